@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * 24-bit serial arithmetic for PSN, MSN, SSN and LSN: the only place where such numbers are
+ * compared.  Two numbers compare by the sign of their 24-bit distance, so the window is 2^23.
+ */
+#ifndef UROCE_ENGINE_PSN_H
+#define UROCE_ENGINE_PSN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PSN_MASK 0xffffffu
+
+static inline uint32_t psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & PSN_MASK;
+}
+
+static inline uint32_t psn_sub(uint32_t psn, uint32_t n)
+{
+	return (psn - n) & PSN_MASK;
+}
+
+/* Signed distance a - b, in -2^23 .. 2^23 - 1. */
+static inline int32_t psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/* Is psn one of the n numbers that start at first? */
+static inline bool psn_in(uint32_t psn, uint32_t first, uint32_t n)
+{
+	return ((psn - first) & PSN_MASK) < n;
+}
+
+#endif

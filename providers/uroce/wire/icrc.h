@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The invariant CRC of RoCEv2 (IBA volume 1, annex A17): CRC-32 as in Ethernet, by ISA-L, over
+ * eight bytes 0xFF and the packet from the IP header on, with the fields that routers change set to
+ * ones: IPv4 TOS, TTL, header checksum; IPv6 traffic class, flow label, hop limit; UDP checksum;
+ * BTH byte 4.  It is stored least significant byte first.
+ *
+ * IPv4 identification is covered.  Our own packets leave with identification 0, or 0, 1, 2 ... in a
+ * UDP_SEGMENT run (Documentation/decisions/icrc.md); foreign ones have a counter that a UDP socket
+ * does not show, so wire_icrc_check() solves for it.
+ */
+#ifndef UROCE_WIRE_ICRC_H
+#define UROCE_WIRE_ICRC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a packet goes: all that the ICRC covers outside the UDP payload. */
+struct wire_path {
+	uint8_t src[16]; /* as in a GID: IPv4 addresses are ::ffff:a.b.c.d */
+	uint8_t dst[16];
+	uint16_t src_port; /* host order; the destination port is always 4791 */
+	bool ipv6;	   /* false: both addresses are IPv4-mapped */
+};
+
+/*
+ * The ICRC over the headers outside the packet and the first header_length bytes of the packet,
+ * which must hold at least the BTH.  udp_payload_length counts BTH to ICRC, ip_id is ignored for
+ * IPv6.  Continue with wire_icrc_continue() and end with wire_icrc_finish().
+ */
+uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t udp_payload_length,
+			 const uint8_t *header, size_t header_length);
+uint32_t wire_icrc_continue(uint32_t state, const uint8_t *bytes, size_t length);
+/* Stores the four bytes of the finished ICRC at out. */
+void wire_icrc_finish(uint32_t state, uint8_t *out);
+
+/* All of it in one go, for a contiguous packet of length bytes whose last four get the ICRC. */
+void wire_icrc_put(const struct wire_path *path, uint16_t ip_id, uint8_t *packet, size_t length);
+
+enum wire_icrc_verdict {
+	WIRE_ICRC_RIGHT,  /* with the expected identification (or IPv6) */
+	WIRE_ICRC_SOLVED, /* right with another IPv4 identification, which *ip_id now holds */
+	WIRE_ICRC_WRONG,
+};
+
+/*
+ * Check a received packet of length bytes (ICRC included).  *ip_id is the expected IPv4
+ * identification; when the packet fits another one it is stored there.
+ */
+enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *ip_id,
+				       const uint8_t *packet, size_t length);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * BTH opcodes: service in bits 7..5, operation in bits 4..0.  One table row per operation holds
+ * its family, its position in the message and its extension headers; every rule about opcodes
+ * follows from those (IBA volume 1, tables "OpCode field" and "packet fields").
+ */
+#ifndef UROCE_WIRE_OPCODE_H
+#define UROCE_WIRE_OPCODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum wire_service {
+	WIRE_RC = 0x00,
+	WIRE_UC = 0x20,
+	WIRE_UD = 0x60,
+	WIRE_CNP = 0x80,
+	WIRE_XRC = 0xa0,
+};
+
+#define WIRE_SERVICE_MASK 0xe0
+#define WIRE_OPERATION_MASK 0x1f
+
+enum wire_operation {
+	WIRE_SEND_FIRST = 0x00,
+	WIRE_SEND_MIDDLE = 0x01,
+	WIRE_SEND_LAST = 0x02,
+	WIRE_SEND_LAST_IMM = 0x03,
+	WIRE_SEND_ONLY = 0x04,
+	WIRE_SEND_ONLY_IMM = 0x05,
+	WIRE_WRITE_FIRST = 0x06,
+	WIRE_WRITE_MIDDLE = 0x07,
+	WIRE_WRITE_LAST = 0x08,
+	WIRE_WRITE_LAST_IMM = 0x09,
+	WIRE_WRITE_ONLY = 0x0a,
+	WIRE_WRITE_ONLY_IMM = 0x0b,
+	WIRE_READ_REQUEST = 0x0c,
+	WIRE_READ_RESPONSE_FIRST = 0x0d,
+	WIRE_READ_RESPONSE_MIDDLE = 0x0e,
+	WIRE_READ_RESPONSE_LAST = 0x0f,
+	WIRE_READ_RESPONSE_ONLY = 0x10,
+	WIRE_ACKNOWLEDGE = 0x11,
+	WIRE_ATOMIC_ACKNOWLEDGE = 0x12,
+	WIRE_COMPARE_SWAP = 0x13,
+	WIRE_FETCH_ADD = 0x14,
+	WIRE_RESYNC = 0x15,
+	WIRE_SEND_LAST_INVALIDATE = 0x16,
+	WIRE_SEND_ONLY_INVALIDATE = 0x17,
+	WIRE_FLUSH = 0x1c,
+	WIRE_ATOMIC_WRITE = 0x1d,
+};
+
+/* What kind of message a packet belongs to. */
+enum wire_family {
+	WIRE_FAMILY_NONE, /* the opcode is not one of ours */
+	WIRE_FAMILY_SEND,
+	WIRE_FAMILY_WRITE,
+	WIRE_FAMILY_READ,
+	WIRE_FAMILY_ATOMIC,
+	WIRE_FAMILY_FLUSH,
+	WIRE_FAMILY_ATOMIC_WRITE,
+	WIRE_FAMILY_READ_RESPONSE,
+	WIRE_FAMILY_ACK,
+	WIRE_FAMILY_ATOMIC_ACK,
+};
+
+enum wire_position {
+	WIRE_ONLY = 1,
+	WIRE_FIRST = 2,
+	WIRE_MIDDLE = 4,
+	WIRE_LAST = 8,
+};
+
+/* Extension headers, in the order in which they stand in a packet. */
+enum wire_header {
+	WIRE_HAS_XRCETH = 0x001,
+	WIRE_HAS_DETH = 0x002,
+	WIRE_HAS_RETH = 0x004,
+	WIRE_HAS_ATOMICETH = 0x008,
+	WIRE_HAS_AETH = 0x010,
+	WIRE_HAS_ATOMICACKETH = 0x020,
+	WIRE_HAS_IMMDT = 0x040,
+	WIRE_HAS_IETH = 0x080,
+	WIRE_HAS_FETH = 0x100,
+	WIRE_HAS_PAYLOAD = 0x200,
+};
+
+struct wire_op_info {
+	const char *name;
+	enum wire_family family;
+	enum wire_position position;
+	uint16_t headers; /* set of enum wire_header, for RC; UD adds DETH, XRC requests XRCETH */
+};
+
+/* The row of an opcode (all 8 bits), or NULL when the opcode is not defined for its service. */
+const struct wire_op_info *wire_op_info(uint8_t opcode);
+
+/* The extension headers that a packet of this opcode carries; 0 when undefined. */
+uint16_t wire_op_headers(uint8_t opcode);
+
+/* Bytes of BTH plus all extension headers; 0 when the opcode is undefined. */
+unsigned int wire_op_header_length(uint8_t opcode);
+
+/* "RC SEND_FIRST" and so on; "unknown" when undefined.  For tools and tests. */
+const char *wire_op_name(uint8_t opcode);
+
+bool wire_op_is_request(uint8_t opcode);
+bool wire_op_is_response(uint8_t opcode);
+
+/*
+ * May a request packet of opcode next directly follow one of opcode previous (rule S5)?
+ * previous is -1 when no message is under way.
+ */
+bool wire_op_may_follow(int previous, uint8_t next);
+
+#endif
