@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Datagrams in and out, in batches.  The link knows addresses, ports and queue pair number slots;
+ * it knows no protocol.  One struct link exists per process: it holds the process's slot of the
+ * host's queue pair numbers and its share of UDP port 4791 on each local address in use.
+ *
+ * How processes share the port (Documentation/decisions/port-sharing.md): every local address has a
+ * pool of LINK_SLOTS SO_REUSEPORT sockets, socket i for slot i, steered by a classic BPF program on
+ * the destination QPN's slot bits.  The first process on an address binds the pool, later ones
+ * receive the descriptors over a UNIX socket; everybody holds all of them, reads only his own.
+ *
+ * All functions return 0 or a negative errno unless they say otherwise.  Functions marked
+ * "control" take an internal lock and may block for some milliseconds; link_send() may be called
+ * by any thread at any time; link_receive() of one address by one thread at a time.
+ */
+#ifndef UROCE_LINK_LINK_H
+#define UROCE_LINK_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+/* A queue pair number is slot << LINK_SLOT_SHIFT | index. */
+#define LINK_SLOT_BITS 6
+#define LINK_SLOTS (1u << LINK_SLOT_BITS)
+#define LINK_SLOT_SHIFT (24 - LINK_SLOT_BITS)
+#define LINK_INDEX_MASK ((1u << LINK_SLOT_SHIFT) - 1)
+
+/* The largest UDP payload of one send or receive call. */
+#define LINK_MAX_BYTES 65507
+/* UDP_MAX_SEGMENTS of the kernel. */
+#define LINK_MAX_SEGMENTS 128
+#define LINK_ERROR_TEXT 256
+
+struct link;	  /* this process's slot and control socket */
+struct link_addr; /* one local address: its receive pool */
+struct link_peer; /* a way to send from a local address and source port to one remote address */
+
+/*
+ * Control.  Claim a free slot of this host (network namespace): the abstract UNIX name of the slot
+ * is bound.  -ENOSPC when all LINK_SLOTS are taken.  error gets one line for the user (what, why,
+ * remedy) when the result is not 0.
+ */
+int link_open(struct link **link, char error[LINK_ERROR_TEXT]);
+/* Control.  All addresses and peers must have been closed.  The slot becomes free. */
+void link_close(struct link *link);
+unsigned int link_slot(const struct link *link);
+
+/*
+ * In a forked child: close every descriptor of link without telling anybody and mark it dead: later
+ * sends and receives return -EOWNERDEAD.  Async-signal-safe; takes no lock.
+ */
+void link_abandon(struct link *link);
+
+/*
+ * Control.  Bind or join port 4791 of the local address gid (IPv4 as ::ffff:a.b.c.d; scope_id is
+ * the interface index for link-local IPv6, else 0).  The same address gives the same, counted
+ * object.  -EADDRINUSE when another user's process (or kernel rxe) has the port: error says so.
+ */
+int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
+		   struct link_addr **addr, char error[LINK_ERROR_TEXT]);
+void link_addr_close(struct link_addr *addr);
+
+/* The descriptor to wait on for datagrams of this process on this address. */
+int link_addr_fd(const struct link_addr *addr);
+const uint8_t *link_addr_gid(const struct link_addr *addr);
+/* Bytes the kernel will queue for this process (SO_RCVBUF as granted). */
+uint32_t link_addr_receive_buffer(const struct link_addr *addr);
+
+/*
+ * Control.  A peer to send to: from addr and source port *src_port (host order; when that port
+ * cannot be had the next free one is taken and stored) to dst port 4791.  Counted and shared:
+ * peers with the same addr, dst, port and classes are one object, and peers of one source port
+ * share a socket.  Sockets are bounded (LINK_MAX_SOURCE_PORTS); beyond it ports are shared.
+ */
+#define LINK_MAX_SOURCE_PORTS 128
+int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
+		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
+		   struct link_peer **peer);
+void link_peer_close(struct link_peer *peer);
+
+/*
+ * Send count pieces as one datagram (segment 0) or as a run of datagrams of segment bytes each, the
+ * last one possibly shorter.  Datagrams leave with IPv4 identification 0, 1, 2 ... within the call
+ * (0 for a single one) and DF set.  One system call, never blocks: -EAGAIN or -ENOBUFS when the
+ * socket buffer is full (nothing was sent), other errors as from sendmsg(2).
+ */
+int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
+	      unsigned int segment);
+
+/* One received batch: one datagram, or several of one sender merged by UDP_GRO. */
+struct link_batch {
+	uint8_t *buffer;      /* in: room for LINK_MAX_BYTES + 1 bytes or more */
+	size_t buffer_bytes;  /* in */
+	size_t bytes;	      /* out: bytes received */
+	unsigned int segment; /* out: each datagram has this many bytes, but the last may be shorter */
+	uint8_t src[16];      /* out: sender's address as in a GID */
+	uint16_t src_port;    /* out: host order */
+	struct link_addr *addr; /* out: the local address it came to */
+};
+
+/* -EAGAIN when nothing waits.  One system call; never blocks. */
+int link_receive(struct link_addr *addr, struct link_batch *batch);
+
+/*
+ * Hand a datagram that steering brought here but that belongs to another slot to its owner over his
+ * UNIX socket.  Never blocks; a full queue or a free slot loses it as a network would (-EAGAIN,
+ * -ENOENT).
+ */
+int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,
+		 const uint8_t src[16], uint16_t src_port);
+
+/*
+ * The control socket: forwarded datagrams for this slot and requests of joining processes, whose
+ * credentials must show this process's user.  link_control_receive() handles requests itself and
+ * returns 0 with a batch for each forwarded datagram; -EAGAIN when nothing is left.
+ */
+int link_control_fd(const struct link *link);
+int link_control_receive(struct link *link, struct link_batch *batch);
+
+/* Datagrams that the kernel dropped for lack of receive buffer, and forwards in both directions. */
+struct link_counters {
+	uint64_t receive_overflow;
+	uint64_t forwarded;
+	uint64_t forward_received;
+	uint64_t forward_lost;
+	uint64_t foreign_credentials; /* messages refused because another user sent them */
+};
+void link_counters(const struct link *link, struct link_counters *counters);
+
+#endif
