@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The transport of one queue pair, as a pure function of packets, posted work and time passed in:
+ * packets in by eng_receive(), packets out by eng_transmit(), the next deadline as a number.  No
+ * socket, thread, clock, allocation or errno; one caller at a time per QP.
+ *
+ *   requester   takes send WQEs, decides what may be sent next (credits, fence, window ...)
+ *   completer   takes responses, retires send WQEs (the spec counts it to the requester)
+ *   responder   takes requests, executes them, owes ACKs, NAKs, READ and Atomic responses
+ *
+ * Every packet is a function of (WQE, PSN), so a retry is next_psn = unacked_psn.  "May I send?" is
+ * computed each time and its answer is a value of enum eng_tx, never a remembered flag.
+ *
+ * Terms of the specification: PSN packet sequence number, SSN number of a send WQE (first is 1),
+ * MSN messages that the responder has completed, LSN the highest SSN that credits allow (MSN plus
+ * credit count of the last AETH, rule C12).
+ */
+#ifndef UROCE_ENGINE_ENGINE_H
+#define UROCE_ENGINE_ENGINE_H
+
+#include "run.h"
+#include "types.h"
+#include "wire/packet.h"
+#include "wqe.h"
+
+#define ENG_MAX_RD_ATOMIC 16
+#define ENG_GRH_BYTES 40
+
+enum eng_wc_flag {
+	ENG_WC_GRH = 1,
+	ENG_WC_IMMEDIATE = 2,
+	ENG_WC_INVALIDATED = 8,
+};
+
+/* A completion.  Receive completions have op ENG_SEND (with or without imm) or ENG_WRITE_IMM. */
+struct eng_wc {
+	uint64_t wr_id;
+	enum eng_status status;
+	enum eng_op op;
+	uint32_t byte_len;
+	uint32_t immediate; /* host order; or the invalidated R_Key */
+	uint32_t flags;	    /* set of enum eng_wc_flag */
+	uint32_t src_qpn;   /* UD */
+	bool receive;	    /* belongs to the receive queue */
+	bool solicited;	    /* wakes those who wait for solicited completions only */
+};
+
+/*
+ * All calls that leave the engine.  owner is eng_qp.owner.  They are made inside eng_receive(),
+ * eng_transmit(), eng_expire() and eng_set_state() and must not call back into the same QP.
+ */
+struct eng_port {
+	/* Memory of an L_Key: length bytes at addr; write says whether they will be written.  NULL
+	 * when the key, the protection domain, the bounds or the rights do not allow it. */
+	void *(*map_local)(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write);
+	/* Memory of an R_Key for need (set of enum eng_access); NULL as above. */
+	void *(*map_remote)(void *owner, uint32_t rkey, uint64_t addr, uint32_t length,
+			    uint32_t need);
+	void (*complete)(void *owner, const struct eng_wc *wc);
+	void (*event)(void *owner, enum eng_event event);
+	/* Invalidate a window or region key (SEND with invalidate, LOCAL_INV); false if refused.
+	 * May be NULL: then the operation is refused. */
+	bool (*invalidate)(void *owner, uint32_t key);
+	/* Execute a BIND_MW work request; false gives ENG_MW_BIND_ERR.  May be NULL. */
+	bool (*bind)(void *owner, const struct eng_send_wqe *wqe);
+};
+
+/* What modify_qp sets.  Written by the owner before eng_set_state(), under the QP's lock. */
+struct eng_attr {
+	uint32_t mtu; /* path MTU in bytes: 256, 512, 1024, 2048 or 4096 */
+	uint32_t dest_qpn;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t access; /* set of enum eng_access: what the peer may ask for */
+	uint32_t qkey;
+	uint16_t pkey;
+	uint8_t timeout_code; /* Local ACK Timeout: 4.096 us x 2^n, 0 never (rule S10) */
+	uint8_t retry_count;  /* 0..7 */
+	uint8_t rnr_retry;    /* 0..6, 7 is for ever */
+	uint8_t min_rnr_timer; /* code that our RNR NAKs carry */
+	uint8_t max_rd_atomic; /* initiator depth */
+	uint8_t max_dest_rd_atomic; /* responder resources */
+	bool sq_drained_event;
+	struct eng_path path;
+};
+
+/* Why there is nothing to send, or that there is. */
+enum eng_tx {
+	ENG_TX_RUN,	    /* the run holds at least one packet: send it, then ask again */
+	ENG_TX_IDLE,	    /* all is sent */
+	ENG_TX_CREDIT,	    /* a limited request waits for a response (rule C13) */
+	ENG_TX_FENCE,	    /* earlier READs or Atomics are not complete (rule C16) */
+	ENG_TX_READ_DEPTH,  /* max_rd_atomic READs and Atomics are under way (rule S12) */
+	ENG_TX_WINDOW,	    /* as many packets unacknowledged as the window allows */
+	ENG_TX_RNR,	    /* waiting out the peer's RNR timer */
+	ENG_TX_PACING,	    /* READ responses wait so as not to overrun the peer's socket */
+	ENG_TX_DRAINED,	    /* SQD: nothing new is begun */
+	ENG_TX_STATE,	    /* not in a state that sends */
+	ENG_TX_REASONS,
+};
+const char *eng_tx_name(enum eng_tx reason);
+
+enum eng_side {
+	ENG_REQUESTS = 1,
+	ENG_RESPONSES = 2,
+};
+
+/* What the responder owes the peer, and how soon. */
+enum eng_owed {
+	ENG_OWED_NOTHING,
+	ENG_OWED_SOON, /* a plain ACK: may wait for data that goes the same way, but not for long */
+	ENG_OWED_NOW,  /* READ and Atomic responses, NAKs, credits for a sender that has none */
+};
+
+struct eng_qp; /* qp.h has the insides */
+
+/* Bytes of a struct eng_qp, for who allocates it; it has to be aligned to 64 bytes. */
+size_t eng_qp_bytes(void);
+
+struct eng_qp_init {
+	enum eng_qp_type type;
+	uint32_t qpn;
+	void *owner;
+	const struct eng_port *port;
+	struct eng_ring *sq;	/* send queue, owner's memory */
+	struct eng_ring *rq;	/* receive queue of its own or shared */
+	bool rq_shared;		/* SRQ: credits are reported as 11111b (rule C7) */
+	bool signal_all;	/* sq_sig_all */
+	uint32_t window_packets; /* at most so many packets unacknowledged; 0: default */
+};
+void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init);
+struct eng_attr *eng_qp_attr(struct eng_qp *qp);
+enum eng_qp_state eng_qp_state(const struct eng_qp *qp);
+
+/*
+ * Enter state to; the move has been checked against the table in qp_state.h and the attributes
+ * have been set.  ERR flushes both queues, RESET forgets everything (rules C5, S13).
+ */
+void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now);
+
+/* Posting: the next free send entry, or NULL when the queue is full; then push. */
+struct eng_send_wqe *eng_sq_next(struct eng_qp *qp);
+void eng_sq_push(struct eng_qp *qp);
+/* In ERR: complete what was posted as flushed (rule S13).  Also after eng_set_state(). */
+void eng_flush(struct eng_qp *qp);
+
+/* The receive queue has got one more entry (owner moved ring->head). */
+struct eng_recv_wqe *eng_rq_next(struct eng_ring *rq);
+static inline void eng_rq_push(struct eng_ring *rq)
+{
+	rq->head++;
+}
+
+/* A packet for this QP has passed the door (rule S14).  packet is not kept. */
+void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+
+/*
+ * Fill run with the next packets of the sides asked for (set of enum eng_side).  A packet handed
+ * out counts as sent, whatever becomes of it.  The run's pieces are valid until memory regions
+ * may be deregistered, that is inside the caller's lock.
+ */
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int sides, uint64_t now);
+
+/*
+ * The first packet has to be sent again by itself: link could not take the run (socket buffer
+ * full).  Takes back the packets of run as if they had been lost right away, without any penalty.
+ */
+void eng_unsent(struct eng_qp *qp, const struct eng_run *run);
+
+enum eng_owed eng_owed(const struct eng_qp *qp);
+/* Are there posted requests that have not been handed out, whether they may be sent or not? */
+bool eng_has_unsent(const struct eng_qp *qp);
+/* Packets handed out and not yet acknowledged. */
+uint32_t eng_in_flight(const struct eng_qp *qp);
+
+/* When eng_expire() has to be called next, or ENG_NEVER. */
+uint64_t eng_deadline(const struct eng_qp *qp);
+void eng_expire(struct eng_qp *qp, uint64_t now);
+
+/* All that can be seen of a QP from outside, for uroce-stat and for tests. */
+struct eng_view {
+	enum eng_qp_type type;
+	enum eng_qp_state state;
+	uint32_t qpn, dest_qpn;
+	uint32_t mtu;
+	uint32_t next_psn, unacked_psn, expected_psn;
+	uint32_t ssn;		 /* of the last posted request */
+	uint32_t sent_ssn;	 /* of the last request begun */
+	uint32_t msn;		 /* ours as responder */
+	uint32_t lsn;		 /* what the peer's credits allow us */
+	bool unlimited;		 /* the peer reports 11111b */
+	bool credits_heard;	 /* any AETH with a credit count has come */
+	uint32_t credits_last_heard; /* decoded */
+	uint32_t credits_advertised; /* decoded, as last sent */
+	uint32_t credits_now;	 /* receive WQEs free */
+	uint32_t sq_used, rq_used;
+	uint32_t outstanding_reads;
+	uint32_t in_flight, window;
+	uint32_t retries_left, rnr_retries_left;
+	enum eng_tx waiting; /* why the requester is not sending */
+	uint64_t counters[ENG_COUNTER_COUNT];
+};
+void eng_look(const struct eng_qp *qp, struct eng_view *view);
+
+#endif

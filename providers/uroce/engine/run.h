@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A run: packets of one QP to one destination that leave in one system call.  All have segment
+ * bytes, the last one perhaps fewer (the rule of UDP_SEGMENT).  Packets are complete: headers,
+ * payload, pad, ICRC, the latter computed with IPv4 identification 0, 1, 2 ... as the kernel
+ * numbers the segments of one call.
+ *
+ * The bytes stand in pieces: those in the caller's staging buffer, and, when gather is allowed,
+ * payload where it lies in registered memory.  Pieces in order make the packets back to back.
+ */
+#ifndef UROCE_ENGINE_RUN_H
+#define UROCE_ENGINE_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/icrc.h"
+
+/* A destination: what the ICRC needs, and a handle that only the owner of the QP understands. */
+struct eng_path {
+	struct wire_path wire;
+	void *link;
+};
+
+struct eng_piece {
+	const uint8_t *bytes;
+	uint32_t length;
+};
+
+struct eng_run {
+	/* Set by the caller, kept by the engine. */
+	uint8_t *staging;
+	uint32_t staging_bytes;
+	struct eng_piece *pieces;
+	uint32_t max_pieces;
+	uint32_t max_packets; /* at most 128 */
+	uint32_t max_bytes;   /* of all packets together, at most 65507 */
+	uint32_t gather_from; /* payload of at least this many bytes is not copied; UINT32_MAX: never */
+
+	/* Filled by eng_transmit(). */
+	const struct eng_path *path;
+	uint32_t packets;
+	uint32_t segment; /* bytes of each packet but the last */
+	uint32_t bytes;	  /* of all packets together */
+	uint32_t piece_count;
+	uint32_t staged;  /* bytes of staging in use */
+	bool closed;	  /* a shorter packet stands at the end: nothing may follow */
+};
+
+#endif
