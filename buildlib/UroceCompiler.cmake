@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#
+# Language, warnings, optimisation, sanitizers: everything that holds for every target.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+	set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+# Without NDEBUG: assertions of the engine stay on in what is shipped.
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+
+add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes
+		    -Wenum-conversion)
+if(UROCE_WERROR)
+	add_compile_options(-Werror)
+endif()
+
+# "wire/packet.h" from another layer, <rdma/uroce-abi.h> from everywhere.
+include_directories("${CMAKE_SOURCE_DIR}/providers/uroce" "${CMAKE_SOURCE_DIR}/kernel-headers")
+
+if(UROCE_SANITIZE)
+	add_compile_options(-fsanitize=${UROCE_SANITIZE} -fno-sanitize-recover=all
+			    -fno-omit-frame-pointer)
+	add_link_options(-fsanitize=${UROCE_SANITIZE})
+endif()
+
+if(UROCE_FUZZ)
+	if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
+		message(FATAL_ERROR "UROCE_FUZZ needs clang: add -DCMAKE_C_COMPILER=clang")
+	endif()
+	# Coverage and sanitizers in everything; the fuzz targets alone link libFuzzer's main().
+	add_compile_options(-fsanitize=fuzzer-no-link,address,undefined
+			    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+	add_link_options(-fsanitize=address,undefined)
+endif()

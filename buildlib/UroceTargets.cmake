@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#
+# The kinds of target that the tree is made of, so that folder files stay a few lines long.
+
+# uroce_layer(NAME [CONVERSION] [LIBS lib...])
+#
+# The static library uroce_NAME of all *.c files in the current folder, position independent and
+# with hidden symbols.  CONVERSION adds -Wconversion.  LIBS are the layers below and what else the
+# layer needs.  A folder without sources makes an empty library, so that others can link it.
+function(uroce_layer name)
+	cmake_parse_arguments(arg "CONVERSION" "" "LIBS" ${ARGN})
+	file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
+	if(NOT sources)
+		set(sources "${CMAKE_CURRENT_BINARY_DIR}/empty.c")
+		file(WRITE "${sources}" "typedef int uroce_${name}_has_no_sources_yet;\n")
+	endif()
+	add_library(uroce_${name} STATIC ${sources})
+	if(arg_CONVERSION)
+		target_compile_options(uroce_${name} PRIVATE -Wconversion)
+	endif()
+	target_link_libraries(uroce_${name} PUBLIC ${arg_LIBS} Threads::Threads)
+endfunction()
+
+# uroce_test(NAME LABEL label [TIMEOUT seconds] [SERIAL] SOURCES file... [LIBS lib...] [ARGS arg...])
+#
+# A test program in tests/ of the build directory, and the ctest test "label.NAME" that runs it.
+function(uroce_test name)
+	cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
+	add_executable(${name} ${arg_SOURCES})
+	set_target_properties(${name} PROPERTIES
+			      RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+	target_link_libraries(${name} PRIVATE ${arg_LIBS})
+	if(arg_SERIAL)
+		set(serial SERIAL)
+	endif()
+	if(arg_TIMEOUT)
+		set(timeout TIMEOUT ${arg_TIMEOUT})
+	endif()
+	uroce_test_command(${name} LABEL ${arg_LABEL} ${timeout} ${serial}
+			   COMMAND $<TARGET_FILE:${name}> ${arg_ARGS})
+endfunction()
+
+# uroce_test_command(NAME LABEL label [TIMEOUT seconds] [SERIAL] COMMAND word...)
+#
+# The ctest test "label.NAME" of any command, run in the source tree's root.  Labels: unit, golden,
+# sim, conformance, fuzz, integ, style, sanitize.  Exit code 77 means skipped.  Tests of label integ
+# run alone, because they measure time and share the host's UDP port.
+function(uroce_test_command name)
+	cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
+	if(NOT arg_TIMEOUT)
+		set(arg_TIMEOUT 60)
+	endif()
+	if(arg_SERIAL OR arg_LABEL STREQUAL "integ")
+		set(serial TRUE)
+	else()
+		set(serial FALSE)
+	endif()
+	set(test "${arg_LABEL}.${name}")
+	add_test(NAME ${test} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+	set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
+			     SKIP_RETURN_CODE 77 RUN_SERIAL ${serial}
+			     ENVIRONMENT "UROCE_BUILD_DIR=${CMAKE_BINARY_DIR}")
+endfunction()
