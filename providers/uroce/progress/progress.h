@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Where time and threads live.  One struct progress per process drives all queue pairs: a turn
+ * receives a batch, expires deadlines, transmits what may go.  The thread that polls a CQ makes the
+ * turns; a helper thread covers the times when nobody polls (one-sided peers, timeouts, completion
+ * channels).  While somebody polls the helper sleeps with the sockets disarmed and looks every
+ * PROGRESS_TICK_NS whether polling has gone stale; then it arms the sockets and blocks until a
+ * datagram, a deadline or a call wakes it.  It never spins; an idle process uses no CPU.
+ *
+ * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
+ * -> whatever the engine's port takes (SRQ, CQ).  A turn is made by one thread at a time: pollers
+ * try the turn lock and go on without it when somebody else is making the turn.  Sets of QPs
+ * (number table, deadlines, pending) change under small locks that are inside all of these.
+ *
+ * Functions return 0 or a negative errno unless they say otherwise.
+ */
+#ifndef UROCE_PROGRESS_PROGRESS_H
+#define UROCE_PROGRESS_PROGRESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "link/link.h"
+
+#define PROGRESS_TICK_NS 1000000
+#define PROGRESS_ERROR_TEXT LINK_ERROR_TEXT
+
+struct progress;
+
+/* Calls around each visit to a QP's engine, with the QP's lock held (see the lock order). */
+struct progress_hooks {
+	void (*enter)(void);
+	void (*leave)(void);
+};
+
+/* The part of a QP that progress works with; embedded in the verbs QP, zeroed by its owner. */
+struct progress_qp {
+	pthread_mutex_t lock;	/* serialises the engine: hold it for every eng_* call */
+	struct eng_qp *engine;
+	uint32_t qpn;		/* set by progress_qp_add() */
+	struct link_addr *addr; /* set by progress_qp_connect(); NULL before */
+	struct link_peer *peer;
+	/* Private to progress. */
+	uint64_t queued_deadline;
+	uint32_t heap_index;
+	bool pending;
+	bool touched;
+	uint32_t quiet_polls;
+	struct progress_qp *next_pending;
+	struct progress_qp *next_touched;
+};
+
+/*
+ * The process's one instance, counted; the first call claims the slot, starts the helper thread
+ * (all signals blocked, name "uroce") and reads UROCE_FAULT.  error gets one line for the user.
+ */
+int progress_get(struct progress **progress, const struct progress_hooks *hooks,
+		 char error[PROGRESS_ERROR_TEXT]);
+void progress_put(struct progress *progress);
+/* The instance if there is one, without counting. */
+struct progress *progress_current(void);
+struct link *progress_link(struct progress *progress);
+
+/* Monotonic nanoseconds: the only clock. */
+uint64_t progress_now(void);
+
+/*
+ * Register qp and give it a free queue pair number (stored in qp->qpn); -ENOMEM when none is left.
+ * qp->lock and all that the engine needs must be ready before packets may come, that is before the
+ * engine leaves RESET.
+ */
+int progress_qp_add(struct progress *progress, struct progress_qp *qp);
+/* After return no turn holds or will find qp.  Must not be called with qp->lock held. */
+void progress_qp_remove(struct progress *progress, struct progress_qp *qp);
+
+/*
+ * Open the local address sgid and a way to dgid; fills path (wire addresses, source port, link
+ * handle) for the engine's attributes.  The source port is a function of both QPNs as rxe does it
+ * (captures/README.md) unless flow_label is not 0, then of that.  Replaces an earlier connection.
+ * Control call: not under qp->lock.
+ */
+struct progress_route {
+	uint8_t sgid[16], dgid[16];
+	uint32_t scope_id; /* interface index, used for link-local addresses */
+	uint8_t traffic_class, hop_limit;
+	uint32_t flow_label;
+	uint32_t dest_qpn;
+};
+int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
+			const struct progress_route *route, struct eng_path *path,
+			char error[PROGRESS_ERROR_TEXT]);
+
+/*
+ * Send requests have been pushed.  Caller holds qp->lock (and is outside hooks).  On an idle wire
+ * they leave at once, then the ACK that is owed; on a busy wire they are gathered and leave with
+ * the next turn, at the latest after PROGRESS_TICK_NS or when a full run has come together.
+ */
+void progress_posted_send(struct progress *progress, struct progress_qp *qp);
+/* Receive requests have been pushed: credits may be owed to the peer (rule C10).  As above. */
+void progress_posted_receive(struct progress *progress, struct progress_qp *qp);
+/* The state was changed or time has to be looked at again.  As above. */
+void progress_changed(struct progress *progress, struct progress_qp *qp);
+
+/* One turn by an application thread that found its CQ empty.  No lock held. */
+void progress_poll(struct progress *progress);
+/* A CQ has been armed for an event: the application is about to sleep, so the helper listens. */
+void progress_notify_armed(struct progress *progress);
+
+/* Let the helper thread watch a descriptor: callback(arg) runs in it, outside all locks. */
+int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg), void *arg);
+void progress_unwatch(struct progress *progress, int fd);
+
+/* Visit every registered QP, with its lock held.  Not from inside a turn. */
+void progress_each_qp(struct progress *progress,
+		      void (*visit)(struct progress_qp *qp, void *arg), void *arg);
+
+/* Counters of the door and of the turn.  X(identifier, "name shown"). */
+#define PROGRESS_COUNTERS(X)                                                                       \
+	X(ICRC_ERRORS, "icrc_err")                                                                 \
+	X(ICRC_SOLVED, "icrc_solved")                                                              \
+	X(MALFORMED, "malformed_pkts")                                                             \
+	X(UNKNOWN_QP, "unknown_qp")                                                                \
+	X(WRONG_SOURCE, "wrong_source")                                                            \
+	X(WRONG_PKEY, "bad_pkey")                                                                  \
+	X(SEND_ERRORS, "send_err")                                                                 \
+	X(SOCKET_FULL, "socket_full")                                                              \
+	X(RECEIVE_CALLS, "receive_calls")                                                          \
+	X(SEND_CALLS, "send_calls")                                                                \
+	X(RECEIVE_OVERFLOW, "rx_overflow")                                                         \
+	X(FORWARDED, "forwarded")                                                                  \
+	X(FORWARD_RECEIVED, "forward_rcvd")                                                        \
+	X(FORWARD_LOST, "forward_lost")                                                            \
+	X(FAULT_DROPPED, "fault_dropped")                                                          \
+	X(FAULT_DUPLICATED, "fault_duplicated")                                                    \
+	X(FAULT_REORDERED, "fault_reordered")                                                      \
+	X(FAULT_CORRUPTED, "fault_corrupted")                                                      \
+	X(FAULT_DELAYED, "fault_delayed")                                                          \
+	X(HELPER_TURNS, "helper_turns")                                                            \
+	X(POLL_TURNS, "poll_turns")
+
+enum progress_counter {
+#define PROGRESS_COUNTER_ENUM(id, name) PROGRESS_COUNT_##id,
+	PROGRESS_COUNTERS(PROGRESS_COUNTER_ENUM)
+#undef PROGRESS_COUNTER_ENUM
+	PROGRESS_COUNTER_COUNT,
+};
+const char *progress_counter_name(enum progress_counter counter);
+void progress_counters(struct progress *progress, uint64_t counters[PROGRESS_COUNTER_COUNT]);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The provider's objects: each embeds the libibverbs object as its first member, so that a to_*()
+ * cast leads back.  Who may touch what: device and context are constant after creation but for the
+ * port state (port_lock); a QP's engine is used under progress.lock of the QP; a CQ's ring under
+ * cq->lock; the key table has its own lock (mr.h).
+ */
+#ifndef UROCE_VERBS_UROCE_H
+#define UROCE_VERBS_UROCE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "abi.h" /* own declarations of libibverbs' private provider structures, by release */
+#include "engine/engine.h"
+#include "engine/qp_state.h"
+#include "link/netdev.h"
+#include "progress/progress.h"
+
+/* What the device reports, and keeps for any combination of attributes (rule U1). */
+enum uroce_limit {
+	UROCE_MAX_QP = 65536,
+	UROCE_MAX_QP_WR = 16384,
+	UROCE_MAX_SGE = ENG_MAX_SGE,
+	UROCE_MAX_INLINE = ENG_MAX_INLINE,
+	UROCE_MAX_CQ = 65536,
+	UROCE_MAX_CQE = 1 << 20,
+	UROCE_MAX_MR = 1 << 20,
+	UROCE_MAX_PD = 65536,
+	UROCE_MAX_AH = 1 << 20,
+	UROCE_MAX_SRQ = 65536,
+	UROCE_MAX_SRQ_WR = 16384,
+	UROCE_MAX_RD_ATOMIC = ENG_MAX_RD_ATOMIC,
+	UROCE_GID_TABLE = 16,
+	UROCE_COMP_VECTORS = 1,
+};
+/* Not 0, 0xFFFFFF nor a registered maker's: clients treat those as rxe or as a quirk. */
+#define UROCE_VENDOR_ID 0x75726f /* "uro" */
+#define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
+
+struct uroce_device {
+	struct verbs_device base;
+	struct netdev netdev; /* as last read; under port_lock once contexts are open */
+	pthread_mutex_t port_lock;
+};
+
+struct uroce_pd {
+	struct ibv_pd base;
+	atomic_uint users; /* MRs, QPs, AHs ...: dealloc answers EBUSY while any is left */
+};
+
+struct uroce_comp_channel {
+	struct ibv_comp_channel base; /* fd is the read end */
+	int write_fd;
+	pthread_mutex_t lock; /* events are written and purged under it */
+};
+
+enum uroce_notify {
+	UROCE_NOTIFY_NONE,
+	UROCE_NOTIFY_SOLICITED,
+	UROCE_NOTIFY_ANY,
+};
+
+struct uroce_context {
+	struct progress *progress;
+	struct uroce_device *device;
+	int async_write_fd; /* the read end is ibv_context.async_fd */
+	pthread_mutex_t async_lock;
+	struct uroce_context *next; /* all contexts of the process, under uroce_contexts_lock */
+	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */
+};
+
+/* abi.h gives verbs_get_ctx(): ibv_context -> verbs_context; this leads on to ours. */
+struct uroce_context *to_uroce_context(struct ibv_context *context);
+/* NULL when the context is another provider's. */
+struct uroce_context *uroce_context_if_ours(struct ibv_context *context);
+
+static inline struct uroce_pd *to_uroce_pd(struct ibv_pd *pd)
+{
+	return (struct uroce_pd *)pd;
+}
+
+/* One line on stderr, "uroce: ..." : what, why, remedy.  Never from the data path. */
+void uroce_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The GID table of a device: entry index, zero and false for an empty one. */
+bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *gid);
+/* The active path MTU as enum ibv_mtu for an interface MTU (IP bytes). */
+enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu);
+uint64_t uroce_node_guid(const struct netdev *netdev);
+
+/* Queue an asynchronous event for the application; safe inside engine callbacks. */
+void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, void *element);
+/* Take back events about element that have not been read: part of destroying it. */
+void uroce_async_purge(struct uroce_context *context, void *element);
+
+#endif
