@@ -71,7 +71,7 @@ enum wire_position {
 	WIRE_LAST = 8,
 };
 
-/* Extension headers, in the order in which they stand in a packet. */
+/* Extension headers, in the order in which they stand in a packet; but FETH stands before RETH. */
 enum wire_header {
 	WIRE_HAS_XRCETH = 0x001,
 	WIRE_HAS_DETH = 0x002,
@@ -98,7 +98,10 @@ const struct wire_op_info *wire_op_info(uint8_t opcode);
 /* The extension headers that a packet of this opcode carries; 0 when undefined. */
 uint16_t wire_op_headers(uint8_t opcode);
 
-/* Bytes of BTH plus all extension headers; 0 when the opcode is undefined. */
+/*
+ * Bytes of BTH plus all extension headers, for a CNP with its 16 reserved bytes; 0 when the opcode
+ * is undefined.
+ */
 unsigned int wire_op_header_length(uint8_t opcode);
 
 /* "RC SEND_FIRST" and so on; "unknown" when undefined.  For tools and tests. */

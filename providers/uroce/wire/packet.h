@@ -38,20 +38,20 @@ struct wire_packet {
 	uint32_t psn; /* 24 bits */
 
 	/* Extension headers; only those that wire_op_headers(opcode) names hold a value. */
-	uint32_t xrc_srqn;  /* XRCETH, 24 bits */
-	uint32_t qkey;	    /* DETH */
-	uint32_t src_qpn;   /* DETH, 24 bits */
-	uint64_t va;	    /* RETH, AtomicETH */
-	uint32_t rkey;	    /* RETH, AtomicETH */
-	uint32_t dma_length; /* RETH: bytes */
-	uint64_t swap_add;  /* AtomicETH: swap (CmpSwap) or add (FetchAdd) operand */
-	uint64_t compare;   /* AtomicETH */
-	uint8_t syndrome;   /* AETH */
-	uint32_t msn;	    /* AETH, 24 bits */
-	uint64_t original;  /* AtomicAckETH: value before the operation */
-	uint32_t immediate; /* ImmDt, the 32 bits as a host-order number */
+	uint32_t xrc_srqn;	  /* XRCETH, 24 bits */
+	uint32_t qkey;		  /* DETH */
+	uint32_t src_qpn;	  /* DETH, 24 bits */
+	uint64_t va;		  /* RETH, AtomicETH */
+	uint32_t rkey;		  /* RETH, AtomicETH */
+	uint32_t dma_length;	  /* RETH: bytes */
+	uint64_t swap_add;	  /* AtomicETH: swap (CmpSwap) or add (FetchAdd) operand */
+	uint64_t compare;	  /* AtomicETH */
+	uint8_t syndrome;	  /* AETH */
+	uint32_t msn;		  /* AETH, 24 bits */
+	uint64_t original;	  /* AtomicAckETH: value before the operation */
+	uint32_t immediate;	  /* ImmDt, the 32 bits as a host-order number */
 	uint32_t invalidate_rkey; /* IETH */
-	uint32_t flush;	    /* FETH: placement type in bits 3..0, selectivity in bits 5..4 */
+	uint32_t flush;		  /* FETH: placement type in bits 3..0, selectivity in bits 5..4 */
 
 	/* Points into the caller's buffer; pad bytes and ICRC are not counted. */
 	const uint8_t *payload;
@@ -60,11 +60,11 @@ struct wire_packet {
 
 enum wire_error {
 	WIRE_OK,
-	WIRE_TOO_SHORT,	   /* the headers, pad and ICRC do not fit */
-	WIRE_TOO_LONG,	   /* more payload than any path MTU allows */
-	WIRE_BAD_VERSION,  /* TVer is not 0 */
-	WIRE_BAD_OPCODE,   /* not defined for its service */
-	WIRE_BAD_LENGTH,   /* payload where none may be, or not a multiple of four with the pad */
+	WIRE_TOO_SHORT,	  /* the headers, pad and ICRC do not fit */
+	WIRE_TOO_LONG,	  /* more payload than any path MTU allows */
+	WIRE_BAD_VERSION, /* TVer is not 0 */
+	WIRE_BAD_OPCODE,  /* not defined for its service */
+	WIRE_BAD_LENGTH,  /* payload where none may be, or not a multiple of four with the pad */
 };
 const char *wire_error_name(enum wire_error error);
 

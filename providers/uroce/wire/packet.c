@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Wire bytes to structure and back.  Both directions walk the extension headers in the order in
+ * which they stand in a packet, one test of a bit for each; the length of all of them together
+ * was checked once, by the opcode's table entry.
+ */
+#include <assert.h>
+
+#include "bytes.h"
+#include "opcode_table.h"
+#include "packet.h"
+
+/* BTH byte 1 */
+#define BTH_SE 0x80
+#define BTH_MIGREQ 0x40
+#define BTH_PAD_SHIFT 4
+#define BTH_PAD_MASK 0x03
+#define BTH_TVER_MASK 0x0f
+/* BTH bytes 4..7 as one number */
+#define BTH_FECN 0x80000000u
+#define BTH_BECN 0x40000000u
+/* BTH bytes 8..11 as one number */
+#define BTH_ACKREQ 0x80000000u
+
+#define XRCETH_BYTES 4
+#define DETH_BYTES 8
+#define FETH_BYTES 4
+#define RETH_BYTES 16
+#define ATOMICETH_BYTES 28
+#define AETH_BYTES 4
+#define ATOMICACKETH_BYTES 8
+#define IMMDT_BYTES 4
+#define IETH_BYTES 4
+
+#define PAYLOAD_ALIGNMENT 4
+
+const char *wire_error_name(enum wire_error error)
+{
+	static const char *const names[] = {
+		[WIRE_OK] = "ok",
+		[WIRE_TOO_SHORT] = "too short",
+		[WIRE_TOO_LONG] = "too long",
+		[WIRE_BAD_VERSION] = "bad transport version",
+		[WIRE_BAD_OPCODE] = "undefined opcode",
+		[WIRE_BAD_LENGTH] = "length does not fit the opcode",
+	};
+
+	if ((unsigned int)error >= sizeof(names) / sizeof(names[0]))
+		return "unknown";
+	return names[error];
+}
+
+static void parse_bth(const uint8_t *at, struct wire_packet *packet)
+{
+	uint32_t second = wire_get_be32(at + 4);
+	uint32_t third = wire_get_be32(at + 8);
+
+	packet->opcode = at[0];
+	packet->solicited = at[1] & BTH_SE;
+	packet->migrated = at[1] & BTH_MIGREQ;
+	packet->pad_count = at[1] >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	packet->version = at[1] & BTH_TVER_MASK;
+	packet->pkey = wire_get_be16(at + 2);
+	packet->fecn = second & BTH_FECN;
+	packet->becn = second & BTH_BECN;
+	packet->dest_qpn = second & WIRE_24BIT_MASK;
+	packet->ack_request = third & BTH_ACKREQ;
+	packet->psn = third & WIRE_24BIT_MASK;
+}
+
+/* The caller has made sure that all the headers are there. */
+static void parse_extensions(const uint8_t *at, unsigned int headers, struct wire_packet *packet)
+{
+	uint32_t word;
+
+	if (headers & WIRE_HAS_XRCETH) {
+		packet->xrc_srqn = wire_get_be32(at) & WIRE_24BIT_MASK;
+		at += XRCETH_BYTES;
+	}
+	if (headers & WIRE_HAS_DETH) {
+		packet->qkey = wire_get_be32(at);
+		packet->src_qpn = wire_get_be32(at + 4) & WIRE_24BIT_MASK;
+		at += DETH_BYTES;
+	}
+	if (headers & WIRE_HAS_FETH) {
+		packet->flush = wire_get_be32(at);
+		at += FETH_BYTES;
+	}
+	if (headers & WIRE_HAS_RETH) {
+		packet->va = wire_get_be64(at);
+		packet->rkey = wire_get_be32(at + 8);
+		packet->dma_length = wire_get_be32(at + 12);
+		at += RETH_BYTES;
+	}
+	if (headers & WIRE_HAS_ATOMICETH) {
+		packet->va = wire_get_be64(at);
+		packet->rkey = wire_get_be32(at + 8);
+		packet->swap_add = wire_get_be64(at + 12);
+		packet->compare = wire_get_be64(at + 20);
+		at += ATOMICETH_BYTES;
+	}
+	if (headers & WIRE_HAS_AETH) {
+		word = wire_get_be32(at);
+		packet->syndrome = (uint8_t)(word >> 24);
+		packet->msn = word & WIRE_24BIT_MASK;
+		at += AETH_BYTES;
+	}
+	if (headers & WIRE_HAS_ATOMICACKETH) {
+		packet->original = wire_get_be64(at);
+		at += ATOMICACKETH_BYTES;
+	}
+	if (headers & WIRE_HAS_IMMDT) {
+		packet->immediate = wire_get_be32(at);
+		at += IMMDT_BYTES;
+	}
+	if (headers & WIRE_HAS_IETH)
+		packet->invalidate_rkey = wire_get_be32(at);
+}
+
+/* rule S1, S15 */
+enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_packet *packet)
+{
+	const struct wire_op_facts *facts;
+	size_t body, pad;
+
+	if (length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
+		return WIRE_TOO_SHORT;
+	if (bytes[1] & BTH_TVER_MASK)
+		return WIRE_BAD_VERSION;
+	facts = &wire_op_facts[bytes[0]];
+	if (!facts->header_length)
+		return WIRE_BAD_OPCODE;
+
+	pad = bytes[1] >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	if (length < facts->header_length + pad + WIRE_ICRC_BYTES)
+		return WIRE_TOO_SHORT;
+	/* Payload and pad together; headers and ICRC are multiples of four. */
+	body = length - facts->header_length - WIRE_ICRC_BYTES;
+	if (body - pad > WIRE_MAX_MTU)
+		return WIRE_TOO_LONG;
+	if (body % PAYLOAD_ALIGNMENT)
+		return WIRE_BAD_LENGTH;
+	if (body && !(facts->headers & WIRE_HAS_PAYLOAD))
+		return WIRE_BAD_LENGTH;
+
+	parse_bth(bytes, packet);
+	parse_extensions(bytes + WIRE_BTH_BYTES, facts->headers, packet);
+	packet->payload = bytes + facts->header_length;
+	packet->payload_length = (uint32_t)(body - pad);
+	return WIRE_OK;
+}
+
+static void build_bth(const struct wire_packet *packet, uint8_t *at)
+{
+	uint32_t first = (uint32_t)packet->opcode << 24 | (packet->solicited ? BTH_SE << 16 : 0u) |
+			 (packet->migrated ? BTH_MIGREQ << 16 : 0u) |
+			 (packet->pad_count & (uint32_t)BTH_PAD_MASK) << (BTH_PAD_SHIFT + 16) |
+			 (packet->version & (uint32_t)BTH_TVER_MASK) << 16 | packet->pkey;
+
+	wire_put_be32(at, first);
+	wire_put_be32(at + 4, (packet->fecn ? BTH_FECN : 0) | (packet->becn ? BTH_BECN : 0) |
+				      (packet->dest_qpn & WIRE_24BIT_MASK));
+	wire_put_be32(at + 8,
+		      (packet->ack_request ? BTH_ACKREQ : 0) | (packet->psn & WIRE_24BIT_MASK));
+}
+
+static void build_extensions(const struct wire_packet *packet, unsigned int headers, uint8_t *at)
+{
+	if (headers & WIRE_HAS_XRCETH) {
+		wire_put_be32(at, packet->xrc_srqn & WIRE_24BIT_MASK);
+		at += XRCETH_BYTES;
+	}
+	if (headers & WIRE_HAS_DETH) {
+		wire_put_be32(at, packet->qkey);
+		wire_put_be32(at + 4, packet->src_qpn & WIRE_24BIT_MASK);
+		at += DETH_BYTES;
+	}
+	if (headers & WIRE_HAS_FETH) {
+		wire_put_be32(at, packet->flush);
+		at += FETH_BYTES;
+	}
+	if (headers & WIRE_HAS_RETH) {
+		wire_put_be64(at, packet->va);
+		wire_put_be32(at + 8, packet->rkey);
+		wire_put_be32(at + 12, packet->dma_length);
+		at += RETH_BYTES;
+	}
+	if (headers & WIRE_HAS_ATOMICETH) {
+		wire_put_be64(at, packet->va);
+		wire_put_be32(at + 8, packet->rkey);
+		wire_put_be64(at + 12, packet->swap_add);
+		wire_put_be64(at + 20, packet->compare);
+		at += ATOMICETH_BYTES;
+	}
+	if (headers & WIRE_HAS_AETH) {
+		wire_put_be32(at,
+			      (uint32_t)packet->syndrome << 24 | (packet->msn & WIRE_24BIT_MASK));
+		at += AETH_BYTES;
+	}
+	if (headers & WIRE_HAS_ATOMICACKETH) {
+		wire_put_be64(at, packet->original);
+		at += ATOMICACKETH_BYTES;
+	}
+	if (headers & WIRE_HAS_IMMDT) {
+		wire_put_be32(at, packet->immediate);
+		at += IMMDT_BYTES;
+	}
+	if (headers & WIRE_HAS_IETH)
+		wire_put_be32(at, packet->invalidate_rkey);
+}
+
+unsigned int wire_build_headers(const struct wire_packet *packet, uint8_t *bytes)
+{
+	const struct wire_op_facts *facts = &wire_op_facts[packet->opcode];
+
+	assert(facts->header_length);
+	build_bth(packet, bytes);
+	build_extensions(packet, facts->headers, bytes + WIRE_BTH_BYTES);
+	if (facts->reserved_bytes)
+		memset(bytes + WIRE_BTH_BYTES, 0, facts->reserved_bytes);
+	return facts->header_length;
+}
