@@ -1,3 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# The checks of the sources, as ctest tests of label style.
+# The checks of the sources, and the builds with sanitizers and fuzzers, as ctest tests.
+set(buildlib "${CMAKE_SOURCE_DIR}/buildlib")
+
+foreach(check check-style check-format spec-report)
+	uroce_test_command(${check} LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/${check}")
+endforeach()
+uroce_test_command(check-layers LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-layers"
+		   wire=$<TARGET_FILE:uroce_wire> engine=$<TARGET_FILE:uroce_engine>)
+
+# Folders beside this one: build-asan, build-tsan and build-fuzz for build.
+set(nested "${CMAKE_BINARY_DIR}")
+uroce_test_command(asan LABEL sanitize TIMEOUT 600 SERIAL
+		   COMMAND bash "${buildlib}/nested-build" "${nested}-asan"
+		   "unit|golden|sim|conformance" -DUROCE_SANITIZE=address,undefined)
+uroce_test_command(tsan LABEL sanitize TIMEOUT 600 SERIAL
+		   COMMAND bash "${buildlib}/nested-build" "${nested}-tsan"
+		   "unit" -DUROCE_SANITIZE=thread)
+uroce_test_command(fuzz LABEL fuzz TIMEOUT 600 SERIAL
+		   COMMAND bash "${buildlib}/nested-build" "${nested}-fuzz"
+		   "fuzz" -DUROCE_FUZZ=ON -DCMAKE_C_COMPILER=clang)

@@ -21,7 +21,8 @@ function(uroce_layer name)
 	target_link_libraries(uroce_${name} PUBLIC ${arg_LIBS} Threads::Threads)
 endfunction()
 
-# uroce_test(NAME LABEL label [TIMEOUT seconds] [SERIAL] SOURCES file... [LIBS lib...] [ARGS arg...])
+# uroce_test(NAME LABEL label [TIMEOUT seconds] [SERIAL]
+#            SOURCES file... [LIBS lib...] [ARGS arg...])
 #
 # A test program in tests/ of the build directory, and the ctest test "label.NAME" that runs it.
 function(uroce_test name)
