@@ -8,6 +8,8 @@ foreach(check check-style check-format spec-report)
 endforeach()
 uroce_test_command(check-layers LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-layers"
 		   wire=$<TARGET_FILE:uroce_wire> engine=$<TARGET_FILE:uroce_engine>)
+uroce_test_command(test_checks LABEL style COMMAND ${UROCE_PYTHON} -B -m pytest -q
+		   -p no:cacheprovider "${buildlib}/test_checks.py")
 
 # Folders beside this one: build-asan, build-tsan and build-fuzz for build.
 set(nested "${CMAKE_BINARY_DIR}")

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A check that cannot fail proves nothing: each is shown what it must find, in its own tree."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+BUILDLIB = os.path.dirname(os.path.abspath(__file__))
+LICENCE = "/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */\n"
+RULES = "# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB\nC1 one\nC2 two\n"
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        shutil.copytree(BUILDLIB, root / "buildlib", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
+        self.write("buildlib/rules.list", RULES)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def check(self, name, *arguments):
+        command = ["/usr/bin/python3", "-B", str(self.root / "buildlib" / name), *arguments]
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, check=False)
+        return result.returncode, result.stdout
+
+    def archive(self, name, text):
+        self.write(f"{name}.c", text)
+        for command in (["gcc", "-fPIC", "-O2", "-c", f"{name}.c"],
+                        ["ar", "rcs", f"lib{name}.a", f"{name}.o"]):
+            subprocess.run(command, cwd=self.root, check=True)
+        return str(self.root / f"lib{name}.a")
+
+
+@pytest.fixture(name="tree")
+def make_tree(tmp_path):
+    return Tree(tmp_path)
+
+
+def function_of(lines):
+    return "int f(void)\n{\n" + "\t;\n" * (lines - 4) + "\treturn 0;\n}\n"
+
+
+def test_clean_tree_passes(tree):
+    tree.write("providers/uroce/wire/a.c", LICENCE + function_of(70))
+    for check in ("check-style", "check-layers"):
+        code, output = tree.check(check)
+        assert code == 0, output
+
+
+@pytest.mark.parametrize("text, complaint", [
+    (function_of(10), "no line 'SPDX"),
+    (LICENCE + function_of(72), "f() of 72 lines"),
+    (LICENCE + "\n" * 600, "file of 601 lines"),
+    (LICENCE + "\t" * 12 + "int a;\n", "102 columns"),
+    (LICENCE + "int a; \n", "white space"),
+])
+def test_style_complains(tree, text, complaint):
+    tree.write("providers/uroce/wire/a.c", text)
+    code, output = tree.check("check-style")
+    assert code == 1 and complaint in output
+
+
+def test_scripts_need_a_licence_line(tree):
+    tree.write("tools/run", "#!/bin/sh\ntrue\n")
+    code, output = tree.check("check-style")
+    assert code == 1 and "tools/run:1: no line" in output
+
+
+def test_format_complains(tree):
+    tree.write("a.c", LICENCE + "int  a;\n")
+    code, output = tree.check("check-format")
+    assert code == 77 or (code != 0 and "clang-format" in output)
+
+
+@pytest.mark.parametrize("name, line", [
+    ("wire/a.c", '#include "engine/engine.h"'),
+    ("wire/a.c", "#include <stdio.h>"),
+    ("engine/a.c", '#include "link/link.h"'),
+    ("engine/a.c", "#include <time.h>"),
+    ("engine/a.c", "#include <infiniband/verbs.h>"),
+    ("link/a.c", '#include "wire/opcode.h"'),
+    ("link/a.c", '#include "wire/packet.h"\nint a = wire_parse;'),
+    ("link/a.c", "#include <infiniband/verbs.h>"),
+    ("progress/a.c", '#include "verbs/uroce.h"'),
+    ("progress/a.c", '#  include "../verbs/uroce.h"'),
+    ("verbs/a.c", '#include "tools/stat.h"'),
+    ("other/a.c", '#include "wire/packet.h"'),
+])
+def test_layers_complain(tree, name, line):
+    tree.write(f"providers/uroce/{name}", f"{LICENCE}{line}\n")
+    code, output = tree.check("check-layers")
+    assert code == 1 and f"providers/uroce/{name}:2:" in output
+
+
+@pytest.mark.parametrize("name, line", [
+    ("wire/a.c", '#include "opcode.h"\n#include <stdint.h>'),
+    ("engine/a.c", '#include "wire/packet.h"\n#include "psn.h"'),
+    ("link/a.c", '#include "wire/packet.h"\nint a = WIRE_UDP_PORT;'),
+    ("link/a.c", "#include <rdma/uroce-abi.h>\n#include <sys/socket.h>"),
+    ("progress/a.c", '#include "engine/engine.h"\n#include "link/link.h"'),
+    ("verbs/a.c", '#include "progress/progress.h"\n#include <infiniband/verbs.h>'),
+    ("tools/a.c", '#include "verbs/uroce.h"'),
+])
+def test_layers_allow(tree, name, line):
+    tree.write(f"providers/uroce/{name}", f"{LICENCE}{line}\n")
+    code, output = tree.check("check-layers")
+    assert code == 0, output
+
+
+def test_pure_layers_call_nothing_outside(tree):
+    wire = tree.archive("wire", "int wire_a(void);\nint wire_a(void) { return 1; }\n")
+    pure = tree.archive("pure", "int wire_a(void);\nint f(void);\n"
+                        "int f(void) { return wire_a(); }\n")
+    code, output = tree.check("check-layers", f"wire={wire}", f"engine={pure}")
+    assert code == 0, output
+    clock = tree.archive("clock", "long time(long *);\nlong f(void);\n"
+                         "long f(void) { return time(0); }\n")
+    code, output = tree.check("check-layers", f"wire={wire}", f"engine={clock}")
+    assert code == 1 and "may not call time" in output
+    code, output = tree.check("check-layers", f"wire={clock}")
+    assert code == 1 and "may not call time" in output
+
+
+def test_rules_need_a_test_or_a_reason(tree):
+    code, output = tree.check("spec-report")
+    assert code == 1 and "rule C1 has neither" in output and "rule C2 has neither" in output
+    tree.write("providers/uroce/engine/a.c",
+               "/* rule C1 */\n/* see rule C2 exception: absent */\n")
+    code, output = tree.check("spec-report")
+    assert code == 1 and "rule C1 has neither" in output and "rule C2 has" not in output
+    tree.write("tests/unit/test_a.c", "/* rule C1 test */\n")
+    code, output = tree.check("spec-report")
+    assert code == 0 and "test:      tests/unit/test_a.c:1" in output, output
+
+
+def test_rules_share_a_citation(tree):
+    tree.write("tests/unit/test_a.c", "/*\n * A sentence that cites rules C1 and\n * C2 test\n */\n")
+    code, output = tree.check("spec-report")
+    assert code == 0, output
+
+
+def test_citations_of_unknown_rules_are_found(tree):
+    tree.write("tests/unit/test_a.c", "/* rules C1, C2 and C3 test */\n")
+    code, output = tree.check("spec-report")
+    assert code == 1 and "there is no rule C3" in output
+
+
+def test_a_test_citation_outside_tests_is_found(tree):
+    tree.write("providers/uroce/wire/a.c", "/* rules C1 and C2 test */\n")
+    assert tree.check("spec-report")[0] == 1
