@@ -140,7 +140,7 @@ def test_rules_need_a_test_or_a_reason(tree):
 
 
 def test_rules_share_a_citation(tree):
-    tree.write("tests/unit/test_a.c", "/*\n * A sentence that cites rules C1 and\n * C2 test\n */\n")
+    tree.write("tests/unit/test_a.c", "/*\n * A sentence citing rules C1 and\n * C2 test\n */\n")
     code, output = tree.check("spec-report")
     assert code == 0, output
 

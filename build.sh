@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#
+# usage: build.sh [build | test | demo | bench]
+#
+#   build   (default) install missing packages, build into build/
+#   test    build, then the whole ctest suite: unit to integration, sanitizers, fuzzers, checks
+#   demo    build, then stock ibv_rc_pingpong and ib_write_bw over loopback
+#   bench   build, then the measurements of tests/bench
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$root/build
+export UROCE_BUILD_DIR=$build
+
+build() {
+	"$root/buildlib/setup"
+	if [ ! -f "$build/build.ninja" ]; then
+		cmake -G Ninja -S "$root" -B "$build"
+	fi
+	ninja -C "$build"
+}
+
+run_tests() {
+	ctest --test-dir "$build" --output-on-failure -j2 "$@"
+}
+
+bench() {
+	if [ ! -x "$root/tests/bench/run" ]; then
+		echo "bench: tests/bench/run is not there" >&2
+		return 1
+	fi
+	"$root/tests/bench/run" "$@"
+}
+
+command=${1:-build}
+[ $# = 0 ] || shift
+case "$command" in
+build)
+	build
+	;;
+test)
+	build
+	run_tests "$@"
+	;;
+demo)
+	build
+	"$root/buildlib/demo"
+	;;
+bench)
+	build
+	bench "$@"
+	;;
+*)
+	sed -n '4,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+	exit 2
+	;;
+esac
