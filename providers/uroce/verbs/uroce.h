@@ -42,10 +42,14 @@ enum uroce_limit {
 #define UROCE_VENDOR_ID 0x75726f /* "uro" */
 #define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
 
+/* On the heap and never freed: clients compare the pointers of one list with those of another. */
 struct uroce_device {
 	struct verbs_device base;
-	struct netdev netdev; /* as last read; under port_lock once contexts are open */
+	uint64_t node_guid; /* host order; constant */
 	pthread_mutex_t port_lock;
+	struct netdev netdev; /* as last read; under port_lock */
+	bool present;	      /* in the last list; under uroce_devices_lock (device.c) */
+	struct uroce_device *next;
 };
 
 struct uroce_pd {
@@ -92,6 +96,14 @@ bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *g
 /* The active path MTU as enum ibv_mtu for an interface MTU (IP bytes). */
 enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu);
 uint64_t uroce_node_guid(const struct netdev *netdev);
+
+/* For ibv_create_comp_channel() and ibv_destroy_comp_channel(); NULL with errno, 0 or an errno. */
+struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context);
+int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
+/* Tell who waits on channel that cq has completions; safe inside engine callbacks. */
+void uroce_channel_event(struct uroce_comp_channel *channel, void *cq);
+/* Take back events about cq that have not been read: part of destroying it. */
+void uroce_channel_purge(struct uroce_comp_channel *channel, void *cq);
 
 /* Queue an asynchronous event for the application; safe inside engine callbacks. */
 void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, void *element);
