@@ -29,7 +29,7 @@
 
 /* The largest UDP payload of one send or receive call. */
 #define LINK_MAX_BYTES 65507
-/* UDP_MAX_SEGMENTS of the kernel. */
+/* UDP_MAX_SEGMENTS of the kernel; older ones take 64: see link_max_segments(). */
 #define LINK_MAX_SEGMENTS 128
 #define LINK_ERROR_TEXT 256
 
@@ -46,6 +46,8 @@ int link_open(struct link **link, char error[LINK_ERROR_TEXT]);
 /* Control.  All addresses and peers must have been closed.  The slot becomes free. */
 void link_close(struct link *link);
 unsigned int link_slot(const struct link *link);
+/* How many segments this kernel takes in one link_send(): LINK_MAX_SEGMENTS or fewer. */
+unsigned int link_max_segments(const struct link *link);
 
 /*
  * In a forked child: close every descriptor of link without telling anybody and mark it dead: later

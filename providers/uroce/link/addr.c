@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Local addresses in use: getting the pool of an address, by making it or from another process.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* All waiting of one link_addr_open() together. */
+#define OPEN_TIMEOUT_MS 3000
+/* While another process looks or creates, which takes it well under a millisecond. */
+#define LOCK_RETRY_MS 1
+/*
+ * The port may be in use although nobody has the pool: a process that is about to end, or one whose
+ * descriptors are on their way.  After so many looks, each after twice the time, it is foreign.
+ */
+#define FOREIGN_LOOKS 5
+
+struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint)
+{
+	struct link_addr *addr;
+
+	for (addr = link->addrs; addr; addr = addr->next)
+		if (link_endpoint_equal(&addr->endpoint, endpoint))
+			return addr;
+	return NULL;
+}
+
+/* Let other processes go on for a while, and answer them. */
+static void pause_serving(struct link *link, int timeout_ms)
+{
+	struct pollfd control = { .fd = link->control_fd, .events = POLLIN };
+	struct link_stash stash = { .count = 0 };
+	int64_t until = link_now_ms() + timeout_ms, left = timeout_ms;
+
+	while (left > 0) {
+		if (poll(&control, 1, (int)left) > 0)
+			link_control_serve(link, &stash);
+		left = until - link_now_ms();
+	}
+	link_stash_return(link, &stash);
+}
+
+static void explain_foreign(const struct link_endpoint *endpoint, char error[LINK_ERROR_TEXT])
+{
+	char text[LINK_ADDRESS_TEXT];
+	uint32_t uid;
+
+	link_endpoint_text(endpoint, text);
+	if (!link_port_owner(endpoint, LINK_UDP_PORT, &uid))
+		link_explain(error,
+			     "UDP port %d of %s is in use by another program; stop it or use "
+			     "another address",
+			     LINK_UDP_PORT, text);
+	else if (uid != geteuid())
+		link_explain(error,
+			     "UDP port %d of %s is in use by user %u%s: one user per address; run "
+			     "as that user, stop that user's programs or use another address",
+			     LINK_UDP_PORT, text, uid, uid ? "" : " (or by kernel rxe)");
+	else
+		link_explain(error,
+			     "UDP port %d of %s is in use by a program that is not uroce or of "
+			     "another version; stop it or use another address",
+			     LINK_UDP_PORT, text);
+}
+
+static void explain_failure(const struct link_endpoint *endpoint, int result,
+			    char error[LINK_ERROR_TEXT])
+{
+	char text[LINK_ADDRESS_TEXT];
+
+	link_endpoint_text(endpoint, text);
+	if (result == -EMFILE || result == -ENFILE)
+		link_explain(error,
+			     "no descriptors left for UDP port %d of %s, which needs %u: raise the "
+			     "limit of open files (ulimit -n)",
+			     LINK_UDP_PORT, text, LINK_SLOTS);
+	else if (result == -EADDRNOTAVAIL)
+		link_explain(error, "%s is not an address of this host (or not yet usable)", text);
+	else
+		link_explain(error, "cannot bind UDP port %d of %s: %s", LINK_UDP_PORT, text,
+			     strerror(-result));
+}
+
+/*
+ * One look at the port: create the pool when nobody has it.  The enum link_pool_state that was
+ * found (LINK_POOL_FREE: it is made now), -EAGAIN while another process is looking, or a negative
+ * errno.
+ */
+static int look(struct link *link, struct link_addr *addr)
+{
+	int lock = link_pool_lock(&addr->endpoint);
+	int result;
+
+	if (lock < 0)
+		return lock == -EADDRINUSE ? -EAGAIN : lock;
+	result = link_pool_probe(&addr->endpoint);
+	if (result == LINK_POOL_FREE) {
+		int error = link_pool_create(&addr->endpoint, addr->pool);
+
+		if (error)
+			result = error;
+	}
+	if (result == LINK_POOL_FREE) {
+		/* Before the lock is released: who sees the port in use will be answered. */
+		link_mutex_lock(link, &link->lock);
+		addr->fd = addr->pool[link->slot];
+		addr->next = link->addrs;
+		link->addrs = addr;
+		link_mutex_unlock(link, &link->lock);
+	}
+	link_close_fd(&lock);
+	return result;
+}
+
+static int give_up(struct link_addr *addr, int result, unsigned int silent,
+		   char error[LINK_ERROR_TEXT])
+{
+	char text[LINK_ADDRESS_TEXT];
+
+	link_endpoint_text(&addr->endpoint, text);
+	if (result == -EADDRINUSE)
+		explain_foreign(&addr->endpoint, error);
+	else if (result == -EAGAIN || result == -ETIMEDOUT)
+		link_explain(error,
+			     "UDP port %d of %s: %s does not answer (stopped?); continue or end it",
+			     LINK_UDP_PORT, text,
+			     silent < LINK_SLOTS ? "the uroce process that has it"
+						 : "another process that is setting it up");
+	else
+		explain_failure(&addr->endpoint, result, error);
+	return result == -EAGAIN ? -ETIMEDOUT : result;
+}
+
+/* Create or join.  On success the address is in the list. */
+static int acquire_pool(struct link *link, struct link_addr *addr, char error[LINK_ERROR_TEXT])
+{
+	int64_t deadline = link_now_ms() + OPEN_TIMEOUT_MS;
+	unsigned int looks = 0, silent = LINK_SLOTS;
+	int result;
+
+	for (;;) {
+		result = look(link, addr);
+		if (result == LINK_POOL_FREE)
+			return 0;
+		if (result < 0 && result != -EAGAIN && result != -EADDRINUSE)
+			break;
+		if (result == LINK_POOL_JOINABLE) {
+			result = link_join(link, &addr->endpoint, deadline, addr->pool, &silent);
+			if (result == 0) {
+				link_mutex_lock(link, &link->lock);
+				addr->fd = addr->pool[link->slot];
+				addr->next = link->addrs;
+				link->addrs = addr;
+				link_mutex_unlock(link, &link->lock);
+				link_pool_drain(addr->fd);
+				return 0;
+			}
+			if (result != -ENOENT)
+				break;
+		}
+		if (link_now_ms() >= deadline)
+			break;
+		if (result == -EAGAIN) {
+			pause_serving(link, LOCK_RETRY_MS);
+			continue;
+		}
+		/* In use, and nobody has it for us: this time. */
+		result = -EADDRINUSE;
+		if (++looks == FOREIGN_LOOKS)
+			break;
+		pause_serving(link, 1 << looks);
+	}
+	return give_up(addr, result, silent, error);
+}
+
+void link_addr_close_descriptors(struct link_addr *addr)
+{
+	struct link_tx *tx;
+
+	for (tx = addr->txs; tx; tx = tx->next)
+		link_close_fd(&tx->fd);
+	link_pool_close(addr->pool);
+	addr->fd = -1;
+}
+
+static struct link_addr *new_addr(struct link *link, const struct link_endpoint *endpoint)
+{
+	struct link_addr *addr = calloc(1, sizeof(*addr));
+	unsigned int i;
+
+	if (!addr)
+		return NULL;
+	addr->link = link;
+	addr->refs = 1;
+	addr->endpoint = *endpoint;
+	addr->fd = -1;
+	for (i = 0; i < LINK_SLOTS; i++)
+		addr->pool[i] = -1;
+	return addr;
+}
+
+static int open_new(struct link *link, const struct link_endpoint *endpoint,
+		    struct link_addr **result, char error[LINK_ERROR_TEXT])
+{
+	struct link_addr *addr = new_addr(link, endpoint);
+	socklen_t bytes = sizeof(int);
+	int granted = 0, failure;
+
+	if (!addr) {
+		link_explain(error, "out of memory");
+		return -ENOMEM;
+	}
+	link->building = addr;
+	failure = acquire_pool(link, addr, error);
+	link->building = NULL;
+	if (failure) {
+		free(addr);
+		return failure;
+	}
+	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
+	addr->receive_buffer = (uint32_t)granted;
+	addr->overflow_base = link_socket_drops(addr->fd);
+	*result = addr;
+	return 0;
+}
+
+int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
+		   struct link_addr **result, char error[LINK_ERROR_TEXT])
+{
+	struct link_endpoint endpoint = { .scope_id = scope_id };
+	struct link_addr *addr;
+	int failure = 0;
+
+	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed)) {
+		link_explain(error, "the adapter was opened before fork(); open it again");
+		return -EOWNERDEAD;
+	}
+	memcpy(endpoint.gid, gid, sizeof(endpoint.gid));
+	/* A wildcard group would hide behind the specific ones: never mix them. */
+	if (link_endpoint_is_unspecified(gid) || link_endpoint_is_multicast(gid)) {
+		char text[LINK_ADDRESS_TEXT];
+
+		link_endpoint_text(&endpoint, text);
+		link_explain(error, "%s is not an address of one interface", text);
+		return -EINVAL;
+	}
+	link_explain(error, "%s", "");
+	link_mutex_lock(link, &link->open_lock);
+	link_mutex_lock(link, &link->lock);
+	addr = link_addr_find(link, &endpoint);
+	if (addr)
+		addr->refs++;
+	link_mutex_unlock(link, &link->lock);
+	if (addr)
+		*result = addr;
+	else
+		failure = open_new(link, &endpoint, result, error);
+	link_mutex_unlock(link, &link->open_lock);
+	return failure;
+}
+
+void link_addr_close(struct link_addr *addr)
+{
+	struct link *link = addr->link;
+	_Atomic(struct link_addr *) *from = &link->addrs;
+	bool last;
+
+	link_mutex_lock(link, &link->open_lock);
+	link_mutex_lock(link, &link->lock);
+	last = --addr->refs == 0;
+	if (last) {
+		link->closed_overflow += link_socket_drops(addr->fd) - addr->overflow_base;
+		link_addr_close_descriptors(addr);
+		while (*from != addr)
+			from = &(*from)->next;
+		*from = addr->next;
+	}
+	link_mutex_unlock(link, &link->lock);
+	if (last)
+		free(addr);
+	link_mutex_unlock(link, &link->open_lock);
+}
+
+int link_addr_fd(const struct link_addr *addr)
+{
+	return addr->fd;
+}
+
+const uint8_t *link_addr_gid(const struct link_addr *addr)
+{
+	return addr->endpoint.gid;
+}
+
+uint32_t link_addr_receive_buffer(const struct link_addr *addr)
+{
+	return addr->receive_buffer;
+}

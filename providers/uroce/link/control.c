@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The slot's datagram socket: forwarded datagrams, and requests for the descriptors of a pool.
+ *
+ * Every message carries its sender's effective user (SCM_CREDENTIALS, which the kernel checks), for
+ * that is the user whose sockets may share a port; what comes from another user is dropped.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "message.h"
+
+/* One call of link_control_receive() reads so many messages at most: others may flood the queue. */
+#define CONTROL_BURST 64
+
+_Static_assert(sizeof(((struct link_control_input *)0)->head) == LINK_MESSAGE_HEAD_MAX, "head");
+
+socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name)
+{
+	int length;
+
+	memset(name, 0, sizeof(*name));
+	name->sun_family = AF_UNIX;
+	/* An abstract name: no file, gone with its socket, scoped to the network namespace. */
+	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, UROCE_ABI_SLOT_NAME,
+			  UROCE_ABI_VERSION, slot);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+int link_control_socket(void)
+{
+	int on = 1, bytes = LINK_SOCKET_BUFFER;
+	int fd = link_socket(AF_UNIX, SOCK_DGRAM);
+
+	if (fd < 0)
+		return fd;
+	/* Before it has a name, so that nothing can arrive without credentials. */
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on))) {
+		int error = -errno;
+
+		link_close_fd(&fd);
+		return error;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	return fd;
+}
+
+int link_control_bind(int fd, unsigned int slot)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = link_control_name(slot, &name);
+
+	return bind(fd, (struct sockaddr *)&name, bytes) ? -errno : 0;
+}
+
+int link_control_send(int fd, const struct sockaddr_un *to, socklen_t to_bytes,
+		      const struct iovec *pieces, size_t count, const int *fds, size_t fd_count)
+{
+	union {
+		struct cmsghdr align;
+		uint8_t bytes[CMSG_SPACE(sizeof(struct ucred)) +
+			      CMSG_SPACE(LINK_SLOTS * sizeof(int))];
+	} control;
+	struct ucred self = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
+	struct msghdr message = {
+		.msg_name = (void *)(uintptr_t)to,
+		.msg_namelen = to_bytes,
+		.msg_iov = (struct iovec *)(uintptr_t)pieces,
+		.msg_iovlen = count,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(sizeof(self)),
+	};
+	struct cmsghdr *cmsg;
+
+	memset(&control, 0, sizeof(control));
+	if (fd_count)
+		message.msg_controllen += CMSG_SPACE(fd_count * sizeof(int));
+	cmsg = CMSG_FIRSTHDR(&message);
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_CREDENTIALS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(self));
+	memcpy(CMSG_DATA(cmsg), &self, sizeof(self));
+	if (fd_count) {
+		cmsg = CMSG_NXTHDR(&message, cmsg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, fd_count * sizeof(int));
+	}
+	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static void read_control(struct msghdr *message, struct link_control_input *input)
+{
+	struct cmsghdr *cmsg;
+
+	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
+		size_t bytes = cmsg->cmsg_len - CMSG_LEN(0);
+
+		if (cmsg->cmsg_level != SOL_SOCKET)
+			continue;
+		if (cmsg->cmsg_type == SCM_CREDENTIALS && bytes == sizeof(struct ucred)) {
+			struct ucred sender;
+
+			memcpy(&sender, CMSG_DATA(cmsg), sizeof(sender));
+			input->same_user = sender.uid == geteuid();
+		} else if (cmsg->cmsg_type == SCM_RIGHTS && bytes <= sizeof(input->fds)) {
+			memcpy(input->fds, CMSG_DATA(cmsg), bytes);
+			input->fd_count = (unsigned int)(bytes / sizeof(int));
+		}
+	}
+}
+
+int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes,
+		      struct link_control_input *input)
+{
+	union {
+		struct cmsghdr align;
+		uint8_t bytes[CMSG_SPACE(sizeof(struct ucred)) +
+			      CMSG_SPACE(LINK_SLOTS * sizeof(int))];
+	} control;
+	struct iovec pieces[2] = {
+		{ .iov_base = input->head, .iov_len = sizeof(struct uroce_abi_forward) },
+		{ .iov_base = payload, .iov_len = payload_bytes },
+	};
+	struct msghdr message = {
+		.msg_name = &input->from,
+		.msg_namelen = sizeof(input->from),
+		.msg_iov = pieces,
+		.msg_iovlen = 2,
+		.msg_control = &control,
+		/* Without room for descriptors the kernel closes those that are sent to us. */
+		.msg_controllen = want_fds ? sizeof(control) : CMSG_SPACE(sizeof(struct ucred)),
+	};
+	ssize_t bytes = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (bytes < 0)
+		return -errno;
+	input->bytes = (size_t)bytes;
+	input->payload_bytes =
+		input->bytes > pieces[0].iov_len ? input->bytes - pieces[0].iov_len : 0;
+	input->from_bytes = message.msg_namelen;
+	input->cut = message.msg_flags & (want_fds ? MSG_TRUNC | MSG_CTRUNC : MSG_TRUNC);
+	input->same_user = false;
+	input->fd_count = 0;
+	read_control(&message, input);
+	return 0;
+}
+
+/* Somebody wants the descriptors of a pool.  Who gets no answer asks again. */
+static void answer_request(struct link *link, const struct link_control_input *input,
+			   const struct uroce_abi_pool *request)
+{
+	struct uroce_abi_pool reply = *request;
+	struct link_endpoint endpoint = { .scope_id = request->scope_id };
+	struct iovec piece = { .iov_base = &reply, .iov_len = sizeof(reply) };
+	struct link_addr *addr;
+
+	memcpy(endpoint.gid, request->address, sizeof(endpoint.gid));
+	link_mutex_lock(link, &link->lock);
+	addr = link_addr_find(link, &endpoint);
+	reply.header.message = addr ? UROCE_ABI_POOL_REPLY : UROCE_ABI_POOL_UNKNOWN;
+	link_control_send(link->control_fd, &input->from, input->from_bytes, &piece, 1,
+			  addr ? addr->pool : NULL, addr ? LINK_SLOTS : 0);
+	link_mutex_unlock(link, &link->lock);
+}
+
+/* Parse and check the sender: true when the message is good.  Bad ones are counted and dropped. */
+static bool accept_message(struct link *link, const struct link_control_input *input,
+			   struct link_message *message)
+{
+	if (!input->same_user) {
+		atomic_fetch_add_explicit(&link->foreign_credentials, 1, memory_order_relaxed);
+		return false;
+	}
+	return !input->cut &&
+	       link_message_parse(input->head, input->bytes, message) == LINK_MESSAGE_OK;
+}
+
+static bool fill_batch(struct link *link, const struct uroce_abi_forward *forward,
+		       struct link_batch *batch)
+{
+	struct link_endpoint dst = { .scope_id = forward->scope_id };
+
+	memcpy(dst.gid, forward->dst, sizeof(dst.gid));
+	link_mutex_lock(link, &link->lock);
+	batch->addr = link_addr_find(link, &dst);
+	link_mutex_unlock(link, &link->lock);
+	if (!batch->addr)
+		return false;
+	batch->bytes = forward->length;
+	batch->segment = forward->length;
+	memcpy(batch->src, forward->src, sizeof(batch->src));
+	batch->src_port = forward->src_port;
+	return true;
+}
+
+int link_control_receive(struct link *link, struct link_batch *batch)
+{
+	struct link_control_input input;
+	struct link_message message;
+	unsigned int i;
+	int error;
+
+	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	for (i = 0; i < CONTROL_BURST; i++) {
+		error = link_control_read(link->control_fd, false, batch->buffer,
+					  batch->buffer_bytes, &input);
+		if (error)
+			return error;
+		if (!accept_message(link, &input, &message))
+			continue;
+		if (message.kind == UROCE_ABI_POOL_REQUEST) {
+			answer_request(link, &input, &message.pool);
+		} else if (message.kind == UROCE_ABI_FORWARD) {
+			if (fill_batch(link, &message.forward, batch)) {
+				atomic_fetch_add_explicit(&link->forward_received, 1,
+							  memory_order_relaxed);
+				return 0;
+			}
+			atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
+		}
+	}
+	/* The descriptor is still readable; the caller comes back for the rest. */
+	return -EAGAIN;
+}
+
+static void stash_forward(struct link *link, const struct link_control_input *input,
+			  struct link_stash *stash)
+{
+	struct iovec *keep = &stash->datagram[stash->count];
+	size_t head = sizeof(struct uroce_abi_forward);
+
+	if (stash->count < LINK_STASH_MAX)
+		keep->iov_base = malloc(input->bytes);
+	if (stash->count == LINK_STASH_MAX || !keep->iov_base) {
+		atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
+		return;
+	}
+	keep->iov_len = input->bytes;
+	memcpy(keep->iov_base, input->head, head);
+	memcpy((uint8_t *)keep->iov_base + head, link->scratch, input->payload_bytes);
+	stash->count++;
+}
+
+void link_control_serve(struct link *link, struct link_stash *stash)
+{
+	struct link_control_input input;
+	struct link_message message;
+	unsigned int i;
+
+	for (i = 0; i < CONTROL_BURST; i++) {
+		if (link_control_read(link->control_fd, false, link->scratch, LINK_MAX_BYTES + 1,
+				      &input))
+			return;
+		if (!accept_message(link, &input, &message))
+			continue;
+		if (message.kind == UROCE_ABI_POOL_REQUEST)
+			answer_request(link, &input, &message.pool);
+		else if (message.kind == UROCE_ABI_FORWARD)
+			stash_forward(link, &input, stash);
+	}
+}
+
+void link_stash_return(struct link *link, struct link_stash *stash)
+{
+	struct sockaddr_un self;
+	socklen_t self_bytes = link_control_name(link->slot, &self);
+	unsigned int i;
+
+	/* The kernel does not count what one sends to oneself against the queue's length. */
+	for (i = 0; i < stash->count; i++) {
+		if (link_control_send(link->control_fd, &self, self_bytes, &stash->datagram[i], 1,
+				      NULL, 0))
+			atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
+		free(stash->datagram[i].iov_base);
+	}
+	stash->count = 0;
+}

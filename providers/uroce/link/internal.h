@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the files of this folder share.  Nobody outside includes it.
+ *
+ * Locks, in the order in which they may be nested:
+ *   open_lock  held through a whole link_addr_open() or the last link_addr_close(), which may wait
+ *              for other processes;
+ *   lock       guards the lists below; held for microseconds only, never while waiting, so that
+ *              link_control_receive() can answer other processes at any time.
+ * The data path (link_send, link_receive, link_forward) takes neither.
+ *
+ * fork: the child must be able to find every descriptor at any instant, without a lock.  Hence the
+ * lists are singly linked, a node enters complete by one store and leaves by one store, and each
+ * descriptor is stored right after it was made.
+ */
+#ifndef UROCE_LINK_INTERNAL_H
+#define UROCE_LINK_INTERNAL_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "link/link.h"
+
+#define LINK_UDP_PORT 4791
+/* Asked for; the kernel grants what net.core.[rw]mem_max allows. */
+#define LINK_SOCKET_BUFFER (4 << 20)
+/* IPv6 text, '%', interface index. */
+#define LINK_ADDRESS_TEXT 64
+
+/* ---- endpoint.c: GIDs and socket addresses ---- */
+
+union link_sockaddr {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* A GID with its scope: ::ffff:a.b.c.d means AF_INET. */
+struct link_endpoint {
+	uint8_t gid[16];
+	uint32_t scope_id;
+};
+
+bool link_endpoint_is_ipv4(const uint8_t gid[16]);
+bool link_endpoint_is_multicast(const uint8_t gid[16]);
+bool link_endpoint_is_unspecified(const uint8_t gid[16]);
+bool link_endpoint_equal(const struct link_endpoint *a, const struct link_endpoint *b);
+socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16_t port,
+				    union link_sockaddr *out);
+/* The address and the port (host order) of a received datagram. */
+void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port);
+void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT]);
+
+/* ---- descriptors.c ---- */
+
+/*
+ * socket(2), close-on-exec and non-blocking.  When the process has no descriptor left the soft
+ * limit is raised towards the hard one.  The descriptor or a negative errno.
+ */
+int link_socket(int family, int type);
+/* Raise the soft limit of open files by a step; -EMFILE when it is at the hard one. */
+int link_raise_descriptor_limit(void);
+/* Close *fd unless it is negative and make it -1. */
+void link_close_fd(int *fd);
+/* One line into error (which may be NULL), cut where it does not fit. */
+__attribute__((format(printf, 2, 3))) void link_explain(char error[LINK_ERROR_TEXT],
+							const char *format, ...);
+/* CLOCK_MONOTONIC in milliseconds. */
+int64_t link_now_ms(void);
+
+/* ---- pool.c: the sockets of port 4791 on one address ---- */
+
+enum link_pool_state {
+	LINK_POOL_FREE,	    /* nobody has the port */
+	LINK_POOL_JOINABLE, /* a SO_REUSEPORT group of this user has it */
+	LINK_POOL_FOREIGN,  /* another user, or a socket that does not share */
+};
+
+/*
+ * Who has the port?  The caller holds the pool lock: two that ask at once would see each other.
+ * An enum link_pool_state or a negative errno.
+ */
+int link_pool_probe(const struct link_endpoint *endpoint);
+/* Make the LINK_SLOTS sockets and attach the program.  On failure fds[] has only -1. */
+int link_pool_create(const struct link_endpoint *endpoint, int fds[LINK_SLOTS]);
+/* Are these what another process made with link_pool_create() for the endpoint? */
+bool link_pool_is_valid(const struct link_endpoint *endpoint, const int fds[LINK_SLOTS]);
+void link_pool_close(int fds[LINK_SLOTS]);
+/* Throw away what waits for an earlier owner of the slot. */
+void link_pool_drain(int fd);
+/*
+ * The lock that makes one process at a time look and create: the descriptor that holds it, or
+ * -EADDRINUSE while another process has it, or another negative errno.  Closing it unlocks.
+ */
+int link_pool_lock(const struct link_endpoint *endpoint);
+
+/* ---- portowner.c ---- */
+
+/* The user whose socket has the port on the endpoint or on the wildcard, by /proc/net/udp*. */
+bool link_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid);
+
+/* ---- join.c ---- */
+
+/*
+ * Ask the processes of this host for the descriptors of a pool.  0, or -ENOENT when all of them
+ * said that they do not have it, or -ETIMEDOUT when some did not answer before deadline_ms (*silent
+ * is then one of their slots), or another negative errno.  Meanwhile requests to this process are
+ * answered.  Caller holds open_lock.
+ */
+int link_join(struct link *link, const struct link_endpoint *endpoint, int64_t deadline_ms,
+	      int fds[LINK_SLOTS], unsigned int *silent);
+
+/* ---- control.c: the slot's datagram socket ---- */
+
+struct link_message;
+
+/* Bind the abstract name of the slot to fd: 0 or a negative errno. */
+int link_control_bind(int fd, unsigned int slot);
+/* A datagram socket that will tell the sender's credentials, not bound; or a negative errno. */
+int link_control_socket(void);
+socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name);
+/*
+ * Send pieces and fd_count descriptors from fd with this process's effective user as credentials.
+ * Never blocks.  0 or a negative errno; -ECONNREFUSED when nobody has the name.
+ */
+int link_control_send(int fd, const struct sockaddr_un *to, socklen_t to_bytes,
+		      const struct iovec *pieces, size_t count, const int *fds, size_t fd_count);
+
+/* One received control datagram. */
+struct link_control_input {
+	size_t bytes;	      /* all of it, header included */
+	size_t payload_bytes; /* what went into the payload buffer */
+	bool same_user;
+	bool cut; /* data or descriptors were lost for lack of room */
+	struct sockaddr_un from;
+	socklen_t from_bytes;
+	unsigned int fd_count;
+	int fds[LINK_SLOTS];	      /* owned by the caller from now on */
+	_Alignas(8) uint8_t head[64]; /* the first bytes, as many as a message header needs */
+};
+
+/*
+ * Receive one datagram; descriptors only when want_fds, else the kernel closes them.  payload takes
+ * what follows a forward's header.  0 or a negative errno.
+ */
+int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes,
+		      struct link_control_input *input);
+
+/* While link_join() waits: datagrams that were forwarded to this process meanwhile. */
+#define LINK_STASH_MAX 16
+struct link_stash {
+	unsigned int count;
+	struct iovec datagram[LINK_STASH_MAX]; /* header and payload, malloc'ed */
+};
+/* Answer the requests that wait, keep what is for link_control_receive() in the stash. */
+void link_control_serve(struct link *link, struct link_stash *stash);
+/* Put the stash back into the own queue, so that its descriptor is readable again. */
+void link_stash_return(struct link *link, struct link_stash *stash);
+
+/* ---- the objects ---- */
+
+struct link {
+	unsigned int slot;
+	unsigned int max_segments;
+	atomic_bool abandoned;
+	int control_fd;
+	pthread_mutex_t open_lock;
+	pthread_mutex_t lock;
+	_Atomic(struct link_addr *) addrs;    /* complete pools, in use */
+	_Atomic(struct link_addr *) building; /* the one that link_addr_open() works on */
+	uint8_t *scratch;		      /* LINK_MAX_BYTES + 1, under open_lock */
+	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
+	socklen_t name_bytes[LINK_SLOTS];
+	uint64_t closed_overflow; /* receive_overflow of addresses that are closed */
+	atomic_uint_fast64_t forwarded;
+	atomic_uint_fast64_t forward_received;
+	atomic_uint_fast64_t forward_lost;
+	atomic_uint_fast64_t foreign_credentials;
+};
+
+/* A socket to send from: one source port, one hop limit, one traffic class. */
+struct link_tx {
+	_Atomic(struct link_tx *) next;
+	int fd;
+	unsigned int refs;
+	uint16_t port;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+};
+
+struct link_addr {
+	_Atomic(struct link_addr *) next;
+	struct link *link;
+	unsigned int refs;
+	struct link_endpoint endpoint;
+	int fd; /* == pool[link->slot] */
+	int pool[LINK_SLOTS];
+	uint32_t receive_buffer;
+	uint32_t overflow_base; /* drops of the slot's earlier owners */
+	unsigned int tx_count;
+	_Atomic(struct link_tx *) txs;
+	struct link_peer *peers;
+};
+
+#define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))
+struct link_peer {
+	struct link_peer *next;
+	struct link_addr *addr;
+	struct link_tx *tx;
+	unsigned int refs;
+	struct link_endpoint dst;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	socklen_t dst_bytes;
+	union link_sockaddr dst_sockaddr;
+	/* Control messages with hop limit and traffic class, only when tx has others. */
+	size_t class_bytes;
+	_Alignas(struct cmsghdr) uint8_t class_control[LINK_CLASS_BYTES];
+};
+
+/* In a forked child the mutexes may be locked for ever by threads that are not there. */
+static inline void link_mutex_lock(struct link *link, pthread_mutex_t *mutex)
+{
+	if (!atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		pthread_mutex_lock(mutex);
+}
+
+static inline void link_mutex_unlock(struct link *link, pthread_mutex_t *mutex)
+{
+	if (!atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		pthread_mutex_unlock(mutex);
+}
+
+/* addr.c: caller holds lock. */
+struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint);
+/* addr.c: the pool and the transmit sockets; async-signal-safe. */
+void link_addr_close_descriptors(struct link_addr *addr);
+/* peer.c: how many segments the kernel takes in one send. */
+unsigned int link_probe_segments(void);
+/* udp.c: datagrams dropped at this socket since it exists. */
+uint32_t link_socket_drops(int fd);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <string.h>
+
+#include "link/link.h"
+#include "message.h"
+
+/* These cross process borders: a hole would be a difference between compilers. */
+_Static_assert(sizeof(struct uroce_abi_header) == 8, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_forward) == 48, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_pool) == 40, "padding in the host ABI");
+
+static enum link_message_error parse_forward(const uint8_t *head, size_t length,
+					     struct uroce_abi_forward *out)
+{
+	struct uroce_abi_forward forward;
+
+	if (length < sizeof(forward))
+		return LINK_MESSAGE_SHORT;
+	memcpy(&forward, head, sizeof(forward));
+	if (forward.length == 0 || forward.length > LINK_MAX_BYTES ||
+	    forward.length != length - sizeof(forward))
+		return LINK_MESSAGE_LENGTH;
+	*out = forward;
+	return LINK_MESSAGE_OK;
+}
+
+static enum link_message_error parse_pool(const uint8_t *head, size_t length,
+					  struct uroce_abi_pool *out)
+{
+	struct uroce_abi_pool pool;
+
+	if (length < sizeof(pool))
+		return LINK_MESSAGE_SHORT;
+	if (length != sizeof(pool))
+		return LINK_MESSAGE_LENGTH;
+	memcpy(&pool, head, sizeof(pool));
+	if (pool.slots != LINK_SLOTS)
+		return LINK_MESSAGE_SLOTS;
+	*out = pool;
+	return LINK_MESSAGE_OK;
+}
+
+enum link_message_error link_message_parse(const uint8_t *head, size_t length,
+					   struct link_message *message)
+{
+	struct uroce_abi_header header;
+	enum link_message_error error;
+
+	if (length < sizeof(header))
+		return LINK_MESSAGE_SHORT;
+	memcpy(&header, head, sizeof(header));
+	if (header.version != UROCE_ABI_VERSION)
+		return LINK_MESSAGE_VERSION;
+	switch (header.message) {
+	case UROCE_ABI_FORWARD:
+		error = parse_forward(head, length, &message->forward);
+		break;
+	case UROCE_ABI_POOL_REQUEST:
+	case UROCE_ABI_POOL_REPLY:
+	case UROCE_ABI_POOL_UNKNOWN:
+		error = parse_pool(head, length, &message->pool);
+		break;
+	default:
+		return LINK_MESSAGE_KIND;
+	}
+	if (error == LINK_MESSAGE_OK)
+		message->kind = (enum uroce_abi_message)header.message;
+	return error;
+}

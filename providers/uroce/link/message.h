@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The control messages of <rdma/uroce-abi.h>, checked.  Pure: no socket, no allocation.
+ */
+#ifndef UROCE_LINK_MESSAGE_H
+#define UROCE_LINK_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/uroce-abi.h>
+
+enum link_message_error {
+	LINK_MESSAGE_OK,
+	LINK_MESSAGE_SHORT,   /* fewer bytes than the header of its kind */
+	LINK_MESSAGE_VERSION, /* of another UROCE_ABI_VERSION */
+	LINK_MESSAGE_KIND,    /* no kind of this version */
+	LINK_MESSAGE_LENGTH,  /* a length that does not fit the bytes */
+	LINK_MESSAGE_SLOTS,   /* a pool of another size */
+};
+
+struct link_message {
+	enum uroce_abi_message kind;
+	union {
+		struct uroce_abi_forward forward; /* UROCE_ABI_FORWARD */
+		struct uroce_abi_pool pool;	  /* the other kinds */
+	};
+};
+
+/* No kind of message has a longer header. */
+#define LINK_MESSAGE_HEAD_MAX 64
+_Static_assert(sizeof(struct uroce_abi_forward) <= LINK_MESSAGE_HEAD_MAX, "head too small");
+_Static_assert(sizeof(struct uroce_abi_pool) <= LINK_MESSAGE_HEAD_MAX, "head too small");
+
+/*
+ * Check a message of length bytes of which the first min(length, sizeof(struct uroce_abi_forward))
+ * are readable at head (any alignment).  *message is set only when the result is LINK_MESSAGE_OK.
+ */
+enum link_message_error link_message_parse(const uint8_t *head, size_t length,
+					   struct link_message *message);
+
+#endif

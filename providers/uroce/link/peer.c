@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Transmit sockets and the peers that use them.
+ *
+ * A transmit socket is never connected and never fragments: only then does the kernel give the
+ * IPv4 identifications 0, 1, 2 ... that the ICRC is computed with.  It is bound to the local
+ * address and to its own source port, with SO_REUSEPORT, so that every process of a user can have
+ * any port. Hop limit and traffic class are options of the socket, since they cost 139 ns as
+ * control messages; so a port may have several sockets, one for each combination of them in use.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+/*
+ * Programs that know only InfiniBand ask for a hop limit of 1 (ibv_rc_pingpong, pyverbs), which
+ * would end at the first router.  The ICRC does not cover it, so a larger one does no harm.
+ */
+#define HOP_LIMIT_MIN 64
+/* RoCEv2 takes its source ports from here. */
+#define PORT_FIRST 0xc000
+#define PORT_LAST 0xffff
+/* Ports to try before the kernel may choose. */
+#define PORT_TRIES 64
+/* What kernels before UDP_MAX_SEGMENTS was raised take. */
+#define OLD_MAX_SEGMENTS 64
+
+unsigned int link_probe_segments(void)
+{
+	static const uint8_t zeros[OLD_MAX_SEGMENTS + 1];
+	union link_sockaddr self = { .in = { .sin_family = AF_INET } };
+	socklen_t self_bytes = sizeof(self.in);
+	unsigned int segments = OLD_MAX_SEGMENTS;
+	int fd = link_socket(AF_INET, SOCK_DGRAM);
+	int one = 1;
+
+	if (fd < 0)
+		return OLD_MAX_SEGMENTS;
+	self.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(fd, &self.any, self_bytes) == 0 && getsockname(fd, &self.any, &self_bytes) == 0 &&
+	    setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &one, sizeof(one)) == 0 &&
+	    sendto(fd, zeros, sizeof(zeros), MSG_DONTWAIT, &self.any, self_bytes) > 0)
+		segments = LINK_MAX_SEGMENTS;
+	link_close_fd(&fd);
+	return segments;
+}
+
+static int set_int(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+/* Nobody reads this socket: let nothing pile up in it. */
+static void refuse_input(int fd)
+{
+	struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = { .len = 1, .filter = &drop_all };
+
+	set_int(fd, SOL_SOCKET, SO_RCVBUF, 0);
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+static int set_ipv4_options(int fd, const struct link_endpoint *endpoint, int traffic_class,
+			    int hop_limit)
+{
+	int error = set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+
+	if (!error)
+		error = set_int(fd, IPPROTO_IP, IP_TTL, hop_limit);
+	if (!error)
+		error = set_int(fd, IPPROTO_IP, IP_TOS, traffic_class);
+	if (!error)
+		error = set_int(fd, IPPROTO_IP, IP_MULTICAST_TTL, hop_limit);
+	/* A multicast should leave where the address is, not where the default route points. */
+	setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, endpoint->gid + 12, 4);
+	return error;
+}
+
+static int set_ipv6_options(int fd, int traffic_class, int hop_limit)
+{
+	int error = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+
+	if (!error)
+		error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	if (!error)
+		error = set_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, hop_limit);
+	if (!error)
+		error = set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
+	if (!error)
+		error = set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, hop_limit);
+	return error;
+}
+
+/*
+ * A transmit socket with port (0: the kernel chooses), port and descriptor put into tx.
+ * -EADDRINUSE when another user has that port.
+ */
+static int open_tx(const struct link_endpoint *endpoint, uint16_t port, struct link_tx *tx)
+{
+	union link_sockaddr name;
+	socklen_t name_bytes = link_endpoint_to_sockaddr(endpoint, port, &name);
+	uint8_t gid[16];
+	int error;
+	int fd = link_socket(name.any.sa_family, SOCK_DGRAM);
+
+	if (fd < 0)
+		return fd;
+	error = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (!error && name.any.sa_family == AF_INET)
+		error = set_ipv4_options(fd, endpoint, tx->traffic_class, tx->hop_limit);
+	else if (!error)
+		error = set_ipv6_options(fd, tx->traffic_class, tx->hop_limit);
+	if (!error && bind(fd, &name.any, name_bytes))
+		error = -errno;
+	if (!error && getsockname(fd, &name.any, &name_bytes))
+		error = -errno;
+	if (error) {
+		link_close_fd(&fd);
+		return error;
+	}
+	set_int(fd, SOL_SOCKET, SO_SNDBUF, LINK_SOCKET_BUFFER);
+	refuse_input(fd);
+	link_sockaddr_to_gid(&name, gid, &tx->port);
+	tx->fd = fd;
+	return 0;
+}
+
+static struct link_tx *find_tx(struct link_addr *addr, uint16_t port, uint8_t traffic_class,
+			       uint8_t hop_limit)
+{
+	struct link_tx *tx;
+
+	for (tx = addr->txs; tx; tx = tx->next)
+		if (tx->port == port && tx->traffic_class == traffic_class &&
+		    tx->hop_limit == hop_limit)
+			return tx;
+	return NULL;
+}
+
+static uint16_t next_port(uint16_t port)
+{
+	return port < PORT_FIRST || port == PORT_LAST ? PORT_FIRST : (uint16_t)(port + 1);
+}
+
+/* The sockets are used up: one of those there are, the same for the same port. */
+static struct link_tx *share_tx(struct link_addr *addr, uint16_t port)
+{
+	struct link_tx *tx = addr->txs;
+	unsigned int i;
+
+	for (i = addr->tx_count ? port % addr->tx_count : 0; i; i--)
+		tx = tx->next;
+	return tx;
+}
+
+/* A socket that sends from port or from the next port that can be had, in *result. */
+static int get_tx(struct link_addr *addr, uint16_t port, uint8_t traffic_class, uint8_t hop_limit,
+		  struct link_tx **result)
+{
+	struct link_tx *tx = NULL;
+	unsigned int tries;
+	int error = -EADDRINUSE;
+
+	/* 4791 would join the receive pool's group. */
+	if (port == 0 || port == LINK_UDP_PORT)
+		port = PORT_FIRST;
+	for (tries = 0; tries <= PORT_TRIES && error == -EADDRINUSE; tries++) {
+		*result = find_tx(addr, port, traffic_class, hop_limit);
+		if (*result)
+			break;
+		if (addr->tx_count == LINK_MAX_SOURCE_PORTS) {
+			*result = share_tx(addr, port);
+			break;
+		}
+		if (!tx)
+			tx = calloc(1, sizeof(*tx));
+		if (!tx)
+			return -ENOMEM;
+		tx->traffic_class = traffic_class;
+		tx->hop_limit = hop_limit;
+		error = open_tx(&addr->endpoint, tries == PORT_TRIES ? 0 : port, tx);
+		port = next_port(port);
+	}
+	if (!*result && error == 0) {
+		tx->next = addr->txs;
+		addr->txs = tx;
+		addr->tx_count++;
+		*result = tx;
+		return 0;
+	}
+	free(tx);
+	/* Rather a shared port than none, for instance when descriptors are used up. */
+	if (!*result)
+		*result = share_tx(addr, port);
+	return *result ? 0 : error;
+}
+
+static void drop_tx(struct link_addr *addr, struct link_tx *tx)
+{
+	_Atomic(struct link_tx *) *from = &addr->txs;
+
+	if (--tx->refs)
+		return;
+	while (*from != tx)
+		from = &(*from)->next;
+	link_close_fd(&tx->fd);
+	*from = tx->next;
+	addr->tx_count--;
+	free(tx);
+}
+
+static size_t add_control(uint8_t *control, int level, int type, int value)
+{
+	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
+
+	cmsg->cmsg_level = level;
+	cmsg->cmsg_type = type;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(value));
+	memcpy(CMSG_DATA(cmsg), &value, sizeof(value));
+	return CMSG_SPACE(sizeof(value));
+}
+
+/* Control messages for what differs from the socket's options. */
+static void set_class_control(struct link_peer *peer)
+{
+	bool ipv4 = peer->dst_sockaddr.any.sa_family == AF_INET;
+	int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
+	size_t used = 0;
+
+	if (peer->hop_limit != peer->tx->hop_limit)
+		used += add_control(peer->class_control + used, level,
+				    ipv4 ? IP_TTL : IPV6_HOPLIMIT, peer->hop_limit);
+	if (peer->traffic_class != peer->tx->traffic_class)
+		used += add_control(peer->class_control + used, level, ipv4 ? IP_TOS : IPV6_TCLASS,
+				    peer->traffic_class);
+	peer->class_bytes = used;
+}
+
+static struct link_peer *find_peer(struct link_addr *addr, const struct link_peer *wanted)
+{
+	struct link_peer *peer;
+
+	for (peer = addr->peers; peer; peer = peer->next)
+		if (peer->tx == wanted->tx && peer->hop_limit == wanted->hop_limit &&
+		    peer->traffic_class == wanted->traffic_class &&
+		    link_endpoint_equal(&peer->dst, &wanted->dst))
+			return peer;
+	return NULL;
+}
+
+/* Find or make the peer that *wanted describes.  Caller holds the lock. */
+static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
+		    struct link_peer **result)
+{
+	struct link_peer *peer = malloc(sizeof(*peer));
+	int error;
+
+	if (!peer)
+		return -ENOMEM;
+	error = get_tx(addr, *port, wanted->traffic_class, wanted->hop_limit, &wanted->tx);
+	if (error) {
+		free(peer);
+		return error;
+	}
+	*port = wanted->tx->port;
+	*result = find_peer(addr, wanted);
+	if (*result) {
+		(*result)->refs++;
+		free(peer);
+		return 0;
+	}
+	wanted->tx->refs++;
+	set_class_control(wanted);
+	*peer = *wanted;
+	peer->next = addr->peers;
+	addr->peers = peer;
+	*result = peer;
+	return 0;
+}
+
+int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
+		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
+		   struct link_peer **result)
+{
+	struct link_peer wanted = {
+		.addr = addr,
+		.refs = 1,
+		.dst = { .scope_id = scope_id },
+		.traffic_class = traffic_class,
+		.hop_limit = hop_limit < HOP_LIMIT_MIN ? HOP_LIMIT_MIN : hop_limit,
+	};
+	struct link *link = addr->link;
+	int error;
+
+	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	if (link_endpoint_is_ipv4(dst) != link_endpoint_is_ipv4(addr->endpoint.gid))
+		return -EAFNOSUPPORT;
+	if (link_endpoint_is_unspecified(dst))
+		return -EINVAL;
+	memcpy(wanted.dst.gid, dst, sizeof(wanted.dst.gid));
+	wanted.dst_bytes =
+		link_endpoint_to_sockaddr(&wanted.dst, LINK_UDP_PORT, &wanted.dst_sockaddr);
+	link_mutex_lock(link, &link->lock);
+	error = get_peer(addr, &wanted, src_port, result);
+	link_mutex_unlock(link, &link->lock);
+	return error;
+}
+
+void link_peer_close(struct link_peer *peer)
+{
+	struct link_addr *addr = peer->addr;
+	struct link *link = addr->link;
+	struct link_peer **from = &addr->peers;
+
+	link_mutex_lock(link, &link->lock);
+	if (--peer->refs == 0) {
+		while (*from != peer)
+			from = &(*from)->next;
+		*from = peer->next;
+		drop_tx(addr, peer->tx);
+		free(peer);
+	}
+	link_mutex_unlock(link, &link->lock);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The sockets of port 4791 on one address (Documentation/decisions/port-sharing.md).
+ *
+ * The kernel numbers the members of a SO_REUSEPORT group in the order of bind(), and a close moves
+ * the last member into the gap.  So all members are bound at once by one process and every process
+ * holds all of them: while anybody lives none is closed, and member i serves slot i for ever.
+ * Members are never connected: that would take them out of the group's steering.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+#include <rdma/uroce-abi.h>
+
+#ifndef SO_ATTACH_REUSEPORT_CBPF
+#define SO_ATTACH_REUSEPORT_CBPF 51
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+/* More than a receive buffer of LINK_SOCKET_BUFFER can hold. */
+#define DRAIN_MAX 32768
+
+static int set_int(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+/* A socket bound to the port, alone or as the next member of the group: descriptor or -errno. */
+static int bind_port(const struct link_endpoint *endpoint, bool shared)
+{
+	union link_sockaddr name;
+	socklen_t name_bytes = link_endpoint_to_sockaddr(endpoint, LINK_UDP_PORT, &name);
+	int fd = link_socket(name.any.sa_family, SOCK_DGRAM);
+	int error = 0;
+
+	if (fd < 0)
+		return fd;
+	if (name.any.sa_family == AF_INET6)
+		error = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (!error && shared)
+		error = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (!error && bind(fd, &name.any, name_bytes))
+		error = -errno;
+	if (!error)
+		return fd;
+	link_close_fd(&fd);
+	return error;
+}
+
+int link_pool_probe(const struct link_endpoint *endpoint)
+{
+	int fd = bind_port(endpoint, false);
+
+	if (fd >= 0) {
+		link_close_fd(&fd);
+		return LINK_POOL_FREE;
+	}
+	if (fd != -EADDRINUSE)
+		return fd;
+	/*
+	 * A group takes new members of its own user only.  Being the last member for a moment is
+	 * harmless: the program never names an index beyond the pool.
+	 */
+	fd = bind_port(endpoint, true);
+	if (fd >= 0) {
+		link_close_fd(&fd);
+		return LINK_POOL_JOINABLE;
+	}
+	return fd == -EADDRINUSE ? LINK_POOL_FOREIGN : fd;
+}
+
+/* Steer by the slot bits of the destination QPN; a packet too short to have one goes to slot 0. */
+static int attach_program(int fd)
+{
+	/* clang-format off */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, LINK_SLOT_SHIFT),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	/* clang-format on */
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)))
+		return -errno;
+	return 0;
+}
+
+int link_pool_create(const struct link_endpoint *endpoint, int fds[LINK_SLOTS])
+{
+	int error = 0;
+	unsigned int i;
+
+	for (i = 0; i < LINK_SLOTS; i++)
+		fds[i] = -1;
+	for (i = 0; i < LINK_SLOTS && !error; i++) {
+		fds[i] = bind_port(endpoint, true);
+		if (fds[i] < 0) {
+			error = fds[i];
+			fds[i] = -1;
+			break;
+		}
+		/* Less than asked for, or no GRO on an old kernel: slower, not wrong. */
+		set_int(fds[i], SOL_SOCKET, SO_RCVBUF, LINK_SOCKET_BUFFER);
+		set_int(fds[i], IPPROTO_UDP, UDP_GRO, 1);
+		/* A program can be attached only to a socket that is in its group already. */
+		if (i == 0)
+			error = attach_program(fds[0]);
+	}
+	if (error)
+		link_pool_close(fds);
+	return error;
+}
+
+bool link_pool_is_valid(const struct link_endpoint *endpoint, const int fds[LINK_SLOTS])
+{
+	union link_sockaddr expected, name;
+	socklen_t expected_bytes = link_endpoint_to_sockaddr(endpoint, LINK_UDP_PORT, &expected);
+	unsigned int i;
+
+	for (i = 0; i < LINK_SLOTS; i++) {
+		socklen_t bytes = sizeof(name);
+
+		memset(&name, 0, sizeof(name));
+		if (getsockname(fds[i], &name.any, &bytes) || bytes != expected_bytes ||
+		    memcmp(&name, &expected, sizeof(name)) != 0)
+			return false;
+	}
+	return true;
+}
+
+void link_pool_close(int fds[LINK_SLOTS])
+{
+	unsigned int i;
+
+	/* From the last to the first, so that no member changes its index meanwhile. */
+	for (i = LINK_SLOTS; i-- > 0;)
+		link_close_fd(&fds[i]);
+}
+
+void link_pool_drain(int fd)
+{
+	unsigned int i;
+
+	for (i = 0; i < DRAIN_MAX; i++)
+		if (recv(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno == EAGAIN)
+			return;
+}
+
+int link_pool_lock(const struct link_endpoint *endpoint)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	char hex[33];
+	socklen_t bytes;
+	int fd, length, i;
+
+	for (i = 0; i < 16; i++)
+		snprintf(hex + 2 * i, 3, "%02x", endpoint->gid[i]);
+	length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, UROCE_ABI_POOL_LOCK_NAME,
+			  UROCE_ABI_VERSION, hex, endpoint->scope_id);
+	bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	fd = link_socket(AF_UNIX, SOCK_DGRAM);
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&name, bytes)) {
+		int error = -errno;
+
+		link_close_fd(&fd);
+		return error;
+	}
+	return fd;
+}

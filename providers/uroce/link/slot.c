@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * This process's slot of the host's queue pair numbers.  Owning a slot is having its abstract name
+ * bound: the kernel frees the name when the process ends, however it ends, and leaves nothing
+ * behind on disk.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include <rdma/uroce-abi.h>
+
+/* Take the lowest free slot.  (Slot 0 is also where queue pair 1 lives: somebody should have it.)
+ */
+static int claim_slot(struct link *link, char error[LINK_ERROR_TEXT])
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < LINK_SLOTS; slot++) {
+		int result = link_control_bind(link->control_fd, slot);
+
+		if (result == 0) {
+			link->slot = slot;
+			return 0;
+		}
+		if (result != -EADDRINUSE) {
+			link_explain(error, "cannot bind the UNIX socket name of slot %u: %s", slot,
+				     strerror(-result));
+			return result;
+		}
+	}
+	link_explain(error,
+		     "all %u queue pair number slots of this host are taken: end one of the "
+		     "programs that use uroce (abstract UNIX sockets @uroce/%u/slot/*)",
+		     LINK_SLOTS, UROCE_ABI_VERSION);
+	return -ENOSPC;
+}
+
+static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
+{
+	unsigned int slot;
+	int result;
+
+	link->scratch = malloc(LINK_MAX_BYTES + 1);
+	if (!link->scratch) {
+		link_explain(error, "out of memory");
+		return -ENOMEM;
+	}
+	link->control_fd = link_control_socket();
+	if (link->control_fd < 0) {
+		result = link->control_fd;
+		link_explain(error, "cannot open a UNIX socket: %s", strerror(-result));
+		return result;
+	}
+	result = claim_slot(link, error);
+	if (result)
+		return result;
+	for (slot = 0; slot < LINK_SLOTS; slot++)
+		link->name_bytes[slot] = link_control_name(slot, &link->names[slot]);
+	link->max_segments = link_probe_segments();
+	pthread_mutex_init(&link->open_lock, NULL);
+	pthread_mutex_init(&link->lock, NULL);
+	return 0;
+}
+
+int link_open(struct link **result, char error[LINK_ERROR_TEXT])
+{
+	struct link *link = calloc(1, sizeof(*link));
+	int failure;
+
+	if (!link) {
+		link_explain(error, "out of memory");
+		return -ENOMEM;
+	}
+	link->control_fd = -1;
+	link_explain(error, "%s", "");
+	failure = init_link(link, error);
+	if (failure) {
+		link_close_fd(&link->control_fd);
+		free(link->scratch);
+		free(link);
+		return failure;
+	}
+	*result = link;
+	return 0;
+}
+
+void link_close(struct link *link)
+{
+	link_close_fd(&link->control_fd);
+	if (!atomic_load_explicit(&link->abandoned, memory_order_relaxed)) {
+		pthread_mutex_destroy(&link->open_lock);
+		pthread_mutex_destroy(&link->lock);
+	}
+	free(link->scratch);
+	free(link);
+}
+
+void link_abandon(struct link *link)
+{
+	struct link_addr *addr, *building = link->building;
+
+	atomic_store(&link->abandoned, true);
+	for (addr = link->addrs; addr; addr = addr->next)
+		link_addr_close_descriptors(addr);
+	/* An address that a thread of the parent was opening. */
+	if (building)
+		link_addr_close_descriptors(building);
+	link_close_fd(&link->control_fd);
+}
+
+unsigned int link_slot(const struct link *link)
+{
+	return link->slot;
+}
+
+int link_control_fd(const struct link *link)
+{
+	return link->control_fd;
+}
+
+unsigned int link_max_segments(const struct link *link)
+{
+	return link->max_segments;
+}
+
+void link_counters(const struct link *const_link, struct link_counters *counters)
+{
+	/* The list's lock is not part of what const promises. */
+	struct link *link = (struct link *)(uintptr_t)const_link;
+	struct link_addr *addr;
+
+	link_mutex_lock(link, &link->lock);
+	counters->receive_overflow = link->closed_overflow;
+	for (addr = link->addrs; addr; addr = addr->next)
+		counters->receive_overflow += link_socket_drops(addr->fd) - addr->overflow_base;
+	link_mutex_unlock(link, &link->lock);
+	counters->forwarded = atomic_load(&link->forwarded);
+	counters->forward_received = atomic_load(&link->forward_received);
+	counters->forward_lost = atomic_load(&link->forward_lost);
+	counters->foreign_credentials = atomic_load(&link->foreign_credentials);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The data path: one system call per run of datagrams, no lock, no allocation.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <linux/sock_diag.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "internal.h"
+#include <rdma/uroce-abi.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef SO_MEMINFO
+#define SO_MEMINFO 55
+#endif
+
+static size_t total_bytes(const struct iovec *pieces, unsigned int count)
+{
+	size_t total = 0;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		total += pieces[i].iov_len;
+	return total;
+}
+
+int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
+	      unsigned int segment)
+{
+	struct msghdr message = {
+		.msg_name = &peer->dst_sockaddr,
+		.msg_namelen = peer->dst_bytes,
+		.msg_iov = (struct iovec *)(uintptr_t)pieces,
+		.msg_iovlen = count,
+	};
+	_Alignas(struct cmsghdr) uint8_t control[LINK_CLASS_BYTES + CMSG_SPACE(sizeof(uint16_t))];
+
+	if (atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	if (peer->class_bytes) {
+		memcpy(control, peer->class_control, peer->class_bytes);
+		message.msg_control = control;
+		message.msg_controllen = peer->class_bytes;
+	}
+	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
+	if (segment && total_bytes(pieces, count) > segment) {
+		struct cmsghdr *cmsg = (struct cmsghdr *)(void *)(control + peer->class_bytes);
+		uint16_t bytes = (uint16_t)segment;
+
+		memset(cmsg, 0, CMSG_SPACE(sizeof(bytes)));
+		cmsg->cmsg_level = IPPROTO_UDP;
+		cmsg->cmsg_type = UDP_SEGMENT;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(bytes));
+		memcpy(CMSG_DATA(cmsg), &bytes, sizeof(bytes));
+		message.msg_control = control;
+		message.msg_controllen = peer->class_bytes + CMSG_SPACE(sizeof(bytes));
+	}
+	return sendmsg(peer->tx->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Bytes of each merged datagram; 0 when the kernel merged nothing. */
+static unsigned int merged_segment(struct msghdr *message)
+{
+	struct cmsghdr *cmsg;
+	int segment;
+
+	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
+		if (cmsg->cmsg_level != IPPROTO_UDP || cmsg->cmsg_type != UDP_GRO)
+			continue;
+		memcpy(&segment, CMSG_DATA(cmsg), sizeof(segment));
+		return segment > 0 ? (unsigned int)segment : 0;
+	}
+	return 0;
+}
+
+int link_receive(struct link_addr *addr, struct link_batch *batch)
+{
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+	union link_sockaddr from;
+	struct iovec piece = { .iov_base = batch->buffer, .iov_len = batch->buffer_bytes };
+	struct msghdr message = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t bytes;
+
+	assert(batch->buffer_bytes > LINK_MAX_BYTES);
+	bytes = recvmsg(addr->fd, &message, MSG_DONTWAIT);
+	if (bytes < 0) {
+		int error = errno;
+
+		if (atomic_load_explicit(&addr->link->abandoned, memory_order_relaxed))
+			return -EOWNERDEAD;
+		return -error;
+	}
+	batch->bytes = (size_t)bytes;
+	batch->segment = merged_segment(&message);
+	if (batch->segment == 0)
+		batch->segment = (unsigned int)bytes;
+	link_sockaddr_to_gid(&from, batch->src, &batch->src_port);
+	batch->addr = addr;
+	return 0;
+}
+
+int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,
+		 const uint8_t src[16], uint16_t src_port)
+{
+	struct link *link = addr->link;
+	struct uroce_abi_forward head = {
+		.header = { .message = UROCE_ABI_FORWARD, .version = UROCE_ABI_VERSION },
+		.scope_id = addr->endpoint.scope_id,
+		.src_port = src_port,
+		.length = (uint16_t)length,
+	};
+	struct iovec pieces[2] = {
+		{ .iov_base = &head, .iov_len = sizeof(head) },
+		{ .iov_base = (void *)(uintptr_t)bytes, .iov_len = length },
+	};
+	int error;
+
+	if (slot >= LINK_SLOTS || slot == link->slot || length == 0 || length > LINK_MAX_BYTES)
+		return -EINVAL;
+	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	memcpy(head.src, src, sizeof(head.src));
+	memcpy(head.dst, addr->endpoint.gid, sizeof(head.dst));
+	error = link_control_send(link->control_fd, &link->names[slot], link->name_bytes[slot],
+				  pieces, 2, NULL, 0);
+	if (error == 0) {
+		atomic_fetch_add_explicit(&link->forwarded, 1, memory_order_relaxed);
+		return 0;
+	}
+	atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
+	return error == -ECONNREFUSED ? -ENOENT : error;
+}
+
+uint32_t link_socket_drops(int fd)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	socklen_t bytes = sizeof(info);
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &bytes))
+		return 0;
+	return info[SK_MEMINFO_DROPS];
+}
