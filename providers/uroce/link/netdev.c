@@ -116,7 +116,7 @@ static void fill_netdev(struct netdev *netdev, struct rtnl_link *link, struct nl
 	netdev->loopback = flags & IFF_LOOPBACK;
 	netdev->speed_mbps = read_speed(netdev->name);
 	for (kind = CLASS_IPV4; kind < CLASS_COUNT; kind++)
-		add_addresses(netdev, addrs, (enum address_class) class);
+		add_addresses(netdev, addrs, (enum address_class)kind);
 }
 
 static int read_caches(struct nl_cache **links, struct nl_cache **addrs)
