@@ -74,11 +74,11 @@ struct eng_attr {
 	uint32_t access; /* set of enum eng_access: what the peer may ask for */
 	uint32_t qkey;
 	uint16_t pkey;
-	uint8_t timeout_code; /* Local ACK Timeout: 4.096 us x 2^n, 0 never (rule S10) */
-	uint8_t retry_count;  /* 0..7 */
-	uint8_t rnr_retry;    /* 0..6, 7 is for ever */
-	uint8_t min_rnr_timer; /* code that our RNR NAKs carry */
-	uint8_t max_rd_atomic; /* initiator depth */
+	uint8_t timeout_code;	    /* Local ACK Timeout: 4.096 us x 2^n, 0 never (rule S10) */
+	uint8_t retry_count;	    /* 0..7 */
+	uint8_t rnr_retry;	    /* 0..6, 7 is for ever */
+	uint8_t min_rnr_timer;	    /* code that our RNR NAKs carry */
+	uint8_t max_rd_atomic;	    /* initiator depth */
 	uint8_t max_dest_rd_atomic; /* responder resources */
 	bool sq_drained_event;
 	struct eng_path path;
@@ -86,16 +86,16 @@ struct eng_attr {
 
 /* Why there is nothing to send, or that there is. */
 enum eng_tx {
-	ENG_TX_RUN,	    /* the run holds at least one packet: send it, then ask again */
-	ENG_TX_IDLE,	    /* all is sent */
-	ENG_TX_CREDIT,	    /* a limited request waits for a response (rule C13) */
-	ENG_TX_FENCE,	    /* earlier READs or Atomics are not complete (rule C16) */
-	ENG_TX_READ_DEPTH,  /* max_rd_atomic READs and Atomics are under way (rule S12) */
-	ENG_TX_WINDOW,	    /* as many packets unacknowledged as the window allows */
-	ENG_TX_RNR,	    /* waiting out the peer's RNR timer */
-	ENG_TX_PACING,	    /* READ responses wait so as not to overrun the peer's socket */
-	ENG_TX_DRAINED,	    /* SQD: nothing new is begun */
-	ENG_TX_STATE,	    /* not in a state that sends */
+	ENG_TX_RUN,	   /* the run holds at least one packet: send it, then ask again */
+	ENG_TX_IDLE,	   /* all is sent */
+	ENG_TX_CREDIT,	   /* a limited request waits for a response (rule C13) */
+	ENG_TX_FENCE,	   /* earlier READs or Atomics are not complete (rule C16) */
+	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
+	ENG_TX_WINDOW,	   /* as many packets unacknowledged as the window allows */
+	ENG_TX_RNR,	   /* waiting out the peer's RNR timer */
+	ENG_TX_PACING,	   /* READ responses wait so as not to overrun the peer's socket */
+	ENG_TX_DRAINED,	   /* SQD: nothing new is begun */
+	ENG_TX_STATE,	   /* not in a state that sends */
 	ENG_TX_REASONS,
 };
 const char *eng_tx_name(enum eng_tx reason);
@@ -122,10 +122,10 @@ struct eng_qp_init {
 	uint32_t qpn;
 	void *owner;
 	const struct eng_port *port;
-	struct eng_ring *sq;	/* send queue, owner's memory */
-	struct eng_ring *rq;	/* receive queue of its own or shared */
-	bool rq_shared;		/* SRQ: credits are reported as 11111b (rule C7) */
-	bool signal_all;	/* sq_sig_all */
+	struct eng_ring *sq;	 /* send queue, owner's memory */
+	struct eng_ring *rq;	 /* receive queue of its own or shared */
+	bool rq_shared;		 /* SRQ: credits are reported as 11111b (rule C7) */
+	bool signal_all;	 /* sq_sig_all */
 	uint32_t window_packets; /* at most so many packets unacknowledged; 0: default */
 };
 void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init);
@@ -184,15 +184,15 @@ struct eng_view {
 	uint32_t qpn, dest_qpn;
 	uint32_t mtu;
 	uint32_t next_psn, unacked_psn, expected_psn;
-	uint32_t ssn;		 /* of the last posted request */
-	uint32_t sent_ssn;	 /* of the last request begun */
-	uint32_t msn;		 /* ours as responder */
-	uint32_t lsn;		 /* what the peer's credits allow us */
-	bool unlimited;		 /* the peer reports 11111b */
-	bool credits_heard;	 /* any AETH with a credit count has come */
+	uint32_t ssn;		     /* of the last posted request */
+	uint32_t sent_ssn;	     /* of the last request begun */
+	uint32_t msn;		     /* ours as responder */
+	uint32_t lsn;		     /* what the peer's credits allow us */
+	bool unlimited;		     /* the peer reports 11111b */
+	bool credits_heard;	     /* any AETH with a credit count has come */
 	uint32_t credits_last_heard; /* decoded */
 	uint32_t credits_advertised; /* decoded, as last sent */
-	uint32_t credits_now;	 /* receive WQEs free */
+	uint32_t credits_now;	     /* receive WQEs free */
 	uint32_t sq_used, rq_used;
 	uint32_t outstanding_reads;
 	uint32_t in_flight, window;

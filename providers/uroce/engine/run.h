@@ -27,6 +27,14 @@ struct eng_piece {
 	uint32_t length;
 };
 
+/* What a run holds, so that it can be taken back (eng_unsent). */
+enum eng_run_kind {
+	ENG_RUN_REQUESTS,
+	ENG_RUN_ACK,
+	ENG_RUN_NAK,
+	ENG_RUN_ANSWERS, /* READ or Atomic responses */
+};
+
 struct eng_run {
 	/* Set by the caller, kept by the engine. */
 	uint8_t *staging;
@@ -35,7 +43,8 @@ struct eng_run {
 	uint32_t max_pieces;
 	uint32_t max_packets; /* at most 128 */
 	uint32_t max_bytes;   /* of all packets together, at most 65507 */
-	uint32_t gather_from; /* payload of at least this many bytes is not copied; UINT32_MAX: never */
+	uint32_t gather_from; /* payload of at least this many bytes is not copied; UINT32_MAX:
+				 never */
 
 	/* Filled by eng_transmit(). */
 	const struct eng_path *path;
@@ -43,8 +52,10 @@ struct eng_run {
 	uint32_t segment; /* bytes of each packet but the last */
 	uint32_t bytes;	  /* of all packets together */
 	uint32_t piece_count;
-	uint32_t staged;  /* bytes of staging in use */
-	bool closed;	  /* a shorter packet stands at the end: nothing may follow */
+	uint32_t staged; /* bytes of staging in use */
+	bool closed;	 /* a shorter packet stands at the end: nothing may follow */
+	enum eng_run_kind kind;
+	uint32_t first_psn;
 };
 
 #endif

@@ -103,34 +103,34 @@ const char *eng_event_name(enum eng_event event);
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
  * credits.  X(identifier, "name shown").
  */
-#define ENG_COUNTERS(X)                                                                            \
-	X(SENT_PACKETS, "sent_pkts")                                                               \
-	X(RECEIVED_PACKETS, "rcvd_pkts")                                                           \
-	X(SENT_BYTES, "sent_bytes")                                                                \
-	X(RECEIVED_BYTES, "rcvd_bytes")                                                            \
-	X(DUPLICATE_REQUEST, "duplicate_request")                                                  \
-	X(OUT_OF_SEQ_REQUEST, "out_of_seq_request")                                                \
-	X(RECEIVED_RNR, "rcvd_rnr_err")                                                            \
-	X(SENT_RNR, "send_rnr_err")                                                                \
-	X(RECEIVED_SEQ_NAK, "rcvd_seq_err")                                                        \
-	X(ACK_DEFERRED, "ack_deferred")                                                            \
-	X(RETRY_EXCEEDED, "retry_exceeded_err")                                                    \
-	X(RNR_RETRY_EXCEEDED, "retry_rnr_exceeded_err")                                            \
-	X(COMPLETER_RETRY, "completer_retry_err")                                                  \
-	X(TIMEOUTS, "timeouts")                                                                    \
-	X(SENDS, "rdma_sends")                                                                     \
-	X(RECEIVES, "rdma_recvs")                                                                  \
-	X(DROPPED, "dropped_pkts")                                                                 \
-	X(LIMITED_REQUESTS, "limited_requests")                                                    \
-	X(UNSOLICITED_ACKS_SENT, "unsolicited_acks_sent")                                          \
-	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd")                                      \
+#define ENG_COUNTERS(X)                                       \
+	X(SENT_PACKETS, "sent_pkts")                          \
+	X(RECEIVED_PACKETS, "rcvd_pkts")                      \
+	X(SENT_BYTES, "sent_bytes")                           \
+	X(RECEIVED_BYTES, "rcvd_bytes")                       \
+	X(DUPLICATE_REQUEST, "duplicate_request")             \
+	X(OUT_OF_SEQ_REQUEST, "out_of_seq_request")           \
+	X(RECEIVED_RNR, "rcvd_rnr_err")                       \
+	X(SENT_RNR, "send_rnr_err")                           \
+	X(RECEIVED_SEQ_NAK, "rcvd_seq_err")                   \
+	X(ACK_DEFERRED, "ack_deferred")                       \
+	X(RETRY_EXCEEDED, "retry_exceeded_err")               \
+	X(RNR_RETRY_EXCEEDED, "retry_rnr_exceeded_err")       \
+	X(COMPLETER_RETRY, "completer_retry_err")             \
+	X(TIMEOUTS, "timeouts")                               \
+	X(SENDS, "rdma_sends")                                \
+	X(RECEIVES, "rdma_recvs")                             \
+	X(DROPPED, "dropped_pkts")                            \
+	X(LIMITED_REQUESTS, "limited_requests")               \
+	X(UNSOLICITED_ACKS_SENT, "unsolicited_acks_sent")     \
+	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd") \
 	X(CREDIT_WAITS, "credit_waits")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,
 	ENG_COUNTERS(ENG_COUNTER_ENUM)
 #undef ENG_COUNTER_ENUM
-	ENG_COUNTER_COUNT,
+		ENG_COUNTER_COUNT,
 };
 const char *eng_counter_name(enum eng_counter counter);
 

@@ -30,12 +30,13 @@ struct eng_path;
 
 struct eng_send_wqe {
 	uint64_t wr_id;
-	uint32_t length;    /* bytes of the message: sum of the SGEs, or of the inline data */
-	uint32_t first_psn; /* the engine's: set by eng_sq_push() */
-	uint32_t packets;   /* the engine's: PSNs that the message takes */
-	uint32_t free_rides; /* the engine's: requests without receive WQE up to this one (rule C12) */
-	uint8_t op;	    /* enum eng_op */
-	uint8_t flags;	    /* set of enum eng_send_flag */
+	uint32_t length;     /* bytes of the message: sum of the SGEs, or of the inline data */
+	uint32_t first_psn;  /* the engine's: set by eng_sq_push() */
+	uint32_t packets;    /* the engine's: PSNs that the message takes */
+	uint32_t free_rides; /* the engine's: requests without receive WQE up to this one (rule C12)
+			      */
+	uint8_t op;	     /* enum eng_op */
+	uint8_t flags;	     /* set of enum eng_send_flag */
 	uint8_t sge_count;
 	uint8_t status;	    /* the engine's: enum eng_status of a local fault, else ENG_SUCCESS */
 	uint32_t immediate; /* immediate data, or the R_Key to invalidate; host order */
@@ -47,13 +48,15 @@ struct eng_send_wqe {
 			uint32_t rkey;
 		} remote;
 		struct {
-			const struct eng_path *path; /* UD: of the address handle, alive until retired */
+			const struct eng_path
+				*path; /* UD: of the address handle, alive until retired */
 			uint32_t dest_qpn;
 			uint32_t qkey;
 			const void *ah;
 		} ud;
 		struct {
-			void *mw; /* BIND_MW: the window and its new key, for the port's bind call */
+			void *mw; /* BIND_MW: the window and its new key, for the port's bind call
+				   */
 			void *mr;
 			uint64_t addr;
 			uint32_t access;
@@ -97,7 +100,8 @@ static inline uint32_t eng_send_slot_bytes(uint32_t max_sge, uint32_t max_inline
 static inline uint32_t eng_recv_slot_bytes(uint32_t max_sge)
 {
 	return ((uint32_t)sizeof(struct eng_recv_wqe) + max_sge * (uint32_t)sizeof(struct eng_sge) +
-		31) & ~31u;
+		31) &
+	       ~31u;
 }
 
 static inline void eng_ring_init(struct eng_ring *ring, void *slots, uint32_t slot_bytes,

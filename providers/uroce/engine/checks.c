@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "checks.h"
+
+#include "message.h"
+#include "replay.h"
+
+static enum fault check_opcode_sequence(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	return wire_op_may_follow(qp->resp.previous_opcode, packet->opcode) ? FAULT_NONE
+									    : FAULT_INVALID_REQUEST;
+}
+
+/* What the QP as a whole has been opened for (IBV_QP_ACCESS_FLAGS). */
+static enum fault check_opcode_enabled(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint32_t need = 0;
+
+	switch (wire_op_info(packet->opcode)->family) {
+	case WIRE_FAMILY_SEND:
+		break;
+	case WIRE_FAMILY_WRITE:
+		need = ENG_REMOTE_WRITE;
+		break;
+	case WIRE_FAMILY_READ:
+		need = ENG_REMOTE_READ;
+		break;
+	case WIRE_FAMILY_ATOMIC:
+		need = ENG_REMOTE_ATOMIC;
+		break;
+	default:
+		return FAULT_INVALID_REQUEST;
+	}
+	return (qp->attr.access & need) == need ? FAULT_NONE : FAULT_INVALID_REQUEST;
+}
+
+static bool needs_receive(const struct wire_packet *packet, const struct wire_op_info *info)
+{
+	if (info->family == WIRE_FAMILY_SEND)
+		return info->position & (WIRE_FIRST | WIRE_ONLY);
+	return info->family == WIRE_FAMILY_WRITE &&
+	       (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT);
+}
+
+static enum fault check_resources(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	const struct wire_op_info *info = wire_op_info(packet->opcode);
+
+	/* rule C6: nothing is consumed, nothing executed. */
+	if (needs_receive(packet, info) && eng_ring_used(qp->rq) == 0)
+		return FAULT_RNR;
+	if ((info->family == WIRE_FAMILY_READ || info->family == WIRE_FAMILY_ATOMIC) &&
+	    !replay_has_room(qp))
+		return FAULT_INVALID_REQUEST;
+	return FAULT_NONE;
+}
+
+/* rule S1: all packets but the last carry exactly one MTU, the last one at least one byte. */
+static bool payload_fits_position(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	switch (wire_op_info(packet->opcode)->position) {
+	case WIRE_FIRST:
+	case WIRE_MIDDLE:
+		return packet->payload_length == qp->attr.mtu;
+	case WIRE_LAST:
+		return packet->payload_length > 0 && packet->payload_length <= qp->attr.mtu;
+	case WIRE_ONLY:
+		break;
+	}
+	return packet->payload_length <= qp->attr.mtu;
+}
+
+/* The bytes of a WRITE have to be those that its RETH announced. */
+static bool write_length_fits(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	const struct responder *resp = &qp->resp;
+	enum wire_position position = wire_op_info(packet->opcode)->position;
+	uint32_t left;
+
+	if (position & (WIRE_FIRST | WIRE_ONLY)) {
+		if (packet->dma_length > ENG_MAX_MESSAGE)
+			return false;
+		left = packet->dma_length;
+	} else {
+		left = resp->write_length - resp->received;
+	}
+	if (position & (WIRE_LAST | WIRE_ONLY))
+		return packet->payload_length == left;
+	return packet->payload_length < left;
+}
+
+static enum fault check_length(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	const struct wire_op_info *info = wire_op_info(packet->opcode);
+
+	if (info->family == WIRE_FAMILY_READ)
+		return packet->dma_length <= ENG_MAX_MESSAGE ? FAULT_NONE : FAULT_INVALID_REQUEST;
+	if (info->family == WIRE_FAMILY_ATOMIC)
+		return packet->va % 8 == 0 ? FAULT_NONE : FAULT_INVALID_REQUEST;
+	if (!payload_fits_position(qp, packet))
+		return FAULT_INVALID_REQUEST;
+	if (info->family == WIRE_FAMILY_WRITE && !write_length_fits(qp, packet))
+		return FAULT_INVALID_REQUEST;
+	return FAULT_NONE;
+}
+
+/* The whole range at once, when it is named; a length of zero names none (captures/README.md). */
+static enum fault check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint32_t need = wire_op_info(packet->opcode)->family == WIRE_FAMILY_READ ? ENG_REMOTE_READ
+										 : ENG_REMOTE_WRITE;
+
+	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0)
+		return FAULT_NONE;
+	if (!qp->port->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
+		return FAULT_REMOTE_ACCESS;
+	return FAULT_NONE;
+}
+
+enum fault check_request(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	static enum fault (*const checks[])(const struct eng_qp *, const struct wire_packet *) = {
+		check_opcode_sequence, check_opcode_enabled, check_resources,
+		check_length,	       check_rkey,
+	};
+
+	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		enum fault fault = checks[i](qp, packet);
+
+		if (fault != FAULT_NONE)
+			return fault;
+	}
+	return FAULT_NONE;
+}

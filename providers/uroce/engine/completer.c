@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "completer.h"
+
+#include <string.h>
+
+#include "codes.h"
+#include "credit.h"
+#include "message.h"
+#include "op.h"
+#include "requester.h"
+#include "sge.h"
+#include "state.h"
+#include "window.h"
+
+static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
+{
+	struct eng_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.op = (enum eng_op)wqe->op,
+		.byte_len = wqe->length,
+		.solicited = true,
+	};
+
+	/* rule S13: an error is always told. */
+	if (status == ENG_SUCCESS && !qp->signal_all && !(wqe->flags & ENG_SIGNALED))
+		return;
+	qp->port->complete(qp->owner, &wc);
+}
+
+/* The oldest request is done with. */
+static void retire(struct eng_qp *qp, enum eng_status status)
+{
+	struct requester *req = &qp->req;
+	const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
+
+	if (qp->sq->tail != req->begun && op_is_read_or_atomic(wqe->op))
+		req->reads_outstanding--;
+	complete(qp, wqe, status);
+	if (req->next_wqe == qp->sq->tail)
+		req->next_wqe++;
+	if (req->begun == qp->sq->tail)
+		req->begun++;
+	qp->sq->tail++;
+}
+
+static void fail_oldest(struct eng_qp *qp, enum eng_status status)
+{
+	retire(qp, status);
+	state_enter_error(qp);
+}
+
+void completer_fail_if_oldest(struct eng_qp *qp)
+{
+	const struct eng_send_wqe *wqe;
+
+	if (!can_request(qp) || qp->sq->tail == qp->sq->head)
+		return;
+	wqe = sq_at(qp, qp->sq->tail);
+	if (wqe->status != ENG_SUCCESS)
+		fail_oldest(qp, (enum eng_status)wqe->status);
+}
+
+void completer_tell_drained(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	if (qp->state != ENG_SQD || req->drained_told || qp->sq->tail != req->begun)
+		return;
+	req->drained_told = true;
+	if (qp->attr.sq_drained_event)
+		qp->port->event(qp->owner, ENG_EVENT_SQ_DRAINED);
+}
+
+void completer_flush(struct eng_qp *qp)
+{
+	while (qp->sq->tail != qp->sq->head)
+		retire(qp, ENG_WR_FLUSH_ERR);
+}
+
+/* unacked_psn moves up to psn, inside the oldest request. */
+static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
+	uint32_t from = wqe_packet_index(wqe, req->unacked_psn);
+	uint32_t to = wqe_packet_index(wqe, psn);
+	uint64_t cost = window_cost(wqe, to, qp->attr.mtu) -
+			(from ? window_cost(wqe, from, qp->attr.mtu) : 0);
+
+	/* After going back the response to what was sent before may overtake next_psn. */
+	if (psn_in(req->next_psn, req->unacked_psn, to - from))
+		req->next_psn = psn;
+	req->unacked_psn = psn;
+	window_progress(req, cost);
+	req->last_progress = now;
+	req->retried = false;
+	req->retries_left = qp->attr.retry_count;
+	req->rnr_left = qp->attr.rnr_retry;
+	if (to == wqe->packets)
+		retire(qp, ENG_SUCCESS);
+}
+
+/*
+ * Acknowledge the n packets from unacked_psn on, as far as an ACK can: SENDs and WRITEs.  False
+ * when a READ or Atomic stands in the way that only its own response completes (rule S8).
+ */
+static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	while (n > 0) {
+		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
+		uint32_t left = psn_sub(psn_add(wqe->first_psn, wqe->packets), req->unacked_psn);
+
+		if (op_is_read_or_atomic(wqe->op))
+			return false;
+		if (left > n)
+			left = n;
+		advance(qp, psn_add(req->unacked_psn, left), now);
+		n -= left;
+	}
+	return true;
+}
+
+/* A retry for packets that were lost, by NAK, implied NAK or time-out (rule S10). */
+static void retry(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->retries_left == 0) {
+		count(qp, ENG_COUNT_RETRY_EXCEEDED);
+		fail_oldest(qp, ENG_RETRY_EXC_ERR);
+		return;
+	}
+	req->retries_left--;
+	req->last_progress = now;
+	window_loss(req);
+	requester_go_back(qp);
+}
+
+/*
+ * Told by the peer that unacked_psn is missing.  Once only until something is acknowledged: what is
+ * still on its way of the first try would call for it again and again.
+ */
+static void retry_on_request(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->retried || req->rnr_until != 0)
+		return;
+	req->retried = true;
+	count(qp, ENG_COUNT_COMPLETER_RETRY);
+	retry(qp, now);
+}
+
+static void rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	count(qp, ENG_COUNT_RECEIVED_RNR);
+	if (req->rnr_until != 0)
+		return;
+	if (qp->attr.rnr_retry != 7) {
+		if (req->rnr_left == 0) {
+			count(qp, ENG_COUNT_RNR_RETRY_EXCEEDED);
+			fail_oldest(qp, ENG_RNR_RETRY_EXC_ERR);
+			return;
+		}
+		req->rnr_left--;
+	}
+	req->rnr_until = now + rnr_timer_ns(timer_code);
+	requester_go_back(qp);
+}
+
+/* A NAK that ends the QP; its PSN is that of the oldest request by now. */
+static void fatal_nak(struct eng_qp *qp, uint8_t code)
+{
+	switch (code) {
+	case NAK_INVALID_REQUEST:
+		fail_oldest(qp, ENG_REM_INV_REQ_ERR);
+		break;
+	case NAK_REMOTE_ACCESS:
+		fail_oldest(qp, ENG_REM_ACCESS_ERR);
+		break;
+	case NAK_REMOTE_OPERATIONAL:
+		fail_oldest(qp, ENG_REM_OP_ERR);
+		break;
+	default:
+		count(qp, ENG_COUNT_DROPPED);
+	}
+}
+
+/* rule S11: a NAK for PSN n acknowledges SENDs and WRITEs before n. */
+static void receive_nak(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	uint32_t before = psn_sub(packet->psn, qp->req.unacked_psn);
+	bool sequence = syndrome_kind(packet->syndrome) == AETH_NAK &&
+			syndrome_code(packet->syndrome) == NAK_PSN_SEQUENCE;
+
+	if (sequence)
+		count(qp, ENG_COUNT_RECEIVED_SEQ_NAK);
+	if (!acknowledge(qp, before, now) || sequence)
+		retry_on_request(qp, now);
+	else if (syndrome_kind(packet->syndrome) == AETH_RNR_NAK)
+		rnr_nak(qp, syndrome_code(packet->syndrome), now);
+	else
+		fatal_nak(qp, syndrome_code(packet->syndrome));
+}
+
+/* A response whose PSN is the newest acknowledged one: rules C8, C9, and nothing but credits. */
+static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
+	credit_heard(qp, packet->syndrome, packet->msn);
+}
+
+/* Bytes that a READ response with this PSN must carry; its place in the message in *offset. */
+static bool read_response_fits(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
+			       const struct wire_packet *packet, uint32_t *offset)
+{
+	uint32_t index = wqe_packet_index(wqe, packet->psn);
+	enum wire_position position = wire_op_info(packet->opcode)->position;
+	bool last = index == wqe->packets - 1;
+
+	*offset = index * qp->attr.mtu;
+	/* rule S12: the answer to a partial request may begin with any of them. */
+	if (last != (position == WIRE_LAST || position == WIRE_ONLY))
+		return false;
+	return packet->payload_length == message_packet_length(wqe->length, qp->attr.mtu, index);
+}
+
+static void read_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
+			  const struct wire_packet *packet, uint64_t now)
+{
+	uint32_t offset;
+
+	if (!read_response_fits(qp, wqe, packet, &offset)) {
+		fail_oldest(qp, ENG_BAD_RESP_ERR);
+		return;
+	}
+	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, offset, packet->payload,
+			 packet->payload_length)) {
+		fail_oldest(qp, ENG_LOC_PROT_ERR);
+		return;
+	}
+	advance(qp, psn_add(packet->psn, 1), now);
+}
+
+static void atomic_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
+			    const struct wire_packet *packet, uint64_t now)
+{
+	uint8_t original[sizeof(packet->original)];
+
+	/* The consumer finds the old value as a number of this machine. */
+	memcpy(original, &packet->original, sizeof(original));
+	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, 0, original, sizeof(original))) {
+		fail_oldest(qp, ENG_LOC_PROT_ERR);
+		return;
+	}
+	advance(qp, psn_add(packet->psn, 1), now);
+}
+
+/* A READ or Atomic response; the PSN is in the window. */
+static void receive_answer(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	enum op_answer answer = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK
+					? OP_ATOMIC_ANSWER
+					: OP_READ_RESPONSE;
+	const struct eng_send_wqe *wqe;
+
+	if (!acknowledge(qp, psn_sub(packet->psn, req->unacked_psn), now)) {
+		/* rule S8: an earlier response is missing, ask for it again at once. */
+		retry_on_request(qp, now);
+		return;
+	}
+	wqe = sq_at(qp, qp->sq->tail);
+	if (op_row(wqe->op)->answer != answer) {
+		count(qp, ENG_COUNT_DROPPED);
+		return;
+	}
+	if (answer == OP_ATOMIC_ANSWER)
+		atomic_response(qp, wqe, packet, now);
+	else
+		read_response(qp, wqe, packet, now);
+}
+
+static bool has_aeth(const struct wire_packet *packet)
+{
+	return wire_op_headers(packet->opcode) & WIRE_HAS_AETH;
+}
+
+static void receive_in_window(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	enum wire_family family = wire_op_info(packet->opcode)->family;
+	bool positive = !has_aeth(packet) || syndrome_kind(packet->syndrome) == AETH_ACK;
+
+	if (positive && has_aeth(packet))
+		credit_heard(qp, packet->syndrome, packet->msn);
+	if (family != WIRE_FAMILY_ACK) {
+		if (positive)
+			receive_answer(qp, packet, now);
+		else
+			count(qp, ENG_COUNT_DROPPED);
+	} else if (!positive) {
+		receive_nak(qp, packet, now);
+	} else if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now)) {
+		/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
+		retry_on_request(qp, now);
+	}
+}
+
+void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	bool plain_ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK &&
+			 syndrome_kind(packet->syndrome) == AETH_ACK;
+
+	if (has_aeth(packet) && syndrome_kind(packet->syndrome) == AETH_RESERVED) {
+		count(qp, ENG_COUNT_DROPPED);
+		return;
+	}
+	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, requester_in_flight(qp))) {
+		receive_in_window(qp, packet, now);
+		if (can_request(qp)) {
+			completer_fail_if_oldest(qp);
+			completer_tell_drained(qp);
+		}
+	} else if (plain_ack && packet->psn == psn_sub(req->unacked_psn, 1)) {
+		receive_unsolicited(qp, packet);
+	} else {
+		/* rule S8: duplicates and ghosts change nothing. */
+		count(qp, ENG_COUNT_DROPPED);
+	}
+}
+
+uint64_t completer_deadline(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	if (!can_request(qp))
+		return ENG_NEVER;
+	if (req->rnr_until != 0)
+		return req->rnr_until;
+	if (requester_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
+		return ENG_NEVER;
+	return req->last_progress + ack_timeout_ns(qp->attr.timeout_code);
+}
+
+void completer_expire(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (completer_deadline(qp) > now)
+		return;
+	if (req->rnr_until != 0) {
+		req->rnr_until = 0;
+		req->last_progress = now;
+		return;
+	}
+	count(qp, ENG_COUNT_TIMEOUTS);
+	req->retried = false;
+	retry(qp, now);
+}

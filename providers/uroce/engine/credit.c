@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "credit.h"
+
+#include "codes.h"
+#include "op.h"
+
+/*
+ * rule C12: how many of the requests begun behind msn need no receive WQE.  The request with SSN
+ * msn + 1 is the oldest that msn does not count; free_rides in its WQE counts all up to itself.
+ */
+static uint32_t free_rides_behind(const struct eng_qp *qp, uint32_t msn)
+{
+	uint32_t begun = qp->req.begun;
+	uint32_t behind = psn_sub(begun, msn); /* requests begun with an SSN beyond msn */
+	const struct eng_send_wqe *oldest;
+
+	/* More than the queue holds: an MSN from the past, or one that is not true. */
+	if (behind == 0 || behind > begun - qp->sq->tail)
+		return 0;
+	oldest = sq_at(qp, begun - behind);
+	return qp->req.credit.free_rides - oldest->free_rides + !op_row(oldest->op)->needs_receive;
+}
+
+void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
+{
+	struct credit *credit = &qp->req.credit;
+	uint32_t lsn;
+
+	credit->heard = true;
+	credit->last_code = syndrome_code(syndrome);
+	if (credit->last_code == CREDIT_CODE_UNLIMITED) {
+		credit->unlimited = true;
+		return;
+	}
+	credit->unlimited = false;
+	lsn = psn_add(msn, credit_decode(credit->last_code) + free_rides_behind(qp, msn));
+	/* rules C12, U3: a stale response never moves the limit back. */
+	if (psn_diff(lsn, credit->lsn) > 0)
+		credit->lsn = lsn;
+}
+
+void credit_passed(struct eng_qp *qp, uint32_t index)
+{
+	struct credit *credit = &qp->req.credit;
+
+	if (op_row(sq_at(qp, index)->op)->needs_receive)
+		return;
+	credit->free_rides++;
+	credit->lsn = psn_add(credit->lsn, 1);
+}
+
+bool credit_limited(const struct eng_qp *qp, uint32_t index)
+{
+	const struct credit *credit = &qp->req.credit;
+
+	return op_row(sq_at(qp, index)->op)->needs_receive && !credit->unlimited &&
+	       psn_diff(ssn_of(index), credit->lsn) > 0;
+}
+
+uint32_t credit_free(const struct eng_qp *qp)
+{
+	return eng_ring_used(qp->rq);
+}
+
+uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
+{
+	struct responder *resp = &qp->resp;
+	uint8_t code = CREDIT_CODE_UNLIMITED; /* rule C7 */
+
+	if (!qp->rq_shared) {
+		code = credit_encode(credit_free(qp));
+		resp->advertised_lsn = psn_add(resp->msn, credit_decode(code));
+	}
+	resp->advertised_code = code;
+	resp->last_positive_psn = psn;
+	return syndrome_make(AETH_ACK, code);
+}
+
+/*
+ * The peer counts on the messages up to advertised_lsn; left of them are those not begun yet.  When
+ * few are left, news are worth a packet as soon as they at least double what is left: so a burst
+ * of posted receives costs a handful of ACKs, not one each (rule C10).
+ */
+bool credit_owed(const struct eng_qp *qp)
+{
+	const struct responder *resp = &qp->resp;
+	uint32_t begun = psn_add(resp->msn, resp->previous_opcode >= 0 && resp->taken);
+	int32_t left = psn_diff(resp->advertised_lsn, begun);
+	uint32_t now, low_water;
+
+	if (qp->rq_shared || !can_respond(qp))
+		return false;
+	if (left < 0)
+		left = 0;
+	low_water = qp->rq->limit / 4;
+	now = credit_decode(credit_encode(credit_free(qp)));
+	return now > 0 && (uint32_t)left <= low_water && now > (uint32_t)left &&
+	       now >= 2 * (uint32_t)left;
+}

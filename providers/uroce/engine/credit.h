@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * End-to-end flow control, both ends of it.
+ *
+ * As requester (rules C3, C11-C14): each positive response carries MSN and credit count; their sum
+ * is LSN, the SSN of the last request that may count on a receive WQE.  Requests that need none
+ * move LSN one further when they are begun.  A request beyond LSN is limited.
+ *
+ * As responder (rules C2, C4-C10): every positive response reports the receive WQEs now free.  An
+ * unsolicited ACK is owed when the peer has used up what it heard of and there is more now.
+ */
+#ifndef UROCE_ENGINE_CREDIT_H
+#define UROCE_ENGINE_CREDIT_H
+
+#include "qp.h"
+
+/* Requester: a positive AETH with this syndrome and MSN has come. */
+void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
+/* Requester: the WQE at index is being begun. */
+void credit_passed(struct eng_qp *qp, uint32_t index);
+/* Requester: does the WQE at index lie beyond what credits allow (rule C13)? */
+bool credit_limited(const struct eng_qp *qp, uint32_t index);
+
+/* Responder: receive WQEs free for new messages (rule C5). */
+uint32_t credit_free(const struct eng_qp *qp);
+/* Responder: the syndrome for a positive response, which counts as sent with this PSN. */
+uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn);
+/* Responder: is an unsolicited ACK owed (rules C9, C10)? */
+bool credit_owed(const struct eng_qp *qp);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "completer.h"
+#include "credit.h"
+#include "codes.h"
+#include "qp.h"
+#include "requester.h"
+#include "responder.h"
+#include "response.h"
+#include "window.h"
+
+size_t eng_qp_bytes(void)
+{
+	return (sizeof(struct eng_qp) + 63) & ~(size_t)63;
+}
+
+void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
+{
+	memset(qp, 0, sizeof(*qp));
+	qp->type = init->type;
+	qp->qpn = init->qpn;
+	qp->owner = init->owner;
+	qp->port = init->port;
+	qp->sq = init->sq;
+	qp->rq = init->rq;
+	qp->rq_shared = init->rq_shared;
+	qp->signal_all = init->signal_all;
+	qp->window_packets = init->window_packets;
+	qp->attr.pkey = WIRE_DEFAULT_PKEY;
+	qp->resp.previous_opcode = -1;
+	window_reset(&qp->req, qp->window_packets);
+}
+
+struct eng_attr *eng_qp_attr(struct eng_qp *qp)
+{
+	return &qp->attr;
+}
+
+enum eng_qp_state eng_qp_state(const struct eng_qp *qp)
+{
+	return qp->state;
+}
+
+struct eng_send_wqe *eng_sq_next(struct eng_qp *qp)
+{
+	return eng_ring_full(qp->sq) ? NULL : sq_at(qp, qp->sq->head);
+}
+
+void eng_sq_push(struct eng_qp *qp)
+{
+	requester_push(qp);
+}
+
+struct eng_recv_wqe *eng_rq_next(struct eng_ring *rq)
+{
+	return eng_ring_full(rq) ? NULL : eng_ring_slot(rq, rq->head);
+}
+
+void eng_flush(struct eng_qp *qp)
+{
+	if (qp->state != ENG_ERR)
+		return;
+	completer_flush(qp);
+	responder_flush(qp);
+}
+
+void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	count(qp, ENG_COUNT_RECEIVED_PACKETS);
+	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
+	if ((packet->opcode & WIRE_SERVICE_MASK) != WIRE_RC || qp->type != ENG_RC) {
+		count(qp, ENG_COUNT_DROPPED);
+		return;
+	}
+	if (wire_op_is_response(packet->opcode))
+		completer_receive(qp, packet, now);
+	else if (can_respond(qp))
+		responder_receive(qp, packet, now);
+	else
+		count(qp, ENG_COUNT_DROPPED);
+}
+
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int sides, uint64_t now)
+{
+	enum eng_tx reason = ENG_TX_IDLE, other;
+	bool responses = (sides & ENG_RESPONSES) && (qp->responses_next || !(sides & ENG_REQUESTS));
+
+	if (responses)
+		reason = response_transmit(qp, run);
+	if (reason != ENG_TX_RUN && (sides & ENG_REQUESTS))
+		reason = requester_transmit(qp, run, now);
+	if (reason != ENG_TX_RUN && !responses && (sides & ENG_RESPONSES)) {
+		other = response_transmit(qp, run);
+		if (other == ENG_TX_RUN)
+			reason = other;
+	}
+	if (reason == ENG_TX_RUN) {
+		/* Both sides have their turn when both have much to send. */
+		qp->responses_next = run->kind == ENG_RUN_REQUESTS;
+		qp->counters[ENG_COUNT_SENT_PACKETS] += run->packets;
+		qp->counters[ENG_COUNT_SENT_BYTES] += run->bytes;
+	}
+	return reason;
+}
+
+void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
+{
+	qp->counters[ENG_COUNT_SENT_PACKETS] -= run->packets;
+	qp->counters[ENG_COUNT_SENT_BYTES] -= run->bytes;
+	if (run->kind == ENG_RUN_REQUESTS && can_request(qp))
+		requester_rewind(qp, run->first_psn);
+	else if (run->kind != ENG_RUN_REQUESTS)
+		response_unsent(qp, run);
+}
+
+enum eng_owed eng_owed(const struct eng_qp *qp)
+{
+	return response_owed(qp);
+}
+
+bool eng_has_unsent(const struct eng_qp *qp)
+{
+	return can_request(qp) && qp->req.next_wqe != qp->sq->head;
+}
+
+uint32_t eng_in_flight(const struct eng_qp *qp)
+{
+	return requester_in_flight(qp);
+}
+
+uint64_t eng_deadline(const struct eng_qp *qp)
+{
+	return completer_deadline(qp);
+}
+
+void eng_expire(struct eng_qp *qp, uint64_t now)
+{
+	completer_expire(qp, now);
+}
+
+static uint32_t decode_or_zero(uint8_t code)
+{
+	return code == CREDIT_CODE_UNLIMITED ? 0 : credit_decode(code);
+}
+
+void eng_look(const struct eng_qp *qp, struct eng_view *view)
+{
+	const struct requester *req = &qp->req;
+	const struct responder *resp = &qp->resp;
+
+	memset(view, 0, sizeof(*view));
+	view->type = qp->type;
+	view->state = qp->state;
+	view->qpn = qp->qpn;
+	view->dest_qpn = qp->attr.dest_qpn;
+	view->mtu = qp->attr.mtu;
+	view->next_psn = req->next_psn;
+	view->unacked_psn = req->unacked_psn;
+	view->expected_psn = resp->expected_psn;
+	view->ssn = qp->sq->head & PSN_MASK;
+	view->sent_ssn = req->begun & PSN_MASK;
+	view->msn = resp->msn;
+	view->lsn = req->credit.lsn;
+	view->unlimited = req->credit.unlimited;
+	view->credits_heard = req->credit.heard;
+	view->credits_last_heard = decode_or_zero(req->credit.last_code);
+	view->credits_advertised = decode_or_zero(resp->advertised_code);
+	view->credits_now = qp->rq_shared ? 0 : credit_free(qp);
+	view->sq_used = eng_ring_used(qp->sq);
+	view->rq_used = qp->rq_shared ? 0 : eng_ring_used(qp->rq);
+	view->outstanding_reads = req->reads_outstanding;
+	view->in_flight = requester_in_flight(qp);
+	view->window = (uint32_t)(req->window / WIRE_MAX_MTU);
+	view->retries_left = req->retries_left;
+	view->rnr_retries_left = req->rnr_left;
+	view->waiting = req->waiting;
+	memcpy(view->counters, qp->counters, sizeof(view->counters));
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "message.h"
+
+#include <string.h>
+
+#include "op.h"
+
+static uint8_t service_of(enum eng_qp_type type)
+{
+	switch (type) {
+	case ENG_UC:
+		return WIRE_UC;
+	case ENG_UD:
+		return WIRE_UD;
+	case ENG_XRC_SEND:
+	case ENG_XRC_RECV:
+		return WIRE_XRC;
+	case ENG_RC:
+		break;
+	}
+	return WIRE_RC;
+}
+
+static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t packets)
+{
+	if (packets == 1)
+		return row->only;
+	if (index == 0)
+		return row->first;
+	return index == packets - 1 ? row->last : row->middle;
+}
+
+/* RETH and AtomicETH; harmless where the opcode has none. */
+static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct wire_packet *packet)
+{
+	packet->va = wqe->remote.va + offset;
+	packet->rkey = wqe->remote.rkey;
+	packet->dma_length = wqe->length - offset;
+	packet->compare = wqe->remote.compare_add;
+	packet->swap_add = wqe->op == ENG_COMPARE_SWAP ? wqe->remote.swap : wqe->remote.compare_add;
+}
+
+void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
+		     struct wire_packet *packet, uint32_t *offset)
+{
+	uint32_t index = wqe_packet_index(wqe, psn);
+	bool last = index == wqe->packets - 1;
+
+	memset(packet, 0, sizeof(*packet));
+	packet->opcode = service_of(qp->type) | operation_of(op_row(wqe->op), index, wqe->packets);
+	packet->migrated = true; /* rule S15 */
+	packet->pkey = qp->attr.pkey;
+	packet->dest_qpn = qp->attr.dest_qpn;
+	packet->psn = psn;
+	*offset = index * qp->attr.mtu;
+	if (op_is_read_or_atomic(wqe->op)) {
+		packet->ack_request = true;
+	} else {
+		packet->payload_length = message_packet_length(wqe->length, qp->attr.mtu, index);
+		packet->pad_count = (uint8_t)(-packet->payload_length & 3); /* rule S1 */
+		packet->ack_request = last;
+		/* rules S6, S15: SE only in the last packet. */
+		packet->solicited = last && (wqe->flags & ENG_SOLICITED);
+		packet->immediate = wqe->immediate;
+		packet->invalidate_rkey = wqe->immediate;
+	}
+	if (qp->type != ENG_UD)
+		fill_remote(wqe, *offset, packet);
+	packet->xrc_srqn = wqe->xrc_srqn;
+}

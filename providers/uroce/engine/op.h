@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the requester has to know about each operation, as a table: which packets it makes, whether
+ * it needs a receive WQE at the peer, what answers it.
+ */
+#ifndef UROCE_ENGINE_OP_H
+#define UROCE_ENGINE_OP_H
+
+#include "types.h"
+#include "wire/opcode.h"
+
+enum op_answer {
+	OP_ACKED,	  /* complete by an ACK of its last packet */
+	OP_READ_RESPONSE, /* complete by READ responses only (rule S8) */
+	OP_ATOMIC_ANSWER, /* complete by an Atomic Acknowledge only */
+	OP_LOCAL,	  /* never leaves the adapter */
+};
+
+struct op_row {
+	bool needs_receive; /* takes a receive WQE at the peer (rule C13) */
+	enum op_answer answer;
+	uint8_t first, middle, last, only; /* enum wire_operation */
+};
+
+extern const struct op_row op_rows[ENG_OPS];
+
+static inline const struct op_row *op_row(uint8_t op)
+{
+	return &op_rows[op];
+}
+
+/* READ and Atomics: limited by max_rd_atomic, waited for by fences (rules C16, S12). */
+static inline bool op_is_read_or_atomic(uint8_t op)
+{
+	return op_rows[op].answer == OP_READ_RESPONSE || op_rows[op].answer == OP_ATOMIC_ANSWER;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Puts packets into a run: headers, payload (copied, or left where it is), pad and ICRC.
+ */
+#ifndef UROCE_ENGINE_PACKER_H
+#define UROCE_ENGINE_PACKER_H
+
+#include "qp.h"
+
+/* Where a packet's payload comes from. */
+struct payload {
+	enum {
+		PAYLOAD_NONE,
+		PAYLOAD_BYTES, /* at bytes */
+		PAYLOAD_LIST,  /* in list, from offset on */
+	} kind;
+	const uint8_t *bytes;
+	const struct eng_sge *list;
+	uint32_t count;
+	uint32_t offset;
+	bool stable; /* nobody changes the bytes before they are sent: they may be gathered */
+};
+
+enum pack {
+	PACK_DONE,
+	PACK_NO_ROOM, /* does not fit this run: begin another one */
+	PACK_FAULT,   /* the payload's memory cannot be used; the run is as it was */
+};
+
+/* Prepares a caller's run for its first packet. */
+void pack_begin(struct eng_run *run, const struct eng_path *path);
+
+/* Can a packet of this many bytes, ICRC included, join the run? */
+bool pack_fits(const struct eng_run *run, uint32_t packet_bytes);
+
+enum pack pack_add(struct eng_qp *qp, struct eng_run *run, const struct wire_packet *packet,
+		   const struct payload *payload);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The insides of a queue pair: one structure per role, each owned by the file of its name.  Only
+ * the engine includes this header.
+ */
+#ifndef UROCE_ENGINE_QP_H
+#define UROCE_ENGINE_QP_H
+
+#include "engine.h"
+#include "psn.h"
+
+/*
+ * What the peer's AETHs allow (credit.c).  lsn never moves back (rules C12, U3).
+ */
+struct credit {
+	uint32_t lsn;
+	bool unlimited; /* the peer reports 11111b (rule C3) */
+	bool heard;
+	uint8_t last_code;
+	uint32_t free_rides; /* requests begun that need no receive WQE (rule C12) */
+};
+
+/*
+ * The send queue in PSNs: unacked_psn <= next_psn <= end_psn <= post_psn.  Packets from unacked_psn
+ * to next_psn are under way; next_psn behind end_psn means that packets are sent again.  WQE
+ * indexes: sq.tail <= next_wqe <= begun <= sq.head; WQEs before begun have had a packet sent.
+ */
+struct requester {
+	uint32_t next_psn;
+	uint32_t end_psn;
+	uint32_t unacked_psn;
+	uint32_t post_psn;
+	uint32_t next_wqe;
+	uint32_t begun;
+	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
+	uint32_t posted_free_rides; /* posted requests that need no receive WQE */
+	enum eng_tx waiting;	    /* the last answer, only to be looked at */
+
+	/* The window in bytes, a running sum over the PSNs (window.c). */
+	uint64_t cost_next;
+	uint64_t cost_unacked;
+	uint64_t window;
+	uint64_t window_limit;
+	uint32_t window_recovery_psn; /* one reduction per window: until this is acknowledged */
+	bool window_recovering;
+
+	/* Retries (rule S10). */
+	uint64_t last_progress;
+	uint64_t rnr_until; /* 0: not waiting */
+	uint8_t retries_left;
+	uint8_t rnr_left;
+	bool retried; /* packets from unacked_psn on were sent again since the last progress */
+	bool drained_told;
+	struct credit credit;
+};
+
+/* A READ or Atomic that the peer may ask for again (replay.c). */
+struct replay {
+	bool valid;
+	bool atomic;
+	bool again;   /* the pending answer repeats one that was given before */
+	uint32_t psn; /* of the request, that is of the first response */
+	uint32_t packets;
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t length;
+	uint64_t original;  /* Atomic: the value before */
+	uint32_t from;	    /* READ: response packets [from, end) are wanted, next is the next; */
+	uint32_t next, end; /* nothing is pending when next == end */
+};
+
+struct responder {
+	uint32_t expected_psn;
+	uint32_t msn;
+	int previous_opcode; /* of the message under way, or -1 */
+	uint32_t received;   /* bytes of the message under way */
+	uint64_t write_va;
+	uint32_t write_rkey;
+	uint32_t write_length;
+	bool silent; /* a NAK for expected_psn has gone: nothing more until it arrives (rule S4) */
+	bool established;
+
+	bool ack_owed;
+	uint32_t ack_psn; /* the last SEND or WRITE packet executed */
+	bool nak_owed;
+	uint8_t nak_syndrome;
+	uint32_t nak_psn;
+
+	/* Credits as the peer knows them (rules C8 to C10). */
+	uint32_t advertised_lsn;
+	uint32_t last_positive_psn; /* PSN of the last positive response sent */
+	uint8_t advertised_code;
+
+	uint32_t replay_head;	 /* free running; the newest is replay[(head - 1) % depth] */
+	uint32_t replay_pending; /* how many of them have answers pending */
+	struct replay replay[ENG_MAX_RD_ATOMIC];
+
+	bool taken; /* wqe below is the receive request under way */
+	struct {
+		uint64_t wr_id;
+		uint32_t length;
+		uint32_t sge_count;
+	} wqe;
+	struct eng_sge wqe_sge[ENG_MAX_SGE];
+};
+
+struct eng_qp {
+	enum eng_qp_type type;
+	enum eng_qp_state state;
+	uint32_t qpn;
+	bool rq_shared;
+	bool signal_all;
+	uint32_t window_packets;
+	bool responses_next; /* fairness between the two sides when both are asked for */
+	void *owner;
+	const struct eng_port *port;
+	struct eng_ring *sq;
+	struct eng_ring *rq;
+	struct eng_attr attr;
+	struct requester req;
+	uint64_t counters[ENG_COUNTER_COUNT];
+	struct responder resp;
+};
+
+static inline void count(struct eng_qp *qp, enum eng_counter counter)
+{
+	qp->counters[counter]++;
+}
+
+static inline struct eng_send_wqe *sq_at(const struct eng_qp *qp, uint32_t index)
+{
+	return eng_ring_slot(qp->sq, index);
+}
+
+/* The SSN of the send WQE at index: the first one is 1 (rule C11). */
+static inline uint32_t ssn_of(uint32_t index)
+{
+	return (index + 1) & PSN_MASK;
+}
+
+static inline bool can_respond(const struct eng_qp *qp)
+{
+	return qp->state == ENG_RTR || qp->state == ENG_RTS || qp->state == ENG_SQD;
+}
+
+static inline bool can_request(const struct eng_qp *qp)
+{
+	return qp->state == ENG_RTS || qp->state == ENG_SQD;
+}
+
+#endif

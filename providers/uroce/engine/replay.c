@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "replay.h"
+
+#include <assert.h>
+#include <string.h>
+
+static struct replay *entry_at(struct eng_qp *qp, uint32_t index)
+{
+	return &qp->resp.replay[index % qp->attr.max_dest_rd_atomic];
+}
+
+static bool is_pending(const struct replay *entry)
+{
+	return entry->valid && entry->next != entry->end;
+}
+
+/*
+ * An entry that is to be answered for the first time is under way at the peer, who may not ask for
+ * more.  One that is only repeated may be done with there: the peer got the first answer.
+ */
+bool replay_has_room(const struct eng_qp *qp)
+{
+	const struct replay *victim;
+
+	if (qp->attr.max_dest_rd_atomic == 0)
+		return false;
+	victim = &qp->resp.replay[qp->resp.replay_head % qp->attr.max_dest_rd_atomic];
+	return !is_pending(victim) || victim->again;
+}
+
+struct replay *replay_new(struct eng_qp *qp, uint32_t psn, uint32_t packets)
+{
+	struct responder *resp = &qp->resp;
+	struct replay *entry = entry_at(qp, resp->replay_head);
+
+	assert(replay_has_room(qp));
+	if (is_pending(entry))
+		resp->replay_pending--;
+	memset(entry, 0, sizeof(*entry));
+	entry->valid = true;
+	entry->psn = psn;
+	entry->packets = packets;
+	entry->end = packets;
+	resp->replay_head++;
+	resp->replay_pending++;
+	return entry;
+}
+
+struct replay *replay_find(struct eng_qp *qp, uint32_t psn)
+{
+	for (uint32_t i = 1; i <= qp->attr.max_dest_rd_atomic; i++) {
+		struct replay *entry = entry_at(qp, qp->resp.replay_head - i);
+
+		if (!entry->valid)
+			return NULL;
+		if (psn_in(psn, entry->psn, entry->packets))
+			return entry;
+	}
+	return NULL;
+}
+
+void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32_t end)
+{
+	if (!is_pending(entry)) {
+		qp->resp.replay_pending++;
+		entry->again = true;
+	}
+	entry->from = from;
+	entry->next = from;
+	entry->end = end;
+}
+
+struct replay *replay_pending(struct eng_qp *qp)
+{
+	if (qp->resp.replay_pending == 0)
+		return NULL;
+	for (uint32_t i = qp->attr.max_dest_rd_atomic; i > 0; i--) {
+		struct replay *entry = entry_at(qp, qp->resp.replay_head - i);
+
+		if (is_pending(entry))
+			return entry;
+	}
+	return NULL;
+}
+
+void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)
+{
+	assert(is_pending(entry) && next <= entry->end);
+	entry->next = next;
+	if (next == entry->end)
+		qp->resp.replay_pending--;
+}
+
+void replay_unsent(struct eng_qp *qp, struct replay *entry, uint32_t next)
+{
+	assert(entry->valid && next < entry->next);
+	if (!is_pending(entry))
+		qp->resp.replay_pending++;
+	entry->next = next;
+}
+
+void replay_cancel(struct eng_qp *qp)
+{
+	memset(qp->resp.replay, 0, sizeof(qp->resp.replay));
+	qp->resp.replay_pending = 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Responder resources: the last max_dest_rd_atomic READs and Atomics, so that duplicates can be
+ * answered (rules S4, S12), and the answers that are still to be sent.
+ */
+#ifndef UROCE_ENGINE_REPLAY_H
+#define UROCE_ENGINE_REPLAY_H
+
+#include "qp.h"
+
+/* Is there room for one more?  Not when the peer has more under way than was agreed. */
+bool replay_has_room(const struct eng_qp *qp);
+/* A fresh entry for a request with psn that takes packets PSNs; all of its answer is pending. */
+struct replay *replay_new(struct eng_qp *qp, uint32_t psn, uint32_t packets);
+/* The entry whose PSNs hold psn, or NULL. */
+struct replay *replay_find(struct eng_qp *qp, uint32_t psn);
+/* Mark packets [from, end) of the entry as wanted once more. */
+void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32_t end);
+/* The oldest entry with an answer pending, or NULL. */
+struct replay *replay_pending(struct eng_qp *qp);
+/* Packets of entry up to next have been handed out; its answer may be complete by that. */
+void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next);
+/* Take back: packets from next on are wanted again. */
+void replay_unsent(struct eng_qp *qp, struct replay *entry, uint32_t next);
+/* Nothing is to be sent any more. */
+void replay_cancel(struct eng_qp *qp);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "requester.h"
+
+#include <assert.h>
+
+#include "completer.h"
+#include "credit.h"
+#include "message.h"
+#include "op.h"
+#include "packer.h"
+#include "sge.h"
+#include "window.h"
+
+/* In a long message every so many packets ask for an ACK, so that the window moves on. */
+#define ACK_REQUEST_INTERVAL 16
+
+void requester_start(struct eng_qp *qp, uint32_t sq_psn)
+{
+	struct requester *req = &qp->req;
+
+	req->next_psn = sq_psn & PSN_MASK;
+	req->end_psn = req->next_psn;
+	req->unacked_psn = req->next_psn;
+	req->post_psn = req->next_psn;
+	req->retries_left = qp->attr.retry_count;
+	req->rnr_left = qp->attr.rnr_retry;
+}
+
+void requester_push(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct eng_send_wqe *wqe = sq_at(qp, qp->sq->head);
+
+	assert(!eng_ring_full(qp->sq));
+	wqe->status = ENG_SUCCESS;
+	wqe->first_psn = req->post_psn;
+	wqe->packets = 1;
+	if (wqe->op != ENG_COMPARE_SWAP && wqe->op != ENG_FETCH_ADD)
+		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
+	req->posted_free_rides += !op_row(wqe->op)->needs_receive;
+	wqe->free_rides = req->posted_free_rides;
+	req->post_psn = psn_add(req->post_psn, wqe->packets);
+	qp->sq->head++;
+}
+
+static bool is_new(const struct requester *req)
+{
+	return req->next_psn == req->end_psn;
+}
+
+/* Weight of the packet of wqe at psn: the packets up to its end less those before it. */
+static uint64_t packet_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn)
+{
+	uint32_t index = wqe_packet_index(wqe, psn);
+
+	return window_cost(wqe, index + message_psns(wqe, psn), qp->attr.mtu) -
+	       (index ? window_cost(wqe, index, qp->attr.mtu) : 0);
+}
+
+/* Rules C13 to C16 and S12 for a message that has not been begun. */
+static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	const struct requester *req = &qp->req;
+
+	if (qp->state == ENG_SQD)
+		return ENG_TX_DRAINED;
+	/* rule C15: nothing passes a limited request that has not been answered. */
+	if (req->begun != qp->sq->tail && credit_limited(qp, req->begun - 1))
+		return ENG_TX_CREDIT;
+	if ((wqe->flags & ENG_FENCE) && req->reads_outstanding > 0)
+		return ENG_TX_FENCE; /* rule C16 */
+	if (op_is_read_or_atomic(wqe->op) && req->reads_outstanding >= qp->attr.max_rd_atomic &&
+	    qp->attr.max_rd_atomic > 0)
+		return ENG_TX_READ_DEPTH;
+	return ENG_TX_RUN;
+}
+
+/* Rule C13 for a further packet of a message that has been begun. */
+static enum eng_tx may_continue(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	bool first_answered = psn_diff(qp->req.unacked_psn, wqe->first_psn) > 0;
+
+	if (wqe->op != ENG_WRITE_IMM && credit_limited(qp, qp->req.next_wqe) && !first_answered)
+		return ENG_TX_CREDIT;
+	return ENG_TX_RUN;
+}
+
+enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
+{
+	const struct requester *req = &qp->req;
+	const struct eng_send_wqe *wqe;
+	enum eng_tx reason = ENG_TX_RUN;
+
+	if (!can_request(qp))
+		return ENG_TX_STATE;
+	if (req->rnr_until > now)
+		return ENG_TX_RNR;
+	if (req->next_wqe == qp->sq->head)
+		return ENG_TX_IDLE;
+	wqe = sq_at(qp, req->next_wqe);
+	/* A local fault: the request fails when all before it are complete. */
+	if (wqe->status != ENG_SUCCESS)
+		return ENG_TX_STATE;
+	/* rule C17: only what is new is checked against credits. */
+	if (is_new(req))
+		reason = req->next_wqe == req->begun ? may_begin(qp, wqe) : may_continue(qp, wqe);
+	if (reason == ENG_TX_RUN && !window_open(req, packet_cost(qp, wqe, req->next_psn)))
+		reason = ENG_TX_WINDOW;
+	return reason;
+}
+
+/* What is wrong with a request before its first packet goes. */
+static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	bool into_memory = op_is_read_or_atomic(wqe->op);
+
+	if (into_memory && qp->attr.max_rd_atomic == 0)
+		return ENG_LOC_QP_OP_ERR;
+	if (!(wqe->flags & ENG_INLINE) &&
+	    !sge_usable(qp, wqe->data.sge, wqe->sge_count, into_memory))
+		return ENG_LOC_PROT_ERR;
+	return ENG_SUCCESS;
+}
+
+/*
+ * An ACK is asked for where the message ends, on the first packet of a limited SEND (rule C13), and
+ * often enough in between that the window never closes without one on its way.
+ */
+static bool wants_ack(const struct eng_qp *qp, uint32_t index, uint64_t cost)
+{
+	if (index % ACK_REQUEST_INTERVAL == ACK_REQUEST_INTERVAL - 1)
+		return true;
+	if (index == 0 && is_new(&qp->req) && credit_limited(qp, qp->req.next_wqe))
+		return true;
+	return window_closes(&qp->req, cost);
+}
+
+static void note_begun(struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	struct requester *req = &qp->req;
+
+	if (credit_limited(qp, req->begun))
+		count(qp, ENG_COUNT_LIMITED_REQUESTS);
+	credit_passed(qp, req->begun);
+	if (op_is_read_or_atomic(wqe->op))
+		req->reads_outstanding++;
+	req->begun++;
+	count(qp, ENG_COUNT_SENDS);
+}
+
+static void note_sent(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint64_t cost,
+		      uint64_t now)
+{
+	struct requester *req = &qp->req;
+	uint32_t psns = message_psns(wqe, req->next_psn);
+
+	if (requester_in_flight(qp) == 0)
+		req->last_progress = now;
+	if (is_new(req)) {
+		if (req->next_wqe == req->begun)
+			note_begun(qp, wqe);
+		req->end_psn = psn_add(req->end_psn, psns);
+	}
+	req->next_psn = psn_add(req->next_psn, psns);
+	req->cost_next += cost;
+	if (wqe_packet_index(wqe, req->next_psn) == wqe->packets)
+		req->next_wqe++;
+}
+
+static void find_payload(const struct eng_send_wqe *wqe, uint32_t offset, struct payload *payload)
+{
+	if (wqe->flags & ENG_INLINE) {
+		payload->kind = PAYLOAD_BYTES;
+		payload->bytes = wqe->data.bytes + offset;
+	} else {
+		payload->kind = PAYLOAD_LIST;
+		payload->list = wqe->data.sge;
+		payload->count = wqe->sge_count;
+		payload->offset = offset;
+	}
+	/* The consumer leaves a posted buffer alone until the completion. */
+	payload->stable = true;
+}
+
+static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	struct eng_send_wqe *wqe = sq_at(qp, req->next_wqe);
+	uint64_t cost = packet_cost(qp, wqe, req->next_psn);
+	struct wire_packet packet;
+	struct payload payload;
+	enum pack result;
+	uint32_t offset;
+
+	if (req->next_wqe == req->begun) {
+		wqe->status = (uint8_t)local_fault(qp, wqe);
+		if (wqe->status != ENG_SUCCESS)
+			return PACK_FAULT;
+	}
+	message_request(qp, wqe, req->next_psn, &packet, &offset);
+	if (!packet.ack_request)
+		packet.ack_request = wants_ack(qp, wqe_packet_index(wqe, req->next_psn), cost);
+	find_payload(wqe, offset, &payload);
+	result = pack_add(qp, run, &packet, &payload);
+	if (result == PACK_FAULT)
+		wqe->status = ENG_LOC_PROT_ERR;
+	if (result == PACK_DONE)
+		note_sent(qp, wqe, cost, now);
+	return result;
+}
+
+enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	enum pack result = PACK_DONE;
+	enum eng_tx reason = ENG_TX_RUN;
+
+	pack_begin(run, &qp->attr.path);
+	run->kind = ENG_RUN_REQUESTS;
+	run->first_psn = req->next_psn;
+	while (result == PACK_DONE && !run->closed && run->packets < run->max_packets) {
+		reason = requester_may_send(qp, now);
+		if (reason != ENG_TX_RUN)
+			break;
+		result = send_one(qp, run, now);
+	}
+	if (result == PACK_FAULT) {
+		/* What is in the run goes out; the fault shows when it is the oldest request. */
+		reason = ENG_TX_STATE;
+		completer_fail_if_oldest(qp);
+	}
+	if (reason == ENG_TX_CREDIT && req->waiting != ENG_TX_CREDIT)
+		count(qp, ENG_COUNT_CREDIT_WAITS);
+	req->waiting = reason;
+	return run->packets > 0 ? ENG_TX_RUN : reason;
+}
+
+void requester_rewind(struct eng_qp *qp, uint32_t psn)
+{
+	struct requester *req = &qp->req;
+
+	while (req->next_psn != psn) {
+		const struct eng_send_wqe *wqe;
+		uint32_t index, from;
+
+		/* At the start of a message its last packets belong to the one before. */
+		if (req->next_wqe == qp->sq->head ||
+		    req->next_psn == sq_at(qp, req->next_wqe)->first_psn)
+			req->next_wqe--;
+		wqe = sq_at(qp, req->next_wqe);
+		index = wqe_packet_index(wqe, req->next_psn);
+		from = psn_in(psn, wqe->first_psn, wqe->packets) ? wqe_packet_index(wqe, psn) : 0;
+		req->cost_next -= window_cost(wqe, index, qp->attr.mtu) -
+				  (from ? window_cost(wqe, from, qp->attr.mtu) : 0);
+		req->next_psn = psn_add(wqe->first_psn, from);
+	}
+}
+
+void requester_go_back(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	req->next_psn = req->unacked_psn;
+	req->next_wqe = qp->sq->tail;
+	req->cost_next = req->cost_unacked;
+}

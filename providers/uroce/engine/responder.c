@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "responder.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "checks.h"
+#include "message.h"
+#include "replay.h"
+#include "sge.h"
+#include "state.h"
+
+void responder_start(struct eng_qp *qp, uint32_t rq_psn)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->expected_psn = rq_psn & PSN_MASK;
+	resp->previous_opcode = -1;
+	/* rule C9: until something is answered, the last positive response is the one before. */
+	resp->last_positive_psn = psn_sub(resp->expected_psn, 1);
+	resp->ack_psn = resp->last_positive_psn;
+}
+
+static void complete_receive(struct eng_qp *qp, struct eng_wc *wc)
+{
+	struct responder *resp = &qp->resp;
+
+	assert(resp->taken);
+	wc->wr_id = resp->wqe.wr_id;
+	wc->receive = true;
+	resp->taken = false;
+	qp->port->complete(qp->owner, wc);
+}
+
+void responder_flush(struct eng_qp *qp)
+{
+	struct eng_wc wc = {
+		.status = ENG_WR_FLUSH_ERR, .op = ENG_SEND, .receive = true, .solicited = true
+	};
+
+	if (qp->resp.taken)
+		complete_receive(qp, &wc);
+	if (qp->rq_shared)
+		return;
+	while (eng_ring_used(qp->rq) > 0) {
+		const struct eng_recv_wqe *wqe = eng_ring_slot(qp->rq, qp->rq->tail);
+
+		wc.wr_id = wqe->wr_id;
+		qp->rq->tail++;
+		qp->port->complete(qp->owner, &wc);
+	}
+}
+
+void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
+{
+	const struct fault_row *row = &fault_rows[fault];
+	struct responder *resp = &qp->resp;
+
+	resp->nak_owed = true;
+	resp->nak_psn = psn;
+	resp->nak_syndrome = row->syndrome;
+	/* rule S11: the NAK acknowledges what came before. */
+	resp->ack_owed = false;
+	resp->silent = true;
+	if (fault == FAULT_RNR) {
+		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
+		count(qp, ENG_COUNT_SENT_RNR);
+	}
+	if (!row->fatal)
+		return;
+	if (resp->taken && row->receive_status != ENG_WR_FLUSH_ERR) {
+		struct eng_wc wc = { .status = row->receive_status,
+				     .op = ENG_SEND,
+				     .solicited = true };
+
+		complete_receive(qp, &wc);
+	}
+	qp->port->event(qp->owner, row->event);
+	state_enter_error(qp);
+}
+
+/* rule C5: a SEND's first packet, or the last of a WRITE with immediate, takes a receive WQE. */
+static void take_receive(struct eng_qp *qp)
+{
+	struct responder *resp = &qp->resp;
+	const struct eng_recv_wqe *wqe = eng_ring_slot(qp->rq, qp->rq->tail);
+
+	assert(eng_ring_used(qp->rq) > 0 && wqe->sge_count <= ENG_MAX_SGE);
+	resp->wqe.wr_id = wqe->wr_id;
+	resp->wqe.length = wqe->length;
+	resp->wqe.sge_count = wqe->sge_count;
+	memcpy(resp->wqe_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
+	resp->taken = true;
+	qp->rq->tail++;
+}
+
+/* rule S6: the receive completion, on the last packet only. */
+static void finish_receive(struct eng_qp *qp, const struct wire_packet *packet, enum eng_op op)
+{
+	uint16_t headers = wire_op_headers(packet->opcode);
+	struct eng_wc wc = {
+		.op = op,
+		.byte_len = qp->resp.received,
+		.solicited = packet->solicited,
+	};
+
+	if (headers & WIRE_HAS_IMMDT) {
+		wc.flags = ENG_WC_IMMEDIATE;
+		wc.immediate = packet->immediate;
+	} else if (headers & WIRE_HAS_IETH) {
+		wc.flags = ENG_WC_INVALIDATED;
+		wc.immediate = packet->invalidate_rkey;
+	}
+	complete_receive(qp, &wc);
+	count(qp, ENG_COUNT_RECEIVES);
+}
+
+static enum fault execute_send(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	enum wire_position position = wire_op_info(packet->opcode)->position;
+
+	if (position & (WIRE_FIRST | WIRE_ONLY)) {
+		take_receive(qp);
+		resp->received = 0;
+	}
+	/* rule C18: the WQE was there, but it is too small. */
+	if (packet->payload_length > resp->wqe.length - resp->received)
+		return FAULT_RECEIVE_LENGTH;
+	if (!sge_scatter(qp, resp->wqe_sge, resp->wqe.sge_count, resp->received, packet->payload,
+			 packet->payload_length))
+		return FAULT_RECEIVE_MEMORY;
+	resp->received += packet->payload_length;
+	if (!(position & (WIRE_LAST | WIRE_ONLY)))
+		return FAULT_NONE;
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_IETH) {
+		if (!qp->port->invalidate ||
+		    !qp->port->invalidate(qp->owner, packet->invalidate_rkey))
+			return FAULT_REMOTE_ACCESS;
+	}
+	finish_receive(qp, packet,
+		       wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT ? ENG_SEND_IMM : ENG_SEND);
+	return FAULT_NONE;
+}
+
+static enum fault execute_write(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	enum wire_position position = wire_op_info(packet->opcode)->position;
+
+	if (position & (WIRE_FIRST | WIRE_ONLY)) {
+		resp->write_va = packet->va;
+		resp->write_rkey = packet->rkey;
+		resp->write_length = packet->dma_length;
+		resp->received = 0;
+	}
+	if (packet->payload_length > 0) {
+		void *to = qp->port->map_remote(qp->owner, resp->write_rkey,
+						resp->write_va + resp->received,
+						packet->payload_length, ENG_REMOTE_WRITE);
+
+		if (!to)
+			return FAULT_REMOTE_ACCESS;
+		memcpy(to, packet->payload, packet->payload_length);
+		resp->received += packet->payload_length;
+	}
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) {
+		take_receive(qp);
+		finish_receive(qp, packet, ENG_WRITE_IMM);
+	}
+	return FAULT_NONE;
+}
+
+static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint32_t packets = message_packets(packet->dma_length, qp->attr.mtu);
+	struct replay *entry = replay_new(qp, packet->psn, packets);
+
+	entry->va = packet->va;
+	entry->rkey = packet->rkey;
+	entry->length = packet->dma_length;
+}
+
+/* Also atomic towards other threads of this machine that use atomic instructions. */
+static uint64_t atomic_apply(uint64_t *target, const struct wire_packet *packet)
+{
+	uint64_t expected = packet->compare;
+
+	if ((packet->opcode & WIRE_OPERATION_MASK) == WIRE_FETCH_ADD)
+		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(target, &expected, packet->swap_add, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
+	return expected;
+}
+
+static enum fault execute_atomic(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint64_t *target = qp->port->map_remote(qp->owner, packet->rkey, packet->va,
+						sizeof(*target), ENG_REMOTE_ATOMIC);
+	struct replay *entry;
+
+	if (!target)
+		return FAULT_REMOTE_ACCESS;
+	if ((uintptr_t)target % sizeof(*target))
+		return FAULT_INVALID_REQUEST;
+	entry = replay_new(qp, packet->psn, 1);
+	entry->atomic = true;
+	entry->original = atomic_apply(target, packet);
+	return FAULT_NONE;
+}
+
+/* The packet has passed all checks: do what it says.  What fails here was not seen before. */
+static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	switch (wire_op_info(packet->opcode)->family) {
+	case WIRE_FAMILY_SEND:
+		return execute_send(qp, packet);
+	case WIRE_FAMILY_WRITE:
+		return execute_write(qp, packet);
+	case WIRE_FAMILY_READ:
+		execute_read(qp, packet);
+		return FAULT_NONE;
+	case WIRE_FAMILY_ATOMIC:
+		return execute_atomic(qp, packet);
+	default:
+		return FAULT_INVALID_REQUEST;
+	}
+}
+
+static void note_executed(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	const struct wire_op_info *info = wire_op_info(packet->opcode);
+	bool done = info->position & (WIRE_LAST | WIRE_ONLY);
+	uint32_t psns = 1;
+
+	if (info->family == WIRE_FAMILY_READ) {
+		psns = message_packets(packet->dma_length, qp->attr.mtu);
+	} else if (info->family != WIRE_FAMILY_ATOMIC) {
+		resp->ack_psn = packet->psn;
+		if (packet->ack_request) {
+			if (resp->ack_owed)
+				count(qp, ENG_COUNT_ACK_DEFERRED);
+			resp->ack_owed = true;
+		}
+	}
+	resp->expected_psn = psn_add(resp->expected_psn, psns);
+	resp->previous_opcode = done ? -1 : packet->opcode;
+	/* rule C11: every completed request counts, of any kind. */
+	if (done)
+		resp->msn = psn_add(resp->msn, 1);
+}
+
+/* rule S4: a READ is answered again, as far as it asks for what it had asked for. */
+static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct replay *entry = replay_find(qp, packet->psn);
+	uint32_t from, offset;
+
+	if (!entry || entry->atomic || entry->rkey != packet->rkey)
+		return;
+	from = psn_sub(packet->psn, entry->psn);
+	offset = from * qp->attr.mtu;
+	if (packet->va != entry->va + offset || packet->dma_length > entry->length - offset)
+		return;
+	replay_again(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
+}
+
+/* rule S4: an Atomic is answered from the saved result, never executed twice. */
+static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct replay *entry = replay_find(qp, packet->psn);
+
+	if (entry && entry->atomic)
+		replay_again(qp, entry, 0, 1);
+}
+
+static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	count(qp, ENG_COUNT_DUPLICATE_REQUEST);
+	switch (wire_op_info(packet->opcode)->family) {
+	case WIRE_FAMILY_READ:
+		duplicate_read(qp, packet);
+		break;
+	case WIRE_FAMILY_ATOMIC:
+		duplicate_atomic(qp, packet);
+		break;
+	default:
+		/* Not written again, but acknowledged; behind a NAK the NAK says it all. */
+		if (!qp->resp.nak_owed)
+			qp->resp.ack_owed = true;
+	}
+}
+
+static void receive_ahead(struct eng_qp *qp)
+{
+	count(qp, ENG_COUNT_OUT_OF_SEQ_REQUEST);
+	if (!qp->resp.silent)
+		responder_raise(qp, FAULT_PSN_SEQUENCE, qp->resp.expected_psn);
+}
+
+void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct responder *resp = &qp->resp;
+	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
+	enum fault fault;
+
+	(void)now;
+	if (distance > 0) {
+		receive_ahead(qp);
+		return;
+	}
+	if (distance < 0) {
+		receive_duplicate(qp, packet);
+		return;
+	}
+	resp->silent = false;
+	resp->nak_owed = false;
+	if (!resp->established) {
+		resp->established = true;
+		qp->port->event(qp->owner, ENG_EVENT_COMM_EST);
+	}
+	fault = check_request(qp, packet);
+	if (fault == FAULT_NONE)
+		fault = execute(qp, packet);
+	if (fault == FAULT_NONE)
+		note_executed(qp, packet);
+	else
+		responder_raise(qp, fault, packet->psn);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The receiving side of requests: check them in the order of the specification (rules S4, S5),
+ * execute them, owe the answer.  response.h sends it.
+ */
+#ifndef UROCE_ENGINE_RESPONDER_H
+#define UROCE_ENGINE_RESPONDER_H
+
+#include "fault.h"
+#include "qp.h"
+
+/* The QP has been given its rq_psn: expect it. */
+void responder_start(struct eng_qp *qp, uint32_t rq_psn);
+
+/* A request packet for a QP that can respond. */
+void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+
+/* A fault was found: NAK, completion, event, state, as its row says. */
+void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn);
+
+/* Complete the receive request under way and all posted ones as flushed (rule S13). */
+void responder_flush(struct eng_qp *qp);
+
+#endif

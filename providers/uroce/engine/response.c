@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "response.h"
+
+#include <string.h>
+
+#include "codes.h"
+#include "credit.h"
+#include "fault.h"
+#include "message.h"
+#include "packer.h"
+#include "replay.h"
+#include "responder.h"
+
+static void fill(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
+		 struct wire_packet *packet)
+{
+	memset(packet, 0, sizeof(*packet));
+	packet->opcode =
+		operation | (qp->type == ENG_XRC_RECV ? (uint8_t)WIRE_XRC : (uint8_t)WIRE_RC);
+	packet->migrated = true; /* rule S15 */
+	packet->pkey = qp->attr.pkey;
+	packet->dest_qpn = qp->attr.dest_qpn;
+	packet->psn = psn;
+	packet->msn = qp->resp.msn;
+}
+
+static const struct payload no_payload = { .kind = PAYLOAD_NONE };
+
+/* A packet that is sure to fit, since it is the run's first. */
+static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome)
+{
+	struct wire_packet packet;
+
+	fill(qp, WIRE_ACKNOWLEDGE, psn, &packet);
+	packet.syndrome = syndrome;
+	run->first_psn = psn;
+	return pack_add(qp, run, &packet, &no_payload) == PACK_DONE ? ENG_TX_RUN : ENG_TX_IDLE;
+}
+
+static enum eng_tx send_ack(struct eng_qp *qp, struct eng_run *run)
+{
+	run->kind = ENG_RUN_ACK;
+	qp->resp.ack_owed = false;
+	return send_aeth(qp, run, qp->resp.ack_psn, credit_advertise(qp, qp->resp.ack_psn));
+}
+
+/* rules C8 to C10: the last positive response once more, as an ACK, with the credits of now. */
+static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
+{
+	uint32_t psn = qp->resp.last_positive_psn;
+
+	run->kind = ENG_RUN_ACK;
+	count(qp, ENG_COUNT_UNSOLICITED_ACKS_SENT);
+	return send_aeth(qp, run, psn, credit_advertise(qp, psn));
+}
+
+static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
+{
+	run->kind = ENG_RUN_NAK;
+	qp->resp.nak_owed = false;
+	return send_aeth(qp, run, qp->resp.nak_psn, qp->resp.nak_syndrome);
+}
+
+static enum eng_tx send_atomic(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+{
+	struct wire_packet packet;
+
+	fill(qp, WIRE_ATOMIC_ACKNOWLEDGE, entry->psn, &packet);
+	packet.original = entry->original;
+	packet.syndrome = credit_advertise(qp, entry->psn);
+	if (pack_add(qp, run, &packet, &no_payload) != PACK_DONE)
+		return ENG_TX_IDLE;
+	replay_sent(qp, entry, entry->end);
+	return ENG_TX_RUN;
+}
+
+static uint8_t read_operation(const struct replay *entry)
+{
+	bool first = entry->next == entry->from, last = entry->next + 1 == entry->end;
+
+	if (first)
+		return last ? WIRE_READ_RESPONSE_ONLY : WIRE_READ_RESPONSE_FIRST;
+	return last ? WIRE_READ_RESPONSE_LAST : WIRE_READ_RESPONSE_MIDDLE;
+}
+
+static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+{
+	struct wire_packet packet;
+	struct payload payload = { .kind = PAYLOAD_BYTES };
+	uint32_t psn = psn_add(entry->psn, entry->next);
+	enum pack result;
+
+	fill(qp, read_operation(entry), psn, &packet);
+	packet.payload_length = message_packet_length(entry->length, qp->attr.mtu, entry->next);
+	packet.pad_count = (uint8_t)(-packet.payload_length & 3);
+	if (packet.payload_length > 0) {
+		payload.bytes = qp->port->map_remote(
+			qp->owner, entry->rkey, entry->va + (uint64_t)entry->next * qp->attr.mtu,
+			packet.payload_length, ENG_REMOTE_READ);
+		if (!payload.bytes)
+			return PACK_FAULT;
+	}
+	if (!pack_fits(run, wire_op_header_length(packet.opcode) + packet.payload_length +
+				    packet.pad_count + WIRE_ICRC_BYTES))
+		return PACK_NO_ROOM;
+	if (wire_op_headers(packet.opcode) & WIRE_HAS_AETH)
+		packet.syndrome = credit_advertise(qp, psn);
+	else
+		qp->resp.last_positive_psn = psn;
+	/* Others may write to memory that is read: the ICRC has to be of what is sent, so copy. */
+	payload.stable = false;
+	result = pack_add(qp, run, &packet, &payload);
+	if (result == PACK_DONE)
+		replay_sent(qp, entry, entry->next + 1);
+	return result;
+}
+
+static enum eng_tx send_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+{
+	enum pack result = PACK_DONE;
+
+	run->first_psn = psn_add(entry->psn, entry->next);
+	while (result == PACK_DONE && entry->next != entry->end && !run->closed &&
+	       run->packets < run->max_packets)
+		result = send_read_one(qp, run, entry);
+	if (run->packets > 0)
+		return ENG_TX_RUN;
+	if (result != PACK_FAULT)
+		return ENG_TX_IDLE;
+	/* The region has gone since the request was checked. */
+	replay_sent(qp, entry, entry->end);
+	responder_raise(qp, FAULT_REMOTE_ACCESS, run->first_psn);
+	return response_transmit(qp, run);
+}
+
+static enum eng_tx send_answers(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+{
+	run->kind = ENG_RUN_ANSWERS;
+	run->first_psn = entry->psn;
+	return entry->atomic ? send_atomic(qp, run, entry) : send_read(qp, run, entry);
+}
+
+enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run)
+{
+	struct responder *resp = &qp->resp;
+	struct replay *entry = NULL;
+
+	/* A fault does not take away the answers to what came before it. */
+	if (can_respond(qp) || resp->nak_owed)
+		entry = replay_pending(qp);
+	pack_begin(run, &qp->attr.path);
+	if (entry && resp->ack_owed && psn_diff(resp->ack_psn, entry->psn) < 0)
+		return send_ack(qp, run);
+	if (entry)
+		return send_answers(qp, run, entry);
+	if (resp->nak_owed)
+		return send_nak(qp, run);
+	if (!can_respond(qp))
+		return ENG_TX_STATE;
+	if (resp->ack_owed)
+		return send_ack(qp, run);
+	if (credit_owed(qp))
+		return send_unsolicited(qp, run);
+	return ENG_TX_IDLE;
+}
+
+void response_unsent(struct eng_qp *qp, const struct eng_run *run)
+{
+	struct replay *entry;
+
+	switch (run->kind) {
+	case ENG_RUN_ACK:
+		qp->resp.ack_owed = true;
+		break;
+	case ENG_RUN_NAK:
+		qp->resp.nak_owed = true;
+		break;
+	case ENG_RUN_ANSWERS:
+		entry = replay_find(qp, run->first_psn);
+		if (entry)
+			replay_unsent(qp, entry, psn_sub(run->first_psn, entry->psn));
+		break;
+	case ENG_RUN_REQUESTS:
+		break;
+	}
+}
+
+enum eng_owed response_owed(const struct eng_qp *qp)
+{
+	const struct responder *resp = &qp->resp;
+
+	if (resp->nak_owed || (can_respond(qp) && resp->replay_pending > 0))
+		return ENG_OWED_NOW;
+	if (!can_respond(qp))
+		return ENG_OWED_NOTHING;
+	if (resp->ack_owed)
+		return ENG_OWED_SOON;
+	return credit_owed(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the responder owes: ACKs and NAKs, READ and Atomic responses, unsolicited ACKs.  Responses
+ * leave in the order of their PSNs, because a later one says that the earlier ones are done.
+ */
+#ifndef UROCE_ENGINE_RESPONSE_H
+#define UROCE_ENGINE_RESPONSE_H
+
+#include "qp.h"
+
+enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run);
+void response_unsent(struct eng_qp *qp, const struct eng_run *run);
+enum eng_owed response_owed(const struct eng_qp *qp);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "sge.h"
+
+#include <string.h>
+
+/* The element that holds offset, and the offset inside it; elements of length 0 are passed. */
+static uint32_t find(const struct eng_sge *list, uint32_t count, uint32_t *offset)
+{
+	uint32_t i = 0;
+
+	while (i < count && *offset >= list[i].length)
+		*offset -= list[i++].length;
+	return i;
+}
+
+bool sge_scatter(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, uint32_t offset,
+		 const uint8_t *bytes, uint32_t length)
+{
+	uint32_t i;
+
+	for (i = find(list, count, &offset); length > 0; i++, offset = 0) {
+		uint32_t n;
+		void *to;
+
+		if (i >= count)
+			return false;
+		n = list[i].length - offset;
+		if (n > length)
+			n = length;
+		if (n == 0)
+			continue;
+		to = qp->port->map_local(qp->owner, list[i].lkey, list[i].addr + offset, n, true);
+		if (!to)
+			return false;
+		memcpy(to, bytes, n);
+		bytes += n;
+		length -= n;
+	}
+	return true;
+}
+
+const uint8_t *sge_piece(struct eng_qp *qp, const struct eng_sge *list, uint32_t count,
+			 uint32_t offset, uint32_t length, uint32_t *piece)
+{
+	uint32_t i = find(list, count, &offset);
+
+	if (i >= count)
+		return NULL;
+	*piece = list[i].length - offset;
+	if (*piece > length)
+		*piece = length;
+	return qp->port->map_local(qp->owner, list[i].lkey, list[i].addr + offset, *piece, false);
+}
+
+bool sge_usable(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, bool write)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i].length > 0 && !qp->port->map_local(qp->owner, list[i].lkey,
+							       list[i].addr, list[i].length, write))
+			return false;
+	return true;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "state.h"
+
+#include <string.h>
+
+#include "completer.h"
+#include "replay.h"
+#include "requester.h"
+#include "responder.h"
+#include "window.h"
+
+void state_enter_error(struct eng_qp *qp)
+{
+	if (qp->state == ENG_ERR)
+		return;
+	qp->state = ENG_ERR;
+	qp->resp.ack_owed = false;
+	qp->req.rnr_until = 0;
+	/* rule S13: all that is posted completes as flushed, in order. */
+	completer_flush(qp);
+	responder_flush(qp);
+}
+
+/* rule C5: nothing is left of what was; the rings are empty. */
+static void forget(struct eng_qp *qp)
+{
+	memset(&qp->req, 0, sizeof(qp->req));
+	memset(&qp->resp, 0, sizeof(qp->resp));
+	qp->resp.previous_opcode = -1;
+	qp->sq->head = 0;
+	qp->sq->tail = 0;
+	if (!qp->rq_shared) {
+		qp->rq->head = 0;
+		qp->rq->tail = 0;
+	}
+	window_reset(&qp->req, qp->window_packets);
+}
+
+void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)
+{
+	enum eng_qp_state from = qp->state;
+
+	(void)now;
+	if (to == ENG_ERR) {
+		/* By request of the consumer: the peer hears nothing more. */
+		replay_cancel(qp);
+		qp->resp.nak_owed = false;
+		state_enter_error(qp);
+		return;
+	}
+	qp->state = to;
+	if (to == ENG_RESET) {
+		forget(qp);
+	} else if (to == ENG_RTR && from == ENG_INIT) {
+		responder_start(qp, qp->attr.rq_psn);
+	} else if (to == ENG_RTS && from == ENG_RTR) {
+		requester_start(qp, qp->attr.sq_psn);
+	} else if (to == ENG_SQD && from == ENG_RTS) {
+		qp->req.drained_told = false;
+		completer_tell_drained(qp);
+	}
+}

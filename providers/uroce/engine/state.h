@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What a QP does on entering a state.
+ */
+#ifndef UROCE_ENGINE_STATE_H
+#define UROCE_ENGINE_STATE_H
+
+#include "qp.h"
+
+/* To ERR, by request or by fault: nothing is sent any more but a NAK that is owed. */
+void state_enter_error(struct eng_qp *qp);
+
+#endif
