@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "link_agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const uint8_t loopback4[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+const uint8_t other4[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 };
+const uint8_t loopback6[16] = { [15] = 1 };
+
+static bool fresh;
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (write(fd, text, strlen(text)) < 0)
+			fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		close(fd);
+	}
+}
+
+static bool unshare_network(void)
+{
+	char map[64];
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWNET) == 0)
+		return true;
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return false;
+	write_file("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+	write_file("/proc/self/uid_map", map);
+	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+	write_file("/proc/self/gid_map", map);
+	return true;
+}
+
+int fresh_network(void **state)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int sock;
+
+	(void)state;
+	fresh = unshare_network();
+	if (!fresh)
+		return 0;
+	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(sock >= 0);
+	assert_return_code(ioctl(sock, SIOCSIFFLAGS, &request), errno);
+	close(sock);
+	return 0;
+}
+
+bool network_is_fresh(void)
+{
+	return fresh;
+}
+
+void put_datagram(uint8_t *bytes, size_t length, uint32_t qpn, uint32_t tag)
+{
+	size_t i;
+
+	for (i = 12; i < length; i++)
+		bytes[i] = (uint8_t)(tag + i);
+	memset(bytes, 0, 12);
+	for (i = 0; i < 3; i++)
+		bytes[5 + i] = (uint8_t)(qpn >> (16 - 8 * i));
+	/* What is not QPN in that word must not matter. */
+	bytes[4] = 0xff;
+	for (i = 0; i < 4; i++)
+		bytes[8 + i] = (uint8_t)(tag >> (24 - 8 * i));
+}
+
+uint32_t datagram_qpn(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
+}
+
+uint32_t datagram_tag(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[8] << 24 | (uint32_t)bytes[9] << 16 | (uint32_t)bytes[10] << 8 |
+	       bytes[11];
+}
+
+static bool datagram_is_whole(const uint8_t *bytes, size_t length)
+{
+	uint32_t tag = datagram_tag(bytes);
+	size_t i;
+
+	for (i = 12; i < length; i++)
+		if (bytes[i] != (uint8_t)(tag + i))
+			return false;
+	return true;
+}
+
+void become_user(uid_t uid)
+{
+	if (setgid((gid_t)uid) || setuid(uid)) {
+		fprintf(stderr, "setuid(%u): %s\n", uid, strerror(errno));
+		_exit(1);
+	}
+}
+
+static uint8_t buffer[LINK_MAX_BYTES + 1];
+
+void serve(struct link *link)
+{
+	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
+
+	while (link_control_receive(link, &batch) == 0)
+		;
+}
+
+int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_ms)
+{
+	struct pollfd wait = { .fd = link_addr_fd(addr), .events = POLLIN };
+
+	if (link_receive(addr, batch) == 0)
+		return 0;
+	poll(&wait, 1, timeout_ms);
+	return link_receive(addr, batch);
+}
+
+void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, uint32_t tag)
+{
+	uint8_t bytes[40];
+	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
+	struct link_peer *peer;
+	uint16_t port = 0xc000;
+
+	put_datagram(bytes, sizeof(bytes), qpn, tag);
+	assert_int_equal(link_peer_open(addr, dst, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
+	link_peer_close(peer);
+}
+
+/* ---- the agent's side; it reports and never asserts ---- */
+
+#define AGENT_ADDRS 4
+static struct {
+	struct link *link;
+	struct link_addr *addr[AGENT_ADDRS];
+	unsigned int addrs;
+	int sock;
+} self;
+
+static void report(const struct agent_report *what)
+{
+	if (send(self.sock, what, sizeof(*what), MSG_NOSIGNAL) < 0)
+		_exit(0);
+}
+
+static void report_datagram(const struct link_batch *batch, const uint8_t *bytes, size_t length,
+			    bool forwarded)
+{
+	struct agent_report what = { .event = AGENT_DATAGRAM, .slot = link_slot(self.link) };
+
+	if (length >= 12) {
+		what.qpn = datagram_qpn(bytes);
+		what.tag = datagram_tag(bytes);
+		what.error = datagram_is_whole(bytes, length) ? 0 : -EBADMSG;
+	}
+	what.bytes = (unsigned int)length;
+	what.segments = (unsigned int)((batch->bytes + batch->segment - 1) /
+				       (batch->segment | !batch->segment));
+	what.src_port = batch->src_port;
+	what.forwarded = forwarded;
+	report(&what);
+}
+
+static void take_batch(const struct link_batch *batch, bool forwarded)
+{
+	size_t offset, length;
+	unsigned int slot;
+
+	for (offset = 0; offset < batch->bytes; offset += length) {
+		const uint8_t *bytes = batch->buffer + offset;
+
+		length = batch->bytes - offset;
+		if (length > batch->segment)
+			length = batch->segment;
+		slot = length >= 8 ? datagram_qpn(bytes) >> LINK_SLOT_SHIFT : link_slot(self.link);
+		if (slot == link_slot(self.link))
+			report_datagram(batch, bytes, length, forwarded);
+		else
+			link_forward(batch->addr, slot, bytes, length, batch->src, batch->src_port);
+	}
+}
+
+static void open_and_report(const uint8_t gid[16])
+{
+	struct agent_report what = { .event = AGENT_OPENED };
+
+	if (!self.link)
+		what.error = link_open(&self.link, what.text);
+	if (!what.error)
+		what.error = link_addr_open(self.link, gid, 0, &self.addr[self.addrs], what.text);
+	if (!what.error)
+		self.addrs++;
+	if (self.link)
+		what.slot = link_slot(self.link);
+	report(&what);
+}
+
+static void close_all(void)
+{
+	while (self.addrs)
+		link_addr_close(self.addr[--self.addrs]);
+	if (self.link)
+		link_close(self.link);
+	_exit(0);
+}
+
+static void run(void)
+{
+	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
+	struct pollfd fds[2 + AGENT_ADDRS];
+	uint8_t gid[16];
+	unsigned int i;
+
+	for (;;) {
+		fds[0] = (struct pollfd){ .fd = self.sock, .events = POLLIN };
+		fds[1] = (struct pollfd){ .fd = self.link ? link_control_fd(self.link) : -1,
+					  .events = POLLIN };
+		for (i = 0; i < self.addrs; i++)
+			fds[2 + i] = (struct pollfd){ .fd = link_addr_fd(self.addr[i]),
+						      .events = POLLIN };
+		poll(fds, 2 + self.addrs, -1);
+		for (i = 0; i < self.addrs; i++)
+			while (link_receive(self.addr[i], &batch) == 0)
+				take_batch(&batch, false);
+		if (fds[1].revents)
+			while (link_control_receive(self.link, &batch) == 0)
+				take_batch(&batch, true);
+		if (fds[0].revents) {
+			if (recv(self.sock, gid, sizeof(gid), MSG_DONTWAIT) != sizeof(gid))
+				close_all();
+			open_and_report(gid);
+		}
+	}
+}
+
+/* ---- the test's side ---- */
+
+void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own,
+		 struct agent_report *result)
+{
+	int pair[2];
+
+	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), errno);
+	agent->pid = fork();
+	assert_return_code(agent->pid, errno);
+	if (agent->pid == 0) {
+		close(pair[0]);
+		if (own)
+			link_abandon(own);
+		if (uid)
+			become_user(uid);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		self.sock = pair[1];
+		open_and_report(gid);
+		run();
+	}
+	close(pair[1]);
+	agent->sock = pair[0];
+	assert_true(agent_report(agent, own, 10000, result));
+	assert_int_equal(result->event, AGENT_OPENED);
+	agent->slot = result->slot;
+}
+
+void agent_start_good(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own)
+{
+	struct agent_report result;
+
+	agent_start(agent, uid, gid, own, &result);
+	if (result.error)
+		fail_msg("agent: %s: %s", strerror(-result.error), result.text);
+}
+
+void agent_open(struct agent *agent, const uint8_t gid[16])
+{
+	assert_int_equal(send(agent->sock, gid, 16, MSG_NOSIGNAL), 16);
+}
+
+bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
+		  struct agent_report *result)
+{
+	struct pollfd fds[2] = {
+		{ .fd = agent->sock, .events = POLLIN },
+		{ .fd = own ? link_control_fd(own) : -1, .events = POLLIN },
+	};
+
+	while (poll(fds, 2, timeout_ms) > 0) {
+		if (fds[1].revents)
+			serve(own);
+		if (fds[0].revents)
+			return recv(agent->sock, result, sizeof(*result), 0) == sizeof(*result);
+	}
+	return false;
+}
+
+static void reap(struct agent *agent)
+{
+	close(agent->sock);
+	assert_int_equal(waitpid(agent->pid, NULL, 0), agent->pid);
+}
+
+void agent_stop(struct agent *agent)
+{
+	send(agent->sock, "q", 1, MSG_NOSIGNAL);
+	reap(agent);
+}
+
+void agent_kill(struct agent *agent)
+{
+	kill(agent->pid, SIGKILL);
+	reap(agent);
+}

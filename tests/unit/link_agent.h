@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Other processes for the tests of the link: an agent opens the link and an address, serves
+ * requests, forwards what belongs to other slots as progress would, and reports each datagram that
+ * reaches it.
+ *
+ * A test datagram looks enough like a packet: the destination QPN in bytes 5 to 7, a tag in 8
+ * to 11.
+ */
+#ifndef UROCE_TESTS_LINK_AGENT_H
+#define UROCE_TESTS_LINK_AGENT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "link/link.h"
+
+#define AGENT_NOBODY 65534
+
+extern const uint8_t loopback4[16]; /* 127.0.0.1 */
+extern const uint8_t other4[16];    /* 127.0.0.2 */
+extern const uint8_t loopback6[16]; /* ::1 */
+
+enum agent_event {
+	AGENT_OPENED,	/* result of opening: error, slot, text */
+	AGENT_DATAGRAM, /* one datagram for the agent's own slot */
+};
+
+struct agent_report {
+	enum agent_event event;
+	int error;
+	unsigned int slot;
+	char text[LINK_ERROR_TEXT];
+	uint32_t qpn;
+	uint32_t tag;
+	unsigned int bytes;
+	unsigned int segments; /* of the batch it came in */
+	uint16_t src_port;
+	bool forwarded;
+};
+
+struct agent {
+	pid_t pid;
+	int sock;
+	unsigned int slot;
+};
+
+/* A cmocka setup function: a network namespace of its own with lo up, where that is allowed. */
+int fresh_network(void **state);
+bool network_is_fresh(void);
+
+/*
+ * Fork an agent of a user (0: of the caller's) that opens the address gid; *report tells how that
+ * went.  The caller's own link (or NULL) is served while the agent opens.
+ */
+void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own,
+		 struct agent_report *report);
+/* The same, and it must work. */
+void agent_start_good(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own);
+/* Let the agent open one more address; its report comes later. */
+void agent_open(struct agent *agent, const uint8_t gid[16]);
+/* The next report within some milliseconds: false when there is none. */
+bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
+		  struct agent_report *report);
+/* End it and wait for its end: by its own link_close() or by kill -9. */
+void agent_stop(struct agent *agent);
+void agent_kill(struct agent *agent);
+
+/* Write a test datagram. */
+void put_datagram(uint8_t *bytes, size_t length, uint32_t qpn, uint32_t tag);
+uint32_t datagram_qpn(const uint8_t *bytes);
+uint32_t datagram_tag(const uint8_t *bytes);
+/* Answer requests that wait; what is forwarded to this link is thrown away. */
+void serve(struct link *link);
+/* Receive within some milliseconds; the result of link_receive(). */
+int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_ms);
+/* Send one datagram of 40 bytes from source port 0xc000. */
+void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, uint32_t tag);
+/* Let the user be uid in this (forked) process. */
+void become_user(uid_t uid);
+
+#endif

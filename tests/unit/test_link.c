@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The link within one process: slots, addresses, peers, sending and receiving.
+ */
+#include "link_agent.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/message.h"
+
+static char error[LINK_ERROR_TEXT];
+static uint8_t room[LINK_MAX_BYTES + 1];
+
+struct fixture {
+	struct link *link;
+	struct link_addr *addr;
+};
+
+static int open_loopback(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+	fresh_network(state);
+	if (link_open(&fixture->link, error) ||
+	    link_addr_open(fixture->link, loopback4, 0, &fixture->addr, error)) {
+		fprintf(stderr, "%s\n", error);
+		return -1;
+	}
+	*state = fixture;
+	return 0;
+}
+
+static int close_loopback(void **state)
+{
+	struct fixture *fixture = *state;
+
+	link_addr_close(fixture->addr);
+	link_close(fixture->link);
+	free(fixture);
+	return 0;
+}
+
+/* A message of the wrong length, version, kind or pool size is refused, a good one is taken. */
+static void test_messages_are_checked(void **state)
+{
+	struct {
+		struct uroce_abi_forward head;
+		uint8_t payload[20];
+	} forward = { .head = { .header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION },
+				.length = 20 } };
+	struct uroce_abi_pool pool = {
+		.header = { UROCE_ABI_POOL_REQUEST, UROCE_ABI_VERSION },
+		.slots = LINK_SLOTS,
+		.cookie = 7,
+	};
+	const uint8_t *f = (const uint8_t *)&forward, *p = (const uint8_t *)&pool;
+	struct link_message message;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(link_message_parse(f, 68, &message), LINK_MESSAGE_OK);
+	assert_int_equal(message.kind, UROCE_ABI_FORWARD);
+	assert_int_equal(message.forward.length, 20);
+	assert_int_equal(link_message_parse(f, 67, &message), LINK_MESSAGE_LENGTH);
+	assert_int_equal(link_message_parse(f, 69, &message), LINK_MESSAGE_LENGTH);
+	for (length = 0; length < 48; length++)
+		assert_int_equal(link_message_parse(f, length, &message), LINK_MESSAGE_SHORT);
+	forward.head.length = 0;
+	assert_int_equal(link_message_parse(f, 48, &message), LINK_MESSAGE_LENGTH);
+
+	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_OK);
+	assert_int_equal(message.kind, UROCE_ABI_POOL_REQUEST);
+	assert_int_equal(message.pool.cookie, 7);
+	assert_int_equal(link_message_parse(p, 39, &message), LINK_MESSAGE_SHORT);
+	assert_int_equal(link_message_parse(p, 41, &message), LINK_MESSAGE_LENGTH);
+	pool.slots = LINK_SLOTS - 1;
+	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_SLOTS);
+	pool.header.message = 0;
+	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_KIND);
+	pool.header.message = UROCE_ABI_POOL_UNKNOWN + 1;
+	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_KIND);
+	pool.header.version = UROCE_ABI_VERSION + 1;
+	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_VERSION);
+}
+
+/* Slots are unique, all can be had, one more is refused with a reason, and a closed one is free. */
+static void test_slots_are_unique_and_bounded(void **state)
+{
+	struct link *links[LINK_SLOTS], *more;
+	uint64_t seen = 0;
+	unsigned int i;
+
+	(void)state;
+	if (!network_is_fresh())
+		skip();
+	for (i = 0; i < LINK_SLOTS; i++) {
+		assert_int_equal(link_open(&links[i], error), 0);
+		assert_true(link_slot(links[i]) < LINK_SLOTS);
+		assert_false(seen & 1ull << link_slot(links[i]));
+		seen |= 1ull << link_slot(links[i]);
+	}
+	assert_int_equal(link_open(&more, error), -ENOSPC);
+	assert_non_null(strstr(error, "64"));
+	link_close(links[17]);
+	assert_int_equal(link_open(&links[17], error), 0);
+	assert_int_equal(link_slot(links[17]), 17);
+	for (i = 0; i < LINK_SLOTS; i++)
+		link_close(links[i]);
+}
+
+/* The same address is one counted object; what is no local address is refused with a reason. */
+static void test_addresses(void **state)
+{
+	static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t any6[16];
+	static const uint8_t group4[16] = { [10] = 0xff, [11] = 0xff, [12] = 224, [15] = 1 };
+	static const uint8_t group6[16] = { 0xff, 0x02, [15] = 1 };
+	static const uint8_t foreign4[16] = { [10] = 0xff, [11] = 0xff, 192, 0, 2, 1 };
+	struct fixture *fixture = *state;
+	struct link_addr *again, *six;
+
+	assert_int_equal(link_addr_open(fixture->link, loopback4, 0, &again, error), 0);
+	assert_ptr_equal(again, fixture->addr);
+	link_addr_close(again);
+	assert_int_equal(link_addr_open(fixture->link, loopback6, 0, &six, error), 0);
+	assert_memory_equal(link_addr_gid(six), loopback6, 16);
+	assert_true(link_addr_receive_buffer(six) >= 200000);
+	assert_true(link_addr_fd(six) != link_addr_fd(fixture->addr));
+	link_addr_close(six);
+	assert_int_equal(link_addr_open(fixture->link, any4, 0, &again, error), -EINVAL);
+	assert_int_equal(link_addr_open(fixture->link, any6, 0, &again, error), -EINVAL);
+	assert_int_equal(link_addr_open(fixture->link, group4, 0, &again, error), -EINVAL);
+	assert_int_equal(link_addr_open(fixture->link, group6, 0, &again, error), -EINVAL);
+	assert_int_equal(link_addr_open(fixture->link, foreign4, 0, &again, error), -EADDRNOTAVAIL);
+	assert_non_null(strstr(error, "192.0.2.1"));
+}
+
+static void check_exchange(struct link *link, struct link_addr *addr, const uint8_t gid[16])
+{
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	uint8_t bytes[64];
+	struct iovec pieces[2] = { { bytes, 24 }, { bytes + 24, 40 } };
+	uint16_t port = 0xd123;
+	struct link_peer *peer;
+
+	put_datagram(bytes, sizeof(bytes), link_slot(link) << LINK_SLOT_SHIFT | 5, 77);
+	assert_int_equal(link_receive(addr, &batch), -EAGAIN);
+	assert_int_equal(link_peer_open(addr, gid, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(port, 0xd123);
+	assert_int_equal(link_send(peer, pieces, 2, 0), 0);
+	assert_int_equal(receive_wait(addr, &batch, 1000), 0);
+	assert_int_equal(batch.bytes, 64);
+	assert_int_equal(batch.segment, 64);
+	assert_int_equal(batch.src_port, port);
+	assert_memory_equal(batch.src, gid, 16);
+	assert_memory_equal(room, bytes, 64);
+	assert_ptr_equal(batch.addr, addr);
+	/* A segment as large as the whole is a single datagram too. */
+	assert_int_equal(link_send(peer, pieces, 2, 64), 0);
+	assert_int_equal(receive_wait(addr, &batch, 1000), 0);
+	assert_int_equal(batch.bytes, 64);
+	assert_int_equal(batch.segment, 64);
+	link_peer_close(peer);
+}
+
+/* One datagram arrives whole, with its sender, over IPv4 and IPv6. */
+static void test_single_datagram(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_addr *six;
+
+	check_exchange(fixture->link, fixture->addr, loopback4);
+	assert_int_equal(link_addr_open(fixture->link, loopback6, 0, &six, error), 0);
+	check_exchange(fixture->link, six, loopback6);
+	link_addr_close(six);
+}
+
+/* A run leaves with one call and arrives merged, with the right size of segment. */
+static void test_run_arrives_merged(void **state)
+{
+	static const struct {
+		unsigned int segment, count, last;
+	} runs[] = { { 40, 128, 40 }, { 40, 64, 12 }, { 4128, 15, 4128 }, { 1056, 2, 100 } };
+	struct fixture *fixture = *state;
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	uint32_t qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT | 9;
+	uint8_t *bytes = malloc(LINK_MAX_BYTES);
+	uint16_t port = 0xc001;
+	struct link_peer *peer;
+	unsigned int i, n;
+
+	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		unsigned int total = runs[i].segment * (runs[i].count - 1) + runs[i].last;
+		struct iovec piece = { bytes, total };
+
+		if (runs[i].count > link_max_segments(fixture->link))
+			continue;
+		for (n = 0; n < runs[i].count; n++)
+			put_datagram(bytes + n * runs[i].segment, runs[i].last, qpn, n);
+		assert_int_equal(link_send(peer, &piece, 1, runs[i].segment), 0);
+		assert_int_equal(receive_wait(fixture->addr, &batch, 1000), 0);
+		assert_int_equal(batch.bytes, total);
+		assert_int_equal(batch.segment, runs[i].segment);
+		assert_memory_equal(room, bytes, total);
+	}
+	link_peer_close(peer);
+	free(bytes);
+}
+
+/* Too short to have a destination QPN: the program gives it to slot 0, where it is dropped. */
+static void test_short_datagram_goes_to_slot_zero(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	uint8_t bytes[7] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	uint16_t port = 0xc001;
+	struct link_peer *peer;
+	unsigned int length;
+
+	if (link_slot(fixture->link) != 0)
+		skip();
+	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	for (length = 0; length <= sizeof(bytes); length++) {
+		struct iovec piece = { bytes, length };
+
+		assert_int_equal(link_send(peer, &piece, 1, 0), 0);
+		assert_int_equal(receive_wait(fixture->addr, &batch, 1000), 0);
+		assert_int_equal(batch.bytes, length);
+	}
+	link_peer_close(peer);
+}
+
+/* Nobody reads: the kernel drops, and the drops are counted. */
+static void test_overflow_is_counted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_counters counters;
+	uint8_t *bytes = calloc(1, 61440);
+	struct iovec piece = { bytes, 61440 };
+	uint16_t port = 0xc001;
+	struct link_peer *peer;
+	unsigned int i;
+
+	put_datagram(bytes, 4096, link_slot(fixture->link) << LINK_SLOT_SHIFT, 0);
+	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	for (i = 0; i < 400; i++)
+		link_send(peer, &piece, 1, 4096);
+	link_counters(fixture->link, &counters);
+	assert_true(counters.receive_overflow > 0);
+	assert_true(counters.receive_overflow < 400 * 15);
+	link_peer_close(peer);
+	free(bytes);
+}
+
+/* The child of a fork closes everything at once, refuses to work, and may still close in order. */
+static void test_abandon(void **state)
+{
+	struct fixture *fixture = *state;
+	struct iovec piece = { room, 40 };
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	int fd = link_addr_fd(fixture->addr), control = link_control_fd(fixture->link), status;
+	uint16_t port = 0xc001;
+	struct link_peer *peer;
+	struct link_addr *other;
+	pid_t child;
+
+	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	child = fork();
+	if (child == 0) {
+		bool good;
+
+		link_abandon(fixture->link);
+		good = link_send(peer, &piece, 1, 0) == -EOWNERDEAD &&
+		       link_receive(fixture->addr, &batch) == -EOWNERDEAD &&
+		       link_control_receive(fixture->link, &batch) == -EOWNERDEAD &&
+		       link_addr_open(fixture->link, loopback6, 0, &other, error) == -EOWNERDEAD &&
+		       close(fd) < 0 && errno == EBADF && close(control) < 0 && errno == EBADF;
+		link_peer_close(peer);
+		link_addr_close(fixture->addr);
+		link_close(fixture->link);
+		/* The child may begin anew and gets a slot of its own. */
+		good = good && link_open(&fixture->link, error) == 0;
+		_exit(good ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	/* The parent has not noticed. */
+	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
+	link_peer_close(peer);
+}
+
+static void set_limit(rlim_t soft, rlim_t hard)
+{
+	struct rlimit limit = { soft, hard };
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		_exit(2);
+}
+
+/* A pool needs many descriptors: the soft limit is raised, at the hard one there is a reason. */
+static void test_descriptor_limit(void **state)
+{
+	struct link_addr *addr;
+	struct link *link;
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		struct rlimit limit;
+		int result;
+
+		set_limit(30, 2000);
+		if (link_open(&link, error) || link_addr_open(link, loopback4, 0, &addr, error)) {
+			fprintf(stderr, "%s\n", error);
+			_exit(3);
+		}
+		getrlimit(RLIMIT_NOFILE, &limit);
+		if (limit.rlim_cur <= 30 || limit.rlim_cur >= 2000)
+			_exit(4);
+		link_addr_close(addr);
+		set_limit(30, 30);
+		result = link_addr_open(link, loopback4, 0, &addr, error);
+		if (result != -EMFILE || !strstr(error, "ulimit -n"))
+			_exit(5);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_messages_are_checked),
+		cmocka_unit_test_setup(test_slots_are_unique_and_bounded, fresh_network),
+		cmocka_unit_test_setup_teardown(test_addresses, open_loopback, close_loopback),
+		cmocka_unit_test_setup_teardown(test_single_datagram, open_loopback,
+						close_loopback),
+		cmocka_unit_test_setup_teardown(test_run_arrives_merged, open_loopback,
+						close_loopback),
+		cmocka_unit_test_setup_teardown(test_short_datagram_goes_to_slot_zero,
+						open_loopback, close_loopback),
+		cmocka_unit_test_setup_teardown(test_overflow_is_counted, open_loopback,
+						close_loopback),
+		cmocka_unit_test_setup_teardown(test_abandon, open_loopback, close_loopback),
+		cmocka_unit_test_setup(test_descriptor_limit, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Several processes share one UDP port: joining, steering, forwarding, users, network namespaces.
+ */
+#include "link_agent.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/uroce-abi.h>
+
+static char error[LINK_ERROR_TEXT];
+
+struct fixture {
+	struct link *link;
+	struct link_addr *addr;
+};
+
+/* The test's own process is the first on the address. */
+static int open_first(void **state)
+{
+	static struct fixture fixture;
+
+	fresh_network(state);
+	if (link_open(&fixture.link, error) ||
+	    link_addr_open(fixture.link, loopback4, 0, &fixture.addr, error)) {
+		fprintf(stderr, "%s\n", error);
+		return -1;
+	}
+	*state = &fixture;
+	return 0;
+}
+
+static int close_first(void **state)
+{
+	struct fixture *fixture = *state;
+
+	link_addr_close(fixture->addr);
+	link_close(fixture->link);
+	return 0;
+}
+
+static void need_root(void)
+{
+	if (geteuid() != 0) {
+		fprintf(stderr, "SKIPPED: needs root\n");
+		skip();
+	}
+}
+
+static void expect_datagram(struct agent *agent, struct link *own, uint32_t qpn, uint32_t tag)
+{
+	struct agent_report report;
+
+	assert_true(agent_report(agent, own, 2000, &report));
+	assert_int_equal(report.event, AGENT_DATAGRAM);
+	assert_int_equal(report.error, 0);
+	assert_int_equal(report.qpn, qpn);
+	assert_int_equal(report.tag, tag);
+	assert_int_equal(report.slot, agent->slot);
+}
+
+static void expect_silence(struct agent *agent, struct link *own)
+{
+	struct agent_report report;
+
+	assert_false(agent_report(agent, own, 20, &report));
+}
+
+static void check_steering(struct fixture *fixture, struct agent *agents, unsigned int count,
+			   const uint8_t gid[16])
+{
+	struct link_addr *addr;
+	unsigned int i;
+
+	assert_int_equal(link_addr_open(fixture->link, gid, 0, &addr, error), 0);
+	for (i = 0; i < count; i++)
+		send_to_qpn(addr, gid, agents[i].slot << LINK_SLOT_SHIFT | 100, i);
+	for (i = 0; i < count; i++) {
+		expect_datagram(&agents[i], fixture->link, agents[i].slot << LINK_SLOT_SHIFT | 100,
+				i);
+		expect_silence(&agents[i], fixture->link);
+	}
+	link_addr_close(addr);
+}
+
+/* Each process has a slot of its own and gets what is for its queue pairs, and only that. */
+static void test_steering(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent agents[5];
+	uint64_t seen = 1ull << link_slot(fixture->link);
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		agent_start_good(&agents[i], 0, loopback4, fixture->link);
+		assert_false(seen & 1ull << agents[i].slot);
+		seen |= 1ull << agents[i].slot;
+	}
+	check_steering(fixture, agents, 5, loopback4);
+	for (i = 0; i < 5; i++)
+		agent_stop(&agents[i]);
+}
+
+/* The same over IPv6, where the agents come first and the test joins. */
+static void test_steering_ipv6(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent agents[2];
+
+	agent_start_good(&agents[0], 0, loopback6, fixture->link);
+	agent_start_good(&agents[1], 0, loopback6, fixture->link);
+	check_steering(fixture, agents, 2, loopback6);
+	agent_stop(&agents[0]);
+	agent_stop(&agents[1]);
+}
+
+/* Who made the pool is killed: the others go on, and new processes join them. */
+static void test_creator_dies(void **state)
+{
+	struct fixture fixture;
+	struct agent creator, others[3];
+
+	(void)state;
+	agent_start_good(&creator, 0, other4, NULL);
+	agent_start_good(&others[0], 0, other4, NULL);
+	agent_start_good(&others[1], 0, other4, NULL);
+	agent_kill(&creator);
+	agent_start_good(&others[2], 0, other4, NULL);
+	assert_int_equal(others[2].slot, creator.slot);
+	assert_int_equal(link_open(&fixture.link, error), 0);
+	check_steering(&fixture, others, 3, other4);
+	link_close(fixture.link);
+	agent_stop(&others[0]);
+	agent_stop(&others[1]);
+	agent_stop(&others[2]);
+}
+
+/* What waits for the dead owner of a slot is not for the next one. */
+static void test_next_owner_gets_no_old_datagrams(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent agent;
+	unsigned int slot, i;
+
+	agent_start_good(&agent, 0, loopback4, fixture->link);
+	slot = agent.slot;
+	agent_kill(&agent);
+	for (i = 0; i < 100; i++)
+		send_to_qpn(fixture->addr, loopback4, slot << LINK_SLOT_SHIFT, 1);
+	agent_start_good(&agent, 0, loopback4, fixture->link);
+	assert_int_equal(agent.slot, slot);
+	expect_silence(&agent, fixture->link);
+	send_to_qpn(fixture->addr, loopback4, slot << LINK_SLOT_SHIFT, 2);
+	expect_datagram(&agent, fixture->link, slot << LINK_SLOT_SHIFT, 2);
+	agent_stop(&agent);
+}
+
+/* A merged batch with datagrams for two processes: the second's are forwarded, unharmed. */
+static void test_foreign_datagrams_are_forwarded(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent a, b;
+	struct agent_report report;
+	struct link_counters counters;
+	uint8_t bytes[6 * 1000];
+	struct iovec piece = { bytes, sizeof(bytes) };
+	uint16_t port = 0xc777;
+	struct link_peer *peer;
+	unsigned int i;
+
+	agent_start_good(&a, 0, loopback4, fixture->link);
+	agent_start_good(&b, 0, loopback4, fixture->link);
+	for (i = 0; i < 6; i++)
+		put_datagram(bytes + 1000 * i, 1000,
+			     (i % 2 ? b.slot : a.slot) << LINK_SLOT_SHIFT | i, i);
+	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_send(peer, &piece, 1, 1000), 0);
+	for (i = 0; i < 6; i++) {
+		assert_true(agent_report(i % 2 ? &b : &a, fixture->link, 2000, &report));
+		assert_int_equal(report.error, 0);
+		assert_int_equal(report.qpn, (i % 2 ? b.slot : a.slot) << LINK_SLOT_SHIFT | i);
+		assert_int_equal(report.tag, i);
+		assert_int_equal(report.bytes, 1000);
+		assert_int_equal(report.segments, i % 2 ? 1 : 6);
+		assert_int_equal(report.src_port, port);
+		assert_int_equal(report.forwarded, i % 2);
+	}
+	link_peer_close(peer);
+
+	/* From this process: to a process, to nobody, to itself; the largest that there can be. */
+	static uint8_t large[LINK_MAX_BYTES];
+	put_datagram(large, sizeof(large), b.slot << LINK_SLOT_SHIFT, 99);
+	assert_int_equal(link_forward(fixture->addr, b.slot, large, sizeof(large), other4, 7), 0);
+	expect_datagram(&b, fixture->link, b.slot << LINK_SLOT_SHIFT, 99);
+	assert_int_equal(link_forward(fixture->addr, 60, large, 40, other4, 7), -ENOENT);
+	assert_int_equal(
+		link_forward(fixture->addr, link_slot(fixture->link), large, 40, other4, 7),
+		-EINVAL);
+	assert_int_equal(link_forward(fixture->addr, LINK_SLOTS, large, 40, other4, 7), -EINVAL);
+	link_counters(fixture->link, &counters);
+	assert_int_equal(counters.forwarded, 1);
+	assert_int_equal(counters.forward_lost, 1);
+	agent_stop(&a);
+	agent_stop(&b);
+}
+
+/* A process that does not read its forwards loses them, and nobody waits for it. */
+static void test_full_forward_queue(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent agent;
+	uint8_t bytes[40];
+	unsigned int i;
+	int result = 0;
+
+	agent_start_good(&agent, 0, loopback4, fixture->link);
+	kill(agent.pid, SIGSTOP);
+	put_datagram(bytes, sizeof(bytes), agent.slot << LINK_SLOT_SHIFT, 1);
+	for (i = 0; i < 10000 && result == 0; i++)
+		result = link_forward(fixture->addr, agent.slot, bytes, sizeof(bytes), other4, 7);
+	assert_int_equal(result, -EAGAIN);
+	kill(agent.pid, SIGCONT);
+	agent_stop(&agent);
+}
+
+/* Processes of one unprivileged user share the port as root's do; another user is told why not. */
+static void test_users(void **state)
+{
+	struct fixture *fixture = *state;
+	struct fixture nobody;
+	struct agent agents[3];
+	struct agent_report report;
+
+	need_root();
+	agent_start_good(&agents[0], AGENT_NOBODY, other4, fixture->link);
+	agent_start_good(&agents[1], AGENT_NOBODY, other4, fixture->link);
+	/* A sender of any user; only receiving needs the port. */
+	send_to_qpn(fixture->addr, other4, agents[0].slot << LINK_SLOT_SHIFT, 5);
+	send_to_qpn(fixture->addr, other4, agents[1].slot << LINK_SLOT_SHIFT, 6);
+	expect_datagram(&agents[0], NULL, agents[0].slot << LINK_SLOT_SHIFT, 5);
+	expect_datagram(&agents[1], NULL, agents[1].slot << LINK_SLOT_SHIFT, 6);
+
+	/* Root is refused where nobody was first, and the other way round. */
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &nobody.addr, error),
+			 -EADDRINUSE);
+	fprintf(stderr, "%s\n", error);
+	assert_non_null(strstr(error, "4791"));
+	assert_non_null(strstr(error, "127.0.0.2"));
+	assert_non_null(strstr(error, "user 65534"));
+	assert_non_null(strstr(error, "one user per address"));
+	agent_start(&agents[2], AGENT_NOBODY, loopback4, fixture->link, &report);
+	assert_int_equal(report.error, -EADDRINUSE);
+	assert_non_null(strstr(report.text, "user 0"));
+	agent_stop(&agents[0]);
+	agent_stop(&agents[1]);
+	agent_stop(&agents[2]);
+}
+
+static int bind_udp(const char *address, bool shared)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET, .sin_port = htons(4791) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+
+	name.sin_addr.s_addr = htonl(strcmp(address, "0.0.0.0") ? 0x7f000002 : 0);
+	if (shared)
+		assert_return_code(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)),
+				   errno);
+	assert_return_code(bind(fd, (struct sockaddr *)&name, sizeof(name)), errno);
+	return fd;
+}
+
+/* Another program of the same user has the port: refused at once, with a reason. */
+static void test_port_of_other_program(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_addr *addr;
+	int fd;
+
+	if (!network_is_fresh())
+		skip();
+	fd = bind_udp("127.0.0.2", false);
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), -EADDRINUSE);
+	assert_non_null(strstr(error, "not uroce"));
+	close(fd);
+	fd = bind_udp("127.0.0.2", true);
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), -EADDRINUSE);
+	close(fd);
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
+	link_addr_close(addr);
+}
+
+/* A program that binds to the port later, sharing it, gets nothing of ours. */
+static void test_later_plain_socket_gets_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent agent;
+	struct link_addr *addr;
+	unsigned int i;
+	char byte;
+	int fd;
+
+	if (!network_is_fresh())
+		skip();
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
+	fd = bind_udp("127.0.0.2", true);
+	agent_start_good(&agent, 0, other4, fixture->link);
+	for (i = 0; i < 200; i++)
+		send_to_qpn(addr, other4, agent.slot << LINK_SLOT_SHIFT | i, i);
+	for (i = 0; i < 200; i++)
+		expect_datagram(&agent, fixture->link, agent.slot << LINK_SLOT_SHIFT | i, i);
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+	close(fd);
+	agent_stop(&agent);
+	link_addr_close(addr);
+}
+
+/* Messages of another user are counted and not answered. */
+static void test_foreign_messages_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_counters counters;
+	pid_t child;
+	int status;
+
+	need_root();
+	child = fork();
+	if (child == 0) {
+		struct uroce_abi_pool request = {
+			.header = { UROCE_ABI_POOL_REQUEST, UROCE_ABI_VERSION },
+			.slots = LINK_SLOTS,
+		};
+		struct sockaddr_un name = { .sun_family = AF_UNIX }, any = name;
+		int fd, length;
+
+		link_abandon(fixture->link);
+		become_user(AGENT_NOBODY);
+		fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+		length = snprintf(name.sun_path + 1, 100, UROCE_ABI_SLOT_NAME, UROCE_ABI_VERSION,
+				  link_slot(fixture->link));
+		memcpy(request.address, loopback4, 16);
+		if (bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)) ||
+		    sendto(fd, &request, sizeof(request), 0, (struct sockaddr *)&name,
+			   (socklen_t)(3 + length)) != sizeof(request))
+			_exit(1);
+		struct pollfd answer = { .fd = fd, .events = POLLIN };
+		_exit(poll(&answer, 1, 100) == 0 ? 0 : 2);
+	}
+	usleep(50000);
+	serve(fixture->link);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	link_counters(fixture->link, &counters);
+	assert_int_equal(counters.foreign_credentials, 1);
+}
+
+/* In another network namespace everything is free: slot 0 and the same address. */
+static void test_network_namespaces_are_apart(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent inside, outside;
+	struct link_peer *peer;
+	uint16_t port = 0xc000;
+
+	agent_start_good(&outside, 0, loopback4, fixture->link);
+	/* Its socket stays in the old namespace. */
+	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	fresh_network(state);
+	if (!network_is_fresh()) {
+		fprintf(stderr, "SKIPPED: no network namespaces here\n");
+		agent_stop(&outside);
+		*state = fixture;
+		link_peer_close(peer);
+		skip();
+	}
+	*state = fixture;
+	agent_start_good(&inside, 0, loopback4, NULL);
+	assert_int_equal(inside.slot, 0);
+	send_to_qpn(fixture->addr, loopback4, outside.slot << LINK_SLOT_SHIFT, 1);
+	expect_datagram(&outside, fixture->link, outside.slot << LINK_SLOT_SHIFT, 1);
+	expect_silence(&inside, NULL);
+	link_peer_close(peer);
+	agent_stop(&inside);
+	agent_stop(&outside);
+}
+
+/* Two users of one slot number range: all slots in use, one more is refused. */
+static void test_all_slots_taken(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent agents[LINK_SLOTS];
+	struct agent_report report;
+	unsigned int i;
+
+	if (!network_is_fresh())
+		skip();
+	for (i = 0; i < LINK_SLOTS - 1; i++)
+		agent_start_good(&agents[i], 0, loopback4, fixture->link);
+	agent_start(&agents[i], 0, loopback4, fixture->link, &report);
+	assert_int_equal(report.error, -ENOSPC);
+	assert_non_null(strstr(report.text, "64"));
+	for (i = 0; i < LINK_SLOTS - 1; i++)
+		send_to_qpn(fixture->addr, loopback4, agents[i].slot << LINK_SLOT_SHIFT | 3, i);
+	for (i = 0; i < LINK_SLOTS - 1; i++)
+		expect_datagram(&agents[i], fixture->link, agents[i].slot << LINK_SLOT_SHIFT | 3,
+				i);
+	for (i = 0; i < LINK_SLOTS; i++)
+		agent_stop(&agents[i]);
+}
+
+#define WITH_FIRST(test) cmocka_unit_test_setup_teardown(test, open_first, close_first)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FIRST(test_steering),
+		WITH_FIRST(test_steering_ipv6),
+		cmocka_unit_test_setup(test_creator_dies, fresh_network),
+		WITH_FIRST(test_next_owner_gets_no_old_datagrams),
+		WITH_FIRST(test_foreign_datagrams_are_forwarded),
+		WITH_FIRST(test_full_forward_queue),
+		WITH_FIRST(test_users),
+		WITH_FIRST(test_port_of_other_program),
+		WITH_FIRST(test_later_plain_socket_gets_nothing),
+		WITH_FIRST(test_foreign_messages_are_refused),
+		WITH_FIRST(test_network_namespaces_are_apart),
+		WITH_FIRST(test_all_slots_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
