@@ -51,4 +51,71 @@ struct uroce_abi_pool {
 	__u64 cookie; /* the reply repeats the request's */
 };
 
+/*
+ * uroce-stat.  A client connects to the stat name; the server checks the peer's user and answers
+ * with one struct uroce_abi_stat_reply and, by SCM_RIGHTS, a memory file that holds the snapshot:
+ * a row of records, each begun by struct uroce_abi_record.  Readers skip kinds they do not know.
+ */
+struct uroce_abi_stat_reply {
+	struct uroce_abi_header header; /* message UROCE_ABI_STAT_REPLY */
+	__u64 bytes;			/* of the snapshot */
+};
+#define UROCE_ABI_STAT_REPLY 0x100
+
+enum uroce_abi_record_kind {
+	UROCE_ABI_RECORD_PROCESS = 1,  /* struct uroce_abi_stat_process */
+	UROCE_ABI_RECORD_QP_NAMES,     /* names of the QP counters: NAME_BYTES each */
+	UROCE_ABI_RECORD_PORT_NAMES,   /* names of the process's counters: NAME_BYTES each */
+	UROCE_ABI_RECORD_PORT_VALUES,  /* __u64 each */
+	UROCE_ABI_RECORD_DEVICE,       /* struct uroce_abi_stat_device */
+	UROCE_ABI_RECORD_QP,	       /* struct uroce_abi_stat_qp, then __u64 counters */
+};
+#define UROCE_ABI_NAME_BYTES 32
+
+struct uroce_abi_record {
+	__u32 kind;
+	__u32 bytes; /* of this header and what follows it; a multiple of 8 */
+};
+
+struct uroce_abi_stat_process {
+	struct uroce_abi_record record;
+	__u32 pid;
+	__u32 slot;
+	char command[UROCE_ABI_NAME_BYTES]; /* as in /proc/self/comm */
+	char version[UROCE_ABI_NAME_BYTES];
+};
+
+struct uroce_abi_stat_device {
+	struct uroce_abi_record record;
+	char name[64];
+	char netdev[UROCE_ABI_NAME_BYTES];
+	__u32 contexts;	  /* open ones */
+	__u32 port_state; /* enum ibv_port_state */
+	__u32 active_mtu; /* bytes */
+	__u32 gid_count;
+	__u8 gid[16];	  /* index 0 */
+};
+
+struct uroce_abi_stat_qp {
+	struct uroce_abi_record record;
+	char device[64];
+	char type[16];
+	char state[16];
+	char waiting[16]; /* why the requester is not sending */
+	__u8 sgid[16];
+	__u8 dgid[16];
+	__u32 qpn, dest_qpn;
+	__u32 src_port, mtu;
+	__u32 next_psn, unacked_psn, expected_psn;
+	__u32 ssn, sent_ssn, msn, lsn;
+	__u32 unlimited;     /* the peer reports no credits */
+	__u32 credits_heard; /* -1: none heard yet */
+	__u32 credits_advertised, credits_now;
+	__u32 sq_used, rq_used;
+	__u32 outstanding_reads, in_flight, window;
+	__u32 retries_left, rnr_retries_left;
+	__u32 counters; /* how many __u64 follow */
+	__u32 reserved;
+};
+
 #endif

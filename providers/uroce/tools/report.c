@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "report.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#define PORT_STATE_ACTIVE 4
+
+static const char *address_text(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (memcmp(address, mapped, sizeof(mapped)) == 0)
+		inet_ntop(AF_INET, address + sizeof(mapped), text, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
+	return text;
+}
+
+static void table_devices(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+	char text[INET6_ADDRSTRLEN];
+
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_DEVICE, record))) {
+		const struct uroce_abi_stat_device *device =
+			(const struct uroce_abi_stat_device *)record;
+
+		fprintf(out,
+			"  device %.64s  netdev %.32s  port %s  mtu %u  address %s  contexts %u\n",
+			device->name, device->netdev,
+			device->port_state == PORT_STATE_ACTIVE ? "ACTIVE" : "DOWN",
+			device->active_mtu, address_text(device->gid, text), device->contexts);
+	}
+}
+
+static void table_counters(FILE *out, const char *title, const char *names, const uint64_t *values,
+			   uint32_t count, bool all)
+{
+	uint32_t column = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!all && values[i] == 0)
+			continue;
+		fprintf(out, "%s%s %.32s=%llu", column == 0 ? title : "",
+			column > 0 && column % 6 == 0 ? "\n             " : "",
+			names + (size_t)i * UROCE_ABI_NAME_BYTES, (unsigned long long)values[i]);
+		column++;
+	}
+	if (column > 0)
+		fputc('\n', out);
+}
+
+static void heard_text(const struct uroce_abi_stat_qp *qp, char text[16])
+{
+	if (qp->unlimited)
+		snprintf(text, 16, "unlimited");
+	else if (qp->credits_heard == UINT32_MAX)
+		snprintf(text, 16, "none yet");
+	else
+		snprintf(text, 16, "%u", qp->credits_heard);
+}
+
+static void table_qp(FILE *out, const struct snapshot *snapshot, const struct uroce_abi_stat_qp *qp,
+		     bool all)
+{
+	char address[INET6_ADDRSTRLEN], heard[16];
+	uint32_t count;
+	const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
+
+	heard_text(qp, heard);
+	fprintf(out, "  QP 0x%06x  %.16s %.16s  %.64s -> QP 0x%06x at %s  mtu %u\n", qp->qpn,
+		qp->type, qp->state, qp->device, qp->dest_qpn, address_text(qp->dgid, address),
+		qp->mtu);
+	fprintf(out, "     PSN      next %u  unacked %u  expected %u\n", qp->next_psn,
+		qp->unacked_psn, qp->expected_psn);
+	fprintf(out,
+		"     credits  SSN %u/%u  LSN %u  heard %s | MSN %u  advertised %u  free now %u\n",
+		qp->sent_ssn, qp->ssn, qp->lsn, heard, qp->msn, qp->credits_advertised,
+		qp->credits_now);
+	fprintf(out,
+		"     queues   send %u  receive %u  in flight %u of %u packets  reads %u  "
+		"retries left %u (RNR %u)  %.16s\n",
+		qp->sq_used, qp->rq_used, qp->in_flight, qp->window, qp->outstanding_reads,
+		qp->retries_left, qp->rnr_retries_left, qp->waiting);
+	table_counters(out, "     counters", snapshot->qp_names, counters, count, all);
+}
+
+void report_table(FILE *out, const struct snapshot *snapshot, bool all)
+{
+	const struct uroce_abi_record *record = NULL;
+
+	fprintf(out, "process %u  %.32s  slot %u  uroce %.32s\n", snapshot->process->pid,
+		snapshot->process->command, snapshot->process->slot, snapshot->process->version);
+	table_devices(out, snapshot);
+	table_counters(out, "  counters", snapshot->port_names, snapshot->port_values,
+		       snapshot->port_count, all);
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record)))
+		table_qp(out, snapshot, (const struct uroce_abi_stat_qp *)record, all);
+}
+
+/* A string of at most limit bytes, quoted: a process may have any name. */
+static void json_string(FILE *out, const char *text, size_t limit)
+{
+	fputc('"', out);
+	for (size_t i = 0; i < limit && text[i]; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < 0x20 || c >= 0x7f)
+			fprintf(out, "\\u%04x", c);
+		else
+			fputc(c, out);
+	}
+	fputc('"', out);
+}
+
+static void json_text_field(FILE *out, const char *name, const char *text, size_t limit)
+{
+	fprintf(out, "\"%s\":", name);
+	json_string(out, text, limit);
+	fputc(',', out);
+}
+
+static void json_counters(FILE *out, const char *names, const uint64_t *values, uint32_t count)
+{
+	fputs("\"counters\":{", out);
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0)
+			fputc(',', out);
+		json_string(out, names + (size_t)i * UROCE_ABI_NAME_BYTES, UROCE_ABI_NAME_BYTES);
+		fprintf(out, ":%llu", (unsigned long long)values[i]);
+	}
+	fputc('}', out);
+}
+
+static void json_devices(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+	char text[INET6_ADDRSTRLEN];
+	const char *separator = "";
+
+	fputs("\"devices\":[", out);
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_DEVICE, record))) {
+		const struct uroce_abi_stat_device *device =
+			(const struct uroce_abi_stat_device *)record;
+
+		fprintf(out, "%s{", separator);
+		json_text_field(out, "name", device->name, sizeof(device->name));
+		json_text_field(out, "netdev", device->netdev, sizeof(device->netdev));
+		fprintf(out, "\"active\":%s,\"mtu\":%u,\"address\":\"%s\",\"contexts\":%u}",
+			device->port_state == PORT_STATE_ACTIVE ? "true" : "false",
+			device->active_mtu, address_text(device->gid, text), device->contexts);
+		separator = ",";
+	}
+	fputs("],", out);
+}
+
+static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
+{
+	const struct {
+		const char *name;
+		uint32_t value;
+	} numbers[] = {
+		{ "qpn", qp->qpn },
+		{ "dest_qpn", qp->dest_qpn },
+		{ "src_port", qp->src_port },
+		{ "mtu", qp->mtu },
+		{ "next_psn", qp->next_psn },
+		{ "unacked_psn", qp->unacked_psn },
+		{ "expected_psn", qp->expected_psn },
+		{ "ssn", qp->ssn },
+		{ "sent_ssn", qp->sent_ssn },
+		{ "msn", qp->msn },
+		{ "lsn", qp->lsn },
+		{ "credits_advertised", qp->credits_advertised },
+		{ "credits_now", qp->credits_now },
+		{ "sq_used", qp->sq_used },
+		{ "rq_used", qp->rq_used },
+		{ "outstanding_reads", qp->outstanding_reads },
+		{ "in_flight", qp->in_flight },
+		{ "window", qp->window },
+		{ "retries_left", qp->retries_left },
+		{ "rnr_retries_left", qp->rnr_retries_left },
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		fprintf(out, "\"%s\":%u,", numbers[i].name, numbers[i].value);
+	fprintf(out, "\"unlimited\":%s,", qp->unlimited ? "true" : "false");
+	if (qp->credits_heard == UINT32_MAX)
+		fputs("\"credits_heard\":null,", out);
+	else
+		fprintf(out, "\"credits_heard\":%u,", qp->credits_heard);
+}
+
+static void json_qps(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+	char text[INET6_ADDRSTRLEN];
+	const char *separator = "";
+
+	fputs("\"qps\":[", out);
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
+		const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
+		uint32_t count;
+		const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
+
+		fprintf(out, "%s{", separator);
+		json_text_field(out, "device", qp->device, sizeof(qp->device));
+		json_text_field(out, "type", qp->type, sizeof(qp->type));
+		json_text_field(out, "state", qp->state, sizeof(qp->state));
+		json_text_field(out, "waiting", qp->waiting, sizeof(qp->waiting));
+		fprintf(out, "\"local\":\"%s\",", address_text(qp->sgid, text));
+		fprintf(out, "\"remote\":\"%s\",", address_text(qp->dgid, text));
+		json_qp_numbers(out, qp);
+		json_counters(out, snapshot->qp_names, counters, count);
+		fputc('}', out);
+		separator = ",";
+	}
+	fputc(']', out);
+}
+
+void report_json(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_stat_process *process = snapshot->process;
+
+	fprintf(out, "{\"pid\":%u,\"slot\":%u,", process->pid, process->slot);
+	json_text_field(out, "command", process->command, sizeof(process->command));
+	json_text_field(out, "version", process->version, sizeof(process->version));
+	json_devices(out, snapshot);
+	json_counters(out, snapshot->port_names, snapshot->port_values, snapshot->port_count);
+	fputc(',', out);
+	json_qps(out, snapshot);
+	fputc('}', out);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "snapshot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ANSWER_SECONDS 2
+
+static int connect_slot(unsigned int slot)
+{
+	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	int n, result, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* An abstract name begins with a NUL and ends with its length. */
+	n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, UROCE_ABI_STAT_NAME,
+		     UROCE_ABI_VERSION, slot);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (struct sockaddr *)&name,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) < 0) {
+		result = errno == ECONNREFUSED ? -ENOENT : -errno;
+		close(fd);
+		return result;
+	}
+	/* Only a process of this user is believed. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.uid != geteuid()) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+static int receive_file(int fd, uint64_t *bytes)
+{
+	struct uroce_abi_stat_reply reply;
+	struct iovec piece = { &reply, sizeof(reply) };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr message = { .msg_iov = &piece,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c;
+	int file = -1;
+
+	if (n < 0)
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	c = CMSG_FIRSTHDR(&message);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&file, CMSG_DATA(c), sizeof(file));
+	if (n == 0 && file < 0)
+		return -EPERM; /* closed without a word: the server does not serve this user */
+	if (n != sizeof(reply) || reply.header.message != UROCE_ABI_STAT_REPLY ||
+	    reply.header.version != UROCE_ABI_VERSION || file < 0) {
+		if (file >= 0)
+			close(file);
+		return -EPROTO;
+	}
+	*bytes = reply.bytes;
+	return file;
+}
+
+/* Every record lies inside the file and has a whole header: checked once, here. */
+static bool records_are_sound(const struct snapshot *snapshot)
+{
+	size_t at = 0;
+
+	while (at < snapshot->length) {
+		const struct uroce_abi_record *record =
+			(const struct uroce_abi_record *)(snapshot->bytes + at);
+
+		if (snapshot->length - at < sizeof(*record) || record->bytes < sizeof(*record) ||
+		    record->bytes % 8 || record->bytes > snapshot->length - at)
+			return false;
+		at += record->bytes;
+	}
+	return true;
+}
+
+const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, uint32_t kind,
+					     const struct uroce_abi_record *previous)
+{
+	static const uint32_t least[] = {
+		[UROCE_ABI_RECORD_PROCESS] = sizeof(struct uroce_abi_stat_process),
+		[UROCE_ABI_RECORD_DEVICE] = sizeof(struct uroce_abi_stat_device),
+		[UROCE_ABI_RECORD_QP] = sizeof(struct uroce_abi_stat_qp),
+	};
+	size_t at =
+		previous ? (size_t)((const uint8_t *)previous - snapshot->bytes) + previous->bytes
+			 : 0;
+
+	while (at < snapshot->length) {
+		const struct uroce_abi_record *record =
+			(const struct uroce_abi_record *)(snapshot->bytes + at);
+
+		if (record->kind == kind &&
+		    (kind > UROCE_ABI_RECORD_QP || record->bytes >= least[kind]))
+			return record;
+		at += record->bytes;
+	}
+	return NULL;
+}
+
+static uint32_t body_bytes(const struct uroce_abi_record *record)
+{
+	return record->bytes - (uint32_t)sizeof(*record);
+}
+
+static bool index_records(struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record;
+
+	snapshot->process = (const struct uroce_abi_stat_process *)snapshot_next(
+		snapshot, UROCE_ABI_RECORD_PROCESS, NULL);
+	if (!snapshot->process)
+		return false;
+	record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP_NAMES, NULL);
+	if (record) {
+		snapshot->qp_names = (const char *)(record + 1);
+		snapshot->qp_name_count = body_bytes(record) / UROCE_ABI_NAME_BYTES;
+	}
+	record = snapshot_next(snapshot, UROCE_ABI_RECORD_PORT_NAMES, NULL);
+	if (record) {
+		snapshot->port_names = (const char *)(record + 1);
+		snapshot->port_count = body_bytes(record) / UROCE_ABI_NAME_BYTES;
+	}
+	record = snapshot_next(snapshot, UROCE_ABI_RECORD_PORT_VALUES, NULL);
+	if (!record || body_bytes(record) / sizeof(uint64_t) < snapshot->port_count)
+		snapshot->port_count = 0;
+	else
+		snapshot->port_values = (const uint64_t *)(record + 1);
+	return true;
+}
+
+static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
+{
+	struct stat status;
+
+	if (fstat(file, &status) < 0)
+		return -errno;
+	if (bytes == 0 || (uint64_t)status.st_size < bytes)
+		return -EPROTO;
+	snapshot->bytes = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+	if (snapshot->bytes == MAP_FAILED) {
+		snapshot->bytes = NULL;
+		return -errno;
+	}
+	snapshot->length = bytes;
+	if (!records_are_sound(snapshot) || !index_records(snapshot)) {
+		snapshot_free(snapshot);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+int snapshot_fetch(unsigned int slot, struct snapshot *snapshot)
+{
+	uint64_t bytes = 0;
+	int file, result, fd = connect_slot(slot);
+
+	memset(snapshot, 0, sizeof(*snapshot));
+	if (fd < 0)
+		return fd;
+	file = receive_file(fd, &bytes);
+	close(fd);
+	if (file < 0)
+		return file;
+	result = map_file(file, bytes, snapshot);
+	close(file);
+	return result;
+}
+
+void snapshot_free(struct snapshot *snapshot)
+{
+	if (snapshot->bytes)
+		munmap(snapshot->bytes, snapshot->length);
+	memset(snapshot, 0, sizeof(*snapshot));
+}
+
+const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
+				     const struct uroce_abi_stat_qp *qp, uint32_t *count)
+{
+	*count = (qp->record.bytes - (uint32_t)sizeof(*qp)) / (uint32_t)sizeof(uint64_t);
+	if (*count > qp->counters)
+		*count = qp->counters;
+	if (*count > snapshot->qp_name_count)
+		*count = snapshot->qp_name_count;
+	return (const uint64_t *)(qp + 1);
+}

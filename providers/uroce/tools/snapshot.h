@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Snapshots of uroce processes, as they come over the stat socket, and a reader of their records.
+ */
+#ifndef UROCE_TOOLS_SNAPSHOT_H
+#define UROCE_TOOLS_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/uroce-abi.h>
+
+#define SNAPSHOT_MAX_COUNTERS 64
+
+struct snapshot {
+	uint8_t *bytes; /* mapped */
+	size_t length;
+	/* Filled by snapshot_fetch() from the records; they point into bytes. */
+	const struct uroce_abi_stat_process *process;
+	const char *qp_names; /* qp_name_count x UROCE_ABI_NAME_BYTES */
+	uint32_t qp_name_count;
+	const char *port_names;
+	const uint64_t *port_values;
+	uint32_t port_count;
+};
+
+/*
+ * Ask the process in slot.  0; -ENOENT when there is none; -EPERM when it is another user's;
+ * -EPROTO when its answer makes no sense; -ETIMEDOUT when it does not answer.
+ */
+int snapshot_fetch(unsigned int slot, struct snapshot *snapshot);
+void snapshot_free(struct snapshot *snapshot);
+
+/* The next record of kind behind previous (NULL: the first), or NULL. */
+const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, uint32_t kind,
+					     const struct uroce_abi_record *previous);
+
+/* The counters behind a QP record; never more than both sides agree on. */
+const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
+				     const struct uroce_abi_stat_qp *qp, uint32_t *count);
+
+#endif
