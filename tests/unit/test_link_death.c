@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Joining a pool while others are busy, stopped, killed or lying.
+ */
+#include "link_agent.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rdma/uroce-abi.h>
+
+static char error[LINK_ERROR_TEXT];
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void nap_us(unsigned int microseconds)
+{
+	struct timespec time = { .tv_nsec = microseconds * 1000l };
+
+	nanosleep(&time, NULL);
+}
+
+/* Two processes, each without a second thread, ask each other at the same time. */
+static void test_two_that_ask_each_other(void **state)
+{
+	struct agent_report report;
+	struct agent a, b;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		int64_t begin;
+
+		agent_start_good(&a, 0, loopback4, NULL);
+		agent_start_good(&b, 0, other4, NULL);
+		begin = now_ms();
+		agent_open(&a, other4);
+		agent_open(&b, loopback4);
+		assert_true(agent_report(&a, NULL, 5000, &report));
+		assert_int_equal(report.error, 0);
+		assert_true(agent_report(&b, NULL, 5000, &report));
+		assert_int_equal(report.error, 0);
+		assert_true(now_ms() - begin < 500);
+		agent_stop(&a);
+		agent_stop(&b);
+	}
+}
+
+/* A stopped process is passed over when another one has the pool. */
+static void test_one_of_two_is_stopped(void **state)
+{
+	struct agent stopped, running, joining;
+	int64_t begin;
+
+	(void)state;
+	agent_start_good(&stopped, 0, loopback4, NULL);
+	agent_start_good(&running, 0, loopback4, NULL);
+	kill(stopped.pid, SIGSTOP);
+	begin = now_ms();
+	agent_start_good(&joining, 0, loopback4, NULL);
+	assert_true(now_ms() - begin < 500);
+	agent_kill(&stopped);
+	agent_stop(&running);
+	agent_stop(&joining);
+}
+
+/* The only holder is stopped: a reason after some seconds; continued in time, he answers. */
+static void test_only_holder_is_stopped(void **state)
+{
+	struct agent stopped, joining;
+	struct agent_report report;
+	struct link *link;
+	struct link_addr *addr;
+	int64_t begin = now_ms();
+	pid_t child;
+
+	(void)state;
+	agent_start_good(&stopped, 0, loopback4, NULL);
+	kill(stopped.pid, SIGSTOP);
+	agent_start(&joining, 0, loopback4, NULL, &report);
+	assert_int_equal(report.error, -ETIMEDOUT);
+	assert_non_null(strstr(report.text, "does not answer"));
+	assert_true(now_ms() - begin < 5000);
+	agent_stop(&joining);
+
+	child = fork();
+	if (child == 0) {
+		nap_us(300000);
+		kill(stopped.pid, SIGCONT);
+		_exit(0);
+	}
+	assert_int_equal(link_open(&link, error), 0);
+	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
+	link_addr_close(addr);
+	link_close(link);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	agent_stop(&stopped);
+}
+
+/* The only holder is killed while somebody waits for his answer: who waited makes the pool anew. */
+static void test_holder_dies_while_asked(void **state)
+{
+	struct agent holder;
+	struct link *link;
+	struct link_addr *addr;
+	pid_t child;
+
+	(void)state;
+	agent_start_good(&holder, 0, loopback4, NULL);
+	kill(holder.pid, SIGSTOP);
+	child = fork();
+	if (child == 0) {
+		nap_us(200000);
+		kill(holder.pid, SIGKILL);
+		_exit(0);
+	}
+	assert_int_equal(link_open(&link, error), 0);
+	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
+	link_addr_close(addr);
+	link_close(link);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	agent_kill(&holder);
+}
+
+/* What is forwarded to a process while it waits to join is still there afterwards. */
+static void test_forwards_survive_a_join(void **state)
+{
+	struct agent holder, joining;
+	struct agent_report report;
+	struct link *link;
+	struct link_addr *addr;
+	uint8_t bytes[40];
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(link_open(&link, error), 0);
+	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
+	agent_start_good(&joining, 0, loopback4, link);
+	agent_start_good(&holder, 0, other4, link);
+	kill(holder.pid, SIGSTOP);
+	agent_open(&joining, other4);
+	nap_us(50000);
+	for (i = 0; i < 8; i++) {
+		put_datagram(bytes, sizeof(bytes), joining.slot << LINK_SLOT_SHIFT, i);
+		assert_int_equal(
+			link_forward(addr, joining.slot, bytes, sizeof(bytes), loopback4, 9), 0);
+	}
+	nap_us(50000);
+	kill(holder.pid, SIGCONT);
+	assert_true(agent_report(&joining, link, 5000, &report));
+	assert_int_equal(report.event, AGENT_OPENED);
+	assert_int_equal(report.error, 0);
+	for (i = 0; i < 8; i++) {
+		assert_true(agent_report(&joining, link, 1000, &report));
+		assert_int_equal(report.event, AGENT_DATAGRAM);
+		assert_int_equal(report.tag, i);
+		assert_true(report.forwarded);
+	}
+	agent_stop(&joining);
+	agent_stop(&holder);
+	link_addr_close(addr);
+	link_close(link);
+}
+
+/* ---- a process that has the port and a slot name but does not keep to the protocol ---- */
+
+enum lie {
+	LIE_EXIT,   /* ends instead of answering */
+	LIE_FEW,    /* sends too few descriptors */
+	LIE_WRONG,  /* sends descriptors of something else */
+	LIE_COOKIE, /* answers another question */
+	LIE_COUNT,
+};
+
+static socklen_t slot_name(unsigned int slot, struct sockaddr_un *name)
+{
+	memset(name, 0, sizeof(*name));
+	name->sun_family = AF_UNIX;
+	return (socklen_t)(3 + snprintf(name->sun_path + 1, 100, UROCE_ABI_SLOT_NAME,
+					UROCE_ABI_VERSION, slot));
+}
+
+static void send_lie(int sock, enum lie lie, const struct uroce_abi_pool *request,
+		     struct sockaddr_un *to, socklen_t to_bytes)
+{
+	struct uroce_abi_pool reply = *request;
+	char control[CMSG_SPACE(LINK_SLOTS * sizeof(int))] = { 0 };
+	struct iovec piece = { &reply, sizeof(reply) };
+	struct msghdr message = { .msg_name = to,
+				  .msg_namelen = to_bytes,
+				  .msg_iov = &piece,
+				  .msg_iovlen = 1,
+				  .msg_control = control };
+	unsigned int count = lie == LIE_FEW ? 3 : LINK_SLOTS, i;
+	struct cmsghdr *cmsg;
+
+	reply.header.message = UROCE_ABI_POOL_REPLY;
+	if (lie == LIE_COOKIE)
+		reply.cookie ^= 1ull << 63;
+	message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	cmsg = CMSG_FIRSTHDR(&message);
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (i = 0; i < count; i++)
+		memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &sock, sizeof(sock));
+	sendmsg(sock, &message, 0);
+}
+
+static pid_t start_liar(enum lie lie, unsigned int slot)
+{
+	struct sockaddr_in port = { .sin_family = AF_INET,
+				    .sin_port = htons(4791),
+				    .sin_addr.s_addr = htonl(0x7f000002) };
+	int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un name, from;
+	socklen_t bytes = slot_name(slot, &name);
+	struct uroce_abi_pool request;
+	pid_t child;
+
+	assert_return_code(setsockopt(udp, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), errno);
+	assert_return_code(bind(udp, (struct sockaddr *)&port, sizeof(port)), errno);
+	assert_return_code(bind(sock, (struct sockaddr *)&name, bytes), errno);
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			bytes = sizeof(from);
+			recvfrom(sock, &request, sizeof(request), 0, (struct sockaddr *)&from,
+				 &bytes);
+			if (lie == LIE_EXIT)
+				_exit(0);
+			send_lie(sock, lie, &request, &from, bytes);
+		}
+	}
+	close(udp);
+	close(sock);
+	return child;
+}
+
+static unsigned int count_descriptors(void)
+{
+	unsigned int count = 0;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++) {
+		int copy = dup(fd);
+
+		if (copy >= 0) {
+			count++;
+			close(copy);
+		}
+	}
+	return count;
+}
+
+/* Bad answers do not get in, leave no descriptors behind and do not stop the join for ever. */
+static void test_bad_answers(void **state)
+{
+	unsigned int descriptors;
+	enum lie lie;
+
+	(void)state;
+	if (!network_is_fresh())
+		skip();
+	for (lie = LIE_EXIT; lie < LIE_COUNT; lie++) {
+		int64_t begin = now_ms();
+		struct link *link;
+		struct link_addr *addr;
+		pid_t liar = start_liar(lie, 5);
+		int result;
+
+		assert_int_equal(link_open(&link, error), 0);
+		descriptors = count_descriptors();
+		result = link_addr_open(link, other4, 0, &addr, error);
+		if (lie == LIE_EXIT) {
+			assert_int_equal(result, 0);
+			link_addr_close(addr);
+		} else {
+			assert_true(result == -EADDRINUSE || result == -ETIMEDOUT);
+		}
+		assert_true(now_ms() - begin < 5000);
+		assert_int_equal(count_descriptors(), descriptors);
+		link_close(link);
+		kill(liar, SIGKILL);
+		assert_int_equal(waitpid(liar, NULL, 0), liar);
+	}
+}
+
+/* A joining process that may not have so many descriptors raises its limit and asks again. */
+static void test_join_raises_the_limit(void **state)
+{
+	struct agent holder;
+	int status;
+	pid_t child;
+
+	(void)state;
+	agent_start_good(&holder, 0, loopback4, NULL);
+	child = fork();
+	if (child == 0) {
+		struct link *link;
+		struct link_addr *addr;
+
+		/* Room for the link itself and for a part of the answer. */
+		struct rlimit limit = { 30, 4096 };
+
+		setrlimit(RLIMIT_NOFILE, &limit);
+		if (link_open(&link, error) || link_addr_open(link, loopback4, 0, &addr, error)) {
+			fprintf(stderr, "%s\n", error);
+			_exit(1);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	agent_stop(&holder);
+}
+
+/* ---- many processes come and go, and are killed at any moment ---- */
+
+#define WORKERS 6
+#define CHAOS_MS 2000
+
+static void use_address(struct link *link, const uint8_t gid[16], unsigned int seed)
+{
+	static uint8_t room[LINK_MAX_BYTES + 1];
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	uint32_t qpn = link_slot(link) << LINK_SLOT_SHIFT | (seed & 0xffff), tag = seed;
+	struct pollfd wait = { .fd = link_control_fd(link), .events = POLLIN };
+	struct link_addr *addr;
+
+	if (link_addr_open(link, gid, 0, &addr, error)) {
+		fprintf(stderr, "worker: %s\n", error);
+		_exit(2);
+	}
+	send_to_qpn(addr, gid, qpn, tag);
+	if (receive_wait(addr, &batch, 1000) || datagram_qpn(room) != qpn ||
+	    datagram_tag(room) != tag) {
+		fprintf(stderr, "worker: its datagram did not come back\n");
+		_exit(3);
+	}
+	if (poll(&wait, 1, (int)(seed % 3)) > 0)
+		serve(link);
+	link_addr_close(addr);
+}
+
+static void work(unsigned int seed)
+{
+	struct link *link;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		if (link_open(&link, error)) {
+			fprintf(stderr, "worker: %s\n", error);
+			_exit(1);
+		}
+		use_address(link, seed & 4 ? loopback4 : other4, seed);
+		seed = seed * 1103515245u + 12345;
+		if (seed & 8)
+			use_address(link, seed & 4 ? loopback4 : other4, seed);
+		link_close(link);
+	}
+}
+
+static pid_t start_worker(unsigned int seed)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		work(seed);
+	return child;
+}
+
+/* Nothing that is killed at any moment stops or misleads the others. */
+static void test_chaos(void **state)
+{
+	int64_t end = now_ms() + CHAOS_MS;
+	unsigned int seed = 1, kills = 0, i;
+	pid_t workers[WORKERS];
+	struct agent agent;
+	struct link *link;
+	struct link_addr *addr;
+	int status;
+
+	(void)state;
+	for (i = 0; i < WORKERS; i++)
+		workers[i] = start_worker(seed++);
+	while (now_ms() < end) {
+		seed = seed * 1103515245u + 12345;
+		nap_us(200 + (seed >> 16) % 3000);
+		i = (seed >> 8) % WORKERS;
+		kill(workers[i], SIGKILL);
+		assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
+		/* Killed, and not ended by an error of its own. */
+		assert_true(WIFSIGNALED(status));
+		workers[i] = start_worker(seed);
+		kills++;
+	}
+	for (i = 0; i < WORKERS; i++) {
+		kill(workers[i], SIGKILL);
+		assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
+		assert_true(WIFSIGNALED(status));
+	}
+	fprintf(stderr, "%u processes killed\n", kills);
+	assert_int_equal(link_open(&link, error), 0);
+	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
+	agent_start_good(&agent, 0, loopback4, link);
+	agent_stop(&agent);
+	link_addr_close(addr);
+	link_close(link);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_two_that_ask_each_other, fresh_network),
+		cmocka_unit_test_setup(test_one_of_two_is_stopped, fresh_network),
+		cmocka_unit_test_setup(test_only_holder_is_stopped, fresh_network),
+		cmocka_unit_test_setup(test_holder_dies_while_asked, fresh_network),
+		cmocka_unit_test_setup(test_forwards_survive_a_join, fresh_network),
+		cmocka_unit_test_setup(test_bad_answers, fresh_network),
+		cmocka_unit_test_setup(test_join_raises_the_limit, fresh_network),
+		cmocka_unit_test_setup(test_chaos, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
