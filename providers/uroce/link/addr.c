@@ -12,13 +12,18 @@
 
 /* All waiting of one link_addr_open() together. */
 #define OPEN_TIMEOUT_MS 3000
+/* One round of asking; then the port is looked at again, for who had it may have ended. */
+#define ASK_TIMEOUT_MS 300
 /* While another process looks or creates, which takes it well under a millisecond. */
 #define LOCK_RETRY_MS 1
 /*
- * The port may be in use although nobody has the pool: a process that is about to end, or one whose
- * descriptors are on their way.  After so many looks, each after twice the time, it is foreign.
+ * The port may be in use although nobody has the pool: by a process that is about to end, or by one
+ * whose descriptors are on their way.  Look again, after twice the time up to a limit.  Sockets
+ * that this user's processes may share are worth more patience, as they will most probably be ours.
  */
 #define FOREIGN_LOOKS 5
+#define JOINABLE_LOOKS 12
+#define LOOK_PAUSE_MAX_MS 64
 
 struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint)
 {
@@ -86,6 +91,16 @@ static void explain_failure(const struct link_endpoint *endpoint, int result,
 			     strerror(-result));
 }
 
+/* From now on requests for the pool are answered. */
+static void publish(struct link *link, struct link_addr *addr)
+{
+	link_mutex_lock(link, &link->lock);
+	addr->fd = addr->pool[link->slot];
+	addr->next = link->addrs;
+	link->addrs = addr;
+	link_mutex_unlock(link, &link->lock);
+}
+
 /*
  * One look at the port: create the pool when nobody has it.  The enum link_pool_state that was
  * found (LINK_POOL_FREE: it is made now), -EAGAIN while another process is looking, or a negative
@@ -105,14 +120,9 @@ static int look(struct link *link, struct link_addr *addr)
 		if (error)
 			result = error;
 	}
-	if (result == LINK_POOL_FREE) {
-		/* Before the lock is released: who sees the port in use will be answered. */
-		link_mutex_lock(link, &link->lock);
-		addr->fd = addr->pool[link->slot];
-		addr->next = link->addrs;
-		link->addrs = addr;
-		link_mutex_unlock(link, &link->lock);
-	}
+	/* Before the lock is released: who sees the port in use will be answered. */
+	if (result == LINK_POOL_FREE)
+		publish(link, addr);
 	link_close_fd(&lock);
 	return result;
 }
@@ -136,45 +146,57 @@ static int give_up(struct link_addr *addr, int result, unsigned int silent,
 	return result == -EAGAIN ? -ETIMEDOUT : result;
 }
 
+/* One round of asking: as link_join(); on success the address is in the list. */
+static int join(struct link *link, struct link_addr *addr, int64_t deadline, unsigned int *silent)
+{
+	int64_t until = link_now_ms() + ASK_TIMEOUT_MS;
+	int result = link_join(link, &addr->endpoint, until < deadline ? until : deadline,
+			       addr->pool, silent);
+
+	if (result)
+		return result;
+	publish(link, addr);
+	link_pool_drain(addr->fd);
+	return 0;
+}
+
+_Static_assert(LINK_POOL_FREE == 0, "acquire_pool() takes it for success");
+
 /* Create or join.  On success the address is in the list. */
 static int acquire_pool(struct link *link, struct link_addr *addr, char error[LINK_ERROR_TEXT])
 {
 	int64_t deadline = link_now_ms() + OPEN_TIMEOUT_MS;
-	unsigned int looks = 0, silent = LINK_SLOTS;
-	int result;
+	unsigned int looks = 0, looks_max, silent = LINK_SLOTS;
+	int result, pause_ms = 1;
 
-	for (;;) {
+	do {
 		result = look(link, addr);
-		if (result == LINK_POOL_FREE)
+		looks_max = result == LINK_POOL_JOINABLE ? JOINABLE_LOOKS : FOREIGN_LOOKS;
+		if (result == LINK_POOL_JOINABLE)
+			result = join(link, addr, deadline, &silent);
+		else if (result == LINK_POOL_FOREIGN)
+			result = -EADDRINUSE;
+		switch (result) {
+		case 0: /* made (LINK_POOL_FREE) or joined */
 			return 0;
-		if (result < 0 && result != -EAGAIN && result != -EADDRINUSE)
-			break;
-		if (result == LINK_POOL_JOINABLE) {
-			result = link_join(link, &addr->endpoint, deadline, addr->pool, &silent);
-			if (result == 0) {
-				link_mutex_lock(link, &link->lock);
-				addr->fd = addr->pool[link->slot];
-				addr->next = link->addrs;
-				link->addrs = addr;
-				link_mutex_unlock(link, &link->lock);
-				link_pool_drain(addr->fd);
-				return 0;
-			}
-			if (result != -ENOENT)
-				break;
-		}
-		if (link_now_ms() >= deadline)
-			break;
-		if (result == -EAGAIN) {
+		case -EAGAIN:
 			pause_serving(link, LOCK_RETRY_MS);
-			continue;
-		}
-		/* In use, and nobody has it for us: this time. */
-		result = -EADDRINUSE;
-		if (++looks == FOREIGN_LOOKS)
 			break;
-		pause_serving(link, 1 << looks);
-	}
+		case -ETIMEDOUT:
+			break;
+		case -ENOENT:
+		case -EADDRINUSE:
+			/* In use, and nobody has it for us: this time. */
+			result = -EADDRINUSE;
+			if (++looks >= looks_max)
+				return give_up(addr, result, silent, error);
+			pause_ms = pause_ms < LOOK_PAUSE_MAX_MS ? 2 * pause_ms : pause_ms;
+			pause_serving(link, pause_ms);
+			break;
+		default:
+			return give_up(addr, result, silent, error);
+		}
+	} while (link_now_ms() < deadline);
 	return give_up(addr, result, silent, error);
 }
 
