@@ -60,9 +60,9 @@ static struct link_peer *open_peer(struct link_addr *addr, uint8_t traffic_class
 {
 	struct link_peer *peer;
 
-	assert_int_equal(link_peer_open(addr, link_addr_gid(addr), 0, traffic_class, hop_limit,
-					port, &peer),
-			 0);
+	assert_int_equal(
+		link_peer_open(addr, link_addr_gid(addr), 0, traffic_class, hop_limit, port, &peer),
+		0);
 	return peer;
 }
 
@@ -177,8 +177,9 @@ static void check_classes(struct fixture *fixture, struct link_addr *addr, uint1
 {
 	static const struct {
 		uint8_t asked, hop_limit, traffic_class;
-	} classes[] = { { 64, 64, 0 }, { 1, 64, 0 }, { 0, 64, 32 }, { 255, 255, 106 },
-			{ 65, 65, 2 } };
+	} classes[] = {
+		{ 64, 64, 0 }, { 1, 64, 0 }, { 0, 64, 32 }, { 255, 255, 106 }, { 65, 65, 2 }
+	};
 	bool ipv4 = addr == fixture->addr;
 	uint32_t qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT;
 	int on = 1, hop_limit, traffic_class, fd = link_addr_fd(addr);
@@ -271,7 +272,6 @@ static bool switch_off_segmentation(int sock, const char *interface)
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
 	strings->cmd = ETHTOOL_GSTRINGS;
 	strings->string_set = ETH_SS_FEATURES;
-	strings->len = STRINGS_MAX;
 	if (ioctl(sock, SIOCETHTOOL, &request) == 0) {
 		features->cmd = ETHTOOL_SFEATURES;
 		features->size = (strings->len + 31) / 32;

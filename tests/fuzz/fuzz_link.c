@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The parser of the messages between processes: any bytes, of which it may read no more than the
+ * longest header, give an error or a message that keeps every promise of message.h.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The source and not its library: fuzz programs link the pure layers only, and this file is pure.
+ */
+#include "link/message.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_good(const uint8_t *data, size_t size, const struct link_message *message)
+{
+	uint32_t kind;
+
+	memcpy(&kind, data, sizeof(kind));
+	require(message->kind == kind);
+	if (message->kind == UROCE_ABI_FORWARD) {
+		require(message->forward.length > 0 && message->forward.length <= LINK_MAX_BYTES);
+		require(message->forward.length + sizeof(message->forward) == size);
+		require(memcmp(&message->forward, data, sizeof(message->forward)) == 0);
+	} else {
+		require(kind == UROCE_ABI_POOL_REQUEST || kind == UROCE_ABI_POOL_REPLY ||
+			kind == UROCE_ABI_POOL_UNKNOWN);
+		require(message->pool.header.version == UROCE_ABI_VERSION);
+		require(message->pool.slots == LINK_SLOTS);
+		require(size == sizeof(message->pool));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	size_t readable = size;
+	struct link_message message;
+	uint8_t *head;
+
+	if (readable > sizeof(struct uroce_abi_forward))
+		readable = sizeof(struct uroce_abi_forward);
+	/* A copy of just that, so that the sanitizer sees any byte read beyond it. */
+	head = malloc(readable ? readable : 1);
+	if (!head)
+		return 0;
+	if (readable)
+		memcpy(head, data, readable);
+	if (link_message_parse(head, size, &message) == LINK_MESSAGE_OK)
+		check_good(data, size, &message);
+	free(head);
+	return 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Interfaces, addresses and their changes, seen in a network namespace of the test's own.
+ */
+#include "link_agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link/netdev.h"
+
+static const uint8_t address4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1 };
+static const uint8_t second4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 2 };
+static const uint8_t global6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 };
+
+/* Make two interfaces that are one wire; needs the ip program and a namespace. */
+static void need_veth(void)
+{
+	if (!network_is_fresh() || system("ip link add urA address 02:00:00:00:00:0a type veth "
+					  "peer name urB 2>/dev/null")) {
+		fprintf(stderr, "SKIPPED: cannot make interfaces here\n");
+		skip();
+	}
+}
+
+static void ip(const char *command)
+{
+	char line[200];
+
+	snprintf(line, sizeof(line), "ip %s", command);
+	assert_int_equal(system(line), 0);
+}
+
+/* The carrier follows a change on the other end within a second. */
+static bool comes_up(const char *name)
+{
+	struct timespec nap = { .tv_nsec = 20000000 };
+	struct netdev netdev;
+	int i;
+
+	for (i = 0; i < 150; i++) {
+		assert_int_equal(netdev_read(name, &netdev), 0);
+		if (netdev.up)
+			return true;
+		nanosleep(&nap, NULL);
+	}
+	return false;
+}
+
+/* lo is in the list, with both its addresses, IPv4 first. */
+static void test_loopback(void **state)
+{
+	struct netdev *list, netdev;
+	unsigned int count, i, found = 0;
+
+	(void)state;
+	assert_int_equal(netdev_list(&list, &count), 0);
+	for (i = 0; i < count; i++)
+		found += strcmp(list[i].name, "lo") == 0;
+	assert_int_equal(found, 1);
+	free(list);
+	assert_int_equal(netdev_read("lo", &netdev), 0);
+	assert_true(netdev.loopback);
+	assert_true(netdev.up);
+	assert_int_equal(netdev.mtu, 65536);
+	assert_int_equal(netdev.index, if_nametoindex("lo"));
+	assert_true(netdev.address_count >= 1);
+	assert_memory_equal(netdev.address[0], loopback4, 16);
+	if (access("/proc/net/if_inet6", F_OK) == 0) {
+		assert_int_equal(netdev.address_count, 2);
+		assert_memory_equal(netdev.address[1], loopback6, 16);
+		assert_false(netdev.link_local[1]);
+	}
+	assert_int_equal(netdev_read("no-such-netdev", &netdev), -ENODEV);
+}
+
+/* Up means that the administrator and the carrier agree. */
+static void test_up_and_down(void **state)
+{
+	struct netdev netdev;
+
+	(void)state;
+	need_veth();
+	assert_int_equal(netdev_read("urA", &netdev), 0);
+	assert_false(netdev.up);
+	assert_false(netdev.loopback);
+	ip("link set urA up");
+	assert_int_equal(netdev_read("urA", &netdev), 0);
+	assert_false(netdev.up);
+	ip("link set urB up");
+	assert_true(comes_up("urA"));
+	ip("link set urA mtu 9000");
+	assert_int_equal(netdev_read("urA", &netdev), 0);
+	assert_int_equal(netdev.mtu, 9000);
+	assert_memory_equal(netdev.mac, "\x02\0\0\0\0\x0a", 6);
+}
+
+/* IPv4, then global, then link-local; what DAD has not confirmed is not there yet. */
+static void test_addresses_in_order(void **state)
+{
+	struct netdev netdev;
+
+	(void)state;
+	need_veth();
+	ip("link set urB up");
+	ip("link set urA addrgenmode none");
+	ip("link set urA up");
+	ip("addr add 2001:db8::1/64 dev urA nodad");
+	ip("addr add fe80::1/64 dev urA nodad");
+	ip("addr add 192.0.2.1/24 dev urA");
+	ip("addr add 192.0.2.2/24 dev urA");
+	/* Tentative for a second or more. */
+	ip("addr add 2001:db8::2/64 dev urA");
+	assert_int_equal(netdev_read("urA", &netdev), 0);
+	assert_int_equal(netdev.address_count, 4);
+	assert_memory_equal(netdev.address[0], address4, 16);
+	assert_memory_equal(netdev.address[1], second4, 16);
+	assert_memory_equal(netdev.address[2], global6, 16);
+	assert_int_equal(netdev.address[3][0], 0xfe);
+	assert_false(netdev.link_local[0]);
+	assert_false(netdev.link_local[2]);
+	assert_true(netdev.link_local[3]);
+	/* Addresses of one interface are not another's. */
+	assert_int_equal(netdev_read("urB", &netdev), 0);
+	assert_true(netdev.address_count == 0 || netdev.link_local[0]);
+}
+
+/* More addresses than there is room for: the first ones, IPv4 before all. */
+static void test_many_addresses(void **state)
+{
+	struct netdev netdev;
+	char command[64];
+	int i;
+
+	(void)state;
+	need_veth();
+	for (i = 1; i <= 20; i++) {
+		snprintf(command, sizeof(command), "addr add 192.0.2.%d/24 dev urA", i);
+		ip(command);
+	}
+	assert_int_equal(netdev_read("urA", &netdev), 0);
+	assert_int_equal(netdev.address_count, NETDEV_MAX_ADDRESSES);
+	assert_memory_equal(netdev.address[0], address4, 16);
+}
+
+/* A link-local address is used with its interface's index as scope. */
+static void test_link_local_endpoint(void **state)
+{
+	struct link_batch batch = { .buffer_bytes = LINK_MAX_BYTES + 1 };
+	char error[LINK_ERROR_TEXT];
+	uint8_t bytes[40];
+	struct iovec piece = { bytes, sizeof(bytes) };
+	struct netdev netdev;
+	struct link *link;
+	struct link_addr *addr;
+	struct link_peer *peer;
+	uint16_t port = 0xc000;
+
+	(void)state;
+	need_veth();
+	ip("link set urB up");
+	ip("link set urA addrgenmode none");
+	ip("link set urA up");
+	ip("addr add fe80::1/64 dev urA nodad");
+	assert_int_equal(netdev_read("urA", &netdev), 0);
+	assert_int_equal(netdev.address_count, 1);
+	assert_int_equal(link_open(&link, error), 0);
+	assert_int_equal(link_addr_open(link, netdev.address[0], 0, &addr, error), -EINVAL);
+	assert_int_equal(link_addr_open(link, netdev.address[0], netdev.index, &addr, error), 0);
+	assert_int_equal(link_peer_open(addr, netdev.address[0], netdev.index, 0, 64, &port, &peer),
+			 0);
+	put_datagram(bytes, sizeof(bytes), link_slot(link) << LINK_SLOT_SHIFT, 1);
+	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
+	batch.buffer = malloc(batch.buffer_bytes);
+	assert_int_equal(receive_wait(addr, &batch, 1000), 0);
+	assert_memory_equal(batch.src, netdev.address[0], 16);
+	free(batch.buffer);
+	link_peer_close(peer);
+	link_addr_close(addr);
+	link_close(link);
+}
+
+static bool becomes_readable(int fd, int timeout_ms)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+	return poll(&wait, 1, timeout_ms) == 1;
+}
+
+/* Wait until an interface that was just made has stopped changing. */
+static void settle(struct netdev_watch *watch)
+{
+	while (becomes_readable(netdev_watch_fd(watch), 50))
+		assert_true(netdev_watch_drain(watch) >= 0);
+}
+
+/* Changes of links and addresses make the descriptor readable until they are read. */
+static void test_watch(void **state)
+{
+	struct netdev_watch *watch;
+
+	(void)state;
+	need_veth();
+	assert_int_equal(netdev_watch_open(&watch), 0);
+	assert_true(fcntl(netdev_watch_fd(watch), F_GETFD) & FD_CLOEXEC);
+	settle(watch);
+	assert_int_equal(netdev_watch_drain(watch), 0);
+	ip("addr add 192.0.2.1/24 dev urA");
+	assert_true(becomes_readable(netdev_watch_fd(watch), 1000));
+	assert_true(netdev_watch_drain(watch) >= 1);
+	assert_false(becomes_readable(netdev_watch_fd(watch), 20));
+	ip("link set urA up");
+	assert_true(becomes_readable(netdev_watch_fd(watch), 1000));
+	settle(watch);
+	ip("link del urA");
+	assert_true(becomes_readable(netdev_watch_fd(watch), 1000));
+	assert_true(netdev_watch_drain(watch) >= 2);
+	netdev_watch_abandon(watch);
+	netdev_watch_close(watch);
+}
+
+/* More changes than the socket holds are still a change, and no error. */
+static void test_watch_overrun(void **state)
+{
+	struct netdev_watch *watch;
+	int small = 1, i;
+
+	(void)state;
+	need_veth();
+	assert_int_equal(netdev_watch_open(&watch), 0);
+	setsockopt(netdev_watch_fd(watch), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	for (i = 0; i < 10; i++)
+		ip(i % 2 ? "link set urA down" : "link set urA up");
+	assert_true(netdev_watch_drain(watch) >= 1);
+	netdev_watch_close(watch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_loopback, fresh_network),
+		cmocka_unit_test_setup(test_up_and_down, fresh_network),
+		cmocka_unit_test_setup(test_addresses_in_order, fresh_network),
+		cmocka_unit_test_setup(test_many_addresses, fresh_network),
+		cmocka_unit_test_setup(test_link_local_endpoint, fresh_network),
+		cmocka_unit_test_setup(test_watch, fresh_network),
+		cmocka_unit_test_setup(test_watch_overrun, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
