@@ -11,6 +11,9 @@ uroce_test_command(check-layers LABEL style COMMAND ${UROCE_PYTHON} -B "${buildl
 uroce_test_command(test_checks LABEL style COMMAND ${UROCE_PYTHON} -B -m pytest -q
 		   -p no:cacheprovider "${buildlib}/test_checks.py")
 
+# What the README promises a newcomer.
+uroce_test_command(demo LABEL integ TIMEOUT 300 COMMAND bash "${buildlib}/demo")
+
 # Folders beside this one: build-asan, build-tsan and build-fuzz for build.
 set(nested "${CMAKE_BINARY_DIR}")
 uroce_test_command(asan LABEL sanitize TIMEOUT 600 SERIAL
