@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Work requests become entries of the rings.  One lock for each call; requests before a bad one are
+ * posted, as ibv_post_send(3) and ibv_post_recv(3) demand.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "forked.h"
+#include "ops.h"
+#include "qp.h"
+
+_Static_assert((int)ENG_SOLICITED == IBV_SEND_SOLICITED && (int)ENG_INLINE == IBV_SEND_INLINE,
+	       "these flags are passed on as they are");
+_Static_assert(sizeof(struct eng_sge) == sizeof(struct ibv_sge) &&
+		       offsetof(struct eng_sge, length) == offsetof(struct ibv_sge, length) &&
+		       offsetof(struct eng_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	       "gather lists are copied as they are");
+
+enum {
+	ATOMIC_BYTES = 8,
+};
+
+/* What each opcode means to the engine, and which fields of the request it uses. */
+struct opcode_row {
+	bool known;
+	bool may_inline;
+	bool immediate;
+	bool remote;
+	bool atomic;
+	enum eng_op op;
+};
+
+static const struct opcode_row opcodes[] = {
+	[IBV_WR_SEND] = { true, true, false, false, false, ENG_SEND },
+	[IBV_WR_SEND_WITH_IMM] = { true, true, true, false, false, ENG_SEND_IMM },
+	[IBV_WR_RDMA_WRITE] = { true, true, false, true, false, ENG_WRITE },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { true, true, true, true, false, ENG_WRITE_IMM },
+	[IBV_WR_RDMA_READ] = { true, false, false, true, false, ENG_READ },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, false, false, false, true, ENG_COMPARE_SWAP },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, false, false, false, true, ENG_FETCH_ADD },
+};
+
+/* The bytes or the list of where they are; 0 or EINVAL. */
+static int put_data(const struct uroce_qp *qp, const struct ibv_send_wr *wr, bool inlined,
+		    struct eng_send_wqe *wqe)
+{
+	const struct ibv_sge *sge = wr->sg_list;
+	uint32_t count = (uint32_t)wr->num_sge;
+	uint64_t length = 0;
+
+	if (inlined) {
+		for (uint32_t i = 0; i < count; i++) {
+			if (sge[i].length > qp->cap.max_inline_data - length)
+				return EINVAL;
+			memcpy(wqe->data.bytes + length, (const void *)(uintptr_t)sge[i].addr,
+			       sge[i].length);
+			length += sge[i].length;
+		}
+		wqe->sge_count = 0;
+	} else {
+		if (count > qp->cap.max_send_sge)
+			return EINVAL;
+		for (uint32_t i = 0; i < count; i++) {
+			wqe->data.sge[i].addr = sge[i].addr;
+			wqe->data.sge[i].length = sge[i].length;
+			wqe->data.sge[i].lkey = sge[i].lkey;
+			length += sge[i].length;
+		}
+		if (length > ENG_MAX_MESSAGE)
+			return EINVAL;
+		wqe->sge_count = (uint8_t)count;
+	}
+	wqe->length = (uint32_t)length;
+	return 0;
+}
+
+static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct opcode_row *row;
+	struct eng_send_wqe *wqe;
+	int error;
+
+	if ((size_t)wr->opcode >= sizeof(opcodes) / sizeof(opcodes[0]))
+		return EINVAL;
+	row = &opcodes[wr->opcode];
+	if (!row->known || wr->num_sge < 0 || (wr->send_flags & ~(unsigned int)UROCE_SEND_FLAGS) ||
+	    ((wr->send_flags & IBV_SEND_INLINE) && !row->may_inline))
+		return EINVAL;
+	wqe = eng_sq_next(qp->progress.engine);
+	if (!wqe)
+		return ENOMEM;
+	error = put_data(qp, wr, wr->send_flags & IBV_SEND_INLINE, wqe);
+	if (error)
+		return error;
+	wqe->wr_id = wr->wr_id;
+	wqe->op = (uint8_t)row->op;
+	wqe->flags = uroce_send_flags(wr->send_flags);
+	wqe->immediate = row->immediate ? ntohl(wr->imm_data) : 0;
+	if (row->remote) {
+		wqe->remote.va = wr->wr.rdma.remote_addr;
+		wqe->remote.rkey = wr->wr.rdma.rkey;
+	} else if (row->atomic) {
+		if (wr->num_sge != 1 || wqe->length != ATOMIC_BYTES)
+			return EINVAL;
+		wqe->remote.va = wr->wr.atomic.remote_addr;
+		wqe->remote.rkey = wr->wr.atomic.rkey;
+		wqe->remote.compare_add = wr->wr.atomic.compare_add;
+		wqe->remote.swap = wr->wr.atomic.swap;
+	}
+	eng_sq_push(qp->progress.engine);
+	return 0;
+}
+
+void uroce_sends_pushed(struct uroce_qp *qp)
+{
+	/* rule S13: in ERR work requests are taken, and complete flushed. */
+	if (eng_qp_state(qp->progress.engine) == ENG_ERR)
+		eng_flush(qp->progress.engine);
+	else
+		progress_posted_send(qp->context->progress, &qp->progress);
+}
+
+static bool may_send(enum eng_qp_state state)
+{
+	return state >= ENG_RTS;
+}
+
+int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct ibv_send_wr *first = wr;
+	int error = 0;
+
+	if (uroce_inherited(qp->generation)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	pthread_mutex_lock(&qp->progress.lock);
+	if (!may_send(eng_qp_state(qp->progress.engine)))
+		error = EINVAL;
+	for (; wr && !error; wr = wr->next) {
+		error = put_send(qp, wr);
+		if (error)
+			break;
+	}
+	if (wr != first)
+		uroce_sends_pushed(qp);
+	pthread_mutex_unlock(&qp->progress.lock);
+	if (error)
+		*bad_wr = wr;
+	return error;
+}
+
+static int put_recv(struct uroce_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct eng_recv_wqe *wqe;
+	uint64_t length = 0;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+		return EINVAL;
+	wqe = eng_rq_next(qp->rq);
+	if (!wqe)
+		return ENOMEM;
+	for (int i = 0; i < wr->num_sge; i++) {
+		wqe->sge[i].addr = wr->sg_list[i].addr;
+		wqe->sge[i].length = wr->sg_list[i].length;
+		wqe->sge[i].lkey = wr->sg_list[i].lkey;
+		length += wr->sg_list[i].length;
+	}
+	wqe->wr_id = wr->wr_id;
+	wqe->sge_count = (uint32_t)wr->num_sge;
+	/* No message is longer, so buffers beyond that are good for nothing but do no harm. */
+	wqe->length = length < ENG_MAX_MESSAGE ? (uint32_t)length : ENG_MAX_MESSAGE;
+	eng_rq_push(qp->rq);
+	return 0;
+}
+
+int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct ibv_recv_wr *first = wr;
+	int error = 0;
+
+	if (uroce_inherited(qp->generation)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	pthread_mutex_lock(&qp->progress.lock);
+	/* rule C5: receives may be posted from INIT on. */
+	if (qp->base.qp.srq || eng_qp_state(qp->progress.engine) == ENG_RESET)
+		error = EINVAL;
+	for (; wr && !error; wr = wr->next) {
+		error = put_recv(qp, wr);
+		if (error)
+			break;
+	}
+	if (wr != first) {
+		if (eng_qp_state(qp->progress.engine) == ENG_ERR)
+			eng_flush(qp->progress.engine);
+		else
+			progress_posted_receive(qp->context->progress, &qp->progress);
+	}
+	pthread_mutex_unlock(&qp->progress.lock);
+	if (error)
+		*bad_wr = wr;
+	return error;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "forked.h"
+#include "ops.h"
+
+enum {
+	CACHE_LINE = 64,
+};
+
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+{
+	struct uroce_qp *qp = owner;
+
+	return key_table_map(write ? &qp->write_cache : &qp->read_cache, qp->pd, lkey, addr, length,
+			     write ? ENG_LOCAL_WRITE : 0);
+}
+
+static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
+{
+	struct uroce_qp *qp = owner;
+
+	return key_table_map(&qp->remote_cache, qp->pd, rkey, addr, length, need);
+}
+
+static void complete(void *owner, const struct eng_wc *wc)
+{
+	struct uroce_qp *qp = owner;
+
+	uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
+}
+
+void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type)
+{
+	uroce_async_event(qp->context, type, &qp->base.qp);
+}
+
+static void event(void *owner, enum eng_event event)
+{
+	static const enum ibv_event_type types[] = {
+		[ENG_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+		[ENG_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+		[ENG_EVENT_QP_FATAL] = IBV_EVENT_QP_FATAL,
+		[ENG_EVENT_QP_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
+		[ENG_EVENT_QP_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
+		[ENG_EVENT_LAST_WQE_REACHED] = IBV_EVENT_QP_LAST_WQE_REACHED,
+		[ENG_EVENT_SRQ_LIMIT] = IBV_EVENT_SRQ_LIMIT_REACHED,
+	};
+
+	uroce_qp_raise(owner, types[event]);
+}
+
+/* The owner in this table tells our queue pairs from others that progress may know. */
+static const struct eng_port port = {
+	.map_local = map_local,
+	.map_remote = map_remote,
+	.complete = complete,
+	.event = event,
+};
+
+struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
+{
+	return (struct uroce_qp *)((char *)progress_qp - offsetof(struct uroce_qp, progress));
+}
+
+static uint32_t slots_for(uint32_t wr)
+{
+	uint32_t slots = 1;
+
+	while (slots < wr)
+		slots *= 2;
+	return slots;
+}
+
+static int make_ring(struct eng_ring *ring, uint32_t wr, uint32_t slot_bytes)
+{
+	uint32_t slots = slots_for(wr);
+	size_t bytes = ((size_t)slots * slot_bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+	void *memory = aligned_alloc(CACHE_LINE, bytes);
+
+	if (!memory)
+		return ENOMEM;
+	memset(memory, 0, bytes);
+	eng_ring_init(ring, memory, slot_bytes, slots, wr);
+	return 0;
+}
+
+/* rule U1: what the device cannot keep is refused here, and never later. */
+static int check_cap(const struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_wr > UROCE_MAX_QP_WR || cap->max_recv_wr > UROCE_MAX_QP_WR ||
+	    cap->max_send_sge > UROCE_MAX_SGE || cap->max_recv_sge > UROCE_MAX_SGE ||
+	    cap->max_inline_data > UROCE_MAX_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+/* Slots have a whole number of cache lines; what is left over in them is granted, too. */
+static int make_rings(struct uroce_qp *qp)
+{
+	struct ibv_qp_cap *cap = &qp->cap;
+	uint32_t send_bytes = eng_send_slot_bytes(cap->max_send_sge, cap->max_inline_data);
+	uint32_t recv_bytes = eng_recv_slot_bytes(cap->max_recv_sge);
+	uint32_t room = send_bytes - (uint32_t)offsetof(struct eng_send_wqe, data);
+	int error;
+
+	cap->max_inline_data = room < UROCE_MAX_INLINE ? room : UROCE_MAX_INLINE;
+	cap->max_send_sge = room / (uint32_t)sizeof(struct eng_sge);
+	if (cap->max_send_sge > UROCE_MAX_SGE)
+		cap->max_send_sge = UROCE_MAX_SGE;
+	error = make_ring(&qp->sq, cap->max_send_wr, send_bytes);
+	if (error)
+		return error;
+	error = make_ring(&qp->own_rq, cap->max_recv_wr, recv_bytes);
+	if (error)
+		free(qp->sq.slots);
+	return error;
+}
+
+static void init_locks(struct uroce_qp *qp)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&qp->progress.lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_init(&qp->modify_lock, NULL);
+	pthread_mutex_init(&qp->base.qp.mutex, NULL);
+	pthread_cond_init(&qp->base.qp.cond, NULL);
+}
+
+static void free_memory(struct uroce_qp *qp)
+{
+	/* A lock that was inherited may be held by a thread that does not exist. */
+	if (!uroce_inherited(qp->generation)) {
+		pthread_cond_destroy(&qp->base.qp.cond);
+		pthread_mutex_destroy(&qp->base.qp.mutex);
+		pthread_mutex_destroy(&qp->modify_lock);
+		pthread_mutex_destroy(&qp->progress.lock);
+	}
+	free(qp->own_rq.slots);
+	free(qp->sq.slots);
+	free(qp->progress.engine);
+	free(qp);
+}
+
+/* 0, or EOPNOTSUPP or EINVAL. */
+static int check_init_attr(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+		return EOPNOTSUPP;
+	if (!attr->pd || !attr->send_cq || !attr->recv_cq)
+		return EINVAL;
+	return check_cap(&attr->cap);
+}
+
+static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
+			      const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *public = &qp->base.qp;
+
+	/* libibverbs leaves these to the provider, unlike those of other objects. */
+	public->context = context;
+	public->qp_context = attr->qp_context;
+	public->pd = attr->pd;
+	public->send_cq = attr->send_cq;
+	public->recv_cq = attr->recv_cq;
+	public->srq = attr->srq;
+	public->qp_num = qp->progress.qpn;
+	public->handle = qp->progress.qpn;
+	public->qp_type = attr->qp_type;
+	public->state = IBV_QPS_RESET;
+}
+
+/* The number and the engine; the lock keeps visitors out until both are there. */
+static int start_engine(struct uroce_qp *qp)
+{
+	int error;
+
+	qp->progress.engine = aligned_alloc(CACHE_LINE, eng_qp_bytes());
+	if (!qp->progress.engine)
+		return ENOMEM;
+	pthread_mutex_lock(&qp->progress.lock);
+	error = -progress_qp_add(qp->context->progress, &qp->progress);
+	if (!error)
+		eng_qp_init(qp->progress.engine, &(struct eng_qp_init){
+							 .type = ENG_RC,
+							 .qpn = qp->progress.qpn,
+							 .owner = qp,
+							 .port = &port,
+							 .sq = &qp->sq,
+							 .rq = qp->rq,
+							 .signal_all = qp->signal_all,
+						 });
+	pthread_mutex_unlock(&qp->progress.lock);
+	return error;
+}
+
+struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct uroce_qp *qp = NULL;
+	int error = check_init_attr(attr);
+
+	if (error)
+		goto err;
+	error = ENOMEM;
+	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(CACHE_LINE - 1ul));
+	if (!qp)
+		goto err;
+	memset(qp, 0, sizeof(*qp));
+	qp->context = to_uroce_context(context);
+	qp->generation = uroce_generation;
+	qp->pd = to_uroce_pd(attr->pd);
+	qp->send_cq = to_uroce_cq(attr->send_cq);
+	qp->recv_cq = to_uroce_cq(attr->recv_cq);
+	qp->signal_all = attr->sq_sig_all;
+	qp->cap = attr->cap;
+	qp->rq = &qp->own_rq;
+	init_locks(qp);
+	error = make_rings(qp);
+	if (!error)
+		error = start_engine(qp);
+	if (error)
+		goto err_free;
+	set_public_fields(qp, context, attr);
+	atomic_fetch_add(&qp->pd->users, 1);
+	atomic_fetch_add(&qp->send_cq->users, 1);
+	atomic_fetch_add(&qp->recv_cq->users, 1);
+	attr->cap = qp->cap;
+	return qp;
+
+err_free:
+	free_memory(qp);
+err:
+	errno = error;
+	return NULL;
+}
+
+struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct uroce_qp *qp = uroce_qp_create(pd->context, &ex);
+
+	if (!qp)
+		return NULL;
+	attr->cap = ex.cap;
+	return &qp->base.qp;
+}
+
+struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	struct uroce_qp *qp;
+	int error = 0;
+
+	if ((attr->comp_mask & ~known) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	qp = uroce_qp_create(context, attr);
+	if (!qp)
+		return NULL;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		error = uroce_wr_functions(qp, attr->send_ops_flags);
+	if (error) {
+		uroce_destroy_qp(&qp->base.qp);
+		errno = error;
+		return NULL;
+	}
+	return &qp->base.qp;
+}
+
+void uroce_qp_forget_completions(struct uroce_qp *qp)
+{
+	uroce_cq_forget(qp->send_cq, qp->progress.qpn);
+	if (qp->recv_cq != qp->send_cq)
+		uroce_cq_forget(qp->recv_cq, qp->progress.qpn);
+}
+
+/* Wait until the application has acknowledged all events that it has been told of. */
+static void wait_for_acks(struct uroce_qp *qp)
+{
+	struct ibv_qp *public = &qp->base.qp;
+
+	pthread_mutex_lock(&public->mutex);
+	while (public->events_completed != atomic_load(&qp->asyncs_taken))
+		pthread_cond_wait(&public->cond, &public->mutex);
+	pthread_mutex_unlock(&public->mutex);
+}
+
+int uroce_destroy_qp(struct ibv_qp *ibv_qp)
+{
+	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+
+	/* In a child the engine's life goes on in the parent. */
+	if (!uroce_inherited(qp->generation)) {
+		/* The peer may still wait for an acknowledgement of what was received last. */
+		pthread_mutex_lock(&qp->progress.lock);
+		progress_changed(qp->context->progress, &qp->progress);
+		pthread_mutex_unlock(&qp->progress.lock);
+		progress_qp_remove(qp->context->progress, &qp->progress);
+		uroce_async_purge(qp->context, ibv_qp);
+		wait_for_acks(qp);
+		uroce_qp_forget_completions(qp);
+	}
+	atomic_fetch_sub(&qp->recv_cq->users, 1);
+	atomic_fetch_sub(&qp->send_cq->users, 1);
+	atomic_fetch_sub(&qp->pd->users, 1);
+	free_memory(qp);
+	return 0;
+}
+
+/* libibverbs calls this in the thread that has read an event, before the application sees it. */
+void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *event)
+{
+	(void)context;
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		atomic_fetch_add(&to_uroce_cq(event->element.cq)->asyncs_taken, 1);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		atomic_fetch_add(&to_uroce_qp(event->element.qp)->asyncs_taken, 1);
+		break;
+	default:
+		break;
+	}
+}

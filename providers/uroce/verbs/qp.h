@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Queue pairs: the owner of an engine, of its rings and of its attributes.  Three locks, in this
+ * order: modify_lock makes modify_qp calls one after the other, as a new address has to be opened
+ * outside the next lock; progress.lock is around every use of the engine, the rings and attr; the
+ * locks of the CQs come inside it.
+ */
+#ifndef UROCE_VERBS_QP_H
+#define UROCE_VERBS_QP_H
+
+#include "cq.h"
+#include "key_table.h"
+#include "uroce.h"
+
+struct uroce_qp {
+	struct verbs_qp base;
+	struct progress_qp progress;
+	struct uroce_context *context;
+	struct uroce_pd *pd;
+	struct uroce_cq *send_cq, *recv_cq;
+	struct eng_ring sq;
+	struct eng_ring own_rq;
+	struct eng_ring *rq;   /* own_rq, or that of a shared receive queue */
+	struct ibv_qp_cap cap; /* as granted */
+	bool signal_all;
+	unsigned int generation; /* forked.h */
+	/* Found last: by sends, by receives, by the peer. */
+	struct key_cache read_cache, write_cache, remote_cache;
+	pthread_mutex_t modify_lock;
+	struct ibv_qp_attr attr;  /* what modify_qp has set */
+	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */
+	/* ibv_wr_*() between start and complete (wr.c). */
+	struct {
+		int error;		  /* the first one */
+		uint32_t count;		  /* requests begun, in the slots from sq.head on */
+		struct eng_send_wqe *wqe; /* the last of them, or NULL */
+	} batch;
+};
+
+static inline struct uroce_qp *to_uroce_qp(struct ibv_qp *qp)
+{
+	return (struct uroce_qp *)qp;
+}
+
+/* NULL when it is not one of an application's QPs. */
+struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp);
+
+/* An asynchronous event about qp; allowed inside engine callbacks. */
+void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type);
+
+/* Forget the completions of qp in its CQs; without qp->progress.lock. */
+void uroce_qp_forget_completions(struct uroce_qp *qp);
+
+/* create_qp and what create_qp_ex has in common with it; attr->cap gets what is granted. */
+struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
+/* create_qp_ex: the functions of struct ibv_qp_ex for what flags asks for; 0 or EOPNOTSUPP. */
+int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags);
+
+/* The bits of ibv_send_flags that these work requests can have. */
+#define UROCE_SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+/* The engine's flags for ibv_send_flags. */
+static inline uint8_t uroce_send_flags(unsigned int flags)
+{
+	return (uint8_t)((flags & IBV_SEND_SIGNALED ? ENG_SIGNALED : 0) |
+			 (flags & IBV_SEND_FENCE ? ENG_FENCE : 0) |
+			 (flags & (IBV_SEND_SOLICITED | IBV_SEND_INLINE)));
+}
+
+/*
+ * Requests have been pushed: let them leave, or fail where the QP is in ERR.  Caller holds
+ * qp->progress.lock.
+ */
+void uroce_sends_pushed(struct uroce_qp *qp);
+
+#endif

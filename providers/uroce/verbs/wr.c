@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * ibv_wr_start() ... ibv_wr_complete(): requests are built in the free slots behind the send
+ * queue's head, under the QP's lock, and pushed all together; so an abort has nothing to undo.
+ * Errors are remembered and reported by complete, which then posts nothing.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "forked.h"
+#include "ops.h"
+#include "qp.h"
+
+enum {
+	ATOMIC_BYTES = 8,
+	SUPPORTED = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+};
+
+static struct uroce_qp *of(struct ibv_qp_ex *qp)
+{
+	return (struct uroce_qp *)qp;
+}
+
+static void fail(struct uroce_qp *qp, int error)
+{
+	if (!qp->batch.error)
+		qp->batch.error = error;
+	qp->batch.wqe = NULL;
+}
+
+static bool is_atomic(const struct eng_send_wqe *wqe)
+{
+	return wqe->op == ENG_COMPARE_SWAP || wqe->op == ENG_FETCH_ADD;
+}
+
+/* The request that was being built will not be touched again: is it whole? */
+static void close_request(struct uroce_qp *qp)
+{
+	const struct eng_send_wqe *wqe = qp->batch.wqe;
+
+	if (wqe && is_atomic(wqe) && (wqe->sge_count != 1 || wqe->length != ATOMIC_BYTES))
+		fail(qp, EINVAL);
+}
+
+static struct eng_send_wqe *begin(struct ibv_qp_ex *ex, enum eng_op op)
+{
+	struct uroce_qp *qp = of(ex);
+	struct eng_send_wqe *wqe;
+
+	close_request(qp);
+	if (qp->batch.error)
+		return NULL;
+	if (ex->wr_flags & ~(unsigned int)UROCE_SEND_FLAGS) {
+		fail(qp, EINVAL);
+		return NULL;
+	}
+	if (eng_ring_used(&qp->sq) + qp->batch.count >= qp->sq.limit) {
+		fail(qp, ENOMEM);
+		return NULL;
+	}
+	wqe = eng_ring_slot(&qp->sq, qp->sq.head + qp->batch.count++);
+	qp->batch.wqe = wqe;
+	wqe->wr_id = ex->wr_id;
+	wqe->op = (uint8_t)op;
+	/* Whether the data is inline is said by the function that sets it. */
+	wqe->flags = uroce_send_flags(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
+	wqe->sge_count = 0;
+	wqe->length = 0;
+	wqe->immediate = 0;
+	return wqe;
+}
+
+static void begin_remote(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, uint64_t va,
+			 uint32_t immediate)
+{
+	struct eng_send_wqe *wqe = begin(ex, op);
+
+	if (!wqe)
+		return;
+	wqe->remote.va = va;
+	wqe->remote.rkey = rkey;
+	wqe->immediate = immediate;
+}
+
+static void begin_atomic(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, uint64_t va,
+			 uint64_t compare_add, uint64_t swap)
+{
+	struct eng_send_wqe *wqe = begin(ex, op);
+
+	if (!wqe)
+		return;
+	wqe->remote.va = va;
+	wqe->remote.rkey = rkey;
+	wqe->remote.compare_add = compare_add;
+	wqe->remote.swap = swap;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, ENG_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 immediate)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_SEND_IMM);
+
+	if (wqe)
+		wqe->immediate = ntohl(immediate);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va)
+{
+	begin_remote(ex, ENG_WRITE, rkey, va, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, __be32 immediate)
+{
+	begin_remote(ex, ENG_WRITE_IMM, rkey, va, ntohl(immediate));
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va)
+{
+	begin_remote(ex, ENG_READ, rkey, va, 0);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, uint64_t compare,
+			      uint64_t swap)
+{
+	begin_atomic(ex, ENG_COMPARE_SWAP, rkey, va, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, uint64_t add)
+{
+	begin_atomic(ex, ENG_FETCH_ADD, rkey, va, add, 0);
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
+{
+	struct uroce_qp *qp = of(ex);
+	struct eng_send_wqe *wqe = qp->batch.wqe;
+	uint64_t length = 0;
+
+	if (!wqe)
+		return;
+	if (count > qp->cap.max_send_sge) {
+		fail(qp, EINVAL);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		wqe->data.sge[i].addr = list[i].addr;
+		wqe->data.sge[i].length = list[i].length;
+		wqe->data.sge[i].lkey = list[i].lkey;
+		length += list[i].length;
+	}
+	if (length > ENG_MAX_MESSAGE) {
+		fail(qp, EINVAL);
+		return;
+	}
+	wqe->sge_count = (uint8_t)count;
+	wqe->length = (uint32_t)length;
+	wqe->flags &= (uint8_t)~ENG_INLINE;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	const struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
+				    const struct ibv_data_buf *list)
+{
+	struct uroce_qp *qp = of(ex);
+	struct eng_send_wqe *wqe = qp->batch.wqe;
+	size_t length = 0;
+
+	if (!wqe)
+		return;
+	if (wqe->op == ENG_READ || is_atomic(wqe)) {
+		fail(qp, EINVAL);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].length > qp->cap.max_inline_data - length) {
+			fail(qp, EINVAL);
+			return;
+		}
+		memcpy(wqe->data.bytes + length, list[i].addr, list[i].length);
+		length += list[i].length;
+	}
+	wqe->sge_count = 0;
+	wqe->length = (uint32_t)length;
+	wqe->flags |= ENG_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	const struct ibv_data_buf buffer = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(ex, 1, &buffer);
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct uroce_qp *qp = of(ex);
+
+	if (!uroce_inherited(qp->generation))
+		pthread_mutex_lock(&qp->progress.lock);
+	qp->batch.error = 0;
+	qp->batch.count = 0;
+	qp->batch.wqe = NULL;
+	if (uroce_inherited(qp->generation))
+		fail(qp, EIO);
+	else if (eng_qp_state(qp->progress.engine) < ENG_RTS)
+		fail(qp, EINVAL);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct uroce_qp *qp = of(ex);
+	int error;
+
+	close_request(qp);
+	error = qp->batch.error;
+	if (!error && qp->batch.count) {
+		for (uint32_t i = 0; i < qp->batch.count; i++)
+			eng_sq_push(qp->progress.engine);
+		uroce_sends_pushed(qp);
+	}
+	if (!uroce_inherited(qp->generation))
+		pthread_mutex_unlock(&qp->progress.lock);
+	return error;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	struct uroce_qp *qp = of(ex);
+
+	if (!uroce_inherited(qp->generation))
+		pthread_mutex_unlock(&qp->progress.lock);
+}
+
+int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags)
+{
+	struct ibv_qp_ex *ex = &qp->base.qp_ex;
+
+	if (flags & ~(uint64_t)SUPPORTED)
+		return EOPNOTSUPP;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	abi_qp_set_ex(&qp->base);
+	return 0;
+}
