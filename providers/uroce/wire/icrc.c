@@ -10,95 +10,142 @@
  * the CRC difference times x^-(8n + 32) is d itself; when that has a degree of 16 or more, no
  * identification makes the CRC right.
  */
+#include <assert.h>
 #include <isa-l/crc.h>
 
 #include "bytes.h"
 #include "icrc.h"
 #include "packet.h"
 
-#define LRH_BYTES 8
 #define IPV4_BYTES 20
-#define IPV6_BYTES 40
 #define UDP_BYTES 8
-#define PSEUDO_MAX_BYTES (LRH_BYTES + IPV6_BYTES + UDP_BYTES)
-
 #define IPV4_MAX_BYTES 65535
 #define IPV4_ID_OFFSET 4
 #define IPV4_AFTER_ID (IPV4_BYTES - IPV4_ID_OFFSET - 2)
-#define GID_IPV4_OFFSET 12
 
-#define PROTOCOL_UDP 17
-/* Version 4, five words, TOS masked. */
+#define PROTOCOL_UDP 17u
+/* Version 4, five words, TOS masked; the total length is in the lower half. */
 #define IPV4_FIRST_WORD 0x45ff0000u
-/* Don't Fragment, offset 0. */
-#define IPV4_FLAGS 0x4000
+/* Don't Fragment, offset 0; the identification is in the upper half. */
+#define IPV4_FLAGS 0x4000u
 /* Masked TTL, protocol UDP, masked checksum. */
 #define IPV4_THIRD_WORD (0xff00ffffu | PROTOCOL_UDP << 16)
 /* Version 6, traffic class and flow label masked. */
 #define IPV6_FIRST_WORD 0x6fffffffu
 /* Next header UDP, masked hop limit; the payload length is in the upper half. */
 #define IPV6_LENGTH_WORD (PROTOCOL_UDP << 8 | 0xffu)
-#define MASKED_CHECKSUM 0xffff
-/* FECN, BECN and the reserved bits beside them. */
-#define BTH_MASKED_BYTE 4
+#define UDP_MASKED_CHECKSUM 0xffffu
+/* FECN, BECN and the reserved bits beside them, in the BTH's second word. */
+#define BTH_MASKED_BITS 0xff000000u
 
 /*
- * This much of the packet is put behind the made-up headers and goes through the CRC in one call:
- * every small packet altogether.
+ * What the headers are put together in: ISA-L loads 16 bytes at a time, and a load that spans
+ * several younger stores has to wait for all of them, so they are stored 16 bytes at a time too
+ * (9 ns instead of 22 ns for an IPv4 BTH).
  */
-#define INLINE_BYTES 96
+typedef uint32_t block __attribute__((vector_size(16)));
 
-static size_t put_ip_and_udp(const struct wire_path *path, uint16_t ip_id, uint32_t length,
-			     uint8_t *at)
+/*
+ * A CRC state that is a shift register of zeros: zero bytes leave it as it is, so blocks are filled
+ * up in front.  (ISA-L inverts at start and end, so that a result is also the state to go on from.)
+ */
+#define REGISTER_OF_ZEROS 0xffffffffu
+
+/*
+ * From here on ISA-L uses 512-bit registers, and returns with their upper parts in use.  Until
+ * somebody clears them every SSE instruction of this thread takes longer: the ICRC of a small
+ * packet twice as long (measured).
+ */
+#define WIDE_REGISTERS_FROM 256
+
+static void clear_wide_registers(void)
 {
-	size_t ip_bytes;
-	uint8_t *udp;
-
-	/* The place of the LRH, which RoCEv2 does not have. */
-	memset(at, 0xff, LRH_BYTES);
-	at += LRH_BYTES;
-	length += UDP_BYTES;
-	if (path->ipv6) {
-		ip_bytes = IPV6_BYTES;
-		wire_put_be32(at, IPV6_FIRST_WORD);
-		wire_put_be32(at + 4, length << 16 | IPV6_LENGTH_WORD);
-		memcpy(at + 8, path->src, 16);
-		memcpy(at + 24, path->dst, 16);
-	} else {
-		ip_bytes = IPV4_BYTES;
-		wire_put_be32(at, IPV4_FIRST_WORD | ((length + IPV4_BYTES) & 0xffff));
-		wire_put_be32(at + 4, (uint32_t)ip_id << 16 | IPV4_FLAGS);
-		wire_put_be32(at + 8, IPV4_THIRD_WORD);
-		memcpy(at + 12, path->src + GID_IPV4_OFFSET, 4);
-		memcpy(at + 16, path->dst + GID_IPV4_OFFSET, 4);
-	}
-	udp = at + ip_bytes;
-	wire_put_be32(udp, (uint32_t)path->src_port << 16 | WIRE_UDP_PORT);
-	wire_put_be32(udp + 4, length << 16 | MASKED_CHECKSUM);
-	return LRH_BYTES + ip_bytes + UDP_BYTES;
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx"))
+		__asm__ volatile("vzeroupper" ::
+					 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+					   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+					   "xmm13", "xmm14", "xmm15");
+#endif
 }
 
-/* rule S14 */
+static inline uint32_t crc(uint32_t state, const uint8_t *bytes, size_t length)
+{
+	state = crc32_gzip_refl(state, bytes, length);
+	if (length >= WIDE_REGISTERS_FROM)
+		clear_wide_registers();
+	return state;
+}
+
+/* Four bytes in the order in which they stand. */
+static inline uint32_t word(const uint8_t *at)
+{
+	uint32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+/*
+ * Go on over 4, 8 or 12 bytes.  ISA-L needs 17 ns for less than a block and 4 ns for one, so make
+ * it one: the register added to the first four bytes and then zero is the same as the register.
+ */
+static uint32_t continue_short(uint32_t state, const uint8_t *bytes, size_t length)
+{
+	uint32_t first = word(bytes) ^ htole32(~state);
+	block last;
+
+	if (length == 4)
+		last = (block){ 0, 0, 0, first };
+	else if (length == 8)
+		last = (block){ 0, 0, first, word(bytes + 4) };
+	else
+		last = (block){ 0, first, word(bytes + 4), word(bytes + 8) };
+	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)&last, sizeof(last));
+}
+
+/*
+ * rule S14.  The register starts as all ones, and four of the eight bytes 0xFF in front make it all
+ * zeros: so it starts there and covers only the other four.
+ */
 uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t udp_payload_length,
 			 const uint8_t *header, size_t header_length)
 {
-	uint8_t buffer[PSEUDO_MAX_BYTES + INLINE_BYTES];
-	size_t pseudo = put_ip_and_udp(path, ip_id, udp_payload_length, buffer);
-	size_t copied = header_length < INLINE_BYTES ? header_length : INLINE_BYTES;
+	uint32_t length = udp_payload_length + UDP_BYTES;
+	uint32_t ports = htobe32((uint32_t)path->src_port << 16 | WIRE_UDP_PORT);
+	const uint8_t *src = path->src, *dst = path->dst;
+	block headers[4], *first = headers;
 	uint32_t state;
 
-	memcpy(buffer + pseudo, header, copied);
-	buffer[pseudo + BTH_MASKED_BYTE] = 0xff;
-	/* ISA-L inverts at start and end, so that a result is also the state to go on from. */
-	state = crc32_gzip_refl(0, buffer, pseudo + copied);
-	if (header_length > copied)
-		state = crc32_gzip_refl(state, header + copied, header_length - copied);
-	return state;
+	assert(header_length >= WIRE_BTH_BYTES);
+	if (path->ipv6) {
+		headers[0] = (block){ ~0u, htobe32(IPV6_FIRST_WORD),
+				      htobe32(length << 16 | IPV6_LENGTH_WORD), word(src) };
+		headers[1] = (block){ word(src + 4), word(src + 8), word(src + 12), word(dst) };
+		headers[2] = (block){ word(dst + 4), word(dst + 8), word(dst + 12), ports };
+	} else {
+		first = headers + 1;
+		headers[1] = (block){ 0, ~0u,
+				      htobe32(IPV4_FIRST_WORD | ((length + IPV4_BYTES) & 0xffff)),
+				      htobe32((uint32_t)ip_id << 16 | IPV4_FLAGS) };
+		/* An IPv4 address is the last word of its GID. */
+		headers[2] =
+			(block){ htobe32(IPV4_THIRD_WORD), word(src + 12), word(dst + 12), ports };
+	}
+	headers[3] = (block){ htobe32(length << 16 | UDP_MASKED_CHECKSUM), word(header),
+			      word(header + 4) | htobe32(BTH_MASKED_BITS), word(header + 8) };
+	state = crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)first,
+				(size_t)(headers + 4 - first) * sizeof(block));
+	if (header_length == WIRE_BTH_BYTES)
+		return state;
+	return wire_icrc_continue(state, header + WIRE_BTH_BYTES, header_length - WIRE_BTH_BYTES);
 }
 
 uint32_t wire_icrc_continue(uint32_t state, const uint8_t *bytes, size_t length)
 {
-	return crc32_gzip_refl(state, bytes, length);
+	if (length && length < sizeof(block) && length % 4 == 0)
+		return continue_short(state, bytes, length);
+	return crc(state, bytes, length);
 }
 
 void wire_icrc_finish(uint32_t state, uint8_t *out)
@@ -131,14 +178,14 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* Take back n zero bytes: state * x^-8n mod P, n below 2^17. */
+/* Take back n zero bytes: state * x^-8n mod P, n below 2^16. */
 static uint32_t unshift(uint32_t state, uint32_t n)
 {
 	/* x^(-8 * 2^k) mod P, each the square of the one before. */
-	static const uint32_t powers[17] = {
+	static const uint32_t powers[16] = {
 		0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d,
 		0x5139de12, 0xba340226, 0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8,
-		0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5, 0x9ea0056d,
+		0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5,
 	};
 	const uint32_t *power = powers;
 
