@@ -18,6 +18,9 @@
 /* One call of link_control_receive() reads so many messages at most: others may flood the queue. */
 #define CONTROL_BURST 64
 
+/* Credentials, then the descriptors of a pool. */
+#define CONTROL_BYTES (CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(LINK_SLOTS * sizeof(int)))
+
 _Static_assert(sizeof(((struct link_control_input *)0)->head) == LINK_MESSAGE_HEAD_MAX, "head");
 
 socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name)
@@ -61,32 +64,28 @@ int link_control_bind(int fd, unsigned int slot)
 int link_control_send(int fd, const struct sockaddr_un *to, socklen_t to_bytes,
 		      const struct iovec *pieces, size_t count, const int *fds, size_t fd_count)
 {
-	union {
-		struct cmsghdr align;
-		uint8_t bytes[CMSG_SPACE(sizeof(struct ucred)) +
-			      CMSG_SPACE(LINK_SLOTS * sizeof(int))];
-	} control;
+	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
 	struct ucred self = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
 	struct msghdr message = {
 		.msg_name = (void *)(uintptr_t)to,
 		.msg_namelen = to_bytes,
 		.msg_iov = (struct iovec *)(uintptr_t)pieces,
 		.msg_iovlen = count,
-		.msg_control = &control,
+		.msg_control = control,
 		.msg_controllen = CMSG_SPACE(sizeof(self)),
 	};
 	struct cmsghdr *cmsg;
 
-	memset(&control, 0, sizeof(control));
+	memset(control, 0, sizeof(control));
 	if (fd_count)
 		message.msg_controllen += CMSG_SPACE(fd_count * sizeof(int));
-	cmsg = CMSG_FIRSTHDR(&message);
+	cmsg = (struct cmsghdr *)(void *)control;
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_CREDENTIALS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(self));
 	memcpy(CMSG_DATA(cmsg), &self, sizeof(self));
 	if (fd_count) {
-		cmsg = CMSG_NXTHDR(&message, cmsg);
+		cmsg = (struct cmsghdr *)(void *)(control + CMSG_SPACE(sizeof(self)));
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
@@ -119,11 +118,7 @@ static void read_control(struct msghdr *message, struct link_control_input *inpu
 int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes,
 		      struct link_control_input *input)
 {
-	union {
-		struct cmsghdr align;
-		uint8_t bytes[CMSG_SPACE(sizeof(struct ucred)) +
-			      CMSG_SPACE(LINK_SLOTS * sizeof(int))];
-	} control;
+	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
 	struct iovec pieces[2] = {
 		{ .iov_base = input->head, .iov_len = sizeof(struct uroce_abi_forward) },
 		{ .iov_base = payload, .iov_len = payload_bytes },
@@ -133,7 +128,7 @@ int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes
 		.msg_namelen = sizeof(input->from),
 		.msg_iov = pieces,
 		.msg_iovlen = 2,
-		.msg_control = &control,
+		.msg_control = control,
 		/* Without room for descriptors the kernel closes those that are sent to us. */
 		.msg_controllen = want_fds ? sizeof(control) : CMSG_SPACE(sizeof(struct ucred)),
 	};
