@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * libibverbs' private provider interface, declared by ourselves because no header of it is
- * packaged.  Everything that libibverbs and a provider share in memory is here; what differs between
- * releases is a number in struct abi_layout, chosen at run time by what the loaded library has.  The
- * library's private functions are found by dlsym(), never by the linker: their version nodes are
- * named after the release.
+ * packaged.  Everything that libibverbs and a provider share in memory is here; what differs
+ * between releases is a number in struct abi_layout, chosen at run time by what the loaded library
+ * has.  The library's private functions are found by dlsym(), never by the linker: their version
+ * nodes are named after the release.
  *
  * Structures that are the same from v36 to v64: verbs_device, verbs_device_ops, verbs_mr, verbs_cq,
- * verbs_srq, verbs_xrcd.  Not the same: verbs_context (grows at the front), verbs_context_ops (slots
- * move), verbs_qp (comp_mask moves).
+ * verbs_srq, verbs_xrcd.  Not the same: verbs_context (grows at the front), verbs_context_ops
+ * (slots move), verbs_qp (comp_mask moves).
  */
 #ifndef UROCE_VERBS_ABI_H
 #define UROCE_VERBS_ABI_H
@@ -130,12 +130,12 @@ struct verbs_qp {
 /* What differs between releases of libibverbs.  Sizes and offsets in bytes. */
 struct abi_layout {
 	unsigned int first_release, last_release; /* of rdma-core, for messages */
-	unsigned int private_node;	/* NN of IBVERBS_PRIVATE_NN and verbs_register_driver_NN */
-	unsigned int ops_release;	/* slots: the rows of ABI_OPS not younger than this */
-	unsigned int slots;		/* their number, as a cross-check */
-	unsigned int context_offset;	/* of ibv_context in verbs_context */
-	unsigned int qp_comp_mask;	/* offset in verbs_qp; 0: not known for sure */
-	unsigned int port_attr_bytes;	/* sizeof(struct ibv_port_attr) of a caller */
+	unsigned int private_node;    /* NN of IBVERBS_PRIVATE_NN and verbs_register_driver_NN */
+	unsigned int ops_release;     /* slots: the rows of ABI_OPS not younger than this */
+	unsigned int slots;	      /* their number, as a cross-check */
+	unsigned int context_offset;  /* of ibv_context in verbs_context */
+	unsigned int qp_comp_mask;    /* offset in verbs_qp; 0: not known for sure */
+	unsigned int port_attr_bytes; /* sizeof(struct ibv_port_attr) of a caller */
 	/* Found by probing: these must be there, and absent must not. */
 	const char *probe, *probe_node, *absent, *absent_node;
 };
@@ -143,7 +143,7 @@ struct abi_layout {
 /* The library's private functions and layout; valid after abi_load() has returned true. */
 struct uroce_abi {
 	const struct abi_layout *layout;
-	unsigned int release; /* of rdma-core, read from the library's file name; 0: unknown */
+	unsigned int release;	   /* of rdma-core, read from the library's file name; 0: unknown */
 	unsigned int qp_comp_mask; /* layout->qp_comp_mask, or as release tells; 0: unknown */
 	void *(*init_and_alloc_context)(struct ibv_device *device, int cmd_fd, size_t bytes,
 					void *context_offset, uint32_t driver_id);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Every operation that a provider may serve, sorted by name as libibverbs' table is, and the release
- * that brought it: a library's table holds exactly the rows that are not younger than the library.
- * That is why a slot's number differs between releases, and why nothing here may be reordered.
+ * Every operation that a provider may serve, sorted by name as libibverbs' table is, and the
+ * release that brought it: a library's table holds exactly the rows that are not younger than the
+ * library.  That is why a slot's number differs between releases, and why nothing here may be
+ * reordered.
  *
  * X(release, result, name, parameters)
  */
@@ -122,7 +123,7 @@ struct ibv_mr_init_attr;
 	X(36, void, unimport_pd, (struct ibv_pd *))
 /* clang-format on */
 
-/* The operations that a provider serves, by name; abi_set_ops() sorts them into libibverbs' slots. */
+/* The operations that a provider serves, by name; abi_set_ops() sorts them into slots. */
 struct abi_ops {
 #define ABI_OP_FIELD(release, result, name, parameters) result(*name) parameters;
 	ABI_OPS(ABI_OP_FIELD)
@@ -133,7 +134,7 @@ enum abi_op {
 #define ABI_OP_ENUM(release, result, name, parameters) ABI_OP_##name,
 	ABI_OPS(ABI_OP_ENUM)
 #undef ABI_OP_ENUM
-	ABI_OP_COUNT,
+		ABI_OP_COUNT,
 };
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The operations that uroce serves, declared with exactly the types of libibverbs' table.  An
- * operation that does not exist yet is weak and NULL: libibverbs then answers EOPNOTSUPP.  A new one
- * needs a line here and nothing else: context.c makes the table from this list.
+ * operation that does not exist yet is weak and NULL: libibverbs then answers EOPNOTSUPP.  A new
+ * one needs a line here and nothing else: context.c makes the table from this list.
  *
- * Functions return 0 or a positive errno, or NULL with errno.  libibverbs fills the common fields of
- * pd, mr, cq, srq and ah after the provider's function has returned; those of a qp it does not.
+ * Functions return 0 or a positive errno, or NULL with errno.  libibverbs fills the common fields
+ * of pd, mr, cq, srq and ah after the provider's function has returned; those of a qp it does not.
  */
 #ifndef UROCE_VERBS_OPS_H
 #define UROCE_VERBS_OPS_H
@@ -81,8 +81,8 @@
  * uroce_alloc_pd, uroce_poll_cq ... : the function of operation alloc_pd has the type of the field
  * alloc_pd of struct abi_ops.
  */
-#define UROCE_OP_DECLARE(name)                                                                     \
-	extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name                               \
+#define UROCE_OP_DECLARE(name)                                       \
+	extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name \
 		__attribute__((weak, visibility("hidden")));
 UROCE_OPS(UROCE_OP_DECLARE)
 #undef UROCE_OP_DECLARE

@@ -42,14 +42,22 @@ enum uroce_limit {
 #define UROCE_VENDOR_ID 0x75726f /* "uro" */
 #define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
 
+#define UROCE_PORT 1 /* the one port of a device */
+
 /* On the heap and never freed: clients compare the pointers of one list with those of another. */
 struct uroce_device {
 	struct verbs_device base;
 	uint64_t node_guid; /* host order; constant */
-	pthread_mutex_t port_lock;
-	struct netdev netdev; /* as last read; under port_lock */
-	bool present;	      /* in the last list; under uroce_devices_lock (device.c) */
+	int index;	    /* ibv_get_device_index(); constant */
+	/* Under the devices' lock (device.h). */
+	bool present; /* is up and has an address: goes into lists */
+	bool seen;
 	struct uroce_device *next;
+	pthread_mutex_t port_lock;
+	/* Written under the devices' lock and port_lock, read under either. */
+	struct netdev netdev; /* as last read */
+	bool exists;	      /* the interface is still there */
+	union ibv_gid gid[UROCE_GID_TABLE];
 };
 
 struct uroce_pd {
@@ -74,7 +82,7 @@ struct uroce_context {
 	struct uroce_device *device;
 	int async_write_fd; /* the read end is ibv_context.async_fd */
 	pthread_mutex_t async_lock;
-	struct uroce_context *next; /* all contexts of the process, under uroce_contexts_lock */
+	struct uroce_context *next; /* all contexts of the process, under the devices' lock */
 	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */
 };
 
@@ -95,6 +103,7 @@ void uroce_complain(const char *format, ...) __attribute__((format(printf, 1, 2)
 bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *gid);
 /* The active path MTU as enum ibv_mtu for an interface MTU (IP bytes). */
 enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu);
+/* In host order, never 0. */
 uint64_t uroce_node_guid(const struct netdev *netdev);
 
 /* For ibv_create_comp_channel() and ibv_destroy_comp_channel(); NULL with errno, 0 or an errno. */

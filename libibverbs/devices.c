@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* The list of devices, and what is asked of a device that is not open. */
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "dropin.h"
+
+/* The real library is asking for itself, and could not cope with devices that it has not made. */
+static _Thread_local bool only_real_devices;
+
+static struct ibv_device **real_devices(int *count)
+{
+	__typeof__(&ibv_get_device_list) real = DROPIN_REAL(ibv_get_device_list, "IBVERBS_1.1");
+
+	*count = 0;
+	return real ? real(count) : NULL;
+}
+
+/* Takes over both lists and what they hold; left may be NULL. */
+static struct ibv_device **join(struct ibv_device **left, unsigned int left_count,
+				struct ibv_device **right, unsigned int right_count)
+{
+	size_t bytes = sizeof(*left) * ((size_t)left_count + right_count + 1);
+	/* ibv_free_device_list() frees the list with free(). */
+	struct ibv_device **joined = realloc(left, bytes);
+
+	if (!joined)
+		return NULL;
+	memcpy(joined + left_count, right, sizeof(*right) * right_count);
+	joined[left_count + right_count] = NULL;
+	free(right);
+	return joined;
+}
+
+DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	const struct uroce_way_in *provider;
+	struct ibv_device **list, **ours, **joined;
+	unsigned int our_count;
+	int count, saved;
+
+	list = real_devices(&count);
+	saved = errno;
+	provider = only_real_devices ? NULL : dropin_provider();
+	if (provider && provider->list_devices(&ours, &our_count) == 0) {
+		joined = join(list, (unsigned int)count, ours, our_count);
+		if (joined) {
+			/* Without the kernel's RDMA the real library has no list: ours is enough.
+			 */
+			list = joined;
+			count += (int)our_count;
+			saved = 0;
+		}
+	}
+	if (num_devices)
+		*num_devices = count;
+	if (saved)
+		errno = saved;
+	return list;
+}
+
+DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	const struct uroce_way_in *provider = dropin_owner(device);
+	__typeof__(&ibv_get_device_guid) real;
+
+	if (provider)
+		return htobe64(provider->device_guid(device));
+	real = DROPIN_REAL(ibv_get_device_guid, "IBVERBS_1.1");
+	return real ? real(device) : 0;
+}
+
+DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
+{
+	const struct uroce_way_in *provider = dropin_owner(device);
+	__typeof__(&ibv_get_device_index) real;
+
+	if (provider)
+		return provider->device_index(device);
+	real = DROPIN_REAL(ibv_get_device_index, "IBVERBS_1.9");
+	return real ? real(device) : -1;
+}
+
+/*
+ * The real function looks for the device of a character device in the whole list, following
+ * pointers to sysfs data that ours do not have.
+ */
+DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	__typeof__(&ibv_import_device) real = DROPIN_REAL(ibv_import_device, "IBVERBS_1.10");
+	struct ibv_context *context;
+	struct stat status;
+
+	if (!real)
+		return NULL;
+	if (fstat(cmd_fd, &status) == 0 && !S_ISCHR(status.st_mode)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	only_real_devices = true;
+	context = real(cmd_fd);
+	only_real_devices = false;
+	return context;
+}

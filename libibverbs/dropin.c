@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "dropin.h"
+
+/* The name under which the real library is needed; the link beside us leads to it. */
+#define REAL_NAME "libibverbs-real.so.1"
+/* The loader puts our own directory here, wherever we have been found and whatever the cwd. */
+#define PROVIDER_FILE "$ORIGIN/liburoce-rdmav34.so"
+
+/* A mark for the plug-in: UROCE_DROPIN_SYMBOL. */
+DROPIN_EXPORT const int uroce_dropin = 1;
+
+static pthread_once_t provider_once = PTHREAD_ONCE_INIT;
+static _Atomic(const struct uroce_way_in *) provider;
+
+static void *real_library(void)
+{
+	static _Atomic(void *) library;
+	void *found = atomic_load(&library);
+
+	if (!found) {
+		found = dlopen(REAL_NAME, RTLD_LAZY | RTLD_NOLOAD);
+		atomic_store(&library, found);
+	}
+	return found;
+}
+
+void *dropin_real(const char *symbol, const char *node)
+{
+	void *library = real_library();
+	void *found = library ? dlvsym(library, symbol, node) : NULL;
+
+	if (!found)
+		errno = ENOSYS;
+	return found;
+}
+
+static void complain(const char *what, const char *why)
+{
+	fprintf(stderr, "uroce: %s: %s; the uroce devices are left out\n", what, why);
+}
+
+static void load_provider(void)
+{
+	const struct uroce_way_in *(*entry)(void);
+	const struct uroce_way_in *table;
+	void *plugin;
+
+	if (!real_library()) {
+		complain(REAL_NAME, "not found among the loaded libraries");
+		return;
+	}
+	plugin = dlopen(PROVIDER_FILE, RTLD_NOW | RTLD_LOCAL);
+	if (!plugin) {
+		complain("the provider cannot be loaded", dlerror());
+		return;
+	}
+	entry = (__typeof__(entry))dlsym(plugin, UROCE_WAY_IN_SYMBOL);
+	table = entry ? entry() : NULL;
+	if (!table || table->version != UROCE_WAY_IN_VERSION) {
+		complain("the provider", "it is of another release than the drop-in libibverbs");
+		return;
+	}
+	if (table->load(real_library()))
+		atomic_store(&provider, table);
+}
+
+const struct uroce_way_in *dropin_provider(void)
+{
+	pthread_once(&provider_once, load_provider);
+	return atomic_load(&provider);
+}
+
+const struct uroce_way_in *dropin_owner(const struct ibv_device *device)
+{
+	const struct uroce_way_in *table = atomic_load(&provider);
+
+	return table && table->owns_device(device) ? table : NULL;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "device.h"
+#include "key_table.h"
+#include "ops.h"
+
+static const struct abi_ops ops = {
+#define UROCE_OP_ENTRY(name) .name = uroce_##name,
+	UROCE_OPS(UROCE_OP_ENTRY)
+#undef UROCE_OP_ENTRY
+		.async_event = uroce_async_event_op,
+};
+
+static const struct progress_hooks hooks = {
+	.enter = key_table_enter,
+	.leave = key_table_leave,
+};
+
+/*
+ * Programs duplicate cmd_fd and pass it on, so it is a real descriptor with an identity of its own;
+ * but everything that libibverbs could ask of the kernel with it has to fail as with no descriptor
+ * (EBADF), which O_PATH provides.
+ */
+static int inert_descriptor(void)
+{
+	char path[32];
+	int memory = memfd_create("uroce", MFD_CLOEXEC);
+	int fd;
+
+	if (memory < 0)
+		return open("/", O_PATH | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0) /* no /proc here: not unique then, but inert */
+		fd = open("/", O_PATH | O_CLOEXEC);
+	close(memory);
+	return fd;
+}
+
+static struct uroce_context *allocate(struct ibv_device *device)
+{
+	size_t offset =
+		offsetof(struct uroce_context, base.context) - uroce_abi.layout->context_offset;
+	int cmd_fd = inert_descriptor();
+
+	if (cmd_fd < 0)
+		return NULL;
+	/* Owns cmd_fd from here on, also when it fails. */
+	return uroce_abi.init_and_alloc_context(device, cmd_fd, sizeof(struct uroce_context),
+						(void *)offset, 0);
+}
+
+void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+{
+	char text[PROGRESS_ERROR_TEXT];
+	struct progress *progress;
+	struct uroce_context *context;
+	int error;
+
+	(void)cmd_fd;
+	(void)private_data;
+	error = progress_get(&progress, &hooks, text);
+	if (error) {
+		uroce_complain("%s cannot be opened: %s", device->name, text);
+		errno = -error;
+		return NULL;
+	}
+	context = allocate(device);
+	if (!context) {
+		error = errno;
+		goto put_progress;
+	}
+	context->progress = progress;
+	context->device = to_uroce_device(device);
+	error = uroce_async_open(context);
+	if (error)
+		goto uninit_context;
+	abi_set_ops(&context->base, &ops);
+	context->base.context.num_comp_vectors = UROCE_COMP_VECTORS;
+	uroce_watch_get(progress);
+	/* Once more after the watch has begun, so that no change falls between. */
+	uroce_devices_refresh();
+	uroce_devices_add_context(context);
+	return abi_verbs_context(&context->base);
+
+uninit_context:
+	uroce_abi.uninit_context(abi_verbs_context(&context->base));
+	free(context);
+put_progress:
+	progress_put(progress);
+	uroce_complain("%s cannot be opened: %s", device->name, strerror(error));
+	errno = error;
+	return NULL;
+}
+
+void uroce_free_context(struct ibv_context *public)
+{
+	struct uroce_context *context = to_uroce_context(public);
+	struct progress *progress = context->progress;
+
+	uroce_devices_remove_context(context);
+	uroce_watch_put(progress);
+	uroce_async_close(context);
+	uroce_abi.uninit_context(abi_verbs_context(&context->base));
+	free(context);
+	progress_put(progress);
+}

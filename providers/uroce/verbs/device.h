@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The devices of this process: one per network interface that has been up with an address since
+ * the process looked first.  They are updated whenever a list is asked for and, while contexts are
+ * open, when the kernel reports a change; each change is told to the open contexts once.
+ *
+ * Locks, in this order: the devices' lock (lists of devices and contexts), then a device's
+ * port_lock or a context's async_lock.
+ */
+#ifndef UROCE_VERBS_DEVICE_H
+#define UROCE_VERBS_DEVICE_H
+
+#include "uroce.h"
+
+extern const struct verbs_device_ops uroce_device_ops;
+
+static inline struct uroce_device *to_uroce_device(struct ibv_device *device)
+{
+	return (struct uroce_device *)device;
+}
+
+bool uroce_owns_device(const struct ibv_device *device);
+
+/*
+ * The devices whose interface is up and has an address, loopback last; each is held once for the
+ * list, as ibv_free_device_list() lets go of it.  *list is malloc'ed.  0 or a positive errno.
+ */
+int uroce_list_devices(struct ibv_device ***list, unsigned int *count);
+
+/* Read all interfaces and tell the open contexts what has changed.  0 or a positive errno. */
+int uroce_devices_refresh(void);
+
+/* A copy of the interface as last read; false when it is gone. */
+bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
+
+/* Contexts are told of changes between these two calls. */
+void uroce_devices_add_context(struct uroce_context *context);
+void uroce_devices_remove_context(struct uroce_context *context);
+
+/* The GUID of an interface without MAC address, or whose MAC address another one has as well. */
+uint64_t uroce_local_guid(const struct netdev *netdev);
+
+/*
+ * Make table hold the addresses of netdev (NULL: none).  keep_places: those that stay keep their
+ * index and new ones take free places, as queue pairs in use name addresses by index; otherwise the
+ * table is written anew, in the order of netdev.  Returns whether anything has changed.
+ */
+bool uroce_gid_table_update(union ibv_gid table[UROCE_GID_TABLE], const struct netdev *netdev,
+			    bool keep_places);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "event_pipe.h"
+
+/* What an unprivileged process may ask for (/proc/sys/fs/pipe-max-size): 131072 CQ events. */
+#define PIPE_MAX_BYTES (1 << 20)
+#define CHUNK_BYTES 4096
+
+int event_pipe_open(int *read_fd, int *write_fd)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return errno;
+	/* The read end stays as the application expects it: blocking until it says otherwise. */
+	if (fcntl(fds[1], F_SETFL, O_NONBLOCK)) {
+		int error = errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return error;
+	}
+	*read_fd = fds[0];
+	*write_fd = fds[1];
+	return 0;
+}
+
+int event_pipe_push(int write_fd, const void *record, size_t bytes)
+{
+	int size;
+
+	/* At most PIPE_BUF bytes are written as one or not at all. */
+	while (write(write_fd, record, bytes) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return errno;
+		size = fcntl(write_fd, F_GETPIPE_SZ);
+		if (size < 0 || size >= PIPE_MAX_BYTES ||
+		    fcntl(write_fd, F_SETPIPE_SZ, size * 2) < 0)
+			return ENOBUFS;
+	}
+	return 0;
+}
+
+/* Read what is there without waiting, although the descriptor may be in blocking mode. */
+static ssize_t read_now(int fd, void *buffer, size_t bytes)
+{
+	struct iovec piece = { .iov_base = buffer, .iov_len = bytes };
+	ssize_t got = preadv2(fd, &piece, 1, -1, RWF_NOWAIT);
+	char path[32];
+	int other;
+
+	if (got >= 0 || errno != EOPNOTSUPP)
+		return got;
+	/* Kernels before 6.4 do not know it for pipes: a second description has its own mode. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	other = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (other < 0)
+		return -1;
+	got = read(other, buffer, bytes);
+	close(other);
+	return got;
+}
+
+/* Move the records that are to stay to the front; returns their bytes. */
+static size_t keep_others(uint8_t *chunk, size_t chunk_bytes, size_t bytes,
+			  bool (*match)(const void *record, const void *arg), const void *arg)
+{
+	size_t kept = 0, offset;
+
+	for (offset = 0; offset + bytes <= chunk_bytes; offset += bytes) {
+		if (match(chunk + offset, arg))
+			continue;
+		memmove(chunk + kept, chunk + offset, bytes);
+		kept += bytes;
+	}
+	return kept;
+}
+
+void event_pipe_purge(int read_fd, int write_fd, size_t bytes,
+		      bool (*match)(const void *record, const void *arg), const void *arg)
+{
+	uint8_t chunk[CHUNK_BYTES];
+	size_t kept, left;
+	ssize_t got;
+	int waiting;
+
+	assert(bytes <= EVENT_PIPE_MAX_RECORD && CHUNK_BYTES % bytes == 0);
+	/*
+	 * One round through the queue: what is kept goes to its end.  The application may be
+	 * reading at the same time, then the queue is shorter than it was and the round ends early.
+	 */
+	if (ioctl(read_fd, FIONREAD, &waiting))
+		return;
+	for (left = (size_t)waiting; left > 0; left -= (size_t)got) {
+		got = read_now(read_fd, chunk, left < sizeof(chunk) ? left : sizeof(chunk));
+		if (got <= 0)
+			return;
+		kept = keep_others(chunk, (size_t)got, bytes, match, arg);
+		if (kept)
+			event_pipe_push(write_fd, chunk, kept);
+	}
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device.h"
+#include "engine/wqe.h"
+#include "ops.h"
+#include "query.h"
+#include "wire/packet.h"
+
+/* Around the payload of the largest packet: IPv6, UDP, BTH, XRCETH, RETH, ImmDt, ICRC. */
+#define PACKET_OVERHEAD (40 + 8 + 12 + 4 + 16 + 4 + 4)
+#define MTU_BYTES(mtu) (128u << (mtu))
+
+/* Registration takes any mapping: no more than the address space of a process. */
+#define MAX_MR_BYTES (UINT64_C(1) << 47)
+#define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
+/* 4.096 us x 2^10 = 4.2 ms: an ACK may have to wait until a thread of ours gets a processor. */
+#define ACK_DELAY_CODE 10
+
+enum port_phys_state {
+	PHYS_DISABLED = 3,
+	PHYS_LINK_UP = 5,
+};
+
+/* Codes of libibverbs: lanes, and the signalling rate of one. */
+struct rate {
+	uint32_t mbps;
+	uint8_t width;
+	uint8_t speed;
+};
+
+static const struct rate rates[] = {
+	{ 2500, 1, 1 },	    /* SDR */
+	{ 5000, 1, 2 },	    /* DDR */
+	{ 10000, 1, 8 },    /* FDR10 */
+	{ 14000, 1, 16 },   /* FDR */
+	{ 25000, 1, 32 },   /* EDR */
+	{ 40000, 2, 8 },    /* 4 x FDR10 */
+	{ 50000, 1, 64 },   /* HDR */
+	{ 100000, 2, 32 },  /* 4 x EDR */
+	{ 200000, 2, 64 },  /* 4 x HDR */
+	{ 400000, 2, 128 }, /* 4 x NDR */
+};
+/* Drivers without a link do not say a speed; programs take it for choosing between devices. */
+#define UNKNOWN_MBPS 10000
+#define LOOPBACK_MBPS 40000
+
+/* The fastest that is not faster than the link, or the slowest there is. */
+static const struct rate *rate_of(const struct netdev *netdev)
+{
+	uint32_t mbps = netdev->speed_mbps;
+	size_t i = sizeof(rates) / sizeof(rates[0]) - 1;
+
+	if (!mbps)
+		mbps = netdev->loopback ? LOOPBACK_MBPS : UNKNOWN_MBPS;
+	while (i > 0 && rates[i].mbps > mbps)
+		i--;
+	return &rates[i];
+}
+
+enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu)
+{
+	int mtu = IBV_MTU_4096;
+
+	while (mtu > IBV_MTU_256 && MTU_BYTES(mtu) + PACKET_OVERHEAD > netdev_mtu)
+		mtu--;
+	return (enum ibv_mtu)mtu;
+}
+
+/* Limits of kinds of objects that this build does not have are 0: rule U1. */
+static void fill_device(struct ibv_device_attr *attr, const struct uroce_device *device)
+{
+	uint64_t guid = htobe64(device->node_guid);
+
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", UROCE_VERSION);
+	attr->node_guid = guid;
+	attr->sys_image_guid = guid;
+	attr->max_mr_size = MAX_MR_BYTES;
+	attr->page_size_cap = PAGE_SIZES;
+	attr->vendor_id = UROCE_VENDOR_ID;
+	attr->vendor_part_id = UROCE_VENDOR_PART_ID;
+	attr->hw_ver = 1;
+	attr->max_qp = UROCE_MAX_QP;
+	attr->max_qp_wr = UROCE_MAX_QP_WR;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+	attr->max_sge = UROCE_MAX_SGE;
+	attr->max_sge_rd = UROCE_MAX_SGE;
+	attr->max_cq = UROCE_MAX_CQ;
+	attr->max_cqe = UROCE_MAX_CQE;
+	attr->max_mr = UROCE_MAX_MR;
+	attr->max_pd = UROCE_MAX_PD;
+	attr->max_qp_rd_atom = UROCE_MAX_RD_ATOMIC;
+	attr->max_res_rd_atom = UROCE_MAX_RD_ATOMIC * UROCE_MAX_QP;
+	attr->max_qp_init_rd_atom = UROCE_MAX_RD_ATOMIC;
+	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_ah = UROCE_MAX_AH;
+	if (uroce_create_srq) {
+		attr->max_srq = UROCE_MAX_SRQ;
+		attr->max_srq_wr = UROCE_MAX_SRQ_WR;
+		attr->max_srq_sge = UROCE_MAX_SGE;
+	}
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = ACK_DELAY_CODE;
+	attr->phys_port_cnt = 1;
+}
+
+int uroce_query_device_ex(struct ibv_context *context,
+			  const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ibv_device_attr_ex all = { 0 };
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	if (attr_size < sizeof(attr->orig_attr))
+		return EINVAL;
+	fill_device(&all.orig_attr, to_uroce_context(context)->device);
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	all.phys_port_cnt_ex = 1;
+	/* A caller with a younger header has a larger structure: what we do not know is 0. */
+	memset(attr, 0, attr_size);
+	memcpy(attr, &all, attr_size < sizeof(all) ? attr_size : sizeof(all));
+	return 0;
+}
+
+int uroce_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct netdev netdev;
+	const struct rate *rate;
+	bool up;
+
+	if (port != UROCE_PORT)
+		return EINVAL;
+	up = uroce_device_netdev(to_uroce_context(context)->device, &netdev) && netdev.up;
+	rate = rate_of(&netdev);
+	/* The caller's structure may be shorter than the one of our header. */
+	memset(attr, 0,
+	       uroce_abi.layout->port_attr_bytes < sizeof(*attr) ? uroce_abi.layout->port_attr_bytes
+								 : sizeof(*attr));
+	attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	attr->phys_state = up ? PHYS_LINK_UP : PHYS_DISABLED;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->active_mtu = uroce_active_mtu(netdev.mtu);
+	attr->gid_tbl_len = UROCE_GID_TABLE;
+	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	attr->max_msg_sz = ENG_MAX_MESSAGE;
+	attr->pkey_tbl_len = 1;
+	attr->max_vl_num = 1;
+	attr->active_width = rate->width;
+	attr->active_speed = rate->speed;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->flags = IBV_QPF_GRH_REQUIRED;
+	return 0;
+}
+
+int uroce_query_gid_entry(struct ibv_context *context, uint32_t port, uint32_t index,
+			  struct ibv_gid_entry *entry)
+{
+	struct uroce_device *device = to_uroce_context(context)->device;
+	struct netdev netdev;
+
+	memset(entry, 0, sizeof(*entry));
+	if (port != UROCE_PORT || index >= UROCE_GID_TABLE)
+		return EINVAL;
+	if (!uroce_gid(device, index, &entry->gid))
+		return ENODATA;
+	uroce_device_netdev(device, &netdev);
+	entry->gid_index = index;
+	entry->port_num = port;
+	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+	entry->ndev_ifindex = netdev.index;
+	return 0;
+}
+
+int uroce_query_pkey(struct ibv_context *context, uint32_t port, int index, __be16 *pkey)
+{
+	(void)context;
+	if (port != UROCE_PORT || index != 0)
+		return EINVAL;
+	*pkey = htobe16(WIRE_DEFAULT_PKEY);
+	return 0;
+}

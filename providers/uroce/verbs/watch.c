@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <string.h>
+
+#include "context.h"
+#include "device.h"
+
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct netdev_watch *watch; /* changes under watch_lock */
+static unsigned int users;
+
+/* In the helper thread.  Not under watch_lock, which is held while this is waited for. */
+static void interfaces_changed(void *arg)
+{
+	/* After an overrun changes are lost and cannot be counted: look as well. */
+	if (netdev_watch_drain(arg) != 0)
+		uroce_devices_refresh();
+}
+
+void uroce_watch_get(struct progress *progress)
+{
+	int error;
+
+	pthread_mutex_lock(&watch_lock);
+	if (users++ > 0 || watch)
+		goto unlock;
+	error = netdev_watch_open(&watch);
+	if (error) {
+		watch = NULL;
+		uroce_complain("changes of interfaces are not reported: %s", strerror(-error));
+		goto unlock;
+	}
+	error = progress_watch(progress, netdev_watch_fd(watch), interfaces_changed, watch);
+	if (error) {
+		netdev_watch_close(watch);
+		watch = NULL;
+		uroce_complain("changes of interfaces are not reported: %s", strerror(-error));
+	}
+unlock:
+	pthread_mutex_unlock(&watch_lock);
+}
+
+void uroce_watch_put(struct progress *progress)
+{
+	pthread_mutex_lock(&watch_lock);
+	if (--users == 0 && watch) {
+		progress_unwatch(progress, netdev_watch_fd(watch));
+		netdev_watch_close(watch);
+		watch = NULL;
+	}
+	pthread_mutex_unlock(&watch_lock);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&watch_lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&watch_lock);
+}
+
+/* The socket is the parent's: a child that reads from it would take his changes away. */
+static void after_fork_child(void)
+{
+	if (watch)
+		netdev_watch_abandon(watch);
+	watch = NULL;
+	pthread_mutex_unlock(&watch_lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
