@@ -52,13 +52,14 @@ int uroce_memory_check(const void *addr, size_t length, bool writable)
 	int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	int result;
 
+	/* Of no bytes at all it asks whether the kernel knows the advice. */
+	if (madvise((void *)start, 0, advice))
+		return check_mapped(start, bytes, page);
 	do
 		result = madvise((void *)start, bytes, advice);
 	while (result && (errno == EINTR || errno == EAGAIN));
-	if (!result)
-		return 0;
-	/* EINVAL: not known to this kernel, or memory of a device that cannot be populated. */
-	return errno == EINVAL ? check_mapped(start, bytes, page) : EFAULT;
+	/* A hole is ENOMEM, a missing right or memory of a device EINVAL: a pin fails alike. */
+	return result ? EFAULT : 0;
 }
 
 /* 0 or EINVAL, EOPNOTSUPP. */

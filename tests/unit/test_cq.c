@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Completion queues: order, sizes, events for each arming, removal of a QP's completions, overrun.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <rdma/ib_user_verbs.h>
+
+#include "verbs/context.h"
+#include "verbs/cq.h"
+
+static struct uroce_context context;
+static struct ibv_comp_channel *channel;
+static struct uroce_cq *cq;
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (uroce_async_open(&context))
+		return -1;
+	fcntl(context.base.context.async_fd, F_SETFL, O_NONBLOCK);
+	channel = uroce_create_comp_channel(&context.base.context);
+	if (!channel)
+		return -1;
+	fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+	cq = calloc(1, sizeof(*cq));
+	cq->context = &context;
+	cq->channel = (struct uroce_comp_channel *)channel;
+	return uroce_cq_init(cq, 8, false);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	uroce_cq_fini(cq);
+	free(cq);
+	uroce_destroy_comp_channel(channel);
+	close(context.base.context.async_fd);
+	close(context.async_write_fd);
+	return 0;
+}
+
+static void add(uint32_t qpn, uint64_t wr_id)
+{
+	uroce_cq_complete(cq, qpn, &(struct eng_wc){ .wr_id = wr_id, .op = ENG_SEND });
+}
+
+static void add_special(bool solicited, enum eng_status status)
+{
+	uroce_cq_complete(cq, 1,
+			  &(struct eng_wc){ .op = ENG_SEND,
+					    .receive = true,
+					    .solicited = solicited,
+					    .status = status });
+}
+
+static unsigned int events(void)
+{
+	struct ib_uverbs_comp_event_desc record;
+	unsigned int count = 0;
+
+	while (read(channel->fd, &record, sizeof(record)) == sizeof(record)) {
+		assert_int_equal(record.cq_handle, (uintptr_t)cq);
+		count++;
+	}
+	return count;
+}
+
+static void arm(enum uroce_notify notify)
+{
+	cq->notify = notify;
+}
+
+static void entries_are_a_power_of_two(void **state)
+{
+	(void)state;
+	assert_int_equal(uroce_cq_entries(0), 0);
+	assert_int_equal(uroce_cq_entries(-1), 0);
+	assert_int_equal(uroce_cq_entries(1), 1);
+	assert_int_equal(uroce_cq_entries(3), 4);
+	assert_int_equal(uroce_cq_entries(4096), 4096);
+	assert_int_equal(uroce_cq_entries(4097), 8192);
+	assert_int_equal(uroce_cq_entries(UROCE_MAX_CQE), UROCE_MAX_CQE);
+	assert_int_equal(uroce_cq_entries(UROCE_MAX_CQE + 1), 0);
+}
+
+static void completions_come_in_order(void **state)
+{
+	struct ibv_wc wc[8];
+	uint64_t next = 0, taken = 0;
+
+	(void)state;
+	/* Rounds of odd lengths, so that the ring's end falls everywhere. */
+	for (int round = 1; round < 100; round++) {
+		for (int i = 0; i < round % 8 + 1; i++)
+			add(7, next++);
+		for (int got; (got = uroce_cq_take(cq, round % 3 + 1, wc, NULL)) > 0;) {
+			for (int i = 0; i < got; i++)
+				assert_int_equal(wc[i].wr_id, taken++);
+		}
+		assert_int_equal(next, taken);
+	}
+}
+
+static void every_field_arrives(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	uroce_cq_complete(cq, 0x123456,
+			  &(struct eng_wc){ .wr_id = 99,
+					    .status = ENG_SUCCESS,
+					    .op = ENG_WRITE_IMM,
+					    .receive = true,
+					    .byte_len = 4321,
+					    .immediate = 0x01020304,
+					    .flags = ENG_WC_IMMEDIATE | ENG_WC_GRH,
+					    .src_qpn = 17 });
+	assert_int_equal(uroce_cq_take(cq, 1, &wc, NULL), 1);
+	assert_int_equal(wc.wr_id, 99);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	assert_int_equal(wc.byte_len, 4321);
+	assert_int_equal(ntohl(wc.imm_data), 0x01020304);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM | IBV_WC_GRH);
+	assert_int_equal(wc.qp_num, 0x123456);
+	assert_int_equal(wc.src_qp, 17);
+
+	static const enum ibv_wc_opcode opcodes[] = {
+		[ENG_SEND] = IBV_WC_SEND,	    [ENG_SEND_IMM] = IBV_WC_SEND,
+		[ENG_WRITE] = IBV_WC_RDMA_WRITE,    [ENG_WRITE_IMM] = IBV_WC_RDMA_WRITE,
+		[ENG_READ] = IBV_WC_RDMA_READ,	    [ENG_COMPARE_SWAP] = IBV_WC_COMP_SWAP,
+		[ENG_FETCH_ADD] = IBV_WC_FETCH_ADD,
+	};
+
+	for (enum eng_op op = ENG_SEND; op <= ENG_FETCH_ADD; op++) {
+		if (op == ENG_SEND_INV)
+			continue;
+		uroce_cq_complete(cq, 1, &(struct eng_wc){ .op = op });
+		assert_int_equal(uroce_cq_take(cq, 1, &wc, NULL), 1);
+		assert_int_equal(wc.opcode, opcodes[op]);
+	}
+}
+
+static void one_event_for_each_arming(void **state)
+{
+	(void)state;
+	add(1, 1); /* not armed */
+	assert_int_equal(events(), 0);
+	arm(UROCE_NOTIFY_ANY); /* what came before does not count */
+	assert_int_equal(events(), 0);
+	add(1, 2);
+	add(1, 3);
+	assert_int_equal(events(), 1);
+	arm(UROCE_NOTIFY_ANY);
+	add(1, 4);
+	assert_int_equal(events(), 1);
+}
+
+static void solicited_means_solicited_or_failed(void **state)
+{
+	(void)state;
+	arm(UROCE_NOTIFY_SOLICITED);
+	add_special(false, ENG_SUCCESS);
+	assert_int_equal(events(), 0);
+	add_special(true, ENG_SUCCESS);
+	assert_int_equal(events(), 1);
+	arm(UROCE_NOTIFY_SOLICITED);
+	add_special(false, ENG_WR_FLUSH_ERR);
+	assert_int_equal(events(), 1);
+}
+
+static void unread_events_can_be_taken_back(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		arm(UROCE_NOTIFY_ANY);
+		add(1, 1);
+	}
+	uroce_channel_purge(cq->channel, &cq->base.cq);
+	assert_int_equal(events(), 0);
+}
+
+static void a_queue_pair_is_forgotten(void **state)
+{
+	struct ibv_wc wc[8];
+
+	(void)state;
+	for (uint64_t i = 0; i < 5; i++) { /* let the ring's end be in the middle */
+		add(1, i);
+		uroce_cq_take(cq, 1, wc, NULL);
+	}
+	for (uint64_t i = 0; i < 8; i++)
+		add(i % 3 ? 1 : 2, i);
+	uroce_cq_forget(cq, 1);
+	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 3);
+	assert_int_equal(wc[0].wr_id, 0);
+	assert_int_equal(wc[1].wr_id, 3);
+	assert_int_equal(wc[2].wr_id, 6);
+	uroce_cq_forget(cq, 1);
+	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 0);
+}
+
+static void an_overrun_kills_the_queue(void **state)
+{
+	struct ib_uverbs_async_event_desc event;
+	struct ibv_wc wc[8];
+	int fd = context.base.context.async_fd;
+
+	(void)state;
+	for (uint64_t i = 0; i < 8; i++)
+		add(1, i);
+	assert_false(cq->dead);
+	assert_true(read(fd, &event, sizeof(event)) < 0);
+	add(1, 8);
+	add(1, 9);
+	assert_true(cq->dead);
+	assert_int_equal(read(fd, &event, sizeof(event)), sizeof(event));
+	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
+	assert_int_equal(event.element, (uintptr_t)cq);
+	/* Told once; what was there before can still be had, nothing else. */
+	assert_true(read(fd, &event, sizeof(event)) < 0);
+	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 8);
+	add(1, 10);
+	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 0);
+	assert_true(uroce_cq_poll(cq, 8, wc, NULL) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entries_are_a_power_of_two),
+		cmocka_unit_test_setup_teardown(completions_come_in_order, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(every_field_arrives, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_event_for_each_arming, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(solicited_means_solicited_or_failed, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(unread_events_can_be_taken_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_queue_pair_is_forgotten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_overrun_kills_the_queue, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
