@@ -4,21 +4,31 @@
 #include "codes.h"
 #include "op.h"
 
+/* A request that the peer counts but that takes no receive WQE there. */
+static bool is_free_ride(uint8_t op)
+{
+	return !op_row(op)->needs_receive && op_row(op)->answer != OP_LOCAL;
+}
+
 /*
  * rule C12: how many of the requests begun behind msn need no receive WQE.  The request with SSN
  * msn + 1 is the oldest that msn does not count; free_rides in its WQE counts all up to itself.
  */
 static uint32_t free_rides_behind(const struct eng_qp *qp, uint32_t msn)
 {
-	uint32_t begun = qp->req.begun;
-	uint32_t behind = psn_sub(begun, msn); /* requests begun with an SSN beyond msn */
+	const struct requester *req = &qp->req;
+	uint32_t behind = psn_sub(req->begun_ssn, msn); /* begun, with an SSN beyond msn */
+	uint32_t index = req->begun - behind;
 	const struct eng_send_wqe *oldest;
 
 	/* More than the queue holds: an MSN from the past, or one that is not true. */
-	if (behind == 0 || behind > begun - qp->sq->tail)
+	if (behind == 0 || behind > req->begun - qp->sq->tail)
 		return 0;
-	oldest = sq_at(qp, begun - behind);
-	return qp->req.credit.free_rides - oldest->free_rides + !op_row(oldest->op)->needs_receive;
+	/* Local requests stand in the queue as well but have no number of their own. */
+	while (index != qp->sq->tail && psn_diff(sq_at(qp, index - 1)->ssn, msn) > 0)
+		index--;
+	oldest = sq_at(qp, index);
+	return req->credit.free_rides - oldest->free_rides + is_free_ride(oldest->op);
 }
 
 void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
@@ -43,7 +53,7 @@ void credit_passed(struct eng_qp *qp, uint32_t index)
 {
 	struct credit *credit = &qp->req.credit;
 
-	if (op_row(sq_at(qp, index)->op)->needs_receive)
+	if (!is_free_ride(sq_at(qp, index)->op))
 		return;
 	credit->free_rides++;
 	credit->lsn = psn_add(credit->lsn, 1);
@@ -54,7 +64,7 @@ bool credit_limited(const struct eng_qp *qp, uint32_t index)
 	const struct credit *credit = &qp->req.credit;
 
 	return op_row(sq_at(qp, index)->op)->needs_receive && !credit->unlimited &&
-	       psn_diff(ssn_of(index), credit->lsn) > 0;
+	       psn_diff(sq_at(qp, index)->ssn, credit->lsn) > 0;
 }
 
 uint32_t credit_free(const struct eng_qp *qp)
@@ -94,6 +104,8 @@ bool credit_owed(const struct eng_qp *qp)
 		left = 0;
 	low_water = qp->rq->limit / 4;
 	now = credit_decode(credit_encode(credit_free(qp)));
-	return now > 0 && (uint32_t)left <= low_water && now > (uint32_t)left &&
-	       now >= 2 * (uint32_t)left;
+	/* An ACK that would not move the peer's LSN on is no news. */
+	if (psn_diff(psn_add(resp->msn, now), resp->advertised_lsn) <= 0)
+		return false;
+	return (uint32_t)left <= low_water && now >= 2 * (uint32_t)left;
 }

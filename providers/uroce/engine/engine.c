@@ -161,8 +161,8 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->next_psn = req->next_psn;
 	view->unacked_psn = req->unacked_psn;
 	view->expected_psn = resp->expected_psn;
-	view->ssn = qp->sq->head & PSN_MASK;
-	view->sent_ssn = req->begun & PSN_MASK;
+	view->ssn = req->posted_ssn;
+	view->sent_ssn = req->begun_ssn;
 	view->msn = resp->msn;
 	view->lsn = req->credit.lsn;
 	view->unlimited = req->credit.unlimited;

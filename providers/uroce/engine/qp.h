@@ -34,6 +34,8 @@ struct requester {
 	uint32_t begun;
 	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
 	uint32_t posted_free_rides; /* posted requests that need no receive WQE */
+	uint32_t posted_ssn;	    /* SSN of the last request posted (rule C11) */
+	uint32_t begun_ssn;	    /* SSN of the last request begun */
 	enum eng_tx waiting;	    /* the last answer, only to be looked at */
 
 	/* The window in bytes, a running sum over the PSNs (window.c). */
@@ -130,12 +132,6 @@ static inline void count(struct eng_qp *qp, enum eng_counter counter)
 static inline struct eng_send_wqe *sq_at(const struct eng_qp *qp, uint32_t index)
 {
 	return eng_ring_slot(qp->sq, index);
-}
-
-/* The SSN of the send WQE at index: the first one is 1 (rule C11). */
-static inline uint32_t ssn_of(uint32_t index)
-{
-	return (index + 1) & PSN_MASK;
 }
 
 static inline bool can_respond(const struct eng_qp *qp)

@@ -37,7 +37,12 @@ void requester_push(struct eng_qp *qp)
 	wqe->packets = 1;
 	if (wqe->op != ENG_COMPARE_SWAP && wqe->op != ENG_FETCH_ADD)
 		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
-	req->posted_free_rides += !op_row(wqe->op)->needs_receive;
+	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
+	if (op_row(wqe->op)->answer != OP_LOCAL) {
+		req->posted_ssn = psn_add(req->posted_ssn, 1);
+		req->posted_free_rides += !op_row(wqe->op)->needs_receive;
+	}
+	wqe->ssn = req->posted_ssn;
 	wqe->free_rides = req->posted_free_rides;
 	req->post_psn = psn_add(req->post_psn, wqe->packets);
 	qp->sq->head++;
@@ -130,7 +135,7 @@ static bool wants_ack(const struct eng_qp *qp, uint32_t index, uint64_t cost)
 {
 	if (index % ACK_REQUEST_INTERVAL == ACK_REQUEST_INTERVAL - 1)
 		return true;
-	if (index == 0 && is_new(&qp->req) && credit_limited(qp, qp->req.next_wqe))
+	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
 		return true;
 	return window_closes(&qp->req, cost);
 }
@@ -142,6 +147,7 @@ static void note_begun(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 	if (credit_limited(qp, req->begun))
 		count(qp, ENG_COUNT_LIMITED_REQUESTS);
 	credit_passed(qp, req->begun);
+	req->begun_ssn = wqe->ssn;
 	if (op_is_read_or_atomic(wqe->op))
 		req->reads_outstanding++;
 	req->begun++;

@@ -64,7 +64,7 @@ struct eng_send_wqe {
 		} bind;
 	};
 	uint32_t xrc_srqn;
-	uint32_t reserved;
+	uint32_t ssn; /* the engine's: the number of the request (rule C11) */
 	union {
 		struct eng_sge sge[1]; /* sge_count entries */
 		uint8_t bytes[16];     /* ENG_INLINE: length bytes */
