@@ -21,20 +21,20 @@ static const struct abi_layout layouts[] = {
 		.first_release = 37, .last_release = 48, .private_node = 34,
 		.ops_release = 36, .slots = 76, .context_offset = 320, .port_attr_bytes = 52,
 		.probe = "ibv_query_qp_data_in_order", .probe_node = "IBVERBS_1.14",
-		.absent = "ibv_wr_opcode_str", .absent_node = "IBVERBS_1.1",
+		.absent = "ibv_wr_opcode_str", .absent_node = "IBVERBS_PRIVATE_34",
 	},
 	{
 		.first_release = 49, .last_release = 56, .private_node = 34,
 		.ops_release = 36, .slots = 76, .context_offset = 320, .port_attr_bytes = 56,
 		.qp_comp_mask = 360,
-		.probe = "ibv_wr_opcode_str", .probe_node = "IBVERBS_1.1",
+		.probe = "ibv_wr_opcode_str", .probe_node = "IBVERBS_PRIVATE_34",
 		.absent = "ibv_reg_mr_ex", .absent_node = "IBVERBS_1.15",
 	},
 	{
 		.first_release = 57, .last_release = 58, .private_node = 57,
 		.ops_release = 36, .slots = 76, .context_offset = 320, .port_attr_bytes = 56,
 		.qp_comp_mask = 360,
-		.probe = "ibv_wr_opcode_str", .probe_node = "IBVERBS_1.1",
+		.probe = "ibv_wr_opcode_str", .probe_node = "IBVERBS_PRIVATE_57",
 		.absent = "ibv_reg_mr_ex", .absent_node = "IBVERBS_1.15",
 	},
 	{
