@@ -37,7 +37,7 @@ struct progress_hooks {
 
 /* The part of a QP that progress works with; embedded in the verbs QP, zeroed by its owner. */
 struct progress_qp {
-	pthread_mutex_t lock;	/* serialises the engine: hold it for every eng_* call */
+	pthread_mutex_t lock; /* serialises the engine: hold it for every eng_* call */
 	struct eng_qp *engine;
 	uint32_t qpn;		/* set by progress_qp_add() */
 	struct link_addr *addr; /* set by progress_qp_connect(); NULL before */
@@ -45,9 +45,14 @@ struct progress_qp {
 	/* Private to progress. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
-	bool pending;
-	bool touched;
-	uint32_t quiet_polls;
+	bool pending;	      /* in the list of those that the next turn has to visit */
+	bool touched;	      /* this turn has to visit it at its end */
+	bool taken;	      /* this turn has taken it from the pending list */
+	bool heard;	      /* a packet has come since the last one was sent */
+	uint32_t quiet_polls; /* turns since a packet came whose ACK waits; 0: none waits */
+	uint32_t burst;	      /* requests received in this turn */
+	uint32_t gathered;    /* posts since the last run was sent */
+	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;
 };
@@ -113,38 +118,38 @@ int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg
 void progress_unwatch(struct progress *progress, int fd);
 
 /* Visit every registered QP, with its lock held.  Not from inside a turn. */
-void progress_each_qp(struct progress *progress,
-		      void (*visit)(struct progress_qp *qp, void *arg), void *arg);
+void progress_each_qp(struct progress *progress, void (*visit)(struct progress_qp *qp, void *arg),
+		      void *arg);
 
 /* Counters of the door and of the turn.  X(identifier, "name shown"). */
-#define PROGRESS_COUNTERS(X)                                                                       \
-	X(ICRC_ERRORS, "icrc_err")                                                                 \
-	X(ICRC_SOLVED, "icrc_solved")                                                              \
-	X(MALFORMED, "malformed_pkts")                                                             \
-	X(UNKNOWN_QP, "unknown_qp")                                                                \
-	X(WRONG_SOURCE, "wrong_source")                                                            \
-	X(WRONG_PKEY, "bad_pkey")                                                                  \
-	X(SEND_ERRORS, "send_err")                                                                 \
-	X(SOCKET_FULL, "socket_full")                                                              \
-	X(RECEIVE_CALLS, "receive_calls")                                                          \
-	X(SEND_CALLS, "send_calls")                                                                \
-	X(RECEIVE_OVERFLOW, "rx_overflow")                                                         \
-	X(FORWARDED, "forwarded")                                                                  \
-	X(FORWARD_RECEIVED, "forward_rcvd")                                                        \
-	X(FORWARD_LOST, "forward_lost")                                                            \
-	X(FAULT_DROPPED, "fault_dropped")                                                          \
-	X(FAULT_DUPLICATED, "fault_duplicated")                                                    \
-	X(FAULT_REORDERED, "fault_reordered")                                                      \
-	X(FAULT_CORRUPTED, "fault_corrupted")                                                      \
-	X(FAULT_DELAYED, "fault_delayed")                                                          \
-	X(HELPER_TURNS, "helper_turns")                                                            \
+#define PROGRESS_COUNTERS(X)                    \
+	X(ICRC_ERRORS, "icrc_err")              \
+	X(ICRC_SOLVED, "icrc_solved")           \
+	X(MALFORMED, "malformed_pkts")          \
+	X(UNKNOWN_QP, "unknown_qp")             \
+	X(WRONG_SOURCE, "wrong_source")         \
+	X(WRONG_PKEY, "bad_pkey")               \
+	X(SEND_ERRORS, "send_err")              \
+	X(SOCKET_FULL, "socket_full")           \
+	X(RECEIVE_CALLS, "receive_calls")       \
+	X(SEND_CALLS, "send_calls")             \
+	X(RECEIVE_OVERFLOW, "rx_overflow")      \
+	X(FORWARDED, "forwarded")               \
+	X(FORWARD_RECEIVED, "forward_rcvd")     \
+	X(FORWARD_LOST, "forward_lost")         \
+	X(FAULT_DROPPED, "fault_dropped")       \
+	X(FAULT_DUPLICATED, "fault_duplicated") \
+	X(FAULT_REORDERED, "fault_reordered")   \
+	X(FAULT_CORRUPTED, "fault_corrupted")   \
+	X(FAULT_DELAYED, "fault_delayed")       \
+	X(HELPER_TURNS, "helper_turns")         \
 	X(POLL_TURNS, "poll_turns")
 
 enum progress_counter {
 #define PROGRESS_COUNTER_ENUM(id, name) PROGRESS_COUNT_##id,
 	PROGRESS_COUNTERS(PROGRESS_COUNTER_ENUM)
 #undef PROGRESS_COUNTER_ENUM
-	PROGRESS_COUNTER_COUNT,
+		PROGRESS_COUNTER_COUNT,
 };
 const char *progress_counter_name(enum progress_counter counter);
 void progress_counters(struct progress *progress, uint64_t counters[PROGRESS_COUNTER_COUNT]);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "door.h"
+
+#include <string.h>
+
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+#define PKEY_BASE_MASK 0x7fffu
+
+static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+/* What stays the same for all datagrams of a batch. */
+struct visitor {
+	struct turn *turn;
+	const struct link_batch *batch;
+	bool forwarded;
+	struct wire_path path;
+	/*
+	 * The IPv4 identification of the next datagram: within one send they count up from 0, and a
+	 * foreign peer's count up from wherever its counter is.
+	 */
+	uint16_t ip_id;
+};
+
+static void drop(struct visitor *visitor, enum progress_counter why)
+{
+	count_in_turn(visitor->turn->progress, why);
+}
+
+static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_packet *packet,
+				   const uint8_t *bytes, size_t length)
+{
+	struct progress *progress = visitor->turn->progress;
+	uint32_t slot = packet->dest_qpn >> LINK_SLOT_SHIFT;
+	struct progress_qp *qp;
+
+	if (slot != progress->slot && !visitor->forwarded) {
+		/* The link counts it, also when it is lost. */
+		link_forward(visitor->batch->addr, slot, bytes, length, visitor->batch->src,
+			     visitor->batch->src_port);
+		return NULL;
+	}
+	qp = slot == progress->slot ? table_find(&progress->table, packet->dest_qpn) : NULL;
+	if (!qp)
+		drop(visitor, PROGRESS_COUNT_UNKNOWN_QP);
+	return qp;
+}
+
+/* Caller visits qp.  A QP that is not connected (yet) takes packets from anywhere. */
+static bool is_from_peer(const struct visitor *visitor, const struct progress_qp *qp)
+{
+	const struct eng_attr *attr;
+
+	if (!qp->addr)
+		return true;
+	attr = eng_qp_attr(qp->engine);
+	return qp->addr == visitor->batch->addr &&
+	       !memcmp(attr->path.wire.dst, visitor->batch->src, sizeof(attr->path.wire.dst));
+}
+
+static bool has_right_icrc(struct visitor *visitor, const uint8_t *bytes, size_t length)
+{
+	switch (wire_icrc_check(&visitor->path, &visitor->ip_id, bytes, length)) {
+	case WIRE_ICRC_RIGHT:
+		return true;
+	case WIRE_ICRC_SOLVED:
+		count_in_turn(visitor->turn->progress, PROGRESS_COUNT_ICRC_SOLVED);
+		return true;
+	case WIRE_ICRC_WRONG:
+		break;
+	}
+	return false;
+}
+
+static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t length)
+{
+	struct wire_packet packet;
+	struct progress_qp *qp;
+
+	if (wire_parse(bytes, length, &packet) != WIRE_OK) {
+		drop(visitor, PROGRESS_COUNT_MALFORMED);
+		return;
+	}
+	qp = find_qp(visitor, &packet, bytes, length);
+	if (!qp)
+		return;
+	/* The only entry of the P_Key table is the default key, as a full member. */
+	if ((packet.pkey & PKEY_BASE_MASK) != (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK)) {
+		drop(visitor, PROGRESS_COUNT_WRONG_PKEY);
+		return;
+	}
+	turn_visit(visitor->turn, qp);
+	if (!is_from_peer(visitor, qp)) {
+		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE);
+		return;
+	}
+	if (!has_right_icrc(visitor, bytes, length)) {
+		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
+		return;
+	}
+	turn_touch(visitor->turn, qp);
+	qp->heard = true;
+	/* Responses make no ACK, so they do not hurry one. */
+	qp->burst += wire_op_is_request(packet.opcode);
+	eng_receive(qp->engine, &packet, visitor->turn->now);
+}
+
+unsigned int door_admit(struct turn *turn, const struct link_batch *batch, bool forwarded)
+{
+	struct visitor visitor = { .turn = turn, .batch = batch, .forwarded = forwarded };
+	const uint8_t *dst = link_addr_gid(batch->addr);
+	size_t offset = 0;
+	unsigned int count = 0;
+
+	memcpy(visitor.path.src, batch->src, sizeof(visitor.path.src));
+	memcpy(visitor.path.dst, dst, sizeof(visitor.path.dst));
+	visitor.path.src_port = batch->src_port;
+	visitor.path.ipv6 = memcmp(dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	do {
+		size_t length = batch->bytes - offset;
+
+		if (batch->segment && length > batch->segment)
+			length = batch->segment;
+		admit_one(&visitor, batch->buffer + offset, length);
+		visitor.ip_id++;
+		offset += length;
+		count++;
+	} while (offset < batch->bytes);
+	return count;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The door (rule S14): what a received datagram has to pass before an engine sees it.  The cheap
+ * checks come first, the ICRC last; what fails is dropped and counted.
+ */
+#ifndef UROCE_PROGRESS_DOOR_H
+#define UROCE_PROGRESS_DOOR_H
+
+#include "turn.h"
+
+/*
+ * Walk the datagrams of batch: hand those of this process to their QPs, which are touched, and
+ * those of other slots (steering goes by the first of a batch) to their owners, unless batch has
+ * been forwarded to us itself.  How many datagrams there were.
+ */
+unsigned int door_admit(struct turn *turn, const struct link_batch *batch, bool forwarded);
+
+#endif

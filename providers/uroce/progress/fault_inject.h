@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A bad network inside the process, for tests: between engine and link every run is taken apart and
+ * each packet meets its fate (fault_config.h).  Packets then leave one by one, so their IPv4
+ * identification is 0 and the ICRC is made anew, except for those that are corrupted.
+ *
+ *   reorder  a packet is held until 1 to 3 later ones of the process have gone, at most
+ *            FAULT_HOLD_NS
+ *   delay    every packet waits that long, then leaves with the next turn (or by the helper)
+ *
+ * Any thread may call; a lock is inside, under which packets are sent, so that order is what fate
+ * made it.
+ */
+#ifndef UROCE_PROGRESS_FAULT_INJECT_H
+#define UROCE_PROGRESS_FAULT_INJECT_H
+
+#include "engine/run.h"
+#include "fault_config.h"
+
+#define FAULT_HOLD_NS 1000000
+/* More waiting packets than this are lost, as in a network with finite buffers. */
+#define FAULT_MAX_WAITING 16384
+
+struct link_peer;
+struct fault_injector;
+
+struct fault_sink {
+	void (*send)(void *arg, struct link_peer *peer, const uint8_t *bytes, size_t length);
+	void (*count)(void *arg, enum progress_counter counter);
+	void *arg;
+};
+
+/* 0 or -ENOMEM. */
+int fault_open(struct fault_injector **injector, const struct fault_config *config,
+	       const struct fault_sink *sink);
+/* What waits is lost. */
+void fault_close(struct fault_injector *injector);
+
+/* Send all packets of run to peer.  The run's bytes are not kept. */
+void fault_send(struct fault_injector *injector, struct link_peer *peer, const struct eng_run *run,
+		uint64_t now);
+/* Send what has waited long enough; true when something was sent. */
+bool fault_release(struct fault_injector *injector, uint64_t now);
+/* When fault_release() has to be called, or ENG_NEVER. */
+uint64_t fault_deadline(const struct fault_injector *injector);
+/* The peer is about to be closed: what waits for it is lost. */
+void fault_forget(struct fault_injector *injector, struct link_peer *peer);
+
+#endif

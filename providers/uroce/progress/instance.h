@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The insides of struct progress.  Only this folder includes it.
+ *
+ * Locks, in the order in which they may be nested:
+ *   route_lock   control calls that open and close addresses and peers
+ *   turn_lock    one turn at a time; also the list of addresses and the end of a QP
+ *   progress_qp.lock, then hooks->enter
+ *   helper.lock, deadlines.lock, table.lock, the fault injector's: innermost
+ * The pending list is a stack of atomic pointers: any thread pushes, the turn takes all.
+ */
+#ifndef UROCE_PROGRESS_INSTANCE_H
+#define UROCE_PROGRESS_INSTANCE_H
+
+#include "deadline.h"
+#include "fault_inject.h"
+#include "helper.h"
+#include "progress.h"
+#include "table.h"
+
+#define PROGRESS_CACHE_LINE 64
+#define PROGRESS_TX_BUFFERS 8
+
+struct tx_buffer;
+
+/* A local address in use: its socket is read in every turn. */
+struct progress_address {
+	struct link_addr *addr;
+	unsigned int users;
+};
+
+struct progress {
+	/* Constant while anybody uses the instance. */
+	struct link *link;
+	struct progress_hooks hooks;
+	struct fault_injector *fault; /* NULL without UROCE_FAULT */
+	uint32_t slot;
+	uint32_t max_segments;
+	/* A forked child's copy: nothing works and nothing is waited for. */
+	bool dead;
+	unsigned int users; /* under the lock in progress.c */
+
+	struct qpn_table table;
+	struct deadline_heap deadlines;
+	pthread_mutex_t route_lock;
+	/* Changed under turn_lock and helper.lock, read under either. */
+	struct progress_address *address;
+	unsigned int address_count;
+	unsigned int address_room;
+	struct helper helper;
+
+	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) pending;
+	/* Buffers that nobody uses at the moment (transmit.c). */
+	_Atomic(struct tx_buffer *) tx[PROGRESS_TX_BUFFERS];
+
+	_Alignas(PROGRESS_CACHE_LINE) pthread_mutex_t turn_lock;
+	/* Threads that wait for turn_lock: pollers then leave it alone, or they would starve. */
+	atomic_uint turn_wanted;
+	/* Under turn_lock. */
+	struct tx_buffer *turn_tx;
+	uint8_t *receive_buffer;
+	unsigned int streak; /* polls in a row while the helper is armed */
+	uint64_t streak_began;
+	/* Counted in turns only, so without read-modify-write; [id] as the others. */
+	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t turn_counter[PROGRESS_COUNTER_COUNT];
+	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t counter[PROGRESS_COUNTER_COUNT];
+};
+
+/* Caller makes the turn. */
+static inline void count_in_turn(struct progress *progress, enum progress_counter id)
+{
+	atomic_uint_fast64_t *counter = &progress->turn_counter[id];
+
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+/* Any thread. */
+static inline void count_anywhere(struct progress *progress, enum progress_counter id)
+{
+	atomic_fetch_add_explicit(&progress->counter[id], 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Local addresses in use, and the ways of QPs to their peers.
+ */
+#include "route.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "helper.h"
+#include "source_port.h"
+#include "turn.h"
+
+#define DEFAULT_HOP_LIMIT 64
+
+static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+static struct progress_address *find_address(struct progress *progress,
+					     const struct link_addr *addr)
+{
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		if (progress->address[i].addr == addr)
+			return &progress->address[i];
+	return NULL;
+}
+
+/* Caller holds turn_lock and helper.lock. */
+static int enter_address(struct progress *progress, struct link_addr *addr)
+{
+	unsigned int room = progress->address_room ? 2 * progress->address_room : 4;
+	struct progress_address *grown;
+	int error;
+
+	if (progress->address_count == progress->address_room) {
+		grown = realloc(progress->address, room * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		progress->address = grown;
+		progress->address_room = room;
+	}
+	error = helper_add_address(progress, addr);
+	if (error)
+		return error;
+	progress->address[progress->address_count++] =
+		(struct progress_address){ .addr = addr, .users = 1 };
+	return 0;
+}
+
+/* Caller holds route_lock. */
+static int get_address(struct progress *progress, const struct progress_route *route,
+		       struct link_addr **addr, char error[PROGRESS_ERROR_TEXT])
+{
+	struct progress_address *address;
+	int result = link_addr_open(progress->link, route->sgid, route->scope_id, addr, error);
+
+	if (result)
+		return result;
+	turn_lock(progress);
+	pthread_mutex_lock(&progress->helper.lock);
+	address = find_address(progress, *addr);
+	if (address)
+		address->users++;
+	else
+		result = enter_address(progress, *addr);
+	pthread_mutex_unlock(&progress->helper.lock);
+	turn_unlock(progress);
+	if (result) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot watch the port: %s",
+			 strerror(-result));
+		link_addr_close(*addr);
+	}
+	return result;
+}
+
+/* Caller holds route_lock. */
+static void put_address(struct progress *progress, struct link_addr *addr)
+{
+	struct progress_address *address;
+
+	turn_lock(progress);
+	pthread_mutex_lock(&progress->helper.lock);
+	address = find_address(progress, addr);
+	if (--address->users == 0) {
+		helper_remove_address(progress, addr);
+		*address = progress->address[--progress->address_count];
+	}
+	pthread_mutex_unlock(&progress->helper.lock);
+	turn_unlock(progress);
+	link_addr_close(addr);
+}
+
+/* Caller holds route_lock. */
+static void close_both(struct progress *progress, struct link_addr *addr, struct link_peer *peer)
+{
+	if (peer) {
+		if (progress->fault)
+			fault_forget(progress->fault, peer);
+		link_peer_close(peer);
+	}
+	if (addr)
+		put_address(progress, addr);
+}
+
+static uint16_t choose_port(const struct progress_qp *qp, const struct progress_route *route)
+{
+	if (route->flow_label)
+		return source_port_from_flow_label(route->flow_label);
+	return source_port_connected(qp->qpn, route->dest_qpn);
+}
+
+/* Caller holds route_lock. */
+static int open_both(struct progress *progress, const struct progress_qp *qp,
+		     const struct progress_route *route, struct link_addr **addr,
+		     struct eng_path *path, char error[PROGRESS_ERROR_TEXT])
+{
+	uint8_t hop_limit = route->hop_limit ? route->hop_limit : DEFAULT_HOP_LIMIT;
+	uint16_t port = choose_port(qp, route);
+	struct link_peer *peer;
+	int result = get_address(progress, route, addr, error);
+
+	if (result)
+		return result;
+	result = link_peer_open(*addr, route->dgid, route->scope_id, route->traffic_class,
+				hop_limit, &port, &peer);
+	if (result) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot open a way to the peer: %s",
+			 strerror(-result));
+		put_address(progress, *addr);
+		return result;
+	}
+	memset(path, 0, sizeof(*path));
+	memcpy(path->wire.src, route->sgid, sizeof(path->wire.src));
+	memcpy(path->wire.dst, route->dgid, sizeof(path->wire.dst));
+	path->wire.src_port = port;
+	path->wire.ipv6 = memcmp(route->sgid, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	path->link = peer;
+	return 0;
+}
+
+int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
+			const struct progress_route *route, struct eng_path *path,
+			char error[PROGRESS_ERROR_TEXT])
+{
+	struct link_addr *addr, *old_addr;
+	struct link_peer *old_peer;
+	int result;
+
+	if (progress->dead) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "the device was opened before fork(): open it again in the child");
+		return -EOWNERDEAD;
+	}
+	pthread_mutex_lock(&progress->route_lock);
+	result = open_both(progress, qp, route, &addr, path, error);
+	if (!result) {
+		/* A visit uses the peer under the lock, so nobody does after this. */
+		pthread_mutex_lock(&qp->lock);
+		old_addr = qp->addr;
+		old_peer = qp->peer;
+		qp->addr = addr;
+		qp->peer = path->link;
+		pthread_mutex_unlock(&qp->lock);
+		close_both(progress, old_addr, old_peer);
+	}
+	pthread_mutex_unlock(&progress->route_lock);
+	return result;
+}
+
+void route_close(struct progress *progress, struct progress_qp *qp)
+{
+	pthread_mutex_lock(&progress->route_lock);
+	close_both(progress, qp->addr, qp->peer);
+	qp->addr = NULL;
+	qp->peer = NULL;
+	pthread_mutex_unlock(&progress->route_lock);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * From the engine of one QP to the link.  Callers hold qp->lock; those of the first group are
+ * inside the hooks as well.
+ */
+#ifndef UROCE_PROGRESS_TRANSMIT_H
+#define UROCE_PROGRESS_TRANSMIT_H
+
+#include "instance.h"
+
+/* So many runs of one QP and side leave in one visit; then others have their turn. */
+#define TRANSMIT_RUNS 4
+
+enum transmit_end {
+	TRANSMIT_DONE,	  /* the engine has nothing more that may be sent */
+	TRANSMIT_MORE,	  /* it has, but the visit has been long enough */
+	TRANSMIT_BLOCKED, /* the socket is full */
+};
+
+/* tx may be NULL: then one is taken from the stock. */
+enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
+			   struct tx_buffer *tx, uint64_t now);
+
+/* Queue the engine's next deadline. */
+void transmit_deadline(struct progress *progress, struct progress_qp *qp);
+
+/* Let the next turn visit qp.  wake: the helper has to be told if nobody polls. */
+void transmit_pend(struct progress *progress, struct progress_qp *qp, bool wake);
+
+/* All pending QPs, linked by next_pending, oldest first; each keeps its mark until visited. */
+struct progress_qp *transmit_take_pending(struct progress *progress);
+/* Take qp out of the pending list; caller holds the turn lock and not qp->lock. */
+void transmit_forget(struct progress *progress, struct progress_qp *qp);
+
+static inline bool transmit_is_pending(struct progress *progress)
+{
+	return atomic_load_explicit(&progress->pending, memory_order_seq_cst);
+}
+
+struct tx_buffer *tx_buffer_new(void);
+void tx_buffer_free(struct tx_buffer *tx);
+/* Send one datagram, counting what fails. */
+void transmit_datagram(struct progress *progress, struct link_peer *peer, const uint8_t *bytes,
+		       size_t length);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * One turn: receive a few batches, expire what is due, transmit what may go.
+ */
+#ifndef UROCE_PROGRESS_TURN_H
+#define UROCE_PROGRESS_TURN_H
+
+#include "instance.h"
+
+enum turn_maker {
+	TURN_POLLER, /* an application thread that will poll again at once */
+	TURN_HELPER, /* nobody polls: nothing may wait for the next turn */
+};
+
+struct turn {
+	struct progress *progress;
+	enum turn_maker maker;
+	uint64_t now;
+	struct progress_qp *visited; /* locked and inside the hooks, or NULL */
+	struct progress_qp *touched; /* to be visited at the end, by next_touched */
+	struct progress_qp **touched_end;
+	unsigned int packets; /* received */
+	bool worked;	      /* anything was received, due or sent */
+	bool blocked;	      /* a socket was full */
+};
+
+/* What a turn came to. */
+enum turn_result {
+	TURN_IDLE,
+	TURN_WORKED,
+	TURN_BLOCKED, /* a socket is full: worth another turn in a moment */
+};
+
+/* Caller holds turn_lock. */
+enum turn_result turn_make(struct progress *progress, enum turn_maker maker);
+/* Receive what waits at the control socket as well.  Caller holds turn_lock. */
+enum turn_result turn_make_control(struct progress *progress);
+
+/* Wait for the turn lock; pollers give way. */
+void turn_lock(struct progress *progress);
+void turn_unlock(struct progress *progress);
+
+/* For the door: make qp the visited one, and have it visited at the end. */
+void turn_visit(struct turn *turn, struct progress_qp *qp);
+void turn_touch(struct turn *turn, struct progress_qp *qp);
+
+#endif
