@@ -13,7 +13,7 @@
 #define GATHER_FROM 128
 #define MAX_SGE 4
 #define MAX_INLINE 128
-#define ALL_ACCESS                                                                                 \
+#define ALL_ACCESS \
 	(ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC | ENG_MW_BIND)
 /* A deadline that is served and does not move would make a caller spin for ever. */
 #define MAX_TURNS_AT_ONE_TIME 1000
@@ -186,10 +186,12 @@ struct peer *peer_new(struct peer_config config)
 					.event = event,
 					.invalidate = invalidate };
 	peer->staging = malloc(STAGING_BYTES);
-	peer->local = peer_region_add(peer, PEER_LKEY, PEER_LOCAL_VA, PEER_REGION_BYTES,
-				      ENG_LOCAL_WRITE)->bytes;
-	peer->remote = peer_region_add(peer, PEER_RKEY, PEER_REMOTE_VA, PEER_REGION_BYTES,
-				       ALL_ACCESS)->bytes;
+	peer->local =
+		peer_region_add(peer, PEER_LKEY, PEER_LOCAL_VA, PEER_REGION_BYTES, ENG_LOCAL_WRITE)
+			->bytes;
+	peer->remote =
+		peer_region_add(peer, PEER_RKEY, PEER_REMOTE_VA, PEER_REGION_BYTES, ALL_ACCESS)
+			->bytes;
 	peer_fill(peer->local, PEER_REGION_BYTES, 0);
 	make_ring(&peer->sq, eng_send_slot_bytes(MAX_SGE, MAX_INLINE), config.sq_slots);
 	make_ring(&peer->rq, eng_recv_slot_bytes(MAX_SGE), config.rq_slots);
@@ -421,8 +423,8 @@ enum eng_tx peer_pull_sides(struct peer *peer, unsigned int sides)
 				       .max_pieces = MAX_PIECES,
 				       .max_packets = MAX_PACKETS,
 				       .max_bytes = MAX_RUN_BYTES,
-				       .gather_from = peer->config.gather ? GATHER_FROM :
-									    UINT32_MAX };
+				       .gather_from =
+					       peer->config.gather ? GATHER_FROM : UINT32_MAX };
 
 		peer->why = eng_transmit(peer->qp, &run, sides, peer->now);
 		assert_true(peer->why < ENG_TX_REASONS);

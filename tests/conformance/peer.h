@@ -30,12 +30,12 @@
 #define MS UINT64_C(1000000)
 
 enum peer_number {
-	PEER_QPN = 0x000111,	 /* the engine's */
+	PEER_QPN = 0x000111,	  /* the engine's */
 	PEER_DEST_QPN = 0x222222, /* the scripted side's */
 	PEER_SQ_PSN = 0x001000,
 	PEER_RQ_PSN = 0x002000,
 	PEER_LKEY = 0x1001,
-	PEER_RKEY = 0x2002, /* of the engine's memory, for requests of the scripted side */
+	PEER_RKEY = 0x2002,	  /* of the engine's memory, for requests of the scripted side */
 	PEER_THEIR_RKEY = 0x3003, /* of the scripted side's memory, which does not exist */
 	PEER_MTU = 1024,
 	PEER_REGION_BYTES = 65536,
@@ -54,11 +54,11 @@ struct peer_config {
 	uint32_t sq_psn, rq_psn;
 	bool psn_zero; /* sq_psn and rq_psn 0 are meant */
 	uint32_t sq_slots, rq_slots;
-	uint32_t timeout_code; /* default 14: 67.1 ms; PEER_NO_TIMEOUT: 0 */
-	uint32_t retry_count;  /* default 7; PEER_NO_RETRY: 0 */
-	uint32_t rnr_retry;    /* default 7; PEER_NO_RETRY: 0 */
+	uint32_t timeout_code;			    /* default 14: 67.1 ms; PEER_NO_TIMEOUT: 0 */
+	uint32_t retry_count;			    /* default 7; PEER_NO_RETRY: 0 */
+	uint32_t rnr_retry;			    /* default 7; PEER_NO_RETRY: 0 */
 	uint32_t max_rd_atomic, max_dest_rd_atomic; /* default 4 */
-	uint32_t access; /* default all; PEER_NO_ACCESS: none */
+	uint32_t access;			    /* default all; PEER_NO_ACCESS: none */
 	bool ipv6;
 	bool gather; /* payload is left where it lies */
 };
@@ -127,8 +127,7 @@ struct peer_region *peer_region_add(struct peer *peer, uint32_t key, uint64_t va
 				    uint32_t access);
 
 /* Posting.  peer_wqe() leaves room for changes before eng_sq_push(); data is the start of local. */
-struct eng_send_wqe *peer_wqe(struct peer *peer, enum eng_op op, uint32_t length,
-			      uint32_t flags);
+struct eng_send_wqe *peer_wqe(struct peer *peer, enum eng_op op, uint32_t length, uint32_t flags);
 uint64_t peer_post(struct peer *peer, enum eng_op op, uint32_t length, uint32_t flags);
 uint64_t peer_post_inline(struct peer *peer, const void *bytes, uint32_t length);
 /* A receive of length bytes at offset in the region of PEER_LKEY. */
@@ -178,14 +177,13 @@ unsigned int peer_count_events(const struct peer *peer, enum eng_event event);
  * Expectations pull first.  expect_packet() takes the next packet that was sent; the result lives
  * as long as the peer.
  */
-#define expect_packet(peer, opcode, psn)                                                           \
-	peer_expect_packet(peer, opcode, psn, __FILE__, __LINE__)
-#define expect_ack(peer, psn, syndrome, msn)                                                       \
+#define expect_packet(peer, opcode, psn) peer_expect_packet(peer, opcode, psn, __FILE__, __LINE__)
+#define expect_ack(peer, psn, syndrome, msn) \
 	peer_expect_ack(peer, psn, syndrome, msn, __FILE__, __LINE__)
 #define expect_silence(peer) peer_expect_silence(peer, __FILE__, __LINE__)
 #define expect_wc(peer, wr_id, status) peer_expect_wc(peer, wr_id, status, __FILE__, __LINE__)
 #define expect_no_wc(peer) peer_expect_no_wc(peer, __FILE__, __LINE__)
-#define expect_pattern(bytes, length, position)                                                    \
+#define expect_pattern(bytes, length, position) \
 	peer_expect_pattern(bytes, length, position, __FILE__, __LINE__)
 
 const struct wire_packet *peer_expect_packet(struct peer *peer, uint8_t opcode, uint32_t psn,
@@ -196,7 +194,7 @@ void peer_expect_silence(struct peer *peer, const char *file, int line);
 const struct eng_wc *peer_expect_wc(struct peer *peer, uint64_t wr_id, enum eng_status status,
 				    const char *file, int line);
 void peer_expect_no_wc(struct peer *peer, const char *file, int line);
-void peer_expect_pattern(const uint8_t *bytes, uint64_t length, uint64_t position,
-			 const char *file, int line);
+void peer_expect_pattern(const uint8_t *bytes, uint64_t length, uint64_t position, const char *file,
+			 int line);
 
 #endif

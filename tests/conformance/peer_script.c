@@ -193,8 +193,8 @@ void peer_expect_no_wc(struct peer *peer, const char *file, int line)
 	}
 }
 
-void peer_expect_pattern(const uint8_t *bytes, uint64_t length, uint64_t position,
-			 const char *file, int line)
+void peer_expect_pattern(const uint8_t *bytes, uint64_t length, uint64_t position, const char *file,
+			 int line)
 {
 	for (uint64_t i = 0; i < length; i++) {
 		if (bytes[i] != peer_pattern(position + i)) {

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* What a request without credit may do: a SEND's first packet, all of a WRITE with immediate. */
+#include "peer.h"
+
+/* A limited SEND of several packets: the first with AckReq, then silence until a response. */
+static void test_limited_send_stops_after_first(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	uint64_t id;
+
+	(void)state;
+	/* rule C13 test */
+	id = peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
+	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN)->ack_request);
+	expect_silence(peer);
+	assert_int_equal(peer->why, ENG_TX_CREDIT);
+	assert_int_equal(peer_view(peer).waiting, ENG_TX_CREDIT);
+	assert_int_equal(peer_view(peer).counters[ENG_COUNT_LIMITED_REQUESTS], 1);
+
+	/* The response says that the WQE was taken: its count, now 0, is without that one. */
+	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 0);
+	expect_packet(peer, WIRE_SEND_MIDDLE, PEER_SQ_PSN + 1);
+	assert_true(expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2)->ack_request);
+	expect_silence(peer);
+	peer_ack(peer, PEER_SQ_PSN + 2, ACK_CODE(0), 1);
+	expect_wc(peer, id, ENG_SUCCESS);
+}
+
+/* Each limited SEND in turn waits for its own response. */
+static void test_limited_sends_one_by_one(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule C13 test, rule C15 test */
+	for (int i = 0; i < 3; i++)
+		peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + i)->ack_request);
+		expect_silence(peer);
+		peer_ack(peer, PEER_SQ_PSN + i, ACK_CODE(0), i + 1);
+	}
+	assert_int_equal(peer->wc_count, 3);
+}
+
+/* An answer to something earlier without credit does not let the rest go. */
+static void test_earlier_ack_does_not_release(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule C13 test */
+	peer_post(peer, ENG_WRITE, 8, 0);
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
+	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN);
+	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN + 1);
+	expect_silence(peer);
+	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 1);
+	expect_silence(peer);
+	assert_int_equal(peer->why, ENG_TX_CREDIT);
+	/* With a credit in it, it does: a WQE has been posted meanwhile. */
+	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(1), 1);
+	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2);
+	expect_silence(peer);
+}
+
+/* A limited WRITE with immediate: all packets, AckReq in the last, then silence. */
+static void test_limited_write_imm_goes_whole(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	uint64_t id;
+
+	(void)state;
+	/* rule C13 test */
+	id = peer_post(peer, ENG_WRITE_IMM, 3 * PEER_MTU, ENG_SIGNALED);
+	peer_post(peer, ENG_WRITE_IMM, 8, ENG_SIGNALED);
+	peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
+	expect_packet(peer, WIRE_WRITE_FIRST, PEER_SQ_PSN);
+	expect_packet(peer, WIRE_WRITE_MIDDLE, PEER_SQ_PSN + 1);
+	assert_true(expect_packet(peer, WIRE_WRITE_LAST_IMM, PEER_SQ_PSN + 2)->ack_request);
+	expect_silence(peer);
+	assert_int_equal(peer->why, ENG_TX_CREDIT);
+	/* An ACK of its beginning, without credits, is no answer to what was asked. */
+	peer_ack(peer, PEER_SQ_PSN + 1, ACK_CODE(0), 0);
+	expect_silence(peer);
+	peer_ack(peer, PEER_SQ_PSN + 2, ACK_CODE(0), 1);
+	expect_wc(peer, id, ENG_SUCCESS);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY_IMM, PEER_SQ_PSN + 3)->ack_request);
+	expect_silence(peer);
+	peer_ack(peer, PEER_SQ_PSN + 3, ACK_CODE(0), 2);
+	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 4);
+}
+
+/* RNR NAK to a limited SEND: the wait, the first packet again, and still not more. */
+static void test_limited_send_after_rnr(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	uint64_t start;
+
+	(void)state;
+	/* rule C13 test, rule C17 test */
+	peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
+	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
+	peer_nak(peer, PEER_SQ_PSN, RNR_NAK(14), 0); /* 1.28 ms */
+	start = peer->now;
+	expect_silence(peer);
+	assert_int_equal(peer->why, ENG_TX_RNR);
+	peer_advance_to_deadline(peer);
+	assert_int_equal(peer->now, start + 1280 * US);
+	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN)->ack_request);
+	expect_silence(peer);
+	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 0);
+	expect_packet(peer, WIRE_SEND_MIDDLE, PEER_SQ_PSN + 1);
+	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2);
+}
+
+/* The probe is lost: the timeout sends it again, and again only it. */
+static void test_limited_send_after_timeout(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule C13 test, rule C17 test */
+	peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
+	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
+	assert_true(peer_advance_to_deadline(peer));
+	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN)->ack_request);
+	expect_silence(peer);
+	/* The peer's credits come unasked. */
+	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(1), 0);
+	expect_packet(peer, WIRE_SEND_MIDDLE, PEER_SQ_PSN + 1);
+	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2);
+}
+
+/* What was begun with credits is sent again without looking at credits. */
+static void test_retransmission_needs_no_credit(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule C17 test */
+	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(2), 0);
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
+	peer_forget(peer);
+	/* Credits are used up; now all four packets and the probe are lost. */
+	peer_nak(peer, PEER_SQ_PSN, NAK_SEQUENCE, 0);
+	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
+	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 1);
+	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN + 2);
+	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 3);
+	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN + 4)->ack_request);
+	expect_silence(peer);
+}
+
+/* The sender asks for an ACK when it runs low, so that news come before it has to stop. */
+static void test_asks_for_an_ack_when_low(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	const struct wire_packet *packet = NULL;
+
+	(void)state;
+	/* rule C10 test */
+	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(2), 0);
+	peer_post(peer, ENG_SEND, 8, 0);
+	peer_post(peer, ENG_SEND, 8, 0);
+	expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN);
+	packet = expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + 1);
+	assert_true(packet->ack_request);
+}
+
+/* SENDs of zero bytes, and of the other kinds, are limited as well. */
+static void test_every_kind_that_takes_a_receive(void **state)
+{
+	static const struct {
+		enum eng_op op;
+		uint32_t length;
+		uint8_t opcode;
+	} kinds[] = {
+		{ ENG_SEND, 0, WIRE_SEND_ONLY },
+		{ ENG_SEND_IMM, 8, WIRE_SEND_ONLY_IMM },
+		{ ENG_SEND_INV, 8, WIRE_SEND_ONLY_INVALIDATE },
+		{ ENG_WRITE_IMM, 0, WIRE_WRITE_ONLY_IMM },
+	};
+
+	(void)state;
+	/* rule C13 test */
+	for (int i = 0; i < 4; i++) {
+		struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+		peer_post(peer, kinds[i].op, kinds[i].length, 0);
+		peer_post(peer, kinds[i].op, kinds[i].length, 0);
+		assert_true(expect_packet(peer, kinds[i].opcode, PEER_SQ_PSN)->ack_request);
+		expect_silence(peer);
+		assert_int_equal(peer->why, ENG_TX_CREDIT);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PEER_TEST(test_limited_send_stops_after_first),
+		PEER_TEST(test_limited_sends_one_by_one),
+		PEER_TEST(test_earlier_ack_does_not_release),
+		PEER_TEST(test_limited_write_imm_goes_whole),
+		PEER_TEST(test_limited_send_after_rnr),
+		PEER_TEST(test_limited_send_after_timeout),
+		PEER_TEST(test_retransmission_needs_no_credit),
+		PEER_TEST(test_asks_for_an_ack_when_low),
+		PEER_TEST(test_every_kind_that_takes_a_receive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* READs and Atomics at the responder, the first time and again. */
+#include "peer.h"
+
+#include <string.h>
+
+static struct peer *peer_with_pattern(struct peer_config config)
+{
+	struct peer *peer = peer_rts(config);
+
+	peer_fill(peer->remote, PEER_REGION_BYTES, 0);
+	return peer;
+}
+
+/* Take the packets [from, end) of the answer to a READ of length bytes at offset. */
+static void expect_answer(struct peer *peer, uint32_t psn, uint32_t offset, uint32_t length)
+{
+	uint32_t mtu = peer->config.mtu;
+	uint32_t count = length ? (length + mtu - 1) / mtu : 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t opcode = count == 1	  ? WIRE_READ_RESPONSE_ONLY
+				 : i == 0	  ? WIRE_READ_RESPONSE_FIRST
+				 : i == count - 1 ? WIRE_READ_RESPONSE_LAST
+						  : WIRE_READ_RESPONSE_MIDDLE;
+		const struct wire_packet *packet = expect_packet(peer, opcode, psn + i);
+		uint32_t bytes = i == count - 1 ? length - i * mtu : mtu;
+
+		assert_int_equal(packet->payload_length, bytes);
+		expect_pattern(packet->payload, bytes, offset + (uint64_t)i * mtu);
+		assert_false(packet->ack_request);
+	}
+}
+
+/* A READ is answered with the memory's bytes, in packets of the MTU. */
+static void test_read_lengths(void **state)
+{
+	static const uint32_t lengths[] = { 0, 1, 3, 1023, 1024, 1025, 2048, 5001 };
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	uint32_t psn = PEER_RQ_PSN;
+
+	(void)state;
+	/* rule S1 test, rule S2 test */
+	for (unsigned int i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		peer_give_read(peer, psn, 77, lengths[i]);
+		assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOW);
+		expect_answer(peer, psn, 77, lengths[i]);
+		expect_silence(peer);
+		psn += lengths[i] ? (lengths[i] + PEER_MTU - 1) / PEER_MTU : 1;
+		assert_int_equal(peer_view(peer).expected_psn, psn);
+	}
+}
+
+/* A duplicate READ is answered again, whole or from where the peer misses it. */
+static void test_duplicate_read(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S4 test */
+	peer_give_read(peer, PEER_RQ_PSN, 100, 5001);
+	expect_answer(peer, PEER_RQ_PSN, 100, 5001);
+	peer_give_read(peer, PEER_RQ_PSN, 100, 5001);
+	expect_answer(peer, PEER_RQ_PSN, 100, 5001);
+	/* Only the rest, from the third packet. */
+	peer_give_read(peer, PEER_RQ_PSN + 2, 100 + 2 * PEER_MTU, 5001 - 2 * PEER_MTU);
+	expect_answer(peer, PEER_RQ_PSN + 2, 100 + 2 * PEER_MTU, 5001 - 2 * PEER_MTU);
+	peer_give_read(peer, PEER_RQ_PSN + 4, 100 + 4 * PEER_MTU, 5001 - 4 * PEER_MTU);
+	expect_answer(peer, PEER_RQ_PSN + 4, 100 + 4 * PEER_MTU, 5001 - 4 * PEER_MTU);
+	expect_silence(peer);
+	assert_int_equal(peer_view(peer).msn, 1);
+	assert_int_equal(peer_view(peer).expected_psn, PEER_RQ_PSN + 5);
+}
+
+/* It is read again from memory, as it is now. */
+static void test_duplicate_read_reads_again(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	const struct wire_packet *packet;
+
+	(void)state;
+	/* rule S4 test */
+	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
+	expect_answer(peer, PEER_RQ_PSN, 0, 8);
+	memset(peer->remote, 0x5a, 8);
+	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
+	packet = expect_packet(peer, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
+	assert_int_equal(packet->payload[0], 0x5a);
+}
+
+/* A "duplicate" that asks for what it had not asked for, or elsewhere, is not answered. */
+static void test_forged_duplicate_read(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S4 test */
+	peer_give_read(peer, PEER_RQ_PSN, 4096, 2 * PEER_MTU);
+	expect_answer(peer, PEER_RQ_PSN, 4096, 2 * PEER_MTU);
+	peer_give_read(peer, PEER_RQ_PSN, 4096, 3 * PEER_MTU);
+	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
+	peer_give_read(peer, PEER_RQ_PSN + 1, 4096 + PEER_MTU, 2 * PEER_MTU);
+	peer_give_read(peer, PEER_RQ_PSN - 1, 4096, PEER_MTU);
+	expect_silence(peer);
+	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
+}
+
+/* The duplicate arrives while the first answer is still being sent. */
+static void test_duplicate_read_during_answer(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S4 test */
+	peer_give_read(peer, PEER_RQ_PSN, 0, 3 * PEER_MTU);
+	peer_give_read(peer, PEER_RQ_PSN + 1, PEER_MTU, 2 * PEER_MTU);
+	peer_pull(peer);
+	assert_in_range(peer->sent_count, 2, 5);
+	assert_int_equal(peer->sent[peer->sent_count - 1].packet.psn, PEER_RQ_PSN + 2);
+}
+
+/* A duplicate does not disturb the message under way. */
+static void test_duplicate_read_inside_message(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	uint64_t recv = peer_post_recv(peer, 8192);
+
+	(void)state;
+	/* rule S4 test */
+	peer_forget(peer);
+	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
+	peer_give_request(peer, WIRE_SEND_FIRST, PEER_RQ_PSN + 1, PEER_MTU);
+	peer_forget(peer);
+	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
+	expect_answer(peer, PEER_RQ_PSN, 0, 8);
+	peer_give_request(peer, WIRE_SEND_LAST, PEER_RQ_PSN + 2, 8);
+	expect_wc(peer, recv, ENG_SUCCESS);
+	expect_ack(peer, PEER_RQ_PSN + 2, ACK_CODE(0), 2);
+}
+
+static uint64_t remote_value(struct peer *peer, uint32_t offset)
+{
+	uint64_t value;
+
+	memcpy(&value, peer->remote + offset, sizeof(value));
+	return value;
+}
+
+/* Compare-and-swap and fetch-and-add, and what they answer. */
+static void test_atomics(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	const struct wire_packet *packet;
+
+	(void)state;
+	/* rule S4 test */
+	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN, 8, 0, 5);
+	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN);
+	assert_int_equal(packet->original, 0);
+	assert_int_equal(remote_value(peer, 8), 5);
+	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 1, 8, 0, UINT64_MAX);
+	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 1);
+	assert_int_equal(packet->original, 5);
+	assert_int_equal(remote_value(peer, 8), 4);
+	peer_give_atomic(peer, WIRE_COMPARE_SWAP, PEER_RQ_PSN + 2, 8, 3, 100);
+	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 2);
+	assert_int_equal(packet->original, 4);
+	assert_int_equal(remote_value(peer, 8), 4);
+	peer_give_atomic(peer, WIRE_COMPARE_SWAP, PEER_RQ_PSN + 3, 8, 4, 0x1122334455667788);
+	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 3);
+	assert_int_equal(packet->original, 4);
+	assert_true(remote_value(peer, 8) == 0x1122334455667788);
+}
+
+/* A duplicate Atomic gets the saved result and is not executed again. */
+static void test_duplicate_atomic(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ .max_dest_rd_atomic = 4 });
+	const struct wire_packet *packet;
+
+	(void)state;
+	/* rule S4 test, rule S12 test */
+	for (uint32_t i = 0; i < 6; i++) {
+		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + i, 0, 0, 10);
+		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + i);
+	}
+	/* The last max_dest_rd_atomic of them are kept. */
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t i = 2; i < 6; i++) {
+			peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + i, 0, 0, 10);
+			packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + i);
+			assert_int_equal(packet->original, 10 * i);
+		}
+	}
+	assert_int_equal(remote_value(peer, 0), 60);
+	/* Nobody may ask for older ones; they are not executed. */
+	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN, 0, 0, 10);
+	expect_silence(peer);
+	assert_int_equal(remote_value(peer, 0), 60);
+	assert_int_equal(peer_view(peer).msn, 6);
+}
+
+/* READs and Atomics share the entries; several duplicates are answered in PSN order. */
+static void test_duplicates_of_several(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S4 test */
+	memset(peer->remote, 0, 8);
+	peer_give_read(peer, PEER_RQ_PSN, 512, 2 * PEER_MTU);
+	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 2, 0, 0, 1);
+	peer_give_read(peer, PEER_RQ_PSN + 3, 1024, 8);
+	for (int round = 0; round < 3; round++) {
+		expect_answer(peer, PEER_RQ_PSN, 512, 2 * PEER_MTU);
+		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 2);
+		expect_answer(peer, PEER_RQ_PSN + 3, 1024, 8);
+		expect_silence(peer);
+		peer_give_read(peer, PEER_RQ_PSN, 512, 2 * PEER_MTU);
+		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 2, 0, 0, 1);
+		peer_give_read(peer, PEER_RQ_PSN + 3, 1024, 8);
+	}
+	assert_int_equal(remote_value(peer, 0), 1);
+}
+
+/* A region that goes away before the answer: the READ ends in a NAK, not in a fault of ours. */
+static void test_region_goes_away(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S11 test */
+	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
+	peer->regions[1].key = 0;
+	expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 1);
+	expect_silence(peer);
+	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PEER_TEST(test_read_lengths),
+		PEER_TEST(test_duplicate_read),
+		PEER_TEST(test_duplicate_read_reads_again),
+		PEER_TEST(test_forged_duplicate_read),
+		PEER_TEST(test_duplicate_read_during_answer),
+		PEER_TEST(test_duplicate_read_inside_message),
+		PEER_TEST(test_atomics),
+		PEER_TEST(test_duplicate_atomic),
+		PEER_TEST(test_duplicates_of_several),
+		PEER_TEST(test_region_goes_away),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
