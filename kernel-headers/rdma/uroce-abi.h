@@ -21,6 +21,8 @@
 #define UROCE_ABI_STAT_NAME "uroce/%u/stat/%u"
 /* Held while a pool is being made for an address; the address as 32 hex digits, then scope. */
 #define UROCE_ABI_POOL_LOCK_NAME "uroce/%u/pool/%s/%u"
+/* Held by the process that gets what is for queue pairs 0 and 1 of an address, named as above. */
+#define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u"
 
 enum uroce_abi_message {
 	UROCE_ABI_FORWARD = 1,	  /* struct uroce_abi_forward, then the datagram */

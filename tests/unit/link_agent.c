@@ -195,7 +195,9 @@ static void take_batch(const struct link_batch *batch, bool forwarded)
 		length = batch->bytes - offset;
 		if (length > batch->segment)
 			length = batch->segment;
-		slot = length >= 8 ? datagram_qpn(bytes) >> LINK_SLOT_SHIFT : link_slot(self.link);
+		slot = link_slot(self.link);
+		if (length >= 8 && datagram_qpn(bytes) > LINK_GSI_QPN_MAX)
+			slot = datagram_qpn(bytes) >> LINK_SLOT_SHIFT;
 		if (slot == link_slot(self.link))
 			report_datagram(batch, bytes, length, forwarded);
 		else
@@ -241,7 +243,9 @@ static void run(void)
 		for (i = 0; i < self.addrs; i++)
 			fds[2 + i] = (struct pollfd){ .fd = link_addr_fd(self.addr[i]),
 						      .events = POLLIN };
-		poll(fds, 2 + self.addrs, -1);
+		poll(fds, 2 + self.addrs, 10);
+		for (i = 0; i < self.addrs; i++)
+			link_addr_claim_gsi(self.addr[i]);
 		for (i = 0; i < self.addrs; i++)
 			while (link_receive(self.addr[i], &batch) == 0)
 				take_batch(&batch, false);

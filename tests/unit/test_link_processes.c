@@ -146,6 +146,43 @@ static void test_creator_dies(void **state)
 	agent_stop(&others[2]);
 }
 
+/* Queue pair 1 is one process's, whatever its slot; when that one ends, another's, and so on. */
+static void test_queue_pair_1_moves_on(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent_report report;
+	struct agent agents[3];
+	struct link_addr *addr;
+	unsigned int i, n;
+
+	for (i = 0; i < 3; i++)
+		agent_start_good(&agents[i], 0, other4, fixture->link);
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
+	assert_int_equal(link_addr_claim_gsi(addr), -EADDRINUSE);
+	send_to_qpn(addr, other4, 1, 7);
+	expect_datagram(&agents[0], fixture->link, 1, 7);
+	/* Its steering leaves the others' queue pairs alone. */
+	agent_kill(&agents[0]);
+	for (n = 1; n < 3; n++) {
+		bool first = false, second = false;
+
+		for (i = 0; i < 100 && !first && !second; i++) {
+			send_to_qpn(addr, other4, i % 2, 100 * n + i);
+			first = n == 1 && agent_report(&agents[1], fixture->link, 10, &report);
+			second = !first && agent_report(&agents[2], fixture->link, 10, &report);
+		}
+		assert_true(first || second);
+		assert_true(report.qpn <= LINK_GSI_QPN_MAX);
+		send_to_qpn(addr, other4, 2 + link_slot(fixture->link), 0);
+		agent_kill(&agents[first ? 1 : 2]);
+		if (second)
+			agents[2] = agents[1];
+	}
+	assert_int_equal(link_addr_claim_gsi(addr), 0);
+	assert_int_equal(link_addr_claim_gsi(addr), 0);
+	link_addr_close(addr);
+}
+
 /* What waits for the dead owner of a slot is not for the next one. */
 static void test_next_owner_gets_no_old_datagrams(void **state)
 {
@@ -426,6 +463,7 @@ int main(void)
 		WITH_FIRST(test_steering),
 		WITH_FIRST(test_steering_ipv6),
 		cmocka_unit_test_setup(test_creator_dies, fresh_network),
+		WITH_FIRST(test_queue_pair_1_moves_on),
 		WITH_FIRST(test_next_owner_gets_no_old_datagrams),
 		WITH_FIRST(test_foreign_datagrams_are_forwarded),
 		WITH_FIRST(test_full_forward_queue),

@@ -115,7 +115,7 @@ static int look(struct link *link, struct link_addr *addr)
 		return lock == -EADDRINUSE ? -EAGAIN : lock;
 	result = link_pool_probe(&addr->endpoint);
 	if (result == LINK_POOL_FREE) {
-		int error = link_pool_create(&addr->endpoint, addr->pool);
+		int error = link_pool_create(&addr->endpoint, link->slot, addr->pool);
 
 		if (error)
 			result = error;
@@ -206,6 +206,8 @@ void link_addr_close_descriptors(struct link_addr *addr)
 
 	for (tx = addr->txs; tx; tx = tx->next)
 		link_close_fd(&tx->fd);
+	/* First, so that who makes the pool anew will find it free. */
+	link_close_fd(&addr->gsi_fd);
 	link_pool_close(addr->pool);
 	addr->fd = -1;
 }
@@ -221,6 +223,7 @@ static struct link_addr *new_addr(struct link *link, const struct link_endpoint 
 	addr->refs = 1;
 	addr->endpoint = *endpoint;
 	addr->fd = -1;
+	addr->gsi_fd = -1;
 	for (i = 0; i < LINK_SLOTS; i++)
 		addr->pool[i] = -1;
 	return addr;
@@ -247,6 +250,8 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
 	addr->overflow_base = link_socket_drops(addr->fd);
+	/* Usually somebody has it. */
+	link_addr_claim_gsi(addr);
 	*result = addr;
 	return 0;
 }
@@ -306,6 +311,26 @@ void link_addr_close(struct link_addr *addr)
 	if (last)
 		free(addr);
 	link_mutex_unlock(link, &link->open_lock);
+}
+
+int link_addr_claim_gsi(struct link_addr *addr)
+{
+	struct link *link = addr->link;
+	int fd, error = 0;
+
+	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	link_mutex_lock(link, &link->lock);
+	if (addr->gsi_fd < 0) {
+		fd = link_gsi_lock(&addr->endpoint);
+		error = fd < 0 ? fd : link_pool_steer(addr->fd, link->slot);
+		if (error)
+			link_close_fd(&fd);
+		else
+			addr->gsi_fd = fd;
+	}
+	link_mutex_unlock(link, &link->lock);
+	return error;
 }
 
 int link_addr_fd(const struct link_addr *addr)

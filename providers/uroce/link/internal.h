@@ -84,8 +84,17 @@ enum link_pool_state {
  * An enum link_pool_state or a negative errno.
  */
 int link_pool_probe(const struct link_endpoint *endpoint);
-/* Make the LINK_SLOTS sockets and attach the program.  On failure fds[] has only -1. */
-int link_pool_create(const struct link_endpoint *endpoint, int fds[LINK_SLOTS]);
+/*
+ * Make the LINK_SLOTS sockets and attach the program, see link_pool_steer().  On failure fds[] has
+ * only -1.
+ */
+int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot,
+		     int fds[LINK_SLOTS]);
+/*
+ * Replace the program of the group that fd is a member of, for everybody: queue pairs 0 and 1 are
+ * steered to gsi_slot.  0 or a negative errno.
+ */
+int link_pool_steer(int fd, unsigned int gsi_slot);
 /* Are these what another process made with link_pool_create() for the endpoint? */
 bool link_pool_is_valid(const struct link_endpoint *endpoint, const int fds[LINK_SLOTS]);
 void link_pool_close(int fds[LINK_SLOTS]);
@@ -96,6 +105,8 @@ void link_pool_drain(int fd);
  * -EADDRINUSE while another process has it, or another negative errno.  Closing it unlocks.
  */
 int link_pool_lock(const struct link_endpoint *endpoint);
+/* The same for the right to have queue pairs 0 and 1 of the endpoint steered to oneself. */
+int link_gsi_lock(const struct link_endpoint *endpoint);
 
 /* ---- portowner.c ---- */
 
@@ -198,6 +209,7 @@ struct link_addr {
 	struct link_endpoint endpoint;
 	int fd; /* == pool[link->slot] */
 	int pool[LINK_SLOTS];
+	int gsi_fd; /* link_gsi_lock(), or -1 */
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops of the slot's earlier owners */
 	unsigned int tx_count;

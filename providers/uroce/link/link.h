@@ -26,6 +26,8 @@
 #define LINK_SLOTS (1u << LINK_SLOT_BITS)
 #define LINK_SLOT_SHIFT (24 - LINK_SLOT_BITS)
 #define LINK_INDEX_MASK ((1u << LINK_SLOT_SHIFT) - 1)
+/* Queue pairs 0 and 1 exist once per address and belong to no slot: link_addr_claim_gsi(). */
+#define LINK_GSI_QPN_MAX 1
 
 /* The largest UDP payload of one send or receive call. */
 #define LINK_MAX_BYTES 65507
@@ -58,23 +60,39 @@ void link_abandon(struct link *link);
 /*
  * Control.  Bind or join port 4791 of the local address gid (IPv4 as ::ffff:a.b.c.d; scope_id is
  * the interface index for link-local IPv6, else 0).  The same address gives the same, counted
- * object.  -EADDRINUSE when another user's process (or kernel rxe) has the port: error says so.
+ * object.  -EADDRINUSE when another user's process (or kernel rxe) has the port, -ETIMEDOUT when
+ * the only process that has it is stopped; error (may be NULL) says so.
  */
 int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		   struct link_addr **addr, char error[LINK_ERROR_TEXT]);
 void link_addr_close(struct link_addr *addr);
 
+/*
+ * Control, but never waits.  Let datagrams for queue pairs 0 and 1 (the connection manager) of the
+ * address come to this process.  One process per address has them: -EADDRINUSE while another lives.
+ * link_addr_open() tries once, so the first process on an address begins with them; when that one
+ * ends they are free until somebody claims them: call this now and then (it costs some
+ * microseconds). Merged with others such a datagram may reach any process: each should take it for
+ * its own.
+ */
+int link_addr_claim_gsi(struct link_addr *addr);
+
 /* The descriptor to wait on for datagrams of this process on this address. */
 int link_addr_fd(const struct link_addr *addr);
 const uint8_t *link_addr_gid(const struct link_addr *addr);
-/* Bytes the kernel will queue for this process (SO_RCVBUF as granted). */
+/*
+ * Bytes the kernel will queue for this process (SO_RCVBUF as granted: twice of what was asked for,
+ * because it counts its own bookkeeping too).
+ */
 uint32_t link_addr_receive_buffer(const struct link_addr *addr);
 
 /*
  * Control.  A peer to send to: from addr and source port *src_port (host order; when that port
  * cannot be had the next free one is taken and stored) to dst port 4791.  Counted and shared:
  * peers with the same addr, dst, port and classes are one object, and peers of one source port
- * share a socket.  Sockets are bounded (LINK_MAX_SOURCE_PORTS); beyond it ports are shared.
+ * and classes share a socket.  Sockets are bounded (LINK_MAX_SOURCE_PORTS for each address); beyond
+ * it ports are shared.  A hop_limit below 64 is raised to 64: programs that know only InfiniBand
+ * ask for 1.  -EAFNOSUPPORT when dst is of the other IP version than addr.
  */
 #define LINK_MAX_SOURCE_PORTS 128
 int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
@@ -93,12 +111,12 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 
 /* One received batch: one datagram, or several of one sender merged by UDP_GRO. */
 struct link_batch {
-	uint8_t *buffer;      /* in: room for LINK_MAX_BYTES + 1 bytes or more */
-	size_t buffer_bytes;  /* in */
-	size_t bytes;	      /* out: bytes received */
-	unsigned int segment; /* out: each datagram has this many bytes, but the last may be shorter */
-	uint8_t src[16];      /* out: sender's address as in a GID */
-	uint16_t src_port;    /* out: host order */
+	uint8_t *buffer;	/* in: room for LINK_MAX_BYTES + 1 bytes or more */
+	size_t buffer_bytes;	/* in */
+	size_t bytes;		/* out: bytes received */
+	unsigned int segment;	/* out: bytes of each datagram; the last may be shorter */
+	uint8_t src[16];	/* out: sender's address as in a GID */
+	uint16_t src_port;	/* out: host order */
 	struct link_addr *addr; /* out: the local address it came to */
 };
 

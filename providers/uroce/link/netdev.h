@@ -16,7 +16,7 @@ struct netdev {
 	uint32_t index;
 	uint32_t mtu; /* bytes of IP packet */
 	uint8_t mac[6];
-	bool up;	/* administratively up and with carrier (operstate up or unknown) */
+	bool up; /* administratively up and with carrier (operstate up or unknown) */
 	bool loopback;
 	uint32_t speed_mbps; /* from sysfs when the driver says so, else 0 */
 	unsigned int address_count;

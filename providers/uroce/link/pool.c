@@ -75,13 +75,18 @@ int link_pool_probe(const struct link_endpoint *endpoint)
 	return fd == -EADDRINUSE ? LINK_POOL_FOREIGN : fd;
 }
 
-/* Steer by the slot bits of the destination QPN; a packet too short to have one goes to slot 0. */
-static int attach_program(int fd)
+/*
+ * Queue pairs 0 and 1 belong to the host and not to a slot: they go to gsi_slot.  All others are
+ * steered by the slot bits.  For a packet too short to have a destination the kernel takes index 0.
+ */
+int link_pool_steer(int fd, unsigned int gsi_slot)
 {
 	/* clang-format off */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LINK_GSI_QPN_MAX, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, gsi_slot),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, LINK_SLOT_SHIFT),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
@@ -93,7 +98,8 @@ static int attach_program(int fd)
 	return 0;
 }
 
-int link_pool_create(const struct link_endpoint *endpoint, int fds[LINK_SLOTS])
+int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot,
+		     int fds[LINK_SLOTS])
 {
 	int error = 0;
 	unsigned int i;
@@ -112,7 +118,7 @@ int link_pool_create(const struct link_endpoint *endpoint, int fds[LINK_SLOTS])
 		set_int(fds[i], IPPROTO_UDP, UDP_GRO, 1);
 		/* A program can be attached only to a socket that is in its group already. */
 		if (i == 0)
-			error = attach_program(fds[0]);
+			error = link_pool_steer(fds[0], gsi_slot);
 	}
 	if (error)
 		link_pool_close(fds);
@@ -154,7 +160,8 @@ void link_pool_drain(int fd)
 			return;
 }
 
-int link_pool_lock(const struct link_endpoint *endpoint)
+/* A socket with an abstract name made of format and the endpoint: descriptor or -errno. */
+static int bind_name(const char *format, const struct link_endpoint *endpoint)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	char hex[33];
@@ -163,8 +170,8 @@ int link_pool_lock(const struct link_endpoint *endpoint)
 
 	for (i = 0; i < 16; i++)
 		snprintf(hex + 2 * i, 3, "%02x", endpoint->gid[i]);
-	length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, UROCE_ABI_POOL_LOCK_NAME,
-			  UROCE_ABI_VERSION, hex, endpoint->scope_id);
+	length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, format, UROCE_ABI_VERSION,
+			  hex, endpoint->scope_id);
 	bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 	fd = link_socket(AF_UNIX, SOCK_DGRAM);
 	if (fd < 0)
@@ -176,4 +183,14 @@ int link_pool_lock(const struct link_endpoint *endpoint)
 		return error;
 	}
 	return fd;
+}
+
+int link_pool_lock(const struct link_endpoint *endpoint)
+{
+	return bind_name(UROCE_ABI_POOL_LOCK_NAME, endpoint);
+}
+
+int link_gsi_lock(const struct link_endpoint *endpoint)
+{
+	return bind_name(UROCE_ABI_GSI_NAME, endpoint);
 }
