@@ -11,6 +11,7 @@
 #include "device.h"
 #include "key_table.h"
 #include "ops.h"
+#include "stat.h"
 
 static const struct abi_ops ops = {
 #define UROCE_OP_ENTRY(name) .name = uroce_##name,
@@ -86,6 +87,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	abi_set_ops(&context->base, &ops);
 	context->base.context.num_comp_vectors = UROCE_COMP_VECTORS;
 	uroce_watch_get(progress);
+	uroce_stat_get(progress);
 	/* Once more after the watch has begun, so that no change falls between. */
 	uroce_devices_refresh();
 	uroce_devices_add_context(context);
@@ -107,6 +109,7 @@ void uroce_free_context(struct ibv_context *public)
 	struct progress *progress = context->progress;
 
 	uroce_devices_remove_context(context);
+	uroce_stat_put(progress);
 	uroce_watch_put(progress);
 	uroce_async_close(context);
 	uroce_abi.uninit_context(abi_verbs_context(&context->base));

@@ -251,6 +251,22 @@ void uroce_devices_remove_context(struct uroce_context *context)
 	pthread_mutex_unlock(&devices_lock);
 }
 
+void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
+					    void *arg),
+			      void *arg)
+{
+	pthread_mutex_lock(&devices_lock);
+	for (struct uroce_device *device = devices; device; device = device->next) {
+		unsigned int open = 0;
+
+		for (const struct uroce_context *c = contexts; c; c = c->next)
+			open += c->device == device;
+		if (open > 0)
+			visit(device, open, arg);
+	}
+	pthread_mutex_unlock(&devices_lock);
+}
+
 /*
  * A child of fork() has one thread; locks that others held would be held for ever.  So the lists'
  * lock is taken around the fork, and the small ones, which are never held while the lists' lock is

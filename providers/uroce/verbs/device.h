@@ -37,6 +37,11 @@ bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
 void uroce_devices_add_context(struct uroce_context *context);
 void uroce_devices_remove_context(struct uroce_context *context);
 
+/* Each device that has open contexts, with their number; under the devices' lock. */
+void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
+					    void *arg),
+			      void *arg);
+
 /* The GUID of an interface without MAC address, or whose MAC address another one has as well. */
 uint64_t uroce_local_guid(const struct netdev *netdev);
 
