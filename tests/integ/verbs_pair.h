@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Two connected queue pairs in one process, over the loopback device.  Everything here fails the
+ * test at hand when it does not succeed.
+ */
+#ifndef UROCE_TESTS_VERBS_PAIR_H
+#define UROCE_TESTS_VERBS_PAIR_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <errno.h>
+
+#include <infiniband/verbs.h>
+
+#define END_BUFFER (1 << 20)
+
+/* One end: all objects of its own. */
+struct end {
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *buffer; /* END_BUFFER bytes */
+};
+
+struct pair {
+	struct end a, b;
+};
+
+/* What pair_open() makes, where it is not the default (0). */
+struct pair_options {
+	int cqe;		   /* 64 */
+	uint32_t send_wr, recv_wr; /* 16 */
+	uint32_t sge;		   /* 4 */
+	uint32_t inline_data;	   /* 64 */
+	int no_remote_access;	   /* of the regions and of the queue pairs */
+	int sq_sig_all;
+	enum ibv_mtu mtu;  /* 1024 */
+	uint8_t timeout;   /* 10: 4 ms */
+	uint8_t rnr_retry; /* 7 */
+	int rnr_retry_zero;
+	uint64_t send_ops; /* create with ibv_create_qp_ex() */
+};
+
+/* The context of the test's device: UROCE_TEST_DEVICE or uroce_lo.  Opened once. */
+struct ibv_context *the_context(void);
+uint8_t the_gid_index(void);
+
+void pair_open(struct pair *pair, const struct pair_options *options);
+void pair_close(struct pair *pair);
+
+/* Steps of it, for tests that want them one by one.  0 or errno as from ibv_modify_qp(). */
+int to_init(struct ibv_qp *qp, unsigned int access);
+int to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const struct pair_options *options);
+int to_rts(struct ibv_qp *qp, const struct pair_options *options);
+int to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* Post one request on 0 or 1 SGE of the end's buffer; returns what ibv_post_*() does. */
+int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
+int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
+	      uint32_t length, int flags, const struct end *remote, size_t remote_offset);
+
+/* Poll until a completion comes; the test fails after two seconds. */
+struct ibv_wc wait_wc(struct end *end);
+/* The same, and check its wr_id and status. */
+struct ibv_wc expect_wc(struct end *end, uint64_t wr_id, enum ibv_wc_status status);
+/* There is none, although one more turn is made. */
+void expect_no_wc(struct end *end);
+
+#endif
