@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define STAGING_BYTES 65536
 #define MAX_PIECES 300
@@ -43,7 +42,7 @@ static void *map(struct peer *peer, uint32_t key, uint64_t va, uint32_t length, 
 		if (va < region->va || va - region->va > region->length ||
 		    length > region->length - (va - region->va))
 			return NULL;
-		return region->bytes + (va - region->va);
+		return region->bytes + (region->folded ? 0 : va - region->va);
 	}
 	return NULL;
 }
@@ -91,13 +90,9 @@ struct peer_region *peer_region_add(struct peer *peer, uint32_t key, uint64_t va
 
 	assert_true(peer->region_count <= 8);
 	*region = (struct peer_region){ .key = key, .va = va, .length = length, .access = access };
-	region->mapped = length > (1u << 24);
-	if (region->mapped)
-		region->bytes = mmap(NULL, length, PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	else
-		region->bytes = calloc(1, length);
-	assert_true(region->bytes && region->bytes != MAP_FAILED);
+	region->folded = length > PEER_FOLD_BYTES;
+	region->bytes = calloc(1, region->folded ? WIRE_MAX_MTU : length);
+	assert_non_null(region->bytes);
 	return region;
 }
 
@@ -214,12 +209,8 @@ struct peer *peer_new(struct peer_config config)
 
 static void free_peer(struct peer *peer)
 {
-	for (unsigned int i = 0; i < peer->region_count; i++) {
-		if (peer->regions[i].mapped)
-			munmap(peer->regions[i].bytes, peer->regions[i].length);
-		else
-			free(peer->regions[i].bytes);
-	}
+	for (unsigned int i = 0; i < peer->region_count; i++)
+		free(peer->regions[i].bytes);
 	for (unsigned int i = 0; i < peer->sent_count; i++)
 		free(peer->sent[i].bytes);
 	free(peer->sq.slots);

@@ -72,7 +72,7 @@ struct peer_region {
 	uint64_t length;
 	uint8_t *bytes;
 	uint32_t access;
-	bool mapped; /* by mmap, not malloc */
+	bool folded; /* longer than its memory: every packet lands in the same page */
 };
 
 /* A packet that the engine has sent, parsed, with its bytes. */
@@ -123,6 +123,11 @@ void peer_raise(struct peer *peer, enum eng_qp_state to);
 struct peer *peer_rts(struct peer_config config);
 void peer_set_state(struct peer *peer, enum eng_qp_state to);
 struct eng_view peer_view(const struct peer *peer);
+/*
+ * A region of more than PEER_FOLD_BYTES is as long as it says, but has only that much memory: any
+ * address in it is mapped to its beginning.
+ */
+#define PEER_FOLD_BYTES (1u << 24)
 struct peer_region *peer_region_add(struct peer *peer, uint32_t key, uint64_t va, uint64_t length,
 				    uint32_t access);
 
