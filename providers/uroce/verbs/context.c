@@ -9,6 +9,7 @@
 
 #include "context.h"
 #include "device.h"
+#include "forked.h"
 #include "key_table.h"
 #include "ops.h"
 #include "stat.h"
@@ -68,6 +69,11 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 
 	(void)cmd_fd;
 	(void)private_data;
+	error = uroce_watch_forks();
+	if (error) {
+		errno = error;
+		return NULL;
+	}
 	error = progress_get(&progress, &hooks, text);
 	if (error) {
 		uroce_complain("%s cannot be opened: %s", device->name, text);
@@ -81,6 +87,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	}
 	context->progress = progress;
 	context->device = to_uroce_device(device);
+	context->generation = uroce_generation;
 	error = uroce_async_open(context);
 	if (error)
 		goto uninit_context;
@@ -110,7 +117,8 @@ void uroce_free_context(struct ibv_context *public)
 
 	uroce_devices_remove_context(context);
 	uroce_stat_put(progress);
-	uroce_watch_put(progress);
+	if (!uroce_inherited(context->generation))
+		uroce_watch_put(progress);
 	uroce_async_close(context);
 	uroce_abi.uninit_context(abi_verbs_context(&context->base));
 	free(context);

@@ -183,8 +183,11 @@ int uroce_list_devices(struct ibv_device ***list, unsigned int *count)
 
 	pthread_mutex_lock(&devices_lock);
 	error = refresh();
-	if (error)
+	if (error) {
+		uroce_complain("the network interfaces cannot be read: %s; no devices without them",
+			       strerror(error));
 		goto unlock;
+	}
 	for (device = devices; device; device = device->next)
 		n++;
 	*list = calloc(n + 1, sizeof(**list));
@@ -267,22 +270,17 @@ void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigne
 	pthread_mutex_unlock(&devices_lock);
 }
 
-/*
- * A child of fork() has one thread; locks that others held would be held for ever.  So the lists'
- * lock is taken around the fork, and the small ones, which are never held while the lists' lock is
- * waited for, begin anew.
- */
-static void before_fork(void)
+void uroce_devices_before_fork(void)
 {
 	pthread_mutex_lock(&devices_lock);
 }
 
-static void after_fork_parent(void)
+void uroce_devices_after_fork(void)
 {
 	pthread_mutex_unlock(&devices_lock);
 }
 
-static void after_fork_child(void)
+void uroce_devices_after_fork_child(void)
 {
 	struct uroce_context *context;
 	struct uroce_device *device;
@@ -291,10 +289,7 @@ static void after_fork_child(void)
 		pthread_mutex_init(&device->port_lock, NULL);
 	for (context = contexts; context; context = context->next)
 		pthread_mutex_init(&context->async_lock, NULL);
+	/* Their events would go to the parent, who shares the pipes. */
+	contexts = NULL;
 	pthread_mutex_unlock(&devices_lock);
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }

@@ -96,7 +96,7 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->max_qp_rd_atom = UROCE_MAX_RD_ATOMIC;
 	attr->max_res_rd_atom = UROCE_MAX_RD_ATOMIC * UROCE_MAX_QP;
 	attr->max_qp_init_rd_atom = UROCE_MAX_RD_ATOMIC;
-	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->atomic_cap = IBV_ATOMIC_GLOB;
 	attr->max_ah = UROCE_MAX_AH;
 	if (uroce_create_srq) {
 		attr->max_srq = UROCE_MAX_SRQ;

@@ -39,7 +39,7 @@ enum uroce_limit {
 	UROCE_COMP_VECTORS = 1,
 };
 /* Not 0, 0xFFFFFF nor a registered maker's: clients treat those as rxe or as a quirk. */
-#define UROCE_VENDOR_ID 0x75726f /* "uro" */
+#define UROCE_VENDOR_ID 0x75726f    /* "uro" */
 #define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
 
 #define UROCE_PORT 1 /* the one port of a device */
@@ -82,7 +82,8 @@ struct uroce_context {
 	struct uroce_device *device;
 	int async_write_fd; /* the read end is ibv_context.async_fd */
 	pthread_mutex_t async_lock;
-	struct uroce_context *next; /* all contexts of the process, under the devices' lock */
+	unsigned int generation;       /* forked.h */
+	struct uroce_context *next;    /* all contexts of the process, under the devices' lock */
 	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */
 };
 

@@ -8,7 +8,7 @@ static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct netdev_watch *watch; /* changes under watch_lock */
 static unsigned int users;
 
-/* In the helper thread.  Not under watch_lock, which is held while this is waited for. */
+/* In the helper thread.  Must not take watch_lock: it is held while the end is awaited. */
 static void interfaces_changed(void *arg)
 {
 	/* After an overrun changes are lost and cannot be counted: look as well. */
@@ -50,22 +50,27 @@ void uroce_watch_put(struct progress *progress)
 	pthread_mutex_unlock(&watch_lock);
 }
 
+/* The order in which the two locks are waited for elsewhere: through interfaces_changed(). */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&watch_lock);
+	uroce_devices_before_fork();
 }
 
 static void after_fork_parent(void)
 {
+	uroce_devices_after_fork();
 	pthread_mutex_unlock(&watch_lock);
 }
 
 /* The socket is the parent's: a child that reads from it would take his changes away. */
 static void after_fork_child(void)
 {
+	uroce_devices_after_fork_child();
 	if (watch)
 		netdev_watch_abandon(watch);
 	watch = NULL;
+	users = 0;
 	pthread_mutex_unlock(&watch_lock);
 }
 
