@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * UROCE_FAULT: what is accepted, what is refused and how, and what becomes of packets.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "progress/fault_inject.h"
+#include "wire/packet.h"
+
+static char error[PROGRESS_ERROR_TEXT];
+
+/* Every refusal names the part and the reason, and leaves the configuration alone. */
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *text, *error;
+	} wrong[] = {
+		{ "drop=2", "UROCE_FAULT: drop=2: probability must be 0..1" },
+		{ "drop=1.0001", "UROCE_FAULT: drop=1.0001: probability must be 0..1" },
+		{ "drop=-0.1", "UROCE_FAULT: drop=-0.1: probability must be 0..1" },
+		{ "drop=+0.1", "UROCE_FAULT: drop=+0.1: probability must be 0..1" },
+		{ "drop= 0.1", "UROCE_FAULT: drop= 0.1: probability must be 0..1" },
+		{ "drop=nan", "UROCE_FAULT: drop=nan: probability must be 0..1" },
+		{ "drop=inf", "UROCE_FAULT: drop=inf: probability must be 0..1" },
+		{ "drop=0x1", "UROCE_FAULT: drop=0x1: probability must be 0..1" },
+		{ "drop=1e-3", "UROCE_FAULT: drop=1e-3: probability must be 0..1" },
+		{ "drop=.", "UROCE_FAULT: drop=.: probability must be 0..1" },
+		{ "drop=0.1.2", "UROCE_FAULT: drop=0.1.2: probability must be 0..1" },
+		{ "drop=0.5x", "UROCE_FAULT: drop=0.5x: probability must be 0..1" },
+		{ "drop=", "UROCE_FAULT: drop=: probability must be 0..1" },
+		{ "drop=0.0000000000000000000000001",
+		  "UROCE_FAULT: drop=0.0000000000000000000000001: probability must be 0..1" },
+		{ "dup=3", "UROCE_FAULT: dup=3: probability must be 0..1" },
+		{ "reorder=a", "UROCE_FAULT: reorder=a: probability must be 0..1" },
+		{ "corrupt=10%", "UROCE_FAULT: corrupt=10%: probability must be 0..1" },
+		{ "delay=200", "UROCE_FAULT: delay=200: unit must be ns, us, ms or s" },
+		{ "delay=200m", "UROCE_FAULT: delay=200m: unit must be ns, us, ms or s" },
+		{ "delay=200 us", "UROCE_FAULT: delay=200 us: unit must be ns, us, ms or s" },
+		{ "delay=-1us", "UROCE_FAULT: delay=-1us: delay must be a number with its unit: "
+				"ns, us, ms or s" },
+		{ "delay=us",
+		  "UROCE_FAULT: delay=us: delay must be a number with its unit: ns, us, ms or s" },
+		{ "delay=11s", "UROCE_FAULT: delay=11s: delay must be at most 10s" },
+		{ "seed=", "UROCE_FAULT: seed=: seed must be a whole number below 2^64" },
+		{ "seed=-1", "UROCE_FAULT: seed=-1: seed must be a whole number below 2^64" },
+		{ "seed=1.5", "UROCE_FAULT: seed=1.5: seed must be a whole number below 2^64" },
+		{ "seed=18446744073709551616", "UROCE_FAULT: seed=18446744073709551616: seed must "
+					       "be a whole number below 2^64" },
+		{ "loss=0.1", "UROCE_FAULT: loss=0.1: unknown name, known are drop, dup, reorder, "
+			      "corrupt, delay and seed" },
+		{ "DROP=0.1", "UROCE_FAULT: DROP=0.1: unknown name, known are drop, dup, reorder, "
+			      "corrupt, delay and seed" },
+		{ "=0.1", "UROCE_FAULT: =0.1: unknown name, known are drop, dup, reorder, corrupt, "
+			  "delay and seed" },
+		{ "drop", "UROCE_FAULT: drop: '=' and a value are missing" },
+		{ "drop=0.1,drop=0.2", "UROCE_FAULT: drop=0.2: given twice" },
+		{ "seed=1,drop=0.1,seed=1", "UROCE_FAULT: seed=1: given twice" },
+		{ "", "UROCE_FAULT: : a part is empty" },
+		{ ",", "UROCE_FAULT: ,: a part is empty" },
+		{ "drop=0.1,", "UROCE_FAULT: drop=0.1,: a part is empty" },
+		{ ",drop=0.1", "UROCE_FAULT: ,drop=0.1: a part is empty" },
+		{ "drop=0.1,,seed=1", "UROCE_FAULT: drop=0.1,,seed=1: a part is empty" },
+		{ "drop=0.1;seed=1", "UROCE_FAULT: drop=0.1;seed=1: probability must be 0..1" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct fault_config config = { .seed = 4711 };
+
+		error[0] = '\0';
+		assert_int_equal(fault_parse(wrong[i].text, &config, error), -EINVAL);
+		assert_string_equal(error, wrong[i].error);
+		assert_int_equal(config.seed, 4711);
+	}
+}
+
+/* A part of any length is refused within the room for the error. */
+static void test_long_part(void **state)
+{
+	char text[2000];
+	struct fault_config config;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(fault_parse(text, &config, error), -EINVAL);
+	assert_true(strlen(error) < PROGRESS_ERROR_TEXT);
+	assert_non_null(strstr(error, "x...: unknown name"));
+}
+
+static void test_accepted(void **state)
+{
+	struct fault_config config;
+
+	(void)state;
+	assert_int_equal(fault_parse("drop=0.02,dup=0.01,reorder=0.03,corrupt=1,delay=200us,seed=7",
+				     &config, error),
+			 0);
+	assert_true(config.drop == 0.02 && config.duplicate == 0.01 && config.reorder == 0.03 &&
+		    config.corrupt == 1);
+	assert_int_equal(config.delay_ns, 200000);
+	assert_int_equal(config.seed, 7);
+
+	assert_int_equal(fault_parse("drop=.5", &config, error), 0);
+	assert_true(config.drop == 0.5 && config.duplicate == 0 && config.delay_ns == 0);
+	assert_int_equal(fault_parse("drop=1.,dup=0", &config, error), 0);
+	assert_true(config.drop == 1);
+	assert_int_equal(fault_parse("seed=18446744073709551615", &config, error), 0);
+	assert_true(config.seed == UINT64_MAX);
+	assert_int_equal(fault_parse("delay=1.5ms", &config, error), 0);
+	assert_int_equal(config.delay_ns, 1500000);
+	assert_int_equal(fault_parse("delay=10s", &config, error), 0);
+	assert_int_equal(config.delay_ns, FAULT_MAX_DELAY_NS);
+	assert_int_equal(fault_parse("delay=7ns", &config, error), 0);
+	assert_int_equal(config.delay_ns, 7);
+}
+
+/* The fate of the n-th packet depends on seed and n alone, and on the seed it does depend. */
+static void test_deterministic(void **state)
+{
+	struct fault_config a = {
+		.drop = 0.2, .duplicate = 0.2, .reorder = 0.2, .corrupt = 0.2, .seed = 1
+	};
+	struct fault_config b = a;
+	int different = 0;
+
+	(void)state;
+	b.seed = 2;
+	for (uint64_t n = 0; n < 1000; n++) {
+		struct fault_fate first = fault_fate(&a, n), again = fault_fate(&a, n);
+		struct fault_fate other = fault_fate(&b, n);
+
+		assert_int_equal(first.dropped, again.dropped);
+		assert_int_equal(first.duplicated, again.duplicated);
+		assert_int_equal(first.corrupted, again.corrupted);
+		assert_int_equal(first.passed, again.passed);
+		assert_int_equal(first.random, again.random);
+		different += first.dropped != other.dropped;
+	}
+	/* Two coins of 0.2 differ in 0.32 of the throws. */
+	assert_in_range(different, 250, 390);
+}
+
+/* The fates come as often as asked for, independently of each other, for any seed. */
+static void test_rates(void **state)
+{
+	enum { PACKETS = 200000 };
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 4; seed++) {
+		struct fault_config config = { .drop = 0.02,
+					       .duplicate = 0.01,
+					       .reorder = 0.05,
+					       .corrupt = 0.1,
+					       .seed = seed };
+		int dropped = 0, duplicated = 0, corrupted = 0, passed[4] = { 0 }, both = 0;
+
+		for (uint64_t n = 0; n < PACKETS; n++) {
+			struct fault_fate fate = fault_fate(&config, n);
+
+			assert_true(fate.passed <= 3);
+			dropped += fate.dropped;
+			duplicated += fate.duplicated;
+			corrupted += fate.corrupted;
+			both += fate.corrupted && fate.passed;
+			passed[fate.passed]++;
+		}
+		/* Five standard deviations. */
+		assert_in_range(dropped, 4000 - 315, 4000 + 315);
+		assert_in_range(duplicated, 1960 - 225, 1960 + 225);
+		assert_in_range(corrupted, 19600 - 670, 19600 + 670);
+		assert_in_range(both, 980 - 160, 980 + 160);
+		for (int i = 1; i <= 3; i++)
+			assert_in_range(passed[i], 3267 - 290, 3267 + 290);
+	}
+}
+
+/* Certain things are certain, and what is not asked for does not happen. */
+static void test_extremes(void **state)
+{
+	struct fault_config none = { .seed = 3 },
+			    all = { .duplicate = 1, .reorder = 1, .corrupt = 1 };
+
+	(void)state;
+	for (uint64_t n = 0; n < 10000; n++) {
+		struct fault_fate nothing = fault_fate(&none, n), everything = fault_fate(&all, n);
+
+		assert_false(nothing.dropped || nothing.duplicated || nothing.corrupted ||
+			     nothing.passed);
+		assert_true(everything.duplicated && everything.corrupted && everything.passed);
+	}
+}
+
+/* ---- packets ---- */
+
+enum {
+	PACKET_BYTES = 32,
+	MAX_SENT = 4096,
+};
+
+static uint8_t sent[MAX_SENT][PACKET_BYTES];
+static struct link_peer *sent_to[MAX_SENT];
+static unsigned int sent_count;
+static unsigned int counted[PROGRESS_COUNTER_COUNT];
+
+static void record(void *arg, struct link_peer *peer, const uint8_t *bytes, size_t length)
+{
+	(void)arg;
+	assert_int_equal(length, PACKET_BYTES);
+	assert_true(sent_count < MAX_SENT);
+	sent_to[sent_count] = peer;
+	memcpy(sent[sent_count++], bytes, length);
+}
+
+static void record_count(void *arg, enum progress_counter counter)
+{
+	(void)arg;
+	counted[counter]++;
+}
+
+static const struct eng_path path = {
+	.wire = { .src = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+		  .dst = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 },
+		  .src_port = 50000 },
+};
+
+static struct link_peer *peer_number(unsigned int n)
+{
+	static uint8_t place[4];
+
+	return (struct link_peer *)(void *)&place[n];
+}
+
+static struct fault_injector *open_injector(const char *text)
+{
+	static const struct fault_sink sink = { record, record_count, NULL };
+	struct fault_config config;
+	struct fault_injector *injector;
+
+	sent_count = 0;
+	memset(counted, 0, sizeof(counted));
+	assert_int_equal(fault_parse(text, &config, error), 0);
+	assert_int_equal(fault_open(&injector, &config, &sink), 0);
+	return injector;
+}
+
+/* A run of packets numbered from first, with the ICRCs that a run has, in odd pieces. */
+static void send_run(struct fault_injector *injector, struct link_peer *peer, uint32_t first,
+		     uint32_t packets, uint64_t now)
+{
+	static uint8_t bytes[128 * PACKET_BYTES];
+	struct eng_piece pieces[3];
+	struct eng_run run = { .pieces = pieces,
+			       .path = &path,
+			       .packets = packets,
+			       .segment = PACKET_BYTES,
+			       .bytes = packets * PACKET_BYTES,
+			       .piece_count = 3 };
+
+	memset(bytes, 0, sizeof(bytes));
+	for (uint32_t i = 0; i < packets; i++) {
+		uint8_t *packet = bytes + i * PACKET_BYTES;
+
+		packet[16] = (uint8_t)((first + i) >> 8);
+		packet[17] = (uint8_t)(first + i);
+		wire_icrc_put(&path.wire, (uint16_t)i, packet, PACKET_BYTES);
+	}
+	pieces[0] = (struct eng_piece){ bytes, 5 };
+	pieces[1] = (struct eng_piece){ bytes + 5, run.bytes - 20 };
+	pieces[2] = (struct eng_piece){ bytes + run.bytes - 15, 15 };
+	fault_send(injector, peer, &run, now);
+}
+
+static unsigned int number_of(unsigned int place)
+{
+	return (unsigned int)sent[place][16] << 8 | sent[place][17];
+}
+
+static bool icrc_is_right(unsigned int place)
+{
+	uint16_t ip_id = 0;
+
+	return wire_icrc_check(&path.wire, &ip_id, sent[place], PACKET_BYTES) == WIRE_ICRC_RIGHT;
+}
+
+/* Without faults all packets leave at once, in order, with the ICRC of a single datagram. */
+static void test_passes_through(void **state)
+{
+	struct fault_injector *injector = open_injector("seed=1");
+
+	(void)state;
+	send_run(injector, peer_number(1), 0, 100, 0);
+	assert_int_equal(sent_count, 100);
+	for (unsigned int i = 0; i < 100; i++) {
+		assert_int_equal(number_of(i), i);
+		assert_ptr_equal(sent_to[i], peer_number(1));
+		assert_true(icrc_is_right(i));
+	}
+	assert_int_equal(fault_deadline(injector), ENG_NEVER);
+	fault_close(injector);
+}
+
+/* rule S14 test: a corrupted packet differs in one byte, and its ICRC shows it. */
+static void test_corrupts(void **state)
+{
+	struct fault_injector *injector = open_injector("corrupt=1,seed=5");
+	uint8_t right[100][PACKET_BYTES];
+
+	(void)state;
+	send_run(injector, peer_number(1), 0, 100, 0);
+	assert_int_equal(sent_count, 100);
+	assert_int_equal(counted[PROGRESS_COUNT_FAULT_CORRUPTED], 100);
+	for (unsigned int i = 0; i < 100; i++) {
+		int different = 0;
+
+		memset(right[i], 0, PACKET_BYTES);
+		right[i][17] = (uint8_t)i;
+		wire_icrc_put(&path.wire, 0, right[i], PACKET_BYTES);
+		for (unsigned int k = 0; k < PACKET_BYTES; k++)
+			different += right[i][k] != sent[i][k];
+		assert_int_equal(different, 1);
+	}
+	fault_close(injector);
+}
+
+/* Drops and copies add up. */
+static void test_drops_and_duplicates(void **state)
+{
+	struct fault_injector *injector = open_injector("drop=0.3,dup=0.2,seed=9");
+	unsigned int dropped, duplicated;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i += 100)
+		send_run(injector, peer_number(1), i, 100, 0);
+	dropped = counted[PROGRESS_COUNT_FAULT_DROPPED];
+	duplicated = counted[PROGRESS_COUNT_FAULT_DUPLICATED];
+	assert_in_range(dropped, 230, 370);
+	assert_in_range(duplicated, 80, 200);
+	assert_int_equal(sent_count, 1000 - dropped + duplicated);
+	fault_close(injector);
+}
+
+/* Reordered packets come 1 to 3 places later; all come, none twice. */
+static void test_reorders(void **state)
+{
+	struct fault_injector *injector = open_injector("reorder=0.1,seed=2");
+	bool seen[1000] = { false };
+	unsigned int early = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i += 50)
+		send_run(injector, peer_number(1), i, 50, 0);
+	fault_release(injector, FAULT_HOLD_NS);
+	assert_int_equal(sent_count, 1000);
+	for (unsigned int i = 0; i < 1000; i++) {
+		unsigned int n = number_of(i);
+
+		assert_false(seen[n]);
+		seen[n] = true;
+		/* Others that are held may pass as well. */
+		assert_in_range(n + 10, i, i + 20);
+		early += n > i;
+	}
+	assert_true(early > 50);
+	assert_in_range(counted[PROGRESS_COUNT_FAULT_REORDERED], 60, 140);
+	fault_close(injector);
+}
+
+/* What nothing follows is not held longer than FAULT_HOLD_NS. */
+static void test_hold_ends(void **state)
+{
+	struct fault_injector *injector = open_injector("reorder=1");
+
+	(void)state;
+	send_run(injector, peer_number(1), 0, 1, 5000);
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(fault_deadline(injector), 5000 + FAULT_HOLD_NS);
+	assert_false(fault_release(injector, 4999 + FAULT_HOLD_NS));
+	assert_true(fault_release(injector, 5000 + FAULT_HOLD_NS));
+	assert_int_equal(sent_count, 1);
+	assert_int_equal(fault_deadline(injector), ENG_NEVER);
+	fault_close(injector);
+}
+
+/* Every packet waits for the delay, not shorter, and order is kept. */
+static void test_delays(void **state)
+{
+	struct fault_injector *injector = open_injector("delay=200us");
+
+	(void)state;
+	send_run(injector, peer_number(1), 0, 10, 1000);
+	send_run(injector, peer_number(1), 10, 10, 51000);
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(fault_deadline(injector), 201000);
+	assert_false(fault_release(injector, 200999));
+	assert_true(fault_release(injector, 201000));
+	assert_int_equal(sent_count, 10);
+	assert_int_equal(fault_deadline(injector), 251000);
+	assert_true(fault_release(injector, 300000));
+	assert_int_equal(sent_count, 20);
+	for (unsigned int i = 0; i < 20; i++)
+		assert_int_equal(number_of(i), i);
+	assert_int_equal(fault_deadline(injector), ENG_NEVER);
+	assert_int_equal(counted[PROGRESS_COUNT_FAULT_DELAYED], 20);
+	fault_close(injector);
+}
+
+/* What waits for a peer that goes away is lost, and nothing else is. */
+static void test_forgets_peer(void **state)
+{
+	struct fault_injector *injector = open_injector("delay=1ms,reorder=0.3,seed=4");
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++)
+		send_run(injector, peer_number(i % 2), i, 1, i);
+	fault_forget(injector, peer_number(0));
+	fault_release(injector, 2 * FAULT_HOLD_NS);
+	fault_release(injector, 4 * FAULT_HOLD_NS);
+	assert_int_equal(sent_count, 50);
+	for (unsigned int i = 0; i < 50; i++) {
+		assert_ptr_equal(sent_to[i], peer_number(1));
+		assert_int_equal(number_of(i) % 2, 1);
+	}
+	fault_close(injector);
+}
+
+/* The number of packets that wait is bounded: more are lost, and counted. */
+static void test_bounded(void **state)
+{
+	struct fault_injector *injector = open_injector("delay=1s");
+
+	(void)state;
+	for (uint32_t i = 0; i < FAULT_MAX_WAITING + 128; i += 128)
+		send_run(injector, peer_number(1), i, 128, 0);
+	assert_int_equal(counted[PROGRESS_COUNT_FAULT_DROPPED], 128);
+	fault_forget(injector, peer_number(1));
+	send_run(injector, peer_number(1), 0, 1, 0);
+	assert_int_equal(counted[PROGRESS_COUNT_FAULT_DROPPED], 128);
+	fault_close(injector);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_long_part),
+		cmocka_unit_test(test_accepted),
+		cmocka_unit_test(test_deterministic),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_passes_through),
+		cmocka_unit_test(test_corrupts),
+		cmocka_unit_test(test_drops_and_duplicates),
+		cmocka_unit_test(test_reorders),
+		cmocka_unit_test(test_hold_ends),
+		cmocka_unit_test(test_delays),
+		cmocka_unit_test(test_forgets_peer),
+		cmocka_unit_test(test_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Queue pair numbers: which are given, in which order, and the way back to the QP.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "progress/table.h"
+
+enum {
+	LAST_SLOT = LINK_SLOTS - 1,
+};
+
+static struct qpn_table table;
+
+static struct progress_qp *new_qps(size_t count)
+{
+	struct progress_qp *qps = calloc(count, sizeof(*qps));
+
+	assert_non_null(qps);
+	return qps;
+}
+
+/* A number is slot and index, is found again, and is found no more after removal. */
+static void test_found_until_removed(void **state)
+{
+	struct progress_qp qp = { 0 }, other = { 0 };
+
+	(void)state;
+	table_init(&table, 5, 1000);
+	assert_int_equal(table_add(&table, &qp), 1);
+	assert_int_equal(qp.qpn, 5u << LINK_SLOT_SHIFT | 1000);
+	assert_ptr_equal(table_find(&table, qp.qpn), &qp);
+	assert_int_equal(table_add(&table, &other), 2);
+	assert_int_equal(other.qpn, qp.qpn + 1);
+	assert_null(table_find(&table, other.qpn + 1));
+	assert_null(table_find(&table, 5u << LINK_SLOT_SHIFT | LINK_INDEX_MASK));
+	table_remove(&table, &qp);
+	assert_null(table_find(&table, qp.qpn));
+	assert_ptr_equal(table_find(&table, other.qpn), &other);
+	table_fini(&table);
+}
+
+/* A number that has become free is not given again before all others have been. */
+static void test_round_robin(void **state)
+{
+	struct progress_qp qp = { 0 };
+	uint32_t first;
+
+	(void)state;
+	table_init(&table, 1, 70000);
+	assert_int_equal(table_add(&table, &qp), 1);
+	first = qp.qpn;
+	for (uint32_t given = 1; given <= LINK_INDEX_MASK - TABLE_FIRST_INDEX; given++) {
+		table_remove(&table, &qp);
+		assert_int_equal(table_add(&table, &qp), 1);
+		assert_int_not_equal(qp.qpn, first);
+	}
+	table_remove(&table, &qp);
+	assert_int_equal(table_add(&table, &qp), 1);
+	assert_int_equal(qp.qpn, first);
+	table_fini(&table);
+}
+
+/* All numbers of a slot but the reserved ones can be had, each once; then there are none. */
+static void test_all_numbers(void **state)
+{
+	size_t count = LINK_INDEX_MASK + 1 - TABLE_FIRST_INDEX - 1;
+	struct progress_qp *qps = new_qps(count + 1);
+	uint8_t *given = calloc(LINK_INDEX_MASK + 1, 1);
+
+	(void)state;
+	assert_non_null(given);
+	table_init(&table, LAST_SLOT, 0xdeadbeef);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t index;
+
+		assert_int_equal(table_add(&table, &qps[i]), i + 1);
+		index = qps[i].qpn & LINK_INDEX_MASK;
+		assert_int_equal(qps[i].qpn >> LINK_SLOT_SHIFT, LAST_SLOT);
+		assert_true(index >= TABLE_FIRST_INDEX);
+		/* The number that means multicast. */
+		assert_int_not_equal(qps[i].qpn, 0xffffff);
+		assert_int_equal(given[index], 0);
+		given[index] = 1;
+	}
+	assert_int_equal(table_add(&table, &qps[count]), -ENOMEM);
+	for (size_t i = 0; i < count; i++)
+		assert_ptr_equal(table_find(&table, qps[i].qpn), &qps[i]);
+	table_remove(&table, &qps[77]);
+	assert_int_equal(table_add(&table, &qps[count]), count);
+	assert_int_equal(qps[count].qpn, qps[77].qpn);
+	table_fini(&table);
+	free(given);
+	free(qps);
+}
+
+/* A start among the reserved numbers leads to the first that may be given. */
+static void test_start_is_moved(void **state)
+{
+	struct progress_qp qp = { 0 };
+
+	(void)state;
+	table_init(&table, 0, 1);
+	assert_int_equal(table_add(&table, &qp), 1);
+	assert_int_equal(qp.qpn, TABLE_FIRST_INDEX);
+	table_fini(&table);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_found_until_removed),
+		cmocka_unit_test(test_round_robin),
+		cmocka_unit_test(test_all_numbers),
+		cmocka_unit_test(test_start_is_moved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
