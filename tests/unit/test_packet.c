@@ -124,7 +124,7 @@ static void check_literal(const struct wire_packet *p, const uint8_t *expected, 
 	assert_memory_equal(bytes, expected, length);
 }
 
-/* Packets written down by hand, field by field as the specification draws them. */
+/* Packets written down by hand, field by field as the specification draws them: connected. */
 static void test_literal_headers(void **state)
 {
 	/* clang-format off */
@@ -141,15 +141,6 @@ static void test_literal_headers(void **state)
 	static const uint8_t atomic_ack[] = {
 		0x12, 0x40, 0xff, 0xff, 0, 0, 0, 2, 0, 0, 0, 3,
 		0x1f, 0, 1, 2, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38 };
-	static const uint8_t flush[] = {
-		0x1c, 0x40, 0xff, 0xff, 0, 0, 0, 2, 0, 0, 0, 3,
-		0, 0, 0, 0x13,					/* FETH, in front of RETH */
-		0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0x77, 0x88, 0, 0, 2, 0 };
-	static const uint8_t ud_imm[] = {
-		0x65, 0x00, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 9,
-		0x80, 0x01, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6 };
-	static const uint8_t invalidate[] = {
-		0x17, 0x40, 0xff, 0xff, 0, 0, 0, 2, 0, 0, 0, 3, 0xde, 0xad, 0xbe, 0xef };
 	/* clang-format on */
 
 	(void)state;
@@ -189,6 +180,24 @@ static void test_literal_headers(void **state)
 					     .msn = 0x102,
 					     .original = 0x3132333435363738 },
 		      atomic_ack, sizeof(atomic_ack));
+}
+
+/* The same for FLUSH, whose FETH stands before RETH, for UD and for SEND with invalidate. */
+static void test_literal_headers_of_other_kinds(void **state)
+{
+	/* clang-format off */
+	static const uint8_t flush[] = {
+		0x1c, 0x40, 0xff, 0xff, 0, 0, 0, 2, 0, 0, 0, 3,
+		0, 0, 0, 0x13,					/* FETH, in front of RETH */
+		0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0x77, 0x88, 0, 0, 2, 0 };
+	static const uint8_t ud_imm[] = {
+		0x65, 0x00, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 9,
+		0x80, 0x01, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6 };
+	static const uint8_t invalidate[] = {
+		0x17, 0x40, 0xff, 0xff, 0, 0, 0, 2, 0, 0, 0, 3, 0xde, 0xad, 0xbe, 0xef };
+	/* clang-format on */
+
+	(void)state;
 	check_literal(&(struct wire_packet){ .opcode = 0x1c,
 					     .migrated = true,
 					     .pkey = 0xffff,
@@ -358,6 +367,7 @@ int main(void)
 		cmocka_unit_test(test_parse_undoes_build),
 		cmocka_unit_test(test_build_masks_wide_numbers),
 		cmocka_unit_test(test_literal_headers),
+		cmocka_unit_test(test_literal_headers_of_other_kinds),
 		cmocka_unit_test(test_cnp),
 		cmocka_unit_test(test_every_length),
 		cmocka_unit_test(test_version),
