@@ -71,7 +71,7 @@ static void test_against_list(void **state)
 	for (int step = 0; step < STEPS; step++) {
 		uint32_t i = (uint32_t)(random_number() % QPS);
 		uint64_t when = now + random_number() % 1000;
-		bool sooner = when < model[i];
+		bool sooner = when < model[i], first;
 		struct progress_qp *qp;
 
 		switch (random_number() % 4) {
@@ -79,8 +79,8 @@ static void test_against_list(void **state)
 		case 1:
 			if (sooner)
 				model[i] = when;
-			assert_int_equal(deadline_queue(heap, &qps[i], when),
-					 sooner && heap->entry[1] == &qps[i]);
+			first = deadline_queue(heap, &qps[i], when);
+			assert_int_equal(first, sooner && heap->entry[1] == &qps[i]);
 			break;
 		case 2:
 			deadline_remove_qp(heap, &qps[i]);
