@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The operations that uroce serves, declared with exactly the types of libibverbs' table.  An
- * operation that does not exist yet is weak and NULL: libibverbs then answers EOPNOTSUPP.  A new
- * one needs a line here and nothing else: context.c makes the table from this list.
+ * The operations that uroce serves, declared with exactly the types of libibverbs' table.  A new
+ * one needs a line here and nothing else: context.c makes the table from this list.  To all others
+ * libibverbs answers EOPNOTSUPP by itself.
  *
  * Functions return 0 or a positive errno, or NULL with errno.  libibverbs fills the common fields
  * of pd, mr, cq, srq and ah after the provider's function has returned; those of a qp it does not.
@@ -21,75 +21,43 @@
 	/* pd.c */                                                                                 \
 	X(alloc_pd)                                                                                \
 	X(dealloc_pd)                                                                              \
-	X(alloc_td)                                                                                \
-	X(dealloc_td)                                                                              \
-	X(alloc_parent_domain)                                                                     \
-	/* mr.c, mw.c */                                                                           \
+	/* mr.c */                                                                                 \
 	X(reg_mr)                                                                                  \
 	X(rereg_mr)                                                                                \
 	X(dereg_mr)                                                                                \
-	X(reg_dmabuf_mr)                                                                           \
-	X(alloc_null_mr)                                                                           \
-	X(advise_mr)                                                                               \
-	X(alloc_mw)                                                                                \
-	X(bind_mw)                                                                                 \
-	X(dealloc_mw)                                                                              \
-	X(import_pd)                                                                               \
-	X(unimport_pd)                                                                             \
-	X(import_mr)                                                                               \
-	X(unimport_mr)                                                                             \
-	/* cq.c */                                                                                 \
+	/* cq.c, cq_ex.c */                                                                        \
 	X(create_cq)                                                                               \
 	X(create_cq_ex)                                                                            \
 	X(poll_cq)                                                                                 \
 	X(req_notify_cq)                                                                           \
-	X(resize_cq)                                                                               \
-	X(modify_cq)                                                                               \
 	X(cq_event)                                                                                \
+	X(resize_cq)                                                                               \
 	X(destroy_cq)                                                                              \
-	/* qp.c, post.c */                                                                         \
+	/* qp.c, qp_modify.c, post.c */                                                            \
 	X(create_qp)                                                                               \
 	X(create_qp_ex)                                                                            \
 	X(modify_qp)                                                                               \
 	X(query_qp)                                                                                \
-	X(query_qp_data_in_order)                                                                  \
 	X(destroy_qp)                                                                              \
 	X(post_send)                                                                               \
 	X(post_recv)                                                                               \
-	X(attach_mcast)                                                                            \
-	X(detach_mcast)                                                                            \
 	/* ah.c */                                                                                 \
 	X(create_ah)                                                                               \
-	X(destroy_ah)                                                                              \
-	/* srq.c, xrc.c */                                                                         \
-	X(create_srq)                                                                              \
-	X(create_srq_ex)                                                                           \
-	X(modify_srq)                                                                              \
-	X(query_srq)                                                                               \
-	X(destroy_srq)                                                                             \
-	X(post_srq_recv)                                                                           \
-	X(get_srq_num)                                                                             \
-	X(open_xrcd)                                                                               \
-	X(close_xrcd)                                                                              \
-	X(open_qp)                                                                                 \
-	/* others */                                                                               \
-	X(query_rt_values)                                                                         \
-	X(query_port_speed)
+	X(destroy_ah)
 /* clang-format on */
 
 /*
  * uroce_alloc_pd, uroce_poll_cq ... : the function of operation alloc_pd has the type of the field
  * alloc_pd of struct abi_ops.
  */
-#define UROCE_OP_DECLARE(name)                                       \
-	extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name \
-		__attribute__((weak, visibility("hidden")));
+#define UROCE_OP_DECLARE(name) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
 UROCE_OPS(UROCE_OP_DECLARE)
 #undef UROCE_OP_DECLARE
 
-/* The operation async_event: count what the application has been told of.  (uroce_async_event()
- * is the other end, which raises an event.) */
-void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *event)
-	__attribute__((weak, visibility("hidden")));
+/*
+ * The operation async_event: count what the application has been told of.  (uroce_async_event() is
+ * the other end, which raises an event.)
+ */
+void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *event);
 
 #endif

@@ -70,7 +70,7 @@ enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu)
 	return (enum ibv_mtu)mtu;
 }
 
-/* Limits of kinds of objects that this build does not have are 0: rule U1. */
+/* Limits of what is not served (SRQ, memory windows, multicast) are 0: rule U1. */
 static void fill_device(struct ibv_device_attr *attr, const struct uroce_device *device)
 {
 	uint64_t guid = htobe64(device->node_guid);
@@ -98,11 +98,6 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->max_qp_init_rd_atom = UROCE_MAX_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_GLOB;
 	attr->max_ah = UROCE_MAX_AH;
-	if (uroce_create_srq) {
-		attr->max_srq = UROCE_MAX_SRQ;
-		attr->max_srq_wr = UROCE_MAX_SRQ_WR;
-		attr->max_srq_sge = UROCE_MAX_SGE;
-	}
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = ACK_DELAY_CODE;
 	attr->phys_port_cnt = 1;
