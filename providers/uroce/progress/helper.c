@@ -2,6 +2,7 @@
 #include "helper.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -21,8 +22,20 @@
 #define TIMER_SLACK_NS 1000
 /* A full socket is looked at again after this time. */
 #define RETRY_NS 50000
-/* Turns without a look at the other descriptors. */
-#define TURNS_IN_A_ROW 16
+/* Sleeping and being woken takes some 30 us: so long the next datagram is looked for. */
+#define SPIN_NS 50000
+/* ... and at the other descriptors at least so often. */
+#define SPIN_MAX_NS PROGRESS_TICK_NS
+/*
+ * Giving way took this long: an application that does not poll wants the core (it may be spinning
+ * on memory until the datagram comes that the helper then does not get to read, for a time slice of
+ * milliseconds).  Then there is no spinning for a while, and longer each time.
+ */
+#define YIELD_SLOW_NS 20000
+#define SPIN_PAUSE_MIN_NS UINT64_C(100000000)
+#define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
+/* Each time that looking has found something takes such a part off the next pause. */
+#define SPIN_REWARD 64
 
 /* What an epoll event is about; the descriptor is in the lower half. */
 enum source {
@@ -203,16 +216,72 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 	return readable;
 }
 
-static enum turn_result make_turns(struct progress *progress)
+static enum turn_result make_turn(struct progress *progress)
 {
-	enum turn_result result = TURN_WORKED;
+	enum turn_result result;
 
-	for (int turns = 0; result == TURN_WORKED && turns < TURNS_IN_A_ROW; turns++) {
-		turn_lock(progress);
-		result = turn_make(progress, TURN_HELPER);
-		turn_unlock(progress);
-	}
+	turn_lock(progress);
+	result = turn_make(progress, TURN_HELPER);
+	turn_unlock(progress);
 	return result;
+}
+
+static uint64_t polls(struct progress *progress)
+{
+	return atomic_load_explicit(&progress->turn_counter[PROGRESS_COUNT_POLL_TURNS],
+				    memory_order_relaxed);
+}
+
+/* A turn, but not against a poller. */
+static enum turn_result try_turn(struct progress *progress)
+{
+	enum turn_result result = TURN_IDLE;
+
+	if (pthread_mutex_trylock(&progress->turn_lock))
+		return result;
+	result = turn_make(progress, TURN_HELPER);
+	turn_unlock(progress);
+	return result;
+}
+
+/* The core was given away, and came back late: see YIELD_SLOW_NS. */
+static void stop_spinning(struct helper *helper, uint64_t now)
+{
+	helper->spin_pause = helper->spin_pause ? 2 * helper->spin_pause : SPIN_PAUSE_MIN_NS;
+	if (helper->spin_pause > SPIN_PAUSE_MAX_NS)
+		helper->spin_pause = SPIN_PAUSE_MAX_NS;
+	helper->spin_again = now + helper->spin_pause;
+}
+
+/*
+ * Something has come: look for what comes next.  What the last turn was, TURN_WORKED when it would
+ * be worth to go on.
+ */
+static enum turn_result spin(struct progress *progress)
+{
+	struct helper *helper = &progress->helper;
+	uint64_t before = polls(progress), begin = progress_now(), now = begin, found = begin;
+	enum turn_result last = TURN_IDLE;
+
+	while (now >= helper->spin_again && now < found + SPIN_NS && helper_armed_flag(helper) &&
+	       polls(progress) == before) {
+		uint64_t yielded = now;
+
+		sched_yield();
+		now = progress_now();
+		if (now - yielded > YIELD_SLOW_NS) {
+			stop_spinning(helper, now);
+			break;
+		}
+		last = try_turn(progress);
+		if (last == TURN_WORKED) {
+			found = now;
+			helper->spin_pause -= helper->spin_pause / SPIN_REWARD;
+		}
+		if (now > begin + SPIN_MAX_NS)
+			return TURN_WORKED;
+	}
+	return last;
 }
 
 static uint64_t next_deadline(struct progress *progress)
@@ -250,17 +319,14 @@ static void round_armed(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
 	struct epoll_event events[EVENTS];
-	enum turn_result last = make_turns(progress);
-	int count = wait_for(helper, events, sleep_ns(progress, last));
+	enum turn_result last = make_turn(progress);
+	int count;
 
+	if (last == TURN_WORKED)
+		last = spin(progress);
+	count = wait_for(helper, events, sleep_ns(progress, last));
 	atomic_store_explicit(&helper->sleeps_until, 0, memory_order_seq_cst);
 	handle(progress, events, count);
-}
-
-static uint64_t polls(struct progress *progress)
-{
-	return atomic_load_explicit(&progress->turn_counter[PROGRESS_COUNT_POLL_TURNS],
-				    memory_order_relaxed);
 }
 
 static void round_disarmed(struct progress *progress)
@@ -274,12 +340,12 @@ static void round_disarmed(struct progress *progress)
 			break;
 		/* An error at a socket is reported even without events: reading takes it away. */
 		if (handle(progress, events, wait_for(&progress->helper, events, until - now)))
-			make_turns(progress);
+			make_turn(progress);
 	} while (!atomic_load(&progress->helper.stop) && !helper_is_armed(progress));
 	if (polls(progress) == before)
 		helper_arm(progress);
 	else if (transmit_is_pending(progress) && !helper_is_armed(progress))
-		make_turns(progress);
+		make_turn(progress);
 }
 
 static void *helper_main(void *arg)

@@ -2,7 +2,9 @@
 /*
  * The helper thread, in one of two modes:
  *
- *   armed     nobody polls: it waits for datagrams, deadlines and calls, and makes the turns
+ *   armed     nobody polls: it waits for datagrams, deadlines and calls, and makes the turns; while
+ *             datagrams come one after the other it goes on looking for a moment before it sleeps,
+ *             as long as nobody else wants its core
  *   disarmed  an application thread polls: the sockets are in the helper's epoll with no events, so
  *             that a datagram wakes nobody; every PROGRESS_TICK_NS it looks whether polls still
  * come
@@ -33,6 +35,9 @@ struct helper {
 	atomic_bool armed;
 	/* Until when the helper sleeps while armed; 0 while it is awake and will look itself. */
 	atomic_uint_fast64_t sleeps_until;
+	/* Not before this time does an armed helper spin; the helper's own. */
+	uint64_t spin_again;
+	uint64_t spin_pause;
 	/* A CQ has been armed: until then the application may go to sleep at any moment. */
 	atomic_uint_fast64_t hint_until;
 	pthread_mutex_t lock; /* the modes of the sockets, watches */

@@ -49,8 +49,10 @@ struct progress_qp {
 	bool touched;	      /* this turn has to visit it at its end */
 	bool taken;	      /* this turn has taken it from the pending list */
 	bool heard;	      /* a packet has come since the last one was sent */
-	uint32_t quiet_polls; /* turns since a packet came whose ACK waits; 0: none waits */
+	bool sent;	      /* requests have left in this visit */
+	bool no_answers;      /* the last ACK that waited for a post waited for nothing */
 	uint32_t burst;	      /* requests received in this turn */
+	uint64_t ack_due;     /* until when an ACK waits for a post; 0: none waits */
 	uint32_t gathered;    /* posts since the last run was sent */
 	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */
 	struct progress_qp *next_pending;

@@ -109,6 +109,7 @@ static void note_sent(struct progress *progress, struct progress_qp *qp, const s
 	qp->run_packets = fit < progress->max_segments ? fit : progress->max_segments;
 	qp->gathered = 0;
 	qp->heard = false;
+	qp->sent = true;
 }
 
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
@@ -155,6 +156,8 @@ void transmit_deadline(struct progress *progress, struct progress_qp *qp)
 {
 	uint64_t deadline = eng_deadline(qp->engine);
 
+	if (qp->ack_due && qp->ack_due < deadline)
+		deadline = qp->ack_due;
 	if (deadline < deadline_queued(qp) && deadline_queue(&progress->deadlines, qp, deadline))
 		helper_earlier(progress, deadline);
 }
@@ -224,8 +227,8 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
 
 		if (other != TRANSMIT_DONE)
 			end = other;
-		qp->quiet_polls = 0;
 	}
+	qp->ack_due = 0;
 	transmit_deadline(progress, qp);
 	progress->hooks.leave();
 	if (end != TRANSMIT_DONE)
@@ -240,6 +243,7 @@ void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 		return;
 	in_flight = eng_in_flight(qp->engine);
 	qp->gathered++;
+	qp->no_answers = false;
 	/*
 	 * Gather while packets are under way: the turn that brings their ACKs sends all of it in
 	 * one call.  But an answer to what has just come must not wait for the ACK of the message

@@ -21,7 +21,7 @@ enum transmit_end {
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
 			   struct tx_buffer *tx, uint64_t now);
 
-/* Queue the engine's next deadline. */
+/* Queue the engine's next deadline, and that of an ACK that waits. */
 void transmit_deadline(struct progress *progress, struct progress_qp *qp);
 
 /* Let the next turn visit qp.  wake: the helper has to be told if nobody polls. */

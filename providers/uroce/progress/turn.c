@@ -18,8 +18,8 @@ enum {
 	 * the same way.  bench: ACK behind the data x 1.17, before it x 1.9.
 	 */
 	FEW_PACKETS = 2,
-	/* Empty turns that an ACK waits for data. */
-	ACK_QUIET_TURNS = 8,
+	/* An ACK waits for data that may go the same way. */
+	ACK_WAIT_NS = 50000,
 	/* Costs nothing, and keeps several spinning processes on one core from standing still. */
 	YIELD_INTERVAL = 16,
 	STREAK_POLLS = 64,
@@ -142,30 +142,33 @@ static void touch_pending(struct turn *turn)
 	}
 }
 
-/* May the ACK that qp owes wait for data, or for the next packets?  rule S7: but not for long. */
+/*
+ * May the ACK that qp owes wait for data that go the same way, or for the next packets?  The peer
+ * gets its data earlier; and one that polls for the completion of what we have got is still polling
+ * when our data arrive, instead of spinning on memory with its socket unread.  rule S7: not for
+ * long, and not for a QP that does not answer.
+ */
 static bool ack_may_wait(const struct turn *turn, struct progress_qp *qp)
 {
-	bool waits = qp->quiet_polls > 0;
-
-	if (turn->maker == TURN_HELPER || helper_is_armed(turn->progress))
+	/* At most one ACK waits: the next request takes it along, and so do data. */
+	if (qp->sent || qp->no_answers || qp->burst > (qp->ack_due ? 0 : FEW_PACKETS))
 		return false;
-	/* At most one ACK waits: whatever comes next takes it along. */
-	if (qp->burst > (waits ? 0 : FEW_PACKETS))
-		return false;
-	return qp->quiet_polls++ < ACK_QUIET_TURNS;
+	if (!qp->ack_due)
+		qp->ack_due = turn->now + ACK_WAIT_NS;
+	else if (turn->now >= qp->ack_due)
+		qp->no_answers = true;
+	return !qp->no_answers;
 }
 
 static enum transmit_end respond(struct turn *turn, struct progress_qp *qp)
 {
 	enum eng_owed owed = eng_owed(qp->engine);
 
-	if (owed == ENG_OWED_NOTHING) {
-		qp->quiet_polls = 0;
-		return TRANSMIT_DONE;
-	}
 	if (owed == ENG_OWED_SOON && ack_may_wait(turn, qp))
-		return TRANSMIT_MORE;
-	qp->quiet_polls = 0;
+		return TRANSMIT_DONE;
+	qp->ack_due = 0;
+	if (owed == ENG_OWED_NOTHING)
+		return TRANSMIT_DONE;
 	turn->worked = true;
 	return transmit(turn->progress, qp, ENG_RESPONSES, turn->progress->turn_tx, turn->now);
 }
@@ -181,6 +184,7 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		qp->taken = false;
 		qp->pending = false;
 	}
+	qp->sent = false;
 	requests = transmit(progress, qp, ENG_REQUESTS, progress->turn_tx, turn->now);
 	if (requests != TRANSMIT_BLOCKED)
 		responses = respond(turn, qp);
