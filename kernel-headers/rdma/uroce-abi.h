@@ -25,10 +25,10 @@
 #define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u"
 
 enum uroce_abi_message {
-	UROCE_ABI_FORWARD = 1,	  /* struct uroce_abi_forward, then the datagram */
-	UROCE_ABI_POOL_REQUEST,	  /* struct uroce_abi_pool: send me the descriptors */
-	UROCE_ABI_POOL_REPLY,	  /* struct uroce_abi_pool with SCM_RIGHTS, in slot order */
-	UROCE_ABI_POOL_UNKNOWN,	  /* struct uroce_abi_pool: I do not hold that address */
+	UROCE_ABI_FORWARD = 1,	/* struct uroce_abi_forward, then the datagram */
+	UROCE_ABI_POOL_REQUEST, /* struct uroce_abi_pool: send me the descriptors */
+	UROCE_ABI_POOL_REPLY,	/* struct uroce_abi_pool with SCM_RIGHTS, in slot order */
+	UROCE_ABI_POOL_UNKNOWN, /* struct uroce_abi_pool: I do not hold that address */
 };
 
 struct uroce_abi_header {
@@ -65,12 +65,12 @@ struct uroce_abi_stat_reply {
 #define UROCE_ABI_STAT_REPLY 0x100
 
 enum uroce_abi_record_kind {
-	UROCE_ABI_RECORD_PROCESS = 1,  /* struct uroce_abi_stat_process */
-	UROCE_ABI_RECORD_QP_NAMES,     /* names of the QP counters: NAME_BYTES each */
-	UROCE_ABI_RECORD_PORT_NAMES,   /* names of the process's counters: NAME_BYTES each */
-	UROCE_ABI_RECORD_PORT_VALUES,  /* __u64 each */
-	UROCE_ABI_RECORD_DEVICE,       /* struct uroce_abi_stat_device */
-	UROCE_ABI_RECORD_QP,	       /* struct uroce_abi_stat_qp, then __u64 counters */
+	UROCE_ABI_RECORD_PROCESS = 1, /* struct uroce_abi_stat_process */
+	UROCE_ABI_RECORD_QP_NAMES,    /* names of the QP counters: NAME_BYTES each */
+	UROCE_ABI_RECORD_PORT_NAMES,  /* names of the process's counters: NAME_BYTES each */
+	UROCE_ABI_RECORD_PORT_VALUES, /* __u64 each */
+	UROCE_ABI_RECORD_DEVICE,      /* struct uroce_abi_stat_device */
+	UROCE_ABI_RECORD_QP,	      /* struct uroce_abi_stat_qp, then __u64 counters */
 };
 #define UROCE_ABI_NAME_BYTES 32
 
@@ -95,7 +95,7 @@ struct uroce_abi_stat_device {
 	__u32 port_state; /* enum ibv_port_state */
 	__u32 active_mtu; /* bytes */
 	__u32 gid_count;
-	__u8 gid[16];	  /* index 0 */
+	__u8 gid[16]; /* index 0 */
 };
 
 struct uroce_abi_stat_qp {

@@ -19,6 +19,7 @@ static enum fault check_opcode_enabled(const struct eng_qp *qp, const struct wir
 	case WIRE_FAMILY_SEND:
 		break;
 	case WIRE_FAMILY_WRITE:
+	case WIRE_FAMILY_ATOMIC_WRITE:
 		need = ENG_REMOTE_WRITE;
 		break;
 	case WIRE_FAMILY_READ:
@@ -46,9 +47,10 @@ static enum fault check_resources(const struct eng_qp *qp, const struct wire_pac
 	const struct wire_op_info *info = wire_op_info(packet->opcode);
 
 	/* rule C6: nothing is consumed, nothing executed. */
-	if (needs_receive(packet, info) && eng_ring_used(qp->rq) == 0)
+	if (!qp->rq_shared && needs_receive(packet, info) && eng_ring_used(qp->rq) == 0)
 		return FAULT_RNR;
-	if ((info->family == WIRE_FAMILY_READ || info->family == WIRE_FAMILY_ATOMIC) &&
+	if ((info->family == WIRE_FAMILY_READ || info->family == WIRE_FAMILY_ATOMIC ||
+	     info->family == WIRE_FAMILY_ATOMIC_WRITE) &&
 	    !replay_has_room(qp))
 		return FAULT_INVALID_REQUEST;
 	return FAULT_NONE;
@@ -96,6 +98,9 @@ static enum fault check_length(const struct eng_qp *qp, const struct wire_packet
 		return packet->dma_length <= ENG_MAX_MESSAGE ? FAULT_NONE : FAULT_INVALID_REQUEST;
 	if (info->family == WIRE_FAMILY_ATOMIC)
 		return packet->va % 8 == 0 ? FAULT_NONE : FAULT_INVALID_REQUEST;
+	if (info->family == WIRE_FAMILY_ATOMIC_WRITE)
+		return packet->va % 8 == 0 && packet->payload_length == 8 ? FAULT_NONE
+									  : FAULT_INVALID_REQUEST;
 	if (!payload_fits_position(qp, packet))
 		return FAULT_INVALID_REQUEST;
 	if (info->family == WIRE_FAMILY_WRITE && !write_length_fits(qp, packet))
@@ -109,11 +114,23 @@ static enum fault check_rkey(const struct eng_qp *qp, const struct wire_packet *
 	uint32_t need = wire_op_info(packet->opcode)->family == WIRE_FAMILY_READ ? ENG_REMOTE_READ
 										 : ENG_REMOTE_WRITE;
 
-	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0)
+	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0 ||
+	    wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_WRITE)
 		return FAULT_NONE;
 	if (!qp->port->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
 		return FAULT_REMOTE_ACCESS;
 	return FAULT_NONE;
+}
+
+enum fault check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum fault fault = check_opcode_enabled(qp, packet);
+
+	if (fault == FAULT_NONE)
+		fault = check_length(qp, packet);
+	if (fault == FAULT_NONE)
+		fault = check_rkey(qp, packet);
+	return fault;
 }
 
 enum fault check_request(const struct eng_qp *qp, const struct wire_packet *packet)

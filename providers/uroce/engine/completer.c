@@ -47,7 +47,14 @@ static void retire(struct eng_qp *qp, enum eng_status status)
 static void fail_oldest(struct eng_qp *qp, enum eng_status status)
 {
 	retire(qp, status);
-	state_enter_error(qp);
+	state_enter_send_error(qp);
+}
+
+void completer_retire_local(struct eng_qp *qp)
+{
+	while (qp->sq->tail != qp->req.begun &&
+	       op_row(sq_at(qp, qp->sq->tail)->op)->answer == OP_LOCAL)
+		retire(qp, ENG_SUCCESS);
 }
 
 void completer_fail_if_oldest(struct eng_qp *qp)
@@ -97,8 +104,10 @@ static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
 	req->retried = false;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
-	if (to == wqe->packets)
+	if (to == wqe->packets) {
 		retire(qp, ENG_SUCCESS);
+		completer_retire_local(qp);
+	}
 }
 
 /*
@@ -121,6 +130,11 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 		n -= left;
 	}
 	return true;
+}
+
+void completer_sent(struct eng_qp *qp, uint64_t now)
+{
+	acknowledge(qp, psn_sub(qp->req.next_psn, qp->req.unacked_psn), now);
 }
 
 /* A retry for packets that were lost, by NAK, implied NAK or time-out (rule S10). */
@@ -147,7 +161,7 @@ static void retry_on_request(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (req->retried || req->rnr_until != 0)
+	if (req->retried || req->rnr_until > now)
 		return;
 	req->retried = true;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
@@ -159,7 +173,7 @@ static void rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
 	struct requester *req = &qp->req;
 
 	count(qp, ENG_COUNT_RECEIVED_RNR);
-	if (req->rnr_until != 0)
+	if (req->rnr_until > now)
 		return;
 	if (qp->attr.rnr_retry != 7) {
 		if (req->rnr_left == 0) {
@@ -227,6 +241,8 @@ static bool read_response_fits(const struct eng_qp *qp, const struct eng_send_wq
 	/* rule S12: the answer to a partial request may begin with any of them. */
 	if (last != (position == WIRE_LAST || position == WIRE_ONLY))
 		return false;
+	if (wqe->op != ENG_READ)
+		return packet->payload_length == 0; /* ATOMIC_WRITE, FLUSH */
 	return packet->payload_length == message_packet_length(wqe->length, qp->attr.mtu, index);
 }
 
@@ -339,7 +355,7 @@ uint64_t completer_deadline(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	if (!can_request(qp))
+	if (!can_request(qp) || !is_reliable(qp))
 		return ENG_NEVER;
 	if (req->rnr_until != 0)
 		return req->rnr_until;

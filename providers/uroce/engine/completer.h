@@ -14,6 +14,12 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 /* If the oldest request has a local fault, it fails now and the QP goes to ERR. */
 void completer_fail_if_oldest(struct eng_qp *qp);
 
+/* Local requests that have been executed complete when all before them have. */
+void completer_retire_local(struct eng_qp *qp);
+
+/* UC and UD: what was handed out has been sent, which completes it. */
+void completer_sent(struct eng_qp *qp, uint64_t now);
+
 /* SQD: tell that all that was begun is complete, once. */
 void completer_tell_drained(struct eng_qp *qp);
 

@@ -11,6 +11,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "response.h"
+#include "unreliable.h"
 #include "window.h"
 
 size_t eng_qp_bytes(void)
@@ -62,26 +63,47 @@ struct eng_recv_wqe *eng_rq_next(struct eng_ring *rq)
 
 void eng_flush(struct eng_qp *qp)
 {
-	if (qp->state != ENG_ERR)
+	if (qp->state != ENG_ERR && qp->state != ENG_SQE)
 		return;
 	completer_flush(qp);
-	responder_flush(qp);
+	if (qp->state == ENG_ERR)
+		responder_flush(qp);
 }
 
-void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+static const uint8_t services[] = {
+	[ENG_RC] = WIRE_RC,	   [ENG_UC] = WIRE_UC,	      [ENG_UD] = WIRE_UD,
+	[ENG_XRC_SEND] = WIRE_XRC, [ENG_XRC_RECV] = WIRE_XRC,
+};
+
+static void receive_request(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
-	count(qp, ENG_COUNT_RECEIVED_PACKETS);
-	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
-	if ((packet->opcode & WIRE_SERVICE_MASK) != WIRE_RC || qp->type != ENG_RC) {
-		count(qp, ENG_COUNT_DROPPED);
-		return;
-	}
-	if (wire_op_is_response(packet->opcode))
-		completer_receive(qp, packet, now);
-	else if (can_respond(qp))
+	if (can_respond(qp))
 		responder_receive(qp, packet, now);
 	else
 		count(qp, ENG_COUNT_DROPPED);
+}
+
+/* Who takes requests, and who takes responses; NULL where there are none. */
+static void (*const receivers[][2])(struct eng_qp *, const struct wire_packet *, uint64_t) = {
+	[ENG_RC] = { receive_request, completer_receive },
+	[ENG_UC] = { unreliable_receive, NULL },
+	[ENG_UD] = { datagram_receive, NULL },
+	[ENG_XRC_SEND] = { NULL, completer_receive },
+	[ENG_XRC_RECV] = { receive_request, NULL },
+};
+
+void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	void (*receive)(struct eng_qp *, const struct wire_packet *, uint64_t);
+
+	count(qp, ENG_COUNT_RECEIVED_PACKETS);
+	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
+	receive = receivers[qp->type][wire_op_is_response(packet->opcode)];
+	if ((packet->opcode & WIRE_SERVICE_MASK) != services[qp->type] || !receive) {
+		count(qp, ENG_COUNT_DROPPED);
+		return;
+	}
+	receive(qp, packet, now);
 }
 
 enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int sides, uint64_t now)
@@ -179,4 +201,9 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->rnr_retries_left = req->rnr_left;
 	view->waiting = req->waiting;
 	memcpy(view->counters, qp->counters, sizeof(view->counters));
+}
+
+uint32_t eng_current_srqn(const struct eng_qp *qp)
+{
+	return qp->resp.srqn;
 }

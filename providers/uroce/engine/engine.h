@@ -41,8 +41,22 @@ struct eng_wc {
 	uint32_t immediate; /* host order; or the invalidated R_Key */
 	uint32_t flags;	    /* set of enum eng_wc_flag */
 	uint32_t src_qpn;   /* UD */
+	uint32_t srqn;	    /* XRC: whose receive request this was */
 	bool receive;	    /* belongs to the receive queue */
 	bool solicited;	    /* wakes those who wait for solicited completions only */
+};
+
+/* A receive request under way; its SGEs are kept beside it. */
+struct eng_taken {
+	uint64_t wr_id;
+	uint32_t length; /* bytes: sum of the SGEs */
+	uint32_t sge_count;
+};
+
+enum eng_take {
+	ENG_TAKEN,
+	ENG_TAKE_EMPTY,	  /* no receive request is posted */
+	ENG_TAKE_REFUSED, /* no such queue, or it is not this QP's to use */
 };
 
 /*
@@ -58,6 +72,13 @@ struct eng_port {
 			    uint32_t need);
 	void (*complete)(void *owner, const struct eng_wc *wc);
 	void (*event)(void *owner, enum eng_event event);
+	/*
+	 * Shared receive queues: take the next receive request of the queue that serves this QP
+	 * (XRC: of queue srqn) into wqe and sge (ENG_MAX_SGE entries).  May be NULL when no QP
+	 * shares.
+	 */
+	enum eng_take (*take_receive)(void *owner, uint32_t srqn, struct eng_taken *wqe,
+				      struct eng_sge *sge);
 	/* Invalidate a window or region key (SEND with invalidate, LOCAL_INV); false if refused.
 	 * May be NULL: then the operation is refused. */
 	bool (*invalidate)(void *owner, uint32_t key);
@@ -201,5 +222,11 @@ struct eng_view {
 	uint64_t counters[ENG_COUNTER_COUNT];
 };
 void eng_look(const struct eng_qp *qp, struct eng_view *view);
+
+/*
+ * XRC: the number of the shared receive queue that the request under way names.  Its protection
+ * domain is the one that R_Keys are checked against (for use inside map_remote).
+ */
+uint32_t eng_current_srqn(const struct eng_qp *qp);
 
 #endif

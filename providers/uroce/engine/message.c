@@ -40,6 +40,15 @@ static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct 
 	packet->swap_add = wqe->op == ENG_COMPARE_SWAP ? wqe->remote.swap : wqe->remote.compare_add;
 }
 
+static void fill_datagram(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
+			  struct wire_packet *packet)
+{
+	packet->dest_qpn = wqe->ud.dest_qpn;
+	/* A Q_Key with the high bit set stands for the QP's own (IBA: controlled Q_Keys). */
+	packet->qkey = wqe->ud.qkey & 0x80000000u ? qp->attr.qkey : wqe->ud.qkey;
+	packet->src_qpn = qp->qpn;
+}
+
 void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 		     struct wire_packet *packet, uint32_t *offset)
 {
@@ -53,18 +62,18 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 	packet->dest_qpn = qp->attr.dest_qpn;
 	packet->psn = psn;
 	*offset = index * qp->attr.mtu;
-	if (op_is_read_or_atomic(wqe->op)) {
-		packet->ack_request = true;
-	} else {
+	packet->ack_request = last && (qp->type == ENG_RC || qp->type == ENG_XRC_SEND);
+	if (op_row(wqe->op)->carries_payload) {
 		packet->payload_length = message_packet_length(wqe->length, qp->attr.mtu, index);
 		packet->pad_count = (uint8_t)(-packet->payload_length & 3); /* rule S1 */
-		packet->ack_request = last;
 		/* rules S6, S15: SE only in the last packet. */
 		packet->solicited = last && (wqe->flags & ENG_SOLICITED);
 		packet->immediate = wqe->immediate;
 		packet->invalidate_rkey = wqe->immediate;
 	}
-	if (qp->type != ENG_UD)
+	if (qp->type == ENG_UD)
+		fill_datagram(qp, wqe, packet);
+	else
 		fill_remote(wqe, *offset, packet);
 	packet->xrc_srqn = wqe->xrc_srqn;
 }

@@ -17,7 +17,8 @@ enum op_answer {
 };
 
 struct op_row {
-	bool needs_receive; /* takes a receive WQE at the peer (rule C13) */
+	bool needs_receive;   /* takes a receive WQE at the peer (rule C13) */
+	bool carries_payload; /* the request's packets carry the message */
 	enum op_answer answer;
 	uint8_t first, middle, last, only; /* enum wire_operation */
 };

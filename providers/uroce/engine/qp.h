@@ -66,6 +66,7 @@ struct replay {
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t length;
+	uint32_t srqn;	    /* XRC */
 	uint64_t original;  /* Atomic: the value before */
 	uint32_t from;	    /* READ: response packets [from, end) are wanted, next is the next; */
 	uint32_t next, end; /* nothing is pending when next == end */
@@ -97,12 +98,9 @@ struct responder {
 	uint32_t replay_pending; /* how many of them have answers pending */
 	struct replay replay[ENG_MAX_RD_ATOMIC];
 
-	bool taken; /* wqe below is the receive request under way */
-	struct {
-		uint64_t wr_id;
-		uint32_t length;
-		uint32_t sge_count;
-	} wqe;
+	uint32_t srqn; /* XRC: the queue that the request under way names */
+	bool taken;    /* wqe below is the receive request under way */
+	struct eng_taken wqe;
 	struct eng_sge wqe_sge[ENG_MAX_SGE];
 };
 
@@ -134,9 +132,17 @@ static inline struct eng_send_wqe *sq_at(const struct eng_qp *qp, uint32_t index
 	return eng_ring_slot(qp->sq, index);
 }
 
+/* Answers its peer, and is answered. */
+static inline bool is_reliable(const struct eng_qp *qp)
+{
+	return qp->type != ENG_UC && qp->type != ENG_UD;
+}
+
 static inline bool can_respond(const struct eng_qp *qp)
 {
-	return qp->state == ENG_RTR || qp->state == ENG_RTS || qp->state == ENG_SQD;
+	/* SQE: a send has failed, the receiving side goes on (UC and UD). */
+	return qp->state == ENG_RTR || qp->state == ENG_RTS || qp->state == ENG_SQD ||
+	       qp->state == ENG_SQE;
 }
 
 static inline bool can_request(const struct eng_qp *qp)

@@ -5,6 +5,7 @@
 
 #include "completer.h"
 #include "credit.h"
+#include "local.h"
 #include "message.h"
 #include "op.h"
 #include "packer.h"
@@ -24,6 +25,19 @@ void requester_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
+	/* rule C1: credits exist on reliable connections only. */
+	req->credit.unlimited = !is_reliable(qp);
+}
+
+/* Messages of any length; all others fit one packet. */
+static bool is_spread_over_packets(uint8_t op)
+{
+	return op == ENG_READ || (op_row(op)->carries_payload && op != ENG_ATOMIC_WRITE);
+}
+
+static bool is_local(const struct eng_send_wqe *wqe)
+{
+	return op_row(wqe->op)->answer == OP_LOCAL;
 }
 
 void requester_push(struct eng_qp *qp)
@@ -35,10 +49,12 @@ void requester_push(struct eng_qp *qp)
 	wqe->status = ENG_SUCCESS;
 	wqe->first_psn = req->post_psn;
 	wqe->packets = 1;
-	if (wqe->op != ENG_COMPARE_SWAP && wqe->op != ENG_FETCH_ADD)
+	if (is_spread_over_packets(wqe->op) && qp->type != ENG_UD)
 		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
 	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
-	if (op_row(wqe->op)->answer != OP_LOCAL) {
+	if (is_local(wqe)) {
+		wqe->packets = 0;
+	} else {
 		req->posted_ssn = psn_add(req->posted_ssn, 1);
 		req->posted_free_rides += !op_row(wqe->op)->needs_receive;
 	}
@@ -109,7 +125,8 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 	/* rule C17: only what is new is checked against credits. */
 	if (is_new(req))
 		reason = req->next_wqe == req->begun ? may_begin(qp, wqe) : may_continue(qp, wqe);
-	if (reason == ENG_TX_RUN && !window_open(req, packet_cost(qp, wqe, req->next_psn)))
+	if (reason == ENG_TX_RUN && !is_local(wqe) &&
+	    !window_open(req, packet_cost(qp, wqe, req->next_psn)))
 		reason = ENG_TX_WINDOW;
 	return reason;
 }
@@ -117,10 +134,12 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 /* What is wrong with a request before its first packet goes. */
 static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
-	bool into_memory = op_is_read_or_atomic(wqe->op);
+	bool into_memory = !op_row(wqe->op)->carries_payload;
 
-	if (into_memory && qp->attr.max_rd_atomic == 0)
+	if (op_is_read_or_atomic(wqe->op) && qp->attr.max_rd_atomic == 0)
 		return ENG_LOC_QP_OP_ERR;
+	if (qp->type == ENG_UD && wqe->length > qp->attr.mtu)
+		return ENG_LOC_LEN_ERR;
 	if (!(wqe->flags & ENG_INLINE) &&
 	    !sge_usable(qp, wqe->data.sge, wqe->sge_count, into_memory))
 		return ENG_LOC_PROT_ERR;
@@ -204,7 +223,7 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 			return PACK_FAULT;
 	}
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
-	if (!packet.ack_request)
+	if (!packet.ack_request && is_reliable(qp))
 		packet.ack_request = wants_ack(qp, wqe_packet_index(wqe, req->next_psn), cost);
 	find_payload(wqe, offset, &payload);
 	result = pack_add(qp, run, &packet, &payload);
@@ -215,12 +234,54 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 	return result;
 }
 
+/* Execute a local request, or pass it when going forward again. */
+static enum pack step_local(struct eng_qp *qp, struct eng_send_wqe *wqe)
+{
+	struct requester *req = &qp->req;
+
+	if (req->next_wqe == req->begun) {
+		wqe->status = (uint8_t)local_execute(qp, wqe);
+		if (wqe->status != ENG_SUCCESS)
+			return PACK_FAULT;
+		req->begun++;
+	}
+	req->next_wqe++;
+	completer_retire_local(qp);
+	return PACK_DONE;
+}
+
+/* Where the next request goes: a datagram's address handle, or the one peer. */
+static const struct eng_path *path_of_next(const struct eng_qp *qp)
+{
+	if (qp->type == ENG_UD && qp->req.next_wqe != qp->sq->head)
+		return sq_at(qp, qp->req.next_wqe)->ud.path;
+	return &qp->attr.path;
+}
+
+/* One step forward: a packet into the run, or a local request. */
+static enum pack step(struct eng_qp *qp, struct eng_run *run, uint64_t now)
+{
+	struct eng_send_wqe *wqe = sq_at(qp, qp->req.next_wqe);
+
+	if (is_local(wqe))
+		return step_local(qp, wqe);
+	if (run->packets == 0)
+		run->path = path_of_next(qp);
+	else if (run->path != path_of_next(qp))
+		return PACK_NO_ROOM;
+	return send_one(qp, run, now);
+}
+
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	enum pack result = PACK_DONE;
 	enum eng_tx reason = ENG_TX_RUN;
 
+	if (!is_reliable(qp))
+		completer_sent(qp, now);
+	if (req->rnr_until != 0 && req->rnr_until <= now)
+		completer_expire(qp, now);
 	pack_begin(run, &qp->attr.path);
 	run->kind = ENG_RUN_REQUESTS;
 	run->first_psn = req->next_psn;
@@ -228,7 +289,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 		reason = requester_may_send(qp, now);
 		if (reason != ENG_TX_RUN)
 			break;
-		result = send_one(qp, run, now);
+		result = step(qp, run, now);
 	}
 	if (result == PACK_FAULT) {
 		/* What is in the run goes out; the fault shows when it is the oldest request. */

@@ -27,6 +27,7 @@ static void complete_receive(struct eng_qp *qp, struct eng_wc *wc)
 
 	assert(resp->taken);
 	wc->wr_id = resp->wqe.wr_id;
+	wc->srqn = resp->srqn;
 	wc->receive = true;
 	resp->taken = false;
 	qp->port->complete(qp->owner, wc);
@@ -80,18 +81,31 @@ void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 }
 
 /* rule C5: a SEND's first packet, or the last of a WRITE with immediate, takes a receive WQE. */
-static void take_receive(struct eng_qp *qp)
+enum fault responder_take(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
-	const struct eng_recv_wqe *wqe = eng_ring_slot(qp->rq, qp->rq->tail);
+	const struct eng_recv_wqe *wqe;
+	enum eng_take result;
 
-	assert(eng_ring_used(qp->rq) > 0 && wqe->sge_count <= ENG_MAX_SGE);
+	assert(!resp->taken);
+	if (qp->rq_shared) {
+		result = qp->port->take_receive(qp->owner, resp->srqn, &resp->wqe, resp->wqe_sge);
+		resp->taken = result == ENG_TAKEN;
+		if (result == ENG_TAKE_EMPTY)
+			return FAULT_RNR;
+		return resp->taken ? FAULT_NONE : FAULT_INVALID_REQUEST;
+	}
+	if (eng_ring_used(qp->rq) == 0)
+		return FAULT_RNR;
+	wqe = eng_ring_slot(qp->rq, qp->rq->tail);
+	assert(wqe->sge_count <= ENG_MAX_SGE);
 	resp->wqe.wr_id = wqe->wr_id;
 	resp->wqe.length = wqe->length;
 	resp->wqe.sge_count = wqe->sge_count;
 	memcpy(resp->wqe_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
 	resp->taken = true;
 	qp->rq->tail++;
+	return FAULT_NONE;
 }
 
 /* rule S6: the receive completion, on the last packet only. */
@@ -115,13 +129,17 @@ static void finish_receive(struct eng_qp *qp, const struct wire_packet *packet, 
 	count(qp, ENG_COUNT_RECEIVES);
 }
 
-static enum fault execute_send(struct eng_qp *qp, const struct wire_packet *packet)
+enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
 	enum wire_position position = wire_op_info(packet->opcode)->position;
 
 	if (position & (WIRE_FIRST | WIRE_ONLY)) {
-		take_receive(qp);
+		/* UC: a message that broke off left its receive request to the next one. */
+		enum fault fault = resp->taken ? FAULT_NONE : responder_take(qp);
+
+		if (fault != FAULT_NONE)
+			return fault;
 		resp->received = 0;
 	}
 	/* rule C18: the WQE was there, but it is too small. */
@@ -143,11 +161,18 @@ static enum fault execute_send(struct eng_qp *qp, const struct wire_packet *pack
 	return FAULT_NONE;
 }
 
-static enum fault execute_write(struct eng_qp *qp, const struct wire_packet *packet)
+enum fault responder_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
 	enum wire_position position = wire_op_info(packet->opcode)->position;
 
+	if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) && !resp->taken) {
+		/* rule C6: without a receive request nothing is executed. */
+		enum fault fault = responder_take(qp);
+
+		if (fault != FAULT_NONE)
+			return fault;
+	}
 	if (position & (WIRE_FIRST | WIRE_ONLY)) {
 		resp->write_va = packet->va;
 		resp->write_rkey = packet->rkey;
@@ -164,10 +189,8 @@ static enum fault execute_write(struct eng_qp *qp, const struct wire_packet *pac
 		memcpy(to, packet->payload, packet->payload_length);
 		resp->received += packet->payload_length;
 	}
-	if (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) {
-		take_receive(qp);
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT)
 		finish_receive(qp, packet, ENG_WRITE_IMM);
-	}
 	return FAULT_NONE;
 }
 
@@ -179,6 +202,23 @@ static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
 	entry->va = packet->va;
 	entry->rkey = packet->rkey;
 	entry->length = packet->dma_length;
+	entry->srqn = qp->resp.srqn;
+}
+
+/* Eight bytes that readers see all at once; answered as a READ of no bytes is. */
+static enum fault execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint64_t value, *target = qp->port->map_remote(qp->owner, packet->rkey, packet->va,
+						       sizeof(*target), ENG_REMOTE_WRITE);
+
+	if (!target)
+		return FAULT_REMOTE_ACCESS;
+	if ((uintptr_t)target % sizeof(*target))
+		return FAULT_INVALID_REQUEST;
+	memcpy(&value, packet->payload, sizeof(value));
+	__atomic_store_n(target, value, __ATOMIC_SEQ_CST);
+	replay_new(qp, packet->psn, 1);
+	return FAULT_NONE;
 }
 
 /* Also atomic towards other threads of this machine that use atomic instructions. */
@@ -214,14 +254,16 @@ static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	switch (wire_op_info(packet->opcode)->family) {
 	case WIRE_FAMILY_SEND:
-		return execute_send(qp, packet);
+		return responder_send(qp, packet);
 	case WIRE_FAMILY_WRITE:
-		return execute_write(qp, packet);
+		return responder_write(qp, packet);
 	case WIRE_FAMILY_READ:
 		execute_read(qp, packet);
 		return FAULT_NONE;
 	case WIRE_FAMILY_ATOMIC:
 		return execute_atomic(qp, packet);
+	case WIRE_FAMILY_ATOMIC_WRITE:
+		return execute_atomic_write(qp, packet);
 	default:
 		return FAULT_INVALID_REQUEST;
 	}
@@ -236,7 +278,7 @@ static void note_executed(struct eng_qp *qp, const struct wire_packet *packet)
 
 	if (info->family == WIRE_FAMILY_READ) {
 		psns = message_packets(packet->dma_length, qp->attr.mtu);
-	} else if (info->family != WIRE_FAMILY_ATOMIC) {
+	} else if (info->family == WIRE_FAMILY_SEND || info->family == WIRE_FAMILY_WRITE) {
 		resp->ack_psn = packet->psn;
 		if (packet->ack_request) {
 			if (resp->ack_owed)
@@ -275,6 +317,15 @@ static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet
 		replay_again(qp, entry, 0, 1);
 }
 
+/* Not written again: its answer carries nothing, so any answer will do. */
+static void duplicate_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct replay *entry = replay_find(qp, packet->psn);
+
+	if (entry && !entry->atomic && entry->length == 0)
+		replay_again(qp, entry, 0, 1);
+}
+
 static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	count(qp, ENG_COUNT_DUPLICATE_REQUEST);
@@ -284,6 +335,9 @@ static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packe
 		break;
 	case WIRE_FAMILY_ATOMIC:
 		duplicate_atomic(qp, packet);
+		break;
+	case WIRE_FAMILY_ATOMIC_WRITE:
+		duplicate_atomic_write(qp, packet);
 		break;
 	default:
 		/* Not written again, but acknowledged; behind a NAK the NAK says it all. */
@@ -297,6 +351,14 @@ static void receive_ahead(struct eng_qp *qp)
 	count(qp, ENG_COUNT_OUT_OF_SEQ_REQUEST);
 	if (!qp->resp.silent)
 		responder_raise(qp, FAULT_PSN_SEQUENCE, qp->resp.expected_psn);
+}
+
+void responder_establish(struct eng_qp *qp)
+{
+	if (qp->resp.established)
+		return;
+	qp->resp.established = true;
+	qp->port->event(qp->owner, ENG_EVENT_COMM_EST);
 }
 
 void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
@@ -316,10 +378,8 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 	}
 	resp->silent = false;
 	resp->nak_owed = false;
-	if (!resp->established) {
-		resp->established = true;
-		qp->port->event(qp->owner, ENG_EVENT_COMM_EST);
-	}
+	resp->srqn = packet->xrc_srqn;
+	responder_establish(qp);
 	fault = check_request(qp, packet);
 	if (fault == FAULT_NONE)
 		fault = execute(qp, packet);

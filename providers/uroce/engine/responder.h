@@ -18,6 +18,16 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 /* A fault was found: NAK, completion, event, state, as its row says. */
 void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn);
 
+/* The first packet from the peer is told as an event, once. */
+void responder_establish(struct eng_qp *qp);
+
+/* The next receive request becomes the one under way: FAULT_NONE, FAULT_RNR, or worse. */
+enum fault responder_take(struct eng_qp *qp);
+
+/* Execute a SEND or WRITE packet that has passed the checks. */
+enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet);
+enum fault responder_write(struct eng_qp *qp, const struct wire_packet *packet);
+
 /* Complete the receive request under way and all posted ones as flushed (rule S13). */
 void responder_flush(struct eng_qp *qp);
 

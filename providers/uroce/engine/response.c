@@ -94,6 +94,7 @@ static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct re
 	packet.payload_length = message_packet_length(entry->length, qp->attr.mtu, entry->next);
 	packet.pad_count = (uint8_t)(-packet.payload_length & 3);
 	if (packet.payload_length > 0) {
+		qp->resp.srqn = entry->srqn;
 		payload.bytes = qp->port->map_remote(
 			qp->owner, entry->rkey, entry->va + (uint64_t)entry->next * qp->attr.mtu,
 			packet.payload_length, ENG_REMOTE_READ);

@@ -19,6 +19,18 @@ void state_enter_error(struct eng_qp *qp)
 	/* rule S13: all that is posted completes as flushed, in order. */
 	completer_flush(qp);
 	responder_flush(qp);
+	if (qp->rq_shared)
+		qp->port->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
+}
+
+void state_enter_send_error(struct eng_qp *qp)
+{
+	if (is_reliable(qp)) {
+		state_enter_error(qp);
+		return;
+	}
+	qp->state = ENG_SQE;
+	completer_flush(qp);
 }
 
 /* rule C5: nothing is left of what was; the rings are empty. */

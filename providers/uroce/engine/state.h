@@ -10,4 +10,7 @@
 /* To ERR, by request or by fault: nothing is sent any more but a NAK that is owed. */
 void state_enter_error(struct eng_qp *qp);
 
+/* A send request has failed: ERR, but SQE on UC and UD, where the receiving side goes on. */
+void state_enter_send_error(struct eng_qp *qp);
+
 #endif

@@ -65,9 +65,18 @@ struct eng_send_wqe {
 	};
 	uint32_t xrc_srqn;
 	uint32_t ssn; /* the engine's: the number of the request (rule C11) */
+	/* As much as the slot has room for; both begin at data. */
 	union {
-		struct eng_sge sge[1]; /* sge_count entries */
-		uint8_t bytes[16];     /* ENG_INLINE: length bytes */
+		struct {
+			struct {
+			} no_other_member;
+			struct eng_sge sge[]; /* sge_count entries */
+		};
+		struct {
+			struct {
+			} no_member_either;
+			uint8_t bytes[]; /* ENG_INLINE: length bytes */
+		};
 	} data;
 };
 

@@ -13,7 +13,6 @@
 #include "qp.h"
 #include "stat.h"
 
-
 /* Records as they come together; memory that runs out shows at the end. */
 struct writer {
 	uint8_t *bytes;

@@ -145,6 +145,7 @@ enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_pack
 
 	parse_bth(bytes, packet);
 	parse_extensions(bytes + WIRE_BTH_BYTES, facts->headers, packet);
+	packet->network_header = NULL;
 	packet->payload = bytes + facts->header_length;
 	packet->payload_length = (uint32_t)(body - pad);
 	return WIRE_OK;

@@ -53,6 +53,12 @@ struct wire_packet {
 	uint32_t invalidate_rkey; /* IETH */
 	uint32_t flush;		  /* FETH: placement type in bits 3..0, selectivity in bits 5..4 */
 
+	/*
+	 * UD: the 40 bytes that stand for the GRH in front of a received datagram; IPv4 headers in
+	 * the last 20 of them.  Set by who knows the network header, NULL after wire_parse().
+	 */
+	const uint8_t *network_header;
+
 	/* Points into the caller's buffer; pad bytes and ICRC are not counted. */
 	const uint8_t *payload;
 	uint32_t payload_length;

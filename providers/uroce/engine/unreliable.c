@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "unreliable.h"
+
+#include "checks.h"
+#include "responder.h"
+#include "sge.h"
+
+/*
+ * The message under way, if any, is lost.  Its receive request is not: the next message takes it,
+ * since no completion has named it.
+ */
+static void break_off(struct eng_qp *qp)
+{
+	qp->resp.previous_opcode = -1;
+	count(qp, ENG_COUNT_DROPPED);
+}
+
+static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum fault fault = check_unreliable(qp, packet);
+
+	if (fault != FAULT_NONE)
+		return fault;
+	return wire_op_info(packet->opcode)->family == WIRE_FAMILY_SEND
+		       ? responder_send(qp, packet)
+		       : responder_write(qp, packet);
+}
+
+void unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct responder *resp = &qp->resp;
+	enum wire_position position = wire_op_info(packet->opcode)->position;
+	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
+	enum fault fault;
+
+	(void)now;
+	if (!can_respond(qp) || distance < 0) {
+		/* A copy of what has been seen, or overtaken by what has: as good as lost. */
+		count(qp, ENG_COUNT_DROPPED);
+		return;
+	}
+	if (distance > 0 && resp->previous_opcode >= 0)
+		break_off(qp);
+	resp->expected_psn = psn_add(packet->psn, 1);
+	responder_establish(qp);
+	if (!wire_op_may_follow(resp->previous_opcode, packet->opcode)) {
+		if (resp->previous_opcode >= 0)
+			break_off(qp);
+		if (!(position & (WIRE_FIRST | WIRE_ONLY))) {
+			count(qp, ENG_COUNT_DROPPED);
+			return;
+		}
+	}
+	fault = execute(qp, packet);
+	if (fault == FAULT_RECEIVE_MEMORY)
+		responder_raise(qp, fault, packet->psn);
+	else if (fault != FAULT_NONE)
+		break_off(qp);
+	else
+		resp->previous_opcode = position & (WIRE_LAST | WIRE_ONLY) ? -1 : packet->opcode;
+}
+
+static void complete_datagram(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	bool immediate = wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT;
+	struct eng_wc wc = {
+		.wr_id = resp->wqe.wr_id,
+		.op = immediate ? ENG_SEND_IMM : ENG_SEND,
+		.byte_len = ENG_GRH_BYTES + packet->payload_length,
+		.immediate = packet->immediate,
+		.flags = ENG_WC_GRH | (immediate ? ENG_WC_IMMEDIATE : 0),
+		.src_qpn = packet->src_qpn,
+		.receive = true,
+		.solicited = packet->solicited,
+	};
+
+	resp->taken = false;
+	qp->port->complete(qp->owner, &wc);
+	count(qp, ENG_COUNT_RECEIVES);
+}
+
+/* The network header in the first 40 bytes of the receive buffer, the payload behind it. */
+static bool place_datagram(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	static const uint8_t none[ENG_GRH_BYTES];
+	struct responder *resp = &qp->resp;
+	const uint8_t *header = packet->network_header ? packet->network_header : none;
+
+	return sge_scatter(qp, resp->wqe_sge, resp->wqe.sge_count, 0, header, ENG_GRH_BYTES) &&
+	       sge_scatter(qp, resp->wqe_sge, resp->wqe.sge_count, ENG_GRH_BYTES, packet->payload,
+			   packet->payload_length);
+}
+
+void datagram_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct responder *resp = &qp->resp;
+
+	(void)now;
+	/* rule S14: a wrong Q_Key is dropped before anything else. */
+	if (!can_respond(qp) || packet->qkey != qp->attr.qkey ||
+	    (!resp->taken && responder_take(qp) != FAULT_NONE)) {
+		count(qp, ENG_COUNT_DROPPED);
+		return;
+	}
+	/* Too long for the buffer: the datagram is lost, the buffer waits for the next one. */
+	if (ENG_GRH_BYTES + packet->payload_length > resp->wqe.length) {
+		count(qp, ENG_COUNT_DROPPED);
+		return;
+	}
+	if (place_datagram(qp, packet))
+		complete_datagram(qp, packet);
+	else
+		responder_raise(qp, FAULT_RECEIVE_MEMORY, packet->psn);
+}
