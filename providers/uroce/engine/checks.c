@@ -47,7 +47,8 @@ static enum fault check_resources(const struct eng_qp *qp, const struct wire_pac
 	const struct wire_op_info *info = wire_op_info(packet->opcode);
 
 	/* rule C6: nothing is consumed, nothing executed. */
-	if (!qp->rq_shared && needs_receive(packet, info) && eng_ring_used(qp->rq) == 0)
+	if (!(qp->rq_shared && qp->port->take_receive) && needs_receive(packet, info) &&
+	    eng_ring_used(qp->rq) == 0)
 		return FAULT_RNR;
 	if ((info->family == WIRE_FAMILY_READ || info->family == WIRE_FAMILY_ATOMIC ||
 	     info->family == WIRE_FAMILY_ATOMIC_WRITE) &&

@@ -88,7 +88,7 @@ enum fault responder_take(struct eng_qp *qp)
 	enum eng_take result;
 
 	assert(!resp->taken);
-	if (qp->rq_shared) {
+	if (qp->rq_shared && qp->port->take_receive) {
 		result = qp->port->take_receive(qp->owner, resp->srqn, &resp->wqe, resp->wqe_sge);
 		resp->taken = result == ENG_TAKEN;
 		if (result == ENG_TAKE_EMPTY)
