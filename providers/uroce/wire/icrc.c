@@ -12,7 +12,6 @@
  */
 #include <assert.h>
 #include <isa-l/crc.h>
-#include <stdatomic.h>
 
 #include "bytes.h"
 #include "icrc.h"
@@ -55,18 +54,15 @@ typedef uint32_t block __attribute__((vector_size(16)));
 /*
  * From here on ISA-L uses 512-bit registers, and returns with their upper parts in use.  Until
  * somebody clears them every SSE instruction of this thread takes longer: the ICRC of a small
- * packet twice as long (measured).
+ * packet twice as long (measured).  Code compiled for AVX clears them; asking the processor at run
+ * time would make this layer depend on more than its arguments.
  */
 #define WIDE_REGISTERS_FROM 256
 
-static void clear_wide_registers(void)
+static inline void clear_wide_registers(void)
 {
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx"))
-		__asm__ volatile("vzeroupper" ::
-					 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
-					   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-					   "xmm13", "xmm14", "xmm15");
+#if defined(__x86_64__) && defined(__AVX__)
+	__builtin_ia32_vzeroupper();
 #endif
 }
 
@@ -179,8 +175,8 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* x^-8n mod P, n below 2^16: what takes back n zero bytes. */
-static uint32_t unshift_factor(uint32_t n)
+/* Take back n zero bytes: state * x^-8n mod P, n below 2^16. */
+static uint32_t unshift(uint32_t state, uint32_t n)
 {
 	/* x^(-8 * 2^k) mod P, each the square of the one before. */
 	static const uint32_t powers[16] = {
@@ -189,43 +185,18 @@ static uint32_t unshift_factor(uint32_t n)
 		0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5,
 	};
 	const uint32_t *power = powers;
-	uint32_t factor = 0x80000000;
 
 	for (; n; n >>= 1, power++)
 		if (n & 1)
-			factor = multiply(factor, *power);
-	return factor;
-}
-
-/*
- * x^-(8n + 32) for a packet of length bytes, whose identification is followed by n bytes.  Every
- * packet of a peer that counts identifications needs it, so what was computed once is kept; two
- * threads that do so at the same time store the same number.
- */
-static uint32_t solving_factor(size_t length)
-{
-	static _Atomic uint32_t known[WIRE_MAX_PACKET_BYTES / 4 + 1];
-	uint32_t n = (uint32_t)(IPV4_AFTER_ID + UDP_BYTES + length - WIRE_ICRC_BYTES);
-	_Atomic uint32_t *place;
-	uint32_t factor;
-
-	if (length % 4 || length > WIRE_MAX_PACKET_BYTES)
-		return unshift_factor(n + 4);
-	place = &known[length / 4];
-	/* A factor is never 0. */
-	factor = atomic_load_explicit(place, memory_order_relaxed);
-	if (!factor) {
-		factor = unshift_factor(n + 4);
-		atomic_store_explicit(place, factor, memory_order_relaxed);
-	}
-	return factor;
+			state = multiply(state, *power);
+	return state;
 }
 
 enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *ip_id,
 				       const uint8_t *packet, size_t length)
 {
 	size_t covered = length - WIRE_ICRC_BYTES;
-	uint32_t difference;
+	uint32_t difference, after_id;
 
 	if (length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES ||
 	    length > IPV4_MAX_BYTES - IPV4_BYTES - UDP_BYTES)
@@ -237,7 +208,8 @@ enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *i
 	if (path->ipv6)
 		return WIRE_ICRC_WRONG;
 
-	difference = multiply(difference, solving_factor(length));
+	after_id = (uint32_t)(IPV4_AFTER_ID + UDP_BYTES + covered);
+	difference = unshift(difference, after_id + 4);
 	/* Bits 16..23 hold the first byte of d, 24..31 the second; the others are x^16 and up. */
 	if (difference & 0xffff)
 		return WIRE_ICRC_WRONG;
