@@ -74,8 +74,8 @@ struct eng_port {
 	void (*event)(void *owner, enum eng_event event);
 	/*
 	 * Shared receive queues: take the next receive request of the queue that serves this QP
-	 * (XRC: of queue srqn) into wqe and sge (ENG_MAX_SGE entries).  May be NULL when no QP
-	 * shares.
+	 * (XRC: of queue srqn) into wqe and sge (ENG_MAX_SGE entries).  NULL: they are taken from
+	 * rq itself, which the caller of the engine has locked.
 	 */
 	enum eng_take (*take_receive)(void *owner, uint32_t srqn, struct eng_taken *wqe,
 				      struct eng_sge *sge);

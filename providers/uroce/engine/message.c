@@ -30,6 +30,13 @@ static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t p
 	return index == packets - 1 ? row->last : row->middle;
 }
 
+bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	uint8_t only = service_of(qp->type) | op_row(wqe->op)->only;
+
+	return op_row(wqe->op)->answer == OP_LOCAL || wire_op_header_length(only) != 0;
+}
+
 /* RETH and AtomicETH; harmless where the opcode has none. */
 static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct wire_packet *packet)
 {

@@ -41,6 +41,9 @@ static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t
 void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 		     struct wire_packet *packet, uint32_t *offset);
 
+/* Does the QP's service have this operation?  READs and Atomics exist on reliable ones only. */
+bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe);
+
 /* PSNs that the packet with psn takes: one, but a READ request takes all that are left. */
 static inline uint32_t message_psns(const struct eng_send_wqe *wqe, uint32_t psn)
 {

@@ -136,7 +136,8 @@ static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe 
 {
 	bool into_memory = !op_row(wqe->op)->carries_payload;
 
-	if (op_is_read_or_atomic(wqe->op) && qp->attr.max_rd_atomic == 0)
+	if (!message_is_defined(qp, wqe) ||
+	    (op_is_read_or_atomic(wqe->op) && qp->attr.max_rd_atomic == 0))
 		return ENG_LOC_QP_OP_ERR;
 	if (qp->type == ENG_UD && wqe->length > qp->attr.mtu)
 		return ENG_LOC_LEN_ERR;
