@@ -98,7 +98,7 @@ bool credit_owed(const struct eng_qp *qp)
 	int32_t left = psn_diff(resp->advertised_lsn, begun);
 	uint32_t now, low_water;
 
-	if (qp->rq_shared || !can_respond(qp))
+	if (qp->rq_shared || !is_reliable(qp) || !can_respond(qp))
 		return false;
 	if (left < 0)
 		left = 0;

@@ -57,7 +57,7 @@ void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 	const struct fault_row *row = &fault_rows[fault];
 	struct responder *resp = &qp->resp;
 
-	resp->nak_owed = true;
+	resp->nak_owed = is_reliable(qp);
 	resp->nak_psn = psn;
 	resp->nak_syndrome = row->syndrome;
 	/* rule S11: the NAK acknowledges what came before. */
