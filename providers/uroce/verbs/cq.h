@@ -21,8 +21,9 @@ struct uroce_cq {
 	_Atomic uint32_t head; /* next to be written */
 	_Atomic uint32_t tail; /* oldest that is not yet polled */
 	enum uroce_notify notify;
-	atomic_bool dead;  /* overrun: takes and gives nothing any more */
-	atomic_uint users; /* QPs, once for each of their queues */
+	atomic_bool dead;    /* overrun: takes and gives nothing any more */
+	atomic_bool mourned; /* the user has been told of it */
+	atomic_uint users;   /* QPs, once for each of their queues */
 	/* What the application has been told of: completion events, asynchronous events. */
 	atomic_uint events_taken, asyncs_taken;
 	unsigned int generation; /* forked.h */
@@ -38,7 +39,7 @@ static inline struct uroce_cq *to_uroce_cq(struct ibv_cq *cq)
 	return (struct uroce_cq *)cq;
 }
 
-/* Entries of a CQ that was asked to hold cqe of them; 0 when cqe is out of the device's range. */
+/* Entries of a CQ that was asked to hold cqe: a power of two; 0 when cqe is out of range. */
 uint32_t uroce_cq_entries(int cqe);
 /* The ring and the lock of a CQ whose storage is zeroed; 0 or ENOMEM.  And back. */
 int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps);

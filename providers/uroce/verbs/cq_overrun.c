@@ -15,12 +15,24 @@ static struct {
 	int fd;
 } overrun = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
+/* What the application sees next are QPs in ERR and a poll that fails: say why. */
+static bool is_dead(struct uroce_cq *cq)
+{
+	if (!atomic_load(&cq->dead))
+		return false;
+	if (!atomic_exchange(&cq->mourned, true))
+		uroce_complain("a completion queue with room for %d entries has overrun, its queue "
+			       "pairs are now in error: poll it more often or make it larger",
+			       cq->base.cq.cqe);
+	return true;
+}
+
 static void fail_if_cq_dead(struct progress_qp *progress_qp, void *arg)
 {
 	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
 	struct progress *progress = arg;
 
-	if (!qp || !(atomic_load(&qp->send_cq->dead) || atomic_load(&qp->recv_cq->dead)))
+	if (!is_dead(qp->send_cq) && !is_dead(qp->recv_cq))
 		return;
 	switch (eng_qp_state(progress_qp->engine)) {
 	case ENG_RESET:

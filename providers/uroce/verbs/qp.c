@@ -54,7 +54,6 @@ static void event(void *owner, enum eng_event event)
 	uroce_qp_raise(owner, types[event]);
 }
 
-/* The owner in this table tells our queue pairs from others that progress may know. */
 static const struct eng_port port = {
 	.map_local = map_local,
 	.map_remote = map_remote,

@@ -42,7 +42,7 @@ static inline struct uroce_qp *to_uroce_qp(struct ibv_qp *qp)
 	return (struct uroce_qp *)qp;
 }
 
-/* NULL when it is not one of an application's QPs. */
+/* Of a QP that progress knows: all of them are ours. */
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp);
 
 /* An asynchronous event about qp; allowed inside engine callbacks. */
