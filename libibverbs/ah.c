@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Address handles made from a received datagram.  The real functions would do, if they did not look
- * up GIDs without going through the loader in some distributions' builds.
+ * Address handles made from a received datagram, and the Ethernet address of a GID.  The real
+ * functions would do, if they did not look up GIDs without going through the loader in some
+ * distributions' builds.
  */
 #include <endian.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "dropin.h"
+#include "neighbour.h"
 
 /* Before the IPv4 header in the 40 bytes that an InfiniBand GRH would fill. */
 #define GRH_PAD_BYTES 20
@@ -142,12 +144,24 @@ DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv
 	return create ? create(pd, &attr) : NULL;
 }
 
-/* Interface, route and neighbour tables give the answer without the kernel's RDMA. */
+/* As in the real library, a failure is a negative number. */
 DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 					      uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
+	const struct uroce_way_in *provider = dropin_owner(context->device);
 	__typeof__(&ibv_resolve_eth_l2_from_gid) real;
+	struct ibv_gid_entry local;
+	int error;
 
-	real = DROPIN_REAL(ibv_resolve_eth_l2_from_gid, "IBVERBS_1.1");
-	return real ? real(context, attr, mac, vid) : -ENOSYS;
+	if (!provider) {
+		real = DROPIN_REAL(ibv_resolve_eth_l2_from_gid, "IBVERBS_1.1");
+		return real ? real(context, attr, mac, vid) : -ENOSYS;
+	}
+	error = provider->query_gid_entry(context, attr->port_num, attr->grh.sgid_index, &local);
+	if (error)
+		return -error;
+	error = neighbour_find(local.ndev_ifindex, &attr->grh.dgid, mac);
+	if (!error && vid)
+		*vid = neighbour_vlan(local.ndev_ifindex);
+	return error;
 }
