@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "transmit.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,6 +13,9 @@ enum {
 	GATHER_FROM = 2048,
 	/* A post that meets no more packets than this under way may be an answer: see below. */
 	ANSWER_WINDOW = 16,
+	/* BTH, AETH and ICRC; and what the engine wants to have free for any packet. */
+	ACK_BYTES = 20,
+	ACK_STAGING_BYTES = 128,
 	/* Posts that make a full run when each is one packet of the largest size. */
 	RUN_PACKETS_MIN = 15,
 };
@@ -81,24 +85,70 @@ void transmit_datagram(struct progress *progress, struct link_peer *peer, const 
 		count_failure(progress, error);
 }
 
-static int send_run(struct progress *progress, struct progress_qp *qp, struct tx_buffer *tx,
-		    const struct eng_run *run, uint64_t now)
-{
-	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
-	struct link_peer *peer = qp->peer ? qp->peer : run->path->link;
+/* What leaves in one call: a run of requests or responses, and perhaps the ACK behind it. */
+struct parcel {
+	struct link_peer *peer;
+	struct eng_run run;
+	bool with_ack;
+	struct eng_run ack;
+	struct eng_piece ack_piece;
+};
 
-	if (!peer)
+/*
+ * Let the ACK that is owed travel as the last, shorter segment of a run of requests: the kernel
+ * takes both for hardly more than one, and so does the peer, who often waits for both (the answer,
+ * and the completion of what is answered) before he sends again.
+ */
+static void add_ack(struct progress *progress, struct progress_qp *qp, struct tx_buffer *tx,
+		    struct parcel *parcel, uint64_t now)
+{
+	struct eng_run *run = &parcel->run, *ack = &parcel->ack;
+
+	if (progress->fault || run->kind != ENG_RUN_REQUESTS || run->closed ||
+	    run->segment < ACK_BYTES || run->packets >= progress->max_segments ||
+	    run->bytes + ACK_BYTES > LINK_MAX_BYTES || run->piece_count == PIECES ||
+	    run->staged + ACK_STAGING_BYTES > STAGING_BYTES ||
+	    eng_owed(qp->engine) != ENG_OWED_SOON)
+		return;
+	ack->staging = tx->staging + run->staged;
+	ack->staging_bytes = ACK_STAGING_BYTES;
+	ack->pieces = &parcel->ack_piece;
+	ack->max_pieces = 1;
+	ack->max_packets = 1;
+	ack->max_bytes = ACK_BYTES;
+	ack->gather_from = UINT32_MAX;
+	if (eng_transmit(qp->engine, ack, ENG_RESPONSES, now) != ENG_TX_RUN)
+		return;
+	assert(ack->packets == 1 && ack->bytes == ACK_BYTES && ack->piece_count == 1);
+	/* It has been made as the first segment of a call. */
+	wire_icrc_put(&run->path->wire, (uint16_t)run->packets, ack->staging, ACK_BYTES);
+	parcel->with_ack = true;
+}
+
+static int send_parcel(struct progress *progress, struct tx_buffer *tx, const struct parcel *parcel,
+		       uint64_t now)
+{
+	const struct eng_run *run = &parcel->run;
+	uint32_t count = run->piece_count, packets = run->packets + parcel->with_ack;
+
+	if (!parcel->peer)
 		return -EDESTADDRREQ;
 	if (__builtin_expect(progress->fault != NULL, 0)) {
-		fault_send(progress->fault, peer, run, now);
+		fault_send(progress->fault, parcel->peer, run, now);
 		return 0;
 	}
-	for (uint32_t i = 0; i < run->piece_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		tx->iov[i].iov_base = (void *)(uintptr_t)run->pieces[i].bytes;
 		tx->iov[i].iov_len = run->pieces[i].length;
 	}
+	if (parcel->with_ack) {
+		/* The run's last piece ends with an ICRC in staging, and there the ACK begins. */
+		assert(run->pieces[count - 1].bytes + run->pieces[count - 1].length ==
+		       parcel->ack.staging);
+		tx->iov[count - 1].iov_len += ACK_BYTES;
+	}
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
-	return link_send(peer, tx->iov, run->piece_count, run->packets > 1 ? run->segment : 0);
+	return link_send(parcel->peer, tx->iov, count, packets > 1 ? run->segment : 0);
 }
 
 /* What is known now about how many posts make a full run. */
@@ -112,44 +162,56 @@ static void note_sent(struct progress *progress, struct progress_qp *qp, const s
 	qp->sent = true;
 }
 
+/* One run; -ENODATA when the engine has none. */
+static int transmit_one(struct progress *progress, struct progress_qp *qp, unsigned int side,
+			bool take_ack, struct tx_buffer *tx, uint64_t now)
+{
+	struct parcel parcel = { .with_ack = false };
+	struct eng_run *run = &parcel.run;
+	int error;
+
+	run->staging = tx->staging;
+	run->staging_bytes = STAGING_BYTES;
+	run->pieces = tx->pieces;
+	run->max_pieces = PIECES;
+	run->max_packets = progress->max_segments;
+	run->max_bytes = LINK_MAX_BYTES;
+	run->gather_from = GATHER_FROM;
+	if (eng_transmit(qp->engine, run, side, now) != ENG_TX_RUN)
+		return -ENODATA;
+	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
+	parcel.peer = qp->peer ? qp->peer : run->path->link;
+	if (take_ack)
+		add_ack(progress, qp, tx, &parcel, now);
+	error = send_parcel(progress, tx, &parcel, now);
+	if (error)
+		count_failure(progress, error);
+	if (error == -EAGAIN || error == -ENOBUFS) {
+		if (parcel.with_ack)
+			eng_unsent(qp->engine, &parcel.ack);
+		eng_unsent(qp->engine, run);
+		return -EAGAIN;
+	}
+	/* Other errors lose the run, as the network might: retries are the engine's. */
+	if (side == ENG_REQUESTS)
+		note_sent(progress, qp, run);
+	return 0;
+}
+
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
 			   struct tx_buffer *tx, uint64_t now)
 {
+	unsigned int side = sides & ENG_REQUESTS ? ENG_REQUESTS : ENG_RESPONSES;
 	struct tx_buffer *used = tx ? tx : take_buffer(progress);
-	enum transmit_end end = TRANSMIT_DONE;
-	struct eng_run run;
-	unsigned int runs;
+	int result = used ? 0 : -EAGAIN;
 
-	if (!used)
-		return TRANSMIT_BLOCKED;
-	run.staging = used->staging;
-	run.staging_bytes = STAGING_BYTES;
-	run.pieces = used->pieces;
-	run.max_pieces = PIECES;
-	run.max_packets = progress->max_segments;
-	run.max_bytes = LINK_MAX_BYTES;
-	run.gather_from = GATHER_FROM;
-	for (runs = 0; eng_transmit(qp->engine, &run, sides, now) == ENG_TX_RUN; runs++) {
-		int error = send_run(progress, qp, used, &run, now);
-
-		if (error)
-			count_failure(progress, error);
-		if (error == -EAGAIN || error == -ENOBUFS) {
-			eng_unsent(qp->engine, &run);
-			end = TRANSMIT_BLOCKED;
-			break;
-		}
-		/* Other errors lose the run, as the network might: retries are the engine's. */
-		if (sides & ENG_REQUESTS)
-			note_sent(progress, qp, &run);
-		if (runs + 1 == TRANSMIT_RUNS) {
-			end = TRANSMIT_MORE;
-			break;
-		}
-	}
-	if (!tx)
+	for (unsigned int runs = 0; !result && runs < TRANSMIT_RUNS; runs++)
+		result = transmit_one(progress, qp, side, sides & ENG_RESPONSES, used, now);
+	if (!tx && used)
 		give_buffer(progress, used);
-	return end;
+	if (result == -ENODATA)
+		return TRANSMIT_DONE;
+	return result ? TRANSMIT_BLOCKED : TRANSMIT_MORE;
 }
 
 void transmit_deadline(struct progress *progress, struct progress_qp *qp)
@@ -221,7 +283,7 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
 
 	progress->hooks.enter();
 	if (sides & ENG_REQUESTS)
-		end = transmit(progress, qp, ENG_REQUESTS, NULL, now);
+		end = transmit(progress, qp, sides | ENG_RESPONSES, NULL, now);
 	if (eng_owed(qp->engine) != ENG_OWED_NOTHING && end != TRANSMIT_BLOCKED) {
 		enum transmit_end other = transmit(progress, qp, ENG_RESPONSES, NULL, now);
 

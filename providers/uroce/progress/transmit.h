@@ -17,7 +17,11 @@ enum transmit_end {
 	TRANSMIT_BLOCKED, /* the socket is full */
 };
 
-/* tx may be NULL: then one is taken from the stock. */
+/*
+ * Send what the engine has for sides: ENG_REQUESTS, ENG_RESPONSES, or both, which sends requests
+ * and takes the ACK along that is owed, but no other responses.  tx may be NULL: then one is taken
+ * from the stock.
+ */
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
 			   struct tx_buffer *tx, uint64_t now);
 

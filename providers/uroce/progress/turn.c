@@ -150,6 +150,9 @@ static void touch_pending(struct turn *turn)
  */
 static bool ack_may_wait(const struct turn *turn, struct progress_qp *qp)
 {
+	/* The helper would have to be woken for each ACK, to look after it. */
+	if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
+		return false;
 	/* At most one ACK waits: the next request takes it along, and so do data. */
 	if (qp->sent || qp->no_answers || qp->burst > (qp->ack_due ? 0 : FEW_PACKETS))
 		return false;
@@ -185,7 +188,8 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		qp->pending = false;
 	}
 	qp->sent = false;
-	requests = transmit(progress, qp, ENG_REQUESTS, progress->turn_tx, turn->now);
+	requests =
+		transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, progress->turn_tx, turn->now);
 	if (requests != TRANSMIT_BLOCKED)
 		responses = respond(turn, qp);
 	transmit_deadline(progress, qp);
