@@ -58,7 +58,7 @@ static void test_two_that_ask_each_other(void **state)
 		assert_int_equal(report.error, 0);
 		assert_true(agent_report(&b, NULL, 5000, &report));
 		assert_int_equal(report.error, 0);
-		assert_true(now_ms() - begin < 500);
+		assert_true(now_ms() - begin < 2500);
 		agent_stop(&a);
 		agent_stop(&b);
 	}
@@ -76,7 +76,7 @@ static void test_one_of_two_is_stopped(void **state)
 	kill(stopped.pid, SIGSTOP);
 	begin = now_ms();
 	agent_start_good(&joining, 0, loopback4, NULL);
-	assert_true(now_ms() - begin < 500);
+	assert_true(now_ms() - begin < 2500);
 	agent_kill(&stopped);
 	agent_stop(&running);
 	agent_stop(&joining);
@@ -98,7 +98,7 @@ static void test_only_holder_is_stopped(void **state)
 	agent_start(&joining, 0, loopback4, NULL, &report);
 	assert_int_equal(report.error, -ETIMEDOUT);
 	assert_non_null(strstr(report.text, "does not answer"));
-	assert_true(now_ms() - begin < 5000);
+	assert_true(now_ms() - begin < 9000);
 	agent_stop(&joining);
 
 	child = fork();
@@ -140,7 +140,7 @@ static void test_holder_dies_while_asked(void **state)
 	}
 	assert_int_equal(link_open(&link, error), 0);
 	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
-	assert_true(now_ms() - begin < 2000);
+	assert_true(now_ms() - begin < 4000);
 	link_addr_close(addr);
 	link_close(link);
 	assert_int_equal(waitpid(child, NULL, 0), child);
@@ -307,7 +307,7 @@ static void test_bad_answers(void **state)
 		} else {
 			assert_true(result == -EADDRINUSE || result == -ETIMEDOUT);
 		}
-		assert_true(now_ms() - begin < 5000);
+		assert_true(now_ms() - begin < 9000);
 		assert_int_equal(count_descriptors(), descriptors);
 		link_close(link);
 		kill(liar, SIGKILL);

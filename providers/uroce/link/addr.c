@@ -10,12 +10,18 @@
 
 #include "internal.h"
 
-/* All waiting of one link_addr_open() together. */
-#define OPEN_TIMEOUT_MS 3000
-/* One round of asking; then the port is looked at again, for who had it may have ended. */
+/*
+ * Waiting is counted in tries and not measured by a clock: a process that was stopped for a while
+ * itself should not come back to find its time used up.
+ *
+ * One round of asking; then the port is looked at again, for who had it may have ended.  Together
+ * the rounds last 4.5 s, for on a busy host a process may not run for a second.
+ */
 #define ASK_TIMEOUT_MS 300
-/* While another process looks or creates, which takes it well under a millisecond. */
+#define ASK_ROUNDS 15
+/* While another process looks or creates, which takes it well under a millisecond: 2 s. */
 #define LOCK_RETRY_MS 1
+#define LOCK_TRIES 2000
 /*
  * The port may be in use although nobody has the pool: by a process that is about to end, or by one
  * whose descriptors are on their way.  Look again, after twice the time up to a limit.  Sockets
@@ -108,11 +114,11 @@ static void publish(struct link *link, struct link_addr *addr)
  */
 static int look(struct link *link, struct link_addr *addr)
 {
-	int lock = link_pool_lock(&addr->endpoint);
 	int result;
 
-	if (lock < 0)
-		return lock == -EADDRINUSE ? -EAGAIN : lock;
+	addr->lock_fd = link_pool_lock(&addr->endpoint);
+	if (addr->lock_fd < 0)
+		return addr->lock_fd == -EADDRINUSE ? -EAGAIN : addr->lock_fd;
 	result = link_pool_probe(&addr->endpoint);
 	if (result == LINK_POOL_FREE) {
 		int error = link_pool_create(&addr->endpoint, link->slot, addr->pool);
@@ -123,7 +129,7 @@ static int look(struct link *link, struct link_addr *addr)
 	/* Before the lock is released: who sees the port in use will be answered. */
 	if (result == LINK_POOL_FREE)
 		publish(link, addr);
-	link_close_fd(&lock);
+	link_close_fd(&addr->lock_fd);
 	return result;
 }
 
@@ -147,12 +153,12 @@ static int give_up(struct link_addr *addr, int result, unsigned int silent,
 }
 
 /* One round of asking: as link_join(); on success the address is in the list. */
-static int join(struct link *link, struct link_addr *addr, int64_t deadline, unsigned int *silent)
+static int join(struct link *link, struct link_addr *addr, unsigned int *silent)
 {
-	int64_t until = link_now_ms() + ASK_TIMEOUT_MS;
-	int result = link_join(link, &addr->endpoint, until < deadline ? until : deadline,
-			       addr->pool, silent);
+	int result = link_join(link, &addr->endpoint, ASK_TIMEOUT_MS, addr->pool, silent);
 
+	if (result == -ENOENT)
+		return -EADDRINUSE;
 	if (result)
 		return result;
 	publish(link, addr);
@@ -160,43 +166,56 @@ static int join(struct link *link, struct link_addr *addr, int64_t deadline, uns
 	return 0;
 }
 
-_Static_assert(LINK_POOL_FREE == 0, "acquire_pool() takes it for success");
+struct patience {
+	unsigned int lock_tries;
+	unsigned int rounds;
+	unsigned int looks;
+	int pause_ms;
+};
+
+/* Wait as long as it makes sense after a failure; false when another try makes none. */
+static bool wait_after(struct link *link, struct patience *patience, int failure, bool joinable)
+{
+	switch (failure) {
+	case -EAGAIN: /* another process is looking */
+		if (++patience->lock_tries == LOCK_TRIES)
+			return false;
+		pause_serving(link, LOCK_RETRY_MS);
+		return true;
+	case -ETIMEDOUT: /* somebody was silent, the round has been wait enough */
+		return ++patience->rounds < ASK_ROUNDS;
+	case -EADDRINUSE: /* nobody has it for us: this time */
+		if (++patience->looks >= (joinable ? JOINABLE_LOOKS : FOREIGN_LOOKS))
+			return false;
+		if (patience->pause_ms < LOOK_PAUSE_MAX_MS)
+			patience->pause_ms *= 2;
+		pause_serving(link, patience->pause_ms);
+		return true;
+	default:
+		return false;
+	}
+}
 
 /* Create or join.  On success the address is in the list. */
 static int acquire_pool(struct link *link, struct link_addr *addr, char error[LINK_ERROR_TEXT])
 {
-	int64_t deadline = link_now_ms() + OPEN_TIMEOUT_MS;
-	unsigned int looks = 0, looks_max, silent = LINK_SLOTS;
-	int result, pause_ms = 1;
+	struct patience patience = { .pause_ms = 1 };
+	unsigned int silent = LINK_SLOTS;
+	bool joinable;
+	int result;
 
 	do {
 		result = look(link, addr);
-		looks_max = result == LINK_POOL_JOINABLE ? JOINABLE_LOOKS : FOREIGN_LOOKS;
-		if (result == LINK_POOL_JOINABLE)
-			result = join(link, addr, deadline, &silent);
-		else if (result == LINK_POOL_FOREIGN)
-			result = -EADDRINUSE;
-		switch (result) {
-		case 0: /* made (LINK_POOL_FREE) or joined */
+		joinable = result == LINK_POOL_JOINABLE;
+		if (result == LINK_POOL_FREE)
 			return 0;
-		case -EAGAIN:
-			pause_serving(link, LOCK_RETRY_MS);
-			break;
-		case -ETIMEDOUT:
-			break;
-		case -ENOENT:
-		case -EADDRINUSE:
-			/* In use, and nobody has it for us: this time. */
+		if (result == LINK_POOL_FOREIGN)
 			result = -EADDRINUSE;
-			if (++looks >= looks_max)
-				return give_up(addr, result, silent, error);
-			pause_ms = pause_ms < LOOK_PAUSE_MAX_MS ? 2 * pause_ms : pause_ms;
-			pause_serving(link, pause_ms);
-			break;
-		default:
-			return give_up(addr, result, silent, error);
-		}
-	} while (link_now_ms() < deadline);
+		if (joinable)
+			result = join(link, addr, &silent);
+		if (joinable && result == 0)
+			return 0;
+	} while (wait_after(link, &patience, result, joinable));
 	return give_up(addr, result, silent, error);
 }
 
@@ -209,6 +228,7 @@ void link_addr_close_descriptors(struct link_addr *addr)
 	/* First, so that who makes the pool anew will find it free. */
 	link_close_fd(&addr->gsi_fd);
 	link_pool_close(addr->pool);
+	link_close_fd(&addr->lock_fd);
 	addr->fd = -1;
 }
 
@@ -224,6 +244,7 @@ static struct link_addr *new_addr(struct link *link, const struct link_endpoint 
 	addr->endpoint = *endpoint;
 	addr->fd = -1;
 	addr->gsi_fd = -1;
+	addr->lock_fd = -1;
 	for (i = 0; i < LINK_SLOTS; i++)
 		addr->pool[i] = -1;
 	return addr;

@@ -117,11 +117,11 @@ bool link_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32
 
 /*
  * Ask the processes of this host for the descriptors of a pool.  0, or -ENOENT when all of them
- * said that they do not have it, or -ETIMEDOUT when some did not answer before deadline_ms (*silent
- * is then one of their slots), or another negative errno.  Meanwhile requests to this process are
- * answered.  Caller holds open_lock.
+ * said that they do not have it, or -ETIMEDOUT when some did not answer in timeout_ms (*silent is
+ * then one of their slots), or another negative errno.  fds[], all -1 before, is so again after a
+ * failure.  Meanwhile requests to this process are answered.  Caller holds open_lock.
  */
-int link_join(struct link *link, const struct link_endpoint *endpoint, int64_t deadline_ms,
+int link_join(struct link *link, const struct link_endpoint *endpoint, int timeout_ms,
 	      int fds[LINK_SLOTS], unsigned int *silent);
 
 /* ---- control.c: the slot's datagram socket ---- */
@@ -209,7 +209,8 @@ struct link_addr {
 	struct link_endpoint endpoint;
 	int fd; /* == pool[link->slot] */
 	int pool[LINK_SLOTS];
-	int gsi_fd; /* link_gsi_lock(), or -1 */
+	int gsi_fd;  /* link_gsi_lock(), or -1 */
+	int lock_fd; /* link_pool_lock() while it is held */
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops of the slot's earlier owners */
 	unsigned int tx_count;

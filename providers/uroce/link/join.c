@@ -70,6 +70,27 @@ static void close_received(struct link_control_input *input)
 		close(input->fds[i]);
 }
 
+/* A pool came: keep it if it is what was asked for. */
+static void take_pool(struct join *join, struct link_control_input *input, unsigned int slot)
+{
+	if (input->cut || input->fd_count != LINK_SLOTS) {
+		close_received(input);
+		/* Descriptors are cut off when this process may not have so many. */
+		if (input->cut)
+			join->error = link_raise_descriptor_limit();
+		else
+			join->state[slot] = SLOT_DONE;
+		return;
+	}
+	/* First of all to where a forked child will find them. */
+	memcpy(join->fds, input->fds, sizeof(input->fds));
+	join->joined = link_pool_is_valid(join->endpoint, join->fds);
+	if (!join->joined) {
+		link_pool_close(join->fds);
+		join->state[slot] = SLOT_DONE;
+	}
+}
+
 /* An answer came: keep its descriptors or close them. */
 static void take_answer(struct join *join, struct link_control_input *input)
 {
@@ -79,29 +100,22 @@ static void take_answer(struct join *join, struct link_control_input *input)
 	if (!input->same_user) {
 		atomic_fetch_add_explicit(&join->link->foreign_credentials, 1,
 					  memory_order_relaxed);
-		goto close;
+		close_received(input);
+		return;
 	}
 	if (link_message_parse(input->head, input->bytes, &message) != LINK_MESSAGE_OK ||
 	    message.kind == UROCE_ABI_FORWARD ||
-	    (message.pool.cookie & ~(uint64_t)(LINK_SLOTS - 1)) != join->cookie)
-		goto close;
-	slot = (unsigned int)message.pool.cookie & (LINK_SLOTS - 1);
-	if (message.kind == UROCE_ABI_POOL_UNKNOWN) {
-		join->state[slot] = SLOT_DONE;
-	} else if (message.kind == UROCE_ABI_POOL_REPLY && !join->joined) {
-		if (input->fd_count == LINK_SLOTS && !input->cut &&
-		    link_pool_is_valid(join->endpoint, input->fds)) {
-			memcpy(join->fds, input->fds, sizeof(input->fds));
-			join->joined = true;
-			return;
-		}
-		/* Descriptors are cut off when this process may not have so many. */
-		if (input->cut)
-			join->error = link_raise_descriptor_limit();
-		else
-			join->state[slot] = SLOT_DONE;
+	    (message.pool.cookie & ~(uint64_t)(LINK_SLOTS - 1)) != join->cookie) {
+		close_received(input);
+		return;
 	}
-close:
+	slot = (unsigned int)message.pool.cookie & (LINK_SLOTS - 1);
+	if (message.kind == UROCE_ABI_POOL_REPLY) {
+		take_pool(join, input, slot);
+		return;
+	}
+	if (message.kind == UROCE_ABI_POOL_UNKNOWN)
+		join->state[slot] = SLOT_DONE;
 	close_received(input);
 }
 
@@ -185,12 +199,12 @@ static int open_reply_socket(void)
 	return error;
 }
 
-int link_join(struct link *link, const struct link_endpoint *endpoint, int64_t deadline_ms,
+int link_join(struct link *link, const struct link_endpoint *endpoint, int timeout_ms,
 	      int fds[LINK_SLOTS], unsigned int *silent)
 {
-	struct join join = { .link = link, .endpoint = endpoint, .deadline_ms = deadline_ms };
+	struct join join = { .link = link, .endpoint = endpoint, .fds = fds };
 
-	join.fds = fds;
+	join.deadline_ms = link_now_ms() + timeout_ms;
 	join.state[link->slot] = SLOT_DONE;
 	join.reply_fd = open_reply_socket();
 	if (join.reply_fd < 0)

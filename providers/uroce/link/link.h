@@ -56,6 +56,13 @@ unsigned int link_max_segments(const struct link *link);
  * sends and receives return -EOWNERDEAD.  Async-signal-safe; takes no lock.
  */
 void link_abandon(struct link *link);
+/*
+ * Before and after fork(2) in the parent, as handlers of pthread_atfork(3): they keep other threads
+ * out of control functions, so that link_abandon() in the child finds every descriptor.  Without
+ * them it may miss those that another thread is making at that very moment.
+ */
+void link_fork_prepare(struct link *link);
+void link_fork_parent(struct link *link);
 
 /*
  * Control.  Bind or join port 4791 of the local address gid (IPv4 as ::ffff:a.b.c.d; scope_id is

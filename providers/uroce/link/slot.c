@@ -111,6 +111,18 @@ void link_abandon(struct link *link)
 	link_close_fd(&link->control_fd);
 }
 
+void link_fork_prepare(struct link *link)
+{
+	link_mutex_lock(link, &link->open_lock);
+	link_mutex_lock(link, &link->lock);
+}
+
+void link_fork_parent(struct link *link)
+{
+	link_mutex_unlock(link, &link->lock);
+	link_mutex_unlock(link, &link->open_lock);
+}
+
 unsigned int link_slot(const struct link *link)
 {
 	return link->slot;
