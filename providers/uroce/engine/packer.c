@@ -53,32 +53,50 @@ static bool stage(struct eng_run *run, const void *bytes, uint32_t length)
 	return add_piece(run, to, length);
 }
 
+/*
+ * The ICRC of the packet under way.  One call over many bytes costs less than several over few, so
+ * staged bytes are left until something else follows them, or the packet ends.
+ */
+struct checksum {
+	uint32_t state;
+	bool begun;
+	uint32_t staged; /* staged bytes up to here are in it */
+};
+
+static void sum_staged(struct checksum *sum, const struct eng_run *run, uint32_t packet_bytes)
+{
+	const uint8_t *from = run->staging + sum->staged;
+	uint32_t length = run->staged - sum->staged;
+
+	if (sum->begun)
+		sum->state = wire_icrc_continue(sum->state, from, length);
+	else
+		sum->state = wire_icrc_begin(&run->path->wire, (uint16_t)run->packets, packet_bytes,
+					     from, length);
+	sum->begun = true;
+	sum->staged = run->staged;
+}
+
 /* One stretch of payload: copied, or referred to when it is long and nobody changes it. */
 static enum pack add_stretch(struct eng_run *run, const uint8_t *bytes, uint32_t length,
-			     bool stable, uint32_t *icrc)
+			     bool stable, uint32_t packet_bytes, struct checksum *sum)
 {
-	bool done;
-
-	if (stable && length >= run->gather_from) {
-		done = add_piece(run, bytes, length);
-	} else {
-		done = stage(run, bytes, length);
-		/* The copy is what is sent, so the ICRC is of the copy. */
-		bytes = run->staging + run->staged - length;
-	}
-	if (!done)
+	if (!stable || length < run->gather_from)
+		return stage(run, bytes, length) ? PACK_DONE : PACK_NO_ROOM;
+	if (!add_piece(run, bytes, length))
 		return PACK_NO_ROOM;
-	*icrc = wire_icrc_continue(*icrc, bytes, length);
+	sum_staged(sum, run, packet_bytes);
+	sum->state = wire_icrc_continue(sum->state, bytes, length);
 	return PACK_DONE;
 }
 
 static enum pack add_payload(struct eng_qp *qp, struct eng_run *run, const struct payload *payload,
-			     uint32_t length, uint32_t *icrc)
+			     uint32_t length, uint32_t packet_bytes, struct checksum *sum)
 {
 	uint32_t done = 0;
 
 	if (payload->kind == PAYLOAD_BYTES)
-		return add_stretch(run, payload->bytes, length, payload->stable, icrc);
+		return add_stretch(run, payload->bytes, length, payload->stable, packet_bytes, sum);
 	while (done < length) {
 		uint32_t piece;
 		enum pack result;
@@ -87,7 +105,7 @@ static enum pack add_payload(struct eng_qp *qp, struct eng_run *run, const struc
 
 		if (!bytes)
 			return PACK_FAULT;
-		result = add_stretch(run, bytes, piece, payload->stable, icrc);
+		result = add_stretch(run, bytes, piece, payload->stable, packet_bytes, sum);
 		if (result != PACK_DONE)
 			return result;
 		done += piece;
@@ -95,13 +113,28 @@ static enum pack add_payload(struct eng_qp *qp, struct eng_run *run, const struc
 	return PACK_DONE;
 }
 
+/* Pad and ICRC. */
+static bool add_end(struct eng_run *run, uint32_t pad, uint32_t packet_bytes, struct checksum *sum)
+{
+	static const uint8_t zeros[4 + WIRE_ICRC_BYTES];
+	uint32_t start = run->staged;
+
+	if (!stage(run, zeros, pad + (uint32_t)WIRE_ICRC_BYTES))
+		return false;
+	run->staged = start + pad;
+	sum_staged(sum, run, packet_bytes);
+	wire_icrc_finish(sum->state, run->staging + run->staged);
+	run->staged += WIRE_ICRC_BYTES;
+	return true;
+}
+
 static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
 			    const struct wire_packet *packet, const struct payload *payload,
 			    uint32_t *bytes)
 {
-	uint8_t tail[4 + WIRE_ICRC_BYTES] = { 0 };
+	struct checksum sum = { .staged = run->staged };
 	uint8_t *header = run->staging + run->staged;
-	uint32_t header_bytes, icrc;
+	uint32_t header_bytes;
 
 	if (run->staging_bytes - run->staged < STAGING_SLACK)
 		return PACK_NO_ROOM;
@@ -112,19 +145,14 @@ static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
 	run->staged += header_bytes;
 	if (!add_piece(run, header, header_bytes))
 		return PACK_NO_ROOM;
-	/* Segments of one call have the identifications 0, 1, 2 ... (rule S14, icrc.h). */
-	icrc = wire_icrc_begin(&run->path->wire, (uint16_t)run->packets, *bytes, header,
-			       header_bytes);
 	if (packet->payload_length > 0) {
-		enum pack result = add_payload(qp, run, payload, packet->payload_length, &icrc);
+		enum pack result =
+			add_payload(qp, run, payload, packet->payload_length, *bytes, &sum);
 
 		if (result != PACK_DONE)
 			return result;
 	}
-	icrc = wire_icrc_continue(icrc, tail, packet->pad_count);
-	wire_icrc_finish(icrc, tail + packet->pad_count);
-	return stage(run, tail, packet->pad_count + (uint32_t)WIRE_ICRC_BYTES) ? PACK_DONE
-									       : PACK_NO_ROOM;
+	return add_end(run, packet->pad_count, *bytes, &sum) ? PACK_DONE : PACK_NO_ROOM;
 }
 
 enum pack pack_add(struct eng_qp *qp, struct eng_run *run, const struct wire_packet *packet,
