@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "dropin.h"
 
 /* The name under which the real library is needed; the link beside us leads to it. */
 #define REAL_NAME "libibverbs-real.so.1"
-/* The loader puts our own directory here, wherever we have been found and whatever the cwd. */
-#define PROVIDER_FILE "$ORIGIN/liburoce-rdmav34.so"
+#define PROVIDER_FILE "liburoce-rdmav34.so" /* beside us */
 
 /* A mark for the plug-in: UROCE_DROPIN_SYMBOL. */
 DROPIN_EXPORT const int uroce_dropin = 1;
@@ -45,6 +47,26 @@ static void complain(const char *what, const char *why)
 	fprintf(stderr, "uroce: %s: %s; the uroce devices are left out\n", what, why);
 }
 
+/*
+ * From our own directory, as the loader remembers it: whatever the name by which we were found and
+ * whatever the working directory is now.  "$ORIGIN/..." would do as well, but not where a
+ * sanitizer's or a debugging tool's dlopen() stands between, whose origin it then is.
+ */
+static void *open_beside(const char *name)
+{
+	char path[PATH_MAX + NAME_MAX];
+	struct link_map *own;
+	Dl_info info;
+
+	/* The loader's handle of a library is its entry in the link map. */
+	if (!dladdr1(&uroce_dropin, &info, (void **)&own, RTLD_DL_LINKMAP) ||
+	    dlinfo(own, RTLD_DI_ORIGIN, path))
+		return NULL;
+	strcat(path, "/");
+	strcat(path, name);
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 static void load_provider(void)
 {
 	const struct uroce_way_in *(*entry)(void);
@@ -55,7 +77,7 @@ static void load_provider(void)
 		complain(REAL_NAME, "not found among the loaded libraries");
 		return;
 	}
-	plugin = dlopen(PROVIDER_FILE, RTLD_NOW | RTLD_LOCAL);
+	plugin = open_beside(PROVIDER_FILE);
 	if (!plugin) {
 		complain("the provider cannot be loaded", dlerror());
 		return;
