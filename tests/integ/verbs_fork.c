@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A forked child: what it inherits cannot be used, but no call hangs or crashes, the parent goes on
+ * as if nothing had happened, and the child can have a device of its own.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verbs_pair.h"
+
+enum {
+	CHILD_SECONDS = 10,
+};
+
+static void expect_child_ok(pid_t child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void traffic(struct pair *pair)
+{
+	for (uint64_t i = 0; i < 20; i++) {
+		assert_int_equal(post_recv(&pair->b, i, 0, 5000), 0);
+		assert_int_equal(
+			post_send(&pair->a, IBV_WR_SEND, i, 0, 5000, IBV_SEND_SIGNALED, NULL, 0),
+			0);
+		expect_wc(&pair->b, i, IBV_WC_SUCCESS);
+		expect_wc(&pair->a, i, IBV_WC_SUCCESS);
+	}
+}
+
+/* In the child.  No assertions: those jump back into the parent's test runner. */
+static int use_what_is_inherited(struct pair *pair)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_recv_wr recv = { 0 }, *bad_recv;
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	int wrong = 0;
+
+	wrong += ibv_poll_cq(pair->a.cq, 1, &wc) > 0;
+	wrong += ibv_post_recv(pair->a.qp, &recv, &bad_recv) == 0;
+	wrong += ibv_post_send(pair->a.qp, &send, &bad) == 0;
+	wrong += to_state(pair->a.qp, IBV_QPS_ERR) == 0;
+	wrong += ibv_query_qp(pair->a.qp, &attr, 0, &init) == 0;
+	ibv_req_notify_cq(pair->a.cq, 0);
+	mr = ibv_reg_mr(pair->a.pd, pair->a.buffer, 100, 0);
+	wrong += mr && ibv_dereg_mr(mr) != 0;
+	wrong += ibv_destroy_qp(pair->a.qp) != 0;
+	wrong += ibv_destroy_qp(pair->b.qp) != 0;
+	wrong += ibv_destroy_cq(pair->a.cq) != 0;
+	wrong += ibv_destroy_comp_channel(pair->a.channel) != 0;
+	wrong += ibv_dereg_mr(pair->a.mr) != 0;
+	wrong += ibv_dealloc_pd(pair->a.pd) != 0;
+	return wrong;
+}
+
+static void a_child_lets_go(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, NULL);
+	traffic(&pair);
+	for (int i = 0; i < 5; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(CHILD_SECONDS);
+			_exit(use_what_is_inherited(&pair));
+		}
+		traffic(&pair);
+		expect_child_ok(child);
+		traffic(&pair);
+	}
+	pair_close(&pair);
+}
+
+static atomic_bool stop;
+
+static void *poll_all_the_time(void *arg)
+{
+	struct pair *pair = arg;
+	struct ibv_wc wc;
+
+	while (!atomic_load(&stop))
+		ibv_poll_cq(pair->b.cq, 1, &wc);
+	return NULL;
+}
+
+/* Another thread is inside a call, with locks held, at the moment of the fork. */
+static void a_fork_amid_traffic(void **state)
+{
+	struct pair pair;
+	pthread_t thread;
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, NULL);
+	atomic_store(&stop, false);
+	pthread_create(&thread, NULL, poll_all_the_time, &pair);
+	for (int i = 0; i < 30; i++) {
+		pid_t child;
+
+		post_send(&pair.a, IBV_WR_RDMA_WRITE, 1, 0, 100000, IBV_SEND_SIGNALED, &pair.b, 0);
+		child = fork();
+		if (!child) {
+			alarm(CHILD_SECONDS);
+			_exit(use_what_is_inherited(&pair));
+		}
+		expect_child_ok(child);
+		ibv_poll_cq(pair.a.cq, 1, &wc);
+	}
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	pair_close(&pair);
+}
+
+/* In the child: a device opened anew, with data from one queue pair to another. */
+static int open_anew(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+
+	for (int i = 0; list && list[i]; i++) {
+		if (!strcmp(ibv_get_device_name(list[i]), "uroce_lo"))
+			context = ibv_open_device(list[i]);
+	}
+	if (!context)
+		return 1;
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 10, NULL, NULL, 0);
+	if (!pd || !cq)
+		return 2;
+
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_inline_data = 8 }
+	};
+	struct ibv_qp *a = ibv_create_qp(pd, &init), *b = ibv_create_qp(pd, &init);
+	const struct pair_options none = { 0 };
+	struct ibv_recv_wr recv = { .wr_id = 7 }, *bad_recv;
+	struct ibv_send_wr send = { .wr_id = 8,
+				    .opcode = IBV_WR_SEND,
+				    .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_wc wc;
+	int got = 0;
+
+	if (!a || !b || to_init(a, 0) || to_init(b, 0) || to_rtr(a, b->qp_num, &none) ||
+	    to_rtr(b, a->qp_num, &none) || to_rts(a, &none) || to_rts(b, &none))
+		return 3;
+	if (ibv_post_recv(b, &recv, &bad_recv) || ibv_post_send(a, &send, &bad))
+		return 4;
+	for (int i = 0; i < 2; i++) {
+		do
+			got = ibv_poll_cq(cq, 1, &wc);
+		while (!got);
+		if (got < 0 || wc.status)
+			return 5;
+	}
+	if (ibv_destroy_qp(a) || ibv_destroy_qp(b) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
+	    ibv_close_device(context))
+		return 6;
+	return 0;
+}
+
+static void a_child_opens_anew(void **state)
+{
+	struct pair pair;
+	pid_t child;
+
+	(void)state;
+	pair_open(&pair, NULL);
+	child = fork();
+	if (!child) {
+		alarm(CHILD_SECONDS);
+		_exit(open_anew());
+	}
+	traffic(&pair);
+	expect_child_ok(child);
+	traffic(&pair);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_lets_go),
+		cmocka_unit_test(a_fork_amid_traffic),
+		cmocka_unit_test(a_child_opens_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
