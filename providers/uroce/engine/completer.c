@@ -99,7 +99,7 @@ static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
 	if (psn_in(req->next_psn, req->unacked_psn, to - from))
 		req->next_psn = psn;
 	req->unacked_psn = psn;
-	window_progress(req, cost);
+	window_progress(qp, cost);
 	req->last_progress = now;
 	req->retried = false;
 	req->retries_left = qp->attr.retry_count;
@@ -149,7 +149,7 @@ static void retry(struct eng_qp *qp, uint64_t now)
 	}
 	req->retries_left--;
 	req->last_progress = now;
-	window_loss(req);
+	window_loss(qp);
 	requester_go_back(qp);
 }
 

@@ -33,7 +33,8 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->window_packets = init->window_packets;
 	qp->attr.pkey = WIRE_DEFAULT_PKEY;
 	qp->resp.previous_opcode = -1;
-	window_reset(&qp->req, qp->window_packets);
+	qp->window_share = init->window_share;
+	window_reset(qp);
 }
 
 struct eng_attr *eng_qp_attr(struct eng_qp *qp)

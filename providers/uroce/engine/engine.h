@@ -138,15 +138,26 @@ struct eng_qp; /* qp.h has the insides */
 /* Bytes of a struct eng_qp, for who allocates it; it has to be aligned to 64 bytes. */
 size_t eng_qp_bytes(void);
 
+/*
+ * What all QPs of a process have under way together: their packets meet in the same few socket
+ * buffers.  The owner zeroes it and sets the limit; the engines add and subtract (atomically, since
+ * QPs are used by several threads).  A QP with nothing under way may always send one packet.
+ */
+struct eng_window_share {
+	uint64_t under_way; /* bytes, as a socket charges them */
+	uint64_t limit;
+};
+
 struct eng_qp_init {
 	enum eng_qp_type type;
 	uint32_t qpn;
 	void *owner;
 	const struct eng_port *port;
-	struct eng_ring *sq;	 /* send queue, owner's memory */
-	struct eng_ring *rq;	 /* receive queue of its own or shared */
-	bool rq_shared;		 /* SRQ: credits are reported as 11111b (rule C7) */
-	bool signal_all;	 /* sq_sig_all */
+	struct eng_ring *sq;		       /* send queue, owner's memory */
+	struct eng_ring *rq;		       /* receive queue of its own or shared */
+	bool rq_shared;			       /* SRQ: credits are reported as 11111b (rule C7) */
+	bool signal_all;		       /* sq_sig_all */
+	struct eng_window_share *window_share; /* may be NULL */
 	uint32_t window_packets; /* at most so many packets unacknowledged; 0: default */
 };
 void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init);

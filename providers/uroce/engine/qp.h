@@ -111,6 +111,7 @@ struct eng_qp {
 	bool rq_shared;
 	bool signal_all;
 	uint32_t window_packets;
+	struct eng_window_share *window_share;
 	bool responses_next; /* fairness between the two sides when both are asked for */
 	void *owner;
 	const struct eng_port *port;

@@ -126,7 +126,7 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 	if (is_new(req))
 		reason = req->next_wqe == req->begun ? may_begin(qp, wqe) : may_continue(qp, wqe);
 	if (reason == ENG_TX_RUN && !is_local(wqe) &&
-	    !window_open(req, packet_cost(qp, wqe, req->next_psn)))
+	    !window_open(qp, packet_cost(qp, wqe, req->next_psn)))
 		reason = ENG_TX_WINDOW;
 	return reason;
 }
@@ -157,7 +157,7 @@ static bool wants_ack(const struct eng_qp *qp, uint32_t index, uint64_t cost)
 		return true;
 	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
 		return true;
-	return window_closes(&qp->req, cost);
+	return window_closes(qp, cost);
 }
 
 static void note_begun(struct eng_qp *qp, const struct eng_send_wqe *wqe)
@@ -188,7 +188,7 @@ static void note_sent(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint64_
 		req->end_psn = psn_add(req->end_psn, psns);
 	}
 	req->next_psn = psn_add(req->next_psn, psns);
-	req->cost_next += cost;
+	window_sent(qp, cost);
 	if (wqe_packet_index(wqe, req->next_psn) == wqe->packets)
 		req->next_wqe++;
 }
@@ -279,7 +279,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	enum pack result = PACK_DONE;
 	enum eng_tx reason = ENG_TX_RUN;
 
-	if (!is_reliable(qp))
+	if (!is_reliable(qp) && can_request(qp))
 		completer_sent(qp, now);
 	if (req->rnr_until != 0 && req->rnr_until <= now)
 		completer_expire(qp, now);
@@ -318,8 +318,8 @@ void requester_rewind(struct eng_qp *qp, uint32_t psn)
 		wqe = sq_at(qp, req->next_wqe);
 		index = wqe_packet_index(wqe, req->next_psn);
 		from = psn_in(psn, wqe->first_psn, wqe->packets) ? wqe_packet_index(wqe, psn) : 0;
-		req->cost_next -= window_cost(wqe, index, qp->attr.mtu) -
-				  (from ? window_cost(wqe, from, qp->attr.mtu) : 0);
+		window_taken_back(qp, window_cost(wqe, index, qp->attr.mtu) -
+					      (from ? window_cost(wqe, from, qp->attr.mtu) : 0));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
 }
@@ -330,5 +330,5 @@ void requester_go_back(struct eng_qp *qp)
 
 	req->next_psn = req->unacked_psn;
 	req->next_wqe = qp->sq->tail;
-	req->cost_next = req->cost_unacked;
+	window_emptied(qp);
 }

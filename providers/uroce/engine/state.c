@@ -18,6 +18,7 @@ void state_enter_error(struct eng_qp *qp)
 	qp->req.rnr_until = 0;
 	/* rule S13: all that is posted completes as flushed, in order. */
 	completer_flush(qp);
+	window_emptied(qp);
 	responder_flush(qp);
 	if (qp->rq_shared)
 		qp->port->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
@@ -31,11 +32,13 @@ void state_enter_send_error(struct eng_qp *qp)
 	}
 	qp->state = ENG_SQE;
 	completer_flush(qp);
+	window_emptied(qp);
 }
 
 /* rule C5: nothing is left of what was; the rings are empty. */
 static void forget(struct eng_qp *qp)
 {
+	window_emptied(qp);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	qp->resp.previous_opcode = -1;
@@ -45,7 +48,7 @@ static void forget(struct eng_qp *qp)
 		qp->rq->head = 0;
 		qp->rq->tail = 0;
 	}
-	window_reset(&qp->req, qp->window_packets);
+	window_reset(qp);
 }
 
 void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)

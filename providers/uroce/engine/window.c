@@ -8,9 +8,32 @@
 #define FULL_PACKET (WIRE_MAX_MTU + PACKET_OVERHEAD)
 #define WINDOW_MIN ((uint64_t)4 * FULL_PACKET)
 
-void window_reset(struct requester *req, uint32_t packets)
+/* All that leaves or enters the wire passes here, so that the share of all QPs stays true. */
+static void under_way_add(struct eng_qp *qp, uint64_t cost)
 {
-	req->window_limit = (uint64_t)(packets ? packets : DEFAULT_PACKETS) * FULL_PACKET;
+	qp->req.cost_next += cost;
+	if (qp->window_share)
+		__atomic_fetch_add(&qp->window_share->under_way, cost, __ATOMIC_RELAXED);
+}
+
+static void under_way_remove(struct eng_qp *qp, uint64_t cost)
+{
+	if (qp->window_share)
+		__atomic_fetch_sub(&qp->window_share->under_way, cost, __ATOMIC_RELAXED);
+}
+
+static uint64_t under_way(const struct requester *req)
+{
+	return req->cost_next - req->cost_unacked;
+}
+
+void window_reset(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+	uint32_t packets = qp->window_packets ? qp->window_packets : DEFAULT_PACKETS;
+
+	window_emptied(qp);
+	req->window_limit = (uint64_t)packets * FULL_PACKET;
 	if (req->window_limit < WINDOW_MIN)
 		req->window_limit = WINDOW_MIN;
 	req->window = (uint64_t)DEFAULT_PACKETS * FULL_PACKET;
@@ -28,36 +51,73 @@ uint64_t window_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t 
 	return bytes + (uint64_t)packets * PACKET_OVERHEAD;
 }
 
-bool window_open(const struct requester *req, uint64_t cost)
+/* Has the socket that all QPs send to room for this? */
+static bool share_open(const struct eng_qp *qp, uint64_t cost)
 {
-	uint64_t under_way = req->cost_next - req->cost_unacked;
+	const struct eng_window_share *share = qp->window_share;
 
-	return under_way == 0 || under_way + cost <= req->window;
+	return !share ||
+	       __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) + cost <= share->limit;
 }
 
-bool window_closes(const struct requester *req, uint64_t cost)
+/* A QP with nothing under way may always send: else nobody would ever wake it. */
+bool window_open(const struct eng_qp *qp, uint64_t cost)
 {
-	return req->cost_next - req->cost_unacked + 2 * cost > req->window;
+	uint64_t now = under_way(&qp->req);
+
+	return now == 0 || (now + cost <= qp->req.window && share_open(qp, cost));
 }
 
-void window_progress(struct requester *req, uint64_t cost)
+bool window_closes(const struct eng_qp *qp, uint64_t cost)
 {
-	req->cost_unacked += cost;
-	/* After going back, what was sent before may be acknowledged ahead of next_psn. */
-	if (req->cost_next < req->cost_unacked)
-		req->cost_next = req->cost_unacked;
+	return under_way(&qp->req) + 2 * cost > qp->req.window || !share_open(qp, 2 * cost);
+}
+
+void window_sent(struct eng_qp *qp, uint64_t cost)
+{
+	under_way_add(qp, cost);
+}
+
+void window_taken_back(struct eng_qp *qp, uint64_t cost)
+{
+	under_way_remove(qp, cost);
+	qp->req.cost_next -= cost;
+}
+
+void window_emptied(struct eng_qp *qp)
+{
+	window_taken_back(qp, under_way(&qp->req));
+}
+
+static void grow(struct requester *req, uint64_t cost)
+{
 	if (req->window_recovering && psn_diff(req->unacked_psn, req->window_recovery_psn) >= 0)
 		req->window_recovering = false;
-	if (!req->window_recovering && req->window < req->window_limit) {
-		/* One full packet per window acknowledged, a quarter of it faster when small. */
-		req->window += 1 + cost * FULL_PACKET * 4 / req->window;
-		if (req->window > req->window_limit)
-			req->window = req->window_limit;
-	}
+	if (req->window_recovering || req->window >= req->window_limit)
+		return;
+	/* Four full packets per window acknowledged. */
+	req->window += 1 + cost * FULL_PACKET * 4 / req->window;
+	if (req->window > req->window_limit)
+		req->window = req->window_limit;
 }
 
-void window_loss(struct requester *req)
+void window_progress(struct eng_qp *qp, uint64_t cost)
 {
+	struct requester *req = &qp->req;
+	uint64_t now = under_way(req);
+
+	/* After going back, what was sent before may be acknowledged ahead of next_psn. */
+	under_way_remove(qp, cost < now ? cost : now);
+	req->cost_unacked += cost;
+	if (req->cost_next < req->cost_unacked)
+		req->cost_next = req->cost_unacked;
+	grow(req, cost);
+}
+
+void window_loss(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
 	if (req->window_recovering)
 		return;
 	req->window_recovering = true;

@@ -10,16 +10,21 @@
 
 #include "qp.h"
 
-void window_reset(struct requester *req, uint32_t packets);
+void window_reset(struct eng_qp *qp);
 /* Weight of the first packets of a message, out of all that it has. */
 uint64_t window_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu);
 /* May a packet of this weight be sent?  An empty wire always takes one. */
-bool window_open(const struct requester *req, uint64_t cost);
+bool window_open(const struct eng_qp *qp, uint64_t cost);
 /* After a packet of this weight, would another one like it have to wait? */
-bool window_closes(const struct requester *req, uint64_t cost);
+bool window_closes(const struct eng_qp *qp, uint64_t cost);
+/* A packet of this weight goes, or (again by going back) packets are as if never sent. */
+void window_sent(struct eng_qp *qp, uint64_t cost);
+void window_taken_back(struct eng_qp *qp, uint64_t cost);
+/* What is under way counts as lost: it will be sent again. */
+void window_emptied(struct eng_qp *qp);
 /* Packets of this weight have been acknowledged. */
-void window_progress(struct requester *req, uint64_t cost);
+void window_progress(struct eng_qp *qp, uint64_t cost);
 /* Packets were lost: reduces once per window. */
-void window_loss(struct requester *req);
+void window_loss(struct eng_qp *qp);
 
 #endif

@@ -176,6 +176,28 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 	public->state = IBV_QPS_RESET;
 }
 
+/*
+ * What the QPs of this process may have under way, each and together: the peers' socket buffers
+ * drop what does not fit.  They are taken to be like our own, with an eighth to spare; beyond
+ * sixteen full runs more is no faster (bench.md, receiver pacing and windows).
+ */
+enum {
+	PACKET_CHARGE = 4212,
+	WINDOW_PACKETS = 240,
+	/* SO_RCVBUF of a default system, as the kernel counts it. */
+	DEFAULT_RECEIVE_BUFFER = 425984,
+};
+static struct eng_window_share window_share = { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7 };
+
+void uroce_window_fit(uint32_t receive_buffer)
+{
+	uint64_t limit = (uint64_t)receive_buffer / 8 * 7;
+
+	if (limit > (uint64_t)WINDOW_PACKETS * PACKET_CHARGE)
+		limit = (uint64_t)WINDOW_PACKETS * PACKET_CHARGE;
+	__atomic_store_n(&window_share.limit, limit, __ATOMIC_RELAXED);
+}
+
 /* The number and the engine; the lock keeps visitors out until both are there. */
 static int start_engine(struct uroce_qp *qp)
 {
@@ -195,6 +217,8 @@ static int start_engine(struct uroce_qp *qp)
 							 .sq = &qp->sq,
 							 .rq = qp->rq,
 							 .signal_all = qp->signal_all,
+							 .window_share = &window_share,
+							 .window_packets = WINDOW_PACKETS,
 						 });
 	pthread_mutex_unlock(&qp->progress.lock);
 	return error;
@@ -319,6 +343,8 @@ int uroce_destroy_qp(struct ibv_qp *ibv_qp)
 		progress_changed(qp->context->progress, &qp->progress);
 		pthread_mutex_unlock(&qp->progress.lock);
 		progress_qp_remove(qp->context->progress, &qp->progress);
+		/* What was under way no longer counts. */
+		eng_set_state(qp->progress.engine, ENG_RESET, 0);
 		uroce_async_purge(qp->context, ibv_qp);
 		wait_for_acks(qp);
 		uroce_qp_forget_completions(qp);
