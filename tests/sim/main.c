@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * sim: runs seeds through the simulated world and says which of them fail, and how.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/mutant.h"
+#include "sim/world.h"
+
+static const char usage[] =
+	"usage: sim [--seeds N] [--start N] [--keep-going] [--mutant NAME]   run N seeds\n"
+	"       sim --seed N [--verbose] [--mutant NAME]                     run one seed\n"
+	"       sim --mutants [--seeds N]   every deliberate fault must be found in N seeds\n"
+	"       sim --list                  the deliberate faults\n";
+
+struct options {
+	uint64_t start, seeds;
+	bool one, verbose, keep_going, mutants, list;
+	const struct mutant *mutant;
+};
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void print_failure(const struct world *world)
+{
+	printf("seed %" PRIu64 " FAILED at %.3f us: %s\n", world->plan.seed,
+	       (double)world->now / 1000, world->reason);
+	printf("  replay: sim --seed %" PRIu64 " --verbose%s%s\n", world->plan.seed,
+	       world->mutant ? " --mutant " : "", world->mutant ? world->mutant->name : "");
+}
+
+static void print_totals(const struct world *world, uint64_t seeds, uint64_t failures, double took)
+{
+	printf("%" PRIu64 " seeds, %" PRIu64 " failures, %.1f s\n", seeds, failures, took);
+	printf("%" PRIu64 " messages, %" PRIu64 " packets (%" PRIu64 " lost, %" PRIu64
+	       " damaged, %" PRIu64 " repeated), %.1f s of virtual time\n",
+	       world->total.messages, world->total.packets, world->total.lost,
+	       world->total.damaged, world->total.repeated,
+	       (double)world->total.virtual_ns * 1e-9);
+	printf("%" PRIu64 " timeouts, %" PRIu64 " sequence NAKs, %" PRIu64 " RNR NAKs, %" PRIu64
+	       " limited requests, %" PRIu64 " unsolicited ACKs, %" PRIu64 " errors, %" PRIu64
+	       " drains\n",
+	       world->total.timeouts, world->total.naks, world->total.rnr_naks,
+	       world->total.limited, world->total.unsolicited, world->total.errors,
+	       world->total.drains);
+	/* Three bytes of ICRC instead of four, when the identification may be anything. */
+	if (world->total.slipped > 0)
+		printf("%" PRIu64 " damaged packets fit another IPv4 identification\n",
+		       world->total.slipped);
+}
+
+static int run_seeds(struct world *world, const struct options *options)
+{
+	double began = seconds();
+	uint64_t failures = 0, n;
+
+	for (n = 0; n < options->seeds; n++) {
+		if (world_run(world, options->start + n))
+			continue;
+		failures++;
+		print_failure(world);
+		if (!options->keep_going)
+			break;
+	}
+	print_totals(world, n < options->seeds ? n + 1 : n, failures, seconds() - began);
+	return failures > 0;
+}
+
+static int run_one(struct world *world, const struct options *options)
+{
+	world->verbose = options->verbose;
+	if (!world_run(world, options->start)) {
+		print_failure(world);
+		return 1;
+	}
+	printf("seed %" PRIu64 " passed, %.3f us of virtual time\n", options->start,
+	       (double)world->now / 1000);
+	return 0;
+}
+
+/* How soon the oracle finds a fault; false when it does not. */
+static bool find_mutant(struct world *world, const struct options *options)
+{
+	uint64_t changed = 0;
+
+	for (uint64_t n = 0; n < options->seeds; n++) {
+		bool passed = world_run(world, options->start + n);
+
+		changed += world->mutations;
+		if (passed)
+			continue;
+		printf("%-20s found after %" PRIu64 " seeds, %" PRIu64 " faults: %s\n",
+		       world->mutant->name, n + 1, changed, world->reason);
+		return true;
+	}
+	printf("%-20s NOT FOUND in %" PRIu64 " seeds, %" PRIu64 " faults: %s\n",
+	       world->mutant->name, options->seeds, changed, world->mutant->fault);
+	return false;
+}
+
+static int run_mutants(struct world *world, const struct options *options)
+{
+	uint32_t survivors = 0;
+
+	for (uint32_t i = 0; mutant_at(i); i++) {
+		world->mutant = mutant_at(i);
+		survivors += !find_mutant(world, options);
+	}
+	printf("%u deliberate faults not found\n", survivors);
+	return survivors > 0;
+}
+
+static void list_mutants(void)
+{
+	for (uint32_t i = 0; mutant_at(i); i++)
+		printf("%-20s %s\n", mutant_at(i)->name, mutant_at(i)->fault);
+}
+
+static uint64_t number(const char *text)
+{
+	char *rest;
+	uint64_t value = strtoull(text, &rest, 0);
+
+	if (*text == '\0' || *rest != '\0') {
+		fprintf(stderr, "sim: not a number: %s\n%s", text, usage);
+		exit(2);
+	}
+	return value;
+}
+
+static void read_option(struct options *options, int option)
+{
+	switch (option) {
+	case 's':
+		options->seeds = number(optarg);
+		break;
+	case 'f':
+		options->start = number(optarg);
+		break;
+	case '1':
+		options->start = number(optarg);
+		options->one = true;
+		break;
+	case 'v':
+		options->verbose = true;
+		break;
+	case 'k':
+		options->keep_going = true;
+		break;
+	case 'M':
+		options->mutants = true;
+		break;
+	case 'l':
+		options->list = true;
+		break;
+	case 'm':
+		options->mutant = mutant_find(optarg);
+		if (options->mutant)
+			break;
+		fprintf(stderr, "sim: no mutant has the name %s, see sim --list\n", optarg);
+		exit(2);
+	default:
+		fputs(usage, stderr);
+		exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "seeds", required_argument, NULL, 's' },
+		{ "start", required_argument, NULL, 'f' },
+		{ "seed", required_argument, NULL, '1' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "keep-going", no_argument, NULL, 'k' },
+		{ "mutant", required_argument, NULL, 'm' },
+		{ "mutants", no_argument, NULL, 'M' },
+		{ "list", no_argument, NULL, 'l' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options options = { .start = 1, .seeds = 1000 };
+	struct world *world;
+	int option, result = 0;
+
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		read_option(&options, option);
+	if (options.list) {
+		list_mutants();
+		return 0;
+	}
+	world = world_new();
+	world->mutant = options.mutant;
+	if (options.mutants)
+		result = run_mutants(world, &options);
+	else if (options.one)
+		result = run_one(world, &options);
+	else
+		result = run_seeds(world, &options);
+	world_free(world);
+	return result;
+}

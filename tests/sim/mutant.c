@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "sim/mutant.h"
+
+#include <string.h>
+
+#include "sim/world.h"
+#include "wire/icrc.h"
+
+static bool is_positive(const struct wire_packet *packet)
+{
+	return (wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0 &&
+	       packet->syndrome != 31;
+}
+
+static bool now_and_then(struct end *end)
+{
+	return random_chance(&end->world->mutant_random, 100);
+}
+
+static bool credit_plus_one(struct end *end, struct wire_packet *packet)
+{
+	(void)end;
+	if (!is_positive(packet) || packet->syndrome == 30)
+		return false;
+	packet->syndrome++;
+	return true;
+}
+
+static bool msn_ahead(struct end *end, struct wire_packet *packet)
+{
+	if (!is_positive(packet) || !now_and_then(end))
+		return false;
+	packet->msn++;
+	return true;
+}
+
+static bool ack_ahead(struct end *end, struct wire_packet *packet)
+{
+	if (packet->opcode != WIRE_ACKNOWLEDGE || packet->syndrome >> 5 != 0 || !now_and_then(end))
+		return false;
+	packet->psn = (packet->psn + 1) & WIRE_24BIT_MASK;
+	return true;
+}
+
+static bool solicited_everywhere(struct end *end, struct wire_packet *packet)
+{
+	(void)end;
+	if (packet->opcode != WIRE_SEND_FIRST && packet->opcode != WIRE_SEND_MIDDLE)
+		return false;
+	packet->solicited = true;
+	return true;
+}
+
+static bool ignores_credits(struct end *end, struct wire_packet *packet)
+{
+	(void)end;
+	if (!is_positive(packet))
+		return false;
+	packet->syndrome = 31;
+	return true;
+}
+
+static bool forgets_credits(struct end *end, struct wire_packet *packet)
+{
+	(void)end;
+	if (!is_positive(packet))
+		return false;
+	packet->syndrome = 0;
+	return true;
+}
+
+static bool impatient_rnr(struct end *end, struct wire_packet *packet)
+{
+	(void)end;
+	if (packet->opcode != WIRE_ACKNOWLEDGE || packet->syndrome >> 5 != 1)
+		return false;
+	packet->syndrome = 0x21; /* 10 us */
+	return true;
+}
+
+static bool damaged_payload(struct end *end, struct wire_packet *packet)
+{
+	if (packet->payload_length == 0 || !now_and_then(end))
+		return false;
+	/* The byte before belongs to the headers. */
+	packet->payload--;
+	return true;
+}
+
+static bool no_nak(struct end *end, const struct wire_packet *packet)
+{
+	(void)end;
+	return packet->opcode == WIRE_ACKNOWLEDGE && packet->syndrome == 0x60;
+}
+
+/* PSNs compared as plain numbers: behind the wrap all is old. */
+static bool plain_compare(struct end *end, const struct wire_packet *packet)
+{
+	return wire_op_is_request(packet->opcode) && packet->psn < end->peer->plan->psn;
+}
+
+static bool no_unsolicited(struct end *end, const struct wire_packet *packet)
+{
+	return packet->opcode == WIRE_ACKNOWLEDGE && is_positive(packet) &&
+	       end->oracle.answering.asked == 0;
+}
+
+static bool ignores_fence(struct end *end, struct eng_send_wqe *wqe)
+{
+	bool fenced = wqe->flags & ENG_FENCE;
+
+	(void)end;
+	wqe->flags &= (uint8_t)~ENG_FENCE;
+	return fenced;
+}
+
+static bool drops_solicited(struct end *end, struct eng_send_wqe *wqe)
+{
+	bool solicited = wqe->flags & ENG_SOLICITED;
+
+	(void)end;
+	wqe->flags &= (uint8_t)~ENG_SOLICITED;
+	return solicited;
+}
+
+static bool reads_too_deep(struct end *end, struct eng_attr *attr)
+{
+	if (attr->max_rd_atomic >= end->peer->plan->max_dest_rd_atomic)
+		return false;
+	attr->max_rd_atomic++;
+	return true;
+}
+
+static bool small_retry(struct end *end, struct eng_attr *attr)
+{
+	(void)end;
+	attr->retry_count = 1;
+	return true;
+}
+
+static uint32_t swallows_completion(struct end *end, struct eng_wc *wc)
+{
+	(void)wc;
+	return now_and_then(end) ? 0 : 1;
+}
+
+static uint32_t completes_twice(struct end *end, struct eng_wc *wc)
+{
+	return wc->receive && now_and_then(end) ? 2 : 1;
+}
+
+static uint32_t wrong_length(struct end *end, struct eng_wc *wc)
+{
+	if (wc->receive && now_and_then(end))
+		wc->byte_len++;
+	return 1;
+}
+
+static const struct mutant mutants[] = {
+	{ .name = "credit-plus-one", .fault = "promises a receive request that is not there (C4)",
+	  .departure = credit_plus_one },
+	{ .name = "msn-ahead", .fault = "counts a message that is not executed (C11)",
+	  .departure = msn_ahead },
+	{ .name = "ack-ahead", .fault = "acknowledges what has not come (S7)",
+	  .departure = ack_ahead },
+	{ .name = "solicited-everywhere", .fault = "sets SE in all packets (S15)",
+	  .departure = solicited_everywhere },
+	{ .name = "ignores-credits", .fault = "sends without credits (C3, C13)",
+	  .arrival = ignores_credits },
+	{ .name = "forgets-credits", .fault = "does not use its credits (C12)",
+	  .arrival = forgets_credits },
+	{ .name = "impatient-rnr", .fault = "does not wait out the RNR timer (S10)",
+	  .arrival = impatient_rnr },
+	{ .name = "misplaced-payload", .fault = "places bytes one too high (S6)",
+	  .arrival = damaged_payload },
+	{ .name = "no-nak", .fault = "sends no NAK for a gap (S4)", .swallows = no_nak },
+	{ .name = "plain-compare", .fault = "compares PSNs without wrap (S2)",
+	  .swallows = plain_compare },
+	{ .name = "no-unsolicited", .fault = "tells nobody of new credits (C10)",
+	  .swallows = no_unsolicited,
+	  .unseen = true },
+	{ .name = "ignores-fence", .fault = "begins fenced requests at once (C16)",
+	  .post = ignores_fence },
+	{ .name = "drops-solicited", .fault = "loses the solicited event (S6)",
+	  .post = drops_solicited },
+	{ .name = "reads-too-deep", .fault = "one READ more than max_rd_atomic (S12)",
+	  .attr = reads_too_deep },
+	{ .name = "gives-up", .fault = "gives up after one retry (S10)", .attr = small_retry },
+	{ .name = "swallows-completion", .fault = "forgets a completion (S9)",
+	  .completion = swallows_completion },
+	{ .name = "completes-twice", .fault = "tells a receive twice (S6)",
+	  .completion = completes_twice },
+	{ .name = "wrong-length", .fault = "tells a wrong length (S6)",
+	  .completion = wrong_length },
+};
+
+const struct mutant *mutant_at(uint32_t n)
+{
+	return n < sizeof(mutants) / sizeof(mutants[0]) ? &mutants[n] : NULL;
+}
+
+const struct mutant *mutant_find(const char *name)
+{
+	for (uint32_t i = 0; mutant_at(i); i++)
+		if (strcmp(mutants[i].name, name) == 0)
+			return &mutants[i];
+	return NULL;
+}
+
+static void count_mutation(struct end *end, bool changed)
+{
+	end->world->mutations += changed;
+}
+
+enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
+				 struct wire_packet *packet)
+{
+	const struct mutant *mutant = end->world->mutant;
+	bool swallowed = false;
+
+	if (!mutant)
+		return MUTANT_SEND;
+	if (mutant->departure && mutant->departure(end, packet)) {
+		wire_build_headers(packet, bytes->bytes);
+		wire_icrc_put(&eng_qp_attr(end->qp)->path.wire, bytes->ip_id, bytes->bytes,
+			      bytes->length);
+		count_mutation(end, true);
+	}
+	if (mutant->swallows && wire_op_is_response(packet->opcode))
+		swallowed = mutant->swallows(end, packet);
+	count_mutation(end, swallowed);
+	if (!swallowed)
+		return MUTANT_SEND;
+	return mutant->unseen ? MUTANT_UNSEEN : MUTANT_SWALLOW;
+}
+
+bool mutant_arrival(struct end *end, struct wire_packet *packet)
+{
+	const struct mutant *mutant = end->world->mutant;
+	bool swallowed = false;
+
+	if (!mutant)
+		return true;
+	if (mutant->arrival) {
+		struct wire_packet changed = *packet;
+
+		if (mutant->arrival(end, &changed)) {
+			*packet = changed;
+			count_mutation(end, true);
+		}
+	}
+	if (mutant->swallows && wire_op_is_request(packet->opcode))
+		swallowed = mutant->swallows(end, packet);
+	count_mutation(end, swallowed);
+	return !swallowed;
+}
+
+void mutant_post(struct end *end, struct eng_send_wqe *wqe)
+{
+	const struct mutant *mutant = end->world->mutant;
+
+	if (mutant && mutant->post)
+		count_mutation(end, mutant->post(end, wqe));
+}
+
+void mutant_attr(struct end *end, struct eng_attr *attr)
+{
+	const struct mutant *mutant = end->world->mutant;
+
+	if (mutant && mutant->attr)
+		count_mutation(end, mutant->attr(end, attr));
+}
+
+uint32_t mutant_completion(struct end *end, struct eng_wc *wc)
+{
+	const struct mutant *mutant = end->world->mutant;
+	uint32_t times;
+
+	if (!mutant || !mutant->completion)
+		return 1;
+	times = mutant->completion(end, wc);
+	count_mutation(end, times != 1);
+	return times;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Deliberate faults.  A mutant changes what goes in or out of an engine, so that the pair of them
+ * behaves like an engine with a fault; the oracle must notice within some seeds.  It proves that
+ * the simulator can fail.
+ */
+#ifndef UROCE_SIM_MUTANT_H
+#define UROCE_SIM_MUTANT_H
+
+#include "engine/engine.h"
+#include "wire/packet.h"
+
+struct end;
+struct net_packet;
+
+struct mutant {
+	const char *name;
+	const char *fault; /* what the engine seems to do wrong */
+	/* A packet leaves; true when it was changed. */
+	bool (*departure)(struct end *end, struct wire_packet *packet);
+	/* A packet goes to the engine, behind the oracle's back; true when it was changed. */
+	bool (*arrival)(struct end *end, struct wire_packet *packet);
+	/* Leave out packets for which this is true. */
+	bool (*swallows)(struct end *end, const struct wire_packet *packet);
+	bool unseen; /* as if the engine had not made them */
+	bool (*post)(struct end *end, struct eng_send_wqe *wqe);
+	bool (*attr)(struct end *end, struct eng_attr *attr);
+	/* How often the completion is told: 1 is right. */
+	uint32_t (*completion)(struct end *end, struct eng_wc *wc);
+};
+
+const struct mutant *mutant_find(const char *name);
+/* The n-th mutant, or NULL. */
+const struct mutant *mutant_at(uint32_t n);
+
+enum mutant_way {
+	MUTANT_SEND,
+	MUTANT_SWALLOW, /* lost, and nobody is told */
+	MUTANT_UNSEEN,	/* and not shown to the oracle either */
+};
+
+/* Called at each place, with or without a mutant; false: the packet does not arrive. */
+enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
+				 struct wire_packet *packet);
+bool mutant_arrival(struct end *end, struct wire_packet *packet);
+void mutant_post(struct end *end, struct eng_send_wqe *wqe);
+void mutant_attr(struct end *end, struct eng_attr *attr);
+uint32_t mutant_completion(struct end *end, struct eng_wc *wc);
+
+#endif

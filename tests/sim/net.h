@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The virtual network: nodes in a row, each with forward (take a packet), next_run_at (when it will
+ * have something to do) and run (do it).  A direction is the row
+ *
+ *	faults (loss, duplication, damage) -> bottleneck (a finite queue) -> delay -> inbox
+ *
+ * Packets come from a pool and go back to it when they are lost or have been taken by the door.
+ */
+#ifndef UROCE_SIM_NET_H
+#define UROCE_SIM_NET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/plan.h"
+#include "sim/random.h"
+#include "wire/packet.h"
+
+struct end;
+
+struct net_packet {
+	struct net_packet *next;
+	uint64_t due;
+	struct end *from;
+	struct end *to;
+	uint64_t serial; /* in the order in which the sender handed packets out */
+	uint32_t length;
+	uint16_t ip_id;
+	bool copy; /* made by the network */
+	/* What it was when it was sent, for the oracle. */
+	bool request, nak;
+	uint32_t psn;
+	uint8_t bytes[WIRE_MAX_PACKET_BYTES];
+};
+
+struct net_queue {
+	struct net_packet *head, *tail;
+	uint32_t count;
+};
+void net_queue_append(struct net_queue *queue, struct net_packet *packet);
+struct net_packet *net_queue_take(struct net_queue *queue);
+
+struct net;
+
+struct net_node {
+	void (*forward)(struct net_node *node, struct net_packet *packet, uint64_t now);
+	uint64_t (*next_run_at)(const struct net_node *node);
+	void (*run)(struct net_node *node, uint64_t now);
+	struct net_node *next;
+	struct net *net;
+	const struct net_plan *plan;
+	struct net_queue queue;
+	uint64_t busy_until; /* bottleneck */
+	uint32_t queued_bytes;
+	uint32_t losing; /* faults: so many more packets are lost */
+	uint64_t last_due;
+};
+
+enum net_loss {
+	NET_LOST,
+	NET_OVERFLOW,
+	NET_DAMAGED,
+};
+const char *net_loss_name(enum net_loss loss);
+
+struct net {
+	struct sim_random random;
+	struct net_node faults[2], bottleneck[2], delay[2], inbox[2];
+	struct net_packet *free;
+	void *context;
+	/* A packet is lost; the network still owns it. */
+	void (*lost)(void *context, const struct net_packet *packet, enum net_loss why);
+	/* A packet has arrived; its receiver owns it now. */
+	void (*arrived)(void *context, struct net_packet *packet);
+	uint64_t sent, dropped, copied, damaged, held_back;
+};
+
+void net_start(struct net *net, const struct plan *plan);
+struct net_packet *net_packet_new(struct net *net);
+void net_packet_free(struct net *net, struct net_packet *packet);
+/* side is the sender's: 0 or 1. */
+void net_send(struct net *net, uint32_t side, struct net_packet *packet, uint64_t now);
+uint64_t net_next_run_at(const struct net *net);
+void net_run(struct net *net, uint64_t now);
+/* Drops what is under way and frees the pool. */
+void net_clear(struct net *net);
+void net_free(struct net *net);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the parts of the oracle share: arithmetic and tables of their own, start and dispatch.
+ */
+#include "sim/oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near)
+{
+	int64_t wrap = INT64_C(1) << 24;
+	int64_t distance = ((int64_t)psn - (int64_t)start - near) % wrap;
+
+	if (distance < 0)
+		distance += wrap;
+	return near + (distance < wrap / 2 ? distance : distance - wrap);
+}
+
+/* rule C4 test: Table 17-8, by its law: from 1 on, 2^n and 3 x 2^(n-1) take turns. */
+uint32_t oracle_credits(uint32_t code)
+{
+	if (code < 2)
+		return code;
+	return code & 1 ? 3u << ((code - 3) / 2) : 2u << ((code - 2) / 2);
+}
+
+uint32_t oracle_credit_code(uint32_t credits)
+{
+	uint32_t code = 0;
+
+	while (code < 30 && oracle_credits(code + 1) <= credits)
+		code++;
+	return code;
+}
+
+/* In units of 10 us: 1 2 3 4 6 8 12 16 ..., by the same law; code 0 is one beyond the last. */
+uint64_t oracle_rnr_ns(uint32_t code)
+{
+	return (uint64_t)(code == 0 ? 65536 : oracle_credits(code)) * 10000;
+}
+
+static void clear_positions(uint8_t **bytes, uint32_t *room, int64_t positions)
+{
+	if (*room < positions + 1) {
+		*room = 2 * (uint32_t)(positions + 1);
+		*bytes = realloc(*bytes, *room);
+		if (!*bytes)
+			abort();
+	}
+	memset(*bytes, 0, (size_t)positions + 1);
+}
+
+void oracle_start(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+	struct answering *answering = &end->oracle.answering;
+	uint8_t *handed_out = asking->handed_out, *starts = answering->starts;
+	uint32_t room = asking->room, starts_room = answering->room;
+
+	memset(&end->oracle, 0, sizeof(end->oracle));
+	asking->handed_out = handed_out;
+	asking->room = room;
+	clear_positions(&asking->handed_out, &asking->room, end->script->positions);
+	asking->lost_response = asking->lost_repeat = asking->lost_last = -2;
+	answering->starts = starts;
+	answering->room = starts_room;
+	clear_positions(&answering->starts, &answering->room, end->peer->script->positions);
+	/* rule C9: what was answered last is the position before the first. */
+	answering->answered = answering->settled = answering->ack_asked = -1;
+}
+
+void oracle_free(struct end *end)
+{
+	free(end->oracle.asking.handed_out);
+	free(end->oracle.answering.starts);
+}
+
+void oracle_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial)
+{
+	if (wire_op_is_request(packet->opcode))
+		answering_arrival(end, packet, serial);
+	else
+		asking_arrival(end, packet);
+}
+
+void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides)
+{
+	if (sides & ENG_RESPONSES)
+		answering_nothing(end);
+	if (sides & ENG_REQUESTS)
+		asking_nothing(end, reason);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What must hold, told from the outside: from the posted work, the packets that the engine hands
+ * out and is given, and its completions.  Nothing of the engine's own state is used, and nothing of
+ * its code: tables and arithmetic are a second derivation.
+ *
+ *	oracle_requests.c	request packets: order, form, credits, fence, depth, retries
+ *	oracle_responses.c	response packets: credits told, order, NAKs; what the responder owes
+ *	oracle_completions.c	completions and memory
+ *
+ * Positions are PSNs without wrap, see script.h.
+ */
+#ifndef UROCE_SIM_ORACLE_H
+#define UROCE_SIM_ORACLE_H
+
+#include "engine/engine.h"
+#include "wire/packet.h"
+
+struct end;
+struct net_packet;
+
+/* An end as requester. */
+struct asking {
+	int64_t high;	 /* the next position that has never been handed out */
+	int64_t next;	 /* the next that is to be handed out; below high when it is a repeat */
+	int64_t unacked; /* the first that the responses delivered do not acknowledge */
+	uint32_t begun;	 /* messages of which a packet has been handed out */
+	uint32_t oldest; /* message of unacked */
+	uint32_t settled; /* messages whose outcome has been looked at */
+	uint8_t *handed_out; /* [position]: how often, without those taken back */
+	uint32_t room;
+	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
+
+	/*
+	 * rule C12, told otherwise: the n-th message that takes a receive request has credit when n
+	 * is at most the number of such messages that the MSN counts, plus the credits.
+	 */
+	uint64_t allowed; /* by all AETHs that came */
+	uint64_t granted; /* by those that must have been taken as news */
+
+	uint64_t rnr_until;
+	uint32_t rnr_count, retry_count; /* since the last progress */
+	uint64_t timer_from;		 /* the ACK timer cannot have started earlier */
+	/* What was lost that a timeout may have to heal. */
+	int64_t lost_response; /* highest position of a response that was lost */
+	int64_t lost_repeat;   /* highest of a repeated request that was lost */
+	int64_t lost_last;     /* of the request lost last */
+	uint64_t lost_serial;  /* and when that was handed out */
+	uint64_t timeouts, repeats, naks, rnr_naks, limited;
+};
+
+/* An end as responder. */
+struct answering {
+	int64_t expected;
+	uint32_t done;	      /* messages executed: the MSN (rule C11) */
+	uint32_t taken;	      /* receive requests taken by messages */
+	uint32_t received;    /* receive completions due */
+	uint64_t last_serial; /* latest request that came */
+	int64_t answered;     /* highest position of a positive response */
+	int64_t settled;      /* highest position that an answer of any kind covers */
+	int64_t ack_asked;    /* highest executed position that wants an answer */
+	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
+	bool naked;	  /* a NAK has gone, and the expected request has not come since */
+	bool fatal;	  /* the request came that ends it all */
+	uint8_t fatal_syndrome;
+	uint32_t asked;	  /* requests come since the last ACK that an ACK may answer */
+	uint64_t told;	  /* receive requests promised, counted from the first one ever */
+	uint8_t *starts; /* [position]: a READ request asked from there on */
+	uint32_t room;
+	uint64_t acks, unsolicited;
+};
+
+struct oracle {
+	struct asking asking;
+	struct answering answering;
+	uint32_t completed;	     /* send requests that completions are past */
+	uint32_t receives_completed; /* receive requests, with success */
+	uint32_t receives_erred;     /* after those */
+	uint32_t next_taking;	     /* peer's message that the next receive completion is of */
+	bool erred;		     /* an error completion came: only flushed ones from now on */
+	bool may_be_in_error;
+	uint32_t drains, drained_events;
+	bool in_final;
+};
+
+void oracle_start(struct end *end);
+void oracle_free(struct end *end);
+
+/* A request or response packet of a run; taken_back: eng_unsent() will follow. */
+void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back);
+/* The run that begins with this request packet goes back. */
+void oracle_taken_back(struct end *end, const struct wire_packet *first);
+void oracle_response(struct end *end, const struct wire_packet *packet);
+/* A packet has passed the door and goes to the engine next. */
+void oracle_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
+/* The engine has done something: completions are due, or an error state is explained. */
+void oracle_after_step(struct end *end);
+/* A packet from this end was lost. */
+void oracle_lost(struct end *end, const struct net_packet *packet);
+/* The engine's deadline is over; eng_expire() follows. */
+void oracle_expire(struct end *end);
+/* eng_transmit() had nothing to send for sides, for this reason. */
+void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides);
+void oracle_completion(struct end *end, const struct eng_wc *wc);
+void oracle_event(struct end *end, enum eng_event event);
+/* The host puts the QP into ERR. */
+void oracle_to_error(struct end *end);
+/* Everything has come to rest. */
+void oracle_final(struct end *end);
+/* All of this end's messages are acknowledged and told of. */
+bool oracle_all_done(const struct end *end);
+
+/* Shared by the parts. */
+void asking_arrival(struct end *end, const struct wire_packet *packet);
+void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
+void asking_nak_useless(struct end *end);
+void asking_nothing(struct end *end, enum eng_tx reason);
+void answering_nothing(struct end *end);
+int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near);
+uint32_t oracle_credits(uint32_t code);
+uint32_t oracle_credit_code(uint32_t credits);
+uint64_t oracle_rnr_ns(uint32_t code);
+
+#endif

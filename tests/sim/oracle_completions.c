@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The oracle of the consumer: completions in order, exactly once, never early, never late; and every
+ * byte of memory as the script says.
+ */
+#include <string.h>
+
+#include "sim/oracle.h"
+#include "sim/world.h"
+
+static const struct message *message_at(const struct end *end, uint32_t index)
+{
+	return &end->script->messages[index];
+}
+
+static const uint8_t *content_of(const struct end *end, const struct message *message)
+{
+	return end->script->blob + message->content;
+}
+
+/* What the message brings to this end, or has put at the peer, must be there now. */
+static void check_placed(struct end *end, uint32_t index)
+{
+	const struct message *message = message_at(end, index);
+	struct area *landing = &end->script->landing;
+	const struct area *remote = &end->peer->script->remote;
+	const uint8_t *bytes = content_of(end, message);
+	bool overwritten = message->next_writer < end->oracle.asking.begun;
+	bool right = true;
+
+	if (op_is_atomic(message->op))
+		bytes = (const uint8_t *)&message->original;
+	if (op_answers(message->op)) {
+		right = area_holds(landing, message->sge, message->sge_count, bytes,
+				   message->length);
+		area_expect(landing, message->sge, message->sge_count, bytes, message->length);
+	} else if (!op_is_send(message->op) && !overwritten) {
+		right = memcmp(remote->bytes + message->target, bytes, message->length) == 0;
+	}
+	if (!right)
+		world_fail(end->world, "%s: message %u (%s) has not put its bytes in place",
+			   end->name, index, eng_op_name(message->op));
+}
+
+/* rule S9 test: what was acknowledged is placed, and told of if it is signaled. */
+static void settle(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	for (; asking->settled < asking->oldest; asking->settled++) {
+		const struct message *message = message_at(end, asking->settled);
+
+		if (end->peer->oracle.answering.expected < message_end(message))
+			world_fail(end->world, "%s: message %u is acknowledged but not executed",
+				   end->name, asking->settled);
+		else
+			check_placed(end, asking->settled);
+		if (message->signaled && end->oracle.completed <= asking->settled &&
+		    !end->oracle.erred)
+			world_fail(end->world, "%s: no completion for message %u", end->name,
+				   asking->settled);
+	}
+}
+
+void oracle_after_step(struct end *end)
+{
+	struct oracle *oracle = &end->oracle;
+
+	if (eng_qp_state(end->qp) == ENG_ERR && end->state != ENG_ERR) {
+		end->state = ENG_ERR;
+		if (!oracle->may_be_in_error)
+			world_fail(end->world, "%s: the QP went to ERR for no reason", end->name);
+	}
+	settle(end);
+	if (oracle->receives_completed != oracle->answering.received && !oracle->in_final)
+		world_fail(end->world, "%s: %u receive completions, %u messages came", end->name,
+			   oracle->receives_completed, oracle->answering.received);
+}
+
+/* rule S10 test, rule S13 test: the error that ends it, on the oldest request. */
+static bool error_right(const struct end *end, uint32_t index, enum eng_status status)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct plan *plan = &end->world->plan;
+	bool bad = index == end->script->bad;
+
+	if (index != asking->oldest)
+		return false;
+	switch (status) {
+	case ENG_RETRY_EXC_ERR:
+		return asking->retry_count > plan->retry_count &&
+		       (!plan->lossless || end->peer->state == ENG_ERR);
+	case ENG_RNR_RETRY_EXC_ERR:
+		return plan->rnr_retry != 7 && asking->rnr_count > plan->rnr_retry;
+	case ENG_REM_ACCESS_ERR:
+		return bad && (plan->trouble == TROUBLE_RKEY || plan->trouble == TROUBLE_BOUNDS);
+	case ENG_REM_INV_REQ_ERR:
+		return bad && (plan->trouble == TROUBLE_ACCESS ||
+			       plan->trouble == TROUBLE_SHORT_RECEIVE);
+	case ENG_LOC_PROT_ERR:
+		return bad && plan->trouble == TROUBLE_LKEY;
+	default:
+		return false;
+	}
+}
+
+static void send_error(struct end *end, const struct eng_wc *wc)
+{
+	struct oracle *oracle = &end->oracle;
+	uint32_t index = (uint32_t)wc->wr_id;
+
+	if (wc->status == ENG_WR_FLUSH_ERR) {
+		if (!oracle->erred && !oracle->may_be_in_error)
+			world_fail(end->world, "%s: message %u is flushed for no reason", end->name,
+				   index);
+	} else {
+		if (oracle->erred || !error_right(end, index, wc->status))
+			world_fail(end->world, "%s: message %u ends with %s", end->name, index,
+				   eng_status_name(wc->status));
+		end->world->total.errors++;
+	}
+	oracle->erred = true;
+	oracle->may_be_in_error = true;
+	oracle->completed = index + 1;
+}
+
+/* rule S9 test, rule S13 test */
+static void send_completion(struct end *end, const struct eng_wc *wc)
+{
+	struct oracle *oracle = &end->oracle;
+	const struct message *message;
+	uint32_t next = oracle->completed;
+
+	/* Those without completion are passed, but not those that fail. */
+	while (next < end->sent_posted && wc->wr_id != next &&
+	       (!message_at(end, next)->signaled && next < oracle->asking.oldest))
+		next++;
+	if (next >= end->sent_posted || wc->wr_id != next) {
+		world_fail(end->world, "%s: completion of message %llu, next is %u", end->name,
+			   (unsigned long long)wc->wr_id, next);
+		return;
+	}
+	message = message_at(end, next);
+	if (wc->op != message->op)
+		world_fail(end->world, "%s: completion of message %u says %s", end->name, next,
+			   eng_op_name(wc->op));
+	if (wc->status != ENG_SUCCESS) {
+		send_error(end, wc);
+		return;
+	}
+	if (!message->signaled || oracle->erred)
+		world_fail(end->world, "%s: message %u must not have this completion", end->name,
+			   next);
+	if (next >= oracle->asking.oldest)
+		world_fail(end->world, "%s: message %u completes before it is acknowledged",
+			   end->name, next);
+	if (wc->byte_len != message->length)
+		world_fail(end->world, "%s: message %u of %u bytes completes with %u", end->name,
+			   next, message->length, wc->byte_len);
+	oracle->completed = next + 1;
+}
+
+/* rule S6 test */
+static void check_received(struct end *end, const struct eng_wc *wc, const struct message *message)
+{
+	uint32_t number = end->oracle.receives_completed;
+	const struct receive *receive = &end->script->receives[number];
+	struct area *landing = &end->script->landing;
+	bool immediate = message->op != ENG_SEND;
+	const char *wrong = NULL;
+
+	if (op_is_send(message->op)) {
+		const uint8_t *bytes = content_of(end->peer, message);
+
+		if (!area_holds(landing, receive->sge, receive->sge_count, bytes, message->length))
+			wrong = "data";
+		area_expect(landing, receive->sge, receive->sge_count, bytes, message->length);
+	}
+	if (wc->byte_len != message->length)
+		wrong = "length";
+	else if (((wc->flags & ENG_WC_IMMEDIATE) != 0) != immediate ||
+		 (immediate && wc->immediate != message->immediate))
+		wrong = "immediate data";
+	else if (wc->solicited != ((message->flags & ENG_SOLICITED) != 0))
+		wrong = "solicited event";
+	else if ((wc->op == ENG_WRITE_IMM) != (message->op == ENG_WRITE_IMM))
+		wrong = "operation";
+	if (wrong)
+		world_fail(end->world, "%s: receive %u has the wrong %s", end->name, number, wrong);
+}
+
+static void receive_error(struct end *end, const struct eng_wc *wc)
+{
+	struct oracle *oracle = &end->oracle;
+	bool short_one = wc->status == ENG_LOC_LEN_ERR && oracle->answering.fatal &&
+			 end->world->plan.trouble == TROUBLE_SHORT_RECEIVE &&
+			 oracle->receives_erred == 0;
+
+	if (!short_one && (wc->status != ENG_WR_FLUSH_ERR || !oracle->may_be_in_error))
+		world_fail(end->world, "%s: receive %u ends with %s", end->name,
+			   oracle->receives_completed + oracle->receives_erred,
+			   eng_status_name(wc->status));
+	oracle->receives_erred++;
+}
+
+static void receive_completion(struct end *end, const struct eng_wc *wc)
+{
+	struct oracle *oracle = &end->oracle;
+	const struct script *script = end->peer->script;
+	uint32_t number = oracle->receives_completed + oracle->receives_erred;
+
+	if (~wc->wr_id != number || number >= end->receives_posted) {
+		world_fail(end->world, "%s: completion of receive %llu, next is %u", end->name,
+			   (unsigned long long)~wc->wr_id, number);
+		return;
+	}
+	if (wc->status != ENG_SUCCESS) {
+		receive_error(end, wc);
+		return;
+	}
+	if (oracle->receives_erred > 0 ||
+	    oracle->receives_completed >= oracle->answering.received) {
+		world_fail(end->world, "%s: receive %u completes for no message", end->name,
+			   number);
+		return;
+	}
+	while (script->messages[oracle->next_taking].takes_receive == 0)
+		oracle->next_taking++;
+	check_received(end, wc, &script->messages[oracle->next_taking]);
+	oracle->next_taking++;
+	oracle->receives_completed++;
+}
+
+void oracle_completion(struct end *end, const struct eng_wc *wc)
+{
+	end->world->last_progress = end->world->now;
+	world_trace(end, "  %s completion %llu %s %s %u bytes%s", wc->receive ? "receive" : "send",
+		    (unsigned long long)(wc->receive ? ~wc->wr_id : wc->wr_id), eng_op_name(wc->op),
+		    eng_status_name(wc->status), wc->byte_len, wc->solicited ? " solicited" : "");
+	if (wc->receive)
+		receive_completion(end, wc);
+	else
+		send_completion(end, wc);
+}
+
+void oracle_event(struct end *end, enum eng_event event)
+{
+	struct oracle *oracle = &end->oracle;
+
+	world_trace(end, "  event %s", eng_event_name(event));
+	switch (event) {
+	case ENG_EVENT_COMM_EST:
+		return;
+	case ENG_EVENT_SQ_DRAINED:
+		oracle->drained_events++;
+		if (oracle->drained_events > oracle->drains || end->state != ENG_SQD)
+			world_fail(end->world, "%s: a drained event too many", end->name);
+		if (oracle->asking.oldest != oracle->asking.begun)
+			world_fail(end->world, "%s: drained, but %u of %u messages are complete",
+				   end->name, oracle->asking.oldest, oracle->asking.begun);
+		return;
+	default:
+		if (!oracle->may_be_in_error)
+			world_fail(end->world, "%s: event %s for no reason", end->name,
+				   eng_event_name(event));
+	}
+}
+
+void oracle_to_error(struct end *end)
+{
+	end->oracle.may_be_in_error = true;
+	end->oracle.in_final = true;
+}
+
+bool oracle_all_done(const struct end *end)
+{
+	return end->oracle.asking.oldest == end->script->message_count &&
+	       end->peer->oracle.receives_completed == end->script->receives_needed;
+}
+
+/* Of what was cut off only the neighbours' bytes are known. */
+static void forget_unfinished(struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct answering *answering = &end->oracle.answering;
+	struct area *remote = &end->peer->script->remote;
+
+	for (uint32_t i = asking->oldest; i < end->script->message_count; i++) {
+		const struct message *message = message_at(end, i);
+
+		if (op_answers(message->op))
+			area_forget_list(&end->script->landing, message->sge, message->sge_count);
+		if (message->dead || op_is_send(message->op) || op_is_read(message->op))
+			continue;
+		if (message_end(message) > end->peer->oracle.answering.expected)
+			area_forget(remote, message->target, message->length);
+	}
+	if (answering->taken > answering->received) {
+		const struct receive *receive = &end->script->receives[answering->received];
+
+		area_forget_list(&end->script->landing, receive->sge, receive->sge_count);
+	}
+}
+
+static void check_area(struct end *end, const struct area *area, const char *name)
+{
+	uint32_t at = area_compare(area);
+
+	if (at != NOBODY)
+		world_fail(end->world, "%s: byte %u of the %s memory is %02x and not %02x",
+			   end->name, at, name, area->bytes[at], area->image[at]);
+}
+
+static void check_cost(struct end *end)
+{
+	const struct plan *plan = &end->world->plan;
+	const struct asking *asking = &end->oracle.asking;
+
+	if (!plan->lossless || !plan->patient || plan->trouble != TROUBLE_NONE)
+		return;
+	if (asking->naks > 0 || asking->timeouts > 0)
+		world_fail(end->world, "%s: nothing was lost, but %llu NAKs and %llu timeouts",
+			   end->name, (unsigned long long)asking->naks,
+			   (unsigned long long)asking->timeouts);
+	if (asking->repeats > 0 && asking->rnr_naks == 0)
+		world_fail(end->world, "%s: nothing was lost, but %llu packets are repeated",
+			   end->name, (unsigned long long)asking->repeats);
+	if (plan->end[!end->side].rq_shared)
+		return;
+	/* With credits an RNR NAK costs one message, since nothing may follow it. */
+	if (asking->repeats > asking->rnr_naks * (plan->end[end->side].max_length / plan->mtu + 1))
+		world_fail(end->world, "%s: %llu RNR NAKs, but %llu packets are repeated",
+			   end->name, (unsigned long long)asking->rnr_naks,
+			   (unsigned long long)asking->repeats);
+}
+
+/* Called for both ends, which are in ERR, before the memory is compared. */
+void oracle_final(struct end *end)
+{
+	const struct oracle *oracle = &end->oracle;
+	uint32_t last = oracle->completed;
+
+	/* Those without completion that succeeded. */
+	while (last < end->sent_posted && !message_at(end, last)->signaled &&
+	       last < oracle->asking.oldest)
+		last++;
+	if (last != end->sent_posted)
+		world_fail(end->world, "%s: no completion for message %u", end->name, last);
+	/* Shared receive requests outlive the QP. */
+	if (end->plan->rq_shared ? oracle->receives_erred > 1
+				 : oracle->receives_completed + oracle->receives_erred !=
+					   end->receives_posted)
+		world_fail(end->world, "%s: %u receives posted, %u completed and %u flushed",
+			   end->name, end->receives_posted, oracle->receives_completed,
+			   oracle->receives_erred);
+	forget_unfinished(end);
+	forget_unfinished(end->peer);
+	check_area(end, &end->script->source, "source");
+	check_area(end, &end->script->landing, "landing");
+	check_area(end, &end->script->remote, "remote");
+	check_cost(end);
+}

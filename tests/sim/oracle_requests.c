@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The oracle of the requester: every request packet that is handed out must be the right one at the
+ * right time, and every pause must have its reason.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/oracle.h"
+#include "sim/world.h"
+
+static const struct message *message_at(const struct end *end, uint32_t index)
+{
+	return &end->script->messages[index];
+}
+
+static bool may_ask(const struct end *end)
+{
+	return end->state == ENG_RTS || end->state == ENG_SQD;
+}
+
+/* READs and Atomics begun and not complete. */
+static uint32_t outstanding(const struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	uint32_t count = 0;
+
+	for (uint32_t i = asking->oldest; i < asking->begun; i++)
+		count += op_answers(message_at(end, i)->op);
+	return count;
+}
+
+static bool beyond(const struct message *message, uint64_t credits)
+{
+	return message->takes_receive > credits;
+}
+
+/* rule C13: has a response come that says what became of a limited request? */
+static bool answered(const struct end *end, const struct message *message)
+{
+	int64_t unacked = end->oracle.asking.unacked;
+
+	return op_is_send(message->op) ? unacked > message->first : unacked >= message_end(message);
+}
+
+/* rule C13 test, rule C14 test, rule C15 test, rule C16 test, rule S12 test */
+static void check_begin(struct end *end, uint32_t index, const struct wire_packet *packet)
+{
+	struct asking *asking = &end->oracle.asking;
+	struct message *message = &end->script->messages[index];
+	uint32_t reads = outstanding(end);
+
+	if (end->state == ENG_SQD)
+		world_fail(end->world, "%s: message %u is begun in SQD", end->name, index);
+	if ((message->flags & ENG_FENCE) && reads > 0)
+		world_fail(end->world,
+			   "%s: fenced message %u is begun with %u READs and Atomics open (C16)",
+			   end->name, index, reads);
+	if (op_answers(message->op) && reads >= end->plan->max_rd_atomic)
+		world_fail(end->world, "%s: message %u is one more than max_rd_atomic %u (S12)",
+			   end->name, index, end->plan->max_rd_atomic);
+	if (index > 0 && beyond(message_at(end, index - 1), asking->allowed) &&
+	    !answered(end, message_at(end, index - 1)))
+		world_fail(end->world, "%s: message %u overtakes a limited request (C13, C15)",
+			   end->name, index);
+	message->limited = beyond(message, asking->allowed);
+	asking->limited += message->limited;
+	if (message->limited && op_is_send(message->op) && !packet->ack_request)
+		world_fail(end->world, "%s: limited SEND %u does not ask for an ACK (C13)",
+			   end->name, index);
+	asking->begun = index + 1;
+}
+
+/* rule C13 test, rule C17 test */
+static void check_new(struct end *end, uint32_t index, int64_t position,
+		      const struct wire_packet *packet)
+{
+	struct asking *asking = &end->oracle.asking;
+	const struct message *message = message_at(end, index);
+
+	if (position == message->first) {
+		check_begin(end, index, packet);
+	} else if (op_is_send(message->op) && beyond(message, asking->allowed) &&
+		   !answered(end, message)) {
+		world_fail(end->world, "%s: limited SEND %u goes on without a response (C13)",
+			   end->name, index);
+	}
+	if (asking->unacked == asking->high)
+		asking->timer_from = end->world->now;
+}
+
+static uint8_t wanted_opcode(const struct message *message, bool first, bool last)
+{
+	static const uint8_t sends[] = { WIRE_SEND_MIDDLE, WIRE_SEND_FIRST, WIRE_SEND_LAST,
+					 WIRE_SEND_ONLY };
+	static const uint8_t writes[] = { WIRE_WRITE_MIDDLE, WIRE_WRITE_FIRST, WIRE_WRITE_LAST,
+					  WIRE_WRITE_ONLY };
+	uint32_t place = (uint32_t)first + 2 * (uint32_t)last;
+
+	switch (message->op) {
+	case ENG_READ:
+		return WIRE_READ_REQUEST;
+	case ENG_COMPARE_SWAP:
+		return WIRE_COMPARE_SWAP;
+	case ENG_FETCH_ADD:
+		return WIRE_FETCH_ADD;
+	case ENG_SEND:
+	case ENG_SEND_IMM:
+		/* The opcodes with immediate follow those without. */
+		return sends[place] + (message->op == ENG_SEND_IMM && last);
+	default:
+		return writes[place] + (message->op == ENG_WRITE_IMM && last);
+	}
+}
+
+static bool remote_right(const struct message *message, const struct wire_packet *packet,
+			 uint32_t offset)
+{
+	uint16_t headers = wire_op_headers(packet->opcode);
+
+	if (headers & WIRE_HAS_RETH)
+		return packet->va == message->va + offset && packet->rkey == message->rkey &&
+		       packet->dma_length == message->length - offset;
+	if (!(headers & WIRE_HAS_ATOMICETH))
+		return true;
+	if (packet->va != message->va || packet->rkey != message->rkey)
+		return false;
+	if (message->op == ENG_FETCH_ADD)
+		return packet->swap_add == message->compare_add;
+	return packet->swap_add == message->swap && packet->compare == message->compare_add;
+}
+
+static bool payload_right(const struct end *end, const struct message *message,
+			  const struct wire_packet *packet, uint32_t offset)
+{
+	uint32_t length = message->length - offset;
+
+	if (op_answers(message->op))
+		return packet->payload_length == 0 && packet->pad_count == 0;
+	if (length > end->world->plan.mtu)
+		length = end->world->plan.mtu;
+	/* What is to be gathered from nowhere never comes. */
+	return packet->payload_length == length && packet->pad_count == (-length & 3) &&
+	       memcmp(packet->payload, end->script->blob + message->content + offset, length) == 0;
+}
+
+/* rule S1 test, rule S6 test, rule S15 test: the packet is a function of (message, position). */
+static void check_form(struct end *end, uint32_t index, int64_t position,
+		       const struct wire_packet *packet)
+{
+	const struct message *message = message_at(end, index);
+	uint32_t at = (uint32_t)(position - message->first);
+	uint32_t offset = at * end->world->plan.mtu;
+	bool first = at == 0, last = at == message->packets - 1 || op_answers(message->op);
+	const char *wrong = NULL;
+
+	if (packet->opcode != wanted_opcode(message, first, last))
+		wrong = "opcode";
+	else if (packet->dest_qpn != end->peer->qpn)
+		wrong = "destination QP";
+	else if (packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated)
+		wrong = "P_Key or MigReq";
+	else if (packet->solicited !=
+		 (last && !op_answers(message->op) && (message->flags & ENG_SOLICITED)))
+		wrong = "solicited event";
+	else if (last && !packet->ack_request)
+		wrong = "AckReq";
+	else if (!remote_right(message, packet, offset))
+		wrong = "remote address, key, length or operand";
+	else if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) &&
+		 packet->immediate != message->immediate)
+		wrong = "immediate data";
+	else if (!payload_right(end, message, packet, offset))
+		wrong = "payload";
+	if (wrong)
+		world_fail(end->world, "%s: %s of message %u (%s), packet %u is wrong", end->name,
+			   wrong, index, eng_op_name(message->op), at);
+}
+
+/* Where the next request packet may begin: rule S2 test, rule S3 test */
+static bool in_order(struct end *end, int64_t position)
+{
+	struct asking *asking = &end->oracle.asking;
+	int64_t next = asking->next > asking->unacked ? asking->next : asking->unacked;
+
+	if (position == next)
+		return true;
+	if (position == asking->unacked && asking->may_repeat) {
+		asking->may_repeat = false;
+		return true;
+	}
+	world_fail(end->world,
+		   "%s: request at position %" PRId64 ", next is %" PRId64 ", unacked %" PRId64,
+		   end->name, position, next, asking->unacked);
+	return false;
+}
+
+void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back)
+{
+	struct asking *asking = &end->oracle.asking;
+	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->high);
+	uint32_t index = script_find(end->script, position);
+	uint32_t psns = 1;
+
+	if (index == NOBODY || index >= end->sent_posted || !may_ask(end)) {
+		world_fail(end->world, "%s: a request that was not posted, position %" PRId64,
+			   end->name, position);
+		return;
+	}
+	if (!in_order(end, position))
+		return;
+	/* rule S10 test: after an RNR NAK at least the named time passes. */
+	if (asking->rnr_until > end->world->now)
+		world_fail(end->world, "%s: a request before the RNR timer is over (S10)",
+			   end->name);
+	check_form(end, index, position, packet);
+	if (op_is_read(message_at(end, index)->op))
+		psns = (uint32_t)(message_end(message_at(end, index)) - position);
+	if (position == asking->high) {
+		check_new(end, index, position, packet);
+		asking->high += psns;
+	} else if (asking->handed_out[position] > 0 && !taken_back) {
+		asking->repeats++;
+	}
+	asking->next = position + psns;
+	for (uint32_t i = 0; i < psns && !taken_back; i++)
+		if (asking->handed_out[position + i] < UINT8_MAX)
+			asking->handed_out[position + i]++;
+}
+
+void oracle_taken_back(struct end *end, const struct wire_packet *first)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	asking->next = oracle_position(first->psn, end->plan->psn, asking->high);
+}
+
+/* A NAK came too late, or never: what the peer has discarded needs a timeout. */
+void asking_nak_useless(struct end *end)
+{
+	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
+}
+
+/* Everything below to that an ACK can acknowledge; false when a READ or Atomic stands there. */
+static bool acknowledge(struct end *end, int64_t to)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	while (asking->unacked < to) {
+		const struct message *message = message_at(end, asking->oldest);
+
+		if (op_answers(message->op))
+			return false;
+		asking->unacked = to < message_end(message) ? to : message_end(message);
+		asking->oldest += asking->unacked == message_end(message);
+	}
+	return true;
+}
+
+static void answer_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	struct asking *asking = &end->oracle.asking;
+	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
+	const struct message *message;
+
+	/* rule S8: a response beyond a missing one is an implied NAK. */
+	if (!acknowledge(end, position)) {
+		asking->may_repeat = true;
+		asking->retry_count++;
+		return;
+	}
+	message = message_at(end, asking->oldest);
+	if (atomic ? !op_is_atomic(message->op) : !op_is_read(message->op))
+		return;
+	asking->unacked++;
+	asking->oldest += asking->unacked == message_end(message);
+}
+
+static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	struct asking *asking = &end->oracle.asking;
+	const struct message *message = message_at(end, script_find(end->script, position));
+
+	if (asking->rnr_until > end->world->now)
+		return;
+	asking->rnr_naks++;
+	asking->rnr_count++;
+	asking->may_repeat = true;
+	asking->rnr_until = end->world->now + oracle_rnr_ns(packet->syndrome & 31);
+	/* rule C3 test: what had its credit finds its receive request. */
+	if (!message->limited && asking->allowed != UINT64_MAX)
+		world_fail(end->world, "%s: RNR NAK for a request that had its credit (C4)",
+			   end->name);
+}
+
+static void ack_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	struct asking *asking = &end->oracle.asking;
+	bool sequence = packet->syndrome == 0x60;
+
+	if (packet->syndrome >> 5 == 0) {
+		if (!acknowledge(end, position + 1)) {
+			asking->may_repeat = true;
+			asking->retry_count++;
+		}
+		return;
+	}
+	asking->naks += sequence;
+	if (!acknowledge(end, position) || sequence) {
+		asking->may_repeat = true;
+		asking->retry_count++;
+	} else if (packet->syndrome >> 5 == 1) {
+		rnr_arrived(end, packet, position);
+	} else {
+		end->oracle.may_be_in_error = true;
+	}
+}
+
+/* rule C2 test, rule C8 test, rule C12 test: LSN told otherwise, see struct asking */
+static void credits_arrived(struct end *end, const struct wire_packet *packet, bool news)
+{
+	struct asking *asking = &end->oracle.asking;
+	uint64_t credits = UINT64_MAX;
+
+	if (packet->msn > asking->begun) {
+		world_fail(end->world, "%s: MSN %u, but only %u messages begun", end->name,
+			   packet->msn, asking->begun);
+		return;
+	}
+	if ((packet->syndrome & 31) != 31) {
+		credits = packet->msn == 0 ? 0 : message_at(end, packet->msn - 1)->receives_upto;
+		credits += oracle_credits(packet->syndrome & 31);
+	}
+	if (credits > asking->allowed)
+		asking->allowed = credits;
+	if (news && credits > asking->granted)
+		asking->granted = credits;
+}
+
+void asking_arrival(struct end *end, const struct wire_packet *packet)
+{
+	struct asking *asking = &end->oracle.asking;
+	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
+	int64_t before = asking->unacked;
+
+	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
+		credits_arrived(end, packet, may_ask(end) && position >= before - 1);
+	if (position < before && packet->syndrome == 0x60 &&
+	    wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK)
+		asking_nak_useless(end);
+	if (!may_ask(end) || position < before || position >= asking->high)
+		return;
+	if (wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK)
+		ack_arrived(end, packet, position);
+	else
+		answer_arrived(end, packet, position);
+	if (asking->unacked == before)
+		return;
+	asking->timer_from = end->world->now;
+	end->world->last_progress = end->world->now;
+	asking->rnr_count = asking->rnr_until > end->world->now;
+	asking->retry_count = asking->may_repeat;
+}
+
+/*
+ * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes, so
+ * a timeout needs a better reason: rule S4 test
+ */
+static bool timeout_justified(const struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct end *peer = end->peer;
+	bool tail = asking->lost_last >= asking->unacked &&
+		    asking->lost_serial > peer->oracle.answering.last_serial;
+
+	if (!end->world->plan.patient || peer->state == ENG_ERR)
+		return true;
+	return tail || asking->lost_response >= asking->unacked ||
+	       asking->lost_repeat >= asking->unacked;
+}
+
+/* rule S10 test */
+void oracle_expire(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+	uint64_t now = end->world->now;
+	uint64_t timeout = UINT64_C(4096) << end->world->plan.timeout_code;
+
+	if (asking->rnr_until != 0) {
+		if (asking->rnr_until > now)
+			world_fail(end->world, "%s: the RNR wait ends early (S10)", end->name);
+		asking->rnr_until = 0;
+		asking->timer_from = now;
+		return;
+	}
+	if (asking->unacked == asking->high)
+		world_fail(end->world, "%s: a timeout with nothing under way", end->name);
+	if (end->world->plan.timeout_code == 0 || now < asking->timer_from + timeout)
+		world_fail(end->world, "%s: a timeout after only %" PRIu64 " ns (S10)", end->name,
+			   now - asking->timer_from);
+	if (!timeout_justified(end))
+		world_fail(end->world,
+			   "%s: a timeout at position %" PRId64 " where a NAK would have healed",
+			   end->name, asking->unacked);
+	world_trace(end, "TIMEOUT at position %" PRId64, asking->unacked);
+	asking->timeouts++;
+	asking->retry_count++;
+	asking->may_repeat = true;
+	asking->timer_from = now;
+}
+
+void oracle_lost(struct end *end, const struct net_packet *packet)
+{
+	struct asking *asking = &end->oracle.asking;
+	int64_t position, last;
+	uint32_t index;
+
+	if (packet->copy)
+		return;
+	if (!packet->request) {
+		asking = &end->peer->oracle.asking;
+		position = oracle_position(packet->psn, end->peer->plan->psn, asking->unacked);
+		/* With a NAK, what was discarded is lost as well. */
+		if (packet->nak)
+			position = asking->high - 1;
+		if (position > asking->lost_response)
+			asking->lost_response = position;
+		return;
+	}
+	position = oracle_position(packet->psn, end->plan->psn, asking->high);
+	index = script_find(end->script, position);
+	last = index != NOBODY && op_is_read(message_at(end, index)->op)
+		       ? message_end(message_at(end, index)) - 1
+		       : position;
+	if (index != NOBODY && asking->handed_out[position] > 1 && last > asking->lost_repeat)
+		asking->lost_repeat = last;
+	if (packet->serial > asking->lost_serial) {
+		asking->lost_serial = packet->serial;
+		asking->lost_last = last;
+	}
+}
+
+/* rule C15 test: the reason "credit" is only given to who has none. */
+static bool credit_missing(const struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct message *message;
+
+	if (asking->begun == 0)
+		return false;
+	message = message_at(end, asking->begun - 1);
+	if (!beyond(message, asking->granted))
+		return false;
+	if (asking->high < message_end(message))
+		return op_is_send(message->op) && !answered(end, message);
+	return asking->unacked < message_end(message);
+}
+
+/* Liveness, told where it is lost: every pause has a reason, and the reason is true. */
+void asking_nothing(struct end *end, enum eng_tx reason)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct script *script = end->script;
+	int64_t next = asking->next > asking->unacked ? asking->next : asking->unacked;
+	bool more = asking->begun < end->sent_posted;
+	bool fenced = more && (script->messages[asking->begun].flags & ENG_FENCE);
+	bool true_reason = false;
+
+	if (!may_ask(end))
+		return;
+	switch (reason) {
+	case ENG_TX_IDLE:
+		true_reason = !more && next == asking->high;
+		break;
+	case ENG_TX_CREDIT:
+		true_reason = credit_missing(end);
+		break;
+	case ENG_TX_FENCE:
+		true_reason = fenced && outstanding(end) > 0;
+		break;
+	case ENG_TX_READ_DEPTH:
+		true_reason = more && outstanding(end) >= end->plan->max_rd_atomic;
+		break;
+	case ENG_TX_WINDOW:
+		true_reason = asking->unacked < asking->high;
+		break;
+	case ENG_TX_RNR:
+		true_reason = asking->rnr_until > end->world->now;
+		break;
+	case ENG_TX_DRAINED:
+		true_reason = end->state == ENG_SQD;
+		break;
+	case ENG_TX_STATE:
+		true_reason = script->bad != NOBODY && script->bad <= asking->begun;
+		break;
+	default:
+		break;
+	}
+	if (!true_reason)
+		world_fail(end->world, "%s: has requests to send but waits for %s", end->name,
+			   eng_tx_name(reason));
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The oracle of the responder: an own account of what has been executed, from the requests that
+ * came in order; every response must agree with it, and none may be withheld.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/oracle.h"
+#include "sim/world.h"
+
+static bool may_answer(const struct end *end)
+{
+	return end->state == ENG_RTR || end->state == ENG_RTS || end->state == ENG_SQD;
+}
+
+/* rule C12: how far a credit code reaches, as the peer adds it to the MSN of now. */
+static uint64_t reach(const struct end *end, uint32_t code)
+{
+	return end->oracle.answering.received + (uint64_t)oracle_credits(code);
+}
+
+static uint32_t receives_free(const struct end *end)
+{
+	return end->receives_posted - end->oracle.answering.taken;
+}
+
+/* What the bad message is answered with when its packet at has come; 0: nothing bad about it. */
+static uint8_t fault_of(const struct end *end, const struct message *message,
+			const struct wire_packet *packet, uint32_t at)
+{
+	const struct plan *plan = &end->world->plan;
+	const struct receive *receive;
+
+	switch (plan->trouble) {
+	case TROUBLE_ACCESS:
+		return 0x61;
+	case TROUBLE_RKEY:
+	case TROUBLE_BOUNDS:
+		return 0x62;
+	case TROUBLE_SHORT_RECEIVE:
+		receive = &end->script->receives[message->takes_receive - 1];
+		/* rule C18 test */
+		return at * plan->mtu + packet->payload_length > receive->length ? 0x61 : 0;
+	default:
+		return 0;
+	}
+}
+
+static bool takes_receive(const struct message *message, uint32_t at)
+{
+	if (op_is_send(message->op))
+		return at == 0;
+	return message->op == ENG_WRITE_IMM && at == message->packets - 1;
+}
+
+static void note_fatal(struct end *end, uint8_t syndrome)
+{
+	struct answering *answering = &end->oracle.answering;
+
+	answering->fatal = true;
+	answering->fatal_owed = true;
+	answering->fatal_syndrome = syndrome;
+	end->oracle.may_be_in_error = true;
+}
+
+/* A request at the expected position: rule C5 test, rule C6 test, rule C11 test */
+static void execute(struct end *end, const struct wire_packet *packet)
+{
+	struct answering *answering = &end->oracle.answering;
+	struct script *script = end->peer->script;
+	uint32_t index = script_find(script, answering->expected);
+	const struct message *message = &script->messages[index];
+	uint32_t at = (uint32_t)(answering->expected - message->first);
+	uint8_t fault = index == script->bad ? fault_of(end, message, packet, at) : 0;
+	uint32_t psns = op_is_read(message->op) ? message->packets : 1;
+	bool needs = takes_receive(message, at);
+
+	/* rule S5 test: what is allowed comes before resources, these before keys and lengths. */
+	if (fault != 0 && end->world->plan.trouble == TROUBLE_ACCESS) {
+		note_fatal(end, fault);
+		return;
+	}
+	if (needs && receives_free(end) == 0) {
+		answering->rnr_owed = true;
+		return;
+	}
+	if (fault != 0) {
+		answering->taken += needs && op_is_send(message->op);
+		note_fatal(end, fault);
+		return;
+	}
+	answering->taken += needs;
+	if (op_is_read(message->op))
+		answering->starts[answering->expected] = 1;
+	answering->expected += psns;
+	if (packet->ack_request)
+		answering->ack_asked = answering->expected - 1;
+	if (!op_answers(message->op))
+		answering->asked++;
+	if (answering->expected == message_end(message)) {
+		answering->done++;
+		answering->received += message->takes_receive != 0;
+	}
+}
+
+/* rule S4 test */
+void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial)
+{
+	struct answering *answering = &end->oracle.answering;
+	const struct end_plan *asker = end->peer->plan;
+	int64_t position = oracle_position(packet->psn, asker->psn, answering->expected);
+	enum wire_family family = wire_op_info(packet->opcode)->family;
+
+	if (!may_answer(end) || answering->fatal)
+		return;
+	if (serial > answering->last_serial)
+		answering->last_serial = serial;
+	if (position > answering->expected) {
+		if (!answering->naked && !answering->rnr_owed)
+			answering->nak_owed = true;
+	} else if (position < answering->expected) {
+		if (family == WIRE_FAMILY_READ && position >= 0)
+			answering->starts[position] = 1;
+		if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
+			answering->asked++;
+			answering->repeat_owed = !answering->nak_owed && !answering->rnr_owed;
+		}
+	} else {
+		if (answering->nak_owed)
+			asking_nak_useless(end->peer);
+		answering->naked = answering->nak_owed = answering->rnr_owed = false;
+		execute(end, packet);
+	}
+}
+
+/* Is there a READ or Atomic from position from up to before to? */
+static bool answer_between(const struct end *end, int64_t from, int64_t to)
+{
+	const struct script *script = end->peer->script;
+	uint32_t index = script_find(script, from < 0 ? 0 : from);
+
+	for (; from < to && index < script->message_count; index++) {
+		const struct message *message = &script->messages[index];
+
+		if (message->first >= to)
+			return false;
+		if (op_answers(message->op))
+			return true;
+	}
+	return false;
+}
+
+/* rule C2 test, rule C4 test, rule C5 test, rule C7 test */
+static void check_credits(struct end *end, const struct wire_packet *packet)
+{
+	struct answering *answering = &end->oracle.answering;
+	uint32_t code = packet->syndrome & 31;
+	uint32_t right = end->plan->rq_shared ? 31 : oracle_credit_code(receives_free(end));
+
+	if (packet->msn != answering->done)
+		world_fail(end->world, "%s: MSN %u, but %u messages are executed (C11)", end->name,
+			   packet->msn, answering->done);
+	if (packet->syndrome >> 5 != 0)
+		world_fail(end->world, "%s: a response with syndrome %02x", end->name,
+			   packet->syndrome);
+	else if (code != right)
+		world_fail(end->world, "%s: credit code %u, but %u receives are free: %u (C4, C5)",
+			   end->name, code, receives_free(end), right);
+	else if (code != 31 && reach(end, code) > answering->told)
+		answering->told = reach(end, code);
+}
+
+/* rule C8 test, rule C9 test, rule C10 test */
+static void check_unsolicited(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	struct answering *answering = &end->oracle.answering;
+
+	answering->unsolicited++;
+	if (position != answering->answered)
+		world_fail(end->world,
+			   "%s: unsolicited ACK at position %" PRId64
+			   ", the last positive one was at %" PRId64 " (C8)",
+			   end->name, position, answering->answered);
+	if (end->plan->rq_shared || reach(end, packet->syndrome & 31) <= answering->told)
+		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
+}
+
+static void check_nak(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	struct answering *answering = &end->oracle.answering;
+	bool *owed = &answering->fatal_owed;
+	uint8_t right = answering->fatal_syndrome;
+
+	if (packet->syndrome >> 5 == 1) {
+		owed = &answering->rnr_owed;
+		right = 0x20 | end->plan->rnr_timer_code;
+	} else if (packet->syndrome == 0x60) {
+		owed = &answering->nak_owed;
+		right = 0x60;
+	}
+	/* rule C6 test, rule S4 test, rule S11 test: one NAK, for a reason. */
+	if (!*owed || packet->syndrome != right)
+		world_fail(end->world, "%s: NAK %02x without a reason, or once too often (S4)",
+			   end->name, packet->syndrome);
+	if (position != answering->expected || packet->msn != answering->done)
+		world_fail(end->world,
+			   "%s: NAK at position %" PRId64 " MSN %u, expected is %" PRId64 " MSN %u",
+			   end->name, position, packet->msn, answering->expected, answering->done);
+	*owed = false;
+	answering->naked = true;
+	answering->asked = 0;
+	answering->repeat_owed = false;
+	if (position - 1 > answering->settled)
+		answering->settled = position - 1;
+}
+
+static void check_ack(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	struct answering *answering = &end->oracle.answering;
+	bool positive = packet->syndrome >> 5 == 0;
+
+	/* rule S8 test: an ACK before an answer would be an implied NAK. */
+	if (answer_between(end, answering->answered + 1, position + positive))
+		world_fail(end->world, "%s: an ACK overtakes a READ or Atomic response (S8)",
+			   end->name);
+	if (!positive) {
+		check_nak(end, packet, position);
+		return;
+	}
+	answering->acks++;
+	/* rule S7 test: nothing is acknowledged before it is executed. */
+	if (position >= answering->expected)
+		world_fail(end->world, "%s: an ACK for position %" PRId64 ", executed is %" PRId64,
+			   end->name, position, answering->expected);
+	if (answering->asked == 0)
+		check_unsolicited(end, packet, position);
+	check_credits(end, packet);
+	answering->asked = 0;
+	answering->repeat_owed = false;
+}
+
+/* rule S12 test */
+static void check_read_response(struct end *end, const struct wire_packet *packet, int64_t position,
+				const struct message *message)
+{
+	const struct answering *answering = &end->oracle.answering;
+	uint32_t at = (uint32_t)(position - message->first), mtu = end->world->plan.mtu;
+	uint32_t length = message->length - at * mtu;
+	enum wire_position place = wire_op_info(packet->opcode)->position;
+	bool last = at == message->packets - 1;
+
+	if (length > mtu)
+		length = mtu;
+	if (packet->payload_length != length || packet->pad_count != (-length & 3) ||
+	    last != (place == WIRE_LAST || place == WIRE_ONLY))
+		world_fail(end->world, "%s: READ response %u has the wrong form", end->name, at);
+	if ((place == WIRE_FIRST || place == WIRE_ONLY) && !answering->starts[position])
+		world_fail(end->world, "%s: READ response begins at %u, where nobody asked",
+			   end->name, at);
+	if ((place == WIRE_MIDDLE || place == WIRE_LAST) && at == 0)
+		world_fail(end->world, "%s: READ response does not begin with First", end->name);
+	if (place != WIRE_MIDDLE)
+		check_credits(end, packet);
+}
+
+static void check_answer(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	const struct answering *answering = &end->oracle.answering;
+	const struct script *script = end->peer->script;
+	uint32_t index = script_find(script, position);
+	const struct message *message = &script->messages[index];
+	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
+
+	if (index == NOBODY || position >= answering->expected ||
+	    (atomic ? !op_is_atomic(message->op) : !op_is_read(message->op))) {
+		world_fail(end->world, "%s: an answer to nothing, position %" PRId64, end->name,
+			   position);
+		return;
+	}
+	if (answer_between(end, answering->answered + 1, position))
+		world_fail(end->world, "%s: an answer overtakes another one", end->name);
+	if (!atomic) {
+		check_read_response(end, packet, position, message);
+		return;
+	}
+	check_credits(end, packet);
+	/* rule S4 test: executed once, and answered from the saved result. */
+	if (packet->original != message->original && !message->dead)
+		world_fail(end->world, "%s: Atomic %u returns another value", end->name, index);
+}
+
+void oracle_response(struct end *end, const struct wire_packet *packet)
+{
+	struct answering *answering = &end->oracle.answering;
+	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, answering->expected);
+
+	if (packet->dest_qpn != end->peer->qpn || packet->pkey != WIRE_DEFAULT_PKEY ||
+	    !packet->migrated || packet->solicited || packet->ack_request)
+		world_fail(end->world, "%s: a response with a wrong BTH", end->name);
+	if (wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK) {
+		check_ack(end, packet, position);
+		if (packet->syndrome >> 5 != 0)
+			return;
+	} else {
+		check_answer(end, packet, position);
+	}
+	if (position > answering->answered)
+		answering->answered = position;
+	if (position > answering->settled)
+		answering->settled = position;
+}
+
+void answering_nothing(struct end *end)
+{
+	const struct answering *answering = &end->oracle.answering;
+	const char *what = NULL;
+
+	if (answering->rnr_owed || answering->nak_owed || answering->fatal_owed)
+		what = "a NAK";
+	else if (!may_answer(end) || answering->fatal)
+		return;
+	else if (answering->ack_asked > answering->settled)
+		what = "an answer to a request";
+	else if (answering->repeat_owed)
+		what = "the ACK of a duplicate";
+	else if (!end->plan->rq_shared && answering->told <= answering->taken &&
+		 reach(end, oracle_credit_code(receives_free(end))) > answering->taken)
+		/* rule C9 test, rule C10 test, rule U2 test */
+		what = "credits from a peer that has none (C10)";
+	if (what)
+		world_fail(end->world, "%s: withholds %s", end->name, what);
+}

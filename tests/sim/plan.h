@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What a seed means: the network, the attributes of the queue pairs, the habits of the two hosts
+ * and the kind of work.  Pure choice; nothing here runs.
+ *
+ * Times are nanoseconds, chances are per mille unless a name says otherwise.
+ */
+#ifndef UROCE_SIM_PLAN_H
+#define UROCE_SIM_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/types.h"
+#include "engine/wqe.h"
+
+#define PLAN_MAX_CONNECTIONS 3
+
+struct net_plan {
+	uint32_t loss;
+	uint32_t loss_burst; /* a loss takes up to so many packets in a row */
+	uint32_t duplicate;
+	uint32_t corrupt;
+	uint32_t reorder; /* packets held back by up to reorder_ns */
+	uint64_t reorder_ns;
+	uint64_t delay_ns;
+	uint64_t jitter_ns; /* keeps the order */
+	uint64_t ns_per_byte_x1000; /* of the bottleneck; 0: no bottleneck */
+	uint32_t queue_bytes;	    /* that the bottleneck holds, with 100 for each packet */
+};
+
+enum receive_habit {
+	RECEIVES_EARLY, /* always as many as fit */
+	RECEIVES_BURST, /* all at once when none is left */
+	RECEIVES_LATE,	/* some time after they have been used up, a few at a time */
+	RECEIVES_TRICKLE, /* one at a time, at random times */
+	RECEIVE_HABITS,
+};
+
+/* A thing that goes wrong on purpose, and ends the connection. */
+enum trouble {
+	TROUBLE_NONE,
+	TROUBLE_RKEY,	     /* a message names an R_Key that is not there */
+	TROUBLE_BOUNDS,	     /* a message reaches beyond the region */
+	TROUBLE_ACCESS,	     /* the responder's QP does not allow the operation */
+	TROUBLE_SHORT_RECEIVE, /* a message is longer than its receive buffer (rule C18) */
+	TROUBLE_LKEY,	     /* a message is to be gathered from memory that is not there */
+	TROUBLES,
+};
+const char *trouble_name(enum trouble trouble);
+
+struct end_plan {
+	uint32_t messages; /* at most so many */
+	uint32_t sq_depth, rq_depth;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	bool rq_shared; /* reports no credits (rule C7) */
+	bool signal_all;
+	uint32_t signaled; /* chance */
+	uint32_t window_packets;
+	uint32_t max_rd_atomic;
+	uint32_t max_dest_rd_atomic;
+	uint8_t rnr_timer_code;
+	uint32_t psn; /* first PSN of what this end sends */
+
+	uint32_t op_weight[ENG_OPS];
+	uint32_t max_length;
+	uint32_t fence;
+
+	enum receive_habit receives;
+	uint64_t receive_gap_ns;
+	bool receives_before_rtr;
+	uint32_t post_burst;
+	uint64_t post_gap_ns;
+	uint64_t ready_ns; /* when this end goes to RTR */
+	uint64_t rts_ns;   /* and to RTS */
+
+	/* The host's habits. */
+	uint32_t max_run_packets, max_run_bytes, staging_bytes, max_pieces;
+	uint32_t gather_from;
+	uint32_t max_runs; /* in one visit */
+	uint64_t ack_hold_ns; /* responses may wait so long, but for those owed now */
+	uint32_t unsent;   /* chance that the socket takes nothing */
+	uint32_t sleep;	   /* chance per visit */
+	uint64_t sleep_ns; /* at most */
+	uint32_t drain;	   /* chance per post of a stay in SQD */
+	uint64_t late_ns;  /* timers are served up to so late */
+};
+
+struct plan {
+	uint64_t seed;
+	uint32_t connections;
+	uint32_t mtu;
+	uint8_t timeout_code;
+	uint8_t retry_count;
+	uint8_t rnr_retry;
+	enum trouble trouble;
+	uint32_t trouble_side;
+	bool lossless; /* nothing is lost, overtaken, repeated or damaged */
+	bool patient;  /* the timeout is longer than anything takes when nothing is lost */
+	struct net_plan net[2]; /* [side]: what that side sends */
+	struct end_plan end[2];
+};
+
+void plan_make(struct plan *plan, uint64_t seed);
+void plan_print(const struct plan *plan);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The work of one connection end, laid out before anything runs: its messages with all that must
+ * come of them, its receive requests, and its memory with the image that it must have at the end.
+ *
+ * A reliable connection executes messages in the order of posting, so results are known beforehand
+ * by executing them in that order on the image (rules S2, C15).  Where a later message would change
+ * what an earlier READ may still be reading, it carries the fence.
+ *
+ * Positions are PSNs without wrap: the distance from the first PSN.
+ */
+#ifndef UROCE_SIM_SCRIPT_H
+#define UROCE_SIM_SCRIPT_H
+
+#include "engine/engine.h"
+#include "sim/plan.h"
+#include "sim/random.h"
+
+#define NOBODY UINT32_MAX
+
+/* Registered memory: bytes as they are, image as they must be when all is done. */
+struct area {
+	uint8_t *bytes;
+	uint8_t *image;
+	uint32_t room; /* allocated */
+	uint32_t used; /* including guard zones */
+	uint64_t base; /* address of bytes[0] in work requests */
+	uint32_t key;
+	uint32_t access; /* set of enum eng_access */
+};
+
+struct extent {
+	uint32_t offset, length;
+};
+
+struct message {
+	enum eng_op op;
+	uint32_t flags; /* set of enum eng_send_flag */
+	uint32_t length;
+	uint32_t immediate;
+	int64_t first; /* position */
+	uint32_t packets;
+	uint32_t takes_receive; /* the how manieth that takes a receive request; 0: none */
+	uint32_t receives_upto; /* how many up to this one, itself included, take one */
+	uint32_t content;	/* SEND, WRITE: what is sent; READ: what must come; in blob */
+	uint32_t target;	/* in the peer's remote area */
+	uint32_t next_writer;	/* message that overwrites target, or NOBODY */
+	uint32_t sge_count;
+	struct eng_sge sge[ENG_MAX_SGE];
+	uint64_t va, compare_add, swap, original;
+	uint32_t rkey;
+	bool dead; /* it, or one before it, goes wrong on purpose */
+	bool signaled;
+	bool read_later; /* a READ asks for its target */
+	bool limited;	 /* rule C13: had no credit when it was begun (the oracle's) */
+};
+
+struct receive {
+	uint32_t length; /* room */
+	uint32_t sge_count;
+	struct eng_sge sge[ENG_MAX_SGE];
+};
+
+struct script {
+	struct message *messages;
+	uint32_t message_count, message_room;
+	int64_t positions; /* of all messages */
+	uint32_t receives_needed; /* by this end's messages, at the peer */
+	uint32_t bad; /* message that goes wrong, or NOBODY */
+
+	struct receive *receives; /* that this end posts: the peer's needs and some more */
+	uint32_t receive_count, receive_room;
+
+	uint8_t *blob; /* contents of messages */
+	uint32_t blob_used, blob_room;
+
+	struct area source;  /* what is sent is gathered from here; never written */
+	struct area landing; /* receive buffers, what READs and Atomics bring */
+	struct area remote;  /* what the peer writes, reads and counts in */
+	uint32_t last_writes[64]; /* recent WRITEs whose target may be used again */
+	uint32_t last_write_count;
+};
+
+/* Lay out both ends of a connection; scripts may have been used before. */
+void script_make(struct script scripts[2], const struct plan *plan, struct sim_random *random);
+void script_free(struct script *script);
+
+/* Work requests as the engine takes them. */
+void script_fill_send(const struct script *script, uint32_t index, struct eng_send_wqe *wqe);
+void script_fill_receive(const struct script *script, uint32_t index, struct eng_recv_wqe *wqe);
+
+/* The message that position belongs to, or NOBODY. */
+uint32_t script_find(const struct script *script, int64_t position);
+static inline int64_t message_end(const struct message *message)
+{
+	return message->first + message->packets;
+}
+static inline bool op_is_read(enum eng_op op)
+{
+	return op == ENG_READ;
+}
+static inline bool op_is_atomic(enum eng_op op)
+{
+	return op == ENG_COMPARE_SWAP || op == ENG_FETCH_ADD;
+}
+static inline bool op_is_send(enum eng_op op)
+{
+	return op == ENG_SEND || op == ENG_SEND_IMM;
+}
+static inline bool op_answers(enum eng_op op)
+{
+	return op_is_read(op) || op_is_atomic(op);
+}
+
+/* Memory of a range, or NULL (the engine's map calls). */
+void *area_map(const struct area *area, uint32_t key, uint64_t addr, uint32_t length,
+	       uint32_t need);
+/* What is in the memory of an SGE list against bytes; the rest of the list must be untouched. */
+bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t count,
+		const uint8_t *bytes, uint32_t length);
+/* Put bytes into the image of an SGE list. */
+void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count,
+		 const uint8_t *bytes, uint32_t length);
+/* Nothing is known any more about these bytes. */
+void area_forget(struct area *area, uint32_t offset, uint32_t length);
+void area_forget_list(struct area *area, const struct eng_sge *sge, uint32_t count);
+/* Offset of the first byte that is not as it must be, or NOBODY. */
+uint32_t area_compare(const struct area *area);
+
+#endif

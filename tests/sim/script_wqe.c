@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <string.h>
+
+#include "sim/script.h"
+
+void script_fill_send(const struct script *script, uint32_t index, struct eng_send_wqe *wqe)
+{
+	const struct message *message = &script->messages[index];
+
+	wqe->wr_id = index;
+	wqe->length = message->length;
+	wqe->op = (uint8_t)message->op;
+	wqe->flags = (uint8_t)message->flags;
+	wqe->immediate = message->immediate;
+	wqe->remote.va = message->va;
+	wqe->remote.rkey = message->rkey;
+	wqe->remote.compare_add = message->compare_add;
+	wqe->remote.swap = message->swap;
+	if (message->flags & ENG_INLINE) {
+		wqe->sge_count = 0;
+		memcpy(wqe->data.bytes, script->blob + message->content, message->length);
+	} else {
+		wqe->sge_count = (uint8_t)message->sge_count;
+		memcpy(wqe->data.sge, message->sge, message->sge_count * sizeof(wqe->data.sge[0]));
+	}
+}
+
+void script_fill_receive(const struct script *script, uint32_t index, struct eng_recv_wqe *wqe)
+{
+	const struct receive *receive = &script->receives[index];
+
+	wqe->wr_id = ~(uint64_t)index;
+	wqe->length = receive->length;
+	wqe->sge_count = receive->sge_count;
+	memcpy(wqe->sge, receive->sge, receive->sge_count * sizeof(wqe->sge[0]));
+}
+
+uint32_t script_find(const struct script *script, int64_t position)
+{
+	uint32_t low = 0, high = script->message_count;
+
+	if (position < 0 || position >= script->positions)
+		return NOBODY;
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (script->messages[middle].first <= position)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * From runs to packets on the virtual wire, and the checks of what a run is.
+ */
+#include <string.h>
+
+#include "sim/mutant.h"
+#include "sim/world.h"
+#include "wire/icrc.h"
+
+#define SOCKET_FULL_NS 3000
+
+static void copy_run(const struct eng_run *run, uint32_t *piece, uint32_t *offset, uint8_t *to,
+		     uint32_t length)
+{
+	while (length > 0 && *piece < run->piece_count) {
+		const struct eng_piece *from = &run->pieces[*piece];
+		uint32_t n = from->length - *offset;
+
+		if (n > length)
+			n = length;
+		memcpy(to, from->bytes + *offset, n);
+		to += n;
+		length -= n;
+		*offset += n;
+		if (*offset == from->length) {
+			*offset = 0;
+			(*piece)++;
+		}
+	}
+}
+
+/* The rules of UDP_SEGMENT, and those of run.h. */
+static bool run_is_sound(struct end *end, const struct eng_run *run)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < run->piece_count; i++)
+		sum += run->pieces[i].length;
+	if (run->packets > 0 && run->packets <= run->max_packets && sum == run->bytes &&
+	    run->bytes > run->segment * (run->packets - 1) &&
+	    run->bytes <= run->segment * run->packets && run->piece_count <= run->max_pieces &&
+	    run->staged <= run->staging_bytes &&
+	    (run->packets == 1 || run->bytes <= run->max_bytes) &&
+	    run->path == &eng_qp_attr(end->qp)->path)
+		return true;
+	world_fail(end->world, "%s: a run of %u packets, %u bytes in %u pieces, is not sound",
+		   end->name, run->packets, run->bytes, run->piece_count);
+	return false;
+}
+
+static bool parse_own(struct end *end, const struct net_packet *from, struct wire_packet *packet)
+{
+	uint16_t ip_id = from->ip_id;
+	enum wire_error error = wire_parse(from->bytes, from->length, packet);
+
+	if (error != WIRE_OK) {
+		world_fail(end->world, "%s: a packet that does not parse: %s", end->name,
+			   wire_error_name(error));
+		return false;
+	}
+	if (wire_icrc_check(&eng_qp_attr(end->qp)->path.wire, &ip_id, from->bytes, from->length) !=
+	    WIRE_ICRC_RIGHT) {
+		world_fail(end->world, "%s: the ICRC of packet %u of a run is wrong", end->name,
+			   from->ip_id);
+		return false;
+	}
+	return true;
+}
+
+static void show_packet(struct end *end, struct net_packet *to, struct wire_packet *packet,
+			bool taken_back)
+{
+	to->request = wire_op_is_request(packet->opcode);
+	to->psn = packet->psn;
+	to->nak = packet->opcode == WIRE_ACKNOWLEDGE && packet->syndrome == 0x60;
+	world_trace_packet(end, taken_back ? "-| not sent:" : "->", packet);
+	if (to->request)
+		oracle_request(end, packet, taken_back);
+	else if (!taken_back)
+		oracle_response(end, packet);
+}
+
+/* Is the packet to be sent?  Whether or not, the engine meant it, so the oracle looks at it. */
+static bool examine(struct end *end, struct net_packet *to, bool taken_back)
+{
+	struct wire_packet packet;
+	enum mutant_way way;
+
+	if (!parse_own(end, to, &packet))
+		return false;
+	way = mutant_departure(end, to, &packet);
+	if (way != MUTANT_UNSEEN)
+		show_packet(end, to, &packet, taken_back);
+	return way == MUTANT_SEND && !taken_back && !end->world->failed;
+}
+
+static void emit(struct end *end, const struct eng_run *run, bool taken_back)
+{
+	struct world *world = end->world;
+	struct wire_packet first = { .psn = run->first_psn };
+	uint32_t piece = 0, offset = 0;
+
+	for (uint32_t i = 0; i < run->packets && !world->failed; i++) {
+		bool last = i + 1 == run->packets;
+		struct net_packet *to = net_packet_new(&world->net);
+
+		to->length = last ? run->bytes - run->segment * i : run->segment;
+		to->from = end;
+		to->to = end->peer;
+		to->ip_id = (uint16_t)i;
+		to->serial = ++world->serial;
+		if (to->length > sizeof(to->bytes)) {
+			world_fail(world, "%s: a packet of %u bytes", end->name, to->length);
+			to->length = 0;
+		}
+		copy_run(run, &piece, &offset, to->bytes, to->length);
+		if (!world->failed && examine(end, to, taken_back))
+			net_send(&world->net, end->side, to, world->now);
+		else
+			net_packet_free(&world->net, to);
+	}
+	if (taken_back && run->kind == ENG_RUN_REQUESTS)
+		oracle_taken_back(end, &first);
+}
+
+static unsigned int sides_of(struct end *end)
+{
+	uint64_t now = end->world->now;
+	enum eng_owed owed = eng_owed(end->qp);
+
+	if (owed == ENG_OWED_SOON && end->hold_acks_until == 0 && end->plan->ack_hold_ns > 0 &&
+	    random_chance(&end->random, 500))
+		end->hold_acks_until =
+			now + 1 + random_skewed(&end->random, end->plan->ack_hold_ns);
+	if (owed == ENG_OWED_SOON && end->hold_acks_until > now)
+		return ENG_REQUESTS;
+	end->hold_acks_until = 0;
+	return ENG_REQUESTS | ENG_RESPONSES;
+}
+
+void end_transmit(struct end *end)
+{
+	struct world *world = end->world;
+	const struct end_plan *plan = end->plan;
+	struct eng_run run = {
+		.staging = world->staging,
+		.staging_bytes = plan->staging_bytes,
+		.pieces = world->pieces,
+		.max_pieces = plan->max_pieces,
+		.max_packets = plan->max_run_packets,
+		.max_bytes = plan->max_run_bytes,
+		.gather_from = plan->gather_from,
+	};
+
+	if (end->socket_full_until > world->now) {
+		end->busy = true;
+		return;
+	}
+	for (uint32_t i = 0; i < plan->max_runs && !world->failed; i++) {
+		unsigned int sides = sides_of(end);
+		enum eng_tx reason = eng_transmit(end->qp, &run, sides, world->now);
+		bool taken_back = random_chance(&end->random, plan->unsent);
+
+		oracle_after_step(end);
+		if (reason != ENG_TX_RUN) {
+			world_trace(end, "  nothing to send: %s", eng_tx_name(reason));
+			oracle_nothing_to_send(end, reason, sides);
+			return;
+		}
+		if (!run_is_sound(end, &run))
+			return;
+		emit(end, &run, taken_back);
+		if (taken_back) {
+			eng_unsent(end->qp, &run);
+			end->socket_full_until =
+				world->now + random_below(&end->random, SOCKET_FULL_NS);
+			end->busy = true;
+			return;
+		}
+	}
+	end->busy = true;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "sim/world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STAGING_BYTES 65536
+#define MAX_PIECES 1024
+#define MILLISECOND UINT64_C(1000000)
+/* Steps of the world without time going on; more is a host that spins. */
+#define STEPS_AT_ONCE 20000
+
+void world_fail(struct world *world, const char *format, ...)
+{
+	va_list args;
+
+	if (world->failed)
+		return;
+	world->failed = true;
+	va_start(args, format);
+	vsnprintf(world->reason, sizeof(world->reason), format, args);
+	va_end(args);
+	if (world->verbose)
+		printf("%12.3f us FAILED %s\n", (double)world->now / 1000, world->reason);
+}
+
+void world_trace(const struct end *end, const char *format, ...)
+{
+	va_list args;
+
+	if (!end->world->verbose)
+		return;
+	printf("%12.3f us %s ", (double)end->world->now / 1000, end->name);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
+static void print_aeth(const struct wire_packet *packet)
+{
+	static const char *const kinds[] = { "credits", "RNR timer", "reserved", "NAK" };
+	uint32_t code = packet->syndrome & 31;
+
+	printf(" MSN %u %s %u", packet->msn, kinds[(packet->syndrome >> 5) & 3], code);
+	if (packet->syndrome >> 5 == 0 && code != 31)
+		printf(" (%u)", oracle_credits(code));
+}
+
+void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet)
+{
+	uint16_t headers = wire_op_headers(packet->opcode);
+	bool request = wire_op_is_request(packet->opcode);
+	const struct end *asker = request == (what[0] == '-') ? end : end->peer;
+
+	if (!end->world->verbose)
+		return;
+	printf("%12.3f us %s %s %s %s at %" PRId64 " (PSN %06x)", (double)end->world->now / 1000,
+	       end->name, what, request ? "request" : "response", wire_op_name(packet->opcode),
+	       oracle_position(packet->psn, asker->plan->psn, asker->oracle.asking.unacked),
+	       packet->psn);
+	if (packet->payload_length > 0)
+		printf(" %u bytes", packet->payload_length);
+	if (headers & WIRE_HAS_RETH)
+		printf(" of %u", packet->dma_length);
+	if (packet->ack_request)
+		printf(" AckReq");
+	if (packet->solicited)
+		printf(" SE");
+	if (headers & WIRE_HAS_AETH)
+		print_aeth(packet);
+	putchar('\n');
+}
+
+static void lost(void *context, const struct net_packet *packet, enum net_loss why)
+{
+	(void)context;
+	world_trace(packet->from, "   %s %s: %s at PSN %06x", packet->copy ? "copy" : "",
+		    packet->request ? "request" : "response", net_loss_name(why), packet->psn);
+	oracle_lost(packet->from, packet);
+}
+
+static void arrived(void *context, struct net_packet *packet)
+{
+	(void)context;
+	net_queue_append(&packet->to->inbox, packet);
+}
+
+struct world *world_new(void)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (!world)
+		abort();
+	world->staging = malloc(STAGING_BYTES);
+	world->pieces = malloc(MAX_PIECES * sizeof(world->pieces[0]));
+	if (!world->staging || !world->pieces)
+		abort();
+	return world;
+}
+
+static struct end *end_at(struct world *world, uint32_t n)
+{
+	return &world->connections[n / 2].end[n % 2];
+}
+
+static uint32_t end_count(const struct world *world)
+{
+	return 2 * world->plan.connections;
+}
+
+void world_free(struct world *world)
+{
+	for (uint32_t n = 0; n < 2 * PLAN_MAX_CONNECTIONS; n++) {
+		struct end *end = end_at(world, n);
+
+		oracle_free(end);
+		script_free(&end->connection->script[n % 2]);
+		free(end->qp);
+		free(end->sq_slots);
+		free(end->rq_slots);
+	}
+	net_free(&world->net);
+	free(world->pieces);
+	free(world->staging);
+	free(world);
+}
+
+static void name_end(struct end *end, uint32_t connection, uint32_t connections)
+{
+	snprintf(end->name, sizeof(end->name), connections > 1 ? "%c%u" : "%c",
+		 'A' + (int)end->side, connection + 1);
+}
+
+static void start_connection(struct world *world, uint32_t n)
+{
+	struct connection *connection = &world->connections[n];
+	struct sim_random random;
+
+	random_seed(&random, world->plan.seed, 100 + n);
+	script_make(connection->script, &world->plan, &random);
+	for (uint32_t side = 0; side < 2; side++) {
+		struct end *end = &connection->end[side];
+
+		end->world = world;
+		end->connection = connection;
+		end->peer = &connection->end[!side];
+		end->side = side;
+		end->plan = &world->plan.end[side];
+		end->script = &connection->script[side];
+		end->qpn = random_between(&random, 2, 0xfffffe);
+		random_seed(&end->random, world->plan.seed, 200 + 2 * n + side);
+		name_end(end, n, world->plan.connections);
+	}
+	for (uint32_t side = 0; side < 2; side++)
+		end_start(&connection->end[side]);
+}
+
+static void start(struct world *world, uint64_t seed)
+{
+	plan_make(&world->plan, seed);
+	if (world->verbose)
+		plan_print(&world->plan);
+	world->now = 0;
+	world->serial = 0;
+	world->last_progress = 0;
+	world->failed = false;
+	world->mutations = 0;
+	random_seed(&world->mutant_random, seed, 2);
+	net_start(&world->net, &world->plan);
+	world->net.context = world;
+	world->net.lost = lost;
+	world->net.arrived = arrived;
+	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
+		for (uint32_t side = 0; side < 2; side++)
+			world->connections[n].end[side].connection = &world->connections[n];
+	for (uint32_t n = 0; n < world->plan.connections; n++)
+		start_connection(world, n);
+}
+
+static uint64_t next_time(struct world *world)
+{
+	uint64_t first = net_next_run_at(&world->net);
+
+	for (uint32_t n = 0; n < end_count(world); n++) {
+		uint64_t at = end_next_visit(end_at(world, n));
+
+		if (at < first)
+			first = at;
+	}
+	return first;
+}
+
+/* No host may wait longer than this for anything. */
+static uint64_t patience(const struct world *world)
+{
+	const struct plan *plan = &world->plan;
+	uint64_t patience = 100 * MILLISECOND;
+
+	if (plan->timeout_code > 0)
+		patience += 20 * (UINT64_C(4096) << plan->timeout_code);
+	for (uint32_t side = 0; side < 2; side++)
+		patience += 10 * (oracle_rnr_ns(plan->end[side].rnr_timer_code) +
+				  plan->end[side].receive_gap_ns + plan->end[side].sleep_ns);
+	return patience;
+}
+
+/* The cost of it all has a limit: no endless chatter. */
+static uint64_t packet_budget(struct world *world)
+{
+	const struct net *net = &world->net;
+	uint64_t troubles = net->dropped + net->copied + net->damaged + net->held_back;
+	uint64_t budget = 1000;
+
+	for (uint32_t n = 0; n < end_count(world); n++) {
+		const struct end *end = end_at(world, n);
+
+		/* Request and response of a position, and credits for a receive. */
+		budget += 4 * (uint64_t)end->script->positions + 2 * end->script->receive_count;
+		troubles += end->oracle.asking.timeouts + end->oracle.asking.rnr_naks;
+	}
+	return budget + 500 * troubles;
+}
+
+static void step(struct world *world)
+{
+	net_run(&world->net, world->now);
+	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
+		struct end *end = end_at(world, n);
+
+		if (end_next_visit(end) <= world->now)
+			end_visit(end);
+	}
+	if (world->now > world->last_progress + patience(world))
+		world_fail(world, "stalled: no progress for %" PRIu64 " us",
+			   (world->now - world->last_progress) / 1000);
+	if (world->net.sent > packet_budget(world))
+		world_fail(world, "chatter: %" PRIu64 " packets", world->net.sent);
+}
+
+/* Until nothing is left that anybody would do. */
+static void run_until_quiet(struct world *world)
+{
+	uint32_t at_once = 0;
+
+	while (!world->failed) {
+		uint64_t next = next_time(world);
+
+		if (next == ENG_NEVER)
+			return;
+		if (next > world->now) {
+			world->now = next;
+			at_once = 0;
+		} else if (at_once++ > STEPS_AT_ONCE) {
+			world_fail(world, "a host spins");
+		}
+		step(world);
+	}
+}
+
+static bool done(const struct end *end)
+{
+	return oracle_all_done(end) || end->state == ENG_ERR || end->peer->state == ENG_ERR;
+}
+
+static const char *waiting_for(const struct end *end)
+{
+	struct eng_view view;
+
+	eng_look(end->qp, &view);
+	return eng_tx_name(view.waiting);
+}
+
+static void finish(struct world *world)
+{
+	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
+		const struct end *end = end_at(world, n);
+
+		if (!done(end))
+			world_fail(world,
+				   "deadlock: %s has %u of %u messages acknowledged, waits for %s",
+				   end->name, end->oracle.asking.oldest,
+				   end->script->message_count, waiting_for(end));
+	}
+	/* rule S13 test: what is left is flushed. */
+	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
+		struct end *end = end_at(world, n);
+
+		oracle_to_error(end);
+		if (end->state != ENG_ERR)
+			end_set_state(end, ENG_ERR);
+	}
+	run_until_quiet(world);
+	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++)
+		oracle_final(end_at(world, n));
+}
+
+static void add_up(struct world *world)
+{
+	world->total.packets += world->net.sent;
+	world->total.lost += world->net.dropped;
+	world->total.damaged += world->net.damaged;
+	world->total.virtual_ns += world->now;
+	for (uint32_t n = 0; n < end_count(world); n++) {
+		const struct oracle *oracle = &end_at(world, n)->oracle;
+
+		world->total.messages += oracle->asking.oldest;
+		world->total.timeouts += oracle->asking.timeouts;
+		world->total.repeated += oracle->asking.repeats;
+		world->total.naks += oracle->asking.naks;
+		world->total.rnr_naks += oracle->asking.rnr_naks;
+		world->total.limited += oracle->asking.limited;
+		world->total.unsolicited += oracle->answering.unsolicited;
+	}
+}
+
+static void clear(struct world *world)
+{
+	struct net_packet *packet;
+
+	for (uint32_t n = 0; n < end_count(world); n++)
+		while ((packet = net_queue_take(&end_at(world, n)->inbox)) != NULL)
+			net_packet_free(&world->net, packet);
+	net_clear(&world->net);
+}
+
+bool world_run(struct world *world, uint64_t seed)
+{
+	start(world, seed);
+	run_until_quiet(world);
+	finish(world);
+	add_up(world);
+	clear(world);
+	return !world->failed;
+}

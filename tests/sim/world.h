@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Two hosts with one queue pair or a few each, joined by a virtual network, in virtual time.  A
+ * host does what the progress layer does: take packets through the door, expire, post, transmit;
+ * with habits that its plan gives it.  Every step is shown to the oracle.
+ *
+ * The world is made once and runs many seeds; a seed decides everything.
+ */
+#ifndef UROCE_SIM_WORLD_H
+#define UROCE_SIM_WORLD_H
+
+#include <stdarg.h>
+
+#include "engine/engine.h"
+#include "sim/net.h"
+#include "sim/oracle.h"
+#include "sim/plan.h"
+#include "sim/random.h"
+#include "sim/script.h"
+
+#define WORLD_REASON_BYTES 400
+
+struct connection;
+struct mutant;
+
+struct end {
+	struct world *world;
+	struct end *peer;
+	struct connection *connection;
+	uint32_t side;
+	char name[4]; /* A, B; with several connections A1, B1 ... */
+	uint32_t qpn;
+	const struct end_plan *plan;
+	struct script *script;
+	struct eng_qp *qp;
+	struct eng_ring sq, rq;
+	uint8_t *sq_slots, *rq_slots;
+	struct sim_random random;
+	struct net_queue inbox;
+
+	uint32_t sent_posted, receives_posted; /* of the script */
+	uint64_t next_send_at, next_receive_at;
+	uint64_t asleep_until, socket_full_until, hold_acks_until;
+	uint64_t next_state_at; /* INIT to RTR, RTR to RTS, drained SQD to RTS */
+	uint64_t late;		/* the next timer is served so late */
+	enum eng_qp_state state; /* that the host has asked for, or the engine gone to: ERR */
+	uint32_t posted_in_error;
+	bool busy; /* more to transmit than one visit does */
+	struct oracle oracle;
+};
+
+struct connection {
+	struct end end[2];
+	struct script script[2];
+};
+
+struct world {
+	struct plan plan;
+	struct net net;
+	struct connection connections[PLAN_MAX_CONNECTIONS];
+	uint64_t now;
+	uint64_t serial;
+	uint64_t last_progress; /* when anything was completed or acknowledged */
+	bool failed;
+	char reason[WORLD_REASON_BYTES];
+	bool verbose;
+	const struct mutant *mutant;
+	uint32_t mutations; /* that the mutant made */
+	struct sim_random mutant_random;
+	uint8_t *staging;
+	struct eng_piece *pieces;
+	/* Over all seeds. */
+	struct {
+		uint64_t packets, lost, damaged, slipped, messages, timeouts, repeated;
+		uint64_t naks, rnr_naks, limited, unsolicited, errors, drains, virtual_ns;
+	} total;
+};
+
+struct world *world_new(void);
+void world_free(struct world *world);
+/* True when all that was watched was right; else world->reason says what was not. */
+bool world_run(struct world *world, uint64_t seed);
+
+/* The first complaint ends the run. */
+void world_fail(struct world *world, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void world_trace(const struct end *end, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet);
+
+/* host.c: what a host does when it has something to do. */
+void end_start(struct end *end);
+void end_visit(struct end *end);
+uint64_t end_next_visit(const struct end *end);
+void end_set_state(struct end *end, enum eng_qp_state state);
+/* transmit.c */
+void end_transmit(struct end *end);
+
+#endif
