@@ -37,6 +37,14 @@
 /* Each time that looking has found something takes such a part off the next pause. */
 #define SPIN_REWARD 64
 
+/*
+ * When polls have stopped and something had come meanwhile, it has waited for the tick: an
+ * application that spins on memory between its polls.  Then ticks come at half the interval; each
+ * that finds polls going on makes it a part longer again.
+ */
+#define TICK_MIN_NS (PROGRESS_TICK_NS / 16)
+#define TICK_GROWTH 16
+
 /* What an epoll event is about; the descriptor is in the lower half. */
 enum source {
 	SOURCE_WAKE,
@@ -329,22 +337,40 @@ static void round_armed(struct progress *progress)
 	handle(progress, events, count);
 }
 
+/* Polls have stopped. */
+static void take_over(struct progress *progress)
+{
+	struct helper *helper = &progress->helper;
+
+	helper_arm(progress);
+	if (make_turn(progress) == TURN_WORKED && helper->tick_ns > TICK_MIN_NS)
+		helper->tick_ns /= 2;
+}
+
 static void round_disarmed(struct progress *progress)
 {
+	struct helper *helper = &progress->helper;
 	struct epoll_event events[EVENTS];
-	uint64_t before = polls(progress), until = progress_now() + PROGRESS_TICK_NS, now;
+	uint64_t before = polls(progress), until = progress_now() + helper->tick_ns, now;
 
 	do {
 		now = progress_now();
 		if (now >= until)
 			break;
 		/* An error at a socket is reported even without events: reading takes it away. */
-		if (handle(progress, events, wait_for(&progress->helper, events, until - now)))
+		if (handle(progress, events, wait_for(helper, events, until - now)))
 			make_turn(progress);
-	} while (!atomic_load(&progress->helper.stop) && !helper_is_armed(progress));
-	if (polls(progress) == before)
-		helper_arm(progress);
-	else if (transmit_is_pending(progress) && !helper_is_armed(progress))
+	} while (!atomic_load(&helper->stop) && !helper_is_armed(progress));
+	if (helper_is_armed(progress))
+		return;
+	if (polls(progress) == before) {
+		take_over(progress);
+		return;
+	}
+	helper->tick_ns += helper->tick_ns / TICK_GROWTH;
+	if (helper->tick_ns > PROGRESS_TICK_NS)
+		helper->tick_ns = PROGRESS_TICK_NS;
+	if (transmit_is_pending(progress))
 		make_turn(progress);
 }
 
@@ -396,6 +422,7 @@ int helper_start(struct progress *progress)
 	int error;
 
 	atomic_init(&helper->armed, true);
+	helper->tick_ns = PROGRESS_TICK_NS;
 	pthread_mutex_init(&helper->lock, NULL);
 	pthread_cond_init(&helper->returned, NULL);
 	helper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

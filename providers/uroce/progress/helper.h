@@ -35,6 +35,8 @@ struct helper {
 	atomic_bool armed;
 	/* Until when the helper sleeps while armed; 0 while it is awake and will look itself. */
 	atomic_uint_fast64_t sleeps_until;
+	/* The helper's own: how often it looks while disarmed. */
+	uint64_t tick_ns;
 	/* Not before this time does an armed helper spin; the helper's own. */
 	uint64_t spin_again;
 	uint64_t spin_pause;

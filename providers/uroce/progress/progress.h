@@ -55,6 +55,7 @@ struct progress_qp {
 	uint64_t ack_due;     /* until when an ACK waits for a post; 0: none waits */
 	uint32_t gathered;    /* posts since the last run was sent */
 	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */
+	uint32_t full_at;     /* packets under way when the window was full; 0: it is not */
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;
 };

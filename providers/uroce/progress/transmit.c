@@ -151,6 +151,11 @@ static int send_parcel(struct progress *progress, struct tx_buffer *tx, const st
 	return link_send(parcel->peer, tx->iov, count, packets > 1 ? run->segment : 0);
 }
 
+static uint32_t posts_for_run(const struct progress_qp *qp)
+{
+	return qp->run_packets ? qp->run_packets : RUN_PACKETS_MIN;
+}
+
 /* What is known now about how many posts make a full run. */
 static void note_sent(struct progress *progress, struct progress_qp *qp, const struct eng_run *run)
 {
@@ -162,12 +167,28 @@ static void note_sent(struct progress *progress, struct progress_qp *qp, const s
 	qp->sent = true;
 }
 
+/*
+ * A window that was full has to open by a run's length before it is used again: sending what each
+ * single ACK allows would make short runs, each of which brings an ACK for as little, for ever.
+ */
+static bool window_is_narrow(const struct progress_qp *qp)
+{
+	uint32_t run = posts_for_run(qp);
+
+	if (!qp->full_at)
+		return false;
+	if (run > qp->full_at / 2)
+		run = qp->full_at / 2;
+	return eng_in_flight(qp->engine) + run > qp->full_at;
+}
+
 /* One run; -ENODATA when the engine has none. */
 static int transmit_one(struct progress *progress, struct progress_qp *qp, unsigned int side,
 			bool take_ack, struct tx_buffer *tx, uint64_t now)
 {
 	struct parcel parcel = { .with_ack = false };
 	struct eng_run *run = &parcel.run;
+	enum eng_tx reason;
 	int error;
 
 	run->staging = tx->staging;
@@ -177,7 +198,10 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_packets = progress->max_segments;
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
-	if (eng_transmit(qp->engine, run, side, now) != ENG_TX_RUN)
+	reason = eng_transmit(qp->engine, run, side, now);
+	if (side == ENG_REQUESTS)
+		qp->full_at = reason == ENG_TX_WINDOW ? eng_in_flight(qp->engine) : 0;
+	if (reason != ENG_TX_RUN)
 		return -ENODATA;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	parcel.peer = qp->peer ? qp->peer : run->path->link;
@@ -202,9 +226,14 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, un
 			   struct tx_buffer *tx, uint64_t now)
 {
 	unsigned int side = sides & ENG_REQUESTS ? ENG_REQUESTS : ENG_RESPONSES;
-	struct tx_buffer *used = tx ? tx : take_buffer(progress);
-	int result = used ? 0 : -EAGAIN;
+	struct tx_buffer *used = tx;
+	int result;
 
+	if (side == ENG_REQUESTS && window_is_narrow(qp))
+		return TRANSMIT_DONE;
+	if (!used)
+		used = take_buffer(progress);
+	result = used ? 0 : -EAGAIN;
 	for (unsigned int runs = 0; !result && runs < TRANSMIT_RUNS; runs++)
 		result = transmit_one(progress, qp, side, sides & ENG_RESPONSES, used, now);
 	if (!tx && used)
@@ -312,8 +341,7 @@ void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 	 * before it, which its peer has sent right behind: that would cost each round trip a turn.
 	 */
 	if (in_flight == 0 || (qp->heard && in_flight <= ANSWER_WINDOW) ||
-	    qp->gathered >= (qp->run_packets ? qp->run_packets : RUN_PACKETS_MIN) ||
-	    helper_is_armed(progress))
+	    qp->gathered >= posts_for_run(qp) || helper_is_armed(progress))
 		send_now(progress, qp, ENG_REQUESTS);
 	else
 		transmit_pend(progress, qp, true);
