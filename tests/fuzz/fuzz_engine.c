@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The engine under any sequence of posted work, packets, time and transmissions.  The input is a
+ * script: a configuration, then steps of one byte and its arguments.  Two engines are connected to
+ * each other by a wire that loses, repeats and reorders as the script says, and the script may put
+ * packets of its own on it: a peer that keeps no rule at all.
+ *
+ * What must hold whatever the script does: no assertion of the engine fires; memory outside of the
+ * regions and regions without the right are not touched; what is sent parses and keeps the rules of
+ * a run; each request completes at most once and in order; deadlines that are served move; nobody
+ * sends without end.
+ */
+#include <string.h>
+
+#include "engine/psn.h"
+#include "engine_side.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define WIRE_SLOTS 64
+#define MAX_STEPS 400
+#define MAX_RUNS 300
+
+struct flight {
+	uint8_t *bytes;
+	uint32_t length;
+	unsigned int to;
+};
+
+static struct {
+	struct side sides[SIDES];
+	struct flight wire[WIRE_SLOTS];
+	unsigned int in_flight;
+} world;
+
+static void put_on_wire(const uint8_t *bytes, uint32_t length, unsigned int to)
+{
+	struct flight *flight = &world.wire[world.in_flight];
+
+	if (world.in_flight == WIRE_SLOTS)
+		return; /* lost */
+	world.in_flight++;
+	flight->bytes = malloc(length);
+	memcpy(flight->bytes, bytes, length);
+	flight->length = length;
+	flight->to = to;
+}
+
+/* Every packet of a run parses and has the size that the rule of UDP_SEGMENT gives it. */
+static void check_run(struct side *side)
+{
+	static uint8_t whole[65536];
+	const struct eng_run *run = &side->run;
+	uint32_t bytes = 0;
+
+	require(run->packets >= 1 && run->packets <= run->max_packets);
+	require(run->bytes <= run->max_bytes && run->piece_count <= run->max_pieces);
+	require(run->staged <= run->staging_bytes);
+	for (uint32_t i = 0; i < run->piece_count; i++) {
+		require(bytes + run->pieces[i].length <= sizeof(whole));
+		memcpy(whole + bytes, run->pieces[i].bytes, run->pieces[i].length);
+		bytes += run->pieces[i].length;
+	}
+	require(bytes == run->bytes && bytes > (run->packets - 1) * run->segment &&
+		bytes <= run->packets * run->segment);
+	for (uint32_t i = 0; i < run->packets; i++) {
+		uint32_t start = i * run->segment;
+		uint32_t length = i + 1 < run->packets ? run->segment : bytes - start;
+		uint16_t ip_id = (uint16_t)i;
+		struct wire_packet packet;
+
+		require(wire_parse(whole + start, length, &packet) == WIRE_OK);
+		require(wire_icrc_check(&run->path->wire, &ip_id, whole + start, length) ==
+			WIRE_ICRC_RIGHT);
+		require(packet.payload_length <= eng_qp_attr(side->qp)->mtu);
+		put_on_wire(whole + start, length, 1 - side->number);
+	}
+}
+
+static void transmit(struct side *side)
+{
+	uint8_t how = next8();
+	unsigned int runs = how & 0x80 ? MAX_RUNS : 1;
+
+	while (runs-- > 0) {
+		struct eng_run *run = &side->run;
+
+		memset(run, 0xa5, sizeof(*run));
+		run->staging = side->staging;
+		run->staging_bytes = STAGING_BYTES;
+		run->pieces = side->pieces;
+		run->max_pieces = MAX_PIECES;
+		run->max_packets = 1 + (how & 15) * 8;
+		run->max_bytes = how & 0x10 ? 65507 : 5000;
+		run->gather_from = how & 0x20 ? 100 : UINT32_MAX;
+		side->has_run = eng_transmit(side->qp, run, how & 0x40 ? ENG_RESPONSES : 3,
+					     script.now) == ENG_TX_RUN;
+		if (!side->has_run)
+			return;
+		check_run(side);
+	}
+	/* A bare responder with nothing long to answer comes to an end. */
+}
+
+/* The link did not take the run: that is known before anything else happens to the QP. */
+static void unsent(struct side *side)
+{
+	if (side->has_run)
+		eng_unsent(side->qp, &side->run);
+	side->has_run = false;
+}
+
+static void receive(struct side *side, const uint8_t *bytes, uint32_t length)
+{
+	struct wire_packet packet;
+	/* Its own block of memory, gone afterwards: nothing may be kept of it. */
+	uint8_t *copy = malloc(length ? length : 1);
+
+	memcpy(copy, bytes, length);
+	memset(&packet, 0xa5, sizeof(packet));
+	if (wire_parse(copy, length, &packet) == WIRE_OK)
+		eng_receive(side->qp, &packet, script.now);
+	free(copy);
+}
+
+/* Deliver one packet that is under way: in order or not, and perhaps keep it for once more. */
+static void deliver(void)
+{
+	uint8_t how = next8();
+	unsigned int i = how & 0x40 ? next8() : 0;
+	struct flight flight;
+
+	if (world.in_flight == 0)
+		return;
+	i %= world.in_flight;
+	flight = world.wire[i];
+	if (!(how & 0x20)) {
+		receive(&world.sides[flight.to], flight.bytes, flight.length);
+		if (how & 0x10)
+			return; /* comes again */
+	}
+	free(flight.bytes);
+	world.in_flight--;
+	memmove(&world.wire[i], &world.wire[i + 1], (world.in_flight - i) * sizeof(world.wire[0]));
+}
+
+static void deliver_all(void)
+{
+	for (unsigned int n = world.in_flight; n > 0; n--) {
+		struct flight flight = world.wire[0];
+
+		receive(&world.sides[flight.to], flight.bytes, flight.length);
+		free(flight.bytes);
+		world.in_flight--;
+		memmove(&world.wire[0], &world.wire[1], world.in_flight * sizeof(world.wire[0]));
+	}
+}
+
+/* A packet of nobody's: fields that are near to what would fit. */
+static void forge(struct side *side)
+{
+	static const uint8_t payload[WIRE_MAX_MTU] = { 0x77 };
+	uint8_t bytes[WIRE_MAX_PACKET_BYTES], where = next8(), rkey = next8();
+	struct wire_packet packet = { .opcode = next8(), .migrated = true, .pkey = 0xffff };
+	struct eng_view view;
+	unsigned int length;
+
+	if (!wire_op_info(packet.opcode))
+		return;
+	eng_look(side->qp, &view);
+	packet.psn = where & 1 ? view.expected_psn : where & 2 ? view.unacked_psn : view.next_psn;
+	packet.psn = psn_add(packet.psn, (uint32_t)(int8_t)next8() & PSN_MASK);
+	if (where & 4)
+		packet.psn = next32() & PSN_MASK;
+	packet.ack_request = where & 8;
+	packet.solicited = where & 16;
+	packet.dest_qpn = QPN + side->number;
+	packet.va = region_va(rkey % REGIONS) + (rkey & 0x80 ? next32() : next8());
+	packet.rkey = rkey % REGIONS + 0x10 * side->number + (rkey == 0x7f);
+	packet.compare = next8();
+	packet.swap_add = rkey;
+	packet.syndrome = next8();
+	packet.msn = where & 32 ? next32() & PSN_MASK : psn_add(view.sent_ssn, where >> 6);
+	packet.immediate = rkey;
+	packet.qkey = where & 4 ? QKEY : rkey;
+	packet.payload = payload;
+	if (wire_op_headers(packet.opcode) & WIRE_HAS_PAYLOAD)
+		packet.payload_length = where & 64 ? view.mtu : next32() % (WIRE_MAX_MTU + 1);
+	packet.dma_length = where & 128 ? next32() : packet.payload_length;
+	packet.pad_count = (uint8_t)(-packet.payload_length & 3);
+	length = wire_build_headers(&packet, bytes);
+	memset(bytes + length, 0, packet.payload_length + 8);
+	length += packet.payload_length + packet.pad_count + WIRE_ICRC_BYTES;
+	receive(side, bytes, length);
+}
+
+static void raw(struct side *side)
+{
+	uint32_t length = next8();
+
+	if (length > script.left)
+		length = (uint32_t)script.left;
+	receive(side, script.data, length);
+	script.data += length;
+	script.left -= length;
+}
+
+/* A deadline is in the future once it has been served. */
+static void pass_time(struct side *side)
+{
+	uint8_t how = next8();
+	uint64_t deadline = eng_deadline(side->qp);
+
+	if ((how & 1) && deadline != ENG_NEVER) {
+		script.now = deadline > script.now ? deadline : script.now;
+	} else {
+		script.now += (uint64_t)next32() << (how >> 4);
+	}
+	for (unsigned int i = 0; i < SIDES; i++) {
+		eng_expire(world.sides[i].qp, script.now);
+		require(eng_deadline(world.sides[i].qp) > script.now);
+	}
+}
+
+static void change_state(struct side *side)
+{
+	enum eng_qp_state from = eng_qp_state(side->qp);
+
+	switch (next8() % 5) {
+	case 0:
+		if (from == ENG_RTS)
+			eng_set_state(side->qp, ENG_SQD, script.now);
+		break;
+	case 1:
+		if (from == ENG_SQD || from == ENG_SQE)
+			eng_set_state(side->qp, ENG_RTS, script.now);
+		break;
+	case 2:
+		eng_set_state(side->qp, ENG_ERR, script.now);
+		break;
+	case 3:
+		side_raise(side, ENG_RTR);
+		break;
+	default:
+		side_raise(side, ENG_RTS);
+	}
+}
+
+enum step {
+	STEP_SEND,
+	STEP_SEND_TOO,
+	STEP_RECV,
+	STEP_TRANSMIT,
+	STEP_TRANSMIT_TOO,
+	STEP_DELIVER,
+	STEP_DELIVER_TOO,
+	STEP_DELIVER_ALL,
+	STEP_FORGE,
+	STEP_FORGE_TOO,
+	STEP_RAW,
+	STEP_TIME,
+	STEP_TIME_TOO,
+	STEP_UNSENT,
+	STEP_REGION,
+	STEP_STATE,
+};
+
+/* Bit 0 is the side, bits 4..1 the step. */
+static void take_step(uint8_t what)
+{
+	struct side *side = &world.sides[what & 1];
+	enum step step = (enum step)(what >> 1 & 15);
+
+	if (step != STEP_UNSENT)
+		side->has_run = false;
+	switch (step) {
+	case STEP_SEND:
+	case STEP_SEND_TOO:
+		side_post_send(side);
+		break;
+	case STEP_RECV:
+		side_post_recv(side);
+		break;
+	case STEP_TRANSMIT:
+	case STEP_TRANSMIT_TOO:
+		transmit(side);
+		break;
+	case STEP_DELIVER:
+	case STEP_DELIVER_TOO:
+		deliver();
+		break;
+	case STEP_DELIVER_ALL:
+		deliver_all();
+		break;
+	case STEP_FORGE:
+	case STEP_FORGE_TOO:
+		forge(side);
+		break;
+	case STEP_RAW:
+		raw(side);
+		break;
+	case STEP_TIME:
+	case STEP_TIME_TOO:
+		pass_time(side);
+		break;
+	case STEP_UNSENT:
+		unsent(side);
+		break;
+	case STEP_REGION:
+		side->regions[next8() % REGIONS].gone ^= true;
+		break;
+	case STEP_STATE:
+		change_state(side);
+		break;
+	}
+	side_check(side);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const enum eng_qp_type types[8] = { ENG_RC, ENG_RC, ENG_RC, ENG_UC,
+						   ENG_RC, ENG_RC, ENG_RC, ENG_UD };
+	enum eng_qp_type type;
+	uint32_t mtu;
+	uint8_t config;
+
+	script.data = data;
+	script.left = size;
+	script.now = 1000000;
+	world.in_flight = 0;
+	config = next8();
+	type = types[config & 7];
+	mtu = 256u << ((config >> 3) % 5);
+	for (unsigned int i = 0; i < SIDES; i++) {
+		side_make(&world.sides[i], i, type, mtu);
+	}
+	for (int steps = 0; script.left > 0 && steps < MAX_STEPS; steps++)
+		take_step(next8());
+	while (world.in_flight > 0)
+		free(world.wire[--world.in_flight].bytes);
+	for (unsigned int i = 0; i < SIDES; i++)
+		side_free(&world.sides[i]);
+	return 0;
+}
