@@ -4,9 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
+_Static_assert((ENG_MAX_RD_ATOMIC & (ENG_MAX_RD_ATOMIC - 1)) == 0, "indexes wrap by a mask");
+
+/* Indexes run freely; the newest max_dest_rd_atomic of the entries count. */
 static struct replay *entry_at(struct eng_qp *qp, uint32_t index)
 {
-	return &qp->resp.replay[index % qp->attr.max_dest_rd_atomic];
+	return &qp->resp.replay[index & (ENG_MAX_RD_ATOMIC - 1)];
 }
 
 static bool is_pending(const struct replay *entry)
@@ -24,7 +27,8 @@ bool replay_has_room(const struct eng_qp *qp)
 
 	if (qp->attr.max_dest_rd_atomic == 0)
 		return false;
-	victim = &qp->resp.replay[qp->resp.replay_head % qp->attr.max_dest_rd_atomic];
+	victim = &qp->resp.replay[(qp->resp.replay_head - qp->attr.max_dest_rd_atomic) &
+				  (ENG_MAX_RD_ATOMIC - 1)];
 	return !is_pending(victim) || victim->again;
 }
 
@@ -32,10 +36,13 @@ struct replay *replay_new(struct eng_qp *qp, uint32_t psn, uint32_t packets)
 {
 	struct responder *resp = &qp->resp;
 	struct replay *entry = entry_at(qp, resp->replay_head);
+	struct replay *oldest = entry_at(qp, resp->replay_head - qp->attr.max_dest_rd_atomic);
 
 	assert(replay_has_room(qp));
-	if (is_pending(entry))
+	if (is_pending(oldest)) {
+		oldest->next = oldest->end;
 		resp->replay_pending--;
+	}
 	memset(entry, 0, sizeof(*entry));
 	entry->valid = true;
 	entry->psn = psn;

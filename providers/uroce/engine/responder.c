@@ -60,8 +60,6 @@ void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 	resp->nak_owed = is_reliable(qp);
 	resp->nak_psn = psn;
 	resp->nak_syndrome = row->syndrome;
-	/* rule S11: the NAK acknowledges what came before. */
-	resp->ack_owed = false;
 	resp->silent = true;
 	if (fault == FAULT_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
@@ -366,6 +364,7 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 	struct responder *resp = &qp->resp;
 	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
 	enum fault fault;
+	bool missed;
 
 	(void)now;
 	if (distance > 0) {
@@ -376,6 +375,7 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 		receive_duplicate(qp, packet);
 		return;
 	}
+	missed = resp->nak_owed;
 	resp->silent = false;
 	resp->nak_owed = false;
 	resp->srqn = packet->xrc_srqn;
@@ -383,8 +383,12 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 	fault = check_request(qp, packet);
 	if (fault == FAULT_NONE)
 		fault = execute(qp, packet);
-	if (fault == FAULT_NONE)
-		note_executed(qp, packet);
-	else
+	if (fault != FAULT_NONE) {
 		responder_raise(qp, fault, packet->psn);
+		return;
+	}
+	note_executed(qp, packet);
+	/* What came too early is gone, although it was only overtaken: tell the peer at once. */
+	if (missed)
+		responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
 }

@@ -57,6 +57,8 @@ static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
 static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
 {
 	run->kind = ENG_RUN_NAK;
+	/* rule S11: the NAK acknowledges what came before. */
+	qp->resp.ack_owed = false;
 	qp->resp.nak_owed = false;
 	return send_aeth(qp, run, qp->resp.nak_psn, qp->resp.nak_syndrome);
 }
