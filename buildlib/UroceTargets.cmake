@@ -30,7 +30,7 @@ function(uroce_test name)
 	cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
 	add_executable(${name} ${arg_SOURCES})
 	set_target_properties(${name} PROPERTIES
-			      RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+			      RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests/bin")
 	target_link_libraries(${name} PRIVATE ${arg_LIBS})
 	if(arg_SERIAL)
 		set(serial SERIAL)
