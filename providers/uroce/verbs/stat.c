@@ -117,7 +117,8 @@ unlock:
 void uroce_stat_put(struct progress *progress)
 {
 	pthread_mutex_lock(&stat_lock);
-	if (--users == 0 && listener >= 0) {
+	/* A context that a forked child inherited was never counted there. */
+	if (users > 0 && --users == 0 && listener >= 0) {
 		progress_unwatch(progress, listener);
 		close(listener);
 		listener = -1;
@@ -141,6 +142,7 @@ static void after_fork_child(void)
 	if (listener >= 0)
 		close(listener);
 	listener = -1;
+	users = 0;
 	pthread_mutex_unlock(&stat_lock);
 }
 
