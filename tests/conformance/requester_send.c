@@ -182,14 +182,17 @@ static void test_read_and_atomic_requests(void **state)
 	peer_post(peer, ENG_COMPARE_SWAP, 8, ENG_SIGNALED);
 	peer_post(peer, ENG_FETCH_ADD, 8, ENG_SIGNALED);
 	packet = expect_packet(peer, WIRE_READ_REQUEST, PEER_SQ_PSN);
+	assert_true(packet->ack_request);
 	assert_true(packet->va == PEER_THEIR_VA && packet->rkey == PEER_THEIR_RKEY);
 	assert_int_equal(packet->dma_length, 5000);
 	assert_int_equal(packet->payload_length, 0);
 	packet = expect_packet(peer, WIRE_COMPARE_SWAP, PEER_SQ_PSN + 5);
+	assert_true(packet->ack_request);
 	assert_true(packet->va == PEER_THEIR_VA && packet->rkey == PEER_THEIR_RKEY);
 	assert_true(packet->compare == 0x1122334455667788);
 	assert_true(packet->swap_add == 0x99aabbccddeeff00);
 	packet = expect_packet(peer, WIRE_FETCH_ADD, PEER_SQ_PSN + 6);
+	assert_true(packet->ack_request);
 	assert_true(packet->swap_add == 0x1122334455667788);
 }
 

@@ -97,8 +97,8 @@ static void test_gap_gets_one_nak(void **state)
 	expect_silence(peer);
 }
 
-/* A NAK that nobody has fetched yet is out of date when the expected PSN arrives. */
-static void test_overtaken_nak_is_not_sent(void **state)
+/* The expected PSN arrives before the NAK was fetched: what is told is what is missing now. */
+static void test_overtaken_nak_is_brought_up_to_date(void **state)
 {
 	struct peer *peer = peer_with_receives(4);
 
@@ -106,8 +106,38 @@ static void test_overtaken_nak_is_not_sent(void **state)
 	/* rule S4 test */
 	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
 	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(3), 1);
+	expect_ack(peer, PEER_RQ_PSN + 1, NAK_SEQUENCE, 1);
+	/* When nothing is missing any more there is no NAK at all. */
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
+	peer->sent_read = peer->sent_count;
+	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(2), 2);
 	expect_silence(peer);
+}
+
+/* A gap does not make an ACK that is owed forgotten: the NAK carries it, or it goes itself. */
+static void test_owed_ack_survives_a_gap(void **state)
+{
+	struct peer *peer = peer_with_receives(4);
+
+	(void)state;
+	/* rule S7 test */
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 2, 8);
+	struct wire_packet send = peer_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
+	send.ack_request = false;
+	peer_give(peer, &send);
+	/* The first asked for an ACK, and the third was thrown away: the peer hears of both. */
+	peer_pull(peer);
+	assert_true(peer->sent_count > peer->sent_read);
+	for (; peer->sent_read < peer->sent_count; peer->sent_read++) {
+		const struct wire_packet *packet = &peer->sent[peer->sent_read].packet;
+
+		assert_int_equal(packet->opcode, WIRE_ACKNOWLEDGE);
+		if (packet->syndrome == NAK_SEQUENCE)
+			assert_int_equal(packet->psn, PEER_RQ_PSN + 2);
+		else
+			assert_in_range(packet->psn, PEER_RQ_PSN, PEER_RQ_PSN + 1);
+	}
 }
 
 /* Behind the expected PSN: not written again, but acknowledged with the newest PSN executed. */
@@ -243,7 +273,8 @@ int main(void)
 		PEER_TEST(test_expected_psn_is_executed),
 		PEER_TEST(test_kinds_of_receive_completion),
 		PEER_TEST(test_gap_gets_one_nak),
-		PEER_TEST(test_overtaken_nak_is_not_sent),
+		PEER_TEST(test_overtaken_nak_is_brought_up_to_date),
+		PEER_TEST(test_owed_ack_survives_a_gap),
 		PEER_TEST(test_duplicate_is_acknowledged_only),
 		PEER_TEST(test_duplicate_inside_a_message),
 		PEER_TEST(test_psn_wrap),

@@ -200,6 +200,33 @@ static void test_duplicate_atomic(void **state)
 	assert_int_equal(peer_view(peer).msn, 6);
 }
 
+/* Any number of entries works, also one that is no power of two, and for a long time. */
+static void test_every_depth(void **state)
+{
+	(void)state;
+	/* rule S4 test, rule S12 test */
+	for (uint32_t depth = 1; depth <= ENG_MAX_RD_ATOMIC; depth++) {
+		struct peer *peer = peer_rts((struct peer_config){ .max_dest_rd_atomic = depth });
+		uint32_t psn = PEER_RQ_PSN;
+
+		for (uint32_t round = 0; round < 5; round++, psn += depth) {
+			for (uint32_t i = 0; i < depth; i++)
+				peer_give_atomic(peer, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
+			for (uint32_t i = 0; i < depth; i++)
+				expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);
+			for (uint32_t i = 0; i < depth; i++)
+				peer_give_atomic(peer, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
+			for (uint32_t i = 0; i < depth; i++)
+				assert_int_equal(
+					expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn + i)
+						->original,
+					round * depth + i);
+			expect_silence(peer);
+		}
+		peer_teardown(NULL);
+	}
+}
+
 /* READs and Atomics share the entries; several duplicates are answered in PSN order. */
 static void test_duplicates_of_several(void **state)
 {
@@ -248,6 +275,7 @@ int main(void)
 		PEER_TEST(test_duplicate_read_inside_message),
 		PEER_TEST(test_atomics),
 		PEER_TEST(test_duplicate_atomic),
+		PEER_TEST(test_every_depth),
 		PEER_TEST(test_duplicates_of_several),
 		PEER_TEST(test_region_goes_away),
 	};

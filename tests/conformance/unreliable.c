@@ -135,6 +135,12 @@ static struct eng_send_wqe *ud_wqe(struct peer *peer, uint32_t length)
 	return wqe;
 }
 
+static struct eng_send_wqe *ud_or_uc_wqe(struct peer *peer, uint32_t length)
+{
+	return peer->config.type == ENG_UD ? ud_wqe(peer, length)
+					   : peer_wqe(peer, ENG_SEND, length, ENG_SIGNALED);
+}
+
 /* UD: one packet with DETH, complete when it is sent; no limit. */
 static void test_ud_send(void **state)
 {
@@ -163,6 +169,50 @@ static void test_ud_send(void **state)
 	ud_wqe(peer, 8)->ud.qkey = 0x80000000;
 	eng_sq_push(peer->qp);
 	assert_int_equal(expect_packet(peer, UD(WIRE_SEND_ONLY), PEER_SQ_PSN + 5)->qkey, QKEY);
+}
+
+/* A send error stops the send queue alone (SQE); back in RTS new requests go as ever. */
+static void test_send_error_and_recovery(void **state)
+{
+	(void)state;
+	/* rule S13 test */
+	for (int type = ENG_UC; type <= ENG_UD; type++) {
+		struct peer *peer =
+			peer_rts((struct peer_config){ .type = (enum eng_qp_type)type });
+		uint8_t opcode = type == ENG_UC ? UC(WIRE_SEND_ONLY) : UD(WIRE_SEND_ONLY);
+		struct eng_send_wqe *wqe;
+		uint64_t wrong, flushed;
+
+		peer_post_recv(peer, 4096);
+		ud_or_uc_wqe(peer, 8);
+		eng_sq_push(peer->qp);
+		expect_packet(peer, opcode, PEER_SQ_PSN);
+		expect_wc(peer, 0x1000, ENG_SUCCESS);
+		wqe = ud_or_uc_wqe(peer, 8);
+		wqe->data.sge[0].lkey = 0xbad;
+		wrong = wqe->wr_id;
+		eng_sq_push(peer->qp);
+		flushed = ud_or_uc_wqe(peer, 8)->wr_id;
+		eng_sq_push(peer->qp);
+		expect_silence(peer);
+		expect_wc(peer, wrong, ENG_LOC_PROT_ERR);
+		expect_wc(peer, flushed, ENG_WR_FLUSH_ERR);
+		expect_no_wc(peer);
+		assert_int_equal(eng_qp_state(peer->qp), ENG_SQE);
+		assert_int_equal(eng_ring_used(&peer->rq), 1);
+		peer_set_state(peer, ENG_RTS);
+		for (uint32_t i = 0; i < 3; i++) {
+			const struct wire_packet *packet;
+
+			ud_or_uc_wqe(peer, 100 + i);
+			eng_sq_push(peer->qp);
+			packet = expect_packet(peer, opcode, PEER_SQ_PSN + 1 + i);
+			assert_int_equal(packet->payload_length, 100 + i);
+			expect_pattern(packet->payload, 100 + i, 0);
+			peer_pull(peer);
+			expect_wc(peer, flushed + 1 + i, ENG_SUCCESS);
+		}
+	}
 }
 
 static struct wire_packet ud_packet(struct peer *peer, uint32_t psn, uint32_t length)
@@ -243,15 +293,11 @@ static void test_ud_receive_too_small(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_uc_sends_without_credit),
-		PEER_TEST(test_uc_has_no_reads),
-		PEER_TEST(test_uc_receiver_is_silent),
-		PEER_TEST(test_uc_gap_drops_the_message),
-		PEER_TEST(test_uc_bad_requests),
-		PEER_TEST(test_ud_send),
-		PEER_TEST(test_ud_receive),
-		PEER_TEST(test_ud_wrong_qkey),
-		PEER_TEST(test_ud_receive_too_small),
+		PEER_TEST(test_uc_sends_without_credit), PEER_TEST(test_uc_has_no_reads),
+		PEER_TEST(test_uc_receiver_is_silent),	 PEER_TEST(test_uc_gap_drops_the_message),
+		PEER_TEST(test_uc_bad_requests),	 PEER_TEST(test_ud_send),
+		PEER_TEST(test_send_error_and_recovery), PEER_TEST(test_ud_receive),
+		PEER_TEST(test_ud_wrong_qkey),		 PEER_TEST(test_ud_receive_too_small),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
