@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cq.h"
+#include "forked.h"
 #include "ops.h"
 
 /* The monotonic clock is the device's clock; its distance to wall time is asked for at each read.
@@ -38,6 +39,8 @@ static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask)
 		return EINVAL;
+	if (uroce_inherited(cq->generation))
+		return ENOENT;
 	pthread_mutex_lock(&cq->poll_lock);
 	taken = uroce_cq_poll(cq, 1, &cq->current, &cq->current_stamp);
 	if (taken == 1) {

@@ -5,13 +5,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "forked.h"
 #include "qp.h"
 
 static struct {
 	pthread_mutex_t lock;
 	unsigned int users;
-	unsigned int generation;
 	int fd;
 } overrun = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
@@ -60,14 +58,6 @@ int uroce_overrun_get(struct progress *progress)
 	int error = 0;
 
 	pthread_mutex_lock(&overrun.lock);
-	if (uroce_inherited(overrun.generation)) {
-		/* The parent's descriptor would wake the parent. */
-		if (overrun.fd >= 0)
-			close(overrun.fd);
-		overrun.fd = -1;
-		overrun.users = 0;
-		overrun.generation = uroce_generation;
-	}
 	if (!overrun.users) {
 		overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (overrun.fd < 0)
@@ -94,6 +84,17 @@ void uroce_overrun_put(struct progress *progress)
 		overrun.fd = -1;
 	}
 	pthread_mutex_unlock(&overrun.lock);
+}
+
+void uroce_overrun_forked(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	overrun.lock = fresh;
+	overrun.users = 0;
+	if (overrun.fd >= 0)
+		close(overrun.fd);
+	overrun.fd = -1;
 }
 
 void uroce_overrun_signal(void)

@@ -3,21 +3,34 @@
 
 #include <pthread.h>
 
+#include "cq_overrun.h"
 #include "key_table.h"
 
 unsigned int uroce_generation = 1;
 
+/* The child needs a table that nobody was just changing. */
+static void before(void)
+{
+	key_table_before_fork();
+}
+
+static void in_parent(void)
+{
+	key_table_after_fork(false);
+}
+
 static void in_child(void)
 {
 	uroce_generation++;
-	key_table_forked();
+	key_table_after_fork(true);
+	uroce_overrun_forked();
 }
 
 static int watch_error;
 
 static void watch(void)
 {
-	watch_error = pthread_atfork(NULL, NULL, in_child);
+	watch_error = pthread_atfork(before, in_parent, in_child);
 }
 
 int uroce_watch_forks(void)

@@ -29,6 +29,8 @@ enum {
 #define KEY_ALL_ONES UINT32_MAX
 
 static struct {
+	/* Held for every change, around lock: fork() waits for changes, but must not for visits. */
+	pthread_mutex_t change_lock;
 	pthread_rwlock_t lock;
 	struct slot *slots;
 	uint32_t mask; /* slots - 1 */
@@ -38,6 +40,7 @@ static struct {
 	uint64_t secret[FEISTEL_ROUNDS];
 	bool seeded;
 } table = {
+	.change_lock = PTHREAD_MUTEX_INITIALIZER,
 	/* A reader that waits for more readers would let dereg_mr starve behind a busy QP. */
 	.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
 	.generation = 1, /* a zeroed cache fits no generation */
@@ -53,13 +56,34 @@ void key_table_leave(void)
 	pthread_rwlock_unlock(&table.lock);
 }
 
-void key_table_forked(void)
+static void begin_change(void)
+{
+	pthread_mutex_lock(&table.change_lock);
+	pthread_rwlock_wrlock(&table.lock);
+}
+
+static void end_change(void)
+{
+	pthread_rwlock_unlock(&table.lock);
+	pthread_mutex_unlock(&table.change_lock);
+}
+
+void key_table_before_fork(void)
+{
+	pthread_mutex_lock(&table.change_lock);
+}
+
+void key_table_after_fork(bool in_child)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-	table.lock = fresh;
-	/* Parent and child must not give out the same keys from now on. */
-	table.seeded = false;
+	if (in_child) {
+		/* Visitors that held the lock exist in the parent only. */
+		table.lock = fresh;
+		/* Parent and child must not give out the same keys from now on. */
+		table.seeded = false;
+	}
+	pthread_mutex_unlock(&table.change_lock);
 }
 
 static void seed(void)
@@ -147,7 +171,7 @@ int key_table_add(struct key_entry *entry)
 {
 	int error;
 
-	pthread_rwlock_wrlock(&table.lock);
+	begin_change();
 	if (!table.seeded)
 		seed();
 	error = make_room();
@@ -158,13 +182,13 @@ int key_table_add(struct key_entry *entry)
 		put(table.slots, table.mask, entry);
 		table.used++;
 	}
-	pthread_rwlock_unlock(&table.lock);
+	end_change();
 	return error;
 }
 
 void key_table_remove(struct key_entry *entry)
 {
-	pthread_rwlock_wrlock(&table.lock);
+	begin_change();
 
 	uint32_t hole = entry->key & table.mask;
 
@@ -184,18 +208,18 @@ void key_table_remove(struct key_entry *entry)
 	table.slots[hole].entry = NULL;
 	table.used--;
 	table.generation++;
-	pthread_rwlock_unlock(&table.lock);
+	end_change();
 }
 
 void key_table_change(struct key_entry *entry, const struct key_entry *meaning)
 {
 	uint32_t key = entry->key;
 
-	pthread_rwlock_wrlock(&table.lock);
+	begin_change();
 	*entry = *meaning;
 	entry->key = key;
 	table.generation++;
-	pthread_rwlock_unlock(&table.lock);
+	end_change();
 }
 
 void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,

@@ -56,7 +56,11 @@ void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, u
 /* Regions in the table: for tests and for uroce-stat. */
 size_t key_table_count(void);
 
-/* In a forked child, where only this thread lives on: whoever held the lock is gone. */
-void key_table_forked(void);
+/*
+ * Around fork(), by the thread that forks: nobody is changing the table at that moment, so that the
+ * child's copy is whole.  Does not keep visitors out.
+ */
+void key_table_before_fork(void);
+void key_table_after_fork(bool in_child);
 
 #endif
