@@ -359,7 +359,7 @@ uint64_t end_next_visit(const struct end *end)
 	}
 	if (end->busy)
 		at = earliest(at, end->socket_full_until > now ? end->socket_full_until : now);
-	if (end->hold_acks_until != 0)
+	else if (end->hold_acks_until != 0)
 		at = earliest(at, end->hold_acks_until);
 	if (end->asleep_until > at)
 		at = end->asleep_until;

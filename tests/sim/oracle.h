@@ -29,6 +29,7 @@ struct asking {
 	uint32_t settled; /* messages whose outcome has been looked at */
 	uint8_t *handed_out; /* [position]: how often, without those taken back */
 	uint32_t room;
+	uint64_t repeat_serial; /* of the packet with which the last going back began */
 	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
 
 	/*
@@ -56,6 +57,8 @@ struct answering {
 	uint32_t taken;	      /* receive requests taken by messages */
 	uint32_t received;    /* receive completions due */
 	uint64_t last_serial; /* latest request that came */
+	uint64_t ahead_since; /* when a request came too early for the last time */
+	int64_t ahead_to;     /* highest position that came too early */
 	int64_t answered;     /* highest position of a positive response */
 	int64_t settled;      /* highest position that an answer of any kind covers */
 	int64_t ack_asked;    /* highest executed position that wants an answer */
@@ -79,6 +82,7 @@ struct oracle {
 	uint32_t next_taking;	     /* peer's message that the next receive completion is of */
 	bool erred;		     /* an error completion came: only flushed ones from now on */
 	bool may_be_in_error;
+	bool broke; /* went to ERR by itself */
 	uint32_t drains, drained_events;
 	bool in_final;
 };

@@ -187,6 +187,7 @@ static bool in_order(struct end *end, int64_t position)
 		return true;
 	if (position == asking->unacked && asking->may_repeat) {
 		asking->may_repeat = false;
+		asking->repeat_serial = end->world->serial;
 		return true;
 	}
 	world_fail(end->world,
@@ -342,15 +343,15 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
 	int64_t before = asking->unacked;
+	bool ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
-		credits_arrived(end, packet, may_ask(end) && position >= before - 1);
-	if (position < before && packet->syndrome == 0x60 &&
-	    wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK)
+		credits_arrived(end, packet, may_ask(end) && position >= before - ack);
+	if (ack && position < before && packet->syndrome == 0x60)
 		asking_nak_useless(end);
 	if (!may_ask(end) || position < before || position >= asking->high)
 		return;
-	if (wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK)
+	if (ack)
 		ack_arrived(end, packet, position);
 	else
 		answer_arrived(end, packet, position);
@@ -374,6 +375,10 @@ static bool timeout_justified(const struct end *end)
 		    asking->lost_serial > peer->oracle.answering.last_serial;
 
 	if (!end->world->plan.patient || peer->state == ENG_ERR)
+		return true;
+	/* The NAK may be on its way. */
+	if (end->world->now - peer->oracle.answering.ahead_since <
+	    UINT64_C(2048) << end->world->plan.timeout_code)
 		return true;
 	return tail || asking->lost_response >= asking->unacked ||
 	       asking->lost_repeat >= asking->unacked;

@@ -367,11 +367,17 @@ static bool goes_wrong(const struct script *script, const struct message *messag
 
 static void spoil(struct message *message, enum trouble trouble)
 {
+	uint32_t last = message->sge_count;
+
 	message->flags &= ~(uint32_t)ENG_INLINE;
 	if (trouble == TROUBLE_RKEY)
 		message->rkey ^= 0x100;
-	else if (trouble == TROUBLE_LKEY)
-		message->sge[message->sge_count - 1].lkey ^= 0x100;
+	if (trouble != TROUBLE_LKEY)
+		return;
+	/* Empty elements name no memory. */
+	while (message->sge[last - 1].length == 0)
+		last--;
+	message->sge[last - 1].lkey ^= 0x100;
 }
 
 static bool make_body(struct script *script, struct script *peer, struct message *message,
@@ -503,7 +509,7 @@ void script_make(struct script scripts[2], const struct plan *plan, struct sim_r
 
 		if (bad != NOBODY && plan->trouble == TROUBLE_BOUNDS)
 			scripts[side].messages[bad].va =
-				(remote->base + remote->used - GUARD) & ~UINT64_C(7);
+				(remote->base + remote->used - GUARD + 7) & ~UINT64_C(7);
 	}
 }
 

@@ -139,6 +139,18 @@ static unsigned int sides_of(struct end *end)
 	return ENG_REQUESTS | ENG_RESPONSES;
 }
 
+static void trace_reason(const struct end *end, enum eng_tx reason)
+{
+	struct eng_view view;
+
+	if (!end->world->verbose)
+		return;
+	eng_look(end->qp, &view);
+	world_trace(end, "  nothing to send: %s (SSN sent %u, LSN %u%s, MSN %u, owed %d)",
+		    eng_tx_name(reason), view.sent_ssn, view.lsn, view.unlimited ? " unlimited" : "",
+		    view.msn, (int)eng_owed(end->qp));
+}
+
 void end_transmit(struct end *end)
 {
 	struct world *world = end->world;
@@ -164,7 +176,7 @@ void end_transmit(struct end *end)
 
 		oracle_after_step(end);
 		if (reason != ENG_TX_RUN) {
-			world_trace(end, "  nothing to send: %s", eng_tx_name(reason));
+			trace_reason(end, reason);
 			oracle_nothing_to_send(end, reason, sides);
 			return;
 		}
