@@ -77,7 +77,7 @@ uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 	struct responder *resp = &qp->resp;
 	uint8_t code = CREDIT_CODE_UNLIMITED; /* rule C7 */
 
-	if (!qp->rq_shared) {
+	if (qp->reports_credits) {
 		code = credit_encode(credit_free(qp));
 		resp->advertised_lsn = psn_add(resp->msn, credit_decode(code));
 	}
@@ -98,7 +98,7 @@ bool credit_owed(const struct eng_qp *qp)
 	int32_t left = psn_diff(resp->advertised_lsn, begun);
 	uint32_t now, low_water;
 
-	if (qp->rq_shared || !is_reliable(qp) || !can_respond(qp))
+	if (!qp->reports_credits || !can_respond(qp))
 		return false;
 	if (left < 0)
 		left = 0;

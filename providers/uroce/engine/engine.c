@@ -29,6 +29,7 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->sq = init->sq;
 	qp->rq = init->rq;
 	qp->rq_shared = init->rq_shared;
+	qp->reports_credits = !init->rq_shared && !init->credits_hidden && is_reliable(qp);
 	qp->signal_all = init->signal_all;
 	qp->window_packets = init->window_packets;
 	qp->attr.pkey = WIRE_DEFAULT_PKEY;

@@ -153,10 +153,11 @@ struct eng_qp_init {
 	uint32_t qpn;
 	void *owner;
 	const struct eng_port *port;
-	struct eng_ring *sq;		       /* send queue, owner's memory */
-	struct eng_ring *rq;		       /* receive queue of its own or shared */
-	bool rq_shared;			       /* SRQ: credits are reported as 11111b (rule C7) */
-	bool signal_all;		       /* sq_sig_all */
+	struct eng_ring *sq; /* send queue, owner's memory */
+	struct eng_ring *rq; /* receive queue of its own or shared */
+	bool rq_shared;	     /* SRQ: credits are reported as 11111b (rule C7) */
+	bool credits_hidden; /* report 11111b although the receive queue is our own */
+	bool signal_all;     /* sq_sig_all */
 	struct eng_window_share *window_share; /* may be NULL */
 	uint32_t window_packets; /* at most so many packets unacknowledged; 0: default */
 };

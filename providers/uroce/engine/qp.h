@@ -109,6 +109,7 @@ struct eng_qp {
 	enum eng_qp_state state;
 	uint32_t qpn;
 	bool rq_shared;
+	bool reports_credits; /* rules C2, C7 */
 	bool signal_all;
 	uint32_t window_packets;
 	struct eng_window_share *window_share;

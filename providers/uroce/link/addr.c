@@ -268,6 +268,9 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 		free(addr);
 		return failure;
 	}
+	/* The creator of the pool asked for its own idea of a buffer; this socket is ours. */
+	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &link->receive_buffer,
+		   sizeof(link->receive_buffer));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
 	addr->overflow_base = link_socket_drops(addr->fd);

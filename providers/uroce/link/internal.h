@@ -176,6 +176,7 @@ void link_stash_return(struct link *link, struct link_stash *stash);
 struct link {
 	unsigned int slot;
 	unsigned int max_segments;
+	int receive_buffer; /* bytes to ask for */
 	atomic_bool abandoned;
 	int control_fd;
 	pthread_mutex_t open_lock;

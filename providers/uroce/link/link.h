@@ -48,6 +48,8 @@ int link_open(struct link **link, char error[LINK_ERROR_TEXT]);
 /* Control.  All addresses and peers must have been closed.  The slot becomes free. */
 void link_close(struct link *link);
 unsigned int link_slot(const struct link *link);
+/* What to ask for as SO_RCVBUF from now on, in bytes; the kernel may grant less. */
+void link_set_receive_buffer(struct link *link, uint32_t bytes);
 /* How many segments this kernel takes in one link_send(): LINK_MAX_SEGMENTS or fewer. */
 unsigned int link_max_segments(const struct link *link);
 

@@ -75,6 +75,7 @@ int link_open(struct link **result, char error[LINK_ERROR_TEXT])
 		return -ENOMEM;
 	}
 	link->control_fd = -1;
+	link->receive_buffer = LINK_SOCKET_BUFFER;
 	link_explain(error, "%s", "");
 	failure = init_link(link, error);
 	if (failure) {
@@ -126,6 +127,11 @@ void link_fork_parent(struct link *link)
 unsigned int link_slot(const struct link *link)
 {
 	return link->slot;
+}
+
+void link_set_receive_buffer(struct link *link, uint32_t bytes)
+{
+	link->receive_buffer = (int)bytes;
 }
 
 int link_control_fd(const struct link *link)

@@ -12,6 +12,7 @@
 #include "forked.h"
 #include "key_table.h"
 #include "ops.h"
+#include "settings.h"
 #include "stat.h"
 
 static const struct abi_ops ops = {
@@ -74,12 +75,15 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		errno = error;
 		return NULL;
 	}
-	error = progress_get(&progress, &hooks, text);
+	error = uroce_settings_read(text);
+	if (!error)
+		error = progress_get(&progress, &hooks, text);
 	if (error) {
 		uroce_complain("%s cannot be opened: %s", device->name, text);
 		errno = -error;
 		return NULL;
 	}
+	link_set_receive_buffer(progress_link(progress), uroce_settings()->receive_buffer);
 	context = allocate(device);
 	if (!context) {
 		error = errno;

@@ -7,6 +7,7 @@
 
 #include "forked.h"
 #include "ops.h"
+#include "settings.h"
 
 enum {
 	CACHE_LINE = 64,
@@ -209,17 +210,19 @@ static int start_engine(struct uroce_qp *qp)
 	pthread_mutex_lock(&qp->progress.lock);
 	error = -progress_qp_add(qp->context->progress, &qp->progress);
 	if (!error)
-		eng_qp_init(qp->progress.engine, &(struct eng_qp_init){
-							 .type = ENG_RC,
-							 .qpn = qp->progress.qpn,
-							 .owner = qp,
-							 .port = &port,
-							 .sq = &qp->sq,
-							 .rq = qp->rq,
-							 .signal_all = qp->signal_all,
-							 .window_share = &window_share,
-							 .window_packets = WINDOW_PACKETS,
-						 });
+		eng_qp_init(qp->progress.engine,
+			    &(struct eng_qp_init){
+				    .type = ENG_RC,
+				    .qpn = qp->progress.qpn,
+				    .owner = qp,
+				    .port = &port,
+				    .sq = &qp->sq,
+				    .rq = qp->rq,
+				    .signal_all = qp->signal_all,
+				    .credits_hidden = uroce_settings()->credits_hidden,
+				    .window_share = &window_share,
+				    .window_packets = WINDOW_PACKETS,
+			    });
 	pthread_mutex_unlock(&qp->progress.lock);
 	return error;
 }

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	RECEIVE_BUFFER_MIN = 4096,
+	RECEIVE_BUFFER_MAX = 256 << 20,
+	RECEIVE_BUFFER_DEFAULT = 4 << 20,
+};
+
+static struct uroce_settings settings = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
+
+static bool parse_credits(const char *text, bool *hidden)
+{
+	*hidden = strcmp(text, "off") == 0;
+	return *hidden || strcmp(text, "on") == 0;
+}
+
+static bool parse_bytes(const char *text, uint32_t *bytes)
+{
+	char *end;
+	unsigned long value;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || value < RECEIVE_BUFFER_MIN || value > RECEIVE_BUFFER_MAX)
+		return false;
+	*bytes = (uint32_t)value;
+	return true;
+}
+
+int uroce_settings_read(char error[PROGRESS_ERROR_TEXT])
+{
+	const char *credits = getenv("UROCE_CREDITS");
+	const char *buffer = getenv("UROCE_RECEIVE_BUFFER");
+	struct uroce_settings read = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
+
+	if (credits && !parse_credits(credits, &read.credits_hidden)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_CREDITS=%.60s: has to be on or off",
+			 credits);
+		return -EINVAL;
+	}
+	if (buffer && !parse_bytes(buffer, &read.receive_buffer)) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "UROCE_RECEIVE_BUFFER=%.60s: has to be a number of bytes from %d to %d",
+			 buffer, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX);
+		return -EINVAL;
+	}
+	settings = read;
+	return 0;
+}
+
+const struct uroce_settings *uroce_settings(void)
+{
+	return &settings;
+}

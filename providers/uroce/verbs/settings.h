@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the environment sets (UROCE_FAULT is progress's own).  Read when a device is opened; a wrong
+ * value is refused there.
+ */
+#ifndef UROCE_VERBS_SETTINGS_H
+#define UROCE_VERBS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "progress/progress.h"
+
+struct uroce_settings {
+	bool credits_hidden;	 /* UROCE_CREDITS=off */
+	uint32_t receive_buffer; /* UROCE_RECEIVE_BUFFER: bytes */
+};
+
+/* 0, or -EINVAL with one line in error that names the variable and what is wrong with it. */
+int uroce_settings_read(char error[PROGRESS_ERROR_TEXT]);
+
+/* As last read. */
+const struct uroce_settings *uroce_settings(void);
+
+#endif
