@@ -378,7 +378,6 @@ static void *helper_main(void *arg)
 {
 	struct progress *progress = arg;
 
-	prctl(PR_SET_NAME, "uroce");
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	while (!atomic_load(&progress->helper.stop)) {
 		if (helper_is_armed(progress))
@@ -403,6 +402,9 @@ static int start_thread(struct progress *progress)
 	error = pthread_create(&progress->helper.thread, &attr, helper_main, progress);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
+	/* From here, so that it has its name before anybody looks. */
+	if (!error)
+		pthread_setname_np(progress->helper.thread, "uroce");
 	return -error;
 }
 

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The door (rule S14): packets made by hand come in by a plain UDP socket; each check drops and
+ * counts what it is there for, and what passes all of them reaches the engine.
+ */
+#include "progress_end.h"
+
+#include <arpa/inet.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+enum {
+	PACKET_BYTES = 32, /* SEND_ONLY with 16 bytes */
+	FIRST_PSN = 0xfffff0,
+};
+
+struct fixture {
+	struct progress *progress;
+	struct end end;
+	int sock;
+	struct wire_path path;
+};
+
+static struct fixture fixture;
+static uint8_t sink[64 * 1024];
+
+static void open_socket(const char *address)
+{
+	struct sockaddr_in self = { .sin_family = AF_INET };
+	socklen_t bytes = sizeof(self);
+	int discover = IP_PMTUDISC_DO;
+
+	fixture.sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(fixture.sock >= 0);
+	inet_pton(AF_INET, address, &self.sin_addr);
+	assert_int_equal(bind(fixture.sock, (struct sockaddr *)&self, sizeof(self)), 0);
+	assert_int_equal(getsockname(fixture.sock, (struct sockaddr *)&self, &bytes), 0);
+	setsockopt(fixture.sock, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
+	memcpy(fixture.path.src, end_loopback, 16);
+	memcpy(fixture.path.src + 12, &self.sin_addr, 4);
+	memcpy(fixture.path.dst, end_loopback, 16);
+	fixture.path.src_port = ntohs(self.sin_port);
+	fixture.path.ipv6 = false;
+}
+
+static int open_door(void **state)
+{
+	(void)state;
+	memset(&fixture, 0, sizeof(fixture));
+	fixture.progress = get_progress();
+	end_open(&fixture.end, fixture.progress);
+	end_connect(&fixture.end, 0x123456);
+	for (int i = 0; i < 100; i++)
+		assert_true(end_receive(&fixture.end, sink, sizeof(sink)));
+	open_socket("127.0.0.1");
+	return 0;
+}
+
+static int close_door(void **state)
+{
+	(void)state;
+	close(fixture.sock);
+	end_close(&fixture.end);
+	progress_put(fixture.progress);
+	return 0;
+}
+
+/* A SEND_ONLY for the QP with a right ICRC for the place-th segment of a call. */
+static void make_packet(uint8_t *bytes, uint32_t psn, uint16_t place)
+{
+	struct wire_packet packet = {
+		.opcode = WIRE_RC | WIRE_SEND_ONLY,
+		.migrated = true,
+		.pkey = WIRE_DEFAULT_PKEY,
+		.dest_qpn = fixture.end.qp.qpn,
+		.psn = psn & 0xffffff,
+	};
+
+	memset(bytes, 0x5a, PACKET_BYTES);
+	assert_int_equal(wire_build_headers(&packet, bytes), WIRE_BTH_BYTES);
+	wire_icrc_put(&fixture.path, place, bytes, PACKET_BYTES);
+}
+
+static void send_bytes(const uint8_t *bytes, size_t length, uint16_t segment)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(WIRE_UDP_PORT) };
+	int option = segment;
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(
+		setsockopt(fixture.sock, IPPROTO_UDP, UDP_SEGMENT, &option, sizeof(option)), 0);
+	assert_int_equal(sendto(fixture.sock, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)),
+			 length);
+}
+
+/* Poll until the counter has gone up by one from before, and see that the engine got nothing. */
+static void assert_dropped(enum progress_counter counter, uint64_t before)
+{
+	uint64_t until = progress_now() + UINT64_C(5000000000);
+
+	while (progress_count(fixture.progress, counter) == before && progress_now() < until)
+		progress_poll(fixture.progress);
+	assert_int_equal(progress_count(fixture.progress, counter), before + 1);
+	assert_int_equal(fixture.end.received, 0);
+}
+
+static uint64_t count_of(enum progress_counter counter)
+{
+	return progress_count(fixture.progress, counter);
+}
+
+/* rule S14 test: what is right passes. */
+static void test_passes(void **state)
+{
+	uint8_t bytes[PACKET_BYTES];
+
+	(void)state;
+	make_packet(bytes, FIRST_PSN, 0);
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
+	assert_int_equal(fixture.end.lengths[0], PACKET_BYTES - WIRE_BTH_BYTES - WIRE_ICRC_BYTES);
+	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
+}
+
+/* rule S14 test: bytes that are no packet. */
+static void test_malformed(void **state)
+{
+	uint8_t bytes[PACKET_BYTES];
+
+	(void)state;
+	for (size_t length = 0; length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES; length += 3) {
+		/* Too short to be steered goes to slot 0, which this process has. */
+		uint64_t before = count_of(PROGRESS_COUNT_MALFORMED);
+
+		make_packet(bytes, FIRST_PSN, 0);
+		send_bytes(bytes, length, 0);
+		assert_dropped(PROGRESS_COUNT_MALFORMED, before);
+	}
+	make_packet(bytes, FIRST_PSN, 0);
+	bytes[0] = 0x1f; /* no operation */
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_dropped(PROGRESS_COUNT_MALFORMED, 6);
+}
+
+/* rule S14 test: a queue pair number that nobody has. */
+static void test_unknown_qp(void **state)
+{
+	uint8_t bytes[PACKET_BYTES];
+
+	(void)state;
+	fixture.end.qp.qpn++;
+	make_packet(bytes, FIRST_PSN, 0);
+	fixture.end.qp.qpn--;
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_dropped(PROGRESS_COUNT_UNKNOWN_QP, 0);
+}
+
+/* rule S14 test: all is right, but the packet comes from another host. */
+static void test_wrong_source(void **state)
+{
+	uint8_t bytes[PACKET_BYTES];
+
+	(void)state;
+	close(fixture.sock);
+	open_socket("127.0.0.2");
+	make_packet(bytes, FIRST_PSN, 0);
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_dropped(PROGRESS_COUNT_WRONG_SOURCE, 0);
+}
+
+/* rule S14 test: another partition; membership does not matter. */
+static void test_wrong_pkey(void **state)
+{
+	uint8_t bytes[PACKET_BYTES];
+
+	(void)state;
+	make_packet(bytes, FIRST_PSN, 0);
+	bytes[2] = 0x7f;
+	bytes[3] = 0xfe;
+	wire_icrc_put(&fixture.path, 0, bytes, sizeof(bytes));
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_dropped(PROGRESS_COUNT_WRONG_PKEY, 0);
+	bytes[3] = 0xff;
+	wire_icrc_put(&fixture.path, 0, bytes, sizeof(bytes));
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
+}
+
+/* rule S14 test: any byte that the ICRC covers and that is changed shows. */
+static void test_wrong_icrc(void **state)
+{
+	uint8_t bytes[PACKET_BYTES];
+	uint64_t errors = 0;
+
+	(void)state;
+	/* From the payload on: earlier bytes are caught by other checks first. */
+	for (size_t i = WIRE_BTH_BYTES; i < sizeof(bytes); i++) {
+		make_packet(bytes, FIRST_PSN, 0);
+		bytes[i] ^= 0x40;
+		send_bytes(bytes, sizeof(bytes), 0);
+		assert_dropped(PROGRESS_COUNT_ICRC_ERRORS, errors++);
+	}
+	/* BTH byte 4 is not covered: routers may change it. */
+	make_packet(bytes, FIRST_PSN, 0);
+	bytes[4] = 0xc0;
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
+}
+
+/* Foreign peers count their datagrams: the identification is solved for, and then counts on. */
+static void test_foreign_identification(void **state)
+{
+	uint8_t bytes[10 * PACKET_BYTES];
+
+	(void)state;
+	for (uint16_t i = 0; i < 10; i++)
+		make_packet(bytes + i * PACKET_BYTES, FIRST_PSN + i, (uint16_t)(0xfffa + i));
+	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
+	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 10));
+	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 1);
+}
+
+/* A run is walked packet by packet: a bad one in the middle costs only itself. */
+static void test_run_with_bad_packet(void **state)
+{
+	uint8_t bytes[20 * PACKET_BYTES];
+
+	(void)state;
+	for (uint16_t i = 0; i < 20; i++)
+		make_packet(bytes + i * PACKET_BYTES, FIRST_PSN + i, i);
+	bytes[15 * PACKET_BYTES + 20] ^= 1;
+	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
+	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 15));
+	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_ERRORS), 1);
+	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
+	/* rule S4: the four behind it are ahead of what is expected, and wait for it. */
+	for (int i = 0; i < 100; i++)
+		progress_poll(fixture.progress);
+	assert_int_equal(fixture.end.received, 15);
+}
+
+/* Packets of several QPs in one batch, as the kernel may merge them, all find their QP. */
+static void test_mixed_batch(void **state)
+{
+	uint8_t bytes[8 * PACKET_BYTES];
+	uint32_t qpn = fixture.end.qp.qpn;
+	struct end other;
+
+	(void)state;
+	end_open(&other, fixture.progress);
+	end_connect(&other, 0x654321);
+	for (int i = 0; i < 8; i++)
+		assert_true(end_receive(&other, sink, sizeof(sink)));
+	for (uint16_t i = 0; i < 8; i++) {
+		fixture.end.qp.qpn = i % 2 ? other.qp.qpn : qpn;
+		make_packet(bytes + i * PACKET_BYTES, FIRST_PSN + i / 2, i);
+	}
+	fixture.end.qp.qpn = qpn;
+	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
+	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 4));
+	assert_true(end_poll_for(fixture.progress, &other.received, 4));
+	end_close(&other);
+}
+
+/* What belongs to another slot is handed on, not taken; without an owner it is lost and counted. */
+static void test_other_slot(void **state)
+{
+	uint8_t bytes[2 * PACKET_BYTES];
+
+	(void)state;
+	make_packet(bytes, FIRST_PSN, 0);
+	fixture.end.qp.qpn ^= 1u << (LINK_SLOT_SHIFT + 2);
+	make_packet(bytes + PACKET_BYTES, FIRST_PSN + 1, 1);
+	fixture.end.qp.qpn ^= 1u << (LINK_SLOT_SHIFT + 2);
+	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
+	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
+	assert_int_equal(count_of(PROGRESS_COUNT_FORWARD_LOST), 1);
+	assert_int_equal(count_of(PROGRESS_COUNT_UNKNOWN_QP), 0);
+}
+
+#define DOOR_TEST(name) cmocka_unit_test_setup_teardown(name, open_door, close_door)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		DOOR_TEST(test_passes),
+		DOOR_TEST(test_malformed),
+		DOOR_TEST(test_unknown_qp),
+		DOOR_TEST(test_wrong_source),
+		DOOR_TEST(test_wrong_pkey),
+		DOOR_TEST(test_wrong_icrc),
+		DOOR_TEST(test_foreign_identification),
+		DOOR_TEST(test_run_with_bad_packet),
+		DOOR_TEST(test_mixed_batch),
+		DOOR_TEST(test_other_slot),
+	};
+
+	return cmocka_run_group_tests(tests, fresh_network, NULL);
+}

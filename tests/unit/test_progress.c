@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Progress with the engine and the link, within one process: who makes the turns, who sleeps, what
+ * is left behind.
+ */
+#include "progress_end.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+#include "progress/instance.h"
+#include "progress/turn.h"
+
+enum {
+	BUFFER_BYTES = 256 * 1024,
+	/* In which a busy machine lets the helper run. */
+	MOMENT_NS = 2000000000,
+};
+
+static uint8_t from_memory[BUFFER_BYTES], to_memory[BUFFER_BYTES];
+
+static void fill(uint8_t *bytes, size_t length, unsigned int seed)
+{
+	for (size_t i = 0; i < length; i++)
+		bytes[i] = (uint8_t)(seed = seed * 1103515245 + 12345, seed >> 16);
+}
+
+static bool becomes(bool (*what)(struct progress *), struct progress *progress, bool value)
+{
+	uint64_t until = progress_now() + MOMENT_NS;
+
+	while (what(progress) != value && progress_now() < until)
+		usleep(200);
+	return what(progress) == value;
+}
+
+static bool is_armed(struct progress *progress)
+{
+	return helper_is_armed(progress);
+}
+
+/* Messages of all sizes arrive intact, in both directions, by polling alone. */
+static void test_messages(void **state)
+{
+	static const uint32_t sizes[] = { 0,	1,    2,    3,	   4,	  64,	       1000,
+					  4095, 4096, 4097, 20000, 65536, BUFFER_BYTES };
+	struct progress *progress = get_progress();
+	struct end a, b;
+	unsigned int n = 0;
+
+	(void)state;
+	end_pair(&a, &b, progress);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (int way = 0; way < 2; way++) {
+			struct end *from = way ? &b : &a, *to = way ? &a : &b;
+
+			fill(from_memory, sizes[i], sizes[i] + (unsigned int)way);
+			memset(to_memory, 0, sizeof(to_memory));
+			assert_true(end_receive(to, to_memory, BUFFER_BYTES));
+			assert_true(end_send(from, from_memory, sizes[i]));
+			assert_true(end_poll_for(progress, &to->received, n + 1));
+			assert_true(end_poll_for(progress, &from->sent, n + 1));
+			assert_int_equal(to->lengths[n % END_SLOTS], sizes[i]);
+			assert_memory_equal(to_memory, from_memory, sizes[i]);
+		}
+		n++;
+	}
+	assert_int_equal(a.failed + b.failed, 0);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+/* When nobody polls, the helper receives, acknowledges and completes. */
+static void test_helper_alone(void **state)
+{
+	struct progress *progress = get_progress();
+	struct end a, b;
+
+	(void)state;
+	end_pair(&a, &b, progress);
+	for (unsigned int i = 1; i <= 50; i++) {
+		fill(from_memory, 9000, i);
+		assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
+		assert_true(end_send(&a, from_memory, 9000));
+		assert_true(end_wait_for(&b.received, i));
+		assert_true(end_wait_for(&a.sent, i));
+		assert_memory_equal(to_memory, from_memory, 9000);
+	}
+	assert_int_equal(progress_count(progress, PROGRESS_COUNT_POLL_TURNS), 0);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+/*
+ * Posts that are gathered because packets are under way leave although no poll comes any more: here
+ * the helper is disarmed when they are posted.
+ */
+static void test_gathered_posts_leave(void **state)
+{
+	struct progress *progress = get_progress();
+	struct end a, b;
+
+	(void)state;
+	end_pair(&a, &b, progress);
+	for (unsigned int round = 0; round < 20; round++) {
+		unsigned int before = a.sent;
+
+		while (helper_is_armed(progress))
+			progress_poll(progress);
+		for (int i = 0; i < 20; i++)
+			assert_true(end_write(&a, from_memory, 100, to_memory));
+		assert_true(end_wait_for(&a.sent, before + 20));
+	}
+	assert_int_equal(a.failed, 0);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+/* Polls disarm the helper, their end arms it again, and so does arming a CQ, at once. */
+static void test_modes(void **state)
+{
+	struct progress *progress = get_progress();
+
+	(void)state;
+	assert_true(helper_is_armed(progress));
+	for (int i = 0; i < 10; i++)
+		progress_poll(progress);
+	assert_true(helper_is_armed(progress));
+	for (uint64_t until = progress_now() + MOMENT_NS;
+	     helper_is_armed(progress) && progress_now() < until;)
+		progress_poll(progress);
+	assert_false(helper_is_armed(progress));
+	assert_true(becomes(is_armed, progress, true));
+	for (uint64_t until = progress_now() + MOMENT_NS;
+	     helper_is_armed(progress) && progress_now() < until;)
+		progress_poll(progress);
+	assert_false(helper_is_armed(progress));
+	progress_notify_armed(progress);
+	assert_true(helper_is_armed(progress));
+	/* Who has just armed a CQ may sleep at any moment, however much he polls before. */
+	for (int i = 0; i < 1000; i++)
+		progress_poll(progress);
+	assert_true(helper_is_armed(progress));
+	progress_put(progress);
+}
+
+/* The thread of that name in this process, or 0. */
+static int find_thread(const char *name)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *entry;
+	int found = 0;
+
+	while ((entry = readdir(tasks))) {
+		char path[300], text[64] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fgets(text, sizeof(text), file) && !strncmp(text, name, strlen(name)))
+			found = atoi(entry->d_name);
+		fclose(file);
+	}
+	closedir(tasks);
+	return found;
+}
+
+/* How often the thread has been put to sleep and woken. */
+static unsigned long switches_of(int thread)
+{
+	char path[64], line[128];
+	unsigned long switches = 0, value;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", thread);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "voluntary_ctxt_switches: %lu", &value) == 1 ||
+		    sscanf(line, "nonvoluntary_ctxt_switches: %lu", &value) == 1)
+			switches += value;
+	fclose(file);
+	return switches;
+}
+
+/* An idle process sleeps: the helper does not run at all, connected or not. */
+static void test_idle_sleeps(void **state)
+{
+	struct progress *progress = get_progress();
+	struct end a, b;
+	unsigned long before, tries = 0;
+	int thread;
+
+	(void)state;
+	end_pair(&a, &b, progress);
+	assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
+	assert_true(end_send(&a, from_memory, 100));
+	assert_true(end_poll_for(progress, &a.sent, 1));
+	thread = find_thread("uroce");
+	assert_int_not_equal(thread, 0);
+	/* Once the time-out of what was sent has passed nothing is left to look at. */
+	do {
+		usleep(200000);
+		before = switches_of(thread);
+		usleep(300000);
+	} while (switches_of(thread) != before && ++tries < 5);
+	assert_true(tries < 5);
+	assert_true(helper_is_armed(progress));
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+/* rule S10 test: a request that nobody answers fails in time though nobody polls. */
+static void test_deadline_wakes_helper(void **state)
+{
+	struct progress *progress = get_progress();
+	struct end a;
+	uint64_t begin, took;
+
+	(void)state;
+	end_open(&a, progress);
+	a.timeout_code = 12; /* 16.8 ms */
+	a.retry_count = 1;
+	end_connect(&a, a.qp.qpn + 1);
+	/* Let it fall asleep for ever first. */
+	usleep(20000);
+	begin = progress_now();
+	assert_true(end_send(&a, from_memory, 100));
+	assert_true(end_wait_for(&a.failed, 1));
+	took = progress_now() - begin;
+	assert_int_equal(a.last_status, ENG_RETRY_EXC_ERR);
+	assert_true(took >= 2 * UINT64_C(16777216));
+	assert_true(took < MOMENT_NS);
+	end_close(&a);
+	progress_put(progress);
+}
+
+/* An ACK that waits for an answer goes at last without one, and then it waits no more. */
+static void test_ack_without_answer(void **state)
+{
+	struct progress *progress = get_progress();
+	struct end a, b;
+
+	(void)state;
+	end_pair(&a, &b, progress);
+	while (helper_is_armed(progress))
+		progress_poll(progress);
+	for (unsigned int i = 1; i <= 20; i++) {
+		assert_true(end_write(&a, from_memory, 100, to_memory));
+		assert_true(end_poll_for(progress, &a.sent, i));
+	}
+	assert_true(b.qp.no_answers);
+	assert_true(end_write(&b, from_memory, 100, to_memory));
+	assert_false(b.qp.no_answers);
+	assert_true(end_poll_for(progress, &b.sent, 1));
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+static unsigned int open_descriptors(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	unsigned int count = 0;
+
+	while (readdir(fds))
+		count++;
+	closedir(fds);
+	return count;
+}
+
+/* Opening and closing again and again leaves no descriptor and no thread behind. */
+static void test_nothing_left(void **state)
+{
+	unsigned int before = open_descriptors();
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		struct progress *progress = get_progress(), *same = get_progress();
+		struct end a, b;
+
+		assert_ptr_equal(progress, same);
+		assert_ptr_equal(progress_current(), progress);
+		end_pair(&a, &b, progress);
+		assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
+		assert_true(end_send(&a, from_memory, 100));
+		assert_true(end_poll_for(progress, &b.received, 1));
+		end_close(&a);
+		end_close(&b);
+		progress_put(same);
+		progress_put(progress);
+		assert_null(progress_current());
+		assert_int_equal(find_thread("uroce"), 0);
+	}
+	assert_int_equal(open_descriptors(), before);
+}
+
+static int watched_fd;
+static atomic_uint watch_calls;
+
+static void watch_called(void *arg)
+{
+	uint64_t value;
+
+	assert_int_equal(read(watched_fd, &value, sizeof(value)), sizeof(value));
+	atomic_fetch_add((atomic_uint *)arg, (unsigned int)value);
+}
+
+/* A watched descriptor's callback is called, in either mode, and never after progress_unwatch(). */
+static void test_watch(void **state)
+{
+	struct progress *progress = get_progress();
+	uint64_t one = 1;
+
+	(void)state;
+	watched_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(progress_watch(progress, watched_fd, watch_called, &watch_calls), 0);
+	for (unsigned int i = 1; i <= 10; i++) {
+		while (i > 5 && helper_is_armed(progress))
+			progress_poll(progress);
+		assert_int_equal(write(watched_fd, &one, sizeof(one)), sizeof(one));
+		assert_true(end_wait_for(&watch_calls, i));
+	}
+	progress_unwatch(progress, watched_fd);
+	assert_int_equal(write(watched_fd, &one, sizeof(one)), sizeof(one));
+	usleep(20000);
+	assert_int_equal(watch_calls, 10);
+	close(watched_fd);
+	progress_put(progress);
+}
+
+/* A wrong UROCE_FAULT is refused with its error; with a right one all arrives all the same. */
+static void test_faults(void **state)
+{
+	char error[PROGRESS_ERROR_TEXT];
+	struct progress *progress;
+	struct end a, b;
+	unsigned int received = 0;
+
+	(void)state;
+	setenv("UROCE_FAULT", "drop=2", 1);
+	assert_int_equal(progress_get(&progress, NULL, error), -EINVAL);
+	assert_string_equal(error, "UROCE_FAULT: drop=2: probability must be 0..1");
+	assert_null(progress_current());
+	setenv("UROCE_FAULT", "drop=0.02,dup=0.02,reorder=0.02,corrupt=0.02,delay=50us,seed=3", 1);
+	progress = get_progress();
+	unsetenv("UROCE_FAULT");
+	end_open(&a, progress);
+	end_open(&b, progress);
+	a.timeout_code = b.timeout_code = 9; /* 2 ms */
+	end_connect(&a, b.qp.qpn);
+	end_connect(&b, a.qp.qpn);
+	for (; received < 200; received++) {
+		uint32_t length = 1 + received * 97 % 20000;
+
+		fill(from_memory, length, received);
+		assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
+		assert_true(end_send(&a, from_memory, length));
+		assert_true(end_poll_for(progress, &b.received, received + 1));
+		assert_int_equal(b.lengths[received % END_SLOTS], length);
+		assert_memory_equal(to_memory, from_memory, length);
+	}
+	assert_true(end_poll_for(progress, &a.sent, received));
+	assert_int_equal(a.failed + b.failed, 0);
+	assert_int_equal(b.received, received);
+	assert_true(progress_count(progress, PROGRESS_COUNT_FAULT_DROPPED) > 0);
+	assert_true(progress_count(progress, PROGRESS_COUNT_FAULT_DUPLICATED) > 0);
+	assert_true(progress_count(progress, PROGRESS_COUNT_FAULT_REORDERED) > 0);
+	assert_true(progress_count(progress, PROGRESS_COUNT_FAULT_CORRUPTED) > 0);
+	assert_true(progress_count(progress, PROGRESS_COUNT_FAULT_DELAYED) > 0);
+	assert_true(progress_count(progress, PROGRESS_COUNT_ICRC_ERRORS) > 0);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_helper_alone),
+		cmocka_unit_test(test_gathered_posts_leave),
+		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_idle_sleeps),
+		cmocka_unit_test(test_deadline_wakes_helper),
+		cmocka_unit_test(test_ack_without_answer),
+		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_watch),
+		cmocka_unit_test(test_faults),
+	};
+
+	return cmocka_run_group_tests(tests, fresh_network, NULL);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * fork(): the child's copy of the instance is dead and does no harm, a fresh one works, and two
+ * processes exchange messages.
+ */
+#include "progress_end.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+
+enum {
+	MESSAGES = 500,
+	MESSAGE_BYTES = 9000,
+};
+
+/* The child of a process with threads starts its own helper: the sanitizer has to allow that. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
+static uint8_t from[MESSAGE_BYTES], to[MESSAGE_BYTES];
+
+static void no_visit(struct progress_qp *qp, void *arg)
+{
+	(void)qp;
+	(void)arg;
+	_exit(10);
+}
+
+/* In the child: exit code 0 when every call on the inherited instance returned quietly. */
+static void use_dead(struct progress *progress, struct end *a)
+{
+	struct progress_route route = { .dest_qpn = 1 };
+	char error[PROGRESS_ERROR_TEXT] = "";
+	struct progress_qp qp = { .qpn = 0 };
+	struct eng_path path;
+
+	if (progress_current())
+		_exit(1);
+	progress_poll(progress);
+	progress_notify_armed(progress);
+	if (!end_send(a, from, 10) || !end_receive(a, to, 10))
+		_exit(2);
+	if (progress_qp_add(progress, &qp) != -EOWNERDEAD)
+		_exit(3);
+	if (progress_qp_connect(progress, &qp, &route, &path, error) != -EOWNERDEAD || !error[0])
+		_exit(4);
+	if (progress_watch(progress, 0, NULL, NULL) != -EOWNERDEAD)
+		_exit(5);
+	progress_unwatch(progress, 0);
+	progress_each_qp(progress, no_visit, NULL);
+	progress_count(progress, PROGRESS_COUNT_SEND_CALLS);
+	progress_qp_remove(progress, &a->qp);
+	progress_put(progress);
+	/* And a fresh one works, in a slot of its own. */
+	struct progress *fresh = get_progress();
+	struct end b, c;
+
+	if (fresh == progress || link_slot(progress_link(fresh)) == a->qp.qpn >> LINK_SLOT_SHIFT)
+		_exit(6);
+	end_pair(&b, &c, fresh);
+	if (!end_receive(&c, to, sizeof(to)) || !end_send(&b, from, sizeof(from)) ||
+	    !end_poll_for(fresh, &b.sent, 1) || c.received != 1)
+		_exit(7);
+	end_close(&b);
+	end_close(&c);
+	progress_put(fresh);
+	_exit(progress_current() ? 8 : 0);
+}
+
+static void wait_for_child(pid_t child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* The child's copy is dead and quiet; the parent's goes on as if nothing had been. */
+static void test_child_is_dead(void **state)
+{
+	struct progress *progress = get_progress();
+	struct end a, b;
+	pid_t child;
+
+	(void)state;
+	end_pair(&a, &b, progress);
+	for (unsigned int i = 1; i <= 3; i++) {
+		child = fork();
+		assert_true(child >= 0);
+		if (!child)
+			use_dead(progress, &a);
+		assert_true(end_receive(&b, to, sizeof(to)));
+		assert_true(end_send(&a, from, sizeof(from)));
+		assert_true(i % 2 ? end_poll_for(progress, &a.sent, i) : end_wait_for(&a.sent, i));
+		wait_for_child(child);
+	}
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+/* One side of a connection between processes; numbers go over sock. */
+static bool ping_pong(int sock, bool first, bool poll)
+{
+	struct progress *progress = get_progress();
+	uint32_t qpn;
+	struct end end;
+	bool good = true;
+
+	end_open(&end, progress);
+	qpn = end.qp.qpn;
+	if (write(sock, &qpn, sizeof(qpn)) != sizeof(qpn) ||
+	    read(sock, &qpn, sizeof(qpn)) != sizeof(qpn))
+		return false;
+	end_connect(&end, qpn);
+	good = end_receive(&end, to, sizeof(to));
+	/* Both are ready. */
+	if (write(sock, &qpn, sizeof(qpn)) != sizeof(qpn) ||
+	    read(sock, &qpn, sizeof(qpn)) != sizeof(qpn))
+		return false;
+	for (unsigned int i = 0; good && i < MESSAGES; i++) {
+		if (i % 2 == first)
+			good = poll ? end_poll_for(progress, &end.received, i / 2 + 1)
+				    : end_wait_for(&end.received, i / 2 + 1);
+		else
+			good = end_send(&end, from, 1 + i * 17 % MESSAGE_BYTES);
+		if (i % 2 == first)
+			good = good && end_receive(&end, to, sizeof(to));
+	}
+	good = good && (poll ? end_poll_for(progress, &end.sent, MESSAGES / 2)
+			     : end_wait_for(&end.sent, MESSAGES / 2));
+	good = good && !end.failed;
+	/* The other side may still wait for its last ACK. */
+	good = good && write(sock, &qpn, sizeof(qpn)) == sizeof(qpn) &&
+	       read(sock, &qpn, sizeof(qpn)) == sizeof(qpn);
+	end_close(&end);
+	progress_put(progress);
+	return good;
+}
+
+/* Two processes, each polling or each leaving it to its helper, or one of each. */
+static void test_two_processes(void **state)
+{
+	(void)state;
+	for (int kinds = 0; kinds < 4; kinds++) {
+		int socks[2];
+		pid_t child;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks), 0);
+		child = fork();
+		assert_true(child >= 0);
+		if (!child) {
+			close(socks[0]);
+			_exit(ping_pong(socks[1], false, kinds & 1) ? 0 : 1);
+		}
+		close(socks[1]);
+		assert_true(ping_pong(socks[0], true, kinds & 2));
+		wait_for_child(child);
+		close(socks[0]);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_child_is_dead),
+		cmocka_unit_test(test_two_processes),
+	};
+
+	return cmocka_run_group_tests(tests, fresh_network, NULL);
+}
