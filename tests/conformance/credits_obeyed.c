@@ -199,6 +199,50 @@ static void test_unlimited_peer(void **state)
 	assert_int_equal(peer->wc_count, 20);
 }
 
+/* A peer that reports numbers later is obeyed from then on: the last word counts. */
+static void test_numbers_after_unlimited(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule C3 test */
+	peer_ack(peer, PEER_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	post_and_expect(peer, ENG_SEND, WIRE_SEND_ONLY, PEER_SQ_PSN, 3);
+	peer_ack(peer, PEER_SQ_PSN + 2, ACK_CODE(1), 3);
+	assert_false(peer_view(peer).unlimited);
+	assert_int_equal(peer_view(peer).lsn, 4);
+	peer_post(peer, ENG_SEND, 8, 0);
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
+	expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + 3);
+	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN + 4);
+	expect_silence(peer);
+}
+
+/*
+ * The PSN of an unsolicited ACK is that of the last positive one, although a NAK has acknowledged
+ * more since: the credits are taken, and nothing else.
+ */
+static void test_unsolicited_after_a_nak(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct eng_view before;
+
+	(void)state;
+	/* rule C8 test, rule U3 test */
+	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(5), 0);
+	post_and_expect(peer, ENG_SEND, WIRE_SEND_ONLY, PEER_SQ_PSN, 4);
+	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(5), 1);
+	peer_nak(peer, PEER_SQ_PSN + 3, RNR_NAK(20), 3);
+	peer->wc_read = peer->wc_count;
+	before = peer_view(peer);
+	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(8), 3);
+	assert_int_equal(peer_view(peer).lsn, 3 + 16);
+	assert_int_equal(peer_view(peer).unacked_psn, before.unacked_psn);
+	assert_int_equal(peer_view(peer).retries_left, before.retries_left);
+	expect_no_wc(peer);
+	expect_silence(peer);
+}
+
 /* Reported credits are obeyed: one credit, one SEND. */
 static void test_reported_credits_are_obeyed(void **state)
 {
@@ -344,6 +388,8 @@ int main(void)
 		PEER_TEST(test_ssn_counts_every_kind),
 		PEER_TEST(test_msn_counts_every_kind),
 		PEER_TEST(test_unlimited_peer),
+		PEER_TEST(test_numbers_after_unlimited),
+		PEER_TEST(test_unsolicited_after_a_nak),
 		PEER_TEST(test_reported_credits_are_obeyed),
 		PEER_TEST(test_initial_ghost_ack),
 		PEER_TEST(test_unsolicited_resets_no_retry),

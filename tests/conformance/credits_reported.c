@@ -206,6 +206,24 @@ static void test_unsolicited_repeats_last_positive(void **state)
 	expect_silence(peer);
 }
 
+/* Requests executed without an ACK do not count: it repeats what was sent, it is no new ACK. */
+static void test_unsolicited_acknowledges_nothing_new(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct wire_packet write = peer_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN + 1, 8);
+
+	(void)state;
+	/* rule C8 test */
+	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
+	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
+	write.ack_request = false;
+	peer_give(peer, &write);
+	expect_silence(peer);
+	peer_post_recv(peer, 64);
+	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(1), 2);
+	expect_silence(peer);
+}
+
 /* A NAK is never repeated: after one, the unsolicited ACK has the PSN of the last positive. */
 static void test_unsolicited_is_no_copy_of_a_nak(void **state)
 {
@@ -313,6 +331,24 @@ static void test_not_one_ack_per_receive(void **state)
 	expect_silence(peer);
 }
 
+/* Not only a peer with none hears of new receives, but one with few, too. */
+static void test_news_below_the_low_water_mark(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ .rq_slots = 256 });
+
+	(void)state;
+	/* rule C10 test */
+	for (int i = 0; i < 3; i++)
+		peer_post_recv(peer, 64);
+	expect_ack(peer, PEER_RQ_PSN - 1, ACK_CODE(3), 0);
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
+	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(2), 1);
+	for (int i = 0; i < 126; i++)
+		peer_post_recv(peer, 64);
+	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(14), 1);
+	expect_silence(peer);
+}
+
 /* A peer that knows of plenty of credits is left in peace while receives are replaced. */
 static void test_no_news_while_there_is_plenty(void **state)
 {
@@ -383,11 +419,13 @@ int main(void)
 		PEER_TEST(test_no_receive_is_rnr),
 		PEER_TEST(test_shared_receive_queue_reports_nothing),
 		PEER_TEST(test_unsolicited_repeats_last_positive),
+		PEER_TEST(test_unsolicited_acknowledges_nothing_new),
 		PEER_TEST(test_unsolicited_is_no_copy_of_a_nak),
 		PEER_TEST(test_initial_credits_at_rtr),
 		PEER_TEST(test_initial_credits_later),
 		PEER_TEST(test_idle_sender_gets_credits),
 		PEER_TEST(test_not_one_ack_per_receive),
+		PEER_TEST(test_news_below_the_low_water_mark),
 		PEER_TEST(test_no_news_while_there_is_plenty),
 		PEER_TEST(test_credits_used_by_silent_requests),
 		PEER_TEST(test_credits_after_lost_window),

@@ -214,6 +214,26 @@ static void test_rnr_retry(void **state)
 	}
 }
 
+/* Progress gives back the RNR retries as well. */
+static void test_progress_restarts_rnr_retries(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ .rnr_retry = 1 });
+
+	(void)state;
+	/* rule S10 test */
+	for (uint32_t i = 0; i < 3; i++) {
+		peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+		expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + i);
+		peer_nak(peer, PEER_SQ_PSN + i, RNR_NAK(1), i);
+		assert_int_equal(peer_view(peer).rnr_retries_left, 0);
+		peer_advance(peer, 10 * US);
+		expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + i);
+		peer_ack(peer, PEER_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
+		expect_wc(peer, 0x1000 + i, ENG_SUCCESS);
+		assert_int_equal(peer_view(peer).rnr_retries_left, 1);
+	}
+}
+
 /* RNR waits do not use up retry_cnt, and the ACK timer does not run during the wait. */
 static void test_rnr_uses_no_retries(void **state)
 {
@@ -339,6 +359,7 @@ int main(void)
 		PEER_TEST(test_naks_count_as_retries),
 		PEER_TEST(test_rnr_timers),
 		PEER_TEST(test_rnr_retry),
+		PEER_TEST(test_progress_restarts_rnr_retries),
 		PEER_TEST(test_rnr_uses_no_retries),
 		PEER_TEST(test_rnr_in_the_middle),
 		PEER_TEST(test_sequence_nak_keeps_the_rnr_wait),

@@ -72,6 +72,22 @@ static void test_duplicate_read(void **state)
 	assert_int_equal(peer_view(peer).expected_psn, PEER_RQ_PSN + 5);
 }
 
+/* A part that ends before the end of the first request is answered as long as it asks. */
+static void test_duplicate_read_of_a_part(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S4 test */
+	peer_give_read(peer, PEER_RQ_PSN, 100, 5001);
+	expect_answer(peer, PEER_RQ_PSN, 100, 5001);
+	peer_give_read(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 2 * PEER_MTU);
+	expect_answer(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 2 * PEER_MTU);
+	peer_give_read(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 1500);
+	expect_answer(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 1500);
+	expect_silence(peer);
+}
+
 /* It is read again from memory, as it is now. */
 static void test_duplicate_read_reads_again(void **state)
 {
@@ -196,6 +212,7 @@ static void test_duplicate_atomic(void **state)
 	/* Nobody may ask for older ones; they are not executed. */
 	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN, 0, 0, 10);
 	expect_silence(peer);
+	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOTHING);
 	assert_int_equal(remote_value(peer, 0), 60);
 	assert_int_equal(peer_view(peer).msn, 6);
 }
@@ -269,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_read_lengths),
 		PEER_TEST(test_duplicate_read),
+		PEER_TEST(test_duplicate_read_of_a_part),
 		PEER_TEST(test_duplicate_read_reads_again),
 		PEER_TEST(test_forged_duplicate_read),
 		PEER_TEST(test_duplicate_read_during_answer),
