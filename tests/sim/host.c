@@ -142,7 +142,9 @@ void end_start(struct end *end)
 		.sq = &end->sq,
 		.rq = &end->rq,
 		.rq_shared = end->plan->rq_shared,
+		.credits_hidden = end->plan->hides_credits,
 		.signal_all = end->plan->signal_all,
+		.window_share = end->plan->share_bytes ? &end->world->share[end->side] : NULL,
 		.window_packets = end->plan->window_packets,
 	};
 
@@ -161,7 +163,7 @@ void end_start(struct end *end)
 	end->next_send_at = end->next_receive_at = 0;
 	end->asleep_until = end->socket_full_until = end->hold_acks_until = 0;
 	end->next_state_at = end->plan->ready_ns;
-	end->busy = false;
+	end->busy = end->crowded = false;
 	end->late = 0;
 	end->state = ENG_RESET;
 	oracle_start(end);
@@ -366,10 +368,24 @@ uint64_t end_next_visit(const struct end *end)
 	return at;
 }
 
+/* A turn that changes what is under way lets the host's other QPs try again. */
+static void wake_crowded(struct end *end)
+{
+	struct world *world = end->world;
+
+	for (uint32_t n = 0; n < world->plan.connections; n++) {
+		struct end *other = &world->connections[n].end[end->side];
+
+		if (other != end && other->crowded)
+			other->busy = true;
+	}
+}
+
 void end_visit(struct end *end)
 {
 	struct world *world = end->world;
 	struct net_packet *from;
+	bool heard = end->inbox.count > 0;
 
 	if (end->asleep_until <= world->now && random_chance(&end->random, end->plan->sleep)) {
 		end->asleep_until = world->now + random_skewed(&end->random, end->plan->sleep_ns);
@@ -398,4 +414,6 @@ void end_visit(struct end *end)
 	}
 	if (!world->failed)
 		end_transmit(end);
+	if (heard)
+		wake_crowded(end);
 }

@@ -214,6 +214,10 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 	if (asking->rnr_until > end->world->now)
 		world_fail(end->world, "%s: a request before the RNR timer is over (S10)",
 			   end->name);
+	if (asking->rnr_until != 0) {
+		asking->rnr_until = 0;
+		asking->timer_from = end->world->now;
+	}
 	check_form(end, index, position, packet);
 	if (op_is_read(message_at(end, index)->op))
 		psns = (uint32_t)(message_end(message_at(end, index)) - position);
@@ -242,6 +246,20 @@ void asking_nak_useless(struct end *end)
 	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
 }
 
+/*
+ * rule S8: a response beyond a missing answer is an implied NAK, and dropped.  The engine goes back
+ * once; what it drops after that has to come again by a timeout.
+ */
+static void implied_nak(struct end *end, int64_t position)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	if (asking->retry_count > 0 && position > asking->lost_response)
+		asking->lost_response = position;
+	asking->may_repeat = true;
+	asking->retry_count++;
+}
+
 /* Everything below to that an ACK can acknowledge; false when a READ or Atomic stands there. */
 static bool acknowledge(struct end *end, int64_t to)
 {
@@ -264,10 +282,8 @@ static void answer_arrived(struct end *end, const struct wire_packet *packet, in
 	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
 	const struct message *message;
 
-	/* rule S8: a response beyond a missing one is an implied NAK. */
 	if (!acknowledge(end, position)) {
-		asking->may_repeat = true;
-		asking->retry_count++;
+		implied_nak(end, position);
 		return;
 	}
 	message = message_at(end, asking->oldest);
@@ -300,10 +316,8 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 	bool sequence = packet->syndrome == 0x60;
 
 	if (packet->syndrome >> 5 == 0) {
-		if (!acknowledge(end, position + 1)) {
-			asking->may_repeat = true;
-			asking->retry_count++;
-		}
+		if (!acknowledge(end, position + 1))
+			implied_nak(end, position);
 		return;
 	}
 	asking->naks += sequence;

@@ -119,7 +119,8 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 	if (position > answering->expected) {
 		if (!answering->nak_owed)
 			answering->ahead_since = end->world->now;
-		if (position > answering->ahead_to)
+		if (position > answering->ahead_to ||
+		    (!answering->naked && !answering->rnr_owed && !answering->nak_owed))
 			answering->ahead_to = position;
 		if (!answering->naked && !answering->rnr_owed)
 			answering->nak_owed = true;
@@ -163,7 +164,7 @@ static void check_credits(struct end *end, const struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 	uint32_t code = packet->syndrome & 31;
-	uint32_t right = end->plan->rq_shared ? 31 : oracle_credit_code(receives_free(end));
+	uint32_t right = end->plan->hides_credits ? 31 : oracle_credit_code(receives_free(end));
 
 	if (packet->msn != answering->done)
 		world_fail(end->world, "%s: MSN %u, but %u messages are executed (C11)", end->name,
@@ -190,7 +191,7 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 			   "%s: unsolicited ACK at position %" PRId64
 			   ", the last positive one was at %" PRId64 " (C8)",
 			   end->name, position, answering->answered);
-	if (end->plan->rq_shared || reach(end, packet->syndrome & 31) <= answering->told)
+	if (end->plan->hides_credits || reach(end, packet->syndrome & 31) <= answering->told)
 		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
 }
 
@@ -332,7 +333,7 @@ void answering_nothing(struct end *end)
 		what = "an answer to a request";
 	else if (answering->repeat_owed)
 		what = "the ACK of a duplicate";
-	else if (!end->plan->rq_shared && answering->told <= answering->taken &&
+	else if (!end->plan->hides_credits && answering->told <= answering->taken &&
 		 reach(end, oracle_credit_code(receives_free(end))) > answering->taken)
 		/* rule C9 test, rule C10 test, rule U2 test */
 		what = "credits from a peer that has none (C10)";

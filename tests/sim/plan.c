@@ -83,6 +83,9 @@ static void plan_work(struct sim_random *random, struct end_plan *end, uint32_t 
 	if (end->max_length > MAX_MESSAGE_BYTES)
 		end->max_length = MAX_MESSAGE_BYTES;
 	end->messages = random_between(random, 1, 2 * PACKETS_WANTED / (packets + 4));
+	/* Short runs are easier to read, long ones find more. */
+	if (random_chance(random, 300))
+		end->messages *= random_between(random, 2, 12);
 	plan_ops(random, end);
 	end->fence = random_chance(random, 300) ? random_between(random, 10, 300) : 0;
 	end->signal_all = random_chance(random, 200);
@@ -106,7 +109,10 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 	end->max_sge = random_chance(random, 500) ? random_between(random, 1, 4)
 						  : random_between(random, 1, ENG_MAX_SGE);
 	end->max_inline = random_chance(random, 500) ? 0 : random_between(random, 1, ENG_MAX_INLINE);
-	end->rq_shared = random_chance(random, 150);
+	end->rq_shared = random_chance(random, 80);
+	end->hides_credits = end->rq_shared || random_chance(random, 80);
+	if (random_chance(random, 200))
+		end->share_bytes = random_between(random, 5000, 400000);
 	end->window_packets = windows[random_below(random, 7)];
 	end->max_dest_rd_atomic = random_between(random, 1, 16);
 	end->rnr_timer_code = (uint8_t)random_between(random, 1, random_chance(random, 100) ? 24 : 14);
@@ -222,12 +228,13 @@ static void print_end(char name, const struct end_plan *end)
 	static const char *const habits[RECEIVE_HABITS] = { "early", "burst", "late", "trickle" };
 
 	printf("# %c: sq %u rq %u%s, reads %u/%u, psn %u, rnr timer code %u, window %u, receives "
-	       "%s gap %llu ns, run %u packets, gather %u, ack hold %llu ns, unsent %u, sleep %u "
+	       "%s gap %llu ns, share %llu, run %u packets, gather %u, ack hold %llu ns, unsent %u, sleep %u "
 	       "x %llu ns, drain %u, late %llu ns, rtr %llu rts %llu ns\n",
-	       name, end->sq_depth, end->rq_depth, end->rq_shared ? " shared" : "",
+	       name, end->sq_depth, end->rq_depth, end->rq_shared	 ? " shared" : end->hides_credits ? " without credits" : "",
 	       end->max_rd_atomic, end->max_dest_rd_atomic, end->psn, end->rnr_timer_code,
 	       end->window_packets, habits[end->receives],
-	       (unsigned long long)end->receive_gap_ns, end->max_run_packets, end->gather_from,
+	       (unsigned long long)end->receive_gap_ns,
+	       (unsigned long long)end->share_bytes, end->max_run_packets, end->gather_from,
 	       (unsigned long long)end->ack_hold_ns, end->unsent, end->sleep,
 	       (unsigned long long)end->sleep_ns, end->drain, (unsigned long long)end->late_ns,
 	       (unsigned long long)end->ready_ns, (unsigned long long)end->rts_ns);

@@ -54,14 +54,16 @@ struct end_plan {
 	uint32_t sq_depth, rq_depth;
 	uint32_t max_sge;
 	uint32_t max_inline;
-	bool rq_shared; /* reports no credits (rule C7) */
+	bool rq_shared;	     /* reports no credits (rule C7) */
+	bool hides_credits;  /* that too, or has been told not to report any */
 	bool signal_all;
 	uint32_t signaled; /* chance */
 	uint32_t window_packets;
 	uint32_t max_rd_atomic;
 	uint32_t max_dest_rd_atomic;
 	uint8_t rnr_timer_code;
-	uint32_t psn; /* first PSN of what this end sends */
+	uint64_t share_bytes; /* that all QPs of the host may have under way; 0: no limit */
+	uint32_t psn;	      /* first PSN of what this end sends */
 
 	uint32_t op_weight[ENG_OPS];
 	uint32_t max_length;

@@ -175,6 +175,7 @@ void end_transmit(struct end *end)
 		bool taken_back = random_chance(&end->random, plan->unsent);
 
 		oracle_after_step(end);
+		end->crowded = reason == ENG_TX_WINDOW;
 		if (reason != ENG_TX_RUN) {
 			trace_reason(end, reason);
 			oracle_nothing_to_send(end, reason, sides);

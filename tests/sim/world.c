@@ -176,6 +176,10 @@ static void start(struct world *world, uint64_t seed)
 	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
 		for (uint32_t side = 0; side < 2; side++)
 			world->connections[n].end[side].connection = &world->connections[n];
+	for (uint32_t side = 0; side < 2; side++)
+		world->share[side] = (struct eng_window_share){
+			.limit = world->plan.end[side].share_bytes
+		};
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		start_connection(world, n);
 }
@@ -293,6 +297,10 @@ static void finish(struct world *world)
 			end_set_state(end, ENG_ERR);
 	}
 	run_until_quiet(world);
+	for (uint32_t side = 0; side < 2; side++)
+		if (world->share[side].under_way != 0)
+			world_fail(world, "%" PRIu64 " bytes count as under way for ever",
+				   world->share[side].under_way);
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++)
 		oracle_final(end_at(world, n));
 }

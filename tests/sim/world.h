@@ -45,7 +45,8 @@ struct end {
 	uint64_t late;		/* the next timer is served so late */
 	enum eng_qp_state state; /* that the host has asked for, or the engine gone to: ERR */
 	uint32_t posted_in_error;
-	bool busy; /* more to transmit than one visit does */
+	bool busy;    /* more to transmit than one visit does */
+	bool crowded; /* waits for the window, which other QPs may open */
 	struct oracle oracle;
 };
 
@@ -67,6 +68,7 @@ struct world {
 	const struct mutant *mutant;
 	uint32_t mutations; /* that the mutant made */
 	struct sim_random mutant_random;
+	struct eng_window_share share[2];
 	uint8_t *staging;
 	struct eng_piece *pieces;
 	/* Over all seeds. */
