@@ -81,8 +81,15 @@ void completer_tell_drained(struct eng_qp *qp)
 
 void completer_flush(struct eng_qp *qp)
 {
+	struct requester *req = &qp->req;
+
 	while (qp->sq->tail != qp->sq->head)
 		retire(qp, ENG_WR_FLUSH_ERR);
+	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
+	window_emptied(qp);
+	req->post_psn = req->end_psn;
+	req->unacked_psn = req->end_psn;
+	req->next_psn = req->end_psn;
 }
 
 /* unacked_psn moves up to psn, inside the oldest request. */
@@ -222,7 +229,11 @@ static void receive_nak(struct eng_qp *qp, const struct wire_packet *packet, uin
 		fatal_nak(qp, syndrome_code(packet->syndrome));
 }
 
-/* A response whose PSN is the newest acknowledged one: rules C8, C9, and nothing but credits. */
+/*
+ * An ACK for what is acknowledged: rules C8, C9, and nothing but credits.  Its PSN is that of the
+ * peer's last positive ACK, which may be older than what a NAK has acknowledged since; what it says
+ * cannot move LSN back.
+ */
 static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
@@ -343,7 +354,7 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 			completer_fail_if_oldest(qp);
 			completer_tell_drained(qp);
 		}
-	} else if (plain_ack && packet->psn == psn_sub(req->unacked_psn, 1)) {
+	} else if (plain_ack && psn_diff(packet->psn, req->unacked_psn) < 0) {
 		receive_unsolicited(qp, packet);
 	} else {
 		/* rule S8: duplicates and ghosts change nothing. */

@@ -72,40 +72,52 @@ uint32_t credit_free(const struct eng_qp *qp)
 	return eng_ring_used(qp->rq);
 }
 
+void credit_acknowledged(struct eng_qp *qp, uint32_t psn)
+{
+	struct advert *advert = &qp->resp.advert;
+
+	/* Answers that are given again do not make it older. */
+	if (psn_diff(psn, advert->last_positive_psn) > 0)
+		advert->last_positive_psn = psn;
+}
+
 uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 {
-	struct responder *resp = &qp->resp;
-	uint8_t code = CREDIT_CODE_UNLIMITED; /* rule C7 */
+	struct advert *advert = &qp->resp.advert;
+	uint32_t promise;
 
-	if (qp->reports_credits) {
-		code = credit_encode(credit_free(qp));
-		resp->advertised_lsn = psn_add(resp->msn, credit_decode(code));
+	credit_acknowledged(qp, psn);
+	if (!qp->reports_credits) {
+		advert->code = CREDIT_CODE_UNLIMITED; /* rule C7 */
+		return syndrome_make(AETH_ACK, advert->code);
 	}
-	resp->advertised_code = code;
-	resp->last_positive_psn = psn;
-	return syndrome_make(AETH_ACK, code);
+	advert->code = credit_encode(credit_free(qp));
+	/* In the middle of a message its receive WQE is taken, but MSN does not count it yet. */
+	promise = qp->resp.wqes_done + credit_decode(advert->code);
+	if ((int32_t)(promise - advert->promised) > 0)
+		advert->promised = promise;
+	return syndrome_make(AETH_ACK, advert->code);
 }
 
 /*
- * The peer counts on the messages up to advertised_lsn; left of them are those not begun yet.  When
- * few are left, news are worth a packet as soon as they at least double what is left: so a burst
- * of posted receives costs a handful of ACKs, not one each (rule C10).
+ * Counted in receive WQEs, since MSN also moves by requests that take none.  When few of those that
+ * the peer knows of are left, news are worth a packet as soon as they at least double what is left:
+ * so a burst of posted receives costs a handful of ACKs, not one each (rule C10).
  */
 bool credit_owed(const struct eng_qp *qp)
 {
 	const struct responder *resp = &qp->resp;
-	uint32_t begun = psn_add(resp->msn, resp->previous_opcode >= 0 && resp->taken);
-	int32_t left = psn_diff(resp->advertised_lsn, begun);
-	uint32_t now, low_water;
+	int32_t left = (int32_t)(resp->advert.promised - resp->wqes_taken);
+	uint32_t now;
 
 	if (!qp->reports_credits || !can_respond(qp))
 		return false;
 	if (left < 0)
 		left = 0;
-	low_water = qp->rq->limit / 4;
+	if ((uint32_t)left > qp->rq->limit / 4)
+		return false;
 	now = credit_decode(credit_encode(credit_free(qp)));
 	/* An ACK that would not move the peer's LSN on is no news. */
-	if (psn_diff(psn_add(resp->msn, now), resp->advertised_lsn) <= 0)
-		return false;
-	return (uint32_t)left <= low_water && now >= 2 * (uint32_t)left;
+	return (int32_t)(resp->wqes_done + now - resp->advert.promised) > 0 &&
+	       now >= 2 * (uint32_t)left;
 }

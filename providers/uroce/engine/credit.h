@@ -25,6 +25,8 @@ bool credit_limited(const struct eng_qp *qp, uint32_t index);
 uint32_t credit_free(const struct eng_qp *qp);
 /* Responder: the syndrome for a positive response, which counts as sent with this PSN. */
 uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn);
+/* Responder: this PSN has been answered positively, or a NAK has said so of it. */
+void credit_acknowledged(struct eng_qp *qp, uint32_t psn);
 /* Responder: is an unsolicited ACK owed (rules C9, C10)? */
 bool credit_owed(const struct eng_qp *qp);
 

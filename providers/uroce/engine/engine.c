@@ -192,7 +192,7 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->unlimited = req->credit.unlimited;
 	view->credits_heard = req->credit.heard;
 	view->credits_last_heard = decode_or_zero(req->credit.last_code);
-	view->credits_advertised = decode_or_zero(resp->advertised_code);
+	view->credits_advertised = decode_or_zero(resp->advert.code);
 	view->credits_now = qp->rq_shared ? 0 : credit_free(qp);
 	view->sq_used = eng_ring_used(qp->sq);
 	view->rq_used = qp->rq_shared ? 0 : eng_ring_used(qp->rq);

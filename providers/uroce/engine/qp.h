@@ -66,10 +66,18 @@ struct replay {
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t length;
+	uint32_t until;	    /* READ: bytes of the message that are wanted, length or fewer */
 	uint32_t srqn;	    /* XRC */
 	uint64_t original;  /* Atomic: the value before */
 	uint32_t from;	    /* READ: response packets [from, end) are wanted, next is the next; */
 	uint32_t next, end; /* nothing is pending when next == end */
+};
+
+/* What the peer has been told (rules C8 to C10). */
+struct advert {
+	uint32_t promised;	    /* receive WQEs, counted like wqes_taken: never moves back */
+	uint32_t last_positive_psn; /* the newest PSN that has been acknowledged */
+	uint8_t code;		    /* the last credit count */
 };
 
 struct responder {
@@ -89,10 +97,13 @@ struct responder {
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 
-	/* Credits as the peer knows them (rules C8 to C10). */
-	uint32_t advertised_lsn;
-	uint32_t last_positive_psn; /* PSN of the last positive response sent */
-	uint8_t advertised_code;
+	/* The highest PSN that came too early since the NAK was raised (rule S4). */
+	uint32_t early_psn;
+
+	/* Receive WQEs taken so far, and messages completed that took one; free running. */
+	uint32_t wqes_taken, wqes_done;
+	struct advert advert;
+	struct advert advert_before; /* the last run of responses, for eng_unsent() */
 
 	uint32_t replay_head;	 /* free running; the newest is replay[(head - 1) % depth] */
 	uint32_t replay_pending; /* how many of them have answers pending */

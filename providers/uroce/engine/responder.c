@@ -17,8 +17,8 @@ void responder_start(struct eng_qp *qp, uint32_t rq_psn)
 	resp->expected_psn = rq_psn & PSN_MASK;
 	resp->previous_opcode = -1;
 	/* rule C9: until something is answered, the last positive response is the one before. */
-	resp->last_positive_psn = psn_sub(resp->expected_psn, 1);
-	resp->ack_psn = resp->last_positive_psn;
+	resp->advert.last_positive_psn = psn_sub(resp->expected_psn, 1);
+	resp->ack_psn = resp->advert.last_positive_psn;
 }
 
 static void complete_receive(struct eng_qp *qp, struct eng_wc *wc)
@@ -26,6 +26,7 @@ static void complete_receive(struct eng_qp *qp, struct eng_wc *wc)
 	struct responder *resp = &qp->resp;
 
 	assert(resp->taken);
+	resp->wqes_done++;
 	wc->wr_id = resp->wqe.wr_id;
 	wc->srqn = resp->srqn;
 	wc->receive = true;
@@ -89,6 +90,7 @@ enum fault responder_take(struct eng_qp *qp)
 	if (qp->rq_shared && qp->port->take_receive) {
 		result = qp->port->take_receive(qp->owner, resp->srqn, &resp->wqe, resp->wqe_sge);
 		resp->taken = result == ENG_TAKEN;
+		resp->wqes_taken += resp->taken;
 		if (result == ENG_TAKE_EMPTY)
 			return FAULT_RNR;
 		return resp->taken ? FAULT_NONE : FAULT_INVALID_REQUEST;
@@ -102,6 +104,7 @@ enum fault responder_take(struct eng_qp *qp)
 	resp->wqe.sge_count = wqe->sge_count;
 	memcpy(resp->wqe_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
 	resp->taken = true;
+	resp->wqes_taken++;
 	qp->rq->tail++;
 	return FAULT_NONE;
 }
@@ -200,6 +203,7 @@ static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
 	entry->va = packet->va;
 	entry->rkey = packet->rkey;
 	entry->length = packet->dma_length;
+	entry->until = packet->dma_length;
 	entry->srqn = qp->resp.srqn;
 }
 
@@ -303,6 +307,7 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 	offset = from * qp->attr.mtu;
 	if (packet->va != entry->va + offset || packet->dma_length > entry->length - offset)
 		return;
+	entry->until = offset + packet->dma_length;
 	replay_again(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
 }
 
@@ -344,10 +349,14 @@ static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packe
 	}
 }
 
-static void receive_ahead(struct eng_qp *qp)
+static void receive_ahead(struct eng_qp *qp, uint32_t psn)
 {
+	struct responder *resp = &qp->resp;
+
 	count(qp, ENG_COUNT_OUT_OF_SEQ_REQUEST);
-	if (!qp->resp.silent)
+	if (!resp->silent || psn_diff(psn, resp->early_psn) > 0)
+		resp->early_psn = psn;
+	if (!resp->silent)
 		responder_raise(qp, FAULT_PSN_SEQUENCE, qp->resp.expected_psn);
 }
 
@@ -364,18 +373,18 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 	struct responder *resp = &qp->resp;
 	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
 	enum fault fault;
-	bool missed;
+	bool missed =
+		resp->nak_owed && resp->nak_syndrome == fault_rows[FAULT_PSN_SEQUENCE].syndrome;
 
 	(void)now;
 	if (distance > 0) {
-		receive_ahead(qp);
+		receive_ahead(qp, packet->psn);
 		return;
 	}
 	if (distance < 0) {
 		receive_duplicate(qp, packet);
 		return;
 	}
-	missed = resp->nak_owed;
 	resp->silent = false;
 	resp->nak_owed = false;
 	resp->srqn = packet->xrc_srqn;
@@ -389,6 +398,6 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 	}
 	note_executed(qp, packet);
 	/* What came too early is gone, although it was only overtaken: tell the peer at once. */
-	if (missed)
+	if (missed && psn_diff(resp->early_psn, resp->expected_psn) >= 0)
 		responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
 }

@@ -47,9 +47,9 @@ static enum eng_tx send_ack(struct eng_qp *qp, struct eng_run *run)
 /* rules C8 to C10: the last positive response once more, as an ACK, with the credits of now. */
 static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
 {
-	uint32_t psn = qp->resp.last_positive_psn;
+	uint32_t psn = qp->resp.advert.last_positive_psn;
 
-	run->kind = ENG_RUN_ACK;
+	run->kind = ENG_RUN_CREDITS;
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_SENT);
 	return send_aeth(qp, run, psn, credit_advertise(qp, psn));
 }
@@ -60,6 +60,8 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
 	/* rule S11: the NAK acknowledges what came before. */
 	qp->resp.ack_owed = false;
 	qp->resp.nak_owed = false;
+	/* rule C8: so the next unsolicited ACK has to be for that. */
+	credit_acknowledged(qp, psn_sub(qp->resp.nak_psn, 1));
 	return send_aeth(qp, run, qp->resp.nak_psn, qp->resp.nak_syndrome);
 }
 
@@ -93,7 +95,7 @@ static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct re
 	enum pack result;
 
 	fill(qp, read_operation(entry), psn, &packet);
-	packet.payload_length = message_packet_length(entry->length, qp->attr.mtu, entry->next);
+	packet.payload_length = message_packet_length(entry->until, qp->attr.mtu, entry->next);
 	packet.pad_count = (uint8_t)(-packet.payload_length & 3);
 	if (packet.payload_length > 0) {
 		qp->resp.srqn = entry->srqn;
@@ -109,7 +111,7 @@ static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct re
 	if (wire_op_headers(packet.opcode) & WIRE_HAS_AETH)
 		packet.syndrome = credit_advertise(qp, psn);
 	else
-		qp->resp.last_positive_psn = psn;
+		credit_acknowledged(qp, psn);
 	/* Others may write to memory that is read: the ICRC has to be of what is sent, so copy. */
 	payload.stable = false;
 	result = pack_add(qp, run, &packet, &payload);
@@ -152,6 +154,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run)
 	if (can_respond(qp) || resp->nak_owed)
 		entry = replay_pending(qp);
 	pack_begin(run, &qp->attr.path);
+	resp->advert_before = resp->advert;
 	if (entry && resp->ack_owed && psn_diff(resp->ack_psn, entry->psn) < 0)
 		return send_ack(qp, run);
 	if (entry)
@@ -171,6 +174,8 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 {
 	struct replay *entry;
 
+	/* The peer has not heard of what this run said. */
+	qp->resp.advert = qp->resp.advert_before;
 	switch (run->kind) {
 	case ENG_RUN_ACK:
 		qp->resp.ack_owed = true;
@@ -183,6 +188,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 		if (entry)
 			replay_unsent(qp, entry, psn_sub(run->first_psn, entry->psn));
 		break;
+	case ENG_RUN_CREDITS:
 	case ENG_RUN_REQUESTS:
 		break;
 	}

@@ -32,6 +32,7 @@ enum eng_run_kind {
 	ENG_RUN_REQUESTS,
 	ENG_RUN_ACK,
 	ENG_RUN_NAK,
+	ENG_RUN_CREDITS, /* an unsolicited ACK */
 	ENG_RUN_ANSWERS, /* READ or Atomic responses */
 };
 

@@ -18,7 +18,6 @@ void state_enter_error(struct eng_qp *qp)
 	qp->req.rnr_until = 0;
 	/* rule S13: all that is posted completes as flushed, in order. */
 	completer_flush(qp);
-	window_emptied(qp);
 	responder_flush(qp);
 	if (qp->rq_shared)
 		qp->port->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
@@ -32,7 +31,6 @@ void state_enter_send_error(struct eng_qp *qp)
 	}
 	qp->state = ENG_SQE;
 	completer_flush(qp);
-	window_emptied(qp);
 }
 
 /* rule C5: nothing is left of what was; the rings are empty. */
