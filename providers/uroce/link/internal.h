@@ -186,6 +186,7 @@ struct link {
 	uint8_t *scratch;		      /* LINK_MAX_BYTES + 1, under open_lock */
 	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
 	socklen_t name_bytes[LINK_SLOTS];
+	_Atomic(struct link_group *) groups;
 	uint64_t closed_overflow; /* receive_overflow of addresses that are closed */
 	atomic_uint_fast64_t forwarded;
 	atomic_uint_fast64_t forward_received;
@@ -217,6 +218,15 @@ struct link_addr {
 	unsigned int tx_count;
 	_Atomic(struct link_tx *) txs;
 	struct link_peer *peers;
+};
+
+/* A membership, and the socket that has it. */
+struct link_group {
+	_Atomic(struct link_group *) next;
+	struct link *link;
+	struct link_endpoint endpoint;
+	uint32_t interface; /* index */
+	int fd;
 };
 
 #define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))
@@ -256,5 +266,9 @@ void link_addr_close_descriptors(struct link_addr *addr);
 unsigned int link_probe_segments(void);
 /* udp.c: datagrams dropped at this socket since it exists. */
 uint32_t link_socket_drops(int fd);
+/* udp.c: receive a batch from fd; batch->addr is left as it is.  0 or a negative errno. */
+int link_receive_from(struct link *link, int fd, struct link_batch *batch);
+/* udp.c: let the kernel tell traffic class and hop limit of what is received at fd. */
+void link_receive_class(int fd, bool ipv4);
 
 #endif

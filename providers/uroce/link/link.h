@@ -38,6 +38,7 @@
 struct link;	  /* this process's slot and control socket */
 struct link_addr; /* one local address: its receive pool */
 struct link_peer; /* a way to send from a local address and source port to one remote address */
+struct link_group; /* a multicast group that this process hears on one interface */
 
 /*
  * Control.  Claim a free slot of this host (network namespace): the abstract UNIX name of the slot
@@ -126,11 +127,29 @@ struct link_batch {
 	unsigned int segment;	/* out: bytes of each datagram; the last may be shorter */
 	uint8_t src[16];	/* out: sender's address as in a GID */
 	uint16_t src_port;	/* out: host order */
-	struct link_addr *addr; /* out: the local address it came to */
+	struct link_addr *addr; /* out: the local address it came to; NULL: a group */
+	/* Out: of the IP header, when link_addr_want_class() has been called, else 0. */
+	uint8_t traffic_class, hop_limit;
 };
 
 /* -EAGAIN when nothing waits.  One system call; never blocks. */
 int link_receive(struct link_addr *addr, struct link_batch *batch);
+
+/* Let link_receive() tell traffic class and hop limit from now on; it costs some nanoseconds. */
+void link_addr_want_class(struct link_addr *addr);
+
+/*
+ * Control.  Join the multicast group gid (IPv4 as ::ffff:a.b.c.d) on an interface (index) and hear
+ * its port 4791.  Every process that has joined gets every datagram, whatever queue pair it is for,
+ * also those that this host sends.  -EADDRINUSE when a program has the port that does not share it.
+ */
+int link_group_open(struct link *link, const uint8_t gid[16], uint32_t interface,
+		    struct link_group **group, char error[LINK_ERROR_TEXT]);
+void link_group_close(struct link_group *group);
+int link_group_fd(const struct link_group *group);
+const uint8_t *link_group_gid(const struct link_group *group);
+/* As link_receive(); batch->addr is NULL, traffic class and hop limit are always told. */
+int link_group_receive(struct link_group *group, struct link_batch *batch);
 
 /*
  * Hand a datagram that steering brought here but that belongs to another slot to its owner over his

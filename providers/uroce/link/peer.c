@@ -257,6 +257,18 @@ static struct link_peer *find_peer(struct link_addr *addr, const struct link_pee
 	return NULL;
 }
 
+/*
+ * IPv6 does not choose the way of a multicast by the source address; an address being that of one
+ * interface, all that uses this socket goes the same way.
+ */
+static void send_to_interface(const struct link_peer *wanted)
+{
+	if (wanted->dst_sockaddr.any.sa_family == AF_INET6 && wanted->dst.scope_id &&
+	    link_endpoint_is_multicast(wanted->dst.gid))
+		set_int(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
+			(int)wanted->dst.scope_id);
+}
+
 /* Find or make the peer that *wanted describes.  Caller holds the lock. */
 static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
 		    struct link_peer **result)
@@ -272,6 +284,7 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 		return error;
 	}
 	*port = wanted->tx->port;
+	send_to_interface(wanted);
 	*result = find_peer(addr, wanted);
 	if (*result) {
 		(*result)->refs++;

@@ -102,6 +102,7 @@ void link_close(struct link *link)
 void link_abandon(struct link *link)
 {
 	struct link_addr *addr, *building = link->building;
+	struct link_group *group;
 
 	atomic_store(&link->abandoned, true);
 	for (addr = link->addrs; addr; addr = addr->next)
@@ -109,6 +110,8 @@ void link_abandon(struct link *link)
 	/* An address that a thread of the parent was opening. */
 	if (building)
 		link_addr_close_descriptors(building);
+	for (group = link->groups; group; group = group->next)
+		link_close_fd(&group->fd);
 	link_close_fd(&link->control_fd);
 }
 
@@ -148,10 +151,13 @@ void link_counters(const struct link *const_link, struct link_counters *counters
 {
 	/* The list's lock is not part of what const promises. */
 	struct link *link = (struct link *)(uintptr_t)const_link;
+	struct link_group *group;
 	struct link_addr *addr;
 
 	link_mutex_lock(link, &link->lock);
 	counters->receive_overflow = link->closed_overflow;
+	for (group = link->groups; group; group = group->next)
+		counters->receive_overflow += link_socket_drops(group->fd);
 	for (addr = link->addrs; addr; addr = addr->next)
 		counters->receive_overflow += link_socket_drops(addr->fd) - addr->overflow_base;
 	link_mutex_unlock(link, &link->lock);

@@ -65,24 +65,41 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 	return sendmsg(peer->tx->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* Bytes of each merged datagram; 0 when the kernel merged nothing. */
-static unsigned int merged_segment(struct msghdr *message)
+static unsigned int control_value(const struct cmsghdr *cmsg)
 {
-	struct cmsghdr *cmsg;
-	int segment;
+	int value = 0;
 
-	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
-		if (cmsg->cmsg_level != IPPROTO_UDP || cmsg->cmsg_type != UDP_GRO)
-			continue;
-		memcpy(&segment, CMSG_DATA(cmsg), sizeof(segment));
-		return segment > 0 ? (unsigned int)segment : 0;
-	}
-	return 0;
+	/* IP_TOS has one byte, all others are an int. */
+	if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS)
+		return *(const uint8_t *)CMSG_DATA(cmsg);
+	memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
+	return value > 0 ? (unsigned int)value : 0;
 }
 
-int link_receive(struct link_addr *addr, struct link_batch *batch)
+/* Bytes of each merged datagram, 0 when the kernel merged nothing; and the classes. */
+static void read_control(struct msghdr *message, struct link_batch *batch)
 {
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr *cmsg;
+
+	batch->segment = 0;
+	batch->traffic_class = 0;
+	batch->hop_limit = 0;
+	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
+		unsigned int value = control_value(cmsg);
+		bool ipv4 = cmsg->cmsg_level == IPPROTO_IP;
+
+		if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
+			batch->segment = value;
+		else if (cmsg->cmsg_type == (ipv4 ? IP_TOS : IPV6_TCLASS))
+			batch->traffic_class = (uint8_t)value;
+		else if (cmsg->cmsg_type == (ipv4 ? IP_TTL : IPV6_HOPLIMIT))
+			batch->hop_limit = (uint8_t)value;
+	}
+}
+
+int link_receive_from(struct link *link, int fd, struct link_batch *batch)
+{
+	_Alignas(struct cmsghdr) uint8_t control[3 * CMSG_SPACE(sizeof(int))];
 	union link_sockaddr from;
 	struct iovec piece = { .iov_base = batch->buffer, .iov_len = batch->buffer_bytes };
 	struct msghdr message = {
@@ -96,21 +113,41 @@ int link_receive(struct link_addr *addr, struct link_batch *batch)
 	ssize_t bytes;
 
 	assert(batch->buffer_bytes > LINK_MAX_BYTES);
-	bytes = recvmsg(addr->fd, &message, MSG_DONTWAIT);
+	bytes = recvmsg(fd, &message, MSG_DONTWAIT);
 	if (bytes < 0) {
 		int error = errno;
 
-		if (atomic_load_explicit(&addr->link->abandoned, memory_order_relaxed))
+		if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 			return -EOWNERDEAD;
 		return -error;
 	}
 	batch->bytes = (size_t)bytes;
-	batch->segment = merged_segment(&message);
+	read_control(&message, batch);
 	if (batch->segment == 0)
 		batch->segment = (unsigned int)bytes;
 	link_sockaddr_to_gid(&from, batch->src, &batch->src_port);
-	batch->addr = addr;
 	return 0;
+}
+
+int link_receive(struct link_addr *addr, struct link_batch *batch)
+{
+	batch->addr = addr;
+	return link_receive_from(addr->link, addr->fd, batch);
+}
+
+void link_receive_class(int fd, bool ipv4)
+{
+	const int on = 1;
+
+	setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_RECVTTL : IPV6_RECVHOPLIMIT, &on,
+		   sizeof(on));
+	setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, &on,
+		   sizeof(on));
+}
+
+void link_addr_want_class(struct link_addr *addr)
+{
+	link_receive_class(addr->fd, link_endpoint_is_ipv4(addr->endpoint.gid));
 }
 
 int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,

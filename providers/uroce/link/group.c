@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Multicast groups.  The kernel gives a multicast datagram to every socket that is bound to its
+ * group, so processes share nothing here: each has a socket of its own for each group and interface
+ * that it listens on.  Membership (IGMP, MLD) is that socket's, and ends with it.
+ */
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
+
+static int set_int(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+static int join_ipv4(int fd, const struct link_group *group)
+{
+	struct ip_mreqn request = { .imr_ifindex = (int)group->interface };
+
+	memcpy(&request.imr_multiaddr, group->endpoint.gid + 12, sizeof(request.imr_multiaddr));
+	/* Not what other sockets of this host have joined on other interfaces. */
+	set_int(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof(request)) ? -errno
+											: 0;
+}
+
+static int join_ipv6(int fd, const struct link_group *group)
+{
+	struct ipv6_mreq request = { .ipv6mr_interface = group->interface };
+
+	memcpy(&request.ipv6mr_multiaddr, group->endpoint.gid, sizeof(request.ipv6mr_multiaddr));
+	set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof(request)) ? -errno
+											: 0;
+}
+
+static int set_up(struct link_group *group, int receive_buffer)
+{
+	union link_sockaddr name;
+	socklen_t name_bytes = link_endpoint_to_sockaddr(&group->endpoint, LINK_UDP_PORT, &name);
+	bool ipv4 = name.any.sa_family == AF_INET;
+	int error;
+
+	group->fd = link_socket(name.any.sa_family, SOCK_DGRAM);
+	if (group->fd < 0)
+		return group->fd;
+	/* Processes of any user may listen to a group. */
+	error = set_int(group->fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (!error && !ipv4)
+		error = set_int(group->fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	/* IPv6 groups are told apart by interface only so; kernels before 5.7 want rights for it.
+	 */
+	set_int(group->fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)group->interface);
+	set_int(group->fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);
+	set_int(group->fd, IPPROTO_UDP, UDP_GRO, 1);
+	link_receive_class(group->fd, ipv4);
+	if (!error && bind(group->fd, &name.any, name_bytes))
+		error = -errno;
+	if (!error)
+		error = ipv4 ? join_ipv4(group->fd, group) : join_ipv6(group->fd, group);
+	return error;
+}
+
+static void explain(const struct link_group *group, int result, char error[LINK_ERROR_TEXT])
+{
+	char text[LINK_ADDRESS_TEXT];
+
+	link_endpoint_text(&group->endpoint, text);
+	if (result == -EADDRINUSE)
+		link_explain(error,
+			     "UDP port %d of multicast group %s is in use by a program that does "
+			     "not share it (kernel rxe?); stop it",
+			     LINK_UDP_PORT, text);
+	else
+		link_explain(error, "cannot join multicast group %s: %s", text, strerror(-result));
+}
+
+/* Caller holds link->lock. */
+static void leave(struct link_group *group)
+{
+	_Atomic(struct link_group *) *from = &group->link->groups;
+
+	link_close_fd(&group->fd);
+	while (*from != group)
+		from = &(*from)->next;
+	*from = group->next;
+}
+
+int link_group_open(struct link *link, const uint8_t gid[16], uint32_t interface,
+		    struct link_group **result, char error[LINK_ERROR_TEXT])
+{
+	struct link_group *group = calloc(1, sizeof(*group));
+	int failure;
+
+	if (!group) {
+		link_explain(error, "out of memory");
+		return -ENOMEM;
+	}
+	group->link = link;
+	group->fd = -1;
+	group->interface = interface;
+	memcpy(group->endpoint.gid, gid, sizeof(group->endpoint.gid));
+	/* A group of the link is known by its interface; wider ones are bound without. */
+	if (IN6_IS_ADDR_MC_LINKLOCAL((const struct in6_addr *)(const void *)gid))
+		group->endpoint.scope_id = interface;
+	link_mutex_lock(link, &link->lock);
+	/* First into the list: a forked child has to find the descriptor. */
+	group->next = link->groups;
+	link->groups = group;
+	failure = link_endpoint_is_multicast(gid) ? set_up(group, link->receive_buffer) : -EINVAL;
+	if (failure)
+		leave(group);
+	link_mutex_unlock(link, &link->lock);
+	if (failure) {
+		explain(group, failure, error);
+		free(group);
+		return failure;
+	}
+	*result = group;
+	return 0;
+}
+
+void link_group_close(struct link_group *group)
+{
+	struct link *link = group->link;
+
+	link_mutex_lock(link, &link->lock);
+	link->closed_overflow += link_socket_drops(group->fd);
+	leave(group);
+	link_mutex_unlock(link, &link->lock);
+	free(group);
+}
+
+int link_group_fd(const struct link_group *group)
+{
+	return group->fd;
+}
+
+const uint8_t *link_group_gid(const struct link_group *group)
+{
+	return group->endpoint.gid;
+}
+
+int link_group_receive(struct link_group *group, struct link_batch *batch)
+{
+	batch->addr = NULL;
+	return link_receive_from(group->link, group->fd, batch);
+}
