@@ -26,8 +26,8 @@ bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t cou
 
 		if (memcmp(area->bytes + offset, bytes, n) != 0)
 			return false;
-		if (memcmp(area->bytes + offset + n, area->image + offset + n,
-			   sge[i].length - n) != 0)
+		if (memcmp(area->bytes + offset + n, area->image + offset + n, sge[i].length - n) !=
+		    0)
 			return false;
 		bytes += n;
 		length -= n;
@@ -35,8 +35,8 @@ bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t cou
 	return length == 0;
 }
 
-void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count,
-		 const uint8_t *bytes, uint32_t length)
+void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count, const uint8_t *bytes,
+		 uint32_t length)
 {
 	for (uint32_t i = 0; i < count && length > 0; i++) {
 		uint32_t n = sge[i].length < length ? sge[i].length : length;

@@ -256,8 +256,7 @@ static void post_sends(struct end *end)
 	if (done == 0)
 		return;
 	world_trace(end, "post %u sends, %u in the queue", done, eng_ring_used(&end->sq));
-	end->next_send_at =
-		end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
+	end->next_send_at = end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
 	if (end->state == ENG_RTS && random_chance(&end->random, end->plan->drain)) {
 		end->next_state_at = ENG_NEVER;
 		end->world->total.drains++;

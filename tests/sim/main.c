@@ -45,9 +45,8 @@ static void print_totals(const struct world *world, uint64_t seeds, uint64_t fai
 	printf("%" PRIu64 " seeds, %" PRIu64 " failures, %.1f s\n", seeds, failures, took);
 	printf("%" PRIu64 " messages, %" PRIu64 " packets (%" PRIu64 " lost, %" PRIu64
 	       " damaged, %" PRIu64 " repeated), %.1f s of virtual time\n",
-	       world->total.messages, world->total.packets, world->total.lost,
-	       world->total.damaged, world->total.repeated,
-	       (double)world->total.virtual_ns * 1e-9);
+	       world->total.messages, world->total.packets, world->total.lost, world->total.damaged,
+	       world->total.repeated, (double)world->total.virtual_ns * 1e-9);
 	printf("%" PRIu64 " timeouts, %" PRIu64 " sequence NAKs, %" PRIu64 " RNR NAKs, %" PRIu64
 	       " limited requests, %" PRIu64 " unsolicited ACKs, %" PRIu64 " errors, %" PRIu64
 	       " drains\n",

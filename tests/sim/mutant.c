@@ -93,10 +93,10 @@ static bool no_nak(struct end *end, const struct wire_packet *packet)
 	return packet->opcode == WIRE_ACKNOWLEDGE && packet->syndrome == 0x60;
 }
 
-/* PSNs compared as plain numbers: behind the wrap all is old. */
+/* PSNs compared as plain numbers: behind the wrap a gap looks like something old. */
 static bool plain_compare(struct end *end, const struct wire_packet *packet)
 {
-	return wire_op_is_request(packet->opcode) && packet->psn < end->peer->plan->psn;
+	return no_nak(end, packet) && packet->psn < end->peer->plan->psn;
 }
 
 static bool no_unsolicited(struct end *end, const struct wire_packet *packet)
@@ -157,40 +157,56 @@ static uint32_t wrong_length(struct end *end, struct eng_wc *wc)
 }
 
 static const struct mutant mutants[] = {
-	{ .name = "credit-plus-one", .fault = "promises a receive request that is not there (C4)",
+	{ .name = "credit-plus-one",
+	  .fault = "promises a receive request that is not there (C4)",
 	  .departure = credit_plus_one },
-	{ .name = "msn-ahead", .fault = "counts a message that is not executed (C11)",
+	{ .name = "msn-ahead",
+	  .fault = "counts a message that is not executed (C11)",
 	  .departure = msn_ahead },
-	{ .name = "ack-ahead", .fault = "acknowledges what has not come (S7)",
+	{ .name = "ack-ahead",
+	  .fault = "acknowledges what has not come (S7)",
 	  .departure = ack_ahead },
-	{ .name = "solicited-everywhere", .fault = "sets SE in all packets (S15)",
+	{ .name = "solicited-everywhere",
+	  .fault = "sets SE in all packets (S15)",
 	  .departure = solicited_everywhere },
-	{ .name = "ignores-credits", .fault = "sends without credits (C3, C13)",
+	{ .name = "ignores-credits",
+	  .fault = "sends without credits (C3, C13)",
 	  .arrival = ignores_credits },
-	{ .name = "forgets-credits", .fault = "does not use its credits (C12)",
+	{ .name = "forgets-credits",
+	  .fault = "does not use its credits (C12)",
 	  .arrival = forgets_credits },
-	{ .name = "impatient-rnr", .fault = "does not wait out the RNR timer (S10)",
+	{ .name = "impatient-rnr",
+	  .fault = "does not wait out the RNR timer (S10)",
 	  .arrival = impatient_rnr },
-	{ .name = "misplaced-payload", .fault = "places bytes one too high (S6)",
+	{ .name = "misplaced-payload",
+	  .fault = "places bytes one too high (S6)",
 	  .arrival = damaged_payload },
 	{ .name = "no-nak", .fault = "sends no NAK for a gap (S4)", .swallows = no_nak },
-	{ .name = "plain-compare", .fault = "compares PSNs without wrap (S2)",
+	{ .name = "plain-compare",
+	  .fault = "compares PSNs without wrap (S2)",
 	  .swallows = plain_compare },
-	{ .name = "no-unsolicited", .fault = "tells nobody of new credits (C10)",
+	{ .name = "no-unsolicited",
+	  .fault = "tells nobody of new credits (C10)",
 	  .swallows = no_unsolicited,
 	  .unseen = true },
-	{ .name = "ignores-fence", .fault = "begins fenced requests at once (C16)",
+	{ .name = "ignores-fence",
+	  .fault = "begins fenced requests at once (C16)",
 	  .post = ignores_fence },
-	{ .name = "drops-solicited", .fault = "loses the solicited event (S6)",
+	{ .name = "drops-solicited",
+	  .fault = "loses the solicited event (S6)",
 	  .post = drops_solicited },
-	{ .name = "reads-too-deep", .fault = "one READ more than max_rd_atomic (S12)",
+	{ .name = "reads-too-deep",
+	  .fault = "one READ more than max_rd_atomic (S12)",
 	  .attr = reads_too_deep },
 	{ .name = "gives-up", .fault = "gives up after one retry (S10)", .attr = small_retry },
-	{ .name = "swallows-completion", .fault = "forgets a completion (S9)",
+	{ .name = "swallows-completion",
+	  .fault = "forgets a completion (S9)",
 	  .completion = swallows_completion },
-	{ .name = "completes-twice", .fault = "tells a receive twice (S6)",
+	{ .name = "completes-twice",
+	  .fault = "tells a receive twice (S6)",
 	  .completion = completes_twice },
-	{ .name = "wrong-length", .fault = "tells a wrong length (S6)",
+	{ .name = "wrong-length",
+	  .fault = "tells a wrong length (S6)",
 	  .completion = wrong_length },
 };
 

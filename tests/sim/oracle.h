@@ -21,16 +21,16 @@ struct net_packet;
 
 /* An end as requester. */
 struct asking {
-	int64_t high;	 /* the next position that has never been handed out */
-	int64_t next;	 /* the next that is to be handed out; below high when it is a repeat */
-	int64_t unacked; /* the first that the responses delivered do not acknowledge */
-	uint32_t begun;	 /* messages of which a packet has been handed out */
-	uint32_t oldest; /* message of unacked */
-	uint32_t settled; /* messages whose outcome has been looked at */
+	int64_t high;	     /* the next position that has never been handed out */
+	int64_t next;	     /* the next that is to be handed out; below high when it is a repeat */
+	int64_t unacked;     /* the first that the responses delivered do not acknowledge */
+	uint32_t begun;	     /* messages of which a packet has been handed out */
+	uint32_t oldest;     /* message of unacked */
+	uint32_t settled;    /* messages whose outcome has been looked at */
 	uint8_t *handed_out; /* [position]: how often, without those taken back */
 	uint32_t room;
 	uint64_t repeat_serial; /* of the packet with which the last going back began */
-	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
+	bool may_repeat;	/* a NAK, an RNR NAK or a timeout asks to go back to unacked */
 
 	/*
 	 * rule C12, told otherwise: the n-th message that takes a receive request has credit when n
@@ -63,11 +63,11 @@ struct answering {
 	int64_t settled;      /* highest position that an answer of any kind covers */
 	int64_t ack_asked;    /* highest executed position that wants an answer */
 	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
-	bool naked;	  /* a NAK has gone, and the expected request has not come since */
-	bool fatal;	  /* the request came that ends it all */
+	bool naked; /* a NAK has gone, and the expected request has not come since */
+	bool fatal; /* the request came that ends it all */
 	uint8_t fatal_syndrome;
-	uint32_t asked;	  /* requests come since the last ACK that an ACK may answer */
-	uint64_t told;	  /* receive requests promised, counted from the first one ever */
+	uint32_t asked;	 /* requests come since the last ACK that an ACK may answer */
+	uint64_t told;	 /* receive requests promised, counted from the first one ever */
 	uint8_t *starts; /* [position]: a READ request asked from there on */
 	uint32_t room;
 	uint64_t acks, unsolicited;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The oracle of the consumer: completions in order, exactly once, never early, never late; and every
- * byte of memory as the script says.
+ * The oracle of the consumer: completions in order, exactly once, never early, never late; and
+ * every byte of memory as the script says.
  */
 #include <string.h>
 
@@ -96,8 +96,8 @@ static bool error_right(const struct end *end, uint32_t index, enum eng_status s
 	case ENG_REM_ACCESS_ERR:
 		return bad && (plan->trouble == TROUBLE_RKEY || plan->trouble == TROUBLE_BOUNDS);
 	case ENG_REM_INV_REQ_ERR:
-		return bad && (plan->trouble == TROUBLE_ACCESS ||
-			       plan->trouble == TROUBLE_SHORT_RECEIVE);
+		return bad &&
+		       (plan->trouble == TROUBLE_ACCESS || plan->trouble == TROUBLE_SHORT_RECEIVE);
 	case ENG_LOC_PROT_ERR:
 		return bad && plan->trouble == TROUBLE_LKEY;
 	default:
@@ -341,9 +341,9 @@ void oracle_final(struct end *end)
 	if (last != end->sent_posted)
 		world_fail(end->world, "%s: no completion for message %u", end->name, last);
 	/* Shared receive requests outlive the QP. */
-	if (end->plan->rq_shared ? oracle->receives_erred > 1
-				 : oracle->receives_completed + oracle->receives_erred !=
-					   end->receives_posted)
+	if (end->plan->rq_shared
+		    ? oracle->receives_erred > 1
+		    : oracle->receives_completed + oracle->receives_erred != end->receives_posted)
 		world_fail(end->world, "%s: %u receives posted, %u completed and %u flushed",
 			   end->name, end->receives_posted, oracle->receives_completed,
 			   oracle->receives_erred);

@@ -378,8 +378,8 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 }
 
 /*
- * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes, so
- * a timeout needs a better reason: rule S4 test
+ * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes,
+ * so a timeout needs a better reason: rule S4 test
  */
 static bool timeout_justified(const struct end *end)
 {

@@ -138,7 +138,8 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 		execute(end, packet);
 		/* What was discarded without a NAK yet may still be missing. */
 		answering->nak_owed = answering->nak_owed && !answering->rnr_owed &&
-				      !answering->fatal && answering->ahead_to >= answering->expected;
+				      !answering->fatal &&
+				      answering->ahead_to >= answering->expected;
 	}
 }
 

@@ -51,8 +51,9 @@ static void plan_net(struct sim_random *random, struct net_plan *net, bool lossl
 	net->jitter_ns = random_chance(random, 500) ? random_skewed(random, net->delay_ns) : 0;
 	if (random_chance(random, 250)) {
 		net->ns_per_byte_x1000 = random_between(random, 50, 4000);
-		net->queue_bytes = lossless ? 16u << 20
-					    : random_between(random, 3, 200) * WIRE_MAX_PACKET_BYTES;
+		net->queue_bytes = lossless
+					   ? 16u << 20
+					   : random_between(random, 3, 200) * WIRE_MAX_PACKET_BYTES;
 	}
 	if (!lossless)
 		plan_losses(random, net);
@@ -108,14 +109,16 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 	end->rq_depth = random_between(random, 1, shallow ? 4 : 64);
 	end->max_sge = random_chance(random, 500) ? random_between(random, 1, 4)
 						  : random_between(random, 1, ENG_MAX_SGE);
-	end->max_inline = random_chance(random, 500) ? 0 : random_between(random, 1, ENG_MAX_INLINE);
+	end->max_inline =
+		random_chance(random, 500) ? 0 : random_between(random, 1, ENG_MAX_INLINE);
 	end->rq_shared = random_chance(random, 80);
 	end->hides_credits = end->rq_shared || random_chance(random, 80);
 	if (random_chance(random, 200))
 		end->share_bytes = random_between(random, 5000, 400000);
 	end->window_packets = windows[random_below(random, 7)];
 	end->max_dest_rd_atomic = random_between(random, 1, 16);
-	end->rnr_timer_code = (uint8_t)random_between(random, 1, random_chance(random, 100) ? 24 : 14);
+	end->rnr_timer_code =
+		(uint8_t)random_between(random, 1, random_chance(random, 100) ? 24 : 14);
 	/* Around the wrap as often as not. */
 	end->psn = random_chance(random, 500) ? (uint32_t)random_next(random) & WIRE_24BIT_MASK
 					      : (0u - random_below(random, 300)) & WIRE_24BIT_MASK;
@@ -124,10 +127,13 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 static void plan_host(struct sim_random *random, struct end_plan *end, bool lossless)
 {
 	end->max_run_packets = random_chance(random, 300) ? 1 : random_between(random, 1, 128);
-	end->max_run_bytes = random_chance(random, 300) ? random_between(random, 5000, 65507) : 65507;
-	end->staging_bytes = random_chance(random, 300) ? random_between(random, 6000, 65536) : 65536;
+	end->max_run_bytes =
+		random_chance(random, 300) ? random_between(random, 5000, 65507) : 65507;
+	end->staging_bytes =
+		random_chance(random, 300) ? random_between(random, 6000, 65536) : 65536;
 	end->max_pieces = random_between(random, 2 * ENG_MAX_SGE + 4, 600);
-	end->gather_from = random_chance(random, 500) ? UINT32_MAX : random_between(random, 1, 4096);
+	end->gather_from =
+		random_chance(random, 500) ? UINT32_MAX : random_between(random, 1, 4096);
 	end->max_runs = random_chance(random, 500) ? 1000 : random_between(random, 1, 8);
 	end->ack_hold_ns = random_chance(random, 600) ? 0 : random_skewed(random, 20 * MICROSECOND);
 	end->late_ns = random_chance(random, 500) ? 0 : random_skewed(random, 20 * MICROSECOND);
@@ -228,12 +234,15 @@ static void print_end(char name, const struct end_plan *end)
 	static const char *const habits[RECEIVE_HABITS] = { "early", "burst", "late", "trickle" };
 
 	printf("# %c: sq %u rq %u%s, reads %u/%u, psn %u, rnr timer code %u, window %u, receives "
-	       "%s gap %llu ns, share %llu, run %u packets, gather %u, ack hold %llu ns, unsent %u, sleep %u "
+	       "%s gap %llu ns, share %llu, run %u packets, gather %u, ack hold %llu ns, unsent "
+	       "%u, sleep %u "
 	       "x %llu ns, drain %u, late %llu ns, rtr %llu rts %llu ns\n",
-	       name, end->sq_depth, end->rq_depth, end->rq_shared	 ? " shared" : end->hides_credits ? " without credits" : "",
+	       name, end->sq_depth, end->rq_depth,
+	       end->rq_shared	    ? " shared"
+	       : end->hides_credits ? " without credits"
+				    : "",
 	       end->max_rd_atomic, end->max_dest_rd_atomic, end->psn, end->rnr_timer_code,
-	       end->window_packets, habits[end->receives],
-	       (unsigned long long)end->receive_gap_ns,
+	       end->window_packets, habits[end->receives], (unsigned long long)end->receive_gap_ns,
 	       (unsigned long long)end->share_bytes, end->max_run_packets, end->gather_from,
 	       (unsigned long long)end->ack_hold_ns, end->unsent, end->sleep,
 	       (unsigned long long)end->sleep_ns, end->drain, (unsigned long long)end->late_ns,

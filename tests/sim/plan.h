@@ -24,15 +24,15 @@ struct net_plan {
 	uint32_t reorder; /* packets held back by up to reorder_ns */
 	uint64_t reorder_ns;
 	uint64_t delay_ns;
-	uint64_t jitter_ns; /* keeps the order */
+	uint64_t jitter_ns;	    /* keeps the order */
 	uint64_t ns_per_byte_x1000; /* of the bottleneck; 0: no bottleneck */
 	uint32_t queue_bytes;	    /* that the bottleneck holds, with 100 for each packet */
 };
 
 enum receive_habit {
-	RECEIVES_EARLY, /* always as many as fit */
-	RECEIVES_BURST, /* all at once when none is left */
-	RECEIVES_LATE,	/* some time after they have been used up, a few at a time */
+	RECEIVES_EARLY,	  /* always as many as fit */
+	RECEIVES_BURST,	  /* all at once when none is left */
+	RECEIVES_LATE,	  /* some time after they have been used up, a few at a time */
 	RECEIVES_TRICKLE, /* one at a time, at random times */
 	RECEIVE_HABITS,
 };
@@ -40,11 +40,11 @@ enum receive_habit {
 /* A thing that goes wrong on purpose, and ends the connection. */
 enum trouble {
 	TROUBLE_NONE,
-	TROUBLE_RKEY,	     /* a message names an R_Key that is not there */
-	TROUBLE_BOUNDS,	     /* a message reaches beyond the region */
-	TROUBLE_ACCESS,	     /* the responder's QP does not allow the operation */
+	TROUBLE_RKEY,	       /* a message names an R_Key that is not there */
+	TROUBLE_BOUNDS,	       /* a message reaches beyond the region */
+	TROUBLE_ACCESS,	       /* the responder's QP does not allow the operation */
 	TROUBLE_SHORT_RECEIVE, /* a message is longer than its receive buffer (rule C18) */
-	TROUBLE_LKEY,	     /* a message is to be gathered from memory that is not there */
+	TROUBLE_LKEY,	       /* a message is to be gathered from memory that is not there */
 	TROUBLES,
 };
 const char *trouble_name(enum trouble trouble);
@@ -54,8 +54,8 @@ struct end_plan {
 	uint32_t sq_depth, rq_depth;
 	uint32_t max_sge;
 	uint32_t max_inline;
-	bool rq_shared;	     /* reports no credits (rule C7) */
-	bool hides_credits;  /* that too, or has been told not to report any */
+	bool rq_shared;	    /* reports no credits (rule C7) */
+	bool hides_credits; /* that too, or has been told not to report any */
 	bool signal_all;
 	uint32_t signaled; /* chance */
 	uint32_t window_packets;
@@ -80,13 +80,13 @@ struct end_plan {
 	/* The host's habits. */
 	uint32_t max_run_packets, max_run_bytes, staging_bytes, max_pieces;
 	uint32_t gather_from;
-	uint32_t max_runs; /* in one visit */
+	uint32_t max_runs;    /* in one visit */
 	uint64_t ack_hold_ns; /* responses may wait so long, but for those owed now */
-	uint32_t unsent;   /* chance that the socket takes nothing */
-	uint32_t sleep;	   /* chance per visit */
-	uint64_t sleep_ns; /* at most */
-	uint32_t drain;	   /* chance per post of a stay in SQD */
-	uint64_t late_ns;  /* timers are served up to so late */
+	uint32_t unsent;      /* chance that the socket takes nothing */
+	uint32_t sleep;	      /* chance per visit */
+	uint64_t sleep_ns;    /* at most */
+	uint32_t drain;	      /* chance per post of a stay in SQD */
+	uint64_t late_ns;     /* timers are served up to so late */
 };
 
 struct plan {
@@ -98,8 +98,8 @@ struct plan {
 	uint8_t rnr_retry;
 	enum trouble trouble;
 	uint32_t trouble_side;
-	bool lossless; /* nothing is lost, overtaken, repeated or damaged */
-	bool patient;  /* the timeout is longer than anything takes when nothing is lost */
+	bool lossless;		/* nothing is lost, overtaken, repeated or damaged */
+	bool patient;		/* the timeout is longer than anything takes when nothing is lost */
 	struct net_plan net[2]; /* [side]: what that side sends */
 	struct end_plan end[2];
 };

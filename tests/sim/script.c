@@ -164,8 +164,8 @@ static uint32_t pick_length(const struct end_plan *plan, uint32_t mtu, struct si
 /* Split length into at most most parts, some of them empty. */
 static uint32_t split(uint32_t length, uint32_t most, uint32_t *parts, struct sim_random *random)
 {
-	uint32_t count = length == 0 && random_chance(random, 500) ? 0
-								   : random_between(random, 1, most);
+	uint32_t count =
+		length == 0 && random_chance(random, 500) ? 0 : random_between(random, 1, most);
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t n = length;
@@ -214,8 +214,7 @@ static void gather(struct script *script, struct message *message, const struct 
 		uint32_t room = SOURCE_BYTES - 2 * GUARD - parts[i];
 		uint32_t offset = GUARD + random_below(random, room);
 
-		message->sge[i] =
-			(struct eng_sge){ source->base + offset, parts[i], source->key };
+		message->sge[i] = (struct eng_sge){ source->base + offset, parts[i], source->key };
 		memcpy(to, source->bytes + offset, parts[i]);
 		to += parts[i];
 	}
@@ -273,9 +272,8 @@ static bool make_read(struct script *script, struct script *peer, struct message
 	uint32_t target = 0;
 
 	if (script->last_write_count > 0 && random_chance(random, 500)) {
-		struct message *write =
-			&script->messages[script->last_writes[random_below(
-				random, script->last_write_count)]];
+		struct message *write = &script->messages[script->last_writes[random_below(
+			random, script->last_write_count)]];
 
 		if (write->length > 0) {
 			uint32_t skip = random_below(random, write->length);
@@ -408,8 +406,8 @@ static bool make_receive(struct script *peer, const struct message *message,
 
 	if (peer->receive_count == peer->receive_room) {
 		peer->receive_room = peer->receive_room ? 2 * peer->receive_room : 64;
-		peer->receives = realloc(peer->receives,
-					 peer->receive_room * sizeof(peer->receives[0]));
+		peer->receives =
+			realloc(peer->receives, peer->receive_room * sizeof(peer->receives[0]));
 		if (!peer->receives)
 			abort();
 	}

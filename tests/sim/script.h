@@ -64,9 +64,9 @@ struct receive {
 struct script {
 	struct message *messages;
 	uint32_t message_count, message_room;
-	int64_t positions; /* of all messages */
+	int64_t positions;	  /* of all messages */
 	uint32_t receives_needed; /* by this end's messages, at the peer */
-	uint32_t bad; /* message that goes wrong, or NOBODY */
+	uint32_t bad;		  /* message that goes wrong, or NOBODY */
 
 	struct receive *receives; /* that this end posts: the peer's needs and some more */
 	uint32_t receive_count, receive_room;
@@ -74,9 +74,9 @@ struct script {
 	uint8_t *blob; /* contents of messages */
 	uint32_t blob_used, blob_room;
 
-	struct area source;  /* what is sent is gathered from here; never written */
-	struct area landing; /* receive buffers, what READs and Atomics bring */
-	struct area remote;  /* what the peer writes, reads and counts in */
+	struct area source;	  /* what is sent is gathered from here; never written */
+	struct area landing;	  /* receive buffers, what READs and Atomics bring */
+	struct area remote;	  /* what the peer writes, reads and counts in */
 	uint32_t last_writes[64]; /* recent WRITEs whose target may be used again */
 	uint32_t last_write_count;
 };
@@ -119,8 +119,8 @@ void *area_map(const struct area *area, uint32_t key, uint64_t addr, uint32_t le
 bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t count,
 		const uint8_t *bytes, uint32_t length);
 /* Put bytes into the image of an SGE list. */
-void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count,
-		 const uint8_t *bytes, uint32_t length);
+void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count, const uint8_t *bytes,
+		 uint32_t length);
 /* Nothing is known any more about these bytes. */
 void area_forget(struct area *area, uint32_t offset, uint32_t length);
 void area_forget_list(struct area *area, const struct eng_sge *sge, uint32_t count);

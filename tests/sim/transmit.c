@@ -147,8 +147,8 @@ static void trace_reason(const struct end *end, enum eng_tx reason)
 		return;
 	eng_look(end->qp, &view);
 	world_trace(end, "  nothing to send: %s (SSN sent %u, LSN %u%s, MSN %u, owed %d)",
-		    eng_tx_name(reason), view.sent_ssn, view.lsn, view.unlimited ? " unlimited" : "",
-		    view.msn, (int)eng_owed(end->qp));
+		    eng_tx_name(reason), view.sent_ssn, view.lsn,
+		    view.unlimited ? " unlimited" : "", view.msn, (int)eng_owed(end->qp));
 }
 
 void end_transmit(struct end *end)

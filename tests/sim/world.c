@@ -177,9 +177,8 @@ static void start(struct world *world, uint64_t seed)
 		for (uint32_t side = 0; side < 2; side++)
 			world->connections[n].end[side].connection = &world->connections[n];
 	for (uint32_t side = 0; side < 2; side++)
-		world->share[side] = (struct eng_window_share){
-			.limit = world->plan.end[side].share_bytes
-		};
+		world->share[side] =
+			(struct eng_window_share){ .limit = world->plan.end[side].share_bytes };
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		start_connection(world, n);
 }
@@ -285,8 +284,8 @@ static void finish(struct world *world)
 		if (!done(end))
 			world_fail(world,
 				   "deadlock: %s has %u of %u messages acknowledged, waits for %s",
-				   end->name, end->oracle.asking.oldest,
-				   end->script->message_count, waiting_for(end));
+				   end->name, end->oracle.asking.oldest, end->script->message_count,
+				   waiting_for(end));
 	}
 	/* rule S13 test: what is left is flushed. */
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {

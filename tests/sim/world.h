@@ -41,8 +41,8 @@ struct end {
 	uint32_t sent_posted, receives_posted; /* of the script */
 	uint64_t next_send_at, next_receive_at;
 	uint64_t asleep_until, socket_full_until, hold_acks_until;
-	uint64_t next_state_at; /* INIT to RTR, RTR to RTS, drained SQD to RTS */
-	uint64_t late;		/* the next timer is served so late */
+	uint64_t next_state_at;	 /* INIT to RTR, RTR to RTS, drained SQD to RTS */
+	uint64_t late;		 /* the next timer is served so late */
 	enum eng_qp_state state; /* that the host has asked for, or the engine gone to: ERR */
 	uint32_t posted_in_error;
 	bool busy;    /* more to transmit than one visit does */
@@ -84,8 +84,7 @@ void world_free(struct world *world);
 bool world_run(struct world *world, uint64_t seed);
 
 /* The first complaint ends the run. */
-void world_fail(struct world *world, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void world_fail(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void world_trace(const struct end *end, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet);
