@@ -28,7 +28,7 @@ static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng
 	qp->port->complete(qp->owner, &wc);
 }
 
-/* The oldest request is done with. */
+/* The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9). */
 static void retire(struct eng_qp *qp, enum eng_status status)
 {
 	struct requester *req = &qp->req;

@@ -102,7 +102,8 @@ uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 /*
  * Counted in receive WQEs, since MSN also moves by requests that take none.  When few of those that
  * the peer knows of are left, news are worth a packet as soon as they at least double what is left:
- * so a burst of posted receives costs a handful of ACKs, not one each (rule C10).
+ * so a burst of posted receives costs a handful of ACKs, not one each (rule C10), and an idle
+ * sender hears of them without asking (rule U2).
  */
 bool credit_owed(const struct eng_qp *qp)
 {

@@ -259,7 +259,8 @@ static const struct eng_path *path_of_next(const struct eng_qp *qp)
 	return &qp->attr.path;
 }
 
-/* One step forward: a packet into the run, or a local request. */
+/* One step forward: a packet into the run, or a local request.  Nothing waits for ACKs (rule S3).
+ */
 static enum pack step(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 {
 	struct eng_send_wqe *wqe = sq_at(qp, qp->req.next_wqe);
