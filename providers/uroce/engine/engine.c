@@ -146,6 +146,12 @@ enum eng_owed eng_owed(const struct eng_qp *qp)
 	return response_owed(qp);
 }
 
+void eng_farewell(struct eng_qp *qp)
+{
+	if (is_reliable(qp) && can_respond(qp) && qp->resp.established)
+		qp->resp.farewells = RESPONSE_FAREWELLS;
+}
+
 bool eng_has_unsent(const struct eng_qp *qp)
 {
 	return can_request(qp) && qp->req.next_wqe != qp->sq->head;

@@ -201,6 +201,13 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int si
 void eng_unsent(struct eng_qp *qp, const struct eng_run *run);
 
 enum eng_owed eng_owed(const struct eng_qp *qp);
+/*
+ * The QP is about to be destroyed: if the peer has sent requests, say a few times more what has
+ * been acknowledged, since nobody will answer when the last ACK was lost.  These are unsolicited
+ * ACKs, which are allowed at any time (rule C8).
+ */
+void eng_farewell(struct eng_qp *qp);
+
 /* Are there posted requests that have not been handed out, whether they may be sent or not? */
 bool eng_has_unsent(const struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */

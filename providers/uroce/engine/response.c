@@ -50,6 +50,8 @@ static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
 	uint32_t psn = qp->resp.advert.last_positive_psn;
 
 	run->kind = ENG_RUN_CREDITS;
+	if (qp->resp.farewells > 0)
+		qp->resp.farewells--;
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_SENT);
 	return send_aeth(qp, run, psn, credit_advertise(qp, psn));
 }
@@ -165,7 +167,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run)
 		return ENG_TX_STATE;
 	if (resp->ack_owed)
 		return send_ack(qp, run);
-	if (credit_owed(qp))
+	if (resp->farewells > 0 || credit_owed(qp))
 		return send_unsolicited(qp, run);
 	return ENG_TX_IDLE;
 }
@@ -204,5 +206,5 @@ enum eng_owed response_owed(const struct eng_qp *qp)
 		return ENG_OWED_NOTHING;
 	if (resp->ack_owed)
 		return ENG_OWED_SOON;
-	return credit_owed(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;
+	return resp->farewells > 0 || credit_owed(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;
 }

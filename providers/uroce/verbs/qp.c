@@ -7,37 +7,71 @@
 
 #include "forked.h"
 #include "ops.h"
+#include "srq.h"
+#include "xrc.h"
 #include "settings.h"
 
 enum {
 	CACHE_LINE = 64,
 };
 
+/* The protection domain that keys of requests to qp are checked against. */
+static const struct uroce_pd *domain_of(struct uroce_qp *qp)
+{
+	if (qp->type == ENG_XRC_RECV)
+		return uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine));
+	return qp->pd->domain;
+}
+
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
 {
 	struct uroce_qp *qp = owner;
+	struct key_cache *cache = write ? &qp->write_cache : &qp->read_cache;
+	uint32_t need = write ? ENG_LOCAL_WRITE : 0;
+	void *memory = key_table_map(cache, domain_of(qp), lkey, addr, length, need);
 
-	return key_table_map(write ? &qp->write_cache : &qp->read_cache, qp->pd, lkey, addr, length,
-			     write ? ENG_LOCAL_WRITE : 0);
+	/*
+	 * What is written may belong to a receive request, whose keys are of its queue's domain.
+	 * (Or to a READ; that it may use that domain too is not worth telling them apart.)
+	 */
+	if (!memory && write && qp->srq && qp->srq->pd != qp->pd)
+		memory = key_table_map(cache, qp->srq->pd->domain, lkey, addr, length, need);
+	return memory;
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
 {
 	struct uroce_qp *qp = owner;
 
-	return key_table_map(&qp->remote_cache, qp->pd, rkey, addr, length, need);
+	return key_table_map(&qp->remote_cache, domain_of(qp), rkey, addr, length, need);
 }
 
 static void complete(void *owner, const struct eng_wc *wc)
 {
 	struct uroce_qp *qp = owner;
 
-	uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
+	if (qp->type == ENG_XRC_RECV)
+		uroce_xrc_complete(qp, wc);
+	else
+		uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
+}
+
+static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *wqe,
+				  struct eng_sge *sge)
+{
+	struct uroce_qp *qp = owner;
+
+	if (qp->type == ENG_XRC_RECV)
+		return uroce_xrc_take(qp, srqn, wqe, sge);
+	return uroce_srq_take(qp->srq, wqe, sge);
 }
 
 void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type)
 {
-	uroce_async_event(qp->context, type, &qp->base.qp);
+	if (qp->type == ENG_XRC_RECV)
+		uroce_xrc_raise(qp, type);
+	else
+		uroce_async_event(qp->context, type, &qp->base.qp);
 }
 
 static void event(void *owner, enum eng_event event)
@@ -60,6 +94,7 @@ static const struct eng_port port = {
 	.map_remote = map_remote,
 	.complete = complete,
 	.event = event,
+	.take_receive = take_receive,
 };
 
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
@@ -76,7 +111,7 @@ static uint32_t slots_for(uint32_t wr)
 	return slots;
 }
 
-static int make_ring(struct eng_ring *ring, uint32_t wr, uint32_t slot_bytes)
+int uroce_make_ring(struct eng_ring *ring, uint32_t wr, uint32_t slot_bytes)
 {
 	uint32_t slots = slots_for(wr);
 	size_t bytes = ((size_t)slots * slot_bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
@@ -112,10 +147,10 @@ static int make_rings(struct uroce_qp *qp)
 	cap->max_send_sge = room / (uint32_t)sizeof(struct eng_sge);
 	if (cap->max_send_sge > UROCE_MAX_SGE)
 		cap->max_send_sge = UROCE_MAX_SGE;
-	error = make_ring(&qp->sq, cap->max_send_wr, send_bytes);
+	error = uroce_make_ring(&qp->sq, cap->max_send_wr, send_bytes);
 	if (error)
 		return error;
-	error = make_ring(&qp->own_rq, cap->max_recv_wr, recv_bytes);
+	error = uroce_make_ring(&qp->own_rq, cap->max_recv_wr, recv_bytes);
 	if (error)
 		free(qp->sq.slots);
 	return error;
@@ -149,14 +184,85 @@ static void free_memory(struct uroce_qp *qp)
 	free(qp);
 }
 
+/* What each type of verbs is to the engine, and what it has to be created with. */
+struct type_row {
+	bool offered;
+	bool sends;	 /* has a send queue, its CQ, and a protection domain */
+	bool receives;	 /* has a receive queue or a shared one, and its CQ */
+	bool has_domain; /* is an XRC target */
+	enum eng_qp_type type;
+};
+
+static const struct type_row types[] = {
+	[IBV_QPT_RC] = { true, true, true, false, ENG_RC },
+	[IBV_QPT_UC] = { true, true, true, false, ENG_UC },
+	[IBV_QPT_UD] = { true, true, true, false, ENG_UD },
+	[IBV_QPT_XRC_SEND] = { true, true, false, false, ENG_XRC_SEND },
+	[IBV_QPT_XRC_RECV] = { true, false, false, true, ENG_XRC_RECV },
+};
+
+static const struct type_row *row_of(enum ibv_qp_type type)
+{
+	if ((size_t)type >= sizeof(types) / sizeof(types[0]) || !types[type].offered)
+		return NULL;
+	return &types[type];
+}
+
 /* 0, or EOPNOTSUPP or EINVAL. */
 static int check_init_attr(const struct ibv_qp_init_attr_ex *attr)
 {
-	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+	const struct type_row *row = row_of(attr->qp_type);
+
+	if (!row)
 		return EOPNOTSUPP;
-	if (!attr->pd || !attr->send_cq || !attr->recv_cq)
+	if ((row->sends && (!attr->pd || !attr->send_cq)) || (row->receives && !attr->recv_cq))
+		return EINVAL;
+	if (row->has_domain && !((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd))
+		return EINVAL;
+	if (row->receives && attr->srq && uroce_srq_is_xrc(to_uroce_srq(attr->srq)))
 		return EINVAL;
 	return check_cap(&attr->cap);
+}
+
+/* What the type has no use for is ignored, and granted as 0. */
+static void set_parts(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct type_row *row = row_of(attr->qp_type);
+
+	qp->type = row->type;
+	qp->cap = attr->cap;
+	if (row->sends) {
+		qp->pd = to_uroce_pd(attr->pd);
+		qp->send_cq = to_uroce_cq(attr->send_cq);
+	} else {
+		memset(&qp->cap, 0, sizeof(qp->cap));
+	}
+	if (row->receives) {
+		qp->recv_cq = to_uroce_cq(attr->recv_cq);
+		qp->srq = attr->srq ? to_uroce_srq(attr->srq) : NULL;
+	}
+	if (row->has_domain)
+		qp->domain = to_uroce_xrcd(attr->xrcd)->domain;
+	if (!row->receives || qp->srq) {
+		qp->cap.max_recv_wr = 0;
+		qp->cap.max_recv_sge = 0;
+	}
+}
+
+/* What qp uses, and so may not be destroyed before it. */
+static void count_users(struct uroce_qp *qp, int change)
+{
+	atomic_uint *const users[] = {
+		qp->pd ? &qp->pd->users : NULL,
+		qp->send_cq ? &qp->send_cq->users : NULL,
+		qp->recv_cq ? &qp->recv_cq->users : NULL,
+		qp->srq ? &qp->srq->users : NULL,
+	};
+
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		if (users[i])
+			atomic_fetch_add(users[i], (unsigned int)change);
+	}
 }
 
 static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
@@ -167,10 +273,10 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 	/* libibverbs leaves these to the provider, unlike those of other objects. */
 	public->context = context;
 	public->qp_context = attr->qp_context;
-	public->pd = attr->pd;
-	public->send_cq = attr->send_cq;
-	public->recv_cq = attr->recv_cq;
-	public->srq = attr->srq;
+	public->pd = qp->pd ? &qp->pd->base : NULL;
+	public->send_cq = qp->send_cq ? &qp->send_cq->base.cq : NULL;
+	public->recv_cq = qp->recv_cq ? &qp->recv_cq->base.cq : NULL;
+	public->srq = qp->srq ? &qp->srq->base.srq : NULL;
 	public->qp_num = qp->progress.qpn;
 	public->handle = qp->progress.qpn;
 	public->qp_type = attr->qp_type;
@@ -199,6 +305,12 @@ void uroce_window_fit(uint32_t receive_buffer)
 	__atomic_store_n(&window_share.limit, limit, __ATOMIC_RELAXED);
 }
 
+/* rule C7 */
+static bool is_shared(const struct uroce_qp *qp)
+{
+	return qp->srq || qp->type == ENG_XRC_RECV;
+}
+
 /* The number and the engine; the lock keeps visitors out until both are there. */
 static int start_engine(struct uroce_qp *qp)
 {
@@ -212,12 +324,13 @@ static int start_engine(struct uroce_qp *qp)
 	if (!error)
 		eng_qp_init(qp->progress.engine,
 			    &(struct eng_qp_init){
-				    .type = ENG_RC,
+				    .type = qp->type,
 				    .qpn = qp->progress.qpn,
 				    .owner = qp,
 				    .port = &port,
 				    .sq = &qp->sq,
-				    .rq = qp->rq,
+				    .rq = &qp->own_rq,
+				    .rq_shared = is_shared(qp),
 				    .signal_all = qp->signal_all,
 				    .credits_hidden = uroce_settings()->credits_hidden,
 				    .window_share = &window_share,
@@ -241,12 +354,8 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	memset(qp, 0, sizeof(*qp));
 	qp->context = to_uroce_context(context);
 	qp->generation = uroce_generation;
-	qp->pd = to_uroce_pd(attr->pd);
-	qp->send_cq = to_uroce_cq(attr->send_cq);
-	qp->recv_cq = to_uroce_cq(attr->recv_cq);
+	set_parts(qp, attr);
 	qp->signal_all = attr->sq_sig_all;
-	qp->cap = attr->cap;
-	qp->rq = &qp->own_rq;
 	init_locks(qp);
 	error = make_rings(qp);
 	if (!error)
@@ -254,9 +363,7 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	if (error)
 		goto err_free;
 	set_public_fields(qp, context, attr);
-	atomic_fetch_add(&qp->pd->users, 1);
-	atomic_fetch_add(&qp->send_cq->users, 1);
-	atomic_fetch_add(&qp->recv_cq->users, 1);
+	count_users(qp, 1);
 	attr->cap = qp->cap;
 	return qp;
 
@@ -290,9 +397,10 @@ struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 
 struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct uroce_qp *qp;
+	struct ibv_qp *opening;
 	int error = 0;
 
 	if ((attr->comp_mask & ~known) ||
@@ -300,13 +408,19 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->qp_type != IBV_QPT_XRC_RECV) {
 		errno = EINVAL;
 		return NULL;
 	}
 	qp = uroce_qp_create(context, attr);
 	if (!qp)
 		return NULL;
+	if (qp->type == ENG_XRC_RECV) {
+		opening = uroce_xrc_first_opening(qp, attr->xrcd, attr->qp_context);
+		if (!opening)
+			uroce_qp_free(qp);
+		return opening;
+	}
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		error = uroce_wr_functions(qp, attr->send_ops_flags);
 	if (error) {
@@ -319,8 +433,9 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 
 void uroce_qp_forget_completions(struct uroce_qp *qp)
 {
-	uroce_cq_forget(qp->send_cq, qp->progress.qpn);
-	if (qp->recv_cq != qp->send_cq)
+	if (qp->send_cq)
+		uroce_cq_forget(qp->send_cq, qp->progress.qpn);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
 		uroce_cq_forget(qp->recv_cq, qp->progress.qpn);
 }
 
@@ -343,6 +458,7 @@ int uroce_destroy_qp(struct ibv_qp *ibv_qp)
 	if (!uroce_inherited(qp->generation)) {
 		/* The peer may still wait for an acknowledgement of what was received last. */
 		pthread_mutex_lock(&qp->progress.lock);
+		eng_farewell(qp->progress.engine);
 		progress_changed(qp->context->progress, &qp->progress);
 		pthread_mutex_unlock(&qp->progress.lock);
 		progress_qp_remove(qp->context->progress, &qp->progress);
