@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The floor under any transport over UDP sockets: what the kernel's UDP alone costs, without
+ * protocol, checksum or copy into place.
+ *
+ *   pingpong   half round trip of a message, both sides spinning on recv(); --blocking: sleeping
+ *   stream     runs of packets by UDP_SEGMENT, received whole by UDP_GRO and thrown away
+ *
+ * The sockets are used as a transport has to use them: an unconnected one for each direction, with
+ * large buffers.  A stream is held back by a counter in shared memory, so that nothing is lost and
+ * no acknowledgement costs anything.
+ */
+#include "pair.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define SOCKET_BUFFER (4 << 20)
+/* The largest packet of a ping-pong, and the most bytes of one system call. */
+#define SEGMENT 4128
+#define RUN_BYTES (15 * SEGMENT)
+#define MAX_DATAGRAM 65507
+/* Super-packets under way in a stream: enough to keep both sides busy, few enough for any buffer.
+ */
+#define WINDOW 8
+#define MAX_SAMPLES (4u << 20)
+#define WARM_UP_ROUNDS 1000
+
+struct sockets {
+	int rx, tx;
+	struct sockaddr_in peer;
+	char *buffer; /* of RUN_BYTES at least */
+};
+
+static void open_sockets(struct pair *pair, struct sockets *sockets, int side)
+{
+	int on = 1;
+
+	sockets->rx = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	sockets->tx = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sockets->rx < 0 || sockets->tx < 0)
+		pair_die("socket");
+	pair_socket_buffers(sockets->rx, SOCKET_BUFFER);
+	pair_socket_buffers(sockets->tx, SOCKET_BUFFER);
+	if (setsockopt(sockets->rx, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) != 0)
+		pair_die("UDP_GRO");
+	if (pair->blocking) {
+		struct timeval patience = { .tv_sec = PAIR_PATIENCE_NS / 1000000000ULL };
+
+		setsockopt(sockets->rx, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	}
+	pair_bind(pair, sockets->rx, side);
+	sockets->peer = pair_address(pair, 1 - side);
+	sockets->buffer = aligned_alloc(4096, 1 << 16);
+	if (!sockets->buffer)
+		pair_die("aligned_alloc");
+	memset(sockets->buffer, 0x5a, 1 << 16);
+}
+
+/* One system call; the segment size is named only where there are several segments. */
+static void send_run(struct sockets *sockets, void *bytes, size_t length, size_t segment)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
+	struct iovec iov = { .iov_base = bytes, .iov_len = length };
+	struct msghdr msg = { .msg_name = &sockets->peer,
+			      .msg_namelen = sizeof(sockets->peer),
+			      .msg_iov = &iov,
+			      .msg_iovlen = 1 };
+
+	if (length > segment) {
+		struct cmsghdr *cmsg = (struct cmsghdr *)control;
+		uint16_t value = (uint16_t)segment;
+
+		cmsg->cmsg_level = IPPROTO_UDP;
+		cmsg->cmsg_type = UDP_SEGMENT;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(value));
+		memcpy(CMSG_DATA(cmsg), &value, sizeof(value));
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(sizeof(value));
+	}
+	if (sendmsg(sockets->tx, &msg, 0) != (ssize_t)length)
+		pair_die("sendmsg");
+}
+
+static void send_message(struct sockets *sockets, size_t size)
+{
+	while (size > 0) {
+		size_t now = size < RUN_BYTES ? size : RUN_BYTES;
+
+		send_run(sockets, sockets->buffer, now, SEGMENT);
+		size -= now;
+	}
+}
+
+/* False when the other side is silent. */
+static bool receive_message(struct pair *pair, struct sockets *sockets, size_t size)
+{
+	uint64_t give_up = 0;
+	unsigned int empty = 0;
+
+	while (size > 0) {
+		ssize_t n = recv(sockets->rx, sockets->buffer, 1 << 16,
+				 pair->blocking ? 0 : MSG_DONTWAIT);
+
+		if (n > 0) {
+			size -= (size_t)n < size ? (size_t)n : size;
+			continue;
+		}
+		if (pair->blocking || (errno != EAGAIN && errno != EINTR))
+			return false;
+		/* The clock is asked so rarely that the loop does not notice. */
+		if (++empty % 4096 == 0) {
+			if (!give_up)
+				give_up = pair_now_ns() + PAIR_PATIENCE_NS;
+			if (pair->shared->stop || pair_now_ns() > give_up)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void pingpong_server(struct pair *pair)
+{
+	struct sockets sockets;
+
+	open_sockets(pair, &sockets, PAIR_SERVER);
+	while (receive_message(pair, &sockets, pair->size))
+		send_message(&sockets, pair->size);
+	/* The client has all it wanted, or says by itself that an answer did not come. */
+}
+
+static void pingpong_client(struct pair *pair)
+{
+	struct pair_samples samples;
+	struct sockets sockets;
+	uint64_t end = 0, before;
+
+	pair_samples_open(&samples, MAX_SAMPLES);
+	open_sockets(pair, &sockets, PAIR_CLIENT);
+	before = pair_now_ns();
+	for (uint64_t i = 0; samples.count < samples.limit; i++) {
+		uint64_t now;
+
+		send_message(&sockets, pair->size);
+		if (!receive_message(pair, &sockets, pair->size))
+			pair_die("no answer");
+		now = pair_now_ns();
+		if (i == WARM_UP_ROUNDS)
+			end = now + (uint64_t)(pair->seconds * 1e9);
+		if (i > WARM_UP_ROUNDS)
+			samples.ns[samples.count++] = (uint32_t)(now - before);
+		before = now;
+		if (end && now > end)
+			break;
+	}
+	pair_report_latency(pair, &samples);
+}
+
+static void stream_server(struct pair *pair)
+{
+	struct sockets sockets;
+
+	open_sockets(pair, &sockets, PAIR_SERVER);
+	while (!pair->shared->stop) {
+		ssize_t n = recv(sockets.rx, sockets.buffer, 1 << 16, MSG_DONTWAIT);
+
+		if (n > 0)
+			pair->shared->bytes += (uint64_t)n;
+		else if (errno != EAGAIN)
+			pair_die("recv");
+	}
+}
+
+static void stream_client(struct pair *pair)
+{
+	size_t super = pair->size * pair->run;
+	size_t region = pair->region > super ? pair->region : super;
+	char *bytes = aligned_alloc(4096, (region + 4095) & ~(size_t)4095);
+	struct sockets sockets;
+	uint64_t sent = 0;
+	size_t at = 0;
+
+	if (!bytes)
+		pair_die("aligned_alloc");
+	memset(bytes, 0x5a, region);
+	open_sockets(pair, &sockets, PAIR_CLIENT);
+	while (!pair->shared->stop) {
+		if (sent - pair->shared->bytes >= WINDOW * super)
+			continue;
+		send_run(&sockets, bytes + at, super, pair->size);
+		sent += super;
+		at += super;
+		if (at + super > region)
+			at = 0;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct pair pair;
+
+	pair_options(&pair, argc, argv, "pingpong, stream");
+	if (strcmp(pair.mode, "stream") == 0 && pair.size * pair.run > MAX_DATAGRAM) {
+		fprintf(stderr, "size times run is more than a datagram holds\n");
+		return 2;
+	}
+	if (strcmp(pair.mode, "pingpong") == 0) {
+		pair_run(&pair, pingpong_server, pingpong_client);
+	} else if (strcmp(pair.mode, "stream") == 0) {
+		pair_run_stream(&pair, stream_server, stream_client);
+	} else {
+		fprintf(stderr, "no such mode: %s\n", pair.mode);
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A process that has nothing to do, for somebody else to watch:
+ *
+ *   idle DEVICE open    has the device open and a queue pair
+ *   idle DEVICE event   the same, and waits in ibv_get_cq_event()
+ *
+ * It writes "ready" when it is idle, and stays so until it is killed.
+ */
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Noreturn void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static struct ibv_context *open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
+
+	for (int i = 0; list && list[i]; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			context = ibv_open_device(list[i]);
+	}
+	if (!context)
+		die(name);
+	ibv_free_device_list(list);
+	return context;
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = 16,
+						  .max_recv_wr = 16,
+						  .max_send_sge = 1,
+						  .max_recv_sge = 1 } };
+	struct ibv_comp_channel *channel;
+	struct ibv_context *context;
+	struct ibv_cq *cq, *event_cq;
+	void *event_context;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: %s DEVICE open|event\n", argv[0]);
+		return 2;
+	}
+	context = open_device(argv[1]);
+	channel = ibv_create_comp_channel(context);
+	cq = channel ? ibv_create_cq(context, 16, NULL, channel, 0) : NULL;
+	init.send_cq = cq;
+	init.recv_cq = cq;
+	if (!cq || !ibv_create_qp(ibv_alloc_pd(context), &init))
+		die("set-up");
+	if (ibv_req_notify_cq(cq, 0) != 0)
+		die("ibv_req_notify_cq");
+	puts("ready");
+	fflush(stdout);
+	if (strcmp(argv[2], "event") == 0)
+		ibv_get_cq_event(channel, &event_cq, &event_context);
+	else
+		pause();
+	return 0;
+}
