@@ -22,6 +22,10 @@ uroce_test_command(asan LABEL sanitize TIMEOUT 600 SERIAL
 uroce_test_command(tsan LABEL sanitize TIMEOUT 600 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-tsan"
 		   "unit" -DUROCE_SANITIZE=thread)
+# Uses the build of asan, hence DEPENDS.
+uroce_test_command(asan_pingpong LABEL sanitize TIMEOUT 120 SERIAL
+		   COMMAND bash "${buildlib}/sanitized-pingpong" "${nested}-asan" libasan.so)
+set_tests_properties(sanitize.asan_pingpong PROPERTIES DEPENDS sanitize.asan)
 uroce_test_command(fuzz LABEL fuzz TIMEOUT 600 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-fuzz"
 		   "fuzz" -DUROCE_FUZZ=ON -DCMAKE_C_COMPILER=clang)
