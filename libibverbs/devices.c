@@ -91,16 +91,22 @@ DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
  */
 DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
-	__typeof__(&ibv_import_device) real = DROPIN_REAL(ibv_import_device, "IBVERBS_1.10");
+	const struct uroce_way_in *provider;
+	__typeof__(&ibv_import_device) real;
 	struct ibv_context *context;
 	struct stat status;
 
-	if (!real)
-		return NULL;
+	/* The kernel's devices are character devices; the descriptors of ours are not. */
 	if (fstat(cmd_fd, &status) == 0 && !S_ISCHR(status.st_mode)) {
+		provider = dropin_provider();
+		if (provider)
+			return provider->import_device(cmd_fd);
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
+	real = DROPIN_REAL(ibv_import_device, "IBVERBS_1.10");
+	if (!real)
+		return NULL;
 	only_real_devices = true;
 	context = real(cmd_fd);
 	only_real_devices = false;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "context.h"
@@ -48,17 +49,23 @@ static int inert_descriptor(void)
 	return fd;
 }
 
-static struct uroce_context *allocate(struct ibv_device *device)
+/* import_fd: the cmd_fd of an import, or -1. */
+static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
 {
 	size_t offset =
 		offsetof(struct uroce_context, base.context) - uroce_abi.layout->context_offset;
-	int cmd_fd = inert_descriptor();
+	int cmd_fd = import_fd >= 0 ? import_fd : inert_descriptor();
+	struct uroce_context *context;
+	struct stat status;
 
 	if (cmd_fd < 0)
 		return NULL;
 	/* Owns cmd_fd from here on, also when it fails. */
-	return uroce_abi.init_and_alloc_context(device, cmd_fd, sizeof(struct uroce_context),
-						(void *)offset, 0);
+	context = uroce_abi.init_and_alloc_context(device, cmd_fd, sizeof(struct uroce_context),
+						   (void *)offset, 0);
+	if (context && !fstat(cmd_fd, &status))
+		context->file = status.st_ino;
+	return context;
 }
 
 void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
@@ -69,7 +76,6 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	int error;
 
 	(void)cmd_fd;
-	(void)private_data;
 	error = uroce_watch_forks();
 	if (error) {
 		errno = error;
@@ -84,7 +90,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		return NULL;
 	}
 	link_set_receive_buffer(progress_link(progress), uroce_settings()->receive_buffer);
-	context = allocate(device);
+	context = allocate(device, private_data ? *(const int *)private_data : -1);
 	if (!context) {
 		error = errno;
 		goto put_progress;
@@ -112,6 +118,23 @@ put_progress:
 	uroce_complain("%s cannot be opened: %s", device->name, strerror(error));
 	errno = error;
 	return NULL;
+}
+
+struct ibv_context *uroce_import_device(int cmd_fd)
+{
+	struct ibv_device *device;
+	struct stat status;
+
+	if (fstat(cmd_fd, &status)) {
+		errno = EBADF;
+		return NULL;
+	}
+	device = uroce_devices_of_file(status.st_ino);
+	if (!device) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return uroce_abi.open_device(device, &cmd_fd);
 }
 
 void uroce_free_context(struct ibv_context *public)

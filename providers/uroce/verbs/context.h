@@ -8,8 +8,18 @@
 
 #include "uroce.h"
 
-/* The operation of verbs_device_ops: a verbs_context, or NULL with errno and a line on stderr. */
+/*
+ * The operation of verbs_device_ops: a verbs_context, or NULL with errno and a line on stderr.
+ * private_data: where the cmd_fd of an import is, which the context will own; or NULL.
+ */
 void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data);
+
+/*
+ * ibv_import_device(): another context of the device that cmd_fd, a duplicate, is of.  The context
+ * owns it from then on.  NULL with errno EBADF, or EOPNOTSUPP when no context of this process has
+ * that file: what is in another process's memory cannot be shared.
+ */
+struct ibv_context *uroce_import_device(int cmd_fd);
 
 /* Open the pipe of asynchronous events; libibverbs closes the read end.  0 or a positive errno. */
 int uroce_async_open(struct uroce_context *context);

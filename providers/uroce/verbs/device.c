@@ -254,6 +254,19 @@ void uroce_devices_remove_context(struct uroce_context *context)
 	pthread_mutex_unlock(&devices_lock);
 }
 
+struct ibv_device *uroce_devices_of_file(uint64_t file)
+{
+	struct ibv_device *device = NULL;
+
+	pthread_mutex_lock(&devices_lock);
+	for (const struct uroce_context *c = contexts; c && !device; c = c->next) {
+		if (c->file == file)
+			device = &c->device->base.device;
+	}
+	pthread_mutex_unlock(&devices_lock);
+	return device;
+}
+
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),
 			      void *arg)

@@ -37,6 +37,9 @@ bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
 void uroce_devices_add_context(struct uroce_context *context);
 void uroce_devices_remove_context(struct uroce_context *context);
 
+/* The device of the open context whose file (struct uroce_context) that is; NULL: there is none. */
+struct ibv_device *uroce_devices_of_file(uint64_t file);
+
 /* Each device that has open contexts, with their number; under the devices' lock. */
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),

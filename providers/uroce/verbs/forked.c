@@ -5,24 +5,28 @@
 
 #include "cq_overrun.h"
 #include "key_table.h"
+#include "shared.h"
 
 unsigned int uroce_generation = 1;
 
 /* The child needs a table that nobody was just changing. */
 static void before(void)
 {
+	uroce_shared_before_fork();
 	key_table_before_fork();
 }
 
 static void in_parent(void)
 {
 	key_table_after_fork(false);
+	uroce_shared_after_fork();
 }
 
 static void in_child(void)
 {
 	uroce_generation++;
 	key_table_after_fork(true);
+	uroce_shared_after_fork();
 	uroce_overrun_forked();
 }
 

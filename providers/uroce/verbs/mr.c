@@ -114,7 +114,7 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *ibv_pd, void *addr, size_t length, ui
 		.start = start,
 		.length = length,
 		.memory = addr,
-		.domain = mr->pd,
+		.domain = mr->pd->domain,
 	};
 	error = key_table_count() < UROCE_MAX_MR ? key_table_add(&mr->entry) : ENOMEM;
 	if (error)
@@ -155,7 +155,7 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 		meaning.start = zero_based ? 0 : (uintptr_t)addr;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
-		meaning.domain = to_uroce_pd(pd);
+		meaning.domain = to_uroce_pd(pd)->domain;
 	/* Memory that was only read before may be read-only. */
 	error = check_range(meaning.memory, meaning.length, meaning.start, new_access);
 	if (error)

@@ -21,6 +21,12 @@
 	/* pd.c */                                                                                 \
 	X(alloc_pd)                                                                                \
 	X(dealloc_pd)                                                                              \
+	X(import_pd)                                                                               \
+	X(unimport_pd)                                                                             \
+	/* parent_domain.c */                                                                      \
+	X(alloc_td)                                                                                \
+	X(dealloc_td)                                                                              \
+	X(alloc_parent_domain)                                                                     \
 	/* mr.c */                                                                                 \
 	X(reg_mr)                                                                                  \
 	X(rereg_mr)                                                                                \

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "pd.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "forked.h"
 #include "ops.h"
-#include "uroce.h"
+
+static struct uroce_pd *of_shared(struct uroce_shared *shared)
+{
+	return (struct uroce_pd *)((char *)shared - offsetof(struct uroce_pd, shared));
+}
 
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 {
 	int error = uroce_watch_forks();
 	struct uroce_pd *pd = NULL;
 
-	(void)context;
 	if (!error) {
 		pd = calloc(1, sizeof(*pd));
 		error = ENOMEM;
@@ -20,8 +25,58 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 		errno = error;
 		return NULL;
 	}
+	pd->real = pd;
+	pd->domain = pd;
 	atomic_init(&pd->users, 0);
+	uroce_shared_add(&pd->shared, SHARED_PD, context ? to_uroce_context(context) : NULL);
+	pd->base.handle = pd->shared.handle;
 	return &pd->base;
+}
+
+struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct uroce_pd *import = calloc(1, sizeof(*import));
+	struct uroce_shared *shared;
+
+	if (!import) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	shared = uroce_shared_find(SHARED_PD, to_uroce_context(context), handle);
+	if (!shared) {
+		free(import);
+		errno = ENOENT;
+		return NULL;
+	}
+	import->real = of_shared(shared);
+	import->base.context = context;
+	import->base.handle = handle;
+	return &import->base;
+}
+
+/* The application's pointer goes; the PD itself, when nobody holds it any more. */
+static void let_go(struct uroce_pd *held)
+{
+	struct uroce_pd *pd = held->real;
+
+	if (held != pd)
+		free(held);
+	if (uroce_shared_put(&pd->shared))
+		free(pd);
+}
+
+void uroce_unimport_pd(struct ibv_pd *ibv_pd)
+{
+	let_go((struct uroce_pd *)ibv_pd);
+}
+
+static int dealloc_parent_domain(struct uroce_pd *pd)
+{
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->users, 1);
+	atomic_fetch_sub(&pd->extended->users, 1);
+	free(pd);
+	return 0;
 }
 
 int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
@@ -30,6 +85,11 @@ int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
 
 	if (atomic_load(&pd->users))
 		return EBUSY;
-	free(pd);
+	if (pd->extended)
+		return dealloc_parent_domain(pd);
+	/* Somebody else has destroyed it: ibv_import_pd(3) leaves this one to be unimported. */
+	if (!uroce_shared_destroy(&pd->shared))
+		return EINVAL;
+	let_go((struct uroce_pd *)ibv_pd);
 	return 0;
 }

@@ -65,6 +65,7 @@ static const struct uroce_way_in this_copy = {
 	.create_comp_channel = uroce_create_comp_channel,
 	.destroy_comp_channel = uroce_destroy_comp_channel,
 	.qp_to_qp_ex = qp_to_qp_ex,
+	.import_device = uroce_import_device,
 };
 
 /*

@@ -20,6 +20,7 @@
 #include "engine/qp_state.h"
 #include "link/netdev.h"
 #include "progress/progress.h"
+#include "shared.h"
 
 /* What the device reports, and keeps for any combination of attributes (rule U1). */
 enum uroce_limit {
@@ -60,9 +61,22 @@ struct uroce_device {
 	union ibv_gid gid[UROCE_GID_TABLE];
 };
 
+struct uroce_td;
+
+/* Constant after creation but for users and shared (pd.h). */
 struct uroce_pd {
 	struct ibv_pd base;
+	struct uroce_pd *real;	       /* itself, or what an import stands for: to_uroce_pd() */
+	const struct uroce_pd *domain; /* what keys are checked against */
 	atomic_uint users; /* MRs, QPs, AHs ...: dealloc answers EBUSY while any is left */
+	struct uroce_shared shared;
+	/* Parent domains only. */
+	struct uroce_pd *extended; /* the PD below; NULL: this is none */
+	struct uroce_td *td;	   /* may be NULL */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t bytes, size_t alignment,
+		       uint64_t resource);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t resource);
+	void *pd_context;
 };
 
 struct uroce_comp_channel {
@@ -83,6 +97,7 @@ struct uroce_context {
 	int async_write_fd; /* the read end is ibv_context.async_fd */
 	pthread_mutex_t async_lock;
 	unsigned int generation;       /* forked.h */
+	uint64_t file;		       /* what cmd_fd is; the same in imports of this context */
 	struct uroce_context *next;    /* all contexts of the process, under the devices' lock */
 	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */
 };
@@ -92,9 +107,10 @@ struct uroce_context *to_uroce_context(struct ibv_context *context);
 /* NULL when the context is another provider's. */
 struct uroce_context *uroce_context_if_ours(struct ibv_context *context);
 
+/* The PD that objects belong to, whatever the application has in its hands. */
 static inline struct uroce_pd *to_uroce_pd(struct ibv_pd *pd)
 {
-	return (struct uroce_pd *)pd;
+	return ((struct uroce_pd *)pd)->real;
 }
 
 /* One line on stderr, "uroce: ..." : what, why, remedy.  Never from the data path. */

@@ -15,7 +15,7 @@
 #include <infiniband/verbs.h>
 
 /* Raised whenever struct uroce_way_in changes; copies of different versions do not mix. */
-#define UROCE_WAY_IN_VERSION 1
+#define UROCE_WAY_IN_VERSION 2
 
 struct uroce_way_in {
 	uint32_t version; /* UROCE_WAY_IN_VERSION; always first */
@@ -38,6 +38,9 @@ struct uroce_way_in {
 	struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *context);
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
 	struct ibv_qp_ex *(*qp_to_qp_ex)(struct ibv_qp *qp);
+
+	/* NULL with errno; EOPNOTSUPP: not a descriptor of ours. */
+	struct ibv_context *(*import_device)(int cmd_fd);
 };
 
 /* The table of the copy that serves this process.  Exported. */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "shared.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "uroce.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* All that have not been destroyed; long, and searched by imports only. */
+static struct uroce_shared *objects;
+static uint32_t last_handle;
+
+void uroce_shared_add(struct uroce_shared *object, enum shared_kind kind,
+		      const struct uroce_context *context)
+{
+	pthread_mutex_lock(&lock);
+	object->kind = kind;
+	object->handle = ++last_handle;
+	object->file = context ? context->file : 0;
+	object->holders = 1;
+	object->destroyed = false;
+	object->next = objects;
+	object->link = &objects;
+	if (objects)
+		objects->link = &object->next;
+	objects = object;
+	pthread_mutex_unlock(&lock);
+}
+
+struct uroce_shared *uroce_shared_find(enum shared_kind kind, const struct uroce_context *context,
+				       uint32_t handle)
+{
+	struct uroce_shared *object;
+
+	pthread_mutex_lock(&lock);
+	for (object = objects; object; object = object->next) {
+		if (object->kind == kind && object->handle == handle &&
+		    object->file == context->file)
+			break;
+	}
+	if (object)
+		object->holders++;
+	pthread_mutex_unlock(&lock);
+	return object;
+}
+
+/* Caller holds the lock. */
+static void forget(struct uroce_shared *object)
+{
+	object->destroyed = true;
+	*object->link = object->next;
+	if (object->next)
+		object->next->link = object->link;
+}
+
+bool uroce_shared_destroy(struct uroce_shared *object)
+{
+	bool first;
+
+	pthread_mutex_lock(&lock);
+	first = !object->destroyed;
+	if (first)
+		forget(object);
+	pthread_mutex_unlock(&lock);
+	return first;
+}
+
+bool uroce_shared_put(struct uroce_shared *object)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = --object->holders == 0;
+	pthread_mutex_unlock(&lock);
+	return last;
+}
+
+void uroce_shared_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void uroce_shared_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}

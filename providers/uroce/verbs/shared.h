@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Objects that ibv_import_*() can find by number: protection domains, regions, device memory.  What
+ * the application holds is the object itself, or an import that stands for it.  Destroying either
+ * destroys the object, and all others may then only be unimported: ibv_import_pd(3).  So the
+ * storage of an object stays until the last one that holds it lets go.
+ */
+#ifndef UROCE_VERBS_SHARED_H
+#define UROCE_VERBS_SHARED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct uroce_context;
+
+enum shared_kind {
+	SHARED_PD,
+	SHARED_MR,
+	SHARED_DM,
+};
+
+/* Part of each such object, and its own business. */
+struct uroce_shared {
+	enum shared_kind kind;
+	uint32_t handle; /* for the application; unique in the process */
+	uint64_t file;	 /* of the contexts that may import it */
+	unsigned int holders;
+	bool destroyed;
+	struct uroce_shared *next, **link;
+};
+
+/* Make object known, with one holder.  context may be NULL (tests). */
+void uroce_shared_add(struct uroce_shared *object, enum shared_kind kind,
+		      const struct uroce_context *context);
+/* The object of that number, with one more holder; NULL when there is none, or not for context. */
+struct uroce_shared *uroce_shared_find(enum shared_kind kind, const struct uroce_context *context,
+				       uint32_t handle);
+/* The object is being destroyed: nobody finds it again.  false: it had been destroyed before. */
+bool uroce_shared_destroy(struct uroce_shared *object);
+/* A holder lets go.  true: it was the last one, and the storage is the caller's to free. */
+bool uroce_shared_put(struct uroce_shared *object);
+
+/* Around fork(), so that the child's list is whole. */
+void uroce_shared_before_fork(void);
+void uroce_shared_after_fork(void);
+
+#endif
