@@ -49,11 +49,46 @@ static void event(void *owner, enum eng_event event)
 			end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
 }
 
-static const struct eng_port port = {
-	.map_local = map_local,
-	.map_remote = map_remote,
-	.complete = complete,
-	.event = event,
+static bool invalidate(void *owner, uint32_t key)
+{
+	oracle_invalidate(owner, key);
+	return true;
+}
+
+static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *taken,
+				  struct eng_sge *sge)
+{
+	struct end *end = owner;
+	const struct eng_recv_wqe *wqe = eng_ring_slot(&end->rq, end->rq.tail);
+
+	(void)srqn;
+	if (eng_ring_used(&end->rq) == 0)
+		return ENG_TAKE_EMPTY;
+	taken->wr_id = wqe->wr_id;
+	taken->length = wqe->length;
+	taken->sge_count = wqe->sge_count;
+	memcpy(sge, wqe->sge, wqe->sge_count * sizeof(sge[0]));
+	end->rq.tail++;
+	return ENG_TAKEN;
+}
+
+/* One with a call for shared receive requests, one without. */
+static const struct eng_port ports[2] = {
+	{
+		.map_local = map_local,
+		.map_remote = map_remote,
+		.complete = complete,
+		.event = event,
+		.invalidate = invalidate,
+	},
+	{
+		.map_local = map_local,
+		.map_remote = map_remote,
+		.complete = complete,
+		.event = event,
+		.invalidate = invalidate,
+		.take_receive = take_receive,
+	},
 };
 
 /* What the peer's bad message needs and must not find. */
@@ -129,7 +164,7 @@ void end_set_state(struct end *end, enum eng_qp_state state)
 	oracle_after_step(end);
 }
 
-void end_start(struct end *end)
+static void create(struct end *end)
 {
 	uint32_t sq_slots = slots_of(end->plan->sq_depth), rq_slots = slots_of(end->plan->rq_depth);
 	uint32_t send_bytes = eng_send_slot_bytes(end->plan->max_sge, end->plan->max_inline);
@@ -138,7 +173,7 @@ void end_start(struct end *end)
 		.type = ENG_RC,
 		.qpn = end->qpn,
 		.owner = end,
-		.port = &port,
+		.port = &ports[end->plan->rq_by_call],
 		.sq = &end->sq,
 		.rq = &end->rq,
 		.rq_shared = end->plan->rq_shared,
@@ -159,13 +194,22 @@ void end_start(struct end *end)
 	if (!end->qp)
 		abort();
 	eng_qp_init(end->qp, &init);
+}
+
+void end_start(struct end *end, bool again)
+{
+	end->state = ENG_RESET;
+	if (again)
+		eng_set_state(end->qp, ENG_RESET, end->world->now);
+	else
+		create(end);
+	end->rq.head = end->rq.tail = 0;
 	end->sent_posted = end->receives_posted = end->posted_in_error = 0;
 	end->next_send_at = end->next_receive_at = 0;
 	end->asleep_until = end->socket_full_until = end->hold_acks_until = 0;
-	end->next_state_at = end->plan->ready_ns;
+	end->next_state_at = end->world->round_began + end->plan->ready_ns;
 	end->busy = end->crowded = false;
 	end->late = 0;
-	end->state = ENG_RESET;
 	oracle_start(end);
 	set_attr(end);
 	end_set_state(end, ENG_INIT);
@@ -281,7 +325,7 @@ static void change_state(struct end *end)
 	end->next_state_at = ENG_NEVER;
 	if (end->state == ENG_INIT) {
 		end_set_state(end, ENG_RTR);
-		end->next_state_at = end->plan->rts_ns;
+		end->next_state_at = end->world->round_began + end->plan->rts_ns;
 	} else if (end->state == ENG_RTR || end->state == ENG_SQD) {
 		end_set_state(end, ENG_RTS);
 	}

@@ -214,9 +214,9 @@ static void node_start(struct net *net, struct net_node *node, const struct net_
 	node->last_due = 0;
 }
 
-void net_start(struct net *net, const struct plan *plan)
+void net_start(struct net *net, const struct plan *plan, uint32_t round)
 {
-	random_seed(&net->random, plan->seed, 1);
+	random_seed(&net->random, plan->seed, 1 + 1000 * (uint64_t)round);
 	net->sent = net->dropped = net->copied = net->damaged = net->held_back = 0;
 	for (uint32_t side = 0; side < 2; side++) {
 		const struct net_plan *way = &plan->net[side];

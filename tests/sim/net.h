@@ -76,7 +76,7 @@ struct net {
 	uint64_t sent, dropped, copied, damaged, held_back;
 };
 
-void net_start(struct net *net, const struct plan *plan);
+void net_start(struct net *net, const struct plan *plan, uint32_t round);
 struct net_packet *net_packet_new(struct net *net);
 void net_packet_free(struct net *net, struct net_packet *packet);
 /* side is the sender's: 0 or 1. */

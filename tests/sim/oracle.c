@@ -87,6 +87,22 @@ void oracle_arrival(struct end *end, const struct wire_packet *packet, uint64_t 
 		asking_arrival(end, packet);
 }
 
+void oracle_invalidate(struct end *end, uint32_t key)
+{
+	const struct script *script = end->peer->script;
+	uint32_t index = script_find(script, end->oracle.answering.expected - 1);
+
+	if (key & LOCAL_KEY) {
+		asking_local(end, key);
+		return;
+	}
+	world_trace(end, "  invalidates key %08x for the peer", key);
+	end->oracle.invalidated++;
+	if (index == NOBODY || script->messages[index].op != ENG_SEND_INV ||
+	    script->messages[index].immediate != key)
+		world_fail(end->world, "%s: key %08x is invalidated for nobody", end->name, key);
+}
+
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides)
 {
 	if (sides & ENG_RESPONSES)

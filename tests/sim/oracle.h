@@ -19,6 +19,9 @@
 struct end;
 struct net_packet;
 
+/* As many local requests as a send queue holds. */
+#define ASKING_LOCALS 64
+
 /* An end as requester. */
 struct asking {
 	int64_t high;	     /* the next position that has never been handed out */
@@ -47,6 +50,9 @@ struct asking {
 	int64_t lost_repeat;   /* highest of a repeated request that was lost */
 	int64_t lost_last;     /* of the request lost last */
 	uint64_t lost_serial;  /* and when that was handed out */
+	/* Local requests executed, and those of them whose place has been checked. */
+	uint32_t local_keys[ASKING_LOCALS];
+	uint32_t local_count, locals_seen;
 	uint64_t timeouts, repeats, naks, rnr_naks, limited;
 };
 
@@ -70,6 +76,7 @@ struct answering {
 	uint64_t told;	 /* receive requests promised, counted from the first one ever */
 	uint8_t *starts; /* [position]: a READ request asked from there on */
 	uint32_t room;
+	uint32_t invalidated; /* keys that are to be invalidated by SENDs so far */
 	uint64_t acks, unsolicited;
 };
 
@@ -82,7 +89,8 @@ struct oracle {
 	uint32_t next_taking;	     /* peer's message that the next receive completion is of */
 	bool erred;		     /* an error completion came: only flushed ones from now on */
 	bool may_be_in_error;
-	bool broke; /* went to ERR by itself */
+	uint32_t invalidated; /* keys of SENDs that the engine has invalidated */
+	bool broke;	      /* went to ERR by itself */
 	uint32_t drains, drained_events;
 	bool in_final;
 };
@@ -92,6 +100,8 @@ void oracle_free(struct end *end);
 
 /* A request or response packet of a run; taken_back: eng_unsent() will follow. */
 void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back);
+/* The packets of a run have all been shown. */
+void oracle_run_ends(struct end *end);
 /* The run that begins with this request packet goes back. */
 void oracle_taken_back(struct end *end, const struct wire_packet *first);
 void oracle_response(struct end *end, const struct wire_packet *packet);
@@ -106,6 +116,8 @@ void oracle_expire(struct end *end);
 /* eng_transmit() had nothing to send for sides, for this reason. */
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides);
 void oracle_completion(struct end *end, const struct eng_wc *wc);
+/* The engine invalidates a key, for a local request or for one of the peer's. */
+void oracle_invalidate(struct end *end, uint32_t key);
 void oracle_event(struct end *end, enum eng_event event);
 /* The host puts the QP into ERR. */
 void oracle_to_error(struct end *end);
@@ -117,6 +129,8 @@ bool oracle_all_done(const struct end *end);
 /* Shared by the parts. */
 void asking_arrival(struct end *end, const struct wire_packet *packet);
 void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
+void asking_local(struct end *end, uint32_t key);
+void asking_locals(struct end *end);
 void asking_nak_useless(struct end *end);
 void asking_nothing(struct end *end, enum eng_tx reason);
 void answering_nothing(struct end *end);

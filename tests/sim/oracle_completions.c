@@ -30,11 +30,11 @@ static void check_placed(struct end *end, uint32_t index)
 
 	if (op_is_atomic(message->op))
 		bytes = (const uint8_t *)&message->original;
-	if (op_answers(message->op)) {
+	if (op_is_read(message->op) || op_is_atomic(message->op)) {
 		right = area_holds(landing, message->sge, message->sge_count, bytes,
 				   message->length);
 		area_expect(landing, message->sge, message->sge_count, bytes, message->length);
-	} else if (!op_is_send(message->op) && !overwritten) {
+	} else if (op_is_write(message->op) && !overwritten) {
 		right = memcmp(remote->bytes + message->target, bytes, message->length) == 0;
 	}
 	if (!right)
@@ -73,6 +73,8 @@ void oracle_after_step(struct end *end)
 			world_fail(end->world, "%s: the QP went to ERR for no reason", end->name);
 	}
 	settle(end);
+	if (oracle->invalidated != oracle->answering.invalidated)
+		world_fail(end->world, "%s: a key of the peer is not invalidated", end->name);
 	if (oracle->receives_completed != oracle->answering.received && !oracle->in_final)
 		world_fail(end->world, "%s: %u receive completions, %u messages came", end->name,
 			   oracle->receives_completed, oracle->answering.received);
@@ -167,7 +169,9 @@ static void check_received(struct end *end, const struct eng_wc *wc, const struc
 	uint32_t number = end->oracle.receives_completed;
 	const struct receive *receive = &end->script->receives[number];
 	struct area *landing = &end->script->landing;
-	bool immediate = message->op != ENG_SEND;
+	uint32_t flag = message->op == ENG_SEND	      ? 0
+			: message->op == ENG_SEND_INV ? ENG_WC_INVALIDATED
+						      : ENG_WC_IMMEDIATE;
 	const char *wrong = NULL;
 
 	if (op_is_send(message->op)) {
@@ -179,8 +183,7 @@ static void check_received(struct end *end, const struct eng_wc *wc, const struc
 	}
 	if (wc->byte_len != message->length)
 		wrong = "length";
-	else if (((wc->flags & ENG_WC_IMMEDIATE) != 0) != immediate ||
-		 (immediate && wc->immediate != message->immediate))
+	else if (wc->flags != flag || (flag != 0 && wc->immediate != message->immediate))
 		wrong = "immediate data";
 	else if (wc->solicited != ((message->flags & ENG_SOLICITED) != 0))
 		wrong = "solicited event";
@@ -289,9 +292,9 @@ static void forget_unfinished(struct end *end)
 	for (uint32_t i = asking->oldest; i < end->script->message_count; i++) {
 		const struct message *message = message_at(end, i);
 
-		if (op_answers(message->op))
+		if (op_is_read(message->op) || op_is_atomic(message->op))
 			area_forget_list(&end->script->landing, message->sge, message->sge_count);
-		if (message->dead || op_is_send(message->op) || op_is_read(message->op))
+		if (message->dead || !(op_is_write(message->op) || op_is_atomic(message->op)))
 			continue;
 		if (message_end(message) > end->peer->oracle.answering.expected)
 			area_forget(remote, message->target, message->length);

@@ -44,12 +44,15 @@ static bool answered(const struct end *end, const struct message *message)
 }
 
 /* rule C13 test, rule C14 test, rule C15 test, rule C16 test, rule S12 test */
-static void check_begin(struct end *end, uint32_t index, const struct wire_packet *packet)
+static void check_begin(struct end *end, uint32_t index)
 {
 	struct asking *asking = &end->oracle.asking;
 	struct message *message = &end->script->messages[index];
 	uint32_t reads = outstanding(end);
 
+	if (index != asking->begun)
+		world_fail(end->world, "%s: message %u is begun before %u", end->name, index,
+			   asking->begun);
 	if (end->state == ENG_SQD)
 		world_fail(end->world, "%s: message %u is begun in SQD", end->name, index);
 	if ((message->flags & ENG_FENCE) && reads > 0)
@@ -65,9 +68,6 @@ static void check_begin(struct end *end, uint32_t index, const struct wire_packe
 			   end->name, index);
 	message->limited = beyond(message, asking->allowed);
 	asking->limited += message->limited;
-	if (message->limited && op_is_send(message->op) && !packet->ack_request)
-		world_fail(end->world, "%s: limited SEND %u does not ask for an ACK (C13)",
-			   end->name, index);
 	asking->begun = index + 1;
 }
 
@@ -79,7 +79,10 @@ static void check_new(struct end *end, uint32_t index, int64_t position,
 	const struct message *message = message_at(end, index);
 
 	if (position == message->first) {
-		check_begin(end, index, packet);
+		check_begin(end, index);
+		if (message->limited && op_is_send(message->op) && !packet->ack_request)
+			world_fail(end->world, "%s: limited SEND %u does not ask for an ACK (C13)",
+				   end->name, index);
 	} else if (op_is_send(message->op) && beyond(message, asking->allowed) &&
 		   !answered(end, message)) {
 		world_fail(end->world, "%s: limited SEND %u goes on without a response (C13)",
@@ -104,10 +107,16 @@ static uint8_t wanted_opcode(const struct message *message, bool first, bool las
 		return WIRE_COMPARE_SWAP;
 	case ENG_FETCH_ADD:
 		return WIRE_FETCH_ADD;
+	case ENG_ATOMIC_WRITE:
+		return WIRE_ATOMIC_WRITE;
 	case ENG_SEND:
 	case ENG_SEND_IMM:
 		/* The opcodes with immediate follow those without. */
 		return sends[place] + (message->op == ENG_SEND_IMM && last);
+	case ENG_SEND_INV:
+		if (last)
+			return first ? WIRE_SEND_ONLY_INVALIDATE : WIRE_SEND_LAST_INVALIDATE;
+		return sends[place];
 	default:
 		return writes[place] + (message->op == ENG_WRITE_IMM && last);
 	}
@@ -135,7 +144,7 @@ static bool payload_right(const struct end *end, const struct message *message,
 {
 	uint32_t length = message->length - offset;
 
-	if (op_answers(message->op))
+	if (op_is_read(message->op) || op_is_atomic(message->op))
 		return packet->payload_length == 0 && packet->pad_count == 0;
 	if (length > end->world->plan.mtu)
 		length = end->world->plan.mtu;
@@ -170,6 +179,9 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	else if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) &&
 		 packet->immediate != message->immediate)
 		wrong = "immediate data";
+	else if ((wire_op_headers(packet->opcode) & WIRE_HAS_IETH) &&
+		 packet->invalidate_rkey != message->immediate)
+		wrong = "key to invalidate";
 	else if (!payload_right(end, message, packet, offset))
 		wrong = "payload";
 	if (wrong)
@@ -196,6 +208,66 @@ static bool in_order(struct end *end, int64_t position)
 	return false;
 }
 
+/* Local requests are complete when all before them are. */
+static void pass_locals(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	while (asking->oldest < asking->begun && op_is_local(message_at(end, asking->oldest)->op))
+		asking->oldest++;
+}
+
+/* Up to a position inside the oldest message or at its end. */
+static void advance(struct end *end, int64_t to)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	asking->unacked = to;
+	asking->oldest += to == message_end(message_at(end, asking->oldest));
+	pass_locals(end);
+}
+
+/* rule C15 test: a local request is executed between the packets before and behind it. */
+void asking_locals(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	while (asking->locals_seen < asking->local_count) {
+		uint32_t key = asking->local_keys[asking->locals_seen % ASKING_LOCALS];
+		uint32_t index = asking->begun;
+		const struct message *message = message_at(end, index);
+
+		if (index >= end->sent_posted || !op_is_local(message->op) ||
+		    message->immediate != key || message->first != asking->high)
+			return;
+		world_trace(end, "  executes local request %u", index);
+		asking->locals_seen++;
+		check_begin(end, index);
+		pass_locals(end);
+	}
+}
+
+/* The packets of the same run are not known yet: some have to wait for those. */
+void asking_local(struct end *end, uint32_t key)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	if (asking->local_count - asking->locals_seen == ASKING_LOCALS)
+		world_fail(end->world, "%s: more local requests than the queue holds", end->name);
+	asking->local_keys[asking->local_count++ % ASKING_LOCALS] = key;
+	asking_locals(end);
+}
+
+void oracle_run_ends(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	asking_locals(end);
+	if (asking->locals_seen != asking->local_count)
+		world_fail(end->world, "%s: a local request out of order, next is message %u",
+			   end->name, asking->begun);
+}
+
 void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -203,6 +275,7 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 	uint32_t index = script_find(end->script, position);
 	uint32_t psns = 1;
 
+	asking_locals(end);
 	if (index == NOBODY || index >= end->sent_posted || !may_ask(end)) {
 		world_fail(end->world, "%s: a request that was not posted, position %" PRId64,
 			   end->name, position);
@@ -270,8 +343,7 @@ static bool acknowledge(struct end *end, int64_t to)
 
 		if (op_answers(message->op))
 			return false;
-		asking->unacked = to < message_end(message) ? to : message_end(message);
-		asking->oldest += asking->unacked == message_end(message);
+		advance(end, to < message_end(message) ? to : message_end(message));
 	}
 	return true;
 }
@@ -287,10 +359,8 @@ static void answer_arrived(struct end *end, const struct wire_packet *packet, in
 		return;
 	}
 	message = message_at(end, asking->oldest);
-	if (atomic ? !op_is_atomic(message->op) : !op_is_read(message->op))
-		return;
-	asking->unacked++;
-	asking->oldest += asking->unacked == message_end(message);
+	if (op_answers(message->op) && atomic == op_is_atomic(message->op))
+		advance(end, position + 1);
 }
 
 static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
@@ -337,13 +407,16 @@ static void credits_arrived(struct end *end, const struct wire_packet *packet, b
 	struct asking *asking = &end->oracle.asking;
 	uint64_t credits = UINT64_MAX;
 
-	if (packet->msn > asking->begun) {
+	if (packet->msn > 0 && script_by_ssn(end->script, packet->msn) >= asking->begun) {
 		world_fail(end->world, "%s: MSN %u, but only %u messages begun", end->name,
 			   packet->msn, asking->begun);
 		return;
 	}
 	if ((packet->syndrome & 31) != 31) {
-		credits = packet->msn == 0 ? 0 : message_at(end, packet->msn - 1)->receives_upto;
+		credits = 0;
+		if (packet->msn > 0)
+			credits = message_at(end, script_by_ssn(end->script, packet->msn))
+					  ->receives_upto;
 		credits += oracle_credits(packet->syndrome & 31);
 	}
 	if (credits > asking->allowed)

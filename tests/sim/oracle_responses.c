@@ -91,7 +91,7 @@ static void execute(struct end *end, const struct wire_packet *packet)
 		return;
 	}
 	answering->taken += needs;
-	if (op_is_read(message->op))
+	if (op_is_read(message->op) || message->op == ENG_ATOMIC_WRITE)
 		answering->starts[answering->expected] = 1;
 	answering->expected += psns;
 	if (packet->ack_request)
@@ -101,6 +101,7 @@ static void execute(struct end *end, const struct wire_packet *packet)
 	if (answering->expected == message_end(message)) {
 		answering->done++;
 		answering->received += message->takes_receive != 0;
+		answering->invalidated += message->op == ENG_SEND_INV;
 	}
 }
 
@@ -256,7 +257,7 @@ static void check_read_response(struct end *end, const struct wire_packet *packe
 {
 	const struct answering *answering = &end->oracle.answering;
 	uint32_t at = (uint32_t)(position - message->first), mtu = end->world->plan.mtu;
-	uint32_t length = message->length - at * mtu;
+	uint32_t length = op_is_read(message->op) ? message->length - at * mtu : 0;
 	enum wire_position place = wire_op_info(packet->opcode)->position;
 	bool last = at == message->packets - 1;
 
@@ -282,8 +283,8 @@ static void check_answer(struct end *end, const struct wire_packet *packet, int6
 	const struct message *message = &script->messages[index];
 	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
 
-	if (index == NOBODY || position >= answering->expected ||
-	    (atomic ? !op_is_atomic(message->op) : !op_is_read(message->op))) {
+	if (index == NOBODY || position >= answering->expected || !op_answers(message->op) ||
+	    atomic != op_is_atomic(message->op)) {
 		world_fail(end->world, "%s: an answer to nothing, position %" PRId64, end->name,
 			   position);
 		return;

@@ -61,8 +61,10 @@ static void plan_net(struct sim_random *random, struct net_plan *net, bool lossl
 
 static void plan_ops(struct sim_random *random, struct end_plan *end)
 {
-	static const enum eng_op ops[] = { ENG_SEND, ENG_SEND_IMM,     ENG_WRITE,    ENG_WRITE_IMM,
-					   ENG_READ, ENG_COMPARE_SWAP, ENG_FETCH_ADD };
+	static const enum eng_op ops[] = { ENG_SEND,	    ENG_SEND_IMM, ENG_WRITE,
+					   ENG_WRITE_IMM,   ENG_READ,	  ENG_COMPARE_SWAP,
+					   ENG_FETCH_ADD,   ENG_SEND_INV, ENG_LOCAL_INV,
+					   ENG_ATOMIC_WRITE };
 	const uint32_t count = sizeof(ops) / sizeof(ops[0]);
 
 	if (random_chance(random, 300)) {
@@ -112,6 +114,7 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 	end->max_inline =
 		random_chance(random, 500) ? 0 : random_between(random, 1, ENG_MAX_INLINE);
 	end->rq_shared = random_chance(random, 80);
+	end->rq_by_call = end->rq_shared && random_chance(random, 500);
 	end->hides_credits = end->rq_shared || random_chance(random, 80);
 	if (random_chance(random, 200))
 		end->share_bytes = random_between(random, 5000, 400000);
@@ -197,6 +200,7 @@ void plan_make(struct plan *plan, uint64_t seed)
 	memset(plan, 0, sizeof(*plan));
 	random_seed(&random, seed, 0);
 	plan->seed = seed;
+	plan->rounds = random_chance(&random, 100) ? 2 : 1;
 	plan->connections = random_chance(&random, 150) ? random_between(&random, 2, 3) : 1;
 	plan->mtu = 256u << random_below(&random, 5);
 	plan->lossless = random_chance(&random, 350);
@@ -251,12 +255,13 @@ static void print_end(char name, const struct end_plan *end)
 
 void plan_print(const struct plan *plan)
 {
-	printf("# seed %llu: %u connections, mtu %u, timeout code %u, retry %u, rnr retry %u, "
+	printf("# seed %llu: %u rounds, %u connections, mtu %u, timeout code %u, retry %u, rnr "
+	       "retry %u, "
 	       "%s, %s, trouble: %s on side %c\n",
-	       (unsigned long long)plan->seed, plan->connections, plan->mtu, plan->timeout_code,
-	       plan->retry_count, plan->rnr_retry, plan->lossless ? "lossless" : "lossy",
-	       plan->patient ? "patient" : "impatient", trouble_name(plan->trouble),
-	       'A' + (int)plan->trouble_side);
+	       (unsigned long long)plan->seed, plan->rounds, plan->connections, plan->mtu,
+	       plan->timeout_code, plan->retry_count, plan->rnr_retry,
+	       plan->lossless ? "lossless" : "lossy", plan->patient ? "patient" : "impatient",
+	       trouble_name(plan->trouble), 'A' + (int)plan->trouble_side);
 	for (uint32_t side = 0; side < 2; side++) {
 		print_net((char)('A' + side), &plan->net[side]);
 		print_end((char)('A' + side), &plan->end[side]);

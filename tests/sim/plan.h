@@ -54,6 +54,7 @@ struct end_plan {
 	uint32_t sq_depth, rq_depth;
 	uint32_t max_sge;
 	uint32_t max_inline;
+	bool rq_by_call;    /* the engine asks for receive requests by a call */
 	bool rq_shared;	    /* reports no credits (rule C7) */
 	bool hides_credits; /* that too, or has been told not to report any */
 	bool signal_all;
@@ -91,6 +92,7 @@ struct end_plan {
 
 struct plan {
 	uint64_t seed;
+	uint32_t rounds; /* after the first the QPs go back to RESET and start again */
 	uint32_t connections;
 	uint32_t mtu;
 	uint8_t timeout_code;

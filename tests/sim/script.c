@@ -100,6 +100,7 @@ static void start(struct script *script, struct sim_random *random)
 	script->blob_used = 0;
 	script->message_count = 0;
 	script->positions = 0;
+	script->wire_messages = 0;
 	script->receives_needed = 0;
 	script->bad = NOBODY;
 	script->receive_count = 0;
@@ -266,6 +267,26 @@ static bool make_write(struct script *script, struct script *peer, struct messag
 	return true;
 }
 
+/* Eight bytes at an address that is a multiple of eight. */
+static bool make_atomic_write(struct script *script, struct script *peer, struct message *message,
+			      const struct end_plan *plan, struct sim_random *random)
+{
+	struct area *remote = &peer->remote;
+
+	message->length = 8;
+	gather(script, message, plan, random);
+	if (remote->room - remote->used < 3 * GUARD)
+		return false;
+	area_grow(remote, -remote->used & 7);
+	message->target = area_grow(remote, 8);
+	area_grow(remote, random_between(random, 1, GAP));
+	message->va = remote->base + message->target;
+	message->rkey = remote->key;
+	if (!message->dead)
+		memcpy(remote->image + message->target, script->blob + message->content, 8);
+	return true;
+}
+
 static bool make_read(struct script *script, struct script *peer, struct message *message,
 		      const struct end_plan *plan, struct sim_random *random)
 {
@@ -337,7 +358,7 @@ static bool suits(const struct message *message, enum trouble trouble)
 	case TROUBLE_BOUNDS:
 		return !op_is_send(message->op) && message->length > 0;
 	case TROUBLE_ACCESS:
-		return !op_is_send(message->op);
+		return !op_is_send(message->op) && !op_is_local(message->op);
 	case TROUBLE_SHORT_RECEIVE:
 		return op_is_send(message->op) && message->length > 0;
 	case TROUBLE_LKEY:
@@ -390,7 +411,14 @@ static bool make_body(struct script *script, struct script *peer, struct message
 	case ENG_WRITE:
 	case ENG_WRITE_IMM:
 		return make_write(script, peer, message, plan, random);
+	case ENG_ATOMIC_WRITE:
+		return make_atomic_write(script, peer, message, plan, random);
+	case ENG_LOCAL_INV:
+		message->immediate |= LOCAL_KEY;
+		return true;
 	default:
+		if (message->op == ENG_SEND_INV)
+			message->immediate &= ~LOCAL_KEY;
 		gather(script, message, plan, random);
 		return true;
 	}
@@ -435,6 +463,15 @@ static void pick_flags(struct message *message, const struct end_plan *plan,
 	message->immediate = (uint32_t)random_next(random);
 }
 
+static uint32_t packets_of(const struct message *message, uint32_t mtu)
+{
+	if (op_is_local(message->op))
+		return 0;
+	if (op_is_atomic(message->op) || message->length == 0)
+		return 1;
+	return (message->length + mtu - 1) / mtu;
+}
+
 static bool make_message(struct script scripts[2], const struct plan *plan, uint32_t side,
 			 struct sim_random *random)
 {
@@ -445,7 +482,8 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 
 	message->op = pick_op(end, random);
 	message->next_writer = NOBODY;
-	message->length = pick_length(end, plan->mtu, random);
+	if (!op_is_local(message->op))
+		message->length = pick_length(end, plan->mtu, random);
 	if (message->length > BLOB_ROOM - script->blob_used)
 		return false;
 	pick_flags(message, end, random);
@@ -455,9 +493,9 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 		return false;
 	message->signaled = plan->end[side].signal_all || (message->flags & ENG_SIGNALED);
 	message->first = script->positions;
-	message->packets = op_is_atomic(message->op) || message->length == 0
-				   ? 1
-				   : (message->length + plan->mtu - 1) / plan->mtu;
+	message->packets = packets_of(message, plan->mtu);
+	script->wire_messages += message->packets > 0;
+	message->ssn = script->wire_messages;
 	message->receives_upto = script->receives_needed;
 	if (op_is_send(message->op) || message->op == ENG_WRITE_IMM) {
 		if (!make_receive(peer, message, &plan->end[!side],
@@ -471,7 +509,8 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 		spoil(message, plan->trouble);
 	}
 	/* An empty range names no memory: its key and address mean nothing. */
-	if (message->length == 0 && !op_is_send(message->op) && random_chance(random, 500)) {
+	if (message->length == 0 && !op_is_send(message->op) && !op_is_local(message->op) &&
+	    random_chance(random, 500)) {
 		message->va = random_next(random);
 		message->rkey = (uint32_t)random_next(random);
 	}

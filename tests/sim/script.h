@@ -40,6 +40,7 @@ struct message {
 	uint32_t immediate;
 	int64_t first; /* position */
 	uint32_t packets;
+	uint32_t ssn;		/* rule C11: of this message, or of the last before it (local) */
 	uint32_t takes_receive; /* the how manieth that takes a receive request; 0: none */
 	uint32_t receives_upto; /* how many up to this one, itself included, take one */
 	uint32_t content;	/* SEND, WRITE: what is sent; READ: what must come; in blob */
@@ -65,6 +66,7 @@ struct script {
 	struct message *messages;
 	uint32_t message_count, message_room;
 	int64_t positions;	  /* of all messages */
+	uint32_t wire_messages;	  /* those that are not local */
 	uint32_t receives_needed; /* by this end's messages, at the peer */
 	uint32_t bad;		  /* message that goes wrong, or NOBODY */
 
@@ -91,6 +93,8 @@ void script_fill_receive(const struct script *script, uint32_t index, struct eng
 
 /* The message that position belongs to, or NOBODY. */
 uint32_t script_find(const struct script *script, int64_t position);
+/* The message with this SSN. */
+uint32_t script_by_ssn(const struct script *script, uint32_t ssn);
 static inline int64_t message_end(const struct message *message)
 {
 	return message->first + message->packets;
@@ -105,12 +109,25 @@ static inline bool op_is_atomic(enum eng_op op)
 }
 static inline bool op_is_send(enum eng_op op)
 {
-	return op == ENG_SEND || op == ENG_SEND_IMM;
+	return op == ENG_SEND || op == ENG_SEND_IMM || op == ENG_SEND_INV;
 }
+/* Executed without a packet. */
+static inline bool op_is_local(enum eng_op op)
+{
+	return op == ENG_LOCAL_INV;
+}
+/* Completed by an answer of its own only. */
 static inline bool op_answers(enum eng_op op)
 {
-	return op_is_read(op) || op_is_atomic(op);
+	return op_is_read(op) || op_is_atomic(op) || op == ENG_ATOMIC_WRITE;
 }
+/* Writes to the peer's memory. */
+static inline bool op_is_write(enum eng_op op)
+{
+	return op == ENG_WRITE || op == ENG_WRITE_IMM || op == ENG_ATOMIC_WRITE;
+}
+/* Keys that local requests invalidate, to tell them from those of SENDs. */
+#define LOCAL_KEY 0x80000000u
 
 /* Memory of a range, or NULL (the engine's map calls). */
 void *area_map(const struct area *area, uint32_t key, uint64_t addr, uint32_t length,

@@ -51,3 +51,19 @@ uint32_t script_find(const struct script *script, int64_t position)
 	}
 	return low;
 }
+
+uint32_t script_by_ssn(const struct script *script, uint32_t ssn)
+{
+	uint32_t low = 0, high = script->message_count;
+
+	/* The first one with this number: local requests behind it have it too. */
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (script->messages[middle].ssn < ssn)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

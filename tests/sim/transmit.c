@@ -120,6 +120,7 @@ static void emit(struct end *end, const struct eng_run *run, bool taken_back)
 		else
 			net_packet_free(&world->net, to);
 	}
+	oracle_run_ends(end);
 	if (taken_back && run->kind == ENG_RUN_REQUESTS)
 		oracle_taken_back(end, &first);
 }
@@ -177,6 +178,7 @@ void end_transmit(struct end *end)
 		oracle_after_step(end);
 		end->crowded = reason == ENG_TX_WINDOW;
 		if (reason != ENG_TX_RUN) {
+			oracle_run_ends(end);
 			trace_reason(end, reason);
 			oracle_nothing_to_send(end, reason, sides);
 			return;

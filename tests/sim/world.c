@@ -134,12 +134,12 @@ static void name_end(struct end *end, uint32_t connection, uint32_t connections)
 		 'A' + (int)end->side, connection + 1);
 }
 
-static void start_connection(struct world *world, uint32_t n)
+static void start_connection(struct world *world, uint32_t n, uint32_t round)
 {
 	struct connection *connection = &world->connections[n];
 	struct sim_random random;
 
-	random_seed(&random, world->plan.seed, 100 + n);
+	random_seed(&random, world->plan.seed, 100 + n + 1000 * (uint64_t)round);
 	script_make(connection->script, &world->plan, &random);
 	for (uint32_t side = 0; side < 2; side++) {
 		struct end *end = &connection->end[side];
@@ -150,12 +150,14 @@ static void start_connection(struct world *world, uint32_t n)
 		end->side = side;
 		end->plan = &world->plan.end[side];
 		end->script = &connection->script[side];
-		end->qpn = random_between(&random, 2, 0xfffffe);
-		random_seed(&end->random, world->plan.seed, 200 + 2 * n + side);
+		if (round == 0)
+			end->qpn = random_between(&random, 2, 0xfffffe);
+		random_seed(&end->random, world->plan.seed,
+			    200 + 2 * n + side + 1000 * (uint64_t)round);
 		name_end(end, n, world->plan.connections);
 	}
 	for (uint32_t side = 0; side < 2; side++)
-		end_start(&connection->end[side]);
+		end_start(&connection->end[side], round > 0);
 }
 
 static void start(struct world *world, uint64_t seed)
@@ -169,18 +171,26 @@ static void start(struct world *world, uint64_t seed)
 	world->failed = false;
 	world->mutations = 0;
 	random_seed(&world->mutant_random, seed, 2);
-	net_start(&world->net, &world->plan);
 	world->net.context = world;
 	world->net.lost = lost;
 	world->net.arrived = arrived;
 	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
 		for (uint32_t side = 0; side < 2; side++)
 			world->connections[n].end[side].connection = &world->connections[n];
-	for (uint32_t side = 0; side < 2; side++)
-		world->share[side] =
-			(struct eng_window_share){ .limit = world->plan.end[side].share_bytes };
+	for (uint32_t side = 0; side < 2; side++) {
+		world->share[side].under_way = 0;
+		world->share[side].limit = world->plan.end[side].share_bytes;
+	}
+}
+
+static void start_round(struct world *world, uint32_t round)
+{
+	if (round > 0 && world->verbose)
+		printf("# round %u\n", round + 1);
+	world->round_began = world->last_progress = world->now;
+	net_start(&world->net, &world->plan, round);
 	for (uint32_t n = 0; n < world->plan.connections; n++)
-		start_connection(world, n);
+		start_connection(world, n, round);
 }
 
 static uint64_t next_time(struct world *world)
@@ -309,7 +319,6 @@ static void add_up(struct world *world)
 	world->total.packets += world->net.sent;
 	world->total.lost += world->net.dropped;
 	world->total.damaged += world->net.damaged;
-	world->total.virtual_ns += world->now;
 	for (uint32_t n = 0; n < end_count(world); n++) {
 		const struct oracle *oracle = &end_at(world, n)->oracle;
 
@@ -336,9 +345,13 @@ static void clear(struct world *world)
 bool world_run(struct world *world, uint64_t seed)
 {
 	start(world, seed);
-	run_until_quiet(world);
-	finish(world);
-	add_up(world);
-	clear(world);
+	for (uint32_t round = 0; round < world->plan.rounds && !world->failed; round++) {
+		start_round(world, round);
+		run_until_quiet(world);
+		finish(world);
+		add_up(world);
+		clear(world);
+	}
+	world->total.virtual_ns += world->now;
 	return !world->failed;
 }

@@ -60,6 +60,7 @@ struct world {
 	struct net net;
 	struct connection connections[PLAN_MAX_CONNECTIONS];
 	uint64_t now;
+	uint64_t round_began;
 	uint64_t serial;
 	uint64_t last_progress; /* when anything was completed or acknowledged */
 	bool failed;
@@ -90,7 +91,8 @@ void world_trace(const struct end *end, const char *format, ...)
 void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet);
 
 /* host.c: what a host does when it has something to do. */
-void end_start(struct end *end);
+/* again: from RESET, as it was used before. */
+void end_start(struct end *end, bool again);
 void end_visit(struct end *end);
 uint64_t end_next_visit(const struct end *end);
 void end_set_state(struct end *end, enum eng_qp_state state);
