@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Everything that is measured, by name.  One call measures once and returns one number."""
+import concurrent.futures
+import dataclasses
+from typing import Callable
+
+import host
+import programs
+
+# Seconds of one stream; latencies take numbers of messages that last about as long.
+SECONDS = {False: 1, True: 1}
+RAW_SECONDS = {False: 0.5, True: 0.2}
+LATENCY_MESSAGES = {False: 20000, True: 3000}
+EVENT_MESSAGES = {False: 5000, True: 1000}
+MANY = 10000
+FEW_ENTRIES, MORE_ENTRIES = 16, 64
+PAIRS = 4
+# WRITE's headers and ICRC around each packet's payload: BTH 12, RETH 16, ICRC 4.
+HEADERS = 32
+MTU = 4096
+MAX_RUN_PACKETS = 128
+MAX_RUN_BYTES = 65507
+SMALL = 2
+WIRE_SMALL = SMALL + HEADERS - 2
+MEBI = 1 << 20
+SWEEP_SIZES = (8, 64, 512, 4096, 16384, 65536, 262144, 1048576)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """quick: the short form is wanted.  run(quick) returns a number in the unit."""
+    name: str
+    unit: str
+    run: Callable[[bool], float]
+    settings: tuple = ()
+
+    def once(self, quick):
+        for setting in self.settings:
+            if not host.knows_setting(setting):
+                raise host.Skipped(f"this build does not know {setting}")
+        return self.run(quick)
+
+
+ALL = {}
+
+
+def _add(name, unit, run, settings=()):
+    assert name not in ALL
+    ALL[name] = Measure(name, unit, run, tuple(settings))
+
+
+def _latency(program, *arguments):
+    return lambda quick: programs.perftest(program, *arguments, "-n",
+                                           LATENCY_MESSAGES[quick])["typical"]
+
+
+def _perftest_stream(program, key, scale, *arguments, timeout=30, **kwargs):
+    # A margin of 0: the whole of the duration counts.
+    return lambda quick: programs.perftest(program, *arguments, "-D", SECONDS[quick], "-f", 0,
+                                           timeout=timeout, **kwargs)[key] / scale
+
+
+def _bandwidth(program, size, *arguments, **kwargs):
+    return _perftest_stream(program, "bytes_per_s", 1e9, "-s", size, *arguments, **kwargs)
+
+
+def _rate(program, size, *arguments, **kwargs):
+    return _perftest_stream(program, "per_s", 1e6, "-s", size, *arguments, **kwargs)
+
+
+def _raw_latency(program, size, *options):
+    return lambda quick: programs.raw(program, "pingpong", "--size", size, "--seconds",
+                                      RAW_SECONDS[quick], *options)["p50_us"]
+
+
+def _packets(size):
+    """Wire size of a packet and packets of a system call that carry messages of this size."""
+    wire = min(size, MTU) + HEADERS
+    return wire, min(MAX_RUN_PACKETS, MAX_RUN_BYTES // wire)
+
+
+def _udp_stream(size, *options):
+    """Payload in GB/s of full runs of packets, the headers not counted."""
+    wire, run = _packets(size)
+
+    def once(quick):
+        report = programs.raw("floor", "stream", "--size", wire, "--run", run, "--seconds",
+                              RAW_SECONDS[quick], *options)
+        return report["units_per_s"] * (wire - HEADERS) / 1e9
+    return once
+
+
+def _tcp_stream(size, key, scale, **kwargs):
+    """The better of spinning and sleeping: which one it is depends on the size."""
+    def once(quick):
+        options = ["--size", size, "--seconds", RAW_SECONDS[quick]]
+        return max(programs.raw("tcp", "stream", *options, **kwargs)[key],
+                   programs.raw("tcp", "stream", *options, "--blocking", **kwargs)[key]) / scale
+    return once
+
+
+def _many_qps_seconds(_):
+    report = programs.many_qps(MANY, FEW_ENTRIES)
+    return report["create_s"] + report["rts_s"]
+
+
+def _memory_per_qp(_):
+    """KiB at no entries in the queues, on the straight line through two numbers of entries."""
+    few = programs.many_qps(MANY, FEW_ENTRIES)
+    more = programs.many_qps(MANY, MORE_ENTRIES)
+    worst = 0
+    for kind in ("data_per_qp", "resident_per_qp"):
+        for_one = (more[kind] - few[kind]) / (MORE_ENTRIES - FEW_ENTRIES)
+        worst = max(worst, few[kind] - for_one * FEW_ENTRIES)
+    return worst / 1024
+
+
+def _idle(what):
+    return lambda quick: programs.idle(what, settle=0.5, seconds=1 if quick else 3)
+
+
+def _pairs(count, program, key, scale, *arguments):
+    """The sum over several pairs at the same time; the margins make sure that it is the same."""
+    def one(_):
+        return programs.perftest(program, *arguments, "-D", 4, "-f", 1, timeout=60)[key] / scale
+
+    def once(_):
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            return sum(pool.map(one, range(count)))
+    return once
+
+
+def _add_references():
+    wire, run = _packets(MTU)
+    _add("UDP half round trip, spinning", "us", _raw_latency("floor", WIRE_SMALL))
+    _add("UDP half round trip, blocking", "us", _raw_latency("floor", WIRE_SMALL, "--blocking"))
+    _add("TCP half round trip, spinning", "us", _raw_latency("tcp", SMALL))
+    _add("TCP half round trip, blocking", "us", _raw_latency("tcp", SMALL, "--blocking"))
+    _add(f"UDP stream, {run} x {wire} B", "GB/s", _udp_stream(MTU))
+    _add("UDP stream from 64 MiB", "GB/s", _udp_stream(MTU, "--region", 64 * MEBI))
+    _add("UDP stream, 128 x 40 B", "M/s",
+         lambda quick: _udp_stream(8)(quick) * 1e3 / 8)
+    _add("TCP stream, 1 MiB", "GB/s", _tcp_stream(MEBI, "bytes_per_s", 1e9))
+    _add("TCP stream, 8 B", "M/s", _tcp_stream(8, "units_per_s", 1e6))
+    _add("TCP stream over veth, 1 MiB", "GB/s", _tcp_stream(MEBI, "bytes_per_s", 1e9, veth=True))
+
+
+def _add_latencies():
+    for verb in ("send", "write", "read"):
+        _add(f"ib_{verb}_lat, 2 B", "us", _latency(f"ib_{verb}_lat", "-s", SMALL))
+    _add("ib_atomic_lat", "us", _latency("ib_atomic_lat"))
+    _add("ib_send_lat -e, 2 B", "us",
+         lambda quick: programs.perftest("ib_send_lat", "-e", "-s", SMALL, "-n",
+                                         EVENT_MESSAGES[quick])["typical"])
+    _add("ibv_rc_pingpong -e, 2 B", "us",
+         lambda quick: programs.pingpong("-e", "-s", SMALL, "-n", EVENT_MESSAGES[quick]))
+
+
+def _add_bandwidths():
+    for verb, size, text in (("write", 65536, "64 KiB"), ("write", MEBI, "1 MiB"),
+                             ("send", 65536, "64 KiB"), ("read", 65536, "64 KiB")):
+        _add(f"ib_{verb}_bw, {text}", "GB/s", _bandwidth(f"ib_{verb}_bw", size, "-m", MTU))
+    _add("ib_write_bw over veth, MTU 1024", "GB/s",
+         _bandwidth("ib_write_bw", 65536, "-m", 1024, veth=True))
+    for count, timeout in ((64, 60), (1024, 120)):
+        _add(f"ib_write_bw -q {count}, 64 KiB", "GB/s",
+             _bandwidth("ib_write_bw", 65536, "-q", count, timeout=timeout))
+    _add("ib_write_bw, 64 KiB, 1 % loss", "GB/s",
+         _bandwidth("ib_write_bw", 65536, env={"UROCE_FAULT": "drop=0.01,seed=1"}))
+    _add("ib_write_bw, 64 KiB, default buffers", "GB/s",
+         _bandwidth("ib_write_bw", 65536, env={"UROCE_RECEIVE_BUFFER": "212992"}),
+         ["UROCE_RECEIVE_BUFFER"])
+
+
+def _add_rates():
+    _add("ib_write_bw, 8 B", "M/s", _rate("ib_write_bw", 8))
+    _add("ib_write_bw -l 64, 8 B", "M/s", _rate("ib_write_bw", 8, "-l", 64))
+    _add("ib_send_bw, 8 B", "M/s", _rate("ib_send_bw", 8))
+    _add("ib_send_bw, 64 B", "M/s", _rate("ib_send_bw", 64))
+    _add("ib_send_bw, 64 B, no credits", "M/s",
+         _rate("ib_send_bw", 64, env={"UROCE_CREDITS": "off"}), ["UROCE_CREDITS"])
+
+
+def _add_the_rest():
+    _add(f"{MANY} queue pairs to RTS", "s", _many_qps_seconds)
+    _add("memory of a queue pair", "KiB", _memory_per_qp)
+    _add("idle, device open", "%", _idle("open"))
+    _add("idle, waiting for an event", "%", _idle("event"))
+    for count in (1, PAIRS):
+        _add(f"ib_send_bw, 64 KiB, pairs: {count}", "GB/s",
+             _pairs(count, "ib_send_bw", "bytes_per_s", 1e9, "-s", 65536))
+        _add(f"ib_send_lat, 2 B, pairs: {count}", "k/s",
+             _pairs(count, "ib_send_lat", "tps", 1e3, "-s", SMALL))
+
+
+def _sweep_messages(size, quick):
+    """Enough for a median, few enough for a second."""
+    return max(200, min(LATENCY_MESSAGES[quick], 200 * MEBI // size))
+
+
+def _sweep_latency(verb, size):
+    return lambda quick: programs.perftest(f"ib_{verb}_lat", "-s", size, "-n",
+                                           _sweep_messages(size, quick))["typical"]
+
+
+def sweep_name(series, what, size):
+    return f"{what} {series} {size}"
+
+
+def _add_sweep():
+    for size in SWEEP_SIZES:
+        for verb in ("send", "write", "read"):
+            _add(sweep_name(f"ib_{verb}_lat", "latency", size), "us", _sweep_latency(verb, size))
+            _add(sweep_name(f"ib_{verb}_bw", "stream", size), "GB/s",
+                 _bandwidth(f"ib_{verb}_bw", size))
+        _add(sweep_name("UDP", "latency", size), "us", _raw_latency("floor", size + HEADERS))
+        _add(sweep_name("TCP", "latency", size), "us", _raw_latency("tcp", size))
+        _add(sweep_name("UDP", "stream", size), "GB/s", _udp_stream(size))
+        _add(sweep_name("TCP", "stream", size), "GB/s", _tcp_stream(size, "bytes_per_s", 1e9))
+
+
+_add_references()
+_add_latencies()
+_add_bandwidths()
+_add_rates()
+_add_the_rest()
+_add_sweep()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The table, and the same as JSON."""
+import json
+import os
+import statistics
+
+import measures
+
+# More than this part of a processor used by others, and a figure is marked.
+FOREIGN_LIMIT = 0.1
+MARK = "~"
+
+
+class Results:
+    """What each measure has given, round by round."""
+
+    def __init__(self):
+        self.values = {}
+        self.foreign = {}
+        self.failed = {}
+        self.skipped = {}
+
+    def add(self, name, value, foreign):
+        self.values.setdefault(name, []).append(value)
+        self.foreign.setdefault(name, []).append(foreign)
+
+    def median(self, name):
+        return statistics.median(self.values[name]) if name in self.values else None
+
+    def disturbed(self, name):
+        return name in self.foreign and statistics.median(self.foreign[name]) > FOREIGN_LIMIT
+
+    def why_missing(self, name):
+        if name in self.skipped:
+            return "skipped: " + self.skipped[name]
+        return "FAILED: " + self.failed.get(name, "not measured").splitlines()[0]
+
+
+def figure(value, unit):
+    digits = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 1 else 3
+    return f"{value:.{digits}f} {unit}"
+
+
+def judge(target, results):
+    """One row: what was wanted, what was measured, and the verdict."""
+    row = {"target": target.measure, "wanted": target.wanted(), "measured": None,
+           "reference": None, "ratio": None, "met": None}
+    missing = [name for name in target.measures() if results.median(name) is None]
+    if missing:
+        return {**row, "verdict": results.why_missing(missing[0])}
+    row["measured"] = results.median(target.measure)
+    row["reference"] = results.median(target.reference) if target.reference else None
+    row["ratio"] = target.ratio(row["measured"], row["reference"])
+    row["met"] = target.met(row["ratio"])
+    row["verdict"] = "met" if row["met"] else "NOT MET"
+    row["disturbed"] = any(results.disturbed(name) for name in target.measures())
+    return row
+
+
+def _table_line(row):
+    unit = measures.ALL[row["target"]].unit
+    measured = figure(row["measured"], unit) if row["measured"] is not None else ""
+    reference = figure(row["reference"], unit) if row["reference"] is not None else ""
+    ratio = f"{row['ratio']:.2f}" if row["reference"] is not None else ""
+    mark = MARK if row.get("disturbed") else " "
+    return (f"{row['target']:37} {measured:>11} {reference:>11} {ratio:>6} "
+            f"{row['wanted']:42} {mark}{row['verdict']}")
+
+
+def print_table(rows):
+    print(f"\n{'measured':37} {'median':>11} {'reference':>11} {'ratio':>6} {'wanted':42}  verdict")
+    for row in rows:
+        print(_table_line(row))
+    met = sum(1 for row in rows if row["met"])
+    judged = sum(1 for row in rows if row["met"] is not None)
+    print(f"\n{met} of {judged} targets met, {len(rows) - judged} without a figure")
+    if any(row.get("disturbed") for row in rows):
+        print(f"{MARK} other processes used more than {FOREIGN_LIMIT:g} processors meanwhile")
+
+
+def print_beside(names, results):
+    for name in names:
+        if results.median(name) is not None:
+            print(f"{name:37} {figure(results.median(name), measures.ALL[name].unit):>11}")
+
+
+def warn(results, loads):
+    """Says aloud when the machine was not ours."""
+    foreign = [value for values in results.foreign.values() for value in values]
+    if not foreign:
+        return
+    part = sum(1 for value in foreign if value > FOREIGN_LIMIT) / len(foreign)
+    print(f"load average {loads[0][0]:.2f} before, {loads[1][0]:.2f} after; other processes used "
+          f"{statistics.mean(foreign):.2f} processors on average")
+    if part > 0:
+        print(f"WARNING: {part:.0%} of the measurements were disturbed by other processes; "
+              "the figures are worth little, the ratios more")
+
+
+def write_json(path, about, rows, results):
+    document = {"about": about, "targets": rows, "measures": {}}
+    for name, values in results.values.items():
+        document["measures"][name] = {
+            "unit": measures.ALL[name].unit, "median": statistics.median(values),
+            "min": min(values), "max": max(values), "values": values,
+            "foreign": results.foreign[name]}
+    document["failed"], document["skipped"] = results.failed, results.skipped
+    temporary = path + ".new"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+    os.replace(temporary, path)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What is wanted: a measure, and the bound that it has to keep."""
+import dataclasses
+from typing import Optional
+
+from measures import MANY, PAIRS
+
+UDP_SPIN = "UDP half round trip, spinning"
+UDP_BLOCK = "UDP half round trip, blocking"
+UDP_STREAM = "UDP stream, 15 x 4128 B"
+TCP_SPIN = "TCP half round trip, spinning"
+TCP_STREAM = "TCP stream, 1 MiB"
+WRITE = "ib_write_bw, 64 KiB"
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """measure <= bound, or >= where more is better; bound is a factor where reference is named."""
+    measure: str
+    sense: str
+    bound: float
+    reference: Optional[str] = None
+    # 2 where the measure is a whole round trip and the reference half of one.
+    scale: float = 1.0
+    quick: bool = False
+
+    def ratio(self, measured, reference):
+        """What is compared with the bound."""
+        return measured / (self.scale * reference) if self.reference else measured
+
+    def met(self, ratio):
+        return ratio <= self.bound if self.sense == "<=" else ratio >= self.bound
+
+    def measures(self):
+        return [self.measure] + ([self.reference] if self.reference else [])
+
+    def wanted(self):
+        if not self.reference:
+            return f"{self.sense} {self.bound:g}"
+        scale = f"{self.scale:g} x " if self.scale != 1 else ""
+        return f"{self.sense} {self.bound:g} x {scale}{self.reference}"
+
+
+def _latencies():
+    for verb in ("send", "write"):
+        yield Target(f"ib_{verb}_lat, 2 B", "<=", 1.3, UDP_SPIN, quick=True)
+        yield Target(f"ib_{verb}_lat, 2 B", "<=", 1.0, TCP_SPIN)
+    yield Target("ib_read_lat, 2 B", "<=", 1.3, UDP_SPIN, scale=2, quick=True)
+    yield Target("ib_atomic_lat", "<=", 1.3, UDP_SPIN, scale=2)
+    yield Target("ibv_rc_pingpong -e, 2 B", "<=", 1.2, UDP_BLOCK)
+    yield Target("ib_send_lat -e, 2 B", "<=", 1.2, UDP_BLOCK)
+
+
+def _bandwidths():
+    for size in ("64 KiB", "1 MiB"):
+        yield Target(f"ib_write_bw, {size}", ">=", 1.2, TCP_STREAM, quick=size == "64 KiB")
+        yield Target(f"ib_write_bw, {size}", ">=", 0.8, UDP_STREAM)
+    for verb in ("send", "read"):
+        yield Target(f"ib_{verb}_bw, 64 KiB", ">=", 1.1, TCP_STREAM, quick=verb == "send")
+    yield Target("ib_write_bw over veth, MTU 1024", ">=", 1.0, "TCP stream over veth, 1 MiB")
+    yield Target("ib_write_bw -q 64, 64 KiB", ">=", 0.8, WRITE)
+    yield Target("ib_write_bw -q 1024, 64 KiB", ">=", 0.8, WRITE)
+    yield Target("ib_write_bw, 64 KiB, 1 % loss", ">=", 0.4, WRITE)
+    yield Target("ib_write_bw, 64 KiB, default buffers", ">=", 0.9, WRITE)
+
+
+def _rates():
+    yield Target("ib_write_bw, 8 B", ">=", 8, quick=True)
+    yield Target("ib_write_bw -l 64, 8 B", ">=", 12)
+    yield Target("ib_send_bw, 8 B", ">=", 5)
+    yield Target("ib_send_bw, 64 B", ">=", 0.95, "ib_send_bw, 64 B, no credits")
+
+
+def _the_rest():
+    # A tick of the clock each second would be 0.001 %; more than this is work.
+    for what in ("device open", "waiting for an event"):
+        yield Target(f"idle, {what}", "<=", 0.1, quick=what != "device open")
+    yield Target("memory of a queue pair", "<=", 8)
+    yield Target(f"{MANY} queue pairs to RTS", "<=", 2, quick=True)
+    for what in ("ib_send_bw, 64 KiB", "ib_send_lat, 2 B"):
+        yield Target(f"{what}, pairs: {PAIRS}", ">=", 0.5, f"{what}, pairs: 1")
+
+
+ALL = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest()]
+# Measured for the reader, compared with nothing.
+BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB", "UDP stream, 128 x 40 B",
+          "TCP stream, 8 B"]
