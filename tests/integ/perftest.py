@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Runs a pair of a perftest program and judges the report that it prints."""
+import re
+
+import harness
+
+# A program that does not know our device's numbers says so and does without inline data.
+KNOWN_REMARKS = {"Device not recognized to implement inline feature. Disabling it"}
+SIZES_OF_ALL = [1 << n for n in range(1, 24)]
+MEBI = 1 << 20
+
+
+def rows(process):
+    """The report's lines of numbers."""
+    found = []
+    lines = iter(process.output.splitlines())
+    for line in lines:
+        if line.lstrip().startswith("#bytes"):
+            break
+    for line in lines:
+        words = line.split()
+        if not words or not re.fullmatch(r"\d+", words[0]):
+            break
+        found.append([float(word) for word in words])
+    return found
+
+
+def check_bandwidth(row, duration):
+    size, _, peak, average, rate = row
+    assert average > 0 and rate > 0, row
+    # The program computes one from the other, and prints two and six digits.
+    assert abs(average * MEBI - size * rate * 1e6) <= 0.01 * MEBI + size, row
+    # Without a fixed number of iterations there is no peak.
+    assert peak == 0 if duration else peak >= average * 0.99, row
+
+
+def check_latency(row, duration):
+    if duration:
+        _, _, average, rate = row
+        assert average > 0 and rate > 0, row
+        return
+    _, _, least, most, typical, average, *_ = row
+    assert 0 < least <= typical <= most and least <= average <= most, row
+
+
+def check_report(process, sizes, iterations, duration=False):
+    """iterations: how many the report must name; None: some."""
+    found = rows(process)
+    assert [row[0] for row in found] == sizes, process
+    for row in found:
+        assert row[1] == iterations if iterations else row[1] > 0, process
+        if process.command[0].endswith("_bw"):
+            check_bandwidth(row, duration)
+        else:
+            check_latency(row, duration)
+
+
+def check_remarks(process):
+    remarks = {line.strip() for line in process.errors.splitlines()} - {""}
+    assert remarks <= KNOWN_REMARKS, process
+
+
+def start(place, program, *arguments, **options):
+    return harness.start_pair(place, [program, "-d", "{device}", "-F", *arguments], **options)
+
+
+def finish(server, client):
+    for process in client, server:
+        process.done()
+        check_remarks(process)

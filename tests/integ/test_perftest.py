@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The programs of perftest with their usual options, each report checked."""
+import sys
+
+import pytest
+
+import harness
+import perftest
+
+SECONDS = 5 if harness.LONG else 2
+BANDWIDTH = ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw")
+LATENCY = ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat")
+ALL = BANDWIDTH + LATENCY
+# ib_write_bw and ib_write_lat refuse -e.
+WITH_EVENTS = tuple(p for p in ALL if "write" not in p)
+WITH_INLINE = tuple(p for p in ALL if "send" in p or "write" in p)
+ITERATIONS = 1000
+PAIRS = 16
+
+
+def usual_size(program):
+    if "atomic" in program:
+        return 8
+    return 65536 if program in BANDWIDTH else 2
+
+
+def check(place, program, *arguments, iterations=ITERATIONS, size=None, duration=False):
+    count = [] if duration or "-n" in arguments else ["-n", ITERATIONS]
+    server, client = perftest.start(place, program, *count, *arguments)
+    perftest.finish(server, client)
+    perftest.check_report(client, [size or usual_size(program)], iterations, duration)
+
+
+@pytest.mark.parametrize("program", ALL)
+def test_without_options(loopback, program):
+    server, client = perftest.start(loopback, program)
+    perftest.finish(server, client)
+    count = 5000 if program == "ib_write_bw" else 1000
+    perftest.check_report(client, [usual_size(program)], count)
+
+
+@pytest.mark.parametrize("program", ALL)
+def test_between_namespaces(veth, program):
+    check(veth, program)
+
+
+@pytest.mark.parametrize("program", BANDWIDTH)
+def test_both_directions(loopback, program):
+    check(loopback, program, "-b")
+
+
+@pytest.mark.parametrize("program", BANDWIDTH)
+def test_many_queue_pairs(loopback, program):
+    check(loopback, program, "-q", PAIRS, iterations=PAIRS * ITERATIONS)
+
+
+@pytest.mark.parametrize("program", WITH_EVENTS)
+def test_events(loopback, program):
+    check(loopback, program, "-e")
+
+
+@pytest.mark.parametrize("program", WITH_INLINE)
+def test_inline(loopback, program):
+    check(loopback, program, "-I", 64, "-s", 64, size=64)
+
+
+@pytest.mark.parametrize("program", ALL)
+def test_duration(loopback, program):
+    check(loopback, program, "-D", SECONDS, iterations=None, duration=True)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
