@@ -113,6 +113,7 @@ enum eng_tx {
 	ENG_TX_FENCE,	   /* earlier READs or Atomics are not complete (rule C16) */
 	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
 	ENG_TX_WINDOW,	   /* as many packets unacknowledged as the window allows */
+	ENG_TX_SHARE,	   /* all QPs of the process together have enough under way */
 	ENG_TX_RNR,	   /* waiting out the peer's RNR timer */
 	ENG_TX_PACING,	   /* READ responses wait so as not to overrun the peer's socket */
 	ENG_TX_DRAINED,	   /* SQD: nothing new is begun */
@@ -141,7 +142,7 @@ size_t eng_qp_bytes(void);
 /*
  * What all QPs of a process have under way together: their packets meet in the same few socket
  * buffers.  The owner zeroes it and sets the limit; the engines add and subtract (atomically, since
- * QPs are used by several threads).  A QP with nothing under way may always send one packet.
+ * QPs are used by several threads).  A QP with nothing under way may always send one run.
  */
 struct eng_window_share {
 	uint64_t under_way; /* bytes, as a socket charges them */

@@ -147,13 +147,24 @@ static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe 
 	return ENG_SUCCESS;
 }
 
-/*
- * An ACK is asked for where the message ends, on the first packet of a limited SEND (rule C13), and
- * often enough in between that the window never closes without one on its way.
- */
-static bool wants_ack(const struct eng_qp *qp, uint32_t index, uint64_t cost)
+/* Will nothing follow this packet in the run?  The next run may have to wait. */
+static bool ends_run(const struct eng_run *run, const struct wire_packet *packet)
 {
-	if (index % ACK_REQUEST_INTERVAL == ACK_REQUEST_INTERVAL - 1)
+	uint32_t bytes = wire_op_header_length(packet->opcode) + packet->payload_length +
+			 packet->pad_count + (uint32_t)WIRE_ICRC_BYTES;
+
+	return (run->packets > 0 && bytes < run->segment) || run->packets + 1 >= run->max_packets ||
+	       run->bytes + 2 * bytes > run->max_bytes;
+}
+
+/*
+ * An ACK is asked for where the message ends, where the run does, on the first packet of a limited
+ * SEND (rule C13), and often enough in between that the window never closes without one on its way.
+ */
+static bool wants_ack(const struct eng_qp *qp, const struct eng_run *run,
+		      const struct wire_packet *packet, uint32_t index, uint64_t cost)
+{
+	if (index % ACK_REQUEST_INTERVAL == ACK_REQUEST_INTERVAL - 1 || ends_run(run, packet))
 		return true;
 	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
 		return true;
@@ -225,7 +236,8 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 	}
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
 	if (!packet.ack_request && is_reliable(qp))
-		packet.ack_request = wants_ack(qp, wqe_packet_index(wqe, req->next_psn), cost);
+		packet.ack_request =
+			wants_ack(qp, run, &packet, wqe_packet_index(wqe, req->next_psn), cost);
 	find_payload(wqe, offset, &payload);
 	result = pack_add(qp, run, &packet, &payload);
 	if (result == PACK_FAULT)
@@ -289,6 +301,8 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	run->first_psn = req->next_psn;
 	while (result == PACK_DONE && !run->closed && run->packets < run->max_packets) {
 		reason = requester_may_send(qp, now);
+		if (reason == ENG_TX_RUN && run->packets == 0 && !window_share_open(qp))
+			reason = ENG_TX_SHARE;
 		if (reason != ENG_TX_RUN)
 			break;
 		result = step(qp, run, now);

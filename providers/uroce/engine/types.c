@@ -109,8 +109,9 @@ const char *eng_tx_name(enum eng_tx reason)
 		[ENG_TX_RUN] = "sending",	    [ENG_TX_IDLE] = "idle",
 		[ENG_TX_CREDIT] = "credit",	    [ENG_TX_FENCE] = "fence",
 		[ENG_TX_READ_DEPTH] = "read depth", [ENG_TX_WINDOW] = "window",
-		[ENG_TX_RNR] = "RNR timer",	    [ENG_TX_PACING] = "pacing",
-		[ENG_TX_DRAINED] = "drained",	    [ENG_TX_STATE] = "state",
+		[ENG_TX_SHARE] = "share",	    [ENG_TX_RNR] = "RNR timer",
+		[ENG_TX_PACING] = "pacing",	    [ENG_TX_DRAINED] = "drained",
+		[ENG_TX_STATE] = "state",
 	};
 
 	return NAME(names, reason);

@@ -51,26 +51,29 @@ uint64_t window_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t 
 	return bytes + (uint64_t)packets * PACKET_OVERHEAD;
 }
 
-/* Has the socket that all QPs send to room for this? */
-static bool share_open(const struct eng_qp *qp, uint64_t cost)
-{
-	const struct eng_window_share *share = qp->window_share;
-
-	return !share ||
-	       __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) + cost <= share->limit;
-}
-
 /* A QP with nothing under way may always send: else nobody would ever wake it. */
 bool window_open(const struct eng_qp *qp, uint64_t cost)
 {
 	uint64_t now = under_way(&qp->req);
 
-	return now == 0 || (now + cost <= qp->req.window && share_open(qp, cost));
+	return now == 0 || now + cost <= qp->req.window;
 }
 
 bool window_closes(const struct eng_qp *qp, uint64_t cost)
 {
-	return under_way(&qp->req) + 2 * cost > qp->req.window || !share_open(qp, 2 * cost);
+	return under_way(&qp->req) + 2 * cost > qp->req.window;
+}
+
+/*
+ * Looked at once for a run, not for a packet: single packets here and there would cost a system
+ * call each.  So all QPs together may be a run beyond the limit.
+ */
+bool window_share_open(const struct eng_qp *qp)
+{
+	const struct eng_window_share *share = qp->window_share;
+
+	return !share || under_way(&qp->req) == 0 ||
+	       __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
 }
 
 void window_sent(struct eng_qp *qp, uint64_t cost)

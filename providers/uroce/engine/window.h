@@ -15,6 +15,8 @@ void window_reset(struct eng_qp *qp);
 uint64_t window_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu);
 /* May a packet of this weight be sent?  An empty wire always takes one. */
 bool window_open(const struct eng_qp *qp, uint64_t cost);
+/* May this QP begin another run, seen what all QPs have under way? */
+bool window_share_open(const struct eng_qp *qp);
 /* After a packet of this weight, would another one like it have to wait? */
 bool window_closes(const struct eng_qp *qp, uint64_t cost);
 /* A packet of this weight goes, or (again by going back) packets are as if never sent. */
