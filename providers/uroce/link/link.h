@@ -35,9 +35,9 @@
 #define LINK_MAX_SEGMENTS 128
 #define LINK_ERROR_TEXT 256
 
-struct link;	  /* this process's slot and control socket */
-struct link_addr; /* one local address: its receive pool */
-struct link_peer; /* a way to send from a local address and source port to one remote address */
+struct link;	   /* this process's slot and control socket */
+struct link_addr;  /* one local address: its receive pool */
+struct link_peer;  /* a way to send from a local address and source port to one remote address */
 struct link_group; /* a multicast group that this process hears on one interface */
 
 /*

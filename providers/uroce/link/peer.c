@@ -265,8 +265,7 @@ static void send_to_interface(const struct link_peer *wanted)
 {
 	if (wanted->dst_sockaddr.any.sa_family == AF_INET6 && wanted->dst.scope_id &&
 	    link_endpoint_is_multicast(wanted->dst.gid))
-		set_int(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
-			(int)wanted->dst.scope_id);
+		set_int(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)wanted->dst.scope_id);
 }
 
 /* Find or make the peer that *wanted describes.  Caller holds the lock. */

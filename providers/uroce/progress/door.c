@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "group.h"
+#include "listen.h"
+#include "network_header.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -14,6 +17,7 @@ static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xf
 struct visitor {
 	struct turn *turn;
 	const struct link_batch *batch;
+	const struct progress_group *group; /* NULL: what came to one address */
 	bool forwarded;
 	struct wire_path path;
 	/*
@@ -21,6 +25,7 @@ struct visitor {
 	 * foreign peer's count up from wherever its counter is.
 	 */
 	uint16_t ip_id;
+	uint8_t header[ENG_GRH_BYTES]; /* of the datagram at hand, if UD */
 };
 
 static void drop(struct visitor *visitor, enum progress_counter why)
@@ -47,11 +52,16 @@ static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_pa
 	return qp;
 }
 
-/* Caller visits qp.  A QP that is not connected (yet) takes packets from anywhere. */
+/*
+ * Caller visits qp.  Datagrams may come from anywhere to the addresses of the QP's device.  A QP
+ * that is not connected (yet) takes packets from anywhere: its engine is in no state to.
+ */
 static bool is_from_peer(const struct visitor *visitor, const struct progress_qp *qp)
 {
 	const struct eng_attr *attr;
 
+	if (qp->listen)
+		return listen_hears(qp->listen, visitor->batch->addr);
 	if (!qp->addr)
 		return true;
 	attr = eng_qp_attr(qp->engine);
@@ -73,6 +83,54 @@ static bool has_right_icrc(struct visitor *visitor, const uint8_t *bytes, size_t
 	return false;
 }
 
+/* The only entry of the P_Key table is the default key, as a full member. */
+static bool has_right_pkey(const struct wire_packet *packet)
+{
+	return (packet->pkey & PKEY_BASE_MASK) == (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK);
+}
+
+static bool is_datagram(const struct wire_packet *packet)
+{
+	return (packet->opcode & WIRE_SERVICE_MASK) == WIRE_UD;
+}
+
+/* Caller has checked the ICRC, and so knows the identification. */
+static void show_network_header(struct visitor *visitor, struct wire_packet *packet, size_t length)
+{
+	network_header(visitor->header, &visitor->path, visitor->ip_id, length, visitor->batch);
+	packet->network_header = visitor->header;
+}
+
+/* One for a group: to all members; it need not be for any queue pair of its own. */
+static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t length)
+{
+	const struct progress_group *group = visitor->group;
+	struct wire_packet packet;
+
+	if (wire_parse(bytes, length, &packet) != WIRE_OK || !is_datagram(&packet)) {
+		drop(visitor, PROGRESS_COUNT_MALFORMED);
+		return;
+	}
+	if (packet.dest_qpn != WIRE_MULTICAST_QPN) {
+		drop(visitor, PROGRESS_COUNT_UNKNOWN_QP);
+		return;
+	}
+	if (!has_right_pkey(&packet)) {
+		drop(visitor, PROGRESS_COUNT_WRONG_PKEY);
+		return;
+	}
+	if (!has_right_icrc(visitor, bytes, length)) {
+		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
+		return;
+	}
+	show_network_header(visitor, &packet, length);
+	for (unsigned int i = 0; i < group->count; i++) {
+		turn_visit(visitor->turn, group->member[i]);
+		turn_touch(visitor->turn, group->member[i]);
+		eng_receive(group->member[i]->engine, &packet, visitor->turn->now);
+	}
+}
+
 static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	struct wire_packet packet;
@@ -85,8 +143,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	qp = find_qp(visitor, &packet, bytes, length);
 	if (!qp)
 		return;
-	/* The only entry of the P_Key table is the default key, as a full member. */
-	if ((packet.pkey & PKEY_BASE_MASK) != (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK)) {
+	if (!has_right_pkey(&packet)) {
 		drop(visitor, PROGRESS_COUNT_WRONG_PKEY);
 		return;
 	}
@@ -99,6 +156,8 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
 		return;
 	}
+	if (is_datagram(&packet))
+		show_network_header(visitor, &packet, length);
 	turn_touch(visitor->turn, qp);
 	qp->heard = true;
 	/* Responses make no ACK, so they do not hurry one. */
@@ -106,26 +165,44 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	eng_receive(qp->engine, &packet, visitor->turn->now);
 }
 
-unsigned int door_admit(struct turn *turn, const struct link_batch *batch, bool forwarded)
+/* Walk the datagrams; how many there were. */
+static unsigned int admit_all(struct visitor *visitor, const uint8_t dst[16])
 {
-	struct visitor visitor = { .turn = turn, .batch = batch, .forwarded = forwarded };
-	const uint8_t *dst = link_addr_gid(batch->addr);
+	const struct link_batch *batch = visitor->batch;
 	size_t offset = 0;
 	unsigned int count = 0;
 
-	memcpy(visitor.path.src, batch->src, sizeof(visitor.path.src));
-	memcpy(visitor.path.dst, dst, sizeof(visitor.path.dst));
-	visitor.path.src_port = batch->src_port;
-	visitor.path.ipv6 = memcmp(dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	memcpy(visitor->path.src, batch->src, sizeof(visitor->path.src));
+	memcpy(visitor->path.dst, dst, sizeof(visitor->path.dst));
+	visitor->path.src_port = batch->src_port;
+	visitor->path.ipv6 = memcmp(dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
 	do {
 		size_t length = batch->bytes - offset;
 
 		if (batch->segment && length > batch->segment)
 			length = batch->segment;
-		admit_one(&visitor, batch->buffer + offset, length);
-		visitor.ip_id++;
+		if (visitor->group)
+			admit_to_group(visitor, batch->buffer + offset, length);
+		else
+			admit_one(visitor, batch->buffer + offset, length);
+		visitor->ip_id++;
 		offset += length;
 		count++;
 	} while (offset < batch->bytes);
 	return count;
+}
+
+unsigned int door_admit(struct turn *turn, const struct link_batch *batch, bool forwarded)
+{
+	struct visitor visitor = { .turn = turn, .batch = batch, .forwarded = forwarded };
+
+	return admit_all(&visitor, link_addr_gid(batch->addr));
+}
+
+unsigned int door_admit_group(struct turn *turn, const struct link_batch *batch,
+			      const struct progress_group *group)
+{
+	struct visitor visitor = { .turn = turn, .batch = batch, .group = group };
+
+	return admit_all(&visitor, link_group_gid(group->link));
 }

@@ -15,4 +15,9 @@
  */
 unsigned int door_admit(struct turn *turn, const struct link_batch *batch, bool forwarded);
 
+struct progress_group;
+/* The same for what has come to a multicast group: each datagram is for all its members. */
+unsigned int door_admit_group(struct turn *turn, const struct link_batch *batch,
+			      const struct progress_group *group);
+
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "group.h"
 #include "instance.h"
 #include "transmit.h"
 #include "turn.h"
@@ -82,6 +83,9 @@ static void set_addresses(struct progress *progress, uint32_t events)
 	for (unsigned int i = 0; i < progress->address_count; i++)
 		control(&progress->helper, EPOLL_CTL_MOD, SOURCE_ADDRESS,
 			link_addr_fd(progress->address[i].addr), events);
+	for (unsigned int i = 0; i < progress->group_count; i++)
+		control(&progress->helper, EPOLL_CTL_MOD, SOURCE_ADDRESS,
+			link_group_fd(progress->group[i]->link), events);
 }
 
 void helper_arm(struct progress *progress)
@@ -113,10 +117,25 @@ void helper_disarm(struct progress *progress)
 		helper_wake(progress);
 }
 
+static int add_socket(struct progress *progress, int fd)
+{
+	return control(&progress->helper, EPOLL_CTL_ADD, SOURCE_ADDRESS, fd,
+		       helper_is_armed(progress) ? EPOLLIN : 0);
+}
+
 int helper_add_address(struct progress *progress, struct link_addr *addr)
 {
-	return control(&progress->helper, EPOLL_CTL_ADD, SOURCE_ADDRESS, link_addr_fd(addr),
-		       helper_is_armed(progress) ? EPOLLIN : 0);
+	return add_socket(progress, link_addr_fd(addr));
+}
+
+int helper_add_group(struct progress *progress, struct link_group *group)
+{
+	return add_socket(progress, link_group_fd(group));
+}
+
+void helper_remove_group(struct progress *progress, struct link_group *group)
+{
+	epoll_ctl(progress->helper.epoll_fd, EPOLL_CTL_DEL, link_group_fd(group), NULL);
 }
 
 void helper_remove_address(struct progress *progress, struct link_addr *addr)

@@ -74,5 +74,8 @@ void helper_earlier(struct progress *progress, uint64_t deadline);
 /* The address has been opened, or is about to be closed.  Caller holds helper.lock. */
 int helper_add_address(struct progress *progress, struct link_addr *addr);
 void helper_remove_address(struct progress *progress, struct link_addr *addr);
+/* The same for a multicast group. */
+int helper_add_group(struct progress *progress, struct link_group *group);
+void helper_remove_group(struct progress *progress, struct link_group *group);
 
 #endif

@@ -21,6 +21,7 @@
 #define PROGRESS_CACHE_LINE 64
 #define PROGRESS_TX_BUFFERS 8
 
+struct progress_group;
 struct tx_buffer;
 
 /* A local address in use: its socket is read in every turn. */
@@ -47,6 +48,9 @@ struct progress {
 	struct progress_address *address;
 	unsigned int address_count;
 	unsigned int address_room;
+	struct progress_group **group;
+	unsigned int group_count;
+	unsigned int group_room;
 	struct helper helper;
 
 	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) pending;

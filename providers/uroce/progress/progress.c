@@ -102,6 +102,7 @@ static void free_memory(struct progress *progress)
 		tx_buffer_free(atomic_load(&progress->tx[i]));
 	tx_buffer_free(progress->turn_tx);
 	free(progress->receive_buffer);
+	free(progress->group);
 	free(progress->address);
 	pthread_mutex_destroy(&progress->turn_lock);
 	pthread_mutex_destroy(&progress->route_lock);

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "identification.h"
 #include "link/link.h"
 
 #define PROGRESS_TICK_NS 1000000
@@ -42,6 +43,8 @@ struct progress_qp {
 	uint32_t qpn;		/* set by progress_qp_add() */
 	struct link_addr *addr; /* set by progress_qp_connect(); NULL before */
 	struct link_peer *peer;
+	/* Datagram QPs: which addresses to hear, set under lock (datagram.h); NULL for others. */
+	struct progress_listen *listen;
 	/* Private to progress. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
@@ -55,6 +58,7 @@ struct progress_qp {
 	uint64_t ack_due;     /* until when an ACK waits for a post; 0: none waits */
 	uint32_t gathered;    /* posts since the last run was sent */
 	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */
+	struct identification identification; /* what the peer's packets have shown */
 	uint32_t full_at;     /* packets under way when the window was full; 0: it is not */
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;
@@ -92,6 +96,8 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp);
 struct progress_route {
 	uint8_t sgid[16], dgid[16];
 	uint32_t scope_id; /* interface index, used for link-local addresses */
+	/* Interface index for a multicast dgid or a link-local one, else 0. */
+	uint32_t dst_scope_id;
 	uint8_t traffic_class, hop_limit;
 	uint32_t flow_label;
 	uint32_t dest_qpn;

@@ -48,12 +48,11 @@ static int enter_address(struct progress *progress, struct link_addr *addr)
 	return 0;
 }
 
-/* Caller holds route_lock. */
-static int get_address(struct progress *progress, const struct progress_route *route,
-		       struct link_addr **addr, char error[PROGRESS_ERROR_TEXT])
+int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
+		      struct link_addr **addr, char error[PROGRESS_ERROR_TEXT])
 {
 	struct progress_address *address;
-	int result = link_addr_open(progress->link, route->sgid, route->scope_id, addr, error);
+	int result = link_addr_open(progress->link, gid, scope_id, addr, error);
 
 	if (result)
 		return result;
@@ -91,8 +90,7 @@ static void put_address(struct progress *progress, struct link_addr *addr)
 	link_addr_close(addr);
 }
 
-/* Caller holds route_lock. */
-static void close_both(struct progress *progress, struct link_addr *addr, struct link_peer *peer)
+void route_close_both(struct progress *progress, struct link_addr *addr, struct link_peer *peer)
 {
 	if (peer) {
 		if (progress->fault)
@@ -110,20 +108,18 @@ static uint16_t choose_port(const struct progress_qp *qp, const struct progress_
 	return source_port_connected(qp->qpn, route->dest_qpn);
 }
 
-/* Caller holds route_lock. */
-static int open_both(struct progress *progress, const struct progress_qp *qp,
-		     const struct progress_route *route, struct link_addr **addr,
-		     struct eng_path *path, char error[PROGRESS_ERROR_TEXT])
+int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
+	       struct link_addr **addr, struct eng_path *path, char error[PROGRESS_ERROR_TEXT])
 {
 	uint8_t hop_limit = route->hop_limit ? route->hop_limit : DEFAULT_HOP_LIMIT;
-	uint16_t port = choose_port(qp, route);
+	uint32_t scope_id = route->dst_scope_id ? route->dst_scope_id : route->scope_id;
 	struct link_peer *peer;
-	int result = get_address(progress, route, addr, error);
+	int result = route_get_address(progress, route->sgid, route->scope_id, addr, error);
 
 	if (result)
 		return result;
-	result = link_peer_open(*addr, route->dgid, route->scope_id, route->traffic_class,
-				hop_limit, &port, &peer);
+	result = link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
+				&port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot open a way to the peer: %s",
 			 strerror(-result));
@@ -139,6 +135,13 @@ static int open_both(struct progress *progress, const struct progress_qp *qp,
 	return 0;
 }
 
+int route_explain_dead(char error[PROGRESS_ERROR_TEXT])
+{
+	snprintf(error, PROGRESS_ERROR_TEXT,
+		 "the device was opened before fork(): open it again in the child");
+	return -EOWNERDEAD;
+}
+
 int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 			const struct progress_route *route, struct eng_path *path,
 			char error[PROGRESS_ERROR_TEXT])
@@ -147,13 +150,10 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 	struct link_peer *old_peer;
 	int result;
 
-	if (progress->dead) {
-		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "the device was opened before fork(): open it again in the child");
-		return -EOWNERDEAD;
-	}
+	if (progress->dead)
+		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
-	result = open_both(progress, qp, route, &addr, path, error);
+	result = route_open(progress, route, choose_port(qp, route), &addr, path, error);
 	if (!result) {
 		/* A visit uses the peer under the lock, so nobody does after this. */
 		pthread_mutex_lock(&qp->lock);
@@ -162,7 +162,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		qp->addr = addr;
 		qp->peer = path->link;
 		pthread_mutex_unlock(&qp->lock);
-		close_both(progress, old_addr, old_peer);
+		route_close_both(progress, old_addr, old_peer);
 	}
 	pthread_mutex_unlock(&progress->route_lock);
 	return result;
@@ -171,7 +171,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 void route_close(struct progress *progress, struct progress_qp *qp)
 {
 	pthread_mutex_lock(&progress->route_lock);
-	close_both(progress, qp->addr, qp->peer);
+	route_close_both(progress, qp->addr, qp->peer);
 	qp->addr = NULL;
 	qp->peer = NULL;
 	pthread_mutex_unlock(&progress->route_lock);

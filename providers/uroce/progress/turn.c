@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "door.h"
+#include "group.h"
 #include "transmit.h"
 
 enum {
@@ -70,7 +71,8 @@ void turn_touch(struct turn *turn, struct progress_qp *qp)
 	turn->touched_end = &qp->next_touched;
 }
 
-static void receive_from(struct turn *turn, struct link_addr *addr)
+static void receive_from(struct turn *turn, struct link_addr *addr,
+			 const struct progress_group *group)
 {
 	struct progress *progress = turn->progress;
 	int batches = turn->maker == TURN_POLLER ? POLLER_BATCHES : HELPER_BATCHES;
@@ -85,9 +87,10 @@ static void receive_from(struct turn *turn, struct link_addr *addr)
 		/* Posters should not wait for a system call. */
 		leave_visited(turn);
 		count_in_turn(progress, PROGRESS_COUNT_RECEIVE_CALLS);
-		if (link_receive(addr, &batch))
+		if (group ? link_group_receive(group->link, &batch) : link_receive(addr, &batch))
 			return;
-		packets = door_admit(turn, &batch, false);
+		packets = group ? door_admit_group(turn, &batch, group)
+				: door_admit(turn, &batch, false);
 		turn->packets += packets;
 		turn->worked = true;
 		if (turn->maker == TURN_POLLER && packets <= FEW_PACKETS)
@@ -228,7 +231,9 @@ enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
 
 	begin(&turn, progress, maker);
 	for (unsigned int i = 0; i < progress->address_count; i++)
-		receive_from(&turn, progress->address[i].addr);
+		receive_from(&turn, progress->address[i].addr, NULL);
+	for (unsigned int i = 0; i < progress->group_count; i++)
+		receive_from(&turn, NULL, progress->group[i]);
 	return finish(&turn);
 }
 

@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "forked.h"
 #include "ops.h"
 
 enum {
 	/* Programs that know only subnets leave 1 in place; a routed peer would never hear them. */
 	DEFAULT_HOP_LIMIT = 64,
 };
+
+/* Nobody refers to them any more; a stack that any thread may push on. */
+static _Atomic(struct uroce_ah *) dead;
 
 static bool is_ipv4(const uint8_t gid[16])
 {
@@ -23,52 +27,145 @@ static bool is_link_local(const uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
+bool uroce_gid_is_multicast(const uint8_t gid[16])
+{
+	return is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
+}
+
+/* Of the first one in the table that is not IPv4. */
+static bool find_ipv6(struct uroce_device *device, union ibv_gid *gid)
+{
+	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++)
+		if (uroce_gid(device, i, gid) && !is_ipv4(gid->raw))
+			return true;
+	return false;
+}
+
+static bool find_source(struct uroce_device *device, const struct ibv_global_route *grh,
+			union ibv_gid *sgid)
+{
+	static const uint8_t nowhere[16];
+
+	if (!uroce_gid(device, grh->sgid_index, sgid) ||
+	    !memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)))
+		return false;
+	if (is_ipv4(sgid->raw) == is_ipv4(grh->dgid.raw))
+		return true;
+	return is_ipv4(sgid->raw) && uroce_gid_is_multicast(grh->dgid.raw) &&
+	       find_ipv6(device, sgid);
+}
+
+/* Which addresses mean something only together with an interface. */
+static void set_scopes(struct uroce_device *device, struct progress_route *route)
+{
+	bool sgid_local = is_link_local(route->sgid);
+	bool dgid_local = is_link_local(route->dgid) || uroce_gid_is_multicast(route->dgid);
+	uint32_t index;
+
+	pthread_mutex_lock(&device->port_lock);
+	index = device->netdev.index;
+	pthread_mutex_unlock(&device->port_lock);
+	route->scope_id = sgid_local ? index : 0;
+	route->dst_scope_id = dgid_local ? index : 0;
+}
+
 int uroce_ah_check(struct uroce_device *device, const struct ibv_ah_attr *attr,
 		   struct progress_route *route)
 {
-	static const uint8_t nowhere[16];
 	const struct ibv_global_route *grh = &attr->grh;
 	union ibv_gid sgid;
 
-	if (!attr->is_global || attr->port_num != 1)
-		return EINVAL;
-	if (!uroce_gid(device, grh->sgid_index, &sgid))
-		return EINVAL;
-	if (!memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)) ||
-	    is_ipv4(sgid.raw) != is_ipv4(grh->dgid.raw))
+	if (!attr->is_global || attr->port_num != 1 || !find_source(device, grh, &sgid))
 		return EINVAL;
 	if (!route)
 		return 0;
 	memset(route, 0, sizeof(*route));
 	memcpy(route->sgid, sgid.raw, sizeof(route->sgid));
 	memcpy(route->dgid, grh->dgid.raw, sizeof(route->dgid));
-	if (is_link_local(sgid.raw) || is_link_local(grh->dgid.raw)) {
-		pthread_mutex_lock(&device->port_lock);
-		route->scope_id = device->netdev.index;
-		pthread_mutex_unlock(&device->port_lock);
-	}
+	set_scopes(device, route);
 	route->traffic_class = grh->traffic_class;
 	route->hop_limit = grh->hop_limit > 1 ? grh->hop_limit : DEFAULT_HOP_LIMIT;
 	route->flow_label = grh->flow_label & 0xfffff;
 	return 0;
 }
 
+void uroce_ah_hold(struct uroce_ah *ah)
+{
+	atomic_fetch_add_explicit(&ah->users, 1, memory_order_relaxed);
+}
+
+void uroce_ah_release(struct uroce_ah *ah)
+{
+	if (atomic_fetch_sub(&ah->users, 1) > 1)
+		return;
+	ah->next_dead = atomic_load(&dead);
+	while (!atomic_compare_exchange_weak(&dead, &ah->next_dead, ah))
+		;
+}
+
+void uroce_ah_bury(struct progress *progress)
+{
+	struct uroce_ah *ah = atomic_exchange(&dead, NULL);
+
+	while (ah) {
+		struct uroce_ah *next = ah->next_dead;
+
+		if (!uroce_inherited(ah->generation))
+			progress_path_close(progress, &ah->path);
+		free(ah);
+		ah = next;
+	}
+}
+
+/*
+ * Stands for a queue pair in the choice of the source port, as a handle may be used by any: ports
+ * differ between processes and destinations, and do not use up sockets for each handle.
+ */
+static uint32_t number_of(struct progress *progress, const struct progress_route *route)
+{
+	uint32_t tail;
+
+	memcpy(&tail, route->dgid + 12, sizeof(tail));
+	return link_slot(progress_link(progress)) << LINK_SLOT_SHIFT ^ tail;
+}
+
+/* 0 or a positive errno. */
+static int open_way(struct uroce_ah *ah, const struct progress_route *route)
+{
+	char text[PROGRESS_ERROR_TEXT] = "";
+	int error = -progress_path_open(ah->progress, route, number_of(ah->progress, route),
+					&ah->path, text);
+
+	if (error && text[0])
+		uroce_complain("%s", text);
+	return error;
+}
+
 struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 {
 	struct uroce_context *context = to_uroce_context(ibv_pd->context);
-	int error = uroce_ah_check(context->device, attr, NULL);
+	struct progress_route route;
+	int error = uroce_ah_check(context->device, attr, &route);
 	struct uroce_ah *ah = NULL;
 
+	uroce_ah_bury(context->progress);
 	if (!error) {
 		ah = calloc(1, sizeof(*ah));
 		error = ENOMEM;
 	}
-	if (!ah) {
+	if (ah) {
+		ah->attr = *attr;
+		ah->pd = to_uroce_pd(ibv_pd);
+		ah->progress = context->progress;
+		ah->generation = uroce_generation;
+		atomic_init(&ah->users, 1);
+		error = open_way(ah, &route);
+	}
+	if (error) {
+		free(ah);
 		errno = error;
 		return NULL;
 	}
-	ah->attr = *attr;
-	ah->pd = to_uroce_pd(ibv_pd);
 	atomic_fetch_add(&ah->pd->users, 1);
 	return &ah->base;
 }
@@ -76,8 +173,10 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 int uroce_destroy_ah(struct ibv_ah *ibv_ah)
 {
 	struct uroce_ah *ah = to_uroce_ah(ibv_ah);
+	struct progress *progress = ah->progress;
 
 	atomic_fetch_sub(&ah->pd->users, 1);
-	free(ah);
+	uroce_ah_release(ah);
+	uroce_ah_bury(progress);
 	return 0;
 }

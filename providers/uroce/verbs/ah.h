@@ -5,12 +5,22 @@
 #ifndef UROCE_VERBS_AH_H
 #define UROCE_VERBS_AH_H
 
+#include "progress/datagram.h"
 #include "uroce.h"
 
+/*
+ * Lives on after ibv_destroy_ah() as long as requests refer to it.  Who lets go of it last may hold
+ * locks under which its way cannot be closed; so it is left to whoever comes by without locks.
+ */
 struct uroce_ah {
 	struct ibv_ah base;
 	struct ibv_ah_attr attr;
-	struct uroce_pd *pd;
+	struct uroce_pd *pd;	   /* not after ibv_destroy_ah() */
+	struct progress *progress; /* constant */
+	unsigned int generation;   /* forked.h */
+	struct progress_path path; /* constant */
+	atomic_uint users;	   /* the application's hold and one for each request */
+	struct uroce_ah *next_dead;
 };
 
 static inline struct uroce_ah *to_uroce_ah(struct ibv_ah *ah)
@@ -18,10 +28,22 @@ static inline struct uroce_ah *to_uroce_ah(struct ibv_ah *ah)
 	return (struct uroce_ah *)ah;
 }
 
+/* Any thread, whatever locks it holds. */
+void uroce_ah_hold(struct uroce_ah *ah);
+void uroce_ah_release(struct uroce_ah *ah);
+/* Close the ways of those that nobody refers to any more.  Control call: without locks. */
+void uroce_ah_bury(struct progress *progress);
+
+/* Is it ff00::/8 or ::ffff:224.0.0.0/100? */
+bool uroce_gid_is_multicast(const uint8_t gid[16]);
+
 /*
  * Is attr a way that this device can go: port 1, a global route (RoCE has no other), from a GID
  * index that holds an address, to an address of the same kind?  0, or EINVAL.  route may be NULL,
  * else all but its dest_qpn is filled.
+ *
+ * To an IPv6 multicast group an IPv4 index will do as well, as programs name groups in InfiniBand's
+ * form without regard to the addresses: the first IPv6 address of the device is then the source.
  */
 int uroce_ah_check(struct uroce_device *device, const struct ibv_ah_attr *attr,
 		   struct progress_route *route);

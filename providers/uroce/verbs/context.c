@@ -15,6 +15,7 @@
 #include "ops.h"
 #include "settings.h"
 #include "stat.h"
+#include "ud.h"
 
 static const struct abi_ops ops = {
 #define UROCE_OP_ENTRY(name) .name = uroce_##name,
@@ -143,6 +144,7 @@ void uroce_free_context(struct ibv_context *public)
 	struct progress *progress = context->progress;
 
 	uroce_devices_remove_context(context);
+	uroce_ud_close(context);
 	uroce_stat_put(progress);
 	if (!uroce_inherited(context->generation))
 		uroce_watch_put(progress);

@@ -16,7 +16,7 @@ static struct {
 /* What the application sees next are QPs in ERR and a poll that fails: say why. */
 static bool is_dead(struct uroce_cq *cq)
 {
-	if (!atomic_load(&cq->dead))
+	if (!cq || !atomic_load(&cq->dead))
 		return false;
 	if (!atomic_exchange(&cq->mourned, true))
 		uroce_complain("a completion queue with room for %d entries has overrun, its queue "

@@ -6,12 +6,15 @@
 #include "cq_overrun.h"
 #include "key_table.h"
 #include "shared.h"
+#include "ud.h"
+#include "xrc.h"
 
 unsigned int uroce_generation = 1;
 
 /* The child needs a table that nobody was just changing. */
 static void before(void)
 {
+	uroce_xrc_before_fork();
 	uroce_shared_before_fork();
 	key_table_before_fork();
 }
@@ -20,6 +23,7 @@ static void in_parent(void)
 {
 	key_table_after_fork(false);
 	uroce_shared_after_fork();
+	uroce_xrc_after_fork(false);
 }
 
 static void in_child(void)
@@ -28,6 +32,9 @@ static void in_child(void)
 	key_table_after_fork(true);
 	uroce_shared_after_fork();
 	uroce_overrun_forked();
+	uroce_xrc_after_fork(true);
+	uroce_ud_forked();
+	uroce_mcast_forked();
 }
 
 static int watch_error;

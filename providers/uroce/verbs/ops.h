@@ -47,9 +47,25 @@
 	X(destroy_qp)                                                                              \
 	X(post_send)                                                                               \
 	X(post_recv)                                                                               \
+	/* xrc_qp.c */                                                                             \
+	X(open_qp)                                                                                 \
 	/* ah.c */                                                                                 \
 	X(create_ah)                                                                               \
-	X(destroy_ah)
+	X(destroy_ah)                                                                              \
+	/* srq.c */                                                                                \
+	X(create_srq)                                                                              \
+	X(create_srq_ex)                                                                           \
+	X(modify_srq)                                                                              \
+	X(query_srq)                                                                               \
+	X(destroy_srq)                                                                             \
+	X(post_srq_recv)                                                                           \
+	X(get_srq_num)                                                                             \
+	/* xrc.c */                                                                                \
+	X(open_xrcd)                                                                               \
+	X(close_xrcd)                                                                              \
+	/* mcast.c */                                                                              \
+	X(attach_mcast)                                                                            \
+	X(detach_mcast)
 /* clang-format on */
 
 /*

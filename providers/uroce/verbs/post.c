@@ -10,6 +10,8 @@
 #include "forked.h"
 #include "ops.h"
 #include "qp.h"
+#include "srq.h"
+#include "ud.h"
 
 _Static_assert((int)ENG_SOLICITED == IBV_SEND_SOLICITED && (int)ENG_INLINE == IBV_SEND_INLINE,
 	       "these flags are passed on as they are");
@@ -98,7 +100,14 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	wqe->op = (uint8_t)row->op;
 	wqe->flags = uroce_send_flags(wr->send_flags);
 	wqe->immediate = row->immediate ? ntohl(wr->imm_data) : 0;
-	if (row->remote) {
+	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
+	if (qp->type == ENG_UD) {
+		error = uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+					 wr->wr.ud.remote_qkey);
+		if (error)
+			return error;
+		uroce_ud_hold(wqe);
+	} else if (row->remote) {
 		wqe->remote.va = wr->wr.rdma.remote_addr;
 		wqe->remote.rkey = wr->wr.rdma.rkey;
 	} else if (row->atomic) {
@@ -116,10 +125,16 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 void uroce_sends_pushed(struct uroce_qp *qp)
 {
 	/* rule S13: in ERR work requests are taken, and complete flushed. */
-	if (eng_qp_state(qp->progress.engine) == ENG_ERR)
+	switch (eng_qp_state(qp->progress.engine)) {
+	case ENG_ERR:
+	case ENG_SQE:
 		eng_flush(qp->progress.engine);
-	else
+		break;
+	default:
 		progress_posted_send(qp->context->progress, &qp->progress);
+	}
+	if (qp->type == ENG_UD)
+		uroce_ud_retired(qp);
 }
 
 static bool may_send(enum eng_qp_state state)
@@ -133,13 +148,15 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	struct ibv_send_wr *first = wr;
 	int error = 0;
 
-	if (uroce_inherited(qp->generation)) {
+	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || uroce_inherited(qp->generation)) {
 		*bad_wr = wr;
-		return EIO;
+		return ibv_qp->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EIO;
 	}
 	pthread_mutex_lock(&qp->progress.lock);
 	if (!may_send(eng_qp_state(qp->progress.engine)))
 		error = EINVAL;
+	if (qp->type == ENG_UD)
+		uroce_ud_retired(qp);
 	for (; wr && !error; wr = wr->next) {
 		error = put_send(qp, wr);
 		if (error)
@@ -153,14 +170,14 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	return error;
 }
 
-static int put_recv(struct uroce_qp *qp, const struct ibv_recv_wr *wr)
+int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
 {
 	struct eng_recv_wqe *wqe;
 	uint64_t length = 0;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge)
 		return EINVAL;
-	wqe = eng_rq_next(qp->rq);
+	wqe = eng_rq_next(ring);
 	if (!wqe)
 		return ENOMEM;
 	for (int i = 0; i < wr->num_sge; i++) {
@@ -173,7 +190,7 @@ static int put_recv(struct uroce_qp *qp, const struct ibv_recv_wr *wr)
 	wqe->sge_count = (uint32_t)wr->num_sge;
 	/* No message is longer, so buffers beyond that are good for nothing but do no harm. */
 	wqe->length = length < ENG_MAX_MESSAGE ? (uint32_t)length : ENG_MAX_MESSAGE;
-	eng_rq_push(qp->rq);
+	eng_rq_push(ring);
 	return 0;
 }
 
@@ -183,16 +200,16 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 	struct ibv_recv_wr *first = wr;
 	int error = 0;
 
-	if (uroce_inherited(qp->generation)) {
+	if (!ibv_qp->recv_cq || uroce_inherited(qp->generation)) {
 		*bad_wr = wr;
-		return EIO;
+		return ibv_qp->recv_cq ? EIO : EINVAL; /* XRC queue pairs receive nothing */
 	}
 	pthread_mutex_lock(&qp->progress.lock);
 	/* rule C5: receives may be posted from INIT on. */
-	if (qp->base.qp.srq || eng_qp_state(qp->progress.engine) == ENG_RESET)
+	if (qp->srq || eng_qp_state(qp->progress.engine) == ENG_RESET)
 		error = EINVAL;
 	for (; wr && !error; wr = wr->next) {
-		error = put_recv(qp, wr);
+		error = uroce_put_receive(&qp->own_rq, qp->cap.max_recv_sge, wr);
 		if (error)
 			break;
 	}

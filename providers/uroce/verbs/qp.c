@@ -8,6 +8,7 @@
 #include "forked.h"
 #include "ops.h"
 #include "srq.h"
+#include "ud.h"
 #include "xrc.h"
 #include "settings.h"
 
@@ -34,7 +35,7 @@ static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t lengt
 	 * What is written may belong to a receive request, whose keys are of its queue's domain.
 	 * (Or to a READ; that it may use that domain too is not worth telling them apart.)
 	 */
-	if (!memory && write && qp->srq && qp->srq->pd != qp->pd)
+	if (!memory && write && qp->srq && qp->srq->pd->domain != qp->pd->domain)
 		memory = key_table_map(cache, qp->srq->pd->domain, lkey, addr, length, need);
 	return memory;
 }
@@ -193,7 +194,7 @@ struct type_row {
 	enum eng_qp_type type;
 };
 
-static const struct type_row types[] = {
+static const struct type_row qp_types[] = {
 	[IBV_QPT_RC] = { true, true, true, false, ENG_RC },
 	[IBV_QPT_UC] = { true, true, true, false, ENG_UC },
 	[IBV_QPT_UD] = { true, true, true, false, ENG_UD },
@@ -203,9 +204,9 @@ static const struct type_row types[] = {
 
 static const struct type_row *row_of(enum ibv_qp_type type)
 {
-	if ((size_t)type >= sizeof(types) / sizeof(types[0]) || !types[type].offered)
+	if ((size_t)type >= sizeof(qp_types) / sizeof(qp_types[0]) || !qp_types[type].offered)
 		return NULL;
-	return &types[type];
+	return &qp_types[type];
 }
 
 /* 0, or EOPNOTSUPP or EINVAL. */
@@ -273,7 +274,7 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 	/* libibverbs leaves these to the provider, unlike those of other objects. */
 	public->context = context;
 	public->qp_context = attr->qp_context;
-	public->pd = qp->pd ? &qp->pd->base : NULL;
+	public->pd = qp->pd ? attr->pd : NULL;
 	public->send_cq = qp->send_cq ? &qp->send_cq->base.cq : NULL;
 	public->recv_cq = qp->recv_cq ? &qp->recv_cq->base.cq : NULL;
 	public->srq = qp->srq ? &qp->srq->base.srq : NULL;
@@ -450,10 +451,8 @@ static void wait_for_acks(struct uroce_qp *qp)
 	pthread_mutex_unlock(&public->mutex);
 }
 
-int uroce_destroy_qp(struct ibv_qp *ibv_qp)
+void uroce_qp_free(struct uroce_qp *qp)
 {
-	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
-
 	/* In a child the engine's life goes on in the parent. */
 	if (!uroce_inherited(qp->generation)) {
 		/* The peer may still wait for an acknowledgement of what was received last. */
@@ -462,16 +461,31 @@ int uroce_destroy_qp(struct ibv_qp *ibv_qp)
 		progress_changed(qp->context->progress, &qp->progress);
 		pthread_mutex_unlock(&qp->progress.lock);
 		progress_qp_remove(qp->context->progress, &qp->progress);
+		uroce_ud_forget(qp);
 		/* What was under way no longer counts. */
 		eng_set_state(qp->progress.engine, ENG_RESET, 0);
-		uroce_async_purge(qp->context, ibv_qp);
+		uroce_async_purge(qp->context, &qp->base.qp);
 		wait_for_acks(qp);
 		uroce_qp_forget_completions(qp);
 	}
-	atomic_fetch_sub(&qp->recv_cq->users, 1);
-	atomic_fetch_sub(&qp->send_cq->users, 1);
-	atomic_fetch_sub(&qp->pd->users, 1);
+	count_users(qp, -1);
 	free_memory(qp);
+}
+
+struct uroce_qp *uroce_qp_of(struct ibv_qp *ibv_qp)
+{
+	return ibv_qp->qp_type == IBV_QPT_XRC_RECV ? to_xrc_opening(ibv_qp)->qp
+						   : to_uroce_qp(ibv_qp);
+}
+
+int uroce_destroy_qp(struct ibv_qp *ibv_qp)
+{
+	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV)
+		return uroce_xrc_close_opening(to_xrc_opening(ibv_qp));
+	/* ibv_attach_mcast(3): it must be detached before. */
+	if (uroce_mcast_is_member(to_uroce_qp(ibv_qp)))
+		return EBUSY;
+	uroce_qp_free(to_uroce_qp(ibv_qp));
 	return 0;
 }
 
@@ -491,7 +505,14 @@ void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *e
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		atomic_fetch_add(&to_uroce_qp(event->element.qp)->asyncs_taken, 1);
+		if (event->element.qp->qp_type == IBV_QPT_XRC_RECV)
+			atomic_fetch_add(&to_xrc_opening(event->element.qp)->asyncs_taken, 1);
+		else
+			atomic_fetch_add(&to_uroce_qp(event->element.qp)->asyncs_taken, 1);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		atomic_fetch_add(&to_uroce_srq(event->element.srq)->asyncs_taken, 1);
 		break;
 	default:
 		break;

@@ -13,14 +13,15 @@
 #include "uroce.h"
 
 struct uroce_qp {
-	struct verbs_qp base;
+	struct verbs_qp base; /* not of an XRC target: its openings stand for it (xrc.h) */
+	enum eng_qp_type type;
 	struct progress_qp progress;
 	struct uroce_context *context;
 	struct uroce_pd *pd;
-	struct uroce_cq *send_cq, *recv_cq;
+	struct uroce_cq *send_cq, *recv_cq; /* NULL where an XRC QP has none, as pd */
+	struct uroce_srq *srq;		    /* NULL: own_rq */
 	struct eng_ring sq;
 	struct eng_ring own_rq;
-	struct eng_ring *rq;   /* own_rq, or that of a shared receive queue */
 	struct ibv_qp_cap cap; /* as granted */
 	bool signal_all;
 	unsigned int generation; /* forked.h */
@@ -29,6 +30,12 @@ struct uroce_qp {
 	pthread_mutex_t modify_lock;
 	struct ibv_qp_attr attr;  /* what modify_qp has set */
 	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */
+	/* XRC target: see xrc.h and xrc_domain.h. */
+	struct xrc_domain *domain;
+	struct xrc_opening *openings;
+	struct uroce_qp *next_target;
+	/* UD: requests from here to the ring's head hold their address handles (ud.h). */
+	uint32_t held;
 	/* ibv_wr_*() between start and complete (wr.c). */
 	struct {
 		int error;		  /* the first one */
@@ -37,10 +44,14 @@ struct uroce_qp {
 	} batch;
 };
 
+/* Not for XRC targets: what the application has of them is another thing. */
 static inline struct uroce_qp *to_uroce_qp(struct ibv_qp *qp)
 {
 	return (struct uroce_qp *)qp;
 }
+
+/* Of any type. */
+struct uroce_qp *uroce_qp_of(struct ibv_qp *qp);
 
 /* Of a QP that progress knows: all of them are ours. */
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp);
@@ -56,6 +67,11 @@ void uroce_qp_forget_completions(struct uroce_qp *qp);
 
 /* create_qp and what create_qp_ex has in common with it; attr->cap gets what is granted. */
 struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* The end of a QP that nobody knows any more. */
+void uroce_qp_free(struct uroce_qp *qp);
+
+/* Memory for wr entries of slot_bytes; 0 or ENOMEM. */
+int uroce_make_ring(struct eng_ring *ring, uint32_t wr, uint32_t slot_bytes);
 
 /* create_qp_ex: the functions of struct ibv_qp_ex for what flags asks for; 0 or EOPNOTSUPP. */
 int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags);

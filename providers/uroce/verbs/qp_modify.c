@@ -11,6 +11,7 @@
 #include "forked.h"
 #include "ops.h"
 #include "qp.h"
+#include "ud.h"
 
 _Static_assert((int)ENG_RESET == IBV_QPS_RESET && (int)ENG_INIT == IBV_QPS_INIT &&
 		       (int)ENG_RTR == IBV_QPS_RTR && (int)ENG_RTS == IBV_QPS_RTS &&
@@ -83,13 +84,16 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 	if ((mask & IBV_QP_PATH_MTU) &&
 	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > active_mtu(device)))
 		return EINVAL;
-	if (mask & IBV_QP_AV)
-		return uroce_ah_check(device, &attr->ah_attr, route);
-	return 0;
+	if (!(mask & IBV_QP_AV))
+		return 0;
+	/* A connection has one peer. */
+	if (uroce_gid_is_multicast(attr->ah_attr.grh.dgid.raw))
+		return EINVAL;
+	return uroce_ah_check(device, &attr->ah_attr, route);
 }
 
-static int check_move(enum eng_qp_state from, const struct ibv_qp_attr *attr, int mask,
-		      enum eng_qp_state *to)
+static int check_move(enum eng_qp_type type, enum eng_qp_state from, const struct ibv_qp_attr *attr,
+		      int mask, enum eng_qp_state *to)
 {
 	*to = from;
 	if (mask & IBV_QP_STATE) {
@@ -100,7 +104,7 @@ static int check_move(enum eng_qp_state from, const struct ibv_qp_attr *attr, in
 	/* The consumer's idea of the present state: where it is wrong, so is his request. */
 	if ((mask & IBV_QP_CUR_STATE) && (enum eng_qp_state)attr->cur_qp_state != from)
 		return EINVAL;
-	return eng_modify_check(ENG_RC, from, *to, (uint32_t)mask) == ENG_MODIFY_OK ? 0 : EINVAL;
+	return eng_modify_check(type, from, *to, (uint32_t)mask) == ENG_MODIFY_OK ? 0 : EINVAL;
 }
 
 /* The new set of attributes: what the mask names from attr, the rest as it was. */
@@ -141,6 +145,9 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 	const struct ibv_qp_attr *from = &qp->attr;
 
 	to->mtu = from->path_mtu ? 128u << from->path_mtu : 0;
+	/* A datagram is one packet, as large as the port's. */
+	if (qp->type == ENG_UD)
+		to->mtu = 128u << active_mtu(qp->context->device);
 	to->dest_qpn = from->dest_qp_num;
 	to->rq_psn = from->rq_psn;
 	to->sq_psn = from->sq_psn;
@@ -186,7 +193,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	pthread_mutex_lock(&qp->progress.lock);
 	from = eng_qp_state(qp->progress.engine);
 	pthread_mutex_unlock(&qp->progress.lock);
-	error = check_move(from, attr, mask, &to);
+	error = check_move(qp->type, from, attr, mask, &to);
 	if (!error)
 		error = check_values(qp, attr, mask, &route);
 	if (error)
@@ -194,16 +201,20 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	merge(&next, attr, mask);
 	if (mask & IBV_QP_AV)
 		error = connect_to(qp, &next, &route, &path);
+	else if (qp->type == ENG_UD && to == ENG_RTR)
+		error = uroce_ud_listen(qp);
 	if (error)
 		return error;
 
 	pthread_mutex_lock(&qp->progress.lock);
 	/* A connection error may have come in between: it wins, as if we had been later. */
 	if (eng_qp_state(qp->progress.engine) != from)
-		error = check_move(eng_qp_state(qp->progress.engine), attr, mask, &to);
+		error = check_move(qp->type, eng_qp_state(qp->progress.engine), attr, mask, &to);
 	if (!error) {
-		if (to == ENG_RESET)
+		if (to == ENG_RESET) {
 			memset(&next, 0, sizeof(next));
+			uroce_ud_forget(qp);
+		}
 		qp->attr = next;
 		tell_engine(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
@@ -219,7 +230,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 {
-	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
 	int error;
 
 	if (uroce_inherited(qp->generation))
@@ -233,7 +244,7 @@ int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 int uroce_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init)
 {
-	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
 	struct eng_view view;
 
 	(void)mask; /* a hint: all of it is cheap */

@@ -70,7 +70,7 @@ enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu)
 	return (enum ibv_mtu)mtu;
 }
 
-/* Limits of what is not served (SRQ, memory windows, multicast) are 0: rule U1. */
+/* Limits of what is not served (memory windows) are 0: rule U1. */
 static void fill_device(struct ibv_device_attr *attr, const struct uroce_device *device)
 {
 	uint64_t guid = htobe64(device->node_guid);
@@ -86,7 +86,9 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->max_qp = UROCE_MAX_QP;
 	attr->max_qp_wr = UROCE_MAX_QP_WR;
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+				 IBV_DEVICE_XRC;
 	attr->max_sge = UROCE_MAX_SGE;
 	attr->max_sge_rd = UROCE_MAX_SGE;
 	attr->max_cq = UROCE_MAX_CQ;
@@ -98,6 +100,12 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->max_qp_init_rd_atom = UROCE_MAX_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_GLOB;
 	attr->max_ah = UROCE_MAX_AH;
+	attr->max_srq = UROCE_MAX_SRQ;
+	attr->max_srq_wr = UROCE_MAX_SRQ_WR;
+	attr->max_srq_sge = UROCE_MAX_SGE;
+	attr->max_mcast_grp = UROCE_MAX_MCAST_GROUPS;
+	attr->max_mcast_qp_attach = UROCE_MAX_MCAST_QP;
+	attr->max_total_mcast_qp_attach = UROCE_MAX_MCAST_GROUPS * UROCE_MAX_MCAST_QP;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = ACK_DELAY_CODE;
 	attr->phys_port_cnt = 1;

@@ -35,6 +35,8 @@ enum uroce_limit {
 	UROCE_MAX_AH = 1 << 20,
 	UROCE_MAX_SRQ = 65536,
 	UROCE_MAX_SRQ_WR = 16384,
+	UROCE_MAX_MCAST_GROUPS = 256, /* each is a socket */
+	UROCE_MAX_MCAST_QP = 64,      /* in one group */
 	UROCE_MAX_RD_ATOMIC = ENG_MAX_RD_ATOMIC,
 	UROCE_GID_TABLE = 16,
 	UROCE_COMP_VECTORS = 1,
@@ -96,9 +98,12 @@ struct uroce_context {
 	struct uroce_device *device;
 	int async_write_fd; /* the read end is ibv_context.async_fd */
 	pthread_mutex_t async_lock;
-	unsigned int generation;       /* forked.h */
-	uint64_t file;		       /* what cmd_fd is; the same in imports of this context */
-	struct uroce_context *next;    /* all contexts of the process, under the devices' lock */
+	unsigned int generation;    /* forked.h */
+	uint64_t file;		    /* what cmd_fd is; the same in imports of this context */
+	struct uroce_context *next; /* all contexts of the process, under the devices' lock */
+	/* What its datagram QPs hear, NULL while it has none: ud.c, under its lock. */
+	struct progress_listen *listen;
+	struct uroce_context *next_listener;
 	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */
 };
 

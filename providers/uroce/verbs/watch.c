@@ -3,6 +3,7 @@
 
 #include "context.h"
 #include "device.h"
+#include "ud.h"
 
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct netdev_watch *watch; /* changes under watch_lock */
@@ -12,8 +13,10 @@ static unsigned int users;
 static void interfaces_changed(void *arg)
 {
 	/* After an overrun changes are lost and cannot be counted: look as well. */
-	if (netdev_watch_drain(arg) != 0)
+	if (netdev_watch_drain(arg) != 0) {
 		uroce_devices_refresh();
+		uroce_ud_addresses_changed();
+	}
 }
 
 void uroce_watch_get(struct progress *progress)

@@ -11,12 +11,17 @@
 #include "forked.h"
 #include "ops.h"
 #include "qp.h"
+#include "ud.h"
 
 enum {
 	ATOMIC_BYTES = 8,
 	SUPPORTED = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
 		    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
 		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+	/* Of these. */
+	SUPPORTED_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	SUPPORTED_UC =
+		SUPPORTED_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
 };
 
 static struct uroce_qp *of(struct ibv_qp_ex *qp)
@@ -41,7 +46,11 @@ static void close_request(struct uroce_qp *qp)
 {
 	const struct eng_send_wqe *wqe = qp->batch.wqe;
 
-	if (wqe && is_atomic(wqe) && (wqe->sge_count != 1 || wqe->length != ATOMIC_BYTES))
+	if (!wqe)
+		return;
+	if (is_atomic(wqe) && (wqe->sge_count != 1 || wqe->length != ATOMIC_BYTES))
+		fail(qp, EINVAL);
+	if (qp->type == ENG_UD && !wqe->ud.ah)
 		fail(qp, EINVAL);
 }
 
@@ -70,6 +79,8 @@ static struct eng_send_wqe *begin(struct ibv_qp_ex *ex, enum eng_op op)
 	wqe->sge_count = 0;
 	wqe->length = 0;
 	wqe->immediate = 0;
+	wqe->xrc_srqn = 0;
+	wqe->ud.ah = NULL;
 	return wqe;
 }
 
@@ -204,6 +215,24 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buffer);
 }
 
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
+{
+	struct uroce_qp *qp = of(ex);
+	int error = 0;
+
+	if (qp->batch.wqe)
+		error = uroce_ud_address(qp, qp->batch.wqe, ah, remote_qpn, remote_qkey);
+	if (error)
+		fail(qp, error);
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	if (of(ex)->batch.wqe)
+		of(ex)->batch.wqe->xrc_srqn = remote_srqn;
+}
+
 static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct uroce_qp *qp = of(ex);
@@ -217,6 +246,8 @@ static void wr_start(struct ibv_qp_ex *ex)
 		fail(qp, EIO);
 	else if (eng_qp_state(qp->progress.engine) < ENG_RTS)
 		fail(qp, EINVAL);
+	else if (qp->type == ENG_UD)
+		uroce_ud_retired(qp);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -227,8 +258,11 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	close_request(qp);
 	error = qp->batch.error;
 	if (!error && qp->batch.count) {
-		for (uint32_t i = 0; i < qp->batch.count; i++)
+		for (uint32_t i = 0; i < qp->batch.count; i++) {
+			if (qp->type == ENG_UD)
+				uroce_ud_hold(eng_ring_slot(&qp->sq, qp->sq.head));
 			eng_sq_push(qp->progress.engine);
+		}
 		uroce_sends_pushed(qp);
 	}
 	if (!uroce_inherited(qp->generation))
@@ -244,12 +278,33 @@ static void wr_abort(struct ibv_qp_ex *ex)
 		pthread_mutex_unlock(&qp->progress.lock);
 }
 
+/* What a type of queue pair has operations for. */
+static uint64_t supported(enum eng_qp_type type)
+{
+	switch (type) {
+	case ENG_RC:
+	case ENG_XRC_SEND:
+		return SUPPORTED;
+	case ENG_UC:
+		return SUPPORTED & SUPPORTED_UC;
+	case ENG_UD:
+		return SUPPORTED & SUPPORTED_UD;
+	case ENG_XRC_RECV:
+		break;
+	}
+	return 0;
+}
+
 int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags)
 {
 	struct ibv_qp_ex *ex = &qp->base.qp_ex;
 
-	if (flags & ~(uint64_t)SUPPORTED)
+	if (flags & ~supported(qp->type))
 		return EOPNOTSUPP;
+	if (qp->type == ENG_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (qp->type == ENG_XRC_SEND)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datagram.h"
+#include "turn.h"
+
+/* Caller holds route_lock, so that the list stays as it is. */
+static struct progress_group *find_group(struct progress *progress, const uint8_t gid[16],
+					 uint32_t interface)
+{
+	for (unsigned int i = 0; i < progress->group_count; i++) {
+		struct progress_group *group = progress->group[i];
+
+		if (group->interface == interface && !memcmp(link_group_gid(group->link), gid, 16))
+			return group;
+	}
+	return NULL;
+}
+
+/* Caller holds turn_lock and helper.lock. */
+static int enter_group(struct progress *progress, struct progress_group *group)
+{
+	unsigned int room = progress->group_room ? 2 * progress->group_room : 4;
+	struct progress_group **grown;
+	int error;
+
+	if (progress->group_count == progress->group_room) {
+		grown = realloc(progress->group, room * sizeof(struct progress_group *));
+		if (!grown)
+			return -ENOMEM;
+		progress->group = grown;
+		progress->group_room = room;
+	}
+	error = helper_add_group(progress, group->link);
+	if (error)
+		return error;
+	progress->group[progress->group_count++] = group;
+	return 0;
+}
+
+/* Caller holds route_lock. */
+static int open_group(struct progress *progress, const uint8_t gid[16], uint32_t interface,
+		      struct progress_group **opened, char error[PROGRESS_ERROR_TEXT])
+{
+	struct progress_group *group = calloc(1, sizeof(*group));
+	int result;
+
+	if (!group)
+		return -ENOMEM;
+	group->interface = interface;
+	result = link_group_open(progress->link, gid, interface, &group->link, error);
+	if (result) {
+		free(group);
+		return result;
+	}
+	turn_lock(progress);
+	pthread_mutex_lock(&progress->helper.lock);
+	result = enter_group(progress, group);
+	pthread_mutex_unlock(&progress->helper.lock);
+	turn_unlock(progress);
+	if (result) {
+		link_group_close(group->link);
+		free(group);
+		return result;
+	}
+	*opened = group;
+	return 0;
+}
+
+/* Caller holds route_lock. */
+static void close_group(struct progress *progress, struct progress_group *group)
+{
+	unsigned int i = 0;
+
+	turn_lock(progress);
+	pthread_mutex_lock(&progress->helper.lock);
+	while (progress->group[i] != group)
+		i++;
+	progress->group[i] = progress->group[--progress->group_count];
+	helper_remove_group(progress, group->link);
+	pthread_mutex_unlock(&progress->helper.lock);
+	turn_unlock(progress);
+	link_group_close(group->link);
+	free(group->member);
+	free(group);
+}
+
+/* Caller holds turn_lock. */
+static int add_member(struct progress_group *group, struct progress_qp *qp)
+{
+	unsigned int room = group->room ? 2 * group->room : 2;
+	struct progress_qp **grown;
+
+	if (group->count == group->room) {
+		grown = realloc(group->member, room * sizeof(struct progress_qp *));
+		if (!grown)
+			return -ENOMEM;
+		group->member = grown;
+		group->room = room;
+	}
+	group->member[group->count++] = qp;
+	return 0;
+}
+
+int progress_group_join(struct progress *progress, struct progress_qp *qp, const uint8_t gid[16],
+			uint32_t interface, char error[PROGRESS_ERROR_TEXT])
+{
+	struct progress_group *group;
+	int result = 0;
+
+	if (progress->dead)
+		return -EOWNERDEAD;
+	pthread_mutex_lock(&progress->route_lock);
+	group = find_group(progress, gid, interface);
+	if (!group)
+		result = open_group(progress, gid, interface, &group, error);
+	if (!result) {
+		turn_lock(progress);
+		result = add_member(group, qp);
+		turn_unlock(progress);
+		if (result && !group->count)
+			close_group(progress, group);
+	}
+	pthread_mutex_unlock(&progress->route_lock);
+	return result;
+}
+
+void progress_group_leave(struct progress *progress, struct progress_qp *qp, const uint8_t gid[16],
+			  uint32_t interface)
+{
+	struct progress_group *group;
+	unsigned int i = 0;
+
+	if (progress->dead)
+		return;
+	pthread_mutex_lock(&progress->route_lock);
+	group = find_group(progress, gid, interface);
+	turn_lock(progress);
+	while (group->member[i] != qp)
+		i++;
+	group->member[i] = group->member[--group->count];
+	turn_unlock(progress);
+	if (!group->count)
+		close_group(progress, group);
+	pthread_mutex_unlock(&progress->route_lock);
+}
