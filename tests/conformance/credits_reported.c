@@ -171,6 +171,25 @@ static void test_shared_receive_queue_reports_nothing(void **state)
 			 NO_CREDITS_REPORTED);
 }
 
+/* Switched off, credits are not reported although the queue is the QP's own; RNR still works. */
+static void test_hidden_credits(void **state)
+{
+	struct peer *peer = peer_new((struct peer_config){ .credits_hidden = true });
+
+	(void)state;
+	/* rule C2 test, rule C10 test */
+	peer_set_state(peer, ENG_INIT);
+	peer_post_recv(peer, 64);
+	peer_raise(peer, ENG_RTS);
+	expect_silence(peer);
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
+	expect_ack(peer, PEER_RQ_PSN, NO_CREDITS_REPORTED, 1);
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
+	expect_ack(peer, PEER_RQ_PSN + 1, RNR_NAK(12), 1);
+	peer_post_recv(peer, 64);
+	expect_silence(peer);
+}
+
 /* An unsolicited ACK repeats PSN and kind of the last positive response as a plain Acknowledge. */
 static void test_unsolicited_repeats_last_positive(void **state)
 {
@@ -418,6 +437,7 @@ int main(void)
 		PEER_TEST(test_count_follows_the_receive_queue),
 		PEER_TEST(test_no_receive_is_rnr),
 		PEER_TEST(test_shared_receive_queue_reports_nothing),
+		PEER_TEST(test_hidden_credits),
 		PEER_TEST(test_unsolicited_repeats_last_positive),
 		PEER_TEST(test_unsolicited_acknowledges_nothing_new),
 		PEER_TEST(test_unsolicited_is_no_copy_of_a_nak),

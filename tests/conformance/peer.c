@@ -200,6 +200,8 @@ struct peer *peer_new(struct peer_config config)
 						     .sq = &peer->sq,
 						     .rq = &peer->rq,
 						     .rq_shared = config.shared,
+						     .credits_hidden = config.credits_hidden,
+						     .window_share = config.share,
 						     .signal_all = config.signal_all,
 						     .window_packets = config.window });
 	peer->attr = eng_qp_attr(peer->qp);

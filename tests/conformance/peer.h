@@ -48,6 +48,8 @@ enum peer_number {
 struct peer_config {
 	enum eng_qp_type type;
 	bool shared; /* receives come from an SRQ */
+	bool credits_hidden;
+	struct eng_window_share *share;
 	bool signal_all;
 	uint32_t window;
 	uint32_t mtu;

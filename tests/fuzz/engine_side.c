@@ -4,6 +4,7 @@
 #include <string.h>
 
 struct script script;
+struct eng_window_share share;
 
 uint8_t next8(void)
 {
@@ -146,6 +147,8 @@ static void make_qp(struct side *side, enum eng_qp_type type)
 						     .rq = &side->rq,
 						     .rq_shared = (flags & 3) == 3,
 						     .signal_all = flags & 4,
+						     .credits_hidden = flags & 8,
+						     .window_share = &share,
 						     .window_packets = flags >> 4 });
 }
 
@@ -189,8 +192,8 @@ void side_raise(struct side *side, enum eng_qp_state to)
 {
 	eng_set_state(side->qp, ENG_RESET, script.now);
 	side->done_send = side->next_send;
-	if (eng_ring_used(&side->rq) == 0)
-		side->done_recv = side->next_recv;
+	/* Shared receives stay, but not the one that was under way. */
+	side->done_recv = side->next_recv - eng_ring_used(&side->rq);
 	side->has_run = false;
 	for (unsigned int s = ENG_INIT; s <= to; s++)
 		eng_set_state(side->qp, (enum eng_qp_state)s, script.now);

@@ -72,6 +72,9 @@ struct script {
 };
 extern struct script script;
 
+/* What both sides have under way. */
+extern struct eng_window_share share;
+
 /* The next number of the script, zero when it has ended. */
 uint8_t next8(void);
 uint32_t next32(void);

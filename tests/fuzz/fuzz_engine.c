@@ -259,7 +259,7 @@ enum step {
 	STEP_FORGE_TOO,
 	STEP_RAW,
 	STEP_TIME,
-	STEP_TIME_TOO,
+	STEP_FAREWELL,
 	STEP_UNSENT,
 	STEP_REGION,
 	STEP_STATE,
@@ -272,7 +272,7 @@ static void take_step(uint8_t what)
 	enum step step = (enum step)(what >> 1 & 15);
 
 	if (step != STEP_UNSENT)
-		side->has_run = false;
+		world.sides[0].has_run = world.sides[1].has_run = false;
 	switch (step) {
 	case STEP_SEND:
 	case STEP_SEND_TOO:
@@ -300,11 +300,13 @@ static void take_step(uint8_t what)
 		raw(side);
 		break;
 	case STEP_TIME:
-	case STEP_TIME_TOO:
 		pass_time(side);
 		break;
 	case STEP_UNSENT:
 		unsent(side);
+		break;
+	case STEP_FAREWELL:
+		eng_farewell(side->qp);
 		break;
 	case STEP_REGION:
 		side->regions[next8() % REGIONS].gone ^= true;
@@ -314,6 +316,7 @@ static void take_step(uint8_t what)
 		break;
 	}
 	side_check(side);
+	require(share.under_way < UINT64_C(1) << 40);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -329,6 +332,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	script.now = 1000000;
 	world.in_flight = 0;
 	config = next8();
+	share = (struct eng_window_share){ .limit = config & 0x80 ? 3000 : 1 << 20 };
 	type = types[config & 7];
 	mtu = 256u << ((config >> 3) % 5);
 	for (unsigned int i = 0; i < SIDES; i++) {
@@ -336,6 +340,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (int steps = 0; script.left > 0 && steps < MAX_STEPS; steps++)
 		take_step(next8());
+	/* Everything that was under way is taken off when its QP goes. */
+	for (unsigned int i = 0; i < SIDES; i++)
+		eng_set_state(world.sides[i].qp, (enum eng_qp_state)(i ? ENG_RESET : ENG_ERR),
+			      script.now);
+	require(share.under_way == 0);
 	while (world.in_flight > 0)
 		free(world.wire[--world.in_flight].bytes);
 	for (unsigned int i = 0; i < SIDES; i++)
