@@ -28,11 +28,14 @@
 /* ... and at the other descriptors at least so often. */
 #define SPIN_MAX_NS PROGRESS_TICK_NS
 /*
- * Giving way took this long: an application that does not poll wants the core (it may be spinning
- * on memory until the datagram comes that the helper then does not get to read, for a time slice of
- * milliseconds).  Then there is no spinning for a while, and longer each time.
+ * Giving way took this long: somebody else wants the core.  If that is another thread of this
+ * process, it may be spinning on memory until the datagram comes that the helper then does not get
+ * to read, for a time slice of milliseconds: then there is no spinning for a while, longer each
+ * time.  If it is a foreign process, the helper spins on for a while without giving way, which is
+ * no more than its share.
  */
 #define YIELD_SLOW_NS 20000
+#define NO_YIELD_NS UINT64_C(100000000)
 #define SPIN_PAUSE_MIN_NS UINT64_C(100000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
 /* Each time that looking has found something takes such a part off the next pause. */
@@ -271,9 +274,27 @@ static enum turn_result try_turn(struct progress *progress)
 	return result;
 }
 
-/* The core was given away, and came back late: see YIELD_SLOW_NS. */
-static void stop_spinning(struct helper *helper, uint64_t now)
+static uint64_t cpu_ns(clockid_t clock)
 {
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Processor time of all other threads of the process. */
+static uint64_t others_ns(void)
+{
+	return cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* The core was given away and came back after so long: see YIELD_SLOW_NS. */
+static void note_slow_yield(struct helper *helper, uint64_t took, uint64_t others, uint64_t now)
+{
+	if (others < took / 2) {
+		helper->yield_again = now + NO_YIELD_NS;
+		return;
+	}
 	helper->spin_pause = helper->spin_pause ? 2 * helper->spin_pause : SPIN_PAUSE_MIN_NS;
 	if (helper->spin_pause > SPIN_PAUSE_MAX_NS)
 		helper->spin_pause = SPIN_PAUSE_MAX_NS;
@@ -289,17 +310,20 @@ static enum turn_result spin(struct progress *progress)
 	struct helper *helper = &progress->helper;
 	uint64_t before = polls(progress), begin = progress_now(), now = begin, found = begin;
 	enum turn_result last = TURN_IDLE;
+	uint64_t others;
 
-	while (now >= helper->spin_again && now < found + SPIN_NS && helper_armed_flag(helper) &&
+	if (now < helper->spin_again)
+		return last;
+	others = others_ns();
+	while (now < found + SPIN_NS && now >= helper->spin_again && helper_armed_flag(helper) &&
 	       polls(progress) == before) {
-		uint64_t yielded = now;
+		uint64_t given = progress_now();
 
-		sched_yield();
+		if (given >= helper->yield_again)
+			sched_yield();
 		now = progress_now();
-		if (now - yielded > YIELD_SLOW_NS) {
-			stop_spinning(helper, now);
-			break;
-		}
+		if (now - given > YIELD_SLOW_NS)
+			note_slow_yield(helper, now - given, others_ns() - others, now);
 		last = try_turn(progress);
 		if (last == TURN_WORKED) {
 			found = now;

@@ -40,6 +40,7 @@ struct helper {
 	/* Not before this time does an armed helper spin; the helper's own. */
 	uint64_t spin_again;
 	uint64_t spin_pause;
+	uint64_t yield_again; /* nor does it give way while it spins */
 	/* A CQ has been armed: until then the application may go to sleep at any moment. */
 	atomic_uint_fast64_t hint_until;
 	pthread_mutex_t lock; /* the modes of the sockets, watches */

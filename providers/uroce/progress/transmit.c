@@ -11,8 +11,8 @@ enum {
 	PIECES = 256,
 	/* Below, a copy is cheaper than one more piece (bench: 128 pieces halve the rate). */
 	GATHER_FROM = 2048,
-	/* A post that meets no more packets than this under way may be an answer: see below. */
-	ANSWER_WINDOW = 16,
+	/* A post that meets more packets than this under way belongs to a stream. */
+	STREAM_PACKETS = 16,
 	/* BTH, AETH and ICRC; and what the engine wants to have free for any packet. */
 	ACK_BYTES = 20,
 	ACK_STAGING_BYTES = 128,
@@ -326,25 +326,33 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
 		transmit_pend(progress, qp, true);
 }
 
+/*
+ * Gather while packets are under way: the turn that brings their ACKs sends all of it in one call.
+ * But an answer to what has just come must not wait for the ACK of the message before it, which its
+ * peer has sent right behind: that would cost each round trip a turn.  And when nobody polls, that
+ * turn may be far, so that only streams are gathered.
+ */
+static bool may_gather(const struct progress *progress, const struct progress_qp *qp)
+{
+	uint32_t in_flight = eng_in_flight(qp->engine);
+
+	if (in_flight == 0 || qp->gathered >= posts_for_run(qp))
+		return false;
+	return in_flight > STREAM_PACKETS || (!qp->heard && !helper_is_armed(progress));
+}
+
 void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 {
-	uint32_t in_flight;
-
 	if (progress->dead)
 		return;
-	in_flight = eng_in_flight(qp->engine);
 	qp->gathered++;
 	qp->no_answers = false;
-	/*
-	 * Gather while packets are under way: the turn that brings their ACKs sends all of it in
-	 * one call.  But an answer to what has just come must not wait for the ACK of the message
-	 * before it, which its peer has sent right behind: that would cost each round trip a turn.
+	/* The helper need not be woken: the ACK of what is under way will do that, or its time-out.
 	 */
-	if (in_flight == 0 || (qp->heard && in_flight <= ANSWER_WINDOW) ||
-	    qp->gathered >= posts_for_run(qp) || helper_is_armed(progress))
-		send_now(progress, qp, ENG_REQUESTS);
+	if (may_gather(progress, qp))
+		transmit_pend(progress, qp, false);
 	else
-		transmit_pend(progress, qp, true);
+		send_now(progress, qp, ENG_REQUESTS);
 }
 
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp)
