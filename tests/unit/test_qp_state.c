@@ -30,6 +30,17 @@ static const struct service services[] = {
 		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
 		  IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT },
+	/* XRC as the kernel's table has it: each half only what it has a use for. */
+	{ ENG_XRC_SEND, "XRC_SEND",
+	  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+		  IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT },
+	{ ENG_XRC_RECV, "XRC_RECV",
+	  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT },
 };
 #define SERVICES (sizeof(services) / sizeof(services[0]))
 
@@ -110,8 +121,9 @@ static bool may_move(const struct service *service, enum ibv_qp_state from, enum
 	static const char letters[] = "riRSdeE";
 	const char *p;
 
-	if (from == IBV_QPS_SQE && to == IBV_QPS_RTS && service->type == ENG_RC)
-		return false; /* RC has no SQE */
+	if (from == IBV_QPS_SQE && to == IBV_QPS_RTS && service->type != ENG_UC &&
+	    service->type != ENG_UD)
+		return false; /* reliable services have no SQE */
 	for (p = leads_to[from]; *p; p++)
 		if (*p == letters[to])
 			return true;
