@@ -5,6 +5,7 @@
  * its code: tables and arithmetic are a second derivation.
  *
  *	oracle_requests.c	request packets: order, form, credits, fence, depth, retries
+ *	oracle_arrivals.c	responses as the requester must take them, timeouts
  *	oracle_responses.c	response packets: credits told, order, NAKs; what the responder owes
  *	oracle_completions.c	completions and memory
  *
@@ -69,14 +70,16 @@ struct answering {
 	int64_t settled;      /* highest position that an answer of any kind covers */
 	int64_t ack_asked;    /* highest executed position that wants an answer */
 	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
-	bool naked; /* a NAK has gone, and the expected request has not come since */
-	bool fatal; /* the request came that ends it all */
+	bool naked;	  /* a NAK has gone, and the expected request has not come since */
+	bool established; /* an expected request has come */
+	bool fatal;	  /* the request came that ends it all */
 	uint8_t fatal_syndrome;
 	uint32_t asked;	 /* requests come since the last ACK that an ACK may answer */
 	uint64_t told;	 /* receive requests promised, counted from the first one ever */
 	uint8_t *starts; /* [position]: a READ request asked from there on */
 	uint32_t room;
 	uint32_t invalidated; /* keys that are to be invalidated by SENDs so far */
+	uint32_t farewells;   /* ACKs without news that may still go */
 	uint64_t acks, unsolicited;
 };
 
@@ -119,6 +122,8 @@ void oracle_completion(struct end *end, const struct eng_wc *wc);
 /* The engine invalidates a key, for a local request or for one of the peer's. */
 void oracle_invalidate(struct end *end, uint32_t key);
 void oracle_event(struct end *end, enum eng_event event);
+/* The host is about to take the QP away and says farewell. */
+void oracle_farewell(struct end *end);
 /* The host puts the QP into ERR. */
 void oracle_to_error(struct end *end);
 /* Everything has come to rest. */
@@ -131,6 +136,8 @@ void asking_arrival(struct end *end, const struct wire_packet *packet);
 void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
 void asking_local(struct end *end, uint32_t key);
 void asking_locals(struct end *end);
+bool asking_may_ask(const struct end *end);
+void asking_pass_locals(struct end *end);
 void asking_nak_useless(struct end *end);
 void asking_nothing(struct end *end, enum eng_tx reason);
 void answering_nothing(struct end *end);

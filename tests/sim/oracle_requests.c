@@ -14,7 +14,7 @@ static const struct message *message_at(const struct end *end, uint32_t index)
 	return &end->script->messages[index];
 }
 
-static bool may_ask(const struct end *end)
+bool asking_may_ask(const struct end *end)
 {
 	return end->state == ENG_RTS || end->state == ENG_SQD;
 }
@@ -208,25 +208,6 @@ static bool in_order(struct end *end, int64_t position)
 	return false;
 }
 
-/* Local requests are complete when all before them are. */
-static void pass_locals(struct end *end)
-{
-	struct asking *asking = &end->oracle.asking;
-
-	while (asking->oldest < asking->begun && op_is_local(message_at(end, asking->oldest)->op))
-		asking->oldest++;
-}
-
-/* Up to a position inside the oldest message or at its end. */
-static void advance(struct end *end, int64_t to)
-{
-	struct asking *asking = &end->oracle.asking;
-
-	asking->unacked = to;
-	asking->oldest += to == message_end(message_at(end, asking->oldest));
-	pass_locals(end);
-}
-
 /* rule C15 test: a local request is executed between the packets before and behind it. */
 void asking_locals(struct end *end)
 {
@@ -243,7 +224,7 @@ void asking_locals(struct end *end)
 		world_trace(end, "  executes local request %u", index);
 		asking->locals_seen++;
 		check_begin(end, index);
-		pass_locals(end);
+		asking_pass_locals(end);
 	}
 }
 
@@ -276,7 +257,7 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 	uint32_t psns = 1;
 
 	asking_locals(end);
-	if (index == NOBODY || index >= end->sent_posted || !may_ask(end)) {
+	if (index == NOBODY || index >= end->sent_posted || !asking_may_ask(end)) {
 		world_fail(end->world, "%s: a request that was not posted, position %" PRId64,
 			   end->name, position);
 		return;
@@ -313,225 +294,6 @@ void oracle_taken_back(struct end *end, const struct wire_packet *first)
 	asking->next = oracle_position(first->psn, end->plan->psn, asking->high);
 }
 
-/* A NAK came too late, or never: what the peer has discarded needs a timeout. */
-void asking_nak_useless(struct end *end)
-{
-	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
-}
-
-/*
- * rule S8: a response beyond a missing answer is an implied NAK, and dropped.  The engine goes back
- * once; what it drops after that has to come again by a timeout.
- */
-static void implied_nak(struct end *end, int64_t position)
-{
-	struct asking *asking = &end->oracle.asking;
-
-	if (asking->retry_count > 0 && position > asking->lost_response)
-		asking->lost_response = position;
-	asking->may_repeat = true;
-	asking->retry_count++;
-}
-
-/* Everything below to that an ACK can acknowledge; false when a READ or Atomic stands there. */
-static bool acknowledge(struct end *end, int64_t to)
-{
-	struct asking *asking = &end->oracle.asking;
-
-	while (asking->unacked < to) {
-		const struct message *message = message_at(end, asking->oldest);
-
-		if (op_answers(message->op))
-			return false;
-		advance(end, to < message_end(message) ? to : message_end(message));
-	}
-	return true;
-}
-
-static void answer_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
-{
-	struct asking *asking = &end->oracle.asking;
-	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
-	const struct message *message;
-
-	if (!acknowledge(end, position)) {
-		implied_nak(end, position);
-		return;
-	}
-	message = message_at(end, asking->oldest);
-	if (op_answers(message->op) && atomic == op_is_atomic(message->op))
-		advance(end, position + 1);
-}
-
-static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
-{
-	struct asking *asking = &end->oracle.asking;
-	const struct message *message = message_at(end, script_find(end->script, position));
-
-	if (asking->rnr_until > end->world->now)
-		return;
-	asking->rnr_naks++;
-	asking->rnr_count++;
-	asking->may_repeat = true;
-	asking->rnr_until = end->world->now + oracle_rnr_ns(packet->syndrome & 31);
-	/* rule C3 test: what had its credit finds its receive request. */
-	if (!message->limited && asking->allowed != UINT64_MAX)
-		world_fail(end->world, "%s: RNR NAK for a request that had its credit (C4)",
-			   end->name);
-}
-
-static void ack_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
-{
-	struct asking *asking = &end->oracle.asking;
-	bool sequence = packet->syndrome == 0x60;
-
-	if (packet->syndrome >> 5 == 0) {
-		if (!acknowledge(end, position + 1))
-			implied_nak(end, position);
-		return;
-	}
-	asking->naks += sequence;
-	if (!acknowledge(end, position) || sequence) {
-		asking->may_repeat = true;
-		asking->retry_count++;
-	} else if (packet->syndrome >> 5 == 1) {
-		rnr_arrived(end, packet, position);
-	} else {
-		end->oracle.may_be_in_error = true;
-	}
-}
-
-/* rule C2 test, rule C8 test, rule C12 test: LSN told otherwise, see struct asking */
-static void credits_arrived(struct end *end, const struct wire_packet *packet, bool news)
-{
-	struct asking *asking = &end->oracle.asking;
-	uint64_t credits = UINT64_MAX;
-
-	if (packet->msn > 0 && script_by_ssn(end->script, packet->msn) >= asking->begun) {
-		world_fail(end->world, "%s: MSN %u, but only %u messages begun", end->name,
-			   packet->msn, asking->begun);
-		return;
-	}
-	if ((packet->syndrome & 31) != 31) {
-		credits = 0;
-		if (packet->msn > 0)
-			credits = message_at(end, script_by_ssn(end->script, packet->msn))
-					  ->receives_upto;
-		credits += oracle_credits(packet->syndrome & 31);
-	}
-	if (credits > asking->allowed)
-		asking->allowed = credits;
-	if (news && credits > asking->granted)
-		asking->granted = credits;
-}
-
-void asking_arrival(struct end *end, const struct wire_packet *packet)
-{
-	struct asking *asking = &end->oracle.asking;
-	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
-	int64_t before = asking->unacked;
-	bool ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
-
-	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
-		credits_arrived(end, packet, may_ask(end) && position >= before - ack);
-	if (ack && position < before && packet->syndrome == 0x60)
-		asking_nak_useless(end);
-	if (!may_ask(end) || position < before || position >= asking->high)
-		return;
-	if (ack)
-		ack_arrived(end, packet, position);
-	else
-		answer_arrived(end, packet, position);
-	if (asking->unacked == before)
-		return;
-	asking->timer_from = end->world->now;
-	end->world->last_progress = end->world->now;
-	asking->rnr_count = asking->rnr_until > end->world->now;
-	asking->retry_count = asking->may_repeat;
-}
-
-/*
- * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes,
- * so a timeout needs a better reason: rule S4 test
- */
-static bool timeout_justified(const struct end *end)
-{
-	const struct asking *asking = &end->oracle.asking;
-	const struct end *peer = end->peer;
-	bool tail = asking->lost_last >= asking->unacked &&
-		    asking->lost_serial > peer->oracle.answering.last_serial;
-
-	if (!end->world->plan.patient || peer->state == ENG_ERR)
-		return true;
-	/* The NAK may be on its way. */
-	if (end->world->now - peer->oracle.answering.ahead_since <
-	    UINT64_C(2048) << end->world->plan.timeout_code)
-		return true;
-	return tail || asking->lost_response >= asking->unacked ||
-	       asking->lost_repeat >= asking->unacked;
-}
-
-/* rule S10 test */
-void oracle_expire(struct end *end)
-{
-	struct asking *asking = &end->oracle.asking;
-	uint64_t now = end->world->now;
-	uint64_t timeout = UINT64_C(4096) << end->world->plan.timeout_code;
-
-	if (asking->rnr_until != 0) {
-		if (asking->rnr_until > now)
-			world_fail(end->world, "%s: the RNR wait ends early (S10)", end->name);
-		asking->rnr_until = 0;
-		asking->timer_from = now;
-		return;
-	}
-	if (asking->unacked == asking->high)
-		world_fail(end->world, "%s: a timeout with nothing under way", end->name);
-	if (end->world->plan.timeout_code == 0 || now < asking->timer_from + timeout)
-		world_fail(end->world, "%s: a timeout after only %" PRIu64 " ns (S10)", end->name,
-			   now - asking->timer_from);
-	if (!timeout_justified(end))
-		world_fail(end->world,
-			   "%s: a timeout at position %" PRId64 " where a NAK would have healed",
-			   end->name, asking->unacked);
-	world_trace(end, "TIMEOUT at position %" PRId64, asking->unacked);
-	asking->timeouts++;
-	asking->retry_count++;
-	asking->may_repeat = true;
-	asking->timer_from = now;
-}
-
-void oracle_lost(struct end *end, const struct net_packet *packet)
-{
-	struct asking *asking = &end->oracle.asking;
-	int64_t position, last;
-	uint32_t index;
-
-	if (packet->copy)
-		return;
-	if (!packet->request) {
-		asking = &end->peer->oracle.asking;
-		position = oracle_position(packet->psn, end->peer->plan->psn, asking->unacked);
-		/* With a NAK, what was discarded is lost as well. */
-		if (packet->nak)
-			position = asking->high - 1;
-		if (position > asking->lost_response)
-			asking->lost_response = position;
-		return;
-	}
-	position = oracle_position(packet->psn, end->plan->psn, asking->high);
-	index = script_find(end->script, position);
-	last = index != NOBODY && op_is_read(message_at(end, index)->op)
-		       ? message_end(message_at(end, index)) - 1
-		       : position;
-	if (index != NOBODY && asking->handed_out[position] > 1 && last > asking->lost_repeat)
-		asking->lost_repeat = last;
-	if (packet->serial > asking->lost_serial) {
-		asking->lost_serial = packet->serial;
-		asking->lost_last = last;
-	}
-}
-
 /* rule C15 test: the reason "credit" is only given to who has none. */
 static bool credit_missing(const struct end *end)
 {
@@ -558,7 +320,7 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 	bool fenced = more && (script->messages[asking->begun].flags & ENG_FENCE);
 	bool true_reason = false;
 
-	if (!may_ask(end))
+	if (!asking_may_ask(end))
 		return;
 	switch (reason) {
 	case ENG_TX_IDLE:
@@ -574,6 +336,7 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 		true_reason = more && outstanding(end) >= end->plan->max_rd_atomic;
 		break;
 	case ENG_TX_WINDOW:
+	case ENG_TX_SHARE:
 		true_reason = asking->unacked < asking->high;
 		break;
 	case ENG_TX_RNR:

@@ -9,6 +9,8 @@
 #include "sim/oracle.h"
 #include "sim/world.h"
 
+#define FAREWELLS 3
+
 static bool may_answer(const struct end *end)
 {
 	return end->state == ENG_RTR || end->state == ENG_RTS || end->state == ENG_SQD;
@@ -136,6 +138,7 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 		}
 	} else {
 		answering->naked = answering->rnr_owed = false;
+		answering->established = true;
 		execute(end, packet);
 		/* What was discarded without a NAK yet may still be missing. */
 		answering->nak_owed = answering->nak_owed && !answering->rnr_owed &&
@@ -193,6 +196,10 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 			   "%s: unsolicited ACK at position %" PRId64
 			   ", the last positive one was at %" PRId64 " (C8)",
 			   end->name, position, answering->answered);
+	if (answering->farewells > 0) {
+		answering->farewells--;
+		return;
+	}
 	if (end->plan->hides_credits || reach(end, packet->syndrome & 31) <= answering->told)
 		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
 }
@@ -320,6 +327,13 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 		answering->answered = position;
 	if (position > answering->settled)
 		answering->settled = position;
+}
+
+/* rule C8 test: duplicates of the last positive ACK, in case that was lost. */
+void oracle_farewell(struct end *end)
+{
+	if (may_answer(end) && !end->oracle.answering.fatal && end->oracle.answering.established)
+		end->oracle.answering.farewells = FAREWELLS;
 }
 
 void answering_nothing(struct end *end)

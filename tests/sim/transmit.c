@@ -176,7 +176,7 @@ void end_transmit(struct end *end)
 		bool taken_back = random_chance(&end->random, plan->unsent);
 
 		oracle_after_step(end);
-		end->crowded = reason == ENG_TX_WINDOW;
+		end->crowded = reason == ENG_TX_SHARE;
 		if (reason != ENG_TX_RUN) {
 			oracle_run_ends(end);
 			trace_reason(end, reason);

@@ -286,6 +286,20 @@ static const char *waiting_for(const struct end *end)
 	return eng_tx_name(view.waiting);
 }
 
+static void say_farewell(struct world *world)
+{
+	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
+		struct end *end = end_at(world, n);
+
+		if (!random_chance(&end->random, 300))
+			continue;
+		oracle_farewell(end);
+		eng_farewell(end->qp);
+		end->busy = true;
+	}
+	run_until_quiet(world);
+}
+
 static void finish(struct world *world)
 {
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
@@ -297,6 +311,7 @@ static void finish(struct world *world)
 				   end->name, end->oracle.asking.oldest, end->script->message_count,
 				   waiting_for(end));
 	}
+	say_farewell(world);
 	/* rule S13 test: what is left is flushed. */
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
 		struct end *end = end_at(world, n);

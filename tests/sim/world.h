@@ -46,7 +46,7 @@ struct end {
 	enum eng_qp_state state; /* that the host has asked for, or the engine gone to: ERR */
 	uint32_t posted_in_error;
 	bool busy;    /* more to transmit than one visit does */
-	bool crowded; /* waits for the window, which other QPs may open */
+	bool crowded; /* waits for the share of all QPs, which the others may open */
 	struct oracle oracle;
 };
 
