@@ -36,7 +36,7 @@
  */
 #define YIELD_SLOW_NS 20000
 #define NO_YIELD_NS UINT64_C(100000000)
-#define SPIN_PAUSE_MIN_NS UINT64_C(100000000)
+#define SPIN_PAUSE_MIN_NS UINT64_C(10000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
 /* Each time that looking has found something takes such a part off the next pause. */
 #define SPIN_REWARD 64
