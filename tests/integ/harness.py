@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,9 @@ PATIENCE = 30  # seconds that a program may take, on a host with much else to do
 LONG = os.environ.get("UROCE_INTEG_LONG", "0") != "0"
 FAULTS = "drop=0.05,dup=0.02,reorder=0.05,corrupt=0.02,seed=1"
 TCP_LISTEN = "0A"
+
+# Some tests kill with signals that would leave a core file.
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 class Scratch:

@@ -40,15 +40,6 @@ def iterations(size, faults):
     return many
 
 
-def lost_last_ack(codes, *processes):
-    """The program has no handshake at its end: who has all it waits for is gone, and when that
-    one's last ACK was lost nobody is left to say it again.  That is no fault of the transport."""
-    if sorted(codes) != [0, 1]:
-        return False
-    late = processes[codes.index(1)]
-    return late.errors.startswith("Failed status transport retry counter exceeded (12)")
-
-
 @pytest.mark.parametrize("row", pairwise())
 def test_pingpong(row, request):
     if row["user"] == "nobody":
@@ -62,11 +53,9 @@ def test_pingpong(row, request):
     env = {"UROCE_FAULT": harness.FAULTS} if row["faults"] else {}
     server, client = harness.start_pair(
         place, command, env=env, user=harness.NOBODY if row["user"] == "nobody" else None)
-    codes = [process.wait() for process in (server, client)]
-    ended_well = [server, client]
-    if row["faults"] and lost_last_ack(codes, server, client):
-        del ended_well[codes.index(1)]
-    for process in ended_well:
+    # The program has no handshake at its end: who has what it waits for is gone, and must have seen
+    # to it that its last ACK has got through.
+    for process in server, client:
         text = process.done()
         assert f"{2 * count * row['size']} bytes in" in text, process
         assert re.search(rf"^{count} iters in", text, re.MULTILINE), process

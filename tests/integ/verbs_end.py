@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""One end of a connection, a process of its own: does what it is told on standard input.
+
+A line is a JSON list [method, argument ...] of End; the answer is a line of JSON.  Between lines it
+sleeps in read(): an application that does not poll.
+"""
+import json
+import os
+import sys
+import time
+
+from pyverbs import enums as e
+from pyverbs.addr import AHAttr, GID, GlobalRoute
+from pyverbs.cq import CQ, CompChannel
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import RecvWR, SendWR, SGE
+
+FULL_ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ |
+               e.IBV_ACCESS_REMOTE_ATOMIC)
+QP_REMOTE_ACCESS = FULL_ACCESS & ~e.IBV_ACCESS_LOCAL_WRITE
+OPCODES = {"send": e.IBV_WR_SEND, "write": e.IBV_WR_RDMA_WRITE, "read": e.IBV_WR_RDMA_READ,
+           "cmp_swp": e.IBV_WR_ATOMIC_CMP_AND_SWP, "fetch_add": e.IBV_WR_ATOMIC_FETCH_AND_ADD}
+
+
+class End:
+    def open(self, device, gid_index, length=65536, access=FULL_ACCESS, depth=64):
+        """What the peer has to know of this end."""
+        self.context = Context(name=device)
+        self.gid_index = gid_index
+        self.pd = PD(self.context)
+        self.channel = CompChannel(self.context)
+        self.cq = CQ(self.context, 2 * depth, None, self.channel, 0)
+        self.mr = MR(self.pd, length, access)
+        self.mr.write(bytes(length).decode(), length)
+        cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=1, max_recv_sge=1)
+        self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap,
+                                         sq_sig_all=1))
+        gid = self.context.query_gid(1, gid_index).gid
+        return {"pid": os.getpid(), "qpn": self.qp.qp_num, "gid": gid, "addr": self.mr.buf,
+                "rkey": self.mr.rkey}
+
+    def connect(self, peer, timeout=14, retry_count=7, access=QP_REMOTE_ACCESS, mtu=3):
+        self.peer = peer
+        attr = QPAttr(port_num=1)
+        attr.qp_access_flags = access
+        self.qp.to_init(attr)
+        route = GlobalRoute(dgid=GID(peer["gid"]), sgid_index=self.gid_index)
+        route.hop_limit = 64
+        attr.ah_attr = AHAttr(is_global=1, port_num=1, gr=route)
+        attr.dest_qp_num = peer["qpn"]
+        attr.path_mtu = mtu
+        attr.max_dest_rd_atomic = attr.max_rd_atomic = 8
+        attr.min_rnr_timer = 1
+        attr.timeout = timeout
+        attr.retry_cnt = retry_count
+        attr.rnr_retry = 7
+        self.qp.to_rts(attr)
+
+    def post(self, opcode, length=8, offset=0, remote_offset=0, compare_add=0, swap=0, rkey=None,
+             wr_id=0):
+        sge = SGE(self.mr.buf + offset, length, self.mr.lkey)
+        wr = SendWR(wr_id=wr_id, num_sge=1, sg=[sge], opcode=OPCODES[opcode],
+                    send_flags=e.IBV_SEND_SIGNALED)
+        rkey = self.peer["rkey"] if rkey is None else rkey
+        addr = self.peer["addr"] + remote_offset
+        if opcode in ("cmp_swp", "fetch_add"):
+            wr.set_wr_atomic(rkey, addr, compare_add, swap)
+        elif opcode != "send":
+            wr.set_wr_rdma(rkey, addr)
+        self.qp.post_send(wr)
+
+    def receive(self, length=8, offset=0, wr_id=0):
+        self.qp.post_recv(RecvWR(wr_id=wr_id, num_sge=1,
+                                 sg=[SGE(self.mr.buf + offset, length, self.mr.lkey)]))
+
+    def wait(self, count=1, seconds=20):
+        """[status, wr_id, seconds since now] of the next completions, by polling."""
+        found, start = [], time.monotonic()
+        while len(found) < count and time.monotonic() - start < seconds:
+            for wc in self.cq.poll(count - len(found))[1]:
+                found.append([wc.status, wc.wr_id, time.monotonic() - start])
+        return found
+
+    def do(self, opcode, **options):
+        """Post, wait, and say how it ended: the status."""
+        self.post(opcode, **options)
+        found = self.wait()
+        return found[0][0] if found else None
+
+    def wait_event(self):
+        """Sleep until the channel has an event, then as wait()."""
+        self.cq.req_notify()
+        found = self.wait(seconds=0)
+        if not found:
+            self.channel.get_cq_event(self.cq)
+            self.cq.ack_events(1)
+            found = self.wait()
+        return found
+
+    def put(self, text, offset=0):
+        self.mr.write(text, len(text), offset)
+
+    def get(self, length, offset=0):
+        return self.mr.read(length, offset).decode("latin-1")
+
+    def fork(self, what):
+        """A child that never uses the device: it sleeps, exits or becomes another program."""
+        child = os.fork()
+        if child == 0:
+            if what == "sleep":
+                time.sleep(60)
+            elif what == "exec":
+                os.execv("/bin/sleep", ["sleep", "60"])
+            elif what == "exit":  # by way of all exit handlers
+                sys.exit(0)
+            os._exit(0)
+        return child
+
+    def reap(self, child):
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def close(self):
+        for one in (self.qp, self.cq, self.channel, self.mr, self.pd, self.context):
+            one.close()
+
+
+def main():
+    end = End()
+    for line in sys.stdin:
+        method, arguments, options = json.loads(line)
+        print(json.dumps(getattr(end, method)(*arguments, **options)), flush=True)
+
+
+main()
