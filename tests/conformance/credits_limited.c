@@ -26,6 +26,23 @@ static void test_limited_send_stops_after_first(void **state)
 	expect_wc(peer, id, ENG_SUCCESS);
 }
 
+/* Once its first packet is answered a limited SEND holds up nobody: WRITEs follow its rest. */
+static void test_answered_send_holds_up_nobody(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule C14 test, rule C13 test */
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
+	peer_post(peer, ENG_WRITE, 8, 0);
+	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
+	expect_silence(peer);
+	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 0);
+	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 1);
+	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 2);
+	expect_silence(peer);
+}
+
 /* Each limited SEND in turn waits for its own response. */
 static void test_limited_sends_one_by_one(void **state)
 {
@@ -201,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_limited_send_stops_after_first),
+		PEER_TEST(test_answered_send_holds_up_nobody),
 		PEER_TEST(test_limited_sends_one_by_one),
 		PEER_TEST(test_earlier_ack_does_not_release),
 		PEER_TEST(test_limited_write_imm_goes_whole),
