@@ -3,6 +3,7 @@
 import os
 import platform
 import random
+import re
 import resource
 import shutil
 import socket
@@ -152,10 +153,19 @@ class Namespaces:
             self._ip("-n", name, "addr", "add", address + "/24", "dev", interface)
             self._ip("-n", name, "link", "set", interface, "up")
 
+    @staticmethod
+    def _remove_orphans():
+        """What runs that were killed have left behind."""
+        done = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
+        for name in re.findall(r"^uroce-bench-\d+-[sc]", done.stdout, re.M):
+            if not os.path.exists("/proc/" + name.split("-")[2]):
+                subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
     def require(self):
         if os.geteuid() != 0 or not shutil.which("ip"):
             raise Skipped("network namespaces need root and ip")
         if self.names is None:
+            self._remove_orphans()
             self.names = [f"uroce-bench-{os.getpid()}-{side}" for side in "sc"]
             self._set_up()
         return self

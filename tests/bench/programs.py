@@ -28,11 +28,13 @@ class Process:
 
     def __init__(self, command, cpu, env, netns=None):
         prefix = ["ip", "netns", "exec", netns] if netns else []
+        # Whatever ends this process ends what it has started.
+        prefix += ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(cpu)]
         self.command = command
         self._output = tempfile.TemporaryFile()
-        self._popen = subprocess.Popen(prefix + ["taskset", "-c", str(cpu)] + command, env=env,
-                                       stdin=subprocess.DEVNULL, stdout=self._output,
-                                       stderr=subprocess.STDOUT, start_new_session=True)
+        self._popen = subprocess.Popen(prefix + command, env=env, stdin=subprocess.DEVNULL,
+                                       stdout=self._output, stderr=subprocess.STDOUT,
+                                       start_new_session=True)
         self.pid = self._popen.pid
 
     def output(self):
@@ -61,7 +63,9 @@ class Process:
 
     def _tail(self):
         lines = [line.strip() for line in self.output().splitlines() if line.strip()]
-        return "".join("\n    " + line[:200] for line in lines[-4:])
+        # perftest complains before the table whose head it has printed already.
+        telling = [line for line in lines if re.search("fail|error|unable|cannot", line, re.I)]
+        return "".join("\n    " + line[:200] for line in (telling or lines)[-4:])
 
 
 @contextlib.contextmanager
