@@ -387,6 +387,36 @@ static void test_faults(void **state)
 	progress_put(progress);
 }
 
+/* A window that has been full does not stay shut when packets are lost: they are sent again. */
+static void test_loss_in_a_full_window(void **state)
+{
+	struct progress *progress;
+	struct end a, b;
+	unsigned int posted = 0;
+
+	(void)state;
+	setenv("UROCE_FAULT", "drop=0.005,seed=11", 1);
+	progress = get_progress();
+	unsetenv("UROCE_FAULT");
+	end_open(&a, progress);
+	end_open(&b, progress);
+	a.timeout_code = b.timeout_code = 10; /* 4 ms */
+	end_connect(&a, b.qp.qpn);
+	end_connect(&b, a.qp.qpn);
+	while (posted < 300) {
+		if (end_write(&a, from_memory, BUFFER_BYTES, to_memory))
+			posted++;
+		else
+			assert_true(end_poll_for(progress, &a.sent, a.sent + 1));
+	}
+	assert_true(end_poll_for(progress, &a.sent, posted));
+	assert_int_equal(a.failed, 0);
+	assert_true(progress_count(progress, PROGRESS_COUNT_FAULT_DROPPED) > 0);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -400,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_watch),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_loss_in_a_full_window),
 	};
 
 	return cmocka_run_group_tests(tests, fresh_network, NULL);

@@ -162,6 +162,11 @@ uint32_t eng_in_flight(const struct eng_qp *qp)
 	return requester_in_flight(qp);
 }
 
+bool eng_sends_again(const struct eng_qp *qp)
+{
+	return qp->req.next_psn != qp->req.end_psn;
+}
+
 uint64_t eng_deadline(const struct eng_qp *qp)
 {
 	return completer_deadline(qp);

@@ -175,7 +175,8 @@ static bool window_is_narrow(const struct progress_qp *qp)
 {
 	uint32_t run = posts_for_run(qp);
 
-	if (!qp->full_at)
+	/* What is sent again counts as under way, though nothing of it is. */
+	if (!qp->full_at || eng_sends_again(qp->engine))
 		return false;
 	if (run > qp->full_at / 2)
 		run = qp->full_at / 2;
