@@ -54,13 +54,13 @@ struct eng_send_wqe {
 			uint32_t qkey;
 			const void *ah;
 		} ud;
-		struct {
-			void *mw; /* BIND_MW: the window and its new key, for the port's bind call
-				   */
-			void *mr;
+		struct { /* BIND_MW, for the port's bind call; the rest is its business */
 			uint64_t addr;
-			uint32_t access;
-			uint32_t rkey;
+			uint64_t length; /* bytes; 0: bind to nothing */
+			uint32_t access; /* set of enum ibv_access_flags */
+			uint32_t window; /* key of the window, its low byte may be another now */
+			uint32_t lkey;	 /* of the region */
+			uint32_t rkey;	 /* key of the window from now on */
 		} bind;
 	};
 	uint32_t xrc_srqn;

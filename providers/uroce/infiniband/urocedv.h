@@ -21,6 +21,15 @@ struct ibv_context;
 struct ibv_device;
 struct ibv_gid_entry;
 
+/* What the allocator of a parent domain is asked for: resource_type of ibv_alloc_parent_domain(3).
+ */
+enum urocedv_resource {
+	UROCEDV_SEND_QUEUE = 1,
+	UROCEDV_RECEIVE_QUEUE,
+	UROCEDV_SHARED_RECEIVE_QUEUE,
+	UROCEDV_COMPLETION_QUEUE,
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif

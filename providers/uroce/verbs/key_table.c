@@ -9,14 +9,16 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "engine/types.h"
+#include "memory.h"
+
 /*
- * Open addressing with linear probing.  The keys are random already, so their low bits are the
- * hash.  At most half of the slots are in use; a removed key's followers move up, so a search ends
- * at the first empty slot.
+ * Open addressing with linear probing.  At most half of the slots are in use; a removed key's
+ * followers move up, so a search ends at the first empty slot.
  */
 struct slot {
 	struct key_entry *entry; /* NULL: empty */
-	uint32_t key;
+	uint32_t name;		 /* what is constant of the key */
 };
 
 enum {
@@ -27,11 +29,14 @@ enum {
 /* Never given out: programs use 0 for "no key", and all ones for the same. */
 #define KEY_NONE 0u
 #define KEY_ALL_ONES UINT32_MAX
+/* The low byte of a window's key is not ours. */
+#define WINDOW_TAG 0xffu
 
 static struct {
 	/* Held for every change, around lock: fork() waits for changes, but must not for visits. */
 	pthread_mutex_t change_lock;
 	pthread_rwlock_t lock;
+	pthread_rwlock_t windows_lock; /* what windows mean: key_table.h */
 	struct slot *slots;
 	uint32_t mask; /* slots - 1 */
 	uint32_t used;
@@ -43,8 +48,26 @@ static struct {
 	.change_lock = PTHREAD_MUTEX_INITIALIZER,
 	/* A reader that waits for more readers would let dereg_mr starve behind a busy QP. */
 	.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
+	.windows_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
 	.generation = 1, /* a zeroed cache fits no generation */
 };
+
+/* Has this thread's visit the read side of windows_lock? */
+static _Thread_local bool using_windows;
+
+static void use_windows(void)
+{
+	if (!using_windows)
+		pthread_rwlock_rdlock(&table.windows_lock);
+	using_windows = true;
+}
+
+static void stop_using_windows(void)
+{
+	if (using_windows)
+		pthread_rwlock_unlock(&table.windows_lock);
+	using_windows = false;
+}
 
 void key_table_enter(void)
 {
@@ -53,7 +76,24 @@ void key_table_enter(void)
 
 void key_table_leave(void)
 {
+	stop_using_windows();
 	pthread_rwlock_unlock(&table.lock);
+}
+
+/*
+ * What this visit has copied through windows it has copied; a visit keeps no pointer into memory
+ * that a peer has named.  So it may let go before it waits for the others, who then do not wait for
+ * it.
+ */
+void key_table_windows_begin(void)
+{
+	stop_using_windows();
+	pthread_rwlock_wrlock(&table.windows_lock);
+}
+
+void key_table_windows_end(void)
+{
+	pthread_rwlock_unlock(&table.windows_lock);
 }
 
 static void begin_change(void)
@@ -80,6 +120,8 @@ void key_table_after_fork(bool in_child)
 	if (in_child) {
 		/* Visitors that held the lock exist in the parent only. */
 		table.lock = fresh;
+		table.windows_lock = fresh;
+		using_windows = false;
 		/* Parent and child must not give out the same keys from now on. */
 		table.seeded = false;
 	}
@@ -124,12 +166,26 @@ static uint32_t permute(uint32_t number)
 	return (uint32_t)left << 16 | right;
 }
 
-static struct key_entry *find(uint32_t key)
+static uint32_t name_of(uint32_t key)
 {
+	return key_is_of_window(key) ? key & ~WINDOW_TAG : key;
+}
+
+/* Names are random already, but for the byte that those of windows lack. */
+static uint32_t home_of(uint32_t name, uint32_t mask)
+{
+	return (name ^ name >> 8) & mask;
+}
+
+struct key_entry *key_table_find(uint32_t key)
+{
+	uint32_t name = name_of(key);
+
 	if (!table.slots)
 		return NULL;
-	for (uint32_t i = key & table.mask; table.slots[i].entry; i = (i + 1) & table.mask) {
-		if (table.slots[i].key == key)
+	for (uint32_t i = home_of(name, table.mask); table.slots[i].entry;
+	     i = (i + 1) & table.mask) {
+		if (table.slots[i].name == name)
 			return table.slots[i].entry;
 	}
 	return NULL;
@@ -137,12 +193,12 @@ static struct key_entry *find(uint32_t key)
 
 static void put(struct slot *slots, uint32_t mask, struct key_entry *entry)
 {
-	uint32_t i = entry->key & mask;
+	uint32_t name = name_of(entry->key), i = home_of(name, mask);
 
 	while (slots[i].entry)
 		i = (i + 1) & mask;
 	slots[i].entry = entry;
-	slots[i].key = entry->key;
+	slots[i].name = name;
 }
 
 static int make_room(void)
@@ -167,7 +223,12 @@ static int make_room(void)
 	return 0;
 }
 
-int key_table_add(struct key_entry *entry)
+static bool is_free(uint32_t key)
+{
+	return key != KEY_NONE && name_of(key) != name_of(KEY_ALL_ONES) && !key_table_find(key);
+}
+
+static int add(struct key_entry *entry, bool window)
 {
 	int error;
 
@@ -178,7 +239,7 @@ int key_table_add(struct key_entry *entry)
 	if (!error) {
 		do
 			entry->key = permute(table.counter++);
-		while (entry->key == KEY_NONE || entry->key == KEY_ALL_ONES || find(entry->key));
+		while (key_is_of_window(entry->key) != window || !is_free(entry->key));
 		put(table.slots, table.mask, entry);
 		table.used++;
 	}
@@ -186,11 +247,20 @@ int key_table_add(struct key_entry *entry)
 	return error;
 }
 
-void key_table_remove(struct key_entry *entry)
+int key_table_add(struct key_entry *entry)
 {
-	begin_change();
+	return add(entry, false);
+}
 
-	uint32_t hole = entry->key & table.mask;
+int key_table_add_window(struct key_entry *entry)
+{
+	return add(entry, true);
+}
+
+/* Caller has begun a change. */
+static void take_out(struct key_entry *entry)
+{
+	uint32_t hole = home_of(name_of(entry->key), table.mask);
 
 	while (table.slots[hole].entry != entry) {
 		assert(table.slots[hole].entry);
@@ -198,7 +268,7 @@ void key_table_remove(struct key_entry *entry)
 	}
 	/* Move up each follower that its own search would no longer reach across the hole. */
 	for (uint32_t i = (hole + 1) & table.mask; table.slots[i].entry; i = (i + 1) & table.mask) {
-		uint32_t home = table.slots[i].key & table.mask;
+		uint32_t home = home_of(table.slots[i].name, table.mask);
 
 		if (((i - home) & table.mask) >= ((i - hole) & table.mask)) {
 			table.slots[hole] = table.slots[i];
@@ -208,32 +278,103 @@ void key_table_remove(struct key_entry *entry)
 	table.slots[hole].entry = NULL;
 	table.used--;
 	table.generation++;
+}
+
+int key_table_remove(struct key_entry *entry)
+{
+	int error = 0;
+
+	begin_change();
+	if (entry->windows) {
+		error = EBUSY;
+	} else {
+		take_out(entry);
+		key_table_unbind(entry);
+	}
+	end_change();
+	return error;
+}
+
+int key_table_change(struct key_entry *entry, const struct key_entry *meaning)
+{
+	uint32_t key = entry->key;
+	int error = 0;
+
+	begin_change();
+	if (entry->windows) {
+		error = EBUSY;
+	} else {
+		*entry = *meaning;
+		entry->key = key;
+		entry->windows = 0;
+		table.generation++;
+	}
+	end_change();
+	return error;
+}
+
+void key_table_unbind(struct key_entry *window)
+{
+	if (!window->region)
+		return;
+	window->region->windows--;
+	window->region = NULL;
+	window->user = NULL;
+	window->access = 0;
+}
+
+void key_table_unbind_user(const void *user)
+{
+	begin_change();
+	for (uint32_t i = 0; table.slots && i <= table.mask; i++) {
+		struct key_entry *entry = table.slots[i].entry;
+
+		if (entry && entry->region && entry->user == user)
+			key_table_unbind(entry);
+	}
 	end_change();
 }
 
-void key_table_change(struct key_entry *entry, const struct key_entry *meaning)
-{
-	uint32_t key = entry->key;
+/* Both for all visits: nobody writes to the one, and nobody reads the other. */
+static uint8_t zeros[KEY_NO_MEMORY_BYTES], scratch[KEY_NO_MEMORY_BYTES];
 
-	begin_change();
-	*entry = *meaning;
-	entry->key = key;
-	table.generation++;
-	end_change();
+static void *memory_at(const struct key_entry *entry, uint64_t offset, uint32_t length,
+		       uint32_t need)
+{
+	const uint32_t writes = ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_ATOMIC;
+	/* By numbers: implicit regions begin at address 0. */
+	void *memory = (void *)((uintptr_t)entry->memory + offset);
+
+	switch (entry->kind) {
+	case KEY_PINNED:
+		break;
+	case KEY_ON_DEMAND:
+		if (length && uroce_memory_check(memory, length, need & writes))
+			return NULL;
+		break;
+	case KEY_NO_MEMORY:
+		return need & writes ? scratch : zeros;
+	}
+	return memory;
 }
 
 void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
 		    uint32_t length, uint32_t need)
 {
-	const struct key_entry *entry = cache->entry;
+	struct key_entry *entry = cache->entry;
 
 	if (cache->key != key || cache->generation != table.generation) {
-		entry = find(key);
+		entry = key_table_find(key);
 		if (!entry)
 			return NULL;
 		cache->entry = entry;
 		cache->key = key;
 		cache->generation = table.generation;
+	}
+	if (key_is_of_window(key)) {
+		use_windows();
+		if (entry->key != key || (entry->user && entry->user != cache->user))
+			return NULL;
 	}
 
 	uint64_t offset = addr - entry->start;
@@ -243,7 +384,7 @@ void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, u
 	/* Written so that nothing can overflow: addr may be anything that a peer has sent. */
 	if (offset > entry->length || length > entry->length - offset)
 		return NULL;
-	return entry->memory + offset;
+	return memory_at(entry, offset, length, need);
 }
 
 size_t key_table_count(void)

@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "dm.h"
 #include "ops.h"
 
 _Static_assert((int)ENG_LOCAL_WRITE == IBV_ACCESS_LOCAL_WRITE &&
@@ -15,65 +14,33 @@ _Static_assert((int)ENG_LOCAL_WRITE == IBV_ACCESS_LOCAL_WRITE &&
 		       (int)ENG_MW_BIND == IBV_ACCESS_MW_BIND,
 	       "the engine's rights are those of verbs");
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
-
 enum {
 	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
 	/* Hints of the optional range (relaxed ordering) may be ignored: this device does. */
-	ACCEPTED = RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE,
-	UNSUPPORTED = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
+	ACCEPTED = RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE |
+		   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
 };
 
-/* Kernels before 5.14 cannot populate: at least find out what is not mapped. */
-static int check_mapped(uintptr_t start, size_t bytes, size_t page)
+int uroce_mr_check_access(int access)
 {
-	unsigned char state[512];
-
-	while (bytes) {
-		size_t step = bytes < sizeof(state) * page ? bytes : sizeof(state) * page;
-
-		if (mincore((void *)start, step, state))
-			return EFAULT;
-		start += step;
-		bytes -= step;
-	}
-	return 0;
-}
-
-int uroce_memory_check(const void *addr, size_t length, bool writable)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)addr & ~(page - 1);
-	size_t bytes = ((uintptr_t)addr + length - start + page - 1) & ~(page - 1);
-	int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-	int result;
-
-	/* Of no bytes at all it asks whether the kernel knows the advice. */
-	if (madvise((void *)start, 0, advice))
-		return check_mapped(start, bytes, page);
-	do
-		result = madvise((void *)start, bytes, advice);
-	while (result && (errno == EINTR || errno == EAGAIN));
-	/* A hole is ENOMEM, a missing right or memory of a device EINVAL: a pin fails alike. */
-	return result ? EFAULT : 0;
-}
-
-/* 0 or EINVAL, EOPNOTSUPP. */
-static int check_access(int access)
-{
-	if (access & UNSUPPORTED)
-		return EOPNOTSUPP;
 	if (access & ~ACCEPTED)
 		return EINVAL;
 	/* ibv_reg_mr(3): who lets the peer write must let the device write. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
+	/* A promise about pages, applicable to regions on demand; nothing is gained from it here.
+	 */
+	if ((access & IBV_ACCESS_HUGETLB) && !(access & IBV_ACCESS_ON_DEMAND))
+		return EINVAL;
 	return 0;
+}
+
+/* ibv_reg_mr(3): the whole address space. */
+static bool is_implicit(const void *addr, uint64_t length, int access)
+{
+	return (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX;
 }
 
 /* 0 or EINVAL, EFAULT. */
@@ -82,8 +49,12 @@ static int check_range(const void *addr, uint64_t length, uint64_t iova, int acc
 	/* A region without a byte names no memory; the kernel refuses to pin one, too. */
 	if (!length)
 		return EINVAL;
+	if (is_implicit(addr, length, access))
+		return iova || (access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)) ? EINVAL : 0;
 	if ((uintptr_t)addr + length - 1 < (uintptr_t)addr || iova + length - 1 < iova)
 		return EINVAL;
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return 0;
 	return uroce_memory_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 }
 
@@ -92,63 +63,190 @@ static uint64_t start_of(uint64_t iova, int access)
 	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 }
 
-struct ibv_mr *uroce_reg_mr(struct ibv_pd *ibv_pd, void *addr, size_t length, uint64_t hca_va,
-			    int access)
+static enum key_memory kind_of(int access)
 {
-	uint64_t start = start_of(hca_va, access);
-	struct uroce_mr *mr;
-	int error = check_access(access);
+	return access & IBV_ACCESS_ON_DEMAND ? KEY_ON_DEMAND : KEY_PINNED;
+}
 
-	if (!error)
-		error = check_range(addr, length, start, access);
+static uint32_t rights_of(int access)
+{
+	return ((uint32_t)access & RIGHTS) | KEY_LOCAL;
+}
+
+/* rule U1: regions of the process, of all kinds. */
+static atomic_uint region_count;
+
+static int take_place(void)
+{
+	if (atomic_fetch_add(&region_count, 1) < UROCE_MAX_MR)
+		return 0;
+	atomic_fetch_sub(&region_count, 1);
+	return ENOMEM;
+}
+
+struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *entry, int access,
+				 enum abi_mr_type type)
+{
+	struct uroce_mr *mr = NULL;
+	int error = take_place();
+
 	if (error)
 		goto err;
 	mr = calloc(1, sizeof(*mr));
-	if (!mr) {
-		error = ENOMEM;
-		goto err;
-	}
+	error = ENOMEM;
+	if (!mr)
+		goto err_place;
+	mr->real = mr;
 	mr->pd = to_uroce_pd(ibv_pd);
-	mr->entry = (struct key_entry){
-		.access = (uint32_t)access & RIGHTS,
-		.start = start,
-		.length = length,
-		.memory = addr,
-		.domain = mr->pd->domain,
-	};
-	error = key_table_count() < UROCE_MAX_MR ? key_table_add(&mr->entry) : ENOMEM;
+	mr->entry = *entry;
+	mr->entry.access = rights_of(access);
+	mr->entry.domain = mr->pd->domain;
+	error = key_table_add(&mr->entry);
 	if (error)
 		goto err_free;
 	atomic_fetch_add(&mr->pd->users, 1);
-	mr->base.mr_type = ABI_MR_TYPE_MR;
+	uroce_shared_add(&mr->shared, SHARED_MR,
+			 ibv_pd->context ? to_uroce_context(ibv_pd->context) : NULL);
+	mr->base.mr_type = type;
 	mr->base.access = access;
+	mr->base.ibv_mr.context = ibv_pd->context;
+	mr->base.ibv_mr.pd = ibv_pd;
+	mr->base.ibv_mr.handle = mr->shared.handle;
 	mr->base.ibv_mr.lkey = mr->entry.key;
 	mr->base.ibv_mr.rkey = mr->entry.key;
-	return &mr->base.ibv_mr;
+	return mr;
 
 err_free:
 	free(mr);
+err_place:
+	atomic_fetch_sub(&region_count, 1);
 err:
 	errno = error;
 	return NULL;
+}
+
+struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
+			    int access)
+{
+	struct key_entry entry = {
+		.start = start_of(hca_va, access),
+		.length = length,
+		.memory = addr,
+		.kind = kind_of(access),
+	};
+	struct uroce_mr *mr;
+	int error = uroce_mr_check_access(access);
+
+	if (!error)
+		error = check_range(addr, length, entry.start, access);
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	mr = uroce_mr_create(pd, &entry, access, ABI_MR_TYPE_MR);
+	return mr ? &mr->base.ibv_mr : NULL;
+}
+
+struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
+{
+	/* Local use only: ibv_alloc_null_mr(3). */
+	const struct key_entry entry = { .length = UINT64_MAX, .kind = KEY_NO_MEMORY };
+	struct uroce_mr *mr =
+		uroce_mr_create(pd, &entry, IBV_ACCESS_LOCAL_WRITE, ABI_MR_TYPE_NULL_MR);
+
+	if (!mr)
+		return NULL;
+	mr->base.ibv_mr.length = SIZE_MAX;
+	mr->base.ibv_mr.rkey = 0;
+	return &mr->base.ibv_mr;
+}
+
+static struct uroce_mr *of_shared(struct uroce_shared *shared)
+{
+	return (struct uroce_mr *)((char *)shared - offsetof(struct uroce_mr, shared));
+}
+
+struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct uroce_mr *import = calloc(1, sizeof(*import));
+	struct uroce_shared *shared;
+
+	if (!import) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	shared = uroce_shared_find(SHARED_MR, to_uroce_context(pd->context), handle);
+	if (!shared) {
+		free(import);
+		errno = ENOENT;
+		return NULL;
+	}
+	import->real = of_shared(shared);
+	/* Its addr stays NULL: ibv_import_mr(3). */
+	import->base = import->real->base;
+	import->base.mr_type = ABI_MR_TYPE_IMPORTED_MR;
+	import->base.ibv_mr.context = pd->context;
+	import->base.ibv_mr.pd = pd;
+	import->base.ibv_mr.addr = NULL;
+	return &import->base.ibv_mr;
+}
+
+/* The end of a region that no peer and no request can reach any more. */
+static int destroy(struct uroce_mr *mr)
+{
+	int error = key_table_remove(&mr->entry);
+
+	if (error)
+		return error;
+	if (mr->dm)
+		uroce_dm_put(mr->dm);
+	atomic_fetch_sub(&mr->pd->users, 1);
+	atomic_fetch_sub(&region_count, 1);
+	return 0;
+}
+
+/* The application's pointer goes; the storage of the region, when nobody holds it any more. */
+static void let_go(struct uroce_mr *held)
+{
+	struct uroce_mr *mr = held->real;
+
+	if (held != mr)
+		free(held);
+	if (!uroce_shared_put(&mr->shared))
+		return;
+	/* The last one has only been unimported: nobody is left who could deregister it. */
+	if (uroce_shared_destroy(&mr->shared))
+		destroy(mr);
+	free(mr);
+}
+
+void uroce_unimport_mr(struct ibv_mr *ibv_mr)
+{
+	let_go((struct uroce_mr *)ibv_mr);
 }
 
 int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		   int access)
 {
 	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
-	struct key_entry meaning = mr->entry;
-	int new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : vmr->access;
-	bool zero_based = (vmr->access | new_access) & IBV_ACCESS_ZERO_BASED;
+	int new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : mr->base.access;
+	struct key_entry meaning = {
+		.access = rights_of(new_access),
+		.start = mr->entry.start,
+		.length = mr->entry.length,
+		.memory = mr->entry.memory,
+		.domain = mr->entry.domain,
+		.kind = kind_of(new_access),
+	};
+	bool zero_based = (mr->base.access | new_access) & IBV_ACCESS_ZERO_BASED;
 	int error;
 
 	if (flags & ~(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
 		      IBV_REREG_MR_CHANGE_ACCESS))
 		return EINVAL;
-	error = check_access(new_access);
+	error = uroce_mr_check_access(new_access);
 	if (error)
 		return error;
-	meaning.access = (uint32_t)new_access & RIGHTS;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		meaning.memory = addr;
 		meaning.length = length;
@@ -158,10 +256,11 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 		meaning.domain = to_uroce_pd(pd)->domain;
 	/* Memory that was only read before may be read-only. */
 	error = check_range(meaning.memory, meaning.length, meaning.start, new_access);
+	if (!error)
+		error = key_table_change(&mr->entry, &meaning);
 	if (error)
 		return error;
-
-	key_table_change(&mr->entry, &meaning);
+	mr->base.access = new_access;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		atomic_fetch_add(&to_uroce_pd(pd)->users, 1);
 		atomic_fetch_sub(&mr->pd->users, 1);
@@ -173,9 +272,15 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 int uroce_dereg_mr(struct verbs_mr *vmr)
 {
 	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
+	int error;
 
-	key_table_remove(&mr->entry);
-	atomic_fetch_sub(&mr->pd->users, 1);
-	free(mr);
+	/* Somebody else has: ibv_import_mr(3) leaves this one to be unimported. */
+	if (mr->shared.destroyed)
+		return EINVAL;
+	error = destroy(mr);
+	if (error)
+		return error;
+	uroce_shared_destroy(&mr->shared);
+	let_go((struct uroce_mr *)vmr);
 	return 0;
 }

@@ -18,6 +18,7 @@
 	X(free_context)                                                                            \
 	X(query_device_ex)                                                                         \
 	X(query_port)                                                                              \
+	X(query_rt_values)                                                                         \
 	/* pd.c */                                                                                 \
 	X(alloc_pd)                                                                                \
 	X(dealloc_pd)                                                                              \
@@ -31,6 +32,20 @@
 	X(reg_mr)                                                                                  \
 	X(rereg_mr)                                                                                \
 	X(dereg_mr)                                                                                \
+	X(import_mr)                                                                               \
+	X(unimport_mr)                                                                             \
+	X(alloc_null_mr)                                                                           \
+	X(advise_mr) /* advise.c */                                                                \
+	/* mw.c */                                                                                 \
+	X(alloc_mw)                                                                                \
+	X(bind_mw)                                                                                 \
+	X(dealloc_mw)                                                                              \
+	/* dm.c */                                                                                 \
+	X(alloc_dm)                                                                                \
+	X(free_dm)                                                                                 \
+	X(reg_dm_mr)                                                                               \
+	X(import_dm)                                                                               \
+	X(unimport_dm)                                                                             \
 	/* cq.c, cq_ex.c */                                                                        \
 	X(create_cq)                                                                               \
 	X(create_cq_ex)                                                                            \

@@ -32,8 +32,9 @@ struct uroce_buffer {
 };
 
 /*
- * bytes, all zero, for resource (enum urocedv_resource) of an object of pd, which may be NULL; the
- * object has to be counted in pd->users until the buffer is freed.  0 or ENOMEM.
+ * bytes, all zero, for resource (enum urocedv_resource of infiniband/urocedv.h) of an object of pd,
+ * which may be NULL; the object has to be counted in pd->users until the buffer is freed.  0 or
+ * ENOMEM.
  */
 int uroce_buffer_alloc(struct uroce_buffer *buffer, struct uroce_pd *pd, size_t bytes,
 		       uint64_t resource);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "forked.h"
+#include "mw.h"
 #include "ops.h"
-#include "qp.h"
 #include "srq.h"
 #include "ud.h"
 
@@ -32,6 +32,9 @@ struct opcode_row {
 	bool remote;
 	bool atomic;
 	enum eng_op op;
+	bool invalidates; /* names a key where others have immediate data */
+	bool local;	  /* carries no data */
+	bool one_word;	  /* of ATOMIC_BYTES */
 };
 
 static const struct opcode_row opcodes[] = {
@@ -42,6 +45,11 @@ static const struct opcode_row opcodes[] = {
 	[IBV_WR_RDMA_READ] = { true, false, false, true, false, ENG_READ },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, false, false, false, true, ENG_COMPARE_SWAP },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, false, false, false, true, ENG_FETCH_ADD },
+	[IBV_WR_SEND_WITH_INV] = { true, true, .op = ENG_SEND_INV, .invalidates = true },
+	[IBV_WR_LOCAL_INV] = { true, .op = ENG_LOCAL_INV, .invalidates = true, .local = true },
+	[IBV_WR_BIND_MW] = { true, .op = ENG_BIND_MW, .local = true },
+	[IBV_WR_ATOMIC_WRITE] = { true, true, .remote = true, .op = ENG_ATOMIC_WRITE,
+				  .one_word = true },
 };
 
 /* The bytes or the list of where they are; 0 or EINVAL. */
@@ -78,8 +86,48 @@ static int put_data(const struct uroce_qp *qp, const struct ibv_send_wr *wr, boo
 	return 0;
 }
 
+/* The fields that tell where to, by opcode and service; 0 or an errno. */
+static int put_address(struct uroce_qp *qp, const struct opcode_row *row,
+		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
+{
+	if (row->op == ENG_BIND_MW)
+		return uroce_mw_request(qp, IBV_MW_TYPE_2, wr->bind_mw.mw, wr->bind_mw.rkey,
+					&wr->bind_mw.bind_info, wqe);
+	if (qp->type == ENG_UD) {
+		int error = row->local ? EINVAL
+				       : uroce_ud_address(qp, wqe, wr->wr.ud.ah,
+							  wr->wr.ud.remote_qpn,
+							  wr->wr.ud.remote_qkey);
+
+		if (!error)
+			uroce_ud_hold(wqe);
+		return error;
+	}
+	if ((row->atomic && wr->num_sge != 1) ||
+	    ((row->atomic || row->one_word) && wqe->length != ATOMIC_BYTES))
+		return EINVAL;
+	if (row->remote) {
+		wqe->remote.va = wr->wr.rdma.remote_addr;
+		wqe->remote.rkey = wr->wr.rdma.rkey;
+	} else if (row->atomic) {
+		wqe->remote.va = wr->wr.atomic.remote_addr;
+		wqe->remote.rkey = wr->wr.atomic.rkey;
+		wqe->remote.compare_add = wr->wr.atomic.compare_add;
+		wqe->remote.swap = wr->wr.atomic.swap;
+	}
+	return 0;
+}
+
+static uint32_t immediate_of(const struct opcode_row *row, const struct ibv_send_wr *wr)
+{
+	if (row->immediate)
+		return ntohl(wr->imm_data);
+	return row->invalidates ? wr->invalidate_rkey : 0;
+}
+
 static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 {
+	static const struct ibv_send_wr no_data;
 	const struct opcode_row *row;
 	struct eng_send_wqe *wqe;
 	int error;
@@ -93,31 +141,17 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	wqe = eng_sq_next(qp->progress.engine);
 	if (!wqe)
 		return ENOMEM;
-	error = put_data(qp, wr, wr->send_flags & IBV_SEND_INLINE, wqe);
+	error = put_data(qp, row->local ? &no_data : wr, wr->send_flags & IBV_SEND_INLINE, wqe);
 	if (error)
 		return error;
 	wqe->wr_id = wr->wr_id;
 	wqe->op = (uint8_t)row->op;
 	wqe->flags = uroce_send_flags(wr->send_flags);
-	wqe->immediate = row->immediate ? ntohl(wr->imm_data) : 0;
+	wqe->immediate = immediate_of(row, wr);
 	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
-	if (qp->type == ENG_UD) {
-		error = uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
-					 wr->wr.ud.remote_qkey);
-		if (error)
-			return error;
-		uroce_ud_hold(wqe);
-	} else if (row->remote) {
-		wqe->remote.va = wr->wr.rdma.remote_addr;
-		wqe->remote.rkey = wr->wr.rdma.rkey;
-	} else if (row->atomic) {
-		if (wr->num_sge != 1 || wqe->length != ATOMIC_BYTES)
-			return EINVAL;
-		wqe->remote.va = wr->wr.atomic.remote_addr;
-		wqe->remote.rkey = wr->wr.atomic.rkey;
-		wqe->remote.compare_add = wr->wr.atomic.compare_add;
-		wqe->remote.swap = wr->wr.atomic.swap;
-	}
+	error = put_address(qp, row, wr, wqe);
+	if (error)
+		return error;
 	eng_sq_push(qp->progress.engine);
 	return 0;
 }

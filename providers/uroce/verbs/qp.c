@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/urocedv.h>
+
 #include "forked.h"
+#include "mw.h"
 #include "ops.h"
 #include "srq.h"
 #include "ud.h"
@@ -14,6 +17,7 @@
 
 enum {
 	CACHE_LINE = 64,
+	WORD = 8,
 };
 
 /* The protection domain that keys of requests to qp are checked against. */
@@ -28,7 +32,7 @@ static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t lengt
 {
 	struct uroce_qp *qp = owner;
 	struct key_cache *cache = write ? &qp->write_cache : &qp->read_cache;
-	uint32_t need = write ? ENG_LOCAL_WRITE : 0;
+	uint32_t need = KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0);
 	void *memory = key_table_map(cache, domain_of(qp), lkey, addr, length, need);
 
 	/*
@@ -96,6 +100,8 @@ static const struct eng_port port = {
 	.complete = complete,
 	.event = event,
 	.take_receive = take_receive,
+	.invalidate = uroce_mw_invalidate,
+	.bind = uroce_mw_bind,
 };
 
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
@@ -112,17 +118,15 @@ static uint32_t slots_for(uint32_t wr)
 	return slots;
 }
 
-int uroce_make_ring(struct eng_ring *ring, uint32_t wr, uint32_t slot_bytes)
+int uroce_make_ring(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
+		    uint64_t resource, uint32_t wr, uint32_t slot_bytes)
 {
 	uint32_t slots = slots_for(wr);
-	size_t bytes = ((size_t)slots * slot_bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-	void *memory = aligned_alloc(CACHE_LINE, bytes);
+	int error = uroce_buffer_alloc(buffer, pd, (size_t)slots * slot_bytes, resource);
 
-	if (!memory)
-		return ENOMEM;
-	memset(memory, 0, bytes);
-	eng_ring_init(ring, memory, slot_bytes, slots, wr);
-	return 0;
+	if (!error)
+		eng_ring_init(ring, buffer->memory, slot_bytes, slots, wr);
+	return error;
 }
 
 /* rule U1: what the device cannot keep is refused here, and never later. */
@@ -139,7 +143,9 @@ static int check_cap(const struct ibv_qp_cap *cap)
 static int make_rings(struct uroce_qp *qp)
 {
 	struct ibv_qp_cap *cap = &qp->cap;
-	uint32_t send_bytes = eng_send_slot_bytes(cap->max_send_sge, cap->max_inline_data);
+	/* ATOMIC_WRITE always has its bytes inline. */
+	uint32_t inlined = cap->max_inline_data < WORD ? WORD : cap->max_inline_data;
+	uint32_t send_bytes = eng_send_slot_bytes(cap->max_send_sge, inlined);
 	uint32_t recv_bytes = eng_recv_slot_bytes(cap->max_recv_sge);
 	uint32_t room = send_bytes - (uint32_t)offsetof(struct eng_send_wqe, data);
 	int error;
@@ -148,12 +154,11 @@ static int make_rings(struct uroce_qp *qp)
 	cap->max_send_sge = room / (uint32_t)sizeof(struct eng_sge);
 	if (cap->max_send_sge > UROCE_MAX_SGE)
 		cap->max_send_sge = UROCE_MAX_SGE;
-	error = uroce_make_ring(&qp->sq, cap->max_send_wr, send_bytes);
-	if (error)
-		return error;
-	error = uroce_make_ring(&qp->own_rq, cap->max_recv_wr, recv_bytes);
-	if (error)
-		free(qp->sq.slots);
+	error = uroce_make_ring(&qp->sq, &qp->sq_buffer, qp->pd, UROCEDV_SEND_QUEUE,
+				cap->max_send_wr, send_bytes);
+	if (!error)
+		error = uroce_make_ring(&qp->own_rq, &qp->rq_buffer, qp->pd, UROCEDV_RECEIVE_QUEUE,
+					cap->max_recv_wr, recv_bytes);
 	return error;
 }
 
@@ -170,6 +175,12 @@ static void init_locks(struct uroce_qp *qp)
 	pthread_cond_init(&qp->base.qp.cond, NULL);
 }
 
+static void free_rings(struct uroce_qp *qp)
+{
+	uroce_buffer_free(&qp->rq_buffer);
+	uroce_buffer_free(&qp->sq_buffer);
+}
+
 static void free_memory(struct uroce_qp *qp)
 {
 	/* A lock that was inherited may be held by a thread that does not exist. */
@@ -179,8 +190,7 @@ static void free_memory(struct uroce_qp *qp)
 		pthread_mutex_destroy(&qp->modify_lock);
 		pthread_mutex_destroy(&qp->progress.lock);
 	}
-	free(qp->own_rq.slots);
-	free(qp->sq.slots);
+	free_rings(qp);
 	free(qp->progress.engine);
 	free(qp);
 }
@@ -356,6 +366,7 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	qp->context = to_uroce_context(context);
 	qp->generation = uroce_generation;
 	set_parts(qp, attr);
+	qp->remote_cache.user = qp;
 	qp->signal_all = attr->sq_sig_all;
 	init_locks(qp);
 	error = make_rings(qp);
@@ -468,6 +479,10 @@ void uroce_qp_free(struct uroce_qp *qp)
 		wait_for_acks(qp);
 		uroce_qp_forget_completions(qp);
 	}
+	/* The next queue pair may have this one's place in memory, but not its windows. */
+	if (qp->has_windows)
+		key_table_unbind_user(qp);
+	free_rings(qp);
 	count_users(qp, -1);
 	free_memory(qp);
 }

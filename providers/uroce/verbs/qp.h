@@ -10,6 +10,7 @@
 
 #include "cq.h"
 #include "key_table.h"
+#include "pd.h"
 #include "uroce.h"
 
 struct uroce_qp {
@@ -22,11 +23,13 @@ struct uroce_qp {
 	struct uroce_srq *srq;		    /* NULL: own_rq */
 	struct eng_ring sq;
 	struct eng_ring own_rq;
+	struct uroce_buffer sq_buffer, rq_buffer;
 	struct ibv_qp_cap cap; /* as granted */
 	bool signal_all;
 	unsigned int generation; /* forked.h */
 	/* Found last: by sends, by receives, by the peer. */
 	struct key_cache read_cache, write_cache, remote_cache;
+	bool has_windows; /* of type 2 have been bound to it */
 	pthread_mutex_t modify_lock;
 	struct ibv_qp_attr attr;  /* what modify_qp has set */
 	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */
@@ -70,8 +73,9 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 /* The end of a QP that nobody knows any more. */
 void uroce_qp_free(struct uroce_qp *qp);
 
-/* Memory for wr entries of slot_bytes; 0 or ENOMEM. */
-int uroce_make_ring(struct eng_ring *ring, uint32_t wr, uint32_t slot_bytes);
+/* Memory for wr entries of slot_bytes, as uroce_buffer_alloc(); 0 or ENOMEM. */
+int uroce_make_ring(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
+		    uint64_t resource, uint32_t wr, uint32_t slot_bytes);
 
 /* create_qp_ex: the functions of struct ibv_qp_ex for what flags asks for; 0 or EOPNOTSUPP. */
 int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags);

@@ -20,6 +20,10 @@
 /* 4.096 us x 2^10 = 4.2 ms: an ACK may have to wait until a thread of ours gets a processor. */
 #define ACK_DELAY_CODE 10
 
+#define CLOCK_KHZ UINT64_C(1000000)
+/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers of this release do not have. */
+#define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
+
 enum port_phys_state {
 	PHYS_DISABLED = 3,
 	PHYS_LINK_UP = 5,
@@ -70,7 +74,7 @@ enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu)
 	return (enum ibv_mtu)mtu;
 }
 
-/* Limits of what is not served (memory windows) are 0: rule U1. */
+/* rule U1 */
 static void fill_device(struct ibv_device_attr *attr, const struct uroce_device *device)
 {
 	uint64_t guid = htobe64(device->node_guid);
@@ -88,12 +92,14 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
-				 IBV_DEVICE_XRC;
+				 IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
+				 IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_sge = UROCE_MAX_SGE;
 	attr->max_sge_rd = UROCE_MAX_SGE;
 	attr->max_cq = UROCE_MAX_CQ;
 	attr->max_cqe = UROCE_MAX_CQE;
 	attr->max_mr = UROCE_MAX_MR;
+	attr->max_mw = UROCE_MAX_MW;
 	attr->max_pd = UROCE_MAX_PD;
 	attr->max_qp_rd_atom = UROCE_MAX_RD_ATOMIC;
 	attr->max_res_rd_atom = UROCE_MAX_RD_ATOMIC * UROCE_MAX_QP;
@@ -111,6 +117,22 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->phys_port_cnt = 1;
 }
 
+/* Memory on demand is the processor's business, so every operation that touches memory has it. */
+static void fill_odp(struct ibv_device_attr_ex *attr)
+{
+	const uint32_t datagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV,
+		       connected = datagrams | IBV_ODP_SUPPORT_WRITE,
+		       reliable = connected | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IBV_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = connected | IBV_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams | IBV_ODP_SUPPORT_SRQ_RECV;
+	/* All receives of XRC are from shared queues. */
+	attr->xrc_odp_caps =
+		(reliable & ~(uint32_t)IBV_ODP_SUPPORT_RECV) | IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
 int uroce_query_device_ex(struct ibv_context *context,
 			  const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -122,11 +144,31 @@ int uroce_query_device_ex(struct ibv_context *context,
 	if (attr_size < sizeof(attr->orig_attr))
 		return EINVAL;
 	fill_device(&all.orig_attr, to_uroce_context(context)->device);
-	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags | CAP_ATOMIC_WRITE;
+	fill_odp(&all);
+	/* Times of completions are those of the monotonic clock, in nanoseconds. */
+	all.completion_timestamp_mask = UINT64_MAX;
+	all.hca_core_clock = CLOCK_KHZ;
+	all.cq_mod_caps.max_cq_count = UINT16_MAX;
+	all.cq_mod_caps.max_cq_period = UINT16_MAX;
+	all.max_dm_size = UROCE_MAX_DM;
 	all.phys_port_cnt_ex = 1;
 	/* A caller with a younger header has a larger structure: what we do not know is 0. */
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, attr_size < sizeof(all) ? attr_size : sizeof(all));
+	return 0;
+}
+
+int uroce_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	uint64_t now = progress_now();
+
+	(void)context;
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	/* In units of the device's clock, and not carried over: so adapters' drivers do it. */
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		values->raw_clock = (struct timespec){ .tv_nsec = (long)now };
 	return 0;
 }
 

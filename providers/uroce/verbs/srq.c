@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/urocedv.h>
+
 #include "forked.h"
 #include "ops.h"
 #include "qp.h"
@@ -103,11 +105,18 @@ static void free_memory(struct uroce_srq *srq)
 {
 	if (!uroce_inherited(srq->generation))
 		pthread_mutex_destroy(&srq->lock);
-	free(srq->ring.slots);
+	uroce_buffer_free(&srq->buffer);
 	free(srq);
 }
 
-static struct uroce_srq *allocate(const struct ibv_srq_attr *attr)
+static int make_ring(struct uroce_srq *srq, struct eng_ring *ring, struct uroce_buffer *buffer,
+		     uint32_t max_wr)
+{
+	return uroce_make_ring(ring, buffer, srq->pd, UROCEDV_SHARED_RECEIVE_QUEUE, max_wr,
+			       eng_recv_slot_bytes(srq->max_sge));
+}
+
+static struct uroce_srq *allocate(struct uroce_pd *pd, const struct ibv_srq_attr *attr)
 {
 	struct uroce_srq *srq = calloc(1, sizeof(*srq));
 
@@ -115,8 +124,9 @@ static struct uroce_srq *allocate(const struct ibv_srq_attr *attr)
 		return NULL;
 	pthread_mutex_init(&srq->lock, NULL);
 	srq->generation = uroce_generation;
+	srq->pd = pd;
 	srq->max_sge = attr->max_sge;
-	if (uroce_make_ring(&srq->ring, attr->max_wr, eng_recv_slot_bytes(attr->max_sge))) {
+	if (make_ring(srq, &srq->ring, &srq->buffer, attr->max_wr)) {
 		free_memory(srq);
 		return NULL;
 	}
@@ -131,12 +141,11 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 
 	if (error)
 		goto err;
-	srq = allocate(&attr->attr);
+	srq = allocate(to_uroce_pd(attr->pd), &attr->attr);
 	error = ENOMEM;
 	if (!srq)
 		goto err;
 	srq->context = to_uroce_context(context);
-	srq->pd = to_uroce_pd(attr->pd);
 	srq->base.srq_type = (uint32_t)type;
 	set_public_fields(srq, context, attr);
 	if (type == IBV_SRQT_XRC) {
@@ -170,17 +179,19 @@ struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 static int resize(struct uroce_srq *srq, uint32_t max_wr)
 {
 	struct eng_ring old = srq->ring, fresh;
+	struct uroce_buffer buffer;
 	int error;
 
 	if (!max_wr || max_wr > UROCE_MAX_SRQ_WR || max_wr < eng_ring_used(&old))
 		return EINVAL;
-	error = uroce_make_ring(&fresh, max_wr, old.slot_bytes);
+	error = make_ring(srq, &fresh, &buffer, max_wr);
 	if (error)
 		return error;
 	for (uint32_t i = old.tail; i != old.head; i++)
 		memcpy(eng_ring_slot(&fresh, fresh.head++), eng_ring_slot(&old, i), old.slot_bytes);
 	srq->ring = fresh;
-	free(old.slots);
+	uroce_buffer_free(&srq->buffer);
+	srq->buffer = buffer;
 	return 0;
 }
 
@@ -237,6 +248,7 @@ static void wait_for_acks(struct uroce_srq *srq)
 int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 {
 	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
+	struct uroce_pd *pd;
 
 	if (atomic_load(&srq->users))
 		return EBUSY;
@@ -246,8 +258,9 @@ int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 		uroce_async_purge(srq->context, ibv_srq);
 		wait_for_acks(srq);
 	}
-	atomic_fetch_sub(&srq->pd->users, 1);
+	pd = srq->pd;
 	free_memory(srq);
+	atomic_fetch_sub(&pd->users, 1);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #define UROCE_VERBS_SRQ_H
 
 #include "cq.h"
+#include "pd.h"
 #include "uroce.h"
 
 struct uroce_xrcd;
@@ -26,6 +27,7 @@ struct uroce_srq {
 
 	pthread_mutex_t lock; /* all below */
 	struct eng_ring ring;
+	struct uroce_buffer buffer;
 	uint32_t max_sge;
 	uint32_t limit; /* raise an event when fewer requests are left; 0: not armed */
 };

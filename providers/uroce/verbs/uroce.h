@@ -31,6 +31,7 @@ enum uroce_limit {
 	UROCE_MAX_CQ = 65536,
 	UROCE_MAX_CQE = 1 << 20,
 	UROCE_MAX_MR = 1 << 20,
+	UROCE_MAX_MW = 1 << 20,
 	UROCE_MAX_PD = 65536,
 	UROCE_MAX_AH = 1 << 20,
 	UROCE_MAX_SRQ = 65536,
@@ -38,6 +39,7 @@ enum uroce_limit {
 	UROCE_MAX_MCAST_GROUPS = 256, /* each is a socket */
 	UROCE_MAX_MCAST_QP = 64,      /* in one group */
 	UROCE_MAX_RD_ATOMIC = ENG_MAX_RD_ATOMIC,
+	UROCE_MAX_DM = 1 << 20, /* bytes of device memory */
 	UROCE_GID_TABLE = 16,
 	UROCE_COMP_VECTORS = 1,
 };
@@ -50,8 +52,9 @@ enum uroce_limit {
 /* On the heap and never freed: clients compare the pointers of one list with those of another. */
 struct uroce_device {
 	struct verbs_device base;
-	uint64_t node_guid; /* host order; constant */
-	int index;	    /* ibv_get_device_index(); constant */
+	uint64_t node_guid;    /* host order; constant */
+	int index;	       /* ibv_get_device_index(); constant */
+	atomic_size_t dm_used; /* bytes of device memory that are allocated */
 	/* Under the devices' lock (device.h). */
 	bool present; /* is up and has an address: goes into lists */
 	bool seen;

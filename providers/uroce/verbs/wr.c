@@ -9,19 +9,22 @@
 #include <string.h>
 
 #include "forked.h"
+#include "mw.h"
 #include "ops.h"
-#include "qp.h"
 #include "ud.h"
 
 enum {
 	ATOMIC_BYTES = 8,
 	SUPPORTED = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
 		    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+		    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE,
 	/* Of these. */
 	SUPPORTED_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 	SUPPORTED_UC =
-		SUPPORTED_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+		SUPPORTED_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV,
 };
 
 static struct uroce_qp *of(struct ibv_qp_ex *qp)
@@ -148,6 +151,54 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va
 	begin_atomic(ex, ENG_FETCH_ADD, rkey, va, add, 0);
 }
 
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_SEND_INV);
+
+	if (wqe)
+		wqe->immediate = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_LOCAL_INV);
+
+	if (wqe)
+		wqe->immediate = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_BIND_MW);
+	int error = 0;
+
+	if (wqe)
+		error = uroce_mw_request(of(ex), IBV_MW_TYPE_2, mw, rkey, info, wqe);
+	if (error)
+		fail(of(ex), error);
+}
+
+/* The value comes with the call, so it is there inline; make_rings() leaves room for it. */
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, const void *value)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_ATOMIC_WRITE);
+
+	if (!wqe)
+		return;
+	wqe->remote.va = va;
+	wqe->remote.rkey = rkey;
+	memcpy(wqe->data.bytes, value, ATOMIC_BYTES);
+	wqe->length = ATOMIC_BYTES;
+	wqe->flags |= ENG_INLINE;
+}
+
+/* Requests whose data, if any, has come with the call that began them. */
+static bool takes_data(const struct eng_send_wqe *wqe)
+{
+	return wqe->op != ENG_LOCAL_INV && wqe->op != ENG_BIND_MW && wqe->op != ENG_ATOMIC_WRITE;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
 {
 	struct uroce_qp *qp = of(ex);
@@ -156,7 +207,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv
 
 	if (!wqe)
 		return;
-	if (count > qp->cap.max_send_sge) {
+	if (count > qp->cap.max_send_sge || !takes_data(wqe)) {
 		fail(qp, EINVAL);
 		return;
 	}
@@ -191,7 +242,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 
 	if (!wqe)
 		return;
-	if (wqe->op == ENG_READ || is_atomic(wqe)) {
+	if (wqe->op == ENG_READ || is_atomic(wqe) || !takes_data(wqe)) {
 		fail(qp, EINVAL);
 		return;
 	}
@@ -319,6 +370,10 @@ int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags)
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_atomic_write = wr_atomic_write;
 	abi_qp_set_ex(&qp->base);
 	return 0;
 }
