@@ -45,6 +45,7 @@ struct progress_qp {
 	struct link_peer *peer;
 	/* Datagram QPs: which addresses to hear, set under lock (datagram.h); NULL for others. */
 	struct progress_listen *listen;
+	bool only_receives; /* XRC targets: no post will ever take an ACK along */
 	/* Private to progress. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;

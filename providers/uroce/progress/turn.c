@@ -157,7 +157,8 @@ static bool ack_may_wait(const struct turn *turn, struct progress_qp *qp)
 	if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
 		return false;
 	/* At most one ACK waits: the next request takes it along, and so do data. */
-	if (qp->sent || qp->no_answers || qp->burst > (qp->ack_due ? 0 : FEW_PACKETS))
+	if (qp->only_receives || qp->sent || qp->no_answers ||
+	    qp->burst > (qp->ack_due ? 0 : FEW_PACKETS))
 		return false;
 	if (!qp->ack_due)
 		qp->ack_due = turn->now + ACK_WAIT_NS;

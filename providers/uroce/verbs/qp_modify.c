@@ -228,6 +228,19 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return error;
 }
 
+/*
+ * Half of an RC queue pair has no use for what is about the other half.  Programs set it all the
+ * same, as the kernel ignores it.
+ */
+static int without_other_half(enum eng_qp_type type, int mask)
+{
+	if (type == ENG_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (type == ENG_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
@@ -236,7 +249,7 @@ int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 	if (uroce_inherited(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&qp->modify_lock);
-	error = modify(qp, attr, mask);
+	error = modify(qp, attr, without_other_half(qp->type, mask));
 	pthread_mutex_unlock(&qp->modify_lock);
 	return error;
 }
