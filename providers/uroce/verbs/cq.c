@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/urocedv.h>
+
 #include "cq_overrun.h"
 #include "forked.h"
 #include "ops.h"
@@ -82,15 +84,21 @@ static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 	to->dlid_path_bits = 0;
 }
 
+void uroce_cq_send_event(struct uroce_cq *cq)
+{
+	/* One event for each arming: ibv_req_notify_cq(3). */
+	cq->notify = UROCE_NOTIFY_NONE;
+	if (cq->channel)
+		uroce_channel_event(cq->channel, &cq->base.cq);
+}
+
 /* Caller holds cq->lock. */
 static void notify(struct uroce_cq *cq, bool solicited)
 {
 	if (cq->notify == UROCE_NOTIFY_SOLICITED && !solicited)
 		return;
-	/* One event for each arming: ibv_req_notify_cq(3). */
-	cq->notify = UROCE_NOTIFY_NONE;
-	if (cq->channel)
-		uroce_channel_event(cq->channel, &cq->base.cq);
+	if (!uroce_moderate_wait(&cq->moderation))
+		uroce_cq_send_event(cq);
 }
 
 /* Caller holds cq->lock. */
@@ -108,6 +116,8 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
+	if (head - tail > cq->mask && cq->ignores_overrun)
+		atomic_store_explicit(&cq->tail, ++tail, memory_order_relaxed);
 	if (atomic_load_explicit(&cq->dead, memory_order_relaxed)) {
 		/* What comes after an overrun is lost with the rest. */
 	} else if (head - tail > cq->mask) {
@@ -221,14 +231,15 @@ int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps)
 {
 	pthread_mutexattr_t attr;
 
-	cq->ring = calloc(entries, sizeof(*cq->ring));
-	if (stamps)
-		cq->stamps = calloc(entries, sizeof(*cq->stamps));
-	if (!cq->ring || (stamps && !cq->stamps)) {
-		free(cq->stamps);
-		free(cq->ring);
-		return ENOMEM;
-	}
+	size_t ring_bytes = entries * sizeof(*cq->ring);
+	size_t stamp_bytes = stamps ? entries * sizeof(*cq->stamps) : 0;
+	int error = uroce_buffer_alloc(&cq->buffer, cq->pd, ring_bytes + stamp_bytes,
+				       UROCEDV_COMPLETION_QUEUE);
+
+	if (error)
+		return error;
+	cq->ring = cq->buffer.memory;
+	cq->stamps = stamps ? (void *)((uint8_t *)cq->buffer.memory + ring_bytes) : NULL;
 	cq->mask = entries - 1;
 	cq->generation = uroce_generation;
 	/* Held for tens of nanoseconds: spin before sleeping, but do sleep when the holder does. */
@@ -247,12 +258,12 @@ void uroce_cq_fini(struct uroce_cq *cq)
 		pthread_mutex_destroy(&cq->poll_lock);
 		pthread_mutex_destroy(&cq->lock);
 	}
-	free(cq->stamps);
-	free(cq->ring);
+	uroce_buffer_free(&cq->buffer);
 }
 
 struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
-				 struct ibv_comp_channel *channel, int comp_vector, bool stamps)
+				 struct ibv_comp_channel *channel, int comp_vector,
+				 const struct uroce_cq_options *options)
 {
 	uint32_t entries = uroce_cq_entries(cqe);
 	struct uroce_cq *cq;
@@ -264,7 +275,13 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	if (error)
 		goto err;
 	cq = calloc(1, sizeof(*cq));
-	error = cq ? uroce_cq_init(cq, entries, stamps) : ENOMEM;
+	error = ENOMEM;
+	if (!cq)
+		goto err;
+	cq->pd = options->pd;
+	cq->ignores_overrun = options->ignores_overrun;
+	cq->single_threaded = options->single_threaded;
+	error = uroce_cq_init(cq, entries, options->stamps);
 	if (error)
 		goto err_free;
 	cq->context = to_uroce_context(context);
@@ -273,6 +290,8 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	if (error)
 		goto err_fini;
 	cq->base.cq.cqe = (int)entries;
+	if (cq->pd)
+		atomic_fetch_add(&cq->pd->users, 1);
 	return cq;
 
 err_fini:
@@ -287,7 +306,8 @@ err:
 struct ibv_cq *uroce_create_cq(struct ibv_context *context, int cqe,
 			       struct ibv_comp_channel *channel, int comp_vector)
 {
-	struct uroce_cq *cq = uroce_cq_create(context, cqe, channel, comp_vector, false);
+	static const struct uroce_cq_options none;
+	struct uroce_cq *cq = uroce_cq_create(context, cqe, channel, comp_vector, &none);
 
 	return cq ? &cq->base.cq : NULL;
 }
@@ -296,9 +316,8 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
 	uint32_t entries = uroce_cq_entries(cqe);
-	struct uroce_cq fresh = { 0 };
-	struct ibv_wc *old_ring;
-	uint64_t *old_stamps;
+	struct uroce_cq fresh = { .pd = cq->pd };
+	struct uroce_buffer old_buffer;
 	int error;
 
 	if (!entries)
@@ -323,16 +342,15 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 		if (cq->stamps)
 			fresh.stamps[i & fresh.mask] = cq->stamps[i & cq->mask];
 	}
-	old_ring = cq->ring;
-	old_stamps = cq->stamps;
+	old_buffer = cq->buffer;
+	cq->buffer = fresh.buffer;
 	cq->ring = fresh.ring;
 	cq->stamps = fresh.stamps;
 	cq->mask = fresh.mask;
 	cq->base.cq.cqe = (int)entries;
 	pthread_mutex_unlock(&cq->lock);
 
-	fresh.ring = old_ring;
-	fresh.stamps = old_stamps;
+	fresh.buffer = old_buffer;
 	uroce_cq_fini(&fresh);
 	return 0;
 }
@@ -362,6 +380,7 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	if (atomic_load(&cq->users))
 		return EBUSY;
 	/* In a child the events are the parent's, and so is the helper thread. */
+	uroce_moderate_end(cq);
 	if (!uroce_inherited(cq->generation)) {
 		if (cq->channel)
 			uroce_channel_purge(cq->channel, ibv_cq);
@@ -370,6 +389,8 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 		uroce_overrun_put(cq->context->progress);
 	}
 	uroce_cq_fini(cq);
+	if (cq->pd)
+		atomic_fetch_sub(&cq->pd->users, 1);
 	free(cq);
 	return 0;
 }

@@ -7,13 +7,19 @@
 #ifndef UROCE_VERBS_CQ_H
 #define UROCE_VERBS_CQ_H
 
+#include "cq_moderate.h"
+#include "pd.h"
 #include "uroce.h"
 
 struct uroce_cq {
 	struct verbs_cq base;
 	struct uroce_context *context;
 	struct uroce_comp_channel *channel; /* NULL: no events */
+	struct uroce_pd *pd;		    /* parent domain, or NULL; constant as all up here */
+	bool ignores_overrun;		    /* the oldest completions are lost instead */
+	bool single_threaded;		    /* one thread polls */
 	pthread_mutex_t lock;		    /* all below but what is atomic */
+	struct uroce_buffer buffer;	    /* for ring and stamps */
 	struct ibv_wc *ring;
 	uint64_t *stamps; /* completion times in ns; NULL unless asked for by create_cq_ex */
 	uint32_t mask;	  /* entries - 1 */
@@ -21,6 +27,7 @@ struct uroce_cq {
 	_Atomic uint32_t head; /* next to be written */
 	_Atomic uint32_t tail; /* oldest that is not yet polled */
 	enum uroce_notify notify;
+	struct uroce_moderation moderation;
 	atomic_bool dead;    /* overrun: takes and gives nothing any more */
 	atomic_bool mourned; /* the user has been told of it */
 	atomic_uint users;   /* QPs, once for each of their queues */
@@ -28,7 +35,10 @@ struct uroce_cq {
 	atomic_uint events_taken, asyncs_taken;
 	unsigned int generation; /* forked.h */
 
-	/* Extended poll: held from start_poll to end_poll, and what the read calls tell about. */
+	/*
+	 * Extended poll: held from start_poll to end_poll (unless one thread polls), and what the
+	 * read calls tell about.
+	 */
 	pthread_mutex_t poll_lock;
 	struct ibv_wc current;
 	uint64_t current_stamp;
@@ -57,8 +67,20 @@ int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 /* The same, and when nothing is there makes progress once.  Negative: the CQ is dead. */
 int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps);
 
+/* Tell who waits for events, once for each arming.  Caller holds cq->lock. */
+void uroce_cq_send_event(struct uroce_cq *cq);
+
+/* What a CQ can be asked for beyond size and events. */
+struct uroce_cq_options {
+	struct uroce_pd *pd; /* parent domain, or NULL */
+	bool stamps;
+	bool ignores_overrun;
+	bool single_threaded;
+};
+
 /* create_cq and the common part of create_cq_ex; NULL with errno. */
 struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
-				 struct ibv_comp_channel *channel, int comp_vector, bool stamps);
+				 struct ibv_comp_channel *channel, int comp_vector,
+				 const struct uroce_cq_options *options);
 
 #endif

@@ -32,6 +32,18 @@ static void show(struct uroce_cq *cq)
 	cq->base.cq_ex.status = cq->current.status;
 }
 
+static void begin_poll(struct uroce_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_lock(&cq->poll_lock);
+}
+
+static void finish_poll(struct uroce_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_unlock(&cq->poll_lock);
+}
+
 static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 {
 	struct uroce_cq *cq = of(current);
@@ -41,14 +53,14 @@ static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (uroce_inherited(cq->generation))
 		return ENOENT;
-	pthread_mutex_lock(&cq->poll_lock);
+	begin_poll(cq);
 	taken = uroce_cq_poll(cq, 1, &cq->current, &cq->current_stamp);
 	if (taken == 1) {
 		show(cq);
 		return 0;
 	}
 	/* Without a completion there will be no end_poll. */
-	pthread_mutex_unlock(&cq->poll_lock);
+	finish_poll(cq);
 	return taken ? EIO : ENOENT;
 }
 
@@ -64,7 +76,7 @@ static int next_poll(struct ibv_cq_ex *current)
 
 static void end_poll(struct ibv_cq_ex *current)
 {
-	pthread_mutex_unlock(&of(current)->poll_lock);
+	finish_poll(of(current));
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *current)
@@ -132,20 +144,48 @@ enum {
 	WC_FLAGS = IBV_WC_STANDARD_FLAGS | TIMES,
 };
 
-struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+/* 0, or EINVAL or EOPNOTSUPP. */
+static int read_options(const struct ibv_cq_init_attr_ex *attr, struct uroce_cq_options *options)
 {
 	const uint32_t masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
-	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
-	struct ibv_cq_ex *ex;
-	struct uroce_cq *cq;
+	const uint32_t known =
+		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 
 	if ((attr->comp_mask & ~masks) || (attr->wc_flags & ~(uint64_t)WC_FLAGS) ||
-	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~flags))) {
-		errno = EOPNOTSUPP;
+	    (flags & ~known))
+		return EOPNOTSUPP;
+	*options = (struct uroce_cq_options){
+		.stamps = attr->wc_flags & TIMES,
+		.ignores_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
+		.single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+	};
+	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD))
+		return 0;
+	if (!attr->parent_domain)
+		return EINVAL;
+	options->pd = to_uroce_pd(attr->parent_domain);
+	/* A plain protection domain has nothing to offer here. */
+	if (!options->pd->extended)
+		return EINVAL;
+	if (options->pd->td)
+		options->single_threaded = true;
+	return 0;
+}
+
+struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	struct uroce_cq_options options;
+	struct ibv_cq_ex *ex;
+	struct uroce_cq *cq;
+	int error = read_options(attr, &options);
+
+	if (error) {
+		errno = error;
 		return NULL;
 	}
 	cq = uroce_cq_create(context, attr->cqe > UROCE_MAX_CQE ? 0 : (int)attr->cqe, attr->channel,
-			     (int)attr->comp_vector, attr->wc_flags & TIMES);
+			     (int)attr->comp_vector, &options);
 	if (!cq)
 		return NULL;
 	ex = &cq->base.cq_ex;

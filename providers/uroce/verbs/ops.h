@@ -53,6 +53,7 @@
 	X(req_notify_cq)                                                                           \
 	X(cq_event)                                                                                \
 	X(resize_cq)                                                                               \
+	X(modify_cq) /* cq_moderate.c */                                                           \
 	X(destroy_cq)                                                                              \
 	/* qp.c, qp_modify.c, post.c */                                                            \
 	X(create_qp)                                                                               \
