@@ -146,6 +146,12 @@ enum eng_owed eng_owed(const struct eng_qp *qp)
 	return response_owed(qp);
 }
 
+bool eng_ack_awaits_receive(const struct eng_qp *qp)
+{
+	return response_owed(qp) == ENG_OWED_SOON && qp->reports_credits &&
+	       qp->resp.previous_opcode < 0 && credit_free(qp) == 0 && qp->resp.wqes_done > 0;
+}
+
 void eng_farewell(struct eng_qp *qp)
 {
 	if (is_reliable(qp) && can_respond(qp) && qp->resp.established)

@@ -147,6 +147,9 @@ size_t eng_qp_bytes(void);
 struct eng_window_share {
 	uint64_t under_way; /* bytes, as a socket charges them */
 	uint64_t limit;
+	/* Who transmits comes back to QPs that met ENG_TX_SHARE: then those with nothing under way
+	 * wait like the others. */
+	bool queued;
 };
 
 struct eng_qp_init {
@@ -202,6 +205,12 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int si
 void eng_unsent(struct eng_qp *qp, const struct eng_run *run);
 
 enum eng_owed eng_owed(const struct eng_qp *qp);
+/*
+ * Is a plain ACK owed that would report no credits, right after messages were completed?  The
+ * application is likely to post receives as soon as it has seen them; an ACK behind that saves the
+ * peer a limited request and an RNR NAK.
+ */
+bool eng_ack_awaits_receive(const struct eng_qp *qp);
 /*
  * The QP is about to be destroyed: if the peer has sent requests, say a few times more what has
  * been acknowledged, since nobody will answer when the last ACK was lost.  These are unsolicited

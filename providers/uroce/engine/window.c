@@ -72,7 +72,7 @@ bool window_share_open(const struct eng_qp *qp)
 {
 	const struct eng_window_share *share = qp->window_share;
 
-	return !share || under_way(&qp->req) == 0 ||
+	return !share || (under_way(&qp->req) == 0 && !share->queued) ||
 	       __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
 }
 
