@@ -135,6 +135,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 {
 	struct wire_packet packet;
 	struct progress_qp *qp;
+	uint16_t expected_id;
 
 	if (wire_parse(bytes, length, &packet) != WIRE_OK) {
 		drop(visitor, PROGRESS_COUNT_MALFORMED);
@@ -152,7 +153,11 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE);
 		return;
 	}
-	if (!has_right_icrc(visitor, bytes, length)) {
+	expected_id = visitor->ip_id;
+	if (!has_right_icrc(visitor, bytes, length) ||
+	    (qp->addr && !visitor->path.ipv6 &&
+	     !identification_plausible(&qp->identification, visitor->ip_id))) {
+		visitor->ip_id = expected_id;
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
 		return;
 	}

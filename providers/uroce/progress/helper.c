@@ -360,9 +360,12 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 		return 0;
 	if (transmit_is_pending(progress))
 		return last == TURN_BLOCKED ? RETRY_NS : 0;
+	now = progress_now();
+	/* The room that the crowd waits for may come without a packet: the end of a QP. */
+	if (crowd_waits(&progress->crowd) && until > now + PROGRESS_TICK_NS)
+		until = now + PROGRESS_TICK_NS;
 	if (until == ENG_NEVER)
 		return ENG_NEVER;
-	now = progress_now();
 	return until > now ? until - now : 0;
 }
 

@@ -12,6 +12,7 @@
 #ifndef UROCE_PROGRESS_INSTANCE_H
 #define UROCE_PROGRESS_INSTANCE_H
 
+#include "crowd.h"
 #include "deadline.h"
 #include "fault_inject.h"
 #include "helper.h"
@@ -63,6 +64,8 @@ struct progress {
 	/* Under turn_lock. */
 	struct tx_buffer *turn_tx;
 	uint8_t *receive_buffer;
+	struct crowd crowd;
+	unsigned int idle_turns;
 	unsigned int streak; /* polls in a row while the helper is armed */
 	uint64_t streak_began;
 	/* Counted in turns only, so without read-modify-write; [id] as the others. */

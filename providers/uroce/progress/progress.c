@@ -247,6 +247,7 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 	table_remove(&progress->table, qp);
 	deadline_remove_qp(&progress->deadlines, qp);
 	transmit_forget(progress, qp);
+	crowd_leave(&progress->crowd, qp);
 	turn_unlock(progress);
 	route_close(progress, qp);
 }

@@ -46,6 +46,7 @@ struct progress_qp {
 	/* Datagram QPs: which addresses to hear, set under lock (datagram.h); NULL for others. */
 	struct progress_listen *listen;
 	bool only_receives; /* XRC targets: no post will ever take an ACK along */
+	bool unreliable;    /* UC, UD: nothing that is lost will be sent again */
 	/* Private to progress. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
@@ -60,7 +61,9 @@ struct progress_qp {
 	uint32_t gathered;    /* posts since the last run was sent */
 	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
-	uint32_t full_at;     /* packets under way when the window was full; 0: it is not */
+	uint32_t full_at; /* packets under way when the window was full; 0: it is not */
+	bool crowded;	  /* waits in the crowd (crowd.h); changed under the turn lock */
+	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;
 };

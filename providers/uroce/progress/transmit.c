@@ -183,7 +183,7 @@ static bool window_is_narrow(const struct progress_qp *qp)
 	return eng_in_flight(qp->engine) + run > qp->full_at;
 }
 
-/* One run; -ENODATA when the engine has none. */
+/* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
 static int transmit_one(struct progress *progress, struct progress_qp *qp, unsigned int side,
 			bool take_ack, struct tx_buffer *tx, uint64_t now)
 {
@@ -203,7 +203,7 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	if (side == ENG_REQUESTS)
 		qp->full_at = reason == ENG_TX_WINDOW ? eng_in_flight(qp->engine) : 0;
 	if (reason != ENG_TX_RUN)
-		return -ENODATA;
+		return reason == ENG_TX_SHARE ? -EBUSY : -ENODATA;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	parcel.peer = qp->peer ? qp->peer : run->path->link;
 	if (take_ack)
@@ -224,7 +224,7 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 }
 
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
-			   struct tx_buffer *tx, uint64_t now)
+			   unsigned int max_runs, struct tx_buffer *tx, uint64_t now)
 {
 	unsigned int side = sides & ENG_REQUESTS ? ENG_REQUESTS : ENG_RESPONSES;
 	struct tx_buffer *used = tx;
@@ -235,12 +235,14 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, un
 	if (!used)
 		used = take_buffer(progress);
 	result = used ? 0 : -EAGAIN;
-	for (unsigned int runs = 0; !result && runs < TRANSMIT_RUNS; runs++)
+	for (unsigned int runs = 0; !result && runs < max_runs; runs++)
 		result = transmit_one(progress, qp, side, sides & ENG_RESPONSES, used, now);
 	if (!tx && used)
 		give_buffer(progress, used);
 	if (result == -ENODATA)
 		return TRANSMIT_DONE;
+	if (result == -EBUSY)
+		return TRANSMIT_CROWDED;
 	return result ? TRANSMIT_BLOCKED : TRANSMIT_MORE;
 }
 
@@ -313,9 +315,10 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
 
 	progress->hooks.enter();
 	if (sides & ENG_REQUESTS)
-		end = transmit(progress, qp, sides | ENG_RESPONSES, NULL, now);
+		end = transmit(progress, qp, sides | ENG_RESPONSES, TRANSMIT_RUNS, NULL, now);
 	if (eng_owed(qp->engine) != ENG_OWED_NOTHING && end != TRANSMIT_BLOCKED) {
-		enum transmit_end other = transmit(progress, qp, ENG_RESPONSES, NULL, now);
+		enum transmit_end other =
+			transmit(progress, qp, ENG_RESPONSES, TRANSMIT_RUNS, NULL, now);
 
 		if (other != TRANSMIT_DONE)
 			end = other;
@@ -323,8 +326,9 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
 	qp->ack_due = 0;
 	transmit_deadline(progress, qp);
 	progress->hooks.leave();
+	/* What waits for other QPs is looked at when their ACKs come. */
 	if (end != TRANSMIT_DONE)
-		transmit_pend(progress, qp, true);
+		transmit_pend(progress, qp, end != TRANSMIT_CROWDED);
 }
 
 /*
@@ -350,7 +354,7 @@ void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 	qp->no_answers = false;
 	/* The helper need not be woken: the ACK of what is under way will do that, or its time-out.
 	 */
-	if (may_gather(progress, qp))
+	if (crowd_waits(&progress->crowd) || may_gather(progress, qp))
 		transmit_pend(progress, qp, false);
 	else
 		send_now(progress, qp, ENG_REQUESTS);

@@ -10,20 +10,23 @@
 
 /* So many runs of one QP and side leave in one visit; then others have their turn. */
 #define TRANSMIT_RUNS 4
+/* The same for a QP that has waited in the crowd. */
+#define TRANSMIT_RUNS_CROWDED 2
 
 enum transmit_end {
 	TRANSMIT_DONE,	  /* the engine has nothing more that may be sent */
 	TRANSMIT_MORE,	  /* it has, but the visit has been long enough */
 	TRANSMIT_BLOCKED, /* the socket is full */
+	TRANSMIT_CROWDED, /* all QPs together have enough under way */
 };
 
 /*
  * Send what the engine has for sides: ENG_REQUESTS, ENG_RESPONSES, or both, which sends requests
- * and takes the ACK along that is owed, but no other responses.  tx may be NULL: then one is taken
- * from the stock.
+ * and takes the ACK along that is owed, but no other responses.  At most max_runs of them.  tx may
+ * be NULL: then one is taken from the stock.
  */
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
-			   struct tx_buffer *tx, uint64_t now);
+			   unsigned int max_runs, struct tx_buffer *tx, uint64_t now);
 
 /* Queue the engine's next deadline, and that of an ACK that waits. */
 void transmit_deadline(struct progress *progress, struct progress_qp *qp);

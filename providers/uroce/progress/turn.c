@@ -24,6 +24,8 @@ enum {
 	/* Costs nothing, and keeps several spinning processes on one core from standing still. */
 	YIELD_INTERVAL = 16,
 	STREAK_POLLS = 64,
+	/* QPs that have waited for room are served in a turn; and idle turns between looks. */
+	CROWD_SERVED = 16,
 	STREAK_NS = PROGRESS_TICK_NS,
 };
 /* An application that armed a CQ this long ago and still polls will not sleep for that. */
@@ -177,7 +179,20 @@ static enum transmit_end respond(struct turn *turn, struct progress_qp *qp)
 	if (owed == ENG_OWED_NOTHING)
 		return TRANSMIT_DONE;
 	turn->worked = true;
-	return transmit(turn->progress, qp, ENG_RESPONSES, turn->progress->turn_tx, turn->now);
+	return transmit(turn->progress, qp, ENG_RESPONSES, TRANSMIT_RUNS, turn->progress->turn_tx,
+			turn->now);
+}
+
+/* Requests of a QP that has been touched. */
+static enum transmit_end request(struct turn *turn, struct progress_qp *qp)
+{
+	struct progress *progress = turn->progress;
+
+	qp->sent = false;
+	if (qp->crowded || (crowd_waits(&progress->crowd) && eng_has_unsent(qp->engine)))
+		return TRANSMIT_CROWDED;
+	return transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, TRANSMIT_RUNS,
+			progress->turn_tx, turn->now);
 }
 
 static void serve(struct turn *turn, struct progress_qp *qp)
@@ -191,16 +206,51 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		qp->taken = false;
 		qp->pending = false;
 	}
-	qp->sent = false;
-	requests =
-		transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, progress->turn_tx, turn->now);
+	requests = request(turn, qp);
 	if (requests != TRANSMIT_BLOCKED)
 		responses = respond(turn, qp);
 	transmit_deadline(progress, qp);
+	if (requests == TRANSMIT_CROWDED) {
+		crowd_join(&progress->crowd, qp);
+		requests = TRANSMIT_DONE;
+	}
 	if (requests == TRANSMIT_BLOCKED || responses == TRANSMIT_BLOCKED)
 		turn->blocked = true;
 	if (requests != TRANSMIT_DONE || responses != TRANSMIT_DONE)
 		transmit_pend(progress, qp, turn->maker == TURN_POLLER);
+}
+
+/* There may be room now for some of those who wait for it; true while there is. */
+static bool serve_crowded(struct turn *turn)
+{
+	struct progress *progress = turn->progress;
+	struct progress_qp *qp = crowd_next(&progress->crowd);
+	enum transmit_end end;
+
+	if (!qp)
+		return false;
+	turn_visit(turn, qp);
+	end = transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, TRANSMIT_RUNS_CROWDED,
+		       progress->turn_tx, turn->now);
+	transmit_deadline(progress, qp);
+	if (end == TRANSMIT_MORE)
+		crowd_join(&progress->crowd, qp);
+	else if (end != TRANSMIT_DONE)
+		crowd_rejoin(&progress->crowd, qp);
+	if (end == TRANSMIT_BLOCKED)
+		turn->blocked = true;
+	return end == TRANSMIT_DONE || end == TRANSMIT_MORE;
+}
+
+static void serve_crowd(struct turn *turn)
+{
+	static const unsigned int most = CROWD_SERVED;
+
+	/* ACKs and time-outs make room; others, as the end of a QP, are not that frequent. */
+	if (!turn->worked && turn->maker == TURN_POLLER && ++turn->progress->idle_turns % most)
+		return;
+	for (unsigned int served = 0; served < most && serve_crowded(turn); served++)
+		turn->worked = true;
 }
 
 static enum turn_result finish(struct turn *turn)
@@ -212,6 +262,8 @@ static enum turn_result finish(struct turn *turn)
 	/* The links are the turn's own: nobody else changes them. */
 	for (qp = turn->touched; qp; qp = qp->next_touched)
 		serve(turn, qp);
+	if (crowd_waits(&turn->progress->crowd))
+		serve_crowd(turn);
 	leave_visited(turn);
 	if (turn->blocked)
 		return TURN_BLOCKED;

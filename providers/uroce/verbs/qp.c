@@ -305,7 +305,8 @@ enum {
 	/* SO_RCVBUF of a default system, as the kernel counts it. */
 	DEFAULT_RECEIVE_BUFFER = 425984,
 };
-static struct eng_window_share window_share = { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7 };
+static struct eng_window_share window_share = { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7,
+						.queued = true };
 
 void uroce_window_fit(uint32_t receive_buffer)
 {
