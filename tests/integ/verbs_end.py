@@ -65,7 +65,7 @@ class End:
         wr = SendWR(wr_id=wr_id, num_sge=1, sg=[sge], opcode=OPCODES[opcode],
                     send_flags=e.IBV_SEND_SIGNALED)
         rkey = self.peer["rkey"] if rkey is None else rkey
-        addr = self.peer["addr"] + remote_offset
+        addr = (self.peer["addr"] + remote_offset) % (1 << 64)
         if opcode in ("cmp_swp", "fetch_add"):
             wr.set_wr_atomic(rkey, addr, compare_add, swap)
         elif opcode != "send":

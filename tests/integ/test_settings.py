@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Environment variables, right and wrong, and what one user's use of an address means to others."""
+import sys
+
+import pytest
+
+import harness
+import perftest
+import talk
+
+WRONG = [
+    ("UROCE_FAULT", "drop=2", "drop=2"),
+    ("UROCE_FAULT", "drop=0.1,foo=1,dup=0.1", "foo=1"),
+    ("UROCE_FAULT", "drop", "drop"),
+    ("UROCE_FAULT", "drop=0.1,,dup=0.1", "empty"),
+    ("UROCE_FAULT", "drop=0.1,drop=0.2", "drop=0.2"),
+    ("UROCE_FAULT", "seed=x", "seed=x"),
+    ("UROCE_FAULT", "delay=5", "delay=5"),
+    ("UROCE_FAULT", "corrupt=-0.1", "corrupt=-0.1"),
+    ("UROCE_FAULT", "reorder=nan", "reorder=nan"),
+    ("UROCE_CREDITS", "maybe", "maybe"),
+    ("UROCE_RECEIVE_BUFFER", "1", "1"),
+    ("UROCE_RECEIVE_BUFFER", "4M", "4M"),
+]
+
+
+@pytest.mark.parametrize("name, value, part", WRONG)
+def test_wrong_value_is_refused(loopback, name, value, part):
+    """When the device is opened, with one line that names the variable and what is wrong in it."""
+    for command in (["ibv_rc_pingpong", "-d", "uroce_lo", "-g", 0],
+                    ["ibv_devinfo", "-d", "uroce_lo"], ["ib_send_bw", "-d", "uroce_lo"]):
+        process = loopback.run(*command, env={name: value})
+        assert process.popen.returncode not in (0, None) and process.popen.returncode > 0, process
+        lines = [line for line in process.errors.splitlines() if line.startswith("uroce: ")]
+        assert len(lines) == 1, process
+        assert lines[0].startswith("uroce: uroce_lo cannot be opened: " + name), process
+        assert part in lines[0], process
+
+
+@pytest.mark.parametrize("value", ["", "drop=0", "drop=0.5,delay=1ms", "delay=20us,seed=7",
+                                   "corrupt=1.0,seed=18446744073709551615"])
+def test_right_value_is_taken(loopback, value):
+    process = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={"UROCE_FAULT": value})
+    assert (process.popen.returncode, process.errors) == (0, ""), process
+
+
+def test_faults_are_counted(loopback):
+    """So that whoever injects them sees that they were there."""
+    env = {"UROCE_FAULT": "drop=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=3"}
+    first, second = talk.Talk(loopback, env=env), talk.Talk(loopback)
+    here, there = first.open("uroce_lo", 0), second.open("uroce_lo", 0)
+    first.connect(there, timeout=10)
+    second.connect(here, timeout=10)
+    for _ in range(100):
+        assert first.do("write") == talk.SUCCESS
+    counters = loopback.stat(first.pid)["counters"]
+    for kind in "dropped", "duplicated", "reordered", "corrupted":
+        assert counters["fault_" + kind] > 0, counters
+    assert loopback.stat(second.pid)["counters"]["icrc_err"] > 0
+
+
+@pytest.mark.parametrize("credits", ["off", "on"])
+def test_with_and_without_credits(loopback, credits):
+    """rule C3 test: a peer that reports none is sent to without limit, and RNR NAKs do the work."""
+    server, client = perftest.start(loopback, "ib_send_bw", "-r", 16, "-n", 1000, "-s", 4096,
+                                    env={"UROCE_CREDITS": credits})
+    perftest.finish(server, client)
+    perftest.check_report(client, [4096], 1000)
+
+
+DEFAULT_RMEM_MAX = 212992
+
+
+@pytest.mark.parametrize("command", ["ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_write_bw -b",
+                                     "ib_send_bw -q 16", "ib_read_bw -q 16"])
+def test_small_socket_buffers(loopback, command):
+    """A host whose net.core.rmem_max nobody has raised: slower, but nothing fails or stalls.
+
+    The limit is one for all namespaces, so less is asked for instead.
+    """
+    server, client = perftest.start(loopback, *command.split(), "-n", 500,
+                                    env={"UROCE_RECEIVE_BUFFER": str(DEFAULT_RMEM_MAX)})
+    perftest.finish(server, client)
+    perftest.check_report(client, [65536], 500 * (16 if "-q" in command else 1))
+    # A stall would show as one time-out after the other.
+    assert perftest.rows(client)[0][3] > 10, client
+
+
+def test_one_user_per_address(loopback):
+    """The second user is told who has the address, and what to do; the first is not disturbed."""
+    harness.need_root()
+    first, second = talk.pair(loopback)
+    port = loopback.free_port()
+    command = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", 0, "-p", port]
+    server = loopback.serve(port, *command, user=harness.NOBODY)
+    client = loopback.run(*command, "127.0.0.1", user=harness.NOBODY)
+    server.wait()
+    for process in server, client:
+        assert process.popen.returncode == 1
+    complaints = [line for process in (server, client) for line in process.errors.splitlines()
+                  if line.startswith("uroce: ")]
+    assert complaints
+    for complaint in complaints:
+        for word in "4791", "127.0.0.1", "user 0", "one user per address", "another address":
+            assert word in complaint
+    assert first.do("write") == second.do("write") == talk.SUCCESS
+
+
+def test_another_user_on_another_address(loopback):
+    harness.need_root()
+    loopback.output_of("ip", "address", "replace", "127.0.0.2/8", "dev", "lo")
+    try:
+        first, second = talk.pair(loopback)
+        index = loopback.gids()[harness.ipaddress.ip_address("::ffff:127.0.0.2")]
+        server, client = harness.start_pair(loopback, ["ibv_rc_pingpong", "-d", "{device}", "-c",
+                                                       "-g", index, "-n", 100],
+                                            user=harness.NOBODY)
+        client.done()
+        server.done()
+        assert first.do("write") == second.do("write") == talk.SUCCESS
+    finally:
+        loopback.close()
+        loopback.output_of("ip", "address", "del", "127.0.0.2/8", "dev", "lo")
+
+
+def test_the_address_is_free_for_the_next_user(loopback):
+    harness.need_root()
+    for user in None, harness.NOBODY, None:
+        server, client = harness.start_pair(loopback, ["ibv_rc_pingpong", "-d", "{device}", "-c",
+                                                       "-g", 0, "-n", 20], user=user)
+        client.done()
+        server.done()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
