@@ -4,6 +4,7 @@
  * protocol, checksum or copy into place.
  *
  *   pingpong   half round trip of a message, both sides spinning on recv(); --blocking: sleeping
+ *   stages     the same, and where the time goes
  *   stream     runs of packets by UDP_SEGMENT, received whole by UDP_GRO and thrown away
  *
  * The sockets are used as a transport has to use them: an unconnected one for each direction, with
@@ -11,6 +12,7 @@
  * no acknowledgement costs anything.
  */
 #include "pair.h"
+#include "stages.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -161,6 +163,59 @@ static void pingpong_client(struct pair *pair)
 	pair_report_latency(pair, &samples);
 }
 
+static struct stages *stages;
+
+/* As receive_message() for one packet, with times. */
+static uint64_t take_packet(struct sockets *sockets, uint64_t *look)
+{
+	ssize_t n;
+
+	do {
+		*look = pair_now_ns();
+		n = recv(sockets->rx, sockets->buffer, 1 << 16, MSG_DONTWAIT);
+	} while (n < 0 && errno == EAGAIN);
+	if (n < 0)
+		pair_die("recv");
+	return pair_now_ns();
+}
+
+static void look_in_vain(void *arg)
+{
+	struct sockets *sockets = arg;
+
+	recv(sockets->rx, sockets->buffer, 1 << 16, MSG_DONTWAIT);
+}
+
+static void stages_server(struct pair *pair)
+{
+	struct sockets sockets;
+	uint64_t look;
+
+	open_sockets(pair, &sockets, PAIR_SERVER);
+	for (int i = 0; i < STAGES_MESSAGES; i++) {
+		stages->at[i][STAGE_FOUND] = take_packet(&sockets, &look);
+		stages->at[i][STAGE_LOOK] = look;
+		if (i == STAGES_MESSAGES - 1)
+			stages->empty_ns = stages_time_ns(look_in_vain, &sockets);
+		send_message(&sockets, pair->size);
+	}
+}
+
+static void stages_client(struct pair *pair)
+{
+	struct sockets sockets;
+	uint64_t look;
+
+	open_sockets(pair, &sockets, PAIR_CLIENT);
+	for (int i = 0; i < STAGES_MESSAGES; i++) {
+		stages->at[i][STAGE_POST] = pair_now_ns();
+		send_message(&sockets, pair->size);
+		stages->at[i][STAGE_POSTED] = pair_now_ns();
+		take_packet(&sockets, &look);
+	}
+	stages_report(stages);
+}
+
 static void stream_server(struct pair *pair)
 {
 	struct sockets sockets;
@@ -204,13 +259,16 @@ int main(int argc, char **argv)
 {
 	struct pair pair;
 
-	pair_options(&pair, argc, argv, "pingpong, stream");
+	pair_options(&pair, argc, argv, "pingpong, stages, stream");
 	if (strcmp(pair.mode, "stream") == 0 && pair.size * pair.run > MAX_DATAGRAM) {
 		fprintf(stderr, "size times run is more than a datagram holds\n");
 		return 2;
 	}
 	if (strcmp(pair.mode, "pingpong") == 0) {
 		pair_run(&pair, pingpong_server, pingpong_client);
+	} else if (strcmp(pair.mode, "stages") == 0) {
+		stages = stages_open();
+		pair_run(&pair, stages_server, stages_client);
 	} else if (strcmp(pair.mode, "stream") == 0) {
 		pair_run_stream(&pair, stream_server, stream_client);
 	} else {

@@ -37,7 +37,10 @@ class Results:
 
 
 def figure(value, unit):
-    digits = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 1 else 3
+    """Three digits that count, and never an exponent."""
+    digits = 0
+    while 0 < value * 10 ** digits < 99.5 and digits < 4:
+        digits += 1
     return f"{value:.{digits}f} {unit}"
 
 
@@ -84,14 +87,28 @@ def print_beside(names, results):
             print(f"{name:37} {figure(results.median(name), measures.ALL[name].unit):>11}")
 
 
+def _foreign(results):
+    return [value for values in results.foreign.values() for value in values]
+
+
+def _disturbed_part(results):
+    foreign = _foreign(results)
+    return sum(1 for value in foreign if value > FOREIGN_LIMIT) / len(foreign) if foreign else 0
+
+
+def quality(results):
+    """One word for a picture's title."""
+    part = _disturbed_part(results)
+    return f"{part:.0%} disturbed" if part else "quiet machine"
+
+
 def warn(results, loads):
     """Says aloud when the machine was not ours."""
-    foreign = [value for values in results.foreign.values() for value in values]
-    if not foreign:
+    if not results.foreign:
         return
-    part = sum(1 for value in foreign if value > FOREIGN_LIMIT) / len(foreign)
     print(f"load average {loads[0][0]:.2f} before, {loads[1][0]:.2f} after; other processes used "
-          f"{statistics.mean(foreign):.2f} processors on average")
+          f"{statistics.mean(_foreign(results)):.2f} processors on average")
+    part = _disturbed_part(results)
     if part > 0:
         print(f"WARNING: {part:.0%} of the measurements were disturbed by other processes; "
               "the figures are worth little, the ratios more")
