@@ -203,7 +203,9 @@ void end_start(struct end *end, bool again)
 		eng_set_state(end->qp, ENG_RESET, end->world->now);
 	else
 		create(end);
-	end->rq.head = end->rq.tail = 0;
+	/* rule C5 test: RESET forgets the receive requests, but shared ones are not the QP's. */
+	if (end->plan->rq_shared)
+		end->rq.head = end->rq.tail = 0;
 	end->sent_posted = end->receives_posted = end->posted_in_error = 0;
 	end->next_send_at = end->next_receive_at = 0;
 	end->asleep_until = end->socket_full_until = end->hold_acks_until = 0;

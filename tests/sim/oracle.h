@@ -34,7 +34,11 @@ struct asking {
 	uint8_t *handed_out; /* [position]: how often, without those taken back */
 	uint32_t room;
 	uint64_t repeat_serial; /* of the packet with which the last going back began */
-	bool may_repeat;	/* a NAK, an RNR NAK or a timeout asks to go back to unacked */
+	/* Where unacked stood when a NAK asked for that (-1: it was no NAK), and the time before.
+	 */
+	int64_t nak_cause, nak_cause_before;
+	bool waited;	 /* ... or rather a timeout or an RNR wait did */
+	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
 
 	/*
 	 * rule C12, told otherwise: the n-th message that takes a receive request has credit when n
@@ -94,6 +98,7 @@ struct oracle {
 	bool may_be_in_error;
 	uint32_t invalidated; /* keys of SENDs that the engine has invalidated */
 	bool broke;	      /* went to ERR by itself */
+	bool comm_est;
 	uint32_t drains, drained_events;
 	bool in_final;
 };

@@ -29,6 +29,7 @@ static void implied_nak(struct end *end, int64_t position)
 
 	if (asking->retry_count > 0 && position > asking->lost_response)
 		asking->lost_response = position;
+	asking->nak_cause = asking->unacked;
 	asking->may_repeat = true;
 	asking->retry_count++;
 }
@@ -91,6 +92,7 @@ static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64
 		return;
 	asking->rnr_naks++;
 	asking->rnr_count++;
+	asking->waited = true;
 	asking->may_repeat = true;
 	asking->rnr_until = end->world->now + oracle_rnr_ns(packet->syndrome & 31);
 	/* rule C3 test: what had its credit finds its receive request. */
@@ -111,6 +113,7 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 	}
 	asking->naks += sequence;
 	if (!acknowledge(end, position) || sequence) {
+		asking->nak_cause = asking->unacked;
 		asking->may_repeat = true;
 		asking->retry_count++;
 	} else if (packet->syndrome >> 5 == 1) {
@@ -216,6 +219,7 @@ void oracle_expire(struct end *end)
 	world_trace(end, "TIMEOUT at position %" PRId64, asking->unacked);
 	asking->timeouts++;
 	asking->retry_count++;
+	asking->waited = true;
 	asking->may_repeat = true;
 	asking->timer_from = now;
 }

@@ -62,6 +62,34 @@ static void settle(struct end *end)
 	}
 }
 
+/* Is there no posted send request whose end has not been told? */
+static bool all_told(const struct end *end)
+{
+	uint32_t last = end->oracle.completed;
+
+	/* Those without completion that succeeded. */
+	while (last < end->sent_posted && !message_at(end, last)->signaled &&
+	       last < end->oracle.asking.oldest)
+		last++;
+	return last == end->sent_posted;
+}
+
+/* rule S13 test: the error flushes at once all that is posted. */
+static void check_flushed(struct end *end)
+{
+	const struct oracle *oracle = &end->oracle;
+
+	if (!all_told(end))
+		world_fail(end->world, "%s: in ERR, but not all sends are flushed", end->name);
+	/* Shared receive requests outlive the QP. */
+	if (end->plan->rq_shared)
+		return;
+	if (oracle->receives_completed + oracle->receives_erred != end->receives_posted)
+		world_fail(end->world, "%s: %u receives posted, %u completed and %u flushed",
+			   end->name, end->receives_posted, oracle->receives_completed,
+			   oracle->receives_erred);
+}
+
 void oracle_after_step(struct end *end)
 {
 	struct oracle *oracle = &end->oracle;
@@ -69,6 +97,7 @@ void oracle_after_step(struct end *end)
 	if (eng_qp_state(end->qp) == ENG_ERR && end->state != ENG_ERR) {
 		end->state = ENG_ERR;
 		oracle->broke = true;
+		check_flushed(end);
 		if (!oracle->may_be_in_error)
 			world_fail(end->world, "%s: the QP went to ERR for no reason", end->name);
 	}
@@ -254,6 +283,9 @@ void oracle_event(struct end *end, enum eng_event event)
 	world_trace(end, "  event %s", eng_event_name(event));
 	switch (event) {
 	case ENG_EVENT_COMM_EST:
+		if (!oracle->answering.established || oracle->comm_est)
+			world_fail(end->world, "%s: an event COMM_EST too many", end->name);
+		oracle->comm_est = true;
 		return;
 	case ENG_EVENT_SQ_DRAINED:
 		oracle->drained_events++;
@@ -334,22 +366,7 @@ static void check_cost(struct end *end)
 /* Called for both ends, which are in ERR, before the memory is compared. */
 void oracle_final(struct end *end)
 {
-	const struct oracle *oracle = &end->oracle;
-	uint32_t last = oracle->completed;
-
-	/* Those without completion that succeeded. */
-	while (last < end->sent_posted && !message_at(end, last)->signaled &&
-	       last < oracle->asking.oldest)
-		last++;
-	if (last != end->sent_posted)
-		world_fail(end->world, "%s: no completion for message %u", end->name, last);
-	/* Shared receive requests outlive the QP. */
-	if (end->plan->rq_shared
-		    ? oracle->receives_erred > 1
-		    : oracle->receives_completed + oracle->receives_erred != end->receives_posted)
-		world_fail(end->world, "%s: %u receives posted, %u completed and %u flushed",
-			   end->name, end->receives_posted, oracle->receives_completed,
-			   oracle->receives_erred);
+	check_flushed(end);
 	forget_unfinished(end);
 	forget_unfinished(end->peer);
 	check_area(end, &end->script->source, "source");

@@ -189,6 +189,18 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 			   wrong, index, eng_op_name(message->op), at);
 }
 
+/* The cost of a NAK: it makes go back once, not again for every echo of the same gap. */
+static void check_again(struct end *end, int64_t position)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	if (!asking->waited && asking->nak_cause == asking->nak_cause_before)
+		world_fail(end->world, "%s: goes back to %" PRId64 " twice without a timeout",
+			   end->name, position);
+	asking->nak_cause_before = asking->waited ? -1 : asking->nak_cause;
+	asking->waited = false;
+}
+
 /* Where the next request packet may begin: rule S2 test, rule S3 test */
 static bool in_order(struct end *end, int64_t position)
 {
@@ -200,6 +212,7 @@ static bool in_order(struct end *end, int64_t position)
 	if (position == asking->unacked && asking->may_repeat) {
 		asking->may_repeat = false;
 		asking->repeat_serial = end->world->serial;
+		check_again(end, position);
 		return true;
 	}
 	world_fail(end->world,
