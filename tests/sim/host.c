@@ -210,6 +210,7 @@ void end_start(struct end *end, bool again)
 	end->next_send_at = end->next_receive_at = 0;
 	end->asleep_until = end->socket_full_until = end->hold_acks_until = 0;
 	end->next_state_at = end->world->round_began + end->plan->ready_ns;
+	end->requests_in_a_row = 0;
 	end->busy = end->crowded = false;
 	end->late = 0;
 	oracle_start(end);

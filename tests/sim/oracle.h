@@ -113,6 +113,10 @@ void oracle_run_ends(struct end *end);
 /* The run that begins with this request packet goes back. */
 void oracle_taken_back(struct end *end, const struct wire_packet *first);
 void oracle_response(struct end *end, const struct wire_packet *packet);
+/* Is there anything that the responder must say now? */
+bool oracle_owes_answer(const struct end *end);
+/* A run has gone: is no more under way than the window allows? */
+void oracle_window(struct end *end);
 /* A packet has passed the door and goes to the engine next. */
 void oracle_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
 /* The engine has done something: completions are due, or an error state is explained. */

@@ -300,6 +300,37 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 			asking->handed_out[position + i]++;
 }
 
+/*
+ * What a socket is charged for the positions from unacked to next, READs for their responses.  It
+ * may be beyond the window by one request only when nothing else is under way.
+ */
+void oracle_window(struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	uint64_t packets = end->plan->window_packets ? end->plan->window_packets : 90;
+	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes = 0;
+	uint32_t mtu = end->world->plan.mtu, requests = 0;
+
+	for (uint32_t i = asking->oldest; i < asking->begun; i++) {
+		const struct message *message = message_at(end, i);
+		int64_t from = message->first, to = message_end(message);
+
+		if (from < asking->unacked)
+			from = asking->unacked;
+		if (to > asking->next)
+			to = asking->next;
+		for (int64_t at = from; at < to; at++) {
+			uint32_t rest = message->length - (uint32_t)(at - message->first) * mtu;
+
+			bytes += 116 + (rest < mtu ? rest : mtu);
+			requests += at == from || !op_is_read(message->op);
+		}
+	}
+	if (bytes > limit && requests > 1)
+		world_fail(end->world, "%s: %llu bytes are under way, the window is %llu",
+			   end->name, (unsigned long long)bytes, (unsigned long long)limit);
+}
+
 void oracle_taken_back(struct end *end, const struct wire_packet *first)
 {
 	struct asking *asking = &end->oracle.asking;

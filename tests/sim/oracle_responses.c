@@ -336,6 +336,14 @@ void oracle_farewell(struct end *end)
 		end->oracle.answering.farewells = FAREWELLS;
 }
 
+bool oracle_owes_answer(const struct end *end)
+{
+	const struct answering *answering = &end->oracle.answering;
+
+	return may_answer(end) && (answering->rnr_owed || answering->nak_owed ||
+				   answering->ack_asked > answering->settled);
+}
+
 void answering_nothing(struct end *end)
 {
 	const struct answering *answering = &end->oracle.answering;

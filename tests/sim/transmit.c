@@ -49,6 +49,48 @@ static bool run_is_sound(struct end *end, const struct eng_run *run)
 	return false;
 }
 
+/* What others may write to is copied, or the ICRC would be of other bytes than those sent. */
+static void check_staged(struct end *end, const struct eng_run *run)
+{
+	if (run->kind == ENG_RUN_REQUESTS)
+		return;
+	for (uint32_t i = 0; i < run->piece_count; i++)
+		if (run->pieces[i].bytes < run->staging ||
+		    run->pieces[i].bytes >= run->staging + run->staging_bytes)
+			world_fail(end->world, "%s: a response refers to memory of others",
+				   end->name);
+}
+
+/*
+ * The cost of system calls: a run of requests ends where it must.  Looked at when the next one
+ * follows at once and nothing but the number and size of packets limits a run.
+ */
+static void check_cut(struct end *end, const struct eng_run *before, const struct eng_run *run)
+{
+	uint32_t last = before->bytes - before->segment * (before->packets - 1);
+	uint32_t first = run->packets == 1 ? run->bytes : run->segment;
+
+	if (before->kind != ENG_RUN_REQUESTS || run->kind != ENG_RUN_REQUESTS)
+		return;
+	if (before->packets == before->max_packets || last < before->segment ||
+	    first > before->segment || before->bytes + first > before->max_bytes)
+		return;
+	if (before->staged + 2 * sizeof(struct net_packet) > before->staging_bytes ||
+	    before->piece_count + 2 * ENG_MAX_SGE + 4 > before->max_pieces)
+		return;
+	world_fail(end->world, "%s: a run of %u packets ends too early", end->name,
+		   before->packets);
+}
+
+/* Neither side may keep the other from sending. */
+static void check_fair(struct end *end, const struct eng_run *run, unsigned int sides)
+{
+	if (!(sides & ENG_RESPONSES) || run->kind != ENG_RUN_REQUESTS || !oracle_owes_answer(end))
+		end->requests_in_a_row = 0;
+	else if (++end->requests_in_a_row > 1)
+		world_fail(end->world, "%s: requests hold up the answers that are owed", end->name);
+}
+
 static bool parse_own(struct end *end, const struct net_packet *from, struct wire_packet *packet)
 {
 	uint16_t ip_id = from->ip_id;
@@ -171,6 +213,7 @@ void end_transmit(struct end *end)
 		return;
 	}
 	for (uint32_t i = 0; i < plan->max_runs && !world->failed; i++) {
+		struct eng_run before = run;
 		unsigned int sides = sides_of(end);
 		enum eng_tx reason = eng_transmit(end->qp, &run, sides, world->now);
 		bool taken_back = random_chance(&end->random, plan->unsent);
@@ -185,7 +228,12 @@ void end_transmit(struct end *end)
 		}
 		if (!run_is_sound(end, &run))
 			return;
+		check_staged(end, &run);
+		check_fair(end, &run, sides);
+		if (i > 0)
+			check_cut(end, &before, &run);
 		emit(end, &run, taken_back);
+		oracle_window(end);
 		if (taken_back) {
 			eng_unsent(end->qp, &run);
 			end->socket_full_until =
