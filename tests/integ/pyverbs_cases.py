@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Run the suite of pyverbs that lies in a folder: one line of JSON when a case begins and one when
+it is over, so that whoever started this knows which case hangs.
+
+usage: pyverbs_cases.py FOLDER [CASE ...] -- what the suite itself is to be told
+"""
+import json
+import os
+import sys
+import unittest
+import warnings
+
+
+def tell(**what):
+    print(json.dumps(what), flush=True)
+
+
+class Teller(unittest.TestResult):
+    def startTest(self, test):
+        super().startTest(test)
+        tell(begin=test.id())
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        tell(end=test.id())
+
+    def addSuccess(self, test):
+        tell(case=test.id(), result="passed")
+
+    def addSkip(self, test, reason):
+        tell(case=test.id(), result="skipped", why=reason)
+
+    def addError(self, test, err):
+        tell(case=test.id(), result="error", why=self._exc_info_to_string(err, test))
+
+    def addFailure(self, test, err):
+        tell(case=test.id(), result="failed", why=self._exc_info_to_string(err, test))
+
+    def addSubTest(self, test, subtest, err):
+        if err:
+            self.addError(subtest, err)
+
+
+def each_case(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from each_case(item)
+        else:
+            yield item
+
+
+def main():
+    border = sys.argv.index("--")
+    folder, wanted, told = sys.argv[1], sys.argv[2:border], sys.argv[border + 1:]
+    # As its run_tests.py does: modules are found in the folder and as the package "tests".
+    sys.path[:0] = [os.path.join(folder, "tests"), folder]
+    sys.argv[1:] = told
+    warnings.simplefilter("ignore")
+    from args_parser import parser
+    parser.parse_args()
+    import tests
+    cases = list(each_case(unittest.defaultTestLoader.loadTestsFromModule(tests)))
+    result = Teller()
+    for case in cases:
+        if not wanted or case.id() in wanted:
+            case(result)
+    # Modules whose set-up fails, for example, are no cases but errors all the same.
+    tell(ran=result.testsRun)
+    sys.stdout.flush()
+    # What is left of objects goes with the process: their order is the suite's affair.
+    os._exit(0)
+
+
+main()
