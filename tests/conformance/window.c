@@ -31,6 +31,32 @@ static void test_window(void **state)
 	assert_true(peer->sent_count > sent);
 }
 
+/* A full window that is lost as a whole is sent again, each time, though the window shrinks. */
+static void test_lost_window(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ .window = 32, .mtu = 4096 });
+	uint32_t full, acked = 0;
+
+	(void)state;
+	/* rule S10 test, rule S3 test */
+	for (int i = 0; i < 60; i++)
+		peer_post(peer, ENG_WRITE, 4096, ENG_SIGNALED);
+	peer_pull(peer);
+	assert_int_equal(peer->why, ENG_TX_WINDOW);
+	full = peer->sent_count;
+	assert_in_range(full, 16, 32);
+	for (int round = 0; round < 12; round++) {
+		peer_forget(peer);
+		assert_true(peer_advance_to_deadline(peer));
+		assert_in_range(peer->sent_count - peer->sent_read, 1, full);
+		assert_int_equal(peer->sent[peer->sent_read].packet.psn, PEER_SQ_PSN + acked);
+		/* Three times nothing comes back, then one ACK in each round. */
+		if (round >= 3)
+			peer_ack(peer, PEER_SQ_PSN + acked++, NO_CREDITS_REPORTED, 0);
+	}
+	assert_int_equal(peer->wc_count, acked);
+}
+
 /* What all queue pairs have under way is added and taken off again, whatever happens to it. */
 static void test_share_returns_to_zero(void **state)
 {
@@ -107,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_window),
+		PEER_TEST(test_lost_window),
 		PEER_TEST(test_share_returns_to_zero),
 		PEER_TEST(test_full_share),
 		PEER_TEST(test_share_of_uc),
