@@ -40,6 +40,9 @@ static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_pa
 	uint32_t slot = packet->dest_qpn >> LINK_SLOT_SHIFT;
 	struct progress_qp *qp;
 
+	/* Queue pairs 0 and 1 are nobody's: who gets such a datagram takes it for his own. */
+	if (packet->dest_qpn <= LINK_GSI_QPN_MAX)
+		slot = progress->slot;
 	if (slot != progress->slot && !visitor->forwarded) {
 		/* The link counts it, also when it is lost. */
 		link_forward(visitor->batch->addr, slot, bytes, length, visitor->batch->src,

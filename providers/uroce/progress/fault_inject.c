@@ -261,23 +261,26 @@ uint64_t fault_deadline(const struct fault_injector *injector)
 	return atomic_load(&injector->deadline);
 }
 
-static void forget_in(struct fault_injector *injector, struct queue *queue, struct link_peer *peer)
+static void flush_in(struct fault_injector *injector, struct queue *queue, struct link_peer *peer)
 {
 	struct waiting **from = &queue->first;
 
 	while (*from) {
-		if ((*from)->peer == peer)
-			discard(injector, queue, from);
-		else
+		if ((*from)->peer != peer) {
 			from = &(*from)->next;
+			continue;
+		}
+		injector->sink.send(injector->sink.arg, peer, (*from)->bytes, (*from)->length);
+		discard(injector, queue, from);
 	}
 }
 
-void fault_forget(struct fault_injector *injector, struct link_peer *peer)
+void fault_flush(struct fault_injector *injector, struct link_peer *peer)
 {
 	pthread_mutex_lock(&injector->lock);
-	forget_in(injector, &injector->held, peer);
-	forget_in(injector, &injector->late, peer);
+	/* What is late has been on its way for longer. */
+	flush_in(injector, &injector->late, peer);
+	flush_in(injector, &injector->held, peer);
 	set_deadline(injector);
 	pthread_mutex_unlock(&injector->lock);
 }

@@ -33,7 +33,7 @@ struct fault_sink {
 /* 0 or -ENOMEM. */
 int fault_open(struct fault_injector **injector, const struct fault_config *config,
 	       const struct fault_sink *sink);
-/* What waits is lost. */
+/* What still waits is lost. */
 void fault_close(struct fault_injector *injector);
 
 /* Send all packets of run to peer.  The run's bytes are not kept. */
@@ -43,7 +43,7 @@ void fault_send(struct fault_injector *injector, struct link_peer *peer, const s
 bool fault_release(struct fault_injector *injector, uint64_t now);
 /* When fault_release() has to be called, or ENG_NEVER. */
 uint64_t fault_deadline(const struct fault_injector *injector);
-/* The peer is about to be closed: what waits for it is lost. */
-void fault_forget(struct fault_injector *injector, struct link_peer *peer);
+/* The peer is about to be closed: what waits for it is sent now. */
+void fault_flush(struct fault_injector *injector, struct link_peer *peer);
 
 #endif

@@ -48,6 +48,8 @@
  */
 #define TICK_MIN_NS (PROGRESS_TICK_NS / 16)
 #define TICK_GROWTH 16
+/* Who had queue pairs 0 and 1 of an address may have ended. */
+#define CLAIM_NS UINT64_C(1000000000)
 
 /* What an epoll event is about; the descriptor is in the lower half. */
 enum source {
@@ -393,6 +395,20 @@ static void take_over(struct progress *progress)
 		helper->tick_ns /= 2;
 }
 
+/* Only now and then, and never by waking up for it. */
+static void claim_gsi(struct progress *progress, uint64_t now)
+{
+	struct helper *helper = &progress->helper;
+
+	if (now < helper->claim_again)
+		return;
+	helper->claim_again = now + CLAIM_NS;
+	pthread_mutex_lock(&helper->lock);
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		link_addr_claim_gsi(progress->address[i].addr);
+	pthread_mutex_unlock(&helper->lock);
+}
+
 static void round_disarmed(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
@@ -418,6 +434,7 @@ static void round_disarmed(struct progress *progress)
 		helper->tick_ns = PROGRESS_TICK_NS;
 	if (transmit_is_pending(progress))
 		make_turn(progress);
+	claim_gsi(progress, now);
 }
 
 static void *helper_main(void *arg)

@@ -53,9 +53,29 @@ static void after_fork_in_child(void)
 	atomic_store(&instance, NULL);
 }
 
+/* The child has to find every descriptor that another thread is making at this moment. */
+static void before_fork(void)
+{
+	struct progress *progress;
+
+	pthread_mutex_lock(&instance_lock);
+	progress = atomic_load(&instance);
+	if (progress)
+		link_fork_prepare(progress->link);
+}
+
+static void after_fork_in_parent(void)
+{
+	struct progress *progress = atomic_load(&instance);
+
+	if (progress)
+		link_fork_parent(progress->link);
+	pthread_mutex_unlock(&instance_lock);
+}
+
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static void send_faulty(void *arg, struct link_peer *peer, const uint8_t *bytes, size_t length)

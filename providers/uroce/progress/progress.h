@@ -55,6 +55,7 @@ struct progress_qp {
 	bool taken;	      /* this turn has taken it from the pending list */
 	bool heard;	      /* a packet has come since the last one was sent */
 	bool sent;	      /* requests have left in this visit */
+	bool ack_for_receive; /* the ACK that waits, waits for a receive to be posted */
 	bool no_answers;      /* the last ACK that waited for a post waited for nothing */
 	uint32_t burst;	      /* requests received in this turn */
 	uint64_t ack_due;     /* until when an ACK waits for a post; 0: none waits */

@@ -94,7 +94,7 @@ void route_close_both(struct progress *progress, struct link_addr *addr, struct 
 {
 	if (peer) {
 		if (progress->fault)
-			fault_forget(progress->fault, peer);
+			fault_flush(progress->fault, peer);
 		link_peer_close(peer);
 	}
 	if (addr)

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
 enum {
 	STAGING_BYTES = 65536,
 	/* A run of 15 packets of 4 KB, each gathered from several stretches of memory. */
@@ -13,6 +16,9 @@ enum {
 	GATHER_FROM = 2048,
 	/* A post that meets more packets than this under way belongs to a stream. */
 	STREAM_PACKETS = 16,
+	/* Bytes of socket buffer to leave beside a run. */
+	NEEDED_ROOM = 16384,
+	BTH_DEST_QPN = 4, /* the four bytes that end in it */
 	/* BTH, AETH and ICRC; and what the engine wants to have free for any packet. */
 	ACK_BYTES = 20,
 	ACK_STAGING_BYTES = 128,
@@ -183,6 +189,20 @@ static bool window_is_narrow(const struct progress_qp *qp)
 	return eng_in_flight(qp->engine) + run > qp->full_at;
 }
 
+/*
+ * Nothing slows down the sender of an unreliable service, as a wire would; so between processes of
+ * this host, where it can be seen, at least the receiver's socket is not made to overflow.
+ */
+static bool has_room(const struct link_peer *peer, const struct eng_run *run)
+{
+	/* The kernel counts a page for each piece of a page, and who else asks just now also sends.
+	 */
+	uint64_t need = 3 * (uint64_t)run->bytes + NEEDED_ROOM;
+	uint32_t dest_qpn = wire_get_be32(run->pieces[0].bytes + BTH_DEST_QPN) & WIRE_24BIT_MASK;
+
+	return link_peer_room(peer, dest_qpn >> LINK_SLOT_SHIFT) >= need;
+}
+
 /* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
 static int transmit_one(struct progress *progress, struct progress_qp *qp, unsigned int side,
 			bool take_ack, struct tx_buffer *tx, uint64_t now)
@@ -206,6 +226,11 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 		return reason == ENG_TX_SHARE ? -EBUSY : -ENODATA;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	parcel.peer = qp->peer ? qp->peer : run->path->link;
+	if (qp->unreliable && !has_room(parcel.peer, run)) {
+		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
+		eng_unsent(qp->engine, run);
+		return -EAGAIN;
+	}
 	if (take_ack)
 		add_ack(progress, qp, tx, &parcel, now);
 	error = send_parcel(progress, tx, &parcel, now);
@@ -363,12 +388,14 @@ void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp)
 {
 	enum eng_owed owed;
+	bool waited_for;
 
 	if (progress->dead)
 		return;
 	/* rule C10: credits for a peer that may have run out of them do not wait for a turn. */
 	owed = eng_owed(qp->engine);
-	if (owed == ENG_OWED_NOW || (owed == ENG_OWED_SOON && helper_is_armed(progress)))
+	waited_for = qp->ack_due && qp->ack_for_receive && !eng_ack_awaits_receive(qp->engine);
+	if (owed == ENG_OWED_NOW || (owed == ENG_OWED_SOON && waited_for))
 		send_now(progress, qp, ENG_RESPONSES);
 }
 

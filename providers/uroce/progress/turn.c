@@ -155,18 +155,29 @@ static void touch_pending(struct turn *turn)
  */
 static bool ack_may_wait(const struct turn *turn, struct progress_qp *qp)
 {
-	/* The helper would have to be woken for each ACK, to look after it. */
-	if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
+	/* It would say that there are no credits, and soon there may be some (rule C10). */
+	bool for_receive = eng_ack_awaits_receive(qp->engine);
+
+	if (qp->sent)
 		return false;
-	/* At most one ACK waits: the next request takes it along, and so do data. */
-	if (qp->only_receives || qp->sent || qp->no_answers ||
-	    qp->burst > (qp->ack_due ? 0 : FEW_PACKETS))
-		return false;
-	if (!qp->ack_due)
+	if (!for_receive) {
+		/* The helper would have to be woken for each ACK, to look after it. */
+		if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
+			return false;
+		/* At most one ACK waits: the next request takes it along, and so do data. */
+		if (qp->only_receives || qp->no_answers ||
+		    qp->burst > (qp->ack_due ? 0 : FEW_PACKETS))
+			return false;
+	}
+	if (!qp->ack_due) {
 		qp->ack_due = turn->now + ACK_WAIT_NS;
-	else if (turn->now >= qp->ack_due)
+		qp->ack_for_receive = for_receive;
+	}
+	if (turn->now < qp->ack_due)
+		return true;
+	if (!for_receive)
 		qp->no_answers = true;
-	return !qp->no_answers;
+	return false;
 }
 
 static enum transmit_end respond(struct turn *turn, struct progress_qp *qp)
