@@ -114,11 +114,11 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int si
 	bool responses = (sides & ENG_RESPONSES) && (qp->responses_next || !(sides & ENG_REQUESTS));
 
 	if (responses)
-		reason = response_transmit(qp, run);
+		reason = response_transmit(qp, run, now);
 	if (reason != ENG_TX_RUN && (sides & ENG_REQUESTS))
 		reason = requester_transmit(qp, run, now);
 	if (reason != ENG_TX_RUN && !responses && (sides & ENG_RESPONSES)) {
-		other = response_transmit(qp, run);
+		other = response_transmit(qp, run, now);
 		if (other == ENG_TX_RUN)
 			reason = other;
 	}
@@ -175,7 +175,9 @@ bool eng_sends_again(const struct eng_qp *qp)
 
 uint64_t eng_deadline(const struct eng_qp *qp)
 {
-	return completer_deadline(qp);
+	uint64_t requests = completer_deadline(qp), responses = response_deadline(qp);
+
+	return requests < responses ? requests : responses;
 }
 
 void eng_expire(struct eng_qp *qp, uint64_t now)

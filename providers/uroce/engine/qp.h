@@ -7,6 +7,7 @@
 #define UROCE_ENGINE_QP_H
 
 #include "engine.h"
+#include "pacing.h"
 #include "psn.h"
 
 /*
@@ -106,6 +107,7 @@ struct responder {
 	struct advert advert;
 	struct advert advert_before; /* the last run of responses, for eng_unsent() */
 
+	struct pacing pacing;
 	uint32_t replay_head;	 /* free running; the newest is replay[(head - 1) % depth] */
 	uint32_t replay_pending; /* how many of them have answers pending */
 	struct replay replay[ENG_MAX_RD_ATOMIC];

@@ -77,17 +77,24 @@ void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32
 	entry->end = end;
 }
 
-struct replay *replay_pending(struct eng_qp *qp)
+const struct replay *replay_look(const struct eng_qp *qp)
 {
 	if (qp->resp.replay_pending == 0)
 		return NULL;
 	for (uint32_t i = qp->attr.max_dest_rd_atomic; i > 0; i--) {
-		struct replay *entry = entry_at(qp, qp->resp.replay_head - i);
+		uint32_t index = (qp->resp.replay_head - i) & (ENG_MAX_RD_ATOMIC - 1);
 
-		if (is_pending(entry))
-			return entry;
+		if (is_pending(&qp->resp.replay[index]))
+			return &qp->resp.replay[index];
 	}
 	return NULL;
+}
+
+struct replay *replay_pending(struct eng_qp *qp)
+{
+	const struct replay *entry = replay_look(qp);
+
+	return entry ? &qp->resp.replay[entry - qp->resp.replay] : NULL;
 }
 
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)

@@ -18,6 +18,8 @@ struct replay *replay_find(struct eng_qp *qp, uint32_t psn);
 void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32_t end);
 /* The oldest entry with an answer pending, or NULL. */
 struct replay *replay_pending(struct eng_qp *qp);
+/* The same, only to be looked at. */
+const struct replay *replay_look(const struct eng_qp *qp);
 /* Packets of entry up to next have been handed out; its answer may be complete by that. */
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next);
 /* Take back: packets from next on are wanted again. */

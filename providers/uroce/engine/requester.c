@@ -78,6 +78,18 @@ static uint64_t packet_cost(const struct eng_qp *qp, const struct eng_send_wqe *
 	       (index ? window_cost(wqe, index, qp->attr.mtu) : 0);
 }
 
+/*
+ * Rule C13: the limited request at index has had no response that proves a receive WQE.  A SEND
+ * takes it with its first packet, a WRITE with immediate with its last.
+ */
+static bool awaits_credit(const struct eng_qp *qp, uint32_t index)
+{
+	const struct eng_send_wqe *wqe = sq_at(qp, index);
+	bool first_answered = psn_diff(qp->req.unacked_psn, wqe->first_psn) > 0;
+
+	return credit_limited(qp, index) && (wqe->op == ENG_WRITE_IMM || !first_answered);
+}
+
 /* Rules C13 to C16 and S12 for a message that has not been begun. */
 static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
@@ -86,7 +98,7 @@ static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe 
 	if (qp->state == ENG_SQD)
 		return ENG_TX_DRAINED;
 	/* rule C15: nothing passes a limited request that has not been answered. */
-	if (req->begun != qp->sq->tail && credit_limited(qp, req->begun - 1))
+	if (req->begun != qp->sq->tail && awaits_credit(qp, req->begun - 1))
 		return ENG_TX_CREDIT;
 	if ((wqe->flags & ENG_FENCE) && req->reads_outstanding > 0)
 		return ENG_TX_FENCE; /* rule C16 */
@@ -99,9 +111,7 @@ static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe 
 /* Rule C13 for a further packet of a message that has been begun. */
 static enum eng_tx may_continue(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
-	bool first_answered = psn_diff(qp->req.unacked_psn, wqe->first_psn) > 0;
-
-	if (wqe->op != ENG_WRITE_IMM && credit_limited(qp, qp->req.next_wqe) && !first_answered)
+	if (wqe->op != ENG_WRITE_IMM && awaits_credit(qp, qp->req.next_wqe))
 		return ENG_TX_CREDIT;
 	return ENG_TX_RUN;
 }

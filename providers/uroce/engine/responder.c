@@ -10,10 +10,11 @@
 #include "sge.h"
 #include "state.h"
 
-void responder_start(struct eng_qp *qp, uint32_t rq_psn)
+void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
 
+	pacing_start(&resp->pacing, now);
 	resp->expected_psn = rq_psn & PSN_MASK;
 	resp->previous_opcode = -1;
 	/* rule C9: until something is answered, the last positive response is the one before. */
@@ -308,6 +309,7 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 	if (packet->va != entry->va + offset || packet->dma_length > entry->length - offset)
 		return;
 	entry->until = offset + packet->dma_length;
+	pacing_lost(&qp->resp.pacing);
 	replay_again(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
 }
 

@@ -10,7 +10,7 @@
 #include "qp.h"
 
 /* The QP has been given its rq_psn: expect it. */
-void responder_start(struct eng_qp *qp, uint32_t rq_psn);
+void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now);
 
 /* A request packet for a QP that can respond. */
 void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);

@@ -122,32 +122,48 @@ static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct re
 	return result;
 }
 
-static enum eng_tx send_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+/* Bytes of the answer that have not been handed out. */
+static uint64_t bytes_left(const struct eng_qp *qp, const struct replay *entry)
 {
+	return entry->until - (uint64_t)entry->next * qp->attr.mtu;
+}
+
+static enum eng_tx send_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
+			     uint64_t now)
+{
+	struct pacing *pacing = &qp->resp.pacing;
 	enum pack result = PACK_DONE;
+
+	if (!pacing_open(pacing, bytes_left(qp, entry), now))
+		return ENG_TX_PACING;
 
 	run->first_psn = psn_add(entry->psn, entry->next);
 	while (result == PACK_DONE && entry->next != entry->end && !run->closed &&
 	       run->packets < run->max_packets)
 		result = send_read_one(qp, run, entry);
-	if (run->packets > 0)
+	if (run->packets > 0) {
+		pacing_spent(pacing, run->bytes);
+		if (entry->next == entry->end && !entry->again)
+			pacing_went_well(pacing);
 		return ENG_TX_RUN;
+	}
 	if (result != PACK_FAULT)
 		return ENG_TX_IDLE;
 	/* The region has gone since the request was checked. */
 	replay_sent(qp, entry, entry->end);
 	responder_raise(qp, FAULT_REMOTE_ACCESS, run->first_psn);
-	return response_transmit(qp, run);
+	return response_transmit(qp, run, now);
 }
 
-static enum eng_tx send_answers(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+static enum eng_tx send_answers(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
+				uint64_t now)
 {
 	run->kind = ENG_RUN_ANSWERS;
 	run->first_psn = entry->psn;
-	return entry->atomic ? send_atomic(qp, run, entry) : send_read(qp, run, entry);
+	return entry->atomic ? send_atomic(qp, run, entry) : send_read(qp, run, entry, now);
 }
 
-enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run)
+enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
 	struct replay *entry = NULL;
@@ -160,7 +176,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run)
 	if (entry && resp->ack_owed && psn_diff(resp->ack_psn, entry->psn) < 0)
 		return send_ack(qp, run);
 	if (entry)
-		return send_answers(qp, run, entry);
+		return send_answers(qp, run, entry, now);
 	if (resp->nak_owed)
 		return send_nak(qp, run);
 	if (!can_respond(qp))
@@ -194,6 +210,15 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 	case ENG_RUN_REQUESTS:
 		break;
 	}
+}
+
+uint64_t response_deadline(const struct eng_qp *qp)
+{
+	const struct replay *entry = replay_look(qp);
+
+	if (!entry || entry->atomic)
+		return ENG_NEVER;
+	return pacing_deadline(&qp->resp.pacing, bytes_left(qp, entry));
 }
 
 enum eng_owed response_owed(const struct eng_qp *qp)

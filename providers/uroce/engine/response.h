@@ -11,7 +11,9 @@
 /* So many that losing all of them is out of question on a network that works at all. */
 #define RESPONSE_FAREWELLS 3
 
-enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run);
+enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
+/* When READ responses that wait may go on, or ENG_NEVER. */
+uint64_t response_deadline(const struct eng_qp *qp);
 void response_unsent(struct eng_qp *qp, const struct eng_run *run);
 enum eng_owed response_owed(const struct eng_qp *qp);
 

@@ -53,7 +53,6 @@ void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)
 {
 	enum eng_qp_state from = qp->state;
 
-	(void)now;
 	if (to == ENG_ERR) {
 		/* By request of the consumer: the peer hears nothing more. */
 		replay_cancel(qp);
@@ -65,7 +64,7 @@ void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)
 	if (to == ENG_RESET) {
 		forget(qp);
 	} else if (to == ENG_RTR && from == ENG_INIT) {
-		responder_start(qp, qp->attr.rq_psn);
+		responder_start(qp, qp->attr.rq_psn, now);
 	} else if (to == ENG_RTS && from == ENG_RTR) {
 		requester_start(qp, qp->attr.sq_psn);
 	} else if (to == ENG_SQD && from == ENG_RTS) {

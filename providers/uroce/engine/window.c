@@ -6,6 +6,8 @@
 /* bench: 90 packets of 4 KB in runs are what the default socket buffer of 208 KB holds. */
 #define DEFAULT_PACKETS 90
 #define FULL_PACKET (WIRE_MAX_MTU + PACKET_OVERHEAD)
+/* A READ request weighs a quarter of what its responses will. */
+#define READ_SHARE 4
 #define WINDOW_MIN ((uint64_t)4 * FULL_PACKET)
 
 /* All that leaves or enters the wire passes here, so that the share of all QPs stays true. */
@@ -47,8 +49,10 @@ void window_reset(struct eng_qp *qp)
 uint64_t window_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu)
 {
 	uint64_t bytes = packets == wqe->packets ? wqe->length : (uint64_t)packets * mtu;
+	uint64_t cost = bytes + (uint64_t)packets * PACKET_OVERHEAD;
 
-	return bytes + (uint64_t)packets * PACKET_OVERHEAD;
+	/* The responder paces what it sends, so that several READs may be under way. */
+	return wqe->op == ENG_READ ? cost / READ_SHARE : cost;
 }
 
 /* A QP with nothing under way may always send: else nobody would ever wake it. */

@@ -2,8 +2,8 @@
 /*
  * How much may be under way.  The peer's socket buffer is finite and drops what does not fit, so
  * the window counts bytes as a socket charges them, starts with what a default buffer holds, halves
- * when packets were lost and grows by what is acknowledged.  A READ request weighs as much as its
- * responses, which come into our own buffer.
+ * when packets were lost and grows by what is acknowledged.  A READ request weighs a part of
+ * its responses, which come into our own buffer and are paced by their sender (pacing.h).
  */
 #ifndef UROCE_ENGINE_WINDOW_H
 #define UROCE_ENGINE_WINDOW_H
