@@ -109,6 +109,11 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
 		   struct link_peer **peer);
 void link_peer_close(struct link_peer *peer);
+/*
+ * How many bytes the socket of slot at the peer would queue now, as the kernel counts them.
+ * UINT32_MAX where that cannot be seen: the peer has to be the very address that is sent from.
+ */
+uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot);
 
 /*
  * Send count pieces as one datagram (segment 0) or as a run of datagrams of segment bytes each, the

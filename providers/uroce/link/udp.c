@@ -182,12 +182,31 @@ int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes
 	return error == -ECONNREFUSED ? -ENOENT : error;
 }
 
+static bool read_memory(int fd, uint32_t info[SK_MEMINFO_VARS])
+{
+	socklen_t bytes = SK_MEMINFO_VARS * sizeof(info[0]);
+
+	memset(info, 0, bytes);
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &bytes) == 0;
+}
+
 uint32_t link_socket_drops(int fd)
 {
-	uint32_t info[SK_MEMINFO_VARS] = { 0 };
-	socklen_t bytes = sizeof(info);
+	uint32_t info[SK_MEMINFO_VARS];
 
-	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &bytes))
+	return read_memory(fd, info) ? info[SK_MEMINFO_DROPS] : 0;
+}
+
+uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot)
+{
+	const struct link_addr *addr = peer->addr;
+	uint32_t info[SK_MEMINFO_VARS];
+
+	/* Every process of this host has the sockets of all. */
+	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
+	    !read_memory(addr->pool[slot], info))
+		return UINT32_MAX;
+	if (info[SK_MEMINFO_RMEM_ALLOC] >= info[SK_MEMINFO_RCVBUF])
 		return 0;
-	return info[SK_MEMINFO_DROPS];
+	return info[SK_MEMINFO_RCVBUF] - info[SK_MEMINFO_RMEM_ALLOC];
 }

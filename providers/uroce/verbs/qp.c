@@ -345,7 +345,8 @@ static int start_engine(struct uroce_qp *qp)
 				    .rq_shared = is_shared(qp),
 				    .signal_all = qp->signal_all,
 				    .credits_hidden = uroce_settings()->credits_hidden,
-				    .window_share = &window_share,
+				    /* What nobody acknowledges is not under way. */
+				    .window_share = qp->progress.unreliable ? NULL : &window_share,
 				    .window_packets = WINDOW_PACKETS,
 			    });
 	pthread_mutex_unlock(&qp->progress.lock);
@@ -370,6 +371,7 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	qp->remote_cache.user = qp;
 	qp->signal_all = attr->sq_sig_all;
 	qp->progress.only_receives = qp->type == ENG_XRC_RECV;
+	qp->progress.unreliable = qp->type == ENG_UC || qp->type == ENG_UD;
 	init_locks(qp);
 	error = make_rings(qp);
 	if (!error)
