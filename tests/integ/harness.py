@@ -133,6 +133,7 @@ class Place:
     def __init__(self, scratch, prefix, holder=None):
         self.scratch, self.prefix, self.holder = scratch, prefix, holder
         self.processes = []
+        self.gid_indexes = {}
         self.device = "uroce_lo"
         self.address, self.address6 = "127.0.0.1", "::1"
         self.peer = self  # where the other end of a pair runs
@@ -182,9 +183,11 @@ class Place:
         return {ipaddress.ip_address(address): int(index) for index, address in found}
 
     def gid_index(self, version):
-        """Of the place's own IPv4 or IPv6 address."""
-        address = "::ffff:" + self.address if version == 4 else self.address6
-        return self.gids()[ipaddress.ip_address(address)]
+        """Of the place's own IPv4 or IPv6 address; it stays what it was when first asked for."""
+        if version not in self.gid_indexes:
+            address = "::ffff:" + self.address if version == 4 else self.address6
+            self.gid_indexes[version] = self.gids()[ipaddress.ip_address(address)]
+        return self.gid_indexes[version]
 
     def stat(self, pid=None, **options):
         """What uroce-stat says of one process, or of all."""

@@ -6,6 +6,7 @@ sleeps in read(): an application that does not poll.
 """
 import json
 import os
+import random
 import sys
 import time
 
@@ -105,6 +106,21 @@ class End:
 
     def get(self, length, offset=0):
         return self.mr.read(length, offset).decode("latin-1")
+
+    def exchange(self, rounds, length, seed):
+        """How many rounds of new data came back from the peer's memory as they went there.
+
+        The peer may do the same: what comes from it is at 0, what goes and what came back is not.
+        """
+        rng, right, goes, back = random.Random(seed), 0, 16384, 32768
+        for _ in range(rounds):
+            text = "".join(rng.choices("abcdefgh", k=length))
+            self.put(text, goes)
+            if (self.do("write", length=length, offset=goes) or
+                    self.do("read", length=length, offset=back)):
+                break
+            right += self.get(length, back) == text
+        return right
 
     def fork(self, what):
         """A child that never uses the device: it sleeps, exits or becomes another program."""
