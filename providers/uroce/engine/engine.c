@@ -173,6 +173,11 @@ bool eng_sends_again(const struct eng_qp *qp)
 	return qp->req.next_psn != qp->req.end_psn;
 }
 
+uint64_t eng_timer(const struct eng_qp *qp)
+{
+	return completer_deadline(qp);
+}
+
 uint64_t eng_deadline(const struct eng_qp *qp)
 {
 	uint64_t requests = completer_deadline(qp), responses = response_deadline(qp);

@@ -225,7 +225,12 @@ uint32_t eng_in_flight(const struct eng_qp *qp);
 /* Are some of them lost, as far as the engine knows, and will be handed out again? */
 bool eng_sends_again(const struct eng_qp *qp);
 
-/* When eng_expire() has to be called next, or ENG_NEVER. */
+/*
+ * When eng_expire() and then eng_transmit() have to be called next, or ENG_NEVER.  eng_timer() is
+ * the part of it at which eng_expire() acts (rule S10); the other part is the pace of READ
+ * responses.
+ */
+uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
 void eng_expire(struct eng_qp *qp, uint64_t now);
 

@@ -43,8 +43,8 @@ uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left)
 	int64_t wanted = left < BURST / 2 ? (int64_t)left : BURST / 2;
 	int64_t missing = wanted - pacing->tokens;
 
-	if (missing <= 0)
-		return pacing->filled_at;
+	if (pacing->tokens >= enough(left))
+		return UINT64_MAX;
 	return pacing->filled_at + (uint64_t)missing * 1000 / pacing->rate + 1;
 }
 

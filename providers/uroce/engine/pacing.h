@@ -20,7 +20,7 @@ struct pacing {
 void pacing_start(struct pacing *pacing, uint64_t now);
 /* May a run go, or the last bytes that are left?  Brings the tokens up to date. */
 bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now);
-/* When it may, seen from the last pacing_open(). */
+/* When it may, seen from the last pacing_open(); UINT64_MAX when it may already. */
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left);
 void pacing_spent(struct pacing *pacing, uint32_t bytes);
 /* A READ has been answered to its end; it was asked for again. */
