@@ -219,6 +219,40 @@ int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t
 	return error;
 }
 
+void post_sge(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
+	      uint32_t rkey, uint64_t remote)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.remote_addr = remote;
+		wr.wr.atomic.compare_add = 3;
+	} else {
+		wr.wr.rdma.rkey = rkey;
+		wr.wr.rdma.remote_addr = remote;
+	}
+	assert_int_equal(ibv_post_send(end->qp, &wr, &bad), 0);
+}
+
+void receive_sge(struct end *end, uint64_t wr_id, struct ibv_sge sge)
+{
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr *bad;
+
+	assert_int_equal(ibv_post_recv(end->qp, &wr, &bad), 0);
+}
+
+struct ibv_sge sge_of(const struct end *end, size_t offset, uint32_t length)
+{
+	return (struct ibv_sge){ (uintptr_t)end->buffer + offset, length, end->mr->lkey };
+}
+
 static uint64_t now_ms(void)
 {
 	struct timespec now;

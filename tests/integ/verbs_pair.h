@@ -66,6 +66,13 @@ int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
 	      uint32_t length, int flags, const struct end *remote, size_t remote_offset);
 
+/* The same on one SGE of any memory, with any remote memory; it must be accepted. */
+void post_sge(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
+	      uint32_t rkey, uint64_t remote);
+void receive_sge(struct end *end, uint64_t wr_id, struct ibv_sge sge);
+/* Of the end's buffer. */
+struct ibv_sge sge_of(const struct end *end, size_t offset, uint32_t length);
+
 /* Poll until a completion comes; the test fails after two seconds. */
 struct ibv_wc wait_wc(struct end *end);
 /* The same, and check its wr_id and status. */

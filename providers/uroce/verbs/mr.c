@@ -51,6 +51,8 @@ static int check_range(const void *addr, uint64_t length, uint64_t iova, int acc
 		return EINVAL;
 	if (is_implicit(addr, length, access))
 		return iova || (access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)) ? EINVAL : 0;
+	if (length > UROCE_MAX_MR_BYTES)
+		return EINVAL;
 	if ((uintptr_t)addr + length - 1 < (uintptr_t)addr || iova + length - 1 < iova)
 		return EINVAL;
 	if (access & IBV_ACCESS_ON_DEMAND)

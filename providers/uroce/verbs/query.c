@@ -14,8 +14,6 @@
 #define PACKET_OVERHEAD (40 + 8 + 12 + 4 + 16 + 4 + 4)
 #define MTU_BYTES(mtu) (128u << (mtu))
 
-/* Registration takes any mapping: no more than the address space of a process. */
-#define MAX_MR_BYTES (UINT64_C(1) << 47)
 #define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
 /* 4.096 us x 2^10 = 4.2 ms: an ACK may have to wait until a thread of ours gets a processor. */
 #define ACK_DELAY_CODE 10
@@ -82,7 +80,7 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", UROCE_VERSION);
 	attr->node_guid = guid;
 	attr->sys_image_guid = guid;
-	attr->max_mr_size = MAX_MR_BYTES;
+	attr->max_mr_size = UROCE_MAX_MR_BYTES;
 	attr->page_size_cap = PAGE_SIZES;
 	attr->vendor_id = UROCE_VENDOR_ID;
 	attr->vendor_part_id = UROCE_VENDOR_PART_ID;

@@ -43,6 +43,8 @@ enum uroce_limit {
 	UROCE_GID_TABLE = 16,
 	UROCE_COMP_VECTORS = 1,
 };
+/* Registration takes any mapping: no more than the address space of a process. */
+#define UROCE_MAX_MR_BYTES (UINT64_C(1) << 47)
 /* Not 0, 0xFFFFFF nor a registered maker's: clients treat those as rxe or as a quirk. */
 #define UROCE_VENDOR_ID 0x75726f    /* "uro" */
 #define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
