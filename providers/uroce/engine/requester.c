@@ -252,8 +252,11 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 	result = pack_add(qp, run, &packet, &payload);
 	if (result == PACK_FAULT)
 		wqe->status = ENG_LOC_PROT_ERR;
-	if (result == PACK_DONE)
+	if (result == PACK_DONE) {
+		if (packet.ack_request)
+			req->asked_psn = req->next_psn;
 		note_sent(qp, wqe, cost, now);
+	}
 	return result;
 }
 

@@ -68,6 +68,14 @@ bool window_closes(const struct eng_qp *qp, uint64_t cost)
 	return under_way(&qp->req) + 2 * cost > qp->req.window;
 }
 
+/* Is a packet under way that the peer has to answer?  Then its ACK will bring this QP back. */
+static bool answer_is_due(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return psn_in(req->asked_psn, req->unacked_psn, psn_sub(req->end_psn, req->unacked_psn));
+}
+
 /*
  * Looked at once for a run, not for a packet: single packets here and there would cost a system
  * call each.  So all QPs together may be a run beyond the limit.
@@ -76,8 +84,10 @@ bool window_share_open(const struct eng_qp *qp)
 {
 	const struct eng_window_share *share = qp->window_share;
 
-	return !share || (under_way(&qp->req) == 0 && !share->queued) ||
-	       __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
+	/* With nothing under way the owner's queue brings it back, if there is one. */
+	if (!share || (under_way(&qp->req) == 0 ? !share->queued : !answer_is_due(qp)))
+		return true;
+	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
 }
 
 void window_sent(struct eng_qp *qp, uint64_t cost)
