@@ -421,8 +421,11 @@ enum eng_tx peer_pull_sides(struct peer *peer, unsigned int sides)
 
 		peer->why = eng_transmit(peer->qp, &run, sides, peer->now);
 		assert_true(peer->why < ENG_TX_REASONS);
-		if (peer->why == ENG_TX_PACING && eng_deadline(peer->qp) != ENG_NEVER) {
-			peer->now = eng_deadline(peer->qp);
+		/* Long READ responses have their pace: go with it. */
+		if (peer->why != ENG_TX_RUN && (sides & ENG_RESPONSES) &&
+		    eng_deadline(peer->qp) < eng_timer(peer->qp)) {
+			if (eng_deadline(peer->qp) > peer->now)
+				peer->now = eng_deadline(peer->qp);
 			eng_expire(peer->qp, peer->now);
 			continue;
 		}

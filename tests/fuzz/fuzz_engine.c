@@ -218,7 +218,7 @@ static void pass_time(struct side *side)
 	}
 	for (unsigned int i = 0; i < SIDES; i++) {
 		eng_expire(world.sides[i].qp, script.now);
-		require(eng_deadline(world.sides[i].qp) > script.now);
+		require(eng_timer(world.sides[i].qp) > script.now);
 	}
 }
 
