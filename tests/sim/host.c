@@ -210,6 +210,8 @@ void end_start(struct end *end, bool again)
 	end->next_send_at = end->next_receive_at = 0;
 	end->asleep_until = end->socket_full_until = end->hold_acks_until = 0;
 	end->next_state_at = end->world->round_began + end->plan->ready_ns;
+	end->packets_sent = 0;
+	eng_look(end->qp, &end->at_start);
 	end->requests_in_a_row = 0;
 	end->busy = end->crowded = false;
 	end->late = 0;
@@ -384,17 +386,24 @@ static uint64_t deadline_of(const struct end *end)
 {
 	uint64_t deadline = eng_deadline(end->qp);
 
+	/* READ responses may go on, but this host takes its time: it looks again, not for ever. */
+	if (deadline <= end->world->now && eng_timer(end->qp) > end->world->now)
+		deadline = end->world->now + 1000;
 	return deadline == ENG_NEVER ? ENG_NEVER : deadline + end->late;
 }
 
 uint64_t end_next_visit(const struct end *end)
 {
 	uint64_t at = end->next_state_at;
-	uint64_t now = end->world->now;
+	uint64_t now = end->world->now, deadline;
 
 	if (end->inbox.count > 0)
 		at = now;
-	at = earliest(at, deadline_of(end));
+	deadline = deadline_of(end);
+	/* A pause between READ responses is over, but nothing can be sent now. */
+	if (deadline < end->socket_full_until)
+		deadline = end->socket_full_until;
+	at = earliest(at, deadline);
 	if (end->state == ENG_ERR) {
 		if (end->posted_in_error < POSTS_IN_ERROR)
 			at = now;
@@ -412,6 +421,23 @@ uint64_t end_next_visit(const struct end *end)
 	if (end->asleep_until > at)
 		at = end->asleep_until;
 	return at;
+}
+
+static uint64_t timeouts_counted(const struct end *end)
+{
+	struct eng_view view;
+
+	eng_look(end->qp, &view);
+	return view.counters[ENG_COUNT_TIMEOUTS];
+}
+
+static void expire(struct end *end)
+{
+	uint64_t before = timeouts_counted(end);
+
+	oracle_before_expiry(end);
+	eng_expire(end->qp, end->world->now);
+	oracle_after_expiry(end, timeouts_counted(end) > before);
 }
 
 /* A turn that changes what is under way lets the host's other QPs try again. */
@@ -445,8 +471,8 @@ void end_visit(struct end *end)
 		net_packet_free(&world->net, from);
 	}
 	if (deadline_of(end) <= world->now) {
-		oracle_expire(end);
-		eng_expire(end->qp, world->now);
+		if (eng_timer(end->qp) <= world->now)
+			expire(end);
 		oracle_after_step(end);
 		end->late = random_skewed(&end->random, end->plan->late_ns);
 	}

@@ -123,8 +123,9 @@ void oracle_arrival(struct end *end, const struct wire_packet *packet, uint64_t 
 void oracle_after_step(struct end *end);
 /* A packet from this end was lost. */
 void oracle_lost(struct end *end, const struct net_packet *packet);
-/* The engine's deadline is over; eng_expire() follows. */
-void oracle_expire(struct end *end);
+/* The engine's deadline is over; eng_expire() follows, and counts a timeout or does not. */
+void oracle_before_expiry(struct end *end);
+void oracle_after_expiry(struct end *end, bool timeout);
 /* eng_transmit() had nothing to send for sides, for this reason. */
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides);
 void oracle_completion(struct end *end, const struct eng_wc *wc);

@@ -193,32 +193,41 @@ static bool timeout_justified(const struct end *end)
 	       asking->lost_repeat >= asking->unacked;
 }
 
+/* The deadline is over: the end of an RNR wait, of a pause between READ responses, or a timeout. */
+void oracle_before_expiry(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	/* If it is a timeout, then it is one retry more. */
+	asking->retry_count++;
+	if (asking->rnr_until != 0 && asking->rnr_until <= end->world->now) {
+		asking->rnr_until = 0;
+		asking->timer_from = end->world->now;
+	}
+}
+
 /* rule S10 test */
-void oracle_expire(struct end *end)
+void oracle_after_expiry(struct end *end, bool timeout)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint64_t now = end->world->now;
-	uint64_t timeout = UINT64_C(4096) << end->world->plan.timeout_code;
+	uint64_t timeout_ns = UINT64_C(4096) << end->world->plan.timeout_code;
 
-	if (asking->rnr_until != 0) {
-		if (asking->rnr_until > now)
-			world_fail(end->world, "%s: the RNR wait ends early (S10)", end->name);
-		asking->rnr_until = 0;
-		asking->timer_from = now;
+	if (!timeout) {
+		asking->retry_count--;
 		return;
 	}
+	world_trace(end, "TIMEOUT at position %" PRId64, asking->unacked);
 	if (asking->unacked == asking->high)
 		world_fail(end->world, "%s: a timeout with nothing under way", end->name);
-	if (end->world->plan.timeout_code == 0 || now < asking->timer_from + timeout)
+	if (end->world->plan.timeout_code == 0 || now < asking->timer_from + timeout_ns)
 		world_fail(end->world, "%s: a timeout after only %" PRIu64 " ns (S10)", end->name,
 			   now - asking->timer_from);
 	if (!timeout_justified(end))
 		world_fail(end->world,
 			   "%s: a timeout at position %" PRId64 " where a NAK would have healed",
 			   end->name, asking->unacked);
-	world_trace(end, "TIMEOUT at position %" PRId64, asking->unacked);
 	asking->timeouts++;
-	asking->retry_count++;
 	asking->waited = true;
 	asking->may_repeat = true;
 	asking->timer_from = now;

@@ -363,9 +363,33 @@ static void check_cost(struct end *end)
 			   end->name, (unsigned long long)asking->repeats);
 }
 
+/* What the engine counts has to be what was seen. */
+static void check_counters(struct end *end)
+{
+	const struct oracle *oracle = &end->oracle;
+	struct eng_view view;
+	const char *wrong = NULL;
+
+	eng_look(end->qp, &view);
+	for (uint32_t i = 0; i < ENG_COUNTER_COUNT; i++)
+		view.counters[i] -= end->at_start.counters[i];
+	if (view.counters[ENG_COUNT_SENT_PACKETS] != end->packets_sent)
+		wrong = "packets sent";
+	else if (view.counters[ENG_COUNT_TIMEOUTS] != oracle->asking.timeouts)
+		wrong = "timeouts";
+	else if (view.counters[ENG_COUNT_RECEIVES] != oracle->receives_completed)
+		wrong = "receives";
+	else if (view.msn != oracle->answering.done || view.qpn != end->qpn ||
+		 view.dest_qpn != end->peer->qpn)
+		wrong = "MSN or QP numbers";
+	if (wrong)
+		world_fail(end->world, "%s: the engine shows wrong %s", end->name, wrong);
+}
+
 /* Called for both ends, which are in ERR, before the memory is compared. */
 void oracle_final(struct end *end)
 {
+	check_counters(end);
 	check_flushed(end);
 	forget_unfinished(end);
 	forget_unfinished(end->peer);

@@ -322,7 +322,10 @@ void oracle_window(struct end *end)
 		for (int64_t at = from; at < to; at++) {
 			uint32_t rest = message->length - (uint32_t)(at - message->first) * mtu;
 
-			bytes += 116 + (rest < mtu ? rest : mtu);
+			uint64_t weight = 116 + (rest < mtu ? rest : mtu);
+
+			/* READ responses are paced by their sender and weigh a quarter. */
+			bytes += op_is_read(message->op) ? weight / 4 : weight;
 			requests += at == from || !op_is_read(message->op);
 		}
 	}

@@ -340,6 +340,9 @@ bool oracle_owes_answer(const struct end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
+	/* READ responses may pause, and all behind them with them. */
+	if (answer_between(end, answering->settled + 1, answering->expected))
+		return false;
 	return may_answer(end) && (answering->rnr_owed || answering->nak_owed ||
 				   answering->ack_asked > answering->settled);
 }

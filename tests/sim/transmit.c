@@ -194,6 +194,19 @@ static void trace_reason(const struct end *end, enum eng_tx reason)
 		    view.unlimited ? " unlimited" : "", view.msn, (int)eng_owed(end->qp));
 }
 
+/* The sides that have really nothing to send: READ responses may only pause. */
+static unsigned int sides_silent(struct end *end, struct eng_run *run, unsigned int sides)
+{
+	enum eng_tx reason;
+
+	if (!(sides & ENG_RESPONSES))
+		return sides;
+	reason = eng_transmit(end->qp, run, ENG_RESPONSES, end->world->now);
+	if (reason == ENG_TX_RUN)
+		world_fail(end->world, "%s: has responses to send after all", end->name);
+	return reason == ENG_TX_PACING ? sides & ~(unsigned int)ENG_RESPONSES : sides;
+}
+
 void end_transmit(struct end *end)
 {
 	struct world *world = end->world;
@@ -223,7 +236,7 @@ void end_transmit(struct end *end)
 		if (reason != ENG_TX_RUN) {
 			oracle_run_ends(end);
 			trace_reason(end, reason);
-			oracle_nothing_to_send(end, reason, sides);
+			oracle_nothing_to_send(end, reason, sides_silent(end, &run, sides));
 			return;
 		}
 		if (!run_is_sound(end, &run))
@@ -234,6 +247,8 @@ void end_transmit(struct end *end)
 			check_cut(end, &before, &run);
 		emit(end, &run, taken_back);
 		oracle_window(end);
+		if (!taken_back)
+			end->packets_sent += run.packets;
 		if (taken_back) {
 			eng_unsent(end->qp, &run);
 			end->socket_full_until =
