@@ -268,6 +268,29 @@ static void send_to_interface(const struct link_peer *wanted)
 		set_int(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)wanted->dst.scope_id);
 }
 
+/*
+ * Would the kernel send a multicast from here?  Loopback interfaces have no way for those of IPv6,
+ * and nobody would be told.  0, or -ENETUNREACH.
+ */
+static int look_for_way(const struct link_addr *addr, const struct link_peer *wanted)
+{
+	union link_sockaddr name;
+	socklen_t bytes = link_endpoint_to_sockaddr(&addr->endpoint, 0, &name);
+	int fd = link_socket(name.any.sa_family, SOCK_DGRAM), error = 0;
+
+	if (fd < 0)
+		return fd;
+	if (name.any.sa_family == AF_INET)
+		setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, addr->endpoint.gid + 12, 4);
+	else if (wanted->dst.scope_id)
+		set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)wanted->dst.scope_id);
+	/* Of a datagram socket this sends nothing. */
+	if (bind(fd, &name.any, bytes) || connect(fd, &wanted->dst_sockaddr.any, wanted->dst_bytes))
+		error = -errno;
+	link_close_fd(&fd);
+	return error;
+}
+
 /* Find or make the peer that *wanted describes.  Caller holds the lock. */
 static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
 		    struct link_peer **result)
@@ -322,6 +345,11 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 	memcpy(wanted.dst.gid, dst, sizeof(wanted.dst.gid));
 	wanted.dst_bytes =
 		link_endpoint_to_sockaddr(&wanted.dst, LINK_UDP_PORT, &wanted.dst_sockaddr);
+	if (link_endpoint_is_multicast(dst)) {
+		error = look_for_way(addr, &wanted);
+		if (error)
+			return error;
+	}
 	link_mutex_lock(link, &link->lock);
 	error = get_peer(addr, &wanted, src_port, result);
 	link_mutex_unlock(link, &link->lock);
