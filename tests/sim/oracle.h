@@ -58,6 +58,7 @@ struct asking {
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
 	uint32_t local_count, locals_seen;
+	uint64_t paused_timeouts; /* while the peer paused between READ responses */
 	uint64_t timeouts, repeats, naks, rnr_naks, limited;
 };
 
@@ -113,6 +114,8 @@ void oracle_run_ends(struct end *end);
 /* The run that begins with this request packet goes back. */
 void oracle_taken_back(struct end *end, const struct wire_packet *first);
 void oracle_response(struct end *end, const struct wire_packet *packet);
+/* Are there answers to READs or Atomics that have not been sent? */
+bool oracle_pauses(const struct end *end);
 /* Is there anything that the responder must say now? */
 bool oracle_owes_answer(const struct end *end);
 /* A run has gone: is no more under way than the window allows? */

@@ -336,12 +336,19 @@ void oracle_farewell(struct end *end)
 		end->oracle.answering.farewells = FAREWELLS;
 }
 
+bool oracle_pauses(const struct end *end)
+{
+	const struct answering *answering = &end->oracle.answering;
+
+	return may_answer(end) && answer_between(end, answering->settled + 1, answering->expected);
+}
+
 bool oracle_owes_answer(const struct end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
 	/* READ responses may pause, and all behind them with them. */
-	if (answer_between(end, answering->settled + 1, answering->expected))
+	if (oracle_pauses(end))
 		return false;
 	return may_answer(end) && (answering->rnr_owed || answering->nak_owed ||
 				   answering->ack_asked > answering->settled);
