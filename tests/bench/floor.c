@@ -64,29 +64,33 @@ static void open_sockets(struct pair *pair, struct sockets *sockets, int side)
 	memset(sockets->buffer, 0x5a, 1 << 16);
 }
 
-/* One system call; the segment size is named only where there are several segments. */
+/* Several packets of segment bytes, the last perhaps shorter, in one system call. */
 static void send_run(struct sockets *sockets, void *bytes, size_t length, size_t segment)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))] = { 0 };
+	struct cmsghdr *cmsg = (struct cmsghdr *)control;
 	struct iovec iov = { .iov_base = bytes, .iov_len = length };
 	struct msghdr msg = { .msg_name = &sockets->peer,
 			      .msg_namelen = sizeof(sockets->peer),
 			      .msg_iov = &iov,
-			      .msg_iovlen = 1 };
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	uint16_t value = (uint16_t)segment;
 
-	if (length > segment) {
-		struct cmsghdr *cmsg = (struct cmsghdr *)control;
-		uint16_t value = (uint16_t)segment;
-
-		cmsg->cmsg_level = IPPROTO_UDP;
-		cmsg->cmsg_type = UDP_SEGMENT;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(value));
-		memcpy(CMSG_DATA(cmsg), &value, sizeof(value));
-		msg.msg_control = control;
-		msg.msg_controllen = CMSG_SPACE(sizeof(value));
-	}
+	cmsg->cmsg_level = IPPROTO_UDP;
+	cmsg->cmsg_type = UDP_SEGMENT;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(value));
+	memcpy(CMSG_DATA(cmsg), &value, sizeof(value));
 	if (sendmsg(sockets->tx, &msg, 0) != (ssize_t)length)
 		pair_die("sendmsg");
+}
+
+static void send_packet(struct sockets *sockets, size_t length)
+{
+	if (sendto(sockets->tx, sockets->buffer, length, 0, (struct sockaddr *)&sockets->peer,
+		   sizeof(sockets->peer)) != (ssize_t)length)
+		pair_die("sendto");
 }
 
 static void send_message(struct sockets *sockets, size_t size)
@@ -94,7 +98,10 @@ static void send_message(struct sockets *sockets, size_t size)
 	while (size > 0) {
 		size_t now = size < RUN_BYTES ? size : RUN_BYTES;
 
-		send_run(sockets, sockets->buffer, now, SEGMENT);
+		if (now > SEGMENT)
+			send_run(sockets, sockets->buffer, now, SEGMENT);
+		else
+			send_packet(sockets, now);
 		size -= now;
 	}
 }

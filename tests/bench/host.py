@@ -27,6 +27,11 @@ class Skipped(Exception):
     """This machine, or this build, does not offer what the measurement needs."""
 
 
+def check_build():
+    if not os.path.exists(PROVIDER):
+        raise Failed(f"{PROVIDER} is not built: ./build.sh, or set UROCE_BUILD_DIR")
+
+
 def program(name):
     """The path of a program of ours."""
     path = os.path.join(BUILD, "tests", "bin", "bench_" + name)

@@ -93,19 +93,21 @@ def _need(name):
         raise host.Skipped(f"{name} is not installed")
 
 
-def stock_pair(name, options, arguments, env=(), veth=False, timeout=30):
+def stock_pair(name, options, arguments, env=(), veth=False, timeout=30, under=((), ())):
     """
     The client's output of a stock program that takes -p PORT and the server's address.
 
     options are those of the device, which differ: one list for the server, one for the client.
+    under are the words in front of either command, of a program that watches it.
     """
     _need(name)
     spaces = host.NAMESPACES.require().names if veth else (None, None)
     address = host.NAMESPACES.ADDRESSES[0] if veth else SERVER_ADDRESS
     env = host.environment(env)
     port = host.free_port()
-    server_command, client_command = [[name, *own, "-p", str(port), *map(str, arguments)]
-                                      for own in options]
+    server_command, client_command = [
+        [*watch, name, *own, "-p", str(port), *map(str, arguments)]
+        for watch, own in zip(under, options)]
     deadline = time.monotonic() + timeout
     with started(server_command, host.SERVER_CPU, env, spaces[0]) as server:
         _wait_until_listening(server, port)
@@ -143,8 +145,8 @@ def _latency(header, row):
 def _bandwidth(header, row):
     if "BW average[MB/sec]" not in header or "MsgRate[Mpps]" not in header:
         raise Failed(f"unknown report of perftest: {header}")
-    size, _, _, megabytes, rate = row[:5]
-    result = {"bytes": size, "bytes_per_s": megabytes * PERFTEST_MB, "per_s": rate * 1e6}
+    size, count, _, megabytes, rate = row[:5]
+    result = {"bytes": size, "count": count, "bytes_per_s": megabytes * PERFTEST_MB, "per_s": rate * 1e6}
     # Both columns say the same, if their units are what we think they are.
     implied = result["per_s"] * size
     if abs(implied - result["bytes_per_s"]) > REPORT_TOLERANCE * result["bytes_per_s"] + 1e4:
@@ -152,13 +154,13 @@ def _bandwidth(header, row):
     return result
 
 
-def perftest(name, *arguments, env=(), veth=False, timeout=30):
+def perftest(name, *arguments, veth=False, **kwargs):
     """The last line of the report, as a dictionary: us, bytes/s, messages/s."""
     devices = [DEVICE, DEVICE]
     if veth:
         devices = ["uroce_" + i for i in host.NAMESPACES.require().INTERFACES]
     options = [["-d", device, "-x", GID_INDEX, "-F"] for device in devices]
-    header, rows = _report_lines(stock_pair(name, options, arguments, env, veth, timeout))
+    header, rows = _report_lines(stock_pair(name, options, arguments, veth=veth, **kwargs))
     parse = _latency if name.endswith("_lat") else _bandwidth
     return parse(header, rows[-1])
 
