@@ -140,6 +140,7 @@ static struct progress *allocate(const struct progress_hooks *hooks)
 	memset(progress, 0, sizeof(*progress));
 	progress->hooks.enter = hooks && hooks->enter ? hooks->enter : no_hook;
 	progress->hooks.leave = hooks && hooks->leave ? hooks->leave : no_hook;
+	progress->hooks.turn_over = hooks && hooks->turn_over ? hooks->turn_over : no_hook;
 	pthread_mutex_init(&progress->turn_lock, NULL);
 	pthread_mutex_init(&progress->route_lock, NULL);
 	deadline_init(&progress->deadlines);

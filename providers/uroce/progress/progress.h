@@ -34,6 +34,11 @@ struct progress;
 struct progress_hooks {
 	void (*enter)(void);
 	void (*leave)(void);
+	/*
+	 * A turn has sent all answers: tell the application what was kept back until then.  The
+	 * turn's lock is held, no other.
+	 */
+	void (*turn_over)(void);
 };
 
 /* The part of a QP that progress works with; embedded in the verbs QP, zeroed by its owner. */
@@ -121,6 +126,11 @@ void progress_posted_send(struct progress *progress, struct progress_qp *qp);
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp);
 /* The state was changed or time has to be looked at again.  As above. */
 void progress_changed(struct progress *progress, struct progress_qp *qp);
+
+/* Is the calling thread making a turn? */
+bool progress_in_turn(void);
+/* Wait until the turn that is under way is over.  No lock held, and not inside a turn. */
+void progress_await_turn(struct progress *progress);
 
 /* One turn by an application thread that found its CQ empty.  No lock held. */
 void progress_poll(struct progress *progress);

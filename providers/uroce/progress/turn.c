@@ -31,6 +31,21 @@ enum {
 /* An application that armed a CQ this long ago and still polls will not sleep for that. */
 #define HINT_NS UINT64_C(50000000)
 
+static __thread bool in_turn;
+
+bool progress_in_turn(void)
+{
+	return in_turn;
+}
+
+void progress_await_turn(struct progress *progress)
+{
+	if (progress->dead)
+		return;
+	turn_lock(progress);
+	turn_unlock(progress);
+}
+
 void turn_lock(struct progress *progress)
 {
 	atomic_fetch_add_explicit(&progress->turn_wanted, 1, memory_order_relaxed);
@@ -276,6 +291,8 @@ static enum turn_result finish(struct turn *turn)
 	if (crowd_waits(&turn->progress->crowd))
 		serve_crowd(turn);
 	leave_visited(turn);
+	in_turn = false;
+	turn->progress->hooks.turn_over();
 	if (turn->blocked)
 		return TURN_BLOCKED;
 	return turn->worked ? TURN_WORKED : TURN_IDLE;
@@ -285,6 +302,7 @@ static void begin(struct turn *turn, struct progress *progress, enum turn_maker 
 {
 	*turn = (struct turn){ .progress = progress, .maker = maker, .now = progress_now() };
 	turn->touched_end = &turn->touched;
+	in_turn = true;
 	count_in_turn(progress, maker == TURN_POLLER ? PROGRESS_COUNT_POLL_TURNS
 						     : PROGRESS_COUNT_HELPER_TURNS);
 }

@@ -12,6 +12,10 @@
 #include "event_pipe.h"
 #include "uroce.h"
 
+enum {
+	MAX_KEPT = 64,
+};
+
 static struct uroce_comp_channel *to_uroce_channel(struct ibv_comp_channel *channel)
 {
 	return (struct uroce_comp_channel *)channel;
@@ -53,7 +57,20 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *public)
 	return 0;
 }
 
-void uroce_channel_event(struct uroce_comp_channel *channel, void *cq)
+/*
+ * Events of a turn, kept back until it has sent its answers: whoever is woken may post at once, and
+ * the peer would see that before the ACK of what was received.  Programs with one channel for both
+ * of their CQs rely on the order that adapters keep.  Under the turn's lock.
+ */
+static struct {
+	unsigned int count;
+	struct {
+		struct uroce_comp_channel *channel;
+		void *cq;
+	} event[MAX_KEPT];
+} kept;
+
+static void push_event(struct uroce_comp_channel *channel, void *cq)
 {
 	struct ib_uverbs_comp_event_desc record = { .cq_handle = (uintptr_t)cq };
 	int error;
@@ -65,6 +82,30 @@ void uroce_channel_event(struct uroce_comp_channel *channel, void *cq)
 	(void)error;
 }
 
+void uroce_channel_event(struct uroce_comp_channel *channel, void *cq)
+{
+	if (!progress_in_turn() || kept.count == MAX_KEPT) {
+		push_event(channel, cq);
+		return;
+	}
+	kept.event[kept.count].channel = channel;
+	kept.event[kept.count].cq = cq;
+	kept.count++;
+}
+
+void uroce_channel_turn_over(void)
+{
+	for (unsigned int i = 0; i < kept.count; i++)
+		push_event(kept.event[i].channel, kept.event[i].cq);
+	kept.count = 0;
+}
+
+void uroce_channel_forked(void)
+{
+	/* The parent tells them. */
+	kept.count = 0;
+}
+
 static bool is_about(const void *record, const void *cq)
 {
 	const struct ib_uverbs_comp_event_desc *event = record;
@@ -74,6 +115,7 @@ static bool is_about(const void *record, const void *cq)
 
 void uroce_channel_purge(struct uroce_comp_channel *channel, void *cq)
 {
+	progress_await_turn(to_uroce_context(channel->base.context)->progress);
 	pthread_mutex_lock(&channel->lock);
 	event_pipe_purge(channel->base.fd, channel->write_fd,
 			 sizeof(struct ib_uverbs_comp_event_desc), is_about, cq);

@@ -27,6 +27,7 @@ static const struct abi_ops ops = {
 static const struct progress_hooks hooks = {
 	.enter = key_table_enter,
 	.leave = key_table_leave,
+	.turn_over = uroce_channel_turn_over,
 };
 
 /*

@@ -33,6 +33,7 @@ static void in_child(void)
 	uroce_shared_after_fork();
 	uroce_overrun_forked();
 	uroce_xrc_after_fork(true);
+	uroce_channel_forked();
 	uroce_ud_forked();
 	uroce_mcast_forked();
 }
