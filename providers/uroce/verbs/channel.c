@@ -115,7 +115,6 @@ static bool is_about(const void *record, const void *cq)
 
 void uroce_channel_purge(struct uroce_comp_channel *channel, void *cq)
 {
-	progress_await_turn(to_uroce_context(channel->base.context)->progress);
 	pthread_mutex_lock(&channel->lock);
 	event_pipe_purge(channel->base.fd, channel->write_fd,
 			 sizeof(struct ib_uverbs_comp_event_desc), is_about, cq);

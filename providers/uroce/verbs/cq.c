@@ -382,8 +382,11 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	/* In a child the events are the parent's, and so is the helper thread. */
 	uroce_moderate_end(cq);
 	if (!uroce_inherited(cq->generation)) {
-		if (cq->channel)
+		if (cq->channel) {
+			/* A turn that is under way may have kept back an event. */
+			progress_await_turn(cq->context->progress);
 			uroce_channel_purge(cq->channel, ibv_cq);
+		}
 		uroce_async_purge(cq->context, ibv_cq);
 		wait_for_acks(cq);
 		uroce_overrun_put(cq->context->progress);

@@ -94,10 +94,10 @@ static int put_address(struct uroce_qp *qp, const struct opcode_row *row,
 		return uroce_mw_request(qp, IBV_MW_TYPE_2, wr->bind_mw.mw, wr->bind_mw.rkey,
 					&wr->bind_mw.bind_info, wqe);
 	if (qp->type == ENG_UD) {
-		int error = row->local ? EINVAL
-				       : uroce_ud_address(qp, wqe, wr->wr.ud.ah,
-							  wr->wr.ud.remote_qpn,
-							  wr->wr.ud.remote_qkey);
+		int error = row->local
+				    ? EINVAL
+				    : uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+						       wr->wr.ud.remote_qkey);
 
 		if (!error)
 			uroce_ud_hold(wqe);

@@ -138,7 +138,10 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context);
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
 /* Tell who waits on channel that cq has completions; safe inside engine callbacks. */
 void uroce_channel_event(struct uroce_comp_channel *channel, void *cq);
-/* Take back events about cq that have not been read: part of destroying it, without locks. */
+/*
+ * Take back events about cq that have not been read: part of destroying it, when no turn keeps one
+ * back any more (progress_await_turn()).
+ */
 void uroce_channel_purge(struct uroce_comp_channel *channel, void *cq);
 /* Tell what was kept back during a turn: struct progress_hooks. */
 void uroce_channel_turn_over(void);
