@@ -19,7 +19,8 @@ static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng
 		.status = status,
 		.op = (enum eng_op)wqe->op,
 		.byte_len = wqe->length,
-		.solicited = true,
+		/* Those who wait for solicited completions are woken by errors as well. */
+		.solicited = status != ENG_SUCCESS,
 	};
 
 	/* rule S13: an error is always told. */

@@ -357,6 +357,7 @@ void requester_go_back(struct eng_qp *qp)
 	struct requester *req = &qp->req;
 
 	req->next_psn = req->unacked_psn;
+	req->asked_psn = psn_sub(req->unacked_psn, 1);
 	req->next_wqe = qp->sq->tail;
 	window_emptied(qp);
 }

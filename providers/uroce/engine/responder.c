@@ -309,7 +309,10 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 	if (packet->va != entry->va + offset || packet->dma_length > entry->length - offset)
 		return;
 	entry->until = offset + packet->dma_length;
-	pacing_lost(&qp->resp.pacing);
+	/* Asked for from its start it may be a repeat after an RNR NAK; from its middle it was
+	 * lost. */
+	if (from > 0)
+		pacing_lost(&qp->resp.pacing);
 	replay_again(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
 }
 

@@ -73,7 +73,7 @@ static bool answer_is_due(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	return psn_in(req->asked_psn, req->unacked_psn, psn_sub(req->end_psn, req->unacked_psn));
+	return psn_in(req->asked_psn, req->unacked_psn, psn_sub(req->next_psn, req->unacked_psn));
 }
 
 /*
