@@ -54,8 +54,8 @@ def _script(output, title, unit, key, curves):
     for name, points in curves:
         lines.append(f"'-' using 1:2 with linespoints linewidth 2 title '{name}' noenhanced")
         data += [f"{size} {value}" for size, value in points] + ["e"]
-    return (HEAD.format(output=output, title=title, unit=unit, key=key) + "plot " + ", ".join(lines) +
-            "\n" + "\n".join(data) + "\n")
+    head = HEAD.format(output=output, title=title, unit=unit, key=key)
+    return head + "plot " + ", ".join(lines) + "\n" + "\n".join(data) + "\n"
 
 
 def draw(folder, results, subtitle):

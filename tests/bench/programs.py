@@ -146,7 +146,8 @@ def _bandwidth(header, row):
     if "BW average[MB/sec]" not in header or "MsgRate[Mpps]" not in header:
         raise Failed(f"unknown report of perftest: {header}")
     size, count, _, megabytes, rate = row[:5]
-    result = {"bytes": size, "count": count, "bytes_per_s": megabytes * PERFTEST_MB, "per_s": rate * 1e6}
+    result = {"bytes": size, "count": count, "bytes_per_s": megabytes * PERFTEST_MB,
+              "per_s": rate * 1e6}
     # Both columns say the same, if their units are what we think they are.
     implied = result["per_s"] * size
     if abs(implied - result["bytes_per_s"]) > REPORT_TOLERANCE * result["bytes_per_s"] + 1e4:
