@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * When the bind of a window has completed, nothing is written any more through what the window was
+ * before, although another queue pair's packets are under way in another thread.
+ */
+#include "verbs_pair.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+enum {
+	ROUNDS = 60,
+	LENGTH = 64 << 10,
+	OTHER = 512 << 10, /* where the window is bound to then */
+};
+
+static struct pair pair;
+static atomic_uint written;
+static struct ibv_mw *mw;
+
+/* Write by the key until it is refused, each time other bytes. */
+static void *keep_writing(void *key)
+{
+	uint32_t rkey = *(uint32_t *)key;
+	struct ibv_wc wc = { 0 };
+
+	do {
+		struct ibv_sge sge = sge_of(&pair.a, 0, LENGTH);
+		struct ibv_send_wr wr = { .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_RDMA_WRITE,
+					  .send_flags = IBV_SEND_SIGNALED };
+		struct ibv_send_wr *bad;
+
+		memset(pair.a.buffer, (int)(atomic_fetch_add(&written, 1) + 1), LENGTH);
+		wr.wr.rdma.rkey = rkey;
+		wr.wr.rdma.remote_addr = (uintptr_t)pair.b.buffer;
+		if (ibv_post_send(pair.a.qp, &wr, &bad))
+			break;
+		while (!ibv_poll_cq(pair.a.cq, 1, &wc))
+			;
+	} while (wc.status == IBV_WC_SUCCESS);
+	return NULL;
+}
+
+/* A queue pair of b's domain whose only use is that binds are posted on it. */
+static struct ibv_qp *create_binder(struct ibv_cq *cq)
+{
+	const struct pair_options options = { 0 };
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 4 }
+	};
+	struct ibv_qp *qp = ibv_create_qp(pair.b.pd, &attr);
+
+	assert_non_null(qp);
+	assert_int_equal(to_init(qp, 0), 0);
+	assert_int_equal(to_rtr(qp, qp->qp_num, &options), 0);
+	assert_int_equal(to_rts(qp, &options), 0);
+	return qp;
+}
+
+static void bind_to(struct ibv_qp *binder, struct ibv_cq *cq, struct ibv_mr *mr, size_t offset)
+{
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { .mr = mr,
+			       .addr = (uintptr_t)pair.b.buffer + offset,
+			       .length = LENGTH,
+			       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE },
+	};
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_bind_mw(binder, mw, &bind), 0);
+	while (!ibv_poll_cq(cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
+static void nothing_comes_after_the_end(void **state)
+{
+	static uint8_t seen[LENGTH];
+	unsigned int reached = 0;
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct ibv_cq *cq = ibv_create_cq(the_context(), 8, NULL, NULL, 0);
+		struct ibv_qp *binder;
+		struct ibv_mr *mr;
+		pthread_t writer;
+		uint32_t rkey;
+
+		pair_open(&pair, &(struct pair_options){ .mtu = IBV_MTU_4096 });
+		mr = ibv_reg_mr(pair.b.pd, pair.b.buffer, END_BUFFER,
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+		mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
+		binder = create_binder(cq);
+		atomic_store(&written, 0);
+		bind_to(binder, cq, mr, 0);
+		rkey = mw->rkey;
+		assert_int_equal(pthread_create(&writer, NULL, keep_writing, &rkey), 0);
+		usleep(1000 + (unsigned int)round * 37);
+		bind_to(binder, cq, mr, OTHER);
+		memcpy(seen, pair.b.buffer, LENGTH);
+		pthread_join(writer, NULL);
+		assert_memory_equal(seen, pair.b.buffer, LENGTH);
+		reached += atomic_load(&written) > 1;
+
+		assert_int_equal(ibv_destroy_qp(binder), 0);
+		assert_int_equal(ibv_dealloc_mw(mw), 0);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+		assert_int_equal(ibv_destroy_cq(cq), 0);
+		pair_close(&pair);
+	}
+	/* It was not quiet all the time. */
+	assert_true(reached > ROUNDS / 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_comes_after_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
