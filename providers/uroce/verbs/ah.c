@@ -32,27 +32,14 @@ bool uroce_gid_is_multicast(const uint8_t gid[16])
 	return is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
 }
 
-/* Of the first one in the table that is not IPv4. */
-static bool find_ipv6(struct uroce_device *device, union ibv_gid *gid)
-{
-	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++)
-		if (uroce_gid(device, i, gid) && !is_ipv4(gid->raw))
-			return true;
-	return false;
-}
-
 static bool find_source(struct uroce_device *device, const struct ibv_global_route *grh,
 			union ibv_gid *sgid)
 {
 	static const uint8_t nowhere[16];
 
-	if (!uroce_gid(device, grh->sgid_index, sgid) ||
-	    !memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)))
-		return false;
-	if (is_ipv4(sgid->raw) == is_ipv4(grh->dgid.raw))
-		return true;
-	return is_ipv4(sgid->raw) && uroce_gid_is_multicast(grh->dgid.raw) &&
-	       find_ipv6(device, sgid);
+	return uroce_gid(device, grh->sgid_index, sgid) &&
+	       memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)) &&
+	       is_ipv4(sgid->raw) == is_ipv4(grh->dgid.raw);
 }
 
 /* Which addresses mean something only together with an interface. */

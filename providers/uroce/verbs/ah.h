@@ -41,9 +41,6 @@ bool uroce_gid_is_multicast(const uint8_t gid[16]);
  * Is attr a way that this device can go: port 1, a global route (RoCE has no other), from a GID
  * index that holds an address, to an address of the same kind?  0, or EINVAL.  route may be NULL,
  * else all but its dest_qpn is filled.
- *
- * To an IPv6 multicast group an IPv4 index will do as well, as programs name groups in InfiniBand's
- * form without regard to the addresses: the first IPv6 address of the device is then the source.
  */
 int uroce_ah_check(struct uroce_device *device, const struct ibv_ah_attr *attr,
 		   struct progress_route *route);

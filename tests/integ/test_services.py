@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""UC, UD, shared receive queues, XRC and multicast under stock programs."""
+import re
+import sys
+
+import pytest
+
+import harness
+import perftest
+
+ITERATIONS = 200
+PAIRS = 16
+# So many datagrams of 4 KB does any socket buffer hold: between hosts nobody slows the sender down.
+FEW = 40
+GROUP4 = "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3"  # ::ffff:239.1.2.3
+GROUP6 = "255:14:0:0:0:0:0:0:0:0:0:0:0:1:2:3"  # ff0e::1:203
+PINGPONGS = ("ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong", "ibv_xsrq_pingpong")
+# ibv_xsrq_pingpong has no data check.
+CHECKED = [p for p in PINGPONGS if "xsrq" not in p]
+
+
+def pingpong(place, version, program, *arguments):
+    server, client = harness.start_pair(
+        place, [program, "-d", "{device}", "-g", place.gid_index(version), *arguments])
+    for process in server, client:
+        text = process.done()
+        assert "invalid data" not in text, process
+        assert process.errors == "", process
+        assert re.search(r"^(\d+ iters in|success$)", text, re.MULTILINE), process
+
+
+@pytest.mark.parametrize("events", ([], ["-e"]), ids=("poll", "events"))
+@pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
+@pytest.mark.parametrize("program", PINGPONGS)
+def test_pingpong_on_loopback(loopback, program, version, events):
+    pingpong(loopback, version, program, *events)
+
+
+@pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
+@pytest.mark.parametrize("program", PINGPONGS)
+def test_pingpong_on_veth(veth, program, version):
+    pingpong(veth, version, program)
+
+
+@pytest.mark.parametrize("program", CHECKED)
+def test_data_of_pingpong(loopback, program):
+    pingpong(loopback, 4, program, "-c")
+
+
+def check(place, program, *arguments, iterations=ITERATIONS, size=None, version=4):
+    default = 65536 if program.endswith("_bw") else 2
+    if "atomic" in program:
+        default = 8
+    if ("-c", "UD") == arguments[:2] and program.endswith("_bw") and not size:
+        # Without being told the program takes the largest, and says so.
+        default = 4096
+        arguments += ("-s", default)
+    server, client = perftest.start(place, program, "-x", place.gid_index(version), *arguments)
+    perftest.finish(server, client)
+    perftest.check_report(client, [size or default], iterations)
+
+
+def options(*rows):
+    return [pytest.param(row.split(), id=row.replace(" ", "") or "plain") for row in rows]
+
+
+@pytest.mark.parametrize("more", options("", "-b", "-e", "--use-srq"))
+@pytest.mark.parametrize("service", ("UC", "UD", "XRC"))
+def test_send_bandwidth(loopback, service, more):
+    check(loopback, "ib_send_bw", "-c", service, "-n", ITERATIONS, *more)
+
+
+@pytest.mark.parametrize("service", ("RC", "UC", "UD", "XRC"))
+def test_many_queue_pairs(loopback, service):
+    check(loopback, "ib_send_bw", "-c", service, "-n", ITERATIONS, "-q", PAIRS, "-s", 4096,
+          *(["--use-srq"] if service == "RC" else []), iterations=PAIRS * ITERATIONS, size=4096)
+
+
+@pytest.mark.parametrize("more", options("", "-e", "--use-srq"))
+@pytest.mark.parametrize("service", ("UC", "UD", "XRC"))
+def test_send_latency(loopback, service, more):
+    check(loopback, "ib_send_lat", "-c", service, "-n", ITERATIONS, *more)
+
+
+@pytest.mark.parametrize("program,service", [
+    ("ib_write_bw", "UC"), ("ib_write_lat", "UC"), ("ib_write_bw", "XRC"), ("ib_write_lat", "XRC"),
+    ("ib_read_bw", "XRC"), ("ib_read_lat", "XRC"), ("ib_atomic_bw", "XRC"),
+    ("ib_atomic_lat", "XRC")])
+def test_one_sided(loopback, program, service):
+    check(loopback, program, "-c", service, "-n", ITERATIONS)
+
+
+@pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
+@pytest.mark.parametrize("service", ("UC", "UD", "XRC"))
+def test_between_namespaces(veth, service, version):
+    check(veth, "ib_send_bw", "-c", service, "-n", FEW, "-s", 4096, iterations=FEW, size=4096,
+          version=version)
+
+
+@pytest.mark.parametrize("program", ("ib_send_bw", "ib_send_lat"))
+def test_group_on_loopback(loopback, program):
+    check(loopback, program, "-c", "UD", "-g", "-M", GROUP4, "-n", FEW, iterations=FEW)
+
+
+@pytest.mark.parametrize("version,group", [(4, GROUP4), (6, GROUP6)], ids=("ipv4", "ipv6"))
+def test_group_on_veth(veth, version, group):
+    check(veth, "ib_send_bw", "-c", "UD", "-g", "-M", group, "-n", FEW, iterations=FEW,
+          version=version)
+
+
+def test_group_without_a_way(loopback):
+    """The kernel has no way for IPv6 multicasts on a loopback interface, and we say so."""
+    port = loopback.free_port()
+    words = ["ib_send_bw", "-d", loopback.device, "-F", "-c", "UD", "-g", "-x",
+             loopback.gid_index(6), "-p", port]
+    loopback.serve(port, *words)
+    client = loopback.run(*words, loopback.address)
+    assert client.popen.returncode != 0, client
+    assert "uroce: " in client.errors and "unreachable" in client.errors, client
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What a queue pair of any type needs beside itself, for tests of services other than RC.  As in
+ * verbs_pair.h, what does not succeed fails the test at hand.
+ */
+#ifndef UROCE_TESTS_VERBS_BOX_H
+#define UROCE_TESTS_VERBS_BOX_H
+
+#include <arpa/inet.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "verbs_pair.h"
+
+#define BOX_BYTES (1 << 18)
+#define BOX_QKEY 0x11111111
+
+struct box {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *bytes; /* BOX_BYTES */
+};
+
+static inline void box_open(struct box *box)
+{
+	box->pd = ibv_alloc_pd(the_context());
+	assert_non_null(box->pd);
+	box->cq = ibv_create_cq(the_context(), 512, NULL, NULL, 0);
+	assert_non_null(box->cq);
+	box->bytes = aligned_alloc(4096, BOX_BYTES);
+	assert_non_null(box->bytes);
+	memset(box->bytes, 0, BOX_BYTES);
+	box->mr = ibv_reg_mr(box->pd, box->bytes, BOX_BYTES,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	assert_non_null(box->mr);
+}
+
+static inline void box_close(struct box *box)
+{
+	assert_int_equal(ibv_destroy_cq(box->cq), 0);
+	assert_int_equal(ibv_dereg_mr(box->mr), 0);
+	assert_int_equal(ibv_dealloc_pd(box->pd), 0);
+	free(box->bytes);
+}
+
+static inline struct ibv_qp *box_qp(struct box *box, enum ibv_qp_type type, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = box->cq,
+		.recv_cq = box->cq,
+		.srq = srq,
+		.cap = { .max_send_wr = 64,
+			 .max_recv_wr = 64,
+			 .max_send_sge = 2,
+			 .max_recv_sge = 2,
+			 .max_inline_data = 64 },
+		.qp_type = type,
+	};
+	struct ibv_qp *qp = ibv_create_qp(box->pd, &attr);
+
+	assert_non_null(qp);
+	if (srq)
+		assert_int_equal(attr.cap.max_recv_wr, 0);
+	return qp;
+}
+
+static inline struct ibv_sge box_sge(const struct box *box, size_t offset, uint32_t length)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)box->bytes + offset,
+				 .length = length,
+				 .lkey = box->mr->lkey };
+}
+
+/* To INIT, RTR and RTS as the type wants it; dest_qpn is not for UD.  PSNs wrap soon. */
+static inline void box_connect(struct ibv_qp *qp, uint32_t dest_qpn)
+{
+	bool ud = qp->qp_type == IBV_QPT_UD;
+	bool acknowledged = !ud && qp->qp_type != IBV_QPT_UC;
+	struct ibv_qp_attr attr = { .port_num = 1,
+				    .qkey = BOX_QKEY,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+						       IBV_ACCESS_REMOTE_READ |
+						       IBV_ACCESS_REMOTE_ATOMIC,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = dest_qpn,
+				    .rq_psn = 0xfffffe,
+				    .sq_psn = 0xfffffe,
+				    .max_dest_rd_atomic = 4,
+				    .max_rd_atomic = 4,
+				    .min_rnr_timer = 1,
+				    .timeout = 10,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7 };
+	int common = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+
+	attr.ah_attr.is_global = 1;
+	attr.ah_attr.port_num = 1;
+	attr.ah_attr.grh.sgid_index = the_gid_index();
+	assert_int_equal(ibv_query_gid(qp->context, 1, the_gid_index(), &attr.ah_attr.grh.dgid), 0);
+	attr.qp_state = IBV_QPS_INIT;
+	assert_int_equal(
+		ibv_modify_qp(qp, &attr, common | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)), 0);
+	attr.qp_state = IBV_QPS_RTR;
+	common = ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (acknowledged)
+		common |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	assert_int_equal(ibv_modify_qp(qp, &attr, common | IBV_QP_STATE), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	common = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (acknowledged)
+		common |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			  IBV_QP_MAX_QP_RD_ATOMIC;
+	assert_int_equal(ibv_modify_qp(qp, &attr, common), 0);
+}
+
+static inline struct ibv_ah *box_ah(struct box *box, uint8_t gid_index, const union ibv_gid *dgid)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = gid_index };
+	struct ibv_ah *ah;
+
+	if (dgid)
+		attr.grh.dgid = *dgid;
+	else
+		assert_int_equal(ibv_query_gid(the_context(), 1, gid_index, &attr.grh.dgid), 0);
+	ah = ibv_create_ah(box->pd, &attr);
+	assert_non_null(ah);
+	return ah;
+}
+
+static inline int box_post_recv(struct box *box, struct ibv_qp *qp, uint64_t wr_id, size_t offset,
+				uint32_t length)
+{
+	struct ibv_sge sge = box_sge(box, offset, length);
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(qp, &wr, &bad);
+}
+
+static inline int box_post_srq(struct box *box, struct ibv_srq *srq, uint64_t wr_id, size_t offset,
+			       uint32_t length)
+{
+	struct ibv_sge sge = box_sge(box, offset, length);
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+static inline int box_post_datagram(struct box *box, struct ibv_qp *qp, struct ibv_ah *ah,
+				    uint32_t dest_qpn, uint64_t wr_id, size_t offset,
+				    uint32_t length)
+{
+	struct ibv_sge sge = box_sge(box, offset, length);
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl((uint32_t)wr_id),
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = dest_qpn;
+	wr.wr.ud.remote_qkey = BOX_QKEY;
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+/* The next completion; patience 0: false when there is none now. */
+static inline bool box_next(struct ibv_cq *cq, struct ibv_wc *wc, int patience_ms)
+{
+	struct timespec begin, now;
+	int got;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		got = ibv_poll_cq(cq, 1, wc);
+		assert_true(got >= 0);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (!got &&
+		 (now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
+			 patience_ms);
+	return got == 1;
+}
+
+static inline struct ibv_wc box_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = { 0 };
+
+	assert_true(box_next(cq, &wc, 2000));
+	if (wc.status != status)
+		print_error("status %s instead of %s\n", ibv_wc_status_str(wc.status),
+			    ibv_wc_status_str(status));
+	assert_int_equal(wc.status, status);
+	assert_int_equal(wc.wr_id, wr_id);
+	return wc;
+}
+
+/* Nothing comes, although there is time for it. */
+static inline void box_expect_nothing(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	assert_false(box_next(cq, &wc, 20));
+}
+
+#endif

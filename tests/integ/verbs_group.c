@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Multicast groups through the stock library: queue pairs of one process and of another one in a
+ * group, a sender that is in it itself, and the calls that are refused.  IPv4 groups, since that is
+ * what a loopback interface has a way for.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verbs_box.h"
+
+enum {
+	GRH = 40,
+	TO = 64 << 10,
+	STRIDE = 1024,
+	MEMBERS = 3,
+	MESSAGES = 20,
+};
+
+static const union ibv_gid group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 4 } };
+static const union ibv_gid other_group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 5 } };
+
+static struct box box;
+static struct ibv_qp *qp[MEMBERS];
+
+static int set_up(void **state)
+{
+	(void)state;
+	box_open(&box);
+	for (int i = 0; i < MEMBERS; i++) {
+		qp[i] = box_qp(&box, IBV_QPT_UD, NULL);
+		box_connect(qp[i], 0);
+	}
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (int i = 0; i < MEMBERS; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	box_close(&box);
+	return 0;
+}
+
+static void post_receives(struct ibv_qp *to, uint64_t first, uint64_t count)
+{
+	for (uint64_t i = first; i < first + count; i++)
+		assert_int_equal(box_post_recv(&box, to, i, TO + (size_t)i * STRIDE, STRIDE), 0);
+}
+
+/* In either order. */
+static void expect_both(uint64_t one, uint64_t other)
+{
+	struct ibv_wc first, second;
+
+	assert_true(box_next(box.cq, &first, 2000));
+	assert_true(box_next(box.cq, &second, 2000));
+	assert_int_equal(first.status, IBV_WC_SUCCESS);
+	assert_int_equal(second.status, IBV_WC_SUCCESS);
+	assert_true(first.wr_id == one || first.wr_id == other);
+	assert_int_equal(first.wr_id + second.wr_id, one + other);
+}
+
+/* The first queue pair is in the group as well, so it hears itself. */
+static void all_members_get_each_datagram(void **state)
+{
+	struct ibv_ah *ah = box_ah(&box, 0, &group);
+	unsigned int heard[MEMBERS] = { 0 };
+	struct ibv_wc wc;
+
+	(void)state;
+	for (int i = 0; i < MEMBERS; i++) {
+		assert_int_equal(ibv_attach_mcast(qp[i], &group, 0), 0);
+		post_receives(qp[i], (uint64_t)i * 10, 10);
+	}
+	for (uint64_t i = 0; i < 10; i++) {
+		memset(box.bytes, (int)i + 1, 100);
+		assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 100 + i, 0, 100), 0);
+		for (int n = 0; n < 1 + MEMBERS; n++) {
+			assert_true(box_next(box.cq, &wc, 2000));
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			if (wc.wr_id >= 100)
+				continue;
+			heard[wc.wr_id / 10]++;
+			assert_int_equal(wc.src_qp, qp[0]->qp_num);
+			assert_int_equal(wc.qp_num, qp[wc.wr_id / 10]->qp_num);
+			assert_int_equal(wc.byte_len, GRH + 100);
+			assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
+			/* It was sent to the group. */
+			assert_memory_equal(box.bytes + TO + wc.wr_id * STRIDE + 36, group.raw + 12,
+					    4);
+			assert_memory_equal(box.bytes + TO + wc.wr_id * STRIDE + GRH, box.bytes,
+					    100);
+		}
+	}
+	for (int i = 0; i < MEMBERS; i++) {
+		assert_int_equal(heard[i], 10);
+		assert_int_equal(ibv_detach_mcast(qp[i], &group, 0), 0);
+	}
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+static void only_members_hear(void **state)
+{
+	struct ibv_ah *ah = box_ah(&box, 0, &group), *other = box_ah(&box, 0, &other_group);
+
+	(void)state;
+	assert_int_equal(ibv_attach_mcast(qp[1], &group, 0), 0);
+	assert_int_equal(ibv_attach_mcast(qp[2], &other_group, 0), 0);
+	for (int i = 0; i < MEMBERS; i++)
+		post_receives(qp[i], (uint64_t)i * 10, 3);
+	assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 100, 0, 10), 0);
+	expect_both(100, 10);
+	box_expect_nothing(box.cq);
+	assert_int_equal(box_post_datagram(&box, qp[0], other, 0xffffff, 101, 0, 10), 0);
+	expect_both(101, 20);
+	box_expect_nothing(box.cq);
+	/* A unicast number in a packet to the group is nobody's. */
+	assert_int_equal(box_post_datagram(&box, qp[0], ah, qp[1]->qp_num, 102, 0, 10), 0);
+	box_expect(box.cq, 102, IBV_WC_SUCCESS);
+	box_expect_nothing(box.cq);
+	assert_int_equal(ibv_detach_mcast(qp[1], &group, 0), 0);
+	assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 103, 0, 10), 0);
+	box_expect(box.cq, 103, IBV_WC_SUCCESS);
+	box_expect_nothing(box.cq);
+	assert_int_equal(ibv_detach_mcast(qp[2], &other_group, 0), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_destroy_ah(other), 0);
+}
+
+static void refusals(void **state)
+{
+	static const union ibv_gid nobody = { .raw = { [10] = 0xff, [11] = 0xff, 192, 0, 2, 9 } };
+	static const union ibv_gid unicast = { .raw = { 0xfd, [15] = 1 } };
+	struct ibv_qp *rc = box_qp(&box, IBV_QPT_RC, NULL);
+
+	(void)state;
+	assert_int_equal(ibv_attach_mcast(rc, &group, 0), EINVAL);
+	assert_int_equal(ibv_attach_mcast(qp[0], &nobody, 0), EINVAL);
+	assert_int_equal(ibv_attach_mcast(qp[0], &unicast, 0), EINVAL);
+	assert_int_equal(ibv_detach_mcast(qp[0], &group, 0), EINVAL);
+	assert_int_equal(ibv_attach_mcast(qp[0], &group, 0), 0);
+	/* Who is in is in, and leaves once. */
+	assert_int_equal(ibv_attach_mcast(qp[0], &group, 0), 0);
+	assert_int_equal(ibv_detach_mcast(qp[0], &other_group, 0), EINVAL);
+	assert_int_equal(ibv_destroy_qp(qp[0]), EBUSY);
+	assert_int_equal(ibv_detach_mcast(qp[0], &group, 0), 0);
+	assert_int_equal(ibv_detach_mcast(qp[0], &group, 0), EINVAL);
+	assert_int_equal(ibv_destroy_qp(rc), 0);
+}
+
+/* rule U1 test: as many groups as the device says, and one more is refused. */
+static void as_many_groups_as_promised(void **state)
+{
+	union ibv_gid gid = group;
+	struct ibv_device_attr attr;
+	int joined;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(the_context(), &attr), 0);
+	for (joined = 0; joined < attr.max_mcast_grp; joined++) {
+		gid.raw[14] = (uint8_t)(10 + (joined >> 8));
+		gid.raw[15] = (uint8_t)joined;
+		assert_int_equal(ibv_attach_mcast(qp[0], &gid, 0), 0);
+	}
+	assert_int_equal(ibv_attach_mcast(qp[1], &gid, 0), 0);
+	assert_int_equal(ibv_attach_mcast(qp[1], &other_group, 0), ENOMEM);
+	assert_int_equal(ibv_detach_mcast(qp[1], &gid, 0), 0);
+	while (joined-- > 0) {
+		gid.raw[14] = (uint8_t)(10 + (joined >> 8));
+		gid.raw[15] = (uint8_t)joined;
+		assert_int_equal(ibv_detach_mcast(qp[0], &gid, 0), 0);
+	}
+}
+
+/* In a process of its own: joins, says so, and hears MESSAGES datagrams.  The exit code. */
+static int listen_elsewhere(int tell)
+{
+	set_up(NULL);
+	assert_int_equal(ibv_attach_mcast(qp[0], &group, 0), 0);
+	post_receives(qp[0], 0, MESSAGES);
+	assert_int_equal(write(tell, "", 1), 1);
+	for (uint64_t i = 0; i < MESSAGES; i++)
+		box_expect(box.cq, i, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_detach_mcast(qp[0], &group, 0), 0);
+	tear_down(NULL);
+	return 0;
+}
+
+/* Runs first, as a child of fork() has to open the device itself. */
+static void several_processes(void **state)
+{
+	struct ibv_ah *ah;
+	pid_t child[2];
+	int told[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(told), 0);
+	for (int i = 0; i < 2; i++) {
+		child[i] = fork();
+		assert_true(child[i] >= 0);
+		if (!child[i])
+			_exit(listen_elsewhere(told[1]));
+	}
+	set_up(NULL);
+	assert_int_equal(ibv_attach_mcast(qp[1], &group, 0), 0);
+	post_receives(qp[1], 0, MESSAGES);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(read(told[0], &byte, 1), 1);
+	ah = box_ah(&box, 0, &group);
+	for (uint64_t i = 0; i < MESSAGES; i++) {
+		assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 100 + i, 0, 10), 0);
+		/* The completion of the send, and its own copy. */
+		expect_both(100 + i, i);
+	}
+	for (int i = 0; i < 2; i++) {
+		int status;
+
+		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_detach_mcast(qp[1], &group, 0), 0);
+	tear_down(NULL);
+	close(told[0]);
+	close(told[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(several_processes),
+		cmocka_unit_test_setup_teardown(all_members_get_each_datagram, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(only_members_hear, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(refusals, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(as_many_groups_as_promised, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
