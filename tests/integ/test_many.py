@@ -108,7 +108,7 @@ def test_killed_in_random_order(loopback):
         time.sleep(0.02)
         assert now < until + harness.PATIENCE, [str(p) for pair in pairs for p in pair.processes]
     print(f"{finished} pairs finished, {killed} killed, {at_once} at once")
-    assert finished >= SECONDS / 2 and killed >= SECONDS / 4 and at_once >= PAIRS - 1
+    assert finished >= SECONDS / 2 and killed >= SECONDS / 4 and at_once >= PAIRS / 2
     assert loopback.sockets() == (set(), [])
 
 
