@@ -6,8 +6,17 @@ import harness
 
 # A program that does not know our device's numbers says so and does without inline data.
 KNOWN_REMARKS = {"Device not recognized to implement inline feature. Disabling it"}
+BANDWIDTH = ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw")
+LATENCY = ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat")
+ALL = BANDWIDTH + LATENCY
 SIZES_OF_ALL = [1 << n for n in range(1, 24)]
 MEBI = 1 << 20
+
+
+def usual_size(program):
+    if "atomic" in program:
+        return 8
+    return 65536 if program in BANDWIDTH else 2
 
 
 def rows(process):

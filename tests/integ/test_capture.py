@@ -109,7 +109,8 @@ def pingpong(place, version, *arguments, env=None):
     return client
 
 
-SHORT, PADDED, LONG, EVENTS = ("-s 1", "-s 5001 -m 256", "-s 65536 -m 4096", "-s 4096 -m 1024 -e")
+SHORT, PADDED, LONG, EVENTS = ("-s 1", "-s 5001 -m 256", "-s 65536 -m 4096",
+                               "-s 4096 -m 1024 -e")
 
 
 @pytest.mark.parametrize("where, version, arguments", [

@@ -9,47 +9,61 @@ import perftest
 
 SECONDS = 2
 AT_LEAST = 1000  # messages, so that a percentage means something
+# How many of a hundred messages may meet an RNR NAK.  It is near none on a quiet host; on a busy one
+# the receiver's application may not run for a while, and a limited SEND asks with its first packet.
+MOST_PERCENT = 5
 
 
-def check_flow(place, sender, receiver, most_rnr=0.01):
-    """rules C2, C3, C10 and C13 test: the receiver says what it has, the sender goes by it."""
-    sending = place.stat(sender.pid)["qps"]
-    receiving = place.stat(receiver.pid)["qps"]
-    for qp in sending:
-        messages = qp["counters"]["rdma_sends"]
-        assert messages > AT_LEAST
-        assert qp["credits_heard"] is not None and not qp["unlimited"]
-        # One receive at a time: never more than one was promised, but for what MSN lags behind.
-        assert 0 <= qp["credits_heard"] <= 2
-        assert qp["counters"]["rcvd_rnr_err"] < messages * most_rnr, qp
-    for qp in receiving:
-        messages = qp["counters"]["rdma_recvs"]
-        assert messages > AT_LEAST
-        assert qp["counters"]["send_rnr_err"] < messages * most_rnr, qp
-    volunteered = sum(qp["counters"]["unsolicited_acks_sent"] for qp in receiving)
-    heard = sum(qp["counters"]["unsolicited_acks_rcvd"] for qp in sending)
-    assert volunteered > 0 and heard > 0
-
-
-@pytest.mark.parametrize("arguments", [("ib_send_bw", "-s", 64), ("ib_send_bw", "-s", 65536),
-                                       ("ib_send_bw", "-s", 1024, "-q", 4),
-                                       ("ib_send_lat", "-s", 64)])
-def test_one_receive(loopback, arguments):
-    server, client = perftest.start(loopback, *arguments, "-r", 1, "-D", SECONDS)
+def run(place, arguments, credits="on"):
+    """(server, client, what uroce-stat says of the queue pairs of each) near the end."""
+    server, client = perftest.start(place, *arguments.split(), "-r", 1, "-D", SECONDS,
+                                    env={"UROCE_CREDITS": credits})
     time.sleep(SECONDS * 0.75)
-    check_flow(loopback, client, server, 0.05 if "-q" in arguments else 0.01)
+    seen = [place.stat(process.pid)["qps"] for process in (server, client)]
     perftest.finish(server, client)
-    perftest.check_report(client, [arguments[2]], None, duration=True)
+    return seen
+
+
+def total(queue_pairs, counter):
+    return sum(qp["counters"][counter] for qp in queue_pairs)
+
+
+def percent_refused(sending):
+    return 100 * total(sending, "rcvd_rnr_err") / total(sending, "rdma_sends")
+
+
+def check_flow(sending, receiving):
+    """rules C2, C3, C10 and C13 test: the receiver says what it has, the sender goes by it."""
+    assert total(sending, "rdma_sends") > AT_LEAST < total(receiving, "rdma_recvs")
+    for qp in sending:
+        # One or two receives at a time: never is more promised.
+        assert not qp["unlimited"] and qp["credits_heard"] in (0, 1, 2)
+    assert percent_refused(sending) < MOST_PERCENT
+    assert total(receiving, "send_rnr_err") < total(receiving, "rdma_recvs") * MOST_PERCENT / 100
+    assert total(receiving, "unsolicited_acks_sent") > 0
+    assert total(sending, "unsolicited_acks_rcvd") > 0
+
+
+@pytest.mark.parametrize("arguments", ["ib_send_bw -s 64", "ib_send_bw -s 65536",
+                                       "ib_send_bw -s 1024 -q 4", "ib_send_lat -s 64"])
+def test_one_receive(loopback, arguments):
+    server, client = run(loopback, arguments)
+    check_flow(client, server)
 
 
 def test_one_receive_in_both_directions(loopback):
-    server, client = perftest.start(loopback, "ib_send_bw", "-s", 1024, "-b", "-r", 1,
-                                    "-D", SECONDS)
-    time.sleep(SECONDS * 0.75)
-    # Each is sender and receiver by turns on a processor that it shares: it posts later.
-    check_flow(loopback, client, server, most_rnr=0.25)
-    check_flow(loopback, server, client, most_rnr=0.25)
-    perftest.finish(server, client)
+    server, client = run(loopback, "ib_send_bw -s 1024 -b")
+    check_flow(client, server)
+    check_flow(server, client)
+
+
+def test_what_credits_are_good_for(loopback):
+    """rule C3 test: the same without them is refused many times as often, and is slower."""
+    _, without = run(loopback, "ib_send_bw -s 4096", credits="off")
+    _, with_credits = run(loopback, "ib_send_bw -s 4096")
+    assert without[0]["unlimited"]
+    assert percent_refused(without) > 4 * percent_refused(with_credits)
+    assert total(with_credits, "rdma_sends") > total(without, "rdma_sends")
 
 
 if __name__ == "__main__":
