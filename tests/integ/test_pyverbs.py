@@ -7,6 +7,7 @@ without being listed fails, and so does one that is listed and runs.  For one ca
 """
 import collections
 import contextlib
+import fcntl
 import glob
 import gzip
 import json
@@ -14,6 +15,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 
 import pytest
@@ -23,6 +25,7 @@ import harness
 SUITE = "/usr/share/doc/rdma-core/tests"
 LISTED = os.path.join(harness.HERE, "pyverbs-skips.txt")
 HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+HUGE_PAGES_LOCK = os.path.join(tempfile.gettempdir(), f"uroce-huge-pages-{os.geteuid()}.lock")
 PAGES_WANTED = 16
 CASE_PATIENCE = 30  # seconds for one case
 LEAST_PASSED = 130
@@ -44,7 +47,17 @@ def suite(scratch):
 
 @contextlib.contextmanager
 def huge_pages():
-    """Some cases want pages of 2 MB, which root can have made while they run."""
+    """Some cases want pages of 2 MB, which root can have made while they run.  They are the host's, so
+    two runs of this test take turns."""
+    lock = open(HUGE_PAGES_LOCK, "a", encoding="ascii")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield from made_huge_pages()
+    finally:
+        lock.close()
+
+
+def made_huge_pages():
     try:
         with open(HUGE_PAGES, "r+", encoding="ascii") as file:
             before = file.read().strip()

@@ -166,13 +166,21 @@ static void check_events(struct ibv_context *context)
 
 static void check_descriptor(struct ibv_context *context)
 {
-	int copy = dup(context->cmd_fd);
+	int copy = dup(context->cmd_fd), pipes[2];
+	struct ibv_context *import;
 
 	CHECK(copy >= 0);
 	CHECK(write(copy, "x", 1) == -1 && errno == EBADF);
+	import = ibv_import_device(copy);
+	CHECK(import && import != context && import->device == context->device);
+	/* It owns the copy. */
+	CHECK(import->cmd_fd == copy && ibv_close_device(import) == 0);
+	CHECK(fcntl(copy, F_GETFD) == -1 && errno == EBADF);
+	CHECK(pipe(pipes) == 0);
 	errno = 0;
-	CHECK(!ibv_import_device(copy) && errno == EOPNOTSUPP);
-	close(copy);
+	CHECK(!ibv_import_device(pipes[0]) && errno == EOPNOTSUPP);
+	close(pipes[0]);
+	close(pipes[1]);
 }
 
 static void set_ipv4_header(struct ibv_grh *grh, const union ibv_gid *to)
