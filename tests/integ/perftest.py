@@ -36,7 +36,8 @@ def rows(process):
 
 def check_bandwidth(row, duration):
     size, _, peak, average, rate = row
-    assert average > 0 and rate > 0, row
+    # On a busy machine two bytes a message may be 0.00 MB/s.
+    assert rate > 0, row
     # The program computes one from the other, and prints two and six digits.
     assert abs(average * MEBI - size * rate * 1e6) <= 0.01 * MEBI + size, row
     # Without a fixed number of iterations there is no peak.

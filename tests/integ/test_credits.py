@@ -9,8 +9,9 @@ import perftest
 
 SECONDS = 2
 AT_LEAST = 1000  # messages, so that a percentage means something
-# How many of a hundred messages may meet an RNR NAK.  It is near none on a quiet host; on a busy one
-# the receiver's application may not run for a while, and a limited SEND asks with its first packet.
+# How many of a hundred messages may meet an RNR NAK.  It is near none on a quiet host; on a
+# busy one the receiver's application may not run for a while, and a limited SEND asks with its
+# first packet.
 MOST_PERCENT = 5
 
 

@@ -47,8 +47,8 @@ def suite(scratch):
 
 @contextlib.contextmanager
 def huge_pages():
-    """Some cases want pages of 2 MB, which root can have made while they run.  They are the host's, so
-    two runs of this test take turns."""
+    """Some cases want pages of 2 MB, which root can have made while they run.  They are the
+    host's, so two runs of this test take turns."""
     lock = open(HUGE_PAGES_LOCK, "a", encoding="ascii")
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
