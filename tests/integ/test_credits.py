@@ -13,6 +13,8 @@ AT_LEAST = 1000  # messages, so that a percentage means something
 # busy one the receiver's application may not run for a while, and a limited SEND asks with its
 # first packet.
 MOST_PERCENT = 5
+# Without credits it is 50.  Two that send and receive by turns on a busy processor have had 12.
+MOST_PERCENT_BOTH_WAYS = 25
 
 
 def run(place, arguments, credits="on"):
@@ -33,14 +35,14 @@ def percent_refused(sending):
     return 100 * total(sending, "rcvd_rnr_err") / total(sending, "rdma_sends")
 
 
-def check_flow(sending, receiving):
+def check_flow(sending, receiving, most_percent=MOST_PERCENT):
     """rules C2, C3, C10 and C13 test: the receiver says what it has, the sender goes by it."""
     assert total(sending, "rdma_sends") > AT_LEAST < total(receiving, "rdma_recvs")
     for qp in sending:
         # One or two receives at a time: never is more promised.
         assert not qp["unlimited"] and qp["credits_heard"] in (0, 1, 2)
-    assert percent_refused(sending) < MOST_PERCENT
-    assert total(receiving, "send_rnr_err") < total(receiving, "rdma_recvs") * MOST_PERCENT / 100
+    assert percent_refused(sending) < most_percent
+    assert total(receiving, "send_rnr_err") < total(receiving, "rdma_recvs") * most_percent / 100
     assert total(receiving, "unsolicited_acks_sent") > 0
     assert total(sending, "unsolicited_acks_rcvd") > 0
 
@@ -54,8 +56,8 @@ def test_one_receive(loopback, arguments):
 
 def test_one_receive_in_both_directions(loopback):
     server, client = run(loopback, "ib_send_bw -s 1024 -b")
-    check_flow(client, server)
-    check_flow(server, client)
+    check_flow(client, server, MOST_PERCENT_BOTH_WAYS)
+    check_flow(server, client, MOST_PERCENT_BOTH_WAYS)
 
 
 def test_what_credits_are_good_for(loopback):
