@@ -29,7 +29,8 @@ static const char usage[] =
 	"  -a, --all              also counters that are zero\n"
 	"  -w, --watch[=SECONDS]  again every SECONDS (default 1) until interrupted\n"
 	"  -h, --help             this text\n"
-	"Exit code: 0 when all answered, 1 when one did not, 2 for wrong usage.\n";
+	"Exit code: 0 when all answered, 1 when one did not or PID is not there, 2 for wrong "
+	"usage.\n";
 
 static bool parse_seconds(const char *text, double *seconds)
 {
@@ -96,6 +97,9 @@ static unsigned int show(const struct options *options, bool *failed)
 		/* No process, or another user's: not ours to show. */
 		if (result == -ENOENT || result == -EPERM)
 			continue;
+		/* It has ended while it was being asked. */
+		if (result == -ECONNRESET || result == -EPIPE)
+			continue;
 		if (result < 0) {
 			fprintf(stderr, "uroce-stat: slot %u does not answer: %s\n", slot,
 				strerror(-result));
@@ -122,7 +126,7 @@ static unsigned int show(const struct options *options, bool *failed)
 int main(int argc, char **argv)
 {
 	struct options options = { .seconds = 1 };
-	bool failed = false;
+	bool failed = false, found = false;
 	int result = parse(argc, argv, &options);
 
 	if (result > 0)
@@ -133,6 +137,7 @@ int main(int argc, char **argv)
 		if (options.watch && !options.json && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[2J", stdout);
 		shown = show(&options, &failed);
+		found = found || shown > 0;
 		if (shown == 0 && !options.json)
 			puts(options.pid ? "uroce-stat: no uroce process of yours has this number"
 					 : "uroce-stat: you have no uroce process running");
@@ -142,5 +147,5 @@ int main(int argc, char **argv)
 			break;
 		usleep((useconds_t)(options.seconds * 1e6));
 	}
-	return failed ? 1 : 0;
+	return failed || (options.pid && !found) ? 1 : 0;
 }
