@@ -3,9 +3,12 @@
  * One end of datagrams, a process of its own for test_datagrams.py: a UD queue pair that does what
  * it is told on standard input.  The answer to each line is one line.
  *
- *   attach GID | detach GID                  0 or the errno
- *   send GID INDEX QPN HOPS CLASS COUNT      so many datagrams of four bytes: 0 or the errno
- *   receive MILLISECONDS                     the network header of the next datagram, or "none"
+ *   attach GID | detach GID
+ *	0 or the errno
+ *   send GID INDEX QPN,... HOPS CLASS COUNT
+ *	so many datagrams of four bytes to each, posted at once: 0 or the errno
+ *   receive MILLISECONDS
+ *	the network header of the next datagram, or "none"
  *
  * usage: datagram_end DEVICE; the first line of output is the queue pair's number.
  */
@@ -23,6 +26,7 @@ enum {
 	GRH = 40,
 	BYTES = 4,
 	RECEIVES = 64,
+	SENDS = 32,
 	STRIDE = 64,
 	QKEY = 77,
 };
@@ -66,7 +70,8 @@ static void post_receive(uint64_t place)
 
 static void make_queue_pair(void)
 {
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 16, RECEIVES, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
+					 .cap = { SENDS, RECEIVES, 1, 1, 0 } };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
 
 	pd = ibv_alloc_pd(context);
@@ -88,26 +93,35 @@ static void make_queue_pair(void)
 	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
 }
 
-static int send_datagrams(struct ibv_ah_attr *attr, uint32_t qpn, int count)
+/* qpns: one or more, with commas between them; each in turn, posted all at once. */
+static int send_datagrams(struct ibv_ah_attr *attr, char *qpns, int count)
 {
 	struct ibv_ah *ah = ibv_create_ah(pd, attr);
 	struct ibv_sge sge = { .addr = (uintptr_t)memory + RECEIVES * STRIDE,
 			       .length = BYTES,
 			       .lkey = mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = UINT64_MAX,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND },
-			   *bad;
+	struct ibv_send_wr wr[SENDS] = { 0 }, *bad;
+	uint32_t qpn[SENDS];
+	int peers = 0, n = 0;
 	int error = ah ? 0 : errno;
 
-	wr.wr.ud.ah = ah;
-	wr.wr.ud.remote_qpn = qpn;
-	wr.wr.ud.remote_qkey = QKEY;
-	while (!error && count-- > 0)
-		error = ibv_post_send(qp, &wr, &bad);
-	if (ah)
+	for (char *word = strtok(qpns, ","); word && peers < SENDS; word = strtok(NULL, ","))
+		qpn[peers++] = (uint32_t)strtoul(word, NULL, 0);
+	need(peers * count <= SENDS, "too many at once");
+	for (; n < peers * count; n++) {
+		wr[n].next = &wr[n + 1];
+		wr[n].sg_list = &sge;
+		wr[n].num_sge = 1;
+		wr[n].opcode = IBV_WR_SEND;
+		wr[n].wr.ud.ah = ah;
+		wr[n].wr.ud.remote_qpn = qpn[n % peers];
+		wr[n].wr.ud.remote_qkey = QKEY;
+	}
+	wr[n - 1].next = NULL;
+	if (ah) {
+		error = ibv_post_send(qp, wr, &bad);
 		need(!ibv_destroy_ah(ah), "ibv_destroy_ah");
+	}
 	return error;
 }
 
@@ -139,21 +153,21 @@ static void receive(int patience_ms)
 static void obey(const char *line)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
-	unsigned int index, qpn, hops, class, number;
+	unsigned int index, hops, class, number;
 	union ibv_gid gid;
-	char text[64];
+	char text[64], qpns[128];
 
 	if (sscanf(line, "attach %63s", text) == 1 && inet_pton(AF_INET6, text, &gid) == 1) {
 		printf("%d\n", ibv_attach_mcast(qp, &gid, 0));
 	} else if (sscanf(line, "detach %63s", text) == 1 && inet_pton(AF_INET6, text, &gid) == 1) {
 		printf("%d\n", ibv_detach_mcast(qp, &gid, 0));
-	} else if (sscanf(line, "send %63s %u %u %u %u %u", text, &index, &qpn, &hops, &class,
+	} else if (sscanf(line, "send %63s %u %127s %u %u %u", text, &index, qpns, &hops, &class,
 			  &number) == 6 &&
 		   inet_pton(AF_INET6, text, &attr.grh.dgid) == 1) {
 		attr.grh.sgid_index = (uint8_t)index;
 		attr.grh.hop_limit = (uint8_t)hops;
 		attr.grh.traffic_class = (uint8_t) class;
-		printf("%d\n", send_datagrams(&attr, qpn, (int)number));
+		printf("%d\n", send_datagrams(&attr, qpns, (int)number));
 	} else if (sscanf(line, "receive %u", &number) == 1) {
 		receive((int)number);
 	} else {

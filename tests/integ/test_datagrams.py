@@ -87,6 +87,20 @@ def test_header_is_what_was_sent(request, where, version):
     assert receiver.receive() == (version, own_address(place.peer, version), to, HOPS, CLASS)
 
 
+@pytest.mark.parametrize("where", ("loopback", "veth"))
+def test_one_list_to_several_processes(request, where):
+    """What leaves in one call may be for several processes, which share the port."""
+    place = request.getfixturevalue(where)
+    receivers = [End(place) for _ in range(4)]
+    sender = End(place.peer)
+    to = as_gid(own_address(place, 4))
+    sender.send(to, ",".join(str(end.qpn) for end in receivers), 4, COUNT)
+    for end in receivers:
+        for _ in range(COUNT):
+            assert end.receive()
+        assert end.receive(20) is None
+
+
 @pytest.mark.parametrize("version", (4, 6))
 def test_new_address_is_heard(veth, version):
     receiver, sender = End(veth), End(veth.peer)
