@@ -12,7 +12,7 @@ import pytest
 import harness
 
 PROGRAM = os.path.join(harness.BUILD, "tests", "datagram_end")
-GROUPS = {4: "::ffff:239.9.8.7", 6: "ff0e::987"}
+GROUPS = ((4, "::ffff:239.9.8.7"), (6, "ff0e::987"), (6, "ff02::987"))
 EVERYBODY = 0xffffff
 HOPS, CLASS = 77, 0x28
 COUNT = 5
@@ -128,10 +128,9 @@ def test_new_address_is_heard(veth, version):
     assert receiver.receive()[2] == own_address(veth, version)
 
 
-@pytest.mark.parametrize("version", (4, 6))
-def test_group_in_two_places(veth, version):
+@pytest.mark.parametrize("version,group", GROUPS)
+def test_group_in_two_places(veth, version, group):
     """Two members here, one there, and the sender; somebody else is in another group."""
-    group = GROUPS[version]
     members = [End(veth), End(veth), End(veth.peer)]
     sender, other = End(veth.peer), End(veth)
     for end in *members, sender:

@@ -90,7 +90,7 @@ void uroce_ah_release(struct uroce_ah *ah)
 		;
 }
 
-void uroce_ah_bury(struct progress *progress)
+void uroce_ah_bury(void)
 {
 	struct uroce_ah *ah = atomic_exchange(&dead, NULL);
 
@@ -98,7 +98,7 @@ void uroce_ah_bury(struct progress *progress)
 		struct uroce_ah *next = ah->next_dead;
 
 		if (!uroce_inherited(ah->generation))
-			progress_path_close(progress, &ah->path);
+			progress_path_close(ah->progress, &ah->path);
 		free(ah);
 		ah = next;
 	}
@@ -135,7 +135,7 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	int error = uroce_ah_check(context->device, attr, &route);
 	struct uroce_ah *ah = NULL;
 
-	uroce_ah_bury(context->progress);
+	uroce_ah_bury();
 	if (!error) {
 		ah = calloc(1, sizeof(*ah));
 		error = ENOMEM;
@@ -160,10 +160,9 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 int uroce_destroy_ah(struct ibv_ah *ibv_ah)
 {
 	struct uroce_ah *ah = to_uroce_ah(ibv_ah);
-	struct progress *progress = ah->progress;
 
 	atomic_fetch_sub(&ah->pd->users, 1);
 	uroce_ah_release(ah);
-	uroce_ah_bury(progress);
+	uroce_ah_bury();
 	return 0;
 }

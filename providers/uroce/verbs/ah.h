@@ -32,7 +32,7 @@ static inline struct uroce_ah *to_uroce_ah(struct ibv_ah *ah)
 void uroce_ah_hold(struct uroce_ah *ah);
 void uroce_ah_release(struct uroce_ah *ah);
 /* Close the ways of those that nobody refers to any more.  Control call: without locks. */
-void uroce_ah_bury(struct progress *progress);
+void uroce_ah_bury(void);
 
 /* Is it ff00::/8 or ::ffff:224.0.0.0/100? */
 bool uroce_gid_is_multicast(const uint8_t gid[16]);

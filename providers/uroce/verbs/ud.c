@@ -105,7 +105,7 @@ void uroce_ud_close(struct uroce_context *context)
 	pthread_mutex_unlock(&listen_lock);
 	if (context->listen)
 		progress_listen_close(context->progress, context->listen);
-	uroce_ah_bury(context->progress);
+	uroce_ah_bury();
 }
 
 int uroce_ud_address(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_ah *ibv_ah,
