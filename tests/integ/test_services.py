@@ -19,9 +19,9 @@ PINGPONGS = ("ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong", "ibv_xsrq
 CHECKED = [p for p in PINGPONGS if "xsrq" not in p]
 
 
-def pingpong(place, version, program, *arguments):
+def pingpong(place, version, program, *arguments, **options):
     server, client = harness.start_pair(
-        place, [program, "-d", "{device}", "-g", place.gid_index(version), *arguments])
+        place, [program, "-d", "{device}", "-g", place.gid_index(version), *arguments], **options)
     for process in server, client:
         text = process.done()
         assert "invalid data" not in text, process
@@ -45,6 +45,11 @@ def test_pingpong_on_veth(veth, program, version):
 @pytest.mark.parametrize("program", CHECKED)
 def test_data_of_pingpong(loopback, program):
     pingpong(loopback, 4, program, "-c")
+
+
+@pytest.mark.parametrize("program", ("ibv_srq_pingpong", "ibv_xsrq_pingpong"))
+def test_pingpong_on_bad_network(loopback, program):
+    pingpong(loopback, 4, program, "-n", 100, env={"UROCE_FAULT": harness.FAULTS})
 
 
 def check(place, program, *arguments, iterations=ITERATIONS, size=None, version=4):
