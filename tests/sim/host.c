@@ -11,6 +11,8 @@
 #include "wire/icrc.h"
 
 #define POSTS_IN_ERROR 3
+/* Until a host looks again for READ responses that it could not send although they were due. */
+#define PAUSE_NS 1000
 
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
 {
@@ -208,7 +210,7 @@ void end_start(struct end *end, bool again)
 		end->rq.head = end->rq.tail = 0;
 	end->sent_posted = end->receives_posted = end->posted_in_error = 0;
 	end->next_send_at = end->next_receive_at = 0;
-	end->asleep_until = end->socket_full_until = end->hold_acks_until = 0;
+	end->asleep_until = end->socket_full_until = end->hold_acks_until = end->paused_until = 0;
 	end->next_state_at = end->world->round_began + end->plan->ready_ns;
 	end->packets_sent = 0;
 	eng_look(end->qp, &end->at_start);
@@ -384,11 +386,11 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 
 static uint64_t deadline_of(const struct end *end)
 {
-	uint64_t deadline = eng_deadline(end->qp);
+	uint64_t deadline = eng_deadline(end->qp), timer = eng_timer(end->qp);
 
-	/* READ responses may go on, but this host takes its time: it looks again, not for ever. */
-	if (deadline <= end->world->now && eng_timer(end->qp) > end->world->now)
-		deadline = end->world->now + 1000;
+	/* READ responses may go on, but the last visit could not send them. */
+	if (deadline < timer && deadline < end->paused_until)
+		deadline = earliest(end->paused_until, timer);
 	return deadline == ENG_NEVER ? ENG_NEVER : deadline + end->late;
 }
 
@@ -486,6 +488,7 @@ void end_visit(struct end *end)
 	}
 	if (!world->failed)
 		end_transmit(end);
+	end->paused_until = eng_deadline(end->qp) <= world->now ? world->now + PAUSE_NS : 0;
 	if (heard)
 		wake_crowded(end);
 }

@@ -58,7 +58,6 @@ struct asking {
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
 	uint32_t local_count, locals_seen;
-	uint64_t paused_timeouts; /* while the peer paused between READ responses */
 	uint64_t timeouts, repeats, naks, rnr_naks, limited;
 };
 

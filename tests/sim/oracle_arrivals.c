@@ -223,11 +223,7 @@ void oracle_after_expiry(struct end *end, bool timeout)
 	if (end->world->plan.timeout_code == 0 || now < asking->timer_from + timeout_ns)
 		world_fail(end->world, "%s: a timeout after only %" PRIu64 " ns (S10)", end->name,
 			   now - asking->timer_from);
-	/* The peer pauses between READ responses, longer than it should: known, see check_cost().
-	 */
-	if (oracle_pauses(end->peer))
-		asking->paused_timeouts++;
-	else if (!timeout_justified(end))
+	if (!timeout_justified(end))
 		world_fail(end->world,
 			   "%s: a timeout at position %" PRId64 " where a NAK would have healed",
 			   end->name, asking->unacked);

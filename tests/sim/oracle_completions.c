@@ -352,8 +352,6 @@ static void check_cost(struct end *end)
 	const struct plan *plan = &end->world->plan;
 	const struct asking *asking = &end->oracle.asking;
 
-	if (asking->paused_timeouts > 0)
-		return;
 	if (!plan->lossless || end->oracle.broke || end->peer->oracle.broke)
 		return;
 	if (asking->naks > 0 || asking->timeouts > 0)

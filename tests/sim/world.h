@@ -40,7 +40,7 @@ struct end {
 
 	uint32_t sent_posted, receives_posted; /* of the script */
 	uint64_t next_send_at, next_receive_at;
-	uint64_t asleep_until, socket_full_until, hold_acks_until;
+	uint64_t asleep_until, socket_full_until, hold_acks_until, paused_until;
 	uint64_t next_state_at;	 /* INIT to RTR, RTR to RTS, drained SQD to RTS */
 	uint64_t late;		 /* the next timer is served so late */
 	enum eng_qp_state state; /* that the host has asked for, or the engine gone to: ERR */
