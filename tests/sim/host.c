@@ -3,9 +3,6 @@
  * A host and its consumer: serves one end of a connection whenever there is something to do, in the
  * order of the progress layer: receive, expire, post, transmit.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/mutant.h"
 #include "sim/world.h"
 #include "wire/icrc.h"
@@ -14,226 +11,11 @@
 /* Until a host looks again for READ responses that it could not send although they were due. */
 #define PAUSE_NS 1000
 
-static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
-{
-	struct end *end = owner;
-
-	if (lkey == end->script->source.key)
-		return area_map(&end->script->source, lkey, addr, length,
-				write ? ENG_LOCAL_WRITE : 0);
-	return area_map(&end->script->landing, lkey, addr, length, write ? ENG_LOCAL_WRITE : 0);
-}
-
-static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
-{
-	struct end *end = owner;
-
-	return area_map(&end->script->remote, rkey, addr, length, need);
-}
-
-static void complete(void *owner, const struct eng_wc *wc)
-{
-	struct end *end = owner;
-	struct eng_wc changed = *wc;
-	uint32_t times = mutant_completion(end, &changed);
-
-	while (times-- > 0)
-		oracle_completion(end, &changed);
-}
-
-static void event(void *owner, enum eng_event event)
-{
-	struct end *end = owner;
-
-	oracle_event(end, event);
-	if (event == ENG_EVENT_SQ_DRAINED)
-		end->next_state_at =
-			end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
-}
-
-static bool invalidate(void *owner, uint32_t key)
-{
-	oracle_invalidate(owner, key);
-	return true;
-}
-
-static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *taken,
-				  struct eng_sge *sge)
-{
-	struct end *end = owner;
-	const struct eng_recv_wqe *wqe = eng_ring_slot(&end->rq, end->rq.tail);
-
-	(void)srqn;
-	if (eng_ring_used(&end->rq) == 0)
-		return ENG_TAKE_EMPTY;
-	taken->wr_id = wqe->wr_id;
-	taken->length = wqe->length;
-	taken->sge_count = wqe->sge_count;
-	memcpy(sge, wqe->sge, wqe->sge_count * sizeof(sge[0]));
-	end->rq.tail++;
-	return ENG_TAKEN;
-}
-
-/* One with a call for shared receive requests, one without. */
-static const struct eng_port ports[2] = {
-	{
-		.map_local = map_local,
-		.map_remote = map_remote,
-		.complete = complete,
-		.event = event,
-		.invalidate = invalidate,
-	},
-	{
-		.map_local = map_local,
-		.map_remote = map_remote,
-		.complete = complete,
-		.event = event,
-		.invalidate = invalidate,
-		.take_receive = take_receive,
-	},
-};
-
-/* What the peer's bad message needs and must not find. */
-static uint32_t access_of(const struct end *end)
-{
-	const struct script *peer = end->peer->script;
-	uint32_t all = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC;
-
-	if (end->world->plan.trouble != TROUBLE_ACCESS || peer->bad == NOBODY)
-		return all;
-	if (op_is_read(peer->messages[peer->bad].op))
-		return all & ~(uint32_t)ENG_REMOTE_READ;
-	if (op_is_atomic(peer->messages[peer->bad].op))
-		return all & ~(uint32_t)ENG_REMOTE_ATOMIC;
-	return all & ~(uint32_t)ENG_REMOTE_WRITE;
-}
-
-static void set_attr(struct end *end)
-{
-	const struct plan *plan = &end->world->plan;
-	struct eng_attr *attr = eng_qp_attr(end->qp);
-
-	attr->mtu = plan->mtu;
-	attr->dest_qpn = end->peer->qpn;
-	attr->rq_psn = end->peer->plan->psn;
-	attr->sq_psn = end->plan->psn;
-	attr->access = access_of(end);
-	attr->pkey = WIRE_DEFAULT_PKEY;
-	attr->timeout_code = plan->timeout_code;
-	attr->retry_count = plan->retry_count;
-	attr->rnr_retry = plan->rnr_retry;
-	attr->min_rnr_timer = end->plan->rnr_timer_code;
-	attr->max_rd_atomic = (uint8_t)end->plan->max_rd_atomic;
-	attr->max_dest_rd_atomic = (uint8_t)end->plan->max_dest_rd_atomic;
-	attr->sq_drained_event = true;
-	memset(&attr->path, 0, sizeof(attr->path));
-	attr->path.wire.src[10] = attr->path.wire.src[11] = 0xff;
-	attr->path.wire.dst[10] = attr->path.wire.dst[11] = 0xff;
-	attr->path.wire.src[15] = (uint8_t)(1 + end->side);
-	attr->path.wire.dst[15] = (uint8_t)(2 - end->side);
-	attr->path.wire.src_port = (uint16_t)(49152 + end->qpn % 1000);
-	attr->path.wire.ipv6 = plan->seed % 3 == 0;
-	mutant_attr(end, attr);
-}
-
-static uint32_t slots_of(uint32_t depth)
-{
-	uint32_t slots = 1;
-
-	while (slots < depth)
-		slots *= 2;
-	return slots;
-}
-
-static uint8_t *slots_new(uint32_t slots, uint32_t slot_bytes)
-{
-	uint8_t *memory = aligned_alloc(64, ((size_t)slots * slot_bytes + 63) & ~(size_t)63);
-
-	if (!memory)
-		abort();
-	return memory;
-}
-
-void end_set_state(struct end *end, enum eng_qp_state state)
-{
-	world_trace(end, "state %s", eng_qp_state_name(state));
-	end->state = state;
-	if (state == ENG_SQD)
-		end->oracle.drains++;
-	if (state == ENG_ERR)
-		oracle_to_error(end);
-	eng_set_state(end->qp, state, end->world->now);
-	oracle_after_step(end);
-}
-
-static void create(struct end *end)
-{
-	uint32_t sq_slots = slots_of(end->plan->sq_depth), rq_slots = slots_of(end->plan->rq_depth);
-	uint32_t send_bytes = eng_send_slot_bytes(end->plan->max_sge, end->plan->max_inline);
-	uint32_t receive_bytes = eng_recv_slot_bytes(end->plan->max_sge);
-	struct eng_qp_init init = {
-		.type = ENG_RC,
-		.qpn = end->qpn,
-		.owner = end,
-		.port = &ports[end->plan->rq_by_call],
-		.sq = &end->sq,
-		.rq = &end->rq,
-		.rq_shared = end->plan->rq_shared,
-		.credits_hidden = end->plan->hides_credits,
-		.signal_all = end->plan->signal_all,
-		.window_share = end->plan->share_bytes ? &end->world->share[end->side] : NULL,
-		.window_packets = end->plan->window_packets,
-	};
-
-	free(end->sq_slots);
-	free(end->rq_slots);
-	end->sq_slots = slots_new(sq_slots, send_bytes);
-	end->rq_slots = slots_new(rq_slots, receive_bytes);
-	eng_ring_init(&end->sq, end->sq_slots, send_bytes, sq_slots, end->plan->sq_depth);
-	eng_ring_init(&end->rq, end->rq_slots, receive_bytes, rq_slots, end->plan->rq_depth);
-	if (!end->qp)
-		end->qp = aligned_alloc(64, eng_qp_bytes());
-	if (!end->qp)
-		abort();
-	eng_qp_init(end->qp, &init);
-}
-
-void end_start(struct end *end, bool again)
-{
-	end->state = ENG_RESET;
-	if (again)
-		eng_set_state(end->qp, ENG_RESET, end->world->now);
-	else
-		create(end);
-	/* rule C5 test: RESET forgets the receive requests, but shared ones are not the QP's. */
-	if (end->plan->rq_shared)
-		end->rq.head = end->rq.tail = 0;
-	end->sent_posted = end->receives_posted = end->posted_in_error = 0;
-	end->next_send_at = end->next_receive_at = 0;
-	end->asleep_until = end->socket_full_until = end->hold_acks_until = end->paused_until = 0;
-	end->next_state_at = end->world->round_began + end->plan->ready_ns;
-	end->packets_sent = 0;
-	eng_look(end->qp, &end->at_start);
-	end->requests_in_a_row = 0;
-	end->busy = end->crowded = false;
-	end->late = 0;
-	oracle_start(end);
-	set_attr(end);
-	end_set_state(end, ENG_INIT);
-}
-
 static bool post_receive(struct end *end)
 {
-	struct eng_recv_wqe *wqe;
-
-	if (end->receives_posted == end->script->receive_count)
+	if (!queue_has_room(end->queue))
 		return false;
-	wqe = eng_rq_next(&end->rq);
-	if (!wqe)
-		return false;
-	script_fill_receive(end->script, end->receives_posted, wqe);
-	end->receives_posted++;
-	eng_rq_push(&end->rq);
+	queue_post(end->queue);
 	return true;
 }
 
@@ -243,7 +25,7 @@ static uint32_t receives_to_post(struct end *end)
 	case RECEIVES_EARLY:
 		return UINT32_MAX;
 	case RECEIVES_BURST:
-		return eng_ring_used(&end->rq) == 0 ? UINT32_MAX : 0;
+		return eng_ring_used(&end->queue->ring) == 0 ? UINT32_MAX : 0;
 	case RECEIVES_LATE:
 		return random_between(&end->random, 1, 4);
 	default:
@@ -258,24 +40,26 @@ static void post_receives(struct end *end)
 
 	if (end->state == ENG_INIT && !end->plan->receives_before_rtr)
 		return;
-	if (end->next_receive_at > end->world->now)
+	if (end->queue->next_post_at > end->world->now)
 		return;
 	for (n = receives_to_post(end); done < n && post_receive(end); done++)
 		;
 	if (done > 0)
-		world_trace(end, "post %u receives, %u free", done, eng_ring_used(&end->rq));
-	end->next_receive_at = end->world->now;
+		world_trace(end, "post %u receives, %u free", done,
+			    eng_ring_used(&end->queue->ring));
+	end->queue->next_post_at = end->world->now;
 	if (!early)
-		end->next_receive_at += 1 + random_skewed(&end->random, end->plan->receive_gap_ns);
+		end->queue->next_post_at +=
+			1 + random_skewed(&end->random, end->plan->receive_gap_ns);
 }
 
 static bool receives_wanted(const struct end *end)
 {
-	if (end->receives_posted == end->script->receive_count || eng_ring_full(&end->rq))
+	if (!queue_has_room(end->queue))
 		return false;
 	if (end->state == ENG_INIT && !end->plan->receives_before_rtr)
 		return false;
-	return end->plan->receives != RECEIVES_BURST || eng_ring_used(&end->rq) == 0;
+	return end->plan->receives != RECEIVES_BURST || eng_ring_used(&end->queue->ring) == 0;
 }
 
 static bool post_send(struct end *end)
@@ -411,7 +195,7 @@ uint64_t end_next_visit(const struct end *end)
 			at = now;
 	} else {
 		if (receives_wanted(end))
-			at = earliest(at, end->next_receive_at);
+			at = earliest(at, end->queue->next_post_at);
 		if ((end->state == ENG_RTS || end->state == ENG_SQD) &&
 		    end->sent_posted < end->script->message_count && !eng_ring_full(&end->sq))
 			at = earliest(at, end->next_send_at);

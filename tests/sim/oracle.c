@@ -42,6 +42,16 @@ uint64_t oracle_rnr_ns(uint32_t code)
 	return (uint64_t)(code == 0 ? 65536 : oracle_credits(code)) * 10000;
 }
 
+/* rule C5 test */
+void oracle_take(struct end *end)
+{
+	struct answering *answering = &end->oracle.answering;
+
+	answering->holding = true;
+	answering->held = end->queue->taken++;
+	answering->taken++;
+}
+
 static void clear_positions(uint8_t **bytes, uint32_t *room, int64_t positions)
 {
 	if (*room < positions + 1) {

@@ -66,6 +66,8 @@ struct answering {
 	int64_t expected;
 	uint32_t done;	      /* messages executed: the MSN (rule C11) */
 	uint32_t taken;	      /* receive requests taken by messages */
+	bool holding;	      /* ... of which held is not completed */
+	uint32_t held;	      /* number of the request in its queue */
 	uint32_t received;    /* receive completions due */
 	uint64_t last_serial; /* latest request that came */
 	uint64_t ahead_since; /* when a request came too early for the last time */
@@ -154,6 +156,8 @@ void asking_nak_useless(struct end *end);
 void asking_nothing(struct end *end, enum eng_tx reason);
 void answering_nothing(struct end *end);
 int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near);
+/* A message takes the next request of the receive queue. */
+void oracle_take(struct end *end);
 uint32_t oracle_credits(uint32_t code);
 uint32_t oracle_credit_code(uint32_t credits);
 uint64_t oracle_rnr_ns(uint32_t code);

@@ -81,12 +81,15 @@ static void check_flushed(struct end *end)
 
 	if (!all_told(end))
 		world_fail(end->world, "%s: in ERR, but not all sends are flushed", end->name);
+	if (oracle->answering.holding)
+		world_fail(end->world, "%s: in ERR, but receive %u is not flushed", end->name,
+			   oracle->answering.held);
 	/* Shared receive requests outlive the QP. */
 	if (end->plan->rq_shared)
 		return;
-	if (oracle->receives_completed + oracle->receives_erred != end->receives_posted)
+	if (oracle->receives_completed + oracle->receives_erred != end->queue->posted)
 		world_fail(end->world, "%s: %u receives posted, %u completed and %u flushed",
-			   end->name, end->receives_posted, oracle->receives_completed,
+			   end->name, end->queue->posted, oracle->receives_completed,
 			   oracle->receives_erred);
 }
 
@@ -195,9 +198,9 @@ static void send_completion(struct end *end, const struct eng_wc *wc)
 /* rule S6 test */
 static void check_received(struct end *end, const struct eng_wc *wc, const struct message *message)
 {
-	uint32_t number = end->oracle.receives_completed;
-	const struct receive *receive = &end->script->receives[number];
-	struct area *landing = &end->script->landing;
+	uint32_t number = end->oracle.answering.held;
+	const struct receive *receive = queue_receive(end->queue, number);
+	struct area *landing = &end->queue->script->landing;
 	uint32_t flag = message->op == ENG_SEND	      ? 0
 			: message->op == ENG_SEND_INV ? ENG_WC_INVALIDATED
 						      : ENG_WC_IMMEDIATE;
@@ -222,6 +225,19 @@ static void check_received(struct end *end, const struct eng_wc *wc, const struc
 		world_fail(end->world, "%s: receive %u has the wrong %s", end->name, number, wrong);
 }
 
+/* Of what has come for a message that is not complete nothing is known. */
+static void forget_held(struct end *end)
+{
+	struct answering *answering = &end->oracle.answering;
+	const struct receive *receive;
+
+	if (!answering->holding)
+		return;
+	answering->holding = false;
+	receive = queue_receive(end->queue, answering->held);
+	area_forget_list(&end->queue->script->landing, receive->sge, receive->sge_count);
+}
+
 static void receive_error(struct end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
@@ -230,31 +246,41 @@ static void receive_error(struct end *end, const struct eng_wc *wc)
 			 oracle->receives_erred == 0;
 
 	if (!short_one && (wc->status != ENG_WR_FLUSH_ERR || !oracle->may_be_in_error))
-		world_fail(end->world, "%s: receive %u ends with %s", end->name,
-			   oracle->receives_completed + oracle->receives_erred,
-			   eng_status_name(wc->status));
+		world_fail(end->world, "%s: receive %llu ends with %s", end->name,
+			   (unsigned long long)~wc->wr_id, eng_status_name(wc->status));
 	oracle->receives_erred++;
+	forget_held(end);
+}
+
+/* The next one is that of the message under way; those of an own queue are flushed in order. */
+static bool is_next_receive(const struct end *end, uint64_t number)
+{
+	const struct oracle *oracle = &end->oracle;
+
+	if (oracle->answering.holding)
+		return number == oracle->answering.held;
+	return !end->queue->shared && number < end->queue->posted &&
+	       number == oracle->receives_completed + oracle->receives_erred;
 }
 
 static void receive_completion(struct end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	const struct script *script = end->peer->script;
-	uint32_t number = oracle->receives_completed + oracle->receives_erred;
 
-	if (~wc->wr_id != number || number >= end->receives_posted) {
+	if (!is_next_receive(end, ~wc->wr_id)) {
 		world_fail(end->world, "%s: completion of receive %llu, next is %u", end->name,
-			   (unsigned long long)~wc->wr_id, number);
+			   (unsigned long long)~wc->wr_id, oracle->answering.held);
 		return;
 	}
 	if (wc->status != ENG_SUCCESS) {
 		receive_error(end, wc);
 		return;
 	}
-	if (oracle->receives_erred > 0 ||
+	if (oracle->receives_erred > 0 || !oracle->answering.holding ||
 	    oracle->receives_completed >= oracle->answering.received) {
-		world_fail(end->world, "%s: receive %u completes for no message", end->name,
-			   number);
+		world_fail(end->world, "%s: receive %llu completes for no message", end->name,
+			   (unsigned long long)~wc->wr_id);
 		return;
 	}
 	while (script->messages[oracle->next_taking].takes_receive == 0)
@@ -262,6 +288,7 @@ static void receive_completion(struct end *end, const struct eng_wc *wc)
 	check_received(end, wc, &script->messages[oracle->next_taking]);
 	oracle->next_taking++;
 	oracle->receives_completed++;
+	oracle->answering.holding = false;
 }
 
 void oracle_completion(struct end *end, const struct eng_wc *wc)
@@ -318,7 +345,6 @@ bool oracle_all_done(const struct end *end)
 static void forget_unfinished(struct end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
-	const struct answering *answering = &end->oracle.answering;
 	struct area *remote = &end->peer->script->remote;
 
 	for (uint32_t i = asking->oldest; i < end->script->message_count; i++) {
@@ -330,11 +356,6 @@ static void forget_unfinished(struct end *end)
 			continue;
 		if (message_end(message) > end->peer->oracle.answering.expected)
 			area_forget(remote, message->target, message->length);
-	}
-	if (answering->taken > answering->received) {
-		const struct receive *receive = &end->script->receives[answering->received];
-
-		area_forget_list(&end->script->landing, receive->sge, receive->sge_count);
 	}
 }
 

@@ -24,12 +24,11 @@ static uint64_t reach(const struct end *end, uint32_t code)
 
 static uint32_t receives_free(const struct end *end)
 {
-	return end->receives_posted - end->oracle.answering.taken;
+	return queue_left(end->queue);
 }
 
 /* What the bad message is answered with when its packet at has come; 0: nothing bad about it. */
-static uint8_t fault_of(const struct end *end, const struct message *message,
-			const struct wire_packet *packet, uint32_t at)
+static uint8_t fault_of(const struct end *end, const struct wire_packet *packet, uint32_t at)
 {
 	const struct plan *plan = &end->world->plan;
 	const struct receive *receive;
@@ -41,7 +40,9 @@ static uint8_t fault_of(const struct end *end, const struct message *message,
 	case TROUBLE_BOUNDS:
 		return 0x62;
 	case TROUBLE_SHORT_RECEIVE:
-		receive = &end->script->receives[message->takes_receive - 1];
+		receive = queue_receive(end->queue, end->oracle.answering.holding
+							    ? end->oracle.answering.held
+							    : end->queue->taken);
 		/* rule C18 test */
 		return at * plan->mtu + packet->payload_length > receive->length ? 0x61 : 0;
 	default:
@@ -74,7 +75,7 @@ static void execute(struct end *end, const struct wire_packet *packet)
 	uint32_t index = script_find(script, answering->expected);
 	const struct message *message = &script->messages[index];
 	uint32_t at = (uint32_t)(answering->expected - message->first);
-	uint8_t fault = index == script->bad ? fault_of(end, message, packet, at) : 0;
+	uint8_t fault = index == script->bad ? fault_of(end, packet, at) : 0;
 	uint32_t psns = op_is_read(message->op) ? message->packets : 1;
 	bool needs = takes_receive(message, at);
 
@@ -88,11 +89,13 @@ static void execute(struct end *end, const struct wire_packet *packet)
 		return;
 	}
 	if (fault != 0) {
-		answering->taken += needs && op_is_send(message->op);
+		if (needs && op_is_send(message->op))
+			oracle_take(end);
 		note_fatal(end, fault);
 		return;
 	}
-	answering->taken += needs;
+	if (needs)
+		oracle_take(end);
 	if (op_is_read(message->op) || message->op == ENG_ATOMIC_WRITE)
 		answering->starts[answering->expected] = 1;
 	answering->expected += psns;

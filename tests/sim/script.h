@@ -72,6 +72,7 @@ struct script {
 
 	struct receive *receives; /* that this end posts: the peer's needs and some more */
 	uint32_t receive_count, receive_room;
+	bool receives_again; /* behind the last one comes the first one, in the same memory */
 
 	uint8_t *blob; /* contents of messages */
 	uint32_t blob_used, blob_room;
@@ -87,9 +88,8 @@ struct script {
 void script_make(struct script scripts[2], const struct plan *plan, struct sim_random *random);
 void script_free(struct script *script);
 
-/* Work requests as the engine takes them. */
+/* A work request as the engine takes it. */
 void script_fill_send(const struct script *script, uint32_t index, struct eng_send_wqe *wqe);
-void script_fill_receive(const struct script *script, uint32_t index, struct eng_recv_wqe *wqe);
 
 /* The message that position belongs to, or NOBODY. */
 uint32_t script_find(const struct script *script, int64_t position);

@@ -93,6 +93,7 @@ void script_start(struct script *script, struct sim_random *random)
 	script->receives_needed = 0;
 	script->bad = NOBODY;
 	script->receive_count = 0;
+	script->receives_again = false;
 	script->last_write_count = 0;
 	start_areas(script, random);
 }

@@ -25,16 +25,6 @@ void script_fill_send(const struct script *script, uint32_t index, struct eng_se
 	}
 }
 
-void script_fill_receive(const struct script *script, uint32_t index, struct eng_recv_wqe *wqe)
-{
-	const struct receive *receive = &script->receives[index];
-
-	wqe->wr_id = ~(uint64_t)index;
-	wqe->length = receive->length;
-	wqe->sge_count = receive->sge_count;
-	memcpy(wqe->sge, receive->sge, receive->sge_count * sizeof(wqe->sge[0]));
-}
-
 uint32_t script_find(const struct script *script, int64_t position)
 {
 	uint32_t low = 0, high = script->message_count;

@@ -120,7 +120,7 @@ void world_free(struct world *world)
 		script_free(&end->connection->script[n % 2]);
 		free(end->qp);
 		free(end->sq_slots);
-		free(end->rq_slots);
+		queue_free(&end->own_queue);
 	}
 	net_free(&world->net);
 	free(world->pieces);
@@ -150,6 +150,7 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 		end->side = side;
 		end->plan = &world->plan.end[side];
 		end->script = &connection->script[side];
+		end->queue = &end->own_queue;
 		if (round == 0)
 			end->qpn = random_between(&random, 2, 0xfffffe);
 		random_seed(&end->random, world->plan.seed,

@@ -15,6 +15,7 @@
 #include "sim/net.h"
 #include "sim/oracle.h"
 #include "sim/plan.h"
+#include "sim/queue.h"
 #include "sim/random.h"
 #include "sim/script.h"
 
@@ -33,13 +34,14 @@ struct end {
 	const struct end_plan *plan;
 	struct script *script;
 	struct eng_qp *qp;
-	struct eng_ring sq, rq;
-	uint8_t *sq_slots, *rq_slots;
+	struct eng_ring sq;
+	uint8_t *sq_slots;
+	struct receive_queue own_queue, *queue; /* queue: its own or a shared one */
 	struct sim_random random;
 	struct net_queue inbox;
 
-	uint32_t sent_posted, receives_posted; /* of the script */
-	uint64_t next_send_at, next_receive_at;
+	uint32_t sent_posted; /* of the script */
+	uint64_t next_send_at;
 	uint64_t asleep_until, socket_full_until, hold_acks_until, paused_until;
 	uint64_t next_state_at;	 /* INIT to RTR, RTR to RTS, drained SQD to RTS */
 	uint64_t late;		 /* the next timer is served so late */
@@ -94,11 +96,13 @@ void world_trace(const struct end *end, const char *format, ...)
 void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet);
 
 /* host.c: what a host does when it has something to do. */
-/* again: from RESET, as it was used before. */
-void end_start(struct end *end, bool again);
 void end_visit(struct end *end);
 uint64_t end_next_visit(const struct end *end);
+/* host_start.c; again: from RESET, as it was used before. */
+void end_start(struct end *end, bool again);
 void end_set_state(struct end *end, enum eng_qp_state state);
+/* port.c: without and with a call for shared receive requests. */
+extern const struct eng_port end_ports[2];
 /* transmit.c */
 void end_transmit(struct end *end);
 

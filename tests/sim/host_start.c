@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * How a host makes a queue pair, and the states that it puts it into.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/mutant.h"
+#include "sim/world.h"
+
+/* What the peer's bad message needs and must not find. */
+static uint32_t access_of(const struct end *end)
+{
+	const struct script *peer = end->peer->script;
+	uint32_t all = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC;
+
+	if (end->world->plan.trouble != TROUBLE_ACCESS || peer->bad == NOBODY)
+		return all;
+	if (op_is_read(peer->messages[peer->bad].op))
+		return all & ~(uint32_t)ENG_REMOTE_READ;
+	if (op_is_atomic(peer->messages[peer->bad].op))
+		return all & ~(uint32_t)ENG_REMOTE_ATOMIC;
+	return all & ~(uint32_t)ENG_REMOTE_WRITE;
+}
+
+static void set_attr(struct end *end)
+{
+	const struct plan *plan = &end->world->plan;
+	struct eng_attr *attr = eng_qp_attr(end->qp);
+
+	attr->mtu = plan->mtu;
+	attr->dest_qpn = end->peer->qpn;
+	attr->rq_psn = end->peer->plan->psn;
+	attr->sq_psn = end->plan->psn;
+	attr->access = access_of(end);
+	attr->pkey = WIRE_DEFAULT_PKEY;
+	attr->timeout_code = plan->timeout_code;
+	attr->retry_count = plan->retry_count;
+	attr->rnr_retry = plan->rnr_retry;
+	attr->min_rnr_timer = end->plan->rnr_timer_code;
+	attr->max_rd_atomic = (uint8_t)end->plan->max_rd_atomic;
+	attr->max_dest_rd_atomic = (uint8_t)end->plan->max_dest_rd_atomic;
+	attr->sq_drained_event = true;
+	memset(&attr->path, 0, sizeof(attr->path));
+	attr->path.wire.src[10] = attr->path.wire.src[11] = 0xff;
+	attr->path.wire.dst[10] = attr->path.wire.dst[11] = 0xff;
+	attr->path.wire.src[15] = (uint8_t)(1 + end->side);
+	attr->path.wire.dst[15] = (uint8_t)(2 - end->side);
+	attr->path.wire.src_port = (uint16_t)(49152 + end->qpn % 1000);
+	attr->path.wire.ipv6 = plan->seed % 3 == 0;
+	mutant_attr(end, attr);
+}
+
+void end_set_state(struct end *end, enum eng_qp_state state)
+{
+	world_trace(end, "state %s", eng_qp_state_name(state));
+	end->state = state;
+	if (state == ENG_SQD)
+		end->oracle.drains++;
+	if (state == ENG_ERR)
+		oracle_to_error(end);
+	eng_set_state(end->qp, state, end->world->now);
+	oracle_after_step(end);
+}
+
+static void create(struct end *end)
+{
+	uint32_t sq_slots = queue_slots_of(end->plan->sq_depth);
+	uint32_t send_bytes = eng_send_slot_bytes(end->plan->max_sge, end->plan->max_inline);
+	struct eng_qp_init init = {
+		.type = ENG_RC,
+		.qpn = end->qpn,
+		.owner = end,
+		.port = &end_ports[end->plan->rq_by_call],
+		.sq = &end->sq,
+		.rq = &end->queue->ring,
+		.rq_shared = end->plan->rq_shared,
+		.credits_hidden = end->plan->hides_credits,
+		.signal_all = end->plan->signal_all,
+		.window_share = end->plan->share_bytes ? &end->world->share[end->side] : NULL,
+		.window_packets = end->plan->window_packets,
+	};
+
+	free(end->sq_slots);
+	end->sq_slots = queue_slots_new(sq_slots, send_bytes);
+	eng_ring_init(&end->sq, end->sq_slots, send_bytes, sq_slots, end->plan->sq_depth);
+	if (end->queue == &end->own_queue)
+		queue_open(end->queue, end->plan->rq_depth, end->plan->max_sge);
+	if (!end->qp)
+		end->qp = aligned_alloc(64, eng_qp_bytes());
+	if (!end->qp)
+		abort();
+	eng_qp_init(end->qp, &init);
+}
+
+void end_start(struct end *end, bool again)
+{
+	end->state = ENG_RESET;
+	if (again)
+		eng_set_state(end->qp, ENG_RESET, end->world->now);
+	else
+		create(end);
+	/* rule C5 test: RESET forgets the receive requests, but shared ones are not the QP's. */
+	if (end->plan->rq_shared)
+		end->queue->ring.head = end->queue->ring.tail = 0;
+	if (end->queue == &end->own_queue)
+		queue_start(end->queue, end->script);
+	end->sent_posted = end->posted_in_error = 0;
+	end->next_send_at = 0;
+	end->asleep_until = end->socket_full_until = end->hold_acks_until = end->paused_until = 0;
+	end->next_state_at = end->world->round_began + end->plan->ready_ns;
+	end->packets_sent = 0;
+	eng_look(end->qp, &end->at_start);
+	end->requests_in_a_row = 0;
+	end->busy = end->crowded = false;
+	end->late = 0;
+	oracle_start(end);
+	set_attr(end);
+	end_set_state(end, ENG_INIT);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A receive queue as its consumer sees it: of one queue pair, or shared by some of a host.  The
+ * requests come from a script; the oracle counts those that messages have taken.
+ */
+#ifndef UROCE_SIM_QUEUE_H
+#define UROCE_SIM_QUEUE_H
+
+#include "sim/script.h"
+
+struct receive_queue {
+	struct eng_ring ring;
+	uint8_t *slots;
+	struct script *script; /* whose receive requests are posted, with their memory */
+	bool shared;
+	uint32_t posted; /* so far: also the number of the next request */
+	uint32_t taken;	 /* by messages, as the oracle counts */
+	uint64_t next_post_at;
+};
+
+/* depth requests may be posted at a time; the queue may have been used before. */
+void queue_open(struct receive_queue *queue, uint32_t depth, uint32_t max_sge);
+/* Nothing has been posted; the memory of the requests is that of script. */
+void queue_start(struct receive_queue *queue, struct script *script);
+void queue_free(struct receive_queue *queue);
+
+/* Is there a request to post, and room for it? */
+bool queue_has_room(const struct receive_queue *queue);
+void queue_post(struct receive_queue *queue);
+/* The request with this number. */
+const struct receive *queue_receive(const struct receive_queue *queue, uint32_t number);
+/* Requests posted that no message has taken, as the oracle counts. */
+static inline uint32_t queue_left(const struct receive_queue *queue)
+{
+	return queue->posted - queue->taken;
+}
+
+/* Rings of a power of two that hold depth entries. */
+uint32_t queue_slots_of(uint32_t depth);
+uint8_t *queue_slots_new(uint32_t slots, uint32_t slot_bytes);
+
+#endif
