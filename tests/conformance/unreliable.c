@@ -215,6 +215,81 @@ static void test_send_error_and_recovery(void **state)
 	}
 }
 
+/* The same when the fault stands behind requests that leave in the same run. */
+static void test_send_error_behind_others(void **state)
+{
+	(void)state;
+	/* rule S13 test */
+	for (int type = ENG_UC; type <= ENG_UD; type++) {
+		struct peer *peer =
+			peer_rts((struct peer_config){ .type = (enum eng_qp_type)type });
+		uint8_t opcode = type == ENG_UC ? UC(WIRE_SEND_ONLY) : UD(WIRE_SEND_ONLY);
+		uint64_t good[2], wrong, flushed;
+		struct eng_send_wqe *wqe;
+
+		for (int i = 0; i < 2; i++) {
+			good[i] = ud_or_uc_wqe(peer, 8)->wr_id;
+			eng_sq_push(peer->qp);
+		}
+		wqe = ud_or_uc_wqe(peer, 8);
+		wqe->data.sge[0].lkey = 0xbad;
+		wrong = wqe->wr_id;
+		eng_sq_push(peer->qp);
+		flushed = ud_or_uc_wqe(peer, 8)->wr_id;
+		eng_sq_push(peer->qp);
+		expect_packet(peer, opcode, PEER_SQ_PSN);
+		expect_packet(peer, opcode, PEER_SQ_PSN + 1);
+		expect_silence(peer);
+		expect_wc(peer, good[0], ENG_SUCCESS);
+		expect_wc(peer, good[1], ENG_SUCCESS);
+		expect_wc(peer, wrong, ENG_LOC_PROT_ERR);
+		expect_wc(peer, flushed, ENG_WR_FLUSH_ERR);
+		expect_no_wc(peer);
+		assert_int_equal(eng_qp_state(peer->qp), ENG_SQE);
+	}
+}
+
+static void hand_out_one_packet(struct peer *peer)
+{
+	struct eng_piece pieces[8];
+	struct eng_run run = { .staging = peer->staging,
+			       .staging_bytes = 8192,
+			       .pieces = pieces,
+			       .max_pieces = 8,
+			       .max_packets = 1,
+			       .max_bytes = 8192,
+			       .gather_from = UINT32_MAX };
+
+	assert_int_equal(eng_transmit(peer->qp, &run, ENG_REQUESTS, peer->now), ENG_TX_RUN);
+}
+
+/* SQD in the middle of a message: its rest is sent, then comes the event; nothing new begins. */
+static void test_uc_send_queue_drained(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ .type = ENG_UC });
+	uint64_t first, second;
+
+	(void)state;
+	/* rule C15 test */
+	peer->attr->sq_drained_event = true;
+	first = peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
+	second = peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+	hand_out_one_packet(peer);
+	peer_set_state(peer, ENG_SQD);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 0);
+	expect_packet(peer, UC(WIRE_SEND_MIDDLE), PEER_SQ_PSN + 1);
+	expect_packet(peer, UC(WIRE_SEND_LAST), PEER_SQ_PSN + 2);
+	expect_silence(peer);
+	expect_wc(peer, first, ENG_SUCCESS);
+	expect_no_wc(peer);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 1);
+	peer_set_state(peer, ENG_RTS);
+	expect_packet(peer, UC(WIRE_SEND_ONLY), PEER_SQ_PSN + 3);
+	expect_silence(peer);
+	expect_wc(peer, second, ENG_SUCCESS);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 1);
+}
+
 static struct wire_packet ud_packet(struct peer *peer, uint32_t psn, uint32_t length)
 {
 	struct wire_packet packet = peer_request(peer, UD(WIRE_SEND_ONLY), psn, length);
@@ -296,7 +371,8 @@ int main(void)
 		PEER_TEST(test_uc_sends_without_credit), PEER_TEST(test_uc_has_no_reads),
 		PEER_TEST(test_uc_receiver_is_silent),	 PEER_TEST(test_uc_gap_drops_the_message),
 		PEER_TEST(test_uc_bad_requests),	 PEER_TEST(test_ud_send),
-		PEER_TEST(test_send_error_and_recovery), PEER_TEST(test_ud_receive),
+		PEER_TEST(test_send_error_and_recovery), PEER_TEST(test_send_error_behind_others),
+		PEER_TEST(test_uc_send_queue_drained),	 PEER_TEST(test_ud_receive),
 		PEER_TEST(test_ud_wrong_qkey),		 PEER_TEST(test_ud_receive_too_small),
 	};
 

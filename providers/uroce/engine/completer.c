@@ -143,6 +143,8 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 void completer_sent(struct eng_qp *qp, uint64_t now)
 {
 	acknowledge(qp, psn_sub(qp->req.next_psn, qp->req.unacked_psn), now);
+	completer_fail_if_oldest(qp);
+	completer_tell_drained(qp);
 }
 
 /* A retry for packets that were lost, by NAK, implied NAK or time-out (rule S10). */
