@@ -35,16 +35,37 @@ bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t cou
 	return length == 0;
 }
 
-void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count, const uint8_t *bytes,
-		 uint32_t length)
+void area_expect_at(struct area *area, const struct eng_sge *sge, uint32_t count, uint32_t offset,
+		    const uint8_t *bytes, uint32_t length)
 {
 	for (uint32_t i = 0; i < count && length > 0; i++) {
-		uint32_t n = sge[i].length < length ? sge[i].length : length;
+		uint32_t n = sge[i].length, skip = offset < n ? offset : n;
 
-		memcpy(area->image + (sge[i].addr - area->base), bytes, n);
+		offset -= skip;
+		n -= skip;
+		if (n > length)
+			n = length;
+		memcpy(area->image + (sge[i].addr - area->base) + skip, bytes, n);
 		bytes += n;
 		length -= n;
 	}
+}
+
+void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count, const uint8_t *bytes,
+		 uint32_t length)
+{
+	area_expect_at(area, sge, count, 0, bytes, length);
+}
+
+bool area_list_right(const struct area *area, const struct eng_sge *sge, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t offset = sge[i].addr - area->base;
+
+		if (memcmp(area->bytes + offset, area->image + offset, sge[i].length) != 0)
+			return false;
+	}
+	return true;
 }
 
 void area_forget(struct area *area, uint32_t offset, uint32_t length)

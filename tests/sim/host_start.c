@@ -14,7 +14,8 @@ static uint32_t access_of(const struct end *end)
 	const struct script *peer = end->peer->script;
 	uint32_t all = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC;
 
-	if (end->world->plan.trouble != TROUBLE_ACCESS || peer->bad == NOBODY)
+	if (end->type != ENG_RC || end->world->plan.trouble != TROUBLE_ACCESS ||
+	    peer->bad == NOBODY)
 		return all;
 	if (op_is_read(peer->messages[peer->bad].op))
 		return all & ~(uint32_t)ENG_REMOTE_READ;
@@ -48,6 +49,11 @@ static void set_attr(struct end *end)
 	attr->path.wire.dst[15] = (uint8_t)(2 - end->side);
 	attr->path.wire.src_port = (uint16_t)(49152 + end->qpn % 1000);
 	attr->path.wire.ipv6 = plan->seed % 3 == 0;
+	attr->qkey = end->qkey;
+	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++) {
+		end->paths[n] = attr->path;
+		end->paths[n].wire.src_port += (uint16_t)(1 + n);
+	}
 	mutant_attr(end, attr);
 }
 
@@ -68,7 +74,7 @@ static void create(struct end *end)
 	uint32_t sq_slots = queue_slots_of(end->plan->sq_depth);
 	uint32_t send_bytes = eng_send_slot_bytes(end->plan->max_sge, end->plan->max_inline);
 	struct eng_qp_init init = {
-		.type = ENG_RC,
+		.type = end->type,
 		.qpn = end->qpn,
 		.owner = end,
 		.port = &end_ports[end->plan->rq_by_call],

@@ -238,8 +238,7 @@ enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
 		return MUTANT_SEND;
 	if (mutant->departure && mutant->departure(end, packet)) {
 		wire_build_headers(packet, bytes->bytes);
-		wire_icrc_put(&eng_qp_attr(end->qp)->path.wire, bytes->ip_id, bytes->bytes,
-			      bytes->length);
+		wire_icrc_put(&bytes->path->wire, bytes->ip_id, bytes->bytes, bytes->length);
 		count_mutation(end, true);
 	}
 	if (mutant->swallows && wire_op_is_response(packet->opcode))

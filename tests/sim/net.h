@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/run.h"
 #include "sim/plan.h"
 #include "sim/random.h"
 #include "wire/packet.h"
@@ -24,6 +25,7 @@ struct net_packet {
 	uint64_t due;
 	struct end *from;
 	struct end *to;
+	const struct eng_path *path;
 	uint64_t serial; /* in the order in which the sender handed packets out */
 	uint32_t length;
 	uint16_t ip_id;

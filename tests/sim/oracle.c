@@ -2,7 +2,7 @@
 /*
  * What the parts of the oracle share: arithmetic and tables of their own, start and dispatch.
  */
-#include "sim/oracle.h"
+#include "sim/oracle_loose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +82,7 @@ void oracle_start(struct end *end)
 	/* rule C9: what was answered last is the position before the first. */
 	answering->answered = answering->settled = answering->ack_asked = -1;
 	answering->ahead_to = -1;
+	loose_start(end);
 }
 
 void oracle_free(struct end *end)
@@ -90,10 +91,13 @@ void oracle_free(struct end *end)
 	free(end->oracle.answering.starts);
 }
 
-void oracle_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial)
+void oracle_arrival(struct end *end, const struct wire_packet *packet,
+		    const struct net_packet *from)
 {
-	if (wire_op_is_request(packet->opcode))
-		answering_arrival(end, packet, serial);
+	if (service_is_loose(end->type))
+		loose_arrival(end, packet, from);
+	else if (wire_op_is_request(packet->opcode))
+		answering_arrival(end, packet, from->serial);
 	else
 		asking_arrival(end, packet);
 }
@@ -116,8 +120,10 @@ void oracle_invalidate(struct end *end, uint32_t key)
 
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides)
 {
-	if (sides & ENG_RESPONSES)
+	bool loose = service_is_loose(end->type);
+
+	if ((sides & ENG_RESPONSES) && !loose)
 		answering_nothing(end);
 	if (sides & ENG_REQUESTS)
-		asking_nothing(end, reason);
+		(loose ? loose_nothing : asking_nothing)(end, reason);
 }

@@ -8,6 +8,7 @@
  *	oracle_arrivals.c	responses as the requester must take them, timeouts
  *	oracle_responses.c	response packets: credits told, order, NAKs; what the responder owes
  *	oracle_completions.c	completions and memory
+ *	oracle_loose.h		all of that for UC and UD
  *
  * Positions are PSNs without wrap, see script.h.
  */
@@ -15,6 +16,7 @@
 #define UROCE_SIM_ORACLE_H
 
 #include "engine/engine.h"
+#include "sim/script.h"
 #include "wire/packet.h"
 
 struct end;
@@ -89,9 +91,21 @@ struct answering {
 	uint64_t acks, unsolicited;
 };
 
+/* An end as receiver of UC or UD. */
+struct listening {
+	int64_t expected;
+	uint32_t under_way; /* UC: message of which all has come so far, but not its end; or NOBODY
+			     */
+	uint32_t due;	    /* message that is to be told at once, or NOBODY */
+	const struct end *sender; /* of due */
+	struct extent written;	  /* by the last packet, in the remote memory */
+	uint64_t dropped;	  /* UD: datagrams that were not for this QP, or had no room */
+};
+
 struct oracle {
 	struct asking asking;
 	struct answering answering;
+	struct listening listening;
 	uint32_t completed;	     /* send requests that completions are past */
 	uint32_t receives_completed; /* receive requests, with success */
 	uint32_t receives_erred;     /* after those */
@@ -122,7 +136,8 @@ bool oracle_owes_answer(const struct end *end);
 /* A run has gone: is no more under way than the window allows? */
 void oracle_window(struct end *end);
 /* A packet has passed the door and goes to the engine next. */
-void oracle_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
+void oracle_arrival(struct end *end, const struct wire_packet *packet,
+		    const struct net_packet *from);
 /* The engine has done something: completions are due, or an error state is explained. */
 void oracle_after_step(struct end *end);
 /* A packet from this end was lost. */
@@ -146,6 +161,12 @@ void oracle_final(struct end *end);
 bool oracle_all_done(const struct end *end);
 
 /* Shared by the parts. */
+void oracle_receive_error(struct end *end, const struct eng_wc *wc);
+uint8_t asking_opcode(const struct message *message, bool first, bool last);
+bool asking_remote_right(const struct message *message, const struct wire_packet *packet,
+			 uint32_t offset);
+bool asking_payload_right(const struct end *end, const struct message *message,
+			  const struct wire_packet *packet, uint32_t offset);
 void asking_arrival(struct end *end, const struct wire_packet *packet);
 void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
 void asking_local(struct end *end, uint32_t key);

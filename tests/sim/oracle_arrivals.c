@@ -198,6 +198,8 @@ void oracle_before_expiry(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
+	if (service_is_loose(end->type))
+		world_fail(end->world, "%s: a timer of a service that waits for nobody", end->name);
 	/* If it is a timeout, then it is one retry more. */
 	asking->retry_count++;
 	if (asking->rnr_until != 0 && asking->rnr_until <= end->world->now) {
@@ -239,7 +241,7 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 	int64_t position, last;
 	uint32_t index;
 
-	if (packet->copy)
+	if (packet->copy || service_is_loose(end->type))
 		return;
 	if (!packet->request) {
 		asking = &end->peer->oracle.asking;

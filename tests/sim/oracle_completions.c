@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "sim/oracle.h"
+#include "sim/oracle_loose.h"
 #include "sim/world.h"
 
 static const struct message *message_at(const struct end *end, uint32_t index)
@@ -97,6 +97,10 @@ void oracle_after_step(struct end *end)
 {
 	struct oracle *oracle = &end->oracle;
 
+	if (service_is_loose(end->type)) {
+		loose_after_step(end);
+		return;
+	}
 	if (eng_qp_state(end->qp) == ENG_ERR && end->state != ENG_ERR) {
 		end->state = ENG_ERR;
 		oracle->broke = true;
@@ -238,7 +242,7 @@ static void forget_held(struct end *end)
 	area_forget_list(&end->queue->script->landing, receive->sge, receive->sge_count);
 }
 
-static void receive_error(struct end *end, const struct eng_wc *wc)
+void oracle_receive_error(struct end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	bool short_one = wc->status == ENG_LOC_LEN_ERR && oracle->answering.fatal &&
@@ -274,7 +278,7 @@ static void receive_completion(struct end *end, const struct eng_wc *wc)
 		return;
 	}
 	if (wc->status != ENG_SUCCESS) {
-		receive_error(end, wc);
+		oracle_receive_error(end, wc);
 		return;
 	}
 	if (oracle->receives_erred > 0 || !oracle->answering.holding ||
@@ -298,9 +302,9 @@ void oracle_completion(struct end *end, const struct eng_wc *wc)
 		    (unsigned long long)(wc->receive ? ~wc->wr_id : wc->wr_id), eng_op_name(wc->op),
 		    eng_status_name(wc->status), wc->byte_len, wc->solicited ? " solicited" : "");
 	if (wc->receive)
-		receive_completion(end, wc);
+		(service_is_loose(end->type) ? loose_received : receive_completion)(end, wc);
 	else
-		send_completion(end, wc);
+		(service_is_loose(end->type) ? loose_sent : send_completion)(end, wc);
 }
 
 void oracle_event(struct end *end, enum eng_event event)
@@ -308,6 +312,10 @@ void oracle_event(struct end *end, enum eng_event event)
 	struct oracle *oracle = &end->oracle;
 
 	world_trace(end, "  event %s", eng_event_name(event));
+	if (service_is_loose(end->type)) {
+		loose_event(end, event);
+		return;
+	}
 	switch (event) {
 	case ENG_EVENT_COMM_EST:
 		if (!oracle->answering.established || oracle->comm_est)
@@ -337,6 +345,8 @@ void oracle_to_error(struct end *end)
 
 bool oracle_all_done(const struct end *end)
 {
+	if (service_is_loose(end->type))
+		return loose_all_done(end);
 	return end->oracle.asking.oldest == end->script->message_count &&
 	       end->peer->oracle.receives_completed == end->script->receives_needed;
 }
@@ -410,12 +420,16 @@ static void check_counters(struct end *end)
 /* Called for both ends, which are in ERR, before the memory is compared. */
 void oracle_final(struct end *end)
 {
-	check_counters(end);
 	check_flushed(end);
-	forget_unfinished(end);
-	forget_unfinished(end->peer);
+	if (service_is_loose(end->type)) {
+		loose_final(end);
+	} else {
+		check_counters(end);
+		forget_unfinished(end);
+		forget_unfinished(end->peer);
+		check_cost(end);
+	}
 	check_area(end, &end->script->source, "source");
 	check_area(end, &end->script->landing, "landing");
 	check_area(end, &end->script->remote, "remote");
-	check_cost(end);
 }

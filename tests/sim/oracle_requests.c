@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "sim/oracle.h"
+#include "sim/oracle_loose.h"
 #include "sim/world.h"
 
 static const struct message *message_at(const struct end *end, uint32_t index)
@@ -92,7 +92,7 @@ static void check_new(struct end *end, uint32_t index, int64_t position,
 		asking->timer_from = end->world->now;
 }
 
-static uint8_t wanted_opcode(const struct message *message, bool first, bool last)
+uint8_t asking_opcode(const struct message *message, bool first, bool last)
 {
 	static const uint8_t sends[] = { WIRE_SEND_MIDDLE, WIRE_SEND_FIRST, WIRE_SEND_LAST,
 					 WIRE_SEND_ONLY };
@@ -122,7 +122,7 @@ static uint8_t wanted_opcode(const struct message *message, bool first, bool las
 	}
 }
 
-static bool remote_right(const struct message *message, const struct wire_packet *packet,
+bool asking_remote_right(const struct message *message, const struct wire_packet *packet,
 			 uint32_t offset)
 {
 	uint16_t headers = wire_op_headers(packet->opcode);
@@ -139,7 +139,7 @@ static bool remote_right(const struct message *message, const struct wire_packet
 	return packet->swap_add == message->swap && packet->compare == message->compare_add;
 }
 
-static bool payload_right(const struct end *end, const struct message *message,
+bool asking_payload_right(const struct end *end, const struct message *message,
 			  const struct wire_packet *packet, uint32_t offset)
 {
 	uint32_t length = message->length - offset;
@@ -163,7 +163,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	bool first = at == 0, last = at == message->packets - 1 || op_answers(message->op);
 	const char *wrong = NULL;
 
-	if (packet->opcode != wanted_opcode(message, first, last))
+	if (packet->opcode != asking_opcode(message, first, last))
 		wrong = "opcode";
 	else if (packet->dest_qpn != end->peer->qpn)
 		wrong = "destination QP";
@@ -174,7 +174,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 		wrong = "solicited event";
 	else if (last && !packet->ack_request)
 		wrong = "AckReq";
-	else if (!remote_right(message, packet, offset))
+	else if (!asking_remote_right(message, packet, offset))
 		wrong = "remote address, key, length or operand";
 	else if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) &&
 		 packet->immediate != message->immediate)
@@ -182,7 +182,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	else if ((wire_op_headers(packet->opcode) & WIRE_HAS_IETH) &&
 		 packet->invalidate_rkey != message->immediate)
 		wrong = "key to invalidate";
-	else if (!payload_right(end, message, packet, offset))
+	else if (!asking_payload_right(end, message, packet, offset))
 		wrong = "payload";
 	if (wrong)
 		world_fail(end->world, "%s: %s of message %u (%s), packet %u is wrong", end->name,
@@ -269,6 +269,10 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 	uint32_t index = script_find(end->script, position);
 	uint32_t psns = 1;
 
+	if (service_is_loose(end->type)) {
+		loose_request(end, packet, taken_back);
+		return;
+	}
 	asking_locals(end);
 	if (index == NOBODY || index >= end->sent_posted || !asking_may_ask(end)) {
 		world_fail(end->world, "%s: a request that was not posted, position %" PRId64,
@@ -311,6 +315,8 @@ void oracle_window(struct end *end)
 	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes = 0;
 	uint32_t mtu = end->world->plan.mtu, requests = 0;
 
+	if (service_is_loose(end->type))
+		return;
 	for (uint32_t i = asking->oldest; i < asking->begun; i++) {
 		const struct message *message = message_at(end, i);
 		int64_t from = message->first, to = message_end(message);

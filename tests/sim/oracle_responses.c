@@ -316,6 +316,9 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 	struct answering *answering = &end->oracle.answering;
 	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, answering->expected);
 
+	if (service_is_loose(end->type))
+		world_fail(end->world, "%s: an answer of a service that does not answer",
+			   end->name);
 	if (packet->dest_qpn != end->peer->qpn || packet->pkey != WIRE_DEFAULT_PKEY ||
 	    !packet->migrated || packet->solicited || packet->ack_request)
 		world_fail(end->world, "%s: a response with a wrong BTH", end->name);
@@ -335,7 +338,8 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 /* rule C8 test: duplicates of the last positive ACK, in case that was lost. */
 void oracle_farewell(struct end *end)
 {
-	if (may_answer(end) && !end->oracle.answering.fatal && end->oracle.answering.established)
+	if (!service_is_loose(end->type) && may_answer(end) && !end->oracle.answering.fatal &&
+	    end->oracle.answering.established)
 		end->oracle.answering.farewells = FAREWELLS;
 }
 
@@ -343,7 +347,8 @@ bool oracle_pauses(const struct end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
-	return may_answer(end) && answer_between(end, answering->settled + 1, answering->expected);
+	return !service_is_loose(end->type) && may_answer(end) &&
+	       answer_between(end, answering->settled + 1, answering->expected);
 }
 
 bool oracle_owes_answer(const struct end *end)
@@ -351,7 +356,7 @@ bool oracle_owes_answer(const struct end *end)
 	const struct answering *answering = &end->oracle.answering;
 
 	/* READ responses may pause, and all behind them with them. */
-	if (oracle_pauses(end))
+	if (service_is_loose(end->type) || oracle_pauses(end))
 		return false;
 	return may_answer(end) && (answering->rnr_owed || answering->nak_owed ||
 				   answering->ack_asked > answering->settled);

@@ -52,7 +52,7 @@ static void plan_net(struct sim_random *random, struct net_plan *net, bool lossl
 	if (random_chance(random, 250)) {
 		net->ns_per_byte_x1000 = random_between(random, 50, 4000);
 		net->queue_bytes = lossless
-					   ? 16u << 20
+					   ? 64u << 20
 					   : random_between(random, 3, 200) * WIRE_MAX_PACKET_BYTES;
 	}
 	if (!lossless)
@@ -154,15 +154,21 @@ static void plan_host(struct sim_random *random, struct end_plan *end, bool loss
 static uint64_t worst_round_trip(const struct plan *plan)
 {
 	uint64_t worst = 10 * MICROSECOND;
+	uint64_t most = 2u << 20;
 
+	/* What nobody acknowledges is sent at once. */
+	for (uint32_t n = 0; n < plan->connections; n++)
+		if (service_is_loose(plan->service[n]))
+			most += (uint64_t)plan->loose[0].messages * plan->loose[0].max_length +
+				(uint64_t)plan->loose[1].messages * plan->loose[1].max_length;
 	for (uint32_t side = 0; side < 2; side++) {
 		const struct net_plan *net = &plan->net[side];
 		const struct end_plan *end = &plan->end[side];
 		uint64_t queued = net->queue_bytes;
 
 		/* An endless queue holds what two ends want to send, on a shared line. */
-		if (queued > 2u << 20)
-			queued = 2u << 20;
+		if (queued > most)
+			queued = most;
 		worst += net->delay_ns + net->jitter_ns + net->reorder_ns;
 		worst += queued * net->ns_per_byte_x1000 / 1000;
 		worst += end->ack_hold_ns + 2 * end->late_ns + (end->sleep ? end->sleep_ns : 0);
@@ -190,6 +196,8 @@ static void plan_timers(struct sim_random *random, struct plan *plan)
 		/* Who is not there yet hears nothing: requests are lost. */
 		end->ready_ns = plan->lossless ? 0 : random_skewed(random, timeout);
 		end->rts_ns = end->ready_ns + random_skewed(random, 20 * MICROSECOND);
+		plan->loose[side].ready_ns = end->ready_ns;
+		plan->loose[side].rts_ns = end->rts_ns;
 	}
 }
 
@@ -220,6 +228,7 @@ void plan_make(struct plan *plan, uint64_t seed)
 			random_between(&random, 1, plan->end[!side].max_dest_rd_atomic);
 	if (random_chance(&random, 200))
 		plan->end[random_below(&random, 2)].messages = 0;
+	plan_services(plan);
 	plan_timers(&random, plan);
 }
 
@@ -266,4 +275,5 @@ void plan_print(const struct plan *plan)
 		print_net((char)('A' + side), &plan->net[side]);
 		print_end((char)('A' + side), &plan->end[side]);
 	}
+	plan_print_services(plan);
 }

@@ -14,7 +14,7 @@
 #include "engine/types.h"
 #include "engine/wqe.h"
 
-#define PLAN_MAX_CONNECTIONS 3
+#define PLAN_MAX_CONNECTIONS 6
 
 struct net_plan {
 	uint32_t loss;
@@ -68,6 +68,8 @@ struct end_plan {
 
 	uint32_t op_weight[ENG_OPS];
 	uint32_t max_length;
+	uint32_t spoiled; /* chance of a message with a fault in it: UC and UD go on behind it */
+	uint32_t short_receives; /* chance of a receive request that is too small for some */
 	uint32_t fence;
 
 	enum receive_habit receives;
@@ -104,7 +106,27 @@ struct plan {
 	bool patient;		/* the timeout is longer than anything takes when nothing is lost */
 	struct net_plan net[2]; /* [side]: what that side sends */
 	struct end_plan end[2];
+
+	/* Others than RC (plan_services.c). */
+	enum eng_qp_type service[PLAN_MAX_CONNECTIONS];
+	struct end_plan loose[2]; /* the ends of those that nobody answers: UC and UD */
+	uint32_t qkey[PLAN_MAX_CONNECTIONS][2];
 };
+
+/* Does nobody answer, and nobody send again? */
+static inline bool service_is_loose(enum eng_qp_type service)
+{
+	return service == ENG_UC || service == ENG_UD;
+}
+static inline const struct end_plan *plan_of(const struct plan *plan, uint32_t connection,
+					     uint32_t side)
+{
+	return service_is_loose(plan->service[connection]) ? &plan->loose[side] : &plan->end[side];
+}
+
+/* Connections of other services beside those of RC, or instead of them. */
+void plan_services(struct plan *plan);
+void plan_print_services(const struct plan *plan);
 
 void plan_make(struct plan *plan, uint64_t seed);
 void plan_print(const struct plan *plan);

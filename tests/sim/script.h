@@ -54,6 +54,11 @@ struct message {
 	bool signaled;
 	bool read_later; /* a READ asks for its target */
 	bool limited;	 /* rule C13: had no credit when it was begun (the oracle's) */
+	/* UC and UD, where first is not known before the message is begun. */
+	enum eng_status local_status; /* how it fails without having been sent, or ENG_SUCCESS */
+	bool refused;		      /* names memory that the receiver does not have */
+	uint32_t dest;		      /* UD: connection */
+	uint32_t qkey, wire_qkey;     /* UD: as posted, and as sent */
 };
 
 struct receive {
@@ -86,6 +91,12 @@ struct script {
 
 /* Lay out both ends of a connection; scripts may have been used before. */
 void script_make(struct script scripts[2], const struct plan *plan, struct sim_random *random);
+/* The same for a connection of UC or UD. */
+void script_make_loose(struct script scripts[2], const struct plan *plan, uint32_t connection,
+		       struct sim_random *random);
+/* Receive requests of about this length without end; false when memory has no room for them. */
+bool script_make_receives(struct script *script, uint32_t length, const struct end_plan *plan,
+			  struct sim_random *random);
 void script_free(struct script *script);
 
 /* A work request as the engine takes it. */
@@ -138,6 +149,11 @@ bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t cou
 /* Put bytes into the image of an SGE list. */
 void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count, const uint8_t *bytes,
 		 uint32_t length);
+/* The same from an offset in the list on. */
+void area_expect_at(struct area *area, const struct eng_sge *sge, uint32_t count, uint32_t offset,
+		    const uint8_t *bytes, uint32_t length);
+/* Is all the memory of the list as its image says? */
+bool area_list_right(const struct area *area, const struct eng_sge *sge, uint32_t count);
 /* Nothing is known any more about these bytes. */
 void area_forget(struct area *area, uint32_t offset, uint32_t length);
 void area_forget_list(struct area *area, const struct eng_sge *sge, uint32_t count);

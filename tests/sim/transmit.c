@@ -30,6 +30,14 @@ static void copy_run(const struct eng_run *run, uint32_t *piece, uint32_t *offse
 	}
 }
 
+/* A datagram's own, or that of the connection. */
+static bool path_is_right(const struct end *end, const struct eng_path *path)
+{
+	if (end->type == ENG_UD)
+		return path >= end->paths && path < end->paths + PLAN_MAX_CONNECTIONS;
+	return path == &eng_qp_attr(end->qp)->path;
+}
+
 /* The rules of UDP_SEGMENT, and those of run.h. */
 static bool run_is_sound(struct end *end, const struct eng_run *run)
 {
@@ -41,8 +49,7 @@ static bool run_is_sound(struct end *end, const struct eng_run *run)
 	    run->bytes > run->segment * (run->packets - 1) &&
 	    run->bytes <= run->segment * run->packets && run->piece_count <= run->max_pieces &&
 	    run->staged <= run->staging_bytes &&
-	    (run->packets == 1 || run->bytes <= run->max_bytes) &&
-	    run->path == &eng_qp_attr(end->qp)->path)
+	    (run->packets == 1 || run->bytes <= run->max_bytes) && path_is_right(end, run->path))
 		return true;
 	world_fail(end->world, "%s: a run of %u packets, %u bytes in %u pieces, is not sound",
 		   end->name, run->packets, run->bytes, run->piece_count);
@@ -70,7 +77,8 @@ static void check_cut(struct end *end, const struct eng_run *before, const struc
 	uint32_t last = before->bytes - before->segment * (before->packets - 1);
 	uint32_t first = run->packets == 1 ? run->bytes : run->segment;
 
-	if (before->kind != ENG_RUN_REQUESTS || run->kind != ENG_RUN_REQUESTS)
+	if (before->kind != ENG_RUN_REQUESTS || run->kind != ENG_RUN_REQUESTS ||
+	    before->path != run->path)
 		return;
 	if (before->packets == before->max_packets || last < before->segment ||
 	    first > before->segment || before->bytes + first > before->max_bytes)
@@ -101,7 +109,7 @@ static bool parse_own(struct end *end, const struct net_packet *from, struct wir
 			   wire_error_name(error));
 		return false;
 	}
-	if (wire_icrc_check(&eng_qp_attr(end->qp)->path.wire, &ip_id, from->bytes, from->length) !=
+	if (wire_icrc_check(&from->path->wire, &ip_id, from->bytes, from->length) !=
 	    WIRE_ICRC_RIGHT) {
 		world_fail(end->world, "%s: the ICRC of packet %u of a run is wrong", end->name,
 			   from->ip_id);
@@ -123,6 +131,18 @@ static void show_packet(struct end *end, struct net_packet *to, struct wire_pack
 		oracle_response(end, packet);
 }
 
+/* Datagrams go where they say, by the way of the address handle they were posted with. */
+static void address(struct end *end, struct net_packet *to, const struct wire_packet *packet)
+{
+	struct end *peer = world_find(end->world, !end->side, packet->dest_qpn);
+
+	if (!peer || to->path != &end->paths[peer->number])
+		world_fail(end->world, "%s: a datagram to QP %06x goes the wrong way", end->name,
+			   packet->dest_qpn);
+	else
+		to->to = peer;
+}
+
 /* Is the packet to be sent?  Whether or not, the engine meant it, so the oracle looks at it. */
 static bool examine(struct end *end, struct net_packet *to, bool taken_back)
 {
@@ -131,6 +151,8 @@ static bool examine(struct end *end, struct net_packet *to, bool taken_back)
 
 	if (!parse_own(end, to, &packet))
 		return false;
+	if (end->type == ENG_UD)
+		address(end, to, &packet);
 	way = mutant_departure(end, to, &packet);
 	if (way != MUTANT_UNSEEN)
 		show_packet(end, to, &packet, taken_back);
@@ -150,6 +172,7 @@ static void emit(struct end *end, const struct eng_run *run, bool taken_back)
 		to->length = last ? run->bytes - run->segment * i : run->segment;
 		to->from = end;
 		to->to = end->peer;
+		to->path = run->path;
 		to->ip_id = (uint16_t)i;
 		to->serial = ++world->serial;
 		if (to->length > sizeof(to->bytes)) {

@@ -140,15 +140,21 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 	struct sim_random random;
 
 	random_seed(&random, world->plan.seed, 100 + n + 1000 * (uint64_t)round);
-	script_make(connection->script, &world->plan, &random);
+	if (service_is_loose(world->plan.service[n]))
+		script_make_loose(connection->script, &world->plan, n, &random);
+	else
+		script_make(connection->script, &world->plan, &random);
 	for (uint32_t side = 0; side < 2; side++) {
 		struct end *end = &connection->end[side];
 
 		end->world = world;
 		end->connection = connection;
 		end->peer = &connection->end[!side];
+		end->number = n;
 		end->side = side;
-		end->plan = &world->plan.end[side];
+		end->type = world->plan.service[n];
+		end->qkey = world->plan.qkey[n][side];
+		end->plan = plan_of(&world->plan, n, side);
 		end->script = &connection->script[side];
 		end->queue = &end->own_queue;
 		if (round == 0)
@@ -192,6 +198,14 @@ static void start_round(struct world *world, uint32_t round)
 	net_start(&world->net, &world->plan, round);
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		start_connection(world, n, round);
+}
+
+struct end *world_find(struct world *world, uint32_t side, uint32_t qpn)
+{
+	for (uint32_t n = 0; n < world->plan.connections; n++)
+		if (world->connections[n].end[side].qpn == qpn)
+			return &world->connections[n].end[side];
+	return NULL;
 }
 
 static uint64_t next_time(struct world *world)

@@ -28,9 +28,13 @@ struct end {
 	struct world *world;
 	struct end *peer;
 	struct connection *connection;
+	uint32_t number; /* of the connection */
 	uint32_t side;
 	char name[4]; /* A, B; with several connections A1, B1 ... */
+	enum eng_qp_type type;
 	uint32_t qpn;
+	uint32_t qkey;				     /* UD */
+	struct eng_path paths[PLAN_MAX_CONNECTIONS]; /* UD: of address handles, one for each peer */
 	const struct end_plan *plan;
 	struct script *script;
 	struct eng_qp *qp;
@@ -94,6 +98,9 @@ void world_fail(struct world *world, const char *format, ...) __attribute__((for
 void world_trace(const struct end *end, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet);
+
+/* The end of a side that has this queue pair number, or NULL. */
+struct end *world_find(struct world *world, uint32_t side, uint32_t qpn);
 
 /* host.c: what a host does when it has something to do. */
 void end_visit(struct end *end);

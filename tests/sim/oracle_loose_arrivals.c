@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <string.h>
+
+#include "sim/oracle_loose.h"
+#include "sim/world.h"
+
+static bool may_listen(const struct end *end)
+{
+	return asking_may_ask(end) || end->state == ENG_RTR || end->state == ENG_SQE;
+}
+
+/* The request that a message under way holds, or the next one; false when there is none. */
+static bool take(struct end *end)
+{
+	if (end->oracle.answering.holding)
+		return true;
+	if (queue_left(end->queue) == 0)
+		return false;
+	oracle_take(end);
+	return true;
+}
+
+static const struct receive *held(const struct end *end)
+{
+	return queue_receive(end->queue, end->oracle.answering.held);
+}
+
+static void expect_received(struct end *end, uint32_t offset, const uint8_t *bytes, uint32_t length)
+{
+	area_expect_at(&end->queue->script->landing, held(end)->sge, held(end)->sge_count, offset,
+		       bytes, length);
+}
+
+static void expect_written(struct end *end, uint32_t offset, const uint8_t *bytes, uint32_t length)
+{
+	memcpy(end->script->remote.image + offset, bytes, length);
+	end->oracle.listening.written = (struct extent){ offset, length };
+}
+
+/* The packet of a message that all packets before it have come of; false: the message is lost. */
+static bool accept(struct end *end, const struct message *message, uint32_t at, uint32_t length)
+{
+	const struct script *script = end->peer->script;
+	uint32_t offset = at * end->world->plan.mtu;
+	const uint8_t *bytes = script->blob + message->content + offset;
+	bool last = at == message->packets - 1;
+
+	if (message->refused)
+		return false;
+	if (op_is_send(message->op)) {
+		if (at == 0 && !take(end))
+			return false;
+		if (offset + length > held(end)->length)
+			return false;
+		expect_received(end, offset, bytes, length);
+		return true;
+	}
+	/* rule C6 test: without a receive request nothing is executed. */
+	if (last && message->op == ENG_WRITE_IMM && !take(end))
+		return false;
+	expect_written(end, message->target + offset, bytes, length);
+	return true;
+}
+
+static void due(struct end *end, const struct end *sender, uint32_t index)
+{
+	end->oracle.listening.due = index;
+	end->oracle.listening.sender = sender;
+	end->oracle.answering.received++;
+}
+
+/*
+ * A packet that is old is as good as lost.  One that comes too early breaks off the message under
+ * way; the next one that begins a message goes on.
+ */
+static void uc_arrival(struct end *end, const struct wire_packet *packet)
+{
+	struct listening *listening = &end->oracle.listening;
+	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, listening->expected);
+	uint32_t index = loose_find(end->peer, position), at;
+	const struct message *message;
+
+	if (!may_listen(end) || position < listening->expected)
+		return;
+	if (index == NOBODY) {
+		world_fail(end->world, "%s: a packet comes that was not sent", end->name);
+		return;
+	}
+	end->oracle.answering.established = true;
+	message = &end->peer->script->messages[index];
+	at = (uint32_t)(position - message->first);
+	if (at > 0 && (listening->under_way != index || position > listening->expected))
+		at = NOBODY;
+	listening->expected = position + 1;
+	listening->under_way = NOBODY;
+	if (at == NOBODY || !accept(end, message, at, packet->payload_length))
+		return;
+	if (at < message->packets - 1)
+		listening->under_way = index;
+	else if (message->op != ENG_WRITE)
+		due(end, end->peer, index);
+}
+
+/* rule S14 test: the Q_Key decides before anything else. */
+static void ud_arrival(struct end *end, const struct wire_packet *packet, const struct end *sender)
+{
+	struct listening *listening = &end->oracle.listening;
+	int64_t position =
+		oracle_position(packet->psn, sender->plan->psn, sender->oracle.asking.high);
+	uint32_t index = loose_find(sender, position);
+	const struct message *message;
+
+	if (index == NOBODY) {
+		world_fail(end->world, "%s: a datagram comes that was not sent", end->name);
+		return;
+	}
+	message = &sender->script->messages[index];
+	if (!may_listen(end) || message->wire_qkey != end->qkey || !take(end) ||
+	    ENG_GRH_BYTES + message->length > held(end)->length) {
+		listening->dropped++;
+		return;
+	}
+	expect_received(end, 0, packet->network_header, ENG_GRH_BYTES);
+	expect_received(end, ENG_GRH_BYTES, sender->script->blob + message->content,
+			message->length);
+	due(end, sender, index);
+}
+
+void loose_arrival(struct end *end, const struct wire_packet *packet, const struct net_packet *from)
+{
+	end->oracle.listening.written.length = 0;
+	if (!wire_op_is_request(packet->opcode))
+		world_fail(end->world, "%s: an answer comes although nobody answers", end->name);
+	else if (end->type == ENG_UD)
+		ud_arrival(end, packet, from->from);
+	else
+		uc_arrival(end, packet);
+}
+
+/* rule S6 test */
+static const char *wrong_receive(const struct end *end, const struct eng_wc *wc,
+				 const struct message *message)
+{
+	const struct end *sender = end->oracle.listening.sender;
+	bool immediate = message->op != ENG_SEND;
+	uint32_t flags = immediate ? ENG_WC_IMMEDIATE : 0, header = 0;
+
+	if (end->type == ENG_UD) {
+		header = ENG_GRH_BYTES;
+		flags |= ENG_WC_GRH;
+	}
+	if (!area_list_right(&end->queue->script->landing, held(end)->sge, held(end)->sge_count))
+		return "data";
+	if (wc->byte_len != header + message->length)
+		return "length";
+	if (wc->flags != flags || (immediate && wc->immediate != message->immediate))
+		return "immediate data";
+	if (wc->solicited != ((message->flags & ENG_SOLICITED) != 0))
+		return "solicited event";
+	if (wc->op != message->op)
+		return "operation";
+	if (end->type == ENG_UD && wc->src_qpn != sender->qpn)
+		return "source QP";
+	return NULL;
+}
+
+void loose_received(struct end *end, const struct eng_wc *wc)
+{
+	struct oracle *oracle = &end->oracle;
+	struct listening *listening = &oracle->listening;
+	uint64_t number = ~wc->wr_id;
+	const char *wrong;
+
+	if (wc->status != ENG_SUCCESS) {
+		oracle_receive_error(end, wc);
+		return;
+	}
+	if (listening->due == NOBODY || number != oracle->answering.held) {
+		world_fail(end->world, "%s: receive %llu completes for no message", end->name,
+			   (unsigned long long)number);
+		return;
+	}
+	wrong = wrong_receive(end, wc, &listening->sender->script->messages[listening->due]);
+	if (wrong)
+		world_fail(end->world, "%s: receive %llu has the wrong %s", end->name,
+			   (unsigned long long)number, wrong);
+	listening->due = NOBODY;
+	oracle->answering.holding = false;
+	oracle->receives_completed++;
+}
+
+void loose_check_arrived(struct end *end)
+{
+	const struct area *remote = &end->script->remote;
+	struct extent written = end->oracle.listening.written;
+
+	if (end->oracle.listening.due != NOBODY)
+		world_fail(end->world, "%s: all of message %u has come, but it is not told",
+			   end->name, end->oracle.listening.due);
+	if (memcmp(remote->bytes + written.offset, remote->image + written.offset,
+		   written.length) != 0)
+		world_fail(end->world, "%s: a WRITE has not put its bytes in place", end->name);
+}

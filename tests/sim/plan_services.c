@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The other services in the plan.  Their choices come from a stream of their own, so that a seed's
+ * reliable connections are the same with and without them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/plan.h"
+#include "sim/random.h"
+#include "wire/packet.h"
+
+#define MAX_LOOSE_BYTES 33000
+
+static void plan_loose(struct sim_random *random, struct plan *plan, uint32_t side)
+{
+	static const enum eng_op ops[] = { ENG_SEND, ENG_SEND_IMM, ENG_WRITE, ENG_WRITE_IMM };
+	static const uint32_t most_packets[] = { 1, 2, 3, 8 };
+	struct end_plan *end = &plan->loose[side];
+	uint32_t packets = most_packets[random_below(random, 4)];
+
+	/* The host has the same habits with all its queue pairs. */
+	*end = plan->end[side];
+	end->max_length = packets * plan->mtu + 1;
+	if (end->max_length > MAX_LOOSE_BYTES)
+		end->max_length = MAX_LOOSE_BYTES;
+	end->messages = random_between(random, 1, 400 / (packets + 2));
+	memset(end->op_weight, 0, sizeof(end->op_weight));
+	for (uint32_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		end->op_weight[ops[i]] = 1 + random_below(random, 4);
+	end->fence = 0;
+	end->psn = random_chance(random, 500) ? (uint32_t)random_next(random) & WIRE_24BIT_MASK
+					      : (0u - random_below(random, 200)) & WIRE_24BIT_MASK;
+	/* Nobody waits for a window, so it may not end a run. */
+	end->window_packets = 0;
+	end->rq_shared = end->rq_by_call = false;
+	end->hides_credits = true;
+	end->spoiled = random_chance(random, 400) ? random_between(random, 5, 100) : 0;
+	end->short_receives = random_chance(random, 400) ? random_between(random, 5, 200) : 0;
+}
+
+static void plan_qkeys(struct sim_random *random, struct plan *plan)
+{
+	uint32_t common = (uint32_t)random_next(random) & 0x7fffffff;
+
+	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
+		for (uint32_t side = 0; side < 2; side++)
+			plan->qkey[n][side] = random_chance(random, 700)
+						      ? common
+						      : (uint32_t)random_next(random) & 0x7fffffff;
+}
+
+void plan_services(struct plan *plan)
+{
+	struct sim_random random;
+	uint32_t kind, first, extra;
+
+	random_seed(&random, plan->seed, 3);
+	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
+		plan->service[n] = ENG_RC;
+	if (!random_chance(&random, 300))
+		return;
+	kind = random_below(&random, 4);
+	extra = random_between(&random, 1, 3);
+	/* Now and then without RC. */
+	first = random_chance(&random, 150) ? 0 : plan->connections;
+	/* Datagrams of several to one. */
+	if (kind == 1 && extra == 1)
+		extra = 2;
+	plan->connections = first + extra;
+	for (uint32_t n = first; n < plan->connections; n++) {
+		if (kind < 2)
+			plan->service[n] = kind == 0 ? ENG_UC : ENG_UD;
+		else
+			plan->service[n] = random_chance(&random, 500) ? ENG_UC : ENG_UD;
+	}
+	for (uint32_t side = 0; side < 2; side++)
+		plan_loose(&random, plan, side);
+	plan_qkeys(&random, plan);
+}
+
+void plan_print_services(const struct plan *plan)
+{
+	printf("#");
+	for (uint32_t n = 0; n < plan->connections; n++)
+		printf(" %u: %s", n + 1, eng_qp_type_name(plan->service[n]));
+	printf("\n");
+	for (uint32_t side = 0; side < 2; side++)
+		if (plan->loose[side].messages > 0)
+			printf("# %c, UC and UD: %u messages up to %u bytes, psn %u, spoiled %u, "
+			       "short receives %u\n",
+			       'A' + (int)side, plan->loose[side].messages,
+			       plan->loose[side].max_length, plan->loose[side].psn,
+			       plan->loose[side].spoiled, plan->loose[side].short_receives);
+}
