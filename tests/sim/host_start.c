@@ -80,7 +80,7 @@ static void create(struct end *end)
 		.port = &end_ports[end->plan->rq_by_call],
 		.sq = &end->sq,
 		.rq = &end->queue->ring,
-		.rq_shared = end->plan->rq_shared,
+		.rq_shared = end->rq_shared,
 		.credits_hidden = end->plan->hides_credits,
 		.signal_all = end->plan->signal_all,
 		.window_share = end->plan->share_bytes ? &end->world->share[end->side] : NULL,
@@ -107,10 +107,11 @@ void end_start(struct end *end, bool again)
 	else
 		create(end);
 	/* rule C5 test: RESET forgets the receive requests, but shared ones are not the QP's. */
-	if (end->plan->rq_shared)
-		end->queue->ring.head = end->queue->ring.tail = 0;
-	if (end->queue == &end->own_queue)
+	if (end->queue == &end->own_queue) {
+		if (end->rq_shared)
+			end->queue->ring.head = end->queue->ring.tail = 0;
 		queue_start(end->queue, end->script);
+	}
 	end->sent_posted = end->posted_in_error = 0;
 	end->next_send_at = 0;
 	end->asleep_until = end->socket_full_until = end->hold_acks_until = end->paused_until = 0;

@@ -52,6 +52,14 @@ void oracle_take(struct end *end)
 	answering->taken++;
 }
 
+void oracle_let_go(struct end *end)
+{
+	struct answering *answering = &end->oracle.answering;
+
+	answering->holding = false;
+	queue_done(end->queue, answering->held);
+}
+
 static void clear_positions(uint8_t **bytes, uint32_t *room, int64_t positions)
 {
 	if (*room < positions + 1) {

@@ -115,7 +115,7 @@ struct oracle {
 	uint32_t invalidated; /* keys of SENDs that the engine has invalidated */
 	bool broke;	      /* went to ERR by itself */
 	bool comm_est;
-	uint32_t drains, drained_events;
+	uint32_t drains, drained_events, last_wqes;
 	bool in_final;
 };
 
@@ -179,6 +179,8 @@ void answering_nothing(struct end *end);
 int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near);
 /* A message takes the next request of the receive queue. */
 void oracle_take(struct end *end);
+/* The request that it took completes. */
+void oracle_let_go(struct end *end);
 uint32_t oracle_credits(uint32_t code);
 uint32_t oracle_credit_code(uint32_t credits);
 uint64_t oracle_rnr_ns(uint32_t code);

@@ -85,7 +85,7 @@ static void check_flushed(struct end *end)
 		world_fail(end->world, "%s: in ERR, but receive %u is not flushed", end->name,
 			   oracle->answering.held);
 	/* Shared receive requests outlive the QP. */
-	if (end->plan->rq_shared)
+	if (end->rq_shared)
 		return;
 	if (oracle->receives_completed + oracle->receives_erred != end->queue->posted)
 		world_fail(end->world, "%s: %u receives posted, %u completed and %u flushed",
@@ -229,7 +229,7 @@ static void check_received(struct end *end, const struct eng_wc *wc, const struc
 		world_fail(end->world, "%s: receive %u has the wrong %s", end->name, number, wrong);
 }
 
-/* Of what has come for a message that is not complete nothing is known. */
+/* What has come for a message that is not complete is followed on UC and UD only. */
 static void forget_held(struct end *end)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -237,7 +237,9 @@ static void forget_held(struct end *end)
 
 	if (!answering->holding)
 		return;
-	answering->holding = false;
+	oracle_let_go(end);
+	if (service_is_loose(end->type))
+		return;
 	receive = queue_receive(end->queue, answering->held);
 	area_forget_list(&end->queue->script->landing, receive->sge, receive->sge_count);
 }
@@ -263,7 +265,7 @@ static bool is_next_receive(const struct end *end, uint64_t number)
 
 	if (oracle->answering.holding)
 		return number == oracle->answering.held;
-	return !end->queue->shared && number < end->queue->posted &&
+	return !end->rq_shared && number < end->queue->posted &&
 	       number == oracle->receives_completed + oracle->receives_erred;
 }
 
@@ -292,7 +294,7 @@ static void receive_completion(struct end *end, const struct eng_wc *wc)
 	check_received(end, wc, &script->messages[oracle->next_taking]);
 	oracle->next_taking++;
 	oracle->receives_completed++;
-	oracle->answering.holding = false;
+	oracle_let_go(end);
 }
 
 void oracle_completion(struct end *end, const struct eng_wc *wc)
@@ -312,6 +314,11 @@ void oracle_event(struct end *end, enum eng_event event)
 	struct oracle *oracle = &end->oracle;
 
 	world_trace(end, "  event %s", eng_event_name(event));
+	if (event == ENG_EVENT_LAST_WQE_REACHED) {
+		if (!end->rq_shared || !oracle->may_be_in_error || ++oracle->last_wqes > 1)
+			world_fail(end->world, "%s: an event LAST_WQE_REACHED too many", end->name);
+		return;
+	}
 	if (service_is_loose(end->type)) {
 		loose_event(end, event);
 		return;
@@ -421,6 +428,8 @@ static void check_counters(struct end *end)
 void oracle_final(struct end *end)
 {
 	check_flushed(end);
+	if (end->oracle.last_wqes != end->rq_shared)
+		world_fail(end->world, "%s: no event LAST_WQE_REACHED", end->name);
 	if (service_is_loose(end->type)) {
 		loose_final(end);
 	} else {

@@ -272,7 +272,7 @@ void loose_event(struct end *end, enum eng_event event)
 		if (oracle->drained_events > oracle->drains || end->state != ENG_SQD ||
 		    oracle->asking.oldest != oracle->asking.begun)
 			world_fail(end->world, "%s: a drained event too many", end->name);
-	} else if (event != ENG_EVENT_LAST_WQE_REACHED || !oracle->may_be_in_error) {
+	} else {
 		world_fail(end->world, "%s: event %s for no reason", end->name,
 			   eng_event_name(event));
 	}

@@ -185,7 +185,7 @@ void loose_received(struct end *end, const struct eng_wc *wc)
 		world_fail(end->world, "%s: receive %llu has the wrong %s", end->name,
 			   (unsigned long long)number, wrong);
 	listening->due = NOBODY;
-	oracle->answering.holding = false;
+	oracle_let_go(end);
 	oracle->receives_completed++;
 }
 

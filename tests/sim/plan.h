@@ -111,7 +111,11 @@ struct plan {
 	enum eng_qp_type service[PLAN_MAX_CONNECTIONS];
 	struct end_plan loose[2]; /* the ends of those that nobody answers: UC and UD */
 	uint32_t qkey[PLAN_MAX_CONNECTIONS][2];
+	bool common_queue[2]; /* [side]: all RC and UD QPs take their receives from one queue */
 };
+
+/* The longest that the receive requests of a common queue must have room for. */
+uint32_t plan_longest_receive(const struct plan *plan, uint32_t side);
 
 /* Does nobody answer, and nobody send again? */
 static inline bool service_is_loose(enum eng_qp_type service)

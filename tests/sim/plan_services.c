@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "sim/plan.h"
 #include "sim/random.h"
 #include "wire/packet.h"
 
 #define MAX_LOOSE_BYTES 33000
+#define MAX_SHARED_BYTES 33000
 
 static void plan_loose(struct sim_random *random, struct plan *plan, uint32_t side)
 {
@@ -33,7 +35,8 @@ static void plan_loose(struct sim_random *random, struct plan *plan, uint32_t si
 					      : (0u - random_below(random, 200)) & WIRE_24BIT_MASK;
 	/* Nobody waits for a window, so it may not end a run. */
 	end->window_packets = 0;
-	end->rq_shared = end->rq_by_call = false;
+	end->rq_shared = false;
+	end->rq_by_call = end->rq_by_call && plan->common_queue[side];
 	end->hides_credits = true;
 	end->spoiled = random_chance(random, 400) ? random_between(random, 5, 100) : 0;
 	end->short_receives = random_chance(random, 400) ? random_between(random, 5, 200) : 0;
@@ -50,6 +53,35 @@ static void plan_qkeys(struct sim_random *random, struct plan *plan)
 						      : (uint32_t)random_next(random) & 0x7fffffff;
 }
 
+/* rule C7: who shares its receive queue reports no credits. */
+static void plan_common_queues(struct sim_random *random, struct plan *plan)
+{
+	/* A message too long for its receive request would be anybody's. */
+	if (plan->trouble == TROUBLE_SHORT_RECEIVE || !random_chance(random, 200))
+		return;
+	if (plan->connections == 1)
+		plan->connections = random_between(random, 2, 3);
+	for (uint32_t side = 0; side < 2; side++) {
+		struct end_plan *end = &plan->end[side];
+
+		if (!random_chance(random, 700))
+			continue;
+		plan->common_queue[side] = true;
+		end->rq_shared = end->hides_credits = true;
+		end->rq_by_call = random_chance(random, 500);
+		if (plan->end[!side].max_length > MAX_SHARED_BYTES)
+			plan->end[!side].max_length = MAX_SHARED_BYTES;
+	}
+}
+
+uint32_t plan_longest_receive(const struct plan *plan, uint32_t side)
+{
+	uint32_t connected = plan->end[!side].max_length;
+	uint32_t datagram = ENG_GRH_BYTES + plan->mtu;
+
+	return connected > datagram ? connected : datagram;
+}
+
 void plan_services(struct plan *plan)
 {
 	struct sim_random random;
@@ -58,6 +90,7 @@ void plan_services(struct plan *plan)
 	random_seed(&random, plan->seed, 3);
 	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
 		plan->service[n] = ENG_RC;
+	plan_common_queues(&random, plan);
 	if (!random_chance(&random, 300))
 		return;
 	kind = random_below(&random, 4);
@@ -84,6 +117,9 @@ void plan_print_services(const struct plan *plan)
 	printf("#");
 	for (uint32_t n = 0; n < plan->connections; n++)
 		printf(" %u: %s", n + 1, eng_qp_type_name(plan->service[n]));
+	for (uint32_t side = 0; side < 2; side++)
+		if (plan->common_queue[side])
+			printf(", one receive queue on side %c", 'A' + (int)side);
 	printf("\n");
 	for (uint32_t side = 0; side < 2; side++)
 		if (plan->loose[side].messages > 0)

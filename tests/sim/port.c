@@ -14,6 +14,9 @@ static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t lengt
 	if (lkey == end->script->source.key)
 		return area_map(&end->script->source, lkey, addr, length,
 				write ? ENG_LOCAL_WRITE : 0);
+	if (lkey == end->queue->script->landing.key)
+		return area_map(&end->queue->script->landing, lkey, addr, length,
+				write ? ENG_LOCAL_WRITE : 0);
 	return area_map(&end->script->landing, lkey, addr, length, write ? ENG_LOCAL_WRITE : 0);
 }
 

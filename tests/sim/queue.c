@@ -38,11 +38,14 @@ void queue_start(struct receive_queue *queue, struct script *script)
 	queue->script = script;
 	queue->posted = queue->taken = 0;
 	queue->next_post_at = 0;
+	queue->next_buffer = 0;
+	memset(queue->in_use, 0, sizeof(queue->in_use));
 }
 
 void queue_free(struct receive_queue *queue)
 {
 	free(queue->slots);
+	free(queue->buffers);
 }
 
 bool queue_has_room(const struct receive_queue *queue)
@@ -55,14 +58,39 @@ bool queue_has_room(const struct receive_queue *queue)
 
 const struct receive *queue_receive(const struct receive_queue *queue, uint32_t number)
 {
-	return &queue->script->receives[number % queue->script->receive_count];
+	if (queue->script->receives_again)
+		number = queue->buffers[number];
+	return &queue->script->receives[number];
+}
+
+static void choose_buffer(struct receive_queue *queue)
+{
+	if (queue->posted == queue->buffers_room) {
+		queue->buffers_room = queue->buffers_room ? 2 * queue->buffers_room : 1024;
+		queue->buffers = realloc(queue->buffers, queue->buffers_room);
+		if (!queue->buffers)
+			abort();
+	}
+	while (queue->in_use[queue->next_buffer])
+		queue->next_buffer = (queue->next_buffer + 1) % queue->script->receive_count;
+	queue->in_use[queue->next_buffer] = true;
+	queue->buffers[queue->posted] = (uint8_t)queue->next_buffer;
+}
+
+void queue_done(struct receive_queue *queue, uint32_t number)
+{
+	if (queue->script->receives_again)
+		queue->in_use[queue->buffers[number]] = false;
 }
 
 void queue_post(struct receive_queue *queue)
 {
-	const struct receive *receive = queue_receive(queue, queue->posted);
 	struct eng_recv_wqe *wqe = eng_rq_next(&queue->ring);
+	const struct receive *receive;
 
+	if (queue->script->receives_again)
+		choose_buffer(queue);
+	receive = queue_receive(queue, queue->posted);
 	wqe->wr_id = ~(uint64_t)queue->posted;
 	wqe->length = receive->length;
 	wqe->sge_count = receive->sge_count;

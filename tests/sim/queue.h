@@ -8,6 +8,9 @@
 
 #include "sim/script.h"
 
+/* As many as are posted and under way at a time, and more. */
+#define QUEUE_BUFFERS 80
+
 struct receive_queue {
 	struct eng_ring ring;
 	uint8_t *slots;
@@ -16,6 +19,10 @@ struct receive_queue {
 	uint32_t posted; /* so far: also the number of the next request */
 	uint32_t taken;	 /* by messages, as the oracle counts */
 	uint64_t next_post_at;
+	/* Where the memory is used again: by which request, from its posting to its completion. */
+	uint8_t *buffers; /* [number] */
+	uint32_t buffers_room, next_buffer;
+	bool in_use[QUEUE_BUFFERS];
 };
 
 /* depth requests may be posted at a time; the queue may have been used before. */
@@ -27,6 +34,8 @@ void queue_free(struct receive_queue *queue);
 /* Is there a request to post, and room for it? */
 bool queue_has_room(const struct receive_queue *queue);
 void queue_post(struct receive_queue *queue);
+/* Its completion has come: the memory may be posted again. */
+void queue_done(struct receive_queue *queue, uint32_t number);
 /* The request with this number. */
 const struct receive *queue_receive(const struct receive_queue *queue, uint32_t number);
 /* Requests posted that no message has taken, as the oracle counts. */

@@ -77,7 +77,7 @@ struct script {
 
 	struct receive *receives; /* that this end posts: the peer's needs and some more */
 	uint32_t receive_count, receive_room;
-	bool receives_again; /* behind the last one comes the first one, in the same memory */
+	bool receives_again; /* as often as wanted, in memory that is free */
 
 	uint8_t *blob; /* contents of messages */
 	uint32_t blob_used, blob_room;
@@ -94,9 +94,9 @@ void script_make(struct script scripts[2], const struct plan *plan, struct sim_r
 /* The same for a connection of UC or UD. */
 void script_make_loose(struct script scripts[2], const struct plan *plan, uint32_t connection,
 		       struct sim_random *random);
-/* Receive requests of about this length without end; false when memory has no room for them. */
-bool script_make_receives(struct script *script, uint32_t length, const struct end_plan *plan,
-			  struct sim_random *random);
+/* The receive requests that the QPs of a side share; there are no messages. */
+void script_make_common(struct script *script, const struct plan *plan, uint32_t side,
+			struct sim_random *random);
 void script_free(struct script *script);
 
 /* A work request as the engine takes it. */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The work of UC and UD ends.  What of it arrives is not known beforehand: the oracle follows it
- * packet by packet, so the memory that messages go to may be anything.
+ * packet by packet, so the memory that messages go to may be anything.  Nor is it known whose
+ * message takes which receive request of a queue that several share.
  */
+#include "sim/queue.h"
 #include "sim/script_parts.h"
 
-/* More than a queue holds: so much later the same memory receives again. */
-#define RECEIVES_APART 80
-
-bool script_make_receives(struct script *script, uint32_t length, const struct end_plan *plan,
+/* Receive requests of about this length, again and again. */
+static void make_receives(struct script *script, uint32_t length, const struct end_plan *plan,
 			  struct sim_random *random)
 {
 	script->receives_again = true;
-	while (script->receive_count < RECEIVES_APART) {
+	while (script->receive_count < QUEUE_BUFFERS) {
 		struct receive *receive = script_new_receive(script);
 
 		receive->length =
@@ -21,10 +21,9 @@ bool script_make_receives(struct script *script, uint32_t length, const struct e
 			receive->length = random_below(random, length + 1);
 		if (!script_land(&script->landing, receive->length, plan->max_sge, receive->sge,
 				 &receive->sge_count, random))
-			return false;
+			return;
 		script->receive_count++;
 	}
-	return true;
 }
 
 /* A fault that the sender's adapter finds; the message is not sent. */
@@ -139,8 +138,16 @@ void script_make_loose(struct script scripts[2], const struct plan *plan, uint32
 
 		if (datagrams)
 			longest = ENG_GRH_BYTES + (longest < plan->mtu ? longest : plan->mtu);
-		script_make_receives(&scripts[side], longest, &plan->loose[side], random);
+		make_receives(&scripts[side], longest, &plan->loose[side], random);
 		area_grow(&scripts[side].landing, GUARD);
 		area_grow(&scripts[side].remote, GUARD);
 	}
+}
+
+void script_make_common(struct script *script, const struct plan *plan, uint32_t side,
+			struct sim_random *random)
+{
+	script_start(script, random);
+	make_receives(script, plan_longest_receive(plan, side), &plan->end[side], random);
+	area_grow(&script->landing, GUARD);
 }

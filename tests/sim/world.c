@@ -122,6 +122,10 @@ void world_free(struct world *world)
 		free(end->sq_slots);
 		queue_free(&end->own_queue);
 	}
+	for (uint32_t side = 0; side < 2; side++) {
+		queue_free(&world->common_queue[side]);
+		script_free(&world->common_script[side]);
+	}
 	net_free(&world->net);
 	free(world->pieces);
 	free(world->staging);
@@ -157,6 +161,9 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 		end->plan = plan_of(&world->plan, n, side);
 		end->script = &connection->script[side];
 		end->queue = &end->own_queue;
+		if (world->plan.common_queue[side] && end->type != ENG_UC)
+			end->queue = &world->common_queue[side];
+		end->rq_shared = end->plan->rq_shared || end->queue->shared;
 		if (round == 0)
 			end->qpn = random_between(&random, 2, 0xfffffe);
 		random_seed(&end->random, world->plan.seed,
@@ -165,6 +172,43 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 	}
 	for (uint32_t side = 0; side < 2; side++)
 		end_start(&connection->end[side], round > 0);
+}
+
+static void start_common_queues(struct world *world, uint32_t round)
+{
+	for (uint32_t side = 0; side < 2; side++) {
+		struct receive_queue *queue = &world->common_queue[side];
+		const struct end_plan *plan = &world->plan.end[side];
+		struct sim_random random;
+
+		if (!world->plan.common_queue[side])
+			continue;
+		random_seed(&random, world->plan.seed, 300 + side + 1000 * (uint64_t)round);
+		script_make_common(&world->common_script[side], &world->plan, side, &random);
+		queue->shared = true;
+		queue_open(queue, plan->rq_depth, plan->max_sge);
+		queue_start(queue, &world->common_script[side]);
+	}
+}
+
+/* Each request has been taken once, and all bytes of the queue's memory are right. */
+static void check_common_queues(struct world *world)
+{
+	for (uint32_t side = 0; side < 2; side++) {
+		const struct receive_queue *queue = &world->common_queue[side];
+		const struct area *landing = &world->common_script[side].landing;
+		uint32_t at;
+
+		if (!world->plan.common_queue[side])
+			continue;
+		if (queue_left(queue) != eng_ring_used(&queue->ring))
+			world_fail(world, "%c: %u shared receives are left, and not %u",
+				   'A' + (int)side, eng_ring_used(&queue->ring), queue_left(queue));
+		at = area_compare(landing);
+		if (at != NOBODY)
+			world_fail(world, "%c: byte %u of the shared receives is wrong",
+				   'A' + (int)side, at);
+	}
 }
 
 static void start(struct world *world, uint64_t seed)
@@ -196,6 +240,7 @@ static void start_round(struct world *world, uint32_t round)
 		printf("# round %u\n", round + 1);
 	world->round_began = world->last_progress = world->now;
 	net_start(&world->net, &world->plan, round);
+	start_common_queues(world, round);
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		start_connection(world, n, round);
 }
@@ -342,6 +387,7 @@ static void finish(struct world *world)
 				   world->share[side].under_way);
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++)
 		oracle_final(end_at(world, n));
+	check_common_queues(world);
 }
 
 static void add_up(struct world *world)

@@ -40,7 +40,8 @@ struct end {
 	struct eng_qp *qp;
 	struct eng_ring sq;
 	uint8_t *sq_slots;
-	struct receive_queue own_queue, *queue; /* queue: its own or a shared one */
+	struct receive_queue own_queue, *queue; /* queue: its own or that of its host */
+	bool rq_shared;				/* the engine is told that it is not its own */
 	struct sim_random random;
 	struct net_queue inbox;
 
@@ -79,6 +80,8 @@ struct world {
 	uint32_t mutations; /* that the mutant made */
 	struct sim_random mutant_random;
 	struct eng_window_share share[2];
+	struct receive_queue common_queue[2];
+	struct script common_script[2]; /* its receive requests and their memory */
 	uint8_t *staging;
 	struct eng_piece *pieces;
 	/* Over all seeds. */
