@@ -67,6 +67,14 @@ static struct link_peer *open_peer(struct link_addr *addr, uint8_t traffic_class
 }
 
 /* The same peer is one object; another class or port is another. */
+static struct link_peer *open_own(struct link_addr *addr, uint16_t *port)
+{
+	struct link_peer *peer;
+
+	assert_return_code(link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, port, &peer), 0);
+	return peer;
+}
+
 static void test_peers_are_shared(void **state)
 {
 	struct fixture *fixture = *state;
@@ -255,6 +263,43 @@ static void test_source_ports_are_bounded(void **state)
 	link_peer_close(peers[0]);
 }
 
+/* A connected socket each for the first, and for the others one of those that are shared. */
+static void test_connected_sockets_are_bounded(void **state)
+{
+	enum { COUNT = LINK_MAX_CONNECTED + 2 };
+	struct fixture *fixture = *state;
+	struct link_peer *peers[COUNT];
+	uint16_t port = 0xc600;
+
+	for (unsigned int i = 0; i < COUNT; i++) {
+		peers[i] = open_own(fixture->addr, &port);
+		assert_int_equal(port, 0xc600);
+		assert_int_equal(link_peer_identification(peers[i]) != 0, i < LINK_MAX_CONNECTED);
+	}
+	assert_ptr_equal(peers[COUNT - 2], peers[COUNT - 1]);
+	for (unsigned int i = 0; i < COUNT; i++)
+		link_peer_close(peers[i]);
+	/* All closed: there is room again. */
+	peers[0] = open_own(fixture->addr, &port);
+	assert_true(link_peer_identification(peers[0]) != 0);
+	link_peer_close(peers[0]);
+}
+
+/* IPv6 has no identification. */
+static void test_connected_ipv6(void **state)
+{
+	struct fixture *fixture = *state;
+	uint16_t port = 0xc601;
+	struct link_peer *peer = open_own(fixture->addr6, &port);
+	uint8_t bytes[40] = { 0 };
+	struct iovec piece = { bytes, sizeof(bytes) };
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(link_send(peer, &piece, 1, 0), 0);
+	assert_int_equal(port, 0xc601);
+	link_peer_close(peer);
+}
+
 /* ---- what goes over the wire ---- */
 
 /* Let the kernel cut runs into packets before they reach the interface, as a real one would. */
@@ -316,12 +361,13 @@ static void check_identifications(struct link_peer *peer, int sock, unsigned int
 	static uint8_t bytes[40 * LINK_MAX_SEGMENTS];
 	struct iovec piece = { bytes, 40 * count };
 	struct iphdr header;
+	uint16_t first = link_peer_identification(peer);
 	unsigned int i;
 
 	assert_int_equal(link_send(peer, &piece, 1, 40), 0);
 	for (i = 0; i < count; i++) {
 		capture(sock, &header);
-		assert_int_equal(ntohs(header.id), i);
+		assert_int_equal(ntohs(header.id), (uint16_t)(first + i));
 		assert_int_equal(ntohs(header.frag_off), IP_DF);
 		assert_int_equal(ntohs(header.tot_len), 20 + 8 + 40);
 	}
@@ -329,14 +375,16 @@ static void check_identifications(struct link_peer *peer, int sock, unsigned int
 
 /*
  * The ICRC covers the identification: it is 0 for a single datagram and counts from 0 in a run, for
- * every class, for the first and for later calls.
+ * every class, for the first and for later calls.  On a connected socket it goes on from call to
+ * call.
  */
 static void test_identifications_on_the_wire(void **state)
 {
 	struct fixture *fixture = *state;
-	uint16_t port = 0xc500, other = 0xc501;
+	uint16_t port = 0xc500, other = 0xc501, third = 0xc502;
 	struct link_peer *plain = open_peer(fixture->addr, 0, 64, &port);
 	struct link_peer *classed = open_peer(fixture->addr, 106, 255, &other);
+	struct link_peer *own = open_own(fixture->addr, &third);
 	int sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 	unsigned int round;
 
@@ -344,6 +392,7 @@ static void test_identifications_on_the_wire(void **state)
 		fprintf(stderr, "SKIPPED: no packet socket in a network namespace of our own\n");
 		link_peer_close(plain);
 		link_peer_close(classed);
+		link_peer_close(own);
 		skip();
 	}
 	for (round = 0; round < 3; round++) {
@@ -351,8 +400,14 @@ static void test_identifications_on_the_wire(void **state)
 		check_identifications(plain, sock, 3);
 		check_identifications(classed, sock, 1);
 		check_identifications(classed, sock, link_max_segments(fixture->link));
+		check_identifications(own, sock, 1);
+		check_identifications(own, sock, 3);
+		check_identifications(own, sock, 1);
 	}
+	assert_int_equal(link_peer_identification(plain), 0);
+	assert_true(link_peer_identification(own) >= 256 + 9);
 	close(sock);
+	link_peer_close(own);
 	link_peer_close(plain);
 	link_peer_close(classed);
 }
@@ -367,6 +422,8 @@ int main(void)
 		WITH_BOTH(test_port_of_other_process),
 		WITH_BOTH(test_classes),
 		WITH_BOTH(test_source_ports_are_bounded),
+		WITH_BOTH(test_connected_sockets_are_bounded),
+		WITH_BOTH(test_connected_ipv6),
 		WITH_BOTH(test_identifications_on_the_wire),
 	};
 

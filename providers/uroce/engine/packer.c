@@ -71,8 +71,9 @@ static void sum_staged(struct checksum *sum, const struct eng_run *run, uint32_t
 	if (sum->begun)
 		sum->state = wire_icrc_continue(sum->state, from, length);
 	else
-		sum->state = wire_icrc_begin(&run->path->wire, (uint16_t)run->packets, packet_bytes,
-					     from, length);
+		sum->state = wire_icrc_begin(&run->path->wire,
+					     (uint16_t)(run->identification + run->packets),
+					     packet_bytes, from, length);
 	sum->begun = true;
 	sum->staged = run->staged;
 }

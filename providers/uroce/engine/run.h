@@ -2,8 +2,8 @@
 /*
  * A run: packets of one QP to one destination that leave in one system call.  All have segment
  * bytes, the last one perhaps fewer (the rule of UDP_SEGMENT).  Packets are complete: headers,
- * payload, pad, ICRC, the latter computed with IPv4 identification 0, 1, 2 ... as the kernel
- * numbers the segments of one call.
+ * payload, pad, ICRC, the latter computed with IPv4 identifications that count up from the first
+ * one's, as the kernel numbers the segments of one call.
  *
  * The bytes stand in pieces: those in the caller's staging buffer, and, when gather is allowed,
  * payload where it lies in registered memory.  Pieces in order make the packets back to back.
@@ -42,10 +42,11 @@ struct eng_run {
 	uint32_t staging_bytes;
 	struct eng_piece *pieces;
 	uint32_t max_pieces;
-	uint32_t max_packets; /* at most 128 */
-	uint32_t max_bytes;   /* of all packets together, at most 65507 */
-	uint32_t gather_from; /* payload of at least this many bytes is not copied; UINT32_MAX:
-				 never */
+	uint32_t max_packets;	 /* at most 128 */
+	uint32_t max_bytes;	 /* of all packets together, at most 65507 */
+	uint16_t identification; /* of the first packet, if that is IPv4 */
+	uint32_t gather_from;	 /* payload of at least this many bytes is not copied; UINT32_MAX:
+				    never */
 
 	/* Filled by eng_transmit(). */
 	const struct eng_path *path;

@@ -202,6 +202,9 @@ struct link_tx {
 	uint16_t port;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
+	/* One peer's own: connected to it.  Else shared, and identification stays 0. */
+	bool connected;
+	uint16_t identification; /* of the next datagram; under the user's lock */
 };
 
 struct link_addr {
@@ -215,7 +218,8 @@ struct link_addr {
 	int lock_fd; /* link_pool_lock() while it is held */
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops of the slot's earlier owners */
-	unsigned int tx_count;
+	unsigned int tx_count; /* of those that are not connected */
+	unsigned int connected_count;
 	_Atomic(struct link_tx *) txs;
 	struct link_peer *peers;
 };
@@ -264,6 +268,13 @@ struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *
 void link_addr_close_descriptors(struct link_addr *addr);
 /* peer.c: how many segments the kernel takes in one send. */
 unsigned int link_probe_segments(void);
+/*
+ * connected.c: connect tx, whose socket is bound, and find out how the kernel numbers what it
+ * sends.  0 or a negative errno: the socket is then of no use.
+ */
+int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_t dst_bytes);
+/* connected.c: sendmsg(2) on a connected tx; 0 or a negative errno. */
+int link_tx_send(struct link_tx *tx, const struct msghdr *message);
 /* udp.c: datagrams dropped at this socket since it exists. */
 uint32_t link_socket_drops(int fd);
 /* udp.c: receive a batch from fd; batch->addr is left as it is.  0 or a negative errno. */

@@ -108,7 +108,21 @@ uint32_t link_addr_receive_buffer(const struct link_addr *addr);
 int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
 		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
 		   struct link_peer **peer);
+/*
+ * Control.  As link_peer_open(), for one user, who sends under a lock of his.  When dst is addr's
+ * own address, so that all that listens there is uroce, the peer has a connected socket, which is
+ * faster: LINK_MAX_CONNECTED of them for each address, then as link_peer_open().
+ */
+#define LINK_MAX_CONNECTED 32
+int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
+		       uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
+		       struct link_peer **peer);
 void link_peer_close(struct link_peer *peer);
+/*
+ * The IPv4 identification of the first datagram of the next link_send(): 0, unless peer has a
+ * connected socket.  Constant until then; only for who opened the peer.
+ */
+uint16_t link_peer_identification(const struct link_peer *peer);
 /*
  * How many bytes the socket of slot at the peer would queue now, as the kernel counts them.
  * UINT32_MAX where that cannot be seen: the peer has to be the very address that is sent from.
@@ -117,9 +131,9 @@ uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot);
 
 /*
  * Send count pieces as one datagram (segment 0) or as a run of datagrams of segment bytes each, the
- * last one possibly shorter.  Datagrams leave with IPv4 identification 0, 1, 2 ... within the call
- * (0 for a single one) and DF set.  One system call, never blocks: -EAGAIN or -ENOBUFS when the
- * socket buffer is full (nothing was sent), other errors as from sendmsg(2).
+ * last one possibly shorter.  Datagrams leave with DF set and IPv4 identifications that count up
+ * from link_peer_identification() within the call.  One system call, never blocks: -EAGAIN or
+ * -ENOBUFS when the socket buffer is full (nothing was sent), other errors as from sendmsg(2).
  */
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
 	      unsigned int segment);

@@ -2,10 +2,10 @@
 /*
  * Transmit sockets and the peers that use them.
  *
- * A transmit socket is never connected and never fragments: only then does the kernel give the
- * IPv4 identifications 0, 1, 2 ... that the ICRC is computed with.  It is bound to the local
- * address and to its own source port, with SO_REUSEPORT, so that every process of a user can have
- * any port. Hop limit and traffic class are options of the socket, since they cost 139 ns as
+ * A transmit socket never fragments, and is not connected (but see connected.c): then the kernel
+ * gives the IPv4 identifications 0, 1, 2 ... that the ICRC is computed with.  It is bound to the
+ * local address and to its own source port, with SO_REUSEPORT, so that every process of a user can
+ * have any port. Hop limit and traffic class are options of the socket, since they cost 139 ns as
  * control messages; so a port may have several sockets, one for each combination of them in use.
  */
 #include <errno.h>
@@ -140,7 +140,7 @@ static struct link_tx *find_tx(struct link_addr *addr, uint16_t port, uint8_t tr
 	struct link_tx *tx;
 
 	for (tx = addr->txs; tx; tx = tx->next)
-		if (tx->port == port && tx->traffic_class == traffic_class &&
+		if (!tx->connected && tx->port == port && tx->traffic_class == traffic_class &&
 		    tx->hop_limit == hop_limit)
 			return tx;
 	return NULL;
@@ -154,11 +154,12 @@ static uint16_t next_port(uint16_t port)
 /* The sockets are used up: one of those there are, the same for the same port. */
 static struct link_tx *share_tx(struct link_addr *addr, uint16_t port)
 {
-	struct link_tx *tx = addr->txs;
-	unsigned int i;
+	unsigned int left = addr->tx_count ? port % addr->tx_count : 0;
+	struct link_tx *tx;
 
-	for (i = addr->tx_count ? port % addr->tx_count : 0; i; i--)
-		tx = tx->next;
+	for (tx = addr->txs; tx; tx = tx->next)
+		if (!tx->connected && left-- == 0)
+			break;
 	return tx;
 }
 
@@ -214,7 +215,10 @@ static void drop_tx(struct link_addr *addr, struct link_tx *tx)
 		from = &(*from)->next;
 	link_close_fd(&tx->fd);
 	*from = tx->next;
-	addr->tx_count--;
+	if (tx->connected)
+		addr->connected_count--;
+	else
+		addr->tx_count--;
 	free(tx);
 }
 
@@ -322,9 +326,43 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	return 0;
 }
 
-int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
-		   struct link_peer **result)
+/* A connected socket for *wanted alone; false when there is none, for whatever reason. */
+static bool get_connected(struct link_addr *addr, struct link_peer *wanted, uint16_t port,
+			  struct link_peer **result)
+{
+	struct link_peer *peer = malloc(sizeof(*peer));
+	struct link_tx *tx = calloc(1, sizeof(*tx));
+
+	if (!peer || !tx || addr->connected_count == LINK_MAX_CONNECTED)
+		goto err;
+	tx->traffic_class = wanted->traffic_class;
+	tx->hop_limit = wanted->hop_limit;
+	tx->refs = 1;
+	if (open_tx(&addr->endpoint, port, tx))
+		goto err;
+	if (link_tx_connect(tx, &wanted->dst_sockaddr, wanted->dst_bytes)) {
+		link_close_fd(&tx->fd);
+		goto err;
+	}
+	tx->next = addr->txs;
+	addr->txs = tx;
+	addr->connected_count++;
+	wanted->tx = tx;
+	*peer = *wanted;
+	peer->next = addr->peers;
+	addr->peers = peer;
+	*result = peer;
+	return true;
+
+err:
+	free(tx);
+	free(peer);
+	return false;
+}
+
+static int open_peer(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
+		     uint8_t traffic_class, uint8_t hop_limit, bool own, uint16_t *src_port,
+		     struct link_peer **result)
 {
 	struct link_peer wanted = {
 		.addr = addr,
@@ -334,7 +372,7 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		.hop_limit = hop_limit < HOP_LIMIT_MIN ? HOP_LIMIT_MIN : hop_limit,
 	};
 	struct link *link = addr->link;
-	int error;
+	int error = 0;
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
@@ -350,10 +388,26 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		if (error)
 			return error;
 	}
+	own = own && link_endpoint_equal(&wanted.dst, &addr->endpoint);
 	link_mutex_lock(link, &link->lock);
-	error = get_peer(addr, &wanted, src_port, result);
+	if (!own || !get_connected(addr, &wanted, *src_port, result))
+		error = get_peer(addr, &wanted, src_port, result);
 	link_mutex_unlock(link, &link->lock);
 	return error;
+}
+
+int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
+		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
+		   struct link_peer **result)
+{
+	return open_peer(addr, dst, scope_id, traffic_class, hop_limit, false, src_port, result);
+}
+
+int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
+		       uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
+		       struct link_peer **result)
+{
+	return open_peer(addr, dst, scope_id, traffic_class, hop_limit, true, src_port, result);
 }
 
 void link_peer_close(struct link_peer *peer)

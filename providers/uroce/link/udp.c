@@ -34,9 +34,10 @@ static size_t total_bytes(const struct iovec *pieces, unsigned int count)
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
 	      unsigned int segment)
 {
+	struct link_tx *tx = peer->tx;
 	struct msghdr message = {
-		.msg_name = &peer->dst_sockaddr,
-		.msg_namelen = peer->dst_bytes,
+		.msg_name = tx->connected ? NULL : &peer->dst_sockaddr,
+		.msg_namelen = tx->connected ? 0 : peer->dst_bytes,
 		.msg_iov = (struct iovec *)(uintptr_t)pieces,
 		.msg_iovlen = count,
 	};
@@ -62,7 +63,14 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 		message.msg_control = control;
 		message.msg_controllen = peer->class_bytes + CMSG_SPACE(sizeof(bytes));
 	}
-	return sendmsg(peer->tx->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
+	if (tx->connected)
+		return link_tx_send(tx, &message);
+	return sendmsg(tx->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+uint16_t link_peer_identification(const struct link_peer *peer)
+{
+	return peer->tx->identification;
 }
 
 static unsigned int control_value(const struct cmsghdr *cmsg)

@@ -20,7 +20,7 @@ int progress_path_open(struct progress *progress, const struct progress_route *r
 	if (progress->dead)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
-	result = route_open(progress, route, port, &path->addr, &path->eng, error);
+	result = route_open(progress, route, port, false, &path->addr, &path->eng, error);
 	pthread_mutex_unlock(&progress->route_lock);
 	return result;
 }

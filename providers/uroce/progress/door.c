@@ -21,10 +21,11 @@ struct visitor {
 	bool forwarded;
 	struct wire_path path;
 	/*
-	 * The IPv4 identification of the next datagram: within one send they count up from 0, and a
-	 * foreign peer's count up from wherever its counter is.
+	 * The IPv4 identification of the next datagram: within one send they count up from 0, or
+	 * from wherever the peer's counter is.
 	 */
 	uint16_t ip_id;
+	bool first;		       /* the datagram at hand is the batch's first */
 	uint8_t header[ENG_GRH_BYTES]; /* of the datagram at hand, if UD */
 };
 
@@ -156,6 +157,8 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE);
 		return;
 	}
+	if (visitor->first)
+		visitor->ip_id = identification_expected(&qp->identification);
 	expected_id = visitor->ip_id;
 	if (!has_right_icrc(visitor, bytes, length) ||
 	    (qp->addr && !visitor->path.ipv6 &&
@@ -164,6 +167,8 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
 		return;
 	}
+	if (visitor->first)
+		identification_began(&qp->identification, visitor->ip_id);
 	if (is_datagram(&packet))
 		show_network_header(visitor, &packet, length);
 	turn_touch(visitor->turn, qp);
@@ -189,6 +194,7 @@ static unsigned int admit_all(struct visitor *visitor, const uint8_t dst[16])
 
 		if (batch->segment && length > batch->segment)
 			length = batch->segment;
+		visitor->first = offset == 0;
 		if (visitor->group)
 			admit_to_group(visitor, batch->buffer + offset, length);
 		else

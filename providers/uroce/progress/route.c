@@ -109,8 +109,11 @@ static uint16_t choose_port(const struct progress_qp *qp, const struct progress_
 }
 
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
-	       struct link_addr **addr, struct eng_path *path, char error[PROGRESS_ERROR_TEXT])
+	       bool own, struct link_addr **addr, struct eng_path *path,
+	       char error[PROGRESS_ERROR_TEXT])
 {
+	int (*open)(struct link_addr *, const uint8_t *, uint32_t, uint8_t, uint8_t, uint16_t *,
+		    struct link_peer **) = own ? link_peer_open_own : link_peer_open;
 	uint8_t hop_limit = route->hop_limit ? route->hop_limit : DEFAULT_HOP_LIMIT;
 	uint32_t scope_id = route->dst_scope_id ? route->dst_scope_id : route->scope_id;
 	struct link_peer *peer;
@@ -118,8 +121,7 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 
 	if (result)
 		return result;
-	result = link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
-				&port, &peer);
+	result = open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot open a way to the peer: %s",
 			 strerror(-result));
@@ -153,7 +155,9 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 	if (progress->dead)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
-	result = route_open(progress, route, choose_port(qp, route), &addr, path, error);
+	/* With faults, packets leave one by one and at times that the engine does not know. */
+	result = route_open(progress, route, choose_port(qp, route), !progress->fault, &addr, path,
+			    error);
 	if (!result) {
 		/* A visit uses the peer under the lock, so nobody does after this. */
 		pthread_mutex_lock(&qp->lock);

@@ -13,9 +13,10 @@ void route_close(struct progress *progress, struct progress_qp *qp);
 /* The parts of it; caller holds route_lock. */
 int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
 		      struct link_addr **addr, char error[PROGRESS_ERROR_TEXT]);
-/* The local address of route and a way from source port to the peer. */
+/* The local address of route and a way from source port to the peer, own: for one QP alone. */
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
-	       struct link_addr **addr, struct eng_path *path, char error[PROGRESS_ERROR_TEXT]);
+	       bool own, struct link_addr **addr, struct eng_path *path,
+	       char error[PROGRESS_ERROR_TEXT]);
 /* Either may be NULL. */
 void route_close_both(struct progress *progress, struct link_addr *addr, struct link_peer *peer);
 

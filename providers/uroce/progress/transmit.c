@@ -123,11 +123,10 @@ static void add_ack(struct progress *progress, struct progress_qp *qp, struct tx
 	ack->max_packets = 1;
 	ack->max_bytes = ACK_BYTES;
 	ack->gather_from = UINT32_MAX;
+	ack->identification = (uint16_t)(run->identification + run->packets);
 	if (eng_transmit(qp->engine, ack, ENG_RESPONSES, now) != ENG_TX_RUN)
 		return;
 	assert(ack->packets == 1 && ack->bytes == ACK_BYTES && ack->piece_count == 1);
-	/* It has been made as the first segment of a call. */
-	wire_icrc_put(&run->path->wire, (uint16_t)run->packets, ack->staging, ACK_BYTES);
 	parcel->with_ack = true;
 }
 
@@ -219,12 +218,14 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_packets = progress->max_segments;
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
+	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
+	if (qp->peer)
+		run->identification = link_peer_identification(qp->peer);
 	reason = eng_transmit(qp->engine, run, side, now);
 	if (side == ENG_REQUESTS)
 		qp->full_at = reason == ENG_TX_WINDOW ? eng_in_flight(qp->engine) : 0;
 	if (reason != ENG_TX_RUN)
 		return reason == ENG_TX_SHARE ? -EBUSY : -ENODATA;
-	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	parcel.peer = qp->peer ? qp->peer : run->path->link;
 	if (qp->unreliable && !has_room(parcel.peer, run)) {
 		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Connected transmit sockets.  The kernel looks for the way of a connected socket's datagrams once,
+ * and not for each: that is a tenth of what a datagram costs on loopback.  But it numbers their
+ * IPv4 identifications from a random start, one for each call, the segments of a call counting up
+ * from there.  The ICRC covers them, so the start has to be known.  The one place that shows it is
+ * the error queue: with a transmit time stamp comes the packet as it was sent, headers included.
+ */
+#include <errno.h>
+#include <linux/net_tstamp.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "internal.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+enum {
+	PROBE_BYTES = 8,
+	HEADER_BYTES = sizeof(struct iphdr) + sizeof(struct udphdr),
+	/* Ethernet, Infiniband, tunnels: what a device puts in front. */
+	LINK_HEADER_MAX = 64,
+	/* A place in a run of an unconnected socket is below: that should not be taken for it. */
+	LOWEST_START = 256,
+	STARTS = 8,
+};
+
+static int set_stamping(int fd, int flags)
+{
+	return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)) ? -errno : 0;
+}
+
+/* Send so many probes in one call, to the socket itself, whose filter throws them away. */
+static int send_probes(int fd, unsigned int count)
+{
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))] = { 0 };
+	uint8_t bytes[2 * PROBE_BYTES] = { 0 };
+	struct iovec piece = { .iov_base = bytes, .iov_len = (size_t)count * PROBE_BYTES };
+	union link_sockaddr self;
+	struct msghdr message = {
+		.msg_name = &self,
+		.msg_namelen = sizeof(self),
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+	};
+	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
+	uint16_t segment = PROBE_BYTES;
+
+	if (getsockname(fd, &self.any, &message.msg_namelen))
+		return -errno;
+	if (count > 1) {
+		message.msg_control = control;
+		message.msg_controllen = sizeof(control);
+		cmsg->cmsg_level = IPPROTO_UDP;
+		cmsg->cmsg_type = UDP_SEGMENT;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(segment));
+		memcpy(CMSG_DATA(cmsg), &segment, sizeof(segment));
+	}
+	return sendmsg(fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* The identification of what was sent last, from the error queue; or a negative errno. */
+static int read_identification(int fd, unsigned int count)
+{
+	size_t payload = (size_t)count * PROBE_BYTES;
+	uint8_t packet[LINK_HEADER_MAX + HEADER_BYTES + 2 * PROBE_BYTES];
+	_Alignas(struct cmsghdr) uint8_t control[256];
+	struct iovec piece = { .iov_base = packet, .iov_len = sizeof(packet) };
+	struct msghdr message = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t bytes = recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+	struct iphdr header;
+
+	if (bytes < 0)
+		return -errno;
+	if ((size_t)bytes < HEADER_BYTES + payload)
+		return -EPROTO;
+	memcpy(&header, packet + bytes - payload - HEADER_BYTES, sizeof(header));
+	if (header.version != 4 || header.ihl != 5 || header.protocol != IPPROTO_UDP)
+		return -EPROTO;
+	return ntohs(header.id);
+}
+
+static int probe(int fd, unsigned int count)
+{
+	int error = send_probes(fd, count);
+
+	return error ? error : read_identification(fd, count);
+}
+
+/* The next identification; -EPROTO when this kernel counts otherwise than by calls. */
+static int learn(int fd)
+{
+	int first, run = -EPROTO, last = -EPROTO;
+	int error = set_stamping(fd, SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_SOFTWARE);
+
+	if (error)
+		return error;
+	first = probe(fd, 1);
+	if (first >= 0)
+		run = probe(fd, 2);
+	if (run >= 0)
+		last = probe(fd, 1);
+	error = set_stamping(fd, 0);
+	if (error || last < 0)
+		return error ? error : -EPROTO;
+	if (run != (uint16_t)(first + 1) || last != (uint16_t)(run + 1))
+		return -EPROTO;
+	return (uint16_t)(last + 1);
+}
+
+int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_t dst_bytes)
+{
+	for (int starts = 0; starts < STARTS; starts++) {
+		int next = LOWEST_START;
+
+		/* Each time at another start. */
+		if (connect(tx->fd, &dst->any, dst_bytes))
+			return -errno;
+		if (dst->any.sa_family == AF_INET)
+			next = learn(tx->fd);
+		if (next < 0)
+			return next;
+		if (next < LOWEST_START)
+			continue;
+		tx->identification = dst->any.sa_family == AF_INET ? (uint16_t)next : 0;
+		tx->connected = true;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+int link_tx_send(struct link_tx *tx, const struct msghdr *message)
+{
+	union link_sockaddr dst;
+	socklen_t dst_bytes = sizeof(dst);
+	int next;
+
+	if (sendmsg(tx->fd, message, MSG_DONTWAIT) >= 0) {
+		tx->identification++;
+		return 0;
+	}
+	/* Told by an earlier datagram that nobody had the port at that moment. */
+	if (errno == ECONNREFUSED && sendmsg(tx->fd, message, MSG_DONTWAIT) >= 0) {
+		tx->identification++;
+		return 0;
+	}
+	if (errno == EAGAIN || errno == ENOBUFS)
+		return -errno;
+	/* Whether that took an identification is not known. */
+	next = -errno;
+	if (getpeername(tx->fd, &dst.any, &dst_bytes) == 0 && dst.any.sa_family == AF_INET) {
+		int learned = learn(tx->fd);
+
+		if (learned >= 0)
+			tx->identification = (uint16_t)learned;
+	}
+	return next;
+}
