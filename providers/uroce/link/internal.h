@@ -218,7 +218,7 @@ struct link_addr {
 	int lock_fd; /* link_pool_lock() while it is held */
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops of the slot's earlier owners */
-	unsigned int tx_count; /* of those that are not connected */
+	unsigned int tx_count;	/* of those that are not connected */
 	unsigned int connected_count;
 	_Atomic(struct link_tx *) txs;
 	struct link_peer *peers;
