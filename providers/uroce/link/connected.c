@@ -137,30 +137,23 @@ int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_
 	return -EAGAIN;
 }
 
-int link_tx_send(struct link_tx *tx, const struct msghdr *message)
+int link_tx_failed(struct link_tx *tx, const struct msghdr *message)
 {
 	union link_sockaddr dst;
 	socklen_t dst_bytes = sizeof(dst);
-	int next;
+	int error = errno, next = -1;
 
-	if (sendmsg(tx->fd, message, MSG_DONTWAIT) >= 0) {
-		tx->identification++;
-		return 0;
-	}
 	/* Told by an earlier datagram that nobody had the port at that moment. */
-	if (errno == ECONNREFUSED && sendmsg(tx->fd, message, MSG_DONTWAIT) >= 0) {
+	if (error == ECONNREFUSED && sendmsg(tx->fd, message, MSG_DONTWAIT) >= 0) {
 		tx->identification++;
 		return 0;
 	}
-	if (errno == EAGAIN || errno == ENOBUFS)
-		return -errno;
+	if (error == EAGAIN || error == ENOBUFS)
+		return -error;
 	/* Whether that took an identification is not known. */
-	next = -errno;
-	if (getpeername(tx->fd, &dst.any, &dst_bytes) == 0 && dst.any.sa_family == AF_INET) {
-		int learned = learn(tx->fd);
-
-		if (learned >= 0)
-			tx->identification = (uint16_t)learned;
-	}
-	return next;
+	if (getpeername(tx->fd, &dst.any, &dst_bytes) == 0 && dst.any.sa_family == AF_INET)
+		next = learn(tx->fd);
+	if (next >= 0)
+		tx->identification = (uint16_t)next;
+	return -error;
 }

@@ -273,8 +273,11 @@ unsigned int link_probe_segments(void);
  * sends.  0 or a negative errno: the socket is then of no use.
  */
 int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_t dst_bytes);
-/* connected.c: sendmsg(2) on a connected tx; 0 or a negative errno. */
-int link_tx_send(struct link_tx *tx, const struct msghdr *message);
+/*
+ * connected.c: sendmsg(2) on a connected tx has failed with errno.  Tries again when that can help:
+ * 0 or a negative errno.
+ */
+int link_tx_failed(struct link_tx *tx, const struct msghdr *message);
 /* udp.c: datagrams dropped at this socket since it exists. */
 uint32_t link_socket_drops(int fd);
 /* udp.c: receive a batch from fd; batch->addr is left as it is.  0 or a negative errno. */
