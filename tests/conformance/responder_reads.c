@@ -281,6 +281,23 @@ static void test_region_goes_away(void **state)
 	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
 }
 
+/* What was asked for behind that READ is not answered: the NAK names the READ. */
+static void test_region_goes_away_before_others(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S11 test, rule S8 test */
+	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
+	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 2, 0, 0, 1);
+	peer_give_read(peer, PEER_RQ_PSN + 3, 0, 8);
+	peer->regions[1].key = 0;
+	expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 3);
+	expect_silence(peer);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_ACCESS_ERR), 1);
+	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +313,7 @@ int main(void)
 		PEER_TEST(test_every_depth),
 		PEER_TEST(test_duplicates_of_several),
 		PEER_TEST(test_region_goes_away),
+		PEER_TEST(test_region_goes_away_before_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,8 +149,8 @@ static enum eng_tx send_read(struct eng_qp *qp, struct eng_run *run, struct repl
 	}
 	if (result != PACK_FAULT)
 		return ENG_TX_IDLE;
-	/* The region has gone since the request was checked. */
-	replay_sent(qp, entry, entry->end);
+	/* The region has gone since the request was checked: nothing behind it is answered. */
+	replay_cancel(qp);
 	responder_raise(qp, FAULT_REMOTE_ACCESS, run->first_psn);
 	return response_transmit(qp, run, now);
 }
