@@ -139,6 +139,16 @@ struct ibv_context *uroce_import_device(int cmd_fd)
 	return uroce_abi.open_device(device, &cmd_fd);
 }
 
+bool uroce_together(struct ibv_context *one, struct ibv_context *other)
+{
+	uint64_t file;
+
+	if (one == other)
+		return true;
+	file = to_uroce_context(one)->file;
+	return file && file == to_uroce_context(other)->file;
+}
+
 void uroce_free_context(struct ibv_context *public)
 {
 	struct uroce_context *context = to_uroce_context(public);

@@ -269,7 +269,8 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	struct uroce_cq *cq;
 	int error = EINVAL;
 
-	if (!entries || comp_vector < 0 || comp_vector >= UROCE_COMP_VECTORS)
+	if (!entries || comp_vector < 0 || comp_vector >= UROCE_COMP_VECTORS ||
+	    (channel && !uroce_together(context, channel->context)))
 		goto err;
 	error = uroce_watch_forks();
 	if (error)

@@ -145,7 +145,8 @@ enum {
 };
 
 /* 0, or EINVAL or EOPNOTSUPP. */
-static int read_options(const struct ibv_cq_init_attr_ex *attr, struct uroce_cq_options *options)
+static int read_options(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+			struct uroce_cq_options *options)
 {
 	const uint32_t masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	const uint32_t known =
@@ -166,7 +167,7 @@ static int read_options(const struct ibv_cq_init_attr_ex *attr, struct uroce_cq_
 		return EINVAL;
 	options->pd = to_uroce_pd(attr->parent_domain);
 	/* A plain protection domain has nothing to offer here. */
-	if (!options->pd->extended)
+	if (!options->pd->extended || !uroce_together(context, attr->parent_domain->context))
 		return EINVAL;
 	if (options->pd->td)
 		options->single_threaded = true;
@@ -178,7 +179,7 @@ struct ibv_cq_ex *uroce_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	struct uroce_cq_options options;
 	struct ibv_cq_ex *ex;
 	struct uroce_cq *cq;
-	int error = read_options(attr, &options);
+	int error = read_options(context, attr, &options);
 
 	if (error) {
 		errno = error;

@@ -189,6 +189,8 @@ struct ibv_mr *uroce_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv_dm, uint64_
 	int error = check_region(dm, offset, length, access);
 	struct uroce_mr *mr;
 
+	if (!uroce_together(pd->context, ibv_dm->context))
+		error = EINVAL;
 	if (error) {
 		errno = error;
 		return NULL;

@@ -246,6 +246,8 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 	if (flags & ~(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
 		      IBV_REREG_MR_CHANGE_ACCESS))
 		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && !uroce_together(vmr->ibv_mr.context, pd->context))
+		return EINVAL;
 	error = uroce_mr_check_access(new_access);
 	if (error)
 		return error;

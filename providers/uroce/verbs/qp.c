@@ -219,8 +219,21 @@ static const struct type_row *row_of(enum ibv_qp_type type)
 	return &qp_types[type];
 }
 
+/* Of what the type has use for. */
+static bool parts_are_of(struct ibv_context *context, const struct type_row *row,
+			 const struct ibv_qp_init_attr_ex *attr)
+{
+	if (row->sends && !(uroce_together(context, attr->pd->context) &&
+			    uroce_together(context, attr->send_cq->context)))
+		return false;
+	if (row->receives && !(uroce_together(context, attr->recv_cq->context) &&
+			       (!attr->srq || uroce_together(context, attr->srq->context))))
+		return false;
+	return !row->has_domain || uroce_together(context, attr->xrcd->context);
+}
+
 /* 0, or EOPNOTSUPP or EINVAL. */
-static int check_init_attr(const struct ibv_qp_init_attr_ex *attr)
+static int check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct type_row *row = row_of(attr->qp_type);
 
@@ -229,6 +242,8 @@ static int check_init_attr(const struct ibv_qp_init_attr_ex *attr)
 	if ((row->sends && (!attr->pd || !attr->send_cq)) || (row->receives && !attr->recv_cq))
 		return EINVAL;
 	if (row->has_domain && !((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd))
+		return EINVAL;
+	if (!parts_are_of(context, row, attr))
 		return EINVAL;
 	if (row->receives && attr->srq && uroce_srq_is_xrc(to_uroce_srq(attr->srq)))
 		return EINVAL;
@@ -356,7 +371,7 @@ static int start_engine(struct uroce_qp *qp)
 struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	struct uroce_qp *qp = NULL;
-	int error = check_init_attr(attr);
+	int error = check_init_attr(context, attr);
 
 	if (error)
 		goto err;

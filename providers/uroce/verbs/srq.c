@@ -73,7 +73,8 @@ static int check_attr(const struct ibv_srq_attr *attr)
 	return 0;
 }
 
-static int check_init_attr(const struct ibv_srq_init_attr_ex *attr, enum ibv_srq_type *type)
+static int check_init_attr(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr,
+			   enum ibv_srq_type *type)
 {
 	const uint32_t basic = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
 	const uint32_t xrc = basic | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
@@ -84,6 +85,11 @@ static int check_init_attr(const struct ibv_srq_init_attr_ex *attr, enum ibv_srq
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
 		return EINVAL;
 	if (*type == IBV_SRQT_XRC && ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq))
+		return EINVAL;
+	if (!uroce_together(context, attr->pd->context))
+		return EINVAL;
+	if (*type == IBV_SRQT_XRC && !(uroce_together(context, attr->xrcd->context) &&
+				       uroce_together(context, attr->cq->context)))
 		return EINVAL;
 	return check_attr(&attr->attr);
 }
@@ -137,7 +143,7 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 {
 	enum ibv_srq_type type;
 	struct uroce_srq *srq = NULL;
-	int error = check_init_attr(attr, &type);
+	int error = check_init_attr(context, attr, &type);
 
 	if (error)
 		goto err;

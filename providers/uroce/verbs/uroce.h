@@ -116,6 +116,11 @@ struct uroce_context {
 struct uroce_context *to_uroce_context(struct ibv_context *context);
 /* NULL when the context is another provider's. */
 struct uroce_context *uroce_context_if_ours(struct ibv_context *context);
+/*
+ * May objects of both be used together?  Of one context and its imports they may; the kernel knows
+ * an object by a number that means nothing, or something else, in a context that was opened apart.
+ */
+bool uroce_together(struct ibv_context *one, struct ibv_context *other);
 
 /* The PD that objects belong to, whatever the application has in its hands. */
 static inline struct uroce_pd *to_uroce_pd(struct ibv_pd *pd)

@@ -75,7 +75,8 @@ struct ibv_qp *uroce_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 
 	if ((attr->comp_mask & needed) != needed ||
 	    (attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) ||
-	    attr->qp_type != IBV_QPT_XRC_RECV || !attr->xrcd)
+	    attr->qp_type != IBV_QPT_XRC_RECV || !attr->xrcd ||
+	    !uroce_together(context, attr->xrcd->context))
 		goto err;
 	xrcd = to_uroce_xrcd(attr->xrcd);
 	xrc_domains_lock();
