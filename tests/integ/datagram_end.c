@@ -28,7 +28,7 @@ enum {
 	RECEIVES = 64,
 	SENDS = 32,
 	STRIDE = 64,
-	QKEY = 77,
+	QKEY = 0x11111111, /* that of perftest */
 };
 
 static struct ibv_context *context;

@@ -10,12 +10,15 @@ import time
 import pytest
 
 import harness
+import perftest
 
 PROGRAM = os.path.join(harness.BUILD, "tests", "datagram_end")
 GROUPS = ((4, "::ffff:239.9.8.7"), (6, "ff0e::987"), (6, "ff02::987"))
 EVERYBODY = 0xffffff
 HOPS, CLASS = 77, 0x28
 COUNT = 5
+# Less than what an End has receives for.
+MANY = 40
 
 
 class End:
@@ -147,6 +150,30 @@ def test_group_in_two_places(veth, version, group):
     sender.send(group, EVERYBODY, version)
     assert members[0].receive(50) is None
     assert members[1].receive() == expected
+
+
+def mgid(group):
+    """As perftest wants it: sixteen numbers."""
+    return ":".join(str(byte) for byte in ipaddress.ip_address(group).packed)
+
+
+@pytest.mark.parametrize("where,version,group", [
+    ("loopback", 4, "::ffff:239.9.8.7"), ("veth", 4, "::ffff:239.9.8.7"), ("veth", 6, "ff0e::987")])
+def test_receivers_beside_a_stock_one(request, where, version, group):
+    """Each member of the group gets all that a stock sender sends to a stock receiver."""
+    place = request.getfixturevalue(where)
+    members = [End(place), End(place.peer)]
+    for end in members:
+        end.attach(group)
+    server, client = perftest.start(place, "ib_send_bw", "-c", "UD", "-g", "-M", mgid(group), "-x",
+                                    place.gid_index(version), "-s", 4, "-n", MANY)
+    perftest.finish(server, client)
+    perftest.check_report(client, [4], MANY)
+    for end in members:
+        for _ in range(MANY):
+            header = end.receive()
+            assert header and header[1:3] == (own_address(place.peer, version), unmapped(group))
+        assert end.receive(20) is None
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ GROUP4 = "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3"  # ::ffff:239.1.2.3
 GROUP6 = "255:14:0:0:0:0:0:0:0:0:0:0:0:1:2:3"  # ff0e::1:203
 PINGPONGS = ("ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong", "ibv_xsrq_pingpong")
 # ibv_xsrq_pingpong has no data check.
-CHECKED = [p for p in PINGPONGS if "xsrq" not in p]
+MODES = [pytest.param(program, words, id=f"{program[4:]}-{name}") for program in PINGPONGS
+         for name, words in (("poll", []), ("events", ["-e"]), ("checked", ["-c"]))
+         if name != "checked" or "xsrq" not in program]
 
 
 def pingpong(place, version, program, *arguments, **options):
@@ -29,27 +31,33 @@ def pingpong(place, version, program, *arguments, **options):
         assert re.search(r"^(\d+ iters in|success$)", text, re.MULTILINE), process
 
 
-@pytest.mark.parametrize("events", ([], ["-e"]), ids=("poll", "events"))
 @pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
-@pytest.mark.parametrize("program", PINGPONGS)
-def test_pingpong_on_loopback(loopback, program, version, events):
-    pingpong(loopback, version, program, *events)
+@pytest.mark.parametrize("program,mode", MODES)
+@pytest.mark.parametrize("where", ("loopback", "veth"))
+def test_pingpong(request, where, program, mode, version):
+    pingpong(request.getfixturevalue(where), version, program, *mode)
 
 
-@pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
-@pytest.mark.parametrize("program", PINGPONGS)
-def test_pingpong_on_veth(veth, program, version):
-    pingpong(veth, version, program)
-
-
-@pytest.mark.parametrize("program", CHECKED)
-def test_data_of_pingpong(loopback, program):
-    pingpong(loopback, 4, program, "-c")
+@pytest.mark.parametrize("words", ("-N", "-t", "-o", "-o -O", "-o -P", "-j", "-N -t -o -e",
+                                   "-N -t -j -e"))
+def test_ways_of_rc_pingpong(loopback, words):
+    """New posts, completions with times, memory on demand and of the device."""
+    pingpong(loopback, 4, "ibv_rc_pingpong", "-c", *words.split())
 
 
 @pytest.mark.parametrize("program", ("ibv_srq_pingpong", "ibv_xsrq_pingpong"))
 def test_pingpong_on_bad_network(loopback, program):
     pingpong(loopback, 4, program, "-n", 100, env={"UROCE_FAULT": harness.FAULTS})
+
+
+def run(place, program, *arguments, version=4, **expected):
+    server, client = perftest.start(place, program, "-x", place.gid_index(version), *arguments)
+    finish(server, client, **expected)
+
+
+def finish(server, client, size, iterations):
+    perftest.finish(server, client)
+    perftest.check_report(client, [size], iterations)
 
 
 def check(place, program, *arguments, iterations=ITERATIONS, size=None, version=4):
@@ -60,9 +68,7 @@ def check(place, program, *arguments, iterations=ITERATIONS, size=None, version=
         # Without being told the program takes the largest, and says so.
         default = 4096
         arguments += ("-s", default)
-    server, client = perftest.start(place, program, "-x", place.gid_index(version), *arguments)
-    perftest.finish(server, client)
-    perftest.check_report(client, [size or default], iterations)
+    run(place, program, *arguments, version=version, size=size or default, iterations=iterations)
 
 
 def options(*rows):
@@ -95,6 +101,20 @@ def test_one_sided(loopback, program, service):
     check(loopback, program, "-c", service, "-n", ITERATIONS)
 
 
+@pytest.mark.parametrize("words", ("-b", f"-q {PAIRS}"), ids=("both", "many"))
+@pytest.mark.parametrize("program,service", [
+    ("ib_write_bw", "UC"), ("ib_write_bw", "XRC"), ("ib_read_bw", "XRC"), ("ib_atomic_bw", "XRC")])
+def test_one_sided_bandwidth(loopback, program, service, words):
+    check(loopback, program, "-c", service, "-n", ITERATIONS, *words.split(),
+          iterations=ITERATIONS * (1 if words == "-b" else PAIRS))
+
+
+@pytest.mark.parametrize("program", ("ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat"))
+def test_events_of_xrc(loopback, program):
+    """ib_write_bw and ib_write_lat refuse -e."""
+    check(loopback, program, "-c", "XRC", "-n", ITERATIONS, "-e")
+
+
 @pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
 @pytest.mark.parametrize("service", ("UC", "UD", "XRC"))
 def test_between_namespaces(veth, service, version):
@@ -111,6 +131,14 @@ def test_group_on_loopback(loopback, program):
 def test_group_on_veth(veth, version, group):
     check(veth, "ib_send_bw", "-c", "UD", "-g", "-M", group, "-n", FEW, iterations=FEW,
           version=version)
+
+
+def test_group_of_two_receivers(loopback):
+    """Two servers in one group: each hears both clients, and counts what it was told to."""
+    words = ["-c", "UD", "-g", "-M", GROUP4, "-x", loopback.gid_index(4), "-s", 64, "-n", FEW]
+    pairs = [perftest.start(loopback, "ib_send_bw", *words) for _ in range(2)]
+    for server, client in pairs:
+        finish(server, client, size=64, iterations=FEW)
 
 
 def test_group_without_a_way(loopback):
