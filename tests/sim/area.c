@@ -10,7 +10,7 @@ void *area_map(const struct area *area, uint32_t key, uint64_t addr, uint32_t le
 {
 	uint64_t offset = addr - area->base;
 
-	if (key != area->key || (area->access & need) != need)
+	if (area->gone || key != area->key || (area->access & need) != need)
 		return NULL;
 	if (offset < GUARD || offset > area->used - GUARD || length > area->used - GUARD - offset)
 		return NULL;
@@ -38,7 +38,7 @@ bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t cou
 void area_expect_at(struct area *area, const struct eng_sge *sge, uint32_t count, uint32_t offset,
 		    const uint8_t *bytes, uint32_t length)
 {
-	for (uint32_t i = 0; i < count && length > 0; i++) {
+	for (uint32_t i = 0; i < count && length > 0 && !area->gone; i++) {
 		uint32_t n = sge[i].length, skip = offset < n ? offset : n;
 
 		offset -= skip;
@@ -70,7 +70,14 @@ bool area_list_right(const struct area *area, const struct eng_sge *sge, uint32_
 
 void area_forget(struct area *area, uint32_t offset, uint32_t length)
 {
-	memcpy(area->image + offset, area->bytes + offset, length);
+	if (!area->gone)
+		memcpy(area->image + offset, area->bytes + offset, length);
+}
+
+void area_go(struct area *area)
+{
+	memcpy(area->image, area->bytes, area->used);
+	area->gone = true;
 }
 
 void area_forget_list(struct area *area, const struct eng_sge *sge, uint32_t count)

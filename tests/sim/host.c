@@ -71,11 +71,25 @@ static void address(const struct end *end, const struct message *message, struct
 	wqe->ud.qkey = message->qkey;
 }
 
+/* A consumer uses a window when its peer has told it, by a way of their own, that it is there. */
+static bool send_wanted(const struct end *end)
+{
+	const struct message *message = &end->script->messages[end->sent_posted];
+	const struct window *window;
+
+	if (end->sent_posted == end->script->message_count)
+		return false;
+	if (message->op == ENG_BIND_MW || message->window == NOBODY)
+		return true;
+	window = &end->peer->script->windows[message->window];
+	return window->bound || window->ended;
+}
+
 static bool post_send(struct end *end)
 {
 	struct eng_send_wqe *wqe;
 
-	if (end->sent_posted == end->script->message_count)
+	if (!send_wanted(end))
 		return false;
 	wqe = eng_sq_next(end->qp);
 	if (!wqe)
@@ -221,8 +235,8 @@ uint64_t end_next_visit(const struct end *end)
 	} else {
 		if (receives_wanted(end))
 			at = earliest(at, end->queue->next_post_at);
-		if ((end->state == ENG_RTS || end->state == ENG_SQD) &&
-		    end->sent_posted < end->script->message_count && !eng_ring_full(&end->sq))
+		if ((end->state == ENG_RTS || end->state == ENG_SQD) && send_wanted(end) &&
+		    !eng_ring_full(&end->sq))
 			at = earliest(at, end->next_send_at);
 	}
 	if (end->busy)
@@ -264,6 +278,21 @@ static void wake_crowded(struct end *end)
 	}
 }
 
+/* Memory is deregistered between two visits, not while the engine uses it. */
+static void maybe_deregister(struct end *end)
+{
+	const struct plan *plan = &end->world->plan;
+	struct script *script = end->script;
+	struct area *const areas[] = { NULL, &script->source, &script->landing, &script->remote };
+
+	if (plan->gone.area == AREA_NONE || plan->gone.connection != end->number ||
+	    plan->gone.side != end->side || end->visits++ != plan->gone.visits)
+		return;
+	world_trace(end, "deregisters memory");
+	area_go(areas[plan->gone.area]);
+	oracle_gone(end);
+}
+
 void end_visit(struct end *end)
 {
 	struct world *world = end->world;
@@ -277,6 +306,7 @@ void end_visit(struct end *end)
 	if (end->asleep_until > world->now)
 		return;
 	end->busy = false;
+	maybe_deregister(end);
 	while (!world->failed && (from = net_queue_take(&end->inbox)) != NULL) {
 		take_packet(end, from);
 		net_packet_free(&world->net, from);

@@ -112,7 +112,7 @@ void end_start(struct end *end, bool again)
 			end->queue->ring.head = end->queue->ring.tail = 0;
 		queue_start(end->queue, end->script);
 	}
-	end->sent_posted = end->posted_in_error = 0;
+	end->sent_posted = end->posted_in_error = end->visits = 0;
 	end->next_send_at = 0;
 	end->asleep_until = end->socket_full_until = end->hold_acks_until = end->paused_until = 0;
 	end->next_state_at = end->world->round_began + end->plan->ready_ns;

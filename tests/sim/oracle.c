@@ -126,6 +126,20 @@ void oracle_invalidate(struct end *end, uint32_t key)
 		world_fail(end->world, "%s: key %08x is invalidated for nobody", end->name, key);
 }
 
+/* rule C15 test: bound as the consumer said, when its turn has come. */
+void oracle_bind(struct end *end, const struct eng_send_wqe *wqe)
+{
+	const struct script *script = end->script;
+	const struct window *window = script_window(end->script, wqe->bind.rkey);
+
+	if (!window || wqe->bind.addr != script->remote.base + window->offset ||
+	    wqe->bind.length != window->length || wqe->bind.lkey != script->remote.key ||
+	    wqe->bind.access != script->remote.access || window->bound || window->ended)
+		world_fail(end->world, "%s: key %08x is bound to something else", end->name,
+			   wqe->bind.rkey);
+	asking_local(end, wqe->bind.rkey);
+}
+
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides)
 {
 	bool loose = service_is_loose(end->type);

@@ -150,6 +150,10 @@ void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int si
 void oracle_completion(struct end *end, const struct eng_wc *wc);
 /* The engine invalidates a key, for a local request or for one of the peer's. */
 void oracle_invalidate(struct end *end, uint32_t key);
+/* The engine binds a window. */
+void oracle_bind(struct end *end, const struct eng_send_wqe *wqe);
+/* Registered memory of this end goes. */
+void oracle_gone(struct end *end);
 void oracle_event(struct end *end, enum eng_event event);
 /* The host is about to take the QP away and says farewell. */
 void oracle_farewell(struct end *end);
@@ -161,6 +165,7 @@ void oracle_final(struct end *end);
 bool oracle_all_done(const struct end *end);
 
 /* Shared by the parts. */
+void oracle_check_flushed(struct end *end);
 void oracle_receive_error(struct end *end, const struct eng_wc *wc);
 uint8_t asking_opcode(const struct message *message, bool first, bool last);
 bool asking_remote_right(const struct message *message, const struct wire_packet *packet,
@@ -174,6 +179,9 @@ void asking_locals(struct end *end);
 bool asking_may_ask(const struct end *end);
 void asking_pass_locals(struct end *end);
 void asking_nak_useless(struct end *end);
+/* Can the message not be carried out since memory has gone, at its sender or at its receiver? */
+bool oracle_lacks_local(const struct end *end, const struct message *message);
+uint8_t oracle_lacks_remote(const struct end *end, const struct message *message);
 void asking_nothing(struct end *end, enum eng_tx reason);
 void answering_nothing(struct end *end);
 int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near);

@@ -79,6 +79,11 @@ static void answer_arrived(struct end *end, const struct wire_packet *packet, in
 		return;
 	}
 	message = message_at(end, asking->oldest);
+	if (message->op != ENG_ATOMIC_WRITE && op_answers(message->op) &&
+	    oracle_lacks_local(end, message)) {
+		end->oracle.may_be_in_error = true;
+		return;
+	}
 	if (op_answers(message->op) && atomic == op_is_atomic(message->op))
 		advance(end, position + 1);
 }

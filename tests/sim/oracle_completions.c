@@ -75,7 +75,7 @@ static bool all_told(const struct end *end)
 }
 
 /* rule S13 test: the error flushes at once all that is posted. */
-static void check_flushed(struct end *end)
+void oracle_check_flushed(struct end *end)
 {
 	const struct oracle *oracle = &end->oracle;
 
@@ -104,7 +104,7 @@ void oracle_after_step(struct end *end)
 	if (eng_qp_state(end->qp) == ENG_ERR && end->state != ENG_ERR) {
 		end->state = ENG_ERR;
 		oracle->broke = true;
-		check_flushed(end);
+		oracle_check_flushed(end);
 		if (!oracle->may_be_in_error)
 			world_fail(end->world, "%s: the QP went to ERR for no reason", end->name);
 	}
@@ -121,6 +121,7 @@ static bool error_right(const struct end *end, uint32_t index, enum eng_status s
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
+	uint8_t lacks = oracle_lacks_remote(end, message_at(end, index));
 	bool bad = index == end->script->bad;
 
 	if (index != asking->oldest)
@@ -132,12 +133,21 @@ static bool error_right(const struct end *end, uint32_t index, enum eng_status s
 	case ENG_RNR_RETRY_EXC_ERR:
 		return plan->rnr_retry != 7 && asking->rnr_count > plan->rnr_retry;
 	case ENG_REM_ACCESS_ERR:
-		return bad && (plan->trouble == TROUBLE_RKEY || plan->trouble == TROUBLE_BOUNDS);
+		return lacks == 0x62 ||
+		       (bad && (plan->trouble == TROUBLE_RKEY || plan->trouble == TROUBLE_BOUNDS ||
+				plan->trouble == TROUBLE_REMOTE_INV ||
+				plan->trouble == TROUBLE_DEAD_WINDOW));
+	case ENG_REM_OP_ERR:
+		return lacks == 0x63;
+	case ENG_MW_BIND_ERR:
+		return bad && plan->trouble == TROUBLE_BIND;
 	case ENG_REM_INV_REQ_ERR:
 		return bad &&
 		       (plan->trouble == TROUBLE_ACCESS || plan->trouble == TROUBLE_SHORT_RECEIVE);
 	case ENG_LOC_PROT_ERR:
-		return bad && plan->trouble == TROUBLE_LKEY;
+		return oracle_lacks_local(end, message_at(end, index)) ||
+		       (bad &&
+			(plan->trouble == TROUBLE_LKEY || plan->trouble == TROUBLE_LOCAL_INV));
 	default:
 		return false;
 	}
@@ -251,7 +261,10 @@ void oracle_receive_error(struct end *end, const struct eng_wc *wc)
 			 end->world->plan.trouble == TROUBLE_SHORT_RECEIVE &&
 			 oracle->receives_erred == 0;
 
-	if (!short_one && (wc->status != ENG_WR_FLUSH_ERR || !oracle->may_be_in_error))
+	bool gone = wc->status == ENG_LOC_PROT_ERR && end->queue->script->landing.gone &&
+		    oracle->receives_erred == 0;
+
+	if (!short_one && !gone && (wc->status != ENG_WR_FLUSH_ERR || !oracle->may_be_in_error))
 		world_fail(end->world, "%s: receive %llu ends with %s", end->name,
 			   (unsigned long long)~wc->wr_id, eng_status_name(wc->status));
 	oracle->receives_erred++;
@@ -427,7 +440,7 @@ static void check_counters(struct end *end)
 /* Called for both ends, which are in ERR, before the memory is compared. */
 void oracle_final(struct end *end)
 {
-	check_flushed(end);
+	oracle_check_flushed(end);
 	if (end->oracle.last_wqes != end->rq_shared)
 		world_fail(end->world, "%s: no event LAST_WQE_REACHED", end->name);
 	if (service_is_loose(end->type)) {

@@ -37,6 +37,15 @@ static void expect_written(struct end *end, uint32_t offset, const uint8_t *byte
 	end->oracle.listening.written = (struct extent){ offset, length };
 }
 
+/* The memory of the receive request has gone: that ends it all. */
+static bool breaks(struct end *end, uint32_t length)
+{
+	if (length == 0 || !end->queue->script->landing.gone)
+		return false;
+	end->oracle.may_be_in_error = true;
+	return true;
+}
+
 /* The packet of a message that all packets before it have come of; false: the message is lost. */
 static bool accept(struct end *end, const struct message *message, uint32_t at, uint32_t length)
 {
@@ -45,7 +54,9 @@ static bool accept(struct end *end, const struct message *message, uint32_t at, 
 	const uint8_t *bytes = script->blob + message->content + offset;
 	bool last = at == message->packets - 1;
 
-	if (message->refused)
+	/* A range that is named is looked at as a whole, and before anything is taken. */
+	if (message->refused ||
+	    (at == 0 && op_is_write(message->op) && oracle_lacks_remote(end->peer, message) != 0))
 		return false;
 	if (op_is_send(message->op)) {
 		if (at == 0 && !take(end))
@@ -53,10 +64,12 @@ static bool accept(struct end *end, const struct message *message, uint32_t at, 
 		if (offset + length > held(end)->length)
 			return false;
 		expect_received(end, offset, bytes, length);
-		return true;
+		return !breaks(end, length);
 	}
 	/* rule C6 test: without a receive request nothing is executed. */
 	if (last && message->op == ENG_WRITE_IMM && !take(end))
+		return false;
+	if (oracle_lacks_remote(end->peer, message) != 0)
 		return false;
 	expect_written(end, message->target + offset, bytes, length);
 	return true;
@@ -120,6 +133,8 @@ static void ud_arrival(struct end *end, const struct wire_packet *packet, const 
 		listening->dropped++;
 		return;
 	}
+	if (breaks(end, ENG_GRH_BYTES))
+		return;
 	expect_received(end, 0, packet->network_header, ENG_GRH_BYTES);
 	expect_received(end, ENG_GRH_BYTES, sender->script->blob + message->content,
 			message->length);

@@ -399,7 +399,8 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 		true_reason = end->state == ENG_SQD;
 		break;
 	case ENG_TX_STATE:
-		true_reason = script->bad != NOBODY && script->bad <= asking->begun;
+		true_reason = (script->bad != NOBODY && script->bad <= asking->begun) ||
+			      script->source.gone || script->landing.gone;
 		break;
 	default:
 		break;

@@ -38,7 +38,10 @@ static uint8_t fault_of(const struct end *end, const struct wire_packet *packet,
 		return 0x61;
 	case TROUBLE_RKEY:
 	case TROUBLE_BOUNDS:
+	case TROUBLE_DEAD_WINDOW:
 		return 0x62;
+	case TROUBLE_REMOTE_INV:
+		return wire_op_headers(packet->opcode) & WIRE_HAS_IETH ? 0x62 : 0;
 	case TROUBLE_SHORT_RECEIVE:
 		receive = queue_receive(end->queue, end->oracle.answering.holding
 							    ? end->oracle.answering.held
@@ -79,17 +82,24 @@ static void execute(struct end *end, const struct wire_packet *packet)
 	uint32_t psns = op_is_read(message->op) ? message->packets : 1;
 	bool needs = takes_receive(message, at);
 
+	if (fault == 0)
+		fault = oracle_lacks_remote(end->peer, message);
+
 	/* rule S5 test: what is allowed comes before resources, these before keys and lengths. */
 	if (fault != 0 && end->world->plan.trouble == TROUBLE_ACCESS) {
 		note_fatal(end, fault);
 		return;
 	}
-	if (needs && receives_free(end) == 0) {
+	/* Behind a call nobody can look whether there is one before keys are looked at. */
+	if (needs && receives_free(end) == 0 &&
+	    !(fault == 0x62 && at == 0 && !op_is_send(message->op) && end->plan->rq_by_call &&
+	      end->rq_shared)) {
 		answering->rnr_owed = true;
 		return;
 	}
 	if (fault != 0) {
-		if (needs && op_is_send(message->op))
+		/* A WRITE whose first packet is refused does not come to take one. */
+		if (needs && (op_is_send(message->op) || at > 0))
 			oracle_take(end);
 		note_fatal(end, fault);
 		return;
@@ -207,6 +217,18 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
 }
 
+/* rule S11 test: memory has gone before it could be read; who asked for it hears so. */
+static bool refuses_read(const struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	const struct answering *answering = &end->oracle.answering;
+	const struct script *script = end->peer->script;
+	uint32_t index = script_find(script, position);
+
+	return packet->syndrome == 0x62 && end->script->remote.gone && index != NOBODY &&
+	       position < answering->expected && op_is_read(script->messages[index].op) &&
+	       script->messages[index].length > 0;
+}
+
 static void check_nak(struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -219,6 +241,12 @@ static void check_nak(struct end *end, const struct wire_packet *packet, int64_t
 	} else if (packet->syndrome == 0x60) {
 		owed = &answering->nak_owed;
 		right = 0x60;
+	}
+	if (refuses_read(end, packet, position)) {
+		answering->rnr_owed = answering->nak_owed = answering->repeat_owed = false;
+		answering->fatal_owed = false;
+		answering->fatal = answering->naked = true;
+		return;
 	}
 	/* rule C6 test, rule S4 test, rule S11 test: one NAK, for a reason. */
 	if (!*owed || packet->syndrome != right)

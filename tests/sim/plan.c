@@ -21,6 +21,10 @@ const char *trouble_name(enum trouble trouble)
 		[TROUBLE_ACCESS] = "operation not allowed",
 		[TROUBLE_SHORT_RECEIVE] = "receive too small",
 		[TROUBLE_LKEY] = "wrong L_Key",
+		[TROUBLE_BIND] = "refused bind",
+		[TROUBLE_LOCAL_INV] = "refused invalidation",
+		[TROUBLE_REMOTE_INV] = "refused invalidation by the peer",
+		[TROUBLE_DEAD_WINDOW] = "window after its end",
 	};
 
 	return names[trouble];
@@ -213,7 +217,7 @@ void plan_make(struct plan *plan, uint64_t seed)
 	plan->mtu = 256u << random_below(&random, 5);
 	plan->lossless = random_chance(&random, 350);
 	if (random_chance(&random, 70)) {
-		plan->trouble = (enum trouble)random_between(&random, 1, TROUBLES - 1);
+		plan->trouble = (enum trouble)random_between(&random, 1, TROUBLE_LKEY);
 		plan->trouble_side = random_below(&random, 2);
 		plan->lossless = random_chance(&random, 700);
 	}

@@ -45,9 +45,21 @@ enum trouble {
 	TROUBLE_ACCESS,	       /* the responder's QP does not allow the operation */
 	TROUBLE_SHORT_RECEIVE, /* a message is longer than its receive buffer (rule C18) */
 	TROUBLE_LKEY,	       /* a message is to be gathered from memory that is not there */
+	/* Of keys that come and go (plan_services.c). */
+	TROUBLE_BIND,	     /* a window cannot be bound */
+	TROUBLE_LOCAL_INV,   /* a key cannot be invalidated by its owner */
+	TROUBLE_REMOTE_INV,  /* nor by the peer */
+	TROUBLE_DEAD_WINDOW, /* a message uses a window that has been invalidated */
 	TROUBLES,
 };
 const char *trouble_name(enum trouble trouble);
+
+enum plan_area {
+	AREA_NONE,
+	AREA_SOURCE,
+	AREA_LANDING,
+	AREA_REMOTE,
+};
 
 struct end_plan {
 	uint32_t messages; /* at most so many */
@@ -111,6 +123,11 @@ struct plan {
 	enum eng_qp_type service[PLAN_MAX_CONNECTIONS];
 	struct end_plan loose[2]; /* the ends of those that nobody answers: UC and UD */
 	uint32_t qkey[PLAN_MAX_CONNECTIONS][2];
+	struct {
+		enum plan_area area; /* registered memory that goes in the middle of it all */
+		uint32_t connection, side;
+		uint32_t visits; /* after so many of its owner */
+	} gone;
 	bool common_queue[2]; /* [side]: all RC and UD QPs take their receives from one queue */
 };
 

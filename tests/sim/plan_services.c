@@ -82,21 +82,39 @@ uint32_t plan_longest_receive(const struct plan *plan, uint32_t side)
 	return connected > datagram ? connected : datagram;
 }
 
-void plan_services(struct plan *plan)
+/* Windows are bound on side A, and used and invalidated by side B. */
+static void plan_keys(struct sim_random *random, struct plan *plan)
 {
-	struct sim_random random;
+	if (random_chance(random, 200)) {
+		plan->end[0].op_weight[ENG_BIND_MW] = random_between(random, 1, 4);
+		plan->end[1].op_weight[ENG_SEND_INV] += 1;
+		if (plan->end[0].messages == 0)
+			plan->end[0].messages = 20;
+		if (plan->trouble == TROUBLE_NONE && random_chance(random, 150)) {
+			plan->trouble =
+				(enum trouble)random_between(random, TROUBLE_BIND, TROUBLES - 1);
+			plan->trouble_side = plan->trouble == TROUBLE_REMOTE_INV ||
+					     plan->trouble == TROUBLE_DEAD_WINDOW;
+		}
+	}
+	if (plan->trouble != TROUBLE_NONE || !random_chance(random, 120))
+		return;
+	plan->gone.area = (enum plan_area)random_between(random, AREA_SOURCE, AREA_REMOTE);
+	plan->gone.connection = random_below(random, plan->connections);
+	plan->gone.side = random_below(random, 2);
+	plan->gone.visits = (uint32_t)random_skewed(random, 1000);
+}
+
+static void plan_loose_services(struct sim_random *random, struct plan *plan)
+{
 	uint32_t kind, first, extra;
 
-	random_seed(&random, plan->seed, 3);
-	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
-		plan->service[n] = ENG_RC;
-	plan_common_queues(&random, plan);
-	if (!random_chance(&random, 300))
+	if (!random_chance(random, 300))
 		return;
-	kind = random_below(&random, 4);
-	extra = random_between(&random, 1, 3);
+	kind = random_below(random, 4);
+	extra = random_between(random, 1, 3);
 	/* Now and then without RC. */
-	first = random_chance(&random, 150) ? 0 : plan->connections;
+	first = random_chance(random, 150) ? 0 : plan->connections;
 	/* Datagrams of several to one. */
 	if (kind == 1 && extra == 1)
 		extra = 2;
@@ -105,21 +123,39 @@ void plan_services(struct plan *plan)
 		if (kind < 2)
 			plan->service[n] = kind == 0 ? ENG_UC : ENG_UD;
 		else
-			plan->service[n] = random_chance(&random, 500) ? ENG_UC : ENG_UD;
+			plan->service[n] = random_chance(random, 500) ? ENG_UC : ENG_UD;
 	}
 	for (uint32_t side = 0; side < 2; side++)
-		plan_loose(&random, plan, side);
-	plan_qkeys(&random, plan);
+		plan_loose(random, plan, side);
+	plan_qkeys(random, plan);
+}
+
+void plan_services(struct plan *plan)
+{
+	struct sim_random random;
+
+	random_seed(&random, plan->seed, 3);
+	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
+		plan->service[n] = ENG_RC;
+	plan_common_queues(&random, plan);
+	plan_loose_services(&random, plan);
+	random_seed(&random, plan->seed, 4);
+	plan_keys(&random, plan);
 }
 
 void plan_print_services(const struct plan *plan)
 {
+	static const char *const areas[] = { "", "source", "landing", "remote" };
+
 	printf("#");
 	for (uint32_t n = 0; n < plan->connections; n++)
 		printf(" %u: %s", n + 1, eng_qp_type_name(plan->service[n]));
 	for (uint32_t side = 0; side < 2; side++)
 		if (plan->common_queue[side])
 			printf(", one receive queue on side %c", 'A' + (int)side);
+	if (plan->gone.area != AREA_NONE)
+		printf(", the %s memory of %c%u goes after %u visits", areas[plan->gone.area],
+		       'A' + (int)plan->gone.side, plan->gone.connection + 1, plan->gone.visits);
 	printf("\n");
 	for (uint32_t side = 0; side < 2; side++)
 		if (plan->loose[side].messages > 0)

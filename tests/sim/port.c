@@ -24,7 +24,16 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 {
 	struct end *end = owner;
 
-	return area_map(&end->script->remote, rkey, addr, length, need);
+	const struct area *remote = &end->script->remote;
+	const struct window *window = script_window(end->script, rkey);
+	uint64_t offset = addr - remote->base;
+
+	if (!window)
+		return area_map(remote, rkey, addr, length, need);
+	if (!window->bound || offset < window->offset || length > window->length ||
+	    offset - window->offset > window->length - length)
+		return NULL;
+	return area_map(remote, remote->key, addr, length, need);
 }
 
 static void complete(void *owner, const struct eng_wc *wc)
@@ -47,9 +56,39 @@ static void event(void *owner, enum eng_event event)
 			end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
 }
 
+/* The one that the plan wants to go wrong. */
+static bool is_bad(const struct script *script, enum eng_op op, uint32_t key)
+{
+	return script->bad != NOBODY && script->messages[script->bad].op == op &&
+	       script->messages[script->bad].immediate == key;
+}
+
 static bool invalidate(void *owner, uint32_t key)
 {
-	oracle_invalidate(owner, key);
+	struct end *end = owner;
+	struct window *window = script_window(end->script, key);
+
+	if (is_bad(end->peer->script, ENG_SEND_INV, key) || is_bad(end->script, ENG_LOCAL_INV, key))
+		return end->world->plan.trouble != TROUBLE_REMOTE_INV &&
+		       end->world->plan.trouble != TROUBLE_LOCAL_INV;
+	oracle_invalidate(end, key);
+	if (window) {
+		window->bound = false;
+		window->ended = true;
+	}
+	return true;
+}
+
+static bool bind(void *owner, const struct eng_send_wqe *wqe)
+{
+	struct end *end = owner;
+	struct window *window = script_window(end->script, wqe->bind.rkey);
+
+	if (is_bad(end->script, ENG_BIND_MW, wqe->bind.rkey))
+		return false;
+	oracle_bind(end, wqe);
+	if (window)
+		window->bound = true;
 	return true;
 }
 
@@ -78,6 +117,7 @@ const struct eng_port end_ports[2] = {
 		.complete = complete,
 		.event = event,
 		.invalidate = invalidate,
+		.bind = bind,
 	},
 	{
 		.map_local = map_local,
@@ -85,6 +125,7 @@ const struct eng_port end_ports[2] = {
 		.complete = complete,
 		.event = event,
 		.invalidate = invalidate,
+		.bind = bind,
 		.take_receive = take_receive,
 	},
 };

@@ -102,6 +102,72 @@ static bool make_atomic(struct script *script, struct script *peer, struct messa
 	return true;
 }
 
+/* The peer gets a window of its own on what one message of ours will use. */
+static void make_bind(struct script *script, struct message *message, struct sim_random *random)
+{
+	struct window *window = &script->windows[script->window_count];
+
+	message->window = script->window_count++;
+	memset(window, 0, sizeof(*window));
+	window->key = message->immediate & ~LOCAL_KEY;
+	window->binder = script->message_count;
+	window->offset = GUARD + random_below(random, CONSTANT_BYTES / 2);
+	window->length = random_between(random, 1, 4096);
+	message->immediate = window->key;
+}
+
+/* Through the next of the peer's windows, which then is just as large as the message. */
+static void use_window(struct script *peer, struct message *message)
+{
+	struct window *window = &peer->windows[peer->windows_used];
+
+	message->window = peer->windows_used++;
+	message->rkey = window->key;
+	window->read = op_is_read(message->op);
+	window->offset = message->target;
+	window->length = message->length;
+}
+
+/*
+ * Invalidate a window that is not used any more.  Not after a READ: the engine takes a late copy of
+ * its request, which it cannot answer any more, for an access error, even when the READ has long
+ * been complete (and the fence was kept).
+ */
+static void end_window(struct script *peer, struct message *message)
+{
+	for (uint32_t i = 0; i < peer->windows_used; i++) {
+		struct window *window = &peer->windows[i];
+
+		if (window->promised_end || window->read)
+			continue;
+		window->promised_end = true;
+		message->window = i;
+		message->immediate = window->key;
+		return;
+	}
+}
+
+/* Only side B uses windows, and only side A binds them: so nobody waits in a circle. */
+static void give_window(struct script *peer, struct message *message, struct sim_random *random)
+{
+	if (message->op == ENG_SEND_INV) {
+		end_window(peer, message);
+		return;
+	}
+	if (message->length > 0 && peer->windows_used < peer->window_count &&
+	    (op_is_read(message->op) || message->op == ENG_WRITE || message->op == ENG_WRITE_IMM) &&
+	    random_chance(random, 400))
+		use_window(peer, message);
+}
+
+static const struct window *ended_window(const struct script *peer)
+{
+	for (uint32_t i = 0; i < peer->windows_used; i++)
+		if (peer->windows[i].promised_end)
+			return &peer->windows[i];
+	return NULL;
+}
+
 static bool suits(const struct message *message, enum trouble trouble)
 {
 	switch (trouble) {
@@ -114,6 +180,15 @@ static bool suits(const struct message *message, enum trouble trouble)
 		return op_is_send(message->op) && message->length > 0;
 	case TROUBLE_LKEY:
 		return message->length > 0 || op_is_atomic(message->op);
+	case TROUBLE_BIND:
+		return message->op == ENG_BIND_MW;
+	case TROUBLE_LOCAL_INV:
+		return message->op == ENG_LOCAL_INV;
+	case TROUBLE_REMOTE_INV:
+		return message->op == ENG_SEND_INV;
+	case TROUBLE_DEAD_WINDOW:
+		return op_is_read(message->op) || message->op == ENG_WRITE ||
+		       message->op == ENG_WRITE_IMM;
 	case TROUBLE_NONE:
 	case TROUBLES:
 		break;
@@ -122,8 +197,8 @@ static bool suits(const struct message *message, enum trouble trouble)
 }
 
 /* Is this the message that goes wrong? */
-static bool goes_wrong(const struct script *script, const struct message *message,
-		       const struct plan *plan, uint32_t side)
+static bool goes_wrong(const struct script *script, const struct script *peer,
+		       const struct message *message, const struct plan *plan, uint32_t side)
 {
 	uint32_t from = plan->end[side].messages / 3;
 
@@ -132,16 +207,20 @@ static bool goes_wrong(const struct script *script, const struct message *messag
 	/* What the QP forbids, it forbids from the first time on. */
 	if (plan->trouble != TROUBLE_ACCESS && script->message_count < from)
 		return false;
+	if (plan->trouble == TROUBLE_DEAD_WINDOW && (!ended_window(peer) || message->length == 0))
+		return false;
 	return suits(message, plan->trouble);
 }
 
-static void spoil(struct message *message, enum trouble trouble)
+static void spoil(struct message *message, const struct script *peer, enum trouble trouble)
 {
 	uint32_t last = message->sge_count;
 
 	message->flags &= ~(uint32_t)ENG_INLINE;
 	if (trouble == TROUBLE_RKEY)
 		message->rkey ^= 0x100;
+	if (trouble == TROUBLE_DEAD_WINDOW)
+		message->rkey = ended_window(peer)->key;
 	if (trouble != TROUBLE_LKEY)
 		return;
 	/* Empty elements name no memory. */
@@ -164,6 +243,9 @@ static bool make_body(struct script *script, struct script *peer, struct message
 		return make_write(script, peer, message, plan, random);
 	case ENG_ATOMIC_WRITE:
 		return make_atomic_write(script, peer, message, plan, random);
+	case ENG_BIND_MW:
+		make_bind(script, message, random);
+		return true;
 	case ENG_LOCAL_INV:
 		message->immediate |= LOCAL_KEY;
 		return true;
@@ -213,16 +295,20 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	bool wrong;
 
 	message->op = script_pick_op(end, random);
-	message->next_writer = NOBODY;
+	if (message->op == ENG_BIND_MW && script->window_count == SCRIPT_WINDOWS)
+		message->op = ENG_LOCAL_INV;
+	message->next_writer = message->window = NOBODY;
 	if (!op_is_local(message->op))
 		message->length = script_pick_length(end, plan->mtu, random);
 	if (message->length > BLOB_ROOM - script->blob_used)
 		return false;
 	script_pick_flags(message, end, random);
-	wrong = goes_wrong(script, message, plan, side);
+	wrong = goes_wrong(script, peer, message, plan, side);
 	message->dead = wrong || script->bad != NOBODY;
 	if (!make_body(script, peer, message, end, random))
 		return false;
+	if (side == 1 && !message->dead)
+		give_window(peer, message, random);
 	message->signaled = plan->end[side].signal_all || (message->flags & ENG_SIGNALED);
 	message->first = script->positions;
 	message->packets = packets_of(message, plan->mtu);
@@ -238,7 +324,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	}
 	if (wrong) {
 		script->bad = script->message_count;
-		spoil(message, plan->trouble);
+		spoil(message, peer, plan->trouble);
 	}
 	/* An empty range names no memory: its key and address mean nothing. */
 	if (message->length == 0 && !op_is_send(message->op) && !op_is_local(message->op) &&

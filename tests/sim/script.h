@@ -17,6 +17,7 @@
 #include "sim/random.h"
 
 #define NOBODY UINT32_MAX
+#define SCRIPT_WINDOWS 64
 
 /* Registered memory: bytes as they are, image as they must be when all is done. */
 struct area {
@@ -27,6 +28,17 @@ struct area {
 	uint64_t base; /* address of bytes[0] in work requests */
 	uint32_t key;
 	uint32_t access; /* set of enum eng_access */
+	bool gone;	 /* no longer registered: nobody may look or write there any more */
+};
+
+/* A memory window on the remote area. */
+struct window {
+	uint32_t key;
+	uint32_t offset, length; /* in the area */
+	uint32_t binder;	 /* message that binds it */
+	bool read;		 /* by a message of the peer */
+	bool promised_end;	 /* a message of the peer invalidates it */
+	bool bound, ended;	 /* now */
 };
 
 struct extent {
@@ -54,6 +66,7 @@ struct message {
 	bool signaled;
 	bool read_later; /* a READ asks for its target */
 	bool limited;	 /* rule C13: had no credit when it was begun (the oracle's) */
+	uint32_t window; /* BIND_MW: own; others: of the peer, has to be bound first; or NOBODY */
 	/* UC and UD, where first is not known before the message is begun. */
 	enum eng_status local_status; /* how it fails without having been sent, or ENG_SUCCESS */
 	bool refused;		      /* names memory that the receiver does not have */
@@ -87,6 +100,9 @@ struct script {
 	struct area remote;	  /* what the peer writes, reads and counts in */
 	uint32_t last_writes[64]; /* recent WRITEs whose target may be used again */
 	uint32_t last_write_count;
+	struct window windows[SCRIPT_WINDOWS];
+	uint32_t window_count;
+	uint32_t windows_used; /* by the peer's messages: those before have ended or are left */
 };
 
 /* Lay out both ends of a connection; scripts may have been used before. */
@@ -125,7 +141,7 @@ static inline bool op_is_send(enum eng_op op)
 /* Executed without a packet. */
 static inline bool op_is_local(enum eng_op op)
 {
-	return op == ENG_LOCAL_INV;
+	return op == ENG_LOCAL_INV || op == ENG_BIND_MW;
 }
 /* Completed by an answer of its own only. */
 static inline bool op_answers(enum eng_op op)
@@ -143,6 +159,10 @@ static inline bool op_is_write(enum eng_op op)
 /* Memory of a range, or NULL (the engine's map calls). */
 void *area_map(const struct area *area, uint32_t key, uint64_t addr, uint32_t length,
 	       uint32_t need);
+/* Deregister the area: what is in it stays as it is. */
+void area_go(struct area *area);
+/* The window with this key, or NULL. */
+struct window *script_window(struct script *script, uint32_t key);
 /* What is in the memory of an SGE list against bytes; the rest of the list must be untouched. */
 bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t count,
 		const uint8_t *bytes, uint32_t length);

@@ -56,6 +56,7 @@ static void area_start(struct area *area, uint32_t room, uint32_t access, struct
 		area->room = room;
 	}
 	area->used = 0;
+	area->gone = false;
 	area->access = access;
 	area->key = (uint32_t)random_next(random);
 	/* Addresses beyond 32 bits, and such that cross from below. */
@@ -95,6 +96,7 @@ void script_start(struct script *script, struct sim_random *random)
 	script->receive_count = 0;
 	script->receives_again = false;
 	script->last_write_count = 0;
+	script->window_count = script->windows_used = 0;
 	start_areas(script, random);
 }
 

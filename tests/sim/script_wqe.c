@@ -3,6 +3,25 @@
 
 #include "sim/script.h"
 
+struct window *script_window(struct script *script, uint32_t key)
+{
+	for (uint32_t i = 0; i < script->window_count; i++)
+		if (script->windows[i].key == key)
+			return &script->windows[i];
+	return NULL;
+}
+
+static void fill_bind(const struct script *script, const struct window *window,
+		      struct eng_send_wqe *wqe)
+{
+	wqe->bind.addr = script->remote.base + window->offset;
+	wqe->bind.length = window->length;
+	wqe->bind.access = script->remote.access;
+	wqe->bind.window = window->key ^ 1;
+	wqe->bind.lkey = script->remote.key;
+	wqe->bind.rkey = window->key;
+}
+
 void script_fill_send(const struct script *script, uint32_t index, struct eng_send_wqe *wqe)
 {
 	const struct message *message = &script->messages[index];
@@ -16,6 +35,8 @@ void script_fill_send(const struct script *script, uint32_t index, struct eng_se
 	wqe->remote.rkey = message->rkey;
 	wqe->remote.compare_add = message->compare_add;
 	wqe->remote.swap = message->swap;
+	if (message->op == ENG_BIND_MW)
+		fill_bind(script, &script->windows[message->window], wqe);
 	if (message->flags & ENG_INLINE) {
 		wqe->sge_count = 0;
 		memcpy(wqe->data.bytes, script->blob + message->content, message->length);

@@ -52,6 +52,7 @@ struct end {
 	uint64_t late;		 /* the next timer is served so late */
 	enum eng_qp_state state; /* that the host has asked for, or the engine gone to: ERR */
 	uint32_t posted_in_error;
+	uint32_t visits;
 	uint64_t packets_sent;
 	struct eng_view at_start;   /* counters go on through RESET */
 	uint32_t requests_in_a_row; /* runs, while answers were owed */
