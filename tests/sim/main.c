@@ -53,6 +53,10 @@ static void print_totals(const struct world *world, uint64_t seeds, uint64_t fai
 	       world->total.timeouts, world->total.naks, world->total.rnr_naks,
 	       world->total.limited, world->total.unsolicited, world->total.errors,
 	       world->total.drains);
+	printf("%" PRIu64 " messages of UC and UD, %" PRIu64 " received; %" PRIu64
+	       " from shared queues; %" PRIu64 " windows, %" PRIu64 " memories gone\n",
+	       world->total.loose_sent, world->total.loose_received, world->total.shared_received,
+	       world->total.windows_bound, world->total.gone);
 	/* Three bytes of ICRC instead of four, when the identification may be anything. */
 	if (world->total.slipped > 0)
 		printf("%" PRIu64 " damaged packets fit another IPv4 identification\n",

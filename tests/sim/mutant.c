@@ -210,16 +210,21 @@ static const struct mutant mutants[] = {
 	  .completion = wrong_length },
 };
 
+static const uint32_t mutant_count = sizeof(mutants) / sizeof(mutants[0]);
+
 const struct mutant *mutant_at(uint32_t n)
 {
-	return n < sizeof(mutants) / sizeof(mutants[0]) ? &mutants[n] : NULL;
+	if (n < mutant_count)
+		return &mutants[n];
+	n -= mutant_count;
+	return n < mutants_of_services_count ? &mutants_of_services[n] : NULL;
 }
 
 const struct mutant *mutant_find(const char *name)
 {
 	for (uint32_t i = 0; mutant_at(i); i++)
-		if (strcmp(mutants[i].name, name) == 0)
-			return &mutants[i];
+		if (strcmp(mutant_at(i)->name, name) == 0)
+			return mutant_at(i);
 	return NULL;
 }
 
@@ -289,11 +294,46 @@ void mutant_attr(struct end *end, struct eng_attr *attr)
 uint32_t mutant_completion(struct end *end, struct eng_wc *wc)
 {
 	const struct mutant *mutant = end->world->mutant;
+	struct eng_wc before = *wc;
 	uint32_t times;
 
 	if (!mutant || !mutant->completion)
 		return 1;
 	times = mutant->completion(end, wc);
-	count_mutation(end, times != 1);
+	count_mutation(end, times != 1 || memcmp(&before, wc, sizeof(before)) != 0);
 	return times;
+}
+
+static bool counted(struct end *end, bool changed)
+{
+	count_mutation(end, changed);
+	return changed;
+}
+
+bool mutant_takes_again(struct end *end)
+{
+	const struct mutant *mutant = end->world->mutant;
+
+	return counted(end, mutant && mutant->takes_again && mutant->takes_again(end));
+}
+
+bool mutant_hides(struct end *end, enum eng_event event)
+{
+	const struct mutant *mutant = end->world->mutant;
+
+	return counted(end, mutant && mutant->hides && mutant->hides(end, event));
+}
+
+bool mutant_keeps_memory(struct end *end, const struct area *area)
+{
+	const struct mutant *mutant = end->world->mutant;
+
+	return counted(end, area->gone && mutant && mutant->keeps_memory);
+}
+
+bool mutant_keeps_window(struct end *end, const struct window *window)
+{
+	const struct mutant *mutant = end->world->mutant;
+
+	return counted(end, window->ended && mutant && mutant->keeps_windows);
 }

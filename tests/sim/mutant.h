@@ -8,6 +8,7 @@
 #define UROCE_SIM_MUTANT_H
 
 #include "engine/engine.h"
+#include "sim/script.h"
 #include "wire/packet.h"
 
 struct end;
@@ -27,7 +28,15 @@ struct mutant {
 	bool (*attr)(struct end *end, struct eng_attr *attr);
 	/* How often the completion is told: 1 is right. */
 	uint32_t (*completion)(struct end *end, struct eng_wc *wc);
+	/* A receive request that has been taken by call stays in the queue. */
+	bool (*takes_again)(struct end *end);
+	bool (*hides)(struct end *end, enum eng_event event);
+	bool keeps_memory;  /* keys of memory that has gone are good for ever */
+	bool keeps_windows; /* and those of windows that have been invalidated */
 };
+
+extern const struct mutant mutants_of_services[];
+extern const uint32_t mutants_of_services_count;
 
 const struct mutant *mutant_find(const char *name);
 /* The n-th mutant, or NULL. */
@@ -46,5 +55,9 @@ bool mutant_arrival(struct end *end, struct wire_packet *packet);
 void mutant_post(struct end *end, struct eng_send_wqe *wqe);
 void mutant_attr(struct end *end, struct eng_attr *attr);
 uint32_t mutant_completion(struct end *end, struct eng_wc *wc);
+bool mutant_takes_again(struct end *end);
+bool mutant_hides(struct end *end, enum eng_event event);
+bool mutant_keeps_memory(struct end *end, const struct area *area);
+bool mutant_keeps_window(struct end *end, const struct window *window);
 
 #endif

@@ -7,33 +7,44 @@
 #include "sim/mutant.h"
 #include "sim/world.h"
 
+static void *map(struct end *end, const struct area *area, uint32_t key, uint64_t addr,
+		 uint32_t length, uint32_t need)
+{
+	struct area kept = *area;
+
+	if (!mutant_keeps_memory(end, area))
+		return area_map(area, key, addr, length, need);
+	kept.gone = false;
+	return area_map(&kept, key, addr, length, need);
+}
+
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
 {
 	struct end *end = owner;
+	const struct area *area = &end->script->landing;
 
 	if (lkey == end->script->source.key)
-		return area_map(&end->script->source, lkey, addr, length,
-				write ? ENG_LOCAL_WRITE : 0);
-	if (lkey == end->queue->script->landing.key)
-		return area_map(&end->queue->script->landing, lkey, addr, length,
-				write ? ENG_LOCAL_WRITE : 0);
-	return area_map(&end->script->landing, lkey, addr, length, write ? ENG_LOCAL_WRITE : 0);
+		area = &end->script->source;
+	else if (lkey == end->queue->script->landing.key)
+		area = &end->queue->script->landing;
+	return map(end, area, lkey, addr, length, write ? ENG_LOCAL_WRITE : 0);
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
 {
 	struct end *end = owner;
-
 	const struct area *remote = &end->script->remote;
 	const struct window *window = script_window(end->script, rkey);
 	uint64_t offset = addr - remote->base;
 
 	if (!window)
-		return area_map(remote, rkey, addr, length, need);
-	if (!window->bound || offset < window->offset || length > window->length ||
-	    offset - window->offset > window->length - length)
+		return map(end, remote, rkey, addr, length, need);
+	if (!window->bound && !mutant_keeps_window(end, window))
 		return NULL;
-	return area_map(remote, remote->key, addr, length, need);
+	if (window->bound && (offset < window->offset || length > window->length ||
+			      offset - window->offset > window->length - length))
+		return NULL;
+	return map(end, remote, remote->key, addr, length, need);
 }
 
 static void complete(void *owner, const struct eng_wc *wc)
@@ -50,6 +61,8 @@ static void event(void *owner, enum eng_event event)
 {
 	struct end *end = owner;
 
+	if (mutant_hides(end, event))
+		return;
 	oracle_event(end, event);
 	if (event == ENG_EVENT_SQ_DRAINED)
 		end->next_state_at =
@@ -105,7 +118,8 @@ static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *
 	taken->length = wqe->length;
 	taken->sge_count = wqe->sge_count;
 	memcpy(sge, wqe->sge, wqe->sge_count * sizeof(sge[0]));
-	end->queue->ring.tail++;
+	if (!mutant_takes_again(end))
+		end->queue->ring.tail++;
 	return ENG_TAKEN;
 }
 

@@ -390,6 +390,21 @@ static void finish(struct world *world)
 	check_common_queues(world);
 }
 
+static void add_up_services(struct world *world, const struct end *end)
+{
+	const struct script *script = end->script;
+
+	if (service_is_loose(end->type)) {
+		world->total.loose_sent += end->oracle.asking.oldest;
+		world->total.loose_received += end->oracle.receives_completed;
+	}
+	if (end->queue->shared)
+		world->total.shared_received += end->oracle.receives_completed;
+	for (uint32_t i = 0; i < script->window_count; i++)
+		world->total.windows_bound += script->windows[i].bound || script->windows[i].ended;
+	world->total.gone += script->source.gone + script->landing.gone + script->remote.gone;
+}
+
 static void add_up(struct world *world)
 {
 	world->total.packets += world->net.sent;
@@ -399,6 +414,7 @@ static void add_up(struct world *world)
 		const struct oracle *oracle = &end_at(world, n)->oracle;
 
 		world->total.messages += oracle->asking.oldest;
+		add_up_services(world, end_at(world, n));
 		world->total.timeouts += oracle->asking.timeouts;
 		world->total.repeated += oracle->asking.repeats;
 		world->total.naks += oracle->asking.naks;

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Deliberate faults of UC and UD, of shared receive queues, and of keys that come and go.
+ */
+#include "sim/mutant.h"
+#include "sim/world.h"
+
+/* Packets between the one that the engine expects and this one; below 0: it is old. */
+static int32_t ahead(const struct end *end, const struct wire_packet *packet)
+{
+	struct eng_view view;
+
+	eng_look(end->qp, &view);
+	return (int32_t)((packet->psn - view.expected_psn) << 8) >> 8;
+}
+
+static void pretend_expected(const struct end *end, struct wire_packet *packet)
+{
+	packet->psn = (packet->psn - (uint32_t)ahead(end, packet)) & WIRE_24BIT_MASK;
+}
+
+static bool uc_takes_after_gap(struct end *end, struct wire_packet *packet)
+{
+	enum wire_position position = wire_op_info(packet->opcode)->position;
+
+	if (end->type != ENG_UC || ahead(end, packet) <= 0 ||
+	    (position != WIRE_MIDDLE && position != WIRE_LAST))
+		return false;
+	pretend_expected(end, packet);
+	return true;
+}
+
+static bool uc_ends_after_gap(struct end *end, struct wire_packet *packet)
+{
+	uint8_t operation = packet->opcode & WIRE_OPERATION_MASK;
+
+	if (end->type != ENG_UC || ahead(end, packet) <= 0)
+		return false;
+	if (operation != WIRE_SEND_LAST && operation != WIRE_SEND_LAST_IMM)
+		return false;
+	packet->opcode = WIRE_UC | (operation == WIRE_SEND_LAST ? (uint8_t)WIRE_SEND_ONLY
+								: (uint8_t)WIRE_SEND_ONLY_IMM);
+	return true;
+}
+
+static bool uc_takes_duplicates(struct end *end, struct wire_packet *packet)
+{
+	if (end->type != ENG_UC || ahead(end, packet) >= 0 ||
+	    wire_op_info(packet->opcode)->position != WIRE_ONLY)
+		return false;
+	pretend_expected(end, packet);
+	return true;
+}
+
+static bool uc_asks_for_ack(struct end *end, struct wire_packet *packet)
+{
+	if (end->type != ENG_UC || wire_op_info(packet->opcode)->position != WIRE_LAST)
+		return false;
+	packet->ack_request = true;
+	return true;
+}
+
+static bool uc_drops(struct end *end, const struct wire_packet *packet)
+{
+	return end->type == ENG_UC && wire_op_is_request(packet->opcode) &&
+	       random_chance(&end->world->mutant_random, 50);
+}
+
+static bool ud_ignores_qkey(struct end *end, struct wire_packet *packet)
+{
+	if (end->type != ENG_UD || packet->qkey == end->qkey)
+		return false;
+	packet->qkey = end->qkey;
+	return true;
+}
+
+static bool ud_forgets_header(struct end *end, struct wire_packet *packet)
+{
+	packet->network_header = NULL;
+	return end->type == ENG_UD;
+}
+
+static uint32_t ud_wrong_source(struct end *end, struct eng_wc *wc)
+{
+	if (end->type == ENG_UD && wc->receive && wc->status == ENG_SUCCESS)
+		wc->src_qpn ^= 1;
+	return 1;
+}
+
+static uint32_t sqe_forgets_flush(struct end *end, struct eng_wc *wc)
+{
+	return service_is_loose(end->type) && eng_qp_state(end->qp) == ENG_SQE &&
+			       wc->status == ENG_WR_FLUSH_ERR
+		       ? 0
+		       : 1;
+}
+
+static bool gives_receive_twice(struct end *end)
+{
+	return end->queue->shared && random_chance(&end->world->mutant_random, 100);
+}
+
+static bool shared_promises_credits(struct end *end, struct wire_packet *packet)
+{
+	if (!end->rq_shared || !(wire_op_headers(packet->opcode) & WIRE_HAS_AETH) ||
+	    packet->syndrome != 31)
+		return false;
+	packet->syndrome = 1;
+	return true;
+}
+
+static bool hides_last_wqe(struct end *end, enum eng_event event)
+{
+	(void)end;
+	return event == ENG_EVENT_LAST_WQE_REACHED;
+}
+
+static bool binds_too_much(struct end *end, struct eng_send_wqe *wqe)
+{
+	(void)end;
+	if (wqe->op != ENG_BIND_MW)
+		return false;
+	wqe->bind.length++;
+	return true;
+}
+
+const struct mutant mutants_of_services[] = {
+	{ .name = "uc-takes-after-gap",
+	  .fault = "UC: goes on with a message that has a gap",
+	  .arrival = uc_takes_after_gap },
+	{ .name = "uc-ends-after-gap",
+	  .fault = "UC: tells the end of a message without its beginning",
+	  .arrival = uc_ends_after_gap },
+	{ .name = "uc-takes-duplicates",
+	  .fault = "UC: receives what has been received (S4)",
+	  .arrival = uc_takes_duplicates },
+	{ .name = "uc-asks-for-ack",
+	  .fault = "UC: asks for ACKs that nobody sends",
+	  .departure = uc_asks_for_ack },
+	{ .name = "uc-drops", .fault = "UC: loses packets that have come", .swallows = uc_drops },
+	{ .name = "ud-ignores-qkey",
+	  .fault = "UD: takes datagrams with a wrong Q_Key (S14)",
+	  .arrival = ud_ignores_qkey },
+	{ .name = "ud-forgets-header",
+	  .fault = "UD: leaves the first 40 bytes empty",
+	  .arrival = ud_forgets_header },
+	{ .name = "ud-wrong-source",
+	  .fault = "UD: tells a wrong sender",
+	  .completion = ud_wrong_source },
+	{ .name = "sqe-forgets-flush",
+	  .fault = "UC, UD: SQE flushes nothing (S13)",
+	  .completion = sqe_forgets_flush },
+	{ .name = "gives-receive-twice",
+	  .fault = "gives a shared receive request to two messages",
+	  .takes_again = gives_receive_twice },
+	{ .name = "shared-promises",
+	  .fault = "reports credits of a shared receive queue (C7)",
+	  .departure = shared_promises_credits },
+	{ .name = "hides-last-wqe",
+	  .fault = "does not tell that the last receive was reached",
+	  .hides = hides_last_wqe },
+	{ .name = "binds-too-much",
+	  .fault = "binds a window that is too large",
+	  .post = binds_too_much },
+	{ .name = "memory-outlives-key",
+	  .fault = "uses memory that has been deregistered",
+	  .keeps_memory = true },
+	{ .name = "window-outlives-end",
+	  .fault = "lets in who uses an invalidated window",
+	  .keeps_windows = true },
+};
+const uint32_t mutants_of_services_count =
+	sizeof(mutants_of_services) / sizeof(mutants_of_services[0]);
