@@ -50,8 +50,10 @@ class Scratch:
         self.numbers = itertools.count()
 
     def copy(self, name):
-        """The path of a copy of a file of this folder."""
-        return shutil.copy(os.path.join(HERE, name), os.path.join(self.path, name))
+        """The path of a copy of a file of this folder; whole at any time, as others may read it."""
+        path = os.path.join(self.path, name)
+        os.replace(shutil.copy(os.path.join(HERE, name), self.file("copy")), path)
+        return path
 
     def file(self, suffix):
         return os.path.join(self.path, f"{next(self.numbers)}.{suffix}")

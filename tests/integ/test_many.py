@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Eight servers and eight clients on one host, killed and started anew in random order: those who
 were not killed finish, with the right data."""
+import concurrent.futures
 import os
 import random
 import sys
@@ -40,7 +41,7 @@ class PingPong(Pair):
         size = rng.choice([64, 4096, 65536, 300001])
         command = ["ibv_rc_pingpong", "-d", "{device}", "-g", rng.choice([0, 1]), "-c",
                    "-s", size, "-m", rng.choice([256, 1024, 4096]),
-                   "-n", rng.randrange(500, 8000) * 4096 // max(size, 4096) + 50]
+                   "-n", rng.randrange(2000, 16000) * 4096 // max(size, 4096) + 50]
         if rng.random() < 0.5:
             command.append("-e")
         self.processes = list(harness.start_pair(place, command))
@@ -75,40 +76,80 @@ class Exchange(Pair):
             end.end()
 
 
-def start(place, rng):
+def start(place, seed):
+    rng = random.Random(seed)
     return rng.choice([PingPong, PingPong, Exchange])(place, rng)
+
+
+class Crowd:
+    """The pairs under way; new ones start beside those, several at a time."""
+
+    def __init__(self, place, rng, pool):
+        self.place, self.rng, self.pool = place, rng, pool
+        self.starting, self.pairs = [], []
+        self.finished = self.killed = self.at_once = 0
+
+    def fill(self):
+        while len(self.starting) + len(self.pairs) < PAIRS:
+            self.starting.append(self.pool.submit(start, self.place, self.rng.random()))
+
+    def alive(self):
+        return [pair for pair in self.pairs if not pair.killed]
+
+    def look(self):
+        """Those that have started join, those that are over leave."""
+        for future in [f for f in self.starting if f.done()]:
+            self.starting.remove(future)
+            self.pairs.append(future.result())
+        for pair in list(self.pairs):
+            if pair.killed:
+                if time.monotonic() - pair.killed > GRACE:
+                    pair.end()
+                    self.pairs.remove(pair)
+            elif pair.finished():
+                pair.check()
+                self.pairs.remove(pair)
+                self.finished += 1
+        self.at_once = max(self.at_once, len(self.alive()))
+
+    def kill_one(self):
+        if self.alive():
+            self.rng.choice(self.alive()).kill_one()
+            self.killed += 1
+
+    def __str__(self):
+        return "\n".join(str(process) for pair in self.pairs for process in pair.processes)
+
+
+def kill_at_random(crowd, rng):
+    """Until the time is over and all have ended."""
+    until = time.monotonic() + SECONDS
+    next_kill = None
+    while time.monotonic() < until or crowd.starting or crowd.pairs:
+        now = time.monotonic()
+        if now < until:
+            crowd.fill()
+        crowd.look()
+        # The first ones may all start.
+        if next_kill is None and not crowd.starting:
+            next_kill = now
+        if next_kill is not None and next_kill <= now < until:
+            crowd.kill_one()
+            next_kill = now + rng.expovariate(1 / SECONDS_BETWEEN_KILLS)
+        time.sleep(0.02)
+        assert now < until + harness.PATIENCE, str(crowd)
 
 
 def test_killed_in_random_order(loopback):
     print(f"UROCE_INTEG_SEED={SEED}")
     rng = random.Random(SEED)
-    finished, killed, at_once = 0, 0, 0
-    pairs = [start(loopback, rng) for _ in range(PAIRS)]
-    until = time.monotonic() + SECONDS
-    next_kill = time.monotonic() + rng.expovariate(1 / SECONDS_BETWEEN_KILLS)
-    while time.monotonic() < until or pairs:
-        now = time.monotonic()
-        if now < until and len(pairs) < PAIRS:
-            pairs.append(start(loopback, rng))
-        for pair in list(pairs):
-            if pair.killed:
-                if now - pair.killed > GRACE:
-                    pair.end()
-                    pairs.remove(pair)
-            elif pair.finished():
-                pair.check()
-                pairs.remove(pair)
-                finished += 1
-        alive = [pair for pair in pairs if not pair.killed]
-        at_once = max(at_once, len(alive))
-        if alive and next_kill < now < until:
-            rng.choice(alive).kill_one()
-            killed += 1
-            next_kill = now + rng.expovariate(1 / SECONDS_BETWEEN_KILLS)
-        time.sleep(0.02)
-        assert now < until + harness.PATIENCE, [str(p) for pair in pairs for p in pair.processes]
-    print(f"{finished} pairs finished, {killed} killed, {at_once} at once")
-    assert finished >= SECONDS / 2 and killed >= SECONDS / 4 and at_once >= PAIRS / 2
+    # Its threads live as long as what they have started: see setpriv --pdeathsig in harness.py.
+    with concurrent.futures.ThreadPoolExecutor(PAIRS) as pool:
+        crowd = Crowd(loopback, rng, pool)
+        kill_at_random(crowd, rng)
+    print(f"{crowd.finished} pairs finished, {crowd.killed} killed, {crowd.at_once} at once")
+    assert crowd.finished >= SECONDS / 2 and crowd.killed >= SECONDS / 4
+    assert crowd.at_once >= PAIRS - 1
     assert loopback.sockets() == (set(), [])
 
 
