@@ -298,6 +298,32 @@ static void test_region_goes_away_before_others(void **state)
 	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
 }
 
+/*
+ * A copy of a READ that has been answered comes when its region has gone: who still waits hears
+ * of it, but a peer that has its answer, and has ended the region itself, keeps its connection.
+ */
+static void test_region_goes_away_after_answer(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S4 test, rule S11 test */
+	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
+	expect_answer(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
+	peer->regions[1].key = 0;
+	for (int i = 0; i < 2; i++) {
+		peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
+		expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 1);
+		expect_silence(peer);
+	}
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_ACCESS_ERR), 0);
+	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
+	peer_post_recv(peer, 8);
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 2, 0);
+	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
+	assert_int_equal(peer->wc_count, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +340,7 @@ int main(void)
 		PEER_TEST(test_duplicates_of_several),
 		PEER_TEST(test_region_goes_away),
 		PEER_TEST(test_region_goes_away_before_others),
+		PEER_TEST(test_region_goes_away_after_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

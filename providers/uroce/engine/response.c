@@ -128,6 +128,17 @@ static uint64_t bytes_left(const struct eng_qp *qp, const struct replay *entry)
 	return entry->until - (uint64_t)entry->next * qp->attr.mtu;
 }
 
+/*
+ * A READ has been answered, and its repeat finds the region gone.  Who has the answer may have
+ * ended the region since, and this be a late copy: so only who still waits is told that there will
+ * be no other one, and the connection goes on.
+ */
+static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+{
+	replay_sent(qp, entry, entry->end);
+	return send_aeth(qp, run, run->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome);
+}
+
 static enum eng_tx send_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
 			     uint64_t now)
 {
@@ -149,6 +160,8 @@ static enum eng_tx send_read(struct eng_qp *qp, struct eng_run *run, struct repl
 	}
 	if (result != PACK_FAULT)
 		return ENG_TX_IDLE;
+	if (entry->again)
+		return refuse_again(qp, run, entry);
 	/* The region has gone since the request was checked: nothing behind it is answered. */
 	replay_cancel(qp);
 	responder_raise(qp, FAULT_REMOTE_ACCESS, run->first_psn);
