@@ -220,13 +220,31 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 /* rule S11 test: memory has gone before it could be read; who asked for it hears so. */
 static bool refuses_read(const struct end *end, const struct wire_packet *packet, int64_t position)
 {
-	const struct answering *answering = &end->oracle.answering;
 	const struct script *script = end->peer->script;
 	uint32_t index = script_find(script, position);
+	const struct message *message = &script->messages[index];
 
-	return packet->syndrome == 0x62 && end->script->remote.gone && index != NOBODY &&
-	       position < answering->expected && op_is_read(script->messages[index].op) &&
-	       script->messages[index].length > 0;
+	if (packet->syndrome != 0x62 || index == NOBODY || !op_is_read(message->op) ||
+	    message->length == 0 || position >= end->oracle.answering.expected)
+		return false;
+	return end->script->remote.gone ||
+	       (message->window != NOBODY && end->script->windows[message->window].ended);
+}
+
+/* That ends the connection, unless the READ has been answered before. */
+static void note_refusal(struct end *end, int64_t position)
+{
+	struct answering *answering = &end->oracle.answering;
+	const struct script *script = end->peer->script;
+
+	if (message_end(&script->messages[script_find(script, position)]) <=
+	    answering->answered + 1)
+		return;
+	answering->rnr_owed = answering->nak_owed = answering->repeat_owed = false;
+	answering->fatal_owed = false;
+	answering->fatal = answering->naked = true;
+	if (eng_qp_state(end->qp) != ENG_ERR)
+		world_fail(end->world, "%s: a READ is refused, and yet the QP goes on", end->name);
 }
 
 static void check_nak(struct end *end, const struct wire_packet *packet, int64_t position)
@@ -243,9 +261,7 @@ static void check_nak(struct end *end, const struct wire_packet *packet, int64_t
 		right = 0x60;
 	}
 	if (refuses_read(end, packet, position)) {
-		answering->rnr_owed = answering->nak_owed = answering->repeat_owed = false;
-		answering->fatal_owed = false;
-		answering->fatal = answering->naked = true;
+		note_refusal(end, position);
 		return;
 	}
 	/* rule C6 test, rule S4 test, rule S11 test: one NAK, for a reason. */

@@ -123,26 +123,22 @@ static void use_window(struct script *peer, struct message *message)
 
 	message->window = peer->windows_used++;
 	message->rkey = window->key;
-	window->read = op_is_read(message->op);
 	window->offset = message->target;
 	window->length = message->length;
 }
 
-/*
- * Invalidate a window that is not used any more.  Not after a READ: the engine takes a late copy of
- * its request, which it cannot answer any more, for an access error, even when the READ has long
- * been complete (and the fence was kept).
- */
+/* Invalidate a window that is not used any more; READs through it have to be complete. */
 static void end_window(struct script *peer, struct message *message)
 {
 	for (uint32_t i = 0; i < peer->windows_used; i++) {
 		struct window *window = &peer->windows[i];
 
-		if (window->promised_end || window->read)
+		if (window->promised_end)
 			continue;
 		window->promised_end = true;
 		message->window = i;
 		message->immediate = window->key;
+		message->flags |= ENG_FENCE;
 		return;
 	}
 }

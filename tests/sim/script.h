@@ -36,7 +36,6 @@ struct window {
 	uint32_t key;
 	uint32_t offset, length; /* in the area */
 	uint32_t binder;	 /* message that binds it */
-	bool read;		 /* by a message of the peer */
 	bool promised_end;	 /* a message of the peer invalidates it */
 	bool bound, ended;	 /* now */
 };
