@@ -207,16 +207,32 @@ enum {
 
 static uint8_t sent[MAX_SENT][PACKET_BYTES];
 static struct link_peer *sent_to[MAX_SENT];
-static unsigned int sent_count;
+static uint16_t place_of[MAX_SENT]; /* in its call: the IPv4 identification that it gets */
+static unsigned int sent_count, calls;
 static unsigned int counted[PROGRESS_COUNTER_COUNT];
 
-static void record(void *arg, struct link_peer *peer, const uint8_t *bytes, size_t length)
+static void record(void *arg, struct link_peer *peer, const struct iovec *pieces,
+		   unsigned int count, unsigned int segment)
 {
+	static uint8_t bytes[128 * PACKET_BYTES];
+	size_t length = 0;
+
 	(void)arg;
-	assert_int_equal(length, PACKET_BYTES);
-	assert_true(sent_count < MAX_SENT);
-	sent_to[sent_count] = peer;
-	memcpy(sent[sent_count++], bytes, length);
+	calls++;
+	assert_true(count > 0);
+	for (unsigned int i = 0; i < count; i++) {
+		assert_true(pieces[i].iov_len > 0 && length + pieces[i].iov_len <= sizeof(bytes));
+		memcpy(bytes + length, pieces[i].iov_base, pieces[i].iov_len);
+		length += pieces[i].iov_len;
+	}
+	assert_true(length > 0 && length % PACKET_BYTES == 0);
+	assert_int_equal(segment, length > PACKET_BYTES ? PACKET_BYTES : 0);
+	for (size_t i = 0; i < length / PACKET_BYTES; i++) {
+		assert_true(sent_count < MAX_SENT);
+		sent_to[sent_count] = peer;
+		place_of[sent_count] = (uint16_t)i;
+		memcpy(sent[sent_count++], bytes + i * PACKET_BYTES, PACKET_BYTES);
+	}
 }
 
 static void record_count(void *arg, enum progress_counter counter)
@@ -245,6 +261,7 @@ static struct fault_injector *open_injector(const char *text)
 	struct fault_injector *injector;
 
 	sent_count = 0;
+	calls = 0;
 	memset(counted, 0, sizeof(counted));
 	assert_int_equal(fault_parse(text, &config, error), 0);
 	assert_int_equal(fault_open(&injector, &config, &sink), 0);
@@ -285,12 +302,12 @@ static unsigned int number_of(unsigned int place)
 
 static bool icrc_is_right(unsigned int place)
 {
-	uint16_t ip_id = 0;
+	uint16_t ip_id = place_of[place];
 
 	return wire_icrc_check(&path.wire, &ip_id, sent[place], PACKET_BYTES) == WIRE_ICRC_RIGHT;
 }
 
-/* Without faults all packets leave at once, in order, with the ICRC of a single datagram. */
+/* Without faults a run leaves in one call, as it is. */
 static void test_passes_through(void **state)
 {
 	struct fault_injector *injector = open_injector("seed=1");
@@ -298,6 +315,7 @@ static void test_passes_through(void **state)
 	(void)state;
 	send_run(injector, peer_number(1), 0, 100, 0);
 	assert_int_equal(sent_count, 100);
+	assert_int_equal(calls, 1);
 	for (unsigned int i = 0; i < 100; i++) {
 		assert_int_equal(number_of(i), i);
 		assert_ptr_equal(sent_to[i], peer_number(1));
@@ -345,6 +363,73 @@ static void test_drops_and_duplicates(void **state)
 	assert_in_range(duplicated, 80, 200);
 	assert_int_equal(sent_count, 1000 - dropped + duplicated);
 	fault_close(injector);
+}
+
+/* A drop splits the run in two, a copy goes by itself; all others leave with their neighbours. */
+static void test_splits_runs(void **state)
+{
+	struct fault_injector *injector = open_injector("drop=0.02,dup=0.01,seed=3");
+	struct fault_config config;
+	unsigned int expected_calls = 0, k = 0;
+	bool together = false;
+
+	(void)state;
+	assert_int_equal(fault_parse("drop=0.02,dup=0.01,seed=3", &config, error), 0);
+	for (uint32_t i = 0; i < 2000; i += 100)
+		send_run(injector, peer_number(1), i, 100, 0);
+	for (unsigned int n = 0; n < 2000; n++) {
+		struct fault_fate fate = fault_fate(&config, n);
+
+		together = together && n % 100 > 0 && !fate.dropped && !fate.duplicated;
+		expected_calls += fate.dropped ? 0 : fate.duplicated ? 2 : !together;
+		for (int copies = fate.dropped ? 0 : 1 + fate.duplicated; copies > 0; copies--) {
+			assert_int_equal(number_of(k), n);
+			assert_int_equal(place_of[k] > 0, together);
+			assert_true(icrc_is_right(k));
+			k++;
+		}
+		together = !fate.dropped && !fate.duplicated;
+	}
+	assert_int_equal(sent_count, k);
+	assert_int_equal(calls, expected_calls);
+	assert_in_range(calls, 60, 160);
+	fault_close(injector);
+}
+
+/* The same packets meet the same faults in the same order, however they are put into runs. */
+static void test_runs_change_nothing(void **state)
+{
+	enum { PACKETS = 1000 };
+	static const char *const faults = "drop=0.02,dup=0.02,reorder=0.03,corrupt=0.02,seed=11";
+	static unsigned int number[MAX_SENT];
+	static bool right[MAX_SENT];
+	unsigned int count = 0;
+
+	(void)state;
+	for (uint32_t packets = 1; packets <= 125; packets *= 5) {
+		struct fault_injector *injector = open_injector(faults);
+
+		for (uint32_t i = 0; i < PACKETS; i += packets)
+			send_run(injector, peer_number(1), i, packets, 0);
+		fault_release(injector, FAULT_HOLD_NS);
+		fault_close(injector);
+		if (packets == 1) {
+			count = sent_count;
+			assert_in_range(count, 900, 1100);
+		}
+		assert_int_equal(sent_count, count);
+		for (unsigned int i = 0; i < count; i++) {
+			if (packets == 1) {
+				number[i] = number_of(i);
+				right[i] = icrc_is_right(i);
+			}
+			assert_int_equal(icrc_is_right(i), right[i]);
+			/* Of corrupted ones the number may be what is wrong. */
+			if (right[i])
+				assert_int_equal(number_of(i), number[i]);
+		}
+		assert_true(packets == 1 || calls < count / 2);
+	}
 }
 
 /* Reordered packets come 1 to 3 places later; all come, none twice. */
@@ -409,6 +494,7 @@ static void test_delays(void **state)
 		assert_int_equal(number_of(i), i);
 	assert_int_equal(fault_deadline(injector), ENG_NEVER);
 	assert_int_equal(counted[PROGRESS_COUNT_FAULT_DELAYED], 20);
+	assert_int_equal(calls, 2);
 	fault_close(injector);
 }
 
@@ -442,6 +528,7 @@ static void test_bounded(void **state)
 	for (uint32_t i = 0; i < FAULT_MAX_WAITING + 128; i += 128)
 		send_run(injector, peer_number(1), i, 128, 0);
 	assert_int_equal(counted[PROGRESS_COUNT_FAULT_DROPPED], 128);
+	assert_false(fault_release(injector, 999999999));
 	sent_count = 0;
 	fault_close(injector);
 	assert_int_equal(sent_count, 0);
@@ -459,6 +546,8 @@ int main(void)
 		cmocka_unit_test(test_passes_through),
 		cmocka_unit_test(test_corrupts),
 		cmocka_unit_test(test_drops_and_duplicates),
+		cmocka_unit_test(test_splits_runs),
+		cmocka_unit_test(test_runs_change_nothing),
 		cmocka_unit_test(test_reorders),
 		cmocka_unit_test(test_hold_ends),
 		cmocka_unit_test(test_delays),

@@ -9,12 +9,18 @@
 
 #include "engine/types.h"
 
+/* Pieces that a call takes; who has more of them is copied. */
+#define PIECES 256
+
+/* Packets that leave in one call, later: all have segment bytes, the last one perhaps fewer. */
 struct waiting {
 	struct waiting *next;
 	struct link_peer *peer;
 	uint64_t due;
 	unsigned int passed; /* how many packets still have to pass by, in the list of held ones */
-	size_t length;
+	uint32_t packets;
+	uint32_t segment;
+	uint32_t length;
 	uint8_t bytes[];
 };
 
@@ -32,7 +38,18 @@ struct fault_injector {
 	struct queue late; /* delayed; all for the same time, so in the order of their due times */
 	unsigned int waiting;
 	atomic_uint_fast64_t deadline;
-	uint8_t packet[LINK_MAX_BYTES]; /* the one that is worked on */
+	struct iovec iov[PIECES];
+	uint8_t packet[LINK_MAX_BYTES]; /* the one that is corrupted */
+	uint8_t bytes[LINK_MAX_BYTES];	/* what leaves otherwise than it stands in the run */
+};
+
+/* Neighbours in a run that nothing happens to: packets [from, end). */
+struct stretch {
+	const struct eng_run *run;
+	struct link_peer *peer;
+	uint32_t from;
+	uint32_t end;
+	uint64_t now;
 };
 
 int fault_open(struct fault_injector **injector, const struct fault_config *config,
@@ -72,8 +89,10 @@ static struct waiting *unlink_at(struct queue *queue, struct waiting **from)
 
 static void discard(struct fault_injector *injector, struct queue *queue, struct waiting **from)
 {
-	free(unlink_at(queue, from));
-	injector->waiting--;
+	struct waiting *packet = unlink_at(queue, from);
+
+	injector->waiting -= packet->packets;
+	free(packet);
 }
 
 void fault_close(struct fault_injector *injector)
@@ -86,91 +105,236 @@ void fault_close(struct fault_injector *injector)
 	free(injector);
 }
 
-static struct waiting *keep(struct fault_injector *injector, struct queue *queue,
-			    struct link_peer *peer, const uint8_t *bytes, size_t length,
-			    uint64_t due)
+static void count(struct fault_injector *injector, enum progress_counter counter, uint32_t packets)
 {
-	struct waiting *packet = NULL;
+	while (packets-- > 0)
+		injector->sink.count(injector->sink.arg, counter);
+}
 
-	if (injector->waiting < FAULT_MAX_WAITING)
-		packet = malloc(sizeof(*packet) + length);
-	if (!packet) {
-		injector->sink.count(injector->sink.arg, PROGRESS_COUNT_FAULT_DROPPED);
+static void send_bytes(struct fault_injector *injector, struct link_peer *peer,
+		       const uint8_t *bytes, uint32_t length, uint32_t packets, uint32_t segment)
+{
+	struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
+
+	injector->sink.send(injector->sink.arg, peer, &piece, 1, packets > 1 ? segment : 0);
+}
+
+static uint32_t packet_start(const struct eng_run *run, uint32_t index)
+{
+	return index == run->packets ? run->bytes : index * run->segment;
+}
+
+static uint32_t stretch_bytes(const struct stretch *stretch)
+{
+	return packet_start(stretch->run, stretch->end) - packet_start(stretch->run, stretch->from);
+}
+
+/*
+ * Pieces of the run from byte start on, length bytes, into iov or copied to bytes.  Their number,
+ * or 0 when there are more than iov holds.
+ */
+static unsigned int gather(const struct eng_run *run, uint32_t start, uint32_t length,
+			   struct iovec iov[PIECES], uint8_t *bytes)
+{
+	const struct eng_piece *piece = run->pieces;
+	unsigned int count = 0;
+
+	for (; start >= piece->length; piece++)
+		start -= piece->length;
+	for (; length > 0; piece++, start = 0) {
+		uint32_t part = piece->length - start < length ? piece->length - start : length;
+
+		if (bytes) {
+			memcpy(bytes, piece->bytes + start, part);
+			bytes += part;
+		} else {
+			if (count == PIECES)
+				return 0;
+			iov[count].iov_base = (void *)(uintptr_t)(piece->bytes + start);
+			iov[count].iov_len = part;
+		}
+		count++;
+		length -= part;
+	}
+	return count;
+}
+
+/*
+ * A stretch as it leaves in a call of its own: where a packet has another place in its call than in
+ * the run, it has another IPv4 identification, and so another ICRC.
+ */
+static void copy_out(const struct stretch *stretch, uint8_t *to)
+{
+	const struct eng_run *run = stretch->run;
+	uint32_t start = packet_start(run, stretch->from);
+
+	gather(run, start, stretch_bytes(stretch), NULL, to);
+	if (stretch->from == 0 || run->path->wire.ipv6)
+		return;
+	for (uint32_t i = stretch->from; i < stretch->end; i++)
+		wire_icrc_put(&run->path->wire, (uint16_t)(i - stretch->from),
+			      to + (packet_start(run, i) - start),
+			      packet_start(run, i + 1) - packet_start(run, i));
+}
+
+/* As much of it as there is room for; the rest is lost.  NULL: all of it. */
+static struct waiting *keep(struct fault_injector *injector, struct queue *queue,
+			    struct stretch stretch, uint64_t due)
+{
+	uint32_t packets = stretch.end - stretch.from;
+	uint32_t room = FAULT_MAX_WAITING - injector->waiting;
+	struct waiting *kept = NULL;
+
+	if (packets > room) {
+		count(injector, PROGRESS_COUNT_FAULT_DROPPED, packets - room);
+		packets = room;
+		stretch.end = stretch.from + packets;
+	}
+	if (packets > 0)
+		kept = malloc(sizeof(*kept) + stretch_bytes(&stretch));
+	if (!kept) {
+		count(injector, PROGRESS_COUNT_FAULT_DROPPED, packets);
 		return NULL;
 	}
-	injector->waiting++;
-	packet->peer = peer;
-	packet->due = due;
-	packet->passed = 0;
-	packet->length = length;
-	memcpy(packet->bytes, bytes, length);
-	append(queue, packet);
-	return packet;
+	injector->waiting += packets;
+	kept->peer = stretch.peer;
+	kept->due = due;
+	kept->passed = 0;
+	kept->packets = packets;
+	kept->segment = stretch.run->segment;
+	kept->length = stretch_bytes(&stretch);
+	copy_out(&stretch, kept->bytes);
+	append(queue, kept);
+	return kept;
 }
 
-/* Past the reordering: now, or after the delay. */
-static void leave(struct fault_injector *injector, struct link_peer *peer, const uint8_t *bytes,
-		  size_t length, uint64_t now)
+/* A stretch is past the reordering: it leaves now, or after the delay. */
+static void leave(struct fault_injector *injector, const struct stretch *stretch)
 {
-	if (!injector->config.delay_ns) {
-		injector->sink.send(injector->sink.arg, peer, bytes, length);
+	const struct eng_run *run = stretch->run;
+	uint32_t packets = stretch->end - stretch->from;
+	unsigned int pieces = 0;
+
+	if (packets == 0)
+		return;
+	if (injector->config.delay_ns) {
+		count(injector, PROGRESS_COUNT_FAULT_DELAYED, packets);
+		keep(injector, &injector->late, *stretch, stretch->now + injector->config.delay_ns);
 		return;
 	}
-	injector->sink.count(injector->sink.arg, PROGRESS_COUNT_FAULT_DELAYED);
-	keep(injector, &injector->late, peer, bytes, length, now + injector->config.delay_ns);
+	/* At the front of the run packets are right as they stand. */
+	if (stretch->from == 0)
+		pieces = gather(run, 0, stretch_bytes(stretch), injector->iov, NULL);
+	if (pieces > 0) {
+		injector->sink.send(injector->sink.arg, stretch->peer, injector->iov, pieces,
+				    packets > 1 ? run->segment : 0);
+		return;
+	}
+	copy_out(stretch, injector->bytes);
+	send_bytes(injector, stretch->peer, injector->bytes, stretch_bytes(stretch), packets,
+		   run->segment);
 }
 
+/* What was kept leaves, out of whichever queue. */
+static void leave_late(struct fault_injector *injector, struct queue *queue, struct waiting **from)
+{
+	const struct waiting *packet = *from;
+
+	send_bytes(injector, packet->peer, packet->bytes, packet->length, packet->packets,
+		   packet->segment);
+	discard(injector, queue, from);
+}
+
+/* What was held has been passed by: it leaves, or the delay begins. */
 static void leave_held(struct fault_injector *injector, struct waiting **from, uint64_t now)
 {
-	struct waiting *packet = unlink_at(&injector->held, from);
+	struct waiting *packet;
 
-	injector->waiting--;
-	leave(injector, packet->peer, packet->bytes, packet->length, now);
-	free(packet);
+	if (!injector->config.delay_ns) {
+		leave_late(injector, &injector->held, from);
+		return;
+	}
+	packet = unlink_at(&injector->held, from);
+	count(injector, PROGRESS_COUNT_FAULT_DELAYED, packet->packets);
+	packet->due = now + injector->config.delay_ns;
+	append(&injector->late, packet);
 }
 
-/* A packet has gone: those that waited for it follow. */
-static void pass_held(struct fault_injector *injector, uint64_t now)
+/* What has been undisturbed so far goes, and the next stretch begins behind it. */
+static void leave_calm(struct fault_injector *injector, struct stretch *calm)
+{
+	leave(injector, calm);
+	calm->from = calm->end;
+}
+
+/* A packet, calm's last or one behind it, has gone: those that waited for it follow. */
+static void pass_held(struct fault_injector *injector, struct stretch *calm)
 {
 	struct waiting **from = &injector->held.first;
 
 	while (*from) {
-		if (--(*from)->passed == 0)
-			leave_held(injector, from, now);
-		else
+		if (--(*from)->passed == 0) {
+			leave_calm(injector, calm);
+			leave_held(injector, from, calm->now);
+		} else {
 			from = &(*from)->next;
+		}
 	}
 }
 
-static void meet_fate(struct fault_injector *injector, struct link_peer *peer, size_t length,
-		      uint64_t now)
+/* One packet of its own, which all that precedes it has left ahead of. */
+static void meet_fate(struct fault_injector *injector, struct stretch one, struct fault_fate fate,
+		      struct stretch *calm)
 {
-	struct fault_fate fate = fault_fate(&injector->config, injector->n++);
-	const struct fault_sink *sink = &injector->sink;
+	uint32_t length = stretch_bytes(&one);
+	struct eng_piece piece = { injector->packet, length };
+	struct eng_run corrupted = { .path = one.run->path,
+				     .pieces = &piece,
+				     .piece_count = 1,
+				     .packets = 1,
+				     .segment = length,
+				     .bytes = length };
 	struct waiting *held;
 
-	if (fate.dropped) {
-		sink->count(sink->arg, PROGRESS_COUNT_FAULT_DROPPED);
-		return;
-	}
-	if (fate.corrupted && length) {
-		sink->count(sink->arg, PROGRESS_COUNT_FAULT_CORRUPTED);
+	if (fate.corrupted) {
+		count(injector, PROGRESS_COUNT_FAULT_CORRUPTED, 1);
+		copy_out(&one, injector->packet);
 		injector->packet[fate.random % length] ^= (uint8_t)(1 + (fate.random >> 24) % 255);
+		one = (struct stretch){ &corrupted, one.peer, 0, 1, one.now };
 	}
-	if (fate.duplicated)
-		sink->count(sink->arg, PROGRESS_COUNT_FAULT_DUPLICATED);
+	count(injector, PROGRESS_COUNT_FAULT_DUPLICATED, fate.duplicated);
 	for (int copies = fate.duplicated ? 2 : 1; copies > 0; copies--) {
 		if (!fate.passed) {
-			leave(injector, peer, injector->packet, length, now);
-			pass_held(injector, now);
+			leave(injector, &one);
+			pass_held(injector, calm);
 			continue;
 		}
-		sink->count(sink->arg, PROGRESS_COUNT_FAULT_REORDERED);
-		held = keep(injector, &injector->held, peer, injector->packet, length,
-			    now + FAULT_HOLD_NS);
+		count(injector, PROGRESS_COUNT_FAULT_REORDERED, 1);
+		held = keep(injector, &injector->held, one, one.now + FAULT_HOLD_NS);
 		if (held)
 			held->passed = fate.passed;
 	}
+}
+
+static void take(struct fault_injector *injector, struct stretch *calm, uint32_t index)
+{
+	struct fault_fate fate = fault_fate(&injector->config, injector->n++);
+	struct stretch one = *calm;
+
+	if (!fate.dropped && !fate.duplicated && !fate.corrupted && !fate.passed) {
+		calm->end = index + 1;
+		pass_held(injector, calm);
+		return;
+	}
+	leave_calm(injector, calm);
+	calm->from = index + 1;
+	calm->end = index + 1;
+	one.from = index;
+	one.end = index + 1;
+	if (fate.dropped)
+		count(injector, PROGRESS_COUNT_FAULT_DROPPED, 1);
+	else
+		meet_fate(injector, one, fate, calm);
 }
 
 static void set_deadline(struct fault_injector *injector)
@@ -184,49 +348,15 @@ static void set_deadline(struct fault_injector *injector)
 	atomic_store(&injector->deadline, deadline);
 }
 
-/* Where the walk over the pieces of a run stands. */
-struct cursor {
-	const struct eng_run *run;
-	uint32_t piece;
-	uint32_t offset;
-};
-
-static void copy_out(struct cursor *cursor, uint8_t *to, uint32_t length)
-{
-	while (length) {
-		const struct eng_piece *piece = &cursor->run->pieces[cursor->piece];
-		uint32_t part = piece->length - cursor->offset;
-
-		if (part > length)
-			part = length;
-		memcpy(to, piece->bytes + cursor->offset, part);
-		to += part;
-		length -= part;
-		cursor->offset += part;
-		if (cursor->offset == piece->length) {
-			cursor->piece++;
-			cursor->offset = 0;
-		}
-	}
-}
-
 void fault_send(struct fault_injector *injector, struct link_peer *peer, const struct eng_run *run,
 		uint64_t now)
 {
-	struct cursor cursor = { .run = run };
-	uint32_t left = run->bytes;
+	struct stretch calm = { .run = run, .peer = peer, .now = now };
 
 	pthread_mutex_lock(&injector->lock);
-	for (uint32_t i = 0; i < run->packets; i++) {
-		uint32_t length = left < run->segment ? left : run->segment;
-
-		copy_out(&cursor, injector->packet, length);
-		left -= length;
-		/* In the run it would have had identification i. */
-		if (i > 0 && !run->path->wire.ipv6)
-			wire_icrc_put(&run->path->wire, 0, injector->packet, length);
-		meet_fate(injector, peer, length, now);
-	}
+	for (uint32_t i = 0; i < run->packets; i++)
+		take(injector, &calm, i);
+	leave_calm(injector, &calm);
 	set_deadline(injector);
 	pthread_mutex_unlock(&injector->lock);
 }
@@ -243,12 +373,7 @@ bool fault_release(struct fault_injector *injector, uint64_t now)
 		sent = true;
 	}
 	while (injector->late.first && injector->late.first->due <= now) {
-		struct waiting *packet = unlink_at(&injector->late, &injector->late.first);
-
-		injector->waiting--;
-		injector->sink.send(injector->sink.arg, packet->peer, packet->bytes,
-				    packet->length);
-		free(packet);
+		leave_late(injector, &injector->late, &injector->late.first);
 		sent = true;
 	}
 	set_deadline(injector);
@@ -270,8 +395,7 @@ static void flush_in(struct fault_injector *injector, struct queue *queue, struc
 			from = &(*from)->next;
 			continue;
 		}
-		injector->sink.send(injector->sink.arg, peer, (*from)->bytes, (*from)->length);
-		discard(injector, queue, from);
+		leave_late(injector, queue, from);
 	}
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A bad network inside the process, for tests: between engine and link every run is taken apart and
- * each packet meets its fate (fault_config.h).  Packets then leave one by one, so their IPv4
- * identification is 0 and the ICRC is made anew, except for those that are corrupted.
+ * A bad network inside the process, for tests: between engine and link each packet of a run meets
+ * its fate (fault_config.h).  Packets that nothing happens to leave with their neighbours in one
+ * call; the others go one by one, or not at all.  Whose place in its call is another than in the
+ * run has another IPv4 identification, so that its ICRC is made anew; a corrupted packet's is made
+ * before it is corrupted.  Runs are those of peers whose calls begin with identification 0.
  *
  *   reorder  a packet is held until 1 to 3 later ones of the process have gone, at most
  *            FAULT_HOLD_NS
@@ -13,6 +15,8 @@
  */
 #ifndef UROCE_PROGRESS_FAULT_INJECT_H
 #define UROCE_PROGRESS_FAULT_INJECT_H
+
+#include <sys/uio.h>
 
 #include "engine/run.h"
 #include "fault_config.h"
@@ -25,7 +29,9 @@ struct link_peer;
 struct fault_injector;
 
 struct fault_sink {
-	void (*send)(void *arg, struct link_peer *peer, const uint8_t *bytes, size_t length);
+	/* As link_send(), but for errors. */
+	void (*send)(void *arg, struct link_peer *peer, const struct iovec *pieces,
+		     unsigned int count, unsigned int segment);
 	void (*count)(void *arg, enum progress_counter counter);
 	void *arg;
 };

@@ -78,9 +78,10 @@ static void watch_forks(void)
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static void send_faulty(void *arg, struct link_peer *peer, const uint8_t *bytes, size_t length)
+static void send_faulty(void *arg, struct link_peer *peer, const struct iovec *pieces,
+			unsigned int count, unsigned int segment)
 {
-	transmit_datagram(arg, peer, bytes, length);
+	transmit_pieces(arg, peer, pieces, count, segment);
 }
 
 static void count_faulty(void *arg, enum progress_counter counter)

@@ -80,11 +80,10 @@ static void count_failure(struct progress *progress, int error)
 					 : PROGRESS_COUNT_SEND_ERRORS);
 }
 
-void transmit_datagram(struct progress *progress, struct link_peer *peer, const uint8_t *bytes,
-		       size_t length)
+void transmit_pieces(struct progress *progress, struct link_peer *peer, const struct iovec *pieces,
+		     unsigned int count, unsigned int segment)
 {
-	struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
-	int error = link_send(peer, &piece, 1, 0);
+	int error = link_send(peer, pieces, count, segment);
 
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
 	if (error)

@@ -46,8 +46,8 @@ static inline bool transmit_is_pending(struct progress *progress)
 
 struct tx_buffer *tx_buffer_new(void);
 void tx_buffer_free(struct tx_buffer *tx);
-/* Send one datagram, counting what fails. */
-void transmit_datagram(struct progress *progress, struct link_peer *peer, const uint8_t *bytes,
-		       size_t length);
+/* link_send(), counting calls and what fails. */
+void transmit_pieces(struct progress *progress, struct link_peer *peer, const struct iovec *pieces,
+		     unsigned int count, unsigned int segment);
 
 #endif
