@@ -248,21 +248,24 @@ uint64_t end_next_visit(const struct end *end)
 	return at;
 }
 
-static uint64_t timeouts_counted(const struct end *end)
+static uint64_t counted(const struct end *end, enum eng_counter counter)
 {
 	struct eng_view view;
 
 	eng_look(end->qp, &view);
-	return view.counters[ENG_COUNT_TIMEOUTS];
+	return view.counters[counter];
 }
 
 static void expire(struct end *end)
 {
-	uint64_t before = timeouts_counted(end);
+	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
+	uint64_t probes = counted(end, ENG_COUNT_PROBES);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
-	oracle_after_expiry(end, timeouts_counted(end) > before);
+	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
+	if (counted(end, ENG_COUNT_PROBES) > probes)
+		oracle_probe(end);
 }
 
 /* A turn that changes what is under way lets the host's other QPs try again. */

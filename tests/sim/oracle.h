@@ -52,6 +52,8 @@ struct asking {
 	uint64_t rnr_until;
 	uint32_t rnr_count, retry_count; /* since the last progress */
 	uint64_t timer_from;		 /* the ACK timer cannot have started earlier */
+	bool lossy;   /* the peer has told of a loss since the last timeout: it may be probed */
+	bool probing; /* then one packet goes alone, until it is answered */
 	/* What was lost that a timeout may have to heal. */
 	int64_t lost_response; /* highest position of a response that was lost */
 	int64_t lost_repeat;   /* highest of a repeated request that was lost */
@@ -60,7 +62,7 @@ struct asking {
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
 	uint32_t local_count, locals_seen;
-	uint64_t timeouts, repeats, naks, rnr_naks, limited;
+	uint64_t timeouts, probes, repeats, naks, rnr_naks, limited;
 };
 
 /* An end as responder. */
@@ -145,6 +147,8 @@ void oracle_lost(struct end *end, const struct net_packet *packet);
 /* The engine's deadline is over; eng_expire() follows, and counts a timeout or does not. */
 void oracle_before_expiry(struct end *end);
 void oracle_after_expiry(struct end *end, bool timeout);
+/* ... and counts a probe. */
+void oracle_probe(struct end *end);
 /* eng_transmit() had nothing to send for sides, for this reason. */
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides);
 void oracle_completion(struct end *end, const struct eng_wc *wc);

@@ -8,6 +8,8 @@
 #include "sim/oracle.h"
 #include "sim/world.h"
 
+#define PROBE_MIN_NS 300000
+
 static const struct message *message_at(const struct end *end, uint32_t index)
 {
 	return &end->script->messages[index];
@@ -17,6 +19,14 @@ static const struct message *message_at(const struct end *end, uint32_t index)
 void asking_nak_useless(struct end *end)
 {
 	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
+}
+
+/* The requester is about to send again, all of it: the peer has told of a loss, or never speaks. */
+static void goes_back(struct end *end, bool told)
+{
+	end->oracle.asking.may_repeat = true;
+	end->oracle.asking.lossy = told;
+	end->oracle.asking.probing = false;
 }
 
 /*
@@ -30,7 +40,7 @@ static void implied_nak(struct end *end, int64_t position)
 	if (asking->retry_count > 0 && position > asking->lost_response)
 		asking->lost_response = position;
 	asking->nak_cause = asking->unacked;
-	asking->may_repeat = true;
+	goes_back(end, true);
 	asking->retry_count++;
 }
 
@@ -119,7 +129,7 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 	asking->naks += sequence;
 	if (!acknowledge(end, position) || sequence) {
 		asking->nak_cause = asking->unacked;
-		asking->may_repeat = true;
+		goes_back(end, true);
 		asking->retry_count++;
 	} else if (packet->syndrome >> 5 == 1) {
 		rnr_arrived(end, packet, position);
@@ -172,6 +182,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	if (asking->unacked == before)
 		return;
 	asking->timer_from = end->world->now;
+	asking->probing = false;
 	end->world->last_progress = end->world->now;
 	asking->rnr_count = asking->rnr_until > end->world->now;
 	asking->retry_count = asking->may_repeat;
@@ -236,8 +247,34 @@ void oracle_after_expiry(struct end *end, bool timeout)
 			   end->name, asking->unacked);
 	asking->timeouts++;
 	asking->waited = true;
-	asking->may_repeat = true;
+	goes_back(end, false);
 	asking->timer_from = now;
+}
+
+/*
+ * A probe repeats one SEND or WRITE packet ahead of the timeout, when the peer has told of a loss;
+ * it is no retry.  rule S10 test
+ */
+void oracle_probe(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+	uint64_t now = end->world->now;
+
+	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
+	if (asking->unacked == asking->high)
+		world_fail(end->world, "%s: a probe with nothing under way", end->name);
+	else if (op_answers(message_at(end, asking->oldest)->op))
+		world_fail(end->world, "%s: a probe for a READ or Atomic", end->name);
+	if (!asking->lossy || end->world->plan.retry_count == 0 ||
+	    end->world->plan.timeout_code == 0)
+		world_fail(end->world, "%s: a probe without a reason", end->name);
+	if (now < asking->timer_from + PROBE_MIN_NS)
+		world_fail(end->world, "%s: a probe after only %" PRIu64 " ns", end->name,
+			   now - asking->timer_from);
+	asking->probes++;
+	asking->waited = true;
+	asking->may_repeat = true;
+	asking->probing = true;
 }
 
 void oracle_lost(struct end *end, const struct net_packet *packet)

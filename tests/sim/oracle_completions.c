@@ -428,6 +428,8 @@ static void check_counters(struct end *end)
 		wrong = "packets sent";
 	else if (view.counters[ENG_COUNT_TIMEOUTS] != oracle->asking.timeouts)
 		wrong = "timeouts";
+	else if (view.counters[ENG_COUNT_PROBES] != oracle->asking.probes)
+		wrong = "probes";
 	else if (view.counters[ENG_COUNT_RECEIVES] != oracle->receives_completed)
 		wrong = "receives";
 	else if (view.msn != oracle->answering.done || view.qpn != end->qpn ||

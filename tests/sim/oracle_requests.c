@@ -281,6 +281,9 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 	}
 	if (!in_order(end, position))
 		return;
+	if (asking->probing && position != asking->unacked)
+		world_fail(end->world, "%s: a request behind a probe, at position %" PRId64,
+			   end->name, position);
 	/* rule S10 test: after an RNR NAK at least the named time passes. */
 	if (asking->rnr_until > end->world->now)
 		world_fail(end->world, "%s: a request before the RNR timer is over (S10)",

@@ -7,6 +7,7 @@
 #include "credit.h"
 #include "message.h"
 #include "op.h"
+#include "probe.h"
 #include "requester.h"
 #include "sge.h"
 #include "state.h"
@@ -160,6 +161,7 @@ static void retry(struct eng_qp *qp, uint64_t now)
 	req->retries_left--;
 	req->last_progress = now;
 	window_loss(qp);
+	probe_stop(qp);
 	requester_go_back(qp);
 }
 
@@ -176,6 +178,7 @@ static void retry_on_request(struct eng_qp *qp, uint64_t now)
 	req->retried = true;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
 	retry(qp, now);
+	probe_told_of_loss(qp, now);
 }
 
 static void rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
@@ -352,7 +355,11 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 		return;
 	}
 	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, requester_in_flight(qp))) {
+		uint32_t before = req->unacked_psn;
+
 		receive_in_window(qp, packet, now);
+		if (req->unacked_psn != before)
+			probe_progress(qp, now);
 		if (can_request(qp)) {
 			completer_fail_if_oldest(qp);
 			completer_tell_drained(qp);
@@ -368,6 +375,7 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 uint64_t completer_deadline(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
+	uint64_t timeout, probe;
 
 	if (!can_request(qp) || !is_reliable(qp))
 		return ENG_NEVER;
@@ -375,7 +383,9 @@ uint64_t completer_deadline(const struct eng_qp *qp)
 		return req->rnr_until;
 	if (requester_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
 		return ENG_NEVER;
-	return req->last_progress + ack_timeout_ns(qp->attr.timeout_code);
+	timeout = ack_timeout_ns(qp->attr.timeout_code);
+	probe = probe_deadline(qp, timeout);
+	return probe != ENG_NEVER ? probe : req->last_progress + timeout;
 }
 
 void completer_expire(struct eng_qp *qp, uint64_t now)
@@ -387,6 +397,10 @@ void completer_expire(struct eng_qp *qp, uint64_t now)
 	if (req->rnr_until != 0) {
 		req->rnr_until = 0;
 		req->last_progress = now;
+		return;
+	}
+	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
+		probe_begin(qp);
 		return;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);

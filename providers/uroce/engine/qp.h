@@ -21,6 +21,17 @@ struct credit {
 	uint32_t free_rides; /* requests begun that need no receive WQE (rule C12) */
 };
 
+/* Asking for an answer before the timeout (probe.c). */
+struct probe {
+	uint64_t lossy_until; /* from then on nothing has been lost for long enough */
+	uint64_t round_trip_ns;
+	uint64_t marked_at;
+	uint32_t mark_psn; /* packets before it had been sent at marked_at */
+	bool marked;
+	bool alone;   /* one packet has been sent again, and none follows until it is answered */
+	uint8_t sent; /* since the last progress */
+};
+
 /*
  * The send queue in PSNs: unacked_psn <= next_psn <= end_psn <= post_psn.  Packets from unacked_psn
  * to next_psn are under way; next_psn behind end_psn means that packets are sent again.  WQE
@@ -55,6 +66,7 @@ struct requester {
 	uint8_t rnr_left;
 	bool retried; /* packets from unacked_psn on were sent again since the last progress */
 	bool drained_told;
+	struct probe probe;
 	struct credit credit;
 };
 

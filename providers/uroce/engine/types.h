@@ -101,7 +101,8 @@ const char *eng_event_name(enum eng_event event);
 
 /*
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
- * credits.  X(identifier, "name shown").
+ * credits; probes are packets sent again to ask for an answer (probe.h).  X(identifier, "name
+ * shown").
  */
 #define ENG_COUNTERS(X)                                       \
 	X(SENT_PACKETS, "sent_pkts")                          \
@@ -124,7 +125,8 @@ const char *eng_event_name(enum eng_event event);
 	X(LIMITED_REQUESTS, "limited_requests")               \
 	X(UNSOLICITED_ACKS_SENT, "unsolicited_acks_sent")     \
 	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd") \
-	X(CREDIT_WAITS, "credit_waits")
+	X(CREDIT_WAITS, "credit_waits")                       \
+	X(PROBES, "probes")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,

@@ -60,12 +60,12 @@ bool window_open(const struct eng_qp *qp, uint64_t cost)
 {
 	uint64_t now = under_way(&qp->req);
 
-	return now == 0 || now + cost <= qp->req.window;
+	return now == 0 || (!qp->req.probe.alone && now + cost <= qp->req.window);
 }
 
 bool window_closes(const struct eng_qp *qp, uint64_t cost)
 {
-	return under_way(&qp->req) + 2 * cost > qp->req.window;
+	return qp->req.probe.alone || under_way(&qp->req) + 2 * cost > qp->req.window;
 }
 
 /* Is a packet under way that the peer has to answer?  Then its ACK will bring this QP back. */
