@@ -139,7 +139,7 @@ void window_loss(struct eng_qp *qp)
 		return;
 	req->window_recovering = true;
 	req->window_recovery_psn = req->end_psn;
-	req->window /= 2;
+	req->window -= req->window / 4;
 	if (req->window < WINDOW_MIN)
 		req->window = WINDOW_MIN;
 }

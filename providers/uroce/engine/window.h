@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * How much may be under way.  The peer's socket buffer is finite and drops what does not fit, so
- * the window counts bytes as a socket charges them, starts with what a default buffer holds, halves
- * when packets were lost and grows by what is acknowledged.  A READ request weighs a part of
- * its responses, which come into our own buffer and are paced by their sender (pacing.h).
+ * the window counts bytes as a socket charges them, starts with what a default buffer holds, loses
+ * a quarter when packets were lost and grows by what is acknowledged.  A READ request weighs a part
+ * of its responses, which come into our own buffer and are paced by their sender (pacing.h).
  */
 #ifndef UROCE_ENGINE_WINDOW_H
 #define UROCE_ENGINE_WINDOW_H
