@@ -173,6 +173,11 @@ bool eng_sends_again(const struct eng_qp *qp)
 	return qp->req.next_psn != qp->req.end_psn;
 }
 
+bool eng_awaits_room(const struct eng_qp *qp, uint32_t packets)
+{
+	return can_request(qp) && requester_awaits_room(qp, packets);
+}
+
 uint64_t eng_timer(const struct eng_qp *qp)
 {
 	return completer_deadline(qp);

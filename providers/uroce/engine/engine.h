@@ -226,6 +226,13 @@ uint32_t eng_in_flight(const struct eng_qp *qp);
 bool eng_sends_again(const struct eng_qp *qp);
 
 /*
+ * Has a window that was full not yet opened by so many packets (or half of itself)?  Sending what
+ * each single ACK allows would make short runs, each of which brings an ACK for as little, for
+ * ever.  Only while an ACK is on its way that will open it further.
+ */
+bool eng_awaits_room(const struct eng_qp *qp, uint32_t packets);
+
+/*
  * When eng_expire() and then eng_transmit() have to be called next, or ENG_NEVER.  eng_timer() is
  * the part of it at which eng_expire() acts (rule S10); the other part is the pace of READ
  * responses.

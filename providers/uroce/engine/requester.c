@@ -299,6 +299,25 @@ static enum pack step(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 	return send_one(qp, run, now);
 }
 
+bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
+{
+	const struct requester *req = &qp->req;
+	uint32_t unsent = psn_sub(req->post_psn, req->next_psn);
+	const struct eng_send_wqe *wqe;
+	uint64_t cost, room, half;
+
+	/* What is sent again counts as under way, though nothing of it is. */
+	if (unsent == 0 || !is_new(req) || !is_reliable(qp) || !window_answer_is_due(qp))
+		return false;
+	wqe = sq_at(qp, req->next_wqe);
+	if (is_local(wqe))
+		return false;
+	cost = packet_cost(qp, wqe, req->next_psn) / message_psns(wqe, req->next_psn);
+	room = window_room(qp) / cost;
+	half = req->window / cost / 2;
+	return room < unsent && room < (packets < half ? packets : half);
+}
+
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 {
 	struct requester *req = &qp->req;

@@ -19,6 +19,9 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now);
 /* Fill run with request packets from next_psn on. */
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
 
+/* See eng_awaits_room(). */
+bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets);
+
 /* Send again from unacked_psn on: a whole retry. */
 void requester_go_back(struct eng_qp *qp);
 /* Send again from psn on, which lies between unacked_psn and next_psn. */

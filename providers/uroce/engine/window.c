@@ -68,12 +68,18 @@ bool window_closes(const struct eng_qp *qp, uint64_t cost)
 	return qp->req.probe.alone || under_way(&qp->req) + 2 * cost > qp->req.window;
 }
 
-/* Is a packet under way that the peer has to answer?  Then its ACK will bring this QP back. */
-static bool answer_is_due(const struct eng_qp *qp)
+bool window_answer_is_due(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
 	return psn_in(req->asked_psn, req->unacked_psn, psn_sub(req->next_psn, req->unacked_psn));
+}
+
+uint64_t window_room(const struct eng_qp *qp)
+{
+	uint64_t now = under_way(&qp->req);
+
+	return now < qp->req.window ? qp->req.window - now : 0;
 }
 
 /*
@@ -85,7 +91,7 @@ bool window_share_open(const struct eng_qp *qp)
 	const struct eng_window_share *share = qp->window_share;
 
 	/* With nothing under way the owner's queue brings it back, if there is one. */
-	if (!share || (under_way(&qp->req) == 0 ? !share->queued : !answer_is_due(qp)))
+	if (!share || (under_way(&qp->req) == 0 ? !share->queued : !window_answer_is_due(qp)))
 		return true;
 	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
 }

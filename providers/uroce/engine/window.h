@@ -15,6 +15,10 @@ void window_reset(struct eng_qp *qp);
 uint64_t window_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu);
 /* May a packet of this weight be sent?  An empty wire always takes one. */
 bool window_open(const struct eng_qp *qp, uint64_t cost);
+/* What may be under way besides what is. */
+uint64_t window_room(const struct eng_qp *qp);
+/* Is a packet under way that the peer has to answer?  Then its ACK will bring this QP back. */
+bool window_answer_is_due(const struct eng_qp *qp);
 /* May this QP begin another run, seen what all QPs have under way? */
 bool window_share_open(const struct eng_qp *qp);
 /* After a packet of this weight, would another one like it have to wait? */

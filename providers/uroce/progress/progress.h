@@ -67,8 +67,7 @@ struct progress_qp {
 	uint32_t gathered;    /* posts since the last run was sent */
 	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
-	uint32_t full_at; /* packets under way when the window was full; 0: it is not */
-	bool crowded;	  /* waits in the crowd (crowd.h); changed under the turn lock */
+	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;

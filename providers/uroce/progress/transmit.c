@@ -172,22 +172,6 @@ static void note_sent(struct progress *progress, struct progress_qp *qp, const s
 }
 
 /*
- * A window that was full has to open by a run's length before it is used again: sending what each
- * single ACK allows would make short runs, each of which brings an ACK for as little, for ever.
- */
-static bool window_is_narrow(const struct progress_qp *qp)
-{
-	uint32_t run = posts_for_run(qp);
-
-	/* What is sent again counts as under way, though nothing of it is. */
-	if (!qp->full_at || eng_sends_again(qp->engine))
-		return false;
-	if (run > qp->full_at / 2)
-		run = qp->full_at / 2;
-	return eng_in_flight(qp->engine) + run > qp->full_at;
-}
-
-/*
  * Nothing slows down the sender of an unreliable service, as a wire would; so between processes of
  * this host, where it can be seen, at least the receiver's socket is not made to overflow.
  */
@@ -210,6 +194,8 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	enum eng_tx reason;
 	int error;
 
+	if (side == ENG_REQUESTS && eng_awaits_room(qp->engine, posts_for_run(qp)))
+		return -ENODATA;
 	run->staging = tx->staging;
 	run->staging_bytes = STAGING_BYTES;
 	run->pieces = tx->pieces;
@@ -221,8 +207,6 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	if (qp->peer)
 		run->identification = link_peer_identification(qp->peer);
 	reason = eng_transmit(qp->engine, run, side, now);
-	if (side == ENG_REQUESTS)
-		qp->full_at = reason == ENG_TX_WINDOW ? eng_in_flight(qp->engine) : 0;
 	if (reason != ENG_TX_RUN)
 		return reason == ENG_TX_SHARE ? -EBUSY : -ENODATA;
 	parcel.peer = qp->peer ? qp->peer : run->path->link;
@@ -255,8 +239,6 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, un
 	struct tx_buffer *used = tx;
 	int result;
 
-	if (side == ENG_REQUESTS && window_is_narrow(qp))
-		return TRANSMIT_DONE;
 	if (!used)
 		used = take_buffer(progress);
 	result = used ? 0 : -EAGAIN;
