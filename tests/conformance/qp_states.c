@@ -151,6 +151,23 @@ static void test_error_by_request(void **state)
 	expect_no_wc(peer);
 }
 
+/* The same when the QP's own request has failed: what is owed to the peer is not said any more. */
+static void test_silent_after_send_error(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	uint64_t failed = peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
+
+	(void)state;
+	/* rule S13 test */
+	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN);
+	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
+	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 2, 8);
+	peer_nak(peer, PEER_SQ_PSN, NAK_ACCESS, 0);
+	expect_wc(peer, failed, ENG_REM_ACCESS_ERR);
+	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+	expect_silence(peer);
+}
+
 /* The receive under way when the QP fails is flushed as well, once and first. */
 static void test_receive_under_way_is_flushed(void **state)
 {
@@ -269,6 +286,7 @@ int main(void)
 		PEER_TEST(test_silent_before_rtr),
 		PEER_TEST(test_error_flushes_in_order),
 		PEER_TEST(test_error_by_request),
+		PEER_TEST(test_silent_after_send_error),
 		PEER_TEST(test_receive_under_way_is_flushed),
 		PEER_TEST(test_shared_receives_stay),
 		PEER_TEST(test_send_queue_drained),

@@ -26,6 +26,10 @@ void state_enter_error(struct eng_qp *qp)
 void state_enter_send_error(struct eng_qp *qp)
 {
 	if (is_reliable(qp)) {
+		/* No fault of the peer's: it hears nothing more, no answer and no NAK owed before.
+		 */
+		replay_cancel(qp);
+		qp->resp.nak_owed = false;
 		state_enter_error(qp);
 		return;
 	}
