@@ -104,6 +104,9 @@ void oracle_after_step(struct end *end)
 	if (eng_qp_state(end->qp) == ENG_ERR && end->state != ENG_ERR) {
 		end->state = ENG_ERR;
 		oracle->broke = true;
+		/* rule S13 test: only for a fault of the peer's is there anything left to say. */
+		if (!oracle->answering.fatal)
+			oracle->answering.rnr_owed = oracle->answering.nak_owed = false;
 		oracle_check_flushed(end);
 		if (!oracle->may_be_in_error)
 			world_fail(end->world, "%s: the QP went to ERR for no reason", end->name);

@@ -363,6 +363,8 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 	if (service_is_loose(end->type))
 		world_fail(end->world, "%s: an answer of a service that does not answer",
 			   end->name);
+	if (end->state == ENG_ERR && !answering->fatal && !refuses_read(end, packet, position))
+		world_fail(end->world, "%s: an answer of a QP that has failed", end->name);
 	if (packet->dest_qpn != end->peer->qpn || packet->pkey != WIRE_DEFAULT_PKEY ||
 	    !packet->migrated || packet->solicited || packet->ack_request)
 		world_fail(end->world, "%s: a response with a wrong BTH", end->name);

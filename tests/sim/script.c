@@ -222,7 +222,7 @@ static void spoil(struct message *message, const struct script *peer, enum troub
 	/* Empty elements name no memory. */
 	while (message->sge[last - 1].length == 0)
 		last--;
-	message->sge[last - 1].lkey ^= 0x100;
+	message->sge[last - 1].lkey ^= 0x80000000;
 }
 
 static bool make_body(struct script *script, struct script *peer, struct message *message,

@@ -36,7 +36,7 @@ static void spoil_locally(struct message *message, enum eng_qp_type type, struct
 	} else {
 		for (uint32_t i = 0; i < message->sge_count; i++)
 			if (message->sge[i].length > 0)
-				message->sge[i].lkey ^= 0x100;
+				message->sge[i].lkey ^= 0x80000000;
 		message->local_status = message->length > 0 ? ENG_LOC_PROT_ERR : ENG_SUCCESS;
 	}
 }
