@@ -373,6 +373,20 @@ static void check_identifications(struct link_peer *peer, int sock, unsigned int
 	}
 }
 
+/* A single datagram stays one, however long the segments before it were. */
+static void check_single(struct link_peer *peer, int sock, unsigned int length)
+{
+	uint8_t bytes[128] = { 0 };
+	struct iovec piece = { bytes, length };
+	uint16_t first = link_peer_identification(peer);
+	struct iphdr header;
+
+	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
+	capture(sock, &header);
+	assert_int_equal(ntohs(header.id), first);
+	assert_int_equal(ntohs(header.tot_len), 20 + 8 + length);
+}
+
 /*
  * The ICRC covers the identification: it is 0 for a single datagram and counts from 0 in a run, for
  * every class, for the first and for later calls.  On a connected socket it goes on from call to
@@ -403,6 +417,13 @@ static void test_identifications_on_the_wire(void **state)
 		check_identifications(own, sock, 1);
 		check_identifications(own, sock, 3);
 		check_identifications(own, sock, 1);
+		/* The socket's own UDP_SEGMENT is 40 by now, if the last run was told apart. */
+		check_single(own, sock, 80);
+		check_identifications(own, sock, 3);
+		check_identifications(own, sock, 3);
+		check_single(own, sock, 80);
+		check_single(own, sock, 80);
+		check_identifications(own, sock, 2);
 	}
 	assert_int_equal(link_peer_identification(plain), 0);
 	assert_true(link_peer_identification(own) >= 256 + 9);

@@ -11,6 +11,8 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -36,7 +38,7 @@ static int set_stamping(int fd, int flags)
 /* Send so many probes in one call, to the socket itself, whose filter throws them away. */
 static int send_probes(int fd, unsigned int count)
 {
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))] = { 0 };
+	_Alignas(struct cmsghdr) uint8_t control[LINK_SEGMENT_BYTES];
 	uint8_t bytes[2 * PROBE_BYTES] = { 0 };
 	struct iovec piece = { .iov_base = bytes, .iov_len = (size_t)count * PROBE_BYTES };
 	union link_sockaddr self;
@@ -45,20 +47,12 @@ static int send_probes(int fd, unsigned int count)
 		.msg_namelen = sizeof(self),
 		.msg_iov = &piece,
 		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = link_put_segment(control, count > 1 ? PROBE_BYTES : 0),
 	};
-	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
-	uint16_t segment = PROBE_BYTES;
 
 	if (getsockname(fd, &self.any, &message.msg_namelen))
 		return -errno;
-	if (count > 1) {
-		message.msg_control = control;
-		message.msg_controllen = sizeof(control);
-		cmsg->cmsg_level = IPPROTO_UDP;
-		cmsg->cmsg_type = UDP_SEGMENT;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(segment));
-		memcpy(CMSG_DATA(cmsg), &segment, sizeof(segment));
-	}
 	return sendmsg(fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -137,14 +131,56 @@ int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_
 	return -EAGAIN;
 }
 
-int link_tx_failed(struct link_tx *tx, const struct msghdr *message)
+/*
+ * Does the socket cut what is sent into such segments (0: not at all), without being told each
+ * time?  Changing it takes a call, which is only worth it for what comes more than once.
+ */
+static bool settle(struct link_tx *tx, unsigned int segment)
+{
+	int value = (int)segment;
+
+	if (tx->segment == segment)
+		return true;
+	if (tx->wanted_segment != segment) {
+		tx->wanted_segment = (uint16_t)segment;
+		return false;
+	}
+	if (setsockopt(tx->fd, IPPROTO_UDP, UDP_SEGMENT, &value, sizeof(value)))
+		return false;
+	tx->segment = (uint16_t)segment;
+	return true;
+}
+
+static ssize_t send_pieces(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
+			   unsigned int segment)
+{
+	_Alignas(struct cmsghdr) uint8_t control[LINK_SEGMENT_BYTES];
+	struct msghdr message = {
+		.msg_iov = (struct iovec *)(uintptr_t)pieces,
+		.msg_iovlen = count,
+	};
+
+	/* sendto(2) takes 0.1 us less. */
+	if (count == 1 && settle(tx, segment))
+		return syscall(SYS_sendto, tx->fd, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT,
+			       NULL, 0);
+	if (segment != tx->segment) {
+		message.msg_control = control;
+		message.msg_controllen = link_put_segment(control, (uint16_t)segment);
+	}
+	return syscall(SYS_sendmsg, tx->fd, &message, MSG_DONTWAIT);
+}
+
+/* Sending has failed with errno: again, if that can help. */
+static int send_again(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
+		      unsigned int segment)
 {
 	union link_sockaddr dst;
 	socklen_t dst_bytes = sizeof(dst);
 	int error = errno, next = -1;
 
 	/* Told by an earlier datagram that nobody had the port at that moment. */
-	if (error == ECONNREFUSED && sendmsg(tx->fd, message, MSG_DONTWAIT) >= 0) {
+	if (error == ECONNREFUSED && send_pieces(tx, pieces, count, segment) >= 0) {
 		tx->identification++;
 		return 0;
 	}
@@ -156,4 +192,13 @@ int link_tx_failed(struct link_tx *tx, const struct msghdr *message)
 	if (next >= 0)
 		tx->identification = (uint16_t)next;
 	return -error;
+}
+
+int link_tx_send(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
+		 unsigned int segment)
+{
+	if (send_pieces(tx, pieces, count, segment) < 0)
+		return send_again(tx, pieces, count, segment);
+	tx->identification++;
+	return 0;
 }

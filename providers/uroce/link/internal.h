@@ -204,7 +204,10 @@ struct link_tx {
 	uint8_t hop_limit;
 	/* One peer's own: connected to it.  Else shared, and identification stays 0. */
 	bool connected;
-	uint16_t identification; /* of the next datagram; under the user's lock */
+	/* Of a connected one, under its user's lock. */
+	uint16_t identification; /* of the next datagram */
+	uint16_t segment;	 /* UDP_SEGMENT of the socket, 0: none */
+	uint16_t wanted_segment; /* of the last single piece */
 };
 
 struct link_addr {
@@ -232,6 +235,10 @@ struct link_group {
 	uint32_t interface; /* index */
 	int fd;
 };
+
+#define LINK_SEGMENT_BYTES CMSG_SPACE(sizeof(uint16_t))
+/* udp.c: the control message for a run; its bytes, LINK_SEGMENT_BYTES. */
+size_t link_put_segment(uint8_t *control, uint16_t bytes);
 
 #define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))
 struct link_peer {
@@ -273,11 +280,9 @@ unsigned int link_probe_segments(void);
  * sends.  0 or a negative errno: the socket is then of no use.
  */
 int link_tx_connect(struct link_tx *tx, const union link_sockaddr *dst, socklen_t dst_bytes);
-/*
- * connected.c: sendmsg(2) on a connected tx has failed with errno.  Tries again when that can help:
- * 0 or a negative errno.
- */
-int link_tx_failed(struct link_tx *tx, const struct msghdr *message);
+/* connected.c: link_send() by a connected tx; segment is 0 for a single datagram. */
+int link_tx_send(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
+		 unsigned int segment);
 /* udp.c: datagrams dropped at this socket since it exists. */
 uint32_t link_socket_drops(int fd);
 /* udp.c: receive a batch from fd; batch->addr is left as it is.  0 or a negative errno. */

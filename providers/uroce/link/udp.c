@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The data path: one system call per run of datagrams, no lock, no allocation.
+ *
+ * The calls go by syscall(2), since in libc they are cancellation points: no call of verbs is one,
+ * many hold locks, and getting ready to be cancelled takes 20 ns each time.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,20 +26,6 @@
 #define SO_MEMINFO 55
 #endif
 
-/*
- * sendmsg(2) and recvmsg(2), but no cancellation points: no call of verbs is one, many hold locks,
- * and getting ready to be cancelled takes 20 ns each time.
- */
-static ssize_t send_uncancelled(int fd, const struct msghdr *message)
-{
-	return syscall(SYS_sendmsg, fd, message, MSG_DONTWAIT);
-}
-
-static ssize_t receive_uncancelled(int fd, struct msghdr *message)
-{
-	return syscall(SYS_recvmsg, fd, message, MSG_DONTWAIT);
-}
-
 static size_t total_bytes(const struct iovec *pieces, unsigned int count)
 {
 	size_t total = 0;
@@ -47,45 +36,48 @@ static size_t total_bytes(const struct iovec *pieces, unsigned int count)
 	return total;
 }
 
+size_t link_put_segment(uint8_t *control, uint16_t bytes)
+{
+	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
+
+	memset(cmsg, 0, LINK_SEGMENT_BYTES);
+	cmsg->cmsg_level = IPPROTO_UDP;
+	cmsg->cmsg_type = UDP_SEGMENT;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(bytes));
+	memcpy(CMSG_DATA(cmsg), &bytes, sizeof(bytes));
+	return LINK_SEGMENT_BYTES;
+}
+
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
 	      unsigned int segment)
 {
-	struct link_tx *tx = peer->tx;
 	struct msghdr message = {
-		.msg_name = tx->connected ? NULL : &peer->dst_sockaddr,
-		.msg_namelen = tx->connected ? 0 : peer->dst_bytes,
+		.msg_name = &peer->dst_sockaddr,
+		.msg_namelen = peer->dst_bytes,
 		.msg_iov = (struct iovec *)(uintptr_t)pieces,
 		.msg_iovlen = count,
 	};
-	_Alignas(struct cmsghdr) uint8_t control[LINK_CLASS_BYTES + CMSG_SPACE(sizeof(uint16_t))];
+	_Alignas(struct cmsghdr) uint8_t control[LINK_CLASS_BYTES + LINK_SEGMENT_BYTES];
 
 	if (atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
+	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
+	if (segment && total_bytes(pieces, count) <= segment)
+		segment = 0;
+	if (peer->tx->connected)
+		return link_tx_send(peer->tx, pieces, count, segment);
 	if (peer->class_bytes) {
 		memcpy(control, peer->class_control, peer->class_bytes);
 		message.msg_control = control;
 		message.msg_controllen = peer->class_bytes;
 	}
-	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
-	if (segment && total_bytes(pieces, count) > segment) {
-		struct cmsghdr *cmsg = (struct cmsghdr *)(void *)(control + peer->class_bytes);
-		uint16_t bytes = (uint16_t)segment;
-
-		memset(cmsg, 0, CMSG_SPACE(sizeof(bytes)));
-		cmsg->cmsg_level = IPPROTO_UDP;
-		cmsg->cmsg_type = UDP_SEGMENT;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(bytes));
-		memcpy(CMSG_DATA(cmsg), &bytes, sizeof(bytes));
+	if (segment) {
 		message.msg_control = control;
-		message.msg_controllen = peer->class_bytes + CMSG_SPACE(sizeof(bytes));
+		message.msg_controllen =
+			peer->class_bytes +
+			link_put_segment(control + peer->class_bytes, (uint16_t)segment);
 	}
-	if (tx->connected && send_uncancelled(tx->fd, &message) < 0)
-		return link_tx_failed(tx, &message);
-	if (tx->connected) {
-		tx->identification++;
-		return 0;
-	}
-	return send_uncancelled(tx->fd, &message) < 0 ? -errno : 0;
+	return syscall(SYS_sendmsg, peer->tx->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 uint16_t link_peer_identification(const struct link_peer *peer)
@@ -141,7 +133,7 @@ int link_receive_from(struct link *link, int fd, struct link_batch *batch)
 	ssize_t bytes;
 
 	assert(batch->buffer_bytes > LINK_MAX_BYTES);
-	bytes = receive_uncancelled(fd, &message);
+	bytes = syscall(SYS_recvmsg, fd, &message, MSG_DONTWAIT);
 	if (bytes < 0) {
 		int error = errno;
 
