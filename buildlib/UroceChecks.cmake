@@ -18,7 +18,7 @@ uroce_test_command(demo LABEL integ TIMEOUT 300 COMMAND bash "${buildlib}/demo")
 set(nested "${CMAKE_BINARY_DIR}")
 uroce_test_command(asan LABEL sanitize TIMEOUT 600 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-asan"
-		   "unit|golden|sim|conformance" -DUROCE_SANITIZE=address,undefined)
+		   "unit|golden|sim|conformance|verbs" -DUROCE_SANITIZE=address,undefined)
 uroce_test_command(tsan LABEL sanitize TIMEOUT 600 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-tsan"
 		   "unit" -DUROCE_SANITIZE=thread)
