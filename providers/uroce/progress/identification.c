@@ -4,18 +4,22 @@
 enum {
 	PLACES = 128, /* segments of one call, at most */
 	NEAR = 4096,  /* a counter that serves other traffic as well */
-	ODD_ENOUGH = 8,
 };
+
+static bool is_near(uint16_t a, uint16_t b)
+{
+	int16_t distance = (int16_t)(a - b);
+
+	return distance >= -NEAR && distance <= NEAR;
+}
 
 static bool goes_with(const struct identification *peer, uint16_t id)
 {
-	int16_t distance = (int16_t)(id - peer->last);
-
 	switch (peer->kind) {
 	case IDENTIFICATION_PLACES:
 		return id < PLACES;
 	case IDENTIFICATION_COUNTER:
-		return distance >= -NEAR && distance <= NEAR;
+		return is_near(id, peer->last);
 	default:
 		return true;
 	}
@@ -24,13 +28,17 @@ static bool goes_with(const struct identification *peer, uint16_t id)
 bool identification_plausible(struct identification *peer, uint16_t id)
 {
 	if (!goes_with(peer, id)) {
-		if (++peer->odd < ODD_ENOUGH)
+		bool changed = peer->odd && is_near(id, peer->odd_one);
+
+		peer->odd = true;
+		peer->odd_one = id;
+		if (!changed)
 			return false;
 		peer->kind = IDENTIFICATION_UNKNOWN;
 	}
 	if (peer->kind == IDENTIFICATION_UNKNOWN)
 		peer->kind = id < PLACES ? IDENTIFICATION_PLACES : IDENTIFICATION_COUNTER;
 	peer->last = id;
-	peer->odd = 0;
+	peer->odd = false;
 	return true;
 }

@@ -20,7 +20,8 @@ enum identification_kind {
 /* What a connected peer has shown; zeroed at first. */
 struct identification {
 	uint8_t kind; /* enum identification_kind */
-	uint8_t odd;  /* packets in a row that did not go with it */
+	bool odd;     /* the last packet did not go with it: odd_one */
+	uint16_t odd_one;
 	uint16_t last;
 	uint16_t next; /* of a counter: what the next call probably begins with */
 };
@@ -38,8 +39,8 @@ static inline void identification_began(struct identification *peer, uint16_t id
 }
 
 /*
- * May a packet with this identification be from the peer?  Notes it.  After several in a row that
- * do not go with what was seen before, the peer has changed, and what it does now is right.
+ * May a packet with this identification be from the peer?  Notes it.  Two in a row that go with
+ * each other, but not with what was seen before, show that the peer has changed.
  */
 bool identification_plausible(struct identification *peer, uint16_t id);
 

@@ -155,7 +155,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 	if (progress->dead)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
-	/* With faults, packets leave one by one and at times that the engine does not know. */
+	/* With faults, packets leave in calls that the engine does not know. */
 	result = route_open(progress, route, choose_port(qp, route), !progress->fault, &addr, path,
 			    error);
 	if (!result) {
@@ -165,6 +165,8 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		old_peer = qp->peer;
 		qp->addr = addr;
 		qp->peer = path->link;
+		/* A new connection begins anywhere. */
+		qp->identification = (struct identification){ 0 };
 		pthread_mutex_unlock(&qp->lock);
 		route_close_both(progress, old_addr, old_peer);
 	}
