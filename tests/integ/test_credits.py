@@ -9,12 +9,12 @@ import perftest
 
 SECONDS = 2
 AT_LEAST = 1000  # messages, so that a percentage means something
-# How many of a hundred messages may meet an RNR NAK.  It is near none on a quiet host; on a
-# busy one the receiver's application may not run for a while, and a limited SEND asks with its
-# first packet.
-MOST_PERCENT = 5
-# Without credits it is 50.  Two that send and receive by turns on a busy processor have had 12.
-MOST_PERCENT_BOTH_WAYS = 25
+# How many of a hundred messages may meet an RNR NAK.  In ten runs of each test on a quiet host with
+# two processors it was 0.11 at worst (in both directions; else 0.009), without credits it is 49.
+MOST_PERCENT = 0.3
+# On a busy one the receiver's application may not run for a while, and a limited SEND asks with its
+# first packet; that says nothing about the credits, so the best of so many runs counts.
+TRIES = 6
 
 
 def run(place, arguments, credits="on"):
@@ -35,29 +35,29 @@ def percent_refused(sending):
     return 100 * total(sending, "rcvd_rnr_err") / total(sending, "rdma_sends")
 
 
-def check_flow(sending, receiving, most_percent=MOST_PERCENT):
+def check_flow(sending, receiving):
     """rules C2, C3, C10 and C13 test: the receiver says what it has, the sender goes by it."""
     assert total(sending, "rdma_sends") > AT_LEAST < total(receiving, "rdma_recvs")
     for qp in sending:
         # One or two receives at a time: never is more promised.
         assert not qp["unlimited"] and qp["credits_heard"] in (0, 1, 2)
-    assert percent_refused(sending) < most_percent
-    assert total(receiving, "send_rnr_err") < total(receiving, "rdma_recvs") * most_percent / 100
     assert total(receiving, "unsolicited_acks_sent") > 0
     assert total(sending, "unsolicited_acks_rcvd") > 0
+    return max(percent_refused(sending),
+               100 * total(receiving, "send_rnr_err") / total(receiving, "rdma_recvs"))
 
 
 @pytest.mark.parametrize("arguments", ["ib_send_bw -s 64", "ib_send_bw -s 65536",
-                                       "ib_send_bw -s 1024 -q 4", "ib_send_lat -s 64"])
+                                       "ib_send_bw -s 1024 -q 4", "ib_send_lat -s 64",
+                                       "ib_send_bw -s 1024 -b"])
 def test_one_receive(loopback, arguments):
-    server, client = run(loopback, arguments)
-    check_flow(client, server)
-
-
-def test_one_receive_in_both_directions(loopback):
-    server, client = run(loopback, "ib_send_bw -s 1024 -b")
-    check_flow(client, server, MOST_PERCENT_BOTH_WAYS)
-    check_flow(server, client, MOST_PERCENT_BOTH_WAYS)
+    percents = []
+    while len(percents) < TRIES and (not percents or min(percents) >= MOST_PERCENT):
+        server, client = run(loopback, arguments)
+        percents.append(check_flow(client, server))
+        if "-b" in arguments:
+            percents[-1] = max(percents[-1], check_flow(server, client))
+    assert min(percents) < MOST_PERCENT, percents
 
 
 def test_what_credits_are_good_for(loopback):
