@@ -30,6 +30,15 @@ if(UROCE_SANITIZE)
 	add_link_options(-fsanitize=${UROCE_SANITIZE})
 endif()
 
+# Optimise the plug-in as a whole: a message passes all layers, mostly by small functions (bench: 3 %
+# of latencies and message rates).  Tests link the same objects as they are.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT UROCE_SANITIZE AND NOT UROCE_FUZZ AND
+   CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+	set(UROCE_LTO_COMPILE -flto -ffat-lto-objects)
+	set(UROCE_LTO_LINK -flto=auto)
+	add_link_options(-fno-lto)
+endif()
+
 if(UROCE_FUZZ)
 	if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
 		message(FATAL_ERROR "UROCE_FUZZ needs clang: add -DCMAKE_C_COMPILER=clang")

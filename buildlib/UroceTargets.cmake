@@ -19,6 +19,7 @@ function(uroce_layer name)
 	if(arg_CONVERSION)
 		target_compile_options(uroce_${name} PRIVATE -Wconversion)
 	endif()
+	target_compile_options(uroce_${name} PRIVATE ${UROCE_LTO_COMPILE})
 	target_link_libraries(uroce_${name} PUBLIC ${arg_LIBS} Threads::Threads)
 endfunction()
 
