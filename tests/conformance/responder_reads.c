@@ -298,6 +298,24 @@ static void test_region_goes_away_before_others(void **state)
 	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
 }
 
+/* The same while the NAK of a later fault is owed: the earlier one is told, and one event. */
+static void test_region_goes_away_before_a_fault(void **state)
+{
+	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S11 test */
+	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
+	peer_give_request(peer, WIRE_SEND_LAST, PEER_RQ_PSN + 2, 8);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_REQ_ERR), 1);
+	peer->regions[1].key = 0;
+	expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 1);
+	expect_silence(peer);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_REQ_ERR), 1);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_ACCESS_ERR), 0);
+	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+}
+
 /*
  * A copy of a READ that has been answered comes when its region has gone: who still waits hears
  * of it, but a peer that has its answer, and has ended the region itself, keeps its connection.
@@ -340,6 +358,7 @@ int main(void)
 		PEER_TEST(test_duplicates_of_several),
 		PEER_TEST(test_region_goes_away),
 		PEER_TEST(test_region_goes_away_before_others),
+		PEER_TEST(test_region_goes_away_before_a_fault),
 		PEER_TEST(test_region_goes_away_after_answer),
 	};
 

@@ -67,7 +67,8 @@ void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
 		count(qp, ENG_COUNT_SENT_RNR);
 	}
-	if (!row->fatal)
+	/* An answer that fails while the NAK of a later fault is owed: that has ended the QP. */
+	if (!row->fatal || qp->state == ENG_ERR)
 		return;
 	if (resp->taken && row->receive_status != ENG_WR_FLUSH_ERR) {
 		struct eng_wc wc = { .status = row->receive_status,
