@@ -12,19 +12,28 @@ AT_LEAST = 1000  # messages, so that a percentage means something
 # How many of a hundred messages may meet an RNR NAK.  In ten runs of each test on a quiet host with
 # two processors it was 0.11 at worst (in both directions; else 0.009), without credits it is 49.
 MOST_PERCENT = 0.3
-# On a busy one the receiver's application may not run for a while, and a limited SEND asks with its
-# first packet; that says nothing about the credits, so the best of so many runs counts.
-TRIES = 6
+# On a busy host the receiver's application may not run for a while, and a limited SEND asks with
+# its first packet; that says nothing about the credits.  So there are some tries, and where in none
+# of them both ends had a processor to themselves, this is all that can be asked for.
+MOST_PERCENT_BUSY = 25
+TRIES = 4
+TO_ITSELF = 0.95  # of the time: 0.98 on a quiet host, 0.65 beside two hogs
 
 
 def run(place, arguments, credits="on"):
-    """(server, client, what uroce-stat says of the queue pairs of each) near the end."""
+    """(what uroce-stat says of the queue pairs of server and client near the end, the part of the
+    time that the one had a processor who had less of it)."""
     server, client = perftest.start(place, *arguments.split(), "-r", 1, "-D", SECONDS,
                                     env={"UROCE_CREDITS": credits})
-    time.sleep(SECONDS * 0.75)
-    seen = [place.stat(process.pid)["qps"] for process in (server, client)]
+    processes = server, client
+    time.sleep(SECONDS * 0.3)
+    begin, ticks = time.monotonic(), [process.ticks() for process in processes]
+    time.sleep(SECONDS * 0.45)
+    span = time.monotonic() - begin
+    share = min((process.ticks() - before) / span for process, before in zip(processes, ticks))
+    seen = [place.stat(process.pid)["qps"] for process in processes]
     perftest.finish(server, client)
-    return seen
+    return seen, share
 
 
 def total(queue_pairs, counter):
@@ -51,19 +60,21 @@ def check_flow(sending, receiving):
                                        "ib_send_bw -s 1024 -q 4", "ib_send_lat -s 64",
                                        "ib_send_bw -s 1024 -b"])
 def test_one_receive(loopback, arguments):
-    percents = []
-    while len(percents) < TRIES and (not percents or min(percents) >= MOST_PERCENT):
-        server, client = run(loopback, arguments)
-        percents.append(check_flow(client, server))
+    tries = []  # (percent, share)
+    while len(tries) < TRIES and (not tries or min(tries)[0] >= MOST_PERCENT):
+        (server, client), share = run(loopback, arguments)
+        percent = check_flow(client, server)
         if "-b" in arguments:
-            percents[-1] = max(percents[-1], check_flow(server, client))
-    assert min(percents) < MOST_PERCENT, percents
+            percent = max(percent, check_flow(server, client))
+        tries.append((percent, share))
+    undisturbed = any(share > TO_ITSELF for _, share in tries)
+    assert min(tries)[0] < (MOST_PERCENT if undisturbed else MOST_PERCENT_BUSY), tries
 
 
 def test_what_credits_are_good_for(loopback):
     """rule C3 test: the same without them is refused many times as often, and is slower."""
-    _, without = run(loopback, "ib_send_bw -s 4096", credits="off")
-    _, with_credits = run(loopback, "ib_send_bw -s 4096")
+    (_, without), _ = run(loopback, "ib_send_bw -s 4096", credits="off")
+    (_, with_credits), _ = run(loopback, "ib_send_bw -s 4096")
     assert without[0]["unlimited"]
     assert percent_refused(without) > 4 * percent_refused(with_credits)
     assert total(with_credits, "rdma_sends") > total(without, "rdma_sends")
