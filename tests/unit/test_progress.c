@@ -282,6 +282,50 @@ static unsigned int open_descriptors(void)
 	return count;
 }
 
+/* One message there and one back; true when the ACK of the first came behind the second. */
+static bool ack_comes_behind_answer(struct progress *progress, struct end *a, struct end *b,
+				    uint8_t round)
+{
+	enum { HALF = sizeof(to_memory) / 2, LENGTH = HALF < 20000 ? HALF : 20000 };
+	uint8_t *question = to_memory, *answer = to_memory + HALF;
+	unsigned int sent = a->sent;
+	bool behind;
+
+	memset(from_memory, round, LENGTH);
+	assert_true(end_write(a, from_memory, LENGTH, question));
+	while (((volatile uint8_t *)question)[LENGTH - 1] != round)
+		progress_poll(progress);
+	assert_true(end_write(b, from_memory, LENGTH, answer));
+	while (a->sent == sent)
+		progress_poll(progress);
+	behind = answer[LENGTH - 1] == round;
+	assert_true(end_poll_for(progress, &b->sent, sent + 1));
+	return behind;
+}
+
+/*
+ * rule S7: who waits for the completion of a message of several packets is still polling when the
+ * answer comes (ib_write_lat then spins on memory).  A test that was off the processor for longer
+ * than an ACK waits has to try again.
+ */
+static void test_ack_behind_long_answer(void **state)
+{
+	struct progress *progress = get_progress();
+	struct end a, b;
+	unsigned int behind = 0;
+
+	(void)state;
+	end_pair(&a, &b, progress);
+	while (helper_is_armed(progress))
+		progress_poll(progress);
+	for (uint8_t round = 1; round <= 50; round++)
+		behind += ack_comes_behind_answer(progress, &a, &b, round);
+	assert_in_range(behind, 25, 50);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
 /* Opening and closing again and again leaves no descriptor and no thread behind. */
 static void test_nothing_left(void **state)
 {
@@ -428,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_idle_sleeps),
 		cmocka_unit_test(test_deadline_wakes_helper),
 		cmocka_unit_test(test_ack_without_answer),
+		cmocka_unit_test(test_ack_behind_long_answer),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_watch),
 		cmocka_unit_test(test_faults),

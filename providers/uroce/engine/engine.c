@@ -152,6 +152,11 @@ bool eng_ack_awaits_receive(const struct eng_qp *qp)
 	       qp->resp.previous_opcode < 0 && credit_free(qp) == 0 && qp->resp.wqes_done > 0;
 }
 
+bool eng_awaits_rest(const struct eng_qp *qp)
+{
+	return qp->resp.previous_opcode >= 0;
+}
+
 void eng_farewell(struct eng_qp *qp)
 {
 	if (is_reliable(qp) && can_respond(qp) && qp->resp.established)

@@ -211,6 +211,8 @@ enum eng_owed eng_owed(const struct eng_qp *qp);
  * peer a limited request and an RNR NAK.
  */
 bool eng_ack_awaits_receive(const struct eng_qp *qp);
+/* Has a request of several packets been received in part? */
+bool eng_awaits_rest(const struct eng_qp *qp);
 /*
  * The QP is about to be destroyed: if the peer has sent requests, say a few times more what has
  * been acknowledged, since nobody will answer when the last ACK was lost.  These are unsolicited

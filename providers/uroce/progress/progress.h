@@ -61,8 +61,10 @@ struct progress_qp {
 	bool heard;	      /* a packet has come since the last one was sent */
 	bool sent;	      /* requests have left in this visit */
 	bool ack_for_receive; /* the ACK that waits, waits for a receive to be posted */
+	bool ack_for_answer;  /* ... or for a post that answers a whole message */
 	bool no_answers;      /* the last ACK that waited for a post waited for nothing */
-	uint32_t burst;	      /* requests received in this turn */
+	uint32_t messages;    /* requests whose end was received in this turn */
+	uint32_t unanswered;  /* packets of requests received since the last ACK left */
 	uint64_t ack_due;     /* until when an ACK waits for a post; 0: none waits */
 	uint32_t gathered;    /* posts since the last run was sent */
 	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */

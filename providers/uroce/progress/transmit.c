@@ -115,6 +115,9 @@ static void add_ack(struct progress *progress, struct progress_qp *qp, struct tx
 	    run->staged + ACK_STAGING_BYTES > STAGING_BYTES ||
 	    eng_owed(qp->engine) != ENG_OWED_SOON)
 		return;
+	/* Who gets it stops polling, and the rest of the answer would find nobody. */
+	if (qp->ack_for_answer && eng_has_unsent(qp->engine))
+		return;
 	ack->staging = tx->staging + run->staged;
 	ack->staging_bytes = ACK_STAGING_BYTES;
 	ack->pieces = &parcel->ack_piece;
@@ -330,7 +333,7 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
 		if (other != TRANSMIT_DONE)
 			end = other;
 	}
-	qp->ack_due = 0;
+	transmit_ack_leaves(qp);
 	transmit_deadline(progress, qp);
 	progress->hooks.leave();
 	/* What waits for other QPs is looked at when their ACKs come. */

@@ -28,6 +28,14 @@ enum transmit_end {
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
 			   unsigned int max_runs, struct tx_buffer *tx, uint64_t now);
 
+/* No ACK waits any more. */
+static inline void transmit_ack_leaves(struct progress_qp *qp)
+{
+	qp->ack_due = 0;
+	qp->ack_for_answer = false;
+	qp->unanswered = 0;
+}
+
 /* Queue the engine's next deadline, and that of an ACK that waits. */
 void transmit_deadline(struct progress *progress, struct progress_qp *qp);
 

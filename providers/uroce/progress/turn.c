@@ -19,8 +19,11 @@ enum {
 	 * the same way.  bench: ACK behind the data x 1.17, before it x 1.9.
 	 */
 	FEW_PACKETS = 2,
-	/* An ACK waits for data that may go the same way. */
-	ACK_WAIT_NS = 50000,
+	/* So long an ACK waits for data that may go the same way, or for the rest of a message. */
+	ANSWER_WAIT_NS = 50000,
+	REST_WAIT_NS = 10000,
+	/* Of a long message so many packets are acknowledged while it is under way. */
+	MANY_PACKETS = 16,
 	/* Costs nothing, and keeps several spinning processes on one core from standing still. */
 	YIELD_INTERVAL = 16,
 	STREAK_POLLS = 64,
@@ -82,7 +85,7 @@ void turn_touch(struct turn *turn, struct progress_qp *qp)
 	if (qp->touched)
 		return;
 	qp->touched = true;
-	qp->burst = 0;
+	qp->messages = 0;
 	qp->next_touched = NULL;
 	*turn->touched_end = qp;
 	turn->touched_end = &qp->next_touched;
@@ -166,31 +169,35 @@ static void touch_pending(struct turn *turn)
  * May the ACK that qp owes wait for data that go the same way, or for the next packets?  The peer
  * gets its data earlier; and one that polls for the completion of what we have got is still polling
  * when our data arrive, instead of spinning on memory with its socket unread.  rule S7: not for
- * long, and not for a QP that does not answer.
+ * long, not for a QP that does not answer, and not in a stream of messages: at most one waits.
  */
+static bool may_wait_for_answer(const struct turn *turn, const struct progress_qp *qp)
+{
+	/* The helper would have to be woken for each ACK, to look after it. */
+	if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
+		return false;
+	if (qp->only_receives || qp->no_answers || qp->unanswered > MANY_PACKETS)
+		return false;
+	return qp->messages <= (qp->ack_for_answer ? 0 : FEW_PACKETS);
+}
+
 static bool ack_may_wait(const struct turn *turn, struct progress_qp *qp)
 {
 	/* It would say that there are no credits, and soon there may be some (rule C10). */
 	bool for_receive = eng_ack_awaits_receive(qp->engine);
+	bool for_answer = !eng_awaits_rest(qp->engine);
 
-	if (qp->sent)
+	if (qp->sent || (!for_receive && !may_wait_for_answer(turn, qp)))
 		return false;
-	if (!for_receive) {
-		/* The helper would have to be woken for each ACK, to look after it. */
-		if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
-			return false;
-		/* At most one ACK waits: the next request takes it along, and so do data. */
-		if (qp->only_receives || qp->no_answers ||
-		    qp->burst > (qp->ack_due ? 0 : FEW_PACKETS))
-			return false;
-	}
-	if (!qp->ack_due) {
-		qp->ack_due = turn->now + ACK_WAIT_NS;
+	/* The rest of a message comes soon, and then the ACK may wait for the answer. */
+	if (!qp->ack_due || (for_answer && !qp->ack_for_answer)) {
+		qp->ack_due = turn->now + (for_answer ? ANSWER_WAIT_NS : REST_WAIT_NS);
 		qp->ack_for_receive = for_receive;
+		qp->ack_for_answer = for_answer;
 	}
 	if (turn->now < qp->ack_due)
 		return true;
-	if (!for_receive)
+	if (!for_receive && for_answer)
 		qp->no_answers = true;
 	return false;
 }
@@ -201,7 +208,7 @@ static enum transmit_end respond(struct turn *turn, struct progress_qp *qp)
 
 	if (owed == ENG_OWED_SOON && ack_may_wait(turn, qp))
 		return TRANSMIT_DONE;
-	qp->ack_due = 0;
+	transmit_ack_leaves(qp);
 	if (owed == ENG_OWED_NOTHING)
 		return TRANSMIT_DONE;
 	turn->worked = true;
