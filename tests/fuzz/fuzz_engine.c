@@ -66,7 +66,7 @@ static void check_run(struct side *side)
 	for (uint32_t i = 0; i < run->packets; i++) {
 		uint32_t start = i * run->segment;
 		uint32_t length = i + 1 < run->packets ? run->segment : bytes - start;
-		uint16_t ip_id = (uint16_t)i;
+		uint16_t ip_id = (uint16_t)(run->identification + i);
 		struct wire_packet packet;
 
 		require(wire_parse(whole + start, length, &packet) == WIRE_OK);
@@ -93,6 +93,8 @@ static void transmit(struct side *side)
 		run->max_packets = 1 + (how & 15) * 8;
 		run->max_bytes = how & 0x10 ? 65507 : 5000;
 		run->gather_from = how & 0x20 ? 100 : UINT32_MAX;
+		/* Anything, near the wrap as well. */
+		run->identification = (uint16_t)(0xfff0 + script.now);
 		side->has_run = eng_transmit(side->qp, run, how & 0x40 ? ENG_RESPONSES : 3,
 					     script.now) == ENG_TX_RUN;
 		if (!side->has_run)
