@@ -282,6 +282,22 @@ static unsigned int open_descriptors(void)
 	return count;
 }
 
+/* Who waits for the turn gets it, but one that waits without a processor does not stop pollers. */
+static void test_giving_way_ends(void **state)
+{
+	struct progress *progress = get_progress();
+	uint64_t before = progress_count(progress, PROGRESS_COUNT_POLL_TURNS), turns;
+
+	(void)state;
+	atomic_fetch_add(&progress->turn_wanted, 1);
+	for (int i = 0; i < 100000; i++)
+		progress_poll(progress);
+	atomic_fetch_sub(&progress->turn_wanted, 1);
+	turns = progress_count(progress, PROGRESS_COUNT_POLL_TURNS) - before;
+	assert_in_range(turns, 10, 1000);
+	progress_put(progress);
+}
+
 /* One message there and one back; true when the ACK of the first came behind the second. */
 static bool ack_comes_behind_answer(struct progress *progress, struct end *a, struct end *b,
 				    uint8_t round)
@@ -473,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_deadline_wakes_helper),
 		cmocka_unit_test(test_ack_without_answer),
 		cmocka_unit_test(test_ack_behind_long_answer),
+		cmocka_unit_test(test_giving_way_ends),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_watch),
 		cmocka_unit_test(test_faults),

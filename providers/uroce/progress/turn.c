@@ -26,6 +26,11 @@ enum {
 	MANY_PACKETS = 16,
 	/* Costs nothing, and keeps several spinning processes on one core from standing still. */
 	YIELD_INTERVAL = 16,
+	/*
+	 * Some 50 us: so long a poller gives way to who wants the turn lock.  On a busy host that
+	 * one may be waiting for a processor as well, for tens of milliseconds.
+	 */
+	GIVE_WAY_POLLS = 1024,
 	STREAK_POLLS = 64,
 	/* QPs that have waited for room are served in a turn; and idle turns between looks. */
 	CROWD_SERVED = 16,
@@ -359,6 +364,18 @@ static void yield_sometimes(void)
 		sched_yield();
 }
 
+/* Should a poller leave the turn to somebody who waits for it? */
+static bool gives_way(struct progress *progress)
+{
+	static __thread unsigned int given;
+
+	if (atomic_load_explicit(&progress->turn_wanted, memory_order_relaxed) != 0 &&
+	    ++given % GIVE_WAY_POLLS)
+		return true;
+	given = 0;
+	return false;
+}
+
 void progress_poll(struct progress *progress)
 {
 	enum turn_result result = TURN_IDLE;
@@ -366,8 +383,7 @@ void progress_poll(struct progress *progress)
 
 	if (progress->dead)
 		return;
-	if (atomic_load_explicit(&progress->turn_wanted, memory_order_relaxed) == 0 &&
-	    pthread_mutex_trylock(&progress->turn_lock) == 0) {
+	if (!gives_way(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		result = turn_make(progress, TURN_POLLER);
 		disarm = helper_is_armed(progress) && is_streak(progress);
 		turn_unlock(progress);
