@@ -31,6 +31,37 @@ static void test_window(void **state)
 	assert_true(peer->sent_count > sent);
 }
 
+/* A window that was full is used again when a run fits, but never waits without an ACK to come. */
+static void test_room_for_a_run(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ .window = 64, .mtu = 4096 });
+	unsigned int sent;
+
+	(void)state;
+	/* rule S3 test */
+	assert_false(eng_awaits_room(peer->qp, 15));
+	for (int i = 0; i < 40; i++)
+		peer_post(peer, ENG_WRITE, 4 * 4096, 0);
+	assert_false(eng_awaits_room(peer->qp, 15));
+	peer_pull(peer);
+	assert_int_equal(peer->why, ENG_TX_WINDOW);
+	sent = peer->sent_count;
+	assert_true(sent >= 40);
+	assert_true(eng_awaits_room(peer->qp, 15));
+	peer_ack(peer, PEER_SQ_PSN + 9, NO_CREDITS_REPORTED, 2);
+	assert_true(eng_awaits_room(peer->qp, 15));
+	assert_false(eng_awaits_room(peer->qp, 8));
+	peer_ack(peer, PEER_SQ_PSN + 19, NO_CREDITS_REPORTED, 5);
+	assert_false(eng_awaits_room(peer->qp, 15));
+	/* All that was asked for is answered: waiting would be for ever. */
+	peer_ack(peer, PEER_SQ_PSN + sent - 1, NO_CREDITS_REPORTED, sent / 4);
+	assert_false(eng_awaits_room(peer->qp, 128));
+	/* What is sent again does not count as under way. */
+	peer_pull(peer);
+	peer_nak(peer, PEER_SQ_PSN + sent + 1, NAK_SEQUENCE, sent / 4);
+	assert_false(eng_awaits_room(peer->qp, 128));
+}
+
 /* A full window that is lost as a whole is sent again, each time, though the window shrinks. */
 static void test_lost_window(void **state)
 {
@@ -132,11 +163,9 @@ static void test_share_of_uc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_window),
-		PEER_TEST(test_lost_window),
-		PEER_TEST(test_share_returns_to_zero),
-		PEER_TEST(test_full_share),
-		PEER_TEST(test_share_of_uc),
+		PEER_TEST(test_window),	     PEER_TEST(test_room_for_a_run),
+		PEER_TEST(test_lost_window), PEER_TEST(test_share_returns_to_zero),
+		PEER_TEST(test_full_share),  PEER_TEST(test_share_of_uc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
