@@ -205,7 +205,7 @@ static void test_numbers_after_unlimited(void **state)
 	struct peer *peer = peer_rts((struct peer_config){ 0 });
 
 	(void)state;
-	/* rule C3 test */
+	/* rule C3 test, rule C19 test (its second half: the AETH decides, at any time) */
 	peer_ack(peer, PEER_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
 	post_and_expect(peer, ENG_SEND, WIRE_SEND_ONLY, PEER_SQ_PSN, 3);
 	peer_ack(peer, PEER_SQ_PSN + 2, ACK_CODE(1), 3);
