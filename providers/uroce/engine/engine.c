@@ -146,15 +146,15 @@ enum eng_owed eng_owed(const struct eng_qp *qp)
 	return response_owed(qp);
 }
 
-bool eng_ack_awaits_receive(const struct eng_qp *qp)
-{
-	return response_owed(qp) == ENG_OWED_SOON && qp->reports_credits &&
-	       qp->resp.previous_opcode < 0 && credit_free(qp) == 0 && qp->resp.wqes_done > 0;
-}
-
 bool eng_awaits_rest(const struct eng_qp *qp)
 {
 	return qp->resp.previous_opcode >= 0;
+}
+
+bool eng_ack_awaits_receive(const struct eng_qp *qp)
+{
+	return response_owed(qp) == ENG_OWED_SOON && qp->reports_credits && !eng_awaits_rest(qp) &&
+	       credit_free(qp) == 0 && qp->resp.wqes_done > 0;
 }
 
 void eng_farewell(struct eng_qp *qp)
@@ -171,11 +171,6 @@ bool eng_has_unsent(const struct eng_qp *qp)
 uint32_t eng_in_flight(const struct eng_qp *qp)
 {
 	return requester_in_flight(qp);
-}
-
-bool eng_sends_again(const struct eng_qp *qp)
-{
-	return qp->req.next_psn != qp->req.end_psn;
 }
 
 bool eng_awaits_room(const struct eng_qp *qp, uint32_t packets)

@@ -224,8 +224,6 @@ void eng_farewell(struct eng_qp *qp);
 bool eng_has_unsent(const struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
-/* Are some of them lost, as far as the engine knows, and will be handed out again? */
-bool eng_sends_again(const struct eng_qp *qp);
 
 /*
  * Has a window that was full not yet opened by so many packets (or half of itself)?  Sending what

@@ -16,10 +16,6 @@
 
 #include "internal.h"
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-
 enum {
 	PROBE_BYTES = 8,
 	HEADER_BYTES = sizeof(struct iphdr) + sizeof(struct udphdr),

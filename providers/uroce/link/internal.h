@@ -17,6 +17,7 @@
 #define UROCE_LINK_INTERNAL_H
 
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -25,6 +26,9 @@
 #include "link/link.h"
 
 #define LINK_UDP_PORT 4791
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
 /* Asked for; the kernel grants what net.core.[rw]mem_max allows. */
 #define LINK_SOCKET_BUFFER (4 << 20)
 /* IPv6 text, '%', interface index. */

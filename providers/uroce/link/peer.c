@@ -17,10 +17,6 @@
 
 #include "internal.h"
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-
 /*
  * Programs that know only InfiniBand ask for a hop limit of 1 (ibv_rc_pingpong, pyverbs), which
  * would end at the first router.  The ICRC does not cover it, so a larger one does no harm.
@@ -171,9 +167,6 @@ static int get_tx(struct link_addr *addr, uint16_t port, uint8_t traffic_class, 
 	unsigned int tries;
 	int error = -EADDRINUSE;
 
-	/* 4791 would join the receive pool's group. */
-	if (port == 0 || port == LINK_UDP_PORT)
-		port = PORT_FIRST;
 	for (tries = 0; tries <= PORT_TRIES && error == -EADDRINUSE; tries++) {
 		*result = find_tx(addr, port, traffic_class, hop_limit);
 		if (*result)
@@ -295,16 +288,50 @@ static int look_for_way(const struct link_addr *addr, const struct link_peer *wa
 	return error;
 }
 
-/* Find or make the peer that *wanted describes.  Caller holds the lock. */
-static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
+/* A socket that is connected for *wanted alone; NULL when there is none, for whatever reason. */
+static struct link_tx *get_connected(struct link_addr *addr, const struct link_peer *wanted,
+				     uint16_t port)
+{
+	struct link_tx *tx;
+
+	if (addr->connected_count == LINK_MAX_CONNECTED)
+		return NULL;
+	tx = calloc(1, sizeof(*tx));
+	if (!tx)
+		return NULL;
+	tx->traffic_class = wanted->traffic_class;
+	tx->hop_limit = wanted->hop_limit;
+	if (open_tx(&addr->endpoint, port, tx)) {
+		free(tx);
+		return NULL;
+	}
+	if (link_tx_connect(tx, &wanted->dst_sockaddr, wanted->dst_bytes)) {
+		link_close_fd(&tx->fd);
+		free(tx);
+		return NULL;
+	}
+	tx->next = addr->txs;
+	addr->txs = tx;
+	addr->connected_count++;
+	return tx;
+}
+
+/* Find or make the peer that *wanted describes; own: with a socket of its own, if it can have one.
+ * Caller holds the lock. */
+static int get_peer(struct link_addr *addr, struct link_peer *wanted, bool own, uint16_t *port,
 		    struct link_peer **result)
 {
 	struct link_peer *peer = malloc(sizeof(*peer));
-	int error;
+	int error = 0;
 
 	if (!peer)
 		return -ENOMEM;
-	error = get_tx(addr, *port, wanted->traffic_class, wanted->hop_limit, &wanted->tx);
+	/* 4791 would join the receive pool's group. */
+	if (*port == 0 || *port == LINK_UDP_PORT)
+		*port = PORT_FIRST;
+	wanted->tx = own ? get_connected(addr, wanted, *port) : NULL;
+	if (!wanted->tx)
+		error = get_tx(addr, *port, wanted->traffic_class, wanted->hop_limit, &wanted->tx);
 	if (error) {
 		free(peer);
 		return error;
@@ -326,40 +353,6 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	return 0;
 }
 
-/* A connected socket for *wanted alone; false when there is none, for whatever reason. */
-static bool get_connected(struct link_addr *addr, struct link_peer *wanted, uint16_t port,
-			  struct link_peer **result)
-{
-	struct link_peer *peer = malloc(sizeof(*peer));
-	struct link_tx *tx = calloc(1, sizeof(*tx));
-
-	if (!peer || !tx || addr->connected_count == LINK_MAX_CONNECTED)
-		goto err;
-	tx->traffic_class = wanted->traffic_class;
-	tx->hop_limit = wanted->hop_limit;
-	tx->refs = 1;
-	if (open_tx(&addr->endpoint, port, tx))
-		goto err;
-	if (link_tx_connect(tx, &wanted->dst_sockaddr, wanted->dst_bytes)) {
-		link_close_fd(&tx->fd);
-		goto err;
-	}
-	tx->next = addr->txs;
-	addr->txs = tx;
-	addr->connected_count++;
-	wanted->tx = tx;
-	*peer = *wanted;
-	peer->next = addr->peers;
-	addr->peers = peer;
-	*result = peer;
-	return true;
-
-err:
-	free(tx);
-	free(peer);
-	return false;
-}
-
 static int open_peer(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
 		     uint8_t traffic_class, uint8_t hop_limit, bool own, uint16_t *src_port,
 		     struct link_peer **result)
@@ -372,7 +365,7 @@ static int open_peer(struct link_addr *addr, const uint8_t dst[16], uint32_t sco
 		.hop_limit = hop_limit < HOP_LIMIT_MIN ? HOP_LIMIT_MIN : hop_limit,
 	};
 	struct link *link = addr->link;
-	int error = 0;
+	int error;
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
@@ -390,8 +383,7 @@ static int open_peer(struct link_addr *addr, const uint8_t dst[16], uint32_t sco
 	}
 	own = own && link_endpoint_equal(&wanted.dst, &addr->endpoint);
 	link_mutex_lock(link, &link->lock);
-	if (!own || !get_connected(addr, &wanted, *src_port, result))
-		error = get_peer(addr, &wanted, src_port, result);
+	error = get_peer(addr, &wanted, own, src_port, result);
 	link_mutex_unlock(link, &link->lock);
 	return error;
 }

@@ -16,9 +16,6 @@
 #include "internal.h"
 #include <rdma/uroce-abi.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif

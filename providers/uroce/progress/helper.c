@@ -34,7 +34,7 @@
  * time.  If it is a foreign process, the helper spins on for a while without giving way, which is
  * no more than its share.
  */
-#define YIELD_SLOW_NS 300000
+#define YIELD_SLOW_NS 300000 /* who has been woken for an event computes for less */
 #define NO_YIELD_NS UINT64_C(100000000)
 #define SPIN_PAUSE_MIN_NS UINT64_C(10000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)

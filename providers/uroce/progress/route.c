@@ -112,8 +112,6 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 	       bool own, struct link_addr **addr, struct eng_path *path,
 	       char error[PROGRESS_ERROR_TEXT])
 {
-	int (*open)(struct link_addr *, const uint8_t *, uint32_t, uint8_t, uint8_t, uint16_t *,
-		    struct link_peer **) = own ? link_peer_open_own : link_peer_open;
 	uint8_t hop_limit = route->hop_limit ? route->hop_limit : DEFAULT_HOP_LIMIT;
 	uint32_t scope_id = route->dst_scope_id ? route->dst_scope_id : route->scope_id;
 	struct link_peer *peer;
@@ -121,7 +119,10 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 
 	if (result)
 		return result;
-	result = open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit, &port, &peer);
+	result = own ? link_peer_open_own(*addr, route->dgid, scope_id, route->traffic_class,
+					  hop_limit, &port, &peer)
+		     : link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
+				      &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot open a way to the peer: %s",
 			 strerror(-result));
