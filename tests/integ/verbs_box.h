@@ -205,4 +205,21 @@ static inline void box_expect_nothing(struct ibv_cq *cq)
 	assert_false(box_next(cq, &wc, 20));
 }
 
+/* A box and two RC queue pairs that are connected to each other. */
+static inline void box_open_pair(struct box *box, struct ibv_qp **from, struct ibv_qp **to)
+{
+	box_open(box);
+	*from = box_qp(box, IBV_QPT_RC, NULL);
+	*to = box_qp(box, IBV_QPT_RC, NULL);
+	box_connect(*from, (*to)->qp_num);
+	box_connect(*to, (*from)->qp_num);
+}
+
+static inline void box_close_pair(struct box *box, struct ibv_qp *from, struct ibv_qp *to)
+{
+	assert_int_equal(ibv_destroy_qp(from), 0);
+	assert_int_equal(ibv_destroy_qp(to), 0);
+	box_close(box);
+}
+
 #endif

@@ -158,20 +158,14 @@ static struct ibv_qp *from, *to;
 static int set_up_pair(void **state)
 {
 	(void)state;
-	box_open(&box);
-	from = box_qp(&box, IBV_QPT_RC, NULL);
-	to = box_qp(&box, IBV_QPT_RC, NULL);
-	box_connect(from, to->qp_num);
-	box_connect(to, from->qp_num);
+	box_open_pair(&box, &from, &to);
 	return 0;
 }
 
 static int tear_down_pair(void **state)
 {
 	(void)state;
-	assert_int_equal(ibv_destroy_qp(from), 0);
-	assert_int_equal(ibv_destroy_qp(to), 0);
-	box_close(&box);
+	box_close_pair(&box, from, to);
 	return 0;
 }
 

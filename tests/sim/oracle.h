@@ -170,6 +170,13 @@ bool oracle_all_done(const struct end *end);
 
 /* Shared by the parts. */
 void oracle_check_flushed(struct end *end);
+/*
+ * The next completion of what end has posted, in order: error judges one without success; a
+ * successful one comes when all of the message is acknowledged, or sent: when says which.
+ */
+void oracle_sent_completion(struct end *end, const struct eng_wc *wc,
+			    void (*error)(struct end *end, const struct eng_wc *wc),
+			    const char *when);
 void oracle_receive_error(struct end *end, const struct eng_wc *wc);
 uint8_t asking_opcode(const struct message *message, bool first, bool last);
 bool asking_remote_right(const struct message *message, const struct wire_packet *packet,

@@ -177,7 +177,9 @@ static void send_error(struct end *end, const struct eng_wc *wc)
 }
 
 /* rule S9 test, rule S13 test */
-static void send_completion(struct end *end, const struct eng_wc *wc)
+void oracle_sent_completion(struct end *end, const struct eng_wc *wc,
+			    void (*error)(struct end *end, const struct eng_wc *wc),
+			    const char *when)
 {
 	struct oracle *oracle = &end->oracle;
 	const struct message *message;
@@ -197,15 +199,15 @@ static void send_completion(struct end *end, const struct eng_wc *wc)
 		world_fail(end->world, "%s: completion of message %u says %s", end->name, next,
 			   eng_op_name(wc->op));
 	if (wc->status != ENG_SUCCESS) {
-		send_error(end, wc);
+		error(end, wc);
 		return;
 	}
 	if (!message->signaled || oracle->erred)
 		world_fail(end->world, "%s: message %u must not have this completion", end->name,
 			   next);
 	if (next >= oracle->asking.oldest)
-		world_fail(end->world, "%s: message %u completes before it is acknowledged",
-			   end->name, next);
+		world_fail(end->world, "%s: message %u completes before it is %s", end->name, next,
+			   when);
 	if (wc->byte_len != message->length)
 		world_fail(end->world, "%s: message %u of %u bytes completes with %u", end->name,
 			   next, message->length, wc->byte_len);
@@ -321,8 +323,10 @@ void oracle_completion(struct end *end, const struct eng_wc *wc)
 		    eng_status_name(wc->status), wc->byte_len, wc->solicited ? " solicited" : "");
 	if (wc->receive)
 		(service_is_loose(end->type) ? loose_received : receive_completion)(end, wc);
+	else if (service_is_loose(end->type))
+		loose_sent(end, wc);
 	else
-		(service_is_loose(end->type) ? loose_sent : send_completion)(end, wc);
+		oracle_sent_completion(end, wc, send_error, "acknowledged");
 }
 
 void oracle_event(struct end *end, enum eng_event event)

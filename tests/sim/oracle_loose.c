@@ -174,37 +174,8 @@ static void sent_error(struct end *end, const struct eng_wc *wc)
 /* rule S9 test, rule S13 test: in order, told when sent, and not before. */
 void loose_sent(struct end *end, const struct eng_wc *wc)
 {
-	struct oracle *oracle = &end->oracle;
-	const struct message *message;
-	uint32_t next = oracle->completed;
-
 	pass_sent(end);
-	while (next < end->sent_posted && wc->wr_id != next && !message_at(end, next)->signaled &&
-	       next < oracle->asking.oldest)
-		next++;
-	if (next >= end->sent_posted || wc->wr_id != next) {
-		world_fail(end->world, "%s: completion of message %llu, next is %u", end->name,
-			   (unsigned long long)wc->wr_id, next);
-		return;
-	}
-	message = message_at(end, next);
-	if (wc->op != message->op)
-		world_fail(end->world, "%s: completion of message %u says %s", end->name, next,
-			   eng_op_name(wc->op));
-	if (wc->status != ENG_SUCCESS) {
-		sent_error(end, wc);
-		return;
-	}
-	if (!message->signaled || oracle->erred)
-		world_fail(end->world, "%s: message %u must not have this completion", end->name,
-			   next);
-	if (next >= oracle->asking.oldest)
-		world_fail(end->world, "%s: message %u completes before it is sent", end->name,
-			   next);
-	if (wc->byte_len != message->length)
-		world_fail(end->world, "%s: message %u of %u bytes completes with %u", end->name,
-			   next, message->length, wc->byte_len);
-	oracle->completed = next + 1;
+	oracle_sent_completion(end, wc, sent_error, "sent");
 }
 
 /* rule S13 test: the send queue is flushed, and stays as it is until the consumer goes on. */

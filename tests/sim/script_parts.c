@@ -100,28 +100,30 @@ void script_start(struct script *script, struct sim_random *random)
 	start_areas(script, random);
 }
 
+/* items, with room for one more than count, all of bytes. */
+static void *with_room(void *items, uint32_t count, uint32_t *room, size_t bytes)
+{
+	if (count < *room)
+		return items;
+	*room = *room ? 2 * *room : 64;
+	items = realloc(items, *room * bytes);
+	if (!items)
+		abort();
+	return items;
+}
+
 struct message *script_new_message(struct script *script)
 {
-	if (script->message_count == script->message_room) {
-		script->message_room = script->message_room ? 2 * script->message_room : 64;
-		script->messages = realloc(script->messages,
-					   script->message_room * sizeof(script->messages[0]));
-		if (!script->messages)
-			abort();
-	}
+	script->messages = with_room(script->messages, script->message_count, &script->message_room,
+				     sizeof(script->messages[0]));
 	memset(&script->messages[script->message_count], 0, sizeof(script->messages[0]));
 	return &script->messages[script->message_count];
 }
 
 struct receive *script_new_receive(struct script *script)
 {
-	if (script->receive_count == script->receive_room) {
-		script->receive_room = script->receive_room ? 2 * script->receive_room : 64;
-		script->receives = realloc(script->receives,
-					   script->receive_room * sizeof(script->receives[0]));
-		if (!script->receives)
-			abort();
-	}
+	script->receives = with_room(script->receives, script->receive_count, &script->receive_room,
+				     sizeof(script->receives[0]));
 	memset(&script->receives[script->receive_count], 0, sizeof(script->receives[0]));
 	return &script->receives[script->receive_count];
 }
