@@ -267,6 +267,41 @@ static void test_responder_works_in_rtr(void **state)
 	expect_wc(peer, recv, ENG_SUCCESS);
 }
 
+/* A run of responses that the socket does not take. */
+static void take_back_responses(struct peer *peer)
+{
+	uint8_t staging[1024];
+	struct eng_piece piece;
+	struct eng_run run = { .staging = staging,
+			       .staging_bytes = sizeof(staging),
+			       .pieces = &piece,
+			       .max_pieces = 1,
+			       .max_packets = 1,
+			       .max_bytes = sizeof(staging),
+			       .gather_from = UINT32_MAX };
+
+	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	eng_unsent(peer->qp, &run);
+}
+
+/* An RNR NAK that has not gone, and need not go any more, leaves the ACK that it stood for. */
+static void test_ack_behind_a_nak_that_never_went(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct wire_packet send = peer_request(peer, WIRE_SEND_FIRST, PEER_RQ_PSN + 1, PEER_MTU);
+
+	(void)state;
+	/* rule S7 test, rule S11 test */
+	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
+	send.ack_request = false;
+	peer_give(peer, &send);
+	take_back_responses(peer);
+	peer_post_recv(peer, 2 * PEER_MTU);
+	peer_give(peer, &send);
+	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(0), 1);
+	expect_silence(peer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +316,7 @@ int main(void)
 		PEER_TEST(test_acks_are_coalesced),
 		PEER_TEST(test_order_of_acks_and_responses),
 		PEER_TEST(test_responder_works_in_rtr),
+		PEER_TEST(test_ack_behind_a_nak_that_never_went),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -374,6 +374,16 @@ void responder_establish(struct eng_qp *qp)
 	qp->port->event(qp->owner, ENG_EVENT_COMM_EST);
 }
 
+/* It would have acknowledged what came before (rule S11): then an ACK has to. */
+static void take_back_nak(struct eng_qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	if (resp->nak_owed && psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
+		resp->ack_owed = true;
+	resp->nak_owed = false;
+}
+
 void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
@@ -392,7 +402,7 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 		return;
 	}
 	resp->silent = false;
-	resp->nak_owed = false;
+	take_back_nak(qp);
 	resp->srqn = packet->xrc_srqn;
 	responder_establish(qp);
 	fault = check_request(qp, packet);
