@@ -41,6 +41,23 @@ static void test_farewell_covers_what_is_owed(void **state)
 	assert_in_range(acks, FAREWELLS, FAREWELLS + 1);
 }
 
+/* What nobody has asked an ACK for is acknowledged now, for nobody will be here to be asked. */
+static void test_farewell_covers_what_was_not_asked_for(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct wire_packet write = peer_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
+
+	(void)state;
+	/* rule S7 test, rule C8 test */
+	write.ack_request = false;
+	peer_give(peer, &write);
+	expect_silence(peer);
+	eng_farewell(peer->qp);
+	for (int i = 0; i < 1 + FAREWELLS; i++)
+		expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
+	expect_silence(peer);
+}
+
 /* Nobody has sent anything, or the QP has failed: there is nothing to be said. */
 static void test_no_farewell(void **state)
 {
@@ -83,6 +100,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_farewell),
 		PEER_TEST(test_farewell_covers_what_is_owed),
+		PEER_TEST(test_farewell_covers_what_was_not_asked_for),
 		PEER_TEST(test_no_farewell),
 		PEER_TEST(test_farewell_is_no_nak),
 	};

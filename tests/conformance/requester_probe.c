@@ -142,7 +142,7 @@ static void test_not_probed(void **state)
 	peer_teardown(NULL);
 
 	peer = peer_rts((struct peer_config){ .retry_count = PEER_NO_RETRY });
-	peer_post(peer, ENG_WRITE, 8, 0);
+	peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
 	peer_pull(peer);
 	assert_true(eng_deadline(peer->qp) == peer->now + TIMEOUT);
 	peer_teardown(NULL);
@@ -150,12 +150,12 @@ static void test_not_probed(void **state)
 	peer = after_loss((struct peer_config){ 0 }, ENG_SEND);
 	peer_ack(peer, PEER_SQ_PSN + 3, NO_CREDITS_REPORTED, 4);
 	peer->now += SECOND - 1;
-	peer_post(peer, ENG_WRITE, 8, 0);
+	peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
 	peer_pull(peer);
 	assert_true(eng_deadline(peer->qp) == peer->now + FIRST_PROBE);
 	peer_ack(peer, PEER_SQ_PSN + 4, NO_CREDITS_REPORTED, 5);
 	peer->now += 1;
-	peer_post(peer, ENG_WRITE, 8, 0);
+	peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
 	peer_pull(peer);
 	assert_true(eng_deadline(peer->qp) == peer->now + TIMEOUT);
 }

@@ -82,7 +82,7 @@ static void test_timeout_codes(void **state)
 	for (uint32_t code = 1; code < 32; code++) {
 		struct peer *peer = unlimited((struct peer_config){ .timeout_code = code });
 
-		peer_post(peer, ENG_SEND, 8, 0);
+		peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
 		peer_forget(peer);
 		assert_true(eng_deadline(peer->qp) == peer->now + (UINT64_C(4096) << code));
 		peer_teardown(NULL);

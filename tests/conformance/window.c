@@ -130,7 +130,7 @@ static void test_full_share(void **state)
 
 	(void)state;
 	/* rule S3 test */
-	peer_post(first, ENG_SEND, 3 * PEER_MTU, 0); /* one run */
+	peer_post(first, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED); /* one run */
 	peer_pull(first);
 	assert_int_equal(first->sent_count, 3);
 	peer_post(first, ENG_WRITE, 8, 0);

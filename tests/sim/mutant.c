@@ -51,6 +51,15 @@ static bool solicited_everywhere(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
+static bool never_asks(struct end *end, struct wire_packet *packet)
+{
+	if (end->type != ENG_RC || !packet->ack_request ||
+	    !(wire_op_headers(packet->opcode) & WIRE_HAS_PAYLOAD))
+		return false;
+	packet->ack_request = false;
+	return true;
+}
+
 static bool ignores_credits(struct end *end, struct wire_packet *packet)
 {
 	(void)end;
@@ -169,6 +178,9 @@ static const struct mutant mutants[] = {
 	{ .name = "solicited-everywhere",
 	  .fault = "sets SE in all packets (S15)",
 	  .departure = solicited_everywhere },
+	{ .name = "never-asks",
+	  .fault = "sends SENDs and WRITEs without AckReq",
+	  .departure = never_asks },
 	{ .name = "ignores-credits",
 	  .fault = "sends without credits (C3, C13)",
 	  .arrival = ignores_credits },

@@ -30,6 +30,7 @@ struct asking {
 	int64_t high;	     /* the next position that has never been handed out */
 	int64_t next;	     /* the next that is to be handed out; below high when it is a repeat */
 	int64_t unacked;     /* the first that the responses delivered do not acknowledge */
+	int64_t asked;	     /* the last that wants an answer, among those under way; -1: none */
 	uint32_t begun;	     /* messages of which a packet has been handed out */
 	uint32_t oldest;     /* message of unacked */
 	uint32_t settled;    /* messages whose outcome has been looked at */

@@ -9,6 +9,7 @@
 #include "sim/world.h"
 
 #define PROBE_MIN_NS 300000
+#define ASK_AFTER_NS 1000000
 
 static const struct message *message_at(const struct end *end, uint32_t index)
 {
@@ -251,24 +252,49 @@ void oracle_after_expiry(struct end *end, bool timeout)
 	asking->timer_from = now;
 }
 
+/* Is there somebody who waits for what has not been asked for? */
+static bool is_waited_for(const struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct message *last;
+
+	if (end->state == ENG_SQD)
+		return true;
+	if (asking->begun == 0)
+		return false;
+	last = message_at(end, asking->begun - 1);
+	return op_is_local(last->op) && last->signaled;
+}
+
+/* The least time of silence after which the oldest packet may be sent once more, or UINT64_MAX. */
+static uint64_t shortest_silence(const struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+
+	if (end->world->plan.retry_count == 0 || end->world->plan.timeout_code == 0)
+		return UINT64_MAX;
+	if (asking->asked < asking->unacked)
+		return is_waited_for(end) ? 0 : asking->lossy ? PROBE_MIN_NS : ASK_AFTER_NS;
+	return asking->lossy ? PROBE_MIN_NS : UINT64_MAX;
+}
+
 /*
- * A probe repeats one SEND or WRITE packet ahead of the timeout, when the peer has told of a loss;
- * it is no retry.  rule S10 test
+ * A probe repeats one SEND or WRITE packet ahead of the timeout, when the peer has told of a loss,
+ * or has not been asked for an ACK; it is no retry.  rule S10 test
  */
 void oracle_probe(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
-	uint64_t now = end->world->now;
+	uint64_t now = end->world->now, silence = shortest_silence(end);
 
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
 	if (asking->unacked == asking->high)
 		world_fail(end->world, "%s: a probe with nothing under way", end->name);
 	else if (op_answers(message_at(end, asking->oldest)->op))
 		world_fail(end->world, "%s: a probe for a READ or Atomic", end->name);
-	if (!asking->lossy || end->world->plan.retry_count == 0 ||
-	    end->world->plan.timeout_code == 0)
+	if (silence == UINT64_MAX)
 		world_fail(end->world, "%s: a probe without a reason", end->name);
-	if (now < asking->timer_from + PROBE_MIN_NS)
+	else if (now < asking->timer_from + silence)
 		world_fail(end->world, "%s: a probe after only %" PRIu64 " ns", end->name,
 			   now - asking->timer_from);
 	asking->probes++;

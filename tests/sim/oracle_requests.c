@@ -9,6 +9,9 @@
 #include "sim/oracle_loose.h"
 #include "sim/world.h"
 
+/* Packets under way of which none asks for an ACK. */
+#define MOST_UNASKED 8
+
 static const struct message *message_at(const struct end *end, uint32_t index)
 {
 	return &end->script->messages[index];
@@ -153,6 +156,25 @@ bool asking_payload_right(const struct end *end, const struct message *message,
 	       memcmp(packet->payload, end->script->blob + message->content + offset, length) == 0;
 }
 
+/*
+ * rule S7 test, rule C13 test: who waits for an answer asks for it.  What nobody waits for may go
+ * without when there is time to ask later, but not many packets in a row.
+ */
+static bool must_ask(const struct end *end, const struct message *message, int64_t position,
+		     bool last)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct plan *plan = &end->world->plan;
+	bool patient = plan->timeout_code >= 12 && plan->retry_count > 0;
+
+	if (op_answers(message->op))
+		return true;
+	if (last && (message->signaled || beyond(message, asking->allowed) || !patient ||
+		     asking->probing || position < asking->high))
+		return true;
+	return asking->asked < asking->unacked && position - asking->unacked + 1 >= MOST_UNASKED;
+}
+
 /* rule S1 test, rule S6 test, rule S15 test: the packet is a function of (message, position). */
 static void check_form(struct end *end, uint32_t index, int64_t position,
 		       const struct wire_packet *packet)
@@ -172,7 +194,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	else if (packet->solicited !=
 		 (last && !op_answers(message->op) && (message->flags & ENG_SOLICITED)))
 		wrong = "solicited event";
-	else if (last && !packet->ack_request)
+	else if (!packet->ack_request && must_ask(end, message, position, last))
 		wrong = "AckReq";
 	else if (!asking_remote_right(message, packet, offset))
 		wrong = "remote address, key, length or operand";
@@ -212,6 +234,7 @@ static bool in_order(struct end *end, int64_t position)
 	if (position == asking->unacked && asking->may_repeat) {
 		asking->may_repeat = false;
 		asking->repeat_serial = end->world->serial;
+		asking->asked = -1;
 		check_again(end, position);
 		return true;
 	}
@@ -301,6 +324,8 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 	} else if (asking->handed_out[position] > 0 && !taken_back) {
 		asking->repeats++;
 	}
+	if (packet->ack_request)
+		asking->asked = position + psns - 1;
 	asking->next = position + psns;
 	for (uint32_t i = 0; i < psns && !taken_back; i++)
 		if (asking->handed_out[position + i] < UINT8_MAX)
@@ -348,6 +373,8 @@ void oracle_taken_back(struct end *end, const struct wire_packet *first)
 	struct asking *asking = &end->oracle.asking;
 
 	asking->next = oracle_position(first->psn, end->plan->psn, asking->high);
+	if (asking->asked >= asking->next)
+		asking->asked = -1;
 }
 
 /* rule C15 test: the reason "credit" is only given to who has none. */

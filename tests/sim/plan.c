@@ -180,6 +180,9 @@ static uint64_t worst_round_trip(const struct plan *plan)
 	return worst;
 }
 
+/* 16.8 ms: from there on ACKs may be asked for late. */
+#define PATIENT_CODE 12
+
 static void plan_timers(struct sim_random *random, struct plan *plan)
 {
 	uint64_t worst = worst_round_trip(plan);
@@ -203,6 +206,20 @@ static void plan_timers(struct sim_random *random, struct plan *plan)
 		plan->loose[side].ready_ns = end->ready_ns;
 		plan->loose[side].rts_ns = end->rts_ns;
 	}
+}
+
+/*
+ * Who has a long timeout need not ask for every ACK at once.  By a stream of its own, so that this
+ * changes nothing else in a seed.
+ */
+static void plan_patience(struct plan *plan)
+{
+	struct sim_random random;
+
+	random_seed(&random, plan->seed, 5);
+	if (plan->timeout_code > 0 && plan->timeout_code < PATIENT_CODE &&
+	    random_chance(&random, 500))
+		plan->timeout_code = (uint8_t)(PATIENT_CODE + random_below(&random, 3));
 }
 
 void plan_make(struct plan *plan, uint64_t seed)
@@ -234,6 +251,7 @@ void plan_make(struct plan *plan, uint64_t seed)
 		plan->end[random_below(&random, 2)].messages = 0;
 	plan_services(plan);
 	plan_timers(&random, plan);
+	plan_patience(plan);
 }
 
 static void print_net(char name, const struct net_plan *net)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ask.h"
 #include "codes.h"
 #include "credit.h"
 #include "message.h"
@@ -375,7 +376,7 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 uint64_t completer_deadline(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
-	uint64_t timeout, probe;
+	uint64_t timeout, first, ask;
 
 	if (!can_request(qp) || !is_reliable(qp))
 		return ENG_NEVER;
@@ -384,8 +385,11 @@ uint64_t completer_deadline(const struct eng_qp *qp)
 	if (requester_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
 		return ENG_NEVER;
 	timeout = ack_timeout_ns(qp->attr.timeout_code);
-	probe = probe_deadline(qp, timeout);
-	return probe != ENG_NEVER ? probe : req->last_progress + timeout;
+	first = probe_deadline(qp, timeout);
+	ask = ask_deadline(qp);
+	if (ask < first)
+		first = ask;
+	return first != ENG_NEVER ? first : req->last_progress + timeout;
 }
 
 void completer_expire(struct eng_qp *qp, uint64_t now)

@@ -146,6 +146,11 @@ enum eng_owed eng_owed(const struct eng_qp *qp)
 	return response_owed(qp);
 }
 
+bool eng_answer_is_due(const struct eng_qp *qp)
+{
+	return window_answer_is_due(qp);
+}
+
 bool eng_awaits_rest(const struct eng_qp *qp)
 {
 	return qp->resp.previous_opcode >= 0;
@@ -159,8 +164,14 @@ bool eng_ack_awaits_receive(const struct eng_qp *qp)
 
 void eng_farewell(struct eng_qp *qp)
 {
-	if (is_reliable(qp) && can_respond(qp) && qp->resp.established)
-		qp->resp.farewells = RESPONSE_FAREWELLS;
+	struct responder *resp = &qp->resp;
+
+	if (!is_reliable(qp) || !can_respond(qp) || !resp->established)
+		return;
+	resp->farewells = RESPONSE_FAREWELLS;
+	/* What nobody has asked for yet, nobody will be there to be asked for. */
+	if (psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
+		resp->ack_owed = true;
 }
 
 bool eng_has_unsent(const struct eng_qp *qp)

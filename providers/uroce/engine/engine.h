@@ -224,6 +224,8 @@ void eng_farewell(struct eng_qp *qp);
 bool eng_has_unsent(const struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
+/* Has any of them asked for an ACK, or is one a READ or an Atomic? */
+bool eng_answer_is_due(const struct eng_qp *qp);
 
 /*
  * Has a window that was full not yet opened by so many packets (or half of itself)?  Sending what

@@ -69,7 +69,6 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 	packet->dest_qpn = qp->attr.dest_qpn;
 	packet->psn = psn;
 	*offset = index * qp->attr.mtu;
-	packet->ack_request = is_reliable(qp) && (last || op_is_read_or_atomic(wqe->op));
 	if (op_row(wqe->op)->carries_payload) {
 		packet->payload_length = message_packet_length(wqe->length, qp->attr.mtu, index);
 		packet->pad_count = (uint8_t)(-packet->payload_length & 3); /* rule S1 */

@@ -46,10 +46,10 @@ struct requester {
 	uint32_t begun;
 	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
 	uint32_t posted_free_rides; /* posted requests that need no receive WQE */
-	uint32_t asked_psn;	    /* the newest packet sent that asks for an answer */
-	uint32_t posted_ssn;	    /* SSN of the last request posted (rule C11) */
-	uint32_t begun_ssn;	    /* SSN of the last request begun */
-	enum eng_tx waiting;	    /* the last answer, only to be looked at */
+	uint32_t asked_psn;  /* the newest packet sent, or READ response, that is asked for */
+	uint32_t posted_ssn; /* SSN of the last request posted (rule C11) */
+	uint32_t begun_ssn;  /* SSN of the last request begun */
+	enum eng_tx waiting; /* the last answer, only to be looked at */
 
 	/* The window in bytes, a running sum over the PSNs (window.c). */
 	uint64_t cost_next;

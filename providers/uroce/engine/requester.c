@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "ask.h"
 #include "completer.h"
 #include "credit.h"
 #include "local.h"
@@ -12,9 +13,6 @@
 #include "sge.h"
 #include "window.h"
 
-/* In a long message every so many packets ask for an ACK, so that the window moves on. */
-#define ACK_REQUEST_INTERVAL 16
-
 void requester_start(struct eng_qp *qp, uint32_t sq_psn)
 {
 	struct requester *req = &qp->req;
@@ -22,6 +20,7 @@ void requester_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->next_psn = sq_psn & PSN_MASK;
 	req->end_psn = req->next_psn;
 	req->unacked_psn = req->next_psn;
+	req->asked_psn = psn_sub(req->next_psn, 1);
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -157,30 +156,6 @@ static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe 
 	return ENG_SUCCESS;
 }
 
-/* Will nothing follow this packet in the run?  The next run may have to wait. */
-static bool ends_run(const struct eng_run *run, const struct wire_packet *packet)
-{
-	uint32_t bytes = wire_op_header_length(packet->opcode) + packet->payload_length +
-			 packet->pad_count + (uint32_t)WIRE_ICRC_BYTES;
-
-	return (run->packets > 0 && bytes < run->segment) || run->packets + 1 >= run->max_packets ||
-	       run->bytes + 2 * bytes > run->max_bytes;
-}
-
-/*
- * An ACK is asked for where the message ends, where the run does, on the first packet of a limited
- * SEND (rule C13), and often enough in between that the window never closes without one on its way.
- */
-static bool wants_ack(const struct eng_qp *qp, const struct eng_run *run,
-		      const struct wire_packet *packet, uint32_t index, uint64_t cost)
-{
-	if (index % ACK_REQUEST_INTERVAL == ACK_REQUEST_INTERVAL - 1 || ends_run(run, packet))
-		return true;
-	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
-		return true;
-	return window_closes(qp, cost);
-}
-
 static void note_begun(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	struct requester *req = &qp->req;
@@ -245,16 +220,17 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 			return PACK_FAULT;
 	}
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
-	if (!packet.ack_request && is_reliable(qp))
+	if (is_reliable(qp))
 		packet.ack_request =
-			wants_ack(qp, run, &packet, wqe_packet_index(wqe, req->next_psn), cost);
+			ask_wanted(qp, wqe, wqe_packet_index(wqe, req->next_psn), cost, now);
 	find_payload(wqe, offset, &payload);
 	result = pack_add(qp, run, &packet, &payload);
 	if (result == PACK_FAULT)
 		wqe->status = ENG_LOC_PROT_ERR;
 	if (result == PACK_DONE) {
 		if (packet.ack_request)
-			req->asked_psn = req->next_psn;
+			req->asked_psn =
+				psn_add(req->next_psn, message_psns(wqe, req->next_psn) - 1);
 		note_sent(qp, wqe, cost, now);
 	}
 	return result;
@@ -369,6 +345,9 @@ void requester_rewind(struct eng_qp *qp, uint32_t psn)
 					      (from ? window_cost(wqe, from, qp->attr.mtu) : 0));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
+	/* What was asked for before that is not known any more: then it is asked for again. */
+	if (psn_diff(req->asked_psn, req->next_psn) >= 0)
+		req->asked_psn = psn_sub(req->unacked_psn, 1);
 }
 
 void requester_go_back(struct eng_qp *qp)

@@ -258,12 +258,6 @@ static enum turn_result make_turn(struct progress *progress)
 	return result;
 }
 
-static uint64_t polls(struct progress *progress)
-{
-	return atomic_load_explicit(&progress->turn_counter[PROGRESS_COUNT_POLL_TURNS],
-				    memory_order_relaxed);
-}
-
 /* A turn, but not against a poller. */
 static enum turn_result try_turn(struct progress *progress)
 {
@@ -310,7 +304,7 @@ static void note_slow_yield(struct helper *helper, uint64_t took, uint64_t other
 static enum turn_result spin(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
-	uint64_t before = polls(progress), begin = progress_now(), now = begin, found = begin;
+	uint64_t before = poll_turns(progress), begin = progress_now(), now = begin, found = begin;
 	enum turn_result last = TURN_IDLE;
 	uint64_t others;
 
@@ -318,7 +312,7 @@ static enum turn_result spin(struct progress *progress)
 		return last;
 	others = others_ns();
 	while (now < found + SPIN_NS && now >= helper->spin_again && helper_armed_flag(helper) &&
-	       polls(progress) == before) {
+	       poll_turns(progress) == before) {
 		uint64_t given = progress_now();
 
 		if (given >= helper->yield_again)
@@ -413,7 +407,7 @@ static void round_disarmed(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
 	struct epoll_event events[EVENTS];
-	uint64_t before = polls(progress), until = progress_now() + helper->tick_ns, now;
+	uint64_t before = poll_turns(progress), until = progress_now() + helper->tick_ns, now;
 
 	do {
 		now = progress_now();
@@ -425,7 +419,7 @@ static void round_disarmed(struct progress *progress)
 	} while (!atomic_load(&helper->stop) && !helper_is_armed(progress));
 	if (helper_is_armed(progress))
 		return;
-	if (polls(progress) == before) {
+	if (poll_turns(progress) == before) {
 		take_over(progress);
 		return;
 	}

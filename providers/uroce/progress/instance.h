@@ -82,6 +82,13 @@ static inline void count_in_turn(struct progress *progress, enum progress_counte
 			      memory_order_relaxed);
 }
 
+/* Any thread: turns that pollers have begun. */
+static inline uint64_t poll_turns(const struct progress *progress)
+{
+	return atomic_load_explicit(&progress->turn_counter[PROGRESS_COUNT_POLL_TURNS],
+				    memory_order_relaxed);
+}
+
 /* Any thread. */
 static inline void count_anywhere(struct progress *progress, enum progress_counter id)
 {

@@ -55,19 +55,20 @@ struct progress_qp {
 	/* Private to progress. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
-	bool pending;	      /* in the list of those that the next turn has to visit */
-	bool touched;	      /* this turn has to visit it at its end */
-	bool taken;	      /* this turn has taken it from the pending list */
-	bool heard;	      /* a packet has come since the last one was sent */
-	bool sent;	      /* requests have left in this visit */
-	bool ack_for_receive; /* the ACK that waits, waits for a receive to be posted */
-	bool ack_for_answer;  /* ... or for a post that answers a whole message */
-	bool no_answers;      /* the last ACK that waited for a post waited for nothing */
-	uint32_t messages;    /* requests whose end was received in this turn */
-	uint32_t unanswered;  /* packets of requests received since the last ACK left */
-	uint64_t ack_due;     /* until when an ACK waits for a post; 0: none waits */
-	uint32_t gathered;    /* posts since the last run was sent */
-	uint32_t run_packets; /* packets that fill a run, by the size of the last one sent */
+	bool pending;	       /* in the list of those that the next turn has to visit */
+	bool touched;	       /* this turn has to visit it at its end */
+	bool taken;	       /* this turn has taken it from the pending list */
+	bool heard;	       /* a packet has come since the last one was sent */
+	bool sent;	       /* requests have left in this visit */
+	bool ack_for_receive;  /* the ACK that waits, waits for a receive to be posted */
+	bool ack_for_answer;   /* ... or for a post that answers a whole message */
+	bool no_answers;       /* the last ACK that waited for a post waited for nothing */
+	uint32_t messages;     /* requests whose end was received in this turn */
+	uint32_t unanswered;   /* packets of requests received since the last ACK left */
+	uint64_t sent_in_turn; /* turns that pollers had begun when requests left last */
+	uint64_t ack_due;      /* until when an ACK waits for a post; 0: none waits */
+	uint32_t gathered;     /* posts since the last run was sent */
+	uint32_t run_packets;  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
 	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;

@@ -172,6 +172,7 @@ static void note_sent(struct progress *progress, struct progress_qp *qp, const s
 	qp->gathered = 0;
 	qp->heard = false;
 	qp->sent = true;
+	qp->sent_in_turn = poll_turns(progress);
 }
 
 /*
@@ -345,15 +346,21 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
  * Gather while packets are under way: the turn that brings their ACKs sends all of it in one call.
  * But an answer to what has just come must not wait for the ACK of the message before it, which its
  * peer has sent right behind: that would cost each round trip a turn.  And when nobody polls, that
- * turn may be far, so that only streams are gathered.
+ * turn may be far, so that only streams are gathered, whose ACKs are on their way.  What nobody has
+ * asked an ACK for may have arrived long ago: it says no more than that when a turn has passed.
  */
 static bool may_gather(const struct progress *progress, const struct progress_qp *qp)
 {
 	uint32_t in_flight = eng_in_flight(qp->engine);
+	bool due;
 
 	if (in_flight == 0 || qp->gathered >= posts_for_run(qp))
 		return false;
-	return in_flight > STREAM_PACKETS || (!qp->heard && !helper_is_armed(progress));
+	due = eng_answer_is_due(qp->engine);
+	if (helper_is_armed(progress))
+		return due && in_flight > STREAM_PACKETS;
+	return in_flight > STREAM_PACKETS ||
+	       (!qp->heard && (due || qp->sent_in_turn == poll_turns(progress)));
 }
 
 void progress_posted_send(struct progress *progress, struct progress_qp *qp)

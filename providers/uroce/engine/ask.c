@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "ask.h"
+
+#include "codes.h"
+#include "credit.h"
+#include "op.h"
+#include "requester.h"
+#include "window.h"
+
+/* So many packets never stand without one that asks: half of what progress calls a stream. */
+#define UNASKED_PACKETS 8
+/* When the credits allow no more than so many further messages, each asks. */
+#define FEW_CREDITS 16
+/* A peer that ends this soon after our last message may leave us without its ACK. */
+#define ASK_AFTER_NS UINT64_C(1000000)
+/* What is asked for late should not be late by the measure of the Local ACK Timeout. */
+#define ASKS_PER_TIMEOUT 16
+
+/* Is there time to ask later, and may packets be sent again at all? */
+static bool has_time(const struct eng_qp *qp)
+{
+	return qp->attr.retry_count > 0 && qp->attr.timeout_code > 0 &&
+	       ack_timeout_ns(qp->attr.timeout_code) >= ASKS_PER_TIMEOUT * ASK_AFTER_NS;
+}
+
+/* May a message go without asking?  Not while packets are lost, nor when it was. */
+static bool may_be_late(const struct eng_qp *qp, uint64_t now)
+{
+	const struct requester *req = &qp->req;
+
+	return has_time(qp) && qp->state == ENG_RTS && req->next_psn == req->end_psn &&
+	       now >= req->probe.lossy_until;
+}
+
+static bool is_local(const struct eng_send_wqe *wqe)
+{
+	return op_row(wqe->op)->answer == OP_LOCAL;
+}
+
+static bool is_signaled(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	return qp->signal_all || (wqe->flags & ENG_SIGNALED);
+}
+
+/* rule C10: the credits should not be gone before news of others come. */
+static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	const struct credit *credit = &qp->req.credit;
+
+	return op_row(wqe->op)->needs_receive && !credit->unlimited &&
+	       psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS;
+}
+
+/* Nobody has been asked: is it time, or are there enough packets, or is the send queue half full?
+ */
+static bool is_overdue(const struct eng_qp *qp, uint64_t now)
+{
+	const struct requester *req = &qp->req;
+	uint32_t in_flight = requester_in_flight(qp);
+
+	return in_flight + 1 >= UNASKED_PACKETS || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
+	       (in_flight > 0 && now - req->last_progress >= ASK_AFTER_NS / 2);
+}
+
+bool ask_wanted(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
+		uint64_t cost, uint64_t now)
+{
+	bool last = index == wqe->packets - 1;
+
+	if (op_is_read_or_atomic(wqe->op) || window_closes(qp, cost))
+		return true;
+	if (last && (is_signaled(qp, wqe) || !may_be_late(qp, now) || credits_run_low(qp, wqe)))
+		return true;
+	/* rule C13 */
+	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
+		return true;
+	return !window_answer_is_due(qp) && is_overdue(qp, now);
+}
+
+/* Does the application wait for what is under way, without a signal of its own? */
+static bool is_waited_for(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+	const struct eng_send_wqe *last;
+
+	if (qp->state == ENG_SQD)
+		return true;
+	if (req->begun == qp->sq->tail)
+		return false;
+	/* A local request completes behind those before it. */
+	last = sq_at(qp, req->begun - 1);
+	return is_local(last) && is_signaled(qp, last);
+}
+
+uint64_t ask_deadline(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	/* What is being sent again will ask. */
+	if (req->unacked_psn == req->next_psn || req->next_psn != req->end_psn ||
+	    window_answer_is_due(qp) || !has_time(qp))
+		return ENG_NEVER;
+	return is_waited_for(qp) ? req->last_progress : req->last_progress + ASK_AFTER_NS;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Which requests ask for an ACK, and what becomes of those that have not. */
+#include "peer.h"
+
+/* Local ACK Timeout code 14: 4.096 us x 2^14. */
+#define TIMEOUT (UINT64_C(4096) << 14)
+#define ASK_AFTER MS
+#define MOST_UNASKED 8
+/* The shortest timeout that leaves time to ask later is 16.8 ms. */
+#define SHORTEST_PATIENT_CODE 12
+
+static struct peer *unlimited(struct peer_config config)
+{
+	struct peer *peer = peer_rts(config);
+
+	peer_ack(peer, peer->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
+	return peer;
+}
+
+/* Post a WRITE of one packet: does that ask? */
+static bool asks(struct peer *peer, uint32_t psn, uint32_t flags)
+{
+	peer_post(peer, ENG_WRITE, 8, flags);
+	return expect_packet(peer, WIRE_WRITE_ONLY, psn)->ack_request;
+}
+
+/* Who wants a completion asks at the end; who wants none asks once in a while, one at a time. */
+static void test_signals_and_streams(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	uint32_t psn = PEER_SQ_PSN;
+
+	(void)state;
+	/* rule S7 test */
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
+	assert_false(expect_packet(peer, WIRE_SEND_FIRST, psn++)->ack_request);
+	assert_true(expect_packet(peer, WIRE_SEND_LAST, psn)->ack_request);
+	peer_ack(peer, psn++, NO_CREDITS_REPORTED, 1);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 1; i < MOST_UNASKED; i++)
+			assert_false(asks(peer, psn++, 0));
+		assert_true(asks(peer, psn++, 0));
+		/* One answer is due and will tell of these as well. */
+		for (int i = 0; i < 2 * MOST_UNASKED; i++)
+			assert_false(asks(peer, psn++, 0));
+		peer_ack(peer, psn - 1, NO_CREDITS_REPORTED, psn - PEER_SQ_PSN - 1);
+		assert_int_equal(peer_view(peer).sq_used, 0);
+	}
+	assert_int_equal(peer->wc_count, 1);
+}
+
+/* Silence: the oldest once more, asking, and no retry.  Its answer is for all of them. */
+static void test_asked_later(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	uint64_t start = peer->now;
+
+	(void)state;
+	/* rule S7 test, rule S10 test */
+	for (uint32_t i = 0; i < 3; i++)
+		assert_false(asks(peer, PEER_SQ_PSN + i, 0));
+	assert_true(eng_deadline(peer->qp) == start + ASK_AFTER);
+	peer_advance(peer, ASK_AFTER - 1);
+	expect_silence(peer);
+	peer_advance(peer, 1);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	expect_silence(peer);
+	assert_int_equal(peer_view(peer).counters[ENG_COUNT_PROBES], 1);
+	assert_int_equal(peer_view(peer).retries_left, 7);
+	/* Once: from now on the timeout has the word. */
+	assert_true(eng_deadline(peer->qp) == start + TIMEOUT);
+	peer_ack(peer, PEER_SQ_PSN + 2, NO_CREDITS_REPORTED, 3);
+	expect_silence(peer);
+	assert_int_equal(peer_view(peer).sq_used, 0);
+	assert_true(eng_deadline(peer->qp) == ENG_NEVER);
+}
+
+/* What had not arrived is sent again when the answer has shown that. */
+static void test_asked_later_and_lost(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S4 test, rule S7 test */
+	for (uint32_t i = 0; i < 3; i++)
+		assert_false(asks(peer, PEER_SQ_PSN + i, 0));
+	peer_advance_to_deadline(peer);
+	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN);
+	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 1);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 2)->ack_request);
+	expect_silence(peer);
+	peer_ack(peer, PEER_SQ_PSN + 2, NO_CREDITS_REPORTED, 3);
+	assert_int_equal(peer_view(peer).sq_used, 0);
+	assert_int_equal(peer_view(peer).counters[ENG_COUNT_TIMEOUTS], 0);
+}
+
+/* A message now and then asks by itself. */
+static void test_slow_messages(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S7 test */
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	peer_advance(peer, ASK_AFTER / 2 - 1);
+	assert_false(asks(peer, PEER_SQ_PSN + 1, 0));
+	peer_advance(peer, 1);
+	assert_true(asks(peer, PEER_SQ_PSN + 2, 0));
+}
+
+/* Where asking later would be a retry, or not be in time, everybody asks. */
+static void test_no_time_to_ask_later(void **state)
+{
+	const struct peer_config configs[] = {
+		{ .timeout_code = PEER_NO_TIMEOUT },
+		{ .retry_count = PEER_NO_RETRY },
+		{ .timeout_code = SHORTEST_PATIENT_CODE - 1 },
+		{ .signal_all = true },
+	};
+	struct peer *peer;
+
+	(void)state;
+	/* rule S7 test */
+	for (unsigned int i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+		peer = unlimited(configs[i]);
+		assert_true(asks(peer, PEER_SQ_PSN, 0));
+		assert_true(asks(peer, PEER_SQ_PSN + 1, 0));
+		peer_teardown(NULL);
+	}
+	peer = unlimited((struct peer_config){ .timeout_code = SHORTEST_PATIENT_CODE });
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+}
+
+/* Where packets are lost, the loss of the last one should be noticed soon. */
+static void test_after_a_loss(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S7 test */
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	assert_false(asks(peer, PEER_SQ_PSN + 1, 0));
+	peer_nak(peer, PEER_SQ_PSN, NAK_SEQUENCE, 0);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 1)->ack_request);
+	peer_ack(peer, PEER_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
+	assert_true(asks(peer, PEER_SQ_PSN + 2, 0));
+	peer_ack(peer, PEER_SQ_PSN + 2, NO_CREDITS_REPORTED, 3);
+	peer_advance(peer, 1001 * MS);
+	assert_false(asks(peer, PEER_SQ_PSN + 3, 0));
+}
+
+/* A send queue that is half full, and one of a single request. */
+static void test_full_queue(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ .sq_slots = 8 });
+
+	(void)state;
+	/* rule S9 test */
+	for (uint32_t i = 0; i < 3; i++)
+		assert_false(asks(peer, PEER_SQ_PSN + i, 0));
+	assert_true(asks(peer, PEER_SQ_PSN + 3, 0));
+	peer_teardown(NULL);
+	peer = unlimited((struct peer_config){ .sq_slots = 1 });
+	assert_true(asks(peer, PEER_SQ_PSN, 0));
+}
+
+/* Few credits: news of more should come before they are gone. */
+static void test_few_credits(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule C10 test */
+	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(9), 0); /* 24 */
+	for (uint32_t i = 0; i < 24; i++) {
+		bool few = i + 1 > 24 - 16, due = i >= MOST_UNASKED;
+
+		peer_post(peer, ENG_SEND, 8, 0);
+		assert_int_equal(expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + i)->ack_request,
+				 few || (i + 1 == MOST_UNASKED && !due));
+	}
+}
+
+/* A local request completes behind those before it, so whoever waits for it waits for them. */
+static void test_local_request_waits(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	struct eng_send_wqe *wqe;
+
+	(void)state;
+	/* rule C15 test, rule S9 test */
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	wqe = peer_wqe(peer, ENG_LOCAL_INV, 0, ENG_SIGNALED);
+	wqe->immediate = 0x7777;
+	eng_sq_push(peer->qp);
+	expect_silence(peer);
+	expect_no_wc(peer);
+	assert_true(eng_deadline(peer->qp) <= peer->now);
+	peer_advance(peer, 0);
+	eng_expire(peer->qp, peer->now);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	assert_int_equal(peer->wc_count, 1);
+}
+
+/* Draining is waited for as well. */
+static void test_drain(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+
+	(void)state;
+	/* rule S10 test */
+	peer->attr->sq_drained_event = true;
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	peer_set_state(peer, ENG_SQD);
+	assert_true(eng_deadline(peer->qp) <= peer->now);
+	eng_expire(peer->qp, peer->now);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 0);
+	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 1);
+}
+
+/* All the responses of a READ are due, not the first alone: they are not asked for again. */
+static void test_read_in_part(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	uint8_t bytes[PEER_MTU] = { 0 };
+
+	(void)state;
+	/* rule S12 test */
+	peer_post(peer, ENG_READ, 3 * PEER_MTU, ENG_SIGNALED);
+	expect_packet(peer, WIRE_READ_REQUEST, PEER_SQ_PSN);
+	assert_false(asks(peer, PEER_SQ_PSN + 3, 0));
+	peer_give_response(peer, WIRE_READ_RESPONSE_FIRST, PEER_SQ_PSN, 0, bytes, PEER_MTU);
+	assert_true(eng_deadline(peer->qp) == peer->now + TIMEOUT);
+	peer_give_response(peer, WIRE_READ_RESPONSE_MIDDLE, PEER_SQ_PSN + 1, 0, bytes, PEER_MTU);
+	peer_give_response(peer, WIRE_READ_RESPONSE_LAST, PEER_SQ_PSN + 2, 1, bytes, PEER_MTU);
+	/* The WRITE is left, and nobody has been asked for it. */
+	assert_true(eng_deadline(peer->qp) == peer->now + ASK_AFTER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PEER_TEST(test_signals_and_streams),  PEER_TEST(test_asked_later),
+		PEER_TEST(test_asked_later_and_lost), PEER_TEST(test_slow_messages),
+		PEER_TEST(test_no_time_to_ask_later), PEER_TEST(test_after_a_loss),
+		PEER_TEST(test_full_queue),	      PEER_TEST(test_few_credits),
+		PEER_TEST(test_local_request_waits),  PEER_TEST(test_drain),
+		PEER_TEST(test_read_in_part),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
