@@ -13,6 +13,14 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # Without NDEBUG: assertions of the engine stay on in what is shipped.
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+# GCC clears and copies structures of some hundred bytes by "rep stos" and "rep movs", which take
+# 8 ns to get going: there are seven of them in a message's way.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
+	foreach(kind memset memcpy)
+		string(APPEND CMAKE_C_FLAGS_RELWITHDEBINFO
+		       " -m${kind}-strategy=vector_loop:512:noalign,libcall:-1:noalign")
+	endforeach()
+endif()
 
 add_compile_definitions(_GNU_SOURCE)
 add_compile_options(-Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes
