@@ -205,6 +205,28 @@ static void test_local_request_waits(void **state)
 	assert_int_equal(peer->wc_count, 1);
 }
 
+/* Nor does one with a local fault fail before those are complete. */
+static void test_local_fault_waits(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	struct eng_send_wqe *wqe;
+
+	(void)state;
+	/* rule S9 test, rule S13 test */
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	wqe = peer_wqe(peer, ENG_WRITE, 8, 0);
+	wqe->data.sge[0].lkey = 0x7777;
+	eng_sq_push(peer->qp);
+	expect_silence(peer);
+	expect_no_wc(peer);
+	assert_true(eng_deadline(peer->qp) <= peer->now);
+	eng_expire(peer->qp, peer->now);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	assert_int_equal(peer->wc_count, 1);
+	assert_int_equal(peer->wcs[0].status, ENG_LOC_PROT_ERR);
+}
+
 /* Draining is waited for as well. */
 static void test_drain(void **state)
 {
@@ -245,11 +267,17 @@ static void test_read_in_part(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_signals_and_streams),  PEER_TEST(test_asked_later),
-		PEER_TEST(test_asked_later_and_lost), PEER_TEST(test_slow_messages),
-		PEER_TEST(test_no_time_to_ask_later), PEER_TEST(test_after_a_loss),
-		PEER_TEST(test_full_queue),	      PEER_TEST(test_few_credits),
-		PEER_TEST(test_local_request_waits),  PEER_TEST(test_drain),
+		PEER_TEST(test_signals_and_streams),
+		PEER_TEST(test_asked_later),
+		PEER_TEST(test_asked_later_and_lost),
+		PEER_TEST(test_slow_messages),
+		PEER_TEST(test_no_time_to_ask_later),
+		PEER_TEST(test_after_a_loss),
+		PEER_TEST(test_full_queue),
+		PEER_TEST(test_few_credits),
+		PEER_TEST(test_local_request_waits),
+		PEER_TEST(test_local_fault_waits),
+		PEER_TEST(test_drain),
 		PEER_TEST(test_read_in_part),
 	};
 

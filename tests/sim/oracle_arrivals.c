@@ -258,7 +258,7 @@ static bool is_waited_for(const struct end *end)
 	const struct asking *asking = &end->oracle.asking;
 	const struct message *last;
 
-	if (end->state == ENG_SQD)
+	if (end->state == ENG_SQD || end->script->bad == asking->begun || end->script->source.gone)
 		return true;
 	if (asking->begun == 0)
 		return false;

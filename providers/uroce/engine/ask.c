@@ -13,6 +13,8 @@
 #define FEW_CREDITS 16
 /* A peer that ends this soon after our last message may leave us without its ACK. */
 #define ASK_AFTER_NS UINT64_C(1000000)
+/* What is to be sent next asks, and waits only for other QPs to make room. */
+#define ASK_BETWEEN_NS (8 * ASK_AFTER_NS)
 /* What is asked for late should not be late by the measure of the Local ACK Timeout. */
 #define ASKS_PER_TIMEOUT 16
 
@@ -58,7 +60,8 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 	const struct requester *req = &qp->req;
 	uint32_t in_flight = requester_in_flight(qp);
 
-	return in_flight + 1 >= UNASKED_PACKETS || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
+	return in_flight + 1 >= UNASKED_PACKETS || window_share_is_tight(qp) ||
+	       2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
 	       (in_flight > 0 && now - req->last_progress >= ASK_AFTER_NS / 2);
 }
 
@@ -85,6 +88,9 @@ static bool is_waited_for(const struct eng_qp *qp)
 
 	if (qp->state == ENG_SQD)
 		return true;
+	/* A local fault: it fails when those before it are complete. */
+	if (req->next_wqe != qp->sq->head && sq_at(qp, req->next_wqe)->status != ENG_SUCCESS)
+		return true;
 	if (req->begun == qp->sq->tail)
 		return false;
 	/* A local request completes behind those before it. */
@@ -100,5 +106,7 @@ uint64_t ask_deadline(const struct eng_qp *qp)
 	if (req->unacked_psn == req->next_psn || req->next_psn != req->end_psn ||
 	    window_answer_is_due(qp) || !has_time(qp))
 		return ENG_NEVER;
-	return is_waited_for(qp) ? req->last_progress : req->last_progress + ASK_AFTER_NS;
+	if (is_waited_for(qp))
+		return req->last_progress;
+	return req->last_progress + (req->next_wqe == qp->sq->head ? ASK_AFTER_NS : ASK_BETWEEN_NS);
 }

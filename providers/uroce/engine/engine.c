@@ -106,6 +106,7 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 		return;
 	}
 	receive(qp, packet, now);
+	window_publish(qp);
 }
 
 enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int sides, uint64_t now)
@@ -122,6 +123,7 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int si
 		if (other == ENG_TX_RUN)
 			reason = other;
 	}
+	window_publish(qp);
 	if (reason == ENG_TX_RUN) {
 		/* Both sides have their turn when both have much to send. */
 		qp->responses_next = run->kind == ENG_RUN_REQUESTS;
@@ -139,11 +141,23 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 		requester_rewind(qp, run->first_psn);
 	else if (run->kind != ENG_RUN_REQUESTS)
 		response_unsent(qp, run);
+	window_publish(qp);
 }
 
 enum eng_owed eng_owed(const struct eng_qp *qp)
 {
 	return response_owed(qp);
+}
+
+uint32_t eng_packets_unsent(const struct eng_qp *qp)
+{
+	return psn_sub(qp->req.post_psn, qp->req.next_psn);
+}
+
+bool eng_newest_is_signaled(const struct eng_qp *qp)
+{
+	return qp->sq->head != qp->sq->tail &&
+	       (qp->signal_all || (sq_at(qp, qp->sq->head - 1)->flags & ENG_SIGNALED));
 }
 
 bool eng_answer_is_due(const struct eng_qp *qp)

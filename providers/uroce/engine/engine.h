@@ -222,6 +222,9 @@ void eng_farewell(struct eng_qp *qp);
 
 /* Are there posted requests that have not been handed out, whether they may be sent or not? */
 bool eng_has_unsent(const struct eng_qp *qp);
+uint32_t eng_packets_unsent(const struct eng_qp *qp);
+/* Will the request posted last make a completion? */
+bool eng_newest_is_signaled(const struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
 /* Has any of them asked for an ACK, or is one a READ or an Atomic? */

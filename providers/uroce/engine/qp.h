@@ -54,6 +54,7 @@ struct requester {
 	/* The window in bytes, a running sum over the PSNs (window.c). */
 	uint64_t cost_next;
 	uint64_t cost_unacked;
+	uint64_t cost_published; /* what the share knows of their difference */
 	uint64_t window;
 	uint64_t window_limit;
 	uint32_t window_recovery_psn; /* one reduction per window: until this is acknowledged */

@@ -10,23 +10,21 @@
 #define READ_SHARE 4
 #define WINDOW_MIN ((uint64_t)4 * FULL_PACKET)
 
-/* All that leaves or enters the wire passes here, so that the share of all QPs stays true. */
-static void under_way_add(struct eng_qp *qp, uint64_t cost)
-{
-	qp->req.cost_next += cost;
-	if (qp->window_share)
-		__atomic_fetch_add(&qp->window_share->under_way, cost, __ATOMIC_RELAXED);
-}
-
-static void under_way_remove(struct eng_qp *qp, uint64_t cost)
-{
-	if (qp->window_share)
-		__atomic_fetch_sub(&qp->window_share->under_way, cost, __ATOMIC_RELAXED);
-}
-
 static uint64_t under_way(const struct requester *req)
 {
 	return req->cost_next - req->cost_unacked;
+}
+
+void window_publish(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+	uint64_t now = under_way(req);
+
+	if (!qp->window_share || now == req->cost_published)
+		return;
+	__atomic_fetch_add(&qp->window_share->under_way, now - req->cost_published,
+			   __ATOMIC_RELAXED);
+	req->cost_published = now;
 }
 
 void window_reset(struct eng_qp *qp)
@@ -96,20 +94,27 @@ bool window_share_open(const struct eng_qp *qp)
 	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
 }
 
+bool window_share_is_tight(const struct eng_qp *qp)
+{
+	const struct eng_window_share *share = qp->window_share;
+
+	return share && 2 * __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) >= share->limit;
+}
+
 void window_sent(struct eng_qp *qp, uint64_t cost)
 {
-	under_way_add(qp, cost);
+	qp->req.cost_next += cost;
 }
 
 void window_taken_back(struct eng_qp *qp, uint64_t cost)
 {
-	under_way_remove(qp, cost);
 	qp->req.cost_next -= cost;
 }
 
 void window_emptied(struct eng_qp *qp)
 {
 	window_taken_back(qp, under_way(&qp->req));
+	window_publish(qp);
 }
 
 static void grow(struct requester *req, uint64_t cost)
@@ -127,10 +132,8 @@ static void grow(struct requester *req, uint64_t cost)
 void window_progress(struct eng_qp *qp, uint64_t cost)
 {
 	struct requester *req = &qp->req;
-	uint64_t now = under_way(req);
 
 	/* After going back, what was sent before may be acknowledged ahead of next_psn. */
-	under_way_remove(qp, cost < now ? cost : now);
 	req->cost_unacked += cost;
 	if (req->cost_next < req->cost_unacked)
 		req->cost_next = req->cost_unacked;

@@ -21,11 +21,18 @@ uint64_t window_room(const struct eng_qp *qp);
 bool window_answer_is_due(const struct eng_qp *qp);
 /* May this QP begin another run, seen what all QPs have under way? */
 bool window_share_open(const struct eng_qp *qp);
+/* Is half of what all QPs may have under way in use? */
+bool window_share_is_tight(const struct eng_qp *qp);
 /* After a packet of this weight, would another one like it have to wait? */
 bool window_closes(const struct eng_qp *qp, uint64_t cost);
 /* A packet of this weight goes, or (again by going back) packets are as if never sent. */
 void window_sent(struct eng_qp *qp, uint64_t cost);
 void window_taken_back(struct eng_qp *qp, uint64_t cost);
+/*
+ * Tell the share what has become of all that since the last time: once for each run and for each
+ * response, since the share is a cache line of all QPs.
+ */
+void window_publish(struct eng_qp *qp);
 /* What is under way counts as lost: it will be sent again. */
 void window_emptied(struct eng_qp *qp);
 /* Packets of this weight have been acknowledged. */
