@@ -67,8 +67,10 @@ struct progress_qp {
 	uint32_t unanswered;   /* packets of requests received since the last ACK left */
 	uint64_t sent_in_turn; /* turns that pollers had begun when requests left last */
 	uint64_t ack_due;      /* until when an ACK waits for a post; 0: none waits */
-	uint32_t gathered;     /* posts since the last run was sent */
-	uint32_t run_packets;  /* packets that fill a run, by the size of the last one sent */
+	uint32_t gathered;     /* posts since the last run was sent, those that make completions, */
+	uint32_t gathered_signals;
+	uint32_t gathered_before; /* and posts that led to that run */
+	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
 	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;

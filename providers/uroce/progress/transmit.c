@@ -169,7 +169,9 @@ static void note_sent(struct progress *progress, struct progress_qp *qp, const s
 	uint32_t fit = LINK_MAX_BYTES / run->segment;
 
 	qp->run_packets = fit < progress->max_segments ? fit : progress->max_segments;
+	qp->gathered_before = qp->gathered;
 	qp->gathered = 0;
+	qp->gathered_signals = 0;
 	qp->heard = false;
 	qp->sent = true;
 	qp->sent_in_turn = poll_turns(progress);
@@ -343,19 +345,35 @@ static void send_now(struct progress *progress, struct progress_qp *qp, unsigned
 }
 
 /*
+ * Is the request posted last the first of a batch that will make a completion?  Its poster will
+ * wait for that, not for those behind it: the peer may as well have it while they are posted.
+ */
+static bool ends_batch(struct progress_qp *qp)
+{
+	if (!eng_newest_is_signaled(qp->engine))
+		return false;
+	return qp->gathered_signals++ == 0 && eng_packets_unsent(qp->engine) > STREAM_PACKETS;
+}
+
+/*
  * Gather while packets are under way: the turn that brings their ACKs sends all of it in one call.
  * But an answer to what has just come must not wait for the ACK of the message before it, which its
  * peer has sent right behind: that would cost each round trip a turn.  And when nobody polls, that
  * turn may be far, so that only streams are gathered, whose ACKs are on their way.  What nobody has
  * asked an ACK for may have arrived long ago: it says no more than that when a turn has passed.
+ *
+ * On an idle wire a post goes at once, but not where polls come and posts did in crowds: such a
+ * sender has waited for a completion, and will post the next crowd now.
  */
 static bool may_gather(const struct progress *progress, const struct progress_qp *qp)
 {
 	uint32_t in_flight = eng_in_flight(qp->engine);
 	bool due;
 
-	if (in_flight == 0 || qp->gathered >= posts_for_run(qp))
+	if (qp->gathered >= posts_for_run(qp))
 		return false;
+	if (in_flight == 0)
+		return qp->gathered_before > STREAM_PACKETS && !helper_is_armed(progress);
 	due = eng_answer_is_due(qp->engine);
 	if (helper_is_armed(progress))
 		return due && in_flight > STREAM_PACKETS;
@@ -371,7 +389,7 @@ void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 	qp->no_answers = false;
 	/* The helper need not be woken: the ACK of what is under way will do that, or its time-out.
 	 */
-	if (crowd_waits(&progress->crowd) || may_gather(progress, qp))
+	if (crowd_waits(&progress->crowd) || (!ends_batch(qp) && may_gather(progress, qp)))
 		transmit_pend(progress, qp, false);
 	else
 		send_now(progress, qp, ENG_REQUESTS);
