@@ -227,6 +227,9 @@ static enum transmit_end request(struct turn *turn, struct progress_qp *qp)
 	struct progress *progress = turn->progress;
 
 	qp->sent = false;
+	/* What an unreliable one has sent completes when it is asked for more. */
+	if (!qp->unreliable && !eng_has_unsent(qp->engine))
+		return TRANSMIT_DONE;
 	if (qp->crowded || (crowd_waits(&progress->crowd) && eng_has_unsent(qp->engine)))
 		return TRANSMIT_CROWDED;
 	return transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, TRANSMIT_RUNS,
