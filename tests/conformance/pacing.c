@@ -88,6 +88,33 @@ static void test_pace_is_a_reason_and_a_deadline(void **state)
 	assert_true(eng_deadline(peer->qp) < peer->now + LONG_TIME);
 }
 
+/* Short READs behind a long one may share its last run, but have no pace of their own. */
+static void test_pace_counts_across_reads(void **state)
+{
+	enum { SHORT_READS = 15, BURST = 368640, LONG_ENOUGH = 88 };
+	struct peer *peer =
+		peer_rts((struct peer_config){ .mtu = LONG_MTU, .max_dest_rd_atomic = 16 });
+	uint64_t start = peer->now;
+	uint32_t at_once = 0;
+
+	(void)state;
+	/* rule S12 test */
+	peer_region_add(peer, LONG_RKEY, 0, LONG_BYTES, ENG_REMOTE_READ);
+	ask(peer, PEER_RQ_PSN, LONG_ENOUGH);
+	for (uint32_t i = 0; i < SHORT_READS; i++)
+		ask(peer, PEER_RQ_PSN + LONG_ENOUGH + i, 1);
+	peer_pull(peer);
+	assert_int_equal(peer->sent_count, LONG_ENOUGH + SHORT_READS);
+	for (uint32_t i = 0; i < peer->sent_count; i++) {
+		assert_int_equal(peer->sent[i].packet.psn, PEER_RQ_PSN + i);
+		if (peer->sent[i].time == start)
+			at_once += LONG_MTU;
+	}
+	assert_in_range(at_once, LONG_ENOUGH * LONG_MTU, BURST);
+	assert_true(peer->now > start);
+	assert_true(eng_deadline(peer->qp) == ENG_NEVER);
+}
+
 /* Our own requests go on meanwhile. */
 static void test_requests_are_not_paced(void **state)
 {
@@ -158,6 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_long_read_is_whole),
 		PEER_TEST(test_pace_is_a_reason_and_a_deadline),
+		PEER_TEST(test_pace_counts_across_reads),
 		PEER_TEST(test_requests_are_not_paced),
 		PEER_TEST(test_nak_behind_a_long_read),
 		PEER_TEST(test_order_behind_a_long_read),

@@ -86,6 +86,7 @@ struct replay {
 	uint64_t original;  /* Atomic: the value before */
 	uint32_t from;	    /* READ: response packets [from, end) are wanted, next is the next; */
 	uint32_t next, end; /* nothing is pending when next == end */
+	uint32_t before;    /* what next was before the last run, if that holds answers of this */
 };
 
 /* What the peer has been told (rules C8 to C10). */
@@ -124,6 +125,7 @@ struct responder {
 	struct pacing pacing;
 	uint32_t replay_head;	 /* free running; the newest is replay[(head - 1) % depth] */
 	uint32_t replay_pending; /* how many of them have answers pending */
+	uint32_t replay_run;	 /* which of replay[] the last run of answers is of, a bit each */
 	struct replay replay[ENG_MAX_RD_ATOMIC];
 
 	uint32_t srqn; /* XRC: the queue that the request under way names */

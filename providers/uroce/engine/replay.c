@@ -5,6 +5,7 @@
 #include <string.h>
 
 _Static_assert((ENG_MAX_RD_ATOMIC & (ENG_MAX_RD_ATOMIC - 1)) == 0, "indexes wrap by a mask");
+_Static_assert(ENG_MAX_RD_ATOMIC <= 32, "replay_run has a bit for each");
 
 /* Indexes run freely; the newest max_dest_rd_atomic of the entries count. */
 static struct replay *entry_at(struct eng_qp *qp, uint32_t index)
@@ -97,24 +98,42 @@ struct replay *replay_pending(struct eng_qp *qp)
 	return entry ? &qp->resp.replay[entry - qp->resp.replay] : NULL;
 }
 
+void replay_begin(struct eng_qp *qp)
+{
+	qp->resp.replay_run = 0;
+}
+
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)
 {
+	uint32_t bit = UINT32_C(1) << (entry - qp->resp.replay);
+
 	assert(is_pending(entry) && next <= entry->end);
+	if (!(qp->resp.replay_run & bit))
+		entry->before = entry->next;
+	qp->resp.replay_run |= bit;
 	entry->next = next;
 	if (next == entry->end)
 		qp->resp.replay_pending--;
 }
 
-void replay_unsent(struct eng_qp *qp, struct replay *entry, uint32_t next)
+void replay_unsent(struct eng_qp *qp)
 {
-	assert(entry->valid && next < entry->next);
-	if (!is_pending(entry))
-		qp->resp.replay_pending++;
-	entry->next = next;
+	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++) {
+		struct replay *entry = &qp->resp.replay[i];
+
+		if (!(qp->resp.replay_run & UINT32_C(1) << i))
+			continue;
+		assert(entry->valid && entry->before < entry->next);
+		if (!is_pending(entry))
+			qp->resp.replay_pending++;
+		entry->next = entry->before;
+	}
+	qp->resp.replay_run = 0;
 }
 
 void replay_cancel(struct eng_qp *qp)
 {
 	memset(qp->resp.replay, 0, sizeof(qp->resp.replay));
 	qp->resp.replay_pending = 0;
+	qp->resp.replay_run = 0;
 }

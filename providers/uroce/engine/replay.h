@@ -20,10 +20,12 @@ void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32
 struct replay *replay_pending(struct eng_qp *qp);
 /* The same, only to be looked at. */
 const struct replay *replay_look(const struct eng_qp *qp);
+/* A run of answers begins: what is handed out from now on is what replay_unsent() takes back. */
+void replay_begin(struct eng_qp *qp);
 /* Packets of entry up to next have been handed out; its answer may be complete by that. */
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next);
-/* Take back: packets from next on are wanted again. */
-void replay_unsent(struct eng_qp *qp, struct replay *entry, uint32_t next);
+/* Take back: all that was handed out since replay_begin() is wanted again. */
+void replay_unsent(struct eng_qp *qp);
 /* Nothing is to be sent any more. */
 void replay_cancel(struct eng_qp *qp);
 

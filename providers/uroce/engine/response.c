@@ -67,17 +67,34 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
 	return send_aeth(qp, run, qp->resp.nak_psn, qp->resp.nak_syndrome);
 }
 
-static enum eng_tx send_atomic(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+/* One packet of an answer, unless the run is full; what it says of credits is heard with it. */
+static enum pack add_answer(struct eng_qp *qp, struct eng_run *run, struct wire_packet *packet,
+			    const struct payload *payload)
+{
+	struct advert before = qp->resp.advert;
+	enum pack result;
+
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
+		packet->syndrome = credit_advertise(qp, packet->psn);
+	else
+		credit_acknowledged(qp, packet->psn);
+	result = pack_add(qp, run, packet, payload);
+	if (result != PACK_DONE)
+		qp->resp.advert = before;
+	return result;
+}
+
+static enum pack add_atomic(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {
 	struct wire_packet packet;
+	enum pack result;
 
 	fill(qp, WIRE_ATOMIC_ACKNOWLEDGE, entry->psn, &packet);
 	packet.original = entry->original;
-	packet.syndrome = credit_advertise(qp, entry->psn);
-	if (pack_add(qp, run, &packet, &no_payload) != PACK_DONE)
-		return ENG_TX_IDLE;
-	replay_sent(qp, entry, entry->end);
-	return ENG_TX_RUN;
+	result = add_answer(qp, run, &packet, &no_payload);
+	if (result == PACK_DONE)
+		replay_sent(qp, entry, entry->end);
+	return result;
 }
 
 static uint8_t read_operation(const struct replay *entry)
@@ -89,16 +106,19 @@ static uint8_t read_operation(const struct replay *entry)
 	return last ? WIRE_READ_RESPONSE_LAST : WIRE_READ_RESPONSE_MIDDLE;
 }
 
-static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+static enum pack add_read_packet(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {
 	struct wire_packet packet;
-	struct payload payload = { .kind = PAYLOAD_BYTES };
-	uint32_t psn = psn_add(entry->psn, entry->next);
+	/* Others may write to memory that is read: the ICRC has to be of what is sent, so copy. */
+	struct payload payload = { .kind = PAYLOAD_BYTES, .stable = false };
 	enum pack result;
 
-	fill(qp, read_operation(entry), psn, &packet);
+	fill(qp, read_operation(entry), psn_add(entry->psn, entry->next), &packet);
 	packet.payload_length = message_packet_length(entry->until, qp->attr.mtu, entry->next);
 	packet.pad_count = (uint8_t)(-packet.payload_length & 3);
+	if (!pack_fits(run, wire_op_header_length(packet.opcode) + packet.payload_length +
+				    packet.pad_count + WIRE_ICRC_BYTES))
+		return PACK_NO_ROOM;
 	if (packet.payload_length > 0) {
 		qp->resp.srqn = entry->srqn;
 		payload.bytes = qp->port->map_remote(
@@ -107,18 +127,22 @@ static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct re
 		if (!payload.bytes)
 			return PACK_FAULT;
 	}
-	if (!pack_fits(run, wire_op_header_length(packet.opcode) + packet.payload_length +
-				    packet.pad_count + WIRE_ICRC_BYTES))
-		return PACK_NO_ROOM;
-	if (wire_op_headers(packet.opcode) & WIRE_HAS_AETH)
-		packet.syndrome = credit_advertise(qp, psn);
-	else
-		credit_acknowledged(qp, psn);
-	/* Others may write to memory that is read: the ICRC has to be of what is sent, so copy. */
-	payload.stable = false;
-	result = pack_add(qp, run, &packet, &payload);
+	result = add_answer(qp, run, &packet, &payload);
 	if (result == PACK_DONE)
 		replay_sent(qp, entry, entry->next + 1);
+	return result;
+}
+
+static enum pack add_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+{
+	uint32_t bytes_before = run->bytes;
+	enum pack result = PACK_DONE;
+
+	while (result == PACK_DONE && entry->next != entry->end)
+		result = add_read_packet(qp, run, entry);
+	pacing_spent(&qp->resp.pacing, run->bytes - bytes_before);
+	if (entry->next == entry->end && !entry->again)
+		pacing_went_well(&qp->resp.pacing);
 	return result;
 }
 
@@ -126,6 +150,11 @@ static enum pack send_read_one(struct eng_qp *qp, struct eng_run *run, struct re
 static uint64_t bytes_left(const struct eng_qp *qp, const struct replay *entry)
 {
 	return entry->until - (uint64_t)entry->next * qp->attr.mtu;
+}
+
+static bool pace_allows(struct eng_qp *qp, const struct replay *entry, uint64_t now)
+{
+	return entry->atomic || pacing_open(&qp->resp.pacing, bytes_left(qp, entry), now);
 }
 
 /*
@@ -139,41 +168,46 @@ static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_run *run, struct r
 	return send_aeth(qp, run, run->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome);
 }
 
-static enum eng_tx send_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
-			     uint64_t now)
+/* The region has gone since the request was checked. */
+static enum eng_tx refuse(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
+			  uint64_t now)
 {
-	struct pacing *pacing = &qp->resp.pacing;
-	enum pack result = PACK_DONE;
-
-	if (!pacing_open(pacing, bytes_left(qp, entry), now))
-		return ENG_TX_PACING;
-
-	run->first_psn = psn_add(entry->psn, entry->next);
-	while (result == PACK_DONE && entry->next != entry->end && !run->closed &&
-	       run->packets < run->max_packets)
-		result = send_read_one(qp, run, entry);
-	if (run->packets > 0) {
-		pacing_spent(pacing, run->bytes);
-		if (entry->next == entry->end && !entry->again)
-			pacing_went_well(pacing);
-		return ENG_TX_RUN;
-	}
-	if (result != PACK_FAULT)
-		return ENG_TX_IDLE;
 	if (entry->again)
 		return refuse_again(qp, run, entry);
-	/* The region has gone since the request was checked: nothing behind it is answered. */
+	/* Nothing behind it is answered. */
 	replay_cancel(qp);
 	responder_raise(qp, FAULT_REMOTE_ACCESS, run->first_psn);
 	return response_transmit(qp, run, now);
 }
 
+/* Responses leave in the order of their PSNs. */
+static bool ack_goes_first(const struct eng_qp *qp, const struct replay *entry)
+{
+	return qp->resp.ack_owed && psn_diff(qp->resp.ack_psn, entry->psn) < 0;
+}
+
+/*
+ * As many answers as fit one run: the last packet of a READ is as long as the first of the next
+ * one, and many short answers leave in one call.
+ */
 static enum eng_tx send_answers(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
 				uint64_t now)
 {
+	enum pack result = PACK_DONE;
+
 	run->kind = ENG_RUN_ANSWERS;
-	run->first_psn = entry->psn;
-	return entry->atomic ? send_atomic(qp, run, entry) : send_read(qp, run, entry, now);
+	run->first_psn = psn_add(entry->psn, entry->next);
+	replay_begin(qp);
+	while (entry && !ack_goes_first(qp, entry) && pace_allows(qp, entry, now)) {
+		result = entry->atomic ? add_atomic(qp, run, entry) : add_read(qp, run, entry);
+		if (result != PACK_DONE)
+			break;
+		entry = replay_pending(qp);
+	}
+	/* What a run ends with, a fault too, the next one begins with. */
+	if (run->packets > 0)
+		return ENG_TX_RUN;
+	return result == PACK_FAULT ? refuse(qp, run, entry, now) : ENG_TX_PACING;
 }
 
 enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
@@ -186,7 +220,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t n
 		entry = replay_pending(qp);
 	pack_begin(run, &qp->attr.path);
 	resp->advert_before = resp->advert;
-	if (entry && resp->ack_owed && psn_diff(resp->ack_psn, entry->psn) < 0)
+	if (entry && ack_goes_first(qp, entry))
 		return send_ack(qp, run);
 	if (entry)
 		return send_answers(qp, run, entry, now);
@@ -203,8 +237,6 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t n
 
 void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 {
-	struct replay *entry;
-
 	/* The peer has not heard of what this run said. */
 	qp->resp.advert = qp->resp.advert_before;
 	switch (run->kind) {
@@ -215,9 +247,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 		qp->resp.nak_owed = true;
 		break;
 	case ENG_RUN_ANSWERS:
-		entry = replay_find(qp, run->first_psn);
-		if (entry)
-			replay_unsent(qp, entry, psn_sub(run->first_psn, entry->psn));
+		replay_unsent(qp);
 		break;
 	case ENG_RUN_CREDITS:
 	case ENG_RUN_REQUESTS:
