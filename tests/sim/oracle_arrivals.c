@@ -258,7 +258,8 @@ static bool is_waited_for(const struct end *end)
 	const struct asking *asking = &end->oracle.asking;
 	const struct message *last;
 
-	if (end->state == ENG_SQD || end->script->bad == asking->begun || end->script->source.gone)
+	if (end->state == ENG_SQD || end->script->source.gone || end->script->landing.gone ||
+	    (end->script->bad != NOBODY && end->script->bad <= asking->begun))
 		return true;
 	if (asking->begun == 0)
 		return false;
