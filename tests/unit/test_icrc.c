@@ -83,9 +83,9 @@ static void slow_icrc(const struct wire_path *path, uint16_t ip_id, const uint8_
 		out[i] = (uint8_t)(crc >> 8 * i);
 }
 
-static struct wire_path random_path(void)
+static struct wire_path random_path_of(bool ipv6)
 {
-	struct wire_path path = { .src_port = (uint16_t)random(), .ipv6 = random() & 1 };
+	struct wire_path path = { .src_port = (uint16_t)random(), .ipv6 = ipv6 };
 	int i;
 
 	if (path.ipv6) {
@@ -101,6 +101,11 @@ static struct wire_path random_path(void)
 		path.dst[i] = (uint8_t)random();
 	}
 	return path;
+}
+
+static struct wire_path random_path(void)
+{
+	return random_path_of(random() & 1);
 }
 
 static struct wire_path ipv4_path(uint32_t src, uint32_t dst, uint16_t src_port)
@@ -174,6 +179,40 @@ static void test_every_length_the_slow_way(void **state)
 		wire_icrc_put(&path, ip_id, packet, length);
 		assert_memory_equal(packet + length - 4, expected, 4);
 		assert_int_equal(wire_icrc_check(&path, &ip_id, packet, length), WIRE_ICRC_RIGHT);
+	}
+}
+
+/*
+ * rule S14 test: small packets at every alignment, in one call and with nothing behind them that
+ * could be read, whatever fills the last block, on both IP versions.
+ */
+static void test_small_packets_the_slow_way(void **state)
+{
+	enum { MOST_BEHIND_BTH = 300, ALIGNMENTS = 16 };
+	uint8_t packet[12 + MOST_BEHIND_BTH + 4], expected[4], icrc[4];
+	size_t length, at;
+	int round;
+
+	(void)state;
+	for (length = 16; length <= sizeof(packet); length++) {
+		for (round = 0; round < 2 * ALIGNMENTS; round++) {
+			struct wire_path path = random_path_of(round < ALIGNMENTS);
+			uint16_t ip_id = (uint16_t)random();
+			uint8_t *bytes;
+
+			at = (size_t)round % ALIGNMENTS;
+			bytes = malloc(at + length - 4);
+			assert_non_null(bytes);
+			fill_randomly(packet, length);
+			memcpy(bytes + at, packet, length - 4);
+			slow_icrc(&path, ip_id, packet, length, expected);
+			wire_icrc_finish(wire_icrc_begin(&path, ip_id, (uint32_t)length, bytes + at,
+							 length - 4),
+					 icrc);
+			assert_memory_equal(icrc, expected, 4);
+			assert_memory_equal(bytes + at, packet, length - 4);
+			free(bytes);
+		}
 	}
 }
 
@@ -354,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_packet_of_an_adapter),
 		cmocka_unit_test(test_published_packet),
 		cmocka_unit_test(test_every_length_the_slow_way),
+		cmocka_unit_test(test_small_packets_the_slow_way),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_masked_byte),
 		cmocka_unit_test(test_solves_every_identification),

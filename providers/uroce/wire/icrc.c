@@ -39,11 +39,19 @@
 #define BTH_MASKED_BITS 0xff000000u
 
 /*
- * What the headers are put together in: ISA-L loads 16 bytes at a time, and a load that spans
- * several younger stores has to wait for all of them, so they are stored 16 bytes at a time too
- * (9 ns instead of 22 ns for an IPv4 BTH).
+ * What a packet is put together in: ISA-L loads 16 bytes at a time, and a load that spans several
+ * younger stores has to wait for all of them, so they are stored 16 bytes at a time too (9 ns
+ * instead of 22 ns for an IPv4 BTH).
  */
 typedef uint32_t block __attribute__((vector_size(16)));
+
+#define BLOCK_WORDS 4
+/*
+ * The front of a packet, from the eight bytes 0xFF to the BTH less the word that has made the
+ * register zero: four blocks with IPv6, five words less with IPv4.
+ */
+#define FRONT_BLOCKS 4
+#define IPV4_LESS_WORDS 5
 
 /*
  * A CRC state that is a shift register of zeros: zero bytes leave it as it is, so blocks are filled
@@ -59,19 +67,18 @@ typedef uint32_t block __attribute__((vector_size(16)));
  */
 #define WIDE_REGISTERS_FROM 256
 
+/*
+ * A call costs 13 ns and a block 2.6 ns, so what follows the BTH is copied behind it and takes part
+ * in the same call: as long as ISA-L does not load 64 bytes at a time, which would span our stores.
+ */
+#define MOST_BLOCKS (WIDE_REGISTERS_FROM / sizeof(block) - 1)
+#define MOST_WHOLE_BLOCKS (MOST_BLOCKS - FRONT_BLOCKS - 1)
+
 static inline void clear_wide_registers(void)
 {
 #if defined(__x86_64__) && defined(__AVX__)
 	__builtin_ia32_vzeroupper();
 #endif
-}
-
-static inline uint32_t crc(uint32_t state, const uint8_t *bytes, size_t length)
-{
-	state = crc32_gzip_refl(state, bytes, length);
-	if (length >= WIDE_REGISTERS_FROM)
-		clear_wide_registers();
-	return state;
 }
 
 /* Four bytes in the order in which they stand. */
@@ -83,22 +90,63 @@ static inline uint32_t word(const uint8_t *at)
 	return value;
 }
 
-/*
- * Go on over 4, 8 or 12 bytes.  ISA-L needs 17 ns for less than a block and 4 ns for one, so make
- * it one: the register added to the first four bytes and then zero is the same as the register.
- */
-static uint32_t continue_short(uint32_t state, const uint8_t *bytes, size_t length)
+/* The BTH and all in front of it, as blocks that end with the BTH. */
+static inline void make_front(block *front, const struct wire_path *path, uint16_t ip_id,
+			      uint32_t udp_payload_length, const uint8_t *bth)
 {
-	uint32_t first = word(bytes) ^ htole32(~state);
-	block last;
+	uint32_t length = udp_payload_length + UDP_BYTES;
+	uint32_t ports = htobe32((uint32_t)path->src_port << 16 | WIRE_UDP_PORT);
+	const uint8_t *src = path->src, *dst = path->dst;
 
-	if (length == 4)
-		last = (block){ 0, 0, 0, first };
-	else if (length == 8)
-		last = (block){ 0, 0, first, word(bytes + 4) };
-	else
-		last = (block){ 0, first, word(bytes + 4), word(bytes + 8) };
-	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)&last, sizeof(last));
+	if (path->ipv6) {
+		front[0] = (block){ ~0u, htobe32(IPV6_FIRST_WORD),
+				    htobe32(length << 16 | IPV6_LENGTH_WORD), word(src) };
+		front[1] = (block){ word(src + 4), word(src + 8), word(src + 12), word(dst) };
+		front[2] = (block){ word(dst + 4), word(dst + 8), word(dst + 12), ports };
+	} else {
+		front[0] = (block){ 0 };
+		front[1] = (block){ 0, ~0u,
+				    htobe32(IPV4_FIRST_WORD | ((length + IPV4_BYTES) & 0xffff)),
+				    htobe32((uint32_t)ip_id << 16 | IPV4_FLAGS) };
+		/* An IPv4 address is the last word of its GID. */
+		front[2] =
+			(block){ htobe32(IPV4_THIRD_WORD), word(src + 12), word(dst + 12), ports };
+	}
+	front[3] = (block){ htobe32(length << 16 | UDP_MASKED_CHECKSUM), word(bth),
+			    word(bth + 4) | htobe32(BTH_MASKED_BITS), word(bth + 8) };
+}
+
+/* What takes the place of a when b follows it and everything moves forward by some words. */
+static inline block move_forward(block a, block b, unsigned int words)
+{
+	switch (words) {
+	case 1:
+		return (block){ a[1], a[2], a[3], b[0] };
+	case 2:
+		return (block){ a[2], a[3], b[0], b[1] };
+	case 3:
+		return (block){ a[3], b[0], b[1], b[2] };
+	default:
+		return a;
+	}
+}
+
+/*
+ * An empty block, the front and as many words of rest as do not fill a block (extra), moved forward
+ * by these, so that the last block is full.  Inline, because only with a constant number of words
+ * is a move one or two instructions.
+ */
+static inline __attribute__((always_inline)) void
+move_front(block *blocks, const block *front, const uint8_t *rest, unsigned int extra)
+{
+	block extra_words = { extra > 0 ? word(rest) : 0, extra > 1 ? word(rest + 4) : 0,
+			      extra > 2 ? word(rest + 8) : 0 };
+
+	blocks[0] = move_forward((block){ 0 }, front[0], extra);
+	blocks[1] = move_forward(front[0], front[1], extra);
+	blocks[2] = move_forward(front[1], front[2], extra);
+	blocks[3] = move_forward(front[2], front[3], extra);
+	blocks[4] = move_forward(front[3], extra_words, extra);
 }
 
 /*
@@ -108,41 +156,45 @@ static uint32_t continue_short(uint32_t state, const uint8_t *bytes, size_t leng
 uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t udp_payload_length,
 			 const uint8_t *header, size_t header_length)
 {
-	uint32_t length = udp_payload_length + UDP_BYTES;
-	uint32_t ports = htobe32((uint32_t)path->src_port << 16 | WIRE_UDP_PORT);
-	const uint8_t *src = path->src, *dst = path->dst;
-	block headers[4], *first = headers;
+	const uint8_t *rest = header + WIRE_BTH_BYTES;
+	size_t rest_length = header_length - WIRE_BTH_BYTES, taken = 0, extra, whole, empty, i;
+	block front[FRONT_BLOCKS], blocks[MOST_BLOCKS];
 	uint32_t state;
 
 	assert(header_length >= WIRE_BTH_BYTES);
-	if (path->ipv6) {
-		headers[0] = (block){ ~0u, htobe32(IPV6_FIRST_WORD),
-				      htobe32(length << 16 | IPV6_LENGTH_WORD), word(src) };
-		headers[1] = (block){ word(src + 4), word(src + 8), word(src + 12), word(dst) };
-		headers[2] = (block){ word(dst + 4), word(dst + 8), word(dst + 12), ports };
-	} else {
-		first = headers + 1;
-		headers[1] = (block){ 0, ~0u,
-				      htobe32(IPV4_FIRST_WORD | ((length + IPV4_BYTES) & 0xffff)),
-				      htobe32((uint32_t)ip_id << 16 | IPV4_FLAGS) };
-		/* An IPv4 address is the last word of its GID. */
-		headers[2] =
-			(block){ htobe32(IPV4_THIRD_WORD), word(src + 12), word(dst + 12), ports };
+	make_front(front, path, ip_id, udp_payload_length, header);
+	if (rest_length % 4 == 0 && rest_length / sizeof(block) <= MOST_WHOLE_BLOCKS)
+		taken = rest_length;
+	whole = taken / sizeof(block);
+	extra = taken / 4 % BLOCK_WORDS;
+	if (extra == 0)
+		move_front(blocks, front, rest, 0);
+	else if (extra == 1)
+		move_front(blocks, front, rest, 1);
+	else if (extra == 2)
+		move_front(blocks, front, rest, 2);
+	else
+		move_front(blocks, front, rest, 3);
+	for (i = 0; i < whole; i++) {
+		block copy;
+
+		memcpy(&copy, rest + 4 * extra + i * sizeof(block), sizeof(copy));
+		blocks[FRONT_BLOCKS + 1 + i] = copy;
 	}
-	headers[3] = (block){ htobe32(length << 16 | UDP_MASKED_CHECKSUM), word(header),
-			      word(header + 4) | htobe32(BTH_MASKED_BITS), word(header + 8) };
-	state = crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)first,
-				(size_t)(headers + 4 - first) * sizeof(block));
-	if (header_length == WIRE_BTH_BYTES)
+	empty = (BLOCK_WORDS - extra + (path->ipv6 ? 0 : IPV4_LESS_WORDS)) / BLOCK_WORDS;
+	state = crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)(blocks + empty),
+				(FRONT_BLOCKS + 1 + whole - empty) * sizeof(block));
+	if (taken == rest_length)
 		return state;
-	return wire_icrc_continue(state, header + WIRE_BTH_BYTES, header_length - WIRE_BTH_BYTES);
+	return wire_icrc_continue(state, rest, rest_length);
 }
 
 uint32_t wire_icrc_continue(uint32_t state, const uint8_t *bytes, size_t length)
 {
-	if (length && length < sizeof(block) && length % 4 == 0)
-		return continue_short(state, bytes, length);
-	return crc(state, bytes, length);
+	state = crc32_gzip_refl(state, bytes, length);
+	if (length >= WIDE_REGISTERS_FROM)
+		clear_wide_registers();
+	return state;
 }
 
 void wire_icrc_finish(uint32_t state, uint8_t *out)
