@@ -49,7 +49,22 @@ static void test_signals_and_streams(void **state)
 	assert_int_equal(peer->wc_count, 1);
 }
 
-/* Silence: the oldest once more, asking, and no retry.  Its answer is for all of them. */
+/* A SEND of nothing that the peer has had already: it is not executed, but acknowledged. */
+static void expect_question(struct peer *peer, uint32_t psn)
+{
+	const struct wire_packet *packet = expect_packet(peer, WIRE_SEND_ONLY, psn);
+
+	assert_true(packet->ack_request);
+	assert_int_equal(packet->payload_length, 0);
+	expect_silence(peer);
+}
+
+static uint64_t questions(struct peer *peer)
+{
+	return peer_view(peer).counters[ENG_COUNT_QUESTIONS];
+}
+
+/* Silence: a question, and no retry.  Its answer is for all that has been sent. */
 static void test_asked_later(void **state)
 {
 	struct peer *peer = unlimited((struct peer_config){ 0 });
@@ -63,36 +78,93 @@ static void test_asked_later(void **state)
 	peer_advance(peer, ASK_AFTER - 1);
 	expect_silence(peer);
 	peer_advance(peer, 1);
-	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
-	expect_silence(peer);
-	assert_int_equal(peer_view(peer).counters[ENG_COUNT_PROBES], 1);
-	assert_int_equal(peer_view(peer).retries_left, 7);
-	/* Once: from now on the timeout has the word. */
-	assert_true(eng_deadline(peer->qp) == start + TIMEOUT);
+	expect_question(peer, PEER_SQ_PSN - 1);
+	assert_int_equal(questions(peer), 1);
+	assert_int_equal(peer_view(peer).in_flight, 3);
 	peer_ack(peer, PEER_SQ_PSN + 2, NO_CREDITS_REPORTED, 3);
 	expect_silence(peer);
 	assert_int_equal(peer_view(peer).sq_used, 0);
 	assert_true(eng_deadline(peer->qp) == ENG_NEVER);
+	/* The next one is of what has been acknowledged by then. */
+	assert_false(asks(peer, PEER_SQ_PSN + 3, 0));
+	peer_advance_to_deadline(peer);
+	expect_question(peer, PEER_SQ_PSN + 2);
 }
 
-/* What had not arrived is sent again when the answer has shown that. */
-static void test_asked_later_and_lost(void **state)
+/* Nobody answers: it is asked at growing intervals, and the timeout comes as ever. */
+static void test_asked_in_vain(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	uint64_t start = peer->now;
+
+	(void)state;
+	/* rule S10 test */
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	for (uint64_t wait = ASK_AFTER; wait < TIMEOUT; wait *= 2) {
+		assert_true(eng_deadline(peer->qp) == start + wait);
+		peer_advance_to_deadline(peer);
+		expect_question(peer, PEER_SQ_PSN - 1);
+	}
+	assert_int_equal(questions(peer), 7);
+	assert_int_equal(peer_view(peer).retries_left, 7);
+	assert_true(eng_deadline(peer->qp) == start + TIMEOUT);
+	peer_advance_to_deadline(peer);
+	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	assert_int_equal(peer_view(peer).counters[ENG_COUNT_TIMEOUTS], 1);
+	assert_int_equal(peer_view(peer).retries_left, 6);
+	assert_true(eng_deadline(peer->qp) == peer->now + TIMEOUT);
+}
+
+/* Memory whose owner knows by other means that the request is done is not read any more. */
+static void test_memory_is_not_read_again(void **state)
 {
 	struct peer *peer = unlimited((struct peer_config){ 0 });
 
 	(void)state;
-	/* rule S4 test, rule S7 test */
-	for (uint32_t i = 0; i < 3; i++)
-		assert_false(asks(peer, PEER_SQ_PSN + i, 0));
+	/* rule S9 test */
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	peer->region_count = 0;
 	peer_advance_to_deadline(peer);
-	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN);
+	expect_question(peer, PEER_SQ_PSN - 1);
 	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
-	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 1);
-	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 2)->ack_request);
-	expect_silence(peer);
-	peer_ack(peer, PEER_SQ_PSN + 2, NO_CREDITS_REPORTED, 3);
+	assert_int_equal(peer_view(peer).state, ENG_RTS);
 	assert_int_equal(peer_view(peer).sq_used, 0);
-	assert_int_equal(peer_view(peer).counters[ENG_COUNT_TIMEOUTS], 0);
+}
+
+/* A question that does not go at once is asked again, unless its answer has come. */
+static void test_question_that_does_not_go(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ 0 });
+	uint8_t staging[1024];
+	struct eng_piece piece;
+	struct eng_run run = { .staging = staging,
+			       .staging_bytes = sizeof(staging),
+			       .pieces = &piece,
+			       .max_pieces = 1,
+			       .max_packets = 1,
+			       .max_bytes = sizeof(staging),
+			       .gather_from = UINT32_MAX };
+
+	(void)state;
+	/* rule S7 test */
+	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	for (int i = 0; i < 2; i++) {
+		peer->now = i == 0 ? eng_deadline(peer->qp) : peer->now;
+		eng_expire(peer->qp, peer->now);
+		assert_true(eng_has_unsent(peer->qp));
+		assert_int_equal(eng_transmit(peer->qp, &run, ENG_REQUESTS, peer->now), ENG_TX_RUN);
+		assert_int_equal(run.kind, ENG_RUN_QUESTION);
+		assert_false(eng_has_unsent(peer->qp));
+		eng_unsent(peer->qp, &run);
+	}
+	expect_question(peer, PEER_SQ_PSN - 1);
+	assert_int_equal(questions(peer), 1);
+	/* One that has not gone is not needed any more when the ACK comes by itself. */
+	peer->now = eng_deadline(peer->qp);
+	eng_expire(peer->qp, peer->now);
+	assert_int_equal(questions(peer), 2);
+	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	expect_silence(peer);
 }
 
 /* A message now and then asks by itself. */
@@ -200,7 +272,7 @@ static void test_local_request_waits(void **state)
 	assert_true(eng_deadline(peer->qp) <= peer->now);
 	peer_advance(peer, 0);
 	eng_expire(peer->qp, peer->now);
-	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	expect_question(peer, PEER_SQ_PSN - 1);
 	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	assert_int_equal(peer->wc_count, 1);
 }
@@ -221,7 +293,7 @@ static void test_local_fault_waits(void **state)
 	expect_no_wc(peer);
 	assert_true(eng_deadline(peer->qp) <= peer->now);
 	eng_expire(peer->qp, peer->now);
-	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	expect_question(peer, PEER_SQ_PSN - 1);
 	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	assert_int_equal(peer->wc_count, 1);
 	assert_int_equal(peer->wcs[0].status, ENG_LOC_PROT_ERR);
@@ -239,7 +311,7 @@ static void test_drain(void **state)
 	peer_set_state(peer, ENG_SQD);
 	assert_true(eng_deadline(peer->qp) <= peer->now);
 	eng_expire(peer->qp, peer->now);
-	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN)->ack_request);
+	expect_question(peer, PEER_SQ_PSN - 1);
 	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 0);
 	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 1);
@@ -269,7 +341,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_signals_and_streams),
 		PEER_TEST(test_asked_later),
-		PEER_TEST(test_asked_later_and_lost),
+		PEER_TEST(test_asked_in_vain),
+		PEER_TEST(test_memory_is_not_read_again),
+		PEER_TEST(test_question_that_does_not_go),
 		PEER_TEST(test_slow_messages),
 		PEER_TEST(test_no_time_to_ask_later),
 		PEER_TEST(test_after_a_loss),

@@ -260,12 +260,15 @@ static void expire(struct end *end)
 {
 	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
 	uint64_t probes = counted(end, ENG_COUNT_PROBES);
+	uint64_t questions = counted(end, ENG_COUNT_QUESTIONS);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
 	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
 	if (counted(end, ENG_COUNT_PROBES) > probes)
 		oracle_probe(end);
+	if (counted(end, ENG_COUNT_QUESTIONS) > questions)
+		oracle_question(end);
 }
 
 /* A turn that changes what is under way lets the host's other QPs try again. */

@@ -42,6 +42,7 @@ struct asking {
 	int64_t nak_cause, nak_cause_before;
 	bool waited;	 /* ... or rather a timeout or an RNR wait did */
 	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
+	bool may_ask;	 /* a question may be sent, by a packet from the past */
 
 	/*
 	 * rule C12, told otherwise: the n-th message that takes a receive request has credit when n
@@ -63,7 +64,7 @@ struct asking {
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
 	uint32_t local_count, locals_seen;
-	uint64_t timeouts, probes, repeats, naks, rnr_naks, limited;
+	uint64_t timeouts, probes, questions, repeats, naks, rnr_naks, limited;
 };
 
 /* An end as responder. */
@@ -150,6 +151,8 @@ void oracle_before_expiry(struct end *end);
 void oracle_after_expiry(struct end *end, bool timeout);
 /* ... and counts a probe. */
 void oracle_probe(struct end *end);
+/* ... or a question. */
+void oracle_question(struct end *end);
 /* eng_transmit() had nothing to send for sides, for this reason. */
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides);
 void oracle_completion(struct end *end, const struct eng_wc *wc);

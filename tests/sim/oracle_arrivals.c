@@ -267,37 +267,50 @@ static bool is_waited_for(const struct end *end)
 	return op_is_local(last->op) && last->signaled;
 }
 
-/* The least time of silence after which the oldest packet may be sent once more, or UINT64_MAX. */
-static uint64_t shortest_silence(const struct end *end)
+/* Has there been silence for so long? */
+static bool silent_for(const struct end *end, uint64_t ns)
 {
-	const struct asking *asking = &end->oracle.asking;
+	return end->world->now >= end->oracle.asking.timer_from + ns;
+}
 
-	if (end->world->plan.retry_count == 0 || end->world->plan.timeout_code == 0)
-		return UINT64_MAX;
-	if (asking->asked < asking->unacked)
-		return is_waited_for(end) ? 0 : asking->lossy ? PROBE_MIN_NS : ASK_AFTER_NS;
-	return asking->lossy ? PROBE_MIN_NS : UINT64_MAX;
+static void check_early(struct end *end, const char *what, bool reason)
+{
+	const struct plan *plan = &end->world->plan;
+
+	if (end->oracle.asking.unacked == end->oracle.asking.high)
+		world_fail(end->world, "%s: a %s with nothing under way", end->name, what);
+	else if (!reason || plan->retry_count == 0 || plan->timeout_code == 0)
+		world_fail(end->world, "%s: a %s without a reason", end->name, what);
 }
 
 /*
- * A probe repeats one SEND or WRITE packet ahead of the timeout, when the peer has told of a loss,
- * or has not been asked for an ACK; it is no retry.  rule S10 test
+ * Ahead of the timeout, and no retry: what has not been asked for is asked for, by a packet that
+ * the peer has had.  rule S10 test
+ */
+void oracle_question(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	world_trace(end, "QUESTION at position %" PRId64, asking->unacked);
+	check_early(end, "question",
+		    asking->asked < asking->unacked &&
+			    silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS));
+	asking->questions++;
+	asking->may_ask = true;
+}
+
+/*
+ * Likewise, when the peer has told of a loss: one SEND or WRITE packet, the oldest, is repeated.
+ * rule S10 test
  */
 void oracle_probe(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
-	uint64_t now = end->world->now, silence = shortest_silence(end);
 
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
-	if (asking->unacked == asking->high)
-		world_fail(end->world, "%s: a probe with nothing under way", end->name);
-	else if (op_answers(message_at(end, asking->oldest)->op))
+	check_early(end, "probe", asking->lossy && silent_for(end, PROBE_MIN_NS));
+	if (asking->unacked < asking->high && op_answers(message_at(end, asking->oldest)->op))
 		world_fail(end->world, "%s: a probe for a READ or Atomic", end->name);
-	if (silence == UINT64_MAX)
-		world_fail(end->world, "%s: a probe without a reason", end->name);
-	else if (now < asking->timer_from + silence)
-		world_fail(end->world, "%s: a probe after only %" PRIu64 " ns", end->name,
-			   now - asking->timer_from);
 	asking->probes++;
 	asking->waited = true;
 	asking->may_repeat = true;
@@ -323,6 +336,9 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 		return;
 	}
 	position = oracle_position(packet->psn, end->plan->psn, asking->high);
+	/* Who has a question's packet misses nothing. */
+	if (position < asking->unacked)
+		return;
 	index = script_find(end->script, position);
 	last = index != NOBODY && op_is_read(message_at(end, index)->op)
 		       ? message_end(message_at(end, index)) - 1

@@ -416,7 +416,7 @@ static void check_cost(struct end *end)
 		world_fail(end->world, "%s: nothing was lost, but %llu NAKs and %llu timeouts",
 			   end->name, (unsigned long long)asking->naks,
 			   (unsigned long long)asking->timeouts);
-	if (asking->repeats > asking->probes && asking->rnr_naks == 0)
+	if (asking->repeats > 0 && asking->rnr_naks == 0)
 		world_fail(end->world, "%s: nothing was lost, but %llu packets are repeated",
 			   end->name, (unsigned long long)asking->repeats);
 }
@@ -437,6 +437,8 @@ static void check_counters(struct end *end)
 		wrong = "timeouts";
 	else if (view.counters[ENG_COUNT_PROBES] != oracle->asking.probes)
 		wrong = "probes";
+	else if (view.counters[ENG_COUNT_QUESTIONS] != oracle->asking.questions)
+		wrong = "ACK questions";
 	else if (view.counters[ENG_COUNT_RECEIVES] != oracle->receives_completed)
 		wrong = "receives";
 	else if (view.msn != oracle->answering.done || view.qpn != end->qpn ||

@@ -285,6 +285,24 @@ void oracle_run_ends(struct end *end)
 			   end->name, asking->begun);
 }
 
+/*
+ * A question: once for each reason, a SEND of nothing that the peer has had long ago, so that it
+ * executes nothing and acknowledges all.  rule S4 test
+ */
+static bool is_question(struct end *end, int64_t position, const struct wire_packet *packet,
+			bool taken_back)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	if (!asking->may_ask || position != asking->unacked - 1 || !packet->ack_request ||
+	    (packet->opcode & WIRE_OPERATION_MASK) != WIRE_SEND_ONLY ||
+	    packet->payload_length != 0 || packet->dest_qpn != end->peer->qpn ||
+	    packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated || packet->solicited)
+		return false;
+	asking->may_ask = taken_back;
+	return true;
+}
+
 void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -296,6 +314,8 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 		loose_request(end, packet, taken_back);
 		return;
 	}
+	if (is_question(end, position, packet, taken_back))
+		return;
 	asking_locals(end);
 	if (index == NOBODY || index >= end->sent_posted || !asking_may_ask(end)) {
 		world_fail(end->world, "%s: a request that was not posted, position %" PRId64,

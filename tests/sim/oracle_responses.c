@@ -130,7 +130,8 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 
 	if (!may_answer(end) || answering->fatal)
 		return;
-	if (serial > answering->last_serial)
+	/* What has come before shows no gap. */
+	if (position >= answering->expected && serial > answering->last_serial)
 		answering->last_serial = serial;
 	if (position > answering->expected) {
 		if (!answering->nak_owed)

@@ -3,7 +3,9 @@
 
 #include "codes.h"
 #include "credit.h"
+#include "message.h"
 #include "op.h"
+#include "packer.h"
 #include "requester.h"
 #include "window.h"
 
@@ -101,12 +103,36 @@ static bool is_waited_for(const struct eng_qp *qp)
 uint64_t ask_deadline(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
+	uint64_t delay;
 
 	/* What is being sent again will ask. */
 	if (req->unacked_psn == req->next_psn || req->next_psn != req->end_psn ||
 	    window_answer_is_due(qp) || !has_time(qp))
 		return ENG_NEVER;
-	if (is_waited_for(qp))
+	if (req->ask_owed)
+		return ENG_NEVER;
+	if (req->asks == 0 && is_waited_for(qp))
 		return req->last_progress;
-	return req->last_progress + (req->next_wqe == qp->sq->head ? ASK_AFTER_NS : ASK_BETWEEN_NS);
+	delay = (req->next_wqe == qp->sq->head ? ASK_AFTER_NS : ASK_BETWEEN_NS) << req->asks;
+	return delay < ack_timeout_ns(qp->attr.timeout_code) ? req->last_progress + delay
+							     : ENG_NEVER;
+}
+
+void ask_begin(struct eng_qp *qp)
+{
+	qp->req.ask_owed = true;
+	qp->req.asks++;
+	count(qp, ENG_COUNT_QUESTIONS);
+}
+
+void ask_transmit(struct eng_qp *qp, struct eng_run *run)
+{
+	static const struct payload nothing = { .kind = PAYLOAD_NONE };
+	struct wire_packet packet;
+
+	message_question(qp, psn_sub(qp->req.unacked_psn, 1), &packet);
+	run->kind = ENG_RUN_QUESTION;
+	run->first_psn = packet.psn;
+	if (pack_add(qp, run, &packet, &nothing) == PACK_DONE)
+		qp->req.ask_owed = false;
 }

@@ -6,8 +6,11 @@
  * credits never run out without an ACK on its way: one at a time, which says how far the peer has
  * got by then (rule S7).
  *
- * What nobody has asked for is asked for when nothing has moved for a while, by the oldest packet
- * once more (probe.h): so the peer's silence is noticed long before the Local ACK Timeout.
+ * What nobody has asked for is asked for when nothing has moved for a while.  Any packet from the
+ * past will do, since a duplicate is not executed but acknowledged, with all that has come since
+ * (rule S4): so the question is a SEND of no bytes with the PSN before unacked_psn.  To send a
+ * packet of our own again would mean to read memory that its owner, who has had the peer's answer
+ * by other means, may have taken away.  A question is no retry: rule S10 knows nothing of it.
  */
 #ifndef UROCE_ENGINE_ASK_H
 #define UROCE_ENGINE_ASK_H
@@ -20,5 +23,9 @@ bool ask_wanted(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_
 
 /* When to ask for what has been sent without, or ENG_NEVER. */
 uint64_t ask_deadline(const struct eng_qp *qp);
+/* Its time has come: a question is owed ... */
+void ask_begin(struct eng_qp *qp);
+/* ... and put into run, which is empty. */
+void ask_transmit(struct eng_qp *qp, struct eng_run *run);
 
 #endif

@@ -90,6 +90,7 @@ void completer_flush(struct eng_qp *qp)
 		retire(qp, ENG_WR_FLUSH_ERR);
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
 	window_emptied(qp);
+	req->ask_owed = false;
 	req->post_psn = req->end_psn;
 	req->unacked_psn = req->end_psn;
 	req->next_psn = req->end_psn;
@@ -111,6 +112,8 @@ static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
 	req->unacked_psn = psn;
 	window_progress(qp, cost);
 	req->last_progress = now;
+	req->asks = 0;
+	req->ask_owed = false;
 	req->retried = false;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -404,7 +407,10 @@ void completer_expire(struct eng_qp *qp, uint64_t now)
 		return;
 	}
 	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
-		probe_begin(qp);
+		if (ask_deadline(qp) <= now)
+			ask_begin(qp);
+		else
+			probe_begin(qp);
 		return;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);

@@ -137,10 +137,12 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 {
 	qp->counters[ENG_COUNT_SENT_PACKETS] -= run->packets;
 	qp->counters[ENG_COUNT_SENT_BYTES] -= run->bytes;
-	if (run->kind == ENG_RUN_REQUESTS && can_request(qp))
-		requester_rewind(qp, run->first_psn);
+	if (run->kind == ENG_RUN_QUESTION)
+		qp->req.ask_owed = requester_in_flight(qp) > 0;
 	else if (run->kind != ENG_RUN_REQUESTS)
 		response_unsent(qp, run);
+	else if (can_request(qp))
+		requester_rewind(qp, run->first_psn);
 	window_publish(qp);
 }
 
@@ -190,7 +192,7 @@ void eng_farewell(struct eng_qp *qp)
 
 bool eng_has_unsent(const struct eng_qp *qp)
 {
-	return can_request(qp) && qp->req.next_wqe != qp->sq->head;
+	return can_request(qp) && (qp->req.next_wqe != qp->sq->head || qp->req.ask_owed);
 }
 
 uint32_t eng_in_flight(const struct eng_qp *qp)

@@ -220,7 +220,10 @@ bool eng_awaits_rest(const struct eng_qp *qp);
  */
 void eng_farewell(struct eng_qp *qp);
 
-/* Are there posted requests that have not been handed out, whether they may be sent or not? */
+/*
+ * Are there posted requests that have not been handed out, whether they may be sent or not, or is
+ * an ACK to be asked for?
+ */
 bool eng_has_unsent(const struct eng_qp *qp);
 uint32_t eng_packets_unsent(const struct eng_qp *qp);
 /* Will the request posted last make a completion? */

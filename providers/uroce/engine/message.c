@@ -83,3 +83,14 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 		fill_remote(wqe, *offset, packet);
 	packet->xrc_srqn = wqe->xrc_srqn;
 }
+
+void message_question(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet)
+{
+	memset(packet, 0, sizeof(*packet));
+	packet->opcode = service_of(qp->type) | (uint8_t)WIRE_SEND_ONLY;
+	packet->migrated = true; /* rule S15 */
+	packet->pkey = qp->attr.pkey;
+	packet->dest_qpn = qp->attr.dest_qpn;
+	packet->psn = psn;
+	packet->ack_request = true;
+}

@@ -41,6 +41,9 @@ static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t
 void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 		     struct wire_packet *packet, uint32_t *offset);
 
+/* A SEND of no bytes, which asks for an ACK. */
+void message_question(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet);
+
 /* Does the QP's service have this operation?  READs and Atomics exist on reliable ones only. */
 bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe);
 

@@ -67,6 +67,8 @@ struct requester {
 	uint8_t rnr_left;
 	bool retried; /* packets from unacked_psn on were sent again since the last progress */
 	bool drained_told;
+	bool ask_owed; /* a question is to be sent (ask.h) */
+	uint8_t asks;  /* questions since the last progress */
 	struct probe probe;
 	struct credit credit;
 };

@@ -305,6 +305,10 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	if (req->rnr_until != 0 && req->rnr_until <= now)
 		completer_expire(qp, now);
 	pack_begin(run, &qp->attr.path);
+	if (req->ask_owed && can_request(qp)) {
+		ask_transmit(qp, run);
+		return ENG_TX_RUN;
+	}
 	run->kind = ENG_RUN_REQUESTS;
 	run->first_psn = req->next_psn;
 	while (result == PACK_DONE && !run->closed && run->packets < run->max_packets) {
@@ -356,6 +360,8 @@ void requester_go_back(struct eng_qp *qp)
 
 	req->next_psn = req->unacked_psn;
 	req->asked_psn = psn_sub(req->unacked_psn, 1);
+	req->ask_owed = false;
+	req->asks = 0;
 	req->next_wqe = qp->sq->tail;
 	window_emptied(qp);
 }

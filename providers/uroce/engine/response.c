@@ -251,6 +251,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 		break;
 	case ENG_RUN_CREDITS:
 	case ENG_RUN_REQUESTS:
+	case ENG_RUN_QUESTION:
 		break;
 	}
 }

@@ -126,7 +126,8 @@ const char *eng_event_name(enum eng_event event);
 	X(UNSOLICITED_ACKS_SENT, "unsolicited_acks_sent")     \
 	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd") \
 	X(CREDIT_WAITS, "credit_waits")                       \
-	X(PROBES, "probes")
+	X(PROBES, "probes")                                   \
+	X(QUESTIONS, "ack_questions")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,
