@@ -49,32 +49,6 @@ static void test_signals_and_streams(void **state)
 	assert_int_equal(peer->wc_count, 1);
 }
 
-/* Of messages with completions that follow each other the last one asks, and some before it. */
-static void test_signaled_streams(void **state)
-{
-	struct peer *peer = unlimited((struct peer_config){ .sq_slots = 128 });
-	struct eng_send_wqe *wqe;
-
-	(void)state;
-	/* rule S7 test, rule S9 test */
-	for (int i = 0; i < 50; i++)
-		peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
-	for (uint32_t i = 0; i < 50; i++) {
-		bool asked = i == MOST_UNASKED - 1 || i == MOST_UNASKED - 1 + 32 || i == 49;
-
-		assert_int_equal(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + i)->ack_request,
-				 asked);
-	}
-	peer_ack(peer, PEER_SQ_PSN + 49, NO_CREDITS_REPORTED, 50);
-	assert_int_equal(peer->wc_count, 50);
-	/* A local request sends nothing that could ask. */
-	peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
-	wqe = peer_wqe(peer, ENG_LOCAL_INV, 0, 0);
-	wqe->immediate = 0x7777;
-	eng_sq_push(peer->qp);
-	assert_true(expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 50)->ack_request);
-}
-
 /* A SEND of nothing that the peer has had already: it is not executed, but acknowledged. */
 static void expect_question(struct peer *peer, uint32_t psn)
 {
@@ -367,7 +341,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_signals_and_streams),
 		PEER_TEST(test_asked_later),
-		PEER_TEST(test_signaled_streams),
 		PEER_TEST(test_asked_in_vain),
 		PEER_TEST(test_memory_is_not_read_again),
 		PEER_TEST(test_question_that_does_not_go),

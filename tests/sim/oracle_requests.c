@@ -11,8 +11,6 @@
 
 /* Packets under way of which none asks for an ACK. */
 #define MOST_UNASKED 8
-/* Packets from one that asks to the next, in a stream of messages that make completions. */
-#define MOST_FOLLOWING 32
 
 static const struct message *message_at(const struct end *end, uint32_t index)
 {
@@ -162,22 +160,17 @@ bool asking_payload_right(const struct end *end, const struct message *message,
  * rule S7 test, rule C13 test: who waits for an answer asks for it.  What nobody waits for may go
  * without when there is time to ask later, but not many packets in a row.
  */
-static bool must_ask(const struct end *end, uint32_t index, int64_t position, bool last)
+static bool must_ask(const struct end *end, const struct message *message, int64_t position,
+		     bool last)
 {
-	const struct message *message = message_at(end, index);
 	const struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
 	bool patient = plan->timeout_code >= 12 && plan->retry_count > 0;
-	/* The next message may ask for this one as well. */
-	int64_t since = asking->asked < asking->unacked ? asking->unacked - 1 : asking->asked;
-	bool followed = index + 1 < end->sent_posted &&
-			!op_is_local(message_at(end, index + 1)->op) &&
-			position - since < MOST_FOLLOWING;
 
 	if (op_answers(message->op))
 		return true;
-	if (last && ((message->signaled && !followed) || beyond(message, asking->allowed) ||
-		     !patient || asking->probing || position < asking->high))
+	if (last && (message->signaled || beyond(message, asking->allowed) || !patient ||
+		     asking->probing || position < asking->high))
 		return true;
 	return asking->asked < asking->unacked && position - asking->unacked + 1 >= MOST_UNASKED;
 }
@@ -201,7 +194,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	else if (packet->solicited !=
 		 (last && !op_answers(message->op) && (message->flags & ENG_SOLICITED)))
 		wrong = "solicited event";
-	else if (!packet->ack_request && must_ask(end, index, position, last))
+	else if (!packet->ack_request && must_ask(end, message, position, last))
 		wrong = "AckReq";
 	else if (!asking_remote_right(message, packet, offset))
 		wrong = "remote address, key, length or operand";

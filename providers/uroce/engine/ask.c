@@ -11,13 +11,12 @@
 
 /* So many packets never stand without one that asks: half of what progress calls a stream. */
 #define UNASKED_PACKETS 8
-/* In a stream of messages with completions so many packets go on one ACK: two messages of 64 KiB.
- */
-#define FOLLOWING_PACKETS 32
 /* When the credits allow no more than so many further messages, each asks. */
 #define FEW_CREDITS 16
 /* A peer that ends this soon after our last message may leave us without its ACK. */
 #define ASK_AFTER_NS UINT64_C(1000000)
+/* What is to be sent next asks, and waits only for other QPs to make room. */
+#define ASK_BETWEEN_NS (8 * ASK_AFTER_NS)
 /* What is asked for late should not be late by the measure of the Local ACK Timeout. */
 #define ASKS_PER_TIMEOUT 16
 
@@ -56,21 +55,7 @@ static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *
 	       psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS;
 }
 
-/*
- * The completion may as well come with that of the next message, when that follows at once; but not
- * much later.  Should that have to wait, then a question is asked.
- */
-static bool next_speaks_for_it(const struct eng_qp *qp)
-{
-	const struct requester *req = &qp->req;
-
-	return req->next_wqe + 1 != qp->sq->head && !is_local(sq_at(qp, req->next_wqe + 1)) &&
-	       psn_sub(req->next_psn, req->asked_psn) < FOLLOWING_PACKETS;
-}
-
-/*
- * Nobody has been asked: is it time, or are there enough packets, or is the send queue half full?
- * Or may the next packet have to wait until other QPs have room?  What is under way takes it.
+/* Nobody has been asked: is it time, or are there enough packets, or is the send queue half full?
  */
 static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 {
@@ -89,9 +74,7 @@ bool ask_wanted(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_
 
 	if (op_is_read_or_atomic(wqe->op) || window_closes(qp, cost))
 		return true;
-	if (last && (!may_be_late(qp, now) || credits_run_low(qp, wqe)))
-		return true;
-	if (last && is_signaled(qp, wqe) && !next_speaks_for_it(qp))
+	if (last && (is_signaled(qp, wqe) || !may_be_late(qp, now) || credits_run_low(qp, wqe)))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
@@ -130,7 +113,7 @@ uint64_t ask_deadline(const struct eng_qp *qp)
 		return ENG_NEVER;
 	if (req->asks == 0 && is_waited_for(qp))
 		return req->last_progress;
-	delay = ASK_AFTER_NS << req->asks;
+	delay = (req->next_wqe == qp->sq->head ? ASK_AFTER_NS : ASK_BETWEEN_NS) << req->asks;
 	return delay < ack_timeout_ns(qp->attr.timeout_code) ? req->last_progress + delay
 							     : ENG_NEVER;
 }
