@@ -223,6 +223,22 @@ static void test_after_a_loss(void **state)
 	assert_false(asks(peer, PEER_SQ_PSN + 3, 0));
 }
 
+/* Where others are at work, what is held may be what they wait for. */
+static void test_other_queue_pairs(void **state)
+{
+	struct eng_window_share share = { .limit = 1 << 20 };
+	struct peer *other = unlimited((struct peer_config){ .share = &share });
+	struct peer *peer = unlimited((struct peer_config){ .share = &share });
+
+	(void)state;
+	/* rule S7 test */
+	assert_true(asks(other, PEER_SQ_PSN, ENG_SIGNALED));
+	assert_true(asks(peer, PEER_SQ_PSN, 0));
+	peer_ack(peer, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	peer_ack(other, PEER_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	assert_false(asks(peer, PEER_SQ_PSN + 1, 0));
+}
+
 /* A send queue that is half full, and one of a single request. */
 static void test_full_queue(void **state)
 {
@@ -348,6 +364,7 @@ int main(void)
 		PEER_TEST(test_no_time_to_ask_later),
 		PEER_TEST(test_after_a_loss),
 		PEER_TEST(test_full_queue),
+		PEER_TEST(test_other_queue_pairs),
 		PEER_TEST(test_few_credits),
 		PEER_TEST(test_local_request_waits),
 		PEER_TEST(test_local_fault_waits),

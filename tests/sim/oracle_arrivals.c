@@ -336,13 +336,13 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 		return;
 	}
 	position = oracle_position(packet->psn, end->plan->psn, asking->high);
-	/* Who has a question's packet misses nothing. */
-	if (position < asking->unacked)
-		return;
 	index = script_find(end->script, position);
 	last = index != NOBODY && op_is_read(message_at(end, index)->op)
 		       ? message_end(message_at(end, index)) - 1
 		       : position;
+	/* Nobody misses a question's packet. */
+	if (last < asking->unacked)
+		return;
 	if (index != NOBODY && asking->handed_out[position] > 1 && last > asking->lost_repeat)
 		asking->lost_repeat = last;
 	if (packet->serial > asking->lost_serial) {

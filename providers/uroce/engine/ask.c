@@ -27,13 +27,27 @@ static bool has_time(const struct eng_qp *qp)
 	       ack_timeout_ns(qp->attr.timeout_code) >= ASKS_PER_TIMEOUT * ASK_AFTER_NS;
 }
 
-/* May a message go without asking?  Not while packets are lost, nor when it was. */
+/*
+ * May a message go without asking?  Not while packets are lost, nor when it was.  Nor when other
+ * QPs are at work: they may get what room there is, and then this one could not ask, and they not
+ * have the room that it holds.
+ */
 static bool may_be_late(const struct eng_qp *qp, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 
 	return has_time(qp) && qp->state == ENG_RTS && req->next_psn == req->end_psn &&
-	       now >= req->probe.lossy_until;
+	       now >= req->probe.lossy_until && !window_share_is_contended(qp);
+}
+
+/* Will nothing follow this packet in the run?  The next run may have to wait for other QPs. */
+static bool ends_run(const struct eng_run *run, const struct wire_packet *packet)
+{
+	uint32_t bytes = wire_op_header_length(packet->opcode) + packet->payload_length +
+			 packet->pad_count + (uint32_t)WIRE_ICRC_BYTES;
+
+	return (run->packets > 0 && bytes < run->segment) || run->packets + 1 >= run->max_packets ||
+	       run->bytes + 2 * bytes > run->max_bytes;
 }
 
 static bool is_local(const struct eng_send_wqe *wqe)
@@ -62,19 +76,22 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 	const struct requester *req = &qp->req;
 	uint32_t in_flight = requester_in_flight(qp);
 
-	return in_flight + 1 >= UNASKED_PACKETS || window_share_is_tight(qp) ||
-	       2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
+	return in_flight + 1 >= UNASKED_PACKETS || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
 	       (in_flight > 0 && now - req->last_progress >= ASK_AFTER_NS / 2);
 }
 
-bool ask_wanted(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
-		uint64_t cost, uint64_t now)
+bool ask_wanted(const struct eng_qp *qp, const struct eng_run *run,
+		const struct wire_packet *packet, uint64_t cost, uint64_t now)
 {
+	const struct eng_send_wqe *wqe = sq_at(qp, qp->req.next_wqe);
+	uint32_t index = wqe_packet_index(wqe, packet->psn);
 	bool last = index == wqe->packets - 1;
 
 	if (op_is_read_or_atomic(wqe->op) || window_closes(qp, cost))
 		return true;
 	if (last && (is_signaled(qp, wqe) || !may_be_late(qp, now) || credits_run_low(qp, wqe)))
+		return true;
+	if (window_share_is_contended(qp) && ends_run(run, packet))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, qp->req.next_wqe))

@@ -17,9 +17,9 @@
 
 #include "qp.h"
 
-/* Does the packet at index of wqe, of this weight, the next to be sent, ask for an ACK? */
-bool ask_wanted(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
-		uint64_t cost, uint64_t now);
+/* Does this packet, of this weight, the next to be sent and to be added to run, ask for an ACK? */
+bool ask_wanted(const struct eng_qp *qp, const struct eng_run *run,
+		const struct wire_packet *packet, uint64_t cost, uint64_t now);
 
 /* When to ask for what has been sent without, or ENG_NEVER. */
 uint64_t ask_deadline(const struct eng_qp *qp);

@@ -151,6 +151,11 @@ enum eng_owed eng_owed(const struct eng_qp *qp)
 	return response_owed(qp);
 }
 
+bool eng_owes_question(const struct eng_qp *qp)
+{
+	return can_request(qp) && qp->req.ask_owed;
+}
+
 uint32_t eng_packets_unsent(const struct eng_qp *qp)
 {
 	return psn_sub(qp->req.post_psn, qp->req.next_psn);

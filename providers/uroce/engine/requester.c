@@ -221,8 +221,7 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 	}
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
 	if (is_reliable(qp))
-		packet.ack_request =
-			ask_wanted(qp, wqe, wqe_packet_index(wqe, req->next_psn), cost, now);
+		packet.ack_request = ask_wanted(qp, run, &packet, cost, now);
 	find_payload(wqe, offset, &payload);
 	result = pack_add(qp, run, &packet, &payload);
 	if (result == PACK_FAULT)

@@ -94,11 +94,12 @@ bool window_share_open(const struct eng_qp *qp)
 	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
 }
 
-bool window_share_is_tight(const struct eng_qp *qp)
+bool window_share_is_contended(const struct eng_qp *qp)
 {
 	const struct eng_window_share *share = qp->window_share;
 
-	return share && 2 * __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) >= share->limit;
+	return share &&
+	       __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) != qp->req.cost_published;
 }
 
 void window_sent(struct eng_qp *qp, uint64_t cost)

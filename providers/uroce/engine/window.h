@@ -21,8 +21,8 @@ uint64_t window_room(const struct eng_qp *qp);
 bool window_answer_is_due(const struct eng_qp *qp);
 /* May this QP begin another run, seen what all QPs have under way? */
 bool window_share_open(const struct eng_qp *qp);
-/* Is half of what all QPs may have under way in use? */
-bool window_share_is_tight(const struct eng_qp *qp);
+/* Do other QPs have something under way as well? */
+bool window_share_is_contended(const struct eng_qp *qp);
 /* After a packet of this weight, would another one like it have to wait? */
 bool window_closes(const struct eng_qp *qp, uint64_t cost);
 /* A packet of this weight goes, or (again by going back) packets are as if never sent. */

@@ -69,7 +69,8 @@ struct progress_qp {
 	uint64_t ack_due;      /* until when an ACK waits for a post; 0: none waits */
 	uint32_t gathered;     /* posts since the last run was sent, those that make completions, */
 	uint32_t gathered_signals;
-	uint32_t gathered_before; /* and posts that led to that run */
+	uint32_t gathered_before; /* and posts that led to that run, or half of those before it ...
+				   */
 	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
 	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
@@ -139,6 +140,11 @@ void progress_await_turn(struct progress *progress);
 
 /* One turn by an application thread that found its CQ empty.  No lock held. */
 void progress_poll(struct progress *progress);
+/*
+ * ... and a call by one that found completions: also a sign that somebody polls.  Without it, where
+ * the helper is always a step ahead, no thread would ever be found polling.
+ */
+void progress_polled(struct progress *progress);
 /* A CQ has been armed for an event: the application is about to sleep, so the helper listens. */
 void progress_notify_armed(struct progress *progress);
 

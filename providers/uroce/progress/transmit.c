@@ -169,7 +169,10 @@ static void note_sent(struct progress *progress, struct progress_qp *qp, const s
 	uint32_t fit = LINK_MAX_BYTES / run->segment;
 
 	qp->run_packets = fit < progress->max_segments ? fit : progress->max_segments;
-	qp->gathered_before = qp->gathered;
+	/* By and by: a crowd may come after a single one. */
+	qp->gathered_before /= 2;
+	if (qp->gathered_before < qp->gathered)
+		qp->gathered_before = qp->gathered;
 	qp->gathered = 0;
 	qp->gathered_signals = 0;
 	qp->heard = false;
@@ -368,15 +371,15 @@ static bool ends_batch(struct progress_qp *qp)
 static bool may_gather(const struct progress *progress, const struct progress_qp *qp)
 {
 	uint32_t in_flight = eng_in_flight(qp->engine);
-	bool due;
+	bool is_stream = qp->gathered_before > STREAM_PACKETS, due;
 
 	if (qp->gathered >= posts_for_run(qp))
 		return false;
 	if (in_flight == 0)
-		return qp->gathered_before > STREAM_PACKETS && !helper_is_armed(progress);
+		return is_stream && !helper_is_armed(progress);
 	due = eng_answer_is_due(qp->engine);
 	if (helper_is_armed(progress))
-		return due && in_flight > STREAM_PACKETS;
+		return due && (is_stream || in_flight > STREAM_PACKETS);
 	return in_flight > STREAM_PACKETS ||
 	       (!qp->heard && (due || qp->sent_in_turn == poll_turns(progress)));
 }

@@ -230,6 +230,11 @@ static enum transmit_end request(struct turn *turn, struct progress_qp *qp)
 	/* What an unreliable one has sent completes when it is asked for more. */
 	if (!qp->unreliable && !eng_has_unsent(qp->engine))
 		return TRANSMIT_DONE;
+	/* Its answer makes the room that others wait for. */
+	if (eng_owes_question(qp->engine) &&
+	    transmit(progress, qp, ENG_REQUESTS, 1, progress->turn_tx, turn->now) ==
+		    TRANSMIT_BLOCKED)
+		return TRANSMIT_BLOCKED;
 	if (qp->crowded || (crowd_waits(&progress->crowd) && eng_has_unsent(qp->engine)))
 		return TRANSMIT_CROWDED;
 	return transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, TRANSMIT_RUNS,
@@ -395,6 +400,19 @@ void progress_poll(struct progress *progress)
 		helper_disarm(progress);
 	if (result == TURN_IDLE)
 		yield_sometimes();
+}
+
+void progress_polled(struct progress *progress)
+{
+	bool disarm = false;
+
+	if (progress->dead || !helper_is_armed(progress) ||
+	    pthread_mutex_trylock(&progress->turn_lock))
+		return;
+	disarm = is_streak(progress);
+	turn_unlock(progress);
+	if (disarm)
+		helper_disarm(progress);
 }
 
 void progress_notify_armed(struct progress *progress)

@@ -186,6 +186,8 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 
 	int taken = uroce_cq_take(cq, count, wc, stamps);
 
+	if (taken > 0)
+		progress_polled(cq->context->progress);
 	if (taken || count <= 0)
 		return taken;
 	if (atomic_load_explicit(&cq->dead, memory_order_relaxed))
