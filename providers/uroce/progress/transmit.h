@@ -9,7 +9,7 @@
 #include "instance.h"
 
 /* So many runs of one QP and side leave in one visit; then others have their turn. */
-#define TRANSMIT_RUNS 4
+#define TRANSMIT_RUNS 8
 /* The same for a QP that has waited in the crowd. */
 #define TRANSMIT_RUNS_CROWDED 2
 

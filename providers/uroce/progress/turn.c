@@ -181,7 +181,10 @@ static bool may_wait_for_answer(const struct turn *turn, const struct progress_q
 	/* The helper would have to be woken for each ACK, to look after it. */
 	if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
 		return false;
-	if (qp->only_receives || qp->no_answers || qp->unanswered > MANY_PACKETS)
+	if (qp->only_receives || qp->no_answers)
+		return false;
+	/* In the middle of a long message its sender may be waiting to send the rest. */
+	if (eng_awaits_rest(qp->engine) && qp->unanswered > MANY_PACKETS)
 		return false;
 	return qp->messages <= (qp->ack_for_answer ? 0 : FEW_PACKETS);
 }
