@@ -108,10 +108,11 @@ def warn(results, loads):
         return
     print(f"load average {loads[0][0]:.2f} before, {loads[1][0]:.2f} after; other processes used "
           f"{statistics.mean(_foreign(results)):.2f} processors on average")
-    part = _disturbed_part(results)
-    if part > 0:
-        print(f"WARNING: {part:.0%} of the measurements were disturbed by other processes; "
-              "the figures are worth little, the ratios more")
+    foreign = _foreign(results)
+    disturbed = sum(1 for value in foreign if value > FOREIGN_LIMIT)
+    if disturbed:
+        print(f"WARNING: {disturbed} of {len(foreign)} measurements were disturbed by other "
+              "processes; such figures are worth little, their ratios more")
 
 
 def write_json(path, about, rows, results):
