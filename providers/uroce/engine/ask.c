@@ -99,16 +99,20 @@ bool ask_wanted(const struct eng_qp *qp, const struct eng_run *run,
 	return !window_answer_is_due(qp) && is_overdue(qp, now);
 }
 
+/* A request with a local fault: it fails when those before it are complete. */
+static bool next_has_fault(const struct eng_qp *qp)
+{
+	return qp->req.next_wqe != qp->sq->head &&
+	       sq_at(qp, qp->req.next_wqe)->status != ENG_SUCCESS;
+}
+
 /* Does the application wait for what is under way, without a signal of its own? */
 static bool is_waited_for(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 	const struct eng_send_wqe *last;
 
-	if (qp->state == ENG_SQD)
-		return true;
-	/* A local fault: it fails when those before it are complete. */
-	if (req->next_wqe != qp->sq->head && sq_at(qp, req->next_wqe)->status != ENG_SUCCESS)
+	if (qp->state == ENG_SQD || next_has_fault(qp))
 		return true;
 	if (req->begun == qp->sq->tail)
 		return false;
@@ -122,9 +126,10 @@ uint64_t ask_deadline(const struct eng_qp *qp)
 	const struct requester *req = &qp->req;
 	uint64_t delay;
 
-	/* What is being sent again will ask. */
-	if (req->unacked_psn == req->next_psn || req->next_psn != req->end_psn ||
-	    window_answer_is_due(qp) || !has_time(qp))
+	/* What is being sent again will ask, if it can be sent. */
+	if (req->unacked_psn == req->next_psn ||
+	    (req->next_psn != req->end_psn && !next_has_fault(qp)) || window_answer_is_due(qp) ||
+	    !has_time(qp))
 		return ENG_NEVER;
 	if (req->ask_owed)
 		return ENG_NEVER;
