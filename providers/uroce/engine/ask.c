@@ -50,16 +50,6 @@ static bool ends_run(const struct eng_run *run, const struct wire_packet *packet
 	       run->bytes + 2 * bytes > run->max_bytes;
 }
 
-static bool is_local(const struct eng_send_wqe *wqe)
-{
-	return op_row(wqe->op)->answer == OP_LOCAL;
-}
-
-static bool is_signaled(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
-{
-	return qp->signal_all || (wqe->flags & ENG_SIGNALED);
-}
-
 /* rule C10: the credits should not be gone before news of others come. */
 static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
@@ -118,7 +108,7 @@ static bool is_waited_for(const struct eng_qp *qp)
 		return false;
 	/* A local request completes behind those before it. */
 	last = sq_at(qp, req->begun - 1);
-	return is_local(last) && is_signaled(qp, last);
+	return op_is_local(last->op) && is_signaled(qp, last);
 }
 
 uint64_t ask_deadline(const struct eng_qp *qp)
@@ -129,9 +119,7 @@ uint64_t ask_deadline(const struct eng_qp *qp)
 	/* What is being sent again will ask, if it can be sent. */
 	if (req->unacked_psn == req->next_psn ||
 	    (req->next_psn != req->end_psn && !next_has_fault(qp)) || window_answer_is_due(qp) ||
-	    !has_time(qp))
-		return ENG_NEVER;
-	if (req->ask_owed)
+	    !has_time(qp) || req->ask_owed)
 		return ENG_NEVER;
 	if (req->asks == 0 && is_waited_for(qp))
 		return req->last_progress;
@@ -145,6 +133,12 @@ void ask_begin(struct eng_qp *qp)
 	qp->req.ask_owed = true;
 	qp->req.asks++;
 	count(qp, ENG_COUNT_QUESTIONS);
+}
+
+void ask_stop(struct eng_qp *qp)
+{
+	qp->req.ask_owed = false;
+	qp->req.asks = 0;
 }
 
 void ask_transmit(struct eng_qp *qp, struct eng_run *run)

@@ -27,5 +27,7 @@ uint64_t ask_deadline(const struct eng_qp *qp);
 void ask_begin(struct eng_qp *qp);
 /* ... and put into run, which is empty. */
 void ask_transmit(struct eng_qp *qp, struct eng_run *run);
+/* unacked_psn has moved, or all is sent again: there is nothing to be asked, or it asks itself. */
+void ask_stop(struct eng_qp *qp);
 
 #endif

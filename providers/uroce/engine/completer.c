@@ -26,7 +26,7 @@ static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng
 	};
 
 	/* rule S13: an error is always told. */
-	if (status == ENG_SUCCESS && !qp->signal_all && !(wqe->flags & ENG_SIGNALED))
+	if (status == ENG_SUCCESS && !is_signaled(qp, wqe))
 		return;
 	qp->port->complete(qp->owner, &wc);
 }
@@ -55,8 +55,7 @@ static void fail_oldest(struct eng_qp *qp, enum eng_status status)
 
 void completer_retire_local(struct eng_qp *qp)
 {
-	while (qp->sq->tail != qp->req.begun &&
-	       op_row(sq_at(qp, qp->sq->tail)->op)->answer == OP_LOCAL)
+	while (qp->sq->tail != qp->req.begun && op_is_local(sq_at(qp, qp->sq->tail)->op))
 		retire(qp, ENG_SUCCESS);
 }
 
@@ -90,7 +89,7 @@ void completer_flush(struct eng_qp *qp)
 		retire(qp, ENG_WR_FLUSH_ERR);
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
 	window_emptied(qp);
-	req->ask_owed = false;
+	ask_stop(qp);
 	req->post_psn = req->end_psn;
 	req->unacked_psn = req->end_psn;
 	req->next_psn = req->end_psn;
@@ -112,8 +111,7 @@ static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
 	req->unacked_psn = psn;
 	window_progress(qp, cost);
 	req->last_progress = now;
-	req->asks = 0;
-	req->ask_owed = false;
+	ask_stop(qp);
 	req->retried = false;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -379,7 +377,7 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 uint64_t completer_deadline(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
-	uint64_t timeout, first, ask;
+	uint64_t timeout, first, early;
 
 	if (!can_request(qp) || !is_reliable(qp))
 		return ENG_NEVER;
@@ -388,11 +386,12 @@ uint64_t completer_deadline(const struct eng_qp *qp)
 	if (requester_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
 		return ENG_NEVER;
 	timeout = ack_timeout_ns(qp->attr.timeout_code);
-	first = probe_deadline(qp, timeout);
-	ask = ask_deadline(qp);
-	if (ask < first)
-		first = ask;
-	return first != ENG_NEVER ? first : req->last_progress + timeout;
+	first = req->last_progress + timeout;
+	early = probe_deadline(qp, timeout);
+	if (early < first)
+		first = early;
+	early = ask_deadline(qp);
+	return early < first ? early : first;
 }
 
 void completer_expire(struct eng_qp *qp, uint64_t now)

@@ -7,7 +7,7 @@
 /* A request that the peer counts but that takes no receive WQE there. */
 static bool is_free_ride(uint8_t op)
 {
-	return !op_row(op)->needs_receive && op_row(op)->answer != OP_LOCAL;
+	return !op_row(op)->needs_receive && !op_is_local(op);
 }
 
 /*

@@ -163,8 +163,7 @@ uint32_t eng_packets_unsent(const struct eng_qp *qp)
 
 bool eng_newest_is_signaled(const struct eng_qp *qp)
 {
-	return qp->sq->head != qp->sq->tail &&
-	       (qp->signal_all || (sq_at(qp, qp->sq->head - 1)->flags & ENG_SIGNALED));
+	return qp->sq->head != qp->sq->tail && is_signaled(qp, sq_at(qp, qp->sq->head - 1));
 }
 
 bool eng_answer_is_due(const struct eng_qp *qp)

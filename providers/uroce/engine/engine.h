@@ -227,6 +227,7 @@ void eng_farewell(struct eng_qp *qp);
 bool eng_has_unsent(const struct eng_qp *qp);
 /* The latter: it is what comes first then, and takes no room. */
 bool eng_owes_question(const struct eng_qp *qp);
+/* Packets of posted requests that have not been handed out, or have been taken back. */
 uint32_t eng_packets_unsent(const struct eng_qp *qp);
 /* Will the request posted last make a completion? */
 bool eng_newest_is_signaled(const struct eng_qp *qp);

@@ -34,7 +34,7 @@ bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	uint8_t only = service_of(qp->type) | op_row(wqe->op)->only;
 
-	return op_row(wqe->op)->answer == OP_LOCAL || wire_op_header_length(only) != 0;
+	return op_is_local(wqe->op) || wire_op_header_length(only) != 0;
 }
 
 /* RETH and AtomicETH; harmless where the opcode has none. */

@@ -30,6 +30,11 @@ static inline const struct op_row *op_row(uint8_t op)
 	return &op_rows[op];
 }
 
+static inline bool op_is_local(uint8_t op)
+{
+	return op_rows[op].answer == OP_LOCAL;
+}
+
 /* READ and Atomics: limited by max_rd_atomic, waited for by fences (rules C16, S12). */
 static inline bool op_is_read_or_atomic(uint8_t op)
 {

@@ -166,6 +166,12 @@ static inline struct eng_send_wqe *sq_at(const struct eng_qp *qp, uint32_t index
 	return eng_ring_slot(qp->sq, index);
 }
 
+/* Does the request make a completion also when all goes well? */
+static inline bool is_signaled(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	return qp->signal_all || (wqe->flags & ENG_SIGNALED);
+}
+
 /* Answers its peer, and is answered. */
 static inline bool is_reliable(const struct eng_qp *qp)
 {

@@ -34,11 +34,6 @@ static bool is_spread_over_packets(uint8_t op)
 	return op == ENG_READ || (op_row(op)->carries_payload && op != ENG_ATOMIC_WRITE);
 }
 
-static bool is_local(const struct eng_send_wqe *wqe)
-{
-	return op_row(wqe->op)->answer == OP_LOCAL;
-}
-
 void requester_push(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
@@ -51,7 +46,7 @@ void requester_push(struct eng_qp *qp)
 	if (is_spread_over_packets(wqe->op) && qp->type != ENG_UD)
 		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
 	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
-	if (is_local(wqe)) {
+	if (op_is_local(wqe->op)) {
 		wqe->packets = 0;
 	} else {
 		req->posted_ssn = psn_add(req->posted_ssn, 1);
@@ -134,7 +129,7 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 	/* rule C17: only what is new is checked against credits. */
 	if (is_new(req))
 		reason = req->next_wqe == req->begun ? may_begin(qp, wqe) : may_continue(qp, wqe);
-	if (reason == ENG_TX_RUN && !is_local(wqe) &&
+	if (reason == ENG_TX_RUN && !op_is_local(wqe->op) &&
 	    !window_open(qp, packet_cost(qp, wqe, req->next_psn)))
 		reason = ENG_TX_WINDOW;
 	return reason;
@@ -265,7 +260,7 @@ static enum pack step(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 {
 	struct eng_send_wqe *wqe = sq_at(qp, qp->req.next_wqe);
 
-	if (is_local(wqe))
+	if (op_is_local(wqe->op))
 		return step_local(qp, wqe);
 	if (run->packets == 0)
 		run->path = path_of_next(qp);
@@ -285,7 +280,7 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	if (unsent == 0 || !is_new(req) || !is_reliable(qp) || !window_answer_is_due(qp))
 		return false;
 	wqe = sq_at(qp, req->next_wqe);
-	if (is_local(wqe))
+	if (op_is_local(wqe->op))
 		return false;
 	cost = packet_cost(qp, wqe, req->next_psn) / message_psns(wqe, req->next_psn);
 	room = window_room(qp) / cost;
@@ -359,8 +354,7 @@ void requester_go_back(struct eng_qp *qp)
 
 	req->next_psn = req->unacked_psn;
 	req->asked_psn = psn_sub(req->unacked_psn, 1);
-	req->ask_owed = false;
-	req->asks = 0;
+	ask_stop(qp);
 	req->next_wqe = qp->sq->tail;
 	window_emptied(qp);
 }
