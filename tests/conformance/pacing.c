@@ -66,14 +66,7 @@ static void test_long_read_is_whole(void **state)
 static void test_pace_is_a_reason_and_a_deadline(void **state)
 {
 	struct peer *peer = peer_with_long_region();
-	struct eng_piece pieces[300];
-	struct eng_run run = { .staging = peer->staging,
-			       .staging_bytes = 65536,
-			       .pieces = pieces,
-			       .max_pieces = 300,
-			       .max_packets = 128,
-			       .max_bytes = 65507,
-			       .gather_from = UINT32_MAX };
+	struct eng_run run = peer_empty_run(peer, PEER_RUN_PACKETS);
 	uint32_t packets = 0;
 	enum eng_tx why;
 

@@ -6,9 +6,6 @@
 #include <string.h>
 
 #define STAGING_BYTES 65536
-#define MAX_PIECES 300
-#define MAX_PACKETS 128
-#define MAX_RUN_BYTES 65507
 #define GATHER_FROM 128
 #define MAX_SGE 4
 #define MAX_INLINE 128
@@ -383,14 +380,14 @@ static void take_packet(struct peer *peer, const uint8_t *bytes, uint32_t length
 
 static void take_run(struct peer *peer, const struct eng_run *run)
 {
-	static uint8_t whole[MAX_RUN_BYTES];
+	static uint8_t whole[PEER_RUN_BYTES];
 	uint32_t bytes = 0;
 
 	assert_in_range(run->packets, 1, run->max_packets);
 	assert_true(run->bytes <= run->max_bytes && run->piece_count <= run->max_pieces);
 	assert_ptr_equal(run->path, &peer->attr->path);
 	for (uint32_t i = 0; i < run->piece_count; i++) {
-		assert_true(bytes + run->pieces[i].length <= MAX_RUN_BYTES);
+		assert_true(bytes + run->pieces[i].length <= PEER_RUN_BYTES);
 		memcpy(whole + bytes, run->pieces[i].bytes, run->pieces[i].length);
 		bytes += run->pieces[i].length;
 	}
@@ -405,19 +402,21 @@ static void take_run(struct peer *peer, const struct eng_run *run)
 	}
 }
 
+struct eng_run peer_empty_run(struct peer *peer, uint32_t max_packets)
+{
+	return (struct eng_run){ .staging = peer->staging,
+				 .staging_bytes = STAGING_BYTES,
+				 .pieces = peer->pieces,
+				 .max_pieces = PEER_PIECES,
+				 .max_packets = max_packets,
+				 .max_bytes = PEER_RUN_BYTES,
+				 .gather_from = peer->config.gather ? GATHER_FROM : UINT32_MAX };
+}
+
 enum eng_tx peer_pull_sides(struct peer *peer, unsigned int sides)
 {
-	struct eng_piece pieces[MAX_PIECES];
-
 	for (int runs = 0; runs < MAX_RUNS_PER_PULL; runs++) {
-		struct eng_run run = { .staging = peer->staging,
-				       .staging_bytes = STAGING_BYTES,
-				       .pieces = pieces,
-				       .max_pieces = MAX_PIECES,
-				       .max_packets = MAX_PACKETS,
-				       .max_bytes = MAX_RUN_BYTES,
-				       .gather_from =
-					       peer->config.gather ? GATHER_FROM : UINT32_MAX };
+		struct eng_run run = peer_empty_run(peer, PEER_RUN_PACKETS);
 
 		peer->why = eng_transmit(peer->qp, &run, sides, peer->now);
 		assert_true(peer->why < ENG_TX_REASONS);

@@ -85,6 +85,9 @@ struct peer_packet {
 };
 
 #define PEER_LOG 512
+#define PEER_PIECES 300
+#define PEER_RUN_PACKETS 128
+#define PEER_RUN_BYTES 65507
 
 struct peer {
 	struct peer_config config;
@@ -113,7 +116,9 @@ struct peer {
 	uint64_t next_send_id, next_recv_id;
 	uint32_t invalidated; /* the last key given to invalidate() */
 	bool refuse_invalidate;
+	/* What a run is put together in (peer_empty_run()). */
 	uint8_t *staging;
+	struct eng_piece pieces[PEER_PIECES];
 };
 
 /* In RESET, with attributes and memory. */
@@ -169,6 +174,11 @@ void peer_fill(uint8_t *bytes, uint64_t length, uint64_t position);
 #define NAK_OPERATIONAL 0x63
 #define NO_CREDITS_REPORTED 0x1f
 
+/*
+ * A run for eng_transmit(), of at most so many packets, for tests that look at runs or take them
+ * back.  There is room for one at a time.
+ */
+struct eng_run peer_empty_run(struct peer *peer, uint32_t max_packets);
 /* Ask the engine for packets until it has none; sides is a set of enum eng_side. */
 enum eng_tx peer_pull_sides(struct peer *peer, unsigned int sides);
 enum eng_tx peer_pull(struct peer *peer);

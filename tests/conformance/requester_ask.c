@@ -137,22 +137,14 @@ static void test_memory_is_not_read_again(void **state)
 static void test_question_that_does_not_go(void **state)
 {
 	struct peer *peer = unlimited((struct peer_config){ 0 });
-	uint8_t staging[1024];
-	struct eng_piece piece;
-	struct eng_run run = { .staging = staging,
-			       .staging_bytes = sizeof(staging),
-			       .pieces = &piece,
-			       .max_pieces = 1,
-			       .max_packets = 1,
-			       .max_bytes = sizeof(staging),
-			       .gather_from = UINT32_MAX };
+	struct eng_run run = peer_empty_run(peer, 1);
 
 	(void)state;
 	/* rule S7 test */
 	assert_false(asks(peer, PEER_SQ_PSN, 0));
+	peer->now = eng_deadline(peer->qp);
+	eng_expire(peer->qp, peer->now);
 	for (int i = 0; i < 2; i++) {
-		peer->now = i == 0 ? eng_deadline(peer->qp) : peer->now;
-		eng_expire(peer->qp, peer->now);
 		assert_true(eng_has_unsent(peer->qp));
 		assert_int_equal(eng_transmit(peer->qp, &run, ENG_REQUESTS, peer->now), ENG_TX_RUN);
 		assert_int_equal(run.kind, ENG_RUN_QUESTION);

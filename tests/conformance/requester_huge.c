@@ -98,14 +98,7 @@ static void test_longest_read(void **state)
 static void test_longest_read_at_responder(void **state)
 {
 	struct peer *peer = peer_rts((struct peer_config){ .mtu = HUGE_MTU });
-	struct eng_piece pieces[64];
-	struct eng_run run = { .staging = peer->staging,
-			       .staging_bytes = 65536,
-			       .pieces = pieces,
-			       .max_pieces = 64,
-			       .max_packets = 1,
-			       .max_bytes = 65507,
-			       .gather_from = UINT32_MAX };
+	struct eng_run run = peer_empty_run(peer, 1);
 	struct wire_packet request = peer_request(peer, WIRE_READ_REQUEST, PEER_RQ_PSN, 0), answer;
 
 	(void)state;

@@ -321,14 +321,7 @@ static void test_rnr_again_without_expire(void **state)
 static void test_unsent_run(void **state)
 {
 	struct peer *peer = unlimited((struct peer_config){ .mtu = 256 });
-	struct eng_piece pieces[64];
-	struct eng_run run = { .staging = peer->staging,
-			       .staging_bytes = 65536,
-			       .pieces = pieces,
-			       .max_pieces = 64,
-			       .max_packets = 3,
-			       .max_bytes = 65507,
-			       .gather_from = UINT32_MAX };
+	struct eng_run run = peer_empty_run(peer, 3);
 	struct eng_view before;
 
 	(void)state;

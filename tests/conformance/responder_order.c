@@ -270,15 +270,7 @@ static void test_responder_works_in_rtr(void **state)
 /* A run of responses that the socket does not take. */
 static void take_back_responses(struct peer *peer)
 {
-	uint8_t staging[1024];
-	struct eng_piece piece;
-	struct eng_run run = { .staging = staging,
-			       .staging_bytes = sizeof(staging),
-			       .pieces = &piece,
-			       .max_pieces = 1,
-			       .max_packets = 1,
-			       .max_bytes = sizeof(staging),
-			       .gather_from = UINT32_MAX };
+	struct eng_run run = peer_empty_run(peer, 1);
 
 	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
 	eng_unsent(peer->qp, &run);

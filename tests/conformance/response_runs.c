@@ -13,8 +13,7 @@
 /* The last run that the engine handed out, its packets back to back. */
 static struct {
 	struct eng_run run;
-	struct eng_piece pieces[300];
-	uint8_t bytes[65536];
+	uint8_t bytes[PEER_RUN_BYTES];
 	uint32_t max_packets;
 } taken;
 
@@ -23,7 +22,7 @@ static struct peer *peer_with_pattern(struct peer_config config)
 	struct peer *peer = peer_rts(config);
 
 	peer_fill(peer->remote, PEER_REGION_BYTES, 0);
-	taken.max_packets = 128;
+	taken.max_packets = PEER_RUN_PACKETS;
 	return peer;
 }
 
@@ -32,19 +31,13 @@ static enum eng_tx take_run(struct peer *peer)
 	enum eng_tx reason;
 	uint32_t bytes = 0;
 
-	taken.run = (struct eng_run){ .staging = peer->staging,
-				      .staging_bytes = 65536,
-				      .pieces = taken.pieces,
-				      .max_pieces = 300,
-				      .max_packets = taken.max_packets,
-				      .max_bytes = 65507,
-				      .gather_from = UINT32_MAX };
+	taken.run = peer_empty_run(peer, taken.max_packets);
 	reason = eng_transmit(peer->qp, &taken.run, ENG_RESPONSES, peer->now);
 	if (reason != ENG_TX_RUN)
 		return reason;
 	for (uint32_t i = 0; i < taken.run.piece_count; i++) {
-		memcpy(taken.bytes + bytes, taken.pieces[i].bytes, taken.pieces[i].length);
-		bytes += taken.pieces[i].length;
+		memcpy(taken.bytes + bytes, taken.run.pieces[i].bytes, taken.run.pieces[i].length);
+		bytes += taken.run.pieces[i].length;
 	}
 	assert_int_equal(bytes, taken.run.bytes);
 	return reason;
@@ -323,7 +316,7 @@ static void test_unsent_behind_a_part(void **state)
 	expect_in_run(2, WIRE_READ_RESPONSE_FIRST, PEER_RQ_PSN + 2);
 	/* The peer misses the first answer, of which the second one had begun to follow. */
 	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	taken.max_packets = 128;
+	taken.max_packets = PEER_RUN_PACKETS;
 	expect_run(peer, 3);
 	expect_in_run(0, WIRE_READ_RESPONSE_FIRST, PEER_RQ_PSN);
 	expect_in_run(1, WIRE_READ_RESPONSE_LAST, PEER_RQ_PSN + 1);

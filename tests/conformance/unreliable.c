@@ -251,14 +251,7 @@ static void test_send_error_behind_others(void **state)
 
 static void hand_out_one_packet(struct peer *peer)
 {
-	struct eng_piece pieces[8];
-	struct eng_run run = { .staging = peer->staging,
-			       .staging_bytes = 8192,
-			       .pieces = pieces,
-			       .max_pieces = 8,
-			       .max_packets = 1,
-			       .max_bytes = 8192,
-			       .gather_from = UINT32_MAX };
+	struct eng_run run = peer_empty_run(peer, 1);
 
 	assert_int_equal(eng_transmit(peer->qp, &run, ENG_REQUESTS, peer->now), ENG_TX_RUN);
 }
