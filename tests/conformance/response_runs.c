@@ -212,6 +212,14 @@ static void test_ack_between_answers(void **state)
 	expect_silence(peer);
 }
 
+/* Three READs, the second of the other region. */
+static void ask_with_other_between(struct peer *peer)
+{
+	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
+	ask_other(peer, PEER_RQ_PSN + 1);
+	peer_give_read(peer, PEER_RQ_PSN + 2, 0, 8);
+}
+
 /* The region of the second READ has gone: the first is answered, the second is refused. */
 static void test_fault_in_the_second_read(void **state)
 {
@@ -220,9 +228,7 @@ static void test_fault_in_the_second_read(void **state)
 	(void)state;
 	/* rule S11 test, rule S8 test */
 	peer_region_add(peer, OTHER_RKEY, 0, 64, ENG_REMOTE_READ);
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-	ask_other(peer, PEER_RQ_PSN + 1);
-	peer_give_read(peer, PEER_RQ_PSN + 2, 0, 8);
+	ask_with_other_between(peer);
 	peer->regions[2].key = 0;
 	expect_run(peer, 1);
 	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
@@ -244,9 +250,7 @@ static void test_fault_in_a_repeat(void **state)
 	peer_region_add(peer, OTHER_RKEY, 0, 64, ENG_REMOTE_READ);
 	for (int round = 0; round < 2; round++) {
 		peer_forget(peer);
-		peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-		ask_other(peer, PEER_RQ_PSN + 1);
-		peer_give_read(peer, PEER_RQ_PSN + 2, 0, 8);
+		ask_with_other_between(peer);
 	}
 	peer->regions[2].key = 0;
 	expect_run(peer, 1);

@@ -165,7 +165,7 @@ static bool must_ask(const struct end *end, const struct message *message, int64
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
-	bool patient = plan->timeout_code >= 12 && plan->retry_count > 0;
+	bool patient = plan->timeout_code >= PLAN_PATIENT_CODE && plan->retry_count > 0;
 
 	if (op_answers(message->op))
 		return true;

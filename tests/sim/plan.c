@@ -180,9 +180,6 @@ static uint64_t worst_round_trip(const struct plan *plan)
 	return worst;
 }
 
-/* 16.8 ms: from there on ACKs may be asked for late. */
-#define PATIENT_CODE 12
-
 static void plan_timers(struct sim_random *random, struct plan *plan)
 {
 	uint64_t worst = worst_round_trip(plan);
@@ -217,9 +214,9 @@ static void plan_patience(struct plan *plan)
 	struct sim_random random;
 
 	random_seed(&random, plan->seed, 5);
-	if (plan->timeout_code > 0 && plan->timeout_code < PATIENT_CODE &&
+	if (plan->timeout_code > 0 && plan->timeout_code < PLAN_PATIENT_CODE &&
 	    random_chance(&random, 500))
-		plan->timeout_code = (uint8_t)(PATIENT_CODE + random_below(&random, 3));
+		plan->timeout_code = (uint8_t)(PLAN_PATIENT_CODE + random_below(&random, 3));
 }
 
 void plan_make(struct plan *plan, uint64_t seed)

@@ -104,6 +104,9 @@ struct end_plan {
 	uint64_t late_ns;     /* timers are served up to so late */
 };
 
+/* Timeout code, 16.8 ms: from there on ACKs may be asked for late. */
+#define PLAN_PATIENT_CODE 12
+
 struct plan {
 	uint64_t seed;
 	uint32_t rounds; /* after the first the QPs go back to RESET and start again */

@@ -69,8 +69,7 @@ struct progress_qp {
 	uint64_t ack_due;      /* until when an ACK waits for a post; 0: none waits */
 	uint32_t gathered;     /* posts since the last run was sent, those that make completions, */
 	uint32_t gathered_signals;
-	uint32_t gathered_before; /* and posts that led to that run, or half of those before it ...
-				   */
+	uint32_t gathered_before; /* posts behind the runs sent, the older the less (note_sent()) */
 	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
 	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
