@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 1
+#define UROCE_ABI_VERSION 2
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
@@ -29,6 +29,9 @@ enum uroce_abi_message {
 	UROCE_ABI_POOL_REQUEST, /* struct uroce_abi_pool: send me the descriptors */
 	UROCE_ABI_POOL_REPLY,	/* struct uroce_abi_pool with SCM_RIGHTS, in slot order */
 	UROCE_ABI_POOL_UNKNOWN, /* struct uroce_abi_pool: I do not hold that address */
+	UROCE_ABI_LANE_REQUEST, /* struct uroce_abi_lane: let me write to your inbox */
+	UROCE_ABI_LANE_REPLY,	/* struct uroce_abi_lane with the inbox by SCM_RIGHTS */
+	UROCE_ABI_LANE_BELL,	/* struct uroce_abi_header: your inbox has something */
 };
 
 struct uroce_abi_header {
@@ -51,6 +54,48 @@ struct uroce_abi_pool {
 	__u32 scope_id;
 	__u32 slots;
 	__u64 cookie; /* the reply repeats the request's */
+};
+
+struct uroce_abi_lane {
+	struct uroce_abi_header header;
+	__u8 address[16];
+	__u32 scope_id;
+	__u32 slot; /* the sender's */
+};
+
+/*
+ * An inbox is a memory file of a process for one of its addresses: a head, then a ring for each
+ * slot, which only the process that has the slot writes to and only the inbox's owner reads.  Its
+ * size is sealed.  The owner keeps a lock (fcntl(2), F_SETLK) on its first byte while it lives.
+ * Only the pages in use take memory.
+ */
+#define UROCE_ABI_INBOX_HEAD_BYTES 65536
+#define UROCE_ABI_RING_HEAD_BYTES 65536
+#define UROCE_ABI_RING_BYTES 524288
+#define UROCE_ABI_RING_STRIDE (UROCE_ABI_RING_HEAD_BYTES + UROCE_ABI_RING_BYTES)
+#define UROCE_ABI_RING_ALIGN 64
+
+struct uroce_abi_inbox {
+	__u32 waiting; /* 1: the owner sleeps; who makes it 0 sends UROCE_ABI_LANE_BELL */
+};
+
+/* Positions count bytes and never wrap; both are multiples of UROCE_ABI_RING_ALIGN. */
+struct uroce_abi_ring {
+	__u64 written; /* stored by the writer when a frame is complete */
+	__u64 reserved1[15];
+	__u64 read; /* stored by the reader when a frame is done with */
+	__u64 reserved2[15];
+};
+
+/*
+ * A frame, at a multiple of UROCE_ABI_RING_ALIGN, is this and the bytes of one run of datagrams; it
+ * does not go beyond the ring's end: where the next one would, bytes is 0 and it is at the start.
+ */
+struct uroce_abi_frame {
+	__u32 bytes;
+	__u16 segment; /* of each datagram but the last, which may be shorter */
+	__u16 src_port;
+	__u64 reserved;
 };
 
 /*

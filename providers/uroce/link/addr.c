@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "lane.h"
 
 /*
  * Waiting is counted in tries and not measured by a clock: a process that was stopped for a while
@@ -223,8 +223,19 @@ void link_addr_close_descriptors(struct link_addr *addr)
 {
 	struct link_tx *tx;
 
+	struct link_inbox *inbox = addr->inbox;
+	struct link_lane *lane;
+	unsigned int slot;
+
 	for (tx = addr->txs; tx; tx = tx->next)
 		link_close_fd(&tx->fd);
+	for (slot = 0; slot < LINK_SLOTS; slot++) {
+		lane = addr->lane[slot];
+		if (lane)
+			link_close_fd(&lane->fd);
+	}
+	if (inbox)
+		link_close_fd(&inbox->fd);
 	/* First, so that who makes the pool anew will find it free. */
 	link_close_fd(&addr->gsi_fd);
 	link_pool_close(addr->pool);
@@ -315,6 +326,17 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 	return failure;
 }
 
+/* Caller holds the lock. */
+static void free_memory(struct link_addr *addr)
+{
+	unsigned int slot;
+
+	link_inbox_close(addr->inbox);
+	for (slot = 0; slot < LINK_SLOTS; slot++)
+		if (addr->lane[slot])
+			link_lane_put(addr->lane[slot]);
+}
+
 void link_addr_close(struct link_addr *addr)
 {
 	struct link *link = addr->link;
@@ -331,6 +353,8 @@ void link_addr_close(struct link_addr *addr)
 			from = &(*from)->next;
 		*from = addr->next;
 	}
+	if (last)
+		free_memory(addr);
 	link_mutex_unlock(link, &link->lock);
 	if (last)
 		free(addr);

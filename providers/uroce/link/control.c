@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The slot's datagram socket: forwarded datagrams, and requests for the descriptors of a pool.
+ * The slot's datagram socket: forwarded datagrams, requests for the descriptors of a pool, and what
+ * makes and wakes the lanes of shared memory (lane.h).
  *
  * Every message carries its sender's effective user (SCM_CREDENTIALS, which the kernel checks), for
  * that is the user whose sockets may share a port; what comes from another user is dropped.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "lane.h"
 #include "message.h"
 
 /* One call of link_control_receive() reads so many messages at most: others may flood the queue. */
@@ -147,6 +150,14 @@ int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes
 	return 0;
 }
 
+bool link_control_is_from_slot(const struct link *link, const struct link_control_input *input,
+			       unsigned int slot)
+{
+	return slot < LINK_SLOTS && slot != link->slot &&
+	       input->from_bytes == link->name_bytes[slot] &&
+	       memcmp(&input->from, &link->names[slot], input->from_bytes) == 0;
+}
+
 /* Somebody wants the descriptors of a pool.  Who gets no answer asks again. */
 static void answer_request(struct link *link, const struct link_control_input *input,
 			   const struct uroce_abi_pool *request)
@@ -177,6 +188,30 @@ static bool accept_message(struct link *link, const struct link_control_input *i
 	       link_message_parse(input->head, input->bytes, message) == LINK_MESSAGE_OK;
 }
 
+/*
+ * Receive a message that is good, and handle it unless it is a forward.  Its kind, 0 for one that
+ * was dropped, or a negative errno.
+ */
+static int handle_one(struct link *link, uint8_t *payload, struct link_control_input *input,
+		      struct link_message *message)
+{
+	int error = link_control_read(link->control_fd, true, payload, LINK_MAX_BYTES + 1, input);
+
+	if (error)
+		return error;
+	if (!accept_message(link, input, message))
+		message->kind = 0;
+	else if (message->kind == UROCE_ABI_POOL_REQUEST)
+		answer_request(link, input, &message->pool);
+	else if (message->kind == UROCE_ABI_LANE_REQUEST)
+		link_inbox_answer(link, input, &message->lane);
+	else if (message->kind == UROCE_ABI_LANE_REPLY)
+		link_lane_install(link, input, &message->lane);
+	while (input->fd_count > 0)
+		link_close_fd(&input->fds[--input->fd_count]);
+	return (int)message->kind;
+}
+
 static bool fill_batch(struct link *link, const struct uroce_abi_forward *forward,
 		       struct link_batch *batch)
 {
@@ -200,27 +235,22 @@ int link_control_receive(struct link *link, struct link_batch *batch)
 	struct link_control_input input;
 	struct link_message message;
 	unsigned int i;
-	int error;
+	int kind;
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
+	assert(batch->buffer_bytes > LINK_MAX_BYTES);
 	for (i = 0; i < CONTROL_BURST; i++) {
-		error = link_control_read(link->control_fd, false, batch->buffer,
-					  batch->buffer_bytes, &input);
-		if (error)
-			return error;
-		if (!accept_message(link, &input, &message))
+		kind = handle_one(link, batch->buffer, &input, &message);
+		if (kind < 0)
+			return kind;
+		if (kind != UROCE_ABI_FORWARD)
 			continue;
-		if (message.kind == UROCE_ABI_POOL_REQUEST) {
-			answer_request(link, &input, &message.pool);
-		} else if (message.kind == UROCE_ABI_FORWARD) {
-			if (fill_batch(link, &message.forward, batch)) {
-				atomic_fetch_add_explicit(&link->forward_received, 1,
-							  memory_order_relaxed);
-				return 0;
-			}
-			atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
+		if (fill_batch(link, &message.forward, batch)) {
+			atomic_fetch_add_explicit(&link->forward_received, 1, memory_order_relaxed);
+			return 0;
 		}
+		atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
 	}
 	/* The descriptor is still readable; the caller comes back for the rest. */
 	return -EAGAIN;
@@ -251,14 +281,11 @@ void link_control_serve(struct link *link, struct link_stash *stash)
 	unsigned int i;
 
 	for (i = 0; i < CONTROL_BURST; i++) {
-		if (link_control_read(link->control_fd, false, link->scratch, LINK_MAX_BYTES + 1,
-				      &input))
+		int kind = handle_one(link, link->scratch, &input, &message);
+
+		if (kind < 0)
 			return;
-		if (!accept_message(link, &input, &message))
-			continue;
-		if (message.kind == UROCE_ABI_POOL_REQUEST)
-			answer_request(link, &input, &message.pool);
-		else if (message.kind == UROCE_ABI_FORWARD)
+		if (kind == UROCE_ABI_FORWARD)
 			stash_forward(link, &input, stash);
 	}
 }

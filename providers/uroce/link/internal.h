@@ -164,6 +164,10 @@ struct link_control_input {
 int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes,
 		      struct link_control_input *input);
 
+/* Has the process sent it that owns another slot? */
+bool link_control_is_from_slot(const struct link *link, const struct link_control_input *input,
+			       unsigned int slot);
+
 /* While link_join() waits: datagrams that were forwarded to this process meanwhile. */
 #define LINK_STASH_MAX 16
 struct link_stash {
@@ -180,7 +184,8 @@ void link_stash_return(struct link *link, struct link_stash *stash);
 struct link {
 	unsigned int slot;
 	unsigned int max_segments;
-	int receive_buffer; /* bytes to ask for */
+	int receive_buffer;	   /* bytes to ask for */
+	atomic_bool shares_memory; /* lane.h */
 	atomic_bool abandoned;
 	int control_fd;
 	pthread_mutex_t open_lock;
@@ -196,6 +201,8 @@ struct link {
 	atomic_uint_fast64_t forward_received;
 	atomic_uint_fast64_t forward_lost;
 	atomic_uint_fast64_t foreign_credentials;
+	atomic_uint_fast64_t memory_sent;
+	atomic_uint_fast64_t memory_received; /* written by the receiver alone */
 };
 
 /* A socket to send from: one source port, one hop limit, one traffic class. */
@@ -229,6 +236,9 @@ struct link_addr {
 	unsigned int connected_count;
 	_Atomic(struct link_tx *) txs;
 	struct link_peer *peers;
+	/* Shared memory (lane.h): what comes in, and the ways to other processes by their slots. */
+	_Atomic(struct link_inbox *) inbox;
+	_Atomic(struct link_lane *) lane[LINK_SLOTS];
 };
 
 /* A membership, and the socket that has it. */
@@ -253,6 +263,14 @@ struct link_peer {
 	struct link_endpoint dst;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
+	/* Of one user, who sends under a lock of his. */
+	bool own;
+	uint8_t dst_slot;
+	struct link_lane *lane; /* NULL: the socket */
+	/* While there is none: what there was when the peer was opened, and how often it was asked
+	 * for. */
+	const struct link_lane *old_lane;
+	unsigned int asked;
 	socklen_t dst_bytes;
 	union link_sockaddr dst_sockaddr;
 	/* Control messages with hop limit and traffic class, only when tx has others. */

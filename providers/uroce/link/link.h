@@ -35,9 +35,10 @@
 #define LINK_MAX_SEGMENTS 128
 #define LINK_ERROR_TEXT 256
 
-struct link;	   /* this process's slot and control socket */
-struct link_addr;  /* one local address: its receive pool */
-struct link_peer;  /* a way to send from a local address and source port to one remote address */
+struct link;	  /* this process's slot and control socket */
+struct link_addr; /* one local address: its receive pool */
+struct link_peer; /* a way to send from a local address and source port to one remote address */
+struct link_ring_reader;
 struct link_group; /* a multicast group that this process hears on one interface */
 
 /*
@@ -51,6 +52,11 @@ void link_close(struct link *link);
 unsigned int link_slot(const struct link *link);
 /* What to ask for as SO_RCVBUF from now on, in bytes; the kernel may grant less. */
 void link_set_receive_buffer(struct link *link, uint32_t bytes);
+/*
+ * Whether queue pairs of this process and of others that want it too may speak to each other
+ * through shared memory, from now on; off at first.  See link_peer_use_memory().
+ */
+void link_set_shared_memory(struct link *link, bool on);
 /* How many segments this kernel takes in one link_send(): LINK_MAX_SEGMENTS or fewer. */
 unsigned int link_max_segments(const struct link *link);
 
@@ -109,15 +115,22 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
 		   struct link_peer **peer);
 /*
- * Control.  As link_peer_open(), for one user, who sends under a lock of his.  When dst is addr's
- * own address, so that all that listens there is uroce, the peer has a connected socket, which is
- * faster: LINK_MAX_CONNECTED of them for each address, then as link_peer_open().
+ * Control.  As link_peer_open(), for one user, who sends under a lock of his, and to one queue
+ * pair. When dst is addr's own address, so that all that listens there is uroce, the peer has a
+ * connected socket, which is faster: LINK_MAX_CONNECTED of them for each address, then as
+ * link_peer_open().
  */
 #define LINK_MAX_CONNECTED 32
 int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-		       uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
-		       struct link_peer **peer);
+		       uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
+		       uint16_t *src_port, struct link_peer **peer);
 void link_peer_close(struct link_peer *peer);
+/*
+ * From now on send through shared memory, if that can be: the peer was opened by
+ * link_peer_open_own(), and the other process has shared memory switched on as well and has
+ * answered.  False: not yet, ask again before sending.  Datagrams sent earlier may come later.
+ */
+bool link_peer_use_memory(struct link_peer *peer);
 /*
  * The IPv4 identification of the first datagram of the next link_send(): 0, unless peer has a
  * connected socket.  Constant until then; only for who opened the peer.
@@ -140,7 +153,7 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 
 /* One received batch: one datagram, or several of one sender merged by UDP_GRO. */
 struct link_batch {
-	uint8_t *buffer;	/* in: room for LINK_MAX_BYTES + 1 bytes or more */
+	uint8_t *buffer;	/* in: room for LINK_MAX_BYTES + 1 bytes; out: where they are */
 	size_t buffer_bytes;	/* in */
 	size_t bytes;		/* out: bytes received */
 	unsigned int segment;	/* out: bytes of each datagram; the last may be shorter */
@@ -149,10 +162,22 @@ struct link_batch {
 	struct link_addr *addr; /* out: the local address it came to; NULL: a group */
 	/* Out: of the IP header, when link_addr_want_class() has been called, else 0. */
 	uint8_t traffic_class, hop_limit;
+	struct link_ring_reader *ring; /* out: for link_release() */
 };
 
-/* -EAGAIN when nothing waits.  One system call; never blocks. */
+/*
+ * -EAGAIN when nothing waits.  At most one system call; never blocks.  When *batch is done with,
+ * link_release() has to be called: it may be in memory that the sender waits for, and bytes there
+ * may change, if he is not well.
+ */
 int link_receive(struct link_addr *addr, struct link_batch *batch);
+void link_release(const struct link_batch *batch);
+/*
+ * Before sleeping until link_addr_fd() or link_control_fd() is readable: true when there is
+ * something to receive already.  And after it.  Both by who receives.
+ */
+bool link_addr_await(struct link_addr *addr);
+void link_addr_awake(struct link_addr *addr);
 
 /* Let link_receive() tell traffic class and hop limit from now on; it costs some nanoseconds. */
 void link_addr_want_class(struct link_addr *addr);
@@ -193,6 +218,8 @@ struct link_counters {
 	uint64_t forward_received;
 	uint64_t forward_lost;
 	uint64_t foreign_credentials; /* messages refused because another user sent them */
+	uint64_t memory_sent;	      /* runs through shared memory, and those received */
+	uint64_t memory_received;
 };
 void link_counters(const struct link *link, struct link_counters *counters);
 

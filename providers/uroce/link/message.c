@@ -8,6 +8,7 @@
 _Static_assert(sizeof(struct uroce_abi_header) == 8, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_forward) == 48, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_pool) == 40, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_lane) == 32, "padding in the host ABI");
 
 static enum link_message_error parse_forward(const uint8_t *head, size_t length,
 					     struct uroce_abi_forward *out)
@@ -40,6 +41,22 @@ static enum link_message_error parse_pool(const uint8_t *head, size_t length,
 	return LINK_MESSAGE_OK;
 }
 
+static enum link_message_error parse_lane(const uint8_t *head, size_t length,
+					  struct uroce_abi_lane *out)
+{
+	struct uroce_abi_lane lane;
+
+	if (length < sizeof(lane))
+		return LINK_MESSAGE_SHORT;
+	if (length != sizeof(lane))
+		return LINK_MESSAGE_LENGTH;
+	memcpy(&lane, head, sizeof(lane));
+	if (lane.slot >= LINK_SLOTS)
+		return LINK_MESSAGE_SLOTS;
+	*out = lane;
+	return LINK_MESSAGE_OK;
+}
+
 enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 					   struct link_message *message)
 {
@@ -59,6 +76,13 @@ enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 	case UROCE_ABI_POOL_REPLY:
 	case UROCE_ABI_POOL_UNKNOWN:
 		error = parse_pool(head, length, &message->pool);
+		break;
+	case UROCE_ABI_LANE_REQUEST:
+	case UROCE_ABI_LANE_REPLY:
+		error = parse_lane(head, length, &message->lane);
+		break;
+	case UROCE_ABI_LANE_BELL:
+		error = length == sizeof(header) ? LINK_MESSAGE_OK : LINK_MESSAGE_LENGTH;
 		break;
 	default:
 		return LINK_MESSAGE_KIND;

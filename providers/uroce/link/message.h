@@ -16,14 +16,15 @@ enum link_message_error {
 	LINK_MESSAGE_VERSION, /* of another UROCE_ABI_VERSION */
 	LINK_MESSAGE_KIND,    /* no kind of this version */
 	LINK_MESSAGE_LENGTH,  /* a length that does not fit the bytes */
-	LINK_MESSAGE_SLOTS,   /* a pool of another size */
+	LINK_MESSAGE_SLOTS,   /* a pool of another size, a slot that cannot be */
 };
 
 struct link_message {
 	enum uroce_abi_message kind;
 	union {
 		struct uroce_abi_forward forward; /* UROCE_ABI_FORWARD */
-		struct uroce_abi_pool pool;	  /* the other kinds */
+		struct uroce_abi_pool pool;	  /* UROCE_ABI_POOL_* */
+		struct uroce_abi_lane lane;	  /* UROCE_ABI_LANE_REQUEST, _REPLY */
 	};
 };
 
@@ -31,6 +32,7 @@ struct link_message {
 #define LINK_MESSAGE_HEAD_MAX 64
 _Static_assert(sizeof(struct uroce_abi_forward) <= LINK_MESSAGE_HEAD_MAX, "head too small");
 _Static_assert(sizeof(struct uroce_abi_pool) <= LINK_MESSAGE_HEAD_MAX, "head too small");
+_Static_assert(sizeof(struct uroce_abi_lane) <= LINK_MESSAGE_HEAD_MAX, "head too small");
 
 /*
  * Check a message of length bytes of which the first min(length, sizeof(struct uroce_abi_forward))

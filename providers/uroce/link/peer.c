@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "lane.h"
 
 /*
  * Programs that know only InfiniBand ask for a hop limit of 1 (ibv_rc_pingpong, pyverbs), which
@@ -27,6 +27,8 @@
 #define PORT_LAST 0xffff
 /* Ports to try before the kernel may choose. */
 #define PORT_TRIES 64
+/* Of the sends that would rather use shared memory, each so manieth asks for it again. */
+#define ASK_INTERVAL 256
 /* What kernels before UDP_MAX_SEGMENTS was raised take. */
 #define OLD_MAX_SEGMENTS 64
 
@@ -247,7 +249,7 @@ static struct link_peer *find_peer(struct link_addr *addr, const struct link_pee
 	struct link_peer *peer;
 
 	for (peer = addr->peers; peer; peer = peer->next)
-		if (peer->tx == wanted->tx && peer->hop_limit == wanted->hop_limit &&
+		if (!peer->own && peer->tx == wanted->tx && peer->hop_limit == wanted->hop_limit &&
 		    peer->traffic_class == wanted->traffic_class &&
 		    link_endpoint_equal(&peer->dst, &wanted->dst))
 			return peer;
@@ -316,9 +318,28 @@ static struct link_tx *get_connected(struct link_addr *addr, const struct link_p
 	return tx;
 }
 
-/* Find or make the peer that *wanted describes; own: with a socket of its own, if it can have one.
- * Caller holds the lock. */
-static int get_peer(struct link_addr *addr, struct link_peer *wanted, bool own, uint16_t *port,
+/* Queue pairs of one process could do without the socket as well, but are rare. */
+static bool wants_lane(const struct link_peer *peer)
+{
+	const struct link *link = peer->addr->link;
+
+	return peer->own && atomic_load(&link->shares_memory) && peer->dst_slot != link->slot;
+}
+
+/* Before anything is sent is the best time.  Caller holds the lock. */
+static void choose_lane(struct link_peer *wanted)
+{
+	if (!wants_lane(wanted))
+		return;
+	wanted->lane = link_lane_get(wanted->addr, wanted->dst_slot);
+	wanted->old_lane = wanted->addr->lane[wanted->dst_slot];
+}
+
+/*
+ * Find or make the peer that *wanted describes.  One that is somebody's own sends through shared
+ * memory, or has a socket of its own, if it can.  Caller holds the lock.
+ */
+static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
 		    struct link_peer **result)
 {
 	struct link_peer *peer = malloc(sizeof(*peer));
@@ -326,19 +347,22 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, bool own, 
 
 	if (!peer)
 		return -ENOMEM;
+	choose_lane(wanted);
 	/* 4791 would join the receive pool's group. */
 	if (*port == 0 || *port == LINK_UDP_PORT)
 		*port = PORT_FIRST;
-	wanted->tx = own ? get_connected(addr, wanted, *port) : NULL;
+	wanted->tx = wanted->own && !wanted->lane ? get_connected(addr, wanted, *port) : NULL;
 	if (!wanted->tx)
 		error = get_tx(addr, *port, wanted->traffic_class, wanted->hop_limit, &wanted->tx);
 	if (error) {
+		if (wanted->lane)
+			link_lane_put(wanted->lane);
 		free(peer);
 		return error;
 	}
 	*port = wanted->tx->port;
 	send_to_interface(wanted);
-	*result = find_peer(addr, wanted);
+	*result = wanted->own ? NULL : find_peer(addr, wanted);
 	if (*result) {
 		(*result)->refs++;
 		free(peer);
@@ -353,17 +377,11 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, bool own, 
 	return 0;
 }
 
-static int open_peer(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-		     uint8_t traffic_class, uint8_t hop_limit, bool own, uint16_t *src_port,
-		     struct link_peer **result)
+/* *wanted has been set but for what follows from dst and hop_limit. */
+static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t hop_limit,
+		     uint16_t *src_port, struct link_peer **result)
 {
-	struct link_peer wanted = {
-		.addr = addr,
-		.refs = 1,
-		.dst = { .scope_id = scope_id },
-		.traffic_class = traffic_class,
-		.hop_limit = hop_limit < HOP_LIMIT_MIN ? HOP_LIMIT_MIN : hop_limit,
-	};
+	struct link_addr *addr = wanted->addr;
 	struct link *link = addr->link;
 	int error;
 
@@ -373,17 +391,19 @@ static int open_peer(struct link_addr *addr, const uint8_t dst[16], uint32_t sco
 		return -EAFNOSUPPORT;
 	if (link_endpoint_is_unspecified(dst))
 		return -EINVAL;
-	memcpy(wanted.dst.gid, dst, sizeof(wanted.dst.gid));
-	wanted.dst_bytes =
-		link_endpoint_to_sockaddr(&wanted.dst, LINK_UDP_PORT, &wanted.dst_sockaddr);
+	wanted->refs = 1;
+	wanted->hop_limit = hop_limit < HOP_LIMIT_MIN ? HOP_LIMIT_MIN : hop_limit;
+	memcpy(wanted->dst.gid, dst, sizeof(wanted->dst.gid));
+	wanted->dst_bytes =
+		link_endpoint_to_sockaddr(&wanted->dst, LINK_UDP_PORT, &wanted->dst_sockaddr);
 	if (link_endpoint_is_multicast(dst)) {
-		error = look_for_way(addr, &wanted);
+		error = look_for_way(addr, wanted);
 		if (error)
 			return error;
 	}
-	own = own && link_endpoint_equal(&wanted.dst, &addr->endpoint);
+	wanted->own = wanted->own && link_endpoint_equal(&wanted->dst, &addr->endpoint);
 	link_mutex_lock(link, &link->lock);
-	error = get_peer(addr, &wanted, own, src_port, result);
+	error = get_peer(addr, wanted, src_port, result);
 	link_mutex_unlock(link, &link->lock);
 	return error;
 }
@@ -392,14 +412,49 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
 		   struct link_peer **result)
 {
-	return open_peer(addr, dst, scope_id, traffic_class, hop_limit, false, src_port, result);
+	struct link_peer wanted = {
+		.addr = addr,
+		.dst = { .scope_id = scope_id },
+		.traffic_class = traffic_class,
+	};
+
+	return open_peer(&wanted, dst, hop_limit, src_port, result);
 }
 
 int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
-		       uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
-		       struct link_peer **result)
+		       uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
+		       uint16_t *src_port, struct link_peer **result)
 {
-	return open_peer(addr, dst, scope_id, traffic_class, hop_limit, true, src_port, result);
+	struct link_peer wanted = {
+		.addr = addr,
+		.dst = { .scope_id = scope_id },
+		.traffic_class = traffic_class,
+		.own = true,
+		.dst_slot = (uint8_t)(dst_qpn >> LINK_SLOT_SHIFT),
+	};
+
+	if (dst_qpn >> LINK_SLOT_SHIFT >= LINK_SLOTS)
+		return -EINVAL;
+	return open_peer(&wanted, dst, hop_limit, src_port, result);
+}
+
+bool link_peer_use_memory(struct link_peer *peer)
+{
+	struct link_addr *addr = peer->addr;
+	struct link *link = addr->link;
+
+	if (peer->lane || !wants_lane(peer) ||
+	    atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return true;
+	/* The request or its answer may have been lost. */
+	if (atomic_load_explicit(&addr->lane[peer->dst_slot], memory_order_relaxed) ==
+		    peer->old_lane &&
+	    ++peer->asked % ASK_INTERVAL)
+		return false;
+	link_mutex_lock(link, &link->lock);
+	peer->lane = link_lane_get(addr, peer->dst_slot);
+	link_mutex_unlock(link, &link->lock);
+	return peer->lane;
 }
 
 void link_peer_close(struct link_peer *peer)
@@ -414,6 +469,8 @@ void link_peer_close(struct link_peer *peer)
 			from = &(*from)->next;
 		*from = peer->next;
 		drop_tx(addr, peer->tx);
+		if (peer->lane)
+			link_lane_put(peer->lane);
 		free(peer);
 	}
 	link_mutex_unlock(link, &link->lock);

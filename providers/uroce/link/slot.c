@@ -137,6 +137,11 @@ void link_set_receive_buffer(struct link *link, uint32_t bytes)
 	link->receive_buffer = (int)bytes;
 }
 
+void link_set_shared_memory(struct link *link, bool on)
+{
+	atomic_store(&link->shares_memory, on);
+}
+
 int link_control_fd(const struct link *link)
 {
 	return link->control_fd;
@@ -165,4 +170,6 @@ void link_counters(const struct link *const_link, struct link_counters *counters
 	counters->forward_received = atomic_load(&link->forward_received);
 	counters->forward_lost = atomic_load(&link->forward_lost);
 	counters->foreign_credentials = atomic_load(&link->foreign_credentials);
+	counters->memory_sent = atomic_load(&link->memory_sent);
+	counters->memory_received = atomic_load(&link->memory_received);
 }

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "lane.h"
 #include <rdma/uroce-abi.h>
 
 #ifndef UDP_GRO
@@ -58,6 +58,9 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 
 	if (atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
+	if (peer->lane)
+		return link_lane_send(peer->lane, peer->tx->port, pieces, count,
+				      total_bytes(pieces, count), segment);
 	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
 	if (segment && total_bytes(pieces, count) <= segment)
 		segment = 0;
@@ -79,7 +82,7 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 
 uint16_t link_peer_identification(const struct link_peer *peer)
 {
-	return peer->tx->identification;
+	return peer->lane ? 0 : peer->tx->identification;
 }
 
 static unsigned int control_value(const struct cmsghdr *cmsg)
@@ -148,8 +151,23 @@ int link_receive_from(struct link *link, int fd, struct link_batch *batch)
 
 int link_receive(struct link_addr *addr, struct link_batch *batch)
 {
+	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
+	int error;
+
 	batch->addr = addr;
-	return link_receive_from(addr->link, addr->fd, batch);
+	batch->ring = NULL;
+	if (!inbox)
+		return link_receive_from(addr->link, addr->fd, batch);
+	if (link_inbox_receive(inbox, batch) == 0) {
+		/* That is where such datagrams are sent from. */
+		memcpy(batch->src, addr->endpoint.gid, sizeof(batch->src));
+		return 0;
+	}
+	if (!link_inbox_wants_look(inbox))
+		return -EAGAIN;
+	error = link_receive_from(addr->link, addr->fd, batch);
+	link_inbox_looked(inbox, !error);
+	return error;
 }
 
 void link_receive_class(int fd, bool ipv4)
@@ -219,6 +237,9 @@ uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot)
 	const struct link_addr *addr = peer->addr;
 	uint32_t info[SK_MEMINFO_VARS];
 
+	/* A full ring holds the sender back by itself. */
+	if (peer->lane)
+		return UINT32_MAX;
 	/* Every process of this host has the sockets of all. */
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
 	    !read_memory(addr->pool[slot], info))

@@ -340,6 +340,26 @@ static uint64_t next_deadline(struct progress *progress)
 	return deadline;
 }
 
+/* Let shared memory wake the helper; true when there is something in it already. */
+static bool await_memory(struct progress *progress)
+{
+	bool readable = false;
+
+	pthread_mutex_lock(&progress->helper.lock);
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		readable |= link_addr_await(progress->address[i].addr);
+	pthread_mutex_unlock(&progress->helper.lock);
+	return readable;
+}
+
+static void awake(struct progress *progress)
+{
+	pthread_mutex_lock(&progress->helper.lock);
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		link_addr_awake(progress->address[i].addr);
+	pthread_mutex_unlock(&progress->helper.lock);
+}
+
 /* How long an armed helper may sleep. */
 static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 {
@@ -352,7 +372,8 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	 * stopping, by the eventfd).
 	 */
 	atomic_store_explicit(&helper->sleeps_until, until, memory_order_seq_cst);
-	if (last == TURN_WORKED || !helper_armed_flag(helper) || next_deadline(progress) < until)
+	if (last == TURN_WORKED || !helper_armed_flag(helper) || next_deadline(progress) < until ||
+	    await_memory(progress))
 		return 0;
 	if (transmit_is_pending(progress))
 		return last == TURN_BLOCKED ? RETRY_NS : 0;
@@ -376,6 +397,7 @@ static void round_armed(struct progress *progress)
 		last = spin(progress);
 	count = wait_for(helper, events, sleep_ns(progress, last));
 	atomic_store_explicit(&helper->sleeps_until, 0, memory_order_seq_cst);
+	awake(progress);
 	handle(progress, events, count);
 }
 

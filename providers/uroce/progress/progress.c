@@ -314,4 +314,6 @@ void progress_counters(struct progress *progress, uint64_t counters[PROGRESS_COU
 	counters[PROGRESS_COUNT_FORWARDED] = link.forwarded;
 	counters[PROGRESS_COUNT_FORWARD_RECEIVED] = link.forward_received;
 	counters[PROGRESS_COUNT_FORWARD_LOST] = link.forward_lost;
+	counters[PROGRESS_COUNT_MEMORY_SENT] = link.memory_sent;
+	counters[PROGRESS_COUNT_MEMORY_RECEIVED] = link.memory_received;
 }

@@ -72,7 +72,9 @@ struct progress_qp {
 	uint32_t gathered_before; /* posts behind the runs sent, the older the less (note_sent()) */
 	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
-	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
+	bool way_is_chosen; /* since the QP was connected: link_peer_use_memory() */
+	bool sent_once;	    /* ... since then */
+	bool crowded;	    /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;
@@ -171,6 +173,8 @@ void progress_each_qp(struct progress *progress, void (*visit)(struct progress_q
 	X(FORWARDED, "forwarded")               \
 	X(FORWARD_RECEIVED, "forward_rcvd")     \
 	X(FORWARD_LOST, "forward_lost")         \
+	X(MEMORY_SENT, "shm_sent")              \
+	X(MEMORY_RECEIVED, "shm_rcvd")          \
 	X(FAULT_DROPPED, "fault_dropped")       \
 	X(FAULT_DUPLICATED, "fault_duplicated") \
 	X(FAULT_REORDERED, "fault_reordered")   \

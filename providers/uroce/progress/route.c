@@ -120,7 +120,7 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 	if (result)
 		return result;
 	result = own ? link_peer_open_own(*addr, route->dgid, scope_id, route->traffic_class,
-					  hop_limit, &port, &peer)
+					  hop_limit, route->dest_qpn, &port, &peer)
 		     : link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
 				      &port, &peer);
 	if (result) {
@@ -166,6 +166,8 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		old_peer = qp->peer;
 		qp->addr = addr;
 		qp->peer = path->link;
+		qp->way_is_chosen = false;
+		qp->sent_once = false;
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };
 		pthread_mutex_unlock(&qp->lock);

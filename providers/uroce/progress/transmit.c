@@ -194,6 +194,18 @@ static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 	return link_peer_room(peer, dest_qpn >> LINK_SLOT_SHIFT) >= need;
 }
 
+/*
+ * Let qp send through shared memory as soon as it can, but not while requests or READ responses are
+ * under way, which those behind them would overtake.  (An ACK does not mind.)
+ */
+static void choose_way(struct progress_qp *qp, unsigned int side)
+{
+	if (side == ENG_REQUESTS ? eng_in_flight(qp->engine) != 0
+				 : qp->sent_once && eng_owed(qp->engine) != ENG_OWED_SOON)
+		return;
+	qp->way_is_chosen = link_peer_use_memory(qp->peer);
+}
+
 /* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
 static int transmit_one(struct progress *progress, struct progress_qp *qp, unsigned int side,
 			bool take_ack, struct tx_buffer *tx, uint64_t now)
@@ -213,6 +225,8 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
+	if (qp->peer && !qp->way_is_chosen)
+		choose_way(qp, side);
 	if (qp->peer)
 		run->identification = link_peer_identification(qp->peer);
 	reason = eng_transmit(qp->engine, run, side, now);
@@ -235,6 +249,7 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 		eng_unsent(qp->engine, run);
 		return -EAGAIN;
 	}
+	qp->sent_once = true;
 	/* Other errors lose the run, as the network might: retries are the engine's. */
 	if (side == ENG_REQUESTS)
 		note_sent(progress, qp, run);

@@ -116,6 +116,7 @@ static void receive_from(struct turn *turn, struct link_addr *addr,
 			return;
 		packets = group ? door_admit_group(turn, &batch, group)
 				: door_admit(turn, &batch, false);
+		link_release(&batch);
 		turn->packets += packets;
 		turn->worked = true;
 		if (turn->maker == TURN_POLLER && packets <= FEW_PACKETS)

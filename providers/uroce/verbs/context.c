@@ -92,6 +92,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		return NULL;
 	}
 	link_set_receive_buffer(progress_link(progress), uroce_settings()->receive_buffer);
+	link_set_shared_memory(progress_link(progress), uroce_settings()->shared_memory);
 	context = allocate(device, private_data ? *(const int *)private_data : -1);
 	if (!context) {
 		error = errno;

@@ -15,10 +15,10 @@ enum {
 
 static struct uroce_settings settings = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
 
-static bool parse_credits(const char *text, bool *hidden)
+static bool parse_switch(const char *text, bool *on)
 {
-	*hidden = strcmp(text, "off") == 0;
-	return *hidden || strcmp(text, "on") == 0;
+	*on = strcmp(text, "on") == 0;
+	return *on || strcmp(text, "off") == 0;
 }
 
 static bool parse_bytes(const char *text, uint32_t *bytes)
@@ -40,9 +40,11 @@ int uroce_settings_read(char error[PROGRESS_ERROR_TEXT])
 {
 	const char *credits = getenv("UROCE_CREDITS");
 	const char *buffer = getenv("UROCE_RECEIVE_BUFFER");
+	const char *memory = getenv("UROCE_SHM");
+	bool credits_shown = true;
 	struct uroce_settings read = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
 
-	if (credits && !parse_credits(credits, &read.credits_hidden)) {
+	if (credits && !parse_switch(credits, &credits_shown)) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_CREDITS=%.60s: has to be on or off",
 			 credits);
 		return -EINVAL;
@@ -53,6 +55,12 @@ int uroce_settings_read(char error[PROGRESS_ERROR_TEXT])
 			 buffer, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX);
 		return -EINVAL;
 	}
+	if (memory && !parse_switch(memory, &read.shared_memory)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_SHM=%.60s: has to be on or off",
+			 memory);
+		return -EINVAL;
+	}
+	read.credits_hidden = !credits_shown;
 	settings = read;
 	return 0;
 }

@@ -14,6 +14,7 @@
 struct uroce_settings {
 	bool credits_hidden;	 /* UROCE_CREDITS=off */
 	uint32_t receive_buffer; /* UROCE_RECEIVE_BUFFER: bytes */
+	bool shared_memory;	 /* UROCE_SHM=on */
 };
 
 /* 0, or -EINVAL with one line in error that names the variable and what is wrong with it. */

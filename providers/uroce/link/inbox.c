@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The receiving end of shared memory.  The inbox of an address is made when the first process asks
+ * for a lane.  Its memory is not inherited by forked children, who would read what is not theirs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lane.h"
+
+#ifndef MFD_CLOEXEC
+#define MFD_CLOEXEC 1u
+#define MFD_ALLOW_SEALING 2u
+#endif
+
+enum {
+	INBOX_BYTES = UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE,
+	/*
+	 * A look at the socket takes longer than one at the rings, and they are where most comes
+	 * from once there are lanes: when so many looks in a row were in vain, the socket has only
+	 * each so manieth.
+	 */
+	VAIN_LOOKS = 64,
+	LOOK_INTERVAL = 8,
+};
+
+static int make_file(void)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	/* Held until the process closes the file or ends, however it ends. */
+	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	int fd = memfd_create("uroce-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, INBOX_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
+	    fcntl(fd, F_SETLK, &life)) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+static struct link_inbox *new_inbox(struct link *link)
+{
+	struct link_inbox *inbox = calloc(1, sizeof(*inbox));
+
+	if (!inbox)
+		return NULL;
+	inbox->link = link;
+	inbox->fd = make_file();
+	inbox->memory = inbox->fd < 0 ? MAP_FAILED
+				      : mmap(NULL, INBOX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+					     inbox->fd, 0);
+	if (inbox->memory == MAP_FAILED) {
+		link_close_fd(&inbox->fd);
+		free(inbox);
+		return NULL;
+	}
+	madvise(inbox->memory, INBOX_BYTES, MADV_DONTFORK);
+	inbox->shared = (struct uroce_abi_inbox *)(void *)inbox->memory;
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
+		uint8_t *ring = inbox->memory + UROCE_ABI_INBOX_HEAD_BYTES +
+				(size_t)slot * UROCE_ABI_RING_STRIDE;
+
+		inbox->ring[slot].shared = (struct uroce_abi_ring *)(void *)ring;
+		inbox->ring[slot].data = ring + UROCE_ABI_RING_HEAD_BYTES;
+	}
+	return inbox;
+}
+
+void link_inbox_close(struct link_inbox *inbox)
+{
+	/* A forked child does not have the memory. */
+	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
+		return;
+	munmap(inbox->memory, INBOX_BYTES);
+	link_close_fd(&inbox->fd);
+	free(inbox);
+}
+
+/* Caller holds the lock. */
+static struct link_inbox *get_inbox(struct link_addr *addr)
+{
+	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_relaxed);
+
+	if (!inbox) {
+		inbox = new_inbox(addr->link);
+		atomic_store_explicit(&addr->inbox, inbox, memory_order_release);
+	}
+	return inbox;
+}
+
+void link_inbox_answer(struct link *link, const struct link_control_input *input,
+		       const struct uroce_abi_lane *request)
+{
+	struct uroce_abi_lane reply = *request;
+	struct iovec piece = { .iov_base = &reply, .iov_len = sizeof(reply) };
+	struct link_endpoint endpoint = { .scope_id = request->scope_id };
+	struct link_inbox *inbox = NULL;
+	struct link_addr *addr;
+
+	if (!atomic_load(&link->shares_memory) ||
+	    !link_control_is_from_slot(link, input, request->slot))
+		return;
+	reply.header.message = UROCE_ABI_LANE_REPLY;
+	reply.slot = link->slot;
+	memcpy(endpoint.gid, request->address, sizeof(endpoint.gid));
+	link_mutex_lock(link, &link->lock);
+	addr = link_addr_find(link, &endpoint);
+	if (addr)
+		inbox = get_inbox(addr);
+	if (inbox) {
+		atomic_fetch_or_explicit(&inbox->slots, UINT64_C(1) << request->slot,
+					 memory_order_release);
+		link_control_send(link->control_fd, &input->from, input->from_bytes, &piece, 1,
+				  &inbox->fd, 1);
+		link_lane_ask_back(addr, request->slot);
+	}
+	link_mutex_unlock(link, &link->lock);
+}
+
+/* One thread at a time receives. */
+static void count_received(struct link *link)
+{
+	uint64_t count = atomic_load_explicit(&link->memory_received, memory_order_relaxed);
+
+	atomic_store_explicit(&link->memory_received, count + 1, memory_order_relaxed);
+}
+
+/* A frame of the ring into *batch; false when there is none. */
+static bool take_frame(struct link_inbox *inbox, unsigned int slot, struct link_batch *batch)
+{
+	struct uroce_abi_frame frame;
+	uint8_t *bytes;
+
+	switch (link_ring_next(&inbox->ring[slot], &frame, &bytes)) {
+	case LINK_RING_OK:
+		break;
+	case LINK_RING_BROKEN:
+		/* Its writer is out of his mind: he is not listened to any more. */
+		atomic_fetch_and_explicit(&inbox->slots, ~(UINT64_C(1) << slot),
+					  memory_order_relaxed);
+		return false;
+	case LINK_RING_EMPTY:
+	case LINK_RING_FULL:
+		return false;
+	}
+	batch->buffer = bytes;
+	batch->bytes = frame.bytes;
+	batch->segment = frame.segment ? frame.segment : frame.bytes;
+	batch->src_port = frame.src_port;
+	batch->ring = &inbox->ring[slot];
+	count_received(inbox->link);
+	return true;
+}
+
+int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch)
+{
+	uint64_t slots = atomic_load_explicit(&inbox->slots, memory_order_acquire);
+	uint64_t behind = slots >> inbox->next << inbox->next;
+	uint64_t left[2] = { behind, slots & ~behind };
+
+	for (unsigned int part = 0; part < 2; part++) {
+		while (left[part]) {
+			unsigned int slot = (unsigned int)__builtin_ctzll(left[part]);
+
+			left[part] &= left[part] - 1;
+			if (!take_frame(inbox, slot, batch))
+				continue;
+			inbox->next = (slot + 1) % LINK_SLOTS;
+			return 0;
+		}
+	}
+	return -EAGAIN;
+}
+
+bool link_inbox_wants_look(struct link_inbox *inbox)
+{
+	if (inbox->vain_looks < VAIN_LOOKS || ++inbox->looks_left_out == LOOK_INTERVAL) {
+		inbox->looks_left_out = 0;
+		return true;
+	}
+	return false;
+}
+
+void link_inbox_looked(struct link_inbox *inbox, bool found)
+{
+	if (found)
+		inbox->vain_looks = 0;
+	else if (inbox->vain_looks < VAIN_LOOKS)
+		inbox->vain_looks++;
+}
+
+void link_release(const struct link_batch *batch)
+{
+	if (batch->ring)
+		link_ring_release(batch->ring);
+}
+
+bool link_addr_await(struct link_addr *addr)
+{
+	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
+	uint64_t slots;
+
+	if (!inbox)
+		return false;
+	/* Against a writer, who writes and then looks whether the owner sleeps. */
+	__atomic_store_n(&inbox->shared->waiting, 1, __ATOMIC_SEQ_CST);
+	atomic_thread_fence(memory_order_seq_cst);
+	slots = atomic_load_explicit(&inbox->slots, memory_order_acquire);
+	for (; slots; slots &= slots - 1) {
+		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
+
+		if (link_ring_has_more(&inbox->ring[slot]))
+			return true;
+	}
+	return false;
+}
+
+void link_addr_awake(struct link_addr *addr)
+{
+	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
+
+	if (inbox)
+		__atomic_store_n(&inbox->shared->waiting, 0, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The sending end of shared memory.
+ *
+ * A lane outlives the process that it leads to, as a cable does.  Whether that process lives is
+ * seen by the lock on its inbox, and looked at when a queue pair is connected: only then may the
+ * slot have a new owner that matters.
+ */
+#include "lane.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	RING_SHARED_BYTES = UROCE_ABI_RING_STRIDE,
+	/*
+	 * A full ring holds the sender back.  But a reader that has done nothing for so long is
+	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
+	 */
+	READER_PATIENCE_MS = 20,
+};
+
+static bool is_alive(const struct link_lane *lane)
+{
+	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+
+	return fcntl(lane->fd, F_GETLK, &life) == 0 && life.l_type != F_UNLCK;
+}
+
+static void ask(struct link_addr *addr, unsigned int slot)
+{
+	struct link *link = addr->link;
+	struct uroce_abi_lane request = {
+		.header = { .message = UROCE_ABI_LANE_REQUEST, .version = UROCE_ABI_VERSION },
+		.scope_id = addr->endpoint.scope_id,
+		.slot = link->slot,
+	};
+	struct iovec piece = { .iov_base = &request, .iov_len = sizeof(request) };
+
+	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
+	/* When his queue is full, or nobody is there, the next request may do better. */
+	link_control_send(link->control_fd, &link->names[slot], link->name_bytes[slot], &piece, 1,
+			  NULL, 0);
+}
+
+struct link_lane *link_lane_get(struct link_addr *addr, unsigned int slot)
+{
+	struct link_lane *lane = atomic_load_explicit(&addr->lane[slot], memory_order_relaxed);
+
+	if (lane && is_alive(lane)) {
+		lane->refs++;
+		return lane;
+	}
+	ask(addr, slot);
+	return NULL;
+}
+
+void link_lane_ask_back(struct link_addr *addr, unsigned int slot)
+{
+	const struct link_lane *lane =
+		atomic_load_explicit(&addr->lane[slot], memory_order_relaxed);
+
+	if (!lane || !is_alive(lane))
+		ask(addr, slot);
+}
+
+static void *map(int fd, size_t bytes, size_t offset)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* A forked child must not write to what its parent writes to. */
+	madvise(memory, bytes, MADV_DONTFORK);
+	return memory;
+}
+
+/* A file that can still be made smaller would let its owner kill us. */
+static bool is_inbox(int fd)
+{
+	struct stat status;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+	       status.st_size == UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE;
+}
+
+static void free_lane(struct link_lane *lane)
+{
+	if (lane->inbox)
+		munmap(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
+	if (lane->ring_memory)
+		munmap(lane->ring_memory, RING_SHARED_BYTES);
+	link_close_fd(&lane->fd);
+	pthread_mutex_destroy(&lane->lock);
+	free(lane);
+}
+
+/* A lane through the inbox fd, which it then owns; NULL when that cannot be. */
+static struct link_lane *new_lane(struct link *link, unsigned int slot, int fd)
+{
+	struct link_lane *lane = calloc(1, sizeof(*lane));
+	size_t ring = UROCE_ABI_INBOX_HEAD_BYTES + (size_t)link->slot * UROCE_ABI_RING_STRIDE;
+
+	if (!lane)
+		return NULL;
+	lane->fd = -1;
+	lane->refs = 1;
+	lane->link = link;
+	lane->slot = slot;
+	pthread_mutex_init(&lane->lock, NULL);
+	lane->inbox = map(fd, UROCE_ABI_INBOX_HEAD_BYTES, 0);
+	lane->ring_memory = map(fd, RING_SHARED_BYTES, ring);
+	if (!lane->inbox || !lane->ring_memory) {
+		free_lane(lane);
+		return NULL;
+	}
+	lane->fd = fd;
+	link_ring_open_writer(&lane->ring, lane->ring_memory,
+			      (uint8_t *)lane->ring_memory + UROCE_ABI_RING_HEAD_BYTES);
+	return lane;
+}
+
+void link_lane_put(struct link_lane *lane)
+{
+	if (--lane->refs == 0)
+		free_lane(lane);
+}
+
+void link_lane_install(struct link *link, struct link_control_input *input,
+		       const struct uroce_abi_lane *reply)
+{
+	struct link_endpoint endpoint = { .scope_id = reply->scope_id };
+	struct link_lane *lane, *old;
+	struct link_addr *addr;
+
+	if (!atomic_load(&link->shares_memory) || input->fd_count != 1 ||
+	    !is_inbox(input->fds[0]) || !link_control_is_from_slot(link, input, reply->slot))
+		return;
+	memcpy(endpoint.gid, reply->address, sizeof(endpoint.gid));
+	link_mutex_lock(link, &link->lock);
+	addr = link_addr_find(link, &endpoint);
+	old = addr ? atomic_load_explicit(&addr->lane[reply->slot], memory_order_relaxed) : NULL;
+	/* Several requests have as many answers. */
+	lane = addr && !(old && is_alive(old)) ? new_lane(link, reply->slot, input->fds[0]) : NULL;
+	if (lane) {
+		input->fd_count = 0;
+		atomic_store_explicit(&addr->lane[reply->slot], lane, memory_order_release);
+		/* Who sends by the old one still may, into nothing. */
+		if (old) {
+			link_close_fd(&old->fd);
+			link_lane_put(old);
+		}
+	}
+	link_mutex_unlock(link, &link->lock);
+}
+
+/* The ring is full: -EAGAIN, or 0 when the reader has stood still for so long that it is lost. */
+static int hold_back(struct link_lane *lane)
+{
+	int64_t now = link_now_ms();
+
+	if (!lane->full_since || lane->full_read != lane->ring.read_seen) {
+		lane->full_since = now;
+		lane->full_read = lane->ring.read_seen;
+	}
+	return now - lane->full_since < READER_PATIENCE_MS ? -EAGAIN : 0;
+}
+
+static void ring_bell(struct link_lane *lane)
+{
+	struct uroce_abi_header bell = { .message = UROCE_ABI_LANE_BELL,
+					 .version = UROCE_ABI_VERSION };
+	struct iovec piece = { .iov_base = &bell, .iov_len = sizeof(bell) };
+	struct link *link = lane->link;
+
+	/* Against the reader, who says that he sleeps and then looks once more. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!__atomic_load_n(&lane->inbox->waiting, __ATOMIC_RELAXED) ||
+	    !__atomic_exchange_n(&lane->inbox->waiting, 0, __ATOMIC_SEQ_CST))
+		return;
+	/* When his queue is full, he has something to wake up for. */
+	link_control_send(link->control_fd, &link->names[lane->slot], link->name_bytes[lane->slot],
+			  &piece, 1, NULL, 0);
+}
+
+int link_lane_send(struct link_lane *lane, uint16_t src_port, const struct iovec *pieces,
+		   unsigned int count, size_t bytes, unsigned int segment)
+{
+	const struct uroce_abi_frame frame = {
+		.bytes = (uint32_t)bytes,
+		.segment = (uint16_t)segment,
+		.src_port = src_port,
+	};
+	int error = 0;
+
+	pthread_mutex_lock(&lane->lock);
+	switch (link_ring_write(&lane->ring, &frame, pieces, count)) {
+	case LINK_RING_OK:
+		lane->full_since = 0;
+		atomic_fetch_add_explicit(&lane->link->memory_sent, 1, memory_order_relaxed);
+		break;
+	case LINK_RING_FULL:
+		error = hold_back(lane);
+		break;
+	case LINK_RING_EMPTY:
+	case LINK_RING_BROKEN: /* lost */
+		break;
+	}
+	pthread_mutex_unlock(&lane->lock);
+	ring_bell(lane);
+	return error;
+}

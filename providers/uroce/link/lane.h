@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Datagrams through shared memory, between processes of one user that use the same local address
+ * (Documentation/decisions/shared-memory.md).  Each process has an inbox for each of its addresses;
+ * a lane is the right to write to one ring of another process's inbox.
+ *
+ * Only this folder includes it; link.h has what others call.
+ */
+#ifndef UROCE_LINK_LANE_H
+#define UROCE_LINK_LANE_H
+
+#include "internal.h"
+#include "ring.h"
+
+/* One ring of another process's inbox. */
+struct link_lane {
+	unsigned int refs; /* under link.lock */
+	int fd;		   /* the inbox, to see whether its owner lives; -1 when replaced */
+	struct link *link;
+	unsigned int slot;
+	struct uroce_abi_inbox *inbox;
+	void *ring_memory;
+	pthread_mutex_t lock; /* one writer at a time */
+	struct link_ring_writer ring;
+	int64_t full_since; /* milliseconds; 0: it was not full at the last write */
+	uint64_t full_read; /* where the reader was then */
+};
+
+struct link_inbox {
+	struct link *link;
+	int fd;
+	uint8_t *memory;
+	struct uroce_abi_inbox *shared;
+	atomic_uint_fast64_t slots; /* those that may write, as bits */
+	/* The rest is the receiver's. */
+	struct link_ring_reader ring[LINK_SLOTS];
+	unsigned int next;	 /* the slot to look at first */
+	unsigned int vain_looks; /* at the socket, one after the other */
+	unsigned int looks_left_out;
+};
+
+/* ---- inbox.c ---- */
+
+/* Somebody wants a lane.  Who gets no answer asks again. */
+void link_inbox_answer(struct link *link, const struct link_control_input *input,
+		       const struct uroce_abi_lane *request);
+/* As link_receive(), from the rings. */
+int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch);
+/* Is it time to look at the socket as well?  Then tell what came of it. */
+bool link_inbox_wants_look(struct link_inbox *inbox);
+void link_inbox_looked(struct link_inbox *inbox, bool found);
+void link_inbox_close(struct link_inbox *inbox);
+
+/* ---- lane.c ---- */
+
+/*
+ * The lane from addr to the slot, counted, if there is one whose reader lives.  If not it is asked
+ * for; the answer comes to the control socket.  Caller holds link.lock.
+ */
+struct link_lane *link_lane_get(struct link_addr *addr, unsigned int slot);
+/*
+ * The process of the slot has asked for the other direction: ask it, if there is no lane yet.  It
+ * may not have had the address when it was asked before.  Caller holds link.lock.
+ */
+void link_lane_ask_back(struct link_addr *addr, unsigned int slot);
+/* The answer: takes the descriptor out of *input. */
+void link_lane_install(struct link *link, struct link_control_input *input,
+		       const struct uroce_abi_lane *reply);
+/* Caller holds link.lock. */
+void link_lane_put(struct link_lane *lane);
+/* As link_send(). */
+int link_lane_send(struct link_lane *lane, uint16_t src_port, const struct iovec *pieces,
+		   unsigned int count, size_t bytes, unsigned int segment);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "ring.h"
+
+#include <string.h>
+
+#include "link/link.h"
+
+_Static_assert(sizeof(struct uroce_abi_frame) == 16, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_ring) <= UROCE_ABI_RING_HEAD_BYTES, "head too small");
+_Static_assert(UROCE_ABI_RING_BYTES % UROCE_ABI_RING_ALIGN == 0, "frames would cross the end");
+
+/* What two processes share are plain numbers, so the compiler's atomics and not the library's. */
+static uint64_t look(const __u64 *position)
+{
+	return __atomic_load_n(position, __ATOMIC_ACQUIRE);
+}
+
+static void tell(__u64 *position, uint64_t value)
+{
+	__atomic_store_n(position, value, __ATOMIC_RELEASE);
+}
+
+static uint64_t space_of(uint64_t bytes)
+{
+	uint64_t whole = sizeof(struct uroce_abi_frame) + bytes;
+
+	return (whole + UROCE_ABI_RING_ALIGN - 1) / UROCE_ABI_RING_ALIGN * UROCE_ABI_RING_ALIGN;
+}
+
+/* Can the two positions be those of one ring? */
+static bool fits(uint64_t written, uint64_t read)
+{
+	return written - read <= UROCE_ABI_RING_BYTES &&
+	       (written | read) % UROCE_ABI_RING_ALIGN == 0;
+}
+
+void link_ring_open_writer(struct link_ring_writer *ring, struct uroce_abi_ring *shared,
+			   uint8_t *data)
+{
+	ring->shared = shared;
+	ring->data = data;
+	ring->written = look(&shared->written);
+	ring->read_seen = look(&shared->read);
+}
+
+void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring *shared,
+			   uint8_t *data)
+{
+	ring->shared = shared;
+	ring->data = data;
+	ring->read = look(&shared->read);
+	ring->written_seen = ring->read;
+	ring->frame_bytes = 0;
+}
+
+static enum link_ring_result await_space(struct link_ring_writer *ring, uint64_t space)
+{
+	if (fits(ring->written + space, ring->read_seen))
+		return LINK_RING_OK;
+	ring->read_seen = look(&ring->shared->read);
+	if (!fits(ring->written, ring->read_seen))
+		return LINK_RING_BROKEN;
+	return fits(ring->written + space, ring->read_seen) ? LINK_RING_OK : LINK_RING_FULL;
+}
+
+enum link_ring_result link_ring_write(struct link_ring_writer *ring,
+				      const struct uroce_abi_frame *frame,
+				      const struct iovec *pieces, unsigned int count)
+{
+	static const struct uroce_abi_frame skip;
+	uint64_t at = ring->written % UROCE_ABI_RING_BYTES;
+	uint64_t to_end = UROCE_ABI_RING_BYTES - at, space = space_of(frame->bytes);
+	uint64_t skipped = space > to_end ? to_end : 0;
+	enum link_ring_result result = await_space(ring, skipped + space);
+	uint8_t *out;
+
+	if (result != LINK_RING_OK)
+		return result;
+	if (skipped) {
+		memcpy(ring->data + at, &skip, sizeof(skip));
+		at = 0;
+	}
+	out = ring->data + at;
+	memcpy(out, frame, sizeof(*frame));
+	out += sizeof(*frame);
+	for (unsigned int i = 0; i < count; i++) {
+		memcpy(out, pieces[i].iov_base, pieces[i].iov_len);
+		out += pieces[i].iov_len;
+	}
+	ring->written += skipped + space;
+	tell(&ring->shared->written, ring->written);
+	return LINK_RING_OK;
+}
+
+enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce_abi_frame *frame,
+				     uint8_t **bytes)
+{
+	uint64_t at, to_end, space;
+
+	for (;;) {
+		if (ring->read == ring->written_seen) {
+			ring->written_seen = look(&ring->shared->written);
+			if (!fits(ring->written_seen, ring->read))
+				return LINK_RING_BROKEN;
+		}
+		if (ring->read == ring->written_seen)
+			return LINK_RING_EMPTY;
+		at = ring->read % UROCE_ABI_RING_BYTES;
+		to_end = UROCE_ABI_RING_BYTES - at;
+		memcpy(frame, ring->data + at, sizeof(*frame));
+		/* The copy is what is checked and used, whatever the writer does meanwhile. */
+		__asm__ volatile("" ::: "memory");
+		if (frame->bytes)
+			break;
+		if (at == 0 || to_end > ring->written_seen - ring->read)
+			return LINK_RING_BROKEN;
+		ring->read += to_end;
+	}
+	space = space_of(frame->bytes);
+	if (frame->bytes > LINK_MAX_BYTES || space > to_end ||
+	    space > ring->written_seen - ring->read)
+		return LINK_RING_BROKEN;
+	*bytes = ring->data + at + sizeof(*frame);
+	ring->frame_bytes = space;
+	return LINK_RING_OK;
+}
+
+bool link_ring_has_more(const struct link_ring_reader *ring)
+{
+	uint64_t written = look(&ring->shared->written);
+
+	return written != ring->read && fits(written, ring->read);
+}
+
+void link_ring_release(struct link_ring_reader *ring)
+{
+	ring->read += ring->frame_bytes;
+	ring->frame_bytes = 0;
+	tell(&ring->shared->read, ring->read);
+}
