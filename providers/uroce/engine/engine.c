@@ -204,6 +204,11 @@ uint32_t eng_in_flight(const struct eng_qp *qp)
 	return requester_in_flight(qp);
 }
 
+void eng_set_way_waits(struct eng_qp *qp, bool waits)
+{
+	qp->way_waits = waits;
+}
+
 bool eng_awaits_room(const struct eng_qp *qp, uint32_t packets)
 {
 	return can_request(qp) && requester_awaits_room(qp, packets);

@@ -252,6 +252,12 @@ uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
 void eng_expire(struct eng_qp *qp, uint64_t now);
 
+/*
+ * Does the way to the peer make a sender wait (eng_unsent()) rather than lose what it has no room
+ * for?  Then READ responses need no pace.
+ */
+void eng_set_way_waits(struct eng_qp *qp, bool waits);
+
 /* All that can be seen of a QP from outside, for uroce-stat and for tests. */
 struct eng_view {
 	enum eng_qp_type type;

@@ -172,6 +172,18 @@ static int hold_back(struct link_lane *lane)
 	return now - lane->full_since < READER_PATIENCE_MS ? -EAGAIN : 0;
 }
 
+bool link_lane_is_full(struct link_lane *lane)
+{
+	bool full;
+
+	if (atomic_load_explicit(&lane->link->abandoned, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&lane->lock);
+	full = !link_ring_has_room(&lane->ring, LINK_MAX_BYTES) && hold_back(lane) != 0;
+	pthread_mutex_unlock(&lane->lock);
+	return full;
+}
+
 static void ring_bell(struct link_lane *lane)
 {
 	struct uroce_abi_header bell = { .message = UROCE_ABI_LANE_BELL,

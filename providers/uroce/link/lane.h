@@ -68,6 +68,8 @@ void link_lane_install(struct link *link, struct link_control_input *input,
 		       const struct uroce_abi_lane *reply);
 /* Caller holds link.lock. */
 void link_lane_put(struct link_lane *lane);
+/* As link_peer_is_full(). */
+bool link_lane_is_full(struct link_lane *lane);
 /* As link_send(). */
 int link_lane_send(struct link_lane *lane, uint16_t src_port, const struct iovec *pieces,
 		   unsigned int count, size_t bytes, unsigned int segment);

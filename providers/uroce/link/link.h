@@ -54,7 +54,7 @@ unsigned int link_slot(const struct link *link);
 void link_set_receive_buffer(struct link *link, uint32_t bytes);
 /*
  * Whether queue pairs of this process and of others that want it too may speak to each other
- * through shared memory, from now on; off at first.  See link_peer_use_memory().
+ * through shared memory, from now on; off at first.  See link_peer_choose_way().
  */
 void link_set_shared_memory(struct link *link, bool on);
 /* How many segments this kernel takes in one link_send(): LINK_MAX_SEGMENTS or fewer. */
@@ -128,9 +128,19 @@ void link_peer_close(struct link_peer *peer);
 /*
  * From now on send through shared memory, if that can be: the peer was opened by
  * link_peer_open_own(), and the other process has shared memory switched on as well and has
- * answered.  False: not yet, ask again before sending.  Datagrams sent earlier may come later.
+ * answered.  Datagrams sent earlier may come later.
  */
-bool link_peer_use_memory(struct link_peer *peer);
+enum link_way {
+	LINK_WAY_OPEN,	 /* by the socket as yet: ask again before sending */
+	LINK_WAY_SOCKET, /* for good */
+	LINK_WAY_MEMORY, /* for good */
+};
+enum link_way link_peer_choose_way(struct link_peer *peer);
+/*
+ * With LINK_WAY_MEMORY: would link_send() return -EAGAIN, at least for a long run?  A look is
+ * cheaper than a run made in vain.
+ */
+bool link_peer_is_full(struct link_peer *peer);
 /*
  * The IPv4 identification of the first datagram of the next link_send(): 0, unless peer has a
  * connected socket.  Constant until then; only for who opened the peer.

@@ -438,23 +438,29 @@ int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t s
 	return open_peer(&wanted, dst, hop_limit, src_port, result);
 }
 
-bool link_peer_use_memory(struct link_peer *peer)
+enum link_way link_peer_choose_way(struct link_peer *peer)
 {
 	struct link_addr *addr = peer->addr;
 	struct link *link = addr->link;
 
-	if (peer->lane || !wants_lane(peer) ||
-	    atomic_load_explicit(&link->abandoned, memory_order_relaxed))
-		return true;
+	if (peer->lane)
+		return LINK_WAY_MEMORY;
+	if (!wants_lane(peer) || atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return LINK_WAY_SOCKET;
 	/* The request or its answer may have been lost. */
 	if (atomic_load_explicit(&addr->lane[peer->dst_slot], memory_order_relaxed) ==
 		    peer->old_lane &&
 	    ++peer->asked % ASK_INTERVAL)
-		return false;
+		return LINK_WAY_OPEN;
 	link_mutex_lock(link, &link->lock);
 	peer->lane = link_lane_get(addr, peer->dst_slot);
 	link_mutex_unlock(link, &link->lock);
-	return peer->lane;
+	return peer->lane ? LINK_WAY_MEMORY : LINK_WAY_OPEN;
+}
+
+bool link_peer_is_full(struct link_peer *peer)
+{
+	return peer->lane && link_lane_is_full(peer->lane);
 }
 
 void link_peer_close(struct link_peer *peer)

@@ -63,14 +63,28 @@ static enum link_ring_result await_space(struct link_ring_writer *ring, uint64_t
 	return fits(ring->written + space, ring->read_seen) ? LINK_RING_OK : LINK_RING_FULL;
 }
 
+/* What is left out at the ring's end, because the frame goes to the start. */
+static uint64_t skipped_by(const struct link_ring_writer *ring, uint64_t space)
+{
+	uint64_t to_end = UROCE_ABI_RING_BYTES - ring->written % UROCE_ABI_RING_BYTES;
+
+	return space > to_end ? to_end : 0;
+}
+
+bool link_ring_has_room(struct link_ring_writer *ring, uint32_t bytes)
+{
+	uint64_t space = space_of(bytes);
+
+	return await_space(ring, skipped_by(ring, space) + space) == LINK_RING_OK;
+}
+
 enum link_ring_result link_ring_write(struct link_ring_writer *ring,
 				      const struct uroce_abi_frame *frame,
 				      const struct iovec *pieces, unsigned int count)
 {
 	static const struct uroce_abi_frame skip;
-	uint64_t at = ring->written % UROCE_ABI_RING_BYTES;
-	uint64_t to_end = UROCE_ABI_RING_BYTES - at, space = space_of(frame->bytes);
-	uint64_t skipped = space > to_end ? to_end : 0;
+	uint64_t at = ring->written % UROCE_ABI_RING_BYTES, space = space_of(frame->bytes);
+	uint64_t skipped = skipped_by(ring, space);
 	enum link_ring_result result = await_space(ring, skipped + space);
 	uint8_t *out;
 

@@ -52,6 +52,9 @@ enum link_ring_result link_ring_write(struct link_ring_writer *ring,
 				      const struct uroce_abi_frame *frame,
 				      const struct iovec *pieces, unsigned int count);
 
+/* Would a frame of so many bytes find room? */
+bool link_ring_has_room(struct link_ring_writer *ring, uint32_t bytes);
+
 /*
  * The oldest frame: its head is copied, *bytes points to the bytes in the ring, which stay there
  * until link_ring_release().  They may change under a reader whose writer is not well.

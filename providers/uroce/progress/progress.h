@@ -72,9 +72,9 @@ struct progress_qp {
 	uint32_t gathered_before; /* posts behind the runs sent, the older the less (note_sent()) */
 	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
-	bool way_is_chosen; /* since the QP was connected: link_peer_use_memory() */
-	bool sent_once;	    /* ... since then */
-	bool crowded;	    /* waits in the crowd (crowd.h); changed under the turn lock */
+	enum link_way way;		      /* to the peer; set when the first packet goes */
+	bool sent_once;			      /* ... since then */
+	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;

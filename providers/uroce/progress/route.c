@@ -166,7 +166,8 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		old_peer = qp->peer;
 		qp->addr = addr;
 		qp->peer = path->link;
-		qp->way_is_chosen = false;
+		qp->way = LINK_WAY_OPEN;
+		eng_set_way_waits(qp->engine, false);
 		qp->sent_once = false;
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };

@@ -24,6 +24,11 @@ enum {
 	ACK_STAGING_BYTES = 128,
 	/* Posts that make a full run when each is one packet of the largest size. */
 	RUN_PACKETS_MIN = 15,
+	/*
+	 * Through shared memory a run costs no system call: so many are enough for it, and the peer
+	 * works on them while the next ones are posted.
+	 */
+	MEMORY_POSTS = 16,
 };
 
 struct tx_buffer {
@@ -160,6 +165,8 @@ static int send_parcel(struct progress *progress, struct tx_buffer *tx, const st
 
 static uint32_t posts_for_run(const struct progress_qp *qp)
 {
+	if (qp->way == LINK_WAY_MEMORY)
+		return MEMORY_POSTS;
 	return qp->run_packets ? qp->run_packets : RUN_PACKETS_MIN;
 }
 
@@ -203,7 +210,14 @@ static void choose_way(struct progress_qp *qp, unsigned int side)
 	if (side == ENG_REQUESTS ? eng_in_flight(qp->engine) != 0
 				 : qp->sent_once && eng_owed(qp->engine) != ENG_OWED_SOON)
 		return;
-	qp->way_is_chosen = link_peer_use_memory(qp->peer);
+	qp->way = link_peer_choose_way(qp->peer);
+	eng_set_way_waits(qp->engine, qp->way == LINK_WAY_MEMORY);
+}
+
+static bool has_something(const struct progress_qp *qp, unsigned int side)
+{
+	return side == ENG_REQUESTS ? eng_has_unsent(qp->engine)
+				    : eng_owed(qp->engine) != ENG_OWED_NOTHING;
 }
 
 /* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
@@ -225,8 +239,12 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
-	if (qp->peer && !qp->way_is_chosen)
+	if (qp->peer && qp->way == LINK_WAY_OPEN)
 		choose_way(qp, side);
+	if (qp->way == LINK_WAY_MEMORY && has_something(qp, side) && link_peer_is_full(qp->peer)) {
+		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
+		return -EAGAIN;
+	}
 	if (qp->peer)
 		run->identification = link_peer_identification(qp->peer);
 	reason = eng_transmit(qp->engine, run, side, now);
