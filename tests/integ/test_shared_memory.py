@@ -62,6 +62,27 @@ def test_not_when_one_side_has_it_off(loopback, here, there):
     assert lanes.datagrams_sent(loopback) - before > lanes.MANY
 
 
+def test_a_connection_changes_over(loopback, monkeypatch):
+    """From UDP, when the other process comes to want memory as well; and no packet is lost."""
+    first = talk.open_end(loopback)
+    monkeypatch.setenv(lanes.SETTING, "off")
+    second = talk.open_end(loopback)
+    for end, peer in (first, second), (second, first):
+        end.connect(peer.here, timeout=18)
+    for _ in range(20):
+        assert first.do("write") == talk.SUCCESS
+    lanes.check_memory_is_not_used(lanes.shown(loopback, first, second))
+    second.set(lanes.SETTING, "on")
+    second.of(1, "open", loopback.device, loopback.gid_index(4))
+    # It asks now and then only.
+    assert first.exchange(400, 100, 1) == 400
+    seen = lanes.shown(loopback, first, second)
+    sender, receiver = (process["counters"] for process in seen)
+    assert sender["shm_sent"] > 0 < receiver["shm_rcvd"], (sender, receiver)
+    lanes.check_no_packet_was_damaged(seen)
+    assert seen[0]["qps"][0]["counters"]["timeouts"] == 0
+
+
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("arguments", ["-s 1", "-s 300001 -m 1024", "-s 4096 -e",
                                        "-s 300001 -m 256 -e"])
