@@ -2,6 +2,7 @@
 """UROCE_SHM=on: queue pairs of two processes with one address exchange their packets through
 shared memory, whatever they do, and whatever becomes of the other process."""
 import random
+import shutil
 import sys
 import time
 
@@ -81,6 +82,23 @@ def test_a_connection_changes_over(loopback, monkeypatch):
     assert sender["shm_sent"] > 0 < receiver["shm_rcvd"], (sender, receiver)
     lanes.check_no_packet_was_damaged(seen)
     assert seen[0]["qps"][0]["counters"]["timeouts"] == 0
+
+
+def test_asked_while_the_address_is_opened(loopback):
+    """The one who is asked sleeps after that, and is woken up by what comes through memory."""
+    slow = ["strace", "-f", "-o", "/dev/null", "-e", "trace=getsockopt", "-e",
+            "inject=getsockopt:delay_exit=100000"]
+    if not shutil.which("strace") or loopback.run(*slow, "true").popen.returncode:
+        pytest.skip("strace cannot slow down a process here")
+    first, second = talk.open_end(loopback), talk.Talk(loopback, under=slow)
+    there = second.open(loopback.device, loopback.gid_index(4))
+    # As in a handshake in which both connect at once.
+    second.begin("connect", first.here)
+    time.sleep(0.1)
+    first.connect(there)
+    second.answer()
+    assert first.do("write") == talk.SUCCESS
+    assert lanes.counters(loopback, first)[0]["shm_sent"] > 0
 
 
 @pytest.mark.parametrize("version", [4, 6])
