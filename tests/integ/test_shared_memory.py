@@ -84,6 +84,21 @@ def test_a_connection_changes_over(loopback, monkeypatch):
     assert seen[0]["qps"][0]["counters"]["timeouts"] == 0
 
 
+def test_address_that_is_closed_meanwhile(loopback):
+    """A queue pair connects while the other process has the address, which then closes it with its
+    last queue pair and opens it again for the peer."""
+    first, second = talk.pair(loopback)
+    assert first.exchange(30, 100, 1) == second.exchange(30, 100, 2) == 30
+    here, there = (end.of(1, "open", loopback.device, loopback.gid_index(4))
+                   for end in (first, second))
+    first.of(1, "connect", there)
+    second.close()
+    second.of(1, "connect", here)
+    assert first.of(1, "exchange", 30, 100, 3) == 30
+    assert second.of(1, "exchange", 30, 100, 4) == 30
+    lanes.check_memory_is_used(lanes.shown(loopback, first, second))
+
+
 def test_asked_while_the_address_is_opened(loopback):
     """The one who is asked sleeps after that, and is woken up by what comes through memory."""
     slow = ["strace", "-f", "-o", "/dev/null", "-e", "trace=getsockopt", "-e",
