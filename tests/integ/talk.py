@@ -10,10 +10,11 @@ RETRY_EXC_ERR = 12
 
 
 class Talk:
-    def __init__(self, place, **options):
+    def __init__(self, place, under=(), **options):
         self.place = place
         program = place.scratch.copy("verbs_end.py")
-        self.process = harness.Process(place, harness.PYTHON, program, talk=True, **options)
+        self.process = harness.Process(place, *under, harness.PYTHON, program, talk=True,
+                                       **options)
         self.pid = self.process.pid
         self.input, self.output = self.process.popen.stdin, self.process.popen.stdout
 

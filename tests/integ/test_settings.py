@@ -19,6 +19,8 @@ WRONG = [
     ("UROCE_FAULT", "corrupt=-0.1", "corrupt=-0.1"),
     ("UROCE_FAULT", "reorder=nan", "reorder=nan"),
     ("UROCE_CREDITS", "maybe", "maybe"),
+    ("UROCE_SHM", "maybe", "maybe"),
+    ("UROCE_SHM", "", "has to be on or off"),
     ("UROCE_RECEIVE_BUFFER", "1", "1"),
     ("UROCE_RECEIVE_BUFFER", "4M", "4M"),
 ]

@@ -27,6 +27,17 @@ OPCODES = {"send": e.IBV_WR_SEND, "write": e.IBV_WR_RDMA_WRITE, "read": e.IBV_WR
 
 
 class End:
+    def __init__(self):
+        self.others = {}
+
+    def of(self, number, method, *arguments, **options):
+        """The method of another End of this process."""
+        return getattr(self.others.setdefault(number, End()), method)(*arguments, **options)
+
+    def set(self, name, value):
+        """A variable of the environment, for the next context that is opened."""
+        os.environ[name] = value
+
     def open(self, device, gid_index, length=65536, access=FULL_ACCESS, depth=64):
         """What the peer has to know of this end."""
         self.context = Context(name=device)

@@ -223,7 +223,6 @@ void link_addr_close_descriptors(struct link_addr *addr)
 {
 	struct link_tx *tx;
 
-	struct link_inbox *inbox = addr->inbox;
 	struct link_lane *lane;
 	unsigned int slot;
 
@@ -234,8 +233,6 @@ void link_addr_close_descriptors(struct link_addr *addr)
 		if (lane)
 			link_close_fd(&lane->fd);
 	}
-	if (inbox)
-		link_close_fd(&inbox->fd);
 	/* First, so that who makes the pool anew will find it free. */
 	link_close_fd(&addr->gsi_fd);
 	link_pool_close(addr->pool);
@@ -285,6 +282,7 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
 	addr->overflow_base = link_socket_drops(addr->fd);
+	link_inbox_reopen(addr);
 	/* Usually somebody has it. */
 	link_addr_claim_gsi(addr);
 	*result = addr;
@@ -327,11 +325,10 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 }
 
 /* Caller holds the lock. */
-static void free_memory(struct link_addr *addr)
+static void put_lanes(struct link_addr *addr)
 {
 	unsigned int slot;
 
-	link_inbox_close(addr->inbox);
 	for (slot = 0; slot < LINK_SLOTS; slot++)
 		if (addr->lane[slot])
 			link_lane_put(addr->lane[slot]);
@@ -354,7 +351,7 @@ void link_addr_close(struct link_addr *addr)
 		*from = addr->next;
 	}
 	if (last)
-		free_memory(addr);
+		put_lanes(addr);
 	link_mutex_unlock(link, &link->lock);
 	if (last)
 		free(addr);

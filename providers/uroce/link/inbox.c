@@ -47,13 +47,14 @@ static int make_file(void)
 	return fd;
 }
 
-static struct link_inbox *new_inbox(struct link *link)
+static struct link_inbox *new_inbox(struct link *link, const struct link_endpoint *endpoint)
 {
 	struct link_inbox *inbox = calloc(1, sizeof(*inbox));
 
 	if (!inbox)
 		return NULL;
 	inbox->link = link;
+	inbox->endpoint = *endpoint;
 	inbox->fd = make_file();
 	inbox->memory = inbox->fd < 0 ? MAP_FAILED
 				      : mmap(NULL, INBOX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -75,25 +76,56 @@ static struct link_inbox *new_inbox(struct link *link)
 	return inbox;
 }
 
-void link_inbox_close(struct link_inbox *inbox)
+void link_inbox_close_all(struct link *link)
 {
 	/* A forked child does not have the memory. */
-	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
-		return;
-	munmap(inbox->memory, INBOX_BYTES);
-	link_close_fd(&inbox->fd);
-	free(inbox);
+	bool abandoned = atomic_load_explicit(&link->abandoned, memory_order_relaxed);
+	struct link_inbox *inbox, *older;
+
+	for (inbox = link->inboxes; inbox; inbox = older) {
+		older = inbox->older;
+		if (!abandoned)
+			munmap(inbox->memory, INBOX_BYTES);
+		link_close_fd(&inbox->fd);
+		free(inbox);
+	}
+}
+
+/* Caller holds the lock. */
+static struct link_inbox *find_inbox(struct link *link, const struct link_endpoint *endpoint)
+{
+	struct link_inbox *inbox;
+
+	for (inbox = link->inboxes; inbox; inbox = inbox->older)
+		if (link_endpoint_equal(&inbox->endpoint, endpoint))
+			break;
+	return inbox;
+}
+
+void link_inbox_reopen(struct link_addr *addr)
+{
+	struct link *link = addr->link;
+
+	link_mutex_lock(link, &link->lock);
+	atomic_store_explicit(&addr->inbox, find_inbox(link, &addr->endpoint),
+			      memory_order_release);
+	link_mutex_unlock(link, &link->lock);
 }
 
 /* Caller holds the lock. */
 static struct link_inbox *get_inbox(struct link_addr *addr)
 {
-	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_relaxed);
+	struct link *link = addr->link;
+	struct link_inbox *inbox = find_inbox(link, &addr->endpoint);
 
 	if (!inbox) {
-		inbox = new_inbox(addr->link);
-		atomic_store_explicit(&addr->inbox, inbox, memory_order_release);
+		inbox = new_inbox(link, &addr->endpoint);
+		if (!inbox)
+			return NULL;
+		inbox->older = link->inboxes;
+		link->inboxes = inbox;
 	}
+	atomic_store_explicit(&addr->inbox, inbox, memory_order_release);
 	return inbox;
 }
 

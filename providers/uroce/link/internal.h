@@ -196,7 +196,8 @@ struct link {
 	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
 	socklen_t name_bytes[LINK_SLOTS];
 	_Atomic(struct link_group *) groups;
-	uint64_t closed_overflow; /* receive_overflow of addresses that are closed */
+	_Atomic(struct link_inbox *) inboxes; /* lane.h */
+	uint64_t closed_overflow;	      /* receive_overflow of addresses that are closed */
 	atomic_uint_fast64_t forwarded;
 	atomic_uint_fast64_t forward_received;
 	atomic_uint_fast64_t forward_lost;

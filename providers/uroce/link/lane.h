@@ -26,8 +26,11 @@ struct link_lane {
 	uint64_t full_read; /* where the reader was then */
 };
 
+/* It lives as long as the link: who writes to it need not know when its address is closed. */
 struct link_inbox {
+	_Atomic(struct link_inbox *) older;
 	struct link *link;
+	struct link_endpoint endpoint;
 	int fd;
 	uint8_t *memory;
 	struct uroce_abi_inbox *shared;
@@ -49,7 +52,9 @@ int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch);
 /* Is it time to look at the socket as well?  Then tell what came of it. */
 bool link_inbox_wants_look(struct link_inbox *inbox);
 void link_inbox_looked(struct link_inbox *inbox, bool found);
-void link_inbox_close(struct link_inbox *inbox);
+/* addr has been opened: others may have lanes to it since it was open before. */
+void link_inbox_reopen(struct link_addr *addr);
+void link_inbox_close_all(struct link *link);
 
 /* ---- lane.c ---- */
 

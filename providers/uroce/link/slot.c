@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "lane.h"
 #include <rdma/uroce-abi.h>
 
 /* Take the lowest free slot.  (Slot 0 is also where queue pair 1 lives: somebody should have it.)
@@ -95,6 +95,7 @@ void link_close(struct link *link)
 		pthread_mutex_destroy(&link->open_lock);
 		pthread_mutex_destroy(&link->lock);
 	}
+	link_inbox_close_all(link);
 	free(link->scratch);
 	free(link);
 }
@@ -103,6 +104,7 @@ void link_abandon(struct link *link)
 {
 	struct link_addr *addr, *building = link->building;
 	struct link_group *group;
+	struct link_inbox *inbox;
 
 	atomic_store(&link->abandoned, true);
 	for (addr = link->addrs; addr; addr = addr->next)
@@ -112,6 +114,8 @@ void link_abandon(struct link *link)
 		link_addr_close_descriptors(building);
 	for (group = link->groups; group; group = group->next)
 		link_close_fd(&group->fd);
+	for (inbox = link->inboxes; inbox; inbox = inbox->older)
+		link_close_fd(&inbox->fd);
 	link_close_fd(&link->control_fd);
 }
 

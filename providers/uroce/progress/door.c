@@ -93,6 +93,13 @@ static bool has_right_icrc(struct visitor *visitor, const uint8_t *bytes, size_t
 	return false;
 }
 
+/* What the peer's IPv4 identifications show is about its socket: memory always counts from 0. */
+static bool has_plausible_identification(const struct visitor *visitor, struct progress_qp *qp)
+{
+	return !qp->addr || visitor->path.ipv6 || visitor->batch->ring ||
+	       identification_plausible(&qp->identification, visitor->ip_id);
+}
+
 /* The only entry of the P_Key table is the default key, as a full member. */
 static bool has_right_pkey(const struct wire_packet *packet)
 {
@@ -163,17 +170,15 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE);
 		return;
 	}
-	if (visitor->first)
+	if (visitor->first && !visitor->batch->ring)
 		visitor->ip_id = identification_expected(&qp->identification);
 	expected_id = visitor->ip_id;
-	if (!has_right_icrc(visitor, bytes, length) ||
-	    (qp->addr && !visitor->path.ipv6 &&
-	     !identification_plausible(&qp->identification, visitor->ip_id))) {
+	if (!has_right_icrc(visitor, bytes, length) || !has_plausible_identification(visitor, qp)) {
 		visitor->ip_id = expected_id;
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
 		return;
 	}
-	if (visitor->first)
+	if (visitor->first && !visitor->batch->ring)
 		identification_began(&qp->identification, visitor->ip_id);
 	if (is_datagram(&packet))
 		show_network_header(visitor, &packet, length);

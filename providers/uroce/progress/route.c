@@ -69,8 +69,14 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot watch the port: %s",
 			 strerror(-result));
 		link_addr_close(*addr);
+		return result;
 	}
-	return result;
+	/*
+	 * Somebody may already have asked for a way into the address's memory, and the helper may
+	 * sleep without waiting for what comes there: it did not have the address yet.
+	 */
+	helper_wake(progress);
+	return 0;
 }
 
 /* Caller holds route_lock. */

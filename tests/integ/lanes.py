@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""For tests of UROCE_SHM: whether queue pairs exchange their packets through shared memory."""
+import time
+
+import pytest
+
+import harness
+
+SETTING = "UROCE_SHM"
+# The part of the runs that has to go through memory.  The first ones leave before the other process
+# has answered, which is busy; and a stream has to run dry before it can change over.
+MOST = 0.5
+# UDP datagrams of a short test that uses memory, and of a second's traffic that does not.
+FEW, MANY = 200, 2000
+
+
+def datagrams_sent(place):
+    """By UDP, at the place, so far."""
+    if not place.holder:
+        pytest.skip("others send datagrams here as well")
+    with open(f"/proc/{place.holder.pid}/net/snmp", encoding="utf-8") as file:
+        names, values = [line.split() for line in file if line.startswith("Udp:")]
+    return int(values[names.index("OutDatagrams")])
+
+
+def shown(place, *processes):
+    """What uroce-stat says of them, as far as they are there."""
+    everybody = {one["pid"]: one for one in place.stat()}
+    return [everybody[process.pid] for process in processes if process.pid in everybody]
+
+
+def counters(place, *processes):
+    return [one["counters"] for one in shown(place, *processes)]
+
+
+def watch(place, *processes):
+    """The last that uroce-stat said of them while they ran."""
+    last = None
+    while all(process.running() for process in processes):
+        seen = shown(place, *processes)
+        if len(seen) == len(processes) and all(one["qps"] for one in seen):
+            last = seen
+        time.sleep(0.05)
+    assert last, "\n".join(map(str, processes))
+    return last
+
+
+def check_memory_is_used(seen):
+    """By both, and by most of what either has sent."""
+    for process in seen:
+        numbers = process["counters"]
+        sent = numbers["send_calls"] - numbers["socket_full"]
+        assert numbers["shm_sent"] >= MOST * sent, numbers
+        assert numbers["shm_rcvd"] > 0, numbers
+
+
+def sent_through_memory(seen):
+    return sum(process["counters"]["shm_sent"] for process in seen)
+
+
+def check_memory_is_not_used(seen):
+    for process in seen:
+        assert process["counters"]["shm_sent"] == process["counters"]["shm_rcvd"] == 0, process
+
+
+def check_no_packet_was_damaged(seen):
+    for process in seen:
+        assert process["counters"]["icrc_err"] == 0, process
+
+
+def await_memory(place, *processes, runs=20):
+    """Until all of them have sent through memory."""
+    until = time.monotonic() + harness.PATIENCE
+    while time.monotonic() < until:
+        seen = counters(place, *processes)
+        if len(seen) == len(processes) and all(one["shm_sent"] >= runs for one in seen):
+            return
+        time.sleep(0.02)
+    pytest.fail("no shared memory: " + "\n".join(map(str, [seen, *processes])))
+
+
+def check_memory_is_used_by(place, *ends):
+    """For a while, and in both directions."""
+    for numbers in counters(place, *ends):
+        assert numbers["shm_sent"] > 30 < numbers["shm_rcvd"], numbers

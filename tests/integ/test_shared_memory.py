@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""UROCE_SHM=on: queue pairs of two processes with one address exchange their packets through
+shared memory, whatever they do, and whatever becomes of the other process."""
+import random
+import shutil
+import sys
+import time
+
+import pytest
+
+import harness
+import lanes
+import perftest
+import talk
+import test_process
+
+ON, OFF = {lanes.SETTING: "on"}, {lanes.SETTING: "off"}
+SECONDS = 1
+
+
+@pytest.fixture(autouse=True)
+def switched_on(monkeypatch):
+    """For all programs whose test does not say otherwise."""
+    monkeypatch.setenv(lanes.SETTING, "on")
+
+
+# ---- Every kind of traffic ----
+
+@pytest.mark.parametrize("program", [
+    "ib_send_bw", "ib_write_bw -s 4096", "ib_read_lat", "ib_atomic_bw", "ib_write_lat",
+    "ib_send_bw -b", "ib_send_bw -c XRC", "ib_write_bw -q 16"])
+def test_traffic(loopback, program):
+    before = lanes.datagrams_sent(loopback)
+    server, client = perftest.start(loopback, *program.split(), "-D", SECONDS)
+    seen = lanes.watch(loopback, server, client)
+    perftest.finish(server, client)
+    lanes.check_memory_is_used(seen)
+    lanes.check_no_packet_was_damaged(seen)
+    assert lanes.MANY < lanes.sent_through_memory(seen) > lanes.datagrams_sent(loopback) - before
+
+
+@pytest.mark.parametrize("program", ["ib_send_bw -c UC", "ib_write_bw -c UC -s 4096"])
+def test_unreliable_connection(loopback, program):
+    """Only one side sends at all."""
+    before = lanes.datagrams_sent(loopback)
+    server, client = perftest.start(loopback, *program.split(), "-D", SECONDS)
+    seen = lanes.watch(loopback, server, client)
+    perftest.finish(server, client)
+    sender, receiver = (process["counters"] for process in reversed(seen))
+    assert receiver["icrc_err"] == 0 and receiver["shm_rcvd"] > lanes.MANY
+    assert sender["shm_sent"] >= lanes.MOST * (sender["send_calls"] - sender["socket_full"])
+    assert lanes.MANY < sender["shm_sent"] > lanes.datagrams_sent(loopback) - before
+
+
+@pytest.mark.parametrize("here, there", [(ON, OFF), (OFF, ON)])
+def test_not_when_one_side_has_it_off(loopback, here, there):
+    before = lanes.datagrams_sent(loopback)
+    server, client = perftest.start(loopback, "ib_write_bw", "-s", 4096, "-D", SECONDS, env=here,
+                                    client_env=there)
+    seen = lanes.watch(loopback, server, client)
+    perftest.finish(server, client)
+    lanes.check_memory_is_not_used(seen)
+    assert lanes.datagrams_sent(loopback) - before > lanes.MANY
+
+
+def test_a_connection_changes_over(loopback, monkeypatch):
+    """From UDP, when the other process comes to want memory as well; and no packet is lost."""
+    first = talk.open_end(loopback)
+    monkeypatch.setenv(lanes.SETTING, "off")
+    second = talk.open_end(loopback)
+    for end, peer in (first, second), (second, first):
+        end.connect(peer.here, timeout=18)
+    for _ in range(20):
+        assert first.do("write") == talk.SUCCESS
+    lanes.check_memory_is_not_used(lanes.shown(loopback, first, second))
+    second.set(lanes.SETTING, "on")
+    second.of(1, "open", loopback.device, loopback.gid_index(4))
+    # It asks now and then only.
+    assert first.exchange(400, 100, 1) == 400
+    seen = lanes.shown(loopback, first, second)
+    sender, receiver = (process["counters"] for process in seen)
+    assert sender["shm_sent"] > 0 < receiver["shm_rcvd"], (sender, receiver)
+    lanes.check_no_packet_was_damaged(seen)
+    assert seen[0]["qps"][0]["counters"]["timeouts"] == 0
+
+
+def test_address_that_is_closed_meanwhile(loopback):
+    """A queue pair connects while the other process has the address, which then closes it with its
+    last queue pair and opens it again for the peer."""
+    first, second = talk.pair(loopback)
+    assert first.exchange(30, 100, 1) == second.exchange(30, 100, 2) == 30
+    here, there = (end.of(1, "open", loopback.device, loopback.gid_index(4))
+                   for end in (first, second))
+    first.of(1, "connect", there)
+    second.close()
+    second.of(1, "connect", here)
+    assert first.of(1, "exchange", 30, 100, 3) == 30
+    assert second.of(1, "exchange", 30, 100, 4) == 30
+    lanes.check_memory_is_used(lanes.shown(loopback, first, second))
+
+
+def test_asked_while_the_address_is_opened(loopback):
+    """The one who is asked sleeps after that, and is woken up by what comes through memory."""
+    slow = ["strace", "-f", "-o", "/dev/null", "-e", "trace=getsockopt", "-e",
+            "inject=getsockopt:delay_exit=100000"]
+    if not shutil.which("strace") or loopback.run(*slow, "true").popen.returncode:
+        pytest.skip("strace cannot slow down a process here")
+    first, second = talk.open_end(loopback), talk.Talk(loopback, under=slow)
+    there = second.open(loopback.device, loopback.gid_index(4))
+    # As in a handshake in which both connect at once.
+    second.begin("connect", first.here)
+    time.sleep(0.1)
+    first.connect(there)
+    second.answer()
+    assert first.do("write") == talk.SUCCESS
+    assert lanes.counters(loopback, first)[0]["shm_sent"] > 0
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("arguments", ["-s 1", "-s 300001 -m 1024", "-s 4096 -e",
+                                       "-s 300001 -m 256 -e"])
+def test_data_is_right(loopback, version, arguments):
+    before = lanes.datagrams_sent(loopback)
+    server, client = harness.start_pair(
+        loopback, ["ibv_rc_pingpong", "-d", "{device}", "-g", loopback.gid_index(version), "-c",
+                   "-n", 1000, *arguments.split()])
+    for process in client, server:
+        assert "invalid data" not in process.done()
+        assert process.errors == "", process
+    # Each of the messages would be one at least.  A request for memory may have to be repeated.
+    assert lanes.datagrams_sent(loopback) - before < 800
+
+
+def test_data_of_one_sided_operations(loopback):
+    first, second = talk.pair(loopback)
+    for end in first, second:
+        end.begin("exchange", 300, 7000, end.pid)
+    assert [end.answer() for end in (first, second)] == [300, 300]
+    lanes.check_memory_is_used(lanes.shown(loopback, first, second))
+
+
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_read_lat", "ib_send_lat", "ib_atomic_bw"])
+def test_events(loopback, program):
+    before = lanes.datagrams_sent(loopback)
+    server, client = perftest.start(loopback, program, "-e", "-n", 2000)
+    perftest.finish(server, client)
+    perftest.check_report(client, [perftest.usual_size(program)], 2000)
+    assert lanes.datagrams_sent(loopback) - before < lanes.FEW
+
+
+def test_waiting_uses_no_processor(loopback):
+    """For an event and for a peer's request, after memory was used; and both wake up."""
+    first, second = talk.pair(loopback)
+    first.exchange(50, 100, 1)
+    second.exchange(50, 100, 1)
+    lanes.check_memory_is_used_by(loopback, first, second)
+    second.receive()
+    second.begin("wait_event")
+    assert max(test_process.used_while_idle(first, second)) <= test_process.MOST_TICKS
+    assert not second.answered(0)
+    start = time.monotonic()
+    assert first.do("send") == talk.SUCCESS
+    assert second.answer(2)[0][0] == talk.SUCCESS
+    assert time.monotonic() - start < 0.5
+
+
+# ---- Many ----
+
+def test_eight_pairs(loopback):
+    pairs = [perftest.start(loopback, "ib_write_bw", "-D", 2, "-f", 0) for _ in range(8)]
+    processes = sum(pairs, ())
+    lanes.await_memory(loopback, *[client for _, client in pairs])
+    for server, client in pairs:
+        perftest.finish(server, client)
+    assert all(perftest.rows(process) for process in processes)
+
+
+def test_many_queue_pairs(loopback):
+    # The program never ends when -t does not divide -n.
+    server, client = perftest.start(loopback, "ib_send_bw", "-q", 1024, "-s", 1024, "-n", 24,
+                                    "-r", 8, "-t", 8)
+    perftest.finish(server, client)
+    perftest.check_report(client, [1024], 24 * 1024)
+
+
+def hub_and_peers(place, count):
+    """One process with a queue pair to each of others."""
+    hub, peers = talk.Talk(place), []
+    for number in range(count):
+        peers.append(join(place, hub, number))
+    return hub, peers
+
+
+def join(place, hub, number):
+    here = hub.of(number, "open", place.device, place.gid_index(4))
+    peer = talk.open_end(place)
+    hub.of(number, "connect", peer.here)
+    peer.connect(here)
+    return peer
+
+
+def exchange_with_all(hub, peers, rounds=20):
+    for peer in peers:
+        peer.begin("exchange", rounds, 3000, peer.pid)
+    for number in range(len(peers)):
+        assert hub.of(number, "exchange", rounds, 3000, number) == rounds
+    assert [peer.answer() for peer in peers] == [rounds] * len(peers)
+
+
+def test_one_process_with_many_others(loopback):
+    """Some of them die, and others take their slots: each lane leads to whom it should."""
+    rng = random.Random(5)
+    hub, peers = hub_and_peers(loopback, 6)
+    exchange_with_all(hub, peers)
+    for _ in range(4):
+        number = rng.randrange(len(peers))
+        peers[number].process.kill()
+        assert hub.of(number, "do", "write") == talk.RETRY_EXC_ERR
+        hub.of(number, "close")
+        peers[number] = join(loopback, hub, number)
+        exchange_with_all(hub, peers)
+    lanes.check_memory_is_used(lanes.shown(loopback, hub, *peers))
+
+
+# ---- Where there is no shared memory ----
+
+# Makes memfd_create() fail as an old kernel or a strict container does, and becomes the program.
+WITHOUT_MEMORY_FILES = """
+import ctypes, errno, os, platform, struct, sys
+number = {"x86_64": 319, "aarch64": 279}[platform.machine()]
+LOAD, EQUAL, RETURN, ALLOW, ERROR = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000
+code = [(LOAD, 0, 0, 0), (EQUAL, 0, 1, number), (RETURN, 0, 0, ERROR | errno.ENOSYS),
+        (RETURN, 0, 0, ALLOW)]
+filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters))
+libc = ctypes.CDLL(None, use_errno=True)
+SET_SECCOMP, SET_NO_NEW_PRIVS, MODE_FILTER = 22, 38, 2
+if libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(SET_SECCOMP, MODE_FILTER, program):
+    sys.exit(77)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def run_under(place, wrapper):
+    """A pair of which both run by way of another program."""
+    port = place.free_port()
+    command = [*wrapper, "ib_write_bw", "-d", place.device, "-F", "-n", 2000, "-p", port]
+    server = place.serve(port, *command)
+    client = place.start(*command, place.address)
+    perftest.finish(server, client)
+    (size, iterations, *_), = perftest.rows(client)
+    assert (size, iterations) == (65536, 2000), client
+
+
+def test_no_memory_files(loopback):
+    before = lanes.datagrams_sent(loopback)
+    run_under(loopback, [harness.PYTHON, "-c", WITHOUT_MEMORY_FILES])
+    assert lanes.datagrams_sent(loopback) - before > lanes.MANY
+
+
+@pytest.mark.parametrize("limit", ["--nofile=100:100", "--nofile=80:80", "--fsize=1000000:1000000",
+                                   "--core=0:0"])
+def test_limits(loopback, limit):
+    """Of files it needs some more, and none may kill the process; memory is used or not."""
+    run_under(loopback, ["prlimit", limit])
+
+
+def test_two_hosts(veth):
+    """Each of them with addresses of its own."""
+    before = lanes.datagrams_sent(veth)
+    server, client = perftest.start(veth, "ib_write_bw", "-D", SECONDS)
+    seen = [veth.stat(server.pid), veth.peer.stat(client.pid)]
+    perftest.finish(server, client)
+    perftest.check_report(client, [65536], None, duration=True)
+    lanes.check_memory_is_not_used(seen)
+    assert lanes.datagrams_sent(veth.peer) - before > lanes.MANY
+
+
+def test_faults_are_injected(loopback):
+    env = {"UROCE_FAULT": "drop=0.02,seed=4"}
+    server, client = perftest.start(loopback, "ib_write_bw", "-s", 16384, "-D", SECONDS, env=env)
+    seen = lanes.watch(loopback, server, client)
+    perftest.finish(server, client)
+    perftest.check_report(client, [16384], None, duration=True)
+    sender = seen[1]
+    assert sender["counters"]["fault_dropped"] > 0, sender
+    numbers = sender["qps"][0]["counters"]
+    assert numbers["rcvd_seq_err"] + numbers["timeouts"] > 0, numbers
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""UROCE_SHM=on: what becomes of a process when another one that it shares memory with dies, stands
+still or forks."""
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+import lanes
+import perftest
+import talk
+
+RETRY_EXCEEDED = "status 12"
+# What it takes to be sure that a peer is dead, with perftest's numbers: retry_cnt 7, timeout 14.
+DEATH_SECONDS = 8 * 4.096e-6 * 2 ** 14
+
+
+@pytest.fixture(autouse=True)
+def switched_on(monkeypatch):
+    """For all programs whose test does not say otherwise."""
+    monkeypatch.setenv(lanes.SETTING, "on")
+
+
+def test_killed_and_started_again(loopback):
+    """The survivor is told in time, and the next ones have the same slots."""
+    slots = set()
+    for number in range(10):
+        server, client = perftest.start(loopback, "ib_write_bw", "-D", 20)
+        lanes.await_memory(loopback, client)
+        slots.add(tuple(one["slot"] for one in lanes.shown(loopback, server, client)))
+        victim, survivor = (server, client) if number % 2 else (client, server)
+        victim.kill()
+        start = time.monotonic()
+        assert survivor.wait(10) > 0, survivor
+        # The specification allows four times the time.
+        assert time.monotonic() - start < 4 * DEATH_SECONDS + 1
+        # A server notices by its TCP connection.
+        if survivor is client:
+            assert RETRY_EXCEEDED in survivor.output + survivor.errors, survivor
+    assert len(slots) == 1
+
+
+def test_survivor_goes_on_with_a_new_peer(loopback):
+    """Who is in the dead one's slot gets nothing that was meant for the other."""
+    survivor = talk.open_end(loopback)
+    for _ in range(4):
+        victim = talk.open_end(loopback)
+        survivor.connect(victim.here, timeout=12)
+        victim.connect(survivor.here, timeout=12)
+        assert survivor.exchange(30, 5000, 3) == victim.exchange(30, 5000, 4) == 30
+        victim.process.kill()
+        for number in range(3):
+            survivor.post("write", length=30000, wr_id=number)
+        successor = talk.open_end(loopback)
+        found = survivor.wait(3)
+        assert [status for status, *_ in found] == [talk.RETRY_EXC_ERR] + 2 * [talk.WR_FLUSH_ERR]
+        survivor.close()
+        survivor.here = survivor.open(loopback.device, loopback.gid_index(4))
+        successor.connect(survivor.here)
+        survivor.connect(successor.here)
+        assert survivor.exchange(30, 5000, 3) == successor.exchange(30, 5000, 4) == 30
+        lanes.check_memory_is_used_by(loopback, survivor, successor)
+        successor.process.kill()
+        survivor.close()
+        survivor.here = survivor.open(loopback.device, loopback.gid_index(4))
+
+
+@pytest.mark.parametrize("program, who", [("ib_write_bw", "server"), ("ib_send_bw", "server"),
+                                          ("ib_read_bw", "client")])
+def test_stopped_for_a_while(loopback, program, who):
+    """For less than the peer's retries take: nobody notices."""
+    server, client = perftest.start(loopback, program, "-D", 1)
+    lanes.await_memory(loopback, server if program == "ib_read_bw" else client)
+    stopped = server if who == "server" else client
+    os.kill(stopped.pid, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(stopped.pid, signal.SIGCONT)
+    perftest.finish(server, client)
+    perftest.check_report(client, [65536], None, duration=True)
+
+
+@pytest.mark.parametrize("what", ["sleep", "exec", "exit"])
+def test_child(loopback, what):
+    """It neither reads nor writes what its parent has, and takes nothing away when it ends."""
+    first, second = talk.pair(loopback)
+    assert first.exchange(30, 5000, 1) == second.exchange(30, 5000, 1) == 30
+    child = first.fork(what)
+    assert first.exchange(30, 5000, 2) == second.exchange(30, 5000, 2) == 30
+    if what != "exit":
+        os.kill(child, signal.SIGKILL)
+    first.reap(child)
+    # New ones look whether the other process lives.
+    third = talk.open_end(loopback)
+    here = first.of(1, "open", loopback.device, loopback.gid_index(4))
+    third.connect(here)
+    first.of(1, "connect", third.here)
+    assert third.exchange(30, 5000, 3) == 30
+    assert first.exchange(30, 5000, 4) == second.exchange(30, 5000, 4) == 30
+    lanes.check_memory_is_used_by(loopback, first, second, third)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
