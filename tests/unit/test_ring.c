@@ -436,11 +436,36 @@ static void test_hostile_reader(void **state)
 	fixture->shared->read = fixture->shared->written + 64;
 	assert_int_equal(write_all(fixture, 100), LINK_RING_BROKEN);
 	assert_int_equal(write_all(fixture, 100), LINK_RING_BROKEN);
-	/* Unaligned from the start: not one frame. */
-	fixture->shared->written = fixture->shared->read = 32;
-	link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
-	assert_int_equal(write_all(fixture, 8), LINK_RING_BROKEN);
-	assert_int_equal(fixture->shared->written, 32);
+}
+
+/* Where the last writer is said to have ended cannot be: not one frame is written from there. */
+static void test_hostile_beginnings(void **state)
+{
+	static const struct {
+		uint64_t written, read;
+	} wrong[] = {
+		{ 32, 32 },
+		{ ROOM - 1, 0 },
+		{ ROOM - 1, 64 },
+		{ UINT64_MAX, 0 },
+		{ ROOM, 1 },
+		{ 0, 64 },
+		{ 64, 128 },
+		{ ROOM + 64, 0 },
+		{ 64, ROOM },
+		{ 63, 0 },
+		{ (1ull << 63) + 64, 64 },
+	};
+	struct fixture *fixture = *state;
+
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		fixture->shared->written = wrong[i].written;
+		fixture->shared->read = wrong[i].read;
+		link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
+		for (unsigned int bytes = 1; bytes <= LINK_MAX_BYTES; bytes += 9357)
+			assert_int_equal(write_all(fixture, bytes), LINK_RING_BROKEN);
+		assert_int_equal(fixture->shared->written, wrong[i].written);
+	}
 }
 
 /* ---- two threads ---- */
@@ -512,10 +537,10 @@ static void test_two_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_RING(test_against_a_queue),   WITH_RING(test_hostile_writer_positions),
-		WITH_RING(test_hostile_lengths),   WITH_RING(test_hostile_skips),
-		WITH_RING(test_writer_turns_back), WITH_RING(test_hostile_reader),
-		WITH_RING(test_two_threads),
+		WITH_RING(test_against_a_queue),    WITH_RING(test_hostile_writer_positions),
+		WITH_RING(test_hostile_lengths),    WITH_RING(test_hostile_skips),
+		WITH_RING(test_writer_turns_back),  WITH_RING(test_hostile_reader),
+		WITH_RING(test_hostile_beginnings), WITH_RING(test_two_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

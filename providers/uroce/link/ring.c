@@ -40,7 +40,8 @@ void link_ring_open_writer(struct link_ring_writer *ring, struct uroce_abi_ring 
 	ring->shared = shared;
 	ring->data = data;
 	ring->written = look(&shared->written);
-	ring->read_seen = look(&shared->read);
+	/* As if it were full: before the first frame both positions are looked at. */
+	ring->read_seen = ring->written - UROCE_ABI_RING_BYTES;
 }
 
 void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring *shared,
