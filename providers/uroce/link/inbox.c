@@ -154,8 +154,10 @@ static bool take_frame(struct link_inbox *inbox, unsigned int slot, struct link_
 	}
 	batch->buffer = bytes;
 	batch->bytes = frame.bytes;
-	batch->segment = frame.segment ? frame.segment : frame.bytes;
+	batch->segment = frame.segment && frame.segment < frame.bytes ? frame.segment : frame.bytes;
 	batch->src_port = frame.src_port;
+	batch->traffic_class = 0;
+	batch->hop_limit = 0;
 	batch->ring = &inbox->ring[slot];
 	count_received(inbox->link);
 	return true;
