@@ -211,7 +211,7 @@ bool link_addr_await(struct link_addr *addr)
 	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
 	uint64_t slots;
 
-	if (!inbox)
+	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
 		return false;
 	/* Against a writer, who writes and then looks whether the owner sleeps. */
 	__atomic_store_n(&inbox->shared->waiting, 1, __ATOMIC_SEQ_CST);
@@ -230,6 +230,6 @@ void link_addr_awake(struct link_addr *addr)
 {
 	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
 
-	if (inbox)
+	if (inbox && !atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
 		__atomic_store_n(&inbox->shared->waiting, 0, __ATOMIC_RELAXED);
 }

@@ -92,9 +92,12 @@ static bool is_inbox(int fd)
 
 static void free_lane(struct link_lane *lane)
 {
-	if (lane->inbox)
+	/* A forked child does not have the memory, and may have something else there by now. */
+	bool mine = !atomic_load_explicit(&lane->link->abandoned, memory_order_relaxed);
+
+	if (mine && lane->inbox)
 		munmap(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
-	if (lane->ring_memory)
+	if (mine && lane->ring_memory)
 		munmap(lane->ring_memory, RING_SHARED_BYTES);
 	link_close_fd(&lane->fd);
 	pthread_mutex_destroy(&lane->lock);
