@@ -293,6 +293,240 @@ static void test_fork(void **state)
 	agent_stop(&fixture->agent);
 }
 
+/* ---- a process that has a slot's name and sends what it likes ---- */
+
+enum {
+	LIAR_SLOT = 9,
+	INBOX_BYTES = UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE,
+};
+
+static int bind_slot(unsigned int slot)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = link_control_name(slot, &name);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_return_code(bind(fd, (struct sockaddr *)&name, bytes), errno);
+	return fd;
+}
+
+static void send_message(struct fixture *fixture, int sock, const void *bytes, size_t length,
+			 const int *fds, size_t count)
+{
+	struct sockaddr_un name;
+	socklen_t name_bytes = link_control_name(link_slot(fixture->link), &name);
+	struct iovec piece = { (void *)(uintptr_t)bytes, length };
+
+	assert_int_equal(link_control_send(sock, &name, name_bytes, &piece, 1, fds, count), 0);
+}
+
+static struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
+{
+	struct uroce_abi_lane lane = {
+		.header = { kind, UROCE_ABI_VERSION },
+		.slot = slot,
+	};
+
+	memcpy(lane.address, gid, sizeof(lane.address));
+	return lane;
+}
+
+static int make_file(off_t bytes, int seals)
+{
+	int fd = memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_return_code(ftruncate(fd, bytes), errno);
+	assert_return_code(fcntl(fd, F_ADD_SEALS, seals), errno);
+	return fd;
+}
+
+static unsigned int count_descriptors(void)
+{
+	unsigned int count = 0;
+	DIR *folder = opendir("/proc/self/fd");
+
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static bool is_refused(struct fixture *fixture, int sock, const struct uroce_abi_lane *reply,
+		       const int *fds, size_t count)
+{
+	unsigned int before = count_descriptors();
+
+	send_message(fixture, sock, reply, sizeof(*reply), fds, count);
+	serve(fixture->link);
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++)
+		if (fixture->addr->lane[slot])
+			return false;
+	return count_descriptors() == before;
+}
+
+/* An inbox that is none is not taken, and nothing of it is kept. */
+static void test_bad_replies(void **state)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct fixture *fixture = *state;
+	struct uroce_abi_lane reply = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT);
+	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REPLY, other4, LIAR_SLOT);
+	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT + 1);
+	struct uroce_abi_lane own =
+		lane_message(UROCE_ABI_LANE_REPLY, loopback4, link_slot(fixture->link));
+	int sock = bind_slot(LIAR_SLOT), nameless = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int good = make_file(INBOX_BYTES, seals), pair[2] = { good, good };
+	int bad[] = {
+		make_file(INBOX_BYTES, F_SEAL_GROW),
+		make_file(INBOX_BYTES - 1, seals),
+		make_file(INBOX_BYTES + 4096, seals),
+		make_file(0, seals),
+		make_file(INBOX_BYTES, seals | F_SEAL_WRITE),
+		open("/dev/zero", O_RDWR | O_CLOEXEC),
+		sock,
+	};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_true(is_refused(fixture, sock, &reply, &bad[i], 1));
+	assert_true(is_refused(fixture, sock, &reply, NULL, 0));
+	assert_true(is_refused(fixture, sock, &reply, pair, 2));
+	assert_true(is_refused(fixture, sock, &other, &good, 1));
+	assert_true(is_refused(fixture, sock, &slot, &good, 1));
+	assert_true(is_refused(fixture, sock, &own, &good, 1));
+	assert_true(is_refused(fixture, nameless, &reply, &good, 1));
+	link_set_shared_memory(fixture->link, false);
+	assert_true(is_refused(fixture, sock, &reply, &good, 1));
+	link_set_shared_memory(fixture->link, true);
+	/* All of it right: it is taken. */
+	assert_false(is_refused(fixture, sock, &reply, &good, 1));
+	assert_non_null(fixture->addr->lane[LIAR_SLOT]);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		close(bad[i]);
+	close(good);
+	close(nameless);
+}
+
+/* Descriptors that come with what needs none are closed. */
+static void test_descriptors_nobody_wants(void **state)
+{
+	struct fixture *fixture = *state;
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
+	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION }, none = bell;
+	struct uroce_abi_forward forward = {
+		.header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION },
+		.length = 20,
+	};
+	uint8_t datagram[sizeof(forward) + 20] = { 0 };
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	int sock = bind_slot(LIAR_SLOT), fds[LINK_SLOTS];
+	unsigned int before;
+
+	memcpy(forward.dst, loopback4, sizeof(forward.dst));
+	memcpy(datagram, &forward, sizeof(forward));
+	none.version++;
+	for (unsigned int i = 0; i < LINK_SLOTS; i++)
+		fds[i] = sock;
+	before = count_descriptors();
+	for (unsigned int count = 1; count <= LINK_SLOTS; count += LINK_SLOTS / 4 - 1) {
+		send_message(fixture, sock, &request, sizeof(request), fds, count);
+		send_message(fixture, sock, &bell, sizeof(bell), fds, count);
+		send_message(fixture, sock, &none, sizeof(none), fds, count);
+		send_message(fixture, sock, datagram, sizeof(datagram), fds, count);
+		assert_int_equal(link_control_receive(fixture->link, &batch), 0);
+		assert_int_equal(batch.bytes, 20);
+		assert_int_equal(count_descriptors(), before);
+	}
+	close(sock);
+}
+
+/* Does a request from the socket have an answer?  One with a descriptor, which is an inbox. */
+static bool is_answered(struct fixture *fixture, int sock, const struct uroce_abi_lane *request)
+{
+	struct link_control_input input;
+	struct uroce_abi_lane reply;
+	uint8_t more[8];
+
+	send_message(fixture, sock, request, sizeof(*request), NULL, 0);
+	serve(fixture->link);
+	if (link_control_read(sock, true, more, sizeof(more), &input))
+		return false;
+	assert_int_equal(input.bytes, sizeof(reply));
+	memcpy(&reply, input.head, sizeof(reply));
+	assert_int_equal(reply.header.message, UROCE_ABI_LANE_REPLY);
+	assert_int_equal(reply.slot, link_slot(fixture->link));
+	assert_memory_equal(reply.address, request->address, 16);
+	assert_int_equal(input.fd_count, 1);
+	assert_int_equal(lseek(input.fds[0], 0, SEEK_END), INBOX_BYTES);
+	assert_int_equal(ftruncate(input.fds[0], 4096), -1);
+	assert_int_equal(ftruncate(input.fds[0], 2 * INBOX_BYTES), -1);
+	/* Kept open: closed in its owner's process, which this is, the owner's lock would go. */
+	return true;
+}
+
+/* Only who has the slot is let in, to an address that is there, and when it is wanted. */
+static void test_requests(void **state)
+{
+	struct fixture *fixture = *state;
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
+	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT + 1);
+	struct uroce_abi_lane own =
+		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, link_slot(fixture->link));
+	int sock = bind_slot(LIAR_SLOT);
+
+	assert_false(is_answered(fixture, sock, &other));
+	assert_false(is_answered(fixture, sock, &slot));
+	assert_false(is_answered(fixture, sock, &own));
+	link_set_shared_memory(fixture->link, false);
+	assert_false(is_answered(fixture, sock, &request));
+	assert_null(fixture->addr->inbox);
+	link_set_shared_memory(fixture->link, true);
+	assert_true(is_answered(fixture, sock, &request));
+	assert_int_equal(fixture->addr->inbox->slots, 1ull << LIAR_SLOT);
+	close(sock);
+}
+
+/* In a process of another user: no answer.  0, or what was wrong. */
+static int ask_as_nobody(struct fixture *fixture)
+{
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	unsigned int slot = link_slot(fixture->link);
+	struct sockaddr_un name;
+	socklen_t bytes = link_control_name(slot, &name);
+	struct pollfd answer = { .events = POLLIN };
+
+	link_abandon(fixture->link);
+	become_user(AGENT_NOBODY);
+	answer.fd = bind_slot(LIAR_SLOT);
+	if (sendto(answer.fd, &request, sizeof(request), 0, (struct sockaddr *)&name, bytes) !=
+	    sizeof(request))
+		return 1;
+	return poll(&answer, 1, 200) == 0 ? 0 : 2;
+}
+
+static void test_other_user(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_counters counters;
+	pid_t child;
+	int status;
+
+	if (geteuid() != 0) {
+		fprintf(stderr, "SKIPPED: needs root\n");
+		skip();
+	}
+	child = fork();
+	if (child == 0)
+		_exit(ask_as_nobody(fixture));
+	while (waitpid(child, &status, WNOHANG) == 0)
+		serve(fixture->link);
+	assert_int_equal(status, 0);
+	link_counters(fixture->link, &counters);
+	assert_int_equal(counters.foreign_credentials, 1);
+	assert_null(fixture->addr->inbox);
+}
+
 #define WITH_LINK(test) cmocka_unit_test_setup_teardown(test, open_link, close_link)
 
 int main(void)
@@ -301,6 +535,10 @@ int main(void)
 		WITH_LINK(test_reader_is_killed),
 		WITH_LINK(test_writer_is_killed),
 		WITH_LINK(test_fork),
+		WITH_LINK(test_bad_replies),
+		WITH_LINK(test_descriptors_nobody_wants),
+		WITH_LINK(test_requests),
+		WITH_LINK(test_other_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
