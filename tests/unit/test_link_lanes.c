@@ -299,6 +299,28 @@ static void drain(struct fixture *fixture, unsigned int expected)
 	assert_int_equal(receive(fixture, &batch), -EAGAIN);
 }
 
+/* However long the socket had nothing, what comes by it is not left there. */
+static void test_socket_is_heard(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_batch batch;
+
+	let_send(fixture, 0, 1, 64, 0, 2000);
+	drain(fixture, 1);
+	for (uint32_t tag = 1; tag < 4; tag++) {
+		for (unsigned int i = 0; i < 50; i++)
+			assert_int_equal(receive(fixture, &batch), -EAGAIN);
+		send_to_qpn(fixture->addr, loopback4, fixture->qpn, tag);
+		let_send(fixture, 100, 1, 64, 0, 0);
+		for (unsigned int i = 0; i < 2; i++) {
+			assert_int_equal(receive(fixture, &batch), 0);
+			assert_int_equal(datagram_tag(batch.buffer), batch.ring ? 100 : tag);
+			assert_int_equal(batch.ring != NULL, i == 0);
+			link_release(&batch);
+		}
+	}
+}
+
 /* A sleeper is woken, by one bell; who is awake is left alone. */
 static void test_bell(void **state)
 {
@@ -471,9 +493,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_TWO(test_both_want_it),	  WITH_TWO(test_one_does_not_want_it),
 		WITH_TWO(test_batches_are_alike), WITH_TWO(test_bell),
-		WITH_TWO(test_bell_wakes),	  WITH_TWO(test_full_ring),
-		WITH_TWO(test_many_peers),	  WITH_TWO(test_asked_too_early),
-		WITH_TWO(test_request_is_lost),
+		WITH_TWO(test_bell_wakes),	  WITH_TWO(test_socket_is_heard),
+		WITH_TWO(test_full_ring),	  WITH_TWO(test_many_peers),
+		WITH_TWO(test_asked_too_early),	  WITH_TWO(test_request_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
