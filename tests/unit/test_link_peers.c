@@ -71,7 +71,8 @@ static struct link_peer *open_own(struct link_addr *addr, uint16_t *port)
 {
 	struct link_peer *peer;
 
-	assert_return_code(link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, 0, port, &peer), 0);
+	assert_return_code(link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, 0, port, &peer),
+			   0);
 	return peer;
 }
 
