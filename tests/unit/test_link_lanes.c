@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -486,16 +488,90 @@ static void test_request_is_lost(void **state)
 	link_peer_close(peer);
 }
 
+/* Both processes make their inboxes, for a third one that asks and is gone. */
+static void make_inboxes(struct fixture *fixture)
+{
+	struct uroce_abi_lane request = {
+		.header = { UROCE_ABI_LANE_REQUEST, UROCE_ABI_VERSION },
+		.slot = LINK_SLOTS - 1,
+	};
+	const unsigned int slots[] = { link_slot(fixture->link), fixture->agent.slot };
+	struct iovec piece = { &request, sizeof(request) };
+	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(request.address, loopback4, sizeof(request.address));
+	assert_int_equal(link_control_bind(sock, request.slot), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct sockaddr_un name;
+		socklen_t bytes = link_control_name(slots[i], &name);
+
+		assert_int_equal(link_control_send(sock, &name, bytes, &piece, 1, NULL, 0), 0);
+	}
+	usleep(20000);
+	serve(fixture->link);
+	assert_non_null(fixture->addr->inbox);
+	close(sock);
+}
+
+/* In a process of its own, which cannot take its limits back: how often it is woken. */
+static unsigned int count_wakes(struct fixture *fixture)
+{
+	const struct rlimit none = { 3, 3 };
+	struct pollfd wait = { .events = POLLIN };
+	unsigned int wakes = 0;
+	struct link_peer *peer;
+	uint16_t port = 0;
+	int64_t end;
+
+	link_abandon(fixture->link);
+	if (link_open(&fixture->link, error) ||
+	    link_addr_open(fixture->link, loopback4, 0, &fixture->addr, error))
+		return 0;
+	link_set_shared_memory(fixture->link, true);
+	make_inboxes(fixture);
+	wait.fd = link_control_fd(fixture->link);
+	if (prlimit(fixture->agent.pid, RLIMIT_NOFILE, &none, NULL) ||
+	    setrlimit(RLIMIT_NOFILE, &none))
+		return 0;
+	if (link_peer_open_own(fixture->addr, loopback4, 0, 0, 64, fixture->agent_qpn, &port,
+			       &peer) == 0)
+		return 0;
+	for (end = link_now_ms() + 200; link_now_ms() < end;)
+		if (poll(&wait, 1, 10) > 0) {
+			serve(fixture->link);
+			wakes++;
+		}
+	return wakes;
+}
+
+/* Neither can take the other's answer, and they do not go on asking each other because of that. */
+static void test_no_descriptors_left(void **state)
+{
+	struct fixture *fixture = *state;
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		unsigned int wakes = count_wakes(fixture);
+
+		_exit(wakes == 0 ? 1 : wakes > 20 ? 2 : 0);
+	}
+	while (waitpid(child, &status, WNOHANG) == 0)
+		serve(fixture->link);
+	assert_int_equal(status, 0);
+}
+
 #define WITH_TWO(test) cmocka_unit_test_setup_teardown(test, open_two, close_two)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_TWO(test_both_want_it),	  WITH_TWO(test_one_does_not_want_it),
-		WITH_TWO(test_batches_are_alike), WITH_TWO(test_bell),
-		WITH_TWO(test_bell_wakes),	  WITH_TWO(test_socket_is_heard),
-		WITH_TWO(test_full_ring),	  WITH_TWO(test_many_peers),
-		WITH_TWO(test_asked_too_early),	  WITH_TWO(test_request_is_lost),
+		WITH_TWO(test_both_want_it),	    WITH_TWO(test_one_does_not_want_it),
+		WITH_TWO(test_batches_are_alike),   WITH_TWO(test_bell),
+		WITH_TWO(test_bell_wakes),	    WITH_TWO(test_socket_is_heard),
+		WITH_TWO(test_full_ring),	    WITH_TWO(test_many_peers),
+		WITH_TWO(test_asked_too_early),	    WITH_TWO(test_request_is_lost),
+		WITH_TWO(test_no_descriptors_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
