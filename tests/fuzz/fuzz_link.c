@@ -21,6 +21,7 @@ static void require(int holds)
 
 static void check_good(const uint8_t *data, size_t size, const struct link_message *message)
 {
+	const uint32_t version = UROCE_ABI_VERSION;
 	uint32_t kind;
 
 	memcpy(&kind, data, sizeof(kind));
@@ -29,6 +30,13 @@ static void check_good(const uint8_t *data, size_t size, const struct link_messa
 		require(message->forward.length > 0 && message->forward.length <= LINK_MAX_BYTES);
 		require(message->forward.length + sizeof(message->forward) == size);
 		require(memcmp(&message->forward, data, sizeof(message->forward)) == 0);
+	} else if (kind == UROCE_ABI_LANE_REQUEST || kind == UROCE_ABI_LANE_REPLY) {
+		require(message->lane.slot < LINK_SLOTS);
+		require(size == sizeof(message->lane));
+		require(memcmp(&message->lane, data, sizeof(message->lane)) == 0);
+	} else if (kind == UROCE_ABI_LANE_BELL) {
+		require(size == sizeof(struct uroce_abi_header));
+		require(memcmp(data + sizeof(kind), &version, sizeof(version)) == 0);
 	} else {
 		require(kind == UROCE_ABI_POOL_REQUEST || kind == UROCE_ABI_POOL_REPLY ||
 			kind == UROCE_ABI_POOL_UNKNOWN);

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 const uint8_t loopback4[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
@@ -127,6 +128,14 @@ void serve(struct link *link)
 		;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_ms)
 {
 	struct pollfd wait = { .fd = link_addr_fd(addr), .events = POLLIN };
@@ -158,6 +167,7 @@ static struct {
 	struct link_addr *addr[AGENT_ADDRS];
 	unsigned int addrs;
 	int sock;
+	struct link_peer *peer; /* of AGENT_SEND */
 } self;
 
 static void report(const struct agent_report *what)
@@ -181,6 +191,7 @@ static void report_datagram(const struct link_batch *batch, const uint8_t *bytes
 				       (batch->segment | !batch->segment));
 	what.src_port = batch->src_port;
 	what.forwarded = forwarded;
+	what.memory = !forwarded && batch->ring;
 	report(&what);
 }
 
@@ -220,8 +231,52 @@ static void open_and_report(const uint8_t gid[16])
 	report(&what);
 }
 
+static int get_peer(const struct agent_order *order)
+{
+	struct link_addr *addr = self.addr[self.addrs - 1];
+	int64_t end = now_ms() + order->patience_ms;
+	uint16_t port = 0xc123;
+	int result = 0;
+
+	if (!self.peer)
+		result = link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, order->qpn, &port,
+					    &self.peer);
+	while (!result && !link_peer_use_memory(self.peer) && now_ms() < end)
+		serve(self.link);
+	return result;
+}
+
+static void send_and_report(const struct agent_order *order)
+{
+	static uint8_t bytes[LINK_MAX_BYTES];
+	struct agent_report what = { .event = AGENT_DONE, .error = get_peer(order) };
+	struct iovec piece = { .iov_base = bytes, .iov_len = order->bytes };
+
+	for (uint32_t i = 0; i < order->runs && !what.error; i++) {
+		put_datagram(bytes, order->bytes, order->qpn, order->tag + i);
+		do
+			what.error = link_send(self.peer, &piece, 1, order->segment);
+		while (what.error == -EAGAIN && sched_yield() == 0);
+	}
+	report(&what);
+}
+
+static void obey(const struct agent_order *order)
+{
+	struct agent_report done = { .event = AGENT_DONE };
+
+	if (order->what == AGENT_SEND) {
+		send_and_report(order);
+		return;
+	}
+	link_set_shared_memory(self.link, order->on);
+	report(&done);
+}
+
 static void close_all(void)
 {
+	if (self.peer)
+		link_peer_close(self.peer);
 	while (self.addrs)
 		link_addr_close(self.addr[--self.addrs]);
 	if (self.link)
@@ -229,34 +284,68 @@ static void close_all(void)
 	_exit(0);
 }
 
+static void take_request(void)
+{
+	union {
+		uint8_t gid[16];
+		struct agent_order order;
+	} request;
+
+	switch (recv(self.sock, &request, sizeof(request), MSG_DONTWAIT)) {
+	case sizeof(request.gid):
+		open_and_report(request.gid);
+		break;
+	case sizeof(request.order):
+		obey(&request.order);
+		break;
+	default:
+		close_all();
+	}
+}
+
+static void receive_all(struct link_addr *addr)
+{
+	for (;;) {
+		/* What came through shared memory is there, and not in the buffer. */
+		struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
+
+		if (link_receive(addr, &batch))
+			return;
+		take_batch(&batch, false);
+		link_release(&batch);
+	}
+}
+
 static void run(void)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 	struct pollfd fds[2 + AGENT_ADDRS];
-	uint8_t gid[16];
 	unsigned int i;
+	int timeout;
 
 	for (;;) {
 		fds[0] = (struct pollfd){ .fd = self.sock, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = self.link ? link_control_fd(self.link) : -1,
 					  .events = POLLIN };
-		for (i = 0; i < self.addrs; i++)
+		timeout = 10;
+		for (i = 0; i < self.addrs; i++) {
 			fds[2 + i] = (struct pollfd){ .fd = link_addr_fd(self.addr[i]),
 						      .events = POLLIN };
-		poll(fds, 2 + self.addrs, 10);
-		for (i = 0; i < self.addrs; i++)
+			if (link_addr_await(self.addr[i]))
+				timeout = 0;
+		}
+		poll(fds, 2 + self.addrs, timeout);
+		for (i = 0; i < self.addrs; i++) {
+			link_addr_awake(self.addr[i]);
 			link_addr_claim_gsi(self.addr[i]);
+		}
 		for (i = 0; i < self.addrs; i++)
-			while (link_receive(self.addr[i], &batch) == 0)
-				take_batch(&batch, false);
+			receive_all(self.addr[i]);
 		if (fds[1].revents)
 			while (link_control_receive(self.link, &batch) == 0)
 				take_batch(&batch, true);
-		if (fds[0].revents) {
-			if (recv(self.sock, gid, sizeof(gid), MSG_DONTWAIT) != sizeof(gid))
-				close_all();
-			open_and_report(gid);
-		}
+		if (fds[0].revents)
+			take_request();
 	}
 }
 
@@ -300,6 +389,21 @@ void agent_start_good(struct agent *agent, uid_t uid, const uint8_t gid[16], str
 void agent_open(struct agent *agent, const uint8_t gid[16])
 {
 	assert_int_equal(send(agent->sock, gid, 16, MSG_NOSIGNAL), 16);
+}
+
+void agent_order(struct agent *agent, const struct agent_order *order)
+{
+	assert_int_equal(send(agent->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
+}
+
+void agent_share(struct agent *agent, struct link *own, bool on)
+{
+	struct agent_order order = { .what = AGENT_SHARE, .on = on };
+	struct agent_report report;
+
+	agent_order(agent, &order);
+	assert_true(agent_report(agent, own, 2000, &report));
+	assert_int_equal(report.event, AGENT_DONE);
 }
 
 bool agent_report(struct agent *agent, struct link *own, int timeout_ms,

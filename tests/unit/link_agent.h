@@ -30,6 +30,19 @@ extern const uint8_t loopback6[16]; /* ::1 */
 enum agent_event {
 	AGENT_OPENED,	/* result of opening: error, slot, text */
 	AGENT_DATAGRAM, /* one datagram for the agent's own slot */
+	AGENT_DONE,	/* result of an order: error */
+};
+
+/* To the agent, about the address that it opened last. */
+struct agent_order {
+	enum { AGENT_SHARE, AGENT_SEND } what;
+	bool on; /* AGENT_SHARE: link_set_shared_memory() */
+	/*
+	 * AGENT_SEND: runs of so many bytes with the tags from tag on, by a peer that stays open;
+	 * by shared memory, if it is had within so many milliseconds.
+	 */
+	uint32_t qpn, tag, runs, bytes, segment;
+	int patience_ms;
 };
 
 struct agent_report {
@@ -43,6 +56,7 @@ struct agent_report {
 	unsigned int segments; /* of the batch it came in */
 	uint16_t src_port;
 	bool forwarded;
+	bool memory; /* it came through shared memory */
 };
 
 struct agent {
@@ -65,6 +79,10 @@ void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct l
 void agent_start_good(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own);
 /* Let the agent open one more address; its report comes later. */
 void agent_open(struct agent *agent, const uint8_t gid[16]);
+/* Have an order done: the result is in the next report. */
+void agent_order(struct agent *agent, const struct agent_order *order);
+/* Let the agent share memory, or not. */
+void agent_share(struct agent *agent, struct link *own, bool on);
 /* The next report within some milliseconds: false when there is none. */
 bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
 		  struct agent_report *report);

@@ -85,10 +85,48 @@ static void test_messages_are_checked(void **state)
 	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_SLOTS);
 	pool.header.message = 0;
 	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_KIND);
-	pool.header.message = UROCE_ABI_POOL_UNKNOWN + 1;
+	pool.header.message = UROCE_ABI_LANE_BELL + 1;
 	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_KIND);
 	pool.header.version = UROCE_ABI_VERSION + 1;
 	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_VERSION);
+}
+
+/* The same for those of shared memory; a slot has to be one. */
+static void test_lane_messages_are_checked(void **state)
+{
+	static const uint32_t kinds[] = { UROCE_ABI_LANE_REQUEST, UROCE_ABI_LANE_REPLY };
+	struct uroce_abi_lane lane = {
+		.header = { .version = UROCE_ABI_VERSION },
+		.address = { [15] = 1 },
+		.scope_id = 3,
+	};
+	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION };
+	const uint8_t *l = (const uint8_t *)&lane, *b = (const uint8_t *)&bell;
+	struct link_message message;
+	size_t length;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		lane.header.message = kinds[i];
+		lane.slot = LINK_SLOTS - 1;
+		assert_int_equal(link_message_parse(l, 32, &message), LINK_MESSAGE_OK);
+		assert_int_equal(message.kind, kinds[i]);
+		assert_memory_equal(&message.lane, &lane, sizeof(lane));
+		for (length = 0; length < 32; length++)
+			assert_int_equal(link_message_parse(l, length, &message),
+					 LINK_MESSAGE_SHORT);
+		assert_int_equal(link_message_parse(l, 33, &message), LINK_MESSAGE_LENGTH);
+		lane.slot = LINK_SLOTS;
+		assert_int_equal(link_message_parse(l, 32, &message), LINK_MESSAGE_SLOTS);
+		lane.slot = UINT32_MAX;
+		assert_int_equal(link_message_parse(l, 32, &message), LINK_MESSAGE_SLOTS);
+	}
+	assert_int_equal(link_message_parse(b, 8, &message), LINK_MESSAGE_OK);
+	assert_int_equal(message.kind, UROCE_ABI_LANE_BELL);
+	assert_int_equal(link_message_parse(b, 7, &message), LINK_MESSAGE_SHORT);
+	assert_int_equal(link_message_parse(b, 9, &message), LINK_MESSAGE_LENGTH);
+	bell.version--;
+	assert_int_equal(link_message_parse(b, 8, &message), LINK_MESSAGE_VERSION);
 }
 
 /* Slots are unique, all can be had, one more is refused with a reason, and a closed one is free. */
@@ -345,6 +383,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages_are_checked),
+		cmocka_unit_test(test_lane_messages_are_checked),
 		cmocka_unit_test_setup(test_slots_are_unique_and_bounded, fresh_network),
 		cmocka_unit_test_setup_teardown(test_addresses, open_loopback, close_loopback),
 		cmocka_unit_test_setup_teardown(test_single_datagram, open_loopback,

@@ -186,8 +186,10 @@ static bool take_frame(struct link_inbox *inbox, unsigned int slot, struct link_
 	}
 	batch->buffer = bytes;
 	batch->bytes = frame.bytes;
-	batch->segment = frame.segment ? frame.segment : frame.bytes;
+	batch->segment = frame.segment && frame.segment < frame.bytes ? frame.segment : frame.bytes;
 	batch->src_port = frame.src_port;
+	batch->traffic_class = 0;
+	batch->hop_limit = 0;
 	batch->ring = &inbox->ring[slot];
 	count_received(inbox->link);
 	return true;
@@ -241,7 +243,7 @@ bool link_addr_await(struct link_addr *addr)
 	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
 	uint64_t slots;
 
-	if (!inbox)
+	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
 		return false;
 	/* Against a writer, who writes and then looks whether the owner sleeps. */
 	__atomic_store_n(&inbox->shared->waiting, 1, __ATOMIC_SEQ_CST);
@@ -260,6 +262,6 @@ void link_addr_awake(struct link_addr *addr)
 {
 	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
 
-	if (inbox)
+	if (inbox && !atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
 		__atomic_store_n(&inbox->shared->waiting, 0, __ATOMIC_RELAXED);
 }

@@ -240,6 +240,7 @@ struct link_addr {
 	/* Shared memory (lane.h): what comes in, and the ways to other processes by their slots. */
 	_Atomic(struct link_inbox *) inbox;
 	_Atomic(struct link_lane *) lane[LINK_SLOTS];
+	int64_t asked_back[LINK_SLOTS]; /* when, in milliseconds */
 };
 
 /* A membership, and the socket that has it. */

@@ -23,6 +23,8 @@ enum {
 	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
 	 */
 	READER_PATIENCE_MS = 20,
+	/* Two that cannot take the answers would ask each other back for ever. */
+	ASK_BACK_PAUSE_MS = 100,
 };
 
 static bool is_alive(const struct link_lane *lane)
@@ -64,9 +66,12 @@ void link_lane_ask_back(struct link_addr *addr, unsigned int slot)
 {
 	const struct link_lane *lane =
 		atomic_load_explicit(&addr->lane[slot], memory_order_relaxed);
+	int64_t now = link_now_ms();
 
-	if (!lane || !is_alive(lane))
-		ask(addr, slot);
+	if ((lane && is_alive(lane)) || now - addr->asked_back[slot] < ASK_BACK_PAUSE_MS)
+		return;
+	addr->asked_back[slot] = now;
+	ask(addr, slot);
 }
 
 static void *map(int fd, size_t bytes, size_t offset)
@@ -92,9 +97,12 @@ static bool is_inbox(int fd)
 
 static void free_lane(struct link_lane *lane)
 {
-	if (lane->inbox)
+	/* A forked child does not have the memory, and may have something else there by now. */
+	bool mine = !atomic_load_explicit(&lane->link->abandoned, memory_order_relaxed);
+
+	if (mine && lane->inbox)
 		munmap(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
-	if (lane->ring_memory)
+	if (mine && lane->ring_memory)
 		munmap(lane->ring_memory, RING_SHARED_BYTES);
 	link_close_fd(&lane->fd);
 	pthread_mutex_destroy(&lane->lock);

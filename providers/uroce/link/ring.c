@@ -40,7 +40,8 @@ void link_ring_open_writer(struct link_ring_writer *ring, struct uroce_abi_ring 
 	ring->shared = shared;
 	ring->data = data;
 	ring->written = look(&shared->written);
-	ring->read_seen = look(&shared->read);
+	/* As if it were full: before the first frame both positions are looked at. */
+	ring->read_seen = ring->written - UROCE_ABI_RING_BYTES;
 }
 
 void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring *shared,
@@ -55,11 +56,14 @@ void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring 
 
 static enum link_ring_result await_space(struct link_ring_writer *ring, uint64_t space)
 {
+	uint64_t read;
+
 	if (fits(ring->written + space, ring->read_seen))
 		return LINK_RING_OK;
-	ring->read_seen = look(&ring->shared->read);
-	if (!fits(ring->written, ring->read_seen))
+	read = look(&ring->shared->read);
+	if (!fits(ring->written, read))
 		return LINK_RING_BROKEN;
+	ring->read_seen = read;
 	return fits(ring->written + space, ring->read_seen) ? LINK_RING_OK : LINK_RING_FULL;
 }
 
@@ -109,13 +113,14 @@ enum link_ring_result link_ring_write(struct link_ring_writer *ring,
 enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce_abi_frame *frame,
 				     uint8_t **bytes)
 {
-	uint64_t at, to_end, space;
+	uint64_t at, to_end, space, written;
 
 	for (;;) {
 		if (ring->read == ring->written_seen) {
-			ring->written_seen = look(&ring->shared->written);
-			if (!fits(ring->written_seen, ring->read))
+			written = look(&ring->shared->written);
+			if (!fits(written, ring->read))
 				return LINK_RING_BROKEN;
+			ring->written_seen = written;
 		}
 		if (ring->read == ring->written_seen)
 			return LINK_RING_EMPTY;

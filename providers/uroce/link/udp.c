@@ -158,6 +158,8 @@ int link_receive(struct link_addr *addr, struct link_batch *batch)
 	batch->ring = NULL;
 	if (!inbox)
 		return link_receive_from(addr->link, addr->fd, batch);
+	if (atomic_load_explicit(&addr->link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
 	if (link_inbox_receive(inbox, batch) == 0) {
 		/* That is where such datagrams are sent from. */
 		memcpy(batch->src, addr->endpoint.gid, sizeof(batch->src));

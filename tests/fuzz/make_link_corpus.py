@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Makes corpus/link and corpus/ring: messages between processes, and what may be in a ring.
+
+Run it again whenever UROCE_ABI_VERSION has been raised: of another version every message is the
+same to the parser.  The steps of a ring are those of fuzz_ring.c.
+"""
+import pathlib
+import re
+import struct
+
+HERE = pathlib.Path(__file__).parent
+ABI = (HERE.parent.parent / "kernel-headers/rdma/uroce-abi.h").read_text()
+VERSION = int(re.search(r"#define UROCE_ABI_VERSION (\d+)", ABI)[1])
+FORWARD, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, BELL = range(1, 8)
+LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
+SLOTS = 64
+
+UNIT, UNITS = 64, 8192
+ROOM = UNIT * UNITS
+MAX_BYTES = 65507
+HEAD, WRITTEN, READ, NEXT, RELEASE, DRAIN, WRITE, REOPEN = range(8)
+FROM_READER = 0x8000
+
+
+def header(kind, version=VERSION):
+    return struct.pack("<II", kind, version)
+
+
+def forward(length):
+    return (header(FORWARD) + LOOPBACK * 2 + struct.pack("<IHH", 0, 0xc000, length)
+            + bytes(range(40)))
+
+
+def pool(kind, slots=SLOTS, version=VERSION):
+    return header(kind, version) + LOOPBACK + struct.pack("<IIQ", 0, slots, 0x1234567890)
+
+
+def lane(kind, slot, version=VERSION):
+    return header(kind, version) + LOOPBACK + struct.pack("<II", 0, slot)
+
+
+MESSAGES = {
+    "forward": forward(40),
+    "forward_short": forward(41),
+    "request": pool(POOL_REQUEST),
+    "reply": pool(POOL_REPLY),
+    "unknown": pool(POOL_UNKNOWN),
+    "pool_size": pool(POOL_REPLY, SLOTS - 1),
+    "version": pool(POOL_REQUEST, version=VERSION + 1),
+    "lane_request": lane(LANE_REQUEST, SLOTS - 1),
+    "lane_reply": lane(LANE_REPLY, 0),
+    "lane_slot": lane(LANE_REPLY, SLOTS),
+    "lane_short": lane(LANE_REQUEST, 1)[:-1],
+    "lane_version": lane(LANE_REQUEST, 1, VERSION - 1),
+    "bell": header(BELL),
+    "bell_long": header(BELL) + b"\0",
+}
+
+
+def start(unit, written, rounds=0):
+    return struct.pack("<HBxi", unit, rounds, written)
+
+
+def step(number, where=0, value=0, shift=0):
+    return struct.pack("<BBHi", number, shift, where, value)
+
+
+def head(where, length):
+    return step(HEAD, where, length)
+
+
+def write(length):
+    return step(WRITE, 0, length - 1)
+
+
+RINGS = {
+    "frames": start(0, 3 * UNIT) + head(0, 8) + head(1, 48) + head(2, 1) + step(NEXT)
+    + step(RELEASE) + step(DRAIN),
+    "skip": start(UNITS - 1, 2 * UNIT, 3) + head(UNITS - 1, 0) + head(0, 48),
+    "skip_ahead": start(1, UNIT) + head(1, 0),
+    "skip_at_start": start(0, ROOM) + head(0, 0),
+    "largest": start(1, 65536) + head(1, MAX_BYTES) + step(NEXT) + step(RELEASE),
+    "too_large": start(1, ROOM) + head(1, MAX_BYTES + 1),
+    "beyond_end": start(UNITS - 1, 2 * UNIT) + head(UNITS - 1, 49),
+    "beyond_written": start(0, UNIT) + head(0, 49),
+    "too_far": start(0, ROOM + UNIT) + head(0, 8),
+    "unaligned": start(0, 96) + head(0, 8),
+    "turned_back": start(0, 2 * UNIT) + head(0, 8) + head(1, 8) + step(NEXT) + step(RELEASE)
+    + step(WRITTEN, 0, -UNIT) + step(NEXT) + step(RELEASE) + step(NEXT),
+    "far": start(5, 0, 200) + step(WRITTEN, 0, 1, 32) + step(NEXT) + step(NEXT),
+    "grows": start(0, UNIT) + head(0, 8) + step(NEXT) + head(FROM_READER | 1, 8)
+    + step(WRITTEN, 0, UNIT) + step(RELEASE) + step(NEXT) + head(FROM_READER, 70000)
+    + step(NEXT),
+    "honest": start(UNITS - 40, 0) + write(40) + write(1500) + write(MAX_BYTES) + step(DRAIN)
+    + write(60000) * 9 + step(DRAIN) + write(1) + step(REOPEN) + write(48),
+    "full": start(0, 0) + write(MAX_BYTES) * 9 + step(NEXT) + step(RELEASE) + write(MAX_BYTES),
+    "reader_ahead": start(0, 0) + step(READ, 0, UNIT) + step(REOPEN) + write(100)
+    + write(MAX_BYTES) * 9,
+    "reader_unaligned": start(0, 0) + write(MAX_BYTES) * 8 + step(READ, 0, 1) + write(1)
+    + write(1),
+    "writer_unaligned": start(0, 0) + step(WRITTEN, 0, 33) + step(REOPEN) + write(1),
+}
+
+
+def main():
+    for name, files in (("link", MESSAGES), ("ring", RINGS)):
+        folder = HERE / "corpus" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, data in files.items():
+            (folder / file).write_bytes(data)
+        print(f"{name}: {len(files)} files, {sum(map(len, files.values()))} bytes")
+
+
+if __name__ == "__main__":
+    main()

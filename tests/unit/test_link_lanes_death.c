@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Shared memory when a process is killed, forks, lies, or belongs to another user.
+ */
+#include "link_agent.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/lane.h"
+
+#ifndef MFD_CLOEXEC
+#define MFD_CLOEXEC 1u
+#define MFD_ALLOW_SEALING 2u
+#endif
+
+static char error[LINK_ERROR_TEXT];
+static uint8_t room[LINK_MAX_BYTES + 1];
+
+struct fixture {
+	struct link *link;
+	struct link_addr *addr;
+	struct agent agent;
+	uint32_t qpn;
+};
+
+static int open_link(void **state)
+{
+	static struct fixture fixture;
+
+	fresh_network(state);
+	if (link_open(&fixture.link, error) ||
+	    link_addr_open(fixture.link, loopback4, 0, &fixture.addr, error)) {
+		fprintf(stderr, "%s\n", error);
+		return -1;
+	}
+	link_set_shared_memory(fixture.link, true);
+	fixture.qpn = link_slot(fixture.link) << LINK_SLOT_SHIFT | 77;
+	*state = &fixture;
+	return 0;
+}
+
+static int close_link(void **state)
+{
+	struct fixture *fixture = *state;
+
+	link_addr_close(fixture->addr);
+	link_close(fixture->link);
+	return 0;
+}
+
+static void start_agent(struct fixture *fixture)
+{
+	agent_start_good(&fixture->agent, 0, loopback4, fixture->link);
+	agent_share(&fixture->agent, fixture->link, true);
+}
+
+static struct link_peer *open_memory(struct fixture *fixture)
+{
+	struct link_peer *peer;
+	uint16_t port = 0xc345;
+
+	assert_int_equal(link_peer_open_own(fixture->addr, loopback4, 0, 0, 64,
+					    fixture->agent.slot << LINK_SLOT_SHIFT | 99, &port,
+					    &peer),
+			 0);
+	for (unsigned int i = 0; i < 1000 && !link_peer_use_memory(peer); i++) {
+		usleep(1000);
+		serve(fixture->link);
+	}
+	assert_true(link_peer_use_memory(peer));
+	return peer;
+}
+
+static int send_tag(struct fixture *fixture, struct link_peer *peer, uint32_t tag)
+{
+	uint8_t bytes[4000];
+	struct iovec piece = { bytes, sizeof(bytes) };
+
+	put_datagram(bytes, sizeof(bytes), fixture->agent.slot << LINK_SLOT_SHIFT | 99, tag);
+	return link_send(peer, &piece, 1, 0);
+}
+
+static void expect(struct fixture *fixture, uint32_t tag)
+{
+	struct agent_report report;
+
+	assert_true(agent_report(&fixture->agent, fixture->link, 2000, &report));
+	assert_int_equal(report.event, AGENT_DATAGRAM);
+	assert_int_equal(report.error, 0);
+	assert_int_equal(report.tag, tag);
+	assert_true(report.memory);
+}
+
+/* A new process in the slot of one that was killed is reached by who connects anew. */
+static void test_reader_is_killed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_peer *old, *peer;
+
+	start_agent(fixture);
+	old = open_memory(fixture);
+	assert_int_equal(send_tag(fixture, old, 1), 0);
+	expect(fixture, 1);
+	for (unsigned int round = 0; round < 5; round++) {
+		unsigned int slot = fixture->agent.slot;
+		struct agent_report report;
+
+		agent_kill(&fixture->agent);
+		start_agent(fixture);
+		assert_int_equal(fixture->agent.slot, slot);
+		peer = open_memory(fixture);
+		/* Into nothing, until that is full, and then still. */
+		for (uint32_t i = 0; i < 300; i++) {
+			int result = send_tag(fixture, old, 666);
+
+			assert_true(result == 0 || result == -EAGAIN);
+		}
+		assert_int_equal(send_tag(fixture, peer, round), 0);
+		expect(fixture, round);
+		assert_false(agent_report(&fixture->agent, fixture->link, 20, &report));
+		link_peer_close(old);
+		old = peer;
+	}
+	link_peer_close(old);
+	agent_stop(&fixture->agent);
+}
+
+static bool is_whole(const struct link_batch *batch)
+{
+	uint8_t expected[LINK_MAX_BYTES];
+
+	put_datagram(expected, batch->bytes, datagram_qpn(batch->buffer),
+		     datagram_tag(batch->buffer));
+	return memcmp(expected, batch->buffer, batch->bytes) == 0;
+}
+
+/*
+ * Receive by shared memory for some milliseconds from the first run on, or (0) until nothing is
+ * left: only whole runs, in order.  How many.
+ */
+static unsigned int stream(struct fixture *fixture, uint32_t tag, int milliseconds)
+{
+	int64_t begin = link_now_ms(), end = begin + milliseconds;
+	unsigned int count = 0, vain = 0;
+
+	while (milliseconds ? link_now_ms() < (count ? end : begin + 5000) : vain < 3) {
+		struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+
+		serve(fixture->link);
+		vain++;
+		if (link_receive(fixture->addr, &batch))
+			continue;
+		vain = 0;
+		if (count == 0)
+			end = link_now_ms() + milliseconds;
+		assert_non_null(batch.ring);
+		assert_int_equal(batch.bytes, 9000);
+		assert_int_equal(datagram_tag(batch.buffer), tag + count++);
+		assert_true(is_whole(&batch));
+		link_release(&batch);
+	}
+	return count;
+}
+
+/* Killed at any moment: what has come is whole, and the next in that slot goes on. */
+static void test_writer_is_killed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct agent_order order = { .what = AGENT_SEND,
+				     .qpn = fixture->qpn,
+				     .runs = 1u << 30,
+				     .bytes = 9000,
+				     .patience_ms = 2000 };
+	unsigned int slot = 0;
+
+	for (unsigned int round = 0; round < 20; round++) {
+		unsigned int count;
+
+		order.tag = round << 20;
+		start_agent(fixture);
+		assert_true(round == 0 || fixture->agent.slot == slot);
+		slot = fixture->agent.slot;
+		agent_order(&fixture->agent, &order);
+		count = stream(fixture, order.tag, 1 + (int)round);
+		agent_kill(&fixture->agent);
+		count += stream(fixture, order.tag + count, 0);
+		assert_true(count > 0);
+	}
+}
+
+/* ---- fork ---- */
+
+static unsigned int count_inboxes(void)
+{
+	char name[300], target[300];
+	struct dirent *entry;
+	unsigned int count = 0;
+	DIR *folder = opendir("/proc/self/fd");
+
+	while ((entry = readdir(folder))) {
+		ssize_t bytes;
+
+		snprintf(name, sizeof(name), "/proc/self/fd/%s", entry->d_name);
+		bytes = readlink(name, target, sizeof(target) - 1);
+		if (bytes > 0) {
+			target[bytes] = 0;
+			count += strstr(target, "uroce-inbox") != NULL;
+		}
+	}
+	closedir(folder);
+	return count;
+}
+
+/* Take the place of the parent's memory, which the child must not have. */
+static uint8_t *take_place(void *at, size_t bytes)
+{
+	uint8_t *mine = mmap(at, bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (mine != at)
+		_exit(10);
+	memset(mine, 0x77, bytes);
+	return mine;
+}
+
+static void run_child(struct fixture *fixture, struct link_peer *peer)
+{
+	const struct link_lane *lane = fixture->addr->lane[fixture->agent.slot];
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	uint8_t *head, *ring, *inbox;
+
+	signal(SIGSEGV, SIG_DFL);
+	link_abandon(fixture->link);
+	if (count_inboxes())
+		_exit(11);
+	/* Any access ends it by a signal. */
+	if (send_tag(fixture, peer, 1) != -EOWNERDEAD || !link_peer_use_memory(peer))
+		_exit(12);
+	if (link_receive(fixture->addr, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
+		_exit(15);
+	link_addr_awake(fixture->addr);
+	head = take_place(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
+	ring = take_place(lane->ring_memory, UROCE_ABI_RING_STRIDE);
+	inbox = take_place(fixture->addr->inbox->memory, 1 << 20);
+	link_peer_close(peer);
+	link_addr_close(fixture->addr);
+	link_close(fixture->link);
+	/* All of what took the place is there still; if not, this is a signal. */
+	for (size_t i = 0; i < UROCE_ABI_INBOX_HEAD_BYTES; i++)
+		if (head[i] != 0x77 || ring[i] != 0x77)
+			_exit(13);
+	_exit(ring[UROCE_ABI_RING_STRIDE - 1] == 0x77 && inbox[(1 << 20) - 1] == 0x77 ? 0 : 14);
+}
+
+/* The child of a fork has no way into shared memory, its parent goes on. */
+static void test_fork(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_peer *peer;
+	struct pollfd wait;
+	pid_t child;
+	int status;
+
+	start_agent(fixture);
+	peer = open_memory(fixture);
+	/* The agent has asked back: this process has an inbox too. */
+	wait = (struct pollfd){ .fd = link_control_fd(fixture->link), .events = POLLIN };
+	for (unsigned int i = 0; i < 100 && !fixture->addr->inbox; i++) {
+		poll(&wait, 1, 20);
+		serve(fixture->link);
+	}
+	assert_non_null(fixture->addr->inbox);
+	assert_int_equal(count_inboxes(), 2);
+	link_fork_prepare(fixture->link);
+	child = fork();
+	if (child == 0)
+		run_child(fixture, peer);
+	link_fork_parent(fixture->link);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(send_tag(fixture, peer, 5), 0);
+	expect(fixture, 5);
+	link_peer_close(peer);
+	/* Its lock on its inbox has outlived the child. */
+	peer = open_memory(fixture);
+	assert_int_equal(send_tag(fixture, peer, 6), 0);
+	expect(fixture, 6);
+	link_peer_close(peer);
+	agent_stop(&fixture->agent);
+}
+
+/* ---- a process that has a slot's name and sends what it likes ---- */
+
+enum {
+	LIAR_SLOT = 9,
+	INBOX_BYTES = UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE,
+};
+
+static int bind_slot(unsigned int slot)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = link_control_name(slot, &name);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_return_code(bind(fd, (struct sockaddr *)&name, bytes), errno);
+	return fd;
+}
+
+static void send_message(struct fixture *fixture, int sock, const void *bytes, size_t length,
+			 const int *fds, size_t count)
+{
+	struct sockaddr_un name;
+	socklen_t name_bytes = link_control_name(link_slot(fixture->link), &name);
+	struct iovec piece = { (void *)(uintptr_t)bytes, length };
+
+	assert_int_equal(link_control_send(sock, &name, name_bytes, &piece, 1, fds, count), 0);
+}
+
+static struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
+{
+	struct uroce_abi_lane lane = {
+		.header = { kind, UROCE_ABI_VERSION },
+		.slot = slot,
+	};
+
+	memcpy(lane.address, gid, sizeof(lane.address));
+	return lane;
+}
+
+static int make_file(off_t bytes, int seals)
+{
+	int fd = memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_return_code(ftruncate(fd, bytes), errno);
+	assert_return_code(fcntl(fd, F_ADD_SEALS, seals), errno);
+	return fd;
+}
+
+static unsigned int count_descriptors(void)
+{
+	unsigned int count = 0;
+	DIR *folder = opendir("/proc/self/fd");
+
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static bool is_refused(struct fixture *fixture, int sock, const struct uroce_abi_lane *reply,
+		       const int *fds, size_t count)
+{
+	unsigned int before = count_descriptors();
+
+	send_message(fixture, sock, reply, sizeof(*reply), fds, count);
+	serve(fixture->link);
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++)
+		if (fixture->addr->lane[slot])
+			return false;
+	return count_descriptors() == before;
+}
+
+/* An inbox that is none is not taken, and nothing of it is kept. */
+static void test_bad_replies(void **state)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct fixture *fixture = *state;
+	struct uroce_abi_lane reply = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT);
+	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REPLY, other4, LIAR_SLOT);
+	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT + 1);
+	struct uroce_abi_lane own =
+		lane_message(UROCE_ABI_LANE_REPLY, loopback4, link_slot(fixture->link));
+	int sock = bind_slot(LIAR_SLOT), nameless = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int good = make_file(INBOX_BYTES, seals), pair[2] = { good, good };
+	int bad[] = {
+		make_file(INBOX_BYTES, F_SEAL_GROW),
+		make_file(INBOX_BYTES - 1, seals),
+		make_file(INBOX_BYTES + 4096, seals),
+		make_file(0, seals),
+		make_file(INBOX_BYTES, seals | F_SEAL_WRITE),
+		open("/dev/zero", O_RDWR | O_CLOEXEC),
+		sock,
+	};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_true(is_refused(fixture, sock, &reply, &bad[i], 1));
+	assert_true(is_refused(fixture, sock, &reply, NULL, 0));
+	assert_true(is_refused(fixture, sock, &reply, pair, 2));
+	assert_true(is_refused(fixture, sock, &other, &good, 1));
+	assert_true(is_refused(fixture, sock, &slot, &good, 1));
+	assert_true(is_refused(fixture, sock, &own, &good, 1));
+	assert_true(is_refused(fixture, nameless, &reply, &good, 1));
+	link_set_shared_memory(fixture->link, false);
+	assert_true(is_refused(fixture, sock, &reply, &good, 1));
+	link_set_shared_memory(fixture->link, true);
+	/* All of it right: it is taken. */
+	assert_false(is_refused(fixture, sock, &reply, &good, 1));
+	assert_non_null(fixture->addr->lane[LIAR_SLOT]);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		close(bad[i]);
+	close(good);
+	close(nameless);
+}
+
+/* Descriptors that come with what needs none are closed. */
+static void test_descriptors_nobody_wants(void **state)
+{
+	struct fixture *fixture = *state;
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
+	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION }, none = bell;
+	struct uroce_abi_forward forward = {
+		.header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION },
+		.length = 20,
+	};
+	uint8_t datagram[sizeof(forward) + 20] = { 0 };
+	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	int sock = bind_slot(LIAR_SLOT), fds[LINK_SLOTS];
+	unsigned int before;
+
+	memcpy(forward.dst, loopback4, sizeof(forward.dst));
+	memcpy(datagram, &forward, sizeof(forward));
+	none.version++;
+	for (unsigned int i = 0; i < LINK_SLOTS; i++)
+		fds[i] = sock;
+	before = count_descriptors();
+	for (unsigned int count = 1; count <= LINK_SLOTS; count += LINK_SLOTS / 4 - 1) {
+		send_message(fixture, sock, &request, sizeof(request), fds, count);
+		send_message(fixture, sock, &bell, sizeof(bell), fds, count);
+		send_message(fixture, sock, &none, sizeof(none), fds, count);
+		send_message(fixture, sock, datagram, sizeof(datagram), fds, count);
+		assert_int_equal(link_control_receive(fixture->link, &batch), 0);
+		assert_int_equal(batch.bytes, 20);
+		assert_int_equal(count_descriptors(), before);
+	}
+	close(sock);
+}
+
+/* Does a request from the socket have an answer?  One with a descriptor, which is an inbox. */
+static bool is_answered(struct fixture *fixture, int sock, const struct uroce_abi_lane *request)
+{
+	struct link_control_input input;
+	struct uroce_abi_lane reply;
+	uint8_t more[8];
+
+	send_message(fixture, sock, request, sizeof(*request), NULL, 0);
+	serve(fixture->link);
+	if (link_control_read(sock, true, more, sizeof(more), &input))
+		return false;
+	assert_int_equal(input.bytes, sizeof(reply));
+	memcpy(&reply, input.head, sizeof(reply));
+	assert_int_equal(reply.header.message, UROCE_ABI_LANE_REPLY);
+	assert_int_equal(reply.slot, link_slot(fixture->link));
+	assert_memory_equal(reply.address, request->address, 16);
+	assert_int_equal(input.fd_count, 1);
+	assert_int_equal(lseek(input.fds[0], 0, SEEK_END), INBOX_BYTES);
+	assert_int_equal(ftruncate(input.fds[0], 4096), -1);
+	assert_int_equal(ftruncate(input.fds[0], 2 * INBOX_BYTES), -1);
+	/* Kept open: closed in its owner's process, which this is, the owner's lock would go. */
+	return true;
+}
+
+/* Only who has the slot is let in, to an address that is there, and when it is wanted. */
+static void test_requests(void **state)
+{
+	struct fixture *fixture = *state;
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
+	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT + 1);
+	struct uroce_abi_lane own =
+		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, link_slot(fixture->link));
+	int sock = bind_slot(LIAR_SLOT);
+
+	assert_false(is_answered(fixture, sock, &other));
+	assert_false(is_answered(fixture, sock, &slot));
+	assert_false(is_answered(fixture, sock, &own));
+	link_set_shared_memory(fixture->link, false);
+	assert_false(is_answered(fixture, sock, &request));
+	assert_null(fixture->addr->inbox);
+	link_set_shared_memory(fixture->link, true);
+	assert_true(is_answered(fixture, sock, &request));
+	assert_int_equal(fixture->addr->inbox->slots, 1ull << LIAR_SLOT);
+	close(sock);
+}
+
+/* In a process of another user: no answer.  0, or what was wrong. */
+static int ask_as_nobody(struct fixture *fixture)
+{
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	unsigned int slot = link_slot(fixture->link);
+	struct sockaddr_un name;
+	socklen_t bytes = link_control_name(slot, &name);
+	struct pollfd answer = { .events = POLLIN };
+
+	link_abandon(fixture->link);
+	become_user(AGENT_NOBODY);
+	answer.fd = bind_slot(LIAR_SLOT);
+	if (sendto(answer.fd, &request, sizeof(request), 0, (struct sockaddr *)&name, bytes) !=
+	    sizeof(request))
+		return 1;
+	return poll(&answer, 1, 200) == 0 ? 0 : 2;
+}
+
+static void test_other_user(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_counters counters;
+	pid_t child;
+	int status;
+
+	if (geteuid() != 0) {
+		fprintf(stderr, "SKIPPED: needs root\n");
+		skip();
+	}
+	child = fork();
+	if (child == 0)
+		_exit(ask_as_nobody(fixture));
+	while (waitpid(child, &status, WNOHANG) == 0)
+		serve(fixture->link);
+	assert_int_equal(status, 0);
+	link_counters(fixture->link, &counters);
+	assert_int_equal(counters.foreign_credentials, 1);
+	assert_null(fixture->addr->inbox);
+}
+
+#define WITH_LINK(test) cmocka_unit_test_setup_teardown(test, open_link, close_link)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_LINK(test_reader_is_killed),
+		WITH_LINK(test_writer_is_killed),
+		WITH_LINK(test_fork),
+		WITH_LINK(test_bad_replies),
+		WITH_LINK(test_descriptors_nobody_wants),
+		WITH_LINK(test_requests),
+		WITH_LINK(test_other_user),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
