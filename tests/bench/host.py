@@ -40,10 +40,15 @@ def program(name):
     return path
 
 
+# Settings of uroce for everything that is measured.
+SETTINGS = {}
+
+
 def environment(extra=()):
-    """Ours, with uroce's libraries and no setting of uroce but those in extra."""
+    """Ours, with uroce's libraries and no setting of uroce but SETTINGS and those in extra."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("UROCE_")}
     env["LD_LIBRARY_PATH"] = LIBRARIES
+    env.update(SETTINGS)
     env.update(extra)
     return env
 

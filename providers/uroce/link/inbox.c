@@ -129,6 +129,20 @@ static struct link_inbox *get_inbox(struct link_addr *addr)
 	return inbox;
 }
 
+/*
+ * Let the slot write.  A ring that is not listened to, because nobody has written to it or because
+ * it was broken by an earlier owner of the slot, begins anew.
+ */
+static void admit_slot(struct link_inbox *inbox, unsigned int slot)
+{
+	uint64_t bit = UINT64_C(1) << slot;
+
+	if (atomic_load_explicit(&inbox->slots, memory_order_acquire) & bit)
+		return;
+	link_ring_renew(&inbox->ring[slot]);
+	atomic_fetch_or_explicit(&inbox->slots, bit, memory_order_release);
+}
+
 void link_inbox_answer(struct link *link, const struct link_control_input *input,
 		       const struct uroce_abi_lane *request)
 {
@@ -149,8 +163,7 @@ void link_inbox_answer(struct link *link, const struct link_control_input *input
 	if (addr)
 		inbox = get_inbox(addr);
 	if (inbox) {
-		atomic_fetch_or_explicit(&inbox->slots, UINT64_C(1) << request->slot,
-					 memory_order_release);
+		admit_slot(inbox, request->slot);
 		link_control_send(link->control_fd, &input->from, input->from_bytes, &piece, 1,
 				  &inbox->fd, 1);
 		link_lane_ask_back(addr, request->slot);
@@ -176,9 +189,9 @@ static bool take_frame(struct link_inbox *inbox, unsigned int slot, struct link_
 	case LINK_RING_OK:
 		break;
 	case LINK_RING_BROKEN:
-		/* Its writer is out of his mind: he is not listened to any more. */
+		/* Its writer is out of his mind: he is not listened to until he begins anew. */
 		atomic_fetch_and_explicit(&inbox->slots, ~(UINT64_C(1) << slot),
-					  memory_order_relaxed);
+					  memory_order_release);
 		return false;
 	case LINK_RING_EMPTY:
 	case LINK_RING_FULL:

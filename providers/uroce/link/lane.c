@@ -22,7 +22,7 @@ enum {
 	 * A full ring holds the sender back.  But a reader that has done nothing for so long is
 	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
 	 */
-	READER_PATIENCE_MS = 20,
+	READER_PATIENCE_MS = 100,
 	/* Two that cannot take the answers would ask each other back for ever. */
 	ASK_BACK_PAUSE_MS = 100,
 };
@@ -219,6 +219,8 @@ int link_lane_send(struct link_lane *lane, uint16_t src_port, const struct iovec
 	};
 	int error = 0;
 
+	if (bytes == 0 || bytes > LINK_MAX_BYTES)
+		return -EMSGSIZE;
 	pthread_mutex_lock(&lane->lock);
 	switch (link_ring_write(&lane->ring, &frame, pieces, count)) {
 	case LINK_RING_OK:

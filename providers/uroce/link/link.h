@@ -136,6 +136,8 @@ enum link_way {
 	LINK_WAY_MEMORY, /* for good */
 };
 enum link_way link_peer_choose_way(struct link_peer *peer);
+/* With LINK_WAY_OPEN: has the answer come, so that link_peer_choose_way() may give another one? */
+bool link_peer_could_choose(const struct link_peer *peer);
 /*
  * With LINK_WAY_MEMORY: would link_send() return -EAGAIN, at least for a long run?  A look is
  * cheaper than a run made in vain.

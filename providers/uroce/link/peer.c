@@ -438,6 +438,12 @@ int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t s
 	return open_peer(&wanted, dst, hop_limit, src_port, result);
 }
 
+bool link_peer_could_choose(const struct link_peer *peer)
+{
+	return wants_lane(peer) && atomic_load_explicit(&peer->addr->lane[peer->dst_slot],
+							memory_order_relaxed) != peer->old_lane;
+}
+
 enum link_way link_peer_choose_way(struct link_peer *peer)
 {
 	struct link_addr *addr = peer->addr;
@@ -448,12 +454,11 @@ enum link_way link_peer_choose_way(struct link_peer *peer)
 	if (!wants_lane(peer) || atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return LINK_WAY_SOCKET;
 	/* The request or its answer may have been lost. */
-	if (atomic_load_explicit(&addr->lane[peer->dst_slot], memory_order_relaxed) ==
-		    peer->old_lane &&
-	    ++peer->asked % ASK_INTERVAL)
+	if (!link_peer_could_choose(peer) && ++peer->asked % ASK_INTERVAL)
 		return LINK_WAY_OPEN;
 	link_mutex_lock(link, &link->lock);
 	peer->lane = link_lane_get(addr, peer->dst_slot);
+	peer->old_lane = addr->lane[peer->dst_slot];
 	link_mutex_unlock(link, &link->lock);
 	return peer->lane ? LINK_WAY_MEMORY : LINK_WAY_OPEN;
 }

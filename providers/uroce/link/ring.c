@@ -151,6 +151,13 @@ bool link_ring_has_more(const struct link_ring_reader *ring)
 	return written != ring->read && fits(written, ring->read);
 }
 
+void link_ring_renew(struct link_ring_reader *ring)
+{
+	tell(&ring->shared->written, 0);
+	tell(&ring->shared->read, 0);
+	link_ring_open_reader(ring, ring->shared, ring->data);
+}
+
 void link_ring_release(struct link_ring_reader *ring)
 {
 	ring->read += ring->frame_bytes;

@@ -63,6 +63,8 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 				     uint8_t **bytes);
 /* Has anything been written that link_ring_next() has not given?  A broken ring has nothing. */
 bool link_ring_has_more(const struct link_ring_reader *ring);
+/* Empty the ring and forget that it was broken; a writer has to open it after that. */
+void link_ring_renew(struct link_ring_reader *ring);
 /* The writer may have the room of the frame that link_ring_next() gave last. */
 void link_ring_release(struct link_ring_reader *ring);
 

@@ -174,7 +174,6 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		qp->peer = path->link;
 		qp->way = LINK_WAY_OPEN;
 		eng_set_way_waits(qp->engine, false);
-		qp->sent_once = false;
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };
 		pthread_mutex_unlock(&qp->lock);

@@ -202,16 +202,18 @@ static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 }
 
 /*
- * Let qp send through shared memory as soon as it can, but not while requests or READ responses are
- * under way, which those behind them would overtake.  (An ACK does not mind.)
+ * Let qp send through shared memory as soon as it can.  Requests would overtake those that are
+ * under way through the socket: false as long as they have to wait for these.  An ACK does not
+ * mind, and READ responses that are overtaken cost one repetition.
  */
-static void choose_way(struct progress_qp *qp, unsigned int side)
+static bool choose_way(struct progress_qp *qp, unsigned int side)
 {
-	if (side == ENG_REQUESTS ? eng_in_flight(qp->engine) != 0
-				 : qp->sent_once && eng_owed(qp->engine) != ENG_OWED_SOON)
-		return;
+	if (side == ENG_REQUESTS && eng_in_flight(qp->engine) != 0 &&
+	    link_peer_could_choose(qp->peer))
+		return eng_owes_question(qp->engine);
 	qp->way = link_peer_choose_way(qp->peer);
 	eng_set_way_waits(qp->engine, qp->way == LINK_WAY_MEMORY);
+	return true;
 }
 
 static bool has_something(const struct progress_qp *qp, unsigned int side)
@@ -239,8 +241,8 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
-	if (qp->peer && qp->way == LINK_WAY_OPEN)
-		choose_way(qp, side);
+	if (qp->peer && qp->way == LINK_WAY_OPEN && !choose_way(qp, side))
+		return -ENODATA;
 	if (qp->way == LINK_WAY_MEMORY && has_something(qp, side) && link_peer_is_full(qp->peer)) {
 		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
 		return -EAGAIN;
@@ -267,7 +269,6 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 		eng_unsent(qp->engine, run);
 		return -EAGAIN;
 	}
-	qp->sent_once = true;
 	/* Other errors lose the run, as the network might: retries are the engine's. */
 	if (side == ENG_REQUESTS)
 		note_sent(progress, qp, run);
