@@ -24,8 +24,14 @@ enum {
 	REST_WAIT_NS = 10000,
 	/* Of a long message so many packets are acknowledged while it is under way. */
 	MANY_PACKETS = 16,
-	/* Costs nothing, and keeps several spinning processes on one core from standing still. */
+	/*
+	 * Keeps several spinning processes on one core from standing still.  Giving way costs a
+	 * poll or two where nobody else wants the core, so it is rare there; where somebody does,
+	 * he may be the one who is waited for.  It has taken so long then.
+	 */
 	YIELD_INTERVAL = 16,
+	YIELD_INTERVAL_CROWDED = 2,
+	YIELD_CROWDED_NS = 1000,
 	/*
 	 * Some 50 us: so long a poller gives way to who wants the turn lock.  On a busy host that
 	 * one may be waiting for a processor as well, for tens of milliseconds.
@@ -370,10 +376,16 @@ static bool is_streak(struct progress *progress)
 
 static void yield_sometimes(void)
 {
-	static __thread unsigned int empty_polls;
+	static __thread unsigned int empty_polls, interval = YIELD_INTERVAL;
+	uint64_t begin;
 
-	if (++empty_polls % YIELD_INTERVAL == 0)
-		sched_yield();
+	if (++empty_polls < interval)
+		return;
+	empty_polls = 0;
+	begin = progress_now();
+	sched_yield();
+	interval =
+		progress_now() - begin > YIELD_CROWDED_NS ? YIELD_INTERVAL_CROWDED : YIELD_INTERVAL;
 }
 
 /* Should a poller leave the turn to somebody who waits for it? */
