@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The machine that measures: where things are, who else uses it, and a network of its own."""
+import contextlib
 import os
 import platform
 import random
@@ -40,15 +41,25 @@ def program(name):
     return path
 
 
-# Settings of uroce for everything that is measured.
-SETTINGS = {}
+# Settings of uroce for the measure that is at work: settings().
+_SETTINGS = {}
+
+
+@contextlib.contextmanager
+def settings(chosen):
+    """Let everything that is started meanwhile have them."""
+    _SETTINGS.update(chosen)
+    try:
+        yield
+    finally:
+        _SETTINGS.clear()
 
 
 def environment(extra=()):
-    """Ours, with uroce's libraries and no setting of uroce but SETTINGS and those in extra."""
+    """Ours, with uroce's libraries and no setting of uroce but settings() and those in extra."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("UROCE_")}
     env["LD_LIBRARY_PATH"] = LIBRARIES
-    env.update(SETTINGS)
+    env.update(_SETTINGS)
     env.update(extra)
     return env
 

@@ -23,6 +23,8 @@ MAX_RUN_BYTES = 65507
 SMALL = 2
 WIRE_SMALL = SMALL + HEADERS - 2
 MEBI = 1 << 20
+# What the name of a measure ends in whose processes use shared memory.
+SHM = ", shm"
 SWEEP_SIZES = (8, 64, 512, 4096, 16384, 65536, 262144, 1048576)
 
 
@@ -33,12 +35,14 @@ class Measure:
     unit: str
     run: Callable[[bool], float]
     settings: tuple = ()
+    shm: bool = False
 
     def once(self, quick):
         for setting in self.settings:
             if not host.knows_setting(setting):
                 raise host.Skipped(f"this build does not know {setting}")
-        return self.run(quick)
+        with host.settings({"UROCE_SHM": "on"} if self.shm else {}):
+            return self.run(quick)
 
 
 ALL = {}
@@ -47,6 +51,12 @@ ALL = {}
 def _add(name, unit, run, settings=()):
     assert name not in ALL
     ALL[name] = Measure(name, unit, run, tuple(settings))
+
+
+def _add_both(name, unit, run, settings=()):
+    """Through sockets, and through shared memory."""
+    _add(name, unit, run, settings)
+    ALL[name + SHM] = Measure(name + SHM, unit, run, (*settings, "UROCE_SHM"), shm=True)
 
 
 def _latency(program, *arguments):
@@ -147,23 +157,23 @@ def _add_references():
 
 def _add_latencies():
     for verb in ("send", "write", "read"):
-        _add(f"ib_{verb}_lat, 2 B", "us", _latency(f"ib_{verb}_lat", "-s", SMALL))
-    _add("ib_atomic_lat", "us", _latency("ib_atomic_lat"))
-    _add("ib_send_lat -e, 2 B", "us",
+        _add_both(f"ib_{verb}_lat, 2 B", "us", _latency(f"ib_{verb}_lat", "-s", SMALL))
+    _add_both("ib_atomic_lat", "us", _latency("ib_atomic_lat"))
+    _add_both("ib_send_lat -e, 2 B", "us",
          lambda quick: programs.perftest("ib_send_lat", "-e", "-s", SMALL, "-n",
                                          EVENT_MESSAGES[quick])["typical"])
-    _add("ibv_rc_pingpong -e, 2 B", "us",
+    _add_both("ibv_rc_pingpong -e, 2 B", "us",
          lambda quick: programs.pingpong("-e", "-s", SMALL, "-n", EVENT_MESSAGES[quick]))
 
 
 def _add_bandwidths():
     for verb, size, text in (("write", 65536, "64 KiB"), ("write", MEBI, "1 MiB"),
                              ("send", 65536, "64 KiB"), ("read", 65536, "64 KiB")):
-        _add(f"ib_{verb}_bw, {text}", "GB/s", _bandwidth(f"ib_{verb}_bw", size, "-m", MTU))
+        _add_both(f"ib_{verb}_bw, {text}", "GB/s", _bandwidth(f"ib_{verb}_bw", size, "-m", MTU))
     _add("ib_write_bw over veth, MTU 1024", "GB/s",
          _bandwidth("ib_write_bw", 65536, "-m", 1024, veth=True))
     for count, timeout in ((64, 60), (1024, 120)):
-        _add(f"ib_write_bw -q {count}, 64 KiB", "GB/s",
+        _add_both(f"ib_write_bw -q {count}, 64 KiB", "GB/s",
              _bandwidth("ib_write_bw", 65536, "-q", count, timeout=timeout))
     _add("ib_write_bw, 64 KiB, 1 % loss", "GB/s",
          _bandwidth("ib_write_bw", 65536, env={"UROCE_FAULT": "drop=0.01,seed=1"}))
@@ -173,11 +183,11 @@ def _add_bandwidths():
 
 
 def _add_rates():
-    _add("ib_write_bw, 8 B", "M/s", _rate("ib_write_bw", 8))
-    _add("ib_write_bw -l 64, 8 B", "M/s", _rate("ib_write_bw", 8, "-l", 64))
-    _add("ib_send_bw, 8 B", "M/s", _rate("ib_send_bw", 8))
-    _add("ib_send_bw, 64 B", "M/s", _rate("ib_send_bw", 64))
-    _add("ib_send_bw, 64 B, no credits", "M/s",
+    _add_both("ib_write_bw, 8 B", "M/s", _rate("ib_write_bw", 8))
+    _add_both("ib_write_bw -l 64, 8 B", "M/s", _rate("ib_write_bw", 8, "-l", 64))
+    _add_both("ib_send_bw, 8 B", "M/s", _rate("ib_send_bw", 8))
+    _add_both("ib_send_bw, 64 B", "M/s", _rate("ib_send_bw", 64))
+    _add_both("ib_send_bw, 64 B, no credits", "M/s",
          _rate("ib_send_bw", 64, env={"UROCE_CREDITS": "off"}), ["UROCE_CREDITS"])
 
 
@@ -187,9 +197,9 @@ def _add_the_rest():
     _add("idle, device open", "%", _idle("open"))
     _add("idle, waiting for an event", "%", _idle("event"))
     for count in (1, PAIRS):
-        _add(f"ib_send_bw, 64 KiB, pairs: {count}", "GB/s",
+        _add_both(f"ib_send_bw, 64 KiB, pairs: {count}", "GB/s",
              _pairs(count, "ib_send_bw", "bytes_per_s", 1e9, "-s", 65536))
-        _add(f"ib_send_lat, 2 B, pairs: {count}", "k/s",
+        _add_both(f"ib_send_lat, 2 B, pairs: {count}", "k/s",
              _pairs(count, "ib_send_lat", "tps", 1e3, "-s", SMALL))
 
 
@@ -210,9 +220,10 @@ def sweep_name(series, what, size):
 def _add_sweep():
     for size in SWEEP_SIZES:
         for verb in ("send", "write", "read"):
-            _add(sweep_name(f"ib_{verb}_lat", "latency", size), "us", _sweep_latency(verb, size))
-            _add(sweep_name(f"ib_{verb}_bw", "stream", size), "GB/s",
-                 _bandwidth(f"ib_{verb}_bw", size))
+            _add_both(sweep_name(f"ib_{verb}_lat", "latency", size), "us",
+                      _sweep_latency(verb, size))
+            _add_both(sweep_name(f"ib_{verb}_bw", "stream", size), "GB/s",
+                      _bandwidth(f"ib_{verb}_bw", size))
         _add(sweep_name("UDP", "latency", size), "us", _raw_latency("floor", size + HEADERS))
         _add(sweep_name("TCP", "latency", size), "us", _raw_latency("tcp", size))
         if size <= MTU:

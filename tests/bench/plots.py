@@ -4,12 +4,16 @@ import os
 import shutil
 import subprocess
 
-from measures import MTU, SWEEP_SIZES, sweep_name
+from measures import MTU, SHM, SWEEP_SIZES, sweep_name
 
 LATENCY = [("UDP", "raw UDP"), ("TCP", "TCP"), ("ib_send_lat", "ib_send_lat"),
-           ("ib_write_lat", "ib_write_lat"), ("ib_read_lat", "ib_read_lat (whole round trip)")]
+           ("ib_write_lat", "ib_write_lat"), ("ib_read_lat", "ib_read_lat (whole round trip)"),
+           ("ib_send_lat" + SHM, "ib_send_lat, UROCE_SHM=on"),
+           ("ib_read_lat" + SHM, "ib_read_lat, UROCE_SHM=on")]
 STREAM = [("UDP", "raw UDP"), ("TCP", "TCP"), ("ib_send_bw", "ib_send_bw"),
-          ("ib_write_bw", "ib_write_bw"), ("ib_read_bw", "ib_read_bw")]
+          ("ib_write_bw", "ib_write_bw"), ("ib_read_bw", "ib_read_bw"),
+          ("ib_send_bw" + SHM, "ib_send_bw, UROCE_SHM=on"),
+          ("ib_write_bw" + SHM, "ib_write_bw, UROCE_SHM=on")]
 
 HEAD = """set terminal pngcairo size 900,600 font ",11"
 set output "{output}"
@@ -36,6 +40,8 @@ def _measure(series, what, size):
     # A raw stream of packets does not know how many of them make a message.
     if (series, what) == ("UDP", "stream"):
         size = min(size, MTU)
+    if series.endswith(SHM):
+        return sweep_name(series.removesuffix(SHM), what, size) + SHM
     return sweep_name(series, what, size)
 
 
