@@ -76,7 +76,11 @@ struct uroce_abi_lane {
 #define UROCE_ABI_RING_ALIGN 64
 
 struct uroce_abi_inbox {
-	__u32 waiting; /* 1: the owner sleeps; who makes it 0 sends UROCE_ABI_LANE_BELL */
+	/*
+	 * Not 0: the owner sleeps, for the time that this is the number of.  Who writes sends
+	 * UROCE_ABI_LANE_BELL, then makes it 0 if it is still that number.
+	 */
+	__u32 waiting;
 };
 
 /* Positions count bytes and never wrap; both are multiples of UROCE_ABI_RING_ALIGN. */

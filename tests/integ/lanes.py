@@ -8,8 +8,8 @@ import harness
 
 SETTING = "UROCE_SHM"
 # The part of the runs that has to go through memory.  The first ones leave before the other process
-# has answered, which is busy; and a stream has to run dry before it can change over.
-MOST = 0.5
+# has answered, which is busy.
+MOST = 0.9
 # UDP datagrams of a short test that uses memory, and of a second's traffic that does not.
 FEW, MANY = 200, 2000
 
@@ -49,8 +49,7 @@ def check_memory_is_used(seen):
     """By both, and by most of what either has sent."""
     for process in seen:
         numbers = process["counters"]
-        sent = numbers["send_calls"] - numbers["socket_full"]
-        assert numbers["shm_sent"] >= MOST * sent, numbers
+        assert numbers["shm_sent"] >= MOST * numbers["send_calls"], numbers
         assert numbers["shm_rcvd"] > 0, numbers
 
 

@@ -27,7 +27,7 @@ def switched_on(monkeypatch):
 # ---- Every kind of traffic ----
 
 @pytest.mark.parametrize("program", [
-    "ib_send_bw", "ib_write_bw -s 4096", "ib_read_lat", "ib_atomic_bw", "ib_write_lat",
+    "ib_send_bw", "ib_write_bw -s 4096", "ib_read_bw", "ib_atomic_bw", "ib_write_lat",
     "ib_send_bw -b", "ib_send_bw -c XRC", "ib_write_bw -q 16"])
 def test_traffic(loopback, program):
     before = lanes.datagrams_sent(loopback)
@@ -48,7 +48,7 @@ def test_unreliable_connection(loopback, program):
     perftest.finish(server, client)
     sender, receiver = (process["counters"] for process in reversed(seen))
     assert receiver["icrc_err"] == 0 and receiver["shm_rcvd"] > lanes.MANY
-    assert sender["shm_sent"] >= lanes.MOST * (sender["send_calls"] - sender["socket_full"])
+    assert sender["shm_sent"] >= lanes.MOST * sender["send_calls"]
     assert lanes.MANY < sender["shm_sent"] > lanes.datagrams_sent(loopback) - before
 
 

@@ -391,7 +391,7 @@ static void test_full_ring(void **state)
 			assert_int_equal(send_bytes(fixture, peer, tag + i, BYTES), 0);
 		assert_int_equal(send_bytes(fixture, peer, 999, BYTES), -EAGAIN);
 		assert_int_equal(send_bytes(fixture, peer, 999, BYTES), -EAGAIN);
-		usleep(40000);
+		usleep(200000);
 		for (unsigned int i = 0; i < 3; i++)
 			assert_int_equal(send_bytes(fixture, peer, 999, BYTES), 0);
 		kill(fixture->agent.pid, SIGCONT);

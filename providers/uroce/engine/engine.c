@@ -204,6 +204,11 @@ uint32_t eng_in_flight(const struct eng_qp *qp)
 	return requester_in_flight(qp);
 }
 
+uint32_t eng_under_way(const struct eng_qp *qp)
+{
+	return psn_sub(qp->req.next_psn, qp->req.unacked_psn);
+}
+
 void eng_set_way_waits(struct eng_qp *qp, bool waits)
 {
 	qp->way_waits = waits;

@@ -233,6 +233,8 @@ uint32_t eng_packets_unsent(const struct eng_qp *qp);
 bool eng_newest_is_signaled(const struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
+/* The same, less those that are to be sent again. */
+uint32_t eng_under_way(const struct eng_qp *qp);
 /* Has any of them asked for an ACK, or is one a READ or an Atomic? */
 bool eng_answer_is_due(const struct eng_qp *qp);
 

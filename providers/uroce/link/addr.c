@@ -222,7 +222,6 @@ static int acquire_pool(struct link *link, struct link_addr *addr, char error[LI
 void link_addr_close_descriptors(struct link_addr *addr)
 {
 	struct link_tx *tx;
-
 	struct link_lane *lane;
 	unsigned int slot;
 

@@ -287,6 +287,8 @@ void link_control_serve(struct link *link, struct link_stash *stash)
 			return;
 		if (kind == UROCE_ABI_FORWARD)
 			stash_forward(link, &input, stash);
+		if (kind == UROCE_ABI_LANE_BELL)
+			stash->bell = true;
 	}
 }
 
@@ -294,8 +296,14 @@ void link_stash_return(struct link *link, struct link_stash *stash)
 {
 	struct sockaddr_un self;
 	socklen_t self_bytes = link_control_name(link->slot, &self);
+	struct uroce_abi_header bell = { .message = UROCE_ABI_LANE_BELL,
+					 .version = UROCE_ABI_VERSION };
+	struct iovec bell_piece = { .iov_base = &bell, .iov_len = sizeof(bell) };
 	unsigned int i;
 
+	if (stash->bell)
+		link_control_send(link->control_fd, &self, self_bytes, &bell_piece, 1, NULL, 0);
+	stash->bell = false;
 	/* The kernel does not count what one sends to oneself against the queue's length. */
 	for (i = 0; i < stash->count; i++) {
 		if (link_control_send(link->control_fd, &self, self_bytes, &stash->datagram[i], 1,

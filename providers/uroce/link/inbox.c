@@ -21,11 +21,13 @@ enum {
 	INBOX_BYTES = UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE,
 	/*
 	 * A look at the socket takes longer than one at the rings, and they are where most comes
-	 * from once there are lanes: when so many looks in a row were in vain, the socket has only
-	 * each so manieth.
+	 * from once there are lanes: when VAIN_LOOKS in a row have found nothing, only every
+	 * LOOK_INTERVAL-th time is the socket looked at.
 	 */
 	VAIN_LOOKS = 64,
 	LOOK_INTERVAL = 8,
+	/* However much comes through the rings, others have their turn after so many frames. */
+	FRAMES_BETWEEN_LOOKS = 32,
 };
 
 static int make_file(void)
@@ -189,7 +191,8 @@ static bool take_frame(struct link_inbox *inbox, unsigned int slot, struct link_
 	case LINK_RING_OK:
 		break;
 	case LINK_RING_BROKEN:
-		/* Its writer is out of his mind: he is not listened to until he begins anew. */
+		/* Its writer does not keep to the format: he is not heard until he begins anew. */
+		link_ring_give_up(&inbox->ring[slot]);
 		atomic_fetch_and_explicit(&inbox->slots, ~(UINT64_C(1) << slot),
 					  memory_order_release);
 		return false;
@@ -197,6 +200,8 @@ static bool take_frame(struct link_inbox *inbox, unsigned int slot, struct link_
 	case LINK_RING_FULL:
 		return false;
 	}
+	/* The sender uses the same address. */
+	memcpy(batch->src, inbox->endpoint.gid, sizeof(batch->src));
 	batch->buffer = bytes;
 	batch->bytes = frame.bytes;
 	batch->segment = frame.segment && frame.segment < frame.bytes ? frame.segment : frame.bytes;
@@ -228,21 +233,28 @@ int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch)
 	return -EAGAIN;
 }
 
+bool link_inbox_is_next(struct link_inbox *inbox)
+{
+	return ++inbox->frames % FRAMES_BETWEEN_LOOKS != 0;
+}
+
 bool link_inbox_wants_look(struct link_inbox *inbox)
 {
-	if (inbox->vain_looks < VAIN_LOOKS || ++inbox->looks_left_out == LOOK_INTERVAL) {
-		inbox->looks_left_out = 0;
-		return true;
-	}
-	return false;
+	if (atomic_load_explicit(&inbox->vain_looks, memory_order_relaxed) >= VAIN_LOOKS &&
+	    ++inbox->looks_left_out < LOOK_INTERVAL)
+		return false;
+	inbox->looks_left_out = 0;
+	return true;
 }
 
 void link_inbox_looked(struct link_inbox *inbox, bool found)
 {
+	unsigned int vain = atomic_load_explicit(&inbox->vain_looks, memory_order_relaxed);
+
 	if (found)
-		inbox->vain_looks = 0;
-	else if (inbox->vain_looks < VAIN_LOOKS)
-		inbox->vain_looks++;
+		atomic_store_explicit(&inbox->vain_looks, 0, memory_order_relaxed);
+	else if (vain < VAIN_LOOKS)
+		atomic_store_explicit(&inbox->vain_looks, vain + 1, memory_order_relaxed);
 }
 
 void link_release(const struct link_batch *batch)
@@ -259,7 +271,8 @@ bool link_addr_await(struct link_addr *addr)
 	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
 		return false;
 	/* Against a writer, who writes and then looks whether the owner sleeps. */
-	__atomic_store_n(&inbox->shared->waiting, 1, __ATOMIC_SEQ_CST);
+	inbox->sleeps += 2;
+	__atomic_store_n(&inbox->shared->waiting, inbox->sleeps | 1, __ATOMIC_SEQ_CST);
 	atomic_thread_fence(memory_order_seq_cst);
 	slots = atomic_load_explicit(&inbox->slots, memory_order_acquire);
 	for (; slots; slots &= slots - 1) {
@@ -275,6 +288,9 @@ void link_addr_awake(struct link_addr *addr)
 {
 	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
 
-	if (inbox && !atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
-		__atomic_store_n(&inbox->shared->waiting, 0, __ATOMIC_RELAXED);
+	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
+		return;
+	__atomic_store_n(&inbox->shared->waiting, 0, __ATOMIC_RELAXED);
+	/* It may have been the socket. */
+	atomic_store_explicit(&inbox->vain_looks, 0, memory_order_relaxed);
 }

@@ -7,7 +7,8 @@
  *              for other processes;
  *   lock       guards the lists below; held for microseconds only, never while waiting, so that
  *              link_control_receive() can answer other processes at any time.
- * The data path (link_send, link_receive, link_forward) takes neither.
+ * The data path (link_send, link_receive, link_forward) takes neither, but link_peer_choose_way()
+ * tries the second one.  The lock of a lane (lane.h) is inside both.
  *
  * fork: the child must be able to find every descriptor at any instant, without a lock.  Hence the
  * lists are singly linked, a node enters complete by one store and leaves by one store, and each
@@ -171,6 +172,7 @@ bool link_control_is_from_slot(const struct link *link, const struct link_contro
 /* While link_join() waits: datagrams that were forwarded to this process meanwhile. */
 #define LINK_STASH_MAX 16
 struct link_stash {
+	bool bell; /* UROCE_ABI_LANE_BELL has come */
 	unsigned int count;
 	struct iovec datagram[LINK_STASH_MAX]; /* header and payload, malloc'ed */
 };

@@ -3,8 +3,9 @@
  * The sending end of shared memory.
  *
  * A lane outlives the process that it leads to, as a cable does.  Whether that process lives is
- * seen by the lock on its inbox, and looked at when a queue pair is connected: only then may the
- * slot have a new owner that matters.
+ * seen by the lock on its inbox, and looked at when a queue pair is to use the lane: only then may
+ * the slot have a new owner that matters.  (A process of the same user could make that lock vanish,
+ * by sending the inbox back to its owner, who then closes it: the lane would look dead.)
  */
 #include "lane.h"
 
@@ -27,11 +28,15 @@ enum {
 	ASK_BACK_PAUSE_MS = 100,
 };
 
-static bool is_alive(const struct link_lane *lane)
+static bool is_alive(struct link_lane *lane)
 {
 	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	bool broken;
 
-	return fcntl(lane->fd, F_GETLK, &life) == 0 && life.l_type != F_UNLCK;
+	pthread_mutex_lock(&lane->lock);
+	broken = lane->broken;
+	pthread_mutex_unlock(&lane->lock);
+	return !broken && fcntl(lane->fd, F_GETLK, &life) == 0 && life.l_type != F_UNLCK;
 }
 
 static void ask(struct link_addr *addr, unsigned int slot)
@@ -64,8 +69,7 @@ struct link_lane *link_lane_get(struct link_addr *addr, unsigned int slot)
 
 void link_lane_ask_back(struct link_addr *addr, unsigned int slot)
 {
-	const struct link_lane *lane =
-		atomic_load_explicit(&addr->lane[slot], memory_order_relaxed);
+	struct link_lane *lane = atomic_load_explicit(&addr->lane[slot], memory_order_relaxed);
 	int64_t now = link_now_ms();
 
 	if ((lane && is_alive(lane)) || now - addr->asked_back[slot] < ASK_BACK_PAUSE_MS)
@@ -187,7 +191,10 @@ bool link_lane_is_full(struct link_lane *lane)
 	if (atomic_load_explicit(&lane->link->abandoned, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&lane->lock);
-	full = !link_ring_has_room(&lane->ring, LINK_MAX_BYTES) && hold_back(lane) != 0;
+	/* Room for one more is left to short runs: an ACK should not wait for the streams of
+	 * others. */
+	full = !lane->broken && !link_ring_has_room(&lane->ring, 2 * LINK_MAX_BYTES) &&
+	       hold_back(lane) != 0;
 	pthread_mutex_unlock(&lane->lock);
 	return full;
 }
@@ -198,15 +205,23 @@ static void ring_bell(struct link_lane *lane)
 					 .version = UROCE_ABI_VERSION };
 	struct iovec piece = { .iov_base = &bell, .iov_len = sizeof(bell) };
 	struct link *link = lane->link;
+	uint32_t sleep;
+	int error;
 
 	/* Against the reader, who says that he sleeps and then looks once more. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!__atomic_load_n(&lane->inbox->waiting, __ATOMIC_RELAXED) ||
-	    !__atomic_exchange_n(&lane->inbox->waiting, 0, __ATOMIC_SEQ_CST))
+	sleep = __atomic_load_n(&lane->inbox->waiting, __ATOMIC_RELAXED);
+	if (!sleep)
 		return;
-	/* When his queue is full, he has something to wake up for. */
-	link_control_send(link->control_fd, &link->names[lane->slot], link->name_bytes[lane->slot],
-			  &piece, 1, NULL, 0);
+	/*
+	 * When his queue is full, he has something to wake up for.  Others ring as well until it is
+	 * done: who says that it is may be killed before.
+	 */
+	error = link_control_send(link->control_fd, &link->names[lane->slot],
+				  link->name_bytes[lane->slot], &piece, 1, NULL, 0);
+	if (error == 0)
+		__atomic_compare_exchange_n(&lane->inbox->waiting, &sleep, 0, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 int link_lane_send(struct link_lane *lane, uint16_t src_port, const struct iovec *pieces,
@@ -217,12 +232,15 @@ int link_lane_send(struct link_lane *lane, uint16_t src_port, const struct iovec
 		.segment = (uint16_t)segment,
 		.src_port = src_port,
 	};
+	enum link_ring_result result;
 	int error = 0;
 
 	if (bytes == 0 || bytes > LINK_MAX_BYTES)
 		return -EMSGSIZE;
 	pthread_mutex_lock(&lane->lock);
-	switch (link_ring_write(&lane->ring, &frame, pieces, count)) {
+	result = lane->broken ? LINK_RING_BROKEN
+			      : link_ring_write(&lane->ring, &frame, pieces, count);
+	switch (result) {
 	case LINK_RING_OK:
 		lane->full_since = 0;
 		atomic_fetch_add_explicit(&lane->link->memory_sent, 1, memory_order_relaxed);
@@ -231,7 +249,9 @@ int link_lane_send(struct link_lane *lane, uint16_t src_port, const struct iovec
 		error = hold_back(lane);
 		break;
 	case LINK_RING_EMPTY:
-	case LINK_RING_BROKEN: /* lost */
+	case LINK_RING_BROKEN:
+		/* Lost.  Queue pairs that connect from now on get another lane. */
+		lane->broken = true;
 		break;
 	}
 	pthread_mutex_unlock(&lane->lock);

@@ -15,7 +15,8 @@
 /* One ring of another process's inbox. */
 struct link_lane {
 	unsigned int refs; /* under link.lock */
-	int fd;		   /* the inbox, to see whether its owner lives; -1 when replaced */
+	int fd;		   /* the inbox, to see whether its owner lives; -1: no matter any more */
+	bool broken;	   /* under lock: what is sent is lost */
 	struct link *link;
 	unsigned int slot;
 	struct uroce_abi_inbox *inbox;
@@ -35,11 +36,13 @@ struct link_inbox {
 	uint8_t *memory;
 	struct uroce_abi_inbox *shared;
 	atomic_uint_fast64_t slots; /* those that may write, as bits */
+	atomic_uint vain_looks;	    /* at the socket, one after the other */
+	uint32_t sleeps;	    /* of who waits */
 	/* The rest is the receiver's. */
 	struct link_ring_reader ring[LINK_SLOTS];
-	unsigned int next;	 /* the slot to look at first */
-	unsigned int vain_looks; /* at the socket, one after the other */
+	unsigned int next; /* the slot to look at first */
 	unsigned int looks_left_out;
+	unsigned int frames;
 };
 
 /* ---- inbox.c ---- */
@@ -49,6 +52,8 @@ void link_inbox_answer(struct link *link, const struct link_control_input *input
 		       const struct uroce_abi_lane *request);
 /* As link_receive(), from the rings. */
 int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch);
+/* May the rings be looked at before the socket?  Not always, or they could keep others out. */
+bool link_inbox_is_next(struct link_inbox *inbox);
 /* Is it time to look at the socket as well?  Then tell what came of it. */
 bool link_inbox_wants_look(struct link_inbox *inbox);
 void link_inbox_looked(struct link_inbox *inbox, bool found);

@@ -116,36 +116,36 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		   struct link_peer **peer);
 /*
  * Control.  As link_peer_open(), for one user, who sends under a lock of his, and to one queue
- * pair. When dst is addr's own address, so that all that listens there is uroce, the peer has a
- * connected socket, which is faster: LINK_MAX_CONNECTED of them for each address, then as
- * link_peer_open().
+ * pair, dst_qpn.  When dst is addr's own address, so that all that listens there is uroce, the peer
+ * sends through shared memory if both processes have that switched on, or else has a connected
+ * socket, which is faster: LINK_MAX_CONNECTED of them for each address, then as link_peer_open().
  */
 #define LINK_MAX_CONNECTED 32
 int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
 		       uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
 		       uint16_t *src_port, struct link_peer **peer);
 void link_peer_close(struct link_peer *peer);
-/*
- * From now on send through shared memory, if that can be: the peer was opened by
- * link_peer_open_own(), and the other process has shared memory switched on as well and has
- * answered.  Datagrams sent earlier may come later.
- */
 enum link_way {
 	LINK_WAY_OPEN,	 /* by the socket as yet: ask again before sending */
 	LINK_WAY_SOCKET, /* for good */
 	LINK_WAY_MEMORY, /* for good */
 };
+/*
+ * From now on send through shared memory, if that can be: the peer was opened by
+ * link_peer_open_own(), and the other process has shared memory switched on as well and has
+ * answered.  What was sent before may then arrive later than what is sent after.
+ */
 enum link_way link_peer_choose_way(struct link_peer *peer);
 /* With LINK_WAY_OPEN: has the answer come, so that link_peer_choose_way() may give another one? */
 bool link_peer_could_choose(const struct link_peer *peer);
 /*
- * With LINK_WAY_MEMORY: would link_send() return -EAGAIN, at least for a long run?  A look is
- * cheaper than a run made in vain.
+ * With LINK_WAY_MEMORY: is there no room for a long run (and another one, which is left to short
+ * ones)?  A look is cheaper than a run made in vain.
  */
 bool link_peer_is_full(struct link_peer *peer);
 /*
  * The IPv4 identification of the first datagram of the next link_send(): 0, unless peer has a
- * connected socket.  Constant until then; only for who opened the peer.
+ * connected socket.  Constant until then or link_peer_choose_way(); only for who opened the peer.
  */
 uint16_t link_peer_identification(const struct link_peer *peer);
 /*
@@ -157,8 +157,9 @@ uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot);
 /*
  * Send count pieces as one datagram (segment 0) or as a run of datagrams of segment bytes each, the
  * last one possibly shorter.  Datagrams leave with DF set and IPv4 identifications that count up
- * from link_peer_identification() within the call.  One system call, never blocks: -EAGAIN or
- * -ENOBUFS when the socket buffer is full (nothing was sent), other errors as from sendmsg(2).
+ * from link_peer_identification() within the call.  At most one system call, never blocks: -EAGAIN
+ * or -ENOBUFS when the socket buffer or the ring is full (nothing was sent), others as from
+ * sendmsg(2).
  */
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
 	      unsigned int segment);
@@ -179,8 +180,8 @@ struct link_batch {
 
 /*
  * -EAGAIN when nothing waits.  At most one system call; never blocks.  When *batch is done with,
- * link_release() has to be called: it may be in memory that the sender waits for, and bytes there
- * may change, if he is not well.
+ * link_release() has to be called: it may be in memory that the sender waits for, and the bytes
+ * there may change at any time if he does not keep to the rules.
  */
 int link_receive(struct link_addr *addr, struct link_batch *batch);
 void link_release(const struct link_batch *batch);

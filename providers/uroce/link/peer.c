@@ -27,8 +27,8 @@
 #define PORT_LAST 0xffff
 /* Ports to try before the kernel may choose. */
 #define PORT_TRIES 64
-/* Of the sends that would rather use shared memory, each so manieth asks for it again. */
-#define ASK_INTERVAL 256
+/* So many sends make a peer ask for shared memory for the second time; a power of two. */
+#define ASK_FIRST 256
 /* What kernels before UDP_MAX_SEGMENTS was raised take. */
 #define OLD_MAX_SEGMENTS 64
 
@@ -438,6 +438,13 @@ int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t s
 	return open_peer(&wanted, dst, hop_limit, src_port, result);
 }
 
+/* The request or its answer may have been lost: less and less often it is asked again. */
+static bool asks_again(struct link_peer *peer)
+{
+	peer->asked++;
+	return peer->asked >= ASK_FIRST && (peer->asked & (peer->asked - 1)) == 0;
+}
+
 bool link_peer_could_choose(const struct link_peer *peer)
 {
 	return wants_lane(peer) && atomic_load_explicit(&peer->addr->lane[peer->dst_slot],
@@ -453,10 +460,11 @@ enum link_way link_peer_choose_way(struct link_peer *peer)
 		return LINK_WAY_MEMORY;
 	if (!wants_lane(peer) || atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return LINK_WAY_SOCKET;
-	/* The request or its answer may have been lost. */
-	if (!link_peer_could_choose(peer) && ++peer->asked % ASK_INTERVAL)
+	if (!link_peer_could_choose(peer) && !asks_again(peer))
 		return LINK_WAY_OPEN;
-	link_mutex_lock(link, &link->lock);
+	/* The data path waits for nobody, and fork() must not wait for it: the next time, then. */
+	if (pthread_mutex_trylock(&link->lock))
+		return LINK_WAY_OPEN;
 	peer->lane = link_lane_get(addr, peer->dst_slot);
 	peer->old_lane = addr->lane[peer->dst_slot];
 	link_mutex_unlock(link, &link->lock);

@@ -9,6 +9,12 @@ _Static_assert(sizeof(struct uroce_abi_frame) == 16, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_ring) <= UROCE_ABI_RING_HEAD_BYTES, "head too small");
 _Static_assert(UROCE_ABI_RING_BYTES % UROCE_ABI_RING_ALIGN == 0, "frames would cross the end");
 
+/* A lock of the atomics library would not reach across processes. */
+_Static_assert(__atomic_always_lock_free(sizeof(__u64), NULL), "positions need atomic access");
+
+/* Not a multiple of UROCE_ABI_RING_ALIGN. */
+#define NO_POSITION UINT64_C(1)
+
 /* What two processes share are plain numbers, so the compiler's atomics and not the library's. */
 static uint64_t look(const __u64 *position)
 {
@@ -146,9 +152,14 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 
 bool link_ring_has_more(const struct link_ring_reader *ring)
 {
-	uint64_t written = look(&ring->shared->written);
+	uint64_t written = look(&ring->shared->written), read = look(&ring->shared->read);
 
-	return written != ring->read && fits(written, ring->read);
+	return written != read && fits(written, read);
+}
+
+void link_ring_give_up(struct link_ring_reader *ring)
+{
+	tell(&ring->shared->read, NO_POSITION);
 }
 
 void link_ring_renew(struct link_ring_reader *ring)

@@ -61,8 +61,13 @@ bool link_ring_has_room(struct link_ring_writer *ring, uint32_t bytes);
  */
 enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce_abi_frame *frame,
 				     uint8_t **bytes);
-/* Has anything been written that link_ring_next() has not given?  A broken ring has nothing. */
+/*
+ * Has anything been written that has not been released?  A broken ring has nothing.  Any thread may
+ * ask.
+ */
 bool link_ring_has_more(const struct link_ring_reader *ring);
+/* Tell the writer that the ring is broken: his next write finds that out. */
+void link_ring_give_up(struct link_ring_reader *ring);
 /* Empty the ring and forget that it was broken; a writer has to open it after that. */
 void link_ring_renew(struct link_ring_reader *ring);
 /* The writer may have the room of the frame that link_ring_next() gave last. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The data path: one system call per run of datagrams, no lock, no allocation.
+ * The data path: at most one system call per run of datagrams, no lock that is waited for, no
+ * allocation.
  *
  * The calls go by syscall(2), since in libc they are cancellation points: no call of verbs is one,
  * many hold locks, and getting ready to be cancelled takes 20 ns each time.
@@ -152,6 +153,7 @@ int link_receive_from(struct link *link, int fd, struct link_batch *batch)
 int link_receive(struct link_addr *addr, struct link_batch *batch)
 {
 	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
+	bool rings_next;
 	int error;
 
 	batch->addr = addr;
@@ -160,16 +162,14 @@ int link_receive(struct link_addr *addr, struct link_batch *batch)
 		return link_receive_from(addr->link, addr->fd, batch);
 	if (atomic_load_explicit(&addr->link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
-	if (link_inbox_receive(inbox, batch) == 0) {
-		/* That is where such datagrams are sent from. */
-		memcpy(batch->src, addr->endpoint.gid, sizeof(batch->src));
+	rings_next = link_inbox_is_next(inbox);
+	if (rings_next && link_inbox_receive(inbox, batch) == 0)
 		return 0;
-	}
-	if (!link_inbox_wants_look(inbox))
+	if (rings_next && !link_inbox_wants_look(inbox))
 		return -EAGAIN;
 	error = link_receive_from(addr->link, addr->fd, batch);
 	link_inbox_looked(inbox, !error);
-	return error;
+	return rings_next || error != -EAGAIN ? error : link_inbox_receive(inbox, batch);
 }
 
 void link_receive_class(int fd, bool ipv4)

@@ -184,6 +184,8 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		show_network_header(visitor, &packet, length);
 	turn_touch(visitor->turn, qp);
 	qp->heard = true;
+	if (visitor->batch->ring)
+		qp->heard_in_memory = true;
 	/* Responses make no ACK, so they do not hurry one. */
 	qp->unanswered += wire_op_is_request(packet.opcode);
 	qp->messages += ends_request(packet.opcode);

@@ -6,12 +6,14 @@
  *             datagrams come one after the other it goes on looking for a moment before it sleeps,
  *             as long as nobody else wants its core
  *   disarmed  an application thread polls: the sockets are in the helper's epoll with no events, so
- *             that a datagram wakes nobody; every PROGRESS_TICK_NS it looks whether polls still
- * come
+ *             that a datagram wakes nobody; every PROGRESS_TICK_NS it looks whether polls
+ *             still come
  *
  * Application threads disarm after a streak of polls; the helper arms when polls have stopped, the
  * application when it arms a CQ for an event.  Nothing is lost in between, because epoll is level
- * triggered: a datagram that came while disarmed is reported when the socket is armed.
+ * triggered: a datagram that came while disarmed is reported when the socket is armed.  Shared
+ * memory wakes nobody unless it has been told to, right before the armed helper sleeps; so who arms
+ * it wakes it as well.
  */
 #ifndef UROCE_PROGRESS_HELPER_H
 #define UROCE_PROGRESS_HELPER_H

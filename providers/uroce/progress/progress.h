@@ -73,7 +73,9 @@ struct progress_qp {
 	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
 	enum link_way way;		      /* to the peer; set when the first packet goes */
-	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
+	bool heard_in_memory; /* since then the peer has sent through shared memory */
+	bool answered;	      /* ... and READ or Atomic responses have been sent */
+	bool crowded;	      /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;

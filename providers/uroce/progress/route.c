@@ -54,8 +54,11 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 	struct progress_address *address;
 	int result = link_addr_open(progress->link, gid, scope_id, addr, error);
 
-	if (result)
+	/* Meanwhile the control socket was served here, so it may be about other addresses. */
+	if (result) {
+		helper_wake(progress);
 		return result;
+	}
 	turn_lock(progress);
 	pthread_mutex_lock(&progress->helper.lock);
 	address = find_address(progress, *addr);
@@ -173,6 +176,8 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		qp->addr = addr;
 		qp->peer = path->link;
 		qp->way = LINK_WAY_OPEN;
+		qp->heard_in_memory = false;
+		qp->answered = false;
 		eng_set_way_waits(qp->engine, false);
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };

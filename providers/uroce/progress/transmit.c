@@ -29,6 +29,7 @@ enum {
 	 * works on them while the next ones are posted.
 	 */
 	MEMORY_POSTS = 16,
+	SHORT_RUN = 8,
 };
 
 struct tx_buffer {
@@ -202,24 +203,38 @@ static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 }
 
 /*
- * Let qp send through shared memory as soon as it can.  Requests would overtake those that are
- * under way through the socket: false as long as they have to wait for these.  An ACK does not
- * mind, and READ responses that are overtaken cost one repetition.
+ * May the next packet overtake what has gone through the socket?  Requests that are under way must
+ * not be overtaken by those behind them.  READ responses neither: none may be there, or the peer,
+ * whose requests come through memory, has waited until it had all.
+ */
+static bool may_overtake(const struct progress_qp *qp, unsigned int side)
+{
+	if (eng_under_way(qp->engine) != 0)
+		return false;
+	return side == ENG_REQUESTS || qp->heard_in_memory || !qp->answered;
+}
+
+/*
+ * Let qp send through shared memory as soon as it can.  False when requests have to wait for those
+ * that are under way through the socket.
  */
 static bool choose_way(struct progress_qp *qp, unsigned int side)
 {
-	if (side == ENG_REQUESTS && eng_in_flight(qp->engine) != 0 &&
-	    link_peer_could_choose(qp->peer))
-		return eng_owes_question(qp->engine);
+	if (!qp->unreliable && link_peer_could_choose(qp->peer) && !may_overtake(qp, side))
+		return side != ENG_REQUESTS || eng_owes_question(qp->engine);
 	qp->way = link_peer_choose_way(qp->peer);
+	/* What is overtaken here would be lost. */
+	if (qp->unreliable && qp->way == LINK_WAY_OPEN)
+		qp->way = LINK_WAY_SOCKET;
 	eng_set_way_waits(qp->engine, qp->way == LINK_WAY_MEMORY);
 	return true;
 }
 
-static bool has_something(const struct progress_qp *qp, unsigned int side)
+/* What may be so long that a look whether there is room for it pays; an ACK never is. */
+static bool has_much(const struct progress_qp *qp, unsigned int side)
 {
-	return side == ENG_REQUESTS ? eng_has_unsent(qp->engine)
-				    : eng_owed(qp->engine) != ENG_OWED_NOTHING;
+	return side == ENG_REQUESTS ? eng_packets_unsent(qp->engine) > SHORT_RUN
+				    : eng_owed(qp->engine) == ENG_OWED_NOW;
 }
 
 /* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
@@ -243,7 +258,7 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	if (qp->peer && qp->way == LINK_WAY_OPEN && !choose_way(qp, side))
 		return -ENODATA;
-	if (qp->way == LINK_WAY_MEMORY && has_something(qp, side) && link_peer_is_full(qp->peer)) {
+	if (qp->way == LINK_WAY_MEMORY && has_much(qp, side) && link_peer_is_full(qp->peer)) {
 		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
 		return -EAGAIN;
 	}
@@ -272,6 +287,8 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	/* Other errors lose the run, as the network might: retries are the engine's. */
 	if (side == ENG_REQUESTS)
 		note_sent(progress, qp, run);
+	else if (run->kind == ENG_RUN_ANSWERS)
+		qp->answered = true;
 	return 0;
 }
 

@@ -289,13 +289,14 @@ static bool serve_crowded(struct turn *turn)
 	end = transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, TRANSMIT_RUNS_CROWDED,
 		       progress->turn_tx, turn->now);
 	transmit_deadline(progress, qp);
-	if (end == TRANSMIT_MORE)
+	/* A socket is full for all of them, a ring for one peer only. */
+	if (end == TRANSMIT_MORE || (end == TRANSMIT_BLOCKED && qp->way == LINK_WAY_MEMORY))
 		crowd_join(&progress->crowd, qp);
 	else if (end != TRANSMIT_DONE)
 		crowd_rejoin(&progress->crowd, qp);
 	if (end == TRANSMIT_BLOCKED)
 		turn->blocked = true;
-	return end == TRANSMIT_DONE || end == TRANSMIT_MORE;
+	return end != TRANSMIT_CROWDED && (end != TRANSMIT_BLOCKED || qp->way == LINK_WAY_MEMORY);
 }
 
 static void serve_crowd(struct turn *turn)
@@ -437,8 +438,11 @@ void progress_notify_armed(struct progress *progress)
 		return;
 	atomic_store_explicit(&progress->helper.hint_until, progress_now() + HINT_NS,
 			      memory_order_relaxed);
-	if (!helper_is_armed(progress))
+	if (!helper_is_armed(progress)) {
 		helper_arm(progress);
+		/* The sockets wake it, but who writes to shared memory does not know of it yet. */
+		helper_wake(progress);
+	}
 	/* What waits for the next poll would wait long.  Else whoever makes the turn does it. */
 	if (transmit_is_pending(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		turn_make(progress, TURN_HELPER);
