@@ -222,6 +222,8 @@ static bool choose_way(struct progress_qp *qp, unsigned int side)
 {
 	if (!qp->unreliable && link_peer_could_choose(qp->peer) && !may_overtake(qp, side))
 		return side != ENG_REQUESTS || eng_owes_question(qp->engine);
+	if (qp->unreliable && !eng_has_unsent(qp->engine))
+		return true;
 	qp->way = link_peer_choose_way(qp->peer);
 	/* What is overtaken here would be lost. */
 	if (qp->unreliable && qp->way == LINK_WAY_OPEN)
