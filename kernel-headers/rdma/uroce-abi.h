@@ -71,7 +71,7 @@ struct uroce_abi_lane {
  */
 #define UROCE_ABI_INBOX_HEAD_BYTES 65536
 #define UROCE_ABI_RING_HEAD_BYTES 65536
-#define UROCE_ABI_RING_BYTES 524288
+#define UROCE_ABI_RING_BYTES 1048576
 #define UROCE_ABI_RING_STRIDE (UROCE_ABI_RING_HEAD_BYTES + UROCE_ABI_RING_BYTES)
 #define UROCE_ABI_RING_ALIGN 64
 
@@ -93,7 +93,8 @@ struct uroce_abi_ring {
 
 /*
  * A frame, at a multiple of UROCE_ABI_RING_ALIGN, is this and the bytes of one run of datagrams; it
- * does not go beyond the ring's end: where the next one would, bytes is 0 and it is at the start.
+ * does not go beyond the ring's end.  Where bytes is 0 the next frame is at the start, be it that
+ * there was no room for it or that the writer liked to begin anew.
  */
 struct uroce_abi_frame {
 	__u32 bytes;

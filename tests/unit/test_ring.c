@@ -97,11 +97,11 @@ struct expected {
 static struct {
 	struct expected frames[MODEL_FRAMES];
 	unsigned int first, count;
-	bool given;		     /* the first one, and not released yet */
-	unsigned int used;	     /* bytes of the ring */
-	uint64_t written, read;	     /* positions */
-	unsigned int full, skipped;  /* how often */
-	unsigned int written_frames; /* all */
+	bool given;			       /* the first one, and not released yet */
+	unsigned int used;		       /* bytes of the ring */
+	uint64_t written, read;		       /* positions */
+	unsigned int full, skipped, restarted; /* how often */
+	unsigned int written_frames;	       /* all */
 } model;
 
 static void reset_model(void)
@@ -152,9 +152,22 @@ static unsigned int draw_bytes(void)
 	}
 }
 
-static void model_write(struct fixture *fixture)
+/*
+ * The ring is empty: does a frame go to the start again?  When it would reach into another stretch
+ * of 64 KiB, lies before what it would have taken, and is short.
+ */
+static bool begins_anew(unsigned int offset, unsigned int room)
 {
-	unsigned int bytes = draw_bytes(), offset = (unsigned int)(model.written % ROOM);
+	bool other_stretch = false;
+
+	for (unsigned int unit = offset + UNIT; unit < offset + room; unit += UNIT)
+		other_stretch |= unit % 65536 == 0;
+	return room <= 4096 && room <= offset && other_stretch;
+}
+
+static void model_write(struct fixture *fixture, unsigned int bytes)
+{
+	unsigned int offset = (unsigned int)(model.written % ROOM);
 	struct expected wanted = {
 		.frame = { .bytes = bytes,
 			   .segment = (uint16_t)draw(65536),
@@ -168,6 +181,9 @@ static void model_write(struct fixture *fixture)
 	if (offset + wanted.room > ROOM) {
 		wanted.room += ROOM - offset;
 		model.skipped++;
+	} else if (model.count == 0 && begins_anew(offset, wanted.room)) {
+		wanted.room += ROOM - offset;
+		model.restarted++;
 	}
 	fits = model.used + wanted.room <= ROOM;
 	write_pieces(fixture, &wanted, fits);
@@ -245,6 +261,19 @@ static void model_reopen(struct fixture *fixture)
 	model.given = false;
 }
 
+/* The reader keeps up with a writer of short frames. */
+static void model_keep_up(struct fixture *fixture)
+{
+	for (unsigned int i = 0; i < 400; i++) {
+		while (model.count > 0) {
+			model_next(fixture);
+			model_release(fixture);
+		}
+		model_write(fixture, 1 + draw(800));
+		check_positions(fixture);
+	}
+}
+
 /* Frames of all sizes come out as they went in, and there is room for exactly what fits. */
 static void test_against_a_queue(void **state)
 {
@@ -258,8 +287,10 @@ static void test_against_a_queue(void **state)
 			filling = !filling;
 		if (draw(64) == 0)
 			model_reopen(fixture);
+		if (draw(2000) == 0)
+			model_keep_up(fixture);
 		if (draw(10) < (filling ? 7u : 3u))
-			model_write(fixture);
+			model_write(fixture, draw_bytes());
 		else if (model.given)
 			model_release(fixture);
 		else
@@ -267,7 +298,28 @@ static void test_against_a_queue(void **state)
 		check_positions(fixture);
 	}
 	/* The script did go everywhere. */
-	assert_true(model.full > 1000 && model.skipped > 100 && model.written_frames > 10000);
+	assert_true(model.full > 500 && model.skipped > 50 && model.restarted > 10 &&
+		    model.written_frames > 10000);
+}
+
+/* Whose reader keeps up uses the first pages of the ring, however much he writes. */
+static void test_few_pages(void **state)
+{
+	enum { FRAMES = 100000, BYTES = 300, STRETCH = 65536 };
+	struct fixture *fixture = *state;
+	struct uroce_abi_frame frame = { .bytes = BYTES };
+	struct iovec piece = { .iov_base = noise, .iov_len = BYTES };
+	uint8_t *bytes, *furthest = fixture->data;
+
+	for (unsigned int i = 0; i < FRAMES; i++) {
+		assert_int_equal(link_ring_write(&fixture->writer, &frame, &piece, 1),
+				 LINK_RING_OK);
+		assert_int_equal(link_ring_next(&fixture->reader, &frame, &bytes), LINK_RING_OK);
+		if (bytes > furthest)
+			furthest = bytes;
+		link_ring_release(&fixture->reader);
+	}
+	assert_in_range(furthest + BYTES - fixture->data, STRETCH / 2, STRETCH);
 }
 
 /* ---- the other side does not keep to the format ---- */
@@ -537,10 +589,11 @@ static void test_two_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_RING(test_against_a_queue),    WITH_RING(test_hostile_writer_positions),
-		WITH_RING(test_hostile_lengths),    WITH_RING(test_hostile_skips),
-		WITH_RING(test_writer_turns_back),  WITH_RING(test_hostile_reader),
-		WITH_RING(test_hostile_beginnings), WITH_RING(test_two_threads),
+		WITH_RING(test_against_a_queue), WITH_RING(test_hostile_writer_positions),
+		WITH_RING(test_few_pages),	 WITH_RING(test_hostile_lengths),
+		WITH_RING(test_hostile_skips),	 WITH_RING(test_writer_turns_back),
+		WITH_RING(test_hostile_reader),	 WITH_RING(test_hostile_beginnings),
+		WITH_RING(test_two_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,10 @@ _Static_assert(__atomic_always_lock_free(sizeof(__u64), NULL), "positions need a
 /* Not a multiple of UROCE_ABI_RING_ALIGN. */
 #define NO_POSITION UINT64_C(1)
 
+/* After so many bytes the writer of a short frame looks whether he could go to the start. */
+#define STRETCH UINT64_C(65536)
+#define SHORT_FRAME UINT64_C(4096)
+
 /* What two processes share are plain numbers, so the compiler's atomics and not the library's. */
 static uint64_t look(const __u64 *position)
 {
@@ -73,12 +77,30 @@ static enum link_ring_result await_space(struct link_ring_writer *ring, uint64_t
 	return fits(ring->written + space, ring->read_seen) ? LINK_RING_OK : LINK_RING_FULL;
 }
 
-/* What is left out at the ring's end, because the frame goes to the start. */
-static uint64_t skipped_by(const struct link_ring_writer *ring, uint64_t space)
+static bool is_empty(struct link_ring_writer *ring)
 {
-	uint64_t to_end = UROCE_ABI_RING_BYTES - ring->written % UROCE_ABI_RING_BYTES;
+	uint64_t read = look(&ring->shared->read);
 
-	return space > to_end ? to_end : 0;
+	if (read != ring->written)
+		return false;
+	ring->read_seen = read;
+	return true;
+}
+
+/*
+ * What is left out up to the ring's end, because the frame goes to the start: it does not fit, or
+ * the reader has kept up.  So who exchanges short frames uses few pages of the ring.  Long ones
+ * would miss the room that is left out until the reader has passed it.
+ */
+static uint64_t skipped_by(struct link_ring_writer *ring, uint64_t space)
+{
+	uint64_t at = ring->written % UROCE_ABI_RING_BYTES, to_end = UROCE_ABI_RING_BYTES - at;
+
+	if (space > to_end)
+		return to_end;
+	if (space > SHORT_FRAME || space > at || at / STRETCH == (at + space - 1) / STRETCH)
+		return 0;
+	return is_empty(ring) ? to_end : 0;
 }
 
 bool link_ring_has_room(struct link_ring_writer *ring, uint32_t bytes)
