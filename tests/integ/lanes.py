@@ -51,6 +51,7 @@ def check_memory_is_used(seen):
         numbers = process["counters"]
         assert numbers["shm_sent"] >= MOST * numbers["send_calls"], numbers
         assert numbers["shm_rcvd"] > 0, numbers
+        assert all(queue_pair["shared_memory"] for queue_pair in process["qps"]), process
 
 
 def sent_through_memory(seen):
@@ -60,6 +61,7 @@ def sent_through_memory(seen):
 def check_memory_is_not_used(seen):
     for process in seen:
         assert process["counters"]["shm_sent"] == process["counters"]["shm_rcvd"] == 0, process
+        assert not any(queue_pair["shared_memory"] for queue_pair in process["qps"]), process
 
 
 def check_no_packet_was_damaged(seen):

@@ -18,7 +18,7 @@ QP_FIELDS = {"device", "type", "state", "waiting", "local", "remote", "qpn", "de
              "mtu", "next_psn", "unacked_psn", "expected_psn", "ssn", "msn", "lsn",
              "credits_advertised", "credits_now", "credits_heard", "unlimited", "sq_used",
              "rq_used", "outstanding_reads", "in_flight", "window", "retries_left",
-             "rnr_retries_left", "counters"}
+             "rnr_retries_left", "shared_memory", "counters"}
 
 
 def run(place, *arguments, **options):

@@ -69,9 +69,9 @@ static void table_qp(FILE *out, const struct snapshot *snapshot, const struct ur
 	const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
 
 	heard_text(qp, heard);
-	fprintf(out, "  QP 0x%06x  %.16s %.16s  %.64s -> QP 0x%06x at %s  mtu %u\n", qp->qpn,
+	fprintf(out, "  QP 0x%06x  %.16s %.16s  %.64s -> QP 0x%06x at %s  mtu %u%s\n", qp->qpn,
 		qp->type, qp->state, qp->device, qp->dest_qpn, address_text(qp->dgid, address),
-		qp->mtu);
+		qp->mtu, qp->shared_memory ? "  shared memory" : "");
 	fprintf(out, "     PSN      next %u  unacked %u  expected %u\n", qp->next_psn,
 		qp->unacked_psn, qp->expected_psn);
 	fprintf(out,
@@ -187,6 +187,7 @@ static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		fprintf(out, "\"%s\":%u,", numbers[i].name, numbers[i].value);
+	fprintf(out, "\"shared_memory\":%s,", qp->shared_memory ? "true" : "false");
 	fprintf(out, "\"unlimited\":%s,", qp->unlimited ? "true" : "false");
 	if (qp->credits_heard == UINT32_MAX)
 		fputs("\"credits_heard\":null,", out);
