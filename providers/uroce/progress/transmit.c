@@ -257,13 +257,13 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_packets = progress->max_segments;
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
-	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	if (qp->peer && qp->way == LINK_WAY_OPEN && !choose_way(qp, side))
 		return -ENODATA;
 	if (qp->way == LINK_WAY_MEMORY && has_much(qp, side) && link_peer_is_full(qp->peer)) {
 		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
 		return -EAGAIN;
 	}
+	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	if (qp->peer)
 		run->identification = link_peer_identification(qp->peer);
 	reason = eng_transmit(qp->engine, run, side, now);
