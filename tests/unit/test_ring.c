@@ -468,6 +468,35 @@ static void test_hostile_beginnings(void **state)
 	}
 }
 
+/* A reader that gives up is heard by the writer, who writes nothing more, until both begin anew. */
+static void test_giving_up(void **state)
+{
+	struct fixture *fixture = *state;
+	uint64_t written;
+
+	assert_int_equal(write_all(fixture, 1000), LINK_RING_FULL);
+	while (next_of(fixture) == LINK_RING_OK)
+		link_ring_release(&fixture->reader);
+	assert_false(link_ring_is_given_up(&fixture->writer));
+	assert_true(link_ring_has_room(&fixture->writer, 2 * LINK_MAX_BYTES));
+	fixture->shared->written++;
+	assert_int_equal(next_of(fixture), LINK_RING_BROKEN);
+	assert_false(link_ring_is_given_up(&fixture->writer));
+	link_ring_give_up(&fixture->reader);
+	assert_true(link_ring_is_given_up(&fixture->writer));
+	assert_false(link_ring_has_more(&fixture->reader));
+	assert_int_equal(write_all(fixture, 1000), LINK_RING_BROKEN);
+	written = fixture->shared->written;
+	assert_int_equal(write_all(fixture, 1000), LINK_RING_BROKEN);
+	assert_int_equal(fixture->shared->written, written);
+
+	link_ring_renew(&fixture->reader);
+	link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
+	assert_false(link_ring_is_given_up(&fixture->writer));
+	assert_int_equal(write_all(fixture, 1000), LINK_RING_FULL);
+	assert_int_equal(next_of(fixture), LINK_RING_OK);
+}
+
 /* ---- two threads ---- */
 
 static unsigned int thread_bytes(unsigned int number)
@@ -540,7 +569,8 @@ int main(void)
 		WITH_RING(test_against_a_queue),    WITH_RING(test_hostile_writer_positions),
 		WITH_RING(test_hostile_lengths),    WITH_RING(test_hostile_skips),
 		WITH_RING(test_writer_turns_back),  WITH_RING(test_hostile_reader),
-		WITH_RING(test_hostile_beginnings), WITH_RING(test_two_threads),
+		WITH_RING(test_hostile_beginnings), WITH_RING(test_giving_up),
+		WITH_RING(test_two_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
