@@ -93,7 +93,7 @@ def test_lost_meanwhile(loopback):
 def test_streams_both_ways(loopback, opcode, length):
     """Each acknowledges what the other sends, and nothing overtakes anything for it."""
     for _ in range(4):
-        first, second = begin_without_memory(loopback)
+        first, second = begin_without_memory(loopback, timeout=18)
         # They ask now and then only, so that they are well under way by then.
         for end in first, second:
             end.begin("stream", opcode, 0.3, length=length)
