@@ -22,6 +22,7 @@ from pyverbs.wr import RecvWR, SendWR, SGE
 FULL_ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ |
                e.IBV_ACCESS_REMOTE_ATOMIC)
 QP_REMOTE_ACCESS = FULL_ACCESS & ~e.IBV_ACCESS_LOCAL_WRITE
+KINDS = {"RC": e.IBV_QPT_RC, "UC": e.IBV_QPT_UC}
 OPCODES = {"send": e.IBV_WR_SEND, "write": e.IBV_WR_RDMA_WRITE, "read": e.IBV_WR_RDMA_READ,
            "cmp_swp": e.IBV_WR_ATOMIC_CMP_AND_SWP, "fetch_add": e.IBV_WR_ATOMIC_FETCH_AND_ADD}
 
@@ -38,7 +39,7 @@ class End:
         """A variable of the environment, for the next context that is opened."""
         os.environ[name] = value
 
-    def open(self, device, gid_index, length=65536, access=FULL_ACCESS, depth=64):
+    def open(self, device, gid_index, length=65536, access=FULL_ACCESS, depth=64, kind="RC"):
         """What the peer has to know of this end."""
         self.context = Context(name=device)
         self.gid_index = gid_index
@@ -48,7 +49,7 @@ class End:
         self.mr = MR(self.pd, length, access)
         self.mr.write(bytes(length).decode(), length)
         cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=1, max_recv_sge=1)
-        self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap,
+        self.qp = QP(self.pd, QPInitAttr(qp_type=KINDS[kind], scq=self.cq, rcq=self.cq, cap=cap,
                                          sq_sig_all=1))
         gid = self.context.query_gid(1, gid_index).gid
         return {"pid": os.getpid(), "qpn": self.qp.qp_num, "gid": gid, "addr": self.mr.buf,
@@ -101,6 +102,17 @@ class End:
         self.post(opcode, **options)
         found = self.wait()
         return found[0][0] if found else None
+
+    def stream(self, opcode, seconds, depth=32, **options):
+        """Keep so many requests under way: how many there were, and how many ended well."""
+        posted, found, end = 0, [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            while posted - len(found) < depth:
+                self.post(opcode, **options)
+                posted += 1
+            found += self.cq.poll(depth)[1]
+        good = sum(wc.status == e.IBV_WC_SUCCESS for wc in found)
+        return posted, good + sum(not status for status, *_ in self.wait(posted - len(found), 5))
 
     def wait_event(self):
         """Sleep until the channel has an event, then as wait()."""

@@ -34,6 +34,8 @@ static bool is_alive(struct link_lane *lane)
 	bool broken;
 
 	pthread_mutex_lock(&lane->lock);
+	/* A write looks only when it needs room; and none may come when the reader begins anew. */
+	lane->broken |= link_ring_is_given_up(&lane->ring);
 	broken = lane->broken;
 	pthread_mutex_unlock(&lane->lock);
 	return !broken && fcntl(lane->fd, F_GETLK, &life) == 0 && life.l_type != F_UNLCK;

@@ -184,6 +184,11 @@ void link_ring_give_up(struct link_ring_reader *ring)
 	tell(&ring->shared->read, NO_POSITION);
 }
 
+bool link_ring_is_given_up(const struct link_ring_writer *ring)
+{
+	return !fits(ring->written, look(&ring->shared->read));
+}
+
 void link_ring_renew(struct link_ring_reader *ring)
 {
 	tell(&ring->shared->written, 0);

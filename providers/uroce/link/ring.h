@@ -66,8 +66,9 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
  * ask.
  */
 bool link_ring_has_more(const struct link_ring_reader *ring);
-/* Tell the writer that the ring is broken: his next write finds that out. */
+/* Tell the writer that the ring is broken: he finds out when he looks for room, or asks. */
 void link_ring_give_up(struct link_ring_reader *ring);
+bool link_ring_is_given_up(const struct link_ring_writer *ring);
 /* Empty the ring and forget that it was broken; a writer has to open it after that. */
 void link_ring_renew(struct link_ring_reader *ring);
 /* The writer may have the room of the frame that link_ring_next() gave last. */
