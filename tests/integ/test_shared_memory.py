@@ -41,13 +41,17 @@ def test_traffic(loopback, program):
 
 @pytest.mark.parametrize("program", ["ib_send_bw -c UC", "ib_write_bw -c UC -s 4096"])
 def test_unreliable_connection(loopback, program):
-    """Only one side sends at all."""
-    before = lanes.datagrams_sent(loopback)
-    server, client = perftest.start(loopback, *program.split(), "-D", SECONDS)
-    seen = lanes.watch(loopback, server, client)
-    perftest.finish(server, client)
-    sender, receiver = (process["counters"] for process in reversed(seen))
-    assert receiver["icrc_err"] == 0 and receiver["shm_rcvd"] > lanes.MANY
+    """Only one side sends at all.  It decides once: on a busy host before the other has answered."""
+    for _ in range(5):
+        before = lanes.datagrams_sent(loopback)
+        server, client = perftest.start(loopback, *program.split(), "-D", SECONDS)
+        seen = lanes.watch(loopback, server, client)
+        perftest.finish(server, client)
+        sender, receiver = (process["counters"] for process in reversed(seen))
+        assert receiver["icrc_err"] == 0
+        if sender["shm_sent"]:
+            break
+    assert receiver["shm_rcvd"] > lanes.MANY
     assert sender["shm_sent"] >= lanes.MOST * sender["send_calls"]
     assert lanes.MANY < sender["shm_sent"] > lanes.datagrams_sent(loopback) - before
 

@@ -99,7 +99,7 @@ def test_lost_meanwhile(loopback):
 def test_streams_both_ways(loopback, opcode, length):
     """Each acknowledges what the other sends, and no request overtakes another one for it.
 
-    Answers to READs may be overtaken here: their requester has to ask for them again.
+    Who answers READs by the socket and reads at the same time may have to stay with it.
     """
     for _ in range(4):
         first, second = begin_without_memory(loopback, timeout=18)
@@ -111,8 +111,8 @@ def test_streams_both_ways(loopback, opcode, length):
             assert posted == good > 600
         processes, qps = counters_of(loopback, first, second)
         for numbers in processes:
-            assert numbers["shm_sent"] > 100 < numbers["shm_rcvd"], numbers
-        check_order(qps)
+            assert opcode == "read" or numbers["shm_sent"] > 100 < numbers["shm_rcvd"], numbers
+        check_order(qps, ANSWERS_OUT_OF_ORDER)
         for end in first, second:
             end.end()
 

@@ -241,7 +241,7 @@ static int get_peer(const struct agent_order *order)
 	if (!self.peer)
 		result = link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, order->qpn, &port,
 					    &self.peer);
-	while (!result && link_peer_choose_way(self.peer) == LINK_WAY_OPEN && now_ms() < end)
+	while (!result && link_peer_choose_way(self.peer, true) == LINK_WAY_OPEN && now_ms() < end)
 		serve(self.link);
 	return result;
 }

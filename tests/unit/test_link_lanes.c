@@ -74,7 +74,7 @@ static struct link_peer *open_own(struct fixture *fixture)
 /* Ask for shared memory up to so many times, a millisecond apart. */
 static bool get_memory(struct fixture *fixture, struct link_peer *peer, unsigned int times)
 {
-	while (link_peer_choose_way(peer) == LINK_WAY_OPEN) {
+	while (link_peer_choose_way(peer, true) == LINK_WAY_OPEN) {
 		if (times-- == 0)
 			return false;
 		usleep(1000);
@@ -214,14 +214,14 @@ static void test_one_does_not_want_it(void **state)
 	assert_int_equal(receive(fixture, &batch), 0);
 	assert_null(batch.ring);
 	peer = open_own(fixture);
-	assert_int_equal(link_peer_choose_way(peer), LINK_WAY_SOCKET);
+	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
 	assert_int_equal(send_bytes(fixture, peer, 3, 40), 0);
 	expect(fixture, 3, false);
 	link_peer_close(peer);
 
 	link_set_shared_memory(fixture->link, true);
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
-	assert_int_equal(link_peer_choose_way(peer), LINK_WAY_SOCKET);
+	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
 	assert_int_equal(send_bytes(fixture, peer, 4, 40), 0);
 	expect(fixture, 4, false);
 	link_peer_close(peer);
@@ -423,7 +423,7 @@ static void test_many_peers(void **state)
 	for (unsigned int i = 0; i < COUNT; i++) {
 		assert_int_equal(link_peer_identification(peers[i]) == 0, i >= HALF);
 		/* There is a lane: no need to ask more than once. */
-		assert_int_equal(link_peer_choose_way(peers[i]), LINK_WAY_MEMORY);
+		assert_int_equal(link_peer_choose_way(peers[i], true), LINK_WAY_MEMORY);
 		assert_int_equal(link_peer_identification(peers[i]), 0);
 		assert_int_equal(send_bytes(fixture, peers[i], i, 100), 0);
 	}
@@ -481,7 +481,7 @@ static void test_request_is_lost(void **state)
 	usleep(20000);
 	agent_share(&fixture->agent, fixture->link, true);
 	assert_false(get_memory(fixture, peer, 20));
-	while (link_peer_choose_way(peer) == LINK_WAY_OPEN && asked++ < 1000)
+	while (link_peer_choose_way(peer, true) == LINK_WAY_OPEN && asked++ < 1000)
 		serve(fixture->link);
 	assert_true(get_memory(fixture, peer, 20));
 	assert_int_equal(send_bytes(fixture, peer, 1, 100), 0);

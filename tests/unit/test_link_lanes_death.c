@@ -74,11 +74,12 @@ static struct link_peer *open_memory(struct fixture *fixture)
 					    fixture->agent.slot << LINK_SLOT_SHIFT | 99, &port,
 					    &peer),
 			 0);
-	for (unsigned int i = 0; i < 1000 && link_peer_choose_way(peer) == LINK_WAY_OPEN; i++) {
+	for (unsigned int i = 0; i < 1000 && link_peer_choose_way(peer, true) == LINK_WAY_OPEN;
+	     i++) {
 		usleep(1000);
 		serve(fixture->link);
 	}
-	assert_int_equal(link_peer_choose_way(peer), LINK_WAY_MEMORY);
+	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_MEMORY);
 	return peer;
 }
 
@@ -246,7 +247,7 @@ static void run_child(struct fixture *fixture, struct link_peer *peer)
 		_exit(11);
 	/* Any access ends it by a signal. */
 	if (send_tag(fixture, peer, 1) != -EOWNERDEAD ||
-	    link_peer_choose_way(peer) == LINK_WAY_OPEN)
+	    link_peer_choose_way(peer, true) == LINK_WAY_OPEN)
 		_exit(12);
 	if (link_receive(fixture->addr, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
 		_exit(15);

@@ -71,11 +71,12 @@ static struct link_peer *open_memory(struct fixture *fixture)
 {
 	struct link_peer *peer = open_own(fixture, fixture->agent_qpn);
 
-	for (unsigned int i = 0; i < 1000 && link_peer_choose_way(peer) == LINK_WAY_OPEN; i++) {
+	for (unsigned int i = 0; i < 1000 && link_peer_choose_way(peer, true) == LINK_WAY_OPEN;
+	     i++) {
 		usleep(1000);
 		serve(fixture->link);
 	}
-	assert_int_equal(link_peer_choose_way(peer), LINK_WAY_MEMORY);
+	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_MEMORY);
 	return peer;
 }
 
@@ -293,7 +294,7 @@ static void test_asked_less_and_less(void **state)
 		ssize_t bytes;
 
 		if (i)
-			assert_int_equal(link_peer_choose_way(peer), LINK_WAY_OPEN);
+			assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_OPEN);
 		bytes = recv(sock, &request, sizeof(request), MSG_DONTWAIT);
 		if (i != 0 && i != next) {
 			assert_int_equal(bytes, -1);
@@ -344,13 +345,13 @@ static void test_lock_is_not_waited_for(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, hold_lock, &holder), 0);
 	while (!holder.holds)
 		usleep(100);
-	assert_int_equal(link_peer_choose_way(peer), LINK_WAY_OPEN);
+	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_OPEN);
 	assert_int_equal(send_bytes(fixture, peer, 1, 100), 0);
 	assert_true(holder.holds);
 	holder.over = true;
 	pthread_join(thread, NULL);
 	assert_true(link_peer_could_choose(peer));
-	assert_int_equal(link_peer_choose_way(peer), LINK_WAY_MEMORY);
+	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_MEMORY);
 	link_peer_close(peer);
 }
 

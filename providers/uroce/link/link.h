@@ -133,9 +133,10 @@ enum link_way {
 /*
  * From now on send through shared memory, if that can be: the peer was opened by
  * link_peer_open_own(), and the other process has shared memory switched on as well and has
- * answered.  What was sent before may then arrive later than what is sent after.
+ * answered.  What was sent before may then arrive later than what is sent after; where that must
+ * not be, memory_allowed is false, and memory is only asked for.
  */
-enum link_way link_peer_choose_way(struct link_peer *peer);
+enum link_way link_peer_choose_way(struct link_peer *peer, bool memory_allowed);
 /* With LINK_WAY_OPEN: has the answer come, so that link_peer_choose_way() may give another one? */
 bool link_peer_could_choose(const struct link_peer *peer);
 /*

@@ -451,22 +451,29 @@ bool link_peer_could_choose(const struct link_peer *peer)
 							memory_order_relaxed) != peer->old_lane;
 }
 
-enum link_way link_peer_choose_way(struct link_peer *peer)
+enum link_way link_peer_choose_way(struct link_peer *peer, bool memory_allowed)
 {
 	struct link_addr *addr = peer->addr;
 	struct link *link = addr->link;
+	struct link_lane *lane;
 
 	if (peer->lane)
 		return LINK_WAY_MEMORY;
 	if (!wants_lane(peer) || atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return LINK_WAY_SOCKET;
-	if (!link_peer_could_choose(peer) && !asks_again(peer))
+	if (link_peer_could_choose(peer) ? !memory_allowed : !asks_again(peer))
 		return LINK_WAY_OPEN;
 	/* The data path waits for nobody, and fork() must not wait for it: the next time, then. */
 	if (pthread_mutex_trylock(&link->lock))
 		return LINK_WAY_OPEN;
-	peer->lane = link_lane_get(addr, peer->dst_slot);
-	peer->old_lane = addr->lane[peer->dst_slot];
+	lane = link_lane_get(addr, peer->dst_slot);
+	if (memory_allowed) {
+		peer->lane = lane;
+		peer->old_lane = addr->lane[peer->dst_slot];
+	} else if (lane) {
+		/* It has come since it was looked for. */
+		link_lane_put(lane);
+	}
 	link_mutex_unlock(link, &link->lock);
 	return peer->lane ? LINK_WAY_MEMORY : LINK_WAY_OPEN;
 }

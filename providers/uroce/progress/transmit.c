@@ -203,33 +203,32 @@ static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 }
 
 /*
- * May the next packet overtake what has gone through the socket?  Requests that are under way must
- * not be overtaken by those behind them.  READ responses neither: none may be there, or the peer,
- * whose requests come through memory, has waited until it had all.
+ * Would nothing that qp has sent through the socket be overtaken?  Requests have been acknowledged
+ * when none is under way; READ responses never are, but a peer whose requests come through memory
+ * has waited until it had all.
  */
-static bool may_overtake(const struct progress_qp *qp, unsigned int side)
+static bool overtakes_nothing(const struct progress_qp *qp)
 {
-	if (eng_under_way(qp->engine) != 0)
-		return false;
-	return side == ENG_REQUESTS || qp->heard_in_memory || !qp->answered;
+	return eng_under_way(qp->engine) == 0 && (qp->heard_in_memory || !qp->answered);
 }
 
 /*
- * Let qp send through shared memory as soon as it can.  False when requests have to wait for those
- * that are under way through the socket.
+ * Let qp send through shared memory as soon as it can.  False when requests have to wait until
+ * those that are under way through the socket are acknowledged.
  */
 static bool choose_way(struct progress_qp *qp, unsigned int side)
 {
-	if (!qp->unreliable && link_peer_could_choose(qp->peer) && !may_overtake(qp, side))
-		return side != ENG_REQUESTS || eng_owes_question(qp->engine);
+	bool allowed = qp->unreliable || overtakes_nothing(qp);
+
 	if (qp->unreliable && !eng_has_unsent(qp->engine))
 		return true;
-	qp->way = link_peer_choose_way(qp->peer);
-	/* What is overtaken here would be lost. */
+	qp->way = link_peer_choose_way(qp->peer, allowed);
+	/* Nobody would send again what is overtaken: it is decided before the first message. */
 	if (qp->unreliable && qp->way == LINK_WAY_OPEN)
 		qp->way = LINK_WAY_SOCKET;
 	eng_set_way_waits(qp->engine, qp->way == LINK_WAY_MEMORY);
-	return true;
+	return allowed || side != ENG_REQUESTS || !link_peer_could_choose(qp->peer) ||
+	       eng_under_way(qp->engine) == 0 || eng_owes_question(qp->engine);
 }
 
 /* What may be so long that a look whether there is room for it pays; an ACK never is. */
