@@ -121,7 +121,7 @@ static void write_frame(uint32_t number)
 	require(result != LINK_RING_EMPTY);
 	if (result == LINK_RING_OK)
 		require(shared.written == writer.written && writer.written > own &&
-			writer.written - own <= 2 * 65536 && writer.written % UNIT == 0);
+			writer.written - own <= ROOM && writer.written % UNIT == 0);
 	else
 		require(shared.written == written && writer.written == own);
 }

@@ -41,7 +41,7 @@ def test_traffic(loopback, program):
 
 @pytest.mark.parametrize("program", ["ib_send_bw -c UC", "ib_write_bw -c UC -s 4096"])
 def test_unreliable_connection(loopback, program):
-    """Only one side sends at all.  It decides once: on a busy host before the other has answered."""
+    """Only one side sends.  It decides once: on a busy host before the other has answered."""
     for _ in range(5):
         before = lanes.datagrams_sent(loopback)
         server, client = perftest.start(loopback, *program.split(), "-D", SECONDS)

@@ -223,38 +223,56 @@ static unsigned int count_inboxes(void)
 	return count;
 }
 
-/* Take the place of the parent's memory, which the child must not have. */
+/*
+ * Take the place of the parent's memory, which the child must not have, before anybody else does.
+ * Any access ends the child by a signal until use_place().
+ */
 static uint8_t *take_place(void *at, size_t bytes)
 {
-	uint8_t *mine = mmap(at, bytes, PROT_READ | PROT_WRITE,
+	uint8_t *mine = mmap(at, bytes, PROT_NONE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if (mine != at)
-		_exit(10);
+	if (mine == at)
+		return mine;
+#ifdef __SANITIZE_THREAD__
+	/* It begins a thread of its own in the child, whose memory may be there already. */
+	if (mine != MAP_FAILED)
+		return mine;
+	mine = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mine != MAP_FAILED)
+		return mine;
+#endif
+	_exit(10);
+}
+
+static void use_place(uint8_t *mine, size_t bytes)
+{
+	if (mprotect(mine, bytes, PROT_READ | PROT_WRITE))
+		_exit(16);
 	memset(mine, 0x77, bytes);
-	return mine;
 }
 
 static void run_child(struct fixture *fixture, struct link_peer *peer)
 {
 	const struct link_lane *lane = fixture->addr->lane[fixture->agent.slot];
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
-	uint8_t *head, *ring, *inbox;
+	uint8_t *head = take_place(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
+	uint8_t *ring = take_place(lane->ring_memory, UROCE_ABI_RING_STRIDE);
+	uint8_t *inbox = take_place(fixture->addr->inbox->memory, 1 << 20);
 
 	signal(SIGSEGV, SIG_DFL);
 	link_abandon(fixture->link);
 	if (count_inboxes())
 		_exit(11);
-	/* Any access ends it by a signal. */
 	if (send_tag(fixture, peer, 1) != -EOWNERDEAD ||
 	    link_peer_choose_way(peer, true) == LINK_WAY_OPEN)
 		_exit(12);
 	if (link_receive(fixture->addr, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
 		_exit(15);
 	link_addr_awake(fixture->addr);
-	head = take_place(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
-	ring = take_place(lane->ring_memory, UROCE_ABI_RING_STRIDE);
-	inbox = take_place(fixture->addr->inbox->memory, 1 << 20);
+	use_place(head, UROCE_ABI_INBOX_HEAD_BYTES);
+	use_place(ring, UROCE_ABI_RING_STRIDE);
+	use_place(inbox, 1 << 20);
 	link_peer_close(peer);
 	link_addr_close(fixture->addr);
 	link_close(fixture->link);

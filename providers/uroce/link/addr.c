@@ -280,7 +280,9 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 		   sizeof(link->receive_buffer));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
+	link_mutex_lock(link, &link->lock);
 	addr->overflow_base = link_socket_drops(addr->fd);
+	link_mutex_unlock(link, &link->lock);
 	link_inbox_reopen(addr);
 	/* Usually somebody has it. */
 	link_addr_claim_gsi(addr);
