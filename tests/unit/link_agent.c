@@ -118,6 +118,14 @@ void become_user(uid_t uid)
 	}
 }
 
+void need_root(void)
+{
+	if (geteuid() != 0) {
+		fprintf(stderr, "SKIPPED: needs root\n");
+		skip();
+	}
+}
+
 static uint8_t buffer[LINK_MAX_BYTES + 1];
 
 void serve(struct link *link)
@@ -128,7 +136,7 @@ void serve(struct link *link)
 		;
 }
 
-static int64_t now_ms(void)
+int64_t now_ms(void)
 {
 	struct timespec now;
 
@@ -157,6 +165,20 @@ void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, ui
 	assert_int_equal(link_peer_open(addr, dst, 0, 0, 64, &port, &peer), 0);
 	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
 	link_peer_close(peer);
+}
+
+void await_child(pid_t child, struct link *own)
+{
+	int status = -1;
+	pid_t ended;
+
+	do {
+		ended = waitpid(child, &status, own ? WNOHANG : 0);
+		if (own)
+			serve(own);
+	} while (ended == 0);
+	assert_int_equal(ended, child);
+	assert_int_equal(status, 0);
 }
 
 /* ---- the agent's side; it reports and never asserts ---- */
@@ -391,6 +413,17 @@ void agent_open(struct agent *agent, const uint8_t gid[16])
 	assert_int_equal(send(agent->sock, gid, 16, MSG_NOSIGNAL), 16);
 }
 
+void agent_open_good(struct agent *agent, const uint8_t gid[16], struct link *own)
+{
+	struct agent_report result;
+
+	agent_open(agent, gid);
+	assert_true(agent_report(agent, own, 2000, &result));
+	assert_int_equal(result.event, AGENT_OPENED);
+	if (result.error)
+		fail_msg("agent: %s: %s", strerror(-result.error), result.text);
+}
+
 void agent_order(struct agent *agent, const struct agent_order *order)
 {
 	assert_int_equal(send(agent->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
@@ -421,6 +454,20 @@ bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
 			return recv(agent->sock, result, sizeof(*result), 0) == sizeof(*result);
 	}
 	return false;
+}
+
+struct agent_report agent_expect_datagram(struct agent *agent, struct link *own, uint32_t qpn,
+					  uint32_t tag)
+{
+	struct agent_report result;
+
+	assert_true(agent_report(agent, own, 2000, &result));
+	assert_int_equal(result.event, AGENT_DATAGRAM);
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.qpn, qpn);
+	assert_int_equal(result.tag, tag);
+	assert_int_equal(result.slot, agent->slot);
+	return result;
 }
 
 static void reap(struct agent *agent)

@@ -79,6 +79,8 @@ void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct l
 void agent_start_good(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own);
 /* Let the agent open one more address; its report comes later. */
 void agent_open(struct agent *agent, const uint8_t gid[16]);
+/* The same, and it must work within two seconds. */
+void agent_open_good(struct agent *agent, const uint8_t gid[16], struct link *own);
 /* Have an order done: the result is in the next report. */
 void agent_order(struct agent *agent, const struct agent_order *order);
 /* Let the agent share memory, or not. */
@@ -86,6 +88,9 @@ void agent_share(struct agent *agent, struct link *own, bool on);
 /* The next report within some milliseconds: false when there is none. */
 bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
 		  struct agent_report *report);
+/* It must come within two seconds, and be of a whole datagram in the agent's own slot. */
+struct agent_report agent_expect_datagram(struct agent *agent, struct link *own, uint32_t qpn,
+					  uint32_t tag);
 /* End it and wait for its end: by its own link_close() or by kill -9. */
 void agent_stop(struct agent *agent);
 void agent_kill(struct agent *agent);
@@ -102,5 +107,10 @@ int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_m
 void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, uint32_t tag);
 /* Let the user be uid in this (forked) process. */
 void become_user(uid_t uid);
+/* Skip the test if the user is not root. */
+void need_root(void);
+/* Wait for the end of a forked child, which must exit with 0; own (or NULL) is served meanwhile. */
+void await_child(pid_t child, struct link *own);
+int64_t now_ms(void);
 
 #endif

@@ -2,51 +2,20 @@
 /*
  * The link within one process: slots, addresses, peers, sending and receiving.
  */
-#include "link_agent.h"
+#include "link_fixture.h"
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "link/message.h"
 
 static char error[LINK_ERROR_TEXT];
 static uint8_t room[LINK_MAX_BYTES + 1];
-
-struct fixture {
-	struct link *link;
-	struct link_addr *addr;
-};
-
-static int open_loopback(void **state)
-{
-	struct fixture *fixture = calloc(1, sizeof(*fixture));
-
-	fresh_network(state);
-	if (link_open(&fixture->link, error) ||
-	    link_addr_open(fixture->link, loopback4, 0, &fixture->addr, error)) {
-		fprintf(stderr, "%s\n", error);
-		return -1;
-	}
-	*state = fixture;
-	return 0;
-}
-
-static int close_loopback(void **state)
-{
-	struct fixture *fixture = *state;
-
-	link_addr_close(fixture->addr);
-	link_close(fixture->link);
-	free(fixture);
-	return 0;
-}
 
 /* A message of the wrong length, version, kind or pool size is refused, a good one is taken. */
 static void test_messages_are_checked(void **state)
@@ -162,7 +131,7 @@ static void test_addresses(void **state)
 	static const uint8_t group4[16] = { [10] = 0xff, [11] = 0xff, [12] = 224, [15] = 1 };
 	static const uint8_t group6[16] = { 0xff, 0x02, [15] = 1 };
 	static const uint8_t foreign4[16] = { [10] = 0xff, [11] = 0xff, 192, 0, 2, 1 };
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_addr *again, *six;
 
 	assert_int_equal(link_addr_open(fixture->link, loopback4, 0, &again, error), 0);
@@ -212,7 +181,7 @@ static void check_exchange(struct link *link, struct link_addr *addr, const uint
 /* One datagram arrives whole, with its sender, over IPv4 and IPv6. */
 static void test_single_datagram(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_addr *six;
 
 	check_exchange(fixture->link, fixture->addr, loopback4);
@@ -227,7 +196,7 @@ static void test_run_arrives_merged(void **state)
 	static const struct {
 		unsigned int segment, count, last;
 	} runs[] = { { 40, 128, 40 }, { 40, 64, 12 }, { 4128, 15, 4128 }, { 1056, 2, 100 } };
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
 	uint32_t qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT | 9;
 	uint8_t *bytes = malloc(LINK_MAX_BYTES);
@@ -257,7 +226,7 @@ static void test_run_arrives_merged(void **state)
 /* Too short to have a destination QPN: the program gives it to slot 0, where it is dropped. */
 static void test_short_datagram_goes_to_slot_zero(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
 	uint8_t bytes[7] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	uint16_t port = 0xc001;
@@ -280,7 +249,7 @@ static void test_short_datagram_goes_to_slot_zero(void **state)
 /* Nobody reads: the kernel drops, and the drops are counted. */
 static void test_overflow_is_counted(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_counters counters;
 	uint8_t *bytes = calloc(1, 61440);
 	struct iovec piece = { bytes, 61440 };
@@ -302,10 +271,10 @@ static void test_overflow_is_counted(void **state)
 /* The child of a fork closes everything at once, refuses to work, and may still close in order. */
 static void test_abandon(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct iovec piece = { room, 40 };
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
-	int fd = link_addr_fd(fixture->addr), control = link_control_fd(fixture->link), status;
+	int fd = link_addr_fd(fixture->addr), control = link_control_fd(fixture->link);
 	uint16_t port = 0xc001;
 	struct link_peer *peer;
 	struct link_addr *other;
@@ -332,8 +301,7 @@ static void test_abandon(void **state)
 		good = good && link_open(&fixture->link, error) == 0;
 		_exit(good ? 0 : 1);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	await_child(child, NULL);
 	/* The parent has not noticed. */
 	assert_int_equal(link_send(peer, &piece, 1, 0), 0);
 	link_peer_close(peer);
@@ -352,7 +320,6 @@ static void test_descriptor_limit(void **state)
 {
 	struct link_addr *addr;
 	struct link *link;
-	int status;
 	pid_t child = fork();
 
 	(void)state;
@@ -361,10 +328,8 @@ static void test_descriptor_limit(void **state)
 		int result;
 
 		set_limit(30, 2000);
-		if (link_open(&link, error) || link_addr_open(link, loopback4, 0, &addr, error)) {
-			fprintf(stderr, "%s\n", error);
+		if (open_loopback(&link, &addr))
 			_exit(3);
-		}
 		getrlimit(RLIMIT_NOFILE, &limit);
 		if (limit.rlim_cur <= 30 || limit.rlim_cur >= 2000)
 			_exit(4);
@@ -375,8 +340,7 @@ static void test_descriptor_limit(void **state)
 			_exit(5);
 		_exit(0);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	await_child(child, NULL);
 }
 
 int main(void)
@@ -385,16 +349,12 @@ int main(void)
 		cmocka_unit_test(test_messages_are_checked),
 		cmocka_unit_test(test_lane_messages_are_checked),
 		cmocka_unit_test_setup(test_slots_are_unique_and_bounded, fresh_network),
-		cmocka_unit_test_setup_teardown(test_addresses, open_loopback, close_loopback),
-		cmocka_unit_test_setup_teardown(test_single_datagram, open_loopback,
-						close_loopback),
-		cmocka_unit_test_setup_teardown(test_run_arrives_merged, open_loopback,
-						close_loopback),
-		cmocka_unit_test_setup_teardown(test_short_datagram_goes_to_slot_zero,
-						open_loopback, close_loopback),
-		cmocka_unit_test_setup_teardown(test_overflow_is_counted, open_loopback,
-						close_loopback),
-		cmocka_unit_test_setup_teardown(test_abandon, open_loopback, close_loopback),
+		WITH_LINK(test_addresses),
+		WITH_LINK(test_single_datagram),
+		WITH_LINK(test_run_arrives_merged),
+		WITH_LINK(test_short_datagram_goes_to_slot_zero),
+		WITH_LINK(test_overflow_is_counted),
+		WITH_LINK(test_abandon),
 		cmocka_unit_test_setup(test_descriptor_limit, fresh_network),
 	};
 

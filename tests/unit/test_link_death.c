@@ -2,7 +2,7 @@
 /*
  * Joining a pool while others are busy, stopped, killed or lying.
  */
-#include "link_agent.h"
+#include "link_fixture.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,14 +22,6 @@
 #include <rdma/uroce-abi.h>
 
 static char error[LINK_ERROR_TEXT];
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void nap_us(unsigned int microseconds)
 {
@@ -107,11 +99,9 @@ static void test_only_holder_is_stopped(void **state)
 		kill(stopped.pid, SIGCONT);
 		_exit(0);
 	}
-	assert_int_equal(link_open(&link, error), 0);
-	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
-	link_addr_close(addr);
-	link_close(link);
-	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(open_loopback(&link, &addr), 0);
+	close_loopback(link, addr);
+	await_child(child, NULL);
 	agent_stop(&stopped);
 }
 
@@ -138,12 +128,10 @@ static void test_holder_dies_while_asked(void **state)
 		kill(holder.pid, SIGKILL);
 		_exit(0);
 	}
-	assert_int_equal(link_open(&link, error), 0);
-	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
+	assert_int_equal(open_loopback(&link, &addr), 0);
 	assert_true(now_ms() - begin < 4000);
-	link_addr_close(addr);
-	link_close(link);
-	assert_int_equal(waitpid(child, NULL, 0), child);
+	close_loopback(link, addr);
+	await_child(child, NULL);
 	agent_kill(&holder);
 	if (root)
 		agent_stop(&foreigner);
@@ -160,8 +148,7 @@ static void test_forwards_survive_a_join(void **state)
 	unsigned int i;
 
 	(void)state;
-	assert_int_equal(link_open(&link, error), 0);
-	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
+	assert_int_equal(open_loopback(&link, &addr), 0);
 	agent_start_good(&joining, 0, loopback4, link);
 	agent_start_good(&holder, 0, other4, link);
 	kill(holder.pid, SIGSTOP);
@@ -185,8 +172,7 @@ static void test_forwards_survive_a_join(void **state)
 	}
 	agent_stop(&joining);
 	agent_stop(&holder);
-	link_addr_close(addr);
-	link_close(link);
+	close_loopback(link, addr);
 }
 
 /* ---- a process that has the port and a slot name but does not keep to the protocol ---- */
@@ -319,7 +305,6 @@ static void test_bad_answers(void **state)
 static void test_join_raises_the_limit(void **state)
 {
 	struct agent holder;
-	int status;
 	pid_t child;
 
 	(void)state;
@@ -333,14 +318,11 @@ static void test_join_raises_the_limit(void **state)
 		struct rlimit limit = { 30, 4096 };
 
 		setrlimit(RLIMIT_NOFILE, &limit);
-		if (link_open(&link, error) || link_addr_open(link, loopback4, 0, &addr, error)) {
-			fprintf(stderr, "%s\n", error);
+		if (open_loopback(&link, &addr))
 			_exit(1);
-		}
 		_exit(0);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	await_child(child, NULL);
 	agent_stop(&holder);
 }
 
@@ -430,12 +412,10 @@ static void test_chaos(void **state)
 		assert_true(WIFSIGNALED(status));
 	}
 	fprintf(stderr, "%u processes killed\n", kills);
-	assert_int_equal(link_open(&link, error), 0);
-	assert_int_equal(link_addr_open(link, loopback4, 0, &addr, error), 0);
+	assert_int_equal(open_loopback(&link, &addr), 0);
 	agent_start_good(&agent, 0, loopback4, link);
 	agent_stop(&agent);
-	link_addr_close(addr);
-	link_close(link);
+	close_loopback(link, addr);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 /*
  * Peers: source ports, hop limits, traffic classes, and what of them is seen on the wire.
  */
-#include "link_agent.h"
+#include "link_fixture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static char error[LINK_ERROR_TEXT];
@@ -35,13 +34,13 @@ static int open_both(void **state)
 	static struct fixture fixture;
 
 	fresh_network(state);
-	if (link_open(&fixture.link, error) ||
-	    link_addr_open(fixture.link, loopback4, 0, &fixture.addr, error) ||
-	    link_addr_open(fixture.link, loopback6, 0, &fixture.addr6, error)) {
+	*state = &fixture;
+	if (open_loopback(&fixture.link, &fixture.addr))
+		return -1;
+	if (link_addr_open(fixture.link, loopback6, 0, &fixture.addr6, error)) {
 		fprintf(stderr, "%s\n", error);
 		return -1;
 	}
-	*state = &fixture;
 	return 0;
 }
 
@@ -49,9 +48,8 @@ static int close_both(void **state)
 {
 	struct fixture *fixture = *state;
 
-	link_addr_close(fixture->addr);
 	link_addr_close(fixture->addr6);
-	link_close(fixture->link);
+	close_loopback(fixture->link, fixture->addr);
 	return 0;
 }
 
@@ -135,7 +133,6 @@ static void test_port_of_other_process(void **state)
 	struct fixture *fixture = *state;
 	uint16_t port = 0xc300;
 	struct link_peer *peer = open_peer(fixture->addr, 0, 64, &port);
-	int status = -1;
 	pid_t child = fork();
 
 	if (child == 0) {
@@ -143,15 +140,13 @@ static void test_port_of_other_process(void **state)
 		struct link_addr *addr;
 
 		link_abandon(fixture->link);
-		if (link_open(&link, error) || link_addr_open(link, loopback4, 0, &addr, error))
+		if (open_loopback(&link, &addr))
 			_exit(1);
 		if (link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer) || port != 0xc300)
 			_exit(2);
 		_exit(0);
 	}
-	while (waitpid(child, &status, WNOHANG) == 0)
-		serve(fixture->link);
-	assert_int_equal(status, 0);
+	await_child(child, fixture->link);
 	link_peer_close(peer);
 }
 

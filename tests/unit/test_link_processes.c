@@ -2,7 +2,7 @@
 /*
  * Several processes share one UDP port: joining, steering, forwarding, users, network namespaces.
  */
-#include "link_agent.h"
+#include "link_fixture.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,61 +14,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rdma/uroce-abi.h>
 
 static char error[LINK_ERROR_TEXT];
-
-struct fixture {
-	struct link *link;
-	struct link_addr *addr;
-};
-
-/* The test's own process is the first on the address. */
-static int open_first(void **state)
-{
-	static struct fixture fixture;
-
-	fresh_network(state);
-	if (link_open(&fixture.link, error) ||
-	    link_addr_open(fixture.link, loopback4, 0, &fixture.addr, error)) {
-		fprintf(stderr, "%s\n", error);
-		return -1;
-	}
-	*state = &fixture;
-	return 0;
-}
-
-static int close_first(void **state)
-{
-	struct fixture *fixture = *state;
-
-	link_addr_close(fixture->addr);
-	link_close(fixture->link);
-	return 0;
-}
-
-static void need_root(void)
-{
-	if (geteuid() != 0) {
-		fprintf(stderr, "SKIPPED: needs root\n");
-		skip();
-	}
-}
-
-static void expect_datagram(struct agent *agent, struct link *own, uint32_t qpn, uint32_t tag)
-{
-	struct agent_report report;
-
-	assert_true(agent_report(agent, own, 2000, &report));
-	assert_int_equal(report.event, AGENT_DATAGRAM);
-	assert_int_equal(report.error, 0);
-	assert_int_equal(report.qpn, qpn);
-	assert_int_equal(report.tag, tag);
-	assert_int_equal(report.slot, agent->slot);
-}
 
 static void expect_silence(struct agent *agent, struct link *own)
 {
@@ -77,7 +27,7 @@ static void expect_silence(struct agent *agent, struct link *own)
 	assert_false(agent_report(agent, own, 20, &report));
 }
 
-static void check_steering(struct fixture *fixture, struct agent *agents, unsigned int count,
+static void check_steering(struct link_fixture *fixture, struct agent *agents, unsigned int count,
 			   const uint8_t gid[16])
 {
 	struct link_addr *addr;
@@ -87,8 +37,8 @@ static void check_steering(struct fixture *fixture, struct agent *agents, unsign
 	for (i = 0; i < count; i++)
 		send_to_qpn(addr, gid, agents[i].slot << LINK_SLOT_SHIFT | 100, i);
 	for (i = 0; i < count; i++) {
-		expect_datagram(&agents[i], fixture->link, agents[i].slot << LINK_SLOT_SHIFT | 100,
-				i);
+		agent_expect_datagram(&agents[i], fixture->link,
+				      agents[i].slot << LINK_SLOT_SHIFT | 100, i);
 		expect_silence(&agents[i], fixture->link);
 	}
 	link_addr_close(addr);
@@ -97,7 +47,7 @@ static void check_steering(struct fixture *fixture, struct agent *agents, unsign
 /* Each process has a slot of its own and gets what is for its queue pairs, and only that. */
 static void test_steering(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent agents[5];
 	uint64_t seen = 1ull << link_slot(fixture->link);
 	unsigned int i;
@@ -115,7 +65,7 @@ static void test_steering(void **state)
 /* The same over IPv6, where the agents come first and the test joins. */
 static void test_steering_ipv6(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent agents[2];
 
 	agent_start_good(&agents[0], 0, loopback6, fixture->link);
@@ -128,7 +78,7 @@ static void test_steering_ipv6(void **state)
 /* Who made the pool is killed: the others go on, and new processes join them. */
 static void test_creator_dies(void **state)
 {
-	struct fixture fixture;
+	struct link_fixture fixture;
 	struct agent creator, others[3];
 
 	(void)state;
@@ -149,7 +99,7 @@ static void test_creator_dies(void **state)
 /* Queue pair 1 is one process's, whatever its slot; when that one ends, another's, and so on. */
 static void test_queue_pair_1_moves_on(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent_report report;
 	struct agent agents[3];
 	struct link_addr *addr;
@@ -160,7 +110,7 @@ static void test_queue_pair_1_moves_on(void **state)
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
 	assert_int_equal(link_addr_claim_gsi(addr), -EADDRINUSE);
 	send_to_qpn(addr, other4, 1, 7);
-	expect_datagram(&agents[0], fixture->link, 1, 7);
+	agent_expect_datagram(&agents[0], fixture->link, 1, 7);
 	/* Its steering leaves the others' queue pairs alone. */
 	agent_kill(&agents[0]);
 	for (n = 1; n < 3; n++) {
@@ -186,7 +136,7 @@ static void test_queue_pair_1_moves_on(void **state)
 /* What waits for the dead owner of a slot is not for the next one. */
 static void test_next_owner_gets_no_old_datagrams(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent agent;
 	unsigned int slot, i;
 
@@ -199,14 +149,14 @@ static void test_next_owner_gets_no_old_datagrams(void **state)
 	assert_int_equal(agent.slot, slot);
 	expect_silence(&agent, fixture->link);
 	send_to_qpn(fixture->addr, loopback4, slot << LINK_SLOT_SHIFT, 2);
-	expect_datagram(&agent, fixture->link, slot << LINK_SLOT_SHIFT, 2);
+	agent_expect_datagram(&agent, fixture->link, slot << LINK_SLOT_SHIFT, 2);
 	agent_stop(&agent);
 }
 
 /* A merged batch with datagrams for two processes: the second's are forwarded, unharmed. */
 static void test_foreign_datagrams_are_forwarded(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent a, b;
 	struct agent_report report;
 	struct link_counters counters;
@@ -224,10 +174,10 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
 	assert_int_equal(link_send(peer, &piece, 1, 1000), 0);
 	for (i = 0; i < 6; i++) {
-		assert_true(agent_report(i % 2 ? &b : &a, fixture->link, 2000, &report));
-		assert_int_equal(report.error, 0);
-		assert_int_equal(report.qpn, (i % 2 ? b.slot : a.slot) << LINK_SLOT_SHIFT | i);
-		assert_int_equal(report.tag, i);
+		struct agent *agent = i % 2 ? &b : &a;
+
+		report = agent_expect_datagram(agent, fixture->link,
+					       agent->slot << LINK_SLOT_SHIFT | i, i);
 		assert_int_equal(report.bytes, 1000);
 		assert_int_equal(report.segments, i % 2 ? 1 : 6);
 		assert_int_equal(report.src_port, port);
@@ -239,7 +189,7 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	static uint8_t large[LINK_MAX_BYTES];
 	put_datagram(large, sizeof(large), b.slot << LINK_SLOT_SHIFT, 99);
 	assert_int_equal(link_forward(fixture->addr, b.slot, large, sizeof(large), other4, 7), 0);
-	expect_datagram(&b, fixture->link, b.slot << LINK_SLOT_SHIFT, 99);
+	agent_expect_datagram(&b, fixture->link, b.slot << LINK_SLOT_SHIFT, 99);
 	assert_int_equal(link_forward(fixture->addr, 60, large, 40, other4, 7), -ENOENT);
 	assert_int_equal(
 		link_forward(fixture->addr, link_slot(fixture->link), large, 40, other4, 7),
@@ -255,7 +205,7 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 /* A process that does not read its forwards loses them, and nobody waits for it. */
 static void test_full_forward_queue(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent agent;
 	uint8_t bytes[40];
 	unsigned int i;
@@ -274,8 +224,8 @@ static void test_full_forward_queue(void **state)
 /* Processes of one unprivileged user share the port as root's do; another user is told why not. */
 static void test_users(void **state)
 {
-	struct fixture *fixture = *state;
-	struct fixture nobody;
+	struct link_fixture *fixture = *state;
+	struct link_addr *addr;
 	struct agent agents[3];
 	struct agent_report report;
 
@@ -285,12 +235,11 @@ static void test_users(void **state)
 	/* A sender of any user; only receiving needs the port. */
 	send_to_qpn(fixture->addr, other4, agents[0].slot << LINK_SLOT_SHIFT, 5);
 	send_to_qpn(fixture->addr, other4, agents[1].slot << LINK_SLOT_SHIFT, 6);
-	expect_datagram(&agents[0], NULL, agents[0].slot << LINK_SLOT_SHIFT, 5);
-	expect_datagram(&agents[1], NULL, agents[1].slot << LINK_SLOT_SHIFT, 6);
+	agent_expect_datagram(&agents[0], NULL, agents[0].slot << LINK_SLOT_SHIFT, 5);
+	agent_expect_datagram(&agents[1], NULL, agents[1].slot << LINK_SLOT_SHIFT, 6);
 
 	/* Root is refused where nobody was first, and the other way round. */
-	assert_int_equal(link_addr_open(fixture->link, other4, 0, &nobody.addr, error),
-			 -EADDRINUSE);
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), -EADDRINUSE);
 	fprintf(stderr, "%s\n", error);
 	assert_non_null(strstr(error, "4791"));
 	assert_non_null(strstr(error, "127.0.0.2"));
@@ -320,7 +269,7 @@ static int bind_udp(const char *address, bool shared)
 /* Another program of the same user has the port: refused at once, with a reason. */
 static void test_port_of_other_program(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_addr *addr;
 	int fd;
 
@@ -340,7 +289,7 @@ static void test_port_of_other_program(void **state)
 /* A program that binds to the port later, sharing it, gets nothing of ours. */
 static void test_later_plain_socket_gets_nothing(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent agent;
 	struct link_addr *addr;
 	unsigned int i;
@@ -355,7 +304,7 @@ static void test_later_plain_socket_gets_nothing(void **state)
 	for (i = 0; i < 200; i++)
 		send_to_qpn(addr, other4, agent.slot << LINK_SLOT_SHIFT | i, i);
 	for (i = 0; i < 200; i++)
-		expect_datagram(&agent, fixture->link, agent.slot << LINK_SLOT_SHIFT | i, i);
+		agent_expect_datagram(&agent, fixture->link, agent.slot << LINK_SLOT_SHIFT | i, i);
 	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
 	close(fd);
 	agent_stop(&agent);
@@ -365,10 +314,9 @@ static void test_later_plain_socket_gets_nothing(void **state)
 /* Messages of another user are counted and not answered. */
 static void test_foreign_messages_are_refused(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_counters counters;
 	pid_t child;
-	int status;
 
 	need_root();
 	child = fork();
@@ -393,10 +341,7 @@ static void test_foreign_messages_are_refused(void **state)
 		struct pollfd answer = { .fd = fd, .events = POLLIN };
 		_exit(poll(&answer, 1, 100) == 0 ? 0 : 2);
 	}
-	usleep(50000);
-	serve(fixture->link);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	await_child(child, fixture->link);
 	link_counters(fixture->link, &counters);
 	assert_int_equal(counters.foreign_credentials, 1);
 }
@@ -404,7 +349,7 @@ static void test_foreign_messages_are_refused(void **state)
 /* In another network namespace everything is free: slot 0 and the same address. */
 static void test_network_namespaces_are_apart(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent inside, outside;
 	struct link_peer *peer;
 	uint16_t port = 0xc000;
@@ -424,7 +369,7 @@ static void test_network_namespaces_are_apart(void **state)
 	agent_start_good(&inside, 0, loopback4, NULL);
 	assert_int_equal(inside.slot, 0);
 	send_to_qpn(fixture->addr, loopback4, outside.slot << LINK_SLOT_SHIFT, 1);
-	expect_datagram(&outside, fixture->link, outside.slot << LINK_SLOT_SHIFT, 1);
+	agent_expect_datagram(&outside, fixture->link, outside.slot << LINK_SLOT_SHIFT, 1);
 	expect_silence(&inside, NULL);
 	link_peer_close(peer);
 	agent_stop(&inside);
@@ -434,7 +379,7 @@ static void test_network_namespaces_are_apart(void **state)
 /* Two users of one slot number range: all slots in use, one more is refused. */
 static void test_all_slots_taken(void **state)
 {
-	struct fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent agents[LINK_SLOTS];
 	struct agent_report report;
 	unsigned int i;
@@ -449,30 +394,28 @@ static void test_all_slots_taken(void **state)
 	for (i = 0; i < LINK_SLOTS - 1; i++)
 		send_to_qpn(fixture->addr, loopback4, agents[i].slot << LINK_SLOT_SHIFT | 3, i);
 	for (i = 0; i < LINK_SLOTS - 1; i++)
-		expect_datagram(&agents[i], fixture->link, agents[i].slot << LINK_SLOT_SHIFT | 3,
-				i);
+		agent_expect_datagram(&agents[i], fixture->link,
+				      agents[i].slot << LINK_SLOT_SHIFT | 3, i);
 	for (i = 0; i < LINK_SLOTS; i++)
 		agent_stop(&agents[i]);
 }
 
-#define WITH_FIRST(test) cmocka_unit_test_setup_teardown(test, open_first, close_first)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIRST(test_steering),
-		WITH_FIRST(test_steering_ipv6),
+		WITH_LINK(test_steering),
+		WITH_LINK(test_steering_ipv6),
 		cmocka_unit_test_setup(test_creator_dies, fresh_network),
-		WITH_FIRST(test_queue_pair_1_moves_on),
-		WITH_FIRST(test_next_owner_gets_no_old_datagrams),
-		WITH_FIRST(test_foreign_datagrams_are_forwarded),
-		WITH_FIRST(test_full_forward_queue),
-		WITH_FIRST(test_users),
-		WITH_FIRST(test_port_of_other_program),
-		WITH_FIRST(test_later_plain_socket_gets_nothing),
-		WITH_FIRST(test_foreign_messages_are_refused),
-		WITH_FIRST(test_network_namespaces_are_apart),
-		WITH_FIRST(test_all_slots_taken),
+		WITH_LINK(test_queue_pair_1_moves_on),
+		WITH_LINK(test_next_owner_gets_no_old_datagrams),
+		WITH_LINK(test_foreign_datagrams_are_forwarded),
+		WITH_LINK(test_full_forward_queue),
+		WITH_LINK(test_users),
+		WITH_LINK(test_port_of_other_program),
+		WITH_LINK(test_later_plain_socket_gets_nothing),
+		WITH_LINK(test_foreign_messages_are_refused),
+		WITH_LINK(test_network_namespaces_are_apart),
+		WITH_LINK(test_all_slots_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * The threads of a process: one serves the control socket, one sends, one opens and closes.
  */
-#include "link_agent.h"
+#include "link_fixture.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -82,8 +82,7 @@ static void test_threads(void **state)
 	(void)state;
 	/* The agent that will have the other address: opening it means asking, each time. */
 	agent_start_good(&holder, 0, other4, NULL);
-	assert_int_equal(link_open(&shared, error), 0);
-	assert_int_equal(link_addr_open(shared, loopback4, 0, &addr, error), 0);
+	assert_int_equal(open_loopback(&shared, &addr), 0);
 	assert_int_equal(link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer), 0);
 	pthread_create(&server, NULL, serve_control, NULL);
 	pthread_create(&sender, NULL, send_always, peer);
@@ -100,8 +99,7 @@ static void test_threads(void **state)
 	pthread_join(sender, &complaint);
 	assert_null(complaint);
 	link_peer_close(peer);
-	link_addr_close(addr);
-	link_close(shared);
+	close_loopback(shared, addr);
 	agent_stop(&holder);
 }
 
