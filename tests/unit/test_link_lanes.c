@@ -3,118 +3,18 @@
  * Shared memory between processes of one address: when it is used, that nothing else changes by
  * it, what wakes the receiver, and what a full ring does.
  */
-#include "link_agent.h"
+#include "lane_fixture.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "link/lane.h"
+#include "link_fixture.h"
 
-static char error[LINK_ERROR_TEXT];
-static uint8_t room[LINK_MAX_BYTES + 1];
-
-struct fixture {
-	struct link *link;
-	struct link_addr *addr;
-	struct agent agent; /* shares memory, as the test's process does */
-	uint32_t qpn, agent_qpn;
-};
-
-static int open_two(void **state)
-{
-	static struct fixture fixture;
-
-	fresh_network(state);
-	if (link_open(&fixture.link, error) ||
-	    link_addr_open(fixture.link, loopback4, 0, &fixture.addr, error)) {
-		fprintf(stderr, "%s\n", error);
-		return -1;
-	}
-	link_set_shared_memory(fixture.link, true);
-	agent_start_good(&fixture.agent, 0, loopback4, fixture.link);
-	agent_share(&fixture.agent, fixture.link, true);
-	fixture.qpn = link_slot(fixture.link) << LINK_SLOT_SHIFT | 77;
-	fixture.agent_qpn = fixture.agent.slot << LINK_SLOT_SHIFT | 99;
-	*state = &fixture;
-	return 0;
-}
-
-static int close_two(void **state)
-{
-	struct fixture *fixture = *state;
-
-	/* When a test failed. */
-	kill(fixture->agent.pid, SIGCONT);
-	agent_stop(&fixture->agent);
-	link_addr_close(fixture->addr);
-	link_close(fixture->link);
-	return 0;
-}
-
-static struct link_peer *open_own(struct fixture *fixture)
-{
-	struct link_peer *peer;
-	uint16_t port = 0xc345;
-
-	assert_int_equal(link_peer_open_own(fixture->addr, loopback4, 0, 0, 64, fixture->agent_qpn,
-					    &port, &peer),
-			 0);
-	return peer;
-}
-
-/* Ask for shared memory up to so many times, a millisecond apart. */
-static bool get_memory(struct fixture *fixture, struct link_peer *peer, unsigned int times)
-{
-	while (link_peer_choose_way(peer, true) == LINK_WAY_OPEN) {
-		if (times-- == 0)
-			return false;
-		usleep(1000);
-		serve(fixture->link);
-	}
-	return true;
-}
-
-static int send_bytes(struct fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes)
-{
-	static uint8_t datagram[LINK_MAX_BYTES];
-	struct iovec piece = { datagram, bytes };
-
-	put_datagram(datagram, bytes, fixture->agent_qpn, tag);
-	return link_send(peer, &piece, 1, 0);
-}
-
-static void expect(struct fixture *fixture, uint32_t tag, bool memory)
-{
-	struct agent_report report;
-
-	assert_true(agent_report(&fixture->agent, fixture->link, 2000, &report));
-	assert_int_equal(report.event, AGENT_DATAGRAM);
-	assert_int_equal(report.error, 0);
-	assert_int_equal(report.qpn, fixture->agent_qpn);
-	assert_int_equal(report.tag, tag);
-	assert_int_equal(report.src_port, 0xc345);
-	assert_int_equal(report.memory, memory);
-}
-
-static void expect_done(struct fixture *fixture)
-{
-	struct agent_report report;
-
-	assert_true(agent_report(&fixture->agent, fixture->link, 5000, &report));
-	assert_int_equal(report.event, AGENT_DONE);
-	assert_int_equal(report.error, 0);
-}
-
-static struct link_counters counters_of(struct fixture *fixture)
+static struct link_counters counters_of(struct lane_fixture *fixture)
 {
 	struct link_counters counters;
 
@@ -123,22 +23,17 @@ static struct link_counters counters_of(struct fixture *fixture)
 }
 
 /* Let the agent send one run to the test's process; by shared memory, if it comes by it in time. */
-static void let_send(struct fixture *fixture, uint32_t tag, uint32_t runs, uint32_t bytes,
+static void let_send(struct lane_fixture *fixture, uint32_t tag, uint32_t runs, uint32_t bytes,
 		     uint32_t segment, int patience_ms)
 {
-	struct agent_order order = { .what = AGENT_SEND,
-				     .qpn = fixture->qpn,
-				     .tag = tag,
-				     .runs = runs,
-				     .bytes = bytes,
-				     .segment = segment,
-				     .patience_ms = patience_ms };
+	struct agent_order order = lane_order(fixture, tag, runs, bytes);
 
-	agent_order(&fixture->agent, &order);
-	expect_done(fixture);
+	order.segment = segment;
+	order.patience_ms = patience_ms;
+	lane_obey(fixture, &order, fixture->link, 5000);
 }
 
-static bool is_socket_empty(struct fixture *fixture)
+static bool is_socket_empty(struct lane_fixture *fixture)
 {
 	char byte;
 
@@ -146,34 +41,19 @@ static bool is_socket_empty(struct fixture *fixture)
 	       errno == EAGAIN;
 }
 
-/* Of what it is to fill in nothing is left as it was. */
-static int receive(struct fixture *fixture, struct link_batch *batch)
-{
-	memset(batch, 0xee, sizeof(*batch));
-	batch->buffer = room;
-	batch->buffer_bytes = sizeof(room);
-	/* The socket is not looked at each time. */
-	for (unsigned int i = 0; i < 100; i++) {
-		if (link_receive(fixture->addr, batch) == 0)
-			return 0;
-		batch->buffer = room;
-	}
-	return -EAGAIN;
-}
-
 /* Both want it: nothing goes through the sockets any more, in either direction. */
 static void test_both_want_it(void **state)
 {
-	struct fixture *fixture = *state;
-	struct link_peer *peer = open_own(fixture);
+	struct lane_fixture *fixture = *state;
+	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
 	struct link_batch batch;
 
-	assert_true(get_memory(fixture, peer, 100));
+	assert_int_equal(lane_choose_way(fixture, peer, 100), LINK_WAY_MEMORY);
 	assert_int_equal(link_peer_identification(peer), 0);
 	for (uint32_t tag = 0; tag < 5; tag++)
-		assert_int_equal(send_bytes(fixture, peer, tag, 40 + 1000 * tag), 0);
+		assert_int_equal(lane_send(fixture, peer, tag, 40 + 1000 * tag), 0);
 	for (uint32_t tag = 0; tag < 5; tag++)
-		expect(fixture, tag, true);
+		lane_expect(fixture, tag, true);
 	assert_int_equal(counters_of(fixture).memory_sent, 5);
 	assert_int_equal(counters_of(fixture).memory_received, 0);
 	assert_int_equal(link_peer_room(peer, fixture->agent.slot), UINT32_MAX);
@@ -181,12 +61,12 @@ static void test_both_want_it(void **state)
 	let_send(fixture, 100, 3, 500, 0, 2000);
 	assert_true(is_socket_empty(fixture));
 	for (uint32_t tag = 100; tag < 103; tag++) {
-		assert_int_equal(receive(fixture, &batch), 0);
+		assert_int_equal(lane_receive_any(fixture, &batch), 0);
 		assert_non_null(batch.ring);
 		assert_int_equal(datagram_tag(batch.buffer), tag);
 		link_release(&batch);
 	}
-	assert_int_equal(receive(fixture, &batch), -EAGAIN);
+	assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
 	assert_int_equal(counters_of(fixture).memory_received, 3);
 	assert_int_equal(counters_of(fixture).memory_sent, 5);
 	link_peer_close(peer);
@@ -195,50 +75,50 @@ static void test_both_want_it(void **state)
 /* One of the two does not want it, or the peer is not one's own: the sockets, as ever. */
 static void test_one_does_not_want_it(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_batch batch;
 	struct link_peer *peer;
 	uint16_t port = 0xc345;
 
 	agent_share(&fixture->agent, fixture->link, false);
-	peer = open_own(fixture);
-	assert_false(get_memory(fixture, peer, 300));
-	assert_int_equal(send_bytes(fixture, peer, 1, 40), 0);
-	expect(fixture, 1, false);
+	peer = lane_open_own(fixture, fixture->agent_qpn);
+	assert_int_equal(lane_choose_way(fixture, peer, 300), LINK_WAY_OPEN);
+	assert_int_equal(lane_send(fixture, peer, 1, 40), 0);
+	lane_expect(fixture, 1, false);
 	link_peer_close(peer);
 
 	agent_share(&fixture->agent, fixture->link, true);
 	link_set_shared_memory(fixture->link, false);
 	let_send(fixture, 2, 1, 500, 0, 100);
 	assert_false(is_socket_empty(fixture));
-	assert_int_equal(receive(fixture, &batch), 0);
+	assert_int_equal(lane_receive_any(fixture, &batch), 0);
 	assert_null(batch.ring);
-	peer = open_own(fixture);
+	peer = lane_open_own(fixture, fixture->agent_qpn);
 	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
-	assert_int_equal(send_bytes(fixture, peer, 3, 40), 0);
-	expect(fixture, 3, false);
+	assert_int_equal(lane_send(fixture, peer, 3, 40), 0);
+	lane_expect(fixture, 3, false);
 	link_peer_close(peer);
 
 	link_set_shared_memory(fixture->link, true);
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
 	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
-	assert_int_equal(send_bytes(fixture, peer, 4, 40), 0);
-	expect(fixture, 4, false);
+	assert_int_equal(lane_send(fixture, peer, 4, 40), 0);
+	lane_expect(fixture, 4, false);
 	link_peer_close(peer);
 	assert_int_equal(counters_of(fixture).memory_sent, 0);
 	assert_int_equal(counters_of(fixture).memory_received, 0);
 }
 
-static void check_batch(struct fixture *fixture, unsigned int bytes, unsigned int segment,
+static void check_batch(struct lane_fixture *fixture, unsigned int bytes, unsigned int segment,
 			bool memory)
 {
 	uint8_t expected[8192];
 	struct link_batch batch;
 
 	put_datagram(expected, bytes, fixture->qpn, bytes);
-	assert_int_equal(receive(fixture, &batch), 0);
+	assert_int_equal(lane_receive_any(fixture, &batch), 0);
 	assert_int_equal(batch.ring != NULL, memory);
-	assert_int_equal(batch.buffer == room, !memory);
+	assert_int_equal(batch.buffer == fixture->room, !memory);
 	assert_int_equal(batch.bytes, bytes);
 	assert_int_equal(batch.segment, segment);
 	assert_memory_equal(batch.buffer, expected, bytes);
@@ -259,7 +139,7 @@ static void test_batches_are_alike(void **state)
 		{ 40, 0, 40 },	      { 40, 40, 40 },	    { 40, 4096, 40 }, { 100, 40, 40 },
 		{ 8192, 4128, 4128 }, { 4129, 4128, 4128 }, { 4128, 64, 64 },
 	};
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 
 	for (unsigned int way = 0; way < 2; way++) {
 		agent_share(&fixture->agent, fixture->link, way == 1);
@@ -272,7 +152,7 @@ static void test_batches_are_alike(void **state)
 }
 
 /* How many bells wait, taken out. */
-static unsigned int count_bells(struct fixture *fixture)
+static unsigned int count_bells(struct lane_fixture *fixture)
 {
 	struct uroce_abi_header bell;
 	unsigned int count = 0;
@@ -290,32 +170,20 @@ static unsigned int count_bells(struct fixture *fixture)
 	}
 }
 
-static void drain(struct fixture *fixture, unsigned int expected)
-{
-	struct link_batch batch;
-
-	while (expected--) {
-		assert_int_equal(receive(fixture, &batch), 0);
-		link_release(&batch);
-	}
-	assert_int_equal(receive(fixture, &batch), -EAGAIN);
-}
-
 /* However long the socket had nothing, what comes by it is not left there. */
 static void test_socket_is_heard(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_batch batch;
 
-	let_send(fixture, 0, 1, 64, 0, 2000);
-	drain(fixture, 1);
+	lane_let_agent_in(fixture);
 	for (uint32_t tag = 1; tag < 4; tag++) {
 		for (unsigned int i = 0; i < 50; i++)
-			assert_int_equal(receive(fixture, &batch), -EAGAIN);
+			assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
 		send_to_qpn(fixture->addr, loopback4, fixture->qpn, tag);
 		let_send(fixture, 100, 1, 64, 0, 0);
 		for (unsigned int i = 0; i < 2; i++) {
-			assert_int_equal(receive(fixture, &batch), 0);
+			assert_int_equal(lane_receive_any(fixture, &batch), 0);
 			assert_int_equal(datagram_tag(batch.buffer), batch.ring ? 100 : tag);
 			assert_int_equal(batch.ring != NULL, i == 0);
 			link_release(&batch);
@@ -326,49 +194,40 @@ static void test_socket_is_heard(void **state)
 /* A sleeper is woken, by one bell; who is awake is left alone. */
 static void test_bell(void **state)
 {
-	struct fixture *fixture = *state;
-	struct agent_order order = { .what = AGENT_SEND, .qpn = fixture->qpn, .bytes = 64 };
-	struct agent_report report;
+	struct lane_fixture *fixture = *state;
+	struct agent_order order = lane_order(fixture, 0, 3, 64);
 
-	let_send(fixture, 0, 1, 64, 0, 2000);
-	drain(fixture, 1);
-	serve(fixture->link);
-	order.runs = 3;
+	lane_let_agent_in(fixture);
 	for (unsigned int i = 0; i < 20; i++) {
 		bool asleep = i % 2;
 
 		if (asleep)
 			assert_false(link_addr_await(fixture->addr));
-		agent_order(&fixture->agent, &order);
-		assert_true(agent_report(&fixture->agent, NULL, 2000, &report));
-		assert_int_equal(report.event, AGENT_DONE);
+		lane_obey(fixture, &order, NULL, 2000);
 		assert_int_equal(count_bells(fixture), asleep);
 		/* Who is about to sleep learns that there is something. */
 		assert_true(link_addr_await(fixture->addr));
 		link_addr_awake(fixture->addr);
-		drain(fixture, 3);
+		lane_drain(fixture, 3);
 	}
 }
 
 /* Seen by the helper of progress: the bell comes while it sleeps, and what woke it is there. */
 static void test_bell_wakes(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct pollfd wait = { .fd = link_control_fd(fixture->link), .events = POLLIN };
-	struct agent_order order = { .what = AGENT_SEND, .qpn = fixture->qpn, .bytes = 64 };
+	struct agent_order order = lane_order(fixture, 0, 1, 64);
 	struct agent_report report;
 
-	let_send(fixture, 0, 1, 64, 0, 2000);
-	drain(fixture, 1);
-	serve(fixture->link);
-	order.runs = 1;
+	lane_let_agent_in(fixture);
 	for (unsigned int i = 0; i < 200; i++) {
 		agent_order(&fixture->agent, &order);
 		if (!link_addr_await(fixture->addr))
 			assert_int_equal(poll(&wait, 1, 2000), 1);
 		link_addr_awake(fixture->addr);
 		serve(fixture->link);
-		drain(fixture, 1);
+		lane_drain(fixture, 1);
 		assert_true(agent_report(&fixture->agent, NULL, 2000, &report));
 	}
 }
@@ -378,30 +237,30 @@ static void test_full_ring(void **state)
 {
 	/* So that nothing is left over at the ring's end. */
 	enum { FIT = 32, BYTES = UROCE_ABI_RING_BYTES / FIT - sizeof(struct uroce_abi_frame) };
-	struct fixture *fixture = *state;
-	struct link_peer *peer = open_own(fixture);
+	struct lane_fixture *fixture = *state;
+	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
 	uint32_t tag = 0;
 	int result;
 
-	assert_true(get_memory(fixture, peer, 100));
+	assert_int_equal(lane_choose_way(fixture, peer, 100), LINK_WAY_MEMORY);
 	for (unsigned int round = 0; round < 2; round++) {
 		/* Between two reads, not in the middle of one. */
 		agent_share(&fixture->agent, fixture->link, true);
 		kill(fixture->agent.pid, SIGSTOP);
 		for (unsigned int i = 0; i < FIT; i++)
-			assert_int_equal(send_bytes(fixture, peer, tag + i, BYTES), 0);
-		assert_int_equal(send_bytes(fixture, peer, 999, BYTES), -EAGAIN);
-		assert_int_equal(send_bytes(fixture, peer, 999, BYTES), -EAGAIN);
+			assert_int_equal(lane_send(fixture, peer, tag + i, BYTES), 0);
+		assert_int_equal(lane_send(fixture, peer, 999, BYTES), -EAGAIN);
+		assert_int_equal(lane_send(fixture, peer, 999, BYTES), -EAGAIN);
 		usleep(200000);
 		for (unsigned int i = 0; i < 3; i++)
-			assert_int_equal(send_bytes(fixture, peer, 999, BYTES), 0);
+			assert_int_equal(lane_send(fixture, peer, 999, BYTES), 0);
 		kill(fixture->agent.pid, SIGCONT);
 		for (unsigned int i = 0; i < FIT; i++)
-			expect(fixture, tag++, true);
-		while ((result = send_bytes(fixture, peer, tag, BYTES)) == -EAGAIN)
+			lane_expect(fixture, tag++, true);
+		while ((result = lane_send(fixture, peer, tag, BYTES)) == -EAGAIN)
 			usleep(100);
 		assert_int_equal(result, 0);
-		expect(fixture, tag++, true);
+		lane_expect(fixture, tag++, true);
 	}
 	assert_int_equal(counters_of(fixture).memory_sent, tag);
 	link_peer_close(peer);
@@ -411,24 +270,24 @@ static void test_full_ring(void **state)
 static void test_many_peers(void **state)
 {
 	enum { COUNT = LINK_MAX_CONNECTED + 20, HALF = COUNT / 2 };
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_peer *peers[COUNT];
 
 	/* The first ones are opened before there is a lane and use it later. */
 	for (unsigned int i = 0; i < COUNT; i++) {
-		peers[i] = open_own(fixture);
+		peers[i] = lane_open_own(fixture, fixture->agent_qpn);
 		if (i == HALF)
-			assert_true(get_memory(fixture, peers[i], 100));
+			assert_int_equal(lane_choose_way(fixture, peers[i], 100), LINK_WAY_MEMORY);
 	}
 	for (unsigned int i = 0; i < COUNT; i++) {
 		assert_int_equal(link_peer_identification(peers[i]) == 0, i >= HALF);
 		/* There is a lane: no need to ask more than once. */
 		assert_int_equal(link_peer_choose_way(peers[i], true), LINK_WAY_MEMORY);
 		assert_int_equal(link_peer_identification(peers[i]), 0);
-		assert_int_equal(send_bytes(fixture, peers[i], i, 100), 0);
+		assert_int_equal(lane_send(fixture, peers[i], i, 100), 0);
 	}
 	for (unsigned int i = 0; i < COUNT; i++)
-		expect(fixture, i, true);
+		lane_expect(fixture, i, true);
 	assert_int_equal(counters_of(fixture).memory_sent, COUNT);
 	for (unsigned int i = 0; i < COUNT; i++)
 		link_peer_close(peers[i]);
@@ -437,32 +296,24 @@ static void test_many_peers(void **state)
 /* Asked too early: the other one did not have the address.  When it asks, it is asked back. */
 static void test_asked_too_early(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_addr *first = fixture->addr;
 	struct link_peer *peers[2];
-	struct agent_report report;
 	struct link_addr *addr;
+	char error[LINK_ERROR_TEXT];
 
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
 	fixture->addr = addr;
-	for (unsigned int i = 0; i < 2; i++) {
-		uint16_t port = 0xc345;
-
-		assert_int_equal(link_peer_open_own(addr, other4, 0, 0, 64, fixture->agent_qpn,
-						    &port, &peers[i]),
-				 0);
-	}
-	assert_false(get_memory(fixture, peers[0], 20));
-	agent_open(&fixture->agent, other4);
-	assert_true(agent_report(&fixture->agent, fixture->link, 2000, &report));
-	assert_int_equal(report.event, AGENT_OPENED);
-	assert_int_equal(report.error, 0);
-	assert_false(get_memory(fixture, peers[0], 20));
+	for (unsigned int i = 0; i < 2; i++)
+		peers[i] = lane_open_own(fixture, fixture->agent_qpn);
+	assert_int_equal(lane_choose_way(fixture, peers[0], 20), LINK_WAY_OPEN);
+	agent_open_good(&fixture->agent, other4, fixture->link);
+	assert_int_equal(lane_choose_way(fixture, peers[0], 20), LINK_WAY_OPEN);
 	let_send(fixture, 5, 1, 100, 0, 2000);
-	assert_true(get_memory(fixture, peers[1], 20));
-	assert_true(get_memory(fixture, peers[0], 0));
-	assert_int_equal(send_bytes(fixture, peers[0], 6, 100), 0);
-	expect(fixture, 6, true);
+	assert_int_equal(lane_choose_way(fixture, peers[1], 20), LINK_WAY_MEMORY);
+	assert_int_equal(lane_choose_way(fixture, peers[0], 0), LINK_WAY_MEMORY);
+	assert_int_equal(lane_send(fixture, peers[0], 6, 100), 0);
+	lane_expect(fixture, 6, true);
 	for (unsigned int i = 0; i < 2; i++)
 		link_peer_close(peers[i]);
 	fixture->addr = first;
@@ -472,42 +323,33 @@ static void test_asked_too_early(void **state)
 /* A request that was lost is made again by itself, if not at once. */
 static void test_request_is_lost(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_peer *peer;
 	unsigned int asked = 0;
 
 	agent_share(&fixture->agent, fixture->link, false);
-	peer = open_own(fixture);
+	peer = lane_open_own(fixture, fixture->agent_qpn);
 	usleep(20000);
 	agent_share(&fixture->agent, fixture->link, true);
-	assert_false(get_memory(fixture, peer, 20));
+	assert_int_equal(lane_choose_way(fixture, peer, 20), LINK_WAY_OPEN);
 	while (link_peer_choose_way(peer, true) == LINK_WAY_OPEN && asked++ < 1000)
 		serve(fixture->link);
-	assert_true(get_memory(fixture, peer, 20));
-	assert_int_equal(send_bytes(fixture, peer, 1, 100), 0);
-	expect(fixture, 1, true);
+	assert_int_equal(lane_choose_way(fixture, peer, 20), LINK_WAY_MEMORY);
+	assert_int_equal(lane_send(fixture, peer, 1, 100), 0);
+	lane_expect(fixture, 1, true);
 	link_peer_close(peer);
 }
 
 /* Both processes make their inboxes, for a third one that asks and is gone. */
-static void make_inboxes(struct fixture *fixture)
+static void make_inboxes(struct lane_fixture *fixture)
 {
-	struct uroce_abi_lane request = {
-		.header = { UROCE_ABI_LANE_REQUEST, UROCE_ABI_VERSION },
-		.slot = LINK_SLOTS - 1,
-	};
+	struct uroce_abi_lane request =
+		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LINK_SLOTS - 1);
 	const unsigned int slots[] = { link_slot(fixture->link), fixture->agent.slot };
-	struct iovec piece = { &request, sizeof(request) };
-	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int sock = lane_bind_slot(request.slot);
 
-	memcpy(request.address, loopback4, sizeof(request.address));
-	assert_int_equal(link_control_bind(sock, request.slot), 0);
-	for (unsigned int i = 0; i < 2; i++) {
-		struct sockaddr_un name;
-		socklen_t bytes = link_control_name(slots[i], &name);
-
-		assert_int_equal(link_control_send(sock, &name, bytes, &piece, 1, NULL, 0), 0);
-	}
+	for (unsigned int i = 0; i < 2; i++)
+		lane_send_message(sock, slots[i], &request, sizeof(request), NULL, 0);
 	usleep(20000);
 	serve(fixture->link);
 	assert_non_null(fixture->addr->inbox);
@@ -515,7 +357,7 @@ static void make_inboxes(struct fixture *fixture)
 }
 
 /* In a process of its own, which cannot take its limits back: how often it is woken. */
-static unsigned int count_wakes(struct fixture *fixture)
+static unsigned int count_wakes(struct lane_fixture *fixture)
 {
 	const struct rlimit none = { 3, 3 };
 	struct pollfd wait = { .events = POLLIN };
@@ -525,8 +367,7 @@ static unsigned int count_wakes(struct fixture *fixture)
 	int64_t end;
 
 	link_abandon(fixture->link);
-	if (link_open(&fixture->link, error) ||
-	    link_addr_open(fixture->link, loopback4, 0, &fixture->addr, error))
+	if (open_loopback(&fixture->link, &fixture->addr))
 		return 0;
 	link_set_shared_memory(fixture->link, true);
 	make_inboxes(fixture);
@@ -548,21 +389,16 @@ static unsigned int count_wakes(struct fixture *fixture)
 /* Neither can take the other's answer, and they do not go on asking each other because of that. */
 static void test_no_descriptors_left(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	pid_t child = fork();
-	int status;
 
 	if (child == 0) {
 		unsigned int wakes = count_wakes(fixture);
 
 		_exit(wakes == 0 ? 1 : wakes > 20 ? 2 : 0);
 	}
-	while (waitpid(child, &status, WNOHANG) == 0)
-		serve(fixture->link);
-	assert_int_equal(status, 0);
+	await_child(child, fixture->link);
 }
-
-#define WITH_TWO(test) cmocka_unit_test_setup_teardown(test, open_two, close_two)
 
 int main(void)
 {

@@ -2,7 +2,7 @@
 /*
  * Shared memory when a process is killed, forks, lies, or belongs to another user.
  */
-#include "link_agent.h"
+#include "lane_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,121 +14,41 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include "link/lane.h"
 
 #ifndef MFD_CLOEXEC
 #define MFD_CLOEXEC 1u
 #define MFD_ALLOW_SEALING 2u
 #endif
 
-static char error[LINK_ERROR_TEXT];
-static uint8_t room[LINK_MAX_BYTES + 1];
-
-struct fixture {
-	struct link *link;
-	struct link_addr *addr;
-	struct agent agent;
-	uint32_t qpn;
-};
-
-static int open_link(void **state)
-{
-	static struct fixture fixture;
-
-	fresh_network(state);
-	if (link_open(&fixture.link, error) ||
-	    link_addr_open(fixture.link, loopback4, 0, &fixture.addr, error)) {
-		fprintf(stderr, "%s\n", error);
-		return -1;
-	}
-	link_set_shared_memory(fixture.link, true);
-	fixture.qpn = link_slot(fixture.link) << LINK_SLOT_SHIFT | 77;
-	*state = &fixture;
-	return 0;
-}
-
-static int close_link(void **state)
-{
-	struct fixture *fixture = *state;
-
-	link_addr_close(fixture->addr);
-	link_close(fixture->link);
-	return 0;
-}
-
-static void start_agent(struct fixture *fixture)
-{
-	agent_start_good(&fixture->agent, 0, loopback4, fixture->link);
-	agent_share(&fixture->agent, fixture->link, true);
-}
-
-static struct link_peer *open_memory(struct fixture *fixture)
-{
-	struct link_peer *peer;
-	uint16_t port = 0xc345;
-
-	assert_int_equal(link_peer_open_own(fixture->addr, loopback4, 0, 0, 64,
-					    fixture->agent.slot << LINK_SLOT_SHIFT | 99, &port,
-					    &peer),
-			 0);
-	for (unsigned int i = 0; i < 1000 && link_peer_choose_way(peer, true) == LINK_WAY_OPEN;
-	     i++) {
-		usleep(1000);
-		serve(fixture->link);
-	}
-	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_MEMORY);
-	return peer;
-}
-
-static int send_tag(struct fixture *fixture, struct link_peer *peer, uint32_t tag)
-{
-	uint8_t bytes[4000];
-	struct iovec piece = { bytes, sizeof(bytes) };
-
-	put_datagram(bytes, sizeof(bytes), fixture->agent.slot << LINK_SLOT_SHIFT | 99, tag);
-	return link_send(peer, &piece, 1, 0);
-}
-
-static void expect(struct fixture *fixture, uint32_t tag)
-{
-	struct agent_report report;
-
-	assert_true(agent_report(&fixture->agent, fixture->link, 2000, &report));
-	assert_int_equal(report.event, AGENT_DATAGRAM);
-	assert_int_equal(report.error, 0);
-	assert_int_equal(report.tag, tag);
-	assert_true(report.memory);
-}
+enum { BYTES = 4000 };
 
 /* A new process in the slot of one that was killed is reached by who connects anew. */
 static void test_reader_is_killed(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_peer *old, *peer;
 
-	start_agent(fixture);
-	old = open_memory(fixture);
-	assert_int_equal(send_tag(fixture, old, 1), 0);
-	expect(fixture, 1);
+	lane_start_agent(fixture);
+	old = lane_open_memory(fixture);
+	assert_int_equal(lane_send(fixture, old, 1, BYTES), 0);
+	lane_expect(fixture, 1, true);
 	for (unsigned int round = 0; round < 5; round++) {
 		unsigned int slot = fixture->agent.slot;
 		struct agent_report report;
 
 		agent_kill(&fixture->agent);
-		start_agent(fixture);
+		lane_start_agent(fixture);
 		assert_int_equal(fixture->agent.slot, slot);
-		peer = open_memory(fixture);
+		peer = lane_open_memory(fixture);
 		/* Into nothing, until that is full, and then still. */
 		for (uint32_t i = 0; i < 300; i++) {
-			int result = send_tag(fixture, old, 666);
+			int result = lane_send(fixture, old, 666, BYTES);
 
 			assert_true(result == 0 || result == -EAGAIN);
 		}
-		assert_int_equal(send_tag(fixture, peer, round), 0);
-		expect(fixture, round);
+		assert_int_equal(lane_send(fixture, peer, round, BYTES), 0);
+		lane_expect(fixture, round, true);
 		assert_false(agent_report(&fixture->agent, fixture->link, 20, &report));
 		link_peer_close(old);
 		old = peer;
@@ -150,17 +70,17 @@ static bool is_whole(const struct link_batch *batch)
  * Receive by shared memory for some milliseconds from the first run on, or (0) until nothing is
  * left: only whole runs, in order.  How many.
  */
-static unsigned int stream(struct fixture *fixture, uint32_t tag, int milliseconds)
+static unsigned int stream(struct lane_fixture *fixture, uint32_t tag, int milliseconds)
 {
 	int64_t begin = link_now_ms(), end = begin + milliseconds;
 	unsigned int count = 0, vain = 0;
 
 	while (milliseconds ? link_now_ms() < (count ? end : begin + 5000) : vain < 3) {
-		struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+		struct link_batch batch;
 
 		serve(fixture->link);
 		vain++;
-		if (link_receive(fixture->addr, &batch))
+		if (lane_receive(fixture, &batch))
 			continue;
 		vain = 0;
 		if (count == 0)
@@ -177,19 +97,16 @@ static unsigned int stream(struct fixture *fixture, uint32_t tag, int millisecon
 /* Killed at any moment: what has come is whole, and the next in that slot goes on. */
 static void test_writer_is_killed(void **state)
 {
-	struct fixture *fixture = *state;
-	struct agent_order order = { .what = AGENT_SEND,
-				     .qpn = fixture->qpn,
-				     .runs = 1u << 30,
-				     .bytes = 9000,
-				     .patience_ms = 2000 };
+	struct lane_fixture *fixture = *state;
+	struct agent_order order = lane_order(fixture, 0, 1u << 30, 9000);
 	unsigned int slot = 0;
 
 	for (unsigned int round = 0; round < 20; round++) {
 		unsigned int count;
 
 		order.tag = round << 20;
-		start_agent(fixture);
+		order.patience_ms = 2000;
+		lane_start_agent(fixture);
 		assert_true(round == 0 || fixture->agent.slot == slot);
 		slot = fixture->agent.slot;
 		agent_order(&fixture->agent, &order);
@@ -252,10 +169,10 @@ static void use_place(uint8_t *mine, size_t bytes)
 	memset(mine, 0x77, bytes);
 }
 
-static void run_child(struct fixture *fixture, struct link_peer *peer)
+static void run_child(struct lane_fixture *fixture, struct link_peer *peer)
 {
 	const struct link_lane *lane = fixture->addr->lane[fixture->agent.slot];
-	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
+	struct link_batch batch;
 	uint8_t *head = take_place(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
 	uint8_t *ring = take_place(lane->ring_memory, UROCE_ABI_RING_STRIDE);
 	uint8_t *inbox = take_place(fixture->addr->inbox->memory, 1 << 20);
@@ -264,10 +181,10 @@ static void run_child(struct fixture *fixture, struct link_peer *peer)
 	link_abandon(fixture->link);
 	if (count_inboxes())
 		_exit(11);
-	if (send_tag(fixture, peer, 1) != -EOWNERDEAD ||
+	if (lane_send(fixture, peer, 1, BYTES) != -EOWNERDEAD ||
 	    link_peer_choose_way(peer, true) == LINK_WAY_OPEN)
 		_exit(12);
-	if (link_receive(fixture->addr, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
+	if (lane_receive(fixture, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
 		_exit(15);
 	link_addr_awake(fixture->addr);
 	use_place(head, UROCE_ABI_INBOX_HEAD_BYTES);
@@ -286,14 +203,13 @@ static void run_child(struct fixture *fixture, struct link_peer *peer)
 /* The child of a fork has no way into shared memory, its parent goes on. */
 static void test_fork(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_peer *peer;
 	struct pollfd wait;
 	pid_t child;
-	int status;
 
-	start_agent(fixture);
-	peer = open_memory(fixture);
+	lane_start_agent(fixture);
+	peer = lane_open_memory(fixture);
 	/* The agent has asked back: this process has an inbox too. */
 	wait = (struct pollfd){ .fd = link_control_fd(fixture->link), .events = POLLIN };
 	for (unsigned int i = 0; i < 100 && !fixture->addr->inbox; i++) {
@@ -307,15 +223,14 @@ static void test_fork(void **state)
 	if (child == 0)
 		run_child(fixture, peer);
 	link_fork_parent(fixture->link);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	assert_int_equal(send_tag(fixture, peer, 5), 0);
-	expect(fixture, 5);
+	await_child(child, NULL);
+	assert_int_equal(lane_send(fixture, peer, 5, BYTES), 0);
+	lane_expect(fixture, 5, true);
 	link_peer_close(peer);
 	/* Its lock on its inbox has outlived the child. */
-	peer = open_memory(fixture);
-	assert_int_equal(send_tag(fixture, peer, 6), 0);
-	expect(fixture, 6);
+	peer = lane_open_memory(fixture);
+	assert_int_equal(lane_send(fixture, peer, 6, BYTES), 0);
+	lane_expect(fixture, 6, true);
 	link_peer_close(peer);
 	agent_stop(&fixture->agent);
 }
@@ -327,35 +242,10 @@ enum {
 	INBOX_BYTES = UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE,
 };
 
-static int bind_slot(unsigned int slot)
-{
-	struct sockaddr_un name;
-	socklen_t bytes = link_control_name(slot, &name);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	assert_return_code(bind(fd, (struct sockaddr *)&name, bytes), errno);
-	return fd;
-}
-
-static void send_message(struct fixture *fixture, int sock, const void *bytes, size_t length,
+static void send_message(struct lane_fixture *fixture, int sock, const void *bytes, size_t length,
 			 const int *fds, size_t count)
 {
-	struct sockaddr_un name;
-	socklen_t name_bytes = link_control_name(link_slot(fixture->link), &name);
-	struct iovec piece = { (void *)(uintptr_t)bytes, length };
-
-	assert_int_equal(link_control_send(sock, &name, name_bytes, &piece, 1, fds, count), 0);
-}
-
-static struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
-{
-	struct uroce_abi_lane lane = {
-		.header = { kind, UROCE_ABI_VERSION },
-		.slot = slot,
-	};
-
-	memcpy(lane.address, gid, sizeof(lane.address));
-	return lane;
+	lane_send_message(sock, link_slot(fixture->link), bytes, length, fds, count);
 }
 
 static int make_file(off_t bytes, int seals)
@@ -379,7 +269,7 @@ static unsigned int count_descriptors(void)
 	return count;
 }
 
-static bool is_refused(struct fixture *fixture, int sock, const struct uroce_abi_lane *reply,
+static bool is_refused(struct lane_fixture *fixture, int sock, const struct uroce_abi_lane *reply,
 		       const int *fds, size_t count)
 {
 	unsigned int before = count_descriptors();
@@ -396,13 +286,14 @@ static bool is_refused(struct fixture *fixture, int sock, const struct uroce_abi
 static void test_bad_replies(void **state)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct uroce_abi_lane reply = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT);
 	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REPLY, other4, LIAR_SLOT);
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT + 1);
 	struct uroce_abi_lane own =
 		lane_message(UROCE_ABI_LANE_REPLY, loopback4, link_slot(fixture->link));
-	int sock = bind_slot(LIAR_SLOT), nameless = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int sock = lane_bind_slot(LIAR_SLOT);
+	int nameless = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int good = make_file(INBOX_BYTES, seals), pair[2] = { good, good };
 	int bad[] = {
 		make_file(INBOX_BYTES, F_SEAL_GROW),
@@ -437,7 +328,7 @@ static void test_bad_replies(void **state)
 /* Descriptors that come with what needs none are closed. */
 static void test_descriptors_nobody_wants(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
 	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION }, none = bell;
 	struct uroce_abi_forward forward = {
@@ -445,8 +336,9 @@ static void test_descriptors_nobody_wants(void **state)
 		.length = 20,
 	};
 	uint8_t datagram[sizeof(forward) + 20] = { 0 };
-	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
-	int sock = bind_slot(LIAR_SLOT), fds[LINK_SLOTS];
+	struct link_batch batch = { .buffer = fixture->room,
+				    .buffer_bytes = sizeof(fixture->room) };
+	int sock = lane_bind_slot(LIAR_SLOT), fds[LINK_SLOTS];
 	unsigned int before;
 
 	memcpy(forward.dst, loopback4, sizeof(forward.dst));
@@ -468,7 +360,8 @@ static void test_descriptors_nobody_wants(void **state)
 }
 
 /* Does a request from the socket have an answer?  One with a descriptor, which is an inbox. */
-static bool is_answered(struct fixture *fixture, int sock, const struct uroce_abi_lane *request)
+static bool is_answered(struct lane_fixture *fixture, int sock,
+			const struct uroce_abi_lane *request)
 {
 	struct link_control_input input;
 	struct uroce_abi_lane reply;
@@ -494,13 +387,13 @@ static bool is_answered(struct fixture *fixture, int sock, const struct uroce_ab
 /* Only who has the slot is let in, to an address that is there, and when it is wanted. */
 static void test_requests(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
 	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT + 1);
 	struct uroce_abi_lane own =
 		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, link_slot(fixture->link));
-	int sock = bind_slot(LIAR_SLOT);
+	int sock = lane_bind_slot(LIAR_SLOT);
 
 	assert_false(is_answered(fixture, sock, &other));
 	assert_false(is_answered(fixture, sock, &slot));
@@ -515,7 +408,7 @@ static void test_requests(void **state)
 }
 
 /* In a process of another user: no answer.  0, or what was wrong. */
-static int ask_as_nobody(struct fixture *fixture)
+static int ask_as_nobody(struct lane_fixture *fixture)
 {
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
 	unsigned int slot = link_slot(fixture->link);
@@ -525,7 +418,7 @@ static int ask_as_nobody(struct fixture *fixture)
 
 	link_abandon(fixture->link);
 	become_user(AGENT_NOBODY);
-	answer.fd = bind_slot(LIAR_SLOT);
+	answer.fd = lane_bind_slot(LIAR_SLOT);
 	if (sendto(answer.fd, &request, sizeof(request), 0, (struct sockaddr *)&name, bytes) !=
 	    sizeof(request))
 		return 1;
@@ -534,38 +427,30 @@ static int ask_as_nobody(struct fixture *fixture)
 
 static void test_other_user(void **state)
 {
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_counters counters;
 	pid_t child;
-	int status;
 
-	if (geteuid() != 0) {
-		fprintf(stderr, "SKIPPED: needs root\n");
-		skip();
-	}
+	need_root();
 	child = fork();
 	if (child == 0)
 		_exit(ask_as_nobody(fixture));
-	while (waitpid(child, &status, WNOHANG) == 0)
-		serve(fixture->link);
-	assert_int_equal(status, 0);
+	await_child(child, fixture->link);
 	link_counters(fixture->link, &counters);
 	assert_int_equal(counters.foreign_credentials, 1);
 	assert_null(fixture->addr->inbox);
 }
 
-#define WITH_LINK(test) cmocka_unit_test_setup_teardown(test, open_link, close_link)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_LINK(test_reader_is_killed),
-		WITH_LINK(test_writer_is_killed),
-		WITH_LINK(test_fork),
-		WITH_LINK(test_bad_replies),
-		WITH_LINK(test_descriptors_nobody_wants),
-		WITH_LINK(test_requests),
-		WITH_LINK(test_other_user),
+		WITH_ONE(test_reader_is_killed),
+		WITH_ONE(test_writer_is_killed),
+		WITH_ONE(test_fork),
+		WITH_ONE(test_bad_replies),
+		WITH_ONE(test_descriptors_nobody_wants),
+		WITH_ONE(test_requests),
+		WITH_ONE(test_other_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,154 +4,40 @@
  * who read the control socket, that short runs find room, what becomes of a ring that is broken,
  * and that nobody is asked too often or waited for.
  */
-#include "link_agent.h"
+#include "lane_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "link/lane.h"
-
 static char error[LINK_ERROR_TEXT];
-static uint8_t room[LINK_MAX_BYTES + 1];
 
-struct fixture {
-	struct link *link;
-	struct link_addr *addr;
-	struct agent agent; /* shares memory, as the test's process does */
-	uint32_t qpn, agent_qpn;
-};
-
-static int open_two(void **state)
+/* Let the agent send runs through shared memory; what comes to the control socket is left there. */
+static void let_send(struct lane_fixture *fixture, uint32_t tag, uint32_t runs)
 {
-	static struct fixture fixture;
+	struct agent_order order = lane_order(fixture, tag, runs, 64);
 
-	fresh_network(state);
-	if (link_open(&fixture.link, error) ||
-	    link_addr_open(fixture.link, loopback4, 0, &fixture.addr, error)) {
-		fprintf(stderr, "%s\n", error);
-		return -1;
-	}
-	link_set_shared_memory(fixture.link, true);
-	agent_start_good(&fixture.agent, 0, loopback4, fixture.link);
-	agent_share(&fixture.agent, fixture.link, true);
-	fixture.qpn = link_slot(fixture.link) << LINK_SLOT_SHIFT | 77;
-	fixture.agent_qpn = fixture.agent.slot << LINK_SLOT_SHIFT | 99;
-	*state = &fixture;
-	return 0;
-}
-
-static int close_two(void **state)
-{
-	struct fixture *fixture = *state;
-
-	/* When a test failed. */
-	kill(fixture->agent.pid, SIGCONT);
-	agent_stop(&fixture->agent);
-	link_addr_close(fixture->addr);
-	link_close(fixture->link);
-	return 0;
-}
-
-static struct link_peer *open_own(struct fixture *fixture, uint32_t qpn)
-{
-	struct link_peer *peer;
-	uint16_t port = 0xc345;
-
-	assert_int_equal(link_peer_open_own(fixture->addr, loopback4, 0, 0, 64, qpn, &port, &peer),
-			 0);
-	return peer;
-}
-
-static struct link_peer *open_memory(struct fixture *fixture)
-{
-	struct link_peer *peer = open_own(fixture, fixture->agent_qpn);
-
-	for (unsigned int i = 0; i < 1000 && link_peer_choose_way(peer, true) == LINK_WAY_OPEN;
-	     i++) {
-		usleep(1000);
-		serve(fixture->link);
-	}
-	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_MEMORY);
-	return peer;
-}
-
-static int send_bytes(struct fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes)
-{
-	static uint8_t datagram[LINK_MAX_BYTES];
-	struct iovec piece = { datagram, bytes };
-
-	put_datagram(datagram, bytes, fixture->agent_qpn, tag);
-	return link_send(peer, &piece, 1, 0);
-}
-
-static void expect(struct fixture *fixture, uint32_t tag)
-{
-	struct agent_report report;
-
-	assert_true(agent_report(&fixture->agent, fixture->link, 2000, &report));
-	assert_int_equal(report.event, AGENT_DATAGRAM);
-	assert_int_equal(report.error, 0);
-	assert_int_equal(report.tag, tag);
-	assert_true(report.memory);
-}
-
-/*
- * Let the agent send runs through shared memory; what comes to the control socket afterwards is
- * left there.
- */
-static void let_send(struct fixture *fixture, uint32_t tag, uint32_t runs, struct link *serving)
-{
-	struct agent_order order = { .what = AGENT_SEND,
-				     .qpn = fixture->qpn,
-				     .tag = tag,
-				     .runs = runs,
-				     .bytes = 64,
-				     .patience_ms = 2000 };
-	struct agent_report report;
-
-	agent_order(&fixture->agent, &order);
-	assert_true(agent_report(&fixture->agent, serving, 5000, &report));
-	assert_int_equal(report.event, AGENT_DONE);
-	assert_int_equal(report.error, 0);
-}
-
-static int receive(struct fixture *fixture, struct link_batch *batch)
-{
-	*batch = (struct link_batch){ .buffer = room, .buffer_bytes = sizeof(room) };
-	return link_receive(fixture->addr, batch);
-}
-
-static void drain(struct fixture *fixture)
-{
-	struct link_batch batch;
-
-	for (unsigned int vain = 0; vain < 100; vain++)
-		if (receive(fixture, &batch) == 0)
-			link_release(&batch);
+	lane_obey(fixture, &order, NULL, 5000);
 }
 
 /* However much waits in the rings: what has come to the socket is there after some frames. */
 static void test_socket_beside_full_rings(void **state)
 {
 	enum { FRAMES = 300, MOST_BEFORE = 32, FROM_SOCKET = 100000 };
-	struct fixture *fixture = *state;
+	struct lane_fixture *fixture = *state;
 	struct link_batch batch;
 
-	let_send(fixture, 0, 1, fixture->link);
 	/* The socket has had nothing for long. */
-	drain(fixture);
+	lane_let_agent_in(fixture);
 	for (uint32_t round = 0; round < 5; round++) {
 		uint32_t tag = 0, from_socket = 0;
 
 		send_to_qpn(fixture->addr, loopback4, fixture->qpn, FROM_SOCKET);
-		let_send(fixture, 0, FRAMES, NULL);
+		let_send(fixture, 0, FRAMES);
 		while (tag < FRAMES) {
-			assert_int_equal(receive(fixture, &batch), 0);
+			assert_int_equal(lane_receive(fixture, &batch), 0);
 			if (!batch.ring) {
 				assert_int_equal(datagram_tag(batch.buffer), FROM_SOCKET);
 				assert_true(tag < MOST_BEFORE);
@@ -167,7 +53,7 @@ static void test_socket_beside_full_rings(void **state)
 }
 
 /* Does a bell wait?  All that waits is taken out. */
-static bool take_bell(struct fixture *fixture)
+static bool take_bell(struct lane_fixture *fixture)
 {
 	struct uroce_abi_header head;
 	bool found = false;
@@ -183,27 +69,23 @@ static bool take_bell(struct fixture *fixture)
  */
 static void test_bell_while_an_address_is_opened(void **state)
 {
-	struct fixture *fixture = *state;
-	struct agent_report report;
+	struct lane_fixture *fixture = *state;
 	struct link_addr *addr;
 
-	let_send(fixture, 0, 1, fixture->link);
-	drain(fixture);
+	lane_let_agent_in(fixture);
 	/* So that the agent has to be asked for it. */
-	agent_open(&fixture->agent, other4);
-	assert_true(agent_report(&fixture->agent, fixture->link, 2000, &report));
-	assert_int_equal(report.error, 0);
+	agent_open_good(&fixture->agent, other4, fixture->link);
 	for (unsigned int i = 0; i < 6; i++) {
 		bool asleep = i % 2;
 
 		serve(fixture->link);
 		if (asleep)
 			assert_false(link_addr_await(fixture->addr));
-		let_send(fixture, 1, 1, NULL);
+		let_send(fixture, 1, 1);
 		assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
 		assert_int_equal(take_bell(fixture), asleep);
 		link_addr_awake(fixture->addr);
-		drain(fixture);
+		lane_drain(fixture, 1);
 		link_addr_close(addr);
 	}
 }
@@ -226,22 +108,22 @@ static void await_give_up(const struct link_lane *lane)
  */
 static void test_broken_ring_is_replaced(void **state)
 {
-	struct fixture *fixture = *state;
-	struct link_peer *old = open_memory(fixture), *peer;
+	struct lane_fixture *fixture = *state;
+	struct link_peer *old = lane_open_memory(fixture), *peer;
 
 	for (uint32_t round = 0; round < 4; round++) {
-		assert_int_equal(send_bytes(fixture, old, 1, 1000), 0);
-		expect(fixture, 1);
+		assert_int_equal(lane_send(fixture, old, 1, 1000), 0);
+		lane_expect(fixture, 1, true);
 		__atomic_fetch_add(&old->lane->ring.shared->written, 1, __ATOMIC_RELEASE);
 		await_give_up(old->lane);
 		for (uint32_t i = 0; i < 3 * (round % 2); i++)
-			assert_int_equal(send_bytes(fixture, old, 666, 1000), 0);
-		peer = open_memory(fixture);
+			assert_int_equal(lane_send(fixture, old, 666, 1000), 0);
+		peer = lane_open_memory(fixture);
 		assert_ptr_not_equal(peer->lane, old->lane);
 		for (uint32_t tag = 10; tag < 20; tag++) {
-			assert_int_equal(send_bytes(fixture, old, 666, 1000), 0);
-			assert_int_equal(send_bytes(fixture, peer, tag, 1000), 0);
-			expect(fixture, tag);
+			assert_int_equal(lane_send(fixture, old, 666, 1000), 0);
+			assert_int_equal(lane_send(fixture, peer, tag, 1000), 0);
+			lane_expect(fixture, tag, true);
 		}
 		link_peer_close(old);
 		old = peer;
@@ -253,8 +135,8 @@ static void test_broken_ring_is_replaced(void **state)
 static void test_room_for_short_runs(void **state)
 {
 	enum { BYTES = 60000, SHORT = 100 };
-	struct fixture *fixture = *state;
-	struct link_peer *peer = open_memory(fixture);
+	struct lane_fixture *fixture = *state;
+	struct link_peer *peer = lane_open_memory(fixture);
 	uint32_t sent = 0;
 
 	assert_false(link_peer_is_full(peer));
@@ -262,15 +144,15 @@ static void test_room_for_short_runs(void **state)
 	agent_share(&fixture->agent, fixture->link, true);
 	kill(fixture->agent.pid, SIGSTOP);
 	while (!link_peer_is_full(peer) && sent < 100)
-		assert_int_equal(send_bytes(fixture, peer, sent++, BYTES), 0);
+		assert_int_equal(lane_send(fixture, peer, sent++, BYTES), 0);
 	assert_in_range(sent, 2, UROCE_ABI_RING_BYTES / BYTES);
-	assert_int_equal(send_bytes(fixture, peer, sent++, SHORT), 0);
-	assert_int_equal(send_bytes(fixture, peer, sent++, BYTES), 0);
-	assert_int_equal(send_bytes(fixture, peer, 999, LINK_MAX_BYTES), -EAGAIN);
-	assert_int_equal(send_bytes(fixture, peer, sent++, SHORT), 0);
+	assert_int_equal(lane_send(fixture, peer, sent++, SHORT), 0);
+	assert_int_equal(lane_send(fixture, peer, sent++, BYTES), 0);
+	assert_int_equal(lane_send(fixture, peer, 999, LINK_MAX_BYTES), -EAGAIN);
+	assert_int_equal(lane_send(fixture, peer, sent++, SHORT), 0);
 	kill(fixture->agent.pid, SIGCONT);
 	for (uint32_t tag = 0; tag < sent; tag++)
-		expect(fixture, tag);
+		lane_expect(fixture, tag, true);
 	/* The agent may not have released the last one yet. */
 	for (unsigned int i = 0; i < 1000 && link_peer_is_full(peer); i++)
 		usleep(1000);
@@ -282,13 +164,12 @@ static void test_room_for_short_runs(void **state)
 static void test_asked_less_and_less(void **state)
 {
 	enum { SILENT_SLOT = 9, TIMES = 10000 };
-	struct fixture *fixture = *state;
-	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct lane_fixture *fixture = *state;
+	int sock = lane_bind_slot(SILENT_SLOT);
 	unsigned int next = 256;
 	struct link_peer *peer;
 
-	assert_int_equal(link_control_bind(sock, SILENT_SLOT), 0);
-	peer = open_own(fixture, SILENT_SLOT << LINK_SLOT_SHIFT | 5);
+	peer = lane_open_own(fixture, SILENT_SLOT << LINK_SLOT_SHIFT | 5);
 	for (unsigned int i = 0; i <= TIMES; i++) {
 		struct uroce_abi_lane request;
 		ssize_t bytes;
@@ -332,8 +213,8 @@ static void *hold_lock(void *arg)
 /* Who sends does not wait for another thread that is at the lists: he has memory the next time. */
 static void test_lock_is_not_waited_for(void **state)
 {
-	struct fixture *fixture = *state;
-	struct link_peer *peer = open_own(fixture, fixture->agent_qpn);
+	struct lane_fixture *fixture = *state;
+	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
 	struct holder holder = { .link = fixture->link };
 	pthread_t thread;
 
@@ -346,7 +227,7 @@ static void test_lock_is_not_waited_for(void **state)
 	while (!holder.holds)
 		usleep(100);
 	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_OPEN);
-	assert_int_equal(send_bytes(fixture, peer, 1, 100), 0);
+	assert_int_equal(lane_send(fixture, peer, 1, 100), 0);
 	assert_true(holder.holds);
 	holder.over = true;
 	pthread_join(thread, NULL);
@@ -354,8 +235,6 @@ static void test_lock_is_not_waited_for(void **state)
 	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_MEMORY);
 	link_peer_close(peer);
 }
-
-#define WITH_TWO(test) cmocka_unit_test_setup_teardown(test, open_two, close_two)
 
 int main(void)
 {

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "lane_fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "link_fixture.h"
+
+int lane_set_up_alone(void **state)
+{
+	static struct lane_fixture fixture;
+
+	memset(&fixture, 0, sizeof(fixture));
+	*state = &fixture;
+	fresh_network(state);
+	if (open_loopback(&fixture.link, &fixture.addr))
+		return -1;
+	link_set_shared_memory(fixture.link, true);
+	fixture.qpn = link_slot(fixture.link) << LINK_SLOT_SHIFT | 77;
+	return 0;
+}
+
+int lane_tear_down_alone(void **state)
+{
+	struct lane_fixture *fixture = *state;
+
+	close_loopback(fixture->link, fixture->addr);
+	return 0;
+}
+
+int lane_set_up(void **state)
+{
+	if (lane_set_up_alone(state))
+		return -1;
+	lane_start_agent(*state);
+	return 0;
+}
+
+int lane_tear_down(void **state)
+{
+	struct lane_fixture *fixture = *state;
+
+	/* When a test failed. */
+	kill(fixture->agent.pid, SIGCONT);
+	agent_stop(&fixture->agent);
+	return lane_tear_down_alone(state);
+}
+
+void lane_start_agent(struct lane_fixture *fixture)
+{
+	agent_start_good(&fixture->agent, 0, loopback4, fixture->link);
+	agent_share(&fixture->agent, fixture->link, true);
+	fixture->agent_qpn = fixture->agent.slot << LINK_SLOT_SHIFT | 99;
+}
+
+struct link_peer *lane_open_own(struct lane_fixture *fixture, uint32_t qpn)
+{
+	struct link_peer *peer;
+	uint16_t port = LANE_PORT;
+
+	assert_int_equal(link_peer_open_own(fixture->addr, link_addr_gid(fixture->addr), 0, 0, 64,
+					    qpn, &port, &peer),
+			 0);
+	assert_int_equal(port, LANE_PORT);
+	return peer;
+}
+
+enum link_way lane_choose_way(struct lane_fixture *fixture, struct link_peer *peer,
+			      unsigned int times)
+{
+	enum link_way way;
+
+	while ((way = link_peer_choose_way(peer, true)) == LINK_WAY_OPEN && times--) {
+		usleep(1000);
+		serve(fixture->link);
+	}
+	if (way != LINK_WAY_OPEN)
+		assert_int_equal(link_peer_choose_way(peer, true), way);
+	return way;
+}
+
+struct link_peer *lane_open_memory(struct lane_fixture *fixture)
+{
+	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
+
+	assert_int_equal(lane_choose_way(fixture, peer, 1000), LINK_WAY_MEMORY);
+	return peer;
+}
+
+int lane_send(struct lane_fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes)
+{
+	static uint8_t datagram[LINK_MAX_BYTES];
+	struct iovec piece = { datagram, bytes };
+
+	put_datagram(datagram, bytes, fixture->agent_qpn, tag);
+	return link_send(peer, &piece, 1, 0);
+}
+
+void lane_expect(struct lane_fixture *fixture, uint32_t tag, bool memory)
+{
+	struct agent_report report =
+		agent_expect_datagram(&fixture->agent, fixture->link, fixture->agent_qpn, tag);
+
+	assert_int_equal(report.src_port, LANE_PORT);
+	assert_int_equal(report.memory, memory);
+}
+
+struct agent_order lane_order(const struct lane_fixture *fixture, uint32_t tag, uint32_t runs,
+			      uint32_t bytes)
+{
+	return (struct agent_order){
+		.what = AGENT_SEND, .qpn = fixture->qpn, .tag = tag, .runs = runs, .bytes = bytes
+	};
+}
+
+void lane_obey(struct lane_fixture *fixture, const struct agent_order *order, struct link *serving,
+	       int timeout_ms)
+{
+	struct agent_report report;
+
+	agent_order(&fixture->agent, order);
+	assert_true(agent_report(&fixture->agent, serving, timeout_ms, &report));
+	assert_int_equal(report.event, AGENT_DONE);
+	assert_int_equal(report.error, 0);
+}
+
+void lane_let_agent_in(struct lane_fixture *fixture)
+{
+	struct agent_order order = lane_order(fixture, 0, 1, 64);
+
+	order.patience_ms = 2000;
+	lane_obey(fixture, &order, fixture->link, 5000);
+	lane_drain(fixture, 1);
+	serve(fixture->link);
+}
+
+int lane_receive(struct lane_fixture *fixture, struct link_batch *batch)
+{
+	memset(batch, 0xee, sizeof(*batch));
+	batch->buffer = fixture->room;
+	batch->buffer_bytes = sizeof(fixture->room);
+	return link_receive(fixture->addr, batch);
+}
+
+int lane_receive_any(struct lane_fixture *fixture, struct link_batch *batch)
+{
+	for (unsigned int i = 0; i < 100; i++)
+		if (lane_receive(fixture, batch) == 0)
+			return 0;
+	return -EAGAIN;
+}
+
+void lane_drain(struct lane_fixture *fixture, unsigned int expected)
+{
+	struct link_batch batch;
+
+	while (expected--) {
+		assert_int_equal(lane_receive_any(fixture, &batch), 0);
+		link_release(&batch);
+	}
+	assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
+}
+
+int lane_bind_slot(unsigned int slot)
+{
+	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_return_code(sock, errno);
+	assert_int_equal(link_control_bind(sock, slot), 0);
+	return sock;
+}
+
+struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
+{
+	struct uroce_abi_lane lane = {
+		.header = { kind, UROCE_ABI_VERSION },
+		.slot = slot,
+	};
+
+	memcpy(lane.address, gid, sizeof(lane.address));
+	return lane;
+}
+
+void lane_send_message(int sock, unsigned int slot, const void *bytes, size_t length,
+		       const int *fds, size_t count)
+{
+	struct sockaddr_un name;
+	socklen_t name_bytes = link_control_name(slot, &name);
+	struct iovec piece = { (void *)(uintptr_t)bytes, length };
+
+	assert_int_equal(link_control_send(sock, &name, name_bytes, &piece, 1, fds, count), 0);
+}
