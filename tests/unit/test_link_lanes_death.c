@@ -16,11 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef MFD_CLOEXEC
-#define MFD_CLOEXEC 1u
-#define MFD_ALLOW_SEALING 2u
-#endif
-
 enum { BYTES = 4000 };
 
 /* A new process in the slot of one that was killed is reached by who connects anew. */
