@@ -32,9 +32,7 @@ static inline void box_open(struct box *box)
 	box->bytes = aligned_alloc(4096, BOX_BYTES);
 	assert_non_null(box->bytes);
 	memset(box->bytes, 0, BOX_BYTES);
-	box->mr = ibv_reg_mr(box->pd, box->bytes, BOX_BYTES,
-			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	box->mr = ibv_reg_mr(box->pd, box->bytes, BOX_BYTES, ALL_ACCESS);
 	assert_non_null(box->mr);
 }
 

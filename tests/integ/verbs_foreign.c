@@ -8,11 +8,7 @@
 
 #include "verbs_box.h"
 
-enum {
-	ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-	      IBV_ACCESS_REMOTE_ATOMIC,
-	DM_BYTES = 64,
-};
+enum { DM_BYTES = 64 };
 
 /* One of each kind, of a context that was opened apart. */
 static struct {
@@ -80,7 +76,7 @@ static int set_up(void **state)
 	other.srq = ibv_create_srq(other.pd, &srq);
 	other.xrcd = open_domain(other.context);
 	other.dm = alloc_dm(other.context);
-	other.mr = ibv_reg_mr(other.pd, other.bytes, sizeof(other.bytes), ALL);
+	other.mr = ibv_reg_mr(other.pd, other.bytes, sizeof(other.bytes), ALL_ACCESS);
 	other.target = make_target(other.context, other.xrcd);
 	assert_true(other.pd && other.td && other.parent && other.channel && other.cq &&
 		    other.srq && other.mr && other.target);
@@ -219,9 +215,9 @@ static void regions(void **state)
 	struct ibv_mr *mr;
 
 	(void)state;
-	REFUSED(ibv_reg_dm_mr(box.pd, other.dm, 0, DM_BYTES, ALL | IBV_ACCESS_ZERO_BASED));
-	REFUSED(ibv_reg_dm_mr(other.pd, dm, 0, DM_BYTES, ALL | IBV_ACCESS_ZERO_BASED));
-	mr = ibv_reg_dm_mr(box.pd, dm, 0, DM_BYTES, ALL | IBV_ACCESS_ZERO_BASED);
+	REFUSED(ibv_reg_dm_mr(box.pd, other.dm, 0, DM_BYTES, ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
+	REFUSED(ibv_reg_dm_mr(other.pd, dm, 0, DM_BYTES, ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
+	mr = ibv_reg_dm_mr(box.pd, dm, 0, DM_BYTES, ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_free_dm(dm), 0);
@@ -294,7 +290,7 @@ static void remote_keys_of_another_domain(void **state)
 
 		set_up_pair(NULL);
 		pd = ibv_alloc_pd(the_context());
-		mr = ibv_reg_mr(pd, &word, sizeof(word), ALL);
+		mr = ibv_reg_mr(pd, &word, sizeof(word), ALL_ACCESS);
 		assert_non_null(mr);
 		word = 0x5555;
 		memset(box.bytes, 0xee, sizeof(word));
@@ -362,7 +358,7 @@ static void rights_of_the_queue_pair(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
-		struct ibv_qp_attr attr = { .qp_access_flags = ALL & ~needs[i] };
+		struct ibv_qp_attr attr = { .qp_access_flags = ALL_ACCESS & ~needs[i] };
 
 		set_up_pair(NULL);
 		assert_int_equal(ibv_modify_qp(to, &attr, IBV_QP_ACCESS_FLAGS), 0);

@@ -8,11 +8,7 @@
 
 #include "verbs_box.h"
 
-enum {
-	ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-	      IBV_ACCESS_REMOTE_ATOMIC,
-	DM_BYTES = 64,
-};
+enum { DM_BYTES = 64 };
 
 static struct box box;
 
@@ -103,7 +99,7 @@ static void a_domain_outlives_all_that_is_in_it(void **state)
 		assert_int_equal(destroy(one), 0);           \
 	} while (0)
 	parent_attr.pd = pd;
-	KEEPS(ibv_reg_mr(pd, box.bytes, 100, ALL), ibv_dereg_mr);
+	KEEPS(ibv_reg_mr(pd, box.bytes, 100, ALL_ACCESS), ibv_dereg_mr);
 	KEEPS(ibv_alloc_null_mr(pd), ibv_dereg_mr);
 	KEEPS(ibv_reg_dm_mr(pd, dm, 0, DM_BYTES, IBV_ACCESS_ZERO_BASED), ibv_dereg_mr);
 	KEEPS(ibv_alloc_mw(pd, IBV_MW_TYPE_1), ibv_dealloc_mw);
@@ -187,7 +183,7 @@ static void post_with_key(uint32_t lkey)
 
 static void the_key_of_a_region_that_is_gone(void **state)
 {
-	struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, 8, ALL);
+	struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, 8, ALL_ACCESS);
 	uint32_t lkey;
 
 	(void)state;
@@ -203,7 +199,7 @@ static void the_key_of_a_region_that_is_gone(void **state)
 /* It may also go while the request waits for its turn. */
 static void a_region_that_goes_before_its_turn(void **state)
 {
-	struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, 8, ALL);
+	struct ibv_mr *mr = ibv_reg_mr(box.pd, box.bytes, 8, ALL_ACCESS);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
 
 	(void)state;
@@ -382,8 +378,8 @@ static void other_objects_with_unknown_parts(void **state)
 	/* A right that nobody knows, and one that makes no sense alone. */
 	REFUSED(ibv_reg_mr(box.pd, box.bytes, 8, 1 << 19), EINVAL);
 	REFUSED(ibv_reg_mr(box.pd, box.bytes, 8, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
-	REFUSED(ibv_reg_mr_iova(box.pd, box.bytes, 8, UINT64_MAX - 3, ALL), EINVAL);
-	REFUSED(ibv_reg_mr(box.pd, (void *)8, 8, ALL), EFAULT);
+	REFUSED(ibv_reg_mr_iova(box.pd, box.bytes, 8, UINT64_MAX - 3, ALL_ACCESS), EINVAL);
+	REFUSED(ibv_reg_mr(box.pd, (void *)8, 8, ALL_ACCESS), EFAULT);
 }
 
 /* ibv_create_ah_from_wc(3): on RoCE there is no way back without a global route header. */

@@ -2,42 +2,11 @@
 /*
  * Regions on demand: memory that comes and goes below them, the whole address space, and advice.
  */
-#include "verbs_pair.h"
+#include "verbs_memory.h"
 
 #include <stdbool.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum {
-	ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-	      IBV_ACCESS_REMOTE_ATOMIC,
-	ON_DEMAND = ALL | IBV_ACCESS_ON_DEMAND,
-	PAGE = 4096,
-};
 
 static struct pair pair;
-
-static struct ibv_sge in(const struct ibv_mr *mr, uint64_t addr, uint32_t length)
-{
-	return (struct ibv_sge){ addr, length, mr->lkey };
-}
-
-static uint8_t *map_pages(size_t count)
-{
-	uint8_t *memory = mmap(NULL, count * PAGE, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_ptr_not_equal(memory, MAP_FAILED);
-	return memory;
-}
-
-static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	struct ibv_mr *mr = ibv_reg_mr(pd, addr, length, access);
-
-	assert_non_null(mr);
-	return mr;
-}
 
 static void every_operation_on_demand(void **state)
 {

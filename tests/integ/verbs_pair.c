@@ -124,11 +124,8 @@ static struct ibv_qp *create_qp(struct end *end, const struct pair_options *opti
 static void end_open(struct end *end, const struct pair_options *options)
 {
 	struct ibv_context *context = the_context();
-	int access = IBV_ACCESS_LOCAL_WRITE;
+	int access = options->no_remote_access ? IBV_ACCESS_LOCAL_WRITE : ALL_ACCESS;
 
-	if (!options->no_remote_access)
-		access |=
-			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	end->pd = ibv_alloc_pd(context);
 	assert_non_null(end->pd);
 	end->channel = ibv_create_comp_channel(context);

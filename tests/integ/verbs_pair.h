@@ -19,6 +19,12 @@
 
 #define END_BUFFER (1 << 20)
 
+/* All that a region without windows and of memory that stays can allow. */
+enum {
+	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		     IBV_ACCESS_REMOTE_ATOMIC,
+};
+
 /* One end: all objects of its own. */
 struct end {
 	struct ibv_pd *pd;

@@ -3,42 +3,9 @@
  * Regions: of device memory, of nothing, with addresses of one's own; what changes them, and what
  * cannot be registered.
  */
-#include "verbs_pair.h"
-
-#include <stdbool.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum {
-	ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-	      IBV_ACCESS_REMOTE_ATOMIC,
-	ON_DEMAND = ALL | IBV_ACCESS_ON_DEMAND,
-	PAGE = 4096,
-};
+#include "verbs_memory.h"
 
 static struct pair pair;
-
-static struct ibv_sge in(const struct ibv_mr *mr, uint64_t addr, uint32_t length)
-{
-	return (struct ibv_sge){ addr, length, mr->lkey };
-}
-
-static uint8_t *map_pages(size_t count)
-{
-	uint8_t *memory = mmap(NULL, count * PAGE, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_ptr_not_equal(memory, MAP_FAILED);
-	return memory;
-}
-
-static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	struct ibv_mr *mr = ibv_reg_mr(pd, addr, length, access);
-
-	assert_non_null(mr);
-	return mr;
-}
 
 static void the_null_region(void **state)
 {
@@ -102,7 +69,7 @@ static struct ibv_dm *alloc_dm(size_t length)
 
 static void device_memory(void **state)
 {
-	const int access = ALL | IBV_ACCESS_ZERO_BASED;
+	const int access = ALL_ACCESS | IBV_ACCESS_ZERO_BASED;
 	struct ibv_dm *dm = alloc_dm(3 * PAGE);
 	struct ibv_mr *mr, *part;
 	uint64_t words[4] = { 1, 2, 3, 4 };
@@ -216,8 +183,8 @@ static void addresses_of_ones_own(void **state)
 
 	(void)state;
 	pair_open(&pair, NULL);
-	mr = ibv_reg_mr_iova(pair.b.pd, pair.b.buffer + 100, 1000, iova, ALL);
-	zero = ibv_reg_mr(pair.b.pd, pair.b.buffer + 100, 1000, ALL | IBV_ACCESS_ZERO_BASED);
+	mr = ibv_reg_mr_iova(pair.b.pd, pair.b.buffer + 100, 1000, iova, ALL_ACCESS);
+	zero = ibv_reg_mr(pair.b.pd, pair.b.buffer + 100, 1000, ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	assert_non_null(mr);
 	assert_non_null(zero);
 	pair.a.buffer[0] = 8;
@@ -248,7 +215,7 @@ static void regions_that_are_changed(void **state)
 	mr = reg(other, pair.b.buffer, 100, IBV_ACCESS_LOCAL_WRITE);
 	/* All at once. */
 	assert_int_equal(ibv_rereg_mr(mr, translation | rights | domain, pair.b.pd,
-				      pair.b.buffer + 1000, 500, ALL),
+				      pair.b.buffer + 1000, 500, ALL_ACCESS),
 			 0);
 	assert_int_equal(ibv_dealloc_pd(other), 0);
 	pair.a.buffer[0] = 6;
@@ -261,7 +228,7 @@ static void regions_that_are_changed(void **state)
 	assert_int_equal(ibv_rereg_mr(mr, translation, NULL, pair.b.buffer, 0, 0),
 			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(mr, 64, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
-	assert_int_equal(ibv_rereg_mr(mr, translation, NULL, pair.b.buffer, 10, ALL),
+	assert_int_equal(ibv_rereg_mr(mr, translation, NULL, pair.b.buffer, 10, ALL_ACCESS),
 			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(mr, rights, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE),
 			 IBV_REREG_MR_ERR_CMD);
@@ -302,12 +269,12 @@ static void registrations_that_are_refused(void **state)
 	uint8_t *memory = map_pages(1);
 
 	(void)state;
-	assert_int_equal(reg_errno(pd, memory, PAGE, ALL | IBV_ACCESS_RELAXED_ORDERING), 0);
+	assert_int_equal(reg_errno(pd, memory, PAGE, ALL_ACCESS | IBV_ACCESS_RELAXED_ORDERING), 0);
 	assert_int_equal(reg_errno(pd, memory, PAGE, ON_DEMAND | IBV_ACCESS_HUGETLB), 0);
-	assert_int_equal(reg_errno(pd, memory, PAGE, ALL | IBV_ACCESS_HUGETLB), EINVAL);
+	assert_int_equal(reg_errno(pd, memory, PAGE, ALL_ACCESS | IBV_ACCESS_HUGETLB), EINVAL);
 	assert_int_equal(reg_errno(pd, NULL, SIZE_MAX, ON_DEMAND | IBV_ACCESS_HUGETLB), EINVAL);
 	assert_int_equal(reg_errno(pd, NULL, SIZE_MAX, ON_DEMAND | IBV_ACCESS_ZERO_BASED), EINVAL);
-	assert_int_equal(reg_errno(pd, NULL, SIZE_MAX, ALL), EINVAL);
+	assert_int_equal(reg_errno(pd, NULL, SIZE_MAX, ALL_ACCESS), EINVAL);
 	assert_int_equal(reg_errno(pd, memory, SIZE_MAX, ON_DEMAND), EINVAL);
 	assert_int_equal(reg_errno(pd, memory, 0, ON_DEMAND), EINVAL);
 	assert_int_equal(
@@ -315,7 +282,7 @@ static void registrations_that_are_refused(void **state)
 		EINVAL);
 	/* A region that is not on demand has to be there at once. */
 	munmap(memory, PAGE);
-	assert_int_equal(reg_errno(pd, memory, PAGE, ALL), EFAULT);
+	assert_int_equal(reg_errno(pd, memory, PAGE, ALL_ACCESS), EFAULT);
 	assert_int_equal(reg_errno(pd, memory, PAGE, ON_DEMAND), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
