@@ -61,20 +61,6 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	pair_open(&pair, NULL);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	pair_close(&pair);
-	return 0;
-}
-
 static void an_event_waits_for_company(void **state)
 {
 	(void)state;
@@ -125,7 +111,7 @@ static void other_terms_end_the_wait(void **state)
 	complete(1);
 	assert_int_equal(moderate(0, 0), 0);
 	assert_true(event_within(SHORT_MS));
-	/* A CQ may be destroyed while an event waits: tear_down() does it. */
+	/* A CQ may be destroyed while an event waits: pair_tear_down() does it. */
 	assert_int_equal(moderate(100, 30000), 0);
 	arm();
 	complete(1);
@@ -284,19 +270,17 @@ static void extended_queues_that_are_refused(void **state)
 	}
 }
 
-#define WITH_PAIR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_PAIR(an_event_waits_for_company),
-		WITH_PAIR(an_event_waits_for_some_time),
-		WITH_PAIR(other_terms_end_the_wait),
-		WITH_PAIR(terms_that_are_refused),
-		WITH_PAIR(an_overrun_may_be_ignored),
-		WITH_PAIR(one_thread_polls),
-		WITH_PAIR(times_are_those_of_the_clocks),
-		WITH_PAIR(extended_queues_that_are_refused),
+		PAIR_TEST(an_event_waits_for_company, &pair),
+		PAIR_TEST(an_event_waits_for_some_time, &pair),
+		PAIR_TEST(other_terms_end_the_wait, &pair),
+		PAIR_TEST(terms_that_are_refused, &pair),
+		PAIR_TEST(an_overrun_may_be_ignored, &pair),
+		PAIR_TEST(one_thread_polls, &pair),
+		PAIR_TEST(times_are_those_of_the_clocks, &pair),
+		PAIR_TEST(extended_queues_that_are_refused, &pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,17 +17,10 @@ static struct ibv_qp_ex *ex;
 
 static int set_up(void **state)
 {
-	(void)state;
 	pair_open(&pair, &(struct pair_options){ .send_ops = ALL_OPS });
 	ex = ibv_qp_to_qp_ex(pair.a.qp);
 	assert_non_null(ex);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	pair_close(&pair);
+	*state = &pair;
 	return 0;
 }
 
@@ -219,16 +212,16 @@ static void extended_poll(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-#define WITH_PAIR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define WITH_EX(name) cmocka_unit_test_setup_teardown(name, set_up, pair_tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_PAIR(every_builder),
-		WITH_PAIR(abort_and_errors_post_nothing),
-		WITH_PAIR(in_reset_nothing_can_be_posted),
-		WITH_PAIR(unknown_operations_are_refused),
-		WITH_PAIR(extended_poll),
+		WITH_EX(every_builder),
+		WITH_EX(abort_and_errors_post_nothing),
+		WITH_EX(in_reset_nothing_can_be_posted),
+		WITH_EX(unknown_operations_are_refused),
+		WITH_EX(extended_poll),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

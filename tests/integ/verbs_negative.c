@@ -8,20 +8,6 @@
 
 static struct pair pair;
 
-static int set_up(void **state)
-{
-	(void)state;
-	pair_open(&pair, NULL);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	pair_close(&pair);
-	return 0;
-}
-
 static struct ibv_device_attr device_attr(void)
 {
 	struct ibv_device_attr attr;
@@ -565,24 +551,22 @@ static void a_region_that_is_gone(void **state)
 	expect_wc(&pair.a, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
-#define WITH_PAIR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_PAIR(objects_in_use_stay),
+		PAIR_TEST(objects_in_use_stay, &pair),
 		cmocka_unit_test(completion_queue_sizes),
-		WITH_PAIR(resize_keeps_what_is_unpolled),
-		WITH_PAIR(queue_pair_sizes),
-		WITH_PAIR(illegal_moves),
-		WITH_PAIR(bad_values),
-		WITH_PAIR(query_tells_what_was_set),
-		WITH_PAIR(posting_in_the_wrong_state),
-		WITH_PAIR(bad_send_requests),
-		WITH_PAIR(requests_before_the_bad_one_are_posted),
-		WITH_PAIR(full_queues),
-		WITH_PAIR(address_handles),
-		WITH_PAIR(a_region_that_is_gone),
+		PAIR_TEST(resize_keeps_what_is_unpolled, &pair),
+		PAIR_TEST(queue_pair_sizes, &pair),
+		PAIR_TEST(illegal_moves, &pair),
+		PAIR_TEST(bad_values, &pair),
+		PAIR_TEST(query_tells_what_was_set, &pair),
+		PAIR_TEST(posting_in_the_wrong_state, &pair),
+		PAIR_TEST(bad_send_requests, &pair),
+		PAIR_TEST(requests_before_the_bad_one_are_posted, &pair),
+		PAIR_TEST(full_queues, &pair),
+		PAIR_TEST(address_handles, &pair),
+		PAIR_TEST(a_region_that_is_gone, &pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

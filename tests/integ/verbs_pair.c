@@ -172,6 +172,18 @@ void pair_close(struct pair *pair)
 	end_close(&pair->b);
 }
 
+int pair_set_up(void **state)
+{
+	pair_open(*state, NULL);
+	return 0;
+}
+
+int pair_tear_down(void **state)
+{
+	pair_close(*state);
+	return 0;
+}
+
 int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)end->buffer + offset,

@@ -61,6 +61,12 @@ uint8_t the_gid_index(void);
 void pair_open(struct pair *pair, const struct pair_options *options);
 void pair_close(struct pair *pair);
 
+/* cmocka: a pair of no options, in *state, which the test's program keeps, for each test. */
+int pair_set_up(void **state);
+int pair_tear_down(void **state);
+#define PAIR_TEST(test, pair) \
+	cmocka_unit_test_prestate_setup_teardown(test, pair_set_up, pair_tear_down, pair)
+
 /* Steps of it, for tests that want them one by one.  0 or errno as from ibv_modify_qp(). */
 int to_init(struct ibv_qp *qp, unsigned int access);
 int to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const struct pair_options *options);
@@ -72,7 +78,10 @@ int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
 	      uint32_t length, int flags, const struct end *remote, size_t remote_offset);
 
-/* The same on one SGE of any memory, with any remote memory; it must be accepted. */
+/*
+ * The same on one SGE of any memory, with any remote memory; it must be accepted.  What an atomic
+ * adds is 3.
+ */
 void post_sge(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
 	      uint32_t rkey, uint64_t remote);
 void receive_sge(struct end *end, uint64_t wr_id, struct ibv_sge sge);
