@@ -13,25 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device.h"
+
 static _Noreturn void die(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = NULL;
-
-	for (int i = 0; list && list[i]; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			context = ibv_open_device(list[i]);
-	}
-	if (!context)
-		die(name);
-	ibv_free_device_list(list);
-	return context;
 }
 
 int main(int argc, char **argv)

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device.h"
+
 #define PORT 1
 #define GID_INDEX 0
 #define CQ_ENTRIES 256
@@ -46,21 +48,6 @@ static struct memory memory_now(void)
 		die("/proc/self/statm", errno);
 	fclose(file);
 	return (struct memory){ .data = (double)data * page, .resident = (double)resident * page };
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = NULL;
-
-	for (int i = 0; list && list[i]; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			context = ibv_open_device(list[i]);
-	}
-	if (!context)
-		die(name, ENODEV);
-	ibv_free_device_list(list);
-	return context;
 }
 
 static void to_init(struct ibv_qp *qp)

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "pair.h"
 #include "stages.h"
 
@@ -30,19 +31,6 @@ struct end {
 
 static struct stages *stages;
 static _Atomic uint32_t *qp_numbers; /* of both sides, 0: not there yet */
-
-static void open_device(struct end *end, const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	for (int i = 0; list && list[i]; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			end->context = ibv_open_device(list[i]);
-	}
-	if (!end->context)
-		pair_die(name);
-	ibv_free_device_list(list);
-}
 
 static void create(struct end *end, size_t size)
 {
@@ -149,7 +137,7 @@ static void open_end(struct pair *pair, struct end *end, int side)
 {
 	uint64_t give_up = pair_now_ns() + PAIR_PATIENCE_NS;
 
-	open_device(end, "uroce_lo");
+	end->context = open_device("uroce_lo");
 	create(end, pair->size);
 	qp_numbers[side] = end->qp->qp_num;
 	while (qp_numbers[1 - side] == 0) {
