@@ -30,8 +30,6 @@
 /* Super-packets under way in a stream: enough to keep both sides busy, few enough for any buffer.
  */
 #define WINDOW 8
-#define MAX_SAMPLES (4u << 20)
-#define WARM_UP_ROUNDS 1000
 
 struct sockets {
 	int rx, tx;
@@ -143,31 +141,20 @@ static void pingpong_server(struct pair *pair)
 	/* The client has all it wanted, or says by itself that an answer did not come. */
 }
 
+static bool exchange(struct pair *pair, void *arg)
+{
+	struct sockets *sockets = arg;
+
+	send_message(sockets, pair->size);
+	return receive_message(pair, sockets, pair->size);
+}
+
 static void pingpong_client(struct pair *pair)
 {
-	struct pair_samples samples;
 	struct sockets sockets;
-	uint64_t end = 0, before;
 
-	pair_samples_open(&samples, MAX_SAMPLES);
 	open_sockets(pair, &sockets, PAIR_CLIENT);
-	before = pair_now_ns();
-	for (uint64_t i = 0; samples.count < samples.limit; i++) {
-		uint64_t now;
-
-		send_message(&sockets, pair->size);
-		if (!receive_message(pair, &sockets, pair->size))
-			pair_die("no answer");
-		now = pair_now_ns();
-		if (i == WARM_UP_ROUNDS)
-			end = now + (uint64_t)(pair->seconds * 1e9);
-		if (i > WARM_UP_ROUNDS)
-			samples.ns[samples.count++] = (uint32_t)(now - before);
-		before = now;
-		if (end && now > end)
-			break;
-	}
-	pair_report_latency(pair, &samples);
+	pair_measure_latency(pair, exchange, &sockets);
 }
 
 static struct stages *stages;

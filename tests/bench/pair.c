@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 /* Time for caches, windows and the frequency of the processor to settle. */
-#define WARM_UP_SECONDS 0.1
+#define WARM_UP_SECONDS 0.1 /* of a stream */
+#define WARM_UP_ROUNDS 1000 /* of a ping-pong */
+#define MAX_SAMPLES (4u << 20)
 
 _Noreturn void pair_die(const char *what)
 {
@@ -278,9 +280,15 @@ void pair_socket_buffers(int fd, int bytes)
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
 
-void pair_samples_open(struct pair_samples *samples, size_t limit)
+struct samples {
+	uint32_t *ns; /* whole round trips */
+	size_t count;
+	size_t limit;
+};
+
+static void open_samples(struct samples *samples, size_t limit)
 {
-	*samples = (struct pair_samples){ .limit = limit };
+	*samples = (struct samples){ .limit = limit };
 	samples->ns = calloc(limit, sizeof(*samples->ns));
 	if (!samples->ns)
 		pair_die("calloc");
@@ -295,7 +303,7 @@ static int compare_samples(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-void pair_report_latency(struct pair *pair, struct pair_samples *samples)
+static void report_latency(struct pair *pair, struct samples *samples)
 {
 	double sum = 0;
 	size_t n = samples->count;
@@ -311,4 +319,28 @@ void pair_report_latency(struct pair *pair, struct pair_samples *samples)
 	       "\"p50_us\": %.3f, \"p99_us\": %.3f}\n",
 	       pair->mode, pair->size, n, sum / (double)n / 2e3, samples->ns[n / 2] / 2e3,
 	       samples->ns[n - 1 - n / 100] / 2e3);
+}
+
+void pair_measure_latency(struct pair *pair, bool (*exchange)(struct pair *, void *), void *arg)
+{
+	struct samples samples;
+	uint64_t end = 0, before;
+
+	open_samples(&samples, MAX_SAMPLES);
+	before = pair_now_ns();
+	for (uint64_t i = 0; samples.count < samples.limit; i++) {
+		uint64_t now;
+
+		if (!exchange(pair, arg))
+			pair_die("no answer");
+		now = pair_now_ns();
+		if (i == WARM_UP_ROUNDS)
+			end = now + (uint64_t)(pair->seconds * 1e9);
+		if (i > WARM_UP_ROUNDS)
+			samples.ns[samples.count++] = (uint32_t)(now - before);
+		before = now;
+		if (end && now > end)
+			break;
+	}
+	report_latency(pair, &samples);
 }

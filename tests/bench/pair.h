@@ -64,16 +64,12 @@ uint64_t pair_now_ns(void);
 /* Sets SO_SNDBUF and SO_RCVBUF as far as this user may. */
 void pair_socket_buffers(int fd, int bytes);
 
-struct pair_samples {
-	uint32_t *ns;
-	size_t count;
-	size_t limit;
-};
-
-void pair_samples_open(struct pair_samples *samples, size_t limit);
-
-/* Prints the distribution of the samples, which are whole round trips, as half round trips. */
-void pair_report_latency(struct pair *pair, struct pair_samples *samples);
+/*
+ * The client of a ping-pong: times one exchange() with arg after the other for pair->seconds, after
+ * a warm-up, and prints the distribution of the half round trips.  exchange() is false when there
+ * is no answer.
+ */
+void pair_measure_latency(struct pair *pair, bool (*exchange)(struct pair *, void *), void *arg);
 
 _Noreturn void pair_die(const char *what);
 

@@ -16,8 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_SAMPLES (4u << 20)
-#define WARM_UP_ROUNDS 1000
 #define RECEIVE_BYTES (1 << 20)
 
 static int listen_and_accept(struct pair *pair)
@@ -103,32 +101,26 @@ static void pingpong_server(struct pair *pair)
 		;
 }
 
+struct client {
+	int fd;
+	char *bytes;
+};
+
+static bool exchange(struct pair *pair, void *arg)
+{
+	struct client *client = arg;
+
+	return transfer(pair, client->fd, client->bytes, pair->size, true) &&
+	       transfer(pair, client->fd, client->bytes, pair->size, false);
+}
+
 static void pingpong_client(struct pair *pair)
 {
-	char *bytes = memory(pair->size);
-	struct pair_samples samples;
-	uint64_t end = 0, before;
-	int fd = connect_to_server(pair);
+	struct client client = { .bytes = memory(pair->size) };
 
-	without_delay(fd);
-	pair_samples_open(&samples, MAX_SAMPLES);
-	before = pair_now_ns();
-	for (uint64_t i = 0; samples.count < samples.limit; i++) {
-		uint64_t now;
-
-		if (!transfer(pair, fd, bytes, pair->size, true) ||
-		    !transfer(pair, fd, bytes, pair->size, false))
-			pair_die("no answer");
-		now = pair_now_ns();
-		if (i == WARM_UP_ROUNDS)
-			end = now + (uint64_t)(pair->seconds * 1e9);
-		if (i > WARM_UP_ROUNDS)
-			samples.ns[samples.count++] = (uint32_t)(now - before);
-		before = now;
-		if (end && now > end)
-			break;
-	}
-	pair_report_latency(pair, &samples);
+	client.fd = connect_to_server(pair);
+	without_delay(client.fd);
+	pair_measure_latency(pair, exchange, &client);
 }
 
 /*
