@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "link_agent.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -142,6 +143,18 @@ int64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+unsigned int count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned int count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
 }
 
 int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_ms)

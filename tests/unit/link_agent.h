@@ -112,5 +112,7 @@ void need_root(void);
 /* Wait for the end of a forked child, which must exit with 0; own (or NULL) is served meanwhile. */
 void await_child(pid_t child, struct link *own);
 int64_t now_ms(void);
+/* Of this process; a few more than there are, always the same few. */
+unsigned int count_descriptors(void);
 
 #endif

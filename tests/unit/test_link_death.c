@@ -252,22 +252,6 @@ static pid_t start_liar(enum lie lie, unsigned int slot)
 	return child;
 }
 
-static unsigned int count_descriptors(void)
-{
-	unsigned int count = 0;
-	int fd;
-
-	for (fd = 0; fd < 1024; fd++) {
-		int copy = dup(fd);
-
-		if (copy >= 0) {
-			count++;
-			close(copy);
-		}
-	}
-	return count;
-}
-
 /* Bad answers do not get in, leave no descriptors behind and do not stop the join for ever. */
 static void test_bad_answers(void **state)
 {

@@ -253,17 +253,6 @@ static int make_file(off_t bytes, int seals)
 	return fd;
 }
 
-static unsigned int count_descriptors(void)
-{
-	unsigned int count = 0;
-	DIR *folder = opendir("/proc/self/fd");
-
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
 static bool is_refused(struct lane_fixture *fixture, int sock, const struct uroce_abi_lane *reply,
 		       const int *fds, size_t count)
 {

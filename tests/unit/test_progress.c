@@ -271,17 +271,6 @@ static void test_ack_without_answer(void **state)
 	progress_put(progress);
 }
 
-static unsigned int open_descriptors(void)
-{
-	DIR *fds = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	while (readdir(fds))
-		count++;
-	closedir(fds);
-	return count;
-}
-
 /* Who waits for the turn gets it, but one that waits without a processor does not stop pollers. */
 static void test_giving_way_ends(void **state)
 {
@@ -345,7 +334,7 @@ static void test_ack_behind_long_answer(void **state)
 /* Opening and closing again and again leaves no descriptor and no thread behind. */
 static void test_nothing_left(void **state)
 {
-	unsigned int before = open_descriptors();
+	unsigned int before = count_descriptors();
 
 	(void)state;
 	for (int i = 0; i < 30; i++) {
@@ -365,7 +354,7 @@ static void test_nothing_left(void **state)
 		assert_null(progress_current());
 		assert_int_equal(find_thread("uroce"), 0);
 	}
-	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(count_descriptors(), before);
 }
 
 static int watched_fd;
