@@ -7,6 +7,7 @@
 #define UROCE_TESTS_VERBS_BOX_H
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -63,6 +64,19 @@ static inline struct ibv_qp *box_qp(struct box *box, enum ibv_qp_type type, stru
 	if (srq)
 		assert_int_equal(attr.cap.max_recv_wr, 0);
 	return qp;
+}
+
+/* An XRC domain of no file. */
+static inline struct ibv_xrcd *box_xrcd(struct ibv_context *context)
+{
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1,
+					   .oflags = O_CREAT };
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(context, &attr);
+
+	assert_non_null(xrcd);
+	return xrcd;
 }
 
 static inline struct ibv_sge box_sge(const struct box *box, size_t offset, uint32_t length)

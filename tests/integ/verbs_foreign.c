@@ -3,7 +3,6 @@
  * Objects of another context and of another protection domain: each call that takes one refuses it,
  * and what was refused leaves no trace, so that everything can be destroyed afterwards.
  */
-#include <fcntl.h>
 #include <stdbool.h>
 
 #include "verbs_box.h"
@@ -26,18 +25,6 @@ static struct {
 } other;
 
 static struct box box;
-
-static struct ibv_xrcd *open_domain(struct ibv_context *context)
-{
-	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
-							IBV_XRCD_INIT_ATTR_OFLAGS,
-					   .fd = -1,
-					   .oflags = O_CREAT };
-	struct ibv_xrcd *xrcd = ibv_open_xrcd(context, &attr);
-
-	assert_non_null(xrcd);
-	return xrcd;
-}
 
 static struct ibv_dm *alloc_dm(struct ibv_context *context)
 {
@@ -74,7 +61,7 @@ static int set_up(void **state)
 	other.channel = ibv_create_comp_channel(other.context);
 	other.cq = ibv_create_cq(other.context, 10, NULL, NULL, 0);
 	other.srq = ibv_create_srq(other.pd, &srq);
-	other.xrcd = open_domain(other.context);
+	other.xrcd = box_xrcd(other.context);
 	other.dm = alloc_dm(other.context);
 	other.mr = ibv_reg_mr(other.pd, other.bytes, sizeof(other.bytes), ALL_ACCESS);
 	other.target = make_target(other.context, other.xrcd);
@@ -172,7 +159,7 @@ static struct ibv_srq *srq_of(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct i
 
 static void shared_queues(void **state)
 {
-	struct ibv_xrcd *xrcd = open_domain(the_context());
+	struct ibv_xrcd *xrcd = box_xrcd(the_context());
 	struct ibv_srq *srq;
 
 	(void)state;

@@ -26,18 +26,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct ibv_xrcd *open_domain(void)
-{
-	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
-							IBV_XRCD_INIT_ATTR_OFLAGS,
-					   .fd = -1,
-					   .oflags = O_CREAT };
-	struct ibv_xrcd *xrcd = ibv_open_xrcd(the_context(), &attr);
-
-	assert_non_null(xrcd);
-	return xrcd;
-}
-
 static struct ibv_srq_init_attr_ex srq_attr(struct ibv_pd *pd, struct ibv_xrcd *xrcd)
 {
 	return (struct ibv_srq_init_attr_ex){
@@ -85,7 +73,7 @@ static void a_domain_outlives_all_that_is_in_it(void **state)
 	struct ibv_srq_init_attr basic = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_dm *dm = ibv_alloc_dm(the_context(), &dm_attr);
 	struct ibv_pd *pd = ibv_alloc_pd(the_context());
-	struct ibv_xrcd *xrcd = open_domain();
+	struct ibv_xrcd *xrcd = box_xrcd(the_context());
 	struct ibv_srq_init_attr_ex xrc_attr = srq_attr(pd, xrcd);
 	void *one;
 
@@ -120,7 +108,7 @@ static void what_serves_another_one_stays(void **state)
 	struct ibv_cq *cq = ibv_create_cq(the_context(), 10, NULL, channel, 0);
 	struct ibv_srq_init_attr basic = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_srq *srq = ibv_create_srq(box.pd, &basic), *xrc;
-	struct ibv_xrcd *xrcd = open_domain();
+	struct ibv_xrcd *xrcd = box_xrcd(the_context());
 	struct ibv_srq_init_attr_ex xrc_attr = srq_attr(box.pd, xrcd);
 	struct ibv_qp_init_attr_ex target_attr = { .qp_type = IBV_QPT_XRC_RECV,
 						   .comp_mask = IBV_QP_INIT_ATTR_XRCD,
@@ -236,7 +224,7 @@ static void a_peer_that_is_gone(void **state)
 
 static void a_target_that_is_gone(void **state)
 {
-	struct ibv_xrcd *xrcd = open_domain();
+	struct ibv_xrcd *xrcd = box_xrcd(the_context());
 	struct ibv_qp_init_attr_ex target_attr = { .qp_type = IBV_QPT_XRC_RECV,
 						   .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 						   .xrcd = xrcd };
@@ -349,7 +337,7 @@ static void other_objects_with_unknown_parts(void **state)
 {
 	struct ibv_query_device_ex_input input = { .comp_mask = 1 };
 	struct ibv_xrcd_init_attr xrcd_attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1 };
-	struct ibv_xrcd *xrcd = open_domain();
+	struct ibv_xrcd *xrcd = box_xrcd(the_context());
 	struct ibv_srq_init_attr_ex good = srq_attr(box.pd, xrcd), attr;
 	struct ibv_device_attr_ex device;
 

@@ -71,8 +71,7 @@ static int set_up(void **state)
 	box_open(&sender);
 	box_open(&first);
 	box_open(&second);
-	xrcd = open_domain(-1, O_CREAT);
-	assert_non_null(xrcd);
+	xrcd = box_xrcd(the_context());
 	srq[0] = make_srq(&first, xrcd);
 	srq[1] = make_srq(&second, xrcd);
 	target = make_target(xrcd);
@@ -182,7 +181,7 @@ static void keys_of_another_queue(void **state)
 
 static void no_such_queue(void **state)
 {
-	struct ibv_xrcd *elsewhere = open_domain(-1, O_CREAT);
+	struct ibv_xrcd *elsewhere = box_xrcd(the_context());
 	struct ibv_srq *foreign = make_srq(&first, elsewhere);
 
 	(void)state;
