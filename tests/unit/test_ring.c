@@ -19,7 +19,8 @@ enum {
 struct expected {
 	struct uroce_abi_frame frame;
 	unsigned int noise_at;
-	unsigned int room; /* with what it skipped at the end */
+	unsigned int room;    /* without what it skipped at the end, */
+	unsigned int skipped; /* which is free as soon as the reader has seen the frame */
 };
 
 #define MODEL_FRAMES (ROOM / UNIT + 1)
@@ -108,21 +109,21 @@ static void model_write(struct ring_fixture *fixture, unsigned int bytes)
 	bool fits;
 
 	if (offset + wanted.room > ROOM) {
-		wanted.room += ROOM - offset;
+		wanted.skipped = ROOM - offset;
 		model.skipped++;
 	} else if (model.count == 0 && begins_anew(offset, wanted.room)) {
-		wanted.room += ROOM - offset;
+		wanted.skipped = ROOM - offset;
 		model.restarted++;
 	}
-	fits = model.used + wanted.room <= ROOM;
+	fits = model.used + wanted.skipped + wanted.room <= ROOM;
 	write_pieces(fixture, &wanted, fits);
 	if (!fits) {
 		model.full++;
 		return;
 	}
 	model.frames[(model.first + model.count++) % MODEL_FRAMES] = wanted;
-	model.used += wanted.room;
-	model.written += wanted.room;
+	model.used += wanted.skipped + wanted.room;
+	model.written += wanted.skipped + wanted.room;
 	model.written_frames++;
 }
 
@@ -145,6 +146,9 @@ static void model_next(struct ring_fixture *fixture)
 		return;
 	assert_true(bytes >= fixture->data && bytes + frame.bytes <= fixture->data + ROOM);
 	check_frame(&frame, bytes);
+	model.used -= model.frames[model.first].skipped;
+	model.read += model.frames[model.first].skipped;
+	model.frames[model.first].skipped = 0;
 	model.given = true;
 }
 

@@ -26,6 +26,8 @@ static enum link_ring_result next_of(struct ring_fixture *fixture)
 static enum link_ring_result read_hostile(struct ring_fixture *fixture, uint64_t read,
 					  uint64_t written, uint32_t bytes)
 {
+	/* A skip that leads to the ring's end, within what is written, is done with at once. */
+	bool skips = bytes == 0 && read % ROOM && written - read >= ROOM - read % ROOM;
 	enum link_ring_result result;
 
 	fixture->shared->read = read;
@@ -36,7 +38,7 @@ static enum link_ring_result read_hostile(struct ring_fixture *fixture, uint64_t
 	result = next_of(fixture);
 	/* What it says it says again, and a frame that is not there is not released. */
 	assert_int_equal(next_of(fixture), result);
-	assert_int_equal(fixture->shared->read, read);
+	assert_int_equal(fixture->shared->read, skips ? read - read % ROOM + ROOM : read);
 	return result;
 }
 

@@ -161,7 +161,12 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 			break;
 		if (at == 0 || to_end > ring->written_seen - ring->read)
 			return LINK_RING_BROKEN;
+		/*
+		 * At once: the writer of short frames begins anew when the ring is empty, and would
+		 * count what he has left out as taken until this frame is done with.
+		 */
 		ring->read += to_end;
+		tell(&ring->shared->read, ring->read);
 	}
 	space = space_of(frame->bytes);
 	if (frame->bytes > LINK_MAX_BYTES || space > to_end ||
