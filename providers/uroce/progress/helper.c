@@ -287,7 +287,7 @@ static uint64_t others_ns(void)
 /* The core was given away and came back after so long: see YIELD_SLOW_NS. */
 static void note_slow_yield(struct helper *helper, uint64_t took, uint64_t others, uint64_t now)
 {
-	if (others < took / 2) {
+	if (others < took / 2 && !poller_wants_to_run(&helper->poller)) {
 		helper->yield_again = now + NO_YIELD_NS;
 		return;
 	}

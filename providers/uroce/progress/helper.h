@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "link/link.h"
+#include "poller.h"
 
 struct progress;
 struct helper_watch;
@@ -44,6 +45,7 @@ struct helper {
 	uint64_t spin_again;
 	uint64_t spin_pause;
 	uint64_t yield_again; /* nor does it give way while it spins */
+	struct poller poller;
 	/* A CQ has been armed: until then the application may go to sleep at any moment. */
 	atomic_uint_fast64_t hint_until;
 	pthread_mutex_t lock; /* the modes of the sockets, watches */

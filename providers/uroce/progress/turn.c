@@ -40,7 +40,12 @@ enum {
 	STREAK_POLLS = 64,
 	/* QPs that have waited for room are served in a turn; and idle turns between looks. */
 	CROWD_SERVED = 16,
+	/*
+	 * The polls of a streak take no longer than this, of the poller's own processor time: on a
+	 * busy host it has long pauses.  Who sleeps between his polls has longer ones.
+	 */
 	STREAK_NS = PROGRESS_TICK_NS,
+	STREAK_MAX_NS = 8 * PROGRESS_TICK_NS,
 };
 /* An application that armed a CQ this long ago and still polls will not sleep for that. */
 #define HINT_NS UINT64_C(50000000)
@@ -362,27 +367,35 @@ enum turn_result turn_make_control(struct progress *progress)
 /* Caller makes the turn.  Have there been enough polls in a row that somebody must be spinning? */
 static bool is_streak(struct progress *progress)
 {
-	uint64_t now;
+	uint64_t now, ran;
 
 	if (++progress->streak < STREAK_POLLS)
 		return false;
 	progress->streak = 0;
 	now = progress_now();
-	if (now - progress->streak_began > STREAK_NS) {
+	ran = poller_ran_ns();
+	/* With several pollers the difference of their times may be anything. */
+	if (now - progress->streak_began > STREAK_MAX_NS ||
+	    ran - progress->streak_ran > STREAK_NS) {
 		progress->streak_began = now;
+		progress->streak_ran = ran;
 		return false;
 	}
 	return now >= atomic_load_explicit(&progress->helper.hint_until, memory_order_relaxed);
 }
 
-static void yield_sometimes(void)
+static void yield_sometimes(struct progress *progress)
 {
 	static __thread unsigned int empty_polls, interval = YIELD_INTERVAL;
+	static __thread bool is_known;
 	uint64_t begin;
 
 	if (++empty_polls < interval)
 		return;
 	empty_polls = 0;
+	if (!is_known)
+		poller_is_me(&progress->helper.poller);
+	is_known = true;
 	begin = progress_now();
 	sched_yield();
 	interval =
@@ -416,7 +429,7 @@ void progress_poll(struct progress *progress)
 	if (disarm)
 		helper_disarm(progress);
 	if (result == TURN_IDLE)
-		yield_sometimes();
+		yield_sometimes(progress);
 }
 
 void progress_polled(struct progress *progress)
