@@ -31,8 +31,8 @@
  * Giving way took this long: somebody else wants the core.  If that is another thread of this
  * process, it may be spinning on memory until the datagram comes that the helper then does not get
  * to read, for a time slice of milliseconds: then there is no spinning for a while, longer each
- * time.  If it is a foreign process, the helper spins on for a while without giving way, which is
- * no more than its share.
+ * time.  If it is a foreign process, and the thread that polls does not want to run, the helper
+ * spins on for a while without giving way, which is no more than its share.
  */
 #define YIELD_SLOW_NS 300000 /* who has been woken for an event computes for less */
 #define NO_YIELD_NS UINT64_C(100000000)

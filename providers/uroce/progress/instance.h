@@ -68,7 +68,7 @@ struct progress {
 	unsigned int idle_turns;
 	unsigned int streak; /* polls in a row while the helper is armed */
 	uint64_t streak_began;
-	uint64_t streak_ran; /* what the poller had had of a processor by then */
+	uint64_t streak_sleeps; /* poller_sleeps() then */
 	/* Counted in turns only, so without read-modify-write; [id] as the others. */
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t turn_counter[PROGRESS_COUNTER_COUNT];
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t counter[PROGRESS_COUNTER_COUNT];

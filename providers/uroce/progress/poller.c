@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 void poller_is_me(struct poller *poller)
@@ -13,12 +13,11 @@ void poller_is_me(struct poller *poller)
 	atomic_store_explicit(&poller->tid, (int)syscall(SYS_gettid), memory_order_relaxed);
 }
 
-uint64_t poller_ran_ns(void)
+uint64_t poller_sleeps(void)
 {
-	struct timespec time;
+	struct rusage usage;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	return getrusage(RUSAGE_THREAD, &usage) ? 0 : (uint64_t)usage.ru_nvcsw;
 }
 
 bool poller_wants_to_run(const struct poller *poller)

@@ -16,8 +16,8 @@ struct poller {
 
 /* The calling thread polls; who said so last counts. */
 void poller_is_me(struct poller *poller);
-/* The processor time that the calling thread has had, in nanoseconds. */
-uint64_t poller_ran_ns(void);
+/* How often the calling thread has given its processor away to sleep; sched_yield() is no sleep. */
+uint64_t poller_sleeps(void);
 /* Does it run, or wait for a processor?  Not if it sleeps, has ended, or nobody can tell. */
 bool poller_wants_to_run(const struct poller *poller);
 

@@ -41,8 +41,8 @@ enum {
 	/* QPs that have waited for room are served in a turn; and idle turns between looks. */
 	CROWD_SERVED = 16,
 	/*
-	 * The polls of a streak take no longer than this, of the poller's own processor time: on a
-	 * busy host it has long pauses.  Who sleeps between his polls has longer ones.
+	 * The polls of a streak take no longer than this.  On a busy host a poller has long pauses,
+	 * but unlike one who sleeps between his polls he does not make them himself.
 	 */
 	STREAK_NS = PROGRESS_TICK_NS,
 	STREAK_MAX_NS = 8 * PROGRESS_TICK_NS,
@@ -367,18 +367,17 @@ enum turn_result turn_make_control(struct progress *progress)
 /* Caller makes the turn.  Have there been enough polls in a row that somebody must be spinning? */
 static bool is_streak(struct progress *progress)
 {
-	uint64_t now, ran;
+	uint64_t now, sleeps, took;
 
 	if (++progress->streak < STREAK_POLLS)
 		return false;
 	progress->streak = 0;
 	now = progress_now();
-	ran = poller_ran_ns();
-	/* With several pollers the difference of their times may be anything. */
-	if (now - progress->streak_began > STREAK_MAX_NS ||
-	    ran - progress->streak_ran > STREAK_NS) {
+	sleeps = poller_sleeps();
+	took = now - progress->streak_began;
+	if (took > STREAK_NS && (took > STREAK_MAX_NS || sleeps != progress->streak_sleeps)) {
 		progress->streak_began = now;
-		progress->streak_ran = ran;
+		progress->streak_sleeps = sleeps;
 		return false;
 	}
 	return now >= atomic_load_explicit(&progress->helper.hint_until, memory_order_relaxed);
@@ -387,15 +386,12 @@ static bool is_streak(struct progress *progress)
 static void yield_sometimes(struct progress *progress)
 {
 	static __thread unsigned int empty_polls, interval = YIELD_INTERVAL;
-	static __thread bool is_known;
 	uint64_t begin;
 
 	if (++empty_polls < interval)
 		return;
 	empty_polls = 0;
-	if (!is_known)
-		poller_is_me(&progress->helper.poller);
-	is_known = true;
+	poller_is_me(&progress->helper.poller);
 	begin = progress_now();
 	sched_yield();
 	interval =
