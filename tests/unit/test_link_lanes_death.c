@@ -234,7 +234,6 @@ static void test_fork(void **state)
 
 enum {
 	LIAR_SLOT = 9,
-	INBOX_BYTES = UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE,
 };
 
 static void send_message(struct lane_fixture *fixture, int sock, const void *bytes, size_t length,
@@ -278,13 +277,13 @@ static void test_bad_replies(void **state)
 		lane_message(UROCE_ABI_LANE_REPLY, loopback4, link_slot(fixture->link));
 	int sock = lane_bind_slot(LIAR_SLOT);
 	int nameless = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int good = make_file(INBOX_BYTES, seals), pair[2] = { good, good };
+	int good = make_file(LINK_INBOX_BYTES, seals), pair[2] = { good, good };
 	int bad[] = {
-		make_file(INBOX_BYTES, F_SEAL_GROW),
-		make_file(INBOX_BYTES - 1, seals),
-		make_file(INBOX_BYTES + 4096, seals),
+		make_file(LINK_INBOX_BYTES, F_SEAL_GROW),
+		make_file(LINK_INBOX_BYTES - 1, seals),
+		make_file(LINK_INBOX_BYTES + 4096, seals),
 		make_file(0, seals),
-		make_file(INBOX_BYTES, seals | F_SEAL_WRITE),
+		make_file(LINK_INBOX_BYTES, seals | F_SEAL_WRITE),
 		open("/dev/zero", O_RDWR | O_CLOEXEC),
 		sock,
 	};
@@ -353,7 +352,7 @@ static bool is_answered(struct lane_fixture *fixture, int sock,
 
 	send_message(fixture, sock, request, sizeof(*request), NULL, 0);
 	serve(fixture->link);
-	if (link_control_read(sock, true, more, sizeof(more), &input))
+	if (link_control_read(sock, more, sizeof(more), &input))
 		return false;
 	assert_int_equal(input.bytes, sizeof(reply));
 	memcpy(&reply, input.head, sizeof(reply));
@@ -361,9 +360,9 @@ static bool is_answered(struct lane_fixture *fixture, int sock,
 	assert_int_equal(reply.slot, link_slot(fixture->link));
 	assert_memory_equal(reply.address, request->address, 16);
 	assert_int_equal(input.fd_count, 1);
-	assert_int_equal(lseek(input.fds[0], 0, SEEK_END), INBOX_BYTES);
+	assert_int_equal(lseek(input.fds[0], 0, SEEK_END), LINK_INBOX_BYTES);
 	assert_int_equal(ftruncate(input.fds[0], 4096), -1);
-	assert_int_equal(ftruncate(input.fds[0], 2 * INBOX_BYTES), -1);
+	assert_int_equal(ftruncate(input.fds[0], 2 * LINK_INBOX_BYTES), -1);
 	/* Kept open: closed in its owner's process, which this is, the owner's lock would go. */
 	return true;
 }

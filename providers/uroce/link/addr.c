@@ -102,6 +102,10 @@ static void publish(struct link *link, struct link_addr *addr)
 {
 	link_mutex_lock(link, &link->lock);
 	addr->fd = addr->pool[link->slot];
+	addr->overflow_base = link_socket_drops(addr->fd);
+	/* Others may have lanes to it since it was open before. */
+	atomic_store_explicit(&addr->inbox, link_inbox_find(link, &addr->endpoint),
+			      memory_order_release);
 	addr->next = link->addrs;
 	link->addrs = addr;
 	link_mutex_unlock(link, &link->lock);
@@ -280,10 +284,6 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 		   sizeof(link->receive_buffer));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
-	link_mutex_lock(link, &link->lock);
-	addr->overflow_base = link_socket_drops(addr->fd);
-	link_mutex_unlock(link, &link->lock);
-	link_inbox_reopen(addr);
 	/* Usually somebody has it. */
 	link_addr_claim_gsi(addr);
 	*result = addr;
@@ -293,7 +293,7 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		   struct link_addr **result, char error[LINK_ERROR_TEXT])
 {
-	struct link_endpoint endpoint = { .scope_id = scope_id };
+	const struct link_endpoint endpoint = link_endpoint_of(gid, scope_id);
 	struct link_addr *addr;
 	int failure = 0;
 
@@ -301,7 +301,6 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		link_explain(error, "the adapter was opened before fork(); open it again");
 		return -EOWNERDEAD;
 	}
-	memcpy(endpoint.gid, gid, sizeof(endpoint.gid));
 	/* A wildcard group would hide behind the specific ones: never mix them. */
 	if (link_endpoint_is_unspecified(gid) || link_endpoint_is_multicast(gid)) {
 		char text[LINK_ADDRESS_TEXT];

@@ -97,6 +97,22 @@ int link_control_send(int fd, const struct sockaddr_un *to, socklen_t to_bytes,
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+int link_control_send_to_slot(const struct link *link, unsigned int slot,
+			      const struct iovec *pieces, size_t count)
+{
+	return link_control_send(link->control_fd, &link->names[slot], link->name_bytes[slot],
+				 pieces, count, NULL, 0);
+}
+
+int link_control_ring(const struct link *link, unsigned int slot)
+{
+	struct uroce_abi_header bell = { .message = UROCE_ABI_LANE_BELL,
+					 .version = UROCE_ABI_VERSION };
+	struct iovec piece = { .iov_base = &bell, .iov_len = sizeof(bell) };
+
+	return link_control_send_to_slot(link, slot, &piece, 1);
+}
+
 static void read_control(struct msghdr *message, struct link_control_input *input)
 {
 	struct cmsghdr *cmsg;
@@ -118,8 +134,7 @@ static void read_control(struct msghdr *message, struct link_control_input *inpu
 	}
 }
 
-int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes,
-		      struct link_control_input *input)
+int link_control_read(int fd, void *payload, size_t payload_bytes, struct link_control_input *input)
 {
 	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
 	struct iovec pieces[2] = {
@@ -132,8 +147,7 @@ int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes
 		.msg_iov = pieces,
 		.msg_iovlen = 2,
 		.msg_control = control,
-		/* Without room for descriptors the kernel closes those that are sent to us. */
-		.msg_controllen = want_fds ? sizeof(control) : CMSG_SPACE(sizeof(struct ucred)),
+		.msg_controllen = sizeof(control),
 	};
 	ssize_t bytes = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
@@ -143,7 +157,7 @@ int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes
 	input->payload_bytes =
 		input->bytes > pieces[0].iov_len ? input->bytes - pieces[0].iov_len : 0;
 	input->from_bytes = message.msg_namelen;
-	input->cut = message.msg_flags & (want_fds ? MSG_TRUNC | MSG_CTRUNC : MSG_TRUNC);
+	input->cut = message.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
 	input->same_user = false;
 	input->fd_count = 0;
 	read_control(&message, input);
@@ -163,11 +177,10 @@ static void answer_request(struct link *link, const struct link_control_input *i
 			   const struct uroce_abi_pool *request)
 {
 	struct uroce_abi_pool reply = *request;
-	struct link_endpoint endpoint = { .scope_id = request->scope_id };
+	const struct link_endpoint endpoint = link_endpoint_of(request->address, request->scope_id);
 	struct iovec piece = { .iov_base = &reply, .iov_len = sizeof(reply) };
 	struct link_addr *addr;
 
-	memcpy(endpoint.gid, request->address, sizeof(endpoint.gid));
 	link_mutex_lock(link, &link->lock);
 	addr = link_addr_find(link, &endpoint);
 	reply.header.message = addr ? UROCE_ABI_POOL_REPLY : UROCE_ABI_POOL_UNKNOWN;
@@ -195,7 +208,7 @@ static bool accept_message(struct link *link, const struct link_control_input *i
 static int handle_one(struct link *link, uint8_t *payload, struct link_control_input *input,
 		      struct link_message *message)
 {
-	int error = link_control_read(link->control_fd, true, payload, LINK_MAX_BYTES + 1, input);
+	int error = link_control_read(link->control_fd, payload, LINK_MAX_BYTES + 1, input);
 
 	if (error)
 		return error;
@@ -215,9 +228,8 @@ static int handle_one(struct link *link, uint8_t *payload, struct link_control_i
 static bool fill_batch(struct link *link, const struct uroce_abi_forward *forward,
 		       struct link_batch *batch)
 {
-	struct link_endpoint dst = { .scope_id = forward->scope_id };
+	const struct link_endpoint dst = link_endpoint_of(forward->dst, forward->scope_id);
 
-	memcpy(dst.gid, forward->dst, sizeof(dst.gid));
 	link_mutex_lock(link, &link->lock);
 	batch->addr = link_addr_find(link, &dst);
 	link_mutex_unlock(link, &link->lock);
@@ -294,20 +306,14 @@ void link_control_serve(struct link *link, struct link_stash *stash)
 
 void link_stash_return(struct link *link, struct link_stash *stash)
 {
-	struct sockaddr_un self;
-	socklen_t self_bytes = link_control_name(link->slot, &self);
-	struct uroce_abi_header bell = { .message = UROCE_ABI_LANE_BELL,
-					 .version = UROCE_ABI_VERSION };
-	struct iovec bell_piece = { .iov_base = &bell, .iov_len = sizeof(bell) };
 	unsigned int i;
 
 	if (stash->bell)
-		link_control_send(link->control_fd, &self, self_bytes, &bell_piece, 1, NULL, 0);
+		link_control_ring(link, link->slot);
 	stash->bell = false;
 	/* The kernel does not count what one sends to oneself against the queue's length. */
 	for (i = 0; i < stash->count; i++) {
-		if (link_control_send(link->control_fd, &self, self_bytes, &stash->datagram[i], 1,
-				      NULL, 0))
+		if (link_control_send_to_slot(link, link->slot, &stash->datagram[i], 1))
 			atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
 		free(stash->datagram[i].iov_base);
 	}

@@ -8,6 +8,14 @@
 /* ::ffff:0:0/96 */
 static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
+struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id)
+{
+	struct link_endpoint endpoint = { .scope_id = scope_id };
+
+	memcpy(endpoint.gid, gid, sizeof(endpoint.gid));
+	return endpoint;
+}
+
 bool link_endpoint_is_ipv4(const uint8_t gid[16])
 {
 	return memcmp(gid, mapped_prefix, sizeof(mapped_prefix)) == 0;

@@ -12,13 +12,7 @@
 
 #include "lane.h"
 
-#ifndef MFD_CLOEXEC
-#define MFD_CLOEXEC 1u
-#define MFD_ALLOW_SEALING 2u
-#endif
-
 enum {
-	INBOX_BYTES = UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE,
 	/*
 	 * A look at the socket takes longer than one at the rings, and they are where most comes
 	 * from once there are lanes: when VAIN_LOOKS in a row have found nothing, only every
@@ -39,7 +33,7 @@ static int make_file(void)
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, INBOX_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
+	if (ftruncate(fd, LINK_INBOX_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
 	    fcntl(fd, F_SETLK, &life)) {
 		int error = -errno;
 
@@ -59,18 +53,17 @@ static struct link_inbox *new_inbox(struct link *link, const struct link_endpoin
 	inbox->endpoint = *endpoint;
 	inbox->fd = make_file();
 	inbox->memory = inbox->fd < 0 ? MAP_FAILED
-				      : mmap(NULL, INBOX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-					     inbox->fd, 0);
+				      : mmap(NULL, LINK_INBOX_BYTES, PROT_READ | PROT_WRITE,
+					     MAP_SHARED, inbox->fd, 0);
 	if (inbox->memory == MAP_FAILED) {
 		link_close_fd(&inbox->fd);
 		free(inbox);
 		return NULL;
 	}
-	madvise(inbox->memory, INBOX_BYTES, MADV_DONTFORK);
+	madvise(inbox->memory, LINK_INBOX_BYTES, MADV_DONTFORK);
 	inbox->shared = (struct uroce_abi_inbox *)(void *)inbox->memory;
 	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
-		uint8_t *ring = inbox->memory + UROCE_ABI_INBOX_HEAD_BYTES +
-				(size_t)slot * UROCE_ABI_RING_STRIDE;
+		uint8_t *ring = inbox->memory + link_inbox_ring(slot);
 
 		inbox->ring[slot].shared = (struct uroce_abi_ring *)(void *)ring;
 		inbox->ring[slot].data = ring + UROCE_ABI_RING_HEAD_BYTES;
@@ -87,14 +80,13 @@ void link_inbox_close_all(struct link *link)
 	for (inbox = link->inboxes; inbox; inbox = older) {
 		older = inbox->older;
 		if (!abandoned)
-			munmap(inbox->memory, INBOX_BYTES);
+			munmap(inbox->memory, LINK_INBOX_BYTES);
 		link_close_fd(&inbox->fd);
 		free(inbox);
 	}
 }
 
-/* Caller holds the lock. */
-static struct link_inbox *find_inbox(struct link *link, const struct link_endpoint *endpoint)
+struct link_inbox *link_inbox_find(struct link *link, const struct link_endpoint *endpoint)
 {
 	struct link_inbox *inbox;
 
@@ -104,21 +96,11 @@ static struct link_inbox *find_inbox(struct link *link, const struct link_endpoi
 	return inbox;
 }
 
-void link_inbox_reopen(struct link_addr *addr)
-{
-	struct link *link = addr->link;
-
-	link_mutex_lock(link, &link->lock);
-	atomic_store_explicit(&addr->inbox, find_inbox(link, &addr->endpoint),
-			      memory_order_release);
-	link_mutex_unlock(link, &link->lock);
-}
-
 /* Caller holds the lock. */
 static struct link_inbox *get_inbox(struct link_addr *addr)
 {
 	struct link *link = addr->link;
-	struct link_inbox *inbox = find_inbox(link, &addr->endpoint);
+	struct link_inbox *inbox = link_inbox_find(link, &addr->endpoint);
 
 	if (!inbox) {
 		inbox = new_inbox(link, &addr->endpoint);
@@ -150,7 +132,7 @@ void link_inbox_answer(struct link *link, const struct link_control_input *input
 {
 	struct uroce_abi_lane reply = *request;
 	struct iovec piece = { .iov_base = &reply, .iov_len = sizeof(reply) };
-	struct link_endpoint endpoint = { .scope_id = request->scope_id };
+	const struct link_endpoint endpoint = link_endpoint_of(request->address, request->scope_id);
 	struct link_inbox *inbox = NULL;
 	struct link_addr *addr;
 
@@ -159,7 +141,6 @@ void link_inbox_answer(struct link *link, const struct link_control_input *input
 		return;
 	reply.header.message = UROCE_ABI_LANE_REPLY;
 	reply.slot = link->slot;
-	memcpy(endpoint.gid, request->address, sizeof(endpoint.gid));
 	link_mutex_lock(link, &link->lock);
 	addr = link_addr_find(link, &endpoint);
 	if (addr)

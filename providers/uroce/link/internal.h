@@ -49,6 +49,7 @@ struct link_endpoint {
 	uint32_t scope_id;
 };
 
+struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id);
 bool link_endpoint_is_ipv4(const uint8_t gid[16]);
 bool link_endpoint_is_multicast(const uint8_t gid[16]);
 bool link_endpoint_is_unspecified(const uint8_t gid[16]);
@@ -145,6 +146,12 @@ socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name);
 int link_control_send(int fd, const struct sockaddr_un *to, socklen_t to_bytes,
 		      const struct iovec *pieces, size_t count, const int *fds, size_t fd_count);
 
+/* The same without descriptors, from link's own slot to another one, or to itself. */
+int link_control_send_to_slot(const struct link *link, unsigned int slot,
+			      const struct iovec *pieces, size_t count);
+/* Tell the process of the slot that its inbox has something: 0 or a negative errno. */
+int link_control_ring(const struct link *link, unsigned int slot);
+
 /* One received control datagram. */
 struct link_control_input {
 	size_t bytes;	      /* all of it, header included */
@@ -159,10 +166,9 @@ struct link_control_input {
 };
 
 /*
- * Receive one datagram; descriptors only when want_fds, else the kernel closes them.  payload takes
- * what follows a forward's header.  0 or a negative errno.
+ * Receive one datagram.  payload takes what follows a forward's header.  0 or a negative errno.
  */
-int link_control_read(int fd, bool want_fds, void *payload, size_t payload_bytes,
+int link_control_read(int fd, void *payload, size_t payload_bytes,
 		      struct link_control_input *input);
 
 /* Has the process sent it that owns another slot? */
@@ -271,8 +277,7 @@ struct link_peer {
 	bool own;
 	uint8_t dst_slot;
 	struct link_lane *lane; /* NULL: the socket */
-	/* While there is none: what there was when the peer was opened, and how often it was asked
-	 * for. */
+	/* While there is none: what addr had when it was looked for, and how often that was. */
 	const struct link_lane *old_lane;
 	unsigned int asked;
 	socklen_t dst_bytes;

@@ -133,7 +133,7 @@ static void wait_for_answers(struct join *join, int timeout_ms)
 	if (fds[1].revents)
 		link_control_serve(join->link, &join->stash);
 	while (!join->joined && !join->error &&
-	       link_control_read(join->reply_fd, true, NULL, 0, &input) == 0)
+	       link_control_read(join->reply_fd, NULL, 0, &input) == 0)
 		take_answer(join, &input);
 }
 

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 enum {
-	RING_SHARED_BYTES = UROCE_ABI_RING_STRIDE,
 	/*
 	 * A full ring holds the sender back.  But a reader that has done nothing for so long is
 	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
@@ -53,8 +52,7 @@ static void ask(struct link_addr *addr, unsigned int slot)
 
 	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
 	/* When his queue is full, or nobody is there, the next request may do better. */
-	link_control_send(link->control_fd, &link->names[slot], link->name_bytes[slot], &piece, 1,
-			  NULL, 0);
+	link_control_send_to_slot(link, slot, &piece, 1);
 }
 
 struct link_lane *link_lane_get(struct link_addr *addr, unsigned int slot)
@@ -98,7 +96,7 @@ static bool is_inbox(int fd)
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
-	       status.st_size == UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE;
+	       status.st_size == LINK_INBOX_BYTES;
 }
 
 static void free_lane(struct link_lane *lane)
@@ -109,7 +107,7 @@ static void free_lane(struct link_lane *lane)
 	if (mine && lane->inbox)
 		munmap(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
 	if (mine && lane->ring_memory)
-		munmap(lane->ring_memory, RING_SHARED_BYTES);
+		munmap(lane->ring_memory, UROCE_ABI_RING_STRIDE);
 	link_close_fd(&lane->fd);
 	pthread_mutex_destroy(&lane->lock);
 	free(lane);
@@ -119,7 +117,6 @@ static void free_lane(struct link_lane *lane)
 static struct link_lane *new_lane(struct link *link, unsigned int slot, int fd)
 {
 	struct link_lane *lane = calloc(1, sizeof(*lane));
-	size_t ring = UROCE_ABI_INBOX_HEAD_BYTES + (size_t)link->slot * UROCE_ABI_RING_STRIDE;
 
 	if (!lane)
 		return NULL;
@@ -129,7 +126,7 @@ static struct link_lane *new_lane(struct link *link, unsigned int slot, int fd)
 	lane->slot = slot;
 	pthread_mutex_init(&lane->lock, NULL);
 	lane->inbox = map(fd, UROCE_ABI_INBOX_HEAD_BYTES, 0);
-	lane->ring_memory = map(fd, RING_SHARED_BYTES, ring);
+	lane->ring_memory = map(fd, UROCE_ABI_RING_STRIDE, link_inbox_ring(link->slot));
 	if (!lane->inbox || !lane->ring_memory) {
 		free_lane(lane);
 		return NULL;
@@ -149,14 +146,13 @@ void link_lane_put(struct link_lane *lane)
 void link_lane_install(struct link *link, struct link_control_input *input,
 		       const struct uroce_abi_lane *reply)
 {
-	struct link_endpoint endpoint = { .scope_id = reply->scope_id };
+	const struct link_endpoint endpoint = link_endpoint_of(reply->address, reply->scope_id);
 	struct link_lane *lane, *old;
 	struct link_addr *addr;
 
 	if (!atomic_load(&link->shares_memory) || input->fd_count != 1 ||
 	    !is_inbox(input->fds[0]) || !link_control_is_from_slot(link, input, reply->slot))
 		return;
-	memcpy(endpoint.gid, reply->address, sizeof(endpoint.gid));
 	link_mutex_lock(link, &link->lock);
 	addr = link_addr_find(link, &endpoint);
 	old = addr ? atomic_load_explicit(&addr->lane[reply->slot], memory_order_relaxed) : NULL;
@@ -193,8 +189,7 @@ bool link_lane_is_full(struct link_lane *lane)
 	if (atomic_load_explicit(&lane->link->abandoned, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&lane->lock);
-	/* Room for one more is left to short runs: an ACK should not wait for the streams of
-	 * others. */
+	/* Room for one more is left to short runs: an ACK need not wait for others' streams. */
 	full = !lane->broken && !link_ring_has_room(&lane->ring, 2 * LINK_MAX_BYTES) &&
 	       hold_back(lane) != 0;
 	pthread_mutex_unlock(&lane->lock);
@@ -203,12 +198,7 @@ bool link_lane_is_full(struct link_lane *lane)
 
 static void ring_bell(struct link_lane *lane)
 {
-	struct uroce_abi_header bell = { .message = UROCE_ABI_LANE_BELL,
-					 .version = UROCE_ABI_VERSION };
-	struct iovec piece = { .iov_base = &bell, .iov_len = sizeof(bell) };
-	struct link *link = lane->link;
 	uint32_t sleep;
-	int error;
 
 	/* Against the reader, who says that he sleeps and then looks once more. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -219,9 +209,7 @@ static void ring_bell(struct link_lane *lane)
 	 * When his queue is full, he has something to wake up for.  Others ring as well until it is
 	 * done: who says that it is may be killed before.
 	 */
-	error = link_control_send(link->control_fd, &link->names[lane->slot],
-				  link->name_bytes[lane->slot], &piece, 1, NULL, 0);
-	if (error == 0)
+	if (link_control_ring(lane->link, lane->slot) == 0)
 		__atomic_compare_exchange_n(&lane->inbox->waiting, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }

@@ -12,6 +12,14 @@
 #include "internal.h"
 #include "ring.h"
 
+#define LINK_INBOX_BYTES (UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE)
+
+/* Where in an inbox the ring of the slot begins. */
+static inline size_t link_inbox_ring(unsigned int slot)
+{
+	return UROCE_ABI_INBOX_HEAD_BYTES + (size_t)slot * UROCE_ABI_RING_STRIDE;
+}
+
 /* One ring of another process's inbox. */
 struct link_lane {
 	unsigned int refs; /* under link.lock */
@@ -57,8 +65,8 @@ bool link_inbox_is_next(struct link_inbox *inbox);
 /* Is it time to look at the socket as well?  Then tell what came of it. */
 bool link_inbox_wants_look(struct link_inbox *inbox);
 void link_inbox_looked(struct link_inbox *inbox, bool found);
-/* addr has been opened: others may have lanes to it since it was open before. */
-void link_inbox_reopen(struct link_addr *addr);
+/* The one of the endpoint, if somebody has ever asked for it.  Caller holds link.lock. */
+struct link_inbox *link_inbox_find(struct link *link, const struct link_endpoint *endpoint);
 void link_inbox_close_all(struct link *link);
 
 /* ---- lane.c ---- */

@@ -209,8 +209,7 @@ int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes
 		return -EOWNERDEAD;
 	memcpy(head.src, src, sizeof(head.src));
 	memcpy(head.dst, addr->endpoint.gid, sizeof(head.dst));
-	error = link_control_send(link->control_fd, &link->names[slot], link->name_bytes[slot],
-				  pieces, 2, NULL, 0);
+	error = link_control_send_to_slot(link, slot, pieces, 2);
 	if (error == 0) {
 		atomic_fetch_add_explicit(&link->forwarded, 1, memory_order_relaxed);
 		return 0;

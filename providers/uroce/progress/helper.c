@@ -352,7 +352,7 @@ static bool await_memory(struct progress *progress)
 	return readable;
 }
 
-static void awake(struct progress *progress)
+static void stop_awaiting_memory(struct progress *progress)
 {
 	pthread_mutex_lock(&progress->helper.lock);
 	for (unsigned int i = 0; i < progress->address_count; i++)
@@ -397,7 +397,7 @@ static void round_armed(struct progress *progress)
 		last = spin(progress);
 	count = wait_for(helper, events, sleep_ns(progress, last));
 	atomic_store_explicit(&helper->sleeps_until, 0, memory_order_seq_cst);
-	awake(progress);
+	stop_awaiting_memory(progress);
 	handle(progress, events, count);
 }
 
