@@ -104,7 +104,7 @@ int link_control_send_to_slot(const struct link *link, unsigned int slot,
 				 pieces, count, NULL, 0);
 }
 
-int link_control_ring(const struct link *link, unsigned int slot)
+int link_control_ring_bell(const struct link *link, unsigned int slot)
 {
 	struct uroce_abi_header bell = { .message = UROCE_ABI_LANE_BELL,
 					 .version = UROCE_ABI_VERSION };
@@ -309,7 +309,7 @@ void link_stash_return(struct link *link, struct link_stash *stash)
 	unsigned int i;
 
 	if (stash->bell)
-		link_control_ring(link, link->slot);
+		link_control_ring_bell(link, link->slot);
 	stash->bell = false;
 	/* The kernel does not count what one sends to oneself against the queue's length. */
 	for (i = 0; i < stash->count; i++) {

@@ -63,7 +63,7 @@ static struct link_inbox *new_inbox(struct link *link, const struct link_endpoin
 	madvise(inbox->memory, LINK_INBOX_BYTES, MADV_DONTFORK);
 	inbox->shared = (struct uroce_abi_inbox *)(void *)inbox->memory;
 	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
-		uint8_t *ring = inbox->memory + link_inbox_ring(slot);
+		uint8_t *ring = inbox->memory + link_inbox_ring_offset(slot);
 
 		inbox->ring[slot].shared = (struct uroce_abi_ring *)(void *)ring;
 		inbox->ring[slot].data = ring + UROCE_ABI_RING_HEAD_BYTES;

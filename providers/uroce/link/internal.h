@@ -150,7 +150,7 @@ int link_control_send(int fd, const struct sockaddr_un *to, socklen_t to_bytes,
 int link_control_send_to_slot(const struct link *link, unsigned int slot,
 			      const struct iovec *pieces, size_t count);
 /* Tell the process of the slot that its inbox has something: 0 or a negative errno. */
-int link_control_ring(const struct link *link, unsigned int slot);
+int link_control_ring_bell(const struct link *link, unsigned int slot);
 
 /* One received control datagram. */
 struct link_control_input {

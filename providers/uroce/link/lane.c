@@ -126,7 +126,7 @@ static struct link_lane *new_lane(struct link *link, unsigned int slot, int fd)
 	lane->slot = slot;
 	pthread_mutex_init(&lane->lock, NULL);
 	lane->inbox = map(fd, UROCE_ABI_INBOX_HEAD_BYTES, 0);
-	lane->ring_memory = map(fd, UROCE_ABI_RING_STRIDE, link_inbox_ring(link->slot));
+	lane->ring_memory = map(fd, UROCE_ABI_RING_STRIDE, link_inbox_ring_offset(link->slot));
 	if (!lane->inbox || !lane->ring_memory) {
 		free_lane(lane);
 		return NULL;
@@ -209,7 +209,7 @@ static void ring_bell(struct link_lane *lane)
 	 * When his queue is full, he has something to wake up for.  Others ring as well until it is
 	 * done: who says that it is may be killed before.
 	 */
-	if (link_control_ring(lane->link, lane->slot) == 0)
+	if (link_control_ring_bell(lane->link, lane->slot) == 0)
 		__atomic_compare_exchange_n(&lane->inbox->waiting, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }

@@ -15,7 +15,7 @@
 #define LINK_INBOX_BYTES (UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE)
 
 /* Where in an inbox the ring of the slot begins. */
-static inline size_t link_inbox_ring(unsigned int slot)
+static inline size_t link_inbox_ring_offset(unsigned int slot)
 {
 	return UROCE_ABI_INBOX_HEAD_BYTES + (size_t)slot * UROCE_ABI_RING_STRIDE;
 }
