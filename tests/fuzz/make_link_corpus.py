@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Makes corpus/link and corpus/ring: messages between processes, and what may be in a ring.
 
-Run it again whenever UROCE_ABI_VERSION has been raised: of another version every message is the
-same to the parser.  The steps of a ring are those of fuzz_ring.c.
+Run it again whenever UROCE_ABI_VERSION has been raised or the ring has another size: of another
+version every message is the same to the parser, and what lies at the ring's end moves with it.  The
+steps of a ring are those of fuzz_ring.c.  What corpus/ring has besides, the fuzzer found.
 """
 import pathlib
 import re
@@ -11,14 +12,22 @@ import struct
 
 HERE = pathlib.Path(__file__).parent
 ABI = (HERE.parent.parent / "kernel-headers/rdma/uroce-abi.h").read_text()
-VERSION = int(re.search(r"#define UROCE_ABI_VERSION (\d+)", ABI)[1])
+
+
+def constant(name):
+    return int(re.search(rf"#define UROCE_ABI_{name} (\d+)", ABI)[1])
+
+
+VERSION = constant("VERSION")
 FORWARD, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, BELL = range(1, 8)
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 SLOTS = 64
 
-UNIT, UNITS = 64, 8192
-ROOM = UNIT * UNITS
+UNIT, ROOM = constant("RING_ALIGN"), constant("RING_BYTES")
+UNITS = ROOM // UNIT
 MAX_BYTES = 65507
+# So many of the largest frames are more than the ring holds.
+TOO_MANY = ROOM // MAX_BYTES + 1
 HEAD, WRITTEN, READ, NEXT, RELEASE, DRAIN, WRITE, REOPEN = range(8)
 FROM_READER = 0x8000
 
@@ -93,12 +102,15 @@ RINGS = {
     + step(WRITTEN, 0, UNIT) + step(RELEASE) + step(NEXT) + head(FROM_READER, 70000)
     + step(NEXT),
     "honest": start(UNITS - 40, 0) + write(40) + write(1500) + write(MAX_BYTES) + step(DRAIN)
-    + write(60000) * 9 + step(DRAIN) + write(1) + step(REOPEN) + write(48),
-    "full": start(0, 0) + write(MAX_BYTES) * 9 + step(NEXT) + step(RELEASE) + write(MAX_BYTES),
+    + write(60000) * TOO_MANY + step(DRAIN) + write(1) + step(REOPEN) + write(48),
+    "full": start(0, 0) + write(MAX_BYTES) * TOO_MANY + step(NEXT) + step(RELEASE)
+    + write(MAX_BYTES),
     "reader_ahead": start(0, 0) + step(READ, 0, UNIT) + step(REOPEN) + write(100)
-    + write(MAX_BYTES) * 9,
-    "reader_unaligned": start(0, 0) + write(MAX_BYTES) * 8 + step(READ, 0, 1) + write(1)
-    + write(1),
+    + write(MAX_BYTES) * TOO_MANY,
+    "reader_unaligned": start(0, 0) + write(MAX_BYTES) * (TOO_MANY - 1) + step(READ, 0, 1)
+    + write(1) * 2,
+    # No writer comes so far; who puts a position there may.
+    "position_wraps": start(0, -4 * UNIT) + step(READ, 0, -ROOM // 2) + step(REOPEN) + write(785),
     "writer_unaligned": start(0, 0) + step(WRITTEN, 0, 33) + step(REOPEN) + write(1),
 }
 
