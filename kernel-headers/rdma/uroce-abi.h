@@ -86,7 +86,12 @@ struct uroce_abi_inbox {
 /* Positions count bytes and never wrap; both are multiples of UROCE_ABI_RING_ALIGN. */
 struct uroce_abi_ring {
 	__u64 written; /* stored by the writer when a frame is complete */
-	__u64 reserved1[15];
+	/*
+	 * Not 0: the writer has the ring, so what it hears from the owner through shared memory it
+	 * can answer there.  Made 0 by the owner when a process asks for the ring.
+	 */
+	__u64 attached;
+	__u64 reserved1[14];
 	__u64 read; /* stored by the reader when a frame is done with */
 	__u64 reserved2[15];
 };

@@ -123,7 +123,7 @@ static void write_frame(uint32_t number)
 	enum link_ring_result result = link_ring_write(&writer, &frame, &piece, 1);
 
 	require(result != LINK_RING_EMPTY);
-	/* The distance and not the order: who put a position there may have put it before the wrap. */
+	/* The distance and not the order: a position that somebody has put there may wrap. */
 	if (result == LINK_RING_OK)
 		require(shared.written == writer.written && writer.written != own &&
 			writer.written - own <= ROOM && writer.written % UNIT == 0);

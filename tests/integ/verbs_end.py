@@ -103,12 +103,16 @@ class End:
         found = self.wait()
         return found[0][0] if found else None
 
-    def stream(self, opcode, seconds, depth=32, **options):
-        """Keep so many requests under way: how many there were, and how many ended well."""
+    def stream(self, opcodes, seconds, depth=32, **options):
+        """Keep so many requests under way: how many there were, and how many ended well.
+
+        Where there are several opcodes, with blanks between them, they take turns.
+        """
         posted, found, end = 0, [], time.monotonic() + seconds
+        opcodes = opcodes.split()
         while time.monotonic() < end:
             while posted - len(found) < depth:
-                self.post(opcode, **options)
+                self.post(opcodes[posted % len(opcodes)], **options)
                 posted += 1
             found += self.cq.poll(depth)[1]
         good = sum(wc.status == e.IBV_WC_SUCCESS for wc in found)

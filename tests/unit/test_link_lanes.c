@@ -58,6 +58,11 @@ static void test_both_want_it(void **state)
 	assert_int_equal(counters_of(fixture).memory_received, 0);
 	assert_int_equal(link_peer_room(peer, fixture->agent.slot), UINT32_MAX);
 
+	/* The agent has been asked for memory, and has asked back. */
+	for (unsigned int i = 0; i < 1000 && !link_peer_has_way_back(peer); i++)
+		usleep(1000);
+	assert_true(link_peer_has_way_back(peer));
+
 	let_send(fixture, 100, 3, 500, 0, 2000);
 	assert_true(is_socket_empty(fixture));
 	for (uint32_t tag = 100; tag < 103; tag++) {
@@ -107,6 +112,30 @@ static void test_one_does_not_want_it(void **state)
 	link_peer_close(peer);
 	assert_int_equal(counters_of(fixture).memory_sent, 0);
 	assert_int_equal(counters_of(fixture).memory_received, 0);
+}
+
+/*
+ * A peer that is not one's own is of no slot: of none that memory is asked of, and slot 0 is not
+ * that of this process.
+ */
+static void test_peer_of_no_slot(void **state)
+{
+	int other = lane_bind_slot(0);
+	struct link_addr *addr;
+	struct link_peer *peer;
+	struct link *link;
+	uint16_t port = 0xc345;
+
+	(void)state;
+	assert_int_equal(open_loopback(&link, &addr), 0);
+	assert_int_not_equal(link_slot(link), 0);
+	link_set_shared_memory(link, true);
+	assert_int_equal(link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer), 0);
+	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
+	assert_false(link_peer_has_way_back(peer));
+	link_peer_close(peer);
+	close_loopback(link, addr);
+	close(other);
 }
 
 static void check_batch(struct lane_fixture *fixture, unsigned int bytes, unsigned int segment,
@@ -403,12 +432,18 @@ static void test_no_descriptors_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_TWO(test_both_want_it),	    WITH_TWO(test_one_does_not_want_it),
-		WITH_TWO(test_batches_are_alike),   WITH_TWO(test_bell),
-		WITH_TWO(test_bell_wakes),	    WITH_TWO(test_socket_is_heard),
-		WITH_TWO(test_full_ring),	    WITH_TWO(test_many_peers),
-		WITH_TWO(test_asked_too_early),	    WITH_TWO(test_request_is_lost),
+		WITH_TWO(test_both_want_it),
+		WITH_TWO(test_one_does_not_want_it),
+		WITH_TWO(test_batches_are_alike),
+		WITH_TWO(test_bell),
+		WITH_TWO(test_bell_wakes),
+		WITH_TWO(test_socket_is_heard),
+		WITH_TWO(test_full_ring),
+		WITH_TWO(test_many_peers),
+		WITH_TWO(test_asked_too_early),
+		WITH_TWO(test_request_is_lost),
 		WITH_TWO(test_no_descriptors_left),
+		cmocka_unit_test_setup(test_peer_of_no_slot, fresh_network),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

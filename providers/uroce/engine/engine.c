@@ -182,16 +182,27 @@ bool eng_ack_awaits_receive(const struct eng_qp *qp)
 	       credit_free(qp) == 0 && qp->resp.wqes_done > 0;
 }
 
+static bool may_repeat_ack(const struct eng_qp *qp)
+{
+	return is_reliable(qp) && can_respond(qp) && qp->resp.established;
+}
+
 void eng_farewell(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
 
-	if (!is_reliable(qp) || !can_respond(qp) || !resp->established)
+	if (!may_repeat_ack(qp))
 		return;
-	resp->farewells = RESPONSE_FAREWELLS;
+	resp->repeats = RESPONSE_FAREWELLS;
 	/* What nobody has asked for yet, nobody will be there to be asked for. */
 	if (psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
 		resp->ack_owed = true;
+}
+
+void eng_repeat_ack(struct eng_qp *qp)
+{
+	if (may_repeat_ack(qp) && eng_owed(qp) == ENG_OWED_NOTHING)
+		qp->resp.repeats = 1;
 }
 
 bool eng_has_unsent(const struct eng_qp *qp)

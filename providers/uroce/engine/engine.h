@@ -219,6 +219,11 @@ bool eng_awaits_rest(const struct eng_qp *qp);
  * ACKs, which are allowed at any time (rule C8).
  */
 void eng_farewell(struct eng_qp *qp);
+/*
+ * Earlier responses may arrive after what is sent from now on: owe one that says all that they
+ * have acknowledged, if none is owed anyway.
+ */
+void eng_repeat_ack(struct eng_qp *qp);
 
 /*
  * Are there posted requests that have not been handed out, whether they may be sent or not, or is

@@ -108,7 +108,7 @@ struct responder {
 	uint32_t write_length;
 	bool silent; /* a NAK for expected_psn has gone: nothing more until it arrives (rule S4) */
 	bool established;
-	uint8_t farewells; /* unsolicited ACKs still to be sent before the QP goes */
+	uint8_t repeats; /* of the last positive response, that are still to be sent */
 
 	bool ack_owed;
 	uint32_t ack_psn; /* the last SEND or WRITE packet executed */

@@ -50,8 +50,8 @@ static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
 	uint32_t psn = qp->resp.advert.last_positive_psn;
 
 	run->kind = ENG_RUN_CREDITS;
-	if (qp->resp.farewells > 0)
-		qp->resp.farewells--;
+	if (qp->resp.repeats > 0)
+		qp->resp.repeats--;
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_SENT);
 	return send_aeth(qp, run, psn, credit_advertise(qp, psn));
 }
@@ -231,7 +231,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t n
 		return ENG_TX_STATE;
 	if (resp->ack_owed)
 		return send_ack(qp, run);
-	if (resp->farewells > 0 || credit_owed(qp))
+	if (resp->repeats > 0 || credit_owed(qp))
 		return send_unsolicited(qp, run);
 	return ENG_TX_IDLE;
 }
@@ -276,5 +276,5 @@ enum eng_owed response_owed(const struct eng_qp *qp)
 		return ENG_OWED_NOTHING;
 	if (resp->ack_owed)
 		return ENG_OWED_SOON;
-	return resp->farewells > 0 || credit_owed(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;
+	return resp->repeats > 0 || credit_owed(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;
 }

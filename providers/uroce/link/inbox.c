@@ -121,10 +121,18 @@ static void admit_slot(struct link_inbox *inbox, unsigned int slot)
 {
 	uint64_t bit = UINT64_C(1) << slot;
 
+	link_ring_detach(&inbox->ring[slot]);
 	if (atomic_load_explicit(&inbox->slots, memory_order_acquire) & bit)
 		return;
 	link_ring_renew(&inbox->ring[slot]);
 	atomic_fetch_or_explicit(&inbox->slots, bit, memory_order_release);
+}
+
+bool link_inbox_is_attached(const struct link_addr *addr, unsigned int slot)
+{
+	const struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
+
+	return inbox && link_ring_is_attached(&inbox->ring[slot]);
 }
 
 void link_inbox_answer(struct link *link, const struct link_control_input *input,

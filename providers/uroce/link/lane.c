@@ -156,11 +156,17 @@ void link_lane_install(struct link *link, struct link_control_input *input,
 	link_mutex_lock(link, &link->lock);
 	addr = link_addr_find(link, &endpoint);
 	old = addr ? atomic_load_explicit(&addr->lane[reply->slot], memory_order_relaxed) : NULL;
-	/* Several requests have as many answers. */
-	lane = addr && !(old && is_alive(old)) ? new_lane(link, reply->slot, input->fds[0]) : NULL;
+	lane = NULL;
+	/* Several requests have as many answers, and each has detached us. */
+	if (old && is_alive(old))
+		link_ring_attach(&old->ring);
+	else if (addr)
+		lane = new_lane(link, reply->slot, input->fds[0]);
 	if (lane) {
 		input->fd_count = 0;
 		atomic_store_explicit(&addr->lane[reply->slot], lane, memory_order_release);
+		/* Whoever sees it may rely on it that queue pairs find the lane. */
+		link_ring_attach(&lane->ring);
 		/* Who sends by the old one still may, into nothing. */
 		if (old) {
 			link_close_fd(&old->fd);

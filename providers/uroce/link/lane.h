@@ -58,6 +58,8 @@ struct link_inbox {
 /* Somebody wants a lane.  Who gets no answer asks again. */
 void link_inbox_answer(struct link *link, const struct link_control_input *input,
 		       const struct uroce_abi_lane *request);
+/* Has the process of the slot got a lane to addr, so that it can answer through memory? */
+bool link_inbox_is_attached(const struct link_addr *addr, unsigned int slot);
 /* As link_receive(), from the rings. */
 int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch);
 /* May the rings be looked at before the socket?  Not always, or they could keep others out. */

@@ -139,6 +139,8 @@ enum link_way {
 enum link_way link_peer_choose_way(struct link_peer *peer, bool memory_allowed);
 /* With LINK_WAY_OPEN: has the answer come, so that link_peer_choose_way() may give another one? */
 bool link_peer_could_choose(const struct link_peer *peer);
+/* Can the other process answer through shared memory, should it hear of us there? */
+bool link_peer_has_way_back(const struct link_peer *peer);
 /*
  * With LINK_WAY_MEMORY: is there no room for a long run (and another one, which is left to short
  * ones)?  A look is cheaper than a run made in vain.

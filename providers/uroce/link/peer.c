@@ -326,12 +326,29 @@ static bool wants_lane(const struct link_peer *peer)
 	return peer->own && atomic_load(&link->shares_memory) && peer->dst_slot != link->slot;
 }
 
-/* Before anything is sent is the best time.  Caller holds the lock. */
+bool link_peer_has_way_back(const struct link_peer *peer)
+{
+	return wants_lane(peer) &&
+	       !atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed) &&
+	       link_inbox_is_attached(peer->addr, peer->dst_slot);
+}
+
+/*
+ * Before anything is sent is the best time, if the peer can answer the same way; else it is for
+ * link_peer_choose_way() to take the lane.  Caller holds the lock.
+ */
 static void choose_lane(struct link_peer *wanted)
 {
+	struct link_lane *lane;
+
 	if (!wants_lane(wanted))
 		return;
-	wanted->lane = link_lane_get(wanted->addr, wanted->dst_slot);
+	lane = link_lane_get(wanted->addr, wanted->dst_slot);
+	if (lane && !link_peer_has_way_back(wanted)) {
+		link_lane_put(lane);
+		return;
+	}
+	wanted->lane = lane;
 	wanted->old_lane = wanted->addr->lane[wanted->dst_slot];
 }
 

@@ -5,7 +5,8 @@
  * turns; a helper thread covers the times when nobody polls (one-sided peers, timeouts, completion
  * channels).  While somebody polls the helper sleeps with the sockets disarmed and looks every
  * PROGRESS_TICK_NS whether polling has gone stale; then it arms the sockets and blocks until a
- * datagram, a deadline or a call wakes it.  It never spins; an idle process uses no CPU.
+ * datagram, a deadline or a call wakes it.  When something has come it looks for more for 50 us
+ * or so, and gives way to others meanwhile; an idle process uses no CPU.
  *
  * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
  * -> whatever the engine's port takes (SRQ, CQ).  A turn is made by one thread at a time: pollers
@@ -74,7 +75,9 @@ struct progress_qp {
 	struct identification identification; /* what the peer's packets have shown */
 	enum link_way way;		      /* to the peer; set when the first packet goes */
 	bool heard_in_memory; /* since then the peer has sent through shared memory */
-	bool answered;	      /* ... and READ or Atomic responses have been sent */
+	bool responded;	      /* responses have been sent through the socket, */
+	bool answered;	      /* ... READ or Atomic responses that the peer may not have got yet */
+	bool repeats_ack;     /* ... and the first request through memory goes behind an ACK */
 	bool crowded;	      /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;

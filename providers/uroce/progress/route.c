@@ -177,7 +177,9 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		qp->peer = path->link;
 		qp->way = LINK_WAY_OPEN;
 		qp->heard_in_memory = false;
+		qp->responded = false;
 		qp->answered = false;
+		qp->repeats_ack = false;
 		eng_set_way_waits(qp->engine, false);
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };
