@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """UROCE_SHM=on: a queue pair that has begun through the socket, because shared memory was not there
 yet, goes over to it whatever it is at, and what comes through the socket is heard beside it."""
+import resource
 import sys
 import time
 
@@ -63,7 +64,8 @@ def go_over(place, end, peer):
     """The end writes to the peer until that goes through memory; its queue pair's counters then."""
     until = time.monotonic() + 5
     while time.monotonic() < until:
-        assert end.do("write") == talk.SUCCESS
+        for _ in range(20):
+            assert end.do("write") == talk.SUCCESS
         (sender, _), (numbers, _) = counters_of(place, end, peer)
         if sender["shm_sent"]:
             return numbers
@@ -98,6 +100,26 @@ def test_answers_are_not_overtaken(loopback):
     (answerer, reader), _ = counters_of(loopback, first, second)
     # This was the ACK.
     assert answerer["shm_sent"] == 0 < reader["shm_sent"], (answerer, reader)
+    go_over(loopback, first, second)
+
+
+def test_peer_cannot_answer(loopback):
+    """Who could send through memory does not before the peer could answer there."""
+    first, second = begin_without_memory(loopback)
+    third = talk.open_end(loopback)
+    first.of(1, "open", loopback.device, loopback.gid_index(4))
+    # For the third one the second has made its inbox, of which it can send others a descriptor.
+    third.connect(second.here)
+    time.sleep(0.2)
+    limits = resource.prlimit(second.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(second.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+    ask(first, second)
+    time.sleep(0.2)
+    for _ in range(20):
+        assert first.do("write") == talk.SUCCESS
+    resource.prlimit(second.pid, resource.RLIMIT_NOFILE, limits)
+    (sender, answerer), _ = counters_of(loopback, first, second)
+    assert sender["shm_sent"] == 0 == answerer["shm_sent"], (sender, answerer)
     go_over(loopback, first, second)
 
 

@@ -82,6 +82,22 @@ enum link_way lane_choose_way(struct lane_fixture *fixture, struct link_peer *pe
 	return way;
 }
 
+void lane_await(struct lane_fixture *fixture)
+{
+	for (unsigned int i = 0; i < 2000 && !fixture->addr->lane[fixture->agent.slot]; i++) {
+		usleep(1000);
+		serve(fixture->link);
+	}
+	assert_non_null(fixture->addr->lane[fixture->agent.slot]);
+}
+
+void lane_await_way_back(const struct link_peer *peer)
+{
+	for (unsigned int i = 0; i < 2000 && !link_peer_has_way_back(peer); i++)
+		usleep(1000);
+	assert_true(link_peer_has_way_back(peer));
+}
+
 struct link_peer *lane_open_memory(struct lane_fixture *fixture)
 {
 	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);

@@ -48,6 +48,10 @@ struct link_peer *lane_open_own(struct lane_fixture *fixture, uint32_t qpn);
  */
 enum link_way lane_choose_way(struct lane_fixture *fixture, struct link_peer *peer,
 			      unsigned int times);
+/* The answer to what has been asked: a lane to the agent.  Nothing is asked again meanwhile. */
+void lane_await(struct lane_fixture *fixture);
+/* The agent has been asked for memory, has asked back, and has got it. */
+void lane_await_way_back(const struct link_peer *peer);
 /* A peer for the agent that has shared memory; the caller's to close. */
 struct link_peer *lane_open_memory(struct lane_fixture *fixture);
 /* Send a test datagram of so many bytes (at least 12) to the agent; the result of link_send(). */

@@ -58,11 +58,7 @@ static void test_both_want_it(void **state)
 	assert_int_equal(counters_of(fixture).memory_received, 0);
 	assert_int_equal(link_peer_room(peer, fixture->agent.slot), UINT32_MAX);
 
-	/* The agent has been asked for memory, and has asked back. */
-	for (unsigned int i = 0; i < 1000 && !link_peer_has_way_back(peer); i++)
-		usleep(1000);
-	assert_true(link_peer_has_way_back(peer));
-
+	lane_await_way_back(peer);
 	let_send(fixture, 100, 3, 500, 0, 2000);
 	assert_true(is_socket_empty(fixture));
 	for (uint32_t tag = 100; tag < 103; tag++) {
@@ -305,8 +301,10 @@ static void test_many_peers(void **state)
 	/* The first ones are opened before there is a lane and use it later. */
 	for (unsigned int i = 0; i < COUNT; i++) {
 		peers[i] = lane_open_own(fixture, fixture->agent_qpn);
-		if (i == HALF)
+		if (i == HALF) {
 			assert_int_equal(lane_choose_way(fixture, peers[i], 100), LINK_WAY_MEMORY);
+			lane_await_way_back(peers[i]);
+		}
 	}
 	for (unsigned int i = 0; i < COUNT; i++) {
 		assert_int_equal(link_peer_identification(peers[i]) == 0, i >= HALF);
@@ -339,7 +337,8 @@ static void test_asked_too_early(void **state)
 	agent_open_good(&fixture->agent, other4, fixture->link);
 	assert_int_equal(lane_choose_way(fixture, peers[0], 20), LINK_WAY_OPEN);
 	let_send(fixture, 5, 1, 100, 0, 2000);
-	assert_int_equal(lane_choose_way(fixture, peers[1], 20), LINK_WAY_MEMORY);
+	lane_await(fixture);
+	assert_int_equal(lane_choose_way(fixture, peers[1], 0), LINK_WAY_MEMORY);
 	assert_int_equal(lane_choose_way(fixture, peers[0], 0), LINK_WAY_MEMORY);
 	assert_int_equal(lane_send(fixture, peers[0], 6, 100), 0);
 	lane_expect(fixture, 6, true);
@@ -363,7 +362,8 @@ static void test_request_is_lost(void **state)
 	assert_int_equal(lane_choose_way(fixture, peer, 20), LINK_WAY_OPEN);
 	while (link_peer_choose_way(peer, true) == LINK_WAY_OPEN && asked++ < 1000)
 		serve(fixture->link);
-	assert_int_equal(lane_choose_way(fixture, peer, 20), LINK_WAY_MEMORY);
+	lane_await(fixture);
+	assert_int_equal(lane_choose_way(fixture, peer, 0), LINK_WAY_MEMORY);
 	assert_int_equal(lane_send(fixture, peer, 1, 100), 0);
 	lane_expect(fixture, 1, true);
 	link_peer_close(peer);

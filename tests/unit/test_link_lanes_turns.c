@@ -218,10 +218,7 @@ static void test_lock_is_not_waited_for(void **state)
 	struct holder holder = { .link = fixture->link };
 	pthread_t thread;
 
-	for (unsigned int i = 0; i < 2000 && !link_peer_could_choose(peer); i++) {
-		usleep(1000);
-		serve(fixture->link);
-	}
+	lane_await(fixture);
 	assert_true(link_peer_could_choose(peer));
 	assert_int_equal(pthread_create(&thread, NULL, hold_lock, &holder), 0);
 	while (!holder.holds)

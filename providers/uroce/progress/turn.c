@@ -373,12 +373,14 @@ static bool is_streak(struct progress *progress)
 		return false;
 	progress->streak = 0;
 	now = progress_now();
-	sleeps = poller_sleeps();
 	took = now - progress->streak_began;
-	if (took > STREAK_NS && (took > STREAK_MAX_NS || sleeps != progress->streak_sleeps)) {
-		progress->streak_began = now;
-		progress->streak_sleeps = sleeps;
-		return false;
+	if (took > STREAK_NS) {
+		sleeps = poller_sleeps();
+		if (took > STREAK_MAX_NS || sleeps != progress->streak_sleeps) {
+			progress->streak_began = now;
+			progress->streak_sleeps = sleeps;
+			return false;
+		}
 	}
 	return now >= atomic_load_explicit(&progress->helper.hint_until, memory_order_relaxed);
 }
@@ -391,7 +393,9 @@ static void yield_sometimes(struct progress *progress)
 	if (++empty_polls < interval)
 		return;
 	empty_polls = 0;
-	poller_is_me(&progress->helper.poller);
+	/* Only a helper that looks itself asks who that is. */
+	if (helper_is_armed(progress))
+		poller_is_me(&progress->helper.poller);
 	begin = progress_now();
 	sched_yield();
 	interval =
