@@ -429,6 +429,28 @@ static void test_no_descriptors_left(void **state)
 	await_child(child, fixture->link);
 }
 
+/* Who asks for memory has none as yet, whatever an earlier process of its slot has left behind. */
+static void test_who_asks_has_none(void **state)
+{
+	struct lane_fixture *fixture = *state;
+	struct uroce_abi_lane request =
+		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LINK_SLOTS - 1);
+	int sock;
+
+	make_inboxes(fixture);
+	fixture->addr->inbox->ring[request.slot].shared->attached = 1;
+	assert_true(link_inbox_is_attached(fixture->addr, request.slot));
+	sock = lane_bind_slot(request.slot);
+	lane_send_message(sock, link_slot(fixture->link), &request, sizeof(request), NULL, 0);
+	for (unsigned int i = 0; i < 2000 && link_inbox_is_attached(fixture->addr, request.slot);
+	     i++) {
+		usleep(1000);
+		serve(fixture->link);
+	}
+	assert_false(link_inbox_is_attached(fixture->addr, request.slot));
+	close(sock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -443,6 +465,7 @@ int main(void)
 		WITH_TWO(test_asked_too_early),
 		WITH_TWO(test_request_is_lost),
 		WITH_TWO(test_no_descriptors_left),
+		WITH_TWO(test_who_asks_has_none),
 		cmocka_unit_test_setup(test_peer_of_no_slot, fresh_network),
 	};
 
