@@ -5,12 +5,14 @@
  *
  *   pingpong   half round trip of a message, both sides spinning on recv(); --blocking: sleeping
  *   stages     the same, and where the time goes
- *   stream     runs of packets by UDP_SEGMENT, received whole by UDP_GRO and thrown away
+ *   stream     runs of packets by UDP_SEGMENT, received whole by UDP_GRO and thrown away; --work:
+ *              gathered, with a CRC on either side and a copy into place (floor_work.h)
  *
  * The sockets are used as a transport has to use them: an unconnected one for each direction, with
  * large buffers.  A stream is held back by a counter in shared memory, so that nothing is lost and
  * no acknowledgement costs anything.
  */
+#include "floor_work.h"
 #include "pair.h"
 #include "stages.h"
 
@@ -63,15 +65,15 @@ static void open_sockets(struct pair *pair, struct sockets *sockets, int side)
 }
 
 /* Several packets of segment bytes, the last perhaps shorter, in one system call. */
-static void send_run(struct sockets *sockets, void *bytes, size_t length, size_t segment)
+static void send_pieces(struct sockets *sockets, struct iovec *pieces, unsigned int count,
+			size_t segment)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))] = { 0 };
 	struct cmsghdr *cmsg = (struct cmsghdr *)control;
-	struct iovec iov = { .iov_base = bytes, .iov_len = length };
 	struct msghdr msg = { .msg_name = &sockets->peer,
 			      .msg_namelen = sizeof(sockets->peer),
-			      .msg_iov = &iov,
-			      .msg_iovlen = 1,
+			      .msg_iov = pieces,
+			      .msg_iovlen = count,
 			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	uint16_t value = (uint16_t)segment;
@@ -80,8 +82,15 @@ static void send_run(struct sockets *sockets, void *bytes, size_t length, size_t
 	cmsg->cmsg_type = UDP_SEGMENT;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(value));
 	memcpy(CMSG_DATA(cmsg), &value, sizeof(value));
-	if (sendmsg(sockets->tx, &msg, 0) != (ssize_t)length)
+	if (sendmsg(sockets->tx, &msg, 0) < 0)
 		pair_die("sendmsg");
+}
+
+static void send_run(struct sockets *sockets, void *bytes, size_t length, size_t segment)
+{
+	struct iovec piece = { .iov_base = bytes, .iov_len = length };
+
+	send_pieces(sockets, &piece, 1, segment);
 }
 
 static void send_packet(struct sockets *sockets, size_t length)
@@ -212,16 +221,23 @@ static void stages_client(struct pair *pair)
 
 static void stream_server(struct pair *pair)
 {
+	uint8_t *place = aligned_alloc(4096, 1 << 16);
 	struct sockets sockets;
 
+	if (!place)
+		pair_die("aligned_alloc");
+	memset(place, 0, 1 << 16);
 	open_sockets(pair, &sockets, PAIR_SERVER);
 	while (!pair->shared->stop) {
 		ssize_t n = recv(sockets.rx, sockets.buffer, 1 << 16, MSG_DONTWAIT);
 
-		if (n > 0)
-			pair->shared->bytes += (uint64_t)n;
-		else if (errno != EAGAIN)
+		if (n < 0 && errno != EAGAIN)
 			pair_die("recv");
+		if (n <= 0)
+			continue;
+		if (pair->work)
+			work_receive((uint8_t *)sockets.buffer, (size_t)n, pair->size, place);
+		pair->shared->bytes += (uint64_t)n;
 	}
 }
 
@@ -230,18 +246,24 @@ static void stream_client(struct pair *pair)
 	size_t super = pair->size * pair->run;
 	size_t region = pair->region > super ? pair->region : super;
 	char *bytes = aligned_alloc(4096, (region + 4095) & ~(size_t)4095);
+	struct work *work = calloc(1, sizeof(*work));
 	struct sockets sockets;
 	uint64_t sent = 0;
 	size_t at = 0;
 
-	if (!bytes)
+	if (!bytes || !work)
 		pair_die("aligned_alloc");
 	memset(bytes, 0x5a, region);
 	open_sockets(pair, &sockets, PAIR_CLIENT);
 	while (!pair->shared->stop) {
 		if (sent - pair->shared->bytes >= WINDOW * super)
 			continue;
-		send_run(&sockets, bytes + at, super, pair->size);
+		if (pair->work)
+			send_pieces(&sockets, work->pieces,
+				    work_send(work, (uint8_t *)bytes + at, pair->size, pair->run),
+				    pair->size);
+		else
+			send_run(&sockets, bytes + at, super, pair->size);
 		sent += super;
 		at += super;
 		if (at + super > region)
@@ -256,6 +278,10 @@ int main(int argc, char **argv)
 	pair_options(&pair, argc, argv, "pingpong, stages, stream");
 	if (strcmp(pair.mode, "stream") == 0 && pair.size * pair.run > MAX_DATAGRAM) {
 		fprintf(stderr, "size times run is more than a datagram holds\n");
+		return 2;
+	}
+	if (pair.work && (pair.size <= WORK_HEADER + WORK_CRC || pair.run > WORK_MAX_PACKETS)) {
+		fprintf(stderr, "too small, or too many packets, for --work\n");
 		return 2;
 	}
 	if (strcmp(pair.mode, "pingpong") == 0) {

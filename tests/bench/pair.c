@@ -38,7 +38,7 @@ uint64_t pair_now_ns(void)
 static _Noreturn void usage(const char *program, const char *modes)
 {
 	fprintf(stderr,
-		"usage: %s MODE [--size BYTES] [--run PACKETS] [--region BYTES]\n"
+		"usage: %s MODE [--size BYTES] [--run PACKETS] [--region BYTES] [--work]\n"
 		"       [--seconds S] [--blocking] [--cpus SERVER,CLIENT]\n"
 		"       [--netns SERVER,CLIENT] [--addresses SERVER,CLIENT]\n"
 		"MODE: %s\n",
@@ -97,6 +97,9 @@ static bool take_option(struct pair *pair, int option, char *value)
 	case 'b':
 		pair->blocking = true;
 		return true;
+	case 'w':
+		pair->work = true;
+		return true;
 	case 'c':
 		return two_cpus(value, pair->cpu);
 	case 'n':
@@ -116,6 +119,7 @@ void pair_options(struct pair *pair, int argc, char **argv, const char *modes)
 		{ "region", required_argument, NULL, 'R' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "blocking", no_argument, NULL, 'b' },
+		{ "work", no_argument, NULL, 'w' },
 		{ "cpus", required_argument, NULL, 'c' },
 		{ "netns", required_argument, NULL, 'n' },
 		{ "addresses", required_argument, NULL, 'a' },

@@ -31,6 +31,7 @@ struct pair {
 	size_t size;	  /* bytes of a message, or of one packet of a stream */
 	unsigned int run; /* packets per system call of a stream */
 	size_t region;	  /* bytes that a stream's sender walks over */
+	bool work;	  /* a stream does what RoCEv2 asks of each packet */
 	double seconds;
 	bool blocking;
 	int cpu[PAIR_SIDES];

@@ -95,5 +95,6 @@ def _through_memory(target):
 _SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest()]
 ALL = _SOCKETS + [twin for twin in map(_through_memory, _SOCKETS) if twin]
 # Measured for the reader, compared with nothing.
-BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB", "UDP stream, 128 x 40 B",
-          "TCP stream, 8 B"]
+BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
+          "UDP stream with ICRC and copy, 15 x 4128 B", "UDP stream with ICRC and copy, 8 x 4128 B",
+          "UDP stream, 128 x 40 B", "TCP stream, 8 B"]

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What RoCEv2 asks of each packet whatever the protocol does with it: its headers and its payload
+ * come from different places, a CRC covers both on either side, and the payload goes to its own
+ * place.  A packet is HEADER, payload, CRC.
+ */
+#ifndef BENCH_FLOOR_WORK_H
+#define BENCH_FLOOR_WORK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+enum {
+	WORK_HEADER = 28, /* BTH and RETH */
+	WORK_CRC = 4,
+	WORK_MAX_PACKETS = 128,
+	WORK_MAX_PIECES = 2 * WORK_MAX_PACKETS + 1,
+};
+
+/* What lies between two payloads: the CRC of one packet, the header of the next one. */
+struct work {
+	uint8_t between[WORK_MAX_PACKETS + 1][WORK_CRC + WORK_HEADER];
+	struct iovec pieces[WORK_MAX_PIECES];
+};
+
+/*
+ * Makes packets of size bytes each, whose payloads lie one behind the other at payload, into
+ * work->pieces; returns how many those are.
+ */
+unsigned int work_send(struct work *work, uint8_t *payload, size_t size, unsigned int packets);
+
+/* Puts the payloads where they belong; ends the process when a CRC is wrong. */
+void work_receive(const uint8_t *packets, size_t bytes, size_t size, uint8_t *place);
+
+#endif
