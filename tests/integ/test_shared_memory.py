@@ -142,6 +142,7 @@ def test_data_is_right(loopback, version, arguments):
 
 def test_data_of_one_sided_operations(loopback):
     first, second = talk.pair(loopback)
+    lanes.go_over(loopback, first, second)
     for end in first, second:
         end.begin("exchange", 300, 7000, end.pid)
     assert [end.answer() for end in (first, second)] == [300, 300]
@@ -205,6 +206,7 @@ def join(place, hub, number):
     peer = talk.open_end(place)
     hub.of(number, "connect", peer.here)
     peer.connect(here)
+    lanes.go_over(place, peer)
     return peer
 
 
