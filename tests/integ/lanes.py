@@ -69,13 +69,14 @@ def check_no_packet_was_damaged(seen):
         assert process["counters"]["icrc_err"] == 0, process
 
 
-def go_over(place, *ends):
-    """Writes, until all of them have sent through memory: who reads meanwhile may stay without."""
-    until = time.monotonic() + harness.PATIENCE
+def go_over(place, *ends, writes=1, seconds=harness.PATIENCE):
+    """So many writes, until all have sent through memory: who reads meanwhile may stay without."""
+    until = time.monotonic() + seconds
     while not all(numbers["shm_sent"] for numbers in counters(place, *ends)):
         assert time.monotonic() < until, shown(place, *ends)
         for end in ends:
-            assert end.do("write") == 0
+            for _ in range(writes):
+                assert end.do("write") == 0
 
 
 def await_memory(place, *processes, runs=20):

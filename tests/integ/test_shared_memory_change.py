@@ -62,15 +62,9 @@ def check_order(qps):
 
 def go_over(place, end, peer):
     """The end writes to the peer until that goes through memory; its queue pair's counters then."""
-    until = time.monotonic() + 5
-    while time.monotonic() < until:
-        for _ in range(20):
-            assert end.do("write") == talk.SUCCESS
-        (sender, _), (numbers, _) = counters_of(place, end, peer)
-        if sender["shm_sent"]:
-            return numbers
-        time.sleep(0.02)
-    return pytest.fail("the socket is used for ever")
+    lanes.go_over(place, end, writes=20, seconds=5)
+    _, (numbers, _) = counters_of(place, end, peer)
+    return numbers
 
 
 def test_ack_is_repeated(loopback):

@@ -75,9 +75,8 @@ struct progress_qp {
 	struct identification identification; /* what the peer's packets have shown */
 	enum link_way way;		      /* to the peer; set when the first packet goes */
 	bool heard_in_memory; /* since then the peer has sent through shared memory */
-	bool responded;	      /* responses have been sent through the socket, */
-	bool answered;	      /* ... READ or Atomic responses that the peer may not have got yet */
-	bool repeats_ack;     /* ... and the first request through memory goes behind an ACK */
+	bool responded;	      /* responses have gone through the socket, not repeated as yet, */
+	bool answered;	      /* ... READ or Atomic responses that the peer may not have got */
 	bool crowded;	      /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;

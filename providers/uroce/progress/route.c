@@ -179,7 +179,6 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		qp->heard_in_memory = false;
 		qp->responded = false;
 		qp->answered = false;
-		qp->repeats_ack = false;
 		eng_set_way_waits(qp->engine, false);
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };

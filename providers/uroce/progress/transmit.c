@@ -203,14 +203,13 @@ static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 }
 
 /* Nobody would send again what is overtaken: it is decided before the first message. */
-static int choose_way_unreliable(struct progress_qp *qp)
+static void choose_way_unreliable(struct progress_qp *qp)
 {
 	if (!eng_has_unsent(qp->engine))
-		return 0;
+		return;
 	qp->way = link_peer_choose_way(qp->peer, true);
 	if (qp->way == LINK_WAY_OPEN)
 		qp->way = LINK_WAY_SOCKET;
-	return 0;
 }
 
 /*
@@ -223,25 +222,28 @@ static int choose_way_unreliable(struct progress_qp *qp)
  */
 static int choose_way(struct progress_qp *qp, unsigned int side)
 {
-	bool could = !qp->answered && (qp->heard_in_memory || link_peer_has_way_back(qp->peer));
-	bool busy = eng_under_way(qp->engine) > 0;
+	bool could, busy;
 
+	if (qp->unreliable) {
+		choose_way_unreliable(qp);
+		return 0;
+	}
+	could = !qp->answered && (qp->heard_in_memory || link_peer_has_way_back(qp->peer));
+	busy = eng_under_way(qp->engine) > 0;
 	qp->way = link_peer_choose_way(qp->peer, could && !busy);
 	if (qp->way == LINK_WAY_MEMORY) {
 		eng_set_way_waits(qp->engine, true);
 		if (qp->responded)
 			eng_repeat_ack(qp->engine);
-		qp->repeats_ack = qp->responded;
 	}
 	if (qp->way != LINK_WAY_OPEN || !could || !link_peer_could_choose(qp->peer))
 		return 0;
 	/* Somebody has the lock for a moment, and later is never. */
 	if (!busy)
 		return qp->heard_in_memory ? -EAGAIN : 0;
-	return side == ENG_REQUESTS && eng_answer_is_due(qp->engine) &&
-			       !eng_owes_question(qp->engine)
-		       ? -ENODATA
-		       : 0;
+	if (side != ENG_REQUESTS || !eng_answer_is_due(qp->engine))
+		return 0;
+	return eng_owes_question(qp->engine) ? 0 : -ENODATA;
 }
 
 /* What may be so long that a look whether there is room for it pays; an ACK never is. */
@@ -271,8 +273,8 @@ static int repeat_ack(struct progress *progress, struct progress_qp *qp, struct 
 {
 	int error = transmit_one(progress, qp, ENG_RESPONSES, false, tx, now);
 
-	qp->repeats_ack = error == -EAGAIN;
-	return qp->repeats_ack ? error : 0;
+	qp->responded = error == -EAGAIN;
+	return qp->responded ? error : 0;
 }
 
 /* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
@@ -294,11 +296,11 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
 	if (qp->peer && qp->way == LINK_WAY_OPEN) {
-		error = qp->unreliable ? choose_way_unreliable(qp) : choose_way(qp, side);
+		error = choose_way(qp, side);
 		if (error)
 			return error;
 	}
-	if (qp->repeats_ack && side == ENG_REQUESTS) {
+	if (qp->responded && qp->way == LINK_WAY_MEMORY && side == ENG_REQUESTS) {
 		error = repeat_ack(progress, qp, tx, now);
 		if (error)
 			return error;
