@@ -68,6 +68,7 @@ static int set_up(struct link_group *group, int receive_buffer)
 	set_int(group->fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);
 	set_int(group->fd, IPPROTO_UDP, UDP_GRO, 1);
 	link_receive_class(group->fd, ipv4);
+	link_receive_unchecked(group->fd);
 	if (!error && bind(group->fd, &name.any, name_bytes))
 		error = -errno;
 	if (!error)

@@ -320,5 +320,10 @@ uint32_t link_socket_drops(int fd);
 int link_receive_from(struct link *link, int fd, struct link_batch *batch);
 /* udp.c: let the kernel tell traffic class and hop limit of what is received at fd. */
 void link_receive_class(int fd, bool ipv4);
+/*
+ * udp.c: take IPv6 datagrams without a UDP checksum as well, which the kernel's soft RoCE sends:
+ * the ICRC covers more than that checksum does.
+ */
+void link_receive_unchecked(int fd);
 
 #endif

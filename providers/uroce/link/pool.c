@@ -116,6 +116,7 @@ int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot
 		/* Less than asked for, or no GRO on an old kernel: slower, not wrong. */
 		set_int(fds[i], SOL_SOCKET, SO_RCVBUF, LINK_SOCKET_BUFFER);
 		set_int(fds[i], IPPROTO_UDP, UDP_GRO, 1);
+		link_receive_unchecked(fds[i]);
 		/* A program can be attached only to a socket that is in its group already. */
 		if (i == 0)
 			error = link_pool_steer(fds[0], gsi_slot);

@@ -20,6 +20,9 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
 #endif
@@ -180,6 +183,13 @@ void link_receive_class(int fd, bool ipv4)
 		   sizeof(on));
 	setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, &on,
 		   sizeof(on));
+}
+
+void link_receive_unchecked(int fd)
+{
+	const int on = 1;
+
+	setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on));
 }
 
 void link_addr_want_class(struct link_addr *addr)
