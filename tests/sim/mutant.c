@@ -125,7 +125,7 @@ static bool ignores_fence(struct end *end, struct eng_send_wqe *wqe)
 
 static bool drops_solicited(struct end *end, struct eng_send_wqe *wqe)
 {
-	bool solicited = wqe->flags & ENG_SOLICITED;
+	bool solicited = op_takes_receive(wqe->op) && (wqe->flags & ENG_SOLICITED);
 
 	(void)end;
 	wqe->flags &= (uint8_t)~ENG_SOLICITED;

@@ -81,7 +81,8 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 		wrong = "opcode";
 	else if (packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated)
 		wrong = "P_Key or MigReq";
-	else if (packet->solicited != (last && (message->flags & ENG_SOLICITED)))
+	else if (packet->solicited !=
+		 (last && op_takes_receive(message->op) && (message->flags & ENG_SOLICITED)))
 		wrong = "solicited event";
 	else if (packet->ack_request)
 		wrong = "AckReq, which nobody answers,";

@@ -192,7 +192,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	else if (packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated)
 		wrong = "P_Key or MigReq";
 	else if (packet->solicited !=
-		 (last && !op_answers(message->op) && (message->flags & ENG_SOLICITED)))
+		 (last && op_takes_receive(message->op) && (message->flags & ENG_SOLICITED)))
 		wrong = "solicited event";
 	else if (!packet->ack_request && must_ask(end, message, position, last))
 		wrong = "AckReq";

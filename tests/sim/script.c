@@ -311,7 +311,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	script->wire_messages += message->packets > 0;
 	message->ssn = script->wire_messages;
 	message->receives_upto = script->receives_needed;
-	if (op_is_send(message->op) || message->op == ENG_WRITE_IMM) {
+	if (op_takes_receive(message->op)) {
 		if (!make_receive(peer, message, &plan->end[!side],
 				  wrong ? plan->trouble : TROUBLE_NONE, random))
 			return false;

@@ -137,6 +137,11 @@ static inline bool op_is_send(enum eng_op op)
 {
 	return op == ENG_SEND || op == ENG_SEND_IMM || op == ENG_SEND_INV;
 }
+/* Takes a receive request at the peer, whose completion may be a solicited one. */
+static inline bool op_takes_receive(enum eng_op op)
+{
+	return op_is_send(op) || op == ENG_WRITE_IMM;
+}
 /* Executed without a packet. */
 static inline bool op_is_local(enum eng_op op)
 {

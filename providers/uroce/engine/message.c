@@ -72,8 +72,9 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 	if (op_row(wqe->op)->carries_payload) {
 		packet->payload_length = message_packet_length(wqe->length, qp->attr.mtu, index);
 		packet->pad_count = (uint8_t)(-packet->payload_length & 3); /* rule S1 */
-		/* rules S6, S15: SE only in the last packet. */
-		packet->solicited = last && (wqe->flags & ENG_SOLICITED);
+		/* rules S6, S15: SE is about a receive completion, so only where there is one. */
+		packet->solicited =
+			last && op_row(wqe->op)->needs_receive && (wqe->flags & ENG_SOLICITED);
 		packet->immediate = wqe->immediate;
 		packet->invalidate_rkey = wqe->immediate;
 	}
