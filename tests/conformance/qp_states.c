@@ -278,6 +278,42 @@ static void test_limited_send_in_sqd(void **state)
 	assert_int_equal(peer_count_events(peer, ENG_EVENT_SQ_DRAINED), 1);
 }
 
+/*
+ * The first request is told of while the queue pair waits in RTR, where nothing else says that the
+ * peer has moved on; whoever is in RTS already has no use for the event, and it would be in the way
+ * of others.
+ */
+static void test_established_in_rtr_only(void **state)
+{
+	static const enum eng_qp_type types[] = { ENG_RC, ENG_UC, ENG_XRC_RECV };
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		for (enum eng_qp_state in = ENG_RTR; in <= ENG_SQD; in++) {
+			struct peer *peer = peer_new((struct peer_config){ .type = types[i] });
+			uint8_t opcode = (types[i] == ENG_UC	     ? WIRE_UC
+					  : types[i] == ENG_XRC_RECV ? WIRE_XRC
+								     : WIRE_RC) |
+					 WIRE_WRITE_ONLY;
+
+			peer_raise(peer, in < ENG_SQD ? in : ENG_RTS);
+			if (in == ENG_SQD)
+				peer_set_state(peer, in);
+			peer_give_request(peer, opcode, PEER_RQ_PSN, 8);
+			expect_pattern(peer->remote, 8, 0);
+			assert_int_equal(peer_count_events(peer, ENG_EVENT_COMM_EST),
+					 in == ENG_RTR);
+			/* Once, and not for what comes later either. */
+			peer_give_request(peer, opcode, PEER_RQ_PSN + 1, 8);
+			if (in == ENG_RTR)
+				peer_set_state(peer, ENG_RTS);
+			peer_give_request(peer, opcode, PEER_RQ_PSN + 2, 8);
+			assert_int_equal(peer->event_count, in == ENG_RTR);
+			peer_teardown(NULL);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +328,7 @@ int main(void)
 		PEER_TEST(test_send_queue_drained),
 		PEER_TEST(test_drained_at_once),
 		PEER_TEST(test_limited_send_in_sqd),
+		PEER_TEST(test_established_in_rtr_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,7 +345,7 @@ void oracle_event(struct end *end, enum eng_event event)
 	}
 	switch (event) {
 	case ENG_EVENT_COMM_EST:
-		if (!oracle->answering.established || oracle->comm_est)
+		if (!oracle->answering.established || oracle->comm_est || end->state != ENG_RTR)
 			world_fail(end->world, "%s: an event COMM_EST too many", end->name);
 		oracle->comm_est = true;
 		return;

@@ -246,7 +246,8 @@ void loose_event(struct end *end, enum eng_event event)
 	struct oracle *oracle = &end->oracle;
 
 	if (event == ENG_EVENT_COMM_EST) {
-		if (end->type == ENG_UD || !oracle->answering.established || oracle->comm_est)
+		if (end->type == ENG_UD || !oracle->answering.established || oracle->comm_est ||
+		    end->state != ENG_RTR)
 			world_fail(end->world, "%s: an event COMM_EST too many", end->name);
 		oracle->comm_est = true;
 	} else if (event == ENG_EVENT_SQ_DRAINED) {

@@ -371,7 +371,9 @@ void responder_establish(struct eng_qp *qp)
 	if (qp->resp.established)
 		return;
 	qp->resp.established = true;
-	qp->port->event(qp->owner, ENG_EVENT_COMM_EST);
+	/* Only who still waits in RTR needs to be told; the peer's first request says: go on. */
+	if (qp->state == ENG_RTR)
+		qp->port->event(qp->owner, ENG_EVENT_COMM_EST);
 }
 
 /* It would have acknowledged what came before (rule S11): then an ACK has to. */

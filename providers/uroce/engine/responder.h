@@ -18,7 +18,7 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 /* A fault was found: NAK, completion, event, state, as its row says. */
 void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn);
 
-/* The first packet from the peer is told as an event, once. */
+/* The first packet from the peer: told as an event while the queue pair is in RTR. */
 void responder_establish(struct eng_qp *qp);
 
 /* The next receive request becomes the one under way: FAULT_NONE, FAULT_RNR, or worse. */
