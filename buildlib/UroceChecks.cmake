@@ -21,7 +21,7 @@ uroce_test_command(asan LABEL sanitize TIMEOUT 600 SERIAL
 		   "unit|golden|sim|conformance|verbs" -DUROCE_SANITIZE=address,undefined)
 uroce_test_command(tsan LABEL sanitize TIMEOUT 600 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-tsan"
-		   "unit" -DUROCE_SANITIZE=thread)
+		   "unit|verbs" -DUROCE_SANITIZE=thread)
 # Uses the build of asan, hence DEPENDS.
 uroce_test_command(asan_pingpong LABEL sanitize TIMEOUT 120 SERIAL
 		   COMMAND bash "${buildlib}/sanitized-pingpong" "${nested}-asan" libasan.so)

@@ -18,6 +18,7 @@ enum {
 	DEPTH = 64,
 	REGISTRATIONS = 2000,
 	LIVES = 40,
+	OPENINGS = 10,
 };
 
 static struct pair pair;
@@ -108,12 +109,11 @@ static void one_queue_pair(void **state)
 }
 
 /* cmocka's assertions belong to its own thread, so that errors are counted here. */
-static void *live_and_die(void *arg)
+static void live(struct ibv_context *context, int lives)
 {
 	const struct pair_options options = { 0 };
-	struct ibv_context *context = arg;
 
-	for (int i = 0; i < LIVES; i++) {
+	for (int i = 0; i < lives; i++) {
 		struct ibv_pd *pd = ibv_alloc_pd(context);
 		struct ibv_cq *cq = ibv_create_cq(context, 10, NULL, NULL, 0);
 		struct ibv_qp_init_attr init = { .send_cq = cq,
@@ -130,7 +130,7 @@ static void *live_and_die(void *arg)
 		    to_rtr(b, a->qp_num, &options) || to_rts(a, &options) || to_rts(b, &options) ||
 		    ibv_post_recv(b, &recv, &bad_recv) || ibv_post_send(a, &send, &bad)) {
 			atomic_fetch_add(&failed, 1);
-			return NULL;
+			return;
 		}
 		do
 			got = ibv_poll_cq(cq, 1, &wc);
@@ -142,7 +142,42 @@ static void *live_and_die(void *arg)
 		    ibv_destroy_cq(cq) || ibv_dealloc_pd(pd))
 			atomic_fetch_add(&failed, 1);
 	}
+}
+
+static void *live_and_die(void *arg)
+{
+	live(arg, LIVES);
 	return NULL;
+}
+
+/* What opening reads and sets is in use by those who have the device open. */
+static void *open_and_close(void *arg)
+{
+	for (int i = 0; i < OPENINGS; i++) {
+		struct ibv_context *context = ibv_open_device(arg);
+
+		if (!context) {
+			atomic_fetch_add(&failed, 1);
+			return NULL;
+		}
+		live(context, LIVES / OPENINGS);
+		if (ibv_close_device(context))
+			atomic_fetch_add(&failed, 1);
+	}
+	return NULL;
+}
+
+static void many_openings(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	atomic_store(&failed, 0);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, open_and_close, the_context()->device);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&failed), 0);
 }
 
 static void many_lives(void **state)
@@ -163,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_queue_pair),
 		cmocka_unit_test(many_lives),
+		cmocka_unit_test(many_openings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,8 +141,9 @@ size_t eng_qp_bytes(void);
 
 /*
  * What all QPs of a process have under way together: their packets meet in the same few socket
- * buffers.  The owner zeroes it and sets the limit; the engines add and subtract (atomically, since
- * QPs are used by several threads).  A QP with nothing under way may always send one run.
+ * buffers.  The owner zeroes it and sets the limit, the engines add and subtract; all of that
+ * atomically, since QPs are used by several threads.  A QP with nothing under way may always send
+ * one run.
  */
 struct eng_window_share {
 	uint64_t under_way; /* bytes, as a socket charges them */

@@ -91,7 +91,8 @@ bool window_share_open(const struct eng_qp *qp)
 	/* With nothing under way the owner's queue brings it back, if there is one. */
 	if (!share || (under_way(&qp->req) == 0 ? !share->queued : !window_answer_is_due(qp)))
 		return true;
-	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) < share->limit;
+	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) <
+	       __atomic_load_n(&share->limit, __ATOMIC_RELAXED);
 }
 
 bool window_share_is_contended(const struct eng_qp *qp)

@@ -266,7 +266,7 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 {
 	struct link_addr *addr = new_addr(link, endpoint);
 	socklen_t bytes = sizeof(int);
-	int granted = 0, failure;
+	int asked = link->receive_buffer, granted = 0, failure;
 
 	if (!addr) {
 		link_explain(error, "out of memory");
@@ -280,8 +280,7 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 		return failure;
 	}
 	/* The creator of the pool asked for its own idea of a buffer; this socket is ours. */
-	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &link->receive_buffer,
-		   sizeof(link->receive_buffer));
+	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &asked, sizeof(asked));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
 	/* Usually somebody has it. */

@@ -192,7 +192,7 @@ void link_stash_return(struct link *link, struct link_stash *stash);
 struct link {
 	unsigned int slot;
 	unsigned int max_segments;
-	int receive_buffer;	   /* bytes to ask for */
+	atomic_int receive_buffer; /* bytes to ask for */
 	atomic_bool shares_memory; /* lane.h */
 	atomic_bool abandoned;
 	int control_fd;

@@ -138,7 +138,7 @@ unsigned int link_slot(const struct link *link)
 
 void link_set_receive_buffer(struct link *link, uint32_t bytes)
 {
-	link->receive_buffer = (int)bytes;
+	atomic_store(&link->receive_buffer, (int)bytes);
 }
 
 void link_set_shared_memory(struct link *link, bool on)

@@ -13,7 +13,6 @@
 #include "forked.h"
 #include "key_table.h"
 #include "ops.h"
-#include "settings.h"
 #include "stat.h"
 #include "ud.h"
 
@@ -74,6 +73,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 {
 	char text[PROGRESS_ERROR_TEXT];
 	struct progress *progress;
+	struct uroce_settings settings;
 	struct uroce_context *context;
 	int error;
 
@@ -83,7 +83,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		errno = error;
 		return NULL;
 	}
-	error = uroce_settings_read(text);
+	error = uroce_settings_read(&settings, text);
 	if (!error)
 		error = progress_get(&progress, &hooks, text);
 	if (error) {
@@ -91,8 +91,8 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		errno = -error;
 		return NULL;
 	}
-	link_set_receive_buffer(progress_link(progress), uroce_settings()->receive_buffer);
-	link_set_shared_memory(progress_link(progress), uroce_settings()->shared_memory);
+	link_set_receive_buffer(progress_link(progress), settings.receive_buffer);
+	link_set_shared_memory(progress_link(progress), settings.shared_memory);
 	context = allocate(device, private_data ? *(const int *)private_data : -1);
 	if (!context) {
 		error = errno;
@@ -100,6 +100,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	}
 	context->progress = progress;
 	context->device = to_uroce_device(device);
+	context->settings = settings;
 	context->generation = uroce_generation;
 	error = uroce_async_open(context);
 	if (error)

@@ -13,7 +13,6 @@
 #include "srq.h"
 #include "ud.h"
 #include "xrc.h"
-#include "settings.h"
 
 enum {
 	CACHE_LINE = 64,
@@ -359,7 +358,7 @@ static int start_engine(struct uroce_qp *qp)
 				    .rq = &qp->own_rq,
 				    .rq_shared = is_shared(qp),
 				    .signal_all = qp->signal_all,
-				    .credits_hidden = uroce_settings()->credits_hidden,
+				    .credits_hidden = qp->context->settings.credits_hidden,
 				    /* What nobody acknowledges is not under way. */
 				    .window_share = qp->progress.unreliable ? NULL : &window_share,
 				    .window_packets = WINDOW_PACKETS,

@@ -13,8 +13,6 @@ enum {
 	RECEIVE_BUFFER_DEFAULT = 4 << 20,
 };
 
-static struct uroce_settings settings = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
-
 static bool parse_switch(const char *text, bool *on)
 {
 	*on = strcmp(text, "on") == 0;
@@ -36,7 +34,7 @@ static bool parse_bytes(const char *text, uint32_t *bytes)
 	return true;
 }
 
-int uroce_settings_read(char error[PROGRESS_ERROR_TEXT])
+int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT])
 {
 	const char *credits = getenv("UROCE_CREDITS");
 	const char *buffer = getenv("UROCE_RECEIVE_BUFFER");
@@ -61,11 +59,6 @@ int uroce_settings_read(char error[PROGRESS_ERROR_TEXT])
 		return -EINVAL;
 	}
 	read.credits_hidden = !credits_shown;
-	settings = read;
+	*settings = read;
 	return 0;
-}
-
-const struct uroce_settings *uroce_settings(void)
-{
-	return &settings;
 }

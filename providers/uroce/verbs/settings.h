@@ -18,9 +18,6 @@ struct uroce_settings {
 };
 
 /* 0, or -EINVAL with one line in error that names the variable and what is wrong with it. */
-int uroce_settings_read(char error[PROGRESS_ERROR_TEXT]);
-
-/* As last read. */
-const struct uroce_settings *uroce_settings(void);
+int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT]);
 
 #endif

@@ -20,6 +20,7 @@
 #include "engine/qp_state.h"
 #include "link/netdev.h"
 #include "progress/progress.h"
+#include "settings.h"
 #include "shared.h"
 
 /* What the device reports, and keeps for any combination of attributes (rule U1). */
@@ -101,7 +102,8 @@ enum uroce_notify {
 struct uroce_context {
 	struct progress *progress;
 	struct uroce_device *device;
-	int async_write_fd; /* the read end is ibv_context.async_fd */
+	struct uroce_settings settings; /* as read when it was opened */
+	int async_write_fd;		/* the read end is ibv_context.async_fd */
 	pthread_mutex_t async_lock;
 	unsigned int generation;    /* forked.h */
 	uint64_t file;		    /* what cmd_fd is; the same in imports of this context */
