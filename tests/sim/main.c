@@ -15,12 +15,14 @@
 static const char usage[] =
 	"usage: sim [--seeds N] [--start N] [--keep-going] [--mutant NAME]   run N seeds\n"
 	"       sim --seed N [--verbose] [--mutant NAME]                     run one seed\n"
+	"       sim --kept FILE             run the seeds that a file names, one a line\n"
 	"       sim --mutants [--seeds N]   every deliberate fault must be found in N seeds\n"
 	"       sim --list                  the deliberate faults\n";
 
 struct options {
 	uint64_t start, seeds;
 	bool one, verbose, keep_going, mutants, list;
+	const char *kept;
 	const struct mutant *mutant;
 };
 
@@ -92,6 +94,32 @@ static int run_one(struct world *world, const struct options *options)
 	return 0;
 }
 
+/* What each of them once found stands behind its number. */
+static int run_kept(struct world *world, const struct options *options)
+{
+	FILE *file = fopen(options->kept, "r");
+	uint64_t seeds = 0, failures = 0, seed;
+	double began = seconds();
+	char line[200];
+
+	if (!file) {
+		perror(options->kept);
+		return 2;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%" SCNu64, &seed) != 1)
+			continue;
+		seeds++;
+		if (world_run(world, seed))
+			continue;
+		failures++;
+		print_failure(world);
+	}
+	fclose(file);
+	print_totals(world, seeds, failures, seconds() - began);
+	return seeds == 0 || failures > 0;
+}
+
 /* How soon the oracle finds a fault; false when it does not. */
 static bool find_mutant(struct world *world, const struct options *options)
 {
@@ -161,6 +189,9 @@ static void read_option(struct options *options, int option)
 	case 'k':
 		options->keep_going = true;
 		break;
+	case 'K':
+		options->kept = optarg;
+		break;
 	case 'M':
 		options->mutants = true;
 		break;
@@ -187,6 +218,7 @@ int main(int argc, char **argv)
 		{ "seed", required_argument, NULL, '1' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "keep-going", no_argument, NULL, 'k' },
+		{ "kept", required_argument, NULL, 'K' },
 		{ "mutant", required_argument, NULL, 'm' },
 		{ "mutants", no_argument, NULL, 'M' },
 		{ "list", no_argument, NULL, 'l' },
@@ -206,6 +238,8 @@ int main(int argc, char **argv)
 	world->mutant = options.mutant;
 	if (options.mutants)
 		result = run_mutants(world, &options);
+	else if (options.kept)
+		result = run_kept(world, &options);
 	else if (options.one)
 		result = run_one(world, &options);
 	else

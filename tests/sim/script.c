@@ -24,7 +24,6 @@ static bool make_atomic_write(struct script *script, struct script *peer, struct
 {
 	struct area *remote = &peer->remote;
 
-	message->length = 8;
 	script_gather(script, message, plan, random);
 	if (remote->room - remote->used < 3 * GUARD)
 		return false;
@@ -296,6 +295,9 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	message->next_writer = message->window = NOBODY;
 	if (!op_is_local(message->op))
 		message->length = script_pick_length(end, plan->mtu, random);
+	/* Known before there is room looked for. */
+	if (message->op == ENG_ATOMIC_WRITE)
+		message->length = 8;
 	if (message->length > BLOB_ROOM - script->blob_used)
 		return false;
 	script_pick_flags(message, end, random);
