@@ -108,6 +108,15 @@ static bool plain_compare(struct end *end, const struct wire_packet *packet)
 	return no_nak(end, packet) && packet->psn < end->peer->plan->psn;
 }
 
+/* A packet from before what is not acknowledged. */
+static bool is_question(struct end *end, const struct wire_packet *packet)
+{
+	const struct asking *asking = &end->oracle.asking;
+
+	return !service_is_loose(end->type) &&
+	       oracle_position(packet->psn, end->plan->psn, asking->high) < asking->unacked;
+}
+
 static bool no_unsolicited(struct end *end, const struct wire_packet *packet)
 {
 	return packet->opcode == WIRE_ACKNOWLEDGE && is_positive(packet) &&
@@ -201,6 +210,12 @@ static const struct mutant mutants[] = {
 	  .fault = "tells nobody of new credits (C10)",
 	  .swallows = no_unsolicited,
 	  .unseen = true },
+	{ .name = "asks-nobody",
+	  .fault = "never asks for what it has sent without AckReq",
+	  .withholds = is_question },
+	{ .name = "answers-last",
+	  .fault = "has requests before answers for as long as there are any",
+	  .answers_last = true },
 	{ .name = "ignores-fence",
 	  .fault = "begins fenced requests at once (C16)",
 	  .post = ignores_fence },
@@ -261,6 +276,11 @@ enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
 	if (mutant->swallows && wire_op_is_response(packet->opcode))
 		swallowed = mutant->swallows(end, packet);
 	count_mutation(end, swallowed);
+	if (mutant->withholds && wire_op_is_request(packet->opcode) &&
+	    mutant->withholds(end, packet)) {
+		count_mutation(end, true);
+		return MUTANT_UNSEEN;
+	}
 	if (!swallowed)
 		return MUTANT_SEND;
 	return mutant->unseen ? MUTANT_UNSEEN : MUTANT_SWALLOW;
@@ -334,6 +354,13 @@ bool mutant_hides(struct end *end, enum eng_event event)
 	const struct mutant *mutant = end->world->mutant;
 
 	return counted(end, mutant && mutant->hides && mutant->hides(end, event));
+}
+
+bool mutant_answers_last(struct end *end)
+{
+	const struct mutant *mutant = end->world->mutant;
+
+	return counted(end, mutant && mutant->answers_last);
 }
 
 bool mutant_keeps_memory(struct end *end, const struct area *area)

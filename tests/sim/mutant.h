@@ -24,6 +24,8 @@ struct mutant {
 	/* Leave out packets for which this is true. */
 	bool (*swallows)(struct end *end, const struct wire_packet *packet);
 	bool unseen; /* as if the engine had not made them */
+	/* Requests that it does not even make. */
+	bool (*withholds)(struct end *end, const struct wire_packet *packet);
 	bool (*post)(struct end *end, struct eng_send_wqe *wqe);
 	bool (*attr)(struct end *end, struct eng_attr *attr);
 	/* How often the completion is told: 1 is right. */
@@ -31,6 +33,7 @@ struct mutant {
 	/* A receive request that has been taken by call stays in the queue. */
 	bool (*takes_again)(struct end *end);
 	bool (*hides)(struct end *end, enum eng_event event);
+	bool answers_last;  /* only when there are no requests to send */
 	bool keeps_memory;  /* keys of memory that has gone are good for ever */
 	bool keeps_windows; /* and those of windows that have been invalidated */
 };
@@ -57,6 +60,7 @@ void mutant_attr(struct end *end, struct eng_attr *attr);
 uint32_t mutant_completion(struct end *end, struct eng_wc *wc);
 bool mutant_takes_again(struct end *end);
 bool mutant_hides(struct end *end, enum eng_event event);
+bool mutant_answers_last(struct end *end);
 bool mutant_keeps_memory(struct end *end, const struct area *area);
 bool mutant_keeps_window(struct end *end, const struct window *window);
 

@@ -61,6 +61,8 @@ struct asking {
 	int64_t lost_repeat;   /* highest of a repeated request that was lost */
 	int64_t lost_last;     /* of the request lost last */
 	uint64_t lost_serial;  /* and when that was handed out */
+	/* Since the last progress: has a question gone, and has one come to who can answer it? */
+	bool question_sent, question_came;
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
 	uint32_t local_count, locals_seen;
@@ -80,6 +82,7 @@ struct answering {
 	int64_t ahead_to;     /* highest position that came too early */
 	int64_t answered;     /* highest position of a positive response */
 	int64_t settled;      /* highest position that an answer of any kind covers */
+	int64_t again_to;     /* where the READ answers end that are to be given again; or -1 */
 	int64_t ack_asked;    /* highest executed position that wants an answer */
 	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
 	bool naked;	  /* a NAK has gone, and the expected request has not come since */
@@ -194,6 +197,8 @@ void asking_locals(struct end *end);
 bool asking_may_ask(const struct end *end);
 void asking_pass_locals(struct end *end);
 void asking_nak_useless(struct end *end);
+/* A packet that the peer has had comes there again: is it a question, and will its answer do? */
+void asking_question_came(struct end *end, int64_t position, const struct wire_packet *packet);
 /* Can the message not be carried out since memory has gone, at its sender or at its receiver? */
 bool oracle_lacks_local(const struct end *end, const struct message *message);
 uint8_t oracle_lacks_remote(const struct end *end, const struct message *message);

@@ -183,7 +183,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	if (asking->unacked == before)
 		return;
 	asking->timer_from = end->world->now;
-	asking->probing = false;
+	asking->probing = asking->question_sent = asking->question_came = false;
 	end->world->last_progress = end->world->now;
 	asking->rnr_count = asking->rnr_until > end->world->now;
 	asking->retry_count = asking->may_repeat;
@@ -206,8 +206,9 @@ static bool timeout_justified(const struct end *end)
 	if (end->world->now - peer->oracle.answering.ahead_since <
 	    UINT64_C(2048) << end->world->plan.timeout_code)
 		return true;
-	return tail || asking->lost_response >= asking->unacked ||
-	       asking->lost_repeat >= asking->unacked;
+	/* Of what was sent without being asked for nobody hears while all questions are lost. */
+	return tail || (asking->question_sent && !asking->question_came) ||
+	       asking->lost_response >= asking->unacked || asking->lost_repeat >= asking->unacked;
 }
 
 /* The deadline is over: the end of an RNR wait, of a pause between READ responses, or a timeout. */
@@ -297,6 +298,16 @@ void oracle_question(struct end *end)
 			    silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS));
 	asking->questions++;
 	asking->may_ask = true;
+}
+
+void asking_question_came(struct end *end, int64_t position, const struct wire_packet *packet)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	if ((packet->opcode & WIRE_OPERATION_MASK) == WIRE_SEND_ONLY &&
+	    packet->payload_length == 0 && position == asking->unacked - 1 &&
+	    end->peer->oracle.answering.expected > asking->unacked)
+		asking->question_came = true;
 }
 
 /*

@@ -300,6 +300,7 @@ static bool is_question(struct end *end, int64_t position, const struct wire_pac
 	    packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated || packet->solicited)
 		return false;
 	asking->may_ask = taken_back;
+	asking->question_sent |= !taken_back;
 	return true;
 }
 

@@ -120,6 +120,24 @@ static void execute(struct end *end, const struct wire_packet *packet)
 	}
 }
 
+/* rule S4 test: a READ is answered again as long as no newer ones have taken its place. */
+static void asked_again(struct end *end, int64_t position)
+{
+	struct answering *answering = &end->oracle.answering;
+	const struct script *script = end->peer->script;
+	uint32_t index = script_find(script, position), newer = 0;
+
+	answering->starts[position] = 1;
+	for (uint32_t i = index; i < script->message_count; i++) {
+		if (script->messages[i].first >= answering->expected)
+			break;
+		newer += op_answers(script->messages[i].op);
+	}
+	if (newer <= end->plan->max_dest_rd_atomic &&
+	    message_end(&script->messages[index]) > answering->again_to)
+		answering->again_to = message_end(&script->messages[index]);
+}
+
 /* rule S4 test */
 void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial)
 {
@@ -145,7 +163,8 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 			asking_nak_useless(end->peer); /* discarded without a word */
 	} else if (position < answering->expected) {
 		if (family == WIRE_FAMILY_READ && position >= 0)
-			answering->starts[position] = 1;
+			asked_again(end, position);
+		asking_question_came(end->peer, position, packet);
 		if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 			answering->asked++;
 			answering->repeat_owed = !answering->nak_owed && !answering->rnr_owed;
@@ -375,6 +394,8 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 			return;
 	} else {
 		check_answer(end, packet, position);
+		if (position + 1 >= answering->again_to)
+			answering->again_to = -1;
 	}
 	if (position > answering->answered)
 		answering->answered = position;
@@ -394,8 +415,10 @@ bool oracle_pauses(const struct end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
+	/* Those that are given again pause as well, and stay in front (rule S8). */
 	return !service_is_loose(end->type) && may_answer(end) &&
-	       answer_between(end, answering->settled + 1, answering->expected);
+	       (answering->again_to >= 0 ||
+		answer_between(end, answering->settled + 1, answering->expected));
 }
 
 bool oracle_owes_answer(const struct end *end)

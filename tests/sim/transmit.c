@@ -230,6 +230,16 @@ static unsigned int sides_silent(struct end *end, struct eng_run *run, unsigned 
 	return reason == ENG_TX_PACING ? sides & ~(unsigned int)ENG_RESPONSES : sides;
 }
 
+static enum eng_tx transmit(struct end *end, struct eng_run *run, unsigned int sides)
+{
+	uint64_t now = end->world->now;
+
+	if (mutant_answers_last(end) &&
+	    eng_transmit(end->qp, run, sides & ENG_REQUESTS, now) == ENG_TX_RUN)
+		return ENG_TX_RUN;
+	return eng_transmit(end->qp, run, sides, now);
+}
+
 void end_transmit(struct end *end)
 {
 	struct world *world = end->world;
@@ -251,7 +261,7 @@ void end_transmit(struct end *end)
 	for (uint32_t i = 0; i < plan->max_runs && !world->failed; i++) {
 		struct eng_run before = run;
 		unsigned int sides = sides_of(end);
-		enum eng_tx reason = eng_transmit(end->qp, &run, sides, world->now);
+		enum eng_tx reason = transmit(end, &run, sides);
 		bool taken_back = random_chance(&end->random, plan->unsent);
 
 		oracle_after_step(end);
