@@ -123,10 +123,12 @@ static int run_kept(struct world *world, const struct options *options)
 /* How soon the oracle finds a fault; false when it does not. */
 static bool find_mutant(struct world *world, const struct options *options)
 {
-	uint64_t changed = 0;
+	uint64_t changed = 0, start = options->start;
 
+	if (world->mutant->seed > 0)
+		start = world->mutant->seed;
 	for (uint64_t n = 0; n < options->seeds; n++) {
-		bool passed = world_run(world, options->start + n);
+		bool passed = world_run(world, start + n);
 
 		changed += world->mutations;
 		if (passed)

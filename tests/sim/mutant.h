@@ -36,6 +36,7 @@ struct mutant {
 	bool answers_last;  /* only when there are no requests to send */
 	bool keeps_memory;  /* keys of memory that has gone are good for ever */
 	bool keeps_windows; /* and those of windows that have been invalidated */
+	uint64_t seed;	    /* the first that gives it a chance, when that is rare */
 };
 
 extern const struct mutant mutants_of_services[];

@@ -52,6 +52,24 @@ static bool uc_takes_duplicates(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
+/* A new message comes while another one is under way, whose end never came. */
+static bool uc_tells_cut(struct end *end, struct wire_packet *packet)
+{
+	enum wire_position position = wire_op_info(packet->opcode)->position;
+	static const uint8_t end_of_it[4];
+	struct wire_packet last = *packet;
+
+	if (end->type != ENG_UC || ahead(end, packet) != 0 || !eng_awaits_rest(end->qp) ||
+	    (position != WIRE_FIRST && position != WIRE_ONLY))
+		return false;
+	last.opcode = WIRE_UC | (uint8_t)WIRE_SEND_LAST;
+	last.payload = end_of_it;
+	last.payload_length = 1;
+	last.pad_count = 3;
+	eng_receive(end->qp, &last, end->world->now);
+	return true;
+}
+
 static bool uc_asks_for_ack(struct end *end, struct wire_packet *packet)
 {
 	if (end->type != ENG_UC || wire_op_info(packet->opcode)->position != WIRE_LAST)
@@ -134,6 +152,10 @@ const struct mutant mutants_of_services[] = {
 	{ .name = "uc-takes-duplicates",
 	  .fault = "UC: receives what has been received (S4)",
 	  .arrival = uc_takes_duplicates },
+	{ .name = "uc-tells-cut",
+	  .fault = "UC: tells a message that its sender has cut off",
+	  .arrival = uc_tells_cut,
+	  .seed = 1148734 },
 	{ .name = "uc-asks-for-ack",
 	  .fault = "UC: asks for ACKs that nobody sends",
 	  .departure = uc_asks_for_ack },

@@ -168,6 +168,7 @@ static void sent_error(struct end *end, const struct eng_wc *wc)
 		message->packets = 0;
 	} else if (message_end(message) > asking->high) {
 		message->packets = (uint32_t)(asking->high - message->first);
+		message->cut = true;
 	}
 	oracle->completed = index + 1;
 }

@@ -46,13 +46,18 @@ static bool breaks(struct end *end, uint32_t length)
 	return true;
 }
 
+/* Of a message that its sender has cut off no packet is the last one: its end never comes. */
+static bool is_last(const struct message *message, uint32_t at)
+{
+	return at == message->packets - 1 && !message->cut;
+}
+
 /* The packet of a message that all packets before it have come of; false: the message is lost. */
 static bool accept(struct end *end, const struct message *message, uint32_t at, uint32_t length)
 {
 	const struct script *script = end->peer->script;
 	uint32_t offset = at * end->world->plan.mtu;
 	const uint8_t *bytes = script->blob + message->content + offset;
-	bool last = at == message->packets - 1;
 
 	/* A range that is named is looked at as a whole, and before anything is taken. */
 	if (message->refused ||
@@ -67,7 +72,7 @@ static bool accept(struct end *end, const struct message *message, uint32_t at, 
 		return !breaks(end, length);
 	}
 	/* rule C6 test: without a receive request nothing is executed. */
-	if (last && message->op == ENG_WRITE_IMM && !take(end))
+	if (is_last(message, at) && message->op == ENG_WRITE_IMM && !take(end))
 		return false;
 	if (oracle_lacks_remote(end->peer, message) != 0)
 		return false;
@@ -108,7 +113,7 @@ static void uc_arrival(struct end *end, const struct wire_packet *packet)
 	listening->under_way = NOBODY;
 	if (at == NOBODY || !accept(end, message, at, packet->payload_length))
 		return;
-	if (at < message->packets - 1)
+	if (!is_last(message, at))
 		listening->under_way = index;
 	else if (message->op != ENG_WRITE)
 		due(end, end->peer, index);

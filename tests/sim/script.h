@@ -69,6 +69,7 @@ struct message {
 	/* UC and UD, where first is not known before the message is begun. */
 	enum eng_status local_status; /* how it fails without having been sent, or ENG_SUCCESS */
 	bool refused;		      /* names memory that the receiver does not have */
+	bool cut;		      /* UC: it failed before its last packet was sent */
 	uint32_t dest;		      /* UD: connection */
 	uint32_t qkey, wire_qkey;     /* UD: as posted, and as sent */
 };
