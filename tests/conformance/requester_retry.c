@@ -298,6 +298,51 @@ static void test_sequence_nak_keeps_the_rnr_wait(void **state)
 	expect_silence(peer);
 }
 
+static void expect_wait(struct peer *peer, uint64_t ns)
+{
+	peer_advance(peer, ns);
+	expect_silence(peer);
+	assert_int_equal(peer->why, ENG_TX_RNR);
+}
+
+/*
+ * Whatever the peer says meanwhile about the same packet, and whatever is posted: 41 ms are 41 ms,
+ * for requests with credits and without, and for such with an older one before them.
+ */
+static void test_nothing_ends_an_rnr_wait(void **state)
+{
+	static const enum eng_op ops[] = { ENG_SEND, ENG_WRITE_IMM };
+	const uint64_t wait = 40960 * US;
+
+	(void)state;
+	/* rule S10 test, rule C9 test */
+	for (uint32_t i = 0; i < 8; i++) {
+		struct peer *peer = i & 1 ? unlimited((struct peer_config){ .timeout_code = 14 })
+					  : peer_rts((struct peer_config){ 0 });
+		uint32_t before = i & 2 ? 1 : 0, psn = PEER_SQ_PSN + before;
+
+		if (before)
+			peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
+		peer_post(peer, ops[i / 4], 3 * PEER_MTU, ENG_SIGNALED);
+		peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+		peer_forget(peer);
+		peer_nak(peer, psn, RNR_NAK(24), before);
+		peer_nak(peer, psn, NAK_SEQUENCE, before);
+		expect_wait(peer, 10 * US);
+		peer_nak(peer, psn, NAK_SEQUENCE, before);
+		expect_wait(peer, wait / 4);
+		peer_ack(peer, psn - 1, ACK_CODE(5), before);
+		peer_nak(peer, psn, NAK_SEQUENCE, before);
+		peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
+		expect_wait(peer, wait / 2);
+		peer_nak(peer, psn, NAK_SEQUENCE, before);
+		peer_nak(peer, psn, RNR_NAK(1), before);
+		expect_wait(peer, wait / 4 - 10 * US - 1);
+		peer_advance(peer, 1);
+		expect_packet(peer, i / 4 ? WIRE_WRITE_FIRST : WIRE_SEND_FIRST, psn);
+	}
+}
+
 /* The wait is over by the clock, whether or not eng_expire() was called: the next RNR counts. */
 static void test_rnr_again_without_expire(void **state)
 {
@@ -356,6 +401,7 @@ int main(void)
 		PEER_TEST(test_rnr_uses_no_retries),
 		PEER_TEST(test_rnr_in_the_middle),
 		PEER_TEST(test_sequence_nak_keeps_the_rnr_wait),
+		PEER_TEST(test_nothing_ends_an_rnr_wait),
 		PEER_TEST(test_rnr_again_without_expire),
 		PEER_TEST(test_unsent_run),
 	};
