@@ -214,6 +214,88 @@ static void test_every_kind_that_takes_a_receive(void **state)
 	}
 }
 
+/* Up to RTR; sq_psn is only known with RTS. */
+static struct peer *peer_at_rtr(uint32_t sq_psn)
+{
+	struct peer *peer = peer_new((struct peer_config){ .sq_psn = sq_psn });
+
+	peer_raise(peer, ENG_RTR);
+	return peer;
+}
+
+/* Initial credits that come before the requester's time are good, whatever its first PSN. */
+static void test_initial_credits_in_rtr(void **state)
+{
+	static const uint32_t psns[] = { 1, 0x7fffff, 0x800000, 0xffffff };
+	static const uint8_t codes[] = { ACK_CODE(2), NO_CREDITS_REPORTED };
+
+	(void)state;
+	/* rule C9 test, rule U2 test */
+	for (int i = 0; i < 8; i++) {
+		uint32_t psn = psns[i / 2];
+		struct peer *peer = peer_at_rtr(psn);
+
+		peer_ack(peer, psn - 1, codes[i % 2], 0);
+		peer_set_state(peer, ENG_RTS);
+		peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
+		peer_post(peer, ENG_SEND, 8, 0);
+		expect_packet(peer, WIRE_SEND_FIRST, psn);
+		expect_packet(peer, WIRE_SEND_LAST, (psn + 1) & 0xffffff);
+		expect_packet(peer, WIRE_SEND_ONLY, (psn + 2) & 0xffffff);
+		assert_int_equal(peer_view(peer).counters[ENG_COUNT_LIMITED_REQUESTS], 0);
+	}
+}
+
+/* Before anything was sent an MSN that counts requests is of another connection's. */
+static void test_old_credits_in_rtr(void **state)
+{
+	struct peer *peer = peer_at_rtr(0xffffff);
+
+	(void)state;
+	/* rule C9 test, rule C13 test */
+	peer_ack(peer, 0xfffffe, ACK_CODE(2), 100);
+	peer_set_state(peer, ENG_RTS);
+	peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
+	assert_true(expect_packet(peer, WIRE_SEND_FIRST, 0xffffff)->ack_request);
+	expect_silence(peer);
+	assert_int_equal(peer->why, ENG_TX_CREDIT);
+}
+
+/* Initial credits that are lost or come too early for good: the limited request gets them. */
+static void test_lost_initial_credits(void **state)
+{
+	(void)state;
+	/* rule C13 test, rule U2 test */
+	for (int i = 0; i < 4; i++) {
+		enum eng_op op = i % 2 ? ENG_WRITE_IMM : ENG_SEND;
+		struct peer *peer = peer_new((struct peer_config){ .timeout_code = 8 });
+		uint32_t end = PEER_SQ_PSN + 1, asked = op == ENG_SEND ? end - 1 : end;
+		uint64_t id;
+
+		peer_raise(peer, ENG_INIT);
+		if (i / 2)
+			peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(9), 0);
+		peer_raise(peer, ENG_RTS);
+		id = peer_post(peer, op, 2 * PEER_MTU, ENG_SIGNALED);
+		peer_pull(peer);
+		assert_int_equal(peer->why, op == ENG_SEND ? ENG_TX_CREDIT : ENG_TX_IDLE);
+		assert_true(peer->sent[peer->sent_count - 1].packet.ack_request);
+		/* Nobody hears, and nobody answers: it asks again. */
+		peer_forget(peer);
+		peer_advance(peer, UINT64_C(4096) << 8);
+		assert_true(peer->sent[peer->sent_count - 1].packet.ack_request);
+		assert_int_equal(peer->sent[peer->sent_count - 1].packet.psn, asked);
+		peer_ack(peer, asked, ACK_CODE(9), op != ENG_SEND);
+		peer_pull(peer);
+		peer_ack(peer, end, ACK_CODE(9), 1);
+		expect_wc(peer, id, ENG_SUCCESS);
+		peer_forget(peer);
+		peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
+		expect_packet(peer, WIRE_SEND_FIRST, end + 1);
+		expect_packet(peer, WIRE_SEND_LAST, end + 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +305,9 @@ int main(void)
 		PEER_TEST(test_earlier_ack_does_not_release),
 		PEER_TEST(test_limited_write_imm_goes_whole),
 		PEER_TEST(test_limited_send_after_rnr),
+		PEER_TEST(test_initial_credits_in_rtr),
+		PEER_TEST(test_old_credits_in_rtr),
+		PEER_TEST(test_lost_initial_credits),
 		PEER_TEST(test_limited_send_after_timeout),
 		PEER_TEST(test_retransmission_needs_no_credit),
 		PEER_TEST(test_asks_for_an_ack_when_low),

@@ -78,6 +78,11 @@ static bool forgets_credits(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
+static bool forgets_initial_credits(struct end *end, struct wire_packet *packet)
+{
+	return end->state == ENG_RTR && forgets_credits(end, packet);
+}
+
 static bool impatient_rnr(struct end *end, struct wire_packet *packet)
 {
 	(void)end;
@@ -196,6 +201,9 @@ static const struct mutant mutants[] = {
 	{ .name = "forgets-credits",
 	  .fault = "does not use its credits (C12)",
 	  .arrival = forgets_credits },
+	{ .name = "forgets-initial",
+	  .fault = "loses the credits that come before RTS (C9)",
+	  .arrival = forgets_initial_credits },
 	{ .name = "impatient-rnr",
 	  .fault = "does not wait out the RNR timer (S10)",
 	  .arrival = impatient_rnr },

@@ -169,9 +169,11 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
 	int64_t before = asking->unacked;
 	bool ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
+	/* rule C9 test: credits that come before RTS are good for what is sent then. */
+	bool news = asking_may_ask(end) ? position >= before - ack : end->state == ENG_RTR;
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
-		credits_arrived(end, packet, asking_may_ask(end) && position >= before - ack);
+		credits_arrived(end, packet, news);
 	if (ack && position < before && packet->syndrome == 0x60)
 		asking_nak_useless(end);
 	if (!asking_may_ask(end) || position < before || position >= asking->high)

@@ -346,6 +346,17 @@ static void receive_in_window(struct eng_qp *qp, const struct wire_packet *packe
 	}
 }
 
+/*
+ * An ACK of what is acknowledged.  Before RTS nothing is known of PSNs, but nothing has been sent
+ * either: initial credits come with MSN 0 (rule C9), and any other MSN is of an earlier connection.
+ */
+static bool brings_credits(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	if (qp->state == ENG_RTR)
+		return packet->msn == 0;
+	return can_request(qp) && psn_diff(packet->psn, qp->req.unacked_psn) < 0;
+}
+
 void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -366,7 +377,7 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 			completer_fail_if_oldest(qp);
 			completer_tell_drained(qp);
 		}
-	} else if (plain_ack && psn_diff(packet->psn, req->unacked_psn) < 0) {
+	} else if (plain_ack && brings_credits(qp, packet)) {
 		receive_unsolicited(qp, packet);
 	} else {
 		/* rule S8: duplicates and ghosts change nothing. */

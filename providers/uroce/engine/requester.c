@@ -24,8 +24,10 @@ void requester_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
-	/* rule C1: credits exist on reliable connections only. */
-	req->credit.unlimited = !is_reliable(qp);
+	/* rule C1: credits exist on reliable connections only; there the peer may have told of them
+	 * (rule C9). */
+	if (!is_reliable(qp))
+		req->credit.unlimited = true;
 }
 
 /* Messages of any length; all others fit one packet. */
