@@ -186,7 +186,7 @@ static void unread_events_can_be_taken_back(void **state)
 		arm(UROCE_NOTIFY_ANY);
 		add(1, 1);
 	}
-	uroce_channel_purge(cq->channel, &cq->base.cq);
+	uroce_channel_purge(cq->channel, cq);
 	assert_int_equal(events(), 0);
 }
 

@@ -18,6 +18,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "verbs/context.h"
+#include "verbs/cq.h"
 #include "verbs/event_pipe.h"
 
 static int read_end, write_end;
@@ -146,7 +147,7 @@ static void a_channel_names_the_cq(void **state)
 	struct ib_uverbs_comp_event_desc event;
 	struct uroce_comp_channel *ours;
 	struct ibv_comp_channel *channel;
-	int first, second;
+	static struct uroce_cq first, second;
 
 	(void)state;
 	pthread_mutex_init(&context.mutex, NULL);

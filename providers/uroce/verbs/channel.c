@@ -2,6 +2,9 @@
 /*
  * Completion channels.  ibv_get_cq_event() of libibverbs reads records of the kernel's form, which
  * name the CQ, from the channel's descriptor.
+ *
+ * That is a pipe, and full when nobody has read for long.  An event that finds no room is counted
+ * at its CQ, and written when room has been made: who reads one through libibverbs lets us know.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +12,8 @@
 
 #include <rdma/ib_user_verbs.h>
 
+#include "cq.h"
 #include "event_pipe.h"
-#include "uroce.h"
 
 enum {
 	MAX_KEPT = 64,
@@ -35,6 +38,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context)
 		return NULL;
 	}
 	channel->base.context = context;
+	channel->last_unwritten = &channel->first_unwritten;
 	pthread_mutex_init(&channel->lock, NULL);
 	return &channel->base;
 }
@@ -66,23 +70,88 @@ static struct {
 	unsigned int count;
 	struct {
 		struct uroce_comp_channel *channel;
-		void *cq;
+		struct uroce_cq *cq;
 	} event[MAX_KEPT];
 } kept;
 
-static void push_event(struct uroce_comp_channel *channel, void *cq)
+static struct uroce_cq *cq_of(struct uroce_unwritten *unwritten)
 {
-	struct ib_uverbs_comp_event_desc record = { .cq_handle = (uintptr_t)cq };
-	int error;
-
-	pthread_mutex_lock(&channel->lock);
-	error = event_pipe_push(channel->write_fd, &record, sizeof(record));
-	pthread_mutex_unlock(&channel->lock);
-	/* Twice as many as there can be CQs are unread, so this CQ's is most likely among them. */
-	(void)error;
+	return (struct uroce_cq *)((char *)unwritten - offsetof(struct uroce_cq, unwritten));
 }
 
-void uroce_channel_event(struct uroce_comp_channel *channel, void *cq)
+/* Caller holds the lock of the channel, as for all down to push_event().  False: no room. */
+static bool write_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
+{
+	struct ib_uverbs_comp_event_desc record = { .cq_handle = (uintptr_t)&cq->base.cq };
+
+	return event_pipe_push(channel->write_fd, &record, sizeof(record)) != ENOBUFS;
+}
+
+static void enlist(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
+{
+	if (unwritten->count++)
+		return;
+	unwritten->next = NULL;
+	*channel->last_unwritten = unwritten;
+	channel->last_unwritten = &unwritten->next;
+}
+
+static void delist(struct uroce_comp_channel *channel, struct uroce_unwritten *unwritten)
+{
+	struct uroce_unwritten **from = &channel->first_unwritten;
+
+	if (!unwritten->count)
+		return;
+	while (*from != unwritten)
+		from = &(*from)->next;
+	*from = unwritten->next;
+	if (channel->last_unwritten == &unwritten->next)
+		channel->last_unwritten = from;
+	unwritten->count = 0;
+}
+
+/* In order of the CQs' first ones. */
+static void write_unwritten(struct uroce_comp_channel *channel)
+{
+	struct uroce_unwritten *first;
+
+	while ((first = channel->first_unwritten)) {
+		if (!write_event(channel, cq_of(first)))
+			return;
+		if (first->count > 1)
+			first->count--;
+		else
+			delist(channel, first);
+	}
+	atomic_store(&channel->behind, false);
+}
+
+static void push_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
+{
+	pthread_mutex_lock(&channel->lock);
+	/* None may overtake what waits, and so starve it. */
+	if (channel->first_unwritten || !write_event(channel, cq)) {
+		enlist(channel, &cq->unwritten);
+		/*
+		 * Tell readers, then try once more.  If there is no room again, something is unread
+		 * that will be read after this, and who reads it sees the mark.
+		 */
+		atomic_store(&channel->behind, true);
+		write_unwritten(channel);
+	}
+	pthread_mutex_unlock(&channel->lock);
+}
+
+void uroce_channel_read(struct uroce_comp_channel *channel)
+{
+	if (!atomic_load(&channel->behind))
+		return;
+	pthread_mutex_lock(&channel->lock);
+	write_unwritten(channel);
+	pthread_mutex_unlock(&channel->lock);
+}
+
+void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	if (!progress_in_turn() || kept.count == MAX_KEPT) {
 		push_event(channel, cq);
@@ -113,10 +182,12 @@ static bool is_about(const void *record, const void *cq)
 	return event->cq_handle == (uintptr_t)cq;
 }
 
-void uroce_channel_purge(struct uroce_comp_channel *channel, void *cq)
+void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
+	delist(channel, &cq->unwritten);
 	event_pipe_purge(channel->base.fd, channel->write_fd,
-			 sizeof(struct ib_uverbs_comp_event_desc), is_about, cq);
+			 sizeof(struct ib_uverbs_comp_event_desc), is_about, &cq->base.cq);
+	write_unwritten(channel);
 	pthread_mutex_unlock(&channel->lock);
 }

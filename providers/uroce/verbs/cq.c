@@ -89,7 +89,7 @@ void uroce_cq_send_event(struct uroce_cq *cq)
 	/* One event for each arming: ibv_req_notify_cq(3). */
 	cq->notify = UROCE_NOTIFY_NONE;
 	if (cq->channel)
-		uroce_channel_event(cq->channel, &cq->base.cq);
+		uroce_channel_event(cq->channel, cq);
 }
 
 /* Caller holds cq->lock. */
@@ -359,9 +359,13 @@ int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 }
 
 /* In the thread that has just read an event of this CQ's, before the application sees it. */
-void uroce_cq_event(struct ibv_cq *cq)
+void uroce_cq_event(struct ibv_cq *ibv_cq)
 {
-	atomic_fetch_add(&to_uroce_cq(cq)->events_taken, 1);
+	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
+
+	atomic_fetch_add(&cq->events_taken, 1);
+	if (!uroce_inherited(cq->generation))
+		uroce_channel_read(cq->channel);
 }
 
 /* Wait until the application has acknowledged all events that it has been told of. */
@@ -388,7 +392,7 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 		if (cq->channel) {
 			/* A turn that is under way may have kept back an event. */
 			progress_await_turn(cq->context->progress);
-			uroce_channel_purge(cq->channel, ibv_cq);
+			uroce_channel_purge(cq->channel, cq);
 		}
 		uroce_async_purge(cq->context, ibv_cq);
 		wait_for_acks(cq);

@@ -27,6 +27,7 @@ struct uroce_cq {
 	_Atomic uint32_t head; /* next to be written */
 	_Atomic uint32_t tail; /* oldest that is not yet polled */
 	enum uroce_notify notify;
+	struct uroce_unwritten unwritten; /* under the lock of channel */
 	struct uroce_moderation moderation;
 	atomic_bool dead;    /* overrun: takes and gives nothing any more */
 	atomic_bool mourned; /* the user has been told of it */

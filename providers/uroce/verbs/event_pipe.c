@@ -107,6 +107,10 @@ void event_pipe_purge(int read_fd, int write_fd, size_t bytes,
 		if (got <= 0)
 			return;
 		kept = keep_others(chunk, (size_t)got, bytes, match, arg);
+		/*
+		 * There is room: a chunk takes away at least the first page of a full pipe, and
+		 * what is written takes at most one.
+		 */
 		if (kept)
 			event_pipe_push(write_fd, chunk, kept);
 	}

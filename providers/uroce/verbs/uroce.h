@@ -69,6 +69,7 @@ struct uroce_device {
 	union ibv_gid gid[UROCE_GID_TABLE];
 };
 
+struct uroce_cq;
 struct uroce_td;
 
 /* Constant after creation but for users and shared (pd.h). */
@@ -91,6 +92,15 @@ struct uroce_comp_channel {
 	struct ibv_comp_channel base; /* fd is the read end */
 	int write_fd;
 	pthread_mutex_t lock; /* events are written and purged under it */
+	/* Events that the pipe has no room for, by CQ; under lock but for the look at whether. */
+	struct uroce_unwritten *first_unwritten, **last_unwritten;
+	atomic_bool behind;
+};
+
+/* Of one CQ, under the lock of its channel; zeroed by its owner. */
+struct uroce_unwritten {
+	struct uroce_unwritten *next;
+	unsigned int count; /* not 0: in the channel's list */
 };
 
 enum uroce_notify {
@@ -144,12 +154,14 @@ uint64_t uroce_node_guid(const struct netdev *netdev);
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context);
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
 /* Tell who waits on channel that cq has completions; safe inside engine callbacks. */
-void uroce_channel_event(struct uroce_comp_channel *channel, void *cq);
+void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq);
+/* The application has read an event: there may be room for one that had none. */
+void uroce_channel_read(struct uroce_comp_channel *channel);
 /*
  * Take back events about cq that have not been read: part of destroying it, when no turn keeps one
  * back any more (progress_await_turn()).
  */
-void uroce_channel_purge(struct uroce_comp_channel *channel, void *cq);
+void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq);
 /* Tell what was kept back during a turn: struct progress_hooks. */
 void uroce_channel_turn_over(void);
 void uroce_channel_forked(void);
