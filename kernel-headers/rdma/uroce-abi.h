@@ -11,13 +11,15 @@
 #include <linux/types.h>
 
 /* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 2
+#define UROCE_ABI_VERSION 3
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
- * datagram socket; who has it bound owns the slot.  The stat name is a SEQPACKET listener.
+ * datagram socket; who has it bound owns the slot.  The reply name is where the owner of the slot
+ * asks for an inbox from, and is answered.  The stat name is a SEQPACKET listener.
  */
 #define UROCE_ABI_SLOT_NAME "uroce/%u/slot/%u"
+#define UROCE_ABI_REPLY_NAME "uroce/%u/reply/%u"
 #define UROCE_ABI_STAT_NAME "uroce/%u/stat/%u"
 /* Held while a pool is being made for an address; the address as 32 hex digits, then scope. */
 #define UROCE_ABI_POOL_LOCK_NAME "uroce/%u/pool/%s/%u"
@@ -31,6 +33,7 @@ enum uroce_abi_message {
 	UROCE_ABI_POOL_UNKNOWN, /* struct uroce_abi_pool: I do not hold that address */
 	UROCE_ABI_LANE_REQUEST, /* struct uroce_abi_lane: let me write to your inbox */
 	UROCE_ABI_LANE_REPLY,	/* struct uroce_abi_lane with the inbox by SCM_RIGHTS */
+	UROCE_ABI_LANE_REFUSED, /* struct uroce_abi_lane: there is none */
 	UROCE_ABI_LANE_BELL,	/* struct uroce_abi_header: your inbox has something */
 };
 
@@ -86,12 +89,7 @@ struct uroce_abi_inbox {
 /* Positions count bytes and never wrap; both are multiples of UROCE_ABI_RING_ALIGN. */
 struct uroce_abi_ring {
 	__u64 written; /* stored by the writer when a frame is complete */
-	/*
-	 * Not 0: the writer has the ring, so what it hears from the owner through shared memory it
-	 * can answer there.  Made 0 by the owner when a process asks for the ring.
-	 */
-	__u64 attached;
-	__u64 reserved1[14];
+	__u64 reserved1[15];
 	__u64 read; /* stored by the reader when a frame is done with */
 	__u64 reserved2[15];
 };

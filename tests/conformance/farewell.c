@@ -95,26 +95,6 @@ static void test_farewell_is_no_nak(void **state)
 	expect_silence(peer);
 }
 
-/* What may be overtaken is said once more, unless something is to be said anyway. */
-static void test_ack_is_repeated(void **state)
-{
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
-
-	(void)state;
-	/* rule C8 test */
-	eng_repeat_ack(peer->qp);
-	expect_silence(peer);
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
-	eng_repeat_ack(peer->qp);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
-	expect_silence(peer);
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN + 1, 8);
-	eng_repeat_ack(peer->qp);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(0), 2);
-	expect_silence(peer);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,7 +103,6 @@ int main(void)
 		PEER_TEST(test_farewell_covers_what_was_not_asked_for),
 		PEER_TEST(test_no_farewell),
 		PEER_TEST(test_farewell_is_no_nak),
-		PEER_TEST(test_ack_is_repeated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,8 @@ def constant(name):
 
 
 VERSION = constant("VERSION")
-FORWARD, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, BELL = range(1, 8)
+(FORWARD, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, LANE_REFUSED,
+ BELL) = range(1, 9)
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 SLOTS = 64
 
@@ -59,6 +60,7 @@ MESSAGES = {
     "version": pool(POOL_REQUEST, version=VERSION + 1),
     "lane_request": lane(LANE_REQUEST, SLOTS - 1),
     "lane_reply": lane(LANE_REPLY, 0),
+    "lane_refused": lane(LANE_REFUSED, 0),
     "lane_slot": lane(LANE_REPLY, SLOTS),
     "lane_short": lane(LANE_REQUEST, 1)[:-1],
     "lane_version": lane(LANE_REQUEST, 1, VERSION - 1),

@@ -68,41 +68,11 @@ struct link_peer *lane_open_own(struct lane_fixture *fixture, uint32_t qpn)
 	return peer;
 }
 
-enum link_way lane_choose_way(struct lane_fixture *fixture, struct link_peer *peer,
-			      unsigned int times)
-{
-	enum link_way way;
-
-	while ((way = link_peer_choose_way(peer, true)) == LINK_WAY_OPEN && times--) {
-		usleep(1000);
-		serve(fixture->link);
-	}
-	if (way != LINK_WAY_OPEN)
-		assert_int_equal(link_peer_choose_way(peer, true), way);
-	return way;
-}
-
-void lane_await(struct lane_fixture *fixture)
-{
-	for (unsigned int i = 0; i < 2000 && !fixture->addr->lane[fixture->agent.slot]; i++) {
-		usleep(1000);
-		serve(fixture->link);
-	}
-	assert_non_null(fixture->addr->lane[fixture->agent.slot]);
-}
-
-void lane_await_way_back(const struct link_peer *peer)
-{
-	for (unsigned int i = 0; i < 2000 && !link_peer_has_way_back(peer); i++)
-		usleep(1000);
-	assert_true(link_peer_has_way_back(peer));
-}
-
 struct link_peer *lane_open_memory(struct lane_fixture *fixture)
 {
 	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
 
-	assert_int_equal(lane_choose_way(fixture, peer, 1000), LINK_WAY_MEMORY);
+	assert_int_equal(link_peer_transport(peer), LINK_SHARED_MEMORY);
 	return peer;
 }
 
@@ -147,7 +117,6 @@ void lane_let_agent_in(struct lane_fixture *fixture)
 {
 	struct agent_order order = lane_order(fixture, 0, 1, 64);
 
-	order.patience_ms = 2000;
 	lane_obey(fixture, &order, fixture->link, 5000);
 	lane_drain(fixture, 1);
 	serve(fixture->link);

@@ -40,18 +40,11 @@ void lane_start_agent(struct lane_fixture *fixture);
 
 /* ---- from the test's process to the agent ---- */
 
-/* A peer of one's own for a queue pair, from LANE_PORT; the caller's to close. */
-struct link_peer *lane_open_own(struct lane_fixture *fixture, uint32_t qpn);
 /*
- * Ask for shared memory until there is an answer, but so many times at most after the first, a
- * millisecond apart: the last word, which is checked to be for good unless it is LINK_WAY_OPEN.
+ * A peer of one's own for a queue pair, from LANE_PORT; the caller's to close.  By shared memory if
+ * the process that it is of answers.
  */
-enum link_way lane_choose_way(struct lane_fixture *fixture, struct link_peer *peer,
-			      unsigned int times);
-/* The answer to what has been asked: a lane to the agent.  Nothing is asked again meanwhile. */
-void lane_await(struct lane_fixture *fixture);
-/* The agent has been asked for memory, has asked back, and has got it. */
-void lane_await_way_back(const struct link_peer *peer);
+struct link_peer *lane_open_own(struct lane_fixture *fixture, uint32_t qpn);
 /* A peer for the agent that has shared memory; the caller's to close. */
 struct link_peer *lane_open_memory(struct lane_fixture *fixture);
 /* Send a test datagram of so many bytes (at least 12) to the agent; the result of link_send(). */

@@ -269,16 +269,12 @@ static void open_and_report(const uint8_t gid[16])
 static int get_peer(const struct agent_order *order)
 {
 	struct link_addr *addr = self.addr[self.addrs - 1];
-	int64_t end = now_ms() + order->patience_ms;
 	uint16_t port = 0xc123;
-	int result = 0;
 
-	if (!self.peer)
-		result = link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, order->qpn, &port,
-					    &self.peer);
-	while (!result && link_peer_choose_way(self.peer, true) == LINK_WAY_OPEN && now_ms() < end)
-		serve(self.link);
-	return result;
+	if (self.peer)
+		return 0;
+	return link_peer_open_own(addr, link_addr_gid(addr), 0, 0, 64, order->qpn, &port,
+				  &self.peer);
 }
 
 static void send_and_report(const struct agent_order *order)
@@ -305,6 +301,10 @@ static void obey(const struct agent_order *order)
 		return;
 	}
 	link_set_shared_memory(self.link, order->on);
+	/* The next order to send opens another, which chooses anew. */
+	if (self.peer)
+		link_peer_close(self.peer);
+	self.peer = NULL;
 	report(&done);
 }
 

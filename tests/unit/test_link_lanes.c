@@ -22,14 +22,13 @@ static struct link_counters counters_of(struct lane_fixture *fixture)
 	return counters;
 }
 
-/* Let the agent send one run to the test's process; by shared memory, if it comes by it in time. */
+/* Let the agent send runs to the test's process; by shared memory, if both want that. */
 static void let_send(struct lane_fixture *fixture, uint32_t tag, uint32_t runs, uint32_t bytes,
-		     uint32_t segment, int patience_ms)
+		     uint32_t segment)
 {
 	struct agent_order order = lane_order(fixture, tag, runs, bytes);
 
 	order.segment = segment;
-	order.patience_ms = patience_ms;
 	lane_obey(fixture, &order, fixture->link, 5000);
 }
 
@@ -45,10 +44,9 @@ static bool is_socket_empty(struct lane_fixture *fixture)
 static void test_both_want_it(void **state)
 {
 	struct lane_fixture *fixture = *state;
-	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
+	struct link_peer *peer = lane_open_memory(fixture);
 	struct link_batch batch;
 
-	assert_int_equal(lane_choose_way(fixture, peer, 100), LINK_WAY_MEMORY);
 	assert_int_equal(link_peer_identification(peer), 0);
 	for (uint32_t tag = 0; tag < 5; tag++)
 		assert_int_equal(lane_send(fixture, peer, tag, 40 + 1000 * tag), 0);
@@ -58,8 +56,7 @@ static void test_both_want_it(void **state)
 	assert_int_equal(counters_of(fixture).memory_received, 0);
 	assert_int_equal(link_peer_room(peer, fixture->agent.slot), UINT32_MAX);
 
-	lane_await_way_back(peer);
-	let_send(fixture, 100, 3, 500, 0, 2000);
+	let_send(fixture, 100, 3, 500, 0);
 	assert_true(is_socket_empty(fixture));
 	for (uint32_t tag = 100; tag < 103; tag++) {
 		assert_int_equal(lane_receive_any(fixture, &batch), 0);
@@ -83,26 +80,26 @@ static void test_one_does_not_want_it(void **state)
 
 	agent_share(&fixture->agent, fixture->link, false);
 	peer = lane_open_own(fixture, fixture->agent_qpn);
-	assert_int_equal(lane_choose_way(fixture, peer, 300), LINK_WAY_OPEN);
+	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	assert_int_equal(lane_send(fixture, peer, 1, 40), 0);
 	lane_expect(fixture, 1, false);
 	link_peer_close(peer);
 
 	agent_share(&fixture->agent, fixture->link, true);
 	link_set_shared_memory(fixture->link, false);
-	let_send(fixture, 2, 1, 500, 0, 100);
+	let_send(fixture, 2, 1, 500, 0);
 	assert_false(is_socket_empty(fixture));
 	assert_int_equal(lane_receive_any(fixture, &batch), 0);
 	assert_null(batch.ring);
 	peer = lane_open_own(fixture, fixture->agent_qpn);
-	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
+	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	assert_int_equal(lane_send(fixture, peer, 3, 40), 0);
 	lane_expect(fixture, 3, false);
 	link_peer_close(peer);
 
 	link_set_shared_memory(fixture->link, true);
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
-	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
+	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	assert_int_equal(lane_send(fixture, peer, 4, 40), 0);
 	lane_expect(fixture, 4, false);
 	link_peer_close(peer);
@@ -127,8 +124,7 @@ static void test_peer_of_no_slot(void **state)
 	assert_int_not_equal(link_slot(link), 0);
 	link_set_shared_memory(link, true);
 	assert_int_equal(link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer), 0);
-	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_SOCKET);
-	assert_false(link_peer_has_way_back(peer));
+	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	link_peer_close(peer);
 	close_loopback(link, addr);
 	close(other);
@@ -169,8 +165,7 @@ static void test_batches_are_alike(void **state)
 	for (unsigned int way = 0; way < 2; way++) {
 		agent_share(&fixture->agent, fixture->link, way == 1);
 		for (unsigned int i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-			let_send(fixture, runs[i].bytes, 1, runs[i].bytes, runs[i].asked,
-				 way ? 2000 : 0);
+			let_send(fixture, runs[i].bytes, 1, runs[i].bytes, runs[i].asked);
 			check_batch(fixture, runs[i].bytes, runs[i].segment, way == 1);
 		}
 	}
@@ -206,7 +201,7 @@ static void test_socket_is_heard(void **state)
 		for (unsigned int i = 0; i < 50; i++)
 			assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
 		send_to_qpn(fixture->addr, loopback4, fixture->qpn, tag);
-		let_send(fixture, 100, 1, 64, 0, 0);
+		let_send(fixture, 100, 1, 64, 0);
 		for (unsigned int i = 0; i < 2; i++) {
 			assert_int_equal(lane_receive_any(fixture, &batch), 0);
 			assert_int_equal(datagram_tag(batch.buffer), batch.ring ? 100 : tag);
@@ -263,11 +258,10 @@ static void test_full_ring(void **state)
 	/* So that nothing is left over at the ring's end. */
 	enum { FIT = 32, BYTES = UROCE_ABI_RING_BYTES / FIT - sizeof(struct uroce_abi_frame) };
 	struct lane_fixture *fixture = *state;
-	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
+	struct link_peer *peer = lane_open_memory(fixture);
 	uint32_t tag = 0;
 	int result;
 
-	assert_int_equal(lane_choose_way(fixture, peer, 100), LINK_WAY_MEMORY);
 	for (unsigned int round = 0; round < 2; round++) {
 		/* Between two reads, not in the middle of one. */
 		agent_share(&fixture->agent, fixture->link, true);
@@ -294,22 +288,12 @@ static void test_full_ring(void **state)
 /* It is not only the first peers that have it. */
 static void test_many_peers(void **state)
 {
-	enum { COUNT = LINK_MAX_CONNECTED + 20, HALF = COUNT / 2 };
+	enum { COUNT = LINK_MAX_CONNECTED + 20 };
 	struct lane_fixture *fixture = *state;
 	struct link_peer *peers[COUNT];
 
-	/* The first ones are opened before there is a lane and use it later. */
 	for (unsigned int i = 0; i < COUNT; i++) {
-		peers[i] = lane_open_own(fixture, fixture->agent_qpn);
-		if (i == HALF) {
-			assert_int_equal(lane_choose_way(fixture, peers[i], 100), LINK_WAY_MEMORY);
-			lane_await_way_back(peers[i]);
-		}
-	}
-	for (unsigned int i = 0; i < COUNT; i++) {
-		assert_int_equal(link_peer_identification(peers[i]) == 0, i >= HALF);
-		/* There is a lane: no need to ask more than once. */
-		assert_int_equal(link_peer_choose_way(peers[i], true), LINK_WAY_MEMORY);
+		peers[i] = lane_open_memory(fixture);
 		assert_int_equal(link_peer_identification(peers[i]), 0);
 		assert_int_equal(lane_send(fixture, peers[i], i, 100), 0);
 	}
@@ -320,135 +304,22 @@ static void test_many_peers(void **state)
 		link_peer_close(peers[i]);
 }
 
-/* Asked too early: the other one did not have the address.  When it asks, it is asked back. */
-static void test_asked_too_early(void **state)
+/* Whoever connects first is not kept from it: what is sent waits until the peer has the address. */
+static void test_address_opens_later(void **state)
 {
 	struct lane_fixture *fixture = *state;
 	struct link_addr *first = fixture->addr;
-	struct link_peer *peers[2];
-	struct link_addr *addr;
 	char error[LINK_ERROR_TEXT];
+	struct link_peer *peer;
 
-	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
-	fixture->addr = addr;
-	for (unsigned int i = 0; i < 2; i++)
-		peers[i] = lane_open_own(fixture, fixture->agent_qpn);
-	assert_int_equal(lane_choose_way(fixture, peers[0], 20), LINK_WAY_OPEN);
+	assert_int_equal(link_addr_open(fixture->link, other4, 0, &fixture->addr, error), 0);
+	peer = lane_open_memory(fixture);
+	assert_int_equal(lane_send(fixture, peer, 6, 100), 0);
 	agent_open_good(&fixture->agent, other4, fixture->link);
-	assert_int_equal(lane_choose_way(fixture, peers[0], 20), LINK_WAY_OPEN);
-	let_send(fixture, 5, 1, 100, 0, 2000);
-	lane_await(fixture);
-	assert_int_equal(lane_choose_way(fixture, peers[1], 0), LINK_WAY_MEMORY);
-	assert_int_equal(lane_choose_way(fixture, peers[0], 0), LINK_WAY_MEMORY);
-	assert_int_equal(lane_send(fixture, peers[0], 6, 100), 0);
 	lane_expect(fixture, 6, true);
-	for (unsigned int i = 0; i < 2; i++)
-		link_peer_close(peers[i]);
-	fixture->addr = first;
-	link_addr_close(addr);
-}
-
-/* A request that was lost is made again by itself, if not at once. */
-static void test_request_is_lost(void **state)
-{
-	struct lane_fixture *fixture = *state;
-	struct link_peer *peer;
-	unsigned int asked = 0;
-
-	agent_share(&fixture->agent, fixture->link, false);
-	peer = lane_open_own(fixture, fixture->agent_qpn);
-	usleep(20000);
-	agent_share(&fixture->agent, fixture->link, true);
-	assert_int_equal(lane_choose_way(fixture, peer, 20), LINK_WAY_OPEN);
-	while (link_peer_choose_way(peer, true) == LINK_WAY_OPEN && asked++ < 1000)
-		serve(fixture->link);
-	lane_await(fixture);
-	assert_int_equal(lane_choose_way(fixture, peer, 0), LINK_WAY_MEMORY);
-	assert_int_equal(lane_send(fixture, peer, 1, 100), 0);
-	lane_expect(fixture, 1, true);
 	link_peer_close(peer);
-}
-
-/* Both processes make their inboxes, for a third one that asks and is gone. */
-static void make_inboxes(struct lane_fixture *fixture)
-{
-	struct uroce_abi_lane request =
-		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LINK_SLOTS - 1);
-	const unsigned int slots[] = { link_slot(fixture->link), fixture->agent.slot };
-	int sock = lane_bind_slot(request.slot);
-
-	for (unsigned int i = 0; i < 2; i++)
-		lane_send_message(sock, slots[i], &request, sizeof(request), NULL, 0);
-	usleep(20000);
-	serve(fixture->link);
-	assert_non_null(fixture->addr->inbox);
-	close(sock);
-}
-
-/* In a process of its own, which cannot take its limits back: how often it is woken. */
-static unsigned int count_wakes(struct lane_fixture *fixture)
-{
-	const struct rlimit none = { 3, 3 };
-	struct pollfd wait = { .events = POLLIN };
-	unsigned int wakes = 0;
-	struct link_peer *peer;
-	uint16_t port = 0;
-	int64_t end;
-
-	link_abandon(fixture->link);
-	if (open_loopback(&fixture->link, &fixture->addr))
-		return 0;
-	link_set_shared_memory(fixture->link, true);
-	make_inboxes(fixture);
-	wait.fd = link_control_fd(fixture->link);
-	if (prlimit(fixture->agent.pid, RLIMIT_NOFILE, &none, NULL) ||
-	    setrlimit(RLIMIT_NOFILE, &none))
-		return 0;
-	if (link_peer_open_own(fixture->addr, loopback4, 0, 0, 64, fixture->agent_qpn, &port,
-			       &peer) == 0)
-		return 0;
-	for (end = link_now_ms() + 200; link_now_ms() < end;)
-		if (poll(&wait, 1, 10) > 0) {
-			serve(fixture->link);
-			wakes++;
-		}
-	return wakes;
-}
-
-/* Neither can take the other's answer, and they do not go on asking each other because of that. */
-static void test_no_descriptors_left(void **state)
-{
-	struct lane_fixture *fixture = *state;
-	pid_t child = fork();
-
-	if (child == 0) {
-		unsigned int wakes = count_wakes(fixture);
-
-		_exit(wakes == 0 ? 1 : wakes > 20 ? 2 : 0);
-	}
-	await_child(child, fixture->link);
-}
-
-/* Who asks for memory has none as yet, whatever an earlier process of its slot has left behind. */
-static void test_who_asks_has_none(void **state)
-{
-	struct lane_fixture *fixture = *state;
-	struct uroce_abi_lane request =
-		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LINK_SLOTS - 1);
-	int sock;
-
-	make_inboxes(fixture);
-	fixture->addr->inbox->ring[request.slot].shared->attached = 1;
-	assert_true(link_inbox_is_attached(fixture->addr, request.slot));
-	sock = lane_bind_slot(request.slot);
-	lane_send_message(sock, link_slot(fixture->link), &request, sizeof(request), NULL, 0);
-	for (unsigned int i = 0; i < 2000 && link_inbox_is_attached(fixture->addr, request.slot);
-	     i++) {
-		usleep(1000);
-		serve(fixture->link);
-	}
-	assert_false(link_inbox_is_attached(fixture->addr, request.slot));
-	close(sock);
+	link_addr_close(fixture->addr);
+	fixture->addr = first;
 }
 
 int main(void)
@@ -462,10 +333,7 @@ int main(void)
 		WITH_TWO(test_socket_is_heard),
 		WITH_TWO(test_full_ring),
 		WITH_TWO(test_many_peers),
-		WITH_TWO(test_asked_too_early),
-		WITH_TWO(test_request_is_lost),
-		WITH_TWO(test_no_descriptors_left),
-		WITH_TWO(test_who_asks_has_none),
+		WITH_TWO(test_address_opens_later),
 		cmocka_unit_test_setup(test_peer_of_no_slot, fresh_network),
 	};
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,6 @@ static void test_writer_is_killed(void **state)
 		unsigned int count;
 
 		order.tag = round << 20;
-		order.patience_ms = 2000;
 		lane_start_agent(fixture);
 		assert_true(round == 0 || fixture->agent.slot == slot);
 		slot = fixture->agent.slot;
@@ -176,8 +176,7 @@ static void run_child(struct lane_fixture *fixture, struct link_peer *peer)
 	link_abandon(fixture->link);
 	if (count_inboxes())
 		_exit(11);
-	if (lane_send(fixture, peer, 1, BYTES) != -EOWNERDEAD ||
-	    link_peer_choose_way(peer, true) == LINK_WAY_OPEN)
+	if (lane_send(fixture, peer, 1, BYTES) != -EOWNERDEAD)
 		_exit(12);
 	if (lane_receive(fixture, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
 		_exit(15);
@@ -200,17 +199,11 @@ static void test_fork(void **state)
 {
 	struct lane_fixture *fixture = *state;
 	struct link_peer *peer;
-	struct pollfd wait;
 	pid_t child;
 
 	lane_start_agent(fixture);
 	peer = lane_open_memory(fixture);
-	/* The agent has asked back: this process has an inbox too. */
-	wait = (struct pollfd){ .fd = link_control_fd(fixture->link), .events = POLLIN };
-	for (unsigned int i = 0; i < 100 && !fixture->addr->inbox; i++) {
-		poll(&wait, 1, 20);
-		serve(fixture->link);
-	}
+	lane_let_agent_in(fixture);
 	assert_non_null(fixture->addr->inbox);
 	assert_int_equal(count_inboxes(), 2);
 	link_fork_prepare(fixture->link);
@@ -252,17 +245,53 @@ static int make_file(off_t bytes, int seals)
 	return fd;
 }
 
-static bool is_refused(struct lane_fixture *fixture, int sock, const struct uroce_abi_lane *reply,
-		       const int *fds, size_t count)
+/* Answers the first request that comes to a slot's socket. */
+struct liar {
+	struct lane_fixture *fixture;
+	int sock;   /* has LIAR_SLOT; asked here */
+	int answer; /* ... and answered from here */
+	const struct uroce_abi_lane *reply;
+	const int *fds;
+	size_t count;
+};
+
+static void *lie(void *arg)
+{
+	const struct liar *liar = arg;
+	struct pollfd asked = { .fd = liar->sock, .events = POLLIN };
+	struct iovec piece = { (void *)(uintptr_t)liar->reply, sizeof(*liar->reply) };
+	struct link_control_input input;
+	uint8_t more[8];
+
+	if (poll(&asked, 1, 2000) == 1 &&
+	    link_control_read(liar->sock, more, sizeof(more), &input) == 0)
+		link_control_send(liar->answer, &input.from, input.from_bytes, &piece, 1, liar->fds,
+				  liar->count);
+	return NULL;
+}
+
+/* Is the liar's slot reached through memory that this answer brings? */
+static bool is_taken(struct liar liar, const struct uroce_abi_lane *reply, const int *fds,
+		     size_t count)
 {
 	unsigned int before = count_descriptors();
+	struct link_peer *peer;
+	pthread_t thread;
+	bool taken;
 
-	send_message(fixture, sock, reply, sizeof(*reply), fds, count);
-	serve(fixture->link);
-	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++)
-		if (fixture->addr->lane[slot])
-			return false;
-	return count_descriptors() == before;
+	liar.reply = reply;
+	liar.fds = fds;
+	liar.count = count;
+	/* Who was refused before asks again at once. */
+	liar.fixture->addr->ask_again[LIAR_SLOT] = 0;
+	assert_int_equal(pthread_create(&thread, NULL, lie, &liar), 0);
+	peer = lane_open_own(liar.fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
+	pthread_join(thread, NULL);
+	taken = link_peer_transport(peer) == LINK_SHARED_MEMORY;
+	link_peer_close(peer);
+	if (!taken)
+		assert_int_equal(count_descriptors(), before);
+	return taken;
 }
 
 /* An inbox that is none is not taken, and nothing of it is kept. */
@@ -273,8 +302,8 @@ static void test_bad_replies(void **state)
 	struct uroce_abi_lane reply = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT);
 	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REPLY, other4, LIAR_SLOT);
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT + 1);
-	struct uroce_abi_lane own =
-		lane_message(UROCE_ABI_LANE_REPLY, loopback4, link_slot(fixture->link));
+	struct uroce_abi_lane refused = lane_message(UROCE_ABI_LANE_REFUSED, loopback4, LIAR_SLOT);
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
 	int sock = lane_bind_slot(LIAR_SLOT);
 	int nameless = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int good = make_file(LINK_INBOX_BYTES, seals), pair[2] = { good, good };
@@ -287,25 +316,66 @@ static void test_bad_replies(void **state)
 		open("/dev/zero", O_RDWR | O_CLOEXEC),
 		sock,
 	};
+	struct liar liar = { .fixture = fixture, .sock = sock, .answer = sock };
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_true(is_refused(fixture, sock, &reply, &bad[i], 1));
-	assert_true(is_refused(fixture, sock, &reply, NULL, 0));
-	assert_true(is_refused(fixture, sock, &reply, pair, 2));
-	assert_true(is_refused(fixture, sock, &other, &good, 1));
-	assert_true(is_refused(fixture, sock, &slot, &good, 1));
-	assert_true(is_refused(fixture, sock, &own, &good, 1));
-	assert_true(is_refused(fixture, nameless, &reply, &good, 1));
-	link_set_shared_memory(fixture->link, false);
-	assert_true(is_refused(fixture, sock, &reply, &good, 1));
-	link_set_shared_memory(fixture->link, true);
+		assert_false(is_taken(liar, &reply, &bad[i], 1));
+	assert_false(is_taken(liar, &reply, NULL, 0));
+	assert_false(is_taken(liar, &reply, pair, 2));
+	assert_false(is_taken(liar, &other, &good, 1));
+	assert_false(is_taken(liar, &slot, &good, 1));
+	assert_false(is_taken(liar, &refused, &good, 1));
+	assert_false(is_taken(liar, &request, &good, 1));
+	liar.answer = nameless;
+	assert_false(is_taken(liar, &reply, &good, 1));
+	liar.answer = sock;
+	/* All of it right, but nobody has asked. */
+	send_message(fixture, sock, &reply, sizeof(reply), &good, 1);
+	serve(fixture->link);
+	assert_null(fixture->addr->lane[LIAR_SLOT]);
 	/* All of it right: it is taken. */
-	assert_false(is_refused(fixture, sock, &reply, &good, 1));
+	assert_true(is_taken(liar, &reply, &good, 1));
 	assert_non_null(fixture->addr->lane[LIAR_SLOT]);
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		close(bad[i]);
 	close(good);
 	close(nameless);
+}
+
+/* Who does not answer costs some time once, and is not asked by each queue pair that connects. */
+static void test_silent_process(void **state)
+{
+	enum { QPS = 50, PATIENCE_MS = 100, SLOW_MS = 1000 };
+	struct lane_fixture *fixture = *state;
+	int sock = lane_bind_slot(LIAR_SLOT), requests = 0;
+	struct link_peer *peers[QPS];
+	struct uroce_abi_lane request;
+	int64_t begin = link_now_ms(), took;
+
+	for (unsigned int i = 0; i < QPS; i++) {
+		peers[i] = lane_open_own(fixture, LIAR_SLOT << LINK_SLOT_SHIFT | i);
+		assert_int_equal(link_peer_transport(peers[i]), LINK_SOCKET);
+	}
+	took = link_now_ms() - begin;
+	assert_true(took >= PATIENCE_MS && took < SLOW_MS);
+	while (recv(sock, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request))
+		requests++;
+	assert_int_equal(requests, 1);
+	for (unsigned int i = 0; i < QPS; i++)
+		link_peer_close(peers[i]);
+	close(sock);
+}
+
+/* Where nobody has the slot there is nothing to wait for. */
+static void test_nobody_there(void **state)
+{
+	struct lane_fixture *fixture = *state;
+	int64_t begin = link_now_ms();
+	struct link_peer *peer = lane_open_own(fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
+
+	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
+	assert_true(link_now_ms() - begin < 50);
+	link_peer_close(peer);
 }
 
 /* Descriptors that come with what needs none are closed. */
@@ -342,9 +412,9 @@ static void test_descriptors_nobody_wants(void **state)
 	close(sock);
 }
 
-/* Does a request from the socket have an answer?  One with a descriptor, which is an inbox. */
-static bool is_answered(struct lane_fixture *fixture, int sock,
-			const struct uroce_abi_lane *request)
+/* What a request from the socket is answered with, 0: not at all. */
+static uint32_t answer_to(struct lane_fixture *fixture, int sock,
+			  const struct uroce_abi_lane *request)
 {
 	struct link_control_input input;
 	struct uroce_abi_lane reply;
@@ -353,21 +423,34 @@ static bool is_answered(struct lane_fixture *fixture, int sock,
 	send_message(fixture, sock, request, sizeof(*request), NULL, 0);
 	serve(fixture->link);
 	if (link_control_read(sock, more, sizeof(more), &input))
-		return false;
+		return 0;
 	assert_int_equal(input.bytes, sizeof(reply));
 	memcpy(&reply, input.head, sizeof(reply));
-	assert_int_equal(reply.header.message, UROCE_ABI_LANE_REPLY);
 	assert_int_equal(reply.slot, link_slot(fixture->link));
 	assert_memory_equal(reply.address, request->address, 16);
-	assert_int_equal(input.fd_count, 1);
+	assert_int_equal(input.fd_count, reply.header.message == UROCE_ABI_LANE_REPLY);
+	if (input.fd_count == 0)
+		return reply.header.message;
 	assert_int_equal(lseek(input.fds[0], 0, SEEK_END), LINK_INBOX_BYTES);
 	assert_int_equal(ftruncate(input.fds[0], 4096), -1);
 	assert_int_equal(ftruncate(input.fds[0], 2 * LINK_INBOX_BYTES), -1);
 	/* Kept open: closed in its owner's process, which this is, the owner's lock would go. */
-	return true;
+	return reply.header.message;
 }
 
-/* Only who has the slot is let in, to an address that is there, and when it is wanted. */
+/* Where the owner of the liar's slot asks from. */
+static int bind_reply_name(void)
+{
+	int sock = link_control_socket();
+	struct sockaddr_un name;
+	socklen_t bytes = link_control_reply_name(LIAR_SLOT, &name);
+
+	assert_true(sock >= 0);
+	assert_return_code(bind(sock, (struct sockaddr *)&name, bytes), errno);
+	return sock;
+}
+
+/* Only who has the slot is let in, and when it is wanted; also to an address that opens later. */
 static void test_requests(void **state)
 {
 	struct lane_fixture *fixture = *state;
@@ -376,17 +459,34 @@ static void test_requests(void **state)
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT + 1);
 	struct uroce_abi_lane own =
 		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, link_slot(fixture->link));
-	int sock = lane_bind_slot(LIAR_SLOT);
+	int sock = bind_reply_name(), nameless = link_control_socket();
 
-	assert_false(is_answered(fixture, sock, &other));
-	assert_false(is_answered(fixture, sock, &slot));
-	assert_false(is_answered(fixture, sock, &own));
+	assert_int_equal(answer_to(fixture, sock, &slot), 0);
+	assert_int_equal(answer_to(fixture, sock, &own), 0);
+	assert_int_equal(answer_to(fixture, nameless, &request), 0);
 	link_set_shared_memory(fixture->link, false);
-	assert_false(is_answered(fixture, sock, &request));
+	assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REFUSED);
 	assert_null(fixture->addr->inbox);
 	link_set_shared_memory(fixture->link, true);
-	assert_true(is_answered(fixture, sock, &request));
+	assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REPLY);
 	assert_int_equal(fixture->addr->inbox->slots, 1ull << LIAR_SLOT);
+	assert_int_equal(answer_to(fixture, sock, &other), UROCE_ABI_LANE_REPLY);
+	close(nameless);
+	close(sock);
+}
+
+/* However many addresses a process asks for, the inboxes are bounded. */
+static void test_too_many_inboxes(void **state)
+{
+	struct lane_fixture *fixture = *state;
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	int sock = bind_reply_name();
+
+	for (unsigned int i = 0; i < LINK_INBOXES_MAX; i++) {
+		assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REPLY);
+		request.address[15]++;
+	}
+	assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REFUSED);
 	close(sock);
 }
 
@@ -432,7 +532,10 @@ int main(void)
 		WITH_ONE(test_fork),
 		WITH_ONE(test_bad_replies),
 		WITH_ONE(test_descriptors_nobody_wants),
+		WITH_ONE(test_silent_process),
+		WITH_ONE(test_nobody_there),
 		WITH_ONE(test_requests),
+		WITH_ONE(test_too_many_inboxes),
 		WITH_ONE(test_other_user),
 	};
 

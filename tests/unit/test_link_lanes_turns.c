@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Shared memory beside all else: that the socket has its turn, that waking up is not lost to others
- * who read the control socket, that short runs find room, what becomes of a ring that is broken,
- * and that nobody is asked too often or waited for.
+ * that read the control socket, that short runs find room, and what becomes of a ring that is
+ * broken.
  */
 #include "lane_fixture.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -160,79 +159,6 @@ static void test_room_for_short_runs(void **state)
 	link_peer_close(peer);
 }
 
-/* Who does not answer is asked less and less often. */
-static void test_asked_less_and_less(void **state)
-{
-	enum { SILENT_SLOT = 9, TIMES = 10000 };
-	struct lane_fixture *fixture = *state;
-	int sock = lane_bind_slot(SILENT_SLOT);
-	unsigned int next = 256;
-	struct link_peer *peer;
-
-	peer = lane_open_own(fixture, SILENT_SLOT << LINK_SLOT_SHIFT | 5);
-	for (unsigned int i = 0; i <= TIMES; i++) {
-		struct uroce_abi_lane request;
-		ssize_t bytes;
-
-		if (i)
-			assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_OPEN);
-		bytes = recv(sock, &request, sizeof(request), MSG_DONTWAIT);
-		if (i != 0 && i != next) {
-			assert_int_equal(bytes, -1);
-			continue;
-		}
-		assert_int_equal(bytes, sizeof(request));
-		assert_int_equal(request.header.message, UROCE_ABI_LANE_REQUEST);
-		next *= i ? 2 : 1;
-	}
-	assert_int_equal(next, 16384);
-	link_peer_close(peer);
-	close(sock);
-}
-
-struct holder {
-	struct link *link;
-	atomic_bool holds;
-	atomic_bool over;
-};
-
-static void *hold_lock(void *arg)
-{
-	struct holder *holder = arg;
-	int64_t end;
-
-	pthread_mutex_lock(&holder->link->lock);
-	holder->holds = true;
-	for (end = link_now_ms() + 1000; !holder->over && link_now_ms() < end;)
-		usleep(1000);
-	holder->holds = false;
-	pthread_mutex_unlock(&holder->link->lock);
-	return NULL;
-}
-
-/* Who sends does not wait for another thread that is at the lists: he has memory the next time. */
-static void test_lock_is_not_waited_for(void **state)
-{
-	struct lane_fixture *fixture = *state;
-	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
-	struct holder holder = { .link = fixture->link };
-	pthread_t thread;
-
-	lane_await(fixture);
-	assert_true(link_peer_could_choose(peer));
-	assert_int_equal(pthread_create(&thread, NULL, hold_lock, &holder), 0);
-	while (!holder.holds)
-		usleep(100);
-	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_OPEN);
-	assert_int_equal(lane_send(fixture, peer, 1, 100), 0);
-	assert_true(holder.holds);
-	holder.over = true;
-	pthread_join(thread, NULL);
-	assert_true(link_peer_could_choose(peer));
-	assert_int_equal(link_peer_choose_way(peer, true), LINK_WAY_MEMORY);
-	link_peer_close(peer);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,8 +166,6 @@ int main(void)
 		WITH_TWO(test_bell_while_an_address_is_opened),
 		WITH_TWO(test_broken_ring_is_replaced),
 		WITH_TWO(test_room_for_short_runs),
-		WITH_TWO(test_asked_less_and_less),
-		WITH_TWO(test_lock_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,6 @@ static void check_positions(const struct ring_fixture *fixture)
 	static const __u64 zeros[15];
 
 	assert_int_equal(fixture->shared->written, model.written);
-	assert_int_equal(fixture->shared->attached, 0);
 	assert_int_equal(fixture->shared->read, model.read);
 	assert_int_equal(fixture->shared->written % UNIT, 0);
 	assert_int_equal(fixture->shared->read % UNIT, 0);
@@ -320,29 +319,12 @@ static void test_two_threads(void **state)
 		fail_msg("writer: %s", (const char *)complaint);
 }
 
-/* What the writer tells of himself has nothing to do with the frames. */
-static void test_attached(void **state)
-{
-	struct ring_fixture *fixture = *state;
-
-	assert_false(link_ring_is_attached(&fixture->reader));
-	link_ring_attach(&fixture->writer);
-	assert_true(link_ring_is_attached(&fixture->reader));
-	assert_false(link_ring_has_more(&fixture->reader));
-	link_ring_renew(&fixture->reader);
-	assert_true(link_ring_is_attached(&fixture->reader));
-	link_ring_detach(&fixture->reader);
-	assert_false(link_ring_is_attached(&fixture->reader));
-	assert_int_equal(fixture->shared->attached, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_RING(test_against_a_queue),
 		WITH_RING(test_few_pages),
 		WITH_RING(test_two_threads),
-		WITH_RING(test_attached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

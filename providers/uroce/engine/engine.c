@@ -182,27 +182,16 @@ bool eng_ack_awaits_receive(const struct eng_qp *qp)
 	       credit_free(qp) == 0 && qp->resp.wqes_done > 0;
 }
 
-static bool may_repeat_ack(const struct eng_qp *qp)
-{
-	return is_reliable(qp) && can_respond(qp) && qp->resp.established;
-}
-
 void eng_farewell(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
 
-	if (!may_repeat_ack(qp))
+	if (!is_reliable(qp) || !can_respond(qp) || !resp->established)
 		return;
 	resp->repeats = RESPONSE_FAREWELLS;
 	/* What nobody has asked for yet, nobody will be there to be asked for. */
 	if (psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
 		resp->ack_owed = true;
-}
-
-void eng_repeat_ack(struct eng_qp *qp)
-{
-	if (may_repeat_ack(qp) && eng_owed(qp) == ENG_OWED_NOTHING)
-		qp->resp.repeats = 1;
 }
 
 bool eng_has_unsent(const struct eng_qp *qp)
@@ -215,14 +204,9 @@ uint32_t eng_in_flight(const struct eng_qp *qp)
 	return requester_in_flight(qp);
 }
 
-uint32_t eng_under_way(const struct eng_qp *qp)
+void eng_set_transport_waits(struct eng_qp *qp, bool waits)
 {
-	return psn_sub(qp->req.next_psn, qp->req.unacked_psn);
-}
-
-void eng_set_way_waits(struct eng_qp *qp, bool waits)
-{
-	qp->way_waits = waits;
+	qp->transport_waits = waits;
 }
 
 bool eng_awaits_room(const struct eng_qp *qp, uint32_t packets)

@@ -220,11 +220,6 @@ bool eng_awaits_rest(const struct eng_qp *qp);
  * ACKs, which are allowed at any time (rule C8).
  */
 void eng_farewell(struct eng_qp *qp);
-/*
- * Earlier responses may arrive after what is sent from now on: owe one that says all that they
- * have acknowledged, if none is owed anyway.
- */
-void eng_repeat_ack(struct eng_qp *qp);
 
 /*
  * Are there posted requests that have not been handed out, whether they may be sent or not, or is
@@ -239,8 +234,6 @@ uint32_t eng_packets_unsent(const struct eng_qp *qp);
 bool eng_newest_is_signaled(const struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
-/* The same, less those that are to be sent again. */
-uint32_t eng_under_way(const struct eng_qp *qp);
 /* Has any of them asked for an ACK, or is one a READ or an Atomic? */
 bool eng_answer_is_due(const struct eng_qp *qp);
 
@@ -261,10 +254,10 @@ uint64_t eng_deadline(const struct eng_qp *qp);
 void eng_expire(struct eng_qp *qp, uint64_t now);
 
 /*
- * Does the way to the peer make a sender wait (eng_unsent()) rather than lose what it has no room
- * for?  Then READ responses need no pace.
+ * Does the transport to the peer make a sender wait (eng_unsent()) rather than lose what it has no
+ * room for?  Then READ responses need no pace.
  */
-void eng_set_way_waits(struct eng_qp *qp, bool waits);
+void eng_set_transport_waits(struct eng_qp *qp, bool waits);
 
 /* All that can be seen of a QP from outside, for uroce-stat and for tests. */
 struct eng_view {

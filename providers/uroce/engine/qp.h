@@ -143,7 +143,7 @@ struct eng_qp {
 	bool rq_shared;
 	bool reports_credits; /* rules C2, C7 */
 	bool signal_all;
-	bool way_waits;
+	bool transport_waits;
 	uint32_t window_packets;
 	struct eng_window_share *window_share;
 	bool responses_next; /* fairness between the two sides when both are asked for */

@@ -154,7 +154,7 @@ static uint64_t bytes_left(const struct eng_qp *qp, const struct replay *entry)
 
 static bool pace_allows(struct eng_qp *qp, const struct replay *entry, uint64_t now)
 {
-	return entry->atomic || qp->way_waits ||
+	return entry->atomic || qp->transport_waits ||
 	       pacing_open(&qp->resp.pacing, bytes_left(qp, entry), now);
 }
 
@@ -261,7 +261,7 @@ uint64_t response_deadline(const struct eng_qp *qp)
 {
 	const struct replay *entry = replay_look(qp);
 
-	if (!entry || entry->atomic || qp->way_waits)
+	if (!entry || entry->atomic || qp->transport_waits)
 		return ENG_NEVER;
 	return pacing_deadline(&qp->resp.pacing, bytes_left(qp, entry));
 }

@@ -26,16 +26,26 @@
 
 _Static_assert(sizeof(((struct link_control_input *)0)->head) == LINK_MESSAGE_HEAD_MAX, "head");
 
-socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name)
+/* An abstract name: no file, gone with its socket, scoped to the network namespace. */
+static socklen_t make_name(const char *format, unsigned int slot, struct sockaddr_un *name)
 {
 	int length;
 
 	memset(name, 0, sizeof(*name));
 	name->sun_family = AF_UNIX;
-	/* An abstract name: no file, gone with its socket, scoped to the network namespace. */
-	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, UROCE_ABI_SLOT_NAME,
-			  UROCE_ABI_VERSION, slot);
+	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, format, UROCE_ABI_VERSION,
+			  slot);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name)
+{
+	return make_name(UROCE_ABI_SLOT_NAME, slot, name);
+}
+
+socklen_t link_control_reply_name(unsigned int slot, struct sockaddr_un *name)
+{
+	return make_name(UROCE_ABI_REPLY_NAME, slot, name);
 }
 
 int link_control_socket(void)
@@ -218,8 +228,6 @@ static int handle_one(struct link *link, uint8_t *payload, struct link_control_i
 		answer_request(link, input, &message->pool);
 	else if (message->kind == UROCE_ABI_LANE_REQUEST)
 		link_inbox_answer(link, input, &message->lane);
-	else if (message->kind == UROCE_ABI_LANE_REPLY)
-		link_lane_install(link, input, &message->lane);
 	while (input->fd_count > 0)
 		link_close_fd(&input->fds[--input->fd_count]);
 	return (int)message->kind;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "lane.h"
@@ -29,8 +30,13 @@ static int make_file(void)
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	/* Held until the process closes the file or ends, however it ends. */
 	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
-	int fd = memfd_create("uroce-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct rlimit size;
+	int fd;
 
+	/* ftruncate(2) beyond it sends a signal that ends the program. */
+	if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < LINK_INBOX_BYTES)
+		return -EFBIG;
+	fd = memfd_create("uroce-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, LINK_INBOX_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
@@ -96,20 +102,34 @@ struct link_inbox *link_inbox_find(struct link *link, const struct link_endpoint
 	return inbox;
 }
 
-/* Caller holds the lock. */
-static struct link_inbox *get_inbox(struct link_addr *addr)
+static bool has_too_many(const struct link *link)
 {
-	struct link *link = addr->link;
-	struct link_inbox *inbox = link_inbox_find(link, &addr->endpoint);
+	const struct link_inbox *inbox;
+	unsigned int count = 0;
 
-	if (!inbox) {
-		inbox = new_inbox(link, &addr->endpoint);
+	for (inbox = link->inboxes; inbox; inbox = inbox->older)
+		count++;
+	return count >= LINK_INBOXES_MAX;
+}
+
+/*
+ * Whether the address is open here does not matter: the peer may be the first to connect, and its
+ * frames then wait until it is.  Caller holds the lock.
+ */
+static struct link_inbox *get_inbox(struct link *link, const struct link_endpoint *endpoint)
+{
+	struct link_inbox *inbox = link_inbox_find(link, endpoint);
+	struct link_addr *addr = link_addr_find(link, endpoint);
+
+	if (!inbox && !has_too_many(link)) {
+		inbox = new_inbox(link, endpoint);
 		if (!inbox)
 			return NULL;
 		inbox->older = link->inboxes;
 		link->inboxes = inbox;
 	}
-	atomic_store_explicit(&addr->inbox, inbox, memory_order_release);
+	if (inbox && addr)
+		atomic_store_explicit(&addr->inbox, inbox, memory_order_release);
 	return inbox;
 }
 
@@ -121,18 +141,21 @@ static void admit_slot(struct link_inbox *inbox, unsigned int slot)
 {
 	uint64_t bit = UINT64_C(1) << slot;
 
-	link_ring_detach(&inbox->ring[slot]);
 	if (atomic_load_explicit(&inbox->slots, memory_order_acquire) & bit)
 		return;
 	link_ring_renew(&inbox->ring[slot]);
 	atomic_fetch_or_explicit(&inbox->slots, bit, memory_order_release);
 }
 
-bool link_inbox_is_attached(const struct link_addr *addr, unsigned int slot)
+/* Does the request come from where the owner of another slot asks from? */
+static bool is_from_owner(const struct link *link, const struct link_control_input *input,
+			  unsigned int slot)
 {
-	const struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
+	struct sockaddr_un name;
 
-	return inbox && link_ring_is_attached(&inbox->ring[slot]);
+	return slot < LINK_SLOTS && slot != link->slot &&
+	       input->from_bytes == link_control_reply_name(slot, &name) &&
+	       memcmp(&input->from, &name, input->from_bytes) == 0;
 }
 
 void link_inbox_answer(struct link *link, const struct link_control_input *input,
@@ -142,23 +165,18 @@ void link_inbox_answer(struct link *link, const struct link_control_input *input
 	struct iovec piece = { .iov_base = &reply, .iov_len = sizeof(reply) };
 	const struct link_endpoint endpoint = link_endpoint_of(request->address, request->scope_id);
 	struct link_inbox *inbox = NULL;
-	struct link_addr *addr;
 
-	if (!atomic_load(&link->shares_memory) ||
-	    !link_control_is_from_slot(link, input, request->slot))
+	if (!is_from_owner(link, input, request->slot))
 		return;
-	reply.header.message = UROCE_ABI_LANE_REPLY;
 	reply.slot = link->slot;
 	link_mutex_lock(link, &link->lock);
-	addr = link_addr_find(link, &endpoint);
-	if (addr)
-		inbox = get_inbox(addr);
-	if (inbox) {
+	if (atomic_load(&link->shares_memory))
+		inbox = get_inbox(link, &endpoint);
+	if (inbox)
 		admit_slot(inbox, request->slot);
-		link_control_send(link->control_fd, &input->from, input->from_bytes, &piece, 1,
-				  &inbox->fd, 1);
-		link_lane_ask_back(addr, request->slot);
-	}
+	reply.header.message = inbox ? UROCE_ABI_LANE_REPLY : UROCE_ABI_LANE_REFUSED;
+	link_control_send(link->control_fd, &input->from, input->from_bytes, &piece, 1,
+			  inbox ? &inbox->fd : NULL, inbox ? 1 : 0);
 	link_mutex_unlock(link, &link->lock);
 }
 

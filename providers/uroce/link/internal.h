@@ -7,8 +7,8 @@
  *              for other processes;
  *   lock       guards the lists below; held for microseconds only, never while waiting, so that
  *              link_control_receive() can answer other processes at any time.
- * The data path (link_send, link_receive, link_forward) takes neither, but link_peer_choose_way()
- * tries the second one.  The lock of a lane (lane.h) is inside both.
+ * The data path (link_send, link_receive, link_forward) takes neither.  The lock of a lane (lane.h)
+ * is inside both.
  *
  * fork: the child must be able to find every descriptor at any instant, without a lock.  Hence the
  * lists are singly linked, a node enters complete by one store and leaves by one store, and each
@@ -139,6 +139,8 @@ int link_control_bind(int fd, unsigned int slot);
 /* A datagram socket that will tell the sender's credentials, not bound; or a negative errno. */
 int link_control_socket(void);
 socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name);
+/* Where the owner of the slot asks other processes from. */
+socklen_t link_control_reply_name(unsigned int slot, struct sockaddr_un *name);
 /*
  * Send pieces and fd_count descriptors from fd with this process's effective user as credentials.
  * Never blocks.  0 or a negative errno; -ECONNREFUSED when nobody has the name.
@@ -247,8 +249,8 @@ struct link_addr {
 	struct link_peer *peers;
 	/* Shared memory (lane.h): what comes in, and the ways to other processes by their slots. */
 	_Atomic(struct link_inbox *) inbox;
-	_Atomic(struct link_lane *) lane[LINK_SLOTS];
-	int64_t asked_back[LINK_SLOTS]; /* when, in milliseconds */
+	struct link_lane *lane[LINK_SLOTS];
+	int64_t ask_again[LINK_SLOTS]; /* not before, in milliseconds; under open_lock */
 };
 
 /* A membership, and the socket that has it. */
@@ -273,13 +275,9 @@ struct link_peer {
 	struct link_endpoint dst;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	/* Of one user, who sends under a lock of his. */
-	bool own;
+	bool own; /* of one user, which sends under a lock of its own */
 	uint8_t dst_slot;
 	struct link_lane *lane; /* NULL: the socket */
-	/* While there is none: what addr had when it was looked for, and how often that was. */
-	const struct link_lane *old_lane;
-	unsigned int asked;
 	socklen_t dst_bytes;
 	union link_sockaddr dst_sockaddr;
 	/* Control messages with hop limit and traffic class, only when tx has others. */

@@ -11,11 +11,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "message.h"
 
 enum {
 	/*
@@ -23,8 +26,10 @@ enum {
 	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
 	 */
 	READER_PATIENCE_MS = 100,
-	/* Two that cannot take the answers would ask each other back for ever. */
-	ASK_BACK_PAUSE_MS = 100,
+	/* A process answers in 0.1 ms; one that is busy, on a busy host, takes some more. */
+	ANSWER_PATIENCE_MS = 100,
+	/* Who has not answered, or has refused, is not asked again for so long. */
+	ASK_PAUSE_MS = 1000,
 };
 
 static bool is_alive(struct link_lane *lane)
@@ -38,44 +43,6 @@ static bool is_alive(struct link_lane *lane)
 	broken = lane->broken;
 	pthread_mutex_unlock(&lane->lock);
 	return !broken && fcntl(lane->fd, F_GETLK, &life) == 0 && life.l_type != F_UNLCK;
-}
-
-static void ask(struct link_addr *addr, unsigned int slot)
-{
-	struct link *link = addr->link;
-	struct uroce_abi_lane request = {
-		.header = { .message = UROCE_ABI_LANE_REQUEST, .version = UROCE_ABI_VERSION },
-		.scope_id = addr->endpoint.scope_id,
-		.slot = link->slot,
-	};
-	struct iovec piece = { .iov_base = &request, .iov_len = sizeof(request) };
-
-	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
-	/* When his queue is full, or nobody is there, the next request may do better. */
-	link_control_send_to_slot(link, slot, &piece, 1);
-}
-
-struct link_lane *link_lane_get(struct link_addr *addr, unsigned int slot)
-{
-	struct link_lane *lane = atomic_load_explicit(&addr->lane[slot], memory_order_relaxed);
-
-	if (lane && is_alive(lane)) {
-		lane->refs++;
-		return lane;
-	}
-	ask(addr, slot);
-	return NULL;
-}
-
-void link_lane_ask_back(struct link_addr *addr, unsigned int slot)
-{
-	struct link_lane *lane = atomic_load_explicit(&addr->lane[slot], memory_order_relaxed);
-	int64_t now = link_now_ms();
-
-	if ((lane && is_alive(lane)) || now - addr->asked_back[slot] < ASK_BACK_PAUSE_MS)
-		return;
-	addr->asked_back[slot] = now;
-	ask(addr, slot);
 }
 
 static void *map(int fd, size_t bytes, size_t offset)
@@ -143,37 +110,153 @@ void link_lane_put(struct link_lane *lane)
 		free_lane(lane);
 }
 
-void link_lane_install(struct link *link, struct link_control_input *input,
-		       const struct uroce_abi_lane *reply)
-{
-	const struct link_endpoint endpoint = link_endpoint_of(reply->address, reply->scope_id);
-	struct link_lane *lane, *old;
+/* What is asked of the process of a slot, and how far that is. */
+struct question {
 	struct link_addr *addr;
+	unsigned int slot;
+	int reply_fd;
+	bool over; /* there is an answer, whatever it says */
+	struct link_lane *lane;
+	struct link_stash stash;
+};
 
-	if (!atomic_load(&link->shares_memory) || input->fd_count != 1 ||
-	    !is_inbox(input->fds[0]) || !link_control_is_from_slot(link, input, reply->slot))
-		return;
-	link_mutex_lock(link, &link->lock);
-	addr = link_addr_find(link, &endpoint);
-	old = addr ? atomic_load_explicit(&addr->lane[reply->slot], memory_order_relaxed) : NULL;
-	lane = NULL;
-	/* Several requests have as many answers, and each has detached us. */
-	if (old && is_alive(old))
-		link_ring_attach(&old->ring);
-	else if (addr)
-		lane = new_lane(link, reply->slot, input->fds[0]);
-	if (lane) {
-		input->fd_count = 0;
-		atomic_store_explicit(&addr->lane[reply->slot], lane, memory_order_release);
-		/* Whoever sees it may rely on it that queue pairs find the lane. */
-		link_ring_attach(&lane->ring);
-		/* Who sends by the old one still may, into nothing. */
-		if (old) {
-			link_close_fd(&old->fd);
-			link_lane_put(old);
-		}
+/* One question at a time is asked, so the name is free, unless somebody has taken it. */
+static int open_reply_socket(const struct link *link)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = link_control_reply_name(link->slot, &name);
+	int fd = link_control_socket();
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&name, bytes))
+		link_close_fd(&fd);
+	return fd;
+}
+
+static void ask(struct question *question)
+{
+	const struct link_addr *addr = question->addr;
+	const struct link *link = addr->link;
+	struct uroce_abi_lane request = {
+		.header = { .message = UROCE_ABI_LANE_REQUEST, .version = UROCE_ABI_VERSION },
+		.scope_id = addr->endpoint.scope_id,
+		.slot = link->slot,
+	};
+	struct iovec piece = { .iov_base = &request, .iov_len = sizeof(request) };
+
+	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
+	/* When nobody has the slot there will be no answer. */
+	question->over = link_control_send(question->reply_fd, &link->names[question->slot],
+					   link->name_bytes[question->slot], &piece, 1, NULL,
+					   0) == -ECONNREFUSED;
+}
+
+/* Only the owner of the slot may answer, and only to what was asked. */
+static bool is_answer(const struct question *question, const struct link_control_input *input,
+		      struct link_message *message)
+{
+	const struct link_addr *addr = question->addr;
+	struct link_endpoint endpoint;
+
+	if (!input->same_user || input->cut ||
+	    !link_control_is_from_slot(addr->link, input, question->slot) ||
+	    link_message_parse(input->head, input->bytes, message) != LINK_MESSAGE_OK ||
+	    (message->kind != UROCE_ABI_LANE_REPLY && message->kind != UROCE_ABI_LANE_REFUSED))
+		return false;
+	endpoint = link_endpoint_of(message->lane.address, message->lane.scope_id);
+	return message->lane.slot == question->slot &&
+	       link_endpoint_equal(&endpoint, &addr->endpoint);
+}
+
+static void take_answer(struct question *question, struct link_control_input *input)
+{
+	struct link *link = question->addr->link;
+	struct link_message message;
+
+	if (is_answer(question, input, &message)) {
+		question->over = true;
+		if (message.kind == UROCE_ABI_LANE_REPLY && input->fd_count == 1 &&
+		    is_inbox(input->fds[0]))
+			question->lane = new_lane(link, question->slot, input->fds[0]);
+		if (question->lane)
+			input->fd_count = 0;
 	}
+	while (input->fd_count > 0)
+		link_close_fd(&input->fds[--input->fd_count]);
+}
+
+static void await_answer(struct question *question)
+{
+	struct link *link = question->addr->link;
+	struct pollfd fds[2] = {
+		{ .fd = question->reply_fd, .events = POLLIN },
+		{ .fd = link->control_fd, .events = POLLIN },
+	};
+	int64_t until = link_now_ms() + ANSWER_PATIENCE_MS, now;
+	struct link_control_input input;
+
+	while (!question->over && (now = link_now_ms()) < until) {
+		if (poll(fds, 2, (int)(until - now)) <= 0)
+			continue;
+		/* It may be asking us at the same time. */
+		if (fds[1].revents)
+			link_control_serve(link, &question->stash);
+		while (!question->over &&
+		       link_control_read(question->reply_fd, NULL, 0, &input) == 0)
+			take_answer(question, &input);
+	}
+}
+
+/* Caller holds open_lock. */
+static struct link_lane *ask_for_lane(struct link_addr *addr, unsigned int slot)
+{
+	struct question question = { .addr = addr, .slot = slot };
+
+	question.reply_fd = open_reply_socket(addr->link);
+	if (question.reply_fd < 0)
+		return NULL;
+	ask(&question);
+	await_answer(&question);
+	link_close_fd(&question.reply_fd);
+	link_stash_return(addr->link, &question.stash);
+	if (!question.lane)
+		addr->ask_again[slot] = link_now_ms() + ASK_PAUSE_MS;
+	return question.lane;
+}
+
+/* Replace what is there; who sends by it still may, into nothing.  Caller holds the lock. */
+static void install(struct link_addr *addr, struct link_lane *lane)
+{
+	struct link_lane *old = addr->lane[lane->slot];
+
+	addr->lane[lane->slot] = lane;
+	if (old) {
+		link_close_fd(&old->fd);
+		link_lane_put(old);
+	}
+}
+
+struct link_lane *link_lane_open(struct link_addr *addr, unsigned int slot)
+{
+	struct link *link = addr->link;
+	struct link_lane *lane, *fresh;
+
+	link_mutex_lock(link, &link->open_lock);
+	/* Under open_lock nobody else changes it. */
+	lane = addr->lane[slot];
+	if (!lane || !is_alive(lane)) {
+		fresh = link_now_ms() < addr->ask_again[slot] ? NULL : ask_for_lane(addr, slot);
+		link_mutex_lock(link, &link->lock);
+		if (fresh)
+			install(addr, fresh);
+		link_mutex_unlock(link, &link->lock);
+		lane = fresh;
+	}
+	link_mutex_lock(link, &link->lock);
+	if (lane)
+		lane->refs++;
 	link_mutex_unlock(link, &link->lock);
+	link_mutex_unlock(link, &link->open_lock);
+	return lane;
 }
 
 /* The ring is full: -EAGAIN, or 0 when the reader has stood still for so long that it is lost. */

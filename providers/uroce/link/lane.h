@@ -12,6 +12,8 @@
 #include "internal.h"
 #include "ring.h"
 
+/* A process of this user may ask for any address, and each inbox takes 64 MiB of address space. */
+#define LINK_INBOXES_MAX 64
 #define LINK_INBOX_BYTES (UROCE_ABI_INBOX_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE)
 
 /* Where in an inbox the ring of the slot begins. */
@@ -55,11 +57,9 @@ struct link_inbox {
 
 /* ---- inbox.c ---- */
 
-/* Somebody wants a lane.  Who gets no answer asks again. */
+/* The owner of another slot wants a lane: give it, or refuse. */
 void link_inbox_answer(struct link *link, const struct link_control_input *input,
 		       const struct uroce_abi_lane *request);
-/* Has the process of the slot got a lane to addr, so that it can answer through memory? */
-bool link_inbox_is_attached(const struct link_addr *addr, unsigned int slot);
 /* As link_receive(), from the rings. */
 int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch);
 /* May the rings be looked at before the socket?  Not always, or they could keep others out. */
@@ -74,18 +74,11 @@ void link_inbox_close_all(struct link *link);
 /* ---- lane.c ---- */
 
 /*
- * The lane from addr to the slot, counted, if there is one whose reader lives.  If not it is asked
- * for; the answer comes to the control socket.  Caller holds link.lock.
+ * Control.  The lane from addr to the slot, counted, or NULL.  If there is none whose reader lives,
+ * the process of the slot is asked for it and has some milliseconds to answer; meanwhile requests
+ * to this process are answered.  Caller holds no lock.
  */
-struct link_lane *link_lane_get(struct link_addr *addr, unsigned int slot);
-/*
- * The process of the slot has asked for the other direction: ask it, if there is no lane yet.  It
- * may not have had the address when it was asked before.  Caller holds link.lock.
- */
-void link_lane_ask_back(struct link_addr *addr, unsigned int slot);
-/* The answer: takes the descriptor out of *input. */
-void link_lane_install(struct link *link, struct link_control_input *input,
-		       const struct uroce_abi_lane *reply);
+struct link_lane *link_lane_open(struct link_addr *addr, unsigned int slot);
 /* Caller holds link.lock. */
 void link_lane_put(struct link_lane *lane);
 /* As link_peer_is_full(). */

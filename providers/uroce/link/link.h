@@ -54,7 +54,7 @@ unsigned int link_slot(const struct link *link);
 void link_set_receive_buffer(struct link *link, uint32_t bytes);
 /*
  * Whether queue pairs of this process and of others that want it too may speak to each other
- * through shared memory, from now on; off at first.  See link_peer_choose_way().
+ * through shared memory, from now on; off at first.  See link_peer_open_own().
  */
 void link_set_shared_memory(struct link *link, bool on);
 /* How many segments this kernel takes in one link_send(): LINK_MAX_SEGMENTS or fewer. */
@@ -115,40 +115,31 @@ int link_peer_open(struct link_addr *addr, const uint8_t dst[16], uint32_t scope
 		   uint8_t traffic_class, uint8_t hop_limit, uint16_t *src_port,
 		   struct link_peer **peer);
 /*
- * Control.  As link_peer_open(), for one user, who sends under a lock of his, and to one queue
- * pair, dst_qpn.  When dst is addr's own address, so that all that listens there is uroce, the peer
- * sends through shared memory if both processes have that switched on, or else has a connected
- * socket, which is faster: LINK_MAX_CONNECTED of them for each address, then as link_peer_open().
+ * Control.  As link_peer_open(), for one user, which sends under a lock of its own, and to one
+ * queue pair, dst_qpn.  When dst is addr's own address, so that all that listens there is uroce,
+ * the peer sends through shared memory if both processes have that switched on and the other one
+ * answers (it has 100 ms for that), or else has a connected socket, which is faster than one that
+ * is not: LINK_MAX_CONNECTED of them for each address, then as link_peer_open().
  */
 #define LINK_MAX_CONNECTED 32
 int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t scope_id,
 		       uint8_t traffic_class, uint8_t hop_limit, uint32_t dst_qpn,
 		       uint16_t *src_port, struct link_peer **peer);
 void link_peer_close(struct link_peer *peer);
-enum link_way {
-	LINK_WAY_OPEN,	 /* by the socket as yet: ask again before sending */
-	LINK_WAY_SOCKET, /* for good */
-	LINK_WAY_MEMORY, /* for good */
+/* How a peer is reached: chosen when it is opened, for good. */
+enum link_transport {
+	LINK_SOCKET,
+	LINK_SHARED_MEMORY,
 };
+enum link_transport link_peer_transport(const struct link_peer *peer);
 /*
- * From now on send through shared memory, if that can be: the peer was opened by
- * link_peer_open_own(), and the other process has shared memory switched on as well and has
- * answered.  What was sent before may then arrive later than what is sent after; where that must
- * not be, memory_allowed is false, and memory is only asked for.
- */
-enum link_way link_peer_choose_way(struct link_peer *peer, bool memory_allowed);
-/* With LINK_WAY_OPEN: has the answer come, so that link_peer_choose_way() may give another one? */
-bool link_peer_could_choose(const struct link_peer *peer);
-/* Can the other process answer through shared memory, should it hear of us there? */
-bool link_peer_has_way_back(const struct link_peer *peer);
-/*
- * With LINK_WAY_MEMORY: is there no room for a long run (and another one, which is left to short
+ * With LINK_SHARED_MEMORY: is there no room for a long run (and another one, which is left to short
  * ones)?  A look is cheaper than a run made in vain.
  */
 bool link_peer_is_full(struct link_peer *peer);
 /*
  * The IPv4 identification of the first datagram of the next link_send(): 0, unless peer has a
- * connected socket.  Constant until then or link_peer_choose_way(); only for who opened the peer.
+ * connected socket.  Constant until then; only for the one that opened the peer.
  */
 uint16_t link_peer_identification(const struct link_peer *peer);
 /*

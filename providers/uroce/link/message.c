@@ -79,6 +79,7 @@ enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 		break;
 	case UROCE_ABI_LANE_REQUEST:
 	case UROCE_ABI_LANE_REPLY:
+	case UROCE_ABI_LANE_REFUSED:
 		error = parse_lane(head, length, &message->lane);
 		break;
 	case UROCE_ABI_LANE_BELL:

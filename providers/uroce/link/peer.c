@@ -27,8 +27,6 @@
 #define PORT_LAST 0xffff
 /* Ports to try before the kernel may choose. */
 #define PORT_TRIES 64
-/* So many sends make a peer ask for shared memory for the second time; a power of two. */
-#define ASK_FIRST 256
 /* What kernels before UDP_MAX_SEGMENTS was raised take. */
 #define OLD_MAX_SEGMENTS 64
 
@@ -326,32 +324,6 @@ static bool wants_lane(const struct link_peer *peer)
 	return peer->own && atomic_load(&link->shares_memory) && peer->dst_slot != link->slot;
 }
 
-bool link_peer_has_way_back(const struct link_peer *peer)
-{
-	return wants_lane(peer) &&
-	       !atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed) &&
-	       link_inbox_is_attached(peer->addr, peer->dst_slot);
-}
-
-/*
- * Before anything is sent is the best time, if the peer can answer the same way; else it is for
- * link_peer_choose_way() to take the lane.  Caller holds the lock.
- */
-static void choose_lane(struct link_peer *wanted)
-{
-	struct link_lane *lane;
-
-	if (!wants_lane(wanted))
-		return;
-	lane = link_lane_get(wanted->addr, wanted->dst_slot);
-	if (lane && !link_peer_has_way_back(wanted)) {
-		link_lane_put(lane);
-		return;
-	}
-	wanted->lane = lane;
-	wanted->old_lane = wanted->addr->lane[wanted->dst_slot];
-}
-
 /*
  * Find or make the peer that *wanted describes.  One that is somebody's own sends through shared
  * memory, or has a socket of its own, if it can.  Caller holds the lock.
@@ -364,7 +336,6 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 
 	if (!peer)
 		return -ENOMEM;
-	choose_lane(wanted);
 	/* 4791 would join the receive pool's group. */
 	if (*port == 0 || *port == LINK_UDP_PORT)
 		*port = PORT_FIRST;
@@ -372,8 +343,6 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	if (!wanted->tx)
 		error = get_tx(addr, *port, wanted->traffic_class, wanted->hop_limit, &wanted->tx);
 	if (error) {
-		if (wanted->lane)
-			link_lane_put(wanted->lane);
 		free(peer);
 		return error;
 	}
@@ -419,8 +388,12 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 			return error;
 	}
 	wanted->own = wanted->own && link_endpoint_equal(&wanted->dst, &addr->endpoint);
+	if (wants_lane(wanted))
+		wanted->lane = link_lane_open(addr, wanted->dst_slot);
 	link_mutex_lock(link, &link->lock);
 	error = get_peer(addr, wanted, src_port, result);
+	if (error && wanted->lane)
+		link_lane_put(wanted->lane);
 	link_mutex_unlock(link, &link->lock);
 	return error;
 }
@@ -455,44 +428,9 @@ int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t s
 	return open_peer(&wanted, dst, hop_limit, src_port, result);
 }
 
-/* The request or its answer may have been lost: less and less often it is asked again. */
-static bool asks_again(struct link_peer *peer)
+enum link_transport link_peer_transport(const struct link_peer *peer)
 {
-	peer->asked++;
-	return peer->asked >= ASK_FIRST && (peer->asked & (peer->asked - 1)) == 0;
-}
-
-bool link_peer_could_choose(const struct link_peer *peer)
-{
-	return wants_lane(peer) && atomic_load_explicit(&peer->addr->lane[peer->dst_slot],
-							memory_order_relaxed) != peer->old_lane;
-}
-
-enum link_way link_peer_choose_way(struct link_peer *peer, bool memory_allowed)
-{
-	struct link_addr *addr = peer->addr;
-	struct link *link = addr->link;
-	struct link_lane *lane;
-
-	if (peer->lane)
-		return LINK_WAY_MEMORY;
-	if (!wants_lane(peer) || atomic_load_explicit(&link->abandoned, memory_order_relaxed))
-		return LINK_WAY_SOCKET;
-	if (link_peer_could_choose(peer) ? !memory_allowed : !asks_again(peer))
-		return LINK_WAY_OPEN;
-	/* The data path waits for nobody, and fork() must not wait for it: the next time, then. */
-	if (pthread_mutex_trylock(&link->lock))
-		return LINK_WAY_OPEN;
-	lane = link_lane_get(addr, peer->dst_slot);
-	if (memory_allowed) {
-		peer->lane = lane;
-		peer->old_lane = addr->lane[peer->dst_slot];
-	} else if (lane) {
-		/* It has come since it was looked for. */
-		link_lane_put(lane);
-	}
-	link_mutex_unlock(link, &link->lock);
-	return peer->lane ? LINK_WAY_MEMORY : LINK_WAY_OPEN;
+	return peer->lane ? LINK_SHARED_MEMORY : LINK_SOCKET;
 }
 
 bool link_peer_is_full(struct link_peer *peer)

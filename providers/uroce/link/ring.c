@@ -184,21 +184,6 @@ bool link_ring_has_more(const struct link_ring_reader *ring)
 	return written != read && fits(written, read);
 }
 
-void link_ring_attach(struct link_ring_writer *ring)
-{
-	tell(&ring->shared->attached, 1);
-}
-
-bool link_ring_is_attached(const struct link_ring_reader *ring)
-{
-	return look(&ring->shared->attached) != 0;
-}
-
-void link_ring_detach(struct link_ring_reader *ring)
-{
-	tell(&ring->shared->attached, 0);
-}
-
 void link_ring_give_up(struct link_ring_reader *ring)
 {
 	tell(&ring->shared->read, NO_POSITION);

@@ -38,10 +38,7 @@ struct link_ring_reader {
 	uint64_t frame_bytes; /* of the frame that link_ring_next() gave */
 };
 
-/*
- * Go on where the last writer, or reader, of this memory left off.  The reader is not told of the
- * writer: see link_ring_attach().
- */
+/* Go on where the last writer, or reader, of this memory left off. */
 void link_ring_open_writer(struct link_ring_writer *ring, struct uroce_abi_ring *shared,
 			   uint8_t *data);
 void link_ring_open_reader(struct link_ring_reader *ring, struct uroce_abi_ring *shared,
@@ -69,12 +66,6 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
  * ask.
  */
 bool link_ring_has_more(const struct link_ring_reader *ring);
-/* Tell the reader that there is a writer, who can answer him. */
-void link_ring_attach(struct link_ring_writer *ring);
-/* Is there?  Any thread may ask. */
-bool link_ring_is_attached(const struct link_ring_reader *ring);
-/* Somebody is about to get the ring: nobody has it until he has attached himself. */
-void link_ring_detach(struct link_ring_reader *ring);
 /* Tell the writer that the ring is broken: he finds out when he looks for room, or asks. */
 void link_ring_give_up(struct link_ring_reader *ring);
 bool link_ring_is_given_up(const struct link_ring_writer *ring);

@@ -184,11 +184,6 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		show_network_header(visitor, &packet, length);
 	turn_touch(visitor->turn, qp);
 	qp->heard = true;
-	if (visitor->batch->ring && !qp->heard_in_memory) {
-		/* So he has got all that he has asked for, and with it all answers. */
-		qp->heard_in_memory = true;
-		qp->answered = false;
-	}
 	/* Responses make no ACK, so they do not hurry one. */
 	qp->unanswered += wire_op_is_request(packet.opcode);
 	qp->messages += ends_request(packet.opcode);

@@ -73,11 +73,8 @@ struct progress_qp {
 	uint32_t gathered_before; /* posts behind the runs sent, the older the less (note_sent()) */
 	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
 	struct identification identification; /* what the peer's packets have shown */
-	enum link_way way;		      /* to the peer; set when the first packet goes */
-	bool heard_in_memory; /* since then the peer has sent through shared memory */
-	bool responded;	      /* responses have gone through the socket, not repeated as yet, */
-	bool answered;	      /* ... READ or Atomic responses that the peer may not have got */
-	bool crowded;	      /* waits in the crowd (crowd.h); changed under the turn lock */
+	enum link_transport transport;	      /* to the peer; set by progress_qp_connect() */
+	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;
 	struct progress_qp *next_touched;

@@ -175,11 +175,8 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		old_peer = qp->peer;
 		qp->addr = addr;
 		qp->peer = path->link;
-		qp->way = LINK_WAY_OPEN;
-		qp->heard_in_memory = false;
-		qp->responded = false;
-		qp->answered = false;
-		eng_set_way_waits(qp->engine, false);
+		qp->transport = link_peer_transport(qp->peer);
+		eng_set_transport_waits(qp->engine, qp->transport == LINK_SHARED_MEMORY);
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };
 		pthread_mutex_unlock(&qp->lock);

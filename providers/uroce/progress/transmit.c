@@ -166,7 +166,7 @@ static int send_parcel(struct progress *progress, struct tx_buffer *tx, const st
 
 static uint32_t posts_for_run(const struct progress_qp *qp)
 {
-	if (qp->way == LINK_WAY_MEMORY)
+	if (qp->transport == LINK_SHARED_MEMORY)
 		return MEMORY_POSTS;
 	return qp->run_packets ? qp->run_packets : RUN_PACKETS_MIN;
 }
@@ -202,79 +202,11 @@ static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 	return link_peer_room(peer, dest_qpn >> LINK_SLOT_SHIFT) >= need;
 }
 
-/* Nobody would send again what is overtaken: it is decided before the first message. */
-static void choose_way_unreliable(struct progress_qp *qp)
-{
-	if (!eng_has_unsent(qp->engine))
-		return;
-	qp->way = link_peer_choose_way(qp->peer, true);
-	if (qp->way == LINK_WAY_OPEN)
-		qp->way = LINK_WAY_SOCKET;
-}
-
-/*
- * Let qp send through shared memory as soon as nothing overtakes what it has sent through the
- * socket.  Requests have been acknowledged when none is under way.  READ and Atomic responses never
- * are; but a peer that begins to send through memory has got all, so that he who hears him may
- * begin as well, at once or never.  Hence the peer waits until that one can.
- *
- * Not 0 when nothing is to be sent now: -ENODATA before the ACK of what is under way has come.
- */
-static int choose_way(struct progress_qp *qp, unsigned int side)
-{
-	bool could, busy;
-
-	if (qp->unreliable) {
-		choose_way_unreliable(qp);
-		return 0;
-	}
-	could = !qp->answered && (qp->heard_in_memory || link_peer_has_way_back(qp->peer));
-	busy = eng_under_way(qp->engine) > 0;
-	qp->way = link_peer_choose_way(qp->peer, could && !busy);
-	if (qp->way == LINK_WAY_MEMORY) {
-		eng_set_way_waits(qp->engine, true);
-		if (qp->responded)
-			eng_repeat_ack(qp->engine);
-	}
-	if (qp->way != LINK_WAY_OPEN || !could || !link_peer_could_choose(qp->peer))
-		return 0;
-	/* Somebody has the lock for a moment, and later is never. */
-	if (!busy)
-		return qp->heard_in_memory ? -EAGAIN : 0;
-	if (side != ENG_REQUESTS || !eng_answer_is_due(qp->engine))
-		return 0;
-	return eng_owes_question(qp->engine) ? 0 : -ENODATA;
-}
-
 /* What may be so long that a look whether there is room for it pays; an ACK never is. */
 static bool has_much(const struct progress_qp *qp, unsigned int side)
 {
 	return side == ENG_REQUESTS ? eng_packets_unsent(qp->engine) > SHORT_RUN
 				    : eng_owed(qp->engine) == ENG_OWED_NOW;
-}
-
-static void note_responded(struct progress_qp *qp, const struct eng_run *run)
-{
-	if (qp->way == LINK_WAY_MEMORY)
-		return;
-	qp->responded = true;
-	qp->answered |= run->kind == ENG_RUN_ANSWERS;
-}
-
-static int transmit_one(struct progress *progress, struct progress_qp *qp, unsigned int side,
-			bool take_ack, struct tx_buffer *tx, uint64_t now);
-
-/*
- * An ACK has gone through the socket, and now a request goes through memory.  A program may have
- * posted that for what the ACK is of, and count on it that the peer sees the ACK first.
- */
-static int repeat_ack(struct progress *progress, struct progress_qp *qp, struct tx_buffer *tx,
-		      uint64_t now)
-{
-	int error = transmit_one(progress, qp, ENG_RESPONSES, false, tx, now);
-
-	qp->responded = error == -EAGAIN;
-	return qp->responded ? error : 0;
 }
 
 /* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
@@ -295,17 +227,8 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 	run->max_packets = progress->max_segments;
 	run->max_bytes = LINK_MAX_BYTES;
 	run->gather_from = GATHER_FROM;
-	if (qp->peer && qp->way == LINK_WAY_OPEN) {
-		error = choose_way(qp, side);
-		if (error)
-			return error;
-	}
-	if (qp->responded && qp->way == LINK_WAY_MEMORY && side == ENG_REQUESTS) {
-		error = repeat_ack(progress, qp, tx, now);
-		if (error)
-			return error;
-	}
-	if (qp->way == LINK_WAY_MEMORY && has_much(qp, side) && link_peer_is_full(qp->peer)) {
+	if (qp->transport == LINK_SHARED_MEMORY && has_much(qp, side) &&
+	    link_peer_is_full(qp->peer)) {
 		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
 		return -EAGAIN;
 	}
@@ -333,12 +256,8 @@ static int transmit_one(struct progress *progress, struct progress_qp *qp, unsig
 		return -EAGAIN;
 	}
 	/* Other errors lose the run, as the network might: retries are the engine's. */
-	if (parcel.with_ack)
-		note_responded(qp, &parcel.ack);
 	if (side == ENG_REQUESTS)
 		note_sent(progress, qp, run);
-	else
-		note_responded(qp, run);
 	return 0;
 }
 

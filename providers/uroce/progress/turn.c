@@ -295,13 +295,15 @@ static bool serve_crowded(struct turn *turn)
 		       progress->turn_tx, turn->now);
 	transmit_deadline(progress, qp);
 	/* A socket is full for all of them, a ring for one peer only. */
-	if (end == TRANSMIT_MORE || (end == TRANSMIT_BLOCKED && qp->way == LINK_WAY_MEMORY))
+	if (end == TRANSMIT_MORE ||
+	    (end == TRANSMIT_BLOCKED && qp->transport == LINK_SHARED_MEMORY))
 		crowd_join(&progress->crowd, qp);
 	else if (end != TRANSMIT_DONE)
 		crowd_rejoin(&progress->crowd, qp);
 	if (end == TRANSMIT_BLOCKED)
 		turn->blocked = true;
-	return end != TRANSMIT_CROWDED && (end != TRANSMIT_BLOCKED || qp->way == LINK_WAY_MEMORY);
+	return end != TRANSMIT_CROWDED &&
+	       (end != TRANSMIT_BLOCKED || qp->transport == LINK_SHARED_MEMORY);
 }
 
 static void serve_crowd(struct turn *turn)

@@ -170,7 +170,7 @@ static void write_qp(struct progress_qp *progress_qp, void *arg)
 	memcpy(record->dgid, attr->path.wire.dst, sizeof(record->dgid));
 	record->src_port = attr->path.wire.src_port;
 	fill_numbers(record, &view);
-	record->shared_memory = progress_qp->way == LINK_WAY_MEMORY;
+	record->shared_memory = progress_qp->transport == LINK_SHARED_MEMORY;
 	record->counters = ENG_COUNTER_COUNT;
 	memcpy(record + 1, view.counters, sizeof(view.counters));
 }
