@@ -12,8 +12,12 @@
 
 const uint8_t end_loopback[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };
 
+void (*end_mapping)(void);
+
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
 {
+	if (end_mapping)
+		end_mapping();
 	(void)owner;
 	(void)lkey;
 	(void)length;

@@ -20,7 +20,7 @@
 #include "table.h"
 
 #define PROGRESS_CACHE_LINE 64
-#define PROGRESS_TX_BUFFERS 8
+#define PROGRESS_TX_BUFFERS 64
 
 struct progress_group;
 struct tx_buffer;
@@ -55,8 +55,9 @@ struct progress {
 	struct helper helper;
 
 	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) pending;
-	/* Buffers that nobody uses at the moment (transmit.c). */
+	/* The stock of buffers: tx_count places, with those that nobody uses now (transmit.c). */
 	_Atomic(struct tx_buffer *) tx[PROGRESS_TX_BUFFERS];
+	unsigned int tx_count; /* constant */
 
 	_Alignas(PROGRESS_CACHE_LINE) pthread_mutex_t turn_lock;
 	/* Threads that wait for turn_lock: pollers then leave it alone, or they would starve. */

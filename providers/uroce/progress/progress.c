@@ -119,7 +119,7 @@ static uint32_t random_start(void)
 
 static void free_memory(struct progress *progress)
 {
-	for (unsigned int i = 0; i < PROGRESS_TX_BUFFERS; i++)
+	for (unsigned int i = 0; i < progress->tx_count; i++)
 		tx_buffer_free(atomic_load(&progress->tx[i]));
 	tx_buffer_free(progress->turn_tx);
 	free(progress->receive_buffer);
@@ -129,6 +129,22 @@ static void free_memory(struct progress *progress)
 	pthread_mutex_destroy(&progress->route_lock);
 	deadline_fini(&progress->deadlines);
 	free(progress);
+}
+
+/* So that who posts allocates nothing.  Their memory is not touched before they are used. */
+static bool fill_stock(struct progress *progress)
+{
+	unsigned int wanted = tx_buffers_wanted();
+
+	while (progress->tx_count < wanted) {
+		struct tx_buffer *tx = tx_buffer_new();
+
+		if (!tx)
+			return false;
+		atomic_init(&progress->tx[progress->tx_count++], tx);
+	}
+	progress->turn_tx = tx_buffer_new();
+	return progress->turn_tx;
 }
 
 /* All that needs nothing from outside. */
@@ -147,8 +163,7 @@ static struct progress *allocate(const struct progress_hooks *hooks)
 	deadline_init(&progress->deadlines);
 	progress->users = 1;
 	progress->receive_buffer = malloc(LINK_MAX_BYTES + 1);
-	progress->turn_tx = tx_buffer_new();
-	if (!progress->receive_buffer || !progress->turn_tx) {
+	if (!progress->receive_buffer || !fill_stock(progress)) {
 		free_memory(progress);
 		return NULL;
 	}

@@ -4,12 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
 enum {
 	STAGING_BYTES = 65536,
+	TX_BUFFERS_MIN = 8,
 	/* A run of 15 packets of 4 KB, each gathered from several stretches of memory. */
 	PIECES = 256,
 	/* Below, a copy is cheaper than one more piece (bench: 128 pieces halve the rate). */
@@ -48,10 +50,20 @@ void tx_buffer_free(struct tx_buffer *tx)
 	free(tx);
 }
 
-/* NULL only when memory is out. */
+/* The least for machines with few processors, where whoever has one may wait for a processor. */
+unsigned int tx_buffers_wanted(void)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (processors < TX_BUFFERS_MIN)
+		return TX_BUFFERS_MIN;
+	return processors < PROGRESS_TX_BUFFERS ? (unsigned int)processors : PROGRESS_TX_BUFFERS;
+}
+
+/* NULL when as many threads as there are buffers are sending just now. */
 static struct tx_buffer *take_buffer(struct progress *progress)
 {
-	for (unsigned int i = 0; i < PROGRESS_TX_BUFFERS; i++) {
+	for (unsigned int i = 0; i < progress->tx_count; i++) {
 		_Atomic(struct tx_buffer *) *place = &progress->tx[i];
 		struct tx_buffer *tx;
 
@@ -61,13 +73,13 @@ static struct tx_buffer *take_buffer(struct progress *progress)
 		if (tx)
 			return tx;
 	}
-	/* As many threads as have ever posted at once make that many buffers, then it is over. */
-	return tx_buffer_new();
+	return NULL;
 }
 
 static void give_buffer(struct progress *progress, struct tx_buffer *tx)
 {
-	for (unsigned int i = 0; i < PROGRESS_TX_BUFFERS; i++) {
+	/* There are as many places as buffers, so that one is empty, if not always the same. */
+	for (unsigned int i = 0;; i = (i + 1) % progress->tx_count) {
 		struct tx_buffer *none = NULL;
 
 		if (!atomic_load_explicit(&progress->tx[i], memory_order_relaxed) &&
@@ -76,7 +88,6 @@ static void give_buffer(struct progress *progress, struct tx_buffer *tx)
 							    memory_order_relaxed))
 			return;
 	}
-	tx_buffer_free(tx);
 }
 
 static void count_failure(struct progress *progress, int error)

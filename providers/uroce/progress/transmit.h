@@ -23,7 +23,8 @@ enum transmit_end {
 /*
  * Send what the engine has for sides: ENG_REQUESTS, ENG_RESPONSES, or both, which sends requests
  * and takes the ACK along that is owed, but no other responses.  At most max_runs of them.  tx may
- * be NULL: then one is taken from the stock.
+ * be NULL: then one is taken from the stock; when that is empty, nothing is sent and the end is
+ * TRANSMIT_BLOCKED, so that the next turn, which has a buffer of its own, sends it.
  */
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
 			   unsigned int max_runs, struct tx_buffer *tx, uint64_t now);
@@ -52,6 +53,8 @@ static inline bool transmit_is_pending(struct progress *progress)
 	return atomic_load_explicit(&progress->pending, memory_order_seq_cst);
 }
 
+/* How many the stock should have: at most PROGRESS_TX_BUFFERS. */
+unsigned int tx_buffers_wanted(void);
 struct tx_buffer *tx_buffer_new(void);
 void tx_buffer_free(struct tx_buffer *tx);
 /* link_send(), counting calls and what fails. */
