@@ -54,6 +54,8 @@ struct asking {
 	uint64_t rnr_until;
 	uint32_t rnr_count, retry_count; /* since the last progress */
 	uint64_t timer_from;		 /* the ACK timer cannot have started earlier */
+	bool told; /* the peer has told of a loss since the last progress or timeout */
+	uint64_t probed_at;
 	bool lossy;   /* the peer has told of a loss since the last timeout: it may be probed */
 	bool probing; /* then one packet goes alone, until it is answered */
 	/* What was lost that a timeout may have to heal. */

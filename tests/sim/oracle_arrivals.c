@@ -26,6 +26,7 @@ void asking_nak_useless(struct end *end)
 static void goes_back(struct end *end, bool told)
 {
 	end->oracle.asking.may_repeat = true;
+	end->oracle.asking.told = told;
 	end->oracle.asking.lossy = told;
 	end->oracle.asking.probing = false;
 }
@@ -169,21 +170,30 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
 	int64_t before = asking->unacked;
 	bool ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
+	bool nak = ack && packet->syndrome >> 5 != 0, told = asking->told;
 	/* rule C9 test: credits that come before RTS are good for what is sent then. */
 	bool news = asking_may_ask(end) ? position >= before - ack : end->state == ENG_RTR;
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
 		credits_arrived(end, packet, news);
-	if (ack && position < before && packet->syndrome == 0x60)
+	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
+	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
 		asking_nak_useless(end);
 	if (!asking_may_ask(end) || position < before || position >= asking->high)
 		return;
+	asking->told = false;
 	if (ack)
 		ack_arrived(end, packet, position);
 	else
 		answer_arrived(end, packet, position);
-	if (asking->unacked == before)
+	if (asking->unacked == before) {
+		/* The engine has gone back for the answer that is missing before it, and does so
+		 * once (S8); the peer says it once, too (S4). */
+		if (nak && position > before && told)
+			asking_nak_useless(end);
+		asking->told |= told;
 		return;
+	}
 	asking->timer_from = end->world->now;
 	asking->probing = asking->question_sent = asking->question_came = false;
 	end->world->last_progress = end->world->now;
@@ -207,6 +217,10 @@ static bool timeout_justified(const struct end *end)
 	/* The NAK may be on its way. */
 	if (end->world->now - peer->oracle.answering.ahead_since <
 	    UINT64_C(2048) << end->world->plan.timeout_code)
+		return true;
+	/* So may the answer to a probe, which does not restart the timer (S10). */
+	if (asking->probing &&
+	    end->world->now - asking->probed_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
 	/* Of what was sent without being asked for nobody hears while all questions are lost. */
 	return tail || (asking->question_sent && !asking->question_came) ||
@@ -325,6 +339,7 @@ void oracle_probe(struct end *end)
 	if (asking->unacked < asking->high && op_answers(message_at(end, asking->oldest)->op))
 		world_fail(end->world, "%s: a probe for a READ or Atomic", end->name);
 	asking->probes++;
+	asking->probed_at = end->world->now;
 	asking->waited = true;
 	asking->may_repeat = true;
 	asking->probing = true;
