@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# usage: build.sh [build | test | demo | bench]
+# usage: build.sh [build | test | demo | bench | nightly]
 #
 #   build   (default) install missing packages, build into build/
 #   test    build, then the whole ctest suite: unit to integration, sanitizers, fuzzers, checks
 #   demo    build, then stock ibv_rc_pingpong and ib_write_bw over loopback
 #   bench   build, then the measurements of tests/bench
+#   nightly a million fresh seeds of the day for the simulator, and 50,000 with sanitizers: hours
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -33,6 +34,16 @@ bench() {
 	"$root/tests/bench/run" "$@"
 }
 
+# Both are judged, whatever the first one says.
+nightly() {
+	local code=0
+
+	"$root/buildlib/nested-build" "$root/build-nightly" '^nightly$' -DUROCE_NIGHTLY=ON || code=1
+	"$root/buildlib/nested-build" "$root/build-nightly-asan" '^nightly$' -DUROCE_NIGHTLY=ON \
+		-DUROCE_SANITIZE=address,undefined || code=1
+	return "$code"
+}
+
 command=${1:-build}
 [ $# = 0 ] || shift
 case "$command" in
@@ -51,8 +62,12 @@ bench)
 	build
 	bench "$@"
 	;;
+nightly)
+	"$root/buildlib/setup"
+	nightly
+	;;
 *)
-	sed -n '4,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+	sed -n '4,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 	;;
 esac

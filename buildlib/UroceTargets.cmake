@@ -46,9 +46,9 @@ endfunction()
 # uroce_test_command(NAME LABEL label [TIMEOUT seconds] [SERIAL] COMMAND word...)
 #
 # The ctest test "label.NAME" of any command, run in the source tree's root.  Labels: unit, golden,
-# sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), style, sanitize.  Exit
-# code 77 of an integ or style test means skipped.  Tests of label integ run alone, because they
-# measure time and share the host's UDP port.
+# sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), style, sanitize,
+# nightly.  Exit code 77 of an integ or style test means skipped.  Tests of label integ run alone,
+# because they measure time and share the host's UDP port.
 function(uroce_test_command name)
 	cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
 	if(NOT arg_TIMEOUT)

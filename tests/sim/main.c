@@ -14,14 +14,18 @@
 
 static const char usage[] =
 	"usage: sim [--seeds N] [--start N] [--keep-going] [--mutant NAME]   run N seeds\n"
+	"       sim --today ...             the same, of a million that belong to this day\n"
 	"       sim --seed N [--verbose] [--mutant NAME]                     run one seed\n"
 	"       sim --kept FILE             run the seeds that a file names, one a line\n"
 	"       sim --mutants [--seeds N]   every deliberate fault must be found in N seeds\n"
 	"       sim --list                  the deliberate faults\n";
 
+#define SEEDS_OF_A_DAY 1000000
+#define SECONDS_OF_A_DAY 86400
+
 struct options {
 	uint64_t start, seeds;
-	bool one, verbose, keep_going, mutants, list;
+	bool one, verbose, keep_going, mutants, list, today;
 	const char *kept;
 	const struct mutant *mutant;
 };
@@ -70,6 +74,7 @@ static int run_seeds(struct world *world, const struct options *options)
 	double began = seconds();
 	uint64_t failures = 0, n;
 
+	printf("seeds from %" PRIu64 " on\n", options->start);
 	for (n = 0; n < options->seeds; n++) {
 		if (world_run(world, options->start + n))
 			continue;
@@ -191,6 +196,9 @@ static void read_option(struct options *options, int option)
 	case 'k':
 		options->keep_going = true;
 		break;
+	case 't':
+		options->today = true;
+		break;
 	case 'K':
 		options->kept = optarg;
 		break;
@@ -220,6 +228,7 @@ int main(int argc, char **argv)
 		{ "seed", required_argument, NULL, '1' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "keep-going", no_argument, NULL, 'k' },
+		{ "today", no_argument, NULL, 't' },
 		{ "kept", required_argument, NULL, 'K' },
 		{ "mutant", required_argument, NULL, 'm' },
 		{ "mutants", no_argument, NULL, 'M' },
@@ -234,6 +243,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		read_option(&options, option);
+	if (options.today)
+		options.start += (uint64_t)time(NULL) / SECONDS_OF_A_DAY * SEEDS_OF_A_DAY;
 	if (options.list) {
 		list_mutants();
 		return 0;
