@@ -86,10 +86,16 @@ static void init_ring(struct eng_ring *ring, uint8_t **slots, uint32_t slot_byte
 
 void end_open(struct end *end, struct progress *progress)
 {
+	end_open_as(end, progress, ENG_RC);
+}
+
+void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type type)
+{
 	memset(end, 0, sizeof(*end));
 	end->progress = progress;
 	end->timeout_code = 14;
 	end->retry_count = 7;
+	end->qp.unreliable = type != ENG_RC;
 	init_ring(&end->sq, &end->sq_slots, eng_send_slot_bytes(1, 64));
 	init_ring(&end->rq, &end->rq_slots, (eng_recv_slot_bytes(1) + 63) & ~63u);
 	pthread_mutex_init(&end->qp.lock, NULL);
@@ -98,7 +104,7 @@ void end_open(struct end *end, struct progress *progress)
 	pthread_mutex_lock(&end->qp.lock);
 	assert_int_equal(progress_qp_add(progress, &end->qp), 0);
 	eng_qp_init(end->qp.engine, &(struct eng_qp_init){
-					    .type = ENG_RC,
+					    .type = type,
 					    .qpn = end->qp.qpn,
 					    .owner = end,
 					    .port = &port,

@@ -45,6 +45,8 @@ struct progress *get_progress(void);
 
 /* A QP in RESET, then connected to dest_qpn at 127.0.0.1 and moved to RTS. */
 void end_open(struct end *end, struct progress *progress);
+/* The same of another type (ENG_UC). */
+void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type type);
 void end_connect(struct end *end, uint32_t dest_qpn);
 void end_pair(struct end *a, struct end *b, struct progress *progress);
 void end_close(struct end *end);

@@ -5,53 +5,27 @@
  */
 #include "progress_end.h"
 
-#include <arpa/inet.h>
-#include <netinet/udp.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "door_peer.h"
 #include "link_agent.h"
+#include "progress/door.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-
 enum {
-	PACKET_BYTES = 32, /* SEND_ONLY with 16 bytes */
+	PACKET_BYTES = DOOR_PACKET_BYTES,
 	FIRST_PSN = 0xfffff0,
 };
 
 struct fixture {
 	struct progress *progress;
 	struct end end;
-	int sock;
-	struct wire_path path;
+	struct door_peer peer;
 };
 
 static struct fixture fixture;
 static uint8_t sink[64 * 1024];
-
-static void open_socket(const char *address)
-{
-	struct sockaddr_in self = { .sin_family = AF_INET };
-	socklen_t bytes = sizeof(self);
-	int discover = IP_PMTUDISC_DO;
-
-	fixture.sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_true(fixture.sock >= 0);
-	inet_pton(AF_INET, address, &self.sin_addr);
-	assert_int_equal(bind(fixture.sock, (struct sockaddr *)&self, sizeof(self)), 0);
-	assert_int_equal(getsockname(fixture.sock, (struct sockaddr *)&self, &bytes), 0);
-	setsockopt(fixture.sock, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
-	memcpy(fixture.path.src, end_loopback, 16);
-	memcpy(fixture.path.src + 12, &self.sin_addr, 4);
-	memcpy(fixture.path.dst, end_loopback, 16);
-	fixture.path.src_port = ntohs(self.sin_port);
-	fixture.path.ipv6 = false;
-}
 
 static int open_door(void **state)
 {
@@ -62,14 +36,14 @@ static int open_door(void **state)
 	end_connect(&fixture.end, 0x123456);
 	for (int i = 0; i < 100; i++)
 		assert_true(end_receive(&fixture.end, sink, sizeof(sink)));
-	open_socket("127.0.0.1");
+	door_peer_open(&fixture.peer, "127.0.0.1");
 	return 0;
 }
 
 static int close_door(void **state)
 {
 	(void)state;
-	close(fixture.sock);
+	door_peer_close(&fixture.peer);
 	end_close(&fixture.end);
 	progress_put(fixture.progress);
 	return 0;
@@ -78,29 +52,12 @@ static int close_door(void **state)
 /* A SEND_ONLY for the QP with a right ICRC for the place-th segment of a call. */
 static void make_packet(uint8_t *bytes, uint32_t psn, uint16_t place)
 {
-	struct wire_packet packet = {
-		.opcode = WIRE_RC | WIRE_SEND_ONLY,
-		.migrated = true,
-		.pkey = WIRE_DEFAULT_PKEY,
-		.dest_qpn = fixture.end.qp.qpn,
-		.psn = psn & 0xffffff,
-	};
-
-	memset(bytes, 0x5a, PACKET_BYTES);
-	assert_int_equal(wire_build_headers(&packet, bytes), WIRE_BTH_BYTES);
-	wire_icrc_put(&fixture.path, place, bytes, PACKET_BYTES);
+	door_peer_make(&fixture.peer, bytes, WIRE_RC, fixture.end.qp.qpn, psn, place);
 }
 
 static void send_bytes(const uint8_t *bytes, size_t length, uint16_t segment)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(WIRE_UDP_PORT) };
-	int option = segment;
-
-	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(
-		setsockopt(fixture.sock, IPPROTO_UDP, UDP_SEGMENT, &option, sizeof(option)), 0);
-	assert_int_equal(sendto(fixture.sock, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)),
-			 length);
+	door_peer_send(&fixture.peer, bytes, length, segment);
 }
 
 /* Poll until the counter has gone up by one from before, and see that the engine got nothing. */
@@ -171,8 +128,8 @@ static void test_wrong_source(void **state)
 	uint8_t bytes[PACKET_BYTES];
 
 	(void)state;
-	close(fixture.sock);
-	open_socket("127.0.0.2");
+	door_peer_close(&fixture.peer);
+	door_peer_open(&fixture.peer, "127.0.0.2");
 	make_packet(bytes, FIRST_PSN, 0);
 	send_bytes(bytes, sizeof(bytes), 0);
 	assert_dropped(PROGRESS_COUNT_WRONG_SOURCE, 0);
@@ -187,11 +144,11 @@ static void test_wrong_pkey(void **state)
 	make_packet(bytes, FIRST_PSN, 0);
 	bytes[2] = 0x7f;
 	bytes[3] = 0xfe;
-	wire_icrc_put(&fixture.path, 0, bytes, sizeof(bytes));
+	wire_icrc_put(&fixture.peer.path, 0, bytes, sizeof(bytes));
 	send_bytes(bytes, sizeof(bytes), 0);
 	assert_dropped(PROGRESS_COUNT_WRONG_PKEY, 0);
 	bytes[3] = 0xff;
-	wire_icrc_put(&fixture.path, 0, bytes, sizeof(bytes));
+	wire_icrc_put(&fixture.peer.path, 0, bytes, sizeof(bytes));
 	send_bytes(bytes, sizeof(bytes), 0);
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
 }
@@ -228,6 +185,49 @@ static void test_foreign_identification(void **state)
 	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 10));
 	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 1);
+}
+
+/* Let the door have what came through shared memory. */
+static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segment)
+{
+	static uint8_t ring;
+	struct progress_qp *qp = &fixture.end.qp;
+	struct link_batch batch = {
+		.buffer = bytes,
+		.bytes = length,
+		.segment = segment,
+		.src_port = fixture.peer.path.src_port,
+		.addr = qp->addr,
+		.ring = (struct link_ring_reader *)(void *)&ring, /* only that there is one */
+	};
+	struct turn turn = { .progress = fixture.progress, .now = progress_now() };
+
+	turn.touched_end = &turn.touched;
+	memcpy(batch.src, end_loopback, sizeof(batch.src));
+	turn_lock(fixture.progress);
+	door_admit(&turn, &batch, false);
+	assert_ptr_equal(turn.visited, qp);
+	fixture.progress->hooks.leave();
+	qp->touched = false;
+	pthread_mutex_unlock(&qp->lock);
+	turn_unlock(fixture.progress);
+}
+
+/* rule S14 test: in memory the identifications are known, so the ICRC is checked to the full. */
+static void test_identification_in_memory(void **state)
+{
+	uint8_t bytes[3 * PACKET_BYTES];
+
+	(void)state;
+	for (uint16_t i = 0; i < 3; i++)
+		make_packet(bytes + i * PACKET_BYTES, FIRST_PSN + i, i);
+	admit_from_memory(bytes, sizeof(bytes), PACKET_BYTES);
+	assert_int_equal(fixture.end.received, 3);
+	make_packet(bytes, FIRST_PSN + 3, 5);
+	admit_from_memory(bytes, PACKET_BYTES, PACKET_BYTES);
+	assert_int_equal(fixture.end.received, 3);
+	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_ERRORS), 1);
+	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
 }
 
 /* A run is walked packet by packet: a bad one in the middle costs only itself. */
@@ -300,6 +300,7 @@ int main(void)
 		DOOR_TEST(test_wrong_pkey),
 		DOOR_TEST(test_wrong_icrc),
 		DOOR_TEST(test_foreign_identification),
+		DOOR_TEST(test_identification_in_memory),
 		DOOR_TEST(test_run_with_bad_packet),
 		DOOR_TEST(test_mixed_batch),
 		DOOR_TEST(test_other_slot),

@@ -1,75 +1,235 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Foreign stacks and a bad network in virtual time: which identifications are believed of whom.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "foreign_stack.h"
 #include "progress/identification.h"
 
-/* A uroce peer's packets have their place in a run; anything else is damage. */
-static void test_places(void **state)
-{
-	struct identification peer = { 0 };
+enum {
+	PACKETS = 200000, /* of each stack */
+	LATE = 8,	  /* packets that the network holds back */
+	IDENTIFICATIONS = 65536,
+};
 
-	(void)state;
-	/* rule S14 test */
-	for (uint16_t id = 0; id < 128; id++)
-		assert_true(identification_plausible(&peer, id));
-	assert_true(identification_plausible(&peer, 0));
-	assert_false(identification_plausible(&peer, 128));
-	assert_false(identification_plausible(&peer, 40000));
-	assert_true(identification_plausible(&peer, 3));
+struct late {
+	unsigned int flow;
+	bool request;
+	uint16_t id;
+};
+
+struct network {
+	struct stack stack;
+	struct identification peer[STACK_FLOWS];
+	struct late late[LATE];
+	unsigned int late_count;
+	unsigned int refused, arrived;
+};
+
+static void arrive(struct network *network, unsigned int flow, bool request, uint16_t id)
+{
+	network->arrived++;
+	if (!identification_believed(&network->peer[flow], request, id))
+		network->refused++;
 }
 
-/* A peer with a counter goes on from where it was, over the wrap too. */
-static void test_counter(void **state)
+/* A packet in 20 is lost, one in 20 comes twice and one in 20 comes late. */
+static void carry(struct network *network, unsigned int flow, bool request, uint16_t id)
 {
-	struct identification peer = { 0 };
+	unsigned int what = stack_random(&network->stack, 20);
+	unsigned int place = stack_random(&network->stack, LATE);
+	struct late *late = &network->late[place];
 
-	(void)state;
-	/* rule S14 test */
-	assert_true(identification_plausible(&peer, 65000));
-	for (uint32_t id = 65000; id < 67000; id++)
-		assert_true(identification_plausible(&peer, (uint16_t)id));
-	assert_false(identification_plausible(&peer, 30000));
-	assert_true(identification_plausible(&peer, 2000));
+	if (what == 0)
+		return;
+	if (what == 1) {
+		if (network->late_count == LATE)
+			arrive(network, late->flow, late->request, late->id);
+		else
+			late = &network->late[network->late_count++];
+		*late = (struct late){ flow, request, id };
+		return;
+	}
+	arrive(network, flow, request, id);
+	if (what == 2)
+		arrive(network, flow, request, id);
 }
 
-/* Damage among right packets never adds up to a change of the peer. */
-static void test_damage_does_not_add_up(void **state)
+static void pause_now_and_then(struct stack *stack)
 {
-	struct identification peer = { 0 };
+	static const uint64_t pauses[] = { STACK_SECOND_NS / 1000, STACK_SECOND_NS,
+					   5 * STACK_SECOND_NS, 60 * STACK_SECOND_NS };
 
-	(void)state;
-	for (int i = 0; i < 100; i++) {
-		assert_true(identification_plausible(&peer, 5));
-		assert_false(identification_plausible(&peer, (uint16_t)(1000 + 601 * i)));
+	stack_pause(stack, stack_random(stack, 50000));
+	if (stack_random(stack, 100) == 0)
+		stack_pause(stack, pauses[stack_random(stack, 4)]);
+}
+
+/* Single packets, runs and, rarely, messages of thousands, on all flows in turn. */
+static void talk(struct network *network, enum stack_kind kind)
+{
+	memset(network, 0, sizeof(*network));
+	stack_init(&network->stack, kind, 1 + kind);
+	while (network->arrived < PACKETS) {
+		unsigned int flow = stack_random(&network->stack, STACK_FLOWS);
+		unsigned int length = 1, kind_of_message = stack_random(&network->stack, 200);
+		bool request = stack_random(&network->stack, 2);
+
+		if (kind_of_message == 0)
+			length = 3000;
+		else if (kind_of_message < 40)
+			length = 1 + stack_random(&network->stack, 64);
+		pause_now_and_then(&network->stack);
+		stack_begin(&network->stack, flow);
+		while (length--)
+			carry(network, flow, request, stack_next(&network->stack, flow));
 	}
 }
 
-/* A peer that really changes, as after a new connection, is believed with its second packet. */
+/* rule S14 test: of a right packet every identification is believed, whatever the stack. */
+static void test_no_right_packet_is_refused(void **state)
+{
+	static struct network network;
+	bool failed = false;
+
+	(void)state;
+	for (enum stack_kind kind = 0; kind < STACK_KINDS; kind++) {
+		talk(&network, kind);
+		if (network.refused) {
+			print_error("%s: %u of %u refused\n", stack_name(kind), network.refused,
+				    network.arrived);
+			failed = true;
+		}
+	}
+	assert_false(failed);
+}
+
+/* How many of all identifications a damaged packet could have and be believed. */
+static unsigned int count_believed(const struct identification *peer, bool request)
+{
+	unsigned int believed = 0;
+
+	for (unsigned int id = 0; id < IDENTIFICATIONS; id++) {
+		struct identification copy = *peer;
+
+		believed += identification_believed(&copy, request, (uint16_t)id);
+	}
+	return believed;
+}
+
+/*
+ * rule S14 test: how strong the check is once the peer is known, by kind: of who gives places two
+ * in 512 or fewer are believed, of all others any.
+ */
+static void test_strength(void **state)
+{
+	static struct network network;
+
+	(void)state;
+	for (enum stack_kind kind = 0; kind < STACK_KINDS; kind++) {
+		bool places = kind == STACK_ZERO || kind == STACK_RUNS;
+
+		/* What it is shows with the first long message, if there is one. */
+		if (kind == STACK_MESSAGES)
+			continue;
+		talk(&network, kind);
+		for (unsigned int flow = 0; flow < STACK_FLOWS; flow++) {
+			unsigned int believed = count_believed(&network.peer[flow], true);
+
+			if (places)
+				assert_true(believed <= 2 * IDENTIFICATION_PLACES);
+			else
+				assert_int_equal(believed, IDENTIFICATIONS);
+		}
+	}
+}
+
+static void show_places(struct identification *peer)
+{
+	for (int i = 0; i < IDENTIFICATION_PROOF; i++) {
+		assert_int_equal(count_believed(peer, true), IDENTIFICATIONS);
+		assert_true(identification_believed(peer, true, 0));
+	}
+}
+
+/* What requests have shown says nothing of responses. */
+static void test_sides(void **state)
+{
+	struct identification peer = { 0 };
+
+	(void)state;
+	show_places(&peer);
+	assert_false(identification_believed(&peer, true, 40000));
+	assert_true(identification_believed(&peer, false, 40000));
+}
+
+/* A peer that becomes another one is believed with its second packet, also with others between. */
 static void test_change(void **state)
 {
 	struct identification peer = { 0 };
-	int refused = 0;
 
 	(void)state;
-	assert_true(identification_plausible(&peer, 0));
-	while (!identification_plausible(&peer, (uint16_t)(20000 + refused)))
-		refused++;
-	assert_int_equal(refused, 1);
-	assert_true(identification_plausible(&peer, 20010));
+	show_places(&peer);
+	assert_false(identification_believed(&peer, true, 20000));
+	for (int i = 0; i < 1000; i++)
+		assert_true(identification_believed(&peer, true, 0));
+	assert_true(identification_believed(&peer, true, 50000));
+	assert_int_equal(count_believed(&peer, true), IDENTIFICATIONS);
+}
+
+/*
+ * On a bad wire what is odd is damage: of so many damaged packets, each with a chance of 1 in 65536
+ * to have an identification, 40 have one, and all of these are refused.
+ */
+static void test_damage_does_not_add_up(void **state)
+{
+	struct identification peer = { 0 };
+	unsigned int odd = 0;
+
+	(void)state;
+	show_places(&peer);
+	for (int i = 1; i <= 40 * IDENTIFICATIONS; i++) {
+		if (i % IDENTIFICATIONS)
+			identification_damaged(&peer);
+		else
+			odd += !identification_believed(&peer, true, (uint16_t)(1000 + i / 16));
+		if (i % 100 == 0)
+			assert_true(identification_believed(&peer, true, 5));
+	}
+	assert_int_equal(odd, 40);
+}
+
+/* What a batch is expected to begin with: 0 of who gives places, one more of who counts calls. */
+static void test_expected(void **state)
+{
+	struct identification peer = { 0 };
+
+	(void)state;
+	assert_int_equal(identification_expected(&peer), 0);
+	identification_began(&peer, 17);
+	assert_int_equal(identification_expected(&peer), 0);
+	identification_began(&peer, 17000);
+	assert_int_equal(identification_expected(&peer), 17001);
+	identification_began(&peer, 65535);
+	assert_int_equal(identification_expected(&peer), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_counter),
-		cmocka_unit_test(test_damage_does_not_add_up),
+		cmocka_unit_test(test_no_right_packet_is_refused),
+		cmocka_unit_test(test_strength),
+		cmocka_unit_test(test_sides),
 		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_damage_does_not_add_up),
+		cmocka_unit_test(test_expected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,9 @@ static bool has_right_icrc(struct visitor *visitor, const uint8_t *bytes, size_t
 	case WIRE_ICRC_RIGHT:
 		return true;
 	case WIRE_ICRC_SOLVED:
+		/* In memory a batch is a run as it was sent: it counts from 0. */
+		if (visitor->batch->ring)
+			break;
 		count_in_turn(visitor->turn->progress, PROGRESS_COUNT_ICRC_SOLVED);
 		return true;
 	case WIRE_ICRC_WRONG:
@@ -93,11 +96,34 @@ static bool has_right_icrc(struct visitor *visitor, const uint8_t *bytes, size_t
 	return false;
 }
 
-/* What the peer's IPv4 identifications show is about its socket: memory always counts from 0. */
-static bool has_plausible_identification(const struct visitor *visitor, struct progress_qp *qp)
+/*
+ * What identifications show is the sender's socket, so packets that came another way show nothing;
+ * a congestion notification may be made by something else than what makes the others.
+ */
+static bool has_believable_identification(const struct visitor *visitor, struct progress_qp *qp,
+					  uint8_t opcode)
 {
-	return !qp->addr || visitor->path.ipv6 || visitor->batch->ring ||
-	       identification_plausible(&qp->identification, visitor->ip_id);
+	bool request = wire_op_is_request(opcode);
+
+	if (!qp->addr || visitor->path.ipv6 || visitor->batch->ring)
+		return true;
+	if (!request && !wire_op_is_response(opcode))
+		return true;
+	return identification_believed(&qp->identification, request, visitor->ip_id);
+}
+
+/* Caller visits qp, and knows that the packet is from its peer. */
+static bool is_undamaged(struct visitor *visitor, struct progress_qp *qp, uint8_t opcode,
+			 const uint8_t *bytes, size_t length)
+{
+	uint16_t expected = visitor->ip_id;
+
+	if (!has_right_icrc(visitor, bytes, length))
+		identification_damaged(&qp->identification);
+	else if (has_believable_identification(visitor, qp, opcode))
+		return true;
+	visitor->ip_id = expected;
+	return false;
 }
 
 /* The only entry of the P_Key table is the default key, as a full member. */
@@ -152,7 +178,6 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 {
 	struct wire_packet packet;
 	struct progress_qp *qp;
-	uint16_t expected_id;
 
 	if (wire_parse(bytes, length, &packet) != WIRE_OK) {
 		drop(visitor, PROGRESS_COUNT_MALFORMED);
@@ -172,9 +197,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	}
 	if (visitor->first && !visitor->batch->ring)
 		visitor->ip_id = identification_expected(&qp->identification);
-	expected_id = visitor->ip_id;
-	if (!has_right_icrc(visitor, bytes, length) || !has_plausible_identification(visitor, qp)) {
-		visitor->ip_id = expected_id;
+	if (!is_undamaged(visitor, qp, packet.opcode, bytes, length)) {
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
 		return;
 	}

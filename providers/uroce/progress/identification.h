@@ -2,8 +2,13 @@
 /*
  * Which IPv4 identifications may a peer's packets have?  The ICRC covers it, a UDP socket does not
  * show it, so wire_icrc_check() finds the one that makes the ICRC right, if any does.  One damaged
- * packet in 2^16 has such an identification by chance.  But a uroce peer uses 0 to 127 only (its
- * place in a run) or counts up, as others do: what does not go with that is taken for damaged.
+ * packet in 2^16 has such an identification by chance.
+ *
+ * A sender may put there what it likes, and stacks do (a counter of the flow, of the host and all
+ * that it sends to anybody, leaps after a pause, random numbers): one that comes as a surprise is
+ * by far more often a right packet's than a damaged one's, and is believed.  Only a peer that has
+ * shown that its packets have their place in a run, counted from 0, as uroce's have, cannot have
+ * sent another one (Documentation/decisions/icrc.md, with the numbers).
  */
 #ifndef UROCE_PROGRESS_IDENTIFICATION_H
 #define UROCE_PROGRESS_IDENTIFICATION_H
@@ -11,37 +16,55 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum identification_kind {
-	IDENTIFICATION_UNKNOWN, /* nothing has come yet */
-	IDENTIFICATION_PLACES,	/* places in a run */
-	IDENTIFICATION_COUNTER,
+enum {
+	IDENTIFICATION_PLACES = 128, /* packets of a run, at most */
+	/* So many 0 and nothing beyond a place: the peer gives places. */
+	IDENTIFICATION_PROOF = 16,
 };
 
-/* What a connected peer has shown; zeroed at first. */
-struct identification {
+enum identification_kind {
+	IDENTIFICATION_UNKNOWN, /* as yet */
+	IDENTIFICATION_PLACE,	/* the place in a run */
+	IDENTIFICATION_ANY,
+};
+
+/* Adapters may make requests and responses by different means, so each is known by itself. */
+struct identification_side {
 	uint8_t kind; /* enum identification_kind */
-	bool odd;     /* the last packet did not go with it: odd_one */
-	uint16_t odd_one;
+	uint8_t zeros;
 	uint16_t last;
-	uint16_t next; /* of a counter: what the next call probably begins with */
+	uint32_t odd; /* no place, and so refused */
+};
+
+/* What a connected peer has shown since it was connected; zeroed at first. */
+struct identification {
+	uint16_t next;	  /* of a batch's first packet, probably */
+	uint32_t damaged; /* packets whose ICRC was wrong with any identification */
+	struct identification_side side[2];
 };
 
 /* What the first packet of a batch should have, as far as is known. */
 static inline uint16_t identification_expected(const struct identification *peer)
 {
-	return peer->kind == IDENTIFICATION_COUNTER ? peer->next : 0;
-}
-
-/* A batch began with id.  Each call of a uroce peer on this host takes one more. */
-static inline void identification_began(struct identification *peer, uint16_t id)
-{
-	peer->next = (uint16_t)(id + 1);
+	return peer->next;
 }
 
 /*
- * May a packet with this identification be from the peer?  Notes it.  Two in a row that go with
- * each other, but not with what was seen before, show that the peer has changed.
+ * A batch began with id: a place, then the next begins anew, or a counter's, which takes one more
+ * for each call if the peer is a uroce on this host.
  */
-bool identification_plausible(struct identification *peer, uint16_t id);
+static inline void identification_began(struct identification *peer, uint16_t id)
+{
+	peer->next = id < IDENTIFICATION_PLACES ? 0 : (uint16_t)(id + 1);
+}
+
+/* A packet's ICRC was wrong. */
+static inline void identification_damaged(struct identification *peer)
+{
+	peer->damaged++;
+}
+
+/* May a packet with this identification be from the peer?  Notes it. */
+bool identification_believed(struct identification *peer, bool request, uint16_t id);
 
 #endif

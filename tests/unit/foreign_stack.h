@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The IPv4 identifications that other hosts' stacks give their datagrams, in virtual time: each
+ * kind that is known or allowed (RFC 6864 leaves them to the sender where DF is set).
+ */
+#ifndef UROCE_TESTS_FOREIGN_STACK_H
+#define UROCE_TESTS_FOREIGN_STACK_H
+
+#include <stdint.h>
+
+#define STACK_SECOND_NS UINT64_C(1000000000)
+
+enum {
+	STACK_FLOWS = 64,
+	STACK_RUN = 128, /* datagrams of one UDP_SEGMENT call, at most */
+};
+
+/* X(identifier, "name") */
+#define STACKS(X)                                                     \
+	X(ZERO, "0 always")                                           \
+	X(RUNS, "0, 1, 2 ... in a run")                               \
+	X(MESSAGES, "0, 1, 2 ... in a message, however long")         \
+	X(CONSTANT, "the same always")                                \
+	X(FLOW, "a counter for each flow, from a random start")       \
+	X(HOST, "one counter for all traffic, of others too")         \
+	X(SWAPPED, "such a counter in the other order of bytes")      \
+	X(LINUX_100, "Linux, 100 jiffies a second, shared counter")   \
+	X(LINUX_250, "Linux, 250 jiffies a second, shared counter")   \
+	X(LINUX_1000, "Linux, 1000 jiffies a second, shared counter") \
+	X(RANDOM, "random")
+
+enum stack_kind {
+#define STACK_ENUM(id, name) STACK_##id,
+	STACKS(STACK_ENUM)
+#undef STACK_ENUM
+		STACK_KINDS,
+};
+
+struct stack {
+	enum stack_kind kind;
+	uint64_t random;	    /* the state of the generator */
+	uint64_t now;		    /* nanoseconds */
+	uint64_t stamp;		    /* the jiffy of the counter's last use */
+	uint64_t others;	    /* packets a second to whom we do not see */
+	uint16_t counter;	    /* of the host, or what is constant */
+	uint16_t flow[STACK_FLOWS]; /* of a flow, or of the message or run at hand */
+};
+
+void stack_init(struct stack *stack, enum stack_kind kind, uint64_t seed);
+const char *stack_name(enum stack_kind kind);
+/* Below bound. */
+uint32_t stack_random(struct stack *stack, uint32_t bound);
+/* Time passes; what others send meanwhile counts too, where it does. */
+void stack_pause(struct stack *stack, uint64_t ns);
+/* The flow's next datagrams belong to a new message, and leave with a new call. */
+void stack_begin(struct stack *stack, unsigned int flow);
+/* The identification of the flow's next datagram. */
+uint16_t stack_next(struct stack *stack, unsigned int flow);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The door and foreign stacks: whatever IPv4 identifications a peer gives its packets, none whose
+ * ICRC is right is refused, on many queue pairs at once, RC and UC, after any pause.
+ */
+#include "progress_end.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "door_peer.h"
+#include "foreign_stack.h"
+#include "link_agent.h"
+#include "wire/packet.h"
+
+enum {
+	PAIRS = 16,
+	MESSAGES = 150, /* of each stack */
+	BURST = 3,
+	FIRST_PSN = 0xfffff0,
+};
+
+struct fixture {
+	struct progress *progress;
+	struct end ends[PAIRS];
+	uint32_t psn[PAIRS];
+	uint8_t service;
+	struct door_peer peer;
+};
+
+static struct fixture fixture;
+static uint8_t sink[64];
+
+static void open_pairs(enum eng_qp_type type)
+{
+	memset(&fixture, 0, sizeof(fixture));
+	fixture.progress = get_progress();
+	fixture.service = type == ENG_UC ? WIRE_UC : WIRE_RC;
+	for (int i = 0; i < PAIRS; i++) {
+		end_open_as(&fixture.ends[i], fixture.progress, type);
+		end_connect(&fixture.ends[i], 0x100000u + (unsigned int)i);
+		fixture.psn[i] = FIRST_PSN;
+	}
+	door_peer_open(&fixture.peer, "127.0.0.1");
+}
+
+static void close_pairs(void)
+{
+	door_peer_close(&fixture.peer);
+	for (int i = 0; i < PAIRS; i++)
+		end_close(&fixture.ends[i]);
+	progress_put(fixture.progress);
+}
+
+/* Send the queue pair's next message with this identification. */
+static void send_next(unsigned int pair, uint16_t identification)
+{
+	uint8_t bytes[DOOR_PACKET_BYTES];
+
+	door_peer_make(&fixture.peer, bytes, fixture.service, fixture.ends[pair].qp.qpn,
+		       fixture.psn[pair], identification);
+	door_peer_send(&fixture.peer, bytes, sizeof(bytes), 0);
+}
+
+/* The same, and it must arrive: an RC queue pair would else answer nothing that is sent later. */
+static void deliver(unsigned int pair, uint16_t identification)
+{
+	assert_true(end_receive(&fixture.ends[pair], sink, sizeof(sink)));
+	send_next(pair, identification);
+	fixture.psn[pair]++;
+}
+
+static uint64_t refused(void)
+{
+	return progress_count(fixture.progress, PROGRESS_COUNT_ICRC_ERRORS);
+}
+
+static unsigned int received(void)
+{
+	unsigned int count = 0;
+
+	for (int i = 0; i < PAIRS; i++)
+		count += fixture.ends[i].received;
+	return count;
+}
+
+/* Poll until all packets sent so far are either received or refused. */
+static void settle(unsigned int sent)
+{
+	uint64_t until = progress_now() + UINT64_C(10000000000);
+
+	while (received() + refused() < sent && progress_now() < until)
+		progress_poll(fixture.progress);
+}
+
+/* How many arrive until one is refused; all if none is. */
+static unsigned int speak(enum stack_kind kind)
+{
+	static const uint64_t pauses[] = { 0, 20000, 5 * STACK_SECOND_NS, 60 * STACK_SECOND_NS };
+	unsigned int sent = 0;
+	struct stack stack;
+
+	stack_init(&stack, kind, kind + 1);
+	while (sent < MESSAGES && !refused()) {
+		unsigned int pair = stack_random(&stack, PAIRS);
+
+		stack_pause(&stack, pauses[stack_random(&stack, 4)]);
+		stack_begin(&stack, pair);
+		for (int i = 0; i < BURST && !refused(); i++) {
+			deliver(pair, stack_next(&stack, pair));
+			settle(++sent);
+		}
+	}
+	return received();
+}
+
+/* rule S14 test: no right packet is refused, of whatever stack. */
+static void test_stacks(void **state)
+{
+	bool failed = false;
+
+	(void)state;
+	for (enum stack_kind kind = 0; kind < STACK_KINDS; kind++) {
+		unsigned int rc, uc;
+
+		open_pairs(ENG_RC);
+		rc = speak(kind);
+		close_pairs();
+		open_pairs(ENG_UC);
+		uc = speak(kind);
+		close_pairs();
+		if (rc != MESSAGES || uc != MESSAGES) {
+			print_error("%s: refused after %u by RC, after %u by UC\n",
+				    stack_name(kind), rc, uc);
+			failed = true;
+		}
+	}
+	assert_false(failed);
+}
+
+/* A peer that has shown to use 0 is checked to the full: another identification is damage. */
+static void test_damage(void **state)
+{
+	(void)state;
+	open_pairs(ENG_UC);
+	for (unsigned int i = 0; i < 20; i++)
+		deliver(0, 0);
+	settle(20);
+	assert_int_equal(fixture.ends[0].received, 20);
+	assert_int_equal(refused(), 0);
+	send_next(0, 40000);
+	settle(21);
+	assert_int_equal(refused(), 1);
+	assert_int_equal(fixture.ends[0].received, 20);
+	/* What a run's cut off end has is right all the same. */
+	deliver(0, 0);
+	deliver(0, 127);
+	settle(23);
+	assert_int_equal(refused(), 1);
+	assert_int_equal(fixture.ends[0].received, 22);
+	/* It is known of this connection only. */
+	deliver(1, 40000);
+	settle(24);
+	assert_int_equal(fixture.ends[1].received, 1);
+	close_pairs();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_damage),
+	};
+
+	return cmocka_run_group_tests(tests, fresh_network, NULL);
+}
