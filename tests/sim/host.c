@@ -97,6 +97,7 @@ static bool post_send(struct end *end)
 	script_fill_send(end->script, end->sent_posted, wqe);
 	if (end->type == ENG_UD)
 		address(end, &end->script->messages[end->sent_posted], wqe);
+	wqe->xrc_srqn = end->peer->srqn;
 	mutant_post(end, wqe);
 	end->sent_posted++;
 	eng_sq_push(end->qp);

@@ -16,7 +16,9 @@ static const char usage[] =
 	"usage: sim [--seeds N] [--start N] [--keep-going] [--mutant NAME]   run N seeds\n"
 	"       sim --today ...             the same, of a million that belong to this day\n"
 	"       sim --seed N [--verbose] [--mutant NAME]                     run one seed\n"
-	"       sim --kept FILE             run the seeds that a file names, one a line\n"
+	"       sim --kept FILE             run the seeds that a file names, and their "
+	"generations\n"
+	"       sim --generation N ...      plans as they once were: what a seed means has grown\n"
 	"       sim --mutants [--seeds N]   every deliberate fault must be found in N seeds\n"
 	"       sim --list                  the deliberate faults\n";
 
@@ -24,7 +26,7 @@ static const char usage[] =
 #define SECONDS_OF_A_DAY 86400
 
 struct options {
-	uint64_t start, seeds;
+	uint64_t start, seeds, generation;
 	bool one, verbose, keep_going, mutants, list, today;
 	const char *kept;
 	const struct mutant *mutant;
@@ -42,8 +44,9 @@ static void print_failure(const struct world *world)
 {
 	printf("seed %" PRIu64 " FAILED at %.3f us: %s\n", world->plan.seed,
 	       (double)world->now / 1000, world->reason);
-	printf("  replay: sim --seed %" PRIu64 " --verbose%s%s\n", world->plan.seed,
-	       world->mutant ? " --mutant " : "", world->mutant ? world->mutant->name : "");
+	printf("  replay: sim --seed %" PRIu64 " --generation %u --verbose%s%s\n", world->plan.seed,
+	       world->plan.generation, world->mutant ? " --mutant " : "",
+	       world->mutant ? world->mutant->name : "");
 }
 
 static void print_totals(const struct world *world, uint64_t seeds, uint64_t failures, double took)
@@ -59,10 +62,11 @@ static void print_totals(const struct world *world, uint64_t seeds, uint64_t fai
 	       world->total.timeouts, world->total.naks, world->total.rnr_naks,
 	       world->total.limited, world->total.unsolicited, world->total.errors,
 	       world->total.drains);
-	printf("%" PRIu64 " messages of UC and UD, %" PRIu64 " received; %" PRIu64
-	       " from shared queues; %" PRIu64 " windows, %" PRIu64 " memories gone\n",
-	       world->total.loose_sent, world->total.loose_received, world->total.shared_received,
-	       world->total.windows_bound, world->total.gone);
+	printf("%" PRIu64 " messages of XRC; %" PRIu64 " of UC and UD, %" PRIu64
+	       " received; %" PRIu64 " from shared queues; %" PRIu64 " windows, %" PRIu64
+	       " memories gone\n",
+	       world->total.xrc_sent, world->total.loose_sent, world->total.loose_received,
+	       world->total.shared_received, world->total.windows_bound, world->total.gone);
 	/* Three bytes of ICRC instead of four, when the identification may be anything. */
 	if (world->total.slipped > 0)
 		printf("%" PRIu64 " damaged packets fit another IPv4 identification\n",
@@ -112,7 +116,7 @@ static int run_kept(struct world *world, const struct options *options)
 		return 2;
 	}
 	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%" SCNu64, &seed) != 1)
+		if (sscanf(line, "%" SCNu64 " %" SCNu32, &seed, &world->generation) != 2)
 			continue;
 		seeds++;
 		if (world_run(world, seed))
@@ -186,6 +190,9 @@ static void read_option(struct options *options, int option)
 	case 'f':
 		options->start = number(optarg);
 		break;
+	case 'g':
+		options->generation = number(optarg);
+		break;
 	case '1':
 		options->start = number(optarg);
 		options->one = true;
@@ -225,6 +232,7 @@ int main(int argc, char **argv)
 	static const struct option long_options[] = {
 		{ "seeds", required_argument, NULL, 's' },
 		{ "start", required_argument, NULL, 'f' },
+		{ "generation", required_argument, NULL, 'g' },
 		{ "seed", required_argument, NULL, '1' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "keep-going", no_argument, NULL, 'k' },
@@ -235,7 +243,7 @@ int main(int argc, char **argv)
 		{ "list", no_argument, NULL, 'l' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct options options = { .start = 1, .seeds = 1000 };
+	struct options options = { .start = 1, .seeds = 1000, .generation = PLAN_GENERATION };
 	struct world *world;
 	int option, result = 0;
 
@@ -251,6 +259,7 @@ int main(int argc, char **argv)
 	}
 	world = world_new();
 	world->mutant = options.mutant;
+	world->generation = (uint32_t)options.generation;
 	if (options.mutants)
 		result = run_mutants(world, &options);
 	else if (options.kept)

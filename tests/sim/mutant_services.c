@@ -70,6 +70,27 @@ static bool uc_tells_cut(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
+static bool xrc_names_another(struct end *end, struct eng_send_wqe *wqe)
+{
+	wqe->xrc_srqn ^= 1;
+	return end->type == ENG_XRC_SEND;
+}
+
+static uint32_t xrc_tells_another(struct end *end, struct eng_wc *wc)
+{
+	if (end->type == ENG_XRC_RECV && wc->receive && wc->status == ENG_SUCCESS)
+		wc->srqn ^= 1;
+	return 1;
+}
+
+static bool xrc_answers_as_rc(struct end *end, struct wire_packet *packet)
+{
+	if (end->type != ENG_XRC_RECV)
+		return false;
+	packet->opcode = (uint8_t)(WIRE_RC | (packet->opcode & WIRE_OPERATION_MASK));
+	return true;
+}
+
 static bool uc_asks_for_ack(struct end *end, struct wire_packet *packet)
 {
 	if (end->type != ENG_UC || wire_op_info(packet->opcode)->position != WIRE_LAST)
@@ -172,6 +193,15 @@ const struct mutant mutants_of_services[] = {
 	{ .name = "sqe-forgets-flush",
 	  .fault = "UC, UD: SQE flushes nothing (S13)",
 	  .completion = sqe_forgets_flush },
+	{ .name = "xrc-names-another",
+	  .fault = "XRC: names another receive queue",
+	  .post = xrc_names_another },
+	{ .name = "xrc-tells-another",
+	  .fault = "XRC: tells another receive queue",
+	  .completion = xrc_tells_another },
+	{ .name = "xrc-answers-as-rc",
+	  .fault = "XRC: answers with opcodes of RC",
+	  .departure = xrc_answers_as_rc },
 	{ .name = "gives-receive-twice",
 	  .fault = "gives a shared receive request to two messages",
 	  .takes_again = gives_receive_twice },

@@ -42,6 +42,16 @@ uint64_t oracle_rnr_ns(uint32_t code)
 	return (uint64_t)(code == 0 ? 65536 : oracle_credits(code)) * 10000;
 }
 
+uint8_t oracle_service(const struct end *end)
+{
+	static const uint8_t services[] = {
+		[ENG_RC] = WIRE_RC,	   [ENG_UC] = WIRE_UC,	      [ENG_UD] = WIRE_UD,
+		[ENG_XRC_SEND] = WIRE_XRC, [ENG_XRC_RECV] = WIRE_XRC,
+	};
+
+	return services[end->type];
+}
+
 /* rule C5 test */
 void oracle_take(struct end *end)
 {

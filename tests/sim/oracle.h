@@ -178,6 +178,8 @@ void oracle_final(struct end *end);
 bool oracle_all_done(const struct end *end);
 
 /* Shared by the parts. */
+/* The bits of the opcode that name the end's service. */
+uint8_t oracle_service(const struct end *end);
 void oracle_check_flushed(struct end *end);
 /*
  * The next completion of what end has posted, in order: error judges one without success; a

@@ -240,6 +240,8 @@ static void check_received(struct end *end, const struct eng_wc *wc, const struc
 		wrong = "solicited event";
 	else if ((wc->op == ENG_WRITE_IMM) != (message->op == ENG_WRITE_IMM))
 		wrong = "operation";
+	else if (end->type == ENG_XRC_RECV && wc->srqn != end->srqn)
+		wrong = "receive queue";
 	if (wrong)
 		world_fail(end->world, "%s: receive %u has the wrong %s", end->name, number, wrong);
 }

@@ -74,10 +74,9 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	const struct message *message = message_at(end, index);
 	uint32_t at = (uint32_t)(position - message->first);
 	bool last = at == message->packets - 1;
-	uint32_t service = end->type == ENG_UD ? WIRE_UD : WIRE_UC;
 	const char *wrong = NULL;
 
-	if (packet->opcode != (service | asking_opcode(message, at == 0, last)))
+	if (packet->opcode != (oracle_service(end) | asking_opcode(message, at == 0, last)))
 		wrong = "opcode";
 	else if (packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated)
 		wrong = "P_Key or MigReq";

@@ -10,7 +10,7 @@
 void oracle_gone(struct end *end)
 {
 	/* READs that were asked for before may be refused now, whatever comes next. */
-	if (end->type == ENG_RC && end->script->remote.gone)
+	if (!service_is_loose(end->type) && end->script->remote.gone)
 		end->oracle.may_be_in_error = true;
 }
 

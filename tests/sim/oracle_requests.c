@@ -185,8 +185,10 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 	bool first = at == 0, last = at == message->packets - 1 || op_answers(message->op);
 	const char *wrong = NULL;
 
-	if (packet->opcode != asking_opcode(message, first, last))
+	if (packet->opcode != (oracle_service(end) | asking_opcode(message, first, last)))
 		wrong = "opcode";
+	else if (end->type == ENG_XRC_SEND && packet->xrc_srqn != end->peer->srqn)
+		wrong = "receive queue";
 	else if (packet->dest_qpn != end->peer->qpn)
 		wrong = "destination QP";
 	else if (packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated)
@@ -295,7 +297,7 @@ static bool is_question(struct end *end, int64_t position, const struct wire_pac
 	struct asking *asking = &end->oracle.asking;
 
 	if (!asking->may_ask || position != asking->unacked - 1 || !packet->ack_request ||
-	    (packet->opcode & WIRE_OPERATION_MASK) != WIRE_SEND_ONLY ||
+	    packet->opcode != (oracle_service(end) | WIRE_SEND_ONLY) ||
 	    packet->payload_length != 0 || packet->dest_qpn != end->peer->qpn ||
 	    packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated || packet->solicited)
 		return false;

@@ -385,7 +385,8 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 			   end->name);
 	if (end->state == ENG_ERR && !answering->fatal && !refuses_read(end, packet, position))
 		world_fail(end->world, "%s: an answer of a QP that has failed", end->name);
-	if (packet->dest_qpn != end->peer->qpn || packet->pkey != WIRE_DEFAULT_PKEY ||
+	if ((packet->opcode & WIRE_SERVICE_MASK) != oracle_service(end) ||
+	    packet->dest_qpn != end->peer->qpn || packet->pkey != WIRE_DEFAULT_PKEY ||
 	    !packet->migrated || packet->solicited || packet->ack_request)
 		world_fail(end->world, "%s: a response with a wrong BTH", end->name);
 	if (wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK) {

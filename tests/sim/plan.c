@@ -219,13 +219,14 @@ static void plan_patience(struct plan *plan)
 		plan->timeout_code = (uint8_t)(PLAN_PATIENT_CODE + random_below(&random, 3));
 }
 
-void plan_make(struct plan *plan, uint64_t seed)
+void plan_make(struct plan *plan, uint64_t seed, uint32_t generation)
 {
 	struct sim_random random;
 
 	memset(plan, 0, sizeof(*plan));
 	random_seed(&random, seed, 0);
 	plan->seed = seed;
+	plan->generation = generation;
 	plan->rounds = random_chance(&random, 100) ? 2 : 1;
 	plan->connections = random_chance(&random, 150) ? random_between(&random, 2, 3) : 1;
 	plan->mtu = 256u << random_below(&random, 5);
@@ -249,6 +250,8 @@ void plan_make(struct plan *plan, uint64_t seed)
 	plan_services(plan);
 	plan_timers(&random, plan);
 	plan_patience(plan);
+	if (generation >= 2)
+		plan_second_generation(plan);
 }
 
 static void print_net(char name, const struct net_plan *net)
@@ -283,11 +286,12 @@ static void print_end(char name, const struct end_plan *end)
 
 void plan_print(const struct plan *plan)
 {
-	printf("# seed %llu: %u rounds, %u connections, mtu %u, timeout code %u, retry %u, rnr "
+	printf("# seed %llu, generation %u: %u rounds, %u connections, mtu %u, timeout code %u, "
+	       "retry %u, rnr "
 	       "retry %u, "
 	       "%s, %s, trouble: %s on side %c\n",
-	       (unsigned long long)plan->seed, plan->rounds, plan->connections, plan->mtu,
-	       plan->timeout_code, plan->retry_count, plan->rnr_retry,
+	       (unsigned long long)plan->seed, plan->generation, plan->rounds, plan->connections,
+	       plan->mtu, plan->timeout_code, plan->retry_count, plan->rnr_retry,
 	       plan->lossless ? "lossless" : "lossy", plan->patient ? "patient" : "impatient",
 	       trouble_name(plan->trouble), 'A' + (int)plan->trouble_side);
 	for (uint32_t side = 0; side < 2; side++) {

@@ -107,8 +107,12 @@ struct end_plan {
 /* Timeout code, 16.8 ms: from there on ACKs may be asked for late. */
 #define PLAN_PATIENT_CODE 12
 
+/* What plans can hold has grown; a seed means the same for ever in the generation it was run in. */
+#define PLAN_GENERATION 2
+
 struct plan {
 	uint64_t seed;
+	uint32_t generation;
 	uint32_t rounds; /* after the first the QPs go back to RESET and start again */
 	uint32_t connections;
 	uint32_t mtu;
@@ -132,6 +136,10 @@ struct plan {
 		uint32_t visits; /* after so many of its owner */
 	} gone;
 	bool common_queue[2]; /* [side]: all RC and UD QPs take their receives from one queue */
+	/* Generation 2. */
+	bool uc_shares;	     /* ... and those of UC too */
+	uint32_t xrc_sender; /* side of ENG_XRC_SEND, where services are that */
+	struct end_plan xrc[2];
 };
 
 /* The longest that the receive requests of a common queue must have room for. */
@@ -145,14 +153,27 @@ static inline bool service_is_loose(enum eng_qp_type service)
 static inline const struct end_plan *plan_of(const struct plan *plan, uint32_t connection,
 					     uint32_t side)
 {
+	if (plan->service[connection] == ENG_XRC_SEND)
+		return &plan->xrc[side];
 	return service_is_loose(plan->service[connection]) ? &plan->loose[side] : &plan->end[side];
+}
+
+/* What an end is: a connection of XRC has two halves. */
+static inline enum eng_qp_type plan_type(const struct plan *plan, uint32_t connection,
+					 uint32_t side)
+{
+	if (plan->service[connection] == ENG_XRC_SEND && side != plan->xrc_sender)
+		return ENG_XRC_RECV;
+	return plan->service[connection];
 }
 
 /* Connections of other services beside those of RC, or instead of them. */
 void plan_services(struct plan *plan);
+/* XRC, and UC on shared receive queues. */
+void plan_second_generation(struct plan *plan);
 void plan_print_services(const struct plan *plan);
 
-void plan_make(struct plan *plan, uint64_t seed);
+void plan_make(struct plan *plan, uint64_t seed, uint32_t generation);
 void plan_print(const struct plan *plan);
 
 #endif

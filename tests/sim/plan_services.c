@@ -79,6 +79,8 @@ uint32_t plan_longest_receive(const struct plan *plan, uint32_t side)
 	uint32_t connected = plan->end[!side].max_length;
 	uint32_t datagram = ENG_GRH_BYTES + plan->mtu;
 
+	if (plan->uc_shares && plan->loose[!side].max_length > connected)
+		connected = plan->loose[!side].max_length;
 	return connected > datagram ? connected : datagram;
 }
 
@@ -143,6 +145,37 @@ void plan_services(struct plan *plan)
 	plan_keys(&random, plan);
 }
 
+/* One half sends and is answered, the other takes its receives from a queue that requests name. */
+static void plan_xrc(struct sim_random *random, struct plan *plan)
+{
+	struct end_plan *sender, *receiver;
+
+	plan->xrc_sender = random_below(random, 2);
+	memcpy(plan->xrc, plan->end, sizeof(plan->xrc));
+	sender = &plan->xrc[plan->xrc_sender];
+	receiver = &plan->xrc[!plan->xrc_sender];
+	sender->op_weight[ENG_ATOMIC_WRITE] = 0;
+	sender->op_weight[ENG_SEND]++;
+	sender->rq_shared = sender->rq_by_call = false;
+	receiver->messages = 0;
+	receiver->rq_shared = receiver->hides_credits = true;
+	receiver->rq_by_call = random_chance(random, 700);
+	for (uint32_t n = 0; n < plan->connections; n++)
+		if (plan->service[n] == ENG_RC && random_chance(random, 600))
+			plan->service[n] = ENG_XRC_SEND;
+}
+
+void plan_second_generation(struct plan *plan)
+{
+	struct sim_random random;
+
+	random_seed(&random, plan->seed, 6);
+	plan->uc_shares = random_chance(&random, 500);
+	/* What goes wrong on purpose does so on connections of RC. */
+	if (plan->trouble == TROUBLE_NONE && random_chance(&random, 150))
+		plan_xrc(&random, plan);
+}
+
 void plan_print_services(const struct plan *plan)
 {
 	static const char *const areas[] = { "", "source", "landing", "remote" };
@@ -150,9 +183,12 @@ void plan_print_services(const struct plan *plan)
 	printf("#");
 	for (uint32_t n = 0; n < plan->connections; n++)
 		printf(" %u: %s", n + 1, eng_qp_type_name(plan->service[n]));
+	if (plan->xrc[0].max_length > 0)
+		printf(", XRC sent by %c", 'A' + (int)plan->xrc_sender);
 	for (uint32_t side = 0; side < 2; side++)
 		if (plan->common_queue[side])
-			printf(", one receive queue on side %c", 'A' + (int)side);
+			printf("%s, one receive queue on side %c",
+			       plan->uc_shares ? " (UC too)" : "", 'A' + (int)side);
 	if (plan->gone.area != AREA_NONE)
 		printf(", the %s memory of %c%u goes after %u visits", areas[plan->gone.area],
 		       'A' + (int)plan->gone.side, plan->gone.connection + 1, plan->gone.visits);

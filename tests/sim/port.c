@@ -111,7 +111,8 @@ static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *
 	struct end *end = owner;
 	const struct eng_recv_wqe *wqe = eng_ring_slot(&end->queue->ring, end->queue->ring.tail);
 
-	(void)srqn;
+	if (end->type == ENG_XRC_RECV && srqn != end->srqn)
+		world_fail(end->world, "%s: takes a receive of queue %06x", end->name, srqn);
 	if (eng_ring_used(&end->queue->ring) == 0)
 		return ENG_TAKE_EMPTY;
 	taken->wr_id = wqe->wr_id;

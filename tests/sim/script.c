@@ -281,11 +281,11 @@ static uint32_t packets_of(const struct message *message, uint32_t mtu)
 	return (message->length + mtu - 1) / mtu;
 }
 
-static bool make_message(struct script scripts[2], const struct plan *plan, uint32_t side,
-			 struct sim_random *random)
+static bool make_message(struct script scripts[2], const struct plan *plan, uint32_t connection,
+			 uint32_t side, struct sim_random *random)
 {
 	struct script *script = &scripts[side], *peer = &scripts[!side];
-	const struct end_plan *end = &plan->end[side];
+	const struct end_plan *end = plan_of(plan, connection, side);
 	struct message *message = script_new_message(script);
 	bool wrong;
 
@@ -307,14 +307,14 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 		return false;
 	if (side == 1 && !message->dead)
 		give_window(peer, message, random);
-	message->signaled = plan->end[side].signal_all || (message->flags & ENG_SIGNALED);
+	message->signaled = end->signal_all || (message->flags & ENG_SIGNALED);
 	message->first = script->positions;
 	message->packets = packets_of(message, plan->mtu);
 	script->wire_messages += message->packets > 0;
 	message->ssn = script->wire_messages;
 	message->receives_upto = script->receives_needed;
 	if (op_takes_receive(message->op)) {
-		if (!make_receive(peer, message, &plan->end[!side],
+		if (!make_receive(peer, message, plan_of(plan, connection, !side),
 				  wrong ? plan->trouble : TROUBLE_NONE, random))
 			return false;
 		message->takes_receive = ++script->receives_needed;
@@ -335,22 +335,29 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	return true;
 }
 
-void script_make(struct script scripts[2], const struct plan *plan, struct sim_random *random)
+void script_make(struct script scripts[2], const struct plan *plan, uint32_t connection,
+		 struct sim_random *random)
 {
-	bool more[2] = { plan->end[0].messages > 0, plan->end[1].messages > 0 };
+	const struct end_plan *ends[2] = { plan_of(plan, connection, 0),
+					   plan_of(plan, connection, 1) };
+	bool more[2] = { ends[0]->messages > 0, ends[1]->messages > 0 };
 	uint32_t extra;
 
 	for (uint32_t side = 0; side < 2; side++)
 		script_start(&scripts[side], random);
 	for (uint32_t side = 0; side < 2; side++)
 		while (more[side])
-			more[side] = make_message(scripts, plan, side, random) &&
-				     scripts[side].message_count < plan->end[side].messages;
+			more[side] = make_message(scripts, plan, connection, side, random) &&
+				     scripts[side].message_count < ends[side]->messages;
 	for (uint32_t side = 0; side < 2; side++) {
 		struct script *script = &scripts[side];
 
-		for (extra = random_below(random, 6); extra > 0; extra--)
-			if (!make_receive(script, NULL, &plan->end[side], TROUBLE_NONE, random))
+		/* The sending half of XRC has no receive queue. */
+		extra = random_below(random, 6);
+		if (plan_type(plan, connection, side) == ENG_XRC_SEND)
+			extra = 0;
+		for (; extra > 0; extra--)
+			if (!make_receive(script, NULL, ends[side], TROUBLE_NONE, random))
 				break;
 		area_grow(&script->landing, GUARD);
 		area_grow(&script->remote, GUARD);

@@ -106,7 +106,8 @@ struct script {
 };
 
 /* Lay out both ends of a connection; scripts may have been used before. */
-void script_make(struct script scripts[2], const struct plan *plan, struct sim_random *random);
+void script_make(struct script scripts[2], const struct plan *plan, uint32_t connection,
+		 struct sim_random *random);
 /* The same for a connection of UC or UD. */
 void script_make_loose(struct script scripts[2], const struct plan *plan, uint32_t connection,
 		       struct sim_random *random);

@@ -123,7 +123,8 @@ static void show_packet(struct end *end, struct net_packet *to, struct wire_pack
 {
 	to->request = wire_op_is_request(packet->opcode);
 	to->psn = packet->psn;
-	to->nak = packet->opcode == WIRE_ACKNOWLEDGE && packet->syndrome == 0x60;
+	to->nak =
+		wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK && packet->syndrome == 0x60;
 	world_trace_packet(end, taken_back ? "-| not sent:" : "->", packet);
 	if (to->request)
 		oracle_request(end, packet, taken_back);

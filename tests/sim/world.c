@@ -98,6 +98,7 @@ struct world *world_new(void)
 	world->pieces = malloc(MAX_PIECES * sizeof(world->pieces[0]));
 	if (!world->staging || !world->pieces)
 		abort();
+	world->generation = PLAN_GENERATION;
 	return world;
 }
 
@@ -147,7 +148,7 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 	if (service_is_loose(world->plan.service[n]))
 		script_make_loose(connection->script, &world->plan, n, &random);
 	else
-		script_make(connection->script, &world->plan, &random);
+		script_make(connection->script, &world->plan, n, &random);
 	for (uint32_t side = 0; side < 2; side++) {
 		struct end *end = &connection->end[side];
 
@@ -156,14 +157,16 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 		end->peer = &connection->end[!side];
 		end->number = n;
 		end->side = side;
-		end->type = world->plan.service[n];
+		end->type = plan_type(&world->plan, n, side);
 		end->qkey = world->plan.qkey[n][side];
 		end->plan = plan_of(&world->plan, n, side);
 		end->script = &connection->script[side];
 		end->queue = &end->own_queue;
-		if (world->plan.common_queue[side] && end->type != ENG_UC)
+		if (world->plan.common_queue[side] && end->type != ENG_XRC_SEND &&
+		    (end->type != ENG_UC || world->plan.uc_shares))
 			end->queue = &world->common_queue[side];
 		end->rq_shared = end->plan->rq_shared || end->queue->shared;
+		end->srqn = WORLD_COMMON_SRQN + (end->queue == &end->own_queue) * (1 + n);
 		if (round == 0)
 			end->qpn = random_between(&random, 2, 0xfffffe);
 		random_seed(&end->random, world->plan.seed,
@@ -213,7 +216,7 @@ static void check_common_queues(struct world *world)
 
 static void start(struct world *world, uint64_t seed)
 {
-	plan_make(&world->plan, seed);
+	plan_make(&world->plan, seed, world->generation);
 	if (world->verbose)
 		plan_print(&world->plan);
 	world->now = 0;
@@ -398,6 +401,8 @@ static void add_up_services(struct world *world, const struct end *end)
 		world->total.loose_sent += end->oracle.asking.oldest;
 		world->total.loose_received += end->oracle.receives_completed;
 	}
+	if (end->type == ENG_XRC_SEND)
+		world->total.xrc_sent += end->oracle.asking.oldest;
 	if (end->queue->shared)
 		world->total.shared_received += end->oracle.receives_completed;
 	for (uint32_t i = 0; i < script->window_count; i++)

@@ -20,6 +20,8 @@
 #include "sim/script.h"
 
 #define WORLD_REASON_BYTES 400
+/* Queues of their own have the numbers behind it. */
+#define WORLD_COMMON_SRQN 0xabcde0
 
 struct connection;
 struct mutant;
@@ -42,6 +44,7 @@ struct end {
 	uint8_t *sq_slots;
 	struct receive_queue own_queue, *queue; /* queue: its own or that of its host */
 	bool rq_shared;				/* the engine is told that it is not its own */
+	uint32_t srqn;				/* XRC: of the queue that requests name */
 	struct sim_random random;
 	struct net_queue inbox;
 
@@ -68,6 +71,7 @@ struct connection {
 
 struct world {
 	struct plan plan;
+	uint32_t generation; /* of plans */
 	struct net net;
 	struct connection connections[PLAN_MAX_CONNECTIONS];
 	uint64_t now;
@@ -89,6 +93,7 @@ struct world {
 	struct {
 		uint64_t packets, lost, damaged, slipped, messages, timeouts, repeated;
 		uint64_t loose_sent, loose_received, shared_received, windows_bound, gone;
+		uint64_t xrc_sent;
 		uint64_t naks, rnr_naks, limited, unsolicited, errors, drains, virtual_ns;
 	} total;
 };
