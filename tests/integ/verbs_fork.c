@@ -198,12 +198,88 @@ static void a_child_opens_anew(void **state)
 	pair_close(&pair);
 }
 
+/* A queue pair that hears all addresses of the device. */
+static int hear_all(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+	int error = ibv_modify_qp(qp, &attr,
+				  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	attr.qp_state = IBV_QPS_RTR;
+	return error ? error : ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+static int open_and_hear(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+	struct ibv_cq *cq = context ? ibv_create_cq(context, 1, NULL, NULL, 0) : NULL;
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD };
+	struct ibv_qp *qp = cq ? ibv_create_qp(pd, &init) : NULL;
+	int wrong = !qp || hear_all(qp);
+
+	if (list)
+		ibv_free_device_list(list);
+	if (qp)
+		wrong += ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
+			 ibv_close_device(context);
+	return wrong;
+}
+
+static void *open_all_the_time(void *arg)
+{
+	atomic_int *wrong = arg;
+
+	while (!atomic_load(&stop))
+		atomic_fetch_add(wrong, open_and_hear() || open_anew());
+	return NULL;
+}
+
+/* In a process that has nothing open but what its threads open and close. */
+static int fork_amid_openings(void)
+{
+	pthread_t thread[3];
+	atomic_int wrong = 0;
+	int status;
+
+	atomic_store(&stop, false);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, open_all_the_time, &wrong);
+	for (int i = 0; i < 60; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(CHILD_SECONDS);
+			_exit(i % 4 ? 0 : open_anew());
+		}
+		wrong += waitpid(child, &status, 0) != child || status;
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	return wrong;
+}
+
+static void forks_amid_openings(void **state)
+{
+	pid_t child = fork();
+
+	(void)state;
+	if (!child) {
+		alarm(3 * CHILD_SECONDS);
+		_exit(fork_amid_openings() != 0);
+	}
+	expect_child_ok(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_lets_go),
 		cmocka_unit_test(a_fork_amid_traffic),
 		cmocka_unit_test(a_child_opens_anew),
+		cmocka_unit_test(forks_amid_openings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

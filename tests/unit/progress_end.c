@@ -66,11 +66,18 @@ static const struct eng_port port = {
 	.event = event,
 };
 
+static void watch_forks(void)
+{
+	pthread_atfork(progress_fork_prepare, progress_fork_parent, progress_fork_child);
+}
+
 struct progress *get_progress(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char error[PROGRESS_ERROR_TEXT] = "";
 	struct progress *progress;
 
+	pthread_once(&once, watch_forks);
 	if (progress_get(&progress, NULL, error))
 		fail_msg("%s", error);
 	return progress;

@@ -40,7 +40,7 @@ static void no_hook(void)
  * Threads do not live on in a forked child, locks that they held stay held, and the descriptors
  * are the parent's as well: the child lets go of all, and opens the device anew if it wants it.
  */
-static void after_fork_in_child(void)
+void progress_fork_child(void)
 {
 	struct progress *progress = atomic_load(&instance);
 
@@ -54,7 +54,7 @@ static void after_fork_in_child(void)
 }
 
 /* The child has to find every descriptor that another thread is making at this moment. */
-static void before_fork(void)
+void progress_fork_prepare(void)
 {
 	struct progress *progress;
 
@@ -64,18 +64,13 @@ static void before_fork(void)
 		link_fork_prepare(progress->link);
 }
 
-static void after_fork_in_parent(void)
+void progress_fork_parent(void)
 {
 	struct progress *progress = atomic_load(&instance);
 
 	if (progress)
 		link_fork_parent(progress->link);
 	pthread_mutex_unlock(&instance_lock);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static void send_faulty(void *arg, struct link_peer *peer, const struct iovec *pieces,
@@ -212,10 +207,8 @@ free_memory:
 int progress_get(struct progress **progress, const struct progress_hooks *hooks,
 		 char error[PROGRESS_ERROR_TEXT])
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int result = 0;
 
-	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&instance_lock);
 	*progress = atomic_load(&instance);
 	if (*progress)

@@ -87,6 +87,14 @@ struct progress_qp {
 int progress_get(struct progress **progress, const struct progress_hooks *hooks,
 		 char error[PROGRESS_ERROR_TEXT]);
 void progress_put(struct progress *progress);
+/*
+ * Around fork(2), as handlers of pthread_atfork(3), to be registered by whoever is above: it knows
+ * which locks of its own are taken outside of those here.  Without them a child goes on with the
+ * instance of its parent.
+ */
+void progress_fork_prepare(void);
+void progress_fork_parent(void);
+void progress_fork_child(void);
 /* The instance if there is one, without counting. */
 struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);

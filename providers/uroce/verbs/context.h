@@ -31,5 +31,9 @@ void uroce_async_close(struct uroce_context *context);
  */
 void uroce_watch_get(struct progress *progress);
 void uroce_watch_put(struct progress *progress);
+/* For forked.c. */
+void uroce_watch_fork_prepare(void);
+void uroce_watch_fork_parent(void);
+void uroce_watch_fork_child(void);
 
 #endif

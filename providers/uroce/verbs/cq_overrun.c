@@ -86,15 +86,23 @@ void uroce_overrun_put(struct progress *progress)
 	pthread_mutex_unlock(&overrun.lock);
 }
 
-void uroce_overrun_forked(void)
+void uroce_overrun_fork_prepare(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&overrun.lock);
+}
 
-	overrun.lock = fresh;
+void uroce_overrun_fork_parent(void)
+{
+	pthread_mutex_unlock(&overrun.lock);
+}
+
+void uroce_overrun_fork_child(void)
+{
 	overrun.users = 0;
 	if (overrun.fd >= 0)
 		close(overrun.fd);
 	overrun.fd = -1;
+	pthread_mutex_unlock(&overrun.lock);
 }
 
 void uroce_overrun_signal(void)

@@ -14,7 +14,9 @@ int uroce_overrun_get(struct progress *progress);
 void uroce_overrun_put(struct progress *progress);
 /* A CQ has just died.  Allowed inside engine callbacks. */
 void uroce_overrun_signal(void);
-/* In a forked child: the descriptor and the helper thread are the parent's. */
-void uroce_overrun_forked(void);
+/* For forked.c.  The descriptor and the helper thread are the parent's. */
+void uroce_overrun_fork_prepare(void);
+void uroce_overrun_fork_parent(void);
+void uroce_overrun_fork_child(void);
 
 #endif

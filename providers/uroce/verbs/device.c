@@ -283,17 +283,17 @@ void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigne
 	pthread_mutex_unlock(&devices_lock);
 }
 
-void uroce_devices_before_fork(void)
+void uroce_devices_fork_prepare(void)
 {
 	pthread_mutex_lock(&devices_lock);
 }
 
-void uroce_devices_after_fork(void)
+void uroce_devices_fork_parent(void)
 {
 	pthread_mutex_unlock(&devices_lock);
 }
 
-void uroce_devices_after_fork_child(void)
+void uroce_devices_fork_child(void)
 {
 	struct uroce_context *context;
 	struct uroce_device *device;

@@ -50,9 +50,9 @@ void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigne
  * lock is taken around the fork, and the small ones, which are never held while it is waited for,
  * begin anew in the child.
  */
-void uroce_devices_before_fork(void);
-void uroce_devices_after_fork(void);
-void uroce_devices_after_fork_child(void);
+void uroce_devices_fork_prepare(void);
+void uroce_devices_fork_parent(void);
+void uroce_devices_fork_child(void);
 
 /* The GUID of an interface without MAC address, or whose MAC address another one has as well. */
 uint64_t uroce_local_guid(const struct netdev *netdev);

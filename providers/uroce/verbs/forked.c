@@ -3,36 +3,60 @@
 
 #include <pthread.h>
 
+#include "context.h"
 #include "cq_overrun.h"
+#include "device.h"
 #include "key_table.h"
 #include "shared.h"
+#include "stat.h"
 #include "ud.h"
 #include "xrc.h"
 
 unsigned int uroce_generation = 1;
 
-/* The child needs a table that nobody was just changing. */
+/*
+ * The one registration for the whole process, because handlers that are registered apart run in an
+ * order that follows from who was first.  A row keeps others out of a part whose data the child
+ * goes on with, or whose descriptors it has to find; other locks are made anew in the child.
+ *
+ * The order of the rows is the order of locks (architecture.md), outermost first.  Outer is, too,
+ * what is held while a callback of the helper thread is waited for, as against all that the
+ * callback takes: so the watches come first.
+ */
+static const struct {
+	void (*prepare)(void), (*parent)(void), (*child)(void);
+} parts[] = {
+	{ uroce_watch_fork_prepare, uroce_watch_fork_parent, uroce_watch_fork_child },
+	{ uroce_stat_fork_prepare, uroce_stat_fork_parent, uroce_stat_fork_child },
+	{ uroce_overrun_fork_prepare, uroce_overrun_fork_parent, uroce_overrun_fork_child },
+	{ uroce_devices_fork_prepare, uroce_devices_fork_parent, uroce_devices_fork_child },
+	{ uroce_xrc_fork_prepare, uroce_xrc_fork_parent, uroce_xrc_fork_child },
+	{ uroce_shared_fork_prepare, uroce_shared_fork_done, uroce_shared_fork_done },
+	{ progress_fork_prepare, progress_fork_parent, progress_fork_child },
+	{ key_table_fork_prepare, key_table_fork_parent, key_table_fork_child },
+};
+
+enum {
+	PARTS = sizeof(parts) / sizeof(parts[0]),
+};
+
 static void before(void)
 {
-	uroce_xrc_before_fork();
-	uroce_shared_before_fork();
-	key_table_before_fork();
+	for (int i = 0; i < PARTS; i++)
+		parts[i].prepare();
 }
 
 static void in_parent(void)
 {
-	key_table_after_fork(false);
-	uroce_shared_after_fork();
-	uroce_xrc_after_fork(false);
+	for (int i = PARTS; i-- > 0;)
+		parts[i].parent();
 }
 
 static void in_child(void)
 {
 	uroce_generation++;
-	key_table_after_fork(true);
-	uroce_shared_after_fork();
-	uroce_overrun_forked();
-	uroce_xrc_after_fork(true);
+	for (int i = PARTS; i-- > 0;)
+		parts[i].child();
 	uroce_channel_forked();
 	uroce_ud_forked();
 	uroce_mcast_forked();
@@ -40,15 +64,13 @@ static void in_child(void)
 
 static int watch_error;
 
-static void watch(void)
+/* Before anything has a lock or a descriptor. */
+__attribute__((constructor)) static void watch(void)
 {
 	watch_error = pthread_atfork(before, in_parent, in_child);
 }
 
 int uroce_watch_forks(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch);
 	return watch_error;
 }

@@ -13,8 +13,7 @@
 /* Constant in a process but for the moment after fork(), when one thread exists. */
 extern unsigned int uroce_generation;
 
-/* From now on forks are noticed.  Called by whatever makes the first object; returns 0 or ENOMEM.
- */
+/* Are forks noticed?  Asked by whatever makes the first object; 0 or ENOMEM. */
 int uroce_watch_forks(void);
 
 /* Was an object of that generation made by an ancestor of this process? */

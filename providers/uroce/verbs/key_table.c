@@ -108,23 +108,26 @@ static void end_change(void)
 	pthread_mutex_unlock(&table.change_lock);
 }
 
-void key_table_before_fork(void)
+void key_table_fork_prepare(void)
 {
 	pthread_mutex_lock(&table.change_lock);
 }
 
-void key_table_after_fork(bool in_child)
+void key_table_fork_parent(void)
+{
+	pthread_mutex_unlock(&table.change_lock);
+}
+
+void key_table_fork_child(void)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-	if (in_child) {
-		/* Visitors that held the lock exist in the parent only. */
-		table.lock = fresh;
-		table.windows_lock = fresh;
-		using_windows = false;
-		/* Parent and child must not give out the same keys from now on. */
-		table.seeded = false;
-	}
+	/* Visitors that held the lock exist in the parent only. */
+	table.lock = fresh;
+	table.windows_lock = fresh;
+	using_windows = false;
+	/* Parent and child must not give out the same keys from now on. */
+	table.seeded = false;
 	pthread_mutex_unlock(&table.change_lock);
 }
 

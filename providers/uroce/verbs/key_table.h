@@ -113,7 +113,8 @@ size_t key_table_count(void);
  * Around fork(), by the thread that forks: nobody is changing the table at that moment, so that the
  * child's copy is whole.  Does not keep visitors out.
  */
-void key_table_before_fork(void);
-void key_table_after_fork(bool in_child);
+void key_table_fork_prepare(void);
+void key_table_fork_parent(void);
+void key_table_fork_child(void);
 
 #endif

@@ -76,12 +76,12 @@ bool uroce_shared_put(struct uroce_shared *object)
 	return last;
 }
 
-void uroce_shared_before_fork(void)
+void uroce_shared_fork_prepare(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void uroce_shared_after_fork(void)
+void uroce_shared_fork_done(void)
 {
 	pthread_mutex_unlock(&lock);
 }

@@ -41,7 +41,7 @@ bool uroce_shared_destroy(struct uroce_shared *object);
 bool uroce_shared_put(struct uroce_shared *object);
 
 /* Around fork(), so that the child's list is whole. */
-void uroce_shared_before_fork(void);
-void uroce_shared_after_fork(void);
+void uroce_shared_fork_prepare(void);
+void uroce_shared_fork_done(void);
 
 #endif

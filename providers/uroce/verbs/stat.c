@@ -126,27 +126,22 @@ void uroce_stat_put(struct progress *progress)
 	pthread_mutex_unlock(&stat_lock);
 }
 
-static void before_fork(void)
+void uroce_stat_fork_prepare(void)
 {
 	pthread_mutex_lock(&stat_lock);
 }
 
-static void after_fork_parent(void)
+void uroce_stat_fork_parent(void)
 {
 	pthread_mutex_unlock(&stat_lock);
 }
 
 /* The socket and its name are the parent's. */
-static void after_fork_child(void)
+void uroce_stat_fork_child(void)
 {
 	if (listener >= 0)
 		close(listener);
 	listener = -1;
 	users = 0;
 	pthread_mutex_unlock(&stat_lock);
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }

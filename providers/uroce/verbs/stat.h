@@ -11,6 +11,10 @@
 /* Counted, one for each open context.  Without the socket all else works: failure is only told. */
 void uroce_stat_get(struct progress *progress);
 void uroce_stat_put(struct progress *progress);
+/* For forked.c. */
+void uroce_stat_fork_prepare(void);
+void uroce_stat_fork_parent(void);
+void uroce_stat_fork_child(void);
 
 /*
  * Write all that can be seen as records (struct uroce_abi_record) into a new memory file; returns

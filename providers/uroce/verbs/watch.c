@@ -53,31 +53,22 @@ void uroce_watch_put(struct progress *progress)
 	pthread_mutex_unlock(&watch_lock);
 }
 
-/* The order in which the two locks are waited for elsewhere: through interfaces_changed(). */
-static void before_fork(void)
+void uroce_watch_fork_prepare(void)
 {
 	pthread_mutex_lock(&watch_lock);
-	uroce_devices_before_fork();
 }
 
-static void after_fork_parent(void)
+void uroce_watch_fork_parent(void)
 {
-	uroce_devices_after_fork();
 	pthread_mutex_unlock(&watch_lock);
 }
 
 /* The socket is the parent's: a child that reads from it would take his changes away. */
-static void after_fork_child(void)
+void uroce_watch_fork_child(void)
 {
-	uroce_devices_after_fork_child();
 	if (watch)
 		netdev_watch_abandon(watch);
 	watch = NULL;
 	users = 0;
 	pthread_mutex_unlock(&watch_lock);
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }

@@ -31,18 +31,22 @@ static struct {
 	uint32_t used;
 } table = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
-void uroce_xrc_before_fork(void)
+void uroce_xrc_fork_prepare(void)
 {
 	pthread_mutex_lock(&domains_lock);
 }
 
-void uroce_xrc_after_fork(bool in_child)
+void uroce_xrc_fork_parent(void)
+{
+	pthread_mutex_unlock(&domains_lock);
+}
+
+void uroce_xrc_fork_child(void)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
 
 	/* It may be held by readers that do not exist; whoever changes it has domains_lock. */
-	if (in_child)
-		table.lock = fresh;
+	table.lock = fresh;
 	pthread_mutex_unlock(&domains_lock);
 }
 

@@ -62,7 +62,8 @@ int uroce_xrc_close_opening(struct xrc_opening *opening);
 void uroce_xrc_raise(struct uroce_qp *qp, enum ibv_event_type type);
 
 /* Around a fork: the child gets lists that nobody was just changing. */
-void uroce_xrc_before_fork(void);
-void uroce_xrc_after_fork(bool in_child);
+void uroce_xrc_fork_prepare(void);
+void uroce_xrc_fork_parent(void);
+void uroce_xrc_fork_child(void);
 
 #endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * fork() while one thread closes the last context and waits for a callback of the helper thread
+ * that is about to take locks: whoever forks must not hold any of them while it waits for the lock
+ * of who is closing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/uroce-abi.h>
+
+#include "link_agent.h"
+#include "verbs/context.h"
+#include "verbs/device.h"
+#include "verbs/qp.h"
+#include "verbs/stat.h"
+#include "progress/datagram.h"
+#include "verbs/ud.h"
+
+enum {
+	SETTLE_US = 100000, /* until another thread waits where it will */
+	PATIENCE_S = 10,    /* for what takes no time */
+};
+
+/* The first call of the held function is kept back in its beginning, before any lock. */
+static atomic_bool hold_accept, hold_recv, held, released;
+
+static void hold(atomic_bool *which)
+{
+	if (!atomic_exchange(which, false))
+		return;
+	atomic_store(&held, true);
+	while (!atomic_load(&released))
+		usleep(1000);
+}
+
+int accept4(int fd, struct sockaddr *name, socklen_t *bytes, int flags)
+{
+	hold(&hold_accept);
+	return (int)syscall(SYS_accept4, fd, name, bytes, flags);
+}
+
+ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
+{
+	hold(&hold_recv);
+	return syscall(SYS_recvfrom, fd, buffer, bytes, flags, NULL, NULL);
+}
+
+static struct progress *progress;
+
+static void await_held(void)
+{
+	for (int i = 0; !atomic_load(&held); i++) {
+		assert_true(i < PATIENCE_S * 1000);
+		usleep(1000);
+	}
+}
+
+static void *put_stat(void *arg)
+{
+	(void)arg;
+	uroce_stat_put(progress);
+	return NULL;
+}
+
+static void *put_watch(void *arg)
+{
+	(void)arg;
+	uroce_watch_put(progress);
+	return NULL;
+}
+
+static atomic_bool forked;
+
+static void *fork_once(void *arg)
+{
+	pid_t child = fork();
+	int status = 1;
+
+	(void)arg;
+	if (!child)
+		_exit(0);
+	if (child > 0 && waitpid(child, &status, 0) == child && !status)
+		atomic_store(&forked, true);
+	return NULL;
+}
+
+/* A callback is held; let put wait for it, fork meanwhile, and let the callback go on. */
+static void fork_meanwhile(void *(*put)(void *arg))
+{
+	pthread_t closing, forking;
+
+	await_held();
+	atomic_store(&forked, false);
+	assert_int_equal(pthread_create(&closing, NULL, put, NULL), 0);
+	usleep(SETTLE_US);
+	assert_int_equal(pthread_create(&forking, NULL, fork_once, NULL), 0);
+	usleep(SETTLE_US);
+	atomic_store(&released, true);
+	/* Ends the program with a dead-lock. */
+	alarm(PATIENCE_S);
+	pthread_join(closing, NULL);
+	pthread_join(forking, NULL);
+	alarm(0);
+	assert_true(atomic_load(&forked));
+}
+
+static int set_up(void **state)
+{
+	char error[PROGRESS_ERROR_TEXT] = "";
+
+	(void)state;
+	atomic_store(&held, false);
+	atomic_store(&released, false);
+	return progress_get(&progress, NULL, error);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	progress_put(progress);
+	return 0;
+}
+
+static void while_uroce_stat_looks(void **state)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, UROCE_ABI_STAT_NAME,
+			 UROCE_ABI_VERSION, link_slot(progress_link(progress)));
+
+	(void)state;
+	uroce_stat_get(progress);
+	atomic_store(&hold_accept, true);
+	assert_return_code(
+		connect(fd, (struct sockaddr *)&name,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
+		errno);
+	fork_meanwhile(put_stat);
+	close(fd);
+}
+
+static void add_address(const char *label, uint32_t address)
+{
+	struct ifreq request = { 0 };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", label);
+	memcpy(&request.ifr_addr, &in, sizeof(in));
+	assert_return_code(ioctl(sock, SIOCSIFADDR, &request), errno);
+	close(sock);
+}
+
+static void while_an_address_comes(void **state)
+{
+	static struct uroce_context context;
+	static struct uroce_qp qp;
+	struct ibv_device **list;
+	unsigned int count;
+
+	(void)state;
+	if (!network_is_fresh())
+		skip();
+	assert_int_equal(uroce_list_devices(&list, &count), 0);
+	assert_int_equal(count, 1);
+	context.progress = progress;
+	context.device = to_uroce_device(list[0]);
+	context.generation = qp.generation;
+	qp.context = &context;
+	pthread_mutex_init(&qp.progress.lock, NULL);
+	assert_int_equal(uroce_ud_listen(&qp), 0);
+	uroce_watch_get(progress);
+	atomic_store(&hold_recv, true);
+	add_address("lo:1", INADDR_LOOPBACK + 8);
+	fork_meanwhile(put_watch);
+	progress_listen_close(progress, context.listen);
+	free(list);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(while_uroce_stat_looks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(while_an_address_comes, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, fresh_network, NULL);
+}
