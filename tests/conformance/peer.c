@@ -201,9 +201,22 @@ struct peer *peer_new(struct peer_config config)
 						     .window_share = config.share,
 						     .signal_all = config.signal_all,
 						     .window_packets = config.window });
+	peer_set_replay(peer, config.max_dest_rd_atomic);
 	peer->attr = eng_qp_attr(peer->qp);
 	set_attr(peer->attr, &config);
 	return peer;
+}
+
+void peer_set_replay(struct peer *peer, uint32_t depth)
+{
+	/* No byte more than was asked for, so that the sanitizer sees an access outside. */
+	void *memory = malloc(eng_replay_bytes(depth));
+
+	assert_non_null(memory);
+	memset(memory, 0xa5, eng_replay_bytes(depth));
+	assert_ptr_equal(eng_set_replay(peer->qp, memory, depth), peer->replay);
+	free(peer->replay);
+	peer->replay = memory;
 }
 
 static void free_peer(struct peer *peer)
@@ -214,6 +227,7 @@ static void free_peer(struct peer *peer)
 		free(peer->sent[i].bytes);
 	free(peer->sq.slots);
 	free(peer->rq.slots);
+	free(peer->replay);
 	free(peer->qp);
 	free(peer->staging);
 	free(peer);

@@ -84,7 +84,7 @@ struct peer_packet {
 	uint64_t time;
 };
 
-#define PEER_LOG 512
+#define PEER_LOG 2048
 #define PEER_PIECES 300
 #define PEER_RUN_PACKETS 128
 #define PEER_RUN_BYTES 65507
@@ -92,6 +92,7 @@ struct peer_packet {
 struct peer {
 	struct peer_config config;
 	struct eng_qp *qp;
+	void *replay;
 	struct eng_attr *attr;
 	struct eng_ring sq, rq;
 	struct eng_port port;
@@ -129,6 +130,8 @@ void peer_raise(struct peer *peer, enum eng_qp_state to);
 /* Default RC queue pair in RTS; what it has sent till then is forgotten. */
 struct peer *peer_rts(struct peer_config config);
 void peer_set_state(struct peer *peer, enum eng_qp_state to);
+/* Memory for depth READs and Atomics, more than before. */
+void peer_set_replay(struct peer *peer, uint32_t depth);
 struct eng_view peer_view(const struct peer *peer);
 /*
  * A region of more than PEER_FOLD_BYTES is as long as it says, but has only that much memory: any

@@ -223,6 +223,8 @@ static void test_every_depth(void **state)
 	(void)state;
 	/* rule S4 test, rule S12 test */
 	for (uint32_t depth = 1; depth <= ENG_MAX_RD_ATOMIC; depth++) {
+		/* Who asks for few does not pay for many. */
+		assert_true(eng_replay_bytes(depth) < 2 * depth * eng_replay_bytes(1));
 		struct peer *peer = peer_rts((struct peer_config){ .max_dest_rd_atomic = depth });
 		uint32_t psn = PEER_RQ_PSN;
 
@@ -242,6 +244,57 @@ static void test_every_depth(void **state)
 		}
 		peer_teardown(NULL);
 	}
+}
+
+static void take_back(struct peer *peer, const struct eng_run *run, uint32_t first, uint32_t count)
+{
+	eng_unsent(peer->qp, run);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, first + i)->original,
+				 first - PEER_RQ_PSN + i);
+	expect_silence(peer);
+}
+
+/* More entries for a queue pair in use: what was asked before is known, and owed, as before. */
+static void test_depth_grows(void **state)
+{
+	struct peer *peer = peer_rts((struct peer_config){ .max_dest_rd_atomic = 5 });
+	uint32_t psn = PEER_RQ_PSN;
+	struct eng_run run;
+
+	(void)state;
+	/* rule S4 test, rule S12 test */
+	for (; psn < PEER_RQ_PSN + 11; psn++) {
+		peer_give_atomic(peer, WIRE_FETCH_ADD, psn, 0, 0, 1);
+		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn);
+	}
+	/* Three are to be answered, and two of them have been handed out. */
+	for (; psn < PEER_RQ_PSN + 14; psn++)
+		peer_give_atomic(peer, WIRE_FETCH_ADD, psn, 0, 0, 1);
+	run = peer_empty_run(peer, 2);
+	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	assert_int_equal(run.packets, 2);
+	peer_set_replay(peer, ENG_MAX_RD_ATOMIC);
+	peer->attr->max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
+	take_back(peer, &run, PEER_RQ_PSN + 11, 3);
+	for (uint32_t i = 9; i < 14; i++) {
+		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + i, 0, 0, 1);
+		assert_int_equal(
+			expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + i)->original, i);
+	}
+	/* As many as there is room for now, all at once; one more is one too many. */
+	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
+		peer_give_atomic(peer, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
+	run = peer_empty_run(peer, ENG_MAX_RD_ATOMIC);
+	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	assert_int_equal(run.packets, ENG_MAX_RD_ATOMIC);
+	eng_unsent(peer->qp, &run);
+	peer_give_atomic(peer, WIRE_FETCH_ADD, psn + ENG_MAX_RD_ATOMIC, 0, 0, 1);
+	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
+		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);
+	assert_int_equal(expect_packet(peer, WIRE_ACKNOWLEDGE, psn + ENG_MAX_RD_ATOMIC)->syndrome,
+			 NAK_INVALID);
+	assert_int_equal(remote_value(peer, 0), 14 + ENG_MAX_RD_ATOMIC);
 }
 
 /* READs and Atomics share the entries; several duplicates are answered in PSN order. */
@@ -355,6 +408,7 @@ int main(void)
 		PEER_TEST(test_atomics),
 		PEER_TEST(test_duplicate_atomic),
 		PEER_TEST(test_every_depth),
+		PEER_TEST(test_depth_grows),
 		PEER_TEST(test_duplicates_of_several),
 		PEER_TEST(test_region_goes_away),
 		PEER_TEST(test_region_goes_away_before_others),

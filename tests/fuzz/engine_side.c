@@ -150,6 +150,8 @@ static void make_qp(struct side *side, enum eng_qp_type type)
 						     .credits_hidden = flags & 8,
 						     .window_share = &share,
 						     .window_packets = flags >> 4 });
+	side->replay = aligned(eng_replay_bytes(REPLAY_DEPTH));
+	eng_set_replay(side->qp, side->replay, REPLAY_DEPTH);
 }
 
 /* Attributes that modify_qp would let through. */
@@ -303,5 +305,6 @@ void side_free(struct side *side)
 		free(side->regions[i].bytes);
 	free(side->sq.slots);
 	free(side->rq.slots);
+	free(side->replay);
 	free(side->qp);
 }

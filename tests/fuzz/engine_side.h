@@ -24,6 +24,7 @@
 enum {
 	SIDES = 2,
 	SLOTS = 16,
+	REPLAY_DEPTH = 16,
 	MAX_SGE = 3,
 	MAX_INLINE = 64,
 	REGIONS = 5,
@@ -52,6 +53,7 @@ struct region {
 
 struct side {
 	struct eng_qp *qp;
+	void *replay;
 	struct eng_ring sq, rq;
 	struct region regions[REGIONS];
 	struct eng_run run; /* the last one, for eng_unsent() */

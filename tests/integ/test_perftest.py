@@ -43,6 +43,16 @@ def test_many_queue_pairs(loopback, program):
     check(loopback, program, "-q", PAIRS, iterations=PAIRS * ITERATIONS)
 
 
+@pytest.mark.parametrize("program", ["ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat"])
+def test_depth_of_the_kernels_device(loopback, program):
+    """As many READs and Atomics under way as the kernel's soft RoCE has: each end uses what the
+    other one names, and fails where its own device cannot."""
+    server, client = perftest.start(loopback, program, "-n", ITERATIONS)
+    perftest.finish(server, client)
+    for process in server, client:
+        assert "Outstand reads  : 128\n" in process.output, process
+
+
 @pytest.mark.parametrize("program", WITH_EVENTS)
 def test_events(loopback, program):
     check(loopback, program, "-e")

@@ -94,9 +94,12 @@ static void create(struct end *end)
 		queue_open(end->queue, end->plan->rq_depth, end->plan->max_sge);
 	if (!end->qp)
 		end->qp = aligned_alloc(64, eng_qp_bytes());
-	if (!end->qp)
+	free(end->replay);
+	end->replay = malloc(eng_replay_bytes(end->plan->max_dest_rd_atomic));
+	if (!end->qp || !end->replay)
 		abort();
 	eng_qp_init(end->qp, &init);
+	eng_set_replay(end->qp, end->replay, end->plan->max_dest_rd_atomic);
 }
 
 void end_start(struct end *end, bool again)

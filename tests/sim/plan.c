@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "sim/random.h"
 #include "wire/packet.h"
 
@@ -124,6 +125,8 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 		end->share_bytes = random_between(random, 5000, 400000);
 	end->window_packets = windows[random_below(random, 7)];
 	end->max_dest_rd_atomic = random_between(random, 1, 16);
+	if (end->max_dest_rd_atomic == 16)
+		end->max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
 	end->rnr_timer_code =
 		(uint8_t)random_between(random, 1, random_chance(random, 100) ? 24 : 14);
 	/* Around the wrap as often as not. */

@@ -119,6 +119,7 @@ void world_free(struct world *world)
 
 		oracle_free(end);
 		script_free(&end->connection->script[n % 2]);
+		free(end->replay);
 		free(end->qp);
 		free(end->sq_slots);
 		queue_free(&end->own_queue);

@@ -40,6 +40,7 @@ struct end {
 	const struct end_plan *plan;
 	struct script *script;
 	struct eng_qp *qp;
+	void *replay;
 	struct eng_ring sq;
 	uint8_t *sq_slots;
 	struct receive_queue own_queue, *queue; /* queue: its own or that of its host */

@@ -119,6 +119,9 @@ void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type ty
 					    .rq = &end->rq,
 					    .signal_all = true,
 				    });
+	end->replay = malloc(eng_replay_bytes(1));
+	assert_non_null(end->replay);
+	eng_set_replay(end->qp.engine, end->replay, 1);
 	eng_set_state(end->qp.engine, ENG_INIT, progress_now());
 	pthread_mutex_unlock(&end->qp.lock);
 }
@@ -167,6 +170,7 @@ void end_close(struct end *end)
 	progress_qp_remove(end->progress, &end->qp);
 	pthread_mutex_destroy(&end->qp.lock);
 	free(end->qp.engine);
+	free(end->replay);
 	free(end->sq_slots);
 	free(end->rq_slots);
 }

@@ -22,6 +22,7 @@
 struct end {
 	struct progress *progress;
 	struct progress_qp qp;
+	void *replay;
 	struct eng_ring sq, rq;
 	uint8_t *sq_slots, *rq_slots;
 	uint32_t timeout_code; /* of end_connect(); 14 (67 ms) unless set before */

@@ -23,7 +23,7 @@
 #include "wire/packet.h"
 #include "wqe.h"
 
-#define ENG_MAX_RD_ATOMIC 16
+#define ENG_MAX_RD_ATOMIC 128
 #define ENG_GRH_BYTES 40
 
 enum eng_wc_flag {
@@ -100,7 +100,7 @@ struct eng_attr {
 	uint8_t rnr_retry;	    /* 0..6, 7 is for ever */
 	uint8_t min_rnr_timer;	    /* code that our RNR NAKs carry */
 	uint8_t max_rd_atomic;	    /* initiator depth */
-	uint8_t max_dest_rd_atomic; /* responder resources */
+	uint8_t max_dest_rd_atomic; /* responder resources: see eng_set_replay() */
 	bool sq_drained_event;
 	struct eng_path path;
 };
@@ -169,6 +169,15 @@ struct eng_qp_init {
 void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init);
 struct eng_attr *eng_qp_attr(struct eng_qp *qp);
 enum eng_qp_state eng_qp_state(const struct eng_qp *qp);
+
+/*
+ * Memory in which the QP keeps up to depth READs and Atomics that the peer may ask for again; it
+ * has to be aligned as malloc() does, and may only grow.  To be given before max_dest_rd_atomic
+ * says so much.  What the QP knows it takes along.  Returns the memory before, which is the owner's
+ * again, or NULL.
+ */
+size_t eng_replay_bytes(uint32_t depth);
+void *eng_set_replay(struct eng_qp *qp, void *memory, uint32_t depth);
 
 /*
  * Enter state to; the move has been checked against the table in qp_state.h and the attributes

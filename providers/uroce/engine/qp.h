@@ -125,10 +125,11 @@ struct responder {
 	struct advert advert_before; /* the last run of responses, for eng_unsent() */
 
 	struct pacing pacing;
-	uint32_t replay_head;	 /* free running; the newest is replay[(head - 1) % depth] */
-	uint32_t replay_pending; /* how many of them have answers pending */
-	uint32_t replay_run;	 /* which of replay[] the last run of answers is of, a bit each */
-	struct replay replay[ENG_MAX_RD_ATOMIC];
+	uint32_t replay_head;	 /* free running; the newest is replay[(head - 1) % slots] */
+	uint32_t replay_pending; /* how many of them have answers pending; if any, the oldest */
+	uint32_t replay_oldest;	 /* of those is this, and else it is replay_head */
+	/* Which of replay[] the last run of answers is of, a bit each. */
+	uint64_t replay_run[ENG_MAX_RD_ATOMIC / 64];
 
 	uint32_t srqn; /* XRC: the queue that the request under way names */
 	bool taken;    /* wqe below is the receive request under way */
@@ -153,6 +154,8 @@ struct eng_qp {
 	struct eng_ring *rq;
 	struct eng_attr attr;
 	struct requester req;
+	struct replay *replay; /* owner's memory, a power of two of entries; NULL: none */
+	uint32_t replay_slots;
 	uint64_t counters[ENG_COUNTER_COUNT];
 	struct responder resp;
 };

@@ -4,18 +4,117 @@
 #include <assert.h>
 #include <string.h>
 
-_Static_assert((ENG_MAX_RD_ATOMIC & (ENG_MAX_RD_ATOMIC - 1)) == 0, "indexes wrap by a mask");
-_Static_assert(ENG_MAX_RD_ATOMIC <= 32, "replay_run has a bit for each");
+#define WORD_BITS 64
+
+_Static_assert(ENG_MAX_RD_ATOMIC <= sizeof(((struct responder *)0)->replay_run) * 8,
+	       "replay_run has a bit for each");
+
+/* A power of two, as indexes wrap by a mask. */
+static uint32_t slots_for(uint32_t depth)
+{
+	uint32_t slots = depth > 0;
+
+	while (slots < depth)
+		slots *= 2;
+	return slots;
+}
+
+size_t eng_replay_bytes(uint32_t depth)
+{
+	return slots_for(depth) * sizeof(struct replay);
+}
 
 /* Indexes run freely; the newest max_dest_rd_atomic of the entries count. */
-static struct replay *entry_at(struct eng_qp *qp, uint32_t index)
+static uint32_t slot_of(const struct eng_qp *qp, uint32_t index)
 {
-	return &qp->resp.replay[index & (ENG_MAX_RD_ATOMIC - 1)];
+	return index & (qp->replay_slots - 1);
+}
+
+static struct replay *entry_at(const struct eng_qp *qp, uint32_t index)
+{
+	return &qp->replay[slot_of(qp, index)];
+}
+
+static uint32_t index_of(const struct eng_qp *qp, const struct replay *entry)
+{
+	uint32_t newest = qp->resp.replay_head - 1;
+
+	return newest - slot_of(qp, newest - (uint32_t)(entry - qp->replay));
+}
+
+static uint32_t depth_of(const struct eng_qp *qp)
+{
+	assert(qp->attr.max_dest_rd_atomic <= qp->replay_slots);
+	return qp->attr.max_dest_rd_atomic;
 }
 
 static bool is_pending(const struct replay *entry)
 {
 	return entry->valid && entry->next != entry->end;
+}
+
+/* An answer of entry is wanted: nothing older is looked for before it. */
+static void note_pending(struct eng_qp *qp, const struct replay *entry)
+{
+	uint32_t index = index_of(qp, entry);
+
+	qp->resp.replay_pending++;
+	if ((int32_t)(index - qp->resp.replay_oldest) < 0)
+		qp->resp.replay_oldest = index;
+}
+
+static void note_answered(struct eng_qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->replay_pending--;
+	while (resp->replay_oldest != resp->replay_head &&
+	       !is_pending(entry_at(qp, resp->replay_oldest)))
+		resp->replay_oldest++;
+}
+
+static void give_up(struct eng_qp *qp, struct replay *entry)
+{
+	if (!is_pending(entry))
+		return;
+	entry->next = entry->end;
+	note_answered(qp);
+}
+
+static bool in_run(const struct eng_qp *qp, uint32_t slot)
+{
+	return qp->resp.replay_run[slot / WORD_BITS] >> slot % WORD_BITS & 1;
+}
+
+static void put_in_run(struct eng_qp *qp, uint32_t slot)
+{
+	qp->resp.replay_run[slot / WORD_BITS] |= UINT64_C(1) << slot % WORD_BITS;
+}
+
+/* What is known of requests before is taken along, as far as there is room. */
+static void move_entries(struct eng_qp *to, const struct eng_qp *from)
+{
+	uint32_t head = from->resp.replay_head;
+
+	for (uint32_t i = 1; i <= from->replay_slots && i <= to->replay_slots; i++) {
+		*entry_at(to, head - i) = *entry_at(from, head - i);
+		if (in_run(from, slot_of(from, head - i)))
+			put_in_run(to, slot_of(to, head - i));
+	}
+}
+
+void *eng_set_replay(struct eng_qp *qp, void *memory, uint32_t depth)
+{
+	void *before = qp->replay;
+	const struct eng_qp old = *qp;
+
+	assert(depth <= ENG_MAX_RD_ATOMIC && slots_for(depth) >= qp->replay_slots);
+	qp->replay = memory;
+	qp->replay_slots = slots_for(depth);
+	memset(memory, 0, eng_replay_bytes(depth));
+	replay_begin(qp);
+	move_entries(qp, &old);
+	return before;
 }
 
 /*
@@ -26,10 +125,9 @@ bool replay_has_room(const struct eng_qp *qp)
 {
 	const struct replay *victim;
 
-	if (qp->attr.max_dest_rd_atomic == 0)
+	if (depth_of(qp) == 0)
 		return false;
-	victim = &qp->resp.replay[(qp->resp.replay_head - qp->attr.max_dest_rd_atomic) &
-				  (ENG_MAX_RD_ATOMIC - 1)];
+	victim = entry_at(qp, qp->resp.replay_head - depth_of(qp));
 	return !is_pending(victim) || victim->again;
 }
 
@@ -37,26 +135,23 @@ struct replay *replay_new(struct eng_qp *qp, uint32_t psn, uint32_t packets)
 {
 	struct responder *resp = &qp->resp;
 	struct replay *entry = entry_at(qp, resp->replay_head);
-	struct replay *oldest = entry_at(qp, resp->replay_head - qp->attr.max_dest_rd_atomic);
 
 	assert(replay_has_room(qp));
-	if (is_pending(oldest)) {
-		oldest->next = oldest->end;
-		resp->replay_pending--;
-	}
+	give_up(qp, entry_at(qp, resp->replay_head - depth_of(qp)));
+	give_up(qp, entry);
 	memset(entry, 0, sizeof(*entry));
 	entry->valid = true;
 	entry->psn = psn;
 	entry->packets = packets;
 	entry->end = packets;
 	resp->replay_head++;
-	resp->replay_pending++;
+	note_pending(qp, entry);
 	return entry;
 }
 
 struct replay *replay_find(struct eng_qp *qp, uint32_t psn)
 {
-	for (uint32_t i = 1; i <= qp->attr.max_dest_rd_atomic; i++) {
+	for (uint32_t i = 1; i <= depth_of(qp); i++) {
 		struct replay *entry = entry_at(qp, qp->resp.replay_head - i);
 
 		if (!entry->valid)
@@ -69,71 +164,72 @@ struct replay *replay_find(struct eng_qp *qp, uint32_t psn)
 
 void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32_t end)
 {
-	if (!is_pending(entry)) {
-		qp->resp.replay_pending++;
-		entry->again = true;
-	}
+	bool pending = is_pending(entry);
+
 	entry->from = from;
 	entry->next = from;
 	entry->end = end;
+	if (pending)
+		return;
+	entry->again = true;
+	note_pending(qp, entry);
 }
 
 const struct replay *replay_look(const struct eng_qp *qp)
 {
+	const struct replay *entry;
+
 	if (qp->resp.replay_pending == 0)
 		return NULL;
-	for (uint32_t i = qp->attr.max_dest_rd_atomic; i > 0; i--) {
-		uint32_t index = (qp->resp.replay_head - i) & (ENG_MAX_RD_ATOMIC - 1);
-
-		if (is_pending(&qp->resp.replay[index]))
-			return &qp->resp.replay[index];
-	}
-	return NULL;
+	entry = entry_at(qp, qp->resp.replay_oldest);
+	assert(is_pending(entry));
+	return entry;
 }
 
 struct replay *replay_pending(struct eng_qp *qp)
 {
-	const struct replay *entry = replay_look(qp);
-
-	return entry ? &qp->resp.replay[entry - qp->resp.replay] : NULL;
+	return qp->resp.replay_pending > 0 ? entry_at(qp, qp->resp.replay_oldest) : NULL;
 }
 
 void replay_begin(struct eng_qp *qp)
 {
-	qp->resp.replay_run = 0;
+	memset(qp->resp.replay_run, 0, sizeof(qp->resp.replay_run));
 }
 
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)
 {
-	uint32_t bit = UINT32_C(1) << (entry - qp->resp.replay);
+	uint32_t slot = (uint32_t)(entry - qp->replay);
 
 	assert(is_pending(entry) && next <= entry->end);
-	if (!(qp->resp.replay_run & bit))
+	if (!in_run(qp, slot))
 		entry->before = entry->next;
-	qp->resp.replay_run |= bit;
+	put_in_run(qp, slot);
 	entry->next = next;
 	if (next == entry->end)
-		qp->resp.replay_pending--;
+		note_answered(qp);
 }
 
 void replay_unsent(struct eng_qp *qp)
 {
-	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++) {
-		struct replay *entry = &qp->resp.replay[i];
+	for (uint32_t slot = 0; slot < qp->replay_slots; slot++) {
+		struct replay *entry = &qp->replay[slot];
+		bool answered = !is_pending(entry);
 
-		if (!(qp->resp.replay_run & UINT32_C(1) << i))
+		if (!in_run(qp, slot))
 			continue;
 		assert(entry->valid && entry->before < entry->next);
-		if (!is_pending(entry))
-			qp->resp.replay_pending++;
 		entry->next = entry->before;
+		if (answered)
+			note_pending(qp, entry);
 	}
-	qp->resp.replay_run = 0;
+	replay_begin(qp);
 }
 
 void replay_cancel(struct eng_qp *qp)
 {
-	memset(qp->resp.replay, 0, sizeof(qp->resp.replay));
+	if (qp->replay)
+		memset(qp->replay, 0, qp->replay_slots * sizeof(qp->replay[0]));
 	qp->resp.replay_pending = 0;
-	qp->resp.replay_run = 0;
+	qp->resp.replay_oldest = qp->resp.replay_head;
+	replay_begin(qp);
 }

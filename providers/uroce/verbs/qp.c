@@ -190,6 +190,7 @@ static void free_memory(struct uroce_qp *qp)
 		pthread_mutex_destroy(&qp->progress.lock);
 	}
 	free_rings(qp);
+	free(qp->replay);
 	free(qp->progress.engine);
 	free(qp);
 }

@@ -24,6 +24,9 @@ struct uroce_qp {
 	struct eng_ring sq;
 	struct eng_ring own_rq;
 	struct uroce_buffer sq_buffer, rq_buffer;
+	/* The engine's, for replay_depth READs and Atomics; under modify_lock. */
+	void *replay;
+	uint32_t replay_depth;
 	struct ibv_qp_cap cap; /* as granted */
 	bool signal_all;
 	unsigned int generation; /* forked.h */

@@ -5,6 +5,7 @@
  * decided here.  All is checked before anything changes.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ah.h"
@@ -181,6 +182,23 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	return -result;
 }
 
+/* Memory for depth READs and Atomics of the peer, if there is less; 0 or ENOMEM. */
+static int make_replay(const struct uroce_qp *qp, uint32_t depth, void **memory)
+{
+	*memory = depth > qp->replay_depth ? malloc(eng_replay_bytes(depth)) : NULL;
+	return *memory || depth <= qp->replay_depth ? 0 : ENOMEM;
+}
+
+/* Caller holds progress.lock.  Returns what is to be freed. */
+static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
+{
+	if (!memory)
+		return NULL;
+	qp->replay = memory;
+	qp->replay_depth = depth;
+	return eng_set_replay(qp->progress.engine, memory, depth);
+}
+
 /* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
 static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -188,6 +206,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	struct eng_path path;
 	struct ibv_qp_attr next = qp->attr;
 	enum eng_qp_state from, to;
+	void *replay;
 	int error;
 
 	pthread_mutex_lock(&qp->progress.lock);
@@ -203,6 +222,8 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		error = connect_to(qp, &next, &route, &path);
 	else if (qp->type == ENG_UD && to == ENG_RTR)
 		error = uroce_ud_listen(qp);
+	if (!error)
+		error = make_replay(qp, next.max_dest_rd_atomic, &replay);
 	if (error)
 		return error;
 
@@ -216,12 +237,14 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 			uroce_ud_forget(qp);
 		}
 		qp->attr = next;
+		replay = use_replay(qp, next.max_dest_rd_atomic, replay);
 		tell_engine(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
 			eng_set_state(qp->progress.engine, to, progress_now());
 		progress_changed(qp->context->progress, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
+	free(replay);
 	/* What was completed before a reset belongs to a connection that nobody remembers. */
 	if (!error && to == ENG_RESET)
 		uroce_qp_forget_completions(qp);
