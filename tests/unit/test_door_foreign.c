@@ -17,6 +17,7 @@ enum {
 	PAIRS = 16,
 	MESSAGES = 150, /* of each stack */
 	BURST = 3,
+	MERGED = 50,
 	FIRST_PSN = 0xfffff0,
 };
 
@@ -138,6 +139,32 @@ static void test_stacks(void **state)
 	assert_false(failed);
 }
 
+/* rule S14 test: merged by the kernel, which minds little or not at all how they are numbered. */
+static void test_merged(void **state)
+{
+	uint8_t bytes[MERGED][DOOR_PACKET_BYTES];
+	struct stack stack;
+
+	(void)state;
+	for (enum stack_kind kind = 0; kind < STACK_KINDS; kind++) {
+		open_pairs(ENG_RC);
+		stack_init(&stack, kind, 1);
+		for (unsigned int i = 0; i < MERGED; i++) {
+			unsigned int pair = i / 2 % PAIRS;
+
+			assert_true(end_receive(&fixture.ends[pair], sink, sizeof(sink)));
+			door_peer_make(&fixture.peer, bytes[i], fixture.service,
+				       fixture.ends[pair].qp.qpn, fixture.psn[pair]++,
+				       stack_next(&stack, pair));
+		}
+		door_peer_send(&fixture.peer, bytes[0], sizeof(bytes), DOOR_PACKET_BYTES);
+		settle(MERGED);
+		if (refused() || received() != MERGED)
+			fail_msg("%s: %u of %u received", stack_name(kind), received(), MERGED);
+		close_pairs();
+	}
+}
+
 /* A peer that has shown to use 0 is checked to the full: another identification is damage. */
 static void test_damage(void **state)
 {
@@ -169,6 +196,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_damage),
 	};
 
