@@ -67,7 +67,7 @@ static void address(const struct end *end, const struct message *message, struct
 	const struct end *dest = &end->world->connections[message->dest].end[!end->side];
 
 	wqe->ud.path = &end->paths[message->dest];
-	wqe->ud.dest_qpn = dest->qpn;
+	wqe->ud.dest_qpn = message->grouped ? PLAN_GROUP_QPN : dest->qpn;
 	wqe->ud.qkey = message->qkey;
 }
 
@@ -160,7 +160,9 @@ static bool pass_door(struct end *end, const struct net_packet *from, struct wir
 	verdict = wire_icrc_check(&from->path->wire, &ip_id, from->bytes, from->length);
 	if (verdict == WIRE_ICRC_SOLVED)
 		end->world->total.slipped++;
-	return verdict == WIRE_ICRC_RIGHT && packet->dest_qpn == end->qpn;
+	return verdict == WIRE_ICRC_RIGHT &&
+	       (packet->dest_qpn == end->qpn ||
+		(end->type == ENG_UD && packet->dest_qpn == PLAN_GROUP_QPN));
 }
 
 static bool deaf(const struct end *end, const struct wire_packet *packet)
@@ -184,23 +186,38 @@ static const uint8_t *network_header(const struct net_packet *from)
 	return headers[from->serial % 61];
 }
 
-static void take_packet(struct end *end, struct net_packet *from)
+static void deliver(struct end *end, const struct net_packet *from, struct wire_packet packet)
 {
-	struct world *world = end->world;
-	struct wire_packet packet;
-
-	if (!pass_door(end, from, &packet)) {
-		world->net.lost(world, from, NET_DAMAGED);
-		return;
-	}
 	world_trace_packet(end, "<-", &packet);
 	if (deaf(end, &packet))
 		oracle_lost(from->from, from);
 	packet.network_header = network_header(from);
 	oracle_arrival(end, &packet, from);
 	if (mutant_arrival(end, &packet))
-		eng_receive(end->qp, &packet, world->now);
+		eng_receive(end->qp, &packet, end->world->now);
 	oracle_after_step(end);
+}
+
+/* What goes to a group comes to all its members, once. */
+static void deliver_to_members(struct world *world, uint32_t side, const struct net_packet *from,
+			       const struct wire_packet *packet)
+{
+	for (uint32_t n = 0; n < world->plan.connections; n++)
+		if (world->plan.service[n] == ENG_UD && world->plan.member[n][side])
+			deliver(&world->connections[n].end[side], from, *packet);
+}
+
+static void take_packet(struct end *end, struct net_packet *from)
+{
+	struct world *world = end->world;
+	struct wire_packet packet;
+
+	if (!pass_door(end, from, &packet))
+		world->net.lost(world, from, NET_DAMAGED);
+	else if (packet.dest_qpn == PLAN_GROUP_QPN)
+		deliver_to_members(world, end->side, from, &packet);
+	else
+		deliver(end, from, packet);
 }
 
 static uint64_t earliest(uint64_t a, uint64_t b)

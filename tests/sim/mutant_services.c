@@ -119,6 +119,12 @@ static bool ud_forgets_header(struct end *end, struct wire_packet *packet)
 	return end->type == ENG_UD;
 }
 
+static bool ud_leaves_member_out(struct end *end, const struct wire_packet *packet)
+{
+	return wire_op_is_request(packet->opcode) && packet->dest_qpn == PLAN_GROUP_QPN &&
+	       end->number % 2 == 1;
+}
+
 static uint32_t ud_wrong_source(struct end *end, struct eng_wc *wc)
 {
 	if (end->type == ENG_UD && wc->receive && wc->status == ENG_SUCCESS)
@@ -187,6 +193,9 @@ const struct mutant mutants_of_services[] = {
 	{ .name = "ud-forgets-header",
 	  .fault = "UD: leaves the first 40 bytes empty",
 	  .arrival = ud_forgets_header },
+	{ .name = "ud-leaves-member-out",
+	  .fault = "UD: does not give a member what goes to the group",
+	  .swallows = ud_leaves_member_out },
 	{ .name = "ud-wrong-source",
 	  .fault = "UD: tells a wrong sender",
 	  .completion = ud_wrong_source },

@@ -57,7 +57,7 @@ static void check_datagram(struct end *end, uint32_t index, const struct wire_pa
 	const struct end *dest = &end->world->connections[message->dest].end[!end->side];
 	const char *wrong = NULL;
 
-	if (packet->dest_qpn != dest->qpn)
+	if (packet->dest_qpn != (message->grouped ? PLAN_GROUP_QPN : dest->qpn))
 		wrong = "destination QP";
 	else if (packet->src_qpn != end->qpn)
 		wrong = "source QP";

@@ -140,7 +140,11 @@ struct plan {
 	bool uc_shares;	     /* ... and those of UC too */
 	uint32_t xrc_sender; /* side of ENG_XRC_SEND, where services are that */
 	struct end_plan xrc[2];
+	bool groups; /* some datagrams go to all UD ends that are members */
+	bool member[PLAN_MAX_CONNECTIONS][2];
 };
+
+#define PLAN_GROUP_QPN 0xffffff
 
 /* The longest that the receive requests of a common queue must have room for. */
 uint32_t plan_longest_receive(const struct plan *plan, uint32_t side);
@@ -169,7 +173,7 @@ static inline enum eng_qp_type plan_type(const struct plan *plan, uint32_t conne
 
 /* Connections of other services beside those of RC, or instead of them. */
 void plan_services(struct plan *plan);
-/* XRC, and UC on shared receive queues. */
+/* XRC, UC on shared receive queues, multicast. */
 void plan_second_generation(struct plan *plan);
 void plan_print_services(const struct plan *plan);
 

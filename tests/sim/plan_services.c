@@ -174,6 +174,10 @@ void plan_second_generation(struct plan *plan)
 	/* What goes wrong on purpose does so on connections of RC. */
 	if (plan->trouble == TROUBLE_NONE && random_chance(&random, 150))
 		plan_xrc(&random, plan);
+	plan->groups = random_chance(&random, 500);
+	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++)
+		for (uint32_t side = 0; side < 2; side++)
+			plan->member[n][side] = random_chance(&random, 700);
 }
 
 void plan_print_services(const struct plan *plan)

@@ -71,6 +71,7 @@ struct message {
 	bool refused;		      /* names memory that the receiver does not have */
 	bool cut;		      /* UC: it failed before its last packet was sent */
 	uint32_t dest;		      /* UD: connection */
+	bool grouped;		      /* UD: not only there, but to all members */
 	uint32_t qkey, wire_qkey;     /* UD: as posted, and as sent */
 };
 

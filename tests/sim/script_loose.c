@@ -73,6 +73,7 @@ static void make_datagram(struct message *message, const struct plan *plan, uint
 	do
 		message->dest = random_below(random, plan->connections);
 	while (plan->service[message->dest] != ENG_UD);
+	message->grouped = plan->groups && random_chance(random, 300);
 	message->qkey = message->wire_qkey = plan->qkey[message->dest][!side];
 	if (random_chance(random, end->spoiled)) {
 		message->wire_qkey ^= 1u << random_below(random, 31);

@@ -137,6 +137,9 @@ static void address(struct end *end, struct net_packet *to, const struct wire_pa
 {
 	struct end *peer = world_find(end->world, !end->side, packet->dest_qpn);
 
+	/* All of the other side hear it, at the same place. */
+	if (packet->dest_qpn == PLAN_GROUP_QPN)
+		peer = &end->world->connections[to->path - end->paths].end[!end->side];
 	if (!peer || to->path != &end->paths[peer->number])
 		world_fail(end->world, "%s: a datagram to QP %06x goes the wrong way", end->name,
 			   packet->dest_qpn);
