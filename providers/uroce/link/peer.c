@@ -59,8 +59,12 @@ static int set_int(int fd, int level, int option, int value)
 static void refuse_input(int fd)
 {
 	struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
-	struct sock_fprog program = { .len = 1, .filter = &drop_all };
+	struct sock_fprog program;
 
+	/* Memory checkers want the padding written, too. */
+	memset(&program, 0, sizeof(program));
+	program.len = 1;
+	program.filter = &drop_all;
 	set_int(fd, SOL_SOCKET, SO_RCVBUF, 0);
 	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }

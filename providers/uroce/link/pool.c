@@ -91,8 +91,12 @@ int link_pool_steer(int fd, unsigned int gsi_slot)
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
 	/* clang-format on */
-	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+	struct sock_fprog program;
 
+	/* Its padding is handed to the kernel as well: memory checkers want that written. */
+	memset(&program, 0, sizeof(program));
+	program.len = sizeof(code) / sizeof(code[0]);
+	program.filter = code;
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)))
 		return -errno;
 	return 0;

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "helgrind.h"
 #include "instance.h"
 #include "route.h"
 #include "transmit.h"
@@ -142,6 +143,18 @@ static bool fill_stock(struct progress *progress)
 	return progress->turn_tx;
 }
 
+/* What threads look at without a lock. */
+static void tell_helgrind(struct progress *progress)
+{
+	HELGRIND_IS_ATOMIC(progress->turn_counter);
+	HELGRIND_IS_ATOMIC(progress->turn_wanted);
+	HELGRIND_IS_ATOMIC(progress->pending);
+	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
+	HELGRIND_IS_ATOMIC(progress->helper.stop);
+	HELGRIND_IS_ATOMIC(progress->helper.armed);
+	HELGRIND_IS_ATOMIC(progress->helper.poller);
+}
+
 /* All that needs nothing from outside. */
 static struct progress *allocate(const struct progress_hooks *hooks)
 {
@@ -150,6 +163,7 @@ static struct progress *allocate(const struct progress_hooks *hooks)
 	if (!progress)
 		return NULL;
 	memset(progress, 0, sizeof(*progress));
+	tell_helgrind(progress);
 	progress->hooks.enter = hooks && hooks->enter ? hooks->enter : no_hook;
 	progress->hooks.leave = hooks && hooks->leave ? hooks->leave : no_hook;
 	progress->hooks.turn_over = hooks && hooks->turn_over ? hooks->turn_over : no_hook;
@@ -260,6 +274,9 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 
 	if (progress->dead)
 		return -EOWNERDEAD;
+	HELGRIND_IS_ATOMIC(qp->queued_deadline);
+	/* Handed over with the head of the pending list. */
+	HELGRIND_IS_ATOMIC(qp->next_pending);
 	result = table_add(&progress->table, qp);
 	if (result < 0)
 		return result;

@@ -11,6 +11,7 @@
 #include "cq_overrun.h"
 #include "forked.h"
 #include "ops.h"
+#include "progress/helgrind.h"
 
 _Static_assert((int)ENG_SUCCESS == IBV_WC_SUCCESS && (int)ENG_LOC_LEN_ERR == IBV_WC_LOC_LEN_ERR &&
 		       (int)ENG_LOC_QP_OP_ERR == IBV_WC_LOC_QP_OP_ERR &&
@@ -244,6 +245,9 @@ int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps)
 	cq->stamps = stamps ? (void *)((uint8_t *)cq->buffer.memory + ring_bytes) : NULL;
 	cq->mask = entries - 1;
 	cq->generation = uroce_generation;
+	HELGRIND_IS_ATOMIC(cq->head);
+	HELGRIND_IS_ATOMIC(cq->tail);
+	HELGRIND_IS_ATOMIC(cq->dead);
 	/* Held for tens of nanoseconds: spin before sleeping, but do sleep when the holder does. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);

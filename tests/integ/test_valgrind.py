@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Stock programs under valgrind, without a report but those of which buildlib/valgrind.supp says
+why they are none of our faults.
+
+A few programs in CI, all of them with UROCE_INTEG_LONG=1.  By hand, with the whole reports:
+    UROCE_INTEG_LONG=1 python3 tests/integ/test_valgrind.py -k helgrind-srq
+"""
+import itertools
+import os
+import shutil
+import sys
+
+import pytest
+
+import harness
+
+if not shutil.which("valgrind"):
+    pytest.exit("valgrind is not installed", returncode=77)
+
+SUPPRESSIONS = os.path.join(harness.ROOT, "buildlib", "valgrind.supp")
+REPORTED = 99  # valgrind's exit code when it has found something
+PATIENCE = 60
+LEAKS = "definite,possible"
+TOOLS = {
+    "memcheck": ["--leak-check=full", "--show-leak-kinds=" + LEAKS,
+                 "--errors-for-leak-kinds=" + LEAKS],
+    "helgrind": [],
+    "drd": [],
+}
+# Those of one queue pair all use their buffer in turns; with many of them each message is many
+# reports that are suppressed, for which their timeouts are too short.
+PROGRAMS = {
+    "rc": ["ibv_rc_pingpong", "-d", "{device}", "-g", 0, "-n", 200],
+    "ud": ["ibv_ud_pingpong", "-d", "{device}", "-g", 0, "-n", 200],
+    "srq": ["ibv_srq_pingpong", "-d", "{device}", "-g", 0, "-n", 100, "-q", 4, "-s", 64],
+    **{name: ["ib_" + name, "-d", "{device}", "-F", "-x", 0, "-n", 100]
+       for name in ("send_bw", "write_bw", "read_lat", "atomic_lat")},
+}
+# By default all with memcheck and helgrind, one way or the other.
+QUICK = {"memcheck-rc-poll", "memcheck-ud-events", "memcheck-read_lat-poll",
+         "helgrind-rc-poll", "helgrind-rc-events", "helgrind-srq-events", "helgrind-send_bw-poll",
+         "drd-rc-poll"}
+
+
+def cases():
+    for words in itertools.product(TOOLS, PROGRAMS, ("poll", "events")):
+        name = "-".join(words)
+        # There are no events of WRITEs at the end that they go to.
+        if (harness.LONG or name in QUICK) and words[1:] != ("write_bw", "events"):
+            yield pytest.param(*words, id=name)
+
+
+def under(tool, words, options=()):
+    return ["valgrind", "-q", f"--tool={tool}", f"--error-exitcode={REPORTED}", *TOOLS[tool],
+            *options, *words]
+
+
+@pytest.mark.parametrize("tool,program,wait", cases())
+def test_no_report(loopback, tool, program, wait):
+    words = PROGRAMS[program] + (["-e"] if wait == "events" else [])
+    for process in harness.start_pair(
+            loopback, under(tool, words, ["--suppressions=" + SUPPRESSIONS])):
+        process.done(PATIENCE)
+
+
+def test_reports_are_seen(loopback):
+    """perftest's own leaks, without the file that names them."""
+    for process in harness.start_pair(loopback, under("memcheck", PROGRAMS["read_lat"])):
+        assert process.wait(PATIENCE) == REPORTED, process
+        assert "definitely lost" in process.errors, process
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
