@@ -20,7 +20,7 @@ struct op_row {
 	bool needs_receive;   /* takes a receive WQE at the peer (rule C13) */
 	bool carries_payload; /* the request's packets carry the message */
 	enum op_answer answer;
-	uint8_t first, middle, last, only; /* enum wire_operation */
+	uint8_t first, middle, last, only; /* enum wire_opcode, without the service */
 };
 
 extern const struct op_row op_rows[ENG_OPS];

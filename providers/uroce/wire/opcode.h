@@ -10,18 +10,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum wire_service {
+#define WIRE_SERVICE_MASK 0xe0
+#define WIRE_OPERATION_MASK 0x1f
+
+/* The two halves of an opcode: of one type, as compilers mind when bits of two are joined. */
+enum wire_opcode {
+	/* Services. */
 	WIRE_RC = 0x00,
 	WIRE_UC = 0x20,
 	WIRE_UD = 0x60,
 	WIRE_CNP = 0x80,
 	WIRE_XRC = 0xa0,
-};
-
-#define WIRE_SERVICE_MASK 0xe0
-#define WIRE_OPERATION_MASK 0x1f
-
-enum wire_operation {
+	/* Operations. */
 	WIRE_SEND_FIRST = 0x00,
 	WIRE_SEND_MIDDLE = 0x01,
 	WIRE_SEND_LAST = 0x02,
