@@ -333,7 +333,7 @@ static void test_not_one_ack_per_receive(void **state)
 		peer_post_recv(peer, 64);
 		peer_pull(peer);
 	}
-	assert_in_range(peer->sent_count, 1, 10);
+	assert_uint_in_range(peer->sent_count, 1, 10);
 	for (unsigned int i = 0; i < peer->sent_count; i++) {
 		const struct wire_packet *packet = &peer->sent[i].packet;
 

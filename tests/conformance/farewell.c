@@ -38,7 +38,7 @@ static void test_farewell_covers_what_is_owed(void **state)
 	peer_pull(peer);
 	for (; peer->sent_read < peer->sent_count; peer->sent_read++, acks++)
 		assert_int_equal(peer->sent[peer->sent_read].packet.psn, PEER_RQ_PSN + 1);
-	assert_in_range(acks, FAREWELLS, FAREWELLS + 1);
+	assert_uint_in_range(acks, FAREWELLS, FAREWELLS + 1);
 }
 
 /* What nobody has asked an ACK for is acknowledged now, for nobody will be here to be asked. */

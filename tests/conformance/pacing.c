@@ -76,7 +76,7 @@ static void test_pace_is_a_reason_and_a_deadline(void **state)
 	while ((why = eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now)) == ENG_TX_RUN)
 		packets += run.packets;
 	assert_int_equal(why, ENG_TX_PACING);
-	assert_in_range(packets, 16, LONG_PACKETS - 1);
+	assert_uint_in_range(packets, 16, LONG_PACKETS - 1);
 	assert_true(eng_deadline(peer->qp) > peer->now);
 	assert_true(eng_deadline(peer->qp) < peer->now + LONG_TIME);
 }
@@ -103,7 +103,7 @@ static void test_pace_counts_across_reads(void **state)
 		if (peer->sent[i].time == start)
 			at_once += LONG_MTU;
 	}
-	assert_in_range(at_once, LONG_ENOUGH * LONG_MTU, BURST);
+	assert_uint_in_range(at_once, LONG_ENOUGH * LONG_MTU, BURST);
 	assert_true(peer->now > start);
 	assert_true(eng_deadline(peer->qp) == ENG_NEVER);
 }

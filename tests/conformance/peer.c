@@ -397,7 +397,7 @@ static void take_run(struct peer *peer, const struct eng_run *run)
 	static uint8_t whole[PEER_RUN_BYTES];
 	uint32_t bytes = 0;
 
-	assert_in_range(run->packets, 1, run->max_packets);
+	assert_uint_in_range(run->packets, 1, run->max_packets);
 	assert_true(run->bytes <= run->max_bytes && run->piece_count <= run->max_pieces);
 	assert_ptr_equal(run->path, &peer->attr->path);
 	for (uint32_t i = 0; i < run->piece_count; i++) {

@@ -142,7 +142,7 @@ static void test_psn_space_is_not_overrun(void **state)
 	}
 	peer_pull(peer);
 	under_way = (peer->sent_count - peer->sent_read) << 22;
-	assert_in_range(under_way, 1 << 22, 1 << 23);
+	assert_uint_in_range(under_way, 1 << 22, 1 << 23);
 	assert_int_equal(eng_in_flight(peer->qp), under_way);
 	/* The oldest is still answered as such. */
 	peer_give_response(peer, WIRE_READ_RESPONSE_FIRST, PEER_SQ_PSN, 1, data, 256);

@@ -135,7 +135,7 @@ static void test_owed_ack_survives_a_gap(void **state)
 		if (packet->syndrome == NAK_SEQUENCE)
 			assert_int_equal(packet->psn, PEER_RQ_PSN + 2);
 		else
-			assert_in_range(packet->psn, PEER_RQ_PSN, PEER_RQ_PSN + 1);
+			assert_uint_in_range(packet->psn, PEER_RQ_PSN, PEER_RQ_PSN + 1);
 	}
 }
 

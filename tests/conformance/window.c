@@ -23,7 +23,7 @@ static void test_window(void **state)
 	peer_pull(peer);
 	assert_int_equal(peer->why, ENG_TX_WINDOW);
 	sent = peer->sent_count;
-	assert_in_range(sent, 4, 8);
+	assert_uint_in_range(sent, 4, 8);
 	assert_int_equal(eng_in_flight(peer->qp), sent);
 	assert_true(peer->sent[sent - 1].packet.ack_request);
 	peer_ack(peer, PEER_SQ_PSN + sent - 1, NO_CREDITS_REPORTED, sent / 4);
@@ -75,11 +75,11 @@ static void test_lost_window(void **state)
 	peer_pull(peer);
 	assert_int_equal(peer->why, ENG_TX_WINDOW);
 	full = peer->sent_count;
-	assert_in_range(full, 16, 32);
+	assert_uint_in_range(full, 16, 32);
 	for (int round = 0; round < 12; round++) {
 		peer_forget(peer);
 		assert_true(peer_advance_to_deadline(peer));
-		assert_in_range(peer->sent_count - peer->sent_read, 1, full);
+		assert_uint_in_range(peer->sent_count - peer->sent_read, 1, full);
 		assert_int_equal(peer->sent[peer->sent_read].packet.psn, PEER_SQ_PSN + acked);
 		/* Three times nothing comes back, then one ACK in each round. */
 		if (round >= 3)

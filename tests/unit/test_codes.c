@@ -59,7 +59,7 @@ static void test_unlimited_is_no_number(void **state)
 	/* rule C3 test */
 	assert_int_equal(CREDIT_CODE_UNLIMITED, 31);
 	for (uint32_t credits = 1; credits; credits <<= 1)
-		assert_in_range(credit_encode(credits), 0, 30);
+		assert_uint_in_range(credit_encode(credits), 0, 30);
 }
 
 /* All 32 RNR timers in hundredths of a millisecond, as printed in the specification. */

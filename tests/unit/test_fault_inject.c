@@ -145,7 +145,7 @@ static void test_deterministic(void **state)
 		different += first.dropped != other.dropped;
 	}
 	/* Two coins of 0.2 differ in 0.32 of the throws. */
-	assert_in_range(different, 250, 390);
+	assert_uint_in_range(different, 250, 390);
 }
 
 /* The fates come as often as asked for, independently of each other, for any seed. */
@@ -173,12 +173,12 @@ static void test_rates(void **state)
 			passed[fate.passed]++;
 		}
 		/* Five standard deviations. */
-		assert_in_range(dropped, 4000 - 315, 4000 + 315);
-		assert_in_range(duplicated, 1960 - 225, 1960 + 225);
-		assert_in_range(corrupted, 19600 - 670, 19600 + 670);
-		assert_in_range(both, 980 - 160, 980 + 160);
+		assert_uint_in_range(dropped, 4000 - 315, 4000 + 315);
+		assert_uint_in_range(duplicated, 1960 - 225, 1960 + 225);
+		assert_uint_in_range(corrupted, 19600 - 670, 19600 + 670);
+		assert_uint_in_range(both, 980 - 160, 980 + 160);
 		for (int i = 1; i <= 3; i++)
-			assert_in_range(passed[i], 3267 - 290, 3267 + 290);
+			assert_uint_in_range(passed[i], 3267 - 290, 3267 + 290);
 	}
 }
 
@@ -359,8 +359,8 @@ static void test_drops_and_duplicates(void **state)
 		send_run(injector, peer_number(1), i, 100, 0);
 	dropped = counted[PROGRESS_COUNT_FAULT_DROPPED];
 	duplicated = counted[PROGRESS_COUNT_FAULT_DUPLICATED];
-	assert_in_range(dropped, 230, 370);
-	assert_in_range(duplicated, 80, 200);
+	assert_uint_in_range(dropped, 230, 370);
+	assert_uint_in_range(duplicated, 80, 200);
 	assert_int_equal(sent_count, 1000 - dropped + duplicated);
 	fault_close(injector);
 }
@@ -392,7 +392,7 @@ static void test_splits_runs(void **state)
 	}
 	assert_int_equal(sent_count, k);
 	assert_int_equal(calls, expected_calls);
-	assert_in_range(calls, 60, 160);
+	assert_uint_in_range(calls, 60, 160);
 	fault_close(injector);
 }
 
@@ -415,7 +415,7 @@ static void test_runs_change_nothing(void **state)
 		fault_close(injector);
 		if (packets == 1) {
 			count = sent_count;
-			assert_in_range(count, 900, 1100);
+			assert_uint_in_range(count, 900, 1100);
 		}
 		assert_int_equal(sent_count, count);
 		for (unsigned int i = 0; i < count; i++) {
@@ -450,11 +450,11 @@ static void test_reorders(void **state)
 		assert_false(seen[n]);
 		seen[n] = true;
 		/* Others that are held may pass as well. */
-		assert_in_range(n + 10, i, i + 20);
+		assert_uint_in_range(n + 10, i, i + 20);
 		early += n > i;
 	}
 	assert_true(early > 50);
-	assert_in_range(counted[PROGRESS_COUNT_FAULT_REORDERED], 60, 140);
+	assert_uint_in_range(counted[PROGRESS_COUNT_FAULT_REORDERED], 60, 140);
 	fault_close(injector);
 }
 

@@ -342,7 +342,7 @@ static void test_damage_is_seen(void **state)
 		if ((verdict == WIRE_ICRC_SOLVED) != (ip_id != 0))
 			fail_msg("verdict %d leaves identification %#x", verdict, ip_id);
 	}
-	assert_in_range(accepted, 1, MOST_ACCEPTED);
+	assert_uint_in_range(accepted, 1, MOST_ACCEPTED);
 }
 
 /* A packet that cannot hold BTH and ICRC is wrong, and not one byte of it is read. */

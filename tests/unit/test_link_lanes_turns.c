@@ -144,7 +144,7 @@ static void test_room_for_short_runs(void **state)
 	kill(fixture->agent.pid, SIGSTOP);
 	while (!link_peer_is_full(peer) && sent < 100)
 		assert_int_equal(lane_send(fixture, peer, sent++, BYTES), 0);
-	assert_in_range(sent, 2, UROCE_ABI_RING_BYTES / BYTES);
+	assert_uint_in_range(sent, 2, UROCE_ABI_RING_BYTES / BYTES);
 	assert_int_equal(lane_send(fixture, peer, sent++, SHORT), 0);
 	assert_int_equal(lane_send(fixture, peer, sent++, BYTES), 0);
 	assert_int_equal(lane_send(fixture, peer, 999, LINK_MAX_BYTES), -EAGAIN);

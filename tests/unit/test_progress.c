@@ -283,7 +283,7 @@ static void test_giving_way_ends(void **state)
 		progress_poll(progress);
 	atomic_fetch_sub(&progress->turn_wanted, 1);
 	turns = progress_count(progress, PROGRESS_COUNT_POLL_TURNS) - before;
-	assert_in_range(turns, 10, 1000);
+	assert_uint_in_range(turns, 10, 1000);
 	progress_put(progress);
 }
 
@@ -349,7 +349,7 @@ static void test_ack_behind_long_answer(void **state)
 		if (found[ACK_BEHIND_ANSWER] + found[ACK_BEFORE_ANSWER] == 50)
 			break;
 	}
-	assert_in_range(found[ACK_BEHIND_ANSWER], 25, 50);
+	assert_uint_in_range(found[ACK_BEHIND_ANSWER], 25, 50);
 	end_close(&a);
 	end_close(&b);
 	progress_put(progress);

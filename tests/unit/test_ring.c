@@ -252,7 +252,7 @@ static void test_few_pages(void **state)
 			furthest = bytes;
 		link_ring_release(&fixture->reader);
 	}
-	assert_in_range(furthest + BYTES - fixture->data, STRETCH / 2, STRETCH);
+	assert_uint_in_range(furthest + BYTES - fixture->data, STRETCH / 2, STRETCH);
 }
 
 /* ---- two threads ---- */
