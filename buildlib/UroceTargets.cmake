@@ -60,12 +60,17 @@ function(uroce_test_command name)
 		set(serial FALSE)
 	endif()
 	set(test "${arg_LABEL}.${name}")
-	add_test(NAME ${test} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+	if(arg_LABEL MATCHES "^(integ|bench)$" OR name MATCHES "^(test_(link|progress|netdev)|verbs_)" OR
+	   name MATCHES "_pingpong$")
+		set(network "${CMAKE_SOURCE_DIR}/buildlib/with-network")
+	endif()
+	add_test(NAME ${test} COMMAND ${network} ${arg_COMMAND}
+		 WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
 	set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
 			     RUN_SERIAL ${serial}
 			     ENVIRONMENT "UROCE_BUILD_DIR=${CMAKE_BINARY_DIR}")
 	# Only what depends on the host may be skipped; libFuzzer, say, exits 77 with a finding.
-	if(arg_LABEL MATCHES "^(integ|style)$")
+	if(arg_LABEL MATCHES "^(integ|style)$" OR network)
 		set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
 	endif()
 endfunction()
