@@ -125,8 +125,6 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 		end->share_bytes = random_between(random, 5000, 400000);
 	end->window_packets = windows[random_below(random, 7)];
 	end->max_dest_rd_atomic = random_between(random, 1, 16);
-	if (end->max_dest_rd_atomic == 16)
-		end->max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
 	end->rnr_timer_code =
 		(uint8_t)random_between(random, 1, random_chance(random, 100) ? 24 : 14);
 	/* Around the wrap as often as not. */
@@ -244,6 +242,8 @@ void plan_make(struct plan *plan, uint64_t seed, uint32_t generation)
 		plan_work(&random, &plan->end[side], plan->mtu);
 		plan_qp(&random, &plan->end[side]);
 		plan_host(&random, &plan->end[side], plan->lossless);
+		if (generation >= 2 && plan->end[side].max_dest_rd_atomic == 16)
+			plan->end[side].max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
 	}
 	for (uint32_t side = 0; side < 2; side++)
 		plan->end[side].max_rd_atomic =
