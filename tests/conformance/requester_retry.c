@@ -343,6 +343,49 @@ static void test_nothing_ends_an_rnr_wait(void **state)
 	}
 }
 
+/*
+ * The answer to an older READ is missing, so the RNR NAK asks for that too (rule S8); both are
+ * asked for when the wait is over, and what follows about the same packet does not end it.
+ */
+static void test_rnr_behind_a_missing_answer(void **state)
+{
+	struct peer *peer = unlimited((struct peer_config){ .timeout_code = 14 });
+
+	(void)state;
+	/* rule S10 test, rule S8 test */
+	peer_post(peer, ENG_READ, 2 * PEER_MTU, ENG_SIGNALED);
+	peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+	peer_forget(peer);
+	peer_nak(peer, PEER_SQ_PSN + 2, RNR_NAK(24), 1);
+	peer_nak(peer, PEER_SQ_PSN + 2, NAK_SEQUENCE, 1);
+	expect_wait(peer, 40960 * US - 1);
+	peer_advance(peer, 1);
+	expect_packet(peer, WIRE_READ_REQUEST, PEER_SQ_PSN);
+	expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + 2);
+	expect_silence(peer);
+}
+
+/* With no RNR retry left it is the SEND that fails, not the READ before it. */
+static void test_last_rnr_behind_a_missing_answer(void **state)
+{
+	static uint8_t bytes[8];
+	struct peer *peer = unlimited((struct peer_config){ .rnr_retry = PEER_NO_RETRY });
+	uint64_t read, send;
+
+	(void)state;
+	/* rule S10 test, rule S8 test */
+	read = peer_post(peer, ENG_READ, 8, ENG_SIGNALED);
+	send = peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+	peer_forget(peer);
+	peer_nak(peer, PEER_SQ_PSN + 1, RNR_NAK(24), 1);
+	expect_packet(peer, WIRE_READ_REQUEST, PEER_SQ_PSN);
+	expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + 1);
+	peer_give_response(peer, WIRE_READ_RESPONSE_ONLY, PEER_SQ_PSN, 1, bytes, 8);
+	peer_nak(peer, PEER_SQ_PSN + 1, RNR_NAK(24), 1);
+	expect_wc(peer, read, ENG_SUCCESS);
+	expect_wc(peer, send, ENG_RNR_RETRY_EXC_ERR);
+}
+
 /* The wait is over by the clock, whether or not eng_expire() was called: the next RNR counts. */
 static void test_rnr_again_without_expire(void **state)
 {
@@ -402,6 +445,8 @@ int main(void)
 		PEER_TEST(test_rnr_in_the_middle),
 		PEER_TEST(test_sequence_nak_keeps_the_rnr_wait),
 		PEER_TEST(test_nothing_ends_an_rnr_wait),
+		PEER_TEST(test_rnr_behind_a_missing_answer),
+		PEER_TEST(test_last_rnr_behind_a_missing_answer),
 		PEER_TEST(test_rnr_again_without_expire),
 		PEER_TEST(test_unsent_run),
 	};

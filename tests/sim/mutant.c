@@ -83,12 +83,30 @@ static bool forgets_initial_credits(struct end *end, struct wire_packet *packet)
 	return end->state == ENG_RTR && forgets_credits(end, packet);
 }
 
+static bool is_rnr(const struct wire_packet *packet)
+{
+	return wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK &&
+	       packet->syndrome >> 5 == 1;
+}
+
 static bool impatient_rnr(struct end *end, struct wire_packet *packet)
 {
 	(void)end;
-	if (packet->opcode != WIRE_ACKNOWLEDGE || packet->syndrome >> 5 != 1)
+	if (!is_rnr(packet))
 		return false;
 	packet->syndrome = 0x21; /* 10 us */
+	return true;
+}
+
+/* When an answer before it is missing. */
+static bool rnr_as_loss(struct end *end, struct wire_packet *packet)
+{
+	const struct asking *asking = &end->oracle.asking;
+
+	if (!is_rnr(packet) || asking->oldest >= asking->begun ||
+	    !op_answers(end->script->messages[asking->oldest].op))
+		return false;
+	packet->syndrome = 0x60;
 	return true;
 }
 
@@ -207,6 +225,9 @@ static const struct mutant mutants[] = {
 	{ .name = "impatient-rnr",
 	  .fault = "does not wait out the RNR timer (S10)",
 	  .arrival = impatient_rnr },
+	{ .name = "rnr-as-loss",
+	  .fault = "does not wait when an RNR NAK shows a loss as well (S10)",
+	  .arrival = rnr_as_loss },
 	{ .name = "misplaced-payload",
 	  .fault = "places bytes one too high (S6)",
 	  .arrival = damaged_payload },

@@ -118,10 +118,21 @@ static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64
 			   end->name);
 }
 
+/* Is it waited for a receive, also when an older answer is missing?  Not by who has no more tries.
+ */
+static bool may_wait(const struct end *end, bool progressed)
+{
+	const struct plan *plan = &end->world->plan;
+	uint32_t waits = progressed ? 0 : end->oracle.asking.rnr_count;
+
+	return plan->rnr_retry == 7 || waits < plan->rnr_retry;
+}
+
 static void ack_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
-	bool sequence = packet->syndrome == 0x60;
+	int64_t before = asking->unacked;
+	bool sequence = packet->syndrome == 0x60, answered;
 
 	if (packet->syndrome >> 5 == 0) {
 		if (!acknowledge(end, position + 1))
@@ -129,12 +140,13 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 		return;
 	}
 	asking->naks += sequence;
-	if (!acknowledge(end, position) || sequence) {
+	answered = acknowledge(end, position);
+	if (packet->syndrome >> 5 == 1 && (answered || may_wait(end, asking->unacked != before))) {
+		rnr_arrived(end, packet, position);
+	} else if (sequence || !answered) {
 		asking->nak_cause = asking->unacked;
 		goes_back(end, true);
 		asking->retry_count++;
-	} else if (packet->syndrome >> 5 == 1) {
-		rnr_arrived(end, packet, position);
 	} else {
 		end->oracle.may_be_in_error = true;
 	}

@@ -183,6 +183,11 @@ static void retry_on_request(struct eng_qp *qp, uint64_t now)
 	probe_told_of_loss(qp, now);
 }
 
+static bool has_rnr_retries(const struct eng_qp *qp)
+{
+	return qp->attr.rnr_retry == 7 || qp->req.rnr_left > 0;
+}
+
 static void rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -190,14 +195,13 @@ static void rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
 	count(qp, ENG_COUNT_RECEIVED_RNR);
 	if (req->rnr_until > now)
 		return;
-	if (qp->attr.rnr_retry != 7) {
-		if (req->rnr_left == 0) {
-			count(qp, ENG_COUNT_RNR_RETRY_EXCEEDED);
-			fail_oldest(qp, ENG_RNR_RETRY_EXC_ERR);
-			return;
-		}
-		req->rnr_left--;
+	if (!has_rnr_retries(qp)) {
+		count(qp, ENG_COUNT_RNR_RETRY_EXCEEDED);
+		fail_oldest(qp, ENG_RNR_RETRY_EXC_ERR);
+		return;
 	}
+	if (qp->attr.rnr_retry != 7)
+		req->rnr_left--;
 	req->rnr_until = now + rnr_timer_ns(timer_code);
 	requester_go_back(qp);
 }
@@ -220,19 +224,26 @@ static void fatal_nak(struct eng_qp *qp, uint8_t code)
 	}
 }
 
-/* rule S11: a NAK for PSN n acknowledges SENDs and WRITEs before n. */
+/*
+ * rule S11: a NAK for PSN n acknowledges SENDs and WRITEs before n.  When the answer to a READ or
+ * Atomic before n is missing it is an implied NAK for that (rule S8); an RNR NAK is waited out then
+ * as well (rule S10), unless it is the last one, which is for another request than the oldest.
+ */
 static void receive_nak(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	uint32_t before = psn_sub(packet->psn, qp->req.unacked_psn);
+	bool rnr = syndrome_kind(packet->syndrome) == AETH_RNR_NAK;
 	bool sequence = syndrome_kind(packet->syndrome) == AETH_NAK &&
 			syndrome_code(packet->syndrome) == NAK_PSN_SEQUENCE;
+	bool answered;
 
 	if (sequence)
 		count(qp, ENG_COUNT_RECEIVED_SEQ_NAK);
-	if (!acknowledge(qp, before, now) || sequence)
-		retry_on_request(qp, now);
-	else if (syndrome_kind(packet->syndrome) == AETH_RNR_NAK)
+	answered = acknowledge(qp, before, now);
+	if (rnr && (answered || has_rnr_retries(qp)))
 		rnr_nak(qp, syndrome_code(packet->syndrome), now);
+	else if (sequence || !answered)
+		retry_on_request(qp, now);
 	else
 		fatal_nak(qp, syndrome_code(packet->syndrome));
 }
