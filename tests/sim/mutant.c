@@ -131,6 +131,18 @@ static bool plain_compare(struct end *end, const struct wire_packet *packet)
 	return no_nak(end, packet) && packet->psn < end->peer->plan->psn;
 }
 
+static bool is_duplicate(struct end *end, const struct wire_packet *packet)
+{
+	const struct answering *answering = &end->oracle.answering;
+	enum wire_family family = wire_op_info(packet->opcode)->family;
+
+	return !service_is_loose(end->type) &&
+	       (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) &&
+	       answering->repeat_owed &&
+	       oracle_position(packet->psn, end->peer->plan->psn, answering->expected) ==
+		       answering->repeat_at;
+}
+
 /* A packet from before what is not acknowledged. */
 static bool is_question(struct end *end, const struct wire_packet *packet)
 {
@@ -232,6 +244,9 @@ static const struct mutant mutants[] = {
 	  .fault = "places bytes one too high (S6)",
 	  .arrival = damaged_payload },
 	{ .name = "no-nak", .fault = "sends no NAK for a gap (S4)", .swallows = no_nak },
+	{ .name = "ignores-duplicates",
+	  .fault = "does not acknowledge again (S4)",
+	  .swallows = is_duplicate },
 	{ .name = "plain-compare",
 	  .fault = "compares PSNs without wrap (S2)",
 	  .swallows = plain_compare },

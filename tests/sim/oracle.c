@@ -100,7 +100,7 @@ void oracle_start(struct end *end)
 	clear_positions(&answering->starts, &answering->room, end->peer->script->positions);
 	/* rule C9: what was answered last is the position before the first. */
 	answering->answered = answering->settled = answering->ack_asked = -1;
-	answering->ahead_to = answering->again_to = -1;
+	answering->ahead_to = answering->again_to = answering->repeat_at = -1;
 	loose_start(end);
 }
 

@@ -87,9 +87,10 @@ struct answering {
 	int64_t again_to;     /* where the READ answers end that are to be given again; or -1 */
 	int64_t ack_asked;    /* highest executed position that wants an answer */
 	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
-	bool naked;	  /* a NAK has gone, and the expected request has not come since */
-	bool established; /* an expected request has come */
-	bool fatal;	  /* the request came that ends it all */
+	int64_t repeat_at; /* position of the duplicate that repeat_owed is for */
+	bool naked;	   /* a NAK has gone, and the expected request has not come since */
+	bool established;  /* an expected request has come */
+	bool fatal;	   /* the request came that ends it all */
 	uint8_t fatal_syndrome;
 	uint32_t asked;	 /* requests come since the last ACK that an ACK may answer */
 	uint64_t told;	 /* receive requests promised, counted from the first one ever */

@@ -167,6 +167,8 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 		asking_question_came(end->peer, position, packet);
 		if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 			answering->asked++;
+			if (!answering->repeat_owed || position > answering->repeat_at)
+				answering->repeat_at = position;
 			answering->repeat_owed = !answering->nak_owed && !answering->rnr_owed;
 		}
 	} else {
@@ -397,6 +399,9 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 		check_answer(end, packet, position);
 		if (position + 1 >= answering->again_to)
 			answering->again_to = -1;
+		/* The answer to what came behind the duplicate says that this has come (S8). */
+		if (position > answering->repeat_at)
+			answering->repeat_owed = false;
 	}
 	if (position > answering->answered)
 		answering->answered = position;
