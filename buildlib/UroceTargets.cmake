@@ -46,21 +46,21 @@ endfunction()
 # uroce_test_command(NAME LABEL label [TIMEOUT seconds] [SERIAL] COMMAND word...)
 #
 # The ctest test "label.NAME" of any command, run in the source tree's root.  Labels: unit, golden,
-# sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), style, sanitize,
-# nightly.  Exit code 77 of an integ or style test means skipped.  Tests of label integ run alone,
-# because they measure time and share the host's UDP port.
+# sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), interop, style,
+# sanitize, nightly.  Exit code 77 of an integ, interop or style test means skipped.  Tests of
+# labels integ and interop run alone, because they measure time and share the host's UDP port.
 function(uroce_test_command name)
 	cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
 	if(NOT arg_TIMEOUT)
 		set(arg_TIMEOUT 60)
 	endif()
-	if(arg_SERIAL OR arg_LABEL STREQUAL "integ")
+	if(arg_SERIAL OR arg_LABEL MATCHES "^(integ|interop)$")
 		set(serial TRUE)
 	else()
 		set(serial FALSE)
 	endif()
 	set(test "${arg_LABEL}.${name}")
-	if(arg_LABEL MATCHES "^(integ|bench)$" OR name MATCHES "^(test_(link|progress|netdev)|verbs_)" OR
+	if(arg_LABEL MATCHES "^(integ|interop|bench)$" OR name MATCHES "^(test_(link|progress|netdev|door)|verbs_)" OR
 	   name MATCHES "_pingpong$")
 		set(network "${CMAKE_SOURCE_DIR}/buildlib/with-network")
 	endif()
@@ -70,7 +70,7 @@ function(uroce_test_command name)
 			     RUN_SERIAL ${serial}
 			     ENVIRONMENT "UROCE_BUILD_DIR=${CMAKE_BINARY_DIR}")
 	# Only what depends on the host may be skipped; libFuzzer, say, exits 77 with a finding.
-	if(arg_LABEL MATCHES "^(integ|style)$" OR network)
+	if(arg_LABEL MATCHES "^(integ|interop|style)$" OR network)
 		set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
 	endif()
 endfunction()

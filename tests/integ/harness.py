@@ -191,6 +191,14 @@ class Place:
             self.gid_indexes[version] = self.gids()[ipaddress.ip_address(address)]
         return self.gid_indexes[version]
 
+    def filled(self, word):
+        """A word of a command line with {device}, {gid4} and {gid6} as they are here."""
+        if not isinstance(word, str):
+            return word
+        gids = {f"gid{version}": self.gid_index(version) for version in (4, 6)
+                if f"{{gid{version}}}" in word}
+        return word.format(device=self.device, **gids)
+
     def stat(self, pid=None, **options):
         """What uroce-stat says of one process, or of all."""
         command = [os.path.join(self.scratch.bin, "uroce-stat"), "--json"]
@@ -295,14 +303,13 @@ def two_places(scratch):
 def start_pair(place, command, port_option="-p", client_env=None, **options):
     """(server, client) of a stock program with the usual options, both running.
 
-    The server runs at the place, the client at its peer; {device} in the command is the place's
-    device and {gid4}, {gid6} the index of its address.
+    The server runs at the place, the client at its peer; {device}, {gid4} and {gid6} in the command
+    are each one's own.
     """
     port = place.free_port()
 
     def words(at):
-        return [word.format(device=at.device) if isinstance(word, str) else word
-                for word in command] + [port_option, port]
+        return [at.filled(word) for word in command] + [port_option, port]
 
     server = place.serve(port, *words(place), **options)
     if client_env is not None:

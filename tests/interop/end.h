@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * One end of a connection between uroce and the kernel's soft RoCE: the same program runs on both,
+ * asks by its plan and checks what the other one asks by its own.
+ *
+ * Everything here ends the process with a message when it fails.
+ */
+#ifndef INTEROP_END_H
+#define INTEROP_END_H
+
+#include <infiniband/verbs.h>
+
+#include "plan.h"
+
+enum {
+	MAX_LANES = 64,
+	MAX_DEPTH = 64,
+	RECEIVES = 16,
+	/* A WRITE with immediate may land before the receives of the last ones were looked at. */
+	PLACES = 2 * RECEIVES,
+	SLACK = 64, /* bytes beside a payload, for its shift */
+};
+
+struct options {
+	const char *device;
+	int gid_index;
+	const char *port;
+	const char *address; /* of the server; NULL: this is the server */
+	enum ibv_mtu mtu;
+	enum ibv_qp_type type; /* IBV_QPT_RC or IBV_QPT_UC */
+	uint8_t timeout;       /* as the queue pair has it: 4.096 us times 2^timeout */
+	uint8_t retries;       /* 7 is for ever to rxe, and seven to the specification */
+	unsigned int lanes;
+	unsigned int depth; /* requests of a lane under way */
+	uint32_t count;	    /* requests of a lane; 0: until the time is over */
+	double seconds;	    /* 0: until the count is reached */
+	double pause;	    /* seconds of nothing between two requests */
+	bool asks;	    /* this end sends requests, and does not only answer */
+	bool events;	    /* sleeps until something comes */
+	const char *at_end; /* command to run while the device is still open */
+	struct plan_options plan;
+};
+
+/* Where things are in a lane's memory, in bytes from its beginning; the same at both ends. */
+struct layout {
+	size_t words;	 /* the atomics' */
+	size_t source;	 /* what the peer READs */
+	size_t receives; /* RECEIVES */
+	size_t targets;	 /* PLACES of the peer's WRITEs */
+	size_t told;	 /* PLACES of the peer's WRITEs with immediate */
+	size_t out;	 /* depth, what leaves */
+	size_t in;	 /* depth, what is READ */
+	size_t place;	 /* bytes of each */
+	size_t bytes;	 /* of all */
+};
+
+enum { WORD_ADD, WORD_SWAP, WORDS = 8 };
+
+/* What the other end has to know of a lane.  Both ends run on one kind of machine. */
+struct far {
+	uint32_t qpn, psn, rkey;
+	uint64_t memory;
+	union ibv_gid gid;
+};
+
+struct under_way {
+	struct request request;
+	uint64_t since; /* ns */
+	uint64_t found; /* what an atomic has to find; FETCH_ADD: at least */
+};
+
+struct lane {
+	struct ibv_qp *qp;
+	uint8_t *memory;
+	struct far near, far;
+
+	/* What this end asks. */
+	struct under_way under_way[MAX_DEPTH];
+	uint32_t asked, answered;
+	uint32_t told;	    /* requests asked that take a receive */
+	uint64_t not_until; /* ns */
+	uint64_t word_add, word_swap;
+
+	/* What the peer asks. */
+	uint32_t heard;	     /* requests of its plan that are behind us */
+	uint32_t heard_told; /* of those that took a receive */
+	uint32_t posted;     /* receives so far */
+	uint32_t peer_asked; /* in all; known at the end */
+};
+
+struct end {
+	struct options options;
+	struct layout layout;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *memory;
+	uint8_t *peer_source; /* what the peer's sources hold, one for all lanes */
+	int tcp;
+	struct lane lanes[MAX_LANES];
+	uint64_t requests, bytes, slowest; /* slowest: ns from post to completion */
+};
+
+_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint64_t now_ns(void);
+
+/* connect.c: from options to lanes in RTS that have their receives. */
+void end_open(struct end *end);
+/* Wait until the peer has come here as well. */
+void end_meet(struct end *end);
+void end_close(struct end *end);
+void end_tell(struct end *end, const void *bytes, size_t size);
+/* Blocks until all has come. */
+void end_hear(struct end *end, void *bytes, size_t size);
+
+/* asking.c: post what may be posted; true if that was something. */
+bool ask(struct end *end, struct lane *lane);
+void ask_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc);
+bool ask_is_done(const struct end *end, const struct lane *lane);
+
+/* hearing.c */
+void hear_prepare(struct end *end, struct lane *lane);
+void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc);
+/* Once peer_asked is known: has all of it been seen that tells us? */
+bool hear_is_done(struct end *end, struct lane *lane);
+/* What the peer has done without telling us: its WRITEs and atomics. */
+void hear_check_memory(struct end *end);
+
+static inline bool is_client(const struct end *end)
+{
+	return end->options.address != NULL;
+}
+
+#endif

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A qemu guest whose kernel has a soft RoCE device, as the peer of a Place of tests/integ.
+
+The guest's network is a tap in the Place's namespace; all of it is gone when qemu ends.  Its
+commands travel over a second network, from the namespace's loopback interface to the guest only.
+"""
+import itertools
+import os
+import shlex
+import shutil
+import subprocess
+import time
+
+import harness
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+QEMU = "qemu-system-x86_64"
+CACHE = os.environ.get("UROCE_INTEROP_CACHE", f"/var/tmp/uroce-interop-{os.getuid()}")
+MAC, CONTROL_MAC = "52:54:00:77:00:02", "52:54:00:77:ff:02"
+CONTROL_PORT = 7000
+BOOT_PATIENCE = 60  # seconds; five are usual
+MEMORY_MIB = 512
+
+
+class Cannot(Exception):
+    """What keeps this host from running a guest."""
+
+
+def make_image():
+    """The folder of what the guest boots."""
+    if os.path.isdir(CACHE) and os.stat(CACHE).st_uid != os.getuid():
+        raise Cannot(f"{CACHE} belongs to somebody else")
+    if not shutil.which(QEMU):
+        raise Cannot(f"{QEMU} is not installed")
+    if not shutil.which("apt-get"):
+        raise Cannot("the guest is made of Debian packages, and there is no apt-get")
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Cannot("/dev/net/tun is not to be had")
+    made = subprocess.run([os.path.join(HERE, "guest", "make-image"), CACHE], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if made.returncode:
+        raise Cannot("no image for the guest: " + (made.stdout.strip() or "?").splitlines()[-1])
+    return os.path.join(CACHE, "image")
+
+
+class Command(harness.Process):
+    """A program in the guest; killing it kills that program."""
+
+    def __init__(self, guest, *command, env=None, stdin=None, **_):
+        words = [str(word) for word in command]
+        line = " ".join([*(f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()),
+                         shlex.join(words)])
+        super().__init__(guest, harness.PYTHON, os.path.join(HERE, "guest", "run"),
+                         CONTROL_PORT, line, *([stdin] if stdin else []))
+        self.command = words
+
+
+class Guest(harness.Place):
+    """Commands of this Place run in the guest; its peer is the Place that the tap is in."""
+
+    def __init__(self, place, image, mtu):
+        super().__init__(place.scratch, place.prefix, place.holder)
+        self.device, self.address, self.address6 = "rxe0", "10.77.0.2", "fd77::2"
+        place.device, place.address, place.address6 = "uroce_tap0", "10.77.0.1", "fd77::1"
+        self.peer, place.peer = place, self
+        self.mtu = mtu
+        self.console = self.scratch.file("console")
+        self.add_tap(place)
+        self.qemu = harness.Process(place, *self.qemu_command(image))
+        place.processes.remove(self.qemu)  # it outlives a test
+        self.await_boot()
+        self.remote = itertools.count()
+
+    def add_tap(self, place):
+        for line in ("ip tuntap add dev tap0 mode tap vnet_hdr",
+                     f"ip link set tap0 mtu {self.mtu}",
+                     f"ip address add {place.address}/24 dev tap0",
+                     f"ip address add {place.address6}/64 dev tap0 nodad",
+                     "ip link set tap0 up"):
+            added = place.run(*line.split())
+            if added.popen.returncode:
+                raise Cannot(f"no tap: {added.errors.strip()}")
+
+    def qemu_command(self, image):
+        settings = (f"guest.mac={MAC} guest.ip={self.address}/24 guest.ip6={self.address6}/64 "
+                    f"guest.mtu={self.mtu}")
+        return [QEMU, "-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=multi", "-smp", 2,
+                "-m", MEMORY_MIB, "-nodefaults", "-no-user-config", "-display", "none",
+                "-no-reboot", "-kernel", os.path.join(image, "kernel"),
+                "-initrd", os.path.join(image, "initramfs"),
+                "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable nokaslr "
+                           "audit=0 apparmor=0 " + settings,
+                "-serial", f"file:{self.console}",
+                "-netdev", "tap,id=test,ifname=tap0,script=no,downscript=no,vhost=off",
+                "-device", f"virtio-net-pci,netdev=test,mac={MAC},romfile=",
+                "-netdev", "user,id=control,restrict=on,ipv6=off,"
+                           f"hostfwd=tcp:127.0.0.1:{CONTROL_PORT}-:7000",
+                "-device", f"virtio-net-pci,netdev=control,mac={CONTROL_MAC},romfile=",
+                "-object", "rng-random,id=rng,filename=/dev/urandom",
+                "-device", "virtio-rng-pci,rng=rng"]
+
+    def said(self):
+        try:
+            with open(self.console, encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def await_boot(self):
+        until = time.monotonic() + BOOT_PATIENCE
+        while "guest: ready" not in self.said():
+            assert self.qemu.running(), self.qemu
+            assert time.monotonic() < until, f"not booted:\n{self.said()[-2000:]}"
+            time.sleep(0.05)
+        self.output_of("sh", "-c", "rdma link show rxe0/1 | grep -q 'state ACTIVE'")
+
+    def start(self, *command, **options):
+        return Command(self, *command, **options)
+
+    def push(self, path):
+        """The path in the guest of a copy of this program."""
+        there = f"/tmp/{os.path.basename(path)}"
+        pushed = Command(self, "sh", "-c", f"cat >{there} && chmod 755 {there}", stdin=path)
+        pushed.done()
+        return there
+
+    def net(self, name):
+        return self.output_of("cat", f"/proc/net/{name}").splitlines()[1:]
+
+    def counters(self):
+        """What the guest's device has counted."""
+        words = self.output_of("rdma", "statistic", "show", "link", "rxe0/1").split()
+        return {name: int(value) for name, value in zip(words, words[1:]) if value.isdigit()}
+
+    def end(self):
+        self.close()
+        self.qemu.kill()

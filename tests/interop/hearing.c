@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* The responder's part: keeps receives posted, and checks what the peer has brought. */
+#include "end.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+static void post_receive(struct end *end, struct lane *lane)
+{
+	uint8_t *at =
+		lane->memory + end->layout.receives + lane->posted % RECEIVES * end->layout.place;
+	struct ibv_sge sge = { .addr = (uintptr_t)at,
+			       .length = end->options.plan.max_size,
+			       .lkey = end->mr->lkey };
+	struct ibv_recv_wr *bad,
+		wr = { .wr_id = (uint64_t)(lane - end->lanes), .sg_list = &sge, .num_sge = 1 };
+
+	if (ibv_post_recv(lane->qp, &wr, &bad))
+		die("a receive was refused: %m");
+	lane->posted++;
+}
+
+static uint64_t source_seed(bool client)
+{
+	return client ? 0xC11E47 : 0x5E47E4;
+}
+
+void hear_prepare(struct end *end, struct lane *lane)
+{
+	plan_fill(lane->memory + end->layout.source, end->layout.place,
+		  source_seed(is_client(end)));
+	plan_fill(end->peer_source, end->layout.place, source_seed(!is_client(end)));
+	while (lane->posted < RECEIVES)
+		post_receive(end, lane);
+}
+
+static struct request heard_request(const struct end *end, const struct lane *lane, uint32_t number)
+{
+	return plan_request(&end->options.plan, !is_client(end), (unsigned int)(lane - end->lanes),
+			    number);
+}
+
+/* The peer's next request that takes a receive. */
+static struct request next_told(const struct end *end, struct lane *lane)
+{
+	struct request request;
+
+	for (;;) {
+		request = heard_request(end, lane, lane->heard);
+		if (plan_takes_receive(request.kind))
+			return request;
+		lane->heard++;
+	}
+}
+
+static void check_payload(const struct end *end, const struct lane *lane,
+			  const struct request *request, const uint8_t *at)
+{
+	long difference = plan_difference(at, request->size, request->seed);
+
+	if (difference >= 0)
+		die("lane %u: the peer's %s %u of %u bytes is wrong from byte %ld on",
+		    (unsigned int)(lane - end->lanes), plan_kind_name(request->kind),
+		    request->number, request->size, difference);
+}
+
+void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc)
+{
+	struct request request = next_told(end, lane);
+	const char *name = plan_kind_name(request.kind);
+	const uint8_t *at = lane->memory;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		die("lane %u: receive of %s %u: %s", (unsigned int)(lane - end->lanes), name,
+		    request.number, ibv_wc_status_str(wc->status));
+	if (wc->byte_len != request.size)
+		die("%s %u of %u bytes comes as %u", name, request.number, request.size,
+		    wc->byte_len);
+	if ((wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) != (request.kind == WRITE_IMM) ||
+	    !!(wc->wc_flags & IBV_WC_WITH_IMM) != (request.kind != SEND))
+		die("%s %u comes as opcode %d, flags %x", name, request.number, wc->opcode,
+		    wc->wc_flags);
+	if (request.kind != SEND && ntohl(wc->imm_data) != (uint32_t)(request.seed >> 7))
+		die("%s %u has the wrong immediate", name, request.number);
+	if (request.kind == WRITE_IMM)
+		at += end->layout.told + lane->heard_told % PLACES * end->layout.place +
+		      request.shift;
+	else
+		at += end->layout.receives + lane->heard_told % RECEIVES * end->layout.place;
+	check_payload(end, lane, &request, at);
+	lane->heard++;
+	lane->heard_told++;
+	post_receive(end, lane);
+}
+
+bool hear_is_done(struct end *end, struct lane *lane)
+{
+	while (lane->heard < lane->peer_asked) {
+		if (plan_takes_receive(heard_request(end, lane, lane->heard).kind))
+			return false;
+		lane->heard++;
+	}
+	return true;
+}
+
+/* The WRITEs that nothing has overwritten are there; returns what the lane has added. */
+static uint64_t check_lane(const struct end *end, const struct lane *lane)
+{
+	uint64_t added = 0, swapped = 0, word;
+
+	for (uint32_t number = 0; number < lane->peer_asked; number++) {
+		struct request request = heard_request(end, lane, number);
+
+		if (request.kind == FETCH_ADD)
+			added += request.seed >> 32;
+		else if (request.kind == CMP_SWAP && request.seed & 6)
+			swapped = request.seed;
+	}
+	memcpy(&word, lane->memory + WORD_SWAP * sizeof(word), sizeof(word));
+	if (word != swapped)
+		die("the word of CMP_SWAP is %#lx, not %#lx", (unsigned long)word,
+		    (unsigned long)swapped);
+	for (uint32_t back = 1; back <= PLACES && back <= lane->peer_asked; back++) {
+		struct request request = heard_request(end, lane, lane->peer_asked - back);
+		const uint8_t *at = lane->memory + end->layout.targets +
+				    request.number % PLACES * end->layout.place + request.shift;
+
+		if (request.kind == WRITE)
+			check_payload(end, lane, &request, at);
+	}
+	return added;
+}
+
+void hear_check_memory(struct end *end)
+{
+	uint64_t added = 0, word;
+
+	for (unsigned int i = 0; i < end->options.lanes; i++)
+		added += check_lane(end, &end->lanes[i]);
+	memcpy(&word, end->lanes[0].memory + WORD_ADD * sizeof(word), sizeof(word));
+	if (word != added)
+		die("the word of FETCH_ADD is %#lx, not %#lx", (unsigned long)word,
+		    (unsigned long)added);
+}

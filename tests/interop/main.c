@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * usage: interop_end -d DEVICE -g GID_INDEX -p PORT [options] [SERVER]
+ *
+ * Runs the plans of both ends (end.h) and prints one line about it; the first thing that is wrong
+ * is the last that it says.
+ */
+#include "end.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	BATCH = 32,
+	NS_PER_S = 1000000000,
+	STALL_S = 20, /* without any completion */
+	NAP_US = 1000,
+	WAIT_MS = 20,
+};
+
+void die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	fprintf(stderr, "interop_end: ");
+	vfprintf(stderr, format, arguments);
+	fprintf(stderr, "\n");
+	va_end(arguments);
+	exit(1);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static enum ibv_mtu mtu_of(unsigned int bytes)
+{
+	enum ibv_mtu mtu = IBV_MTU_256;
+
+	while (mtu < IBV_MTU_4096 && 128u << mtu < bytes)
+		mtu++;
+	return mtu;
+}
+
+static void option(struct options *options, int letter, const char *value)
+{
+	bool right = true;
+
+	switch (letter) {
+	/* clang-format off */
+	case 'd': options->device = value; break;
+	case 'g': options->gid_index = atoi(value); break;
+	case 'p': options->port = value; break;
+	case 'm': options->mtu = mtu_of((unsigned int)atoi(value)); break;
+	case 'u': options->type = IBV_QPT_UC; break;
+	case 'T': options->timeout = (uint8_t)atoi(value); break;
+	case 'R': options->retries = (uint8_t)atoi(value); break;
+	case 'q': options->lanes = (unsigned int)atoi(value); break;
+	case 'o': options->depth = (unsigned int)atoi(value); break;
+	case 'n': options->count = (uint32_t)atoi(value); break;
+	case 't': options->seconds = atof(value); break;
+	case 'i': options->pause = atof(value); break;
+	case 'D': options->asks = !!strchr(value, options->address ? 'c' : 's'); break;
+	case 'e': options->events = true; break;
+	case 'x': options->at_end = value; break;
+	case 'k': right = plan_parse_kinds(&options->plan, value); break;
+	case 's': right = plan_parse_sizes(&options->plan, value); break;
+	case 'S': options->plan.max_size = (uint32_t)atoi(value); break;
+	/* clang-format on */
+	default:
+		right = false;
+	}
+	if (!right)
+		die("usage: -%c", letter);
+}
+
+static void read_options(struct options *options, int argc, char **argv)
+{
+	const char *letters = "d:g:p:m:uT:R:q:o:n:t:i:D:ex:k:s:S:";
+	int letter;
+
+	*options = (struct options){ .mtu = IBV_MTU_1024,
+				     .type = IBV_QPT_RC,
+				     .timeout = 17,
+				     .retries = 7,
+				     .lanes = 1,
+				     .depth = 1,
+				     .asks = true };
+	plan_parse_kinds(&options->plan, "siwWrfc");
+	/* getopt() moves what is no option to the end of argv: only then is the role known. */
+	while (getopt(argc, argv, letters) != -1)
+		;
+	if (optind < argc)
+		options->address = argv[optind];
+	optind = 1;
+	while ((letter = getopt(argc, argv, letters)) != -1)
+		option(options, letter, optarg);
+	if (!options->device || !options->port || options->lanes > MAX_LANES || !options->lanes ||
+	    options->depth > MAX_DEPTH || !options->depth || (!options->count && !options->seconds))
+		die("usage: interop_end -d DEVICE -g GID_INDEX -p PORT -n COUNT [options] "
+		    "[SERVER]");
+}
+
+static struct lane *lane_of(struct end *end, const struct ibv_wc *wc)
+{
+	struct lane *lane = &end->lanes[wc->wr_id];
+
+	if (wc->wr_id >= end->options.lanes || lane->qp->qp_num != wc->qp_num)
+		die("completion of queue pair %u with the wr_id of another", wc->qp_num);
+	return lane;
+}
+
+/* The opcode of a completion in error means nothing: who is not under way is a receive. */
+static bool is_receive(const struct lane *lane, const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS)
+		return lane->asked == lane->answered;
+	return wc->opcode & IBV_WC_RECV;
+}
+
+static bool take_completions(struct end *end)
+{
+	struct ibv_wc wc[BATCH];
+	int count = ibv_poll_cq(end->cq, BATCH, wc);
+
+	if (count < 0)
+		die("polling: %m");
+	for (int i = 0; i < count; i++) {
+		struct lane *lane = lane_of(end, &wc[i]);
+
+		if (is_receive(lane, &wc[i]))
+			hear_completed(end, lane, &wc[i]);
+		else
+			ask_completed(end, lane, &wc[i]);
+	}
+	return count > 0;
+}
+
+static bool is_over(const struct end *end, const struct lane *lane, uint64_t start)
+{
+	const struct options *options = &end->options;
+
+	if (!options->asks || (options->count && lane->asked >= options->count))
+		return true;
+	return options->seconds && now_ns() - start > (uint64_t)(options->seconds * NS_PER_S);
+}
+
+/* Something was posted; *left: lanes that have not got all their answers. */
+static bool ask_all(struct end *end, uint64_t start, unsigned int *left)
+{
+	bool busy = false;
+
+	*left = 0;
+	for (unsigned int i = 0; i < end->options.lanes; i++) {
+		struct lane *lane = &end->lanes[i];
+		bool over = is_over(end, lane, start);
+
+		while (!over && ask(end, lane)) {
+			busy = true;
+			over = is_over(end, lane, start);
+		}
+		if (!over || !ask_is_done(end, lane))
+			++*left;
+	}
+	return busy;
+}
+
+/* Until there may be something to do. */
+static void rest(struct end *end)
+{
+	struct pollfd fds[2] = { { .fd = end->tcp, .events = POLLRDHUP } };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!end->channel) {
+		if (end->options.pause > 0)
+			usleep(NAP_US);
+		return;
+	}
+	if (ibv_req_notify_cq(end->cq, 0))
+		die("asking for an event: %m");
+	if (take_completions(end))
+		return;
+	fds[1] = (struct pollfd){ .fd = end->channel->fd, .events = POLLIN };
+	poll(fds, 2, WAIT_MS);
+	if (!(fds[1].revents & POLLIN))
+		return;
+	if (ibv_get_cq_event(end->channel, &cq, &context))
+		die("taking an event: %m");
+	ibv_ack_cq_events(cq, 1);
+}
+
+/* The peer says at its end what it has asked of each lane; true: it has. */
+static bool hear_counts(struct end *end, bool asks)
+{
+	uint32_t counts[MAX_LANES];
+	size_t size = end->options.lanes * sizeof(counts[0]);
+	ssize_t got = recv(end->tcp, counts, size, MSG_PEEK | MSG_DONTWAIT);
+
+	/* A peer that is gone shows by the requests that nobody answers, if there are any. */
+	if ((got == 0 && !asks) || (got < 0 && errno != EAGAIN))
+		die("the peer is gone");
+	if (got != (ssize_t)size)
+		return false;
+	end_hear(end, counts, size);
+	for (unsigned int i = 0; i < end->options.lanes; i++)
+		end->lanes[i].peer_asked = counts[i];
+	return true;
+}
+
+static void tell_counts(struct end *end)
+{
+	uint32_t counts[MAX_LANES];
+
+	for (unsigned int i = 0; i < end->options.lanes; i++)
+		counts[i] = end->lanes[i].asked;
+	end_tell(end, counts, end->options.lanes * sizeof(counts[0]));
+}
+
+static bool all_heard(struct end *end)
+{
+	for (unsigned int i = 0; i < end->options.lanes; i++) {
+		if (!hear_is_done(end, &end->lanes[i]))
+			return false;
+	}
+	return true;
+}
+
+static void check_progress(const struct end *end, uint64_t last)
+{
+	uint64_t allowed = (uint64_t)((STALL_S + end->options.pause) * NS_PER_S);
+
+	if (now_ns() - last < allowed)
+		return;
+	for (unsigned int i = 0; i < end->options.lanes; i++)
+		fprintf(stderr, "lane %u: asked %u, answered %u; heard %u of %u\n", i,
+			end->lanes[i].asked, end->lanes[i].answered, end->lanes[i].heard,
+			end->lanes[i].peer_asked);
+	die("stands still");
+}
+
+static void run(struct end *end)
+{
+	uint64_t start = now_ns(), last = start;
+	bool told = false, knows = false;
+	unsigned int left;
+
+	for (;;) {
+		bool busy = take_completions(end);
+
+		busy |= ask_all(end, start, &left);
+		if (!left && !told) {
+			tell_counts(end);
+			told = true;
+		}
+		if (busy) {
+			last = now_ns();
+			continue;
+		}
+		if (!knows)
+			knows = hear_counts(end, left > 0);
+		if (knows && told && all_heard(end))
+			return;
+		check_progress(end, last);
+		rest(end);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct end end;
+	uint64_t start;
+
+	read_options(&end.options, argc, argv);
+	end.peer_source = malloc(end.options.plan.max_size + SLACK);
+	end_open(&end);
+	start = now_ns();
+	run(&end);
+	hear_check_memory(&end);
+	printf("requests %lu bytes %lu seconds %.2f slowest_ms %.3f\n", (unsigned long)end.requests,
+	       (unsigned long)end.bytes, (double)(now_ns() - start) / NS_PER_S,
+	       (double)end.slowest / 1e6);
+	fflush(stdout);
+	end_meet(&end);
+	if (end.options.at_end && system(end.options.at_end))
+		die("%s has failed", end.options.at_end);
+	end_close(&end);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What one end of a connection asks of the other: a sequence of requests that both ends work out
+ * from the same options, so that each knows what must come without having been told.
+ */
+#ifndef INTEROP_PLAN_H
+#define INTEROP_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum kind { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FETCH_ADD, CMP_SWAP, KINDS };
+
+enum { MAX_SIZES = 32, ATOMIC_BYTES = 8 };
+
+/* What the plans of all lanes and of both directions have in common. */
+struct plan_options {
+	enum kind kinds[KINDS];
+	unsigned int kind_count;
+	uint32_t sizes[MAX_SIZES]; /* all of them in turn, with all kinds; none: at random */
+	unsigned int size_count;
+	uint32_t max_size; /* bytes */
+};
+
+struct request {
+	uint32_t number;
+	enum kind kind;
+	uint32_t size;	/* bytes */
+	uint32_t shift; /* bytes from the beginning of its place in memory */
+	uint64_t seed;	/* of its payload; also what an atomic adds, swaps in or compares with */
+};
+
+/* Request of this number, in the direction from the client or from the server. */
+struct request plan_request(const struct plan_options *options, bool from_client, unsigned int lane,
+			    uint32_t number);
+
+bool plan_takes_receive(enum kind kind);
+const char *plan_kind_name(enum kind kind);
+
+/* The payload of a seed; the second one says where it differs, or -1. */
+void plan_fill(uint8_t *bytes, size_t size, uint64_t seed);
+long plan_difference(const uint8_t *bytes, size_t size, uint64_t seed);
+
+/* Letters of kinds ("siwWrfc") and sizes ("0,1,5") as options write them; false: not to be had. */
+bool plan_parse_kinds(struct plan_options *options, const char *letters);
+bool plan_parse_sizes(struct plan_options *options, const char *list);
+
+#endif

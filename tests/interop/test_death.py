@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""kill -9 of either end in full traffic: the survivor is told, and new ends work at once."""
+import sys
+import time
+
+import pytest
+
+import ends
+
+# A timeout is 67 ms, and after seven of them the other is told to be gone; with 7 retries rxe would
+# go on for ever.
+TRAFFIC = ("-q", 4, "-o", 4, "-S", 16384, "-T", 14, "-R", 6)
+FOR_EVER = 600
+TOLD_WITHIN = 15  # seconds; four times that by the specification, and emulation is slow
+
+
+@pytest.mark.parametrize("wait", ("poll", "events"))
+@pytest.mark.parametrize("victim", ("uroce", "rxe"))
+def test_kill_and_return(host, victim, wait):
+    """rule S10 test"""
+    more = ["-e"] if wait == "events" else []
+    for times in range(3 if ends.LONG else 1):
+        (ours, _), theirs = ends.start(host if times % 2 else host.peer, *TRAFFIC, *more,
+                                       "-t", FOR_EVER)
+        time.sleep(1)
+        killed, survivor = (ours, theirs) if victim == "uroce" else (theirs, ours)
+        assert killed.running() and survivor.running(), f"{ours}\n{theirs}"
+        killed.kill()
+        assert survivor.wait(TOLD_WITHIN) == 1, survivor
+        told = survivor.errors + survivor.output
+        assert "transport retry counter exceeded" in told, survivor
+        again, _ = ends.run(host, *TRAFFIC, *more, "-n", 50)
+        assert not again.refused()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

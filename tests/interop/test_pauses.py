@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What comes after a pause is taken like what comes without one.
+
+A peer's IPv4 identification is covered by the ICRC and not shown by a socket, so uroce has to find
+it; Linux's counters run on while nothing is sent.
+"""
+import sys
+
+import pytest
+
+import ends
+import harness
+
+PAUSES = (0, 5, 60) if ends.LONG else (0, 5)
+TIMEOUT = 19  # of the queue pairs: 2.1 s, far from anything that a busy host makes of a SEND
+TIMEOUT_SECONDS = 4.096e-6 * 2 ** TIMEOUT
+ASKS = ("-D", "c", "-T", TIMEOUT, "-S", 4096, "-k", "s")
+SERVICES = [(*kind, *wait) for kind in ((), ("-u",)) for wait in ((), ("-e",))]
+# Another pair that sends as fast as it can; rxe's packets all count in one counter.
+BUSY = ("-q", 2, "-o", 16, "-k", "s", "-S", 200)
+BUSY_SECONDS = 12  # as long as two pauses of five seconds
+MANY = 8192  # packets, in that time
+
+
+def check(who, count, ours, theirs):
+    assert not ours.refused()
+    asked = ours if who == "uroce" else theirs
+    assert asked.requests == count
+    assert asked.slowest < TIMEOUT_SECONDS
+
+
+@pytest.mark.parametrize("pause", PAUSES)
+@pytest.mark.parametrize("who", ("uroce", "rxe"))
+def test_pause(host, who, pause):
+    """rule S14 test: no packet with a right ICRC is refused, and no SEND takes a QP timeout.
+
+    RC and UC, polling and sleeping, all pausing at the same time.
+    """
+    server = host.peer if who == "uroce" else host
+    count = 3 if pause else 50
+    # Unreliable SENDs must not overrun the receives: a little apart, always.
+    pairs = [ends.start(server, *ASKS, *words, "-n", count, "-i", pause or 0.01)
+             for words in SERVICES]
+    ends.finish(*(process for pair in pairs for process in ends.processes(pair)),
+                seconds=count * pause + harness.PATIENCE)
+    for pair in pairs:
+        check(who, count, *ends.reports(pair))
+
+
+@pytest.mark.parametrize("service", SERVICES[::2], ids=("rc", "uc"))
+@pytest.mark.parametrize("who", ("uroce", "rxe"))
+def test_pause_beside_traffic(host, who, service):
+    """rule S14 test: nor if the peer sends thousands of packets by another queue pair meanwhile."""
+    server = host.peer if who == "uroce" else host
+    before = host.peer.counters()["sent_pkts"]
+    busy = ends.start(server, *BUSY, "-t", BUSY_SECONDS)
+    check(who, 3, *ends.run(server, *ASKS, *service, "-n", 3, "-i", 5))
+    ends.finish(*ends.processes(busy), seconds=BUSY_SECONDS + harness.PATIENCE)
+    assert host.peer.counters()["sent_pkts"] - before > MANY
+    assert not ends.reports(busy)[0].refused()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

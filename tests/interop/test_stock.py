@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Stock programs between uroce and rxe, each in both roles, with path MTU 4096."""
+import re
+import sys
+
+import pytest
+
+import ends
+import harness
+import perftest
+
+MTU = 4200
+# Not ibv_xsrq_pingpong: rxe has no XRC.
+PINGPONGS = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong")
+ROUNDS = 1000 if ends.LONG else 100
+SIZES = {"bw": (1, 4096, 65536), "lat": (2, 4097)}
+ALL_SIZES = {program: (8,) if "atomic" in program else SIZES[program.rsplit("_", 1)[1]]
+             for program in perftest.ALL}
+WAYS = [("poll", 4), ("events", 6), *([("poll", 6), ("events", 4)] if ends.LONG else [])]
+OVER_IPV6 = perftest.ALL if ends.LONG else ("ib_send_lat", "ib_write_bw", "ib_read_bw",
+                                           "ib_atomic_lat")
+WITH_EVENTS = tuple(program for program in perftest.ALL if "write" not in program)
+
+
+@pytest.mark.parametrize("wait,version", WAYS)
+@pytest.mark.parametrize("program", PINGPONGS)
+def test_pingpong(server, program, wait, version):
+    words = [program, "-d", "{device}", "-g", f"{{gid{version}}}", "-n", ROUNDS, "-c"]
+    words += ["-s", 1000] if "_ud_" in program else ["-s", 5000, "-m", 1024]
+    words += ["-e"] if wait == "events" else []
+    pair = harness.start_pair(server, words)
+    ends.finish(*pair)
+    for process in pair:
+        text = process.output
+        assert "invalid data" not in text, process
+        assert process.errors == "", process
+        assert re.search(r"^(\d+ iters in|success$)", text, re.MULTILINE), process
+
+
+def check(server, program, size, *more, version=4):
+    words = ["-x", f"{{gid{version}}}", "-n", ROUNDS, *more]
+    if "read" in program or "atomic" in program:
+        words += ["-o", 16]  # uroce has no more, and the program takes the other device's number
+    words += ["-s", size] if "atomic" not in program else []
+    pair = perftest.start(server, program, *words)
+    ends.finish(*pair)
+    perftest.finish(*pair)
+    perftest.check_report(pair[1], [size], ROUNDS)
+
+
+@pytest.mark.parametrize("program,size", [
+    (program, size) for program, sizes in ALL_SIZES.items()
+    for size in (sizes if ends.LONG else sizes[-1:])])
+def test_perftest(server, program, size):
+    check(server, program, size)
+
+
+@pytest.mark.parametrize("program", WITH_EVENTS)
+def test_perftest_with_events(server, program):
+    check(server, program, ALL_SIZES[program][-1], "-e")
+
+
+@pytest.mark.parametrize("program", perftest.BANDWIDTH)
+def test_perftest_both_ways(server, program):
+    check(server, program, ALL_SIZES[program][-1], "-b")
+
+
+@pytest.mark.parametrize("program", OVER_IPV6)
+def test_perftest_over_ipv6(server, program):
+    check(server, program, ALL_SIZES[program][-1], version=6)
+
+
+@pytest.mark.parametrize("program,service", [
+    ("ib_send_bw", "UC"), ("ib_send_lat", "UC"), ("ib_write_bw", "UC"), ("ib_write_lat", "UC"),
+    ("ib_send_lat", "UD")])
+def test_perftest_unreliable(server, program, service):
+    # So few that no buffer on the way overflows: nobody sends them again.
+    check(server, program, 1024, "-c", service, "-t", 16)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
