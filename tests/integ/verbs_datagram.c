@@ -3,6 +3,7 @@
  * Datagram queue pairs and unreliable connections through the stock library: what arrives, what is
  * shown of the network header, address handles, Q_Keys, and what a wrong request ends in.
  */
+#include <errno.h>
 #include <poll.h>
 
 #include "verbs_box.h"
@@ -89,6 +90,15 @@ static void check_header(const uint8_t *header, const union ibv_gid *gid, size_t
 	}
 }
 
+/*
+ * RoCE has no service level; adapters say in its place what kind of network the datagram came by,
+ * and UCX up to 1.18 drops what is neither.
+ */
+static int kind_of_network(const union ibv_gid *gid)
+{
+	return is_ipv4(gid) ? 2 : 1;
+}
+
 /* From every address of the device: a datagram queue pair hears them all. */
 static void datagrams_of_every_size(void **state)
 {
@@ -121,7 +131,7 @@ static void datagrams_of_every_size(void **state)
 			assert_int_equal(ntohl(wc.imm_data), 100 + i);
 			assert_int_equal(wc.src_qp, sender->qp_num);
 			assert_int_equal(wc.qp_num, receiver->qp_num);
-			assert_int_equal(wc.sl, 0);
+			assert_int_equal(wc.sl, kind_of_network(&gid));
 			assert_int_equal(wc.pkey_index, 0);
 			check_header(there.bytes + TO, &gid, sizes[i]);
 			assert_memory_equal(there.bytes + TO + GRH, here.bytes + FROM, sizes[i]);
@@ -129,6 +139,45 @@ static void datagrams_of_every_size(void **state)
 		}
 		assert_int_equal(ibv_destroy_ah(way), 0);
 	}
+}
+
+/* The extended way to read a completion tells the kind of network as well. */
+static void kind_of_network_extended(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(the_context(), &attr);
+	struct ibv_poll_cq_attr poll_attr = { 0 };
+	struct box box = there;
+	struct ibv_qp *qp;
+	union ibv_gid gid;
+	int result;
+
+	(void)state;
+	assert_non_null(cq);
+	box.cq = ibv_cq_ex_to_cq(cq);
+	qp = box_qp(&box, IBV_QPT_UD, NULL);
+	box_connect(qp, 0);
+	for (uint8_t index = 0; index < 16; index++) {
+		struct ibv_ah *way;
+
+		assert_int_equal(ibv_query_gid(the_context(), 1, index, &gid), 0);
+		if (!gid.global.interface_id)
+			continue;
+		way = box_ah(&here, index, NULL);
+		assert_int_equal(box_post_recv(&there, qp, index, TO, GRH + 8), 0);
+		assert_int_equal(box_post_datagram(&here, sender, way, qp->qp_num, 1, FROM, 8), 0);
+		box_expect(here.cq, 1, IBV_WC_SUCCESS);
+		do
+			result = ibv_start_poll(cq, &poll_attr);
+		while (result == ENOENT);
+		assert_int_equal(result, 0);
+		assert_int_equal(cq->wr_id, index);
+		assert_int_equal(ibv_wc_read_sl(cq), kind_of_network(&gid));
+		ibv_end_poll(cq);
+		assert_int_equal(ibv_destroy_ah(way), 0);
+	}
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(box.cq), 0);
 }
 
 static void answer_by_the_header(void **state)
@@ -371,6 +420,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(datagrams_of_every_size, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kind_of_network_extended, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(answer_by_the_header, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(qkeys, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(losses, set_up, tear_down),

@@ -44,6 +44,7 @@ struct eng_wc {
 	uint32_t srqn;	    /* XRC: whose receive request this was */
 	bool receive;	    /* belongs to the receive queue */
 	bool solicited;	    /* wakes those who wait for solicited completions only */
+	bool ipv6;	    /* UD: what the datagram came by; else IPv4 */
 };
 
 /* A receive request under way; its SGEs are kept beside it. */

@@ -60,6 +60,12 @@ void unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet, uin
 		resp->previous_opcode = position & (WIRE_LAST | WIRE_ONLY) ? -1 : packet->opcode;
 }
 
+/* An IPv4 header is the second half of the place for one, behind zeros. */
+static bool came_by_ipv6(const struct wire_packet *packet)
+{
+	return packet->network_header && packet->network_header[0] >> 4 == 6;
+}
+
 static void complete_datagram(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
@@ -73,6 +79,7 @@ static void complete_datagram(struct eng_qp *qp, const struct wire_packet *packe
 		.src_qpn = packet->src_qpn,
 		.receive = true,
 		.solicited = packet->solicited,
+		.ipv6 = came_by_ipv6(packet),
 	};
 
 	resp->taken = false;

@@ -65,6 +65,19 @@ static enum ibv_wc_opcode opcode_of(const struct eng_wc *wc)
 	return wc->op == ENG_WRITE_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 }
 
+/*
+ * The kind of network that a datagram came by has no field of its own.  Adapters say it in that of
+ * the service level, which RoCE does not have, and UCX up to 1.18 relies on it.
+ */
+static uint8_t service_level(const struct eng_wc *wc)
+{
+	enum { CAME_BY_IPV6 = 1, CAME_BY_IPV4 = 2 };
+
+	if (!(wc->flags & ENG_WC_GRH))
+		return 0;
+	return wc->ipv6 ? CAME_BY_IPV6 : CAME_BY_IPV4;
+}
+
 static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 {
 	to->wr_id = wc->wr_id;
@@ -81,7 +94,7 @@ static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 	to->wc_flags = wc->flags;
 	to->pkey_index = 0;
 	to->slid = 0;
-	to->sl = 0;
+	to->sl = service_level(wc);
 	to->dlid_path_bits = 0;
 }
 

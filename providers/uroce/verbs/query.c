@@ -102,7 +102,11 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 	attr->max_qp_rd_atom = UROCE_MAX_RD_ATOMIC;
 	attr->max_res_rd_atom = UROCE_MAX_RD_ATOMIC * UROCE_MAX_QP;
 	attr->max_qp_init_rd_atom = UROCE_MAX_RD_ATOMIC;
-	attr->atomic_cap = IBV_ATOMIC_GLOB;
+	/*
+	 * They are atomic towards the processor's as well, which is more than this says; but UCX
+	 * up to 1.13 does without atomics where it reads IBV_ATOMIC_GLOB.
+	 */
+	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = UROCE_MAX_AH;
 	attr->max_srq = UROCE_MAX_SRQ;
 	attr->max_srq_wr = UROCE_MAX_SRQ_WR;
