@@ -158,10 +158,10 @@ DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struc
 		return real ? real(context, attr, mac, vid) : -ENOSYS;
 	}
 	error = provider->query_gid_entry(context, attr->port_num, attr->grh.sgid_index, &local);
+	error = error ? -error : neighbour_find(local.ndev_ifindex, &attr->grh.dgid, mac);
 	if (error)
-		return -error;
-	error = neighbour_find(local.ndev_ifindex, &attr->grh.dgid, mac);
-	if (!error && vid)
+		errno = -error;
+	else if (vid)
 		*vid = neighbour_vlan(local.ndev_ifindex);
 	return error;
 }

@@ -47,10 +47,10 @@ DROPIN_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, 
 		real = DROPIN_REAL(_ibv_query_gid_ex, "IBVERBS_1.11");
 		return real ? real(context, port, index, to, flags, entry_size) : ENOSYS;
 	}
-	if (flags)
-		return EINVAL;
-	error = provider->query_gid_entry(context, port, index, &entry);
-	if (!error)
+	error = flags ? EINVAL : provider->query_gid_entry(context, port, index, &entry);
+	if (error)
+		errno = error;
+	else
 		copy_entry(to, &entry, entry_size);
 	return error;
 }
@@ -69,16 +69,20 @@ DROPIN_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct i
 		real = DROPIN_REAL(_ibv_query_gid_table, "IBVERBS_1.11");
 		return real ? real(context, to, max_entries, flags, entry_size) : -ENOSYS;
 	}
-	if (flags || entry_size == 0)
+	if (flags || entry_size == 0) {
+		errno = EINVAL;
 		return -EINVAL;
+	}
 	for (index = 0;; index++) {
 		error = provider->query_gid_entry(context, 1, index, &entry);
 		if (error == ENODATA)
 			continue;
 		if (error) /* the end of the table */
 			break;
-		if (count == max_entries)
+		if (count == max_entries) {
+			errno = EINVAL;
 			return -EINVAL;
+		}
 		copy_entry((char *)to + count++ * entry_size, &entry, entry_size);
 	}
 	return (ssize_t)count;

@@ -16,13 +16,6 @@
 #include "stat.h"
 #include "ud.h"
 
-static const struct abi_ops ops = {
-#define UROCE_OP_ENTRY(name) .name = uroce_##name,
-	UROCE_OPS(UROCE_OP_ENTRY)
-#undef UROCE_OP_ENTRY
-		.async_event = uroce_async_event_op,
-};
-
 static const struct progress_hooks hooks = {
 	.enter = key_table_enter,
 	.leave = key_table_leave,
@@ -105,7 +98,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	error = uroce_async_open(context);
 	if (error)
 		goto uninit_context;
-	abi_set_ops(&context->base, &ops);
+	abi_set_ops(&context->base, &uroce_ops);
 	context->base.context.num_comp_vectors = UROCE_COMP_VECTORS;
 	uroce_watch_get(progress);
 	uroce_stat_get(progress);

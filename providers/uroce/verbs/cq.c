@@ -198,7 +198,7 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 	if (uroce_inherited(cq->generation))
 		return 0;
 
-	int taken = uroce_cq_take(cq, count, wc, stamps);
+	int taken = uroce_cq_take(cq, count, wc, stamps), before;
 
 	if (taken > 0)
 		progress_polled(cq->context->progress);
@@ -206,7 +206,10 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 		return taken;
 	if (atomic_load_explicit(&cq->dead, memory_order_relaxed))
 		return -1;
+	/* Nothing to receive is no error, but the kernel calls it one. */
+	before = errno;
 	progress_poll(cq->context->progress);
+	errno = before;
 	return uroce_cq_take(cq, count, wc, stamps);
 }
 

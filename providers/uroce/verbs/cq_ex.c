@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "answer.h"
 #include "cq.h"
 #include "forked.h"
 #include "ops.h"
@@ -50,7 +51,7 @@ static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 	int taken;
 
 	if (attr->comp_mask)
-		return EINVAL;
+		return UROCE_ANSWER(EINVAL);
 	if (uroce_inherited(cq->generation))
 		return ENOENT;
 	begin_poll(cq);
@@ -61,7 +62,8 @@ static int start_poll(struct ibv_cq_ex *current, struct ibv_poll_cq_attr *attr)
 	}
 	/* Without a completion there will be no end_poll. */
 	finish_poll(cq);
-	return taken ? EIO : ENOENT;
+	/* That it is empty is no error. */
+	return taken ? UROCE_ANSWER(EIO) : ENOENT;
 }
 
 static int next_poll(struct ibv_cq_ex *current)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answer.h"
 #include "mr.h"
 #include "ops.h"
 
@@ -22,7 +23,7 @@ static int check_copy(const struct uroce_dm *dm, uint64_t offset, size_t length)
 	return offset > dm->length || length > dm->length - offset ? EFAULT : 0;
 }
 
-static int copy_to_dm(struct ibv_dm *ibv_dm, uint64_t offset, const void *from, size_t length)
+static int copy_in(struct ibv_dm *ibv_dm, uint64_t offset, const void *from, size_t length)
 {
 	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
 	int error = check_copy(dm, offset, length);
@@ -32,7 +33,7 @@ static int copy_to_dm(struct ibv_dm *ibv_dm, uint64_t offset, const void *from, 
 	return error;
 }
 
-static int copy_from_dm(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t length)
+static int copy_out(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t length)
 {
 	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
 	int error = check_copy(dm, offset, length);
@@ -40,6 +41,16 @@ static int copy_from_dm(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t
 	if (!error)
 		memcpy(to, dm->memory + offset, length);
 	return error;
+}
+
+static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
+{
+	return UROCE_ANSWER(copy_in(dm, offset, from, length));
+}
+
+static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
+{
+	return UROCE_ANSWER(copy_out(to, dm, offset, length));
 }
 
 /* rule U1: the device has so much, for all together. */

@@ -9,6 +9,7 @@
 
 #include <infiniband/urocedv.h>
 
+#include "answer.h"
 #include "context.h"
 #include "device.h"
 #include "query.h"
@@ -46,6 +47,11 @@ static int device_index(struct ibv_device *device)
 	return to_uroce_device(device)->index;
 }
 
+static int destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	return UROCE_ANSWER(uroce_destroy_comp_channel(channel));
+}
+
 static struct ibv_qp_ex *qp_to_qp_ex(struct ibv_qp *qp)
 {
 	struct verbs_qp *ours = (struct verbs_qp *)qp;
@@ -63,7 +69,7 @@ static const struct uroce_way_in this_copy = {
 	.query_gid_entry = uroce_query_gid_entry,
 	.query_pkey = uroce_query_pkey,
 	.create_comp_channel = uroce_create_comp_channel,
-	.destroy_comp_channel = uroce_destroy_comp_channel,
+	.destroy_comp_channel = destroy_comp_channel,
 	.qp_to_qp_ex = qp_to_qp_ex,
 	.import_device = uroce_import_device,
 };
@@ -149,7 +155,7 @@ EXPORT __be64 urocedv_get_device_guid(struct ibv_device *device)
 EXPORT int urocedv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
 				struct ibv_gid_entry *entry)
 {
-	return uroce_first_copy->query_gid_entry(context, port_num, gid_index, entry);
+	return UROCE_ANSWER(uroce_first_copy->query_gid_entry(context, port_num, gid_index, entry));
 }
 
 EXPORT struct ibv_comp_channel *urocedv_create_comp_channel(struct ibv_context *context)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "answer.h"
 #include "forked.h"
 #include "mw.h"
 #include "ops.h"
@@ -301,7 +302,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 		uroce_ud_retired(qp);
 }
 
-static int wr_complete(struct ibv_qp_ex *ex)
+static int complete(struct ibv_qp_ex *ex)
 {
 	struct uroce_qp *qp = of(ex);
 	int error;
@@ -319,6 +320,11 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	if (!uroce_inherited(qp->generation))
 		pthread_mutex_unlock(&qp->progress.lock);
 	return error;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	return UROCE_ANSWER(complete(ex));
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
