@@ -91,6 +91,106 @@ static void solicited_events(void **state)
 	pair_close(&pair);
 }
 
+/* What has come before the arming makes an event as well, once: nobody can tell before from after.
+ */
+static void completions_before_the_arming(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, NULL);
+	send_one(&pair, 0);
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS); /* so it has arrived, but nobody polls there */
+	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 1), 0);
+	expect_no_event(&pair.b); /* not solicited */
+	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+	expect_event(&pair.b);
+	/* The usual order: the event of a completion is not followed by another one of the same. */
+	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+	expect_no_event(&pair.b);
+	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
+	send_one(&pair, 0);
+	expect_event(&pair.b);
+	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
+	/* Nor is one that has been polled. */
+	send_one(&pair, IBV_SEND_SOLICITED);
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
+	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+	expect_no_event(&pair.b);
+	send_one(&pair, 0);
+	expect_event(&pair.b);
+	/* Solicited, behind one that is not. */
+	send_one(&pair, IBV_SEND_SOLICITED);
+	for (int i = 0; i < 2; i++)
+		expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 1), 0);
+	expect_event(&pair.b);
+	pair_close(&pair);
+}
+
+/* A program that polls only one completion for each event gets as many events as it needs. */
+static void one_completion_for_each_event(void **state)
+{
+	enum { BURST = 16 };
+	struct pair pair;
+
+	(void)state;
+	for (int early = 0; early < 2; early++) {
+		pair_open(&pair, NULL);
+		if (early)
+			assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+		for (int i = 0; i < BURST; i++)
+			send_one(&pair, 0);
+		for (int i = 0; i < BURST; i++)
+			expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
+		if (!early)
+			assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+		for (int i = 0; i < BURST; i++) {
+			struct ibv_wc wc;
+
+			expect_event(&pair.b);
+			assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+			assert_int_equal(ibv_poll_cq(pair.b.cq, 1, &wc), 1);
+		}
+		pair_close(&pair);
+	}
+}
+
+/* Those of a queue pair that goes are forgotten; what is left still makes its event. */
+static void completions_that_are_forgotten(void **state)
+{
+	struct pair pair;
+	struct ibv_qp *other;
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, NULL);
+	/* Two queue pairs on one queue, and the first one's completion has had its event. */
+	other = ibv_create_qp(pair.b.pd, &(struct ibv_qp_init_attr){ .send_cq = pair.b.cq,
+								     .recv_cq = pair.b.cq,
+								     .cap = { .max_recv_wr = 4 },
+								     .qp_type = IBV_QPT_RC });
+	assert_non_null(other);
+	assert_int_equal(to_init(other, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+	send_one(&pair, 0);
+	expect_event(&pair.b);
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_post_recv(other, &(struct ibv_recv_wr){ .wr_id = 7 },
+				       &(struct ibv_recv_wr *){ NULL }),
+			 0);
+	assert_int_equal(to_state(other, IBV_QPS_ERR), 0);
+	assert_int_equal(to_state(pair.b.qp, IBV_QPS_RESET), 0);
+	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+	expect_event(&pair.b);
+	assert_int_equal(ibv_poll_cq(pair.b.cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(ibv_destroy_qp(other), 0);
+	pair_close(&pair);
+}
+
 static void unread_events_do_not_hold_up_destroy(void **state)
 {
 	struct pair pair;
@@ -268,6 +368,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_event_for_each_arming),
 		cmocka_unit_test(solicited_events),
+		cmocka_unit_test(completions_before_the_arming),
+		cmocka_unit_test(one_completion_for_each_event),
+		cmocka_unit_test(completions_that_are_forgotten),
 		cmocka_unit_test(unread_events_do_not_hold_up_destroy),
 		cmocka_unit_test(destroy_waits_for_acknowledgement),
 		cmocka_unit_test(an_overrun),

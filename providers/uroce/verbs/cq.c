@@ -98,8 +98,31 @@ static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 	to->dlid_path_bits = 0;
 }
 
+/* Of two indexes of a CQ's ring. */
+static bool is_behind(uint32_t index, uint32_t other)
+{
+	return (int32_t)(index - other) > 0;
+}
+
+/* What is gone needs no event.  Caller holds cq->lock. */
+static void set_tail(struct uroce_cq *cq, uint32_t tail)
+{
+	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
+	if (is_behind(tail, cq->told))
+		cq->told = tail;
+	if (is_behind(tail, cq->solicited))
+		cq->solicited = tail;
+}
+
 void uroce_cq_send_event(struct uroce_cq *cq)
 {
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	/* An event stands for one completion, unless it had to wait for several. */
+	if (cq->moderation.period)
+		cq->told = head;
+	else if (cq->told != head)
+		cq->told++;
 	/* One event for each arming: ibv_req_notify_cq(3). */
 	cq->notify = UROCE_NOTIFY_NONE;
 	if (cq->channel)
@@ -123,6 +146,11 @@ static void die(struct uroce_cq *cq)
 	uroce_overrun_signal();
 }
 
+static bool is_solicited(const struct eng_wc *wc)
+{
+	return wc->solicited || wc->status != ENG_SUCCESS;
+}
+
 void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *wc)
 {
 	pthread_mutex_lock(&cq->lock);
@@ -131,7 +159,7 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	if (head - tail > cq->mask && cq->ignores_overrun)
-		atomic_store_explicit(&cq->tail, ++tail, memory_order_relaxed);
+		set_tail(cq, ++tail);
 	if (atomic_load_explicit(&cq->dead, memory_order_relaxed)) {
 		/* What comes after an overrun is lost with the rest. */
 	} else if (head - tail > cq->mask) {
@@ -141,8 +169,10 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 		if (cq->stamps)
 			cq->stamps[head & cq->mask] = progress_now();
 		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+		if (is_solicited(wc))
+			cq->solicited = head + 1;
 		if (cq->notify != UROCE_NOTIFY_NONE)
-			notify(cq, wc->solicited || wc->status != ENG_SUCCESS);
+			notify(cq, is_solicited(wc));
 	}
 	pthread_mutex_unlock(&cq->lock);
 }
@@ -152,12 +182,16 @@ void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
 	pthread_mutex_lock(&cq->lock);
 
 	uint32_t head = atomic_load(&cq->head), kept = atomic_load(&cq->tail);
+	uint32_t told = cq->told, solicited = cq->solicited;
 
 	for (uint32_t i = kept; i != head; i++) {
 		uint32_t from = i & cq->mask, to = kept & cq->mask;
 
-		if (cq->ring[from].qp_num == qpn)
+		if (cq->ring[from].qp_num == qpn) {
+			told -= is_behind(cq->told, i);
+			solicited -= is_behind(cq->solicited, i);
 			continue;
+		}
 		if (from != to) {
 			cq->ring[to] = cq->ring[from];
 			if (cq->stamps)
@@ -166,6 +200,8 @@ void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
 		kept++;
 	}
 	atomic_store(&cq->head, kept);
+	cq->told = told;
+	cq->solicited = solicited;
 	pthread_mutex_unlock(&cq->lock);
 }
 
@@ -188,7 +224,7 @@ int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 		if (stamps)
 			stamps[taken] = cq->stamps ? cq->stamps[tail & cq->mask] : 0;
 	}
-	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
+	set_tail(cq, tail);
 	pthread_mutex_unlock(&cq->lock);
 	return taken;
 }
@@ -218,6 +254,21 @@ int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 	return uroce_cq_poll(to_uroce_cq(ibv_cq), count, wc, NULL);
 }
 
+/*
+ * What is there already and has had no event makes one, as with adapters: the application cannot
+ * know whether it came before the arming or after (decisions/completion-events.md).  Caller holds
+ * cq->lock; cq is armed.
+ */
+static void notify_of_backlog(struct uroce_cq *cq)
+{
+	uint32_t end = cq->notify == UROCE_NOTIFY_ANY
+			       ? atomic_load_explicit(&cq->head, memory_order_relaxed)
+			       : cq->solicited;
+
+	if (cq->channel && !cq->moderation.waiting && is_behind(end, cq->told))
+		notify(cq, true);
+}
+
 int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
@@ -230,6 +281,7 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 		cq->notify = UROCE_NOTIFY_ANY;
 	else if (cq->notify == UROCE_NOTIFY_NONE)
 		cq->notify = UROCE_NOTIFY_SOLICITED;
+	notify_of_backlog(cq);
 	pthread_mutex_unlock(&cq->lock);
 	progress_notify_armed(cq->context->progress);
 	return 0;

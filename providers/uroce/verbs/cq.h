@@ -27,6 +27,11 @@ struct uroce_cq {
 	_Atomic uint32_t head; /* next to be written */
 	_Atomic uint32_t tail; /* oldest that is not yet polled */
 	enum uroce_notify notify;
+	/*
+	 * Indexes like head, between tail and head: behind what events have told of, and behind the
+	 * last solicited one.
+	 */
+	uint32_t told, solicited;
 	struct uroce_unwritten unwritten; /* under the lock of channel */
 	struct uroce_moderation moderation;
 	atomic_bool dead;    /* overrun: takes and gives nothing any more */
