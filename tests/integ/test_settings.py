@@ -21,6 +21,7 @@ WRONG = [
     ("UROCE_CREDITS", "maybe", "maybe"),
     ("UROCE_SHM", "maybe", "maybe"),
     ("UROCE_SHM", "", "has to be on or off"),
+    ("UROCE_LOG", "loud", "has to be off, error or debug"),
     ("UROCE_RECEIVE_BUFFER", "1", "1"),
     ("UROCE_RECEIVE_BUFFER", "4M", "4M"),
 ]
@@ -37,6 +38,70 @@ def test_wrong_value_is_refused(loopback, name, value, part):
         assert len(lines) == 1, process
         assert lines[0].startswith("uroce: uroce_lo cannot be opened: " + name), process
         assert part in lines[0], process
+
+
+MISSPELT = [
+    ("UROCE_SHMEM", "UROCE_SHM"),
+    ("UROCE_FAULTS", "UROCE_FAULT"),
+    ("UROCE_CREDIT", "UROCE_CREDITS"),
+    ("UROCE_RECV_BUFFER", "UROCE_RECEIVE_BUFFER"),
+    ("UROCE_LOGS", "UROCE_LOG"),
+    ("UROCE_shm", "UROCE_SHM"),
+]
+
+
+@pytest.mark.parametrize("name, meant", MISSPELT)
+def test_misspelt_variable_is_named(loopback, name, meant):
+    """Once, and the device works."""
+    process = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={name: "on"})
+    assert process.popen.returncode == 0, process
+    assert process.errors == (f"uroce: the environment variable {name} means nothing here: "
+                              f"is {meant} meant?\n"), process
+    process = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={name: "on", "UROCE_LOG": "off"})
+    assert (process.popen.returncode, process.errors) == (0, ""), process
+
+
+def complaints(process):
+    return [line for line in process.errors.splitlines() if line.startswith("uroce: ")]
+
+
+STUMBLES = [
+    # No GID index at all; at one end only; of two kinds of address; of none.
+    ([], [], "no GID is named", "-g 0"),
+    ([], ["-g", 0], "no GID index 255, which stands for none given", "-g 0"),
+    (["-g", 0], [], "no GID is named", "-g 0"),
+    (["-g", 15], ["-g", 0], "nothing at GID index 15", "ibv_devinfo -v"),
+    (["-g", "{gid6}"], ["-g", 0], "::ffff:127.0.0.1", "IPv6"),
+]
+
+
+@pytest.mark.parametrize("server, client, parts", [(a, b, parts) for a, b, *parts in STUMBLES])
+def test_wrong_gids_are_explained(loopback, server, client, parts):
+    port = loopback.free_port()
+
+    def command(options):
+        words = [str(word).format(gid6=loopback.gid_index(6)) for word in options]
+        return ["ibv_rc_pingpong", "-d", "uroce_lo", "-p", port, *words]
+
+    waiting = loopback.serve(port, *command(server))
+    process = loopback.run(*command(client), "127.0.0.1")
+    waiting.wait()
+    lines = complaints(process) + complaints(waiting)
+    assert process.popen.returncode == 1 and lines, (process, waiting)
+    for part in parts:
+        assert any(part in line for line in lines), lines
+
+
+def test_debug_tells_more(loopback):
+    port = loopback.free_port()
+    command = ["ibv_rc_pingpong", "-d", "uroce_lo", "-p", port]
+    for level, count in ("debug", 2), ("error", 1), ("off", 0):
+        server = loopback.serve(port, *command, env={"UROCE_LOG": level})
+        client = loopback.run(*command, "127.0.0.1", env={"UROCE_LOG": level})
+        server.wait()
+        assert client.popen.returncode == 1
+        # The server is the first one to use what it has been told.
+        assert len(complaints(server)) == count, server
 
 
 @pytest.mark.parametrize("value", ["", "drop=0", "drop=0.5,delay=1ms", "delay=20us,seed=7",

@@ -434,5 +434,61 @@ def test_uroce_run_when_installed(scratch):
     assert output_of(program, "ibv_devices", lib=None, cwd="/") == output_of("ibv_devices")
 
 
+@pytest.fixture(scope="module")
+def unreached(scratch):
+    """Programs that LD_LIBRARY_PATH does not reach, by what is said of them."""
+    source = os.path.join(scratch, "unreached.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("int main(void) { return 42; }\n")
+    folder = os.path.join(scratch, "rpath")
+    os.mkdir(folder)
+    library = compile_c("fake_libibverbs.c", os.path.join(folder, "libibverbs.so.1"), "-shared",
+                        "-fPIC", "-Wl,-soname,libibverbs.so.1")
+    programs = {}
+    for name, options in (("plain", []), ("static", ["-static"]), ("pie", ["-static-pie"]),
+                          ("rpath", ["-Wl,--no-as-needed", library, "-Wl,--disable-new-dtags",
+                                     "-Wl,-rpath," + folder]),
+                          ("runpath", ["-Wl,--no-as-needed", library, "-Wl,--enable-new-dtags",
+                                       "-Wl,-rpath," + folder])):
+        programs[name] = os.path.join(scratch, "unreached-" + name)
+        subprocess.run(["cc", source, "-o", programs[name], *options], check=True)
+    return programs
+
+
+@pytest.mark.parametrize("name, part", [("static", "linked statically"),
+                                        ("pie", "linked statically"),
+                                        ("rpath", "finds {folder}/libibverbs.so.1 first")])
+def test_run_tells_of_programs_that_it_does_not_reach(scratch, unreached, name, part):
+    done = run(RUN, unreached[name], lib=None)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, len(lines)) == (42, 1), done
+    assert lines[0].startswith(f"uroce-run: {unreached[name]} "), done
+    assert part.format(folder=os.path.join(scratch, "rpath")) in lines[0], done
+    quiet = run(RUN, unreached[name], lib=None, env={"UROCE_LOG": "off"})
+    assert (quiet.returncode, quiet.stderr) == (42, ""), quiet
+
+
+@pytest.mark.parametrize("name", ["plain", "runpath"])
+def test_run_is_silent_about_others(unreached, name):
+    """A DT_RUNPATH comes behind LD_LIBRARY_PATH."""
+    done = run(RUN, unreached[name], lib=None)
+    assert (done.returncode, done.stderr) == (42, ""), done
+    assert output_of(RUN, "sh", "-c", "echo script", lib=None) == "script\n"
+
+
+def test_run_tells_of_set_user_id(unreached):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a program to somebody else")
+    program = shutil.copy(unreached["plain"], unreached["plain"] + "-setuid")
+    os.chmod(program, 0o4755)
+    assert run(RUN, program, lib=None).stderr == ""  # one's own
+    os.chown(program, 65534, 65534)
+    os.chmod(program, 0o4755)
+    done = run(RUN, program, lib=None)
+    assert (done.returncode, len(done.stderr.splitlines())) == (42, 1), done
+    assert program + " is set-user-ID" in done.stderr
+    os.remove(program)
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))

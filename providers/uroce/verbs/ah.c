@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "ah.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +32,47 @@ static bool is_link_local(const uint8_t gid[16])
 bool uroce_gid_is_multicast(const uint8_t gid[16])
 {
 	return is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
+}
+
+void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
+		      char text[PROGRESS_ERROR_TEXT])
+{
+	static const uint8_t nowhere[16];
+	const struct ibv_global_route *grh = &attr->grh;
+	const char *name = device->base.device.name;
+	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
+	union ibv_gid sgid;
+
+	if (attr->port_num != UROCE_PORT)
+		snprintf(text, PROGRESS_ERROR_TEXT, "%s has no port %u, only port 1", name,
+			 attr->port_num);
+	else if (!attr->is_global)
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "no GID is named, and RoCE has no other address: start the program with a "
+			 "GID index (often -g 0) at both ends");
+	else if (grh->sgid_index >= UROCE_GID_TABLE)
+		/* Programs have -1 for "none", and the field has eight bits. */
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "%s has no GID index %u%s: start the program with one that it has (often "
+			 "-g 0)",
+			 name, grh->sgid_index,
+			 grh->sgid_index == UINT8_MAX ? ", which stands for none given" : "");
+	else if (!uroce_gid(device, grh->sgid_index, &sgid))
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "%s has nothing at GID index %u: ibv_devinfo -v -d %s shows which it has",
+			 name, grh->sgid_index, name);
+	else if (!memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)))
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "the peer's GID is zero: start the program with a GID index (often -g 0) "
+			 "there, too");
+	else if (is_ipv4(sgid.raw) != is_ipv4(grh->dgid.raw))
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "GID index %u of %s is %s, the peer's GID is %s: both have to be IPv4 "
+			 "(::ffff:...) or both IPv6, so choose the GID index of one end anew",
+			 grh->sgid_index, name, inet_ntop(AF_INET6, sgid.raw, here, sizeof(here)),
+			 inet_ntop(AF_INET6, grh->dgid.raw, there, sizeof(there)));
+	else
+		text[0] = 0;
 }
 
 static bool find_source(struct uroce_device *device, const struct ibv_global_route *grh,
@@ -131,6 +174,7 @@ static int open_way(struct uroce_ah *ah, const struct progress_route *route)
 struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 {
 	struct uroce_context *context = to_uroce_context(ibv_pd->context);
+	char text[PROGRESS_ERROR_TEXT];
 	struct progress_route route;
 	int error = uroce_ah_check(context->device, attr, &route);
 	struct uroce_ah *ah = NULL;
@@ -149,6 +193,9 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		error = open_way(ah, &route);
 	}
 	if (error) {
+		/* Programs try out which GIDs are of use, so this may be what they want to know. */
+		uroce_ah_explain(context->device, attr, text);
+		uroce_debug("no address handle: %s", text[0] ? text : strerror(error));
 		free(ah);
 		errno = error;
 		return NULL;

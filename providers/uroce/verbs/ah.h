@@ -45,4 +45,8 @@ bool uroce_gid_is_multicast(const uint8_t gid[16]);
 int uroce_ah_check(struct uroce_device *device, const struct ibv_ah_attr *attr,
 		   struct progress_route *route);
 
+/* Why uroce_ah_check() refuses attr, and what to do; "" when it does not. */
+void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
+		      char text[PROGRESS_ERROR_TEXT]);
+
 #endif

@@ -1,20 +1,67 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "complain.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "uroce.h"
+static const char *const levels[] = {
+	[UROCE_LOG_OFF] = "off",
+	[UROCE_LOG_ERROR] = "error",
+	[UROCE_LOG_DEBUG] = "debug",
+};
 
-void uroce_complain(const char *format, ...)
+bool uroce_log_parse(const char *text, enum uroce_log *level)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		if (strcmp(text, levels[i]) == 0) {
+			*level = (enum uroce_log)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum uroce_log level_now(void)
+{
+	enum uroce_log level = UROCE_LOG_ERROR;
+	const char *text = getenv("UROCE_LOG");
+
+	/* A wrong value is told of where a device is opened. */
+	if (text)
+		uroce_log_parse(text, &level);
+	return level;
+}
+
+static void say(enum uroce_log level, const char *format, va_list args)
 {
 	int saved = errno;
 	char line[1024];
-	va_list args;
 
-	va_start(args, format);
+	if (level > level_now())
+		return;
 	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
 	/* One call, so that lines of several threads do not mix. */
 	fprintf(stderr, "uroce: %s\n", line);
 	errno = saved;
+}
+
+void uroce_complain(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(UROCE_LOG_ERROR, format, args);
+	va_end(args);
+}
+
+void uroce_debug(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(UROCE_LOG_DEBUG, format, args);
+	va_end(args);
 }

@@ -76,6 +76,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		errno = error;
 		return NULL;
 	}
+	uroce_environment_check();
 	error = uroce_settings_read(&settings, text);
 	if (!error)
 		error = progress_get(&progress, &hooks, text);

@@ -77,6 +77,7 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 			struct progress_route *route)
 {
 	struct uroce_device *device = qp->context->device;
+	char text[PROGRESS_ERROR_TEXT];
 
 	if (!numbers_are_good(attr, mask))
 		return EINVAL;
@@ -90,7 +91,11 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 	/* A connection has one peer. */
 	if (uroce_gid_is_multicast(attr->ah_attr.grh.dgid.raw))
 		return EINVAL;
-	return uroce_ah_check(device, &attr->ah_attr, route);
+	if (!uroce_ah_check(device, &attr->ah_attr, route))
+		return 0;
+	uroce_ah_explain(device, &attr->ah_attr, text);
+	uroce_complain("queue pair %u gets no way to its peer: %s", qp->progress.qpn, text);
+	return EINVAL;
 }
 
 static int check_move(enum eng_qp_type type, enum eng_qp_state from, const struct ibv_qp_attr *attr,
@@ -274,6 +279,13 @@ int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 	pthread_mutex_lock(&qp->modify_lock);
 	error = modify(qp, attr, without_other_half(qp->type, mask));
 	pthread_mutex_unlock(&qp->modify_lock);
+	if (error)
+		uroce_debug("queue pair %u is not modified: state %s, attributes 0x%x: %s",
+			    qp->progress.qpn,
+			    mask & IBV_QP_STATE && (unsigned int)attr->qp_state < ENG_STATES
+				    ? eng_qp_state_name((enum eng_qp_state)attr->qp_state)
+				    : "as it is",
+			    (unsigned int)mask, strerror(error));
 	return error;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
+
 enum {
 	RECEIVE_BUFFER_MIN = 4096,
 	RECEIVE_BUFFER_MAX = 256 << 20,
@@ -39,7 +41,9 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	const char *credits = getenv("UROCE_CREDITS");
 	const char *buffer = getenv("UROCE_RECEIVE_BUFFER");
 	const char *memory = getenv("UROCE_SHM");
+	const char *log = getenv("UROCE_LOG");
 	bool credits_shown = true;
+	enum uroce_log level;
 	struct uroce_settings read = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
 
 	if (credits && !parse_switch(credits, &credits_shown)) {
@@ -56,6 +60,11 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	if (memory && !parse_switch(memory, &read.shared_memory)) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_SHM=%.60s: has to be on or off",
 			 memory);
+		return -EINVAL;
+	}
+	if (log && !uroce_log_parse(log, &level)) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "UROCE_LOG=%.60s: has to be off, error or debug", log);
 		return -EINVAL;
 	}
 	read.credits_hidden = !credits_shown;

@@ -16,6 +16,7 @@
 #include <infiniband/verbs.h>
 
 #include "abi.h" /* own declarations of libibverbs' private provider structures, by release */
+#include "complain.h"
 #include "engine/engine.h"
 #include "engine/qp_state.h"
 #include "link/netdev.h"
@@ -139,9 +140,6 @@ static inline struct uroce_pd *to_uroce_pd(struct ibv_pd *pd)
 {
 	return ((struct uroce_pd *)pd)->real;
 }
-
-/* One line on stderr, "uroce: ..." : what, why, remedy.  Never from the data path. */
-void uroce_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The GID table of a device: entry index, zero and false for an empty one. */
 bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *gid);
