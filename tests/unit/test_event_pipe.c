@@ -77,6 +77,21 @@ static void records_are_taken_back_and_the_others_keep_their_order(void **state)
 	assert_false(is_waiting());
 }
 
+/*
+ * A program that closes descriptors which it does not know (closefrom(3)) may close the one that
+ * events are read from: whoever raises the next one must not die of SIGPIPE.
+ */
+static void nobody_dies_of_a_reader_that_is_gone(void **state)
+{
+	uint64_t record = 1;
+
+	(void)state;
+	close(read_end);
+	for (int i = 0; i < 1000; i++)
+		event_pipe_push(write_end, &record, sizeof(record));
+	read_end = dup(write_end); /* for close_pipe() */
+}
+
 /* The descriptor is in blocking mode, and nobody will write. */
 static void purging_an_empty_pipe_does_not_wait(void **state)
 {
@@ -197,6 +212,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			records_are_taken_back_and_the_others_keep_their_order, open_pipe,
 			close_pipe),
+		cmocka_unit_test_setup_teardown(nobody_dies_of_a_reader_that_is_gone, open_pipe,
+						close_pipe),
 		cmocka_unit_test_setup_teardown(purging_an_empty_pipe_does_not_wait, open_pipe,
 						close_pipe),
 		cmocka_unit_test_setup_teardown(a_full_pipe_grows_and_at_last_refuses, open_pipe,

@@ -15,12 +15,30 @@
 #define PIPE_MAX_BYTES (1 << 20)
 #define CHUNK_BYTES 4096
 
+/*
+ * The write end may read, too: so there is always a reader, and a write never raises SIGPIPE, even
+ * if the application has closed its end.  Where there is no /proc it stays as it is.
+ */
+static int with_a_reader(int write_fd)
+{
+	char path[32];
+	int both;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", write_fd);
+	both = open(path, O_RDWR | O_CLOEXEC);
+	if (both < 0)
+		return write_fd;
+	close(write_fd);
+	return both;
+}
+
 int event_pipe_open(int *read_fd, int *write_fd)
 {
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC))
 		return errno;
+	fds[1] = with_a_reader(fds[1]);
 	/* The read end stays as the application expects it: blocking until it says otherwise. */
 	if (fcntl(fds[1], F_SETFL, O_NONBLOCK)) {
 		int error = errno;
