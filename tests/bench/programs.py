@@ -143,7 +143,8 @@ def _latency(header, row):
 
 
 def _bandwidth(header, row):
-    if "BW average[MB/sec]" not in header or "MsgRate[Mpps]" not in header:
+    # Releases after 4.5 say MiB/sec, and have meant it before.
+    if not re.search(r"BW average\[Mi?B/sec\]", header) or "MsgRate[Mpps]" not in header:
         raise Failed(f"unknown report of perftest: {header}")
     size, count, _, megabytes, rate = row[:5]
     result = {"bytes": size, "count": count, "bytes_per_s": megabytes * PERFTEST_MB,

@@ -4,8 +4,10 @@ import re
 
 import harness
 
-# A program that does not know our device's numbers says so and does without inline data.
-KNOWN_REMARKS = {"Device not recognized to implement inline feature. Disabling it"}
+# A program that does not know our device's numbers says so and does without inline data; where the
+# processor's clock varies it says so as well.
+KNOWN_REMARKS = re.compile(r"Device not recognized to implement inline feature\. Disabling it|"
+                           r"Conflicting CPU frequency values detected: .*")
 BANDWIDTH = ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw")
 LATENCY = ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat")
 ALL = BANDWIDTH + LATENCY
@@ -67,7 +69,7 @@ def check_report(process, sizes, iterations, duration=False):
 
 def check_remarks(process):
     remarks = {line.strip() for line in process.errors.splitlines()} - {""}
-    assert remarks <= KNOWN_REMARKS, process
+    assert all(map(KNOWN_REMARKS.fullmatch, remarks)), process
 
 
 def start(place, program, *arguments, **options):

@@ -41,8 +41,10 @@ def output_of(*command, **options):
 
 
 def python(script, *arguments, **options):
-    """Run a script that finds libibverbs by dlopen(), as ctypes and NCCL do."""
-    return run(PYTHON, "-c", "import ctypes, os, sys\n" + script, *arguments, **options)
+    """Run a script that finds libibverbs by dlopen(), as ctypes and NCCL do.  What Python 3.12 and
+    later say of a fork() beside a thread, the helper, is of no interest."""
+    return run(PYTHON, "-W", "ignore:This process:DeprecationWarning", "-c",
+               "import ctypes, os, sys\n" + script, *arguments, **options)
 
 
 def compile_c(source, output, *options):

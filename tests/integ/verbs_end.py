@@ -9,6 +9,7 @@ import os
 import random
 import sys
 import time
+import warnings
 
 from pyverbs import enums as e
 from pyverbs.addr import AHAttr, GID, GlobalRoute
@@ -150,6 +151,8 @@ class End:
         return right
 
     def fork(self, what):
+        # It is what the test is about: Python 3.12 and later say on stderr that it is risky.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         """A child that never uses the device: it sleeps, exits or becomes another program."""
         child = os.fork()
         if child == 0:
