@@ -158,15 +158,15 @@ static void nothing_is_lost_to_a_reader_at_the_same_time(void **state)
 
 static void a_channel_names_the_cq(void **state)
 {
-	struct ibv_context context = { 0 };
+	static struct uroce_context context;
 	struct ib_uverbs_comp_event_desc event;
 	struct uroce_comp_channel *ours;
 	struct ibv_comp_channel *channel;
 	static struct uroce_cq first, second;
 
 	(void)state;
-	pthread_mutex_init(&context.mutex, NULL);
-	channel = uroce_create_comp_channel(&context);
+	pthread_mutex_init(&context.base.context.mutex, NULL);
+	channel = uroce_create_comp_channel(&context.base.context);
 	assert_non_null(channel);
 	ours = (struct uroce_comp_channel *)channel;
 	uroce_channel_event(ours, &first);
@@ -202,7 +202,6 @@ static void an_async_event_names_its_element(void **state)
 	assert_ptr_equal((void *)(uintptr_t)event.element, &staying);
 	assert_false(is_waiting());
 	uroce_async_close(context);
-	close(read_end);
 	free(context);
 }
 

@@ -171,6 +171,16 @@ static int open_way(struct uroce_ah *ah, const struct progress_route *route)
 	return error;
 }
 
+/* All that could use it has been ended before. */
+static void end(struct uroce_belonging *belonging)
+{
+	struct uroce_ah *ah =
+		(struct uroce_ah *)((char *)belonging - offsetof(struct uroce_ah, belonging));
+
+	progress_path_close(ah->progress, &ah->path);
+	ah->generation = UROCE_ENDED;
+}
+
 struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 {
 	struct uroce_context *context = to_uroce_context(ibv_pd->context);
@@ -201,15 +211,21 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		return NULL;
 	}
 	atomic_fetch_add(&ah->pd->users, 1);
+	ah->base.context = ibv_pd->context;
+	uroce_context_hold(ibv_pd->context);
+	uroce_belongings_enter(&ah->belonging, BELONGING_AH, context, end);
 	return &ah->base;
 }
 
 int uroce_destroy_ah(struct ibv_ah *ibv_ah)
 {
 	struct uroce_ah *ah = to_uroce_ah(ibv_ah);
+	struct ibv_context *context = ibv_ah->context;
 
+	uroce_belongings_leave(&ah->belonging);
 	atomic_fetch_sub(&ah->pd->users, 1);
 	uroce_ah_release(ah);
 	uroce_ah_bury();
+	uroce_context_release(context);
 	return 0;
 }

@@ -19,7 +19,8 @@ struct uroce_ah {
 	struct progress *progress; /* constant */
 	unsigned int generation;   /* forked.h */
 	struct progress_path path; /* constant */
-	atomic_uint users;	   /* the application's hold and one for each request */
+	struct uroce_belonging belonging;
+	atomic_uint users; /* the application's hold and one for each request */
 	struct uroce_ah *next_dead;
 };
 

@@ -18,8 +18,12 @@ int uroce_async_open(struct uroce_context *context)
 
 void uroce_async_close(struct uroce_context *context)
 {
+	pthread_mutex_lock(&context->async_lock);
 	close(context->async_write_fd);
-	pthread_mutex_destroy(&context->async_lock);
+	context->async_write_fd = -1;
+	close(context->base.context.async_fd);
+	context->base.context.async_fd = -1;
+	pthread_mutex_unlock(&context->async_lock);
 }
 
 void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, void *element)
@@ -28,13 +32,12 @@ void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, 
 		.element = (uintptr_t)element,
 		.event_type = type,
 	};
-	int error;
 
 	pthread_mutex_lock(&context->async_lock);
-	error = event_pipe_push(context->async_write_fd, &record, sizeof(record));
+	/* Fails when nobody reads them, and 65536 are waiting: one more says nothing new. */
+	if (context->async_write_fd >= 0)
+		event_pipe_push(context->async_write_fd, &record, sizeof(record));
 	pthread_mutex_unlock(&context->async_lock);
-	/* Nobody reads them, and 65536 are waiting: one more says nothing new. */
-	(void)error;
 }
 
 static bool is_about(const void *record, const void *element)
@@ -48,7 +51,8 @@ static bool is_about(const void *record, const void *element)
 void uroce_async_purge(struct uroce_context *context, void *element)
 {
 	pthread_mutex_lock(&context->async_lock);
-	event_pipe_purge(context->base.context.async_fd, context->async_write_fd,
-			 sizeof(struct ib_uverbs_async_event_desc), is_about, element);
+	if (context->async_write_fd >= 0)
+		event_pipe_purge(context->base.context.async_fd, context->async_write_fd,
+				 sizeof(struct ib_uverbs_async_event_desc), is_about, element);
 	pthread_mutex_unlock(&context->async_lock);
 }

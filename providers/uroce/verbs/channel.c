@@ -40,24 +40,27 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context)
 	channel->base.context = context;
 	channel->last_unwritten = &channel->first_unwritten;
 	pthread_mutex_init(&channel->lock, NULL);
+	uroce_context_hold(context);
 	return &channel->base;
 }
 
 int uroce_destroy_comp_channel(struct ibv_comp_channel *public)
 {
 	struct uroce_comp_channel *channel = to_uroce_channel(public);
+	struct ibv_context *context = public->context;
 	int users;
 
 	/* libibverbs counts the channel's CQs under this lock. */
-	pthread_mutex_lock(&public->context->mutex);
+	pthread_mutex_lock(&context->mutex);
 	users = public->refcnt;
-	pthread_mutex_unlock(&public->context->mutex);
+	pthread_mutex_unlock(&context->mutex);
 	if (users)
 		return EBUSY;
 	close(public->fd);
 	close(channel->write_fd);
 	pthread_mutex_destroy(&channel->lock);
 	free(channel);
+	uroce_context_release(context);
 	return 0;
 }
 

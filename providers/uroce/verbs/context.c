@@ -14,7 +14,6 @@
 #include "key_table.h"
 #include "ops.h"
 #include "stat.h"
-#include "ud.h"
 
 static const struct progress_hooks hooks = {
 	.enter = key_table_enter,
@@ -96,6 +95,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	context->device = to_uroce_device(device);
 	context->settings = settings;
 	context->generation = uroce_generation;
+	atomic_init(&context->holders, 1);
 	error = uroce_async_open(context);
 	if (error)
 		goto uninit_context;
@@ -145,18 +145,29 @@ bool uroce_together(struct ibv_context *one, struct ibv_context *other)
 	return file && file == to_uroce_context(other)->file;
 }
 
+void uroce_context_free(struct uroce_context *context)
+{
+	pthread_mutex_destroy(&context->async_lock);
+	uroce_abi.uninit_context(abi_verbs_context(&context->base));
+	free(context);
+}
+
 void uroce_free_context(struct ibv_context *public)
 {
 	struct uroce_context *context = to_uroce_context(public);
-	struct progress *progress = context->progress;
+	bool inherited = uroce_inherited(context->generation);
 
 	uroce_devices_remove_context(context);
-	uroce_ud_close(context);
-	uroce_stat_put(progress);
-	if (!uroce_inherited(context->generation))
-		uroce_watch_put(progress);
+	uroce_stat_put(context->progress);
+	if (!inherited)
+		uroce_watch_put(context->progress);
 	uroce_async_close(context);
-	uroce_abi.uninit_context(abi_verbs_context(&context->base));
-	free(context);
-	progress_put(progress);
+	/* libibverbs closes it only with the memory, which may be late. */
+	close(public->cmd_fd);
+	public->cmd_fd = -1;
+	context->closed = true;
+	/* What a child has inherited, its parent will end. */
+	if (!inherited)
+		uroce_belongings_close(context);
+	uroce_context_release(public);
 }

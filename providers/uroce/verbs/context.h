@@ -21,7 +21,10 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
  */
 struct ibv_context *uroce_import_device(int cmd_fd);
 
-/* Open the pipe of asynchronous events; libibverbs closes the read end.  0 or a positive errno. */
+/* Nobody points to a context that was closed. */
+void uroce_context_free(struct uroce_context *context);
+
+/* Open the pipe of asynchronous events, and close both ends.  0 or a positive errno. */
 int uroce_async_open(struct uroce_context *context);
 void uroce_async_close(struct uroce_context *context);
 

@@ -335,6 +335,28 @@ void uroce_cq_fini(struct uroce_cq *cq)
 	uroce_buffer_free(&cq->buffer);
 }
 
+/* After return it raises no event, those that are not read are taken back. */
+static void silence(struct uroce_cq *cq)
+{
+	uroce_moderate_end(cq);
+	if (cq->channel) {
+		/* A turn that is under way may have kept back an event. */
+		progress_await_turn(cq->context->progress);
+		uroce_channel_purge(cq->channel, cq);
+	}
+	uroce_async_purge(cq->context, &cq->base.cq);
+	uroce_overrun_put(cq->context->progress);
+}
+
+static void end(struct uroce_belonging *belonging)
+{
+	struct uroce_cq *cq =
+		(struct uroce_cq *)((char *)belonging - offsetof(struct uroce_cq, belonging));
+
+	silence(cq);
+	cq->generation = UROCE_ENDED;
+}
+
 struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 				 struct ibv_comp_channel *channel, int comp_vector,
 				 const struct uroce_cq_options *options)
@@ -367,6 +389,8 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	cq->base.cq.cqe = (int)entries;
 	if (cq->pd)
 		atomic_fetch_add(&cq->pd->users, 1);
+	uroce_context_hold(context);
+	uroce_belongings_enter(&cq->belonging, BELONGING_CQ, cq->context, end);
 	return cq;
 
 err_fini:
@@ -455,24 +479,22 @@ static void wait_for_acks(struct uroce_cq *cq)
 int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
+	struct ibv_context *context = ibv_cq->context;
 
 	if (atomic_load(&cq->users))
 		return EBUSY;
+	uroce_belongings_leave(&cq->belonging);
 	/* In a child the events are the parent's, and so is the helper thread. */
-	uroce_moderate_end(cq);
-	if (!uroce_inherited(cq->generation)) {
-		if (cq->channel) {
-			/* A turn that is under way may have kept back an event. */
-			progress_await_turn(cq->context->progress);
-			uroce_channel_purge(cq->channel, cq);
-		}
-		uroce_async_purge(cq->context, ibv_cq);
+	if (uroce_inherited(cq->generation)) {
+		uroce_moderate_end(cq);
+	} else {
+		silence(cq);
 		wait_for_acks(cq);
-		uroce_overrun_put(cq->context->progress);
 	}
 	uroce_cq_fini(cq);
 	if (cq->pd)
 		atomic_fetch_sub(&cq->pd->users, 1);
 	free(cq);
+	uroce_context_release(context);
 	return 0;
 }

@@ -40,6 +40,7 @@ struct uroce_cq {
 	/* What the application has been told of: completion events, asynchronous events. */
 	atomic_uint events_taken, asyncs_taken;
 	unsigned int generation; /* forked.h */
+	struct uroce_belonging belonging;
 
 	/*
 	 * Extended poll: held from start_poll to end_poll (unless one thread polls), and what the

@@ -107,6 +107,7 @@ struct ibv_dm *uroce_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 	dm->base.memcpy_to_dm = copy_to_dm;
 	dm->base.memcpy_from_dm = copy_from_dm;
 	dm->base.handle = dm->shared.handle;
+	uroce_context_hold(context);
 	return &dm->base;
 
 err_take:
@@ -139,23 +140,26 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 	import->real = of_shared(shared);
 	import->base = import->real->base;
 	import->base.context = context;
+	uroce_context_hold(context);
 	return &import->base;
 }
 
 /* The application's pointer goes; the memory, when nobody holds it any more. */
 static void let_go(struct uroce_dm *held)
 {
+	struct ibv_context *context = held->base.context;
 	struct uroce_dm *dm = held->real;
 
 	if (held != dm)
 		free(held);
-	if (!uroce_shared_put(&dm->shared))
-		return;
-	/* The last one has only been unimported: nobody is left who could free it. */
-	uroce_shared_destroy(&dm->shared);
-	atomic_fetch_sub(&dm->device->dm_used, dm->length);
-	free(dm->memory);
-	free(dm);
+	if (uroce_shared_put(&dm->shared)) {
+		/* It has only been unimported: nobody is left who could free it. */
+		uroce_shared_destroy(&dm->shared);
+		atomic_fetch_sub(&dm->device->dm_used, dm->length);
+		free(dm->memory);
+		free(dm);
+	}
+	uroce_context_release(context);
 }
 
 void uroce_unimport_dm(struct ibv_dm *ibv_dm)

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "belongings.h"
 #include "context.h"
 #include "cq_overrun.h"
 #include "device.h"
@@ -32,6 +33,8 @@ static const struct {
 	{ uroce_devices_fork_prepare, uroce_devices_fork_parent, uroce_devices_fork_child },
 	{ uroce_xrc_fork_prepare, uroce_xrc_fork_parent, uroce_xrc_fork_child },
 	{ uroce_shared_fork_prepare, uroce_shared_fork_done, uroce_shared_fork_done },
+	{ uroce_belongings_fork_prepare, uroce_belongings_fork_parent,
+	  uroce_belongings_fork_child },
 	{ progress_fork_prepare, progress_fork_parent, progress_fork_child },
 	{ key_table_fork_prepare, key_table_fork_parent, key_table_fork_child },
 };

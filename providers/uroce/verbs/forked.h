@@ -10,7 +10,10 @@
 
 #include <stdbool.h>
 
-/* Constant in a process but for the moment after fork(), when one thread exists. */
+/*
+ * Never UROCE_ENDED (belongings.h).  Constant in a process but for the moment after fork(), when
+ * one thread exists.
+ */
 extern unsigned int uroce_generation;
 
 /* Are forks noticed?  Asked by whatever makes the first object; 0 or ENOMEM. */

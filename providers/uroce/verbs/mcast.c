@@ -118,26 +118,48 @@ int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t
 	return error;
 }
 
+/* Caller holds members_lock. */
+static void detach(struct membership **place)
+{
+	struct membership *member = *place;
+
+	*place = member->next;
+	progress_group_leave(member->qp->context->progress, &member->qp->progress, member->gid.raw,
+			     member->interface);
+	free(member);
+}
+
 int uroce_detach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)
 {
-	struct membership **place, *member;
-	struct uroce_qp *qp;
+	struct membership **place;
+	bool found;
 
 	(void)lid;
 	if (!may_join(ibv_qp, gid))
 		return EINVAL;
-	qp = to_uroce_qp(ibv_qp);
 	pthread_mutex_lock(&members_lock);
-	place = find(qp, gid);
-	member = *place;
-	if (member) {
-		*place = member->next;
-		progress_group_leave(qp->context->progress, &qp->progress, gid->raw,
-				     member->interface);
-		free(member);
+	place = find(to_uroce_qp(ibv_qp), gid);
+	found = *place;
+	if (found)
+		detach(place);
+	pthread_mutex_unlock(&members_lock);
+	return found ? 0 : EINVAL;
+}
+
+void uroce_mcast_detach_all(struct uroce_qp *qp)
+{
+	struct membership **place = &members;
+
+	if (qp->type != ENG_UD)
+		return;
+	pthread_mutex_lock(&members_lock);
+	while (*place) {
+		if ((*place)->qp == qp)
+			detach(place);
+		else
+			place = &(*place)->next;
 	}
 	pthread_mutex_unlock(&members_lock);
-	return member ? 0 : EINVAL;
 }
 
 bool uroce_mcast_is_member(struct uroce_qp *qp)

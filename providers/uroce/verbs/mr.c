@@ -116,6 +116,8 @@ struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *
 	mr->base.ibv_mr.handle = mr->shared.handle;
 	mr->base.ibv_mr.lkey = mr->entry.key;
 	mr->base.ibv_mr.rkey = mr->entry.key;
+	mr->holder = ibv_pd->context;
+	uroce_context_hold(mr->holder);
 	return mr;
 
 err_free:
@@ -190,6 +192,8 @@ struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 	import->base.ibv_mr.context = pd->context;
 	import->base.ibv_mr.pd = pd;
 	import->base.ibv_mr.addr = NULL;
+	import->holder = pd->context;
+	uroce_context_hold(import->holder);
 	return &import->base.ibv_mr;
 }
 
@@ -210,16 +214,18 @@ static int destroy(struct uroce_mr *mr)
 /* The application's pointer goes; the storage of the region, when nobody holds it any more. */
 static void let_go(struct uroce_mr *held)
 {
+	struct ibv_context *holder = held->holder;
 	struct uroce_mr *mr = held->real;
 
 	if (held != mr)
 		free(held);
-	if (!uroce_shared_put(&mr->shared))
-		return;
-	/* The last one has only been unimported: nobody is left who could deregister it. */
-	if (uroce_shared_destroy(&mr->shared))
-		destroy(mr);
-	free(mr);
+	if (uroce_shared_put(&mr->shared)) {
+		/* It has only been unimported: nobody is left who could deregister it. */
+		if (uroce_shared_destroy(&mr->shared))
+			destroy(mr);
+		free(mr);
+	}
+	uroce_context_release(holder);
 }
 
 void uroce_unimport_mr(struct ibv_mr *ibv_mr)

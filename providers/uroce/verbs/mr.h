@@ -23,7 +23,8 @@ struct uroce_mr {
 	struct uroce_shared shared;
 	struct key_entry entry; /* L_Key and R_Key are the same key */
 	struct uroce_pd *pd;
-	struct uroce_dm *dm; /* whose memory it is; NULL: the application's */
+	struct uroce_dm *dm;	    /* whose memory it is; NULL: the application's */
+	struct ibv_context *holder; /* that it was made in, which it holds; NULL in tests */
 };
 
 static inline struct uroce_mr *to_uroce_mr(struct ibv_mr *mr)

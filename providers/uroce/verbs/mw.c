@@ -48,6 +48,7 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->base.pd = pd;
 	mw->base.rkey = mw->entry.key;
 	mw->base.type = type;
+	uroce_context_hold(pd->context);
 	return &mw->base;
 
 err_free:
@@ -62,12 +63,14 @@ err:
 int uroce_dealloc_mw(struct ibv_mw *ibv_mw)
 {
 	struct uroce_mw *mw = to_uroce_mw(ibv_mw);
+	struct ibv_context *context = ibv_mw->context;
 
 	/* Nothing is ever bound to a window, so this cannot fail. */
 	key_table_remove(&mw->entry);
 	atomic_fetch_sub(&mw->pd->users, 1);
 	atomic_fetch_sub(&window_count, 1);
 	free(mw);
+	uroce_context_release(context);
 	return 0;
 }
 

@@ -24,6 +24,7 @@ struct ibv_td *uroce_alloc_td(struct ibv_context *context, struct ibv_td_init_at
 		return NULL;
 	}
 	td->base.context = context;
+	uroce_context_hold(context);
 	atomic_init(&td->users, 0);
 	return &td->base;
 }
@@ -31,10 +32,12 @@ struct ibv_td *uroce_alloc_td(struct ibv_context *context, struct ibv_td_init_at
 int uroce_dealloc_td(struct ibv_td *ibv_td)
 {
 	struct uroce_td *td = to_uroce_td(ibv_td);
+	struct ibv_context *context = td->base.context;
 
 	if (atomic_load(&td->users))
 		return EBUSY;
 	free(td);
+	uroce_context_release(context);
 	return 0;
 }
 
@@ -87,6 +90,7 @@ struct ibv_pd *uroce_alloc_parent_domain(struct ibv_context *context,
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
 		pd->pd_context = attr->pd_context;
 	pd->base.context = context;
+	uroce_context_hold(context);
 	pd->base.handle = attr->pd->handle;
 	return &pd->base;
 }

@@ -30,6 +30,8 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 	atomic_init(&pd->users, 0);
 	uroce_shared_add(&pd->shared, SHARED_PD, context ? to_uroce_context(context) : NULL);
 	pd->base.handle = pd->shared.handle;
+	pd->base.context = context;
+	uroce_context_hold(context);
 	return &pd->base;
 }
 
@@ -51,18 +53,21 @@ struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
 	import->real = of_shared(shared);
 	import->base.context = context;
 	import->base.handle = handle;
+	uroce_context_hold(context);
 	return &import->base;
 }
 
 /* The application's pointer goes; the PD itself, when nobody holds it any more. */
 static void let_go(struct uroce_pd *held)
 {
+	struct ibv_context *context = held->base.context;
 	struct uroce_pd *pd = held->real;
 
 	if (held != pd)
 		free(held);
 	if (uroce_shared_put(&pd->shared))
 		free(pd);
+	uroce_context_release(context);
 }
 
 void uroce_unimport_pd(struct ibv_pd *ibv_pd)
@@ -72,10 +77,13 @@ void uroce_unimport_pd(struct ibv_pd *ibv_pd)
 
 static int dealloc_parent_domain(struct uroce_pd *pd)
 {
+	struct ibv_context *context = pd->base.context;
+
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
 	atomic_fetch_sub(&pd->extended->users, 1);
 	free(pd);
+	uroce_context_release(context);
 	return 0;
 }
 

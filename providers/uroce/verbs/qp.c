@@ -291,6 +291,8 @@ static void count_users(struct uroce_qp *qp, int change)
 	}
 }
 
+static void end(struct uroce_belonging *belonging);
+
 static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 			      const struct ibv_qp_init_attr_ex *attr)
 {
@@ -395,6 +397,9 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 		goto err_free;
 	set_public_fields(qp, context, attr);
 	count_users(qp, 1);
+	uroce_context_hold(context);
+	if (qp->type != ENG_XRC_RECV)
+		uroce_belongings_enter(&qp->belonging, BELONGING_QP, qp->context, end);
 	attr->cap = qp->cap;
 	return qp;
 
@@ -481,22 +486,42 @@ static void wait_for_acks(struct uroce_qp *qp)
 	pthread_mutex_unlock(&public->mutex);
 }
 
+static void silence(struct uroce_qp *qp)
+{
+	/* The peer may still wait for an acknowledgement of what was received last. */
+	pthread_mutex_lock(&qp->progress.lock);
+	eng_farewell(qp->progress.engine);
+	progress_changed(qp->context->progress, &qp->progress);
+	pthread_mutex_unlock(&qp->progress.lock);
+	uroce_mcast_detach_all(qp);
+	progress_qp_remove(qp->context->progress, &qp->progress);
+	uroce_ud_forget(qp);
+	/* What was under way no longer counts. */
+	eng_set_state(qp->progress.engine, ENG_RESET, 0);
+	uroce_async_purge(qp->context, &qp->base.qp);
+	uroce_qp_forget_completions(qp);
+}
+
+void uroce_qp_end(struct uroce_qp *qp)
+{
+	silence(qp);
+	qp->generation = UROCE_ENDED;
+}
+
+static void end(struct uroce_belonging *belonging)
+{
+	uroce_qp_end((struct uroce_qp *)((char *)belonging - offsetof(struct uroce_qp, belonging)));
+}
+
 void uroce_qp_free(struct uroce_qp *qp)
 {
+	struct uroce_context *context = qp->context;
+
+	uroce_belongings_leave(&qp->belonging);
 	/* In a child the engine's life goes on in the parent. */
 	if (!uroce_inherited(qp->generation)) {
-		/* The peer may still wait for an acknowledgement of what was received last. */
-		pthread_mutex_lock(&qp->progress.lock);
-		eng_farewell(qp->progress.engine);
-		progress_changed(qp->context->progress, &qp->progress);
-		pthread_mutex_unlock(&qp->progress.lock);
-		progress_qp_remove(qp->context->progress, &qp->progress);
-		uroce_ud_forget(qp);
-		/* What was under way no longer counts. */
-		eng_set_state(qp->progress.engine, ENG_RESET, 0);
-		uroce_async_purge(qp->context, &qp->base.qp);
+		silence(qp);
 		wait_for_acks(qp);
-		uroce_qp_forget_completions(qp);
 	}
 	/* The next queue pair may have this one's place in memory, but not its windows. */
 	if (qp->has_windows)
@@ -504,6 +529,7 @@ void uroce_qp_free(struct uroce_qp *qp)
 	free_rings(qp);
 	count_users(qp, -1);
 	free_memory(qp);
+	uroce_context_release(&context->base.context);
 }
 
 struct uroce_qp *uroce_qp_of(struct ibv_qp *ibv_qp)

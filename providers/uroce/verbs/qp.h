@@ -29,7 +29,8 @@ struct uroce_qp {
 	uint32_t replay_depth;
 	struct ibv_qp_cap cap; /* as granted */
 	bool signal_all;
-	unsigned int generation; /* forked.h */
+	unsigned int generation;	  /* forked.h */
+	struct uroce_belonging belonging; /* not of an XRC target: its openings have */
 	/* Found last: by sends, by receives, by the peer. */
 	struct key_cache read_cache, write_cache, remote_cache;
 	bool has_windows; /* of type 2 have been bound to it */
@@ -73,6 +74,8 @@ void uroce_qp_forget_completions(struct uroce_qp *qp);
 
 /* create_qp and what create_qp_ex has in common with it; attr->cap gets what is granted. */
 struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* After return it is not to be reached from the network, and reaches nothing itself. */
+void uroce_qp_end(struct uroce_qp *qp);
 /* The end of a QP that nobody knows any more. */
 void uroce_qp_free(struct uroce_qp *qp);
 

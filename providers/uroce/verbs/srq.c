@@ -139,6 +139,17 @@ static struct uroce_srq *allocate(struct uroce_pd *pd, const struct ibv_srq_attr
 	return srq;
 }
 
+static void end(struct uroce_belonging *belonging)
+{
+	struct uroce_srq *srq =
+		(struct uroce_srq *)((char *)belonging - offsetof(struct uroce_srq, belonging));
+
+	/* A target QP of another context may be in the domain. */
+	if (uroce_srq_is_xrc(srq))
+		uroce_xrc_hide_srq(srq);
+	srq->generation = UROCE_ENDED;
+}
+
 struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	enum ibv_srq_type type;
@@ -160,6 +171,8 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 			goto err_free;
 	}
 	atomic_fetch_add(&srq->pd->users, 1);
+	uroce_context_hold(context);
+	uroce_belongings_enter(&srq->belonging, BELONGING_SRQ, srq->context, end);
 	return &srq->base.srq;
 
 err_free:
@@ -254,10 +267,12 @@ static void wait_for_acks(struct uroce_srq *srq)
 int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 {
 	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
+	struct ibv_context *context = ibv_srq->context;
 	struct uroce_pd *pd;
 
 	if (atomic_load(&srq->users))
 		return EBUSY;
+	uroce_belongings_leave(&srq->belonging);
 	if (uroce_srq_is_xrc(srq))
 		uroce_xrc_remove_srq(srq);
 	if (!uroce_inherited(srq->generation)) {
@@ -267,6 +282,7 @@ int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 	pd = srq->pd;
 	free_memory(srq);
 	atomic_fetch_sub(&pd->users, 1);
+	uroce_context_release(context);
 	return 0;
 }
 

@@ -16,8 +16,9 @@ struct xrc_domain;
 struct uroce_srq {
 	struct verbs_srq base;
 	struct uroce_context *context;
-	struct uroce_pd *pd;	  /* constant; its memory is what the receive requests name */
-	unsigned int generation;  /* forked.h */
+	struct uroce_pd *pd;	 /* constant; its memory is what the receive requests name */
+	unsigned int generation; /* forked.h */
+	struct uroce_belonging belonging;
 	atomic_uint users;	  /* QPs: destroy answers EBUSY while any is left */
 	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */
 	/* XRC only, constant. */

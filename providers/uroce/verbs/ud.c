@@ -105,6 +105,7 @@ void uroce_ud_close(struct uroce_context *context)
 	pthread_mutex_unlock(&listen_lock);
 	if (context->listen)
 		progress_listen_close(context->progress, context->listen);
+	context->listen = NULL;
 	uroce_ah_bury();
 }
 

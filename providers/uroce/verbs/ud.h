@@ -33,6 +33,8 @@ void uroce_ud_forget(struct uroce_qp *qp);
 
 /* Is qp attached to any multicast group?  Any thread. */
 bool uroce_mcast_is_member(struct uroce_qp *qp);
+/* Take qp out of all groups.  Control call: without locks. */
+void uroce_mcast_detach_all(struct uroce_qp *qp);
 void uroce_mcast_forked(void);
 
 #endif

@@ -16,6 +16,7 @@
 #include <infiniband/verbs.h>
 
 #include "abi.h" /* own declarations of libibverbs' private provider structures, by release */
+#include "belongings.h"
 #include "complain.h"
 #include "engine/engine.h"
 #include "engine/qp_state.h"
@@ -111,10 +112,10 @@ enum uroce_notify {
 };
 
 struct uroce_context {
-	struct progress *progress;
+	struct progress *progress; /* NULL when closed, with all others of its file */
 	struct uroce_device *device;
 	struct uroce_settings settings; /* as read when it was opened */
-	int async_write_fd;		/* the read end is ibv_context.async_fd */
+	int async_write_fd; /* the read end is ibv_context.async_fd; both -1 when closed */
 	pthread_mutex_t async_lock;
 	unsigned int generation;    /* forked.h */
 	uint64_t file;		    /* what cmd_fd is; the same in imports of this context */
@@ -122,6 +123,10 @@ struct uroce_context {
 	/* What its datagram QPs hear, NULL while it has none: ud.c, under its lock. */
 	struct progress_listen *listen;
 	struct uroce_context *next_listener;
+	/* Who needs the memory: itself while it is open, and what points to it (belongings.h). */
+	atomic_uint holders;
+	bool closed;
+	struct uroce_context *next_closed;
 	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */
 };
 

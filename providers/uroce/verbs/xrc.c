@@ -148,12 +148,14 @@ struct ibv_xrcd *uroce_open_xrcd(struct ibv_context *context, struct ibv_xrcd_in
 		return NULL;
 	}
 	xrcd->base.xrcd.context = context;
+	uroce_context_hold(context);
 	return &xrcd->base.xrcd;
 }
 
 int uroce_close_xrcd(struct ibv_xrcd *ibv_xrcd)
 {
 	struct uroce_xrcd *xrcd = to_uroce_xrcd(ibv_xrcd);
+	struct ibv_context *context = ibv_xrcd->context;
 
 	if (atomic_load(&xrcd->users))
 		return EBUSY;
@@ -161,6 +163,7 @@ int uroce_close_xrcd(struct ibv_xrcd *ibv_xrcd)
 	put_domain(xrcd->domain);
 	pthread_mutex_unlock(&domains_lock);
 	free(xrcd);
+	uroce_context_release(context);
 	return 0;
 }
 
@@ -224,14 +227,23 @@ int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct i
 	return 0;
 }
 
-void uroce_xrc_remove_srq(struct uroce_srq *srq)
+void uroce_xrc_hide_srq(struct uroce_srq *srq)
 {
+	uint32_t place = srq->base.srq_num - 1;
+
 	pthread_mutex_lock(&domains_lock);
 	pthread_rwlock_wrlock(&table.lock);
-	table.place[srq->base.srq_num - 1] = NULL;
-	table.used--;
+	if (table.place[place] == srq) {
+		table.place[place] = NULL;
+		table.used--;
+	}
 	pthread_rwlock_unlock(&table.lock);
 	pthread_mutex_unlock(&domains_lock);
+}
+
+void uroce_xrc_remove_srq(struct uroce_srq *srq)
+{
+	uroce_xrc_hide_srq(srq);
 	atomic_fetch_sub(&srq->cq->users, 1);
 	atomic_fetch_sub(&srq->xrcd->users, 1);
 }

@@ -29,6 +29,8 @@ struct xrc_opening {
 	struct uroce_xrcd *xrcd;
 	struct xrc_opening *next; /* all of the QP; under progress.lock of the QP */
 	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */
+	unsigned int generation;  /* forked.h; of the opening alone, the QP has its own */
+	struct uroce_belonging belonging;
 };
 
 static inline struct uroce_xrcd *to_uroce_xrcd(struct ibv_xrcd *xrcd)
@@ -43,7 +45,8 @@ static inline struct xrc_opening *to_xrc_opening(struct ibv_qp *qp)
 
 /* Enter an XRC SRQ into the domain of xrcd and give it a number; 0 or EINVAL, ENOMEM. */
 int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
-/* After return no QP uses srq. */
+/* After return no QP uses srq.  The first call only hides it, also more than once. */
+void uroce_xrc_hide_srq(struct uroce_srq *srq);
 void uroce_xrc_remove_srq(struct uroce_srq *srq);
 
 /* For the engine of target QP qp, about SRQ srqn: caller holds qp->progress.lock. */

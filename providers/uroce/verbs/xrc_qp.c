@@ -16,6 +16,40 @@ static void free_opening(struct xrc_opening *opening, bool inherited)
 	free(opening);
 }
 
+/* The QP belongs to whoever has it open: caller holds the domains' lock, and heir is open. */
+static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
+{
+	struct uroce_context *before = qp->context;
+
+	if (before == heir)
+		return;
+	uroce_context_hold(&heir->base.context);
+	pthread_mutex_lock(&qp->progress.lock);
+	qp->context = heir;
+	pthread_mutex_unlock(&qp->progress.lock);
+	uroce_context_release(&before->base.context);
+}
+
+/* With the last one that has not been ended, the QP is. */
+static void end(struct uroce_belonging *belonging)
+{
+	struct xrc_opening *opening =
+		(struct xrc_opening *)((char *)belonging - offsetof(struct xrc_opening, belonging));
+	struct uroce_qp *qp = opening->qp;
+	struct xrc_opening *heir;
+
+	xrc_domains_lock();
+	opening->generation = UROCE_ENDED;
+	heir = qp->openings;
+	while (heir && uroce_inherited(heir->generation))
+		heir = heir->next;
+	if (heir)
+		inherit(qp, heir->belonging.context);
+	xrc_domains_unlock();
+	if (!heir && !uroce_inherited(qp->generation))
+		uroce_qp_end(qp);
+}
+
 /* Caller holds the domains' lock, so that qp is there. */
 static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *context,
 				       struct uroce_xrcd *xrcd, void *qp_context)
@@ -27,6 +61,7 @@ static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *
 		return NULL;
 	opening->qp = qp;
 	opening->xrcd = xrcd;
+	opening->generation = uroce_generation;
 	public = &opening->base.qp;
 	public->context = context;
 	public->qp_context = qp_context;
@@ -41,6 +76,9 @@ static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *
 	qp->openings = opening;
 	pthread_mutex_unlock(&qp->progress.lock);
 	atomic_fetch_add(&xrcd->users, 1);
+	uroce_context_hold(context);
+	uroce_belongings_enter(&opening->belonging, BELONGING_XRC_OPENING,
+			       to_uroce_context(context), end);
 	return opening;
 }
 
@@ -131,20 +169,23 @@ static void wait_for_acks(struct xrc_opening *opening)
 
 int uroce_xrc_close_opening(struct xrc_opening *opening)
 {
+	struct ibv_context *context = opening->base.qp.context;
 	struct uroce_qp *qp = opening->qp;
-	bool inherited = uroce_inherited(qp->generation), last;
+	bool inherited = uroce_inherited(opening->generation), last;
 
+	uroce_belongings_leave(&opening->belonging);
 	xrc_domains_lock();
 	last = leave(opening);
 	xrc_domains_unlock();
 	if (!inherited) {
-		uroce_async_purge(to_uroce_context(opening->base.qp.context), &opening->base.qp);
+		uroce_async_purge(to_uroce_context(context), &opening->base.qp);
 		wait_for_acks(opening);
 	}
 	if (last)
 		uroce_qp_free(qp);
 	atomic_fetch_sub(&opening->xrcd->users, 1);
 	free_opening(opening, inherited);
+	uroce_context_release(context);
 	return 0;
 }
 
