@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,10 +13,10 @@
 
 #include "group.h"
 #include "instance.h"
+#include "thread.h"
 #include "transmit.h"
 #include "turn.h"
 
-#define STACK_BYTES (256 * 1024)
 #define EVENTS 16
 /* Deadlines go down to 10 us (RNR timers); the default slack of 50 us would double them. */
 #define TIMER_SLACK_NS 1000
@@ -467,26 +466,6 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
-static int start_thread(struct progress *progress)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int error;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* The application's signals are for the application's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&progress->helper.thread, &attr, helper_main, progress);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	/* From here, so that it has its name before anybody looks. */
-	if (!error)
-		pthread_setname_np(progress->helper.thread, "uroce");
-	return -error;
-}
-
 static void fini(struct helper *helper)
 {
 	if (helper->epoll_fd >= 0)
@@ -515,7 +494,7 @@ int helper_start(struct progress *progress)
 		error = control(helper, EPOLL_CTL_ADD, SOURCE_CONTROL,
 				link_control_fd(progress->link), EPOLLIN);
 	if (!error)
-		error = start_thread(progress);
+		error = thread_start(&helper->thread, "uroce", helper_main, progress);
 	if (error)
 		fini(helper);
 	return error;

@@ -12,7 +12,7 @@
 
 /* Hear all addresses of the device.  Control call: without locks.  0 or a positive errno. */
 int uroce_ud_listen(struct uroce_qp *qp);
-/* The addresses of the interfaces have changed: hear the new ones.  In the helper thread. */
+/* The addresses of the interfaces have changed: hear the new ones.  May take seconds. */
 void uroce_ud_addresses_changed(void);
 /* The context is being closed; its QPs are gone. */
 void uroce_ud_close(struct uroce_context *context);

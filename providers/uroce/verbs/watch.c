@@ -3,11 +3,15 @@
 
 #include "context.h"
 #include "device.h"
+#include "progress/aside.h"
 #include "ud.h"
 
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct netdev_watch *watch; /* changes under watch_lock */
 static unsigned int users;
+
+/* Opening an address may take seconds, and the helper thread has timers to look after. */
+static struct aside hearing = ASIDE_INITIALIZER(uroce_ud_addresses_changed);
 
 /* In the helper thread.  Must not take watch_lock: it is held while the end is awaited. */
 static void interfaces_changed(void *arg)
@@ -15,7 +19,7 @@ static void interfaces_changed(void *arg)
 	/* After an overrun changes are lost and cannot be counted: look as well. */
 	if (netdev_watch_drain(arg) != 0) {
 		uroce_devices_refresh();
-		uroce_ud_addresses_changed();
+		aside_want(&hearing);
 	}
 }
 
@@ -49,6 +53,7 @@ void uroce_watch_put(struct progress *progress)
 		progress_unwatch(progress, netdev_watch_fd(watch));
 		netdev_watch_close(watch);
 		watch = NULL;
+		aside_finish(&hearing);
 	}
 	pthread_mutex_unlock(&watch_lock);
 }
@@ -70,5 +75,6 @@ void uroce_watch_fork_child(void)
 		netdev_watch_abandon(watch);
 	watch = NULL;
 	users = 0;
+	aside_forked(&hearing);
 	pthread_mutex_unlock(&watch_lock);
 }

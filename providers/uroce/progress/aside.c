@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "aside.h"
+
+#include "thread.h"
+
+static void *do_work(void *arg)
+{
+	struct aside *aside = arg;
+
+	pthread_mutex_lock(&aside->lock);
+	while (aside->wanted) {
+		aside->wanted = false;
+		pthread_mutex_unlock(&aside->lock);
+		aside->work();
+		pthread_mutex_lock(&aside->lock);
+	}
+	aside->running = false;
+	pthread_mutex_unlock(&aside->lock);
+	return NULL;
+}
+
+/* Caller holds the lock, and no thread is running. */
+static void join_last(struct aside *aside)
+{
+	if (aside->joinable)
+		pthread_join(aside->thread, NULL);
+	aside->joinable = false;
+}
+
+void aside_want(struct aside *aside)
+{
+	bool started = true;
+
+	pthread_mutex_lock(&aside->lock);
+	aside->wanted = true;
+	if (!aside->running) {
+		join_last(aside);
+		started = thread_start(&aside->thread, "uroce-aside", do_work, aside) == 0;
+		aside->running = started;
+		aside->joinable = started;
+	}
+	pthread_mutex_unlock(&aside->lock);
+	/* Late is better than never. */
+	if (!started)
+		aside->work();
+}
+
+void aside_finish(struct aside *aside)
+{
+	pthread_t thread;
+	bool joinable;
+
+	pthread_mutex_lock(&aside->lock);
+	thread = aside->thread;
+	joinable = aside->joinable;
+	aside->joinable = false;
+	aside->wanted = false;
+	pthread_mutex_unlock(&aside->lock);
+	if (joinable)
+		pthread_join(thread, NULL);
+}
+
+void aside_forked(struct aside *aside)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	aside->lock = fresh;
+	aside->wanted = false;
+	aside->running = false;
+	aside->joinable = false;
+}

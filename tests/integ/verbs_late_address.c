@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * An address comes while datagram queue pairs hear all of the device, and a process that does not
+ * answer (stopped) has its port: it takes seconds until that is given up.  Meanwhile a program that
+ * sleeps for its events has to get them, with time-outs as short as ever.
+ */
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verbs_box.h"
+
+enum {
+	LATE_ADDRESS = INADDR_LOOPBACK + 8,
+	ROUNDS = 100,
+	AFTER_MS = 2500,
+	/* The time-out is 4 ms; some may come one after the other. */
+	LIMIT_MS = 1000,
+	PATIENCE_MS = 10000,
+};
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	if (file) {
+		fputs(text, file);
+		fclose(file);
+	}
+}
+
+/* A network of its own, with the loopback interface alone. */
+static bool fresh_network(void)
+{
+	char map[64];
+	uid_t uid = geteuid();
+
+	if (unshare(CLONE_NEWNET) == 0)
+		return true;
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return false;
+	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+	write_file("/proc/self/uid_map", map);
+	return true;
+}
+
+static void set_flags(const char *name, short flags)
+{
+	struct ifreq request = { .ifr_flags = flags };
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	assert_return_code(ioctl(sock, SIOCSIFFLAGS, &request), errno);
+	close(sock);
+}
+
+static void add_late_address(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(LATE_ADDRESS) };
+	struct ifreq request = { .ifr_name = "lo:1" };
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(&request.ifr_addr, &in, sizeof(in));
+	assert_return_code(ioctl(sock, SIOCSIFADDR, &request), errno);
+	close(sock);
+}
+
+static bool is_late(const union ibv_gid *gid)
+{
+	uint32_t address = htonl(LATE_ADDRESS);
+
+	return !memcmp(gid->raw + 12, &address, sizeof(address));
+}
+
+/* In the child: a queue pair that has the port of the late address, and of no other. */
+static int hold(int ready)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .min_rnr_timer = 1,
+				    .ah_attr = { .is_global = 1, .port_num = 1 } };
+	struct ibv_pd *pd = ibv_alloc_pd(the_context());
+	struct ibv_cq *cq = ibv_create_cq(the_context(), 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	uint8_t index = 0;
+
+	while (ibv_query_gid(the_context(), 1, index, &attr.ah_attr.grh.dgid) == 0 &&
+	       !is_late(&attr.ah_attr.grh.dgid))
+		index++;
+	attr.ah_attr.grh.sgid_index = index;
+	if (to_init(qp, 0) ||
+	    ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+		return 1;
+	if (write(ready, "", 1) != 1)
+		return 1;
+	pause();
+	return 0;
+}
+
+static pid_t start_holder(void)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	assert_return_code(pipe(ready), errno);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ready[0]);
+		_exit(hold(ready[1]));
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	assert_return_code(kill(child, SIGSTOP), errno);
+	return child;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_for_event(struct end *end)
+{
+	struct pollfd pollfd = { .fd = end->channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+
+	assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
+	assert_int_equal(ibv_get_cq_event(end->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
+/* One message that nobody polls for; milliseconds. */
+static int64_t exchange(struct pair *pair)
+{
+	int64_t begin = now_ms();
+
+	assert_int_equal(ibv_req_notify_cq(pair->a.cq, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(pair->b.cq, 0), 0);
+	assert_int_equal(post_recv(&pair->b, 1, 0, 1000), 0);
+	assert_int_equal(post_send(&pair->a, IBV_WR_SEND, 2, 0, 1000, IBV_SEND_SIGNALED, NULL, 0),
+			 0);
+	sleep_for_event(&pair->b);
+	sleep_for_event(&pair->a);
+	return now_ms() - begin;
+}
+
+static void timers_go_on(void **state)
+{
+	struct ibv_qp *hears_all;
+	struct pair pair;
+	struct box box;
+	int64_t until;
+	pid_t holder;
+
+	(void)state;
+	if (!fresh_network())
+		skip();
+	set_flags("lo", IFF_UP);
+	add_late_address();
+	holder = start_holder();
+	set_flags("lo:1", 0);
+	setenv("UROCE_FAULT", "drop=0.2,seed=3", 1);
+	pair_open(&pair, NULL);
+	box_open(&box);
+	hears_all = box_qp(&box, IBV_QPT_UD, NULL);
+	box_connect(hears_all, 0);
+	for (int i = 0; i < ROUNDS; i++)
+		assert_in_range(exchange(&pair), 0, LIMIT_MS);
+	add_late_address();
+	for (until = now_ms() + AFTER_MS; now_ms() < until;)
+		assert_in_range(exchange(&pair), 0, LIMIT_MS);
+	kill(holder, SIGKILL);
+	waitpid(holder, NULL, 0);
+	pair_close(&pair);
+	assert_int_equal(ibv_destroy_qp(hears_all), 0);
+	box_close(&box);
+	assert_int_equal(ibv_close_device(the_context()), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timers_go_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
