@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Parsing and building: literal packets, the property parse(build(p)) == p, and every length. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "wire/packet.h"
@@ -361,6 +364,104 @@ static void test_error_names(void **state)
 	assert_string_equal(wire_error_name((enum wire_error)99), "unknown");
 }
 
+/*
+ * What was in the structure before does not matter: fields that the opcode does not carry are 0.
+ */
+static void test_every_field_is_set(void **state)
+{
+	struct wire_packet expected, parsed[2];
+	uint8_t bytes[WIRE_MAX_PACKET_BYTES];
+	unsigned int opcode, length;
+
+	(void)state;
+	for (opcode = 0; opcode < 256; opcode++) {
+		if (!wire_op_info((uint8_t)opcode))
+			continue;
+		expected = random_packet((uint8_t)opcode);
+		memset(bytes, 0xee, sizeof(bytes));
+		length = wire_build_headers(&expected, bytes);
+		expected.payload = bytes + length;
+		length += expected.payload_length + expected.pad_count + WIRE_ICRC_BYTES;
+		memset(&parsed[0], 0xa5, sizeof(parsed[0]));
+		memset(&parsed[1], 0x5a, sizeof(parsed[1]));
+		assert_int_equal(wire_parse(bytes, length, &parsed[0]), WIRE_OK);
+		assert_int_equal(wire_parse(bytes, length, &parsed[1]), WIRE_OK);
+		assert_memory_equal(&parsed[0], &expected, sizeof(expected));
+		assert_memory_equal(&parsed[1], &expected, sizeof(expected));
+	}
+}
+
+/* ---- a peer that writes to its packet while it is parsed, as it can in shared memory ---- */
+
+#define MOVING_BYTES 64
+#define MOVING_NS 200000000
+
+struct moving {
+	_Alignas(8) uint8_t bytes[MOVING_BYTES];
+	atomic_bool stop;
+};
+
+static void *keep_changing(void *arg)
+{
+	/* Both are good packets of this length; their headers and pads differ. */
+	static const uint8_t faces[2][2] = { { 0x04, 0x00 }, { 0x0a, 0x30 } };
+	struct moving *moving = arg;
+	unsigned int turn = 0;
+
+	while (!atomic_load_explicit(&moving->stop, memory_order_relaxed)) {
+		volatile uint8_t *first = moving->bytes;
+
+		turn++;
+		first[0] = faces[turn % 2][0];
+		first[1] = faces[turn / 2 % 2][1];
+	}
+	return NULL;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Whichever of its faces is seen, the parts are those of one packet and lie inside of it. */
+static void test_packet_that_changes(void **state)
+{
+	static struct moving moving;
+	uint64_t until = now_ns() + MOVING_NS;
+	struct wire_packet packet;
+	unsigned int i, seen[256] = { 0 };
+	pthread_t writer;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	/* It is a data race, and meant to be one. */
+	skip();
+#endif
+	assert_int_equal(pthread_create(&writer, NULL, keep_changing, &moving), 0);
+	while (now_ns() < until) {
+		for (i = 0; i < 1000; i++) {
+			unsigned int header, whole;
+
+			/* What a compiler knows of the bytes ends here. */
+			atomic_thread_fence(memory_order_seq_cst);
+			if (wire_parse(moving.bytes, sizeof(moving.bytes), &packet) != WIRE_OK)
+				continue;
+			header = wire_op_header_length(packet.opcode);
+			whole = header + packet.payload_length + packet.pad_count;
+			seen[packet.opcode]++;
+			assert_int_equal(packet.payload - moving.bytes, header);
+			assert_int_equal(whole + WIRE_ICRC_BYTES, sizeof(moving.bytes));
+			assert_int_equal(packet.version, 0);
+		}
+	}
+	atomic_store(&moving.stop, true);
+	pthread_join(writer, NULL);
+	assert_true(seen[0x04] && seen[0x0a]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +475,8 @@ int main(void)
 		cmocka_unit_test(test_undefined_opcodes),
 		cmocka_unit_test(test_ignored_on_receipt),
 		cmocka_unit_test(test_error_names),
+		cmocka_unit_test(test_every_field_is_set),
+		cmocka_unit_test(test_packet_that_changes),
 	};
 
 	srandom(21);

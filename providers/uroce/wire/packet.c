@@ -50,16 +50,17 @@ const char *wire_error_name(enum wire_error error)
 	return names[error];
 }
 
-static void parse_bth(const uint8_t *at, struct wire_packet *packet)
+/* opcode and flags are the first two bytes, which are not to be read again. */
+static void parse_bth(const uint8_t *at, uint8_t opcode, uint8_t flags, struct wire_packet *packet)
 {
 	uint32_t second = wire_get_be32(at + 4);
 	uint32_t third = wire_get_be32(at + 8);
 
-	packet->opcode = at[0];
-	packet->solicited = at[1] & BTH_SE;
-	packet->migrated = at[1] & BTH_MIGREQ;
-	packet->pad_count = at[1] >> BTH_PAD_SHIFT & BTH_PAD_MASK;
-	packet->version = at[1] & BTH_TVER_MASK;
+	packet->opcode = opcode;
+	packet->solicited = flags & BTH_SE;
+	packet->migrated = flags & BTH_MIGREQ;
+	packet->pad_count = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	packet->version = flags & BTH_TVER_MASK;
 	packet->pkey = wire_get_be16(at + 2);
 	packet->fecn = second & BTH_FECN;
 	packet->becn = second & BTH_BECN;
@@ -120,18 +121,23 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 /* rule S1, S15 */
 enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_packet *packet)
 {
+	/* The peer may be able to write there: what lengths follow from is read once. */
+	const volatile uint8_t *first = bytes;
 	const struct wire_op_facts *facts;
+	uint8_t opcode, flags;
 	size_t body, pad;
 
 	if (length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
 		return WIRE_TOO_SHORT;
-	if (bytes[1] & BTH_TVER_MASK)
+	opcode = first[0];
+	flags = first[1];
+	if (flags & BTH_TVER_MASK)
 		return WIRE_BAD_VERSION;
-	facts = &wire_op_facts[bytes[0]];
+	facts = &wire_op_facts[opcode];
 	if (!facts->header_length)
 		return WIRE_BAD_OPCODE;
 
-	pad = bytes[1] >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
 	if (length < facts->header_length + pad + WIRE_ICRC_BYTES)
 		return WIRE_TOO_SHORT;
 	/* Payload and pad together; headers and ICRC are multiples of four. */
@@ -143,9 +149,9 @@ enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_pack
 	if (body && !(facts->headers & WIRE_HAS_PAYLOAD))
 		return WIRE_BAD_LENGTH;
 
-	parse_bth(bytes, packet);
+	memset(packet, 0, sizeof(*packet));
+	parse_bth(bytes, opcode, flags, packet);
 	parse_extensions(bytes + WIRE_BTH_BYTES, facts->headers, packet);
-	packet->network_header = NULL;
 	packet->payload = bytes + facts->header_length;
 	packet->payload_length = (uint32_t)(body - pad);
 	return WIRE_OK;

@@ -37,7 +37,7 @@ struct wire_packet {
 	bool ack_request;
 	uint32_t psn; /* 24 bits */
 
-	/* Extension headers; only those that wire_op_headers(opcode) names hold a value. */
+	/* Extension headers; 0 where wire_op_headers(opcode) does not name the header. */
 	uint32_t xrc_srqn;	  /* XRCETH, 24 bits */
 	uint32_t qkey;		  /* DETH */
 	uint32_t src_qpn;	  /* DETH, 24 bits */
@@ -76,7 +76,9 @@ const char *wire_error_name(enum wire_error error);
 
 /*
  * Parse one UDP payload of length bytes, ICRC included (its value is not checked here, see
- * icrc.h).  On WIRE_OK packet is filled and points into bytes.  Never reads beyond length.
+ * icrc.h).  On WIRE_OK all of packet is set, padding included, and points into bytes.  Never reads
+ * beyond length.  The bytes may change meanwhile, as in memory that the peer can write to: packet
+ * is then one of those that were there, or of parts of them, but its lengths always fit each other.
  */
 enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_packet *packet);
 
