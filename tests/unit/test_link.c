@@ -60,6 +60,45 @@ static void test_messages_are_checked(void **state)
 	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_VERSION);
 }
 
+/* What a kind of message does not have is 0, whatever was there before. */
+static void test_messages_are_set_whole(void **state)
+{
+	static const struct {
+		uint32_t kind;
+		size_t bytes;
+	} kinds[] = {
+		{ UROCE_ABI_FORWARD, sizeof(struct uroce_abi_forward) + 20 },
+		{ UROCE_ABI_POOL_REQUEST, sizeof(struct uroce_abi_pool) },
+		{ UROCE_ABI_POOL_REPLY, sizeof(struct uroce_abi_pool) },
+		{ UROCE_ABI_POOL_UNKNOWN, sizeof(struct uroce_abi_pool) },
+		{ UROCE_ABI_LANE_REQUEST, sizeof(struct uroce_abi_lane) },
+		{ UROCE_ABI_LANE_REPLY, sizeof(struct uroce_abi_lane) },
+		{ UROCE_ABI_LANE_BELL, sizeof(struct uroce_abi_header) },
+	};
+	const struct uroce_abi_forward forward = { .length = 20 };
+	const struct uroce_abi_pool pool = { .slots = LINK_SLOTS, .cookie = 5 };
+	struct link_message message[2];
+	uint8_t bytes[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct uroce_abi_header header = { kinds[i].kind, UROCE_ABI_VERSION };
+
+		memset(bytes, 0, sizeof(bytes));
+		if (kinds[i].kind == UROCE_ABI_FORWARD)
+			memcpy(bytes, &forward, sizeof(forward));
+		else if (kinds[i].bytes == sizeof(pool))
+			memcpy(bytes, &pool, sizeof(pool));
+		memcpy(bytes, &header, sizeof(header));
+		memset(&message[0], 0xa5, sizeof(message[0]));
+		memset(&message[1], 0x5a, sizeof(message[1]));
+		for (unsigned int n = 0; n < 2; n++)
+			assert_int_equal(link_message_parse(bytes, kinds[i].bytes, &message[n]),
+					 LINK_MESSAGE_OK);
+		assert_memory_equal(&message[0], &message[1], sizeof(message[0]));
+	}
+}
+
 /* The same for those of shared memory; a slot has to be one. */
 static void test_lane_messages_are_checked(void **state)
 {
@@ -347,6 +386,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages_are_checked),
+		cmocka_unit_test(test_messages_are_set_whole),
 		cmocka_unit_test(test_lane_messages_are_checked),
 		cmocka_unit_test_setup(test_slots_are_unique_and_bounded, fresh_network),
 		WITH_LINK(test_addresses),

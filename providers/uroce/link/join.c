@@ -104,7 +104,7 @@ static void take_answer(struct join *join, struct link_control_input *input)
 		return;
 	}
 	if (link_message_parse(input->head, input->bytes, &message) != LINK_MESSAGE_OK ||
-	    message.kind == UROCE_ABI_FORWARD ||
+	    (message.kind != UROCE_ABI_POOL_REPLY && message.kind != UROCE_ABI_POOL_UNKNOWN) ||
 	    (message.pool.cookie & ~(uint64_t)(LINK_SLOTS - 1)) != join->cookie) {
 		close_received(input);
 		return;
@@ -114,8 +114,7 @@ static void take_answer(struct join *join, struct link_control_input *input)
 		take_pool(join, input, slot);
 		return;
 	}
-	if (message.kind == UROCE_ABI_POOL_UNKNOWN)
-		join->state[slot] = SLOT_DONE;
+	join->state[slot] = SLOT_DONE;
 	close_received(input);
 }
 

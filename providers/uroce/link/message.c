@@ -66,6 +66,7 @@ enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 	if (length < sizeof(header))
 		return LINK_MESSAGE_SHORT;
 	memcpy(&header, head, sizeof(header));
+	memset(message, 0, sizeof(*message));
 	if (header.version != UROCE_ABI_VERSION)
 		return LINK_MESSAGE_VERSION;
 	switch (header.message) {

@@ -36,7 +36,8 @@ _Static_assert(sizeof(struct uroce_abi_lane) <= LINK_MESSAGE_HEAD_MAX, "head too
 
 /*
  * Check a message of length bytes of which the first min(length, sizeof(struct uroce_abi_forward))
- * are readable at head (any alignment).  *message is set only when the result is LINK_MESSAGE_OK.
+ * are readable at head (any alignment).  When the result is LINK_MESSAGE_OK all of *message is set:
+ * what its kind does not have is 0.
  */
 enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 					   struct link_message *message);
