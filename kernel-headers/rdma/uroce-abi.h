@@ -2,8 +2,12 @@
 /*
  * What crosses a process border: the messages that uroce processes of one host exchange over
  * abstract UNIX sockets.  Names are scoped to the network namespace, as UDP ports are.  All numbers
- * are in host byte order, structures have no padding.  Every receiver checks the sender's
- * credentials (SCM_CREDENTIALS, SO_PEERCRED): messages of another user are dropped.
+ * are in host byte order, structures have no padding.
+ *
+ * Nobody reads a word, or takes a descriptor, of another user's process
+ * (Documentation/decisions/strangers.md).  Questions go over connections, both ends of which look
+ * at the other one's user (SO_PEERCRED) before they say or read anything.  Datagrams carry the
+ * address's key, which only processes of its user know; the kernel drops all others, in the sender.
  */
 #ifndef RDMA_UROCE_ABI_H
 #define RDMA_UROCE_ABI_H
@@ -11,15 +15,17 @@
 #include <linux/types.h>
 
 /* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 3
+#define UROCE_ABI_VERSION 4
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
- * datagram socket; who has it bound owns the slot.  The reply name is where the owner of the slot
- * asks for an inbox from, and is answered.  The stat name is a SEQPACKET listener.
+ * datagram socket; who has it bound owns the slot.  The answer and the stat name are SEQPACKET
+ * listeners; a connection is for one question.  The asker name is where the owner of the slot asks
+ * for an inbox from.
  */
 #define UROCE_ABI_SLOT_NAME "uroce/%u/slot/%u"
-#define UROCE_ABI_REPLY_NAME "uroce/%u/reply/%u"
+#define UROCE_ABI_ANSWER_NAME "uroce/%u/answer/%u"
+#define UROCE_ABI_ASKER_NAME "uroce/%u/asker/%u"
 #define UROCE_ABI_STAT_NAME "uroce/%u/stat/%u"
 /* Held while a pool is being made for an address; the address as 32 hex digits, then scope. */
 #define UROCE_ABI_POOL_LOCK_NAME "uroce/%u/pool/%s/%u"
@@ -27,19 +33,24 @@
 #define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u"
 
 enum uroce_abi_message {
-	UROCE_ABI_FORWARD = 1,	/* struct uroce_abi_forward, then the datagram */
+	/* Datagrams. */
+	UROCE_ABI_FORWARD = 1, /* struct uroce_abi_forward, then the datagram */
+	UROCE_ABI_LANE_BELL,   /* struct uroce_abi_header: your inbox has something */
+	/* Questions, and their answers. */
 	UROCE_ABI_POOL_REQUEST, /* struct uroce_abi_pool: send me the descriptors */
 	UROCE_ABI_POOL_REPLY,	/* struct uroce_abi_pool with SCM_RIGHTS, in slot order */
 	UROCE_ABI_POOL_UNKNOWN, /* struct uroce_abi_pool: I do not hold that address */
 	UROCE_ABI_LANE_REQUEST, /* struct uroce_abi_lane: let me write to your inbox */
 	UROCE_ABI_LANE_REPLY,	/* struct uroce_abi_lane with the inbox by SCM_RIGHTS */
 	UROCE_ABI_LANE_REFUSED, /* struct uroce_abi_lane: there is none */
-	UROCE_ABI_LANE_BELL,	/* struct uroce_abi_header: your inbox has something */
+	UROCE_ABI_STAT_REQUEST, /* struct uroce_abi_header, to the stat name */
+	UROCE_ABI_STAT_REPLY,	/* struct uroce_abi_stat_reply with the snapshot by SCM_RIGHTS */
 };
 
 struct uroce_abi_header {
 	__u32 message; /* enum uroce_abi_message */
 	__u32 version; /* UROCE_ABI_VERSION */
+	__u64 key;     /* of a datagram: the address's; else 0 */
 };
 
 struct uroce_abi_forward {
@@ -55,8 +66,8 @@ struct uroce_abi_pool {
 	struct uroce_abi_header header;
 	__u8 address[16];
 	__u32 scope_id;
-	__u32 slots;
-	__u64 cookie; /* the reply repeats the request's */
+	__u32 slots; /* of a request: how many at most; of a reply: how many, from slot 0 on */
+	__u64 key;   /* of a reply: the address's */
 };
 
 struct uroce_abi_lane {
@@ -107,15 +118,14 @@ struct uroce_abi_frame {
 };
 
 /*
- * uroce-stat.  A client connects to the stat name; the server checks the peer's user and answers
- * with one struct uroce_abi_stat_reply and, by SCM_RIGHTS, a memory file that holds the snapshot:
- * a row of records, each begun by struct uroce_abi_record.  Readers skip kinds they do not know.
+ * uroce-stat.  A client connects to the stat name and asks; it is answered with one struct
+ * uroce_abi_stat_reply and, by SCM_RIGHTS, a memory file that holds the snapshot: a row of records,
+ * each begun by struct uroce_abi_record.  Readers skip kinds they do not know.
  */
 struct uroce_abi_stat_reply {
-	struct uroce_abi_header header; /* message UROCE_ABI_STAT_REPLY */
-	__u64 bytes;			/* of the snapshot */
+	struct uroce_abi_header header;
+	__u64 bytes; /* of the snapshot */
 };
-#define UROCE_ABI_STAT_REPLY 0x100
 
 enum uroce_abi_record_kind {
 	UROCE_ABI_RECORD_PROCESS = 1, /* struct uroce_abi_stat_process */

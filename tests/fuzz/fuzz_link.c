@@ -30,18 +30,19 @@ static void check_good(const uint8_t *data, size_t size, const struct link_messa
 		require(message->forward.length > 0 && message->forward.length <= LINK_MAX_BYTES);
 		require(message->forward.length + sizeof(message->forward) == size);
 		require(memcmp(&message->forward, data, sizeof(message->forward)) == 0);
-	} else if (kind == UROCE_ABI_LANE_REQUEST || kind == UROCE_ABI_LANE_REPLY) {
+	} else if (kind == UROCE_ABI_LANE_REQUEST || kind == UROCE_ABI_LANE_REPLY ||
+		   kind == UROCE_ABI_LANE_REFUSED) {
 		require(message->lane.slot < LINK_SLOTS);
 		require(size == sizeof(message->lane));
 		require(memcmp(&message->lane, data, sizeof(message->lane)) == 0);
-	} else if (kind == UROCE_ABI_LANE_BELL) {
+	} else if (kind == UROCE_ABI_LANE_BELL || kind == UROCE_ABI_STAT_REQUEST) {
 		require(size == sizeof(struct uroce_abi_header));
 		require(memcmp(data + sizeof(kind), &version, sizeof(version)) == 0);
 	} else {
 		require(kind == UROCE_ABI_POOL_REQUEST || kind == UROCE_ABI_POOL_REPLY ||
 			kind == UROCE_ABI_POOL_UNKNOWN);
 		require(message->pool.header.version == UROCE_ABI_VERSION);
-		require(message->pool.slots == LINK_SLOTS);
+		require(message->pool.slots > 0 && message->pool.slots <= LINK_SLOTS);
 		require(size == sizeof(message->pool));
 	}
 }

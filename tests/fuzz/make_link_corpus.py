@@ -19,8 +19,8 @@ def constant(name):
 
 
 VERSION = constant("VERSION")
-(FORWARD, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, LANE_REFUSED,
- BELL) = range(1, 9)
+(FORWARD, BELL, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, LANE_REFUSED,
+ STAT_REQUEST) = range(1, 10)
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 SLOTS = 64
 
@@ -34,7 +34,7 @@ FROM_READER = 0x8000
 
 
 def header(kind, version=VERSION):
-    return struct.pack("<II", kind, version)
+    return struct.pack("<IIQ", kind, version, 0x1234567890)
 
 
 def forward(length):
@@ -56,7 +56,8 @@ MESSAGES = {
     "request": pool(POOL_REQUEST),
     "reply": pool(POOL_REPLY),
     "unknown": pool(POOL_UNKNOWN),
-    "pool_size": pool(POOL_REPLY, SLOTS - 1),
+    "pool_few": pool(POOL_REPLY, 1),
+    "pool_size": pool(POOL_REPLY, SLOTS + 1),
     "version": pool(POOL_REQUEST, version=VERSION + 1),
     "lane_request": lane(LANE_REQUEST, SLOTS - 1),
     "lane_reply": lane(LANE_REPLY, 0),
@@ -66,6 +67,7 @@ MESSAGES = {
     "lane_version": lane(LANE_REQUEST, 1, VERSION - 1),
     "bell": header(BELL),
     "bell_long": header(BELL) + b"\0",
+    "stat_request": header(STAT_REQUEST),
 }
 
 

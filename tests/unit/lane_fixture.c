@@ -161,7 +161,7 @@ int lane_bind_slot(unsigned int slot)
 struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
 {
 	struct uroce_abi_lane lane = {
-		.header = { kind, UROCE_ABI_VERSION },
+		.header = { kind, UROCE_ABI_VERSION, 0 },
 		.slot = slot,
 	};
 
@@ -169,12 +169,16 @@ struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigne
 	return lane;
 }
 
-void lane_send_message(int sock, unsigned int slot, const void *bytes, size_t length,
-		       const int *fds, size_t count)
+int lane_connect(unsigned int slot, unsigned int asker)
 {
-	struct sockaddr_un name;
-	socklen_t name_bytes = link_control_name(slot, &name);
-	struct iovec piece = { (void *)(uintptr_t)bytes, length };
+	struct sockaddr_un name, self;
+	socklen_t name_bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
+	socklen_t self_bytes = link_slot_name(UROCE_ABI_ASKER_NAME, asker, &self);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	assert_int_equal(link_control_send(sock, &name, name_bytes, &piece, 1, fds, count), 0);
+	assert_return_code(fd, errno);
+	if (asker < LINK_SLOTS)
+		assert_return_code(bind(fd, (struct sockaddr *)&self, self_bytes), errno);
+	assert_return_code(connect(fd, (struct sockaddr *)&name, name_bytes), errno);
+	return fd;
 }

@@ -9,6 +9,7 @@
 #include "link_agent.h"
 
 #include "link/lane.h"
+#include "link/question.h"
 
 enum { LANE_PORT = 0xc345 }; /* the test's process sends from it */
 
@@ -84,8 +85,8 @@ void lane_drain(struct lane_fixture *fixture, unsigned int expected);
 int lane_bind_slot(unsigned int slot);
 /* UROCE_ABI_LANE_REQUEST or UROCE_ABI_LANE_REPLY, of a slot. */
 struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot);
-/* Send it, or any other message, from a socket to who has the slot; count descriptors go along. */
-void lane_send_message(int sock, unsigned int slot, const void *bytes, size_t length,
-		       const int *fds, size_t count);
+/* A connection to ask who has the slot, from where who has another one asks (LINK_SLOTS: nobody).
+ */
+int lane_connect(unsigned int slot, unsigned int asker);
 
 #endif

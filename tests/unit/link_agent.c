@@ -133,6 +133,7 @@ void serve(struct link *link)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 
+	link_answer_questions(link);
 	while (link_control_receive(link, &batch) == 0)
 		;
 }
@@ -354,7 +355,7 @@ static void receive_all(struct link_addr *addr)
 static void run(void)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
-	struct pollfd fds[2 + AGENT_ADDRS];
+	struct pollfd fds[3 + AGENT_ADDRS];
 	unsigned int i;
 	int timeout;
 
@@ -362,14 +363,16 @@ static void run(void)
 		fds[0] = (struct pollfd){ .fd = self.sock, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = self.link ? link_control_fd(self.link) : -1,
 					  .events = POLLIN };
+		fds[2] = (struct pollfd){ .fd = self.link ? link_question_fd(self.link) : -1,
+					  .events = POLLIN };
 		timeout = 10;
 		for (i = 0; i < self.addrs; i++) {
-			fds[2 + i] = (struct pollfd){ .fd = link_addr_fd(self.addr[i]),
+			fds[3 + i] = (struct pollfd){ .fd = link_addr_fd(self.addr[i]),
 						      .events = POLLIN };
 			if (link_addr_await(self.addr[i]))
 				timeout = 0;
 		}
-		poll(fds, 2 + self.addrs, timeout);
+		poll(fds, 3 + self.addrs, timeout);
 		for (i = 0; i < self.addrs; i++) {
 			link_addr_awake(self.addr[i]);
 			link_addr_claim_gsi(self.addr[i]);
@@ -379,6 +382,8 @@ static void run(void)
 		if (fds[1].revents)
 			while (link_control_receive(self.link, &batch) == 0)
 				take_batch(&batch, true);
+		if (fds[2].revents)
+			link_answer_questions(self.link);
 		if (fds[0].revents)
 			take_request();
 	}
@@ -455,13 +460,14 @@ void agent_share(struct agent *agent, struct link *own, bool on)
 bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
 		  struct agent_report *result)
 {
-	struct pollfd fds[2] = {
+	struct pollfd fds[3] = {
 		{ .fd = agent->sock, .events = POLLIN },
 		{ .fd = own ? link_control_fd(own) : -1, .events = POLLIN },
+		{ .fd = own ? link_question_fd(own) : -1, .events = POLLIN },
 	};
 
-	while (poll(fds, 2, timeout_ms) > 0) {
-		if (fds[1].revents)
+	while (poll(fds, 3, timeout_ms) > 0) {
+		if (fds[1].revents || fds[2].revents)
 			serve(own);
 		if (fds[0].revents)
 			return recv(agent->sock, result, sizeof(*result), 0) == sizeof(*result);

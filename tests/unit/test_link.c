@@ -23,41 +23,43 @@ static void test_messages_are_checked(void **state)
 	struct {
 		struct uroce_abi_forward head;
 		uint8_t payload[20];
-	} forward = { .head = { .header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION },
+	} forward = { .head = { .header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION, 0 },
 				.length = 20 } };
 	struct uroce_abi_pool pool = {
-		.header = { UROCE_ABI_POOL_REQUEST, UROCE_ABI_VERSION },
+		.header = { UROCE_ABI_POOL_REQUEST, UROCE_ABI_VERSION, 0 },
 		.slots = LINK_SLOTS,
-		.cookie = 7,
+		.key = 7,
 	};
 	const uint8_t *f = (const uint8_t *)&forward, *p = (const uint8_t *)&pool;
 	struct link_message message;
 	size_t length;
 
 	(void)state;
-	assert_int_equal(link_message_parse(f, 68, &message), LINK_MESSAGE_OK);
+	assert_int_equal(link_message_parse(f, 76, &message), LINK_MESSAGE_OK);
 	assert_int_equal(message.kind, UROCE_ABI_FORWARD);
 	assert_int_equal(message.forward.length, 20);
-	assert_int_equal(link_message_parse(f, 67, &message), LINK_MESSAGE_LENGTH);
-	assert_int_equal(link_message_parse(f, 69, &message), LINK_MESSAGE_LENGTH);
-	for (length = 0; length < 48; length++)
+	assert_int_equal(link_message_parse(f, 75, &message), LINK_MESSAGE_LENGTH);
+	assert_int_equal(link_message_parse(f, 77, &message), LINK_MESSAGE_LENGTH);
+	for (length = 0; length < 56; length++)
 		assert_int_equal(link_message_parse(f, length, &message), LINK_MESSAGE_SHORT);
 	forward.head.length = 0;
-	assert_int_equal(link_message_parse(f, 48, &message), LINK_MESSAGE_LENGTH);
+	assert_int_equal(link_message_parse(f, 56, &message), LINK_MESSAGE_LENGTH);
 
-	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_OK);
+	assert_int_equal(link_message_parse(p, 48, &message), LINK_MESSAGE_OK);
 	assert_int_equal(message.kind, UROCE_ABI_POOL_REQUEST);
-	assert_int_equal(message.pool.cookie, 7);
-	assert_int_equal(link_message_parse(p, 39, &message), LINK_MESSAGE_SHORT);
-	assert_int_equal(link_message_parse(p, 41, &message), LINK_MESSAGE_LENGTH);
-	pool.slots = LINK_SLOTS - 1;
-	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_SLOTS);
+	assert_int_equal(message.pool.key, 7);
+	assert_int_equal(link_message_parse(p, 47, &message), LINK_MESSAGE_SHORT);
+	assert_int_equal(link_message_parse(p, 49, &message), LINK_MESSAGE_LENGTH);
+	pool.slots = LINK_SLOTS + 1;
+	assert_int_equal(link_message_parse(p, 48, &message), LINK_MESSAGE_SLOTS);
+	pool.slots = 0;
+	assert_int_equal(link_message_parse(p, 48, &message), LINK_MESSAGE_SLOTS);
 	pool.header.message = 0;
-	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_KIND);
-	pool.header.message = UROCE_ABI_LANE_BELL + 1;
-	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_KIND);
+	assert_int_equal(link_message_parse(p, 48, &message), LINK_MESSAGE_KIND);
+	pool.header.message = UROCE_ABI_STAT_REPLY;
+	assert_int_equal(link_message_parse(p, 48, &message), LINK_MESSAGE_KIND);
 	pool.header.version = UROCE_ABI_VERSION + 1;
-	assert_int_equal(link_message_parse(p, 40, &message), LINK_MESSAGE_VERSION);
+	assert_int_equal(link_message_parse(p, 48, &message), LINK_MESSAGE_VERSION);
 }
 
 /* What a kind of message does not have is 0, whatever was there before. */
@@ -76,13 +78,13 @@ static void test_messages_are_set_whole(void **state)
 		{ UROCE_ABI_LANE_BELL, sizeof(struct uroce_abi_header) },
 	};
 	const struct uroce_abi_forward forward = { .length = 20 };
-	const struct uroce_abi_pool pool = { .slots = LINK_SLOTS, .cookie = 5 };
+	const struct uroce_abi_pool pool = { .slots = LINK_SLOTS, .key = 5 };
 	struct link_message message[2];
 	uint8_t bytes[128];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct uroce_abi_header header = { kinds[i].kind, UROCE_ABI_VERSION };
+		struct uroce_abi_header header = { kinds[i].kind, UROCE_ABI_VERSION, 0 };
 
 		memset(bytes, 0, sizeof(bytes));
 		if (kinds[i].kind == UROCE_ABI_FORWARD)
@@ -108,7 +110,7 @@ static void test_lane_messages_are_checked(void **state)
 		.address = { [15] = 1 },
 		.scope_id = 3,
 	};
-	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION };
+	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION, 0 };
 	const uint8_t *l = (const uint8_t *)&lane, *b = (const uint8_t *)&bell;
 	struct link_message message;
 	size_t length;
@@ -117,24 +119,24 @@ static void test_lane_messages_are_checked(void **state)
 	for (unsigned int i = 0; i < 2; i++) {
 		lane.header.message = kinds[i];
 		lane.slot = LINK_SLOTS - 1;
-		assert_int_equal(link_message_parse(l, 32, &message), LINK_MESSAGE_OK);
+		assert_int_equal(link_message_parse(l, 40, &message), LINK_MESSAGE_OK);
 		assert_int_equal(message.kind, kinds[i]);
 		assert_memory_equal(&message.lane, &lane, sizeof(lane));
-		for (length = 0; length < 32; length++)
+		for (length = 0; length < 40; length++)
 			assert_int_equal(link_message_parse(l, length, &message),
 					 LINK_MESSAGE_SHORT);
-		assert_int_equal(link_message_parse(l, 33, &message), LINK_MESSAGE_LENGTH);
+		assert_int_equal(link_message_parse(l, 41, &message), LINK_MESSAGE_LENGTH);
 		lane.slot = LINK_SLOTS;
-		assert_int_equal(link_message_parse(l, 32, &message), LINK_MESSAGE_SLOTS);
+		assert_int_equal(link_message_parse(l, 40, &message), LINK_MESSAGE_SLOTS);
 		lane.slot = UINT32_MAX;
-		assert_int_equal(link_message_parse(l, 32, &message), LINK_MESSAGE_SLOTS);
+		assert_int_equal(link_message_parse(l, 40, &message), LINK_MESSAGE_SLOTS);
 	}
-	assert_int_equal(link_message_parse(b, 8, &message), LINK_MESSAGE_OK);
+	assert_int_equal(link_message_parse(b, 16, &message), LINK_MESSAGE_OK);
 	assert_int_equal(message.kind, UROCE_ABI_LANE_BELL);
-	assert_int_equal(link_message_parse(b, 7, &message), LINK_MESSAGE_SHORT);
-	assert_int_equal(link_message_parse(b, 9, &message), LINK_MESSAGE_LENGTH);
+	assert_int_equal(link_message_parse(b, 15, &message), LINK_MESSAGE_SHORT);
+	assert_int_equal(link_message_parse(b, 17, &message), LINK_MESSAGE_LENGTH);
 	bell.version--;
-	assert_int_equal(link_message_parse(b, 8, &message), LINK_MESSAGE_VERSION);
+	assert_int_equal(link_message_parse(b, 16, &message), LINK_MESSAGE_VERSION);
 }
 
 /* Slots are unique, all can be had, one more is refused with a reason, and a closed one is free. */
@@ -354,7 +356,8 @@ static void set_limit(rlim_t soft, rlim_t hard)
 		_exit(2);
 }
 
-/* A pool needs many descriptors: the soft limit is raised, at the hard one there is a reason. */
+/* When there are no descriptors left the soft limit is raised; at the hard one there is a reason.
+ */
 static void test_descriptor_limit(void **state)
 {
 	struct link_addr *addr;
@@ -363,17 +366,20 @@ static void test_descriptor_limit(void **state)
 
 	(void)state;
 	if (child == 0) {
+		/* Those of the link itself. */
+		rlim_t used = (rlim_t)dup(0) + 3;
 		struct rlimit limit;
 		int result;
 
-		set_limit(30, 2000);
+		close((int)used - 3);
+		set_limit(used + 3, 2000);
 		if (open_loopback(&link, &addr))
 			_exit(3);
 		getrlimit(RLIMIT_NOFILE, &limit);
-		if (limit.rlim_cur <= 30 || limit.rlim_cur >= 2000)
+		if (limit.rlim_cur <= used + 3 || limit.rlim_cur >= 2000)
 			_exit(4);
 		link_addr_close(addr);
-		set_limit(30, 30);
+		set_limit(used + 3, used + 3);
 		result = link_addr_open(link, loopback4, 0, &addr, error);
 		if (result != -EMFILE || !strstr(error, "ulimit -n"))
 			_exit(5);

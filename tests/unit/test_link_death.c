@@ -14,12 +14,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <rdma/uroce-abi.h>
+#include "link/question.h"
 
 static char error[LINK_ERROR_TEXT];
 
@@ -178,46 +177,30 @@ static void test_forwards_survive_a_join(void **state)
 /* ---- a process that has the port and a slot name but does not keep to the protocol ---- */
 
 enum lie {
-	LIE_EXIT,   /* ends instead of answering */
-	LIE_FEW,    /* sends too few descriptors */
-	LIE_WRONG,  /* sends descriptors of something else */
-	LIE_COOKIE, /* answers another question */
+	LIE_EXIT,    /* ends instead of answering */
+	LIE_FEW,     /* sends fewer descriptors than it says */
+	LIE_MORE,    /* and more than were asked for */
+	LIE_WRONG,   /* sends descriptors of something else */
+	LIE_KIND,    /* says something else */
+	LIE_NOTHING, /* closes the connection */
 	LIE_COUNT,
 };
 
-static socklen_t slot_name(unsigned int slot, struct sockaddr_un *name)
-{
-	memset(name, 0, sizeof(*name));
-	name->sun_family = AF_UNIX;
-	return (socklen_t)(3 + snprintf(name->sun_path + 1, 100, UROCE_ABI_SLOT_NAME,
-					UROCE_ABI_VERSION, slot));
-}
-
-static void send_lie(int sock, enum lie lie, const struct uroce_abi_pool *request,
-		     struct sockaddr_un *to, socklen_t to_bytes)
+static void send_lie(int sock, enum lie lie, const struct uroce_abi_pool *request)
 {
 	struct uroce_abi_pool reply = *request;
-	char control[CMSG_SPACE(LINK_SLOTS * sizeof(int))] = { 0 };
-	struct iovec piece = { &reply, sizeof(reply) };
-	struct msghdr message = { .msg_name = to,
-				  .msg_namelen = to_bytes,
-				  .msg_iov = &piece,
-				  .msg_iovlen = 1,
-				  .msg_control = control };
-	unsigned int count = lie == LIE_FEW ? 3 : LINK_SLOTS, i;
-	struct cmsghdr *cmsg;
+	unsigned int count = request->slots, i;
+	int fds[LINK_SLOTS];
 
-	reply.header.message = UROCE_ABI_POOL_REPLY;
-	if (lie == LIE_COOKIE)
-		reply.cookie ^= 1ull << 63;
-	message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-	cmsg = CMSG_FIRSTHDR(&message);
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(count * sizeof(int));
+	reply.header.message = lie == LIE_KIND ? UROCE_ABI_POOL_REQUEST : UROCE_ABI_POOL_REPLY;
+	if (lie == LIE_FEW)
+		count--;
+	if (lie == LIE_MORE)
+		reply.slots = ++count;
 	for (i = 0; i < count; i++)
-		memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &sock, sizeof(sock));
-	sendmsg(sock, &message, 0);
+		fds[i] = sock;
+	if (lie != LIE_NOTHING)
+		link_send_answer(sock, &reply, sizeof(reply), fds, count);
 }
 
 static pid_t start_liar(enum lie lie, unsigned int slot)
@@ -226,29 +209,31 @@ static pid_t start_liar(enum lie lie, unsigned int slot)
 				    .sin_port = htons(4791),
 				    .sin_addr.s_addr = htonl(0x7f000002) };
 	int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
-	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un name, from;
-	socklen_t bytes = slot_name(slot, &name);
+	int listener = link_listen(UROCE_ABI_ANSWER_NAME, slot);
 	struct uroce_abi_pool request;
 	pid_t child;
 
+	assert_true(listener >= 0);
 	assert_return_code(setsockopt(udp, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), errno);
 	assert_return_code(bind(udp, (struct sockaddr *)&port, sizeof(port)), errno);
-	assert_return_code(bind(sock, (struct sockaddr *)&name, bytes), errno);
 	child = fork();
 	if (child == 0) {
+		struct pollfd wait = { .fd = listener, .events = POLLIN };
+
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;) {
-			bytes = sizeof(from);
-			recvfrom(sock, &request, sizeof(request), 0, (struct sockaddr *)&from,
-				 &bytes);
-			if (lie == LIE_EXIT)
-				_exit(0);
-			send_lie(sock, lie, &request, &from, bytes);
+		while (poll(&wait, 1, -1) > 0) {
+			int asker = accept(listener, NULL, NULL);
+
+			if (recv(asker, &request, sizeof(request), 0) == sizeof(request)) {
+				if (lie == LIE_EXIT)
+					_exit(0);
+				send_lie(asker, lie, &request);
+			}
+			close(asker);
 		}
 	}
 	close(udp);
-	close(sock);
+	close(listener);
 	return child;
 }
 
@@ -320,7 +305,7 @@ static void use_address(struct link *link, const uint8_t gid[16], unsigned int s
 	static uint8_t room[LINK_MAX_BYTES + 1];
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
 	uint32_t qpn = link_slot(link) << LINK_SLOT_SHIFT | (seed & 0xffff), tag = seed;
-	struct pollfd wait = { .fd = link_control_fd(link), .events = POLLIN };
+	struct pollfd wait = { .fd = link_question_fd(link), .events = POLLIN };
 	struct link_addr *addr;
 
 	if (link_addr_open(link, gid, 0, &addr, error)) {

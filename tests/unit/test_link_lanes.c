@@ -178,8 +178,7 @@ static unsigned int count_bells(struct lane_fixture *fixture)
 	unsigned int count = 0;
 
 	for (;;) {
-		ssize_t bytes =
-			recv(link_control_fd(fixture->link), &bell, sizeof(bell), MSG_DONTWAIT);
+		ssize_t bytes = recv(fixture->link->control_fd, &bell, sizeof(bell), MSG_DONTWAIT);
 
 		if (bytes < 0)
 			return count;

@@ -229,12 +229,6 @@ enum {
 	LIAR_SLOT = 9,
 };
 
-static void send_message(struct lane_fixture *fixture, int sock, const void *bytes, size_t length,
-			 const int *fds, size_t count)
-{
-	lane_send_message(sock, link_slot(fixture->link), bytes, length, fds, count);
-}
-
 static int make_file(off_t bytes, int seals)
 {
 	int fd = memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -245,11 +239,10 @@ static int make_file(off_t bytes, int seals)
 	return fd;
 }
 
-/* Answers the first request that comes to a slot's socket. */
+/* Answers the first question that comes to a slot. */
 struct liar {
 	struct lane_fixture *fixture;
-	int sock;   /* has LIAR_SLOT; asked here */
-	int answer; /* ... and answered from here */
+	int listener; /* of LIAR_SLOT */
 	const struct uroce_abi_lane *reply;
 	const int *fds;
 	size_t count;
@@ -258,15 +251,13 @@ struct liar {
 static void *lie(void *arg)
 {
 	const struct liar *liar = arg;
-	struct pollfd asked = { .fd = liar->sock, .events = POLLIN };
-	struct iovec piece = { (void *)(uintptr_t)liar->reply, sizeof(*liar->reply) };
-	struct link_control_input input;
-	uint8_t more[8];
+	struct pollfd asked = { .fd = liar->listener, .events = POLLIN };
+	uint8_t question[LINK_MESSAGE_HEAD_MAX];
+	int fd = poll(&asked, 1, 2000) == 1 ? accept(liar->listener, NULL, NULL) : -1;
 
-	if (poll(&asked, 1, 2000) == 1 &&
-	    link_control_read(liar->sock, more, sizeof(more), &input) == 0)
-		link_control_send(liar->answer, &input.from, input.from_bytes, &piece, 1, liar->fds,
-				  liar->count);
+	if (fd >= 0 && recv(fd, question, sizeof(question), 0) > 0)
+		link_send_answer(fd, liar->reply, sizeof(*liar->reply), liar->fds, liar->count);
+	link_close_fd(&fd);
 	return NULL;
 }
 
@@ -282,8 +273,9 @@ static bool is_taken(struct liar liar, const struct uroce_abi_lane *reply, const
 	liar.reply = reply;
 	liar.fds = fds;
 	liar.count = count;
-	/* Who was refused before asks again at once. */
+	/* Who was refused before asks again at once; and for a lane only. */
 	liar.fixture->addr->ask_again[LIAR_SLOT] = 0;
+	liar.fixture->addr->extend_again[LIAR_SLOT] = INT64_MAX;
 	assert_int_equal(pthread_create(&thread, NULL, lie, &liar), 0);
 	peer = lane_open_own(liar.fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
 	pthread_join(thread, NULL);
@@ -304,8 +296,7 @@ static void test_bad_replies(void **state)
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT + 1);
 	struct uroce_abi_lane refused = lane_message(UROCE_ABI_LANE_REFUSED, loopback4, LIAR_SLOT);
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
-	int sock = lane_bind_slot(LIAR_SLOT);
-	int nameless = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int listener = link_listen(UROCE_ABI_ANSWER_NAME, LIAR_SLOT);
 	int good = make_file(LINK_INBOX_BYTES, seals), pair[2] = { good, good };
 	int bad[] = {
 		make_file(LINK_INBOX_BYTES, F_SEAL_GROW),
@@ -314,9 +305,11 @@ static void test_bad_replies(void **state)
 		make_file(0, seals),
 		make_file(LINK_INBOX_BYTES, seals | F_SEAL_WRITE),
 		open("/dev/zero", O_RDWR | O_CLOEXEC),
-		sock,
+		socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0),
 	};
-	struct liar liar = { .fixture = fixture, .sock = sock, .answer = sock };
+	struct liar liar = { .fixture = fixture, .listener = listener };
+
+	assert_true(listener >= 0);
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(is_taken(liar, &reply, &bad[i], 1));
@@ -326,20 +319,13 @@ static void test_bad_replies(void **state)
 	assert_false(is_taken(liar, &slot, &good, 1));
 	assert_false(is_taken(liar, &refused, &good, 1));
 	assert_false(is_taken(liar, &request, &good, 1));
-	liar.answer = nameless;
-	assert_false(is_taken(liar, &reply, &good, 1));
-	liar.answer = sock;
-	/* All of it right, but nobody has asked. */
-	send_message(fixture, sock, &reply, sizeof(reply), &good, 1);
-	serve(fixture->link);
-	assert_null(fixture->addr->lane[LIAR_SLOT]);
 	/* All of it right: it is taken. */
 	assert_true(is_taken(liar, &reply, &good, 1));
 	assert_non_null(fixture->addr->lane[LIAR_SLOT]);
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		close(bad[i]);
 	close(good);
-	close(nameless);
+	close(listener);
 }
 
 /* Who does not answer costs some time once, and is not asked by each queue pair that connects. */
@@ -347,7 +333,7 @@ static void test_silent_process(void **state)
 {
 	enum { QPS = 50, PATIENCE_MS = 100, SLOW_MS = 1000 };
 	struct lane_fixture *fixture = *state;
-	int sock = lane_bind_slot(LIAR_SLOT), requests = 0;
+	int listener = link_listen(UROCE_ABI_ANSWER_NAME, LIAR_SLOT), asker, requests = 0;
 	struct link_peer *peers[QPS];
 	struct uroce_abi_lane request;
 	int64_t begin = link_now_ms(), took;
@@ -358,12 +344,15 @@ static void test_silent_process(void **state)
 	}
 	took = link_now_ms() - begin;
 	assert_true(took >= PATIENCE_MS && took < SLOW_MS);
-	while (recv(sock, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request))
-		requests++;
+	while ((asker = accept(listener, NULL, NULL)) >= 0) {
+		if (recv(asker, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request))
+			requests += request.header.message == UROCE_ABI_LANE_REQUEST;
+		close(asker);
+	}
 	assert_int_equal(requests, 1);
 	for (unsigned int i = 0; i < QPS; i++)
 		link_peer_close(peers[i]);
-	close(sock);
+	close(listener);
 }
 
 /* Where nobody has the slot there is nothing to wait for. */
@@ -378,14 +367,23 @@ static void test_nobody_there(void **state)
 	link_peer_close(peer);
 }
 
-/* Descriptors that come with what needs none are closed. */
-static void test_descriptors_nobody_wants(void **state)
+/* Send a message, and descriptors, to the slot's datagram socket. */
+static void send_datagram(int sock, const struct link *link, const void *bytes, size_t length,
+			  const int *fds, size_t count)
+{
+	const struct sockaddr *name = (const struct sockaddr *)&link->names[link->slot];
+
+	assert_return_code(connect(sock, name, link->name_bytes[link->slot]), errno);
+	assert_int_equal(link_send_answer(sock, bytes, length, fds, count), 0);
+}
+
+/* Only datagrams with the address's key come in; descriptors that come with them are let go. */
+static void test_datagrams_need_the_key(void **state)
 {
 	struct lane_fixture *fixture = *state;
-	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
-	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION }, none = bell;
+	struct link *link = fixture->link;
 	struct uroce_abi_forward forward = {
-		.header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION },
+		.header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION, fixture->addr->key },
 		.length = 20,
 	};
 	uint8_t datagram[sizeof(forward) + 20] = { 0 };
@@ -395,59 +393,58 @@ static void test_descriptors_nobody_wants(void **state)
 	unsigned int before;
 
 	memcpy(forward.dst, loopback4, sizeof(forward.dst));
-	memcpy(datagram, &forward, sizeof(forward));
-	none.version++;
 	for (unsigned int i = 0; i < LINK_SLOTS; i++)
 		fds[i] = sock;
 	before = count_descriptors();
-	for (unsigned int count = 1; count <= LINK_SLOTS; count += LINK_SLOTS / 4 - 1) {
-		send_message(fixture, sock, &request, sizeof(request), fds, count);
-		send_message(fixture, sock, &bell, sizeof(bell), fds, count);
-		send_message(fixture, sock, &none, sizeof(none), fds, count);
-		send_message(fixture, sock, datagram, sizeof(datagram), fds, count);
-		assert_int_equal(link_control_receive(fixture->link, &batch), 0);
+	for (unsigned int count = 0; count <= LINK_SLOTS; count += LINK_SLOTS / 4) {
+		memcpy(datagram, &forward, sizeof(forward));
+		send_datagram(sock, link, datagram, sizeof(datagram), fds, count);
+		assert_int_equal(link_control_receive(link, &batch), 0);
 		assert_int_equal(batch.bytes, 20);
+		assert_int_equal(count_descriptors(), before);
+		/* A bit of it is wrong, it is too short to have one: nothing is there to receive.
+		 */
+		for (unsigned int bit = 0; bit < 64; bit++) {
+			datagram[offsetof(struct uroce_abi_header, key) + bit / 8] ^=
+				(uint8_t)(1 << bit % 8);
+			send_datagram(sock, link, datagram, sizeof(datagram), fds, count);
+			memcpy(datagram, &forward, sizeof(forward));
+		}
+		for (size_t length = 0; length < sizeof(struct uroce_abi_header); length++)
+			send_datagram(sock, link, datagram, length, fds, count);
+		assert_int_equal(recv(link->control_fd, fixture->room, 1, MSG_DONTWAIT), -1);
+		/* As long as it needs to be for the key, but no message. */
+		send_datagram(sock, link, datagram, sizeof(struct uroce_abi_header), fds, count);
+		assert_int_equal(link_control_receive(link, &batch), -EAGAIN);
 		assert_int_equal(count_descriptors(), before);
 	}
 	close(sock);
 }
 
-/* What a request from the socket is answered with, 0: not at all. */
-static uint32_t answer_to(struct lane_fixture *fixture, int sock,
+/* What a question from a slot is answered with, 0: not at all. */
+static uint32_t answer_to(struct lane_fixture *fixture, unsigned int asker,
 			  const struct uroce_abi_lane *request)
 {
-	struct link_control_input input;
-	struct uroce_abi_lane reply;
-	uint8_t more[8];
+	int fd = lane_connect(link_slot(fixture->link), asker);
+	struct link_answer answer;
+	uint32_t kind = 0;
 
-	send_message(fixture, sock, request, sizeof(*request), NULL, 0);
+	assert_int_equal(send(fd, request, sizeof(*request), 0), sizeof(*request));
 	serve(fixture->link);
-	if (link_control_read(sock, more, sizeof(more), &input))
-		return 0;
-	assert_int_equal(input.bytes, sizeof(reply));
-	memcpy(&reply, input.head, sizeof(reply));
-	assert_int_equal(reply.slot, link_slot(fixture->link));
-	assert_memory_equal(reply.address, request->address, 16);
-	assert_int_equal(input.fd_count, reply.header.message == UROCE_ABI_LANE_REPLY);
-	if (input.fd_count == 0)
-		return reply.header.message;
-	assert_int_equal(lseek(input.fds[0], 0, SEEK_END), LINK_INBOX_BYTES);
-	assert_int_equal(ftruncate(input.fds[0], 4096), -1);
-	assert_int_equal(ftruncate(input.fds[0], 2 * LINK_INBOX_BYTES), -1);
+	if (link_await_answer(fixture->link, fd, link_now_ms(), &answer) == 0) {
+		kind = answer.message.kind;
+		assert_int_equal(answer.message.lane.slot, link_slot(fixture->link));
+		assert_memory_equal(answer.message.lane.address, request->address, 16);
+		assert_int_equal(answer.fd_count, kind == UROCE_ABI_LANE_REPLY);
+	}
+	close(fd);
+	if (kind != UROCE_ABI_LANE_REPLY)
+		return kind;
+	assert_int_equal(lseek(answer.fds[0], 0, SEEK_END), LINK_INBOX_BYTES);
+	assert_int_equal(ftruncate(answer.fds[0], 4096), -1);
+	assert_int_equal(ftruncate(answer.fds[0], 2 * LINK_INBOX_BYTES), -1);
 	/* Kept open: closed in its owner's process, which this is, the owner's lock would go. */
-	return reply.header.message;
-}
-
-/* Where the owner of the liar's slot asks from. */
-static int bind_reply_name(void)
-{
-	int sock = link_control_socket();
-	struct sockaddr_un name;
-	socklen_t bytes = link_control_reply_name(LIAR_SLOT, &name);
-
-	assert_true(sock >= 0);
-	assert_return_code(bind(sock, (struct sockaddr *)&name, bytes), errno);
-	return sock;
+	return kind;
 }
 
 /* Only who has the slot is let in, and when it is wanted; also to an address that opens later. */
@@ -459,20 +456,17 @@ static void test_requests(void **state)
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT + 1);
 	struct uroce_abi_lane own =
 		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, link_slot(fixture->link));
-	int sock = bind_reply_name(), nameless = link_control_socket();
 
-	assert_int_equal(answer_to(fixture, sock, &slot), 0);
-	assert_int_equal(answer_to(fixture, sock, &own), 0);
-	assert_int_equal(answer_to(fixture, nameless, &request), 0);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &slot), 0);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &own), 0);
+	assert_int_equal(answer_to(fixture, LINK_SLOTS, &request), 0);
 	link_set_shared_memory(fixture->link, false);
-	assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REFUSED);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REFUSED);
 	assert_null(fixture->addr->inbox);
 	link_set_shared_memory(fixture->link, true);
-	assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REPLY);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REPLY);
 	assert_int_equal(fixture->addr->inbox->slots, 1ull << LIAR_SLOT);
-	assert_int_equal(answer_to(fixture, sock, &other), UROCE_ABI_LANE_REPLY);
-	close(nameless);
-	close(sock);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &other), UROCE_ABI_LANE_REPLY);
 }
 
 /* However many addresses a process asks for, the inboxes are bounded. */
@@ -480,14 +474,12 @@ static void test_too_many_inboxes(void **state)
 {
 	struct lane_fixture *fixture = *state;
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
-	int sock = bind_reply_name();
 
 	for (unsigned int i = 0; i < LINK_INBOXES_MAX; i++) {
-		assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REPLY);
+		assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REPLY);
 		request.address[15]++;
 	}
-	assert_int_equal(answer_to(fixture, sock, &request), UROCE_ABI_LANE_REFUSED);
-	close(sock);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REFUSED);
 }
 
 /* In a process of another user: no answer.  0, or what was wrong. */
@@ -495,17 +487,14 @@ static int ask_as_nobody(struct lane_fixture *fixture)
 {
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
 	unsigned int slot = link_slot(fixture->link);
-	struct sockaddr_un name;
-	socklen_t bytes = link_control_name(slot, &name);
-	struct pollfd answer = { .events = POLLIN };
+	int fd;
 
 	link_abandon(fixture->link);
 	become_user(AGENT_NOBODY);
-	answer.fd = lane_bind_slot(LIAR_SLOT);
-	if (sendto(answer.fd, &request, sizeof(request), 0, (struct sockaddr *)&name, bytes) !=
-	    sizeof(request))
+	fd = lane_connect(slot, LIAR_SLOT);
+	if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
 		return 1;
-	return poll(&answer, 1, 200) == 0 ? 0 : 2;
+	return recv(fd, &request, sizeof(request), 0) > 0 ? 2 : 0;
 }
 
 static void test_other_user(void **state)
@@ -531,7 +520,7 @@ int main(void)
 		WITH_ONE(test_writer_is_killed),
 		WITH_ONE(test_fork),
 		WITH_ONE(test_bad_replies),
-		WITH_ONE(test_descriptors_nobody_wants),
+		WITH_ONE(test_datagrams_need_the_key),
 		WITH_ONE(test_silent_process),
 		WITH_ONE(test_nobody_there),
 		WITH_ONE(test_requests),

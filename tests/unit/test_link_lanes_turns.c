@@ -57,7 +57,7 @@ static bool take_bell(struct lane_fixture *fixture)
 	struct uroce_abi_header head;
 	bool found = false;
 
-	while (recv(link_control_fd(fixture->link), &head, sizeof(head), MSG_DONTWAIT) > 0)
+	while (recv(fixture->link->control_fd, &head, sizeof(head), MSG_DONTWAIT) > 0)
 		found |= head.message == UROCE_ABI_LANE_BELL;
 	return found;
 }

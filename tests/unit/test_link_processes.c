@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "link/visitor.h"
 #include <rdma/uroce-abi.h>
 
 static char error[LINK_ERROR_TEXT];
@@ -311,8 +312,30 @@ static void test_later_plain_socket_gets_nothing(void **state)
 	link_addr_close(addr);
 }
 
-/* Messages of another user are counted and not answered. */
-static void test_foreign_messages_are_refused(void **state)
+/* As another user: 0, or what was wrong. */
+static int ask_as_nobody(struct link_fixture *fixture)
+{
+	struct uroce_abi_pool request = {
+		.header = { UROCE_ABI_POOL_REQUEST, UROCE_ABI_VERSION, 0 },
+		.slots = LINK_SLOTS,
+	};
+	struct sockaddr_un name;
+	socklen_t bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, link_slot(fixture->link), &name);
+	int fd;
+
+	link_abandon(fixture->link);
+	become_user(AGENT_NOBODY);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	memcpy(request.address, loopback4, 16);
+	if (connect(fd, (struct sockaddr *)&name, bytes) ||
+	    send(fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
+		return 1;
+	/* The end, or an error, as there is something unread: but no answer. */
+	return recv(fd, &request, sizeof(request), 0) > 0 ? 2 : 0;
+}
+
+/* Questions of another user are counted and not answered. */
+static void test_strangers_are_refused(void **state)
 {
 	struct link_fixture *fixture = *state;
 	struct link_counters counters;
@@ -320,27 +343,8 @@ static void test_foreign_messages_are_refused(void **state)
 
 	need_root();
 	child = fork();
-	if (child == 0) {
-		struct uroce_abi_pool request = {
-			.header = { UROCE_ABI_POOL_REQUEST, UROCE_ABI_VERSION },
-			.slots = LINK_SLOTS,
-		};
-		struct sockaddr_un name = { .sun_family = AF_UNIX }, any = name;
-		int fd, length;
-
-		link_abandon(fixture->link);
-		become_user(AGENT_NOBODY);
-		fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-		length = snprintf(name.sun_path + 1, 100, UROCE_ABI_SLOT_NAME, UROCE_ABI_VERSION,
-				  link_slot(fixture->link));
-		memcpy(request.address, loopback4, 16);
-		if (bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)) ||
-		    sendto(fd, &request, sizeof(request), 0, (struct sockaddr *)&name,
-			   (socklen_t)(3 + length)) != sizeof(request))
-			_exit(1);
-		struct pollfd answer = { .fd = fd, .events = POLLIN };
-		_exit(poll(&answer, 1, 100) == 0 ? 0 : 2);
-	}
+	if (child == 0)
+		_exit(ask_as_nobody(fixture));
 	await_child(child, fixture->link);
 	link_counters(fixture->link, &counters);
 	assert_int_equal(counters.foreign_credentials, 1);
@@ -413,7 +417,7 @@ int main(void)
 		WITH_LINK(test_users),
 		WITH_LINK(test_port_of_other_program),
 		WITH_LINK(test_later_plain_socket_gets_nothing),
-		WITH_LINK(test_foreign_messages_are_refused),
+		WITH_LINK(test_strangers_are_refused),
 		WITH_LINK(test_network_namespaces_are_apart),
 		WITH_LINK(test_all_slots_taken),
 	};

@@ -26,11 +26,15 @@ static void *serve_control(void *arg)
 {
 	static uint8_t room[LINK_MAX_BYTES + 1];
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
-	struct pollfd wait = { .fd = link_control_fd(shared), .events = POLLIN };
+	struct pollfd wait[2] = {
+		{ .fd = link_control_fd(shared), .events = POLLIN },
+		{ .fd = link_question_fd(shared), .events = POLLIN },
+	};
 
 	(void)arg;
 	while (!stop) {
-		poll(&wait, 1, 10);
+		poll(wait, 2, 10);
+		link_answer_questions(shared);
 		while (link_control_receive(shared, &batch) == 0)
 			forwards++;
 	}

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "lane.h"
@@ -19,6 +20,8 @@
  */
 #define ASK_TIMEOUT_MS 300
 #define ASK_ROUNDS 15
+/* Each a millisecond longer than the one before: 5 s. */
+#define GROW_ROUNDS 100
 /* While another process looks or creates, which takes it well under a millisecond: 2 s. */
 #define LOCK_RETRY_MS 1
 #define LOCK_TRIES 2000
@@ -41,19 +44,16 @@ struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *
 	return NULL;
 }
 
-/* Let other processes go on for a while, and answer them. */
-static void pause_serving(struct link *link, int timeout_ms)
+void link_serve_for(struct link *link, int timeout_ms)
 {
-	struct pollfd control = { .fd = link->control_fd, .events = POLLIN };
-	struct link_stash stash = { .count = 0 };
+	struct pollfd wait = { .fd = link->answer_fd, .events = POLLIN };
 	int64_t until = link_now_ms() + timeout_ms, left = timeout_ms;
 
 	while (left > 0) {
-		if (poll(&control, 1, (int)left) > 0)
-			link_control_serve(link, &stash);
+		if (poll(&wait, 1, (int)left) > 0)
+			link_answer_questions(link);
 		left = until - link_now_ms();
 	}
-	link_stash_return(link, &stash);
 }
 
 static void explain_foreign(const struct link_endpoint *endpoint, char error[LINK_ERROR_TEXT])
@@ -79,17 +79,16 @@ static void explain_foreign(const struct link_endpoint *endpoint, char error[LIN
 			     LINK_UDP_PORT, text);
 }
 
-static void explain_failure(const struct link_endpoint *endpoint, int result,
-			    char error[LINK_ERROR_TEXT])
+static void explain_failure(const struct link_addr *addr, int result, char error[LINK_ERROR_TEXT])
 {
 	char text[LINK_ADDRESS_TEXT];
 
-	link_endpoint_text(endpoint, text);
+	link_endpoint_text(&addr->endpoint, text);
 	if (result == -EMFILE || result == -ENFILE)
 		link_explain(error,
 			     "no descriptors left for UDP port %d of %s, which needs %u: raise the "
 			     "limit of open files (ulimit -n)",
-			     LINK_UDP_PORT, text, LINK_SLOTS);
+			     LINK_UDP_PORT, text, link_pool_share(addr->link->slot));
 	else if (result == -EADDRNOTAVAIL)
 		link_explain(error, "%s is not an address of this host (or not yet usable)", text);
 	else
@@ -108,7 +107,27 @@ static void publish(struct link *link, struct link_addr *addr)
 			      memory_order_release);
 	addr->next = link->addrs;
 	link->addrs = addr;
+	/* Else what others forward is lost, as by a network. */
+	link_control_admit(link);
 	link_mutex_unlock(link, &link->lock);
+}
+
+/* How many descriptors of the pool this process has to hold. */
+static unsigned int share_of(const struct link_addr *addr)
+{
+	return link_pool_share(addr->link->slot);
+}
+
+static int create(struct link_addr *addr)
+{
+	int error;
+
+	if (getrandom(&addr->key, sizeof(addr->key), 0) < 0)
+		return -errno;
+	error = link_pool_create(&addr->endpoint, addr->link->slot, addr->pool, share_of(addr));
+	if (!error)
+		addr->pool_count = share_of(addr);
+	return error;
 }
 
 /*
@@ -125,7 +144,7 @@ static int look(struct link *link, struct link_addr *addr)
 		return addr->lock_fd == -EADDRINUSE ? -EAGAIN : addr->lock_fd;
 	result = link_pool_probe(&addr->endpoint);
 	if (result == LINK_POOL_FREE) {
-		int error = link_pool_create(&addr->endpoint, link->slot, addr->pool);
+		int error = create(addr);
 
 		if (error)
 			result = error;
@@ -145,6 +164,12 @@ static int give_up(struct link_addr *addr, int result, unsigned int silent,
 	link_endpoint_text(&addr->endpoint, text);
 	if (result == -EADDRINUSE)
 		explain_foreign(&addr->endpoint, error);
+	else if (result == -EBUSY)
+		link_explain(
+			error,
+			"UDP port %d of %s is shared by a program that is not uroce, or a uroce "
+			"process that has it does not answer; stop it, or continue it",
+			LINK_UDP_PORT, text);
 	else if (result == -EAGAIN || result == -ETIMEDOUT)
 		link_explain(error,
 			     "UDP port %d of %s: %s does not answer (stopped?); continue or end it",
@@ -152,22 +177,47 @@ static int give_up(struct link_addr *addr, int result, unsigned int silent,
 			     silent < LINK_SLOTS ? "the uroce process that has it"
 						 : "another process that is setting it up");
 	else
-		explain_failure(&addr->endpoint, result, error);
-	return result == -EAGAIN ? -ETIMEDOUT : result;
+		explain_failure(addr, result, error);
+	return result == -EAGAIN || result == -EBUSY ? -ETIMEDOUT : result;
 }
 
-/* One round of asking: as link_join(); on success the address is in the list. */
+/*
+ * What others hold ends before this process's own socket: make the rest.  -EAGAIN while another
+ * process is looking, -EBUSY when somebody holds more after all.
+ */
+static int grow(struct link *link, struct link_addr *addr)
+{
+	int error;
+
+	addr->lock_fd = link_pool_lock(&addr->endpoint);
+	if (addr->lock_fd < 0)
+		return addr->lock_fd == -EADDRINUSE ? -EAGAIN : addr->lock_fd;
+	error = link_pool_grow(&addr->endpoint, addr->pool, addr->pool_count, share_of(addr));
+	if (!error) {
+		addr->pool_count = share_of(addr);
+		publish(link, addr);
+	}
+	link_close_fd(&addr->lock_fd);
+	return error;
+}
+
+/* One round of asking: 0 when the address is in the list, or a negative errno. */
 static int join(struct link *link, struct link_addr *addr, unsigned int *silent)
 {
-	int result = link_join(link, &addr->endpoint, ASK_TIMEOUT_MS, addr->pool, silent);
+	int result = link_join(link, addr, share_of(addr), ASK_TIMEOUT_MS, silent);
 
-	if (result == -ENOENT)
-		return -EADDRINUSE;
-	if (result)
-		return result;
-	publish(link, addr);
-	link_pool_drain(addr->fd);
-	return 0;
+	if (result == 0 && addr->pool_count < share_of(addr)) {
+		result = grow(link, addr);
+	} else if (result == 0) {
+		publish(link, addr);
+		link_pool_drain(addr->fd);
+	}
+	/* What has been had may no longer be the beginning of all there is: begin anew. */
+	if (result) {
+		link_pool_close(addr->pool, addr->pool_count);
+		addr->pool_count = 0;
+	}
+	return result == -ENOENT ? -EADDRINUSE : result;
 }
 
 struct patience {
@@ -184,16 +234,21 @@ static bool wait_after(struct link *link, struct patience *patience, int failure
 	case -EAGAIN: /* another process is looking */
 		if (++patience->lock_tries == LOCK_TRIES)
 			return false;
-		pause_serving(link, LOCK_RETRY_MS);
+		link_serve_for(link, LOCK_RETRY_MS);
 		return true;
 	case -ETIMEDOUT: /* somebody was silent, the round has been wait enough */
 		return ++patience->rounds < ASK_ROUNDS;
+	case -EBUSY: /* somebody holds more than we could get: it is busy, or ending */
+		if (++patience->rounds >= GROW_ROUNDS)
+			return false;
+		link_serve_for(link, (int)patience->rounds);
+		return true;
 	case -EADDRINUSE: /* nobody has it for us: this time */
 		if (++patience->looks >= (joinable ? JOINABLE_LOOKS : FOREIGN_LOOKS))
 			return false;
 		if (patience->pause_ms < LOOK_PAUSE_MAX_MS)
 			patience->pause_ms *= 2;
-		pause_serving(link, patience->pause_ms);
+		link_serve_for(link, patience->pause_ms);
 		return true;
 	default:
 		return false;
@@ -238,7 +293,7 @@ void link_addr_close_descriptors(struct link_addr *addr)
 	}
 	/* First, so that who makes the pool anew will find it free. */
 	link_close_fd(&addr->gsi_fd);
-	link_pool_close(addr->pool);
+	link_pool_close(addr->pool, LINK_SLOTS);
 	link_close_fd(&addr->lock_fd);
 	addr->fd = -1;
 }

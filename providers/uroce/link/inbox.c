@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lane.h"
+#include "question.h"
 
 enum {
 	/*
@@ -147,27 +148,12 @@ static void admit_slot(struct link_inbox *inbox, unsigned int slot)
 	atomic_fetch_or_explicit(&inbox->slots, bit, memory_order_release);
 }
 
-/* Does the request come from where the owner of another slot asks from? */
-static bool is_from_owner(const struct link *link, const struct link_control_input *input,
-			  unsigned int slot)
-{
-	struct sockaddr_un name;
-
-	return slot < LINK_SLOTS && slot != link->slot &&
-	       input->from_bytes == link_control_reply_name(slot, &name) &&
-	       memcmp(&input->from, &name, input->from_bytes) == 0;
-}
-
-void link_inbox_answer(struct link *link, const struct link_control_input *input,
-		       const struct uroce_abi_lane *request)
+void link_inbox_answer(struct link *link, int fd, const struct uroce_abi_lane *request)
 {
 	struct uroce_abi_lane reply = *request;
-	struct iovec piece = { .iov_base = &reply, .iov_len = sizeof(reply) };
 	const struct link_endpoint endpoint = link_endpoint_of(request->address, request->scope_id);
 	struct link_inbox *inbox = NULL;
 
-	if (!is_from_owner(link, input, request->slot))
-		return;
 	reply.slot = link->slot;
 	link_mutex_lock(link, &link->lock);
 	if (atomic_load(&link->shares_memory))
@@ -175,8 +161,7 @@ void link_inbox_answer(struct link *link, const struct link_control_input *input
 	if (inbox)
 		admit_slot(inbox, request->slot);
 	reply.header.message = inbox ? UROCE_ABI_LANE_REPLY : UROCE_ABI_LANE_REFUSED;
-	link_control_send(link->control_fd, &input->from, input->from_bytes, &piece, 1,
-			  inbox ? &inbox->fd : NULL, inbox ? 1 : 0);
+	link_send_answer(fd, &reply, sizeof(reply), inbox ? &inbox->fd : NULL, inbox ? 1 : 0);
 	link_mutex_unlock(link, &link->lock);
 }
 

@@ -5,8 +5,10 @@
  * Locks, in the order in which they may be nested:
  *   open_lock  held through a whole link_addr_open() or the last link_addr_close(), which may wait
  *              for other processes;
+ *   answer_lock  held while questions of others are answered, which waits for no longer than some
+ *              milliseconds;
  *   lock       guards the lists below; held for microseconds only, never while waiting, so that
- *              link_control_receive() can answer other processes at any time.
+ *              link_answer_questions() can answer other processes at any time.
  * The data path (link_send, link_receive, link_forward) takes neither.  The lock of a lane (lane.h)
  * is inside both.
  *
@@ -90,20 +92,26 @@ enum link_pool_state {
  * An enum link_pool_state or a negative errno.
  */
 int link_pool_probe(const struct link_endpoint *endpoint);
-/*
- * Make the LINK_SLOTS sockets and attach the program, see link_pool_steer().  On failure fds[] has
- * only -1.
+/* How many sockets of a pool a process holds that has the slot, or speaks to it: slot 0's and on.
  */
-int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot,
-		     int fds[LINK_SLOTS]);
+unsigned int link_pool_share(unsigned int slot);
+/* Make the first count sockets and attach the program, see link_pool_steer(): 0 or -errno. */
+int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot, int *fds,
+		     unsigned int count);
+/*
+ * Make the sockets from first to count, given that nobody has any of these.  The caller holds the
+ * pool lock and all before.  0, or -EBUSY when somebody has one after all, or another -errno.
+ */
+int link_pool_grow(const struct link_endpoint *endpoint, int *fds, unsigned int first,
+		   unsigned int count);
 /*
  * Replace the program of the group that fd is a member of, for everybody: queue pairs 0 and 1 are
  * steered to gsi_slot.  0 or a negative errno.
  */
 int link_pool_steer(int fd, unsigned int gsi_slot);
-/* Are these what another process made with link_pool_create() for the endpoint? */
-bool link_pool_is_valid(const struct link_endpoint *endpoint, const int fds[LINK_SLOTS]);
-void link_pool_close(int fds[LINK_SLOTS]);
+/* Are these what another process made for the endpoint? */
+bool link_pool_is_valid(const struct link_endpoint *endpoint, const int *fds, unsigned int count);
+void link_pool_close(int *fds, unsigned int count);
 /* Throw away what waits for an earlier owner of the slot. */
 void link_pool_drain(int fd);
 /*
@@ -122,72 +130,39 @@ bool link_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32
 /* ---- join.c ---- */
 
 /*
- * Ask the processes of this host for the descriptors of a pool.  0, or -ENOENT when all of them
- * said that they do not have it, or -ETIMEDOUT when some did not answer in timeout_ms (*silent is
- * then one of their slots), or another negative errno.  fds[], all -1 before, is so again after a
- * failure.  Meanwhile requests to this process are answered.  Caller holds open_lock.
+ * Ask the processes of this host for the first wanted sockets of addr's pool.  0 when there are
+ * pool_count in pool[] now, perhaps fewer than wanted; or -ENOENT when nobody has the pool, or
+ * -ETIMEDOUT when some did not answer in timeout_ms, or another negative errno.  *silent is the
+ * slot of one who did not answer, or LINK_SLOTS.  Meanwhile others are answered.  Caller holds
+ * open_lock.
  */
-int link_join(struct link *link, const struct link_endpoint *endpoint, int timeout_ms,
-	      int fds[LINK_SLOTS], unsigned int *silent);
+int link_join(struct link *link, struct link_addr *addr, unsigned int wanted, int timeout_ms,
+	      unsigned int *silent);
+/* Hold the sockets up to that of a slot, if its process gives them.  Caller holds no lock. */
+void link_extend(struct link_addr *addr, unsigned int slot);
+/* addr.c: let other processes go on for a while, and answer them. */
+void link_serve_for(struct link *link, int timeout_ms);
+
+/* ---- strangers.c ---- */
+
+/* Can this user be told from others?  -EPERM, and why not. */
+int link_check_user(char error[LINK_ERROR_TEXT]);
 
 /* ---- control.c: the slot's datagram socket ---- */
 
 struct link_message;
 
+/* A datagram socket, not bound; or a negative errno. */
+int link_control_socket(void);
 /* Bind the abstract name of the slot to fd: 0 or a negative errno. */
 int link_control_bind(int fd, unsigned int slot);
-/* A datagram socket that will tell the sender's credentials, not bound; or a negative errno. */
-int link_control_socket(void);
-socklen_t link_control_name(unsigned int slot, struct sockaddr_un *name);
-/* Where the owner of the slot asks other processes from. */
-socklen_t link_control_reply_name(unsigned int slot, struct sockaddr_un *name);
-/*
- * Send pieces and fd_count descriptors from fd with this process's effective user as credentials.
- * Never blocks.  0 or a negative errno; -ECONNREFUSED when nobody has the name.
- */
-int link_control_send(int fd, const struct sockaddr_un *to, socklen_t to_bytes,
-		      const struct iovec *pieces, size_t count, const int *fds, size_t fd_count);
-
-/* The same without descriptors, from link's own slot to another one, or to itself. */
-int link_control_send_to_slot(const struct link *link, unsigned int slot,
-			      const struct iovec *pieces, size_t count);
+/* Take messages with the keys of the addresses that are open, and nothing else: 0 or -errno. */
+int link_control_admit(const struct link *link);
+/* Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when nobody is that. */
+int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
+		      size_t count);
 /* Tell the process of the slot that its inbox has something: 0 or a negative errno. */
-int link_control_ring_bell(const struct link *link, unsigned int slot);
-
-/* One received control datagram. */
-struct link_control_input {
-	size_t bytes;	      /* all of it, header included */
-	size_t payload_bytes; /* what went into the payload buffer */
-	bool same_user;
-	bool cut; /* data or descriptors were lost for lack of room */
-	struct sockaddr_un from;
-	socklen_t from_bytes;
-	unsigned int fd_count;
-	int fds[LINK_SLOTS];	      /* owned by the caller from now on */
-	_Alignas(8) uint8_t head[64]; /* the first bytes, as many as a message header needs */
-};
-
-/*
- * Receive one datagram.  payload takes what follows a forward's header.  0 or a negative errno.
- */
-int link_control_read(int fd, void *payload, size_t payload_bytes,
-		      struct link_control_input *input);
-
-/* Has the process sent it that owns another slot? */
-bool link_control_is_from_slot(const struct link *link, const struct link_control_input *input,
-			       unsigned int slot);
-
-/* While link_join() waits: datagrams that were forwarded to this process meanwhile. */
-#define LINK_STASH_MAX 16
-struct link_stash {
-	bool bell; /* UROCE_ABI_LANE_BELL has come */
-	unsigned int count;
-	struct iovec datagram[LINK_STASH_MAX]; /* header and payload, malloc'ed */
-};
-/* Answer the requests that wait, keep what is for link_control_receive() in the stash. */
-void link_control_serve(struct link *link, struct link_stash *stash);
-/* Put the stash back into the own queue, so that its descriptor is readable again. */
-void link_stash_return(struct link *link, struct link_stash *stash);
+int link_control_ring_bell(const struct link *link, unsigned int slot, uint64_t key);
 
 /* ---- the objects ---- */
 
@@ -198,11 +173,14 @@ struct link {
 	atomic_bool shares_memory; /* lane.h */
 	atomic_bool abandoned;
 	int control_fd;
+	int answer_fd; /* the listener for questions */
+	atomic_int
+		reserve_fd; /* to be closed when somebody is to be accepted and no other is free */
 	pthread_mutex_t open_lock;
+	pthread_mutex_t answer_lock;
 	pthread_mutex_t lock;
 	_Atomic(struct link_addr *) addrs;    /* complete pools, in use */
 	_Atomic(struct link_addr *) building; /* the one that link_addr_open() works on */
-	uint8_t *scratch;		      /* LINK_MAX_BYTES + 1, under open_lock */
 	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
 	socklen_t name_bytes[LINK_SLOTS];
 	_Atomic(struct link_group *) groups;
@@ -237,10 +215,12 @@ struct link_addr {
 	struct link *link;
 	unsigned int refs;
 	struct link_endpoint endpoint;
-	int fd; /* == pool[link->slot] */
-	int pool[LINK_SLOTS];
-	int gsi_fd;  /* link_gsi_lock(), or -1 */
-	int lock_fd; /* link_pool_lock() while it is held */
+	int fd;			 /* == pool[link->slot] */
+	int pool[LINK_SLOTS];	 /* the first pool_count; then -1 */
+	unsigned int pool_count; /* link_pool_share() of the slot, or more */
+	uint64_t key;		 /* known to processes of this user only */
+	int gsi_fd;		 /* link_gsi_lock(), or -1 */
+	int lock_fd;		 /* link_pool_lock() while it is held */
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops of the slot's earlier owners */
 	unsigned int tx_count;	/* of those that are not connected */
@@ -250,7 +230,8 @@ struct link_addr {
 	/* Shared memory (lane.h): what comes in, and the ways to other processes by their slots. */
 	_Atomic(struct link_inbox *) inbox;
 	struct link_lane *lane[LINK_SLOTS];
-	int64_t ask_again[LINK_SLOTS]; /* not before, in milliseconds; under open_lock */
+	int64_t ask_again[LINK_SLOTS];	  /* not before, in milliseconds; under open_lock */
+	int64_t extend_again[LINK_SLOTS]; /* the same */
 };
 
 /* A membership, and the socket that has it. */

@@ -2,157 +2,100 @@
 /*
  * Asking the other processes for a pool.
  *
- * The requests leave from a socket of their own, so that the answers cannot be taken by another
- * thread that reads the slot's socket.  Whoever waits here serves his slot's socket himself: two
- * processes that ask each other, both without another thread to answer, must not wait for ever.
- *
- * Processes are asked one after the other, since any one of them will do and each answer puts
- * LINK_SLOTS descriptors in flight.  One that stays silent is passed over: he may be stopped, or
- * belong to another user and drop what we send.  Only when nobody had the pool are the silent ones
- * asked again until the deadline.
+ * Processes are asked one after the other, since the first one that has enough of it will do and
+ * each answer puts descriptors in flight.  One that stays silent is passed over: it may be stopped.
+ * Only when nobody had enough are the silent ones asked again until the deadline, with more time.
  */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#include "internal.h"
-#include "message.h"
+#include "question.h"
 
-/* A process that runs answers within microseconds; an answer that comes later is taken as well. */
-#define PATIENCE_MS 4
-/* The question is repeated because its receiver may have died and the slot have a new owner. */
-#define REPEAT_MS 100
+enum {
+	/* A process that runs answers within microseconds. */
+	PATIENCE_MS = 4,
+	/* It may be busy, or have died and the slot have a new owner. */
+	REPEAT_PATIENCE_MS = 50,
+	/* When many ask it. */
+	FULL_PAUSE_MS = 1,
+	/* Who does not give what this process could do without is not asked again for so long. */
+	EXTEND_PAUSE_MS = 1000,
+};
 
 enum slot_state {
 	SLOT_SILENT, /* lives, has not answered */
-	SLOT_DONE,   /* nobody there, or does not have the pool */
+	SLOT_DONE,   /* nobody of ours is there, or there is nothing more to be had */
 };
 
 struct join {
 	struct link *link;
-	const struct link_endpoint *endpoint;
+	struct link_addr *addr;
+	unsigned int wanted; /* descriptors */
 	int64_t deadline_ms;
-	int *fds;
-	bool joined;
 	int error; /* what stops the join, negative errno */
-	int reply_fd;
-	uint64_t cookie; /* the low LINK_SLOT_BITS bits are the slot's */
 	enum slot_state state[LINK_SLOTS];
-	struct link_stash stash;
 };
 
-static void ask(struct join *join, unsigned int slot)
+/* A part of the pool came: keep it if it is longer than what there is. */
+static void take_pool(struct join *join, struct link_answer *answer)
 {
-	struct uroce_abi_pool request = {
-		.header = { .message = UROCE_ABI_POOL_REQUEST, .version = UROCE_ABI_VERSION },
-		.scope_id = join->endpoint->scope_id,
-		.slots = LINK_SLOTS,
-		.cookie = join->cookie | slot,
-	};
-	struct iovec piece = { .iov_base = &request, .iov_len = sizeof(request) };
-	struct sockaddr_un name;
-	socklen_t name_bytes = link_control_name(slot, &name);
-	int error;
+	struct link_addr *addr = join->addr;
+	unsigned int count = answer->message.pool.slots;
 
-	memcpy(request.address, join->endpoint->gid, sizeof(request.address));
-	error = link_control_send(join->reply_fd, &name, name_bytes, &piece, 1, NULL, 0);
-	/* With any other error, as a full queue, somebody lives there: he is asked again. */
-	join->state[slot] = error == -ECONNREFUSED ? SLOT_DONE : SLOT_SILENT;
-}
-
-static void close_received(struct link_control_input *input)
-{
-	unsigned int i;
-
-	for (i = 0; i < input->fd_count; i++)
-		close(input->fds[i]);
-}
-
-/* A pool came: keep it if it is what was asked for. */
-static void take_pool(struct join *join, struct link_control_input *input, unsigned int slot)
-{
-	if (input->cut || input->fd_count != LINK_SLOTS) {
-		close_received(input);
-		/* Descriptors are cut off when this process may not have so many. */
-		if (input->cut)
-			join->error = link_raise_descriptor_limit();
-		else
-			join->state[slot] = SLOT_DONE;
+	/* Descriptors are cut off when this process may not have so many. */
+	if (answer->cut)
+		join->error = link_raise_descriptor_limit();
+	if (answer->cut || answer->fd_count != count || count > join->wanted ||
+	    count <= addr->pool_count || !link_pool_is_valid(&addr->endpoint, answer->fds, count))
 		return;
-	}
-	/* First of all to where a forked child will find them. */
-	memcpy(join->fds, input->fds, sizeof(input->fds));
-	join->joined = link_pool_is_valid(join->endpoint, join->fds);
-	if (!join->joined) {
-		link_pool_close(join->fds);
-		join->state[slot] = SLOT_DONE;
-	}
-}
-
-/* An answer came: keep its descriptors or close them. */
-static void take_answer(struct join *join, struct link_control_input *input)
-{
-	struct link_message message;
-	unsigned int slot;
-
-	if (!input->same_user) {
-		atomic_fetch_add_explicit(&join->link->foreign_credentials, 1,
-					  memory_order_relaxed);
-		close_received(input);
-		return;
-	}
-	if (link_message_parse(input->head, input->bytes, &message) != LINK_MESSAGE_OK ||
-	    (message.kind != UROCE_ABI_POOL_REPLY && message.kind != UROCE_ABI_POOL_UNKNOWN) ||
-	    (message.pool.cookie & ~(uint64_t)(LINK_SLOTS - 1)) != join->cookie) {
-		close_received(input);
-		return;
-	}
-	slot = (unsigned int)message.pool.cookie & (LINK_SLOTS - 1);
-	if (message.kind == UROCE_ABI_POOL_REPLY) {
-		take_pool(join, input, slot);
-		return;
-	}
-	join->state[slot] = SLOT_DONE;
-	close_received(input);
-}
-
-/* Wait up to timeout_ms for answers, but no longer than the deadline; serve the own slot. */
-static void wait_for_answers(struct join *join, int timeout_ms)
-{
-	struct pollfd fds[2] = {
-		{ .fd = join->reply_fd, .events = POLLIN },
-		{ .fd = join->link->control_fd, .events = POLLIN },
-	};
-	struct link_control_input input;
-
-	if (poll(fds, 2, timeout_ms) <= 0)
-		return;
-	if (fds[1].revents)
-		link_control_serve(join->link, &join->stash);
-	while (!join->joined && !join->error &&
-	       link_control_read(join->reply_fd, NULL, 0, &input) == 0)
-		take_answer(join, &input);
+	link_pool_close(addr->pool, addr->pool_count);
+	memcpy(addr->pool, answer->fds, count * sizeof(answer->fds[0]));
+	answer->fd_count = 0;
+	addr->pool_count = count;
+	addr->key = answer->message.pool.key;
 }
 
 static bool is_over(const struct join *join)
 {
-	return join->joined || join->error || link_now_ms() >= join->deadline_ms;
+	return join->addr->pool_count == join->wanted || join->error ||
+	       link_now_ms() >= join->deadline_ms;
 }
 
 /* Ask one process and give it some time. */
-static void ask_patiently(struct join *join, unsigned int slot)
+static void ask(struct join *join, unsigned int slot, int patience_ms)
 {
-	int64_t until = link_now_ms() + PATIENCE_MS, now;
+	const struct link_endpoint *endpoint = &join->addr->endpoint;
+	struct uroce_abi_pool request = {
+		.header = { .message = UROCE_ABI_POOL_REQUEST, .version = UROCE_ABI_VERSION },
+		.scope_id = endpoint->scope_id,
+		.slots = join->wanted,
+	};
+	struct link_answer answer;
+	int fd, error;
 
-	ask(join, slot);
-	while (join->state[slot] == SLOT_SILENT && !is_over(join)) {
-		now = link_now_ms();
-		if (now >= until)
-			return;
-		wait_for_answers(join, (int)(until - now));
+	memcpy(request.address, endpoint->gid, sizeof(request.address));
+	fd = link_ask(join->link, slot, &request, sizeof(request));
+	if (fd < 0) {
+		/* It may have closed, or have its hands full. */
+		join->state[slot] = fd == -EAGAIN || fd == -EPIPE ? SLOT_SILENT : SLOT_DONE;
+		if (fd == -EMFILE || fd == -ENFILE)
+			join->error = fd;
+		if (join->state[slot] == SLOT_SILENT)
+			link_serve_for(join->link, FULL_PAUSE_MS);
+		return;
 	}
+	error = link_await_answer(join->link, fd, link_now_ms() + patience_ms, &answer);
+	link_close_fd(&fd);
+	/* Without a word: it was not quick enough to hear the question, or is ending. */
+	join->state[slot] = error ? SLOT_SILENT : SLOT_DONE;
+	if (!error && answer.message.kind == UROCE_ABI_POOL_REPLY) {
+		take_pool(join, &answer);
+		/* The limit has been raised: once more. */
+		if (answer.cut)
+			join->state[slot] = SLOT_SILENT;
+	}
+	if (!error)
+		link_drop_answer(&answer);
 }
 
 /* The next slot from first on whose process has not answered; LINK_SLOTS when there is none. */
@@ -163,63 +106,62 @@ static unsigned int next_silent(const struct join *join, unsigned int first)
 	return first;
 }
 
-static void ask_everybody(struct join *join)
+static void ask_silent(struct join *join, int patience_ms)
 {
 	unsigned int slot;
 
-	for (slot = 0; slot < LINK_SLOTS && !is_over(join); slot++)
-		if (slot != join->link->slot)
-			ask_patiently(join, slot);
-	while (next_silent(join, 0) < LINK_SLOTS && !is_over(join)) {
-		int64_t repeat = link_now_ms() + REPEAT_MS, now;
-
-		for (slot = next_silent(join, 0); slot < LINK_SLOTS;
-		     slot = next_silent(join, slot + 1))
-			ask(join, slot);
-		while ((now = link_now_ms()) < repeat && next_silent(join, 0) < LINK_SLOTS &&
-		       !is_over(join))
-			wait_for_answers(join, (int)(repeat - now));
-	}
+	for (slot = next_silent(join, 0); slot < LINK_SLOTS && !is_over(join);
+	     slot = next_silent(join, slot + 1))
+		ask(join, slot, patience_ms);
 }
 
-/* An unnamed datagram socket gets an abstract name when it first binds without one. */
-static int open_reply_socket(void)
+int link_join(struct link *link, struct link_addr *addr, unsigned int wanted, int timeout_ms,
+	      unsigned int *silent)
 {
-	struct sockaddr_un any = { .sun_family = AF_UNIX };
-	int fd = link_control_socket();
-	int error;
-
-	if (fd < 0)
-		return fd;
-	if (bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)) == 0)
-		return fd;
-	error = -errno;
-	link_close_fd(&fd);
-	return error;
-}
-
-int link_join(struct link *link, const struct link_endpoint *endpoint, int timeout_ms,
-	      int fds[LINK_SLOTS], unsigned int *silent)
-{
-	struct join join = { .link = link, .endpoint = endpoint, .fds = fds };
+	struct join join = { .link = link, .addr = addr, .wanted = wanted };
 
 	join.deadline_ms = link_now_ms() + timeout_ms;
 	join.state[link->slot] = SLOT_DONE;
-	join.reply_fd = open_reply_socket();
-	if (join.reply_fd < 0)
-		return join.reply_fd;
-	/* It only tells late answers to an earlier question; names are not reused that fast. */
-	if (getrandom(&join.cookie, sizeof(join.cookie), GRND_NONBLOCK) < 0)
-		join.cookie = (uint64_t)link_now_ms() << 16;
-	join.cookie &= ~(uint64_t)(LINK_SLOTS - 1);
-	ask_everybody(&join);
-	/* What is still in the queue is closed with it, descriptors included. */
-	link_close_fd(&join.reply_fd);
-	link_stash_return(link, &join.stash);
-	if (join.joined)
-		return 0;
+	ask_silent(&join, PATIENCE_MS);
+	while (next_silent(&join, 0) < LINK_SLOTS && !is_over(&join))
+		ask_silent(&join, REPEAT_PATIENCE_MS);
+	*silent = next_silent(&join, 0);
 	if (join.error)
 		return join.error;
-	*silent = next_silent(&join, 0);
+	if (addr->pool_count)
+		return 0;
 	return *silent < LINK_SLOTS ? -ETIMEDOUT : -ENOENT;
+}
+
+void link_extend(struct link_addr *addr, unsigned int slot)
+{
+	struct link *link = addr->link;
+	/* Only what is used of an address to ask for its pool. */
+	struct link_addr more = { .link = link, .endpoint = addr->endpoint };
+	struct join join = {
+		.link = link,
+		.addr = &more,
+		.wanted = link_pool_share(slot),
+		.deadline_ms = link_now_ms() + REPEAT_PATIENCE_MS,
+	};
+	unsigned int i, had;
+
+	if (slot == link->slot)
+		return;
+	link_mutex_lock(link, &link->open_lock);
+	if (addr->pool_count < join.wanted && link_now_ms() >= addr->extend_again[slot]) {
+		ask(&join, slot, REPEAT_PATIENCE_MS);
+		addr->extend_again[slot] = link_now_ms() + EXTEND_PAUSE_MS;
+	}
+	link_mutex_lock(link, &link->lock);
+	had = addr->pool_count;
+	for (i = had; i < more.pool_count; i++) {
+		__atomic_store_n(&addr->pool[i], more.pool[i], __ATOMIC_RELEASE);
+		more.pool[i] = -1;
+	}
+	if (more.pool_count > had)
+		addr->pool_count = more.pool_count;
+	link_mutex_unlock(link, &link->lock);
+	link_pool_close(more.pool, more.pool_count);
+	link_mutex_unlock(link, &link->open_lock);
 }

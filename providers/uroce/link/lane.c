@@ -11,14 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "message.h"
+#include "question.h"
 
 enum {
 	/*
@@ -110,117 +109,49 @@ void link_lane_put(struct link_lane *lane)
 		free_lane(lane);
 }
 
-/* What is asked of the process of a slot, and how far that is. */
-struct question {
-	struct link_addr *addr;
-	unsigned int slot;
-	int reply_fd;
-	bool over; /* there is an answer, whatever it says */
-	struct link_lane *lane;
-	struct link_stash stash;
-};
-
-/* One question at a time is asked, so the name is free, unless somebody has taken it. */
-static int open_reply_socket(const struct link *link)
+/* Only to what was asked, and by who was asked. */
+static bool is_answer(const struct link_addr *addr, unsigned int slot,
+		      const struct link_answer *answer)
 {
-	struct sockaddr_un name;
-	socklen_t bytes = link_control_reply_name(link->slot, &name);
-	int fd = link_control_socket();
-
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&name, bytes))
-		link_close_fd(&fd);
-	return fd;
-}
-
-static void ask(struct question *question)
-{
-	const struct link_addr *addr = question->addr;
-	const struct link *link = addr->link;
-	struct uroce_abi_lane request = {
-		.header = { .message = UROCE_ABI_LANE_REQUEST, .version = UROCE_ABI_VERSION },
-		.scope_id = addr->endpoint.scope_id,
-		.slot = link->slot,
-	};
-	struct iovec piece = { .iov_base = &request, .iov_len = sizeof(request) };
-
-	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
-	/* When nobody has the slot there will be no answer. */
-	question->over = link_control_send(question->reply_fd, &link->names[question->slot],
-					   link->name_bytes[question->slot], &piece, 1, NULL,
-					   0) == -ECONNREFUSED;
-}
-
-/* Only the owner of the slot may answer, and only to what was asked. */
-static bool is_answer(const struct question *question, const struct link_control_input *input,
-		      struct link_message *message)
-{
-	const struct link_addr *addr = question->addr;
+	const struct uroce_abi_lane *lane = &answer->message.lane;
 	struct link_endpoint endpoint;
 
-	if (!input->same_user || input->cut ||
-	    !link_control_is_from_slot(addr->link, input, question->slot) ||
-	    link_message_parse(input->head, input->bytes, message) != LINK_MESSAGE_OK ||
-	    (message->kind != UROCE_ABI_LANE_REPLY && message->kind != UROCE_ABI_LANE_REFUSED))
+	if (answer->message.kind != UROCE_ABI_LANE_REPLY || answer->cut || answer->fd_count != 1)
 		return false;
-	endpoint = link_endpoint_of(message->lane.address, message->lane.scope_id);
-	return message->lane.slot == question->slot &&
-	       link_endpoint_equal(&endpoint, &addr->endpoint);
-}
-
-static void take_answer(struct question *question, struct link_control_input *input)
-{
-	struct link *link = question->addr->link;
-	struct link_message message;
-
-	if (is_answer(question, input, &message)) {
-		question->over = true;
-		if (message.kind == UROCE_ABI_LANE_REPLY && input->fd_count == 1 &&
-		    is_inbox(input->fds[0]))
-			question->lane = new_lane(link, question->slot, input->fds[0]);
-		if (question->lane)
-			input->fd_count = 0;
-	}
-	while (input->fd_count > 0)
-		link_close_fd(&input->fds[--input->fd_count]);
-}
-
-static void await_answer(struct question *question)
-{
-	struct link *link = question->addr->link;
-	struct pollfd fds[2] = {
-		{ .fd = question->reply_fd, .events = POLLIN },
-		{ .fd = link->control_fd, .events = POLLIN },
-	};
-	int64_t until = link_now_ms() + ANSWER_PATIENCE_MS, now;
-	struct link_control_input input;
-
-	while (!question->over && (now = link_now_ms()) < until) {
-		if (poll(fds, 2, (int)(until - now)) <= 0)
-			continue;
-		/* It may be asking us at the same time. */
-		if (fds[1].revents)
-			link_control_serve(link, &question->stash);
-		while (!question->over &&
-		       link_control_read(question->reply_fd, NULL, 0, &input) == 0)
-			take_answer(question, &input);
-	}
+	endpoint = link_endpoint_of(lane->address, lane->scope_id);
+	return lane->slot == slot && link_endpoint_equal(&endpoint, &addr->endpoint) &&
+	       is_inbox(answer->fds[0]);
 }
 
 /* Caller holds open_lock. */
 static struct link_lane *ask_for_lane(struct link_addr *addr, unsigned int slot)
 {
-	struct question question = { .addr = addr, .slot = slot };
+	struct link *link = addr->link;
+	struct uroce_abi_lane request = {
+		.header = { .message = UROCE_ABI_LANE_REQUEST, .version = UROCE_ABI_VERSION },
+		.scope_id = addr->endpoint.scope_id,
+		.slot = link->slot,
+	};
+	struct link_lane *lane = NULL;
+	struct link_answer answer;
+	int fd;
 
-	question.reply_fd = open_reply_socket(addr->link);
-	if (question.reply_fd < 0)
-		return NULL;
-	ask(&question);
-	await_answer(&question);
-	link_close_fd(&question.reply_fd);
-	link_stash_return(addr->link, &question.stash);
-	if (!question.lane)
+	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
+	fd = link_ask(link, slot, &request, sizeof(request));
+	if (fd >= 0 &&
+	    link_await_answer(link, fd, link_now_ms() + ANSWER_PATIENCE_MS, &answer) == 0) {
+		if (is_answer(addr, slot, &answer))
+			lane = new_lane(link, slot, answer.fds[0]);
+		if (lane)
+			answer.fd_count = 0;
+		link_drop_answer(&answer);
+	}
+	link_close_fd(&fd);
+	if (lane)
+		lane->key = addr->key;
+	else
 		addr->ask_again[slot] = link_now_ms() + ASK_PAUSE_MS;
-	return question.lane;
+	return lane;
 }
 
 /* Replace what is there; who sends by it still may, into nothing.  Caller holds the lock. */
@@ -298,7 +229,7 @@ static void ring_bell(struct link_lane *lane)
 	 * When his queue is full, he has something to wake up for.  Others ring as well until it is
 	 * done: who says that it is may be killed before.
 	 */
-	if (link_control_ring_bell(lane->link, lane->slot) == 0)
+	if (link_control_ring_bell(lane->link, lane->slot, lane->key) == 0)
 		__atomic_compare_exchange_n(&lane->inbox->waiting, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }

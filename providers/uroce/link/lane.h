@@ -29,6 +29,7 @@ struct link_lane {
 	bool broken;	   /* under lock: what is sent is lost */
 	struct link *link;
 	unsigned int slot;
+	uint64_t key; /* the address's */
 	struct uroce_abi_inbox *inbox;
 	void *ring_memory;
 	pthread_mutex_t lock; /* one writer at a time */
@@ -58,8 +59,7 @@ struct link_inbox {
 /* ---- inbox.c ---- */
 
 /* The owner of another slot wants a lane: give it, or refuse. */
-void link_inbox_answer(struct link *link, const struct link_control_input *input,
-		       const struct uroce_abi_lane *request);
+void link_inbox_answer(struct link *link, int fd, const struct uroce_abi_lane *request);
 /* As link_receive(), from the rings. */
 int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch);
 /* May the rings be looked at before the socket?  Not always, or they could keep others out. */

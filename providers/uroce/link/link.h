@@ -5,9 +5,9 @@
  * host's queue pair numbers and its share of UDP port 4791 on each local address in use.
  *
  * How processes share the port (Documentation/decisions/port-sharing.md): every local address has a
- * pool of LINK_SLOTS SO_REUSEPORT sockets, socket i for slot i, steered by a classic BPF program on
- * the destination QPN's slot bits.  The first process on an address binds the pool, later ones
- * receive the descriptors over a UNIX socket; everybody holds all of them, reads only his own.
+ * pool of SO_REUSEPORT sockets, socket i for slot i, steered by a classic BPF program on the
+ * destination QPN's slot bits.  The first process on an address begins the pool, later ones get the
+ * descriptors over a UNIX socket and add to it; each holds those up to its own, reads only its own.
  *
  * All functions return 0 or a negative errno unless they say otherwise.  Functions marked
  * "control" take an internal lock and may block for some milliseconds; link_send() may be called
@@ -211,9 +211,15 @@ int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes
 		 const uint8_t src[16], uint16_t src_port);
 
 /*
- * The control socket: forwarded datagrams for this slot and requests of joining processes, whose
- * credentials must show this process's user.  link_control_receive() handles requests itself and
- * returns 0 with a batch for each forwarded datagram; -EAGAIN when nothing is left.
+ * Questions of other processes, about descriptors: to be called when the descriptor is readable, by
+ * any thread.  Those of other users are turned away.  Takes some milliseconds at most.
+ */
+int link_question_fd(const struct link *link);
+void link_answer_questions(struct link *link);
+
+/*
+ * The control socket: datagrams that were forwarded to this slot by processes of this user.  0 with
+ * a batch for each; -EAGAIN when nothing is left.
  */
 int link_control_fd(const struct link *link);
 int link_control_receive(struct link *link, struct link_batch *batch);
@@ -224,7 +230,7 @@ struct link_counters {
 	uint64_t forwarded;
 	uint64_t forward_received;
 	uint64_t forward_lost;
-	uint64_t foreign_credentials; /* messages refused because another user sent them */
+	uint64_t foreign_credentials; /* connections refused because they were another user's */
 	uint64_t memory_sent;	      /* runs through shared memory, and those received */
 	uint64_t memory_received;
 };

@@ -5,10 +5,10 @@
 #include "message.h"
 
 /* These cross process borders: a hole would be a difference between compilers. */
-_Static_assert(sizeof(struct uroce_abi_header) == 8, "padding in the host ABI");
-_Static_assert(sizeof(struct uroce_abi_forward) == 48, "padding in the host ABI");
-_Static_assert(sizeof(struct uroce_abi_pool) == 40, "padding in the host ABI");
-_Static_assert(sizeof(struct uroce_abi_lane) == 32, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_header) == 16, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_forward) == 56, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_pool) == 48, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_lane) == 40, "padding in the host ABI");
 
 static enum link_message_error parse_forward(const uint8_t *head, size_t length,
 					     struct uroce_abi_forward *out)
@@ -35,7 +35,7 @@ static enum link_message_error parse_pool(const uint8_t *head, size_t length,
 	if (length != sizeof(pool))
 		return LINK_MESSAGE_LENGTH;
 	memcpy(&pool, head, sizeof(pool));
-	if (pool.slots != LINK_SLOTS)
+	if (pool.slots == 0 || pool.slots > LINK_SLOTS)
 		return LINK_MESSAGE_SLOTS;
 	*out = pool;
 	return LINK_MESSAGE_OK;
@@ -84,6 +84,7 @@ enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 		error = parse_lane(head, length, &message->lane);
 		break;
 	case UROCE_ABI_LANE_BELL:
+	case UROCE_ABI_STAT_REQUEST:
 		error = length == sizeof(header) ? LINK_MESSAGE_OK : LINK_MESSAGE_LENGTH;
 		break;
 	default:

@@ -16,7 +16,7 @@ enum link_message_error {
 	LINK_MESSAGE_VERSION, /* of another UROCE_ABI_VERSION */
 	LINK_MESSAGE_KIND,    /* no kind of this version */
 	LINK_MESSAGE_LENGTH,  /* a length that does not fit the bytes */
-	LINK_MESSAGE_SLOTS,   /* a pool of another size, a slot that cannot be */
+	LINK_MESSAGE_SLOTS,   /* a pool of a size, or a slot, that cannot be */
 };
 
 struct link_message {

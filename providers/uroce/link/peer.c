@@ -9,7 +9,6 @@
  * control messages; so a port may have several sockets, one for each combination of them in use.
  */
 #include <errno.h>
-#include <linux/filter.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
@@ -55,18 +54,13 @@ static int set_int(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
 
-/* Nobody reads this socket: let nothing pile up in it. */
+/*
+ * Nobody reads this socket: no more than a packet or two should stay there.  (A filter that drops
+ * all would be one more program for the kernel to keep, for each of many sockets.)
+ */
 static void refuse_input(int fd)
 {
-	struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
-	struct sock_fprog program;
-
-	/* Memory checkers want the padding written, too. */
-	memset(&program, 0, sizeof(program));
-	program.len = 1;
-	program.filter = &drop_all;
 	set_int(fd, SOL_SOCKET, SO_RCVBUF, 0);
-	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
 static int set_ipv4_options(int fd, const struct link_endpoint *endpoint, int traffic_class,
@@ -394,6 +388,9 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 	wanted->own = wanted->own && link_endpoint_equal(&wanted->dst, &addr->endpoint);
 	if (wants_lane(wanted))
 		wanted->lane = link_lane_open(addr, wanted->dst_slot);
+	/* For link_peer_room(). */
+	if (wanted->own && !wanted->lane)
+		link_extend(addr, wanted->dst_slot);
 	link_mutex_lock(link, &link->lock);
 	error = get_peer(addr, wanted, src_port, result);
 	if (error && wanted->lane)

@@ -3,15 +3,17 @@
  * The sockets of port 4791 on one address (Documentation/decisions/port-sharing.md).
  *
  * The kernel numbers the members of a SO_REUSEPORT group in the order of bind(), and a close moves
- * the last member into the gap.  So all members are bound at once by one process and every process
- * holds all of them: while anybody lives none is closed, and member i serves slot i for ever.
+ * the last member into the gap.  Every process holds the first members up to its own at least, so
+ * that only the last ones ever go, and member i serves slot i for ever.
  * Members are never connected: that would take them out of the group's steering.
  */
 #include <errno.h>
 #include <linux/filter.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "internal.h"
 #include <rdma/uroce-abi.h>
@@ -25,6 +27,10 @@
 
 /* More than a receive buffer of LINK_SOCKET_BUFFER can hold. */
 #define DRAIN_MAX 32768
+/* Who joins makes so many sockets at once, so that few have to. */
+#define POOL_STEP 4
+/* A datagram to one's own address is there when sending it returns; on a crowded host, soon. */
+#define PROBE_PATIENCE_MS 50
 
 static int set_int(int fd, int level, int option, int value)
 {
@@ -102,41 +108,119 @@ int link_pool_steer(int fd, unsigned int gsi_slot)
 	return 0;
 }
 
-int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot,
-		     int fds[LINK_SLOTS])
+unsigned int link_pool_share(unsigned int slot)
+{
+	return (slot / POOL_STEP + 1) * POOL_STEP;
+}
+
+/* The next member of the group, ready to receive: descriptor or -errno. */
+static int add_member(const struct link_endpoint *endpoint)
+{
+	int fd = bind_port(endpoint, true);
+
+	if (fd < 0)
+		return fd;
+	/* Less than asked for, or no GRO on an old kernel: slower, not wrong. */
+	set_int(fd, SOL_SOCKET, SO_RCVBUF, LINK_SOCKET_BUFFER);
+	set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
+	if (!link_endpoint_is_ipv4(endpoint->gid))
+		link_receive_unchecked(fd);
+	return fd;
+}
+
+int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot, int *fds,
+		     unsigned int count)
 {
 	int error = 0;
 	unsigned int i;
 
-	for (i = 0; i < LINK_SLOTS; i++)
-		fds[i] = -1;
-	for (i = 0; i < LINK_SLOTS && !error; i++) {
-		fds[i] = bind_port(endpoint, true);
-		if (fds[i] < 0) {
+	for (i = 0; i < count && !error; i++) {
+		fds[i] = add_member(endpoint);
+		if (fds[i] < 0)
 			error = fds[i];
-			fds[i] = -1;
-			break;
-		}
-		/* Less than asked for, or no GRO on an old kernel: slower, not wrong. */
-		set_int(fds[i], SOL_SOCKET, SO_RCVBUF, LINK_SOCKET_BUFFER);
-		set_int(fds[i], IPPROTO_UDP, UDP_GRO, 1);
-		link_receive_unchecked(fds[i]);
 		/* A program can be attached only to a socket that is in its group already. */
-		if (i == 0)
+		else if (i == 0)
 			error = link_pool_steer(fds[0], gsi_slot);
 	}
 	if (error)
-		link_pool_close(fds);
+		link_pool_close(fds, i);
 	return error;
 }
 
-bool link_pool_is_valid(const struct link_endpoint *endpoint, const int fds[LINK_SLOTS])
+/* What is steered to the slot, and is no packet: who gets it by mistake drops it. */
+struct probe {
+	uint32_t number;
+	uint32_t destination;
+};
+
+/* Does fd get what is steered to the slot? */
+static bool is_member(int sender, const union link_sockaddr *port, socklen_t port_bytes, int fd,
+		      unsigned int slot)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	struct probe probe = {
+		.destination = htonl((slot << LINK_SLOT_SHIFT) | LINK_INDEX_MASK),
+	}, seen;
+
+	int64_t until = link_now_ms() + PROBE_PATIENCE_MS, left;
+
+	if (getrandom(&probe.number, sizeof(probe.number), 0) < 0 ||
+	    sendto(sender, &probe, sizeof(probe), MSG_DONTWAIT, &port->any, port_bytes) < 0)
+		return false;
+	/* There may be something else for that slot. */
+	while ((left = until - link_now_ms()) > 0 && poll(&wait, 1, (int)left) > 0)
+		if (recv(fd, &seen, sizeof(seen), MSG_DONTWAIT) == sizeof(seen) &&
+		    seen.number == probe.number && seen.destination == probe.destination)
+			return true;
+	return false;
+}
+
+/*
+ * Only the order from first to count, seen in one go, proves it: while a process ends, its sockets
+ * go one by one, and the last ones, which may be ours, move into the gaps.
+ */
+static bool are_members(const struct link_endpoint *endpoint, const int *fds, unsigned int first,
+			unsigned int count)
+{
+	union link_sockaddr port, any;
+	socklen_t bytes = link_endpoint_to_sockaddr(endpoint, LINK_UDP_PORT, &port);
+	int sender = link_socket(port.any.sa_family, SOCK_DGRAM);
+	unsigned int i = first;
+
+	if (sender < 0)
+		return false;
+	link_endpoint_to_sockaddr(endpoint, 0, &any);
+	if (bind(sender, &any.any, bytes) == 0)
+		while (i < count && is_member(sender, &port, bytes, fds[i], i))
+			i++;
+	link_close_fd(&sender);
+	return i == count;
+}
+
+int link_pool_grow(const struct link_endpoint *endpoint, int *fds, unsigned int first,
+		   unsigned int count)
+{
+	unsigned int i;
+	int error = 0;
+
+	for (i = first; i < count && !error; i++) {
+		fds[i] = add_member(endpoint);
+		error = fds[i] < 0 ? fds[i] : 0;
+	}
+	if (!error && !are_members(endpoint, fds, first, count))
+		error = -EBUSY;
+	if (error)
+		link_pool_close(fds + first, i - first);
+	return error;
+}
+
+bool link_pool_is_valid(const struct link_endpoint *endpoint, const int *fds, unsigned int count)
 {
 	union link_sockaddr expected, name;
 	socklen_t expected_bytes = link_endpoint_to_sockaddr(endpoint, LINK_UDP_PORT, &expected);
 	unsigned int i;
 
-	for (i = 0; i < LINK_SLOTS; i++) {
+	for (i = 0; i < count; i++) {
 		socklen_t bytes = sizeof(name);
 
 		memset(&name, 0, sizeof(name));
@@ -147,13 +231,11 @@ bool link_pool_is_valid(const struct link_endpoint *endpoint, const int fds[LINK
 	return true;
 }
 
-void link_pool_close(int fds[LINK_SLOTS])
+void link_pool_close(int *fds, unsigned int count)
 {
-	unsigned int i;
-
 	/* From the last to the first, so that no member changes its index meanwhile. */
-	for (i = LINK_SLOTS; i-- > 0;)
-		link_close_fd(&fds[i]);
+	while (count-- > 0)
+		link_close_fd(&fds[count]);
 }
 
 void link_pool_drain(int fd)

@@ -7,10 +7,57 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lane.h"
+#include "visitor.h"
 #include <rdma/uroce-abi.h>
+
+enum { LISTEN_TRIES = 50 };
+
+/* Who had the slot before may be about to let go of the listener's name as well. */
+static int listen_soon(unsigned int slot)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	int fd;
+
+	for (unsigned int tries = 0; tries < LISTEN_TRIES; tries++) {
+		fd = link_listen(UROCE_ABI_ANSWER_NAME, slot);
+		if (fd != -EADDRINUSE)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return fd;
+}
+
+/* Have both names of the slot: 0, -EADDRINUSE when somebody else has one, or a negative errno. */
+static int claim(struct link *link, unsigned int slot)
+{
+	int result;
+
+	if (link->control_fd < 0) {
+		link->control_fd = link_control_socket();
+		if (link->control_fd < 0)
+			return link->control_fd;
+		/* Before it has a name: from the first moment on nothing comes in that should not.
+		 */
+		result = link_control_admit(link);
+		if (result)
+			return result;
+	}
+	result = link_control_bind(link->control_fd, slot);
+	if (result)
+		return result;
+	link->answer_fd = listen_soon(slot);
+	if (link->answer_fd < 0) {
+		/* A socket keeps the name that it has. */
+		link_close_fd(&link->control_fd);
+		return link->answer_fd;
+	}
+	link->slot = slot;
+	return 0;
+}
 
 /* Take the lowest free slot.  (Slot 0 is also where queue pair 1 lives: somebody should have it.)
  */
@@ -19,15 +66,13 @@ static int claim_slot(struct link *link, char error[LINK_ERROR_TEXT])
 	unsigned int slot;
 
 	for (slot = 0; slot < LINK_SLOTS; slot++) {
-		int result = link_control_bind(link->control_fd, slot);
+		int result = claim(link, slot);
 
-		if (result == 0) {
-			link->slot = slot;
+		if (result == 0)
 			return 0;
-		}
 		if (result != -EADDRINUSE) {
-			link_explain(error, "cannot bind the UNIX socket name of slot %u: %s", slot,
-				     strerror(-result));
+			link_explain(error, "cannot have the UNIX socket names of slot %u: %s",
+				     slot, strerror(-result));
 			return result;
 		}
 	}
@@ -43,26 +88,35 @@ static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
 	unsigned int slot;
 	int result;
 
-	link->scratch = malloc(LINK_MAX_BYTES + 1);
-	if (!link->scratch) {
-		link_explain(error, "out of memory");
-		return -ENOMEM;
-	}
-	link->control_fd = link_control_socket();
-	if (link->control_fd < 0) {
-		result = link->control_fd;
-		link_explain(error, "cannot open a UNIX socket: %s", strerror(-result));
+	result = link_check_user(error);
+	if (result)
 		return result;
-	}
 	result = claim_slot(link, error);
 	if (result)
 		return result;
+	link_keep_reserve(link);
 	for (slot = 0; slot < LINK_SLOTS; slot++)
-		link->name_bytes[slot] = link_control_name(slot, &link->names[slot]);
+		link->name_bytes[slot] =
+			link_slot_name(UROCE_ABI_SLOT_NAME, slot, &link->names[slot]);
 	link->max_segments = link_probe_segments();
 	pthread_mutex_init(&link->open_lock, NULL);
+	pthread_mutex_init(&link->answer_lock, NULL);
 	pthread_mutex_init(&link->lock, NULL);
 	return 0;
+}
+
+static void close_reserve(struct link *link)
+{
+	int fd = atomic_exchange(&link->reserve_fd, -1);
+
+	link_close_fd(&fd);
+}
+
+static void close_descriptors(struct link *link)
+{
+	link_stop_listening(&link->answer_fd);
+	link_close_fd(&link->control_fd);
+	close_reserve(link);
 }
 
 int link_open(struct link **result, char error[LINK_ERROR_TEXT])
@@ -75,12 +129,13 @@ int link_open(struct link **result, char error[LINK_ERROR_TEXT])
 		return -ENOMEM;
 	}
 	link->control_fd = -1;
+	link->answer_fd = -1;
+	link->reserve_fd = -1;
 	link->receive_buffer = LINK_SOCKET_BUFFER;
 	link_explain(error, "%s", "");
 	failure = init_link(link, error);
 	if (failure) {
-		link_close_fd(&link->control_fd);
-		free(link->scratch);
+		close_descriptors(link);
 		free(link);
 		return failure;
 	}
@@ -90,13 +145,13 @@ int link_open(struct link **result, char error[LINK_ERROR_TEXT])
 
 void link_close(struct link *link)
 {
-	link_close_fd(&link->control_fd);
+	close_descriptors(link);
 	if (!atomic_load_explicit(&link->abandoned, memory_order_relaxed)) {
 		pthread_mutex_destroy(&link->open_lock);
+		pthread_mutex_destroy(&link->answer_lock);
 		pthread_mutex_destroy(&link->lock);
 	}
 	link_inbox_close_all(link);
-	free(link->scratch);
 	free(link);
 }
 
@@ -116,18 +171,22 @@ void link_abandon(struct link *link)
 		link_close_fd(&group->fd);
 	for (inbox = link->inboxes; inbox; inbox = inbox->older)
 		link_close_fd(&inbox->fd);
+	link_close_fd(&link->answer_fd);
 	link_close_fd(&link->control_fd);
+	close_reserve(link);
 }
 
 void link_fork_prepare(struct link *link)
 {
 	link_mutex_lock(link, &link->open_lock);
+	link_mutex_lock(link, &link->answer_lock);
 	link_mutex_lock(link, &link->lock);
 }
 
 void link_fork_parent(struct link *link)
 {
 	link_mutex_unlock(link, &link->lock);
+	link_mutex_unlock(link, &link->answer_lock);
 	link_mutex_unlock(link, &link->open_lock);
 }
 
@@ -149,6 +208,11 @@ void link_set_shared_memory(struct link *link, bool on)
 int link_control_fd(const struct link *link)
 {
 	return link->control_fd;
+}
+
+int link_question_fd(const struct link *link)
+{
+	return link->answer_fd;
 }
 
 unsigned int link_max_segments(const struct link *link)

@@ -202,7 +202,9 @@ int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes
 {
 	struct link *link = addr->link;
 	struct uroce_abi_forward head = {
-		.header = { .message = UROCE_ABI_FORWARD, .version = UROCE_ABI_VERSION },
+		.header = { .message = UROCE_ABI_FORWARD,
+			    .version = UROCE_ABI_VERSION,
+			    .key = addr->key },
 		.scope_id = addr->endpoint.scope_id,
 		.src_port = src_port,
 		.length = (uint16_t)length,
@@ -219,7 +221,7 @@ int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes
 		return -EOWNERDEAD;
 	memcpy(head.src, src, sizeof(head.src));
 	memcpy(head.dst, addr->endpoint.gid, sizeof(head.dst));
-	error = link_control_send_to_slot(link, slot, pieces, 2);
+	error = link_control_send(link, slot, pieces, 2);
 	if (error == 0) {
 		atomic_fetch_add_explicit(&link->forwarded, 1, memory_order_relaxed);
 		return 0;
@@ -251,9 +253,9 @@ uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot)
 	/* A full ring holds the sender back by itself. */
 	if (peer->lane)
 		return UINT32_MAX;
-	/* Every process of this host has the sockets of all. */
+	/* Processes of this host have the sockets of those that they speak to. */
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
-	    !read_memory(addr->pool[slot], info))
+	    !read_memory(__atomic_load_n(&addr->pool[slot], __ATOMIC_ACQUIRE), info))
 		return UINT32_MAX;
 	if (info[SK_MEMINFO_RMEM_ALLOC] >= info[SK_MEMINFO_RCVBUF])
 		return 0;

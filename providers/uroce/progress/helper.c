@@ -54,6 +54,7 @@
 enum source {
 	SOURCE_WAKE,
 	SOURCE_CONTROL,
+	SOURCE_QUESTION,
 	SOURCE_ADDRESS,
 	SOURCE_WATCH,
 };
@@ -235,6 +236,9 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 			break;
 		case SOURCE_CONTROL:
 			take_control(progress);
+			break;
+		case SOURCE_QUESTION:
+			link_answer_questions(progress->link);
 			break;
 		case SOURCE_ADDRESS:
 			readable = true;
@@ -493,6 +497,9 @@ int helper_start(struct progress *progress)
 	if (!error)
 		error = control(helper, EPOLL_CTL_ADD, SOURCE_CONTROL,
 				link_control_fd(progress->link), EPOLLIN);
+	if (!error)
+		error = control(helper, EPOLL_CTL_ADD, SOURCE_QUESTION,
+				link_question_fd(progress->link), EPOLLIN);
 	if (!error)
 		error = thread_start(&helper->thread, "uroce", helper_main, progress);
 	if (error)

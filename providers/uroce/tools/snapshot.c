@@ -8,38 +8,33 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include "link/visitor.h"
 
 #define ANSWER_SECONDS 2
 
+/* A connection on which the process of the slot has been asked. */
 static int connect_slot(unsigned int slot)
 {
+	const struct uroce_abi_header question = { .message = UROCE_ABI_STAT_REQUEST,
+						   .version = UROCE_ABI_VERSION };
 	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-	int n, result, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un name;
+	socklen_t bytes = link_slot_name(UROCE_ABI_STAT_NAME, slot, &name);
+	int result, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	/* An abstract name begins with a NUL and ends with its length. */
-	n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, UROCE_ABI_STAT_NAME,
-		     UROCE_ABI_VERSION, slot);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(fd, (struct sockaddr *)&name,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) < 0) {
-		result = errno == ECONNREFUSED ? -ENOENT : -errno;
-		close(fd);
-		return result;
-	}
-	/* Only a process of this user is believed. */
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.uid != geteuid()) {
-		close(fd);
-		return -EPERM;
-	}
-	return fd;
+	result = link_connect(fd, &name, bytes);
+	if (!result && send(fd, &question, sizeof(question), MSG_NOSIGNAL) < 0)
+		result = -errno;
+	if (!result)
+		return fd;
+	close(fd);
+	return result == -ECONNREFUSED ? -ENOENT : result;
 }
 
 static int receive_file(int fd, uint64_t *bytes)

@@ -2,15 +2,13 @@
 #include "stat.h"
 
 #include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <rdma/uroce-abi.h>
 
+#include "link/visitor.h"
 #include "uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,25 +43,27 @@ static void send_snapshot(int client, int file, uint64_t bytes)
 	sendmsg(client, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static bool is_of_this_user(int client)
+static bool has_asked(int client)
 {
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
+	struct uroce_abi_header question;
 
-	return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-	       peer.uid == geteuid();
+	return link_read_question(client, &question, sizeof(question)) == sizeof(question) &&
+	       question.message == UROCE_ABI_STAT_REQUEST && question.version == UROCE_ABI_VERSION;
 }
 
 /* In the helper thread, without locks.  One client at a time: others wait in the queue. */
 static void client_waits(void *arg)
 {
-	int client = accept4((int)(intptr_t)arg, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct link *link = progress_link(served);
+	struct sockaddr_un from;
+	socklen_t from_bytes = sizeof(from);
+	int client = link_accept(link, (int)(intptr_t)arg, &from, &from_bytes);
 	uint64_t bytes;
 	int file;
 
 	if (client < 0)
 		return;
-	if (is_of_this_user(client)) {
+	if (has_asked(client)) {
 		file = uroce_stat_snapshot(served, &bytes);
 		if (file >= 0) {
 			send_snapshot(client, file, bytes);
@@ -71,25 +71,7 @@ static void client_waits(void *arg)
 		}
 	}
 	close(client);
-}
-
-static int listen_on(unsigned int slot)
-{
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	int error, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, UROCE_ABI_STAT_NAME,
-			 UROCE_ABI_VERSION, slot);
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&name,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) < 0 ||
-	    listen(fd, 8) < 0) {
-		error = -errno;
-		close(fd);
-		return error;
-	}
-	return fd;
+	link_keep_reserve(link);
 }
 
 void uroce_stat_get(struct progress *progress)
@@ -100,15 +82,13 @@ void uroce_stat_get(struct progress *progress)
 	if (users++ > 0)
 		goto unlock;
 	served = progress;
-	listener = listen_on(link_slot(progress_link(progress)));
+	listener = link_listen(UROCE_ABI_STAT_NAME, link_slot(progress_link(progress)));
 	error = listener < 0 ? listener
 			     : progress_watch(progress, listener, client_waits,
 					      (void *)(intptr_t)listener);
 	if (error) {
 		uroce_complain("uroce-stat will not see this process: %s", strerror(-error));
-		if (listener >= 0)
-			close(listener);
-		listener = -1;
+		link_stop_listening(&listener);
 	}
 unlock:
 	pthread_mutex_unlock(&stat_lock);
@@ -120,8 +100,7 @@ void uroce_stat_put(struct progress *progress)
 	/* A context that a forked child inherited was never counted there. */
 	if (users > 0 && --users == 0 && listener >= 0) {
 		progress_unwatch(progress, listener);
-		close(listener);
-		listener = -1;
+		link_stop_listening(&listener);
 	}
 	pthread_mutex_unlock(&stat_lock);
 }

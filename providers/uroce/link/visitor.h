@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Connections between processes of one user, for one question each, and how strangers are kept from
+ * them.  For verbs' and the tools' use as well.
+ */
+#ifndef UROCE_LINK_VISITOR_H
+#define UROCE_LINK_VISITOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "link/link.h"
+
+/* The abstract name that format makes of version and slot. */
+socklen_t link_slot_name(const char *format, unsigned int slot, struct sockaddr_un *name);
+
+/* A non-blocking SEQPACKET listener with that name; or a negative errno. */
+int link_listen(const char *format, unsigned int slot);
+/* Close it.  Strangers may be in its queue, with anything. */
+void link_stop_listening(int *fd);
+/*
+ * The next connection of this user, and the name that it comes from if it has one (*bytes: room and
+ * result).  Strangers are turned away; -EAGAIN when nobody is left, or when there have been many of
+ * them.  Never waits longer than half a millisecond.  When the caller has closed what it got,
+ * link_keep_reserve().
+ */
+int link_accept(struct link *link, int listener, struct sockaddr_un *from, socklen_t *bytes);
+void link_keep_reserve(struct link *link);
+/*
+ * The question of somebody who has been accepted: its bytes, or a negative errno.  Who connects
+ * asks at once, so this waits for two milliseconds at most.
+ */
+int link_read_question(int fd, void *question, size_t bytes);
+
+/*
+ * Connect a SEQPACKET socket, blocking or not, to a listener of this user.  -EPERM when it is
+ * another one's: nothing that he has sent is then in the socket, so it can be closed.
+ */
+int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes);
+
+/* Close *fd without waiting for what the kernel does then. */
+void link_close_aside(int *fd);
+/* Is it a process of this user that fd is connected with? */
+bool link_is_own_user(int fd);
+
+#endif
