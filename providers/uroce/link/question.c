@@ -15,7 +15,7 @@
 
 enum {
 	/* Who connects asks within microseconds, unless it is not running just then. */
-	QUESTION_PATIENCE_MS = 2,
+	QUESTION_PATIENCE_MS = 8,
 	/* So many questions are answered before others have their turn. */
 	ANSWERS_MAX = 16,
 };

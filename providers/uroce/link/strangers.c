@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +32,7 @@ enum {
 	/* Threads that let go of what strangers sent, at a time. */
 	CLOSERS_MAX = 4,
 	CLOSER_STACK_BYTES = 64 << 10,
+	BEGIN_TRIES = 1000,
 };
 
 /* Does the kernel (6.16 and later) keep descriptors out of what we listen at? */
@@ -95,47 +98,79 @@ bool link_is_own_user(int fd)
 
 /* ---- letting go ---- */
 
+struct closer {
+	pthread_t thread;
+	bool running; /* and has not been waited for */
+	int fd;
+	ino_t inode; /* of fd */
+	atomic_bool began;
+};
+
 static struct {
 	pthread_mutex_t lock;
-	unsigned int count, next;
-	pthread_t thread[CLOSERS_MAX];
-	bool running[CLOSERS_MAX];
+	unsigned int next;
+	struct closer closer[CLOSERS_MAX];
 } closers = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void *closer_main(void *arg)
 {
-	close((int)(intptr_t)arg);
+	struct closer *closer = arg;
+
+	atomic_store(&closer->began, true);
+	close(closer->fd);
 	return NULL;
 }
 
-/* A signal ends the waiting, and this one is the C library's own. */
-static void end_closer(unsigned int i)
+static ino_t inode_of(int fd)
 {
-	pthread_cancel(closers.thread[i]);
-	pthread_join(closers.thread[i], NULL);
-	closers.running[i] = false;
+	struct stat status;
+
+	return fstat(fd, &status) ? 0 : status.st_ino;
+}
+
+static void start_closer(struct closer *closer, int fd)
+{
+	pthread_attr_t attr;
+
+	closer->fd = fd;
+	closer->inode = inode_of(fd);
+	atomic_store(&closer->began, false);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, CLOSER_STACK_BYTES);
+	closer->running = pthread_create(&closer->thread, &attr, closer_main, closer) == 0;
+	pthread_attr_destroy(&attr);
+	/* There is no thread to be had: better late than never. */
+	if (!closer->running)
+		close(fd);
+}
+
+/*
+ * A signal ends the waiting, and that of pthread_cancel() is the C library's own.  The descriptor,
+ * if it was too early and that is open still, or -1.
+ */
+static int end_closer(struct closer *closer)
+{
+	for (unsigned int i = 0; i < BEGIN_TRIES && !atomic_load(&closer->began); i++)
+		sched_yield();
+	pthread_cancel(closer->thread);
+	pthread_join(closer->thread, NULL);
+	closer->running = false;
+	return closer->inode && inode_of(closer->fd) == closer->inode ? closer->fd : -1;
 }
 
 void link_close_aside(int *fd)
 {
-	unsigned int i;
-	pthread_attr_t attr;
-
 	if (*fd < 0)
 		return;
 	pthread_mutex_lock(&closers.lock);
-	i = closers.next++ % CLOSERS_MAX;
-	if (closers.running[i])
-		end_closer(i);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, CLOSER_STACK_BYTES);
-	closers.running[i] =
-		pthread_create(&closers.thread[i], &attr, closer_main, (void *)(intptr_t)*fd) == 0;
-	pthread_attr_destroy(&attr);
-	/* There is no thread to be had: better late than never. */
-	if (!closers.running[i])
-		close(*fd);
-	*fd = -1;
+	while (*fd >= 0) {
+		struct closer *closer = &closers.closer[closers.next++ % CLOSERS_MAX];
+		int left = closer->running ? end_closer(closer) : -1;
+
+		start_closer(closer, left < 0 ? *fd : left);
+		if (left < 0)
+			*fd = -1;
+	}
 	pthread_mutex_unlock(&closers.lock);
 }
 

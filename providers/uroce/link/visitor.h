@@ -30,7 +30,7 @@ int link_accept(struct link *link, int listener, struct sockaddr_un *from, sockl
 void link_keep_reserve(struct link *link);
 /*
  * The question of somebody who has been accepted: its bytes, or a negative errno.  Who connects
- * asks at once, so this waits for two milliseconds at most.
+ * asks at once, so this waits for eight milliseconds at most.
  */
 int link_read_question(int fd, void *question, size_t bytes);
 
