@@ -7,6 +7,7 @@ sleeps in read(): an application that does not poll.
 import json
 import os
 import random
+import resource
 import sys
 import time
 import warnings
@@ -128,6 +129,32 @@ class End:
             self.cq.ack_events(1)
             found = self.wait()
         return found
+
+    def pace(self, seconds, sleeping=False):
+        """One write each millisecond or so: the slowest, all of them (seconds), how many."""
+        took, end = [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            start = time.monotonic()
+            if sleeping:
+                self.cq.req_notify()
+            self.post("write")
+            found = self.wait_event() if sleeping else self.wait()
+            took.append(time.monotonic() - start)
+            if not found or found[0][0] != e.IBV_WC_SUCCESS:
+                return None
+            time.sleep(0.001)
+        return [max(took), sum(took), len(took)]
+
+    def use_up_descriptors(self):
+        """Until there is none left: how many there were."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        count = 0
+        try:
+            while True:
+                os.dup(0)
+                count += 1
+        except OSError:
+            return count
 
     def put(self, text, offset=0):
         self.mr.write(text, len(text), offset)
