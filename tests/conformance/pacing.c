@@ -73,7 +73,7 @@ static void test_pace_is_a_reason_and_a_deadline(void **state)
 	(void)state;
 	/* rule S12 test */
 	ask(peer, PEER_RQ_PSN, LONG_PACKETS);
-	while ((why = eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now)) == ENG_TX_RUN)
+	while ((why = peer_transmit(peer, &run, ENG_RESPONSES)) == ENG_TX_RUN)
 		packets += run.packets;
 	assert_int_equal(why, ENG_TX_PACING);
 	assert_uint_in_range(packets, 16, LONG_PACKETS - 1);

@@ -427,12 +427,19 @@ struct eng_run peer_empty_run(struct peer *peer, uint32_t max_packets)
 				 .gather_from = peer->config.gather ? GATHER_FROM : UINT32_MAX };
 }
 
+enum eng_tx peer_transmit(struct peer *peer, struct eng_run *run, unsigned int sides)
+{
+	const struct eng_hint hint = { .now = peer->now, .occasion = ENG_LAST, .sides = sides };
+
+	return eng_transmit(peer->qp, run, &hint);
+}
+
 enum eng_tx peer_pull_sides(struct peer *peer, unsigned int sides)
 {
 	for (int runs = 0; runs < MAX_RUNS_PER_PULL; runs++) {
 		struct eng_run run = peer_empty_run(peer, PEER_RUN_PACKETS);
 
-		peer->why = eng_transmit(peer->qp, &run, sides, peer->now);
+		peer->why = peer_transmit(peer, &run, sides);
 		assert_true(peer->why < ENG_TX_REASONS);
 		/* Long READ responses have their pace: go with it. */
 		if (peer->why != ENG_TX_RUN && (sides & ENG_RESPONSES) &&

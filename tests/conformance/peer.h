@@ -182,6 +182,8 @@ void peer_fill(uint8_t *bytes, uint64_t length, uint64_t position);
  * back.  There is room for one at a time.
  */
 struct eng_run peer_empty_run(struct peer *peer, uint32_t max_packets);
+/* eng_transmit() at the time of the peer, for a set of enum eng_side; nothing waits for company. */
+enum eng_tx peer_transmit(struct peer *peer, struct eng_run *run, unsigned int sides);
 /* Ask the engine for packets until it has none; sides is a set of enum eng_side. */
 enum eng_tx peer_pull_sides(struct peer *peer, unsigned int sides);
 enum eng_tx peer_pull(struct peer *peer);

@@ -109,7 +109,7 @@ static void test_longest_read_at_responder(void **state)
 	request.dma_length = HUGE_BYTES;
 	peer_give(peer, &request);
 	assert_int_equal(peer_view(peer).expected_psn, PEER_RQ_PSN + HUGE_PACKETS);
-	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	assert_int_equal(peer_transmit(peer, &run, ENG_RESPONSES), ENG_TX_RUN);
 	assert_int_equal(wire_parse(peer->staging, run.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_FIRST);
 	assert_int_equal(answer.psn, PEER_RQ_PSN);
@@ -118,7 +118,7 @@ static void test_longest_read_at_responder(void **state)
 	request.va = HUGE_BYTES - HUGE_MTU;
 	request.dma_length = HUGE_MTU;
 	peer_give(peer, &request);
-	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	assert_int_equal(peer_transmit(peer, &run, ENG_RESPONSES), ENG_TX_RUN);
 	assert_int_equal(wire_parse(peer->staging, run.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_ONLY);
 	assert_int_equal(answer.psn, PEER_RQ_PSN + HUGE_PACKETS - 1);

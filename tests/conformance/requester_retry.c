@@ -416,7 +416,7 @@ static void test_unsent_run(void **state)
 	/* rule S10 test */
 	peer_post(peer, ENG_SEND, 5 * 256, ENG_SIGNALED);
 	before = peer_view(peer);
-	assert_int_equal(eng_transmit(peer->qp, &run, ENG_REQUESTS, peer->now), ENG_TX_RUN);
+	assert_int_equal(peer_transmit(peer, &run, ENG_REQUESTS), ENG_TX_RUN);
 	assert_int_equal(run.packets, 3);
 	eng_unsent(peer->qp, &run);
 	assert_int_equal(peer_view(peer).retries_left, before.retries_left);

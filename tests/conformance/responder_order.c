@@ -271,7 +271,7 @@ static void take_back_responses(struct peer *peer)
 {
 	struct eng_run run = peer_empty_run(peer, 1);
 
-	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	assert_int_equal(peer_transmit(peer, &run, ENG_RESPONSES), ENG_TX_RUN);
 	eng_unsent(peer->qp, &run);
 }
 

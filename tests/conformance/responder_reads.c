@@ -272,7 +272,7 @@ static void test_depth_grows(void **state)
 	for (; psn < PEER_RQ_PSN + 14; psn++)
 		peer_give_atomic(peer, WIRE_FETCH_ADD, psn, 0, 0, 1);
 	run = peer_empty_run(peer, 2);
-	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	assert_int_equal(peer_transmit(peer, &run, ENG_RESPONSES), ENG_TX_RUN);
 	assert_int_equal(run.packets, 2);
 	peer_set_replay(peer, ENG_MAX_RD_ATOMIC);
 	peer->attr->max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
@@ -286,7 +286,7 @@ static void test_depth_grows(void **state)
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
 		peer_give_atomic(peer, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
 	run = peer_empty_run(peer, ENG_MAX_RD_ATOMIC);
-	assert_int_equal(eng_transmit(peer->qp, &run, ENG_RESPONSES, peer->now), ENG_TX_RUN);
+	assert_int_equal(peer_transmit(peer, &run, ENG_RESPONSES), ENG_TX_RUN);
 	assert_int_equal(run.packets, ENG_MAX_RD_ATOMIC);
 	eng_unsent(peer->qp, &run);
 	peer_give_atomic(peer, WIRE_FETCH_ADD, psn + ENG_MAX_RD_ATOMIC, 0, 0, 1);

@@ -32,7 +32,7 @@ static enum eng_tx take_run(struct peer *peer)
 	uint32_t bytes = 0;
 
 	taken.run = peer_empty_run(peer, taken.max_packets);
-	reason = eng_transmit(peer->qp, &taken.run, ENG_RESPONSES, peer->now);
+	reason = peer_transmit(peer, &taken.run, ENG_RESPONSES);
 	if (reason != ENG_TX_RUN)
 		return reason;
 	for (uint32_t i = 0; i < taken.run.piece_count; i++) {

@@ -253,7 +253,7 @@ static void hand_out_one_packet(struct peer *peer)
 {
 	struct eng_run run = peer_empty_run(peer, 1);
 
-	assert_int_equal(eng_transmit(peer->qp, &run, ENG_REQUESTS, peer->now), ENG_TX_RUN);
+	assert_int_equal(peer_transmit(peer, &run, ENG_REQUESTS), ENG_TX_RUN);
 }
 
 /* SQD in the middle of a message: its rest is sent, then comes the event; nothing new begins. */

@@ -37,7 +37,7 @@ static void send_up_to(struct peer *peer, uint32_t ssn)
 		for (uint32_t i = 0; i < n; i++)
 			peer_post(peer, ENG_WRITE, 0, 0);
 		done += n;
-		while (eng_in_flight(peer->qp) || eng_has_unsent(peer->qp)) {
+		while (eng_ring_used(&peer->sq) > 0) {
 			uint32_t in_flight;
 
 			peer_pull(peer);

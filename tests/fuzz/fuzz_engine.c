@@ -77,10 +77,26 @@ static void check_run(struct side *side)
 	}
 }
 
+/* The facts may be anything, too; what was written before they counted goes by the clock. */
+static struct eng_hint hint_of(uint8_t how)
+{
+	return (struct eng_hint){
+		.now = script.now,
+		.round = script.now >> 4,
+		.occasion = (enum eng_occasion)(ENG_LAST - script.now % 3),
+		.sides = how & 0x40 ? ENG_RESPONSES : ENG_REQUESTS | ENG_RESPONSES,
+		.polled = script.now & 0x10,
+		.watched = script.now & 0x20,
+		.share_waits = script.now % 7 == 6,
+		.full = script.now % 11 == 10,
+	};
+}
+
 static void transmit(struct side *side)
 {
 	uint8_t how = next8();
 	unsigned int runs = how & 0x80 ? MAX_RUNS : 1;
+	const struct eng_hint hint = hint_of(how);
 
 	while (runs-- > 0) {
 		struct eng_run *run = &side->run;
@@ -95,8 +111,7 @@ static void transmit(struct side *side)
 		run->gather_from = how & 0x20 ? 100 : UINT32_MAX;
 		/* Anything, near the wrap as well. */
 		run->identification = (uint16_t)(0xfff0 + script.now);
-		side->has_run = eng_transmit(side->qp, run, how & 0x40 ? ENG_RESPONSES : 3,
-					     script.now) == ENG_TX_RUN;
+		side->has_run = eng_transmit(side->qp, run, &hint) == ENG_TX_RUN;
 		if (!side->has_run)
 			return;
 		check_run(side);

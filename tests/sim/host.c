@@ -117,6 +117,7 @@ static void post_sends(struct end *end)
 	if (done == 0)
 		return;
 	world_trace(end, "post %u sends, %u in the queue", done, eng_ring_used(&end->sq));
+	end_posted(end);
 	end->next_send_at = end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
 	if (end->state == ENG_RTS && random_chance(&end->random, end->plan->drain)) {
 		end->next_state_at = ENG_NEVER;
@@ -259,8 +260,7 @@ uint64_t end_next_visit(const struct end *end)
 	}
 	if (end->busy)
 		at = earliest(at, end->socket_full_until > now ? end->socket_full_until : now);
-	else if (end->hold_acks_until != 0)
-		at = earliest(at, end->hold_acks_until);
+	at = earliest(at, end->round_at);
 	if (end->asleep_until > at)
 		at = end->asleep_until;
 	return at;
@@ -330,12 +330,15 @@ void end_visit(struct end *end)
 	if (end->asleep_until > world->now)
 		return;
 	end->busy = false;
+	end->gathers = false;
+	end->rounds++;
 	maybe_deregister(end);
 	while (!world->failed && (from = net_queue_take(&end->inbox)) != NULL) {
 		take_packet(end, from);
 		net_packet_free(&world->net, from);
 	}
 	if (deadline_of(end) <= world->now) {
+		end->round_at = world->now;
 		if (eng_timer(end->qp) <= world->now)
 			expire(end);
 		oracle_after_step(end);
@@ -354,6 +357,9 @@ void end_visit(struct end *end)
 		post_receives(end);
 		post_sends(end);
 	}
+	if (end->gathers && !heard && end->round_at > world->now)
+		return;
+	end->round_at = ENG_NEVER;
 	if (!world->failed)
 		end_transmit(end);
 	end->paused_until = eng_deadline(end->qp) <= world->now ? world->now + PAUSE_NS : 0;

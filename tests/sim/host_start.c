@@ -117,7 +117,9 @@ void end_start(struct end *end, bool again)
 	}
 	end->sent_posted = end->posted_in_error = end->visits = 0;
 	end->next_send_at = 0;
-	end->asleep_until = end->socket_full_until = end->hold_acks_until = end->paused_until = 0;
+	end->asleep_until = end->socket_full_until = end->paused_until = 0;
+	end->round_at = ENG_NEVER;
+	end->ack_waits_since = 0;
 	end->next_state_at = end->world->round_began + end->plan->ready_ns;
 	end->packets_sent = 0;
 	eng_look(end->qp, &end->at_start);

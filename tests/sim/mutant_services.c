@@ -58,8 +58,10 @@ static bool uc_tells_cut(struct end *end, struct wire_packet *packet)
 	enum wire_position position = wire_op_info(packet->opcode)->position;
 	static const uint8_t end_of_it[4];
 	struct wire_packet last = *packet;
+	struct eng_view view;
 
-	if (end->type != ENG_UC || ahead(end, packet) != 0 || !eng_awaits_rest(end->qp) ||
+	eng_look(end->qp, &view);
+	if (end->type != ENG_UC || ahead(end, packet) != 0 || !view.in_message ||
 	    (position != WIRE_FIRST && position != WIRE_ONLY))
 		return false;
 	last.opcode = WIRE_UC | (uint8_t)WIRE_SEND_LAST;

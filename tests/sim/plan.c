@@ -143,7 +143,10 @@ static void plan_host(struct sim_random *random, struct end_plan *end, bool loss
 	end->gather_from =
 		random_chance(random, 500) ? UINT32_MAX : random_between(random, 1, 4096);
 	end->max_runs = random_chance(random, 500) ? 1000 : random_between(random, 1, 8);
-	end->ack_hold_ns = random_chance(random, 600) ? 0 : random_skewed(random, 20 * MICROSECOND);
+	end->scheduled = !random_chance(random, 600);
+	/* Drawn for what was here before, so that kept seeds go on meaning the same plans. */
+	if (end->scheduled)
+		random_skewed(random, 20 * MICROSECOND);
 	end->late_ns = random_chance(random, 500) ? 0 : random_skewed(random, 20 * MICROSECOND);
 	if (random_chance(random, 300))
 		end->unsent = random_between(random, 1, 200);
@@ -176,7 +179,8 @@ static uint64_t worst_round_trip(const struct plan *plan)
 			queued = most;
 		worst += net->delay_ns + net->jitter_ns + net->reorder_ns;
 		worst += queued * net->ns_per_byte_x1000 / 1000;
-		worst += end->ack_hold_ns + 2 * end->late_ns + (end->sleep ? end->sleep_ns : 0);
+		worst += (end->scheduled ? PLAN_ACK_DELAY_NS : 0) + 2 * end->late_ns +
+			 (end->sleep ? end->sleep_ns : 0);
 	}
 	return worst;
 }
@@ -272,8 +276,7 @@ static void print_end(char name, const struct end_plan *end)
 	static const char *const habits[RECEIVE_HABITS] = { "early", "burst", "late", "trickle" };
 
 	printf("# %c: sq %u rq %u%s, reads %u/%u, psn %u, rnr timer code %u, window %u, receives "
-	       "%s gap %llu ns, share %llu, run %u packets, gather %u, ack hold %llu ns, unsent "
-	       "%u, sleep %u "
+	       "%s gap %llu ns, share %llu, run %u packets, gather %u%s, unsent %u, sleep %u "
 	       "x %llu ns, drain %u, late %llu ns, rtr %llu rts %llu ns\n",
 	       name, end->sq_depth, end->rq_depth,
 	       end->rq_shared	    ? " shared"
@@ -282,7 +285,7 @@ static void print_end(char name, const struct end_plan *end)
 	       end->max_rd_atomic, end->max_dest_rd_atomic, end->psn, end->rnr_timer_code,
 	       end->window_packets, habits[end->receives], (unsigned long long)end->receive_gap_ns,
 	       (unsigned long long)end->share_bytes, end->max_run_packets, end->gather_from,
-	       (unsigned long long)end->ack_hold_ns, end->unsent, end->sleep,
+	       end->scheduled ? ", scheduled" : "", end->unsent, end->sleep,
 	       (unsigned long long)end->sleep_ns, end->drain, (unsigned long long)end->late_ns,
 	       (unsigned long long)end->ready_ns, (unsigned long long)end->rts_ns);
 }

@@ -95,17 +95,22 @@ struct end_plan {
 	/* The host's habits. */
 	uint32_t max_run_packets, max_run_bytes, staging_bytes, max_pieces;
 	uint32_t gather_from;
-	uint32_t max_runs;    /* in one visit */
-	uint64_t ack_hold_ns; /* responses may wait so long, but for those owed now */
-	uint32_t unsent;      /* chance that the socket takes nothing */
-	uint32_t sleep;	      /* chance per visit */
-	uint64_t sleep_ns;    /* at most */
-	uint32_t drain;	      /* chance per post of a stay in SQD */
-	uint64_t late_ns;     /* timers are served up to so late */
+	uint32_t max_runs; /* in one visit */
+	bool scheduled;	   /* as in production: posts are gathered, ACKs wait for company */
+	uint32_t unsent;   /* chance that the socket takes nothing */
+	uint32_t sleep;	   /* chance per visit */
+	uint64_t sleep_ns; /* at most */
+	uint32_t drain;	   /* chance per post of a stay in SQD */
+	uint64_t late_ns;  /* timers are served up to so late */
 };
 
 /* Timeout code, 16.8 ms: from there on ACKs may be asked for late. */
 #define PLAN_PATIENT_CODE 12
+/* The longest that an engine lets an ACK wait for company, for both reasons that it has. */
+#define PLAN_ACK_DELAY_NS 60000
+/* A post that was gathered leaves with the next round, which comes after this time at the latest.
+ */
+#define PLAN_ROUND_NS 100000
 
 /* What plans can hold has grown; a seed means the same for ever in the generation it was run in. */
 #define PLAN_GENERATION 2

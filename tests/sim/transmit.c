@@ -90,12 +90,34 @@ static void check_cut(struct end *end, const struct eng_run *before, const struc
 		   before->packets);
 }
 
-/* Neither side may keep the other from sending. */
-static void check_fair(struct end *end, const struct eng_run *run, unsigned int sides)
+/*
+ * rule S7 test: an ACK may wait for company, but not for long.  Who has slept longer than that may
+ * let requests go first, once.
+ */
+static void watch_ack_delay(struct end *end, bool waits)
 {
-	if (!(sides & ENG_RESPONSES) || run->kind != ENG_RUN_REQUESTS || !oracle_owes_answer(end))
-		end->requests_in_a_row = 0;
-	else if (++end->requests_in_a_row > 1)
+	uint64_t now = end->world->now;
+
+	if (!waits || !end->ack_waits_since) {
+		end->ack_waits_since = waits ? now : 0;
+		end->late_ack_looks = 0;
+	} else if (now - end->ack_waits_since >= PLAN_ACK_DELAY_NS && ++end->late_ack_looks > 1) {
+		world_fail(end->world, "%s: an ACK has waited for %llu ns", end->name,
+			   (unsigned long long)(now - end->ack_waits_since));
+	}
+}
+
+/* Neither side may keep the other from sending, beyond the time that an ACK may wait anyway. */
+static void check_fair(struct end *end, const struct eng_run *run)
+{
+	bool holds_up = run->kind == ENG_RUN_REQUESTS && !run->ack_rides && oracle_owes_answer(end);
+
+	if (end->plan->scheduled) {
+		watch_ack_delay(end, holds_up);
+		return;
+	}
+	end->requests_in_a_row = holds_up ? end->requests_in_a_row + 1 : 0;
+	if (end->requests_in_a_row > 1)
 		world_fail(end->world, "%s: requests hold up the answers that are owed", end->name);
 }
 
@@ -194,19 +216,37 @@ static void emit(struct end *end, const struct eng_run *run, bool taken_back)
 		oracle_taken_back(end, &first);
 }
 
-static unsigned int sides_of(struct end *end)
+/* What a host of production knows, drawn anew for each end that is scheduled so. */
+static struct eng_hint hint_of(struct end *end, unsigned int sides)
 {
-	uint64_t now = end->world->now;
-	enum eng_owed owed = eng_owed(end->qp);
+	struct eng_hint hint = {
+		.now = end->world->now, .occasion = ENG_LAST, .sides = sides, .round = end->rounds
+	};
 
-	if (owed == ENG_OWED_SOON && end->hold_acks_until == 0 && end->plan->ack_hold_ns > 0 &&
-	    random_chance(&end->random, 500))
-		end->hold_acks_until =
-			now + 1 + random_skewed(&end->random, end->plan->ack_hold_ns);
-	if (owed == ENG_OWED_SOON && end->hold_acks_until > now)
-		return ENG_REQUESTS;
-	end->hold_acks_until = 0;
-	return ENG_REQUESTS | ENG_RESPONSES;
+	if (!end->plan->scheduled)
+		return hint;
+	hint.occasion = ENG_ROUND;
+	hint.polled = end->plan->post_burst & 1;
+	hint.watched = hint.polled || end->plan->max_runs & 1;
+	return hint;
+}
+
+static enum eng_tx ask_engine(struct end *end, struct eng_run *run, unsigned int sides)
+{
+	const struct eng_hint hint = hint_of(end, sides);
+
+	return eng_transmit(end->qp, run, &hint);
+}
+
+void end_posted(struct end *end)
+{
+	const struct eng_hint hint = hint_of(end, 0);
+
+	if (!end->plan->scheduled || eng_posted(end->qp, &hint) != ENG_TX_GATHER)
+		return;
+	end->gathers = true;
+	if (end->round_at == ENG_NEVER)
+		end->round_at = end->world->now + random_skewed(&end->random, PLAN_ROUND_NS);
 }
 
 static void trace_reason(const struct end *end, enum eng_tx reason)
@@ -221,27 +261,28 @@ static void trace_reason(const struct end *end, enum eng_tx reason)
 		    view.unlimited ? " unlimited" : "", view.msn, (int)eng_owed(end->qp));
 }
 
-/* The sides that have really nothing to send: READ responses may only pause. */
-static unsigned int sides_silent(struct end *end, struct eng_run *run, unsigned int sides)
+/* The sides that have really nothing to send: READ responses may pause, and an ACK may wait. */
+static unsigned int sides_silent(struct end *end, struct eng_run *run, enum eng_tx requests)
 {
-	enum eng_tx reason;
+	unsigned int sides = ENG_REQUESTS | ENG_RESPONSES;
+	enum eng_tx responses = ask_engine(end, run, ENG_RESPONSES);
 
-	if (!(sides & ENG_RESPONSES))
-		return sides;
-	reason = eng_transmit(end->qp, run, ENG_RESPONSES, end->world->now);
-	if (reason == ENG_TX_RUN)
+	if (responses == ENG_TX_RUN)
 		world_fail(end->world, "%s: has responses to send after all", end->name);
-	return reason == ENG_TX_PACING ? sides & ~(unsigned int)ENG_RESPONSES : sides;
+	watch_ack_delay(end, responses == ENG_TX_ACK_DELAY);
+	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY)
+		sides &= ~(unsigned int)ENG_RESPONSES;
+	/* Room in the window may wait until a run fits, if an ACK is on its way. */
+	if (requests == ENG_TX_WINDOW && end->plan->scheduled)
+		sides &= ~(unsigned int)ENG_REQUESTS;
+	return sides;
 }
 
-static enum eng_tx transmit(struct end *end, struct eng_run *run, unsigned int sides)
+static enum eng_tx transmit(struct end *end, struct eng_run *run)
 {
-	uint64_t now = end->world->now;
-
-	if (mutant_answers_last(end) &&
-	    eng_transmit(end->qp, run, sides & ENG_REQUESTS, now) == ENG_TX_RUN)
+	if (mutant_answers_last(end) && ask_engine(end, run, ENG_REQUESTS) == ENG_TX_RUN)
 		return ENG_TX_RUN;
-	return eng_transmit(end->qp, run, sides, now);
+	return ask_engine(end, run, ENG_REQUESTS | ENG_RESPONSES);
 }
 
 void end_transmit(struct end *end)
@@ -264,8 +305,7 @@ void end_transmit(struct end *end)
 	}
 	for (uint32_t i = 0; i < plan->max_runs && !world->failed; i++) {
 		struct eng_run before = run;
-		unsigned int sides = sides_of(end);
-		enum eng_tx reason = transmit(end, &run, sides);
+		enum eng_tx reason = transmit(end, &run);
 		bool taken_back = random_chance(&end->random, plan->unsent);
 
 		oracle_after_step(end);
@@ -273,13 +313,13 @@ void end_transmit(struct end *end)
 		if (reason != ENG_TX_RUN) {
 			oracle_run_ends(end);
 			trace_reason(end, reason);
-			oracle_nothing_to_send(end, reason, sides_silent(end, &run, sides));
+			oracle_nothing_to_send(end, reason, sides_silent(end, &run, reason));
 			return;
 		}
 		if (!run_is_sound(end, &run))
 			return;
 		check_staged(end, &run);
-		check_fair(end, &run, sides);
+		check_fair(end, &run);
 		if (i > 0)
 			check_cut(end, &before, &run);
 		emit(end, &run, taken_back);

@@ -51,12 +51,17 @@ struct end {
 
 	uint32_t sent_posted; /* of the script */
 	uint64_t next_send_at;
-	uint64_t asleep_until, socket_full_until, hold_acks_until, paused_until;
-	uint64_t next_state_at;	 /* INIT to RTR, RTR to RTS, drained SQD to RTS */
-	uint64_t late;		 /* the next timer is served so late */
-	enum eng_qp_state state; /* that the host has asked for, or the engine gone to: ERR */
+	uint64_t asleep_until, socket_full_until, paused_until;
+	uint64_t round_at;	  /* of a scheduled end, for what was gathered */
+	uint64_t ack_waits_since; /* 0: none waits for company */
+	uint32_t late_ack_looks;  /* runs that left before one that has waited too long */
+	bool gathers;		  /* nothing but posts has happened, and they wait */
+	uint64_t next_state_at;	  /* INIT to RTR, RTR to RTS, drained SQD to RTS */
+	uint64_t late;		  /* the next timer is served so late */
+	enum eng_qp_state state;  /* that the host has asked for, or the engine gone to: ERR */
 	uint32_t posted_in_error;
 	uint32_t visits;
+	uint64_t rounds;
 	uint64_t packets_sent;
 	struct eng_view at_start;   /* counters go on through RESET */
 	uint32_t requests_in_a_row; /* runs, while answers were owed */
@@ -123,5 +128,7 @@ void end_set_state(struct end *end, enum eng_qp_state state);
 extern const struct eng_port end_ports[2];
 /* transmit.c */
 void end_transmit(struct end *end);
+/* Requests have been posted: they may wait for a round. */
+void end_posted(struct end *end);
 
 #endif

@@ -248,29 +248,6 @@ static void test_deadline_wakes_helper(void **state)
 	progress_put(progress);
 }
 
-/* An ACK that waits for an answer goes at last without one, and then it waits no more. */
-static void test_ack_without_answer(void **state)
-{
-	struct progress *progress = get_progress();
-	struct end a, b;
-
-	(void)state;
-	end_pair(&a, &b, progress);
-	while (helper_is_armed(progress))
-		progress_poll(progress);
-	for (unsigned int i = 1; i <= 20; i++) {
-		assert_true(end_write(&a, from_memory, 100, to_memory));
-		assert_true(end_poll_for(progress, &a.sent, i));
-	}
-	assert_true(b.qp.no_answers);
-	assert_true(end_write(&b, from_memory, 100, to_memory));
-	assert_false(b.qp.no_answers);
-	assert_true(end_poll_for(progress, &b.sent, 1));
-	end_close(&a);
-	end_close(&b);
-	progress_put(progress);
-}
-
 /* Who waits for the turn gets it, but one that waits without a processor does not stop pollers. */
 static void test_giving_way_ends(void **state)
 {
@@ -503,7 +480,6 @@ int main(void)
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_idle_sleeps),
 		cmocka_unit_test(test_deadline_wakes_helper),
-		cmocka_unit_test(test_ack_without_answer),
 		cmocka_unit_test(test_ack_behind_long_answer),
 		cmocka_unit_test(test_giving_way_ends),
 		cmocka_unit_test(test_nothing_left),

@@ -11,6 +11,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "response.h"
+#include "schedule.h"
 #include "unreliable.h"
 #include "window.h"
 
@@ -56,6 +57,16 @@ struct eng_send_wqe *eng_sq_next(struct eng_qp *qp)
 void eng_sq_push(struct eng_qp *qp)
 {
 	requester_push(qp);
+}
+
+enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint)
+{
+	return schedule_posted(qp, hint);
+}
+
+bool eng_receive_posted(const struct eng_qp *qp)
+{
+	return schedule_receive_posted(qp);
 }
 
 struct eng_recv_wqe *eng_rq_next(struct eng_ring *rq)
@@ -105,28 +116,17 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 		count(qp, ENG_COUNT_DROPPED);
 		return;
 	}
+	schedule_received(qp, packet, now);
 	receive(qp, packet, now);
 	window_publish(qp);
 }
 
-enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int sides, uint64_t now)
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
 {
-	enum eng_tx reason = ENG_TX_IDLE, other;
-	bool responses = (sides & ENG_RESPONSES) && (qp->responses_next || !(sides & ENG_REQUESTS));
+	enum eng_tx reason = schedule_transmit(qp, run, hint);
 
-	if (responses)
-		reason = response_transmit(qp, run, now);
-	if (reason != ENG_TX_RUN && (sides & ENG_REQUESTS))
-		reason = requester_transmit(qp, run, now);
-	if (reason != ENG_TX_RUN && !responses && (sides & ENG_RESPONSES)) {
-		other = response_transmit(qp, run, now);
-		if (other == ENG_TX_RUN)
-			reason = other;
-	}
 	window_publish(qp);
 	if (reason == ENG_TX_RUN) {
-		/* Both sides have their turn when both have much to send. */
-		qp->responses_next = run->kind == ENG_RUN_REQUESTS;
 		qp->counters[ENG_COUNT_SENT_PACKETS] += run->packets;
 		qp->counters[ENG_COUNT_SENT_BYTES] += run->bytes;
 	}
@@ -143,43 +143,14 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 		response_unsent(qp, run);
 	else if (can_request(qp))
 		requester_rewind(qp, run->first_psn);
+	if (run->ack_rides)
+		response_unsent(qp, run);
 	window_publish(qp);
 }
 
 enum eng_owed eng_owed(const struct eng_qp *qp)
 {
 	return response_owed(qp);
-}
-
-bool eng_owes_question(const struct eng_qp *qp)
-{
-	return can_request(qp) && qp->req.ask_owed;
-}
-
-uint32_t eng_packets_unsent(const struct eng_qp *qp)
-{
-	return psn_sub(qp->req.post_psn, qp->req.next_psn);
-}
-
-bool eng_newest_is_signaled(const struct eng_qp *qp)
-{
-	return qp->sq->head != qp->sq->tail && is_signaled(qp, sq_at(qp, qp->sq->head - 1));
-}
-
-bool eng_answer_is_due(const struct eng_qp *qp)
-{
-	return window_answer_is_due(qp);
-}
-
-bool eng_awaits_rest(const struct eng_qp *qp)
-{
-	return qp->resp.previous_opcode >= 0;
-}
-
-bool eng_ack_awaits_receive(const struct eng_qp *qp)
-{
-	return response_owed(qp) == ENG_OWED_SOON && qp->reports_credits && !eng_awaits_rest(qp) &&
-	       credit_free(qp) == 0 && qp->resp.wqes_done > 0;
 }
 
 void eng_farewell(struct eng_qp *qp)
@@ -194,11 +165,6 @@ void eng_farewell(struct eng_qp *qp)
 		resp->ack_owed = true;
 }
 
-bool eng_has_unsent(const struct eng_qp *qp)
-{
-	return can_request(qp) && (qp->req.next_wqe != qp->sq->head || qp->req.ask_owed);
-}
-
 uint32_t eng_in_flight(const struct eng_qp *qp)
 {
 	return requester_in_flight(qp);
@@ -209,11 +175,6 @@ void eng_set_transport_waits(struct eng_qp *qp, bool waits)
 	qp->transport_waits = waits;
 }
 
-bool eng_awaits_room(const struct eng_qp *qp, uint32_t packets)
-{
-	return can_request(qp) && requester_awaits_room(qp, packets);
-}
-
 uint64_t eng_timer(const struct eng_qp *qp)
 {
 	return completer_deadline(qp);
@@ -221,9 +182,12 @@ uint64_t eng_timer(const struct eng_qp *qp)
 
 uint64_t eng_deadline(const struct eng_qp *qp)
 {
-	uint64_t requests = completer_deadline(qp), responses = response_deadline(qp);
+	uint64_t deadline = completer_deadline(qp), other = response_deadline(qp);
 
-	return requests < responses ? requests : responses;
+	if (other < deadline)
+		deadline = other;
+	other = schedule_deadline(qp);
+	return other < deadline ? other : deadline;
 }
 
 void eng_expire(struct eng_qp *qp, uint64_t now)
@@ -262,6 +226,7 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->sq_used = eng_ring_used(qp->sq);
 	view->rq_used = qp->rq_shared ? 0 : eng_ring_used(qp->rq);
 	view->outstanding_reads = req->reads_outstanding;
+	view->in_message = resp->previous_opcode >= 0;
 	view->in_flight = requester_in_flight(qp);
 	view->window = (uint32_t)(req->window / WIRE_MAX_MTU);
 	view->retries_left = req->retries_left;

@@ -115,6 +115,9 @@ enum eng_tx {
 	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
 	ENG_TX_WINDOW,	   /* as many packets unacknowledged as the window allows */
 	ENG_TX_SHARE,	   /* all QPs of the process together have enough under way */
+	ENG_TX_GATHER,	   /* waits for company */
+	ENG_TX_ACK_DELAY,  /* an ACK waits for company */
+	ENG_TX_FULL,	   /* the transport takes nothing long */
 	ENG_TX_RNR,	   /* waiting out the peer's RNR timer */
 	ENG_TX_PACING,	   /* READ responses wait so as not to overrun the peer's socket */
 	ENG_TX_DRAINED,	   /* SQD: nothing new is begun */
@@ -202,12 +205,40 @@ static inline void eng_rq_push(struct eng_ring *rq)
 /* A packet for this QP has passed the door (rule S14).  packet is not kept. */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
+/* On what occasion the engine is asked for packets. */
+enum eng_occasion {
+	ENG_ROUND, /* packets have been received, deadlines expired */
+	ENG_POST,  /* something has been posted: what is owed leaves with it */
+	ENG_LAST,  /* there may be no other occasion: nothing waits for one */
+};
+
+/* What only the caller can know: facts, and no decisions. */
+struct eng_hint {
+	uint64_t now;
+	uint64_t round; /* counts the rounds that pollers have begun: has there been one since? */
+	enum eng_occasion occasion;
+	unsigned int sides; /* what the caller wants to send: set of enum eng_side */
+	bool polled;	    /* an application thread polls: its next round comes soon */
+	bool watched;	  /* somebody is awake to see to deadlines, so that to wait wakes nobody */
+	bool share_waits; /* other QPs wait for room in the share: requests have to as well */
+	bool full;	  /* the transport takes nothing long at this moment */
+};
+
 /*
- * Fill run with the next packets of the sides asked for (set of enum eng_side).  A packet handed
- * out counts as sent, whatever becomes of it.  The run's pieces are valid until memory regions
- * may be deregistered, that is inside the caller's lock.
+ * Fill run with the next packets: a run that is complete as it leaves, with the ACK that may ride
+ * behind requests.  Or there is nothing, for the reason that is returned, and eng_deadline() tells
+ * when to ask again.  A packet handed out counts as sent, whatever becomes of it.  The run's pieces
+ * are valid until memory regions may be deregistered, that is inside the caller's lock.
  */
-enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, unsigned int sides, uint64_t now);
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint);
+
+/*
+ * Requests have been pushed: ENG_TX_RUN when eng_transmit() is to be called for them, otherwise why
+ * they wait for the next round.  Of hint, time, occasion and sides are not looked at.
+ */
+enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint);
+/* Receive requests have been pushed: is eng_transmit() to be called for them (rule C10)? */
+bool eng_receive_posted(const struct eng_qp *qp);
 
 /*
  * The first packet has to be sent again by itself: link could not take the run (socket buffer
@@ -217,47 +248,18 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run);
 
 enum eng_owed eng_owed(const struct eng_qp *qp);
 /*
- * Is a plain ACK owed that would report no credits, right after messages were completed?  The
- * application is likely to post receives as soon as it has seen them; an ACK behind that saves the
- * peer a limited request and an RNR NAK.
- */
-bool eng_ack_awaits_receive(const struct eng_qp *qp);
-/* Has a request of several packets been received in part? */
-bool eng_awaits_rest(const struct eng_qp *qp);
-/*
  * The QP is about to be destroyed: if the peer has sent requests, say a few times more what has
  * been acknowledged, since nobody will answer when the last ACK was lost.  These are unsolicited
  * ACKs, which are allowed at any time (rule C8).
  */
 void eng_farewell(struct eng_qp *qp);
 
-/*
- * Are there posted requests that have not been handed out, whether they may be sent or not, or is
- * an ACK to be asked for?
- */
-bool eng_has_unsent(const struct eng_qp *qp);
-/* The latter: it is what comes first then, and takes no room. */
-bool eng_owes_question(const struct eng_qp *qp);
-/* Packets of posted requests that have not been handed out, or have been taken back. */
-uint32_t eng_packets_unsent(const struct eng_qp *qp);
-/* Will the request posted last make a completion? */
-bool eng_newest_is_signaled(const struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
-/* Has any of them asked for an ACK, or is one a READ or an Atomic? */
-bool eng_answer_is_due(const struct eng_qp *qp);
-
-/*
- * Has a window that was full not yet opened by so many packets (or half of itself)?  Sending what
- * each single ACK allows would make short runs, each of which brings an ACK for as little, for
- * ever.  Only while an ACK is on its way that will open it further.
- */
-bool eng_awaits_room(const struct eng_qp *qp, uint32_t packets);
-
 /*
  * When eng_expire() and then eng_transmit() have to be called next, or ENG_NEVER.  eng_timer() is
- * the part of it at which eng_expire() acts (rule S10); the other part is the pace of READ
- * responses.
+ * the part of it at which eng_expire() acts (rule S10); the others are the pace of READ responses
+ * and the ACK that waits.
  */
 uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
@@ -287,6 +289,7 @@ struct eng_view {
 	uint32_t credits_now;	     /* receive WQEs free */
 	uint32_t sq_used, rq_used;
 	uint32_t outstanding_reads;
+	bool in_message; /* a request of several packets has come in part */
 	uint32_t in_flight, window;
 	uint32_t retries_left, rnr_retries_left;
 	enum eng_tx waiting; /* why the requester is not sending */

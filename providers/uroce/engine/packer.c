@@ -17,6 +17,7 @@ void pack_begin(struct eng_run *run, const struct eng_path *path)
 	run->piece_count = 0;
 	run->staged = 0;
 	run->closed = false;
+	run->ack_rides = false;
 }
 
 bool pack_fits(const struct eng_run *run, uint32_t packet_bytes)

@@ -137,6 +137,25 @@ struct responder {
 	struct eng_sge wqe_sge[ENG_MAX_SGE];
 };
 
+/* What the scheduler remembers (schedule.c). */
+struct schedule {
+	uint64_t received_at;	   /* when the last packet came; one time is one round */
+	uint64_t sent_at;	   /* when requests left last, */
+	uint64_t sent_in_round;	   /* ... and in which round of a poller */
+	uint64_t ack_due;	   /* until when an ACK waits; 0: none waits */
+	uint32_t messages;	   /* requests whose end came at received_at */
+	uint32_t unanswered;	   /* packets of requests received since the last ACK left */
+	uint32_t gathered;	   /* posts since the last run was sent, those that will make */
+	uint32_t gathered_signals; /* ... completions, */
+	uint32_t gathered_before;  /* ... and posts behind the runs sent, the older the less */
+	uint32_t run_packets;	   /* packets that fill a run, by the size of the last one sent */
+	bool heard;		   /* a packet has come since requests left last */
+	bool answers_next;	   /* requests have had their turn */
+	bool ack_for_receive;	   /* the ACK that waits, waits for a receive to be posted */
+	bool ack_for_answer;	   /* ... or for a post that answers a whole message */
+	bool no_answers;	   /* the last ACK that waited for a post waited for nothing */
+};
+
 struct eng_qp {
 	enum eng_qp_type type;
 	enum eng_qp_state state;
@@ -147,12 +166,12 @@ struct eng_qp {
 	bool transport_waits;
 	uint32_t window_packets;
 	struct eng_window_share *window_share;
-	bool responses_next; /* fairness between the two sides when both are asked for */
 	void *owner;
 	const struct eng_port *port;
 	struct eng_ring *sq;
 	struct eng_ring *rq;
 	struct eng_attr attr;
+	struct schedule schedule;
 	struct requester req;
 	struct replay *replay; /* owner's memory, a power of two of entries; NULL: none */
 	uint32_t replay_slots;

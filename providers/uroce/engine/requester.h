@@ -19,7 +19,11 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now);
 /* Fill run with request packets from next_psn on. */
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
 
-/* See eng_awaits_room(). */
+/*
+ * Has a window that was full not yet opened by so many packets (or half of itself)?  Sending what
+ * each single ACK allows would make short runs, each of which brings an ACK for as little, for
+ * ever.  Only while an ACK is on its way that will open it further.
+ */
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets);
 
 /* Send again from unacked_psn on: a whole retry. */

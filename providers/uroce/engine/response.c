@@ -44,6 +44,23 @@ static enum eng_tx send_ack(struct eng_qp *qp, struct eng_run *run)
 	return send_aeth(qp, run, qp->resp.ack_psn, credit_advertise(qp, qp->resp.ack_psn));
 }
 
+void response_ride(struct eng_qp *qp, struct eng_run *run)
+{
+	struct responder *resp = &qp->resp;
+	const struct advert before = resp->advert;
+	struct wire_packet packet;
+
+	fill(qp, WIRE_ACKNOWLEDGE, resp->ack_psn, &packet);
+	packet.syndrome = credit_advertise(qp, resp->ack_psn);
+	if (pack_add(qp, run, &packet, &no_payload) != PACK_DONE) {
+		resp->advert = before;
+		return;
+	}
+	resp->advert_before = before;
+	resp->ack_owed = false;
+	run->ack_rides = true;
+}
+
 /* rules C8 to C10: the last positive response once more, as an ACK, with the credits of now. */
 static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
 {
@@ -250,8 +267,10 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 	case ENG_RUN_ANSWERS:
 		replay_unsent(qp);
 		break;
-	case ENG_RUN_CREDITS:
 	case ENG_RUN_REQUESTS:
+		qp->resp.ack_owed |= run->ack_rides;
+		break;
+	case ENG_RUN_CREDITS:
 	case ENG_RUN_QUESTION:
 		break;
 	}

@@ -11,6 +11,8 @@
 /* So many that losing all of them is out of question on a network that works at all. */
 #define RESPONSE_FAREWELLS 3
 
+/* Put the ACK that is owed behind the requests in run, if it fits. */
+void response_ride(struct eng_qp *qp, struct eng_run *run);
 enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
 /* When READ responses that wait may go on, or ENG_NEVER. */
 uint64_t response_deadline(const struct eng_qp *qp);

@@ -58,6 +58,7 @@ struct eng_run {
 	uint32_t staged; /* bytes of staging in use */
 	bool closed;	 /* a shorter packet stands at the end: nothing may follow */
 	enum eng_run_kind kind;
+	bool ack_rides; /* behind requests: the last packet */
 	uint32_t first_psn;
 };
 

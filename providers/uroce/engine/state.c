@@ -44,6 +44,7 @@ static void forget(struct eng_qp *qp)
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	replay_cancel(qp);
+	memset(&qp->schedule, 0, sizeof(qp->schedule));
 	qp->resp.previous_opcode = -1;
 	qp->sq->head = 0;
 	qp->sq->tail = 0;

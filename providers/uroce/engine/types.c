@@ -111,7 +111,8 @@ const char *eng_tx_name(enum eng_tx reason)
 		[ENG_TX_READ_DEPTH] = "read depth", [ENG_TX_WINDOW] = "window",
 		[ENG_TX_SHARE] = "share",	    [ENG_TX_RNR] = "RNR timer",
 		[ENG_TX_PACING] = "pacing",	    [ENG_TX_DRAINED] = "drained",
-		[ENG_TX_STATE] = "state",
+		[ENG_TX_STATE] = "state",	    [ENG_TX_GATHER] = "gather",
+		[ENG_TX_ACK_DELAY] = "ACK delay",   [ENG_TX_FULL] = "transport full",
 	};
 
 	return NAME(names, reason);

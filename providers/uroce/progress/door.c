@@ -13,12 +13,6 @@
 
 static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
-static bool ends_request(uint8_t opcode)
-{
-	return wire_op_is_request(opcode) &&
-	       (wire_op_info(opcode)->position & (WIRE_LAST | WIRE_ONLY));
-}
-
 /* What stays the same for all datagrams of a batch. */
 struct visitor {
 	struct turn *turn;
@@ -206,10 +200,6 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	if (is_datagram(&packet))
 		show_network_header(visitor, &packet, length);
 	turn_touch(visitor->turn, qp);
-	qp->heard = true;
-	/* Responses make no ACK, so they do not hurry one. */
-	qp->unanswered += wire_op_is_request(packet.opcode);
-	qp->messages += ends_request(packet.opcode);
 	eng_receive(qp->engine, &packet, visitor->turn->now);
 }
 

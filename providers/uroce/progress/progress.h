@@ -51,29 +51,16 @@ struct progress_qp {
 	struct link_peer *peer;
 	/* Datagram QPs: which addresses to hear, set under lock (datagram.h); NULL for others. */
 	struct progress_listen *listen;
-	bool only_receives; /* XRC targets: no post will ever take an ACK along */
-	bool unreliable;    /* UC, UD: nothing that is lost will be sent again */
+	bool unreliable; /* UC, UD: nothing that is lost will be sent again */
 	/* Private to progress. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
-	bool pending;	       /* in the list of those that the next turn has to visit */
-	bool touched;	       /* this turn has to visit it at its end */
-	bool taken;	       /* this turn has taken it from the pending list */
-	bool heard;	       /* a packet has come since the last one was sent */
-	bool sent;	       /* requests have left in this visit */
-	bool ack_for_receive;  /* the ACK that waits, waits for a receive to be posted */
-	bool ack_for_answer;   /* ... or for a post that answers a whole message */
-	bool no_answers;       /* the last ACK that waited for a post waited for nothing */
-	uint32_t messages;     /* requests whose end was received in this turn */
-	uint32_t unanswered;   /* packets of requests received since the last ACK left */
-	uint64_t sent_in_turn; /* turns that pollers had begun when requests left last */
-	uint64_t ack_due;      /* until when an ACK waits for a post; 0: none waits */
-	uint32_t gathered;     /* posts since the last run was sent, those that make completions, */
-	uint32_t gathered_signals;
-	uint32_t gathered_before; /* posts behind the runs sent, the older the less (note_sent()) */
-	uint32_t run_packets;	  /* packets that fill a run, by the size of the last one sent */
+	bool pending; /* in the list of those that the next turn has to visit */
+	bool touched; /* this turn has to visit it at its end */
+	bool taken;   /* this turn has taken it from the pending list */
 	struct identification identification; /* what the peer's packets have shown */
 	enum link_transport transport;	      /* to the peer; set by progress_qp_connect() */
+	bool may_fill;			      /* its ring: the last run was long, or did not fit */
 	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
 	struct progress_qp *next_crowded;
 	struct progress_qp *next_pending;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "transmit.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,21 +15,10 @@ enum {
 	PIECES = 256,
 	/* Below, a copy is cheaper than one more piece (bench: 128 pieces halve the rate). */
 	GATHER_FROM = 2048,
-	/* A post that meets more packets than this under way belongs to a stream. */
-	STREAM_PACKETS = 16,
 	/* Bytes of socket buffer to leave beside a run. */
 	NEEDED_ROOM = 16384,
 	BTH_DEST_QPN = 4, /* the four bytes that end in it */
-	/* BTH, AETH and ICRC; and what the engine wants to have free for any packet. */
-	ACK_BYTES = 20,
-	ACK_STAGING_BYTES = 128,
-	/* Posts that make a full run when each is one packet of the largest size. */
-	RUN_PACKETS_MIN = 15,
-	/*
-	 * Through shared memory a run costs no system call: so many are enough for it, and the peer
-	 * works on them while the next ones are posted.
-	 */
-	MEMORY_POSTS = 16,
+	/* Runs of more packets than this are long. */
 	SHORT_RUN = 8,
 };
 
@@ -107,96 +95,21 @@ void transmit_pieces(struct progress *progress, struct link_peer *peer, const st
 		count_failure(progress, error);
 }
 
-/* What leaves in one call: a run of requests or responses, and perhaps the ACK behind it. */
-struct parcel {
-	struct link_peer *peer;
-	struct eng_run run;
-	bool with_ack;
-	struct eng_run ack;
-	struct eng_piece ack_piece;
-};
-
-/*
- * Let the ACK that is owed travel as the last, shorter segment of a run of requests: the kernel
- * takes both for hardly more than one, and so does the peer, who often waits for both (the answer,
- * and the completion of what is answered) before he sends again.
- */
-static void add_ack(struct progress *progress, struct progress_qp *qp, struct tx_buffer *tx,
-		    struct parcel *parcel, uint64_t now)
+static int send_run(struct progress *progress, struct tx_buffer *tx, struct link_peer *peer,
+		    const struct eng_run *run, uint64_t now)
 {
-	struct eng_run *run = &parcel->run, *ack = &parcel->ack;
-
-	if (progress->fault || run->kind != ENG_RUN_REQUESTS || run->closed ||
-	    run->segment < ACK_BYTES || run->packets >= progress->max_segments ||
-	    run->bytes + ACK_BYTES > LINK_MAX_BYTES || run->piece_count == PIECES ||
-	    run->staged + ACK_STAGING_BYTES > STAGING_BYTES ||
-	    eng_owed(qp->engine) != ENG_OWED_SOON)
-		return;
-	/* Who gets it stops polling, and the rest of the answer would find nobody. */
-	if (qp->ack_for_answer && eng_has_unsent(qp->engine))
-		return;
-	ack->staging = tx->staging + run->staged;
-	ack->staging_bytes = ACK_STAGING_BYTES;
-	ack->pieces = &parcel->ack_piece;
-	ack->max_pieces = 1;
-	ack->max_packets = 1;
-	ack->max_bytes = ACK_BYTES;
-	ack->gather_from = UINT32_MAX;
-	ack->identification = (uint16_t)(run->identification + run->packets);
-	if (eng_transmit(qp->engine, ack, ENG_RESPONSES, now) != ENG_TX_RUN)
-		return;
-	assert(ack->packets == 1 && ack->bytes == ACK_BYTES && ack->piece_count == 1);
-	parcel->with_ack = true;
-}
-
-static int send_parcel(struct progress *progress, struct tx_buffer *tx, const struct parcel *parcel,
-		       uint64_t now)
-{
-	const struct eng_run *run = &parcel->run;
-	uint32_t count = run->piece_count, packets = run->packets + parcel->with_ack;
-
-	if (!parcel->peer)
+	if (!peer)
 		return -EDESTADDRREQ;
 	if (__builtin_expect(progress->fault != NULL, 0)) {
-		fault_send(progress->fault, parcel->peer, run, now);
+		fault_send(progress->fault, peer, run, now);
 		return 0;
 	}
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < run->piece_count; i++) {
 		tx->iov[i].iov_base = (void *)(uintptr_t)run->pieces[i].bytes;
 		tx->iov[i].iov_len = run->pieces[i].length;
 	}
-	if (parcel->with_ack) {
-		/* The run's last piece ends with an ICRC in staging, and there the ACK begins. */
-		assert(run->pieces[count - 1].bytes + run->pieces[count - 1].length ==
-		       parcel->ack.staging);
-		tx->iov[count - 1].iov_len += ACK_BYTES;
-	}
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
-	return link_send(parcel->peer, tx->iov, count, packets > 1 ? run->segment : 0);
-}
-
-static uint32_t posts_for_run(const struct progress_qp *qp)
-{
-	if (qp->transport == LINK_SHARED_MEMORY)
-		return MEMORY_POSTS;
-	return qp->run_packets ? qp->run_packets : RUN_PACKETS_MIN;
-}
-
-/* What is known now about how many posts make a full run. */
-static void note_sent(struct progress *progress, struct progress_qp *qp, const struct eng_run *run)
-{
-	uint32_t fit = LINK_MAX_BYTES / run->segment;
-
-	qp->run_packets = fit < progress->max_segments ? fit : progress->max_segments;
-	/* By and by: a crowd may come after a single one. */
-	qp->gathered_before /= 2;
-	if (qp->gathered_before < qp->gathered)
-		qp->gathered_before = qp->gathered;
-	qp->gathered = 0;
-	qp->gathered_signals = 0;
-	qp->heard = false;
-	qp->sent = true;
-	qp->sent_in_turn = poll_turns(progress);
+	return link_send(peer, tx->iov, run->piece_count, run->packets > 1 ? run->segment : 0);
 }
 
 /*
@@ -213,92 +126,103 @@ static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 	return link_peer_room(peer, dest_qpn >> LINK_SLOT_SHIFT) >= need;
 }
 
-/* What may be so long that a look whether there is room for it pays; an ACK never is. */
-static bool has_much(const struct progress_qp *qp, unsigned int side)
+/*
+ * A run that finds its ring full was made in vain, so there is a look first; but not before each
+ * ACK.  What has found it full once, or sends long runs, looks.
+ */
+static bool is_full(struct progress_qp *qp)
 {
-	return side == ENG_REQUESTS ? eng_packets_unsent(qp->engine) > SHORT_RUN
-				    : eng_owed(qp->engine) == ENG_OWED_NOW;
+	if (qp->transport != LINK_SHARED_MEMORY || !qp->may_fill)
+		return false;
+	return link_peer_is_full(qp->peer);
 }
 
-/* One run; -ENODATA when the engine has none, -EBUSY when it has to wait for other QPs. */
-static int transmit_one(struct progress *progress, struct progress_qp *qp, unsigned int side,
-			bool take_ack, struct tx_buffer *tx, uint64_t now)
+/* One run; what the engine says, or ENG_TX_FULL when the transport did not take it. */
+static enum eng_tx transmit_one(struct progress *progress, struct progress_qp *qp,
+				struct tx_buffer *tx, struct eng_hint *hint)
 {
-	struct parcel parcel = { .with_ack = false };
-	struct eng_run *run = &parcel.run;
+	struct eng_run run = {
+		.staging = tx->staging,
+		.staging_bytes = STAGING_BYTES,
+		.pieces = tx->pieces,
+		.max_pieces = PIECES,
+		.max_packets = progress->max_segments,
+		.max_bytes = LINK_MAX_BYTES,
+		.gather_from = GATHER_FROM,
+	};
+	struct link_peer *peer;
 	enum eng_tx reason;
 	int error;
 
-	if (side == ENG_REQUESTS && eng_awaits_room(qp->engine, posts_for_run(qp)))
-		return -ENODATA;
-	run->staging = tx->staging;
-	run->staging_bytes = STAGING_BYTES;
-	run->pieces = tx->pieces;
-	run->max_pieces = PIECES;
-	run->max_packets = progress->max_segments;
-	run->max_bytes = LINK_MAX_BYTES;
-	run->gather_from = GATHER_FROM;
-	if (qp->transport == LINK_SHARED_MEMORY && has_much(qp, side) &&
-	    link_peer_is_full(qp->peer)) {
-		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
-		return -EAGAIN;
-	}
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	if (qp->peer)
-		run->identification = link_peer_identification(qp->peer);
-	reason = eng_transmit(qp->engine, run, side, now);
-	if (reason != ENG_TX_RUN)
-		return reason == ENG_TX_SHARE ? -EBUSY : -ENODATA;
-	parcel.peer = qp->peer ? qp->peer : run->path->link;
-	if (qp->unreliable && !has_room(parcel.peer, run)) {
-		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
-		eng_unsent(qp->engine, run);
-		return -EAGAIN;
+		run.identification = link_peer_identification(qp->peer);
+	hint->full = is_full(qp);
+	reason = eng_transmit(qp->engine, &run, hint);
+	if (reason != ENG_TX_RUN) {
+		if (reason == ENG_TX_FULL)
+			count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
+		return reason;
 	}
-	if (take_ack)
-		add_ack(progress, qp, tx, &parcel, now);
-	error = send_parcel(progress, tx, &parcel, now);
+	qp->may_fill = run.packets > SHORT_RUN;
+	peer = qp->peer ? qp->peer : run.path->link;
+	error = qp->unreliable && !has_room(peer, &run)
+			? -EAGAIN
+			: send_run(progress, tx, peer, &run, hint->now);
 	if (error)
 		count_failure(progress, error);
-	if (error == -EAGAIN || error == -ENOBUFS) {
-		if (parcel.with_ack)
-			eng_unsent(qp->engine, &parcel.ack);
-		eng_unsent(qp->engine, run);
-		return -EAGAIN;
-	}
 	/* Other errors lose the run, as the network might: retries are the engine's. */
-	if (side == ENG_REQUESTS)
-		note_sent(progress, qp, run);
-	return 0;
+	if (error != -EAGAIN && error != -ENOBUFS)
+		return ENG_TX_RUN;
+	qp->may_fill = true;
+	eng_unsent(qp->engine, &run);
+	return ENG_TX_FULL;
 }
 
-enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
-			   unsigned int max_runs, struct tx_buffer *tx, uint64_t now)
+struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
+			      enum eng_occasion occasion, uint64_t now)
 {
-	unsigned int side = sides & ENG_REQUESTS ? ENG_REQUESTS : ENG_RESPONSES;
-	struct tx_buffer *used = tx;
-	int result;
+	bool polled = !helper_is_armed(progress);
 
-	if (!used)
-		used = take_buffer(progress);
-	result = used ? 0 : -EAGAIN;
-	for (unsigned int runs = 0; !result && runs < max_runs; runs++)
-		result = transmit_one(progress, qp, side, sides & ENG_RESPONSES, used, now);
-	if (!tx && used)
-		give_buffer(progress, used);
-	if (result == -ENODATA)
-		return TRANSMIT_DONE;
-	if (result == -EBUSY)
+	return (struct eng_hint){
+		.now = now,
+		.round = poll_turns(progress),
+		.occasion = occasion,
+		.sides = ENG_REQUESTS | ENG_RESPONSES,
+		.polled = polled,
+		.watched = polled,
+		.share_waits = qp->crowded || crowd_waits(&progress->crowd),
+	};
+}
+
+enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, struct eng_hint *hint,
+			   unsigned int max_runs, struct tx_buffer *tx, unsigned int *runs)
+{
+	enum eng_tx reason = ENG_TX_RUN;
+	unsigned int sent = 0;
+
+	while (reason == ENG_TX_RUN && sent < max_runs) {
+		reason = transmit_one(progress, qp, tx, hint);
+		sent += reason == ENG_TX_RUN;
+	}
+	if (runs)
+		*runs = sent;
+	switch (reason) {
+	case ENG_TX_RUN:
+		return TRANSMIT_MORE;
+	case ENG_TX_FULL:
+		return TRANSMIT_BLOCKED;
+	case ENG_TX_SHARE:
 		return TRANSMIT_CROWDED;
-	return result ? TRANSMIT_BLOCKED : TRANSMIT_MORE;
+	default:
+		return TRANSMIT_DONE;
+	}
 }
 
 void transmit_deadline(struct progress *progress, struct progress_qp *qp)
 {
 	uint64_t deadline = eng_deadline(qp->engine);
 
-	if (qp->ack_due && qp->ack_due < deadline)
-		deadline = qp->ack_due;
 	if (deadline < deadline_queued(qp) && deadline_queue(&progress->deadlines, qp, deadline))
 		helper_earlier(progress, deadline);
 }
@@ -354,97 +278,48 @@ void transmit_forget(struct progress *progress, struct progress_qp *qp)
 	}
 }
 
-/* Send at once: requests first, because an ACK ahead of data costs the peer's latency. */
-static void send_now(struct progress *progress, struct progress_qp *qp, unsigned int sides)
+/* Send at once. */
+static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_occasion occasion)
 {
-	uint64_t now = progress_now();
-	enum transmit_end end = TRANSMIT_DONE;
+	struct eng_hint hint = transmit_hint(progress, qp, occasion, progress_now());
+	struct tx_buffer *tx = take_buffer(progress);
+	enum transmit_end end = TRANSMIT_BLOCKED;
 
-	progress->hooks.enter();
-	if (sides & ENG_REQUESTS)
-		end = transmit(progress, qp, sides | ENG_RESPONSES, TRANSMIT_RUNS, NULL, now);
-	if (eng_owed(qp->engine) != ENG_OWED_NOTHING && end != TRANSMIT_BLOCKED) {
-		enum transmit_end other =
-			transmit(progress, qp, ENG_RESPONSES, TRANSMIT_RUNS, NULL, now);
-
-		if (other != TRANSMIT_DONE)
-			end = other;
+	if (tx) {
+		progress->hooks.enter();
+		end = transmit(progress, qp, &hint, TRANSMIT_RUNS, tx, NULL);
+		progress->hooks.leave();
+		give_buffer(progress, tx);
 	}
-	transmit_ack_leaves(qp);
 	transmit_deadline(progress, qp);
-	progress->hooks.leave();
 	/* What waits for other QPs is looked at when their ACKs come. */
 	if (end != TRANSMIT_DONE)
 		transmit_pend(progress, qp, end != TRANSMIT_CROWDED);
 }
 
-/*
- * Is the request posted last the first of a batch that will make a completion?  Its poster will
- * wait for that, not for those behind it: the peer may as well have it while they are posted.
- */
-static bool ends_batch(struct progress_qp *qp)
-{
-	if (!eng_newest_is_signaled(qp->engine))
-		return false;
-	return qp->gathered_signals++ == 0 && eng_packets_unsent(qp->engine) > STREAM_PACKETS;
-}
-
-/*
- * Gather while packets are under way: the turn that brings their ACKs sends all of it in one call.
- * But an answer to what has just come must not wait for the ACK of the message before it, which its
- * peer has sent right behind: that would cost each round trip a turn.  And when nobody polls, that
- * turn may be far, so that only streams are gathered, whose ACKs are on their way.  What nobody has
- * asked an ACK for may have arrived long ago: it says no more than that when a turn has passed.
- *
- * On an idle wire a post goes at once, but not where polls come and posts did in crowds: such a
- * sender has waited for a completion, and will post the next crowd now.
- */
-static bool may_gather(const struct progress *progress, const struct progress_qp *qp)
-{
-	uint32_t in_flight = eng_in_flight(qp->engine);
-	bool is_stream = qp->gathered_before > STREAM_PACKETS, due;
-
-	if (qp->gathered >= posts_for_run(qp))
-		return false;
-	if (in_flight == 0)
-		return is_stream && !helper_is_armed(progress);
-	due = eng_answer_is_due(qp->engine);
-	if (helper_is_armed(progress))
-		return due && (is_stream || in_flight > STREAM_PACKETS);
-	return in_flight > STREAM_PACKETS ||
-	       (!qp->heard && (due || qp->sent_in_turn == poll_turns(progress)));
-}
-
 void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 {
+	struct eng_hint hint;
+
 	if (progress->dead)
 		return;
-	qp->gathered++;
-	qp->no_answers = false;
+	hint = transmit_hint(progress, qp, ENG_POST, 0);
 	/* The helper need not be woken: the ACK of what is under way will do that, or its time-out.
 	 */
-	if (crowd_waits(&progress->crowd) || (!ends_batch(qp) && may_gather(progress, qp)))
-		transmit_pend(progress, qp, false);
+	if (eng_posted(qp->engine, &hint) == ENG_TX_RUN)
+		send_now(progress, qp, ENG_POST);
 	else
-		send_now(progress, qp, ENG_REQUESTS);
+		transmit_pend(progress, qp, false);
 }
 
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp)
 {
-	enum eng_owed owed;
-	bool waited_for;
-
-	if (progress->dead)
-		return;
-	/* rule C10: credits for a peer that may have run out of them do not wait for a turn. */
-	owed = eng_owed(qp->engine);
-	waited_for = qp->ack_due && qp->ack_for_receive && !eng_ack_awaits_receive(qp->engine);
-	if (owed == ENG_OWED_NOW || (owed == ENG_OWED_SOON && waited_for))
-		send_now(progress, qp, ENG_RESPONSES);
+	if (!progress->dead && eng_receive_posted(qp->engine))
+		send_now(progress, qp, ENG_POST);
 }
 
 void progress_changed(struct progress *progress, struct progress_qp *qp)
 {
 	if (!progress->dead)
-		send_now(progress, qp, ENG_REQUESTS);
+		send_now(progress, qp, ENG_LAST);
 }

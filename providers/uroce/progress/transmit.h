@@ -8,7 +8,7 @@
 
 #include "instance.h"
 
-/* So many runs of one QP and side leave in one visit; then others have their turn. */
+/* So many runs of one QP leave in one visit; then others have their turn. */
 #define TRANSMIT_RUNS 8
 /* The same for a QP that has waited in the crowd. */
 #define TRANSMIT_RUNS_CROWDED 2
@@ -20,24 +20,17 @@ enum transmit_end {
 	TRANSMIT_CROWDED, /* all QPs together have enough under way */
 };
 
+/* What the engine cannot know by itself. */
+struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
+			      enum eng_occasion occasion, uint64_t now);
 /*
- * Send what the engine has for sides: ENG_REQUESTS, ENG_RESPONSES, or both, which sends requests
- * and takes the ACK along that is owed, but no other responses.  At most max_runs of them.  tx may
- * be NULL: then one is taken from the stock; when that is empty, nothing is sent and the end is
- * TRANSMIT_BLOCKED, so that the next turn, which has a buffer of its own, sends it.
+ * Send what the engine has, max_runs of it at most; *runs, which may be NULL, tells how many it
+ * were.  hint->full is set here.
  */
-enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, unsigned int sides,
-			   unsigned int max_runs, struct tx_buffer *tx, uint64_t now);
+enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, struct eng_hint *hint,
+			   unsigned int max_runs, struct tx_buffer *tx, unsigned int *runs);
 
-/* No ACK waits any more. */
-static inline void transmit_ack_leaves(struct progress_qp *qp)
-{
-	qp->ack_due = 0;
-	qp->ack_for_answer = false;
-	qp->unanswered = 0;
-}
-
-/* Queue the engine's next deadline, and that of an ACK that waits. */
+/* Queue the engine's next deadline. */
 void transmit_deadline(struct progress *progress, struct progress_qp *qp);
 
 /* Let the next turn visit qp.  wake: the helper has to be told if nobody polls. */

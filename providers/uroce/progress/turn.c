@@ -19,11 +19,6 @@ enum {
 	 * the same way.  bench: ACK behind the data x 1.17, before it x 1.9.
 	 */
 	FEW_PACKETS = 2,
-	/* So long an ACK waits for data that may go the same way, or for the rest of a message. */
-	ANSWER_WAIT_NS = 50000,
-	REST_WAIT_NS = 10000,
-	/* Of a long message so many packets are acknowledged while it is under way. */
-	MANY_PACKETS = 16,
 	/*
 	 * Keeps several spinning processes on one core from standing still.  Giving way costs a
 	 * poll or two where nobody else wants the core, so it is rare there; where somebody does,
@@ -101,7 +96,6 @@ void turn_touch(struct turn *turn, struct progress_qp *qp)
 	if (qp->touched)
 		return;
 	qp->touched = true;
-	qp->messages = 0;
 	qp->next_touched = NULL;
 	*turn->touched_end = qp;
 	turn->touched_end = &qp->next_touched;
@@ -182,84 +176,21 @@ static void touch_pending(struct turn *turn)
 	}
 }
 
-/*
- * May the ACK that qp owes wait for data that go the same way, or for the next packets?  The peer
- * gets its data earlier; and one that polls for the completion of what we have got is still polling
- * when our data arrive, instead of spinning on memory with its socket unread.  rule S7: not for
- * long, not for a QP that does not answer, and not in a stream of messages: at most one waits.
- */
-static bool may_wait_for_answer(const struct turn *turn, const struct progress_qp *qp)
+static struct eng_hint hint_of(const struct turn *turn, const struct progress_qp *qp)
 {
-	/* The helper would have to be woken for each ACK, to look after it. */
-	if (turn->maker == TURN_POLLER && helper_is_armed(turn->progress))
-		return false;
-	if (qp->only_receives || qp->no_answers)
-		return false;
-	/* In the middle of a long message its sender may be waiting to send the rest. */
-	if (eng_awaits_rest(qp->engine) && qp->unanswered > MANY_PACKETS)
-		return false;
-	return qp->messages <= (qp->ack_for_answer ? 0 : FEW_PACKETS);
-}
+	struct eng_hint hint = transmit_hint(turn->progress, qp, ENG_ROUND, turn->now);
 
-static bool ack_may_wait(const struct turn *turn, struct progress_qp *qp)
-{
-	/* It would say that there are no credits, and soon there may be some (rule C10). */
-	bool for_receive = eng_ack_awaits_receive(qp->engine);
-	bool for_answer = !eng_awaits_rest(qp->engine);
-
-	if (qp->sent || (!for_receive && !may_wait_for_answer(turn, qp)))
-		return false;
-	/* The rest of a message comes soon, and then the ACK may wait for the answer. */
-	if (!qp->ack_due || (for_answer && !qp->ack_for_answer)) {
-		qp->ack_due = turn->now + (for_answer ? ANSWER_WAIT_NS : REST_WAIT_NS);
-		qp->ack_for_receive = for_receive;
-		qp->ack_for_answer = for_answer;
-	}
-	if (turn->now < qp->ack_due)
-		return true;
-	if (!for_receive && for_answer)
-		qp->no_answers = true;
-	return false;
-}
-
-static enum transmit_end respond(struct turn *turn, struct progress_qp *qp)
-{
-	enum eng_owed owed = eng_owed(qp->engine);
-
-	if (owed == ENG_OWED_SOON && ack_may_wait(turn, qp))
-		return TRANSMIT_DONE;
-	transmit_ack_leaves(qp);
-	if (owed == ENG_OWED_NOTHING)
-		return TRANSMIT_DONE;
-	turn->worked = true;
-	return transmit(turn->progress, qp, ENG_RESPONSES, TRANSMIT_RUNS, turn->progress->turn_tx,
-			turn->now);
-}
-
-/* Requests of a QP that has been touched. */
-static enum transmit_end request(struct turn *turn, struct progress_qp *qp)
-{
-	struct progress *progress = turn->progress;
-
-	qp->sent = false;
-	/* What an unreliable one has sent completes when it is asked for more. */
-	if (!qp->unreliable && !eng_has_unsent(qp->engine))
-		return TRANSMIT_DONE;
-	/* Its answer makes the room that others wait for. */
-	if (eng_owes_question(qp->engine) &&
-	    transmit(progress, qp, ENG_REQUESTS, 1, progress->turn_tx, turn->now) ==
-		    TRANSMIT_BLOCKED)
-		return TRANSMIT_BLOCKED;
-	if (qp->crowded || (crowd_waits(&progress->crowd) && eng_has_unsent(qp->engine)))
-		return TRANSMIT_CROWDED;
-	return transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, TRANSMIT_RUNS,
-			progress->turn_tx, turn->now);
+	/* Otherwise the helper would have to be woken for each ACK, to look after it. */
+	hint.watched |= turn->maker == TURN_HELPER;
+	return hint;
 }
 
 static void serve(struct turn *turn, struct progress_qp *qp)
 {
 	struct progress *progress = turn->progress;
-	enum transmit_end requests, responses = TRANSMIT_MORE;
+	struct eng_hint hint = hint_of(turn, qp);
+	enum transmit_end end;
+	unsigned int runs;
 
 	turn_visit(turn, qp);
 	qp->touched = false;
@@ -267,17 +198,14 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		qp->taken = false;
 		qp->pending = false;
 	}
-	requests = request(turn, qp);
-	if (requests != TRANSMIT_BLOCKED)
-		responses = respond(turn, qp);
+	end = transmit(progress, qp, &hint, TRANSMIT_RUNS, progress->turn_tx, &runs);
 	transmit_deadline(progress, qp);
-	if (requests == TRANSMIT_CROWDED) {
+	turn->worked |= runs > 0;
+	if (end == TRANSMIT_CROWDED)
 		crowd_join(&progress->crowd, qp);
-		requests = TRANSMIT_DONE;
-	}
-	if (requests == TRANSMIT_BLOCKED || responses == TRANSMIT_BLOCKED)
+	if (end == TRANSMIT_BLOCKED)
 		turn->blocked = true;
-	if (requests != TRANSMIT_DONE || responses != TRANSMIT_DONE)
+	if (end == TRANSMIT_BLOCKED || end == TRANSMIT_MORE)
 		transmit_pend(progress, qp, turn->maker == TURN_POLLER);
 }
 
@@ -286,13 +214,16 @@ static bool serve_crowded(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
 	struct progress_qp *qp = crowd_next(&progress->crowd);
+	struct eng_hint hint;
 	enum transmit_end end;
 
 	if (!qp)
 		return false;
 	turn_visit(turn, qp);
-	end = transmit(progress, qp, ENG_REQUESTS | ENG_RESPONSES, TRANSMIT_RUNS_CROWDED,
-		       progress->turn_tx, turn->now);
+	/* Its turn has come. */
+	hint = hint_of(turn, qp);
+	hint.share_waits = false;
+	end = transmit(progress, qp, &hint, TRANSMIT_RUNS_CROWDED, progress->turn_tx, NULL);
 	transmit_deadline(progress, qp);
 	/* A socket is full for all of them, a ring for one peer only. */
 	if (end == TRANSMIT_MORE ||

@@ -387,7 +387,6 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	set_parts(qp, attr);
 	qp->remote_cache.user = qp;
 	qp->signal_all = attr->sq_sig_all;
-	qp->progress.only_receives = qp->type == ENG_XRC_RECV;
 	qp->progress.unreliable = qp->type == ENG_UC || qp->type == ENG_UD;
 	init_locks(qp);
 	error = make_rings(qp);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "schedule.h"
+
+#include "credit.h"
+#include "requester.h"
+#include "response.h"
+#include "window.h"
+
+enum {
+	/* So long an ACK waits for data that may go the same way, or for the rest of a message. */
+	ANSWER_WAIT_NS = 50000,
+	REST_WAIT_NS = 10000,
+	/* So many messages in a round are no stream, and their ACK may wait for an answer. */
+	FEW_MESSAGES = 2,
+	/* Of a long message so many packets are acknowledged while it is under way. */
+	MANY_PACKETS = 16,
+	/* A post that meets more packets than this under way belongs to a stream. */
+	STREAM_PACKETS = 16,
+	/* Posts that make a full run when each is one packet of the largest size. */
+	RUN_POSTS_MIN = 15,
+	/*
+	 * Where a run costs no system call so many posts are enough for one, and the peer works on
+	 * them while the next ones are posted.
+	 */
+	SHARED_MEMORY_POSTS = 16,
+	/* What a transport that is nearly full still takes. */
+	SHORT_RUN = 8,
+};
+
+static bool ends_request(uint8_t opcode)
+{
+	return wire_op_is_request(opcode) &&
+	       (wire_op_info(opcode)->position & (WIRE_LAST | WIRE_ONLY));
+}
+
+void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct schedule *schedule = &qp->schedule;
+
+	schedule->heard = true;
+	if (schedule->received_at != now) {
+		schedule->received_at = now;
+		schedule->messages = 0;
+	}
+	/* Responses make no ACK, so they do not hurry one. */
+	schedule->unanswered += wire_op_is_request(packet->opcode);
+	schedule->messages += ends_request(packet->opcode);
+}
+
+/* ---- requests ---- */
+
+static uint32_t packets_unsent(const struct eng_qp *qp)
+{
+	return psn_sub(qp->req.post_psn, qp->req.next_psn);
+}
+
+static uint32_t posts_for_run(const struct eng_qp *qp)
+{
+	if (qp->transport_waits)
+		return SHARED_MEMORY_POSTS;
+	return qp->schedule.run_packets ? qp->schedule.run_packets : RUN_POSTS_MIN;
+}
+
+static bool newest_is_signaled(const struct eng_qp *qp)
+{
+	return qp->sq->head != qp->sq->tail && is_signaled(qp, sq_at(qp, qp->sq->head - 1));
+}
+
+/*
+ * Is the request posted last the first of a batch that will make a completion?  Its poster will
+ * wait for that, not for those behind it: the peer may as well have it while they are posted.
+ */
+static bool ends_batch(struct eng_qp *qp)
+{
+	if (!newest_is_signaled(qp))
+		return false;
+	return qp->schedule.gathered_signals++ == 0 && packets_unsent(qp) > STREAM_PACKETS;
+}
+
+/*
+ * Gather while packets are under way: the round that brings their ACKs sends all of it in one call.
+ * But an answer to what has just come must not wait for the ACK of the message before it, which its
+ * peer has sent right behind: that would cost each round trip a round.  And when nobody polls, that
+ * round may be far, so that only streams are gathered, whose ACKs are on their way.  What has not
+ * been asked an ACK for may have arrived long ago: it says no more than that when a round has
+ * passed.
+ *
+ * On an idle wire a post goes at once, but not where polls come and posts did in crowds: such a
+ * sender has waited for a completion, and will post the next crowd now.
+ */
+static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
+{
+	const struct schedule *schedule = &qp->schedule;
+	uint32_t in_flight = requester_in_flight(qp);
+	bool is_stream = schedule->gathered_before > STREAM_PACKETS, due;
+
+	if (schedule->gathered >= posts_for_run(qp))
+		return false;
+	if (in_flight == 0)
+		return is_stream && hint->polled;
+	due = window_answer_is_due(qp);
+	if (!hint->polled)
+		return due && (is_stream || in_flight > STREAM_PACKETS);
+	return in_flight > STREAM_PACKETS ||
+	       (!schedule->heard && (due || schedule->sent_in_round == hint->round));
+}
+
+enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint)
+{
+	qp->schedule.gathered++;
+	qp->schedule.no_answers = false;
+	if (hint->share_waits)
+		return ENG_TX_SHARE;
+	return !ends_batch(qp) && may_gather(qp, hint) ? ENG_TX_GATHER : ENG_TX_RUN;
+}
+
+/* What is known now about how many posts make a full run. */
+static void note_sent(struct eng_qp *qp, const struct eng_run *run, const struct eng_hint *hint)
+{
+	struct schedule *schedule = &qp->schedule;
+	uint32_t fit = run->max_bytes / run->segment;
+
+	schedule->run_packets = fit < run->max_packets ? fit : run->max_packets;
+	/* By and by: a crowd may come after a single one. */
+	schedule->gathered_before /= 2;
+	if (schedule->gathered_before < schedule->gathered)
+		schedule->gathered_before = schedule->gathered;
+	schedule->gathered = 0;
+	schedule->gathered_signals = 0;
+	schedule->heard = false;
+	schedule->sent_at = hint->now;
+	schedule->sent_in_round = hint->round;
+	schedule->answers_next = true;
+}
+
+/*
+ * Let the ACK that is owed travel behind a run of requests: the transport takes both for hardly
+ * more than one, and so does the peer, which often waits for both (the answer, and the completion
+ * of what is answered) before it sends again.
+ */
+static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+{
+	if (!(hint->sides & ENG_RESPONSES) || response_owed(qp) != ENG_OWED_SOON)
+		return;
+	/* Whoever gets it stops polling, and the rest of the answer would find nobody. */
+	if (qp->schedule.ack_for_answer && qp->req.next_wqe != qp->sq->head)
+		return;
+	response_ride(qp, run);
+}
+
+static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+{
+	bool asks = can_request(qp) && qp->req.ask_owed;
+	enum eng_tx reason;
+
+	/* A question takes no room, and its answer makes the room that others wait for. */
+	if (!asks && hint->share_waits && can_request(qp) && qp->req.next_wqe != qp->sq->head)
+		return ENG_TX_SHARE;
+	if (hint->occasion != ENG_LAST && can_request(qp) &&
+	    requester_awaits_room(qp, posts_for_run(qp)))
+		return ENG_TX_WINDOW;
+	if (hint->full && packets_unsent(qp) > SHORT_RUN)
+		return ENG_TX_FULL;
+	reason = requester_transmit(qp, run, hint->now);
+	if (reason == ENG_TX_RUN && run->kind == ENG_RUN_REQUESTS) {
+		let_ack_ride(qp, run, hint);
+		note_sent(qp, run, hint);
+	}
+	return reason;
+}
+
+/* ---- responses ---- */
+
+/*
+ * Is a plain ACK owed that would report no credits, right after messages were completed?  The
+ * application is likely to post receives as soon as it has seen them; an ACK behind that saves the
+ * peer a limited request and an RNR NAK.
+ */
+static bool ack_awaits_receive(const struct eng_qp *qp)
+{
+	return response_owed(qp) == ENG_OWED_SOON && qp->reports_credits &&
+	       qp->resp.previous_opcode < 0 && credit_free(qp) == 0 && qp->resp.wqes_done > 0;
+}
+
+bool schedule_receive_posted(const struct eng_qp *qp)
+{
+	const struct schedule *schedule = &qp->schedule;
+	enum eng_owed owed = response_owed(qp);
+
+	/* rule C10: credits for a peer that may have run out of them do not wait for a round. */
+	return owed == ENG_OWED_NOW || (owed == ENG_OWED_SOON && schedule->ack_due &&
+					schedule->ack_for_receive && !ack_awaits_receive(qp));
+}
+
+/*
+ * May the ACK that is owed wait for data that go the same way, or for the next packets?  The peer
+ * gets its data earlier; and one that polls for the completion of what we have got is still polling
+ * when our data arrive, instead of spinning on memory with its socket unread.  rule S7: not for
+ * long, not for a QP that does not answer, and not in a stream of messages: at most one waits.
+ */
+static bool may_wait_for_answer(const struct eng_qp *qp, const struct eng_hint *hint)
+{
+	const struct schedule *schedule = &qp->schedule;
+	bool one_waits =
+		schedule->ack_for_answer && schedule->ack_due != hint->now + ANSWER_WAIT_NS;
+
+	/* XRC targets: no post will ever take an ACK along. */
+	if (!hint->watched || qp->type == ENG_XRC_RECV || schedule->no_answers)
+		return false;
+	/* In the middle of a long message its sender may be waiting to send the rest. */
+	if (qp->resp.previous_opcode >= 0 && schedule->unanswered > MANY_PACKETS)
+		return false;
+	return schedule->messages <= (one_waits ? 0 : FEW_MESSAGES);
+}
+
+static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
+{
+	struct schedule *schedule = &qp->schedule;
+	/* It would say that there are no credits, and soon there may be some (rule C10). */
+	bool for_receive = ack_awaits_receive(qp);
+	bool for_answer = qp->resp.previous_opcode < 0;
+
+	if (schedule->received_at != hint->now)
+		schedule->messages = 0;
+	if (schedule->sent_at == hint->now || (!for_receive && !may_wait_for_answer(qp, hint)))
+		return false;
+	/* The rest of a message comes soon, and then the ACK may wait for the answer. */
+	if (!schedule->ack_due || (for_answer && !schedule->ack_for_answer)) {
+		schedule->ack_due = hint->now + (for_answer ? ANSWER_WAIT_NS : REST_WAIT_NS);
+		schedule->ack_for_receive = for_receive;
+		schedule->ack_for_answer = for_answer;
+	}
+	if (hint->now < schedule->ack_due)
+		return true;
+	if (!for_receive && for_answer)
+		schedule->no_answers = true;
+	return false;
+}
+
+static enum eng_tx responses(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+{
+	struct schedule *schedule = &qp->schedule;
+	enum eng_owed owed = response_owed(qp);
+	enum eng_tx reason;
+
+	if (owed == ENG_OWED_SOON && hint->occasion == ENG_ROUND && ack_may_wait(qp, hint))
+		return ENG_TX_ACK_DELAY;
+	if (hint->full && qp->resp.replay_pending > 0)
+		return ENG_TX_FULL;
+	/* No ACK waits any more. */
+	schedule->ack_due = 0;
+	schedule->ack_for_answer = false;
+	schedule->unanswered = 0;
+	reason = response_transmit(qp, run, hint->now);
+	if (reason == ENG_TX_RUN)
+		schedule->answers_next = false;
+	return reason;
+}
+
+/*
+ * Both sides have their turn when both have much to send.  Only an ACK that waits for the answer to
+ * leave as a whole stays behind requests, and not for longer than it would wait without any.
+ */
+static bool answers_are_next(const struct eng_qp *qp, uint64_t now)
+{
+	const struct schedule *schedule = &qp->schedule;
+
+	if (!schedule->answers_next)
+		return false;
+	switch (response_owed(qp)) {
+	case ENG_OWED_NOW:
+		return true;
+	case ENG_OWED_SOON:
+		return !schedule->ack_for_answer || now >= schedule->ack_due;
+	case ENG_OWED_NOTHING:
+		break;
+	}
+	return false;
+}
+
+enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+{
+	bool answers_first = (hint->sides & ENG_RESPONSES) && answers_are_next(qp, hint->now);
+	enum eng_tx reason = ENG_TX_IDLE, other;
+
+	if (answers_first)
+		reason = responses(qp, run, hint);
+	if (reason != ENG_TX_RUN && (hint->sides & ENG_REQUESTS))
+		reason = requests(qp, run, hint);
+	if (reason == ENG_TX_RUN || answers_first || !(hint->sides & ENG_RESPONSES))
+		return reason;
+	other = responses(qp, run, hint);
+	return other == ENG_TX_RUN || !(hint->sides & ENG_REQUESTS) ? other : reason;
+}
+
+uint64_t schedule_deadline(const struct eng_qp *qp)
+{
+	return qp->schedule.ack_due && response_owed(qp) == ENG_OWED_SOON ? qp->schedule.ack_due
+									  : ENG_NEVER;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * When a packet leaves: whether a posted request goes at once or is gathered with those that
+ * follow, whether an ACK goes at once, rides behind requests or waits for company, and which side
+ * has its turn.  What may be sent at all is the requester's and the responder's business.
+ *
+ * A system call costs more than the packets that it carries, and a peer that gets its ACK before
+ * the data that answer it goes back to spinning on its memory.  So:
+ *
+ *   - a request on an idle wire leaves at once; one that meets packets under way is gathered, and
+ *     leaves with the round that brings their ACKs, with the first of a batch that will make a
+ *     completion, or when a full run has come together;
+ *   - an ACK leaves behind requests that go the same way, as the last segment of their run; without
+ *     any it waits for the rest of a message, for a receive to be posted when it would report no
+ *     credits (rule C10), or for a post that answers what it acknowledges, but not for long
+ *     (rule S7) and only one at a time.
+ */
+#ifndef UROCE_ENGINE_SCHEDULE_H
+#define UROCE_ENGINE_SCHEDULE_H
+
+#include "qp.h"
+
+/* A packet has come. */
+void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* As eng_posted(). */
+enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint);
+/* As eng_receive_posted(). */
+bool schedule_receive_posted(const struct eng_qp *qp);
+/* As eng_transmit(). */
+enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint);
+/* When the ACK that waits has to leave, or ENG_NEVER. */
+uint64_t schedule_deadline(const struct eng_qp *qp);
+
+#endif
