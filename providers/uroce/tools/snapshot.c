@@ -163,7 +163,7 @@ static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
 	return 0;
 }
 
-int snapshot_fetch(unsigned int slot, struct snapshot *snapshot)
+static int fetch_once(unsigned int slot, struct snapshot *snapshot)
 {
 	uint64_t bytes = 0;
 	int file, result, fd = connect_slot(slot);
@@ -177,6 +177,23 @@ int snapshot_fetch(unsigned int slot, struct snapshot *snapshot)
 		return file;
 	result = map_file(file, bytes, snapshot);
 	close(file);
+	return result;
+}
+
+/*
+ * A process does not wait long for the question of one that connects.  On a busy host the question
+ * may come later than that: then the connection is closed, as it is to another user, or was reset.
+ */
+int snapshot_fetch(unsigned int slot, struct snapshot *snapshot)
+{
+	enum { ATTEMPTS = 5 };
+	int result = -EPERM;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		result = fetch_once(slot, snapshot);
+		if (result != -EPERM && result != -ECONNRESET && result != -EPIPE)
+			break;
+	}
 	return result;
 }
 
