@@ -90,7 +90,7 @@ def test_address_that_is_closed_meanwhile(loopback):
 def test_asked_while_the_address_is_opened(loopback):
     """The one who is asked sleeps after that, and is woken up by what comes through memory."""
     slow = ["strace", "-f", "-o", "/dev/null", "-e", "trace=getsockopt", "-e",
-            "inject=getsockopt:delay_exit=100000"]
+            "inject=getsockopt:delay_exit=20000"]
     if not shutil.which("strace") or loopback.run(*slow, "true").popen.returncode:
         pytest.skip("strace cannot slow down a process here")
     first, second = talk.open_end(loopback), talk.Talk(loopback, under=slow)

@@ -14,8 +14,11 @@
 #include "lane.h"
 
 enum {
-	/* Who connects asks within microseconds, unless it is not running just then. */
-	QUESTION_PATIENCE_MS = 8,
+	/*
+	 * Who connects, and is of this user, asks within microseconds, unless it is not running
+	 * just then.  Were it turned away it would have to come again, on a busy host in vain.
+	 */
+	QUESTION_PATIENCE_MS = 200,
 	/* So many questions are answered before others have their turn. */
 	ANSWERS_MAX = 16,
 };
