@@ -6,12 +6,27 @@ import time
 import pytest
 
 import ends
+import harness
 
 # A timeout is 67 ms, and after seven of them the other is told to be gone; with 7 retries rxe would
 # go on for ever.
 TRAFFIC = ("-q", 4, "-o", 4, "-S", 16384, "-T", 14, "-R", 6)
 FOR_EVER = 600
+MANY = 100  # packets of each queue pair, before somebody is killed
 TOLD_WITHIN = 15  # seconds; four times that by the specification, and emulation is slow
+
+
+def await_traffic(host, process):
+    """Until each of its queue pairs has sent something."""
+    until = time.monotonic() + harness.PATIENCE
+    while time.monotonic() < until:
+        assert process.running(), process
+        shown = [end for end in host.stat() if end["pid"] == process.pid]
+        if shown and shown[0]["qps"] and all(qp["counters"]["rcvd_pkts"] > MANY
+                                             for qp in shown[0]["qps"]):
+            return
+        time.sleep(0.05)
+    raise harness.Timeout(f"no traffic: {process}")
 
 
 @pytest.mark.parametrize("wait", ("poll", "events"))
@@ -22,7 +37,7 @@ def test_kill_and_return(host, victim, wait):
     for times in range(3 if ends.LONG else 1):
         (ours, _), theirs = ends.start(host if times % 2 else host.peer, *TRAFFIC, *more,
                                        "-t", FOR_EVER)
-        time.sleep(1)
+        await_traffic(host, ours)
         killed, survivor = (ours, theirs) if victim == "uroce" else (theirs, ours)
         assert killed.running() and survivor.running(), f"{ours}\n{theirs}"
         killed.kill()
