@@ -431,7 +431,7 @@ void completer_expire(struct eng_qp *qp, uint64_t now)
 		if (ask_deadline(qp) <= now)
 			ask_begin(qp);
 		else
-			probe_begin(qp);
+			probe_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
 		return;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);

@@ -72,11 +72,14 @@ uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	return req->last_progress + wait;
 }
 
-void probe_begin(struct eng_qp *qp)
+void probe_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
 {
 	struct probe *probe = &qp->req.probe;
 
-	probe->sent++;
+	/* Asked late, those that would have been due meanwhile are this one. */
+	do
+		probe->sent++;
+	while (probe_deadline(qp, timeout_ns) <= now);
 	probe->marked = false;
 	probe->alone = true;
 	count(qp, ENG_COUNT_PROBES);

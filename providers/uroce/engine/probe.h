@@ -24,6 +24,6 @@ void probe_progress(struct eng_qp *qp, uint64_t now);
 /* When to send one, or ENG_NEVER; timeout_ns is the Local ACK Timeout. */
 uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout_ns);
 /* Its time has come: only the oldest packet may go now, again. */
-void probe_begin(struct eng_qp *qp);
+void probe_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now);
 
 #endif
