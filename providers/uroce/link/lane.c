@@ -25,7 +25,7 @@ enum {
 	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
 	 */
 	READER_PATIENCE_MS = 100,
-	/* A process answers in 0.1 ms; one that is busy, on a busy host, takes some more. */
+	/* For one that is busy, on a busy host; others answer at once. */
 	ANSWER_PATIENCE_MS = 100,
 	/* Who has not answered, or has refused, is not asked again for so long. */
 	ASK_PAUSE_MS = 1000,
