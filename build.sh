@@ -26,11 +26,11 @@ build() {
 run_tests() {
 	local code=0
 
-	UROCE_HOST_CANNOT=$("$root/buildlib/host-check")
-	export UROCE_HOST_CANNOT
-	[ -z "$UROCE_HOST_CANNOT" ] || echo "NOT TESTED: this host cannot $UROCE_HOST_CANNOT"
+	UROCE_TEST_HOST_CANNOT=$("$root/buildlib/host-check")
+	export UROCE_TEST_HOST_CANNOT
+	[ -z "$UROCE_TEST_HOST_CANNOT" ] || echo "NOT TESTED: this host cannot $UROCE_TEST_HOST_CANNOT"
 	ctest --test-dir "$build" --output-on-failure -j2 "$@" || code=$?
-	[ -z "$UROCE_HOST_CANNOT" ] || echo "NOT TESTED: this host cannot $UROCE_HOST_CANNOT;" \
+	[ -z "$UROCE_TEST_HOST_CANNOT" ] || echo "NOT TESTED: this host cannot $UROCE_TEST_HOST_CANNOT;" \
 		"what needs that was skipped, see the list above"
 	return "$code"
 }

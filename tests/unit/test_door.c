@@ -27,17 +27,32 @@ struct fixture {
 static struct fixture fixture;
 static uint8_t sink[64 * 1024];
 
-static int open_door(void **state)
+static int open_door_of(uint32_t peer_qpn)
 {
-	(void)state;
 	memset(&fixture, 0, sizeof(fixture));
 	fixture.progress = get_progress();
 	end_open(&fixture.end, fixture.progress);
-	end_connect(&fixture.end, 0x123456);
+	end_connect(&fixture.end, peer_qpn ? peer_qpn : fixture.end.qp.qpn ^ 1);
 	for (int i = 0; i < 100; i++)
 		assert_true(end_receive(&fixture.end, sink, sizeof(sink)));
 	door_peer_open(&fixture.peer, "127.0.0.1");
 	return 0;
+}
+
+static int open_door(void **state)
+{
+	(void)state;
+	return open_door_of(0x123456);
+}
+
+/*
+ * The end's own ACKs (credits, rule C10) come back to this address: with a peer number of this
+ * process's slot they are packets for an unknown QP, and with any other they would be forwarded.
+ */
+static int open_door_to_own_slot(void **state)
+{
+	(void)state;
+	return open_door_of(0);
 }
 
 static int close_door(void **state)
@@ -60,14 +75,20 @@ static void send_bytes(const uint8_t *bytes, size_t length, uint16_t segment)
 	door_peer_send(&fixture.peer, bytes, length, segment);
 }
 
-/* Poll until the counter has gone up by one from before, and see that the engine got nothing. */
-static void assert_dropped(enum progress_counter counter, uint64_t before)
+/* The helper thread may have the batch: what it counts is seen a moment later. */
+static void assert_counted(enum progress_counter counter, uint64_t wanted)
 {
 	uint64_t until = progress_now() + UINT64_C(5000000000);
 
-	while (progress_count(fixture.progress, counter) == before && progress_now() < until)
+	while (progress_count(fixture.progress, counter) < wanted && progress_now() < until)
 		progress_poll(fixture.progress);
-	assert_int_equal(progress_count(fixture.progress, counter), before + 1);
+	assert_int_equal(progress_count(fixture.progress, counter), wanted);
+}
+
+/* The counter goes up by one from before, and the engine gets nothing. */
+static void assert_dropped(enum progress_counter counter, uint64_t before)
+{
+	assert_counted(counter, before + 1);
 	assert_int_equal(fixture.end.received, 0);
 }
 
@@ -184,7 +205,7 @@ static void test_foreign_identification(void **state)
 		make_packet(bytes + i * PACKET_BYTES, FIRST_PSN + i, (uint16_t)(0xfffa + i));
 	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 10));
-	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 1);
+	assert_counted(PROGRESS_COUNT_ICRC_SOLVED, 1);
 }
 
 /* Let the door have what came through shared memory. */
@@ -226,7 +247,7 @@ static void test_identification_in_memory(void **state)
 	make_packet(bytes, FIRST_PSN + 3, 5);
 	admit_from_memory(bytes, PACKET_BYTES, PACKET_BYTES);
 	assert_int_equal(fixture.end.received, 3);
-	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_ERRORS), 1);
+	assert_counted(PROGRESS_COUNT_ICRC_ERRORS, 1);
 	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
 }
 
@@ -241,7 +262,7 @@ static void test_run_with_bad_packet(void **state)
 	bytes[15 * PACKET_BYTES + 20] ^= 1;
 	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 15));
-	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_ERRORS), 1);
+	assert_counted(PROGRESS_COUNT_ICRC_ERRORS, 1);
 	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
 	/* rule S4: the four behind it are ahead of what is expected, and wait for it. */
 	for (int i = 0; i < 100; i++)
@@ -284,8 +305,7 @@ static void test_other_slot(void **state)
 	fixture.end.qp.qpn ^= 1u << (LINK_SLOT_SHIFT + 2);
 	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
-	assert_int_equal(count_of(PROGRESS_COUNT_FORWARD_LOST), 1);
-	assert_int_equal(count_of(PROGRESS_COUNT_UNKNOWN_QP), 0);
+	assert_counted(PROGRESS_COUNT_FORWARD_LOST, 1);
 }
 
 #define DOOR_TEST(name) cmocka_unit_test_setup_teardown(name, open_door, close_door)
@@ -303,7 +323,7 @@ int main(void)
 		DOOR_TEST(test_identification_in_memory),
 		DOOR_TEST(test_run_with_bad_packet),
 		DOOR_TEST(test_mixed_batch),
-		DOOR_TEST(test_other_slot),
+		cmocka_unit_test_setup_teardown(test_other_slot, open_door_to_own_slot, close_door),
 	};
 
 	return cmocka_run_group_tests(tests, fresh_network, NULL);

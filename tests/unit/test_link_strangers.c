@@ -64,6 +64,7 @@ static void test_closing_aside(void **state)
 	for (unsigned int i = 0; i < 2000 && count_descriptors() > before; i++)
 		usleep(1000);
 	assert_int_equal(count_descriptors(), before);
+	link_close_aside_end();
 	close(listener);
 }
 

@@ -174,6 +174,20 @@ void link_close_aside(int *fd)
 	pthread_mutex_unlock(&closers.lock);
 }
 
+void link_close_aside_end(void)
+{
+	pthread_mutex_lock(&closers.lock);
+	for (unsigned int i = 0; i < CLOSERS_MAX; i++) {
+		struct closer *closer = &closers.closer[i];
+
+		if (closer->running) {
+			pthread_join(closer->thread, NULL);
+			closer->running = false;
+		}
+	}
+	pthread_mutex_unlock(&closers.lock);
+}
+
 /* What a stranger may have put something into. */
 static void let_go(int *fd)
 {

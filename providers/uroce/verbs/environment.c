@@ -20,7 +20,7 @@ static const char *const settings[] = {
 
 /* What begins so belongs to our tests and to the build. */
 static const char *const others[] = {
-	"UROCE_TEST_",	      "UROCE_INTEG_",	    "UROCE_INTEROP", "UROCE_BUILD_DIR",
+	"UROCE_TEST_",	      "UROCE_INTEG_",	    "UROCE_INTEROP", "UROCE_BUILD_",
 	"UROCE_EVERY_OPCODE", "UROCE_FUZZ_SECONDS", "UROCE_NIGHTLY",
 };
 
