@@ -24,13 +24,13 @@ build() {
 
 # What the host cannot do is said before and after, so that nobody takes it for tested.
 run_tests() {
-	local code=0
+	local code=0 cannot
 
-	UROCE_TEST_HOST_CANNOT=$("$root/buildlib/host-check")
-	export UROCE_TEST_HOST_CANNOT
-	[ -z "$UROCE_TEST_HOST_CANNOT" ] || echo "NOT TESTED: this host cannot $UROCE_TEST_HOST_CANNOT"
+	cannot=$("$root/buildlib/host-check")
+	export UROCE_TEST_HOST_CANNOT=$cannot
+	[ -z "$cannot" ] || echo "NOT TESTED: this host cannot $cannot"
 	ctest --test-dir "$build" --output-on-failure -j2 "$@" || code=$?
-	[ -z "$UROCE_TEST_HOST_CANNOT" ] || echo "NOT TESTED: this host cannot $UROCE_TEST_HOST_CANNOT;" \
+	[ -z "$cannot" ] || echo "NOT TESTED: this host cannot $cannot;" \
 		"what needs that was skipped, see the list above"
 	return "$code"
 }
