@@ -42,8 +42,8 @@ if(UROCE_SANITIZE)
 	endif()
 endif()
 
-# Optimise the plug-in as a whole: a message passes all layers, mostly by small functions (bench:
-# two or three hundredths of latencies and message rates).  Tests link the same objects as they are.
+# Optimise the plug-in as a whole: a message passes all layers, mostly by small functions: two or
+# three per cent of latencies and message rates.  Tests link the same objects as they are.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT UROCE_SANITIZE AND NOT UROCE_FUZZ AND
    CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
 	set(UROCE_LTO_COMPILE -flto -ffat-lto-objects)

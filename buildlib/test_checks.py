@@ -8,7 +8,7 @@ import pytest
 
 BUILDLIB = os.path.dirname(os.path.abspath(__file__))
 LICENCE = "/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */\n"
-RULES = "# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB\nC1 one\nC2 two\n"
+RULES = "# The rules\n\n### C1 one\nMore of it.\n\n### C2 two\n"
 
 
 class Tree:
@@ -18,7 +18,7 @@ class Tree:
         for name in ("sources.py", "check-style", "check-format", "check-layers", "spec-report"):
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
-        self.write("buildlib/rules.list", RULES)
+        self.write("Documentation/rules.md", RULES)
 
     def write(self, name, text):
         path = self.root / name
@@ -145,6 +145,21 @@ def test_rules_share_a_citation(tree):
     tree.write("tests/unit/test_a.c", "/*\n * A sentence citing rules C1 and\n * C2 test\n */\n")
     code, output = tree.check("spec-report")
     assert code == 0, output
+
+
+@pytest.mark.parametrize("cited", ["C1-C3", "C1 to C3", "C1\n * to C3", "C1-C2 and C3"])
+def test_a_range_cites_what_is_inside_of_it(tree, cited):
+    tree.write("Documentation/rules.md", RULES + "\n### C3 three\n")
+    tree.write("tests/unit/test_a.c", f"/* rules {cited} test */\n")
+    code, output = tree.check("spec-report")
+    assert code == 0 and output.count("tests/unit/test_a.c:1") == 3, output
+
+
+@pytest.mark.parametrize("cited", ["C1-C3", "C2-C1", "C1-S2"])
+def test_a_range_of_unknown_rules_is_found(tree, cited):
+    tree.write("tests/unit/test_a.c", f"/* rules C1 and C2 test, rules {cited} */\n")
+    code, output = tree.check("spec-report")
+    assert code == 1 and "there is no rule" in output
 
 
 def test_citations_of_unknown_rules_are_found(tree):

@@ -12,7 +12,7 @@ static void post_and_expect(struct peer *peer, enum eng_op op, uint8_t opcode, u
 	}
 }
 
-/* The state of the seed's example: 24 requests are complete, the peer reports 6 credits. */
+/* The state of the example in rule C12: 24 requests are complete, the peer reports 6 credits. */
 static struct peer *peer_of_the_example(void)
 {
 	struct peer *peer = peer_rts((struct peer_config){ 0 });
@@ -25,8 +25,8 @@ static struct peer *peer_of_the_example(void)
 	return peer;
 }
 
-/* The seed's example: MSN 18h and 6 credits give LSN 1Eh: six SENDs go, the seventh is limited. */
-static void test_example_of_the_seed(void **state)
+/* Rule C12's example: MSN 18h and 6 credits give LSN 1Eh: six SENDs go, the seventh is limited. */
+static void test_example_of_the_rule(void **state)
 {
 	struct peer *peer = peer_of_the_example();
 	uint32_t psn = PEER_SQ_PSN + 0x18;
@@ -380,7 +380,7 @@ static void test_local_requests_eat_no_credit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_example_of_the_seed),
+		PEER_TEST(test_example_of_the_rule),
 		PEER_TEST(test_example_with_two_free_rides),
 		PEER_TEST(test_free_rides_across_acks),
 		PEER_TEST(test_stale_acks_do_not_move_back),

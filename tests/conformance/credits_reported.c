@@ -272,7 +272,7 @@ static void test_initial_credits_at_rtr(void **state)
 	struct peer *peer = peer_new((struct peer_config){ .psn_zero = true });
 
 	(void)state;
-	/* rule C9 test: the seed's example, ePSN 000000h gives PSN FFFFFFh. */
+	/* rule C9 test: for example, ePSN 000000h gives PSN FFFFFFh. */
 	peer_set_state(peer, ENG_INIT);
 	peer_post_recv(peer, 64);
 	peer_post_recv(peer, 64);

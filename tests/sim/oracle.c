@@ -19,7 +19,7 @@ int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near)
 	return near + (distance < wrap / 2 ? distance : distance - wrap);
 }
 
-/* rule C4 test: Table 17-8, by its law: from 1 on, 2^n and 3 x 2^(n-1) take turns. */
+/* rule C4 test: the table, by its law: from 1 on, 2^n and 3 x 2^(n-1) take turns. */
 uint32_t oracle_credits(uint32_t code)
 {
 	if (code < 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The code tables, against a second derivation: formulas and the seed's printed table. */
+/* The code tables against a second derivation: formulas and the table of rule C4. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@ static uint32_t series(unsigned int code)
 	return (code & 1 ? 3u : 2u) << (code / 2 - 1);
 }
 
-/* Table 17-8 as printed in seed 000, typed again. */
-static const uint32_t table_17_8[31] = {
+/* The table of rule C4, typed again. */
+static const uint32_t credit_table[31] = {
 	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	32,
 	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024, 1536,
 	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
@@ -30,8 +30,8 @@ static void test_credit_decode(void **state)
 	(void)state;
 	/* rule C4 test */
 	for (unsigned int code = 0; code < 31; code++) {
-		assert_int_equal(table_17_8[code], series(code));
-		assert_int_equal(credit_decode((uint8_t)code), table_17_8[code]);
+		assert_int_equal(credit_table[code], series(code));
+		assert_int_equal(credit_decode((uint8_t)code), credit_table[code]);
 	}
 	assert_int_equal(credit_decode(30), 32768);
 }
@@ -44,7 +44,7 @@ static void test_credit_encode_rounds_down(void **state)
 	(void)state;
 	/* rule C4 test */
 	for (uint32_t credits = 0; credits <= 70000; credits++) {
-		while (code < 30 && table_17_8[code + 1] <= credits)
+		while (code < 30 && credit_table[code + 1] <= credits)
 			code++;
 		assert_int_equal(credit_encode(credits), code);
 		assert_true(credit_decode(credit_encode(credits)) <= credits);

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* rule C4: Table 17-8 of seed 000. */
+/* rule C4: its table. */
 static const uint16_t credit_values[31] = {
 	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	32,
 	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024, 1536,

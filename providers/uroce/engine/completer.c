@@ -188,6 +188,7 @@ static bool has_rnr_retries(const struct eng_qp *qp)
 	return qp->attr.rnr_retry == 7 || qp->req.rnr_left > 0;
 }
 
+/* rules C6 and S10: wait as long as the NAK says, then send the same packet again. */
 static void rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
 {
 	struct requester *req = &qp->req;

@@ -120,6 +120,7 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 
 	if (!can_request(qp))
 		return ENG_TX_STATE;
+	/* rules C6 and S10: the peer had no receive WQE, and has named a time to wait. */
 	if (req->rnr_until > now)
 		return ENG_TX_RNR;
 	if (req->next_wqe == qp->sq->head)

@@ -3,7 +3,7 @@
 
 /* What the kernel charges a socket beyond the payload of a packet in a run, about. */
 #define PACKET_OVERHEAD 116
-/* bench: 90 packets of 4 KB in runs are what the default socket buffer of 208 KB holds. */
+/* Packets of 4 KB in runs that the default socket buffer of 208 KB holds, as measured. */
 #define DEFAULT_PACKETS 90
 #define FULL_PACKET (WIRE_MAX_MTU + PACKET_OVERHEAD)
 /* A READ request weighs a quarter of what its responses will. */

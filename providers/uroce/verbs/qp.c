@@ -313,8 +313,8 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 
 /*
  * What the QPs of this process may have under way, each and together: the peers' socket buffers
- * drop what does not fit.  They are taken to be like our own, with an eighth to spare; beyond
- * sixteen full runs more is no faster (bench.md, receiver pacing and windows).
+ * drop what does not fit.  They are taken to be like our own, with an eighth to spare; a stream of
+ * UDP alone is no faster with more than sixteen full runs under way.
  */
 enum {
 	PACKET_CHARGE = 4212,
