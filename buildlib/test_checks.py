@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A check that cannot fail proves nothing: each is shown what it must find, in its own tree."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -171,3 +172,13 @@ def test_citations_of_unknown_rules_are_found(tree):
 def test_a_test_citation_outside_tests_is_found(tree):
     tree.write("providers/uroce/wire/a.c", "/* rules C1 and C2 test */\n")
     assert tree.check("spec-report")[0] == 1
+
+
+def test_what_the_host_cannot_is_skipped():
+    """build.sh tells with-network by a variable: both have to mean the same one."""
+    with open(os.path.join(BUILDLIB, "..", "build.sh"), encoding="utf-8") as file:
+        variable = re.search(r"export (\w+)=\$cannot$", file.read(), re.MULTILINE)[1]
+    command = [os.path.join(BUILDLIB, "with-network"), "false"]
+    result = subprocess.run(command, env={**os.environ, variable: "fly"}, stdout=subprocess.PIPE,
+                            text=True, check=False)
+    assert result.returncode == 77 and result.stdout == "skipped: this host cannot fly\n"
