@@ -44,6 +44,8 @@ def test_on_a_bad_wire(server, version):
     counters = ours.stat["counters"]
     assert all(counters[name] for name in ("fault_dropped", "fault_duplicated",
                                            "fault_reordered", "fault_corrupted")), counters
+    # What comes was neither damaged nor doubtful.
+    assert not ours.refused()
 
 
 if __name__ == "__main__":
