@@ -46,7 +46,7 @@ struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *
 
 void link_serve_for(struct link *link, int timeout_ms)
 {
-	struct pollfd wait = { .fd = link->answer_fd, .events = POLLIN };
+	struct pollfd wait = { .fd = link->questions.epoll_fd, .events = POLLIN };
 	int64_t until = link_now_ms() + timeout_ms, left = timeout_ms;
 
 	while (left > 0) {

@@ -5,8 +5,7 @@
  * Locks, in the order in which they may be nested:
  *   open_lock  held through a whole link_addr_open() or the last link_addr_close(), which may wait
  *              for other processes;
- *   answer_lock  held while questions of others are answered, which waits for no longer than some
- *              milliseconds;
+ *   answer_lock  held while questions of others are answered, which never waits for who asks;
  *   lock       guards the lists below; held for microseconds only, never while waiting, so that
  *              link_answer_questions() can answer other processes at any time.
  * The data path (link_send, link_receive, link_forward) takes neither.  The lock of a lane (lane.h)
@@ -27,6 +26,7 @@
 #include <sys/un.h>
 
 #include "link/link.h"
+#include "reception.h"
 
 #define LINK_UDP_PORT 4791
 #ifndef UDP_SEGMENT
@@ -173,7 +173,7 @@ struct link {
 	atomic_bool shares_memory; /* lane.h */
 	atomic_bool abandoned;
 	int control_fd;
-	int answer_fd; /* the listener for questions */
+	struct link_reception questions; /* under answer_lock */
 	atomic_int
 		reserve_fd; /* to be closed when somebody is to be accepted and no other is free */
 	pthread_mutex_t open_lock;

@@ -14,11 +14,6 @@
 #include "lane.h"
 
 enum {
-	/*
-	 * Who connects, and is of this user, asks within microseconds, unless it is not running
-	 * just then.  Were it turned away it would have to come again, on a busy host in vain.
-	 */
-	QUESTION_PATIENCE_MS = 200,
 	/* So many questions are answered before others have their turn. */
 	ANSWERS_MAX = 16,
 };
@@ -41,16 +36,6 @@ int link_send_answer(int fd, const void *bytes, size_t length, const int *fds, s
 		memcpy(CMSG_DATA(cmsg), fds, count * sizeof(int));
 	}
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-int link_read_question(int fd, void *question, size_t bytes)
-{
-	struct pollfd wait = { .fd = fd, .events = POLLIN };
-	ssize_t count = recv(fd, question, bytes, MSG_DONTWAIT);
-
-	if (count < 0 && errno == EAGAIN && poll(&wait, 1, QUESTION_PATIENCE_MS) > 0)
-		count = recv(fd, question, bytes, MSG_DONTWAIT);
-	return count < 0 ? -errno : (int)count;
 }
 
 /* Somebody wants the descriptors of a pool. */
@@ -76,44 +61,42 @@ static void answer_pool(struct link *link, int fd, const struct uroce_abi_pool *
 }
 
 /* Is the asker the owner of the slot that it says? */
-static bool is_owner(const struct link *link, const struct sockaddr_un *from, socklen_t from_bytes,
-		     unsigned int slot)
+static bool is_owner(const struct link *link, const struct link_visitor *asker, unsigned int slot)
 {
 	struct sockaddr_un name;
 
 	return slot < LINK_SLOTS && slot != link->slot &&
-	       from_bytes == link_slot_name(UROCE_ABI_ASKER_NAME, slot, &name) &&
-	       memcmp(from, &name, from_bytes) == 0;
+	       asker->from_bytes == link_slot_name(UROCE_ABI_ASKER_NAME, slot, &name) &&
+	       memcmp(&asker->from, &name, asker->from_bytes) == 0;
 }
 
-static void answer(struct link *link, int fd, const struct sockaddr_un *from, socklen_t from_bytes)
+static void answer(struct link *link, const struct link_visitor *asker, const uint8_t *question,
+		   size_t bytes)
 {
-	uint8_t question[LINK_MESSAGE_HEAD_MAX];
 	struct link_message message;
-	int bytes = link_read_question(fd, question, sizeof(question));
 
-	if (bytes < 0 || link_message_parse(question, (size_t)bytes, &message) != LINK_MESSAGE_OK)
+	if (link_message_parse(question, bytes, &message) != LINK_MESSAGE_OK)
 		return;
 	if (message.kind == UROCE_ABI_POOL_REQUEST)
-		answer_pool(link, fd, &message.pool);
-	else if (message.kind == UROCE_ABI_LANE_REQUEST &&
-		 is_owner(link, from, from_bytes, message.lane.slot))
-		link_inbox_answer(link, fd, &message.lane);
+		answer_pool(link, asker->fd, &message.pool);
+	else if (message.kind == UROCE_ABI_LANE_REQUEST && is_owner(link, asker, message.lane.slot))
+		link_inbox_answer(link, asker->fd, &message.lane);
 }
 
 void link_answer_questions(struct link *link)
 {
-	struct sockaddr_un from;
+	uint8_t question[LINK_MESSAGE_HEAD_MAX];
+	struct link_visitor asker;
 
 	link_mutex_lock(link, &link->answer_lock);
 	for (unsigned int i = 0; i < ANSWERS_MAX; i++) {
-		socklen_t bytes = sizeof(from);
-		int fd = link_accept(link, link->answer_fd, &from, &bytes);
+		int bytes = link_reception_next(link, &link->questions, question, sizeof(question),
+						&asker);
 
-		if (fd < 0)
+		if (bytes < 0)
 			break;
-		answer(link, fd, &from, bytes);
-		link_close_fd(&fd);
+		answer(link, &asker, question, (size_t)bytes);
+		link_close_fd(&asker.fd);
 		link_keep_reserve(link);
 	}
 	link_mutex_unlock(link, &link->answer_lock);
@@ -185,7 +168,7 @@ int link_await_answer(struct link *link, int fd, int64_t until_ms, struct link_a
 {
 	struct pollfd fds[2] = {
 		{ .fd = fd, .events = POLLIN },
-		{ .fd = link->answer_fd, .events = POLLIN },
+		{ .fd = link->questions.epoll_fd, .events = POLLIN },
 	};
 	int64_t left;
 	int error;

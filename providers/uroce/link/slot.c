@@ -17,18 +17,18 @@
 enum { LISTEN_TRIES = 50 };
 
 /* Who had the slot before may be about to let go of the listener's name as well. */
-static int listen_soon(unsigned int slot)
+static int listen_soon(struct link *link)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	int fd;
+	int error;
 
 	for (unsigned int tries = 0; tries < LISTEN_TRIES; tries++) {
-		fd = link_listen(UROCE_ABI_ANSWER_NAME, slot);
-		if (fd != -EADDRINUSE)
+		error = link_reception_open(&link->questions, UROCE_ABI_ANSWER_NAME, link->slot);
+		if (error != -EADDRINUSE)
 			break;
 		nanosleep(&pause, NULL);
 	}
-	return fd;
+	return error;
 }
 
 /* Have both names of the slot: 0, -EADDRINUSE when somebody else has one, or a negative errno. */
@@ -49,14 +49,12 @@ static int claim(struct link *link, unsigned int slot)
 	result = link_control_bind(link->control_fd, slot);
 	if (result)
 		return result;
-	link->answer_fd = listen_soon(slot);
-	if (link->answer_fd < 0) {
-		/* A socket keeps the name that it has. */
-		link_close_fd(&link->control_fd);
-		return link->answer_fd;
-	}
 	link->slot = slot;
-	return 0;
+	result = listen_soon(link);
+	/* A socket keeps the name that it has. */
+	if (result)
+		link_close_fd(&link->control_fd);
+	return result;
 }
 
 /* Take the lowest free slot.  (Slot 0 is also where queue pair 1 lives: somebody should have it.)
@@ -114,7 +112,7 @@ static void close_reserve(struct link *link)
 
 static void close_descriptors(struct link *link)
 {
-	link_stop_listening(&link->answer_fd);
+	link_reception_close(&link->questions);
 	link_close_fd(&link->control_fd);
 	close_reserve(link);
 }
@@ -129,7 +127,7 @@ int link_open(struct link **result, char error[LINK_ERROR_TEXT])
 		return -ENOMEM;
 	}
 	link->control_fd = -1;
-	link->answer_fd = -1;
+	link_reception_init(&link->questions);
 	link->reserve_fd = -1;
 	link->receive_buffer = LINK_SOCKET_BUFFER;
 	link_explain(error, "%s", "");
@@ -171,7 +169,7 @@ void link_abandon(struct link *link)
 		link_close_fd(&group->fd);
 	for (inbox = link->inboxes; inbox; inbox = inbox->older)
 		link_close_fd(&inbox->fd);
-	link_close_fd(&link->answer_fd);
+	link_reception_abandon(&link->questions);
 	link_close_fd(&link->control_fd);
 	close_reserve(link);
 }
@@ -212,7 +210,7 @@ int link_control_fd(const struct link *link)
 
 int link_question_fd(const struct link *link)
 {
-	return link->answer_fd;
+	return link->questions.epoll_fd;
 }
 
 unsigned int link_max_segments(const struct link *link)

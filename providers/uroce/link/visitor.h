@@ -29,12 +29,6 @@ void link_stop_listening(int *fd);
 int link_accept(struct link *link, int listener, struct sockaddr_un *from, socklen_t *bytes);
 void link_keep_reserve(struct link *link);
 /*
- * The question of somebody who has been accepted: its bytes, or a negative errno.  Who connects
- * asks at once, so this waits for eight milliseconds at most.
- */
-int link_read_question(int fd, void *question, size_t bytes);
-
-/*
  * Connect a SEQPACKET socket, blocking or not, to a listener of this user.  -EPERM when it is
  * another one's: nothing that he has sent is then in the socket, so it can be closed.
  */

@@ -8,12 +8,15 @@
 
 #include <rdma/uroce-abi.h>
 
+#include "link/reception.h"
 #include "link/visitor.h"
 #include "uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
-static int listener = -1; /* changes under stat_lock */
+/* Opened and closed under stat_lock. */
+static struct link_reception reception;
+static bool listening;
 static struct progress *served;
 
 /* One message with the snapshot's descriptor; a client that does not read it loses it. */
@@ -43,35 +46,33 @@ static void send_snapshot(int client, int file, uint64_t bytes)
 	sendmsg(client, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static bool has_asked(int client)
-{
-	struct uroce_abi_header question;
-
-	return link_read_question(client, &question, sizeof(question)) == sizeof(question) &&
-	       question.message == UROCE_ABI_STAT_REQUEST && question.version == UROCE_ABI_VERSION;
-}
-
 /* In the helper thread, without locks.  One client at a time: others wait in the queue. */
 static void client_waits(void *arg)
 {
 	struct link *link = progress_link(served);
-	struct sockaddr_un from;
-	socklen_t from_bytes = sizeof(from);
-	int client = link_accept(link, (int)(intptr_t)arg, &from, &from_bytes);
+	struct uroce_abi_header question;
+	struct link_visitor client;
+	int asked = link_reception_next(link, arg, &question, sizeof(question), &client), file;
 	uint64_t bytes;
-	int file;
 
-	if (client < 0)
+	if (asked < 0)
 		return;
-	if (has_asked(client)) {
+	if (asked == sizeof(question) && question.message == UROCE_ABI_STAT_REQUEST &&
+	    question.version == UROCE_ABI_VERSION) {
 		file = uroce_stat_snapshot(served, &bytes);
 		if (file >= 0) {
-			send_snapshot(client, file, bytes);
+			send_snapshot(client.fd, file, bytes);
 			close(file);
 		}
 	}
-	close(client);
+	close(client.fd);
 	link_keep_reserve(link);
+}
+
+static void stop_listening(void)
+{
+	link_reception_close(&reception);
+	listening = false;
 }
 
 void uroce_stat_get(struct progress *progress)
@@ -82,14 +83,16 @@ void uroce_stat_get(struct progress *progress)
 	if (users++ > 0)
 		goto unlock;
 	served = progress;
-	listener = link_listen(UROCE_ABI_STAT_NAME, link_slot(progress_link(progress)));
-	error = listener < 0 ? listener
-			     : progress_watch(progress, listener, client_waits,
-					      (void *)(intptr_t)listener);
-	if (error) {
-		uroce_complain("uroce-stat will not see this process: %s", strerror(-error));
-		link_stop_listening(&listener);
+	error = link_reception_open(&reception, UROCE_ABI_STAT_NAME,
+				    link_slot(progress_link(progress)));
+	listening = !error;
+	if (listening) {
+		error = progress_watch(progress, reception.epoll_fd, client_waits, &reception);
+		if (error)
+			stop_listening();
 	}
+	if (error)
+		uroce_complain("uroce-stat will not see this process: %s", strerror(-error));
 unlock:
 	pthread_mutex_unlock(&stat_lock);
 }
@@ -98,9 +101,9 @@ void uroce_stat_put(struct progress *progress)
 {
 	pthread_mutex_lock(&stat_lock);
 	/* A context that a forked child inherited was never counted there. */
-	if (users > 0 && --users == 0 && listener >= 0) {
-		progress_unwatch(progress, listener);
-		link_stop_listening(&listener);
+	if (users > 0 && --users == 0 && listening) {
+		progress_unwatch(progress, reception.epoll_fd);
+		stop_listening();
 	}
 	pthread_mutex_unlock(&stat_lock);
 }
@@ -118,9 +121,9 @@ void uroce_stat_fork_parent(void)
 /* The socket and its name are the parent's. */
 void uroce_stat_fork_child(void)
 {
-	if (listener >= 0)
-		close(listener);
-	listener = -1;
+	if (listening)
+		link_reception_abandon(&reception);
+	listening = false;
 	users = 0;
 	pthread_mutex_unlock(&stat_lock);
 }
