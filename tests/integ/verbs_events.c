@@ -130,6 +130,31 @@ static void completions_before_the_arming(void **state)
 	pair_close(&pair);
 }
 
+/*
+ * A program that arms and then polls all that is there is not woken once more for it: the stock
+ * ibv_rc_pingpong -t -e takes an event without a completion for an error.
+ */
+static void no_event_for_what_is_polled_at_once(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, NULL);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+		for (int sent = 0; sent < 2; sent++)
+			send_one(&pair, 0);
+		for (int done = 0; done < 2; done++)
+			expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
+		expect_event(&pair.b);
+		assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
+		for (int done = 0; done < 2; done++)
+			expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
+	}
+	expect_no_event(&pair.b);
+	pair_close(&pair);
+}
+
 /* A program that polls only one completion for each event gets as many events as it needs. */
 static void one_completion_for_each_event(void **state)
 {
@@ -369,6 +394,7 @@ int main(void)
 		cmocka_unit_test(one_event_for_each_arming),
 		cmocka_unit_test(solicited_events),
 		cmocka_unit_test(completions_before_the_arming),
+		cmocka_unit_test(no_event_for_what_is_polled_at_once),
 		cmocka_unit_test(one_completion_for_each_event),
 		cmocka_unit_test(completions_that_are_forgotten),
 		cmocka_unit_test(unread_events_do_not_hold_up_destroy),

@@ -254,19 +254,28 @@ int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 	return uroce_cq_poll(to_uroce_cq(ibv_cq), count, wc, NULL);
 }
 
-/*
- * What is there already and has had no event makes one, as with adapters: the application cannot
- * know whether it came before the arming or after (decisions/completion-events.md).  Caller holds
- * cq->lock; cq is armed.
- */
-static void notify_of_backlog(struct uroce_cq *cq)
+bool uroce_cq_has_backlog(const struct uroce_cq *cq)
 {
 	uint32_t end = cq->notify == UROCE_NOTIFY_ANY
 			       ? atomic_load_explicit(&cq->head, memory_order_relaxed)
 			       : cq->solicited;
 
-	if (cq->channel && !cq->moderation.waiting && is_behind(end, cq->told))
+	return cq->notify != UROCE_NOTIFY_NONE && is_behind(end, cq->told);
+}
+
+/*
+ * What is there already and has had no event makes one unless it is polled at once: the application
+ * cannot know whether it came before the arming or after (decisions/completion-events.md).  Caller
+ * holds cq->lock; cq is armed.
+ */
+static void notify_of_backlog(struct uroce_cq *cq)
+{
+	if (!cq->channel || cq->moderation.waiting || !uroce_cq_has_backlog(cq))
+		return;
+	if (cq->moderation.period || !atomic_load(&cq->moderation.has_timer))
 		notify(cq, true);
+	else
+		uroce_moderate_backlog(cq);
 }
 
 int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
@@ -275,6 +284,10 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 
 	if (uroce_inherited(cq->generation))
 		return EIO;
+	/* Without a timer the event of a backlog does not wait. */
+	if (cq->channel && !atomic_load(&cq->moderation.has_timer) &&
+	    atomic_load(&cq->head) != atomic_load(&cq->tail))
+		uroce_moderate_prepare(cq);
 	pthread_mutex_lock(&cq->lock);
 	/* Who waits for any completion must not be narrowed down to solicited ones. */
 	if (!solicited_only)
