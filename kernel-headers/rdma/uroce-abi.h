@@ -15,13 +15,13 @@
 #include <linux/types.h>
 
 /* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 4
+#define UROCE_ABI_VERSION 5
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
  * datagram socket; who has it bound owns the slot.  The answer and the stat name are SEQPACKET
  * listeners; a connection is for one question.  The asker name is where the owner of the slot asks
- * for an inbox from.
+ * for an inbox from.  It and the two below are SEQPACKET sockets that do not listen.
  */
 #define UROCE_ABI_SLOT_NAME "uroce/%u/slot/%u"
 #define UROCE_ABI_ANSWER_NAME "uroce/%u/answer/%u"

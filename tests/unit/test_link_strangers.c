@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * What strangers leave behind is let go of without waiting for it, on kernels that cannot refuse it
- * as well.
+ * as well; and names that only keep others out take nothing.
  */
 #include "link_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/question.h"
 #include "link/visitor.h"
+#include <rdma/uroce-abi.h>
 
 enum {
 	COUNT = 40,
-	LINGER_SECONDS = 30,
+	/* Others may be waiting for a processor for a second. */
+	LINGER_SECONDS = 8,
 	PATIENCE_MS = 1000,
 };
 
@@ -68,10 +72,50 @@ static void test_closing_aside(void **state)
 	close(listener);
 }
 
+/* Put a descriptor into whatever has the name: did the kernel take it? */
+static bool can_put(int type, const struct sockaddr_un *name, socklen_t bytes, int fd)
+{
+	int sock = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool taken = connect(sock, (const struct sockaddr *)name, bytes) == 0 &&
+		     link_send_answer(sock, "x", 1, &fd, 1) == 0;
+
+	close(sock);
+	return taken;
+}
+
+/* Whoever closes such a name would have to let go of what is in its queue. */
+static void test_names_that_take_nothing(void **state)
+{
+	static const char *const formats[] = { UROCE_ABI_POOL_LOCK_NAME, UROCE_ABI_GSI_NAME };
+	static const int types[] = { SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM };
+	struct link_fixture *fixture = *state;
+	const struct link_endpoint endpoint = link_endpoint_of(loopback4, 0);
+	int lock = link_pool_lock(&endpoint), gsi = link_gsi_lock(&endpoint);
+
+	assert_true(lock >= 0);
+	/* The fixture's address has it, or else the test has it now. */
+	assert_true(gsi == -EADDRINUSE || gsi >= 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct sockaddr_un name = { .sun_family = AF_UNIX };
+		int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, formats[i],
+				      UROCE_ABI_VERSION, "00000000000000000000ffff7f000001", 0);
+		socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+
+		for (unsigned int j = 0; j < 3; j++)
+			assert_false(can_put(types[j], &name, bytes, fixture->link->control_fd));
+	}
+	/* They still keep others out. */
+	assert_int_equal(link_pool_lock(&endpoint), -EADDRINUSE);
+	assert_int_equal(link_gsi_lock(&endpoint), -EADDRINUSE);
+	link_close_fd(&lock);
+	link_close_fd(&gsi);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_closing_aside, fresh_network),
+		WITH_LINK(test_names_that_take_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

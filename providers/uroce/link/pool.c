@@ -247,7 +247,10 @@ void link_pool_drain(int fd)
 			return;
 }
 
-/* A socket with an abstract name made of format and the endpoint: descriptor or -errno. */
+/*
+ * A socket with an abstract name made of format and the endpoint: descriptor or -errno.  It does
+ * not listen, so nobody can put anything into it that closing it would have to let go of.
+ */
 static int bind_name(const char *format, const struct link_endpoint *endpoint)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -260,7 +263,7 @@ static int bind_name(const char *format, const struct link_endpoint *endpoint)
 	length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, format, UROCE_ABI_VERSION,
 			  hex, endpoint->scope_id);
 	bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-	fd = link_socket(AF_UNIX, SOCK_DGRAM);
+	fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
 	if (fd < 0)
 		return fd;
 	if (bind(fd, (struct sockaddr *)&name, bytes)) {
