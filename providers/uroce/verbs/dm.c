@@ -102,11 +102,11 @@ struct ibv_dm *uroce_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 	dm->real = dm;
 	dm->device = device;
 	atomic_init(&dm->users, 0);
-	uroce_shared_add(&dm->shared, SHARED_DM, to_uroce_context(context));
+	uroce_import_add(&dm->importable, IMPORT_DM, to_uroce_context(context));
 	dm->base.context = context;
 	dm->base.memcpy_to_dm = copy_to_dm;
 	dm->base.memcpy_from_dm = copy_from_dm;
-	dm->base.handle = dm->shared.handle;
+	dm->base.handle = dm->importable.handle;
 	uroce_context_hold(context);
 	return &dm->base;
 
@@ -117,27 +117,27 @@ err:
 	return NULL;
 }
 
-static struct uroce_dm *of_shared(struct uroce_shared *shared)
+static struct uroce_dm *of_importable(struct uroce_importable *object)
 {
-	return (struct uroce_dm *)((char *)shared - offsetof(struct uroce_dm, shared));
+	return (struct uroce_dm *)((char *)object - offsetof(struct uroce_dm, importable));
 }
 
 struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 {
 	struct uroce_dm *import = calloc(1, sizeof(*import));
-	struct uroce_shared *shared;
+	struct uroce_importable *object;
 
 	if (!import) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	shared = uroce_shared_find(SHARED_DM, to_uroce_context(context), handle);
-	if (!shared) {
+	object = uroce_import_find(IMPORT_DM, to_uroce_context(context), handle);
+	if (!object) {
 		free(import);
 		errno = ENOENT;
 		return NULL;
 	}
-	import->real = of_shared(shared);
+	import->real = of_importable(object);
 	import->base = import->real->base;
 	import->base.context = context;
 	uroce_context_hold(context);
@@ -152,9 +152,9 @@ static void let_go(struct uroce_dm *held)
 
 	if (held != dm)
 		free(held);
-	if (uroce_shared_put(&dm->shared)) {
+	if (uroce_import_put(&dm->importable)) {
 		/* It has only been unimported: nobody is left who could free it. */
-		uroce_shared_destroy(&dm->shared);
+		uroce_import_destroy(&dm->importable);
 		atomic_fetch_sub(&dm->device->dm_used, dm->length);
 		free(dm->memory);
 		free(dm);
@@ -174,7 +174,7 @@ int uroce_free_dm(struct ibv_dm *ibv_dm)
 	if (atomic_load(&dm->users))
 		return EBUSY;
 	/* Somebody else has destroyed it: ibv_import_dm(3) leaves this one to be unimported. */
-	if (!uroce_shared_destroy(&dm->shared))
+	if (!uroce_import_destroy(&dm->importable))
 		return EINVAL;
 	let_go((struct uroce_dm *)ibv_dm);
 	return 0;

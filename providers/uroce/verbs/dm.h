@@ -7,13 +7,13 @@
 #ifndef UROCE_VERBS_DM_H
 #define UROCE_VERBS_DM_H
 
-#include "shared.h"
+#include "import.h"
 #include "uroce.h"
 
 struct uroce_dm {
 	struct ibv_dm base;
 	struct uroce_dm *real; /* itself, or what an import stands for: to_uroce_dm() */
-	struct uroce_shared shared;
+	struct uroce_importable importable;
 	struct uroce_device *device;
 	uint8_t *memory;
 	size_t length;	   /* bytes */

@@ -8,7 +8,7 @@
 #include "cq_overrun.h"
 #include "device.h"
 #include "key_table.h"
-#include "shared.h"
+#include "import.h"
 #include "stat.h"
 #include "ud.h"
 #include "xrc.h"
@@ -32,7 +32,7 @@ static const struct {
 	{ uroce_overrun_fork_prepare, uroce_overrun_fork_parent, uroce_overrun_fork_child },
 	{ uroce_devices_fork_prepare, uroce_devices_fork_parent, uroce_devices_fork_child },
 	{ uroce_xrc_fork_prepare, uroce_xrc_fork_parent, uroce_xrc_fork_child },
-	{ uroce_shared_fork_prepare, uroce_shared_fork_done, uroce_shared_fork_done },
+	{ uroce_import_fork_prepare, uroce_import_fork_done, uroce_import_fork_done },
 	{ uroce_belongings_fork_prepare, uroce_belongings_fork_parent,
 	  uroce_belongings_fork_child },
 	{ progress_fork_prepare, progress_fork_parent, progress_fork_child },

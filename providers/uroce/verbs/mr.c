@@ -107,13 +107,13 @@ struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *
 	if (error)
 		goto err_free;
 	atomic_fetch_add(&mr->pd->users, 1);
-	uroce_shared_add(&mr->shared, SHARED_MR,
+	uroce_import_add(&mr->importable, IMPORT_MR,
 			 ibv_pd->context ? to_uroce_context(ibv_pd->context) : NULL);
 	mr->base.mr_type = type;
 	mr->base.access = access;
 	mr->base.ibv_mr.context = ibv_pd->context;
 	mr->base.ibv_mr.pd = ibv_pd;
-	mr->base.ibv_mr.handle = mr->shared.handle;
+	mr->base.ibv_mr.handle = mr->importable.handle;
 	mr->base.ibv_mr.lkey = mr->entry.key;
 	mr->base.ibv_mr.rkey = mr->entry.key;
 	mr->holder = ibv_pd->context;
@@ -165,27 +165,27 @@ struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
 	return &mr->base.ibv_mr;
 }
 
-static struct uroce_mr *of_shared(struct uroce_shared *shared)
+static struct uroce_mr *of_importable(struct uroce_importable *object)
 {
-	return (struct uroce_mr *)((char *)shared - offsetof(struct uroce_mr, shared));
+	return (struct uroce_mr *)((char *)object - offsetof(struct uroce_mr, importable));
 }
 
 struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	struct uroce_mr *import = calloc(1, sizeof(*import));
-	struct uroce_shared *shared;
+	struct uroce_importable *object;
 
 	if (!import) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	shared = uroce_shared_find(SHARED_MR, to_uroce_context(pd->context), handle);
-	if (!shared) {
+	object = uroce_import_find(IMPORT_MR, to_uroce_context(pd->context), handle);
+	if (!object) {
 		free(import);
 		errno = ENOENT;
 		return NULL;
 	}
-	import->real = of_shared(shared);
+	import->real = of_importable(object);
 	/* Its addr stays NULL: ibv_import_mr(3). */
 	import->base = import->real->base;
 	import->base.mr_type = ABI_MR_TYPE_IMPORTED_MR;
@@ -219,9 +219,9 @@ static void let_go(struct uroce_mr *held)
 
 	if (held != mr)
 		free(held);
-	if (uroce_shared_put(&mr->shared)) {
+	if (uroce_import_put(&mr->importable)) {
 		/* It has only been unimported: nobody is left who could deregister it. */
-		if (uroce_shared_destroy(&mr->shared))
+		if (uroce_import_destroy(&mr->importable))
 			destroy(mr);
 		free(mr);
 	}
@@ -285,12 +285,12 @@ int uroce_dereg_mr(struct verbs_mr *vmr)
 	int error;
 
 	/* Somebody else has: ibv_import_mr(3) leaves this one to be unimported. */
-	if (mr->shared.destroyed)
+	if (mr->importable.destroyed)
 		return EINVAL;
 	error = destroy(mr);
 	if (error)
 		return error;
-	uroce_shared_destroy(&mr->shared);
+	uroce_import_destroy(&mr->importable);
 	let_go((struct uroce_mr *)vmr);
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 #include "key_table.h"
 #include "memory.h"
-#include "shared.h"
+#include "import.h"
 #include "uroce.h"
 
 struct uroce_dm;
@@ -20,7 +20,7 @@ struct uroce_dm;
 struct uroce_mr {
 	struct verbs_mr base;
 	struct uroce_mr *real; /* itself, or what an import stands for: to_uroce_mr() */
-	struct uroce_shared shared;
+	struct uroce_importable importable;
 	struct key_entry entry; /* L_Key and R_Key are the same key */
 	struct uroce_pd *pd;
 	struct uroce_dm *dm;	    /* whose memory it is; NULL: the application's */

@@ -7,9 +7,9 @@
 #include "forked.h"
 #include "ops.h"
 
-static struct uroce_pd *of_shared(struct uroce_shared *shared)
+static struct uroce_pd *of_importable(struct uroce_importable *object)
 {
-	return (struct uroce_pd *)((char *)shared - offsetof(struct uroce_pd, shared));
+	return (struct uroce_pd *)((char *)object - offsetof(struct uroce_pd, importable));
 }
 
 struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
@@ -28,8 +28,8 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 	pd->real = pd;
 	pd->domain = pd;
 	atomic_init(&pd->users, 0);
-	uroce_shared_add(&pd->shared, SHARED_PD, context ? to_uroce_context(context) : NULL);
-	pd->base.handle = pd->shared.handle;
+	uroce_import_add(&pd->importable, IMPORT_PD, context ? to_uroce_context(context) : NULL);
+	pd->base.handle = pd->importable.handle;
 	pd->base.context = context;
 	uroce_context_hold(context);
 	return &pd->base;
@@ -38,19 +38,19 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
 {
 	struct uroce_pd *import = calloc(1, sizeof(*import));
-	struct uroce_shared *shared;
+	struct uroce_importable *object;
 
 	if (!import) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	shared = uroce_shared_find(SHARED_PD, to_uroce_context(context), handle);
-	if (!shared) {
+	object = uroce_import_find(IMPORT_PD, to_uroce_context(context), handle);
+	if (!object) {
 		free(import);
 		errno = ENOENT;
 		return NULL;
 	}
-	import->real = of_shared(shared);
+	import->real = of_importable(object);
 	import->base.context = context;
 	import->base.handle = handle;
 	uroce_context_hold(context);
@@ -65,7 +65,7 @@ static void let_go(struct uroce_pd *held)
 
 	if (held != pd)
 		free(held);
-	if (uroce_shared_put(&pd->shared))
+	if (uroce_import_put(&pd->importable))
 		free(pd);
 	uroce_context_release(context);
 }
@@ -96,7 +96,7 @@ int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
 	if (pd->extended)
 		return dealloc_parent_domain(pd);
 	/* Somebody else has destroyed it: ibv_import_pd(3) leaves this one to be unimported. */
-	if (!uroce_shared_destroy(&pd->shared))
+	if (!uroce_import_destroy(&pd->importable))
 		return EINVAL;
 	let_go((struct uroce_pd *)ibv_pd);
 	return 0;

@@ -23,7 +23,7 @@
 #include "link/netdev.h"
 #include "progress/progress.h"
 #include "settings.h"
-#include "shared.h"
+#include "import.h"
 
 /* What the device reports, and keeps for any combination of attributes (rule U1). */
 enum uroce_limit {
@@ -80,7 +80,7 @@ struct uroce_pd {
 	struct uroce_pd *real;	       /* itself, or what an import stands for: to_uroce_pd() */
 	const struct uroce_pd *domain; /* what keys are checked against */
 	atomic_uint users; /* MRs, QPs, AHs ...: dealloc answers EBUSY while any is left */
-	struct uroce_shared shared;
+	struct uroce_importable importable;
 	/* Parent domains only. */
 	struct uroce_pd *extended; /* the PD below; NULL: this is none */
 	struct uroce_td *td;	   /* may be NULL */

@@ -5,43 +5,43 @@
  * destroys the object, and all others may then only be unimported: ibv_import_pd(3).  So the
  * storage of an object stays until the last one that holds it lets go.
  */
-#ifndef UROCE_VERBS_SHARED_H
-#define UROCE_VERBS_SHARED_H
+#ifndef UROCE_VERBS_IMPORT_H
+#define UROCE_VERBS_IMPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct uroce_context;
 
-enum shared_kind {
-	SHARED_PD,
-	SHARED_MR,
-	SHARED_DM,
+enum import_kind {
+	IMPORT_PD,
+	IMPORT_MR,
+	IMPORT_DM,
 };
 
 /* Part of each such object, and its own business. */
-struct uroce_shared {
-	enum shared_kind kind;
+struct uroce_importable {
+	enum import_kind kind;
 	uint32_t handle; /* for the application; unique in the process */
 	uint64_t file;	 /* of the contexts that may import it */
 	unsigned int holders;
 	bool destroyed;
-	struct uroce_shared *next, **link;
+	struct uroce_importable *next, **link;
 };
 
 /* Make object known, with one holder.  context may be NULL (tests). */
-void uroce_shared_add(struct uroce_shared *object, enum shared_kind kind,
+void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 		      const struct uroce_context *context);
 /* The object of that number, with one more holder; NULL when there is none, or not for context. */
-struct uroce_shared *uroce_shared_find(enum shared_kind kind, const struct uroce_context *context,
-				       uint32_t handle);
+struct uroce_importable *uroce_import_find(enum import_kind kind,
+					   const struct uroce_context *context, uint32_t handle);
 /* The object is being destroyed: nobody finds it again.  false: it had been destroyed before. */
-bool uroce_shared_destroy(struct uroce_shared *object);
+bool uroce_import_destroy(struct uroce_importable *object);
 /* A holder lets go.  true: it was the last one, and the storage is the caller's to free. */
-bool uroce_shared_put(struct uroce_shared *object);
+bool uroce_import_put(struct uroce_importable *object);
 
 /* Around fork(), so that the child's list is whole. */
-void uroce_shared_fork_prepare(void);
-void uroce_shared_fork_done(void);
+void uroce_import_fork_prepare(void);
+void uroce_import_fork_done(void);
 
 #endif

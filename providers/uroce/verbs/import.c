@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "shared.h"
+#include "import.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -8,10 +8,10 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* All that have not been destroyed; long, and searched by imports only. */
-static struct uroce_shared *objects;
+static struct uroce_importable *objects;
 static uint32_t last_handle;
 
-void uroce_shared_add(struct uroce_shared *object, enum shared_kind kind,
+void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 		      const struct uroce_context *context)
 {
 	pthread_mutex_lock(&lock);
@@ -28,10 +28,10 @@ void uroce_shared_add(struct uroce_shared *object, enum shared_kind kind,
 	pthread_mutex_unlock(&lock);
 }
 
-struct uroce_shared *uroce_shared_find(enum shared_kind kind, const struct uroce_context *context,
-				       uint32_t handle)
+struct uroce_importable *uroce_import_find(enum import_kind kind,
+					   const struct uroce_context *context, uint32_t handle)
 {
-	struct uroce_shared *object;
+	struct uroce_importable *object;
 
 	pthread_mutex_lock(&lock);
 	for (object = objects; object; object = object->next) {
@@ -46,7 +46,7 @@ struct uroce_shared *uroce_shared_find(enum shared_kind kind, const struct uroce
 }
 
 /* Caller holds the lock. */
-static void forget(struct uroce_shared *object)
+static void forget(struct uroce_importable *object)
 {
 	object->destroyed = true;
 	*object->link = object->next;
@@ -54,7 +54,7 @@ static void forget(struct uroce_shared *object)
 		object->next->link = object->link;
 }
 
-bool uroce_shared_destroy(struct uroce_shared *object)
+bool uroce_import_destroy(struct uroce_importable *object)
 {
 	bool first;
 
@@ -66,7 +66,7 @@ bool uroce_shared_destroy(struct uroce_shared *object)
 	return first;
 }
 
-bool uroce_shared_put(struct uroce_shared *object)
+bool uroce_import_put(struct uroce_importable *object)
 {
 	bool last;
 
@@ -76,12 +76,12 @@ bool uroce_shared_put(struct uroce_shared *object)
 	return last;
 }
 
-void uroce_shared_fork_prepare(void)
+void uroce_import_fork_prepare(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void uroce_shared_fork_done(void)
+void uroce_import_fork_done(void)
 {
 	pthread_mutex_unlock(&lock);
 }
