@@ -172,11 +172,11 @@ struct peer *peer_new(struct peer_config config)
 	peer->now = 1000 * MS;
 	peer->next_send_id = 0x1000;
 	peer->next_recv_id = 0x2000;
-	peer->port = (struct eng_port){ .map_local = map_local,
-					.map_remote = map_remote,
-					.complete = complete,
-					.event = event,
-					.invalidate = invalidate };
+	peer->ops = (struct eng_ops){ .map_local = map_local,
+				      .map_remote = map_remote,
+				      .complete = complete,
+				      .event = event,
+				      .invalidate = invalidate };
 	peer->staging = malloc(STAGING_BYTES);
 	peer->local =
 		peer_region_add(peer, PEER_LKEY, PEER_LOCAL_VA, PEER_REGION_BYTES, ENG_LOCAL_WRITE)
@@ -193,7 +193,7 @@ struct peer *peer_new(struct peer_config config)
 	eng_qp_init(peer->qp, &(struct eng_qp_init){ .type = config.type,
 						     .qpn = PEER_QPN,
 						     .owner = peer,
-						     .port = &peer->port,
+						     .ops = &peer->ops,
 						     .sq = &peer->sq,
 						     .rq = &peer->rq,
 						     .rq_shared = config.shared,

@@ -95,7 +95,7 @@ struct peer {
 	void *replay;
 	struct eng_attr *attr;
 	struct eng_ring sq, rq;
-	struct eng_port port;
+	struct eng_ops ops;
 	uint64_t now;
 
 	struct peer_region regions[8];

@@ -34,7 +34,7 @@ static struct peer *sharing(enum eng_qp_type type, unsigned int receives)
 
 	memset(&shared, 0, sizeof(shared));
 	shared.posted = receives;
-	peer->port.take_receive = take;
+	peer->ops.take_receive = take;
 	memset(peer->local, 0, PEER_REGION_BYTES);
 	return peer;
 }

@@ -93,12 +93,12 @@ static bool bind_window(void *owner, const struct eng_send_wqe *wqe)
 	return wqe->bind.rkey & 1;
 }
 
-static const struct eng_port port = { .map_local = map_local,
-				      .map_remote = map_remote,
-				      .complete = complete,
-				      .event = event,
-				      .invalidate = invalidate,
-				      .bind = bind_window };
+static const struct eng_ops engine_ops = { .map_local = map_local,
+					   .map_remote = map_remote,
+					   .complete = complete,
+					   .event = event,
+					   .invalidate = invalidate,
+					   .bind = bind_window };
 
 static void make_regions(struct side *side)
 {
@@ -142,7 +142,7 @@ static void make_qp(struct side *side, enum eng_qp_type type)
 	eng_qp_init(side->qp, &(struct eng_qp_init){ .type = type,
 						     .qpn = QPN + side->number,
 						     .owner = side,
-						     .port = &port,
+						     .ops = &engine_ops,
 						     .sq = &side->sq,
 						     .rq = &side->rq,
 						     .rq_shared = (flags & 3) == 3,

@@ -77,7 +77,7 @@ static void create(struct end *end)
 		.type = end->type,
 		.qpn = end->qpn,
 		.owner = end,
-		.port = &end_ports[end->plan->rq_by_call],
+		.ops = &end_ops[end->plan->rq_by_call],
 		.sq = &end->sq,
 		.rq = &end->queue->ring,
 		.rq_shared = end->rq_shared,

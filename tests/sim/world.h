@@ -125,7 +125,7 @@ uint64_t end_next_visit(const struct end *end);
 void end_start(struct end *end, bool again);
 void end_set_state(struct end *end, enum eng_qp_state state);
 /* port.c: without and with a call for shared receive requests. */
-extern const struct eng_port end_ports[2];
+extern const struct eng_ops end_ops[2];
 /* transmit.c */
 void end_transmit(struct end *end);
 /* Requests have been posted: they may wait for a round. */

@@ -59,7 +59,7 @@ static void event(void *owner, enum eng_event event)
 	(void)event;
 }
 
-static const struct eng_port port = {
+static const struct eng_ops engine_ops = {
 	.map_local = map_local,
 	.map_remote = map_remote,
 	.complete = complete,
@@ -114,7 +114,7 @@ void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type ty
 					    .type = type,
 					    .qpn = end->qp.qpn,
 					    .owner = end,
-					    .port = &port,
+					    .ops = &engine_ops,
 					    .sq = &end->sq,
 					    .rq = &end->rq,
 					    .signal_all = true,

@@ -47,7 +47,7 @@ static enum fault check_resources(const struct eng_qp *qp, const struct wire_pac
 	const struct wire_op_info *info = wire_op_info(packet->opcode);
 
 	/* rule C6: nothing is consumed, nothing executed. */
-	if (!(qp->rq_shared && qp->port->take_receive) && needs_receive(packet, info) &&
+	if (!(qp->rq_shared && qp->ops->take_receive) && needs_receive(packet, info) &&
 	    eng_ring_used(qp->rq) == 0)
 		return FAULT_RNR;
 	if ((info->family == WIRE_FAMILY_READ || info->family == WIRE_FAMILY_ATOMIC ||
@@ -118,7 +118,7 @@ static enum fault check_rkey(const struct eng_qp *qp, const struct wire_packet *
 	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0 ||
 	    wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_WRITE)
 		return FAULT_NONE;
-	if (!qp->port->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
+	if (!qp->ops->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
 		return FAULT_REMOTE_ACCESS;
 	return FAULT_NONE;
 }

@@ -28,7 +28,7 @@ static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng
 	/* rule S13: an error is always told. */
 	if (status == ENG_SUCCESS && !is_signaled(qp, wqe))
 		return;
-	qp->port->complete(qp->owner, &wc);
+	qp->ops->complete(qp->owner, &wc);
 }
 
 /* The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9). */
@@ -78,7 +78,7 @@ void completer_tell_drained(struct eng_qp *qp)
 		return;
 	req->drained_told = true;
 	if (qp->attr.sq_drained_event)
-		qp->port->event(qp->owner, ENG_EVENT_SQ_DRAINED);
+		qp->ops->event(qp->owner, ENG_EVENT_SQ_DRAINED);
 }
 
 void completer_flush(struct eng_qp *qp)

@@ -26,7 +26,7 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->type = init->type;
 	qp->qpn = init->qpn;
 	qp->owner = init->owner;
-	qp->port = init->port;
+	qp->ops = init->ops;
 	qp->sq = init->sq;
 	qp->rq = init->rq;
 	qp->rq_shared = init->rq_shared;

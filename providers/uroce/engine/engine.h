@@ -64,7 +64,7 @@ enum eng_take {
  * All calls that leave the engine.  owner is eng_qp.owner.  They are made inside eng_receive(),
  * eng_transmit(), eng_expire() and eng_set_state() and must not call back into the same QP.
  */
-struct eng_port {
+struct eng_ops {
 	/* Memory of an L_Key: length bytes at addr; write says whether they will be written.  NULL
 	 * when the key, the protection domain, the bounds or the rights do not allow it. */
 	void *(*map_local)(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write);
@@ -161,7 +161,7 @@ struct eng_qp_init {
 	enum eng_qp_type type;
 	uint32_t qpn;
 	void *owner;
-	const struct eng_port *port;
+	const struct eng_ops *ops;
 	struct eng_ring *sq; /* send queue, owner's memory */
 	struct eng_ring *rq; /* receive queue of its own or shared */
 	bool rq_shared;	     /* SRQ: credits are reported as 11111b (rule C7) */

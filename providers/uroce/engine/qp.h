@@ -167,7 +167,7 @@ struct eng_qp {
 	uint32_t window_packets;
 	struct eng_window_share *window_share;
 	void *owner;
-	const struct eng_port *port;
+	const struct eng_ops *ops;
 	struct eng_ring *sq;
 	struct eng_ring *rq;
 	struct eng_attr attr;

@@ -32,7 +32,7 @@ static void complete_receive(struct eng_qp *qp, struct eng_wc *wc)
 	wc->srqn = resp->srqn;
 	wc->receive = true;
 	resp->taken = false;
-	qp->port->complete(qp->owner, wc);
+	qp->ops->complete(qp->owner, wc);
 }
 
 void responder_flush(struct eng_qp *qp)
@@ -50,7 +50,7 @@ void responder_flush(struct eng_qp *qp)
 
 		wc.wr_id = wqe->wr_id;
 		qp->rq->tail++;
-		qp->port->complete(qp->owner, &wc);
+		qp->ops->complete(qp->owner, &wc);
 	}
 }
 
@@ -77,7 +77,7 @@ void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 
 		complete_receive(qp, &wc);
 	}
-	qp->port->event(qp->owner, row->event);
+	qp->ops->event(qp->owner, row->event);
 	state_enter_error(qp);
 }
 
@@ -89,8 +89,8 @@ enum fault responder_take(struct eng_qp *qp)
 	enum eng_take result;
 
 	assert(!resp->taken);
-	if (qp->rq_shared && qp->port->take_receive) {
-		result = qp->port->take_receive(qp->owner, resp->srqn, &resp->wqe, resp->wqe_sge);
+	if (qp->rq_shared && qp->ops->take_receive) {
+		result = qp->ops->take_receive(qp->owner, resp->srqn, &resp->wqe, resp->wqe_sge);
 		resp->taken = result == ENG_TAKEN;
 		resp->wqes_taken += resp->taken;
 		if (result == ENG_TAKE_EMPTY)
@@ -155,8 +155,8 @@ enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet)
 	if (!(position & (WIRE_LAST | WIRE_ONLY)))
 		return FAULT_NONE;
 	if (wire_op_headers(packet->opcode) & WIRE_HAS_IETH) {
-		if (!qp->port->invalidate ||
-		    !qp->port->invalidate(qp->owner, packet->invalidate_rkey))
+		if (!qp->ops->invalidate ||
+		    !qp->ops->invalidate(qp->owner, packet->invalidate_rkey))
 			return FAULT_REMOTE_ACCESS;
 	}
 	finish_receive(qp, packet,
@@ -183,9 +183,9 @@ enum fault responder_write(struct eng_qp *qp, const struct wire_packet *packet)
 		resp->received = 0;
 	}
 	if (packet->payload_length > 0) {
-		void *to = qp->port->map_remote(qp->owner, resp->write_rkey,
-						resp->write_va + resp->received,
-						packet->payload_length, ENG_REMOTE_WRITE);
+		void *to = qp->ops->map_remote(qp->owner, resp->write_rkey,
+					       resp->write_va + resp->received,
+					       packet->payload_length, ENG_REMOTE_WRITE);
 
 		if (!to)
 			return FAULT_REMOTE_ACCESS;
@@ -212,8 +212,8 @@ static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
 /* Eight bytes that readers see all at once; answered as a READ of no bytes is. */
 static enum fault execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
-	uint64_t value, *target = qp->port->map_remote(qp->owner, packet->rkey, packet->va,
-						       sizeof(*target), ENG_REMOTE_WRITE);
+	uint64_t value, *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va,
+						      sizeof(*target), ENG_REMOTE_WRITE);
 
 	if (!target)
 		return FAULT_REMOTE_ACCESS;
@@ -239,8 +239,8 @@ static uint64_t atomic_apply(uint64_t *target, const struct wire_packet *packet)
 
 static enum fault execute_atomic(struct eng_qp *qp, const struct wire_packet *packet)
 {
-	uint64_t *target = qp->port->map_remote(qp->owner, packet->rkey, packet->va,
-						sizeof(*target), ENG_REMOTE_ATOMIC);
+	uint64_t *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va, sizeof(*target),
+					       ENG_REMOTE_ATOMIC);
 	struct replay *entry;
 
 	if (!target)
@@ -373,7 +373,7 @@ void responder_establish(struct eng_qp *qp)
 	qp->resp.established = true;
 	/* Only who still waits in RTR needs to be told; the peer's first request says: go on. */
 	if (qp->state == ENG_RTR)
-		qp->port->event(qp->owner, ENG_EVENT_COMM_EST);
+		qp->ops->event(qp->owner, ENG_EVENT_COMM_EST);
 }
 
 /* It would have acknowledged what came before (rule S11): then an ACK has to. */

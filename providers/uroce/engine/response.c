@@ -138,7 +138,7 @@ static enum pack add_read_packet(struct eng_qp *qp, struct eng_run *run, struct 
 		return PACK_NO_ROOM;
 	if (packet.payload_length > 0) {
 		qp->resp.srqn = entry->srqn;
-		payload.bytes = qp->port->map_remote(
+		payload.bytes = qp->ops->map_remote(
 			qp->owner, entry->rkey, entry->va + (uint64_t)entry->next * qp->attr.mtu,
 			packet.payload_length, ENG_REMOTE_READ);
 		if (!payload.bytes)

@@ -29,7 +29,7 @@ bool sge_scatter(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, 
 			n = length;
 		if (n == 0)
 			continue;
-		to = qp->port->map_local(qp->owner, list[i].lkey, list[i].addr + offset, n, true);
+		to = qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr + offset, n, true);
 		if (!to)
 			return false;
 		memcpy(to, bytes, n);
@@ -49,14 +49,14 @@ const uint8_t *sge_piece(struct eng_qp *qp, const struct eng_sge *list, uint32_t
 	*piece = list[i].length - offset;
 	if (*piece > length)
 		*piece = length;
-	return qp->port->map_local(qp->owner, list[i].lkey, list[i].addr + offset, *piece, false);
+	return qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr + offset, *piece, false);
 }
 
 bool sge_usable(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, bool write)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (list[i].length > 0 && !qp->port->map_local(qp->owner, list[i].lkey,
-							       list[i].addr, list[i].length, write))
+		if (list[i].length > 0 && !qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr,
+							      list[i].length, write))
 			return false;
 	return true;
 }

@@ -20,7 +20,7 @@ void state_enter_error(struct eng_qp *qp)
 	completer_flush(qp);
 	responder_flush(qp);
 	if (qp->rq_shared)
-		qp->port->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
+		qp->ops->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
 }
 
 void state_enter_send_error(struct eng_qp *qp)

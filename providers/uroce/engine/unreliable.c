@@ -84,7 +84,7 @@ static void complete_datagram(struct eng_qp *qp, const struct wire_packet *packe
 
 	resp->taken = false;
 	resp->wqes_done++;
-	qp->port->complete(qp->owner, &wc);
+	qp->ops->complete(qp->owner, &wc);
 	count(qp, ENG_COUNT_RECEIVES);
 }
 

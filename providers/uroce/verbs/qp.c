@@ -93,7 +93,7 @@ static void event(void *owner, enum eng_event event)
 	uroce_qp_raise(owner, types[event]);
 }
 
-static const struct eng_port port = {
+static const struct eng_ops engine_ops = {
 	.map_local = map_local,
 	.map_remote = map_remote,
 	.complete = complete,
@@ -356,7 +356,7 @@ static int start_engine(struct uroce_qp *qp)
 				    .type = qp->type,
 				    .qpn = qp->progress.qpn,
 				    .owner = qp,
-				    .port = &port,
+				    .ops = &engine_ops,
 				    .sq = &qp->sq,
 				    .rq = &qp->own_rq,
 				    .rq_shared = is_shared(qp),

@@ -125,7 +125,7 @@ static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *
 }
 
 /* One with a call for shared receive requests, one without. */
-const struct eng_port end_ports[2] = {
+const struct eng_ops end_ops[2] = {
 	{
 		.map_local = map_local,
 		.map_remote = map_remote,
