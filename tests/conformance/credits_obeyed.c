@@ -49,7 +49,7 @@ static void test_example_of_the_rule(void **state)
 }
 
 /* With two of the six requests needing no receive WQE the limit is 20h. */
-static void test_example_with_two_free_rides(void **state)
+static void test_example_with_two_uncredited(void **state)
 {
 	struct peer *peer = peer_of_the_example();
 	uint32_t psn = PEER_SQ_PSN + 0x18;
@@ -81,7 +81,7 @@ static void test_example_with_two_free_rides(void **state)
 }
 
 /* An ACK in the middle counts each free ride that it does not cover once, and only once. */
-static void test_free_rides_across_acks(void **state)
+static void test_uncredited_across_acks(void **state)
 {
 	struct peer *peer = peer_of_the_example();
 	uint32_t psn = PEER_SQ_PSN + 0x18;
@@ -381,8 +381,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PEER_TEST(test_example_of_the_rule),
-		PEER_TEST(test_example_with_two_free_rides),
-		PEER_TEST(test_free_rides_across_acks),
+		PEER_TEST(test_example_with_two_uncredited),
+		PEER_TEST(test_uncredited_across_acks),
 		PEER_TEST(test_stale_acks_do_not_move_back),
 		PEER_TEST(test_ssn_counts_every_kind),
 		PEER_TEST(test_msn_counts_every_kind),

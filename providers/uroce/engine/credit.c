@@ -5,16 +5,16 @@
 #include "op.h"
 
 /* A request that the peer counts but that takes no receive WQE there. */
-static bool is_free_ride(uint8_t op)
+static bool is_uncredited(uint8_t op)
 {
 	return !op_row(op)->needs_receive && !op_is_local(op);
 }
 
 /*
  * rule C12: how many of the requests begun behind msn need no receive WQE.  The request with SSN
- * msn + 1 is the oldest that msn does not count; free_rides in its WQE counts all up to itself.
+ * msn + 1 is the oldest that msn does not count; uncredited in its WQE counts all up to itself.
  */
-static uint32_t free_rides_behind(const struct eng_qp *qp, uint32_t msn)
+static uint32_t uncredited_behind(const struct eng_qp *qp, uint32_t msn)
 {
 	const struct requester *req = &qp->req;
 	uint32_t behind = psn_sub(req->begun_ssn, msn); /* begun, with an SSN beyond msn */
@@ -28,7 +28,7 @@ static uint32_t free_rides_behind(const struct eng_qp *qp, uint32_t msn)
 	while (index != qp->sq->tail && psn_diff(sq_at(qp, index - 1)->ssn, msn) > 0)
 		index--;
 	oldest = sq_at(qp, index);
-	return req->credit.free_rides - oldest->free_rides + is_free_ride(oldest->op);
+	return req->credit.uncredited - oldest->uncredited + is_uncredited(oldest->op);
 }
 
 void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
@@ -43,7 +43,7 @@ void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 		return;
 	}
 	credit->unlimited = false;
-	lsn = psn_add(msn, credit_decode(credit->last_code) + free_rides_behind(qp, msn));
+	lsn = psn_add(msn, credit_decode(credit->last_code) + uncredited_behind(qp, msn));
 	/* rules C12, U3: a stale response never moves the limit back. */
 	if (psn_diff(lsn, credit->lsn) > 0)
 		credit->lsn = lsn;
@@ -53,9 +53,9 @@ void credit_passed(struct eng_qp *qp, uint32_t index)
 {
 	struct credit *credit = &qp->req.credit;
 
-	if (!is_free_ride(sq_at(qp, index)->op))
+	if (!is_uncredited(sq_at(qp, index)->op))
 		return;
-	credit->free_rides++;
+	credit->uncredited++;
 	credit->lsn = psn_add(credit->lsn, 1);
 }
 

@@ -18,7 +18,7 @@ struct credit {
 	bool unlimited; /* the peer reports 11111b (rule C3) */
 	bool heard;
 	uint8_t last_code;
-	uint32_t free_rides; /* requests begun that need no receive WQE (rule C12) */
+	uint32_t uncredited; /* requests begun that need no receive WQE (rule C12) */
 };
 
 /* Asking for an answer before the timeout (probe.c). */
@@ -45,7 +45,7 @@ struct requester {
 	uint32_t next_wqe;
 	uint32_t begun;
 	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
-	uint32_t posted_free_rides; /* posted requests that need no receive WQE */
+	uint32_t posted_uncredited; /* posted requests that need no receive WQE */
 	uint32_t asked_psn;  /* the newest packet sent, or READ response, that is asked for */
 	uint32_t posted_ssn; /* SSN of the last request posted (rule C11) */
 	uint32_t begun_ssn;  /* SSN of the last request begun */

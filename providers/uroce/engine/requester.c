@@ -52,10 +52,10 @@ void requester_push(struct eng_qp *qp)
 		wqe->packets = 0;
 	} else {
 		req->posted_ssn = psn_add(req->posted_ssn, 1);
-		req->posted_free_rides += !op_row(wqe->op)->needs_receive;
+		req->posted_uncredited += !op_row(wqe->op)->needs_receive;
 	}
 	wqe->ssn = req->posted_ssn;
-	wqe->free_rides = req->posted_free_rides;
+	wqe->uncredited = req->posted_uncredited;
 	req->post_psn = psn_add(req->post_psn, wqe->packets);
 	qp->sq->head++;
 }

@@ -33,7 +33,7 @@ struct eng_send_wqe {
 	uint32_t length;     /* bytes of the message: sum of the SGEs, or of the inline data */
 	uint32_t first_psn;  /* the engine's: set by eng_sq_push() */
 	uint32_t packets;    /* the engine's: PSNs that the message takes */
-	uint32_t free_rides; /* the engine's: requests without receive WQE up to this one (rule C12)
+	uint32_t uncredited; /* the engine's: requests without receive WQE up to this one (rule C12)
 			      */
 	uint8_t op;	     /* enum eng_op */
 	uint8_t flags;	     /* set of enum eng_send_flag */
