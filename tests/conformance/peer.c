@@ -198,9 +198,9 @@ struct peer *peer_new(struct peer_config config)
 						     .rq = &peer->rq,
 						     .rq_shared = config.shared,
 						     .credits_hidden = config.credits_hidden,
-						     .window_share = config.share,
+						     .cwnd_share = config.share,
 						     .signal_all = config.signal_all,
-						     .window_packets = config.window });
+						     .cwnd_packets = config.cwnd });
 	peer_set_replay(peer, config.max_dest_rd_atomic);
 	peer->attr = eng_qp_attr(peer->qp);
 	set_attr(peer->attr, &config);

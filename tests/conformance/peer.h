@@ -49,9 +49,9 @@ struct peer_config {
 	enum eng_qp_type type;
 	bool shared; /* receives come from an SRQ */
 	bool credits_hidden;
-	struct eng_window_share *share;
+	struct eng_cwnd_share *share;
 	bool signal_all;
-	uint32_t window;
+	uint32_t cwnd;
 	uint32_t mtu;
 	uint32_t sq_psn, rq_psn;
 	bool psn_zero; /* sq_psn and rq_psn 0 are meant */

@@ -205,7 +205,7 @@ static void test_shared_receives_stay(void **state)
 /* SQD: what has begun is finished, nothing new begins, then the event; RTS goes on. */
 static void test_send_queue_drained(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ .mtu = 256, .window = 1 });
+	struct peer *peer = unlimited((struct peer_config){ .mtu = 256, .cwnd = 1 });
 	uint64_t first, second;
 
 	(void)state;

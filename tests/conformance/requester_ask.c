@@ -222,7 +222,7 @@ static void test_after_a_loss(void **state)
 /* Where others are at work, what is held may be what they wait for. */
 static void test_other_queue_pairs(void **state)
 {
-	struct eng_window_share share = { .limit = 1 << 20 };
+	struct eng_cwnd_share share = { .limit = 1 << 20 };
 	struct peer *other = unlimited((struct peer_config){ .share = &share });
 	struct peer *peer = unlimited((struct peer_config){ .share = &share });
 

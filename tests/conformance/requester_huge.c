@@ -38,7 +38,7 @@ static void see_packet(struct peer *peer, const struct wire_packet *packet)
 static void test_longest_write(void **state)
 {
 	struct peer *peer = peer_rts((struct peer_config){
-		.mtu = HUGE_MTU, .sq_psn = 0xfffff0, .gather = true, .window = 4096 });
+		.mtu = HUGE_MTU, .sq_psn = 0xfffff0, .gather = true, .cwnd = 4096 });
 	struct eng_send_wqe *wqe;
 
 	(void)state;

@@ -241,7 +241,7 @@ static void test_unsignaled(void **state)
 /* In a long message ACKs are asked for often enough to keep the window moving. */
 static void send_long_message(uint32_t window)
 {
-	struct peer *peer = unlimited((struct peer_config){ .window = window, .mtu = 4096 });
+	struct peer *peer = unlimited((struct peer_config){ .cwnd = window, .mtu = 4096 });
 	struct eng_send_wqe *wqe;
 	uint32_t acked = 0, total = 1000;
 	unsigned int seen = 0;

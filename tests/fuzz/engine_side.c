@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct script script;
-struct eng_window_share share;
+struct eng_cwnd_share share;
 
 uint8_t next8(void)
 {
@@ -148,8 +148,8 @@ static void make_qp(struct side *side, enum eng_qp_type type)
 						     .rq_shared = (flags & 3) == 3,
 						     .signal_all = flags & 4,
 						     .credits_hidden = flags & 8,
-						     .window_share = &share,
-						     .window_packets = flags >> 4 });
+						     .cwnd_share = &share,
+						     .cwnd_packets = flags >> 4 });
 	side->replay = aligned(eng_replay_bytes(REPLAY_DEPTH));
 	eng_set_replay(side->qp, side->replay, REPLAY_DEPTH);
 }

@@ -75,7 +75,7 @@ struct script {
 extern struct script script;
 
 /* What both sides have under way. */
-extern struct eng_window_share share;
+extern struct eng_cwnd_share share;
 
 /* The next number of the script, zero when it has ended. */
 uint8_t next8(void);

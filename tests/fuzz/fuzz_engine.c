@@ -349,7 +349,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	script.now = 1000000;
 	world.in_flight = 0;
 	config = next8();
-	share = (struct eng_window_share){ .limit = config & 0x80 ? 3000 : 1 << 20 };
+	share = (struct eng_cwnd_share){ .limit = config & 0x80 ? 3000 : 1 << 20 };
 	type = types[config & 7];
 	mtu = 256u << ((config >> 3) % 5);
 	for (unsigned int i = 0; i < SIDES; i++) {

@@ -83,8 +83,8 @@ static void create(struct end *end)
 		.rq_shared = end->rq_shared,
 		.credits_hidden = end->plan->hides_credits,
 		.signal_all = end->plan->signal_all,
-		.window_share = end->plan->share_bytes ? &end->world->share[end->side] : NULL,
-		.window_packets = end->plan->window_packets,
+		.cwnd_share = end->plan->share_bytes ? &end->world->share[end->side] : NULL,
+		.cwnd_packets = end->plan->cwnd_packets,
 	};
 
 	free(end->sq_slots);

@@ -362,7 +362,7 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 void oracle_window(struct end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
-	uint64_t packets = end->plan->window_packets ? end->plan->window_packets : 90;
+	uint64_t packets = end->plan->cwnd_packets ? end->plan->cwnd_packets : 90;
 	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes = 0;
 	uint32_t mtu = end->world->plan.mtu, requests = 0;
 
@@ -441,7 +441,7 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 	case ENG_TX_READ_DEPTH:
 		true_reason = more && outstanding(end) >= end->plan->max_rd_atomic;
 		break;
-	case ENG_TX_WINDOW:
+	case ENG_TX_CWND:
 	case ENG_TX_SHARE:
 		true_reason = asking->unacked < asking->high;
 		break;

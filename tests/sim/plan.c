@@ -123,7 +123,7 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 	end->hides_credits = end->rq_shared || random_chance(random, 80);
 	if (random_chance(random, 200))
 		end->share_bytes = random_between(random, 5000, 400000);
-	end->window_packets = windows[random_below(random, 7)];
+	end->cwnd_packets = windows[random_below(random, 7)];
 	end->max_dest_rd_atomic = random_between(random, 1, 16);
 	end->rnr_timer_code =
 		(uint8_t)random_between(random, 1, random_chance(random, 100) ? 24 : 14);
@@ -283,7 +283,7 @@ static void print_end(char name, const struct end_plan *end)
 	       : end->hides_credits ? " without credits"
 				    : "",
 	       end->max_rd_atomic, end->max_dest_rd_atomic, end->psn, end->rnr_timer_code,
-	       end->window_packets, habits[end->receives], (unsigned long long)end->receive_gap_ns,
+	       end->cwnd_packets, habits[end->receives], (unsigned long long)end->receive_gap_ns,
 	       (unsigned long long)end->share_bytes, end->max_run_packets, end->gather_from,
 	       end->scheduled ? ", scheduled" : "", end->unsent, end->sleep,
 	       (unsigned long long)end->sleep_ns, end->drain, (unsigned long long)end->late_ns,

@@ -71,7 +71,7 @@ struct end_plan {
 	bool hides_credits; /* that too, or has been told not to report any */
 	bool signal_all;
 	uint32_t signaled; /* chance */
-	uint32_t window_packets;
+	uint32_t cwnd_packets;
 	uint32_t max_rd_atomic;
 	uint32_t max_dest_rd_atomic;
 	uint8_t rnr_timer_code;

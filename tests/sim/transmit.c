@@ -273,7 +273,7 @@ static unsigned int sides_silent(struct end *end, struct eng_run *run, enum eng_
 	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY)
 		sides &= ~(unsigned int)ENG_RESPONSES;
 	/* Room in the window may wait until a run fits, if an ACK is on its way. */
-	if (requests == ENG_TX_WINDOW && end->plan->scheduled)
+	if (requests == ENG_TX_CWND && end->plan->scheduled)
 		sides &= ~(unsigned int)ENG_REQUESTS;
 	return sides;
 }

@@ -90,7 +90,7 @@ struct world {
 	const struct mutant *mutant;
 	uint32_t mutations; /* that the mutant made */
 	struct sim_random mutant_random;
-	struct eng_window_share share[2];
+	struct eng_cwnd_share share[2];
 	struct receive_queue common_queue[2];
 	struct script common_script[2]; /* its receive requests and their memory */
 	uint8_t *staging;

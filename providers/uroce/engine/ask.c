@@ -7,7 +7,7 @@
 #include "op.h"
 #include "packer.h"
 #include "requester.h"
-#include "window.h"
+#include "cwnd.h"
 
 /* So many packets never stand without one that asks: half of what progress calls a stream. */
 #define UNASKED_PACKETS 8
@@ -37,7 +37,7 @@ static bool may_be_late(const struct eng_qp *qp, uint64_t now)
 	const struct requester *req = &qp->req;
 
 	return has_time(qp) && qp->state == ENG_RTS && req->next_psn == req->end_psn &&
-	       now >= req->probe.lossy_until && !window_share_is_contended(qp);
+	       now >= req->probe.lossy_until && !cwnd_share_is_contended(qp);
 }
 
 /* Will nothing follow this packet in the run?  The next run may have to wait for other QPs. */
@@ -77,16 +77,16 @@ bool ask_wanted(const struct eng_qp *qp, const struct eng_run *run,
 	uint32_t index = wqe_packet_index(wqe, packet->psn);
 	bool last = index == wqe->packets - 1;
 
-	if (op_is_read_or_atomic(wqe->op) || window_closes(qp, cost))
+	if (op_is_read_or_atomic(wqe->op) || cwnd_closes(qp, cost))
 		return true;
 	if (last && (is_signaled(qp, wqe) || !may_be_late(qp, now) || credits_run_low(qp, wqe)))
 		return true;
-	if (window_share_is_contended(qp) && ends_run(run, packet))
+	if (cwnd_share_is_contended(qp) && ends_run(run, packet))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
 		return true;
-	return !window_answer_is_due(qp) && is_overdue(qp, now);
+	return !cwnd_ack_is_due(qp) && is_overdue(qp, now);
 }
 
 /* A request with a local fault: it fails when those before it are complete. */
@@ -118,7 +118,7 @@ uint64_t ask_deadline(const struct eng_qp *qp)
 
 	/* What is being sent again will ask, if it can be sent. */
 	if (req->unacked_psn == req->next_psn ||
-	    (req->next_psn != req->end_psn && !next_has_fault(qp)) || window_answer_is_due(qp) ||
+	    (req->next_psn != req->end_psn && !next_has_fault(qp)) || cwnd_ack_is_due(qp) ||
 	    !has_time(qp) || req->ask_owed)
 		return ENG_NEVER;
 	if (req->asks == 0 && is_waited_for(qp))

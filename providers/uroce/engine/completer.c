@@ -12,7 +12,7 @@
 #include "requester.h"
 #include "sge.h"
 #include "state.h"
-#include "window.h"
+#include "cwnd.h"
 
 static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
 {
@@ -88,7 +88,7 @@ void completer_flush(struct eng_qp *qp)
 	while (qp->sq->tail != qp->sq->head)
 		retire(qp, ENG_WR_FLUSH_ERR);
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
-	window_emptied(qp);
+	cwnd_emptied(qp);
 	ask_stop(qp);
 	req->post_psn = req->end_psn;
 	req->unacked_psn = req->end_psn;
@@ -102,14 +102,14 @@ static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
 	const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
 	uint32_t from = wqe_packet_index(wqe, req->unacked_psn);
 	uint32_t to = wqe_packet_index(wqe, psn);
-	uint64_t cost = window_cost(wqe, to, qp->attr.mtu) -
-			(from ? window_cost(wqe, from, qp->attr.mtu) : 0);
+	uint64_t cost =
+		cwnd_cost(wqe, to, qp->attr.mtu) - (from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0);
 
 	/* After going back the response to what was sent before may overtake next_psn. */
 	if (psn_in(req->next_psn, req->unacked_psn, to - from))
 		req->next_psn = psn;
 	req->unacked_psn = psn;
-	window_progress(qp, cost);
+	cwnd_progress(qp, cost);
 	req->last_progress = now;
 	ask_stop(qp);
 	req->retried = false;
@@ -162,7 +162,7 @@ static void retry(struct eng_qp *qp, uint64_t now)
 	}
 	req->retries_left--;
 	req->last_progress = now;
-	window_loss(qp);
+	cwnd_loss(qp);
 	probe_stop(qp);
 	requester_go_back(qp);
 }
@@ -338,7 +338,8 @@ static bool has_aeth(const struct wire_packet *packet)
 	return wire_op_headers(packet->opcode) & WIRE_HAS_AETH;
 }
 
-static void receive_in_window(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+static void receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *packet,
+				   uint64_t now)
 {
 	enum wire_family family = wire_op_info(packet->opcode)->family;
 	bool positive = !has_aeth(packet) || syndrome_kind(packet->syndrome) == AETH_ACK;
@@ -382,7 +383,7 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, requester_in_flight(qp))) {
 		uint32_t before = req->unacked_psn;
 
-		receive_in_window(qp, packet, now);
+		receive_unacknowledged(qp, packet, now);
 		if (req->unacked_psn != before)
 			probe_progress(qp, now);
 		if (can_request(qp)) {

@@ -13,7 +13,7 @@
 #include "response.h"
 #include "schedule.h"
 #include "unreliable.h"
-#include "window.h"
+#include "cwnd.h"
 
 size_t eng_qp_bytes(void)
 {
@@ -32,11 +32,11 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->rq_shared = init->rq_shared;
 	qp->reports_credits = !init->rq_shared && !init->credits_hidden && is_reliable(qp);
 	qp->signal_all = init->signal_all;
-	qp->window_packets = init->window_packets;
+	qp->cwnd_packets = init->cwnd_packets;
 	qp->attr.pkey = WIRE_DEFAULT_PKEY;
 	qp->resp.previous_opcode = -1;
-	qp->window_share = init->window_share;
-	window_reset(qp);
+	qp->cwnd_share = init->cwnd_share;
+	cwnd_reset(qp);
 }
 
 struct eng_attr *eng_qp_attr(struct eng_qp *qp)
@@ -118,14 +118,14 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 	}
 	schedule_received(qp, packet, now);
 	receive(qp, packet, now);
-	window_publish(qp);
+	cwnd_publish(qp);
 }
 
 enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
 {
 	enum eng_tx reason = schedule_transmit(qp, run, hint);
 
-	window_publish(qp);
+	cwnd_publish(qp);
 	if (reason == ENG_TX_RUN) {
 		qp->counters[ENG_COUNT_SENT_PACKETS] += run->packets;
 		qp->counters[ENG_COUNT_SENT_BYTES] += run->bytes;
@@ -145,7 +145,7 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 		requester_rewind(qp, run->first_psn);
 	if (run->ack_rides)
 		response_unsent(qp, run);
-	window_publish(qp);
+	cwnd_publish(qp);
 }
 
 enum eng_owed eng_owed(const struct eng_qp *qp)
@@ -228,7 +228,7 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->outstanding_reads = req->reads_outstanding;
 	view->in_message = resp->previous_opcode >= 0;
 	view->in_flight = requester_in_flight(qp);
-	view->window = (uint32_t)(req->window / WIRE_MAX_MTU);
+	view->cwnd = (uint32_t)(req->cwnd / WIRE_MAX_MTU);
 	view->retries_left = req->retries_left;
 	view->rnr_retries_left = req->rnr_left;
 	view->waiting = req->waiting;

@@ -113,7 +113,7 @@ enum eng_tx {
 	ENG_TX_CREDIT,	   /* a limited request waits for a response (rule C13) */
 	ENG_TX_FENCE,	   /* earlier READs or Atomics are not complete (rule C16) */
 	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
-	ENG_TX_WINDOW,	   /* as many packets unacknowledged as the window allows */
+	ENG_TX_CWND,	   /* as many packets unacknowledged as the window allows */
 	ENG_TX_SHARE,	   /* all QPs of the process together have enough under way */
 	ENG_TX_GATHER,	   /* waits for company */
 	ENG_TX_ACK_DELAY,  /* an ACK waits for company */
@@ -149,7 +149,7 @@ size_t eng_qp_bytes(void);
  * atomically, since QPs are used by several threads.  A QP with nothing under way may always send
  * one run.
  */
-struct eng_window_share {
+struct eng_cwnd_share {
 	uint64_t under_way; /* bytes, as a socket charges them */
 	uint64_t limit;
 	/* Who transmits comes back to QPs that met ENG_TX_SHARE: then those with nothing under way
@@ -162,13 +162,13 @@ struct eng_qp_init {
 	uint32_t qpn;
 	void *owner;
 	const struct eng_ops *ops;
-	struct eng_ring *sq; /* send queue, owner's memory */
-	struct eng_ring *rq; /* receive queue of its own or shared */
-	bool rq_shared;	     /* SRQ: credits are reported as 11111b (rule C7) */
-	bool credits_hidden; /* report 11111b although the receive queue is our own */
-	bool signal_all;     /* sq_sig_all */
-	struct eng_window_share *window_share; /* may be NULL */
-	uint32_t window_packets; /* at most so many packets unacknowledged; 0: default */
+	struct eng_ring *sq;		   /* send queue, owner's memory */
+	struct eng_ring *rq;		   /* receive queue of its own or shared */
+	bool rq_shared;			   /* SRQ: credits are reported as 11111b (rule C7) */
+	bool credits_hidden;		   /* report 11111b although the receive queue is our own */
+	bool signal_all;		   /* sq_sig_all */
+	struct eng_cwnd_share *cwnd_share; /* may be NULL */
+	uint32_t cwnd_packets;		   /* at most so many packets unacknowledged; 0: default */
 };
 void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init);
 struct eng_attr *eng_qp_attr(struct eng_qp *qp);
@@ -290,7 +290,7 @@ struct eng_view {
 	uint32_t sq_used, rq_used;
 	uint32_t outstanding_reads;
 	bool in_message; /* a request of several packets has come in part */
-	uint32_t in_flight, window;
+	uint32_t in_flight, cwnd;
 	uint32_t retries_left, rnr_retries_left;
 	enum eng_tx waiting; /* why the requester is not sending */
 	uint64_t counters[ENG_COUNTER_COUNT];

@@ -51,14 +51,14 @@ struct requester {
 	uint32_t begun_ssn;  /* SSN of the last request begun */
 	enum eng_tx waiting; /* the last answer, only to be looked at */
 
-	/* The window in bytes, a running sum over the PSNs (window.c). */
+	/* The window in bytes, a running sum over the PSNs (cwnd.c). */
 	uint64_t cost_next;
 	uint64_t cost_unacked;
 	uint64_t cost_published; /* what the share knows of their difference */
-	uint64_t window;
-	uint64_t window_limit;
-	uint32_t window_recovery_psn; /* one reduction per window: until this is acknowledged */
-	bool window_recovering;
+	uint64_t cwnd;
+	uint64_t cwnd_limit;
+	uint32_t cwnd_recovery_psn; /* one reduction per window: until this is acknowledged */
+	bool cwnd_recovering;
 
 	/* Retries (rule S10). */
 	uint64_t last_progress;
@@ -164,8 +164,8 @@ struct eng_qp {
 	bool reports_credits; /* rules C2, C7 */
 	bool signal_all;
 	bool transport_waits;
-	uint32_t window_packets;
-	struct eng_window_share *window_share;
+	uint32_t cwnd_packets;
+	struct eng_cwnd_share *cwnd_share;
 	void *owner;
 	const struct eng_ops *ops;
 	struct eng_ring *sq;

@@ -11,7 +11,7 @@
 #include "op.h"
 #include "packer.h"
 #include "sge.h"
-#include "window.h"
+#include "cwnd.h"
 
 void requester_start(struct eng_qp *qp, uint32_t sq_psn)
 {
@@ -70,8 +70,8 @@ static uint64_t packet_cost(const struct eng_qp *qp, const struct eng_send_wqe *
 {
 	uint32_t index = wqe_packet_index(wqe, psn);
 
-	return window_cost(wqe, index + message_psns(wqe, psn), qp->attr.mtu) -
-	       (index ? window_cost(wqe, index, qp->attr.mtu) : 0);
+	return cwnd_cost(wqe, index + message_psns(wqe, psn), qp->attr.mtu) -
+	       (index ? cwnd_cost(wqe, index, qp->attr.mtu) : 0);
 }
 
 /*
@@ -133,8 +133,8 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 	if (is_new(req))
 		reason = req->next_wqe == req->begun ? may_begin(qp, wqe) : may_continue(qp, wqe);
 	if (reason == ENG_TX_RUN && !op_is_local(wqe->op) &&
-	    !window_open(qp, packet_cost(qp, wqe, req->next_psn)))
-		reason = ENG_TX_WINDOW;
+	    !cwnd_open(qp, packet_cost(qp, wqe, req->next_psn)))
+		reason = ENG_TX_CWND;
 	return reason;
 }
 
@@ -182,7 +182,7 @@ static void note_sent(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint64_
 		req->end_psn = psn_add(req->end_psn, psns);
 	}
 	req->next_psn = psn_add(req->next_psn, psns);
-	window_sent(qp, cost);
+	cwnd_sent(qp, cost);
 	if (wqe_packet_index(wqe, req->next_psn) == wqe->packets)
 		req->next_wqe++;
 }
@@ -280,14 +280,14 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	uint64_t cost, room, half;
 
 	/* What is sent again counts as under way, though nothing of it is. */
-	if (unsent == 0 || !is_new(req) || !is_reliable(qp) || !window_answer_is_due(qp))
+	if (unsent == 0 || !is_new(req) || !is_reliable(qp) || !cwnd_ack_is_due(qp))
 		return false;
 	wqe = sq_at(qp, req->next_wqe);
 	if (op_is_local(wqe->op))
 		return false;
 	cost = packet_cost(qp, wqe, req->next_psn) / message_psns(wqe, req->next_psn);
-	room = window_room(qp) / cost;
-	half = req->window / cost / 2;
+	room = cwnd_room(qp) / cost;
+	half = req->cwnd / cost / 2;
 	return room < unsent && room < (packets < half ? packets : half);
 }
 
@@ -310,7 +310,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	run->first_psn = req->next_psn;
 	while (result == PACK_DONE && !run->closed && run->packets < run->max_packets) {
 		reason = requester_may_send(qp, now);
-		if (reason == ENG_TX_RUN && run->packets == 0 && !window_share_open(qp))
+		if (reason == ENG_TX_RUN && run->packets == 0 && !cwnd_share_open(qp))
 			reason = ENG_TX_SHARE;
 		if (reason != ENG_TX_RUN)
 			break;
@@ -342,8 +342,8 @@ void requester_rewind(struct eng_qp *qp, uint32_t psn)
 		wqe = sq_at(qp, req->next_wqe);
 		index = wqe_packet_index(wqe, req->next_psn);
 		from = psn_in(psn, wqe->first_psn, wqe->packets) ? wqe_packet_index(wqe, psn) : 0;
-		window_taken_back(qp, window_cost(wqe, index, qp->attr.mtu) -
-					      (from ? window_cost(wqe, from, qp->attr.mtu) : 0));
+		cwnd_taken_back(qp, cwnd_cost(wqe, index, qp->attr.mtu) -
+					    (from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
 	/* What was asked for before that is not known any more: then it is asked for again. */
@@ -359,5 +359,5 @@ void requester_go_back(struct eng_qp *qp)
 	req->asked_psn = psn_sub(req->unacked_psn, 1);
 	ask_stop(qp);
 	req->next_wqe = qp->sq->tail;
-	window_emptied(qp);
+	cwnd_emptied(qp);
 }

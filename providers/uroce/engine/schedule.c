@@ -4,7 +4,7 @@
 #include "credit.h"
 #include "requester.h"
 #include "response.h"
-#include "window.h"
+#include "cwnd.h"
 
 enum {
 	/* So long an ACK waits for data that may go the same way, or for the rest of a message. */
@@ -98,7 +98,7 @@ static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
 		return false;
 	if (in_flight == 0)
 		return is_stream && hint->polled;
-	due = window_answer_is_due(qp);
+	due = cwnd_ack_is_due(qp);
 	if (!hint->polled)
 		return due && (is_stream || in_flight > STREAM_PACKETS);
 	return in_flight > STREAM_PACKETS ||
@@ -158,7 +158,7 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct
 		return ENG_TX_SHARE;
 	if (hint->occasion != ENG_LAST && can_request(qp) &&
 	    requester_awaits_room(qp, posts_for_run(qp)))
-		return ENG_TX_WINDOW;
+		return ENG_TX_CWND;
 	if (hint->full && packets_unsent(qp) > SHORT_RUN)
 		return ENG_TX_FULL;
 	reason = requester_transmit(qp, run, hint->now);

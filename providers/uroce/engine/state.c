@@ -7,7 +7,7 @@
 #include "replay.h"
 #include "requester.h"
 #include "responder.h"
-#include "window.h"
+#include "cwnd.h"
 
 void state_enter_error(struct eng_qp *qp)
 {
@@ -40,7 +40,7 @@ void state_enter_send_error(struct eng_qp *qp)
 /* rule C5: nothing is left of what was; the rings are empty. */
 static void forget(struct eng_qp *qp)
 {
-	window_emptied(qp);
+	cwnd_emptied(qp);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	replay_cancel(qp);
@@ -52,7 +52,7 @@ static void forget(struct eng_qp *qp)
 		qp->rq->head = 0;
 		qp->rq->tail = 0;
 	}
-	window_reset(qp);
+	cwnd_reset(qp);
 }
 
 void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)

@@ -108,7 +108,7 @@ const char *eng_tx_name(enum eng_tx reason)
 	static const char *const names[] = {
 		[ENG_TX_RUN] = "sending",	    [ENG_TX_IDLE] = "idle",
 		[ENG_TX_CREDIT] = "credit",	    [ENG_TX_FENCE] = "fence",
-		[ENG_TX_READ_DEPTH] = "read depth", [ENG_TX_WINDOW] = "window",
+		[ENG_TX_READ_DEPTH] = "read depth", [ENG_TX_CWND] = "congestion window",
 		[ENG_TX_SHARE] = "share",	    [ENG_TX_RNR] = "RNR timer",
 		[ENG_TX_PACING] = "pacing",	    [ENG_TX_DRAINED] = "drained",
 		[ENG_TX_STATE] = "state",	    [ENG_TX_GATHER] = "gather",

@@ -318,20 +318,20 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
  */
 enum {
 	PACKET_CHARGE = 4212,
-	WINDOW_PACKETS = 240,
+	CWND_PACKETS = 240,
 	/* SO_RCVBUF of a default system, as the kernel counts it. */
 	DEFAULT_RECEIVE_BUFFER = 425984,
 };
-static struct eng_window_share window_share = { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7,
-						.queued = true };
+static struct eng_cwnd_share cwnd_share = { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7,
+					    .queued = true };
 
-void uroce_window_fit(uint32_t receive_buffer)
+void uroce_cwnd_fit(uint32_t receive_buffer)
 {
 	uint64_t limit = (uint64_t)receive_buffer / 8 * 7;
 
-	if (limit > (uint64_t)WINDOW_PACKETS * PACKET_CHARGE)
-		limit = (uint64_t)WINDOW_PACKETS * PACKET_CHARGE;
-	__atomic_store_n(&window_share.limit, limit, __ATOMIC_RELAXED);
+	if (limit > (uint64_t)CWND_PACKETS * PACKET_CHARGE)
+		limit = (uint64_t)CWND_PACKETS * PACKET_CHARGE;
+	__atomic_store_n(&cwnd_share.limit, limit, __ATOMIC_RELAXED);
 }
 
 /* rule C7 */
@@ -363,8 +363,8 @@ static int start_engine(struct uroce_qp *qp)
 				    .signal_all = qp->signal_all,
 				    .credits_hidden = qp->context->settings.credits_hidden,
 				    /* What nobody acknowledges is not under way. */
-				    .window_share = qp->progress.unreliable ? NULL : &window_share,
-				    .window_packets = WINDOW_PACKETS,
+				    .cwnd_share = qp->progress.unreliable ? NULL : &cwnd_share,
+				    .cwnd_packets = CWND_PACKETS,
 			    });
 	pthread_mutex_unlock(&qp->progress.lock);
 	return error;

@@ -64,7 +64,7 @@ struct uroce_qp *uroce_qp_of(struct ibv_qp *qp);
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp);
 
 /* The sockets of this process queue so many bytes: a measure for what all QPs may send. */
-void uroce_window_fit(uint32_t receive_buffer);
+void uroce_cwnd_fit(uint32_t receive_buffer);
 
 /* An asynchronous event about qp; allowed inside engine callbacks. */
 void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type);

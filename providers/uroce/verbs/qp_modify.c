@@ -181,7 +181,7 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	route->dest_qpn = next->dest_qp_num;
 	result = progress_qp_connect(qp->context->progress, &qp->progress, route, path, error);
 	if (!result)
-		uroce_window_fit(link_addr_receive_buffer(qp->progress.addr));
+		uroce_cwnd_fit(link_addr_receive_buffer(qp->progress.addr));
 	if (result && error[0])
 		uroce_complain("%s", error);
 	return -result;

@@ -5,39 +5,39 @@
  * a quarter when packets were lost and grows by what is acknowledged.  A READ request weighs a part
  * of its responses, which come into our own buffer and are paced by their sender (pacing.h).
  */
-#ifndef UROCE_ENGINE_WINDOW_H
-#define UROCE_ENGINE_WINDOW_H
+#ifndef UROCE_ENGINE_CWND_H
+#define UROCE_ENGINE_CWND_H
 
 #include "qp.h"
 
-void window_reset(struct eng_qp *qp);
+void cwnd_reset(struct eng_qp *qp);
 /* Weight of the first packets of a message, out of all that it has. */
-uint64_t window_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu);
+uint64_t cwnd_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu);
 /* May a packet of this weight be sent?  An empty wire always takes one. */
-bool window_open(const struct eng_qp *qp, uint64_t cost);
+bool cwnd_open(const struct eng_qp *qp, uint64_t cost);
 /* What may be under way besides what is. */
-uint64_t window_room(const struct eng_qp *qp);
+uint64_t cwnd_room(const struct eng_qp *qp);
 /* Is a packet under way that the peer has to answer?  Then its ACK will bring this QP back. */
-bool window_answer_is_due(const struct eng_qp *qp);
+bool cwnd_ack_is_due(const struct eng_qp *qp);
 /* May this QP begin another run, seen what all QPs have under way? */
-bool window_share_open(const struct eng_qp *qp);
+bool cwnd_share_open(const struct eng_qp *qp);
 /* Do other QPs have something under way as well? */
-bool window_share_is_contended(const struct eng_qp *qp);
+bool cwnd_share_is_contended(const struct eng_qp *qp);
 /* After a packet of this weight, would another one like it have to wait? */
-bool window_closes(const struct eng_qp *qp, uint64_t cost);
+bool cwnd_closes(const struct eng_qp *qp, uint64_t cost);
 /* A packet of this weight goes, or (again by going back) packets are as if never sent. */
-void window_sent(struct eng_qp *qp, uint64_t cost);
-void window_taken_back(struct eng_qp *qp, uint64_t cost);
+void cwnd_sent(struct eng_qp *qp, uint64_t cost);
+void cwnd_taken_back(struct eng_qp *qp, uint64_t cost);
 /*
  * Tell the share what has become of all that since the last time: once for each run and for each
  * response, since the share is a cache line of all QPs.
  */
-void window_publish(struct eng_qp *qp);
+void cwnd_publish(struct eng_qp *qp);
 /* What is under way counts as lost: it will be sent again. */
-void window_emptied(struct eng_qp *qp);
+void cwnd_emptied(struct eng_qp *qp);
 /* Packets of this weight have been acknowledged. */
-void window_progress(struct eng_qp *qp, uint64_t cost);
+void cwnd_progress(struct eng_qp *qp, uint64_t cost);
 /* Packets were lost: reduces once per window. */
-void window_loss(struct eng_qp *qp);
+void cwnd_loss(struct eng_qp *qp);
 
 #endif

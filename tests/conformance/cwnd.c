@@ -13,7 +13,7 @@ static struct peer *unlimited(struct peer_config config)
 /* The window closes with an ACK asked for, and opens with that ACK. */
 static void test_window(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ .window = 8, .mtu = 4096 });
+	struct peer *peer = unlimited((struct peer_config){ .cwnd = 8, .mtu = 4096 });
 	unsigned int sent;
 
 	(void)state;
@@ -21,7 +21,7 @@ static void test_window(void **state)
 	for (int i = 0; i < 10; i++)
 		peer_post(peer, ENG_WRITE, 4 * 4096, ENG_SIGNALED);
 	peer_pull(peer);
-	assert_int_equal(peer->why, ENG_TX_WINDOW);
+	assert_int_equal(peer->why, ENG_TX_CWND);
 	sent = peer->sent_count;
 	assert_uint_in_range(sent, 4, 8);
 	assert_int_equal(eng_in_flight(peer->qp), sent);
@@ -42,13 +42,13 @@ static bool waits_for_room(struct peer *peer)
 
 	if (reason == ENG_TX_RUN)
 		eng_unsent(peer->qp, &run);
-	return reason == ENG_TX_WINDOW;
+	return reason == ENG_TX_CWND;
 }
 
 /* A window that was full is used again when a run fits, but never waits without an ACK to come. */
 static void test_room_for_a_run(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ .window = 64, .mtu = 4096 });
+	struct peer *peer = unlimited((struct peer_config){ .cwnd = 64, .mtu = 4096 });
 	unsigned int sent;
 
 	(void)state;
@@ -57,7 +57,7 @@ static void test_room_for_a_run(void **state)
 		peer_post(peer, ENG_WRITE, 4 * 4096, 0);
 	assert_false(waits_for_room(peer));
 	peer_pull(peer);
-	assert_int_equal(peer->why, ENG_TX_WINDOW);
+	assert_int_equal(peer->why, ENG_TX_CWND);
 	sent = peer->sent_count;
 	assert_true(sent >= 40);
 	peer_ack(peer, PEER_SQ_PSN + 9, NO_CREDITS_REPORTED, 2);
@@ -76,7 +76,7 @@ static void test_room_for_a_run(void **state)
 /* A full window that is lost as a whole is sent again, each time, though the window shrinks. */
 static void test_lost_window(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ .window = 32, .mtu = 4096 });
+	struct peer *peer = unlimited((struct peer_config){ .cwnd = 32, .mtu = 4096 });
 	uint32_t full, acked = 0;
 
 	(void)state;
@@ -84,7 +84,7 @@ static void test_lost_window(void **state)
 	for (int i = 0; i < 60; i++)
 		peer_post(peer, ENG_WRITE, 4096, ENG_SIGNALED);
 	peer_pull(peer);
-	assert_int_equal(peer->why, ENG_TX_WINDOW);
+	assert_int_equal(peer->why, ENG_TX_CWND);
 	full = peer->sent_count;
 	assert_uint_in_range(full, 16, 32);
 	for (int round = 0; round < 12; round++) {
@@ -102,7 +102,7 @@ static void test_lost_window(void **state)
 /* What all queue pairs have under way is added and taken off again, whatever happens to it. */
 static void test_share_returns_to_zero(void **state)
 {
-	struct eng_window_share share = { .limit = 1 << 20 };
+	struct eng_cwnd_share share = { .limit = 1 << 20 };
 	struct peer *first = unlimited((struct peer_config){ .share = &share });
 	struct peer *second = unlimited((struct peer_config){ .share = &share });
 	struct peer *third = unlimited((struct peer_config){ .share = &share });
@@ -135,7 +135,7 @@ static void test_share_returns_to_zero(void **state)
 /* A full share holds up those who have something under way, and nobody else. */
 static void test_full_share(void **state)
 {
-	struct eng_window_share share = { .limit = 2 * PEER_MTU };
+	struct eng_cwnd_share share = { .limit = 2 * PEER_MTU };
 	struct peer *first = unlimited((struct peer_config){ .share = &share });
 	struct peer *second = unlimited((struct peer_config){ .share = &share });
 
@@ -159,7 +159,7 @@ static void test_full_share(void **state)
 /* UC has no ACKs: what has left is not under way any more. */
 static void test_share_of_uc(void **state)
 {
-	struct eng_window_share share = { .limit = 1 << 20 };
+	struct eng_cwnd_share share = { .limit = 1 << 20 };
 	struct peer *peer = peer_rts((struct peer_config){ .type = ENG_UC, .share = &share });
 
 	(void)state;
