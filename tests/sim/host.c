@@ -278,14 +278,14 @@ static void expire(struct end *end)
 {
 	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
 	uint64_t probes = counted(end, ENG_COUNT_PROBES);
-	uint64_t questions = counted(end, ENG_COUNT_QUESTIONS);
+	uint64_t questions = counted(end, ENG_COUNT_SOLICITATIONS);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
 	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
 	if (counted(end, ENG_COUNT_PROBES) > probes)
 		oracle_probe(end);
-	if (counted(end, ENG_COUNT_QUESTIONS) > questions)
+	if (counted(end, ENG_COUNT_SOLICITATIONS) > questions)
 		oracle_question(end);
 }
 

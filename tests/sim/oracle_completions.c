@@ -439,7 +439,7 @@ static void check_counters(struct end *end)
 		wrong = "timeouts";
 	else if (view.counters[ENG_COUNT_PROBES] != oracle->asking.probes)
 		wrong = "probes";
-	else if (view.counters[ENG_COUNT_QUESTIONS] != oracle->asking.questions)
+	else if (view.counters[ENG_COUNT_SOLICITATIONS] != oracle->asking.questions)
 		wrong = "ACK questions";
 	else if (view.counters[ENG_COUNT_RECEIVES] != oracle->receives_completed)
 		wrong = "receives";

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ask.h"
+#include "solicit.h"
 #include "codes.h"
 #include "credit.h"
 #include "message.h"
@@ -89,7 +89,7 @@ void completer_flush(struct eng_qp *qp)
 		retire(qp, ENG_WR_FLUSH_ERR);
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
 	cwnd_emptied(qp);
-	ask_stop(qp);
+	solicit_stop(qp);
 	req->post_psn = req->end_psn;
 	req->unacked_psn = req->end_psn;
 	req->next_psn = req->end_psn;
@@ -111,7 +111,7 @@ static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
 	req->unacked_psn = psn;
 	cwnd_progress(qp, cost);
 	req->last_progress = now;
-	ask_stop(qp);
+	solicit_stop(qp);
 	req->retried = false;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -414,7 +414,7 @@ uint64_t completer_deadline(const struct eng_qp *qp)
 	early = probe_deadline(qp, timeout);
 	if (early < first)
 		first = early;
-	early = ask_deadline(qp);
+	early = solicit_deadline(qp);
 	return early < first ? early : first;
 }
 
@@ -430,8 +430,8 @@ void completer_expire(struct eng_qp *qp, uint64_t now)
 		return;
 	}
 	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
-		if (ask_deadline(qp) <= now)
-			ask_begin(qp);
+		if (solicit_deadline(qp) <= now)
+			solicit_begin(qp);
 		else
 			probe_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
 		return;

@@ -69,7 +69,7 @@ bool cwnd_ack_is_due(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	return psn_in(req->asked_psn, req->unacked_psn, psn_sub(req->next_psn, req->unacked_psn));
+	return psn_in(req->ackreq_psn, req->unacked_psn, psn_sub(req->next_psn, req->unacked_psn));
 }
 
 uint64_t cwnd_room(const struct eng_qp *qp)

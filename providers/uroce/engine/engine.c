@@ -137,8 +137,8 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 {
 	qp->counters[ENG_COUNT_SENT_PACKETS] -= run->packets;
 	qp->counters[ENG_COUNT_SENT_BYTES] -= run->bytes;
-	if (run->kind == ENG_RUN_QUESTION)
-		qp->req.ask_owed = requester_in_flight(qp) > 0;
+	if (run->kind == ENG_RUN_SOLICITATION)
+		qp->req.solicit_owed = requester_in_flight(qp) > 0;
 	else if (run->kind != ENG_RUN_REQUESTS)
 		response_unsent(qp, run);
 	else if (can_request(qp))

@@ -85,7 +85,7 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 	packet->xrc_srqn = wqe->xrc_srqn;
 }
 
-void message_question(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet)
+void message_solicitation(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet)
 {
 	memset(packet, 0, sizeof(*packet));
 	packet->opcode = service_of(qp->type) | (uint8_t)WIRE_SEND_ONLY;

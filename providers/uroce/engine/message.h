@@ -36,13 +36,13 @@ static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t
 /*
  * The request packet of wqe with this PSN, and *offset, the place of its payload in the message.
  * packet->payload_length is set, packet->payload is not.  A READ request for a PSN inside the
- * message asks for the rest from there (rule S12).  AckReq is not set: ask.h says where it is.
+ * message asks for the rest from there (rule S12).  AckReq is not set: solicit.h says where it is.
  */
 void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 		     struct wire_packet *packet, uint32_t *offset);
 
 /* A SEND of no bytes, which asks for an ACK. */
-void message_question(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet);
+void message_solicitation(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet);
 
 /* Does the QP's service have this operation?  READs and Atomics exist on reliable ones only. */
 bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe);

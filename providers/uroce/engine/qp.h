@@ -46,7 +46,7 @@ struct requester {
 	uint32_t begun;
 	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
 	uint32_t posted_uncredited; /* posted requests that need no receive WQE */
-	uint32_t asked_psn;  /* the newest packet sent, or READ response, that is asked for */
+	uint32_t ackreq_psn; /* the newest packet sent, or READ response, that is asked for */
 	uint32_t posted_ssn; /* SSN of the last request posted (rule C11) */
 	uint32_t begun_ssn;  /* SSN of the last request begun */
 	enum eng_tx waiting; /* the last answer, only to be looked at */
@@ -67,8 +67,8 @@ struct requester {
 	uint8_t rnr_left;
 	bool retried; /* packets from unacked_psn on were sent again since the last progress */
 	bool drained_told;
-	bool ask_owed; /* a question is to be sent (ask.h) */
-	uint8_t asks;  /* questions since the last progress */
+	bool solicit_owed; /* a question is to be sent (solicit.h) */
+	uint8_t solicits;  /* questions since the last progress */
 	struct probe probe;
 	struct credit credit;
 };

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "ask.h"
+#include "solicit.h"
 #include "completer.h"
 #include "credit.h"
 #include "local.h"
@@ -20,7 +20,7 @@ void requester_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->next_psn = sq_psn & PSN_MASK;
 	req->end_psn = req->next_psn;
 	req->unacked_psn = req->next_psn;
-	req->asked_psn = psn_sub(req->next_psn, 1);
+	req->ackreq_psn = psn_sub(req->next_psn, 1);
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -219,14 +219,14 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 	}
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
 	if (is_reliable(qp))
-		packet.ack_request = ask_wanted(qp, run, &packet, cost, now);
+		packet.ack_request = solicit_sets_ackreq(qp, run, &packet, cost, now);
 	find_payload(wqe, offset, &payload);
 	result = pack_add(qp, run, &packet, &payload);
 	if (result == PACK_FAULT)
 		wqe->status = ENG_LOC_PROT_ERR;
 	if (result == PACK_DONE) {
 		if (packet.ack_request)
-			req->asked_psn =
+			req->ackreq_psn =
 				psn_add(req->next_psn, message_psns(wqe, req->next_psn) - 1);
 		note_sent(qp, wqe, cost, now);
 	}
@@ -302,8 +302,8 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	if (req->rnr_until != 0 && req->rnr_until <= now)
 		completer_expire(qp, now);
 	pack_begin(run, &qp->attr.path);
-	if (req->ask_owed && can_request(qp)) {
-		ask_transmit(qp, run);
+	if (req->solicit_owed && can_request(qp)) {
+		solicit_transmit(qp, run);
 		return ENG_TX_RUN;
 	}
 	run->kind = ENG_RUN_REQUESTS;
@@ -347,8 +347,8 @@ void requester_rewind(struct eng_qp *qp, uint32_t psn)
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
 	/* What was asked for before that is not known any more: then it is asked for again. */
-	if (psn_diff(req->asked_psn, req->next_psn) >= 0)
-		req->asked_psn = psn_sub(req->unacked_psn, 1);
+	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
+		req->ackreq_psn = psn_sub(req->unacked_psn, 1);
 }
 
 void requester_go_back(struct eng_qp *qp)
@@ -356,8 +356,8 @@ void requester_go_back(struct eng_qp *qp)
 	struct requester *req = &qp->req;
 
 	req->next_psn = req->unacked_psn;
-	req->asked_psn = psn_sub(req->unacked_psn, 1);
-	ask_stop(qp);
+	req->ackreq_psn = psn_sub(req->unacked_psn, 1);
+	solicit_stop(qp);
 	req->next_wqe = qp->sq->tail;
 	cwnd_emptied(qp);
 }

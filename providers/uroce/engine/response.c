@@ -271,7 +271,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 		qp->resp.ack_owed |= run->ack_rides;
 		break;
 	case ENG_RUN_CREDITS:
-	case ENG_RUN_QUESTION:
+	case ENG_RUN_SOLICITATION:
 		break;
 	}
 }

@@ -150,7 +150,7 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, const struct en
 
 static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
 {
-	bool asks = can_request(qp) && qp->req.ask_owed;
+	bool asks = can_request(qp) && qp->req.solicit_owed;
 	enum eng_tx reason;
 
 	/* A question takes no room, and its answer makes the room that others wait for. */

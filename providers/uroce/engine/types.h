@@ -127,7 +127,7 @@ const char *eng_event_name(enum eng_event event);
 	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd") \
 	X(CREDIT_WAITS, "credit_waits")                       \
 	X(PROBES, "probes")                                   \
-	X(QUESTIONS, "ack_questions")
+	X(SOLICITATIONS, "ack_solicitations")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,

@@ -61,7 +61,7 @@ static void expect_question(struct peer *peer, uint32_t psn)
 
 static uint64_t questions(struct peer *peer)
 {
-	return peer_view(peer).counters[ENG_COUNT_QUESTIONS];
+	return peer_view(peer).counters[ENG_COUNT_SOLICITATIONS];
 }
 
 /* Silence: a question, and no retry.  Its answer is for all that has been sent. */
@@ -146,9 +146,9 @@ static void test_question_that_does_not_go(void **state)
 	eng_expire(peer->qp, peer->now);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(peer_transmit(peer, &run, ENG_REQUESTS), ENG_TX_RUN);
-		assert_int_equal(run.kind, ENG_RUN_QUESTION);
+		assert_int_equal(run.kind, ENG_RUN_SOLICITATION);
 		assert_int_equal(peer_transmit(peer, &run, ENG_REQUESTS), ENG_TX_IDLE);
-		run.kind = ENG_RUN_QUESTION;
+		run.kind = ENG_RUN_SOLICITATION;
 		run.packets = 0;
 		run.bytes = 0;
 		eng_unsent(peer->qp, &run);

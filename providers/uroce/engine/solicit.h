@@ -12,22 +12,22 @@
  * packet of our own again would mean to read memory that its owner, who has had the peer's answer
  * by other means, may have taken away.  A question is no retry: rule S10 knows nothing of it.
  */
-#ifndef UROCE_ENGINE_ASK_H
-#define UROCE_ENGINE_ASK_H
+#ifndef UROCE_ENGINE_SOLICIT_H
+#define UROCE_ENGINE_SOLICIT_H
 
 #include "qp.h"
 
 /* Does this packet, of this weight, the next to be sent and to be added to run, ask for an ACK? */
-bool ask_wanted(const struct eng_qp *qp, const struct eng_run *run,
-		const struct wire_packet *packet, uint64_t cost, uint64_t now);
+bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
+			 const struct wire_packet *packet, uint64_t cost, uint64_t now);
 
 /* When to ask for what has been sent without, or ENG_NEVER. */
-uint64_t ask_deadline(const struct eng_qp *qp);
+uint64_t solicit_deadline(const struct eng_qp *qp);
 /* Its time has come: a question is owed ... */
-void ask_begin(struct eng_qp *qp);
+void solicit_begin(struct eng_qp *qp);
 /* ... and put into run, which is empty. */
-void ask_transmit(struct eng_qp *qp, struct eng_run *run);
+void solicit_transmit(struct eng_qp *qp, struct eng_run *run);
 /* unacked_psn has moved, or all is sent again: there is nothing to be asked, or it asks itself. */
-void ask_stop(struct eng_qp *qp);
+void solicit_stop(struct eng_qp *qp);
 
 #endif

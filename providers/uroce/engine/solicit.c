@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "ask.h"
+#include "solicit.h"
 
 #include "codes.h"
 #include "credit.h"
@@ -10,21 +10,21 @@
 #include "cwnd.h"
 
 /* So many packets never stand without one that asks: half of what progress calls a stream. */
-#define UNASKED_PACKETS 8
+#define PACKETS_PER_ACKREQ 8
 /* When the credits allow no more than so many further messages, each asks. */
 #define FEW_CREDITS 16
 /* A peer that ends this soon after our last message may leave us without its ACK. */
-#define ASK_AFTER_NS UINT64_C(1000000)
+#define SOLICIT_AFTER_NS UINT64_C(1000000)
 /* What is to be sent next asks, and waits only for other QPs to make room. */
-#define ASK_BETWEEN_NS (8 * ASK_AFTER_NS)
+#define SOLICIT_BETWEEN_NS (8 * SOLICIT_AFTER_NS)
 /* What is asked for late should not be late by the measure of the Local ACK Timeout. */
-#define ASKS_PER_TIMEOUT 16
+#define SOLICITS_PER_TIMEOUT 16
 
 /* Is there time to ask later, and may packets be sent again at all? */
 static bool has_time(const struct eng_qp *qp)
 {
 	return qp->attr.retry_count > 0 && qp->attr.timeout_code > 0 &&
-	       ack_timeout_ns(qp->attr.timeout_code) >= ASKS_PER_TIMEOUT * ASK_AFTER_NS;
+	       ack_timeout_ns(qp->attr.timeout_code) >= SOLICITS_PER_TIMEOUT * SOLICIT_AFTER_NS;
 }
 
 /*
@@ -66,12 +66,12 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 	const struct requester *req = &qp->req;
 	uint32_t in_flight = requester_in_flight(qp);
 
-	return in_flight + 1 >= UNASKED_PACKETS || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
-	       (in_flight > 0 && now - req->last_progress >= ASK_AFTER_NS / 2);
+	return in_flight + 1 >= PACKETS_PER_ACKREQ || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
+	       (in_flight > 0 && now - req->last_progress >= SOLICIT_AFTER_NS / 2);
 }
 
-bool ask_wanted(const struct eng_qp *qp, const struct eng_run *run,
-		const struct wire_packet *packet, uint64_t cost, uint64_t now)
+bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
+			 const struct wire_packet *packet, uint64_t cost, uint64_t now)
 {
 	const struct eng_send_wqe *wqe = sq_at(qp, qp->req.next_wqe);
 	uint32_t index = wqe_packet_index(wqe, packet->psn);
@@ -111,7 +111,7 @@ static bool is_waited_for(const struct eng_qp *qp)
 	return op_is_local(last->op) && is_signaled(qp, last);
 }
 
-uint64_t ask_deadline(const struct eng_qp *qp)
+uint64_t solicit_deadline(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 	uint64_t delay;
@@ -119,36 +119,37 @@ uint64_t ask_deadline(const struct eng_qp *qp)
 	/* What is being sent again will ask, if it can be sent. */
 	if (req->unacked_psn == req->next_psn ||
 	    (req->next_psn != req->end_psn && !next_has_fault(qp)) || cwnd_ack_is_due(qp) ||
-	    !has_time(qp) || req->ask_owed)
+	    !has_time(qp) || req->solicit_owed)
 		return ENG_NEVER;
-	if (req->asks == 0 && is_waited_for(qp))
+	if (req->solicits == 0 && is_waited_for(qp))
 		return req->last_progress;
-	delay = (req->next_wqe == qp->sq->head ? ASK_AFTER_NS : ASK_BETWEEN_NS) << req->asks;
+	delay = (req->next_wqe == qp->sq->head ? SOLICIT_AFTER_NS : SOLICIT_BETWEEN_NS)
+		<< req->solicits;
 	return delay < ack_timeout_ns(qp->attr.timeout_code) ? req->last_progress + delay
 							     : ENG_NEVER;
 }
 
-void ask_begin(struct eng_qp *qp)
+void solicit_begin(struct eng_qp *qp)
 {
-	qp->req.ask_owed = true;
-	qp->req.asks++;
-	count(qp, ENG_COUNT_QUESTIONS);
+	qp->req.solicit_owed = true;
+	qp->req.solicits++;
+	count(qp, ENG_COUNT_SOLICITATIONS);
 }
 
-void ask_stop(struct eng_qp *qp)
+void solicit_stop(struct eng_qp *qp)
 {
-	qp->req.ask_owed = false;
-	qp->req.asks = 0;
+	qp->req.solicit_owed = false;
+	qp->req.solicits = 0;
 }
 
-void ask_transmit(struct eng_qp *qp, struct eng_run *run)
+void solicit_transmit(struct eng_qp *qp, struct eng_run *run)
 {
 	static const struct payload nothing = { .kind = PAYLOAD_NONE };
 	struct wire_packet packet;
 
-	message_question(qp, psn_sub(qp->req.unacked_psn, 1), &packet);
-	run->kind = ENG_RUN_QUESTION;
+	message_solicitation(qp, psn_sub(qp->req.unacked_psn, 1), &packet);
+	run->kind = ENG_RUN_SOLICITATION;
 	run->first_psn = packet.psn;
 	if (pack_add(qp, run, &packet, &nothing) == PACK_DONE)
-		qp->req.ask_owed = false;
+		qp->req.solicit_owed = false;
 }
