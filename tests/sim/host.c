@@ -277,13 +277,13 @@ static uint64_t counted(const struct end *end, enum eng_counter counter)
 static void expire(struct end *end)
 {
 	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
-	uint64_t probes = counted(end, ENG_COUNT_PROBES);
+	uint64_t probes = counted(end, ENG_COUNT_TAIL_LOSS_PROBES);
 	uint64_t questions = counted(end, ENG_COUNT_SOLICITATIONS);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
 	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
-	if (counted(end, ENG_COUNT_PROBES) > probes)
+	if (counted(end, ENG_COUNT_TAIL_LOSS_PROBES) > probes)
 		oracle_probe(end);
 	if (counted(end, ENG_COUNT_SOLICITATIONS) > questions)
 		oracle_question(end);

@@ -437,7 +437,7 @@ static void check_counters(struct end *end)
 		wrong = "packets sent";
 	else if (view.counters[ENG_COUNT_TIMEOUTS] != oracle->asking.timeouts)
 		wrong = "timeouts";
-	else if (view.counters[ENG_COUNT_PROBES] != oracle->asking.probes)
+	else if (view.counters[ENG_COUNT_TAIL_LOSS_PROBES] != oracle->asking.probes)
 		wrong = "probes";
 	else if (view.counters[ENG_COUNT_SOLICITATIONS] != oracle->asking.questions)
 		wrong = "ACK questions";

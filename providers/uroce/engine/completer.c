@@ -8,7 +8,7 @@
 #include "credit.h"
 #include "message.h"
 #include "op.h"
-#include "probe.h"
+#include "tlp.h"
 #include "requester.h"
 #include "sge.h"
 #include "state.h"
@@ -163,7 +163,7 @@ static void retry(struct eng_qp *qp, uint64_t now)
 	req->retries_left--;
 	req->last_progress = now;
 	cwnd_loss(qp);
-	probe_stop(qp);
+	tlp_stop(qp);
 	requester_go_back(qp);
 }
 
@@ -180,7 +180,7 @@ static void retry_on_request(struct eng_qp *qp, uint64_t now)
 	req->retried = true;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
 	retry(qp, now);
-	probe_told_of_loss(qp, now);
+	tlp_told_of_loss(qp, now);
 }
 
 static bool has_rnr_retries(const struct eng_qp *qp)
@@ -385,7 +385,7 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 
 		receive_unacknowledged(qp, packet, now);
 		if (req->unacked_psn != before)
-			probe_progress(qp, now);
+			tlp_progress(qp, now);
 		if (can_request(qp)) {
 			completer_fail_if_oldest(qp);
 			completer_tell_drained(qp);
@@ -411,7 +411,7 @@ uint64_t completer_deadline(const struct eng_qp *qp)
 		return ENG_NEVER;
 	timeout = ack_timeout_ns(qp->attr.timeout_code);
 	first = req->last_progress + timeout;
-	early = probe_deadline(qp, timeout);
+	early = tlp_deadline(qp, timeout);
 	if (early < first)
 		first = early;
 	early = solicit_deadline(qp);
@@ -433,7 +433,7 @@ void completer_expire(struct eng_qp *qp, uint64_t now)
 		if (solicit_deadline(qp) <= now)
 			solicit_begin(qp);
 		else
-			probe_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
+			tlp_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
 		return;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);

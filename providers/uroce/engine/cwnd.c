@@ -57,12 +57,12 @@ bool cwnd_open(const struct eng_qp *qp, uint64_t cost)
 {
 	uint64_t now = under_way(&qp->req);
 
-	return now == 0 || (!qp->req.probe.alone && now + cost <= qp->req.cwnd);
+	return now == 0 || (!qp->req.tlp.alone && now + cost <= qp->req.cwnd);
 }
 
 bool cwnd_closes(const struct eng_qp *qp, uint64_t cost)
 {
-	return qp->req.probe.alone || under_way(&qp->req) + 2 * cost > qp->req.cwnd;
+	return qp->req.tlp.alone || under_way(&qp->req) + 2 * cost > qp->req.cwnd;
 }
 
 bool cwnd_ack_is_due(const struct eng_qp *qp)

@@ -21,8 +21,8 @@ struct credit {
 	uint32_t uncredited; /* requests begun that need no receive WQE (rule C12) */
 };
 
-/* Asking for an answer before the timeout (probe.c). */
-struct probe {
+/* Asking for an answer before the timeout (tlp.c). */
+struct tlp {
 	uint64_t lossy_until; /* from then on nothing has been lost for long enough */
 	uint64_t round_trip_ns;
 	uint64_t marked_at;
@@ -69,7 +69,7 @@ struct requester {
 	bool drained_told;
 	bool solicit_owed; /* a question is to be sent (solicit.h) */
 	uint8_t solicits;  /* questions since the last progress */
-	struct probe probe;
+	struct tlp tlp;
 	struct credit credit;
 };
 

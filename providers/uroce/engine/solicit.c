@@ -37,7 +37,7 @@ static bool may_be_late(const struct eng_qp *qp, uint64_t now)
 	const struct requester *req = &qp->req;
 
 	return has_time(qp) && qp->state == ENG_RTS && req->next_psn == req->end_psn &&
-	       now >= req->probe.lossy_until && !cwnd_share_is_contended(qp);
+	       now >= req->tlp.lossy_until && !cwnd_share_is_contended(qp);
 }
 
 /* Will nothing follow this packet in the run?  The next run may have to wait for other QPs. */

@@ -101,7 +101,7 @@ const char *eng_event_name(enum eng_event event);
 
 /*
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
- * credits; probes are packets sent again to ask for an answer (probe.h).  X(identifier, "name
+ * credits; probes are packets sent again to ask for an answer (tlp.h).  X(identifier, "name
  * shown").
  */
 #define ENG_COUNTERS(X)                                       \
@@ -126,7 +126,7 @@ const char *eng_event_name(enum eng_event event);
 	X(UNSOLICITED_ACKS_SENT, "unsolicited_acks_sent")     \
 	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd") \
 	X(CREDIT_WAITS, "credit_waits")                       \
-	X(PROBES, "probes")                                   \
+	X(TAIL_LOSS_PROBES, "tail_loss_probes")               \
 	X(SOLICITATIONS, "ack_solicitations")
 
 enum eng_counter {

@@ -10,20 +10,20 @@
  *
  * READs and Atomics are not probed for: a repeated READ is answered in full.
  */
-#ifndef UROCE_ENGINE_PROBE_H
-#define UROCE_ENGINE_PROBE_H
+#ifndef UROCE_ENGINE_TLP_H
+#define UROCE_ENGINE_TLP_H
 
 #include "qp.h"
 
 /* unacked_psn and what follows is about to be sent again; no probes until the peer asks for it. */
-void probe_stop(struct eng_qp *qp);
+void tlp_stop(struct eng_qp *qp);
 /* The peer did. */
-void probe_told_of_loss(struct eng_qp *qp, uint64_t now);
+void tlp_told_of_loss(struct eng_qp *qp, uint64_t now);
 /* unacked_psn has moved. */
-void probe_progress(struct eng_qp *qp, uint64_t now);
+void tlp_progress(struct eng_qp *qp, uint64_t now);
 /* When to send one, or ENG_NEVER; timeout_ns is the Local ACK Timeout. */
-uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout_ns);
+uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns);
 /* Its time has come: only the oldest packet may go now, again. */
-void probe_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now);
+void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now);
 
 #endif

@@ -27,7 +27,7 @@ static struct peer *after_loss(struct peer_config config, enum eng_op first)
 
 static uint64_t probes(struct peer *peer)
 {
-	return peer_view(peer).counters[ENG_COUNT_PROBES];
+	return peer_view(peer).counters[ENG_COUNT_TAIL_LOSS_PROBES];
 }
 
 /* The oldest packet alone, asking for an ACK, at growing intervals; the timeout comes as ever. */

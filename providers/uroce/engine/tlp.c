@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "tlp.h"
+
+#include "op.h"
+#include "requester.h"
+
+/* Above what two busy processes of a host take to answer. */
+#define TLP_MIN_NS UINT64_C(300000)
+#define TLP_ROUND_TRIPS 4
+#define LOSSY_NS UINT64_C(1000000000)
+/* A longer round trip counts at once, a shorter one by and by. */
+#define ROUND_TRIP_DECAY 8
+
+void tlp_told_of_loss(struct eng_qp *qp, uint64_t now)
+{
+	qp->req.tlp.lossy_until = now + LOSSY_NS;
+}
+
+void tlp_stop(struct eng_qp *qp)
+{
+	struct tlp *tlp = &qp->req.tlp;
+
+	tlp->lossy_until = 0;
+	tlp->marked = false;
+	tlp->alone = false;
+	tlp->sent = 0;
+}
+
+/*
+ * A round trip, or most of it, has passed when what had been sent at some time is acknowledged.  No
+ * measure when some of it was sent again.
+ */
+void tlp_progress(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	struct tlp *tlp = &req->tlp;
+
+	tlp->sent = 0;
+	tlp->alone = false;
+	if (tlp->marked && psn_diff(req->unacked_psn, tlp->mark_psn) < 0)
+		return;
+	if (tlp->marked) {
+		uint64_t took = now - tlp->marked_at;
+
+		tlp->round_trip_ns -= tlp->round_trip_ns / ROUND_TRIP_DECAY;
+		if (took > tlp->round_trip_ns)
+			tlp->round_trip_ns = took;
+	}
+	tlp->marked = req->next_psn == req->end_psn;
+	tlp->mark_psn = req->end_psn;
+	tlp->marked_at = now;
+}
+
+static bool oldest_may_be_repeated(const struct eng_qp *qp)
+{
+	return !op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op);
+}
+
+uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
+{
+	const struct requester *req = &qp->req;
+	const struct tlp *tlp = &req->tlp;
+	uint64_t wait = tlp->round_trip_ns * TLP_ROUND_TRIPS;
+
+	if (req->last_progress >= tlp->lossy_until || qp->attr.retry_count == 0)
+		return ENG_NEVER;
+	if (wait < TLP_MIN_NS)
+		wait = TLP_MIN_NS;
+	wait <<= tlp->sent;
+	if (wait >= timeout_ns || !oldest_may_be_repeated(qp))
+		return ENG_NEVER;
+	return req->last_progress + wait;
+}
+
+void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
+{
+	struct tlp *tlp = &qp->req.tlp;
+
+	/* Asked late, those that would have been due meanwhile are this one. */
+	do
+		tlp->sent++;
+	while (tlp_deadline(qp, timeout_ns) <= now);
+	tlp->marked = false;
+	tlp->alone = true;
+	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
+	requester_go_back(qp);
+}
