@@ -183,6 +183,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	int64_t before = asking->unacked;
 	bool ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK;
 	bool nak = ack && packet->syndrome >> 5 != 0, told = asking->told;
+	uint64_t rnr_naks = asking->rnr_naks;
 	/* rule C9 test: credits that come before RTS are good for what is sent then. */
 	bool news = asking_may_ask(end) ? position >= before - ack : end->state == ENG_RTR;
 
@@ -209,7 +210,8 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	asking->timer_from = end->world->now;
 	asking->probing = asking->question_sent = asking->question_came = false;
 	end->world->last_progress = end->world->now;
-	asking->rnr_count = asking->rnr_until > end->world->now;
+	/* An RNR NAK that acknowledges what is before it is the first one again. */
+	asking->rnr_count = asking->rnr_naks != rnr_naks;
 	asking->retry_count = asking->may_repeat;
 }
 
