@@ -7,7 +7,12 @@
 
 #include <infiniband/verbs.h>
 
+#define PORT 1
+#define GID_INDEX 0
+
 /* Never NULL: without such a device the process ends with a message.  It stays open for ever. */
 struct ibv_context *open_device(const char *name);
+/* Take an RC queue pair in RESET to RTS, with itself as its peer; gid is that of GID_INDEX. */
+void connect_to_itself(struct ibv_qp *qp, const union ibv_gid *gid);
 
 #endif

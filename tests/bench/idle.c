@@ -4,8 +4,9 @@
  *
  *   idle DEVICE open    has the device open and a queue pair
  *   idle DEVICE event   the same, and waits in ibv_get_cq_event()
+ *   idle DEVICE COUNT   polls so often with nothing to come, and ends
  *
- * It writes "ready" when it is idle, and stays so until it is killed.
+ * The first two write "ready" when they are idle, and stay so until they are killed.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -21,6 +22,20 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
+/* The socket is open as soon as a queue pair is connected, and then each poll looks at it. */
+static int poll_in_vain(struct ibv_qp *qp, struct ibv_cq *cq, unsigned long count)
+{
+	union ibv_gid gid;
+	struct ibv_wc wc;
+
+	if (ibv_query_gid(qp->context, PORT, GID_INDEX, &gid) != 0)
+		die("ibv_query_gid");
+	connect_to_itself(qp, &gid);
+	while (count-- > 0 && ibv_poll_cq(cq, 1, &wc) == 0)
+		;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
@@ -31,10 +46,12 @@ int main(int argc, char **argv)
 	struct ibv_comp_channel *channel;
 	struct ibv_context *context;
 	struct ibv_cq *cq, *event_cq;
+	unsigned long polls;
 	void *event_context;
+	struct ibv_qp *qp;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: %s DEVICE open|event\n", argv[0]);
+		fprintf(stderr, "usage: %s DEVICE open|event|COUNT\n", argv[0]);
 		return 2;
 	}
 	context = open_device(argv[1]);
@@ -42,8 +59,12 @@ int main(int argc, char **argv)
 	cq = channel ? ibv_create_cq(context, 16, NULL, channel, 0) : NULL;
 	init.send_cq = cq;
 	init.recv_cq = cq;
-	if (!cq || !ibv_create_qp(ibv_alloc_pd(context), &init))
+	qp = cq ? ibv_create_qp(ibv_alloc_pd(context), &init) : NULL;
+	if (!qp)
 		die("set-up");
+	polls = strtoul(argv[2], NULL, 10);
+	if (polls > 0)
+		return poll_in_vain(qp, cq, polls);
 	if (ibv_req_notify_cq(cq, 0) != 0)
 		die("ibv_req_notify_cq");
 	puts("ready");

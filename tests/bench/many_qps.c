@@ -16,8 +16,6 @@
 
 #include "device.h"
 
-#define PORT 1
-#define GID_INDEX 0
 #define CQ_ENTRIES 256
 
 struct memory {
@@ -48,53 +46,6 @@ static struct memory memory_now(void)
 		die("/proc/self/statm", errno);
 	fclose(file);
 	return (struct memory){ .data = (double)data * page, .resident = (double)resident * page };
-}
-
-static void to_init(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
-	int error = ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-
-	if (error)
-		die("INIT", error);
-}
-
-static void to_rtr(struct ibv_qp *qp, const union ibv_gid *gid)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = { .is_global = 1,
-			     .port_num = PORT,
-			     .grh = { .dgid = *gid, .sgid_index = GID_INDEX, .hop_limit = 64 } }
-	};
-	int error = ibv_modify_qp(qp, &attr,
-				  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					  IBV_QP_MIN_RNR_TIMER);
-
-	if (error)
-		die("RTR", error);
-}
-
-static void to_rts(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
-				    .timeout = 14,
-				    .retry_cnt = 7,
-				    .rnr_retry = 7,
-				    .max_rd_atomic = 1 };
-	int error =
-		ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-
-	if (error)
-		die("RTS", error);
 }
 
 static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_cq *cq, unsigned int entries)
@@ -130,11 +81,8 @@ static void measure(struct ibv_context *context, unsigned int count, unsigned in
 	for (unsigned int i = 0; i < count; i++)
 		qps[i] = create(pd, cq, entries);
 	created = now();
-	for (unsigned int i = 0; i < count; i++) {
-		to_init(qps[i]);
-		to_rtr(qps[i], &gid);
-		to_rts(qps[i]);
-	}
+	for (unsigned int i = 0; i < count; i++)
+		connect_to_itself(qps[i], &gid);
 	ready = now();
 	after = memory_now();
 	for (unsigned int i = 0; i < count; i++)

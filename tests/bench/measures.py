@@ -5,6 +5,7 @@ import dataclasses
 from typing import Callable
 
 import host
+import instructions
 import programs
 
 # Seconds of one stream; latencies take numbers of messages that last about as long.
@@ -208,6 +209,20 @@ def _add_the_rest():
              _pairs(count, "ib_send_lat", "tps", 1e3, "-s", SMALL))
 
 
+def _add_instructions():
+    """For each message, and for each round trip of either side."""
+    write = ("ib_write_bw", (2000, 12000), "-s", 8)
+    latency = ("ib_send_lat", (1000, 5000), "-s", SMALL)
+    for name, side, command in (("ib_write_bw, 8 B", 1, write),
+                                ("ib_send_lat, 2 B", 1, latency),
+                                ("ib_send_lat, 2 B, server", 0, latency)):
+        _add(f"instructions of {name}", "", lambda quick, side=side, command=command:
+             instructions.of(*command)[side].busy())
+        _add(f"polls in vain in {name}", "", lambda quick, side=side, command=command:
+             instructions.of(*command)[side].idle_polls)
+    _add("instructions of a poll in vain", "", lambda _: instructions.idle_poll())
+
+
 def _sweep_messages(size, quick):
     """Enough for a median, few enough for a second."""
     return max(200, min(LATENCY_MESSAGES[quick], 200 * MEBI // size))
@@ -241,4 +256,5 @@ _add_latencies()
 _add_bandwidths()
 _add_rates()
 _add_the_rest()
+_add_instructions()
 _add_sweep()

@@ -82,6 +82,12 @@ def _the_rest():
         yield Target(f"{what}, pairs: {PAIRS}", ">=", 0.5, f"{what}, pairs: 1")
 
 
+def _instructions():
+    yield Target("instructions of ib_write_bw, 8 B", "<=", 1000)
+    yield Target("instructions of ib_send_lat, 2 B", "<=", 3500)
+    yield Target("instructions of ib_send_lat, 2 B, server", "<=", 3500)
+
+
 def _through_memory(target):
     """The same target where the processes use shared memory; None where that is no difference."""
     if target.measure + measures.SHM not in measures.ALL:
@@ -92,9 +98,11 @@ def _through_memory(target):
     return dataclasses.replace(target, measure=target.measure + measures.SHM, reference=reference)
 
 
-_SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest()]
+_SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest(), *_instructions()]
 ALL = _SOCKETS + [twin for twin in map(_through_memory, _SOCKETS) if twin]
 # Measured for the reader, compared with nothing.
 BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
           "UDP stream with ICRC and copy, 15 x 4128 B", "UDP stream with ICRC and copy, 8 x 4128 B",
-          "UDP stream, 128 x 40 B", "TCP stream, 8 B"]
+          "UDP stream, 128 x 40 B", "TCP stream, 8 B", "instructions of a poll in vain",
+          "polls in vain in ib_write_bw, 8 B", "polls in vain in ib_send_lat, 2 B",
+          "polls in vain in ib_send_lat, 2 B, server"]

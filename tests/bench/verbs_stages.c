@@ -16,8 +16,6 @@
 #include "pair.h"
 #include "stages.h"
 
-#define PORT 1
-#define GID_INDEX 0
 #define RECEIVES 512
 
 struct end {

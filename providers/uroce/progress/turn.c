@@ -318,7 +318,8 @@ static bool is_streak(struct progress *progress)
 	return now >= atomic_load_explicit(&progress->helper.hint_until, memory_order_relaxed);
 }
 
-static void yield_sometimes(struct progress *progress)
+/* Not inlined: tests/bench/instructions.py counts the calls. */
+static __attribute__((noinline)) void yield_sometimes(struct progress *progress)
 {
 	static __thread unsigned int empty_polls, interval = YIELD_INTERVAL;
 	uint64_t begin;
