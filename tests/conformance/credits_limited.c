@@ -1,189 +1,189 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* What a request without credit may do: a SEND's first packet, all of a WRITE with immediate. */
-#include "peer.h"
+#include "dut.h"
 
 /* A limited SEND of several packets: the first with AckReq, then silence until a response. */
 static void test_limited_send_stops_after_first(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	uint64_t id;
 
 	(void)state;
 	/* rule C13 test */
-	id = peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
-	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN)->ack_request);
-	expect_silence(peer);
-	assert_int_equal(peer->why, ENG_TX_CREDIT);
-	assert_int_equal(peer_view(peer).waiting, ENG_TX_CREDIT);
-	assert_int_equal(peer_view(peer).counters[ENG_COUNT_LIMITED_REQUESTS], 1);
+	id = dut_post(dut, ENG_SEND, 3 * DUT_MTU, ENG_SIGNALED);
+	assert_true(expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN)->ack_request);
+	expect_silence(dut);
+	assert_int_equal(dut->why, ENG_TX_CREDIT);
+	assert_int_equal(dut_view(dut).waiting, ENG_TX_CREDIT);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 1);
 
 	/* The response says that the WQE was taken: its count, now 0, is without that one. */
-	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 0);
-	expect_packet(peer, WIRE_SEND_MIDDLE, PEER_SQ_PSN + 1);
-	assert_true(expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2)->ack_request);
-	expect_silence(peer);
-	peer_ack(peer, PEER_SQ_PSN + 2, ACK_CODE(0), 1);
-	expect_wc(peer, id, ENG_SUCCESS);
+	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 0);
+	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 1);
+	assert_true(expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2)->ack_request);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 2, ACK_CODE(0), 1);
+	expect_wc(dut, id, ENG_SUCCESS);
 }
 
 /* Once its first packet is answered a limited SEND holds up nobody: WRITEs follow its rest. */
 static void test_answered_send_holds_up_nobody(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C14 test, rule C13 test */
-	peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
-	peer_post(peer, ENG_WRITE, 8, 0);
-	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
-	expect_silence(peer);
-	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 0);
-	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 1);
-	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 2);
-	expect_silence(peer);
+	dut_post(dut, ENG_SEND, 2 * DUT_MTU, 0);
+	dut_post(dut, ENG_WRITE, 8, 0);
+	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 0);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 1);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 2);
+	expect_silence(dut);
 }
 
 /* Each limited SEND in turn waits for its own response. */
 static void test_limited_sends_one_by_one(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C13 test, rule C15 test */
 	for (int i = 0; i < 3; i++)
-		peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+		dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_true(expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + i)->ack_request);
-		expect_silence(peer);
-		peer_ack(peer, PEER_SQ_PSN + i, ACK_CODE(0), i + 1);
+		assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + i)->ack_request);
+		expect_silence(dut);
+		dut_ack(dut, DUT_SQ_PSN + i, ACK_CODE(0), i + 1);
 	}
-	assert_int_equal(peer->wc_count, 3);
+	assert_int_equal(dut->wc_count, 3);
 }
 
 /* An answer to something earlier without credit does not let the rest go. */
 static void test_earlier_ack_does_not_release(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C13 test */
-	peer_post(peer, ENG_WRITE, 8, 0);
-	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
-	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN);
-	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN + 1);
-	expect_silence(peer);
-	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 1);
-	expect_silence(peer);
-	assert_int_equal(peer->why, ENG_TX_CREDIT);
+	dut_post(dut, ENG_WRITE, 8, 0);
+	dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN);
+	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 1);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 1);
+	expect_silence(dut);
+	assert_int_equal(dut->why, ENG_TX_CREDIT);
 	/* With a credit in it, it does: a WQE has been posted meanwhile. */
-	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(1), 1);
-	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2);
-	expect_silence(peer);
+	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(1), 1);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
+	expect_silence(dut);
 }
 
 /* A limited WRITE with immediate: all packets, AckReq in the last, then silence. */
 static void test_limited_write_imm_goes_whole(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	uint64_t id;
 
 	(void)state;
 	/* rule C13 test */
-	id = peer_post(peer, ENG_WRITE_IMM, 3 * PEER_MTU, ENG_SIGNALED);
-	peer_post(peer, ENG_WRITE_IMM, 8, ENG_SIGNALED);
-	peer_post(peer, ENG_WRITE, 8, ENG_SIGNALED);
-	expect_packet(peer, WIRE_WRITE_FIRST, PEER_SQ_PSN);
-	expect_packet(peer, WIRE_WRITE_MIDDLE, PEER_SQ_PSN + 1);
-	assert_true(expect_packet(peer, WIRE_WRITE_LAST_IMM, PEER_SQ_PSN + 2)->ack_request);
-	expect_silence(peer);
-	assert_int_equal(peer->why, ENG_TX_CREDIT);
+	id = dut_post(dut, ENG_WRITE_IMM, 3 * DUT_MTU, ENG_SIGNALED);
+	dut_post(dut, ENG_WRITE_IMM, 8, ENG_SIGNALED);
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	expect_packet(dut, WIRE_WRITE_FIRST, DUT_SQ_PSN);
+	expect_packet(dut, WIRE_WRITE_MIDDLE, DUT_SQ_PSN + 1);
+	assert_true(expect_packet(dut, WIRE_WRITE_LAST_IMM, DUT_SQ_PSN + 2)->ack_request);
+	expect_silence(dut);
+	assert_int_equal(dut->why, ENG_TX_CREDIT);
 	/* An ACK of its beginning, without credits, is no answer to what was asked. */
-	peer_ack(peer, PEER_SQ_PSN + 1, ACK_CODE(0), 0);
-	expect_silence(peer);
-	peer_ack(peer, PEER_SQ_PSN + 2, ACK_CODE(0), 1);
-	expect_wc(peer, id, ENG_SUCCESS);
-	assert_true(expect_packet(peer, WIRE_WRITE_ONLY_IMM, PEER_SQ_PSN + 3)->ack_request);
-	expect_silence(peer);
-	peer_ack(peer, PEER_SQ_PSN + 3, ACK_CODE(0), 2);
-	expect_packet(peer, WIRE_WRITE_ONLY, PEER_SQ_PSN + 4);
+	dut_ack(dut, DUT_SQ_PSN + 1, ACK_CODE(0), 0);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 2, ACK_CODE(0), 1);
+	expect_wc(dut, id, ENG_SUCCESS);
+	assert_true(expect_packet(dut, WIRE_WRITE_ONLY_IMM, DUT_SQ_PSN + 3)->ack_request);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(0), 2);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
 }
 
 /* RNR NAK to a limited SEND: the wait, the first packet again, and still not more. */
 static void test_limited_send_after_rnr(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	uint64_t start;
 
 	(void)state;
 	/* rule C13 test, rule C17 test */
-	peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
-	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
-	peer_nak(peer, PEER_SQ_PSN, RNR_NAK(14), 0); /* 1.28 ms */
-	start = peer->now;
-	expect_silence(peer);
-	assert_int_equal(peer->why, ENG_TX_RNR);
-	peer_advance_to_deadline(peer);
-	assert_int_equal(peer->now, start + 1280 * US);
-	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN)->ack_request);
-	expect_silence(peer);
-	peer_ack(peer, PEER_SQ_PSN, ACK_CODE(0), 0);
-	expect_packet(peer, WIRE_SEND_MIDDLE, PEER_SQ_PSN + 1);
-	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2);
+	dut_post(dut, ENG_SEND, 3 * DUT_MTU, ENG_SIGNALED);
+	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
+	dut_nak(dut, DUT_SQ_PSN, RNR_NAK(14), 0); /* 1.28 ms */
+	start = dut->now;
+	expect_silence(dut);
+	assert_int_equal(dut->why, ENG_TX_RNR);
+	dut_advance_to_deadline(dut);
+	assert_int_equal(dut->now, start + 1280 * US);
+	assert_true(expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN)->ack_request);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 0);
+	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 1);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
 }
 
 /* The probe is lost: the timeout sends it again, and again only it. */
 static void test_limited_send_after_timeout(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C13 test, rule C17 test */
-	peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
-	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
-	assert_true(peer_advance_to_deadline(peer));
-	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN)->ack_request);
-	expect_silence(peer);
+	dut_post(dut, ENG_SEND, 3 * DUT_MTU, ENG_SIGNALED);
+	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
+	assert_true(dut_advance_to_deadline(dut));
+	assert_true(expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN)->ack_request);
+	expect_silence(dut);
 	/* The peer's credits come unasked. */
-	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(1), 0);
-	expect_packet(peer, WIRE_SEND_MIDDLE, PEER_SQ_PSN + 1);
-	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 2);
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(1), 0);
+	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 1);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
 }
 
 /* What was begun with credits is sent again without looking at credits. */
 static void test_retransmission_needs_no_credit(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C17 test */
-	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(2), 0);
-	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
-	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
-	peer_post(peer, ENG_SEND, 2 * PEER_MTU, ENG_SIGNALED);
-	peer_forget(peer);
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(2), 0);
+	dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
+	dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
+	dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
+	dut_forget(dut);
 	/* Credits are used up; now all four packets and the probe are lost. */
-	peer_nak(peer, PEER_SQ_PSN, NAK_SEQUENCE, 0);
-	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
-	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 1);
-	expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN + 2);
-	expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 3);
-	assert_true(expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN + 4)->ack_request);
-	expect_silence(peer);
+	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 1);
+	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 2);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 3);
+	assert_true(expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 4)->ack_request);
+	expect_silence(dut);
 }
 
 /* The sender asks for an ACK when it runs low, so that news come before it has to stop. */
 static void test_asks_for_an_ack_when_low(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	const struct wire_packet *packet = NULL;
 
 	(void)state;
 	/* rule C10 test */
-	peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(2), 0);
-	peer_post(peer, ENG_SEND, 8, 0);
-	peer_post(peer, ENG_SEND, 8, 0);
-	expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN);
-	packet = expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + 1);
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(2), 0);
+	dut_post(dut, ENG_SEND, 8, 0);
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+	packet = expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 1);
 	assert_true(packet->ack_request);
 }
 
@@ -204,23 +204,23 @@ static void test_every_kind_that_takes_a_receive(void **state)
 	(void)state;
 	/* rule C13 test */
 	for (int i = 0; i < 4; i++) {
-		struct peer *peer = peer_rts((struct peer_config){ 0 });
+		struct dut *dut = dut_rts((struct dut_config){ 0 });
 
-		peer_post(peer, kinds[i].op, kinds[i].length, 0);
-		peer_post(peer, kinds[i].op, kinds[i].length, 0);
-		assert_true(expect_packet(peer, kinds[i].opcode, PEER_SQ_PSN)->ack_request);
-		expect_silence(peer);
-		assert_int_equal(peer->why, ENG_TX_CREDIT);
+		dut_post(dut, kinds[i].op, kinds[i].length, 0);
+		dut_post(dut, kinds[i].op, kinds[i].length, 0);
+		assert_true(expect_packet(dut, kinds[i].opcode, DUT_SQ_PSN)->ack_request);
+		expect_silence(dut);
+		assert_int_equal(dut->why, ENG_TX_CREDIT);
 	}
 }
 
 /* Up to RTR; sq_psn is only known with RTS. */
-static struct peer *peer_at_rtr(uint32_t sq_psn)
+static struct dut *dut_at_rtr(uint32_t sq_psn)
 {
-	struct peer *peer = peer_new((struct peer_config){ .sq_psn = sq_psn });
+	struct dut *dut = dut_new((struct dut_config){ .sq_psn = sq_psn });
 
-	peer_raise(peer, ENG_RTR);
-	return peer;
+	dut_raise(dut, ENG_RTR);
+	return dut;
 }
 
 /* Initial credits that come before the requester's time are good, whatever its first PSN. */
@@ -233,32 +233,32 @@ static void test_initial_credits_in_rtr(void **state)
 	/* rule C9 test, rule U2 test */
 	for (int i = 0; i < 8; i++) {
 		uint32_t psn = psns[i / 2];
-		struct peer *peer = peer_at_rtr(psn);
+		struct dut *dut = dut_at_rtr(psn);
 
-		peer_ack(peer, psn - 1, codes[i % 2], 0);
-		peer_set_state(peer, ENG_RTS);
-		peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
-		peer_post(peer, ENG_SEND, 8, 0);
-		expect_packet(peer, WIRE_SEND_FIRST, psn);
-		expect_packet(peer, WIRE_SEND_LAST, (psn + 1) & 0xffffff);
-		expect_packet(peer, WIRE_SEND_ONLY, (psn + 2) & 0xffffff);
-		assert_int_equal(peer_view(peer).counters[ENG_COUNT_LIMITED_REQUESTS], 0);
+		dut_ack(dut, psn - 1, codes[i % 2], 0);
+		dut_set_state(dut, ENG_RTS);
+		dut_post(dut, ENG_SEND, 2 * DUT_MTU, 0);
+		dut_post(dut, ENG_SEND, 8, 0);
+		expect_packet(dut, WIRE_SEND_FIRST, psn);
+		expect_packet(dut, WIRE_SEND_LAST, (psn + 1) & 0xffffff);
+		expect_packet(dut, WIRE_SEND_ONLY, (psn + 2) & 0xffffff);
+		assert_int_equal(dut_view(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 0);
 	}
 }
 
 /* Before anything was sent an MSN that counts requests is of another connection's. */
 static void test_old_credits_in_rtr(void **state)
 {
-	struct peer *peer = peer_at_rtr(0xffffff);
+	struct dut *dut = dut_at_rtr(0xffffff);
 
 	(void)state;
 	/* rule C9 test, rule C13 test */
-	peer_ack(peer, 0xfffffe, ACK_CODE(2), 100);
-	peer_set_state(peer, ENG_RTS);
-	peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
-	assert_true(expect_packet(peer, WIRE_SEND_FIRST, 0xffffff)->ack_request);
-	expect_silence(peer);
-	assert_int_equal(peer->why, ENG_TX_CREDIT);
+	dut_ack(dut, 0xfffffe, ACK_CODE(2), 100);
+	dut_set_state(dut, ENG_RTS);
+	dut_post(dut, ENG_SEND, 2 * DUT_MTU, 0);
+	assert_true(expect_packet(dut, WIRE_SEND_FIRST, 0xffffff)->ack_request);
+	expect_silence(dut);
+	assert_int_equal(dut->why, ENG_TX_CREDIT);
 }
 
 /* Initial credits that are lost or come too early for good: the limited request gets them. */
@@ -268,50 +268,50 @@ static void test_lost_initial_credits(void **state)
 	/* rule C13 test, rule U2 test */
 	for (int i = 0; i < 4; i++) {
 		enum eng_op op = i % 2 ? ENG_WRITE_IMM : ENG_SEND;
-		struct peer *peer = peer_new((struct peer_config){ .timeout_code = 8 });
-		uint32_t end = PEER_SQ_PSN + 1, asked = op == ENG_SEND ? end - 1 : end;
+		struct dut *dut = dut_new((struct dut_config){ .timeout_code = 8 });
+		uint32_t end = DUT_SQ_PSN + 1, asked = op == ENG_SEND ? end - 1 : end;
 		uint64_t id;
 
-		peer_raise(peer, ENG_INIT);
+		dut_raise(dut, ENG_INIT);
 		if (i / 2)
-			peer_ack(peer, PEER_SQ_PSN - 1, ACK_CODE(9), 0);
-		peer_raise(peer, ENG_RTS);
-		id = peer_post(peer, op, 2 * PEER_MTU, ENG_SIGNALED);
-		peer_pull(peer);
-		assert_int_equal(peer->why, op == ENG_SEND ? ENG_TX_CREDIT : ENG_TX_IDLE);
-		assert_true(peer->sent[peer->sent_count - 1].packet.ack_request);
+			dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(9), 0);
+		dut_raise(dut, ENG_RTS);
+		id = dut_post(dut, op, 2 * DUT_MTU, ENG_SIGNALED);
+		dut_pull(dut);
+		assert_int_equal(dut->why, op == ENG_SEND ? ENG_TX_CREDIT : ENG_TX_IDLE);
+		assert_true(dut->sent[dut->sent_count - 1].packet.ack_request);
 		/* Nobody hears, and nobody answers: it asks again. */
-		peer_forget(peer);
-		peer_advance(peer, UINT64_C(4096) << 8);
-		assert_true(peer->sent[peer->sent_count - 1].packet.ack_request);
-		assert_int_equal(peer->sent[peer->sent_count - 1].packet.psn, asked);
-		peer_ack(peer, asked, ACK_CODE(9), op != ENG_SEND);
-		peer_pull(peer);
-		peer_ack(peer, end, ACK_CODE(9), 1);
-		expect_wc(peer, id, ENG_SUCCESS);
-		peer_forget(peer);
-		peer_post(peer, ENG_SEND, 2 * PEER_MTU, 0);
-		expect_packet(peer, WIRE_SEND_FIRST, end + 1);
-		expect_packet(peer, WIRE_SEND_LAST, end + 2);
+		dut_forget(dut);
+		dut_advance(dut, UINT64_C(4096) << 8);
+		assert_true(dut->sent[dut->sent_count - 1].packet.ack_request);
+		assert_int_equal(dut->sent[dut->sent_count - 1].packet.psn, asked);
+		dut_ack(dut, asked, ACK_CODE(9), op != ENG_SEND);
+		dut_pull(dut);
+		dut_ack(dut, end, ACK_CODE(9), 1);
+		expect_wc(dut, id, ENG_SUCCESS);
+		dut_forget(dut);
+		dut_post(dut, ENG_SEND, 2 * DUT_MTU, 0);
+		expect_packet(dut, WIRE_SEND_FIRST, end + 1);
+		expect_packet(dut, WIRE_SEND_LAST, end + 2);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_limited_send_stops_after_first),
-		PEER_TEST(test_answered_send_holds_up_nobody),
-		PEER_TEST(test_limited_sends_one_by_one),
-		PEER_TEST(test_earlier_ack_does_not_release),
-		PEER_TEST(test_limited_write_imm_goes_whole),
-		PEER_TEST(test_limited_send_after_rnr),
-		PEER_TEST(test_initial_credits_in_rtr),
-		PEER_TEST(test_old_credits_in_rtr),
-		PEER_TEST(test_lost_initial_credits),
-		PEER_TEST(test_limited_send_after_timeout),
-		PEER_TEST(test_retransmission_needs_no_credit),
-		PEER_TEST(test_asks_for_an_ack_when_low),
-		PEER_TEST(test_every_kind_that_takes_a_receive),
+		DUT_TEST(test_limited_send_stops_after_first),
+		DUT_TEST(test_answered_send_holds_up_nobody),
+		DUT_TEST(test_limited_sends_one_by_one),
+		DUT_TEST(test_earlier_ack_does_not_release),
+		DUT_TEST(test_limited_write_imm_goes_whole),
+		DUT_TEST(test_limited_send_after_rnr),
+		DUT_TEST(test_initial_credits_in_rtr),
+		DUT_TEST(test_old_credits_in_rtr),
+		DUT_TEST(test_lost_initial_credits),
+		DUT_TEST(test_limited_send_after_timeout),
+		DUT_TEST(test_retransmission_needs_no_credit),
+		DUT_TEST(test_asks_for_an_ack_when_low),
+		DUT_TEST(test_every_kind_that_takes_a_receive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* The responder reports how many receive WQEs are free. */
-#include "peer.h"
+#include "dut.h"
 
 #include <string.h>
 
@@ -9,41 +9,41 @@
 /* Every kind of positive response carries the credit count and the MSN. */
 static void test_every_positive_response_reports(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	const struct wire_packet *packet;
 
 	(void)state;
 	for (int i = 0; i < 6; i++)
-		peer_post_recv(peer, 64);
-	peer_forget(peer);
+		dut_post_recv(dut, 64);
+	dut_forget(dut);
 	/* rule C2 test */
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 16);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(5), 1);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 16);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(4), 2); /* five, rounded down to four */
-	peer_give_read(peer, PEER_RQ_PSN + 2, 0, 3 * PEER_MTU);
-	packet = expect_packet(peer, WIRE_READ_RESPONSE_FIRST, PEER_RQ_PSN + 2);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 16);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(5), 1);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 16);
+	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(4), 2); /* five, rounded down to four */
+	dut_give_read(dut, DUT_RQ_PSN + 2, 0, 3 * DUT_MTU);
+	packet = expect_packet(dut, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
 	assert_int_equal(packet->syndrome, ACK_CODE(4));
 	assert_int_equal(packet->msn, 3);
-	expect_packet(peer, WIRE_READ_RESPONSE_MIDDLE, PEER_RQ_PSN + 3);
-	packet = expect_packet(peer, WIRE_READ_RESPONSE_LAST, PEER_RQ_PSN + 4);
+	expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
+	packet = expect_packet(dut, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 4);
 	assert_int_equal(packet->syndrome, ACK_CODE(4));
 	assert_int_equal(packet->msn, 3);
-	peer_give_read(peer, PEER_RQ_PSN + 5, 0, 8);
-	packet = expect_packet(peer, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 5);
+	dut_give_read(dut, DUT_RQ_PSN + 5, 0, 8);
+	packet = expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 5);
 	assert_int_equal(packet->syndrome, ACK_CODE(4));
 	assert_int_equal(packet->msn, 4);
-	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 6, 0, 0, 1);
-	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 6);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + 6, 0, 0, 1);
+	packet = expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 6);
 	assert_int_equal(packet->syndrome, ACK_CODE(4));
 	assert_int_equal(packet->msn, 5);
-	expect_silence(peer);
+	expect_silence(dut);
 }
 
 /* A promise is never larger than what is there: the code is rounded down for every count. */
 static void test_encoding_never_promises_more(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ .rq_slots = 256 });
+	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 256 });
 
 	(void)state;
 	/* rule C4 test */
@@ -55,360 +55,360 @@ static void test_encoding_never_promises_more(void **state)
 			if (value <= posted)
 				expected = code;
 		}
-		peer_post_recv(peer, 64);
-		peer_forget(peer);
-		peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN + posted - 1, 0);
-		expect_ack(peer, PEER_RQ_PSN + posted - 1, ACK_CODE(expected), posted);
-		assert_int_equal(peer_view(peer).credits_now, posted);
+		dut_post_recv(dut, 64);
+		dut_forget(dut);
+		dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + posted - 1, 0);
+		expect_ack(dut, DUT_RQ_PSN + posted - 1, ACK_CODE(expected), posted);
+		assert_int_equal(dut_view(dut).credits_now, posted);
 	}
 }
 
 /* Receives count from INIT on, and a request that takes one lowers the count at once. */
 static void test_count_follows_the_receive_queue(void **state)
 {
-	struct peer *peer = peer_new((struct peer_config){ 0 });
+	struct dut *dut = dut_new((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C5 test */
-	assert_int_equal(peer_view(peer).credits_now, 0);
-	peer_set_state(peer, ENG_INIT);
-	peer_post_recv(peer, 4096);
-	assert_int_equal(peer_view(peer).credits_now, 1);
-	peer_set_state(peer, ENG_RTR);
-	peer_post_recv(peer, 4096);
-	assert_int_equal(peer_view(peer).credits_now, 2);
-	peer_set_state(peer, ENG_RTS);
-	peer_post_recv(peer, 4096);
-	assert_int_equal(peer_view(peer).credits_now, 3);
-	peer_forget(peer);
+	assert_int_equal(dut_view(dut).credits_now, 0);
+	dut_set_state(dut, ENG_INIT);
+	dut_post_recv(dut, 4096);
+	assert_int_equal(dut_view(dut).credits_now, 1);
+	dut_set_state(dut, ENG_RTR);
+	dut_post_recv(dut, 4096);
+	assert_int_equal(dut_view(dut).credits_now, 2);
+	dut_set_state(dut, ENG_RTS);
+	dut_post_recv(dut, 4096);
+	assert_int_equal(dut_view(dut).credits_now, 3);
+	dut_forget(dut);
 
 	/* A SEND takes it with the first packet, and the answer to that one tells already. */
-	peer_give_request(peer, WIRE_SEND_FIRST, PEER_RQ_PSN, PEER_MTU);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(2), 0);
-	assert_int_equal(peer_view(peer).credits_now, 2);
-	peer_give_request(peer, WIRE_SEND_LAST, PEER_RQ_PSN + 1, 4);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(2), 1);
+	dut_give_request(dut, WIRE_SEND_FIRST, DUT_RQ_PSN, DUT_MTU);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(2), 0);
+	assert_int_equal(dut_view(dut).credits_now, 2);
+	dut_give_request(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 1, 4);
+	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(2), 1);
 
 	/* A WRITE with immediate takes it with the last packet. */
-	struct wire_packet first = peer_request(peer, WIRE_WRITE_FIRST, PEER_RQ_PSN + 2, PEER_MTU);
-	first.dma_length = PEER_MTU + 8;
-	peer_give(peer, &first);
-	expect_ack(peer, PEER_RQ_PSN + 2, ACK_CODE(2), 1);
-	peer_give_request(peer, WIRE_WRITE_LAST_IMM, PEER_RQ_PSN + 3, 8);
-	expect_ack(peer, PEER_RQ_PSN + 3, ACK_CODE(1), 2);
-	peer_give_request(peer, WIRE_WRITE_ONLY_IMM, PEER_RQ_PSN + 4, 8);
-	expect_ack(peer, PEER_RQ_PSN + 4, ACK_CODE(0), 3);
+	struct wire_packet first = dut_request(dut, WIRE_WRITE_FIRST, DUT_RQ_PSN + 2, DUT_MTU);
+	first.dma_length = DUT_MTU + 8;
+	dut_give(dut, &first);
+	expect_ack(dut, DUT_RQ_PSN + 2, ACK_CODE(2), 1);
+	dut_give_request(dut, WIRE_WRITE_LAST_IMM, DUT_RQ_PSN + 3, 8);
+	expect_ack(dut, DUT_RQ_PSN + 3, ACK_CODE(1), 2);
+	dut_give_request(dut, WIRE_WRITE_ONLY_IMM, DUT_RQ_PSN + 4, 8);
+	expect_ack(dut, DUT_RQ_PSN + 4, ACK_CODE(0), 3);
 
-	peer_post_recv(peer, 64);
-	peer_set_state(peer, ENG_RESET);
-	assert_int_equal(peer_view(peer).credits_now, 0);
+	dut_post_recv(dut, 64);
+	dut_set_state(dut, ENG_RESET);
+	assert_int_equal(dut_view(dut).credits_now, 0);
 }
 
-static void expect_rnr(struct peer *peer, uint32_t psn, uint32_t msn)
+static void expect_rnr(struct dut *dut, uint32_t psn, uint32_t msn)
 {
-	expect_ack(peer, psn, RNR_NAK(12), msn);
-	expect_silence(peer);
-	expect_no_wc(peer);
-	assert_int_equal(peer_view(peer).expected_psn, psn);
+	expect_ack(dut, psn, RNR_NAK(12), msn);
+	expect_silence(dut);
+	expect_no_wc(dut);
+	assert_int_equal(dut_view(dut).expected_psn, psn);
 }
 
 /* Without a receive WQE: RNR NAK with our timer, nothing executed, nothing consumed. */
 static void test_no_receive_is_rnr(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	uint64_t recv;
 
 	(void)state;
 	/* rule C6 test */
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
-	expect_rnr(peer, PEER_RQ_PSN, 0);
-	peer_give_request(peer, WIRE_SEND_FIRST, PEER_RQ_PSN, PEER_MTU);
-	expect_rnr(peer, PEER_RQ_PSN, 0);
-	peer_give_request(peer, WIRE_WRITE_ONLY_IMM, PEER_RQ_PSN, 8);
-	expect_rnr(peer, PEER_RQ_PSN, 0);
-	assert_int_equal(peer->remote[0], 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_rnr(dut, DUT_RQ_PSN, 0);
+	dut_give_request(dut, WIRE_SEND_FIRST, DUT_RQ_PSN, DUT_MTU);
+	expect_rnr(dut, DUT_RQ_PSN, 0);
+	dut_give_request(dut, WIRE_WRITE_ONLY_IMM, DUT_RQ_PSN, 8);
+	expect_rnr(dut, DUT_RQ_PSN, 0);
+	assert_int_equal(dut->remote[0], 0);
 
 	/* What needs none is executed all the same. */
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
-	expect_pattern(peer->remote, 8, 0);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	expect_pattern(dut->remote, 8, 0);
 
 	/* Of a long WRITE with immediate only the last packet has to wait. */
-	struct wire_packet first = peer_request(peer, WIRE_WRITE_FIRST, PEER_RQ_PSN + 1, PEER_MTU);
-	first.dma_length = PEER_MTU + 8;
-	peer_give(peer, &first);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(0), 1);
-	peer_give_request(peer, WIRE_WRITE_LAST_IMM, PEER_RQ_PSN + 2, 8);
-	expect_rnr(peer, PEER_RQ_PSN + 2, 1);
+	struct wire_packet first = dut_request(dut, WIRE_WRITE_FIRST, DUT_RQ_PSN + 1, DUT_MTU);
+	first.dma_length = DUT_MTU + 8;
+	dut_give(dut, &first);
+	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 1);
+	dut_give_request(dut, WIRE_WRITE_LAST_IMM, DUT_RQ_PSN + 2, 8);
+	expect_rnr(dut, DUT_RQ_PSN + 2, 1);
 
 	/* The same packet again, with a receive there, is executed. */
-	recv = peer_post_recv(peer, 64);
-	peer_forget(peer);
-	peer_give_request(peer, WIRE_WRITE_LAST_IMM, PEER_RQ_PSN + 2, 8);
-	expect_ack(peer, PEER_RQ_PSN + 2, ACK_CODE(0), 2);
-	expect_wc(peer, recv, ENG_SUCCESS);
+	recv = dut_post_recv(dut, 64);
+	dut_forget(dut);
+	dut_give_request(dut, WIRE_WRITE_LAST_IMM, DUT_RQ_PSN + 2, 8);
+	expect_ack(dut, DUT_RQ_PSN + 2, ACK_CODE(0), 2);
+	expect_wc(dut, recv, ENG_SUCCESS);
 }
 
 /* Receives from an SRQ are nobody's promise: always 11111b, never an unsolicited ACK. */
 static void test_shared_receive_queue_reports_nothing(void **state)
 {
-	struct peer *peer = peer_new((struct peer_config){ .shared = true });
+	struct dut *dut = dut_new((struct dut_config){ .shared = true });
 
 	(void)state;
 	/* rule C7 test */
-	peer_set_state(peer, ENG_INIT);
-	peer_post_recv(peer, 64);
-	peer_raise(peer, ENG_RTS);
-	expect_silence(peer);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, NO_CREDITS_REPORTED, 1);
-	peer_post_recv(peer, 64);
-	peer_post_recv(peer, 64);
-	expect_silence(peer);
-	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOTHING);
-	peer_give_read(peer, PEER_RQ_PSN + 1, 0, 8);
-	assert_int_equal(expect_packet(peer, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 1)->syndrome,
+	dut_set_state(dut, ENG_INIT);
+	dut_post_recv(dut, 64);
+	dut_raise(dut, ENG_RTS);
+	expect_silence(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, NO_CREDITS_REPORTED, 1);
+	dut_post_recv(dut, 64);
+	dut_post_recv(dut, 64);
+	expect_silence(dut);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	dut_give_read(dut, DUT_RQ_PSN + 1, 0, 8);
+	assert_int_equal(expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1)->syndrome,
 			 NO_CREDITS_REPORTED);
 }
 
 /* Switched off, credits are not reported although the queue is the QP's own; RNR still works. */
 static void test_hidden_credits(void **state)
 {
-	struct peer *peer = peer_new((struct peer_config){ .credits_hidden = true });
+	struct dut *dut = dut_new((struct dut_config){ .credits_hidden = true });
 
 	(void)state;
 	/* rule C2 test, rule C10 test */
-	peer_set_state(peer, ENG_INIT);
-	peer_post_recv(peer, 64);
-	peer_raise(peer, ENG_RTS);
-	expect_silence(peer);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, NO_CREDITS_REPORTED, 1);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
-	expect_ack(peer, PEER_RQ_PSN + 1, RNR_NAK(12), 1);
-	peer_post_recv(peer, 64);
-	expect_silence(peer);
+	dut_set_state(dut, ENG_INIT);
+	dut_post_recv(dut, 64);
+	dut_raise(dut, ENG_RTS);
+	expect_silence(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, NO_CREDITS_REPORTED, 1);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	expect_ack(dut, DUT_RQ_PSN + 1, RNR_NAK(12), 1);
+	dut_post_recv(dut, 64);
+	expect_silence(dut);
 }
 
 /* An unsolicited ACK repeats PSN and kind of the last positive response as a plain Acknowledge. */
 static void test_unsolicited_repeats_last_positive(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C8 test */
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
-	expect_silence(peer);
-	peer_post_recv(peer, 64);
-	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOW);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(1), 1);
-	expect_silence(peer);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(0), 2);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	expect_silence(dut);
+	dut_post_recv(dut, 64);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(1), 1);
+	expect_silence(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 2);
 
 	/* After a READ response: the PSN of its last packet. */
-	peer_give_read(peer, PEER_RQ_PSN + 2, 0, 3 * PEER_MTU);
-	expect_packet(peer, WIRE_READ_RESPONSE_FIRST, PEER_RQ_PSN + 2);
-	expect_packet(peer, WIRE_READ_RESPONSE_MIDDLE, PEER_RQ_PSN + 3);
-	expect_packet(peer, WIRE_READ_RESPONSE_LAST, PEER_RQ_PSN + 4);
-	peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN + 4, ACK_CODE(1), 3);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 5, 8);
-	expect_ack(peer, PEER_RQ_PSN + 5, ACK_CODE(0), 4);
+	dut_give_read(dut, DUT_RQ_PSN + 2, 0, 3 * DUT_MTU);
+	expect_packet(dut, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
+	expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
+	expect_packet(dut, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 4);
+	dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN + 4, ACK_CODE(1), 3);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 5, 8);
+	expect_ack(dut, DUT_RQ_PSN + 5, ACK_CODE(0), 4);
 
 	/* After an Atomic. */
-	peer_give_atomic(peer, WIRE_COMPARE_SWAP, PEER_RQ_PSN + 6, 64, 0, 5);
-	expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 6);
-	peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN + 6, ACK_CODE(1), 5);
-	expect_silence(peer);
+	dut_give_atomic(dut, WIRE_COMPARE_SWAP, DUT_RQ_PSN + 6, 64, 0, 5);
+	expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 6);
+	dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN + 6, ACK_CODE(1), 5);
+	expect_silence(dut);
 }
 
 /* Requests executed without an ACK do not count: it repeats what was sent, it is no new ACK. */
 static void test_unsolicited_acknowledges_nothing_new(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
-	struct wire_packet write = peer_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN + 1, 8);
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+	struct wire_packet write = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 
 	(void)state;
 	/* rule C8 test */
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	write.ack_request = false;
-	peer_give(peer, &write);
-	expect_silence(peer);
-	peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(1), 2);
-	expect_silence(peer);
+	dut_give(dut, &write);
+	expect_silence(dut);
+	dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(1), 2);
+	expect_silence(dut);
 }
 
 /* A NAK is never repeated: after one, the unsolicited ACK has the PSN of the last positive. */
 static void test_unsolicited_is_no_copy_of_a_nak(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C8 test */
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
-	expect_ack(peer, PEER_RQ_PSN + 1, RNR_NAK(12), 1);
-	peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(1), 1);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 1, 8);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(0), 2);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	expect_ack(dut, DUT_RQ_PSN + 1, RNR_NAK(12), 1);
+	dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(1), 1);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 2);
 
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 4, 8);
-	expect_ack(peer, PEER_RQ_PSN + 2, NAK_SEQUENCE, 2);
-	peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(1), 2);
-	expect_silence(peer);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 4, 8);
+	expect_ack(dut, DUT_RQ_PSN + 2, NAK_SEQUENCE, 2);
+	dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(1), 2);
+	expect_silence(dut);
 }
 
 /* Initial credits: on reaching RTR with receives posted, PSN = ePSN - 1 and MSN 0. */
 static void test_initial_credits_at_rtr(void **state)
 {
-	struct peer *peer = peer_new((struct peer_config){ .psn_zero = true });
+	struct dut *dut = dut_new((struct dut_config){ .psn_zero = true });
 
 	(void)state;
 	/* rule C9 test: for example, ePSN 000000h gives PSN FFFFFFh. */
-	peer_set_state(peer, ENG_INIT);
-	peer_post_recv(peer, 64);
-	peer_post_recv(peer, 64);
-	expect_silence(peer);
-	peer_set_state(peer, ENG_RTR);
-	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOW);
-	expect_ack(peer, 0xffffff, ACK_CODE(2), 0);
-	expect_silence(peer);
-	peer_set_state(peer, ENG_RTS);
-	expect_silence(peer);
+	dut_set_state(dut, ENG_INIT);
+	dut_post_recv(dut, 64);
+	dut_post_recv(dut, 64);
+	expect_silence(dut);
+	dut_set_state(dut, ENG_RTR);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+	expect_ack(dut, 0xffffff, ACK_CODE(2), 0);
+	expect_silence(dut);
+	dut_set_state(dut, ENG_RTS);
+	expect_silence(dut);
 }
 
 /* Initial credits: receives posted in RTR or RTS before any request was answered. */
 static void test_initial_credits_later(void **state)
 {
 	for (int in_rts = 0; in_rts < 2; in_rts++) {
-		struct peer *peer = peer_new((struct peer_config){ 0 });
+		struct dut *dut = dut_new((struct dut_config){ 0 });
 
 		(void)state;
 		/* rule C9 test */
-		peer_raise(peer, in_rts ? ENG_RTS : ENG_RTR);
-		expect_silence(peer);
-		peer_post_recv(peer, 64);
-		assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOW);
-		expect_ack(peer, PEER_RQ_PSN - 1, ACK_CODE(1), 0);
-		expect_silence(peer);
+		dut_raise(dut, in_rts ? ENG_RTS : ENG_RTR);
+		expect_silence(dut);
+		dut_post_recv(dut, 64);
+		assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+		expect_ack(dut, DUT_RQ_PSN - 1, ACK_CODE(1), 0);
+		expect_silence(dut);
 	}
 }
 
 /* Credits reach an idle sender without a request of its own, for ever, when it is out of them. */
 static void test_idle_sender_gets_credits(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C10 test, rule U2 test */
 	for (uint32_t i = 0; i < 20; i++) {
-		uint32_t last = i ? PEER_RQ_PSN + i - 1 : PEER_RQ_PSN - 1;
+		uint32_t last = i ? DUT_RQ_PSN + i - 1 : DUT_RQ_PSN - 1;
 
-		expect_silence(peer);
-		peer_post_recv(peer, 64);
-		expect_ack(peer, last, ACK_CODE(1), i);
-		peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + i, 8);
-		expect_ack(peer, PEER_RQ_PSN + i, ACK_CODE(0), i + 1);
+		expect_silence(dut);
+		dut_post_recv(dut, 64);
+		expect_ack(dut, last, ACK_CODE(1), i);
+		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
+		expect_ack(dut, DUT_RQ_PSN + i, ACK_CODE(0), i + 1);
 	}
-	assert_int_equal(peer_view(peer).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], 20);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], 20);
 }
 
 /* A hundred receives posted one by one cost a handful of ACKs, not one each. */
 static void test_not_one_ack_per_receive(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ .rq_slots = 256 });
+	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 256 });
 	uint32_t credits = 0;
 
 	(void)state;
 	/* rule C10 test */
 	for (int i = 0; i < 100; i++) {
-		peer_post_recv(peer, 64);
-		peer_pull(peer);
+		dut_post_recv(dut, 64);
+		dut_pull(dut);
 	}
-	assert_uint_in_range(peer->sent_count, 1, 10);
-	for (unsigned int i = 0; i < peer->sent_count; i++) {
-		const struct wire_packet *packet = &peer->sent[i].packet;
+	assert_uint_in_range(dut->sent_count, 1, 10);
+	for (unsigned int i = 0; i < dut->sent_count; i++) {
+		const struct wire_packet *packet = &dut->sent[i].packet;
 
 		assert_int_equal(packet->opcode, WIRE_ACKNOWLEDGE);
-		assert_int_equal(packet->psn, PEER_RQ_PSN - 1);
+		assert_int_equal(packet->psn, DUT_RQ_PSN - 1);
 		assert_true(packet->syndrome > credits && packet->syndrome < 31);
 		credits = packet->syndrome;
 	}
 	/* Posted in one go they cost one. */
-	peer = peer_rts((struct peer_config){ .rq_slots = 256 });
+	dut = dut_rts((struct dut_config){ .rq_slots = 256 });
 	for (int i = 0; i < 100; i++)
-		peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN - 1, ACK_CODE(13), 0);
-	expect_silence(peer);
+		dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN - 1, ACK_CODE(13), 0);
+	expect_silence(dut);
 }
 
 /* Not only a peer with none hears of new receives, but one with few, too. */
 static void test_news_below_the_low_water_mark(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ .rq_slots = 256 });
+	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 256 });
 
 	(void)state;
 	/* rule C10 test */
 	for (int i = 0; i < 3; i++)
-		peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN - 1, ACK_CODE(3), 0);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(2), 1);
+		dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN - 1, ACK_CODE(3), 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(2), 1);
 	for (int i = 0; i < 126; i++)
-		peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(14), 1);
-	expect_silence(peer);
+		dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(14), 1);
+	expect_silence(dut);
 }
 
 /* A peer that knows of plenty of credits is left in peace while receives are replaced. */
 static void test_no_news_while_there_is_plenty(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ .rq_slots = 64 });
+	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 64 });
 
 	(void)state;
 	/* rule C10 test */
 	for (int i = 0; i < 64; i++)
-		peer_post_recv(peer, 64);
-	peer_forget(peer);
+		dut_post_recv(dut, 64);
+	dut_forget(dut);
 	for (uint32_t i = 0; i < 50; i++) {
-		peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + i, 8);
-		expect_ack(peer, PEER_RQ_PSN + i, ACK_CODE(11), i + 1);
-		peer_post_recv(peer, 64);
-		expect_silence(peer);
+		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
+		expect_ack(dut, DUT_RQ_PSN + i, ACK_CODE(11), i + 1);
+		dut_post_recv(dut, 64);
+		expect_silence(dut);
 	}
 }
 
 /* Credits used up without an ACK in between (no AckReq) are known to be used up. */
 static void test_credits_used_by_silent_requests(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	bool told = false;
 
 	(void)state;
 	/* rule C10 test */
-	peer_post_recv(peer, 64);
-	peer_post_recv(peer, 64);
-	peer_forget(peer);
+	dut_post_recv(dut, 64);
+	dut_post_recv(dut, 64);
+	dut_forget(dut);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct wire_packet send = peer_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + i, 8);
+		struct wire_packet send = dut_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
 
 		send.ack_request = false;
-		peer_give(peer, &send);
+		dut_give(dut, &send);
 	}
-	peer_pull(peer);
+	dut_pull(dut);
 	for (int i = 0; i < 8; i++)
-		peer_post_recv(peer, 64);
-	peer_advance(peer, 100 * MS);
-	for (; peer->sent_read < peer->sent_count; peer->sent_read++) {
-		const struct wire_packet *packet = &peer->sent[peer->sent_read].packet;
+		dut_post_recv(dut, 64);
+	dut_advance(dut, 100 * MS);
+	for (; dut->sent_read < dut->sent_count; dut->sent_read++) {
+		const struct wire_packet *packet = &dut->sent[dut->sent_read].packet;
 
 		assert_int_equal(packet->opcode, WIRE_ACKNOWLEDGE);
 		told |= packet->msn == 2 && packet->syndrome == ACK_CODE(6);
@@ -419,36 +419,36 @@ static void test_credits_used_by_silent_requests(void **state)
 /* Negative responses carry the MSN but no credits; they do not hide that news are owed. */
 static void test_credits_after_lost_window(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule C10 test: the RNR NAKed sender hears of the receive at once, not after its timer. */
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, RNR_NAK(12), 0);
-	peer_post_recv(peer, 64);
-	expect_ack(peer, PEER_RQ_PSN - 1, ACK_CODE(1), 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);
+	dut_post_recv(dut, 64);
+	expect_ack(dut, DUT_RQ_PSN - 1, ACK_CODE(1), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_every_positive_response_reports),
-		PEER_TEST(test_encoding_never_promises_more),
-		PEER_TEST(test_count_follows_the_receive_queue),
-		PEER_TEST(test_no_receive_is_rnr),
-		PEER_TEST(test_shared_receive_queue_reports_nothing),
-		PEER_TEST(test_hidden_credits),
-		PEER_TEST(test_unsolicited_repeats_last_positive),
-		PEER_TEST(test_unsolicited_acknowledges_nothing_new),
-		PEER_TEST(test_unsolicited_is_no_copy_of_a_nak),
-		PEER_TEST(test_initial_credits_at_rtr),
-		PEER_TEST(test_initial_credits_later),
-		PEER_TEST(test_idle_sender_gets_credits),
-		PEER_TEST(test_not_one_ack_per_receive),
-		PEER_TEST(test_news_below_the_low_water_mark),
-		PEER_TEST(test_no_news_while_there_is_plenty),
-		PEER_TEST(test_credits_used_by_silent_requests),
-		PEER_TEST(test_credits_after_lost_window),
+		DUT_TEST(test_every_positive_response_reports),
+		DUT_TEST(test_encoding_never_promises_more),
+		DUT_TEST(test_count_follows_the_receive_queue),
+		DUT_TEST(test_no_receive_is_rnr),
+		DUT_TEST(test_shared_receive_queue_reports_nothing),
+		DUT_TEST(test_hidden_credits),
+		DUT_TEST(test_unsolicited_repeats_last_positive),
+		DUT_TEST(test_unsolicited_acknowledges_nothing_new),
+		DUT_TEST(test_unsolicited_is_no_copy_of_a_nak),
+		DUT_TEST(test_initial_credits_at_rtr),
+		DUT_TEST(test_initial_credits_later),
+		DUT_TEST(test_idle_sender_gets_credits),
+		DUT_TEST(test_not_one_ack_per_receive),
+		DUT_TEST(test_news_below_the_low_water_mark),
+		DUT_TEST(test_no_news_while_there_is_plenty),
+		DUT_TEST(test_credits_used_by_silent_requests),
+		DUT_TEST(test_credits_after_lost_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* How the requester cuts messages into packets, and when it completes them. */
-#include "peer.h"
+#include "dut.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* In RTS, with a peer that does not limit. */
-static struct peer *unlimited(struct peer_config config)
+static struct dut *unlimited(struct dut_config config)
 {
-	struct peer *peer = peer_rts(config);
+	struct dut *dut = dut_rts(config);
 
-	peer_ack(peer, peer->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
-	return peer;
+	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
+	return dut;
 }
 
 static uint8_t opcode_at(const uint8_t opcodes[4], uint32_t i, uint32_t count)
@@ -22,17 +22,17 @@ static uint8_t opcode_at(const uint8_t opcodes[4], uint32_t i, uint32_t count)
 			       : opcodes[2];
 }
 
-static void check_message(struct peer *peer, enum eng_op op, const uint8_t opcodes[4],
-			  uint32_t *psn, uint32_t length)
+static void check_message(struct dut *dut, enum eng_op op, const uint8_t opcodes[4], uint32_t *psn,
+			  uint32_t length)
 {
-	uint32_t mtu = peer->config.mtu, count = length ? (length + mtu - 1) / mtu : 1;
-	uint64_t id = peer_post(peer, op, length, ENG_SIGNALED | ENG_SOLICITED);
+	uint32_t mtu = dut->config.mtu, count = length ? (length + mtu - 1) / mtu : 1;
+	uint64_t id = dut_post(dut, op, length, ENG_SIGNALED | ENG_SOLICITED);
 
 	for (uint32_t i = 0; i < count; i++) {
 		bool last = i == count - 1;
 		uint32_t bytes = last ? length - i * mtu : mtu;
 		const struct wire_packet *packet =
-			expect_packet(peer, opcode_at(opcodes, i, count), *psn + i);
+			expect_packet(dut, opcode_at(opcodes, i, count), *psn + i);
 		uint16_t headers = wire_op_headers(packet->opcode);
 
 		assert_int_equal(packet->payload_length, bytes);
@@ -43,8 +43,8 @@ static void check_message(struct peer *peer, enum eng_op op, const uint8_t opcod
 			assert_true(packet->ack_request);
 		if (headers & WIRE_HAS_RETH) {
 			assert_int_equal(i, 0);
-			assert_true(packet->va == PEER_THEIR_VA);
-			assert_int_equal(packet->rkey, PEER_THEIR_RKEY);
+			assert_true(packet->va == DUT_THEIR_VA);
+			assert_int_equal(packet->rkey, DUT_THEIR_RKEY);
 			assert_int_equal(packet->dma_length, length);
 		}
 		if (headers & WIRE_HAS_IMMDT)
@@ -52,10 +52,10 @@ static void check_message(struct peer *peer, enum eng_op op, const uint8_t opcod
 		if (headers & WIRE_HAS_IETH)
 			assert_int_equal(packet->invalidate_rkey, 0x12345678);
 	}
-	expect_silence(peer);
+	expect_silence(dut);
 	*psn += count;
-	peer_ack(peer, *psn - 1, NO_CREDITS_REPORTED, 0);
-	assert_int_equal(expect_wc(peer, id, ENG_SUCCESS)->op, op);
+	dut_ack(dut, *psn - 1, NO_CREDITS_REPORTED, 0);
+	assert_int_equal(expect_wc(dut, id, ENG_SUCCESS)->op, op);
 }
 
 /* Only, or First, Middles and Last; all but the last are full; padding to four bytes. */
@@ -82,15 +82,15 @@ static void test_cutting_of_messages(void **state)
 	/* rule S1 test, rule S2 test, rule S15 test */
 	for (unsigned int kind = 0; kind < 5; kind++) {
 		for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {
-			struct peer *peer = unlimited((struct peer_config){ .mtu = mtu });
+			struct dut *dut = unlimited((struct dut_config){ .mtu = mtu });
 			const uint32_t lengths[] = { 0,	  1,	   2,	    3,		mtu - 1,
 						     mtu, mtu + 1, 2 * mtu, 3 * mtu + 7 };
-			uint32_t psn = PEER_SQ_PSN;
+			uint32_t psn = DUT_SQ_PSN;
 
 			for (unsigned int i = 0; i < 9; i++)
-				check_message(peer, kinds[kind].op, kinds[kind].opcodes, &psn,
+				check_message(dut, kinds[kind].op, kinds[kind].opcodes, &psn,
 					      lengths[i]);
-			peer_teardown(NULL);
+			dut_teardown(NULL);
 		}
 	}
 }
@@ -100,98 +100,98 @@ static void test_gathered_payload(void **state)
 {
 	static const uint8_t opcodes[4] = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
 					    WIRE_SEND_ONLY };
-	struct peer *peer = unlimited((struct peer_config){ .gather = true, .ipv6 = true });
-	uint32_t psn = PEER_SQ_PSN;
+	struct dut *dut = unlimited((struct dut_config){ .gather = true, .ipv6 = true });
+	uint32_t psn = DUT_SQ_PSN;
 
 	(void)state;
 	/* rule S1 test, rule S14 test: the harness checks every ICRC. */
 	for (uint32_t length = 0; length < 20000; length = length * 3 + 1)
-		check_message(peer, ENG_SEND, opcodes, &psn, length);
+		check_message(dut, ENG_SEND, opcodes, &psn, length);
 }
 
 /* A message from several elements, some of them empty, and inline data. */
 static void test_sources_of_payload(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ 0 });
-	struct eng_send_wqe *wqe = peer_wqe(peer, ENG_SEND, 2000, ENG_SIGNALED);
+	struct dut *dut = unlimited((struct dut_config){ 0 });
+	struct eng_send_wqe *wqe = dut_wqe(dut, ENG_SEND, 2000, ENG_SIGNALED);
 	const struct wire_packet *packet;
 
 	(void)state;
 	/* rule S1 test */
 	wqe->sge_count = 4;
-	wqe->data.sge[0] = (struct eng_sge){ PEER_LOCAL_VA, 1, PEER_LKEY };
+	wqe->data.sge[0] = (struct eng_sge){ DUT_LOCAL_VA, 1, DUT_LKEY };
 	wqe->data.sge[1] = (struct eng_sge){ 0, 0, 0 };
-	wqe->data.sge[2] = (struct eng_sge){ PEER_LOCAL_VA + 1, 1100, PEER_LKEY };
-	wqe->data.sge[3] = (struct eng_sge){ PEER_LOCAL_VA + 1101, 899, PEER_LKEY };
-	eng_sq_push(peer->qp);
-	packet = expect_packet(peer, WIRE_SEND_FIRST, PEER_SQ_PSN);
-	expect_pattern(packet->payload, PEER_MTU, 0);
-	packet = expect_packet(peer, WIRE_SEND_LAST, PEER_SQ_PSN + 1);
-	assert_int_equal(packet->payload_length, 2000 - PEER_MTU);
-	expect_pattern(packet->payload, packet->payload_length, PEER_MTU);
-	peer_post_inline(peer, "inline bytes", 12);
-	packet = expect_packet(peer, WIRE_SEND_ONLY, PEER_SQ_PSN + 2);
+	wqe->data.sge[2] = (struct eng_sge){ DUT_LOCAL_VA + 1, 1100, DUT_LKEY };
+	wqe->data.sge[3] = (struct eng_sge){ DUT_LOCAL_VA + 1101, 899, DUT_LKEY };
+	eng_sq_push(dut->qp);
+	packet = expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
+	expect_pattern(packet->payload, DUT_MTU, 0);
+	packet = expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 1);
+	assert_int_equal(packet->payload_length, 2000 - DUT_MTU);
+	expect_pattern(packet->payload, packet->payload_length, DUT_MTU);
+	dut_post_inline(dut, "inline bytes", 12);
+	packet = expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 2);
 	assert_memory_equal(packet->payload, "inline bytes", 12);
 }
 
 /* Consecutive PSNs from sq_psn on, across the wrap; a READ takes as many as it has responses. */
 static void test_psns_are_consecutive(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ .sq_psn = 0xfffffc });
+	struct dut *dut = unlimited((struct dut_config){ .sq_psn = 0xfffffc });
 
 	(void)state;
 	/* rule S2 test */
-	peer_post(peer, ENG_WRITE, 2 * PEER_MTU, 0);
-	peer_post(peer, ENG_READ, 3 * PEER_MTU, 0);
-	peer_post(peer, ENG_FETCH_ADD, 8, 0);
-	peer_post(peer, ENG_READ, 0, 0);
-	peer_post(peer, ENG_SEND, 0, 0);
-	expect_packet(peer, WIRE_WRITE_FIRST, 0xfffffc);
-	expect_packet(peer, WIRE_WRITE_LAST, 0xfffffd);
-	expect_packet(peer, WIRE_READ_REQUEST, 0xfffffe);
-	expect_packet(peer, WIRE_FETCH_ADD, 0x000001);
-	expect_packet(peer, WIRE_READ_REQUEST, 0x000002);
-	expect_packet(peer, WIRE_SEND_ONLY, 0x000003);
-	expect_silence(peer);
+	dut_post(dut, ENG_WRITE, 2 * DUT_MTU, 0);
+	dut_post(dut, ENG_READ, 3 * DUT_MTU, 0);
+	dut_post(dut, ENG_FETCH_ADD, 8, 0);
+	dut_post(dut, ENG_READ, 0, 0);
+	dut_post(dut, ENG_SEND, 0, 0);
+	expect_packet(dut, WIRE_WRITE_FIRST, 0xfffffc);
+	expect_packet(dut, WIRE_WRITE_LAST, 0xfffffd);
+	expect_packet(dut, WIRE_READ_REQUEST, 0xfffffe);
+	expect_packet(dut, WIRE_FETCH_ADD, 0x000001);
+	expect_packet(dut, WIRE_READ_REQUEST, 0x000002);
+	expect_packet(dut, WIRE_SEND_ONLY, 0x000003);
+	expect_silence(dut);
 }
 
 /* Packets follow each other without any ACK in between. */
 static void test_no_waiting_for_acks(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ 0 });
+	struct dut *dut = unlimited((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S3 test */
 	for (int i = 0; i < 10; i++)
-		peer_post(peer, ENG_SEND, 4 * PEER_MTU, 0);
-	peer_pull(peer);
-	assert_int_equal(peer->sent_count, 40);
-	assert_int_equal(eng_in_flight(peer->qp), 40);
-	assert_int_equal(peer->why, ENG_TX_IDLE);
+		dut_post(dut, ENG_SEND, 4 * DUT_MTU, 0);
+	dut_pull(dut);
+	assert_int_equal(dut->sent_count, 40);
+	assert_int_equal(eng_in_flight(dut->qp), 40);
+	assert_int_equal(dut->why, ENG_TX_IDLE);
 }
 
 /* A request of its own, in the fields of READ and Atomics. */
 static void test_read_and_atomic_requests(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ 0 });
+	struct dut *dut = unlimited((struct dut_config){ 0 });
 	const struct wire_packet *packet;
 
 	(void)state;
 	/* rule S2 test */
-	peer_post(peer, ENG_READ, 5000, ENG_SIGNALED);
-	peer_post(peer, ENG_COMPARE_SWAP, 8, ENG_SIGNALED);
-	peer_post(peer, ENG_FETCH_ADD, 8, ENG_SIGNALED);
-	packet = expect_packet(peer, WIRE_READ_REQUEST, PEER_SQ_PSN);
+	dut_post(dut, ENG_READ, 5000, ENG_SIGNALED);
+	dut_post(dut, ENG_COMPARE_SWAP, 8, ENG_SIGNALED);
+	dut_post(dut, ENG_FETCH_ADD, 8, ENG_SIGNALED);
+	packet = expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN);
 	assert_true(packet->ack_request);
-	assert_true(packet->va == PEER_THEIR_VA && packet->rkey == PEER_THEIR_RKEY);
+	assert_true(packet->va == DUT_THEIR_VA && packet->rkey == DUT_THEIR_RKEY);
 	assert_int_equal(packet->dma_length, 5000);
 	assert_int_equal(packet->payload_length, 0);
-	packet = expect_packet(peer, WIRE_COMPARE_SWAP, PEER_SQ_PSN + 5);
+	packet = expect_packet(dut, WIRE_COMPARE_SWAP, DUT_SQ_PSN + 5);
 	assert_true(packet->ack_request);
-	assert_true(packet->va == PEER_THEIR_VA && packet->rkey == PEER_THEIR_RKEY);
+	assert_true(packet->va == DUT_THEIR_VA && packet->rkey == DUT_THEIR_RKEY);
 	assert_true(packet->compare == 0x1122334455667788);
 	assert_true(packet->swap_add == 0x99aabbccddeeff00);
-	packet = expect_packet(peer, WIRE_FETCH_ADD, PEER_SQ_PSN + 6);
+	packet = expect_packet(dut, WIRE_FETCH_ADD, DUT_SQ_PSN + 6);
 	assert_true(packet->ack_request);
 	assert_true(packet->swap_add == 0x1122334455667788);
 }
@@ -199,23 +199,23 @@ static void test_read_and_atomic_requests(void **state)
 /* The WQE retires with the ACK of its last packet, not before; MSN says nothing about it. */
 static void test_completion_is_by_psn(void **state)
 {
-	struct peer *peer = unlimited((struct peer_config){ 0 });
+	struct dut *dut = unlimited((struct dut_config){ 0 });
 	uint64_t first, second;
 
 	(void)state;
 	/* rule S9 test */
-	first = peer_post(peer, ENG_SEND, 3 * PEER_MTU, ENG_SIGNALED);
-	second = peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
-	peer_forget(peer);
-	peer_ack(peer, PEER_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
-	expect_no_wc(peer);
-	assert_int_equal(peer_view(peer).sq_used, 2);
-	peer_ack(peer, PEER_SQ_PSN + 2, NO_CREDITS_REPORTED, 0);
-	assert_int_equal(expect_wc(peer, first, ENG_SUCCESS)->receive, false);
-	expect_no_wc(peer);
-	assert_int_equal(peer_view(peer).sq_used, 1);
-	peer_ack(peer, PEER_SQ_PSN + 3, NO_CREDITS_REPORTED, 0);
-	expect_wc(peer, second, ENG_SUCCESS);
+	first = dut_post(dut, ENG_SEND, 3 * DUT_MTU, ENG_SIGNALED);
+	second = dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
+	expect_no_wc(dut);
+	assert_int_equal(dut_view(dut).sq_used, 2);
+	dut_ack(dut, DUT_SQ_PSN + 2, NO_CREDITS_REPORTED, 0);
+	assert_int_equal(expect_wc(dut, first, ENG_SUCCESS)->receive, false);
+	expect_no_wc(dut);
+	assert_int_equal(dut_view(dut).sq_used, 1);
+	dut_ack(dut, DUT_SQ_PSN + 3, NO_CREDITS_REPORTED, 0);
+	expect_wc(dut, second, ENG_SUCCESS);
 }
 
 /* Unsignaled requests retire without a completion, unless all are to be signaled. */
@@ -224,51 +224,51 @@ static void test_unsignaled(void **state)
 	(void)state;
 	/* rule S9 test */
 	for (int all = 0; all < 2; all++) {
-		struct peer *peer = unlimited((struct peer_config){ .signal_all = all });
-		uint64_t quiet = peer_post(peer, ENG_SEND, 8, 0);
-		uint64_t told = peer_post(peer, ENG_SEND, 8, ENG_SIGNALED);
+		struct dut *dut = unlimited((struct dut_config){ .signal_all = all });
+		uint64_t quiet = dut_post(dut, ENG_SEND, 8, 0);
+		uint64_t told = dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
 
-		peer_forget(peer);
-		peer_ack(peer, PEER_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
+		dut_forget(dut);
+		dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
 		if (all)
-			expect_wc(peer, quiet, ENG_SUCCESS);
-		expect_wc(peer, told, ENG_SUCCESS);
-		expect_no_wc(peer);
-		assert_int_equal(peer_view(peer).sq_used, 0);
+			expect_wc(dut, quiet, ENG_SUCCESS);
+		expect_wc(dut, told, ENG_SUCCESS);
+		expect_no_wc(dut);
+		assert_int_equal(dut_view(dut).sq_used, 0);
 	}
 }
 
 /* In a long message ACKs are asked for often enough to keep the window moving. */
 static void send_long_message(uint32_t window)
 {
-	struct peer *peer = unlimited((struct peer_config){ .cwnd = window, .mtu = 4096 });
+	struct dut *dut = unlimited((struct dut_config){ .cwnd = window, .mtu = 4096 });
 	struct eng_send_wqe *wqe;
 	uint32_t acked = 0, total = 1000;
 	unsigned int seen = 0;
 
-	peer_region_add(peer, 0x7007, 0, (uint64_t)4096 * total, ENG_LOCAL_WRITE);
-	wqe = peer_wqe(peer, ENG_WRITE, 4096 * total, ENG_SIGNALED);
+	dut_region_add(dut, 0x7007, 0, (uint64_t)4096 * total, ENG_LOCAL_WRITE);
+	wqe = dut_wqe(dut, ENG_WRITE, 4096 * total, ENG_SIGNALED);
 	wqe->data.sge[0] = (struct eng_sge){ 0, 4096 * total, 0x7007 };
-	eng_sq_push(peer->qp);
+	eng_sq_push(dut->qp);
 	while (acked < total) {
 		uint32_t last = acked;
 
-		peer_pull(peer);
-		for (; peer->sent_read < peer->sent_count; peer->sent_read++) {
-			const struct wire_packet *packet = &peer->sent[peer->sent_read].packet;
+		dut_pull(dut);
+		for (; dut->sent_read < dut->sent_count; dut->sent_read++) {
+			const struct wire_packet *packet = &dut->sent[dut->sent_read].packet;
 
 			if (packet->ack_request)
-				last = packet->psn - PEER_SQ_PSN + 1;
+				last = packet->psn - DUT_SQ_PSN + 1;
 			seen++;
-			free((void *)(uintptr_t)peer->sent[peer->sent_read].bytes);
+			free((void *)(uintptr_t)dut->sent[dut->sent_read].bytes);
 		}
-		peer->sent_count = peer->sent_read = 0;
+		dut->sent_count = dut->sent_read = 0;
 		assert_true(last > acked);
 		acked = last;
-		peer_ack(peer, PEER_SQ_PSN + acked - 1, NO_CREDITS_REPORTED, acked == total);
+		dut_ack(dut, DUT_SQ_PSN + acked - 1, NO_CREDITS_REPORTED, acked == total);
 	}
 	assert_int_equal(seen, total);
-	assert_int_equal(peer->wc_count, 1);
+	assert_int_equal(dut->wc_count, 1);
 }
 
 static void test_long_message_moves_the_window(void **state)
@@ -277,22 +277,22 @@ static void test_long_message_moves_the_window(void **state)
 	/* rule S3 test, rule S7 test: without any timeout, whatever the window. */
 	for (uint32_t window = 1; window <= 256; window *= 2) {
 		send_long_message(window);
-		peer_teardown(NULL);
+		dut_teardown(NULL);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_cutting_of_messages),
-		PEER_TEST(test_gathered_payload),
-		PEER_TEST(test_sources_of_payload),
-		PEER_TEST(test_psns_are_consecutive),
-		PEER_TEST(test_no_waiting_for_acks),
-		PEER_TEST(test_read_and_atomic_requests),
-		PEER_TEST(test_completion_is_by_psn),
-		PEER_TEST(test_unsignaled),
-		PEER_TEST(test_long_message_moves_the_window),
+		DUT_TEST(test_cutting_of_messages),
+		DUT_TEST(test_gathered_payload),
+		DUT_TEST(test_sources_of_payload),
+		DUT_TEST(test_psns_are_consecutive),
+		DUT_TEST(test_no_waiting_for_acks),
+		DUT_TEST(test_read_and_atomic_requests),
+		DUT_TEST(test_completion_is_by_psn),
+		DUT_TEST(test_unsignaled),
+		DUT_TEST(test_long_message_moves_the_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

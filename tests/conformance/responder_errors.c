@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* What the responder does with requests that are wrong: which NAK, which completion, which event.
  */
-#include "peer.h"
+#include "dut.h"
 
 #include <string.h>
 
-static struct peer *peer_with_receives(unsigned int count, struct peer_config config)
+static struct dut *dut_with_receives(unsigned int count, struct dut_config config)
 {
-	struct peer *peer = peer_rts(config);
+	struct dut *dut = dut_rts(config);
 
 	for (unsigned int i = 0; i < count; i++)
-		peer_post_recv(peer, 8192);
-	peer_forget(peer);
-	return peer;
+		dut_post_recv(dut, 8192);
+	dut_forget(dut);
+	return dut;
 }
 
 /* One NAK, the QP in ERR, one event, the receives flushed, then silence. */
-static void expect_fatal(struct peer *peer, uint32_t psn, uint8_t syndrome, uint32_t msn,
+static void expect_fatal(struct dut *dut, uint32_t psn, uint8_t syndrome, uint32_t msn,
 			 enum eng_event event)
 {
-	expect_ack(peer, psn, syndrome, msn);
-	expect_silence(peer);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
-	assert_int_equal(peer_count_events(peer, event), 1);
-	peer_give_request(peer, WIRE_WRITE_ONLY, psn, 8);
-	expect_silence(peer);
-	assert_int_equal(eng_ring_used(&peer->rq), 0);
+	expect_ack(dut, psn, syndrome, msn);
+	expect_silence(dut);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
+	assert_int_equal(dut_count_events(dut, event), 1);
+	dut_give_request(dut, WIRE_WRITE_ONLY, psn, 8);
+	expect_silence(dut);
+	assert_int_equal(eng_ring_used(&dut->rq), 0);
 }
 
 /* A message that has not begun cannot go on; one that has begun cannot begin again. */
@@ -56,25 +56,25 @@ static void test_opcode_sequence(void **state)
 	(void)state;
 	/* rule S5 test */
 	for (unsigned int i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		struct peer *peer = peer_with_receives(2, (struct peer_config){ 0 });
-		uint32_t psn = PEER_RQ_PSN;
+		struct dut *dut = dut_with_receives(2, (struct dut_config){ 0 });
+		uint32_t psn = DUT_RQ_PSN;
 		struct wire_packet packet;
 
 		if (pairs[i].first >= 0) {
-			packet = peer_request(peer, (uint8_t)pairs[i].first, psn++, PEER_MTU);
-			packet.dma_length = 4 * PEER_MTU;
-			peer_give(peer, &packet);
-			peer_forget(peer);
+			packet = dut_request(dut, (uint8_t)pairs[i].first, psn++, DUT_MTU);
+			packet.dma_length = 4 * DUT_MTU;
+			dut_give(dut, &packet);
+			dut_forget(dut);
 		}
-		packet = peer_request(peer, pairs[i].second, psn, PEER_MTU);
+		packet = dut_request(dut, pairs[i].second, psn, DUT_MTU);
 		if (!(wire_op_headers(pairs[i].second) & WIRE_HAS_PAYLOAD))
 			packet.payload_length = 0;
-		peer_give(peer, &packet);
-		expect_fatal(peer, psn, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
+		dut_give(dut, &packet);
+		expect_fatal(dut, psn, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
 		for (int j = 0; j < 2; j++)
-			expect_wc(peer, 0x2000 + (uint64_t)j, ENG_WR_FLUSH_ERR);
-		expect_no_wc(peer);
-		peer_teardown(NULL);
+			expect_wc(dut, 0x2000 + (uint64_t)j, ENG_WR_FLUSH_ERR);
+		expect_no_wc(dut);
+		dut_teardown(NULL);
 	}
 }
 
@@ -93,38 +93,38 @@ static void test_access_flags_of_the_qp(void **state)
 	(void)state;
 	/* rule S5 test */
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct peer *peer = peer_with_receives(
-			0, (struct peer_config){ .access = 31 & ~rows[i].missing });
+		struct dut *dut = dut_with_receives(
+			0, (struct dut_config){ .access = 31 & ~rows[i].missing });
 		bool payload = wire_op_headers(rows[i].opcode) & WIRE_HAS_PAYLOAD;
 
 		/* Before the receive WQE: the WRITE with immediate finds none and gets no RNR. */
-		peer_give_request(peer, rows[i].opcode, PEER_RQ_PSN, payload ? 8 : 0);
-		expect_fatal(peer, PEER_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
-		assert_int_equal(peer->remote[0], 0);
-		peer_teardown(NULL);
+		dut_give_request(dut, rows[i].opcode, DUT_RQ_PSN, payload ? 8 : 0);
+		expect_fatal(dut, DUT_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
+		assert_int_equal(dut->remote[0], 0);
+		dut_teardown(NULL);
 	}
 	/* SENDs need no right at all. */
-	struct peer *peer = peer_with_receives(1, (struct peer_config){ .access = PEER_NO_ACCESS });
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 8);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
+	struct dut *dut = dut_with_receives(1, (struct dut_config){ .access = DUT_NO_ACCESS });
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 }
 
 /* The receive WQE is looked for before the R_Key: RNR, although the key is wrong. */
 static void test_receive_before_rkey(void **state)
 {
-	struct peer *peer = peer_with_receives(0, (struct peer_config){ 0 });
-	struct wire_packet packet = peer_request(peer, WIRE_WRITE_ONLY_IMM, PEER_RQ_PSN, 8);
+	struct dut *dut = dut_with_receives(0, (struct dut_config){ 0 });
+	struct wire_packet packet = dut_request(dut, WIRE_WRITE_ONLY_IMM, DUT_RQ_PSN, 8);
 
 	(void)state;
 	/* rule S5 test */
 	packet.rkey = 0xbad;
-	peer_give(peer, &packet);
-	expect_ack(peer, PEER_RQ_PSN, RNR_NAK(12), 0);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
-	peer_post_recv(peer, 8);
-	peer_forget(peer);
-	peer_give(peer, &packet);
-	expect_fatal(peer, PEER_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
+	dut_give(dut, &packet);
+	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
+	dut_post_recv(dut, 8);
+	dut_forget(dut);
+	dut_give(dut, &packet);
+	expect_fatal(dut, DUT_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
 }
 
 /* A length that does not fit comes before the R_Key. */
@@ -137,26 +137,26 @@ static void test_length_before_rkey(void **state)
 		{ WIRE_WRITE_ONLY, 8, 9 },
 		{ WIRE_WRITE_ONLY, 8, 7 },
 		{ WIRE_WRITE_ONLY, 0, 1 },
-		{ WIRE_WRITE_ONLY, PEER_MTU + 4, PEER_MTU + 4 },
-		{ WIRE_WRITE_FIRST, PEER_MTU, PEER_MTU },
-		{ WIRE_WRITE_FIRST, PEER_MTU - 1, 2 * PEER_MTU },
-		{ WIRE_WRITE_FIRST, PEER_MTU, PEER_MTU - 4 },
-		{ WIRE_WRITE_FIRST, PEER_MTU, 0x80000001 },
+		{ WIRE_WRITE_ONLY, DUT_MTU + 4, DUT_MTU + 4 },
+		{ WIRE_WRITE_FIRST, DUT_MTU, DUT_MTU },
+		{ WIRE_WRITE_FIRST, DUT_MTU - 1, 2 * DUT_MTU },
+		{ WIRE_WRITE_FIRST, DUT_MTU, DUT_MTU - 4 },
+		{ WIRE_WRITE_FIRST, DUT_MTU, 0x80000001 },
 		{ WIRE_READ_REQUEST, 0, 0x80000001 },
 	};
 
 	(void)state;
 	/* rule S5 test, rule S1 test */
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct peer *peer = peer_with_receives(0, (struct peer_config){ 0 });
+		struct dut *dut = dut_with_receives(0, (struct dut_config){ 0 });
 		struct wire_packet packet =
-			peer_request(peer, rows[i].opcode, PEER_RQ_PSN, rows[i].payload);
+			dut_request(dut, rows[i].opcode, DUT_RQ_PSN, rows[i].payload);
 
 		packet.dma_length = rows[i].announced;
 		packet.rkey = 0xbad;
-		peer_give(peer, &packet);
-		expect_fatal(peer, PEER_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
-		peer_teardown(NULL);
+		dut_give(dut, &packet);
+		expect_fatal(dut, DUT_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
+		dut_teardown(NULL);
 	}
 }
 
@@ -173,24 +173,23 @@ static void test_length_of_later_packets(void **state)
 		{ WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, 8 },
 		{ WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, 8 },
 		{ WIRE_SEND_FIRST, WIRE_SEND_LAST, 0 },
-		{ WIRE_SEND_FIRST, WIRE_SEND_LAST, PEER_MTU + 1 },
-		{ WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, PEER_MTU },
+		{ WIRE_SEND_FIRST, WIRE_SEND_LAST, DUT_MTU + 1 },
+		{ WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, DUT_MTU },
 	};
 
 	(void)state;
 	/* rule S5 test, rule S1 test: the WRITE has announced eight bytes more. */
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct peer *peer = peer_with_receives(1, (struct peer_config){ 0 });
-		struct wire_packet packet =
-			peer_request(peer, rows[i].first, PEER_RQ_PSN, PEER_MTU);
+		struct dut *dut = dut_with_receives(1, (struct dut_config){ 0 });
+		struct wire_packet packet = dut_request(dut, rows[i].first, DUT_RQ_PSN, DUT_MTU);
 
-		packet.dma_length = PEER_MTU + 8;
-		peer_give(peer, &packet);
-		peer_forget(peer);
-		peer_give_request(peer, rows[i].second, PEER_RQ_PSN + 1, rows[i].payload);
-		expect_fatal(peer, PEER_RQ_PSN + 1, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
-		assert_int_equal(peer->remote[PEER_MTU], 0);
-		peer_teardown(NULL);
+		packet.dma_length = DUT_MTU + 8;
+		dut_give(dut, &packet);
+		dut_forget(dut);
+		dut_give_request(dut, rows[i].second, DUT_RQ_PSN + 1, rows[i].payload);
+		expect_fatal(dut, DUT_RQ_PSN + 1, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
+		assert_int_equal(dut->remote[DUT_MTU], 0);
+		dut_teardown(NULL);
 	}
 }
 
@@ -203,181 +202,181 @@ static void test_remote_access(void **state)
 		uint64_t va;
 		uint32_t length;
 	} rows[] = {
-		{ WIRE_WRITE_ONLY, 0xbad, PEER_REMOTE_VA, 8 },
-		{ WIRE_WRITE_ONLY, PEER_RKEY, PEER_REMOTE_VA - 1, 8 },
-		{ WIRE_WRITE_ONLY, PEER_RKEY, PEER_REMOTE_VA + PEER_REGION_BYTES - 7, 8 },
-		{ WIRE_WRITE_ONLY, PEER_RKEY, UINT64_MAX - 3, 8 },
+		{ WIRE_WRITE_ONLY, 0xbad, DUT_REMOTE_VA, 8 },
+		{ WIRE_WRITE_ONLY, DUT_RKEY, DUT_REMOTE_VA - 1, 8 },
+		{ WIRE_WRITE_ONLY, DUT_RKEY, DUT_REMOTE_VA + DUT_REGION_BYTES - 7, 8 },
+		{ WIRE_WRITE_ONLY, DUT_RKEY, UINT64_MAX - 3, 8 },
 		{ WIRE_WRITE_ONLY, 0x4004, 0x4000, 8 },
-		{ WIRE_WRITE_FIRST, PEER_RKEY, PEER_REMOTE_VA, PEER_REGION_BYTES + 1 },
-		{ WIRE_READ_REQUEST, 0xbad, PEER_REMOTE_VA, 8 },
-		{ WIRE_READ_REQUEST, PEER_RKEY, PEER_REMOTE_VA, PEER_REGION_BYTES + 1 },
+		{ WIRE_WRITE_FIRST, DUT_RKEY, DUT_REMOTE_VA, DUT_REGION_BYTES + 1 },
+		{ WIRE_READ_REQUEST, 0xbad, DUT_REMOTE_VA, 8 },
+		{ WIRE_READ_REQUEST, DUT_RKEY, DUT_REMOTE_VA, DUT_REGION_BYTES + 1 },
 		{ WIRE_READ_REQUEST, 0x5005, 0x5000, 8 },
-		{ WIRE_FETCH_ADD, 0xbad, PEER_REMOTE_VA, 0 },
-		{ WIRE_FETCH_ADD, PEER_RKEY, PEER_REMOTE_VA + PEER_REGION_BYTES, 0 },
+		{ WIRE_FETCH_ADD, 0xbad, DUT_REMOTE_VA, 0 },
+		{ WIRE_FETCH_ADD, DUT_RKEY, DUT_REMOTE_VA + DUT_REGION_BYTES, 0 },
 		{ WIRE_COMPARE_SWAP, 0x4004, 0x4000, 0 },
 	};
 
 	(void)state;
 	/* rule S5 test */
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct peer *peer = peer_with_receives(0, (struct peer_config){ 0 });
-		struct wire_packet packet = peer_request(peer, rows[i].opcode, PEER_RQ_PSN, 0);
+		struct dut *dut = dut_with_receives(0, (struct dut_config){ 0 });
+		struct wire_packet packet = dut_request(dut, rows[i].opcode, DUT_RQ_PSN, 0);
 
-		peer_region_add(peer, 0x4004, 0x4000, 64, ENG_REMOTE_READ);
-		peer_region_add(peer, 0x5005, 0x5000, 64, ENG_LOCAL_WRITE | ENG_REMOTE_WRITE);
+		dut_region_add(dut, 0x4004, 0x4000, 64, ENG_REMOTE_READ);
+		dut_region_add(dut, 0x5005, 0x5000, 64, ENG_LOCAL_WRITE | ENG_REMOTE_WRITE);
 		packet.rkey = rows[i].rkey;
 		packet.va = rows[i].va;
 		packet.dma_length = rows[i].length;
 		if (rows[i].opcode == WIRE_WRITE_ONLY)
 			packet.payload_length = rows[i].length;
 		if (rows[i].opcode == WIRE_WRITE_FIRST)
-			packet.payload_length = PEER_MTU;
-		peer_give(peer, &packet);
-		expect_fatal(peer, PEER_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
-		assert_int_equal(peer->remote[0], 0);
-		peer_teardown(NULL);
+			packet.payload_length = DUT_MTU;
+		dut_give(dut, &packet);
+		expect_fatal(dut, DUT_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
+		assert_int_equal(dut->remote[0], 0);
+		dut_teardown(NULL);
 	}
 }
 
 /* An atomic on a misaligned address is an invalid request. */
 static void test_misaligned_atomic(void **state)
 {
-	struct peer *peer = peer_with_receives(0, (struct peer_config){ 0 });
+	struct dut *dut = dut_with_receives(0, (struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S5 test */
-	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN, 4, 0, 1);
-	expect_fatal(peer, PEER_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN, 4, 0, 1);
+	expect_fatal(dut, DUT_RQ_PSN, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
 }
 
 /* A WRITE or READ of zero bytes does not look at its RETH at all. */
 static void test_zero_length_with_garbage(void **state)
 {
-	struct peer *peer = peer_with_receives(1, (struct peer_config){ 0 });
-	struct wire_packet packet = peer_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 0);
+	struct dut *dut = dut_with_receives(1, (struct dut_config){ 0 });
+	struct wire_packet packet = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 0);
 	const struct wire_packet *answer;
 
 	(void)state;
 	/* rule S5 test */
 	packet.rkey = 0xdeadbeef;
 	packet.va = 0xfeedfeedfeedfeed;
-	peer_give(peer, &packet);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(1), 1);
+	dut_give(dut, &packet);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(1), 1);
 	packet.opcode = WIRE_WRITE_ONLY_IMM;
 	packet.psn++;
-	peer_give(peer, &packet);
-	expect_ack(peer, PEER_RQ_PSN + 1, ACK_CODE(0), 2);
-	assert_int_equal(expect_wc(peer, 0x2000, ENG_SUCCESS)->byte_len, 0);
+	dut_give(dut, &packet);
+	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 2);
+	assert_int_equal(expect_wc(dut, 0x2000, ENG_SUCCESS)->byte_len, 0);
 	packet.opcode = WIRE_READ_REQUEST;
 	packet.psn++;
-	peer_give(peer, &packet);
-	answer = expect_packet(peer, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 2);
+	dut_give(dut, &packet);
+	answer = expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 2);
 	assert_int_equal(answer->payload_length, 0);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 }
 
 /* A receive WQE too small: the consumer gets a length error, the peer an invalid request. */
 static void test_receive_too_small(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	uint64_t small, next;
 
 	(void)state;
 	/* rule C18 test */
-	small = peer_post_recv(peer, PEER_MTU + 4);
-	next = peer_post_recv(peer, 8192);
-	peer_forget(peer);
-	memset(peer->local, 0, PEER_REGION_BYTES);
-	peer_give_request(peer, WIRE_SEND_FIRST, PEER_RQ_PSN, PEER_MTU);
-	peer_forget(peer);
-	peer_give_request(peer, WIRE_SEND_LAST, PEER_RQ_PSN + 1, 5);
-	expect_fatal(peer, PEER_RQ_PSN + 1, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
-	expect_wc(peer, small, ENG_LOC_LEN_ERR);
-	expect_wc(peer, next, ENG_WR_FLUSH_ERR);
-	expect_no_wc(peer);
-	assert_int_equal(peer->local[PEER_MTU + 4], 0);
+	small = dut_post_recv(dut, DUT_MTU + 4);
+	next = dut_post_recv(dut, 8192);
+	dut_forget(dut);
+	memset(dut->local, 0, DUT_REGION_BYTES);
+	dut_give_request(dut, WIRE_SEND_FIRST, DUT_RQ_PSN, DUT_MTU);
+	dut_forget(dut);
+	dut_give_request(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 1, 5);
+	expect_fatal(dut, DUT_RQ_PSN + 1, NAK_INVALID, 0, ENG_EVENT_QP_REQ_ERR);
+	expect_wc(dut, small, ENG_LOC_LEN_ERR);
+	expect_wc(dut, next, ENG_WR_FLUSH_ERR);
+	expect_no_wc(dut);
+	assert_int_equal(dut->local[DUT_MTU + 4], 0);
 }
 
 /* A WRITE with immediate has no use for the buffers of its receive WQE. */
 static void test_write_imm_needs_no_buffer(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
-	uint64_t recv = peer_post_recv(peer, 0);
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+	uint64_t recv = dut_post_recv(dut, 0);
 
 	(void)state;
 	/* rule C18 test */
-	peer_forget(peer);
-	peer_give_request(peer, WIRE_WRITE_ONLY_IMM, PEER_RQ_PSN, 512);
-	expect_ack(peer, PEER_RQ_PSN, ACK_CODE(0), 1);
-	assert_int_equal(expect_wc(peer, recv, ENG_SUCCESS)->byte_len, 512);
+	dut_forget(dut);
+	dut_give_request(dut, WIRE_WRITE_ONLY_IMM, DUT_RQ_PSN, 512);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	assert_int_equal(expect_wc(dut, recv, ENG_SUCCESS)->byte_len, 512);
 }
 
 /* The receive's own memory is not ours to write: local protection error, remote operational. */
 static void test_receive_with_wrong_lkey(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	struct eng_recv_wqe *wqe;
 	uint64_t recv;
 
 	(void)state;
 	/* rule S11 test, rule S13 test */
-	peer_region_add(peer, 0x6006, 0x6000, 64, 0);
+	dut_region_add(dut, 0x6006, 0x6000, 64, 0);
 	for (int kind = 0; kind < 3; kind++) {
-		peer = peer_rts((struct peer_config){ 0 });
-		peer_region_add(peer, 0x6006, 0x6000, 64, 0);
-		wqe = eng_rq_next(&peer->rq);
-		recv = peer_post_recv(peer, 64);
+		dut = dut_rts((struct dut_config){ 0 });
+		dut_region_add(dut, 0x6006, 0x6000, 64, 0);
+		wqe = eng_rq_next(&dut->rq);
+		recv = dut_post_recv(dut, 64);
 		if (kind == 0)
 			wqe->sge[0].lkey = 0xbad;
 		else if (kind == 1)
-			wqe->sge[0].addr += PEER_REGION_BYTES;
+			wqe->sge[0].addr += DUT_REGION_BYTES;
 		else
 			wqe->sge[0] = (struct eng_sge){ 0x6000, 64, 0x6006 };
-		peer_forget(peer);
-		peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN, 64);
-		expect_fatal(peer, PEER_RQ_PSN, NAK_OPERATIONAL, 0, ENG_EVENT_QP_FATAL);
-		expect_wc(peer, recv, ENG_LOC_PROT_ERR);
-		expect_no_wc(peer);
+		dut_forget(dut);
+		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 64);
+		expect_fatal(dut, DUT_RQ_PSN, NAK_OPERATIONAL, 0, ENG_EVENT_QP_FATAL);
+		expect_wc(dut, recv, ENG_LOC_PROT_ERR);
+		expect_no_wc(dut);
 	}
 }
 
 /* More READs and Atomics at once than max_dest_rd_atomic: invalid request. */
 static void test_too_many_reads(void **state)
 {
-	struct peer *peer = peer_with_receives(0, (struct peer_config){ .max_dest_rd_atomic = 2 });
+	struct dut *dut = dut_with_receives(0, (struct dut_config){ .max_dest_rd_atomic = 2 });
 
 	(void)state;
 	/* rule S5 test, rule S12 test */
 	for (uint32_t i = 0; i < 3; i++)
-		peer_give_read(peer, PEER_RQ_PSN + i, 0, 8);
-	expect_packet(peer, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
-	expect_packet(peer, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 1);
-	expect_fatal(peer, PEER_RQ_PSN + 2, NAK_INVALID, 2, ENG_EVENT_QP_REQ_ERR);
+		dut_give_read(dut, DUT_RQ_PSN + i, 0, 8);
+	expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+	expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
+	expect_fatal(dut, DUT_RQ_PSN + 2, NAK_INVALID, 2, ENG_EVENT_QP_REQ_ERR);
 }
 
 /* SEND with invalidate of a key that may not be invalidated: remote access error. */
 static void test_refused_invalidate(void **state)
 {
-	struct peer *peer = peer_with_receives(1, (struct peer_config){ 0 });
+	struct dut *dut = dut_with_receives(1, (struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S5 test */
-	peer->refuse_invalidate = true;
-	peer_give_request(peer, WIRE_SEND_ONLY_INVALIDATE, PEER_RQ_PSN, 8);
-	expect_fatal(peer, PEER_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
-	expect_wc(peer, 0x2000, ENG_WR_FLUSH_ERR);
+	dut->refuse_invalidate = true;
+	dut_give_request(dut, WIRE_SEND_ONLY_INVALIDATE, DUT_RQ_PSN, 8);
+	expect_fatal(dut, DUT_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
+	expect_wc(dut, 0x2000, ENG_WR_FLUSH_ERR);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_opcode_sequence),	 PEER_TEST(test_access_flags_of_the_qp),
-		PEER_TEST(test_receive_before_rkey),	 PEER_TEST(test_length_before_rkey),
-		PEER_TEST(test_length_of_later_packets), PEER_TEST(test_remote_access),
-		PEER_TEST(test_misaligned_atomic),	 PEER_TEST(test_zero_length_with_garbage),
-		PEER_TEST(test_receive_too_small),	 PEER_TEST(test_write_imm_needs_no_buffer),
-		PEER_TEST(test_receive_with_wrong_lkey), PEER_TEST(test_too_many_reads),
-		PEER_TEST(test_refused_invalidate),
+		DUT_TEST(test_opcode_sequence),		DUT_TEST(test_access_flags_of_the_qp),
+		DUT_TEST(test_receive_before_rkey),	DUT_TEST(test_length_before_rkey),
+		DUT_TEST(test_length_of_later_packets), DUT_TEST(test_remote_access),
+		DUT_TEST(test_misaligned_atomic),	DUT_TEST(test_zero_length_with_garbage),
+		DUT_TEST(test_receive_too_small),	DUT_TEST(test_write_imm_needs_no_buffer),
+		DUT_TEST(test_receive_with_wrong_lkey), DUT_TEST(test_too_many_reads),
+		DUT_TEST(test_refused_invalidate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

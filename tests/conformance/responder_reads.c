@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* READs and Atomics at the responder, the first time and again. */
-#include "peer.h"
+#include "dut.h"
 
 #include <string.h>
 
-static struct peer *peer_with_pattern(struct peer_config config)
+static struct dut *dut_with_pattern(struct dut_config config)
 {
-	struct peer *peer = peer_rts(config);
+	struct dut *dut = dut_rts(config);
 
-	peer_fill(peer->remote, PEER_REGION_BYTES, 0);
-	return peer;
+	dut_fill(dut->remote, DUT_REGION_BYTES, 0);
+	return dut;
 }
 
 /* Take the packets [from, end) of the answer to a READ of length bytes at offset. */
-static void expect_answer(struct peer *peer, uint32_t psn, uint32_t offset, uint32_t length)
+static void expect_answer(struct dut *dut, uint32_t psn, uint32_t offset, uint32_t length)
 {
-	uint32_t mtu = peer->config.mtu;
+	uint32_t mtu = dut->config.mtu;
 	uint32_t count = length ? (length + mtu - 1) / mtu : 1;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -23,7 +23,7 @@ static void expect_answer(struct peer *peer, uint32_t psn, uint32_t offset, uint
 				 : i == 0	  ? WIRE_READ_RESPONSE_FIRST
 				 : i == count - 1 ? WIRE_READ_RESPONSE_LAST
 						  : WIRE_READ_RESPONSE_MIDDLE;
-		const struct wire_packet *packet = expect_packet(peer, opcode, psn + i);
+		const struct wire_packet *packet = expect_packet(dut, opcode, psn + i);
 		uint32_t bytes = i == count - 1 ? length - i * mtu : mtu;
 
 		assert_int_equal(packet->payload_length, bytes);
@@ -36,185 +36,185 @@ static void expect_answer(struct peer *peer, uint32_t psn, uint32_t offset, uint
 static void test_read_lengths(void **state)
 {
 	static const uint32_t lengths[] = { 0, 1, 3, 1023, 1024, 1025, 2048, 5001 };
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
-	uint32_t psn = PEER_RQ_PSN;
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
+	uint32_t psn = DUT_RQ_PSN;
 
 	(void)state;
 	/* rule S1 test, rule S2 test */
 	for (unsigned int i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		peer_give_read(peer, psn, 77, lengths[i]);
-		assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOW);
-		expect_answer(peer, psn, 77, lengths[i]);
-		expect_silence(peer);
-		psn += lengths[i] ? (lengths[i] + PEER_MTU - 1) / PEER_MTU : 1;
-		assert_int_equal(peer_view(peer).expected_psn, psn);
+		dut_give_read(dut, psn, 77, lengths[i]);
+		assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+		expect_answer(dut, psn, 77, lengths[i]);
+		expect_silence(dut);
+		psn += lengths[i] ? (lengths[i] + DUT_MTU - 1) / DUT_MTU : 1;
+		assert_int_equal(dut_view(dut).expected_psn, psn);
 	}
 }
 
 /* A duplicate READ is answered again, whole or from where the peer misses it. */
 static void test_duplicate_read(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test */
-	peer_give_read(peer, PEER_RQ_PSN, 100, 5001);
-	expect_answer(peer, PEER_RQ_PSN, 100, 5001);
-	peer_give_read(peer, PEER_RQ_PSN, 100, 5001);
-	expect_answer(peer, PEER_RQ_PSN, 100, 5001);
+	dut_give_read(dut, DUT_RQ_PSN, 100, 5001);
+	expect_answer(dut, DUT_RQ_PSN, 100, 5001);
+	dut_give_read(dut, DUT_RQ_PSN, 100, 5001);
+	expect_answer(dut, DUT_RQ_PSN, 100, 5001);
 	/* Only the rest, from the third packet. */
-	peer_give_read(peer, PEER_RQ_PSN + 2, 100 + 2 * PEER_MTU, 5001 - 2 * PEER_MTU);
-	expect_answer(peer, PEER_RQ_PSN + 2, 100 + 2 * PEER_MTU, 5001 - 2 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN + 4, 100 + 4 * PEER_MTU, 5001 - 4 * PEER_MTU);
-	expect_answer(peer, PEER_RQ_PSN + 4, 100 + 4 * PEER_MTU, 5001 - 4 * PEER_MTU);
-	expect_silence(peer);
-	assert_int_equal(peer_view(peer).msn, 1);
-	assert_int_equal(peer_view(peer).expected_psn, PEER_RQ_PSN + 5);
+	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, 5001 - 2 * DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, 5001 - 2 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 4, 100 + 4 * DUT_MTU, 5001 - 4 * DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN + 4, 100 + 4 * DUT_MTU, 5001 - 4 * DUT_MTU);
+	expect_silence(dut);
+	assert_int_equal(dut_view(dut).msn, 1);
+	assert_int_equal(dut_view(dut).expected_psn, DUT_RQ_PSN + 5);
 }
 
 /* A part that ends before the end of the first request is answered as long as it asks. */
 static void test_duplicate_read_of_a_part(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test */
-	peer_give_read(peer, PEER_RQ_PSN, 100, 5001);
-	expect_answer(peer, PEER_RQ_PSN, 100, 5001);
-	peer_give_read(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 2 * PEER_MTU);
-	expect_answer(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 2 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 1500);
-	expect_answer(peer, PEER_RQ_PSN + 1, 100 + PEER_MTU, 1500);
-	expect_silence(peer);
+	dut_give_read(dut, DUT_RQ_PSN, 100, 5001);
+	expect_answer(dut, DUT_RQ_PSN, 100, 5001);
+	dut_give_read(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, 2 * DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, 2 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, 1500);
+	expect_answer(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, 1500);
+	expect_silence(dut);
 }
 
 /* It is read again from memory, as it is now. */
 static void test_duplicate_read_reads_again(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 	const struct wire_packet *packet;
 
 	(void)state;
 	/* rule S4 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-	expect_answer(peer, PEER_RQ_PSN, 0, 8);
-	memset(peer->remote, 0x5a, 8);
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-	packet = expect_packet(peer, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
+	expect_answer(dut, DUT_RQ_PSN, 0, 8);
+	memset(dut->remote, 0x5a, 8);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
+	packet = expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
 	assert_int_equal(packet->payload[0], 0x5a);
 }
 
 /* A "duplicate" that asks for what it had not asked for, or elsewhere, is not answered. */
 static void test_forged_duplicate_read(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test */
-	peer_give_read(peer, PEER_RQ_PSN, 4096, 2 * PEER_MTU);
-	expect_answer(peer, PEER_RQ_PSN, 4096, 2 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN, 4096, 3 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN + 1, 4096 + PEER_MTU, 2 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN - 1, 4096, PEER_MTU);
-	expect_silence(peer);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
+	dut_give_read(dut, DUT_RQ_PSN, 4096, 2 * DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN, 4096, 2 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN, 4096, 3 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 1, 4096 + DUT_MTU, 2 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN - 1, 4096, DUT_MTU);
+	expect_silence(dut);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 }
 
 /* The duplicate arrives while the first answer is still being sent. */
 static void test_duplicate_read_during_answer(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 3 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN + 1, PEER_MTU, 2 * PEER_MTU);
-	peer_pull(peer);
-	assert_uint_in_range(peer->sent_count, 2, 5);
-	assert_int_equal(peer->sent[peer->sent_count - 1].packet.psn, PEER_RQ_PSN + 2);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 3 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 1, DUT_MTU, 2 * DUT_MTU);
+	dut_pull(dut);
+	assert_uint_in_range(dut->sent_count, 2, 5);
+	assert_int_equal(dut->sent[dut->sent_count - 1].packet.psn, DUT_RQ_PSN + 2);
 }
 
 /* A duplicate does not disturb the message under way. */
 static void test_duplicate_read_inside_message(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
-	uint64_t recv = peer_post_recv(peer, 8192);
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
+	uint64_t recv = dut_post_recv(dut, 8192);
 
 	(void)state;
 	/* rule S4 test */
-	peer_forget(peer);
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-	peer_give_request(peer, WIRE_SEND_FIRST, PEER_RQ_PSN + 1, PEER_MTU);
-	peer_forget(peer);
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-	expect_answer(peer, PEER_RQ_PSN, 0, 8);
-	peer_give_request(peer, WIRE_SEND_LAST, PEER_RQ_PSN + 2, 8);
-	expect_wc(peer, recv, ENG_SUCCESS);
-	expect_ack(peer, PEER_RQ_PSN + 2, ACK_CODE(0), 2);
+	dut_forget(dut);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
+	dut_give_request(dut, WIRE_SEND_FIRST, DUT_RQ_PSN + 1, DUT_MTU);
+	dut_forget(dut);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
+	expect_answer(dut, DUT_RQ_PSN, 0, 8);
+	dut_give_request(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 2, 8);
+	expect_wc(dut, recv, ENG_SUCCESS);
+	expect_ack(dut, DUT_RQ_PSN + 2, ACK_CODE(0), 2);
 }
 
-static uint64_t remote_value(struct peer *peer, uint32_t offset)
+static uint64_t remote_value(struct dut *dut, uint32_t offset)
 {
 	uint64_t value;
 
-	memcpy(&value, peer->remote + offset, sizeof(value));
+	memcpy(&value, dut->remote + offset, sizeof(value));
 	return value;
 }
 
 /* Compare-and-swap and fetch-and-add, and what they answer. */
 static void test_atomics(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ 0 });
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
 	const struct wire_packet *packet;
 
 	(void)state;
 	/* rule S4 test */
-	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN, 8, 0, 5);
-	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN, 8, 0, 5);
+	packet = expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN);
 	assert_int_equal(packet->original, 0);
-	assert_int_equal(remote_value(peer, 8), 5);
-	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 1, 8, 0, UINT64_MAX);
-	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 1);
+	assert_int_equal(remote_value(dut, 8), 5);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + 1, 8, 0, UINT64_MAX);
+	packet = expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 1);
 	assert_int_equal(packet->original, 5);
-	assert_int_equal(remote_value(peer, 8), 4);
-	peer_give_atomic(peer, WIRE_COMPARE_SWAP, PEER_RQ_PSN + 2, 8, 3, 100);
-	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 2);
+	assert_int_equal(remote_value(dut, 8), 4);
+	dut_give_atomic(dut, WIRE_COMPARE_SWAP, DUT_RQ_PSN + 2, 8, 3, 100);
+	packet = expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 2);
 	assert_int_equal(packet->original, 4);
-	assert_int_equal(remote_value(peer, 8), 4);
-	peer_give_atomic(peer, WIRE_COMPARE_SWAP, PEER_RQ_PSN + 3, 8, 4, 0x1122334455667788);
-	packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 3);
+	assert_int_equal(remote_value(dut, 8), 4);
+	dut_give_atomic(dut, WIRE_COMPARE_SWAP, DUT_RQ_PSN + 3, 8, 4, 0x1122334455667788);
+	packet = expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 3);
 	assert_int_equal(packet->original, 4);
-	assert_true(remote_value(peer, 8) == 0x1122334455667788);
+	assert_true(remote_value(dut, 8) == 0x1122334455667788);
 }
 
 /* A duplicate Atomic gets the saved result and is not executed again. */
 static void test_duplicate_atomic(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ .max_dest_rd_atomic = 4 });
+	struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = 4 });
 	const struct wire_packet *packet;
 
 	(void)state;
 	/* rule S4 test, rule S12 test */
 	for (uint32_t i = 0; i < 6; i++) {
-		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + i, 0, 0, 10);
-		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + i);
+		dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + i, 0, 0, 10);
+		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + i);
 	}
 	/* The last max_dest_rd_atomic of them are kept. */
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t i = 2; i < 6; i++) {
-			peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + i, 0, 0, 10);
-			packet = expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + i);
+			dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + i, 0, 0, 10);
+			packet = expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + i);
 			assert_int_equal(packet->original, 10 * i);
 		}
 	}
-	assert_int_equal(remote_value(peer, 0), 60);
+	assert_int_equal(remote_value(dut, 0), 60);
 	/* Nobody may ask for older ones; they are not executed. */
-	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN, 0, 0, 10);
-	expect_silence(peer);
-	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOTHING);
-	assert_int_equal(remote_value(peer, 0), 60);
-	assert_int_equal(peer_view(peer).msn, 6);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN, 0, 0, 10);
+	expect_silence(dut);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(remote_value(dut, 0), 60);
+	assert_int_equal(dut_view(dut).msn, 6);
 }
 
 /* Any number of entries works, also one that is no power of two, and for a long time. */
@@ -225,148 +225,148 @@ static void test_every_depth(void **state)
 	for (uint32_t depth = 1; depth <= ENG_MAX_RD_ATOMIC; depth++) {
 		/* Who asks for few does not pay for many. */
 		assert_true(eng_replay_bytes(depth) < 2 * depth * eng_replay_bytes(1));
-		struct peer *peer = peer_rts((struct peer_config){ .max_dest_rd_atomic = depth });
-		uint32_t psn = PEER_RQ_PSN;
+		struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = depth });
+		uint32_t psn = DUT_RQ_PSN;
 
 		for (uint32_t round = 0; round < 5; round++, psn += depth) {
 			for (uint32_t i = 0; i < depth; i++)
-				peer_give_atomic(peer, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
+				dut_give_atomic(dut, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
 			for (uint32_t i = 0; i < depth; i++)
-				expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);
+				expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);
 			for (uint32_t i = 0; i < depth; i++)
-				peer_give_atomic(peer, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
+				dut_give_atomic(dut, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
 			for (uint32_t i = 0; i < depth; i++)
 				assert_int_equal(
-					expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn + i)
+					expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn + i)
 						->original,
 					round * depth + i);
-			expect_silence(peer);
+			expect_silence(dut);
 		}
-		peer_teardown(NULL);
+		dut_teardown(NULL);
 	}
 }
 
-static void take_back(struct peer *peer, const struct eng_run *run, uint32_t first, uint32_t count)
+static void take_back(struct dut *dut, const struct eng_run *run, uint32_t first, uint32_t count)
 {
-	eng_unsent(peer->qp, run);
+	eng_unsent(dut->qp, run);
 	for (uint32_t i = 0; i < count; i++)
-		assert_int_equal(expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, first + i)->original,
-				 first - PEER_RQ_PSN + i);
-	expect_silence(peer);
+		assert_int_equal(expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, first + i)->original,
+				 first - DUT_RQ_PSN + i);
+	expect_silence(dut);
 }
 
 /* More entries for a queue pair in use: what was asked before is known, and owed, as before. */
 static void test_depth_grows(void **state)
 {
-	struct peer *peer = peer_rts((struct peer_config){ .max_dest_rd_atomic = 5 });
-	uint32_t psn = PEER_RQ_PSN;
+	struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = 5 });
+	uint32_t psn = DUT_RQ_PSN;
 	struct eng_run run;
 
 	(void)state;
 	/* rule S4 test, rule S12 test */
-	for (; psn < PEER_RQ_PSN + 11; psn++) {
-		peer_give_atomic(peer, WIRE_FETCH_ADD, psn, 0, 0, 1);
-		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn);
+	for (; psn < DUT_RQ_PSN + 11; psn++) {
+		dut_give_atomic(dut, WIRE_FETCH_ADD, psn, 0, 0, 1);
+		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn);
 	}
 	/* Three are to be answered, and two of them have been handed out. */
-	for (; psn < PEER_RQ_PSN + 14; psn++)
-		peer_give_atomic(peer, WIRE_FETCH_ADD, psn, 0, 0, 1);
-	run = peer_empty_run(peer, 2);
-	assert_int_equal(peer_transmit(peer, &run, ENG_RESPONSES), ENG_TX_RUN);
+	for (; psn < DUT_RQ_PSN + 14; psn++)
+		dut_give_atomic(dut, WIRE_FETCH_ADD, psn, 0, 0, 1);
+	run = dut_empty_run(dut, 2);
+	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
 	assert_int_equal(run.packets, 2);
-	peer_set_replay(peer, ENG_MAX_RD_ATOMIC);
-	peer->attr->max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
-	take_back(peer, &run, PEER_RQ_PSN + 11, 3);
+	dut_set_replay(dut, ENG_MAX_RD_ATOMIC);
+	dut->attr->max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
+	take_back(dut, &run, DUT_RQ_PSN + 11, 3);
 	for (uint32_t i = 9; i < 14; i++) {
-		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + i, 0, 0, 1);
+		dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + i, 0, 0, 1);
 		assert_int_equal(
-			expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + i)->original, i);
+			expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + i)->original, i);
 	}
 	/* As many as there is room for now, all at once; one more is one too many. */
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
-		peer_give_atomic(peer, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
-	run = peer_empty_run(peer, ENG_MAX_RD_ATOMIC);
-	assert_int_equal(peer_transmit(peer, &run, ENG_RESPONSES), ENG_TX_RUN);
+		dut_give_atomic(dut, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
+	run = dut_empty_run(dut, ENG_MAX_RD_ATOMIC);
+	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
 	assert_int_equal(run.packets, ENG_MAX_RD_ATOMIC);
-	eng_unsent(peer->qp, &run);
-	peer_give_atomic(peer, WIRE_FETCH_ADD, psn + ENG_MAX_RD_ATOMIC, 0, 0, 1);
+	eng_unsent(dut->qp, &run);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, psn + ENG_MAX_RD_ATOMIC, 0, 0, 1);
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
-		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);
-	assert_int_equal(expect_packet(peer, WIRE_ACKNOWLEDGE, psn + ENG_MAX_RD_ATOMIC)->syndrome,
+		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);
+	assert_int_equal(expect_packet(dut, WIRE_ACKNOWLEDGE, psn + ENG_MAX_RD_ATOMIC)->syndrome,
 			 NAK_INVALID);
-	assert_int_equal(remote_value(peer, 0), 14 + ENG_MAX_RD_ATOMIC);
+	assert_int_equal(remote_value(dut, 0), 14 + ENG_MAX_RD_ATOMIC);
 }
 
 /* READs and Atomics share the entries; several duplicates are answered in PSN order. */
 static void test_duplicates_of_several(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test */
-	memset(peer->remote, 0, 8);
-	peer_give_read(peer, PEER_RQ_PSN, 512, 2 * PEER_MTU);
-	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 2, 0, 0, 1);
-	peer_give_read(peer, PEER_RQ_PSN + 3, 1024, 8);
+	memset(dut->remote, 0, 8);
+	dut_give_read(dut, DUT_RQ_PSN, 512, 2 * DUT_MTU);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + 2, 0, 0, 1);
+	dut_give_read(dut, DUT_RQ_PSN + 3, 1024, 8);
 	for (int round = 0; round < 3; round++) {
-		expect_answer(peer, PEER_RQ_PSN, 512, 2 * PEER_MTU);
-		expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 2);
-		expect_answer(peer, PEER_RQ_PSN + 3, 1024, 8);
-		expect_silence(peer);
-		peer_give_read(peer, PEER_RQ_PSN, 512, 2 * PEER_MTU);
-		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 2, 0, 0, 1);
-		peer_give_read(peer, PEER_RQ_PSN + 3, 1024, 8);
+		expect_answer(dut, DUT_RQ_PSN, 512, 2 * DUT_MTU);
+		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 2);
+		expect_answer(dut, DUT_RQ_PSN + 3, 1024, 8);
+		expect_silence(dut);
+		dut_give_read(dut, DUT_RQ_PSN, 512, 2 * DUT_MTU);
+		dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + 2, 0, 0, 1);
+		dut_give_read(dut, DUT_RQ_PSN + 3, 1024, 8);
 	}
-	assert_int_equal(remote_value(peer, 0), 1);
+	assert_int_equal(remote_value(dut, 0), 1);
 }
 
 /* A region that goes away before the answer: the READ ends in a NAK, not in a fault of ours. */
 static void test_region_goes_away(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S11 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	peer->regions[1].key = 0;
-	expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 1);
-	expect_silence(peer);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	dut->regions[1].key = 0;
+	expect_ack(dut, DUT_RQ_PSN, NAK_ACCESS, 1);
+	expect_silence(dut);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
 /* What was asked for behind that READ is not answered: the NAK names the READ. */
 static void test_region_goes_away_before_others(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S11 test, rule S8 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 2, 0, 0, 1);
-	peer_give_read(peer, PEER_RQ_PSN + 3, 0, 8);
-	peer->regions[1].key = 0;
-	expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 3);
-	expect_silence(peer);
-	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_ACCESS_ERR), 1);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + 2, 0, 0, 1);
+	dut_give_read(dut, DUT_RQ_PSN + 3, 0, 8);
+	dut->regions[1].key = 0;
+	expect_ack(dut, DUT_RQ_PSN, NAK_ACCESS, 3);
+	expect_silence(dut);
+	assert_int_equal(dut_count_events(dut, ENG_EVENT_QP_ACCESS_ERR), 1);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
 /* The same while the NAK of a later fault is owed: the earlier one is told, and one event. */
 static void test_region_goes_away_before_a_fault(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S11 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	peer_give_request(peer, WIRE_SEND_LAST, PEER_RQ_PSN + 2, 8);
-	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_REQ_ERR), 1);
-	peer->regions[1].key = 0;
-	expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 1);
-	expect_silence(peer);
-	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_REQ_ERR), 1);
-	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_ACCESS_ERR), 0);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	dut_give_request(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 2, 8);
+	assert_int_equal(dut_count_events(dut, ENG_EVENT_QP_REQ_ERR), 1);
+	dut->regions[1].key = 0;
+	expect_ack(dut, DUT_RQ_PSN, NAK_ACCESS, 1);
+	expect_silence(dut);
+	assert_int_equal(dut_count_events(dut, ENG_EVENT_QP_REQ_ERR), 1);
+	assert_int_equal(dut_count_events(dut, ENG_EVENT_QP_ACCESS_ERR), 0);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
 /*
@@ -375,45 +375,45 @@ static void test_region_goes_away_before_a_fault(void **state)
  */
 static void test_region_goes_away_after_answer(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test, rule S11 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	expect_answer(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	peer->regions[1].key = 0;
+	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	dut->regions[1].key = 0;
 	for (int i = 0; i < 2; i++) {
-		peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-		expect_ack(peer, PEER_RQ_PSN, NAK_ACCESS, 1);
-		expect_silence(peer);
+		dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+		expect_ack(dut, DUT_RQ_PSN, NAK_ACCESS, 1);
+		expect_silence(dut);
 	}
-	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_ACCESS_ERR), 0);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
-	peer_post_recv(peer, 8);
-	peer_give_request(peer, WIRE_SEND_ONLY, PEER_RQ_PSN + 2, 0);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
-	assert_int_equal(peer->wc_count, 1);
+	assert_int_equal(dut_count_events(dut, ENG_EVENT_QP_ACCESS_ERR), 0);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
+	dut_post_recv(dut, 8);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 0);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
+	assert_int_equal(dut->wc_count, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_read_lengths),
-		PEER_TEST(test_duplicate_read),
-		PEER_TEST(test_duplicate_read_of_a_part),
-		PEER_TEST(test_duplicate_read_reads_again),
-		PEER_TEST(test_forged_duplicate_read),
-		PEER_TEST(test_duplicate_read_during_answer),
-		PEER_TEST(test_duplicate_read_inside_message),
-		PEER_TEST(test_atomics),
-		PEER_TEST(test_duplicate_atomic),
-		PEER_TEST(test_every_depth),
-		PEER_TEST(test_depth_grows),
-		PEER_TEST(test_duplicates_of_several),
-		PEER_TEST(test_region_goes_away),
-		PEER_TEST(test_region_goes_away_before_others),
-		PEER_TEST(test_region_goes_away_before_a_fault),
-		PEER_TEST(test_region_goes_away_after_answer),
+		DUT_TEST(test_read_lengths),
+		DUT_TEST(test_duplicate_read),
+		DUT_TEST(test_duplicate_read_of_a_part),
+		DUT_TEST(test_duplicate_read_reads_again),
+		DUT_TEST(test_forged_duplicate_read),
+		DUT_TEST(test_duplicate_read_during_answer),
+		DUT_TEST(test_duplicate_read_inside_message),
+		DUT_TEST(test_atomics),
+		DUT_TEST(test_duplicate_atomic),
+		DUT_TEST(test_every_depth),
+		DUT_TEST(test_depth_grows),
+		DUT_TEST(test_duplicates_of_several),
+		DUT_TEST(test_region_goes_away),
+		DUT_TEST(test_region_goes_away_before_others),
+		DUT_TEST(test_region_goes_away_before_a_fault),
+		DUT_TEST(test_region_goes_away_after_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

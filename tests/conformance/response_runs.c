@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Answers to several requests that leave in one run: order, faults, and taking the run back. */
-#include "peer.h"
+#include "dut.h"
 
 #include <string.h>
 
@@ -13,26 +13,26 @@
 /* The last run that the engine handed out, its packets back to back. */
 static struct {
 	struct eng_run run;
-	uint8_t bytes[PEER_RUN_BYTES];
+	uint8_t bytes[DUT_RUN_BYTES];
 	uint32_t max_packets;
 } taken;
 
-static struct peer *peer_with_pattern(struct peer_config config)
+static struct dut *dut_with_pattern(struct dut_config config)
 {
-	struct peer *peer = peer_rts(config);
+	struct dut *dut = dut_rts(config);
 
-	peer_fill(peer->remote, PEER_REGION_BYTES, 0);
-	taken.max_packets = PEER_RUN_PACKETS;
-	return peer;
+	dut_fill(dut->remote, DUT_REGION_BYTES, 0);
+	taken.max_packets = DUT_RUN_PACKETS;
+	return dut;
 }
 
-static enum eng_tx take_run(struct peer *peer)
+static enum eng_tx take_run(struct dut *dut)
 {
 	enum eng_tx reason;
 	uint32_t bytes = 0;
 
-	taken.run = peer_empty_run(peer, taken.max_packets);
-	reason = peer_transmit(peer, &taken.run, ENG_RESPONSES);
+	taken.run = dut_empty_run(dut, taken.max_packets);
+	reason = dut_transmit(dut, &taken.run, ENG_RESPONSES);
 	if (reason != ENG_TX_RUN)
 		return reason;
 	for (uint32_t i = 0; i < taken.run.piece_count; i++) {
@@ -63,9 +63,9 @@ static void expect_in_run(uint32_t i, uint8_t opcode, uint32_t psn)
 	assert_int_equal(packet.psn, psn);
 }
 
-static void expect_run(struct peer *peer, uint32_t packets)
+static void expect_run(struct dut *dut, uint32_t packets)
 {
-	assert_int_equal(take_run(peer), ENG_TX_RUN);
+	assert_int_equal(take_run(dut), ENG_TX_RUN);
 	assert_int_equal(taken.run.packets, packets);
 }
 
@@ -78,30 +78,30 @@ static void expect_payload(uint32_t i, uint32_t length, uint64_t position)
 }
 
 /* A READ of one packet of the region that goes away. */
-static void ask_other(struct peer *peer, uint32_t psn)
+static void ask_other(struct dut *dut, uint32_t psn)
 {
-	struct wire_packet read = peer_request(peer, WIRE_READ_REQUEST, psn, 0);
+	struct wire_packet read = dut_request(dut, WIRE_READ_REQUEST, psn, 0);
 
 	read.rkey = OTHER_RKEY;
 	read.va = 0;
 	read.dma_length = 8;
-	peer_give(peer, &read);
+	dut_give(dut, &read);
 }
 
 /*
  * The same run goes back and is handed out again, byte for byte; what the peer has been told of
  * credits goes back with it.
  */
-static void expect_same_again(struct peer *peer, uint32_t credits_before)
+static void expect_same_again(struct dut *dut, uint32_t credits_before)
 {
 	static uint8_t first[sizeof(taken.bytes)];
 	struct eng_run run = taken.run;
 
 	memcpy(first, taken.bytes, run.bytes);
-	eng_unsent(peer->qp, &taken.run);
-	assert_int_equal(peer_view(peer).credits_advertised, credits_before);
-	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOW);
-	expect_run(peer, run.packets);
+	eng_unsent(dut->qp, &taken.run);
+	assert_int_equal(dut_view(dut).credits_advertised, credits_before);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+	expect_run(dut, run.packets);
 	assert_int_equal(taken.run.segment, run.segment);
 	assert_int_equal(taken.run.bytes, run.bytes);
 	assert_memory_equal(taken.bytes, first, run.bytes);
@@ -110,23 +110,23 @@ static void expect_same_again(struct peer *peer, uint32_t credits_before)
 /* The last packet of a READ and the first of the next one have the same length: one run. */
 static void test_long_reads_share_runs(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ .mtu = LONG_MTU });
-	uint32_t psn = PEER_RQ_PSN;
+	struct dut *dut = dut_with_pattern((struct dut_config){ .mtu = LONG_MTU });
+	uint32_t psn = DUT_RQ_PSN;
 
 	(void)state;
 	/* rule S2 test, rule S12 test */
 	for (uint32_t i = 0; i < 3; i++)
-		peer_give_read(peer, psn + i * LONG_PACKETS, 0, LONG_BYTES);
-	expect_run(peer, 2);
+		dut_give_read(dut, psn + i * LONG_PACKETS, 0, LONG_BYTES);
+	expect_run(dut, 2);
 	expect_in_run(0, WIRE_READ_RESPONSE_FIRST, psn);
 	expect_in_run(1, WIRE_READ_RESPONSE_MIDDLE, psn + 1);
 	for (uint32_t i = 0; i < 3; i++, psn += LONG_PACKETS) {
-		expect_run(peer, LONG_PACKETS - 3);
+		expect_run(dut, LONG_PACKETS - 3);
 		for (uint32_t at = 2; at < LONG_PACKETS - 1; at++) {
 			expect_in_run(at - 2, WIRE_READ_RESPONSE_MIDDLE, psn + at);
 			expect_payload(at - 2, LONG_MTU, (uint64_t)at * LONG_MTU);
 		}
-		expect_run(peer, i < 2 ? 3 : 1);
+		expect_run(dut, i < 2 ? 3 : 1);
 		expect_in_run(0, WIRE_READ_RESPONSE_LAST, psn + LONG_PACKETS - 1);
 		expect_payload(0, LONG_MTU, LONG_BYTES - LONG_MTU);
 		if (i == 2)
@@ -136,233 +136,233 @@ static void test_long_reads_share_runs(void **state)
 		expect_in_run(2, WIRE_READ_RESPONSE_MIDDLE, psn + LONG_PACKETS + 1);
 		expect_payload(2, LONG_MTU, LONG_MTU);
 	}
-	expect_silence(peer);
-	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOTHING);
+	expect_silence(dut);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
 }
 
 /* Short answers of any kind leave together, up to one that is shorter still. */
 static void test_short_answers_share_a_run(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ .max_dest_rd_atomic = 8 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ .max_dest_rd_atomic = 8 });
 
 	(void)state;
 	/* rule S2 test, rule S4 test */
 	for (int round = 0; round < 2; round++) {
-		peer_give_read(peer, PEER_RQ_PSN, 8, 8);
-		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + 1, 0, 0, 1);
-		peer_give_read(peer, PEER_RQ_PSN + 2, 16, 6);
-		peer_give_read(peer, PEER_RQ_PSN + 3, 24, 3);
-		peer_give_read(peer, PEER_RQ_PSN + 4, 32, 0);
-		expect_run(peer, 4);
-		expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
+		dut_give_read(dut, DUT_RQ_PSN, 8, 8);
+		dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + 1, 0, 0, 1);
+		dut_give_read(dut, DUT_RQ_PSN + 2, 16, 6);
+		dut_give_read(dut, DUT_RQ_PSN + 3, 24, 3);
+		dut_give_read(dut, DUT_RQ_PSN + 4, 32, 0);
+		expect_run(dut, 4);
+		expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
 		expect_payload(0, 8, 8);
-		expect_in_run(1, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 1);
-		expect_in_run(2, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 2);
+		expect_in_run(1, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 1);
+		expect_in_run(2, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 2);
 		expect_payload(2, 6, 16);
-		expect_in_run(3, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 3);
+		expect_in_run(3, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 3);
 		expect_payload(3, 3, 24);
-		expect_run(peer, 1);
-		expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 4);
+		expect_run(dut, 1);
+		expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 4);
 		expect_payload(0, 0, 32);
-		expect_silence(peer);
+		expect_silence(dut);
 	}
 }
 
 /* Of repeats, only those asked for are given again, and the part that was asked for. */
 static void test_repeats_share_a_run(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test, rule S12 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 3 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN + 3, 0, 8);
-	peer_give_read(peer, PEER_RQ_PSN + 4, 4096, 2 * PEER_MTU);
-	peer_forget(peer);
-	peer_give_read(peer, PEER_RQ_PSN + 4, 4096, 2 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN + 1, PEER_MTU, PEER_MTU);
-	expect_run(peer, 3);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 1);
-	expect_payload(0, PEER_MTU, PEER_MTU);
-	expect_in_run(1, WIRE_READ_RESPONSE_FIRST, PEER_RQ_PSN + 4);
-	expect_in_run(2, WIRE_READ_RESPONSE_LAST, PEER_RQ_PSN + 5);
-	expect_payload(2, PEER_MTU, 4096 + PEER_MTU);
-	expect_silence(peer);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 3 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 3, 0, 8);
+	dut_give_read(dut, DUT_RQ_PSN + 4, 4096, 2 * DUT_MTU);
+	dut_forget(dut);
+	dut_give_read(dut, DUT_RQ_PSN + 4, 4096, 2 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 1, DUT_MTU, DUT_MTU);
+	expect_run(dut, 3);
+	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
+	expect_payload(0, DUT_MTU, DUT_MTU);
+	expect_in_run(1, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 4);
+	expect_in_run(2, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 5);
+	expect_payload(2, DUT_MTU, 4096 + DUT_MTU);
+	expect_silence(dut);
 }
 
 /* An ACK that is owed for what lies between two READs leaves between their answers. */
 static void test_ack_between_answers(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S7 test, rule S8 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-	peer_give_read(peer, PEER_RQ_PSN + 1, 0, 8);
-	peer_give_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN + 2, 8);
-	peer_give_read(peer, PEER_RQ_PSN + 3, 0, 8);
-	peer_give_read(peer, PEER_RQ_PSN + 4, 0, 8);
-	expect_run(peer, 2);
-	expect_in_run(1, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 1);
-	expect_run(peer, 1);
-	expect_in_run(0, WIRE_ACKNOWLEDGE, PEER_RQ_PSN + 2);
-	expect_run(peer, 2);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 3);
-	expect_in_run(1, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 4);
-	expect_silence(peer);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
+	dut_give_read(dut, DUT_RQ_PSN + 1, 0, 8);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 2, 8);
+	dut_give_read(dut, DUT_RQ_PSN + 3, 0, 8);
+	dut_give_read(dut, DUT_RQ_PSN + 4, 0, 8);
+	expect_run(dut, 2);
+	expect_in_run(1, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
+	expect_run(dut, 1);
+	expect_in_run(0, WIRE_ACKNOWLEDGE, DUT_RQ_PSN + 2);
+	expect_run(dut, 2);
+	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 3);
+	expect_in_run(1, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 4);
+	expect_silence(dut);
 }
 
 /* Three READs, the second of the other region. */
-static void ask_with_other_between(struct peer *peer)
+static void ask_with_other_between(struct dut *dut)
 {
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
-	ask_other(peer, PEER_RQ_PSN + 1);
-	peer_give_read(peer, PEER_RQ_PSN + 2, 0, 8);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
+	ask_other(dut, DUT_RQ_PSN + 1);
+	dut_give_read(dut, DUT_RQ_PSN + 2, 0, 8);
 }
 
 /* The region of the second READ has gone: the first is answered, the second is refused. */
 static void test_fault_in_the_second_read(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S11 test, rule S8 test */
-	peer_region_add(peer, OTHER_RKEY, 0, 64, ENG_REMOTE_READ);
-	ask_with_other_between(peer);
-	peer->regions[2].key = 0;
-	expect_run(peer, 1);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
-	expect_same_again(peer, 0);
-	expect_ack(peer, PEER_RQ_PSN + 1, NAK_ACCESS, 3);
-	expect_silence(peer);
-	assert_int_equal(peer_count_events(peer, ENG_EVENT_QP_ACCESS_ERR), 1);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_ERR);
+	dut_region_add(dut, OTHER_RKEY, 0, 64, ENG_REMOTE_READ);
+	ask_with_other_between(dut);
+	dut->regions[2].key = 0;
+	expect_run(dut, 1);
+	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
+	expect_same_again(dut, 0);
+	expect_ack(dut, DUT_RQ_PSN + 1, NAK_ACCESS, 3);
+	expect_silence(dut);
+	assert_int_equal(dut_count_events(dut, ENG_EVENT_QP_ACCESS_ERR), 1);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
 /* When that was a repeat, what comes behind it is answered, and the connection goes on. */
 static void test_fault_in_a_repeat(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test, rule S11 test */
-	peer_region_add(peer, OTHER_RKEY, 0, 64, ENG_REMOTE_READ);
+	dut_region_add(dut, OTHER_RKEY, 0, 64, ENG_REMOTE_READ);
 	for (int round = 0; round < 2; round++) {
-		peer_forget(peer);
-		ask_with_other_between(peer);
+		dut_forget(dut);
+		ask_with_other_between(dut);
 	}
-	peer->regions[2].key = 0;
-	expect_run(peer, 1);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
-	expect_run(peer, 1);
-	expect_in_run(0, WIRE_ACKNOWLEDGE, PEER_RQ_PSN + 1);
+	dut->regions[2].key = 0;
+	expect_run(dut, 1);
+	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+	expect_run(dut, 1);
+	expect_in_run(0, WIRE_ACKNOWLEDGE, DUT_RQ_PSN + 1);
 	assert_int_equal(packet_of_run(0).syndrome, NAK_ACCESS);
-	expect_same_again(peer, 0);
-	expect_run(peer, 1);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN + 2);
-	expect_silence(peer);
-	assert_int_equal(eng_qp_state(peer->qp), ENG_RTS);
+	expect_same_again(dut, 0);
+	expect_run(dut, 1);
+	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 2);
+	expect_silence(dut);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 }
 
 /* The link did not take a run of several answers: it comes again, and the rest behind it. */
 static void test_unsent_run_of_several_reads(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ .mtu = LONG_MTU });
-	uint32_t psn = PEER_RQ_PSN, told, sent;
+	struct dut *dut = dut_with_pattern((struct dut_config){ .mtu = LONG_MTU });
+	uint32_t psn = DUT_RQ_PSN, told, sent;
 
 	(void)state;
 	/* rule C8 test, rule S2 test, rule S12 test */
-	peer_post_recv(peer, 8);
-	peer_forget(peer);
-	told = peer_view(peer).credits_advertised;
+	dut_post_recv(dut, 8);
+	dut_forget(dut);
+	told = dut_view(dut).credits_advertised;
 	assert_int_equal(told, 1);
-	peer_post_recv(peer, 8);
-	peer_post_recv(peer, 8);
-	peer_give_read(peer, psn, 0, LONG_BYTES);
-	peer_give_read(peer, psn + LONG_PACKETS, 0, LONG_BYTES);
-	peer_give_atomic(peer, WIRE_FETCH_ADD, psn + 2 * LONG_PACKETS, 0, 0, 1);
-	peer_give_read(peer, psn + 2 * LONG_PACKETS + 1, 0, 8);
-	expect_run(peer, 2);
-	expect_same_again(peer, told);
-	told = peer_view(peer).credits_advertised;
+	dut_post_recv(dut, 8);
+	dut_post_recv(dut, 8);
+	dut_give_read(dut, psn, 0, LONG_BYTES);
+	dut_give_read(dut, psn + LONG_PACKETS, 0, LONG_BYTES);
+	dut_give_atomic(dut, WIRE_FETCH_ADD, psn + 2 * LONG_PACKETS, 0, 0, 1);
+	dut_give_read(dut, psn + 2 * LONG_PACKETS + 1, 0, 8);
+	expect_run(dut, 2);
+	expect_same_again(dut, told);
+	told = dut_view(dut).credits_advertised;
 	assert_int_equal(told, 3);
-	expect_run(peer, LONG_PACKETS - 3);
-	expect_same_again(peer, told);
-	expect_run(peer, 3);
+	expect_run(dut, LONG_PACKETS - 3);
+	expect_same_again(dut, told);
+	expect_run(dut, 3);
 	for (int i = 0; i < 3; i++)
-		expect_same_again(peer, told);
-	sent = (uint32_t)peer_view(peer).counters[ENG_COUNT_SENT_PACKETS];
-	eng_unsent(peer->qp, &taken.run);
-	assert_int_equal(peer_view(peer).counters[ENG_COUNT_SENT_PACKETS], sent - 3);
-	expect_packet(peer, WIRE_READ_RESPONSE_LAST, psn + LONG_PACKETS - 1);
-	expect_packet(peer, WIRE_READ_RESPONSE_FIRST, psn + LONG_PACKETS);
+		expect_same_again(dut, told);
+	sent = (uint32_t)dut_view(dut).counters[ENG_COUNT_SENT_PACKETS];
+	eng_unsent(dut->qp, &taken.run);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_SENT_PACKETS], sent - 3);
+	expect_packet(dut, WIRE_READ_RESPONSE_LAST, psn + LONG_PACKETS - 1);
+	expect_packet(dut, WIRE_READ_RESPONSE_FIRST, psn + LONG_PACKETS);
 	for (uint32_t i = 1; i < LONG_PACKETS - 1; i++)
-		expect_packet(peer, WIRE_READ_RESPONSE_MIDDLE, psn + LONG_PACKETS + i);
-	expect_packet(peer, WIRE_READ_RESPONSE_LAST, psn + 2 * LONG_PACKETS - 1);
-	expect_packet(peer, WIRE_ATOMIC_ACKNOWLEDGE, psn + 2 * LONG_PACKETS);
-	expect_packet(peer, WIRE_READ_RESPONSE_ONLY, psn + 2 * LONG_PACKETS + 1);
-	expect_silence(peer);
-	assert_int_equal(eng_owed(peer->qp), ENG_OWED_NOTHING);
+		expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, psn + LONG_PACKETS + i);
+	expect_packet(dut, WIRE_READ_RESPONSE_LAST, psn + 2 * LONG_PACKETS - 1);
+	expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn + 2 * LONG_PACKETS);
+	expect_packet(dut, WIRE_READ_RESPONSE_ONLY, psn + 2 * LONG_PACKETS + 1);
+	expect_silence(dut);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
 }
 
 /* An answer of which a part had left before the run goes back to that part, not to its start. */
 static void test_unsent_behind_a_part(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S4 test, rule S12 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	peer_give_read(peer, PEER_RQ_PSN + 2, 8192, 4 * PEER_MTU);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 2, 8192, 4 * DUT_MTU);
 	taken.max_packets = 3;
-	expect_run(peer, 3);
-	expect_in_run(2, WIRE_READ_RESPONSE_FIRST, PEER_RQ_PSN + 2);
+	expect_run(dut, 3);
+	expect_in_run(2, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
 	/* The peer misses the first answer, of which the second one had begun to follow. */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 2 * PEER_MTU);
-	taken.max_packets = PEER_RUN_PACKETS;
-	expect_run(peer, 3);
-	expect_in_run(0, WIRE_READ_RESPONSE_FIRST, PEER_RQ_PSN);
-	expect_in_run(1, WIRE_READ_RESPONSE_LAST, PEER_RQ_PSN + 1);
-	expect_in_run(2, WIRE_READ_RESPONSE_MIDDLE, PEER_RQ_PSN + 3);
-	expect_payload(2, PEER_MTU, 8192 + PEER_MTU);
-	expect_same_again(peer, 0);
-	expect_packet(peer, WIRE_READ_RESPONSE_MIDDLE, PEER_RQ_PSN + 4);
-	expect_packet(peer, WIRE_READ_RESPONSE_LAST, PEER_RQ_PSN + 5);
-	expect_silence(peer);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
+	taken.max_packets = DUT_RUN_PACKETS;
+	expect_run(dut, 3);
+	expect_in_run(0, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN);
+	expect_in_run(1, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 1);
+	expect_in_run(2, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
+	expect_payload(2, DUT_MTU, 8192 + DUT_MTU);
+	expect_same_again(dut, 0);
+	expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 4);
+	expect_packet(dut, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 5);
+	expect_silence(dut);
 }
 
 /* A run that is full ends between two answers, and the next one goes on from there. */
 static void test_full_run(void **state)
 {
-	struct peer *peer = peer_with_pattern((struct peer_config){ 0 });
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
 	(void)state;
 	/* rule S2 test */
-	peer_give_read(peer, PEER_RQ_PSN, 0, 8);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
 	for (uint32_t i = 1; i < 4; i++)
-		peer_give_atomic(peer, WIRE_FETCH_ADD, PEER_RQ_PSN + i, 0, 0, 1);
+		dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + i, 0, 0, 1);
 	taken.max_packets = 3;
-	expect_run(peer, 3);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, PEER_RQ_PSN);
-	expect_in_run(2, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 2);
-	expect_run(peer, 1);
-	expect_in_run(0, WIRE_ATOMIC_ACKNOWLEDGE, PEER_RQ_PSN + 3);
-	expect_silence(peer);
+	expect_run(dut, 3);
+	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+	expect_in_run(2, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 2);
+	expect_run(dut, 1);
+	expect_in_run(0, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 3);
+	expect_silence(dut);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_long_reads_share_runs),
-		PEER_TEST(test_short_answers_share_a_run),
-		PEER_TEST(test_repeats_share_a_run),
-		PEER_TEST(test_ack_between_answers),
-		PEER_TEST(test_fault_in_the_second_read),
-		PEER_TEST(test_fault_in_a_repeat),
-		PEER_TEST(test_unsent_run_of_several_reads),
-		PEER_TEST(test_unsent_behind_a_part),
-		PEER_TEST(test_full_run),
+		DUT_TEST(test_long_reads_share_runs),
+		DUT_TEST(test_short_answers_share_a_run),
+		DUT_TEST(test_repeats_share_a_run),
+		DUT_TEST(test_ack_between_answers),
+		DUT_TEST(test_fault_in_the_second_read),
+		DUT_TEST(test_fault_in_a_repeat),
+		DUT_TEST(test_unsent_run_of_several_reads),
+		DUT_TEST(test_unsent_behind_a_part),
+		DUT_TEST(test_full_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* SSN, MSN and LSN across 2^24: what a long-lived connection meets after 16.7 million messages. */
-#include "peer.h"
+#include "dut.h"
 
 #include <string.h>
 
@@ -19,111 +19,110 @@
 #define TOO_SLOW 0
 #endif
 
-static void forget_packet(struct peer *peer, const struct wire_packet *packet)
+static void forget_packet(struct dut *dut, const struct wire_packet *packet)
 {
-	(void)peer;
+	(void)dut;
 	(void)packet;
 }
 
 /* Post, send and acknowledge empty WRITEs until ssn messages have been sent in all. */
-static void send_up_to(struct peer *peer, uint32_t ssn)
+static void send_up_to(struct dut *dut, uint32_t ssn)
 {
-	uint32_t done = peer_view(peer).ssn;
+	uint32_t done = dut_view(dut).ssn;
 
-	peer->sink = forget_packet;
+	dut->sink = forget_packet;
 	while (done != ssn) {
 		uint32_t n = ssn - done < BATCH ? ssn - done : BATCH;
 
 		for (uint32_t i = 0; i < n; i++)
-			peer_post(peer, ENG_WRITE, 0, 0);
+			dut_post(dut, ENG_WRITE, 0, 0);
 		done += n;
-		while (eng_ring_used(&peer->sq) > 0) {
+		while (eng_ring_used(&dut->sq) > 0) {
 			uint32_t in_flight;
 
-			peer_pull(peer);
-			in_flight = eng_in_flight(peer->qp);
-			peer_ack(peer,
-				 PEER_SQ_PSN + done - (eng_ring_used(&peer->sq) - in_flight) - 1,
-				 ACK_CODE(0), done - (eng_ring_used(&peer->sq) - in_flight));
+			dut_pull(dut);
+			in_flight = eng_in_flight(dut->qp);
+			dut_ack(dut, DUT_SQ_PSN + done - (eng_ring_used(&dut->sq) - in_flight) - 1,
+				ACK_CODE(0), done - (eng_ring_used(&dut->sq) - in_flight));
 		}
 	}
-	peer->sink = NULL;
+	dut->sink = NULL;
 }
 
 /* The limit is MSN plus credits modulo 2^24, and SSNs behind the wrap are beyond those before. */
 static void test_limit_across_the_wrap(void **state)
 {
-	struct peer *peer;
-	uint32_t psn = PEER_SQ_PSN + LAST - 2;
+	struct dut *dut;
+	uint32_t psn = DUT_SQ_PSN + LAST - 2;
 
 	(void)state;
 	if (TOO_SLOW)
 		skip();
 	/* rule C11 test, rule C12 test */
-	peer = peer_rts((struct peer_config){ .sq_slots = 1024 });
-	send_up_to(peer, LAST - 2);
-	assert_int_equal(peer_view(peer).ssn, LAST - 2);
-	peer_ack(peer, psn - 1, ACK_CODE(4), LAST - 2);
-	assert_int_equal(peer_view(peer).lsn, 1); /* FFFFFDh + 4 */
+	dut = dut_rts((struct dut_config){ .sq_slots = 1024 });
+	send_up_to(dut, LAST - 2);
+	assert_int_equal(dut_view(dut).ssn, LAST - 2);
+	dut_ack(dut, psn - 1, ACK_CODE(4), LAST - 2);
+	assert_int_equal(dut_view(dut).lsn, 1); /* FFFFFDh + 4 */
 	/* SSN FFFFFEh, FFFFFFh, 0, 1 may go; a WRITE between them moves the limit on. */
 	for (int i = 0; i < 7; i++)
-		peer_post(peer, i == 2 ? ENG_WRITE : ENG_SEND, 2 * PEER_MTU, 0);
+		dut_post(dut, i == 2 ? ENG_WRITE : ENG_SEND, 2 * DUT_MTU, 0);
 	for (uint32_t i = 0; i < 5; i++, psn += 2) {
-		expect_packet(peer, i == 2 ? WIRE_WRITE_FIRST : WIRE_SEND_FIRST, psn);
-		expect_packet(peer, i == 2 ? WIRE_WRITE_LAST : WIRE_SEND_LAST, psn + 1);
+		expect_packet(dut, i == 2 ? WIRE_WRITE_FIRST : WIRE_SEND_FIRST, psn);
+		expect_packet(dut, i == 2 ? WIRE_WRITE_LAST : WIRE_SEND_LAST, psn + 1);
 	}
-	assert_true(expect_packet(peer, WIRE_SEND_FIRST, psn)->ack_request);
-	expect_silence(peer);
-	assert_int_equal(peer_view(peer).lsn, 2);
-	assert_int_equal(peer_view(peer).sent_ssn, 3);
+	assert_true(expect_packet(dut, WIRE_SEND_FIRST, psn)->ack_request);
+	expect_silence(dut);
+	assert_int_equal(dut_view(dut).lsn, 2);
+	assert_int_equal(dut_view(dut).sent_ssn, 3);
 	/* What was said before the wrap does not move it back, what is said behind it moves it on.
 	 */
-	peer_ack(peer, psn - 9, ACK_CODE(0), LAST - 1);
-	assert_int_equal(peer_view(peer).lsn, 2);
-	peer_ack(peer, psn - 1, ACK_CODE(2), 2);
-	assert_int_equal(peer_view(peer).lsn, 4);
-	expect_packet(peer, WIRE_SEND_LAST, psn + 1);
-	expect_packet(peer, WIRE_SEND_FIRST, psn + 2);
-	expect_packet(peer, WIRE_SEND_LAST, psn + 3);
-	expect_silence(peer);
+	dut_ack(dut, psn - 9, ACK_CODE(0), LAST - 1);
+	assert_int_equal(dut_view(dut).lsn, 2);
+	dut_ack(dut, psn - 1, ACK_CODE(2), 2);
+	assert_int_equal(dut_view(dut).lsn, 4);
+	expect_packet(dut, WIRE_SEND_LAST, psn + 1);
+	expect_packet(dut, WIRE_SEND_FIRST, psn + 2);
+	expect_packet(dut, WIRE_SEND_LAST, psn + 3);
+	expect_silence(dut);
 }
 
 /* The responder's MSN goes from FFFFFFh to 0, and what the peer is short of is still known. */
 static void test_msn_across_the_wrap(void **state)
 {
-	struct peer *peer;
+	struct dut *dut;
 	struct wire_packet write;
 
 	(void)state;
 	if (TOO_SLOW)
 		skip();
 	/* rule C11 test, rule C10 test */
-	peer = peer_rts((struct peer_config){ 0 });
-	write = peer_request(peer, WIRE_WRITE_ONLY, PEER_RQ_PSN, 0);
+	dut = dut_rts((struct dut_config){ 0 });
+	write = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 0);
 	write.ack_request = false;
 	for (uint32_t i = 0; i < LAST; i++) {
-		eng_receive(peer->qp, &write, peer->now);
+		eng_receive(dut->qp, &write, dut->now);
 		write.psn = (write.psn + 1) & LAST;
 	}
-	peer_forget(peer);
-	assert_int_equal(peer_view(peer).msn, LAST);
+	dut_forget(dut);
+	assert_int_equal(dut_view(dut).msn, LAST);
 	write.ack_request = true;
 	write.opcode = WIRE_SEND_ONLY;
 	for (uint32_t i = 0; i < 3; i++) {
-		peer_post_recv(peer, 64);
-		expect_ack(peer, i ? write.psn - 1 : PEER_RQ_PSN - 1, ACK_CODE(1), LAST + i);
-		eng_receive(peer->qp, &write, peer->now);
-		expect_ack(peer, write.psn, ACK_CODE(0), LAST + 1 + i);
+		dut_post_recv(dut, 64);
+		expect_ack(dut, i ? write.psn - 1 : DUT_RQ_PSN - 1, ACK_CODE(1), LAST + i);
+		eng_receive(dut->qp, &write, dut->now);
+		expect_ack(dut, write.psn, ACK_CODE(0), LAST + 1 + i);
 		write.psn = (write.psn + 1) & LAST;
 	}
-	assert_int_equal(peer_view(peer).msn, 2);
+	assert_int_equal(dut_view(dut).msn, 2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PEER_TEST(test_limit_across_the_wrap),
-		PEER_TEST(test_msn_across_the_wrap),
+		DUT_TEST(test_limit_across_the_wrap),
+		DUT_TEST(test_msn_across_the_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* The scripted side's packets, and what a test expects of the engine. */
-#include "peer.h"
+#include "dut.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,25 +8,25 @@
 /* More than the longest message that is written out as one pattern. */
 static uint8_t pattern[WIRE_MAX_MTU];
 
-struct wire_packet peer_packet(const struct peer *peer, uint8_t opcode, uint32_t psn)
+struct wire_packet dut_packet(const struct dut *dut, uint8_t opcode, uint32_t psn)
 {
-	(void)peer;
+	(void)dut;
 	return (struct wire_packet){ .opcode = opcode,
 				     .migrated = true,
 				     .pkey = WIRE_DEFAULT_PKEY,
-				     .dest_qpn = PEER_QPN,
+				     .dest_qpn = DUT_QPN,
 				     .psn = psn & WIRE_24BIT_MASK };
 }
 
-struct wire_packet peer_request(const struct peer *peer, uint8_t opcode, uint32_t psn,
-				uint32_t payload_length)
+struct wire_packet dut_request(const struct dut *dut, uint8_t opcode, uint32_t psn,
+			       uint32_t payload_length)
 {
-	struct wire_packet packet = peer_packet(peer, opcode, psn);
+	struct wire_packet packet = dut_packet(dut, opcode, psn);
 
-	peer_fill(pattern, sizeof(pattern), 0);
+	dut_fill(pattern, sizeof(pattern), 0);
 	packet.ack_request = true;
-	packet.va = PEER_REMOTE_VA;
-	packet.rkey = PEER_RKEY;
+	packet.va = DUT_REMOTE_VA;
+	packet.rkey = DUT_RKEY;
 	packet.dma_length = payload_length;
 	packet.immediate = 0xcafe0001;
 	packet.payload = pattern;
@@ -34,7 +34,7 @@ struct wire_packet peer_request(const struct peer *peer, uint8_t opcode, uint32_
 	return packet;
 }
 
-void peer_give(struct peer *peer, const struct wire_packet *packet)
+void dut_give(struct dut *dut, const struct wire_packet *packet)
 {
 	uint8_t header[WIRE_MAX_HEADER_BYTES];
 	struct wire_packet on_wire = *packet, parsed;
@@ -53,56 +53,56 @@ void peer_give(struct peer *peer, const struct wire_packet *packet)
 	memset(bytes + length, 0, pad + WIRE_ICRC_BYTES);
 	length += pad + WIRE_ICRC_BYTES;
 	assert_int_equal(wire_parse(bytes, length, &parsed), WIRE_OK);
-	eng_receive(peer->qp, &parsed, peer->now);
+	eng_receive(dut->qp, &parsed, dut->now);
 	memset(bytes, 0xdd, length);
 	free(bytes);
 }
 
-void peer_give_request(struct peer *peer, uint8_t opcode, uint32_t psn, uint32_t payload_length)
+void dut_give_request(struct dut *dut, uint8_t opcode, uint32_t psn, uint32_t payload_length)
 {
-	struct wire_packet packet = peer_request(peer, opcode, psn, payload_length);
+	struct wire_packet packet = dut_request(dut, opcode, psn, payload_length);
 
-	peer_give(peer, &packet);
+	dut_give(dut, &packet);
 }
 
-void peer_give_read(struct peer *peer, uint32_t psn, uint32_t offset, uint32_t length)
+void dut_give_read(struct dut *dut, uint32_t psn, uint32_t offset, uint32_t length)
 {
-	struct wire_packet packet = peer_request(peer, WIRE_READ_REQUEST, psn, 0);
+	struct wire_packet packet = dut_request(dut, WIRE_READ_REQUEST, psn, 0);
 
 	packet.va += offset;
 	packet.dma_length = length;
-	peer_give(peer, &packet);
+	dut_give(dut, &packet);
 }
 
-void peer_give_atomic(struct peer *peer, uint8_t opcode, uint32_t psn, uint32_t offset,
-		      uint64_t compare, uint64_t swap_add)
+void dut_give_atomic(struct dut *dut, uint8_t opcode, uint32_t psn, uint32_t offset,
+		     uint64_t compare, uint64_t swap_add)
 {
-	struct wire_packet packet = peer_request(peer, opcode, psn, 0);
+	struct wire_packet packet = dut_request(dut, opcode, psn, 0);
 
 	packet.va += offset;
 	packet.compare = compare;
 	packet.swap_add = swap_add;
-	peer_give(peer, &packet);
+	dut_give(dut, &packet);
 }
 
-void peer_nak(struct peer *peer, uint32_t psn, uint8_t syndrome, uint32_t msn)
+void dut_nak(struct dut *dut, uint32_t psn, uint8_t syndrome, uint32_t msn)
 {
-	struct wire_packet packet = peer_packet(peer, WIRE_ACKNOWLEDGE, psn);
+	struct wire_packet packet = dut_packet(dut, WIRE_ACKNOWLEDGE, psn);
 
 	packet.syndrome = syndrome;
 	packet.msn = msn & WIRE_24BIT_MASK;
-	peer_give(peer, &packet);
+	dut_give(dut, &packet);
 }
 
-void peer_ack(struct peer *peer, uint32_t psn, uint8_t credit_code, uint32_t msn)
+void dut_ack(struct dut *dut, uint32_t psn, uint8_t credit_code, uint32_t msn)
 {
-	peer_nak(peer, psn, credit_code, msn);
+	dut_nak(dut, psn, credit_code, msn);
 }
 
-void peer_give_response(struct peer *peer, uint8_t opcode, uint32_t psn, uint32_t msn,
-			const void *payload, uint32_t payload_length)
+void dut_give_response(struct dut *dut, uint8_t opcode, uint32_t psn, uint32_t msn,
+		       const void *payload, uint32_t payload_length)
 {
-	struct wire_packet packet = peer_packet(peer, opcode, psn);
+	struct wire_packet packet = dut_packet(dut, opcode, psn);
 
 	packet.syndrome = NO_CREDITS_REPORTED;
 	packet.msn = msn;
@@ -112,21 +112,21 @@ void peer_give_response(struct peer *peer, uint8_t opcode, uint32_t psn, uint32_
 		packet.payload = payload;
 		packet.payload_length = payload_length;
 	}
-	peer_give(peer, &packet);
+	dut_give(dut, &packet);
 }
 
-const struct wire_packet *peer_expect_packet(struct peer *peer, uint8_t opcode, uint32_t psn,
-					     const char *file, int line)
+const struct wire_packet *dut_expect_packet(struct dut *dut, uint8_t opcode, uint32_t psn,
+					    const char *file, int line)
 {
 	const struct wire_packet *packet;
 
-	peer_pull(peer);
-	if (peer->sent_read == peer->sent_count) {
+	dut_pull(dut);
+	if (dut->sent_read == dut->sent_count) {
 		print_error("expected %s PSN %06x, but nothing is sent (%s)\n",
-			    wire_op_name(opcode), psn & WIRE_24BIT_MASK, eng_tx_name(peer->why));
+			    wire_op_name(opcode), psn & WIRE_24BIT_MASK, eng_tx_name(dut->why));
 		_fail(file, line);
 	}
-	packet = &peer->sent[peer->sent_read++].packet;
+	packet = &dut->sent[dut->sent_read++].packet;
 	if (packet->opcode != opcode || packet->psn != (psn & WIRE_24BIT_MASK)) {
 		print_error("expected %s PSN %06x, but %s PSN %06x syndrome %02x is sent\n",
 			    wire_op_name(opcode), psn & WIRE_24BIT_MASK,
@@ -136,12 +136,12 @@ const struct wire_packet *peer_expect_packet(struct peer *peer, uint8_t opcode, 
 	return packet;
 }
 
-void peer_expect_ack(struct peer *peer, uint32_t psn, uint8_t syndrome, uint32_t msn,
-		     const char *file, int line)
+void dut_expect_ack(struct dut *dut, uint32_t psn, uint8_t syndrome, uint32_t msn, const char *file,
+		    int line)
 {
 	const struct wire_packet *packet;
 
-	packet = peer_expect_packet(peer, WIRE_ACKNOWLEDGE, psn, file, line);
+	packet = dut_expect_packet(dut, WIRE_ACKNOWLEDGE, psn, file, line);
 	if (packet->syndrome != syndrome || packet->msn != (msn & WIRE_24BIT_MASK)) {
 		print_error("expected syndrome %02x MSN %06x, but got %02x %06x\n", syndrome,
 			    msn & WIRE_24BIT_MASK, packet->syndrome, packet->msn);
@@ -150,11 +150,11 @@ void peer_expect_ack(struct peer *peer, uint32_t psn, uint8_t syndrome, uint32_t
 	_assert_true(packet->payload_length == 0 && !packet->ack_request, "a bare ACK", file, line);
 }
 
-void peer_expect_silence(struct peer *peer, const char *file, int line)
+void dut_expect_silence(struct dut *dut, const char *file, int line)
 {
-	peer_pull(peer);
-	if (peer->sent_read != peer->sent_count) {
-		const struct wire_packet *packet = &peer->sent[peer->sent_read].packet;
+	dut_pull(dut);
+	if (dut->sent_read != dut->sent_count) {
+		const struct wire_packet *packet = &dut->sent[dut->sent_read].packet;
 
 		print_error("expected silence, but %s PSN %06x syndrome %02x is sent\n",
 			    wire_op_name(packet->opcode), packet->psn, packet->syndrome);
@@ -162,17 +162,17 @@ void peer_expect_silence(struct peer *peer, const char *file, int line)
 	}
 }
 
-const struct eng_wc *peer_expect_wc(struct peer *peer, uint64_t wr_id, enum eng_status status,
-				    const char *file, int line)
+const struct eng_wc *dut_expect_wc(struct dut *dut, uint64_t wr_id, enum eng_status status,
+				   const char *file, int line)
 {
 	const struct eng_wc *wc;
 
-	if (peer->wc_read == peer->wc_count) {
+	if (dut->wc_read == dut->wc_count) {
 		print_error("expected completion of %llx, but there is none\n",
 			    (unsigned long long)wr_id);
 		_fail(file, line);
 	}
-	wc = &peer->wcs[peer->wc_read++];
+	wc = &dut->wcs[dut->wc_read++];
 	if (wc->wr_id != wr_id || wc->status != status) {
 		print_error("expected %llx %s, but %llx %s is completed\n",
 			    (unsigned long long)wr_id, eng_status_name(status),
@@ -182,10 +182,10 @@ const struct eng_wc *peer_expect_wc(struct peer *peer, uint64_t wr_id, enum eng_
 	return wc;
 }
 
-void peer_expect_no_wc(struct peer *peer, const char *file, int line)
+void dut_expect_no_wc(struct dut *dut, const char *file, int line)
 {
-	if (peer->wc_read != peer->wc_count) {
-		const struct eng_wc *wc = &peer->wcs[peer->wc_read];
+	if (dut->wc_read != dut->wc_count) {
+		const struct eng_wc *wc = &dut->wcs[dut->wc_read];
 
 		print_error("expected no completion, but %llx %s is completed\n",
 			    (unsigned long long)wc->wr_id, eng_status_name(wc->status));
@@ -193,13 +193,13 @@ void peer_expect_no_wc(struct peer *peer, const char *file, int line)
 	}
 }
 
-void peer_expect_pattern(const uint8_t *bytes, uint64_t length, uint64_t position, const char *file,
-			 int line)
+void dut_expect_pattern(const uint8_t *bytes, uint64_t length, uint64_t position, const char *file,
+			int line)
 {
 	for (uint64_t i = 0; i < length; i++) {
-		if (bytes[i] != peer_pattern(position + i)) {
+		if (bytes[i] != dut_pattern(position + i)) {
 			print_error("byte %llu is %02x instead of %02x\n", (unsigned long long)i,
-				    bytes[i], peer_pattern(position + i));
+				    bytes[i], dut_pattern(position + i));
 			_fail(file, line);
 		}
 	}
