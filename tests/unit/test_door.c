@@ -223,13 +223,13 @@ static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segmen
 	};
 	struct turn turn = { .progress = fixture.progress, .now = progress_now() };
 
-	turn.touched_end = &turn.touched;
+	turn.scheduled_end = &turn.scheduled;
 	memcpy(batch.src, end_loopback, sizeof(batch.src));
 	turn_lock(fixture.progress);
 	door_admit(&turn, &batch, false);
 	assert_ptr_equal(turn.visited, qp);
 	fixture.progress->hooks.leave();
-	qp->touched = false;
+	qp->in_turn = false;
 	pthread_mutex_unlock(&qp->lock);
 	turn_unlock(fixture.progress);
 }

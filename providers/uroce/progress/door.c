@@ -163,7 +163,7 @@ static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t
 	show_network_header(visitor, &packet, length);
 	for (unsigned int i = 0; i < group->count; i++) {
 		turn_visit(visitor->turn, group->member[i]);
-		turn_touch(visitor->turn, group->member[i]);
+		turn_schedule(visitor->turn, group->member[i]);
 		eng_receive(group->member[i]->engine, &packet, visitor->turn->now);
 	}
 }
@@ -199,7 +199,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		identification_began(&qp->identification, visitor->ip_id);
 	if (is_datagram(&packet))
 		show_network_header(visitor, &packet, length);
-	turn_touch(visitor->turn, qp);
+	turn_schedule(visitor->turn, qp);
 	eng_receive(qp->engine, &packet, visitor->turn->now);
 }
 

@@ -9,7 +9,7 @@
 #include "turn.h"
 
 /*
- * Walk the datagrams of batch: hand those of this process to their QPs, which are touched, and
+ * Walk the datagrams of batch: hand those of this process to their QPs, which are scheduled, and
  * those of other slots (steering goes by the first of a batch) to their owners, unless batch has
  * been forwarded to us itself.  How many datagrams there were.
  */

@@ -370,19 +370,20 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	uint64_t until = next_deadline(progress), now;
 
 	/*
-	 * Say what is waited for, then look again: who queues an earlier deadline, or pends a QP,
-	 * does it the other way round, so that one of the two sees the other (as do arming and
+	 * Say what is waited for, then look again: who queues an earlier deadline, or schedules a
+	 * QP, does it the other way round, so that one of the two sees the other (as do arming and
 	 * stopping, by the eventfd).
 	 */
 	atomic_store_explicit(&helper->sleeps_until, until, memory_order_seq_cst);
 	if (last == TURN_WORKED || !helper_armed_flag(helper) || next_deadline(progress) < until ||
 	    await_memory(progress))
 		return 0;
-	if (transmit_is_pending(progress))
+	if (transmit_is_scheduled(progress))
 		return last == TURN_BLOCKED ? RETRY_NS : 0;
 	now = progress_now();
-	/* The room that the crowd waits for may come without a packet: the end of a QP. */
-	if (crowd_waits(&progress->crowd) && until > now + PROGRESS_TICK_NS)
+	/* The room that QPs wait for in the share queue may come without a packet: the end of a QP.
+	 */
+	if (share_queue_waits(&progress->share_queue) && until > now + PROGRESS_TICK_NS)
 		until = now + PROGRESS_TICK_NS;
 	if (until == ENG_NEVER)
 		return ENG_NEVER;
@@ -451,7 +452,7 @@ static void round_disarmed(struct progress *progress)
 	helper->tick_ns += helper->tick_ns / TICK_GROWTH;
 	if (helper->tick_ns > PROGRESS_TICK_NS)
 		helper->tick_ns = PROGRESS_TICK_NS;
-	if (transmit_is_pending(progress))
+	if (transmit_is_scheduled(progress))
 		make_turn(progress);
 	claim_gsi(progress, now);
 }

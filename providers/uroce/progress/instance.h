@@ -7,12 +7,12 @@
  *   turn_lock    one turn at a time; also the list of addresses and the end of a QP
  *   progress_qp.lock, then hooks->enter
  *   helper.lock, deadlines.lock, table.lock, the fault injector's: innermost
- * The pending list is a stack of atomic pointers: any thread pushes, the turn takes all.
+ * The list of scheduled QPs is a stack of atomic pointers: any thread pushes, the turn takes all.
  */
 #ifndef UROCE_PROGRESS_INSTANCE_H
 #define UROCE_PROGRESS_INSTANCE_H
 
-#include "crowd.h"
+#include "share_queue.h"
 #include "deadline.h"
 #include "fault_inject.h"
 #include "helper.h"
@@ -54,7 +54,7 @@ struct progress {
 	unsigned int group_room;
 	struct helper helper;
 
-	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) pending;
+	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) scheduled;
 	/* The stock of buffers: tx_count places, with those that nobody uses now (transmit.c). */
 	_Atomic(struct tx_buffer *) tx[PROGRESS_TX_BUFFERS];
 	unsigned int tx_count; /* constant */
@@ -65,7 +65,7 @@ struct progress {
 	/* Under turn_lock. */
 	struct tx_buffer *turn_tx;
 	uint8_t *receive_buffer;
-	struct crowd crowd;
+	struct share_queue share_queue;
 	unsigned int idle_turns;
 	unsigned int streak; /* polls in a row while the helper is armed */
 	uint64_t streak_began;

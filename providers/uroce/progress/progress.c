@@ -148,7 +148,7 @@ static void tell_helgrind(struct progress *progress)
 {
 	HELGRIND_IS_ATOMIC(progress->turn_counter);
 	HELGRIND_IS_ATOMIC(progress->turn_wanted);
-	HELGRIND_IS_ATOMIC(progress->pending);
+	HELGRIND_IS_ATOMIC(progress->scheduled);
 	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
 	HELGRIND_IS_ATOMIC(progress->helper.stop);
 	HELGRIND_IS_ATOMIC(progress->helper.armed);
@@ -275,8 +275,8 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	if (progress->dead)
 		return -EOWNERDEAD;
 	HELGRIND_IS_ATOMIC(qp->queued_deadline);
-	/* Handed over with the head of the pending list. */
-	HELGRIND_IS_ATOMIC(qp->next_pending);
+	/* Handed over with the head of the list of scheduled QPs. */
+	HELGRIND_IS_ATOMIC(qp->next_scheduled);
 	result = table_add(&progress->table, qp);
 	if (result < 0)
 		return result;
@@ -293,8 +293,8 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 	turn_lock(progress);
 	table_remove(&progress->table, qp);
 	deadline_remove_qp(&progress->deadlines, qp);
-	transmit_forget(progress, qp);
-	crowd_leave(&progress->crowd, qp);
+	transmit_unschedule(progress, qp);
+	share_queue_remove(&progress->share_queue, qp);
 	turn_unlock(progress);
 	route_close(progress, qp);
 }

@@ -11,7 +11,7 @@
  * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
  * -> whatever the engine's port takes (SRQ, CQ).  A turn is made by one thread at a time: pollers
  * try the turn lock and go on without it when somebody else is making the turn.  Sets of QPs
- * (number table, deadlines, pending) change under small locks that are inside all of these.
+ * (number table, deadlines, scheduled QPs) change under small locks that are inside all of these.
  *
  * Functions return 0 or a negative errno unless they say otherwise.
  */
@@ -55,16 +55,16 @@ struct progress_qp {
 	/* Private to progress. */
 	uint64_t queued_deadline;
 	uint32_t heap_index;
-	bool pending; /* in the list of those that the next turn has to visit */
-	bool touched; /* this turn has to visit it at its end */
-	bool taken;   /* this turn has taken it from the pending list */
+	bool scheduled; /* in the list of QPs that the next turn has to visit */
+	bool in_turn;	/* this turn has to visit it at its end */
+	bool moved;	/* this turn has taken it from the list of scheduled QPs */
 	struct identification identification; /* what the peer's packets have shown */
 	enum link_transport transport;	      /* to the peer; set by progress_qp_connect() */
 	bool may_fill;			      /* its ring: the last run was long, or did not fit */
-	bool crowded; /* waits in the crowd (crowd.h); changed under the turn lock */
-	struct progress_qp *next_crowded;
-	struct progress_qp *next_pending;
-	struct progress_qp *next_touched;
+	bool in_share_queue; /* waits for share (share_queue.h); changed under the turn lock */
+	struct progress_qp *next_in_share_queue;
+	struct progress_qp *next_scheduled;
+	struct progress_qp *next_in_turn;
 };
 
 /*

@@ -191,7 +191,7 @@ struct eng_hint transmit_hint(struct progress *progress, const struct progress_q
 		.sides = ENG_REQUESTS | ENG_RESPONSES,
 		.polled = polled,
 		.watched = polled,
-		.share_waits = qp->crowded || crowd_waits(&progress->crowd),
+		.share_waits = qp->in_share_queue || share_queue_waits(&progress->share_queue),
 	};
 }
 
@@ -213,7 +213,7 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, st
 	case ENG_TX_FULL:
 		return TRANSMIT_BLOCKED;
 	case ENG_TX_SHARE:
-		return TRANSMIT_CROWDED;
+		return TRANSMIT_NO_SHARE;
 	default:
 		return TRANSMIT_DONE;
 	}
@@ -229,48 +229,49 @@ void transmit_deadline(struct progress *progress, struct progress_qp *qp)
 
 static void push(struct progress *progress, struct progress_qp *qp)
 {
-	struct progress_qp *first = atomic_load_explicit(&progress->pending, memory_order_relaxed);
+	struct progress_qp *first =
+		atomic_load_explicit(&progress->scheduled, memory_order_relaxed);
 
 	do {
-		qp->next_pending = first;
+		qp->next_scheduled = first;
 	} while (!atomic_compare_exchange_weak_explicit(
-		&progress->pending, &first, qp, memory_order_seq_cst, memory_order_relaxed));
+		&progress->scheduled, &first, qp, memory_order_seq_cst, memory_order_relaxed));
 }
 
-void transmit_pend(struct progress *progress, struct progress_qp *qp, bool wake)
+void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool wake)
 {
-	if (qp->pending)
+	if (qp->scheduled)
 		return;
-	qp->pending = true;
+	qp->scheduled = true;
 	push(progress, qp);
-	/* Against the helper, who arms and then looks whether anything is pending. */
+	/* Against the helper, who arms and then looks whether anything is scheduled. */
 	if (wake && helper_is_armed(progress))
 		helper_wake(progress);
 }
 
-struct progress_qp *transmit_take_pending(struct progress *progress)
+struct progress_qp *transmit_take_scheduled(struct progress *progress)
 {
 	struct progress_qp *newest, *oldest = NULL;
 
-	if (!transmit_is_pending(progress))
+	if (!transmit_is_scheduled(progress))
 		return NULL;
-	newest = atomic_exchange_explicit(&progress->pending, NULL, memory_order_acquire);
+	newest = atomic_exchange_explicit(&progress->scheduled, NULL, memory_order_acquire);
 	while (newest) {
-		struct progress_qp *next = newest->next_pending;
+		struct progress_qp *next = newest->next_scheduled;
 
-		newest->next_pending = oldest;
+		newest->next_scheduled = oldest;
 		oldest = newest;
 		newest = next;
 	}
 	return oldest;
 }
 
-void transmit_forget(struct progress *progress, struct progress_qp *qp)
+void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 {
-	struct progress_qp *other = transmit_take_pending(progress);
+	struct progress_qp *other = transmit_take_scheduled(progress);
 
 	while (other) {
-		struct progress_qp *next = other->next_pending;
+		struct progress_qp *next = other->next_scheduled;
 
 		if (other != qp)
 			push(progress, other); /* it has its mark already */
@@ -294,7 +295,7 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 	transmit_deadline(progress, qp);
 	/* What waits for other QPs is looked at when their ACKs come. */
 	if (end != TRANSMIT_DONE)
-		transmit_pend(progress, qp, end != TRANSMIT_CROWDED);
+		transmit_schedule(progress, qp, end != TRANSMIT_NO_SHARE);
 }
 
 void progress_posted_send(struct progress *progress, struct progress_qp *qp)
@@ -309,7 +310,7 @@ void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 	if (eng_posted(qp->engine, &hint) == ENG_TX_RUN)
 		send_now(progress, qp, ENG_POST);
 	else
-		transmit_pend(progress, qp, false);
+		transmit_schedule(progress, qp, false);
 }
 
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp)

@@ -10,14 +10,14 @@
 
 /* So many runs of one QP leave in one visit; then others have their turn. */
 #define TRANSMIT_RUNS 8
-/* The same for a QP that has waited in the crowd. */
-#define TRANSMIT_RUNS_CROWDED 2
+/* The same for a QP that has waited for share. */
+#define TRANSMIT_RUNS_SHARE_QUEUE 2
 
 enum transmit_end {
-	TRANSMIT_DONE,	  /* the engine has nothing more that may be sent */
-	TRANSMIT_MORE,	  /* it has, but the visit has been long enough */
-	TRANSMIT_BLOCKED, /* the socket is full */
-	TRANSMIT_CROWDED, /* all QPs together have enough under way */
+	TRANSMIT_DONE,	   /* the engine has nothing more that may be sent */
+	TRANSMIT_MORE,	   /* it has, but the visit has been long enough */
+	TRANSMIT_BLOCKED,  /* the socket is full */
+	TRANSMIT_NO_SHARE, /* all QPs together have enough under way */
 };
 
 /* What the engine cannot know by itself. */
@@ -34,16 +34,16 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, st
 void transmit_deadline(struct progress *progress, struct progress_qp *qp);
 
 /* Let the next turn visit qp.  wake: the helper has to be told if nobody polls. */
-void transmit_pend(struct progress *progress, struct progress_qp *qp, bool wake);
+void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool wake);
 
-/* All pending QPs, linked by next_pending, oldest first; each keeps its mark until visited. */
-struct progress_qp *transmit_take_pending(struct progress *progress);
-/* Take qp out of the pending list; caller holds the turn lock and not qp->lock. */
-void transmit_forget(struct progress *progress, struct progress_qp *qp);
+/* All scheduled QPs, linked by next_scheduled, oldest first; each keeps its mark until visited. */
+struct progress_qp *transmit_take_scheduled(struct progress *progress);
+/* Take qp out of the list of scheduled QPs; caller holds the turn lock and not qp->lock. */
+void transmit_unschedule(struct progress *progress, struct progress_qp *qp);
 
-static inline bool transmit_is_pending(struct progress *progress)
+static inline bool transmit_is_scheduled(struct progress *progress)
 {
-	return atomic_load_explicit(&progress->pending, memory_order_seq_cst);
+	return atomic_load_explicit(&progress->scheduled, memory_order_seq_cst);
 }
 
 /* How many the stock should have: at most PROGRESS_TX_BUFFERS. */

@@ -25,8 +25,8 @@ enum {
 	 * he may be the one who is waited for.  It has taken so long then.
 	 */
 	YIELD_INTERVAL = 16,
-	YIELD_INTERVAL_CROWDED = 2,
-	YIELD_CROWDED_NS = 1000,
+	YIELD_INTERVAL_SHARED = 2,
+	YIELD_SHARED_NS = 1000,
 	/*
 	 * Some 50 us: so long a poller gives way to who wants the turn lock.  On a busy host that
 	 * one may be waiting for a processor as well, for tens of milliseconds.
@@ -34,7 +34,7 @@ enum {
 	GIVE_WAY_POLLS = 1024,
 	STREAK_POLLS = 64,
 	/* QPs that have waited for room are served in a turn; and idle turns between looks. */
-	CROWD_SERVED = 16,
+	SHARE_QUEUE_SERVED = 16,
 	/*
 	 * The polls of a streak take no longer than this.  On a busy host a poller has long pauses,
 	 * but unlike one who sleeps between his polls he does not make them himself.
@@ -91,14 +91,14 @@ void turn_visit(struct turn *turn, struct progress_qp *qp)
 	turn->visited = qp;
 }
 
-void turn_touch(struct turn *turn, struct progress_qp *qp)
+void turn_schedule(struct turn *turn, struct progress_qp *qp)
 {
-	if (qp->touched)
+	if (qp->in_turn)
 		return;
-	qp->touched = true;
-	qp->next_touched = NULL;
-	*turn->touched_end = qp;
-	turn->touched_end = &qp->next_touched;
+	qp->in_turn = true;
+	qp->next_in_turn = NULL;
+	*turn->scheduled_end = qp;
+	turn->scheduled_end = &qp->next_in_turn;
 }
 
 static void receive_from(struct turn *turn, struct link_addr *addr,
@@ -158,20 +158,20 @@ static void expire(struct turn *turn)
 	while ((qp = deadline_pop(&progress->deadlines, turn->now))) {
 		turn_visit(turn, qp);
 		eng_expire(qp->engine, turn->now);
-		turn_touch(turn, qp);
+		turn_schedule(turn, qp);
 		turn->worked = true;
 	}
 }
 
-static void touch_pending(struct turn *turn)
+static void move_scheduled(struct turn *turn)
 {
-	struct progress_qp *qp = transmit_take_pending(turn->progress);
+	struct progress_qp *qp = transmit_take_scheduled(turn->progress);
 
 	while (qp) {
-		struct progress_qp *next = qp->next_pending;
+		struct progress_qp *next = qp->next_scheduled;
 
-		qp->taken = true;
-		turn_touch(turn, qp);
+		qp->moved = true;
+		turn_schedule(turn, qp);
 		qp = next;
 	}
 }
@@ -193,27 +193,27 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 	unsigned int runs;
 
 	turn_visit(turn, qp);
-	qp->touched = false;
-	if (qp->taken) {
-		qp->taken = false;
-		qp->pending = false;
+	qp->in_turn = false;
+	if (qp->moved) {
+		qp->moved = false;
+		qp->scheduled = false;
 	}
 	end = transmit(progress, qp, &hint, TRANSMIT_RUNS, progress->turn_tx, &runs);
 	transmit_deadline(progress, qp);
 	turn->worked |= runs > 0;
-	if (end == TRANSMIT_CROWDED)
-		crowd_join(&progress->crowd, qp);
+	if (end == TRANSMIT_NO_SHARE)
+		share_queue_add(&progress->share_queue, qp);
 	if (end == TRANSMIT_BLOCKED)
 		turn->blocked = true;
 	if (end == TRANSMIT_BLOCKED || end == TRANSMIT_MORE)
-		transmit_pend(progress, qp, turn->maker == TURN_POLLER);
+		transmit_schedule(progress, qp, turn->maker == TURN_POLLER);
 }
 
 /* There may be room now for some of those who wait for it; true while there is. */
-static bool serve_crowded(struct turn *turn)
+static bool serve_share_waiter(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
-	struct progress_qp *qp = crowd_next(&progress->crowd);
+	struct progress_qp *qp = share_queue_take(&progress->share_queue);
 	struct eng_hint hint;
 	enum transmit_end end;
 
@@ -223,28 +223,28 @@ static bool serve_crowded(struct turn *turn)
 	/* Its turn has come. */
 	hint = hint_of(turn, qp);
 	hint.share_waits = false;
-	end = transmit(progress, qp, &hint, TRANSMIT_RUNS_CROWDED, progress->turn_tx, NULL);
+	end = transmit(progress, qp, &hint, TRANSMIT_RUNS_SHARE_QUEUE, progress->turn_tx, NULL);
 	transmit_deadline(progress, qp);
 	/* A socket is full for all of them, a ring for one peer only. */
 	if (end == TRANSMIT_MORE ||
 	    (end == TRANSMIT_BLOCKED && qp->transport == LINK_SHARED_MEMORY))
-		crowd_join(&progress->crowd, qp);
+		share_queue_add(&progress->share_queue, qp);
 	else if (end != TRANSMIT_DONE)
-		crowd_rejoin(&progress->crowd, qp);
+		share_queue_put_back(&progress->share_queue, qp);
 	if (end == TRANSMIT_BLOCKED)
 		turn->blocked = true;
-	return end != TRANSMIT_CROWDED &&
+	return end != TRANSMIT_NO_SHARE &&
 	       (end != TRANSMIT_BLOCKED || qp->transport == LINK_SHARED_MEMORY);
 }
 
-static void serve_crowd(struct turn *turn)
+static void serve_share_queue(struct turn *turn)
 {
-	static const unsigned int most = CROWD_SERVED;
+	static const unsigned int most = SHARE_QUEUE_SERVED;
 
 	/* ACKs and time-outs make room; others, as the end of a QP, are not that frequent. */
 	if (!turn->worked && turn->maker == TURN_POLLER && ++turn->progress->idle_turns % most)
 		return;
-	for (unsigned int served = 0; served < most && serve_crowded(turn); served++)
+	for (unsigned int served = 0; served < most && serve_share_waiter(turn); served++)
 		turn->worked = true;
 }
 
@@ -253,12 +253,12 @@ static enum turn_result finish(struct turn *turn)
 	struct progress_qp *qp;
 
 	expire(turn);
-	touch_pending(turn);
+	move_scheduled(turn);
 	/* The links are the turn's own: nobody else changes them. */
-	for (qp = turn->touched; qp; qp = qp->next_touched)
+	for (qp = turn->scheduled; qp; qp = qp->next_in_turn)
 		serve(turn, qp);
-	if (crowd_waits(&turn->progress->crowd))
-		serve_crowd(turn);
+	if (share_queue_waits(&turn->progress->share_queue))
+		serve_share_queue(turn);
 	leave_visited(turn);
 	in_turn = false;
 	turn->progress->hooks.turn_over();
@@ -270,7 +270,7 @@ static enum turn_result finish(struct turn *turn)
 static void begin(struct turn *turn, struct progress *progress, enum turn_maker maker)
 {
 	*turn = (struct turn){ .progress = progress, .maker = maker, .now = progress_now() };
-	turn->touched_end = &turn->touched;
+	turn->scheduled_end = &turn->scheduled;
 	in_turn = true;
 	count_in_turn(progress, maker == TURN_POLLER ? PROGRESS_COUNT_POLL_TURNS
 						     : PROGRESS_COUNT_HELPER_TURNS);
@@ -333,7 +333,7 @@ static __attribute__((noinline)) void yield_sometimes(struct progress *progress)
 	begin = progress_now();
 	sched_yield();
 	interval =
-		progress_now() - begin > YIELD_CROWDED_NS ? YIELD_INTERVAL_CROWDED : YIELD_INTERVAL;
+		progress_now() - begin > YIELD_SHARED_NS ? YIELD_INTERVAL_SHARED : YIELD_INTERVAL;
 }
 
 /* Should a poller leave the turn to somebody who waits for it? */
@@ -391,7 +391,7 @@ void progress_notify_armed(struct progress *progress)
 		helper_wake(progress);
 	}
 	/* What waits for the next poll would wait long.  Else whoever makes the turn does it. */
-	if (transmit_is_pending(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
+	if (transmit_is_scheduled(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		turn_make(progress, TURN_HELPER);
 		turn_unlock(progress);
 	}

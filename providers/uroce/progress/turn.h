@@ -16,9 +16,9 @@ struct turn {
 	struct progress *progress;
 	enum turn_maker maker;
 	uint64_t now;
-	struct progress_qp *visited; /* locked and inside the hooks, or NULL */
-	struct progress_qp *touched; /* to be visited at the end, by next_touched */
-	struct progress_qp **touched_end;
+	struct progress_qp *visited;   /* locked and inside the hooks, or NULL */
+	struct progress_qp *scheduled; /* to be visited at the end, by next_in_turn */
+	struct progress_qp **scheduled_end;
 	unsigned int packets; /* received */
 	bool worked;	      /* anything was received, due or sent */
 	bool blocked;	      /* a socket was full */
@@ -42,6 +42,6 @@ void turn_unlock(struct progress *progress);
 
 /* For the door: make qp the visited one, and have it visited at the end. */
 void turn_visit(struct turn *turn, struct progress_qp *qp);
-void turn_touch(struct turn *turn, struct progress_qp *qp);
+void turn_schedule(struct turn *turn, struct progress_qp *qp);
 
 #endif
