@@ -21,8 +21,8 @@ def datagrams_sent(place):
 
 
 def shown(place, *processes):
-    """What uroce-stat says of them, as far as they are there."""
-    everybody = {one["pid"]: one for one in place.stat()}
+    """What uroce-stat says of them, as far as they are there: at the place or at its peer."""
+    everybody = {one["pid"]: one for at in {place, place.peer} for one in at.stat()}
     return [everybody[process.pid] for process in processes if process.pid in everybody]
 
 

@@ -36,7 +36,8 @@ def test_traffic(loopback, program):
     perftest.finish(server, client)
     lanes.check_memory_is_used(seen)
     lanes.check_no_packet_was_damaged(seen)
-    assert lanes.MANY < lanes.sent_through_memory(seen) > lanes.datagrams_sent(loopback) - before
+    # How many there are in a second is the host's affair.
+    assert lanes.FEW < lanes.sent_through_memory(seen) > lanes.datagrams_sent(loopback) - before
 
 
 @pytest.mark.parametrize("opcode", ["send", "write"])
@@ -282,7 +283,7 @@ def test_two_hosts(veth):
     """Each of them with addresses of its own."""
     before = lanes.datagrams_sent(veth)
     server, client = perftest.start(veth, "ib_write_bw", "-D", SECONDS)
-    seen = [veth.stat(server.pid), veth.peer.stat(client.pid)]
+    seen = lanes.watch(veth, server, client)
     perftest.finish(server, client)
     perftest.check_report(client, [65536], None, duration=True)
     lanes.check_memory_is_not_used(seen)
