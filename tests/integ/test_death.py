@@ -23,7 +23,7 @@ def test_survivor_is_told_in_time(place, timeout, retry_count):
     assert survivor.do("write") == talk.SUCCESS
     victim.process.kill()
     for number in range(3):
-        survivor.post("write", wr_id=number)
+        survivor.post("write", wr_id=number, mark=number == 0)
     found = survivor.wait(3)
     assert [(status, wr_id) for status, wr_id, _ in found] == \
         [(talk.RETRY_EXC_ERR, 0), (talk.WR_FLUSH_ERR, 1), (talk.WR_FLUSH_ERR, 2)]

@@ -31,6 +31,7 @@ OPCODES = {"send": e.IBV_WR_SEND, "write": e.IBV_WR_RDMA_WRITE, "read": e.IBV_WR
 
 class End:
     def __init__(self):
+        self.marked = None
         self.others = {}
 
     def of(self, number, method, *arguments, **options):
@@ -75,7 +76,8 @@ class End:
         self.qp.to_rts(attr)
 
     def post(self, opcode, length=8, offset=0, remote_offset=0, compare_add=0, swap=0, rkey=None,
-             wr_id=0):
+             wr_id=0, mark=False):
+        """mark: wait() counts the time from here."""
         sge = SGE(self.mr.buf + offset, length, self.mr.lkey)
         wr = SendWR(wr_id=wr_id, num_sge=1, sg=[sge], opcode=OPCODES[opcode],
                     send_flags=e.IBV_SEND_SIGNALED)
@@ -85,6 +87,8 @@ class End:
             wr.set_wr_atomic(rkey, addr, compare_add, swap)
         elif opcode != "send":
             wr.set_wr_rdma(rkey, addr)
+        if mark:
+            self.marked = time.monotonic()
         self.qp.post_send(wr)
 
     def receive(self, length=8, offset=0, wr_id=0):
@@ -92,11 +96,13 @@ class End:
                                  sg=[SGE(self.mr.buf + offset, length, self.mr.lkey)]))
 
     def wait(self, count=1, seconds=20):
-        """[status, wr_id, seconds since now] of the next completions, by polling."""
+        """[status, wr_id, seconds since the marked post or now] of the next completions, by
+        polling."""
         found, start = [], time.monotonic()
+        since, self.marked = self.marked or start, None
         while len(found) < count and time.monotonic() - start < seconds:
             for wc in self.cq.poll(count - len(found))[1]:
-                found.append([wc.status, wc.wr_id, time.monotonic() - start])
+                found.append([wc.status, wc.wr_id, time.monotonic() - since])
         return found
 
     def do(self, opcode, **options):
