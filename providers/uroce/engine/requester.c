@@ -138,18 +138,21 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 	return reason;
 }
 
-/* What is wrong with a request before its first packet goes. */
+/*
+ * What is wrong with a request before its first packet goes.  That the memory of a request of one
+ * packet can be used shows when that is made.
+ */
 static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
-	bool into_memory = !op_row(wqe->op)->carries_payload;
+	bool carries_payload = op_row(wqe->op)->carries_payload;
 
 	if (!message_is_defined(qp, wqe) ||
 	    (op_is_read_or_atomic(wqe->op) && qp->attr.max_rd_atomic == 0))
 		return ENG_LOC_QP_OP_ERR;
 	if (qp->type == ENG_UD && wqe->length > qp->attr.mtu)
 		return ENG_LOC_LEN_ERR;
-	if (!(wqe->flags & ENG_INLINE) &&
-	    !sge_usable(qp, wqe->data.sge, wqe->sge_count, into_memory))
+	if (!(wqe->flags & ENG_INLINE) && (wqe->packets > 1 || !carries_payload) &&
+	    !sge_usable(qp, wqe->data.sge, wqe->sge_count, !carries_payload))
 		return ENG_LOC_PROT_ERR;
 	return ENG_SUCCESS;
 }

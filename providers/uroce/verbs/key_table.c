@@ -341,53 +341,57 @@ void key_table_unbind_user(const void *user)
 /* Both for all visits: nobody writes to the one, and nobody reads the other. */
 static uint8_t zeros[KEY_NO_MEMORY_BYTES], scratch[KEY_NO_MEMORY_BYTES];
 
-static void *memory_at(const struct key_entry *entry, uint64_t offset, uint32_t length,
-		       uint32_t need)
+/* Memory that is not simply there. */
+static __attribute__((noinline)) void *unpinned(const struct key_entry *entry, void *memory,
+						uint32_t length, uint32_t need)
 {
 	const uint32_t writes = ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_ATOMIC;
-	/* By numbers: implicit regions begin at address 0. */
-	void *memory = (void *)((uintptr_t)entry->memory + offset);
 
-	switch (entry->kind) {
-	case KEY_PINNED:
-		break;
-	case KEY_ON_DEMAND:
-		if (length && uroce_memory_check(memory, length, need & writes))
-			return NULL;
-		break;
-	case KEY_NO_MEMORY:
+	if (entry->kind == KEY_NO_MEMORY)
 		return need & writes ? scratch : zeros;
-	}
-	return memory;
+	return length && uroce_memory_check(memory, length, need & writes) ? NULL : memory;
 }
 
-void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
-		    uint32_t length, uint32_t need)
+/* A region is remembered.  A window is not: what it means may change in the middle of a visit. */
+static __attribute__((noinline)) struct key_entry *look_up(struct key_cache *cache, uint32_t key)
 {
-	struct key_entry *entry = cache->entry;
+	struct key_entry *entry = key_table_find(key);
 
-	if (cache->key != key || cache->generation != table.generation) {
-		entry = key_table_find(key);
-		if (!entry)
+	if (entry && key_is_of_window(key)) {
+		use_windows();
+		if (entry->key != key || (entry->user && entry->user != cache->user))
 			return NULL;
+	} else if (entry) {
 		cache->entry = entry;
 		cache->key = key;
 		cache->generation = table.generation;
 	}
-	if (key_is_of_window(key)) {
-		use_windows();
-		if (entry->key != key || (entry->user && entry->user != cache->user))
+	return entry;
+}
+
+/* What is rare stands in functions of its own, so that this one, on the path of each packet, needs
+ * no registers saved. */
+void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
+		    uint32_t length, uint32_t need)
+{
+	struct key_entry *entry = cache->entry;
+	uint64_t offset;
+	void *memory;
+
+	if (cache->key != key || cache->generation != table.generation) {
+		entry = look_up(cache, key);
+		if (!entry)
 			return NULL;
 	}
-
-	uint64_t offset = addr - entry->start;
-
+	offset = addr - entry->start;
 	if (entry->domain != domain || (entry->access & need) != need)
 		return NULL;
 	/* Written so that nothing can overflow: addr may be anything that a peer has sent. */
 	if (offset > entry->length || length > entry->length - offset)
 		return NULL;
-	return memory_at(entry, offset, length, need);
+	/* By numbers: implicit regions begin at address 0. */
+	memory = (void *)((uintptr_t)entry->memory + offset);
+	return entry->kind == KEY_PINNED ? memory : unpinned(entry, memory, length, need);
 }
 
 size_t key_table_count(void)

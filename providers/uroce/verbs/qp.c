@@ -27,20 +27,29 @@ static const struct uroce_pd *domain_of(struct uroce_qp *qp)
 	return qp->pd->domain;
 }
 
+/*
+ * What is written may belong to a receive request, whose keys are of its queue's domain.  (Or to a
+ * READ; that it may use that domain too is not worth telling them apart.)
+ */
+static __attribute__((noinline)) void *map_of_two_domains(struct uroce_qp *qp, uint32_t lkey,
+							  uint64_t addr, uint32_t length)
+{
+	uint32_t need = KEY_LOCAL | ENG_LOCAL_WRITE;
+	void *memory = key_table_map(&qp->write_cache, domain_of(qp), lkey, addr, length, need);
+
+	return memory ? memory
+		      : key_table_map(&qp->write_cache, qp->srq->pd->domain, lkey, addr, length,
+				      need);
+}
+
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
 {
 	struct uroce_qp *qp = owner;
-	struct key_cache *cache = write ? &qp->write_cache : &qp->read_cache;
-	uint32_t need = KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0);
-	void *memory = key_table_map(cache, domain_of(qp), lkey, addr, length, need);
 
-	/*
-	 * What is written may belong to a receive request, whose keys are of its queue's domain.
-	 * (Or to a READ; that it may use that domain too is not worth telling them apart.)
-	 */
-	if (!memory && write && qp->srq && qp->srq->pd->domain != qp->pd->domain)
-		memory = key_table_map(cache, qp->srq->pd->domain, lkey, addr, length, need);
-	return memory;
+	if (write && qp->srq && qp->srq->pd->domain != qp->pd->domain)
+		return map_of_two_domains(qp, lkey, addr, length);
+	return key_table_map(write ? &qp->write_cache : &qp->read_cache, domain_of(qp), lkey, addr,
+			     length, KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0));
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
