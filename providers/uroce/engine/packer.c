@@ -43,62 +43,63 @@ static bool add_piece(struct eng_run *run, const uint8_t *bytes, uint32_t length
 	return true;
 }
 
-static bool stage(struct eng_run *run, const void *bytes, uint32_t length)
-{
-	uint8_t *to = run->staging + run->staged;
-
-	if (length > run->staging_bytes - run->staged)
-		return false;
-	memcpy(to, bytes, length);
-	run->staged += length;
-	return add_piece(run, to, length);
-}
-
 /*
- * The ICRC of the packet under way.  One call over many bytes costs less than several over few, so
- * staged bytes are left until something else follows them, or the packet ends.
+ * The packet under way.  Its staged bytes are left until something else follows them, or the packet
+ * ends: one piece costs less than several, and so does one ICRC over many bytes.
  */
-struct checksum {
-	uint32_t state;
+struct packing {
+	uint32_t bytes;	 /* of the whole packet */
+	uint32_t staged; /* staged bytes up to here are in the pieces and in the ICRC */
+	uint32_t icrc;	 /* its state */
 	bool begun;
-	uint32_t staged; /* staged bytes up to here are in it */
 };
 
-static void sum_staged(struct checksum *sum, const struct eng_run *run, uint32_t packet_bytes)
+static bool stage(struct eng_run *run, const void *bytes, uint32_t length)
 {
-	const uint8_t *from = run->staging + sum->staged;
-	uint32_t length = run->staged - sum->staged;
+	if (length > run->staging_bytes - run->staged)
+		return false;
+	memcpy(run->staging + run->staged, bytes, length);
+	run->staged += length;
+	return true;
+}
 
-	if (sum->begun)
-		sum->state = wire_icrc_continue(sum->state, from, length);
+/* What has been staged; end is the room for the ICRC behind it, or 0. */
+static bool finish_staged(struct eng_run *run, struct packing *packing, uint32_t end)
+{
+	uint8_t *from = run->staging + packing->staged;
+	uint32_t length = run->staged - packing->staged;
+
+	if (packing->begun)
+		packing->icrc = wire_icrc_continue(packing->icrc, from, length);
 	else
-		sum->state = wire_icrc_begin(&run->path->wire,
-					     (uint16_t)(run->identification + run->packets),
-					     packet_bytes, from, length);
-	sum->begun = true;
-	sum->staged = run->staged;
+		packing->icrc = wire_icrc_begin(&run->path->wire,
+						(uint16_t)(run->identification + run->packets),
+						packing->bytes, from, length);
+	packing->begun = true;
+	run->staged += end;
+	packing->staged = run->staged;
+	return add_piece(run, from, length + end);
 }
 
 /* One stretch of payload: copied, or referred to when it is long and nobody changes it. */
 static enum pack add_stretch(struct eng_run *run, const uint8_t *bytes, uint32_t length,
-			     bool stable, uint32_t packet_bytes, struct checksum *sum)
+			     bool stable, struct packing *packing)
 {
 	if (!stable || length < run->gather_from)
 		return stage(run, bytes, length) ? PACK_DONE : PACK_NO_ROOM;
-	if (!add_piece(run, bytes, length))
+	if (!finish_staged(run, packing, 0) || !add_piece(run, bytes, length))
 		return PACK_NO_ROOM;
-	sum_staged(sum, run, packet_bytes);
-	sum->state = wire_icrc_continue(sum->state, bytes, length);
+	packing->icrc = wire_icrc_continue(packing->icrc, bytes, length);
 	return PACK_DONE;
 }
 
 static enum pack add_payload(struct eng_qp *qp, struct eng_run *run, const struct payload *payload,
-			     uint32_t length, uint32_t packet_bytes, struct checksum *sum)
+			     uint32_t length, struct packing *packing)
 {
 	uint32_t done = 0;
 
 	if (payload->kind == PAYLOAD_BYTES)
-		return add_stretch(run, payload->bytes, length, payload->stable, packet_bytes, sum);
+		return add_stretch(run, payload->bytes, length, payload->stable, packing);
 	while (done < length) {
 		uint32_t piece;
 		enum pack result;
@@ -107,7 +108,7 @@ static enum pack add_payload(struct eng_qp *qp, struct eng_run *run, const struc
 
 		if (!bytes)
 			return PACK_FAULT;
-		result = add_stretch(run, bytes, piece, payload->stable, packet_bytes, sum);
+		result = add_stretch(run, bytes, piece, payload->stable, packing);
 		if (result != PACK_DONE)
 			return result;
 		done += piece;
@@ -116,53 +117,50 @@ static enum pack add_payload(struct eng_qp *qp, struct eng_run *run, const struc
 }
 
 /* Pad and ICRC. */
-static bool add_end(struct eng_run *run, uint32_t pad, uint32_t packet_bytes, struct checksum *sum)
+static enum pack add_end(struct eng_run *run, uint32_t pad, struct packing *packing)
 {
-	static const uint8_t zeros[4 + WIRE_ICRC_BYTES];
-	uint32_t start = run->staged;
+	static const uint8_t zeros[4];
 
-	if (!stage(run, zeros, pad + (uint32_t)WIRE_ICRC_BYTES))
-		return false;
-	run->staged = start + pad;
-	sum_staged(sum, run, packet_bytes);
-	wire_icrc_finish(sum->state, run->staging + run->staged);
-	run->staged += WIRE_ICRC_BYTES;
-	return true;
+	if (run->staging_bytes - run->staged < sizeof(zeros) + WIRE_ICRC_BYTES)
+		return PACK_NO_ROOM;
+	memcpy(run->staging + run->staged, zeros, sizeof(zeros));
+	run->staged += pad;
+	if (!finish_staged(run, packing, WIRE_ICRC_BYTES))
+		return PACK_NO_ROOM;
+	wire_icrc_finish(packing->icrc, run->staging + run->staged - WIRE_ICRC_BYTES);
+	return PACK_DONE;
 }
 
 static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
 			    const struct wire_packet *packet, const struct payload *payload,
-			    uint32_t *bytes)
+			    struct packing *packing)
 {
-	struct checksum sum = { .staged = run->staged };
-	uint8_t *header = run->staging + run->staged;
 	uint32_t header_bytes;
 
 	if (run->staging_bytes - run->staged < STAGING_SLACK)
 		return PACK_NO_ROOM;
-	header_bytes = wire_build_headers(packet, header);
-	*bytes = header_bytes + packet->payload_length + packet->pad_count + WIRE_ICRC_BYTES;
-	if (!pack_fits(run, *bytes))
+	header_bytes = wire_build_headers(packet, run->staging + run->staged);
+	packing->bytes = header_bytes + packet->payload_length + packet->pad_count +
+			 (uint32_t)WIRE_ICRC_BYTES;
+	if (!pack_fits(run, packing->bytes))
 		return PACK_NO_ROOM;
 	run->staged += header_bytes;
-	if (!add_piece(run, header, header_bytes))
-		return PACK_NO_ROOM;
 	if (packet->payload_length > 0) {
-		enum pack result =
-			add_payload(qp, run, payload, packet->payload_length, *bytes, &sum);
+		enum pack result = add_payload(qp, run, payload, packet->payload_length, packing);
 
 		if (result != PACK_DONE)
 			return result;
 	}
-	return add_end(run, packet->pad_count, *bytes, &sum) ? PACK_DONE : PACK_NO_ROOM;
+	return add_end(run, packet->pad_count, packing);
 }
 
 enum pack pack_add(struct eng_qp *qp, struct eng_run *run, const struct wire_packet *packet,
 		   const struct payload *payload)
 {
-	uint32_t staged = run->staged, pieces = run->piece_count, bytes;
-	uint32_t last_length = pieces > 0 ? run->pieces[pieces - 1].length : 0;
-	enum pack result = add_packet(qp, run, packet, payload, &bytes);
+	struct packing packing = { .staged = run->staged };
+	const uint32_t staged = run->staged, pieces = run->piece_count;
+	const uint32_t last_length = pieces > 0 ? run->pieces[pieces - 1].length : 0;
+	enum pack result = add_packet(qp, run, packet, payload, &packing);
 
 	if (result != PACK_DONE) {
 		run->staged = staged;
@@ -172,9 +170,9 @@ enum pack pack_add(struct eng_qp *qp, struct eng_run *run, const struct wire_pac
 		return result;
 	}
 	if (run->packets == 0)
-		run->segment = bytes;
-	run->closed = bytes < run->segment;
+		run->segment = packing.bytes;
+	run->closed = packing.bytes < run->segment;
 	run->packets++;
-	run->bytes += bytes;
+	run->bytes += packing.bytes;
 	return PACK_DONE;
 }
