@@ -17,13 +17,15 @@ static const uint32_t rnr_timer_us[32] = {
 	20480,	30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
 };
 
+/* Two codes for each power of two: itself, and half as much again. */
 uint8_t credit_encode(uint32_t credits)
 {
-	uint8_t code = 30;
+	unsigned int power;
 
-	while (credit_values[code] > credits)
-		code--;
-	return code;
+	if (credits < 2)
+		return (uint8_t)credits;
+	power = 31 - (unsigned int)__builtin_clz(credits);
+	return power < 15 ? (uint8_t)(2 * power + (credits >> (power - 1) & 1)) : 30;
 }
 
 uint32_t credit_decode(uint8_t code)

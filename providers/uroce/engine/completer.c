@@ -14,21 +14,21 @@
 #include "state.h"
 #include "cwnd.h"
 
+/* rule S13: an error is always told. */
 static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
 {
-	struct eng_wc wc = {
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.op = (enum eng_op)wqe->op,
-		.byte_len = wqe->length,
-		/* Those who wait for solicited completions are woken by errors as well. */
-		.solicited = status != ENG_SUCCESS,
-	};
+	if (status != ENG_SUCCESS || is_signaled(qp, wqe)) {
+		struct eng_wc wc = {
+			.wr_id = wqe->wr_id,
+			.status = status,
+			.op = (enum eng_op)wqe->op,
+			.byte_len = wqe->length,
+			/* Those who wait for solicited completions are woken by errors as well. */
+			.solicited = status != ENG_SUCCESS,
+		};
 
-	/* rule S13: an error is always told. */
-	if (status == ENG_SUCCESS && !is_signaled(qp, wqe))
-		return;
-	qp->ops->complete(qp->owner, &wc);
+		qp->ops->complete(qp->owner, &wc);
+	}
 }
 
 /* The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9). */
