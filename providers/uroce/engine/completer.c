@@ -95,30 +95,43 @@ void completer_flush(struct eng_qp *qp)
 	req->next_psn = req->end_psn;
 }
 
-/* unacked_psn moves up to psn, inside the oldest request. */
-static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
+/* unacked_psn moves up by n packets, inside the oldest request; what they weighed. */
+static uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t n)
 {
 	struct requester *req = &qp->req;
-	const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
 	uint32_t from = wqe_packet_index(wqe, req->unacked_psn);
-	uint32_t to = wqe_packet_index(wqe, psn);
-	uint64_t cost =
-		cwnd_cost(wqe, to, qp->attr.mtu) - (from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0);
+	uint64_t cost = cwnd_cost(wqe, from + n, qp->attr.mtu) -
+			(from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0);
 
 	/* After going back the response to what was sent before may overtake next_psn. */
-	if (psn_in(req->next_psn, req->unacked_psn, to - from))
-		req->next_psn = psn;
-	req->unacked_psn = psn;
+	if (psn_in(req->next_psn, req->unacked_psn, n))
+		req->next_psn = psn_add(req->unacked_psn, n);
+	req->unacked_psn = psn_add(req->unacked_psn, n);
+	if (from + n == wqe->packets) {
+		retire(qp, ENG_SUCCESS);
+		completer_retire_local(qp);
+	}
+	return cost;
+}
+
+/* Packets of this weight have been acknowledged. */
+static void progress(struct eng_qp *qp, uint64_t cost, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
 	cwnd_progress(qp, cost);
 	req->last_progress = now;
 	solicit_stop(qp);
 	req->retried = false;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
-	if (to == wqe->packets) {
-		retire(qp, ENG_SUCCESS);
-		completer_retire_local(qp);
-	}
+}
+
+/* The answer with this PSN to the oldest request has come. */
+static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
+			    uint64_t now)
+{
+	progress(qp, pass(qp, wqe, psn_sub(psn, qp->req.unacked_psn) + 1), now);
 }
 
 /*
@@ -128,19 +141,22 @@ static void advance(struct eng_qp *qp, uint32_t psn, uint64_t now)
 static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	uint64_t cost = 0;
 
 	while (n > 0) {
 		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
 		uint32_t left = psn_sub(psn_add(wqe->first_psn, wqe->packets), req->unacked_psn);
 
 		if (op_is_read_or_atomic(wqe->op))
-			return false;
+			break;
 		if (left > n)
 			left = n;
-		advance(qp, psn_add(req->unacked_psn, left), now);
+		cost += pass(qp, wqe, left);
 		n -= left;
 	}
-	return true;
+	if (cost > 0)
+		progress(qp, cost, now);
+	return n == 0;
 }
 
 void completer_sent(struct eng_qp *qp, uint64_t now)
@@ -291,7 +307,7 @@ static void read_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
 		fail_oldest(qp, ENG_LOC_PROT_ERR);
 		return;
 	}
-	advance(qp, psn_add(packet->psn, 1), now);
+	oldest_answered(qp, wqe, packet->psn, now);
 }
 
 static void atomic_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
@@ -305,7 +321,7 @@ static void atomic_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
 		fail_oldest(qp, ENG_LOC_PROT_ERR);
 		return;
 	}
-	advance(qp, psn_add(packet->psn, 1), now);
+	oldest_answered(qp, wqe, packet->psn, now);
 }
 
 /* A READ or Atomic response; the PSN is in the window. */
