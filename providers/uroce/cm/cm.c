@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "cm.h"
-
+/*
+ * The manager itself: its memory, the ids of its connections and the tables that find them.
+ */
+#include <assert.h>
 #include <string.h>
 
-struct cm {
-	struct cm_config config;
-	struct cm_counters counters;
-};
+#include "conn.h"
 
-struct cm_conn {
-	void *user;
-	enum cm_state state;
-};
+#define COUNT_BITS (32 - CM_SLOT_BITS)
+#define COUNT_MASK ((1u << COUNT_BITS) - 1)
 
-struct cm_listener {
-	struct cm_listen_param param;
-	void *user;
-};
+#define CONN_OF(node, member) \
+	((node) ? (struct cm_conn *)((char *)(node)-offsetof(struct cm_conn, member)) : NULL)
 
 size_t cm_bytes(void)
 {
@@ -28,17 +23,14 @@ size_t cm_conn_bytes(void)
 	return sizeof(struct cm_conn);
 }
 
-size_t cm_listener_bytes(void)
-{
-	return sizeof(struct cm_listener);
-}
-
 struct cm *cm_init(void *memory, const struct cm_config *config)
 {
 	struct cm *cm = memory;
 
+	assert(config->slot < CM_SLOTS);
 	memset(cm, 0, sizeof(*cm));
 	cm->config = *config;
+	cm->next_id = config->id_start & COUNT_MASK;
 	return cm;
 }
 
@@ -46,9 +38,12 @@ struct cm_conn *cm_conn_init(struct cm *cm, void *memory, void *user)
 {
 	struct cm_conn *conn = memory;
 
-	(void)cm;
 	memset(conn, 0, sizeof(*conn));
 	conn->user = user;
+	conn->next = cm->conns;
+	if (conn->next)
+		conn->next->before = conn;
+	cm->conns = conn;
 	return conn;
 }
 
@@ -62,159 +57,160 @@ void cm_conn_set_user(struct cm_conn *conn, void *user)
 	conn->user = user;
 }
 
+/* Cyclic, so that an id is not met again soon; 0 means "unknown" to the kernel. */
+void cm_give_id(struct cm *cm, struct cm_conn *conn)
+{
+	uint32_t id;
+
+	cm_table_remove(&cm->by_local_id, &conn->by_local_id);
+	do {
+		id = cm->config.slot << COUNT_BITS | cm->next_id;
+		cm->next_id = (cm->next_id + 1) & COUNT_MASK;
+	} while (id == 0 || cm_table_find(&cm->by_local_id, 0, id));
+	conn->local_id = id;
+	cm_table_insert(&cm->by_local_id, &conn->by_local_id, 0, id);
+}
+
+struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id)
+{
+	return CONN_OF(cm_table_find(&cm->by_local_id, 0, local_id), by_local_id);
+}
+
+struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id)
+{
+	struct cm_conn *conn = cm_find_local(cm, local_id);
+
+	return conn && remote_id != 0 && conn->remote_id == remote_id ? conn : NULL;
+}
+
+struct cm_conn *cm_find_remote_id(const struct cm *cm, uint64_t guid, uint32_t remote_id)
+{
+	return CONN_OF(cm_table_find(&cm->by_remote_id, guid, remote_id), by_remote_id);
+}
+
+struct cm_conn *cm_find_remote_qp(const struct cm *cm, uint64_t guid, uint32_t qpn)
+{
+	return CONN_OF(cm_table_find(&cm->by_remote_qp, guid, qpn), by_remote_qp);
+}
+
+void cm_know_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn)
+{
+	conn->remote_guid = guid;
+	conn->remote_id = id;
+	conn->remote_qpn = qpn;
+	cm_table_insert(&cm->by_remote_id, &conn->by_remote_id, guid, id);
+	cm_table_insert(&cm->by_remote_qp, &conn->by_remote_qp, guid, qpn);
+}
+
+void cm_free_qp(struct cm *cm, struct cm_conn *conn)
+{
+	cm_table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
+}
+
+void cm_forget(struct cm *cm, struct cm_conn *conn)
+{
+	cm_table_remove(&cm->by_local_id, &conn->by_local_id);
+	cm_table_remove(&cm->by_remote_id, &conn->by_remote_id);
+	cm_table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
+	cm_table_remove(&cm->by_sidr, &conn->by_sidr);
+	cm_heap_remove(&cm->deadlines, &conn->deadline);
+	conn->local_id = conn->remote_id = 0;
+	conn->disconnected = false;
+}
+
+void cm_release(struct cm *cm, struct cm_conn *conn)
+{
+	assert(conn->destroyed && conn->state == CM_IDLE);
+	if (conn->before)
+		conn->before->next = conn->next;
+	else
+		cm->conns = conn->next;
+	if (conn->next)
+		conn->next->before = conn->before;
+	cm->config.ops->released(cm->config.owner, conn, conn->user);
+}
+
+uint64_t cm_deadline(const struct cm *cm)
+{
+	return cm->deadlines.first ? cm->deadlines.first->at : CM_NEVER;
+}
+
+void cm_expire(struct cm *cm, uint64_t now)
+{
+	const struct cm_cause cause = { .now = now };
+	struct heap_node *first;
+
+	while ((first = cm->deadlines.first) != NULL && first->at <= now) {
+		struct cm_conn *conn = CONN_OF(first, deadline);
+		bool repeats = cm_step_of(conn->state, CM_IN_REPEAT) != NULL;
+		enum cm_input input = CM_IN_END;
+
+		if (repeats && now < conn->timing.give_up_at)
+			input = CM_IN_REPEAT;
+		cm_take(cm, conn, cm_step_of(conn->state, input), &cause);
+	}
+}
+
 enum cm_state cm_conn_state(const struct cm_conn *conn)
 {
 	return conn->state;
 }
 
-enum cm_result cm_listen(struct cm *cm, void *memory, const struct cm_listen_param *param,
-			 void *user, struct cm_listener **listener)
-{
-	(void)cm;
-	*listener = memory;
-	(*listener)->param = *param;
-	(*listener)->user = user;
-	return CM_OK;
-}
-
-void cm_unlisten(struct cm *cm, struct cm_listener *listener)
-{
-	(void)cm;
-	(void)listener;
-}
-
-void *cm_listener_user(const struct cm_listener *listener)
-{
-	return listener->user;
-}
-
-const struct cm_listen_param *cm_listener_param(const struct cm_listener *listener)
-{
-	return &listener->param;
-}
-
-enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_connect_param *param,
-			  uint64_t now)
-{
-	(void)cm, (void)conn, (void)param, (void)now;
-	return CM_BAD_STATE;
-}
-
-enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_accept_param *param,
-			 uint64_t now)
-{
-	(void)cm, (void)conn, (void)param, (void)now;
-	return CM_BAD_STATE;
-}
-
-enum cm_result cm_rtu(struct cm *cm, struct cm_conn *conn, const uint8_t *private_data,
-		      size_t length, uint64_t now)
-{
-	(void)cm, (void)conn, (void)private_data, (void)length, (void)now;
-	return CM_BAD_STATE;
-}
-
-enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_reject_param *param,
-			 uint64_t now)
-{
-	(void)cm, (void)conn, (void)param, (void)now;
-	return CM_BAD_STATE;
-}
-
-enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
-{
-	(void)cm, (void)conn, (void)now;
-	return CM_BAD_STATE;
-}
-
-enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
-{
-	(void)cm, (void)conn, (void)now;
-	return CM_BAD_STATE;
-}
-
-void cm_destroy(struct cm *cm, struct cm_conn *conn, uint64_t now)
-{
-	(void)now;
-	cm->config.ops->released(cm->config.owner, conn, conn->user);
-}
-
-enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
-			       const struct cm_sidr_request_param *param, uint64_t now)
-{
-	(void)cm, (void)conn, (void)param, (void)now;
-	return CM_BAD_STATE;
-}
-
-enum cm_result cm_sidr_reply(struct cm *cm, struct cm_conn *conn,
-			     const struct cm_sidr_reply_param *param, uint64_t now)
-{
-	(void)cm, (void)conn, (void)param, (void)now;
-	return CM_BAD_STATE;
-}
-
-enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint8_t *bytes,
-			   size_t length, uint64_t now)
-{
-	struct mad mad;
-
-	(void)from, (void)now;
-	cm->counters.mad_error[mad_decode(bytes, length, &mad)]++;
-	return CM_DROP_MAD;
-}
-
-uint64_t cm_deadline(const struct cm *cm)
-{
-	(void)cm;
-	return CM_NEVER;
-}
-
-void cm_expire(struct cm *cm, uint64_t now)
-{
-	(void)cm, (void)now;
-}
-
 enum cm_result cm_qp_attr(const struct cm_conn *conn, struct cm_qp_attr *attr)
 {
-	(void)conn, (void)attr;
-	return CM_BAD_STATE;
+	bool known = conn->state == CM_REQ_RCVD || conn->state == CM_REP_RCVD ||
+		     conn->state == CM_REP_SENT || conn->state == CM_MRA_REP_RCVD ||
+		     conn->state == CM_ESTABLISHED;
+
+	if (!known)
+		return CM_BAD_STATE;
+	*attr = (struct cm_qp_attr){
+		.path = conn->path,
+		.service = conn->service,
+		.dest_qpn = conn->remote_qpn,
+		.rq_psn = conn->rq_psn,
+		.sq_psn = conn->sq_psn,
+		.path_mtu = conn->path_mtu,
+		.max_rd_atomic = conn->max_rd_atomic,
+		.max_dest_rd_atomic = conn->max_dest_rd_atomic,
+		.retry_count = conn->retry_count,
+		.rnr_retry = conn->rnr_retry,
+		.ack_timeout = conn->ack_timeout,
+	};
+	return CM_OK;
 }
 
 void cm_conn_info(const struct cm_conn *conn, struct cm_conn_info *info)
 {
-	memset(info, 0, sizeof(*info));
-	info->state = conn->state;
+	*info = (struct cm_conn_info){
+		.path = conn->path,
+		.state = conn->state,
+		.service = conn->service,
+		.active = conn->active,
+		.destroyed = conn->destroyed,
+		.local_id = conn->local_id,
+		.remote_id = conn->remote_id,
+		.local_qpn = conn->local_qpn,
+		.remote_qpn = conn->remote_qpn,
+		.service_id = conn->service_id,
+		.remote_guid = conn->remote_guid,
+		.created = conn->created,
+		.changed = conn->changed,
+		.resent = conn->resent,
+		.flow_control = conn->flow_control,
+		.peer_flow_control = conn->peer_flow_control,
+		.deadline = conn->deadline.in ? conn->deadline.at : CM_NEVER,
+	};
 }
 
 void cm_each_conn(const struct cm *cm, void (*visit)(void *arg, const struct cm_conn *conn),
 		  void *arg)
 {
-	(void)cm, (void)visit, (void)arg;
-}
-
-void cm_each_listener(const struct cm *cm,
-		      void (*visit)(void *arg, const struct cm_listener *listener), void *arg)
-{
-	(void)cm, (void)visit, (void)arg;
+	for (const struct cm_conn *conn = cm->conns; conn; conn = conn->next)
+		visit(arg, conn);
 }
 
 const struct cm_counters *cm_counters(const struct cm *cm)
 {
 	return &cm->counters;
-}
-
-uint64_t cm_code_ns(uint8_t code)
-{
-	return UINT64_C(4096) << code;
-}
-
-uint8_t cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life)
-{
-	int delay = ack_delay, trip = packet_life + 1;
-
-	if (trip >= delay)
-		trip += delay >= trip - 1;
-	else
-		trip = delay + (trip >= delay - 1);
-	return (uint8_t)(trip < 31 ? trip : 31);
 }

@@ -73,6 +73,7 @@ enum cm_state {
 	CM_SIDR_REQ_SENT,
 	CM_SIDR_REQ_RCVD, /* event SIDR_REQ was told: cm_sidr_reply() */
 	CM_SIDR_REPLIED,  /* repeats its answer when it is asked again */
+	CM_REJ_SENT,	  /* repeats its refusal when it is asked again, then IDLE */
 	CM_STATES,
 };
 const char *cm_state_name(enum cm_state state);
@@ -84,8 +85,9 @@ enum cm_event_type {
 				  first packet or the application said so */
 	CM_EVENT_REJECTED,     /* mad: REJ */
 	CM_EVENT_UNREACHABLE,  /* no answer in the time; mad NULL */
-	CM_EVENT_DISCONNECTED, /* mad: DREQ or DREP; NULL: our DREQ was not answered in the time */
-	CM_EVENT_TIMEWAIT_EXIT, /* the connection is forgotten; mad NULL */
+	CM_EVENT_DISCONNECTED, /* mad: DREQ, DREP, or a REJ that came instead of it; NULL: our DREQ
+				  was not answered in the time */
+	CM_EVENT_TIMEWAIT_EXIT, /* after DISCONNECTED only: it is forgotten; mad NULL */
 	CM_EVENT_SIDR_REQ,	/* as CM_EVENT_REQ; mad: SIDR_REQ */
 	CM_EVENT_SIDR_REP,	/* whatever its status; mad: SIDR_REP */
 	CM_EVENTS,
@@ -248,8 +250,10 @@ enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_ac
 enum cm_result cm_rtu(struct cm *cm, struct cm_conn *conn, const uint8_t *private_data,
 		      size_t length, uint64_t now);
 
-/* REQ_RCVD, REP_RCVD, REP_SENT, SIDR_REQ_RCVD -> IDLE.  reason and ari are not sent for SIDR
- * (status 2); private data at most MAD_REJ_PRIVATE, or MAD_SIDR_REP_PRIVATE. */
+/*
+ * REQ_RCVD, REP_RCVD, REP_SENT -> REJ_SENT; SIDR_REQ_RCVD -> SIDR_REPLIED with status 2, without
+ * reason and ari.  Private data: at most MAD_REJ_PRIVATE, or MAD_SIDR_REP_PRIVATE.
+ */
 struct cm_reject_param {
 	uint16_t reason; /* enum mad_reject */
 	const uint8_t *ari;
@@ -268,9 +272,9 @@ enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_re
 enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now);
 
 /*
- * ESTABLISHED (also REP_SENT, as the kernel allows) -> DREQ_SENT, then event DISCONNECTED and
- * TIMEWAIT; DREQ_RCVD -> TIMEWAIT with a DREP.  When the grace time has sent that already, and in
- * TIMEWAIT: CM_OK, and nothing happens.
+ * ESTABLISHED, REP_SENT -> DREQ_SENT, then event DISCONNECTED and TIMEWAIT (at once when the peer's
+ * DREQ crosses ours); DREQ_RCVD -> TIMEWAIT with a DREP.  In DREQ_SENT and TIMEWAIT (the grace time
+ * may have sent the DREP already): CM_OK, and nothing happens.
  */
 enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now);
 
@@ -413,7 +417,14 @@ uint64_t cm_code_ns(uint8_t code);
 	}
 /* A DREQ is answered by the application; when it does not in this time, we do. */
 #define CM_DREP_GRACE_NS (1000 * CM_MS)
-/* How long a closed connection is remembered at most, to answer repeated messages. */
+/* How long a closed connection is remembered at most, to answer repeated messages.  Its queue pair
+ * and its port are free at once. */
 #define CM_TIMEWAIT_MAX_NS (512 * CM_MS)
+/* How long the DREQ of a destroyed connection is repeated. */
+#define CM_FAREWELL_NS (15000 * CM_MS)
+/* How long an answer to a SIDR_REQ is kept: one repetition of the kernel's (4.1 s) finds it. */
+#define CM_SIDR_MEMORY_NS (5000 * CM_MS)
+/* After a refusal because of a stale connection: time to close that one. */
+#define CM_STALE_PAUSE_NS (50 * CM_MS)
 
 #endif

@@ -30,6 +30,7 @@ const char *cm_state_name(enum cm_state state)
 		[CM_SIDR_REQ_SENT] = "SIDR_REQ_SENT",
 		[CM_SIDR_REQ_RCVD] = "SIDR_REQ_RCVD",
 		[CM_SIDR_REPLIED] = "SIDR_REPLIED",
+		[CM_REJ_SENT] = "REJ_SENT",
 	};
 
 	return NAME_OF(state, names, CM_STATES);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the owner of a connection can ask for.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "conn.h"
+
+static bool legal(const struct cm_conn *conn, enum cm_input input)
+{
+	return !conn->destroyed && cm_step_of(conn->state, input) != NULL;
+}
+
+static bool good_data(const uint8_t *data, size_t length, size_t room)
+{
+	return length <= room && (data || length == 0);
+}
+
+static void copy(uint8_t *to, const uint8_t *from, size_t length)
+{
+	if (length > 0)
+		memcpy(to, from, length);
+}
+
+enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_connect_param *param,
+			  uint64_t now)
+{
+	if (!legal(conn, CM_IN_CONNECT))
+		return CM_BAD_STATE;
+	if ((unsigned int)param->service >= CM_UD || param->ca_guid == 0 ||
+	    param->path.device == CM_ANY_DEVICE ||
+	    !good_data(param->private_data, param->private_length, MAD_REQ_PRIVATE))
+		return CM_BAD_ARGUMENT;
+	cm_give_id(cm, conn);
+	conn->path = param->path;
+	conn->service = param->service;
+	conn->active = true;
+	conn->stale_repeated = false;
+	conn->local_qpn = param->qpn & 0xffffff;
+	conn->remote_qpn = 0;
+	conn->guid = param->ca_guid;
+	conn->remote_guid = 0;
+	conn->service_id = param->service_id;
+	conn->transaction_id = (uint64_t)MAD_REQ << 32 | conn->local_id;
+	conn->created = now;
+	conn->resent = 0;
+	conn->flow_control = param->flow_control;
+	conn->peer_flow_control = false;
+	conn->rq_psn = param->starting_psn & 0xffffff;
+	conn->path_mtu = param->path_mtu;
+	conn->retry_count = param->retry_count < 7 ? param->retry_count : 7;
+	conn->packet_life = param->packet_life;
+	conn->ack_timeout = param->ack_timeout;
+	cm_compose_req(conn, param, &conn->kept);
+	cm_timing_set(&conn->timing, param->response_time, param->packet_life,
+		      conn->kept.req.max_cm_retries);
+	return cm_take_call(cm, conn, CM_IN_CONNECT, now);
+}
+
+enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_accept_param *param,
+			 uint64_t now)
+{
+	if (!legal(conn, CM_IN_ACCEPT))
+		return CM_BAD_STATE;
+	if (param->ca_guid == 0 ||
+	    !good_data(param->private_data, param->private_length, MAD_REP_PRIVATE))
+		return CM_BAD_ARGUMENT;
+	conn->local_qpn = param->qpn & 0xffffff;
+	conn->guid = param->ca_guid;
+	conn->flow_control = param->flow_control;
+	conn->rq_psn = param->starting_psn & 0xffffff;
+	conn->max_rd_atomic = param->initiator_depth;
+	conn->max_dest_rd_atomic = param->responder_resources;
+	cm_compose_rep(conn, param, &conn->kept);
+	return cm_take_call(cm, conn, CM_IN_ACCEPT, now);
+}
+
+enum cm_result cm_rtu(struct cm *cm, struct cm_conn *conn, const uint8_t *private_data,
+		      size_t length, uint64_t now)
+{
+	if (!legal(conn, CM_IN_READY))
+		return CM_BAD_STATE;
+	if (!good_data(private_data, length, MAD_RTU_PRIVATE))
+		return CM_BAD_ARGUMENT;
+	cm_compose_rtu(conn, &conn->kept);
+	copy(conn->kept.rtu.private_data, private_data, length);
+	return cm_take_call(cm, conn, CM_IN_READY, now);
+}
+
+enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_reject_param *param,
+			 uint64_t now)
+{
+	bool datagram = conn->service == CM_UD;
+	uint8_t *data;
+
+	if (!legal(conn, CM_IN_REJECT))
+		return CM_BAD_STATE;
+	if (!good_data(param->private_data, param->private_length,
+		       datagram ? MAD_SIDR_REP_PRIVATE : MAD_REJ_PRIVATE) ||
+	    !good_data(param->ari, param->ari_length, MAD_ARI_BYTES))
+		return CM_BAD_ARGUMENT;
+	if (datagram) {
+		cm_compose_sidr_rep(conn->remote_id, conn->service_id, conn->transaction_id,
+				    MAD_SIDR_REJECT, &conn->kept);
+		data = conn->kept.sidr_rep.private_data;
+	} else {
+		cm_compose_rej(conn, param->reason, &conn->kept);
+		conn->kept.rej.ari_length = (uint8_t)param->ari_length;
+		copy(conn->kept.rej.ari, param->ari, param->ari_length);
+		data = conn->kept.rej.private_data;
+	}
+	copy(data, param->private_data, param->private_length);
+	return cm_take_call(cm, conn, CM_IN_REJECT, now);
+}
+
+enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
+{
+	if (!legal(conn, CM_IN_ESTABLISHED))
+		return CM_BAD_STATE;
+	return cm_take_call(cm, conn, CM_IN_ESTABLISHED, now);
+}
+
+enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
+{
+	if (!legal(conn, CM_IN_DISCONNECT))
+		return CM_BAD_STATE;
+	return cm_take_call(cm, conn, CM_IN_DISCONNECT, now);
+}
+
+/* A DREQ that is under way goes on, but not as long as with somebody who waits for it. */
+static void shorten_farewell(struct cm *cm, struct cm_conn *conn, uint64_t now)
+{
+	if (conn->timing.give_up_at > now + CM_FAREWELL_NS)
+		conn->timing.give_up_at = now + CM_FAREWELL_NS;
+	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
+}
+
+void cm_destroy(struct cm *cm, struct cm_conn *conn, uint64_t now)
+{
+	const struct cm_cause cause = { .now = now };
+
+	assert(!conn->destroyed);
+	conn->destroyed = true;
+	if (conn->state == CM_DREQ_SENT)
+		shorten_farewell(cm, conn, now);
+	cm_take(cm, conn, cm_step_of(conn->state, CM_IN_DESTROY), &cause);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The messages that are sent.
+ */
+#include <string.h>
+
+#include "conn.h"
+#include "wire/bytes.h"
+
+#define MAX_RETRY 7
+#define MAX_CM_RETRIES 15
+#define PERMISSIVE_LID 0xffff /* what the kernel puts in where there are no LIDs */
+#define GUID_BYTES 8
+
+static struct mad begin(enum mad_attr attr, uint64_t transaction_id)
+{
+	return (struct mad){ .attr = (uint16_t)attr, .transaction_id = transaction_id };
+}
+
+static uint8_t at_most(uint8_t value, uint8_t limit)
+{
+	return value < limit ? value : limit;
+}
+
+/* memcpy() of nothing from NULL is not allowed. */
+static void copy(uint8_t *to, const uint8_t *from, size_t length)
+{
+	if (length > 0)
+		memcpy(to, from, length);
+}
+
+static void set_path(struct mad_req *req, const struct cm_path *path)
+{
+	req->primary_local_lid = PERMISSIVE_LID;
+	req->primary_remote_lid = PERMISSIVE_LID;
+	memcpy(req->primary_local_gid, path->sgid, MAD_GID_BYTES);
+	memcpy(req->primary_remote_gid, path->dgid, MAD_GID_BYTES);
+	req->flow_label = path->flow_label & 0xfffff;
+	req->traffic_class = path->traffic_class;
+	req->hop_limit = path->hop_limit;
+	req->sl = path->sl & 0xf;
+	req->subnet_local = path->hop_limit <= 1;
+}
+
+void cm_compose_req(const struct cm_conn *conn, const struct cm_connect_param *param,
+		    struct mad *mad)
+{
+	static const struct {
+		enum mad_transport transport;
+		uint8_t extended;
+	} transports[CM_SERVICES] = {
+		[CM_RC] = { MAD_TRANSPORT_RC, 0 },
+		[CM_UC] = { MAD_TRANSPORT_UC, 0 },
+		[CM_XRC] = { MAD_TRANSPORT_XRC, 1 },
+	};
+	struct mad_req *req = &mad->req;
+
+	*mad = begin(MAD_REQ, conn->transaction_id);
+	req->local_id = conn->local_id;
+	req->service_id = param->service_id;
+	req->ca_guid = param->ca_guid;
+	req->local_qpn = param->qpn & 0xffffff;
+	req->responder_resources = param->responder_resources;
+	req->initiator_depth = param->initiator_depth;
+	req->remote_response_time = param->response_time & 0x1f;
+	req->transport = (uint8_t)transports[param->service].transport;
+	req->extended_transport = transports[param->service].extended;
+	req->flow_control = param->flow_control; /* rule C19 */
+	req->starting_psn = param->starting_psn & 0xffffff;
+	req->local_response_time = param->response_time & 0x1f;
+	req->retry_count = at_most(param->retry_count, MAX_RETRY);
+	req->pkey = param->pkey;
+	req->path_mtu = param->path_mtu & 0xf;
+	req->rnr_retry = at_most(param->rnr_retry, MAX_RETRY);
+	req->max_cm_retries = at_most(param->max_cm_retries, MAX_CM_RETRIES);
+	req->srq = param->srq;
+	set_path(req, &param->path);
+	req->ack_timeout = param->ack_timeout & 0x1f;
+	copy(req->private_data, param->private_data, param->private_length);
+}
+
+void cm_compose_rep(const struct cm_conn *conn, const struct cm_accept_param *param,
+		    struct mad *mad)
+{
+	struct mad_rep *rep = &mad->rep;
+
+	*mad = begin(MAD_REP, conn->transaction_id);
+	rep->local_id = conn->local_id;
+	rep->remote_id = conn->remote_id;
+	rep->local_qpn = param->qpn & 0xffffff;
+	rep->starting_psn = param->starting_psn & 0xffffff;
+	rep->responder_resources = param->responder_resources;
+	rep->initiator_depth = param->initiator_depth;
+	rep->target_ack_delay = param->target_ack_delay & 0x1f;
+	rep->flow_control = param->flow_control; /* rule C19 */
+	rep->rnr_retry = at_most(param->rnr_retry, MAX_RETRY);
+	rep->srq = param->srq;
+	rep->ca_guid = param->ca_guid;
+	copy(rep->private_data, param->private_data, param->private_length);
+}
+
+void cm_compose_rtu(const struct cm_conn *conn, struct mad *mad)
+{
+	*mad = begin(MAD_RTU, conn->transaction_id);
+	mad->rtu.local_id = conn->local_id;
+	mad->rtu.remote_id = conn->remote_id;
+}
+
+void cm_compose_dreq(const struct cm_conn *conn, struct mad *mad)
+{
+	*mad = begin(MAD_DREQ, (uint64_t)MAD_DREQ << 32 | conn->local_id);
+	mad->dreq.local_id = conn->local_id;
+	mad->dreq.remote_id = conn->remote_id;
+	mad->dreq.remote_qpn = conn->remote_qpn;
+}
+
+void cm_compose_drep(const struct cm_conn *conn, struct mad *mad)
+{
+	*mad = begin(MAD_DREP, conn->dreq_transaction_id);
+	mad->drep.local_id = conn->local_id;
+	mad->drep.remote_id = conn->remote_id;
+}
+
+/* As the kernel says which message is refused: what the peer sent last. */
+static enum mad_answered answered_in(enum cm_state state)
+{
+	if (state == CM_REQ_RCVD)
+		return MAD_ANSWERS_REQ;
+	return state == CM_REP_RCVD ? MAD_ANSWERS_REP : MAD_ANSWERS_OTHER;
+}
+
+void cm_compose_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad)
+{
+	struct mad_rej *rej = &mad->rej;
+
+	*mad = begin(MAD_REJ, conn->transaction_id);
+	rej->local_id = conn->local_id;
+	rej->remote_id = conn->remote_id;
+	rej->answered = (uint8_t)answered_in(conn->state);
+	rej->reason = reason;
+	/* A peer that has not told its id yet finds the connection by ours. */
+	if (reason == MAD_REJECT_TIMEOUT) {
+		rej->ari_length = GUID_BYTES;
+		wire_put_be64(rej->ari, conn->guid);
+	}
+}
+
+void cm_compose_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad)
+{
+	*mad = begin(MAD_REJ, req->transaction_id);
+	mad->rej.remote_id = req->req.local_id;
+	mad->rej.answered = MAD_ANSWERS_REQ;
+	mad->rej.reason = reason;
+}
+
+void cm_compose_rej_of_rep(const struct mad *rep, uint16_t reason, struct mad *mad)
+{
+	*mad = begin(MAD_REJ, rep->transaction_id);
+	mad->rej.local_id = rep->rep.remote_id;
+	mad->rej.remote_id = rep->rep.local_id;
+	mad->rej.answered = MAD_ANSWERS_REP;
+	mad->rej.reason = reason;
+}
+
+void cm_compose_drep_of_dreq(const struct mad *dreq, struct mad *mad)
+{
+	*mad = begin(MAD_DREP, dreq->transaction_id);
+	mad->drep.local_id = dreq->dreq.remote_id;
+	mad->drep.remote_id = dreq->dreq.local_id;
+}
+
+void cm_compose_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transaction_id,
+			 enum mad_sidr_status status, struct mad *mad)
+{
+	*mad = begin(MAD_SIDR_REP, transaction_id);
+	mad->sidr_rep.request_id = request_id;
+	mad->sidr_rep.service_id = service_id;
+	mad->sidr_rep.status = (uint8_t)status;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <string.h>
+
+#include "conn.h"
+
+#define LISTENER_OF(node)                                                                         \
+	((node) ? (struct cm_listener *)((char *)(node)-offsetof(struct cm_listener, by_service)) \
+		: NULL)
+
+/* What of a request decides who hears it. */
+struct request {
+	uint64_t service_id;
+	enum cm_service service;
+	uint32_t device;
+	enum cm_family family;
+	uint8_t address[MAD_GID_BYTES]; /* ours */
+};
+
+size_t cm_listener_bytes(void)
+{
+	return sizeof(struct cm_listener);
+}
+
+void *cm_listener_user(const struct cm_listener *listener)
+{
+	return listener->user;
+}
+
+const struct cm_listen_param *cm_listener_param(const struct cm_listener *listener)
+{
+	return &listener->param;
+}
+
+static struct cm_listener *first_of(const struct cm *cm, uint64_t service_id)
+{
+	return LISTENER_OF(cm_table_find(&cm->listeners, service_id, 0));
+}
+
+static struct cm_listener *next_of(const struct cm_listener *listener)
+{
+	return LISTENER_OF(cm_table_next(&listener->by_service));
+}
+
+static bool same_address(const struct cm_listen_param *a, const struct cm_listen_param *b)
+{
+	if (a->any_address || b->any_address)
+		return a->any_address == b->any_address;
+	return memcmp(a->address, b->address, sizeof(a->address)) == 0;
+}
+
+enum cm_result cm_listen(struct cm *cm, void *memory, const struct cm_listen_param *param,
+			 void *user, struct cm_listener **listener)
+{
+	struct cm_listener *other, *new = memory;
+
+	if ((unsigned int)param->service >= CM_SERVICES || param->families == 0)
+		return CM_BAD_ARGUMENT;
+	for (other = first_of(cm, param->service_id); other; other = next_of(other))
+		if (other->param.device == param->device &&
+		    (other->param.families & param->families) && same_address(&other->param, param))
+			return CM_IN_USE;
+	memset(new, 0, sizeof(*new));
+	new->param = *param;
+	new->user = user;
+	cm_table_insert(&cm->listeners, &new->by_service, param->service_id, 0);
+	*listener = new;
+	return CM_OK;
+}
+
+void cm_unlisten(struct cm *cm, struct cm_listener *listener)
+{
+	cm_table_remove(&cm->listeners, &listener->by_service);
+}
+
+void cm_each_listener(const struct cm *cm,
+		      void (*visit)(void *arg, const struct cm_listener *listener), void *arg)
+{
+	for (size_t i = 0; i < TABLE_BUCKETS; i++)
+		for (const struct table_node *n = cm->listeners.bucket[i]; n; n = n->next)
+			visit(arg, LISTENER_OF(n));
+}
+
+/* REQ's transports as services; CM_SERVICES for one that nobody has. */
+static enum cm_service service_of(const struct mad *mad)
+{
+	if (mad->attr == MAD_SIDR_REQ)
+		return CM_UD;
+	if (mad->req.transport == MAD_TRANSPORT_RC)
+		return CM_RC;
+	if (mad->req.transport == MAD_TRANSPORT_UC)
+		return CM_UC;
+	return mad->req.transport == MAD_TRANSPORT_XRC && mad->req.extended_transport == 1
+		       ? CM_XRC
+		       : CM_SERVICES;
+}
+
+/* False: an IP header of a version that nobody knows. */
+static bool read_request(const struct mad *mad, const struct cm_path *from, struct request *r)
+{
+	bool datagram = mad->attr == MAD_SIDR_REQ;
+	const uint8_t *data = datagram ? mad->sidr_req.private_data : mad->req.private_data;
+	struct cm_ip_header header;
+
+	r->service_id = datagram ? mad->sidr_req.service_id : mad->req.service_id;
+	r->service = service_of(mad);
+	r->device = from->device;
+	if (cm_ip_header_get(data, &header)) {
+		r->family = header.family == 4 ? CM_FAMILY_IPV4 : CM_FAMILY_IPV6;
+		memcpy(r->address, header.destination, sizeof(r->address));
+		return true;
+	}
+	r->family = CM_FAMILY_NONE;
+	memcpy(r->address, from->sgid, sizeof(r->address));
+	return header.version == 0 || (header.family != 4 && header.family != 6);
+}
+
+/* 0: not at all; the more is named, the better. */
+static unsigned int fitness(const struct cm_listen_param *param, const struct request *r)
+{
+	if (param->service != r->service || !(param->families & r->family))
+		return 0;
+	if (param->device != CM_ANY_DEVICE && param->device != r->device)
+		return 0;
+	if (!param->any_address && memcmp(param->address, r->address, sizeof(r->address)) != 0)
+		return 0;
+	return 1u + (param->device != CM_ANY_DEVICE) + 2u * !param->any_address;
+}
+
+enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
+				 const struct cm_path *from, struct cm_listener **listener)
+{
+	unsigned int best = 0, fits;
+	struct request r;
+	bool readable = read_request(request, from, &r);
+
+	if (!first_of(cm, r.service_id))
+		return CM_REFUSED_SERVICE;
+	for (struct cm_listener *l = first_of(cm, r.service_id); readable && l; l = next_of(l)) {
+		fits = fitness(&l->param, &r);
+		if (fits > best) {
+			best = fits;
+			*listener = l;
+		}
+	}
+	return best ? CM_TAKEN : CM_REFUSED_MISMATCH;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Messages: which connection each is for, and what it is to it.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "conn.h"
+#include "wire/bytes.h"
+
+#define GUID_BYTES 8
+
+/* A REJ, where no connection remembers it. */
+static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause, enum mad_reject reason,
+			      enum cm_verdict verdict)
+{
+	struct mad rej;
+
+	if (cause->mad->attr == MAD_REQ)
+		cm_compose_rej_of_req(cause->mad, (uint16_t)reason, &rej);
+	else
+		cm_compose_rej_of_rep(cause->mad, (uint16_t)reason, &rej);
+	cm_send(cm, cause->from, &rej);
+	return verdict;
+}
+
+/* The peer uses its queue pair for something new: what it was used for is over. */
+static enum cm_verdict refuse_stale(struct cm *cm, struct cm_conn *old,
+				    const struct cm_cause *cause)
+{
+	const struct cm_cause stale = { .now = cause->now };
+
+	refuse(cm, cause, MAD_REJECT_STALE, CM_REFUSED_STALE);
+	cm_take_message(cm, old, CM_IN_STALE, &stale);
+	return CM_REFUSED_STALE;
+}
+
+struct cm_conn *cm_new_passive(struct cm *cm, const struct cm_cause *cause)
+{
+	void *user = NULL;
+	void *memory = cm->config.ops->accept_conn(cm->config.owner, cause->listener, cause->mad,
+						   cause->from, &user);
+	struct cm_conn *conn;
+
+	if (!memory)
+		return NULL;
+	conn = cm_conn_init(cm, memory, user);
+	conn->created = cause->now;
+	conn->service = cause->listener->param.service;
+	conn->path = *cause->from;
+	conn->transaction_id = cause->mad->transaction_id;
+	return conn;
+}
+
+static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad_req *req)
+{
+	memcpy(conn->path.dgid, req->primary_local_gid, MAD_GID_BYTES);
+	conn->path.flow_label = req->flow_label;
+	conn->path.traffic_class = req->traffic_class;
+	conn->path.sl = req->sl;
+	conn->service_id = req->service_id;
+	conn->peer_flow_control = req->flow_control;
+	conn->sq_psn = req->starting_psn;
+	conn->path_mtu = req->path_mtu;
+	conn->max_rd_atomic = req->responder_resources;
+	conn->max_dest_rd_atomic = req->initiator_depth;
+	conn->retry_count = req->retry_count;
+	conn->rnr_retry = req->rnr_retry;
+	conn->ack_timeout = req->ack_timeout;
+	cm_timing_set_response(&conn->timing, req->local_response_time, req->max_cm_retries);
+	cm_give_id(cm, conn);
+	cm_know_peer(cm, conn, req->ca_guid, req->local_id, req->local_qpn);
+}
+
+static enum cm_verdict receive_req(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct mad_req *req = &cause->mad->req;
+	struct cm_conn *conn = cm_find_remote_id(cm, req->ca_guid, req->local_id);
+	struct cm_cause with_listener = *cause;
+	enum cm_verdict verdict;
+
+	if (conn)
+		return conn->active ? CM_DROP_STATE
+				    : cm_take_message(cm, conn, CM_IN_SAME_REQ, cause);
+	conn = cm_find_remote_qp(cm, req->ca_guid, req->local_qpn);
+	if (conn)
+		return refuse_stale(cm, conn, cause);
+	verdict = cm_find_listener(cm, cause->mad, cause->from, &with_listener.listener);
+	if (verdict == CM_REFUSED_SERVICE)
+		return refuse(cm, cause, MAD_REJECT_SERVICE_ID, verdict);
+	if (verdict == CM_REFUSED_MISMATCH)
+		return refuse(cm, cause, MAD_REJECT_CONSUMER, verdict);
+	if (memcmp(req->primary_remote_gid, cause->from->sgid, MAD_GID_BYTES) != 0)
+		return refuse(cm, cause, MAD_REJECT_GID, CM_REFUSED_PATH);
+	conn = cm_new_passive(cm, &with_listener);
+	if (!conn)
+		return refuse(cm, cause, MAD_REJECT_NO_RESOURCES, CM_REFUSED_BACKLOG);
+	learn_from_req(cm, conn, req);
+	return cm_take_message(cm, conn, CM_IN_NEW_REQ, &with_listener);
+}
+
+static void learn_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad_rep *rep)
+{
+	conn->peer_flow_control = rep->flow_control;
+	conn->sq_psn = rep->starting_psn;
+	conn->max_rd_atomic = rep->responder_resources;
+	conn->max_dest_rd_atomic = rep->initiator_depth;
+	conn->rnr_retry = rep->rnr_retry;
+	conn->ack_timeout = cm_ack_timeout(rep->target_ack_delay, conn->packet_life);
+	cm_know_peer(cm, conn, rep->ca_guid, rep->local_id, rep->local_qpn);
+}
+
+static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const struct cm_cause *cause)
+{
+	const struct mad_rep *rep = &cause->mad->rep;
+	struct cm_conn *old;
+
+	if (cm_find_remote_id(cm, rep->ca_guid, rep->local_id))
+		return CM_REPEATED;
+	old = cm_find_remote_qp(cm, rep->ca_guid, rep->local_qpn);
+	if (old)
+		return refuse_stale(cm, old, cause);
+	learn_from_rep(cm, conn, rep);
+	return cm_take_message(cm, conn, CM_IN_REP, cause);
+}
+
+/*
+ * An id of our slot that nobody has belongs to a connection that is gone: its peer need not wait
+ * for the RTU that never comes.  The same for a second REP: the peer has taken a late copy of our
+ * REQ for a new one.
+ */
+static enum cm_verdict unknown_rep(struct cm *cm, const struct cm_cause *cause)
+{
+	if (cm_id_slot(cause->mad->rep.remote_id) != cm->config.slot)
+		return CM_DROP_UNKNOWN_ID;
+	return refuse(cm, cause, MAD_REJECT_COMM_ID, CM_ANSWERED_UNKNOWN);
+}
+
+static enum cm_verdict receive_rep(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct mad_rep *rep = &cause->mad->rep;
+	struct cm_conn *conn = cm_find_local(cm, rep->remote_id);
+
+	if (!conn || (conn->remote_id != 0 && conn->remote_id != rep->local_id))
+		return unknown_rep(cm, cause);
+	if (!conn->active || conn->service == CM_UD)
+		return CM_DROP_STATE;
+	if (conn->state == CM_REQ_SENT || conn->state == CM_MRA_REQ_RCVD)
+		return first_rep(cm, conn, cause);
+	/* Given up or destroyed before the peer's id was known: now the refusal can name it. */
+	if (conn->state == CM_REJ_SENT && conn->remote_id == 0) {
+		conn->remote_id = rep->local_id;
+		conn->kept.rej.remote_id = rep->local_id;
+	}
+	return cm_take_message(cm, conn, CM_IN_REP, cause);
+}
+
+/* A peer that does not know our id says whose the message is by its own GUID and id. */
+static struct cm_conn *find_rejected(const struct cm *cm, const struct mad_rej *rej)
+{
+	struct cm_conn *conn;
+
+	if (rej->reason == MAD_REJECT_TIMEOUT && rej->ari_length >= GUID_BYTES) {
+		conn = cm_find_remote_id(cm, wire_get_be64(rej->ari), rej->local_id);
+		if (conn)
+			return conn;
+	}
+	conn = cm_find_local(cm, rej->remote_id);
+	if (!conn || conn->service == CM_UD)
+		return NULL;
+	/* Before the REP has come, the peer's id is whatever it says. */
+	if (rej->answered == MAD_ANSWERS_REQ || conn->remote_id == 0)
+		return conn->active ? conn : NULL;
+	return conn->remote_id == rej->local_id ? conn : NULL;
+}
+
+static enum cm_verdict receive_rej(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct mad_rej *rej = &cause->mad->rej;
+	struct cm_conn *conn = find_rejected(cm, rej);
+	enum cm_input input = CM_IN_REJ;
+
+	if (!conn)
+		return CM_DROP_UNKNOWN_ID;
+	if (rej->answered == MAD_ANSWERS_REQ && conn->active)
+		input = CM_IN_REJ_REQ;
+	if (input == CM_IN_REJ_REQ && rej->reason == MAD_REJECT_STALE && !conn->stale_repeated)
+		input = CM_IN_REJ_STALE_FIRST;
+	return cm_take_message(cm, conn, input, cause);
+}
+
+static enum cm_verdict receive_mra(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct mad_mra *mra = &cause->mad->mra;
+	bool of_req = mra->answered == MAD_ANSWERS_REQ;
+	struct cm_conn *conn = of_req ? cm_find_local(cm, mra->remote_id)
+				      : cm_find_pair(cm, mra->remote_id, mra->local_id);
+
+	if (!conn)
+		return CM_DROP_UNKNOWN_ID;
+	if (mra->answered != MAD_ANSWERS_REQ && mra->answered != MAD_ANSWERS_REP)
+		return CM_DROP_STATE;
+	return cm_take_message(cm, conn, of_req ? CM_IN_MRA_REQ : CM_IN_MRA_REP, cause);
+}
+
+static enum cm_verdict receive_rtu(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct mad_rtu *rtu = &cause->mad->rtu;
+	struct cm_conn *conn = cm_find_pair(cm, rtu->remote_id, rtu->local_id);
+
+	if (!conn)
+		return CM_DROP_UNKNOWN_ID;
+	return conn->active ? CM_DROP_STATE : cm_take_message(cm, conn, CM_IN_RTU, cause);
+}
+
+/* Who has forgotten a connection, or never had it, says that it is over. */
+static enum cm_verdict receive_dreq(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct mad_dreq *dreq = &cause->mad->dreq;
+	struct cm_conn *conn = cm_find_pair(cm, dreq->remote_id, dreq->local_id);
+	struct mad drep;
+
+	if (!conn) {
+		cm_compose_drep_of_dreq(cause->mad, &drep);
+		cm_send(cm, cause->from, &drep);
+		return CM_ANSWERED_UNKNOWN;
+	}
+	if (dreq->remote_qpn != conn->local_qpn)
+		return CM_DROP_QPN;
+	conn->dreq_transaction_id = cause->mad->transaction_id;
+	return cm_take_message(cm, conn, CM_IN_DREQ, cause);
+}
+
+static enum cm_verdict receive_drep(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct mad_drep *drep = &cause->mad->drep;
+	struct cm_conn *conn = cm_find_pair(cm, drep->remote_id, drep->local_id);
+
+	return conn ? cm_take_message(cm, conn, CM_IN_DREP, cause) : CM_DROP_UNKNOWN_ID;
+}
+
+enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint8_t *bytes,
+			   size_t length, uint64_t now)
+{
+	static enum cm_verdict (*const receivers[MAD_ATTRS])(struct cm *,
+							     const struct cm_cause *) = {
+		[MAD_REQ - MAD_ATTR_FIRST] = receive_req,
+		[MAD_MRA - MAD_ATTR_FIRST] = receive_mra,
+		[MAD_REJ - MAD_ATTR_FIRST] = receive_rej,
+		[MAD_REP - MAD_ATTR_FIRST] = receive_rep,
+		[MAD_RTU - MAD_ATTR_FIRST] = receive_rtu,
+		[MAD_DREQ - MAD_ATTR_FIRST] = receive_dreq,
+		[MAD_DREP - MAD_ATTR_FIRST] = receive_drep,
+		[MAD_SIDR_REQ - MAD_ATTR_FIRST] = cm_receive_sidr_req,
+		[MAD_SIDR_REP - MAD_ATTR_FIRST] = cm_receive_sidr_rep,
+	};
+	struct mad mad;
+	const struct cm_cause cause = { .mad = &mad, .from = from, .now = now };
+	enum mad_error error = mad_decode(bytes, length, &mad);
+	enum cm_verdict verdict = CM_DROP_MAD;
+
+	cm->counters.mad_error[error]++;
+	if (error == MAD_OK) {
+		size_t attr = mad.attr - MAD_ATTR_FIRST;
+
+		cm->counters.received[attr]++;
+		verdict = receivers[attr](cm, &cause);
+		cm->counters.repeated[attr] += verdict == CM_REPEATED;
+	}
+	cm->counters.verdict[verdict]++;
+	return verdict;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "cm_pair.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct pair_side *other_side(struct pair *pair, const struct pair_side *side)
+{
+	return &pair->side[side == &pair->side[0] ? 1 : 0];
+}
+
+/* The cm's owner is its side; the pair is found from both. */
+static struct pair *the_pair;
+
+static void on_send(void *owner, const struct cm_path *path, const uint8_t *mad)
+{
+	struct pair_side *to = other_side(the_pair, owner);
+	uint32_t i = the_pair->on_wire++;
+
+	assert_true(i < PAIR_WIRE);
+	assert_memory_equal(path->dgid, to->path.sgid, MAD_GID_BYTES);
+	assert_memory_equal(path->sgid, to->path.dgid, MAD_GID_BYTES);
+	the_pair->wire[i].to = to == &the_pair->side[1];
+	memcpy(the_pair->wire[i].bytes, mad, MAD_BYTES);
+	assert_int_equal(mad_decode(mad, MAD_BYTES, &the_pair->wire[i].mad), MAD_OK);
+}
+
+static void on_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
+{
+	struct pair_side *side = owner;
+	uint32_t i = side->events++;
+
+	assert_true(i < PAIR_EVENTS);
+	side->event[i].type = event->type;
+	side->event[i].conn = conn;
+	side->event[i].with_mad = event->mad != NULL;
+	if (event->mad)
+		side->event[i].mad = *event->mad;
+	if (event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ) {
+		assert_non_null(event->listener);
+		side->newest = conn;
+	}
+}
+
+static void *on_accept(void *owner, struct cm_listener *listener, const struct mad *request,
+		       const struct cm_path *from, void **user)
+{
+	struct pair_side *side = owner;
+
+	assert_ptr_equal(cm_listener_user(listener), side);
+	assert_non_null(request);
+	assert_memory_equal(from->dgid, side->path.dgid, MAD_GID_BYTES);
+	*user = side;
+	if (side->room == 0)
+		return NULL;
+	side->room--;
+	return malloc(cm_conn_bytes());
+}
+
+static void on_released(void *owner, struct cm_conn *conn, void *user)
+{
+	struct pair_side *side = owner;
+
+	assert_ptr_equal(user, side);
+	side->released++;
+	free(conn);
+}
+
+static const struct cm_ops ops = { on_send, on_event, on_accept, on_released };
+
+static void listen_for(struct pair_side *side, enum cm_service service, enum cm_port_space space)
+{
+	const struct cm_listen_param param = {
+		.service = service,
+		.service_id = cm_service_id(space, PAIR_PORT),
+		.device = CM_ANY_DEVICE,
+		.families = CM_FAMILY_IPV4 | CM_FAMILY_IPV6 | CM_FAMILY_NONE,
+		.any_address = true,
+	};
+	void *memory = malloc(cm_listener_bytes());
+
+	assert_int_equal(cm_listen(side->cm, memory, &param, side, &side->listener), CM_OK);
+}
+
+struct pair *pair_new(void)
+{
+	struct pair *pair = calloc(1, sizeof(*pair));
+
+	assert_non_null(pair);
+	the_pair = pair;
+	pair->now = 1000;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct pair_side *side = &pair->side[i];
+		const struct cm_config config = { &ops, side, 5 + i, 0x123456 };
+
+		side->cm = cm_init(malloc(cm_bytes()), &config);
+		side->room = 100;
+		side->guid = 0x1000 + i;
+		side->path = (struct cm_path){ .device = 1, .hop_limit = 64 };
+		memcpy(side->path.sgid, (uint8_t[16]){ [10] = 0xff, 0xff, 10, 0, 0, 1 }, 16);
+		memcpy(side->path.dgid, side->path.sgid, 16);
+		side->path.sgid[15] = (uint8_t)(1 + i);
+		side->path.dgid[15] = (uint8_t)(2 - i);
+	}
+	listen_for(&pair->side[1], CM_RC, CM_PS_TCP);
+	listen_for(&pair->side[1], CM_UD, CM_PS_UDP);
+	return pair;
+}
+
+struct leftover {
+	struct cm_conn *conn[PAIR_EVENTS];
+	uint32_t count;
+};
+
+static void collect(void *arg, const struct cm_conn *conn)
+{
+	struct leftover *left = arg;
+	struct cm_conn_info info;
+
+	cm_conn_info(conn, &info);
+	if (info.destroyed)
+		return;
+	assert_true(left->count < PAIR_EVENTS);
+	left->conn[left->count++] = (struct cm_conn *)conn;
+}
+
+static void collect_listener(void *arg, const struct cm_listener *listener)
+{
+	struct cm_listener **found = arg;
+
+	*found = (struct cm_listener *)listener;
+}
+
+static void count_one(void *arg, const struct cm_conn *conn)
+{
+	(void)conn;
+	(*(uint32_t *)arg)++;
+}
+
+void pair_free(struct pair *pair)
+{
+	/* A request that is still under way would make a connection more. */
+	pair->on_wire = 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct leftover left = { .count = 0 };
+
+		cm_each_conn(pair->side[i].cm, collect, &left);
+		for (uint32_t n = 0; n < left.count; n++)
+			cm_destroy(pair->side[i].cm, left.conn[n], pair->now);
+	}
+	pair_deliver_all(pair);
+	pair_wait(pair, 2 * CM_GIVE_UP_NS);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t count = 0;
+		struct cm_listener *listener;
+
+		cm_each_conn(pair->side[i].cm, count_one, &count);
+		assert_int_equal(count, 0);
+		assert_true(cm_deadline(pair->side[i].cm) == CM_NEVER);
+		for (;;) {
+			listener = NULL;
+			cm_each_listener(pair->side[i].cm, collect_listener, &listener);
+			if (!listener)
+				break;
+			cm_unlisten(pair->side[i].cm, listener);
+			free(listener);
+		}
+		free(pair->side[i].cm);
+	}
+	free(pair);
+}
+
+struct cm_conn *pair_conn(struct pair *pair, uint32_t side)
+{
+	return cm_conn_init(pair->side[side].cm, malloc(cm_conn_bytes()), &pair->side[side]);
+}
+
+struct cm_connect_param pair_connect_param(const struct pair *pair, uint32_t side)
+{
+	return (struct cm_connect_param){
+		.path = pair->side[side].path,
+		.service = CM_RC,
+		.service_id = cm_service_id(CM_PS_TCP, PAIR_PORT),
+		.ca_guid = pair->side[side].guid,
+		.qpn = 0x11 + side,
+		.starting_psn = 0x1000 + side,
+		.responder_resources = 3,
+		.initiator_depth = 4,
+		.retry_count = 6,
+		.rnr_retry = 5,
+		.flow_control = true,
+		.pkey = 0xffff,
+		.path_mtu = 3,
+		.response_time = 20,
+		.max_cm_retries = 15,
+		.packet_life = 16,
+		.ack_timeout = 17,
+	};
+}
+
+struct cm_accept_param pair_accept_param(const struct pair *pair, uint32_t side)
+{
+	return (struct cm_accept_param){
+		.ca_guid = pair->side[side].guid,
+		.qpn = 0x21 + side,
+		.starting_psn = 0x2000 + side,
+		.responder_resources = 2,
+		.initiator_depth = 1,
+		.target_ack_delay = 15,
+		.rnr_retry = 7,
+	};
+}
+
+uint16_t pair_next(const struct pair *pair)
+{
+	return pair->on_wire > 0 ? pair->wire[0].mad.attr : 0;
+}
+
+void pair_lose(struct pair *pair)
+{
+	assert_true(pair->on_wire > 0);
+	pair->on_wire--;
+	memmove(pair->wire, pair->wire + 1, pair->on_wire * sizeof(pair->wire[0]));
+}
+
+enum cm_verdict pair_deliver(struct pair *pair)
+{
+	uint32_t to = pair->wire[0].to;
+	uint8_t bytes[MAD_BYTES];
+
+	memcpy(bytes, pair->wire[0].bytes, sizeof(bytes));
+	pair_lose(pair);
+	return cm_receive(pair->side[to].cm, &pair->side[to].path, bytes, sizeof(bytes), pair->now);
+}
+
+enum cm_verdict pair_deliver_twice(struct pair *pair)
+{
+	assert_true(pair->on_wire > 0 && pair->on_wire < PAIR_WIRE);
+	pair->wire[pair->on_wire++] = pair->wire[0];
+	return pair_deliver(pair);
+}
+
+void pair_deliver_all(struct pair *pair)
+{
+	while (pair->on_wire > 0)
+		pair_deliver(pair);
+}
+
+enum cm_verdict pair_inject(struct pair *pair, uint32_t to, const struct mad *mad)
+{
+	uint8_t bytes[MAD_BYTES];
+
+	mad_encode(mad, bytes);
+	return cm_receive(pair->side[to].cm, &pair->side[to].path, bytes, sizeof(bytes), pair->now);
+}
+
+void pair_wait(struct pair *pair, uint64_t ns)
+{
+	uint64_t until = pair->now + ns, next;
+
+	do {
+		next = until;
+		for (uint32_t i = 0; i < 2; i++)
+			if (cm_deadline(pair->side[i].cm) < next)
+				next = cm_deadline(pair->side[i].cm);
+		if (next > pair->now)
+			pair->now = next;
+		/* What nobody delivers is lost, so that a test need not count what it is not about.
+		 */
+		if (pair->on_wire > PAIR_WIRE / 2)
+			pair->on_wire = PAIR_WIRE / 4;
+		for (uint32_t i = 0; i < 2; i++)
+			cm_expire(pair->side[i].cm, pair->now);
+	} while (next < until);
+}
+
+enum cm_event_type pair_last_event(const struct pair *pair, uint32_t side)
+{
+	const struct pair_side *s = &pair->side[side];
+
+	return s->events > 0 ? s->event[s->events - 1].type : CM_EVENTS;
+}
+
+uint32_t pair_count(const struct pair *pair, uint32_t side, enum cm_event_type type)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < pair->side[side].events; i++)
+		count += pair->side[side].event[i].type == type;
+	return count;
+}
+
+void pair_establish(struct pair *pair, struct cm_conn *conn[2])
+{
+	struct cm_connect_param connect = pair_connect_param(pair, 0);
+	struct cm_accept_param accept = pair_accept_param(pair, 1);
+
+	conn[0] = pair_conn(pair, 0);
+	assert_int_equal(cm_connect(pair->side[0].cm, conn[0], &connect, pair->now), CM_OK);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	conn[1] = pair->side[1].newest;
+	assert_int_equal(cm_accept(pair->side[1].cm, conn[1], &accept, pair->now), CM_OK);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(cm_rtu(pair->side[0].cm, conn[0], NULL, 0, pair->now), CM_OK);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair->on_wire, 0);
+	assert_int_equal(cm_conn_state(conn[0]), CM_ESTABLISHED);
+	assert_int_equal(cm_conn_state(conn[1]), CM_ESTABLISHED);
+}

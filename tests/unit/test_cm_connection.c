@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Connections between two managers, message by message: what the other side sees of losses,
+ * repetitions, refusals, and of the end.
+ */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cm_pair.h"
+
+static struct pair *pair;
+static struct cm *cm[2];
+static struct cm_conn *conn[2];
+
+static int set_up(void **state)
+{
+	(void)state;
+	pair = pair_new();
+	cm[0] = pair->side[0].cm;
+	cm[1] = pair->side[1].cm;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	pair_free(pair);
+	return 0;
+}
+
+static void request(void)
+{
+	struct cm_connect_param connect = pair_connect_param(pair, 0);
+
+	conn[0] = pair_conn(pair, 0);
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
+}
+
+static void request_and_hear(void)
+{
+	request();
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	conn[1] = pair->side[1].newest;
+	assert_int_equal(cm_conn_state(conn[1]), CM_REQ_RCVD);
+}
+
+static void accept_it(void)
+{
+	struct cm_accept_param accept = pair_accept_param(pair, 1);
+
+	assert_int_equal(cm_accept(cm[1], conn[1], &accept, pair->now), CM_OK);
+}
+
+static enum cm_result reject(uint32_t side, uint16_t reason)
+{
+	const struct cm_reject_param param = { .reason = reason,
+					       .private_data = (const uint8_t *)"no",
+					       .private_length = 2 };
+
+	return cm_reject(cm[side], conn[side], &param, pair->now);
+}
+
+/* Both sides learn what the other side's parameters say, and the depths change sides. */
+static void test_parameters_arrive(void **state)
+{
+	struct cm_qp_attr attr[2];
+	struct cm_conn_info info[2];
+
+	(void)state;
+	pair_establish(pair, conn);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(cm_qp_attr(conn[i], &attr[i]), CM_OK);
+		cm_conn_info(conn[i], &info[i]);
+		assert_memory_equal(attr[i].path.dgid, pair->side[i].path.dgid, MAD_GID_BYTES);
+		assert_memory_equal(attr[i].path.sgid, pair->side[i].path.sgid, MAD_GID_BYTES);
+		assert_int_equal(cm_id_slot(info[i].local_id), 5 + i);
+		assert_int_equal(attr[i].path_mtu, 3);
+	}
+	assert_int_equal(attr[0].dest_qpn, 0x22);
+	assert_int_equal(attr[1].dest_qpn, 0x11);
+	assert_int_equal(attr[0].rq_psn, 0x1000);
+	assert_int_equal(attr[1].sq_psn, 0x1000);
+	assert_int_equal(attr[0].sq_psn, 0x2001);
+	assert_int_equal(attr[1].rq_psn, 0x2001);
+	assert_int_equal(attr[0].max_rd_atomic, 2);
+	assert_int_equal(attr[0].max_dest_rd_atomic, 1);
+	assert_int_equal(attr[1].max_rd_atomic, 1);
+	assert_int_equal(attr[1].max_dest_rd_atomic, 2);
+	assert_int_equal(attr[0].retry_count, 6);
+	assert_int_equal(attr[1].retry_count, 6);
+	assert_int_equal(attr[0].rnr_retry, 7);
+	assert_int_equal(attr[1].rnr_retry, 5);
+	assert_int_equal(attr[1].ack_timeout, 17);
+	assert_int_equal(attr[0].ack_timeout, 17);
+	assert_int_equal(info[0].local_id, info[1].remote_id);
+	assert_int_equal(info[1].local_id, info[0].remote_id);
+	/* rule C19 test: each side knows both bits. */
+	assert_true(info[0].flow_control && info[1].peer_flow_control);
+	assert_false(info[1].flow_control || info[0].peer_flow_control);
+}
+
+/* A lost REQ is repeated after 50 ms, a lost REP likewise, and the RTU with the repeated REP. */
+static void test_losses_heal_early(void **state)
+{
+	(void)state;
+	request();
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	assert_int_equal(pair_next(pair), MAD_REQ);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	conn[1] = pair->side[1].newest;
+	accept_it();
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	assert_int_equal(pair_next(pair), MAD_REP);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(cm_rtu(cm[0], conn[0], NULL, 0, pair->now), CM_OK);
+	pair_lose(pair);
+	pair_wait(pair, 200 * CM_MS);
+	assert_int_equal(pair_next(pair), MAD_REP);
+	assert_int_equal(pair_deliver(pair), CM_REPEATED);
+	assert_int_equal(pair_next(pair), MAD_RTU);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(cm_conn_state(conn[1]), CM_ESTABLISHED);
+	assert_int_equal(pair_count(pair, 1, CM_EVENT_REQ), 1);
+	assert_int_equal(pair_count(pair, 0, CM_EVENT_REP), 1);
+	assert_int_equal(pair_count(pair, 1, CM_EVENT_ESTABLISHED), 1);
+}
+
+/* A repeated REQ makes no second connection, and brings the REP again, never an MRA. */
+static void test_same_req_brings_rep(void **state)
+{
+	(void)state;
+	request();
+	pair_deliver_twice(pair);
+	conn[1] = pair->side[1].newest;
+	assert_int_equal(pair_deliver_twice(pair), CM_REPEATED);
+	assert_int_equal(pair->on_wire, 1);
+	accept_it();
+	assert_int_equal(pair_next(pair), MAD_REQ);
+	assert_int_equal(pair_deliver(pair), CM_REPEATED);
+	assert_int_equal(pair->on_wire, 2);
+	assert_int_equal(pair->wire[0].mad.attr, MAD_REP);
+	assert_int_equal(pair->wire[1].mad.attr, MAD_REP);
+	assert_int_equal(pair_count(pair, 1, CM_EVENT_REQ), 1);
+}
+
+/* The first packet stands for a lost RTU, and a late RTU changes nothing. */
+static void test_first_packet_establishes(void **state)
+{
+	(void)state;
+	request_and_hear();
+	accept_it();
+	pair_deliver(pair);
+	assert_int_equal(cm_rtu(cm[0], conn[0], NULL, 0, pair->now), CM_OK);
+	assert_int_equal(cm_established(cm[1], conn[1], pair->now), CM_OK);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_ESTABLISHED);
+	assert_int_equal(cm_established(cm[1], conn[1], pair->now), CM_BAD_STATE);
+	assert_int_equal(pair_deliver(pair), CM_REPEATED);
+	assert_int_equal(pair_count(pair, 1, CM_EVENT_ESTABLISHED), 1);
+}
+
+/* A peer that never answers is unreachable after 16 times 4.8 s, at most 70 s. */
+static void test_gives_up(void **state)
+{
+	uint64_t began;
+
+	(void)state;
+	request();
+	began = pair->now;
+	pair_wait(pair, CM_GIVE_UP_NS - 1);
+	assert_int_equal(pair->side[0].events, 0);
+	pair_wait(pair, 1);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_UNREACHABLE);
+	assert_true(pair->now - began == CM_GIVE_UP_NS);
+}
+
+/* Fewer retries give up earlier: one more than max_cm_retries times the answer's time. */
+static void test_gives_up_as_attributes_say(void **state)
+{
+	struct cm_connect_param connect = pair_connect_param(pair, 0);
+	uint64_t answer;
+
+	(void)state;
+	connect.max_cm_retries = 2;
+	connect.response_time = 18;
+	conn[0] = pair_conn(pair, 0);
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
+	answer = 2 * (UINT64_C(4096) << 16) + (UINT64_C(4096) << 18);
+	pair_wait(pair, 3 * answer - 1);
+	assert_int_equal(pair->side[0].events, 0);
+	pair_wait(pair, 1);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_UNREACHABLE);
+}
+
+/* An MRA makes the active side wait longer, once. */
+static void test_mra_stretches_once(void **state)
+{
+	struct mad mra = { .attr = MAD_MRA };
+	struct cm_conn_info info;
+
+	(void)state;
+	request();
+	cm_conn_info(conn[0], &info);
+	mra.mra.remote_id = info.local_id;
+	mra.mra.local_id = 77;
+	mra.mra.service_time = 24;
+	pair_wait(pair, 10000 * CM_MS);
+	assert_int_equal(pair_inject(pair, 0, &mra), CM_TAKEN);
+	assert_int_equal(cm_conn_state(conn[0]), CM_MRA_REQ_RCVD);
+	pair_wait(pair, 60000 * CM_MS);
+	assert_int_equal(pair_inject(pair, 0, &mra), CM_REPEATED);
+	assert_int_equal(pair->side[0].events, 0);
+	pair_wait(pair, 10000 * CM_MS);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_UNREACHABLE);
+}
+
+/* Nobody listens: REJ 8; another address or service: 28; no room: 3.  At once. */
+static void test_refusals(void **state)
+{
+	struct cm_connect_param connect = pair_connect_param(pair, 0);
+
+	(void)state;
+	connect.service_id++;
+	conn[0] = pair_conn(pair, 0);
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
+	assert_int_equal(pair_deliver(pair), CM_REFUSED_SERVICE);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
+	assert_int_equal(pair->side[0].event[0].mad.rej.reason, MAD_REJECT_SERVICE_ID);
+	assert_int_equal(pair->side[0].event[0].mad.rej.local_id, 0);
+
+	connect.service_id--;
+	connect.service = CM_UC;
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
+	assert_int_equal(pair_deliver(pair), CM_REFUSED_MISMATCH);
+	pair_deliver(pair);
+	assert_int_equal(pair->side[0].event[1].mad.rej.reason, MAD_REJECT_CONSUMER);
+
+	connect.service = CM_RC;
+	pair->side[1].room = 0;
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
+	assert_int_equal(pair_deliver(pair), CM_REFUSED_BACKLOG);
+	pair_deliver(pair);
+	assert_int_equal(pair->side[0].event[2].mad.rej.reason, MAD_REJECT_NO_RESOURCES);
+}
+
+/* The application's refusal arrives with its data, and again when it was lost. */
+static void test_reject(void **state)
+{
+	(void)state;
+	request_and_hear();
+	assert_int_equal(reject(1, MAD_REJECT_CONSUMER), CM_OK);
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	assert_int_equal(pair_deliver(pair), CM_REPEATED);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
+	assert_memory_equal(pair->side[0].event[0].mad.rej.private_data, "no", 3);
+	assert_int_equal(pair->side[0].event[0].mad.rej.answered, MAD_ANSWERS_REQ);
+	assert_int_equal(pair_count(pair, 1, CM_EVENT_REQ), 1);
+	assert_int_equal(cm_conn_state(conn[1]), CM_REJ_SENT);
+	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
+	assert_int_equal(cm_conn_state(conn[1]), CM_IDLE);
+}
+
+/* A REJ of the REQ that comes late, after the REP, is of a copy and changes nothing. */
+static void test_late_refusal_of_a_copy(void **state)
+{
+	struct mad rej = { .attr = MAD_REJ };
+	struct cm_conn_info info;
+
+	(void)state;
+	pair_establish(pair, conn);
+	cm_conn_info(conn[0], &info);
+	rej.rej.remote_id = info.local_id;
+	rej.rej.answered = MAD_ANSWERS_REQ;
+	rej.rej.reason = MAD_REJECT_SERVICE_ID;
+	assert_int_equal(pair_inject(pair, 0, &rej), CM_DROP_STATE);
+	assert_int_equal(cm_conn_state(conn[0]), CM_ESTABLISHED);
+}
+
+/* The active side that goes before it is ready is a refusal for the passive one. */
+static void test_destroyed_before_ready(void **state)
+{
+	(void)state;
+	request_and_hear();
+	accept_it();
+	pair_deliver(pair);
+	cm_destroy(cm[0], conn[0], pair->now);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
+	assert_int_equal(pair->side[1].event[1].mad.rej.answered, MAD_ANSWERS_REP);
+}
+
+/* One that is destroyed before the REP came: the REJ finds the passive side by GUID and id. */
+static void test_destroyed_before_reply(void **state)
+{
+	(void)state;
+	request_and_hear();
+	accept_it();
+	cm_destroy(cm[0], conn[0], pair->now);
+	assert_int_equal(pair->wire[1].mad.attr, MAD_REJ);
+	assert_int_equal(pair->wire[1].mad.rej.reason, MAD_REJECT_TIMEOUT);
+	assert_int_equal(pair->wire[1].mad.rej.remote_id, 0);
+	assert_int_equal(pair_deliver(pair), CM_REPEATED);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
+}
+
+/* Long after, the repeated REP of a passive side that nobody waits for is answered with a REJ. */
+static void test_reply_to_nobody(void **state)
+{
+	(void)state;
+	request_and_hear();
+	cm_destroy(cm[0], conn[0], pair->now);
+	pair_lose(pair);
+	pair_wait(pair, 2 * CM_TIMEWAIT_MAX_NS);
+	assert_int_equal(pair->side[0].released, 1);
+	accept_it();
+	assert_int_equal(pair_deliver(pair), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
+	assert_int_equal(pair->side[1].event[1].mad.rej.reason, MAD_REJECT_COMM_ID);
+}
+
+/* Disconnect: the peer's application answers, and each side hears it once. */
+static void test_disconnect(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	pair_deliver_twice(pair);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
+	assert_int_equal(pair_deliver(pair), CM_REPEATED);
+	assert_int_equal(pair->on_wire, 0);
+	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
+	assert_int_equal(pair->wire[0].mad.transaction_id >> 32, MAD_DREQ);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
+	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(pair_count(pair, i, CM_EVENT_DISCONNECTED), 1);
+		assert_int_equal(pair_last_event(pair, i), CM_EVENT_TIMEWAIT_EXIT);
+		assert_int_equal(cm_conn_state(conn[i]), CM_IDLE);
+	}
+}
+
+/* An application that does not react is answered for after a second. */
+static void test_grace(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
+	pair_deliver(pair);
+	pair_wait(pair, 49 * CM_MS);
+	assert_int_equal(pair->on_wire, 0);
+	pair_wait(pair, CM_DREP_GRACE_NS);
+	while (pair_next(pair) == MAD_DREQ)
+		pair_lose(pair);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
+	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
+}
+
+/* DREQs that cross: both sides are disconnected, once, whatever becomes of the DREPs. */
+static void test_crossing_disconnects(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
+	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
+	pair_deliver(pair);
+	pair_deliver(pair);
+	pair_deliver_all(pair);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(cm_conn_state(conn[i]), CM_TIMEWAIT);
+		assert_int_equal(pair_count(pair, i, CM_EVENT_DISCONNECTED), 1);
+	}
+}
+
+/* A destroyed connection repeats its DREQ in the background and is then released. */
+static void test_farewell(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	cm_destroy(cm[0], conn[0], pair->now);
+	assert_int_equal(pair->side[0].released, 0);
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	pair_lose(pair);
+	pair_wait(pair, 200 * CM_MS);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
+	cm_destroy(cm[1], conn[1], pair->now);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
+	assert_int_equal(pair->side[0].released, 1);
+	assert_int_equal(pair->side[1].released, 1);
+	assert_int_equal(pair_count(pair, 0, CM_EVENT_DISCONNECTED), 0);
+}
+
+/* To a peer that is gone, the farewell ends after 15 s. */
+static void test_farewell_ends(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	cm_destroy(cm[0], conn[0], pair->now);
+	pair_wait(pair, CM_FAREWELL_NS + CM_TIMEWAIT_MAX_NS);
+	assert_int_equal(pair->side[0].released, 1);
+}
+
+/* DREQ for what nobody knows: DREP with the ids exchanged.  For another queue pair: nothing. */
+static void test_foreign_disconnects(void **state)
+{
+	struct mad dreq = { .attr = MAD_DREQ, .transaction_id = 99 };
+	struct cm_conn_info info;
+
+	(void)state;
+	dreq.dreq.local_id = 11;
+	dreq.dreq.remote_id = 12;
+	assert_int_equal(pair_inject(pair, 0, &dreq), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair_next(pair), MAD_DREP);
+	assert_int_equal(pair->wire[0].mad.drep.local_id, 12);
+	assert_int_equal(pair->wire[0].mad.drep.remote_id, 11);
+	assert_int_equal(pair->wire[0].mad.transaction_id, 99);
+	pair_lose(pair);
+	pair_establish(pair, conn);
+	cm_conn_info(conn[0], &info);
+	dreq.dreq.local_id = info.remote_id;
+	dreq.dreq.remote_id = info.local_id;
+	dreq.dreq.remote_qpn = info.local_qpn + 1;
+	assert_int_equal(pair_inject(pair, 0, &dreq), CM_DROP_QPN);
+	assert_int_equal(pair->on_wire, 0);
+}
+
+/*
+ * A peer that died and came back with the same queue pair number: REJ 10 and a DREQ on the old
+ * connection; the new one is tried once more by itself, with another id.
+ */
+static void test_stale(void **state)
+{
+	struct cm_conn *old[2];
+	struct cm_conn_info info;
+	uint32_t first_id;
+
+	(void)state;
+	pair_establish(pair, old);
+	request();
+	cm_conn_info(conn[0], &info);
+	first_id = info.local_id;
+	assert_int_equal(pair_deliver(pair), CM_REFUSED_STALE);
+	assert_int_equal(cm_conn_state(old[1]), CM_DREQ_SENT);
+	assert_int_equal(pair->wire[0].mad.rej.reason, MAD_REJECT_STALE);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_count(pair, 0, CM_EVENT_REJECTED), 0);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(cm_disconnect(cm[0], old[0], pair->now), CM_OK);
+	pair_deliver(pair);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
+	pair_wait(pair, CM_STALE_PAUSE_NS);
+	cm_conn_info(conn[0], &info);
+	assert_int_not_equal(info.local_id, first_id);
+	assert_int_equal(pair_next(pair), MAD_REQ);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	conn[1] = pair->side[1].newest;
+	accept_it();
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+}
+
+/* The second refusal for that reason is told. */
+static void test_stale_twice(void **state)
+{
+	struct cm_conn *old[2];
+
+	(void)state;
+	pair_establish(pair, old);
+	request();
+	pair_deliver(pair);
+	pair_deliver(pair);
+	pair_lose(pair);
+	pair_wait(pair, CM_STALE_PAUSE_NS);
+	while (pair_next(pair) != MAD_REQ)
+		pair_lose(pair);
+	assert_int_equal(pair_deliver(pair), CM_REFUSED_STALE);
+	while (pair_next(pair) != MAD_REJ)
+		pair_lose(pair);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
+}
+
+/* Calls that do not belong into a state are refused and send nothing. */
+static void test_calls_in_wrong_states(void **state)
+{
+	struct cm_connect_param connect = pair_connect_param(pair, 0);
+	struct cm_accept_param accept = pair_accept_param(pair, 0);
+
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_BAD_STATE);
+	assert_int_equal(cm_accept(cm[1], conn[1], &accept, pair->now), CM_BAD_STATE);
+	assert_int_equal(cm_rtu(cm[0], conn[0], NULL, 0, pair->now), CM_BAD_STATE);
+	assert_int_equal(reject(1, 28), CM_BAD_STATE);
+	conn[0] = pair_conn(pair, 0);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_BAD_STATE);
+	assert_int_equal(cm_established(cm[0], conn[0], pair->now), CM_BAD_STATE);
+	connect.private_data = (const uint8_t *)"";
+	connect.private_length = MAD_REQ_PRIVATE + 1;
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_BAD_ARGUMENT);
+	assert_int_equal(pair->on_wire, 0);
+}
+
+#define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_PAIR(test_parameters_arrive),
+		WITH_PAIR(test_losses_heal_early),
+		WITH_PAIR(test_same_req_brings_rep),
+		WITH_PAIR(test_first_packet_establishes),
+		WITH_PAIR(test_gives_up),
+		WITH_PAIR(test_gives_up_as_attributes_say),
+		WITH_PAIR(test_mra_stretches_once),
+		WITH_PAIR(test_refusals),
+		WITH_PAIR(test_reject),
+		WITH_PAIR(test_late_refusal_of_a_copy),
+		WITH_PAIR(test_destroyed_before_ready),
+		WITH_PAIR(test_destroyed_before_reply),
+		WITH_PAIR(test_reply_to_nobody),
+		WITH_PAIR(test_disconnect),
+		WITH_PAIR(test_grace),
+		WITH_PAIR(test_crossing_disconnects),
+		WITH_PAIR(test_farewell),
+		WITH_PAIR(test_farewell_ends),
+		WITH_PAIR(test_foreign_disconnects),
+		WITH_PAIR(test_stale),
+		WITH_PAIR(test_stale_twice),
+		WITH_PAIR(test_calls_in_wrong_states),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
