@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "dropin.h"
+#include "redirect.h"
 
 /* The real library is asking for itself, and could not cope with devices that it has not made. */
 static _Thread_local bool only_real_devices;
@@ -43,6 +44,7 @@ DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	unsigned int our_count;
 	int count, saved;
 
+	redirect_if_librdmacm(__builtin_return_address(0));
 	list = real_devices(&count);
 	saved = errno;
 	provider = only_real_devices ? NULL : dropin_provider();

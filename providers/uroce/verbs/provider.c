@@ -59,6 +59,18 @@ static struct ibv_qp_ex *qp_to_qp_ex(struct ibv_qp *qp)
 	return ours->has_ex ? &ours->qp_ex : NULL;
 }
 
+static const struct uroce_channels *served_channels;
+
+void uroce_serve_channels(const struct uroce_channels *channels)
+{
+	served_channels = channels;
+}
+
+static const struct uroce_channels *channels(void)
+{
+	return served_channels;
+}
+
 static const struct uroce_way_in this_copy = {
 	.version = UROCE_WAY_IN_VERSION,
 	.load = abi_load,
@@ -72,6 +84,7 @@ static const struct uroce_way_in this_copy = {
 	.destroy_comp_channel = destroy_comp_channel,
 	.qp_to_qp_ex = qp_to_qp_ex,
 	.import_device = uroce_import_device,
+	.channels = channels,
 };
 
 /*

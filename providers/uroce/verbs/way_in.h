@@ -10,12 +10,27 @@
 #define UROCE_VERBS_WAY_IN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <infiniband/verbs.h>
 
 /* Raised whenever struct uroce_way_in changes; copies of different versions do not mix. */
-#define UROCE_WAY_IN_VERSION 2
+#define UROCE_WAY_IN_VERSION 3
+
+/*
+ * The kernel's rdma_cm character device as librdmacm uses it, answered in this process.  What is
+ * not a channel's descriptor is none of its business.  Errors are -1 with errno, as those of the
+ * system calls.
+ */
+struct uroce_channels {
+	int (*open)(void); /* a new channel's descriptor */
+	bool (*owns)(int fd);
+	/* One command (<rdma/rdma_user_cm.h>); false: fd is not a channel. */
+	bool (*write)(int fd, const void *bytes, size_t length, ssize_t *result);
+	bool (*close)(int fd); /* false: fd is not a channel */
+};
 
 struct uroce_way_in {
 	uint32_t version; /* UROCE_WAY_IN_VERSION; always first */
@@ -41,7 +56,13 @@ struct uroce_way_in {
 
 	/* NULL with errno; EOPNOTSUPP: not a descriptor of ours. */
 	struct ibv_context *(*import_device)(int cmd_fd);
+
+	/* NULL: connections are left to the kernel's connection manager. */
+	const struct uroce_channels *(*channels)(void);
 };
+
+/* The connection manager, which is above this layer, makes itself known before all else. */
+void uroce_serve_channels(const struct uroce_channels *channels);
 
 /* The table of the copy that serves this process.  Exported. */
 #define UROCE_WAY_IN_SYMBOL "uroce_way_in"

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dropin.h"
+
+#define CHARACTER_DEVICE "/dev/infiniband/rdma_cm"
+
+static const struct uroce_channels *channels(void)
+{
+	const struct uroce_way_in *provider = dropin_provider();
+
+	return provider ? provider->channels() : NULL;
+}
+
+/* Does this call open the connection manager, and of ours? */
+static bool is_for_us(const char *path)
+{
+	return path && !strcmp(path, CHARACTER_DEVICE) && channels();
+}
+
+static bool has_mode(int flags)
+{
+	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+static int call_open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list arguments;
+
+	if (is_for_us(path))
+		return channels()->open();
+	if (has_mode(flags)) {
+		va_start(arguments, flags);
+		mode = va_arg(arguments, mode_t);
+		va_end(arguments);
+	}
+	return open(path, flags, mode);
+}
+
+static int call_openat(int folder, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list arguments;
+
+	if (is_for_us(path))
+		return channels()->open();
+	if (has_mode(flags)) {
+		va_start(arguments, flags);
+		mode = va_arg(arguments, mode_t);
+		va_end(arguments);
+	}
+	return openat(folder, path, flags, mode);
+}
+
+/* What _FORTIFY_SOURCE makes of an open() without mode. */
+static int call_open_2(const char *path, int flags)
+{
+	return call_open(path, flags);
+}
+
+static bool is_channel(int fd)
+{
+	return channels() && channels()->owns(fd);
+}
+
+/*
+ * librdmacm accepts a character device only, and where the kernel has told it the number of its
+ * own, only one with that number.
+ */
+static int call_fstat(int fd, struct stat *status)
+{
+	struct stat kernels;
+
+	if (!is_channel(fd))
+		return fstat(fd, status);
+	memset(status, 0, sizeof(*status));
+	status->st_mode = S_IFCHR | S_IRUSR | S_IWUSR;
+	if (!stat(CHARACTER_DEVICE, &kernels))
+		status->st_rdev = kernels.st_rdev;
+	return 0;
+}
+
+/* fstat() as programs call it that were built for glibc before 2.33. */
+static int call_fxstat(int version, int fd, struct stat *status)
+{
+	(void)version;
+	return call_fstat(fd, status);
+}
+
+static ssize_t call_write(int fd, const void *bytes, size_t length)
+{
+	const struct uroce_channels *ours = channels();
+	ssize_t result;
+
+	if (ours && ours->write(fd, bytes, length, &result))
+		return result;
+	return write(fd, bytes, length);
+}
+
+static int call_close(int fd)
+{
+	const struct uroce_channels *ours = channels();
+
+	if (ours && ours->close(fd))
+		return 0;
+	return close(fd);
+}
+
+/* On 64-bit architectures the two kinds of file offset are one. */
+_Static_assert(sizeof(off_t) == 8, "open and open64 are the same call");
+
+static const struct {
+	const char *name;
+	uintptr_t function;
+} replacements[] = {
+	{ "open", (uintptr_t)call_open },	{ "open64", (uintptr_t)call_open },
+	{ "__open_2", (uintptr_t)call_open_2 }, { "__open64_2", (uintptr_t)call_open_2 },
+	{ "openat", (uintptr_t)call_openat },	{ "openat64", (uintptr_t)call_openat },
+	{ "fstat", (uintptr_t)call_fstat },	{ "fstat64", (uintptr_t)call_fstat },
+	{ "__fxstat", (uintptr_t)call_fxstat }, { "__fxstat64", (uintptr_t)call_fxstat },
+	{ "write", (uintptr_t)call_write },	{ "close", (uintptr_t)call_close },
+};
+
+uintptr_t calls_replacement(const char *name)
+{
+	for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); i++) {
+		if (!strcmp(replacements[i].name, name))
+			return replacements[i].function;
+	}
+	return 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "redirect.h"
+
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "calls.h"
+
+#define LIBRARY "librdmacm.so"
+
+/* The kinds of relocation by which a library finds a function of another one. */
+#if defined(__x86_64__)
+#define IS_IMPORT(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
+#elif defined(__aarch64__)
+#define IS_IMPORT(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT)
+#elif defined(__powerpc64__)
+#define IS_IMPORT(type) ((type) == R_PPC64_JMP_SLOT || (type) == R_PPC64_GLOB_DAT)
+#elif defined(__riscv)
+#define IS_IMPORT(type) ((type) == R_RISCV_JUMP_SLOT || (type) == R_RISCV_64)
+#elif defined(__s390x__)
+#define IS_IMPORT(type) ((type) == R_390_JMP_SLOT || (type) == R_390_GLOB_DAT)
+#else
+#define IS_IMPORT(type) ((void)(type), false)
+#endif
+
+struct image {
+	uintptr_t base;
+	const char *strings;
+	const ElfW(Sym) * symbols;
+	/* Of pages that the loader has made read-only. */
+	uintptr_t relro_start, relro_end;
+};
+
+static pthread_mutex_t patch_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Some architectures' loaders relocate the addresses in the dynamic section, others do not. */
+static const void *located(const struct image *image, ElfW(Addr) address)
+{
+	return (const void *)(address < image->base ? image->base + address : address);
+}
+
+static bool may_write(const struct image *image, uintptr_t page, int protection, size_t bytes)
+{
+	if (page < image->relro_start || page >= image->relro_end)
+		return true;
+	return !mprotect((void *)page, bytes, protection);
+}
+
+/* Other threads of the library go on calling meanwhile: one store, old or new. */
+static void set_slot(const struct image *image, uintptr_t place, uintptr_t value)
+{
+	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t page = place & ~(page_bytes - 1);
+	uintptr_t *slot = (uintptr_t *)place;
+
+	if (__atomic_load_n(slot, __ATOMIC_RELAXED) == value)
+		return;
+	if (!may_write(image, page, PROT_READ | PROT_WRITE, page_bytes))
+		return;
+	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
+	may_write(image, page, PROT_READ, page_bytes);
+}
+
+static void patch(const struct image *image, const ElfW(Rela) * relocation, size_t bytes)
+{
+	const ElfW(Rela) *end = relocation + bytes / sizeof(*relocation);
+
+	for (; relocation < end; relocation++) {
+		const char *name;
+		uintptr_t ours;
+
+		if (!IS_IMPORT(ELF64_R_TYPE(relocation->r_info)))
+			continue;
+		name = image->strings + image->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+		ours = calls_replacement(name);
+		if (ours)
+			set_slot(image, image->base + relocation->r_offset, ours);
+	}
+}
+
+static void patch_image(struct image *image, const ElfW(Dyn) * dynamic)
+{
+	const void *plt = NULL, *other = NULL;
+	size_t plt_bytes = 0, other_bytes = 0;
+
+	for (; dynamic->d_tag != DT_NULL; dynamic++) {
+		switch (dynamic->d_tag) {
+		case DT_STRTAB:
+			image->strings = located(image, dynamic->d_un.d_ptr);
+			break;
+		case DT_SYMTAB:
+			image->symbols = located(image, dynamic->d_un.d_ptr);
+			break;
+		case DT_JMPREL:
+			plt = located(image, dynamic->d_un.d_ptr);
+			break;
+		case DT_PLTRELSZ:
+			plt_bytes = dynamic->d_un.d_val;
+			break;
+		case DT_RELA:
+			other = located(image, dynamic->d_un.d_ptr);
+			break;
+		case DT_RELASZ:
+			other_bytes = dynamic->d_un.d_val;
+			break;
+		}
+	}
+	if (!image->strings || !image->symbols)
+		return;
+	if (plt)
+		patch(image, plt, plt_bytes);
+	if (other)
+		patch(image, other, other_bytes);
+}
+
+static bool is_librdmacm(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strncmp(slash ? slash + 1 : path, LIBRARY, strlen(LIBRARY));
+}
+
+static bool holds(const struct dl_phdr_info *info, uintptr_t address)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type == PT_LOAD &&
+		    address - info->dlpi_addr - segment->p_vaddr < segment->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+/* The loader keeps the object from being unloaded while this runs. */
+static int look_at(struct dl_phdr_info *info, size_t bytes, void *address)
+{
+	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	struct image image = { .base = info->dlpi_addr };
+	const ElfW(Dyn) *dynamic = NULL;
+
+	(void)bytes;
+	if (!info->dlpi_name || !holds(info, (uintptr_t)address))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+
+		if (segment->p_type == PT_DYNAMIC)
+			dynamic = (const void *)start;
+		if (segment->p_type == PT_GNU_RELRO) {
+			/* The loader protects whole pages only. */
+			image.relro_start = start & ~(page_bytes - 1);
+			image.relro_end = (start + segment->p_memsz) & ~(page_bytes - 1);
+		}
+	}
+	if (dynamic && is_librdmacm(info->dlpi_name))
+		patch_image(&image, dynamic);
+	return 1;
+}
+
+void redirect_if_librdmacm(const void *address)
+{
+	pthread_mutex_lock(&patch_lock);
+	dl_iterate_phdr(look_at, (void *)address);
+	pthread_mutex_unlock(&patch_lock);
+}
