@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "forked.h"
+#include "generation.h"
 #include "ops.h"
 
 enum {

@@ -11,6 +11,7 @@
 #include "context.h"
 #include "device.h"
 #include "forked.h"
+#include "generation.h"
 #include "key_table.h"
 #include "ops.h"
 #include "stat.h"

@@ -10,6 +10,7 @@
 
 #include "cq_overrun.h"
 #include "forked.h"
+#include "generation.h"
 #include "ops.h"
 #include "progress/helgrind.h"
 

@@ -9,7 +9,7 @@
 
 #include "answer.h"
 #include "cq.h"
-#include "forked.h"
+#include "generation.h"
 #include "ops.h"
 
 /* The monotonic clock is the device's clock; its distance to wall time is asked for at each read.

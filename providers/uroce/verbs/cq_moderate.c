@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cq.h"
-#include "forked.h"
+#include "generation.h"
 #include "ops.h"
 
 /*

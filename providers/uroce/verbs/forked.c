@@ -7,13 +7,12 @@
 #include "context.h"
 #include "cq_overrun.h"
 #include "device.h"
-#include "key_table.h"
+#include "generation.h"
 #include "import.h"
+#include "key_table.h"
 #include "stat.h"
 #include "ud.h"
 #include "xrc.h"
-
-unsigned int uroce_generation = 1;
 
 /*
  * The one registration for the whole process, because handlers that are registered apart run in an

@@ -8,7 +8,7 @@
 
 #include "ah.h"
 #include "device.h"
-#include "forked.h"
+#include "generation.h"
 #include "ops.h"
 #include "ud.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "forked.h"
+#include "generation.h"
 #include "mr.h"
 #include "ops.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "forked.h"
+#include "generation.h"
 #include "mw.h"
 #include "ops.h"
 #include "srq.h"

@@ -7,7 +7,7 @@
 
 #include <infiniband/urocedv.h>
 
-#include "forked.h"
+#include "generation.h"
 #include "mw.h"
 #include "ops.h"
 #include "srq.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ah.h"
-#include "forked.h"
+#include "generation.h"
 #include "ops.h"
 #include "qp.h"
 #include "ud.h"

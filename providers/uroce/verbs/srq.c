@@ -7,7 +7,7 @@
 
 #include <infiniband/urocedv.h>
 
-#include "forked.h"
+#include "generation.h"
 #include "ops.h"
 #include "qp.h"
 #include "xrc.h"

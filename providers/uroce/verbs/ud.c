@@ -6,7 +6,7 @@
 
 #include "ah.h"
 #include "device.h"
-#include "forked.h"
+#include "generation.h"
 #include "progress/datagram.h"
 
 /* IBA: a Q_Key with this bit in a request stands for that of the queue pair. */

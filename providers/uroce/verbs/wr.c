@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "answer.h"
-#include "forked.h"
+#include "generation.h"
 #include "mw.h"
 #include "ops.h"
 #include "ud.h"

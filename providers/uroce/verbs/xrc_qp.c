@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "forked.h"
+#include "generation.h"
 #include "ops.h"
 #include "xrc.h"
 #include "xrc_domain.h"
