@@ -2,7 +2,6 @@
 #include "credit.h"
 
 #include "codes.h"
-#include "op.h"
 
 /* A request that the peer counts but that takes no receive WQE there. */
 static bool is_uncredited(uint8_t op)
@@ -49,22 +48,14 @@ void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 		credit->lsn = lsn;
 }
 
-void credit_passed(struct eng_qp *qp, uint32_t index)
+void credit_passed(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	struct credit *credit = &qp->req.credit;
 
-	if (!is_uncredited(sq_at(qp, index)->op))
+	if (!is_uncredited(wqe->op))
 		return;
 	credit->uncredited++;
 	credit->lsn = psn_add(credit->lsn, 1);
-}
-
-bool credit_limited(const struct eng_qp *qp, uint32_t index)
-{
-	const struct credit *credit = &qp->req.credit;
-
-	return op_row(sq_at(qp, index)->op)->needs_receive && !credit->unlimited &&
-	       psn_diff(sq_at(qp, index)->ssn, credit->lsn) > 0;
 }
 
 uint32_t credit_free(const struct eng_qp *qp)

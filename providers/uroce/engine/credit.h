@@ -12,14 +12,21 @@
 #ifndef UROCE_ENGINE_CREDIT_H
 #define UROCE_ENGINE_CREDIT_H
 
+#include "op.h"
 #include "qp.h"
 
 /* Requester: a positive AETH with this syndrome and MSN has come. */
 void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
-/* Requester: the WQE at index is being begun. */
-void credit_passed(struct eng_qp *qp, uint32_t index);
-/* Requester: does the WQE at index lie beyond what credits allow (rule C13)? */
-bool credit_limited(const struct eng_qp *qp, uint32_t index);
+/* Requester: wqe is being begun. */
+void credit_passed(struct eng_qp *qp, const struct eng_send_wqe *wqe);
+/* Requester: does wqe lie beyond what credits allow (rule C13)? */
+static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	const struct credit *credit = &qp->req.credit;
+
+	return op_row(wqe->op)->needs_receive && !credit->unlimited &&
+	       psn_diff(wqe->ssn, credit->lsn) > 0;
+}
 
 /* Responder: receive WQEs free for new messages (rule C5). */
 uint32_t credit_free(const struct eng_qp *qp);

@@ -7,6 +7,7 @@
 #include "completer.h"
 #include "credit.h"
 #include "codes.h"
+#include "message.h"
 #include "qp.h"
 #include "requester.h"
 #include "responder.h"
@@ -83,11 +84,6 @@ void eng_flush(struct eng_qp *qp)
 		responder_flush(qp);
 }
 
-static const uint8_t services[] = {
-	[ENG_RC] = WIRE_RC,	   [ENG_UC] = WIRE_UC,	      [ENG_UD] = WIRE_UD,
-	[ENG_XRC_SEND] = WIRE_XRC, [ENG_XRC_RECV] = WIRE_XRC,
-};
-
 static void receive_request(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	if (can_respond(qp))
@@ -112,7 +108,7 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 	count(qp, ENG_COUNT_RECEIVED_PACKETS);
 	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
 	receive = receivers[qp->type][wire_op_is_response(packet->opcode)];
-	if ((packet->opcode & WIRE_SERVICE_MASK) != services[qp->type] || !receive) {
+	if ((packet->opcode & WIRE_SERVICE_MASK) != message_services[qp->type] || !receive) {
 		count(qp, ENG_COUNT_DROPPED);
 		return;
 	}

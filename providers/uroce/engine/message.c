@@ -5,20 +5,20 @@
 
 #include "op.h"
 
-static uint8_t service_of(enum eng_qp_type type)
+const uint8_t message_services[] = {
+	[ENG_RC] = WIRE_RC,	   [ENG_UC] = WIRE_UC,	      [ENG_UD] = WIRE_UD,
+	[ENG_XRC_SEND] = WIRE_XRC, [ENG_XRC_RECV] = WIRE_XRC,
+};
+
+void message_headers(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
+		     struct wire_packet *packet)
 {
-	switch (type) {
-	case ENG_UC:
-		return WIRE_UC;
-	case ENG_UD:
-		return WIRE_UD;
-	case ENG_XRC_SEND:
-	case ENG_XRC_RECV:
-		return WIRE_XRC;
-	case ENG_RC:
-		break;
-	}
-	return WIRE_RC;
+	memset(packet, 0, sizeof(*packet));
+	packet->opcode = message_services[qp->type] | operation;
+	packet->migrated = true; /* rule S15 */
+	packet->pkey = qp->attr.pkey;
+	packet->dest_qpn = qp->attr.dest_qpn;
+	packet->psn = psn;
 }
 
 static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t packets)
@@ -32,7 +32,7 @@ static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t p
 
 bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
-	uint8_t only = service_of(qp->type) | op_row(wqe->op)->only;
+	uint8_t only = message_services[qp->type] | op_row(wqe->op)->only;
 
 	return op_is_local(wqe->op) || wire_op_header_length(only) != 0;
 }
@@ -62,12 +62,7 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 	uint32_t index = wqe_packet_index(wqe, psn);
 	bool last = index == wqe->packets - 1;
 
-	memset(packet, 0, sizeof(*packet));
-	packet->opcode = service_of(qp->type) | operation_of(op_row(wqe->op), index, wqe->packets);
-	packet->migrated = true; /* rule S15 */
-	packet->pkey = qp->attr.pkey;
-	packet->dest_qpn = qp->attr.dest_qpn;
-	packet->psn = psn;
+	message_headers(qp, operation_of(op_row(wqe->op), index, wqe->packets), psn, packet);
 	*offset = index * qp->attr.mtu;
 	if (op_row(wqe->op)->carries_payload) {
 		packet->payload_length = message_packet_length(wqe->length, qp->attr.mtu, index);
@@ -87,11 +82,6 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 
 void message_solicitation(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet)
 {
-	memset(packet, 0, sizeof(*packet));
-	packet->opcode = service_of(qp->type) | (uint8_t)WIRE_SEND_ONLY;
-	packet->migrated = true; /* rule S15 */
-	packet->pkey = qp->attr.pkey;
-	packet->dest_qpn = qp->attr.dest_qpn;
-	packet->psn = psn;
+	message_headers(qp, WIRE_SEND_ONLY, psn, packet);
 	packet->ack_request = true;
 }

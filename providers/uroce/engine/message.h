@@ -33,6 +33,13 @@ static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t
 	return psn_sub(psn, wqe->first_psn);
 }
 
+/* The service bits of opcodes, by enum eng_qp_type. */
+extern const uint8_t message_services[];
+
+/* What the headers of all packets to the peer have; all else of packet is 0. */
+void message_headers(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
+		     struct wire_packet *packet);
+
 /*
  * The request packet of wqe with this PSN, and *offset, the place of its payload in the message.
  * packet->payload_length is set, packet->payload is not.  A READ request for a PSN inside the

@@ -65,25 +65,32 @@ static bool is_new(const struct requester *req)
 	return req->next_psn == req->end_psn;
 }
 
-/* Weight of the packet of wqe at psn: the packets up to its end less those before it. */
-static uint64_t packet_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn)
+/* The packet at next_psn. */
+struct next {
+	struct eng_send_wqe *wqe;
+	uint32_t psns; /* that it takes */
+	uint64_t cost; /* its weight */
+	bool begins;   /* it is the first of its message, and has never been sent */
+};
+
+/* Weight of so many packets of wqe from psn on: all up to their end less those before. */
+static uint64_t cost_at(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
+			uint32_t packets)
 {
 	uint32_t index = wqe_packet_index(wqe, psn);
 
-	return cwnd_cost(wqe, index + message_psns(wqe, psn), qp->attr.mtu) -
+	return cwnd_cost(wqe, index + packets, qp->attr.mtu) -
 	       (index ? cwnd_cost(wqe, index, qp->attr.mtu) : 0);
 }
 
 /*
- * Rule C13: the limited request at index has had no response that proves a receive WQE.  A SEND
- * takes it with its first packet, a WRITE with immediate with its last.
+ * Rule C13: the limited request has had no response that proves a receive WQE.  A SEND takes it
+ * with its first packet, a WRITE with immediate with its last.
  */
-static bool awaits_credit(const struct eng_qp *qp, uint32_t index)
+static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
-	const struct eng_send_wqe *wqe = sq_at(qp, index);
-	bool first_answered = psn_diff(qp->req.unacked_psn, wqe->first_psn) > 0;
-
-	return credit_limited(qp, index) && (wqe->op == ENG_WRITE_IMM || !first_answered);
+	return credit_limited(qp, wqe) &&
+	       (wqe->op == ENG_WRITE_IMM || psn_diff(qp->req.unacked_psn, wqe->first_psn) <= 0);
 }
 
 /* Rules C13 to C16 and S12 for a message that has not been begun. */
@@ -94,7 +101,7 @@ static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe 
 	if (qp->state == ENG_SQD)
 		return ENG_TX_DRAINED;
 	/* rule C15: nothing passes a limited request that has not been answered. */
-	if (req->begun != qp->sq->tail && awaits_credit(qp, req->begun - 1))
+	if (req->begun != qp->sq->tail && awaits_credit(qp, sq_at(qp, req->begun - 1)))
 		return ENG_TX_CREDIT;
 	if ((wqe->flags & ENG_FENCE) && req->reads_outstanding > 0)
 		return ENG_TX_FENCE; /* rule C16 */
@@ -107,15 +114,14 @@ static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe 
 /* Rule C13 for a further packet of a message that has been begun. */
 static enum eng_tx may_continue(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
-	if (wqe->op != ENG_WRITE_IMM && awaits_credit(qp, qp->req.next_wqe))
-		return ENG_TX_CREDIT;
-	return ENG_TX_RUN;
+	return wqe->op != ENG_WRITE_IMM && awaits_credit(qp, wqe) ? ENG_TX_CREDIT : ENG_TX_RUN;
 }
 
-enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
+/* May the packet at next_psn be sent?  ENG_TX_RUN, and then next is filled, or why not. */
+static enum eng_tx may_send(struct eng_qp *qp, uint64_t now, struct next *next)
 {
 	const struct requester *req = &qp->req;
-	const struct eng_send_wqe *wqe;
+	struct eng_send_wqe *wqe;
 	enum eng_tx reason = ENG_TX_RUN;
 
 	if (!can_request(qp))
@@ -129,11 +135,14 @@ enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now)
 	/* A local fault: the request fails when all before it are complete. */
 	if (wqe->status != ENG_SUCCESS)
 		return ENG_TX_STATE;
+	next->wqe = wqe;
+	next->begins = req->next_wqe == req->begun;
 	/* rule C17: only what is new is checked against credits. */
 	if (is_new(req))
-		reason = req->next_wqe == req->begun ? may_begin(qp, wqe) : may_continue(qp, wqe);
-	if (reason == ENG_TX_RUN && !op_is_local(wqe->op) &&
-	    !cwnd_open(qp, packet_cost(qp, wqe, req->next_psn)))
+		reason = next->begins ? may_begin(qp, wqe) : may_continue(qp, wqe);
+	next->psns = message_psns(wqe, req->next_psn);
+	next->cost = cost_at(qp, wqe, req->next_psn, next->psns);
+	if (reason == ENG_TX_RUN && !op_is_local(wqe->op) && !cwnd_open(qp, next->cost))
 		reason = ENG_TX_CWND;
 	return reason;
 }
@@ -161,9 +170,9 @@ static void note_begun(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	struct requester *req = &qp->req;
 
-	if (credit_limited(qp, req->begun))
+	if (credit_limited(qp, wqe))
 		count(qp, ENG_COUNT_LIMITED_REQUESTS);
-	credit_passed(qp, req->begun);
+	credit_passed(qp, wqe);
 	req->begun_ssn = wqe->ssn;
 	if (op_is_read_or_atomic(wqe->op))
 		req->reads_outstanding++;
@@ -171,22 +180,19 @@ static void note_begun(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 	count(qp, ENG_COUNT_SENDS);
 }
 
-static void note_sent(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint64_t cost,
-		      uint64_t now)
+static void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint32_t psns = message_psns(wqe, req->next_psn);
 
 	if (requester_in_flight(qp) == 0)
 		req->last_progress = now;
-	if (is_new(req)) {
-		if (req->next_wqe == req->begun)
-			note_begun(qp, wqe);
-		req->end_psn = psn_add(req->end_psn, psns);
-	}
-	req->next_psn = psn_add(req->next_psn, psns);
-	cwnd_sent(qp, cost);
-	if (wqe_packet_index(wqe, req->next_psn) == wqe->packets)
+	if (next->begins)
+		note_begun(qp, next->wqe);
+	if (is_new(req))
+		req->end_psn = psn_add(req->end_psn, next->psns);
+	req->next_psn = psn_add(req->next_psn, next->psns);
+	cwnd_sent(qp, next->cost);
+	if (wqe_packet_index(next->wqe, req->next_psn) == next->wqe->packets)
 		req->next_wqe++;
 }
 
@@ -205,45 +211,44 @@ static void find_payload(const struct eng_send_wqe *wqe, uint32_t offset, struct
 	payload->stable = true;
 }
 
-static enum pack send_one(struct eng_qp *qp, struct eng_run *run, uint64_t now)
+static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct next *next,
+			  uint64_t now)
 {
 	struct requester *req = &qp->req;
-	struct eng_send_wqe *wqe = sq_at(qp, req->next_wqe);
-	uint64_t cost = packet_cost(qp, wqe, req->next_psn);
+	struct eng_send_wqe *wqe = next->wqe;
 	struct wire_packet packet;
 	struct payload payload;
 	enum pack result;
 	uint32_t offset;
 
-	if (req->next_wqe == req->begun) {
+	if (next->begins) {
 		wqe->status = (uint8_t)local_fault(qp, wqe);
 		if (wqe->status != ENG_SUCCESS)
 			return PACK_FAULT;
 	}
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
 	if (is_reliable(qp))
-		packet.ack_request = solicit_sets_ackreq(qp, run, &packet, cost, now);
+		packet.ack_request = solicit_sets_ackreq(qp, run, wqe, &packet, next->cost, now);
 	find_payload(wqe, offset, &payload);
 	result = pack_add(qp, run, &packet, &payload);
 	if (result == PACK_FAULT)
 		wqe->status = ENG_LOC_PROT_ERR;
 	if (result == PACK_DONE) {
 		if (packet.ack_request)
-			req->ackreq_psn =
-				psn_add(req->next_psn, message_psns(wqe, req->next_psn) - 1);
-		note_sent(qp, wqe, cost, now);
+			req->ackreq_psn = psn_add(req->next_psn, next->psns - 1);
+		note_sent(qp, next, now);
 	}
 	return result;
 }
 
 /* Execute a local request, or pass it when going forward again. */
-static enum pack step_local(struct eng_qp *qp, struct eng_send_wqe *wqe)
+static enum pack step_local(struct eng_qp *qp, const struct next *next)
 {
 	struct requester *req = &qp->req;
 
-	if (req->next_wqe == req->begun) {
-		wqe->status = (uint8_t)local_execute(qp, wqe);
-		if (wqe->status != ENG_SUCCESS)
+	if (next->begins) {
+		next->wqe->status = (uint8_t)local_execute(qp, next->wqe);
+		if (next->wqe->status != ENG_SUCCESS)
 			return PACK_FAULT;
 		req->begun++;
 	}
@@ -252,27 +257,19 @@ static enum pack step_local(struct eng_qp *qp, struct eng_send_wqe *wqe)
 	return PACK_DONE;
 }
 
-/* Where the next request goes: a datagram's address handle, or the one peer. */
-static const struct eng_path *path_of_next(const struct eng_qp *qp)
-{
-	if (qp->type == ENG_UD && qp->req.next_wqe != qp->sq->head)
-		return sq_at(qp, qp->req.next_wqe)->ud.path;
-	return &qp->attr.path;
-}
-
 /* One step forward: a packet into the run, or a local request.  Nothing waits for ACKs (rule S3).
  */
-static enum pack step(struct eng_qp *qp, struct eng_run *run, uint64_t now)
+static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next *next, uint64_t now)
 {
-	struct eng_send_wqe *wqe = sq_at(qp, qp->req.next_wqe);
-
-	if (op_is_local(wqe->op))
-		return step_local(qp, wqe);
-	if (run->packets == 0)
-		run->path = path_of_next(qp);
-	else if (run->path != path_of_next(qp))
-		return PACK_NO_ROOM;
-	return send_one(qp, run, now);
+	if (op_is_local(next->wqe->op))
+		return step_local(qp, next);
+	/* A datagram goes where its address handle says. */
+	if (qp->type == ENG_UD && run->path != next->wqe->ud.path) {
+		if (run->packets > 0)
+			return PACK_NO_ROOM;
+		run->path = next->wqe->ud.path;
+	}
+	return send_one(qp, run, next, now);
 }
 
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
@@ -288,7 +285,8 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	wqe = sq_at(qp, req->next_wqe);
 	if (op_is_local(wqe->op))
 		return false;
-	cost = packet_cost(qp, wqe, req->next_psn) / message_psns(wqe, req->next_psn);
+	cost = cost_at(qp, wqe, req->next_psn, message_psns(wqe, req->next_psn)) /
+	       message_psns(wqe, req->next_psn);
 	room = cwnd_room(qp) / cost;
 	half = req->cwnd / cost / 2;
 	return room < unsent && room < (packets < half ? packets : half);
@@ -312,12 +310,14 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	run->kind = ENG_RUN_REQUESTS;
 	run->first_psn = req->next_psn;
 	while (result == PACK_DONE && !run->closed && run->packets < run->max_packets) {
-		reason = requester_may_send(qp, now);
+		struct next next;
+
+		reason = may_send(qp, now, &next);
 		if (reason == ENG_TX_RUN && run->packets == 0 && !cwnd_share_open(qp))
 			reason = ENG_TX_SHARE;
 		if (reason != ENG_TX_RUN)
 			break;
-		result = step(qp, run, now);
+		result = step(qp, run, &next, now);
 	}
 	if (result == PACK_FAULT) {
 		/* What is in the run goes out; the fault shows when it is the oldest request. */

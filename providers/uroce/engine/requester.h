@@ -13,9 +13,6 @@ void requester_start(struct eng_qp *qp, uint32_t sq_psn);
 /* Number the entry just posted and move head on (rules S2, C11). */
 void requester_push(struct eng_qp *qp);
 
-/* May the packet at next_psn be sent?  ENG_TX_RUN, or why not. */
-enum eng_tx requester_may_send(const struct eng_qp *qp, uint64_t now);
-
 /* Fill run with request packets from next_psn on. */
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
 

@@ -14,13 +14,7 @@
 static void fill(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
 		 struct wire_packet *packet)
 {
-	memset(packet, 0, sizeof(*packet));
-	packet->opcode =
-		operation | (qp->type == ENG_XRC_RECV ? (uint8_t)WIRE_XRC : (uint8_t)WIRE_RC);
-	packet->migrated = true; /* rule S15 */
-	packet->pkey = qp->attr.pkey;
-	packet->dest_qpn = qp->attr.dest_qpn;
-	packet->psn = psn;
+	message_headers(qp, operation, psn, packet);
 	packet->msn = qp->resp.msn;
 }
 

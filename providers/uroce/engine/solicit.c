@@ -27,17 +27,13 @@ static bool has_time(const struct eng_qp *qp)
 	       ack_timeout_ns(qp->attr.timeout_code) >= SOLICITS_PER_TIMEOUT * SOLICIT_AFTER_NS;
 }
 
-/*
- * May a message go without asking?  Not while packets are lost, nor when it was.  Nor when other
- * QPs are at work: they may get what room there is, and then this one could not ask, and they not
- * have the room that it holds.
- */
+/* May a message go without asking?  Not while packets are lost, nor when it was. */
 static bool may_be_late(const struct eng_qp *qp, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 
 	return has_time(qp) && qp->state == ENG_RTS && req->next_psn == req->end_psn &&
-	       now >= req->tlp.lossy_until && !cwnd_share_is_contended(qp);
+	       now >= req->tlp.lossy_until;
 }
 
 /* Will nothing follow this packet in the run?  The next run may have to wait for other QPs. */
@@ -70,21 +66,26 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 	       (in_flight > 0 && now - req->last_progress >= SOLICIT_AFTER_NS / 2);
 }
 
+/*
+ * When other QPs are at work no message goes without asking: they may get what room there is, and
+ * then this one could not ask, and they not have the room that it holds.
+ */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
-			 const struct wire_packet *packet, uint64_t cost, uint64_t now)
+			 const struct eng_send_wqe *wqe, const struct wire_packet *packet,
+			 uint64_t cost, uint64_t now)
 {
-	const struct eng_send_wqe *wqe = sq_at(qp, qp->req.next_wqe);
 	uint32_t index = wqe_packet_index(wqe, packet->psn);
-	bool last = index == wqe->packets - 1;
+	bool last = index == wqe->packets - 1, contended = cwnd_share_is_contended(qp);
 
 	if (op_is_read_or_atomic(wqe->op) || cwnd_closes(qp, cost))
 		return true;
-	if (last && (is_signaled(qp, wqe) || !may_be_late(qp, now) || credits_run_low(qp, wqe)))
+	if (last && (contended || is_signaled(qp, wqe) || !may_be_late(qp, now) ||
+		     credits_run_low(qp, wqe)))
 		return true;
-	if (cwnd_share_is_contended(qp) && ends_run(run, packet))
+	if (contended && ends_run(run, packet))
 		return true;
 	/* rule C13 */
-	if (index == 0 && credit_limited(qp, qp->req.next_wqe))
+	if (index == 0 && credit_limited(qp, wqe))
 		return true;
 	return !cwnd_ack_is_due(qp) && is_overdue(qp, now);
 }

@@ -17,9 +17,13 @@
 
 #include "qp.h"
 
-/* Does this packet, of this weight, the next to be sent and to be added to run, ask for an ACK? */
+/*
+ * Does this packet of wqe, of this weight, the next to be sent and to be added to run, ask for an
+ * ACK?
+ */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
-			 const struct wire_packet *packet, uint64_t cost, uint64_t now);
+			 const struct eng_send_wqe *wqe, const struct wire_packet *packet,
+			 uint64_t cost, uint64_t now);
 
 /* When to ask for what has been sent without, or ENG_NEVER. */
 uint64_t solicit_deadline(const struct eng_qp *qp);
