@@ -59,7 +59,8 @@ class Random(Stack):
 
 
 def gid_of(address):
-    return ipaddress.IPv6Address("::ffff:" + address).exploded
+    # .exploded ends like an IPv4 address from Python 3.13 on, which pyverbs does not read.
+    return ipaddress.IPv6Address("::ffff:" + address).packed.hex(":", 2)
 
 
 class Peer:
