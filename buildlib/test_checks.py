@@ -16,7 +16,8 @@ class Tree:
     def __init__(self, root):
         self.root = root
         (root / "buildlib").mkdir()
-        for name in ("sources.py", "check-style", "check-format", "check-layers", "spec-report"):
+        for name in ("sources.py", "layers.py", "check-style", "check-format", "check-layers",
+                     "check-documents", "spec-report"):
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
         self.write("Documentation/rules.md", RULES)
@@ -114,6 +115,47 @@ def test_layers_allow(tree, name, line):
     tree.write(f"providers/uroce/{name}", f"{LICENCE}{line}\n")
     code, output = tree.check("check-layers")
     assert code == 0, output
+
+
+@pytest.mark.parametrize("name, line, complaint", [
+    ("engine/requester.c", '#include "schedule.h"', "of 'when' above it"),
+    ("engine/cwnd.c", '#include "requester.h"', "above it"),
+    ("verbs/pd.c", '#include "qp.h"', "of 'qp' above it"),
+    ("link/lane.c", '#include "unheard_of.h"', "above it"),
+])
+def test_the_direction_inside_of_a_layer(tree, name, line, complaint):
+    tree.write(f"providers/uroce/{name}", f"{LICENCE}{line}\n")
+    code, output = tree.check("check-layers")
+    assert code == 1 and f"providers/uroce/{name}:2:" in output and complaint in output, output
+
+
+def test_the_page_shows_the_table(tree):
+    marks = "<!-- layers: begin -->\n<!-- layers: end -->\n"
+    tree.write("Documentation/architecture.md", f"# Layers\n\n{marks}\nMore.\n")
+    code, output = tree.check("check-layers")
+    assert code == 1 and "does not show the table" in output
+    assert tree.check("check-layers", "--write")[0] == 0
+    assert tree.check("check-layers")[0] == 0
+    page = (tree.root / "Documentation/architecture.md").read_text()
+    assert page.startswith("# Layers") and page.endswith("More.\n") and "verbs" in page
+    tree.write("Documentation/architecture.md", page.replace("verbs", "verbs2", 1))
+    assert tree.check("check-layers")[0] == 1
+    tree.write("Documentation/architecture.md", "# No marks\n")
+    code, output = tree.check("check-layers")
+    assert code == 1 and "are missing" in output
+
+
+def test_documents_name_what_exists(tree):
+    tree.write("providers/uroce/engine/a.c", "static bool is_it(int a,\n\t\t  int b)\n{\n}\n")
+    tree.write("Documentation/a.md", "[a](../providers/uroce/engine/a.c) [b](https://b.c/d)\n"
+               "| `engine/a.c` | `is_it` | asks |\n")
+    code, output = tree.check("check-documents")
+    assert code == 0, output
+    tree.write("Documentation/a.md", "[a](gone.md)\n| `engine/a.c` | `was_it` | asks |\n"
+               "| `engine/b.c` | `is_it` | asks |\n")
+    code, output = tree.check("check-documents")
+    assert code == 1 and "no Documentation/gone.md" in output
+    assert "a.c has no function was_it()" in output and "no providers/uroce/engine/b.c" in output
 
 
 def test_pure_layers_call_nothing_outside(tree):

@@ -109,7 +109,7 @@ static enum fault check_length(const struct eng_qp *qp, const struct wire_packet
 	return FAULT_NONE;
 }
 
-/* The whole range at once, when it is named; a length of zero names none (captures/README.md). */
+/* The whole range at once, when it is named; a length of zero names none. */
 static enum fault check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	uint32_t need = wire_op_info(packet->opcode)->family == WIRE_FAMILY_READ ? ENG_REMOTE_READ

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The transport of one queue pair, as a pure function of packets, posted work and time passed in:
- * packets in by eng_receive(), packets out by eng_transmit(), the next deadline as a number.  No
- * socket, thread, clock, allocation or errno; one caller at a time per QP.
+ * The transport of one queue pair: packets, posted work and the time are passed in; packets in by
+ * eng_receive(), packets out by eng_transmit(), the next deadline as a number.  Pure: no socket,
+ * thread, clock, allocation or errno, and nothing shared with other QPs but struct eng_cwnd_share;
+ * one caller at a time per QP.
  *
  *   requester   takes send WQEs, decides what may be sent next (credits, fence, window ...)
  *   completer   takes responses, retires send WQEs (the spec counts it to the requester)
  *   responder   takes requests, executes them, owes ACKs, NAKs, READ and Atomic responses
  *
- * Every packet is a function of (WQE, PSN), so a retry is next_psn = unacked_psn.  "May I send?" is
- * computed each time and its answer is a value of enum eng_tx, never a remembered flag.
+ * What a packet carries is a function of (WQE, PSN), but for AckReq, so a retry is next_psn =
+ * unacked_psn.  "May I send?" is computed each time and its answer is a value of enum eng_tx, never
+ * a remembered flag.
  *
  * Terms of the specification: PSN packet sequence number, SSN number of a send WQE (first is 1),
  * MSN messages that the responder has completed, LSN the highest SSN that credits allow (MSN plus

@@ -54,7 +54,7 @@ struct eng_send_wqe {
 			uint32_t qkey;
 			const void *ah;
 		} ud;
-		struct { /* BIND_MW, for the port's bind call; the rest is its business */
+		struct { /* BIND_MW, for eng_ops.bind; the rest is its business */
 			uint64_t addr;
 			uint64_t length; /* bytes; 0: bind to nothing */
 			uint32_t access; /* set of enum ibv_access_flags */

@@ -9,9 +9,10 @@
  * or so, and gives way to others meanwhile; an idle process uses no CPU.
  *
  * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
- * -> whatever the engine's port takes (SRQ, CQ).  A turn is made by one thread at a time: pollers
- * try the turn lock and go on without it when somebody else is making the turn.  Sets of QPs
- * (number table, deadlines, scheduled QPs) change under small locks that are inside all of these.
+ * -> what the functions in eng_ops take (SRQ, CQ).  A turn is made by one thread at a time: pollers
+ * try the turn lock and go on without it when another thread is making the turn.  Sets of QPs
+ * (number table, deadlines) change under small locks that are inside all of these; the list of
+ * scheduled QPs has none.
  *
  * Functions return 0 or a negative errno unless they say otherwise.
  */
@@ -101,8 +102,8 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp);
 /*
  * Open the local address sgid and a way to dgid; fills path (wire addresses, source port, link
  * handle) for the engine's attributes.  The source port is a function of both QPNs as rxe does it
- * (captures/README.md) unless flow_label is not 0, then of that.  Replaces an earlier connection.
- * Control call: not under qp->lock.
+ * (tests/golden/captures/README.md) unless flow_label is not 0, then of that.  Replaces an earlier
+ * connection. Control call: not under qp->lock.
  */
 struct progress_route {
 	uint8_t sgid[16], dgid[16];

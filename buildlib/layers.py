@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The layers of providers/uroce, one row each: what check-layers holds every include against.
+
+A new layer is a row here; `buildlib/check-layers --write` then draws it into architecture.md.
+"""
+from typing import NamedTuple
+
+
+class Layer(NamedTuple):
+    about: str
+    includes: frozenset  # layers that may be included as "folder/file.h"
+    pure: bool = False  # computes and does nothing else: no system call, allocation or errno
+    # The files of the layer in groups, lowest first: a file includes nothing of a group above its
+    # own.  A name without an ending is NAME.c and NAME.h; what is named with its ending goes first.
+    # A file that is not named belongs to the highest.  No groups: no inner direction.
+    groups: tuple = ()
+
+
+class Group(NamedTuple):
+    about: str
+    files: frozenset
+
+
+def layer(about, includes="", **more):
+    return Layer(about, frozenset(includes.split()), **more)
+
+
+def group(about, files):
+    return Group(about, frozenset(files.split()))
+
+
+# Lowest first.
+LAYERS = {
+    "wire": layer("bytes to host-order structures and back, ICRC", pure=True, groups=(
+        group("bytes", "bytes"),
+        group("opcodes", "opcode.h opcode_table.h"),
+        group("packets", "packet icrc opcode"),
+    )),
+    "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
+        group("contract and terms", "engine.h types codes psn run wqe qp.h qp_state fault pacing"),
+        group("messages and accounts", "op message sge credit cwnd replay"),
+        group("packets into a run", "packer"),
+        group("requester, completer, responder", "requester completer local tlp solicit checks "
+              "responder response unreliable state"),
+        group("when", "schedule"),
+        group("entry", "engine"),
+    )),
+    "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
+        group("contract and terms", "link.h internal lane.h ring endpoint visitor netdev "
+              "reception.h"),
+        group("descriptors and messages", "descriptors message strangers udp netdev_watch"),
+        group("between processes", "question reception portowner connected"),
+        group("pools and shared memory", "inbox lane pool join"),
+        group("addresses, peers, slot", "addr peer group control slot"),
+    )),
+    "progress": layer("the only owner of threads and of the clock", "engine wire link", groups=(
+        group("contract and leaves", "progress.h thread helgrind identification network_header "
+              "poller source_port fault_config"),
+        group("sets of queue pairs, faults, helper's switches", "aside deadline share_queue table "
+              "fault_inject helper.h"),
+        group("instance", "instance"),
+        group("transmit", "transmit group.h listen datagram.h route.h"),
+        group("receive and turn", "door turn"),
+        group("threads and control calls", "helper route group datagram"),
+        group("entry", "progress gsi"),
+    )),
+    "verbs": layer("the objects of libibverbs", "progress engine wire link", groups=(
+        group("terms and private ABI", "abi abi_ops answer complain settings environment memory "
+              "generation forked.h import.h context.h device.h belongings.h uroce.h way_in query.h "
+              "ops event_pipe stat.h cq_moderate.h"),
+        group("memory", "key_table pd mr dm advise parent_domain import"),
+        group("completion", "cq cq_ex cq_moderate cq_overrun.h channel async"),
+        group("qp", "qp qp_modify post wr srq ud ah mw mcast xrc xrc_domain xrc_qp cq_overrun"),
+        group("device", "device gid_table guid context belongings forked query stat stat_snapshot "
+              "watch provider"),
+    )),
+    "cm": layer("the connection manager: messages, states, timers", "wire", pure=True),
+    "tools": layer("uroce-stat", "verbs progress engine wire link"),
+}
+# The one fact about packets that sockets need is their port number.
+SINGLE_FILES = {"link": {"wire/packet.h": {"WIRE_UDP_PORT"}}}
+
+
+def level(name):
+    """How many layers lie below."""
+    return max((level(below) + 1 for below in LAYERS[name].includes), default=0)
+
+
+def direct(name):
+    """The layers that are included, but for those that one of them may include as well."""
+    includes = LAYERS[name].includes
+    beyond = frozenset().union(*(LAYERS[below].includes for below in includes))
+    return sorted(includes - beyond, key=list(LAYERS).index, reverse=True)
+
+
+def picture():
+    """The lines that architecture.md shows, highest layer first."""
+    names = sorted(LAYERS, key=lambda name: (-level(name), name))
+    yield "```"
+    for name in names:
+        row = LAYERS[name]
+        arrows = "-> " + ", ".join(direct(name)) if row.includes else ""
+        about = row.about + ("; pure" if row.pure else "")
+        yield f"{level(name)}  {name:9} {arrows:21} {about}"
+    yield "```"
+    yield ""
+    yield "| layer | its groups of files, the highest first: nothing includes upwards |"
+    yield "| --- | --- |"
+    for name in names:
+        groups = " &rarr; ".join(g.about for g in reversed(LAYERS[name].groups))
+        if groups:
+            yield f"| {name} | {groups} |"
