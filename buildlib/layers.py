@@ -48,7 +48,8 @@ LAYERS = {
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
         group("contract and terms", "link.h internal lane.h ring endpoint visitor netdev "
               "reception.h"),
-        group("descriptors and messages", "descriptors message strangers udp netdev_watch"),
+        group("descriptors and messages", "descriptors message closer strangers udp "
+              "netdev_watch"),
         group("between processes", "question reception portowner connected"),
         group("pools and shared memory", "inbox lane pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/closer.h"
 #include "link/question.h"
 #include "link/visitor.h"
 #include <rdma/uroce-abi.h>
@@ -55,6 +56,7 @@ static void test_closing_aside(void **state)
 	any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_return_code(bind(listener, (struct sockaddr *)&any, sizeof(any)), errno);
 	assert_return_code(listen(listener, COUNT), errno);
+	link_closer_get_ready();
 	before = count_descriptors();
 	for (unsigned int i = 0; i < COUNT; i++)
 		fds[i] = lingering(listener);

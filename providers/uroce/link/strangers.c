@@ -8,14 +8,14 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "internal.h"
 #include "visitor.h"
 
@@ -29,14 +29,32 @@ enum {
 	 */
 	STRANGERS_MAX = 16,
 	PAUSE_NS = 500000,
-	/* Threads that let go of what strangers sent, at a time. */
-	CLOSERS_MAX = 4,
-	CLOSER_STACK_BYTES = 64 << 10,
-	BEGIN_TRIES = 1000,
 };
 
 /* Does the kernel (6.16 and later) keep descriptors out of what we listen at? */
 static atomic_bool rights_are_refused;
+
+static bool is_old_kernel;
+
+static void read_environment(void)
+{
+	is_old_kernel = getenv("UROCE_TEST_OLD_KERNEL");
+}
+
+/*
+ * Whether what is sent to the socket may have descriptors with it: 0, or -1 and errno where the
+ * kernel does not know that, or a test wants to see what happens there.
+ */
+static int pass_rights(int fd, int on)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_environment);
+	if (!is_old_kernel)
+		return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+	errno = ENOPROTOOPT;
+	return -1;
+}
 
 static void pause_shortly(void)
 {
@@ -98,96 +116,6 @@ bool link_is_own_user(int fd)
 
 /* ---- letting go ---- */
 
-struct closer {
-	pthread_t thread;
-	bool running; /* and has not been waited for */
-	int fd;
-	ino_t inode; /* of fd */
-	atomic_bool began;
-};
-
-static struct {
-	pthread_mutex_t lock;
-	unsigned int next;
-	struct closer closer[CLOSERS_MAX];
-} closers = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static void *closer_main(void *arg)
-{
-	struct closer *closer = arg;
-
-	atomic_store(&closer->began, true);
-	close(closer->fd);
-	return NULL;
-}
-
-static ino_t inode_of(int fd)
-{
-	struct stat status;
-
-	return fstat(fd, &status) ? 0 : status.st_ino;
-}
-
-static void start_closer(struct closer *closer, int fd)
-{
-	pthread_attr_t attr;
-
-	closer->fd = fd;
-	closer->inode = inode_of(fd);
-	atomic_store(&closer->began, false);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, CLOSER_STACK_BYTES);
-	closer->running = pthread_create(&closer->thread, &attr, closer_main, closer) == 0;
-	pthread_attr_destroy(&attr);
-	/* There is no thread to be had: better late than never. */
-	if (!closer->running)
-		close(fd);
-}
-
-/*
- * A signal ends the waiting, and that of pthread_cancel() is the C library's own.  The descriptor,
- * if it was too early and that is open still, or -1.
- */
-static int end_closer(struct closer *closer)
-{
-	for (unsigned int i = 0; i < BEGIN_TRIES && !atomic_load(&closer->began); i++)
-		sched_yield();
-	pthread_cancel(closer->thread);
-	pthread_join(closer->thread, NULL);
-	closer->running = false;
-	return closer->inode && inode_of(closer->fd) == closer->inode ? closer->fd : -1;
-}
-
-void link_close_aside(int *fd)
-{
-	if (*fd < 0)
-		return;
-	pthread_mutex_lock(&closers.lock);
-	while (*fd >= 0) {
-		struct closer *closer = &closers.closer[closers.next++ % CLOSERS_MAX];
-		int left = closer->running ? end_closer(closer) : -1;
-
-		start_closer(closer, left < 0 ? *fd : left);
-		if (left < 0)
-			*fd = -1;
-	}
-	pthread_mutex_unlock(&closers.lock);
-}
-
-void link_close_aside_end(void)
-{
-	pthread_mutex_lock(&closers.lock);
-	for (unsigned int i = 0; i < CLOSERS_MAX; i++) {
-		struct closer *closer = &closers.closer[i];
-
-		if (closer->running) {
-			pthread_join(closer->thread, NULL);
-			closer->running = false;
-		}
-	}
-	pthread_mutex_unlock(&closers.lock);
-}
-
 /* What a stranger may have put something into. */
 static void let_go(int *fd)
 {
@@ -201,7 +129,6 @@ static void let_go(int *fd)
 
 int link_listen(const char *format, unsigned int slot)
 {
-	const int off = 0;
 	struct sockaddr_un name;
 	socklen_t bytes = link_slot_name(format, slot, &name);
 	int error, fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
@@ -209,8 +136,10 @@ int link_listen(const char *format, unsigned int slot)
 	if (fd < 0)
 		return fd;
 	/* What is accepted inherits it. */
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)) == 0)
+	if (pass_rights(fd, 0) == 0)
 		atomic_store(&rights_are_refused, true);
+	else
+		link_closer_get_ready();
 	if (bind(fd, (struct sockaddr *)&name, bytes) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	error = -errno;
@@ -251,6 +180,12 @@ void link_keep_reserve(struct link *link)
 
 int link_accept(struct link *link, int listener, struct sockaddr_un *from, socklen_t *bytes)
 {
+	/* There have been many strangers.  If one of them is next, there is nowhere to go with it.
+	 */
+	if (!link_closer_has_room()) {
+		pause_shortly();
+		return -EAGAIN;
+	}
 	for (unsigned int strangers = 0; strangers < STRANGERS_MAX; strangers++) {
 		socklen_t room = *bytes;
 		int fd = accept4(listener, (struct sockaddr *)from, &room,
@@ -289,7 +224,7 @@ static int set_rights(int fd, int on)
 	memset(&program, 0, sizeof(program));
 	program.len = 1;
 	program.filter = &drop_all;
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on)) == 0)
+	if (pass_rights(fd, on) == 0)
 		return 0;
 	return setsockopt(fd, SOL_SOCKET, on ? SO_DETACH_FILTER : SO_ATTACH_FILTER, &program,
 			  sizeof(program))

@@ -34,10 +34,6 @@ void link_keep_reserve(struct link *link);
  */
 int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes);
 
-/* Close *fd without waiting for what the kernel does then. */
-void link_close_aside(int *fd);
-/* Wait until all of that is done, as a test does that looks for what is left over. */
-void link_close_aside_end(void);
 /* Is it a process of this user that fd is connected with? */
 bool link_is_own_user(int fd);
 

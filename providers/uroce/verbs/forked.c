@@ -10,6 +10,7 @@
 #include "generation.h"
 #include "import.h"
 #include "key_table.h"
+#include "link/closer.h"
 #include "stat.h"
 #include "ud.h"
 #include "xrc.h"
@@ -35,6 +36,7 @@ static const struct {
 	{ uroce_belongings_fork_prepare, uroce_belongings_fork_parent,
 	  uroce_belongings_fork_child },
 	{ progress_fork_prepare, progress_fork_parent, progress_fork_child },
+	{ link_closer_fork_prepare, link_closer_fork_parent, link_closer_fork_child },
 	{ key_table_fork_prepare, key_table_fork_parent, key_table_fork_child },
 };
 

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Closing may take as long as a stranger likes who has put a lingering socket into what is closed.
+ * So a worker thread does it, and a keeper looks after it: when a close does not end the worker is
+ * cancelled, whose signal ends the lingering, and the next one goes on.  Both are there while there
+ * is something to close, and nobody waits for them.
+ */
+#include "closer.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+enum {
+	QUEUE_MAX = 64,
+	STACK_BYTES = 64 << 10,
+	/*
+	 * Nothing that ends by itself takes longer on a host that has time for it.  Twice as long
+	 * each time that the worker has not even begun.
+	 */
+	PATIENCE_NS = 500000,
+	PATIENCE_MAX_NS = 500000000,
+};
+
+static struct closer {
+	pthread_mutex_t lock; /* inside all others of the link */
+	pthread_cond_t changed;
+	bool kept;  /* there is a keeper */
+	bool works; /* there is a worker, and it has more to do */
+	long patience_ns;
+	unsigned int count;
+	int queue[QUEUE_MAX + 1]; /* the last one goes first: order means nothing */
+	/* What the worker is closing, or -1. */
+	int current;
+	ino_t inode; /* of current */
+	uint64_t closed;
+} closer = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.patience_ns = PATIENCE_NS,
+	.current = -1,
+};
+
+static bool can_cancel;
+
+/*
+ * The C library loads this when a thread is cancelled for the first time, and if it cannot, since
+ * no descriptor is free for instance, it aborts the program.
+ */
+static void load_what_cancelling_needs(void)
+{
+	can_cancel = dlopen("libgcc_s.so.1", RTLD_NOW);
+}
+
+void link_closer_get_ready(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, load_what_cancelling_needs);
+}
+
+static ino_t inode_of(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) ? 0 : status.st_ino;
+}
+
+/* Caller holds the lock. */
+static bool take_one(void)
+{
+	closer.current = closer.count ? closer.queue[--closer.count] : -1;
+	closer.inode = closer.current < 0 ? 0 : inode_of(closer.current);
+	return closer.current >= 0;
+}
+
+/* Cancelled while it closes, and only there. */
+static void *work(void *arg)
+{
+	int before;
+
+	(void)arg;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	pthread_mutex_lock(&closer.lock);
+	while (take_one()) {
+		pthread_mutex_unlock(&closer.lock);
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+		close(closer.current);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+		pthread_mutex_lock(&closer.lock);
+		closer.closed++;
+	}
+	closer.works = false;
+	pthread_cond_broadcast(&closer.changed);
+	pthread_mutex_unlock(&closer.lock);
+	return NULL;
+}
+
+static int start(pthread_t *thread, void *(*function)(void *arg))
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int error;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	/* The application's signals are for the application's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(thread, &attr, function, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return error;
+}
+
+/* Caller holds the lock.  False when the worker has closed nothing for as long as it may. */
+static bool await_worker(void)
+{
+	uint64_t closed = closer.closed;
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += closer.patience_ns;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_cond_clockwait(&closer.changed, &closer.lock, CLOCK_MONOTONIC, &until);
+	return !closer.works || closer.closed != closed;
+}
+
+/* Caller holds the lock.  There is no thread to be had: better late than never. */
+static void close_here(void)
+{
+	if (take_one())
+		close(closer.current);
+	closer.current = -1;
+	closer.inode = 0;
+}
+
+/* Caller holds the lock, and is without it while this waits. */
+static void have_it_done(void)
+{
+	pthread_t worker;
+	bool in_time = true;
+
+	closer.works = start(&worker, work) == 0;
+	if (!closer.works) {
+		close_here();
+		return;
+	}
+	while (closer.works && in_time)
+		in_time = await_worker();
+	pthread_mutex_unlock(&closer.lock);
+	if (!in_time && can_cancel)
+		pthread_cancel(worker);
+	pthread_join(worker, NULL);
+	pthread_mutex_lock(&closer.lock);
+	closer.works = false;
+	if (!closer.inode || inode_of(closer.current) != closer.inode) {
+		closer.patience_ns = PATIENCE_NS;
+	} else {
+		closer.queue[closer.count++] = closer.current;
+		if (closer.patience_ns < PATIENCE_MAX_NS)
+			closer.patience_ns *= 2;
+	}
+	closer.current = -1;
+	closer.inode = 0;
+}
+
+static void *keep(void *arg)
+{
+	(void)arg;
+	pthread_detach(pthread_self());
+	pthread_mutex_lock(&closer.lock);
+	while (closer.count)
+		have_it_done();
+	closer.kept = false;
+	pthread_cond_broadcast(&closer.changed);
+	pthread_mutex_unlock(&closer.lock);
+	return NULL;
+}
+
+bool link_closer_has_room(void)
+{
+	bool room;
+
+	pthread_mutex_lock(&closer.lock);
+	room = closer.count < QUEUE_MAX;
+	pthread_mutex_unlock(&closer.lock);
+	return room;
+}
+
+void link_close_aside(int *fd)
+{
+	pthread_t keeper;
+
+	if (*fd < 0)
+		return;
+	pthread_mutex_lock(&closer.lock);
+	if (closer.count == QUEUE_MAX)
+		close_here();
+	closer.queue[closer.count++] = *fd;
+	if (!closer.kept) {
+		closer.kept = start(&keeper, keep) == 0;
+		if (!closer.kept)
+			close_here();
+	}
+	pthread_mutex_unlock(&closer.lock);
+	*fd = -1;
+}
+
+void link_close_aside_end(void)
+{
+	pthread_mutex_lock(&closer.lock);
+	while (closer.kept)
+		pthread_cond_wait(&closer.changed, &closer.lock);
+	pthread_mutex_unlock(&closer.lock);
+}
+
+void link_closer_fork_prepare(void)
+{
+	pthread_mutex_lock(&closer.lock);
+}
+
+void link_closer_fork_parent(void)
+{
+	pthread_mutex_unlock(&closer.lock);
+}
+
+/* The parent's threads are not here. */
+void link_closer_fork_child(void)
+{
+	static const struct closer fresh = {
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.changed = PTHREAD_COND_INITIALIZER,
+		.patience_ns = PATIENCE_NS,
+		.current = -1,
+	};
+
+	if (closer.inode && inode_of(closer.current) == closer.inode)
+		close(closer.current);
+	while (take_one())
+		close(closer.current);
+	closer = fresh;
+}
