@@ -3,12 +3,14 @@
 
 usage: stranger.py ABI-VERSION ATTACK SECONDS
 
-It prints how often it could do what, as JSON; "answers" is what it got from ours, which is to be
+It tries every abstract name of ours that it finds in /proc/net/unix, whatever that is for, and
+prints how often it could do what, as JSON; "answers" is what it got from ours, which is to be
 nothing.
 """
 import array
 import collections
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -23,25 +25,37 @@ import time
 VERSION, ATTACK, SECONDS = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 SLOTS = 6
 LINGER_SECONDS = 20
+# Those of uroce-abi.h, none, and some more.
 KINDS = range(0, 14)
+TYPES = {"DGRAM": socket.SOCK_DGRAM, "SEQPACKET": socket.SOCK_SEQPACKET,
+         "STREAM": socket.SOCK_STREAM}
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 RANDOM = random.Random(5)
 DONE = collections.Counter()
+# Those that may yet be answered; the oldest are closed.
+OPEN = collections.deque(maxlen=200)
 
 
-def name(kind, slot):
-    return f"\0uroce/{VERSION}/{kind}/{slot}"
+def names():
+    prefix = f"@uroce/{VERSION}/"
+    with open("/proc/net/unix", encoding="utf-8") as file:
+        found = {line.split()[-1] for line in file if prefix in line}
+    return ["\0" + name[1:] for name in sorted(found)]
+
+
+def filled(sock):
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sock.send(bytes(65536))
+    return sock.detach()
 
 
 def lingering():
     """A TCP socket whose last close waits for what its peer never reads."""
     sender = socket.create_connection(LISTENER.getsockname())
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGER_SECONDS))
-    sender.setblocking(False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            sender.send(bytes(65536))
-    return sender.detach()
+    return filled(sender)
 
 
 # Its connections live on when a child has ended; nobody accepts them, so nobody reads.
@@ -56,10 +70,36 @@ def in_flight_itself():
     return second.detach()
 
 
+def lingering_in_flight():
+    """The last close of one socket is that of another one, which waits."""
+    first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    rights(first, b"x", [lingering()])
+    return second.detach()
+
+
+def full_socket():
+    first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    KEPT.append(second)
+    return filled(first)
+
+
+def epoll():
+    made = select.epoll()
+    made.register(LISTENER.fileno())
+    return os.dup(made.fileno())
+
+
 def fifo():
     path = os.path.join(tempfile.mkdtemp(), "fifo")
     os.mkfifo(path)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def locked_file():
+    file, _ = tempfile.mkstemp()
+    os.write(file, bytes(1 << 20))
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
 
 
 def udp(port):
@@ -69,16 +109,46 @@ def udp(port):
     return bound.detach()
 
 
+def nobody_reads():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def crowded_listener():
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.bind("")
+    sock.listen(8)
+    for _ in range(8):
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        one.setblocking(False)
+        one.connect(sock.getsockname())
+        KEPT.append(one)
+    return sock.detach()
+
+
 DESCRIPTORS = {
     "lingering": lingering,
+    "lingering in flight": lingering_in_flight,
+    "file": locked_file,
     "pipe": lambda: os.pipe()[0],
+    "pipe that nobody reads": nobody_reads,
     "memory": lambda: os.memfd_create("stranger"),
     "udp": lambda: udp(0),
     "udp of the port": lambda: udp(4791),
+    "tcp listener": lambda: os.dup(LISTENER.fileno()),
     "unix": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).detach(),
+    "unix, full": full_socket,
+    "unix listener": crowded_listener,
     "in flight itself": in_flight_itself,
-    "epoll": lambda: os.dup(select.epoll().fileno()),
+    "netlink": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).detach(),
+    "epoll": epoll,
+    "event": lambda: os.eventfd(1),
+    "process": lambda: os.pidfd_open(os.getpid()),
+    "namespace": lambda: os.open("/proc/self/ns/net", os.O_RDONLY),
+    "proc": lambda: os.open("/proc/self/mem", os.O_RDONLY),
     "null": lambda: os.open("/dev/null", os.O_RDWR),
+    "random": lambda: os.open("/dev/urandom", os.O_RDONLY),
     "tty": lambda: os.open("/dev/ptmx", os.O_RDWR),
     "folder": lambda: os.open("/", os.O_RDONLY),
     "path": lambda: os.open("/", os.O_PATH),
@@ -86,24 +156,27 @@ DESCRIPTORS = {
 }
 
 
-def rights(sock, data, fds, to=None):
+def rights(sock, data, fds):
     control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-    sock.sendmsg([data], control, socket.MSG_DONTWAIT, *([to] if to else []))
+    sock.sendmsg([data], control, socket.MSG_DONTWAIT)
 
 
 def messages():
-    """Each kind, in its right and in other lengths, with and without a key and a right version."""
-    for kind in KINDS:
+    """Each kind, in its right and in other lengths, with and without a key and a right version.
+
+    The kinds come first: whoever breaks off has tried all of them.
+    """
+    while True:
         for version in VERSION, VERSION + 1:
             for key in 0, 1, RANDOM.getrandbits(64):
-                head = struct.pack("=IIQ", kind, version, key)
                 for body in (b"", LOOPBACK + struct.pack("=IIQ", 0, 64, key),
                              LOOPBACK + struct.pack("=II", 0, 3),
                              LOOPBACK * 2 + struct.pack("=IHH", 0, 0xc000, 40) + bytes(40)):
-                    whole = head + body
-                    yield whole
-                    yield whole[:RANDOM.randrange(len(whole) + 1)]
-                    yield whole + bytes(RANDOM.randrange(1, 70000))
+                    for kind in KINDS:
+                        whole = struct.pack("=IIQ", kind, version, key) + body
+                        yield kind, whole
+                        yield kind, whole[:RANDOM.randrange(len(whole) + 1)]
+                        yield kind, whole + bytes(RANDOM.randrange(1, 70000))
 
 
 def count(what, action, *arguments):
@@ -116,68 +189,75 @@ def count(what, action, *arguments):
         return None
 
 
-def connect(kind, slot):
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def connect(type_name, name):
+    """As if it were a process with a slot, now and then."""
+    sock = socket.socket(socket.AF_UNIX, TYPES[type_name])
     sock.setblocking(False)
-    if RANDOM.random() < 0.5:  # as if it were a process with a slot
-        with contextlib.suppress(OSError):
-            sock.bind(name("asker", RANDOM.randrange(64)))
+    with contextlib.suppress(OSError):
+        if type_name == "DGRAM":
+            sock.bind("")
+        elif RANDOM.random() < 0.3:
+            sock.bind(f"\0uroce/{VERSION}/asker/{RANDOM.randrange(64)}")
     try:
-        sock.connect(name(kind, slot))
+        sock.connect(name)
     except OSError:
-        DONE["not: connected"] += 1
         sock.close()
         return None
-    DONE["connected"] += 1
+    DONE["connected " + type_name] += 1
     return sock
 
 
-def listen_for_answers(sock):
-    """Nothing is to come, however long one waits; the end of the connection may."""
-    readable, _, _ = select.select([sock], [], [], 0.002)
-    if readable:
+def look_for_answers():
+    """Nothing is to come, however long one waits; the end of a connection may."""
+    readable = select.select([sock for sock in OPEN if sock.fileno() >= 0], [], [], 0)[0]
+    for sock in readable:
         with contextlib.suppress(OSError):
-            if sock.recvmsg(100, 1000)[0]:
+            data, control, _, _ = sock.recvmsg(100, 1000, socket.MSG_DONTWAIT)
+            if data or control:
                 DONE["answers"] += 1
-
-
-def send_to_all(data, fds=()):
-    for slot in range(SLOTS):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-            sock.bind("")
-            if fds:
-                count("datagrams", rights, sock, data, fds, name("slot", slot))
-            else:
-                count("datagrams", sock.sendto, data, socket.MSG_DONTWAIT, name("slot", slot))
-            listen_for_answers(sock)
-        for kind in "answer", "stat":
-            sock = connect(kind, slot)
-            if not sock:
                 continue
-            if fds:
-                count("messages", rights, sock, data, fds)
-            else:
-                count("messages", sock.send, data)
-            listen_for_answers(sock)
+        sock.close()
+
+
+def send_to(name, data, fds=(), wait=True):
+    """By a socket of each type."""
+    for type_name in TYPES:
+        sock = connect(type_name, name)
+        if not sock:
+            continue
+        if fds:
+            count(type_name + " with descriptors", rights, sock, data, fds)
+        else:
+            count(type_name, sock.send, data)
+        if not wait:
             sock.close()
+            continue
+        if len(OPEN) == OPEN.maxlen:
+            OPEN[0].close()
+        OPEN.append(sock)
 
 
 def try_messages(end):
-    for data in messages():
-        send_to_all(data)
+    for kind, data in messages():
+        for name in names():
+            send_to(name, data)
+        DONE[f"kind {kind}"] += 1
+        look_for_answers()
         if time.monotonic() > end:
             break
 
 
 def try_descriptors(end):
     while time.monotonic() < end:
-        for make in DESCRIPTORS.values():
+        for what, make in DESCRIPTORS.items():
             # In a child that is killed when it has sent: who receives is the last to have it.
             child = os.fork()
             if child == 0:
-                fd = count("made", make)
+                fd = count("made " + what, make)
                 if fd is not None:
-                    send_to_all(next(messages()), [fd] * RANDOM.choice([1, 3, 250]))
+                    for name in names():
+                        send_to(name, next(messages())[1], [fd] * RANDOM.choice([1, 3, 250]))
+                look_for_answers()
                 report(DONE)
                 os.kill(os.getpid(), signal.SIGKILL)
             CHILDREN.append(child)
@@ -202,26 +282,19 @@ def collect():
 
 def flood(end):
     data = struct.pack("=IIQ", 1, VERSION, 7) + bytes(1000)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    null = os.open("/dev/null", os.O_RDWR)
     while time.monotonic() < end:
-        for slot in range(SLOTS):
-            for _ in range(100):
-                count("datagrams", sock.sendto, data, socket.MSG_DONTWAIT, name("slot", slot))
-            for kind in "answer", "stat":
-                for _ in range(20):
-                    one = connect(kind, slot)
-                    if one:
-                        count("messages", one.send, data)
-                        one.close()
+        for name in names():
+            for _ in range(20):
+                send_to(name, data, wait=False)
+                send_to(name, data, [null], wait=False)
 
 
 def hold(end):
     """Connections that are left open."""
-    held = []
-    while time.monotonic() < end and len(held) < 400:
-        for slot in range(SLOTS):
-            for kind in "answer", "stat":
-                held.append(connect(kind, slot))
+    while time.monotonic() < end and len(KEPT) < 800:
+        for name in names():
+            KEPT.extend(connect(type_name, name) for type_name in TYPES)
         time.sleep(0.01)
     time.sleep(max(0, end - time.monotonic()))
 
@@ -233,7 +306,7 @@ def squat(end):
         for kind in "answer", "stat":
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with contextlib.suppress(OSError):
-                sock.bind(name(kind, slot))
+                sock.bind(f"\0uroce/{VERSION}/{kind}/{slot}")
                 sock.listen(50)
                 listeners[sock.fileno()] = sock
     fd = lingering()
@@ -241,8 +314,8 @@ def squat(end):
         for readable in select.select(list(listeners), [], [], 0.1)[0]:
             visitor, _ = listeners[readable].accept()
             count("given", rights, visitor, bytes(48), [fd] * 4)
-            listen_for_answers(visitor)
-            KEPT.append(visitor)
+            OPEN.append(visitor)
+        look_for_answers()
 
 
 def main():
@@ -250,6 +323,8 @@ def main():
     attacks = {"messages": try_messages, "descriptors": try_descriptors, "flood": flood,
                "hold": hold, "squat": squat}
     attacks[ATTACK](time.monotonic() + SECONDS)
+    time.sleep(0.05)
+    look_for_answers()
     print(json.dumps(DONE), flush=True)
     # Without closing what would wait.
     os.kill(os.getpid(), signal.SIGKILL)

@@ -4,6 +4,7 @@
 A line is a JSON list [method, argument ...] of End; the answer is a line of JSON.  Between lines it
 sleeps in read(): an application that does not poll.
 """
+import contextlib
 import json
 import os
 import random
@@ -27,6 +28,29 @@ QP_REMOTE_ACCESS = FULL_ACCESS & ~e.IBV_ACCESS_LOCAL_WRITE
 KINDS = {"RC": e.IBV_QPT_RC, "UC": e.IBV_QPT_UC}
 OPCODES = {"send": e.IBV_WR_SEND, "write": e.IBV_WR_RDMA_WRITE, "read": e.IBV_WR_RDMA_READ,
            "cmp_swp": e.IBV_WR_ATOMIC_CMP_AND_SWP, "fetch_add": e.IBV_WR_ATOMIC_FETCH_AND_ADD}
+
+
+class Waits:
+    """How long threads of processes have waited for a processor, from now on."""
+
+    def __init__(self, processes):
+        self.processes = processes
+        self.before = self.look()
+
+    def look(self):
+        found = {}
+        for process in self.processes:
+            for thread in os.listdir(f"/proc/{process}/task"):
+                # One of them may end meanwhile.
+                with contextlib.suppress(OSError), open(f"/proc/{process}/task/{thread}/schedstat",
+                                                        encoding="utf-8") as file:
+                    found[thread] = int(file.read().split()[1])
+        return found
+
+    def seconds(self):
+        """All together, without those that have ended."""
+        return sum(waited - self.before.get(thread, 0)
+                   for thread, waited in self.look().items()) / 1e9
 
 
 class End:
@@ -136,20 +160,28 @@ class End:
             found = self.wait()
         return found
 
-    def pace(self, seconds, sleeping=False):
-        """One write each millisecond or so: the slowest, all of them (seconds), how many."""
-        took, end = [], time.monotonic() + seconds
+    def pace(self, seconds, sleeping=False, processes=()):
+        """One write each millisecond or so: the longest that one was held up, the longest that one
+        took, how many there were.
+
+        Held up is what remains of the time when that is taken off for which threads of the
+        processes were ready to run and had no processor: it is the scheduler's, and no message of
+        anybody changes that.  What they slept, in locks or in the kernel's calls, and what they
+        computed remains.
+        """
+        held_up, took, end = [], [], time.monotonic() + seconds
         while time.monotonic() < end:
-            start = time.monotonic()
+            waits, start = Waits(processes), time.monotonic()
             if sleeping:
                 self.cq.req_notify()
             self.post("write")
             found = self.wait_event() if sleeping else self.wait()
             took.append(time.monotonic() - start)
+            held_up.append(took[-1] - waits.seconds())
             if not found or found[0][0] != e.IBV_WC_SUCCESS:
                 return None
             time.sleep(0.001)
-        return [max(took), sum(took), len(took)]
+        return [max(held_up), max(took), len(took)]
 
     def use_up_descriptors(self):
         """Until there is none left: how many there were."""
@@ -200,6 +232,12 @@ class End:
 
     def reap(self, child):
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def held_up(self, method, *arguments):
+        """How long it took without what the processor was with others, as in pace()."""
+        waits, start = Waits([os.getpid()]), time.monotonic()
+        getattr(self, method)(*arguments)
+        return time.monotonic() - start - waits.seconds()
 
     def close(self):
         for one in (self.qp, self.cq, self.channel, self.mr, self.pd, self.context):
