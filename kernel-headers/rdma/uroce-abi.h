@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 /* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 5
+#define UROCE_ABI_VERSION 6
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
@@ -29,8 +29,14 @@
 #define UROCE_ABI_STAT_NAME "uroce/%u/stat/%u"
 /* Held while a pool is being made for an address; the address as 32 hex digits, then scope. */
 #define UROCE_ABI_POOL_LOCK_NAME "uroce/%u/pool/%s/%u"
-/* Held by the process that gets what is for queue pairs 0 and 1 of an address, named as above. */
+/*
+ * Held by the process that gets what is for queue pairs 0 and 1 of an address, named as above: a
+ * SEQPACKET listener that all other processes which use the connection manager there connect to.
+ */
 #define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u"
+/* Held by who has bound a port: version, port space, port; the address as above.  Not to be talked
+ * to. */
+#define UROCE_ABI_PORT_NAME "uroce/%u/port/%x/%u/%s/%u"
 
 enum uroce_abi_message {
 	/* Datagrams. */
@@ -45,6 +51,11 @@ enum uroce_abi_message {
 	UROCE_ABI_LANE_REFUSED, /* struct uroce_abi_lane: there is none */
 	UROCE_ABI_STAT_REQUEST, /* struct uroce_abi_header, to the stat name */
 	UROCE_ABI_STAT_REPLY,	/* struct uroce_abi_stat_reply with the snapshot by SCM_RIGHTS */
+	/* Between the holder of queue pair 1 and the others, on a connection that stays. */
+	UROCE_ABI_GSI_HELLO,	/* struct uroce_abi_gsi_hello, first in both directions */
+	UROCE_ABI_GSI_LISTEN,	/* struct uroce_abi_gsi_service, to the holder: it is mine */
+	UROCE_ABI_GSI_UNLISTEN, /* struct uroce_abi_gsi_service: no more */
+	UROCE_ABI_GSI_MAD,	/* struct uroce_abi_gsi_mad, then the MAD: to whom it is for */
 };
 
 struct uroce_abi_header {
@@ -75,6 +86,29 @@ struct uroce_abi_lane {
 	__u8 address[16];
 	__u32 scope_id;
 	__u32 slot; /* the sender's */
+};
+
+struct uroce_abi_gsi_hello {
+	struct uroce_abi_header header;
+	__u32 slot; /* the sender's */
+	__u32 reserved;
+};
+
+struct uroce_abi_gsi_service {
+	struct uroce_abi_header header;
+	__u64 service_id;
+	__u8 address[16]; /* or ::ffff:0.0.0.0 or ::, which is any of its kind */
+	__u32 scope_id;
+	__u32 reserved;
+};
+
+#define UROCE_ABI_MAD_BYTES 256
+struct uroce_abi_gsi_mad {
+	struct uroce_abi_header header;
+	__u8 src[16];
+	__u64 when;   /* it came: nanoseconds of CLOCK_MONOTONIC */
+	__u32 reason; /* enum gsi_for of progress/gsi.h */
+	__u32 reserved;
 };
 
 /*

@@ -35,6 +35,16 @@ static void check_good(const uint8_t *data, size_t size, const struct link_messa
 		require(message->lane.slot < LINK_SLOTS);
 		require(size == sizeof(message->lane));
 		require(memcmp(&message->lane, data, sizeof(message->lane)) == 0);
+	} else if (kind == UROCE_ABI_GSI_HELLO) {
+		require(message->hello.slot < LINK_SLOTS);
+		require(size == sizeof(message->hello));
+		require(memcmp(&message->hello, data, sizeof(message->hello)) == 0);
+	} else if (kind == UROCE_ABI_GSI_LISTEN || kind == UROCE_ABI_GSI_UNLISTEN) {
+		require(size == sizeof(message->service));
+		require(memcmp(&message->service, data, sizeof(message->service)) == 0);
+	} else if (kind == UROCE_ABI_GSI_MAD) {
+		require(size == sizeof(message->mad) + UROCE_ABI_MAD_BYTES);
+		require(memcmp(&message->mad, data, sizeof(message->mad)) == 0);
 	} else if (kind == UROCE_ABI_LANE_BELL || kind == UROCE_ABI_STAT_REQUEST) {
 		require(size == sizeof(struct uroce_abi_header));
 		require(memcmp(data + sizeof(kind), &version, sizeof(version)) == 0);

@@ -20,7 +20,7 @@ def constant(name):
 
 VERSION = constant("VERSION")
 (FORWARD, BELL, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, LANE_REFUSED,
- STAT_REQUEST) = range(1, 10)
+ STAT_REQUEST, STAT_REPLY, GSI_HELLO, GSI_LISTEN, GSI_UNLISTEN, GSI_MAD) = range(1, 15)
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 SLOTS = 64
 
@@ -50,6 +50,18 @@ def lane(kind, slot, version=VERSION):
     return header(kind, version) + LOOPBACK + struct.pack("<II", 0, slot)
 
 
+def hello(slot):
+    return header(GSI_HELLO) + struct.pack("<II", slot, 0)
+
+
+def service(kind):
+    return header(kind) + struct.pack("<Q", 0x1061b58) + LOOPBACK + struct.pack("<II", 0, 0)
+
+
+def mad():
+    return header(GSI_MAD) + LOOPBACK + struct.pack("<QII", 12345, 0, 0) + bytes([1, 7, 2, 3] * 64)
+
+
 MESSAGES = {
     "forward": forward(40),
     "forward_short": forward(41),
@@ -68,6 +80,13 @@ MESSAGES = {
     "bell": header(BELL),
     "bell_long": header(BELL) + b"\0",
     "stat_request": header(STAT_REQUEST),
+    "gsi_hello": hello(SLOTS - 1),
+    "gsi_hello_slot": hello(SLOTS),
+    "gsi_listen": service(GSI_LISTEN),
+    "gsi_unlisten": service(GSI_UNLISTEN),
+    "gsi_service_long": service(GSI_LISTEN) + b"\0",
+    "gsi_mad": mad(),
+    "gsi_mad_short": mad()[:-1],
 }
 
 

@@ -261,7 +261,7 @@ static void open_and_report(const uint8_t gid[16])
 	if (!what.error)
 		what.error = link_addr_open(self.link, gid, 0, &self.addr[self.addrs], what.text);
 	if (!what.error)
-		self.addrs++;
+		link_addr_claim_gsi(self.addr[self.addrs++]);
 	if (self.link)
 		what.slot = link_slot(self.link);
 	report(&what);

@@ -62,6 +62,45 @@ static void test_messages_are_checked(void **state)
 	assert_int_equal(link_message_parse(p, 48, &message), LINK_MESSAGE_VERSION);
 }
 
+/* The same for what the holder of queue pair 1 and its members say. */
+static void test_exchange_messages_are_checked(void **state)
+{
+	struct uroce_abi_gsi_hello hello = {
+		.header = { UROCE_ABI_GSI_HELLO, UROCE_ABI_VERSION, 0 }, .slot = LINK_SLOTS - 1
+	};
+	struct uroce_abi_gsi_service service = {
+		.header = { UROCE_ABI_GSI_LISTEN, UROCE_ABI_VERSION, 0 },
+		.service_id = 0x1061234,
+	};
+	struct uroce_abi_gsi_mad mad = { .header = { UROCE_ABI_GSI_MAD, UROCE_ABI_VERSION, 0 },
+					 .when = 9 };
+	const uint8_t *h = (const uint8_t *)&hello, *s = (const uint8_t *)&service;
+	const uint8_t *m = (const uint8_t *)&mad;
+	struct link_message message;
+
+	(void)state;
+	assert_int_equal(link_message_parse(h, sizeof(hello), &message), LINK_MESSAGE_OK);
+	assert_int_equal(message.hello.slot, LINK_SLOTS - 1);
+	assert_int_equal(link_message_parse(h, sizeof(hello) - 1, &message), LINK_MESSAGE_SHORT);
+	assert_int_equal(link_message_parse(h, sizeof(hello) + 1, &message), LINK_MESSAGE_LENGTH);
+	hello.slot = LINK_SLOTS;
+	assert_int_equal(link_message_parse(h, sizeof(hello), &message), LINK_MESSAGE_SLOTS);
+
+	assert_int_equal(link_message_parse(s, sizeof(service), &message), LINK_MESSAGE_OK);
+	assert_int_equal(message.kind, UROCE_ABI_GSI_LISTEN);
+	assert_int_equal(message.service.service_id, 0x1061234);
+	assert_int_equal(link_message_parse(s, sizeof(service) - 1, &message), LINK_MESSAGE_SHORT);
+	assert_int_equal(link_message_parse(s, sizeof(service) + 1, &message), LINK_MESSAGE_LENGTH);
+
+	/* The MAD itself lies behind what is given here. */
+	assert_int_equal(link_message_parse(m, sizeof(mad) + UROCE_ABI_MAD_BYTES, &message),
+			 LINK_MESSAGE_OK);
+	assert_int_equal(message.mad.when, 9);
+	assert_int_equal(link_message_parse(m, sizeof(mad) + UROCE_ABI_MAD_BYTES - 1, &message),
+			 LINK_MESSAGE_LENGTH);
+	assert_int_equal(link_message_parse(m, sizeof(mad) - 1, &message), LINK_MESSAGE_SHORT);
+}
+
 /* What a kind of message does not have is 0, whatever was there before. */
 static void test_messages_are_set_whole(void **state)
 {
@@ -392,6 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages_are_checked),
+		cmocka_unit_test(test_exchange_messages_are_checked),
 		cmocka_unit_test(test_messages_are_set_whole),
 		cmocka_unit_test(test_lane_messages_are_checked),
 		cmocka_unit_test_setup(test_slots_are_unique_and_bounded, fresh_network),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lane.h"
+#include "visitor.h"
 
 /*
  * Waiting is counted in tries and not measured by a clock: a process that was stopped for a while
@@ -338,8 +339,6 @@ static int open_new(struct link *link, const struct link_endpoint *endpoint,
 	setsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &asked, sizeof(asked));
 	getsockopt(addr->fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes);
 	addr->receive_buffer = (uint32_t)granted;
-	/* Usually somebody has it. */
-	link_addr_claim_gsi(addr);
 	*result = addr;
 	return 0;
 }
@@ -398,6 +397,7 @@ void link_addr_close(struct link_addr *addr)
 	link_mutex_lock(link, &link->lock);
 	last = --addr->refs == 0;
 	if (last) {
+		link_stop_listening(&addr->gsi_fd);
 		link->closed_overflow += link_socket_drops(addr->fd) - addr->overflow_base;
 		link_addr_close_descriptors(addr);
 		while (*from != addr)
@@ -412,26 +412,6 @@ void link_addr_close(struct link_addr *addr)
 	link_mutex_unlock(link, &link->open_lock);
 }
 
-int link_addr_claim_gsi(struct link_addr *addr)
-{
-	struct link *link = addr->link;
-	int fd, error = 0;
-
-	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
-		return -EOWNERDEAD;
-	link_mutex_lock(link, &link->lock);
-	if (addr->gsi_fd < 0) {
-		fd = link_gsi_lock(&addr->endpoint);
-		error = fd < 0 ? fd : link_pool_steer(addr->fd, link->slot);
-		if (error)
-			link_close_fd(&fd);
-		else
-			addr->gsi_fd = fd;
-	}
-	link_mutex_unlock(link, &link->lock);
-	return error;
-}
-
 int link_addr_fd(const struct link_addr *addr)
 {
 	return addr->fd;
@@ -440,6 +420,11 @@ int link_addr_fd(const struct link_addr *addr)
 const uint8_t *link_addr_gid(const struct link_addr *addr)
 {
 	return addr->endpoint.gid;
+}
+
+uint32_t link_addr_scope(const struct link_addr *addr)
+{
+	return addr->endpoint.scope_id;
 }
 
 uint32_t link_addr_receive_buffer(const struct link_addr *addr)

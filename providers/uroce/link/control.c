@@ -10,7 +10,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <linux/filter.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,18 +23,6 @@ enum {
 	FILTER_STEPS = 5,
 	FILTER_MAX = BPF_MAXINSNS,
 };
-
-/* An abstract name: no file, gone with its socket, scoped to the network namespace. */
-socklen_t link_slot_name(const char *format, unsigned int slot, struct sockaddr_un *name)
-{
-	int length;
-
-	memset(name, 0, sizeof(*name));
-	name->sun_family = AF_UNIX;
-	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, format, UROCE_ABI_VERSION,
-			  slot);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
 
 /* Accept what has the key.  Filters read numbers from big-endian bytes; ours are the host's. */
 static unsigned int put_key(struct sock_filter *code, uint64_t key)

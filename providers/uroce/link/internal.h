@@ -36,6 +36,8 @@
 #define LINK_SOCKET_BUFFER (4 << 20)
 /* IPv6 text, '%', interface index. */
 #define LINK_ADDRESS_TEXT 64
+/* Of an address in a name: 32 digits and the end. */
+#define LINK_ADDRESS_HEX 33
 
 /* ---- endpoint.c: GIDs and socket addresses ---- */
 
@@ -61,6 +63,11 @@ socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16
 /* The address and the port (host order) of a received datagram. */
 void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port);
 void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT]);
+/* An abstract name, from what follows its leading NUL.  No file, gone with its socket, scoped to
+ * the network namespace. */
+socklen_t link_abstract_name(struct sockaddr_un *name, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void link_endpoint_hex(const struct link_endpoint *endpoint, char hex[LINK_ADDRESS_HEX]);
 
 /* ---- descriptors.c ---- */
 
@@ -119,8 +126,6 @@ void link_pool_drain(int fd);
  * -EADDRINUSE while another process has it, or another negative errno.  Closing it unlocks.
  */
 int link_pool_lock(const struct link_endpoint *endpoint);
-/* The same for the right to have queue pairs 0 and 1 of the endpoint steered to oneself. */
-int link_gsi_lock(const struct link_endpoint *endpoint);
 
 /* ---- portowner.c ---- */
 
@@ -219,7 +224,7 @@ struct link_addr {
 	int pool[LINK_SLOTS];	 /* the first pool_count; then -1 */
 	unsigned int pool_count; /* link_pool_share() of the slot, or more */
 	uint64_t key;		 /* known to processes of this user only */
-	int gsi_fd;		 /* link_gsi_lock(), or -1 */
+	int gsi_fd;		 /* the listener of link_addr_claim_gsi(), or -1 */
 	int lock_fd;		 /* link_pool_lock() while it is held */
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops of the slot's earlier owners */

@@ -85,17 +85,18 @@ void link_addr_close(struct link_addr *addr);
 
 /*
  * Control, but never waits.  Let datagrams for queue pairs 0 and 1 (the connection manager) of the
- * address come to this process.  One process per address has them: -EADDRINUSE while another lives.
- * link_addr_open() tries once, so the first process on an address begins with them; when that one
- * ends they are free until somebody claims them: call this now and then (it costs some
- * microseconds). Merged with others such a datagram may reach any process: each should take it for
- * its own.
+ * address come to this process; 0 also when they do already.  One process per address has them:
+ * -EADDRINUSE while another lives; exchange.h has how others find it.  While nobody has claimed
+ * them they go to any process.
  */
 int link_addr_claim_gsi(struct link_addr *addr);
+/* ... and let others have them. */
+void link_addr_release_gsi(struct link_addr *addr);
 
 /* The descriptor to wait on for datagrams of this process on this address. */
 int link_addr_fd(const struct link_addr *addr);
 const uint8_t *link_addr_gid(const struct link_addr *addr);
+uint32_t link_addr_scope(const struct link_addr *addr);
 /*
  * Bytes the kernel will queue for this process (SO_RCVBUF as granted: twice of what was asked for,
  * because it counts its own bookkeeping too).

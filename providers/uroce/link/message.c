@@ -9,6 +9,9 @@ _Static_assert(sizeof(struct uroce_abi_header) == 16, "padding in the host ABI")
 _Static_assert(sizeof(struct uroce_abi_forward) == 56, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_pool) == 48, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_lane) == 40, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_gsi_hello) == 24, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_gsi_service) == 48, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_gsi_mad) == 48, "padding in the host ABI");
 
 static enum link_message_error parse_forward(const uint8_t *head, size_t length,
 					     struct uroce_abi_forward *out)
@@ -57,6 +60,34 @@ static enum link_message_error parse_lane(const uint8_t *head, size_t length,
 	return LINK_MESSAGE_OK;
 }
 
+static enum link_message_error parse_hello(const uint8_t *head, size_t length,
+					   struct uroce_abi_gsi_hello *out)
+{
+	struct uroce_abi_gsi_hello hello;
+
+	if (length < sizeof(hello))
+		return LINK_MESSAGE_SHORT;
+	if (length != sizeof(hello))
+		return LINK_MESSAGE_LENGTH;
+	memcpy(&hello, head, sizeof(hello));
+	if (hello.slot >= LINK_SLOTS)
+		return LINK_MESSAGE_SLOTS;
+	*out = hello;
+	return LINK_MESSAGE_OK;
+}
+
+/* A head of so many bytes, with so many more behind it. */
+static enum link_message_error parse_plain(const uint8_t *head, size_t length, size_t head_bytes,
+					   size_t more, void *out)
+{
+	if (length < head_bytes)
+		return LINK_MESSAGE_SHORT;
+	if (length != head_bytes + more)
+		return LINK_MESSAGE_LENGTH;
+	memcpy(out, head, head_bytes);
+	return LINK_MESSAGE_OK;
+}
+
 enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 					   struct link_message *message)
 {
@@ -82,6 +113,17 @@ enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 	case UROCE_ABI_LANE_REPLY:
 	case UROCE_ABI_LANE_REFUSED:
 		error = parse_lane(head, length, &message->lane);
+		break;
+	case UROCE_ABI_GSI_HELLO:
+		error = parse_hello(head, length, &message->hello);
+		break;
+	case UROCE_ABI_GSI_LISTEN:
+	case UROCE_ABI_GSI_UNLISTEN:
+		error = parse_plain(head, length, sizeof(message->service), 0, &message->service);
+		break;
+	case UROCE_ABI_GSI_MAD:
+		error = parse_plain(head, length, sizeof(message->mad), UROCE_ABI_MAD_BYTES,
+				    &message->mad);
 		break;
 	case UROCE_ABI_LANE_BELL:
 	case UROCE_ABI_STAT_REQUEST:

@@ -22,9 +22,12 @@ enum link_message_error {
 struct link_message {
 	enum uroce_abi_message kind;
 	union {
-		struct uroce_abi_forward forward; /* UROCE_ABI_FORWARD */
-		struct uroce_abi_pool pool;	  /* UROCE_ABI_POOL_* */
-		struct uroce_abi_lane lane;	  /* UROCE_ABI_LANE_REQUEST, _REPLY */
+		struct uroce_abi_forward forward;     /* UROCE_ABI_FORWARD */
+		struct uroce_abi_pool pool;	      /* UROCE_ABI_POOL_* */
+		struct uroce_abi_lane lane;	      /* UROCE_ABI_LANE_REQUEST, _REPLY */
+		struct uroce_abi_gsi_hello hello;     /* UROCE_ABI_GSI_HELLO */
+		struct uroce_abi_gsi_service service; /* UROCE_ABI_GSI_LISTEN, _UNLISTEN */
+		struct uroce_abi_gsi_mad mad;	      /* UROCE_ABI_GSI_MAD */
 	};
 };
 
@@ -33,6 +36,8 @@ struct link_message {
 _Static_assert(sizeof(struct uroce_abi_forward) <= LINK_MESSAGE_HEAD_MAX, "head too small");
 _Static_assert(sizeof(struct uroce_abi_pool) <= LINK_MESSAGE_HEAD_MAX, "head too small");
 _Static_assert(sizeof(struct uroce_abi_lane) <= LINK_MESSAGE_HEAD_MAX, "head too small");
+_Static_assert(sizeof(struct uroce_abi_gsi_service) <= LINK_MESSAGE_HEAD_MAX, "head too small");
+_Static_assert(sizeof(struct uroce_abi_gsi_mad) <= LINK_MESSAGE_HEAD_MAX, "head too small");
 
 /*
  * Check a message of length bytes of which the first min(length, sizeof(struct uroce_abi_forward))

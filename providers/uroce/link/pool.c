@@ -11,7 +11,6 @@
 #include <linux/filter.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -247,40 +246,22 @@ void link_pool_drain(int fd)
 			return;
 }
 
-/*
- * A socket with an abstract name made of format and the endpoint: descriptor or -errno.  It does
- * not listen, so nobody can put anything into it that closing it would have to let go of.
+/* A name that does not listen: nobody can put anything into it that closing would have to let go
+ * of.
  */
-static int bind_name(const char *format, const struct link_endpoint *endpoint)
-{
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	char hex[33];
-	socklen_t bytes;
-	int fd, length, i;
-
-	for (i = 0; i < 16; i++)
-		snprintf(hex + 2 * i, 3, "%02x", endpoint->gid[i]);
-	length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, format, UROCE_ABI_VERSION,
-			  hex, endpoint->scope_id);
-	bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-	fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
-	if (fd < 0)
-		return fd;
-	if (bind(fd, (struct sockaddr *)&name, bytes)) {
-		int error = -errno;
-
-		link_close_fd(&fd);
-		return error;
-	}
-	return fd;
-}
-
 int link_pool_lock(const struct link_endpoint *endpoint)
 {
-	return bind_name(UROCE_ABI_POOL_LOCK_NAME, endpoint);
-}
+	struct sockaddr_un name;
+	char hex[LINK_ADDRESS_HEX];
+	socklen_t bytes;
+	int error, fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
 
-int link_gsi_lock(const struct link_endpoint *endpoint)
-{
-	return bind_name(UROCE_ABI_GSI_NAME, endpoint);
+	link_endpoint_hex(endpoint, hex);
+	bytes = link_abstract_name(&name, UROCE_ABI_POOL_LOCK_NAME, UROCE_ABI_VERSION, hex,
+				   endpoint->scope_id);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&name, bytes) == 0)
+		return fd;
+	error = -errno;
+	link_close_fd(&fd);
+	return error;
 }

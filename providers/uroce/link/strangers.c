@@ -127,10 +127,8 @@ static void let_go(int *fd)
 
 /* ---- listening ---- */
 
-int link_listen(const char *format, unsigned int slot)
+int link_listen_at(const struct sockaddr_un *name, socklen_t bytes)
 {
-	struct sockaddr_un name;
-	socklen_t bytes = link_slot_name(format, slot, &name);
 	int error, fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
 
 	if (fd < 0)
@@ -140,11 +138,19 @@ int link_listen(const char *format, unsigned int slot)
 		atomic_store(&rights_are_refused, true);
 	else
 		link_closer_get_ready();
-	if (bind(fd, (struct sockaddr *)&name, bytes) == 0 && listen(fd, BACKLOG) == 0)
+	if (bind(fd, (const struct sockaddr *)name, bytes) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	error = -errno;
 	link_close_fd(&fd);
 	return error;
+}
+
+int link_listen(const char *format, unsigned int slot)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = link_slot_name(format, slot, &name);
+
+	return link_listen_at(&name, bytes);
 }
 
 void link_stop_listening(int *fd)

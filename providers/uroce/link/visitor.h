@@ -18,6 +18,8 @@ socklen_t link_slot_name(const char *format, unsigned int slot, struct sockaddr_
 
 /* A non-blocking SEQPACKET listener with that name; or a negative errno. */
 int link_listen(const char *format, unsigned int slot);
+/* The same with any abstract name. */
+int link_listen_at(const struct sockaddr_un *name, socklen_t bytes);
 /* Close it.  Strangers may be in its queue, with anything. */
 void link_stop_listening(int *fd);
 /*

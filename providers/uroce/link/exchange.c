@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "exchange.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+#include "message.h"
+#include "visitor.h"
+
+/* So many MADs may wait at a connection, if the kernel grants it. */
+#define CONNECTION_BUFFER (4 << 20)
+
+static socklen_t gsi_name(const struct link_endpoint *endpoint, struct sockaddr_un *name)
+{
+	char hex[LINK_ADDRESS_HEX];
+
+	link_endpoint_hex(endpoint, hex);
+	return link_abstract_name(name, UROCE_ABI_GSI_NAME, UROCE_ABI_VERSION, hex,
+				  endpoint->scope_id);
+}
+
+static socklen_t port_name(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id,
+			   struct sockaddr_un *name)
+{
+	const struct link_endpoint endpoint = link_endpoint_of(gid, scope_id);
+	char hex[LINK_ADDRESS_HEX];
+
+	link_endpoint_hex(&endpoint, hex);
+	return link_abstract_name(name, UROCE_ABI_PORT_NAME, UROCE_ABI_VERSION, space, port, hex,
+				  scope_id);
+}
+
+/* ---- who is the holder ---- */
+
+int link_addr_claim_gsi(struct link_addr *addr)
+{
+	struct link *link = addr->link;
+	struct sockaddr_un name;
+	socklen_t bytes = gsi_name(&addr->endpoint, &name);
+	int fd, error = 0;
+
+	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	link_mutex_lock(link, &link->lock);
+	if (addr->gsi_fd < 0) {
+		fd = link_listen_at(&name, bytes);
+		error = fd < 0 ? fd : link_pool_steer(addr->fd, link->slot);
+		if (error)
+			link_stop_listening(&fd);
+		else
+			addr->gsi_fd = fd;
+	}
+	link_mutex_unlock(link, &link->lock);
+	return error;
+}
+
+void link_addr_release_gsi(struct link_addr *addr)
+{
+	struct link *link = addr->link;
+
+	link_mutex_lock(link, &link->lock);
+	link_stop_listening(&addr->gsi_fd);
+	link_mutex_unlock(link, &link->lock);
+}
+
+/* ---- connections ---- */
+
+static void set_buffer(int fd)
+{
+	const int bytes = CONNECTION_BUFFER;
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+int link_exchange_listener(const struct link_addr *addr)
+{
+	return addr->gsi_fd;
+}
+
+int link_exchange_accept(struct link_addr *addr)
+{
+	struct sockaddr_un from;
+	socklen_t bytes = sizeof(from);
+	int fd;
+
+	if (addr->gsi_fd < 0)
+		return -EAGAIN;
+	fd = link_accept(addr->link, addr->gsi_fd, &from, &bytes);
+	if (fd >= 0)
+		set_buffer(fd);
+	return fd;
+}
+
+int link_exchange_connect(struct link_addr *addr)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = gsi_name(&addr->endpoint, &name);
+	int fd = link_socket(AF_UNIX, SOCK_SEQPACKET), error;
+
+	if (fd < 0)
+		return fd;
+	error = link_connect(fd, &name, bytes);
+	if (error) {
+		link_close_fd(&fd);
+		return error;
+	}
+	set_buffer(fd);
+	return fd;
+}
+
+/* ---- messages ---- */
+
+static int send_pieces(int fd, const void *head, size_t head_bytes, const void *rest,
+		       size_t rest_bytes)
+{
+	struct iovec pieces[2] = {
+		{ .iov_base = (void *)(uintptr_t)head, .iov_len = head_bytes },
+		{ .iov_base = (void *)(uintptr_t)rest, .iov_len = rest_bytes },
+	};
+	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = rest_bytes ? 2 : 1 };
+
+	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static struct uroce_abi_header header_of(enum uroce_abi_message kind)
+{
+	return (struct uroce_abi_header){ .message = kind, .version = UROCE_ABI_VERSION };
+}
+
+int link_exchange_hello(int fd, const struct link *link)
+{
+	const struct uroce_abi_gsi_hello hello = {
+		.header = header_of(UROCE_ABI_GSI_HELLO),
+		.slot = link->slot,
+	};
+
+	return send_pieces(fd, &hello, sizeof(hello), NULL, 0);
+}
+
+int link_exchange_service(int fd, const struct link_service *service, bool listen)
+{
+	struct uroce_abi_gsi_service message = {
+		.header = header_of(listen ? UROCE_ABI_GSI_LISTEN : UROCE_ABI_GSI_UNLISTEN),
+		.service_id = service->id,
+		.scope_id = service->scope_id,
+	};
+
+	memcpy(message.address, service->gid, sizeof(message.address));
+	return send_pieces(fd, &message, sizeof(message), NULL, 0);
+}
+
+int link_exchange_mad(int fd, const struct link_mad *mad)
+{
+	struct uroce_abi_gsi_mad head = {
+		.header = header_of(UROCE_ABI_GSI_MAD),
+		.when = mad->when,
+		.reason = mad->reason,
+	};
+
+	memcpy(head.src, mad->src, sizeof(head.src));
+	return send_pieces(fd, &head, sizeof(head), mad->bytes, sizeof(mad->bytes));
+}
+
+static void take_service(const struct uroce_abi_gsi_service *from, struct link_service *to)
+{
+	to->id = from->service_id;
+	to->scope_id = from->scope_id;
+	memcpy(to->gid, from->address, sizeof(to->gid));
+}
+
+static void take_mad(const struct uroce_abi_gsi_mad *head, const uint8_t *bytes,
+		     struct link_mad *to)
+{
+	memcpy(to->src, head->src, sizeof(to->src));
+	to->when = head->when;
+	to->reason = head->reason;
+	memcpy(to->bytes, bytes, sizeof(to->bytes));
+}
+
+int link_exchange_receive(int fd, struct link_exchange_message *out)
+{
+	uint8_t bytes[sizeof(struct uroce_abi_gsi_mad) + UROCE_ABI_MAD_BYTES];
+	struct link_message message;
+	ssize_t length = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (length < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	if (length == 0)
+		return -ECONNRESET;
+	memset(out, 0, sizeof(*out));
+	out->kind = LINK_EXCHANGE_NOTHING;
+	if ((size_t)length > sizeof(bytes) ||
+	    link_message_parse(bytes, (size_t)length, &message) != LINK_MESSAGE_OK)
+		return 0;
+	switch (message.kind) {
+	case UROCE_ABI_GSI_HELLO:
+		out->kind = LINK_EXCHANGE_HELLO;
+		out->slot = message.hello.slot;
+		break;
+	case UROCE_ABI_GSI_LISTEN:
+	case UROCE_ABI_GSI_UNLISTEN:
+		out->kind = message.kind == UROCE_ABI_GSI_LISTEN ? LINK_EXCHANGE_LISTEN
+								 : LINK_EXCHANGE_UNLISTEN;
+		take_service(&message.service, &out->service);
+		break;
+	case UROCE_ABI_GSI_MAD:
+		out->kind = LINK_EXCHANGE_MAD;
+		take_mad(&message.mad, bytes + sizeof(message.mad), &out->mad);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* ---- ports ---- */
+
+int link_port_look(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = port_name(space, port, gid, scope_id, &name);
+	int fd = link_socket(AF_UNIX, SOCK_SEQPACKET), error;
+
+	if (fd < 0)
+		return fd;
+	error = link_connect(fd, &name, bytes);
+	link_close_fd(&fd);
+	if (error == -ECONNREFUSED)
+		return 0;
+	/* Where many have looked, the queue is full. */
+	return error == 0 || error == -EAGAIN ? -EADDRINUSE : error;
+}
+
+int link_port_claim(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = port_name(space, port, gid, scope_id, &name);
+	int fd = link_listen_at(&name, bytes);
+
+	if (fd != -EADDRINUSE)
+		return fd;
+	return link_port_look(space, port, gid, scope_id) == -EPERM ? -EPERM : -EADDRINUSE;
+}
+
+void link_port_release(int *fd)
+{
+	link_stop_listening(fd);
+}
