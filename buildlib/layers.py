@@ -56,14 +56,15 @@ LAYERS = {
     )),
     "progress": layer("the only owner of threads and of the clock", "engine wire link", groups=(
         group("contract and leaves", "progress.h thread helgrind identification network_header "
-              "poller source_port fault_config"),
+              "poller source_port fault_config gsi.h gsi_packet gsi_target"),
         group("sets of queue pairs, faults, helper's switches", "aside deadline share_queue table "
               "fault_inject helper.h"),
-        group("instance", "instance"),
+        group("instance", "instance gsi_service.h"),
         group("transmit", "transmit group.h listen datagram.h route.h"),
         group("receive and turn", "door turn"),
         group("threads and control calls", "helper route group datagram"),
-        group("entry", "progress gsi"),
+        group("queue pair 1", "gsi gsi_internal gsi_address gsi_port"),
+        group("entry", "progress"),
     )),
     "verbs": layer("the objects of libibverbs", "progress engine wire link", groups=(
         group("terms and private ABI", "abi abi_ops answer complain settings environment memory "

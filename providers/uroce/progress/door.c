@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "group.h"
+#include "gsi_packet.h"
+#include "gsi_service.h"
 #include "listen.h"
 #include "network_header.h"
 #include "wire/icrc.h"
@@ -41,9 +43,6 @@ static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_pa
 	uint32_t slot = packet->dest_qpn >> LINK_SLOT_SHIFT;
 	struct progress_qp *qp;
 
-	/* Queue pairs 0 and 1 are nobody's: who gets such a datagram takes it for his own. */
-	if (packet->dest_qpn <= LINK_GSI_QPN_MAX)
-		slot = progress->slot;
 	if (slot != progress->slot && !visitor->forwarded) {
 		/* The link counts it, also when it is lost. */
 		link_forward(visitor->batch->addr, slot, bytes, length, visitor->batch->src,
@@ -168,6 +167,29 @@ static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t
 	}
 }
 
+/* Rule S14: for queue pair 1, which is nobody's and everybody's. */
+static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *packet,
+			 const uint8_t *bytes, size_t length)
+{
+	static const enum progress_counter counter[] = {
+		[GSI_NO_MAD] = PROGRESS_COUNT_MAD_MALFORMED,
+		[GSI_WRONG_QKEY] = PROGRESS_COUNT_MAD_WRONG_QKEY,
+	};
+	struct progress *progress = visitor->turn->progress;
+	enum gsi_fault fault = gsi_packet_check(packet);
+
+	if (!progress->gsi)
+		drop(visitor, PROGRESS_COUNT_MAD_UNHEARD);
+	else if (!has_right_pkey(packet))
+		drop(visitor, PROGRESS_COUNT_WRONG_PKEY);
+	else if (fault != GSI_OK)
+		drop(visitor, counter[fault]);
+	else if (!has_right_icrc(visitor, bytes, length))
+		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
+	else
+		gsi_admit(progress, packet, visitor->batch, visitor->turn->now);
+}
+
 static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	struct wire_packet packet;
@@ -175,6 +197,10 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 
 	if (wire_parse(bytes, length, &packet) != WIRE_OK) {
 		drop(visitor, PROGRESS_COUNT_MALFORMED);
+		return;
+	}
+	if (packet.dest_qpn == GSI_QPN) {
+		admit_to_gsi(visitor, &packet, bytes, length);
 		return;
 	}
 	qp = find_qp(visitor, &packet, bytes, length);

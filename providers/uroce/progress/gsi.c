@@ -3,6 +3,34 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "gsi_internal.h"
+#include "gsi_packet.h"
+#include "gsi_service.h"
+#include "route.h"
+#include "turn.h"
+#include "wire/packet.h"
+
+enum {
+	EVENTS = 16,
+	/* Then others have the helper's attention. */
+	DELIVERIES_MAX = 256,
+	/* So long gsi_addr_get() looks for the holder, in steps; after that the helper does. */
+	SEEK_TRIES = 200,
+	SEEK_STEP_US = 1000,
+};
+
+/* The instance is made and ended under it. */
+static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
+/* One address at a time is opened or closed. */
+static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Written under instance_lock. */
+static struct gsi *instance;
 
 static const char *const for_names[] = {
 	[GSI_FOR_YOU] = "you",
@@ -15,62 +43,536 @@ const char *gsi_for_name(enum gsi_for reason)
 	return reason < sizeof(for_names) / sizeof(for_names[0]) ? for_names[reason] : "unknown";
 }
 
-int gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
-	    char error[PROGRESS_ERROR_TEXT])
-{
-	(void)progress, (void)hooks, (void)gsi;
-	snprintf(error, PROGRESS_ERROR_TEXT, "queue pair 1 is not served yet");
-	return -ENOSYS;
-}
-
-void gsi_put(struct gsi *gsi)
-{
-	(void)gsi;
-}
-
 unsigned int gsi_slot(const struct gsi *gsi)
 {
-	(void)gsi;
+	return gsi->progress->slot;
+}
+
+/* ---- what has come ---- */
+
+void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry)
+{
+	bool room;
+
+	pthread_mutex_lock(&gsi->queue_lock);
+	room = gsi->queue_count < GSI_QUEUE_MAX;
+	if (room)
+		gsi->queue[(gsi->queue_first + gsi->queue_count++) % GSI_QUEUE_MAX] = *entry;
+	pthread_mutex_unlock(&gsi->queue_lock);
+	if (!room)
+		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_OVERFLOW);
+	atomic_store_explicit(&gsi->progress->gsi_wakeup.work, true, memory_order_release);
+}
+
+void gsi_admit(struct progress *progress, const struct wire_packet *packet,
+	       const struct link_batch *batch, uint64_t now)
+{
+	struct gsi_entry entry = { .came = GSI_CAME_HERE, .mad.when = now };
+
+	memcpy(entry.mad.bytes, packet->payload, sizeof(entry.mad.bytes));
+	memcpy(entry.mad.src, batch->src, sizeof(entry.mad.src));
+	memcpy(entry.mad.dst, link_addr_gid(batch->addr), sizeof(entry.mad.dst));
+	entry.mad.scope_id = link_addr_scope(batch->addr);
+	gsi_enqueue(progress->gsi, &entry);
+	/* The helper looks after its own turns. */
+	if (!pthread_equal(pthread_self(), progress->helper.thread))
+		helper_wake(progress);
+}
+
+static bool take(struct gsi *gsi, struct gsi_entry *entry)
+{
+	bool any;
+
+	pthread_mutex_lock(&gsi->queue_lock);
+	any = gsi->queue_count > 0;
+	if (any) {
+		*entry = gsi->queue[gsi->queue_first];
+		gsi->queue_first = (gsi->queue_first + 1) % GSI_QUEUE_MAX;
+		gsi->queue_count--;
+	}
+	pthread_mutex_unlock(&gsi->queue_lock);
+	return any;
+}
+
+/* Is it for this process?  Else it has been handed on. */
+static bool sort(struct gsi *gsi, struct gsi_entry *entry)
+{
+	struct gsi_address *address;
+	bool here = entry->came == GSI_CAME_HANDED;
+
+	if (here)
+		return true;
+	pthread_mutex_lock(&gsi->lock);
+	address = gsi_address_find(gsi, entry->mad.dst, entry->mad.scope_id);
+	if (address)
+		here = gsi_address_route(address, &entry->mad, &entry->mad.reason);
+	else
+		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_UNHEARD);
+	pthread_mutex_unlock(&gsi->lock);
+	return here;
+}
+
+static void deliver(struct gsi *gsi)
+{
+	struct gsi_entry entry;
+
+	for (unsigned int i = 0; i < DELIVERIES_MAX; i++) {
+		if (!take(gsi, &entry))
+			return;
+		if (!sort(gsi, &entry))
+			continue;
+		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_RECEIVED);
+		gsi->hooks.receive(gsi->hooks.arg, &entry.mad);
+	}
+	atomic_store_explicit(&gsi->progress->gsi_wakeup.work, true, memory_order_release);
+}
+
+/* ---- time ---- */
+
+void gsi_set_deadline(struct gsi *gsi)
+{
+	uint64_t deadline = gsi->deadline;
+
+	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
+		if (address->role == GSI_SEEKING && address->retry_at < deadline)
+			deadline = address->retry_at;
+	atomic_store_explicit(&gsi->progress->gsi_wakeup.deadline, deadline, memory_order_seq_cst);
+	helper_earlier(gsi->progress, deadline);
+}
+
+void gsi_deadline(struct gsi *gsi, uint64_t when)
+{
+	if (gsi->progress->dead)
+		return;
+	pthread_mutex_lock(&gsi->lock);
+	gsi->deadline = when;
+	gsi_set_deadline(gsi);
+	pthread_mutex_unlock(&gsi->lock);
+}
+
+/* Seek holders that have gone; is the caller's deadline over? */
+static bool look_at_clock(struct gsi *gsi, uint64_t now)
+{
+	bool due;
+
+	pthread_mutex_lock(&gsi->lock);
+	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
+		gsi_address_seek(address, now);
+	due = gsi->deadline <= now;
+	if (due)
+		gsi->deadline = ENG_NEVER;
+	gsi_set_deadline(gsi);
+	pthread_mutex_unlock(&gsi->lock);
+	return due;
+}
+
+static void take_events(struct gsi *gsi)
+{
+	struct epoll_event events[EVENTS];
+	int count = epoll_wait(gsi->epoll_fd, events, EVENTS, 0);
+
+	pthread_mutex_lock(&gsi->lock);
+	for (int i = 0; i < count; i++)
+		gsi_address_event(gsi, events[i].data.u64);
+	pthread_mutex_unlock(&gsi->lock);
+}
+
+/* The callback of the watch, in the helper thread. */
+static void serve(void *arg)
+{
+	struct gsi *gsi = arg;
+	uint64_t now;
+
+	atomic_store_explicit(&gsi->progress->gsi_wakeup.work, false, memory_order_release);
+	take_events(gsi);
+	now = progress_now();
+	if (look_at_clock(gsi, now))
+		gsi->hooks.expire(gsi->hooks.arg, now);
+	deliver(gsi);
+}
+
+/* ---- sending ---- */
+
+static void close_peer(struct gsi *gsi, struct gsi_peer *peer)
+{
+	if (peer->address)
+		route_close_both(gsi->progress, NULL, peer->path.link);
+	peer->address = NULL;
+}
+
+static bool leads_to(const struct gsi_peer *peer, const struct gsi_address *address,
+		     const struct gsi_path *path)
+{
+	return peer->address == address && peer->scope_id == path->scope_id &&
+	       peer->traffic_class == path->traffic_class &&
+	       !memcmp(peer->dgid, path->dgid, sizeof(peer->dgid));
+}
+
+static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address *address,
+		     const struct gsi_path *path)
+{
+	int error;
+
+	close_peer(gsi, peer);
+	error = route_open_peer(address->addr, path->dgid, path->scope_id, path->traffic_class,
+				GSI_QPN, &peer->path);
+	if (error)
+		return error;
+	peer->address = address;
+	memcpy(peer->dgid, path->dgid, sizeof(peer->dgid));
+	peer->scope_id = path->scope_id;
+	peer->traffic_class = path->traffic_class;
 	return 0;
+}
+
+/* The way there, or in the place of the one that has not been used for longest, a new one. */
+static int get_peer(struct gsi *gsi, struct gsi_address *address, const struct gsi_path *path,
+		    struct gsi_peer **result)
+{
+	struct gsi_peer *oldest = &gsi->peer[0];
+	int error;
+
+	for (unsigned int i = 0; i < GSI_PEERS; i++) {
+		struct gsi_peer *peer = &gsi->peer[i];
+
+		if (leads_to(peer, address, path)) {
+			peer->used = ++gsi->sends;
+			*result = peer;
+			return 0;
+		}
+		if (oldest->address && (!peer->address || peer->used < oldest->used))
+			oldest = peer;
+	}
+	error = open_peer(gsi, oldest, address, path);
+	oldest->used = ++gsi->sends;
+	*result = oldest;
+	return error;
+}
+
+static int send_packet(struct progress *progress, const struct eng_path *path,
+		       const uint8_t packet[GSI_PACKET_BYTES])
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)packet, .iov_len = GSI_PACKET_BYTES };
+	struct eng_piece piece = { .bytes = packet, .length = GSI_PACKET_BYTES };
+	const struct eng_run run = {
+		.pieces = &piece,
+		.piece_count = 1,
+		.path = path,
+		.packets = 1,
+		.segment = GSI_PACKET_BYTES,
+		.bytes = GSI_PACKET_BYTES,
+	};
+	int error;
+
+	count_anywhere(progress, PROGRESS_COUNT_MAD_SENT);
+	if (progress->fault) {
+		fault_send(progress->fault, path->link, &run, progress_now());
+		helper_earlier(progress, fault_deadline(progress->fault));
+		return 0;
+	}
+	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
+	error = link_send(path->link, &iov, 1, 0);
+	if (error)
+		count_anywhere(progress, error == -EAGAIN || error == -ENOBUFS
+						 ? PROGRESS_COUNT_SOCKET_FULL
+						 : PROGRESS_COUNT_SEND_ERRORS);
+	return error;
+}
+
+/* Of a link-local address there may be one on each of several interfaces. */
+static struct gsi_address *find_source(struct gsi *gsi, const struct gsi_path *path)
+{
+	struct gsi_address *address = gsi_address_find(gsi, path->sgid, path->scope_id);
+
+	if (address)
+		return address;
+	for (address = gsi->addresses; address; address = address->next)
+		if (!memcmp(address->gid, path->sgid, sizeof(address->gid)))
+			break;
+	return address;
+}
+
+int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])
+{
+	uint8_t packet[GSI_PACKET_BYTES];
+	struct gsi_address *address;
+	struct gsi_peer *peer;
+	int error = -EADDRNOTAVAIL;
+
+	if (gsi->progress->dead)
+		return -EOWNERDEAD;
+	pthread_mutex_lock(&gsi->lock);
+	address = find_source(gsi, path);
+	if (address)
+		error = get_peer(gsi, address, path, &peer);
+	if (!error) {
+		gsi_packet_build(&peer->path.wire, gsi->psn++, mad, packet);
+		error = send_packet(gsi->progress, &peer->path, packet);
+	}
+	pthread_mutex_unlock(&gsi->lock);
+	return error;
+}
+
+/* ---- addresses ---- */
+
+static struct gsi_address *new_address(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
+{
+	struct gsi_address *address = calloc(1, sizeof(*address));
+
+	if (!address)
+		return NULL;
+	address->gsi = gsi;
+	address->users = 1;
+	memcpy(address->gid, gid, sizeof(address->gid));
+	address->scope_id = scope_id;
+	address->fd = -1;
+	for (unsigned int i = 0; i < LINK_SLOTS; i++)
+		address->guest[i] = (struct gsi_guest){ .fd = -1, .slot = LINK_SLOTS };
+	return address;
+}
+
+/*
+ * Wait for a holder that is just becoming one; the helper goes on with what takes longer.  -EPERM
+ * when another user has the name.
+ */
+static int find_role(struct gsi_address *address)
+{
+	struct gsi *gsi = address->gsi;
+	bool over = false;
+	int error = 0;
+
+	for (unsigned int i = 0; i < SEEK_TRIES && !over; i++) {
+		pthread_mutex_lock(&gsi->lock);
+		gsi_address_seek(address, progress_now());
+		error = address->seek_error;
+		over = address->role != GSI_SEEKING || error == -EPERM;
+		gsi_set_deadline(gsi);
+		pthread_mutex_unlock(&gsi->lock);
+		if (!over)
+			usleep(SEEK_STEP_US);
+	}
+	return error == -EPERM ? error : 0;
+}
+
+/* Caller holds lock. */
+static void take_out(struct gsi *gsi, struct gsi_address *address)
+{
+	struct gsi_address **from = &gsi->addresses;
+
+	for (unsigned int i = 0; i < GSI_PEERS; i++)
+		if (gsi->peer[i].address == address)
+			close_peer(gsi, &gsi->peer[i]);
+	gsi_address_leave(address);
+	while (*from != address)
+		from = &(*from)->next;
+	*from = address->next;
+	gsi_set_deadline(gsi);
+}
+
+static void close_address(struct gsi *gsi, struct gsi_address *address)
+{
+	pthread_mutex_lock(&gsi->progress->route_lock);
+	route_close_both(gsi->progress, address->addr, NULL);
+	pthread_mutex_unlock(&gsi->progress->route_lock);
+	free(address);
+}
+
+/* Caller holds control_lock. */
+static int open_address(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
+			char error[PROGRESS_ERROR_TEXT])
+{
+	struct gsi_address *address = new_address(gsi, gid, scope_id);
+	int result;
+
+	if (!address) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
+		return -ENOMEM;
+	}
+	pthread_mutex_lock(&gsi->progress->route_lock);
+	result = route_get_address(gsi->progress, gid, scope_id, &address->addr, error);
+	pthread_mutex_unlock(&gsi->progress->route_lock);
+	if (result) {
+		free(address);
+		return result;
+	}
+	pthread_mutex_lock(&gsi->lock);
+	address->id = ++gsi->next_address_id;
+	address->next = gsi->addresses;
+	gsi->addresses = address;
+	pthread_mutex_unlock(&gsi->lock);
+	result = find_role(address);
+	if (!result)
+		return 0;
+	pthread_mutex_lock(&gsi->lock);
+	take_out(gsi, address);
+	pthread_mutex_unlock(&gsi->lock);
+	close_address(gsi, address);
+	snprintf(error, PROGRESS_ERROR_TEXT,
+		 "another user's program keeps queue pair 1 of the address (abstract UNIX sockets "
+		 "@uroce/*/gsi/*, see ss -xlp): end it");
+	return result;
 }
 
 int gsi_addr_get(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
 		 char error[PROGRESS_ERROR_TEXT])
 {
-	(void)gsi, (void)gid, (void)scope_id, (void)error;
-	return -ENOSYS;
+	struct gsi_address *address;
+	int result = 0;
+
+	if (gsi->progress->dead)
+		return route_explain_dead(error);
+	pthread_mutex_lock(&control_lock);
+	pthread_mutex_lock(&gsi->lock);
+	address = gsi_address_find(gsi, gid, scope_id);
+	if (address)
+		address->users++;
+	pthread_mutex_unlock(&gsi->lock);
+	if (!address)
+		result = open_address(gsi, gid, scope_id, error);
+	pthread_mutex_unlock(&control_lock);
+	return result;
 }
 
 void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
 {
-	(void)gsi, (void)gid, (void)scope_id;
+	struct gsi_address *address;
+	bool last;
+
+	if (gsi->progress->dead)
+		return;
+	pthread_mutex_lock(&control_lock);
+	pthread_mutex_lock(&gsi->lock);
+	address = gsi_address_find(gsi, gid, scope_id);
+	last = --address->users == 0;
+	if (last)
+		take_out(gsi, address);
+	pthread_mutex_unlock(&gsi->lock);
+	if (last)
+		close_address(gsi, address);
+	pthread_mutex_unlock(&control_lock);
 }
 
-int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])
+/* ---- the instance ---- */
+
+static void free_instance(struct gsi *gsi)
 {
-	(void)gsi, (void)path, (void)mad;
-	return -ENOSYS;
+	if (gsi->epoll_fd >= 0)
+		close(gsi->epoll_fd);
+	pthread_mutex_destroy(&gsi->lock);
+	pthread_mutex_destroy(&gsi->queue_lock);
+	free(gsi->queue);
+	free(gsi);
 }
 
-void gsi_deadline(struct gsi *gsi, uint64_t when)
+static struct gsi *new_instance(struct progress *progress, const struct gsi_hooks *hooks)
 {
-	(void)gsi, (void)when;
+	struct gsi *gsi = calloc(1, sizeof(*gsi));
+
+	if (!gsi)
+		return NULL;
+	gsi->progress = progress;
+	gsi->hooks = *hooks;
+	gsi->users = 1;
+	gsi->deadline = ENG_NEVER;
+	pthread_mutex_init(&gsi->lock, NULL);
+	pthread_mutex_init(&gsi->queue_lock, NULL);
+	if (getrandom(&gsi->psn, sizeof(gsi->psn), GRND_NONBLOCK) < 0)
+		gsi->psn = (uint32_t)progress_now();
+	gsi->queue = calloc(GSI_QUEUE_MAX, sizeof(*gsi->queue));
+	gsi->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!gsi->queue || gsi->epoll_fd < 0) {
+		free_instance(gsi);
+		return NULL;
+	}
+	return gsi;
 }
 
-int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address *address,
-		  uint16_t *port, unsigned int flags, struct gsi_port **bound)
+/* Caller holds instance_lock.  The door sees it, or does no more. */
+static void publish(struct progress *progress, struct gsi *gsi)
 {
-	(void)gsi, (void)space, (void)address, (void)port, (void)flags, (void)bound;
-	return -ENOSYS;
+	instance = gsi;
+	turn_lock(progress);
+	progress->gsi = gsi;
+	turn_unlock(progress);
+	atomic_store(&progress->gsi_wakeup.fd, gsi ? gsi->epoll_fd : -1);
 }
 
-int gsi_port_listen(struct gsi_port *port)
+int gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **result,
+	    char error[PROGRESS_ERROR_TEXT])
 {
-	(void)port;
-	return -ENOSYS;
+	struct gsi *gsi = NULL;
+	int failure = 0;
+
+	if (progress->dead)
+		return route_explain_dead(error);
+	pthread_mutex_lock(&instance_lock);
+	if (instance) {
+		gsi = instance;
+		gsi->users++;
+	} else {
+		gsi = new_instance(progress, hooks);
+		failure = gsi ? progress_watch(progress, gsi->epoll_fd, serve, gsi) : -ENOMEM;
+		if (failure && gsi)
+			free_instance(gsi);
+		if (!failure)
+			publish(progress, gsi);
+	}
+	pthread_mutex_unlock(&instance_lock);
+	if (failure)
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot serve queue pair 1: %s",
+			 strerror(-failure));
+	else
+		*result = gsi;
+	return failure;
 }
 
-void gsi_port_close(struct gsi_port *port)
+static void close_instance(struct gsi *gsi)
 {
-	(void)port;
+	publish(gsi->progress, NULL);
+	progress_unwatch(gsi->progress, gsi->epoll_fd);
+	atomic_store(&gsi->progress->gsi_wakeup.work, false);
+	atomic_store(&gsi->progress->gsi_wakeup.deadline, ENG_NEVER);
+	free_instance(gsi);
+}
+
+void gsi_put(struct gsi *gsi)
+{
+	if (gsi->progress->dead)
+		return;
+	pthread_mutex_lock(&instance_lock);
+	if (--gsi->users == 0)
+		close_instance(gsi);
+	pthread_mutex_unlock(&instance_lock);
+}
+
+/* ---- fork ---- */
+
+void gsi_fork_prepare(void)
+{
+	pthread_mutex_lock(&instance_lock);
+	if (instance)
+		pthread_mutex_lock(&instance->lock);
+}
+
+void gsi_fork_parent(void)
+{
+	if (instance)
+		pthread_mutex_unlock(&instance->lock);
+	pthread_mutex_unlock(&instance_lock);
+}
+
+void gsi_fork_child(struct progress *progress)
+{
+	struct gsi *gsi = instance;
+
+	(void)progress;
+	pthread_mutex_init(&instance_lock, NULL);
+	pthread_mutex_init(&control_lock, NULL);
+	instance = NULL;
+	if (!gsi)
+		return;
+	close(gsi->epoll_fd);
+	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
+		gsi_address_abandon(address);
+	gsi_ports_abandon(gsi);
 }

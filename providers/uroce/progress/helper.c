@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "group.h"
+#include "gsi_service.h"
 #include "instance.h"
 #include "thread.h"
 #include "transmit.h"
@@ -47,8 +48,6 @@
  */
 #define TICK_MIN_NS (PROGRESS_TICK_NS / 16)
 #define TICK_GROWTH 16
-/* Who had queue pairs 0 and 1 of an address may have ended. */
-#define CLAIM_NS UINT64_C(1000000000)
 
 /* What an epoll event is about; the descriptor is in the lower half. */
 enum source {
@@ -212,6 +211,17 @@ static void call_watch(struct helper *helper, int fd)
 	pthread_mutex_unlock(&helper->lock);
 }
 
+/* What has come for queue pair 1, and what is due there. */
+static void serve_gsi(struct progress *progress)
+{
+	int fd = atomic_load_explicit(&progress->gsi_wakeup.fd, memory_order_acquire);
+
+	if (fd < 0)
+		return;
+	if (gsi_has_work(progress) || gsi_next_deadline(progress) <= progress_now())
+		call_watch(&progress->helper, fd);
+}
+
 static void take_control(struct progress *progress)
 {
 	turn_lock(progress);
@@ -315,7 +325,7 @@ static enum turn_result spin(struct progress *progress)
 		return last;
 	others = others_ns();
 	while (now < found + SPIN_NS && now >= helper->spin_again && helper_armed_flag(helper) &&
-	       poll_turns(progress) == before) {
+	       poll_turns(progress) == before && !gsi_has_work(progress)) {
 		uint64_t given = progress_now();
 
 		if (given >= helper->yield_again)
@@ -340,6 +350,8 @@ static uint64_t next_deadline(struct progress *progress)
 
 	if (progress->fault && fault_deadline(progress->fault) < deadline)
 		deadline = fault_deadline(progress->fault);
+	if (gsi_next_deadline(progress) < deadline)
+		deadline = gsi_next_deadline(progress);
 	return deadline;
 }
 
@@ -376,7 +388,7 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	 */
 	atomic_store_explicit(&helper->sleeps_until, until, memory_order_seq_cst);
 	if (last == TURN_WORKED || !helper_armed_flag(helper) || next_deadline(progress) < until ||
-	    await_memory(progress))
+	    gsi_has_work(progress) || await_memory(progress))
 		return 0;
 	if (transmit_is_scheduled(progress))
 		return last == TURN_BLOCKED ? RETRY_NS : 0;
@@ -397,6 +409,7 @@ static void round_armed(struct progress *progress)
 	enum turn_result last = make_turn(progress);
 	int count;
 
+	serve_gsi(progress);
 	if (last == TURN_WORKED)
 		last = spin(progress);
 	count = wait_for(helper, events, sleep_ns(progress, last));
@@ -415,20 +428,6 @@ static void take_over(struct progress *progress)
 		helper->tick_ns /= 2;
 }
 
-/* Only now and then, and never by waking up for it. */
-static void claim_gsi(struct progress *progress, uint64_t now)
-{
-	struct helper *helper = &progress->helper;
-
-	if (now < helper->claim_again)
-		return;
-	helper->claim_again = now + CLAIM_NS;
-	pthread_mutex_lock(&helper->lock);
-	for (unsigned int i = 0; i < progress->address_count; i++)
-		link_addr_claim_gsi(progress->address[i].addr);
-	pthread_mutex_unlock(&helper->lock);
-}
-
 static void round_disarmed(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
@@ -442,6 +441,7 @@ static void round_disarmed(struct progress *progress)
 		/* An error at a socket is reported even without events: reading takes it away. */
 		if (handle(progress, events, wait_for(helper, events, until - now)))
 			make_turn(progress);
+		serve_gsi(progress);
 	} while (!atomic_load(&helper->stop) && !helper_is_armed(progress));
 	if (helper_is_armed(progress))
 		return;
@@ -454,7 +454,6 @@ static void round_disarmed(struct progress *progress)
 		helper->tick_ns = PROGRESS_TICK_NS;
 	if (transmit_is_scheduled(progress))
 		make_turn(progress);
-	claim_gsi(progress, now);
 }
 
 static void *helper_main(void *arg)

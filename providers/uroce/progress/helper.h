@@ -40,7 +40,6 @@ struct helper {
 	atomic_uint_fast64_t sleeps_until;
 	/* The helper's own: how often it looks while disarmed. */
 	uint64_t tick_ns;
-	uint64_t claim_again;
 	/* Not before this time does an armed helper spin; the helper's own. */
 	uint64_t spin_again;
 	uint64_t spin_pause;

@@ -24,11 +24,19 @@
 
 struct progress_group;
 struct tx_buffer;
+struct gsi;
 
 /* A local address in use: its socket is read in every turn. */
 struct progress_address {
 	struct link_addr *addr;
 	unsigned int users;
+};
+
+/* What the helper has to do for queue pair 1 (gsi.c). */
+struct gsi_wakeup {
+	atomic_int fd; /* whose watch to call; -1: none */
+	atomic_bool work;
+	atomic_uint_fast64_t deadline;
 };
 
 struct progress {
@@ -53,6 +61,9 @@ struct progress {
 	unsigned int group_count;
 	unsigned int group_room;
 	struct helper helper;
+	/* NULL where nobody uses queue pair 1; changed under turn_lock. */
+	struct gsi *gsi;
+	struct gsi_wakeup gsi_wakeup;
 
 	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) scheduled;
 	/* The stock of buffers: tx_count places, with those that nobody uses now (transmit.c). */

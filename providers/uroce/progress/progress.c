@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "gsi_service.h"
 #include "helgrind.h"
 #include "instance.h"
 #include "route.h"
@@ -49,6 +50,7 @@ void progress_fork_child(void)
 	if (!progress)
 		return;
 	progress->dead = true;
+	gsi_fork_child(progress);
 	link_abandon(progress->link);
 	helper_abandon(&progress->helper);
 	atomic_store(&instance, NULL);
@@ -60,6 +62,7 @@ void progress_fork_prepare(void)
 	struct progress *progress;
 
 	pthread_mutex_lock(&instance_lock);
+	gsi_fork_prepare();
 	progress = atomic_load(&instance);
 	if (progress)
 		link_fork_prepare(progress->link);
@@ -71,6 +74,7 @@ void progress_fork_parent(void)
 
 	if (progress)
 		link_fork_parent(progress->link);
+	gsi_fork_parent();
 	pthread_mutex_unlock(&instance_lock);
 }
 
@@ -170,6 +174,8 @@ static struct progress *allocate(const struct progress_hooks *hooks)
 	pthread_mutex_init(&progress->turn_lock, NULL);
 	pthread_mutex_init(&progress->route_lock, NULL);
 	deadline_init(&progress->deadlines);
+	atomic_init(&progress->gsi_wakeup.fd, -1);
+	atomic_init(&progress->gsi_wakeup.deadline, ENG_NEVER);
 	progress->users = 1;
 	progress->receive_buffer = malloc(LINK_MAX_BYTES + 1);
 	if (!progress->receive_buffer || !fill_stock(progress)) {

@@ -176,6 +176,16 @@ void progress_each_qp(struct progress *progress, void (*visit)(struct progress_q
 	X(FAULT_REORDERED, "fault_reordered")   \
 	X(FAULT_CORRUPTED, "fault_corrupted")   \
 	X(FAULT_DELAYED, "fault_delayed")       \
+	X(MAD_SENT, "mad_sent")                 \
+	X(MAD_RECEIVED, "mad_rcvd")             \
+	X(MAD_FORWARDED, "mad_forwarded")       \
+	X(MAD_NO_OWNER, "mad_no_owner")         \
+	X(MAD_LOST, "mad_lost")                 \
+	X(MAD_OVERFLOW, "mad_overflow")         \
+	X(MAD_UNHEARD, "mad_unheard")           \
+	X(MAD_MALFORMED, "mad_malformed")       \
+	X(MAD_WRONG_QKEY, "mad_bad_qkey")       \
+	X(GSI_CLAIMED, "gsi_claimed")           \
 	X(HELPER_TURNS, "helper_turns")         \
 	X(POLL_TURNS, "poll_turns")
 

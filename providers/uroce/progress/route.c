@@ -117,6 +117,17 @@ static uint16_t choose_port(const struct progress_qp *qp, const struct progress_
 	return source_port_connected(qp->qpn, route->dest_qpn);
 }
 
+static void fill_path(struct eng_path *path, const uint8_t sgid[16], const uint8_t dgid[16],
+		      uint16_t port, struct link_peer *peer)
+{
+	memset(path, 0, sizeof(*path));
+	memcpy(path->wire.src, sgid, sizeof(path->wire.src));
+	memcpy(path->wire.dst, dgid, sizeof(path->wire.dst));
+	path->wire.src_port = port;
+	path->wire.ipv6 = memcmp(sgid, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	path->link = peer;
+}
+
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
 	       bool own, struct link_addr **addr, struct eng_path *path,
 	       char error[PROGRESS_ERROR_TEXT])
@@ -138,13 +149,21 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 		put_address(progress, *addr);
 		return result;
 	}
-	memset(path, 0, sizeof(*path));
-	memcpy(path->wire.src, route->sgid, sizeof(path->wire.src));
-	memcpy(path->wire.dst, route->dgid, sizeof(path->wire.dst));
-	path->wire.src_port = port;
-	path->wire.ipv6 = memcmp(route->sgid, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
-	path->link = peer;
+	fill_path(path, route->sgid, route->dgid, port, peer);
 	return 0;
+}
+
+int route_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
+		    uint8_t traffic_class, uint32_t qpn, struct eng_path *path)
+{
+	uint16_t port = source_port_datagram(qpn);
+	struct link_peer *peer;
+	int error = link_peer_open(addr, dgid, scope_id, traffic_class, DEFAULT_HOP_LIMIT, &port,
+				   &peer);
+
+	if (!error)
+		fill_path(path, link_addr_gid(addr), dgid, port, peer);
+	return error;
 }
 
 int route_explain_dead(char error[PROGRESS_ERROR_TEXT])

@@ -17,6 +17,12 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
 	       bool own, struct link_addr **addr, struct eng_path *path,
 	       char error[PROGRESS_ERROR_TEXT]);
+/*
+ * A way from a local address to dgid for datagrams of a queue pair, which many may use; also under
+ * locks.  0 or a negative errno.
+ */
+int route_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,
+		    uint8_t traffic_class, uint32_t qpn, struct eng_path *path);
 /* Either may be NULL. */
 void route_close_both(struct progress *progress, struct link_addr *addr, struct link_peer *peer);
 

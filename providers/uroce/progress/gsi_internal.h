@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The insides of struct gsi.  Only gsi*.c include it.
+ *
+ * Locks: gsi.lock is inside turn_lock's users (nobody takes the turn while holding it) and outside
+ * of the link's and the fault injector's; gsi.queue_lock is innermost, since the door takes it
+ * inside a turn.  No callback is called under any of them.
+ *
+ * fork: all descriptors are made, stored and closed under gsi.lock, which fork() waits for, so that
+ * the child finds every one of them.
+ */
+#ifndef UROCE_PROGRESS_GSI_INTERNAL_H
+#define UROCE_PROGRESS_GSI_INTERNAL_H
+
+#include "gsi.h"
+#include "gsi_target.h"
+#include "instance.h"
+
+enum {
+	/* Ways to other hosts that are kept open. */
+	GSI_PEERS = 64,
+	GSI_PORT_BUCKETS = 256,
+};
+
+/* ---- an address (gsi_address.c) ---- */
+
+enum gsi_role {
+	GSI_SEEKING, /* neither yet: tried again at retry_at */
+	GSI_MEMBER,  /* another process holds queue pair 1 */
+	GSI_HOLDER,  /* this one does */
+};
+
+/* The holder's view of a member.  Which one it is it says itself. */
+struct gsi_guest {
+	int fd;		   /* -1: none */
+	unsigned int slot; /* LINK_SLOTS: it has not said */
+};
+
+struct gsi_address {
+	struct gsi_address *next;
+	struct gsi *gsi;
+	struct link_addr *addr;
+	uint32_t id; /* for epoll: never used twice */
+	unsigned int users;
+	uint8_t gid[16];
+	uint32_t scope_id;
+	enum gsi_role role;
+	uint64_t retry_at;   /* GSI_SEEKING */
+	int seek_error;	     /* why it is still that */
+	int fd;		     /* GSI_MEMBER: the connection to the holder; else -1 */
+	uint64_t held_since; /* GSI_HOLDER, and what follows too */
+	struct gsi_guest guest[LINK_SLOTS];
+	struct gsi_services services;
+	struct gsi_requests requests;
+};
+
+/* How a MAD came to the queue. */
+enum gsi_came {
+	GSI_CAME_HERE,	 /* as a packet, or from a member that it came to: to be handed on */
+	GSI_CAME_HANDED, /* from the holder: for this process */
+};
+
+struct gsi_entry {
+	struct gsi_mad mad;
+	enum gsi_came came;
+};
+
+/* ---- a way to another host ---- */
+
+struct gsi_peer {
+	struct gsi_address *address; /* NULL: empty */
+	uint8_t dgid[16];
+	uint32_t scope_id;
+	uint8_t traffic_class;
+	uint64_t used; /* the gsi's count of sends then */
+	struct eng_path path;
+};
+
+/* ---- a port (gsi_port.c) ---- */
+
+struct gsi_port {
+	struct gsi_port *next; /* in its bucket */
+	struct gsi *gsi;
+	uint16_t space, port;
+	struct gsi_port_address address;
+	unsigned int flags;
+	bool chosen;	/* by us: its names are taken when it listens */
+	bool listening; /* it is among the services of addresses */
+	bool named;	/* it has its names */
+	/* Of the address; of any IPv4 too, if it takes that; and that it may be shared. */
+	int name[3];
+};
+
+struct gsi {
+	struct progress *progress;
+	struct gsi_hooks hooks;
+	unsigned int users; /* under the lock in gsi.c */
+	int epoll_fd;	    /* of all connections and listeners */
+
+	pthread_mutex_t lock;
+	struct gsi_address *addresses;
+	uint32_t next_address_id;
+	struct gsi_port *ports[GSI_PORT_BUCKETS];
+	struct gsi_peer peer[GSI_PEERS];
+	uint64_t sends;
+	uint32_t psn;
+	uint64_t deadline; /* the caller's */
+
+	pthread_mutex_t queue_lock;
+	struct gsi_entry *queue; /* GSI_QUEUE_MAX, a ring */
+	unsigned int queue_first, queue_count;
+};
+
+/* Queue a MAD for the callback; one too many is counted.  Any thread; takes queue_lock. */
+void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry);
+/* Caller holds lock.  When the helper has to come next. */
+void gsi_set_deadline(struct gsi *gsi);
+
+/* gsi_address.c; caller holds lock for all of them. */
+struct gsi_address *gsi_address_find(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id);
+/* Become holder or member, if it is neither and the time has come. */
+void gsi_address_seek(struct gsi_address *address, uint64_t now);
+/* Give all up, as at the end. */
+void gsi_address_leave(struct gsi_address *address);
+/* Something has happened at a descriptor: which is what gsi_address_watch() was told. */
+void gsi_address_event(struct gsi *gsi, uint64_t data);
+/* Whoever listens has begun to, or has ended: tell those who have to know. */
+void gsi_address_service(struct gsi_address *address, const struct link_service *service,
+			 bool listen);
+/*
+ * Hand a MAD on.  True when it is for this process, with *reason set; else it has been sent to
+ * another one, or is lost.
+ */
+bool gsi_address_route(struct gsi_address *address, const struct gsi_mad *mad,
+		       enum gsi_for *reason);
+/* In a forked child. */
+void gsi_address_abandon(struct gsi_address *address);
+
+/* gsi_port.c; caller holds lock.  The services of a port that listens: 1 or 2. */
+unsigned int gsi_port_services(const struct gsi_port *port, struct link_service service[2]);
+bool gsi_port_concerns(const struct link_service *service, const struct gsi_address *address);
+/* In a forked child. */
+void gsi_ports_abandon(struct gsi *gsi);
+/* Does anybody on this host own the port of a service at the address? */
+bool gsi_port_is_owned(const struct gsi_address *address, uint64_t service_id);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Which process a MAD is for: read from the MAD, and looked up in what the holder of queue pair 1
+ * knows.  Pure.
+ */
+#ifndef UROCE_PROGRESS_GSI_TARGET_H
+#define UROCE_PROGRESS_GSI_TARGET_H
+
+#include "gsi.h"
+#include "link/exchange.h"
+
+enum gsi_target_kind {
+	GSI_TARGET_SLOT,    /* slot */
+	GSI_TARGET_REQUEST, /* a REQ: who had it before, else who listens at service_id */
+	GSI_TARGET_SERVICE, /* a SIDR_REQ: who listens at service_id */
+	GSI_TARGET_SENDER,  /* a REJ without receiver's id: who had the REQ, else all */
+	GSI_TARGET_NOBODY,  /* it does not say */
+};
+
+struct gsi_target {
+	enum gsi_target_kind kind;
+	unsigned int slot;
+	uint64_t service_id;
+	/* What names a REQ: its sender's channel adapter and communication id. */
+	uint64_t guid;
+	uint32_t id;
+};
+
+struct gsi_target gsi_target_of(const uint8_t mad[GSI_MAD_BYTES]);
+
+/* Who listens where on one address.  Zeroed at first. */
+#define GSI_SERVICES_MAX 16384
+struct gsi_services {
+	struct gsi_service *entry;
+	unsigned int count, room;
+};
+/* 0, -ENOMEM, or -ENOSPC when there are GSI_SERVICES_MAX. */
+int gsi_services_add(struct gsi_services *services, const struct link_service *service,
+		     unsigned int slot);
+void gsi_services_remove(struct gsi_services *services, const struct link_service *service,
+			 unsigned int slot);
+/* All of a slot; of every slot: LINK_SLOTS. */
+void gsi_services_forget(struct gsi_services *services, unsigned int slot);
+/* The slot that listens at the id on the address: exactly there, or at any; else LINK_SLOTS. */
+unsigned int gsi_services_find(const struct gsi_services *services, uint64_t id,
+			       const uint8_t gid[16], uint32_t scope_id);
+void gsi_services_free(struct gsi_services *services);
+
+/*
+ * Which process had a REQ, for as long as it may be sent again.  What is remembered gives way to
+ * newer: the listener is then asked once more.  Zeroed at first.
+ */
+#define GSI_REQUESTS 2048
+#define GSI_REQUEST_NS UINT64_C(100000000000)
+struct gsi_requests {
+	struct gsi_request {
+		uint64_t guid;
+		uint64_t until; /* 0: empty */
+		uint32_t id;
+		unsigned int slot;
+	} entry[GSI_REQUESTS];
+};
+void gsi_requests_add(struct gsi_requests *requests, const struct gsi_target *target,
+		      unsigned int slot, uint64_t now);
+/* The slot, or LINK_SLOTS. */
+unsigned int gsi_requests_find(const struct gsi_requests *requests, const struct gsi_target *target,
+			       uint64_t now);
+/* The process of the slot has gone. */
+void gsi_requests_forget(struct gsi_requests *requests, unsigned int slot);
+
+#endif

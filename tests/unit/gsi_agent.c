@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "gsi_agent.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+#include "progress_end.h"
+#include "wire/bytes.h"
+
+enum {
+	HANDLES = 2048,
+	EXPECT_MS = 2000,
+	ORDER_MS = 20000,
+};
+
+void mad_make(uint8_t mad[GSI_MAD_BYTES], const struct mad_spec *spec)
+{
+	static const uint8_t begin[] = { 1, 7, 2, 3 };
+
+	memset(mad, 0, GSI_MAD_BYTES);
+	memcpy(mad, begin, sizeof(begin));
+	wire_put_be32(mad + 12, spec->tag);
+	wire_put_be16(mad + 16, spec->attribute);
+	wire_put_be32(mad + 24, spec->local_id);
+	if (spec->attribute == MAD_REQ || spec->attribute == MAD_SIDR_REQ)
+		wire_put_be64(mad + 32, spec->service_id);
+	else
+		wire_put_be32(mad + 28, spec->remote_id);
+	if (spec->attribute == MAD_REQ)
+		wire_put_be64(mad + 40, spec->guid);
+	if (spec->attribute == MAD_REJ && spec->guid) {
+		wire_put_be16(mad + 34, 4);
+		wire_put_be64(mad + 36, spec->guid);
+	}
+}
+
+uint32_t mad_tag(const uint8_t mad[GSI_MAD_BYTES])
+{
+	return wire_get_be32(mad + 12);
+}
+
+/* ---- the other process ---- */
+
+static struct {
+	int sock;
+	struct progress *progress;
+	struct gsi *gsi;
+	struct gsi_port *port[HANDLES];
+	unsigned int ports;
+} self;
+
+static void report(const struct gsi_report *what)
+{
+	if (send(self.sock, what, sizeof(*what), MSG_NOSIGNAL) != sizeof(*what))
+		_exit(0);
+}
+
+static void received(void *arg, const struct gsi_mad *mad)
+{
+	struct gsi_report what = { .what = GSI_MAD, .mad = *mad };
+
+	(void)arg;
+	report(&what);
+}
+
+static void expired(void *arg, uint64_t now)
+{
+	struct gsi_report what = { .what = GSI_EXPIRED, .value = now };
+
+	(void)arg;
+	report(&what);
+}
+
+static void bind_port(const struct gsi_order *order, struct gsi_report *result)
+{
+	struct gsi_port_address address = { .scope_id = order->scope_id };
+
+	memcpy(address.gid, order->gid, sizeof(address.gid));
+	result->port = order->port;
+	result->handle = self.ports;
+	result->error = gsi_port_bind(self.gsi, order->space, &address, &result->port, order->flags,
+				      &self.port[self.ports]);
+	if (!result->error)
+		self.ports++;
+}
+
+static int send_mad(const struct gsi_order *order)
+{
+	struct gsi_path path = { .scope_id = order->scope_id };
+	uint8_t mad[GSI_MAD_BYTES];
+
+	memcpy(path.sgid, order->gid, sizeof(path.sgid));
+	memcpy(path.dgid, order->dgid, sizeof(path.dgid));
+	mad_make(mad, &order->mad);
+	return gsi_send(self.gsi, &path, mad);
+}
+
+static void obey(const struct gsi_order *order, struct gsi_report *result)
+{
+	switch (order->what) {
+	case GSI_ADDR_GET:
+		result->error = gsi_addr_get(self.gsi, order->gid, order->scope_id, result->text);
+		break;
+	case GSI_ADDR_PUT:
+		gsi_addr_put(self.gsi, order->gid, order->scope_id);
+		break;
+	case GSI_BIND:
+		bind_port(order, result);
+		break;
+	case GSI_LISTEN:
+		result->error = gsi_port_listen(self.port[order->handle]);
+		break;
+	case GSI_CLOSE:
+		gsi_port_close(self.port[order->handle]);
+		break;
+	case GSI_SEND:
+		result->error = send_mad(order);
+		break;
+	case GSI_COUNT:
+		result->value = progress_count(self.progress, order->counter);
+		break;
+	case GSI_DEADLINE:
+		result->value = progress_now() + order->delay_ns;
+		gsi_deadline(self.gsi, result->value);
+		break;
+	}
+}
+
+static void run(int sock, uid_t uid)
+{
+	const struct gsi_hooks hooks = { .receive = received, .expire = expired };
+	struct gsi_report result = { .what = GSI_DONE };
+	struct gsi_order order;
+
+	self.sock = sock;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (uid)
+		become_user(uid);
+	result.error = progress_get(&self.progress, NULL, result.text);
+	if (!result.error)
+		result.error = gsi_get(self.progress, &hooks, &self.gsi, result.text);
+	if (!result.error)
+		result.value = gsi_slot(self.gsi);
+	report(&result);
+	while (recv(sock, &order, sizeof(order), 0) == sizeof(order)) {
+		result = (struct gsi_report){ .what = GSI_DONE };
+		obey(&order, &result);
+		report(&result);
+	}
+	_exit(0);
+}
+
+/* ---- the test's side ---- */
+
+static bool read_report(struct gsi_agent *agent, int timeout_ms, struct gsi_report *what)
+{
+	struct pollfd wait = { .fd = agent->sock, .events = POLLIN };
+
+	return poll(&wait, 1, timeout_ms) > 0 &&
+	       recv(agent->sock, what, sizeof(*what), 0) == sizeof(*what);
+}
+
+static struct gsi_report await_done(struct gsi_agent *agent)
+{
+	struct gsi_report what;
+
+	for (;;) {
+		assert_true(read_report(agent, ORDER_MS, &what));
+		if (what.what == GSI_DONE)
+			return what;
+		assert_true(agent->kept_count < AGENT_KEPT);
+		agent->kept[agent->kept_count++] = what;
+	}
+}
+
+struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order)
+{
+	assert_int_equal(send(agent->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
+	return await_done(agent);
+}
+
+void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16])
+{
+	struct gsi_order order = { .what = GSI_ADDR_GET };
+	struct gsi_report result;
+	int pair[2];
+
+	memset(agent, 0, sizeof(*agent));
+	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), errno);
+	agent->pid = fork();
+	assert_return_code(agent->pid, errno);
+	if (agent->pid == 0) {
+		close(pair[0]);
+		run(pair[1], uid);
+	}
+	close(pair[1]);
+	agent->sock = pair[0];
+	result = await_done(agent);
+	if (result.error)
+		print_error("agent: %s\n", result.text);
+	assert_int_equal(result.error, 0);
+	agent->slot = (unsigned int)result.value;
+	if (!gid)
+		return;
+	memcpy(order.gid, gid, sizeof(order.gid));
+	result = gsi_agent_do(agent, &order);
+	if (result.error)
+		print_error("agent: %s\n", result.text);
+	assert_int_equal(result.error, 0);
+}
+
+static void end(struct gsi_agent *agent)
+{
+	assert_int_equal(waitpid(agent->pid, NULL, 0), agent->pid);
+	close(agent->sock);
+}
+
+void gsi_agent_kill(struct gsi_agent *agent)
+{
+	kill(agent->pid, SIGKILL);
+	end(agent);
+}
+
+void gsi_agent_stop(struct gsi_agent *agent)
+{
+	shutdown(agent->sock, SHUT_RDWR);
+	end(agent);
+}
+
+uint64_t gsi_agent_count(struct gsi_agent *agent, enum progress_counter counter)
+{
+	const struct gsi_order order = { .what = GSI_COUNT, .counter = counter };
+
+	return gsi_agent_do(agent, &order).value;
+}
+
+int gsi_agent_bind(struct gsi_agent *agent, const uint8_t gid[16], uint16_t *port,
+		   unsigned int flags, bool listen, unsigned int *handle)
+{
+	struct gsi_order order = {
+		.what = GSI_BIND, .space = SPACE_TCP, .port = *port, .flags = flags
+	};
+	struct gsi_report result;
+
+	memcpy(order.gid, gid, sizeof(order.gid));
+	result = gsi_agent_do(agent, &order);
+	if (result.error)
+		return result.error;
+	*port = result.port;
+	if (handle)
+		*handle = result.handle;
+	if (!listen)
+		return 0;
+	order = (struct gsi_order){ .what = GSI_LISTEN, .handle = result.handle };
+	return gsi_agent_do(agent, &order).error;
+}
+
+int gsi_agent_send(struct gsi_agent *agent, const uint8_t sgid[16], const uint8_t dgid[16],
+		   const struct mad_spec *mad)
+{
+	struct gsi_order order = { .what = GSI_SEND, .mad = *mad };
+
+	memcpy(order.gid, sgid, sizeof(order.gid));
+	memcpy(order.dgid, dgid, sizeof(order.dgid));
+	return gsi_agent_do(agent, &order).error;
+}
+
+bool gsi_agent_next(struct gsi_agent *agent, int timeout_ms, struct gsi_report *what)
+{
+	if (!agent->kept_count)
+		return read_report(agent, timeout_ms, what);
+	*what = agent->kept[0];
+	memmove(&agent->kept[0], &agent->kept[1], --agent->kept_count * sizeof(agent->kept[0]));
+	return true;
+}
+
+struct gsi_mad gsi_agent_expect(struct gsi_agent *agent, uint32_t tag, enum gsi_for reason)
+{
+	struct gsi_report what = { .what = GSI_DONE };
+
+	assert_true(gsi_agent_next(agent, EXPECT_MS, &what));
+	assert_int_equal(what.what, GSI_MAD);
+	assert_int_equal(mad_tag(what.mad.bytes), tag);
+	assert_string_equal(gsi_for_name(what.mad.reason), gsi_for_name(reason));
+	return what.mad;
+}

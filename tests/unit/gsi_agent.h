@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Other processes for the tests of queue pair 1: each opens the instance, does what it is told,
+ * and reports what it gets.
+ */
+#ifndef UROCE_TESTS_GSI_AGENT_H
+#define UROCE_TESTS_GSI_AGENT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "progress/gsi.h"
+
+/* Attribute ids. */
+enum {
+	MAD_REQ = 0x10,
+	MAD_REJ = 0x12,
+	MAD_REP = 0x13,
+	MAD_RTU = 0x14,
+	MAD_DREQ = 0x15,
+	MAD_SIDR_REQ = 0x17,
+	MAD_SIDR_REP = 0x18,
+};
+#define SPACE_TCP 0x0106
+#define SPACE_UDP 0x0111
+
+/* The fields that are looked at; tag is in the transaction id. */
+struct mad_spec {
+	uint16_t attribute;
+	uint32_t tag;
+	uint32_t local_id, remote_id;
+	uint64_t service_id; /* of a REQ or SIDR_REQ */
+	uint64_t guid;	     /* of a REQ, or a REJ with reason 4 */
+};
+void mad_make(uint8_t mad[GSI_MAD_BYTES], const struct mad_spec *spec);
+uint32_t mad_tag(const uint8_t mad[GSI_MAD_BYTES]);
+
+struct gsi_order {
+	enum {
+		GSI_ADDR_GET,
+		GSI_ADDR_PUT,
+		GSI_BIND,   /* the result has the port and a handle */
+		GSI_LISTEN, /* handle */
+		GSI_CLOSE,  /* handle */
+		GSI_SEND,
+		GSI_COUNT, /* the result has the counter's value */
+		GSI_DEADLINE,
+	} what;
+	uint8_t gid[16]; /* of an address; or where a MAD comes from */
+	uint8_t dgid[16];
+	uint32_t scope_id;
+	uint16_t space, port;
+	unsigned int flags, handle;
+	struct mad_spec mad;
+	enum progress_counter counter;
+	uint64_t delay_ns;
+};
+
+struct gsi_report {
+	enum { GSI_DONE, GSI_MAD, GSI_EXPIRED } what;
+	int error;
+	unsigned int handle;
+	uint16_t port;
+	uint64_t value;
+	struct gsi_mad mad;
+	char text[PROGRESS_ERROR_TEXT];
+};
+
+#define AGENT_KEPT 64
+struct gsi_agent {
+	pid_t pid;
+	int sock;
+	unsigned int slot;
+	/* Came while something else was waited for. */
+	struct gsi_report kept[AGENT_KEPT];
+	unsigned int kept_count;
+};
+
+/* Fork one that hears gid, if that is not NULL; as a user, 0: the caller's. */
+void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16]);
+void gsi_agent_kill(struct gsi_agent *agent);
+/* By its own end: 0 is what it exits with. */
+void gsi_agent_stop(struct gsi_agent *agent);
+struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order);
+uint64_t gsi_agent_count(struct gsi_agent *agent, enum progress_counter counter);
+/* Bind, and listen unless that is false; the error, the handle, and the port in *port. */
+int gsi_agent_bind(struct gsi_agent *agent, const uint8_t gid[16], uint16_t *port,
+		   unsigned int flags, bool listen, unsigned int *handle);
+int gsi_agent_send(struct gsi_agent *agent, const uint8_t sgid[16], const uint8_t dgid[16],
+		   const struct mad_spec *mad);
+/* The next MAD or expiry within some milliseconds; false when there is none. */
+bool gsi_agent_next(struct gsi_agent *agent, int timeout_ms, struct gsi_report *report);
+/* It must come within two seconds, with this tag. */
+struct gsi_mad gsi_agent_expect(struct gsi_agent *agent, uint32_t tag, enum gsi_for reason);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Queue pair 1 shared by processes: MADs reach the process that they are for, whoever holds it, and
+ * whoever dies.
+ */
+#include "gsi_agent.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+#include "wire/bytes.h"
+
+static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
+
+static uint64_t service(uint16_t port)
+{
+	return (uint64_t)SPACE_TCP << 16 | port;
+}
+
+static uint32_t id_of(const struct gsi_agent *agent, uint32_t low)
+{
+	return agent->slot << GSI_ID_SHIFT | low;
+}
+
+static struct mad_spec request(uint16_t port, uint32_t tag)
+{
+	return (struct mad_spec){
+		.attribute = MAD_REQ,
+		.tag = tag,
+		.local_id = 0x1000 + tag,
+		.service_id = service(port),
+		.guid = UINT64_C(0x0123456789abcdef),
+	};
+}
+
+/* Counted just after it was done. */
+static void expect_count(struct gsi_agent *agent, enum progress_counter counter, uint64_t wanted)
+{
+	uint64_t until = progress_now() + UINT64_C(2000000000);
+
+	while (gsi_agent_count(agent, counter) < wanted && progress_now() < until)
+		usleep(1000);
+	assert_int_equal(gsi_agent_count(agent, counter), wanted);
+}
+
+/* One process alone: a MAD to its own address comes back, with where it is from and when. */
+static void test_loop_back(void **state)
+{
+	const uint8_t *gids[] = { loopback4, loopback6 };
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct gsi_agent agent;
+		struct mad_spec rtu = { .attribute = MAD_RTU, .tag = 7 };
+		uint64_t before = progress_now();
+		struct gsi_mad mad;
+
+		gsi_agent_start(&agent, 0, gids[i]);
+		rtu.remote_id = id_of(&agent, 5);
+		assert_int_equal(gsi_agent_send(&agent, gids[i], gids[i], &rtu), 0);
+		mad = gsi_agent_expect(&agent, 7, GSI_FOR_YOU);
+		assert_memory_equal(mad.src, gids[i], 16);
+		assert_memory_equal(mad.dst, gids[i], 16);
+		assert_true(mad.when > before && mad.when <= progress_now());
+		assert_int_equal(wire_get_be32(mad.bytes + 28), rtu.remote_id);
+		expect_count(&agent, PROGRESS_COUNT_MAD_SENT, 1);
+		expect_count(&agent, PROGRESS_COUNT_MAD_RECEIVED, 1);
+		expect_count(&agent, PROGRESS_COUNT_GSI_CLAIMED, 1);
+		assert_int_equal(gsi_agent_send(&agent, other4, other4, &rtu), -EADDRNOTAVAIL);
+		gsi_agent_stop(&agent);
+	}
+}
+
+/* To other processes by the slot in the id, from each to each. */
+static void test_by_id(void **state)
+{
+	struct gsi_agent agents[3];
+	uint32_t tag = 1;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	for (unsigned int from = 0; from < 3; from++) {
+		for (unsigned int to = 0; to < 3; to++) {
+			struct mad_spec spec = { .attribute = MAD_REP,
+						 .tag = ++tag,
+						 .remote_id = id_of(&agents[to], tag) };
+
+			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
+					 0);
+			gsi_agent_expect(&agents[to], tag, GSI_FOR_YOU);
+			spec = (struct mad_spec){ .attribute = MAD_SIDR_REP,
+						  .tag = ++tag,
+						  .local_id = id_of(&agents[to], tag) };
+			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
+					 0);
+			gsi_agent_expect(&agents[to], tag, GSI_FOR_YOU);
+		}
+	}
+	expect_count(&agents[0], PROGRESS_COUNT_MAD_FORWARDED, 12);
+	expect_count(&agents[0], PROGRESS_COUNT_MAD_RECEIVED, 6);
+	expect_count(&agents[1], PROGRESS_COUNT_GSI_CLAIMED, 0);
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+/* To who listens: at the address, at any; the holder answers for nobody. */
+static void test_by_port(void **state)
+{
+	struct gsi_agent agents[3];
+	uint16_t here = 7000, anywhere = 7001;
+	struct mad_spec spec;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &here, 0, true, NULL), 0);
+	assert_int_equal(gsi_agent_bind(&agents[2], any4, &anywhere, 0, true, NULL), 0);
+	for (unsigned int from = 0; from < 3; from++) {
+		spec = request(here, 10 + from);
+		assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec), 0);
+		gsi_agent_expect(&agents[1], 10 + from, GSI_FOR_YOU);
+		spec = request(anywhere, 20 + from);
+		spec.attribute = MAD_SIDR_REQ;
+		assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec), 0);
+		gsi_agent_expect(&agents[2], 20 + from, GSI_FOR_YOU);
+	}
+	expect_count(&agents[0], PROGRESS_COUNT_MAD_NO_OWNER, 0);
+	spec = request(7002, 30);
+	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[0], 30, GSI_FOR_NOBODY);
+	expect_count(&agents[0], PROGRESS_COUNT_MAD_NO_OWNER, 1);
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+/*
+ * The listener closes: a REQ that it had goes on to the process that had it, a new one to nobody; a
+ * REJ that gives no id finds who had the REQ; one that nobody had goes to everybody.
+ */
+static void test_repeated_request(void **state)
+{
+	struct gsi_agent agents[3];
+	struct gsi_order order = { .what = GSI_CLOSE };
+	struct mad_spec spec, reject = { .attribute = MAD_REJ };
+	struct gsi_report none;
+	uint16_t port = 7000;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &port, 0, true, &order.handle), 0);
+	spec = request(port, 1);
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[1], 1, GSI_FOR_YOU);
+	assert_int_equal(gsi_agent_do(&agents[1], &order).error, 0);
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[1], 1, GSI_FOR_YOU);
+	reject.local_id = spec.local_id;
+	reject.guid = spec.guid;
+	reject.tag = 2;
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &reject), 0);
+	gsi_agent_expect(&agents[1], 2, GSI_FOR_YOU);
+	reject.local_id++;
+	reject.tag = 3;
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &reject), 0);
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_expect(&agents[i], 3, GSI_FOR_ANYBODY);
+	spec = request(port, 4);
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[0], 4, GSI_FOR_NOBODY);
+	assert_false(gsi_agent_next(&agents[1], 50, &none));
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+/* Send until it arrives, as the connection manager does; how often it took. */
+static unsigned int send_until(struct gsi_agent *from, struct gsi_agent *to,
+			       const struct mad_spec *spec)
+{
+	struct gsi_report report;
+
+	for (unsigned int tries = 1; tries <= 100; tries++) {
+		assert_int_equal(gsi_agent_send(from, loopback4, loopback4, spec), 0);
+		if (gsi_agent_next(to, 20, &report) && report.what == GSI_MAD) {
+			assert_int_equal(mad_tag(report.mad.bytes), spec->tag);
+			assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+			return tries;
+		}
+	}
+	fail_msg("nothing arrives");
+	return 0;
+}
+
+/* The holder is killed, again and again: another one holds, and nobody is told that he is not. */
+static void test_holder_dies(void **state)
+{
+	struct gsi_agent agents[5];
+	uint16_t port = 7000;
+	uint32_t tag = 100;
+
+	(void)state;
+	for (unsigned int i = 0; i < 5; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[4], any4, &port, 0, true, NULL), 0);
+	for (unsigned int dead = 0; dead < 3; dead++) {
+		struct mad_spec spec = request(port, ++tag);
+		unsigned int claims = 0, tries;
+
+		/* The first one holds; of the others it may be any, so that it takes all of them.
+		 */
+		gsi_agent_kill(&agents[dead]);
+		usleep(5000);
+		tries = send_until(&agents[3], &agents[4], &spec);
+		spec = (struct mad_spec){ .attribute = MAD_DREQ,
+					  .tag = ++tag,
+					  .remote_id = id_of(&agents[3], tag) };
+		tries += send_until(&agents[4], &agents[3], &spec);
+		/* The members have been told by the end of their connections. */
+		assert_in_range(tries, 2, 4);
+		for (unsigned int i = dead + 1; i < 5; i++)
+			claims += (unsigned int)gsi_agent_count(&agents[i],
+								PROGRESS_COUNT_GSI_CLAIMED);
+		assert_in_range(claims, 1, 2);
+	}
+	gsi_agent_stop(&agents[3]);
+	gsi_agent_stop(&agents[4]);
+}
+
+/* What is for a process that has died is for nobody, and who holds is told so. */
+static void test_dead_owner(void **state)
+{
+	struct gsi_agent agents[3];
+	struct mad_spec spec = { .attribute = MAD_DREQ, .tag = 1 };
+	uint16_t port = 7000;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
+	spec.remote_id = id_of(&agents[1], 1);
+	gsi_agent_kill(&agents[1]);
+	usleep(2100000);
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[0], 1, GSI_FOR_NOBODY);
+	spec = request(port, 2);
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[0], 2, GSI_FOR_NOBODY);
+	/* Its port is free. */
+	assert_int_equal(gsi_agent_bind(&agents[2], any4, &port, 0, true, NULL), 0);
+	spec = request(port, 3);
+	assert_int_equal(gsi_agent_send(&agents[0], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[2], 3, GSI_FOR_YOU);
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[2]);
+}
+
+/* A listener of any address is heard at one that comes later, too. */
+static void test_later_address(void **state)
+{
+	struct gsi_agent agents[2];
+	struct gsi_order order = { .what = GSI_ADDR_GET };
+	struct mad_spec spec;
+	uint16_t port = 7000;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
+	memcpy(order.gid, other4, sizeof(order.gid));
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(gsi_agent_do(&agents[i], &order).error, 0);
+	spec = request(port, 1);
+	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
+	assert_memory_equal(gsi_agent_expect(&agents[1], 1, GSI_FOR_YOU).dst, other4, 16);
+	/* Given back by who holds it, it is held by the other one. */
+	order.what = GSI_ADDR_PUT;
+	assert_int_equal(gsi_agent_do(&agents[0], &order).error, 0);
+	spec = request(port, 2);
+	assert_in_range(send_until(&agents[1], &agents[1], &spec), 1, 1);
+	usleep(10000);
+	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
+	gsi_agent_expect(&agents[1], 2, GSI_FOR_YOU);
+	for (unsigned int i = 0; i < 2; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+/* The deadline is kept where nobody polls, to some hundred microseconds on a quiet host. */
+static void test_deadline(void **state)
+{
+	struct gsi_order order = { .what = GSI_DEADLINE, .delay_ns = 30000000 };
+	struct gsi_agent agent;
+	struct gsi_report report;
+	uint64_t wanted;
+
+	(void)state;
+	gsi_agent_start(&agent, 0, NULL);
+	for (unsigned int i = 0; i < 3; i++) {
+		wanted = gsi_agent_do(&agent, &order).value;
+		assert_true(gsi_agent_next(&agent, 2000, &report));
+		assert_int_equal(report.what, GSI_EXPIRED);
+		assert_true(report.value >= wanted);
+		assert_true(report.value < wanted + UINT64_C(500000000));
+	}
+	/* An earlier one replaces a later one, and none is called twice. */
+	order.delay_ns = UINT64_C(100000000000);
+	gsi_agent_do(&agent, &order);
+	order.delay_ns = 1000000;
+	wanted = gsi_agent_do(&agent, &order).value;
+	assert_true(gsi_agent_next(&agent, 2000, &report));
+	assert_true(report.value >= wanted);
+	assert_false(gsi_agent_next(&agent, 50, &report));
+	gsi_agent_stop(&agent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_loop_back, fresh_network),
+		cmocka_unit_test_setup(test_by_id, fresh_network),
+		cmocka_unit_test_setup(test_by_port, fresh_network),
+		cmocka_unit_test_setup(test_repeated_request, fresh_network),
+		cmocka_unit_test_setup(test_holder_dies, fresh_network),
+		cmocka_unit_test_setup(test_dead_owner, fresh_network),
+		cmocka_unit_test_setup(test_later_address, fresh_network),
+		cmocka_unit_test_setup(test_deadline, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
