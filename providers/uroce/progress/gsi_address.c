@@ -43,10 +43,18 @@ static int watch(const struct gsi_address *address, int fd, enum what what, unsi
 	return epoll_ctl(address->gsi->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static void close_fd(int *fd)
+/* A child that has been forked may have it as well, and then closing it would not take it out. */
+static void unwatch(const struct gsi_address *address, int fd)
 {
-	if (*fd >= 0)
-		close(*fd);
+	epoll_ctl(address->gsi->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static void close_fd(const struct gsi_address *address, int *fd)
+{
+	if (*fd < 0)
+		return;
+	unwatch(address, *fd);
+	close(*fd);
 	*fd = -1;
 }
 
@@ -75,7 +83,7 @@ static void count(const struct gsi_address *address, enum progress_counter count
 
 static void lose_holder(struct gsi_address *address, uint64_t now)
 {
-	close_fd(&address->fd);
+	close_fd(address, &address->fd);
 	address->role = GSI_SEEKING;
 	address->retry_at = now;
 }
@@ -150,7 +158,7 @@ static int become_member(struct gsi_address *address)
 	if (!error)
 		error = watch(address, address->fd, WHAT_HOLDER, 0);
 	if (error) {
-		close_fd(&address->fd);
+		close_fd(address, &address->fd);
 		address->role = GSI_SEEKING;
 	}
 	return error;
@@ -178,7 +186,7 @@ void gsi_address_seek(struct gsi_address *address, uint64_t now)
 
 static void lose_guest(struct gsi_address *address, struct gsi_guest *guest)
 {
-	close_fd(&guest->fd);
+	close_fd(address, &guest->fd);
 	if (guest->slot < LINK_SLOTS) {
 		gsi_services_forget(&address->services, guest->slot);
 		gsi_requests_forget(&address->requests, guest->slot);
@@ -264,7 +272,7 @@ static void accept_guests(struct gsi_address *address)
 			return;
 		guest->slot = LINK_SLOTS;
 		if (watch(address, guest->fd, WHAT_GUEST, i))
-			close_fd(&guest->fd);
+			close_fd(address, &guest->fd);
 	}
 }
 
@@ -335,11 +343,13 @@ void gsi_address_service(struct gsi_address *address, const struct link_service 
 void gsi_address_leave(struct gsi_address *address)
 {
 	/* First, so that nobody comes again. */
-	if (address->role == GSI_HOLDER)
+	if (address->role == GSI_HOLDER) {
+		unwatch(address, link_exchange_listener(address->addr));
 		link_addr_release_gsi(address->addr);
-	close_fd(&address->fd);
+	}
+	close_fd(address, &address->fd);
 	for (unsigned int i = 0; i < LINK_SLOTS; i++)
-		close_fd(&address->guest[i].fd);
+		close_fd(address, &address->guest[i].fd);
 	address->role = GSI_SEEKING;
 	gsi_services_free(&address->services);
 }
@@ -347,9 +357,11 @@ void gsi_address_leave(struct gsi_address *address)
 void gsi_address_abandon(struct gsi_address *address)
 {
 	/* The listener is the link's. */
-	close_fd(&address->fd);
+	if (address->fd >= 0)
+		close(address->fd);
 	for (unsigned int i = 0; i < LINK_SLOTS; i++)
-		close_fd(&address->guest[i].fd);
+		if (address->guest[i].fd >= 0)
+			close(address->guest[i].fd);
 }
 
 /* ---- where to ---- */
