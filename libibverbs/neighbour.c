@@ -116,7 +116,7 @@ static const struct rtattr *find_attribute(const struct reply *reply, size_t hea
 	return NULL;
 }
 
-/* *next is who to hand the packet to: a gateway or the destination.  *local: it is ourselves. */
+/* *next is where to send the packet: a gateway or the destination.  *local: it is ourselves. */
 static int find_route(uint32_t interface, const struct address *to, struct address *next,
 		      bool *local)
 {

@@ -14,7 +14,7 @@
 
 /*
  * What the interface would write into the Ethernet header of a packet to gid.  Asks the network if
- * need be, for up to three seconds.  0 or a negative errno: -EHOSTUNREACH when nobody answers.
+ * need be, for up to three seconds.  0 or a negative errno: -EHOSTUNREACH when no answer comes.
  */
 int neighbour_find(uint32_t interface, const union ibv_gid *gid, uint8_t mac[ETHERNET_LL_SIZE]);
 

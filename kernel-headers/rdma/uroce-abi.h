@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * What crosses a process border: the messages that uroce processes of one host exchange over
- * abstract UNIX sockets.  Names are scoped to the network namespace, as UDP ports are.  All numbers
- * are in host byte order, structures have no padding.
+ * abstract UNIX sockets.  Names are scoped to the network namespace, as UDP ports are.  All
+ * numbers are in host byte order, structures have no padding.
  *
- * Nobody reads a word, or takes a descriptor, of another user's process
- * (Documentation/decisions/strangers.md).  Questions go over connections, both ends of which look
- * at the other one's user (SO_PEERCRED) before they say or read anything.  Datagrams carry the
- * address's key, which only processes of its user know; the kernel drops all others, in the sender.
+ * No process reads a message of another user's process, or takes a descriptor from it
+ * (Documentation/decisions/strangers.md).  Questions go over connections, and both ends look at
+ * the other's user (SO_PEERCRED) before they send or read anything.  Datagrams carry the address's
+ * key, which only processes of its user know; the kernel drops all others, in the sender.
  */
 #ifndef RDMA_UROCE_ABI_H
 #define RDMA_UROCE_ABI_H
@@ -19,9 +19,9 @@
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
- * datagram socket; who has it bound owns the slot.  The answer and the stat name are SEQPACKET
- * listeners; a connection is for one question.  The asker name is where the owner of the slot asks
- * for an inbox from.  It and the two below are SEQPACKET sockets that do not listen.
+ * datagram socket; the process that has it bound owns the slot.  The answer and the stat name are
+ * SEQPACKET listeners; a connection is for one question.  The owner of the slot binds the asker
+ * name when it asks for an inbox.  It and the two below are SEQPACKET sockets that do not listen.
  */
 #define UROCE_ABI_SLOT_NAME "uroce/%u/slot/%u"
 #define UROCE_ABI_ANSWER_NAME "uroce/%u/answer/%u"
@@ -125,8 +125,8 @@ struct uroce_abi_gsi_mad {
 
 struct uroce_abi_inbox {
 	/*
-	 * Not 0: the owner sleeps, for the time that this is the number of.  Who writes sends
-	 * UROCE_ABI_LANE_BELL, then makes it 0 if it is still that number.
+	 * Not 0: the owner sleeps, and this is the number of its sleep.  A writer sends
+	 * UROCE_ABI_LANE_BELL, then sets it to 0 if it is still the same number.
 	 */
 	__u32 waiting;
 };

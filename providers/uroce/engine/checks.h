@@ -11,7 +11,7 @@
 /* FAULT_NONE, or the first fault; changes nothing. */
 enum fault check_request(const struct eng_qp *qp, const struct wire_packet *packet);
 
-/* The same for UC, where the opcode sequence is another matter and nobody waits for resources. */
+/* The same for UC, which treats the opcode sequence otherwise and has no responder resources. */
 enum fault check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet);
 
 #endif

@@ -23,7 +23,7 @@ static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng
 			.status = status,
 			.op = (enum eng_op)wqe->op,
 			.byte_len = wqe->length,
-			/* Those who wait for solicited completions are woken by errors as well. */
+			/* Errors wake also a consumer that waits for solicited completions only. */
 			.solicited = status != ENG_SUCCESS,
 		};
 
@@ -184,8 +184,9 @@ static void retry(struct eng_qp *qp, uint64_t now)
 }
 
 /*
- * Told by the peer that unacked_psn is missing.  Once only until something is acknowledged: what is
- * still on its way of the first try would call for it again and again.
+ * The peer has said that unacked_psn is missing.  This is obeyed once until something is
+ * acknowledged, because packets of the first try that are still on their way cause more such
+ * responses.
  */
 static void retry_on_request(struct eng_qp *qp, uint64_t now)
 {

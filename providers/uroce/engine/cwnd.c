@@ -52,7 +52,7 @@ uint64_t cwnd_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mt
 	return wqe->op == ENG_READ ? cost / READ_SHARE : cost;
 }
 
-/* A QP with nothing under way may always send: else nobody would ever wake it. */
+/* A QP with nothing in flight may always send: no ACK would ever open its window. */
 bool cwnd_open(const struct eng_qp *qp, uint64_t cost)
 {
 	uint64_t now = under_way(&qp->req);

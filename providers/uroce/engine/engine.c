@@ -92,7 +92,7 @@ static void receive_request(struct eng_qp *qp, const struct wire_packet *packet,
 		count(qp, ENG_COUNT_DROPPED);
 }
 
-/* Who takes requests, and who takes responses; NULL where there are none. */
+/* The functions that take requests and responses; NULL where there are none. */
 static void (*const receivers[][2])(struct eng_qp *, const struct wire_packet *, uint64_t) = {
 	[ENG_RC] = { receive_request, completer_receive },
 	[ENG_UC] = { unreliable_receive, NULL },
@@ -156,7 +156,7 @@ void eng_farewell(struct eng_qp *qp)
 	if (!is_reliable(qp) || !can_respond(qp) || !resp->established)
 		return;
 	resp->repeats = RESPONSE_FAREWELLS;
-	/* What nobody has asked for yet, nobody will be there to be asked for. */
+	/* Acknowledge also what came without AckReq: later this QP cannot be solicited. */
 	if (psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
 		resp->ack_owed = true;
 }

@@ -45,7 +45,7 @@ struct eng_wc {
 	uint32_t src_qpn;   /* UD */
 	uint32_t srqn;	    /* XRC: whose receive request this was */
 	bool receive;	    /* belongs to the receive queue */
-	bool solicited;	    /* wakes those who wait for solicited completions only */
+	bool solicited;	    /* wakes also a consumer that waits for solicited completions */
 	bool ipv6;	    /* UD: what the datagram came by; else IPv4 */
 };
 
@@ -115,11 +115,11 @@ enum eng_tx {
 	ENG_TX_CREDIT,	   /* a limited request waits for a response (rule C13) */
 	ENG_TX_FENCE,	   /* earlier READs or Atomics are not complete (rule C16) */
 	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
-	ENG_TX_CWND,	   /* as many packets unacknowledged as the window allows */
-	ENG_TX_SHARE,	   /* all QPs of the process together have enough under way */
-	ENG_TX_GATHER,	   /* waits for company */
-	ENG_TX_ACK_DELAY,  /* an ACK waits for company */
-	ENG_TX_FULL,	   /* the transport takes nothing long */
+	ENG_TX_CWND,	   /* as much unacknowledged as the congestion window allows */
+	ENG_TX_SHARE,	   /* all QPs of the process together have enough in flight */
+	ENG_TX_GATHER,	   /* waits for more posts, to leave in one run */
+	ENG_TX_ACK_DELAY,  /* an ACK waits for requests to ride behind */
+	ENG_TX_FULL,	   /* the transport has no room for a long run */
 	ENG_TX_RNR,	   /* waiting out the peer's RNR timer */
 	ENG_TX_PACING,	   /* READ responses wait so as not to overrun the peer's socket */
 	ENG_TX_DRAINED,	   /* SQD: nothing new is begun */
@@ -142,20 +142,22 @@ enum eng_owed {
 
 struct eng_qp; /* qp.h has the insides */
 
-/* Bytes of a struct eng_qp, for who allocates it; it has to be aligned to 64 bytes. */
+/* Bytes of a struct eng_qp, for its owner to allocate, aligned to 64 bytes. */
 size_t eng_qp_bytes(void);
 
 /*
- * What all QPs of a process have under way together: their packets meet in the same few socket
+ * What all QPs of a process have in flight together: their packets meet in the same few socket
  * buffers.  The owner zeroes it and sets the limit, the engines add and subtract; all of that
- * atomically, since QPs are used by several threads.  A QP with nothing under way may always send
+ * atomically, since QPs are used by several threads.  A QP with nothing in flight may always send
  * one run.
  */
 struct eng_cwnd_share {
 	uint64_t under_way; /* bytes, as a socket charges them */
 	uint64_t limit;
-	/* Who transmits comes back to QPs that met ENG_TX_SHARE: then those with nothing under way
-	 * wait like the others. */
+	/*
+	 * The caller comes back to QPs that met ENG_TX_SHARE: then those with nothing in flight
+	 * wait like the others.
+	 */
 	bool queued;
 };
 
@@ -177,9 +179,9 @@ struct eng_attr *eng_qp_attr(struct eng_qp *qp);
 enum eng_qp_state eng_qp_state(const struct eng_qp *qp);
 
 /*
- * Memory in which the QP keeps up to depth READs and Atomics that the peer may ask for again; it
- * has to be aligned as malloc() does, and may only grow.  To be given before max_dest_rd_atomic
- * says so much.  What the QP knows it takes along.  Returns the memory before, which is the owner's
+ * Memory in which the QP keeps up to depth READs and Atomics that the peer may request again,
+ * aligned as malloc() does.  Must be called before max_dest_rd_atomic is raised to depth; depth
+ * may only grow.  Entries in use are kept.  Returns the memory given before, which is the owner's
  * again, or NULL.
  */
 size_t eng_replay_bytes(uint32_t depth);
@@ -207,7 +209,7 @@ static inline void eng_rq_push(struct eng_ring *rq)
 /* A packet for this QP has passed the door (rule S14).  packet is not kept. */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
-/* On what occasion the engine is asked for packets. */
+/* On what occasion eng_transmit() is called. */
 enum eng_occasion {
 	ENG_ROUND, /* packets have been received, deadlines expired */
 	ENG_POST,  /* something has been posted: what is owed leaves with it */
@@ -221,9 +223,9 @@ struct eng_hint {
 	enum eng_occasion occasion;
 	unsigned int sides; /* what the caller wants to send: set of enum eng_side */
 	bool polled;	    /* an application thread polls: its next round comes soon */
-	bool watched;	  /* somebody is awake to see to deadlines, so that to wait wakes nobody */
-	bool share_waits; /* other QPs wait for room in the share: requests have to as well */
-	bool full;	  /* the transport takes nothing long at this moment */
+	bool watched;	    /* a thread is awake and sees to deadlines: waiting costs no wake-up */
+	bool share_waits;   /* other QPs wait for room in the share: requests have to as well */
+	bool full;	    /* the transport has no room for a long run at this moment */
 };
 
 /*
@@ -243,16 +245,16 @@ enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint);
 bool eng_receive_posted(const struct eng_qp *qp);
 
 /*
- * The first packet has to be sent again by itself: link could not take the run (socket buffer
- * full).  Takes back the packets of run as if they had been lost right away, without any penalty.
+ * The run could not be sent (socket buffer or ring full): take its packets back, as if
+ * eng_transmit() had not handed them out.
  */
 void eng_unsent(struct eng_qp *qp, const struct eng_run *run);
 
 enum eng_owed eng_owed(const struct eng_qp *qp);
 /*
- * The QP is about to be destroyed: if the peer has sent requests, say a few times more what has
- * been acknowledged, since nobody will answer when the last ACK was lost.  These are unsolicited
- * ACKs, which are allowed at any time (rule C8).
+ * The QP is about to be destroyed: if the peer has sent requests, repeat the last ACK a few times,
+ * since there will be no answer to a retry when that ACK is lost.  These are unsolicited ACKs,
+ * which are allowed at any time (rule C8).
  */
 void eng_farewell(struct eng_qp *qp);
 

@@ -48,7 +48,7 @@ void message_headers(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
 void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 		     struct wire_packet *packet, uint32_t *offset);
 
-/* A SEND of no bytes, which asks for an ACK. */
+/* A SEND of no bytes with AckReq. */
 void message_solicitation(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet);
 
 /* Does the QP's service have this operation?  READs and Atomics exist on reliable ones only. */

@@ -81,7 +81,7 @@ static bool finish_staged(struct eng_run *run, struct packing *packing, uint32_t
 	return add_piece(run, from, length + end);
 }
 
-/* One stretch of payload: copied, or referred to when it is long and nobody changes it. */
+/* One stretch of payload: copied, or referred to when it is long and stable. */
 static enum pack add_stretch(struct eng_run *run, const uint8_t *bytes, uint32_t length,
 			     bool stable, struct packing *packing)
 {

@@ -18,7 +18,7 @@ struct payload {
 	const struct eng_sge *list;
 	uint32_t count;
 	uint32_t offset;
-	bool stable; /* nobody changes the bytes before they are sent: they may be gathered */
+	bool stable; /* the bytes do not change before they are sent: they may be gathered */
 };
 
 enum pack {

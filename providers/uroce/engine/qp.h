@@ -21,14 +21,15 @@ struct credit {
 	uint32_t uncredited; /* requests begun that need no receive WQE (rule C12) */
 };
 
-/* Asking for an answer before the timeout (tlp.c). */
+/* Tail-loss probe (tlp.c). */
 struct tlp {
 	uint64_t lossy_until; /* from then on nothing has been lost for long enough */
 	uint64_t round_trip_ns;
 	uint64_t marked_at;
 	uint32_t mark_psn; /* packets before it had been sent at marked_at */
 	bool marked;
-	bool alone;   /* one packet has been sent again, and none follows until it is answered */
+	bool alone;   /* the oldest packet has been repeated, and none follows until it is
+			 acknowledged */
 	uint8_t sent; /* since the last progress */
 };
 
@@ -46,12 +47,12 @@ struct requester {
 	uint32_t begun;
 	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
 	uint32_t posted_uncredited; /* posted requests that need no receive WQE */
-	uint32_t ackreq_psn; /* the newest packet sent, or READ response, that is asked for */
-	uint32_t posted_ssn; /* SSN of the last request posted (rule C11) */
-	uint32_t begun_ssn;  /* SSN of the last request begun */
-	enum eng_tx waiting; /* the last answer, only to be looked at */
+	uint32_t ackreq_psn;	    /* the newest packet sent with AckReq, or READ response due */
+	uint32_t posted_ssn;	    /* SSN of the last request posted (rule C11) */
+	uint32_t begun_ssn;	    /* SSN of the last request begun */
+	enum eng_tx waiting;	    /* the last answer, only to be looked at */
 
-	/* The window in bytes, a running sum over the PSNs (cwnd.c). */
+	/* The congestion window in bytes, and running sums over the PSNs (cwnd.c). */
 	uint64_t cost_next;
 	uint64_t cost_unacked;
 	uint64_t cost_published; /* what the share knows of their difference */
@@ -67,8 +68,8 @@ struct requester {
 	uint8_t rnr_left;
 	bool retried; /* packets from unacked_psn on were sent again since the last progress */
 	bool drained_told;
-	bool solicit_owed; /* a question is to be sent (solicit.h) */
-	uint8_t solicits;  /* questions since the last progress */
+	bool solicit_owed; /* an ACK is to be solicited (solicit.h) */
+	uint8_t solicits;  /* solicitations since the last progress */
 	struct tlp tlp;
 	struct credit credit;
 };
@@ -106,7 +107,8 @@ struct responder {
 	uint64_t write_va;
 	uint32_t write_rkey;
 	uint32_t write_length;
-	bool silent; /* a NAK for expected_psn has gone: nothing more until it arrives (rule S4) */
+	bool silent; /* a NAK for expected_psn has been sent: no other one until it arrives (rule
+			S4) */
 	bool established;
 	uint8_t repeats; /* of the last positive response, that are still to be sent */
 

@@ -118,8 +118,9 @@ void *eng_set_replay(struct eng_qp *qp, void *memory, uint32_t depth)
 }
 
 /*
- * An entry that is to be answered for the first time is under way at the peer, who may not ask for
- * more.  One that is only repeated may be done with there: the peer got the first answer.
+ * An entry that has not been answered yet is outstanding at the peer, which has then used up its
+ * depth.  One whose answer is only repeated may be complete there: the peer may have got the first
+ * answer.
  */
 bool replay_has_room(const struct eng_qp *qp)
 {

@@ -349,7 +349,7 @@ void requester_rewind(struct eng_qp *qp, uint32_t psn)
 					    (from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
-	/* What was asked for before that is not known any more: then it is asked for again. */
+	/* Which packet before it had AckReq is not known any more: the next one has it. */
 	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
 		req->ackreq_psn = psn_sub(req->unacked_psn, 1);
 }

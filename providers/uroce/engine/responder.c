@@ -371,7 +371,10 @@ void responder_establish(struct eng_qp *qp)
 	if (qp->resp.established)
 		return;
 	qp->resp.established = true;
-	/* Only who still waits in RTR needs to be told; the peer's first request says: go on. */
+	/*
+	 * The event is of use in RTR only: the peer's first request shows that the connection is
+	 * established.
+	 */
 	if (qp->state == ENG_RTR)
 		qp->ops->event(qp->owner, ENG_EVENT_COMM_EST);
 }

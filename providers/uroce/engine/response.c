@@ -170,9 +170,9 @@ static bool pace_allows(struct eng_qp *qp, const struct replay *entry, uint64_t 
 }
 
 /*
- * A READ has been answered, and its repeat finds the region gone.  Who has the answer may have
- * ended the region since, and this be a late copy: so only who still waits is told that there will
- * be no other one, and the connection goes on.
+ * A READ has been answered, and its repeat finds the region gone.  A requester that has the answer
+ * may have told its peer to deregister the region, and this is a late duplicate; one that does not
+ * have it must learn that no answer will come.  So the NAK is sent, but the QP does not enter ERR.
  */
 static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {

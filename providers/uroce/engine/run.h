@@ -30,7 +30,7 @@ struct eng_piece {
 /* What a run holds, so that it can be taken back (eng_unsent). */
 enum eng_run_kind {
 	ENG_RUN_REQUESTS,
-	ENG_RUN_SOLICITATION, /* a request from the past, to ask for an ACK */
+	ENG_RUN_SOLICITATION, /* a request of the past that solicits an ACK */
 	ENG_RUN_ACK,
 	ENG_RUN_NAK,
 	ENG_RUN_CREDITS, /* an unsolicited ACK */

@@ -67,8 +67,8 @@ static bool newest_is_signaled(const struct eng_qp *qp)
 }
 
 /*
- * Is the request posted last the first of a batch that will make a completion?  Its poster will
- * wait for that, not for those behind it: the peer may as well have it while they are posted.
+ * Is the request posted last the first of a batch that is signaled?  The application will wait for
+ * its completion, not for those behind it, so the peer may have it while they are posted.
  */
 static bool ends_batch(struct eng_qp *qp)
 {
@@ -78,15 +78,15 @@ static bool ends_batch(struct eng_qp *qp)
 }
 
 /*
- * Gather while packets are under way: the round that brings their ACKs sends all of it in one call.
- * But an answer to what has just come must not wait for the ACK of the message before it, which its
- * peer has sent right behind: that would cost each round trip a round.  And when nobody polls, that
- * round may be far, so that only streams are gathered, whose ACKs are on their way.  What has not
- * been asked an ACK for may have arrived long ago: it says no more than that when a round has
- * passed.
+ * Gather posts while packets are in flight: the round that brings their ACKs sends all of them in
+ * one call.  Three exceptions.  An answer to a message that has just come must not wait for the
+ * ACK of the message before it, which the peer has sent right behind its own: that would cost each
+ * round trip a round.  When no application polls, the next round may be far, so only streams are
+ * gathered, whose ACKs are on their way.  And packets sent without AckReq may have arrived long
+ * ago, so once a round has passed they are no reason to wait.
  *
- * On an idle wire a post goes at once, but not where polls come and posts did in crowds: such a
- * sender has waited for a completion, and will post the next crowd now.
+ * On an idle wire a post leaves at once, unless the application polls and its earlier posts came
+ * in bursts: it has waited for a completion, and will post the next burst now.
  */
 static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
 {
@@ -121,7 +121,7 @@ static void note_sent(struct eng_qp *qp, const struct eng_run *run, const struct
 	uint32_t fit = run->max_bytes / run->segment;
 
 	schedule->run_packets = fit < run->max_packets ? fit : run->max_packets;
-	/* By and by: a crowd may come after a single one. */
+	/* Decays slowly: a burst may follow a single post. */
 	schedule->gathered_before /= 2;
 	if (schedule->gathered_before < schedule->gathered)
 		schedule->gathered_before = schedule->gathered;
@@ -142,7 +142,7 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, const struct en
 {
 	if (!(hint->sides & ENG_RESPONSES) || response_owed(qp) != ENG_OWED_SOON)
 		return;
-	/* Whoever gets it stops polling, and the rest of the answer would find nobody. */
+	/* The ACK would end the peer's polling before the rest of the answer has come. */
 	if (qp->schedule.ack_for_answer && qp->req.next_wqe != qp->sq->head)
 		return;
 	response_ride(qp, run);
@@ -153,7 +153,7 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct
 	bool asks = can_request(qp) && qp->req.solicit_owed;
 	enum eng_tx reason;
 
-	/* A question takes no room, and its answer makes the room that others wait for. */
+	/* An ACK solicitation takes no room, and the ACK makes the room that other QPs wait for. */
 	if (!asks && hint->share_waits && can_request(qp) && qp->req.next_wqe != qp->sq->head)
 		return ENG_TX_SHARE;
 	if (hint->occasion != ENG_LAST && can_request(qp) &&

@@ -5,7 +5,7 @@
  * has its turn.  What may be sent at all is the requester's and the responder's business.
  *
  * A system call costs more than the packets that it carries, and a peer that gets its ACK before
- * the data that answer it goes back to spinning on its memory.  So:
+ * the data that answer it stops polling, and spins on its memory.  So:
  *
  *   - a request on an idle wire leaves at once; one that meets packets under way is gathered, and
  *     leaves with the round that brings their ACKs, with the first of a batch that will make a

@@ -9,25 +9,31 @@
 #include "requester.h"
 #include "cwnd.h"
 
-/* So many packets never stand without one that asks: half of what progress calls a stream. */
+/* Of so many packets in flight at least one has AckReq. */
 #define PACKETS_PER_ACKREQ 8
-/* When the credits allow no more than so many further messages, each asks. */
+/* When the credits allow no more than so many further messages, each has AckReq. */
 #define FEW_CREDITS 16
-/* A peer that ends this soon after our last message may leave us without its ACK. */
+/*
+ * After so long without progress an ACK is solicited.  A peer that ends sooner after our last
+ * message may leave it without an ACK.
+ */
 #define SOLICIT_AFTER_NS UINT64_C(1000000)
-/* What is to be sent next asks, and waits only for other QPs to make room. */
+/*
+ * The same while more is to be sent: that will have AckReq, and waits only for other QPs to make
+ * room.
+ */
 #define SOLICIT_BETWEEN_NS (8 * SOLICIT_AFTER_NS)
-/* What is asked for late should not be late by the measure of the Local ACK Timeout. */
+/* So many solicitations must fit into the Local ACK Timeout, or every message has AckReq. */
 #define SOLICITS_PER_TIMEOUT 16
 
-/* Is there time to ask later, and may packets be sent again at all? */
+/* Is there time to solicit an ACK later, and may packets be sent again at all? */
 static bool has_time(const struct eng_qp *qp)
 {
 	return qp->attr.retry_count > 0 && qp->attr.timeout_code > 0 &&
 	       ack_timeout_ns(qp->attr.timeout_code) >= SOLICITS_PER_TIMEOUT * SOLICIT_AFTER_NS;
 }
 
-/* May a message go without asking?  Not while packets are lost, nor when it was. */
+/* May a message go without AckReq?  Not while packets are lost, nor when it is sent again. */
 static bool may_be_late(const struct eng_qp *qp, uint64_t now)
 {
 	const struct requester *req = &qp->req;
@@ -36,7 +42,7 @@ static bool may_be_late(const struct eng_qp *qp, uint64_t now)
 	       now >= req->tlp.lossy_until;
 }
 
-/* Will nothing follow this packet in the run?  The next run may have to wait for other QPs. */
+/* Is this the last packet of the run?  The next run may have to wait for other QPs. */
 static bool ends_run(const struct eng_run *run, const struct wire_packet *packet)
 {
 	uint32_t bytes = wire_op_header_length(packet->opcode) + packet->payload_length +
@@ -46,7 +52,7 @@ static bool ends_run(const struct eng_run *run, const struct wire_packet *packet
 	       run->bytes + 2 * bytes > run->max_bytes;
 }
 
-/* rule C10: the credits should not be gone before news of others come. */
+/* rule C10: new credits should be reported before the known ones are used up. */
 static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	const struct credit *credit = &qp->req.credit;
@@ -55,7 +61,9 @@ static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *
 	       psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS;
 }
 
-/* Nobody has been asked: is it time, or are there enough packets, or is the send queue half full?
+/*
+ * No ACK is due: is it time for AckReq, or are there enough packets, or is the send queue half
+ * full?
  */
 static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 {
@@ -117,7 +125,7 @@ uint64_t solicit_deadline(const struct eng_qp *qp)
 	const struct requester *req = &qp->req;
 	uint64_t delay;
 
-	/* What is being sent again will ask, if it can be sent. */
+	/* What is being sent again will have AckReq, if it can be sent. */
 	if (req->unacked_psn == req->next_psn ||
 	    (req->next_psn != req->end_psn && !next_has_fault(qp)) || cwnd_ack_is_due(qp) ||
 	    !has_time(qp) || req->solicit_owed)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * When a requester asks for an ACK (AckReq).  Each costs a packet and a system call on either side,
- * and a sender whose requests carry no signal waits for none of them.  So ACKs are asked for where
- * somebody waits for them, and else just often enough that the window, the send queue and the
- * credits never run out without an ACK on its way: one at a time, which says how far the peer has
- * got by then (rule S7).
+ * ACK solicitation: which packets carry AckReq, and what is done when an ACK is missing that none
+ * has requested.  An ACK costs a packet and a system call at either end, and a sender whose
+ * requests are not signaled does not wait for any.  So AckReq is set where a completion waits for
+ * the ACK, and else just often enough that the congestion window, the send queue and the credits
+ * never run out without an ACK on its way: one at a time, which covers everything that the peer
+ * has got by then (rule S7).
  *
- * What nobody has asked for is asked for when nothing has moved for a while.  Any packet from the
- * past will do, since a duplicate is not executed but acknowledged, with all that has come since
- * (rule S4): so the question is a SEND of no bytes with the PSN before unacked_psn.  To send a
- * packet of our own again would mean to read memory that its owner, who has had the peer's answer
- * by other means, may have taken away.  A question is no retry: rule S10 knows nothing of it.
+ * When packets without AckReq are in flight and no ACK has come for a while, one is solicited.
+ * Any packet of the past will do, since a responder does not execute a duplicate but acknowledges
+ * it, with all that has come since (rule S4): it is a SEND of no bytes with the PSN before
+ * unacked_psn.  To repeat one of our own packets would mean to read memory that the application
+ * may have freed, since the peer's answer has told it that the message arrived.  A solicitation is
+ * no retry: it does not touch the counters and the timer of rule S10.
  */
 #ifndef UROCE_ENGINE_SOLICIT_H
 #define UROCE_ENGINE_SOLICIT_H

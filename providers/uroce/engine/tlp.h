@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where packets are lost now and then, so are NAKs, ACKs and what is sent again: after that nobody
- * speaks until the Local ACK Timeout is over (67 ms by custom, thousands of round trips).  So a
- * requester whose peer has asked for lost packets within the last second asks earlier: when nothing
- * has been acknowledged for some round trips it sends the oldest packet once more, alone and asking
- * for an ACK; then after twice that time, and so on up to the timeout.  The answer says how far the
- * peer has got, and there it goes on.  A probe is no retry: rule S10's timer and counters know
- * nothing of it; and when that timer is over, nobody is there to be asked.
+ * Tail-loss probe.  Where packets are lost, so are NAKs, ACKs and retransmissions, and then both
+ * ends are silent until the Local ACK Timeout is over (67 ms by default, thousands of round
+ * trips).  So a requester whose peer has reported a loss within the last second does not wait for
+ * it: when nothing has been acknowledged for some round trips it sends the oldest packet once
+ * more, alone and with AckReq; again after twice that time, and so on up to the timeout.  The
+ * response says how far the peer has got, and sending goes on from there.  A probe is no retry: it
+ * does not touch the timer and the counters of rule S10.  After a timeout there are no probes
+ * until the peer reports a loss again.
  *
  * READs and Atomics are not probed for: a repeated READ is answered in full.
  */

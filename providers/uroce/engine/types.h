@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The words of the engine: operations, completion states, events, counters.  One enum per
- * meaning; each has a name function for tools and tests.
+ * The engine's vocabulary: operations, completion states, events, counters.  One enum per meaning;
+ * each has a name function for tools and tests.
  */
 #ifndef UROCE_ENGINE_TYPES_H
 #define UROCE_ENGINE_TYPES_H
@@ -101,8 +101,7 @@ const char *eng_event_name(enum eng_event event);
 
 /*
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
- * credits; probes are packets sent again to ask for an answer (tlp.h).  X(identifier, "name
- * shown").
+ * credits; tail-loss probes: tlp.h, ACK solicitations: solicit.h.  X(identifier, "name shown").
  */
 #define ENG_COUNTERS(X)                                       \
 	X(SENT_PACKETS, "sent_pkts")                          \

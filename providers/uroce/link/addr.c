@@ -13,11 +13,11 @@
 #include "visitor.h"
 
 /*
- * Waiting is counted in tries and not measured by a clock: a process that was stopped for a while
- * itself should not come back to find its time used up.
+ * Waiting is counted in tries and not measured by a clock: a process that was itself stopped for a
+ * while should not find its time used up.
  *
- * One round of asking; then the port is looked at again, for who had it may have ended.  Together
- * the rounds last 4.5 s, for on a busy host a process may not run for a second.
+ * One round of asking; then the port is looked at again, for the process that had it may have
+ * ended.  Together the rounds last 4.5 s, for on a busy host a process may not run for a second.
  */
 #define ASK_TIMEOUT_MS 300
 #define ASK_ROUNDS 15
@@ -27,9 +27,9 @@
 #define LOCK_RETRY_MS 1
 #define LOCK_TRIES 2000
 /*
- * The port may be in use although nobody has the pool: by a process that is about to end, or by one
- * whose descriptors are on their way.  Look again, after twice the time up to a limit.  Sockets
- * that this user's processes may share are worth more patience, as they will most probably be ours.
+ * The port may be in use although no process gives the pool: its owner is about to end, or its
+ * descriptors are on their way.  Look again, after twice the time up to a limit.  Sockets that
+ * this user's processes may share are worth more patience, as they will most probably be ours.
  */
 #define FOREIGN_LOOKS 5
 #define JOINABLE_LOOKS 12
@@ -132,7 +132,7 @@ static int create(struct link_addr *addr)
 }
 
 /*
- * One look at the port: create the pool when nobody has it.  The enum link_pool_state that was
+ * One look at the port: create the pool when the port is free.  The enum link_pool_state that was
  * found (LINK_POOL_FREE: it is made now), -EAGAIN while another process is looking, or a negative
  * errno.
  */
@@ -150,7 +150,7 @@ static int look(struct link *link, struct link_addr *addr)
 		if (error)
 			result = error;
 	}
-	/* Before the lock is released: who sees the port in use will be answered. */
+	/* Before the lock is released: a process that sees the port in use will get an answer. */
 	if (result == LINK_POOL_FREE)
 		publish(link, addr);
 	link_close_fd(&addr->lock_fd);
@@ -183,8 +183,8 @@ static int give_up(struct link_addr *addr, int result, unsigned int silent,
 }
 
 /*
- * What others hold ends before this process's own socket: make the rest.  -EAGAIN while another
- * process is looking, -EBUSY when somebody holds more after all.
+ * The part of the pool that others hold ends before this process's own socket: make the rest.
+ * -EAGAIN while another process is looking, -EBUSY when another process holds more after all.
  */
 static int grow(struct link *link, struct link_addr *addr)
 {
@@ -237,14 +237,14 @@ static bool wait_after(struct link *link, struct patience *patience, int failure
 			return false;
 		link_serve_for(link, LOCK_RETRY_MS);
 		return true;
-	case -ETIMEDOUT: /* somebody was silent, the round has been wait enough */
+	case -ETIMEDOUT: /* a process was silent, the round has been wait enough */
 		return ++patience->rounds < ASK_ROUNDS;
-	case -EBUSY: /* somebody holds more than we could get: it is busy, or ending */
+	case -EBUSY: /* a process holds more than we could get: it is busy, or ending */
 		if (++patience->rounds >= GROW_ROUNDS)
 			return false;
 		link_serve_for(link, (int)patience->rounds);
 		return true;
-	case -EADDRINUSE: /* nobody has it for us: this time */
+	case -EADDRINUSE: /* no process has it for us: this time */
 		if (++patience->looks >= (joinable ? JOINABLE_LOOKS : FOREIGN_LOOKS))
 			return false;
 		if (patience->pause_ms < LOOK_PAUSE_MAX_MS)
@@ -292,7 +292,7 @@ void link_addr_close_descriptors(struct link_addr *addr)
 		if (lane)
 			link_close_fd(&lane->fd);
 	}
-	/* First, so that who makes the pool anew will find it free. */
+	/* First, so that a process that makes the pool anew finds it free. */
 	link_close_fd(&addr->gsi_fd);
 	link_pool_close(addr->pool, LINK_SLOTS);
 	link_close_fd(&addr->lock_fd);

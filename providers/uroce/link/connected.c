@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connected transmit sockets.  The kernel looks for the way of a connected socket's datagrams once,
- * and not for each: that is a tenth of what a datagram costs on loopback.  But it numbers their
- * IPv4 identifications from a random start, one for each call, the segments of a call counting up
- * from there.  The ICRC covers them, so the start has to be known.  The one place that shows it is
- * the error queue: with a transmit time stamp comes the packet as it was sent, headers included.
+ * Connected transmit sockets.  The kernel looks up the route of a connected socket's datagrams
+ * once, and not for each: that is a tenth of what a datagram costs on loopback.  But it numbers
+ * their IPv4 identifications from a random start, one for each call, the segments of a call
+ * counting up from there.  The ICRC covers them, so the start has to be known.  The one place that
+ * shows it is the error queue: with a transmit time stamp comes the packet as it was sent, headers
+ * included.
  */
 #include <errno.h>
 #include <linux/net_tstamp.h>
@@ -175,7 +176,7 @@ static int send_again(struct link_tx *tx, const struct iovec *pieces, unsigned i
 	socklen_t dst_bytes = sizeof(dst);
 	int error = errno, next = -1;
 
-	/* Told by an earlier datagram that nobody had the port at that moment. */
+	/* An error of an earlier datagram: the port was free at that moment. */
 	if (error == ECONNREFUSED && send_pieces(tx, pieces, count, segment) >= 0) {
 		tx->identification++;
 		return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The receiving end of shared memory.  The inbox of an address is made when the first process asks
- * for a lane.  Its memory is not inherited by forked children, who would read what is not theirs.
+ * for a lane.  Its memory is not inherited by forked children, which would read what is not
+ * theirs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +17,9 @@
 
 enum {
 	/*
-	 * A look at the socket takes longer than one at the rings, and they are where most comes
-	 * from once there are lanes: when VAIN_LOOKS in a row have found nothing, only every
-	 * LOOK_INTERVAL-th time is the socket looked at.
+	 * To look at the socket takes longer than to look at the rings, and once there are lanes
+	 * most comes by the rings: when VAIN_LOOKS in a row have found nothing, the socket is
+	 * looked at only every LOOK_INTERVAL-th time.
 	 */
 	VAIN_LOOKS = 64,
 	LOOK_INTERVAL = 8,
@@ -135,8 +136,8 @@ static struct link_inbox *get_inbox(struct link *link, const struct link_endpoin
 }
 
 /*
- * Let the slot write.  A ring that is not listened to, because nobody has written to it or because
- * it was broken by an earlier owner of the slot, begins anew.
+ * Let the slot write.  A ring that is not read, because it is new or because an earlier owner of
+ * the slot has broken it, begins anew.
  */
 static void admit_slot(struct link_inbox *inbox, unsigned int slot)
 {
@@ -183,7 +184,10 @@ static bool take_frame(struct link_inbox *inbox, unsigned int slot, struct link_
 	case LINK_RING_OK:
 		break;
 	case LINK_RING_BROKEN:
-		/* Its writer does not keep to the format: he is not heard until he begins anew. */
+		/*
+		 * Its writer does not keep to the format: the ring is not read until it begins
+		 * anew.
+		 */
 		link_ring_give_up(&inbox->ring[slot]);
 		atomic_fetch_and_explicit(&inbox->slots, ~(UINT64_C(1) << slot),
 					  memory_order_release);
@@ -262,7 +266,7 @@ bool link_addr_await(struct link_addr *addr)
 
 	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
 		return false;
-	/* Against a writer, who writes and then looks whether the owner sleeps. */
+	/* Pairs with a writer, which writes and then looks whether the owner sleeps. */
 	inbox->sleeps += 2;
 	__atomic_store_n(&inbox->shared->waiting, inbox->sleeps | 1, __ATOMIC_SEQ_CST);
 	atomic_thread_fence(memory_order_seq_cst);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the files of this folder share.  Nobody outside includes it.
+ * What the files of this folder share.  Other layers do not include it.
  *
  * Locks, in the order in which they may be nested:
  *   open_lock  held through a whole link_addr_open() or the last link_addr_close(), which may wait
  *              for other processes;
- *   answer_lock  held while questions of others are answered, which never waits for who asks;
+ *   answer_lock  held while questions of others are answered, which never waits for the process
+ *              that asks;
  *   lock       guards the lists below; held for microseconds only, never while waiting, so that
  *              link_answer_questions() can answer other processes at any time.
- * The data path (link_send, link_receive, link_forward) takes neither.  The lock of a lane (lane.h)
- * is inside both.
+ * The data path (link_send, link_receive, link_forward) takes none of them.  The lock of a lane
+ * (lane.h) is inside all.
  *
  * fork: the child must be able to find every descriptor at any instant, without a lock.  Hence the
  * lists are singly linked, a node enters complete by one store and leaves by one store, and each
@@ -89,14 +90,14 @@ int64_t link_now_ms(void);
 /* ---- pool.c: the sockets of port 4791 on one address ---- */
 
 enum link_pool_state {
-	LINK_POOL_FREE,	    /* nobody has the port */
+	LINK_POOL_FREE,	    /* the port is free */
 	LINK_POOL_JOINABLE, /* a SO_REUSEPORT group of this user has it */
 	LINK_POOL_FOREIGN,  /* another user, or a socket that does not share */
 };
 
 /*
- * Who has the port?  The caller holds the pool lock: two that ask at once would see each other.
- * An enum link_pool_state or a negative errno.
+ * Which process has the port?  The caller holds the pool lock: two that look at once would see
+ * each other.  An enum link_pool_state or a negative errno.
  */
 int link_pool_probe(const struct link_endpoint *endpoint);
 /* How many sockets of a pool a process holds that has the slot, or speaks to it: slot 0's and on.
@@ -106,14 +107,14 @@ unsigned int link_pool_share(unsigned int slot);
 int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot, int *fds,
 		     unsigned int count);
 /*
- * Make the sockets from first to count, given that nobody has any of these.  The caller holds the
- * pool lock and all before.  0, or -EBUSY when somebody has one after all, or another -errno.
+ * Make the sockets from first to count, given that they do not exist.  The caller holds the pool
+ * lock and all sockets before. 0, or -EBUSY when one does exist, or another -errno.
  */
 int link_pool_grow(const struct link_endpoint *endpoint, int *fds, unsigned int first,
 		   unsigned int count);
 /*
- * Replace the program of the group that fd is a member of, for everybody: queue pairs 0 and 1 are
- * steered to gsi_slot.  0 or a negative errno.
+ * Replace the program of the group that fd is a member of, for all processes: queue pairs 0 and 1
+ * are steered to gsi_slot.  0 or a negative errno.
  */
 int link_pool_steer(int fd, unsigned int gsi_slot);
 /* Are these what another process made for the endpoint? */
@@ -136,9 +137,9 @@ bool link_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32
 
 /*
  * Ask the processes of this host for the first wanted sockets of addr's pool.  0 when there are
- * pool_count in pool[] now, perhaps fewer than wanted; or -ENOENT when nobody has the pool, or
- * -ETIMEDOUT when some did not answer in timeout_ms, or another negative errno.  *silent is the
- * slot of one who did not answer, or LINK_SLOTS.  Meanwhile others are answered.  Caller holds
+ * pool_count in pool[] now, perhaps fewer than wanted; or -ENOENT when no process has the pool, or
+ * -ETIMEDOUT when some did not answer in timeout_ms, or another negative errno. *silent is the
+ * slot of one that did not answer, or LINK_SLOTS.  Meanwhile others are answered.  Caller holds
  * open_lock.
  */
 int link_join(struct link *link, struct link_addr *addr, unsigned int wanted, int timeout_ms,
@@ -163,7 +164,7 @@ int link_control_socket(void);
 int link_control_bind(int fd, unsigned int slot);
 /* Take messages with the keys of the addresses that are open, and nothing else: 0 or -errno. */
 int link_control_admit(const struct link *link);
-/* Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when nobody is that. */
+/* Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when the slot is free. */
 int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
 		      size_t count);
 /* Tell the process of the slot that its inbox has something: 0 or a negative errno. */
@@ -179,8 +180,8 @@ struct link {
 	atomic_bool abandoned;
 	int control_fd;
 	struct link_reception questions; /* under answer_lock */
-	atomic_int
-		reserve_fd; /* to be closed when somebody is to be accepted and no other is free */
+	atomic_int reserve_fd; /* to be closed when a connection is to be accepted and no other is
+				  free */
 	pthread_mutex_t open_lock;
 	pthread_mutex_t answer_lock;
 	pthread_mutex_t lock;

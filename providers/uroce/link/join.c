@@ -3,8 +3,9 @@
  * Asking the other processes for a pool.
  *
  * Processes are asked one after the other, since the first one that has enough of it will do and
- * each answer puts descriptors in flight.  One that stays silent is passed over: it may be stopped.
- * Only when nobody had enough are the silent ones asked again until the deadline, with more time.
+ * each answer puts descriptors in flight.  One that stays silent is passed over: it may be
+ * stopped.  Only when none had enough are the silent ones asked again until the deadline, with
+ * more time.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,13 +19,16 @@ enum {
 	REPEAT_PATIENCE_MS = 50,
 	/* When many ask it. */
 	FULL_PAUSE_MS = 1,
-	/* Who does not give what this process could do without is not asked again for so long. */
+	/*
+	 * A process that does not give what this one could do without is not asked again for so
+	 * long.
+	 */
 	EXTEND_PAUSE_MS = 1000,
 };
 
 enum slot_state {
 	SLOT_SILENT, /* lives, has not answered */
-	SLOT_DONE,   /* nobody of ours is there, or there is nothing more to be had */
+	SLOT_DONE,   /* no process of this user is there, or there is nothing more to be had */
 };
 
 struct join {

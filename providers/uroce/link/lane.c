@@ -2,10 +2,10 @@
 /*
  * The sending end of shared memory.
  *
- * A lane outlives the process that it leads to, as a cable does.  Whether that process lives is
- * seen by the lock on its inbox, and looked at when a queue pair is to use the lane: only then may
- * the slot have a new owner that matters.  (A process of the same user could make that lock vanish,
- * by sending the inbox back to its owner, who then closes it: the lane would look dead.)
+ * A lane outlives the process that it leads to, as a cable does.  The lock on its inbox shows
+ * whether that process lives; it is looked at when a queue pair is to use the lane, because only
+ * then a new owner of the slot matters.  (A process of the same user could make that lock vanish,
+ * by sending the inbox back to its owner, which then closes it: the lane would look dead.)
  */
 #include "lane.h"
 
@@ -27,7 +27,7 @@ enum {
 	READER_PATIENCE_MS = 100,
 	/* For one that is busy, on a busy host; others answer at once. */
 	ANSWER_PATIENCE_MS = 100,
-	/* Who has not answered, or has refused, is not asked again for so long. */
+	/* A process that has not answered, or has refused, is not asked again for so long. */
 	ASK_PAUSE_MS = 1000,
 };
 
@@ -109,7 +109,7 @@ void link_lane_put(struct link_lane *lane)
 		free_lane(lane);
 }
 
-/* Only to what was asked, and by who was asked. */
+/* Only the answer to this question, and from the process that was asked. */
 static bool is_answer(const struct link_addr *addr, unsigned int slot,
 		      const struct link_answer *answer)
 {
@@ -154,7 +154,7 @@ static struct link_lane *ask_for_lane(struct link_addr *addr, unsigned int slot)
 	return lane;
 }
 
-/* Replace what is there; who sends by it still may, into nothing.  Caller holds the lock. */
+/* Replace the lane; what is still sent by the old one is lost.  Caller holds the lock. */
 static void install(struct link_addr *addr, struct link_lane *lane)
 {
 	struct link_lane *old = addr->lane[lane->slot];
@@ -172,7 +172,7 @@ struct link_lane *link_lane_open(struct link_addr *addr, unsigned int slot)
 	struct link_lane *lane, *fresh;
 
 	link_mutex_lock(link, &link->open_lock);
-	/* Under open_lock nobody else changes it. */
+	/* Under open_lock no other thread changes it. */
 	lane = addr->lane[slot];
 	if (!lane || !is_alive(lane)) {
 		fresh = link_now_ms() < addr->ask_again[slot] ? NULL : ask_for_lane(addr, slot);
@@ -220,14 +220,14 @@ static void ring_bell(struct link_lane *lane)
 {
 	uint32_t sleep;
 
-	/* Against the reader, who says that he sleeps and then looks once more. */
+	/* Pairs with the reader, which says that it sleeps and then looks once more. */
 	atomic_thread_fence(memory_order_seq_cst);
 	sleep = __atomic_load_n(&lane->inbox->waiting, __ATOMIC_RELAXED);
 	if (!sleep)
 		return;
 	/*
-	 * When his queue is full, he has something to wake up for.  Others ring as well until it is
-	 * done: who says that it is may be killed before.
+	 * When its queue is full, the reader has something to wake up for.  Each writer rings
+	 * until waiting is 0 again, since the first one may be killed before it has rung.
 	 */
 	if (link_control_ring_bell(lane->link, lane->slot, lane->key) == 0)
 		__atomic_compare_exchange_n(&lane->inbox->waiting, &sleep, 0, false,

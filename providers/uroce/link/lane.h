@@ -38,7 +38,7 @@ struct link_lane {
 	uint64_t full_read; /* where the reader was then */
 };
 
-/* It lives as long as the link: who writes to it need not know when its address is closed. */
+/* It lives as long as the link: writers need not know when its address is closed. */
 struct link_inbox {
 	_Atomic(struct link_inbox *) older;
 	struct link *link;
@@ -48,7 +48,7 @@ struct link_inbox {
 	struct uroce_abi_inbox *shared;
 	atomic_uint_fast64_t slots; /* those that may write, as bits */
 	atomic_uint vain_looks;	    /* at the socket, one after the other */
-	uint32_t sleeps;	    /* of who waits */
+	uint32_t sleeps;	    /* how often the owner has slept */
 	/* The rest is the receiver's. */
 	struct link_ring_reader ring[LINK_SLOTS];
 	unsigned int next; /* the slot to look at first */
@@ -62,12 +62,12 @@ struct link_inbox {
 void link_inbox_answer(struct link *link, int fd, const struct uroce_abi_lane *request);
 /* As link_receive(), from the rings. */
 int link_inbox_receive(struct link_inbox *inbox, struct link_batch *batch);
-/* May the rings be looked at before the socket?  Not always, or they could keep others out. */
+/* Are the rings looked at before the socket?  Not always, or they could starve it. */
 bool link_inbox_is_next(struct link_inbox *inbox);
 /* Is it time to look at the socket as well?  Then tell what came of it. */
 bool link_inbox_wants_look(struct link_inbox *inbox);
 void link_inbox_looked(struct link_inbox *inbox, bool found);
-/* The one of the endpoint, if somebody has ever asked for it.  Caller holds link.lock. */
+/* The inbox of the endpoint, if a process has ever asked for it.  Caller holds link.lock. */
 struct link_inbox *link_inbox_find(struct link *link, const struct link_endpoint *endpoint);
 void link_inbox_close_all(struct link *link);
 

@@ -37,7 +37,7 @@
 
 struct link;	  /* this process's slot and control socket */
 struct link_addr; /* one local address: its receive pool */
-struct link_peer; /* a way to send from a local address and source port to one remote address */
+struct link_peer; /* a destination: from a local address and source port to one remote address */
 struct link_ring_reader;
 struct link_group; /* a multicast group that this process hears on one interface */
 
@@ -61,8 +61,8 @@ void link_set_shared_memory(struct link *link, bool on);
 unsigned int link_max_segments(const struct link *link);
 
 /*
- * In a forked child: close every descriptor of link without telling anybody and mark it dead: later
- * sends and receives return -EOWNERDEAD.  Async-signal-safe; takes no lock.
+ * In a forked child: close every descriptor of link, telling no other process, and mark it dead:
+ * later sends and receives return -EOWNERDEAD.  Async-signal-safe; takes no lock.
  */
 void link_abandon(struct link *link);
 /*
@@ -176,13 +176,14 @@ struct link_batch {
 /*
  * -EAGAIN when nothing waits.  At most one system call; never blocks.  When *batch is done with,
  * link_release() has to be called: it may be in memory that the sender waits for, and the bytes
- * there may change at any time if he does not keep to the rules.
+ * there may change at any time if the sender does not keep to the rules.
  */
 int link_receive(struct link_addr *addr, struct link_batch *batch);
 void link_release(const struct link_batch *batch);
 /*
  * Before sleeping until link_addr_fd() or link_control_fd() is readable: true when there is
- * something to receive already.  And after it.  Both by who receives.
+ * something to receive already.  link_addr_awake() is called after it.  Both are for the thread
+ * that receives.
  */
 bool link_addr_await(struct link_addr *addr);
 void link_addr_awake(struct link_addr *addr);
@@ -204,9 +205,9 @@ const uint8_t *link_group_gid(const struct link_group *group);
 int link_group_receive(struct link_group *group, struct link_batch *batch);
 
 /*
- * Hand a datagram that steering brought here but that belongs to another slot to its owner over his
- * UNIX socket.  Never blocks; a full queue or a free slot loses it as a network would (-EAGAIN,
- * -ENOENT).
+ * Hand a datagram that steering brought here but that belongs to another slot to its owner, over
+ * the owner's UNIX socket.  Never blocks; a full queue or a free slot loses it as a network would
+ * (-EAGAIN, -ENOENT).
  */
 int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,
 		 const uint8_t src[16], uint16_t src_port);

@@ -55,7 +55,7 @@ static int set_int(int fd, int level, int option, int value)
 }
 
 /*
- * Nobody reads this socket: no more than a packet or two should stay there.  (A filter that drops
+ * This socket is never read: no more than a packet or two should stay in it.  (A filter that drops
  * all would be one more program for the kernel to keep, for each of many sockets.)
  */
 static void refuse_input(int fd)
@@ -253,8 +253,8 @@ static struct link_peer *find_peer(struct link_addr *addr, const struct link_pee
 }
 
 /*
- * IPv6 does not choose the way of a multicast by the source address; an address being that of one
- * interface, all that uses this socket goes the same way.
+ * IPv6 does not route a multicast by the source address.  An address belongs to one interface, so
+ * all that uses this socket leaves by that one.
  */
 static void send_to_interface(const struct link_peer *wanted)
 {
@@ -264,8 +264,8 @@ static void send_to_interface(const struct link_peer *wanted)
 }
 
 /*
- * Would the kernel send a multicast from here?  Loopback interfaces have no way for those of IPv6,
- * and nobody would be told.  0, or -ENETUNREACH.
+ * Would the kernel send a multicast from here?  Loopback interfaces have no route for those of
+ * IPv6, and drop them silently.  0, or -ENETUNREACH.
  */
 static int look_for_way(const struct link_addr *addr, const struct link_peer *wanted)
 {
@@ -323,8 +323,8 @@ static bool wants_lane(const struct link_peer *peer)
 }
 
 /*
- * Find or make the peer that *wanted describes.  One that is somebody's own sends through shared
- * memory, or has a socket of its own, if it can.  Caller holds the lock.
+ * Find or make the peer that *wanted describes.  One that serves a single queue pair sends through
+ * shared memory, or has a socket of its own, if it can.  Caller holds the lock.
  */
 static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *port,
 		    struct link_peer **result)

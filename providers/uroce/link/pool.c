@@ -26,7 +26,7 @@
 
 /* More than a receive buffer of LINK_SOCKET_BUFFER can hold. */
 #define DRAIN_MAX 32768
-/* Who joins makes so many sockets at once, so that few have to. */
+/* A process that joins makes so many sockets at once, so that few processes have to. */
 #define POOL_STEP 4
 /* A datagram to one's own address is there when sending it returns; on a crowded host, soon. */
 #define PROBE_PATIENCE_MS 50
@@ -146,7 +146,7 @@ int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot
 	return error;
 }
 
-/* What is steered to the slot, and is no packet: who gets it by mistake drops it. */
+/* It is steered to the slot, and is no packet: a process that gets it by mistake drops it. */
 struct probe {
 	uint32_t number;
 	uint32_t destination;

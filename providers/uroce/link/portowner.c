@@ -32,7 +32,7 @@ static bool parse_address(const char *hex, uint8_t gid[16])
 	return true;
 }
 
-/* A socket on the wildcard is in the way too; one on :: also of IPv4. */
+/* A socket on the wildcard blocks the port too; one on :: also that of IPv4. */
 static bool is_in_the_way(const struct link_endpoint *endpoint, const uint8_t gid[16])
 {
 	if (memcmp(endpoint->gid, gid, 16) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections of this user on which a question is to come.  Most bring it along; for those that do
- * not nobody waits: they get a seat, and an epoll that is readable when one of them asks.
+ * Connections of this user on which a question is to come.  Most bring it along.  The others are
+ * not waited for: they get a seat, and an epoll is readable when one of them asks.
  */
 #include "reception.h"
 
@@ -69,7 +69,7 @@ void link_reception_abandon(struct link_reception *reception)
 	link_close_fd(&reception->listener);
 }
 
-/* A free seat, or that of the one who has been sitting there for longest. */
+/* A free seat, or the one that has been taken for longest. */
 static unsigned int choose_seat(struct link_reception *reception)
 {
 	unsigned int number;
@@ -86,7 +86,10 @@ static unsigned int choose_seat(struct link_reception *reception)
 	return number;
 }
 
-/* Who holds the last descriptor of this process cannot stay: nobody else could come. */
+/*
+ * A connection that has the last descriptor of this process cannot stay: no other one could be
+ * accepted.
+ */
 static void give_seat(struct link *link, struct link_reception *reception,
 		      struct link_visitor *visitor)
 {
@@ -105,7 +108,7 @@ static void give_seat(struct link *link, struct link_reception *reception,
 		reception->seat[number] = *visitor;
 }
 
-/* 0 and the visitor, whose fd is -1 if he has only been seated; or a negative errno. */
+/* 0 and the visitor, whose fd is -1 if it has only been seated; or a negative errno. */
 static int receive_new(struct link *link, struct link_reception *reception, void *question,
 		       size_t *bytes, struct link_visitor *visitor)
 {
@@ -128,7 +131,7 @@ static int receive_new(struct link *link, struct link_reception *reception, void
 	return 0;
 }
 
-/* As receive_new(), of one who has a seat. */
+/* As receive_new(), for a connection that has a seat. */
 static int receive_seated(struct link_reception *reception, unsigned int number, void *question,
 			  size_t *bytes, struct link_visitor *visitor)
 {
@@ -153,7 +156,10 @@ int link_reception_next(struct link *link, struct link_reception *reception, voi
 	struct epoll_event event;
 	int result;
 
-	/* Whoever has not asked gets a seat, or keeps it: each is looked at once and no more. */
+	/*
+	 * A connection without a question gets a seat, or keeps it: each is looked at once and no
+	 * more.
+	 */
 	for (unsigned int i = 0; i < 2 * LINK_SEATS; i++) {
 		size_t bytes = room;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * A listener where processes of this user put questions, one on each connection, and those that
- * have connected and not asked yet.  Nobody waits for these.  For verbs' use as well.
+ * have connected and not asked yet.  These are not waited for.  For verbs' use as well.
  */
 #ifndef UROCE_LINK_RECEPTION_H
 #define UROCE_LINK_RECEPTION_H
@@ -11,11 +11,11 @@
 
 #include "link/link.h"
 
-/* So many may be slow to ask at a time; when one more comes, who sits there for longest goes. */
+/* So many may be slow to ask at a time; when one more comes, the oldest is closed. */
 #define LINK_SEATS 16
 
 struct link_visitor {
-	int fd;			 /* -1: nobody */
+	int fd;			 /* -1: free */
 	struct sockaddr_un from; /* the name that it connects from, if it has one */
 	socklen_t from_bytes;
 };

@@ -15,7 +15,7 @@ _Static_assert(__atomic_always_lock_free(sizeof(__u64), NULL), "positions need a
 /* Not a multiple of UROCE_ABI_RING_ALIGN. */
 #define NO_POSITION UINT64_C(1)
 
-/* After so many bytes the writer of a short frame looks whether he could go to the start. */
+/* After so many bytes the writer of a short frame looks whether it could go to the start. */
 #define STRETCH UINT64_C(65536)
 #define SHORT_FRAME UINT64_C(4096)
 
@@ -89,7 +89,7 @@ static bool is_empty(struct link_ring_writer *ring)
 
 /*
  * What is left out up to the ring's end, because the frame goes to the start: it does not fit, or
- * the reader has kept up.  So who exchanges short frames uses few pages of the ring.  Long ones
+ * the reader has kept up.  So an exchange of short frames uses few pages of the ring.  Long frames
  * would miss the room that is left out until the reader has passed it.
  */
 static uint64_t skipped_by(struct link_ring_writer *ring, uint64_t space)
@@ -162,8 +162,8 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
 		if (at == 0 || to_end > ring->written_seen - ring->read)
 			return LINK_RING_BROKEN;
 		/*
-		 * At once: the writer of short frames begins anew when the ring is empty, and would
-		 * count what he has left out as taken until this frame is done with.
+		 * At once: the writer of short frames begins anew when the ring is empty, and
+		 * would count what it has left out as taken until this frame is done with.
 		 */
 		ring->read += to_end;
 		tell(&ring->shared->read, ring->read);

@@ -57,7 +57,8 @@ bool link_ring_has_room(struct link_ring_writer *ring, uint32_t bytes);
 
 /*
  * The oldest frame: its head is copied, *bytes points to the bytes in the ring, which stay there
- * until link_ring_release().  They may change under a reader whose writer is not well.
+ * until link_ring_release().  They may change under the reader if the writer does not keep to the
+ * rules.
  */
 enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce_abi_frame *frame,
 				     uint8_t **bytes);
@@ -66,7 +67,7 @@ enum link_ring_result link_ring_next(struct link_ring_reader *ring, struct uroce
  * ask.
  */
 bool link_ring_has_more(const struct link_ring_reader *ring);
-/* Tell the writer that the ring is broken: he finds out when he looks for room, or asks. */
+/* Tell the writer that the ring is broken: it finds out when it looks for room, or asks. */
 void link_ring_give_up(struct link_ring_reader *ring);
 bool link_ring_is_given_up(const struct link_ring_writer *ring);
 /* Empty the ring and forget that it was broken; a writer has to open it after that. */

@@ -16,7 +16,7 @@
 
 enum { LISTEN_TRIES = 50 };
 
-/* Who had the slot before may be about to let go of the listener's name as well. */
+/* The process that had the slot before may be about to release the listener's name as well. */
 static int listen_soon(struct link *link)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -31,7 +31,7 @@ static int listen_soon(struct link *link)
 	return error;
 }
 
-/* Have both names of the slot: 0, -EADDRINUSE when somebody else has one, or a negative errno. */
+/* Bind both names of the slot: 0, -EADDRINUSE when another process has one, or a negative errno. */
 static int claim(struct link *link, unsigned int slot)
 {
 	int result;
@@ -57,7 +57,9 @@ static int claim(struct link *link, unsigned int slot)
 	return result;
 }
 
-/* Take the lowest free slot.  (Slot 0 is also where queue pair 1 lives: somebody should have it.)
+/*
+ * Take the lowest free slot.  (Packets of queue pair 1 go to slot 0 as well, so it should be
+ * taken.)
  */
 static int claim_slot(struct link *link, char error[LINK_ERROR_TEXT])
 {

@@ -23,16 +23,16 @@ int link_listen_at(const struct sockaddr_un *name, socklen_t bytes);
 /* Close it.  Strangers may be in its queue, with anything. */
 void link_stop_listening(int *fd);
 /*
- * The next connection of this user, and the name that it comes from if it has one (*bytes: room and
- * result).  Strangers are turned away; -EAGAIN when nobody is left, or when there have been many of
- * them.  Never waits longer than half a millisecond.  When the caller has closed what it got,
- * link_keep_reserve().
+ * The next connection of this user, and the name that it comes from if it has one (*bytes: room
+ * and result).  Strangers are turned away; -EAGAIN when no connection is left, or when there have
+ * been many strangers.  Never waits longer than half a millisecond.  When the caller has closed
+ * what it got, link_keep_reserve().
  */
 int link_accept(struct link *link, int listener, struct sockaddr_un *from, socklen_t *bytes);
 void link_keep_reserve(struct link *link);
 /*
  * Connect a SEQPACKET socket, blocking or not, to a listener of this user.  -EPERM when it is
- * another one's: nothing that he has sent is then in the socket, so it can be closed.
+ * another one's: nothing that the listener has sent is then in the socket, so it can be closed.
  */
 int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes);
 

@@ -25,7 +25,7 @@ struct aside {
 
 /* Let the work be done, from its beginning, some time after this call. */
 void aside_want(struct aside *aside);
-/* After return it is not under way.  Nobody may want it meanwhile. */
+/* After return it is not under way.  aside_want() must not be called meanwhile. */
 void aside_finish(struct aside *aside);
 /* In a forked child: the thread is the parent's. */
 void aside_forked(struct aside *aside);

@@ -9,15 +9,15 @@
 
 #include "progress.h"
 
-/* A way to a peer that any QP may send on. */
+/* A route to a peer, for any QP to send on. */
 struct progress_path {
 	struct eng_path eng;
 	struct link_addr *addr;
 };
 
 /*
- * Open the local address and a way to the peer.  number stands for the queue pair in the choice of
- * the source port, unless the route has a flow label.  route->dest_qpn is not used.
+ * Open the local address and a route to the peer.  number stands for the queue pair in the choice
+ * of the source port, unless the route has a flow label.  route->dest_qpn is not used.
  */
 int progress_path_open(struct progress *progress, const struct progress_route *route,
 		       uint32_t number, struct progress_path *path,

@@ -40,7 +40,7 @@ static void publish_earliest(struct deadline_heap *heap)
 {
 	uint64_t when = heap->count ? deadline_queued(heap->entry[1]) : ENG_NEVER;
 
-	/* Against the helper, who stores what it waits for and then looks here (helper.c). */
+	/* Pairs with the helper, which stores what it waits for and then looks here (helper.c). */
 	atomic_store_explicit(&heap->earliest, when, memory_order_seq_cst);
 }
 

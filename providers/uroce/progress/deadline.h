@@ -3,8 +3,8 @@
  * The queue pairs that have to be looked at when a time comes: a binary heap, earliest first.
  *
  * Updates are lazy, because deadlines move with almost every packet, and nearly always later: a QP
- * is queued anew only when its deadline has become earlier than the one it is queued with.  Who
- * takes a QP out asks eng_deadline() again and queues it with what is true then.
+ * is queued anew only when its deadline has become earlier than the one it is queued with.  A
+ * thread that takes a QP out asks eng_deadline() again and queues it with the answer.
  *
  * Any thread may call; a small lock is inside, which is the innermost of all.
  */

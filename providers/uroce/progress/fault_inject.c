@@ -9,7 +9,7 @@
 
 #include "engine/types.h"
 
-/* Pieces that a call takes; who has more of them is copied. */
+/* Pieces that a call takes; a packet that has more of them is copied. */
 #define PIECES 256
 
 /* Packets that leave in one call, later: all have segment bytes, the last one perhaps fewer. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * A bad network inside the process, for tests: between engine and link each packet of a run meets
- * its fate (fault_config.h).  Packets that nothing happens to leave with their neighbours in one
- * call; the others go one by one, or not at all.  Whose place in its call is another than in the
- * run has another IPv4 identification, so that its ICRC is made anew; a corrupted packet's is made
- * before it is corrupted.  Runs are those of peers whose calls begin with identification 0.
+ * its fate (fault_config.h).  Packets to which nothing happens leave with their neighbours in one
+ * call; the others go one by one, or not at all.  A packet whose place in its call is not that in
+ * the run gets another IPv4 identification, so its ICRC is computed anew; that of a corrupted
+ * packet before it is corrupted.  Runs are those of peers whose calls begin with identification 0.
  *
  *   reorder  a packet is held until 1 to 3 later ones of the process have gone, at most
  *            FAULT_HOLD_NS

@@ -23,28 +23,28 @@
 #define TIMER_SLACK_NS 1000
 /* A full socket is looked at again after this time. */
 #define RETRY_NS 50000
-/* Sleeping and being woken takes some 30 us: so long the next datagram is looked for. */
+/* To sleep and be woken takes some 30 us: for so long the helper looks for the next datagram. */
 #define SPIN_NS 50000
-/* ... and at the other descriptors at least so often. */
+/* It looks at the other descriptors at least this often. */
 #define SPIN_MAX_NS PROGRESS_TICK_NS
 /*
- * Giving way took this long: somebody else wants the core.  If that is another thread of this
+ * sched_yield() took this long: another thread wants the core.  If that is another thread of this
  * process, it may be spinning on memory until the datagram comes that the helper then does not get
  * to read, for a time slice of milliseconds: then there is no spinning for a while, longer each
- * time.  If it is a foreign process, and the thread that polls does not want to run, the helper
- * spins on for a while without giving way, which is no more than its share.
+ * time.  If it is another process, and the thread that polls does not want to run, the helper
+ * spins on for a while without yielding: it takes no more than its share.
  */
-#define YIELD_SLOW_NS 300000 /* who has been woken for an event computes for less */
+#define YIELD_SLOW_NS 300000 /* a thread that was woken for an event computes for less */
 #define NO_YIELD_NS UINT64_C(100000000)
 #define SPIN_PAUSE_MIN_NS UINT64_C(10000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
-/* Each time that looking has found something takes such a part off the next pause. */
+/* Each look that has found something makes the next pause shorter by this part. */
 #define SPIN_REWARD 64
 
 /*
- * When polls have stopped and something had come meanwhile, it has waited for the tick: an
- * application that spins on memory between its polls.  Then ticks come at half the interval; each
- * that finds polls going on makes it a part longer again.
+ * When polls have stopped and a datagram has come meanwhile, it has waited for the tick: the
+ * application spins on memory between its polls.  Then the interval is halved; each tick that
+ * finds polls going on makes it longer by this part again.
  */
 #define TICK_MIN_NS (PROGRESS_TICK_NS / 16)
 #define TICK_GROWTH 16
@@ -382,9 +382,9 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	uint64_t until = next_deadline(progress), now;
 
 	/*
-	 * Say what is waited for, then look again: who queues an earlier deadline, or schedules a
-	 * QP, does it the other way round, so that one of the two sees the other (as do arming and
-	 * stopping, by the eventfd).
+	 * Store what is waited for, then look again: a thread that queues an earlier deadline, or
+	 * schedules a QP, does it in the other order, so that one of the two sees the other (as do
+	 * arming and stopping, by the eventfd).
 	 */
 	atomic_store_explicit(&helper->sleeps_until, until, memory_order_seq_cst);
 	if (last == TURN_WORKED || !helper_armed_flag(helper) || next_deadline(progress) < until ||

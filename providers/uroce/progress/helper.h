@@ -2,18 +2,18 @@
 /*
  * The helper thread, in one of two modes:
  *
- *   armed     nobody polls: it waits for datagrams, deadlines and calls, and makes the turns; while
- *             datagrams come one after the other it goes on looking for a moment before it sleeps,
- *             as long as nobody else wants its core
- *   disarmed  an application thread polls: the sockets are in the helper's epoll with no events, so
- *             that a datagram wakes nobody; every PROGRESS_TICK_NS it looks whether polls
+ *   armed     no application polls: it waits for datagrams, deadlines and calls, and makes the
+ *             turns; while datagrams come one after the other it spins for a moment before it
+ *             sleeps, as long as no other thread wants its core
+ *   disarmed  an application thread polls: the sockets are in the helper's epoll with no events,
+ *             so that a datagram wakes no thread; every PROGRESS_TICK_NS it looks whether polls
  *             still come
  *
  * Application threads disarm after a streak of polls; the helper arms when polls have stopped, the
  * application when it arms a CQ for an event.  Nothing is lost in between, because epoll is level
- * triggered: a datagram that came while disarmed is reported when the socket is armed.  Shared
- * memory wakes nobody unless it has been told to, right before the armed helper sleeps; so who arms
- * it wakes it as well.
+ * triggered: a datagram that came while disarmed is reported when the socket is armed.  A ring in
+ * shared memory wakes a thread only if that is requested, right before the armed helper sleeps; so
+ * a thread that arms the helper wakes it as well.
  */
 #ifndef UROCE_PROGRESS_HELPER_H
 #define UROCE_PROGRESS_HELPER_H
@@ -36,7 +36,7 @@ struct helper {
 	atomic_bool stop;
 	/* Changed under lock. */
 	atomic_bool armed;
-	/* Until when the helper sleeps while armed; 0 while it is awake and will look itself. */
+	/* Until when the helper sleeps while armed; 0 while it is awake. */
 	atomic_uint_fast64_t sleeps_until;
 	/* The helper's own: how often it looks while disarmed. */
 	uint64_t tick_ns;

@@ -4,11 +4,11 @@
  * show it, so wire_icrc_check() finds the one that makes the ICRC right, if any does.  One damaged
  * packet in 2^16 has such an identification by chance.
  *
- * A sender may put there what it likes, and stacks do (a counter of the flow, of the host and all
- * that it sends to anybody, leaps after a pause, random numbers): one that comes as a surprise is
- * by far more often a right packet's than a damaged one's, and is believed.  Only a peer that has
- * shown that its packets have their place in a run, counted from 0, as uroce's have, cannot have
- * sent another one (Documentation/decisions/icrc.md, with the numbers).
+ * A sender may put there what it likes, and stacks do (a counter of the flow, a counter of the
+ * host for all that it sends, leaps after a pause, random numbers): one that comes as a surprise
+ * is by far more often a right packet's than a damaged one's, and is believed.  Only a peer that
+ * has shown that its packets have their place in a run, counted from 0, as uroce's have, cannot
+ * have sent another one (Documentation/decisions/icrc.md, with the numbers).
  */
 #ifndef UROCE_PROGRESS_IDENTIFICATION_H
 #define UROCE_PROGRESS_IDENTIFICATION_H

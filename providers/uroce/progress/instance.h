@@ -40,7 +40,7 @@ struct gsi_wakeup {
 };
 
 struct progress {
-	/* Constant while anybody uses the instance. */
+	/* Constant while the instance has users. */
 	struct link *link;
 	struct progress_hooks hooks;
 	struct fault_injector *fault; /* NULL without UROCE_FAULT */
@@ -66,7 +66,7 @@ struct progress {
 	struct gsi_wakeup gsi_wakeup;
 
 	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) scheduled;
-	/* The stock of buffers: tx_count places, with those that nobody uses now (transmit.c). */
+	/* The stock of buffers: tx_count places, with those that are free (transmit.c). */
 	_Atomic(struct tx_buffer *) tx[PROGRESS_TX_BUFFERS];
 	unsigned int tx_count; /* constant */
 

@@ -131,7 +131,7 @@ static void free_memory(struct progress *progress)
 	free(progress);
 }
 
-/* So that who posts allocates nothing.  Their memory is not touched before they are used. */
+/* Made now, so that posts allocate nothing.  Their memory is not touched before they are used. */
 static bool fill_stock(struct progress *progress)
 {
 	unsigned int wanted = tx_buffers_wanted();

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Where time and threads live.  One struct progress per process drives all queue pairs: a turn
- * receives a batch, expires deadlines, transmits what may go.  The thread that polls a CQ makes the
- * turns; a helper thread covers the times when nobody polls (one-sided peers, timeouts, completion
- * channels).  While somebody polls the helper sleeps with the sockets disarmed and looks every
- * PROGRESS_TICK_NS whether polling has gone stale; then it arms the sockets and blocks until a
- * datagram, a deadline or a call wakes it.  When something has come it looks for more for 50 us
- * or so, and gives way to others meanwhile; an idle process uses no CPU.
+ * receives a batch, expires deadlines, transmits what may go.  The thread that polls a CQ makes
+ * the turns; a helper thread covers the times when no application thread polls (one-sided peers,
+ * timeouts, completion channels).  While the application polls, the helper sleeps with the sockets
+ * disarmed and looks every PROGRESS_TICK_NS whether polls still come; when they do not, it arms
+ * the sockets and blocks until a datagram, a deadline or a call wakes it.  When a datagram has
+ * come it spins for 50 us or so, yielding meanwhile; an idle process uses no CPU.
  *
  * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
- * -> what the functions in eng_ops take (SRQ, CQ).  A turn is made by one thread at a time: pollers
- * try the turn lock and go on without it when another thread is making the turn.  Sets of QPs
- * (number table, deadlines) change under small locks that are inside all of these; the list of
+ * -> what the functions in eng_ops take (SRQ, CQ).  A turn is made by one thread at a time:
+ * pollers try the turn lock and go on without it when another thread is making the turn.  Sets of
+ * QPs (number table, deadlines) change under small locks that are inside all of these; the list of
  * scheduled QPs has none.
  *
  * Functions return 0 or a negative errno unless they say otherwise.
@@ -76,9 +76,9 @@ int progress_get(struct progress **progress, const struct progress_hooks *hooks,
 		 char error[PROGRESS_ERROR_TEXT]);
 void progress_put(struct progress *progress);
 /*
- * Around fork(2), as handlers of pthread_atfork(3), to be registered by whoever is above: it knows
- * which locks of its own are taken outside of those here.  Without them a child goes on with the
- * instance of its parent.
+ * Around fork(2), as handlers of pthread_atfork(3), to be registered by the layer above, which
+ * knows the locks of its own that are taken outside of those here.  Without them a child goes on
+ * with the instance of its parent.
  */
 void progress_fork_prepare(void);
 void progress_fork_parent(void);
@@ -138,8 +138,8 @@ void progress_await_turn(struct progress *progress);
 /* One turn by an application thread that found its CQ empty.  No lock held. */
 void progress_poll(struct progress *progress);
 /*
- * ... and a call by one that found completions: also a sign that somebody polls.  Without it, where
- * the helper is always a step ahead, no thread would ever be found polling.
+ * ... and a call by one that found completions: also a sign of polling.  Without it, where the
+ * helper is always a step ahead, no poll would ever be seen.
  */
 void progress_polled(struct progress *progress);
 /* A CQ has been armed for an event: the application is about to sleep, so the helper listens. */

@@ -75,8 +75,8 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 		return result;
 	}
 	/*
-	 * Somebody may already have asked for a way into the address's memory, and the helper may
-	 * sleep without waiting for what comes there: it did not have the address yet.
+	 * Another process may already have asked for the address's inbox, and the helper may sleep
+	 * without waiting for what comes there: it did not have the address yet.
 	 */
 	helper_wake(progress);
 	return 0;
@@ -188,7 +188,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 	result = route_open(progress, route, choose_port(qp, route), !progress->fault, &addr, path,
 			    error);
 	if (!result) {
-		/* A visit uses the peer under the lock, so nobody does after this. */
+		/* A visit uses the peer under the lock, so none does after this. */
 		pthread_mutex_lock(&qp->lock);
 		old_addr = qp->addr;
 		old_peer = qp->peer;

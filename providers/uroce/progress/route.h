@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The end of a QP's way to its peer; the beginning is progress_qp_connect().
+ * How a QP's route to its peer is closed; progress_qp_connect() opens it.
  */
 #ifndef UROCE_PROGRESS_ROUTE_H
 #define UROCE_PROGRESS_ROUTE_H
@@ -13,7 +13,7 @@ void route_close(struct progress *progress, struct progress_qp *qp);
 /* The parts of it; caller holds route_lock. */
 int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t scope_id,
 		      struct link_addr **addr, char error[PROGRESS_ERROR_TEXT]);
-/* The local address of route and a way from source port to the peer, own: for one QP alone. */
+/* The local address of route and a link_peer from source port to dgid; own: for one QP alone. */
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
 	       bool own, struct link_addr **addr, struct eng_path *path,
 	       char error[PROGRESS_ERROR_TEXT]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queue pair numbers of this process: slot << LINK_SLOT_SHIFT | index, and the way from a
+ * The queue pair numbers of this process: slot << LINK_SLOT_SHIFT | index, and the path from a
  * number to its QP.  Numbers are given out round robin from a random start, so that a packet for a
  * QP that has gone (or for one of an earlier process in this slot) meets nothing for a long time.
  *

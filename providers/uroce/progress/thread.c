@@ -19,7 +19,7 @@ int thread_start(pthread_t *thread, const char *name, void *(*function)(void *ar
 	error = pthread_create(thread, &attr, function, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	/* From here, so that it has its name before anybody looks. */
+	/* From here, so that it has its name from the start. */
 	if (!error)
 		pthread_setname_np(*thread, name);
 	return -error;

@@ -38,7 +38,10 @@ void tx_buffer_free(struct tx_buffer *tx)
 	free(tx);
 }
 
-/* The least for machines with few processors, where whoever has one may wait for a processor. */
+/*
+ * The least for machines with few processors, where a thread that has a buffer may wait for a
+ * processor.
+ */
 unsigned int tx_buffers_wanted(void)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -118,7 +121,9 @@ static int send_run(struct progress *progress, struct tx_buffer *tx, struct link
  */
 static bool has_room(const struct link_peer *peer, const struct eng_run *run)
 {
-	/* The kernel counts a page for each piece of a page, and who else asks just now also sends.
+	/*
+	 * The kernel counts a page for each piece of a page, and other processes that look now
+	 * send as well.
 	 */
 	uint64_t need = 3 * (uint64_t)run->bytes + NEEDED_ROOM;
 	uint32_t dest_qpn = wire_get_be32(run->pieces[0].bytes + BTH_DEST_QPN) & WIRE_24BIT_MASK;
@@ -244,7 +249,7 @@ void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool w
 		return;
 	qp->scheduled = true;
 	push(progress, qp);
-	/* Against the helper, who arms and then looks whether anything is scheduled. */
+	/* Pairs with the helper, which arms and then looks whether anything is scheduled. */
 	if (wake && helper_is_armed(progress))
 		helper_wake(progress);
 }

@@ -33,7 +33,7 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, st
 /* Queue the engine's next deadline. */
 void transmit_deadline(struct progress *progress, struct progress_qp *qp);
 
-/* Let the next turn visit qp.  wake: the helper has to be told if nobody polls. */
+/* Let the next turn visit qp.  wake: the helper has to be woken if it is armed. */
 void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool wake);
 
 /* All scheduled QPs, linked by next_scheduled, oldest first; each keeps its mark until visited. */

@@ -20,29 +20,29 @@ enum {
 	 */
 	FEW_PACKETS = 2,
 	/*
-	 * Keeps several spinning processes on one core from standing still.  Giving way costs a
-	 * poll or two where nobody else wants the core, so it is rare there; where somebody does,
-	 * he may be the one who is waited for.  It has taken so long then.
+	 * Keeps several spinning processes on one core from standing still.  sched_yield() costs a
+	 * poll or two where no other thread wants the core, so it is rare there.  Where one does,
+	 * which shows in the time that the call takes, it may be the very one that is waited for.
 	 */
 	YIELD_INTERVAL = 16,
 	YIELD_INTERVAL_SHARED = 2,
 	YIELD_SHARED_NS = 1000,
 	/*
-	 * Some 50 us: so long a poller gives way to who wants the turn lock.  On a busy host that
-	 * one may be waiting for a processor as well, for tens of milliseconds.
+	 * Some 50 us: for so long a poller leaves the turn lock to a thread that waits for it.  On
+	 * a busy host that thread may wait for a processor as well, for tens of milliseconds.
 	 */
 	GIVE_WAY_POLLS = 1024,
 	STREAK_POLLS = 64,
 	/* QPs that have waited for room are served in a turn; and idle turns between looks. */
 	SHARE_QUEUE_SERVED = 16,
 	/*
-	 * The polls of a streak take no longer than this.  On a busy host a poller has long pauses,
-	 * but unlike one who sleeps between his polls he does not make them himself.
+	 * The polls of a streak take no longer than this.  On a busy host a poller has long
+	 * pauses, but unlike one that sleeps between its polls it does not make them itself.
 	 */
 	STREAK_NS = PROGRESS_TICK_NS,
 	STREAK_MAX_NS = 8 * PROGRESS_TICK_NS,
 };
-/* An application that armed a CQ this long ago and still polls will not sleep for that. */
+/* An application that armed a CQ this long ago and still polls is not going to sleep. */
 #define HINT_NS UINT64_C(50000000)
 
 static __thread bool in_turn;
@@ -209,7 +209,7 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		transmit_schedule(progress, qp, turn->maker == TURN_POLLER);
 }
 
-/* There may be room now for some of those who wait for it; true while there is. */
+/* There may be room now for the first QP of the share queue; true while there is. */
 static bool serve_share_waiter(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
@@ -254,7 +254,7 @@ static enum turn_result finish(struct turn *turn)
 
 	expire(turn);
 	move_scheduled(turn);
-	/* The links are the turn's own: nobody else changes them. */
+	/* next_in_turn is the turn's own: no other thread changes it. */
 	for (qp = turn->scheduled; qp; qp = qp->next_in_turn)
 		serve(turn, qp);
 	if (share_queue_waits(&turn->progress->share_queue))
@@ -297,7 +297,7 @@ enum turn_result turn_make_control(struct progress *progress)
 	return finish(&turn);
 }
 
-/* Caller makes the turn.  Have there been enough polls in a row that somebody must be spinning? */
+/* Caller makes the turn.  Have there been enough polls in a row that a thread must be spinning? */
 static bool is_streak(struct progress *progress)
 {
 	uint64_t now, sleeps, took;
@@ -327,7 +327,7 @@ static __attribute__((noinline)) void yield_sometimes(struct progress *progress)
 	if (++empty_polls < interval)
 		return;
 	empty_polls = 0;
-	/* Only a helper that looks itself asks who that is. */
+	/* Only an armed helper needs to know which thread polls. */
 	if (helper_is_armed(progress))
 		poller_is_me(&progress->helper.poller);
 	begin = progress_now();
@@ -336,7 +336,7 @@ static __attribute__((noinline)) void yield_sometimes(struct progress *progress)
 		progress_now() - begin > YIELD_SHARED_NS ? YIELD_INTERVAL_SHARED : YIELD_INTERVAL;
 }
 
-/* Should a poller leave the turn to somebody who waits for it? */
+/* Should a poller leave the turn to a thread that waits for it? */
 static bool gives_way(struct progress *progress)
 {
 	static __thread unsigned int given;
@@ -387,10 +387,12 @@ void progress_notify_armed(struct progress *progress)
 			      memory_order_relaxed);
 	if (!helper_is_armed(progress)) {
 		helper_arm(progress);
-		/* The sockets wake it, but who writes to shared memory does not know of it yet. */
+		/* The sockets wake it, but writers to shared memory do not know of it yet. */
 		helper_wake(progress);
 	}
-	/* What waits for the next poll would wait long.  Else whoever makes the turn does it. */
+	/*
+	 * What waits for the next poll would wait long.  If the lock is taken, that turn does it.
+	 */
 	if (transmit_is_scheduled(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		turn_make(progress, TURN_HELPER);
 		turn_unlock(progress);

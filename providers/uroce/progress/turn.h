@@ -9,7 +9,7 @@
 
 enum turn_maker {
 	TURN_POLLER, /* an application thread that will poll again at once */
-	TURN_HELPER, /* nobody polls: nothing may wait for the next turn */
+	TURN_HELPER, /* no application polls: nothing may wait for the next turn */
 };
 
 struct turn {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The ICRC of a packet whose IP and UDP headers nobody has seen: they are made up from the path,
- * as the kernel sends them, with the masked fields all ones.
+ * The ICRC of a packet whose IP and UDP headers the kernel makes: they are reconstructed from the
+ * path, with the masked fields all ones.
  *
  * How wire_icrc_check() solves for the IPv4 identification.  Read bits as polynomials over GF(2),
- * P the CRC's polynomial.  Two messages of the same length whose difference is the polynomial
- * d (degree below 16) in the two identification bytes and zero elsewhere have CRCs that differ by
- * d * x^(8n + 32) mod P, where n bytes follow the identification.  x has an inverse modulo P, so
- * the CRC difference times x^-(8n + 32) is d itself; when that has a degree of 16 or more, no
+ * P the CRC's polynomial.  Two messages of the same length whose difference is the polynomial d
+ * (degree below 16) in the two identification bytes and zero elsewhere have CRCs that differ by d
+ * * x^(8n + 32) mod P, where n bytes follow the identification.  x has an inverse modulo P, so the
+ * CRC difference times x^-(8n + 32) is d itself; when that has a degree of 16 or more, no
  * identification makes the CRC right.
  */
 #include <assert.h>
@@ -61,9 +61,9 @@ typedef uint32_t block __attribute__((vector_size(16)));
 
 /*
  * From here on ISA-L uses 512-bit registers, and returns with their upper parts in use.  Until
- * somebody clears them every SSE instruction of this thread takes longer: the ICRC of a small
- * packet twice as long (measured).  Code compiled for AVX clears them; asking the processor at run
- * time would make this layer depend on more than its arguments.
+ * they are cleared every SSE instruction of this thread takes longer: the ICRC of a small packet
+ * twice as long (measured).  Code compiled for AVX clears them; asking the processor at run time
+ * would make this layer depend on more than its arguments.
  */
 #define WIDE_REGISTERS_FROM 256
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The opcode rows, and the table by opcode that the compiler makes of them.  Rows are grouped by
- * the services that have them.  RESYNC belongs to the RD service alone, which nobody offers, so it
- * has no row; FLUSH and ATOMIC WRITE exist on RC only.
+ * the services that have them.  RESYNC belongs to the RD service alone, which is not offered, so
+ * it has no row; FLUSH and ATOMIC WRITE exist on RC only.
  */
 #include <stddef.h>
 

@@ -55,7 +55,8 @@ struct wire_packet {
 
 	/*
 	 * UD: the 40 bytes that stand for the GRH in front of a received datagram; IPv4 headers in
-	 * the last 20 of them.  Set by who knows the network header, NULL after wire_parse().
+	 * the last 20 of them.  Set by the caller, which knows the network header; NULL after
+	 * wire_parse().
 	 */
 	const uint8_t *network_header;
 
