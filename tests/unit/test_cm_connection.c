@@ -473,6 +473,56 @@ static void test_stale(void **state)
 	assert_int_equal(pair_deliver(pair), CM_TAKEN);
 }
 
+/* A peer that died after its REQ or its REP, before we were ready: refused, with a REJ made up. */
+static void test_stale_before_ready(void **state)
+{
+	struct cm_conn *old;
+	struct mad req;
+
+	(void)state;
+	request_and_hear();
+	old = conn[1];
+	request();
+	assert_int_equal(pair_deliver(pair), CM_REFUSED_STALE);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
+	assert_int_equal(pair->side[1].event[1].mad.rej.reason, MAD_REJECT_STALE);
+	assert_int_equal(cm_conn_state(old), CM_TIMEWAIT);
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	while (pair->on_wire > 1)
+		pair_lose(pair);
+	req = pair->wire[0].mad;
+	pair_deliver(pair);
+	conn[1] = pair->side[1].newest;
+	accept_it();
+	pair_deliver(pair);
+	assert_int_equal(cm_conn_state(conn[0]), CM_REP_RCVD);
+	req.req.ca_guid = pair->side[1].guid;
+	req.req.local_qpn = 0x22;
+	assert_int_equal(pair_inject(pair, 0, &req), CM_REFUSED_STALE);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
+}
+
+/* An RTU for a connection that is gone: its sender has a connection with nobody, and hears it. */
+static void test_rtu_to_nobody(void **state)
+{
+	struct mad rtu = { .attr = MAD_RTU };
+	struct cm_conn_info info;
+
+	(void)state;
+	pair_establish(pair, conn);
+	cm_conn_info(conn[0], &info);
+	rtu.rtu.local_id = info.local_id;
+	rtu.rtu.remote_id = info.remote_id + 1;
+	assert_int_equal(pair_inject(pair, 1, &rtu), CM_ANSWERED_UNKNOWN);
+	pair->wire[0].mad.rej.local_id = info.remote_id;
+	mad_encode(&pair->wire[0].mad, pair->wire[0].bytes);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
+	rtu.rtu.remote_id ^= 1u << 31;
+	assert_int_equal(pair_inject(pair, 1, &rtu), CM_DROP_UNKNOWN_ID);
+}
+
 /* The second refusal for that reason is told. */
 static void test_stale_twice(void **state)
 {
@@ -540,6 +590,8 @@ int main(void)
 		WITH_PAIR(test_farewell_ends),
 		WITH_PAIR(test_foreign_disconnects),
 		WITH_PAIR(test_stale),
+		WITH_PAIR(test_stale_before_ready),
+		WITH_PAIR(test_rtu_to_nobody),
 		WITH_PAIR(test_stale_twice),
 		WITH_PAIR(test_calls_in_wrong_states),
 	};

@@ -83,7 +83,8 @@ enum cm_event_type {
 	CM_EVENT_REP,	       /* the peer accepted; mad: REP */
 	CM_EVENT_ESTABLISHED,  /* passive side: the active side is ready; mad: RTU, or NULL when the
 				  first packet or the application said so */
-	CM_EVENT_REJECTED,     /* mad: REJ */
+	CM_EVENT_REJECTED,     /* mad: REJ; made up, with reason 10, when the peer's queue pair was
+				  seen in a new connection before this one was established */
 	CM_EVENT_UNREACHABLE,  /* no answer in the time; mad NULL */
 	CM_EVENT_DISCONNECTED, /* mad: DREQ, DREP, or a REJ that came instead of it; NULL: our DREQ
 				  was not answered in the time */

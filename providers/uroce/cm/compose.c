@@ -153,12 +153,13 @@ void cm_compose_rej_of_req(const struct mad *req, uint16_t reason, struct mad *m
 	mad->rej.reason = reason;
 }
 
-void cm_compose_rej_of_rep(const struct mad *rep, uint16_t reason, struct mad *mad)
+void cm_compose_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
+			     enum mad_answered answered, uint16_t reason, struct mad *mad)
 {
-	*mad = begin(MAD_REJ, rep->transaction_id);
-	mad->rej.local_id = rep->rep.remote_id;
-	mad->rej.remote_id = rep->rep.local_id;
-	mad->rej.answered = MAD_ANSWERS_REP;
+	*mad = begin(MAD_REJ, reply->transaction_id);
+	mad->rej.local_id = our_id;
+	mad->rej.remote_id = peer_id;
+	mad->rej.answered = (uint8_t)answered;
 	mad->rej.reason = reason;
 }
 

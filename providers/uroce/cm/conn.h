@@ -120,7 +120,9 @@ void cm_compose_drep(const struct cm_conn *conn, struct mad *mad);
 void cm_compose_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad);
 /* Answers without connection. */
 void cm_compose_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad);
-void cm_compose_rej_of_rep(const struct mad *rep, uint16_t reason, struct mad *mad);
+/* Of a REP, or of an RTU. */
+void cm_compose_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
+			     enum mad_answered answered, uint16_t reason, struct mad *mad);
 void cm_compose_drep_of_dreq(const struct mad *dreq, struct mad *mad);
 void cm_compose_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transaction_id,
 			 enum mad_sidr_status status, struct mad *mad);

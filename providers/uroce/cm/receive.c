@@ -19,7 +19,9 @@ static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause, enum 
 	if (cause->mad->attr == MAD_REQ)
 		cm_compose_rej_of_req(cause->mad, (uint16_t)reason, &rej);
 	else
-		cm_compose_rej_of_rep(cause->mad, (uint16_t)reason, &rej);
+		cm_compose_rej_of_reply(cause->mad, cause->mad->rep.remote_id,
+					cause->mad->rep.local_id, MAD_ANSWERS_REP, (uint16_t)reason,
+					&rej);
 	cm_send(cm, cause->from, &rej);
 	return verdict;
 }
@@ -28,7 +30,9 @@ static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause, enum 
 static enum cm_verdict refuse_stale(struct cm *cm, struct cm_conn *old,
 				    const struct cm_cause *cause)
 {
-	const struct cm_cause stale = { .now = cause->now };
+	struct mad rej = { .attr = MAD_REJ,
+			   .rej = { .answered = MAD_ANSWERS_OTHER, .reason = MAD_REJECT_STALE } };
+	const struct cm_cause stale = { .mad = &rej, .now = cause->now };
 
 	refuse(cm, cause, MAD_REJECT_STALE, CM_REFUSED_STALE);
 	cm_take_message(cm, old, CM_IN_STALE, &stale);
@@ -125,15 +129,21 @@ static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const stru
 }
 
 /*
- * An id of our slot that nobody has belongs to a connection that is gone: its peer need not wait
- * for the RTU that never comes.  The same for a second REP: the peer has taken a late copy of our
- * REQ for a new one.
+ * An id of our slot that nobody has belongs to a connection that is gone, of this process or of one
+ * that died: who sends a REP need not wait for the RTU that never comes, and who sends an RTU has a
+ * connection with nobody.  The same for a second REP: the peer has taken a late copy of our REQ for
+ * a new one.
  */
-static enum cm_verdict unknown_rep(struct cm *cm, const struct cm_cause *cause)
+static enum cm_verdict unknown_reply(struct cm *cm, const struct cm_cause *cause, uint32_t our_id,
+				     uint32_t peer_id, enum mad_answered answered)
 {
-	if (cm_id_slot(cause->mad->rep.remote_id) != cm->config.slot)
+	struct mad rej;
+
+	if (cm_id_slot(our_id) != cm->config.slot)
 		return CM_DROP_UNKNOWN_ID;
-	return refuse(cm, cause, MAD_REJECT_COMM_ID, CM_ANSWERED_UNKNOWN);
+	cm_compose_rej_of_reply(cause->mad, our_id, peer_id, answered, MAD_REJECT_COMM_ID, &rej);
+	cm_send(cm, cause->from, &rej);
+	return CM_ANSWERED_UNKNOWN;
 }
 
 static enum cm_verdict receive_rep(struct cm *cm, const struct cm_cause *cause)
@@ -142,7 +152,7 @@ static enum cm_verdict receive_rep(struct cm *cm, const struct cm_cause *cause)
 	struct cm_conn *conn = cm_find_local(cm, rep->remote_id);
 
 	if (!conn || (conn->remote_id != 0 && conn->remote_id != rep->local_id))
-		return unknown_rep(cm, cause);
+		return unknown_reply(cm, cause, rep->remote_id, rep->local_id, MAD_ANSWERS_REP);
 	if (!conn->active || conn->service == CM_UD)
 		return CM_DROP_STATE;
 	if (conn->state == CM_REQ_SENT || conn->state == CM_MRA_REQ_RCVD)
@@ -209,7 +219,7 @@ static enum cm_verdict receive_rtu(struct cm *cm, const struct cm_cause *cause)
 	struct cm_conn *conn = cm_find_pair(cm, rtu->remote_id, rtu->local_id);
 
 	if (!conn)
-		return CM_DROP_UNKNOWN_ID;
+		return unknown_reply(cm, cause, rtu->remote_id, rtu->local_id, MAD_ANSWERS_OTHER);
 	return conn->active ? CM_DROP_STATE : cm_take_message(cm, conn, CM_IN_RTU, cause);
 }
 
