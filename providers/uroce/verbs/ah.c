@@ -16,7 +16,7 @@ enum {
 	DEFAULT_HOP_LIMIT = 64,
 };
 
-/* Nobody refers to them any more; a stack that any thread may push on. */
+/* No request refers to them any more; a stack that any thread may push on. */
 static _Atomic(struct uroce_ah *) dead;
 
 static bool is_ipv4(const uint8_t gid[16])

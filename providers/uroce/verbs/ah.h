@@ -9,8 +9,9 @@
 #include "uroce.h"
 
 /*
- * Lives on after ibv_destroy_ah() as long as requests refer to it.  Who lets go of it last may hold
- * locks under which its way cannot be closed; so it is left to whoever comes by without locks.
+ * Lives on after ibv_destroy_ah() as long as requests refer to it.  The last reference may be
+ * dropped under locks that do not allow to close its peer; that is left to the next control call,
+ * which holds none.
  */
 struct uroce_ah {
 	struct ibv_ah base;
@@ -32,7 +33,7 @@ static inline struct uroce_ah *to_uroce_ah(struct ibv_ah *ah)
 /* Any thread, whatever locks it holds. */
 void uroce_ah_hold(struct uroce_ah *ah);
 void uroce_ah_release(struct uroce_ah *ah);
-/* Close the ways of those that nobody refers to any more.  Control call: without locks. */
+/* Close the peers of handles without references.  Control call: without locks. */
 void uroce_ah_bury(void);
 
 /* Is it ff00::/8 or ::ffff:224.0.0.0/100? */

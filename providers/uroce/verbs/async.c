@@ -34,7 +34,7 @@ void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, 
 	};
 
 	pthread_mutex_lock(&context->async_lock);
-	/* Fails when nobody reads them, and 65536 are waiting: one more says nothing new. */
+	/* Fails when 65536 wait to be read: one more says nothing new. */
 	if (context->async_write_fd >= 0)
 		event_pipe_push(context->async_write_fd, &record, sizeof(record));
 	pthread_mutex_unlock(&context->async_lock);

@@ -85,7 +85,7 @@ static void end_all(struct uroce_context *context)
 	for (enum belonging_kind kind = 0; kind < BELONGING_KINDS; kind++) {
 		struct uroce_belonging *belonging;
 
-		/* Outside of the lock: whoever is ended waits for turns and callbacks. */
+		/* Outside of the lock: the end of an object waits for turns and callbacks. */
 		while ((belonging = take(kind, context)))
 			belonging->end(belonging);
 	}

@@ -18,7 +18,7 @@
 struct ibv_context;
 struct uroce_context;
 
-/* In the order in which they are ended: first who uses others. */
+/* In the order in which they are ended: first what uses others. */
 enum belonging_kind {
 	BELONGING_QP,
 	BELONGING_XRC_OPENING,

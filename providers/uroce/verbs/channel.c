@@ -3,8 +3,9 @@
  * Completion channels.  ibv_get_cq_event() of libibverbs reads records of the kernel's form, which
  * name the CQ, from the channel's descriptor.
  *
- * That is a pipe, and full when nobody has read for long.  An event that finds no room is counted
- * at its CQ, and written when room has been made: who reads one through libibverbs lets us know.
+ * That is a pipe, and full when the application has not read for long.  An event that finds no
+ * room is counted at its CQ, and written when there is room: a read through libibverbs calls
+ * uroce_channel_read().
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,9 +66,9 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *public)
 }
 
 /*
- * Events of a turn, kept back until it has sent its answers: whoever is woken may post at once, and
- * the peer would see that before the ACK of what was received.  Programs with one channel for both
- * of their CQs rely on the order that adapters keep.  Under the turn's lock.
+ * Events of a turn, kept back until it has sent its answers: a thread that is woken may post at
+ * once, and the peer would see that before the ACK of what was received.  Programs with one
+ * channel for both of their CQs rely on the order that adapters keep.  Under the turn's lock.
  */
 static struct {
 	unsigned int count;
@@ -136,8 +137,8 @@ static void push_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 	if (channel->first_unwritten || !write_event(channel, cq)) {
 		enlist(channel, &cq->unwritten);
 		/*
-		 * Tell readers, then try once more.  If there is no room again, something is unread
-		 * that will be read after this, and who reads it sees the mark.
+		 * Set the mark for readers, then try once more.  If there is no room again,
+		 * something is unread that will be read after this, and its reader sees the mark.
 		 */
 		atomic_store(&channel->behind, true);
 		write_unwritten(channel);

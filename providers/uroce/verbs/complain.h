@@ -22,7 +22,7 @@ void uroce_complain(const char *format, ...) __attribute__((format(printf, 1, 2)
 /* What explains an answer that the program may have wanted. */
 void uroce_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Name the environment variables UROCE_... that nobody reads; once in a process. */
+/* Name the environment variables UROCE_... that have no meaning; once in a process. */
 void uroce_environment_check(void);
 
 #endif

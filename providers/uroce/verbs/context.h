@@ -21,7 +21,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
  */
 struct ibv_context *uroce_import_device(int cmd_fd);
 
-/* Nobody points to a context that was closed. */
+/* No pointer to a context that was closed is left. */
 void uroce_context_free(struct uroce_context *context);
 
 /* Open the pipe of asynchronous events, and close both ends.  0 or a positive errno. */

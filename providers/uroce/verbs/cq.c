@@ -210,7 +210,7 @@ int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 {
 	int taken = 0;
 
-	/* Spinning pollers of an empty CQ must not keep the lock from those who fill it. */
+	/* Spinning pollers of an empty CQ must not keep the lock from the threads that fill it. */
 	if (atomic_load_explicit(&cq->head, memory_order_relaxed) ==
 	    atomic_load_explicit(&cq->tail, memory_order_relaxed))
 		return 0;
@@ -290,7 +290,7 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	    atomic_load(&cq->head) != atomic_load(&cq->tail))
 		uroce_moderate_prepare(cq);
 	pthread_mutex_lock(&cq->lock);
-	/* Who waits for any completion must not be narrowed down to solicited ones. */
+	/* An arming for any completion must not be narrowed down to solicited ones. */
 	if (!solicited_only)
 		cq->notify = UROCE_NOTIFY_ANY;
 	else if (cq->notify == UROCE_NOTIFY_NONE)

@@ -76,7 +76,7 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 
 /* Armed, with completions that no event has told of?  Caller holds cq->lock. */
 bool uroce_cq_has_backlog(const struct uroce_cq *cq);
-/* Tell who waits for events, once for each arming.  Caller holds cq->lock. */
+/* Write an event, once for each arming.  Caller holds cq->lock. */
 void uroce_cq_send_event(struct uroce_cq *cq);
 
 /* What a CQ can be asked for beyond size and events. */

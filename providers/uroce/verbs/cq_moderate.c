@@ -28,7 +28,7 @@ bool uroce_moderate_wait(struct uroce_moderation *moderation)
 		return false;
 	moderation->waiting++;
 	if (moderation->count && moderation->waiting >= moderation->count) {
-		/* A timer that runs on finds nobody waiting. */
+		/* A timer that runs on finds nothing waiting. */
 		moderation->waiting = 0;
 		return false;
 	}
@@ -132,7 +132,7 @@ int uroce_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	pthread_mutex_lock(&cq->lock);
 	cq->moderation.count = attr->moderate.cq_count;
 	cq->moderation.period = attr->moderate.cq_period;
-	/* Who waits already has been promised other terms: better too early than too late. */
+	/* What waits already was promised other terms: better too early than too late. */
 	release(cq);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;

@@ -302,7 +302,7 @@ void uroce_devices_fork_child(void)
 		pthread_mutex_init(&device->port_lock, NULL);
 	for (context = contexts; context; context = context->next)
 		pthread_mutex_init(&context->async_lock, NULL);
-	/* Their events would go to the parent, who shares the pipes. */
+	/* Their events would go to the parent, which shares the pipes. */
 	contexts = NULL;
 	pthread_mutex_unlock(&devices_lock);
 }

@@ -144,7 +144,7 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
-/* The application's pointer goes; the memory, when nobody holds it any more. */
+/* The application's pointer goes now; the memory when it has no holder any more. */
 static void let_go(struct uroce_dm *held)
 {
 	struct ibv_context *context = held->base.context;
@@ -153,7 +153,7 @@ static void let_go(struct uroce_dm *held)
 	if (held != dm)
 		free(held);
 	if (uroce_import_put(&dm->importable)) {
-		/* It has only been unimported: nobody is left who could free it. */
+		/* It has only been unimported: no pointer is left by which it could be freed. */
 		uroce_import_destroy(&dm->importable);
 		atomic_fetch_sub(&dm->device->dm_used, dm->length);
 		free(dm->memory);
@@ -173,7 +173,7 @@ int uroce_free_dm(struct ibv_dm *ibv_dm)
 
 	if (atomic_load(&dm->users))
 		return EBUSY;
-	/* Somebody else has destroyed it: ibv_import_dm(3) leaves this one to be unimported. */
+	/* Another holder has destroyed it: ibv_import_dm(3) leaves this one to be unimported. */
 	if (!uroce_import_destroy(&dm->importable))
 		return EINVAL;
 	let_go((struct uroce_dm *)ibv_dm);

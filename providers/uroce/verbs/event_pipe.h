@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A queue of records of one size between whoever raises events and the application, which reads
- * them from a descriptor in blocking or non-blocking mode, or polls it.  Records can be taken back
- * as long as nobody has read them.  The owner serialises all calls on one pipe.
+ * A queue of records of one size for the application, which reads them from a descriptor in
+ * blocking or non-blocking mode, or polls it.  Records can be taken back as long as they are
+ * unread.  The owner serialises all calls on one pipe.
  */
 #ifndef UROCE_VERBS_EVENT_PIPE_H
 #define UROCE_VERBS_EVENT_PIPE_H

@@ -16,9 +16,9 @@
 #include "xrc.h"
 
 /*
- * The one registration for the whole process, because handlers that are registered apart run in an
- * order that follows from who was first.  A row keeps others out of a part whose data the child
- * goes on with, or whose descriptors it has to find; other locks are made anew in the child.
+ * The one registration for the whole process, because handlers that are registered apart run in
+ * the order of registration.  A row keeps others out of a part whose data the child goes on with,
+ * or whose descriptors it has to find; other locks are made anew in the child.
  *
  * The order of the rows is the order of locks (architecture.md), outermost first.  Outer is, too,
  * what is held while a callback of the helper thread is waited for, as against all that the

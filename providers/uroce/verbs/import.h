@@ -35,7 +35,7 @@ void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 /* The object of that number, with one more holder; NULL when there is none, or not for context. */
 struct uroce_importable *uroce_import_find(enum import_kind kind,
 					   const struct uroce_context *context, uint32_t handle);
-/* The object is being destroyed: nobody finds it again.  false: it had been destroyed before. */
+/* The object is being destroyed: it is not found again. false: it had been destroyed before. */
 bool uroce_import_destroy(struct uroce_importable *object);
 /* A holder lets go.  true: it was the last one, and the storage is the caller's to free. */
 bool uroce_import_put(struct uroce_importable *object);

@@ -82,8 +82,8 @@ void key_table_leave(void)
 
 /*
  * What this visit has copied through windows it has copied; a visit keeps no pointer into memory
- * that a peer has named.  So it may let go before it waits for the others, who then do not wait for
- * it.
+ * that a peer has named.  So it may release its read side before it waits for the others, which
+ * then do not wait for it.
  */
 void key_table_windows_begin(void)
 {
@@ -338,7 +338,7 @@ void key_table_unbind_user(const void *user)
 	end_change();
 }
 
-/* Both for all visits: nobody writes to the one, and nobody reads the other. */
+/* Both for all visits: the one is never written to, and the other never read. */
 static uint8_t zeros[KEY_NO_MEMORY_BYTES], scratch[KEY_NO_MEMORY_BYTES];
 
 /* Memory that is not simply there. */

@@ -4,18 +4,18 @@
  * lock has to stand between every copy that is under way and the end of a registration.
  *
  * Readers are the visits to a QP's engine: progress takes the read side around each visit (struct
- * progress_hooks), so whoever holds the write side knows that no packet points into memory of any
- * region.  Read sides must not nest: writers go first, or deregistration would starve.
+ * progress_hooks), so a thread that holds the write side knows that no packet points into memory
+ * of any region.  Read sides must not nest: writers go first, or deregistration would starve.
  *
  * Keys are a keyed permutation of a counter: no key comes again before 2^32 others have, so that a
  * stale key of a peer meets nothing, and the next key cannot be told from the last.
  *
- * Memory windows (mw.h) are entries, too, that mean part of a region or nothing.  Their low byte is
- * the consumer's to choose with each bind, so the other bits have to be theirs alone: the keys of
- * windows have the top bit, those of regions do not.  What a window means is changed in the middle
- * of a visit, when its bind's turn in the send queue comes.  So it has a lock of its own, inside
- * the table's: a visit that uses a window keeps the read side until it leaves, so that no copy
- * through a window outlives what the window meant.
+ * Memory windows (mw.h) are entries, too, that mean part of a region or nothing.  Their low byte
+ * is the consumer's to choose with each bind, so the other bits have to be theirs alone: the keys
+ * of windows have the top bit, those of regions do not.  What a window means is changed in the
+ * middle of a visit, when its bind's turn in the send queue comes.  So it has a lock of its own,
+ * inside the table's: a visit that uses a window keeps the read side until it leaves, so that no
+ * copy through a window outlives what the window meant.
  */
 #ifndef UROCE_VERBS_KEY_TABLE_H
 #define UROCE_VERBS_KEY_TABLE_H
@@ -53,7 +53,7 @@ struct key_cache {
 	uint64_t generation;
 	uint32_t key;
 	struct key_entry *entry;
-	const void *user; /* who is asking; set by the owner, for windows that ask for it */
+	const void *user; /* the queue pair; set by the owner, for windows of type 2 */
 };
 
 /* The read side; progress_hooks. */
@@ -64,7 +64,7 @@ void key_table_leave(void);
 int key_table_add(struct key_entry *entry);
 int key_table_add_window(struct key_entry *entry);
 /*
- * After return nobody finds entry, and no copy to or from its memory is under way.  0, or EBUSY
+ * After return entry is not found, and no copy to or from its memory is under way.  0, or EBUSY
  * when windows are bound to it.
  */
 int key_table_remove(struct key_entry *entry);
@@ -110,8 +110,8 @@ static inline bool key_is_of_window(uint32_t key)
 size_t key_table_count(void);
 
 /*
- * Around fork(), by the thread that forks: nobody is changing the table at that moment, so that the
- * child's copy is whole.  Does not keep visitors out.
+ * Around fork(), by the thread that forks: no thread is changing the table at that moment, so that
+ * the child's copy is whole.  Does not keep visitors out.
  */
 void key_table_fork_prepare(void);
 void key_table_fork_parent(void);

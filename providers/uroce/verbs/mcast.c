@@ -27,7 +27,7 @@ void uroce_mcast_forked(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	members_lock = fresh;
-	/* The parent goes on to hear its groups; nobody does here. */
+	/* The parent goes on to hear its groups; the child does not. */
 	members = NULL;
 }
 
@@ -111,7 +111,7 @@ int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t
 	if (uroce_inherited(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&members_lock);
-	/* Who is in already, is in. */
+	/* A member stays a member. */
 	if (!*find(qp, gid))
 		error = attach(qp, gid);
 	pthread_mutex_unlock(&members_lock);

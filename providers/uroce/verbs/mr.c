@@ -26,7 +26,7 @@ int uroce_mr_check_access(int access)
 {
 	if (access & ~ACCEPTED)
 		return EINVAL;
-	/* ibv_reg_mr(3): who lets the peer write must let the device write. */
+	/* ibv_reg_mr(3): a right to write for the peer needs one for the device. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
@@ -211,7 +211,7 @@ static int destroy(struct uroce_mr *mr)
 	return 0;
 }
 
-/* The application's pointer goes; the storage of the region, when nobody holds it any more. */
+/* The application's pointer goes now; the storage of the region when it has no holder any more. */
 static void let_go(struct uroce_mr *held)
 {
 	struct ibv_context *holder = held->holder;
@@ -220,7 +220,10 @@ static void let_go(struct uroce_mr *held)
 	if (held != mr)
 		free(held);
 	if (uroce_import_put(&mr->importable)) {
-		/* It has only been unimported: nobody is left who could deregister it. */
+		/*
+		 * It has only been unimported: no pointer is left by which it could be
+		 * deregistered.
+		 */
 		if (uroce_import_destroy(&mr->importable))
 			destroy(mr);
 		free(mr);
@@ -284,7 +287,7 @@ int uroce_dereg_mr(struct verbs_mr *vmr)
 	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
 	int error;
 
-	/* Somebody else has: ibv_import_mr(3) leaves this one to be unimported. */
+	/* Another holder has: ibv_import_mr(3) leaves this one to be unimported. */
 	if (mr->importable.destroyed)
 		return EINVAL;
 	error = destroy(mr);

@@ -38,7 +38,7 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		goto err_place;
 	mw->pd = to_uroce_pd(pd);
-	/* Without rights nobody can use it until it is bound. */
+	/* It has no rights until it is bound. */
 	mw->entry.domain = mw->pd->domain;
 	error = key_table_add_window(&mw->entry);
 	if (error)

@@ -57,7 +57,7 @@ struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
-/* The application's pointer goes; the PD itself, when nobody holds it any more. */
+/* The application's pointer goes now; the PD itself when it has no holder any more. */
 static void let_go(struct uroce_pd *held)
 {
 	struct ibv_context *context = held->base.context;
@@ -95,7 +95,7 @@ int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
 		return EBUSY;
 	if (pd->extended)
 		return dealloc_parent_domain(pd);
-	/* Somebody else has destroyed it: ibv_import_pd(3) leaves this one to be unimported. */
+	/* Another holder has destroyed it: ibv_import_pd(3) leaves this one to be unimported. */
 	if (!uroce_import_destroy(&pd->importable))
 		return EINVAL;
 	let_go((struct uroce_pd *)ibv_pd);

@@ -4,10 +4,10 @@
  * is a PD in every call; it has users of its own, and keys are checked against the PD that it
  * extends.
  *
- * A thread domain promises that one thread at a time uses its objects.  The helper thread and
- * whoever polls make progress for all queue pairs of the process, so the locks of queue pairs and
- * completion queues are not between the application's threads, and stay.  What is given up is the
- * lock from ibv_start_poll() to ibv_end_poll(), which is between those alone.
+ * A thread domain promises that one thread at a time uses its objects.  The helper thread and the
+ * threads that poll make progress for all queue pairs of the process, so the locks of queue pairs
+ * and completion queues are not between the application's threads, and stay.  What is given up is
+ * the lock from ibv_start_poll() to ibv_end_poll(), which is between those alone.
  */
 #ifndef UROCE_VERBS_PD_H
 #define UROCE_VERBS_PD_H

@@ -371,7 +371,7 @@ static int start_engine(struct uroce_qp *qp)
 				    .rq_shared = is_shared(qp),
 				    .signal_all = qp->signal_all,
 				    .credits_hidden = qp->context->settings.credits_hidden,
-				    /* What nobody acknowledges is not under way. */
+				    /* What is never acknowledged is not in flight. */
 				    .cwnd_share = qp->progress.unreliable ? NULL : &cwnd_share,
 				    .cwnd_packets = CWND_PACKETS,
 			    });

@@ -76,7 +76,7 @@ void uroce_qp_forget_completions(struct uroce_qp *qp);
 struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 /* After return it is not to be reached from the network, and reaches nothing itself. */
 void uroce_qp_end(struct uroce_qp *qp);
-/* The end of a QP that nobody knows any more. */
+/* The end of a QP that the application has destroyed. */
 void uroce_qp_free(struct uroce_qp *qp);
 
 /* Memory for wr entries of slot_bytes, as uroce_buffer_alloc(); 0 or ENOMEM. */

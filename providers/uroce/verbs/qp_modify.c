@@ -107,7 +107,7 @@ static int check_move(enum eng_qp_type type, enum eng_qp_state from, const struc
 			return EINVAL;
 		*to = (enum eng_qp_state)attr->qp_state;
 	}
-	/* The consumer's idea of the present state: where it is wrong, so is his request. */
+	/* The state that the consumer expects: where it is wrong, so is its request. */
 	if ((mask & IBV_QP_CUR_STATE) && (enum eng_qp_state)attr->cur_qp_state != from)
 		return EINVAL;
 	return eng_modify_check(type, from, *to, (uint32_t)mask) == ENG_MODIFY_OK ? 0 : EINVAL;
@@ -250,7 +250,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
 	free(replay);
-	/* What was completed before a reset belongs to a connection that nobody remembers. */
+	/* What was completed before a reset belongs to a connection that is forgotten. */
 	if (!error && to == ENG_RESET)
 		uroce_qp_forget_completions(qp);
 	return error;

@@ -85,7 +85,7 @@ void uroce_ud_addresses_changed(void)
 	char text[PROGRESS_ERROR_TEXT];
 
 	pthread_mutex_lock(&listen_lock);
-	/* Who has no address any more hears nothing until there is one. */
+	/* A queue pair without an address hears nothing until there is one. */
 	for (struct uroce_context *context = listeners; context; context = context->next_listener)
 		listen_to_all(context, text);
 	pthread_mutex_unlock(&listen_lock);

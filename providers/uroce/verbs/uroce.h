@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The provider's objects: each embeds the libibverbs object as its first member, so that a to_*()
- * cast leads back.  Who may touch what: device and context are constant after creation but for the
- * port state (port_lock); a QP's engine is used under progress.lock of the QP; a CQ's ring under
- * cq->lock; the key table has its own lock (mr.h).
+ * cast leads back.  Access: device and context are constant after creation but for the port state
+ * (port_lock); a QP's engine is used under progress.lock of the QP; a CQ's ring under cq->lock;
+ * the key table has its own lock (mr.h).
  */
 #ifndef UROCE_VERBS_UROCE_H
 #define UROCE_VERBS_UROCE_H
@@ -123,7 +123,7 @@ struct uroce_context {
 	/* What its datagram QPs hear, NULL while it has none: ud.c, under its lock. */
 	struct progress_listen *listen;
 	struct uroce_context *next_listener;
-	/* Who needs the memory: itself while it is open, and what points to it (belongings.h). */
+	/* What needs the memory: itself while it is open, and what points to it (belongings.h). */
 	atomic_uint holders;
 	bool closed;
 	struct uroce_context *next_closed;
@@ -156,7 +156,7 @@ uint64_t uroce_node_guid(const struct netdev *netdev);
 /* For ibv_create_comp_channel() and ibv_destroy_comp_channel(); NULL with errno, 0 or an errno. */
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context);
 int uroce_destroy_comp_channel(struct ibv_comp_channel *channel);
-/* Tell who waits on channel that cq has completions; safe inside engine callbacks. */
+/* Tell the readers of channel that cq has completions; safe inside engine callbacks. */
 void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq);
 /* The application has read an event: there may be room for one that had none. */
 void uroce_channel_read(struct uroce_comp_channel *channel);

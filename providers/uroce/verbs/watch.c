@@ -68,7 +68,7 @@ void uroce_watch_fork_parent(void)
 	pthread_mutex_unlock(&watch_lock);
 }
 
-/* The socket is the parent's: a child that reads from it would take his changes away. */
+/* The socket is the parent's: a child that reads from it would take the parent's changes away. */
 void uroce_watch_fork_child(void)
 {
 	if (watch)

@@ -45,7 +45,9 @@ void uroce_xrc_fork_child(void)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
 
-	/* It may be held by readers that do not exist; whoever changes it has domains_lock. */
+	/*
+	 * It may be held by readers that do not exist; a thread that changes it has domains_lock.
+	 */
 	table.lock = fresh;
 	pthread_mutex_unlock(&domains_lock);
 }
@@ -276,7 +278,7 @@ void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc)
 
 	pthread_rwlock_rdlock(&table.lock);
 	srq = find(qp, wc->srqn);
-	/* Else it has been destroyed since the message began: nobody waits for it. */
+	/* Else it has been destroyed since the message began: the completion is not wanted. */
 	if (srq)
 		uroce_cq_complete(srq->cq, qp->progress.qpn, wc);
 	pthread_rwlock_unlock(&table.lock);

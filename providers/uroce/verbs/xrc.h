@@ -4,7 +4,7 @@
  * shared receive queue of the same domain, and these are what that queue was made with.
  *
  * A target QP may be opened several times, and lives as long as any of its openings.  So what the
- * application holds is never the QP itself but an opening, also that of who created it.
+ * application holds is never the QP itself but an opening, also after ibv_create_qp_ex().
  *
  * Locks: the domains' lock around lists of domains, target QPs and SRQs (control calls only); the
  * table lock, inside that of a QP and outside those of SRQ and CQ, keeps an XRC SRQ while it is in
@@ -64,7 +64,7 @@ int uroce_xrc_close_opening(struct xrc_opening *opening);
 /* An asynchronous event about target QP qp, to all its openings; under qp->progress.lock. */
 void uroce_xrc_raise(struct uroce_qp *qp, enum ibv_event_type type);
 
-/* Around a fork: the child gets lists that nobody was just changing. */
+/* Around a fork: the child gets lists that no thread was just changing. */
 void uroce_xrc_fork_prepare(void);
 void uroce_xrc_fork_parent(void);
 void uroce_xrc_fork_child(void);

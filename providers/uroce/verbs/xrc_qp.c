@@ -16,7 +16,7 @@ static void free_opening(struct xrc_opening *opening, bool inherited)
 	free(opening);
 }
 
-/* The QP belongs to whoever has it open: caller holds the domains' lock, and heir is open. */
+/* The QP is handed to one of its openings: caller holds the domains' lock, and heir is open. */
 static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
 {
 	struct uroce_context *before = qp->context;
