@@ -114,7 +114,10 @@ static bool may_meet(const struct gsi_port *a, const struct gsi_port *b)
 	return (takes(a, true) && takes(b, true)) || (takes(a, false) && takes(b, false));
 }
 
-/* As the kernel's cma_check_port(); when it listens, sharing is over. */
+/*
+ * As the kernel's cma_check_port(), but that two that are any are the same, and that those which
+ * nothing can be for both of do not meet.  When it listens, sharing is over.
+ */
 static int check_own(const struct gsi_port *port, bool listens)
 {
 	const struct gsi_port *other = *bucket_of(port->gsi, port->port);
@@ -125,8 +128,10 @@ static int check_own(const struct gsi_port *port, bool listens)
 		if ((!listens && (port->flags & other->flags & GSI_PORT_REUSE)) ||
 		    !may_meet(port, other))
 			continue;
-		if (is_any(port->address.gid) || is_any(other->address.gid))
+		if (is_any(port->address.gid) != is_any(other->address.gid))
 			return -EADDRNOTAVAIL;
+		if (is_any(port->address.gid))
+			return -EADDRINUSE;
 		if (port->address.scope_id == other->address.scope_id &&
 		    !memcmp(port->address.gid, other->address.gid, sizeof(port->address.gid)))
 			return -EADDRINUSE;

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The door for queue pair 1 (rule S14): what is no MAD, or comes with a wrong key or damaged, is
+ * dropped and counted; what is right passes, from any host.
+ */
+#include "gsi_agent.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "door_peer.h"
+#include "link_agent.h"
+#include "progress/gsi_packet.h"
+#include "wire/bytes.h"
+
+enum {
+	PKEY = 2,
+	QKEY = 12,
+	MAD = 20,
+};
+
+static struct gsi_agent agent;
+static struct door_peer peer;
+static uint8_t packet[GSI_PACKET_BYTES + 4];
+
+static int open_door(void **state)
+{
+	int error = fresh_network(state);
+
+	if (error)
+		return error;
+	gsi_agent_start(&agent, 0, loopback4);
+	door_peer_open(&peer, "127.0.0.1");
+	return 0;
+}
+
+static int close_door(void **state)
+{
+	(void)state;
+	door_peer_close(&peer);
+	gsi_agent_stop(&agent);
+	return 0;
+}
+
+/* A right packet of an RTU for the agent. */
+static void make(uint32_t tag)
+{
+	const struct mad_spec spec = { .attribute = MAD_RTU,
+				       .tag = tag,
+				       .remote_id = agent.slot << GSI_ID_SHIFT | 1 };
+	uint8_t mad[GSI_MAD_BYTES];
+
+	mad_make(mad, &spec);
+	gsi_packet_build(&peer.path, 0x123456 + tag, mad, packet);
+}
+
+static void send_right(uint32_t tag)
+{
+	make(tag);
+	door_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
+	gsi_agent_expect(&agent, tag, GSI_FOR_YOU);
+}
+
+/* The ICRC made anew unless it shall be wrong; nothing may arrive but what is right behind it. */
+static void expect_dropped(size_t length, bool right_icrc, enum progress_counter counter)
+{
+	static uint32_t tag = 1000;
+	uint64_t before = gsi_agent_count(&agent, counter);
+
+	if (right_icrc)
+		wire_icrc_put(&peer.path, 0, packet, length);
+	door_peer_send(&peer, packet, length, 0);
+	send_right(++tag);
+	assert_int_equal(gsi_agent_count(&agent, counter), before + 1);
+}
+
+/* rule S14 test: what is right passes, whatever its P_Key's membership and its PSN. */
+static void test_passes(void **state)
+{
+	(void)state;
+	send_right(1);
+	make(2);
+	wire_put_be16(packet + PKEY, 0x7fff);
+	wire_icrc_put(&peer.path, 0, packet, GSI_PACKET_BYTES);
+	door_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
+	gsi_agent_expect(&agent, 2, GSI_FOR_YOU);
+	/* With the identification of a foreign host, which is found out. */
+	make(3);
+	wire_icrc_put(&peer.path, 4711, packet, GSI_PACKET_BYTES);
+	door_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
+	gsi_agent_expect(&agent, 3, GSI_FOR_YOU);
+	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_ICRC_SOLVED), 1);
+}
+
+/* rule S14 test: keys that are not the host's. */
+static void test_wrong_keys(void **state)
+{
+	(void)state;
+	make(1);
+	wire_put_be16(packet + PKEY, 0x8001);
+	expect_dropped(GSI_PACKET_BYTES, true, PROGRESS_COUNT_WRONG_PKEY);
+	make(1);
+	wire_put_be32(packet + QKEY, 0x01234567);
+	expect_dropped(GSI_PACKET_BYTES, true, PROGRESS_COUNT_MAD_WRONG_QKEY);
+}
+
+/* rule S14 test: a bit that has been turned anywhere in the packet that the ICRC covers. */
+static void test_damaged(void **state)
+{
+	(void)state;
+	for (size_t i = MAD + 8; i < GSI_PACKET_BYTES; i += 37) {
+		make(1);
+		packet[i] ^= 0x10;
+		expect_dropped(GSI_PACKET_BYTES, false, PROGRESS_COUNT_ICRC_ERRORS);
+	}
+}
+
+/* rule S14 test: too short, too long, of another operation, or not of the connection manager. */
+static void test_no_mad(void **state)
+{
+	(void)state;
+	make(1);
+	expect_dropped(GSI_PACKET_BYTES - 4, true, PROGRESS_COUNT_MAD_MALFORMED);
+	make(1);
+	expect_dropped(GSI_PACKET_BYTES + 4, true, PROGRESS_COUNT_MAD_MALFORMED);
+	make(1);
+	packet[0] = WIRE_UD | WIRE_SEND_ONLY_IMM;
+	expect_dropped(GSI_PACKET_BYTES + 4, true, PROGRESS_COUNT_MAD_MALFORMED);
+	make(1);
+	packet[0] = WIRE_RC | WIRE_SEND_ONLY;
+	expect_dropped(GSI_PACKET_BYTES, true, PROGRESS_COUNT_MAD_MALFORMED);
+	for (unsigned int i = 0; i < 4; i++) {
+		make(1);
+		packet[MAD + i]++;
+		expect_dropped(GSI_PACKET_BYTES, true, PROGRESS_COUNT_MAD_MALFORMED);
+	}
+}
+
+/* More than the queue holds at once: what is too much is lost and counted, and all goes on. */
+static void test_flood(void **state)
+{
+	enum { FLOOD = 4 * GSI_QUEUE_MAX, SEGMENTS = 64 };
+	static uint8_t run[SEGMENTS * GSI_PACKET_BYTES];
+	struct gsi_report report;
+	uint64_t received, lost;
+
+	(void)state;
+	/* For nobody, since they do not say for whom. */
+	for (unsigned int i = 0; i < SEGMENTS; i++) {
+		struct mad_spec spec = { .attribute = MAD_DREQ, .tag = i };
+		uint8_t mad[GSI_MAD_BYTES];
+
+		mad_make(mad, &spec);
+		gsi_packet_build(&peer.path, i, mad, run + i * GSI_PACKET_BYTES);
+		wire_icrc_put(&peer.path, (uint16_t)i, run + i * GSI_PACKET_BYTES,
+			      GSI_PACKET_BYTES);
+	}
+	for (unsigned int i = 0; i < FLOOD / SEGMENTS; i++)
+		door_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
+	while (gsi_agent_next(&agent, 200, &report))
+		assert_int_equal(report.mad.reason, GSI_FOR_NOBODY);
+	received = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_RECEIVED);
+	lost = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_OVERFLOW) +
+	       gsi_agent_count(&agent, PROGRESS_COUNT_RECEIVE_OVERFLOW);
+	assert_true(received > 0 && received + lost <= FLOOD);
+	send_right(7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_passes, open_door, close_door),
+		cmocka_unit_test_setup_teardown(test_wrong_keys, open_door, close_door),
+		cmocka_unit_test_setup_teardown(test_damaged, open_door, close_door),
+		cmocka_unit_test_setup_teardown(test_no_mad, open_door, close_door),
+		cmocka_unit_test_setup_teardown(test_flood, open_door, close_door),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

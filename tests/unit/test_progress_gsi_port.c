@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Ports of port spaces among processes and inside of one: who may have which, and what is free
+ * again when.
+ */
+#include "gsi_agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "link/exchange.h"
+#include "link_agent.h"
+
+static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
+static const uint8_t any6[16];
+
+/* Bind and listen in a new process each (or both in the first), and compare the errors. */
+struct pair {
+	const uint8_t *first, *second;
+	unsigned int first_flags, second_flags;
+	int wanted;
+};
+
+static const struct pair pairs[] = {
+	{ loopback4, loopback4, 0, 0, -EADDRINUSE },
+	{ loopback4, other4, 0, 0, 0 },
+	{ loopback4, loopback6, 0, 0, 0 },
+	{ any4, any4, 0, 0, -EADDRINUSE },
+	{ any4, loopback4, 0, 0, -EADDRNOTAVAIL },
+	{ loopback4, any4, 0, 0, -EADDRNOTAVAIL },
+	{ any6, any4, 0, 0, -EADDRINUSE },
+	{ any4, any6, 0, 0, -EADDRINUSE },
+	{ any6, loopback6, 0, 0, -EADDRNOTAVAIL },
+	{ loopback6, any6, 0, 0, -EADDRNOTAVAIL },
+	{ any6, loopback4, 0, 0, -EADDRNOTAVAIL },
+	{ loopback4, any6, 0, 0, -EADDRNOTAVAIL },
+	{ any6, any4, GSI_PORT_AF_ONLY, GSI_PORT_AF_ONLY, 0 },
+	{ any6, loopback4, GSI_PORT_AF_ONLY, GSI_PORT_AF_ONLY, 0 },
+	{ loopback4, any6, GSI_PORT_AF_ONLY, GSI_PORT_AF_ONLY, 0 },
+	{ any6, any6, GSI_PORT_AF_ONLY, GSI_PORT_AF_ONLY, -EADDRINUSE },
+	/* One of them shares, the other does not. */
+	{ loopback4, loopback4, GSI_PORT_REUSE, 0, -EADDRINUSE },
+	{ loopback4, loopback4, 0, GSI_PORT_REUSE, -EADDRINUSE },
+};
+
+static int second_of(struct gsi_agent *agent, const struct pair *pair, uint16_t port)
+{
+	return gsi_agent_bind(agent, pair->second, &port, pair->second_flags, true, NULL);
+}
+
+static void test_conflicts(void **state)
+{
+	struct gsi_agent agents[2];
+
+	(void)state;
+	gsi_agent_start(&agents[0], 0, loopback4);
+	gsi_agent_start(&agents[1], 0, loopback4);
+	for (unsigned int i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		const struct pair *pair = &pairs[i];
+		struct gsi_order close = { .what = GSI_CLOSE };
+		uint16_t port = (uint16_t)(7000 + i);
+		int inside, across;
+
+		assert_int_equal(gsi_agent_bind(&agents[0], pair->first, &port, pair->first_flags,
+						true, &close.handle),
+				 0);
+		inside = second_of(&agents[0], pair, port);
+		if (inside != pair->wanted)
+			print_error("pair %u in one process\n", i);
+		assert_int_equal(inside, pair->wanted);
+		/* What the first process has bound just now would be in the way as well. */
+		if (pair->wanted == 0)
+			continue;
+		across = second_of(&agents[1], pair, port);
+		if (across != pair->wanted)
+			print_error("pair %u in two processes\n", i);
+		assert_int_equal(across, pair->wanted);
+		gsi_agent_do(&agents[0], &close);
+		assert_int_equal(second_of(&agents[1], pair, port), 0);
+	}
+	for (unsigned int i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		uint16_t port = (uint16_t)(7100 + i);
+
+		if (pairs[i].wanted)
+			continue;
+		assert_int_equal(gsi_agent_bind(&agents[0], pairs[i].first, &port,
+						pairs[i].first_flags, true, NULL),
+				 0);
+		assert_int_equal(second_of(&agents[1], &pairs[i], port), 0);
+	}
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[1]);
+}
+
+/* Many may bind a port that all of them share; only the first listens. */
+static void test_sharing(void **state)
+{
+	struct gsi_agent agents[2];
+	struct gsi_order order = { .what = GSI_LISTEN };
+	unsigned int handle[3];
+	uint16_t port = 7000;
+
+	(void)state;
+	gsi_agent_start(&agents[0], 0, loopback4);
+	gsi_agent_start(&agents[1], 0, loopback4);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(gsi_agent_bind(&agents[i == 2], loopback4, &port, GSI_PORT_REUSE,
+						false, &handle[i]),
+				 0);
+	order.handle = handle[2];
+	assert_int_equal(gsi_agent_do(&agents[1], &order).error, 0);
+	/* Others may still bind it, but not listen. */
+	assert_int_equal(gsi_agent_bind(&agents[0], loopback4, &port, GSI_PORT_REUSE, true, NULL),
+			 -EADDRINUSE);
+	assert_int_equal(gsi_agent_bind(&agents[0], loopback4, &port, 0, false, NULL), -EADDRINUSE);
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[1]);
+}
+
+/* A killed process's port is free at once; other port spaces have ports of their own. */
+static void test_death(void **state)
+{
+	struct gsi_agent agents[2];
+	struct gsi_order other_space = { .what = GSI_BIND, .space = SPACE_UDP, .port = 7000 };
+	uint16_t port = 7000;
+
+	(void)state;
+	gsi_agent_start(&agents[0], 0, loopback4);
+	gsi_agent_start(&agents[1], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[0], any4, &port, 0, true, NULL), 0);
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), -EADDRINUSE);
+	memcpy(other_space.gid, any4, sizeof(any4));
+	assert_int_equal(gsi_agent_do(&agents[1], &other_space).error, 0);
+	gsi_agent_kill(&agents[0]);
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
+	gsi_agent_stop(&agents[1]);
+}
+
+/* Ports that are chosen lie in the range of the system, differ, and take no descriptors. */
+static void test_chosen(void **state)
+{
+	enum { MANY = 600 };
+	static bool seen[65536];
+	unsigned int first = 32768, last = 60999;
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	struct gsi_agent agents[2];
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%u %u", &first, &last), 2);
+	fclose(file);
+	memset(seen, 0, sizeof(seen));
+	gsi_agent_start(&agents[0], 0, loopback4);
+	gsi_agent_start(&agents[1], 0, loopback4);
+	for (unsigned int i = 0; i < MANY; i++) {
+		uint16_t port = 0;
+
+		/* Some listen: those have names, which the other process goes round. */
+		assert_int_equal(gsi_agent_bind(&agents[i % 2], i % 4 < 2 ? any4 : loopback4, &port,
+						0, i % 100 < 10, NULL),
+				 0);
+		assert_in_range(port, first, last);
+		assert_false(seen[port]);
+		seen[port] = true;
+	}
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[1]);
+}
+
+/* Another user's process that has a name first is told from one of ours. */
+static void test_strangers(void **state)
+{
+	struct gsi_agent agents[2];
+	uint16_t port = 7000;
+
+	(void)state;
+	need_root();
+	gsi_agent_start(&agents[0], AGENT_NOBODY, loopback4);
+	gsi_agent_start(&agents[1], 0, NULL);
+	assert_int_equal(gsi_agent_bind(&agents[0], any4, &port, 0, true, NULL), 0);
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), -EPERM);
+	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &port, 0, true, NULL), -EPERM);
+	assert_int_equal(link_port_look(SPACE_TCP, port, any4, 0), -EPERM);
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_conflicts, fresh_network),
+		cmocka_unit_test_setup(test_sharing, fresh_network),
+		cmocka_unit_test_setup(test_death, fresh_network),
+		cmocka_unit_test_setup(test_chosen, fresh_network),
+		cmocka_unit_test_setup(test_strangers, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
