@@ -15,7 +15,7 @@ static enum fault check_opcode_enabled(const struct eng_qp *qp, const struct wir
 {
 	uint32_t need = 0;
 
-	switch (wire_op_info(packet->opcode)->family) {
+	switch (wire_op_family(packet->opcode)) {
 	case WIRE_FAMILY_SEND:
 		break;
 	case WIRE_FAMILY_WRITE:
@@ -60,7 +60,7 @@ static enum fault check_resources(const struct eng_qp *qp, const struct wire_pac
 /* rule S1: all packets but the last carry exactly one MTU, the last one at least one byte. */
 static bool payload_fits_position(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	switch (wire_op_info(packet->opcode)->position) {
+	switch (wire_op_position(packet->opcode)) {
 	case WIRE_FIRST:
 	case WIRE_MIDDLE:
 		return packet->payload_length == qp->attr.mtu;
@@ -76,7 +76,7 @@ static bool payload_fits_position(const struct eng_qp *qp, const struct wire_pac
 static bool write_length_fits(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	const struct responder *resp = &qp->resp;
-	enum wire_position position = wire_op_info(packet->opcode)->position;
+	enum wire_position position = wire_op_position(packet->opcode);
 	uint32_t left;
 
 	if (position & (WIRE_FIRST | WIRE_ONLY)) {
@@ -112,11 +112,11 @@ static enum fault check_length(const struct eng_qp *qp, const struct wire_packet
 /* The whole range at once, when it is named; a length of zero names none. */
 static enum fault check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	uint32_t need = wire_op_info(packet->opcode)->family == WIRE_FAMILY_READ ? ENG_REMOTE_READ
-										 : ENG_REMOTE_WRITE;
+	uint32_t need = wire_op_family(packet->opcode) == WIRE_FAMILY_READ ? ENG_REMOTE_READ
+									   : ENG_REMOTE_WRITE;
 
 	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0 ||
-	    wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_WRITE)
+	    wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_WRITE)
 		return FAULT_NONE;
 	if (!qp->ops->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
 		return FAULT_REMOTE_ACCESS;

@@ -282,7 +282,7 @@ static bool read_response_fits(const struct eng_qp *qp, const struct eng_send_wq
 			       const struct wire_packet *packet, uint32_t *offset)
 {
 	uint32_t index = wqe_packet_index(wqe, packet->psn);
-	enum wire_position position = wire_op_info(packet->opcode)->position;
+	enum wire_position position = wire_op_position(packet->opcode);
 	bool last = index == wqe->packets - 1;
 
 	*offset = index * qp->attr.mtu;
@@ -329,7 +329,7 @@ static void atomic_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
 static void receive_answer(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	enum op_answer answer = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK
+	enum op_answer answer = wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_ACK
 					? OP_ATOMIC_ANSWER
 					: OP_READ_RESPONSE;
 	const struct eng_send_wqe *wqe;
@@ -358,7 +358,7 @@ static bool has_aeth(const struct wire_packet *packet)
 static void receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *packet,
 				   uint64_t now)
 {
-	enum wire_family family = wire_op_info(packet->opcode)->family;
+	enum wire_family family = wire_op_family(packet->opcode);
 	bool positive = !has_aeth(packet) || syndrome_kind(packet->syndrome) == AETH_ACK;
 
 	if (positive && has_aeth(packet))
@@ -390,7 +390,7 @@ static bool brings_credits(const struct eng_qp *qp, const struct wire_packet *pa
 void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	bool plain_ack = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK &&
+	bool plain_ack = wire_op_family(packet->opcode) == WIRE_FAMILY_ACK &&
 			 syndrome_kind(packet->syndrome) == AETH_ACK;
 
 	if (has_aeth(packet) && syndrome_kind(packet->syndrome) == AETH_RESERVED) {

@@ -206,8 +206,9 @@ static inline bool is_reliable(const struct eng_qp *qp)
 static inline bool can_respond(const struct eng_qp *qp)
 {
 	/* SQE: a send has failed, the receiving side goes on (UC and UD). */
-	return qp->state == ENG_RTR || qp->state == ENG_RTS || qp->state == ENG_SQD ||
-	       qp->state == ENG_SQE;
+	const unsigned int states = 1u << ENG_RTR | 1u << ENG_RTS | 1u << ENG_SQD | 1u << ENG_SQE;
+
+	return states >> qp->state & 1;
 }
 
 static inline bool can_request(const struct eng_qp *qp)

@@ -104,7 +104,11 @@ enum fault responder_take(struct eng_qp *qp)
 	resp->wqe.wr_id = wqe->wr_id;
 	resp->wqe.length = wqe->length;
 	resp->wqe.sge_count = wqe->sge_count;
-	memcpy(resp->wqe_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
+	/* One is usual, and a copy of any number is made byte by byte. */
+	if (wqe->sge_count == 1)
+		resp->wqe_sge[0] = wqe->sge[0];
+	else
+		memcpy(resp->wqe_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
 	resp->taken = true;
 	resp->wqes_taken++;
 	qp->rq->tail++;
@@ -135,7 +139,7 @@ static void finish_receive(struct eng_qp *qp, const struct wire_packet *packet, 
 enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
-	enum wire_position position = wire_op_info(packet->opcode)->position;
+	enum wire_position position = wire_op_position(packet->opcode);
 
 	if (position & (WIRE_FIRST | WIRE_ONLY)) {
 		/* UC: a message that broke off left its receive request to the next one. */
@@ -167,7 +171,7 @@ enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet)
 enum fault responder_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
-	enum wire_position position = wire_op_info(packet->opcode)->position;
+	enum wire_position position = wire_op_position(packet->opcode);
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) && !resp->taken) {
 		/* rule C6: without a receive request nothing is executed. */
@@ -256,7 +260,7 @@ static enum fault execute_atomic(struct eng_qp *qp, const struct wire_packet *pa
 /* The packet has passed all checks: do what it says.  What fails here was not seen before. */
 static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
 {
-	switch (wire_op_info(packet->opcode)->family) {
+	switch (wire_op_family(packet->opcode)) {
 	case WIRE_FAMILY_SEND:
 		return responder_send(qp, packet);
 	case WIRE_FAMILY_WRITE:
@@ -338,7 +342,7 @@ static void duplicate_atomic_write(struct eng_qp *qp, const struct wire_packet *
 static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	count(qp, ENG_COUNT_DUPLICATE_REQUEST);
-	switch (wire_op_info(packet->opcode)->family) {
+	switch (wire_op_family(packet->opcode)) {
 	case WIRE_FAMILY_READ:
 		duplicate_read(qp, packet);
 		break;

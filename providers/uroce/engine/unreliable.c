@@ -21,15 +21,14 @@ static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
 
 	if (fault != FAULT_NONE)
 		return fault;
-	return wire_op_info(packet->opcode)->family == WIRE_FAMILY_SEND
-		       ? responder_send(qp, packet)
-		       : responder_write(qp, packet);
+	return wire_op_family(packet->opcode) == WIRE_FAMILY_SEND ? responder_send(qp, packet)
+								  : responder_write(qp, packet);
 }
 
 void unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
-	enum wire_position position = wire_op_info(packet->opcode)->position;
+	enum wire_position position = wire_op_position(packet->opcode);
 	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
 	enum fault fault;
 

@@ -206,14 +206,17 @@ void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
 	pthread_mutex_unlock(&cq->lock);
 }
 
-int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+/* Spinning pollers of an empty CQ must not keep the lock from the threads that fill it. */
+static bool is_empty(const struct uroce_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
+
+static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct ibv_wc *wc,
+					  uint64_t *stamps)
 {
 	int taken = 0;
-
-	/* Spinning pollers of an empty CQ must not keep the lock from the threads that fill it. */
-	if (atomic_load_explicit(&cq->head, memory_order_relaxed) ==
-	    atomic_load_explicit(&cq->tail, memory_order_relaxed))
-		return 0;
 
 	pthread_mutex_lock(&cq->lock);
 
@@ -228,6 +231,11 @@ int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 	set_tail(cq, tail);
 	pthread_mutex_unlock(&cq->lock);
 	return taken;
+}
+
+int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+{
+	return is_empty(cq) ? 0 : take(cq, count, wc, stamps);
 }
 
 int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)

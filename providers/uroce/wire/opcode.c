@@ -128,6 +128,16 @@ const struct wire_op_info *wire_op_info(uint8_t opcode)
 	return &rows[opcode & WIRE_OPERATION_MASK];
 }
 
+enum wire_family wire_op_family(uint8_t opcode)
+{
+	return (enum wire_family)wire_op_facts[opcode].family;
+}
+
+enum wire_position wire_op_position(uint8_t opcode)
+{
+	return (enum wire_position)wire_op_facts[opcode].position;
+}
+
 uint16_t wire_op_headers(uint8_t opcode)
 {
 	return wire_op_facts[opcode].headers;

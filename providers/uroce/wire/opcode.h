@@ -95,6 +95,10 @@ struct wire_op_info {
 /* The row of an opcode (all 8 bits), or NULL when the opcode is not defined for its service. */
 const struct wire_op_info *wire_op_info(uint8_t opcode);
 
+/* The same of an opcode that is defined. */
+enum wire_family wire_op_family(uint8_t opcode);
+enum wire_position wire_op_position(uint8_t opcode);
+
 /* The extension headers that a packet of this opcode carries; 0 when undefined. */
 uint16_t wire_op_headers(uint8_t opcode);
 
