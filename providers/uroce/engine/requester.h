@@ -28,6 +28,13 @@ void requester_go_back(struct eng_qp *qp);
 /* Send again from psn on, which lies between unacked_psn and next_psn. */
 void requester_rewind(struct eng_qp *qp, uint32_t psn);
 
+/* Would requester_transmit() do nothing?  (On unreliable services it completes what was sent.) */
+static inline bool requester_is_done(const struct eng_qp *qp)
+{
+	return can_request(qp) && qp->req.next_wqe == qp->sq->head && !qp->req.solicit_owed &&
+	       qp->req.rnr_until == 0 && is_reliable(qp);
+}
+
 /* PSNs handed out and not acknowledged. */
 static inline uint32_t requester_in_flight(const struct eng_qp *qp)
 {

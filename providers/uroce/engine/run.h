@@ -59,6 +59,7 @@ struct eng_run {
 	bool closed;	 /* a shorter packet stands at the end: nothing may follow */
 	enum eng_run_kind kind;
 	bool ack_rides; /* behind requests: the last packet */
+	bool last;	/* nothing is left for a further run */
 	uint32_t first_psn;
 };
 

@@ -29,8 +29,14 @@ enum {
 
 static bool ends_request(uint8_t opcode)
 {
-	return wire_op_is_request(opcode) &&
-	       (wire_op_info(opcode)->position & (WIRE_LAST | WIRE_ONLY));
+	return wire_op_is_request(opcode) && (wire_op_position(opcode) & (WIRE_LAST | WIRE_ONLY));
+}
+
+/* What has been owed has left, or nothing was. */
+static void no_ack_waits(struct schedule *schedule)
+{
+	schedule->ack_due = 0;
+	schedule->ack_for_answer = false;
 }
 
 void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
@@ -38,6 +44,9 @@ void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 	struct schedule *schedule = &qp->schedule;
 
 	schedule->heard = true;
+	/* The last one may have left behind requests. */
+	if (!qp->resp.ack_owed)
+		no_ack_waits(schedule);
 	if (schedule->received_at != now) {
 		schedule->received_at = now;
 		schedule->messages = 0;
@@ -138,21 +147,26 @@ static void note_sent(struct eng_qp *qp, const struct eng_run *run, const struct
  * more than one, and so does the peer, which often waits for both (the answer, and the completion
  * of what is answered) before it sends again.
  */
-static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, enum eng_owed owed)
 {
-	if (!(hint->sides & ENG_RESPONSES) || response_owed(qp) != ENG_OWED_SOON)
+	if (owed != ENG_OWED_SOON)
 		return;
 	/* The ACK would end the peer's polling before the rest of the answer has come. */
 	if (qp->schedule.ack_for_answer && qp->req.next_wqe != qp->sq->head)
 		return;
 	response_ride(qp, run);
+	if (run->ack_rides)
+		qp->schedule.unanswered = 0;
 }
 
-static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint,
+			    enum eng_owed owed)
 {
 	bool asks = can_request(qp) && qp->req.solicit_owed;
 	enum eng_tx reason;
 
+	if (requester_is_done(qp))
+		return ENG_TX_IDLE;
 	/* An ACK solicitation takes no room, and the ACK makes the room that other QPs wait for. */
 	if (!asks && hint->share_waits && can_request(qp) && qp->req.next_wqe != qp->sq->head)
 		return ENG_TX_SHARE;
@@ -163,7 +177,7 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct
 		return ENG_TX_FULL;
 	reason = requester_transmit(qp, run, hint->now);
 	if (reason == ENG_TX_RUN && run->kind == ENG_RUN_REQUESTS) {
-		let_ack_ride(qp, run, hint);
+		let_ack_ride(qp, run, owed);
 		note_sent(qp, run, hint);
 	}
 	return reason;
@@ -172,14 +186,14 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct
 /* ---- responses ---- */
 
 /*
- * Is a plain ACK owed that would report no credits, right after messages were completed?  The
+ * Would the plain ACK that is owed report no credits, right after messages were completed?  The
  * application is likely to post receives as soon as it has seen them; an ACK behind that saves the
  * peer a limited request and an RNR NAK.
  */
 static bool ack_awaits_receive(const struct eng_qp *qp)
 {
-	return response_owed(qp) == ENG_OWED_SOON && qp->reports_credits &&
-	       qp->resp.previous_opcode < 0 && credit_free(qp) == 0 && qp->resp.wqes_done > 0;
+	return qp->reports_credits && qp->resp.previous_opcode < 0 && credit_free(qp) == 0 &&
+	       qp->resp.wqes_done > 0;
 }
 
 bool schedule_receive_posted(const struct eng_qp *qp)
@@ -237,23 +251,24 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
 	return false;
 }
 
-static enum eng_tx responses(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+static enum eng_tx responses(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint,
+			     enum eng_owed owed)
 {
-	struct schedule *schedule = &qp->schedule;
-	enum eng_owed owed = response_owed(qp);
 	enum eng_tx reason;
 
+	if (owed == ENG_OWED_NOTHING) {
+		qp->schedule.unanswered = 0;
+		return ENG_TX_IDLE;
+	}
 	if (owed == ENG_OWED_SOON && hint->occasion == ENG_ROUND && ack_may_wait(qp, hint))
 		return ENG_TX_ACK_DELAY;
 	if (hint->full && qp->resp.replay_pending > 0)
 		return ENG_TX_FULL;
-	/* No ACK waits any more. */
-	schedule->ack_due = 0;
-	schedule->ack_for_answer = false;
-	schedule->unanswered = 0;
+	no_ack_waits(&qp->schedule);
+	qp->schedule.unanswered = 0;
 	reason = response_transmit(qp, run, hint->now);
 	if (reason == ENG_TX_RUN)
-		schedule->answers_next = false;
+		qp->schedule.answers_next = false;
 	return reason;
 }
 
@@ -261,36 +276,30 @@ static enum eng_tx responses(struct eng_qp *qp, struct eng_run *run, const struc
  * Both sides have their turn when both have much to send.  Only an ACK that waits for the answer to
  * leave as a whole stays behind requests, and not for longer than it would wait without any.
  */
-static bool answers_are_next(const struct eng_qp *qp, uint64_t now)
+static bool answers_are_next(const struct schedule *schedule, enum eng_owed owed, uint64_t now)
 {
-	const struct schedule *schedule = &qp->schedule;
-
-	if (!schedule->answers_next)
-		return false;
-	switch (response_owed(qp)) {
-	case ENG_OWED_NOW:
-		return true;
-	case ENG_OWED_SOON:
-		return !schedule->ack_for_answer || now >= schedule->ack_due;
-	case ENG_OWED_NOTHING:
-		break;
-	}
-	return false;
+	return schedule->answers_next && owed != ENG_OWED_NOTHING &&
+	       (owed == ENG_OWED_NOW || !schedule->ack_for_answer || now >= schedule->ack_due);
 }
 
 enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
 {
-	bool answers_first = (hint->sides & ENG_RESPONSES) && answers_are_next(qp, hint->now);
+	enum eng_owed owed = hint->sides & ENG_RESPONSES ? response_owed(qp) : ENG_OWED_NOTHING;
+	bool answers_first = answers_are_next(&qp->schedule, owed, hint->now);
 	enum eng_tx reason = ENG_TX_IDLE, other;
 
 	if (answers_first)
-		reason = responses(qp, run, hint);
+		reason = responses(qp, run, hint, owed);
 	if (reason != ENG_TX_RUN && (hint->sides & ENG_REQUESTS))
-		reason = requests(qp, run, hint);
-	if (reason == ENG_TX_RUN || answers_first || !(hint->sides & ENG_RESPONSES))
-		return reason;
-	other = responses(qp, run, hint);
-	return other == ENG_TX_RUN || !(hint->sides & ENG_REQUESTS) ? other : reason;
+		reason = requests(qp, run, hint, owed);
+	if (reason != ENG_TX_RUN && !answers_first) {
+		other = responses(qp, run, hint, owed);
+		if (other == ENG_TX_RUN || !(hint->sides & ENG_REQUESTS))
+			reason = other;
+	}
+	if (reason == ENG_TX_RUN)
+		run->last = requester_is_done(qp) && response_owed(qp) == ENG_OWED_NOTHING;
+	return reason;
 }
 
 uint64_t schedule_deadline(const struct eng_qp *qp)

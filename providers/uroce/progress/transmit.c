@@ -23,6 +23,7 @@ enum {
 };
 
 struct tx_buffer {
+	struct eng_run run;
 	struct eng_piece pieces[PIECES];
 	struct iovec iov[PIECES];
 	_Alignas(PROGRESS_CACHE_LINE) uint8_t staging[STAGING_BYTES];
@@ -142,45 +143,52 @@ static bool is_full(struct progress_qp *qp)
 	return link_peer_is_full(qp->peer);
 }
 
+/* An empty run; what the engine fills in needs no value. */
+static struct eng_run *run_in(struct progress *progress, struct progress_qp *qp,
+			      struct tx_buffer *tx)
+{
+	struct eng_run *run = &tx->run;
+
+	run->staging = tx->staging;
+	run->staging_bytes = STAGING_BYTES;
+	run->pieces = tx->pieces;
+	run->max_pieces = PIECES;
+	run->max_packets = progress->max_segments;
+	run->max_bytes = LINK_MAX_BYTES;
+	run->gather_from = GATHER_FROM;
+	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
+	run->identification = qp->peer ? link_peer_identification(qp->peer) : 0;
+	return run;
+}
+
 /* One run; what the engine says, or ENG_TX_FULL when the transport did not take it. */
 static enum eng_tx transmit_one(struct progress *progress, struct progress_qp *qp,
 				struct tx_buffer *tx, struct eng_hint *hint)
 {
-	struct eng_run run = {
-		.staging = tx->staging,
-		.staging_bytes = STAGING_BYTES,
-		.pieces = tx->pieces,
-		.max_pieces = PIECES,
-		.max_packets = progress->max_segments,
-		.max_bytes = LINK_MAX_BYTES,
-		.gather_from = GATHER_FROM,
-	};
+	struct eng_run *run = run_in(progress, qp, tx);
 	struct link_peer *peer;
 	enum eng_tx reason;
 	int error;
 
-	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
-	if (qp->peer)
-		run.identification = link_peer_identification(qp->peer);
 	hint->full = is_full(qp);
-	reason = eng_transmit(qp->engine, &run, hint);
+	reason = eng_transmit(qp->engine, run, hint);
 	if (reason != ENG_TX_RUN) {
 		if (reason == ENG_TX_FULL)
 			count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
 		return reason;
 	}
-	qp->may_fill = run.packets > SHORT_RUN;
-	peer = qp->peer ? qp->peer : run.path->link;
-	error = qp->unreliable && !has_room(peer, &run)
+	qp->may_fill = run->packets > SHORT_RUN;
+	peer = qp->peer ? qp->peer : run->path->link;
+	error = qp->unreliable && !has_room(peer, run)
 			? -EAGAIN
-			: send_run(progress, tx, peer, &run, hint->now);
+			: send_run(progress, tx, peer, run, hint->now);
 	if (error)
 		count_failure(progress, error);
 	/* Other errors lose the run, as the network might: retries are the engine's. */
 	if (error != -EAGAIN && error != -ENOBUFS)
 		return ENG_TX_RUN;
 	qp->may_fill = true;
-	eng_unsent(qp->engine, &run);
+	eng_unsent(qp->engine, run);
 	return ENG_TX_FULL;
 }
 
@@ -209,6 +217,8 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, st
 	while (reason == ENG_TX_RUN && sent < max_runs) {
 		reason = transmit_one(progress, qp, tx, hint);
 		sent += reason == ENG_TX_RUN;
+		if (reason == ENG_TX_RUN && tx->run.last)
+			reason = ENG_TX_IDLE;
 	}
 	if (runs)
 		*runs = sent;
