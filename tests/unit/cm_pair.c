@@ -21,8 +21,8 @@ static void on_send(void *owner, const struct cm_path *path, const uint8_t *mad)
 	uint32_t i = the_pair->on_wire++;
 
 	assert_true(i < PAIR_WIRE);
-	assert_memory_equal(path->dgid, to->path.sgid, MAD_GID_BYTES);
-	assert_memory_equal(path->sgid, to->path.dgid, MAD_GID_BYTES);
+	assert_int_equal(path->dgid[15], to->path.sgid[15]);
+	assert_int_equal(path->sgid[15], to->path.dgid[15]);
 	the_pair->wire[i].to = to == &the_pair->side[1];
 	memcpy(the_pair->wire[i].bytes, mad, MAD_BYTES);
 	assert_int_equal(mad_decode(mad, MAD_BYTES, &the_pair->wire[i].mad), MAD_OK);
@@ -70,6 +70,11 @@ static void on_released(void *owner, struct cm_conn *conn, void *user)
 }
 
 static const struct cm_ops ops = { on_send, on_event, on_accept, on_released };
+
+const struct cm_ops *pair_ops(void)
+{
+	return &ops;
+}
 
 static void listen_for(struct pair_side *side, enum cm_service service, enum cm_port_space space)
 {
@@ -140,17 +145,31 @@ static void count_one(void *arg, const struct cm_conn *conn)
 	(*(uint32_t *)arg)++;
 }
 
+static void destroy_all(struct pair *pair, uint32_t side)
+{
+	struct leftover left = { .count = 0 };
+
+	cm_each_conn(pair->side[side].cm, collect, &left);
+	for (uint32_t n = 0; n < left.count; n++)
+		cm_destroy(pair->side[side].cm, left.conn[n], pair->now);
+}
+
+void pair_empty(struct pair *pair, uint32_t side)
+{
+	uint32_t count = 0;
+
+	destroy_all(pair, side);
+	pair_wait(pair, 2 * CM_GIVE_UP_NS);
+	cm_each_conn(pair->side[side].cm, count_one, &count);
+	assert_int_equal(count, 0);
+}
+
 void pair_free(struct pair *pair)
 {
 	/* A request that is still under way would make a connection more. */
 	pair->on_wire = 0;
-	for (uint32_t i = 0; i < 2; i++) {
-		struct leftover left = { .count = 0 };
-
-		cm_each_conn(pair->side[i].cm, collect, &left);
-		for (uint32_t n = 0; n < left.count; n++)
-			cm_destroy(pair->side[i].cm, left.conn[n], pair->now);
-	}
+	destroy_all(pair, 0);
+	destroy_all(pair, 1);
 	pair_deliver_all(pair);
 	pair_wait(pair, 2 * CM_GIVE_UP_NS);
 	for (uint32_t i = 0; i < 2; i++) {

@@ -45,6 +45,12 @@ struct pair *pair_new(void);
 /* Destroys what is left, waits for all to be released, and frees. */
 void pair_free(struct pair *pair);
 
+/* Destroys the connections of one side and lets time pass until they are released. */
+void pair_empty(struct pair *pair, uint32_t side);
+
+/* For a manager of the test's own, whose owner is a side of the pair. */
+const struct cm_ops *pair_ops(void);
+
 struct cm_conn *pair_conn(struct pair *pair, uint32_t side);
 struct cm_connect_param pair_connect_param(const struct pair *pair, uint32_t side);
 struct cm_accept_param pair_accept_param(const struct pair *pair, uint32_t side);
