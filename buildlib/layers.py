@@ -67,9 +67,9 @@ LAYERS = {
         group("entry", "progress"),
     )),
     "verbs": layer("the objects of libibverbs", "progress engine wire link", groups=(
-        group("terms and private ABI", "abi abi_ops answer complain settings environment memory "
-              "generation forked.h import.h context.h device.h belongings.h uroce.h way_in query.h "
-              "ops event_pipe stat.h cq_moderate.h"),
+        group("terms and private ABI", "abi abi_ops answer stderr_line complain settings "
+              "environment memory generation forked.h import.h context.h device.h belongings.h "
+              "uroce.h way_in query.h ops event_pipe stat.h cq_moderate.h"),
         group("memory", "key_table pd mr dm advise parent_domain import"),
         group("completion", "cq cq_ex cq_moderate cq_overrun.h channel async"),
         group("qp", "qp qp_modify post wr srq ud ah mw mcast xrc xrc_domain xrc_qp cq_overrun"),

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dropin.h"
+#include "verbs/stderr_line.h"
 
 /* The name under which the real library is needed; the link beside us leads to it. */
 #define REAL_NAME "libibverbs-real.so.1"
@@ -46,10 +47,12 @@ void *dropin_real(const char *symbol, const char *node)
 static void complain(const char *what, const char *why)
 {
 	const char *log = getenv("UROCE_LOG");
+	char line[PATH_MAX + 256];
 
 	if (log && !strcmp(log, "off"))
 		return;
-	fprintf(stderr, "uroce: %s: %s; the uroce devices are left out\n", what, why);
+	snprintf(line, sizeof(line), "%s: %s; the uroce devices are left out", what, why);
+	uroce_stderr_line(line);
 }
 
 /*

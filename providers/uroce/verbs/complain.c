@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stderr_line.h"
+
 static const char *const levels[] = {
 	[UROCE_LOG_OFF] = "off",
 	[UROCE_LOG_ERROR] = "error",
@@ -43,9 +45,8 @@ static void say(enum uroce_log level, const char *format, va_list args)
 	if (level > level_now())
 		return;
 	vsnprintf(line, sizeof(line), format, args);
-	/* One call, so that lines of several threads do not mix. */
-	fprintf(stderr, "uroce: %s\n", line);
 	errno = saved;
+	uroce_stderr_line(line);
 }
 
 void uroce_complain(const char *format, ...)
