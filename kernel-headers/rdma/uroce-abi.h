@@ -34,8 +34,8 @@
  * SEQPACKET listener that all other processes which use the connection manager there connect to.
  */
 #define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u"
-/* Held by who has bound a port: version, port space, port; the address as above.  Not to be talked
- * to. */
+/* Held by the process that has bound a port: version, port space, port; the address as above.  Not
+ * to be talked to. */
 #define UROCE_ABI_PORT_NAME "uroce/%u/port/%x/%u/%s/%u"
 
 enum uroce_abi_message {
@@ -55,7 +55,7 @@ enum uroce_abi_message {
 	UROCE_ABI_GSI_HELLO,	/* struct uroce_abi_gsi_hello, first in both directions */
 	UROCE_ABI_GSI_LISTEN,	/* struct uroce_abi_gsi_service, to the holder: it is mine */
 	UROCE_ABI_GSI_UNLISTEN, /* struct uroce_abi_gsi_service: no more */
-	UROCE_ABI_GSI_MAD,	/* struct uroce_abi_gsi_mad, then the MAD: to whom it is for */
+	UROCE_ABI_GSI_MAD,	/* struct uroce_abi_gsi_mad, then the MAD: it is for you */
 };
 
 struct uroce_abi_header {

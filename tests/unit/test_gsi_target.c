@@ -20,7 +20,7 @@ static struct gsi_target target_of(const struct mad_spec *spec)
 	return gsi_target_of(mad);
 }
 
-/* Every message of the connection manager says whose it is, in its own way. */
+/* Every message of the connection manager says which process it is for, in its own way. */
 static void test_targets(void **state)
 {
 	static const uint16_t by_remote[] = { 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x19, 0x1a };
@@ -72,7 +72,8 @@ static struct link_service service_of(uint64_t id, const uint8_t gid[16])
 	return service;
 }
 
-/* The address itself goes before any, IPv4 and IPv6 are apart, and who goes takes all his along. */
+/* The address itself goes before any, IPv4 and IPv6 are apart, and a process that goes takes all
+ * its own along. */
 static void test_services(void **state)
 {
 	struct gsi_services services = { 0 };

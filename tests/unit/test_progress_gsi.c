@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Queue pair 1 shared by processes: MADs reach the process that they are for, whoever holds it, and
- * whoever dies.
+ * Queue pair 1 shared by processes: MADs reach the process that they are for, whichever holds
+ * it and whichever dies.
  */
 #include "gsi_agent.h"
 
@@ -106,7 +106,7 @@ static void test_by_id(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
-/* To who listens: at the address, at any; the holder answers for nobody. */
+/* To the listener: at the address, at any; without one to the holder. */
 static void test_by_port(void **state)
 {
 	struct gsi_agent agents[3];
@@ -137,8 +137,8 @@ static void test_by_port(void **state)
 }
 
 /*
- * The listener closes: a REQ that it had goes on to the process that had it, a new one to nobody; a
- * REJ that gives no id finds who had the REQ; one that nobody had goes to everybody.
+ * The listener closes: a REQ that it had goes on to the process that had it, a new one to none; a
+ * REJ that gives no id finds the one that had the REQ, and goes to all if there was none.
  */
 static void test_repeated_request(void **state)
 {
@@ -194,7 +194,8 @@ static unsigned int send_until(struct gsi_agent *from, struct gsi_agent *to,
 	return 0;
 }
 
-/* The holder is killed, again and again: another one holds, and nobody is told that he is not. */
+/* The holder is killed, again and again: another one holds, and no process is said to be missing.
+ */
 static void test_holder_dies(void **state)
 {
 	struct gsi_agent agents[5];
@@ -229,7 +230,7 @@ static void test_holder_dies(void **state)
 	gsi_agent_stop(&agents[4]);
 }
 
-/* What is for a process that has died is for nobody, and who holds is told so. */
+/* What is for a process that has died comes to the holder, which is told so. */
 static void test_dead_owner(void **state)
 {
 	struct gsi_agent agents[3];
@@ -275,7 +276,7 @@ static void test_later_address(void **state)
 	spec = request(port, 1);
 	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
 	assert_memory_equal(gsi_agent_expect(&agents[1], 1, GSI_FOR_YOU).dst, other4, 16);
-	/* Given back by who holds it, it is held by the other one. */
+	/* Given back by the holder, it is held by the other one. */
 	order.what = GSI_ADDR_PUT;
 	assert_int_equal(gsi_agent_do(&agents[0], &order).error, 0);
 	spec = request(port, 2);
@@ -287,7 +288,7 @@ static void test_later_address(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
-/* The deadline is kept where nobody polls, to some hundred microseconds on a quiet host. */
+/* The deadline is kept where no thread polls, to some hundred microseconds on a quiet host. */
 static void test_deadline(void **state)
 {
 	struct gsi_order order = { .what = GSI_DEADLINE, .delay_ns = 30000000 };

@@ -145,7 +145,7 @@ static void test_flood(void **state)
 	uint64_t received, lost;
 
 	(void)state;
-	/* For nobody, since they do not say for whom. */
+	/* They do not say which process they are for. */
 	for (unsigned int i = 0; i < SEGMENTS; i++) {
 		struct mad_spec spec = { .attribute = MAD_DREQ, .tag = i };
 		uint8_t mad[GSI_MAD_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Ports of port spaces among processes and inside of one: who may have which, and what is free
- * again when.
+ * Ports of port spaces among processes and inside of one: which can be had, and when they are
+ * free again.
  */
 #include "gsi_agent.h"
 

@@ -31,7 +31,7 @@ static socklen_t port_name(uint32_t space, uint16_t port, const uint8_t gid[16],
 				  scope_id);
 }
 
-/* ---- who is the holder ---- */
+/* ---- the holder ---- */
 
 int link_addr_claim_gsi(struct link_addr *addr)
 {

@@ -2,8 +2,8 @@
 /*
  * How the processes of a host that use the connection manager find each other, and what they say:
  * the one that has queue pair 1 of an address (link_addr_claim_gsi()) is the holder, all others are
- * members and have a connection to it.  Who ends, however it does, is noticed by the end of the
- * connection.
+ * members and have a connection to it.  A process that ends, however it
+ * does, is noticed by the end of its connections.
  *
  * Descriptors that are returned are the caller's to close, also in a forked child.  Nothing here
  * waits; functions return 0 or a negative errno unless they say otherwise.
@@ -66,7 +66,7 @@ int link_exchange_receive(int fd, struct link_exchange_message *message);
  */
 int link_port_claim(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id);
 void link_port_release(int *fd);
-/* Has anybody the name?  -EPERM: another user; 0: nobody; -EADDRINUSE: somebody. */
+/* Is the name taken?  0: no; -EADDRINUSE: yes; -EPERM: by another user. */
 int link_port_look(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id);
 
 #endif

@@ -9,7 +9,7 @@
  * are members.  The holder hands a MAD to the process that it is for:
  *   all with a receiver's communication id   by the slot in it
  *   SIDR_REP                                 by the slot in the request id
- *   REQ, SIDR_REQ                            to whoever listens at its service id (gsi_port)
+ *   REQ, SIDR_REQ                            to the process that listens at its service id
  *   a REQ that came before                   to the same process as then
  *   REJ without receiver's id                to the process that had the REQ, else to all
  * So ids must have the slot in their top bits: slot << GSI_ID_SHIFT | anything, and not be 0.
@@ -44,11 +44,11 @@ struct gsi_port; /* a port of a port space that is bound */
 
 /* Why a MAD comes to this process. */
 enum gsi_for {
-	/* Its id has the slot of this process, or somebody listens here at its service id. */
+	/* Its id has the slot of this process, or this process listens at its service id. */
 	GSI_FOR_YOU,
 	/*
-	 * Nobody knows where it belongs: whoever knows it takes it, all others are quiet.  (REJ
-	 * without receiver's id.)
+	 * It does not say where it belongs (REJ without receiver's id): the process that knows it
+	 * takes it, all others are quiet.
 	 */
 	GSI_FOR_ANYBODY,
 	/*
@@ -149,8 +149,8 @@ int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address
 		  uint16_t *port, unsigned int flags, struct gsi_port **bound);
 /*
  * From now on REQ and SIDR_REQ to this port come to this process, at every address of
- * gsi_addr_get() that it is bound to, also at those that are got later.  Errors as above: who
- * shares a port, or has had it chosen, may find that another one listens by now.
+ * gsi_addr_get() that it is bound to, also at those that are got later.  Errors as above: of a port
+ * that is shared, or was chosen, another process may be the listener by now.
  */
 int gsi_port_listen(struct gsi_port *port);
 /* Listening ends, and the port is free. */

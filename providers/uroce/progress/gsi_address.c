@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Queue pair 1 of one address among the processes that use it: who holds it, and to whom the holder
- * hands what comes.
+ * Queue pair 1 of one address among the processes that use it: which one holds it, and to which
+ * ones the holder hands what comes.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 
 #include "gsi_internal.h"
 
-/* The next look at who holds it: one is just about to, or something is in the way. */
+/* The next look for a holder: a process is just becoming it, or something is in the way. */
 #define RETRY_SOON_NS UINT64_C(1000000)
 #define RETRY_LATE_NS UINT64_C(100000000)
 /*
- * After a holder's end the members come to the next one within milliseconds.  So long nobody is
- * told that there is nobody where there may be somebody: on a busy host it can take longer.
+ * After a holder's end the members come to the next one within milliseconds.  So long it
+ * is not said that a process is missing which may still come: a busy host takes longer.
  */
 #define GRACE_NS UINT64_C(2000000000)
 /* Messages of one member in a row; others have their turn then. */
@@ -139,7 +139,7 @@ static int become_holder(struct gsi_address *address, uint64_t now)
 	address->role = GSI_HOLDER;
 	address->held_since = now;
 	count(address, PROGRESS_COUNT_GSI_CLAIMED);
-	/* Memory that is out leaves a listener unheard; there is nobody to tell. */
+	/* Memory that is out leaves a listener unheard; no caller could be told. */
 	tell_all(address);
 	return 0;
 }
@@ -206,13 +206,13 @@ static void greet(struct gsi_address *address, struct gsi_guest *guest, unsigned
 {
 	struct gsi_guest *old = find_guest(address, slot);
 
-	/* The slot's owner before, whose end has not been looked at yet. */
+	/* Of the slot's owner before; its end has not been read yet. */
 	if (old && old != guest)
 		lose_guest(address, old);
 	guest->slot = slot;
 }
 
-/* What came to the wrong process, or has been handed to us. */
+/* What came to the wrong process, or has been handed to this one. */
 static void enqueue(struct gsi_address *address, const struct link_mad *from, enum gsi_came came)
 {
 	struct gsi_entry entry = {
@@ -276,7 +276,7 @@ static void accept_guests(struct gsi_address *address)
 	}
 }
 
-/* Before it is said that somebody is not there: hear all who have said something. */
+/* Before a process is said to be missing: read what all of them have sent. */
 static void hear_all(struct gsi_address *address)
 {
 	accept_guests(address);
@@ -330,7 +330,7 @@ void gsi_address_event(struct gsi *gsi, uint64_t data)
 void gsi_address_service(struct gsi_address *address, const struct link_service *service,
 			 bool listen)
 {
-	/* Who seeks tells all when it has found. */
+	/* When a holder has been found all is told. */
 	if (address->role == GSI_SEEKING)
 		return;
 	/* A holder that does not hear is as good as none; all is told anew then. */
@@ -342,7 +342,7 @@ void gsi_address_service(struct gsi_address *address, const struct link_service 
 
 void gsi_address_leave(struct gsi_address *address)
 {
-	/* First, so that nobody comes again. */
+	/* First, so that no member connects again. */
 	if (address->role == GSI_HOLDER) {
 		unwatch(address, link_exchange_listener(address->addr));
 		link_addr_release_gsi(address->addr);
@@ -394,7 +394,7 @@ static bool is_here(struct gsi_address *address, unsigned int slot)
 	return slot == own_slot(address) || (slot < LINK_SLOTS && find_guest(address, slot));
 }
 
-/* The slot of who is to have it, or LINK_SLOTS. */
+/* The slot that is to have it, or LINK_SLOTS. */
 static unsigned int choose(struct gsi_address *address, const struct gsi_target *target,
 			   uint64_t now)
 {
@@ -423,7 +423,7 @@ static unsigned int choose(struct gsi_address *address, const struct gsi_target 
 	return is_here(address, slot) ? slot : LINK_SLOTS;
 }
 
-/* Who holds for a moment only may not know yet: it is better to be silent then. */
+/* A new holder may not know all members yet: silence is better then. */
 static bool may_come_later(struct gsi_address *address, const struct gsi_target *target,
 			   uint64_t now)
 {

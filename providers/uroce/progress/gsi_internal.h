@@ -2,8 +2,8 @@
 /*
  * The insides of struct gsi.  Only gsi*.c include it.
  *
- * Locks: gsi.lock is inside turn_lock's users (nobody takes the turn while holding it) and outside
- * of the link's and the fault injector's; gsi.queue_lock is innermost, since the door takes it
+ * Locks: gsi.lock is never held where a turn is made or waited for; those of the link and of the
+ * fault injector are inside of it; gsi.queue_lock is innermost, since the door takes it
  * inside a turn.  No callback is called under any of them.
  *
  * fork: all descriptors are made, stored and closed under gsi.lock, which fork() waits for, so that
@@ -84,7 +84,7 @@ struct gsi_port {
 	uint16_t space, port;
 	struct gsi_port_address address;
 	unsigned int flags;
-	bool chosen;	/* by us: its names are taken when it listens */
+	bool chosen;	/* here: its names are taken when it listens */
 	bool listening; /* it is among the services of addresses */
 	bool named;	/* it has its names */
 	/* Of the address; of any IPv4 too, if it takes that; and that it may be shared. */
@@ -124,7 +124,7 @@ void gsi_address_seek(struct gsi_address *address, uint64_t now);
 void gsi_address_leave(struct gsi_address *address);
 /* Something has happened at a descriptor: which is what gsi_address_watch() was told. */
 void gsi_address_event(struct gsi *gsi, uint64_t data);
-/* Whoever listens has begun to, or has ended: tell those who have to know. */
+/* Listening has begun or ended: tell the holder, or note it as the holder. */
 void gsi_address_service(struct gsi_address *address, const struct link_service *service,
 			 bool listen);
 /*
@@ -141,7 +141,7 @@ unsigned int gsi_port_services(const struct gsi_port *port, struct link_service 
 bool gsi_port_concerns(const struct link_service *service, const struct gsi_address *address);
 /* In a forked child. */
 void gsi_ports_abandon(struct gsi *gsi);
-/* Does anybody on this host own the port of a service at the address? */
+/* Does a process of this host own the port of a service at the address? */
 bool gsi_port_is_owned(const struct gsi_address *address, uint64_t service_id);
 
 #endif

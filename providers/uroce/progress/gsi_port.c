@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Ports of port spaces.  Who binds one has its name, which the kernel keeps and frees with the
+ * Ports of port spaces.  A process that binds one has its name, which the kernel frees with the
  * process: against other processes names decide, within this one the list of what is bound.
  *
- * A port that we have chosen ourselves has no name until it listens, since most belong to who
- * connects, may be thousands, and each name takes a descriptor.  So that processes do not choose
+ * A port that was chosen here has no name until it listens, since most belong to ids that
+ * connect, may be thousands, and each name takes a descriptor.  So that processes do not choose
  * the same, each begins with those numbers that are its slot's.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define RANGE_FIRST 32768
 #define RANGE_LAST 60999
 #define PORT_MAX 65535
-/* Beside the port's name: who has it would share it (GSI_PORT_REUSE). */
+/* Beside the port's name: its owner would share it (GSI_PORT_REUSE). */
 #define SPACE_SHARED 0x10000u
 #define NAMES (sizeof(((struct gsi_port *)0)->name) / sizeof(int))
 
@@ -164,14 +164,14 @@ static int claim_name(struct gsi_port *port, unsigned int index, uint32_t space,
 	return 0;
 }
 
-/* Does anybody have the port on one of the host's addresses?  Of those that port would take. */
+/* Is the port taken on one of the host's addresses that this one would take as well? */
 static int look_at_addresses(const struct gsi_port *port)
 {
 	struct netdev *netdev;
 	unsigned int netdevs;
 	int error = netdev_list(&netdev, &netdevs);
 
-	/* Who listens there is found first anyway; only the error would be missing. */
+	/* A listener there is found first anyway; only the error would be missing. */
 	if (error)
 		return 0;
 	for (unsigned int i = 0; i < netdevs && !error; i++)
@@ -215,7 +215,7 @@ static int take_names(struct gsi_port *port)
 	return error;
 }
 
-/* Whoever has the port's name should be one that shares it. */
+/* If the port's name is taken its owner has to share it. */
 static int look_for_sharing(const struct gsi_port *port)
 {
 	int error = look(port, port->address.gid, port->address.scope_id);
@@ -275,11 +275,11 @@ static bool is_free(const struct gsi_port *port)
 		return false;
 	if (is_dual(port) && look(port, any_ipv4, 0))
 		return false;
-	/* Who has a single address is looked for when it listens: there may be many. */
+	/* Single addresses are looked at when it listens: there may be many. */
 	return is_any(port->address.gid) || !look_around(port);
 }
 
-/* A number is no more than that while nobody listens at it. */
+/* A number is no more than that while it is not listened at. */
 static bool is_shareable(const struct gsi_port *port)
 {
 	const struct gsi_port *other = *bucket_of(port->gsi, port->port);

@@ -54,7 +54,7 @@ static struct gsi_target by_rejected(const uint8_t *mad)
 {
 	return (struct gsi_target){
 		.kind = GSI_TARGET_SENDER,
-		/* Only a REJ that tells of a time-out says whose it is. */
+		/* Only a REJ that tells of a time-out has a GUID. */
 		.guid = wire_get_be16(mad + REJ_REASON) == REASON_TIMEOUT
 				? wire_get_be64(mad + REJ_GUID)
 				: 0,

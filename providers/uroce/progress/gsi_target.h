@@ -11,9 +11,9 @@
 
 enum gsi_target_kind {
 	GSI_TARGET_SLOT,    /* slot */
-	GSI_TARGET_REQUEST, /* a REQ: who had it before, else who listens at service_id */
-	GSI_TARGET_SERVICE, /* a SIDR_REQ: who listens at service_id */
-	GSI_TARGET_SENDER,  /* a REJ without receiver's id: who had the REQ, else all */
+	GSI_TARGET_REQUEST, /* a REQ: the process that had it, else the listener */
+	GSI_TARGET_SERVICE, /* a SIDR_REQ: the listener at service_id */
+	GSI_TARGET_SENDER,  /* a REJ without receiver's id: that had the REQ, or all */
 	GSI_TARGET_NOBODY,  /* it does not say */
 };
 
@@ -28,7 +28,7 @@ struct gsi_target {
 
 struct gsi_target gsi_target_of(const uint8_t mad[GSI_MAD_BYTES]);
 
-/* Who listens where on one address.  Zeroed at first. */
+/* What processes listen at, on one address.  Zeroed at first. */
 #define GSI_SERVICES_MAX 16384
 struct gsi_services {
 	struct gsi_service *entry;
