@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * End-to-end credits against the same in numbers that do not wrap: SSN, MSN and LSN as 64-bit
+ * counts from the beginning, and the peer's receive queue as two more.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/codes.h"
+#include "engine/credit.h"
+#include "engine/requester.h"
+#include "engine_box.h"
+
+enum {
+	SLOTS = 64,
+	NUMBERS = 1 << 24,
+	STEPS = 4000,
+};
+
+/* ---- the requester's side ---- */
+
+/* A send queue as a person would keep its books. */
+struct books {
+	struct engine_box box;
+	uint64_t posted, begun, msn, lsn; /* numbers of requests, from the start of the QP */
+	/* By number: does it need no receive? */
+	bool uncredited[STEPS + 1];
+};
+
+/* Numbers of the specification start anywhere: so that all of a test lies around the wrap. */
+static struct books *open_books(uint32_t first)
+{
+	struct books *books = calloc(1, sizeof(*books));
+	struct requester *req;
+
+	assert_non_null(books);
+	engine_box_open(&books->box, ENG_RC, SLOTS, NULL, NULL);
+	req = &books->box.qp->req;
+	req->posted_ssn = first & PSN_MASK;
+	req->begun_ssn = req->posted_ssn;
+	req->credit.lsn = req->posted_ssn;
+	books->posted = books->begun = books->msn = books->lsn = first;
+	return books;
+}
+
+static void close_books(struct books *books)
+{
+	engine_box_close(&books->box);
+	free(books);
+}
+
+static void post(struct books *books, uint64_t first)
+{
+	static const enum eng_op ops[] = { ENG_SEND, ENG_WRITE,	    ENG_WRITE_IMM,
+					   ENG_READ, ENG_FETCH_ADD, ENG_LOCAL_INV };
+	enum eng_op op = ops[engine_box_random(sizeof(ops) / sizeof(ops[0]))];
+	struct eng_send_wqe *wqe = eng_sq_next(books->box.qp);
+
+	if (!wqe)
+		return;
+	*wqe = (struct eng_send_wqe){ .op = (uint8_t)op, .length = 8 };
+	requester_push(books->box.qp);
+	if (op == ENG_LOCAL_INV)
+		return;
+	books->posted++;
+	books->uncredited[books->posted - first] = op != ENG_SEND && op != ENG_WRITE_IMM;
+	assert_int_equal(wqe->ssn, books->posted & PSN_MASK);
+}
+
+/* The requester begins the next request, limited or not, as it may with one at a time. */
+static void begin(struct books *books, uint64_t first)
+{
+	struct eng_qp *qp = books->box.qp;
+	const struct eng_send_wqe *wqe;
+
+	if (qp->req.begun == qp->sq->head)
+		return;
+	wqe = sq_at(qp, qp->req.begun);
+	if (!op_is_local(wqe->op)) {
+		uint64_t number = books->begun + 1;
+		bool uncredited = books->uncredited[number - first];
+
+		/* rule C13 test: limited is what needs a receive that nobody has promised. */
+		assert_int_equal(credit_limited(qp, wqe), !uncredited && number > books->lsn);
+		/* rule C12 test, rule C14 test */
+		books->lsn += uncredited;
+		books->begun = number;
+		credit_passed(qp, wqe);
+		qp->req.begun_ssn = wqe->ssn;
+	}
+	qp->req.begun++;
+	qp->req.next_wqe = qp->req.begun;
+}
+
+/* An ACK that counts requests up to number, with so many receives free. */
+static void hear(struct books *books, uint64_t first, uint64_t number, uint8_t code)
+{
+	uint64_t lsn = number + credit_decode(code);
+
+	/* Each request begun that the peer has not counted, and that needs none, is one more. */
+	for (uint64_t i = number + 1; i <= books->begun; i++)
+		lsn += books->uncredited[i - first];
+	if (lsn > books->lsn)
+		books->lsn = lsn;
+	credit_heard(books->box.qp, syndrome_make(AETH_ACK, code), number & PSN_MASK);
+	assert_int_equal(books->box.qp->req.credit.lsn, books->lsn & PSN_MASK);
+}
+
+/* An ACK from before everything that is still in the queue. */
+static void hear_of_the_past(struct books *books)
+{
+	uint64_t number = books->msn - 200 - engine_box_random(NUMBERS / 4);
+
+	credit_heard(books->box.qp, syndrome_make(AETH_ACK, 5), number & PSN_MASK);
+	assert_int_equal(books->box.qp->req.credit.lsn, books->lsn & PSN_MASK);
+}
+
+/* The peer has completed some more; what is complete leaves the queue. */
+static void complete_some(struct books *books)
+{
+	struct eng_qp *qp = books->box.qp;
+
+	if (books->msn < books->begun)
+		books->msn += 1 + engine_box_random((uint32_t)(books->begun - books->msn));
+	while (qp->sq->tail != qp->req.begun &&
+	       psn_diff(sq_at(qp, qp->sq->tail)->ssn, books->msn & PSN_MASK) <= 0)
+		qp->sq->tail++;
+}
+
+/* rule C11 test, rule C12 test, rule C13 test, rule U3 test: any order of events, at the wrap. */
+static void test_lsn_is_what_counting_gives(void **state)
+{
+	(void)state;
+	for (uint32_t before = 0; before < 200; before++) {
+		uint64_t first = (uint64_t)NUMBERS - before;
+		struct books *books = open_books((uint32_t)first);
+		uint64_t told = first;
+
+		for (unsigned int step = 0; step < STEPS; step++) {
+			switch (engine_box_random(5)) {
+			case 0:
+				post(books, first);
+				break;
+			case 1:
+				begin(books, first);
+				break;
+			case 2: /* the ACK is heard before anything is retired */
+				told = books->msn;
+				hear(books, first, told, (uint8_t)engine_box_random(12));
+				break;
+			case 3:
+				hear_of_the_past(books);
+				break;
+			default:
+				complete_some(books);
+				hear(books, first, books->msn, (uint8_t)engine_box_random(12));
+			}
+		}
+		close_books(books);
+	}
+}
+
+/* rule C12 test, rule U3 test: with nothing outstanding, every MSN there is against one LSN. */
+static void test_every_msn(void **state)
+{
+	static const uint32_t limits[] = { 0, 1, NUMBERS / 2, NUMBERS - 1 };
+	struct engine_box box;
+
+	(void)state;
+	engine_box_open(&box, ENG_RC, SLOTS, NULL, NULL);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		for (int64_t msn = 0; msn < NUMBERS; msn++) {
+			/* 3 credits; around the circle the shorter way. */
+			int64_t ahead = (msn + 3 - limits[i] + 2 * (int64_t)NUMBERS) % NUMBERS;
+			bool moves = ahead > 0 && ahead < NUMBERS / 2;
+			uint32_t right = moves ? (uint32_t)(msn + 3) & PSN_MASK : limits[i];
+
+			box.qp->req.credit.lsn = limits[i];
+			box.qp->req.begun_ssn = (uint32_t)msn;
+			credit_heard(box.qp, syndrome_make(AETH_ACK, 3), (uint32_t)msn);
+			/* assert_int_equal() for each would take most of a minute. */
+			if (box.qp->req.credit.lsn != right)
+				fail_msg("MSN %#x, LSN %#x gave %#x", (uint32_t)msn, limits[i],
+					 box.qp->req.credit.lsn);
+		}
+	}
+	engine_box_close(&box);
+}
+
+/* rule C3 test: 11111b lifts the limit, a number afterwards sets it again. */
+static void test_no_limit(void **state)
+{
+	struct engine_box box;
+	struct eng_send_wqe *wqe;
+
+	(void)state;
+	engine_box_open(&box, ENG_RC, SLOTS, NULL, NULL);
+	wqe = eng_sq_next(box.qp);
+	*wqe = (struct eng_send_wqe){ .op = ENG_SEND, .length = 8 };
+	requester_push(box.qp);
+	assert_true(credit_limited(box.qp, wqe));
+	credit_heard(box.qp, syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED), 0);
+	assert_false(credit_limited(box.qp, wqe));
+	credit_heard(box.qp, syndrome_make(AETH_ACK, 0), 0);
+	assert_true(credit_limited(box.qp, wqe));
+	credit_heard(box.qp, syndrome_make(AETH_ACK, 1), 0);
+	assert_false(credit_limited(box.qp, wqe));
+	engine_box_close(&box);
+}
+
+/* ---- the responder's side ---- */
+
+/* A responder whose free running counts begin at first. */
+static void open_responder(struct engine_box *box, uint32_t slots, uint32_t first)
+{
+	engine_box_open(box, ENG_RC, slots, NULL, NULL);
+	box->qp->resp.wqes_taken = first;
+	box->qp->resp.wqes_done = first;
+	box->qp->resp.advert.promised = first;
+	box->rq.head = first;
+	box->rq.tail = first;
+}
+
+/* A message takes the oldest receive and completes. */
+static void take_one(struct engine_box *box)
+{
+	box->rq.tail++;
+	box->qp->resp.wqes_taken++;
+	box->qp->resp.wqes_done++;
+}
+
+/* rule C4 test, rule C5 test: the count is that of free receives, and never more than there are. */
+static void test_never_more_than_there_are(void **state)
+{
+	struct engine_box box;
+
+	(void)state;
+	open_responder(&box, 65536, 0xffff8000u);
+	for (uint32_t free = 0; free <= 65536; free++) {
+		uint32_t told;
+
+		box.rq.head = box.rq.tail + free;
+		told = credit_decode(syndrome_code(credit_advertise(box.qp, 7)));
+		assert_int_equal(credit_free(box.qp), free);
+		assert_true(told <= free);
+		/* The next larger code is 3/2 or 4/3 of it at most. */
+		assert_true(free >= 32768 || 3 * (uint64_t)told + 1 >= 2 * (uint64_t)free);
+	}
+	engine_box_close(&box);
+}
+
+/*
+ * rule C10 test, rule U2 test: a sender that knows of no receive hears of the first; a burst of n
+ * costs about one ACK for each doubling; when nothing more is owed it knows of half of them.
+ */
+static void test_a_burst_of_receives(void **state)
+{
+	static const uint32_t firsts[] = { 0, 0xfffffff0u, 0x7ffffff0u };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+		struct engine_box box;
+		unsigned int acks = 0;
+
+		open_responder(&box, 4096, firsts[i]);
+		assert_false(credit_owed(box.qp));
+		for (uint32_t posted = 1; posted <= 4096; posted++) {
+			box.rq.head++;
+			if (posted == 1)
+				assert_true(credit_owed(box.qp));
+			if (credit_owed(box.qp)) {
+				credit_advertise(box.qp, 7);
+				acks++;
+				assert_false(credit_owed(box.qp));
+			}
+			/* It knows of half of what is there, or of a quarter of the queue. */
+			assert_true(2 * (box.qp->resp.advert.promised - firsts[i]) >= posted ||
+				    box.qp->resp.advert.promised - firsts[i] > 4096 / 4);
+		}
+		assert_true(acks >= 10 && acks <= 14);
+		engine_box_close(&box);
+	}
+}
+
+/* rule C10 test: a sender that uses one and is given one, for ever: no ACK for each of them. */
+static void test_receives_that_are_replaced(void **state)
+{
+	struct engine_box box;
+	unsigned int acks = 0;
+
+	(void)state;
+	open_responder(&box, 256, 0xfffffe00u);
+	box.rq.head += 256;
+	credit_advertise(box.qp, 7);
+	for (unsigned int i = 0; i < 4096; i++) {
+		take_one(&box);
+		box.rq.head++;
+		if (credit_owed(box.qp)) {
+			credit_advertise(box.qp, 7);
+			acks++;
+		}
+	}
+	/* One when the sender knows of a quarter of the queue, which gives the other three. */
+	assert_int_equal(acks, 4096 / 192);
+	engine_box_close(&box);
+}
+
+/* rule C7 test: a queue pair that does not report says 11111b and owes no news. */
+static void test_reports_nothing(void **state)
+{
+	struct engine_box box;
+
+	(void)state;
+	open_responder(&box, 64, 0);
+	box.qp->reports_credits = false;
+	box.rq.head += 64;
+	assert_int_equal(syndrome_code(credit_advertise(box.qp, 7)), CREDIT_CODE_UNLIMITED);
+	assert_false(credit_owed(box.qp));
+	engine_box_close(&box);
+}
+
+/* rule C8 test: the PSN of an unsolicited ACK is the newest acknowledged one, at every PSN. */
+static void test_newest_acknowledged_psn(void **state)
+{
+	struct engine_box box;
+
+	(void)state;
+	engine_box_open(&box, ENG_RC, SLOTS, NULL, NULL);
+	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
+		box.qp->resp.advert.last_positive_psn = psn;
+		credit_acknowledged(box.qp, (psn + 5) % NUMBERS);
+		credit_acknowledged(box.qp, psn);
+		credit_acknowledged(box.qp, (psn + NUMBERS - 9) % NUMBERS);
+		if (box.qp->resp.advert.last_positive_psn != (psn + 5) % NUMBERS)
+			fail_msg("at PSN %#x", psn);
+	}
+	engine_box_close(&box);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lsn_is_what_counting_gives),
+		cmocka_unit_test(test_every_msn),
+		cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_never_more_than_there_are),
+		cmocka_unit_test(test_a_burst_of_receives),
+		cmocka_unit_test(test_receives_that_are_replaced),
+		cmocka_unit_test(test_reports_nothing),
+		cmocka_unit_test(test_newest_acknowledged_psn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

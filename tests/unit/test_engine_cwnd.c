@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The congestion window: its sums against a list of what has been sent, its moves at every PSN
+ * there is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/cwnd.h"
+#include "engine_box.h"
+
+enum {
+	SLOTS = 64,
+	NUMBERS = 1 << 24,
+	/* What a socket charges for a packet of 4 KB in a run, as the kernel counts it. */
+	CHARGE = 4212,
+};
+
+static struct engine_box box;
+static struct eng_cwnd_share share;
+
+static int set_up(void **state)
+{
+	(void)state;
+	share = (struct eng_cwnd_share){ .limit = 100 * CHARGE };
+	engine_box_open(&box, ENG_RC, SLOTS, NULL, &share);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	engine_box_close(&box);
+	return 0;
+}
+
+static uint64_t in_flight(void)
+{
+	return box.qp->req.cost_next - box.qp->req.cost_unacked;
+}
+
+/* The weights of a message's packets are payload and a fixed charge each; a READ's a quarter. */
+static void test_weights(void **state)
+{
+	static const uint32_t mtus[] = { 256, 1024, 4096 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		for (uint32_t length = 0; length < 5 * mtus[i]; length += 1 + mtus[i] / 7) {
+			uint32_t packets = length ? (length + mtus[i] - 1) / mtus[i] : 1;
+			struct eng_send_wqe wqe = { .op = ENG_WRITE,
+						    .length = length,
+						    .packets = packets };
+			uint64_t sum = 0;
+
+			for (uint32_t k = 0; k < packets; k++) {
+				uint32_t left = length - k * mtus[i];
+
+				sum += (left < mtus[i] ? left : mtus[i]) + CHARGE - 4096;
+				assert_int_equal(cwnd_cost(&wqe, k + 1, mtus[i]), sum);
+			}
+			wqe.op = ENG_READ;
+			assert_int_equal(cwnd_cost(&wqe, packets, mtus[i]), sum / 4);
+		}
+	}
+	/* The longest message there is. */
+	assert_int_equal(cwnd_cost(&(struct eng_send_wqe){ .op = ENG_WRITE,
+							   .length = ENG_MAX_MESSAGE,
+							   .packets = 8388608 },
+				   8388608, 256),
+			 UINT64_C(0x80000000) + UINT64_C(8388608) * (CHARGE - 4096));
+}
+
+/*
+ * Sent, taken back, lost, acknowledged in any order: what is in flight is what a list says, and the
+ * share knows it too.
+ */
+static void test_sums(void **state)
+{
+	uint64_t flight = 0, ahead = 0;
+
+	(void)state;
+	/* Small enough to be full now and then. */
+	box.qp->req.cwnd = box.qp->req.cwnd_limit = 6 * CHARGE;
+	for (unsigned int step = 0; step < 200000; step++) {
+		uint64_t cost = 1 + engine_box_random(2 * CHARGE);
+
+		switch (engine_box_random(8)) {
+		case 0: /* all of it will be sent again, though it may arrive yet */
+			ahead = flight;
+			flight = 0;
+			cwnd_emptied(box.qp);
+			break;
+		case 1:
+			if (cost > flight)
+				cost = flight;
+			flight -= cost;
+			cwnd_taken_back(box.qp, cost);
+			break;
+		case 2:
+		case 3: /* what is acknowledged may be what went before going back */
+			if (cost > flight + ahead)
+				cost = flight + ahead;
+			flight -= cost < flight ? cost : flight;
+			cwnd_progress(box.qp, cost);
+			break;
+		default:
+			flight += cost;
+			cwnd_sent(box.qp, cost);
+		}
+		cwnd_publish(box.qp);
+		assert_int_equal(in_flight(), flight);
+		assert_int_equal(share.under_way, flight);
+		assert_int_equal(cwnd_room(box.qp),
+				 flight < box.qp->req.cwnd ? box.qp->req.cwnd - flight : 0);
+		/* rule S3 test: an empty wire takes anything, else it has to fit. */
+		assert_int_equal(cwnd_open(box.qp, cost),
+				 !flight || flight + cost <= box.qp->req.cwnd);
+		assert_int_equal(cwnd_closes(box.qp, cost), flight + 2 * cost > box.qp->req.cwnd);
+	}
+}
+
+/* A window of losses takes a quarter once, wherever PSNs stand; the next window another one. */
+static void test_one_reduction_for_each_window(void **state)
+{
+	struct requester *req = &box.qp->req;
+	const uint64_t full = req->cwnd;
+
+	(void)state;
+	assert_int_equal(full, 90 * CHARGE);
+	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
+		bool right;
+
+		req->cwnd = full;
+		req->cwnd_recovering = false;
+		req->unacked_psn = psn;
+		req->end_psn = (psn + 40) % NUMBERS;
+		cwnd_loss(box.qp);
+		cwnd_loss(box.qp);
+		req->unacked_psn = (psn + 39) % NUMBERS;
+		cwnd_progress(box.qp, CHARGE);
+		cwnd_loss(box.qp);
+		right = req->cwnd == full - full / 4;
+		/* All that had been sent by then is acknowledged. */
+		req->unacked_psn = req->end_psn;
+		cwnd_progress(box.qp, CHARGE);
+		right &= req->cwnd > full - full / 4;
+		right &= req->cwnd < full - full / 4 + CHARGE;
+		cwnd_loss(box.qp);
+		right &= req->cwnd < (full - full / 4) * 3 / 4 + CHARGE;
+		if (!right)
+			fail_msg("at PSN %#x", psn);
+	}
+}
+
+/* Losses without end leave four packets; a window acknowledged brings four, up to the limit. */
+static void test_bounds_and_growth(void **state)
+{
+	struct requester *req = &box.qp->req;
+
+	(void)state;
+	for (unsigned int i = 0; i < 50; i++) {
+		req->cwnd_recovering = false;
+		cwnd_loss(box.qp);
+	}
+	assert_int_equal(req->cwnd, 4 * CHARGE);
+	req->cwnd_recovering = false;
+	for (unsigned int windows = 1; windows <= 30; windows++) {
+		uint64_t before = req->cwnd, acknowledged = 0;
+
+		while (acknowledged < before) {
+			cwnd_progress(box.qp, CHARGE);
+			acknowledged += CHARGE;
+		}
+		assert_true(req->cwnd <= 90 * CHARGE);
+		/* The window grows while it is acknowledged, so it is a little less than four. */
+		if (before + 4 * CHARGE < 90 * CHARGE)
+			assert_in_range(req->cwnd - before, 2 * CHARGE, 4 * CHARGE + CHARGE);
+	}
+	assert_int_equal(req->cwnd, 90 * CHARGE);
+}
+
+/* Is an ACK due?  When the packet that asked is among those in flight, at every PSN. */
+static void test_an_ack_is_due(void **state)
+{
+	struct requester *req = &box.qp->req;
+
+	(void)state;
+	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
+		bool right;
+
+		req->unacked_psn = psn;
+		req->next_psn = (psn + 3) % NUMBERS;
+		req->ackreq_psn = (psn + NUMBERS - 1) % NUMBERS;
+		right = !cwnd_ack_is_due(box.qp);
+		req->ackreq_psn = psn;
+		right &= cwnd_ack_is_due(box.qp);
+		req->ackreq_psn = (psn + 2) % NUMBERS;
+		right &= cwnd_ack_is_due(box.qp);
+		req->unacked_psn = req->next_psn;
+		right &= !cwnd_ack_is_due(box.qp);
+		if (!right)
+			fail_msg("at PSN %#x", psn);
+	}
+}
+
+/* Two queue pairs: the full share stops who waits for an ACK, never who has nothing in flight. */
+static void test_share(void **state)
+{
+	struct engine_box other;
+
+	(void)state;
+	engine_box_open(&other, ENG_RC, SLOTS, NULL, &share);
+	box.qp->req.next_psn = 1; /* packet 0 is in flight, and asked */
+	assert_false(cwnd_share_is_contended(box.qp));
+	cwnd_sent(other.qp, 100 * CHARGE);
+	cwnd_publish(other.qp);
+	assert_true(cwnd_share_is_contended(box.qp));
+	assert_false(cwnd_share_is_contended(other.qp));
+	/* Nothing in flight: open, unless the owner's queue will bring it back. */
+	assert_true(cwnd_share_open(box.qp));
+	share.queued = true;
+	assert_false(cwnd_share_open(box.qp));
+	cwnd_sent(box.qp, CHARGE);
+	cwnd_publish(box.qp);
+	assert_false(cwnd_share_open(box.qp));
+	/* Nothing in flight has been asked for: to wait would be for ever. */
+	box.qp->req.ackreq_psn = PSN_MASK;
+	assert_true(cwnd_share_open(box.qp));
+	box.qp->req.ackreq_psn = 0;
+	cwnd_progress(other.qp, 2 * CHARGE);
+	cwnd_publish(other.qp);
+	assert_true(cwnd_share_open(box.qp));
+	cwnd_emptied(other.qp);
+	assert_int_equal(share.under_way, CHARGE);
+	assert_false(cwnd_share_is_contended(box.qp));
+	engine_box_close(&other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_weights),
+		TEST(test_sums),
+		TEST(test_one_reduction_for_each_window),
+		TEST(test_bounds_and_growth),
+		TEST(test_an_ack_is_due),
+		TEST(test_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Runs against packets that are put together one by one, each in a buffer of its own: headers,
+ * payload byte by byte, pad, ICRC in one go.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/packer.h"
+#include "engine_box.h"
+
+enum {
+	REGION_BYTES = 1 << 16,
+	STAGING_BYTES = 1 << 16,
+	MAX_PIECES = 256,
+	MAX_PACKETS = 128,
+	MAX_BYTES = 65507,
+	LKEY = 0x4711,
+	ROUNDS = 1500,
+};
+#define VA UINT64_C(0x7f0000000000)
+
+static uint8_t region[REGION_BYTES], staging[STAGING_BYTES], expected[2 * MAX_BYTES];
+static struct eng_piece pieces[MAX_PIECES];
+static struct engine_box box;
+static struct eng_path path;
+
+/* Memory ends where the region does, and only its key opens it. */
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+{
+	(void)owner;
+	assert_false(write);
+	if (lkey != LKEY || addr < VA || addr - VA > REGION_BYTES ||
+	    length > REGION_BYTES - (addr - VA))
+		return NULL;
+	return region + (addr - VA);
+}
+
+static const struct eng_ops ops = { .map_local = map_local };
+
+static int set_up(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < REGION_BYTES; i++)
+		region[i] = (uint8_t)engine_box_random(256);
+	engine_box_open(&box, ENG_RC, 64, &ops, NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	engine_box_close(&box);
+	return 0;
+}
+
+static struct eng_run new_run(void)
+{
+	struct eng_run run = {
+		.staging = staging,
+		.staging_bytes = STAGING_BYTES,
+		.pieces = pieces,
+		.max_pieces = MAX_PIECES,
+		.max_packets = MAX_PACKETS,
+		.max_bytes = MAX_BYTES,
+		.identification = (uint16_t)engine_box_random(65536),
+		.gather_from = UINT32_MAX,
+	};
+
+	path.wire.ipv6 = engine_box_random(2);
+	path.wire.src_port = (uint16_t)engine_box_random(65536);
+	for (unsigned int i = 0; i < sizeof(path.wire.src); i++) {
+		path.wire.src[i] = (uint8_t)engine_box_random(256);
+		path.wire.dst[i] = (uint8_t)engine_box_random(256);
+	}
+	pack_begin(&run, &path);
+	return run;
+}
+
+static struct wire_packet packet_of(uint32_t payload_length)
+{
+	return (struct wire_packet){
+		.opcode = engine_box_random(2) ? WIRE_RC | WIRE_WRITE_MIDDLE : WIRE_SEND_ONLY,
+		.migrated = true,
+		.pkey = WIRE_DEFAULT_PKEY,
+		.dest_qpn = engine_box_random(1 << 24),
+		.psn = engine_box_random(1 << 24),
+		.ack_request = engine_box_random(2),
+		.payload_length = payload_length,
+		.pad_count = (uint8_t)(-payload_length & 3),
+	};
+}
+
+/* A list of up to four stretches that hold bytes in all, offset bytes into it. */
+static struct payload payload_of(struct eng_sge list[4], uint32_t offset, uint32_t bytes)
+{
+	uint32_t count = 1 + engine_box_random(4), left = offset + bytes;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t length = i == count - 1 ? left : engine_box_random(left + 1);
+
+		list[i].lkey = LKEY;
+		list[i].length = length;
+		list[i].addr = VA + engine_box_random(REGION_BYTES - length + 1);
+		left -= length;
+	}
+	return (struct payload){
+		.kind = PAYLOAD_LIST, .list = list, .count = count, .offset = offset, .stable = true
+	};
+}
+
+static uint8_t payload_byte(const struct payload *payload, uint32_t position)
+{
+	position += payload->offset;
+	for (uint32_t i = 0; i < payload->count; i++) {
+		if (position < payload->list[i].length)
+			return region[payload->list[i].addr - VA + position];
+		position -= payload->list[i].length;
+	}
+	fail_msg("the list has no byte %u", position);
+	return 0;
+}
+
+/* The same packet by itself, as number n of its run; its length. */
+static uint32_t build_alone(uint8_t *to, const struct eng_run *run, uint32_t n,
+			    const struct wire_packet *packet, const struct payload *payload)
+{
+	uint32_t length = wire_build_headers(packet, to);
+
+	for (uint32_t i = 0; i < packet->payload_length; i++)
+		to[length++] = payload_byte(payload, i);
+	for (uint32_t i = 0; i < packet->pad_count; i++)
+		to[length++] = 0;
+	length += (uint32_t)WIRE_ICRC_BYTES;
+	wire_icrc_put(&run->path->wire, (uint16_t)(run->identification + n), to, length);
+	return length;
+}
+
+/* What leaves is what the pieces are, one behind the other. */
+static void expect_bytes(const struct eng_run *run, uint32_t length)
+{
+	uint32_t at = 0;
+
+	assert_int_equal(run->bytes, length);
+	for (uint32_t i = 0; i < run->piece_count; i++) {
+		assert_true(run->pieces[i].length <= length - at);
+		assert_memory_equal(run->pieces[i].bytes, expected + at, run->pieces[i].length);
+		at += run->pieces[i].length;
+	}
+	assert_int_equal(at, length);
+}
+
+/* A refused packet has left nothing behind: not in the counts, and not in the pieces. */
+static void expect_unchanged(const struct eng_run *run, const struct eng_run *before,
+			     const struct eng_piece *pieces_before)
+{
+	assert_memory_equal(run, before, sizeof(*run));
+	assert_memory_equal(run->pieces, pieces_before,
+			    before->piece_count * sizeof(*pieces_before));
+}
+
+/* The next packet: one of the run's size, or shorter, or longer, now and then. */
+static uint32_t next_length(uint32_t mtu)
+{
+	switch (engine_box_random(12)) {
+	case 0:
+		return engine_box_random(mtu + 1);
+	case 1:
+		return mtu + 4;
+	default:
+		return mtu;
+	}
+}
+
+/* May it join, by the rule of UDP_SEGMENT and the limits of a run? */
+static bool may_join(const struct eng_run *run, uint32_t segment, bool closed, uint32_t bytes,
+		     uint32_t length)
+{
+	return run->packets == 0 ||
+	       (!closed && length <= segment && run->packets < run->max_packets &&
+		bytes + length <= run->max_bytes);
+}
+
+static void fill_run(struct eng_run *run, uint32_t mtu)
+{
+	uint32_t segment = 0, bytes = 0, length;
+	bool closed = false;
+
+	for (unsigned int tries = 0; tries < 200; tries++) {
+		static struct eng_piece pieces_before[MAX_PIECES];
+		const struct eng_run before = *run;
+		struct wire_packet packet = packet_of(next_length(mtu));
+		struct eng_sge list[4];
+		struct payload payload =
+			payload_of(list, engine_box_random(5000), packet.payload_length);
+		enum pack result;
+
+		memcpy(pieces_before, pieces, sizeof(pieces_before));
+		length = build_alone(expected + bytes, run, run->packets, &packet, &payload);
+		assert_int_equal(pack_fits(run, length),
+				 may_join(run, segment, closed, bytes, length));
+		result = pack_add(box.qp, run, &packet, &payload);
+		if (result != PACK_DONE) {
+			assert_int_equal(result, PACK_NO_ROOM);
+			expect_unchanged(run, &before, pieces_before);
+			/* Refused for its size, or because staging or pieces are used up. */
+			if (may_join(run, segment, closed, bytes, length))
+				return;
+			continue;
+		}
+		assert_true(may_join(&before, segment, closed, bytes, length));
+		if (bytes == 0)
+			segment = length;
+		bytes += length;
+		closed = length < segment;
+		assert_int_equal(run->segment, segment);
+		assert_int_equal(run->closed, closed);
+		assert_int_equal(run->packets, before.packets + 1);
+		expect_bytes(run, bytes);
+	}
+}
+
+/* rule S1 test: any packets, copied or gathered, with little room or much. */
+static void test_runs(void **state)
+{
+	static const uint32_t mtus[] = { 8, 256, 1024, 4096 };
+	static const uint32_t gathers[] = { 1, 64, 2048, UINT32_MAX };
+
+	(void)state;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct eng_run run = new_run();
+
+		run.gather_from = gathers[engine_box_random(4)];
+		run.max_packets = 1 + engine_box_random(MAX_PACKETS);
+		if (engine_box_random(2))
+			run.max_bytes = 5000 + engine_box_random(MAX_BYTES - 5000);
+		if (engine_box_random(4) == 0)
+			run.staging_bytes = 5000 + engine_box_random(STAGING_BYTES - 5000);
+		if (engine_box_random(4) == 0)
+			run.max_pieces = 9 + engine_box_random(40);
+		fill_run(&run, mtus[engine_box_random(4)]);
+	}
+}
+
+/* The exact ends of a run: one packet more, one byte more. */
+static void test_the_limits_are_exact(void **state)
+{
+	static const struct payload none = { .kind = PAYLOAD_NONE };
+	struct wire_packet packet = packet_of(0);
+	const uint32_t bytes = WIRE_BTH_BYTES + (uint32_t)WIRE_ICRC_BYTES;
+	struct eng_run run = new_run();
+
+	(void)state;
+	packet.opcode = WIRE_SEND_ONLY;
+	run.max_packets = 7;
+	for (unsigned int i = 0; i < 7; i++)
+		assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_DONE);
+	assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_NO_ROOM);
+	run = new_run();
+	run.max_bytes = 7 * bytes;
+	for (unsigned int i = 0; i < 7; i++)
+		assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_DONE);
+	assert_int_equal(run.bytes, run.max_bytes);
+	assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_NO_ROOM);
+	run = new_run();
+	run.max_bytes = 7 * bytes - 1;
+	for (unsigned int i = 0; i < 6; i++)
+		assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_DONE);
+	assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_NO_ROOM);
+}
+
+/* Memory that cannot be used is a fault, wherever in the list, and the run is as it was. */
+static void test_faults(void **state)
+{
+	(void)state;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct eng_run run = new_run(), before;
+		struct wire_packet packet = packet_of(400);
+		static struct eng_piece pieces_before[MAX_PIECES];
+		struct eng_sge list[4];
+		struct payload payload = payload_of(list, 0, 400);
+		uint32_t bad;
+
+		run.gather_from = engine_box_random(2) ? 1 : UINT32_MAX;
+		assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_DONE);
+		before = run;
+		memcpy(pieces_before, pieces, sizeof(pieces_before));
+		do
+			bad = engine_box_random(payload.count);
+		while (list[bad].length == 0);
+		switch (engine_box_random(3)) {
+		case 0:
+			list[bad].lkey++;
+			break;
+		case 1:
+			list[bad].addr = VA + REGION_BYTES - list[bad].length + 1;
+			break;
+		default: /* the list is shorter than the packet */
+			list[bad].length--;
+		}
+		assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_FAULT);
+		expect_unchanged(&run, &before, pieces_before);
+	}
+}
+
+/* Bytes that may change before they are sent are copied, however long they are. */
+static void test_what_may_change_is_copied(void **state)
+{
+	struct payload payload = { .kind = PAYLOAD_BYTES, .bytes = region, .stable = false };
+	struct wire_packet packet = packet_of(4096);
+	struct eng_run run = new_run();
+
+	(void)state;
+	run.gather_from = 1;
+	assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_DONE);
+	assert_int_equal(run.piece_count, 1);
+	assert_ptr_equal(run.pieces[0].bytes, staging);
+	run = new_run();
+	run.gather_from = 1;
+	payload.stable = true;
+	assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_DONE);
+	assert_int_equal(run.piece_count, 3);
+	assert_ptr_equal(run.pieces[1].bytes, region);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_runs),
+		TEST(test_the_limits_are_exact),
+		TEST(test_faults),
+		TEST(test_what_may_change_is_copied),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
