@@ -466,6 +466,50 @@ static void another_ones_opening_keeps_the_target(void **state)
 	fclose(file);
 }
 
+/* Its memory is there as long as an object is: what is asked for anew is refused, as by a kernel.
+ */
+static void nothing_is_created_any_more(void **state)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap.max_send_wr = 1 };
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_xrcd_init_attr xrcd_attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							     IBV_XRCD_INIT_ATTR_OFLAGS,
+						.fd = -1,
+						.oflags = O_CREAT };
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 1 };
+	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
+	struct ibv_td_init_attr td_attr = { 0 };
+	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_device_attr device_attr;
+	struct ibv_port_attr port_attr;
+	struct side side;
+
+	(void)state;
+	side_open(&side, IBV_QPT_UD);
+	attr.send_cq = side.cq;
+	attr.recv_cq = side.cq;
+	assert_int_equal(ibv_query_gid(side.context, 1, 0, &ah_attr.grh.dgid), 0);
+	assert_int_equal(ibv_close_device(side.context), 0);
+#define REFUSED(call) (errno = 0, assert_null(call), assert_int_equal(errno, EBADF))
+	REFUSED(ibv_alloc_pd(side.context));
+	REFUSED(ibv_alloc_td(side.context, &td_attr));
+	REFUSED(ibv_create_comp_channel(side.context));
+	REFUSED(ibv_create_cq(side.context, 1, NULL, NULL, 0));
+	REFUSED(ibv_create_cq_ex(side.context, &cq_attr));
+	REFUSED(ibv_alloc_dm(side.context, &dm_attr));
+	REFUSED(ibv_open_xrcd(side.context, &xrcd_attr));
+	REFUSED(ibv_reg_mr(side.pd, side.bytes, BYTES, 0));
+	REFUSED(ibv_alloc_null_mr(side.pd));
+	REFUSED(ibv_alloc_mw(side.pd, IBV_MW_TYPE_1));
+	REFUSED(ibv_create_qp(side.pd, &attr));
+	REFUSED(ibv_create_srq(side.pd, &srq_attr));
+	REFUSED(ibv_create_ah(side.pd, &ah_attr));
+	/* Whatever these say. */
+	ibv_query_device(side.context, &device_attr);
+	ibv_query_port(side.context, 1, &port_attr);
+	side_destroy(&side);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +518,7 @@ int main(void)
 		cmocka_unit_test(no_events_any_more),
 		cmocka_unit_test(any_order),
 		cmocka_unit_test(nothing_works_any_more),
+		cmocka_unit_test(nothing_is_created_any_more),
 		cmocka_unit_test(an_import_keeps_the_objects),
 		cmocka_unit_test(another_ones_opening_keeps_the_target),
 	};

@@ -18,7 +18,8 @@ struct row {
 static const struct row served[] = {
 #define PLAIN(name) { #name, false },
 #define ANSWERED(name, parameters, arguments) { #name, true },
-	UROCE_OPS(PLAIN, ANSWERED)
+#define MAKER(result, name, ...) { #name, false },
+	UROCE_OPS(PLAIN, ANSWERED, MAKER)
 };
 
 static bool is_plain(const char *name)

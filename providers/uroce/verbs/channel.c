@@ -27,9 +27,15 @@ static struct uroce_comp_channel *to_uroce_channel(struct ibv_comp_channel *chan
 
 struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *context)
 {
-	struct uroce_comp_channel *channel = calloc(1, sizeof(*channel));
+	struct uroce_comp_channel *channel;
 	int error;
 
+	/* As in ops.c. */
+	if (to_uroce_context(context)->closed) {
+		errno = EBADF;
+		return NULL;
+	}
+	channel = calloc(1, sizeof(*channel));
 	if (!channel)
 		return NULL;
 	error = event_pipe_open(&channel->base.fd, &channel->write_fd);

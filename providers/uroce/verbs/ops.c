@@ -2,6 +2,7 @@
 #include "ops.h"
 
 #include "answer.h"
+#include "uroce.h"
 
 #define PLAIN(name)
 #define ANSWERED(name, parameters, arguments)                \
@@ -9,14 +10,29 @@
 	{                                                    \
 		return UROCE_ANSWER(uroce_##name arguments); \
 	}
-UROCE_OPS(PLAIN, ANSWERED)
+/*
+ * The memory of a closed context stays while objects point to it (belongings.h).  What a kernel
+ * would say: there is no descriptor any more.
+ */
+#define MAKER(result, name, parameters, arguments, context) \
+	static result make_##name parameters                \
+	{                                                   \
+		if (!to_uroce_context(context)->closed)     \
+			return uroce_##name arguments;      \
+		errno = EBADF;                              \
+		return NULL;                                \
+	}
+UROCE_OPS(PLAIN, ANSWERED, MAKER)
+#undef MAKER
 #undef ANSWERED
 #undef PLAIN
 
 const struct abi_ops uroce_ops = {
 #define PLAIN(name) .name = uroce_##name,
 #define ANSWERED(name, parameters, arguments) .name = answer_##name,
-	UROCE_OPS(PLAIN, ANSWERED)
+#define MAKER(result, name, ...) .name = make_##name,
+	UROCE_OPS(PLAIN, ANSWERED, MAKER)
+#undef MAKER
 #undef ANSWERED
 #undef PLAIN
 		.async_event = uroce_async_event_op,

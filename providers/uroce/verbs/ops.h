@@ -5,8 +5,10 @@
  * libibverbs answers EOPNOTSUPP by itself.
  *
  * Functions return 0 or a positive errno, or NULL with errno.  Y is for those that return a number:
- * ops.c sets errno to it as well (answer.h).  libibverbs fills the common fields of pd, mr, cq, srq
- * and ah after the provider's function has returned; those of a qp it does not.
+ * ops.c sets errno to it as well (answer.h).  Z is for those that make an object: ops.c refuses it
+ * when the context, which the last column names, has been closed.  libibverbs fills the common
+ * fields of pd, mr, cq, srq and ah after the provider's function has returned; those of a qp it
+ * does not.
  */
 #ifndef UROCE_VERBS_OPS_H
 #define UROCE_VERBS_OPS_H
@@ -14,7 +16,7 @@
 #include "abi.h"
 
 /* clang-format off */
-#define UROCE_OPS(X, Y)                                                                            \
+#define UROCE_OPS(X, Y, Z)                                                                         \
 	/* context.c, query.c */                                                                   \
 	X(free_context)                                                                            \
 	Y(query_device_ex,                                                                         \
@@ -28,43 +30,70 @@
 	  (struct ibv_context *context, struct ibv_values_ex *values),                             \
 	  (context, values))                                                                       \
 	/* pd.c */                                                                                 \
-	X(alloc_pd)                                                                                \
+	Z(struct ibv_pd *, alloc_pd,                                                               \
+	  (struct ibv_context *context),                                                           \
+	  (context), context)                                                                      \
 	Y(dealloc_pd, (struct ibv_pd *pd), (pd))                                                   \
-	X(import_pd)                                                                               \
+	Z(struct ibv_pd *, import_pd,                                                              \
+	  (struct ibv_context *context, uint32_t handle),                                          \
+	  (context, handle), context)                                                              \
 	X(unimport_pd)                                                                             \
 	/* parent_domain.c */                                                                      \
-	X(alloc_td)                                                                                \
+	Z(struct ibv_td *, alloc_td,                                                               \
+	  (struct ibv_context *context, struct ibv_td_init_attr *attr),                            \
+	  (context, attr), context)                                                                \
 	Y(dealloc_td, (struct ibv_td *td), (td))                                                   \
-	X(alloc_parent_domain)                                                                     \
+	Z(struct ibv_pd *, alloc_parent_domain,                                                    \
+	  (struct ibv_context *context, struct ibv_parent_domain_init_attr *attr),                 \
+	  (context, attr), context)                                                                \
 	/* mr.c */                                                                                 \
-	X(reg_mr)                                                                                  \
+	Z(struct ibv_mr *, reg_mr,                                                                 \
+	  (struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),               \
+	  (pd, addr, length, iova, access), pd->context)                                           \
 	Y(rereg_mr,                                                                                \
 	  (struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,           \
 	   int access),                                                                            \
 	  (mr, flags, pd, addr, length, access))                                                   \
 	Y(dereg_mr, (struct verbs_mr *mr), (mr))                                                   \
-	X(import_mr)                                                                               \
+	Z(struct ibv_mr *, import_mr,                                                              \
+	  (struct ibv_pd *pd, uint32_t handle),                                                    \
+	  (pd, handle), pd->context)                                                               \
 	X(unimport_mr)                                                                             \
-	X(alloc_null_mr)                                                                           \
+	Z(struct ibv_mr *, alloc_null_mr,                                                          \
+	  (struct ibv_pd *pd),                                                                     \
+	  (pd), pd->context)                                                                       \
 	Y(advise_mr, /* advise.c */                                                                \
 	  (struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,                    \
 	   struct ibv_sge *list, uint32_t count),                                                  \
 	  (pd, advice, flags, list, count))                                                        \
 	/* mw.c */                                                                                 \
-	X(alloc_mw)                                                                                \
+	Z(struct ibv_mw *, alloc_mw,                                                               \
+	  (struct ibv_pd *pd, enum ibv_mw_type type),                                              \
+	  (pd, type), pd->context)                                                                 \
 	Y(bind_mw,                                                                                 \
 	  (struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),                        \
 	  (qp, mw, bind))                                                                          \
 	Y(dealloc_mw, (struct ibv_mw *mw), (mw))                                                   \
 	/* dm.c */                                                                                 \
-	X(alloc_dm)                                                                                \
+	Z(struct ibv_dm *, alloc_dm,                                                               \
+	  (struct ibv_context *context, struct ibv_alloc_dm_attr *attr),                           \
+	  (context, attr), context)                                                                \
 	Y(free_dm, (struct ibv_dm *dm), (dm))                                                      \
-	X(reg_dm_mr)                                                                               \
-	X(import_dm)                                                                               \
+	Z(struct ibv_mr *, reg_dm_mr,                                                              \
+	  (struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,                   \
+	   unsigned int access),                                                                   \
+	  (pd, dm, offset, length, access), pd->context)                                           \
+	Z(struct ibv_dm *, import_dm,                                                              \
+	  (struct ibv_context *context, uint32_t handle),                                          \
+	  (context, handle), context)                                                              \
 	X(unimport_dm)                                                                             \
 	/* cq.c, cq_ex.c */                                                                        \
-	X(create_cq)                                                                               \
-	X(create_cq_ex)                                                                            \
+	Z(struct ibv_cq *, create_cq,                                                              \
+	  (struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int vector),    \
+	  (context, cqe, channel, vector), context)                                                \
+	Z(struct ibv_cq_ex *, create_cq_ex,                                                        \
+	  (struct ibv_context *context, struct ibv_cq_init_attr_ex *attr),                         \
+	  (context, attr), context)                                                                \
 	X(poll_cq)                                                                                 \
 	Y(req_notify_cq, (struct ibv_cq *cq, int solicited_only), (cq, solicited_only))            \
 	X(cq_event)                                                                                \
@@ -74,8 +103,12 @@
 	  (cq, attr))                                                                              \
 	Y(destroy_cq, (struct ibv_cq *cq), (cq))                                                   \
 	/* qp.c, qp_modify.c, post.c */                                                            \
-	X(create_qp)                                                                               \
-	X(create_qp_ex)                                                                            \
+	Z(struct ibv_qp *, create_qp,                                                              \
+	  (struct ibv_pd *pd, struct ibv_qp_init_attr *attr),                                      \
+	  (pd, attr), pd->context)                                                                 \
+	Z(struct ibv_qp *, create_qp_ex,                                                           \
+	  (struct ibv_context *context, struct ibv_qp_init_attr_ex *attr),                         \
+	  (context, attr), context)                                                                \
 	Y(modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))    \
 	Y(query_qp,                                                                                \
 	  (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,                                  \
@@ -89,13 +122,21 @@
 	  (struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),                   \
 	  (qp, wr, bad))                                                                           \
 	/* xrc_qp.c */                                                                             \
-	X(open_qp)                                                                                 \
+	Z(struct ibv_qp *, open_qp,                                                                \
+	  (struct ibv_context *context, struct ibv_qp_open_attr *attr),                            \
+	  (context, attr), context)                                                                \
 	/* ah.c */                                                                                 \
-	X(create_ah)                                                                               \
+	Z(struct ibv_ah *, create_ah,                                                              \
+	  (struct ibv_pd *pd, struct ibv_ah_attr *attr),                                           \
+	  (pd, attr), pd->context)                                                                 \
 	Y(destroy_ah, (struct ibv_ah *ah), (ah))                                                   \
 	/* srq.c */                                                                                \
-	X(create_srq)                                                                              \
-	X(create_srq_ex)                                                                           \
+	Z(struct ibv_srq *, create_srq,                                                            \
+	  (struct ibv_pd *pd, struct ibv_srq_init_attr *attr),                                     \
+	  (pd, attr), pd->context)                                                                 \
+	Z(struct ibv_srq *, create_srq_ex,                                                         \
+	  (struct ibv_context *context, struct ibv_srq_init_attr_ex *attr),                        \
+	  (context, attr), context)                                                                \
 	Y(modify_srq,                                                                              \
 	  (struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),                              \
 	  (srq, attr, mask))                                                                       \
@@ -106,7 +147,9 @@
 	  (srq, wr, bad))                                                                          \
 	Y(get_srq_num, (struct ibv_srq *srq, uint32_t *number), (srq, number))                     \
 	/* xrc.c */                                                                                \
-	X(open_xrcd)                                                                               \
+	Z(struct ibv_xrcd *, open_xrcd,                                                            \
+	  (struct ibv_context *context, struct ibv_xrcd_init_attr *attr),                          \
+	  (context, attr), context)                                                                \
 	Y(close_xrcd, (struct ibv_xrcd *xrcd), (xrcd))                                             \
 	/* mcast.c */                                                                              \
 	Y(attach_mcast,                                                                            \
@@ -122,7 +165,9 @@
  * alloc_pd of struct abi_ops.
  */
 #define UROCE_OP_DECLARE(name, ...) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
-UROCE_OPS(UROCE_OP_DECLARE, UROCE_OP_DECLARE)
+#define UROCE_OP_DECLARE_MAKER(result, name, ...) UROCE_OP_DECLARE(name)
+UROCE_OPS(UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE_MAKER)
+#undef UROCE_OP_DECLARE_MAKER
 #undef UROCE_OP_DECLARE
 
 /* The table for libibverbs. */
