@@ -65,7 +65,9 @@ def test_perftest_with_events(server, program):
 
 @pytest.mark.parametrize("program", perftest.BANDWIDTH)
 def test_perftest_both_ways(server, program):
-    check(server, program, ALL_SIZES[program][-1], "-b")
+    """With a timeout of 0.5 s for 67 ms: on a busy host the emulated one falls silent for longer,
+    and what is asked for again is more than it can answer in time."""
+    check(server, program, ALL_SIZES[program][-1], "-b", "-u", 17)
 
 
 @pytest.mark.parametrize("program", OVER_IPV6)
