@@ -103,6 +103,44 @@ static int send_mad(const struct gsi_order *order)
 	return gsi_send(self.gsi, &path, mad);
 }
 
+/* The parent's instance is dead in the child. */
+static void live_on(int sock)
+{
+	const struct gsi_order order = { .what = GSI_SEND };
+	struct gsi_path path = { 0 };
+	struct gsi_report what = { .what = GSI_DONE, .value = (uint64_t)getpid() };
+	uint8_t mad[GSI_MAD_BYTES];
+
+	mad_make(mad, &order.mad);
+	what.error = gsi_send(self.gsi, &path, mad);
+	if (gsi_addr_get(self.gsi, loopback4, 0, what.text) != what.error)
+		what.error = 0;
+	if (self.ports > 0 && gsi_port_listen(self.port[0]) != -EOWNERDEAD)
+		what.error = 0;
+	gsi_addr_put(self.gsi, loopback4, 0);
+	gsi_deadline(self.gsi, 1);
+	gsi_put(self.gsi);
+	report(&what);
+	close(sock);
+	for (;;)
+		pause();
+}
+
+static void *poll_on(void *arg)
+{
+	for (;;)
+		progress_poll(self.progress);
+	return arg;
+}
+
+static void begin_to_poll(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, poll_on, NULL), 0);
+	pthread_detach(thread);
+}
+
 static void obey(const struct gsi_order *order, struct gsi_report *result)
 {
 	switch (order->what) {
@@ -131,6 +169,13 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		result->value = progress_now() + order->delay_ns;
 		gsi_deadline(self.gsi, result->value);
 		break;
+	case GSI_FORK:
+		if (fork() == 0)
+			live_on(self.sock);
+		break;
+	case GSI_POLL:
+		begin_to_poll();
+		break;
 	}
 }
 
@@ -141,6 +186,7 @@ static void run(int sock, uid_t uid)
 	struct gsi_order order;
 
 	self.sock = sock;
+	pthread_atfork(progress_fork_prepare, progress_fork_parent, progress_fork_child);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (uid)
 		become_user(uid);
@@ -153,7 +199,9 @@ static void run(int sock, uid_t uid)
 	while (recv(sock, &order, sizeof(order), 0) == sizeof(order)) {
 		result = (struct gsi_report){ .what = GSI_DONE };
 		obey(&order, &result);
-		report(&result);
+		/* The child reports. */
+		if (order.what != GSI_FORK)
+			report(&result);
 	}
 	_exit(0);
 }

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Queue pair 1 beside what else happens in a process: fork(), threads that poll, faults of the
+ * network; and with many processes that are killed.
+ */
+#include "gsi_agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+
+static uint64_t service(uint16_t port)
+{
+	return (uint64_t)SPACE_TCP << 16 | port;
+}
+
+static struct mad_spec to(const struct gsi_agent *agent, uint32_t tag)
+{
+	return (struct mad_spec){ .attribute = MAD_REP,
+				  .tag = tag,
+				  .remote_id = agent->slot << GSI_ID_SHIFT | tag };
+}
+
+static int send_own(struct gsi_agent *from, const struct mad_spec *mad)
+{
+	return gsi_agent_send(from, loopback4, loopback4, mad);
+}
+
+/*
+ * A forked child has nothing of it: when its parent is killed, the address has another holder and
+ * the port is free, though the child lives.
+ */
+static void test_fork(void **state)
+{
+	const struct gsi_order order = { .what = GSI_FORK };
+	struct gsi_agent agents[2];
+	struct gsi_report child;
+	struct mad_spec mad;
+	uint16_t port = 7000;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[0], loopback4, &port, 0, true, NULL), 0);
+	child = gsi_agent_do(&agents[0], &order);
+	assert_int_equal(child.error, -EOWNERDEAD);
+	/* The parent goes on. */
+	mad = to(&agents[0], 1);
+	assert_int_equal(send_own(&agents[1], &mad), 0);
+	gsi_agent_expect(&agents[0], 1, GSI_FOR_YOU);
+	gsi_agent_kill(&agents[0]);
+	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &port, 0, true, NULL), 0);
+	for (unsigned int i = 0;
+	     i < 1000 && !gsi_agent_count(&agents[1], PROGRESS_COUNT_GSI_CLAIMED); i++)
+		usleep(1000);
+	mad = to(&agents[1], 2);
+	assert_int_equal(send_own(&agents[1], &mad), 0);
+	gsi_agent_expect(&agents[1], 2, GSI_FOR_YOU);
+	kill((pid_t)child.value, SIGKILL);
+	gsi_agent_stop(&agents[1]);
+}
+
+/* While threads poll, in the holder or in the member, MADs and deadlines are served as ever. */
+static void test_pollers(void **state)
+{
+	const struct gsi_order poll = { .what = GSI_POLL };
+	const struct gsi_order deadline = { .what = GSI_DEADLINE, .delay_ns = 5000000 };
+	struct gsi_agent agents[2];
+	struct gsi_report report;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	for (unsigned int i = 0; i < 2; i++) {
+		gsi_agent_do(&agents[i], &poll);
+		usleep(20000);
+		for (uint32_t tag = 1; tag < 50; tag++) {
+			struct mad_spec mad = to(&agents[tag % 2], tag);
+
+			assert_int_equal(send_own(&agents[1 - tag % 2], &mad), 0);
+			gsi_agent_expect(&agents[tag % 2], tag, GSI_FOR_YOU);
+		}
+		gsi_agent_do(&agents[i], &deadline);
+		assert_true(gsi_agent_next(&agents[i], 2000, &report));
+		assert_int_equal(report.what, GSI_EXPIRED);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+static void start_faulty(struct gsi_agent *agent, const char *fault)
+{
+	setenv("UROCE_FAULT", fault, 1);
+	gsi_agent_start(agent, 0, loopback4);
+	unsetenv("UROCE_FAULT");
+}
+
+/* UROCE_FAULT acts on MADs as on all packets. */
+static void test_faults(void **state)
+{
+	struct gsi_agent agent;
+	struct gsi_report report;
+	struct mad_spec mad;
+	uint64_t before;
+
+	(void)state;
+	start_faulty(&agent, "drop=1,seed=1");
+	mad = to(&agent, 1);
+	assert_int_equal(send_own(&agent, &mad), 0);
+	assert_false(gsi_agent_next(&agent, 50, &report));
+	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_FAULT_DROPPED), 1);
+	gsi_agent_stop(&agent);
+
+	start_faulty(&agent, "dup=1,seed=1");
+	mad = to(&agent, 1);
+	assert_int_equal(send_own(&agent, &mad), 0);
+	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
+	gsi_agent_stop(&agent);
+
+	start_faulty(&agent, "corrupt=1,seed=1");
+	mad = to(&agent, 1);
+	assert_int_equal(send_own(&agent, &mad), 0);
+	assert_false(gsi_agent_next(&agent, 50, &report));
+	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_FAULT_CORRUPTED), 1);
+	gsi_agent_stop(&agent);
+
+	start_faulty(&agent, "delay=30ms,seed=1");
+	mad = to(&agent, 1);
+	before = progress_now();
+	assert_int_equal(send_own(&agent, &mad), 0);
+	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
+	assert_true(progress_now() - before >= UINT64_C(30000000));
+	gsi_agent_stop(&agent);
+
+	/* One that is held to let others pass goes by itself when none comes. */
+	start_faulty(&agent, "reorder=1,seed=1");
+	mad = to(&agent, 1);
+	assert_int_equal(send_own(&agent, &mad), 0);
+	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
+	gsi_agent_stop(&agent);
+}
+
+/*
+ * Ten processes, of which one after the other is killed and begins anew: two that live all the time
+ * reach each other, and who listens is found, at the latest when the third is sent.
+ */
+static void test_deaths(void **state)
+{
+	enum { AGENTS = 10, STEADY = 2, ROUNDS = 60 };
+	static struct gsi_agent agents[AGENTS];
+	struct gsi_report report;
+	unsigned int resent = 0;
+	uint16_t port = 7000;
+
+	(void)state;
+	/* Not the first: it would hold all the time. */
+	for (unsigned int i = 0; i < AGENTS; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[AGENTS - 1], loopback4, &port, 0, true, NULL), 0);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct gsi_agent *from = &agents[AGENTS - 1 - round % 2];
+		struct gsi_agent *victim = &agents[round % (AGENTS - STEADY)];
+		struct gsi_agent *reached = &agents[AGENTS - 2 + round % 2];
+		struct mad_spec mad = to(reached, round + 1);
+		unsigned int tries = 0;
+
+		if (round % 2) {
+			reached = &agents[AGENTS - 1];
+			mad = (struct mad_spec){ .attribute = MAD_REQ,
+						 .tag = round + 1,
+						 .local_id = round + 1,
+						 .service_id = service(port) };
+		}
+		gsi_agent_kill(victim);
+		do {
+			assert_true(++tries <= 10);
+			assert_int_equal(send_own(from, &mad), 0);
+		} while (!gsi_agent_next(reached, 50, &report));
+		assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+		/* One that had only been slow would come as well. */
+		while (tries > 1 && gsi_agent_next(reached, 20, &report))
+			assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+		resent += tries - 1;
+		gsi_agent_start(victim, 0, loopback4);
+	}
+	assert_true(resent <= ROUNDS);
+	for (unsigned int i = 0; i < AGENTS; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_fork, fresh_network),
+		cmocka_unit_test_setup(test_pollers, fresh_network),
+		cmocka_unit_test_setup(test_faults, fresh_network),
+		cmocka_unit_test_setup(test_deaths, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
