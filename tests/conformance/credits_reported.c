@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-/* rule C19 exception: its first half, as there is no connection manager that carries the bits */
-
 /* Every kind of positive response carries the credit count and the MSN. */
 static void test_every_positive_response_reports(void **state)
 {
