@@ -147,6 +147,7 @@ static void expect_bytes(const struct eng_run *run, uint32_t length)
 	uint32_t at = 0;
 
 	assert_int_equal(run->bytes, length);
+	assert_true(run->piece_count <= run->max_pieces && run->staged <= run->staging_bytes);
 	for (uint32_t i = 0; i < run->piece_count; i++) {
 		assert_true(run->pieces[i].length <= length - at);
 		assert_memory_equal(run->pieces[i].bytes, expected + at, run->pieces[i].length);
@@ -274,6 +275,36 @@ static void test_the_limits_are_exact(void **state)
 	assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_NO_ROOM);
 }
 
+/* Room for one packet in staging buffer and pieces: not a byte and not a piece less will do. */
+static void test_room_is_exact(void **state)
+{
+	struct eng_sge list[4] = { { .lkey = LKEY, .addr = VA, .length = 100 } };
+	struct payload payload = { .kind = PAYLOAD_LIST, .list = list, .count = 1, .stable = true };
+	struct wire_packet packet = packet_of(99);
+
+	(void)state;
+	packet.opcode = WIRE_SEND_ONLY;
+	for (uint32_t bytes = 0; bytes < 400; bytes++) {
+		struct eng_run run = new_run();
+
+		run.staging_bytes = bytes;
+		if (pack_add(box.qp, &run, &packet, &payload) == PACK_DONE)
+			assert_true(bytes >= WIRE_BTH_BYTES + 100 + WIRE_ICRC_BYTES);
+		else
+			assert_true(bytes < WIRE_BTH_BYTES + 100 + WIRE_ICRC_BYTES + 100);
+		assert_true(run.staged <= bytes);
+	}
+	/* Headers, payload, and the end. */
+	for (uint32_t most = 0; most < 6; most++) {
+		struct eng_run run = new_run();
+
+		run.gather_from = 1;
+		run.max_pieces = most;
+		assert_int_equal(pack_add(box.qp, &run, &packet, &payload),
+				 most < 3 ? PACK_NO_ROOM : PACK_DONE);
+	}
+}
+
 /* Memory that cannot be used is a fault, wherever in the list, and the run is as it was. */
 static void test_faults(void **state)
 {
@@ -333,10 +364,8 @@ static void test_what_may_change_is_copied(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_runs),
-		TEST(test_the_limits_are_exact),
-		TEST(test_faults),
-		TEST(test_what_may_change_is_copied),
+		TEST(test_runs),   TEST(test_the_limits_are_exact),	 TEST(test_room_is_exact),
+		TEST(test_faults), TEST(test_what_may_change_is_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
