@@ -56,13 +56,3 @@ void engine_box_set_replay(struct engine_box *box, uint32_t depth)
 	box->replay = memory;
 	box->qp->attr.max_dest_rd_atomic = (uint8_t)depth;
 }
-
-uint32_t engine_box_random(uint32_t bound)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state >> 16) % bound;
-}

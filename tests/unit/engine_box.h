@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "draw.h"
 #include "engine/qp.h"
 
 struct engine_box {
@@ -23,8 +24,5 @@ void engine_box_open(struct engine_box *box, enum eng_qp_type type, uint32_t slo
 void engine_box_close(struct engine_box *box);
 /* Memory for depth READs and Atomics, which max_dest_rd_atomic then allows. */
 void engine_box_set_replay(struct engine_box *box, uint32_t depth);
-
-/* A number below bound, the same ones in every run. */
-uint32_t engine_box_random(uint32_t bound);
 
 #endif

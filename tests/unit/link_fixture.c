@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "link_fixture.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 int open_loopback(struct link **link, struct link_addr **addr)
 {
@@ -24,8 +29,9 @@ int link_set_up(void **state)
 {
 	static struct link_fixture fixture;
 
-	fresh_network(state);
+	memset(&fixture, 0, sizeof(fixture));
 	*state = &fixture;
+	fresh_network(state);
 	return open_loopback(&fixture.link, &fixture.addr);
 }
 
@@ -35,4 +41,200 @@ int link_tear_down(void **state)
 
 	close_loopback(fixture->link, fixture->addr);
 	return 0;
+}
+
+int lane_set_up_alone(void **state)
+{
+	struct link_fixture *fixture;
+
+	if (link_set_up(state))
+		return -1;
+	fixture = *state;
+	link_set_shared_memory(fixture->link, true);
+	fixture->qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT | 77;
+	return 0;
+}
+
+int lane_set_up(void **state)
+{
+	if (lane_set_up_alone(state))
+		return -1;
+	lane_start_agent(*state);
+	return 0;
+}
+
+int lane_tear_down(void **state)
+{
+	struct link_fixture *fixture = *state;
+
+	/* When a test failed. */
+	kill(fixture->agent.pid, SIGCONT);
+	agent_stop(&fixture->agent);
+	return link_tear_down(state);
+}
+
+void lane_start_agent(struct link_fixture *fixture)
+{
+	agent_start_good(&fixture->agent, 0, loopback4, fixture->link);
+	agent_share(&fixture->agent, fixture->link, true);
+	fixture->agent_qpn = fixture->agent.slot << LINK_SLOT_SHIFT | 99;
+}
+
+struct link_peer *lane_open_own(struct link_fixture *fixture, uint32_t qpn)
+{
+	struct link_peer *peer;
+	uint16_t port = LANE_PORT;
+
+	assert_int_equal(link_peer_open_own(fixture->addr, link_addr_gid(fixture->addr), 0, 0, 64,
+					    qpn, &port, &peer),
+			 0);
+	assert_int_equal(port, LANE_PORT);
+	return peer;
+}
+
+struct link_peer *lane_open_memory(struct link_fixture *fixture)
+{
+	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
+
+	assert_int_equal(link_peer_transport(peer), LINK_SHARED_MEMORY);
+	return peer;
+}
+
+int lane_send(struct link_fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes)
+{
+	static uint8_t datagram[LINK_MAX_BYTES];
+	struct iovec piece = { datagram, bytes };
+
+	put_datagram(datagram, bytes, fixture->agent_qpn, tag);
+	return link_send(peer, &piece, 1, 0);
+}
+
+void lane_expect(struct link_fixture *fixture, uint32_t tag, bool memory)
+{
+	struct agent_report report =
+		agent_expect_datagram(&fixture->agent, fixture->link, fixture->agent_qpn, tag);
+
+	assert_int_equal(report.src_port, LANE_PORT);
+	assert_int_equal(report.memory, memory);
+}
+
+struct agent_order lane_order(const struct link_fixture *fixture, uint32_t tag, uint32_t runs,
+			      uint32_t bytes)
+{
+	return (struct agent_order){
+		.what = AGENT_SEND, .qpn = fixture->qpn, .tag = tag, .runs = runs, .bytes = bytes
+	};
+}
+
+void lane_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,
+	       int timeout_ms)
+{
+	struct agent_report report;
+
+	agent_order(&fixture->agent, order);
+	assert_true(agent_report(&fixture->agent, serving, timeout_ms, &report));
+	assert_int_equal(report.event, AGENT_DONE);
+	assert_int_equal(report.error, 0);
+}
+
+void lane_let_agent_in(struct link_fixture *fixture)
+{
+	struct agent_order order = lane_order(fixture, 0, 1, 64);
+
+	lane_obey(fixture, &order, fixture->link, 5000);
+	lane_drain(fixture, 1);
+	serve(fixture->link);
+}
+
+int lane_receive(struct link_fixture *fixture, struct link_batch *batch)
+{
+	memset(batch, 0xee, sizeof(*batch));
+	batch->buffer = fixture->room;
+	batch->buffer_bytes = sizeof(fixture->room);
+	return link_receive(fixture->addr, batch);
+}
+
+int lane_receive_any(struct link_fixture *fixture, struct link_batch *batch)
+{
+	for (unsigned int i = 0; i < 100; i++)
+		if (lane_receive(fixture, batch) == 0)
+			return 0;
+	return -EAGAIN;
+}
+
+void lane_drain(struct link_fixture *fixture, unsigned int expected)
+{
+	struct link_batch batch;
+
+	while (expected--) {
+		assert_int_equal(lane_receive_any(fixture, &batch), 0);
+		link_release(&batch);
+	}
+	assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
+}
+
+int lane_bind_slot(unsigned int slot)
+{
+	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_return_code(sock, errno);
+	assert_int_equal(link_control_bind(sock, slot), 0);
+	return sock;
+}
+
+struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
+{
+	struct uroce_abi_lane lane = {
+		.header = { kind, UROCE_ABI_VERSION, 0 },
+		.slot = slot,
+	};
+
+	memcpy(lane.address, gid, sizeof(lane.address));
+	return lane;
+}
+
+int lane_connect(unsigned int slot, unsigned int asker)
+{
+	struct sockaddr_un name, self;
+	socklen_t name_bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
+	socklen_t self_bytes = link_slot_name(UROCE_ABI_ASKER_NAME, asker, &self);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_return_code(fd, errno);
+	if (asker < LINK_SLOTS)
+		assert_return_code(bind(fd, (struct sockaddr *)&self, self_bytes), errno);
+	assert_return_code(connect(fd, (struct sockaddr *)&name, name_bytes), errno);
+	return fd;
+}
+
+/* In a process of another user: 0, or what was wrong. */
+static int ask_as_nobody(struct link_fixture *fixture, unsigned int asker, const void *request,
+			 size_t bytes)
+{
+	unsigned int slot = link_slot(fixture->link);
+	uint8_t answer[64];
+	int fd;
+
+	link_abandon(fixture->link);
+	become_user(AGENT_NOBODY);
+	fd = lane_connect(slot, asker);
+	if (send(fd, request, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+		return 1;
+	/* The end, or an error, as there is something unread: but no answer. */
+	return recv(fd, answer, sizeof(answer), 0) > 0 ? 2 : 0;
+}
+
+void link_expect_refusal(struct link_fixture *fixture, unsigned int asker, const void *request,
+			 size_t bytes)
+{
+	struct link_counters counters;
+	pid_t child;
+
+	need_root();
+	child = fork();
+	if (child == 0)
+		_exit(ask_as_nobody(fixture, asker, request, bytes));
+	await_child(child, fixture->link);
+	link_counters(fixture->link, &counters);
+	assert_int_equal(counters.foreign_credentials, 1);
 }

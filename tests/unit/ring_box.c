@@ -6,16 +6,6 @@
 #include <unistd.h>
 
 uint8_t ring_noise[NOISE_BYTES];
-static uint64_t seed = 88172645463325252u;
-
-unsigned int ring_draw(unsigned int below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (unsigned int)(seed >> 20) % below;
-}
-
 int ring_set_up(void **state)
 {
 	struct ring_fixture *fixture = calloc(1, sizeof(*fixture));
@@ -27,7 +17,7 @@ int ring_set_up(void **state)
 		return -1;
 	mprotect(at + 3 * page + ROOM, page, PROT_NONE);
 	for (unsigned int i = 0; i < NOISE_BYTES; i++)
-		ring_noise[i] = (uint8_t)ring_draw(256);
+		ring_noise[i] = (uint8_t)draw(256);
 	fixture->mapping = at;
 	fixture->page = page;
 	/* At the end of its page, so that what is behind it is guarded to the byte. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A ring of shared memory for tests, with pages around its head and around its data that nobody may
- * touch.
+ * A ring of shared memory for tests, with pages around its head and around its data that must not
+ * be touched.
  */
 #ifndef UROCE_TESTS_RING_BOX_H
 #define UROCE_TESTS_RING_BOX_H
@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
 #include "link/link.h"
 #include "link/ring.h"
 
@@ -25,9 +26,6 @@ enum {
 };
 
 extern uint8_t ring_noise[NOISE_BYTES];
-
-/* A number below another one, the same ones in each run. */
-unsigned int ring_draw(unsigned int below);
 
 struct ring_fixture {
 	uint8_t *mapping;

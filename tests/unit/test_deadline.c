@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "draw.h"
 #include "progress/deadline.h"
 
 enum {
@@ -19,16 +20,6 @@ enum {
 
 static struct progress_qp qps[QPS];
 static uint64_t model[QPS];
-
-static uint64_t random_number(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 static uint64_t model_earliest(void)
 {
@@ -69,12 +60,12 @@ static void test_against_list(void **state)
 	uint64_t now = 0;
 
 	for (int step = 0; step < STEPS; step++) {
-		uint32_t i = (uint32_t)(random_number() % QPS);
-		uint64_t when = now + random_number() % 1000;
+		uint32_t i = draw(QPS);
+		uint64_t when = now + draw(1000);
 		bool sooner = when < model[i], first;
 		struct progress_qp *qp;
 
-		switch (random_number() % 4) {
+		switch (draw(4)) {
 		case 0:
 		case 1:
 			if (sooner)
@@ -87,7 +78,7 @@ static void test_against_list(void **state)
 			model[i] = ENG_NEVER;
 			break;
 		default:
-			now += random_number() % 20;
+			now += draw(20);
 			qp = deadline_pop(heap, now);
 			if (!qp) {
 				assert_true(model_earliest() > now);

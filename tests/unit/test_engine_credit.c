@@ -58,7 +58,7 @@ static void post(struct books *books, uint64_t first)
 {
 	static const enum eng_op ops[] = { ENG_SEND, ENG_WRITE,	    ENG_WRITE_IMM,
 					   ENG_READ, ENG_FETCH_ADD, ENG_LOCAL_INV };
-	enum eng_op op = ops[engine_box_random(sizeof(ops) / sizeof(ops[0]))];
+	enum eng_op op = ops[draw(sizeof(ops) / sizeof(ops[0]))];
 	struct eng_send_wqe *wqe = eng_sq_next(books->box.qp);
 
 	if (!wqe)
@@ -114,7 +114,7 @@ static void hear(struct books *books, uint64_t first, uint64_t number, uint8_t c
 /* An ACK from before everything that is still in the queue. */
 static void hear_of_the_past(struct books *books)
 {
-	uint64_t number = books->msn - 200 - engine_box_random(NUMBERS / 4);
+	uint64_t number = books->msn - 200 - draw(NUMBERS / 4);
 
 	credit_heard(books->box.qp, syndrome_make(AETH_ACK, 5), number & PSN_MASK);
 	assert_int_equal(books->box.qp->req.credit.lsn, books->lsn & PSN_MASK);
@@ -126,7 +126,7 @@ static void complete_some(struct books *books)
 	struct eng_qp *qp = books->box.qp;
 
 	if (books->msn < books->begun)
-		books->msn += 1 + engine_box_random((uint32_t)(books->begun - books->msn));
+		books->msn += 1 + draw((uint32_t)(books->begun - books->msn));
 	while (qp->sq->tail != qp->req.begun &&
 	       psn_diff(sq_at(qp, qp->sq->tail)->ssn, books->msn & PSN_MASK) <= 0)
 		qp->sq->tail++;
@@ -142,7 +142,7 @@ static void test_lsn_is_what_counting_gives(void **state)
 		uint64_t told = first;
 
 		for (unsigned int step = 0; step < STEPS; step++) {
-			switch (engine_box_random(5)) {
+			switch (draw(5)) {
 			case 0:
 				post(books, first);
 				break;
@@ -151,14 +151,14 @@ static void test_lsn_is_what_counting_gives(void **state)
 				break;
 			case 2: /* the ACK is heard before anything is retired */
 				told = books->msn;
-				hear(books, first, told, (uint8_t)engine_box_random(12));
+				hear(books, first, told, (uint8_t)draw(12));
 				break;
 			case 3:
 				hear_of_the_past(books);
 				break;
 			default:
 				complete_some(books);
-				hear(books, first, books->msn, (uint8_t)engine_box_random(12));
+				hear(books, first, books->msn, (uint8_t)draw(12));
 			}
 		}
 		close_books(books);

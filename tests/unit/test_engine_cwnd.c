@@ -88,9 +88,9 @@ static void test_sums(void **state)
 	/* Small enough to be full now and then. */
 	box.qp->req.cwnd = box.qp->req.cwnd_limit = 6 * CHARGE;
 	for (unsigned int step = 0; step < 200000; step++) {
-		uint64_t cost = 1 + engine_box_random(2 * CHARGE);
+		uint64_t cost = 1 + draw(2 * CHARGE);
 
-		switch (engine_box_random(8)) {
+		switch (draw(8)) {
 		case 0: /* all of it will be sent again, though it may arrive yet */
 			ahead = flight;
 			flight = 0;

@@ -47,7 +47,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < REGION_BYTES; i++)
-		region[i] = (uint8_t)engine_box_random(256);
+		region[i] = (uint8_t)draw(256);
 	engine_box_open(&box, ENG_RC, 64, &ops, NULL);
 	return 0;
 }
@@ -68,15 +68,15 @@ static struct eng_run new_run(void)
 		.max_pieces = MAX_PIECES,
 		.max_packets = MAX_PACKETS,
 		.max_bytes = MAX_BYTES,
-		.identification = (uint16_t)engine_box_random(65536),
+		.identification = (uint16_t)draw(65536),
 		.gather_from = UINT32_MAX,
 	};
 
-	path.wire.ipv6 = engine_box_random(2);
-	path.wire.src_port = (uint16_t)engine_box_random(65536);
+	path.wire.ipv6 = draw(2);
+	path.wire.src_port = (uint16_t)draw(65536);
 	for (unsigned int i = 0; i < sizeof(path.wire.src); i++) {
-		path.wire.src[i] = (uint8_t)engine_box_random(256);
-		path.wire.dst[i] = (uint8_t)engine_box_random(256);
+		path.wire.src[i] = (uint8_t)draw(256);
+		path.wire.dst[i] = (uint8_t)draw(256);
 	}
 	pack_begin(&run, &path);
 	return run;
@@ -85,12 +85,12 @@ static struct eng_run new_run(void)
 static struct wire_packet packet_of(uint32_t payload_length)
 {
 	return (struct wire_packet){
-		.opcode = engine_box_random(2) ? WIRE_RC | WIRE_WRITE_MIDDLE : WIRE_SEND_ONLY,
+		.opcode = draw(2) ? WIRE_RC | WIRE_WRITE_MIDDLE : WIRE_SEND_ONLY,
 		.migrated = true,
 		.pkey = WIRE_DEFAULT_PKEY,
-		.dest_qpn = engine_box_random(1 << 24),
-		.psn = engine_box_random(1 << 24),
-		.ack_request = engine_box_random(2),
+		.dest_qpn = draw(1 << 24),
+		.psn = draw(1 << 24),
+		.ack_request = draw(2),
 		.payload_length = payload_length,
 		.pad_count = (uint8_t)(-payload_length & 3),
 	};
@@ -99,14 +99,14 @@ static struct wire_packet packet_of(uint32_t payload_length)
 /* A list of up to four stretches that hold bytes in all, offset bytes into it. */
 static struct payload payload_of(struct eng_sge list[4], uint32_t offset, uint32_t bytes)
 {
-	uint32_t count = 1 + engine_box_random(4), left = offset + bytes;
+	uint32_t count = 1 + draw(4), left = offset + bytes;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t length = i == count - 1 ? left : engine_box_random(left + 1);
+		uint32_t length = i == count - 1 ? left : draw(left + 1);
 
 		list[i].lkey = LKEY;
 		list[i].length = length;
-		list[i].addr = VA + engine_box_random(REGION_BYTES - length + 1);
+		list[i].addr = VA + draw(REGION_BYTES - length + 1);
 		left -= length;
 	}
 	return (struct payload){
@@ -168,9 +168,9 @@ static void expect_unchanged(const struct eng_run *run, const struct eng_run *be
 /* The next packet: one of the run's size, or shorter, or longer, now and then. */
 static uint32_t next_length(uint32_t mtu)
 {
-	switch (engine_box_random(12)) {
+	switch (draw(12)) {
 	case 0:
-		return engine_box_random(mtu + 1);
+		return draw(mtu + 1);
 	case 1:
 		return mtu + 4;
 	default:
@@ -197,8 +197,7 @@ static void fill_run(struct eng_run *run, uint32_t mtu)
 		const struct eng_run before = *run;
 		struct wire_packet packet = packet_of(next_length(mtu));
 		struct eng_sge list[4];
-		struct payload payload =
-			payload_of(list, engine_box_random(5000), packet.payload_length);
+		struct payload payload = payload_of(list, draw(5000), packet.payload_length);
 		enum pack result;
 
 		memcpy(pieces_before, pieces, sizeof(pieces_before));
@@ -236,15 +235,15 @@ static void test_runs(void **state)
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct eng_run run = new_run();
 
-		run.gather_from = gathers[engine_box_random(4)];
-		run.max_packets = 1 + engine_box_random(MAX_PACKETS);
-		if (engine_box_random(2))
-			run.max_bytes = 5000 + engine_box_random(MAX_BYTES - 5000);
-		if (engine_box_random(4) == 0)
-			run.staging_bytes = 5000 + engine_box_random(STAGING_BYTES - 5000);
-		if (engine_box_random(4) == 0)
-			run.max_pieces = 9 + engine_box_random(40);
-		fill_run(&run, mtus[engine_box_random(4)]);
+		run.gather_from = gathers[draw(4)];
+		run.max_packets = 1 + draw(MAX_PACKETS);
+		if (draw(2))
+			run.max_bytes = 5000 + draw(MAX_BYTES - 5000);
+		if (draw(4) == 0)
+			run.staging_bytes = 5000 + draw(STAGING_BYTES - 5000);
+		if (draw(4) == 0)
+			run.max_pieces = 9 + draw(40);
+		fill_run(&run, mtus[draw(4)]);
 	}
 }
 
@@ -317,14 +316,14 @@ static void test_faults(void **state)
 		struct payload payload = payload_of(list, 0, 400);
 		uint32_t bad;
 
-		run.gather_from = engine_box_random(2) ? 1 : UINT32_MAX;
+		run.gather_from = draw(2) ? 1 : UINT32_MAX;
 		assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_DONE);
 		before = run;
 		memcpy(pieces_before, pieces, sizeof(pieces_before));
 		do
-			bad = engine_box_random(payload.count);
+			bad = draw(payload.count);
 		while (list[bad].length == 0);
-		switch (engine_box_random(3)) {
+		switch (draw(3)) {
 		case 0:
 			list[bad].lkey++;
 			break;

@@ -92,7 +92,7 @@ static void check(void)
 	}
 	for (unsigned int i = 0; i < list.count; i++) {
 		const struct item *item = &list.item[i];
-		uint32_t inside = engine_box_random(item->packets);
+		uint32_t inside = draw(item->packets);
 		const struct replay *entry = replay_find(box.qp, psn_add(item->psn, inside));
 
 		assert_non_null(entry);
@@ -105,7 +105,7 @@ static void check(void)
 
 static void add(uint32_t *psn)
 {
-	uint32_t packets = 1 + engine_box_random(5);
+	uint32_t packets = 1 + draw(5);
 
 	if (!has_room())
 		return;
@@ -125,12 +125,12 @@ static void repeat(void)
 
 	if (list.count == 0)
 		return;
-	item = &list.item[engine_box_random(list.count)];
+	item = &list.item[draw(list.count)];
 	entry = replay_find(box.qp, item->psn);
 	/* One whose first answer is under way is answered for the first time all the same. */
 	item->again |= !is_wanted(item);
-	item->next = engine_box_random(item->packets);
-	item->end = item->next + 1 + engine_box_random(item->packets - item->next);
+	item->next = draw(item->packets);
+	item->end = item->next + 1 + draw(item->packets - item->next);
 	replay_again(box.qp, entry, item->next, item->end);
 	assert_int_equal(entry->from, item->next);
 }
@@ -163,7 +163,7 @@ static void take_back(void)
 /* A run of which the transport takes all or nothing. */
 static void answer(bool taken)
 {
-	hand_out(1 + engine_box_random(12));
+	hand_out(1 + draw(12));
 	if (!taken)
 		take_back();
 }
@@ -179,7 +179,7 @@ static void test_against_the_list(void **state)
 
 		open_box(depths[i], 0u - 500);
 		for (unsigned int step = 0; step < STEPS / depths[i] + 500; step++) {
-			switch (engine_box_random(8)) {
+			switch (draw(8)) {
 			case 0:
 			case 1:
 			case 2:
@@ -192,7 +192,7 @@ static void test_against_the_list(void **state)
 				answer(false);
 				break;
 			case 5:
-				if (engine_box_random(20) == 0) {
+				if (draw(20) == 0) {
 					replay_cancel(box.qp);
 					list.count = 0;
 				}

@@ -3,7 +3,7 @@
  * Shared memory between processes of one address: when it is used, that nothing else changes by
  * it, what wakes the receiver, and what a full ring does.
  */
-#include "lane_fixture.h"
+#include "link_fixture.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,9 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "link_fixture.h"
-
-static struct link_counters counters_of(struct lane_fixture *fixture)
+static struct link_counters counters_of(struct link_fixture *fixture)
 {
 	struct link_counters counters;
 
@@ -23,7 +21,7 @@ static struct link_counters counters_of(struct lane_fixture *fixture)
 }
 
 /* Let the agent send runs to the test's process; by shared memory, if both want that. */
-static void let_send(struct lane_fixture *fixture, uint32_t tag, uint32_t runs, uint32_t bytes,
+static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t runs, uint32_t bytes,
 		     uint32_t segment)
 {
 	struct agent_order order = lane_order(fixture, tag, runs, bytes);
@@ -32,7 +30,7 @@ static void let_send(struct lane_fixture *fixture, uint32_t tag, uint32_t runs, 
 	lane_obey(fixture, &order, fixture->link, 5000);
 }
 
-static bool is_socket_empty(struct lane_fixture *fixture)
+static bool is_socket_empty(struct link_fixture *fixture)
 {
 	char byte;
 
@@ -43,7 +41,7 @@ static bool is_socket_empty(struct lane_fixture *fixture)
 /* Both want it: nothing goes through the sockets any more, in either direction. */
 static void test_both_want_it(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_peer *peer = lane_open_memory(fixture);
 	struct link_batch batch;
 
@@ -73,7 +71,7 @@ static void test_both_want_it(void **state)
 /* One of the two does not want it, or the peer is not one's own: the sockets, as ever. */
 static void test_one_does_not_want_it(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_batch batch;
 	struct link_peer *peer;
 	uint16_t port = 0xc345;
@@ -130,7 +128,7 @@ static void test_peer_of_no_slot(void **state)
 	close(other);
 }
 
-static void check_batch(struct lane_fixture *fixture, unsigned int bytes, unsigned int segment,
+static void check_batch(struct link_fixture *fixture, unsigned int bytes, unsigned int segment,
 			bool memory)
 {
 	uint8_t expected[8192];
@@ -160,7 +158,7 @@ static void test_batches_are_alike(void **state)
 		{ 40, 0, 40 },	      { 40, 40, 40 },	    { 40, 4096, 40 }, { 100, 40, 40 },
 		{ 8192, 4128, 4128 }, { 4129, 4128, 4128 }, { 4128, 64, 64 },
 	};
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 
 	for (unsigned int way = 0; way < 2; way++) {
 		agent_share(&fixture->agent, fixture->link, way == 1);
@@ -172,7 +170,7 @@ static void test_batches_are_alike(void **state)
 }
 
 /* How many bells wait, taken out. */
-static unsigned int count_bells(struct lane_fixture *fixture)
+static unsigned int count_bells(struct link_fixture *fixture)
 {
 	struct uroce_abi_header bell;
 	unsigned int count = 0;
@@ -192,7 +190,7 @@ static unsigned int count_bells(struct lane_fixture *fixture)
 /* However long the socket had nothing, what comes by it is not left there. */
 static void test_socket_is_heard(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_batch batch;
 
 	lane_let_agent_in(fixture);
@@ -213,7 +211,7 @@ static void test_socket_is_heard(void **state)
 /* A sleeper is woken, by one bell; who is awake is left alone. */
 static void test_bell(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent_order order = lane_order(fixture, 0, 3, 64);
 
 	lane_let_agent_in(fixture);
@@ -234,7 +232,7 @@ static void test_bell(void **state)
 /* Seen by the helper of progress: the bell comes while it sleeps, and what woke it is there. */
 static void test_bell_wakes(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct pollfd wait = { .fd = link_control_fd(fixture->link), .events = POLLIN };
 	struct agent_order order = lane_order(fixture, 0, 1, 64);
 	struct agent_report report;
@@ -256,7 +254,7 @@ static void test_full_ring(void **state)
 {
 	/* So that nothing is left over at the ring's end. */
 	enum { FIT = 32, BYTES = UROCE_ABI_RING_BYTES / FIT - sizeof(struct uroce_abi_frame) };
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_peer *peer = lane_open_memory(fixture);
 	uint32_t tag = 0;
 	int result;
@@ -288,7 +286,7 @@ static void test_full_ring(void **state)
 static void test_many_peers(void **state)
 {
 	enum { COUNT = LINK_MAX_CONNECTED + 20 };
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_peer *peers[COUNT];
 
 	for (unsigned int i = 0; i < COUNT; i++) {
@@ -306,7 +304,7 @@ static void test_many_peers(void **state)
 /* Whoever connects first is not kept from it: what is sent waits until the peer has the address. */
 static void test_address_opens_later(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_addr *first = fixture->addr;
 	char error[LINK_ERROR_TEXT];
 	struct link_peer *peer;

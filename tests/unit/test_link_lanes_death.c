@@ -2,7 +2,7 @@
 /*
  * Shared memory when a process is killed, forks, lies, or belongs to another user.
  */
-#include "lane_fixture.h"
+#include "link_fixture.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ enum { BYTES = 4000 };
 /* A new process in the slot of one that was killed is reached by who connects anew. */
 static void test_reader_is_killed(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_peer *old, *peer;
 
 	lane_start_agent(fixture);
@@ -66,7 +66,7 @@ static bool is_whole(const struct link_batch *batch)
  * Receive by shared memory for some milliseconds from the first run on, or (0) until nothing is
  * left: only whole runs, in order.  How many.
  */
-static unsigned int stream(struct lane_fixture *fixture, uint32_t tag, int milliseconds)
+static unsigned int stream(struct link_fixture *fixture, uint32_t tag, int milliseconds)
 {
 	int64_t begin = link_now_ms(), end = begin + milliseconds;
 	unsigned int count = 0, vain = 0;
@@ -93,7 +93,7 @@ static unsigned int stream(struct lane_fixture *fixture, uint32_t tag, int milli
 /* Killed at any moment: what has come is whole, and the next in that slot goes on. */
 static void test_writer_is_killed(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct agent_order order = lane_order(fixture, 0, 1u << 30, 9000);
 	unsigned int slot = 0;
 
@@ -164,7 +164,7 @@ static void use_place(uint8_t *mine, size_t bytes)
 	memset(mine, 0x77, bytes);
 }
 
-static void run_child(struct lane_fixture *fixture, struct link_peer *peer)
+static void run_child(struct link_fixture *fixture, struct link_peer *peer)
 {
 	const struct link_lane *lane = fixture->addr->lane[fixture->agent.slot];
 	struct link_batch batch;
@@ -197,7 +197,7 @@ static void run_child(struct lane_fixture *fixture, struct link_peer *peer)
 /* The child of a fork has no way into shared memory, its parent goes on. */
 static void test_fork(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_peer *peer;
 	pid_t child;
 
@@ -241,7 +241,7 @@ static int make_file(off_t bytes, int seals)
 
 /* Answers the first question that comes to a slot. */
 struct liar {
-	struct lane_fixture *fixture;
+	struct link_fixture *fixture;
 	int listener; /* of LIAR_SLOT */
 	const struct uroce_abi_lane *reply;
 	const int *fds;
@@ -290,7 +290,7 @@ static bool is_taken(struct liar liar, const struct uroce_abi_lane *reply, const
 static void test_bad_replies(void **state)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct uroce_abi_lane reply = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT);
 	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REPLY, other4, LIAR_SLOT);
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT + 1);
@@ -332,7 +332,7 @@ static void test_bad_replies(void **state)
 static void test_silent_process(void **state)
 {
 	enum { QPS = 50, PATIENCE_MS = 100, SLOW_MS = 1000 };
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	int listener = link_listen(UROCE_ABI_ANSWER_NAME, LIAR_SLOT), asker, requests = 0;
 	struct link_peer *peers[QPS];
 	struct uroce_abi_lane request;
@@ -358,7 +358,7 @@ static void test_silent_process(void **state)
 /* Where nobody has the slot there is nothing to wait for. */
 static void test_nobody_there(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	int64_t begin = link_now_ms();
 	struct link_peer *peer = lane_open_own(fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
 
@@ -380,7 +380,7 @@ static void send_datagram(int sock, const struct link *link, const void *bytes, 
 /* Only datagrams with the address's key come in; descriptors that come with them are let go. */
 static void test_datagrams_need_the_key(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link *link = fixture->link;
 	struct uroce_abi_forward forward = {
 		.header = { UROCE_ABI_FORWARD, UROCE_ABI_VERSION, fixture->addr->key },
@@ -422,7 +422,7 @@ static void test_datagrams_need_the_key(void **state)
 }
 
 /* What a question from a slot is answered with, 0: not at all. */
-static uint32_t answer_to(struct lane_fixture *fixture, unsigned int asker,
+static uint32_t answer_to(struct link_fixture *fixture, unsigned int asker,
 			  const struct uroce_abi_lane *request)
 {
 	int fd = lane_connect(link_slot(fixture->link), asker);
@@ -450,7 +450,7 @@ static uint32_t answer_to(struct lane_fixture *fixture, unsigned int asker,
 /* Only who has the slot is let in, and when it is wanted; also to an address that opens later. */
 static void test_requests(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
 	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
 	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT + 1);
@@ -472,7 +472,7 @@ static void test_requests(void **state)
 /* However many addresses a process asks for, the inboxes are bounded. */
 static void test_too_many_inboxes(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
 
 	for (unsigned int i = 0; i < LINK_INBOXES_MAX; i++) {
@@ -482,34 +482,12 @@ static void test_too_many_inboxes(void **state)
 	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REFUSED);
 }
 
-/* In a process of another user: no answer.  0, or what was wrong. */
-static int ask_as_nobody(struct lane_fixture *fixture)
-{
-	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
-	unsigned int slot = link_slot(fixture->link);
-	int fd;
-
-	link_abandon(fixture->link);
-	become_user(AGENT_NOBODY);
-	fd = lane_connect(slot, LIAR_SLOT);
-	if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
-		return 1;
-	return recv(fd, &request, sizeof(request), 0) > 0 ? 2 : 0;
-}
-
 static void test_other_user(void **state)
 {
-	struct lane_fixture *fixture = *state;
-	struct link_counters counters;
-	pid_t child;
+	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	struct link_fixture *fixture = *state;
 
-	need_root();
-	child = fork();
-	if (child == 0)
-		_exit(ask_as_nobody(fixture));
-	await_child(child, fixture->link);
-	link_counters(fixture->link, &counters);
-	assert_int_equal(counters.foreign_credentials, 1);
+	link_expect_refusal(fixture, LIAR_SLOT, &request, sizeof(request));
 	assert_null(fixture->addr->inbox);
 }
 

@@ -4,7 +4,7 @@
  * that read the control socket, that short runs find room, and what becomes of a ring that is
  * broken.
  */
-#include "lane_fixture.h"
+#include "link_fixture.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 static char error[LINK_ERROR_TEXT];
 
 /* Let the agent send runs through shared memory; what comes to the control socket is left there. */
-static void let_send(struct lane_fixture *fixture, uint32_t tag, uint32_t runs)
+static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t runs)
 {
 	struct agent_order order = lane_order(fixture, tag, runs, 64);
 
@@ -25,7 +25,7 @@ static void let_send(struct lane_fixture *fixture, uint32_t tag, uint32_t runs)
 static void test_socket_beside_full_rings(void **state)
 {
 	enum { FRAMES = 300, MOST_BEFORE = 32, FROM_SOCKET = 100000 };
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_batch batch;
 
 	/* The socket has had nothing for long. */
@@ -52,7 +52,7 @@ static void test_socket_beside_full_rings(void **state)
 }
 
 /* Does a bell wait?  All that waits is taken out. */
-static bool take_bell(struct lane_fixture *fixture)
+static bool take_bell(struct link_fixture *fixture)
 {
 	struct uroce_abi_header head;
 	bool found = false;
@@ -68,7 +68,7 @@ static bool take_bell(struct lane_fixture *fixture)
  */
 static void test_bell_while_an_address_is_opened(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_addr *addr;
 
 	lane_let_agent_in(fixture);
@@ -107,7 +107,7 @@ static void await_give_up(const struct link_lane *lane)
  */
 static void test_broken_ring_is_replaced(void **state)
 {
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_peer *old = lane_open_memory(fixture), *peer;
 
 	for (uint32_t round = 0; round < 4; round++) {
@@ -134,7 +134,7 @@ static void test_broken_ring_is_replaced(void **state)
 static void test_room_for_short_runs(void **state)
 {
 	enum { BYTES = 60000, SHORT = 100 };
-	struct lane_fixture *fixture = *state;
+	struct link_fixture *fixture = *state;
 	struct link_peer *peer = lane_open_memory(fixture);
 	uint32_t sent = 0;
 

@@ -312,42 +312,16 @@ static void test_later_plain_socket_gets_nothing(void **state)
 	link_addr_close(addr);
 }
 
-/* As another user: 0, or what was wrong. */
-static int ask_as_nobody(struct link_fixture *fixture)
+/* Questions of another user are counted and not answered. */
+static void test_strangers_are_refused(void **state)
 {
 	struct uroce_abi_pool request = {
 		.header = { UROCE_ABI_POOL_REQUEST, UROCE_ABI_VERSION, 0 },
 		.slots = LINK_SLOTS,
 	};
-	struct sockaddr_un name;
-	socklen_t bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, link_slot(fixture->link), &name);
-	int fd;
 
-	link_abandon(fixture->link);
-	become_user(AGENT_NOBODY);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	memcpy(request.address, loopback4, 16);
-	if (connect(fd, (struct sockaddr *)&name, bytes) ||
-	    send(fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
-		return 1;
-	/* The end, or an error, as there is something unread: but no answer. */
-	return recv(fd, &request, sizeof(request), 0) > 0 ? 2 : 0;
-}
-
-/* Questions of another user are counted and not answered. */
-static void test_strangers_are_refused(void **state)
-{
-	struct link_fixture *fixture = *state;
-	struct link_counters counters;
-	pid_t child;
-
-	need_root();
-	child = fork();
-	if (child == 0)
-		_exit(ask_as_nobody(fixture));
-	await_child(child, fixture->link);
-	link_counters(fixture->link, &counters);
-	assert_int_equal(counters.foreign_credentials, 1);
+	memcpy(request.address, loopback4, sizeof(request.address));
+	link_expect_refusal(*state, LINK_SLOTS, &request, sizeof(request));
 }
 
 /* In another network namespace everything is free: slot 0 and the same address. */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Random numbers for tests: the same ones in every run.
+ */
+#ifndef UROCE_TESTS_UNIT_DRAW_H
+#define UROCE_TESTS_UNIT_DRAW_H
+
+#include <stdint.h>
+
+/* A number below another one. */
+uint32_t draw(uint32_t below);
+
+#endif
