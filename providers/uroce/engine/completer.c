@@ -107,10 +107,8 @@ static uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t
 	if (psn_in(req->next_psn, req->unacked_psn, n))
 		req->next_psn = psn_add(req->unacked_psn, n);
 	req->unacked_psn = psn_add(req->unacked_psn, n);
-	if (from + n == wqe->packets) {
+	if (from + n == wqe->packets)
 		retire(qp, ENG_SUCCESS);
-		completer_retire_local(qp);
-	}
 	return cost;
 }
 
@@ -132,6 +130,7 @@ static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
 			    uint64_t now)
 {
 	progress(qp, pass(qp, wqe, psn_sub(psn, qp->req.unacked_psn) + 1), now);
+	completer_retire_local(qp);
 }
 
 /*
@@ -145,17 +144,23 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 
 	while (n > 0) {
 		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
-		uint32_t left = psn_sub(psn_add(wqe->first_psn, wqe->packets), req->unacked_psn);
+		uint32_t left = wqe->packets - wqe_packet_index(wqe, req->unacked_psn);
 
 		if (op_is_read_or_atomic(wqe->op))
 			break;
+		if (op_is_local(wqe->op)) {
+			retire(qp, ENG_SUCCESS);
+			continue;
+		}
 		if (left > n)
 			left = n;
 		cost += pass(qp, wqe, left);
 		n -= left;
 	}
-	if (cost > 0)
+	if (cost > 0) {
 		progress(qp, cost, now);
+		completer_retire_local(qp);
+	}
 	return n == 0;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "message.h"
 
-#include <string.h>
-
 #include "op.h"
 
 const uint8_t message_services[] = {
@@ -13,7 +11,7 @@ const uint8_t message_services[] = {
 void message_headers(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
 		     struct wire_packet *packet)
 {
-	memset(packet, 0, sizeof(*packet));
+	wire_packet_clear(packet);
 	packet->opcode = message_services[qp->type] | operation;
 	packet->migrated = true; /* rule S15 */
 	packet->pkey = qp->attr.pkey;

@@ -45,7 +45,7 @@ void requester_push(struct eng_qp *qp)
 	wqe->status = ENG_SUCCESS;
 	wqe->first_psn = req->post_psn;
 	wqe->packets = 1;
-	if (is_spread_over_packets(wqe->op) && qp->type != ENG_UD)
+	if (wqe->length > qp->attr.mtu && is_spread_over_packets(wqe->op) && qp->type != ENG_UD)
 		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
 	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
 	if (op_is_local(wqe->op)) {
@@ -93,16 +93,11 @@ static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wq
 	       (wqe->op == ENG_WRITE_IMM || psn_diff(qp->req.unacked_psn, wqe->first_psn) <= 0);
 }
 
-/* Rules C13 to C16 and S12 for a message that has not been begun. */
+/* Rules C16 and S12 for a message that has not been begun. */
 static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	const struct requester *req = &qp->req;
 
-	if (qp->state == ENG_SQD)
-		return ENG_TX_DRAINED;
-	/* rule C15: nothing passes a limited request that has not been answered. */
-	if (req->begun != qp->sq->tail && awaits_credit(qp, sq_at(qp, req->begun - 1)))
-		return ENG_TX_CREDIT;
 	if ((wqe->flags & ENG_FENCE) && req->reads_outstanding > 0)
 		return ENG_TX_FENCE; /* rule C16 */
 	if (op_is_read_or_atomic(wqe->op) && req->reads_outstanding >= qp->attr.max_rd_atomic &&
@@ -111,24 +106,36 @@ static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe 
 	return ENG_TX_RUN;
 }
 
-/* Rule C13 for a further packet of a message that has been begun. */
-static enum eng_tx may_continue(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+/*
+ * Rules C13 and C15: the request that a new packet must not pass while it awaits a credit, NULL if
+ * there is none.  To a further packet of a message that is the message itself.
+ */
+static const struct eng_send_wqe *passed_by(const struct eng_qp *qp, const struct next *next)
 {
-	return wqe->op != ENG_WRITE_IMM && awaits_credit(qp, wqe) ? ENG_TX_CREDIT : ENG_TX_RUN;
+	if (next->begins)
+		return qp->req.begun != qp->sq->tail ? sq_at(qp, qp->req.begun - 1) : NULL;
+	return next->wqe->op != ENG_WRITE_IMM ? next->wqe : NULL;
+}
+
+/* rule C17: only what is new is checked against credits. */
+static enum eng_tx may_send_new(const struct eng_qp *qp, const struct next *next)
+{
+	const struct eng_send_wqe *passed = passed_by(qp, next);
+
+	if (next->begins && qp->state == ENG_SQD)
+		return ENG_TX_DRAINED;
+	if (passed && awaits_credit(qp, passed))
+		return ENG_TX_CREDIT;
+	return next->begins ? may_begin(qp, next->wqe) : ENG_TX_RUN;
 }
 
 /* May the packet at next_psn be sent?  ENG_TX_RUN, and then next is filled, or why not. */
-static enum eng_tx may_send(struct eng_qp *qp, uint64_t now, struct next *next)
+static enum eng_tx may_send(struct eng_qp *qp, struct next *next)
 {
 	const struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe;
 	enum eng_tx reason = ENG_TX_RUN;
 
-	if (!can_request(qp))
-		return ENG_TX_STATE;
-	/* rules C6 and S10: the peer had no receive WQE, and has named a time to wait. */
-	if (req->rnr_until > now)
-		return ENG_TX_RNR;
 	if (req->next_wqe == qp->sq->head)
 		return ENG_TX_IDLE;
 	wqe = sq_at(qp, req->next_wqe);
@@ -137,9 +144,8 @@ static enum eng_tx may_send(struct eng_qp *qp, uint64_t now, struct next *next)
 		return ENG_TX_STATE;
 	next->wqe = wqe;
 	next->begins = req->next_wqe == req->begun;
-	/* rule C17: only what is new is checked against credits. */
 	if (is_new(req))
-		reason = next->begins ? may_begin(qp, wqe) : may_continue(qp, wqe);
+		reason = may_send_new(qp, next);
 	next->psns = message_psns(wqe, req->next_psn);
 	next->cost = cost_at(qp, wqe, req->next_psn, next->psns);
 	if (reason == ENG_TX_RUN && !op_is_local(wqe->op) && !cwnd_open(qp, next->cost))
@@ -212,7 +218,7 @@ static void find_payload(const struct eng_send_wqe *wqe, uint32_t offset, struct
 }
 
 static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct next *next,
-			  uint64_t now)
+			  const struct solicit_facts *facts)
 {
 	struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe = next->wqe;
@@ -228,7 +234,7 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 	}
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
 	if (is_reliable(qp))
-		packet.ack_request = solicit_sets_ackreq(qp, run, wqe, &packet, next->cost, now);
+		packet.ack_request = solicit_sets_ackreq(qp, run, wqe, &packet, next->cost, facts);
 	find_payload(wqe, offset, &payload);
 	result = pack_add(qp, run, &packet, &payload);
 	if (result == PACK_FAULT)
@@ -236,7 +242,7 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 	if (result == PACK_DONE) {
 		if (packet.ack_request)
 			req->ackreq_psn = psn_add(req->next_psn, next->psns - 1);
-		note_sent(qp, next, now);
+		note_sent(qp, next, facts->now);
 	}
 	return result;
 }
@@ -259,7 +265,8 @@ static enum pack step_local(struct eng_qp *qp, const struct next *next)
 
 /* One step forward: a packet into the run, or a local request.  Nothing waits for ACKs (rule S3).
  */
-static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next *next, uint64_t now)
+static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next *next,
+		      const struct solicit_facts *facts)
 {
 	if (op_is_local(next->wqe->op))
 		return step_local(qp, next);
@@ -269,7 +276,7 @@ static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next 
 			return PACK_NO_ROOM;
 		run->path = next->wqe->ud.path;
 	}
-	return send_one(qp, run, next, now);
+	return send_one(qp, run, next, facts);
 }
 
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
@@ -297,6 +304,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	struct requester *req = &qp->req;
 	enum pack result = PACK_DONE;
 	enum eng_tx reason = ENG_TX_RUN;
+	struct solicit_facts facts;
 
 	if (!is_reliable(qp) && can_request(qp))
 		completer_sent(qp, now);
@@ -309,15 +317,21 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	}
 	run->kind = ENG_RUN_REQUESTS;
 	run->first_psn = req->next_psn;
-	while (result == PACK_DONE && !run->closed && run->packets < run->max_packets) {
+	facts = solicit_look(qp, now);
+	/* rules C6 and S10: the peer had no receive WQE, and has named a time to wait. */
+	if (!can_request(qp))
+		reason = ENG_TX_STATE;
+	else if (req->rnr_until > now)
+		reason = ENG_TX_RNR;
+	while (reason == ENG_TX_RUN && result == PACK_DONE && !run->closed &&
+	       run->packets < run->max_packets) {
 		struct next next;
 
-		reason = may_send(qp, now, &next);
+		reason = may_send(qp, &next);
 		if (reason == ENG_TX_RUN && run->packets == 0 && !cwnd_share_open(qp))
 			reason = ENG_TX_SHARE;
-		if (reason != ENG_TX_RUN)
-			break;
-		result = step(qp, run, &next, now);
+		if (reason == ENG_TX_RUN)
+			result = step(qp, run, &next, &facts);
 	}
 	if (result == PACK_FAULT) {
 		/* What is in the run goes out; the fault shows when it is the oldest request. */

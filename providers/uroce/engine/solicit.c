@@ -33,13 +33,14 @@ static bool has_time(const struct eng_qp *qp)
 	       ack_timeout_ns(qp->attr.timeout_code) >= SOLICITS_PER_TIMEOUT * SOLICIT_AFTER_NS;
 }
 
-/* May a message go without AckReq?  Not while packets are lost, nor when it is sent again. */
-static bool may_be_late(const struct eng_qp *qp, uint64_t now)
+struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now)
 {
-	const struct requester *req = &qp->req;
-
-	return has_time(qp) && qp->state == ENG_RTS && req->next_psn == req->end_psn &&
-	       now >= req->tlp.lossy_until;
+	return (struct solicit_facts){
+		.now = now,
+		.contended = cwnd_share_is_contended(qp),
+		.may_be_late =
+			has_time(qp) && qp->state == ENG_RTS && now >= qp->req.tlp.lossy_until,
+	};
 }
 
 /* Is this the last packet of the run?  The next run may have to wait for other QPs. */
@@ -75,27 +76,29 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 }
 
 /*
- * When other QPs are at work no message goes without asking: they may get what room there is, and
- * then this one could not ask, and they not have the room that it holds.
+ * While other QPs are at work no message goes without AckReq: they may get what room there is, and
+ * then this one could not ask, and they not have the room that it holds.  Nor does what is sent
+ * again.
  */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
 			 const struct eng_send_wqe *wqe, const struct wire_packet *packet,
-			 uint64_t cost, uint64_t now)
+			 uint64_t cost, const struct solicit_facts *facts)
 {
+	const struct requester *req = &qp->req;
 	uint32_t index = wqe_packet_index(wqe, packet->psn);
-	bool last = index == wqe->packets - 1, contended = cwnd_share_is_contended(qp);
+	bool last = index == wqe->packets - 1;
 
 	if (op_is_read_or_atomic(wqe->op) || cwnd_closes(qp, cost))
 		return true;
-	if (last && (contended || is_signaled(qp, wqe) || !may_be_late(qp, now) ||
-		     credits_run_low(qp, wqe)))
+	if (last && (facts->contended || !facts->may_be_late || is_signaled(qp, wqe) ||
+		     req->next_psn != req->end_psn || credits_run_low(qp, wqe)))
 		return true;
-	if (contended && ends_run(run, packet))
+	if (facts->contended && ends_run(run, packet))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, wqe))
 		return true;
-	return !cwnd_ack_is_due(qp) && is_overdue(qp, now);
+	return !cwnd_ack_is_due(qp) && is_overdue(qp, facts->now);
 }
 
 /* A request with a local fault: it fails when those before it are complete. */

@@ -353,7 +353,7 @@ static __attribute__((noinline)) void *unpinned(const struct key_entry *entry, v
 }
 
 /* A region is remembered.  A window is not: what it means may change in the middle of a visit. */
-static __attribute__((noinline)) struct key_entry *look_up(struct key_cache *cache, uint32_t key)
+static struct key_entry *look_up(struct key_cache *cache, uint32_t key)
 {
 	struct key_entry *entry = key_table_find(key);
 
@@ -369,21 +369,12 @@ static __attribute__((noinline)) struct key_entry *look_up(struct key_cache *cac
 	return entry;
 }
 
-/* What is rare stands in functions of its own, so that this one, on the path of each packet, needs
- * no registers saved. */
-void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
-		    uint32_t length, uint32_t need)
+static inline void *memory_of(const struct key_entry *entry, const void *domain, uint64_t addr,
+			      uint32_t length, uint32_t need)
 {
-	struct key_entry *entry = cache->entry;
-	uint64_t offset;
+	uint64_t offset = addr - entry->start;
 	void *memory;
 
-	if (cache->key != key || cache->generation != table.generation) {
-		entry = look_up(cache, key);
-		if (!entry)
-			return NULL;
-	}
-	offset = addr - entry->start;
 	if (entry->domain != domain || (entry->access & need) != need)
 		return NULL;
 	/* Written so that nothing can overflow: addr may be anything that a peer has sent. */
@@ -392,6 +383,27 @@ void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, u
 	/* By numbers: implicit regions begin at address 0. */
 	memory = (void *)((uintptr_t)entry->memory + offset);
 	return entry->kind == KEY_PINNED ? memory : unpinned(entry, memory, length, need);
+}
+
+static __attribute__((noinline)) void *map_anew(struct key_cache *cache, const void *domain,
+						uint32_t key, uint64_t addr, uint32_t length,
+						uint32_t need)
+{
+	const struct key_entry *entry = look_up(cache, key);
+
+	return entry ? memory_of(entry, domain, addr, length, need) : NULL;
+}
+
+/*
+ * On the way of each packet.  What is rare stands in functions of its own that end it, so that it
+ * saves no registers.
+ */
+void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
+		    uint32_t length, uint32_t need)
+{
+	if (cache->key != key || cache->generation != table.generation)
+		return map_anew(cache, domain, key, addr, length, need);
+	return memory_of(cache->entry, domain, addr, length, need);
 }
 
 size_t key_table_count(void)

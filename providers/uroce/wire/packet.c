@@ -149,7 +149,7 @@ enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_pack
 	if (body && !(facts->headers & WIRE_HAS_PAYLOAD))
 		return WIRE_BAD_LENGTH;
 
-	memset(packet, 0, sizeof(*packet));
+	wire_packet_clear(packet);
 	parse_bth(bytes, opcode, flags, packet);
 	parse_extensions(bytes + WIRE_BTH_BYTES, facts->headers, packet);
 	packet->payload = bytes + facts->header_length;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "opcode.h"
 
@@ -64,6 +65,16 @@ struct wire_packet {
 	const uint8_t *payload;
 	uint32_t payload_length;
 };
+
+/*
+ * All zeros.  In halves, each of which the compiler makes four stores of; for the whole it makes a
+ * loop.
+ */
+static inline void wire_packet_clear(struct wire_packet *packet)
+{
+	memset(packet, 0, sizeof(*packet) / 2);
+	memset((uint8_t *)packet + sizeof(*packet) / 2, 0, sizeof(*packet) / 2);
+}
 
 enum wire_error {
 	WIRE_OK,
