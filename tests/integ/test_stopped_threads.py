@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A thread of a process that gets no processor does not silence the process: another one goes on.
+
+The peer would give up after eight timeouts ("transport retry counter exceeded").  A debugger stops
+one thread at a time here; on a busy host the scheduler does.
+"""
+import contextlib
+import ctypes
+import os
+import sys
+import time
+
+import pytest
+
+import harness
+import talk
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WAIT_ALL = 0x40000000  # __WALL, for threads
+STOPPED = 0.3
+HELD_UP = 0.05
+TIMES = 8
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+# Connects to whatever listens and asks nothing, again and again.
+SILENT = """
+import socket, time
+names = {line.split()[-1] for line in open("/proc/net/unix")}
+names = [chr(0) + name[1:] for name in names if name.startswith("@uroce/") and
+         ("/answer/" in name or "/stat/" in name)]
+assert names
+held = []
+for _ in range(8):
+    for name in names:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sock.connect(name)
+        held.append(sock)
+    time.sleep(0.1)
+"""
+
+
+def ptrace(request, thread):
+    if LIBC.ptrace(request, thread, None, None) < 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+
+
+@contextlib.contextmanager
+def stopped(thread):
+    try:
+        ptrace(PTRACE_SEIZE, thread)
+    except PermissionError:
+        pytest.skip("nobody may be traced here")
+    ptrace(PTRACE_INTERRUPT, thread)
+    os.waitpid(thread, WAIT_ALL)
+    try:
+        yield
+    finally:
+        ptrace(PTRACE_DETACH, thread)
+
+
+def threads(end):
+    """By name."""
+    folder = f"/proc/{end.pid}/task"
+    found = {}
+    for thread in os.listdir(folder):
+        with open(os.path.join(folder, thread, "comm"), encoding="utf-8") as file:
+            found[file.read().strip()] = int(thread)
+    return found
+
+
+def held_up_while(first, second, thread):
+    """How long writes to the second one were held up at most while its thread was stopped."""
+    with stopped(thread):
+        return first.pace(STOPPED, False, [first.pid, second.pid])[0]
+
+
+def run(place, name, sleeping):
+    first, second = talk.pair(place)
+    thread = second.pid if name == "poller" else threads(second)["uroce"]
+    first.pace(0.3)
+    if not sleeping:
+        second.begin("wait", 1, 2 * TIMES * STOPPED)
+        time.sleep(0.2)
+    found = [held_up_while(first, second, thread) for _ in range(TIMES)]
+    print(name, "sleeping" if sleeping else "polling", [round(one, 4) for one in found])
+    if not sleeping:
+        assert second.answer() == []
+    assert first.exchange(10, 4000, 1) == 10
+    for end in first, second:
+        end.end()
+    return found
+
+
+@pytest.mark.parametrize("sleeping", [False, True], ids=["polling", "sleeping"])
+def test_poller(loopback, sleeping):
+    """The helper thread takes over.
+
+    Only a thread that is stopped amid a turn keeps the turn; on a busy host it is rather one that
+    has given its processor away, and that is never amid a turn.
+    """
+    found = run(loopback, "poller", sleeping)
+    assert sum(one < HELD_UP for one in found) >= (TIMES if sleeping else TIMES // 2), found
+
+
+def test_helper(loopback):
+    """Whoever polls needs no helper."""
+    found = run(loopback, "helper", False)
+    assert sum(one < HELD_UP for one in found) >= TIMES - 1, found
+
+
+def test_visitor(loopback):
+    """A process of this user that has been stopped between connecting and asking."""
+    first, second = talk.pair(loopback)
+    first.pace(0.3, True)
+    visitor = loopback.start(harness.PYTHON, "-c", SILENT)
+    held_up, took, _ = first.pace(1.2, True, [first.pid, second.pid])
+    print("visitor", held_up, took)
+    visitor.done()
+    # It was 0.2 s for each of them.
+    assert held_up < HELD_UP
+    for end in first, second:
+        end.end()
+
+
+def test_who_is_silent_for_long(loopback):
+    """... is given up, but not before; and when all threads stood still nobody else is to blame."""
+    first, second = talk.pair(loopback)
+    assert first.do("write") == talk.SUCCESS
+    for seconds, status in (0.35, talk.SUCCESS), (1.2, talk.RETRY_EXC_ERR):
+        with contextlib.ExitStack() as stack:
+            for thread in threads(second).values():
+                stack.enter_context(stopped(thread))
+            first.begin("do", "write")
+            time.sleep(seconds)
+        assert first.answer() == status
+
+
+if __name__ == "__main__":
+    harness.need_root()
+    sys.exit(pytest.main([__file__]))
