@@ -346,6 +346,23 @@ static void wrong_uses(void **state)
 	assert_int_equal(ibv_post_recv(initiator, &receive, &bad_receive), EINVAL);
 }
 
+/* librdmacm makes its targets so, and the receive queue in the protection domain that they show. */
+static void target_shows_its_protection_domain(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
+					    .comp_mask =
+						    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD,
+					    .pd = sender.pd,
+					    .xrcd = xrcd };
+	struct ibv_qp *qp = ibv_create_qp_ex(the_context(), &attr);
+
+	(void)state;
+	assert_non_null(qp);
+	assert_ptr_equal(qp->pd, sender.pd);
+	assert_null(target->pd);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +375,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(events_reach_every_opening, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(domains_and_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(wrong_uses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(target_shows_its_protection_domain, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -463,6 +463,9 @@ struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		opening = uroce_xrc_first_opening(qp, attr->xrcd, attr->qp_context);
 		if (!opening)
 			uroce_qp_free(qp);
+		/* It has no use for one; but librdmacm takes from here which one its id has. */
+		else if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+			opening->pd = attr->pd;
 		return opening;
 	}
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
