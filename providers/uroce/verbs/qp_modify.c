@@ -205,6 +205,20 @@ static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
 }
 
 /* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
+/*
+ * Programs stop a connection by moving its queue pair to ERR as soon as they have read the last
+ * message (rdma_disconnect() does): the peer waits for an acknowledgement of that one.  Caller
+ * holds qp->progress.lock.
+ */
+static void move(struct uroce_qp *qp, enum eng_qp_state to)
+{
+	if (to == ENG_ERR || to == ENG_RESET) {
+		eng_farewell(qp->progress.engine);
+		progress_changed(qp->context->progress, &qp->progress);
+	}
+	eng_set_state(qp->progress.engine, to, progress_now());
+}
+
 static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct progress_route route;
@@ -245,7 +259,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		replay = use_replay(qp, next.max_dest_rd_atomic, replay);
 		tell_engine(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
-			eng_set_state(qp->progress.engine, to, progress_now());
+			move(qp, to);
 		progress_changed(qp->context->progress, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
