@@ -62,6 +62,43 @@ static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
 	return context;
 }
 
+/* What is the same for all that want the process's instance.  0 or a negative errno, with text. */
+static int get_progress(struct progress **progress, struct uroce_settings *settings,
+			char text[PROGRESS_ERROR_TEXT])
+{
+	int error;
+
+	uroce_environment_check();
+	error = uroce_settings_read(settings, text);
+	if (!error)
+		error = progress_get(progress, &hooks, text);
+	if (error)
+		return error;
+	link_set_receive_buffer(progress_link(*progress), settings->receive_buffer);
+	link_set_shared_memory(progress_link(*progress), settings->shared_memory);
+	return 0;
+}
+
+int uroce_start(struct progress **progress, struct uroce_settings *settings,
+		char error[PROGRESS_ERROR_TEXT])
+{
+	int failed = get_progress(progress, settings, error);
+
+	if (failed)
+		return failed;
+	uroce_watch_get(*progress);
+	uroce_stat_get(*progress);
+	uroce_devices_refresh();
+	return 0;
+}
+
+void uroce_stop(struct progress *progress)
+{
+	uroce_stat_put(progress);
+	uroce_watch_put(progress);
+	progress_put(progress);
+}
+
 void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
 {
 	char text[PROGRESS_ERROR_TEXT];
@@ -76,17 +113,12 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 		errno = error;
 		return NULL;
 	}
-	uroce_environment_check();
-	error = uroce_settings_read(&settings, text);
-	if (!error)
-		error = progress_get(&progress, &hooks, text);
+	error = get_progress(&progress, &settings, text);
 	if (error) {
 		uroce_complain("%s cannot be opened: %s", device->name, text);
 		errno = -error;
 		return NULL;
 	}
-	link_set_receive_buffer(progress_link(progress), settings.receive_buffer);
-	link_set_shared_memory(progress_link(progress), settings.shared_memory);
 	context = allocate(device, private_data ? *(const int *)private_data : -1);
 	if (!context) {
 		error = errno;

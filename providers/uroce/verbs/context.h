@@ -21,6 +21,14 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
  */
 struct ibv_context *uroce_import_device(int cmd_fd);
 
+/*
+ * For work without a context: what opening one starts (the process's instance, the watch
+ * for changes, uroce-stat) and reads.  0, or a negative errno with one line in error.
+ */
+int uroce_start(struct progress **progress, struct uroce_settings *settings,
+		char error[PROGRESS_ERROR_TEXT]);
+void uroce_stop(struct progress *progress);
+
 /* No pointer to a context that was closed is left. */
 void uroce_context_free(struct uroce_context *context);
 
@@ -34,6 +42,11 @@ void uroce_async_close(struct uroce_context *context);
  */
 void uroce_watch_get(struct progress *progress);
 void uroce_watch_put(struct progress *progress);
+/*
+ * hook is called whenever addresses have come or gone, in a thread of its own, without locks.  One
+ * hook; until the process ends.
+ */
+void uroce_on_address_change(void (*hook)(void));
 /* For forked.c. */
 void uroce_watch_fork_prepare(void);
 void uroce_watch_fork_parent(void);

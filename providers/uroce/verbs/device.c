@@ -267,6 +267,18 @@ struct ibv_device *uroce_devices_of_file(uint64_t file)
 	return device;
 }
 
+bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg), void *arg)
+{
+	struct uroce_device *device;
+
+	pthread_mutex_lock(&devices_lock);
+	device = devices;
+	while (device && !(device->present && matches(device, arg)))
+		device = device->next;
+	pthread_mutex_unlock(&devices_lock);
+	return device;
+}
+
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),
 			      void *arg)

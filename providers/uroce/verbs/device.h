@@ -40,6 +40,12 @@ void uroce_devices_remove_context(struct uroce_context *context);
 /* The device of the open context whose file (struct uroce_context) that is; NULL: there is none. */
 struct ibv_device *uroce_devices_of_file(uint64_t file);
 
+/*
+ * Is matches() true of a device whose interface is up and has an address?  Asked one after the
+ * other, under the devices' lock.
+ */
+bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg), void *arg);
+
 /* Each device that has open contexts, with their number; under the devices' lock. */
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),

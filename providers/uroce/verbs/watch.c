@@ -10,8 +10,24 @@ static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct netdev_watch *watch; /* changes under watch_lock */
 static unsigned int users;
 
+static _Atomic(void (*)(void)) change_hook;
+
+static void addresses_changed(void)
+{
+	void (*hook)(void) = atomic_load(&change_hook);
+
+	uroce_ud_addresses_changed();
+	if (hook)
+		hook();
+}
+
 /* Opening an address may take seconds, and the helper thread has timers to look after. */
-static struct aside hearing = ASIDE_INITIALIZER(uroce_ud_addresses_changed);
+static struct aside hearing = ASIDE_INITIALIZER(addresses_changed);
+
+void uroce_on_address_change(void (*hook)(void))
+{
+	atomic_store(&change_hook, hook);
+}
 
 /* In the helper thread.  Must not take watch_lock: it is held while the end is awaited. */
 static void interfaces_changed(void *arg)

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "manager.h"
+
+/* By descriptor. */
+static struct ucm_channel **channels;
+static unsigned int channel_places;
+
+struct ucm_channel *ucm_channel_of(int fd)
+{
+	return fd >= 0 && (unsigned int)fd < channel_places ? channels[fd] : NULL;
+}
+
+static bool make_place(int fd)
+{
+	unsigned int wanted = (unsigned int)fd + 1;
+	struct ucm_channel **grown;
+
+	if (wanted <= channel_places)
+		return true;
+	wanted += wanted / 2 + 16;
+	grown = realloc(channels, wanted * sizeof(*grown));
+	if (!grown)
+		return false;
+	memset(grown + channel_places, 0, (wanted - channel_places) * sizeof(*grown));
+	channels = grown;
+	channel_places = wanted;
+	return true;
+}
+
+struct ucm_channel *ucm_channel_open(void (*taken)(int fd))
+{
+	struct ucm_channel *channel = calloc(1, sizeof(*channel));
+	int error;
+
+	if (!channel) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	channel->last_event = &channel->first_event;
+	channel->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (channel->fd < 0) {
+		error = errno;
+		goto free_channel;
+	}
+	channel->private_fd = fcntl(channel->fd, F_DUPFD_CLOEXEC, channel->fd + 1);
+	if (channel->private_fd < 0) {
+		error = errno;
+		goto close_fd;
+	}
+	if (!make_place(channel->fd)) {
+		error = ENOMEM;
+		goto close_private;
+	}
+	taken(channel->fd);
+	channel->open = true;
+	channels[channel->fd] = channel;
+	return channel;
+
+close_private:
+	close(channel->private_fd);
+close_fd:
+	close(channel->fd);
+free_channel:
+	free(channel);
+	errno = error;
+	return NULL;
+}
+
+static void changed(struct ucm_channel *channel)
+{
+	__atomic_fetch_add(&channel->changes, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &channel->changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void ucm_channel_hold(struct ucm_channel *channel)
+{
+	channel->users++;
+}
+
+void ucm_channel_release(struct ucm_channel *channel)
+{
+	struct ucm_event *event;
+
+	if (--channel->users || channel->open)
+		return;
+	while ((event = channel->first_event)) {
+		channel->first_event = event->next;
+		free(event);
+	}
+	close(channel->private_fd);
+	free(channel);
+}
+
+void ucm_channel_close(struct ucm_channel *channel, bool close_fd)
+{
+	channels[channel->fd] = NULL;
+	if (close_fd)
+		close(channel->fd);
+	channel->open = false;
+	ucm_channel_hold(channel);
+	ucm_channel_release(channel);
+}
+
+void ucm_channel_each(void (*visit)(struct ucm_channel *channel, void *arg), void *arg)
+{
+	for (unsigned int fd = 0; fd < channel_places; fd++) {
+		if (channels[fd])
+			visit(channels[fd], arg);
+	}
+}
+
+/*
+ * The eventfd is shared with the parent, whose count it is; so the descriptor stays open until the
+ * child closes it, and is no channel any more.  What it pointed to is left where it is: other
+ * threads of the parent were at work on it.
+ */
+void ucm_channel_forked(void)
+{
+	for (unsigned int fd = 0; fd < channel_places; fd++) {
+		if (channels[fd])
+			close(channels[fd]->private_fd);
+	}
+	channels = NULL;
+	channel_places = 0;
+}
+
+void ucm_channel_queue(struct ucm_channel *channel, struct ucm_event *event)
+{
+	const uint64_t one = 1;
+
+	event->next = NULL;
+	*channel->last_event = event;
+	channel->last_event = &event->next;
+	/* The count cannot reach its maximum, so this never waits. */
+	if (write(channel->private_fd, &one, sizeof(one)) != sizeof(one))
+		abort();
+	changed(channel);
+}
+
+/* One event less; a program that has read from the descriptor itself must not make us wait. */
+static void count_down(struct ucm_channel *channel)
+{
+	struct pollfd poll_fd = { .fd = channel->private_fd, .events = POLLIN };
+	uint64_t one;
+
+	if (poll(&poll_fd, 1, 0) == 1 && read(channel->private_fd, &one, sizeof(one)) < 0)
+		abort();
+}
+
+struct ucm_event *ucm_channel_take(struct ucm_channel *channel)
+{
+	struct ucm_event *event = channel->first_event;
+
+	if (!event)
+		return NULL;
+	channel->first_event = event->next;
+	if (!channel->first_event)
+		channel->last_event = &channel->first_event;
+	count_down(channel);
+	return event;
+}
+
+struct ucm_event *ucm_channel_remove(struct ucm_channel *channel,
+				     bool (*match)(const struct ucm_event *event, const void *arg),
+				     const void *arg)
+{
+	struct ucm_event *removed = NULL, **last = &removed, **place = &channel->first_event;
+
+	while (*place) {
+		struct ucm_event *event = *place;
+
+		if (!match(event, arg)) {
+			place = &event->next;
+			continue;
+		}
+		*place = event->next;
+		event->next = NULL;
+		*last = event;
+		last = &event->next;
+		count_down(channel);
+	}
+	channel->last_event = place;
+	return removed;
+}
+
+bool ucm_channel_blocks(const struct ucm_channel *channel)
+{
+	return !(fcntl(channel->private_fd, F_GETFL) & O_NONBLOCK);
+}
+
+static void wait_was_cancelled(void *arg)
+{
+	ucm_lock();
+	ucm_channel_release(arg);
+	ucm_unlock();
+}
+
+/*
+ * Programs end their event threads by pthread_cancel(), which works on the kernel's channel because
+ * write() can be cancelled while it waits.  A futex wait is restarted after a signal as write() is,
+ * which poll() is not; and it is the only moment at which the thread may go.
+ */
+int ucm_channel_wait(struct ucm_channel *channel)
+{
+	uint32_t changes = __atomic_load_n(&channel->changes, __ATOMIC_ACQUIRE);
+	int state, type;
+	long waited;
+
+	ucm_unlock();
+	pthread_cleanup_push(wait_was_cancelled, channel);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	pthread_setcancelstate(ucm_cancel_state(), &state);
+	waited = syscall(SYS_futex, &channel->changes, FUTEX_WAIT_PRIVATE, changes, NULL, NULL, 0);
+	waited = waited < 0 && errno == EINTR ? EINTR : 0;
+	pthread_setcancelstate(state, NULL);
+	pthread_setcanceltype(type, NULL);
+	pthread_cleanup_pop(0);
+	ucm_lock();
+	return (int)waited;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Addresses and ports of this side. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "connection.h"
+#include "devices.h"
+#include "manager.h"
+#include "route.h"
+
+/* net.NAME as a number, or fallback. */
+static long read_sysctl(const char *path, long fallback)
+{
+	FILE *file = fopen(path, "re");
+	long value = fallback;
+
+	if (!file)
+		return fallback;
+	if (fscanf(file, "%ld", &value) != 1)
+		value = fallback;
+	fclose(file);
+	return value;
+}
+
+static bool may_bind_privileged(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	if (syscall(SYS_capget, &header, data))
+		return false;
+	return data[0].effective & 1u << CAP_NET_BIND_SERVICE;
+}
+
+static bool port_is_allowed(uint16_t port)
+{
+	return !port ||
+	       port >= read_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", 1024) ||
+	       may_bind_privileged();
+}
+
+/* 0 or a positive errno. */
+static int bind_port(struct ucm_id *id)
+{
+	struct gsi_port_address address = { .scope_id = 0 };
+	unsigned int flags =
+		(id->reuse ? GSI_PORT_REUSE : 0) | (id->af_only ? GSI_PORT_AF_ONLY : 0);
+
+	memcpy(address.gid, id->source.ip, sizeof(address.gid));
+	if (ucm_gid_is_link_local(id->source.ip))
+		address.scope_id = id->source.scope_id;
+	return -gsi_port_bind(ucm_gsi(), id->space, &address, &id->source.port, flags, &id->port);
+}
+
+/* Where a local address is: its device, and the GID that its packets have. */
+struct place {
+	uint32_t device;
+	unsigned int index;
+	uint8_t gid[16];
+};
+
+static int find_place(const struct ucm_address *address, struct place *place)
+{
+	struct ucm_device device;
+	uint32_t loopback;
+
+	memcpy(place->gid, address->ip, sizeof(place->gid));
+	if (ucm_device_of_gid(place->gid, address->scope_id, &place->device, &place->index))
+		return 0;
+	/* All of 127.0.0.0/8 is one host, whose GID is 127.0.0.1's. */
+	loopback = ucm_address_is_loopback(address) ? ucm_device_loopback() : UCM_NO_DEVICE;
+	if (ucm_device(loopback, &device)) {
+		place->device = loopback;
+		place->index = 0;
+		memcpy(place->gid, device.gid, sizeof(place->gid));
+		return 0;
+	}
+	return ucm_route_is_local(address) ? ENODEV : EADDRNOTAVAIL;
+}
+
+/* The default of IPV6_V6ONLY, which is that of this option as well. */
+static void set_af_only(struct ucm_id *id, int family)
+{
+	if (id->af_only_set)
+		return;
+	id->af_only = family == AF_INET ||
+		      (family == AF_INET6 && read_sysctl("/proc/sys/net/ipv6/bindv6only", 0));
+}
+
+static int check(const struct ucm_id *id, const struct ucm_address *address)
+{
+	if (id->state != UCM_IDLE)
+		return EINVAL;
+	if (ucm_gid_is_link_local(address->ip) && !address->scope_id)
+		return EINVAL;
+	if (address->family == UCM_AF_IB && address->space && id->space != RDMA_PS_IB &&
+	    address->space != id->space)
+		return EINVAL;
+	return port_is_allowed(address->port) ? 0 : EACCES;
+}
+
+/* The lock is given up. */
+static int hear(struct ucm_id **id, const uint8_t *gid, uint32_t device)
+{
+	uint64_t serial = (*id)->serial;
+	uint32_t handle = (*id)->handle;
+	int error;
+
+	ucm_unlock();
+	error = ucm_hear(gid, device);
+	ucm_lock();
+	*id = ucm_id_again(handle, serial);
+	return *id ? error : ENOENT;
+}
+
+int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
+{
+	bool any = ucm_address_is_any(address);
+	struct place place = { .device = UCM_NO_DEVICE };
+	int error = check(*id, address);
+
+	if (!error && !any)
+		error = find_place(address, &place);
+	/*
+	 * librdmacm tries out whether AF_IB is known, by an id that it destroys at once; that is
+	 * no reason to start anything.
+	 */
+	if (!error && (address->family != UCM_AF_IB || address->port || !any))
+		error = hear(id, any ? NULL : place.gid, place.device);
+	if (!error)
+		error = check(*id, address);
+	if (error)
+		return error;
+	set_af_only(*id, address->family);
+	(*id)->source = *address;
+	if (ucm_gsi()) {
+		error = bind_port(*id);
+		if (error) {
+			(*id)->source.family = AF_UNSPEC;
+			return error;
+		}
+	}
+	(*id)->device = place.device;
+	(*id)->sgid_index = place.index;
+	memcpy((*id)->sgid, place.gid, sizeof(place.gid));
+	(*id)->state = UCM_BOUND;
+	return 0;
+}
+
+static int bind_to(struct ucm_call *call, uint32_t handle, const void *address, size_t bytes)
+{
+	struct ucm_address parsed;
+	struct ucm_id *id;
+	int error;
+
+	if (!ucm_address_get(address, bytes, &parsed))
+		return EINVAL;
+	id = ucm_id_find(call->channel, handle, &error);
+	return id ? ucm_bind_id(&id, &parsed) : error;
+}
+
+int ucm_bind_ip(struct ucm_call *call)
+{
+	const struct rdma_ucm_bind_ip *in = call->in;
+
+	if (in->addr.sin6_family != AF_INET && in->addr.sin6_family != AF_INET6)
+		return EINVAL;
+	return bind_to(call, in->id, &in->addr, sizeof(in->addr));
+}
+
+int ucm_bind(struct ucm_call *call)
+{
+	const struct rdma_ucm_bind *in = call->in;
+
+	if (in->reserved || !in->addr_size ||
+	    in->addr_size != ucm_address_bytes(in->addr.ss_family))
+		return EINVAL;
+	return bind_to(call, in->id, &in->addr, sizeof(in->addr));
+}
+
+static int start_listening(struct ucm_id **id)
+{
+	uint64_t serial = (*id)->serial;
+	uint32_t handle = (*id)->handle;
+	/* An id that is bound to one address is heard there already. */
+	bool any = ucm_address_is_any(&(*id)->source);
+	int error = 0;
+
+	ucm_unlock();
+	if (any)
+		error = ucm_hear_all();
+	ucm_lock();
+	*id = ucm_id_again(handle, serial);
+	if (error || !*id)
+		return *id ? error : ENOENT;
+	if ((*id)->state != UCM_BOUND)
+		return EINVAL;
+	if (!(*id)->port)
+		error = bind_port(*id);
+	return error ? error : ucm_connection_listen(*id);
+}
+
+int ucm_listen(struct ucm_call *call)
+{
+	const struct rdma_ucm_listen *in = call->in;
+	struct ucm_address any;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	if (id->state == UCM_IDLE) {
+		ucm_address_any(AF_INET, &any);
+		error = ucm_bind_id(&id, &any);
+		if (error)
+			return error;
+	}
+	if (id->state != UCM_BOUND)
+		return EINVAL;
+	error = start_listening(&id);
+	if (error)
+		return error;
+	id->backlog =
+		in->backlog > 0 && in->backlog <= UCM_MAX_BACKLOG ? in->backlog : UCM_MAX_BACKLOG;
+	id->state = UCM_LISTEN;
+	return 0;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Connections begin and end. */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "command.h"
+#include "connection.h"
+#include "devices.h"
+#include "manager.h"
+
+/* What query_device reports as local_ca_ack_delay. */
+#define ACK_DELAY 10
+
+/* rule C19: a receive queue of its own reports credits, a shared one does not (rule C7). */
+static bool reports_credits(const struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	return id->qp_type == IBV_QPT_RC && !param->srq && ucm_credits_are_shown();
+}
+
+/* The addresses, if the family has them there, and the user's data behind.  0: too long. */
+static size_t private_data(const struct ucm_id *id, const struct rdma_ucm_conn_param *param,
+			   uint8_t *bytes, size_t room)
+{
+	struct cm_ip_header header = {
+		.family = id->source.family == AF_INET ? 4 : 6,
+		.source_port = id->source.port,
+	};
+	size_t used = 0;
+
+	if (id->source.family != UCM_AF_IB) {
+		memcpy(header.source, id->source.ip, sizeof(header.source));
+		memcpy(header.destination, id->destination.ip, sizeof(header.destination));
+		cm_ip_header_put(&header, bytes);
+		used = CM_IP_HEADER_BYTES;
+	}
+	if (used + param->private_data_len > room)
+		return 0;
+	memcpy(bytes + used, param->private_data, param->private_data_len);
+	return used + param->private_data_len;
+}
+
+static enum cm_result send_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	uint8_t bytes[MAD_REQ_PRIVATE + CM_IP_HEADER_BYTES];
+	struct ucm_device device;
+	struct cm_connect_param request = {
+		.service = ucm_connection_service(id),
+		.service_id = cm_service_id((enum cm_port_space)id->space, id->destination.port),
+		.qpn = param->qp_num & 0xffffff,
+		.starting_psn = id->psn,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.retry_count = param->retry_count,
+		.rnr_retry = param->rnr_retry_count,
+		.flow_control = id->flow_control,
+		.srq = param->srq,
+		.pkey = UCM_PKEY,
+		.path_mtu = id->mtu,
+		.response_time = UCM_RESPONSE_TIME,
+		.max_cm_retries = UCM_MAX_CM_RETRIES,
+		.packet_life = id->packet_life,
+		.ack_timeout = cm_ack_timeout(ACK_DELAY, id->packet_life),
+		.private_data = bytes,
+	};
+
+	request.private_length = private_data(id, param, bytes, MAD_REQ_PRIVATE);
+	if (!request.private_length && id->source.family != UCM_AF_IB)
+		return CM_BAD_ARGUMENT;
+	if (!ucm_device(id->device, &device))
+		return CM_BAD_ARGUMENT;
+	request.ca_guid = device.guid;
+	ucm_connection_path(id, &request.path);
+	return cm_connect(ucm_cm(), id->conn, &request, progress_now());
+}
+
+static enum cm_result send_datagram_request(struct ucm_id *id,
+					    const struct rdma_ucm_conn_param *param)
+{
+	uint8_t bytes[MAD_SIDR_REQ_PRIVATE + RDMA_MAX_PRIVATE_DATA];
+	struct cm_sidr_request_param request = {
+		.service_id = cm_service_id((enum cm_port_space)id->space, id->destination.port),
+		.pkey = UCM_PKEY,
+		.response_time = UCM_RESPONSE_TIME,
+		.max_cm_retries = UCM_MAX_CM_RETRIES,
+		.private_data = bytes,
+	};
+
+	request.private_length = private_data(id, param, bytes, MAD_SIDR_REQ_PRIVATE);
+	if (!request.private_length && id->source.family != UCM_AF_IB)
+		return CM_BAD_ARGUMENT;
+	ucm_connection_path(id, &request.path);
+	return cm_sidr_request(ucm_cm(), id->conn, &request, progress_now());
+}
+
+int ucm_connect(struct ucm_call *call)
+{
+	const struct rdma_ucm_connect *in = call->in;
+	const struct rdma_ucm_conn_param *param = &in->conn_param;
+	enum cm_result result;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	if (!param->valid || !id->device || id->state != UCM_ROUTE_RESOLVED)
+		return EINVAL;
+	if (!id->conn && ucm_connection_make(id))
+		return ENOMEM;
+	id->qpn = param->qp_num & 0xffffff;
+	id->responder_resources = param->responder_resources;
+	id->flow_control = reports_credits(id, param);
+	result =
+		ucm_id_is_datagram(id) ? send_datagram_request(id, param) : send_request(id, param);
+	ucm_time_changed();
+	if (result != CM_OK)
+		return EINVAL;
+	id->state = UCM_CONNECT;
+	return 0;
+}
+
+static enum cm_result send_reply(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	struct ucm_device device;
+	struct cm_accept_param reply = {
+		.qpn = param->qp_num & 0xffffff,
+		.starting_psn = id->psn,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.target_ack_delay = ACK_DELAY,
+		.rnr_retry = param->rnr_retry_count < 7 ? param->rnr_retry_count : 7,
+		.flow_control = id->flow_control,
+		.srq = param->srq,
+		.private_data = param->private_data,
+		.private_length = param->private_data_len,
+	};
+
+	if (reply.private_length > MAD_REP_PRIVATE || !ucm_device(id->device, &device))
+		return CM_BAD_ARGUMENT;
+	reply.ca_guid = device.guid;
+	return cm_accept(ucm_cm(), id->conn, &reply, progress_now());
+}
+
+static enum cm_result send_datagram_reply(struct ucm_id *id,
+					  const struct rdma_ucm_conn_param *param)
+{
+	struct cm_sidr_reply_param reply = {
+		.status = MAD_SIDR_OK,
+		.qpn = param->qp_num & 0xffffff,
+		.qkey = id->source.family == UCM_AF_IB && param->qkey ? param->qkey : UCM_UD_QKEY,
+		.private_data = param->private_data,
+		.private_length = param->private_data_len,
+	};
+
+	if (reply.private_length > MAD_SIDR_REP_PRIVATE)
+		return CM_BAD_ARGUMENT;
+	return cm_sidr_reply(ucm_cm(), id->conn, &reply, progress_now());
+}
+
+static enum cm_result accept_request(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	id->qpn = param->qp_num & 0xffffff;
+	id->responder_resources = param->responder_resources;
+	id->flow_control = reports_credits(id, param);
+	return ucm_id_is_datagram(id) ? send_datagram_reply(id, param) : send_reply(id, param);
+}
+
+int ucm_accept(struct ucm_call *call)
+{
+	const struct cm_reject_param refusal = { .reason = MAD_REJECT_CONSUMER };
+	const struct rdma_ucm_accept *in = call->in;
+	enum cm_result result;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	if (!id->device || !id->conn || id->state != UCM_CONNECT)
+		return EINVAL;
+	if (in->conn_param.valid)
+		result = accept_request(id, &in->conn_param);
+	else
+		result = cm_rtu(ucm_cm(), id->conn, NULL, 0, progress_now());
+	if (result == CM_OK && in->conn_param.valid) {
+		id->uid = in->uid;
+		id->announced = true;
+	} else if (result != CM_OK) {
+		/* As the kernel: the peer need not wait. */
+		cm_reject(ucm_cm(), id->conn, &refusal, progress_now());
+	}
+	ucm_time_changed();
+	return result == CM_OK ? 0 : EINVAL;
+}
+
+int ucm_reject(struct ucm_call *call)
+{
+	const struct rdma_ucm_reject *in = call->in;
+	struct cm_reject_param refusal = {
+		.reason = in->reason ? in->reason : MAD_REJECT_CONSUMER,
+		.private_data = in->private_data,
+		.private_length = in->private_data_len,
+	};
+	enum cm_result result;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	if (refusal.reason != MAD_REJECT_CONSUMER && refusal.reason != MAD_REJECT_VENDOR_OPTION)
+		return EINVAL;
+	if (!id->device || !id->conn)
+		return EINVAL;
+	result = cm_reject(ucm_cm(), id->conn, &refusal, progress_now());
+	ucm_time_changed();
+	return result == CM_OK ? 0 : EINVAL;
+}
+
+/* In any state: disconnecting twice, or after the peer, is no error. */
+int ucm_disconnect(struct ucm_call *call)
+{
+	const struct rdma_ucm_disconnect *in = call->in;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	if (!id->device || !id->conn)
+		return EINVAL;
+	cm_disconnect(ucm_cm(), id->conn, progress_now());
+	ucm_time_changed();
+	return 0;
+}
+
+int ucm_notify(struct ucm_call *call)
+{
+	const struct rdma_ucm_notify *in = call->in;
+	enum cm_result result;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	if (!id->device || !id->conn || in->event != IBV_EVENT_COMM_EST)
+		return EINVAL;
+	if (cm_conn_state(id->conn) == CM_ESTABLISHED)
+		return EISCONN;
+	result = cm_established(ucm_cm(), id->conn, progress_now());
+	ucm_time_changed();
+	return result == CM_OK ? 0 : EINVAL;
+}

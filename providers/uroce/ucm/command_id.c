@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Ids come, go and move between channels; events are read. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "command.h"
+#include "event.h"
+#include "manager.h"
+#include "multicast.h"
+
+/* The queue pair's type follows from the port space; 0: there is no such space. */
+static uint8_t qp_type_of(const struct rdma_ucm_create_id *in)
+{
+	switch (in->ps) {
+	case RDMA_PS_TCP:
+		return IBV_QPT_RC;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return IBV_QPT_UD;
+	case RDMA_PS_IB:
+		return in->qp_type;
+	default:
+		return 0;
+	}
+}
+
+int ucm_create_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_create_id *in = call->in;
+	struct rdma_ucm_create_id_resp answer;
+	uint8_t qp_type = qp_type_of(in);
+	struct ucm_id *id;
+	int error;
+
+	if (!qp_type && in->ps != RDMA_PS_IB)
+		return EINVAL;
+	id = ucm_id_create(call->channel, in->ps, qp_type);
+	if (!id)
+		return errno;
+	id->uid = in->uid;
+	answer.id = id->handle;
+	error = ucm_respond(in->response, &answer, sizeof(answer));
+	if (error)
+		ucm_id_destroy(id);
+	return error;
+}
+
+int ucm_destroy_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_destroy_id *in = call->in;
+	struct rdma_ucm_destroy_id_resp answer;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	answer.events_reported = id->events_reported;
+	ucm_id_destroy(id);
+	return ucm_respond(in->response, &answer, sizeof(answer));
+}
+
+/* The application has it from here on. */
+static void report(struct ucm_event *event)
+{
+	event->id->events_reported++;
+	if (event->group)
+		event->group->events_reported++;
+	if (event->request) {
+		event->id->waiting--;
+		if (event->request->channel != event->id->channel)
+			ucm_id_move(event->request, event->id->channel);
+	}
+}
+
+int ucm_get_event(struct ucm_call *call)
+{
+	const struct rdma_ucm_get_event *in = call->in;
+	struct ucm_channel *channel = call->channel;
+	struct ucm_event *event;
+	size_t bytes = sizeof(event->resp);
+	int error;
+
+	if (!in->response)
+		return EFAULT;
+	while (!(event = ucm_channel_take(channel))) {
+		if (!ucm_channel_blocks(channel))
+			return EAGAIN;
+		error = ucm_channel_wait(channel);
+		if (error)
+			return error;
+	}
+	report(event);
+	if (bytes > call->out_bytes)
+		bytes = call->out_bytes;
+	error = ucm_respond(in->response, &event->resp, bytes);
+	free(event);
+	return error;
+}
+
+static bool is_of(const struct ucm_event *event, const void *id)
+{
+	return event->id == id;
+}
+
+int ucm_migrate_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_migrate_id *in = call->in;
+	struct rdma_ucm_migrate_resp answer;
+	struct ucm_channel *from;
+	struct ucm_event *event;
+	struct ucm_id *id;
+	int error;
+
+	if (fcntl((int)in->fd, F_GETFD) < 0)
+		return ENOENT;
+	from = ucm_channel_of((int)in->fd);
+	if (!from)
+		return EINVAL;
+	id = ucm_id_find(from, in->id, &error);
+	if (!id)
+		return error;
+	answer.events_reported = id->events_reported;
+	if (from != call->channel) {
+		event = ucm_channel_remove(from, is_of, id);
+		ucm_id_move(id, call->channel);
+		while (event) {
+			struct ucm_event *next = event->next;
+
+			ucm_channel_queue(call->channel, event);
+			event = next;
+		}
+	}
+	return ucm_respond(in->response, &answer, sizeof(answer));
+}
+
+int ucm_write_event(struct ucm_call *call)
+{
+	const struct ucm_write_cm_event *in = call->in;
+	struct ucm_event *event;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	event = ucm_event_new(id, (enum ucm_event_type)in->event, (int)in->status);
+	if (!event)
+		return ENOMEM;
+	memcpy(&event->resp.param, &in->argument, sizeof(in->argument));
+	ucm_event_queue(event);
+	return 0;
+}

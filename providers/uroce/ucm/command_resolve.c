@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* From a destination's address to our own, and to the path between. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "command.h"
+#include "connection.h"
+#include "devices.h"
+#include "event.h"
+#include "manager.h"
+#include "route.h"
+
+/* Which way packets to a destination go. */
+struct way {
+	struct ucm_address source;
+	uint32_t device;
+	unsigned int index;
+	uint8_t sgid[16], dgid[16];
+};
+
+static void map_multicast(const struct ucm_address *group, uint8_t gid[16])
+{
+	/* RoCE v2 names an IPv4 group as it does any other IPv4 address. */
+	memcpy(gid, group->ip, 16);
+}
+
+/* All of 127.0.0.0/8, ::1 and "this host" is the loopback device's own GID. */
+static int find_loopback(const struct ucm_address *destination, struct way *way)
+{
+	struct ucm_device device;
+	struct ucm_address one = *destination;
+
+	if (!ucm_device(ucm_device_loopback(), &device))
+		return ENODEV;
+	way->device = device.number;
+	if (ucm_address_is_any(destination)) {
+		if (destination->family == AF_INET)
+			one.ip[12] = 127;
+		one.ip[15] = 1;
+	}
+	/* ::1 where the interface has it; 127.0.0.1 is always at index 0. */
+	memcpy(way->sgid, one.ip, 16);
+	if (!ucm_device_of_gid(one.ip, 0, &way->device, &way->index) ||
+	    way->device != device.number) {
+		way->device = device.number;
+		way->index = 0;
+		memcpy(way->sgid, device.gid, 16);
+	}
+	memcpy(way->dgid, way->sgid, 16);
+	way->source = one;
+	way->source.port = 0;
+	return 0;
+}
+
+/* 0, a positive errno of the route, or -ENODEV: there is a route, but no device of ours. */
+static int find_way(const struct ucm_address *destination, const struct ucm_address *bound,
+		    struct way *way)
+{
+	uint32_t scope_id = destination->scope_id ? destination->scope_id : bound->scope_id;
+	int error;
+
+	if (ucm_address_is_any(destination) || ucm_address_is_loopback(destination))
+		return find_loopback(destination, way);
+	error = ucm_route_source(destination, bound, &way->source);
+	if (error)
+		return error;
+	if (!ucm_device_of_gid(way->source.ip, scope_id, &way->device, &way->index))
+		return -ENODEV;
+	memcpy(way->sgid, way->source.ip, 16);
+	if (ucm_address_is_multicast(destination))
+		map_multicast(destination, way->dgid);
+	else
+		memcpy(way->dgid, destination->ip, 16);
+	return 0;
+}
+
+static void take_way(struct ucm_id *id, const struct way *way)
+{
+	uint16_t port = id->source.port, space = id->source.space;
+
+	/* An id that is bound to an address keeps it: 127.0.0.2, say, though its GID is
+	 * 127.0.0.1's. */
+	if (ucm_address_is_any(&id->source)) {
+		id->source = way->source;
+		id->source.port = port;
+		id->source.space = space;
+	}
+	id->device = way->device;
+	id->sgid_index = way->index;
+	memcpy(id->sgid, way->sgid, 16);
+	memcpy(id->dgid, way->dgid, 16);
+}
+
+/*
+ * The lock is given up, as another process may have to be asked for the address.  status is for the
+ * event; what the route says is the answer of the command, as the kernel has it.
+ */
+static int look(struct ucm_id **id, struct way *way, int *status)
+{
+	struct ucm_address destination = (*id)->destination, bound = (*id)->source;
+	uint64_t serial = (*id)->serial;
+	uint32_t handle = (*id)->handle;
+	int error;
+
+	ucm_unlock();
+	error = find_way(&destination, &bound, way);
+	*status = error < 0 ? error : 0;
+	if (!error)
+		*status = -ucm_hear(way->sgid, way->device);
+	ucm_lock();
+	*id = ucm_id_again(handle, serial);
+	if (!*id)
+		return ENOENT;
+	return error > 0 ? error : 0;
+}
+
+static int resolve(struct ucm_id *id, const struct ucm_address *source,
+		   const struct ucm_address *destination)
+{
+	struct ucm_address any;
+	struct way way = { .device = UCM_NO_DEVICE };
+	int error, status;
+
+	if (id->state == UCM_IDLE) {
+		ucm_address_any(destination->family, &any);
+		any.scope_id = destination->scope_id;
+		error = ucm_bind_id(&id, source->family != AF_UNSPEC ? source : &any);
+		if (error)
+			return error;
+	}
+	if (id->state != UCM_BOUND || id->source.family != destination->family)
+		return EINVAL;
+	id->destination = *destination;
+	id->state = UCM_ADDR_QUERY;
+	error = look(&id, &way, &status);
+	if (!id)
+		return error;
+	if (error || status) {
+		id->state = UCM_BOUND;
+		if (!error)
+			ucm_event_tell(id, UCM_EVENT_ADDR_ERROR, status);
+		return error;
+	}
+	take_way(id, &way);
+	id->state = UCM_ADDR_RESOLVED;
+	ucm_event_tell(id, UCM_EVENT_ADDR_RESOLVED, 0);
+	return 0;
+}
+
+static int resolve_call(struct ucm_call *call, uint32_t handle, const struct ucm_address *source,
+			const struct ucm_address *destination)
+{
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, handle, &error);
+
+	return id ? resolve(id, source, destination) : error;
+}
+
+int ucm_resolve_ip(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_ip *in = call->in;
+	struct ucm_address source = { .family = AF_UNSPEC }, destination;
+
+	if (in->src_addr.sin6_family &&
+	    (!ucm_address_get(&in->src_addr, sizeof(in->src_addr), &source) ||
+	     source.family == UCM_AF_IB))
+		return EINVAL;
+	if (!ucm_address_get(&in->dst_addr, sizeof(in->dst_addr), &destination) ||
+	    destination.family == UCM_AF_IB)
+		return EINVAL;
+	return resolve_call(call, in->id, &source, &destination);
+}
+
+int ucm_resolve_addr(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_addr *in = call->in;
+	struct ucm_address source = { .family = AF_UNSPEC }, destination;
+
+	if (in->reserved || !in->dst_size)
+		return EINVAL;
+	if (in->src_size && (in->src_size != ucm_address_bytes(in->src_addr.ss_family) ||
+			     !ucm_address_get(&in->src_addr, in->src_size, &source)))
+		return EINVAL;
+	if (in->dst_size != ucm_address_bytes(in->dst_addr.ss_family) ||
+	    !ucm_address_get(&in->dst_addr, in->dst_size, &destination))
+		return EINVAL;
+	return resolve_call(call, in->id, &source, &destination);
+}
+
+/* The longest one-way trip: the option says an ACK timeout, which is twice that. */
+static uint8_t packet_life_of(const struct ucm_id *id)
+{
+	if (id->ack_timeout_set && id->ack_timeout)
+		return (uint8_t)(id->ack_timeout - 1);
+	return UCM_PACKET_LIFE;
+}
+
+int ucm_resolve_route(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_route *in = call->in;
+	struct ucm_device device;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+
+	if (!id)
+		return error;
+	if (!id->device || !in->timeout_ms || id->state != UCM_ADDR_RESOLVED)
+		return EINVAL;
+	if (!ucm_device(id->device, &device))
+		return ENODEV;
+	id->mtu = device.mtu;
+	id->packet_life = packet_life_of(id);
+	id->has_route = true;
+	id->state = UCM_ROUTE_RESOLVED;
+	ucm_event_tell(id, UCM_EVENT_ROUTE_RESOLVED, 0);
+	return 0;
+}

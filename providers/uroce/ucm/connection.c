@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "devices.h"
+#include "event.h"
+#include "manager.h"
+
+/* The protocol's memory of a connection outlives the id: whose it is then. */
+struct memory {
+	struct ucm_id *id; /* NULL: gone */
+	max_align_t conn[];
+};
+
+enum cm_service ucm_connection_service(const struct ucm_id *id)
+{
+	switch (id->qp_type) {
+	case IBV_QPT_UD:
+		return CM_UD;
+	case IBV_QPT_UC:
+		return CM_UC;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return CM_XRC;
+	default:
+		return CM_RC;
+	}
+}
+
+static struct memory *make_memory(struct ucm_id *id)
+{
+	struct memory *memory = malloc(sizeof(*memory) + cm_conn_bytes());
+
+	if (memory)
+		memory->id = id;
+	return memory;
+}
+
+int ucm_connection_make(struct ucm_id *id)
+{
+	struct memory *memory = make_memory(id);
+
+	if (!memory)
+		return ENOMEM;
+	id->conn = cm_conn_init(ucm_cm(), memory->conn, memory);
+	return 0;
+}
+
+void ucm_connection_forget(struct ucm_id *id)
+{
+	struct memory *memory = cm_conn_user(id->conn);
+
+	memory->id = NULL;
+	cm_destroy(ucm_cm(), id->conn, progress_now());
+	id->conn = NULL;
+	ucm_time_changed();
+}
+
+void ucm_connection_released(void *owner, struct cm_conn *conn, void *user)
+{
+	(void)owner;
+	(void)conn;
+	free(user);
+}
+
+void ucm_connection_path(const struct ucm_id *id, struct cm_path *path)
+{
+	*path = (struct cm_path){
+		.device = id->device,
+		.traffic_class = id->tos,
+		.hop_limit = UCM_HOP_LIMIT,
+	};
+	memcpy(path->sgid, id->sgid, sizeof(path->sgid));
+	memcpy(path->dgid, id->dgid, sizeof(path->dgid));
+	/* Spreads connections over UDP source ports as the kernel does. */
+	path->flow_label = id->destination.flow_info;
+	if (!path->flow_label)
+		path->flow_label = (id->source.port * 31u + id->destination.port) & 0xfffff;
+}
+
+static uint32_t families_of(const struct ucm_id *id)
+{
+	switch (id->source.family) {
+	case AF_INET:
+		return CM_FAMILY_IPV4;
+	case AF_INET6:
+		if (ucm_address_is_any(&id->source) && !id->af_only)
+			return CM_FAMILY_IPV4 | CM_FAMILY_IPV6;
+		return CM_FAMILY_IPV6;
+	default:
+		return CM_FAMILY_NONE;
+	}
+}
+
+static int errno_of(enum cm_result result)
+{
+	switch (result) {
+	case CM_OK:
+		return 0;
+	case CM_IN_USE:
+		return EADDRINUSE;
+	default:
+		return EINVAL;
+	}
+}
+
+int ucm_connection_listen(struct ucm_id *id)
+{
+	struct cm_listen_param param = {
+		.service = ucm_connection_service(id),
+		.service_id = cm_service_id((enum cm_port_space)id->space, id->source.port),
+		.device = id->device ? id->device : CM_ANY_DEVICE,
+		.families = families_of(id),
+		.any_address = ucm_address_is_any(&id->source),
+	};
+	void *memory = malloc(cm_listener_bytes());
+	int error;
+
+	if (!memory)
+		return ENOMEM;
+	memcpy(param.address, id->source.ip, sizeof(param.address));
+	error = errno_of(cm_listen(ucm_cm(), memory, &param, id, &id->listener));
+	if (error) {
+		id->listener = NULL;
+		free(memory);
+		return error;
+	}
+	id->listener_memory = memory;
+	error = -gsi_port_listen(id->port);
+	if (error)
+		ucm_connection_unlisten(id);
+	return error;
+}
+
+void ucm_connection_unlisten(struct ucm_id *id)
+{
+	cm_unlisten(ucm_cm(), id->listener);
+	free(id->listener_memory);
+	id->listener = NULL;
+	id->listener_memory = NULL;
+}
+
+/* ---- Requests ---- */
+
+static const uint8_t *private_data_of(const struct mad *request, size_t *length)
+{
+	if (request->attr == MAD_SIDR_REQ) {
+		*length = MAD_SIDR_REQ_PRIVATE;
+		return request->sidr_req.private_data;
+	}
+	*length = MAD_REQ_PRIVATE;
+	return request->req.private_data;
+}
+
+/* The user's part of the private data. */
+static const uint8_t *user_data_of(const struct ucm_id *listener, const struct mad *request,
+				   size_t *length)
+{
+	const uint8_t *bytes = private_data_of(request, length);
+
+	if (listener->source.family == UCM_AF_IB)
+		return bytes;
+	*length -= CM_IP_HEADER_BYTES;
+	return bytes + CM_IP_HEADER_BYTES;
+}
+
+static void set_addresses(struct ucm_id *id, const struct ucm_id *listener,
+			  const struct mad *request, const struct cm_path *from)
+{
+	struct cm_ip_header header;
+	size_t length;
+
+	if (listener->source.family == UCM_AF_IB) {
+		id->source.family = UCM_AF_IB;
+		memcpy(id->source.ip, from->sgid, 16);
+		memcpy(id->destination.ip, from->dgid, 16);
+	} else {
+		cm_ip_header_get(private_data_of(request, &length), &header);
+		id->source.family = header.family == 4 ? AF_INET : AF_INET6;
+		memcpy(id->source.ip, header.destination, 16);
+		memcpy(id->destination.ip, header.source, 16);
+		id->destination.port = header.source_port;
+	}
+	id->source.space = listener->space;
+	id->source.port = listener->source.port;
+	id->destination.family = id->source.family;
+	id->destination.space = listener->space;
+	if (ucm_gid_is_link_local(id->destination.ip))
+		id->destination.scope_id = from->device;
+	if (ucm_gid_is_link_local(id->source.ip))
+		id->source.scope_id = from->device;
+}
+
+static bool set_device(struct ucm_id *id, const struct mad *request, const struct cm_path *from)
+{
+	struct ucm_device device;
+
+	if (!ucm_device_of_gid(from->sgid, from->device, &id->device, &id->sgid_index) ||
+	    !ucm_device(id->device, &device))
+		return false;
+	memcpy(id->sgid, from->sgid, 16);
+	memcpy(id->dgid, from->dgid, 16);
+	id->mtu = device.mtu;
+	if (request->attr == MAD_REQ && request->req.path_mtu < id->mtu)
+		id->mtu = request->req.path_mtu;
+	id->packet_life = UCM_PACKET_LIFE;
+	id->has_route = true;
+	return true;
+}
+
+void *ucm_connection_accept(void *owner, struct cm_listener *cm_listener, const struct mad *request,
+			    const struct cm_path *from, void **user)
+{
+	struct ucm_id *listener = cm_listener_user(cm_listener);
+	struct memory *memory;
+	struct ucm_id *id;
+
+	(void)owner;
+	if (listener->waiting >= listener->backlog)
+		return NULL;
+	id = ucm_id_create(listener->channel, listener->space, listener->qp_type);
+	if (!id)
+		return NULL;
+	memory = set_device(id, request, from) ? make_memory(id) : NULL;
+	if (!memory) {
+		ucm_id_destroy(id);
+		return NULL;
+	}
+	id->announced = false;
+	id->state = UCM_CONNECT;
+	if (request->attr == MAD_REQ) {
+		id->tos = request->req.traffic_class;
+		id->responder_resources = request->req.initiator_depth;
+	}
+	set_addresses(id, listener, request, from);
+	*user = memory;
+	return memory->conn;
+}
+
+static void fill_request(struct ucm_event *event, const struct ucm_id *listener,
+			 const struct mad *request)
+{
+	struct rdma_ucm_conn_param *conn = &event->resp.param.conn;
+	const struct mad_req *req = &request->req;
+	size_t length;
+	const uint8_t *data = user_data_of(listener, request, &length);
+
+	if (request->attr == MAD_SIDR_REQ) {
+		ucm_event_ud_data(event, data, length);
+		return;
+	}
+	ucm_event_conn_data(event, data, length);
+	/* What the peer initiates, this side responds to. */
+	conn->responder_resources = req->initiator_depth;
+	conn->initiator_depth = req->responder_resources;
+	conn->flow_control = req->flow_control;
+	conn->retry_count = req->retry_count;
+	conn->rnr_retry_count = req->rnr_retry;
+	conn->srq = req->srq;
+	conn->qp_num = req->local_qpn;
+	event->resp.ece.vendor_id = req->vendor_id;
+	event->resp.ece.attr_mod = request->attr_modifier;
+}
+
+static void requested(struct ucm_id *id, const struct cm_event *cm_event)
+{
+	struct ucm_id *listener = cm_listener_user(cm_event->listener);
+	struct ucm_event *event = ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0);
+
+	/* The peer will ask again. */
+	if (!event)
+		return;
+	event->request = id;
+	event->resp.id = id->handle;
+	fill_request(event, listener, cm_event->mad);
+	if (cm_event->mad->attr == MAD_REQ)
+		id->peer_flow_control = cm_event->mad->req.flow_control;
+	listener->waiting++;
+	ucm_event_queue(event);
+}
+
+/* ---- What happens to a connection ---- */
+
+static void responded(struct ucm_id *id, const struct mad *mad)
+{
+	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_CONNECT_RESPONSE, 0);
+	struct rdma_ucm_conn_param *conn;
+	const struct mad_rep *rep = &mad->rep;
+
+	id->peer_flow_control = rep->flow_control;
+	if (!event)
+		return;
+	conn = &event->resp.param.conn;
+	ucm_event_conn_data(event, rep->private_data, sizeof(rep->private_data));
+	conn->responder_resources = rep->initiator_depth;
+	conn->initiator_depth = rep->responder_resources;
+	conn->flow_control = rep->flow_control;
+	conn->rnr_retry_count = rep->rnr_retry;
+	conn->srq = rep->srq;
+	conn->qp_num = rep->local_qpn;
+	event->resp.ece.vendor_id = (uint32_t)rep->vendor_id_high << 16 |
+				    (uint32_t)rep->vendor_id_middle << 8 | rep->vendor_id_low;
+	event->resp.ece.attr_mod = mad->attr_modifier;
+	ucm_event_queue(event);
+}
+
+static void rejected(struct ucm_id *id, const struct mad_rej *rej)
+{
+	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_REJECTED, rej->reason);
+
+	if (!event)
+		return;
+	ucm_event_conn_data(event, rej->private_data, sizeof(rej->private_data));
+	ucm_event_queue(event);
+}
+
+static void datagram_answered(struct ucm_id *id, const struct mad_sidr_rep *rep)
+{
+	struct ib_uverbs_ah_attr *ah;
+	struct ucm_event *event;
+	struct cm_path path;
+
+	event = ucm_event_new(id, rep->status ? UCM_EVENT_UNREACHABLE : UCM_EVENT_ESTABLISHED,
+			      rep->status);
+	if (!event)
+		return;
+	ucm_event_ud_data(event, rep->private_data, sizeof(rep->private_data));
+	if (!rep->status) {
+		ucm_connection_path(id, &path);
+		ah = &event->resp.param.ud.ah_attr;
+		ucm_event_address_vector(id, &path, ah);
+		event->resp.param.ud.qp_num = rep->qpn;
+		event->resp.param.ud.qkey = rep->qkey;
+	}
+	ucm_event_queue(event);
+}
+
+void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
+{
+	struct memory *memory = cm_conn_user(conn);
+	struct ucm_id *id = memory->id;
+
+	(void)owner;
+	if (!id)
+		return;
+	if (event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ) {
+		id->conn = conn;
+		requested(id, event);
+		return;
+	}
+	/* An id that was not accepted is not known to the application; accepting it fails. */
+	if (!id->announced)
+		return;
+	if (event->type == CM_EVENT_TIMEWAIT_EXIT) {
+		if (id->state == UCM_DISCONNECT)
+			ucm_event_tell(id, UCM_EVENT_TIMEWAIT_EXIT, 0);
+		return;
+	}
+	if (id->state != UCM_CONNECT)
+		return;
+	switch (event->type) {
+	case CM_EVENT_REP:
+		responded(id, event->mad);
+		break;
+	case CM_EVENT_ESTABLISHED:
+		ucm_event_tell(id, UCM_EVENT_ESTABLISHED, 0);
+		break;
+	case CM_EVENT_REJECTED:
+		rejected(id, &event->mad->rej);
+		break;
+	case CM_EVENT_UNREACHABLE:
+		ucm_event_tell(id, UCM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		break;
+	case CM_EVENT_DISCONNECTED:
+		id->state = UCM_DISCONNECT;
+		ucm_event_tell(id, UCM_EVENT_DISCONNECTED, event->mad ? 0 : -ETIMEDOUT);
+		break;
+	case CM_EVENT_SIDR_REP:
+		datagram_answered(id, &event->mad->sidr_rep);
+		break;
+	default:
+		break;
+	}
+}

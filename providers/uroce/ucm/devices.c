@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "devices.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "verbs/device.h"
+
+struct search {
+	const uint8_t *gid;
+	uint32_t scope_id;
+	uint32_t number;
+	unsigned int index;
+};
+
+static bool has_gid(struct uroce_device *device, void *arg)
+{
+	struct search *search = arg;
+	union ibv_gid gid;
+
+	if (search->scope_id && ucm_gid_is_link_local(search->gid) &&
+	    search->scope_id != device->netdev.index)
+		return false;
+	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++) {
+		if (!uroce_gid(device, i, &gid) || memcmp(gid.raw, search->gid, 16))
+			continue;
+		search->number = device->netdev.index;
+		search->index = i;
+		return true;
+	}
+	return false;
+}
+
+bool ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
+		       unsigned int *index)
+{
+	struct search search = { .gid = gid, .scope_id = scope_id };
+
+	if (!uroce_devices_find(has_gid, &search)) {
+		uroce_devices_refresh();
+		if (!uroce_devices_find(has_gid, &search))
+			return false;
+	}
+	*number = search.number;
+	*index = search.index;
+	return true;
+}
+
+struct look {
+	uint32_t number;
+	struct ucm_device *device;
+};
+
+static bool fill(struct uroce_device *device, void *arg)
+{
+	struct look *look = arg;
+	union ibv_gid gid;
+
+	if (device->netdev.index != look->number)
+		return false;
+	uroce_gid(device, 0, &gid);
+	*look->device = (struct ucm_device){
+		.number = look->number,
+		.guid = device->node_guid,
+		.mtu = (uint8_t)uroce_active_mtu(device->netdev.mtu),
+		.loopback = device->netdev.loopback,
+	};
+	memcpy(look->device->gid, gid.raw, sizeof(gid.raw));
+	return true;
+}
+
+bool ucm_device(uint32_t number, struct ucm_device *device)
+{
+	struct look look = { number, device };
+
+	memset(device, 0, sizeof(*device));
+	return number != UCM_NO_DEVICE && uroce_devices_find(fill, &look);
+}
+
+static bool is_loopback(struct uroce_device *device, void *arg)
+{
+	*(uint32_t *)arg = device->netdev.index;
+	return device->netdev.loopback;
+}
+
+uint32_t ucm_device_loopback(void)
+{
+	uint32_t number;
+
+	if (uroce_devices_find(is_loopback, &number))
+		return number;
+	uroce_devices_refresh();
+	return uroce_devices_find(is_loopback, &number) ? number : UCM_NO_DEVICE;
+}
+
+struct collected {
+	struct found {
+		uint8_t gid[16];
+		uint32_t device;
+	} * list;
+	unsigned int count, places;
+};
+
+/* Visits all, as nothing is ever what is looked for. */
+static bool collect(struct uroce_device *device, void *arg)
+{
+	struct collected *all = arg;
+	union ibv_gid gid;
+
+	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++) {
+		if (!uroce_gid(device, i, &gid))
+			continue;
+		if (all->count == all->places) {
+			unsigned int places = all->places * 2 + 16;
+			struct found *grown = realloc(all->list, places * sizeof(*grown));
+
+			if (!grown)
+				return true;
+			all->list = grown;
+			all->places = places;
+		}
+		memcpy(all->list[all->count].gid, gid.raw, sizeof(gid.raw));
+		all->list[all->count++].device = device->netdev.index;
+	}
+	return false;
+}
+
+void ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t device, void *arg), void *arg)
+{
+	struct collected all = { 0 };
+
+	uroce_devices_refresh();
+	uroce_devices_find(collect, &all);
+	for (unsigned int i = 0; i < all.count; i++)
+		visit(all.list[i].gid, all.list[i].device, arg);
+	free(all.list);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Events as librdmacm reads them. */
+#ifndef UROCE_UCM_EVENT_H
+#define UROCE_UCM_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "channel.h"
+#include "cm/cm.h"
+
+/* enum rdma_cm_event_type of librdmacm. */
+enum ucm_event_type {
+	UCM_EVENT_ADDR_RESOLVED,
+	UCM_EVENT_ADDR_ERROR,
+	UCM_EVENT_ROUTE_RESOLVED,
+	UCM_EVENT_ROUTE_ERROR,
+	UCM_EVENT_CONNECT_REQUEST,
+	UCM_EVENT_CONNECT_RESPONSE,
+	UCM_EVENT_CONNECT_ERROR,
+	UCM_EVENT_UNREACHABLE,
+	UCM_EVENT_REJECTED,
+	UCM_EVENT_ESTABLISHED,
+	UCM_EVENT_DISCONNECTED,
+	UCM_EVENT_DEVICE_REMOVAL,
+	UCM_EVENT_MULTICAST_JOIN,
+	UCM_EVENT_MULTICAST_ERROR,
+	UCM_EVENT_ADDR_CHANGE,
+	UCM_EVENT_TIMEWAIT_EXIT,
+};
+
+/* A new event about id, zeroed but for what is said here; NULL: no memory, the event is lost. */
+struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status);
+/* Queue it on its id's channel. */
+void ucm_event_queue(struct ucm_event *event);
+/* Both at once. */
+void ucm_event_tell(struct ucm_id *id, enum ucm_event_type type, int status);
+
+/* Private data with zeros behind it. */
+void ucm_event_conn_data(struct ucm_event *event, const uint8_t *bytes, size_t length);
+void ucm_event_ud_data(struct ucm_event *event, const uint8_t *bytes, size_t length);
+/* The address handle of packets by path from id's device. */
+void ucm_event_address_vector(const struct ucm_id *id, const struct cm_path *path,
+			      struct ib_uverbs_ah_attr *ah);
+
+#endif

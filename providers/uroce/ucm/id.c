@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "id.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "connection.h"
+#include "manager.h"
+#include "multicast.h"
+#include "table.h"
+
+static struct ucm_table ids;
+static uint64_t last_serial;
+
+const char *ucm_state_name(enum ucm_state state)
+{
+	static const char *const names[] = {
+#define UCM_STATE_NAME(id, name) [UCM_##id] = name,
+		UCM_STATES(UCM_STATE_NAME)
+#undef UCM_STATE_NAME
+	};
+
+	return (unsigned int)state < UCM_STATE_COUNT ? names[state] : "?";
+}
+
+struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_t qp_type)
+{
+	struct ucm_id *id = calloc(1, sizeof(*id));
+
+	if (!id || !ucm_table_add(&ids, id, &id->handle)) {
+		free(id);
+		errno = ENOMEM;
+		return NULL;
+	}
+	id->serial = ++last_serial;
+	id->space = space;
+	id->qp_type = qp_type;
+	id->announced = true;
+	if (getrandom(&id->psn, sizeof(id->psn), GRND_NONBLOCK) < 0)
+		id->psn = (uint32_t)progress_now();
+	id->psn &= 0xffffff;
+	id->channel = channel;
+	id->next = channel->ids;
+	channel->ids = id;
+	return id;
+}
+
+struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, int *error)
+{
+	struct ucm_id *id = ucm_table_find(&ids, handle);
+
+	if (!id)
+		*error = ENOENT;
+	else if (id->channel != channel)
+		*error = EINVAL;
+	else
+		return id;
+	return NULL;
+}
+
+struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial)
+{
+	struct ucm_id *id = ucm_table_find(&ids, handle);
+
+	return id && id->serial == serial ? id : NULL;
+}
+
+static void unlink_id(struct ucm_id *id)
+{
+	struct ucm_id **place = &id->channel->ids;
+
+	while (*place != id)
+		place = &(*place)->next;
+	*place = id->next;
+}
+
+void ucm_id_move(struct ucm_id *id, struct ucm_channel *channel)
+{
+	unlink_id(id);
+	id->channel = channel;
+	id->next = channel->ids;
+	channel->ids = id;
+}
+
+static bool is_of(const struct ucm_event *event, const void *id)
+{
+	return event->id == id;
+}
+
+static void drop_events(struct ucm_id *id)
+{
+	struct ucm_event *event = ucm_channel_remove(id->channel, is_of, id);
+
+	while (event) {
+		struct ucm_event *next = event->next;
+
+		/* A request has no events of its own, and no listener. */
+		if (event->request)
+			ucm_id_destroy(event->request);
+		free(event);
+		event = next;
+	}
+}
+
+void ucm_id_destroy(struct ucm_id *id)
+{
+	if (id->listener)
+		ucm_connection_unlisten(id);
+	drop_events(id);
+	ucm_groups_leave(id);
+	if (id->conn)
+		ucm_connection_forget(id);
+	if (id->port)
+		gsi_port_close(id->port);
+	unlink_id(id);
+	ucm_table_remove(&ids, id->handle);
+	free(id);
+}
+
+void ucm_ids_destroy(struct ucm_channel *channel)
+{
+	while (channel->ids)
+		ucm_id_destroy(channel->ids);
+}
+
+void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg)
+{
+	for (uint32_t handle = 0; handle < ids.places; handle++) {
+		if (ids.entries[handle])
+			visit(ids.entries[handle], arg);
+	}
+}
+
+void ucm_ids_forked(void)
+{
+	memset(&ids, 0, sizeof(ids));
+	ucm_groups_forked();
+}

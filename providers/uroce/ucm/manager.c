@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "manager.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "channel.h"
+#include "connection.h"
+#include "devices.h"
+#include "id.h"
+#include "verbs/complain.h"
+#include "verbs/context.h"
+#include "verbs/forked.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int cancel_state;
+
+/*
+ * Around all that waits for other processes; outside of the lock, and never taken by a callback.
+ * What it protects, and the lock as well where it says so, is written under both.
+ */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct progress *progress; /* under both locks, as the next two */
+static struct gsi *gsi;
+static struct cm *cm;
+static bool credits_shown;
+
+struct heard {
+	struct heard *next;
+	uint8_t gid[16];
+	uint32_t scope_id;
+};
+static struct heard *heard;	     /* under start_lock */
+static bool hears_all;		     /* under start_lock: of every device, also later */
+static uint64_t deadline = CM_NEVER; /* that gsi knows; under the lock */
+
+void ucm_enter(void)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	ucm_lock();
+}
+
+void ucm_leave(void)
+{
+	ucm_unlock();
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+int ucm_cancel_state(void)
+{
+	return cancel_state;
+}
+
+void ucm_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void ucm_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+struct cm *ucm_cm(void)
+{
+	return cm;
+}
+
+struct gsi *ucm_gsi(void)
+{
+	return gsi;
+}
+
+struct progress *ucm_progress(void)
+{
+	return progress;
+}
+
+bool ucm_credits_are_shown(void)
+{
+	return credits_shown;
+}
+
+void ucm_time_changed(void)
+{
+	uint64_t next = cm_deadline(cm);
+
+	if (next == deadline)
+		return;
+	deadline = next;
+	gsi_deadline(gsi, next == CM_NEVER ? ENG_NEVER : next);
+}
+
+/* The scope of a local address: of those that are link-local, the interface that has it. */
+static uint32_t scope_of(const uint8_t *gid, uint32_t device)
+{
+	return ucm_gid_is_link_local(gid) ? device : 0;
+}
+
+/* What is not sent is as if the network had lost it: it will be repeated. */
+static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad)
+{
+	struct gsi_path to = {
+		.scope_id = scope_of(path->dgid, path->device),
+		.traffic_class = path->traffic_class,
+	};
+	int error;
+
+	(void)owner;
+	memcpy(to.sgid, path->sgid, sizeof(to.sgid));
+	memcpy(to.dgid, path->dgid, sizeof(to.dgid));
+	error = gsi_send(gsi, &to, mad);
+	if (error)
+		uroce_debug("a message of the connection manager was not sent: %s",
+			    strerror(-error));
+}
+
+static void received(void *arg, const struct gsi_mad *mad)
+{
+	struct cm_path from = { .hop_limit = UCM_HOP_LIMIT };
+	unsigned int index;
+
+	(void)arg;
+	memcpy(from.sgid, mad->dst, sizeof(from.sgid));
+	memcpy(from.dgid, mad->src, sizeof(from.dgid));
+	ucm_lock();
+	if (cm && ucm_device_of_gid(mad->dst, mad->scope_id, &from.device, &index)) {
+		cm_receive(cm, &from, mad->bytes, sizeof(mad->bytes), progress_now());
+		ucm_time_changed();
+	}
+	ucm_unlock();
+}
+
+static void expired(void *arg, uint64_t now)
+{
+	(void)arg;
+	ucm_lock();
+	if (cm) {
+		deadline = CM_NEVER;
+		cm_expire(cm, now);
+		ucm_time_changed();
+	}
+	ucm_unlock();
+}
+
+static const struct gsi_hooks hooks = {
+	.receive = received,
+	.expire = expired,
+};
+
+static const struct cm_ops ops = {
+	.send = send_mad,
+	.event = ucm_connection_event,
+	.accept_conn = ucm_connection_accept,
+	.released = ucm_connection_released,
+};
+
+/* 0 or a negative errno. */
+static int make_cm(struct gsi *queue_pair, struct cm **made)
+{
+	struct cm_config config = { .ops = &ops, .slot = gsi_slot(queue_pair) };
+	void *memory = malloc(cm_bytes());
+
+	if (!memory)
+		return -ENOMEM;
+	if (getrandom(&config.id_start, sizeof(config.id_start), GRND_NONBLOCK) < 0)
+		config.id_start = (uint32_t)progress_now();
+	*made = cm_init(memory, &config);
+	return 0;
+}
+
+/* Caller holds start_lock.  0 or a negative errno, with text. */
+static int start(char text[PROGRESS_ERROR_TEXT])
+{
+	struct uroce_settings settings;
+	struct progress *new_progress;
+	struct gsi *new_gsi;
+	struct cm *new_cm;
+	int error;
+
+	if (cm)
+		return 0;
+	error = uroce_start(&new_progress, &settings, text);
+	if (error)
+		return error;
+	error = gsi_get(new_progress, &hooks, &new_gsi, text);
+	if (error)
+		goto stop;
+	error = make_cm(new_gsi, &new_cm);
+	if (error)
+		goto put_gsi;
+	ucm_lock();
+	progress = new_progress;
+	gsi = new_gsi;
+	cm = new_cm;
+	credits_shown = !settings.credits_hidden;
+	deadline = CM_NEVER;
+	ucm_unlock();
+	return 0;
+
+put_gsi:
+	gsi_put(new_gsi);
+stop:
+	uroce_stop(new_progress);
+	return error;
+}
+
+/* Caller holds start_lock.  0 or a negative errno, with text. */
+static int hear(const uint8_t *gid, uint32_t scope_id, char text[PROGRESS_ERROR_TEXT])
+{
+	struct heard *entry = heard;
+	int error;
+
+	while (entry && (memcmp(entry->gid, gid, 16) || entry->scope_id != scope_id))
+		entry = entry->next;
+	if (entry)
+		return 0;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	error = gsi_addr_get(gsi, gid, scope_id, text);
+	if (error) {
+		free(entry);
+		return error;
+	}
+	memcpy(entry->gid, gid, 16);
+	entry->scope_id = scope_id;
+	entry->next = heard;
+	heard = entry;
+	return 0;
+}
+
+static int told(int error, const char *text)
+{
+	if (error)
+		uroce_complain("connections cannot be managed: %s",
+			       text[0] ? text : strerror(-error));
+	return -error;
+}
+
+int ucm_hear(const uint8_t *gid, uint32_t scope_id)
+{
+	char text[PROGRESS_ERROR_TEXT] = "";
+	int error;
+
+	pthread_mutex_lock(&start_lock);
+	error = start(text);
+	if (!error && gid)
+		error = hear(gid, scope_of(gid, scope_id), text);
+	pthread_mutex_unlock(&start_lock);
+	return told(error, text);
+}
+
+struct all {
+	unsigned int heard;
+	int error;
+	char text[PROGRESS_ERROR_TEXT];
+};
+
+static void hear_one(const uint8_t *gid, uint32_t device, void *arg)
+{
+	struct all *all = arg;
+	int error = hear(gid, scope_of(gid, device), all->text);
+
+	if (error)
+		all->error = error;
+	else
+		all->heard++;
+}
+
+/* Caller holds start_lock, and the manager runs. */
+static void hear_each(struct all *all)
+{
+	ucm_devices_each_gid(hear_one, all);
+	if (all->error)
+		uroce_complain("not every address can be listened at: %s",
+			       all->text[0] ? all->text : strerror(-all->error));
+}
+
+int ucm_hear_all(void)
+{
+	struct all all = { 0 };
+	int error;
+
+	pthread_mutex_lock(&start_lock);
+	error = start(all.text);
+	if (error) {
+		pthread_mutex_unlock(&start_lock);
+		return told(error, all.text);
+	}
+	hear_each(&all);
+	hears_all = true;
+	pthread_mutex_unlock(&start_lock);
+	return all.error && !all.heard ? -all.error : 0;
+}
+
+/* In a thread of its own, without locks. */
+static void addresses_changed(void)
+{
+	struct all all = { 0 };
+
+	pthread_mutex_lock(&start_lock);
+	if (hears_all && cm)
+		hear_each(&all);
+	pthread_mutex_unlock(&start_lock);
+}
+
+static void fork_prepare(void)
+{
+	ucm_lock();
+}
+
+static void fork_parent(void)
+{
+	ucm_unlock();
+}
+
+/*
+ * Queue pair 1 and the connections are the parent's.  The child begins anew; what it inherited is
+ * left where it is, as other threads of the parent may have been at work on it.
+ */
+static void fork_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	progress = NULL;
+	gsi = NULL;
+	cm = NULL;
+	heard = NULL;
+	hears_all = false;
+	ucm_channel_forked();
+	ucm_ids_forked();
+	start_lock = fresh;
+	ucm_unlock();
+}
+
+static void close_all(struct ucm_channel *channel, void *arg)
+{
+	(void)arg;
+	ucm_ids_destroy(channel);
+}
+
+/* A process that ends says good-bye, as the kernel does for it. */
+static void leave(void)
+{
+	ucm_enter();
+	ucm_channel_each(close_all, NULL);
+	ucm_leave();
+}
+
+int ucm_watch(void)
+{
+	static bool watched; /* under the lock */
+	int error;
+
+	if (watched)
+		return 0;
+	error = uroce_watch_forks();
+	if (!error)
+		error = pthread_atfork(fork_prepare, fork_parent, fork_child);
+	if (error)
+		return error;
+	uroce_on_address_change(addresses_changed);
+	atexit(leave);
+	watched = true;
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What all of this layer works under, and what it works with: one lock for ids, channels and the
+ * connection manager's protocol (cm/cm.h), whose messages go and come by queue pair 1
+ * (progress/gsi.h), in whose thread time passes.
+ *
+ * The lock is the outermost one of a thread that is in a command or in a callback of queue pair 1;
+ * functions of progress and link that wait for another process, or for those callbacks, are called
+ * without it.
+ */
+#ifndef UROCE_UCM_MANAGER_H
+#define UROCE_UCM_MANAGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "address.h"
+#include "cm/cm.h"
+#include "progress/gsi.h"
+
+/*
+ * A command begins and ends: no cancellation point may be met with the lock held, so cancellation
+ * is off between these two but for the wait of channel.c.
+ */
+void ucm_enter(void);
+void ucm_leave(void);
+/* What the thread's cancel state was before ucm_enter(). */
+int ucm_cancel_state(void);
+
+void ucm_lock(void);
+void ucm_unlock(void);
+
+/*
+ * Without the lock: the manager runs after the first call, and hears MADs to and from gid from then
+ * on (NULL: just runs).  0 or a positive errno, and a line on stderr.
+ */
+int ucm_hear(const uint8_t *gid, uint32_t scope_id);
+/* Without the lock: ucm_hear() for every address of every device, also for those that come later.
+ */
+int ucm_hear_all(void);
+
+/* NULL until ucm_hear() has succeeded.  With the lock held. */
+struct cm *ucm_cm(void);
+struct gsi *ucm_gsi(void);
+struct progress *ucm_progress(void);
+/* After calls of the cm: its next deadline may be another one. */
+void ucm_time_changed(void);
+
+/* UROCE_CREDITS is not off: queue pairs with receive queues of their own report credits. */
+bool ucm_credits_are_shown(void);
+
+#endif

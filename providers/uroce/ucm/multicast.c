@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "multicast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "connection.h"
+#include "event.h"
+#include "table.h"
+
+#define MULTICAST_QPN 0xffffff
+
+static struct ucm_table groups;
+
+static bool is_of(const struct ucm_event *event, const void *group)
+{
+	return event->group == group;
+}
+
+/* Caller has taken it out of its id's list. */
+static void free_group(struct ucm_group *group)
+{
+	struct ucm_event *event = ucm_channel_remove(group->id->channel, is_of, group);
+
+	while (event) {
+		struct ucm_event *next = event->next;
+
+		free(event);
+		event = next;
+	}
+	ucm_table_remove(&groups, group->handle);
+	free(group);
+}
+
+void ucm_groups_leave(struct ucm_id *id)
+{
+	struct ucm_group *group;
+
+	while ((group = id->groups)) {
+		id->groups = group->next;
+		free_group(group);
+	}
+}
+
+void ucm_groups_forked(void)
+{
+	memset(&groups, 0, sizeof(groups));
+}
+
+static void tell(struct ucm_id *id, struct ucm_group *group, const struct ucm_address *address)
+{
+	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_MULTICAST_JOIN, 0);
+	struct rdma_ucm_ud_param *ud;
+	struct cm_path path;
+
+	if (!event)
+		return;
+	event->group = group;
+	event->resp.uid = group->uid;
+	event->resp.id = group->handle;
+	ucm_connection_path(id, &path);
+	path.flow_label = 0;
+	memcpy(path.dgid, address->ip, sizeof(path.dgid));
+	ud = &event->resp.param.ud;
+	ucm_event_address_vector(id, &path, &ud->ah_attr);
+	ud->qp_num = MULTICAST_QPN;
+	ud->qkey = UCM_UD_QKEY;
+	ucm_event_queue(event);
+}
+
+static int join(struct ucm_call *call, uint32_t handle, uint64_t uid, uint64_t response,
+		const struct ucm_address *address)
+{
+	struct rdma_ucm_create_id_resp answer;
+	struct ucm_group *group;
+	int error;
+	struct ucm_id *id = ucm_id_find(call->channel, handle, &error);
+
+	if (!id)
+		return error;
+	if (!id->device || !ucm_id_is_datagram(id) ||
+	    (id->state != UCM_BOUND && id->state != UCM_ADDR_RESOLVED))
+		return EINVAL;
+	if (!ucm_address_is_multicast(address))
+		return EINVAL;
+	group = calloc(1, sizeof(*group));
+	if (!group || !ucm_table_add(&groups, group, &group->handle)) {
+		free(group);
+		return ENOMEM;
+	}
+	group->id = id;
+	group->uid = uid;
+	answer.id = group->handle;
+	error = ucm_respond(response, &answer, sizeof(answer));
+	if (error) {
+		free_group(group);
+		return error;
+	}
+	group->next = id->groups;
+	id->groups = group;
+	tell(id, group, address);
+	return 0;
+}
+
+int ucm_join_ip(struct ucm_call *call)
+{
+	const struct rdma_ucm_join_ip_mcast *in = call->in;
+	struct ucm_address address;
+
+	if (!ucm_address_get(&in->addr, sizeof(in->addr), &address) || address.family == UCM_AF_IB)
+		return EINVAL;
+	return join(call, in->id, in->uid, in->response, &address);
+}
+
+/*
+ * A member that only sends is told the same as a full one: librdmacm then leaves its queue pair out
+ * of the group.
+ */
+int ucm_join(struct ucm_call *call)
+{
+	const struct rdma_ucm_join_mcast *in = call->in;
+	struct ucm_address address;
+
+	if (in->addr_size != ucm_address_bytes(in->addr.ss_family) ||
+	    !ucm_address_get(&in->addr, sizeof(in->addr), &address))
+		return EINVAL;
+	if (in->join_flags != RDMA_MC_JOIN_FLAG_FULLMEMBER &&
+	    in->join_flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
+		return EINVAL;
+	return join(call, in->id, in->uid, in->response, &address);
+}
+
+int ucm_leave_group(struct ucm_call *call)
+{
+	/* The command is that of DESTROY_ID, with the group's handle. */
+	const struct rdma_ucm_destroy_id *in = call->in;
+	struct ucm_group *group = ucm_table_find(&groups, in->id);
+	struct rdma_ucm_destroy_id_resp answer;
+	struct ucm_group **place;
+
+	if (!group)
+		return ENOENT;
+	if (group->id->channel != call->channel)
+		return EINVAL;
+	answer.events_reported = group->events_reported;
+	for (place = &group->id->groups; *place != group;)
+		place = &(*place)->next;
+	*place = group->next;
+	free_group(group);
+	return ucm_respond(in->response, &answer, sizeof(answer));
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A datagram socket that is bound and connected, but never sends, is asked: the kernel looks the
+ * route up as for the packets themselves, with all its rules.
+ */
+#include "route.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Without the port; an AF_IB address is the IP address that its GID is. */
+static socklen_t to_socket_address(const struct ucm_address *address, uint16_t port,
+				   struct sockaddr_storage *to)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	struct ucm_address ip = *address;
+
+	if (ip.family == UCM_AF_IB)
+		ip.family = memcmp(ip.ip, mapped, sizeof(mapped)) ? AF_INET6 : AF_INET;
+	ip.port = port;
+	memset(to, 0, sizeof(*to));
+	return (socklen_t)ucm_address_put(&ip, to);
+}
+
+static int open_bound(const struct ucm_address *address)
+{
+	struct sockaddr_storage to;
+	socklen_t bytes = to_socket_address(address, 0, &to);
+	int error, fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || !bind(fd, (struct sockaddr *)&to, bytes))
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+bool ucm_route_is_local(const struct ucm_address *address)
+{
+	int fd = open_bound(address);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+#define DISCARD_PORT 9
+
+int ucm_route_source(const struct ucm_address *destination, const struct ucm_address *bound,
+		     struct ucm_address *source)
+{
+	struct sockaddr_storage to, from = { 0 };
+	socklen_t bytes = to_socket_address(destination, DISCARD_PORT, &to);
+	socklen_t from_bytes = sizeof(from);
+	int error = 0, fd = open_bound(bound);
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, (struct sockaddr *)&to, bytes) ||
+	    getsockname(fd, (struct sockaddr *)&from, &from_bytes))
+		error = errno;
+	close(fd);
+	if (error)
+		return error;
+	if (!ucm_address_get(&from, sizeof(from), source))
+		return EAFNOSUPPORT;
+	source->port = 0;
+	source->family = destination->family;
+	return 0;
+}

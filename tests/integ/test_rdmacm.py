@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""librdmacm's stock programs, which connect through our connection manager."""
+import itertools
+import re
+import shutil
+import time
+
+import pytest
+
+import harness
+
+pytestmark = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
+# Every test has ports of its own: what a killed server leaves in timewait is not its successor's.
+PORTS = itertools.count(7500)
+WHERE = pytest.mark.parametrize("where", ("loopback", "veth"))
+VERSION = pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
+
+
+def await_listener(place, server, port):
+    """Wait for a name uroce/VERSION/port/SPACE/PORT/ADDRESS/SCOPE, which a listener has."""
+    until = time.monotonic() + harness.PATIENCE
+    while not any(re.match(rf"@uroce/\d+/port/[0-9a-f]+/{port}/", name)
+                  for name in place.sockets()[0]):
+        assert server.running() and time.monotonic() < until, f"does not listen: {server}"
+        time.sleep(0.01)
+
+
+def address_of(place, version):
+    return place.address if version == 4 else place.address6
+
+
+def run_pair(place, server, client, version=4, port_option="-p", done=(True, True), **options):
+    """Both ends of a program that takes -p PORT; in its words {address} is the server's."""
+    port = next(PORTS)
+    at = {"address": address_of(place, version)}
+    serving = place.start(*[word.format(**at) for word in server], port_option, port, **options)
+    await_listener(place, serving, port)
+    asking = place.peer.start(*[word.format(**at) for word in client], port_option, port, **options)
+    if done[1]:
+        asking.done()
+    if done[0]:
+        serving.done()
+    return serving, asking
+
+
+@WHERE
+@VERSION
+def test_rping(request, where, version):
+    place = request.getfixturevalue(where)
+    server, client = run_pair(place, ["rping", "-s", "-v", "-V", "-C", "100", "-a", "{address}"],
+                              ["rping", "-c", "-v", "-V", "-C", "100", "-a", "{address}"], version)
+    for process in server, client:
+        assert process.output.count("ping data: rdma-ping-") == 100, process
+
+
+@pytest.mark.parametrize("size", (1, 64, 4096, 65535))
+def test_rping_sizes(loopback, size):
+    words = ["-V", "-C", "20", "-S", str(size), "-a", "{address}"]
+    run_pair(loopback, ["rping", "-s", *words], ["rping", "-c", *words])
+
+
+def test_rping_with_a_queue_pair_of_its_own(loopback):
+    words = ["-q", "-V", "-C", "20", "-a", "{address}"]
+    run_pair(loopback, ["rping", "-s", *words], ["rping", "-c", *words])
+
+
+def test_rping_of_any_address_many_times(veth):
+    """A persistent server that is bound to no device serves one client after the other."""
+    port = next(PORTS)
+    server = veth.start("rping", "-s", "-P", "-a", "::", "-p", port)
+    await_listener(veth, server, port)
+    clients = [veth.peer.start("rping", "-c", "-V", "-C", 10, "-a", address_of(veth, version),
+                               "-p", port) for version in (4, 6, 4, 6)]
+    for client in clients:
+        client.done()
+    local = veth.start("rping", "-c", "-V", "-C", 10, "-a", "127.0.0.1", "-p", port)
+    local.done()
+    assert server.running(), server
+
+
+@pytest.mark.parametrize("words", ("", "-c 100 -C 2", "-m -c 10", "-t 8", "-b {address}"))
+@WHERE
+def test_ucmatose(request, where, words):
+    place = request.getfixturevalue(where)
+    # Both say so: a server's -b is its own address, a client's has to be the client's.
+    client = words.replace("-b {address}", f"-b {place.peer.address}").split()
+    run_pair(place, ["ucmatose", *words.split()], ["ucmatose", "-s", "{address}", *client])
+
+
+@WHERE
+def test_udaddy(request, where):
+    """Its -p is something else, so it has the port that is built in."""
+    place = request.getfixturevalue(where)
+    server = place.start("udaddy")
+    await_listener(place, server, 7174)
+    place.peer.run("udaddy", "-s", place.address).done()
+    server.done()
+
+
+@WHERE
+def test_rdma_client(request, where):
+    run_pair(request.getfixturevalue(where), ["rdma_server"], ["rdma_client", "-s", "{address}"])
+
+
+@pytest.mark.parametrize("kind", ("r", "x"))
+@WHERE
+def test_rdma_xclient(request, where, kind):
+    run_pair(request.getfixturevalue(where), ["rdma_xserver", "-c", kind],
+             ["rdma_xclient", "-s", "{address}", "-c", kind])
+
+
+def test_cmtime(loopback):
+    _, client = run_pair(loopback, ["cmtime"], ["cmtime", "-s", "{address}", "-c", "200"],
+                         done=(False, True))
+    assert re.search(r"^connect\s", client.output, re.MULTILINE), client
+
+
+# What programs send each other by default takes a minute.  -T a waits by poll() and has no short
+# form, as it takes the other end for an error, even with data that it has not read.
+SHORT = "-S 4096 -I 50 -C 10 "
+RSTREAM = [SHORT, SHORT + "-T b", SHORT + "-T n", SHORT + "-T r",
+           SHORT + "-B 8192"]
+if harness.LONG:
+    RSTREAM += ["", "-T a", "-T b", "-T v"]
+
+
+@pytest.mark.parametrize("words", RSTREAM)
+@WHERE
+def test_rstream(request, where, words):
+    run_pair(request.getfixturevalue(where), ["rstream", *words.split()],
+             ["rstream", *words.split(), "-s", "{address}"])
+
+
+@WHERE
+def test_riostream(request, where):
+    words = [] if harness.LONG else ["-S", "4096", "-I", "50", "-C", "10"]
+    run_pair(request.getfixturevalue(where), ["riostream", *words],
+             ["riostream", *words, "-s", "{address}"])
+
+
+def test_nobody_listens(loopback):
+    process = loopback.run("rping", "-c", "-C", 1, "-a", "127.0.0.1", "-p", next(PORTS))
+    assert process.popen.returncode != 0, process
+    assert "RDMA_CM_EVENT_REJECTED" in process.output + process.errors, process
+
+
+def test_port_is_taken(loopback):
+    """Also by another process."""
+    port = next(PORTS)
+    first = loopback.start("rping", "-s", "-P", "-a", "127.0.0.1", "-p", port)
+    await_listener(loopback, first, port)
+    second = loopback.run("rping", "-s", "-a", "127.0.0.1", "-p", port)
+    assert "Address already in use" in second.errors, second
+    assert first.running(), first
+
+
+def test_killed_server(loopback):
+    """Its client is told, and its port is free at once."""
+    port = next(PORTS)
+    server = loopback.start("rping", "-s", "-a", "127.0.0.1", "-p", port)
+    await_listener(loopback, server, port)
+    client = loopback.start("rping", "-c", "-v", "-a", "127.0.0.1", "-p", port)
+    until = time.monotonic() + harness.PATIENCE
+    while "rdma-ping-9:" not in client.output:
+        assert client.running() and time.monotonic() < until, client
+        time.sleep(0.01)
+    server.kill()
+    # Its own queue pair gives up, if nobody says good-bye for the dead one.
+    client.wait()
+    again = loopback.start("rping", "-s", "-a", "127.0.0.1", "-p", port)
+    await_listener(loopback, again, port)

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Framing, ids and states: which command answers what, as the kernel's do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "caller.h"
+#include "ucm/command.h"
+#include "ucm/way.h"
+#include "world.h"
+
+/* A write that is too short, or says more than it has, or names no command, is EINVAL. */
+static void framing(void **state)
+{
+	struct rdma_ucm_cmd_hdr header = { .cmd = RDMA_USER_CM_CMD_DISCONNECT, .in = 4 };
+	struct rdma_ucm_destroy_id body = { .response = 0 };
+	uint8_t bytes[32] = { 0 };
+	int fd = open_channel();
+	ssize_t result;
+
+	(void)state;
+	for (size_t length = 0; length < 8 + 4; length++) {
+		memcpy(bytes, &header, sizeof(header));
+		assert_true(ucm_channels.write(fd, bytes, length, &result));
+		assert_int_equal(result, -1);
+		assert_int_equal(errno, EINVAL);
+	}
+	assert_true(ucm_channels.write(fd, bytes, 12, &result));
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(world_call(fd, UCM_COMMANDS, &body, sizeof(body), 0), EINVAL);
+	assert_int_equal(world_call(fd, UINT32_MAX, &body, sizeof(body), 0), EINVAL);
+	assert_int_equal(world_call(fd, RDMA_USER_CM_CMD_GET_OPTION, &body, sizeof(body), 64),
+			 ENOSYS);
+	assert_int_equal(world_call(fd, UCM_CMD_RESOLVE_IB_SERVICE, &body, sizeof(body), 64),
+			 ENOSYS);
+	/* No room for the answer, and nowhere to put it. */
+	assert_int_equal(world_call(fd, RDMA_USER_CM_CMD_DESTROY_ID, &body, sizeof(body), 3),
+			 ENOSPC);
+	assert_true(world_close(fd));
+	assert_false(world_close(fd));
+	assert_int_equal(world_call(fd, RDMA_USER_CM_CMD_DESTROY_ID, &body, sizeof(body), 8),
+			 EBADF);
+}
+
+/* The lowest free number; ENOENT when there is none such, EINVAL on another channel. */
+static void handles(void **state)
+{
+	int fd = open_channel(), other = open_channel();
+	uint32_t id, reported;
+
+	(void)state;
+	for (uint32_t i = 0; i < 40; i++) {
+		assert_int_equal(create_id(fd, RDMA_PS_TCP, i + 1, &id), 0);
+		assert_int_equal(id, i);
+	}
+	assert_int_equal(destroy_id(other, 7, NULL), EINVAL);
+	assert_int_equal(destroy_id(fd, 40, NULL), ENOENT);
+	assert_int_equal(destroy_id(fd, UINT32_MAX, NULL), ENOENT);
+	assert_int_equal(destroy_id(fd, 33, NULL), 0);
+	assert_int_equal(destroy_id(fd, 7, &reported), 0);
+	assert_int_equal(reported, 0);
+	assert_int_equal(destroy_id(fd, 7, NULL), ENOENT);
+	assert_int_equal(create_id(other, RDMA_PS_UDP, 1, &id), 0);
+	assert_int_equal(id, 7);
+	assert_int_equal(create_id(other, RDMA_PS_UDP, 1, &id), 0);
+	assert_int_equal(id, 33);
+	assert_int_equal(create_id(other, 0x0107, 1, &id), EINVAL);
+	world_close(fd);
+	assert_int_equal(create_id(other, RDMA_PS_IPOIB, 1, &id), 0);
+	assert_int_equal(id, 0);
+	world_close(other);
+}
+
+/* Each command in a state that is not its own. */
+static void wrong_states(void **state)
+{
+	const int on = 1;
+	const uint8_t tos = 8;
+	struct ib_uverbs_qp_attr attr;
+	int fd = open_channel();
+	uint32_t id, group;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	assert_int_equal(resolve_route_id(fd, id), EINVAL);
+	assert_int_equal(connect_id(fd, id, NULL, 0), EINVAL);
+	assert_int_equal(accept_id(fd, id, 1, NULL, 0), EINVAL);
+	assert_int_equal(establish_id(fd, id), EINVAL);
+	assert_int_equal(reject_id(fd, id, 0, NULL, 0), EINVAL);
+	assert_int_equal(disconnect_id(fd, id), EINVAL);
+	assert_int_equal(notify_id(fd, id, 4), EINVAL);
+	assert_int_equal(init_qp_attr_id(fd, id, 1, &attr), EINVAL);
+	assert_int_equal(join_id(fd, id, 1, "224.1.1.1", 0, &group), EINVAL);
+	assert_int_equal(option_id(fd, id, 0, RDMA_OPTION_ID_TOS, &tos, 1), 0);
+	assert_int_equal(option_id(fd, id, 0, RDMA_OPTION_ID_TOS, &tos, 4), EINVAL);
+	assert_int_equal(option_id(fd, id, 0, RDMA_OPTION_ID_TOS, NULL, 1), EFAULT);
+	assert_int_equal(option_id(fd, id, 0, 4, &on, sizeof(on)), ENOSYS);
+	assert_int_equal(option_id(fd, id, 1, 1, &on, sizeof(on)), ENOSYS);
+	assert_int_equal(bind_id(fd, id, "10.0.0.7", 0), EADDRNOTAVAIL);
+	assert_int_equal(bind_id(fd, id, "10.0.0.1", 7471), 0);
+	assert_int_equal(bind_id(fd, id, "10.0.0.1", 7471), EINVAL);
+	assert_int_equal(port_of(fd, id), 7471);
+	assert_int_equal(listen_id(fd, id, 0), 0);
+	assert_int_equal(listen_id(fd, id, 0), EINVAL);
+	assert_int_equal(option_id(fd, id, 0, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), EINVAL);
+	assert_int_equal(option_id(fd, id, 0, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)), EINVAL);
+	assert_int_equal(resolve_id(fd, id, "10.0.0.1", 1), EINVAL);
+	world_close(fd);
+	assert_int_equal(world_ports(), 0);
+}
+
+/* A port is one id's, unless all that share it say so; and it is free when the id is gone. */
+static void ports(void **state)
+{
+	int fd = open_channel(), on = 1;
+	uint32_t first, second;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &first), 0);
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &second), 0);
+	assert_int_equal(bind_id(fd, first, NULL, 7471), 0);
+	assert_int_equal(bind_id(fd, second, NULL, 7471), EADDRINUSE);
+	/* After a failure it may be tried again. */
+	assert_int_equal(destroy_id(fd, first, NULL), 0);
+	assert_int_equal(bind_id(fd, second, NULL, 7471), 0);
+	assert_int_equal(create_id(fd, RDMA_PS_UDP, 1, &first), 0);
+	assert_int_equal(bind_id(fd, first, NULL, 7471), 0);
+	assert_int_equal(destroy_id(fd, first, NULL), 0);
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &first), 0);
+	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(bind_id(fd, first, NULL, 7471), EADDRINUSE);
+	world_close(fd);
+	assert_int_equal(world_ports(), 0);
+}
+
+/* An address that cannot be opened is told by the event; the id can be used again. */
+static void resolving_fails(void **state)
+{
+	int fd = open_channel();
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	assert_int_equal(bind_id(fd, id, NULL, 0), 0);
+	world_refuse(EPERM);
+	/* 127.0.0.2 is the loopback device's, too: its GID has not been asked for before. */
+	assert_int_equal(resolve_id(fd, id, "127.0.0.2", 1), 0);
+	expect_event(fd, 1, -EPERM, id, NULL);
+	assert_int_equal(resolve_id(fd, id, "127.0.0.2", 1), 0);
+	expect_event(fd, 0, 0, id, NULL);
+	world_close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(framing),	   cmocka_unit_test(handles),
+		cmocka_unit_test(resolving_fails), cmocka_unit_test(wrong_states),
+		cmocka_unit_test(ports),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Connections and datagram services from librdmacm's side: events, their order and their data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "caller.h"
+#include "world.h"
+
+#define PORT 7471
+#define SECOND UINT64_C(1000000000)
+
+enum {
+	ADDR_RESOLVED = 0,
+	ROUTE_RESOLVED = 2,
+	CONNECT_REQUEST = 4,
+	CONNECT_RESPONSE = 5,
+	UNREACHABLE = 7,
+	REJECTED = 8,
+	ESTABLISHED = 9,
+	DISCONNECTED = 10,
+	MULTICAST_JOIN = 12,
+	TIMEWAIT_EXIT = 15,
+};
+
+enum {
+	LISTENER_UID = 100,
+	CLIENT_UID = 200,
+	SERVER_UID = 300,
+};
+
+struct box {
+	int server, client; /* channels */
+	uint32_t listener;
+	uint32_t active, passive;
+};
+
+static void open_box(struct box *box, uint16_t space, uint32_t backlog)
+{
+	box->server = open_channel();
+	box->client = open_channel();
+	assert_int_equal(create_id(box->server, space, LISTENER_UID, &box->listener), 0);
+	assert_int_equal(bind_id(box->server, box->listener, NULL, PORT), 0);
+	assert_int_equal(listen_id(box->server, box->listener, backlog), 0);
+}
+
+static uint32_t begin(struct box *box, uint16_t space, const char *address, uint16_t port)
+{
+	uint32_t id;
+
+	assert_int_equal(create_id(box->client, space, CLIENT_UID, &id), 0);
+	assert_int_equal(resolve_id(box->client, id, address, port), 0);
+	expect_event(box->client, ADDR_RESOLVED, 0, id, NULL);
+	assert_int_equal(resolve_route_id(box->client, id), 0);
+	expect_event(box->client, ROUTE_RESOLVED, 0, id, NULL);
+	return id;
+}
+
+static void ask(struct box *box, const char *address)
+{
+	struct rdma_ucm_event_resp event;
+
+	box->active = begin(box, RDMA_PS_TCP, address, PORT);
+	assert_int_equal(connect_id(box->client, box->active, "hello", 5), 0);
+	world_deliver();
+	assert_int_equal(get_event(box->server, &event), 0);
+	assert_int_equal(event.event, CONNECT_REQUEST);
+	box->passive = event.id;
+}
+
+static void establish(struct box *box)
+{
+	struct rdma_ucm_event_resp event;
+
+	ask(box, "10.0.0.1");
+	assert_int_equal(accept_id(box->server, box->passive, SERVER_UID, "welcome", 7), 0);
+	world_deliver();
+	expect_event(box->client, CONNECT_RESPONSE, 0, box->active, &event);
+	assert_int_equal(establish_id(box->client, box->active), 0);
+	world_deliver();
+	expect_event(box->server, ESTABLISHED, 0, box->passive, &event);
+	assert_int_equal(event.uid, SERVER_UID);
+}
+
+static void close_box(struct box *box)
+{
+	world_close(box->server);
+	world_close(box->client);
+	world_deliver();
+	world_pass(200 * SECOND);
+	world_lose();
+	assert_int_equal(world_ports(), 0);
+}
+
+/* What is said when a connection is asked for, accepted, used and closed, field by field. */
+static void whole_connection(void **state)
+{
+	const uint8_t zeros[200] = { 0 };
+	struct rdma_ucm_event_resp event;
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(box.client, box.active, "hello", 5), 0);
+	assert_int_equal(connect_id(box.client, box.active, "hello", 5), EINVAL);
+	world_deliver();
+	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(event.event, CONNECT_REQUEST);
+	assert_int_equal(event.uid, LISTENER_UID);
+	assert_int_equal(event.status, 0);
+	assert_int_equal(event.param.conn.private_data_len, 56);
+	assert_memory_equal(event.param.conn.private_data, "hello", 5);
+	assert_memory_equal(event.param.conn.private_data + 5, zeros, 51);
+	/* Each side's own view: what the peer initiates, this side responds to. */
+	assert_int_equal(event.param.conn.responder_resources, 2);
+	assert_int_equal(event.param.conn.initiator_depth, 3);
+	assert_int_equal(event.param.conn.qp_num, qpn_of(box.active));
+	assert_int_equal(event.param.conn.retry_count, 6);
+	assert_int_equal(event.param.conn.rnr_retry_count, 5);
+	/* rule C19 test: the bit says that this queue pair reports credits. */
+	assert_int_equal(event.param.conn.flow_control, 1);
+	box.passive = event.id;
+
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "welcome", 7), 0);
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "welcome", 7), EINVAL);
+	world_lose();
+	close_box(&box);
+
+	open_box(&box, RDMA_PS_TCP, 3);
+	ask(&box, "10.0.0.1");
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "welcome", 7), 0);
+	expect_no_event(box.client);
+	world_deliver();
+	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, &event);
+	assert_int_equal(event.uid, CLIENT_UID);
+	assert_int_equal(event.param.conn.private_data_len, 196);
+	assert_memory_equal(event.param.conn.private_data, "welcome", 7);
+	assert_memory_equal(event.param.conn.private_data + 7, zeros, 189);
+	assert_int_equal(event.param.conn.qp_num, qpn_of(box.passive));
+	assert_int_equal(event.param.conn.flow_control, 1);
+	expect_no_event(box.server);
+	assert_int_equal(establish_id(box.client, box.active), 0);
+	world_deliver();
+	expect_event(box.server, ESTABLISHED, 0, box.passive, &event);
+	assert_int_equal(event.uid, SERVER_UID);
+	assert_int_equal(notify_id(box.server, box.passive, 4), EISCONN);
+
+	assert_int_equal(disconnect_id(box.client, box.active), 0);
+	world_deliver();
+	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);
+	assert_int_equal(disconnect_id(box.server, box.passive), 0);
+	world_deliver();
+	expect_event(box.client, DISCONNECTED, 0, box.active, NULL);
+	assert_int_equal(disconnect_id(box.client, box.active), 0);
+	world_pass(3 * SECOND);
+	expect_event(box.client, TIMEWAIT_EXIT, 0, box.active, NULL);
+	expect_event(box.server, TIMEWAIT_EXIT, 0, box.passive, NULL);
+	expect_no_event(box.client);
+	expect_no_event(box.server);
+	close_box(&box);
+}
+
+/* Attributes of both queue pairs fit each other. */
+static void queue_pair_attributes(void **state)
+{
+	struct ib_uverbs_qp_attr active, passive;
+	const uint8_t timeout = 21;
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	assert_int_equal(init_qp_attr_id(box.server, box.listener, 1, &active), EINVAL);
+	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(init_qp_attr_id(box.client, box.active, 1, &active), 0);
+	assert_int_equal(active.qp_attr_mask, 1 | 1 << 3 | 1 << 4 | 1 << 5);
+	assert_int_equal(active.qp_access_flags, 0);
+	assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &active), EINVAL);
+	assert_int_equal(init_qp_attr_id(box.client, box.active, 7, &active), EINVAL);
+	assert_int_equal(option_id(box.client, box.active, 0, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+				   sizeof(timeout)),
+			 0);
+	assert_int_equal(destroy_id(box.client, box.active, NULL), 0);
+	establish(&box);
+	assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &active), 0);
+	assert_int_equal(init_qp_attr_id(box.server, box.passive, 2, &passive), 0);
+	assert_int_equal(active.dest_qp_num, qpn_of(box.passive));
+	assert_int_equal(passive.dest_qp_num, qpn_of(box.active));
+	assert_int_equal(active.ah_attr.is_global, 1);
+	assert_int_equal(active.ah_attr.grh.dgid[15], 1);
+	assert_int_equal(active.path_mtu, 5);
+	assert_int_equal(passive.max_dest_rd_atomic, 3);
+	{
+		struct ib_uverbs_qp_attr active_rts, passive_rts;
+
+		assert_int_equal(init_qp_attr_id(box.client, box.active, 3, &active_rts), 0);
+		assert_int_equal(init_qp_attr_id(box.server, box.passive, 3, &passive_rts), 0);
+		assert_int_equal(active.rq_psn, passive_rts.sq_psn);
+		assert_int_equal(passive.rq_psn, active_rts.sq_psn);
+		assert_int_equal(active_rts.rnr_retry, 5);
+		assert_int_equal(passive_rts.retry_cnt, 6);
+	}
+	close_box(&box);
+}
+
+/* A reason and private data of a full size come with a refusal; what was not said is zero. */
+static void refusals(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	ask(&box, "127.0.0.1");
+	assert_int_equal(reject_id(box.server, box.passive, 29, NULL, 0), EINVAL);
+	assert_int_equal(reject_id(box.server, box.passive, 0, "no", 2), 0);
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), EINVAL);
+	world_deliver();
+	expect_event(box.client, REJECTED, 28, box.active, &event);
+	assert_int_equal(event.param.conn.private_data_len, 148);
+	assert_memory_equal(event.param.conn.private_data, "no\0", 3);
+	assert_int_equal(disconnect_id(box.client, box.active), 0);
+
+	/* Nobody listens at that port. */
+	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
+	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	world_deliver();
+	expect_event(box.client, REJECTED, 8, box.active, NULL);
+	close_box(&box);
+}
+
+/* As many requests as the backlog says may wait unread; the next one is refused at once. */
+static void backlog(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	uint32_t ids[4];
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 2);
+	for (int i = 0; i < 4; i++) {
+		ids[i] = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
+		assert_int_equal(connect_id(box.client, ids[i], NULL, 0), 0);
+		world_deliver();
+		/* Read, it waits no more, accepted or not. */
+		if (i == 0)
+			assert_int_equal(get_event(box.server, &event), 0);
+	}
+	expect_event(box.client, REJECTED, 3, ids[3], NULL);
+	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(get_event(box.server, &event), 0);
+	expect_no_event(box.server);
+	close_box(&box);
+}
+
+/* Requests that nobody has read end with their listener, and count as never told. */
+static void listener_goes(void **state)
+{
+	struct box box;
+	uint32_t reported;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 9);
+	ask(&box, "10.0.0.1");
+	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	world_deliver();
+	assert_int_equal(destroy_id(box.server, box.listener, &reported), 0);
+	assert_int_equal(reported, 1);
+	expect_no_event(box.server);
+	world_deliver();
+	expect_event(box.client, REJECTED, 28, box.active, NULL);
+	close_box(&box);
+}
+
+/* An id that the program has not accepted says nothing; accepting it says what has become of it. */
+static void given_up_before_it_was_accepted(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 9);
+	ask(&box, "10.0.0.1");
+	assert_int_equal(destroy_id(box.client, box.active, NULL), 0);
+	world_deliver();
+	expect_no_event(box.server);
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), EINVAL);
+	close_box(&box);
+}
+
+/* A channel that is closed says good-bye for all its ids. */
+static void channel_goes(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 9);
+	establish(&box);
+	world_close(box.client);
+	world_deliver();
+	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);
+	box.client = open_channel();
+	close_box(&box);
+}
+
+/* Nobody answers: the kernel's status, and not its 98 seconds. */
+static void unreachable(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 9);
+	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	for (int i = 0; i < 75; i++) {
+		world_lose();
+		world_pass(SECOND);
+	}
+	expect_event(box.client, UNREACHABLE, -ETIMEDOUT, box.active, NULL);
+	close_box(&box);
+}
+
+/* Events move with their id, and their number is told. */
+static void migration(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	struct box box;
+	uint32_t reported;
+	int other;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 9);
+	other = open_channel();
+	assert_int_equal(migrate_id(other, 9999, box.listener, NULL), ENOENT);
+	assert_int_equal(migrate_id(other, 0, box.listener, NULL), EINVAL);
+	assert_int_equal(migrate_id(other, box.client, box.listener, NULL), EINVAL);
+	ask(&box, "10.0.0.1");
+	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	world_deliver();
+	assert_int_equal(migrate_id(other, box.server, box.listener, &reported), 0);
+	assert_int_equal(reported, 1);
+	expect_no_event(box.server);
+	assert_int_equal(get_event(other, &event), 0);
+	assert_int_equal(event.event, CONNECT_REQUEST);
+	assert_int_equal(accept_id(other, event.id, SERVER_UID, NULL, 0), 0);
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), 0);
+	world_close(other);
+	close_box(&box);
+}
+
+/* The RTU is lost, but the program has seen the first packet. */
+static void rtu_is_lost(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 9);
+	ask(&box, "10.0.0.1");
+	assert_int_equal(notify_id(box.server, box.passive, 4), EINVAL);
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), 0);
+	world_deliver();
+	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
+	assert_int_equal(establish_id(box.client, box.active), 0);
+	assert_int_equal(world_lose(), 1);
+	assert_int_equal(notify_id(box.server, box.passive, 5), EINVAL);
+	assert_int_equal(notify_id(box.server, box.passive, 4), 0);
+	expect_event(box.server, ESTABLISHED, 0, box.passive, NULL);
+	close_box(&box);
+}
+
+/* Datagrams: the answer is an address handle, a number and a key; there is no disconnecting. */
+static void datagrams(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	struct ib_uverbs_qp_attr attr;
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_UDP, 9);
+	box.active = begin(&box, RDMA_PS_UDP, "10.0.0.1", PORT);
+	assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &attr), 0);
+	assert_int_equal(attr.qkey, 0x01234567);
+	assert_int_equal(connect_id(box.client, box.active, "hello", 5), 0);
+	world_deliver();
+	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(event.event, CONNECT_REQUEST);
+	assert_int_equal(event.param.ud.private_data_len, 180);
+	assert_memory_equal(event.param.ud.private_data, "hello\0", 6);
+	assert_int_equal(event.param.ud.qp_num, 0);
+	box.passive = event.id;
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, "yes", 3), 0);
+	world_deliver();
+	expect_event(box.client, ESTABLISHED, 0, box.active, &event);
+	assert_int_equal(event.param.ud.private_data_len, 136);
+	assert_memory_equal(event.param.ud.private_data, "yes\0", 4);
+	assert_int_equal(event.param.ud.qp_num, qpn_of(box.passive));
+	assert_int_equal(event.param.ud.qkey, 0x01234567);
+	assert_int_equal(event.param.ud.ah_attr.grh.dgid[12], 10);
+	expect_no_event(box.server);
+	assert_int_equal(disconnect_id(box.server, box.passive), 0);
+
+	box.active = begin(&box, RDMA_PS_UDP, "10.0.0.1", PORT);
+	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
+	world_deliver();
+	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(reject_id(box.server, event.id, 0, "no", 2), 0);
+	world_deliver();
+	expect_event(box.client, UNREACHABLE, 2, box.active, &event);
+	assert_memory_equal(event.param.ud.private_data, "no\0", 3);
+	close_box(&box);
+}
+
+/* A group has a number of its own, and its events count for it and for its id. */
+static void groups(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	uint32_t group, second, reported;
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_UDP, 9);
+	assert_int_equal(create_id(box.client, RDMA_PS_UDP, CLIENT_UID, &box.active), 0);
+	assert_int_equal(bind_id(box.client, box.active, "10.0.0.1", 0), 0);
+	assert_int_equal(join_id(box.client, box.active, 7, "224.1.2.3", 0, &group), 0);
+	assert_int_equal(join_id(box.client, box.active, 8, "224.1.2.4", 1, &second), 0);
+	assert_int_equal(join_id(box.client, box.active, 9, "224.1.2.4", 2, &reported), EINVAL);
+	assert_int_equal(join_id(box.client, box.active, 9, "10.0.0.1", 0, &reported), EINVAL);
+	expect_event(box.client, MULTICAST_JOIN, 0, group, &event);
+	assert_int_equal(event.uid, 7);
+	assert_int_equal(event.param.ud.qp_num, 0xffffff);
+	assert_int_equal(event.param.ud.qkey, 0x01234567);
+	assert_int_equal(event.param.ud.ah_attr.grh.dgid[12], 224);
+	assert_int_equal(leave_group(box.server, group, &reported), EINVAL);
+	assert_int_equal(leave_group(box.client, group, &reported), 0);
+	assert_int_equal(reported, 1);
+	assert_int_equal(leave_group(box.client, group, &reported), ENOENT);
+	/* The other one's event was never read. */
+	assert_int_equal(leave_group(box.client, second, &reported), 0);
+	assert_int_equal(reported, 0);
+	expect_no_event(box.client);
+	assert_int_equal(destroy_id(box.client, box.active, &reported), 0);
+	assert_int_equal(reported, 1);
+	close_box(&box);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole_connection),
+		cmocka_unit_test(queue_pair_attributes),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(backlog),
+		cmocka_unit_test(listener_goes),
+		cmocka_unit_test(given_up_before_it_was_accepted),
+		cmocka_unit_test(channel_goes),
+		cmocka_unit_test(unreachable),
+		cmocka_unit_test(migration),
+		cmocka_unit_test(rtu_is_lost),
+		cmocka_unit_test(datagrams),
+		cmocka_unit_test(groups),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/rdma_user_cm.h>
+
+#include "progress/gsi.h"
+#include "ucm/devices.h"
+#include "ucm/route.h"
+#include "ucm/way.h"
+#include "verbs/complain.h"
+#include "verbs/context.h"
+#include "verbs/forked.h"
+
+static const struct gsi_hooks *hooks;
+static uint64_t now = 1, due = UINT64_MAX;
+static int refusal;
+
+#define MAX_WAITING 1024
+static struct gsi_mad waiting[MAX_WAITING];
+static unsigned int first, count;
+
+/* ---- verbs ---- */
+
+void uroce_serve_channels(const struct uroce_channels *served)
+{
+	(void)served;
+}
+
+int uroce_watch_forks(void)
+{
+	return 0;
+}
+
+void uroce_on_address_change(void (*hook)(void))
+{
+	(void)hook;
+}
+
+int uroce_start(struct progress **progress, struct uroce_settings *settings,
+		char error[PROGRESS_ERROR_TEXT])
+{
+	(void)error;
+	*progress = NULL;
+	memset(settings, 0, sizeof(*settings));
+	return 0;
+}
+
+void uroce_stop(struct progress *progress)
+{
+	(void)progress;
+}
+
+void uroce_complain(const char *format, ...)
+{
+	(void)format;
+}
+
+void uroce_debug(const char *format, ...)
+{
+	(void)format;
+}
+
+uint64_t progress_now(void)
+{
+	return now;
+}
+
+/* ---- devices ---- */
+
+static const uint8_t addresses[2][16] = {
+	{ [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+	{ [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+};
+
+bool ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
+		       unsigned int *index)
+{
+	(void)scope_id;
+	for (uint32_t i = 0; i < 2; i++) {
+		if (memcmp(addresses[i], gid, 16))
+			continue;
+		*number = i + 1;
+		*index = 0;
+		return true;
+	}
+	return false;
+}
+
+bool ucm_device(uint32_t number, struct ucm_device *device)
+{
+	memset(device, 0, sizeof(*device));
+	if (number != WORLD_LOOPBACK && number != WORLD_DEVICE)
+		return false;
+	device->number = number;
+	device->guid = WORLD_GUID + number - 1;
+	device->mtu = 5;
+	device->loopback = number == WORLD_LOOPBACK;
+	memcpy(device->gid, addresses[number - 1], 16);
+	return true;
+}
+
+uint32_t ucm_device_loopback(void)
+{
+	return WORLD_LOOPBACK;
+}
+
+void ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t device, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		visit(addresses[i], i + 1, arg);
+}
+
+bool ucm_route_is_local(const struct ucm_address *address)
+{
+	return address->ip[12] == 127;
+}
+
+/* All is reached from 10.0.0.1, and 10.9 not at all. */
+int ucm_route_source(const struct ucm_address *destination, const struct ucm_address *bound,
+		     struct ucm_address *source)
+{
+	if (destination->ip[12] == 10 && destination->ip[13] == 9)
+		return ENETUNREACH;
+	*source = *destination;
+	memcpy(source->ip, ucm_address_is_any(bound) ? addresses[1] : bound->ip, 16);
+	source->port = 0;
+	return 0;
+}
+
+/* ---- queue pair 1 ---- */
+
+int gsi_get(struct progress *progress, const struct gsi_hooks *new_hooks, struct gsi **gsi,
+	    char error[PROGRESS_ERROR_TEXT])
+{
+	static int dummy;
+
+	(void)progress;
+	(void)error;
+	hooks = new_hooks;
+	*gsi = (struct gsi *)&dummy;
+	return 0;
+}
+
+void gsi_put(struct gsi *gsi)
+{
+	(void)gsi;
+}
+
+unsigned int gsi_slot(const struct gsi *gsi)
+{
+	(void)gsi;
+	return 5;
+}
+
+void world_refuse(int error)
+{
+	refusal = error;
+}
+
+int gsi_addr_get(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
+		 char error[PROGRESS_ERROR_TEXT])
+{
+	int answer = -refusal;
+
+	(void)gsi;
+	(void)gid;
+	(void)scope_id;
+	(void)error;
+	refusal = 0;
+	return answer;
+}
+
+void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
+{
+	(void)gsi;
+	(void)gid;
+	(void)scope_id;
+}
+
+int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])
+{
+	struct gsi_mad *place = &waiting[(first + count) % MAX_WAITING];
+
+	(void)gsi;
+	if (count == MAX_WAITING)
+		return -ENOBUFS;
+	memset(place, 0, sizeof(*place));
+	memcpy(place->bytes, mad, GSI_MAD_BYTES);
+	memcpy(place->src, path->sgid, 16);
+	memcpy(place->dst, path->dgid, 16);
+	place->when = now;
+	count++;
+	return 0;
+}
+
+unsigned int world_deliver(void)
+{
+	unsigned int delivered = 0;
+
+	while (count && delivered < 10000) {
+		struct gsi_mad mad = waiting[first];
+
+		first = (first + 1) % MAX_WAITING;
+		count--;
+		delivered++;
+		hooks->receive(hooks->arg, &mad);
+	}
+	return delivered;
+}
+
+unsigned int world_lose(void)
+{
+	unsigned int lost = count;
+
+	count = 0;
+	return lost;
+}
+
+void gsi_deadline(struct gsi *gsi, uint64_t when)
+{
+	(void)gsi;
+	due = when;
+}
+
+void world_pass(uint64_t nanoseconds)
+{
+	uint64_t end = now + nanoseconds;
+
+	while (due <= end) {
+		now = due > now ? due : now + 1;
+		due = UINT64_MAX;
+		hooks->expire(hooks->arg, now);
+	}
+	now = end;
+}
+
+/* ---- ports: by number only ---- */
+
+struct gsi_port {
+	struct gsi_port *next;
+	uint16_t space, port;
+	unsigned int flags;
+};
+static struct gsi_port *ports;
+static uint16_t next_port = 40000;
+
+unsigned int world_ports(void)
+{
+	unsigned int n = 0;
+
+	for (const struct gsi_port *port = ports; port; port = port->next)
+		n++;
+	return n;
+}
+
+int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address *address,
+		  uint16_t *port, unsigned int flags, struct gsi_port **bound)
+{
+	(void)gsi;
+	(void)address;
+	for (struct gsi_port *p = ports; p; p = p->next) {
+		if (p->space == space && p->port == *port && !(p->flags & flags & GSI_PORT_REUSE))
+			return -EADDRINUSE;
+	}
+	*bound = calloc(1, sizeof(**bound));
+	if (!*bound)
+		return -ENOMEM;
+	if (!*port)
+		*port = next_port++;
+	(*bound)->space = space;
+	(*bound)->port = *port;
+	(*bound)->flags = flags;
+	(*bound)->next = ports;
+	ports = *bound;
+	return 0;
+}
+
+int gsi_port_listen(struct gsi_port *port)
+{
+	(void)port;
+	return 0;
+}
+
+void gsi_port_close(struct gsi_port *port)
+{
+	struct gsi_port **place = &ports;
+
+	while (*place != port)
+		place = &(*place)->next;
+	*place = port->next;
+	free(port);
+}
+
+/* ---- librdmacm ---- */
+
+int world_open(void)
+{
+	return ucm_channels.open();
+}
+
+bool world_close(int fd)
+{
+	return ucm_channels.close(fd);
+}
+
+int world_call(int fd, unsigned int command, const void *body, size_t in, size_t out)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr header;
+		uint8_t body[1024];
+	} message = { .header = { .cmd = command, .in = (__u16)in, .out = (__u16)out } };
+	ssize_t written;
+
+	memcpy(message.body, body, in);
+	if (!ucm_channels.write(fd, &message, sizeof(message.header) + in, &written))
+		return EBADF;
+	return written < 0 ? errno : 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A host without network for tests of providers/uroce/ucm: two devices, queue pair 1 whose messages
+ * come back to this process when world_deliver() is called, and a clock that stands still.  It
+ * takes the place of progress/gsi.h, of ucm/devices.h, and of what ucm needs of verbs.
+ */
+#ifndef UROCE_TESTS_UNIT_UCM_WORLD_H
+#define UROCE_TESTS_UNIT_UCM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* 127.0.0.1 on it; the other device has 10.0.0.1. */
+#define WORLD_LOOPBACK 1
+#define WORLD_DEVICE 2
+#define WORLD_GUID UINT64_C(0x0200000000000001)
+
+/* Messages that wait are received, and those that come of it, until none is left; how many. */
+unsigned int world_deliver(void);
+/* Messages that wait are lost; how many. */
+unsigned int world_lose(void);
+/* Time passes; what is due happens. */
+void world_pass(uint64_t nanoseconds);
+/* Ports that are bound now. */
+unsigned int world_ports(void);
+/* Errno for the next gsi_addr_get(). */
+void world_refuse(int error);
+
+/* The way in, as librdmacm uses it. */
+int world_open(void);
+bool world_close(int fd);
+/* write() of a command: header and body.  0 or an errno. */
+int world_call(int fd, unsigned int command, const void *body, size_t in, size_t out);
+
+#endif
