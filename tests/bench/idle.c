@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A process that has nothing to do, for somebody else to watch:
+ * A process that has nothing to do, for another one to measure:
  *
  *   idle DEVICE open    has the device open and a queue pair
  *   idle DEVICE event   the same, and waits in ibv_get_cq_event()

@@ -298,7 +298,7 @@ static void is_ready(struct app *app)
 	decide_about_end(app);
 }
 
-/* A packet of the active end's queue pair: whoever has the queue pair that it goes to hears it. */
+/* A packet of the active end's queue pair: the owner of the queue pair that it goes to gets it. */
 static void data_arrives(struct world *world, const struct happening *h)
 {
 	const struct app *from = &world->apps[h->app];

@@ -131,7 +131,7 @@ static void check_request(struct app *app, const struct cm_event *event)
 	}
 }
 
-/* SIDR carries no PSN: that somebody there accepted with this number has to do. */
+/* SIDR carries no PSN: it has to do that an end there accepted with this number. */
 static bool has_queue_pair(const struct world *world, uint32_t host, uint32_t qpn)
 {
 	for (uint32_t i = 0; i < world->app_count; i++)
@@ -217,7 +217,7 @@ static bool same_life(const struct app *app)
 	return host->cm && host->incarnation == app->incarnation;
 }
 
-/* An end that is established has another that is, unless nobody could tell it. */
+/* An end that is established has another that is, unless no message could tell it. */
 static void check_agreement(struct app *app)
 {
 	struct world *world = app->world;

@@ -239,7 +239,7 @@ static void host_dies(struct world *world, uint32_t number)
 	world_schedule(world, gone, HOST_RETURNS)->host = number;
 }
 
-/* Who comes back wants the connections again that it had. */
+/* A host that comes back connects again as before. */
 static void host_returns(struct world *world, uint32_t number)
 {
 	uint32_t before = world->plan.attempts;

@@ -106,7 +106,7 @@ struct world {
 	struct plan plan;
 	struct sim_random random;
 	uint64_t now, order;
-	uint64_t calm_at; /* from here on nothing is lost, nobody dies and nobody begins anything */
+	uint64_t calm_at; /* from here on nothing is lost, no host dies and nothing begins */
 	bool calm;
 	struct host hosts[HOSTS];
 	struct attempt attempts[ATTEMPTS];

@@ -26,7 +26,7 @@ static void test_limited_send_stops_after_first(void **state)
 	expect_wc(dut, id, ENG_SUCCESS);
 }
 
-/* Once its first packet is answered a limited SEND holds up nobody: WRITEs follow its rest. */
+/* Once its first packet is answered a limited SEND holds up nothing: WRITEs follow its rest. */
 static void test_answered_send_holds_up_nobody(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -280,7 +280,7 @@ static void test_lost_initial_credits(void **state)
 		dut_pull(dut);
 		assert_int_equal(dut->why, op == ENG_SEND ? ENG_TX_CREDIT : ENG_TX_IDLE);
 		assert_true(dut->sent[dut->sent_count - 1].packet.ack_request);
-		/* Nobody hears, and nobody answers: it asks again. */
+		/* No answer comes: an ACK is solicited again. */
 		dut_forget(dut);
 		dut_advance(dut, UINT64_C(4096) << 8);
 		assert_true(dut->sent[dut->sent_count - 1].packet.ack_request);

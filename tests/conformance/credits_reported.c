@@ -147,7 +147,7 @@ static void test_no_receive_is_rnr(void **state)
 	expect_wc(dut, recv, ENG_SUCCESS);
 }
 
-/* Receives from an SRQ are nobody's promise: always 11111b, never an unsolicited ACK. */
+/* Receives from an SRQ cannot be promised: always 11111b, never an unsolicited ACK. */
 static void test_shared_receive_queue_reports_nothing(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ .shared = true });

@@ -132,7 +132,7 @@ static void test_share_returns_to_zero(void **state)
 	assert_true(share.under_way == 0);
 }
 
-/* A full share holds up those who have something under way, and nobody else. */
+/* A full share holds up queue pairs that have something in flight, and no others. */
 static void test_full_share(void **state)
 {
 	struct eng_cwnd_share share = { .limit = 2 * DUT_MTU };

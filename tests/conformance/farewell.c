@@ -41,7 +41,7 @@ static void test_farewell_covers_what_is_owed(void **state)
 	assert_uint_in_range(acks, FAREWELLS, FAREWELLS + 1);
 }
 
-/* What nobody has asked an ACK for is acknowledged now, for nobody will be here to be asked. */
+/* What came without AckReq is acknowledged now, for later no ACK can be solicited. */
 static void test_farewell_covers_what_was_not_asked_for(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -58,7 +58,7 @@ static void test_farewell_covers_what_was_not_asked_for(void **state)
 	expect_silence(dut);
 }
 
-/* Nobody has sent anything, or the QP has failed: there is nothing to be said. */
+/* Nothing has come, or the QP has failed: there is nothing to be said. */
 static void test_no_farewell(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });

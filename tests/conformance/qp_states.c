@@ -280,8 +280,7 @@ static void test_limited_send_in_sqd(void **state)
 
 /*
  * The first request is told of while the queue pair waits in RTR, where nothing else says that the
- * peer has moved on; whoever is in RTS already has no use for the event, and it would be in the way
- * of others.
+ * peer has moved on; a queue pair in RTS has no use for the event, and it would only delay others.
  */
 static void test_established_in_rtr_only(void **state)
 {

@@ -112,7 +112,7 @@ static void test_longest_read_at_responder(void **state)
 	assert_int_equal(wire_parse(dut->staging, run.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_FIRST);
 	assert_int_equal(answer.psn, DUT_RQ_PSN);
-	/* Only the end of it, as a requester asks who has received the rest. */
+	/* Only the end of it, as from a requester that has received the rest. */
 	request.psn = DUT_RQ_PSN + HUGE_PACKETS - 1;
 	request.va = HUGE_BYTES - HUGE_MTU;
 	request.dma_length = HUGE_MTU;

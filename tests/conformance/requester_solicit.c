@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Which requests ask for an ACK, and what becomes of those that have not. */
+/* Which requests carry AckReq, and how ACKs are solicited for those that do not. */
 #include "dut.h"
 
 /* Local ACK Timeout code 14: 4.096 us x 2^14. */
 #define TIMEOUT (UINT64_C(4096) << 14)
 #define ASK_AFTER MS
 #define MOST_UNASKED 8
-/* The shortest timeout that leaves time to ask later is 16.8 ms. */
+/* The shortest timeout that leaves time to solicit an ACK is 16.8 ms. */
 #define SHORTEST_PATIENT_CODE 12
 
 static struct dut *unlimited(struct dut_config config)
@@ -17,14 +17,14 @@ static struct dut *unlimited(struct dut_config config)
 	return dut;
 }
 
-/* Post a WRITE of one packet: does that ask? */
+/* Post a WRITE of one packet: does it have AckReq? */
 static bool asks(struct dut *dut, uint32_t psn, uint32_t flags)
 {
 	dut_post(dut, ENG_WRITE, 8, flags);
 	return expect_packet(dut, WIRE_WRITE_ONLY, psn)->ack_request;
 }
 
-/* Who wants a completion asks at the end; who wants none asks once in a while, one at a time. */
+/* A signaled request has AckReq at its end; of others one has it once in a while. */
 static void test_signals_and_streams(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -64,7 +64,7 @@ static uint64_t questions(struct dut *dut)
 	return dut_view(dut).counters[ENG_COUNT_SOLICITATIONS];
 }
 
-/* Silence: a question, and no retry.  Its answer is for all that has been sent. */
+/* Silence: a solicitation, and no retry.  The ACK is for all that has been sent. */
 static void test_asked_later(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -91,7 +91,7 @@ static void test_asked_later(void **state)
 	expect_question(dut, DUT_SQ_PSN + 2);
 }
 
-/* Nobody answers: it is asked at growing intervals, and the timeout comes as ever. */
+/* Without answers ACKs are solicited at growing intervals, and the timeout comes as ever. */
 static void test_asked_in_vain(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -133,7 +133,7 @@ static void test_memory_is_not_read_again(void **state)
 	assert_int_equal(dut_view(dut).sq_used, 0);
 }
 
-/* A question that does not go at once is asked again, unless its answer has come. */
+/* A solicitation that does not leave at once is repeated, unless the ACK has come. */
 static void test_question_that_does_not_go(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -163,7 +163,7 @@ static void test_question_that_does_not_go(void **state)
 	expect_silence(dut);
 }
 
-/* A message now and then asks by itself. */
+/* A message now and then has AckReq. */
 static void test_slow_messages(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -177,7 +177,7 @@ static void test_slow_messages(void **state)
 	assert_true(asks(dut, DUT_SQ_PSN + 2, 0));
 }
 
-/* Where asking later would be a retry, or not be in time, everybody asks. */
+/* Where an ACK could not be solicited in time, or only by a retry, every request has AckReq. */
 static void test_no_time_to_ask_later(void **state)
 {
 	const struct dut_config configs[] = {
@@ -267,7 +267,9 @@ static void test_few_credits(void **state)
 	}
 }
 
-/* A local request completes behind those before it, so whoever waits for it waits for them. */
+/*
+ * A local request completes behind those before it, so a consumer that waits for it waits for them.
+ */
 static void test_local_request_waits(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -344,7 +346,7 @@ static void test_read_in_part(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
 	dut_give_response(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_SQ_PSN + 1, 0, bytes, DUT_MTU);
 	dut_give_response(dut, WIRE_READ_RESPONSE_LAST, DUT_SQ_PSN + 2, 1, bytes, DUT_MTU);
-	/* The WRITE is left, and nobody has been asked for it. */
+	/* The WRITE is left, and has no AckReq. */
 	assert_true(eng_deadline(dut->qp) == dut->now + ASK_AFTER);
 }
 

@@ -110,7 +110,7 @@ static void test_nak_ends_a_probe(void **state)
 	expect_silence(dut);
 }
 
-/* Who waits longer for every answer is given the time of some round trips. */
+/* A requester with long round trips waits for some of them before it probes. */
 static void test_long_round_trips(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });

@@ -209,7 +209,7 @@ static void test_duplicate_atomic(void **state)
 		}
 	}
 	assert_int_equal(remote_value(dut, 0), 60);
-	/* Nobody may ask for older ones; they are not executed. */
+	/* Older ones may not be repeated; they are not executed. */
 	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN, 0, 0, 10);
 	expect_silence(dut);
 	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
@@ -223,7 +223,7 @@ static void test_every_depth(void **state)
 	(void)state;
 	/* rule S4 test, rule S12 test */
 	for (uint32_t depth = 1; depth <= ENG_MAX_RD_ATOMIC; depth++) {
-		/* Who asks for few does not pay for many. */
+		/* A small depth does not cost the memory of a large one. */
 		assert_true(eng_replay_bytes(depth) < 2 * depth * eng_replay_bytes(1));
 		struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = depth });
 		uint32_t psn = DUT_RQ_PSN;
@@ -370,8 +370,9 @@ static void test_region_goes_away_before_a_fault(void **state)
 }
 
 /*
- * A copy of a READ that has been answered comes when its region has gone: who still waits hears
- * of it, but a peer that has its answer, and has ended the region itself, keeps its connection.
+ * A copy of a READ that has been answered comes when its region has gone: a requester that still
+ * waits is told, but one that has its answer, and had the region ended itself, keeps its
+ * connection.
  */
 static void test_region_goes_away_after_answer(void **state)
 {

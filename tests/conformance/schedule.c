@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * When packets leave, for one who is asked in rounds as in production: what waits for company, for
- * how long, and what does not.
+ * When packets leave, with eng_transmit() called in rounds as in production: what is gathered or
+ * delayed, for how long, and what is not.
  */
 #include "dut.h"
 
@@ -81,7 +81,7 @@ static void test_ack_waits_once(void **state)
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 	expect_run(dut, polled, ENG_RUN_ACK, 1);
-	/* Whoever answers is worth waiting for again. */
+	/* A queue pair that answers is worth waiting for again. */
 	dut_post(dut, ENG_WRITE, 8, 0);
 	assert_int_equal(posted(dut, polled), ENG_TX_RUN);
 	expect_run(dut, polled, ENG_RUN_REQUESTS, 1);
@@ -122,7 +122,7 @@ static void test_ack_rides(void **state)
 	expect_run(dut, polled, ENG_RUN_ACK, 1);
 }
 
-/* In a stream, in a long message, or where to wait would wake somebody, ACKs leave at once. */
+/* In a stream, in a long message, or where to wait would cost a wake-up, ACKs leave at once. */
 static void test_ack_does_not_wait(void **state)
 {
 	struct eng_hint unwatched = polled, last = polled;

@@ -59,7 +59,7 @@ static void test_taken_from_the_shared_queue(void **state)
 	expect_silence(dut);
 }
 
-/* The shared queue is empty: RNR, nothing executed; when it is filled, nobody is told. */
+/* The shared queue is empty: RNR, nothing executed; when it is filled, the peer is not told. */
 static void test_shared_queue_is_empty(void **state)
 {
 	struct dut *dut = sharing(ENG_RC, 0);

@@ -38,7 +38,7 @@ enum {
 /* Keys are these numbers plus 0x10 x side; region FOLDED is 4 GB of addresses on one page. */
 enum region_kind {
 	BOTH,	 /* all rights */
-	SOURCE,	 /* may be read by the peer and by us, written by nobody */
+	SOURCE,	 /* may be read by the peer and by us, and never written */
 	PRIVATE, /* may be written by us, not touched by the peer */
 	TARGET,	 /* may be written by the peer, not read */
 	FOLDED,

@@ -178,7 +178,7 @@ static void destroy(struct cm_conn **place)
 static void receive(const uint8_t *bytes, size_t length, bool from_itself)
 {
 	const struct cm_path *from = from_itself ? &to_itself : &path;
-	/* Beyond its end nobody may read. */
+	/* Nothing may be read beyond its end. */
 	uint8_t *copy = malloc(length + 1);
 
 	memcpy(copy, bytes, length);

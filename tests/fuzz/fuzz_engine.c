@@ -6,9 +6,9 @@
  * packets of its own on it: a peer that keeps no rule at all.
  *
  * What must hold whatever the script does: no assertion of the engine fires; memory outside of the
- * regions and regions without the right are not touched; what is sent parses and keeps the rules of
- * a run; each request completes at most once and in order; deadlines that are served move; nobody
- * sends without end.
+ * regions and regions without the right are not touched; what is sent parses and keeps the rules
+ * of a run; each request completes at most once and in order; deadlines that are served move;
+ * sending comes to an end.
  */
 #include <string.h>
 
@@ -173,7 +173,7 @@ static void deliver_all(void)
 	}
 }
 
-/* A packet of nobody's: fields that are near to what would fit. */
+/* A forged packet: fields that are near to what would fit. */
 static void forge(struct side *side)
 {
 	static const uint8_t payload[WIRE_MAX_MTU] = { 0x77 };

@@ -21,7 +21,7 @@ static void require(int holds)
 		abort();
 }
 
-/* Clear the bits that nobody reads and that we send as zeros. */
+/* Clear the bits that are never read and that we send as zeros. */
 static void clear_reserved(uint8_t *packet)
 {
 	uint16_t headers = wire_op_headers(packet[0]);

@@ -123,7 +123,7 @@ static void write_frame(uint32_t number)
 	enum link_ring_result result = link_ring_write(&writer, &frame, &piece, 1);
 
 	require(result != LINK_RING_EMPTY);
-	/* The distance and not the order: a position that somebody has put there may wrap. */
+	/* The distance and not the order: a forged position may wrap. */
 	if (result == LINK_RING_OK)
 		require(shared.written == writer.written && writer.written != own &&
 			writer.written - own <= ROOM && writer.written % UNIT == 0);
@@ -189,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memset(memory.before, 0x5a, GUARD);
 	memset(memory.behind, 0x5a, GUARD);
-	/* What nobody has put there yet are zeros in a memory file. */
+	/* What has not been written yet are zeros in a memory file. */
 	memset(memory.data, 0, ROOM);
 	memset(&shared, 0, sizeof(shared));
 	given = false;

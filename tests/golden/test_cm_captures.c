@@ -163,7 +163,7 @@ static void test_values(void **state)
 			 seen.first[MAD_REQ - MAD_ATTR_FIRST].transaction_id);
 }
 
-/* The refusal of a port where nobody listens, and the answer to a datagram request. */
+/* The refusal of a port without a listener, and the answer to a datagram request. */
 static void test_answers(void **state)
 {
 	struct mad_sidr_rep *rep;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Run the suite of pyverbs that lies in a folder: one line of JSON when a case begins and one when
-it is over, so that whoever started this knows which case hangs.
+it is over, so that the caller knows which case hangs.
 
 usage: pyverbs_cases.py FOLDER [CASE ...] -- what the suite itself is to be told
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What is on the wire, captured and judged by those who did not write it: ICRCs, tshark, and the
+"""What is on the wire, captured and judged by independent programs: ICRCs, tshark, and the
 fields that a peer's kernel looks at."""
 import os
 import re

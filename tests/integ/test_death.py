@@ -44,7 +44,7 @@ def test_survivor_that_sleeps_is_told(place):
 
 
 def test_receives_just_wait(loopback):
-    """Nobody asks a peer that only receives whether the other is alive: as with any adapter."""
+    """A peer that only receives does not learn that the other is dead: as with any adapter."""
     survivor, victim = talk.pair(loopback)
     survivor.receive()
     victim.process.kill()
@@ -65,7 +65,7 @@ def test_nothing_is_left(loopback, number):
 
 
 def test_the_next_one_starts_at_once(loopback):
-    """With the creator of the shared port gone, and with nobody at all left."""
+    """With the creator of the shared port gone, and with no process left at all."""
     survivor = talk.open_end(loopback)
     for others in range(6):
         peer = talk.open_end(loopback)
@@ -88,7 +88,7 @@ def test_the_next_one_starts_at_once(loopback):
 
 
 def test_the_creator_of_the_port_dies(loopback):
-    """Those who joined it go on undisturbed, and others can still join."""
+    """The processes that joined it go on undisturbed, and others can still join."""
     creator = talk.open_end(loopback)
     other = talk.open_end(loopback)
     creator.connect(other.here)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Eight servers and eight clients on one host, killed and started anew in random order: those who
+"""Eight servers and eight clients on one host, killed and started anew in random order: those that
 were not killed finish, with the right data."""
 import concurrent.futures
 import os

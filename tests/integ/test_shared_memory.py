@@ -89,7 +89,7 @@ def test_address_that_is_closed_meanwhile(loopback):
 
 
 def test_asked_while_the_address_is_opened(loopback):
-    """The one who is asked sleeps after that, and is woken up by what comes through memory."""
+    """The process that is asked sleeps after that, and is woken up by what comes through memory."""
     slow = ["strace", "-f", "-o", "/dev/null", "-e", "trace=getsockopt", "-e",
             "inject=getsockopt:delay_exit=20000"]
     if not shutil.which("strace") or loopback.run(*slow, "true").popen.returncode:
@@ -222,7 +222,7 @@ def exchange_with_all(hub, peers, rounds=20):
 
 
 def test_one_process_with_many_others(loopback):
-    """Some of them die, and others take their slots: each lane leads to whom it should."""
+    """Some of them die, and others take their slots: each lane leads to the right process."""
     rng = random.Random(5)
     hub, peers = hub_and_peers(loopback, 6)
     exchange_with_all(hub, peers)

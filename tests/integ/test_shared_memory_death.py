@@ -43,7 +43,7 @@ def test_killed_and_started_again(loopback):
 
 
 def test_survivor_goes_on_with_a_new_peer(loopback):
-    """Who is in the dead one's slot gets nothing that was meant for the other."""
+    """The process in the dead one's slot gets nothing that was meant for the other."""
     survivor = talk.open_end(loopback)
     for _ in range(4):
         victim = talk.open_end(loopback)
@@ -70,7 +70,7 @@ def test_survivor_goes_on_with_a_new_peer(loopback):
 @pytest.mark.parametrize("program, who", [("ib_write_bw", "server"), ("ib_send_bw", "server"),
                                           ("ib_read_bw", "client")])
 def test_stopped_for_a_while(loopback, program, who):
-    """For less than the peer's retries take: nobody notices."""
+    """For less than the peer's retries take: nothing is noticed."""
     server, client = perftest.start(loopback, program, "-D", 1)
     lanes.await_memory(loopback, server if program == "ib_read_bw" else client)
     stopped = server if who == "server" else client

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""uroce-stat: what it shows, of whom, in which form."""
+"""uroce-stat: what it shows, of which processes, in which form."""
 import json
 import os
 import re
@@ -147,7 +147,7 @@ def test_stopped_process_is_named(loopback):
 
 
 def test_counting_does_not_disturb(loopback):
-    """Asked all the time, the processes go on: nothing waits for the one who asks."""
+    """Asked all the time, the processes go on: nothing waits for uroce-stat."""
     first, _ = talk.pair(loopback)
     watcher = loopback.start(os.path.join(loopback.scratch.bin, "uroce-stat"), "--json",
                              "--watch=0.01")

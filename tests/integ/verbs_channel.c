@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Completion events that nobody reads for a long time: more than the channel's descriptor can hold.
- * ibv_req_notify_cq(3) promises one for each arming, however late they are read.
+ * Completion events that are not read for a long time: more than the channel's descriptor can
+ * hold.  ibv_req_notify_cq(3) promises one for each arming, however late they are read.
  */
 #include <poll.h>
 #include <stdbool.h>

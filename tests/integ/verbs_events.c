@@ -47,7 +47,7 @@ static void send_one(struct pair *pair, int flags)
 		post_send(&pair->a, IBV_WR_SEND, 2, 0, 10, flags | IBV_SEND_SIGNALED, NULL, 0), 0);
 }
 
-/* Nobody polls here: the helper thread receives, acknowledges and completes. */
+/* There are no polls here: the helper thread receives, acknowledges and completes. */
 static void one_event_for_each_arming(void **state)
 {
 	struct pair pair;
@@ -91,7 +91,8 @@ static void solicited_events(void **state)
 	pair_close(&pair);
 }
 
-/* What has come before the arming makes an event as well, once: nobody can tell before from after.
+/*
+ * What has come before the arming makes an event as well, once: before cannot be told from after.
  */
 static void completions_before_the_arming(void **state)
 {

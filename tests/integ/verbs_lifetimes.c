@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * What is in use cannot be destroyed, whatever uses it; what is gone cannot be used; and calls in
- * the wrong state or with masks that nobody knows change nothing.
+ * the wrong state or with unknown masks change nothing.
  */
 #include <fcntl.h>
 #include <stdbool.h>

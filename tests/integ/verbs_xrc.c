@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * XRC through the stock library: messages that name their shared receive queue, what each of these
- * brings with it, domains and who shares them, openings of a target queue pair, and the calls that
- * are refused.
+ * brings with it, domains and how they are shared, openings of a target queue pair, and the calls
+ * that are refused.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -122,7 +122,9 @@ static struct lane *lane_of(struct end *end, const struct ibv_wc *wc)
 	return lane;
 }
 
-/* The opcode of a completion in error means nothing: who is not under way is a receive. */
+/*
+ * The opcode of a completion in error means nothing: what is not a request under way is a receive.
+ */
 static bool is_receive(const struct lane *lane, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS)
@@ -209,7 +211,7 @@ static bool hear_counts(struct end *end, bool asks)
 	size_t size = end->options.lanes * sizeof(counts[0]);
 	ssize_t got = recv(end->tcp, counts, size, MSG_PEEK | MSG_DONTWAIT);
 
-	/* A peer that is gone shows by the requests that nobody answers, if there are any. */
+	/* A peer that is gone shows by requests without an answer, if there are any. */
 	if ((got == 0 && !asks) || (got < 0 && errno != EAGAIN))
 		die("the peer is gone");
 	if (got != (ssize_t)size)

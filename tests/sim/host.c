@@ -173,7 +173,7 @@ static bool deaf(const struct end *end, const struct wire_packet *packet)
 	return false;
 }
 
-/* Some header that nobody looks into; each packet has another one than those around it. */
+/* Some header that is never looked into; each packet has another one than those around it. */
 static const uint8_t *network_header(const struct net_packet *from)
 {
 	static uint8_t headers[61][ENG_GRH_BYTES];

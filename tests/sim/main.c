@@ -247,7 +247,7 @@ int main(int argc, char **argv)
 	struct world *world;
 	int option, result = 0;
 
-	/* Who waits for a long run sees what has been found. */
+	/* So that a long run shows what it has found. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		read_option(&options, option);

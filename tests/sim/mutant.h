@@ -48,7 +48,7 @@ const struct mutant *mutant_at(uint32_t n);
 
 enum mutant_way {
 	MUTANT_SEND,
-	MUTANT_SWALLOW, /* lost, and nobody is told */
+	MUTANT_SWALLOW, /* lost, without a NAK */
 	MUTANT_UNSEEN,	/* and not shown to the oracle either */
 };
 

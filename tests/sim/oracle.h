@@ -42,7 +42,7 @@ struct asking {
 	int64_t nak_cause, nak_cause_before;
 	bool waited;	 /* ... or rather a timeout or an RNR wait did */
 	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
-	bool may_ask;	 /* a question may be sent, by a packet from the past */
+	bool may_ask;	 /* an ACK may be solicited, by a packet of the past */
 
 	/*
 	 * rule C12, told otherwise: the n-th message that takes a receive request has credit when n
@@ -63,7 +63,10 @@ struct asking {
 	int64_t lost_repeat;   /* highest of a repeated request that was lost */
 	int64_t lost_last;     /* of the request lost last */
 	uint64_t lost_serial;  /* and when that was handed out */
-	/* Since the last progress: has a question gone, and has one come to who can answer it? */
+	/*
+	 * Since the last progress: has a solicitation been sent, and has one come to a peer that
+	 * can answer it?
+	 */
 	bool question_sent, question_came;
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
@@ -202,7 +205,7 @@ void asking_locals(struct end *end);
 bool asking_may_ask(const struct end *end);
 void asking_pass_locals(struct end *end);
 void asking_nak_useless(struct end *end);
-/* A packet that the peer has had comes there again: is it a question, and will its answer do? */
+/* A packet that the peer has had comes there again: is it a solicitation, and will the ACK do? */
 void asking_question_came(struct end *end, int64_t position, const struct wire_packet *packet);
 /* Can the message not be carried out since memory has gone, at its sender or at its receiver? */
 bool oracle_lacks_local(const struct end *end, const struct message *message);

@@ -118,7 +118,9 @@ static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64
 			   end->name);
 }
 
-/* Is it waited for a receive, also when an older answer is missing?  Not by who has no more tries.
+/*
+ * Is it waited for a receive, also when an older answer is missing?  Not by a requester without
+ * retries left.
  */
 static bool may_wait(const struct end *end, bool progressed)
 {
@@ -236,7 +238,7 @@ static bool timeout_justified(const struct end *end)
 	if (asking->probing &&
 	    end->world->now - asking->probed_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
-	/* Of what was sent without being asked for nobody hears while all questions are lost. */
+	/* What was sent without AckReq stays without an ACK while all solicitations are lost. */
 	return tail || (asking->question_sent && !asking->question_came) ||
 	       asking->lost_response >= asking->unacked || asking->lost_repeat >= asking->unacked;
 }
@@ -283,7 +285,7 @@ void oracle_after_expiry(struct end *end, bool timeout)
 	asking->timer_from = now;
 }
 
-/* Is there somebody who waits for what has not been asked for? */
+/* Does anything wait for packets without AckReq? */
 static bool is_waited_for(const struct end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -382,7 +384,7 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 	last = index != NOBODY && op_is_read(message_at(end, index)->op)
 		       ? message_end(message_at(end, index)) - 1
 		       : position;
-	/* Nobody misses a question's packet. */
+	/* The packet of a solicitation is not missed. */
 	if (last < asking->unacked)
 		return;
 	if (index != NOBODY && asking->handed_out[position] > 1 && last > asking->lost_repeat)

@@ -157,8 +157,8 @@ bool asking_payload_right(const struct end *end, const struct message *message,
 }
 
 /*
- * rule S7 test, rule C13 test: who waits for an answer asks for it.  What nobody waits for may go
- * without when there is time to ask later, but not many packets in a row.
+ * rule S7 test, rule C13 test: a request that is waited for has AckReq.  Others may go without
+ * when there is time to solicit an ACK later, but not many packets in a row.
  */
 static bool must_ask(const struct end *end, const struct message *message, int64_t position,
 		     bool last)
@@ -400,7 +400,7 @@ void oracle_taken_back(struct end *end, const struct wire_packet *first)
 		asking->asked = -1;
 }
 
-/* rule C15 test: the reason "credit" is only given to who has none. */
+/* rule C15 test: the reason "credit" is only given without credits. */
 static bool credit_missing(const struct end *end)
 {
 	const struct asking *asking = &end->oracle.asking;

@@ -90,7 +90,7 @@ static void execute(struct end *end, const struct wire_packet *packet)
 		note_fatal(end, fault);
 		return;
 	}
-	/* Behind a call nobody can look whether there is one before keys are looked at. */
+	/* Behind a call it cannot be seen whether there is one before keys are looked at. */
 	if (needs && receives_free(end) == 0 &&
 	    !(fault == 0x62 && at == 0 && !op_is_send(message->op) && end->plan->rq_by_call &&
 	      end->rq_shared)) {
@@ -239,7 +239,7 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
 }
 
-/* rule S11 test: memory has gone before it could be read; who asked for it hears so. */
+/* rule S11 test: memory has gone before it could be read; the requester is told. */
 static bool refuses_read(const struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	const struct script *script = end->peer->script;

@@ -164,7 +164,7 @@ static uint64_t worst_round_trip(const struct plan *plan)
 	uint64_t worst = 10 * MICROSECOND;
 	uint64_t most = 2u << 20;
 
-	/* What nobody acknowledges is sent at once. */
+	/* What is never acknowledged is sent at once. */
 	for (uint32_t n = 0; n < plan->connections; n++)
 		if (service_is_loose(plan->service[n]))
 			most += (uint64_t)plan->loose[0].messages * plan->loose[0].max_length +
@@ -202,7 +202,7 @@ static void plan_timers(struct sim_random *random, struct plan *plan)
 		struct end_plan *end = &plan->end[side];
 		uint64_t timeout = UINT64_C(4096) << plan->timeout_code;
 
-		/* Who is not there yet hears nothing: requests are lost. */
+		/* An end that is not there yet hears nothing: requests are lost. */
 		end->ready_ns = plan->lossless ? 0 : random_skewed(random, timeout);
 		end->rts_ns = end->ready_ns + random_skewed(random, 20 * MICROSECOND);
 		plan->loose[side].ready_ns = end->ready_ns;
@@ -211,8 +211,8 @@ static void plan_timers(struct sim_random *random, struct plan *plan)
 }
 
 /*
- * Who has a long timeout need not ask for every ACK at once.  By a stream of its own, so that this
- * changes nothing else in a seed.
+ * With a long timeout not every ACK has to be requested at once.  By a stream of its own, so that
+ * this changes nothing else in a seed.
  */
 static void plan_patience(struct plan *plan)
 {

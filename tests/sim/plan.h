@@ -133,7 +133,7 @@ struct plan {
 
 	/* Others than RC (plan_services.c). */
 	enum eng_qp_type service[PLAN_MAX_CONNECTIONS];
-	struct end_plan loose[2]; /* the ends of those that nobody answers: UC and UD */
+	struct end_plan loose[2]; /* the ends of services without responses: UC and UD */
 	uint32_t qkey[PLAN_MAX_CONNECTIONS][2];
 	struct {
 		enum plan_area area; /* registered memory that goes in the middle of it all */
@@ -154,7 +154,7 @@ struct plan {
 /* The longest that the receive requests of a common queue must have room for. */
 uint32_t plan_longest_receive(const struct plan *plan, uint32_t side);
 
-/* Does nobody answer, and nobody send again? */
+/* Is it a service without responses and retries? */
 static inline bool service_is_loose(enum eng_qp_type service)
 {
 	return service == ENG_UC || service == ENG_UD;

@@ -33,7 +33,7 @@ static void plan_loose(struct sim_random *random, struct plan *plan, uint32_t si
 	end->fence = 0;
 	end->psn = random_chance(random, 500) ? (uint32_t)random_next(random) & WIRE_24BIT_MASK
 					      : (0u - random_below(random, 200)) & WIRE_24BIT_MASK;
-	/* Nobody waits for a window, so it may not end a run. */
+	/* A window is not waited for, so it may not end a run. */
 	end->cwnd_packets = 0;
 	end->rq_shared = false;
 	end->rq_by_call = end->rq_by_call && plan->common_queue[side];
@@ -53,10 +53,10 @@ static void plan_qkeys(struct sim_random *random, struct plan *plan)
 						      : (uint32_t)random_next(random) & 0x7fffffff;
 }
 
-/* rule C7: who shares its receive queue reports no credits. */
+/* rule C7: a queue pair that shares its receive queue reports no credits. */
 static void plan_common_queues(struct sim_random *random, struct plan *plan)
 {
-	/* A message too long for its receive request would be anybody's. */
+	/* It would not be known which one a message too long for its receive request was. */
 	if (plan->trouble == TROUBLE_SHORT_RECEIVE || !random_chance(random, 200))
 		return;
 	if (plan->connections == 1)

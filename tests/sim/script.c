@@ -142,7 +142,7 @@ static void end_window(struct script *peer, struct message *message)
 	}
 }
 
-/* Only side B uses windows, and only side A binds them: so nobody waits in a circle. */
+/* Only side B uses windows, and only side A binds them: so there is no waiting in a circle. */
 static void give_window(struct script *peer, struct message *message, struct sim_random *random)
 {
 	if (message->op == ENG_SEND_INV) {

@@ -28,7 +28,7 @@ struct area {
 	uint64_t base; /* address of bytes[0] in work requests */
 	uint32_t key;
 	uint32_t access; /* set of enum eng_access */
-	bool gone;	 /* no longer registered: nobody may look or write there any more */
+	bool gone;	 /* no longer registered: not to be read or written any more */
 };
 
 /* A memory window on the remote area. */

@@ -91,8 +91,8 @@ static void check_cut(struct end *end, const struct eng_run *before, const struc
 }
 
 /*
- * rule S7 test: an ACK may wait for company, but not for long.  Who has slept longer than that may
- * let requests go first, once.
+ * rule S7 test: an ACK may wait to ride behind requests, but not for long.  An end that has slept
+ * longer than that may let requests go first, once.
  */
 static void watch_ack_delay(struct end *end, bool waits)
 {

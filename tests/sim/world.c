@@ -317,7 +317,7 @@ static void step(struct world *world)
 		world_fail(world, "chatter: %" PRIu64 " packets", world->net.sent);
 }
 
-/* Until nothing is left that anybody would do. */
+/* Until nothing is left to do. */
 static void run_until_quiet(struct world *world)
 {
 	uint32_t at_once = 0;

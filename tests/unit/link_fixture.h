@@ -24,7 +24,7 @@ struct link_fixture {
 
 /*
  * Open a link and 127.0.0.1 on it, in whatever network namespace the caller is: 0, or -1 with the
- * reason on stderr.  Both are the caller's, who gives them back to close_loopback().  It asserts
+ * reason on stderr.  Both are the caller's, to be given back to close_loopback().  It asserts
  * nothing, so that a forked child may use it.
  */
 int open_loopback(struct link **link, struct link_addr **addr);

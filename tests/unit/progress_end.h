@@ -38,7 +38,7 @@ struct end {
 
 extern const uint8_t end_loopback[16]; /* 127.0.0.1 */
 
-/* Unless NULL, called in the middle of sending, by whoever sends what an end has posted. */
+/* Unless NULL, called in the middle of sending, by the thread that sends what an end has posted. */
 extern void (*end_mapping)(void);
 
 /* The instance, with no hooks; fails the test with its complaint. */

@@ -85,7 +85,7 @@ static void begin(struct books *books, uint64_t first)
 		uint64_t number = books->begun + 1;
 		bool uncredited = books->uncredited[number - first];
 
-		/* rule C13 test: limited is what needs a receive that nobody has promised. */
+		/* rule C13 test: limited is what needs a receive that has not been promised. */
 		assert_int_equal(credit_limited(qp, wqe), !uncredited && number > books->lsn);
 		/* rule C12 test, rule C14 test */
 		books->lsn += uncredited;

@@ -209,7 +209,10 @@ static void test_an_ack_is_due(void **state)
 	}
 }
 
-/* Two queue pairs: the full share stops who waits for an ACK, never who has nothing in flight. */
+/*
+ * Two queue pairs: the full share stops one that waits for an ACK, never one that has nothing in
+ * flight.
+ */
 static void test_share(void **state)
 {
 	struct engine_box other;

@@ -79,7 +79,7 @@ static void records_are_taken_back_and_the_others_keep_their_order(void **state)
 
 /*
  * A program that closes descriptors which it does not know (closefrom(3)) may close the one that
- * events are read from: whoever raises the next one must not die of SIGPIPE.
+ * events are read from: the thread that raises the next one must not die of SIGPIPE.
  */
 static void nobody_dies_of_a_reader_that_is_gone(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * fork() while one thread closes the last context and waits for a callback of the helper thread
- * that is about to take locks: whoever forks must not hold any of them while it waits for the lock
- * of who is closing.
+ * that is about to take locks: the forking thread must not hold any of them while it waits for the
+ * lock of the closing one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Foreign stacks and a bad network in virtual time: which identifications are believed of whom.
+ * Foreign stacks and a bad network in virtual time: which identifications of which peer are
+ * believed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -326,7 +326,7 @@ static void test_short_datagram_goes_to_slot_zero(void **state)
 	link_peer_close(peer);
 }
 
-/* Nobody reads: the kernel drops, and the drops are counted. */
+/* Without a reader the kernel drops, and the drops are counted. */
 static void test_overflow_is_counted(void **state)
 {
 	struct link_fixture *fixture = *state;

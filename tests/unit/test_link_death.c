@@ -73,7 +73,7 @@ static void test_one_of_two_is_stopped(void **state)
 	agent_stop(&joining);
 }
 
-/* The only holder is stopped: a reason after some seconds; continued in time, he answers. */
+/* The only holder is stopped: a reason after some seconds; continued in time, it answers. */
 static void test_only_holder_is_stopped(void **state)
 {
 	struct agent stopped, joining;
@@ -104,7 +104,10 @@ static void test_only_holder_is_stopped(void **state)
 	agent_stop(&stopped);
 }
 
-/* The only holder is killed while somebody waits for his answer: who waited makes the pool anew. */
+/*
+ * The only holder is killed while another process waits for its answer: that one makes the pool
+ * anew.
+ */
 static void test_holder_dies_while_asked(void **state)
 {
 	struct agent holder, foreigner;

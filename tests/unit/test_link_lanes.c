@@ -208,7 +208,7 @@ static void test_socket_is_heard(void **state)
 	}
 }
 
-/* A sleeper is woken, by one bell; who is awake is left alone. */
+/* A sleeper is woken, by one bell; a reader that is awake is left alone. */
 static void test_bell(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -222,7 +222,7 @@ static void test_bell(void **state)
 			assert_false(link_addr_await(fixture->addr));
 		lane_obey(fixture, &order, NULL, 2000);
 		assert_int_equal(count_bells(fixture), asleep);
-		/* Who is about to sleep learns that there is something. */
+		/* A reader that is about to sleep learns that there is something. */
 		assert_true(link_addr_await(fixture->addr));
 		link_addr_awake(fixture->addr);
 		lane_drain(fixture, 3);
@@ -301,7 +301,7 @@ static void test_many_peers(void **state)
 		link_peer_close(peers[i]);
 }
 
-/* Whoever connects first is not kept from it: what is sent waits until the peer has the address. */
+/* The first to connect is not kept from it: what is sent waits until the peer has the address. */
 static void test_address_opens_later(void **state)
 {
 	struct link_fixture *fixture = *state;

@@ -19,7 +19,7 @@
 
 enum { BYTES = 4000 };
 
-/* A new process in the slot of one that was killed is reached by who connects anew. */
+/* A new process in the slot of one that was killed is reached by connecting anew. */
 static void test_reader_is_killed(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -136,7 +136,7 @@ static unsigned int count_inboxes(void)
 }
 
 /*
- * Take the place of the parent's memory, which the child must not have, before anybody else does.
+ * Take the place of the parent's memory, which the child must not have, before anything else does.
  * Any access ends the child by a signal until use_place().
  */
 static uint8_t *take_place(void *at, size_t bytes)
@@ -273,7 +273,7 @@ static bool is_taken(struct liar liar, const struct uroce_abi_lane *reply, const
 	liar.reply = reply;
 	liar.fds = fds;
 	liar.count = count;
-	/* Who was refused before asks again at once; and for a lane only. */
+	/* A process that was refused before asks again at once; and for a lane only. */
 	liar.fixture->addr->ask_again[LIAR_SLOT] = 0;
 	liar.fixture->addr->extend_again[LIAR_SLOT] = INT64_MAX;
 	assert_int_equal(pthread_create(&thread, NULL, lie, &liar), 0);
@@ -328,7 +328,10 @@ static void test_bad_replies(void **state)
 	close(listener);
 }
 
-/* Who does not answer costs some time once, and is not asked by each queue pair that connects. */
+/*
+ * A process that does not answer costs some time once, and is not asked by each queue pair that
+ * connects.
+ */
 static void test_silent_process(void **state)
 {
 	enum { QPS = 50, PATIENCE_MS = 100, SLOW_MS = 1000 };
@@ -355,7 +358,7 @@ static void test_silent_process(void **state)
 	close(listener);
 }
 
-/* Where nobody has the slot there is nothing to wait for. */
+/* Where the slot is free there is nothing to wait for. */
 static void test_nobody_there(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -447,7 +450,9 @@ static uint32_t answer_to(struct link_fixture *fixture, unsigned int asker,
 	return kind;
 }
 
-/* Only who has the slot is let in, and when it is wanted; also to an address that opens later. */
+/*
+ * Only the owner of the slot is let in, and when it is wanted; also to an address that opens later.
+ */
 static void test_requests(void **state)
 {
 	struct link_fixture *fixture = *state;

@@ -63,8 +63,8 @@ static bool take_bell(struct link_fixture *fixture)
 }
 
 /*
- * A thread that opens an address reads the control socket meanwhile.  The bell that is rung for the
- * one who sleeps is there for him when that is over.
+ * A thread that opens an address reads the control socket meanwhile.  The bell that is rung for a
+ * sleeping reader is there for it when that is over.
  */
 static void test_bell_while_an_address_is_opened(void **state)
 {
@@ -102,8 +102,8 @@ static void await_give_up(const struct link_lane *lane)
 }
 
 /*
- * A ring that its writer has broken is lost to those who use it, but not to those who connect
- * later, whether anything has been sent through it meanwhile or not.
+ * A ring that its writer has broken is lost to its users, but not to processes that connect later,
+ * whether anything has been sent through it meanwhile or not.
  */
 static void test_broken_ring_is_replaced(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The sockets of an address: each process holds few of them, and whoever ends, in whatever order,
- * leaves the others with theirs.
+ * The sockets of an address: each process holds few of them, and processes that end, in whatever
+ * order, leave the others with theirs.
  */
 #include "link_fixture.h"
 
@@ -131,7 +131,9 @@ static void test_any_order_of_ends(void **state)
 			agent_stop(&agents[i]);
 }
 
-/* Who holds more than the others is stopped: nobody takes the place of its sockets. */
+/*
+ * The process that holds more than the others is stopped: no other takes the place of its sockets.
+ */
 static void test_holder_of_the_last_is_stopped(void **state)
 {
 	struct link_fixture *fixture = *state;

@@ -76,7 +76,7 @@ static void test_steering_ipv6(void **state)
 	agent_stop(&agents[1]);
 }
 
-/* Who made the pool is killed: the others go on, and new processes join them. */
+/* The process that made the pool is killed: the others go on, and new processes join them. */
 static void test_creator_dies(void **state)
 {
 	struct link_fixture fixture;
@@ -203,7 +203,7 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	agent_stop(&b);
 }
 
-/* A process that does not read its forwards loses them, and nobody waits for it. */
+/* A process that does not read its forwards loses them, and is not waited for. */
 static void test_full_forward_queue(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -239,7 +239,7 @@ static void test_users(void **state)
 	agent_expect_datagram(&agents[0], NULL, agents[0].slot << LINK_SLOT_SHIFT, 5);
 	agent_expect_datagram(&agents[1], NULL, agents[1].slot << LINK_SLOT_SHIFT, 6);
 
-	/* Root is refused where nobody was first, and the other way round. */
+	/* Root is refused where the user nobody was first, and the other way round. */
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), -EADDRINUSE);
 	fprintf(stderr, "%s\n", error);
 	assert_non_null(strstr(error, "4791"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Processes of this user that connect and are slow to ask: nobody waits for them, and who has asked
- * is answered.
+ * Processes of this user that connect and are slow to ask: they are not waited for, and those that
+ * have asked are answered.
  */
 #include "link_fixture.h"
 
@@ -87,7 +87,7 @@ static void test_silent_ones_hold_nobody_up(void **state)
 	answer_all(link);
 	assert_true(is_answered(quick));
 	close(quick);
-	/* Each is answered when it asks, whoever comes first. */
+	/* Each is answered when it asks, in any order. */
 	for (unsigned int i = LINK_SEATS; i-- > 0;) {
 		assert_false(is_readable(silent[i]));
 		ask(silent[i]);
@@ -113,12 +113,12 @@ static void test_no_more_than_there_are_seats(void **state)
 		assert_int_equal(is_turned_away(silent[i]), i < 2 * LINK_SEATS);
 		close(silent[i]);
 	}
-	/* Who goes without a word leaves nothing. */
+	/* One that goes without a word leaves nothing. */
 	answer_all(link);
 	assert_int_equal(count_descriptors(), before);
 }
 
-/* Somebody sits there when the link is closed, or when this process has forked. */
+/* A seat is taken when the link is closed, or when this process has forked. */
 static void test_the_end(void **state)
 {
 	struct link *link;
@@ -142,7 +142,7 @@ static void test_the_end(void **state)
 	}
 }
 
-/* Who cannot have a descriptor to spare does not let anybody sit on its last one. */
+/* A process without a descriptor to spare gives no seat with its last one. */
 static void test_the_last_descriptor(void **state)
 {
 	struct link *link = ((struct link_fixture *)*state)->link;

@@ -25,7 +25,7 @@ enum {
 	PATIENCE_MS = 1000,
 };
 
-/* A socket whose last close waits, since nobody reads what it has sent. */
+/* A socket whose last close waits, since what it has sent is not read. */
 static int lingering(int listener)
 {
 	const struct linger linger = { .l_onoff = 1, .l_linger = LINGER_SECONDS };
@@ -85,7 +85,7 @@ static bool can_put(int type, const struct sockaddr_un *name, socklen_t bytes, i
 	return taken;
 }
 
-/* Whoever closes such a name would have to let go of what is in its queue. */
+/* To close such a name would release what is in its queue. */
 static void test_names_that_take_nothing(void **state)
 {
 	static const int types[] = { SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM };

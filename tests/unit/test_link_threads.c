@@ -72,7 +72,7 @@ static void open_and_close(const uint8_t gid[16], unsigned int round)
 	link_addr_close(addr);
 }
 
-/* All at once: nothing is lost, nobody waits for somebody who waits for him. */
+/* All at once: nothing is lost, and no two threads wait for each other. */
 static void test_threads(void **state)
 {
 	struct link_addr *addr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Progress with the engine and the link, within one process: who makes the turns, who sleeps, what
- * is left behind.
+ * Progress with the engine and the link, within one process: which thread makes the turns, which
+ * sleeps, what is left behind.
  */
 #include "progress_end.h"
 
@@ -78,7 +78,7 @@ static void test_messages(void **state)
 	progress_put(progress);
 }
 
-/* When nobody polls, the helper receives, acknowledges and completes. */
+/* Without polls the helper receives, acknowledges and completes. */
 static void test_helper_alone(void **state)
 {
 	struct progress *progress = get_progress();
@@ -147,7 +147,9 @@ static void test_modes(void **state)
 	assert_false(helper_is_armed(progress));
 	progress_notify_armed(progress);
 	assert_true(helper_is_armed(progress));
-	/* Who has just armed a CQ may sleep at any moment, however much he polls before. */
+	/*
+	 * A thread that has just armed a CQ may sleep at any moment, however much it polls before.
+	 */
 	for (int i = 0; i < 1000; i++)
 		progress_poll(progress);
 	assert_true(helper_is_armed(progress));
@@ -223,7 +225,7 @@ static void test_idle_sleeps(void **state)
 	progress_put(progress);
 }
 
-/* rule S10 test: a request that nobody answers fails in time though nobody polls. */
+/* rule S10 test: a request without an answer fails in time, also without polls. */
 static void test_deadline_wakes_helper(void **state)
 {
 	struct progress *progress = get_progress();
@@ -248,7 +250,7 @@ static void test_deadline_wakes_helper(void **state)
 	progress_put(progress);
 }
 
-/* Who waits for the turn gets it, but one that waits without a processor does not stop pollers. */
+/* A thread that waits for the turn gets it, but one that has no processor does not stop pollers. */
 static void test_giving_way_ends(void **state)
 {
 	struct progress *progress = get_progress();
@@ -310,8 +312,8 @@ static enum order order_of_ack(struct progress *progress, struct end *a, struct 
 }
 
 /*
- * rule S7: who waits for the completion of a message of several packets is still polling when the
- * answer comes (ib_write_lat then spins on memory).
+ * rule S7: a thread that waits for the completion of a message of several packets is still polling
+ * when the answer comes (ib_write_lat then spins on memory).
  */
 static void test_ack_behind_long_answer(void **state)
 {

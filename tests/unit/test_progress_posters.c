@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * More threads than processors in the middle of a post, all at the same moment: nobody allocates,
+ * More threads than processors in the middle of a post, all at the same moment: none allocates,
  * and what finds no buffer to be built in is sent by a turn.
  */
 #include "progress_end.h"

@@ -235,7 +235,7 @@ static void test_against_a_queue(void **state)
 		    model.written_frames > 10000);
 }
 
-/* Whose reader keeps up uses the first pages of the ring, however much he writes. */
+/* A writer whose reader keeps up uses the first pages of the ring, however much it writes. */
 static void test_few_pages(void **state)
 {
 	enum { FRAMES = 100000, BYTES = 300, STRETCH = 65536 };

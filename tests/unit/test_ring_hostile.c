@@ -166,7 +166,7 @@ static void test_hostile_reader(void **state)
 		link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
 		assert_int_not_equal(write_all(fixture, bytes), LINK_RING_OK);
 	}
-	/* Before the writer himself, where there would be room. */
+	/* Before the writer itself, where there would be room. */
 	fixture->shared->written = fixture->shared->read = 640;
 	link_ring_open_writer(&fixture->writer, fixture->shared, fixture->data);
 	assert_int_equal(write_all(fixture, 100), LINK_RING_FULL);
@@ -205,7 +205,7 @@ static void test_hostile_beginnings(void **state)
 	}
 }
 
-/* A reader that gives up is heard by the writer, who writes nothing more, until both begin anew. */
+/* A writer sees that its reader gives up, and writes nothing more until both begin anew. */
 static void test_giving_up(void **state)
 {
 	struct ring_fixture *fixture = *state;

@@ -26,7 +26,10 @@
 #include "mad.h"
 
 #define CM_NEVER UINT64_MAX
-/* Communication ids carry the slot of their process, so that a host can tell whose a MAD is. */
+/*
+ * Communication ids carry the slot of their process, so that a host can tell which process a MAD is
+ * for.
+ */
 #define CM_SLOT_BITS 6
 #define CM_SLOTS (1u << CM_SLOT_BITS)
 #define CM_ANY_DEVICE 0
@@ -105,7 +108,7 @@ struct cm_event {
 	uint64_t now;
 	const struct mad *mad;	      /* during the call only; all fields and the private data */
 	const struct cm_path *from;   /* REQ, SIDR_REQ, SIDR_REP: where the MAD came from */
-	struct cm_listener *listener; /* REQ, SIDR_REQ: whom it is for */
+	struct cm_listener *listener; /* REQ, SIDR_REQ: the listener that it is for */
 };
 
 struct cm;
@@ -323,8 +326,8 @@ enum cm_verdict {
 	CM_DROP_UNKNOWN_ID,  /* no such connection, and no answer is due */
 	CM_DROP_STATE,	     /* does not belong into the connection's state */
 	CM_DROP_QPN,	     /* DREQ for another queue pair */
-	CM_REFUSED_SERVICE,  /* nobody listens: REJ 8, SIDR status 1 */
-	CM_REFUSED_MISMATCH, /* somebody listens, but not for this: REJ 28, SIDR status 2 */
+	CM_REFUSED_SERVICE,  /* there is no listener: REJ 8, SIDR status 1 */
+	CM_REFUSED_MISMATCH, /* there is a listener, but not for this: REJ 28, SIDR status 2 */
 	CM_REFUSED_BACKLOG,  /* accept_conn gave no memory: REJ 3, SIDR status 2 */
 	CM_REFUSED_STALE,    /* the peer's queue pair is in use: REJ 10 */
 	CM_REFUSED_PATH,     /* the REQ is for another GID than it came to: REJ 12 */

@@ -128,7 +128,7 @@ void cm_compose_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t tran
 			 enum mad_sidr_status status, struct mad *mad);
 
 /* listen.c */
-/* Whom a request is for; CM_TAKEN, or why it is for nobody. */
+/* The listener that a request is for; CM_TAKEN, or why there is none. */
 enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 				 const struct cm_path *from, struct cm_listener **listener);
 

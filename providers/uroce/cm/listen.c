@@ -7,7 +7,7 @@
 	((node) ? (struct cm_listener *)((char *)(node)-offsetof(struct cm_listener, by_service)) \
 		: NULL)
 
-/* What of a request decides who hears it. */
+/* What of a request decides which listener gets it. */
 struct request {
 	uint64_t service_id;
 	enum cm_service service;
@@ -80,7 +80,7 @@ void cm_each_listener(const struct cm *cm,
 			visit(arg, LISTENER_OF(n));
 }
 
-/* REQ's transports as services; CM_SERVICES for one that nobody has. */
+/* REQ's transports as services; CM_SERVICES for an unknown one. */
 static enum cm_service service_of(const struct mad *mad)
 {
 	if (mad->attr == MAD_SIDR_REQ)
@@ -94,7 +94,7 @@ static enum cm_service service_of(const struct mad *mad)
 		       : CM_SERVICES;
 }
 
-/* False: an IP header of a version that nobody knows. */
+/* False: an IP header of an unknown version. */
 static bool read_request(const struct mad *mad, const struct cm_path *from, struct request *r)
 {
 	bool datagram = mad->attr == MAD_SIDR_REQ;

@@ -85,7 +85,7 @@ const char *mad_reject_name(uint16_t reason);
 
 enum mad_sidr_status {
 	MAD_SIDR_OK = 0,
-	MAD_SIDR_UNSUPPORTED = 1, /* nobody serves this service id */
+	MAD_SIDR_UNSUPPORTED = 1, /* no listener at this service id */
 	MAD_SIDR_REJECT = 2,
 	MAD_SIDR_NO_QP = 3,
 };

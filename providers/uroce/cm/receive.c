@@ -165,7 +165,7 @@ static enum cm_verdict receive_rep(struct cm *cm, const struct cm_cause *cause)
 	return cm_take_message(cm, conn, CM_IN_REP, cause);
 }
 
-/* A peer that does not know our id says whose the message is by its own GUID and id. */
+/* A peer that does not know our id names the connection by its own GUID and id. */
 static struct cm_conn *find_rejected(const struct cm *cm, const struct mad_rej *rej)
 {
 	struct cm_conn *conn;
@@ -223,7 +223,7 @@ static enum cm_verdict receive_rtu(struct cm *cm, const struct cm_cause *cause)
 	return conn->active ? CM_DROP_STATE : cm_take_message(cm, conn, CM_IN_RTU, cause);
 }
 
-/* Who has forgotten a connection, or never had it, says that it is over. */
+/* A manager that has forgotten a connection, or never had it, says that it is over. */
 static enum cm_verdict receive_dreq(struct cm *cm, const struct cm_cause *cause)
 {
 	const struct mad_dreq *dreq = &cause->mad->dreq;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Closing may take as long as a stranger likes who has put a lingering socket into what is closed.
- * So a worker thread does it, and a keeper looks after it: when a close does not end the worker is
- * cancelled, whose signal ends the lingering, and the next one goes on.  Both are there while there
- * is something to close, and nobody waits for them.
+ * Closing may take as long as a stranger likes, if it has put a lingering socket into what is
+ * closed.  So a worker thread does it, and a keeper looks after it: when a close does not end, the
+ * worker is cancelled, the signal ends the lingering, and the next worker goes on.  Both exist
+ * while there is something to close, and no other thread waits for them.
  */
 #include "closer.h"
 

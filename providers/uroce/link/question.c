@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Questions between processes of one user: a connection for each, on which one message asks and one
- * answers.  Who waits for an answer answers others meanwhile: two processes that ask each other,
- * both without another thread to answer, must not wait for ever.
+ * Questions between processes of one user: a connection for each, on which one message asks and
+ * one answers.  A thread that waits for an answer answers others meanwhile: two processes that ask
+ * each other, both without another thread to answer, must not wait for ever.
  */
 #include "question.h"
 
@@ -38,7 +38,7 @@ int link_send_answer(int fd, const void *bytes, size_t length, const int *fds, s
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Somebody wants the descriptors of a pool. */
+/* A process asks for the descriptors of a pool. */
 static void answer_pool(struct link *link, int fd, const struct uroce_abi_pool *request)
 {
 	struct uroce_abi_pool reply = *request;
@@ -113,7 +113,7 @@ int link_ask(const struct link *link, unsigned int slot, const void *question, s
 
 	if (fd < 0)
 		return fd;
-	/* If somebody has taken it, some questions are not answered. */
+	/* If the name is taken, some questions are not answered. */
 	if (bind(fd, (struct sockaddr *)&self, self_bytes) && errno != EADDRINUSE)
 		error = -errno;
 	else

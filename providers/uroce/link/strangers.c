@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Processes of other users (Documentation/decisions/strangers.md): they can connect to any name
- * that we listen at, and put descriptors into the connection before anybody has accepted it.  To
- * let go of such a descriptor may take as long as its sender likes (SO_LINGER of a TCP socket, for
- * one), whether it was received or not.
+ * that we listen at, and put descriptors into the connection before it is accepted.  To release
+ * such a descriptor may take as long as its sender likes (SO_LINGER of a TCP socket, for one),
+ * whether it was received or not.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -25,7 +25,8 @@
 
 enum {
 	BACKLOG = 32,
-	/* After so many strangers in a row there is a pause: who floods us should not keep us busy.
+	/*
+	 * After so many strangers in a row there is a pause: a flood should not keep us busy.
 	 */
 	STRANGERS_MAX = 16,
 	PAUSE_NS = 500000,
@@ -158,7 +159,10 @@ void link_stop_listening(int *fd)
 	let_go(fd);
 }
 
-/* With the last descriptor used up nobody could be accepted, and the listener stays readable. */
+/*
+ * With the last descriptor used up no connection could be accepted, and the listener stays
+ * readable.
+ */
 static int accept_by_reserve(struct link *link, int listener, struct sockaddr_un *from,
 			     socklen_t *bytes)
 {
@@ -218,9 +222,9 @@ int link_accept(struct link *link, int listener, struct sockaddr_un *from, sockl
 /* ---- connecting ---- */
 
 /*
- * Until it is known who is there, no descriptors come in: they are refused or dropped in who sends
- * them.  A filter costs more than the kernel's own switch, and kernels 6.18 have been seen to stand
- * still when too many are made and freed (Documentation/decisions/strangers.md).
+ * Until the other end's user is known no descriptors come in: they are refused or dropped in the
+ * sender.  A filter costs more than the kernel's own switch, and kernels 6.18 have been seen to
+ * stand still when too many are made and freed (Documentation/decisions/strangers.md).
  */
 static int set_rights(int fd, int on)
 {

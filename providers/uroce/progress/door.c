@@ -167,7 +167,7 @@ static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t
 	}
 }
 
-/* Rule S14: for queue pair 1, which is nobody's and everybody's. */
+/* Rule S14: for queue pair 1, which all processes share. */
 static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *packet,
 			 const uint8_t *bytes, size_t length)
 {

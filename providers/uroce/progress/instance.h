@@ -61,7 +61,7 @@ struct progress {
 	unsigned int group_count;
 	unsigned int group_room;
 	struct helper helper;
-	/* NULL where nobody uses queue pair 1; changed under turn_lock. */
+	/* NULL where queue pair 1 is not in use; changed under turn_lock. */
 	struct gsi *gsi;
 	struct gsi_wakeup gsi_wakeup;
 

@@ -11,8 +11,8 @@
 #include <time.h>
 
 /*
- * Say a line, beginning with our name.  When nobody reads stderr any more nobody hears it; without
- * this the program would be ended by SIGPIPE for a remark of ours.  errno stays as it is.
+ * Say a line, beginning with our name.  When stderr is not read any more the line is lost;
+ * otherwise SIGPIPE would end the program for a remark of ours.  errno stays as it is.
  */
 static inline void uroce_stderr_line(const char *line)
 {

@@ -4,7 +4,7 @@
  *
  * An ordinary libibverbs program: asks an uroce device everything that stock libibverbs would have
  * asked the kernel.  Prints each check that fails; exit code 1 if any did.  With the IP address of
- * a PEER it prints his Ethernet address and nothing else.
+ * a PEER it prints that one's Ethernet address and nothing else.
  */
 #include <arpa/inet.h>
 #include <endian.h>
