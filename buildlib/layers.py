@@ -63,7 +63,7 @@ LAYERS = {
         group("transmit", "transmit group.h listen datagram.h route.h"),
         group("receive and turn", "door turn"),
         group("threads and control calls", "helper route group datagram"),
-        group("queue pair 1", "gsi gsi_internal gsi_address gsi_port"),
+        group("queue pair 1", "gsi gsi_internal gsi_address gsi_port gsi_send gsi_will"),
         group("entry", "progress"),
     )),
     "verbs": layer("the objects of libibverbs", "progress engine wire link", groups=(

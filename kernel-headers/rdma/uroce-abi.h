@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 /* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 6
+#define UROCE_ABI_VERSION 7
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
@@ -52,7 +52,7 @@ enum uroce_abi_message {
 	UROCE_ABI_STAT_REQUEST, /* struct uroce_abi_header, to the stat name */
 	UROCE_ABI_STAT_REPLY,	/* struct uroce_abi_stat_reply with the snapshot by SCM_RIGHTS */
 	/* Between the holder of queue pair 1 and the others, on a connection that stays. */
-	UROCE_ABI_GSI_HELLO,	/* struct uroce_abi_gsi_hello, first in both directions */
+	UROCE_ABI_GSI_HELLO,	/* struct uroce_abi_gsi_hello, perhaps with a will by SCM_RIGHTS */
 	UROCE_ABI_GSI_LISTEN,	/* struct uroce_abi_gsi_service, to the holder: it is mine */
 	UROCE_ABI_GSI_UNLISTEN, /* struct uroce_abi_gsi_service: no more */
 	UROCE_ABI_GSI_MAD,	/* struct uroce_abi_gsi_mad, then the MAD: it is for you */
@@ -103,6 +103,23 @@ struct uroce_abi_gsi_service {
 };
 
 #define UROCE_ABI_MAD_BYTES 256
+
+/*
+ * A will is a memory file of a process: what has to be sent in its place when it has ended without
+ * having said it.  Its size is sealed.  The owner keeps a lock (fcntl(2), F_SETLK) on its first
+ * byte while it lives.
+ */
+#define UROCE_ABI_WILL_ENTRIES 4096
+struct uroce_abi_will {
+	__u32 valid;	/* 1: stored last, and taken away first */
+	__u32 scope_id; /* interface index, if dgid is link-local */
+	__u8 sgid[16];
+	__u8 dgid[16];
+	__u8 traffic_class;
+	__u8 reserved[7];
+	__u8 mad[UROCE_ABI_MAD_BYTES];
+};
+
 struct uroce_abi_gsi_mad {
 	struct uroce_abi_header header;
 	__u8 src[16];

@@ -92,7 +92,8 @@ static void bind_port(const struct gsi_order *order, struct gsi_report *result)
 		self.ports++;
 }
 
-static int send_mad(const struct gsi_order *order)
+/* Now, or when this process has died. */
+static int send_mad(const struct gsi_order *order, unsigned int *will)
 {
 	struct gsi_path path = { .scope_id = order->scope_id };
 	uint8_t mad[GSI_MAD_BYTES];
@@ -100,7 +101,8 @@ static int send_mad(const struct gsi_order *order)
 	memcpy(path.sgid, order->gid, sizeof(path.sgid));
 	memcpy(path.dgid, order->dgid, sizeof(path.dgid));
 	mad_make(mad, &order->mad);
-	return gsi_send(self.gsi, &path, mad);
+	return order->what == GSI_WILL_SET ? gsi_will_set(self.gsi, &path, mad, will)
+					   : gsi_send(self.gsi, &path, mad);
 }
 
 /* The parent's instance is dead in the child. */
@@ -160,7 +162,11 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		gsi_port_close(self.port[order->handle]);
 		break;
 	case GSI_SEND:
-		result->error = send_mad(order);
+	case GSI_WILL_SET:
+		result->error = send_mad(order, &result->handle);
+		break;
+	case GSI_WILL_DROP:
+		gsi_will_drop(self.gsi, order->handle);
 		break;
 	case GSI_COUNT:
 		result->value = progress_count(self.progress, order->counter);

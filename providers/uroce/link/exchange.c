@@ -6,6 +6,7 @@
 
 #include "internal.h"
 #include "message.h"
+#include "question.h"
 #include "visitor.h"
 
 /* So many MADs may wait at a connection, if the kernel grants it. */
@@ -87,8 +88,10 @@ int link_exchange_accept(struct link_addr *addr)
 	if (addr->gsi_fd < 0)
 		return -EAGAIN;
 	fd = link_accept(addr->link, addr->gsi_fd, &from, &bytes);
-	if (fd >= 0)
+	if (fd >= 0) {
 		set_buffer(fd);
+		link_take_rights(fd);
+	}
 	return fd;
 }
 
@@ -128,14 +131,14 @@ static struct uroce_abi_header header_of(enum uroce_abi_message kind)
 	return (struct uroce_abi_header){ .message = kind, .version = UROCE_ABI_VERSION };
 }
 
-int link_exchange_hello(int fd, const struct link *link)
+int link_exchange_hello(int fd, const struct link *link, int will_fd)
 {
 	const struct uroce_abi_gsi_hello hello = {
 		.header = header_of(UROCE_ABI_GSI_HELLO),
 		.slot = link->slot,
 	};
 
-	return send_pieces(fd, &hello, sizeof(hello), NULL, 0);
+	return link_send_answer(fd, &hello, sizeof(hello), &will_fd, will_fd >= 0);
 }
 
 int link_exchange_service(int fd, const struct link_service *service, bool listen)
@@ -178,40 +181,70 @@ static void take_mad(const struct uroce_abi_gsi_mad *head, const uint8_t *bytes,
 	memcpy(to->bytes, bytes, sizeof(to->bytes));
 }
 
-int link_exchange_receive(int fd, struct link_exchange_message *out)
+/* The bytes of the next message, and one descriptor that is with it, or -1. */
+static ssize_t receive_with_fd(int fd, void *bytes, size_t room, int *with)
 {
-	uint8_t bytes[sizeof(struct uroce_abi_gsi_mad) + UROCE_ABI_MAD_BYTES];
-	struct link_message message;
-	ssize_t length = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+	struct iovec piece = { .iov_base = bytes, .iov_len = room };
+	struct msghdr message = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *cmsg = length < 0 ? NULL : CMSG_FIRSTHDR(&message);
 
-	if (length < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
-	if (length == 0)
-		return -ECONNRESET;
-	memset(out, 0, sizeof(*out));
-	out->kind = LINK_EXCHANGE_NOTHING;
-	if ((size_t)length > sizeof(bytes) ||
-	    link_message_parse(bytes, (size_t)length, &message) != LINK_MESSAGE_OK)
-		return 0;
-	switch (message.kind) {
+	*with = -1;
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(with, CMSG_DATA(cmsg), sizeof(int));
+	return length;
+}
+
+static void take_message(const struct link_message *message, const uint8_t *bytes,
+			 struct link_exchange_message *out)
+{
+	switch (message->kind) {
 	case UROCE_ABI_GSI_HELLO:
 		out->kind = LINK_EXCHANGE_HELLO;
-		out->slot = message.hello.slot;
+		out->slot = message->hello.slot;
 		break;
 	case UROCE_ABI_GSI_LISTEN:
 	case UROCE_ABI_GSI_UNLISTEN:
-		out->kind = message.kind == UROCE_ABI_GSI_LISTEN ? LINK_EXCHANGE_LISTEN
-								 : LINK_EXCHANGE_UNLISTEN;
-		take_service(&message.service, &out->service);
+		out->kind = message->kind == UROCE_ABI_GSI_LISTEN ? LINK_EXCHANGE_LISTEN
+								  : LINK_EXCHANGE_UNLISTEN;
+		take_service(&message->service, &out->service);
 		break;
 	case UROCE_ABI_GSI_MAD:
 		out->kind = LINK_EXCHANGE_MAD;
-		take_mad(&message.mad, bytes + sizeof(message.mad), &out->mad);
+		take_mad(&message->mad, bytes + sizeof(message->mad), &out->mad);
 		break;
 	default:
 		break;
 	}
-	return 0;
+}
+
+int link_exchange_receive(int fd, struct link_exchange_message *out)
+{
+	uint8_t bytes[sizeof(struct uroce_abi_gsi_mad) + UROCE_ABI_MAD_BYTES];
+	struct link_message message;
+	int with;
+	ssize_t length = receive_with_fd(fd, bytes, sizeof(bytes), &with);
+
+	if (length < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	memset(out, 0, sizeof(*out));
+	out->kind = LINK_EXCHANGE_NOTHING;
+	out->will_fd = -1;
+	if ((size_t)length <= sizeof(bytes) &&
+	    link_message_parse(bytes, (size_t)length, &message) == LINK_MESSAGE_OK)
+		take_message(&message, bytes, out);
+	if (out->kind == LINK_EXCHANGE_HELLO)
+		out->will_fd = with;
+	else
+		link_close_fd(&with);
+	return length == 0 ? -ECONNRESET : 0;
 }
 
 /* ---- ports ---- */

@@ -16,7 +16,7 @@
 
 /* What arrived at a connection.  Numbers have been checked; addresses can be any. */
 enum link_exchange_kind {
-	LINK_EXCHANGE_HELLO,	/* slot */
+	LINK_EXCHANGE_HELLO,	/* slot, will_fd */
 	LINK_EXCHANGE_LISTEN,	/* service */
 	LINK_EXCHANGE_UNLISTEN, /* service */
 	LINK_EXCHANGE_MAD,	/* mad */
@@ -39,6 +39,7 @@ struct link_mad {
 struct link_exchange_message {
 	enum link_exchange_kind kind;
 	unsigned int slot; /* below LINK_SLOTS */
+	int will_fd;	   /* the caller's to close, or -1; what it is has not been checked */
 	struct link_service service;
 	struct link_mad mad;
 };
@@ -54,7 +55,8 @@ int link_exchange_accept(struct link_addr *addr);
 int link_exchange_connect(struct link_addr *addr);
 
 /* -EAGAIN: the other side does not read; -EPIPE and others: it has gone. */
-int link_exchange_hello(int fd, const struct link *link);
+/* The will goes along unless it is -1; a member's goes only when the holder has said hello. */
+int link_exchange_hello(int fd, const struct link *link, int will_fd);
 int link_exchange_service(int fd, const struct link_service *service, bool listen);
 int link_exchange_mad(int fd, const struct link_mad *mad);
 /* The next message; -EAGAIN when there is none, -ECONNRESET when the other side has gone. */

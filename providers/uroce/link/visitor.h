@@ -36,6 +36,9 @@ void link_keep_reserve(struct link *link);
  */
 int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes);
 
+/* From now on let descriptors in on a connection that has been accepted. */
+void link_take_rights(int fd);
+
 /* Is it a process of this user that fd is connected with? */
 bool link_is_own_user(int fd);
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "gsi_internal.h"
-#include "gsi_packet.h"
 #include "gsi_service.h"
 #include "route.h"
 #include "turn.h"
@@ -136,6 +135,8 @@ void gsi_set_deadline(struct gsi *gsi)
 	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
 		if (address->role == GSI_SEEKING && address->retry_at < deadline)
 			deadline = address->retry_at;
+	if (gsi_will_deadline(gsi) < deadline)
+		deadline = gsi_will_deadline(gsi);
 	atomic_store_explicit(&gsi->progress->gsi_wakeup.deadline, deadline, memory_order_seq_cst);
 	helper_earlier(gsi->progress, deadline);
 }
@@ -158,6 +159,7 @@ static bool look_at_clock(struct gsi *gsi, uint64_t now)
 	pthread_mutex_lock(&gsi->lock);
 	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
 		gsi_address_seek(address, now);
+	gsi_will_execute(gsi, now);
 	due = gsi->deadline <= now;
 	if (due)
 		gsi->deadline = ENG_NEVER;
@@ -191,128 +193,6 @@ static void serve(void *arg)
 	deliver(gsi);
 }
 
-/* ---- sending ---- */
-
-static void close_peer(struct gsi *gsi, struct gsi_peer *peer)
-{
-	if (peer->address)
-		route_close_both(gsi->progress, NULL, peer->path.link);
-	peer->address = NULL;
-}
-
-static bool leads_to(const struct gsi_peer *peer, const struct gsi_address *address,
-		     const struct gsi_path *path)
-{
-	return peer->address == address && peer->scope_id == path->scope_id &&
-	       peer->traffic_class == path->traffic_class &&
-	       !memcmp(peer->dgid, path->dgid, sizeof(peer->dgid));
-}
-
-static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address *address,
-		     const struct gsi_path *path)
-{
-	int error;
-
-	close_peer(gsi, peer);
-	error = route_open_peer(address->addr, path->dgid, path->scope_id, path->traffic_class,
-				GSI_QPN, &peer->path);
-	if (error)
-		return error;
-	peer->address = address;
-	memcpy(peer->dgid, path->dgid, sizeof(peer->dgid));
-	peer->scope_id = path->scope_id;
-	peer->traffic_class = path->traffic_class;
-	return 0;
-}
-
-/* The way there, or in the place of the one that has not been used for longest, a new one. */
-static int get_peer(struct gsi *gsi, struct gsi_address *address, const struct gsi_path *path,
-		    struct gsi_peer **result)
-{
-	struct gsi_peer *oldest = &gsi->peer[0];
-	int error;
-
-	for (unsigned int i = 0; i < GSI_PEERS; i++) {
-		struct gsi_peer *peer = &gsi->peer[i];
-
-		if (leads_to(peer, address, path)) {
-			peer->used = ++gsi->sends;
-			*result = peer;
-			return 0;
-		}
-		if (oldest->address && (!peer->address || peer->used < oldest->used))
-			oldest = peer;
-	}
-	error = open_peer(gsi, oldest, address, path);
-	oldest->used = ++gsi->sends;
-	*result = oldest;
-	return error;
-}
-
-static int send_packet(struct progress *progress, const struct eng_path *path,
-		       const uint8_t packet[GSI_PACKET_BYTES])
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)packet, .iov_len = GSI_PACKET_BYTES };
-	struct eng_piece piece = { .bytes = packet, .length = GSI_PACKET_BYTES };
-	const struct eng_run run = {
-		.pieces = &piece,
-		.piece_count = 1,
-		.path = path,
-		.packets = 1,
-		.segment = GSI_PACKET_BYTES,
-		.bytes = GSI_PACKET_BYTES,
-	};
-	int error;
-
-	count_anywhere(progress, PROGRESS_COUNT_MAD_SENT);
-	if (progress->fault) {
-		fault_send(progress->fault, path->link, &run, progress_now());
-		helper_earlier(progress, fault_deadline(progress->fault));
-		return 0;
-	}
-	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
-	error = link_send(path->link, &iov, 1, 0);
-	if (error)
-		count_anywhere(progress, error == -EAGAIN || error == -ENOBUFS
-						 ? PROGRESS_COUNT_SOCKET_FULL
-						 : PROGRESS_COUNT_SEND_ERRORS);
-	return error;
-}
-
-/* Of a link-local address there may be one on each of several interfaces. */
-static struct gsi_address *find_source(struct gsi *gsi, const struct gsi_path *path)
-{
-	struct gsi_address *address = gsi_address_find(gsi, path->sgid, path->scope_id);
-
-	if (address)
-		return address;
-	for (address = gsi->addresses; address; address = address->next)
-		if (!memcmp(address->gid, path->sgid, sizeof(address->gid)))
-			break;
-	return address;
-}
-
-int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])
-{
-	uint8_t packet[GSI_PACKET_BYTES];
-	struct gsi_address *address;
-	struct gsi_peer *peer;
-	int error = -EADDRNOTAVAIL;
-
-	if (gsi->progress->dead)
-		return -EOWNERDEAD;
-	pthread_mutex_lock(&gsi->lock);
-	address = find_source(gsi, path);
-	if (address)
-		error = get_peer(gsi, address, path, &peer);
-	if (!error) {
-		gsi_packet_build(&peer->path.wire, gsi->psn++, mad, packet);
-		error = send_packet(gsi->progress, &peer->path, packet);
-	}
-	pthread_mutex_unlock(&gsi->lock);
-	return error;
-}
-
 /* ---- addresses ---- */
 
 static struct gsi_address *new_address(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
@@ -326,8 +206,10 @@ static struct gsi_address *new_address(struct gsi *gsi, const uint8_t gid[16], u
 	memcpy(address->gid, gid, sizeof(address->gid));
 	address->scope_id = scope_id;
 	address->fd = -1;
+	address->will_fd = -1;
 	for (unsigned int i = 0; i < LINK_SLOTS; i++)
-		address->guest[i] = (struct gsi_guest){ .fd = -1, .slot = LINK_SLOTS };
+		address->guest[i] =
+			(struct gsi_guest){ .fd = -1, .will_fd = -1, .slot = LINK_SLOTS };
 	return address;
 }
 
@@ -359,9 +241,7 @@ static void take_out(struct gsi *gsi, struct gsi_address *address)
 {
 	struct gsi_address **from = &gsi->addresses;
 
-	for (unsigned int i = 0; i < GSI_PEERS; i++)
-		if (gsi->peer[i].address == address)
-			close_peer(gsi, &gsi->peer[i]);
+	gsi_close_peers(gsi, address);
 	gsi_address_leave(address);
 	while (*from != address)
 		from = &(*from)->next;
@@ -458,6 +338,7 @@ static void free_instance(struct gsi *gsi)
 {
 	if (gsi->epoll_fd >= 0)
 		close(gsi->epoll_fd);
+	gsi_will_close(gsi);
 	pthread_mutex_destroy(&gsi->lock);
 	pthread_mutex_destroy(&gsi->queue_lock);
 	free(gsi->queue);
@@ -474,6 +355,7 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 	gsi->hooks = *hooks;
 	gsi->users = 1;
 	gsi->deadline = ENG_NEVER;
+	gsi_will_open(&gsi->will);
 	pthread_mutex_init(&gsi->lock, NULL);
 	pthread_mutex_init(&gsi->queue_lock, NULL);
 	if (getrandom(&gsi->psn, sizeof(gsi->psn), GRND_NONBLOCK) < 0)
@@ -575,4 +457,5 @@ void gsi_fork_child(struct progress *progress)
 	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
 		gsi_address_abandon(address);
 	gsi_ports_abandon(gsi);
+	gsi_will_abandon(gsi);
 }

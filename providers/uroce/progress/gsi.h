@@ -114,6 +114,17 @@ struct gsi_path {
 int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES]);
 
 /*
+ * A MAD that is sent in this process's place, some times over, when it has ended without having
+ * sent it: a DREQ for each connection.  To be set when there is something to be said, and dropped
+ * before it is said.  *will is for gsi_will_drop().  -ENOSPC: there are GSI_WILLS; -EFBIG and
+ * others: wills cannot be had here.
+ */
+#define GSI_WILLS 4096
+int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES],
+		 unsigned int *will);
+void gsi_will_drop(struct gsi *gsi, unsigned int will);
+
+/*
  * Have hooks.expire called once when progress_now() is when (nanoseconds), or right away if that
  * has passed; replaces what was asked for before; ENG_NEVER: no more.  Late by a millisecond at
  * most where the application polls, else by microseconds.

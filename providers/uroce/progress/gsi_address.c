@@ -81,6 +81,14 @@ static void count(const struct gsi_address *address, enum progress_counter count
 
 /* ---- becoming a holder or a member ---- */
 
+static void close_will(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Its will stays: whichever process holds next executes it. */
 static void lose_holder(struct gsi_address *address, uint64_t now)
 {
 	close_fd(address, &address->fd);
@@ -139,6 +147,7 @@ static int become_holder(struct gsi_address *address, uint64_t now)
 	address->role = GSI_HOLDER;
 	address->held_since = now;
 	count(address, PROGRESS_COUNT_GSI_CLAIMED);
+	gsi_will_inherit(address, &address->will_fd);
 	/* Memory that is out leaves a listener unheard; no caller could be told. */
 	tell_all(address);
 	return 0;
@@ -152,7 +161,8 @@ static int become_member(struct gsi_address *address)
 	if (address->fd < 0)
 		return address->fd;
 	address->role = GSI_MEMBER;
-	error = link_exchange_hello(address->fd, address->gsi->progress->link);
+	close_will(&address->will_fd);
+	error = link_exchange_hello(address->fd, address->gsi->progress->link, -1);
 	if (!error)
 		error = tell_all(address);
 	if (!error)
@@ -187,6 +197,7 @@ void gsi_address_seek(struct gsi_address *address, uint64_t now)
 static void lose_guest(struct gsi_address *address, struct gsi_guest *guest)
 {
 	close_fd(address, &guest->fd);
+	gsi_will_inherit(address, &guest->will_fd);
 	if (guest->slot < LINK_SLOTS) {
 		gsi_services_forget(&address->services, guest->slot);
 		gsi_requests_forget(&address->requests, guest->slot);
@@ -202,14 +213,27 @@ static struct gsi_guest *find_guest(struct gsi_address *address, unsigned int sl
 	return NULL;
 }
 
+/* It says hello twice: at first, and with its will when it has been answered. */
 static void greet(struct gsi_address *address, struct gsi_guest *guest, unsigned int slot)
 {
 	struct gsi_guest *old = find_guest(address, slot);
+	struct gsi *gsi = address->gsi;
 
+	if (old == guest)
+		return;
 	/* Of the slot's owner before; its end has not been read yet. */
-	if (old && old != guest)
+	if (old)
 		lose_guest(address, old);
 	guest->slot = slot;
+	link_exchange_hello(guest->fd, gsi->progress->link, gsi->will.fd);
+}
+
+static void replace_will(int *fd, int with)
+{
+	if (with < 0)
+		return;
+	close_will(fd);
+	*fd = with;
 }
 
 /* What came to the wrong process, or has been handed to this one. */
@@ -232,16 +256,18 @@ static void enqueue(struct gsi_address *address, const struct link_mad *from, en
 static void hear_guest(struct gsi_address *address, struct gsi_guest *guest,
 		       const struct link_exchange_message *message)
 {
-	if (message->kind == LINK_EXCHANGE_HELLO)
+	if (message->kind == LINK_EXCHANGE_HELLO) {
 		greet(address, guest, message->slot);
-	else if (guest->slot == LINK_SLOTS)
+		replace_will(&guest->will_fd, message->will_fd);
+	} else if (guest->slot == LINK_SLOTS) {
 		return;
-	else if (message->kind == LINK_EXCHANGE_LISTEN)
+	} else if (message->kind == LINK_EXCHANGE_LISTEN) {
 		gsi_services_add(&address->services, &message->service, guest->slot);
-	else if (message->kind == LINK_EXCHANGE_UNLISTEN)
+	} else if (message->kind == LINK_EXCHANGE_UNLISTEN) {
 		gsi_services_remove(&address->services, &message->service, guest->slot);
-	else if (message->kind == LINK_EXCHANGE_MAD)
+	} else if (message->kind == LINK_EXCHANGE_MAD) {
 		enqueue(address, &message->mad, GSI_CAME_HERE);
+	}
 }
 
 static void read_guest(struct gsi_address *address, struct gsi_guest *guest)
@@ -287,6 +313,15 @@ static void hear_all(struct gsi_address *address)
 
 /* ---- events ---- */
 
+/* It can take this process's will now. */
+static void answer_holder(struct gsi_address *address, int will_fd)
+{
+	const struct gsi *gsi = address->gsi;
+
+	replace_will(&address->will_fd, will_fd);
+	link_exchange_hello(address->fd, gsi->progress->link, gsi->will.fd);
+}
+
 static void hear_holder(struct gsi_address *address)
 {
 	struct link_exchange_message message;
@@ -296,6 +331,8 @@ static void hear_holder(struct gsi_address *address)
 		error = link_exchange_receive(address->fd, &message);
 		if (!error && message.kind == LINK_EXCHANGE_MAD)
 			enqueue(address, &message.mad, GSI_CAME_HANDED);
+		if (!error && message.kind == LINK_EXCHANGE_HELLO)
+			answer_holder(address, message.will_fd);
 	}
 	if (error && error != -EAGAIN)
 		lose_holder(address, progress_now());
@@ -348,8 +385,11 @@ void gsi_address_leave(struct gsi_address *address)
 		link_addr_release_gsi(address->addr);
 	}
 	close_fd(address, &address->fd);
-	for (unsigned int i = 0; i < LINK_SLOTS; i++)
+	close_will(&address->will_fd);
+	for (unsigned int i = 0; i < LINK_SLOTS; i++) {
 		close_fd(address, &address->guest[i].fd);
+		close_will(&address->guest[i].will_fd);
+	}
 	address->role = GSI_SEEKING;
 	gsi_services_free(&address->services);
 }
@@ -359,9 +399,12 @@ void gsi_address_abandon(struct gsi_address *address)
 	/* The listener is the link's. */
 	if (address->fd >= 0)
 		close(address->fd);
-	for (unsigned int i = 0; i < LINK_SLOTS; i++)
+	close_will(&address->will_fd);
+	for (unsigned int i = 0; i < LINK_SLOTS; i++) {
 		if (address->guest[i].fd >= 0)
 			close(address->guest[i].fd);
+		close_will(&address->guest[i].will_fd);
+	}
 }
 
 /* ---- where to ---- */

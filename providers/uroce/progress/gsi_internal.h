@@ -33,6 +33,7 @@ enum gsi_role {
 /* The holder's view of a member.  Which one it is it says itself. */
 struct gsi_guest {
 	int fd;		   /* -1: none */
+	int will_fd;	   /* -1: it has given none */
 	unsigned int slot; /* LINK_SLOTS: it has not said */
 };
 
@@ -48,6 +49,7 @@ struct gsi_address {
 	uint64_t retry_at;   /* GSI_SEEKING */
 	int seek_error;	     /* why it is still that */
 	int fd;		     /* GSI_MEMBER: the connection to the holder; else -1 */
+	int will_fd;	     /* of the holder, or of the one before; or -1 */
 	uint64_t held_since; /* GSI_HOLDER, and what follows too */
 	struct gsi_guest guest[LINK_SLOTS];
 	struct gsi_services services;
@@ -91,6 +93,28 @@ struct gsi_port {
 	int name[3];
 };
 
+/* ---- what is said for the dead (gsi_will.c) ---- */
+
+struct uroce_abi_will;
+
+struct gsi_own_will {
+	int fd; /* -1: there is none */
+	struct uroce_abi_will *entry;
+	unsigned int next; /* where to look for a free one */
+};
+
+/* A will that this process has to execute, for what was sent from one address. */
+struct gsi_heir {
+	struct gsi_heir *next;
+	int fd;
+	uint8_t gid[16];
+	unsigned int position; /* the next entry */
+	unsigned int round;    /* how often all has been sent */
+	unsigned int waits;    /* for the owner's end */
+	bool found;	       /* there was anything in this round */
+	uint64_t due;
+};
+
 struct gsi {
 	struct progress *progress;
 	struct gsi_hooks hooks;
@@ -105,6 +129,8 @@ struct gsi {
 	uint64_t sends;
 	uint32_t psn;
 	uint64_t deadline; /* the caller's */
+	struct gsi_own_will will;
+	struct gsi_heir *heirs;
 
 	pthread_mutex_t queue_lock;
 	struct gsi_entry *queue; /* GSI_QUEUE_MAX, a ring */
@@ -115,6 +141,21 @@ struct gsi {
 void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry);
 /* Caller holds lock.  When the helper has to come next. */
 void gsi_set_deadline(struct gsi *gsi);
+
+/* gsi_send.c; caller holds lock. */
+int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES]);
+void gsi_close_peers(struct gsi *gsi, const struct gsi_address *address);
+
+/* gsi_will.c; caller holds lock, but for the first two. */
+void gsi_will_open(struct gsi_own_will *will);
+void gsi_will_close(struct gsi *gsi);
+/* Its owner seems to have ended: *fd is taken over.  What was sent from the address is due. */
+void gsi_will_inherit(struct gsi_address *address, int *fd);
+void gsi_will_execute(struct gsi *gsi, uint64_t now);
+/* When that has to be called again, or ENG_NEVER. */
+uint64_t gsi_will_deadline(const struct gsi *gsi);
+/* In a forked child. */
+void gsi_will_abandon(struct gsi *gsi);
 
 /* gsi_address.c; caller holds lock for all of them. */
 struct gsi_address *gsi_address_find(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id);

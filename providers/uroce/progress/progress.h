@@ -185,6 +185,7 @@ void progress_each_qp(struct progress *progress, void (*visit)(struct progress_q
 	X(MAD_UNHEARD, "mad_unheard")           \
 	X(MAD_MALFORMED, "mad_malformed")       \
 	X(MAD_WRONG_QKEY, "mad_bad_qkey")       \
+	X(MAD_FOR_DEAD, "mad_for_dead")         \
 	X(GSI_CLAIMED, "gsi_claimed")           \
 	X(HELPER_TURNS, "helper_turns")         \
 	X(POLL_TURNS, "poll_turns")

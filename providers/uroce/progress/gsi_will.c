@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What is said for processes that have ended without saying it themselves: their peers would hear
+ * of the end of a connection only by retries, or never.
+ *
+ * Each process writes the MADs down in a memory file, which costs no call.  The holder of an
+ * address has the files of its members, the members that of the holder: whichever process finds the
+ * other's connection closed, and holds the address then, sends what is in the file and from this
+ * address. It does so several times, since no answer is waited for: the peer's answer goes to an id
+ * that nothing has any more.
+ *
+ * A connection that is closed does not prove death.  The owner's lock on the file does: as long as
+ * it is there nothing is sent.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gsi_internal.h"
+#include "link/exchange.h"
+
+#define WILL_BYTES (UROCE_ABI_WILL_ENTRIES * sizeof(struct uroce_abi_will))
+
+enum {
+	/* Entries that are read in one call, and calls before others have their turn. */
+	CHUNK = 16,
+	CHUNKS_MAX = 32,
+	/* Looks for the end of the owner, which closes its files one after the other. */
+	WAITS_MAX = 50,
+};
+
+/* Before each round; the first one gives the owner time to end. */
+static const uint64_t pause_ns[] = { 2000000, 50000000, 250000000, 1000000000 };
+#define ROUNDS (sizeof(pause_ns) / sizeof(pause_ns[0]))
+#define WAIT_NS UINT64_C(20000000)
+
+_Static_assert(UROCE_ABI_WILL_ENTRIES == GSI_WILLS, "the file has another size");
+_Static_assert(sizeof(struct uroce_abi_will) == 304, "padding in the host ABI");
+_Static_assert(GSI_WILLS % CHUNK == 0, "the last chunk would be cut");
+
+/* ---- one's own ---- */
+
+static int make_file(void)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	struct rlimit size;
+	int fd;
+
+	/* ftruncate(2) beyond it sends a signal that ends the program. */
+	if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < WILL_BYTES)
+		return -1;
+	fd = memfd_create("uroce-will", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0 && (ftruncate(fd, (off_t)WILL_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
+			fcntl(fd, F_SETLK, &life))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+void gsi_will_open(struct gsi_own_will *will)
+{
+	void *memory;
+
+	will->fd = make_file();
+	if (will->fd < 0)
+		return;
+	memory = mmap(NULL, WILL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, will->fd, 0);
+	if (memory == MAP_FAILED) {
+		close(will->fd);
+		will->fd = -1;
+		return;
+	}
+	madvise(memory, WILL_BYTES, MADV_DONTFORK);
+	will->entry = memory;
+}
+
+int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES],
+		 unsigned int *number)
+{
+	struct gsi_own_will *will = &gsi->will;
+	struct uroce_abi_will *entry = NULL;
+
+	if (gsi->progress->dead)
+		return -EOWNERDEAD;
+	if (will->fd < 0)
+		return -EFBIG;
+	pthread_mutex_lock(&gsi->lock);
+	for (unsigned int i = 0; i < GSI_WILLS && !entry; i++) {
+		*number = (will->next + i) % GSI_WILLS;
+		if (!will->entry[*number].valid)
+			entry = &will->entry[*number];
+	}
+	if (entry) {
+		will->next = *number + 1;
+		entry->scope_id = path->scope_id;
+		entry->traffic_class = path->traffic_class;
+		memcpy(entry->sgid, path->sgid, sizeof(entry->sgid));
+		memcpy(entry->dgid, path->dgid, sizeof(entry->dgid));
+		memcpy(entry->mad, mad, sizeof(entry->mad));
+		__atomic_store_n(&entry->valid, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&gsi->lock);
+	return entry ? 0 : -ENOSPC;
+}
+
+void gsi_will_drop(struct gsi *gsi, unsigned int number)
+{
+	if (gsi->progress->dead)
+		return;
+	pthread_mutex_lock(&gsi->lock);
+	__atomic_store_n(&gsi->will.entry[number].valid, 0, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&gsi->lock);
+}
+
+/* ---- those of others ---- */
+
+/* Is it a file of the right size that keeps it? */
+static bool is_will(int fd)
+{
+	struct stat status;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+	       status.st_size == (off_t)WILL_BYTES;
+}
+
+static bool lives(int fd)
+{
+	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+
+	return fcntl(fd, F_GETLK, &life) || life.l_type != F_UNLCK;
+}
+
+void gsi_will_inherit(struct gsi_address *address, int *fd)
+{
+	struct gsi *gsi = address->gsi;
+	struct gsi_heir *heir = *fd >= 0 && is_will(*fd) ? calloc(1, sizeof(*heir)) : NULL;
+
+	if (heir) {
+		heir->fd = *fd;
+		memcpy(heir->gid, address->gid, sizeof(heir->gid));
+		heir->due = progress_now() + pause_ns[0];
+		heir->next = gsi->heirs;
+		gsi->heirs = heir;
+		gsi_set_deadline(gsi);
+	} else if (*fd >= 0) {
+		close(*fd);
+	}
+	*fd = -1;
+}
+
+static void send_entry(struct gsi *gsi, struct gsi_heir *heir, const struct uroce_abi_will *entry)
+{
+	struct gsi_path path = { .scope_id = entry->scope_id,
+				 .traffic_class = entry->traffic_class };
+
+	if (!entry->valid || memcmp(entry->sgid, heir->gid, sizeof(heir->gid)) != 0)
+		return;
+	heir->found = true;
+	memcpy(path.sgid, entry->sgid, sizeof(path.sgid));
+	memcpy(path.dgid, entry->dgid, sizeof(path.dgid));
+	/* What fails now may go next time. */
+	gsi_send_locked(gsi, &path, entry->mad);
+	count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_FOR_DEAD);
+}
+
+/* True when all of this round has been sent. */
+static bool send_some(struct gsi *gsi, struct gsi_heir *heir)
+{
+	struct uroce_abi_will entry[CHUNK];
+
+	for (unsigned int i = 0; i < CHUNKS_MAX && heir->position < GSI_WILLS; i++) {
+		off_t at = (off_t)(heir->position * sizeof(entry[0]));
+
+		if (pread(heir->fd, entry, sizeof(entry), at) != (ssize_t)sizeof(entry))
+			return true;
+		for (unsigned int j = 0; j < CHUNK; j++)
+			send_entry(gsi, heir, &entry[j]);
+		heir->position += CHUNK;
+	}
+	return heir->position >= GSI_WILLS;
+}
+
+/* Go on with it; true when all has been done. */
+static bool execute_one(struct gsi *gsi, struct gsi_heir *heir, uint64_t now)
+{
+	if (heir->due > now)
+		return false;
+	if (lives(heir->fd)) {
+		heir->due = now + WAIT_NS;
+		return ++heir->waits == WAITS_MAX;
+	}
+	if (!send_some(gsi, heir)) {
+		heir->due = now;
+		return false;
+	}
+	if (!heir->found || ++heir->round == ROUNDS)
+		return true;
+	heir->position = 0;
+	heir->found = false;
+	heir->due = now + pause_ns[heir->round];
+	return false;
+}
+
+void gsi_will_execute(struct gsi *gsi, uint64_t now)
+{
+	struct gsi_heir **from = &gsi->heirs, *heir;
+
+	while (*from) {
+		heir = *from;
+		if (!execute_one(gsi, heir, now)) {
+			from = &heir->next;
+			continue;
+		}
+		*from = heir->next;
+		close(heir->fd);
+		free(heir);
+	}
+}
+
+uint64_t gsi_will_deadline(const struct gsi *gsi)
+{
+	uint64_t deadline = ENG_NEVER;
+
+	for (const struct gsi_heir *heir = gsi->heirs; heir; heir = heir->next)
+		if (heir->due < deadline)
+			deadline = heir->due;
+	return deadline;
+}
+
+/* ---- the end ---- */
+
+void gsi_will_abandon(struct gsi *gsi)
+{
+	for (struct gsi_heir *heir = gsi->heirs; heir; heir = heir->next)
+		close(heir->fd);
+	if (gsi->will.fd >= 0)
+		close(gsi->will.fd);
+}
+
+void gsi_will_close(struct gsi *gsi)
+{
+	struct gsi_heir *heir;
+
+	while ((heir = gsi->heirs)) {
+		gsi->heirs = heir->next;
+		close(heir->fd);
+		free(heir);
+	}
+	if (gsi->will.fd < 0)
+		return;
+	munmap(gsi->will.entry, WILL_BYTES);
+	close(gsi->will.fd);
+}

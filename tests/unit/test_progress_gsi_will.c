@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What is said in place of a process that has died: by whichever process holds queue pair 1 then,
+ * some times over; and never in place of one that lives.
+ */
+#include "gsi_agent.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+
+enum { AGENTS = 3 };
+
+static struct gsi_agent agents[AGENTS];
+
+static int open_agents(void **state)
+{
+	int error = fresh_network(state);
+
+	if (error)
+		return error;
+	for (unsigned int i = 0; i < AGENTS; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	return 0;
+}
+
+/* A DREQ for another agent, to be sent when this one dies; the handle. */
+static unsigned int set_will(struct gsi_agent *agent, const struct gsi_agent *peer,
+			     const uint8_t sgid[16], uint32_t tag)
+{
+	struct gsi_order order = { .what = GSI_WILL_SET,
+				   .mad = { .attribute = MAD_DREQ,
+					    .tag = tag,
+					    .remote_id = peer->slot << GSI_ID_SHIFT | tag } };
+	struct gsi_report result;
+
+	memcpy(order.gid, sgid, sizeof(order.gid));
+	memcpy(order.dgid, loopback4, sizeof(order.dgid));
+	result = gsi_agent_do(agent, &order);
+	assert_int_equal(result.error, 0);
+	return result.handle;
+}
+
+/* So that the holder has all wills: they are sent when a member has been answered. */
+static void let_them_meet(void)
+{
+	usleep(50000);
+}
+
+/* Nothing more than these, each at least once and some times over. */
+static void expect_wills(struct gsi_agent *agent, uint32_t first, uint32_t count)
+{
+	unsigned int seen[8] = { 0 };
+	struct gsi_report report;
+
+	while (gsi_agent_next(agent, 1500, &report)) {
+		uint32_t tag = mad_tag(report.mad.bytes);
+
+		assert_in_range(tag, first, first + count - 1);
+		assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+		seen[tag - first]++;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		assert_in_range(seen[i], 2, 4);
+}
+
+/* A member dies: the holder says what it has not said, from this address. */
+static void test_member_dies(void **state)
+{
+	const struct gsi_order drop = { .what = GSI_WILL_DROP,
+					.handle = set_will(&agents[1], &agents[2], loopback4, 9) };
+
+	(void)state;
+	for (uint32_t tag = 1; tag <= 3; tag++)
+		set_will(&agents[1], &agents[2], loopback4, tag);
+	/* Of another address, which another holder may have. */
+	set_will(&agents[1], &agents[2], other4, 10);
+	assert_int_equal(gsi_agent_do(&agents[1], &drop).error, 0);
+	let_them_meet();
+	gsi_agent_kill(&agents[1]);
+	expect_wills(&agents[2], 1, 3);
+	assert_in_range(gsi_agent_count(&agents[0], PROGRESS_COUNT_MAD_FOR_DEAD), 9, 12);
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[2]);
+}
+
+/* The holder dies: the next one says it, and it alone. */
+static void test_holder_dies(void **state)
+{
+	(void)state;
+	set_will(&agents[0], &agents[1], loopback4, 1);
+	set_will(&agents[0], &agents[1], loopback4, 2);
+	let_them_meet();
+	gsi_agent_kill(&agents[0]);
+	expect_wills(&agents[1], 1, 2);
+	/* The last one is alone with its own death. */
+	set_will(&agents[1], &agents[2], loopback4, 5);
+	set_will(&agents[2], &agents[1], loopback4, 6);
+	let_them_meet();
+	gsi_agent_kill(&agents[1]);
+	expect_wills(&agents[2], 5, 1);
+	gsi_agent_stop(&agents[2]);
+}
+
+/* An exit is a death as well, if the process has not said it itself. */
+static void test_exit(void **state)
+{
+	(void)state;
+	set_will(&agents[2], &agents[1], loopback4, 1);
+	let_them_meet();
+	gsi_agent_stop(&agents[2]);
+	expect_wills(&agents[1], 1, 1);
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[1]);
+}
+
+/* It has given the address back, and lives: nothing is said for it. */
+static void test_living(void **state)
+{
+	struct gsi_order order = { .what = GSI_ADDR_PUT };
+	struct gsi_report report;
+
+	(void)state;
+	memcpy(order.gid, loopback4, sizeof(order.gid));
+	set_will(&agents[0], &agents[2], loopback4, 1);
+	set_will(&agents[1], &agents[2], loopback4, 2);
+	let_them_meet();
+	gsi_agent_do(&agents[1], &order);
+	gsi_agent_do(&agents[0], &order);
+	assert_false(gsi_agent_next(&agents[2], 1500, &report));
+	assert_int_equal(gsi_agent_count(&agents[2], PROGRESS_COUNT_MAD_FOR_DEAD), 0);
+	for (unsigned int i = 0; i < AGENTS; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+/* There is room for so many, and for one more when one is dropped. */
+static void test_room(void **state)
+{
+	struct gsi_order order = { .what = GSI_WILL_SET, .mad = { .attribute = MAD_DREQ } };
+	struct gsi_order drop = { .what = GSI_WILL_DROP, .handle = 77 };
+
+	(void)state;
+	for (unsigned int i = 0; i < GSI_WILLS; i++)
+		assert_int_equal(gsi_agent_do(&agents[0], &order).error, 0);
+	assert_int_equal(gsi_agent_do(&agents[0], &order).error, -ENOSPC);
+	gsi_agent_do(&agents[0], &drop);
+	assert_int_equal(gsi_agent_do(&agents[0], &order).handle, 77);
+	for (unsigned int i = 0; i < AGENTS; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_member_dies, open_agents),
+		cmocka_unit_test_setup(test_holder_dies, open_agents),
+		cmocka_unit_test_setup(test_exit, open_agents),
+		cmocka_unit_test_setup(test_living, open_agents),
+		cmocka_unit_test_setup(test_room, open_agents),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
