@@ -61,11 +61,13 @@ static const char *const others[] = {
 	"repeated requests are new ones",
 	"any id is the right one",
 	"released is forgotten",
+	"nobody's turn comes",
 };
 enum other {
 	NO_DUPLICATES = ROWS + 1,
 	ANY_ID,
 	NO_RELEASE,
+	NO_TURN,
 	MUTANTS,
 };
 
@@ -85,11 +87,21 @@ struct cm_conn *__wrap_cm_find_pair(const struct cm *cm, uint32_t local_id, uint
 void __real_cm_release(struct cm *cm, struct cm_conn *conn);
 void __wrap_cm_release(struct cm *cm, struct cm_conn *conn);
 
+struct window_node *__real_cm_window_next(struct window *window, uint32_t place);
+struct window_node *__wrap_cm_window_next(struct window *window, uint32_t place);
+
+struct window_node *__wrap_cm_window_next(struct window *window, uint32_t place)
+{
+	return mutant_now == NO_TURN ? NULL : __real_cm_window_next(window, place);
+}
+
 const struct cm_step *__wrap_cm_step_of(enum cm_state state, enum cm_input input)
 {
-	const struct changed_row *row = &rows[mutant_now - 1];
+	const struct changed_row *row = NULL;
 
-	if (mutant_now == 0 || mutant_now > ROWS || row->state != state || row->input != input)
+	if (mutant_now >= 1 && mutant_now <= ROWS)
+		row = &rows[mutant_now - 1];
+	if (!row || row->state != state || row->input != input)
 		return __real_cm_step_of(state, input);
 	return row->step.legal ? &row->step : NULL;
 }

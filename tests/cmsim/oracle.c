@@ -75,6 +75,10 @@ static void check_time(struct app *app, enum cm_event_type type)
 	const struct world *world = app->world;
 	uint64_t longest = world->plan.mras ? LONGEST_WAIT : CM_GIVE_UP_NS;
 
+	/* Each of those before it counts no longer than until its first repetition. */
+	if (world->plan.window > 0)
+		longest += APPS * 50 * CM_MS;
+
 	if (app->waits_since != 0 && world->now - app->waits_since > longest)
 		world_fail(app->world, "an event came too late");
 	if (type != CM_EVENT_TIMEWAIT_EXIT)

@@ -140,8 +140,13 @@ static struct cm_listener *listen_for(struct host *host, enum cm_service service
 /* A new process: other ids, the same GUID. */
 static void host_start(struct host *host)
 {
-	const struct cm_config config = { &ops, host, host->number,
-					  (uint32_t)random_next(&host->world->random) };
+	const struct cm_config config = {
+		.ops = &ops,
+		.owner = host,
+		.slot = host->number,
+		.id_start = (uint32_t)random_next(&host->world->random),
+		.window = host->world->plan.window,
+	};
 	uint32_t qpn = (uint32_t)random_next(&host->world->random) & 0xffffff;
 
 	host->cm = cm_init(malloc(cm_bytes()), &config);
@@ -181,6 +186,7 @@ static void make_plan(struct world *world)
 	plan->trip = random_between(r, 5000, 100000);
 	plan->backlog = random_chance(r, 200) ? random_between(r, 0, 2) : 100;
 	plan->slow_apps = random_chance(r, 300);
+	plan->window = random_chance(r, 300) ? random_between(r, 1, 3) : 0;
 	if (random_chance(r, 250))
 		return;
 	plan->loss = random_chance(r, 700) ? random_between(r, 1, 250) : 0;

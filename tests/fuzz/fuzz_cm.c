@@ -299,7 +299,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct cm_config config = { &ops, NULL, 3, 1 };
+	const struct cm_config config = { .ops = &ops, .owner = NULL, .slot = 3, .id_start = 1 };
 	void *listeners[2] = { malloc(cm_listener_bytes()), malloc(cm_listener_bytes()) };
 
 	memset(&world, 0, sizeof(world));

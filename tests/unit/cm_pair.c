@@ -99,7 +99,9 @@ struct pair *pair_new(void)
 	pair->now = 1000;
 	for (uint32_t i = 0; i < 2; i++) {
 		struct pair_side *side = &pair->side[i];
-		const struct cm_config config = { &ops, side, 5 + i, 0x123456 };
+		const struct cm_config config = {
+			.ops = &ops, .owner = side, .slot = 5 + i, .id_start = 0x123456
+		};
 
 		side->cm = cm_init(malloc(cm_bytes()), &config);
 		side->room = 100;

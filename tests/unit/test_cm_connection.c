@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Connections between two managers, message by message: what the other side sees of losses,
- * repetitions, refusals, and of the end.
+ * repetitions and refusals; test_cm_end.c has the end.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -327,118 +327,6 @@ static void test_reply_to_nobody(void **state)
 	assert_int_equal(pair->side[1].event[1].mad.rej.reason, MAD_REJECT_COMM_ID);
 }
 
-/* Disconnect: the peer's application answers, and each side hears it once. */
-static void test_disconnect(void **state)
-{
-	(void)state;
-	pair_establish(pair, conn);
-	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
-	pair_lose(pair);
-	pair_wait(pair, 50 * CM_MS);
-	pair_deliver_twice(pair);
-	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
-	assert_int_equal(pair_deliver(pair), CM_REPEATED);
-	assert_int_equal(pair->on_wire, 0);
-	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
-	assert_int_equal(pair->wire[0].mad.transaction_id >> 32, MAD_DREQ);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
-	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
-	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
-	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(pair_count(pair, i, CM_EVENT_DISCONNECTED), 1);
-		assert_int_equal(pair_last_event(pair, i), CM_EVENT_TIMEWAIT_EXIT);
-		assert_int_equal(cm_conn_state(conn[i]), CM_IDLE);
-	}
-}
-
-/* An application that does not react is answered for after a second. */
-static void test_grace(void **state)
-{
-	(void)state;
-	pair_establish(pair, conn);
-	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
-	pair_deliver(pair);
-	pair_wait(pair, 49 * CM_MS);
-	assert_int_equal(pair->on_wire, 0);
-	pair_wait(pair, CM_DREP_GRACE_NS);
-	while (pair_next(pair) == MAD_DREQ)
-		pair_lose(pair);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
-	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
-	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
-}
-
-/* DREQs that cross: both sides are disconnected, once, whatever becomes of the DREPs. */
-static void test_crossing_disconnects(void **state)
-{
-	(void)state;
-	pair_establish(pair, conn);
-	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
-	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
-	pair_deliver(pair);
-	pair_deliver(pair);
-	pair_deliver_all(pair);
-	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(cm_conn_state(conn[i]), CM_TIMEWAIT);
-		assert_int_equal(pair_count(pair, i, CM_EVENT_DISCONNECTED), 1);
-	}
-}
-
-/* A destroyed connection repeats its DREQ in the background and is then released. */
-static void test_farewell(void **state)
-{
-	(void)state;
-	pair_establish(pair, conn);
-	cm_destroy(cm[0], conn[0], pair->now);
-	assert_int_equal(pair->side[0].released, 0);
-	pair_lose(pair);
-	pair_wait(pair, 50 * CM_MS);
-	pair_lose(pair);
-	pair_wait(pair, 200 * CM_MS);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
-	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
-	cm_destroy(cm[1], conn[1], pair->now);
-	assert_int_equal(pair_deliver(pair), CM_TAKEN);
-	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
-	assert_int_equal(pair->side[0].released, 1);
-	assert_int_equal(pair->side[1].released, 1);
-	assert_int_equal(pair_count(pair, 0, CM_EVENT_DISCONNECTED), 0);
-}
-
-/* To a peer that is gone, the farewell ends after 15 s. */
-static void test_farewell_ends(void **state)
-{
-	(void)state;
-	pair_establish(pair, conn);
-	cm_destroy(cm[0], conn[0], pair->now);
-	pair_wait(pair, CM_FAREWELL_NS + CM_TIMEWAIT_MAX_NS);
-	assert_int_equal(pair->side[0].released, 1);
-}
-
-/* DREQ for what nobody knows: DREP with the ids exchanged.  For another queue pair: nothing. */
-static void test_foreign_disconnects(void **state)
-{
-	struct mad dreq = { .attr = MAD_DREQ, .transaction_id = 99 };
-	struct cm_conn_info info;
-
-	(void)state;
-	dreq.dreq.local_id = 11;
-	dreq.dreq.remote_id = 12;
-	assert_int_equal(pair_inject(pair, 0, &dreq), CM_ANSWERED_UNKNOWN);
-	assert_int_equal(pair_next(pair), MAD_DREP);
-	assert_int_equal(pair->wire[0].mad.drep.local_id, 12);
-	assert_int_equal(pair->wire[0].mad.drep.remote_id, 11);
-	assert_int_equal(pair->wire[0].mad.transaction_id, 99);
-	pair_lose(pair);
-	pair_establish(pair, conn);
-	cm_conn_info(conn[0], &info);
-	dreq.dreq.local_id = info.remote_id;
-	dreq.dreq.remote_id = info.local_id;
-	dreq.dreq.remote_qpn = info.local_qpn + 1;
-	assert_int_equal(pair_inject(pair, 0, &dreq), CM_DROP_QPN);
-	assert_int_equal(pair->on_wire, 0);
-}
-
 /*
  * A peer that died and came back with the same queue pair number: REJ 10 and a DREQ on the old
  * connection; the new one is tried once more by itself, with another id.
@@ -544,6 +432,46 @@ static void test_stale_twice(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 }
 
+/* No more than CM_WINDOW requests to a peer are unanswered; the next begin when one is answered, or
+ * is repeated, whichever comes first. */
+static void test_storm(void **state)
+{
+	struct cm_connect_param connect = pair_connect_param(pair, 0);
+	const uint64_t *sent = &cm_counters(cm[0])->sent[MAD_REQ - MAD_ATTR_FIRST];
+	struct cm_conn *all[CM_WINDOW + 3];
+
+	(void)state;
+	for (uint32_t i = 0; i < CM_WINDOW + 3; i++) {
+		all[i] = pair_conn(pair, 0);
+		connect.qpn = 100 + i;
+		assert_int_equal(cm_connect(cm[0], all[i], &connect, pair->now), CM_OK);
+		if (pair->on_wire > 1)
+			pair->on_wire = 1;
+	}
+	assert_int_equal(*sent, CM_WINDOW);
+	/* One is answered, one that waits is given up by its owner, all others are late. */
+	pair->side[1].room = 0;
+	assert_int_equal(pair_deliver(pair), CM_REFUSED_BACKLOG);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(*sent, CM_WINDOW + 1);
+	assert_int_equal(pair_next(pair), MAD_REQ);
+	assert_int_equal(pair->wire[0].mad.req.local_qpn, 100 + CM_WINDOW);
+	cm_destroy(cm[0], all[CM_WINDOW + 1], pair->now);
+	assert_int_equal(*sent, CM_WINDOW + 1);
+	pair->now += 50 * CM_MS;
+	pair->on_wire = 0;
+	for (uint32_t i = 0; i < 4; i++)
+		cm_destroy(cm[0], all[i + 1], pair->now);
+	assert_int_equal(*sent, CM_WINDOW + 2);
+	for (uint32_t i = 5; i < CM_WINDOW + 3; i++) {
+		pair->on_wire = 0;
+		if (i != CM_WINDOW + 1)
+			cm_destroy(cm[0], all[i], pair->now);
+	}
+	pair->on_wire = 0;
+	cm_destroy(cm[0], all[0], pair->now);
+}
+
 /* Calls that do not belong into a state are refused and send nothing. */
 static void test_calls_in_wrong_states(void **state)
 {
@@ -583,16 +511,11 @@ int main(void)
 		WITH_PAIR(test_destroyed_before_ready),
 		WITH_PAIR(test_destroyed_before_reply),
 		WITH_PAIR(test_reply_to_nobody),
-		WITH_PAIR(test_disconnect),
-		WITH_PAIR(test_grace),
-		WITH_PAIR(test_crossing_disconnects),
-		WITH_PAIR(test_farewell),
-		WITH_PAIR(test_farewell_ends),
-		WITH_PAIR(test_foreign_disconnects),
 		WITH_PAIR(test_stale),
 		WITH_PAIR(test_stale_before_ready),
 		WITH_PAIR(test_rtu_to_nobody),
 		WITH_PAIR(test_stale_twice),
+		WITH_PAIR(test_storm),
 		WITH_PAIR(test_calls_in_wrong_states),
 	};
 

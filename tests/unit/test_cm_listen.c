@@ -130,7 +130,9 @@ static void test_most_specific(void **state)
 	struct cm_listen_param param = wildcard();
 	struct cm_listener *any, *device, *address;
 	static struct cm_ops ops;
-	struct cm_config config = { &ops, &pair->side[1], 1, 1 };
+	struct cm_config config = {
+		.ops = &ops, .owner = &pair->side[1], .slot = 1, .id_start = 1
+	};
 	struct cm *before = cm[1];
 
 	(void)state;
@@ -295,7 +297,9 @@ static void test_requests_of_two_hosts(void **state)
 /* Ids: the slot on top, never 0, another start for another process. */
 static void test_ids(void **state)
 {
-	struct cm_config config = { pair_ops(), &pair->side[0], 0, (1u << 26) - 2 };
+	struct cm_config config = {
+		.ops = pair_ops(), .owner = &pair->side[0], .slot = 0, .id_start = (1u << 26) - 2
+	};
 	struct cm *manager = cm_init(malloc(cm_bytes()), &config);
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
 	const uint32_t ids[] = { 0x3fffffe, 0x3ffffff, 1, 2 };

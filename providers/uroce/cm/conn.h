@@ -17,6 +17,7 @@
 #include "state.h"
 #include "table.h"
 #include "timing.h"
+#include "window.h"
 
 struct cm_conn {
 	void *user;
@@ -27,6 +28,7 @@ struct cm_conn {
 	struct table_node by_sidr;	/* SIDR passive side: (address, request id) */
 	struct heap_node deadline;
 	struct timing timing;
+	struct window_node in_window;
 
 	struct cm_path path;
 	enum cm_state state;
@@ -67,6 +69,7 @@ struct cm {
 	struct cm_conn *conns;
 	struct table by_local_id, by_remote_id, by_remote_qp, by_sidr;
 	struct table listeners;
+	struct window window;
 	struct cm_counters counters;
 };
 

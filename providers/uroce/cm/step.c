@@ -3,6 +3,7 @@
  * Carries out what the table of states says.
  */
 #include <assert.h>
+#include <stddef.h>
 
 #include "conn.h"
 
@@ -17,6 +18,16 @@ void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 	if (mad->attr == MAD_REJ)
 		cm->counters.rejected[mad->rej.reason < REASONS ? mad->rej.reason : 0]++;
 	cm->config.ops->send(cm->config.owner, path, bytes);
+}
+
+/* A request that is sent for the first time; REP and REJ are answers and wait for nobody. */
+static bool waits_for_turn(struct cm *cm, struct cm_conn *conn)
+{
+	uint16_t attr = conn->kept.attr;
+
+	if (attr != MAD_REQ && attr != MAD_SIDR_REQ && attr != MAD_DREQ)
+		return false;
+	return !cm_window_enter(&cm->window, &conn->in_window, conn->path.dgid);
 }
 
 /* The state is still the one before the step: a REJ says what it refuses. */
@@ -34,7 +45,8 @@ static void send_of(struct cm *cm, struct cm_conn *conn, enum cm_send send,
 	case CM_SEND_AGAIN:
 		conn->resent++;
 		cm->counters.resent[conn->kept.attr - MAD_ATTR_FIRST]++;
-		break;
+		cm_send(cm, &conn->path, &conn->kept);
+		return;
 	case CM_SEND_DREQ:
 		cm_compose_dreq(conn, &conn->kept);
 		break;
@@ -57,7 +69,8 @@ static void send_of(struct cm *cm, struct cm_conn *conn, enum cm_send send,
 		cm_send(cm, &conn->path, &answer);
 		return;
 	}
-	cm_send(cm, &conn->path, &conn->kept);
+	if (!waits_for_turn(cm, conn))
+		cm_send(cm, &conn->path, &conn->kept);
 }
 
 /* Another id, so that late answers to the first request are not taken for this one's. */
@@ -69,6 +82,25 @@ static void request_anew(struct cm *cm, struct cm_conn *conn, uint64_t now)
 	conn->kept.transaction_id = conn->transaction_id;
 	conn->kept.req.local_id = conn->local_id;
 	conn->timing.repeat_at = now + CM_STALE_PAUSE_NS;
+}
+
+static void start_timing(struct cm_conn *conn, uint64_t now)
+{
+	cm_timing_start(&conn->timing, conn->destroyed ? CM_FAREWELL_NS : CM_GIVE_UP_NS, now);
+}
+
+/* One less is unanswered: the next that waits for the same peer begins. */
+static void send_next(struct cm *cm, uint32_t place, uint64_t now)
+{
+	struct window_node *node = cm_window_next(&cm->window, place);
+	struct cm_conn *conn;
+
+	if (!node)
+		return;
+	conn = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, in_window));
+	cm_send(cm, &conn->path, &conn->kept);
+	start_timing(conn, now);
+	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
 }
 
 static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
@@ -83,8 +115,12 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 		cm_heap_remove(&cm->deadlines, &conn->deadline);
 		return;
 	case CM_TIMER_REPEAT:
-		cm_timing_start(&conn->timing, conn->destroyed ? CM_FAREWELL_NS : CM_GIVE_UP_NS,
-				now);
+		/* What waits for its turn begins with it: send_next(). */
+		if (conn->in_window.how == WINDOW_WAITS) {
+			cm_heap_remove(&cm->deadlines, &conn->deadline);
+			return;
+		}
+		start_timing(conn, now);
 		at = cm_timing_next(&conn->timing);
 		break;
 	case CM_TIMER_NEXT:
@@ -138,7 +174,12 @@ static void tell(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
 void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	     const struct cm_cause *cause)
 {
+	uint32_t place = conn->in_window.place;
+	bool leaves = conn->in_window.how != WINDOW_OUT && step->timer != CM_TIMER_KEEP;
+
 	assert(step && step->legal);
+	if (leaves)
+		cm_window_leave(&cm->window, &conn->in_window);
 	send_of(cm, conn, step->send, cause);
 	if (conn->state != step->next) {
 		conn->state = step->next;
@@ -147,6 +188,8 @@ void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	if (conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
 		cm_free_qp(cm, conn);
 	set_timer(cm, conn, step->timer, cause);
+	if (leaves)
+		send_next(cm, place, cause->now);
 	tell(cm, conn, step->event, cause);
 	if (conn->state != CM_IDLE)
 		return;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The end of connections: what both sides hear of it, whoever begins and whatever is lost.
+ */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cm_pair.h"
+
+static struct pair *pair;
+static struct cm *cm[2];
+static struct cm_conn *conn[2];
+
+static int set_up(void **state)
+{
+	(void)state;
+	pair = pair_new();
+	cm[0] = pair->side[0].cm;
+	cm[1] = pair->side[1].cm;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	pair_free(pair);
+	return 0;
+}
+
+/* Disconnect: the peer's application answers, and each side hears it once. */
+static void test_disconnect(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	pair_deliver_twice(pair);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
+	assert_int_equal(pair_deliver(pair), CM_REPEATED);
+	assert_int_equal(pair->on_wire, 0);
+	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
+	assert_int_equal(pair->wire[0].mad.transaction_id >> 32, MAD_DREQ);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
+	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(pair_count(pair, i, CM_EVENT_DISCONNECTED), 1);
+		assert_int_equal(pair_last_event(pair, i), CM_EVENT_TIMEWAIT_EXIT);
+		assert_int_equal(cm_conn_state(conn[i]), CM_IDLE);
+	}
+}
+
+/* An application that does not react is answered for after a second. */
+static void test_grace(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
+	pair_deliver(pair);
+	pair_wait(pair, 49 * CM_MS);
+	assert_int_equal(pair->on_wire, 0);
+	pair_wait(pair, CM_DREP_GRACE_NS);
+	while (pair_next(pair) == MAD_DREQ)
+		pair_lose(pair);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
+	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
+}
+
+/* DREQs that cross: both sides are disconnected, once, whatever becomes of the DREPs. */
+static void test_crossing_disconnects(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
+	assert_int_equal(cm_disconnect(cm[1], conn[1], pair->now), CM_OK);
+	pair_deliver(pair);
+	pair_deliver(pair);
+	pair_deliver_all(pair);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(cm_conn_state(conn[i]), CM_TIMEWAIT);
+		assert_int_equal(pair_count(pair, i, CM_EVENT_DISCONNECTED), 1);
+	}
+}
+
+/* A destroyed connection repeats its DREQ in the background and is then released. */
+static void test_farewell(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	cm_destroy(cm[0], conn[0], pair->now);
+	assert_int_equal(pair->side[0].released, 0);
+	pair_lose(pair);
+	pair_wait(pair, 50 * CM_MS);
+	pair_lose(pair);
+	pair_wait(pair, 200 * CM_MS);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_DISCONNECTED);
+	cm_destroy(cm[1], conn[1], pair->now);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	pair_wait(pair, CM_TIMEWAIT_MAX_NS);
+	assert_int_equal(pair->side[0].released, 1);
+	assert_int_equal(pair->side[1].released, 1);
+	assert_int_equal(pair_count(pair, 0, CM_EVENT_DISCONNECTED), 0);
+}
+
+/* To a peer that is gone, the farewell ends after 15 s. */
+static void test_farewell_ends(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	cm_destroy(cm[0], conn[0], pair->now);
+	pair_wait(pair, CM_FAREWELL_NS + CM_TIMEWAIT_MAX_NS);
+	assert_int_equal(pair->side[0].released, 1);
+}
+
+/* DREQ for what nobody knows: DREP with the ids exchanged.  For another queue pair: nothing. */
+static void test_foreign_disconnects(void **state)
+{
+	struct mad dreq = { .attr = MAD_DREQ, .transaction_id = 99 };
+	struct cm_conn_info info;
+
+	(void)state;
+	dreq.dreq.local_id = 11;
+	dreq.dreq.remote_id = 12;
+	assert_int_equal(pair_inject(pair, 0, &dreq), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair_next(pair), MAD_DREP);
+	assert_int_equal(pair->wire[0].mad.drep.local_id, 12);
+	assert_int_equal(pair->wire[0].mad.drep.remote_id, 11);
+	assert_int_equal(pair->wire[0].mad.transaction_id, 99);
+	pair_lose(pair);
+	pair_establish(pair, conn);
+	cm_conn_info(conn[0], &info);
+	dreq.dreq.local_id = info.remote_id;
+	dreq.dreq.remote_id = info.local_id;
+	dreq.dreq.remote_qpn = info.local_qpn + 1;
+	assert_int_equal(pair_inject(pair, 0, &dreq), CM_DROP_QPN);
+	assert_int_equal(pair->on_wire, 0);
+}
+
+#define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_PAIR(test_disconnect),	      WITH_PAIR(test_grace),
+		WITH_PAIR(test_crossing_disconnects), WITH_PAIR(test_farewell),
+		WITH_PAIR(test_farewell_ends),	      WITH_PAIR(test_foreign_disconnects),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
