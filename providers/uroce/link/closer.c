@@ -8,6 +8,7 @@
 #include "closer.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -39,7 +40,7 @@ static struct closer {
 	int queue[QUEUE_MAX + 1]; /* the last one goes first: order means nothing */
 	/* What the worker is closing, or -1. */
 	int current;
-	ino_t inode; /* of current */
+	uint64_t inode; /* of current */
 	uint64_t closed;
 } closer = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -66,11 +67,15 @@ void link_closer_get_ready(void)
 	pthread_once(&once, load_what_cancelling_needs);
 }
 
-static ino_t inode_of(int fd)
+/*
+ * The number may be another descriptor's by now, that any thread has opened: the inode tells.  (The
+ * thread sanitizer would call fstat() a race.)
+ */
+static uint64_t inode_of(int fd)
 {
-	struct stat status;
+	struct statx status;
 
-	return fstat(fd, &status) ? 0 : status.st_ino;
+	return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &status) ? 0 : status.stx_ino;
 }
 
 /* Caller holds the lock. */
