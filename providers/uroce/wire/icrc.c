@@ -90,63 +90,71 @@ static inline uint32_t word(const uint8_t *at)
 	return value;
 }
 
-/* The BTH and all in front of it, as blocks that end with the BTH. */
-static inline void make_front(block *front, const struct wire_path *path, uint16_t ip_id,
-			      uint32_t udp_payload_length, const uint8_t *bth)
+/* The BTH and all in front of it; with IPv4 the first words stay as they are, zero. */
+static inline __attribute__((always_inline)) void
+make_front(uint32_t *front, const struct wire_path *path, bool ipv6, uint16_t ip_id,
+	   uint32_t udp_payload_length, const uint8_t *bth)
 {
 	uint32_t length = udp_payload_length + UDP_BYTES;
-	uint32_t ports = htobe32((uint32_t)path->src_port << 16 | WIRE_UDP_PORT);
 	const uint8_t *src = path->src, *dst = path->dst;
 
-	if (path->ipv6) {
-		front[0] = (block){ ~0u, htobe32(IPV6_FIRST_WORD),
-				    htobe32(length << 16 | IPV6_LENGTH_WORD), word(src) };
-		front[1] = (block){ word(src + 4), word(src + 8), word(src + 12), word(dst) };
-		front[2] = (block){ word(dst + 4), word(dst + 8), word(dst + 12), ports };
+	if (ipv6) {
+		front[0] = ~0u;
+		front[1] = htobe32(IPV6_FIRST_WORD);
+		front[2] = htobe32(length << 16 | IPV6_LENGTH_WORD);
+		for (unsigned int i = 0; i < 4; i++) {
+			front[3 + i] = word(src + 4 * i);
+			front[7 + i] = word(dst + 4 * i);
+		}
 	} else {
-		front[0] = (block){ 0 };
-		front[1] = (block){ 0, ~0u,
-				    htobe32(IPV4_FIRST_WORD | ((length + IPV4_BYTES) & 0xffff)),
-				    htobe32((uint32_t)ip_id << 16 | IPV4_FLAGS) };
+		front[5] = ~0u;
+		front[6] = htobe32(IPV4_FIRST_WORD | ((length + IPV4_BYTES) & 0xffff));
+		front[7] = htobe32((uint32_t)ip_id << 16 | IPV4_FLAGS);
+		front[8] = htobe32(IPV4_THIRD_WORD);
 		/* An IPv4 address is the last word of its GID. */
-		front[2] =
-			(block){ htobe32(IPV4_THIRD_WORD), word(src + 12), word(dst + 12), ports };
+		front[9] = word(src + 12);
+		front[10] = word(dst + 12);
 	}
-	front[3] = (block){ htobe32(length << 16 | UDP_MASKED_CHECKSUM), word(bth),
-			    word(bth + 4) | htobe32(BTH_MASKED_BITS), word(bth + 8) };
-}
-
-/* What takes the place of a when b follows it and everything moves forward by some words. */
-static inline block move_forward(block a, block b, unsigned int words)
-{
-	switch (words) {
-	case 1:
-		return (block){ a[1], a[2], a[3], b[0] };
-	case 2:
-		return (block){ a[2], a[3], b[0], b[1] };
-	case 3:
-		return (block){ a[3], b[0], b[1], b[2] };
-	default:
-		return a;
-	}
+	front[11] = htobe32((uint32_t)path->src_port << 16 | WIRE_UDP_PORT);
+	front[12] = htobe32(length << 16 | UDP_MASKED_CHECKSUM);
+	front[13] = word(bth);
+	front[14] = word(bth + 4) | htobe32(BTH_MASKED_BITS);
+	front[15] = word(bth + 8);
 }
 
 /*
- * An empty block, the front and as many words of rest as do not fill a block (extra), moved forward
- * by these, so that the last block is full.  Inline, because only with a constant number of words
- * is a move one or two instructions.
+ * What the front and so many words of rest as do not fill a block (extra) make, at the end of as
+ * many blocks as are needed; the first that is needed is returned.  Inline, because only with
+ * constant numbers of words is every word where it belongs without having been stored before.
  */
-static inline __attribute__((always_inline)) void
-move_front(block *blocks, const block *front, const uint8_t *rest, unsigned int extra)
+static inline __attribute__((always_inline)) block *
+begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip_id,
+	     uint32_t udp_payload_length, const uint8_t *header, unsigned int extra)
 {
-	block extra_words = { extra > 0 ? word(rest) : 0, extra > 1 ? word(rest + 4) : 0,
-			      extra > 2 ? word(rest + 8) : 0 };
+	const unsigned int empty =
+		(BLOCK_WORDS - extra + (ipv6 ? 0 : IPV4_LESS_WORDS)) / BLOCK_WORDS;
+	const uint8_t *rest = header + WIRE_BTH_BYTES;
+	/* A block of zeros, the front, and the words of rest. */
+	uint32_t words[BLOCK_WORDS * (FRONT_BLOCKS + 2)] = { 0 };
 
-	blocks[0] = move_forward((block){ 0 }, front[0], extra);
-	blocks[1] = move_forward(front[0], front[1], extra);
-	blocks[2] = move_forward(front[1], front[2], extra);
-	blocks[3] = move_forward(front[2], front[3], extra);
-	blocks[4] = move_forward(front[3], extra_words, extra);
+	make_front(words + BLOCK_WORDS, path, ipv6, ip_id, udp_payload_length, header);
+	for (unsigned int i = 0; i < extra; i++)
+		words[BLOCK_WORDS * (FRONT_BLOCKS + 1) + i] = word(rest + 4 * i);
+#define BLOCK(i)                                                                                \
+	(block)                                                                                 \
+	{                                                                                       \
+		words[4 * (i) + extra], words[4 * (i) + extra + 1], words[4 * (i) + extra + 2], \
+			words[4 * (i) + extra + 3]                                              \
+	}
+	if (empty == 0)
+		blocks[0] = BLOCK(0);
+	if (empty <= 1)
+		blocks[1] = BLOCK(1);
+	blocks[2] = BLOCK(2);
+	blocks[3] = BLOCK(3);
+	blocks[4] = BLOCK(4);
+#undef BLOCK
+	return blocks + empty;
 }
 
 /*
@@ -157,36 +165,43 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 			 const uint8_t *header, size_t header_length)
 {
 	const uint8_t *rest = header + WIRE_BTH_BYTES;
-	size_t rest_length = header_length - WIRE_BTH_BYTES, taken = 0, extra, whole, empty, i;
-	block front[FRONT_BLOCKS], blocks[MOST_BLOCKS];
+	size_t rest_length = header_length - WIRE_BTH_BYTES, taken = 0, whole;
+	block blocks[MOST_BLOCKS], *first, *end = blocks + FRONT_BLOCKS + 1;
 	uint32_t state;
 
 	assert(header_length >= WIRE_BTH_BYTES);
-	make_front(front, path, ip_id, udp_payload_length, header);
 	if (rest_length % 4 == 0 && rest_length / sizeof(block) <= MOST_WHOLE_BLOCKS)
 		taken = rest_length;
-	whole = taken / sizeof(block);
-	extra = taken / 4 % BLOCK_WORDS;
-	if (extra == 0)
-		move_front(blocks, front, rest, 0);
-	else if (extra == 1)
-		move_front(blocks, front, rest, 1);
-	else if (extra == 2)
-		move_front(blocks, front, rest, 2);
-	else
-		move_front(blocks, front, rest, 3);
-	for (i = 0; i < whole; i++) {
+#define BEGIN(ipv6, extra) \
+	begin_blocks(blocks, path, ipv6, ip_id, udp_payload_length, header, extra)
+	switch (taken / 4 % BLOCK_WORDS) {
+	case 0:
+		first = path->ipv6 ? BEGIN(true, 0) : BEGIN(false, 0);
+		break;
+	case 1:
+		first = path->ipv6 ? BEGIN(true, 1) : BEGIN(false, 1);
+		break;
+	case 2:
+		first = path->ipv6 ? BEGIN(true, 2) : BEGIN(false, 2);
+		break;
+	default:
+		first = path->ipv6 ? BEGIN(true, 3) : BEGIN(false, 3);
+		break;
+	}
+#undef BEGIN
+	rest += taken % sizeof(block);
+	for (whole = taken / sizeof(block); whole > 0; whole--) {
 		block copy;
 
-		memcpy(&copy, rest + 4 * extra + i * sizeof(block), sizeof(copy));
-		blocks[FRONT_BLOCKS + 1 + i] = copy;
+		memcpy(&copy, rest, sizeof(copy));
+		*end++ = copy;
+		rest += sizeof(copy);
 	}
-	empty = (BLOCK_WORDS - extra + (path->ipv6 ? 0 : IPV4_LESS_WORDS)) / BLOCK_WORDS;
-	state = crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)(blocks + empty),
-				(FRONT_BLOCKS + 1 + whole - empty) * sizeof(block));
+	state = crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)first,
+				(uint64_t)((const uint8_t *)end - (const uint8_t *)first));
 	if (taken == rest_length)
 		return state;
-	return wire_icrc_continue(state, rest, rest_length);
+	return wire_icrc_continue(state, header + WIRE_BTH_BYTES, rest_length);
 }
 
 uint32_t wire_icrc_continue(uint32_t state, const uint8_t *bytes, size_t length)
