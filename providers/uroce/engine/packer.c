@@ -29,7 +29,7 @@ bool pack_fits(const struct eng_run *run, uint32_t packet_bytes)
 }
 
 /* Add bytes to the run's pieces; bytes that follow the last piece in memory lengthen it. */
-static bool add_piece(struct eng_run *run, const uint8_t *bytes, uint32_t length)
+static inline bool add_piece(struct eng_run *run, const uint8_t *bytes, uint32_t length)
 {
 	struct eng_piece *last = run->pieces + run->piece_count - 1;
 
@@ -64,7 +64,7 @@ static bool stage(struct eng_run *run, const void *bytes, uint32_t length)
 }
 
 /* What has been staged; end is the room for the ICRC behind it, or 0. */
-static bool finish_staged(struct eng_run *run, struct packing *packing, uint32_t end)
+static inline bool finish_staged(struct eng_run *run, struct packing *packing, uint32_t end)
 {
 	uint8_t *from = run->staging + packing->staged;
 	uint32_t length = run->staged - packing->staged;

@@ -192,22 +192,6 @@ static enum eng_tx transmit_one(struct progress *progress, struct progress_qp *q
 	return ENG_TX_FULL;
 }
 
-struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
-			      enum eng_occasion occasion, uint64_t now)
-{
-	bool polled = !helper_is_armed(progress);
-
-	return (struct eng_hint){
-		.now = now,
-		.round = poll_turns(progress),
-		.occasion = occasion,
-		.sides = ENG_REQUESTS | ENG_RESPONSES,
-		.polled = polled,
-		.watched = polled,
-		.share_waits = qp->in_share_queue || share_queue_waits(&progress->share_queue),
-	};
-}
-
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, struct eng_hint *hint,
 			   unsigned int max_runs, struct tx_buffer *tx, unsigned int *runs)
 {

@@ -21,8 +21,22 @@ enum transmit_end {
 };
 
 /* What the engine cannot know by itself. */
-struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
-			      enum eng_occasion occasion, uint64_t now);
+static inline struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
+					    enum eng_occasion occasion, uint64_t now)
+{
+	bool polled = !helper_is_armed(progress);
+
+	return (struct eng_hint){
+		.now = now,
+		.round = poll_turns(progress),
+		.occasion = occasion,
+		.sides = ENG_REQUESTS | ENG_RESPONSES,
+		.polled = polled,
+		.watched = polled,
+		.share_waits = qp->in_share_queue || share_queue_waits(&progress->share_queue),
+	};
+}
+
 /*
  * Send what the engine has, max_runs of it at most; *runs, which may be NULL, tells how many it
  * were.  hint->full is set here.
