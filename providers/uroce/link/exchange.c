@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "internal.h"
 #include "message.h"
 #include "question.h"
 #include "visitor.h"
 
+/* How long a name is waited for that may be another process's for a moment only: 1 ms. */
+#define NAME_TRIES 10
+#define NAME_PAUSE_NS 100000
 /* So many MADs may wait at a connection, if the kernel grants it. */
 #define CONNECTION_BUFFER (4 << 20)
 
@@ -249,34 +253,62 @@ int link_exchange_receive(int fd, struct link_exchange_message *out)
 
 /* ---- ports ---- */
 
-int link_port_look(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id)
+/* To whom does it belong?  -EPERM: another user; -ECONNREFUSED: it does not say, if it exists. */
+static int ask_name(const struct sockaddr_un *name, socklen_t bytes)
 {
-	struct sockaddr_un name;
-	socklen_t bytes = port_name(space, port, gid, scope_id, &name);
 	int fd = link_socket(AF_UNIX, SOCK_SEQPACKET), error;
 
 	if (fd < 0)
 		return fd;
-	error = link_connect(fd, &name, bytes);
+	error = link_connect(fd, name, bytes);
 	link_close_fd(&fd);
-	if (error == -ECONNREFUSED)
-		return 0;
 	/* Where many have looked, the queue is full. */
-	return error == 0 || error == -EAGAIN ? -EADDRINUSE : error;
+	return error == -EAGAIN ? 0 : error;
+}
+
+/*
+ * Have the name.  Another process may have it for a moment only, in link_port_look(): so one that
+ * does not say whose it is, is tried again.
+ */
+static int have_name(const struct sockaddr_un *name, socklen_t bytes)
+{
+	const struct timespec pause = { .tv_nsec = NAME_PAUSE_NS };
+	int fd = -EADDRINUSE, owner;
+
+	for (unsigned int tries = 0; tries < NAME_TRIES && fd == -EADDRINUSE; tries++) {
+		if (tries > 0)
+			nanosleep(&pause, NULL);
+		fd = link_hold_name(name, bytes);
+		if (fd != -EADDRINUSE)
+			break;
+		owner = ask_name(name, bytes);
+		if (owner != -ECONNREFUSED)
+			return owner ? owner : -EADDRINUSE;
+	}
+	return fd;
+}
+
+int link_port_look(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = port_name(space, port, gid, scope_id, &name);
+	int fd = have_name(&name, bytes);
+
+	if (fd < 0)
+		return fd;
+	link_close_fd(&fd);
+	return 0;
 }
 
 int link_port_claim(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id)
 {
 	struct sockaddr_un name;
 	socklen_t bytes = port_name(space, port, gid, scope_id, &name);
-	int fd = link_listen_at(&name, bytes);
 
-	if (fd != -EADDRINUSE)
-		return fd;
-	return link_port_look(space, port, gid, scope_id) == -EPERM ? -EPERM : -EADDRINUSE;
+	return have_name(&name, bytes);
 }
 
 void link_port_release(int *fd)
 {
-	link_stop_listening(fd);
+	link_close_fd(fd);
 }

@@ -219,6 +219,20 @@ int link_accept(struct link *link, int listener, struct sockaddr_un *from, sockl
 	return -EAGAIN;
 }
 
+int link_hold_name(const struct sockaddr_un *name, socklen_t bytes)
+{
+	int error, fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
+
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (const struct sockaddr *)name, bytes) == 0 &&
+	    (pass_rights(fd, 0) || listen(fd, BACKLOG) == 0))
+		return fd;
+	error = -errno;
+	link_close_fd(&fd);
+	return error;
+}
+
 void link_take_rights(int fd)
 {
 	/* Where the kernel does not know this switch they are let in anyway. */

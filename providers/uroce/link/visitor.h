@@ -36,6 +36,12 @@ void link_keep_reserve(struct link *link);
  */
 int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes);
 
+/*
+ * Have an abstract name, to keep others out: the descriptor, or a negative errno.  Closing it never
+ * takes long.  Where the kernel keeps descriptors out of it, it listens, so that others can see
+ * whose it is; nothing is ever accepted.
+ */
+int link_hold_name(const struct sockaddr_un *name, socklen_t bytes);
 /* From now on let descriptors in on a connection that has been accepted. */
 void link_take_rights(int fd);
 

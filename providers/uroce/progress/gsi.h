@@ -154,7 +154,8 @@ struct gsi_port_address {
  *
  * -EADDRINUSE: the port is bound on this address.  -EADDRNOTAVAIL: it is bound on another one and
  * one of the two is any; or, with *port 0, none is free.  -EPERM: the port's name is taken by
- * another user's process.  -EMFILE and so on.  Whether the address is local is not looked at.
+ * another user's process (before Linux 6.16 -EADDRINUSE).  -EMFILE and so on.  Whether the address
+ * is local is not looked at.
  */
 int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address *address,
 		  uint16_t *port, unsigned int flags, struct gsi_port **bound);
