@@ -30,7 +30,8 @@ class Stranger:
         program = place.scratch.copy("stranger.py")
         version = re.search(r"#define UROCE_ABI_VERSION (\d+)", abi())[1]
         self.process = harness.Process(place, *WAYS[way], harness.PYTHON, program, version,
-                                       attack, seconds, talk=True, user=STRANGER)
+                                       len(message_kinds()), attack, seconds, talk=True,
+                                       user=STRANGER)
         assert self.process.popen.stdout.readline() == "ready\n", self.process.errors
 
     def done(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A process of another user that does to ours what it can, for test_hostile.py.
 
-usage: stranger.py ABI-VERSION ATTACK SECONDS
+usage: stranger.py ABI-VERSION KINDS-OF-MESSAGES ATTACK SECONDS
 
 It tries every abstract name of ours that it finds in /proc/net/unix, whatever that is for, and
 prints how often it could do what, as JSON; "answers" is what it got from ours, which is to be
@@ -22,11 +22,11 @@ import sys
 import tempfile
 import time
 
-VERSION, ATTACK, SECONDS = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+VERSION, ATTACK, SECONDS = int(sys.argv[1]), sys.argv[3], float(sys.argv[4])
 SLOTS = 6
 LINGER_SECONDS = 20
 # Those of uroce-abi.h, none, and some more.
-KINDS = range(0, 14)
+KINDS = range(int(sys.argv[2]) + 4)
 TYPES = {"DGRAM": socket.SOCK_DGRAM, "SEQPACKET": socket.SOCK_SEQPACKET,
          "STREAM": socket.SOCK_STREAM}
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
