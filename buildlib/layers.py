@@ -19,14 +19,15 @@ class Layer(NamedTuple):
 class Group(NamedTuple):
     about: str
     files: frozenset
+    apart: bool = False  # its files do not include each other
 
 
 def layer(about, includes="", **more):
     return Layer(about, frozenset(includes.split()), **more)
 
 
-def group(about, files):
-    return Group(about, frozenset(files.split()))
+def group(about, files, apart=False):
+    return Group(about, frozenset(files.split()), apart)
 
 
 # Lowest first.
@@ -40,8 +41,10 @@ LAYERS = {
         group("contract and terms", "engine.h types codes psn run wqe qp.h qp_state fault pacing"),
         group("messages and accounts", "op message sge credit cwnd replay"),
         group("packets into a run", "packer"),
-        group("requester, completer, responder", "requester completer local tlp solicit checks "
-              "responder response unreliable state"),
+        group("send queue", "sendqueue solicit.h"),
+        group("responder, states, timers", "responder response checks unreliable state timer tlp "
+              "solicit local"),
+        group("requester | completer", "requester completer", apart=True),
         group("when", "schedule"),
         group("entry", "engine"),
     )),

@@ -120,6 +120,7 @@ def test_layers_allow(tree, name, line):
 @pytest.mark.parametrize("name, line, complaint", [
     ("engine/requester.c", '#include "schedule.h"', "of 'when' above it"),
     ("engine/cwnd.c", '#include "requester.h"', "above it"),
+    ("engine/requester.c", '#include "completer.h"', "do not include each other"),
     ("verbs/pd.c", '#include "qp.h"', "of 'qp' above it"),
     ("link/lane.c", '#include "unheard_of.h"', "above it"),
 ])

@@ -13,7 +13,7 @@
 
 #include "engine/codes.h"
 #include "engine/credit.h"
-#include "engine/requester.h"
+#include "engine/sendqueue.h"
 #include "engine_box.h"
 
 enum {
@@ -64,7 +64,7 @@ static void post(struct books *books, uint64_t first)
 	if (!wqe)
 		return;
 	*wqe = (struct eng_send_wqe){ .op = (uint8_t)op, .length = 8 };
-	requester_push(books->box.qp);
+	sendqueue_push(books->box.qp);
 	if (op == ENG_LOCAL_INV)
 		return;
 	books->posted++;
@@ -202,7 +202,7 @@ static void test_no_limit(void **state)
 	engine_box_open(&box, ENG_RC, SLOTS, NULL, NULL);
 	wqe = eng_sq_next(box.qp);
 	*wqe = (struct eng_send_wqe){ .op = ENG_SEND, .length = 8 };
-	requester_push(box.qp);
+	sendqueue_push(box.qp);
 	assert_true(credit_limited(box.qp, wqe));
 	credit_heard(box.qp, syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED), 0);
 	assert_false(credit_limited(box.qp, wqe));

@@ -3,97 +3,16 @@
 
 #include <string.h>
 
-#include "solicit.h"
 #include "codes.h"
 #include "credit.h"
+#include "cwnd.h"
 #include "message.h"
 #include "op.h"
-#include "tlp.h"
-#include "requester.h"
+#include "sendqueue.h"
 #include "sge.h"
 #include "state.h"
-#include "cwnd.h"
-
-/* rule S13: an error is always told. */
-static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
-{
-	if (status != ENG_SUCCESS || is_signaled(qp, wqe)) {
-		struct eng_wc wc = {
-			.wr_id = wqe->wr_id,
-			.status = status,
-			.op = (enum eng_op)wqe->op,
-			.byte_len = wqe->length,
-			/* Errors wake also a consumer that waits for solicited completions only. */
-			.solicited = status != ENG_SUCCESS,
-		};
-
-		qp->ops->complete(qp->owner, &wc);
-	}
-}
-
-/* The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9). */
-static void retire(struct eng_qp *qp, enum eng_status status)
-{
-	struct requester *req = &qp->req;
-	const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
-
-	if (qp->sq->tail != req->begun && op_is_read_or_atomic(wqe->op))
-		req->reads_outstanding--;
-	complete(qp, wqe, status);
-	if (req->next_wqe == qp->sq->tail)
-		req->next_wqe++;
-	if (req->begun == qp->sq->tail)
-		req->begun++;
-	qp->sq->tail++;
-}
-
-static void fail_oldest(struct eng_qp *qp, enum eng_status status)
-{
-	retire(qp, status);
-	state_enter_send_error(qp);
-}
-
-void completer_retire_local(struct eng_qp *qp)
-{
-	while (qp->sq->tail != qp->req.begun && op_is_local(sq_at(qp, qp->sq->tail)->op))
-		retire(qp, ENG_SUCCESS);
-}
-
-void completer_fail_if_oldest(struct eng_qp *qp)
-{
-	const struct eng_send_wqe *wqe;
-
-	if (!can_request(qp) || qp->sq->tail == qp->sq->head)
-		return;
-	wqe = sq_at(qp, qp->sq->tail);
-	if (wqe->status != ENG_SUCCESS)
-		fail_oldest(qp, (enum eng_status)wqe->status);
-}
-
-void completer_tell_drained(struct eng_qp *qp)
-{
-	struct requester *req = &qp->req;
-
-	if (qp->state != ENG_SQD || req->drained_told || qp->sq->tail != req->begun)
-		return;
-	req->drained_told = true;
-	if (qp->attr.sq_drained_event)
-		qp->ops->event(qp->owner, ENG_EVENT_SQ_DRAINED);
-}
-
-void completer_flush(struct eng_qp *qp)
-{
-	struct requester *req = &qp->req;
-
-	while (qp->sq->tail != qp->sq->head)
-		retire(qp, ENG_WR_FLUSH_ERR);
-	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
-	cwnd_emptied(qp);
-	solicit_stop(qp);
-	req->post_psn = req->end_psn;
-	req->unacked_psn = req->end_psn;
-	req->next_psn = req->end_psn;
-}
+#include "timer.h"
+#include "tlp.h"
 
 /* unacked_psn moves up by n packets, inside the oldest request; what they weighed. */
 static uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t n)
@@ -108,29 +27,17 @@ static uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t
 		req->next_psn = psn_add(req->unacked_psn, n);
 	req->unacked_psn = psn_add(req->unacked_psn, n);
 	if (from + n == wqe->packets)
-		retire(qp, ENG_SUCCESS);
+		sendqueue_retire(qp, ENG_SUCCESS);
 	return cost;
-}
-
-/* Packets of this weight have been acknowledged. */
-static void progress(struct eng_qp *qp, uint64_t cost, uint64_t now)
-{
-	struct requester *req = &qp->req;
-
-	cwnd_progress(qp, cost);
-	req->last_progress = now;
-	solicit_stop(qp);
-	req->retried = false;
-	req->retries_left = qp->attr.retry_count;
-	req->rnr_left = qp->attr.rnr_retry;
 }
 
 /* The answer with this PSN to the oldest request has come. */
 static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 			    uint64_t now)
 {
-	progress(qp, pass(qp, wqe, psn_sub(psn, qp->req.unacked_psn) + 1), now);
-	completer_retire_local(qp);
+	cwnd_progress(qp, pass(qp, wqe, psn_sub(psn, qp->req.unacked_psn) + 1));
+	timer_progress(qp, now);
+	sendqueue_retire_local(qp);
 }
 
 /*
@@ -149,7 +56,7 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 		if (op_is_read_or_atomic(wqe->op))
 			break;
 		if (op_is_local(wqe->op)) {
-			retire(qp, ENG_SUCCESS);
+			sendqueue_retire(qp, ENG_SUCCESS);
 			continue;
 		}
 		if (left > n)
@@ -158,8 +65,9 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 		n -= left;
 	}
 	if (cost > 0) {
-		progress(qp, cost, now);
-		completer_retire_local(qp);
+		cwnd_progress(qp, cost);
+		timer_progress(qp, now);
+		sendqueue_retire_local(qp);
 	}
 	return n == 0;
 }
@@ -167,25 +75,8 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 void completer_sent(struct eng_qp *qp, uint64_t now)
 {
 	acknowledge(qp, psn_sub(qp->req.next_psn, qp->req.unacked_psn), now);
-	completer_fail_if_oldest(qp);
-	completer_tell_drained(qp);
-}
-
-/* A retry for packets that were lost, by NAK, implied NAK or time-out (rule S10). */
-static void retry(struct eng_qp *qp, uint64_t now)
-{
-	struct requester *req = &qp->req;
-
-	if (req->retries_left == 0) {
-		count(qp, ENG_COUNT_RETRY_EXCEEDED);
-		fail_oldest(qp, ENG_RETRY_EXC_ERR);
-		return;
-	}
-	req->retries_left--;
-	req->last_progress = now;
-	cwnd_loss(qp);
-	tlp_stop(qp);
-	requester_go_back(qp);
+	state_fail_faulty(qp);
+	sendqueue_tell_drained(qp);
 }
 
 /*
@@ -201,32 +92,8 @@ static void retry_on_request(struct eng_qp *qp, uint64_t now)
 		return;
 	req->retried = true;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
-	retry(qp, now);
+	timer_retry(qp, now);
 	tlp_told_of_loss(qp, now);
-}
-
-static bool has_rnr_retries(const struct eng_qp *qp)
-{
-	return qp->attr.rnr_retry == 7 || qp->req.rnr_left > 0;
-}
-
-/* rules C6 and S10: wait as long as the NAK says, then send the same packet again. */
-static void rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
-{
-	struct requester *req = &qp->req;
-
-	count(qp, ENG_COUNT_RECEIVED_RNR);
-	if (req->rnr_until > now)
-		return;
-	if (!has_rnr_retries(qp)) {
-		count(qp, ENG_COUNT_RNR_RETRY_EXCEEDED);
-		fail_oldest(qp, ENG_RNR_RETRY_EXC_ERR);
-		return;
-	}
-	if (qp->attr.rnr_retry != 7)
-		req->rnr_left--;
-	req->rnr_until = now + rnr_timer_ns(timer_code);
-	requester_go_back(qp);
 }
 
 /* A NAK that ends the QP; its PSN is that of the oldest request by now. */
@@ -234,13 +101,13 @@ static void fatal_nak(struct eng_qp *qp, uint8_t code)
 {
 	switch (code) {
 	case NAK_INVALID_REQUEST:
-		fail_oldest(qp, ENG_REM_INV_REQ_ERR);
+		state_fail_oldest(qp, ENG_REM_INV_REQ_ERR);
 		break;
 	case NAK_REMOTE_ACCESS:
-		fail_oldest(qp, ENG_REM_ACCESS_ERR);
+		state_fail_oldest(qp, ENG_REM_ACCESS_ERR);
 		break;
 	case NAK_REMOTE_OPERATIONAL:
-		fail_oldest(qp, ENG_REM_OP_ERR);
+		state_fail_oldest(qp, ENG_REM_OP_ERR);
 		break;
 	default:
 		count(qp, ENG_COUNT_DROPPED);
@@ -263,8 +130,8 @@ static void receive_nak(struct eng_qp *qp, const struct wire_packet *packet, uin
 	if (sequence)
 		count(qp, ENG_COUNT_RECEIVED_SEQ_NAK);
 	answered = acknowledge(qp, before, now);
-	if (rnr && (answered || has_rnr_retries(qp)))
-		rnr_nak(qp, syndrome_code(packet->syndrome), now);
+	if (rnr && (answered || timer_has_rnr_retries(qp)))
+		timer_rnr_nak(qp, syndrome_code(packet->syndrome), now);
 	else if (sequence || !answered)
 		retry_on_request(qp, now);
 	else
@@ -305,12 +172,12 @@ static void read_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
 	uint32_t offset;
 
 	if (!read_response_fits(qp, wqe, packet, &offset)) {
-		fail_oldest(qp, ENG_BAD_RESP_ERR);
+		state_fail_oldest(qp, ENG_BAD_RESP_ERR);
 		return;
 	}
 	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, offset, packet->payload,
 			 packet->payload_length)) {
-		fail_oldest(qp, ENG_LOC_PROT_ERR);
+		state_fail_oldest(qp, ENG_LOC_PROT_ERR);
 		return;
 	}
 	oldest_answered(qp, wqe, packet->psn, now);
@@ -324,7 +191,7 @@ static void atomic_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
 	/* The consumer finds the old value as a number of this machine. */
 	memcpy(original, &packet->original, sizeof(original));
 	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, 0, original, sizeof(original))) {
-		fail_oldest(qp, ENG_LOC_PROT_ERR);
+		state_fail_oldest(qp, ENG_LOC_PROT_ERR);
 		return;
 	}
 	oldest_answered(qp, wqe, packet->psn, now);
@@ -402,15 +269,15 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 		count(qp, ENG_COUNT_DROPPED);
 		return;
 	}
-	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, requester_in_flight(qp))) {
+	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, sendqueue_in_flight(qp))) {
 		uint32_t before = req->unacked_psn;
 
 		receive_unacknowledged(qp, packet, now);
 		if (req->unacked_psn != before)
 			tlp_progress(qp, now);
 		if (can_request(qp)) {
-			completer_fail_if_oldest(qp);
-			completer_tell_drained(qp);
+			state_fail_faulty(qp);
+			sendqueue_tell_drained(qp);
 		}
 	} else if (plain_ack && brings_credits(qp, packet)) {
 		receive_unsolicited(qp, packet);
@@ -418,47 +285,4 @@ void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 		/* rule S8: duplicates and ghosts change nothing. */
 		count(qp, ENG_COUNT_DROPPED);
 	}
-}
-
-uint64_t completer_deadline(const struct eng_qp *qp)
-{
-	const struct requester *req = &qp->req;
-	uint64_t timeout, first, early;
-
-	if (!can_request(qp) || !is_reliable(qp))
-		return ENG_NEVER;
-	if (req->rnr_until != 0)
-		return req->rnr_until;
-	if (requester_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
-		return ENG_NEVER;
-	timeout = ack_timeout_ns(qp->attr.timeout_code);
-	first = req->last_progress + timeout;
-	early = tlp_deadline(qp, timeout);
-	if (early < first)
-		first = early;
-	early = solicit_deadline(qp);
-	return early < first ? early : first;
-}
-
-void completer_expire(struct eng_qp *qp, uint64_t now)
-{
-	struct requester *req = &qp->req;
-
-	if (completer_deadline(qp) > now)
-		return;
-	if (req->rnr_until != 0) {
-		req->rnr_until = 0;
-		req->last_progress = now;
-		return;
-	}
-	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
-		if (solicit_deadline(qp) <= now)
-			solicit_begin(qp);
-		else
-			tlp_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
-		return;
-	}
-	count(qp, ENG_COUNT_TIMEOUTS);
-	req->retried = false;
-	retry(qp, now);
 }

@@ -9,10 +9,11 @@
 #include "codes.h"
 #include "message.h"
 #include "qp.h"
-#include "requester.h"
 #include "responder.h"
 #include "response.h"
 #include "schedule.h"
+#include "sendqueue.h"
+#include "timer.h"
 #include "unreliable.h"
 #include "cwnd.h"
 
@@ -57,7 +58,7 @@ struct eng_send_wqe *eng_sq_next(struct eng_qp *qp)
 
 void eng_sq_push(struct eng_qp *qp)
 {
-	requester_push(qp);
+	sendqueue_push(qp);
 }
 
 enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint)
@@ -79,7 +80,7 @@ void eng_flush(struct eng_qp *qp)
 {
 	if (qp->state != ENG_ERR && qp->state != ENG_SQE)
 		return;
-	completer_flush(qp);
+	sendqueue_flush(qp);
 	if (qp->state == ENG_ERR)
 		responder_flush(qp);
 }
@@ -134,11 +135,11 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 	qp->counters[ENG_COUNT_SENT_PACKETS] -= run->packets;
 	qp->counters[ENG_COUNT_SENT_BYTES] -= run->bytes;
 	if (run->kind == ENG_RUN_SOLICITATION)
-		qp->req.solicit_owed = requester_in_flight(qp) > 0;
+		qp->req.solicit_owed = sendqueue_in_flight(qp) > 0;
 	else if (run->kind != ENG_RUN_REQUESTS)
 		response_unsent(qp, run);
 	else if (can_request(qp))
-		requester_rewind(qp, run->first_psn);
+		sendqueue_rewind(qp, run->first_psn);
 	if (run->ack_rides)
 		response_unsent(qp, run);
 	cwnd_publish(qp);
@@ -163,7 +164,7 @@ void eng_farewell(struct eng_qp *qp)
 
 uint32_t eng_in_flight(const struct eng_qp *qp)
 {
-	return requester_in_flight(qp);
+	return sendqueue_in_flight(qp);
 }
 
 void eng_set_transport_waits(struct eng_qp *qp, bool waits)
@@ -173,12 +174,12 @@ void eng_set_transport_waits(struct eng_qp *qp, bool waits)
 
 uint64_t eng_timer(const struct eng_qp *qp)
 {
-	return completer_deadline(qp);
+	return timer_deadline(qp);
 }
 
 uint64_t eng_deadline(const struct eng_qp *qp)
 {
-	uint64_t deadline = completer_deadline(qp), other = response_deadline(qp);
+	uint64_t deadline = timer_deadline(qp), other = response_deadline(qp);
 
 	if (other < deadline)
 		deadline = other;
@@ -188,7 +189,7 @@ uint64_t eng_deadline(const struct eng_qp *qp)
 
 void eng_expire(struct eng_qp *qp, uint64_t now)
 {
-	completer_expire(qp, now);
+	timer_expire(qp, now);
 }
 
 static uint32_t decode_or_zero(uint8_t code)
@@ -223,7 +224,7 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->rq_used = qp->rq_shared ? 0 : eng_ring_used(qp->rq);
 	view->outstanding_reads = req->reads_outstanding;
 	view->in_message = resp->previous_opcode >= 0;
-	view->in_flight = requester_in_flight(qp);
+	view->in_flight = sendqueue_in_flight(qp);
 	view->cwnd = (uint32_t)(req->cwnd / WIRE_MAX_MTU);
 	view->retries_left = req->retries_left;
 	view->rnr_retries_left = req->rnr_left;

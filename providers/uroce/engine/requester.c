@@ -1,64 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "requester.h"
 
-#include <assert.h>
-
-#include "solicit.h"
-#include "completer.h"
 #include "credit.h"
+#include "cwnd.h"
 #include "local.h"
 #include "message.h"
 #include "op.h"
 #include "packer.h"
+#include "sendqueue.h"
 #include "sge.h"
-#include "cwnd.h"
-
-void requester_start(struct eng_qp *qp, uint32_t sq_psn)
-{
-	struct requester *req = &qp->req;
-
-	req->next_psn = sq_psn & PSN_MASK;
-	req->end_psn = req->next_psn;
-	req->unacked_psn = req->next_psn;
-	req->ackreq_psn = psn_sub(req->next_psn, 1);
-	req->post_psn = req->next_psn;
-	req->retries_left = qp->attr.retry_count;
-	req->rnr_left = qp->attr.rnr_retry;
-	/* rule C1: credits exist on reliable connections only; there the peer may have told of them
-	 * (rule C9). */
-	if (!is_reliable(qp))
-		req->credit.unlimited = true;
-}
-
-/* Messages of any length; all others fit one packet. */
-static bool is_spread_over_packets(uint8_t op)
-{
-	return op == ENG_READ || (op_row(op)->carries_payload && op != ENG_ATOMIC_WRITE);
-}
-
-void requester_push(struct eng_qp *qp)
-{
-	struct requester *req = &qp->req;
-	struct eng_send_wqe *wqe = sq_at(qp, qp->sq->head);
-
-	assert(!eng_ring_full(qp->sq));
-	wqe->status = ENG_SUCCESS;
-	wqe->first_psn = req->post_psn;
-	wqe->packets = 1;
-	if (wqe->length > qp->attr.mtu && is_spread_over_packets(wqe->op) && qp->type != ENG_UD)
-		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
-	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
-	if (op_is_local(wqe->op)) {
-		wqe->packets = 0;
-	} else {
-		req->posted_ssn = psn_add(req->posted_ssn, 1);
-		req->posted_uncredited += !op_row(wqe->op)->needs_receive;
-	}
-	wqe->ssn = req->posted_ssn;
-	wqe->uncredited = req->posted_uncredited;
-	req->post_psn = psn_add(req->post_psn, wqe->packets);
-	qp->sq->head++;
-}
+#include "solicit.h"
+#include "state.h"
+#include "timer.h"
 
 static bool is_new(const struct requester *req)
 {
@@ -190,7 +143,7 @@ static void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (requester_in_flight(qp) == 0)
+	if (sendqueue_in_flight(qp) == 0)
 		req->last_progress = now;
 	if (next->begins)
 		note_begun(qp, next->wqe);
@@ -259,7 +212,7 @@ static enum pack step_local(struct eng_qp *qp, const struct next *next)
 		req->begun++;
 	}
 	req->next_wqe++;
-	completer_retire_local(qp);
+	sendqueue_retire_local(qp);
 	return PACK_DONE;
 }
 
@@ -306,10 +259,8 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	enum eng_tx reason = ENG_TX_RUN;
 	struct solicit_facts facts;
 
-	if (!is_reliable(qp) && can_request(qp))
-		completer_sent(qp, now);
 	if (req->rnr_until != 0 && req->rnr_until <= now)
-		completer_expire(qp, now);
+		timer_expire(qp, now);
 	pack_begin(run, &qp->attr.path);
 	if (req->solicit_owed && can_request(qp)) {
 		solicit_transmit(qp, run);
@@ -336,45 +287,10 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	if (result == PACK_FAULT) {
 		/* What is in the run goes out; the fault shows when it is the oldest request. */
 		reason = ENG_TX_STATE;
-		completer_fail_if_oldest(qp);
+		state_fail_faulty(qp);
 	}
 	if (reason == ENG_TX_CREDIT && req->waiting != ENG_TX_CREDIT)
 		count(qp, ENG_COUNT_CREDIT_WAITS);
 	req->waiting = reason;
 	return run->packets > 0 ? ENG_TX_RUN : reason;
-}
-
-void requester_rewind(struct eng_qp *qp, uint32_t psn)
-{
-	struct requester *req = &qp->req;
-
-	while (req->next_psn != psn) {
-		const struct eng_send_wqe *wqe;
-		uint32_t index, from;
-
-		/* At the start of a message its last packets belong to the one before. */
-		if (req->next_wqe == qp->sq->head ||
-		    req->next_psn == sq_at(qp, req->next_wqe)->first_psn)
-			req->next_wqe--;
-		wqe = sq_at(qp, req->next_wqe);
-		index = wqe_packet_index(wqe, req->next_psn);
-		from = psn_in(psn, wqe->first_psn, wqe->packets) ? wqe_packet_index(wqe, psn) : 0;
-		cwnd_taken_back(qp, cwnd_cost(wqe, index, qp->attr.mtu) -
-					    (from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0));
-		req->next_psn = psn_add(wqe->first_psn, from);
-	}
-	/* Which packet before it had AckReq is not known any more: the next one has it. */
-	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
-		req->ackreq_psn = psn_sub(req->unacked_psn, 1);
-}
-
-void requester_go_back(struct eng_qp *qp)
-{
-	struct requester *req = &qp->req;
-
-	req->next_psn = req->unacked_psn;
-	req->ackreq_psn = psn_sub(req->unacked_psn, 1);
-	solicit_stop(qp);
-	req->next_wqe = qp->sq->tail;
-	cwnd_emptied(qp);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "schedule.h"
 
+#include "completer.h"
 #include "credit.h"
 #include "requester.h"
 #include "response.h"
+#include "sendqueue.h"
 #include "cwnd.h"
 
 enum {
@@ -100,7 +102,7 @@ static bool ends_batch(struct eng_qp *qp)
 static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
 {
 	const struct schedule *schedule = &qp->schedule;
-	uint32_t in_flight = requester_in_flight(qp);
+	uint32_t in_flight = sendqueue_in_flight(qp);
 	bool is_stream = schedule->gathered_before > STREAM_PACKETS, due;
 
 	if (schedule->gathered >= posts_for_run(qp))
@@ -175,6 +177,8 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct
 		return ENG_TX_CWND;
 	if (hint->full && packets_unsent(qp) > SHORT_RUN)
 		return ENG_TX_FULL;
+	if (!is_reliable(qp) && can_request(qp))
+		completer_sent(qp, hint->now);
 	reason = requester_transmit(qp, run, hint->now);
 	if (reason == ENG_TX_RUN && run->kind == ENG_RUN_REQUESTS) {
 		let_ack_ride(qp, run, owed);

@@ -3,11 +3,11 @@
 
 #include "codes.h"
 #include "credit.h"
+#include "cwnd.h"
 #include "message.h"
 #include "op.h"
 #include "packer.h"
-#include "requester.h"
-#include "cwnd.h"
+#include "sendqueue.h"
 
 /* Of so many packets in flight at least one has AckReq. */
 #define PACKETS_PER_ACKREQ 8
@@ -69,7 +69,7 @@ static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *
 static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 {
 	const struct requester *req = &qp->req;
-	uint32_t in_flight = requester_in_flight(qp);
+	uint32_t in_flight = sendqueue_in_flight(qp);
 
 	return in_flight + 1 >= PACKETS_PER_ACKREQ || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
 	       (in_flight > 0 && now - req->last_progress >= SOLICIT_AFTER_NS / 2);
@@ -146,12 +146,6 @@ void solicit_begin(struct eng_qp *qp)
 	qp->req.solicit_owed = true;
 	qp->req.solicits++;
 	count(qp, ENG_COUNT_SOLICITATIONS);
-}
-
-void solicit_stop(struct eng_qp *qp)
-{
-	qp->req.solicit_owed = false;
-	qp->req.solicits = 0;
 }
 
 void solicit_transmit(struct eng_qp *qp, struct eng_run *run)

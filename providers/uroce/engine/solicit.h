@@ -42,6 +42,10 @@ void solicit_begin(struct eng_qp *qp);
 /* ... and put into run, which is empty. */
 void solicit_transmit(struct eng_qp *qp, struct eng_run *run);
 /* unacked_psn has moved, or all is sent again: there is nothing to be asked, or it asks itself. */
-void solicit_stop(struct eng_qp *qp);
+static inline void solicit_stop(struct eng_qp *qp)
+{
+	qp->req.solicit_owed = false;
+	qp->req.solicits = 0;
+}
 
 #endif

@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-#include "completer.h"
-#include "replay.h"
-#include "requester.h"
-#include "responder.h"
 #include "cwnd.h"
+#include "replay.h"
+#include "responder.h"
+#include "sendqueue.h"
 
 void state_enter_error(struct eng_qp *qp)
 {
@@ -17,7 +16,7 @@ void state_enter_error(struct eng_qp *qp)
 	qp->resp.ack_owed = false;
 	qp->req.rnr_until = 0;
 	/* rule S13: all that is posted completes as flushed, in order. */
-	completer_flush(qp);
+	sendqueue_flush(qp);
 	responder_flush(qp);
 	if (qp->rq_shared)
 		qp->ops->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
@@ -34,7 +33,24 @@ void state_enter_send_error(struct eng_qp *qp)
 		return;
 	}
 	qp->state = ENG_SQE;
-	completer_flush(qp);
+	sendqueue_flush(qp);
+}
+
+void state_fail_oldest(struct eng_qp *qp, enum eng_status status)
+{
+	sendqueue_retire(qp, status);
+	state_enter_send_error(qp);
+}
+
+void state_fail_faulty(struct eng_qp *qp)
+{
+	const struct eng_send_wqe *wqe;
+
+	if (!can_request(qp) || qp->sq->tail == qp->sq->head)
+		return;
+	wqe = sq_at(qp, qp->sq->tail);
+	if (wqe->status != ENG_SUCCESS)
+		state_fail_oldest(qp, (enum eng_status)wqe->status);
 }
 
 /* rule C5: nothing is left of what was; the rings are empty. */
@@ -72,9 +88,9 @@ void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)
 	} else if (to == ENG_RTR && from == ENG_INIT) {
 		responder_start(qp, qp->attr.rq_psn, now);
 	} else if (to == ENG_RTS && from == ENG_RTR) {
-		requester_start(qp, qp->attr.sq_psn);
+		sendqueue_start(qp, qp->attr.sq_psn);
 	} else if (to == ENG_SQD && from == ENG_RTS) {
 		qp->req.drained_told = false;
-		completer_tell_drained(qp);
+		sendqueue_tell_drained(qp);
 	}
 }

@@ -13,4 +13,9 @@ void state_enter_error(struct eng_qp *qp);
 /* A send request has failed: ERR, but SQE on UC and UD, where the receiving side goes on. */
 void state_enter_send_error(struct eng_qp *qp);
 
+/* The oldest request fails, and with it the QP. */
+void state_fail_oldest(struct eng_qp *qp, enum eng_status status);
+/* The same if the oldest request has a local fault. */
+void state_fail_faulty(struct eng_qp *qp);
+
 #endif

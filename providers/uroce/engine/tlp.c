@@ -2,7 +2,7 @@
 #include "tlp.h"
 
 #include "op.h"
-#include "requester.h"
+#include "sendqueue.h"
 
 /* Above what two busy processes of a host take to answer. */
 #define TLP_MIN_NS UINT64_C(300000)
@@ -83,5 +83,5 @@ void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
 	tlp->marked = false;
 	tlp->alone = true;
 	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
-	requester_go_back(qp);
+	sendqueue_go_back(qp);
 }

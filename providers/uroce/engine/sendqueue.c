@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "sendqueue.h"
+
+#include <assert.h>
+
+#include "cwnd.h"
+#include "message.h"
+#include "op.h"
+#include "solicit.h"
+
+void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
+{
+	struct requester *req = &qp->req;
+
+	req->next_psn = sq_psn & PSN_MASK;
+	req->end_psn = req->next_psn;
+	req->unacked_psn = req->next_psn;
+	req->ackreq_psn = psn_sub(req->next_psn, 1);
+	req->post_psn = req->next_psn;
+	req->retries_left = qp->attr.retry_count;
+	req->rnr_left = qp->attr.rnr_retry;
+	/* rule C1: credits exist on reliable connections only; there the peer may have told of them
+	 * (rule C9). */
+	if (!is_reliable(qp))
+		req->credit.unlimited = true;
+}
+
+/* Messages of any length; all others fit one packet. */
+static bool is_spread_over_packets(uint8_t op)
+{
+	return op == ENG_READ || (op_row(op)->carries_payload && op != ENG_ATOMIC_WRITE);
+}
+
+void sendqueue_push(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct eng_send_wqe *wqe = sq_at(qp, qp->sq->head);
+
+	assert(!eng_ring_full(qp->sq));
+	wqe->status = ENG_SUCCESS;
+	wqe->first_psn = req->post_psn;
+	wqe->packets = 1;
+	if (wqe->length > qp->attr.mtu && is_spread_over_packets(wqe->op) && qp->type != ENG_UD)
+		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
+	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
+	if (op_is_local(wqe->op)) {
+		wqe->packets = 0;
+	} else {
+		req->posted_ssn = psn_add(req->posted_ssn, 1);
+		req->posted_uncredited += !op_row(wqe->op)->needs_receive;
+	}
+	wqe->ssn = req->posted_ssn;
+	wqe->uncredited = req->posted_uncredited;
+	req->post_psn = psn_add(req->post_psn, wqe->packets);
+	qp->sq->head++;
+}
+
+/* rule S13: an error is always told. */
+static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
+{
+	if (status != ENG_SUCCESS || is_signaled(qp, wqe)) {
+		struct eng_wc wc = {
+			.wr_id = wqe->wr_id,
+			.status = status,
+			.op = (enum eng_op)wqe->op,
+			.byte_len = wqe->length,
+			/* Errors wake also a consumer that waits for solicited completions only. */
+			.solicited = status != ENG_SUCCESS,
+		};
+
+		qp->ops->complete(qp->owner, &wc);
+	}
+}
+
+/* The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9). */
+void sendqueue_retire(struct eng_qp *qp, enum eng_status status)
+{
+	struct requester *req = &qp->req;
+	const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
+
+	if (qp->sq->tail != req->begun && op_is_read_or_atomic(wqe->op))
+		req->reads_outstanding--;
+	complete(qp, wqe, status);
+	if (req->next_wqe == qp->sq->tail)
+		req->next_wqe++;
+	if (req->begun == qp->sq->tail)
+		req->begun++;
+	qp->sq->tail++;
+}
+
+void sendqueue_retire_local(struct eng_qp *qp)
+{
+	while (qp->sq->tail != qp->req.begun && op_is_local(sq_at(qp, qp->sq->tail)->op))
+		sendqueue_retire(qp, ENG_SUCCESS);
+}
+
+void sendqueue_tell_drained(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	if (qp->state != ENG_SQD || req->drained_told || qp->sq->tail != req->begun)
+		return;
+	req->drained_told = true;
+	if (qp->attr.sq_drained_event)
+		qp->ops->event(qp->owner, ENG_EVENT_SQ_DRAINED);
+}
+
+void sendqueue_flush(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	while (qp->sq->tail != qp->sq->head)
+		sendqueue_retire(qp, ENG_WR_FLUSH_ERR);
+	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
+	cwnd_emptied(qp);
+	solicit_stop(qp);
+	req->post_psn = req->end_psn;
+	req->unacked_psn = req->end_psn;
+	req->next_psn = req->end_psn;
+}
+
+void sendqueue_rewind(struct eng_qp *qp, uint32_t psn)
+{
+	struct requester *req = &qp->req;
+
+	while (req->next_psn != psn) {
+		const struct eng_send_wqe *wqe;
+		uint32_t index, from;
+
+		/* At the start of a message its last packets belong to the one before. */
+		if (req->next_wqe == qp->sq->head ||
+		    req->next_psn == sq_at(qp, req->next_wqe)->first_psn)
+			req->next_wqe--;
+		wqe = sq_at(qp, req->next_wqe);
+		index = wqe_packet_index(wqe, req->next_psn);
+		from = psn_in(psn, wqe->first_psn, wqe->packets) ? wqe_packet_index(wqe, psn) : 0;
+		cwnd_taken_back(qp, cwnd_cost(wqe, index, qp->attr.mtu) -
+					    (from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0));
+		req->next_psn = psn_add(wqe->first_psn, from);
+	}
+	/* Which packet before it had AckReq is not known any more: the next one has it. */
+	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
+		req->ackreq_psn = psn_sub(req->unacked_psn, 1);
+}
+
+void sendqueue_go_back(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	req->next_psn = req->unacked_psn;
+	req->ackreq_psn = psn_sub(req->unacked_psn, 1);
+	solicit_stop(qp);
+	req->next_wqe = qp->sq->tail;
+	cwnd_emptied(qp);
+}

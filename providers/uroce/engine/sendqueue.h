@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The send queue in PSNs and in entries: the cursors of struct requester, which the requester moves
+ * forward and the completer moves up, and what happens to an entry at either end.
+ */
+#ifndef UROCE_ENGINE_SENDQUEUE_H
+#define UROCE_ENGINE_SENDQUEUE_H
+
+#include "qp.h"
+
+/* The QP has been given its sq_psn: start from there. */
+void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn);
+
+/* Number the entry just posted and move head on (rules S2, C11). */
+void sendqueue_push(struct eng_qp *qp);
+
+/* The oldest request leaves the queue, with a completion if it makes one (rules S9, S13). */
+void sendqueue_retire(struct eng_qp *qp, enum eng_status status);
+/* Local requests that have been executed complete when all before them have. */
+void sendqueue_retire_local(struct eng_qp *qp);
+/* Complete all posted send requests as flushed (rule S13). */
+void sendqueue_flush(struct eng_qp *qp);
+/* SQD: tell that all that was begun is complete, once. */
+void sendqueue_tell_drained(struct eng_qp *qp);
+
+/* Send again from unacked_psn on: a whole retry. */
+void sendqueue_go_back(struct eng_qp *qp);
+/* Send again from psn on, which lies between unacked_psn and next_psn. */
+void sendqueue_rewind(struct eng_qp *qp, uint32_t psn);
+
+/* PSNs handed out and not acknowledged. */
+static inline uint32_t sendqueue_in_flight(const struct eng_qp *qp)
+{
+	return psn_sub(qp->req.end_psn, qp->req.unacked_psn);
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "timer.h"
+
+#include "codes.h"
+#include "cwnd.h"
+#include "sendqueue.h"
+#include "solicit.h"
+#include "state.h"
+#include "tlp.h"
+
+void timer_progress(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	req->last_progress = now;
+	solicit_stop(qp);
+	req->retried = false;
+	req->retries_left = qp->attr.retry_count;
+	req->rnr_left = qp->attr.rnr_retry;
+}
+
+void timer_retry(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->retries_left == 0) {
+		count(qp, ENG_COUNT_RETRY_EXCEEDED);
+		state_fail_oldest(qp, ENG_RETRY_EXC_ERR);
+		return;
+	}
+	req->retries_left--;
+	req->last_progress = now;
+	cwnd_loss(qp);
+	tlp_stop(qp);
+	sendqueue_go_back(qp);
+}
+
+bool timer_has_rnr_retries(const struct eng_qp *qp)
+{
+	return qp->attr.rnr_retry == 7 || qp->req.rnr_left > 0;
+}
+
+void timer_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	count(qp, ENG_COUNT_RECEIVED_RNR);
+	if (req->rnr_until > now)
+		return;
+	if (!timer_has_rnr_retries(qp)) {
+		count(qp, ENG_COUNT_RNR_RETRY_EXCEEDED);
+		state_fail_oldest(qp, ENG_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	if (qp->attr.rnr_retry != 7)
+		req->rnr_left--;
+	req->rnr_until = now + rnr_timer_ns(timer_code);
+	sendqueue_go_back(qp);
+}
+
+uint64_t timer_deadline(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+	uint64_t timeout, first, early;
+
+	if (!can_request(qp) || !is_reliable(qp))
+		return ENG_NEVER;
+	if (req->rnr_until != 0)
+		return req->rnr_until;
+	if (sendqueue_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
+		return ENG_NEVER;
+	timeout = ack_timeout_ns(qp->attr.timeout_code);
+	first = req->last_progress + timeout;
+	early = tlp_deadline(qp, timeout);
+	if (early < first)
+		first = early;
+	early = solicit_deadline(qp);
+	return early < first ? early : first;
+}
+
+void timer_expire(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (timer_deadline(qp) > now)
+		return;
+	if (req->rnr_until != 0) {
+		req->rnr_until = 0;
+		req->last_progress = now;
+		return;
+	}
+	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
+		if (solicit_deadline(qp) <= now)
+			solicit_begin(qp);
+		else
+			tlp_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
+		return;
+	}
+	count(qp, ENG_COUNT_TIMEOUTS);
+	req->retried = false;
+	timer_retry(qp, now);
+}
