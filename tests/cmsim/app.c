@@ -135,10 +135,25 @@ void app_released(void *owner, struct cm_conn *conn, void *user)
 	struct app *app = user;
 
 	(void)owner;
+	if (app->has_will)
+		world_fail(app->world, "released with a will");
 	if (!app->destroyed || app->conn != conn)
 		world_fail(app->world, "released, but not destroyed");
 	app->conn = NULL;
 	free(conn);
+}
+
+void app_will(void *owner, struct cm_conn *conn, const struct cm_path *path, const uint8_t *mad)
+{
+	struct app *app = cm_conn_user(conn);
+
+	(void)owner;
+	if (app->has_will == (mad != NULL))
+		world_fail(app->world, "a will twice");
+	app->has_will = mad != NULL;
+	app->will_path = *path;
+	if (mad)
+		memcpy(app->will, mad, MAD_BYTES);
 }
 
 static void answered(struct app *app)
@@ -289,6 +304,7 @@ static void is_ready(struct app *app)
 	if (result != CM_OK)
 		return;
 	app->readied = true;
+	app->established_at = app->world->now;
 	/* The queue pair may be faster than the RTU. */
 	if (random_chance(&app->world->random, 500)) {
 		h = world_schedule(app->world, app->world->plan.trip, DATA);

@@ -11,6 +11,8 @@
 #define BIT(event) (1u << CM_EVENT_##event)
 /* Longer than any request or reply is tried, with the extension that an MRA brings. */
 #define LONGEST_WAIT (2 * CM_GIVE_UP_NS + 1000 * CM_MS)
+/* Longer than any message takes. */
+#define ON_THE_WAY (1000 * CM_MS)
 /* The last repetition of a DREQ may be this long before its end. */
 #define REPEATED_WITHIN (5000 * CM_MS)
 /* Per mille: so many losses in a row that all repetitions are lost do not come in any run. */
@@ -163,6 +165,7 @@ void oracle_event(struct app *app, const struct cm_event *event)
 		check_attributes(app, app->conn);
 		break;
 	case CM_EVENT_ESTABLISHED:
+		app->established_at = app->world->now;
 		if (++attempt->established > 1)
 			world_fail(app->world, "one request is established twice");
 		check_attributes(app, app->conn);
@@ -236,8 +239,12 @@ static void check_agreement(struct app *app)
 		world_fail(world, "established with nobody");
 		return;
 	}
-	if (!same_life(other))
+	if (!same_life(other)) {
+		if (world->plan.wills && world->plan.loss == 0 &&
+		    app->established_at + ON_THE_WAY < world->hosts[other->host].died_at)
+			world_fail(world, "established with the dead, who have said it");
 		return;
+	}
 	if (other->conn && !other->destroyed && cm_conn_state(other->conn) == CM_ESTABLISHED)
 		return;
 	/* With losses, all repetitions may be lost, if they ended before the calm. */

@@ -118,7 +118,7 @@ static void on_send(void *owner, const struct cm_path *path, const uint8_t *mad)
 	}
 }
 
-static const struct cm_ops ops = { on_send, app_event, app_accept, app_released };
+static const struct cm_ops ops = { on_send, app_event, app_accept, app_released, app_will };
 
 static struct cm_listener *listen_for(struct host *host, enum cm_service service,
 				      enum cm_port_space space)
@@ -197,6 +197,7 @@ static void make_plan(struct world *world)
 	plan->same_qpns = random_chance(r, 500);
 	plan->mras = random_chance(r, 200);
 	plan->strays = random_chance(r, 300) ? random_between(r, 1, 10) : 0;
+	plan->wills = random_chance(r, 500);
 	plan->long_deaths = random_chance(r, 300);
 }
 
@@ -232,6 +233,21 @@ static void start(struct world *world)
 	world->calm_at = world->now + 2 * span + random_below(r, 30) * SECOND;
 }
 
+/* Some times over, for the answers go to nobody. */
+static void execute_wills(struct host *host)
+{
+	struct world *world = host->world;
+
+	for (uint32_t i = 0; i < world->app_count; i++) {
+		const struct app *app = &world->apps[i];
+
+		if (app->host != host->number || !app->conn || !app->has_will)
+			continue;
+		for (uint32_t times = 0; times < 4; times++)
+			on_send(host, &app->will_path, app->will);
+	}
+}
+
 static void host_dies(struct world *world, uint32_t number)
 {
 	struct host *host = &world->hosts[number];
@@ -240,6 +256,9 @@ static void host_dies(struct world *world, uint32_t number)
 	if (!host->cm || world->now >= world->calm_at)
 		return;
 	world->total.deaths++;
+	host->died_at = world->now;
+	if (world->plan.wills)
+		execute_wills(host);
 	host_end(host);
 	gone = random_next(&world->random) % (world->plan.long_deaths ? 100 * SECOND : 3 * SECOND);
 	world_schedule(world, gone, HOST_RETURNS)->host = number;

@@ -33,11 +33,14 @@ struct app {
 	bool destroyed;
 	bool accepted, readied, refused, disconnects;
 	bool told[CM_EVENTS];
+	bool has_will; /* what has to be said when its host dies */
+	struct cm_path will_path;
+	uint8_t will[MAD_BYTES];
 	bool superseded;		 /* the peer uses its queue pair for something new */
 	uint32_t remote_qpn, remote_psn; /* learned with REQ or REP */
 	uint32_t qpn, psn;
 	uint64_t waits_since; /* for an event that has to come, or 0 */
-	uint64_t destroyed_at;
+	uint64_t established_at, destroyed_at;
 };
 
 /* What one application wants of another, and what became of it. */
@@ -57,6 +60,7 @@ struct host {
 	uint32_t incarnation;
 	uint64_t guid;
 	uint32_t next_qpn;
+	uint64_t died_at;
 	uint32_t waiting;    /* connections that the application has not answered */
 	struct cm_path path; /* its own address in sgid */
 };
@@ -93,6 +97,7 @@ struct plan {
 	bool slow_apps;
 	bool same_qpns; /* a host that comes back uses the same queue pair numbers */
 	uint32_t strays;
+	bool wills; /* what the dead have not said is said by others */
 	bool long_deaths;
 	bool mras; /* repeated REQs bring an MRA, as from the kernel */
 };
@@ -136,6 +141,7 @@ void app_event(void *owner, struct cm_conn *conn, const struct cm_event *event);
 void *app_accept(void *owner, struct cm_listener *listener, const struct mad *request,
 		 const struct cm_path *from, void **user);
 void app_released(void *owner, struct cm_conn *conn, void *user);
+void app_will(void *owner, struct cm_conn *conn, const struct cm_path *path, const uint8_t *mad);
 void app_destroy(struct app *app);
 
 /* oracle.c */

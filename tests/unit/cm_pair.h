@@ -8,7 +8,7 @@
 
 #include "cm/cm.h"
 
-#define PAIR_WIRE 64
+#define PAIR_WIRE 1024
 #define PAIR_EVENTS 64
 #define PAIR_PORT 7174
 
@@ -20,6 +20,8 @@ struct pair_side {
 	uint32_t room; /* how many more connections accept_conn makes */
 	struct cm_conn *newest;
 	uint32_t released;
+	uint32_t wills;	 /* that are left */
+	struct mad will; /* the last that was left */
 	uint32_t events;
 	struct {
 		enum cm_event_type type;
@@ -74,5 +76,6 @@ uint32_t pair_count(const struct pair *pair, uint32_t side, enum cm_event_type t
 
 /* Side 0 connects and both are established; gives both ends. */
 void pair_establish(struct pair *pair, struct cm_conn *conn[2]);
+void pair_establish_qps(struct pair *pair, struct cm_conn *conn[2], uint32_t qpn0, uint32_t qpn1);
 
 #endif

@@ -142,14 +142,64 @@ static void test_foreign_disconnects(void **state)
 	assert_int_equal(pair->on_wire, 0);
 }
 
+/* While a connection stands, a DREQ lies ready for the case that the process is killed; the peer
+ * takes it for ours. */
+static void test_will(void **state)
+{
+	(void)state;
+	pair_establish(pair, conn);
+	assert_int_equal(pair->side[0].wills, 1);
+	assert_int_equal(pair->side[1].wills, 1);
+	assert_int_equal(pair->side[1].will.attr, MAD_DREQ);
+	assert_int_equal(pair_inject(pair, 0, &pair->side[1].will), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
+	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
+	assert_int_equal(pair->side[0].wills, 0);
+	cm_destroy(cm[1], conn[1], pair->now);
+	assert_int_equal(pair->side[1].wills, 1);
+	pair_deliver_all(pair);
+	assert_int_equal(pair->side[1].wills, 0);
+}
+
+/* Many that are destroyed at once all say it at once; so do those that still wait for their turn.
+ */
+static void test_many_farewells(void **state)
+{
+	const uint64_t *sent = &cm_counters(cm[0])->sent[MAD_DREQ - MAD_ATTR_FIRST];
+	struct cm_conn *all[2 * CM_WINDOW];
+
+	(void)state;
+	pair->side[1].room = 2 * CM_WINDOW;
+	for (uint32_t i = 0; i < 2 * CM_WINDOW; i++) {
+		pair->side[0].events = pair->side[1].events = 0;
+		pair_establish_qps(pair, conn, 1000 + i, 2000 + i);
+		all[i] = conn[0];
+	}
+	for (uint32_t i = 0; i < CM_WINDOW + 10; i++) {
+		assert_int_equal(cm_disconnect(cm[0], all[i], pair->now), CM_OK);
+		pair->on_wire = 0;
+	}
+	assert_int_equal(*sent, CM_WINDOW);
+	for (uint32_t i = 0; i < 2 * CM_WINDOW; i++) {
+		cm_destroy(cm[0], all[i], pair->now);
+		pair->on_wire = 0;
+	}
+	assert_int_equal(*sent, 2 * CM_WINDOW);
+}
+
 #define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_PAIR(test_disconnect),	      WITH_PAIR(test_grace),
-		WITH_PAIR(test_crossing_disconnects), WITH_PAIR(test_farewell),
-		WITH_PAIR(test_farewell_ends),	      WITH_PAIR(test_foreign_disconnects),
+		WITH_PAIR(test_disconnect),
+		WITH_PAIR(test_grace),
+		WITH_PAIR(test_crossing_disconnects),
+		WITH_PAIR(test_farewell),
+		WITH_PAIR(test_farewell_ends),
+		WITH_PAIR(test_foreign_disconnects),
+		WITH_PAIR(test_will),
+		WITH_PAIR(test_many_farewells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

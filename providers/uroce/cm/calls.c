@@ -128,12 +128,17 @@ enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
 	return cm_take_call(cm, conn, CM_IN_DISCONNECT, now);
 }
 
-/* A DREQ that is under way goes on, but not as long as with somebody who waits for it.  One that
- * has not begun yet begins as a farewell. */
+/*
+ * A DREQ that is under way goes on, but not as long as with somebody who waits for it.  One that
+ * still waits for its turn begins now.
+ */
 static void shorten_farewell(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	if (conn->in_window.how == WINDOW_WAITS)
+	if (conn->in_window.how == WINDOW_WAITS) {
+		cm_window_leave(&cm->window, &conn->in_window);
+		cm_begin(cm, conn, now);
 		return;
+	}
 	if (conn->timing.give_up_at > now + CM_FAREWELL_NS)
 		conn->timing.give_up_at = now + CM_FAREWELL_NS;
 	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));

@@ -128,6 +128,13 @@ struct cm_ops {
 			     const struct cm_path *from, void **user);
 	/* After cm_destroy(), in that call or later: the memory is the owner's again. */
 	void (*released)(void *owner, struct cm_conn *conn, void *user);
+	/*
+	 * What the peer has to be told when this process ends without having told it: a DREQ along
+	 * path.  Once mad is NULL, nothing any more: the peer knows.  The two come in turn, from
+	 * when the peer is known until it knows, and NULL before released.  May be NULL.
+	 */
+	void (*will)(void *owner, struct cm_conn *conn, const struct cm_path *path,
+		     const uint8_t *mad);
 };
 
 struct cm_config {
@@ -421,7 +428,8 @@ uint64_t cm_code_ns(uint8_t code);
 		50 * CM_MS, 200 * CM_MS, 1000 * CM_MS \
 	}
 /* Unanswered requests (REQ, SIDR_REQ, DREQ) to a peer; more wait.  The kernel's limit is the same,
- * from its buffers for 512. */
+ * from its buffers for 512.  The DREQs of destroyed connections do not wait: the process may be
+ * about to end. */
 #define CM_WINDOW 128
 /* A DREQ is answered by the application; when it does not in this time, we do. */
 #define CM_DREP_GRACE_NS (1000 * CM_MS)

@@ -36,6 +36,7 @@ struct cm_conn {
 	bool active;
 	bool destroyed;
 	bool disconnected;   /* event DISCONNECTED was told */
+	bool has_will;	     /* ops->will was called with a message */
 	bool stale_repeated; /* the request was repeated after a REJ 10 */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
@@ -108,6 +109,8 @@ enum cm_verdict cm_take_message(struct cm *cm, struct cm_conn *conn, enum cm_inp
 				const struct cm_cause *cause);
 /* The step of a call, or CM_BAD_STATE. */
 enum cm_result cm_take_call(struct cm *cm, struct cm_conn *conn, enum cm_input input, uint64_t now);
+/* The first transmission of what is kept, without a turn in the window. */
+void cm_begin(struct cm *cm, struct cm_conn *conn, uint64_t now);
 /* Send a message, counted. */
 void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);
 

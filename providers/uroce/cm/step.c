@@ -20,11 +20,16 @@ void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 	cm->config.ops->send(cm->config.owner, path, bytes);
 }
 
-/* A request that is sent for the first time; REP and REJ are answers and wait for nobody. */
+/*
+ * A request that is sent for the first time; REP and REJ are answers and wait for nobody.  Nor does
+ * what is destroyed, for the process may be about to end.
+ */
 static bool waits_for_turn(struct cm *cm, struct cm_conn *conn)
 {
 	uint16_t attr = conn->kept.attr;
 
+	if (conn->destroyed)
+		return false;
 	if (attr != MAD_REQ && attr != MAD_SIDR_REQ && attr != MAD_DREQ)
 		return false;
 	return !cm_window_enter(&cm->window, &conn->in_window, conn->path.dgid);
@@ -89,6 +94,13 @@ static void start_timing(struct cm_conn *conn, uint64_t now)
 	cm_timing_start(&conn->timing, conn->destroyed ? CM_FAREWELL_NS : CM_GIVE_UP_NS, now);
 }
 
+void cm_begin(struct cm *cm, struct cm_conn *conn, uint64_t now)
+{
+	cm_send(cm, &conn->path, &conn->kept);
+	start_timing(conn, now);
+	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
+}
+
 /* One less is unanswered: the next that waits for the same peer begins. */
 static void send_next(struct cm *cm, uint32_t place, uint64_t now)
 {
@@ -98,9 +110,7 @@ static void send_next(struct cm *cm, uint32_t place, uint64_t now)
 	if (!node)
 		return;
 	conn = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, in_window));
-	cm_send(cm, &conn->path, &conn->kept);
-	start_timing(conn, now);
-	cm_heap_set(&cm->deadlines, &conn->deadline, cm_timing_next(&conn->timing));
+	cm_begin(cm, conn, now);
 }
 
 static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
@@ -171,6 +181,33 @@ static void tell(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
 	cm->config.ops->event(cm->config.owner, conn, &event);
 }
 
+/* In these states the peer has a connection with us, or will have, and waits to hear of its end. */
+static bool peer_counts_on_us(enum cm_state state)
+{
+	static const bool counts[CM_STATES] = {
+		[CM_REP_RCVD] = true,	 [CM_REP_SENT] = true,	[CM_MRA_REP_RCVD] = true,
+		[CM_ESTABLISHED] = true, [CM_DREQ_SENT] = true, [CM_DREQ_RCVD] = true,
+	};
+
+	return counts[state];
+}
+
+static void make_will(struct cm *cm, struct cm_conn *conn)
+{
+	bool wanted = peer_counts_on_us(conn->state);
+	uint8_t bytes[MAD_BYTES];
+	struct mad dreq;
+
+	if (wanted == conn->has_will || !cm->config.ops->will)
+		return;
+	conn->has_will = wanted;
+	if (wanted) {
+		cm_compose_dreq(conn, &dreq);
+		mad_encode(&dreq, bytes);
+	}
+	cm->config.ops->will(cm->config.owner, conn, &conn->path, wanted ? bytes : NULL);
+}
+
 void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	     const struct cm_cause *cause)
 {
@@ -187,6 +224,7 @@ void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	}
 	if (conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
 		cm_free_qp(cm, conn);
+	make_will(cm, conn);
 	set_timer(cm, conn, step->timer, cause);
 	if (leaves)
 		send_next(cm, place, cause->now);
