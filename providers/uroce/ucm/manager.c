@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "channel.h"
 #include "connection.h"
@@ -14,6 +15,12 @@
 #include "verbs/complain.h"
 #include "verbs/context.h"
 #include "verbs/forked.h"
+
+/* How long a process stays when it ends: until its DREQs are answered, and once they were sent. */
+enum {
+	LEAVE_MIN_MS = 2,
+	LEAVE_MS = 80,
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int cancel_state;
@@ -36,6 +43,7 @@ struct heard {
 static struct heard *heard;	     /* under start_lock */
 static bool hears_all;		     /* under start_lock: of every device, also later */
 static uint64_t deadline = CM_NEVER; /* that gsi knows; under the lock */
+static uint64_t last_sent;	     /* when, a MAD; under the lock */
 
 void ucm_enter(void)
 {
@@ -112,6 +120,7 @@ static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad
 	(void)owner;
 	memcpy(to.sgid, path->sgid, sizeof(to.sgid));
 	memcpy(to.dgid, path->dgid, sizeof(to.dgid));
+	last_sent = progress_now();
 	error = gsi_send(gsi, &to, mad);
 	if (error)
 		uroce_debug("a message of the connection manager was not sent: %s",
@@ -343,11 +352,35 @@ static void close_all(struct ucm_channel *channel, void *arg)
 	ucm_ids_destroy(channel);
 }
 
-/* A process that ends says good-bye, as the kernel does for it. */
+static void count_unanswered(void *arg, const struct cm_conn *conn)
+{
+	*(unsigned int *)arg += cm_conn_state(conn) == CM_DREQ_SENT;
+}
+
+static bool may_go(void)
+{
+	unsigned int unanswered = 0;
+
+	if (!cm)
+		return true;
+	cm_each_conn(cm, count_unanswered, &unanswered);
+	return !unanswered && progress_now() - last_sent > LEAVE_MIN_MS * UINT64_C(1000000);
+}
+
+/*
+ * A process that ends says good-bye, as the kernel does for it; but the kernel stays.  So a DREQ
+ * has the time to be repeated once, and what has been sent to a process on this host the time to be
+ * handed to it, which may be by this process.
+ */
 static void leave(void)
 {
 	ucm_enter();
 	ucm_channel_each(close_all, NULL);
+	for (int i = 0; i < LEAVE_MS && !may_go(); i++) {
+		ucm_unlock();
+		usleep(1000);
+		ucm_lock();
+	}
 	ucm_leave();
 }
 
