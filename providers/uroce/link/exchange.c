@@ -312,3 +312,18 @@ void link_port_release(int *fd)
 {
 	link_close_fd(fd);
 }
+
+bool link_slot_is_taken(unsigned int slot)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = link_slot_name(UROCE_ABI_SLOT_NAME, slot, &name);
+	int fd = link_socket(AF_UNIX, SOCK_DGRAM);
+	bool taken;
+
+	if (fd < 0)
+		return true;
+	/* The kernel frees the name with the process. */
+	taken = !connect(fd, (struct sockaddr *)&name, bytes) || errno != ECONNREFUSED;
+	link_close_fd(&fd);
+	return taken;
+}

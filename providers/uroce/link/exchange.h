@@ -70,5 +70,7 @@ int link_port_claim(uint32_t space, uint16_t port, const uint8_t gid[16], uint32
 void link_port_release(int *fd);
 /* Is the name taken?  0: no; -EADDRINUSE: yes; -EPERM: by another user. */
 int link_port_look(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id);
+/* Has a process the slot?  In doubt it has. */
+bool link_slot_is_taken(unsigned int slot);
 
 #endif

@@ -472,7 +472,10 @@ static bool may_come_later(struct gsi_address *address, const struct gsi_target 
 {
 	if (now >= address->held_since + GRACE_NS || target->kind == GSI_TARGET_NOBODY)
 		return false;
-	return target->kind == GSI_TARGET_SLOT || gsi_port_is_owned(address, target->service_id);
+	/* The dead hold no names, so their peers need not wait. */
+	if (target->kind == GSI_TARGET_SLOT)
+		return link_slot_is_taken(target->slot);
+	return gsi_port_is_owned(address, target->service_id);
 }
 
 static bool route_as_holder(struct gsi_address *address, const struct gsi_mad *mad,
