@@ -175,6 +175,9 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		result->value = progress_now() + order->delay_ns;
 		gsi_deadline(self.gsi, result->value);
 		break;
+	case GSI_FLUSH:
+		gsi_flush(self.gsi);
+		break;
 	case GSI_FORK:
 		if (fork() == 0)
 			live_on(self.sock);

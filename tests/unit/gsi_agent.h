@@ -53,8 +53,9 @@ struct gsi_order {
 		GSI_DEADLINE,
 		GSI_WILL_SET,  /* the result has a handle */
 		GSI_WILL_DROP, /* handle */
-		GSI_FORK,      /* a child that stays; value: its pid, error: what calls say there */
-		GSI_POLL,      /* a thread that polls from now on */
+		GSI_FLUSH,
+		GSI_FORK, /* a child that stays; value: its pid, error: what calls say there */
+		GSI_POLL, /* a thread that polls from now on */
 	} what;
 	uint8_t gid[16]; /* of an address; or where a MAD comes from */
 	uint8_t dgid[16];

@@ -193,6 +193,48 @@ static void test_deaths(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
+/*
+ * The holder leaves while others send to each other all the time: nothing is lost, and when it ends
+ * nothing happens.
+ */
+static void test_flush(void **state)
+{
+	enum { AGENTS = 3, BURST = 40 };
+	const struct gsi_order flush = { .what = GSI_FLUSH };
+	struct gsi_agent agents[AGENTS];
+	struct gsi_report report;
+	uint32_t tag = 0;
+	uint64_t begin;
+
+	(void)state;
+	for (unsigned int i = 0; i < AGENTS; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	for (unsigned int holder = 0; holder < AGENTS - 1; holder++) {
+		for (unsigned int i = 0; i < BURST; i++) {
+			struct mad_spec mad = to(&agents[AGENTS - 1], ++tag);
+
+			assert_int_equal(send_own(&agents[holder], &mad), 0);
+		}
+		begin = progress_now();
+		gsi_agent_do(&agents[holder], &flush);
+		assert_true(progress_now() - begin < UINT64_C(500000000));
+		for (unsigned int i = 0; i < BURST; i++) {
+			struct mad_spec mad = to(&agents[AGENTS - 1], ++tag);
+
+			assert_int_equal(send_own(&agents[holder], &mad), 0);
+		}
+		gsi_agent_kill(&agents[holder]);
+		for (uint32_t i = 2 * BURST; i > 0; i--)
+			gsi_agent_expect(&agents[AGENTS - 1], tag - i + 1, GSI_FOR_YOU);
+	}
+	/* Alone it stays what it is. */
+	gsi_agent_do(&agents[AGENTS - 1], &flush);
+	send_own(&agents[AGENTS - 1], &(struct mad_spec){ .attribute = MAD_DREQ, .tag = 7 });
+	gsi_agent_expect(&agents[AGENTS - 1], 7, GSI_FOR_NOBODY);
+	assert_false(gsi_agent_next(&agents[AGENTS - 1], 20, &report));
+	gsi_agent_stop(&agents[AGENTS - 1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +242,7 @@ int main(void)
 		cmocka_unit_test_setup(test_pollers, fresh_network),
 		cmocka_unit_test_setup(test_faults, fresh_network),
 		cmocka_unit_test_setup(test_deaths, fresh_network),
+		cmocka_unit_test_setup(test_flush, fresh_network),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

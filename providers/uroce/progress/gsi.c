@@ -22,6 +22,10 @@ enum {
 	/* So long gsi_addr_get() looks for the holder, in steps; after that the helper does. */
 	SEEK_TRIES = 200,
 	SEEK_STEP_US = 1000,
+	/* 15 ms for each of the steps of gsi_flush(). */
+	FLUSH_TRIES = 150,
+	FLUSH_TURNS = 200,
+	FLUSH_STEP_US = 100,
 };
 
 /* The instance is made and ended under it. */
@@ -116,8 +120,11 @@ static void deliver(struct gsi *gsi)
 	struct gsi_entry entry;
 
 	for (unsigned int i = 0; i < DELIVERIES_MAX; i++) {
-		if (!take(gsi, &entry))
+		atomic_store(&gsi->delivering, true);
+		if (!take(gsi, &entry)) {
+			atomic_store(&gsi->delivering, false);
 			return;
+		}
 		if (!sort(gsi, &entry))
 			continue;
 		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_RECEIVED);
@@ -191,6 +198,82 @@ static void serve(void *arg)
 	if (look_at_clock(gsi, now))
 		gsi->hooks.expire(gsi->hooks.arg, now);
 	deliver(gsi);
+}
+
+/* ---- before the end ---- */
+
+static bool is_idle(struct gsi *gsi)
+{
+	bool idle;
+
+	/* In this order: it is taken from the queue when it is in hand. */
+	pthread_mutex_lock(&gsi->queue_lock);
+	idle = gsi->queue_count == 0;
+	pthread_mutex_unlock(&gsi->queue_lock);
+	return idle && !atomic_load(&gsi->delivering);
+}
+
+/* What waits at the sockets now goes through the queue. */
+static void clear_queue(struct gsi *gsi)
+{
+	struct progress *progress = gsi->progress;
+
+	enum turn_result last = TURN_WORKED;
+
+	/* A turn takes a few batches. */
+	for (unsigned int i = 0; i < FLUSH_TURNS && last == TURN_WORKED; i++) {
+		turn_lock(progress);
+		last = turn_make(progress, TURN_HELPER);
+		turn_unlock(progress);
+	}
+	helper_wake(progress);
+	for (unsigned int i = 0; i < FLUSH_TRIES && !is_idle(gsi); i++)
+		usleep(FLUSH_STEP_US);
+}
+
+/* Leave what is held to members: how many addresses. */
+static unsigned int step_down(struct gsi *gsi)
+{
+	unsigned int left = 0;
+
+	pthread_mutex_lock(&gsi->lock);
+	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
+		left += gsi_address_step_down(address);
+	pthread_mutex_unlock(&gsi->lock);
+	return left;
+}
+
+/* Have all of them new holders?  When it is over, those that have none are held here again. */
+static bool have_holders(struct gsi *gsi, bool over)
+{
+	uint64_t now = progress_now();
+	bool all = true;
+
+	pthread_mutex_lock(&gsi->lock);
+	for (struct gsi_address *address = gsi->addresses; address; address = address->next) {
+		address->leaving &= !over;
+		gsi_address_seek(address, now);
+		all &= address->role != GSI_SEEKING;
+	}
+	gsi_set_deadline(gsi);
+	pthread_mutex_unlock(&gsi->lock);
+	return all;
+}
+
+void gsi_flush(struct gsi *gsi)
+{
+	if (gsi->progress->dead)
+		return;
+	pthread_mutex_lock(&control_lock);
+	clear_queue(gsi);
+	if (step_down(gsi) > 0) {
+		for (unsigned int i = 0; i < FLUSH_TRIES && !have_holders(gsi, false); i++)
+			usleep(FLUSH_STEP_US);
+		/* What has come until the new holders had themselves steered to. */
+		clear_queue(gsi);
+		have_holders(gsi, true);
+	}
+	pthread_mutex_unlock(&control_lock);
 }
 
 /* ---- addresses ---- */

@@ -180,7 +180,7 @@ void gsi_address_seek(struct gsi_address *address, uint64_t now)
 
 	if (address->role != GSI_SEEKING || now < address->retry_at)
 		return;
-	error = become_holder(address, now);
+	error = address->leaving ? -EADDRINUSE : become_holder(address, now);
 	if (error == -EADDRINUSE)
 		error = become_member(address);
 	address->seek_error = error;
@@ -392,6 +392,22 @@ void gsi_address_leave(struct gsi_address *address)
 	}
 	address->role = GSI_SEEKING;
 	gsi_services_free(&address->services);
+}
+
+bool gsi_address_step_down(struct gsi_address *address)
+{
+	if (address->role != GSI_HOLDER)
+		return false;
+	accept_guests(address);
+	for (unsigned int i = 0; i < LINK_SLOTS; i++) {
+		if (address->guest[i].fd < 0)
+			continue;
+		address->leaving = true;
+		address->retry_at = 0;
+		gsi_address_leave(address);
+		return true;
+	}
+	return false;
 }
 
 void gsi_address_abandon(struct gsi_address *address)

@@ -48,6 +48,7 @@ struct gsi_address {
 	enum gsi_role role;
 	uint64_t retry_at;   /* GSI_SEEKING */
 	int seek_error;	     /* why it is still that */
+	bool leaving;	     /* gsi_flush(): not to become the holder again */
 	int fd;		     /* GSI_MEMBER: the connection to the holder; else -1 */
 	int will_fd;	     /* of the holder, or of the one before; or -1 */
 	uint64_t held_since; /* GSI_HOLDER, and what follows too */
@@ -132,6 +133,7 @@ struct gsi {
 	struct gsi_own_will will;
 	struct gsi_heir *heirs;
 
+	atomic_bool delivering; /* the helper has something in hand that was in the queue */
 	pthread_mutex_t queue_lock;
 	struct gsi_entry *queue; /* GSI_QUEUE_MAX, a ring */
 	unsigned int queue_first, queue_count;
@@ -161,6 +163,8 @@ void gsi_will_abandon(struct gsi *gsi);
 struct gsi_address *gsi_address_find(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id);
 /* Become holder or member, if it is neither and the time has come. */
 void gsi_address_seek(struct gsi_address *address, uint64_t now);
+/* As the holder, if there are members: leave it to one of them.  True when they have been told. */
+bool gsi_address_step_down(struct gsi_address *address);
 /* Give all up, as at the end. */
 void gsi_address_leave(struct gsi_address *address);
 /* Something has happened at a descriptor: which is what gsi_address_watch() was told. */
