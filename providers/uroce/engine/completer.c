@@ -15,7 +15,7 @@
 #include "tlp.h"
 
 /* unacked_psn moves up by n packets, inside the oldest request; what they weighed. */
-static uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t n)
+static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t n)
 {
 	struct requester *req = &qp->req;
 	uint32_t from = wqe_packet_index(wqe, req->unacked_psn);

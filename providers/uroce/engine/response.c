@@ -283,10 +283,12 @@ enum eng_owed response_owed(const struct eng_qp *qp)
 {
 	const struct responder *resp = &qp->resp;
 
-	if (resp->nak_owed || (can_respond(qp) && resp->replay_pending > 0))
+	if (resp->nak_owed)
 		return ENG_OWED_NOW;
 	if (!can_respond(qp))
 		return ENG_OWED_NOTHING;
+	if (resp->replay_pending > 0)
+		return ENG_OWED_NOW;
 	if (resp->ack_owed)
 		return ENG_OWED_SOON;
 	return resp->repeats > 0 || credit_owed(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;

@@ -53,8 +53,8 @@ enum eng_op {
 const char *eng_op_name(enum eng_op op);
 
 enum eng_send_flag {
-	ENG_SIGNALED = 1,
-	ENG_FENCE = 2,
+	ENG_FENCE = 1,
+	ENG_SIGNALED = 2,
 	ENG_SOLICITED = 4,
 	ENG_INLINE = 8, /* the WQE holds the bytes themselves instead of an SGE list */
 };

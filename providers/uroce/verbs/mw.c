@@ -140,7 +140,7 @@ int uroce_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw, struct ibv_mw_bind *
 		error = uroce_mw_request(qp, IBV_MW_TYPE_1, mw, rkey, &bind->bind_info, wqe);
 	if (!error) {
 		wqe->wr_id = bind->wr_id;
-		wqe->flags = uroce_send_flags(bind->send_flags);
+		wqe->flags = (uint8_t)(bind->send_flags & (unsigned int)UROCE_SEND_FLAGS);
 		eng_sq_push(qp->progress.engine);
 		/* ibv_bind_mw(3): the new key is known at once. */
 		mw->rkey = rkey;

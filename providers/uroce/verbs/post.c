@@ -13,8 +13,10 @@
 #include "srq.h"
 #include "ud.h"
 
-_Static_assert((int)ENG_SOLICITED == IBV_SEND_SOLICITED && (int)ENG_INLINE == IBV_SEND_INLINE,
-	       "these flags are passed on as they are");
+_Static_assert((int)ENG_FENCE == IBV_SEND_FENCE && (int)ENG_SIGNALED == IBV_SEND_SIGNALED &&
+		       (int)ENG_SOLICITED == IBV_SEND_SOLICITED &&
+		       (int)ENG_INLINE == IBV_SEND_INLINE,
+	       "flags are passed on as they are");
 _Static_assert(sizeof(struct eng_sge) == sizeof(struct ibv_sge) &&
 		       offsetof(struct eng_sge, length) == offsetof(struct ibv_sge, length) &&
 		       offsetof(struct eng_sge, lkey) == offsetof(struct ibv_sge, lkey),
@@ -165,7 +167,7 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 		return error;
 	wqe->wr_id = wr->wr_id;
 	wqe->op = (uint8_t)row->op;
-	wqe->flags = uroce_send_flags(wr->send_flags);
+	wqe->flags = (uint8_t)wr->send_flags;
 	wqe->immediate = immediate_of(row, wr);
 	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 	error = put_address(qp, row, wr, wqe);

@@ -89,14 +89,6 @@ int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags);
 /* The bits of ibv_send_flags that these work requests can have. */
 #define UROCE_SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-/* The engine's flags for ibv_send_flags. */
-static inline uint8_t uroce_send_flags(unsigned int flags)
-{
-	return (uint8_t)((flags & IBV_SEND_SIGNALED ? ENG_SIGNALED : 0) |
-			 (flags & IBV_SEND_FENCE ? ENG_FENCE : 0) |
-			 (flags & (IBV_SEND_SOLICITED | IBV_SEND_INLINE)));
-}
-
 /*
  * Requests have been pushed: let them leave, or fail where the QP is in ERR.  Caller holds
  * qp->progress.lock.

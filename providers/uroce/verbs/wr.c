@@ -79,7 +79,7 @@ static struct eng_send_wqe *begin(struct ibv_qp_ex *ex, enum eng_op op)
 	wqe->wr_id = ex->wr_id;
 	wqe->op = (uint8_t)op;
 	/* Whether the data is inline is said by the function that sets it. */
-	wqe->flags = uroce_send_flags(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
+	wqe->flags = (uint8_t)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
 	wqe->sge_count = 0;
 	wqe->length = 0;
 	wqe->immediate = 0;
