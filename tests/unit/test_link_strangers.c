@@ -104,11 +104,55 @@ static void test_names_that_take_nothing(void **state)
 	link_close_fd(&lock);
 }
 
+/* The answer name of a free slot, with a queue that is full: a filler that nobody accepts. */
+static void build_wall(unsigned int slot, int *listener, int *filler)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
+
+	*listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_return_code(bind(*listener, (struct sockaddr *)&name, bytes), errno);
+	assert_return_code(listen(*listener, 0), errno);
+	*filler = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_return_code(connect(*filler, (struct sockaddr *)&name, bytes), errno);
+}
+
+/*
+ * Whoever is the first of its part of the pool asks everybody; names that nobody gets through to do
+ * not hold it up, since it sees in the end whether the rest was to be had.
+ */
+static void test_walls(void **state)
+{
+	enum { BEFORE = 3, WALLS = LINK_SLOTS - BEFORE - 2 };
+	struct link_fixture *fixture = *state;
+	struct agent agents[BEFORE + 1];
+	int listener[WALLS], filler[WALLS];
+	int64_t begin;
+
+	if (!network_is_fresh())
+		skip();
+	for (unsigned int i = 0; i < BEFORE; i++)
+		agent_start_good(&agents[i], 0, loopback4, fixture->link);
+	for (unsigned int i = 0; i < WALLS; i++)
+		build_wall(BEFORE + 2 + i, &listener[i], &filler[i]);
+	begin = now_ms();
+	agent_start_good(&agents[BEFORE], 0, loopback4, fixture->link);
+	/* It was 300. */
+	assert_true(now_ms() - begin < 200);
+	for (unsigned int i = 0; i < WALLS; i++) {
+		close(listener[i]);
+		close(filler[i]);
+	}
+	for (unsigned int i = 0; i <= BEFORE; i++)
+		agent_stop(&agents[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_closing_aside, fresh_network),
 		WITH_LINK(test_names_that_take_nothing),
+		WITH_LINK(test_walls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

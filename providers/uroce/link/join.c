@@ -28,6 +28,7 @@ enum {
 
 enum slot_state {
 	SLOT_SILENT, /* lives, has not answered */
+	SLOT_FULL,   /* there is no getting through to it: many ask it, or it is a stranger's */
 	SLOT_DONE,   /* no process of this user is there, or there is nothing more to be had */
 };
 
@@ -80,12 +81,11 @@ static void ask(struct join *join, unsigned int slot, int patience_ms)
 	memcpy(request.address, endpoint->gid, sizeof(request.address));
 	fd = link_ask(join->link, slot, &request, sizeof(request));
 	if (fd < 0) {
-		/* It may have closed, or have its hands full. */
-		join->state[slot] = fd == -EAGAIN || fd == -EPIPE ? SLOT_SILENT : SLOT_DONE;
+		join->state[slot] = fd == -EAGAIN  ? SLOT_FULL
+				    : fd == -EPIPE ? SLOT_SILENT /* it may have closed */
+						   : SLOT_DONE;
 		if (fd == -EMFILE || fd == -ENFILE)
 			join->error = fd;
-		if (join->state[slot] == SLOT_SILENT)
-			link_serve_for(join->link, FULL_PAUSE_MS);
 		return;
 	}
 	error = link_await_answer(join->link, fd, link_now_ms() + patience_ms, &answer);
@@ -110,6 +110,24 @@ static unsigned int next_silent(const struct join *join, unsigned int first)
 	return first;
 }
 
+static bool has_any(const struct join *join, enum slot_state state)
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < LINK_SLOTS && join->state[slot] != state; slot++)
+		;
+	return slot < LINK_SLOTS;
+}
+
+/*
+ * Where a part of the pool has been had, whoever asks sees in the end whether the rest is with
+ * those that it could not get through to (link_pool_grow()).
+ */
+static bool is_worth_asking(const struct join *join)
+{
+	return has_any(join, SLOT_SILENT) || (has_any(join, SLOT_FULL) && !join->addr->pool_count);
+}
+
 static void ask_silent(struct join *join, int patience_ms)
 {
 	unsigned int slot;
@@ -127,8 +145,10 @@ int link_join(struct link *link, struct link_addr *addr, unsigned int wanted, in
 	join.deadline_ms = link_now_ms() + timeout_ms;
 	join.state[link->slot] = SLOT_DONE;
 	ask_silent(&join, PATIENCE_MS);
-	while (next_silent(&join, 0) < LINK_SLOTS && !is_over(&join))
+	while (is_worth_asking(&join) && !is_over(&join)) {
+		link_serve_for(link, FULL_PAUSE_MS);
 		ask_silent(&join, REPEAT_PATIENCE_MS);
+	}
 	*silent = next_silent(&join, 0);
 	if (join.error)
 		return join.error;
