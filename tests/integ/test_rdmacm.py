@@ -161,6 +161,32 @@ def test_port_is_taken(loopback):
     assert first.running(), first
 
 
+@WHERE
+@pytest.mark.parametrize("victim", ("client", "server"))
+def test_killed_end_says_goodbye(request, where, victim):
+    """Its peer hears of it from the next process at its address, not by retries that end."""
+    place = request.getfixturevalue(where)
+    port, of_bystander = next(PORTS), next(PORTS)
+    beside = place.peer if victim == "client" else place
+    bystander = beside.start("rping", "-s", "-P", "-a", beside.address, "-p", of_bystander)
+    await_listener(beside, bystander, of_bystander)
+    server = place.start("rping", "-s", "-a", place.address, "-p", port)
+    await_listener(place, server, port)
+    client = place.peer.start("rping", "-c", "-v", "-a", place.address, "-p", port)
+    until = time.monotonic() + harness.PATIENCE
+    while "rdma-ping-9:" not in client.output:
+        assert client.running() and time.monotonic() < until, client
+        time.sleep(0.01)
+    dead, other = (client, server) if victim == "client" else (server, client)
+    dead.kill()
+    began = time.monotonic()
+    other.wait()
+    # Seven repetitions of half a second each are what its queue pair would take.
+    assert time.monotonic() - began < 2.5, other
+    assert "DISCONNECT EVENT" in other.output + other.errors, other
+    assert bystander.running(), bystander
+
+
 def test_killed_server(loopback):
     """Its client is told, and its port is free at once."""
     port = next(PORTS)

@@ -15,6 +15,8 @@
 /* The protocol's memory of a connection outlives the id: whose it is then. */
 struct memory {
 	struct ucm_id *id; /* NULL: gone */
+	bool has_will;	   /* gsi_will_set() */
+	unsigned int will;
 	max_align_t conn[];
 };
 
@@ -37,8 +39,10 @@ static struct memory *make_memory(struct ucm_id *id)
 {
 	struct memory *memory = malloc(sizeof(*memory) + cm_conn_bytes());
 
-	if (memory)
-		memory->id = id;
+	if (!memory)
+		return NULL;
+	memory->id = id;
+	memory->has_will = false;
 	return memory;
 }
 
@@ -67,6 +71,23 @@ void ucm_connection_released(void *owner, struct cm_conn *conn, void *user)
 	(void)owner;
 	(void)conn;
 	free(user);
+}
+
+/* Without a place for it, the peer hears of a killed process by retries. */
+void ucm_connection_will(void *owner, struct cm_conn *conn, const struct cm_path *path,
+			 const uint8_t *mad)
+{
+	struct memory *memory = cm_conn_user(conn);
+	struct gsi_path to;
+
+	(void)owner;
+	if (mad) {
+		ucm_gsi_path(path, &to);
+		memory->has_will = gsi_will_set(ucm_gsi(), &to, mad, &memory->will) == 0;
+	} else if (memory->has_will) {
+		gsi_will_drop(ucm_gsi(), memory->will);
+		memory->has_will = false;
+	}
 }
 
 void ucm_connection_path(const struct ucm_id *id, struct cm_path *path)

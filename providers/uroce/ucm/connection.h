@@ -23,6 +23,8 @@ void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_eve
 void *ucm_connection_accept(void *owner, struct cm_listener *listener, const struct mad *request,
 			    const struct cm_path *from, void **user);
 void ucm_connection_released(void *owner, struct cm_conn *conn, void *user);
+void ucm_connection_will(void *owner, struct cm_conn *conn, const struct cm_path *path,
+			 const uint8_t *mad);
 
 /* A connection in CM_IDLE for id.  0 or ENOMEM. */
 int ucm_connection_make(struct ucm_id *id);

@@ -108,18 +108,24 @@ static uint32_t scope_of(const uint8_t *gid, uint32_t device)
 	return ucm_gid_is_link_local(gid) ? device : 0;
 }
 
-/* What is not sent is as if the network had lost it: it will be repeated. */
-static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad)
+void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to)
 {
-	struct gsi_path to = {
+	*to = (struct gsi_path){
 		.scope_id = scope_of(path->dgid, path->device),
 		.traffic_class = path->traffic_class,
 	};
+	memcpy(to->sgid, path->sgid, sizeof(to->sgid));
+	memcpy(to->dgid, path->dgid, sizeof(to->dgid));
+}
+
+/* What is not sent is as if the network had lost it: it will be repeated. */
+static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad)
+{
+	struct gsi_path to;
 	int error;
 
 	(void)owner;
-	memcpy(to.sgid, path->sgid, sizeof(to.sgid));
-	memcpy(to.dgid, path->dgid, sizeof(to.dgid));
+	ucm_gsi_path(path, &to);
 	last_sent = progress_now();
 	error = gsi_send(gsi, &to, mad);
 	if (error)
@@ -165,6 +171,7 @@ static const struct cm_ops ops = {
 	.event = ucm_connection_event,
 	.accept_conn = ucm_connection_accept,
 	.released = ucm_connection_released,
+	.will = ucm_connection_will,
 };
 
 /* 0 or a negative errno. */

@@ -95,6 +95,7 @@ static void close_box(struct box *box)
 	world_pass(200 * SECOND);
 	world_lose();
 	assert_int_equal(world_ports(), 0);
+	assert_int_equal(world_wills(), 0);
 }
 
 /* What is said when a connection is asked for, accepted, used and closed, field by field. */
@@ -301,6 +302,8 @@ static void channel_goes(void **state)
 	(void)state;
 	open_box(&box, RDMA_PS_TCP, 9);
 	establish(&box);
+	/* One for each end; a process that is killed says it by these. */
+	assert_int_equal(world_wills(), 2);
 	world_close(box.client);
 	world_deliver();
 	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);

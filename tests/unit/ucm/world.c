@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "world.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,40 @@ void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
 	(void)gsi;
 	(void)gid;
 	(void)scope_id;
+}
+
+/* Each has a number of its own; whatever is dropped has been set. */
+static bool wills[64];
+
+int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES],
+		 unsigned int *will)
+{
+	(void)gsi;
+	(void)path;
+	(void)mad;
+	for (*will = 0; *will < sizeof(wills); ++*will)
+		if (!wills[*will])
+			break;
+	if (*will == sizeof(wills))
+		return -ENOSPC;
+	wills[*will] = true;
+	return 0;
+}
+
+void gsi_will_drop(struct gsi *gsi, unsigned int will)
+{
+	(void)gsi;
+	assert(wills[will]);
+	wills[will] = false;
+}
+
+unsigned int world_wills(void)
+{
+	unsigned int left = 0;
+
+	for (size_t i = 0; i < sizeof(wills); i++)
+		left += wills[i];
+	return left;
 }
 
 int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])

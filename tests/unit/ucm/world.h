@@ -23,6 +23,8 @@ unsigned int world_deliver(void);
 unsigned int world_lose(void);
 /* Time passes; what is due happens. */
 void world_pass(uint64_t nanoseconds);
+/* Messages that lie ready for the case that this process dies. */
+unsigned int world_wills(void);
 /* Ports that are bound now. */
 unsigned int world_ports(void);
 /* Errno for the next gsi_addr_get(). */
