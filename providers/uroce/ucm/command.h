@@ -78,6 +78,9 @@ int ucm_join_ip(struct ucm_call *call);
 int ucm_join(struct ucm_call *call);
 int ucm_leave_group(struct ucm_call *call);
 
+/* Send the request of an id whose path is known, and whose connection is idle.  false: refused. */
+bool ucm_ask(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
+
 /*
  * Bind id, which is idle, to an address: its port, its device.  The lock is given up meanwhile, so
  * *id is looked up again; ENOENT if it went.

@@ -9,6 +9,7 @@
 #include "connection.h"
 #include "devices.h"
 #include "manager.h"
+#include "retry.h"
 
 /* What query_device reports as local_ca_ack_delay. */
 #define ACK_DELAY 10
@@ -94,11 +95,17 @@ static enum cm_result send_datagram_request(struct ucm_id *id,
 	return cm_sidr_request(ucm_cm(), id->conn, &request, progress_now());
 }
 
+bool ucm_ask(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
+{
+	return (ucm_id_is_datagram(id) ? send_datagram_request(id, param)
+				       : send_request(id, param)) == CM_OK;
+}
+
 int ucm_connect(struct ucm_call *call)
 {
 	const struct rdma_ucm_connect *in = call->in;
 	const struct rdma_ucm_conn_param *param = &in->conn_param;
-	enum cm_result result;
+	bool asked;
 	int error;
 	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
 
@@ -111,11 +118,11 @@ int ucm_connect(struct ucm_call *call)
 	id->qpn = param->qp_num & 0xffffff;
 	id->responder_resources = param->responder_resources;
 	id->flow_control = reports_credits(id, param);
-	result =
-		ucm_id_is_datagram(id) ? send_datagram_request(id, param) : send_request(id, param);
+	asked = ucm_ask(id, param);
 	ucm_time_changed();
-	if (result != CM_OK)
+	if (!asked)
 		return EINVAL;
+	ucm_retry_begin(id, param);
 	id->state = UCM_CONNECT;
 	return 0;
 }

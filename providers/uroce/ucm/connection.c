@@ -11,6 +11,7 @@
 #include "devices.h"
 #include "event.h"
 #include "manager.h"
+#include "retry.h"
 
 /* The protocol's memory of a connection outlives the id: whose it is then. */
 struct memory {
@@ -362,6 +363,13 @@ static void datagram_answered(struct ucm_id *id, const struct mad_sidr_rep *rep)
 	ucm_event_queue(event);
 }
 
+static bool nobody_listens(const struct cm_event *event)
+{
+	if (event->type == CM_EVENT_SIDR_REP)
+		return event->mad->sidr_rep.status == MAD_SIDR_UNSUPPORTED;
+	return event->type == CM_EVENT_REJECTED && event->mad->rej.reason == MAD_REJECT_SERVICE_ID;
+}
+
 void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
 {
 	struct memory *memory = cm_conn_user(conn);
@@ -385,6 +393,9 @@ void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_eve
 	}
 	if (id->state != UCM_CONNECT)
 		return;
+	if (nobody_listens(event) && ucm_retry_later(id, event->now))
+		return;
+	ucm_retry_end(id);
 	switch (event->type) {
 	case CM_EVENT_REP:
 		responded(id, event->mad);

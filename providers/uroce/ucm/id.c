@@ -9,6 +9,7 @@
 #include "connection.h"
 #include "manager.h"
 #include "multicast.h"
+#include "retry.h"
 #include "table.h"
 
 static struct ucm_table ids;
@@ -110,6 +111,7 @@ void ucm_id_destroy(struct ucm_id *id)
 		ucm_connection_unlisten(id);
 	drop_events(id);
 	ucm_groups_leave(id);
+	ucm_retry_end(id);
 	if (id->conn)
 		ucm_connection_forget(id);
 	if (id->port)
@@ -137,4 +139,5 @@ void ucm_ids_forked(void)
 {
 	memset(&ids, 0, sizeof(ids));
 	ucm_groups_forked();
+	ucm_retries_forked();
 }

@@ -69,8 +69,9 @@ struct ucm_id {
 	unsigned int backlog, waiting; /* requests that may be, and are, unread */
 
 	/* A connection, or a datagram's. */
-	struct cm_conn *conn; /* NULL: never asked for */
-	uint32_t qpn;	      /* ours, as connect or accept said */
+	struct cm_conn *conn;	 /* NULL: never asked for */
+	struct ucm_retry *retry; /* NULL: it will not be asked for again */
+	uint32_t qpn;		 /* ours, as connect or accept said */
 	uint8_t responder_resources;
 	bool flow_control, peer_flow_control; /* rule C19: told in REQ and REP */
 

@@ -12,6 +12,7 @@
 #include "connection.h"
 #include "devices.h"
 #include "id.h"
+#include "retry.h"
 #include "verbs/complain.h"
 #include "verbs/context.h"
 #include "verbs/forked.h"
@@ -96,6 +97,9 @@ void ucm_time_changed(void)
 {
 	uint64_t next = cm_deadline(cm);
 
+	if (ucm_retries_next() < next)
+		next = ucm_retries_next();
+
 	if (next == deadline)
 		return;
 	deadline = next;
@@ -156,6 +160,7 @@ static void expired(void *arg, uint64_t now)
 	if (cm) {
 		deadline = CM_NEVER;
 		cm_expire(cm, now);
+		ucm_retries_run(now);
 		ucm_time_changed();
 	}
 	ucm_unlock();
@@ -307,8 +312,10 @@ int ucm_hear_all(void)
 		pthread_mutex_unlock(&start_lock);
 		return told(error, all.text);
 	}
-	hear_each(&all);
-	hears_all = true;
+	/* From the first time on what comes is heard as it comes. */
+	if (!hears_all)
+		hear_each(&all);
+	hears_all = !all.error;
 	pthread_mutex_unlock(&start_lock);
 	return all.error && !all.heard ? -all.error : 0;
 }

@@ -231,7 +231,41 @@ static void refusals(void **state)
 	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
 	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
 	world_deliver();
+	/* Perhaps somebody will: it is asked for 155 ms. */
+	expect_no_event(box.client);
+	for (int i = 0; i < 16; i++) {
+		world_pass(SECOND / 100);
+		world_deliver();
+	}
 	expect_event(box.client, REJECTED, 8, box.active, NULL);
+	close_box(&box);
+}
+
+/* The server begins to listen after it was asked, and nobody hears of that. */
+static void listens_late(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	uint32_t late;
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
+	assert_int_equal(connect_id(box.client, box.active, "hello", 5), 0);
+	world_deliver();
+	world_pass(SECOND / 50);
+	world_deliver();
+	assert_int_equal(create_id(box.server, RDMA_PS_TCP, LISTENER_UID, &late), 0);
+	assert_int_equal(bind_id(box.server, late, NULL, PORT + 1), 0);
+	assert_int_equal(listen_id(box.server, late, 1), 0);
+	world_pass(SECOND / 20);
+	world_deliver();
+	assert_int_equal(get_event(box.server, &event), 0);
+	assert_int_equal(event.event, CONNECT_REQUEST);
+	assert_memory_equal(event.param.conn.private_data, "hello\0", 6);
+	assert_int_equal(accept_id(box.server, event.id, SERVER_UID, NULL, 0), 0);
+	world_deliver();
+	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
 	close_box(&box);
 }
 
@@ -458,6 +492,7 @@ int main(void)
 		cmocka_unit_test(whole_connection),
 		cmocka_unit_test(queue_pair_attributes),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(listens_late),
 		cmocka_unit_test(backlog),
 		cmocka_unit_test(listener_goes),
 		cmocka_unit_test(given_up_before_it_was_accepted),
