@@ -60,10 +60,10 @@ LAYERS = {
     "progress": layer("the only owner of threads and of the clock", "engine wire link", groups=(
         group("contract and leaves", "progress.h thread helgrind identification network_header "
               "poller source_port fault_config gsi.h gsi_packet gsi_target"),
-        group("sets of queue pairs, faults, helper's switches", "aside deadline share_queue table "
-              "fault_inject helper.h"),
+        group("sets of queue pairs, faults", "aside deadline share_queue table "
+              "fault_inject helper.h wakeup.h"),
         group("instance", "instance gsi_service.h"),
-        group("transmit", "transmit group.h listen datagram.h route.h"),
+        group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
         group("receive and turn", "door turn"),
         group("threads and control calls", "helper route group datagram"),
         group("queue pair 1", "gsi gsi_internal gsi_address gsi_port gsi_send gsi_will"),

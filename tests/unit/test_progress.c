@@ -43,7 +43,7 @@ static bool becomes(bool (*what)(struct progress *), struct progress *progress, 
 
 static bool is_armed(struct progress *progress)
 {
-	return helper_is_armed(progress);
+	return wakeup_is_armed(progress);
 }
 
 /* Messages of all sizes arrive intact, in both directions, by polling alone. */
@@ -114,7 +114,7 @@ static void test_gathered_posts_leave(void **state)
 	for (unsigned int round = 0; round < 20; round++) {
 		unsigned int before = a.sent;
 
-		while (helper_is_armed(progress))
+		while (wakeup_is_armed(progress))
 			progress_poll(progress);
 		for (int i = 0; i < 20; i++)
 			assert_true(end_write(&a, from_memory, 100, to_memory));
@@ -132,27 +132,27 @@ static void test_modes(void **state)
 	struct progress *progress = get_progress();
 
 	(void)state;
-	assert_true(helper_is_armed(progress));
+	assert_true(wakeup_is_armed(progress));
 	for (int i = 0; i < 10; i++)
 		progress_poll(progress);
-	assert_true(helper_is_armed(progress));
+	assert_true(wakeup_is_armed(progress));
 	for (uint64_t until = progress_now() + MOMENT_NS;
-	     helper_is_armed(progress) && progress_now() < until;)
+	     wakeup_is_armed(progress) && progress_now() < until;)
 		progress_poll(progress);
-	assert_false(helper_is_armed(progress));
+	assert_false(wakeup_is_armed(progress));
 	assert_true(becomes(is_armed, progress, true));
 	for (uint64_t until = progress_now() + MOMENT_NS;
-	     helper_is_armed(progress) && progress_now() < until;)
+	     wakeup_is_armed(progress) && progress_now() < until;)
 		progress_poll(progress);
-	assert_false(helper_is_armed(progress));
+	assert_false(wakeup_is_armed(progress));
 	progress_notify_armed(progress);
-	assert_true(helper_is_armed(progress));
+	assert_true(wakeup_is_armed(progress));
 	/*
 	 * A thread that has just armed a CQ may sleep at any moment, however much it polls before.
 	 */
 	for (int i = 0; i < 1000; i++)
 		progress_poll(progress);
-	assert_true(helper_is_armed(progress));
+	assert_true(wakeup_is_armed(progress));
 	progress_put(progress);
 }
 
@@ -219,7 +219,7 @@ static void test_idle_sleeps(void **state)
 		usleep(300000);
 	} while (switches_of(thread) != before && ++tries < 5);
 	assert_true(tries < 5);
-	assert_true(helper_is_armed(progress));
+	assert_true(wakeup_is_armed(progress));
 	end_close(&a);
 	end_close(&b);
 	progress_put(progress);
@@ -293,7 +293,7 @@ static enum order order_of_ack(struct progress *progress, struct end *a, struct 
 	uint64_t turns;
 	bool behind, alone;
 
-	while (helper_is_armed(progress))
+	while (wakeup_is_armed(progress))
 		progress_poll(progress);
 	turns = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
 	memset(from_memory, round, LENGTH);
@@ -384,7 +384,7 @@ static void test_watch(void **state)
 	watched_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_int_equal(progress_watch(progress, watched_fd, watch_called, &watch_calls), 0);
 	for (unsigned int i = 1; i <= 10; i++) {
-		while (i > 5 && helper_is_armed(progress))
+		while (i > 5 && wakeup_is_armed(progress))
 			progress_poll(progress);
 		assert_int_equal(write(watched_fd, &one, sizeof(one)), sizeof(one));
 		assert_true(end_wait_for(&watch_calls, i));

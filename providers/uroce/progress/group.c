@@ -21,7 +21,7 @@ static struct progress_group *find_group(struct progress *progress, const uint8_
 	return NULL;
 }
 
-/* Caller holds turn_lock and helper.lock. */
+/* Caller holds turn_lock and wakeup.lock. */
 static int enter_group(struct progress *progress, struct progress_group *group)
 {
 	unsigned int room = progress->group_room ? 2 * progress->group_room : 4;
@@ -35,7 +35,7 @@ static int enter_group(struct progress *progress, struct progress_group *group)
 		progress->group = grown;
 		progress->group_room = room;
 	}
-	error = helper_add_group(progress, group->link);
+	error = wakeup_add_group(progress, group->link);
 	if (error)
 		return error;
 	progress->group[progress->group_count++] = group;
@@ -58,9 +58,9 @@ static int open_group(struct progress *progress, const uint8_t gid[16], uint32_t
 		return result;
 	}
 	turn_lock(progress);
-	pthread_mutex_lock(&progress->helper.lock);
+	pthread_mutex_lock(&progress->wakeup.lock);
 	result = enter_group(progress, group);
-	pthread_mutex_unlock(&progress->helper.lock);
+	pthread_mutex_unlock(&progress->wakeup.lock);
 	turn_unlock(progress);
 	if (result) {
 		link_group_close(group->link);
@@ -77,12 +77,12 @@ static void close_group(struct progress *progress, struct progress_group *group)
 	unsigned int i = 0;
 
 	turn_lock(progress);
-	pthread_mutex_lock(&progress->helper.lock);
+	pthread_mutex_lock(&progress->wakeup.lock);
 	while (progress->group[i] != group)
 		i++;
 	progress->group[i] = progress->group[--progress->group_count];
-	helper_remove_group(progress, group->link);
-	pthread_mutex_unlock(&progress->helper.lock);
+	wakeup_remove_group(progress, group->link);
+	pthread_mutex_unlock(&progress->wakeup.lock);
 	turn_unlock(progress);
 	link_group_close(group->link);
 	free(group->member);

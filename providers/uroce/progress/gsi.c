@@ -78,8 +78,8 @@ void gsi_admit(struct progress *progress, const struct wire_packet *packet,
 	entry.mad.scope_id = link_addr_scope(batch->addr);
 	gsi_enqueue(progress->gsi, &entry);
 	/* The helper looks after its own turns. */
-	if (!pthread_equal(pthread_self(), progress->helper.thread))
-		helper_wake(progress);
+	if (!pthread_equal(pthread_self(), progress->wakeup.thread))
+		wakeup_helper(progress);
 }
 
 static bool take(struct gsi *gsi, struct gsi_entry *entry)
@@ -145,7 +145,7 @@ void gsi_set_deadline(struct gsi *gsi)
 	if (gsi_will_deadline(gsi) < deadline)
 		deadline = gsi_will_deadline(gsi);
 	atomic_store_explicit(&gsi->progress->gsi_wakeup.deadline, deadline, memory_order_seq_cst);
-	helper_earlier(gsi->progress, deadline);
+	wakeup_earlier(gsi->progress, deadline);
 }
 
 void gsi_deadline(struct gsi *gsi, uint64_t when)
@@ -226,7 +226,7 @@ static void clear_queue(struct gsi *gsi)
 		last = turn_make(progress, TURN_HELPER);
 		turn_unlock(progress);
 	}
-	helper_wake(progress);
+	wakeup_helper(progress);
 	for (unsigned int i = 0; i < FLUSH_TRIES && !is_idle(gsi); i++)
 		usleep(FLUSH_STEP_US);
 }

@@ -83,7 +83,7 @@ static int send_packet(struct progress *progress, const struct eng_path *path,
 	count_anywhere(progress, PROGRESS_COUNT_MAD_SENT);
 	if (progress->fault) {
 		fault_send(progress->fault, path->link, &run, progress_now());
-		helper_earlier(progress, fault_deadline(progress->fault));
+		wakeup_earlier(progress, fault_deadline(progress->fault));
 		return 0;
 	}
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "helper.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +13,6 @@
 #include "transmit.h"
 #include "turn.h"
 
-#define EVENTS 16
 /* Deadlines go down to 10 us (RNR timers); the default slack of 50 us would double them. */
 #define TIMER_SLACK_NS 1000
 /* A full socket is looked at again after this time. */
@@ -49,168 +43,6 @@
 #define TICK_MIN_NS (PROGRESS_TICK_NS / 16)
 #define TICK_GROWTH 16
 
-/* What an epoll event is about; the descriptor is in the lower half. */
-enum source {
-	SOURCE_WAKE,
-	SOURCE_CONTROL,
-	SOURCE_QUESTION,
-	SOURCE_ADDRESS,
-	SOURCE_WATCH,
-};
-
-struct helper_watch {
-	struct helper_watch *next;
-	int fd;
-	void (*callback)(void *arg);
-	void *arg;
-};
-
-bool helper_is_armed(const struct progress *progress)
-{
-	return helper_armed_flag(&progress->helper);
-}
-
-static int control(struct helper *helper, int operation, enum source source, int fd,
-		   uint32_t events)
-{
-	struct epoll_event event = {
-		.events = events,
-		.data.u64 = (uint64_t)source << 32 | (uint32_t)fd,
-	};
-
-	return epoll_ctl(helper->epoll_fd, operation, fd, &event) ? -errno : 0;
-}
-
-/* Caller holds helper.lock. */
-static void set_addresses(struct progress *progress, uint32_t events)
-{
-	for (unsigned int i = 0; i < progress->address_count; i++)
-		control(&progress->helper, EPOLL_CTL_MOD, SOURCE_ADDRESS,
-			link_addr_fd(progress->address[i].addr), events);
-	for (unsigned int i = 0; i < progress->group_count; i++)
-		control(&progress->helper, EPOLL_CTL_MOD, SOURCE_ADDRESS,
-			link_group_fd(progress->group[i]->link), events);
-}
-
-void helper_arm(struct progress *progress)
-{
-	struct helper *helper = &progress->helper;
-
-	pthread_mutex_lock(&helper->lock);
-	if (!helper_armed_flag(helper)) {
-		atomic_store_explicit(&helper->armed, true, memory_order_seq_cst);
-		set_addresses(progress, EPOLLIN);
-	}
-	pthread_mutex_unlock(&helper->lock);
-}
-
-void helper_disarm(struct progress *progress)
-{
-	struct helper *helper = &progress->helper;
-	bool changed;
-
-	pthread_mutex_lock(&helper->lock);
-	changed = helper_armed_flag(helper);
-	if (changed) {
-		set_addresses(progress, 0);
-		atomic_store_explicit(&helper->armed, false, memory_order_seq_cst);
-	}
-	pthread_mutex_unlock(&helper->lock);
-	/* It may be asleep for ever, and has to begin to look whether polls still come. */
-	if (changed)
-		helper_wake(progress);
-}
-
-static int add_socket(struct progress *progress, int fd)
-{
-	return control(&progress->helper, EPOLL_CTL_ADD, SOURCE_ADDRESS, fd,
-		       helper_is_armed(progress) ? EPOLLIN : 0);
-}
-
-int helper_add_address(struct progress *progress, struct link_addr *addr)
-{
-	return add_socket(progress, link_addr_fd(addr));
-}
-
-int helper_add_group(struct progress *progress, struct link_group *group)
-{
-	return add_socket(progress, link_group_fd(group));
-}
-
-void helper_remove_group(struct progress *progress, struct link_group *group)
-{
-	epoll_ctl(progress->helper.epoll_fd, EPOLL_CTL_DEL, link_group_fd(group), NULL);
-}
-
-void helper_remove_address(struct progress *progress, struct link_addr *addr)
-{
-	/* Closing would not do: other processes hold the same socket, and so epoll would keep it.
-	 */
-	epoll_ctl(progress->helper.epoll_fd, EPOLL_CTL_DEL, link_addr_fd(addr), NULL);
-}
-
-void helper_wake(struct progress *progress)
-{
-	static const uint64_t one = 1;
-
-	/* Fails only when it is full, and then the helper is awake. */
-	if (write(progress->helper.wake_fd, &one, sizeof(one)) != sizeof(one))
-		return;
-}
-
-void helper_earlier(struct progress *progress, uint64_t deadline)
-{
-	if (deadline < atomic_load_explicit(&progress->helper.sleeps_until, memory_order_seq_cst))
-		helper_wake(progress);
-}
-
-/* epoll_wait(2) with nanoseconds where the kernel has that (5.11), else rounded up. */
-static int wait_for(struct helper *helper, struct epoll_event *events, uint64_t timeout_ns)
-{
-#ifdef SYS_epoll_pwait2
-	static atomic_bool missing;
-
-	if (!atomic_load_explicit(&missing, memory_order_relaxed)) {
-		struct timespec timeout = {
-			.tv_sec = (time_t)(timeout_ns / 1000000000),
-			.tv_nsec = (long)(timeout_ns % 1000000000),
-		};
-		long count = syscall(SYS_epoll_pwait2, helper->epoll_fd, events, EVENTS,
-				     timeout_ns == ENG_NEVER ? NULL : &timeout, NULL, 0);
-
-		if (count >= 0 || errno == EINTR)
-			return (int)count;
-		atomic_store_explicit(&missing, true, memory_order_relaxed);
-	}
-#endif
-	uint64_t timeout_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 > 0);
-
-	return epoll_wait(helper->epoll_fd, events, EVENTS,
-			  timeout_ns == ENG_NEVER ? -1
-			  : timeout_ms > 1000000  ? 1000000
-						  : (int)timeout_ms);
-}
-
-/* The callback runs outside all locks; progress_unwatch() waits for its end. */
-static void call_watch(struct helper *helper, int fd)
-{
-	struct helper_watch *watch;
-
-	pthread_mutex_lock(&helper->lock);
-	for (watch = helper->watches; watch && watch->fd != fd;)
-		watch = watch->next;
-	helper->running = watch;
-	pthread_mutex_unlock(&helper->lock);
-	/* Else it has been taken back since the event. */
-	if (!watch)
-		return;
-	watch->callback(watch->arg);
-	pthread_mutex_lock(&helper->lock);
-	helper->running = NULL;
-	pthread_cond_broadcast(&helper->returned);
-	pthread_mutex_unlock(&helper->lock);
-}
-
 /* What has come for queue pair 1, and what is due there. */
 static void serve_gsi(struct progress *progress)
 {
@@ -219,7 +51,7 @@ static void serve_gsi(struct progress *progress)
 	if (fd < 0)
 		return;
 	if (gsi_has_work(progress) || gsi_next_deadline(progress) <= progress_now())
-		call_watch(&progress->helper, fd);
+		wakeup_call_watch(&progress->wakeup, fd);
 }
 
 static void take_control(struct progress *progress)
@@ -232,14 +64,13 @@ static void take_control(struct progress *progress)
 /* True when a local address has something to read. */
 static bool handle(struct progress *progress, const struct epoll_event *events, int count)
 {
-	struct helper *helper = &progress->helper;
 	bool readable = false;
 	uint64_t value;
 
 	for (int i = 0; i < count; i++) {
 		int fd = (int)(uint32_t)events[i].data.u64;
 
-		switch ((enum source)(events[i].data.u64 >> 32)) {
+		switch ((enum wakeup_source)(events[i].data.u64 >> 32)) {
 		case SOURCE_WAKE:
 			if (read(fd, &value, sizeof(value)) < 0)
 				continue;
@@ -254,7 +85,7 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 			readable = true;
 			break;
 		case SOURCE_WATCH:
-			call_watch(helper, fd);
+			wakeup_call_watch(&progress->wakeup, fd);
 			break;
 		}
 	}
@@ -324,8 +155,9 @@ static enum turn_result spin(struct progress *progress)
 	if (now < helper->spin_again)
 		return last;
 	others = others_ns();
-	while (now < found + SPIN_NS && now >= helper->spin_again && helper_armed_flag(helper) &&
-	       poll_turns(progress) == before && !gsi_has_work(progress)) {
+	while (now < found + SPIN_NS && now >= helper->spin_again &&
+	       wakeup_armed_flag(&progress->wakeup) && poll_turns(progress) == before &&
+	       !gsi_has_work(progress)) {
 		uint64_t given = progress_now();
 
 		if (given >= helper->yield_again)
@@ -360,25 +192,24 @@ static bool await_memory(struct progress *progress)
 {
 	bool readable = false;
 
-	pthread_mutex_lock(&progress->helper.lock);
+	pthread_mutex_lock(&progress->wakeup.lock);
 	for (unsigned int i = 0; i < progress->address_count; i++)
 		readable |= link_addr_await(progress->address[i].addr);
-	pthread_mutex_unlock(&progress->helper.lock);
+	pthread_mutex_unlock(&progress->wakeup.lock);
 	return readable;
 }
 
 static void stop_awaiting_memory(struct progress *progress)
 {
-	pthread_mutex_lock(&progress->helper.lock);
+	pthread_mutex_lock(&progress->wakeup.lock);
 	for (unsigned int i = 0; i < progress->address_count; i++)
 		link_addr_awake(progress->address[i].addr);
-	pthread_mutex_unlock(&progress->helper.lock);
+	pthread_mutex_unlock(&progress->wakeup.lock);
 }
 
 /* How long an armed helper may sleep. */
 static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 {
-	struct helper *helper = &progress->helper;
 	uint64_t until = next_deadline(progress), now;
 
 	/*
@@ -386,9 +217,9 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 	 * schedules a QP, does it in the other order, so that one of the two sees the other (as do
 	 * arming and stopping, by the eventfd).
 	 */
-	atomic_store_explicit(&helper->sleeps_until, until, memory_order_seq_cst);
-	if (last == TURN_WORKED || !helper_armed_flag(helper) || next_deadline(progress) < until ||
-	    gsi_has_work(progress) || await_memory(progress))
+	atomic_store_explicit(&progress->wakeup.sleeps_until, until, memory_order_seq_cst);
+	if (last == TURN_WORKED || !wakeup_armed_flag(&progress->wakeup) ||
+	    next_deadline(progress) < until || gsi_has_work(progress) || await_memory(progress))
 		return 0;
 	if (transmit_is_scheduled(progress))
 		return last == TURN_BLOCKED ? RETRY_NS : 0;
@@ -404,16 +235,15 @@ static uint64_t sleep_ns(struct progress *progress, enum turn_result last)
 
 static void round_armed(struct progress *progress)
 {
-	struct helper *helper = &progress->helper;
-	struct epoll_event events[EVENTS];
+	struct epoll_event events[WAKEUP_EVENTS];
 	enum turn_result last = make_turn(progress);
 	int count;
 
 	serve_gsi(progress);
 	if (last == TURN_WORKED)
 		last = spin(progress);
-	count = wait_for(helper, events, sleep_ns(progress, last));
-	atomic_store_explicit(&helper->sleeps_until, 0, memory_order_seq_cst);
+	count = wakeup_wait(&progress->wakeup, events, sleep_ns(progress, last));
+	atomic_store_explicit(&progress->wakeup.sleeps_until, 0, memory_order_seq_cst);
 	stop_awaiting_memory(progress);
 	handle(progress, events, count);
 }
@@ -423,7 +253,7 @@ static void take_over(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
 
-	helper_arm(progress);
+	wakeup_arm(progress);
 	if (make_turn(progress) == TURN_WORKED && helper->tick_ns > TICK_MIN_NS)
 		helper->tick_ns /= 2;
 }
@@ -431,7 +261,7 @@ static void take_over(struct progress *progress)
 static void round_disarmed(struct progress *progress)
 {
 	struct helper *helper = &progress->helper;
-	struct epoll_event events[EVENTS];
+	struct epoll_event events[WAKEUP_EVENTS];
 	uint64_t before = poll_turns(progress), until = progress_now() + helper->tick_ns, now;
 
 	do {
@@ -439,11 +269,11 @@ static void round_disarmed(struct progress *progress)
 		if (now >= until)
 			break;
 		/* An error at a socket is reported even without events: reading takes it away. */
-		if (handle(progress, events, wait_for(helper, events, until - now)))
+		if (handle(progress, events, wakeup_wait(&progress->wakeup, events, until - now)))
 			make_turn(progress);
 		serve_gsi(progress);
-	} while (!atomic_load(&helper->stop) && !helper_is_armed(progress));
-	if (helper_is_armed(progress))
+	} while (!atomic_load(&helper->stop) && !wakeup_is_armed(progress));
+	if (wakeup_is_armed(progress))
 		return;
 	if (poll_turns(progress) == before) {
 		take_over(progress);
@@ -462,7 +292,7 @@ static void *helper_main(void *arg)
 
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	while (!atomic_load(&progress->helper.stop)) {
-		if (helper_is_armed(progress))
+		if (wakeup_is_armed(progress))
 			round_armed(progress);
 		else
 			round_disarmed(progress);
@@ -470,107 +300,23 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
-static void fini(struct helper *helper)
-{
-	if (helper->epoll_fd >= 0)
-		close(helper->epoll_fd);
-	if (helper->wake_fd >= 0)
-		close(helper->wake_fd);
-	pthread_cond_destroy(&helper->returned);
-	pthread_mutex_destroy(&helper->lock);
-}
-
 int helper_start(struct progress *progress)
 {
-	struct helper *helper = &progress->helper;
-	int error;
+	int error = wakeup_open(progress);
 
-	atomic_init(&helper->armed, true);
-	helper->tick_ns = PROGRESS_TICK_NS;
-	pthread_mutex_init(&helper->lock, NULL);
-	pthread_cond_init(&helper->returned, NULL);
-	helper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	helper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	error = helper->epoll_fd < 0 || helper->wake_fd < 0 ? -errno : 0;
-	if (!error)
-		error = control(helper, EPOLL_CTL_ADD, SOURCE_WAKE, helper->wake_fd, EPOLLIN);
-	if (!error)
-		error = control(helper, EPOLL_CTL_ADD, SOURCE_CONTROL,
-				link_control_fd(progress->link), EPOLLIN);
-	if (!error)
-		error = control(helper, EPOLL_CTL_ADD, SOURCE_QUESTION,
-				link_question_fd(progress->link), EPOLLIN);
-	if (!error)
-		error = thread_start(&helper->thread, "uroce", helper_main, progress);
 	if (error)
-		fini(helper);
+		return error;
+	progress->helper.tick_ns = PROGRESS_TICK_NS;
+	error = thread_start(&progress->wakeup.thread, "uroce", helper_main, progress);
+	if (error)
+		wakeup_close(&progress->wakeup);
 	return error;
 }
 
 void helper_stop(struct progress *progress)
 {
-	struct helper *helper = &progress->helper;
-
-	atomic_store(&helper->stop, true);
-	helper_wake(progress);
-	pthread_join(helper->thread, NULL);
-	while (helper->watches) {
-		struct helper_watch *watch = helper->watches;
-
-		helper->watches = watch->next;
-		free(watch);
-	}
-	fini(helper);
-}
-
-void helper_abandon(struct helper *helper)
-{
-	close(helper->epoll_fd);
-	close(helper->wake_fd);
-}
-
-int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg), void *arg)
-{
-	struct helper *helper = &progress->helper;
-	struct helper_watch *watch;
-	int error;
-
-	if (progress->dead)
-		return -EOWNERDEAD;
-	watch = malloc(sizeof(*watch));
-	if (!watch)
-		return -ENOMEM;
-	*watch = (struct helper_watch){ .fd = fd, .callback = callback, .arg = arg };
-	pthread_mutex_lock(&helper->lock);
-	error = control(helper, EPOLL_CTL_ADD, SOURCE_WATCH, fd, EPOLLIN);
-	if (!error) {
-		watch->next = helper->watches;
-		helper->watches = watch;
-	}
-	pthread_mutex_unlock(&helper->lock);
-	if (error)
-		free(watch);
-	return error;
-}
-
-void progress_unwatch(struct progress *progress, int fd)
-{
-	struct helper *helper = &progress->helper;
-	struct helper_watch **from, *watch;
-
-	if (progress->dead)
-		return;
-	pthread_mutex_lock(&helper->lock);
-	for (from = &helper->watches; *from && (*from)->fd != fd;)
-		from = &(*from)->next;
-	watch = *from;
-	if (watch) {
-		*from = watch->next;
-		epoll_ctl(helper->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-		/* From inside its own callback it cannot be waited for; nothing uses it later. */
-		while (helper->running == watch && !pthread_equal(pthread_self(), helper->thread))
-			pthread_cond_wait(&helper->returned, &helper->lock);
-	}
-	pthread_mutex_unlock(&helper->lock);
-	free(watch);
+	atomic_store(&progress->helper.stop, true);
+	wakeup_helper(progress);
+	pthread_join(progress->wakeup.thread, NULL);
+	wakeup_close(&progress->wakeup);
 }

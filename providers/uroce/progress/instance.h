@@ -6,7 +6,7 @@
  *   route_lock   control calls that open and close addresses and peers
  *   turn_lock    one turn at a time; also the list of addresses and the end of a QP
  *   progress_qp.lock, then hooks->enter
- *   helper.lock, deadlines.lock, table.lock, the fault injector's: innermost
+ *   wakeup.lock, deadlines.lock, table.lock, the fault injector's: innermost
  * The list of scheduled QPs is a stack of atomic pointers: any thread pushes, the turn takes all.
  */
 #ifndef UROCE_PROGRESS_INSTANCE_H
@@ -18,6 +18,7 @@
 #include "helper.h"
 #include "progress.h"
 #include "table.h"
+#include "wakeup.h"
 
 #define PROGRESS_CACHE_LINE 64
 #define PROGRESS_TX_BUFFERS 64
@@ -53,13 +54,14 @@ struct progress {
 	struct qpn_table table;
 	struct deadline_heap deadlines;
 	pthread_mutex_t route_lock;
-	/* Changed under turn_lock and helper.lock, read under either. */
+	/* Changed under turn_lock and wakeup.lock, read under either. */
 	struct progress_address *address;
 	unsigned int address_count;
 	unsigned int address_room;
 	struct progress_group **group;
 	unsigned int group_count;
 	unsigned int group_room;
+	struct wakeup wakeup;
 	struct helper helper;
 	/* NULL where queue pair 1 is not in use; changed under turn_lock. */
 	struct gsi *gsi;

@@ -52,7 +52,7 @@ void progress_fork_child(void)
 	progress->dead = true;
 	gsi_fork_child(progress);
 	link_abandon(progress->link);
-	helper_abandon(&progress->helper);
+	wakeup_abandon(&progress->wakeup);
 	atomic_store(&instance, NULL);
 }
 
@@ -155,7 +155,7 @@ static void tell_helgrind(struct progress *progress)
 	HELGRIND_IS_ATOMIC(progress->scheduled);
 	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
 	HELGRIND_IS_ATOMIC(progress->helper.stop);
-	HELGRIND_IS_ATOMIC(progress->helper.armed);
+	HELGRIND_IS_ATOMIC(progress->wakeup.armed);
 	HELGRIND_IS_ATOMIC(progress->helper.poller);
 }
 

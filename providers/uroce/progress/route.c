@@ -26,7 +26,7 @@ static struct progress_address *find_address(struct progress *progress,
 	return NULL;
 }
 
-/* Caller holds turn_lock and helper.lock. */
+/* Caller holds turn_lock and wakeup.lock. */
 static int enter_address(struct progress *progress, struct link_addr *addr)
 {
 	unsigned int room = progress->address_room ? 2 * progress->address_room : 4;
@@ -40,7 +40,7 @@ static int enter_address(struct progress *progress, struct link_addr *addr)
 		progress->address = grown;
 		progress->address_room = room;
 	}
-	error = helper_add_address(progress, addr);
+	error = wakeup_add_address(progress, addr);
 	if (error)
 		return error;
 	progress->address[progress->address_count++] =
@@ -56,17 +56,17 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 
 	/* Meanwhile the control socket was served here, so it may be about other addresses. */
 	if (result) {
-		helper_wake(progress);
+		wakeup_helper(progress);
 		return result;
 	}
 	turn_lock(progress);
-	pthread_mutex_lock(&progress->helper.lock);
+	pthread_mutex_lock(&progress->wakeup.lock);
 	address = find_address(progress, *addr);
 	if (address)
 		address->users++;
 	else
 		result = enter_address(progress, *addr);
-	pthread_mutex_unlock(&progress->helper.lock);
+	pthread_mutex_unlock(&progress->wakeup.lock);
 	turn_unlock(progress);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "cannot watch the port: %s",
@@ -78,7 +78,7 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 	 * Another process may already have asked for the address's inbox, and the helper may sleep
 	 * without waiting for what comes there: it did not have the address yet.
 	 */
-	helper_wake(progress);
+	wakeup_helper(progress);
 	return 0;
 }
 
@@ -88,13 +88,13 @@ static void put_address(struct progress *progress, struct link_addr *addr)
 	struct progress_address *address;
 
 	turn_lock(progress);
-	pthread_mutex_lock(&progress->helper.lock);
+	pthread_mutex_lock(&progress->wakeup.lock);
 	address = find_address(progress, addr);
 	if (--address->users == 0) {
-		helper_remove_address(progress, addr);
+		wakeup_remove_address(progress, addr);
 		*address = progress->address[--progress->address_count];
 	}
-	pthread_mutex_unlock(&progress->helper.lock);
+	pthread_mutex_unlock(&progress->wakeup.lock);
 	turn_unlock(progress);
 	link_addr_close(addr);
 }

@@ -223,7 +223,7 @@ void transmit_deadline(struct progress *progress, struct progress_qp *qp)
 	uint64_t deadline = eng_deadline(qp->engine);
 
 	if (deadline < deadline_queued(qp) && deadline_queue(&progress->deadlines, qp, deadline))
-		helper_earlier(progress, deadline);
+		wakeup_earlier(progress, deadline);
 }
 
 static void push(struct progress *progress, struct progress_qp *qp)
@@ -244,8 +244,8 @@ void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool w
 	qp->scheduled = true;
 	push(progress, qp);
 	/* Pairs with the helper, which arms and then looks whether anything is scheduled. */
-	if (wake && helper_is_armed(progress))
-		helper_wake(progress);
+	if (wake && wakeup_is_armed(progress))
+		wakeup_helper(progress);
 }
 
 struct progress_qp *transmit_take_scheduled(struct progress *progress)

@@ -24,7 +24,7 @@ enum transmit_end {
 static inline struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
 					    enum eng_occasion occasion, uint64_t now)
 {
-	bool polled = !helper_is_armed(progress);
+	bool polled = !wakeup_is_armed(progress);
 
 	return (struct eng_hint){
 		.now = now,

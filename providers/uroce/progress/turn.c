@@ -328,7 +328,7 @@ static __attribute__((noinline)) void yield_sometimes(struct progress *progress)
 		return;
 	empty_polls = 0;
 	/* Only an armed helper needs to know which thread polls. */
-	if (helper_is_armed(progress))
+	if (wakeup_is_armed(progress))
 		poller_is_me(&progress->helper.poller);
 	begin = progress_now();
 	sched_yield();
@@ -357,11 +357,11 @@ void progress_poll(struct progress *progress)
 		return;
 	if (!gives_way(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		result = turn_make(progress, TURN_POLLER);
-		disarm = helper_is_armed(progress) && is_streak(progress);
+		disarm = wakeup_is_armed(progress) && is_streak(progress);
 		turn_unlock(progress);
 	}
 	if (disarm)
-		helper_disarm(progress);
+		wakeup_disarm(progress);
 	if (result == TURN_IDLE)
 		yield_sometimes(progress);
 }
@@ -370,13 +370,13 @@ void progress_polled(struct progress *progress)
 {
 	bool disarm = false;
 
-	if (progress->dead || !helper_is_armed(progress) ||
+	if (progress->dead || !wakeup_is_armed(progress) ||
 	    pthread_mutex_trylock(&progress->turn_lock))
 		return;
 	disarm = is_streak(progress);
 	turn_unlock(progress);
 	if (disarm)
-		helper_disarm(progress);
+		wakeup_disarm(progress);
 }
 
 void progress_notify_armed(struct progress *progress)
@@ -385,10 +385,10 @@ void progress_notify_armed(struct progress *progress)
 		return;
 	atomic_store_explicit(&progress->helper.hint_until, progress_now() + HINT_NS,
 			      memory_order_relaxed);
-	if (!helper_is_armed(progress)) {
-		helper_arm(progress);
+	if (!wakeup_is_armed(progress)) {
+		wakeup_arm(progress);
 		/* The sockets wake it, but writers to shared memory do not know of it yet. */
-		helper_wake(progress);
+		wakeup_helper(progress);
 	}
 	/*
 	 * What waits for the next poll would wait long.  If the lock is taken, that turn does it.

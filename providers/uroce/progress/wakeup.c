@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "wakeup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "group.h"
+#include "instance.h"
+
+struct wakeup_watch {
+	struct wakeup_watch *next;
+	int fd;
+	void (*callback)(void *arg);
+	void *arg;
+};
+
+bool wakeup_is_armed(const struct progress *progress)
+{
+	return wakeup_armed_flag(&progress->wakeup);
+}
+
+static int control(struct wakeup *wakeup, int operation, enum wakeup_source source, int fd,
+		   uint32_t events)
+{
+	struct epoll_event event = {
+		.events = events,
+		.data.u64 = (uint64_t)source << 32 | (uint32_t)fd,
+	};
+
+	return epoll_ctl(wakeup->epoll_fd, operation, fd, &event) ? -errno : 0;
+}
+
+/* Caller holds wakeup.lock. */
+static void set_addresses(struct progress *progress, uint32_t events)
+{
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS,
+			link_addr_fd(progress->address[i].addr), events);
+	for (unsigned int i = 0; i < progress->group_count; i++)
+		control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS,
+			link_group_fd(progress->group[i]->link), events);
+}
+
+void wakeup_arm(struct progress *progress)
+{
+	struct wakeup *wakeup = &progress->wakeup;
+
+	pthread_mutex_lock(&wakeup->lock);
+	if (!wakeup_armed_flag(wakeup)) {
+		atomic_store_explicit(&wakeup->armed, true, memory_order_seq_cst);
+		set_addresses(progress, EPOLLIN);
+	}
+	pthread_mutex_unlock(&wakeup->lock);
+}
+
+void wakeup_disarm(struct progress *progress)
+{
+	struct wakeup *wakeup = &progress->wakeup;
+	bool changed;
+
+	pthread_mutex_lock(&wakeup->lock);
+	changed = wakeup_armed_flag(wakeup);
+	if (changed) {
+		set_addresses(progress, 0);
+		atomic_store_explicit(&wakeup->armed, false, memory_order_seq_cst);
+	}
+	pthread_mutex_unlock(&wakeup->lock);
+	/* It may be asleep for ever, and has to begin to look whether polls still come. */
+	if (changed)
+		wakeup_helper(progress);
+}
+
+static int add_socket(struct progress *progress, int fd)
+{
+	return control(&progress->wakeup, EPOLL_CTL_ADD, SOURCE_ADDRESS, fd,
+		       wakeup_is_armed(progress) ? EPOLLIN : 0);
+}
+
+int wakeup_add_address(struct progress *progress, struct link_addr *addr)
+{
+	return add_socket(progress, link_addr_fd(addr));
+}
+
+int wakeup_add_group(struct progress *progress, struct link_group *group)
+{
+	return add_socket(progress, link_group_fd(group));
+}
+
+void wakeup_remove_group(struct progress *progress, struct link_group *group)
+{
+	epoll_ctl(progress->wakeup.epoll_fd, EPOLL_CTL_DEL, link_group_fd(group), NULL);
+}
+
+void wakeup_remove_address(struct progress *progress, struct link_addr *addr)
+{
+	/* Closing would not do: other processes hold the same socket, and so epoll would keep it.
+	 */
+	epoll_ctl(progress->wakeup.epoll_fd, EPOLL_CTL_DEL, link_addr_fd(addr), NULL);
+}
+
+void wakeup_helper(struct progress *progress)
+{
+	static const uint64_t one = 1;
+
+	/* Fails only when it is full, and then the helper is awake. */
+	if (write(progress->wakeup.wake_fd, &one, sizeof(one)) != sizeof(one))
+		return;
+}
+
+void wakeup_earlier(struct progress *progress, uint64_t deadline)
+{
+	if (deadline < atomic_load_explicit(&progress->wakeup.sleeps_until, memory_order_seq_cst))
+		wakeup_helper(progress);
+}
+
+int wakeup_open(struct progress *progress)
+{
+	struct wakeup *wakeup = &progress->wakeup;
+	int error;
+
+	atomic_init(&wakeup->armed, true);
+	pthread_mutex_init(&wakeup->lock, NULL);
+	pthread_cond_init(&wakeup->returned, NULL);
+	wakeup->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	wakeup->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	error = wakeup->epoll_fd < 0 || wakeup->wake_fd < 0 ? -errno : 0;
+	if (!error)
+		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_WAKE, wakeup->wake_fd, EPOLLIN);
+	if (!error)
+		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_CONTROL,
+				link_control_fd(progress->link), EPOLLIN);
+	if (!error)
+		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_QUESTION,
+				link_question_fd(progress->link), EPOLLIN);
+	if (error)
+		wakeup_close(wakeup);
+	return error;
+}
+
+void wakeup_close(struct wakeup *wakeup)
+{
+	while (wakeup->watches) {
+		struct wakeup_watch *watch = wakeup->watches;
+
+		wakeup->watches = watch->next;
+		free(watch);
+	}
+	if (wakeup->epoll_fd >= 0)
+		close(wakeup->epoll_fd);
+	if (wakeup->wake_fd >= 0)
+		close(wakeup->wake_fd);
+	pthread_cond_destroy(&wakeup->returned);
+	pthread_mutex_destroy(&wakeup->lock);
+}
+
+void wakeup_abandon(struct wakeup *wakeup)
+{
+	close(wakeup->epoll_fd);
+	close(wakeup->wake_fd);
+}
+
+/* epoll_wait(2) with nanoseconds where the kernel has that (5.11), else rounded up. */
+int wakeup_wait(struct wakeup *wakeup, struct epoll_event events[WAKEUP_EVENTS],
+		uint64_t timeout_ns)
+{
+#ifdef SYS_epoll_pwait2
+	static atomic_bool missing;
+
+	if (!atomic_load_explicit(&missing, memory_order_relaxed)) {
+		struct timespec timeout = {
+			.tv_sec = (time_t)(timeout_ns / 1000000000),
+			.tv_nsec = (long)(timeout_ns % 1000000000),
+		};
+		long count = syscall(SYS_epoll_pwait2, wakeup->epoll_fd, events, WAKEUP_EVENTS,
+				     timeout_ns == ENG_NEVER ? NULL : &timeout, NULL, 0);
+
+		if (count >= 0 || errno == EINTR)
+			return (int)count;
+		atomic_store_explicit(&missing, true, memory_order_relaxed);
+	}
+#endif
+	uint64_t timeout_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 > 0);
+
+	return epoll_wait(wakeup->epoll_fd, events, WAKEUP_EVENTS,
+			  timeout_ns == ENG_NEVER ? -1
+			  : timeout_ms > 1000000  ? 1000000
+						  : (int)timeout_ms);
+}
+
+/* progress_unwatch() waits for the end of the callback. */
+void wakeup_call_watch(struct wakeup *wakeup, int fd)
+{
+	struct wakeup_watch *watch;
+
+	pthread_mutex_lock(&wakeup->lock);
+	for (watch = wakeup->watches; watch && watch->fd != fd;)
+		watch = watch->next;
+	wakeup->running = watch;
+	pthread_mutex_unlock(&wakeup->lock);
+	/* Else it has been taken back since the event. */
+	if (!watch)
+		return;
+	watch->callback(watch->arg);
+	pthread_mutex_lock(&wakeup->lock);
+	wakeup->running = NULL;
+	pthread_cond_broadcast(&wakeup->returned);
+	pthread_mutex_unlock(&wakeup->lock);
+}
+
+int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg), void *arg)
+{
+	struct wakeup *wakeup = &progress->wakeup;
+	struct wakeup_watch *watch;
+	int error;
+
+	if (progress->dead)
+		return -EOWNERDEAD;
+	watch = malloc(sizeof(*watch));
+	if (!watch)
+		return -ENOMEM;
+	*watch = (struct wakeup_watch){ .fd = fd, .callback = callback, .arg = arg };
+	pthread_mutex_lock(&wakeup->lock);
+	error = control(wakeup, EPOLL_CTL_ADD, SOURCE_WATCH, fd, EPOLLIN);
+	if (!error) {
+		watch->next = wakeup->watches;
+		wakeup->watches = watch;
+	}
+	pthread_mutex_unlock(&wakeup->lock);
+	if (error)
+		free(watch);
+	return error;
+}
+
+void progress_unwatch(struct progress *progress, int fd)
+{
+	struct wakeup *wakeup = &progress->wakeup;
+	struct wakeup_watch **from, *watch;
+
+	if (progress->dead)
+		return;
+	pthread_mutex_lock(&wakeup->lock);
+	for (from = &wakeup->watches; *from && (*from)->fd != fd;)
+		from = &(*from)->next;
+	watch = *from;
+	if (watch) {
+		*from = watch->next;
+		epoll_ctl(wakeup->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		/* From inside its own callback it cannot be waited for; nothing uses it later. */
+		while (wakeup->running == watch && !pthread_equal(pthread_self(), wakeup->thread))
+			pthread_cond_wait(&wakeup->returned, &wakeup->lock);
+	}
+	pthread_mutex_unlock(&wakeup->lock);
+	free(watch);
+}
