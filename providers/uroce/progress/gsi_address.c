@@ -161,7 +161,6 @@ static int become_member(struct gsi_address *address)
 	if (address->fd < 0)
 		return address->fd;
 	address->role = GSI_MEMBER;
-	close_will(&address->will_fd);
 	error = link_exchange_hello(address->fd, address->gsi->progress->link, -1);
 	if (!error)
 		error = tell_all(address);
@@ -230,8 +229,6 @@ static void greet(struct gsi_address *address, struct gsi_guest *guest, unsigned
 
 static void replace_will(int *fd, int with)
 {
-	if (with < 0)
-		return;
 	close_will(fd);
 	*fd = with;
 }
@@ -258,7 +255,8 @@ static void hear_guest(struct gsi_address *address, struct gsi_guest *guest,
 {
 	if (message->kind == LINK_EXCHANGE_HELLO) {
 		greet(address, guest, message->slot);
-		replace_will(&guest->will_fd, message->will_fd);
+		if (message->will_fd >= 0)
+			replace_will(&guest->will_fd, message->will_fd);
 	} else if (guest->slot == LINK_SLOTS) {
 		return;
 	} else if (message->kind == LINK_EXCHANGE_LISTEN) {
@@ -313,7 +311,10 @@ static void hear_all(struct gsi_address *address)
 
 /* ---- events ---- */
 
-/* It can take this process's will now. */
+/*
+ * It lives, so the will of the one before is its business, and it can take this process's.  Not
+ * before: while a process ends, its listener may last longer than its connections.
+ */
 static void answer_holder(struct gsi_address *address, int will_fd)
 {
 	const struct gsi *gsi = address->gsi;
