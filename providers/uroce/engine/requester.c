@@ -155,19 +155,28 @@ static void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 		req->next_wqe++;
 }
 
-static void find_payload(const struct eng_send_wqe *wqe, uint32_t offset, struct payload *payload)
+/* Where length bytes from offset on are; false when their memory cannot be used. */
+static bool find_payload(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t offset,
+			 uint32_t length, struct payload *payload)
 {
+	const struct eng_sge *sge = wqe->data.sge;
+
+	/* The consumer leaves a posted buffer alone until the completion. */
+	payload->stable = true;
+	payload->kind = PAYLOAD_BYTES;
 	if (wqe->flags & ENG_INLINE) {
-		payload->kind = PAYLOAD_BYTES;
 		payload->bytes = wqe->data.bytes + offset;
+	} else if (wqe->sge_count == 1 && length > 0) {
+		payload->bytes =
+			qp->ops->map_local(qp->owner, sge->lkey, sge->addr + offset, length, false);
+		return payload->bytes;
 	} else {
 		payload->kind = PAYLOAD_LIST;
-		payload->list = wqe->data.sge;
+		payload->list = sge;
 		payload->count = wqe->sge_count;
 		payload->offset = offset;
 	}
-	/* The consumer leaves a posted buffer alone until the completion. */
-	payload->stable = true;
+	return true;
 }
 
 static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct next *next,
@@ -188,8 +197,9 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 	message_request(qp, wqe, req->next_psn, &packet, &offset);
 	if (is_reliable(qp))
 		packet.ack_request = solicit_sets_ackreq(qp, run, wqe, &packet, next->cost, facts);
-	find_payload(wqe, offset, &payload);
-	result = pack_add(qp, run, &packet, &payload);
+	result = find_payload(qp, wqe, offset, packet.payload_length, &payload)
+			 ? pack_add(qp, run, &packet, &payload)
+			 : PACK_FAULT;
 	if (result == PACK_FAULT)
 		wqe->status = ENG_LOC_PROT_ERR;
 	if (result == PACK_DONE) {

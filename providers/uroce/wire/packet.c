@@ -32,6 +32,10 @@
 #define IMMDT_BYTES 4
 #define IETH_BYTES 4
 
+/* Most packets have a RETH, an AETH or neither; the headers around these are rare. */
+#define IN_FRONT_OF_RETH (WIRE_HAS_XRCETH | WIRE_HAS_DETH | WIRE_HAS_FETH)
+#define BEHIND_AETH (WIRE_HAS_ATOMICACKETH | WIRE_HAS_IMMDT | WIRE_HAS_IETH)
+
 #define PAYLOAD_ALIGNMENT 4
 
 const char *wire_error_name(enum wire_error error)
@@ -74,18 +78,20 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 {
 	uint32_t word;
 
-	if (headers & WIRE_HAS_XRCETH) {
-		packet->xrc_srqn = wire_get_be32(at) & WIRE_24BIT_MASK;
-		at += XRCETH_BYTES;
-	}
-	if (headers & WIRE_HAS_DETH) {
-		packet->qkey = wire_get_be32(at);
-		packet->src_qpn = wire_get_be32(at + 4) & WIRE_24BIT_MASK;
-		at += DETH_BYTES;
-	}
-	if (headers & WIRE_HAS_FETH) {
-		packet->flush = wire_get_be32(at);
-		at += FETH_BYTES;
+	if (headers & IN_FRONT_OF_RETH) {
+		if (headers & WIRE_HAS_XRCETH) {
+			packet->xrc_srqn = wire_get_be32(at) & WIRE_24BIT_MASK;
+			at += XRCETH_BYTES;
+		}
+		if (headers & WIRE_HAS_DETH) {
+			packet->qkey = wire_get_be32(at);
+			packet->src_qpn = wire_get_be32(at + 4) & WIRE_24BIT_MASK;
+			at += DETH_BYTES;
+		}
+		if (headers & WIRE_HAS_FETH) {
+			packet->flush = wire_get_be32(at);
+			at += FETH_BYTES;
+		}
 	}
 	if (headers & WIRE_HAS_RETH) {
 		packet->va = wire_get_be64(at);
@@ -106,6 +112,8 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 		packet->msn = word & WIRE_24BIT_MASK;
 		at += AETH_BYTES;
 	}
+	if (!(headers & BEHIND_AETH))
+		return;
 	if (headers & WIRE_HAS_ATOMICACKETH) {
 		packet->original = wire_get_be64(at);
 		at += ATOMICACKETH_BYTES;
@@ -173,18 +181,20 @@ static void build_bth(const struct wire_packet *packet, uint8_t *at)
 
 static void build_extensions(const struct wire_packet *packet, unsigned int headers, uint8_t *at)
 {
-	if (headers & WIRE_HAS_XRCETH) {
-		wire_put_be32(at, packet->xrc_srqn & WIRE_24BIT_MASK);
-		at += XRCETH_BYTES;
-	}
-	if (headers & WIRE_HAS_DETH) {
-		wire_put_be32(at, packet->qkey);
-		wire_put_be32(at + 4, packet->src_qpn & WIRE_24BIT_MASK);
-		at += DETH_BYTES;
-	}
-	if (headers & WIRE_HAS_FETH) {
-		wire_put_be32(at, packet->flush);
-		at += FETH_BYTES;
+	if (headers & IN_FRONT_OF_RETH) {
+		if (headers & WIRE_HAS_XRCETH) {
+			wire_put_be32(at, packet->xrc_srqn & WIRE_24BIT_MASK);
+			at += XRCETH_BYTES;
+		}
+		if (headers & WIRE_HAS_DETH) {
+			wire_put_be32(at, packet->qkey);
+			wire_put_be32(at + 4, packet->src_qpn & WIRE_24BIT_MASK);
+			at += DETH_BYTES;
+		}
+		if (headers & WIRE_HAS_FETH) {
+			wire_put_be32(at, packet->flush);
+			at += FETH_BYTES;
+		}
 	}
 	if (headers & WIRE_HAS_RETH) {
 		wire_put_be64(at, packet->va);
@@ -204,6 +214,8 @@ static void build_extensions(const struct wire_packet *packet, unsigned int head
 			      (uint32_t)packet->syndrome << 24 | (packet->msn & WIRE_24BIT_MASK));
 		at += AETH_BYTES;
 	}
+	if (!(headers & BEHIND_AETH))
+		return;
 	if (headers & WIRE_HAS_ATOMICACKETH) {
 		wire_put_be64(at, packet->original);
 		at += ATOMICACKETH_BYTES;
