@@ -44,7 +44,7 @@ LAYERS = {
         group("send queue", "sendqueue solicit.h"),
         group("responder, states, timers", "responder response checks unreliable state timer tlp "
               "solicit local"),
-        group("requester | completer", "requester completer", apart=True),
+        group("requester beside completer", "requester completer", apart=True),
         group("when", "schedule"),
         group("entry", "engine"),
     )),

@@ -129,8 +129,8 @@ enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
 }
 
 /*
- * A DREQ that is under way goes on, but not as long as with somebody who waits for it.  One that
- * still waits for its turn begins now.
+ * A DREQ that is under way goes on, but not as long as when a caller waits for it.  One that still
+ * waits for its turn begins now.
  */
 static void shorten_farewell(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {

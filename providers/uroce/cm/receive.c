@@ -129,10 +129,10 @@ static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const stru
 }
 
 /*
- * An id of our slot that nobody has belongs to a connection that is gone, of this process or of one
- * that died: who sends a REP need not wait for the RTU that never comes, and who sends an RTU has a
- * connection with nobody.  The same for a second REP: the peer has taken a late copy of our REQ for
- * a new one.
+ * An unknown id of our slot belongs to a connection that is gone, of this process or of one that
+ * died: the sender of a REP need not wait for the RTU that never comes, and the sender of an RTU
+ * has a connection without another end.  The same for a second REP: the peer has taken a late copy
+ * of our REQ for a new one.
  */
 static enum cm_verdict unknown_reply(struct cm *cm, const struct cm_cause *cause, uint32_t our_id,
 				     uint32_t peer_id, enum mad_answered answered)

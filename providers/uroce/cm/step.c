@@ -21,7 +21,7 @@ void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 }
 
 /*
- * A request that is sent for the first time; REP and REJ are answers and wait for nobody.  Nor does
+ * A request that is sent for the first time; REP and REJ are answers and do not wait.  Nor does
  * what is destroyed, for the process may be about to end.
  */
 static bool waits_for_turn(struct cm *cm, struct cm_conn *conn)

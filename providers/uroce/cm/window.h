@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * How many requests (REQ, SIDR_REQ, DREQ) to a peer may be unanswered at a time: a storm of them
- * would only overrun its socket.  Who comes later waits its turn; a request that has to be repeated
- * no longer counts, so that peers that are gone hold nobody up for longer than the first pause.
+ * would only overrun its socket.  Later ones wait their turn; a request that has to be repeated no
+ * longer counts, so that peers that are gone hold up others for no longer than the first pause.
  */
 #ifndef UROCE_CM_WINDOW_H
 #define UROCE_CM_WINDOW_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Closes what strangers have put something into, so that nobody waits for what the kernel does
- * then.
+ * Closes what strangers have put something into, so that no other thread waits for what the kernel
+ * does then.
  */
 #ifndef UROCE_LINK_CLOSER_H
 #define UROCE_LINK_CLOSER_H

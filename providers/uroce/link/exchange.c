@@ -253,7 +253,10 @@ int link_exchange_receive(int fd, struct link_exchange_message *out)
 
 /* ---- ports ---- */
 
-/* To whom does it belong?  -EPERM: another user; -ECONNREFUSED: it does not say, if it exists. */
+/*
+ * Which user does it belong to?  -EPERM: another user; -ECONNREFUSED: it does not say, if it
+ * exists.
+ */
 static int ask_name(const struct sockaddr_un *name, socklen_t bytes)
 {
 	int fd = link_socket(AF_UNIX, SOCK_SEQPACKET), error;

@@ -120,8 +120,8 @@ static bool has_any(const struct join *join, enum slot_state state)
 }
 
 /*
- * Where a part of the pool has been had, whoever asks sees in the end whether the rest is with
- * those that it could not get through to (link_pool_grow()).
+ * Where a part of the pool has been had, a process that asks sees in the end whether the rest is
+ * with those that it could not get through to (link_pool_grow()).
  */
 static bool is_worth_asking(const struct join *join)
 {

@@ -86,8 +86,8 @@ void link_addr_close(struct link_addr *addr);
 /*
  * Control, but never waits.  Let datagrams for queue pairs 0 and 1 (the connection manager) of the
  * address come to this process; 0 also when they do already.  One process per address has them:
- * -EADDRINUSE while another lives; exchange.h has how others find it.  While nobody has claimed
- * them they go to any process.
+ * -EADDRINUSE while another lives; exchange.h has how others find it.  While they are not claimed
+ * they go to any process.
  */
 int link_addr_claim_gsi(struct link_addr *addr);
 /* ... and let others have them. */

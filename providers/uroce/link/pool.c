@@ -246,8 +246,8 @@ void link_pool_drain(int fd)
 			return;
 }
 
-/* A name that does not listen: nobody can put anything into it that closing would have to let go
- * of.
+/*
+ * A name that does not listen: no process can put descriptors into it that closing would release.
  */
 int link_pool_lock(const struct link_endpoint *endpoint)
 {

@@ -86,8 +86,8 @@ struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, i
 struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial);
 void ucm_id_move(struct ucm_id *id, struct ucm_channel *channel);
 /*
- * Nothing is told of it any more.  The peer is told what it should know, its events that are unread
- * are gone, and so are the ids of requests that nobody has read.
+ * Nothing is told of it any more.  The peer is told what it should know, its events that are
+ * unread are gone, and so are the ids of requests that have not been read.
  */
 void ucm_id_destroy(struct ucm_id *id);
 /* All of a channel. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Nobody listens at the peer, yet: servers that have told their clients by other means to come
- * (perftest -R does) may need some milliseconds until they do.  So a request that is refused for
- * that reason is made again a few times, before the program hears of it.
+ * There is no listener at the peer, yet: servers that have told their clients by other means to
+ * come (perftest -R does) may need some milliseconds until they do.  So a request that is refused
+ * for that reason is made again a few times, before the program hears of it.
  */
 #ifndef UROCE_UCM_RETRY_H
 #define UROCE_UCM_RETRY_H
@@ -24,7 +24,7 @@ struct ucm_retry {
 
 /* id asks for a connection with param.  Without memory it will not ask twice. */
 void ucm_retry_begin(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
-/* Nobody listens.  true: it will be asked again, false: enough. */
+/* There is no listener. true: it will be asked again, false: enough. */
 bool ucm_retry_later(struct ucm_id *id, uint64_t now);
 /* There was another answer, or id goes. */
 void ucm_retry_end(struct ucm_id *id);
