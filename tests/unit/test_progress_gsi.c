@@ -6,9 +6,11 @@
 #include "gsi_agent.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "link/netdev.h"
 #include "link_agent.h"
 #include "wire/bytes.h"
 
@@ -71,6 +73,60 @@ static void test_loop_back(void **state)
 		assert_int_equal(gsi_agent_send(&agent, other4, other4, &rtu), -EADDRNOTAVAIL);
 		gsi_agent_stop(&agent);
 	}
+}
+
+/* The link-local address of an interface that is made for it; false where that cannot be. */
+static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
+{
+	struct netdev netdev;
+
+	if (!network_is_fresh() || system("ip link add gsiA type veth peer name gsiB && "
+					  "echo 0 > /proc/sys/net/ipv6/conf/gsiA/accept_dad && "
+					  "ip link set gsiA up && ip link set gsiB up"))
+		return false;
+	for (unsigned int i = 0; i < 100; i++, usleep(10000)) {
+		if (netdev_read("gsiA", &netdev))
+			return false;
+		for (unsigned int j = 0; j < netdev.address_count; j++) {
+			if (!netdev.link_local[j])
+				continue;
+			memcpy(gid, netdev.address[j], 16);
+			*scope_id = netdev.index;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A link-local address needs its interface; to others on it, and to itself. */
+static void test_link_local(void **state)
+{
+	struct gsi_agent agents[2];
+	struct gsi_order get = { .what = GSI_ADDR_GET }, send = { .what = GSI_SEND };
+	struct gsi_mad mad;
+
+	(void)state;
+	if (!make_link_local(get.gid, &get.scope_id))
+		skip();
+	memcpy(send.gid, get.gid, 16);
+	memcpy(send.dgid, get.gid, 16);
+	send.scope_id = get.scope_id;
+	for (unsigned int i = 0; i < 2; i++) {
+		gsi_agent_start(&agents[i], 0, NULL);
+		assert_int_equal(gsi_agent_do(&agents[i], &get).error, 0);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		send.mad = (struct mad_spec){ .attribute = MAD_RTU,
+					      .tag = 5 + i,
+					      .remote_id = id_of(&agents[i], 1) };
+		assert_int_equal(gsi_agent_do(&agents[1], &send).error, 0);
+		mad = gsi_agent_expect(&agents[i], 5 + i, GSI_FOR_YOU);
+		assert_int_equal(mad.scope_id, get.scope_id);
+		assert_memory_equal(mad.src, get.gid, 16);
+		assert_memory_equal(mad.dst, get.gid, 16);
+	}
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[1]);
 }
 
 /* To other processes by the slot in the id, from each to each. */
@@ -320,6 +376,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_loop_back, fresh_network),
+		cmocka_unit_test_setup(test_link_local, fresh_network),
 		cmocka_unit_test_setup(test_by_id, fresh_network),
 		cmocka_unit_test_setup(test_by_port, fresh_network),
 		cmocka_unit_test_setup(test_repeated_request, fresh_network),
