@@ -20,7 +20,7 @@
 #include "internal.h"
 
 enum {
-	QUEUE_MAX = 64,
+	QUEUE_MAX = 128,
 	STACK_BYTES = 64 << 10,
 	/*
 	 * Nothing that ends by itself takes longer on a host that has time for it.  Twice as long
@@ -78,26 +78,26 @@ static uint64_t inode_of(int fd)
 	return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &status) ? 0 : status.stx_ino;
 }
 
-/* Caller holds the lock. */
-static bool take_one(void)
+/* For the worker, that holds the lock: a descriptor, or -1. */
+static int take_one(void)
 {
 	closer.current = closer.count ? closer.queue[--closer.count] : -1;
 	closer.inode = closer.current < 0 ? 0 : inode_of(closer.current);
-	return closer.current >= 0;
+	return closer.current;
 }
 
 /* Cancelled while it closes, and only there. */
 static void *work(void *arg)
 {
-	int before;
+	int before, fd;
 
 	(void)arg;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	pthread_mutex_lock(&closer.lock);
-	while (take_one()) {
+	while ((fd = take_one()) >= 0) {
 		pthread_mutex_unlock(&closer.lock);
 		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
-		close(closer.current);
+		close(fd);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 		pthread_mutex_lock(&closer.lock);
 		closer.closed++;
@@ -144,10 +144,7 @@ static bool await_worker(void)
 /* Caller holds the lock.  There is no thread to be had: better late than never. */
 static void close_here(void)
 {
-	if (take_one())
-		close(closer.current);
-	closer.current = -1;
-	closer.inode = 0;
+	close(closer.queue[--closer.count]);
 }
 
 /* Caller holds the lock, and is without it while this waits. */
@@ -198,7 +195,7 @@ bool link_closer_has_room(void)
 	bool room;
 
 	pthread_mutex_lock(&closer.lock);
-	room = closer.count < QUEUE_MAX;
+	room = closer.count < QUEUE_MAX / 2;
 	pthread_mutex_unlock(&closer.lock);
 	return room;
 }
@@ -210,8 +207,11 @@ void link_close_aside(int *fd)
 	if (*fd < 0)
 		return;
 	pthread_mutex_lock(&closer.lock);
-	if (closer.count == QUEUE_MAX)
-		close_here();
+	if (closer.count == QUEUE_MAX) {
+		pthread_mutex_unlock(&closer.lock);
+		link_close_fd(fd);
+		return;
+	}
 	closer.queue[closer.count++] = *fd;
 	if (!closer.kept) {
 		closer.kept = start(&keeper, keep) == 0;
@@ -252,7 +252,7 @@ void link_closer_fork_child(void)
 
 	if (closer.inode && inode_of(closer.current) == closer.inode)
 		close(closer.current);
-	while (take_one())
-		close(closer.current);
+	while (closer.count)
+		close_here();
 	closer = fresh;
 }

@@ -12,7 +12,10 @@
 void link_closer_get_ready(void);
 /* Close *fd, unless it is negative, soon, and make it -1. */
 void link_close_aside(int *fd);
-/* Without room the next one would be closed at once, however long that takes. */
+/*
+ * Is there room for as many as one call of link_accept() may turn away, and others'?  One that
+ * finds none is closed at once, however long that takes.
+ */
 bool link_closer_has_room(void);
 /* Wait until all of that is done, as a test does that looks for what is left over. */
 void link_close_aside_end(void);
