@@ -146,10 +146,16 @@ int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
 			return error;
 		}
 	}
+	(*id)->state = UCM_BOUND;
+	/*
+	 * As with the kernel, an id that is bound to a loopback address has no device yet:
+	 * libfabric would offer none but that device.
+	 */
+	if (any || ucm_address_is_loopback(address))
+		return 0;
 	(*id)->device = place.device;
 	(*id)->sgid_index = place.index;
 	memcpy((*id)->sgid, place.gid, sizeof(place.gid));
-	(*id)->state = UCM_BOUND;
 	return 0;
 }
 

@@ -115,6 +115,26 @@ static void wrong_states(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
+/* An id has a device from when it is bound to one of its addresses, but for loopback's. */
+static void devices(void **state)
+{
+	struct rdma_ucm_query_route_resp answer;
+	const char *const addresses[] = { NULL, "127.0.0.1", "10.0.0.1" };
+	int fd = open_channel();
+	uint32_t id;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+		assert_int_equal(bind_id(fd, id, addresses[i], 0), 0);
+		assert_int_equal(query_route_id(fd, id, &answer), 0);
+		assert_int_equal(answer.node_guid != 0, i == 2);
+		assert_int_equal(answer.port_num, i == 2);
+		assert_int_equal(answer.num_paths, 0);
+	}
+	world_close(fd);
+}
+
 /* A port is one id's, unless all that share it say so; and it is free when the id is gone. */
 static void ports(void **state)
 {
@@ -162,7 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(framing),	   cmocka_unit_test(handles),
 		cmocka_unit_test(resolving_fails), cmocka_unit_test(wrong_states),
-		cmocka_unit_test(ports),
+		cmocka_unit_test(ports),	   cmocka_unit_test(devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
