@@ -61,7 +61,7 @@ function(uroce_test_command name)
 	endif()
 	set(test "${arg_LABEL}.${name}")
 	# What opens addresses is skipped where the host cannot.
-	set(opens_addresses "^(test_(link|progress|netdev|door|fork_locks)|verbs_)|_pingpong$")
+	set(opens_addresses "^(test_(link|progress|netdev|demux|fork_locks)|verbs_)|_pingpong$")
 	if(arg_LABEL MATCHES "^(integ|interop|bench)$" OR name MATCHES "${opens_addresses}")
 		set(network "${CMAKE_SOURCE_DIR}/buildlib/with-network")
 	endif()

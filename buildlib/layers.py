@@ -64,7 +64,7 @@ LAYERS = {
               "fault_inject helper.h wakeup.h"),
         group("instance", "instance gsi_service.h"),
         group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
-        group("receive and turn", "door turn"),
+        group("receive and turn", "demux turn"),
         group("threads and control calls", "helper route group datagram"),
         group("queue pair 1", "gsi gsi_internal gsi_address gsi_port gsi_send gsi_will"),
         group("entry", "progress"),

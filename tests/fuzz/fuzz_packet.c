@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The door by which foreign bytes come in.  Whatever they are, parsing and checking the ICRC read
+ * Where foreign bytes come in.  Whatever they are, parsing and checking the ICRC read
  * nothing beyond them; what parses builds the same bytes again, but for reserved bits; and an ICRC
  * that we put is found right.
  */

@@ -149,8 +149,8 @@ static void change_state(struct end *end)
 	}
 }
 
-/* The door (rule S14): what does not pass it is lost.  rule S14 test */
-static bool pass_door(struct end *end, const struct net_packet *from, struct wire_packet *packet)
+/* The rx demux (rule S14): what does not pass it is lost.  rule S14 test */
+static bool pass_demux(struct end *end, const struct net_packet *from, struct wire_packet *packet)
 {
 	uint16_t ip_id = from->ip_id;
 	enum wire_icrc_verdict verdict;
@@ -213,7 +213,7 @@ static void take_packet(struct end *end, struct net_packet *from)
 	struct world *world = end->world;
 	struct wire_packet packet;
 
-	if (!pass_door(end, from, &packet))
+	if (!pass_demux(end, from, &packet))
 		world->net.lost(world, from, NET_DAMAGED);
 	else if (packet.dest_qpn == PLAN_GROUP_QPN)
 		deliver_to_members(world, end->side, from, &packet);

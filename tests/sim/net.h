@@ -5,7 +5,7 @@
  *
  *	faults (loss, duplication, damage) -> bottleneck (a finite queue) -> delay -> inbox
  *
- * Packets come from a pool and go back to it when they are lost or have been taken by the door.
+ * Packets come from a pool and go back to it when they are lost or have been taken by the rx demux.
  */
 #ifndef UROCE_SIM_NET_H
 #define UROCE_SIM_NET_H

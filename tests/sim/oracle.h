@@ -148,7 +148,7 @@ bool oracle_pauses(const struct end *end);
 bool oracle_owes_answer(const struct end *end);
 /* A run has gone: is no more under way than the window allows? */
 void oracle_window(struct end *end);
-/* A packet has passed the door and goes to the engine next. */
+/* A packet has passed the rx demux and goes to the engine next. */
 void oracle_arrival(struct end *end, const struct wire_packet *packet,
 		    const struct net_packet *from);
 /* The engine has done something: completions are due, or an error state is explained. */

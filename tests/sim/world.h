@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Two hosts with one queue pair or a few each, joined by a virtual network, in virtual time.  A
- * host does what the progress layer does: take packets through the door, expire, post, transmit;
- * with habits that its plan gives it.  Every step is shown to the oracle.
+ * host does what the progress layer does: take packets through the rx demux, expire, post,
+ * transmit; with habits that its plan gives it.  Every step is shown to the oracle.
  *
  * The world is made once and runs many seeds; a seed decides everything.
  */

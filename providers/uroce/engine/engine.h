@@ -206,7 +206,7 @@ static inline void eng_rq_push(struct eng_ring *rq)
 	rq->head++;
 }
 
-/* A packet for this QP has passed the door (rule S14).  packet is not kept. */
+/* A packet for this QP has passed the rx demux (rule S14).  packet is not kept. */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
 /* On what occasion eng_transmit() is called. */

@@ -452,7 +452,7 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 	return gsi;
 }
 
-/* Caller holds instance_lock.  The door sees it, or does no more. */
+/* Caller holds instance_lock.  The rx demux sees it, or does no more. */
 static void publish(struct progress *progress, struct gsi *gsi)
 {
 	instance = gsi;

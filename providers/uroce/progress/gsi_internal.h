@@ -3,7 +3,7 @@
  * The insides of struct gsi.  Only gsi*.c include it.
  *
  * Locks: gsi.lock is never held where a turn is made or waited for; those of the link and of the
- * fault injector are inside of it; gsi.queue_lock is innermost, since the door takes it
+ * fault injector are inside of it; gsi.queue_lock is innermost, since the rx demux takes it
  * inside a turn.  No callback is called under any of them.
  *
  * fork: all descriptors are made, stored and closed under gsi.lock, which fork() waits for, so that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the rest of this folder does for queue pair 1: the door hands in what has come, the helper
- * thread looks after it, fork() lets it be.
+ * What the rest of this folder does for queue pair 1: the rx demux hands in what has come, the
+ * helper thread looks after it, fork() lets it be.
  */
 #ifndef UROCE_PROGRESS_GSI_SERVICE_H
 #define UROCE_PROGRESS_GSI_SERVICE_H
@@ -11,8 +11,8 @@
 struct wire_packet;
 
 /*
- * A packet for queue pair 1 that has passed all checks of the door and gsi_packet_check().  Caller
- * makes the turn, and progress->gsi is not NULL.
+ * A packet for queue pair 1 that has passed all checks of the rx demux and gsi_packet_check().
+ * Caller makes the turn, and progress->gsi is not NULL.
  */
 void gsi_admit(struct progress *progress, const struct wire_packet *packet,
 	       const struct link_batch *batch, uint64_t now);

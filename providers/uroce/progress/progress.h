@@ -153,7 +153,7 @@ void progress_unwatch(struct progress *progress, int fd);
 void progress_each_qp(struct progress *progress, void (*visit)(struct progress_qp *qp, void *arg),
 		      void *arg);
 
-/* Counters of the door and of the turn.  X(identifier, "name shown"). */
+/* Counters of the rx demux and of the turn.  X(identifier, "name shown"). */
 #define PROGRESS_COUNTERS(X)                    \
 	X(ICRC_ERRORS, "icrc_err")              \
 	X(ICRC_SOLVED, "icrc_solved")           \

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 
-#include "door.h"
+#include "demux.h"
 #include "group.h"
 #include "transmit.h"
 
@@ -119,8 +119,8 @@ static void receive_from(struct turn *turn, struct link_addr *addr,
 		count_in_turn(progress, PROGRESS_COUNT_RECEIVE_CALLS);
 		if (group ? link_group_receive(group->link, &batch) : link_receive(addr, &batch))
 			return;
-		packets = group ? door_admit_group(turn, &batch, group)
-				: door_admit(turn, &batch, false);
+		packets =
+			group ? demux_group(turn, &batch, group) : demux_batch(turn, &batch, false);
 		link_release(&batch);
 		turn->packets += packets;
 		turn->worked = true;
@@ -142,7 +142,7 @@ static void receive_control(struct turn *turn)
 		leave_visited(turn);
 		if (link_control_receive(progress->link, &batch))
 			return;
-		turn->packets += door_admit(turn, &batch, true);
+		turn->packets += demux_batch(turn, &batch, true);
 		turn->worked = true;
 	}
 }

@@ -40,7 +40,7 @@ enum turn_result turn_make_control(struct progress *progress);
 void turn_lock(struct progress *progress);
 void turn_unlock(struct progress *progress);
 
-/* For the door: make qp the visited one, and have it visited at the end. */
+/* For the rx demux: make qp the visited one, and have it visited at the end. */
 void turn_visit(struct turn *turn, struct progress_qp *qp);
 void turn_schedule(struct turn *turn, struct progress_qp *qp);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A RoCEv2 packet (the UDP payload) as a host-order structure.  wire_parse() is the only door by
+ * A RoCEv2 packet (the UDP payload) as a host-order structure.  wire_parse() is the only way by
  * which received bytes come in: after it no code indexes into raw header bytes.
  */
 #ifndef UROCE_WIRE_PACKET_H

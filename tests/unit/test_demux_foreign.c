@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The door and foreign stacks: whatever IPv4 identifications a peer gives its packets, none whose
- * ICRC is right is refused, on many queue pairs at once, RC and UC, after any pause.
+ * The rx demux and foreign stacks: whatever IPv4 identifications a peer gives its packets, none
+ * whose ICRC is right is refused, on many queue pairs at once, RC and UC, after any pause.
  */
 #include "progress_end.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "door_peer.h"
+#include "demux_peer.h"
 #include "foreign_stack.h"
 #include "link_agent.h"
 #include "wire/packet.h"
@@ -26,7 +26,7 @@ struct fixture {
 	struct end ends[PAIRS];
 	uint32_t psn[PAIRS];
 	uint8_t service;
-	struct door_peer peer;
+	struct demux_peer peer;
 };
 
 static struct fixture fixture;
@@ -42,12 +42,12 @@ static void open_pairs(enum eng_qp_type type)
 		end_connect(&fixture.ends[i], 0x100000u + (unsigned int)i);
 		fixture.psn[i] = FIRST_PSN;
 	}
-	door_peer_open(&fixture.peer, "127.0.0.1");
+	demux_peer_open(&fixture.peer, "127.0.0.1");
 }
 
 static void close_pairs(void)
 {
-	door_peer_close(&fixture.peer);
+	demux_peer_close(&fixture.peer);
 	for (int i = 0; i < PAIRS; i++)
 		end_close(&fixture.ends[i]);
 	progress_put(fixture.progress);
@@ -56,11 +56,11 @@ static void close_pairs(void)
 /* Send the queue pair's next message with this identification. */
 static void send_next(unsigned int pair, uint16_t identification)
 {
-	uint8_t bytes[DOOR_PACKET_BYTES];
+	uint8_t bytes[DEMUX_PACKET_BYTES];
 
-	door_peer_make(&fixture.peer, bytes, fixture.service, fixture.ends[pair].qp.qpn,
-		       fixture.psn[pair], identification);
-	door_peer_send(&fixture.peer, bytes, sizeof(bytes), 0);
+	demux_peer_make(&fixture.peer, bytes, fixture.service, fixture.ends[pair].qp.qpn,
+			fixture.psn[pair], identification);
+	demux_peer_send(&fixture.peer, bytes, sizeof(bytes), 0);
 }
 
 /* The same, and it must arrive: an RC queue pair would else answer nothing that is sent later. */
@@ -142,7 +142,7 @@ static void test_stacks(void **state)
 /* rule S14 test: merged by the kernel, which minds little or not at all how they are numbered. */
 static void test_merged(void **state)
 {
-	uint8_t bytes[MERGED][DOOR_PACKET_BYTES];
+	uint8_t bytes[MERGED][DEMUX_PACKET_BYTES];
 	struct stack stack;
 
 	(void)state;
@@ -153,11 +153,11 @@ static void test_merged(void **state)
 			unsigned int pair = i / 2 % PAIRS;
 
 			assert_true(end_receive(&fixture.ends[pair], sink, sizeof(sink)));
-			door_peer_make(&fixture.peer, bytes[i], fixture.service,
-				       fixture.ends[pair].qp.qpn, fixture.psn[pair]++,
-				       stack_next(&stack, pair));
+			demux_peer_make(&fixture.peer, bytes[i], fixture.service,
+					fixture.ends[pair].qp.qpn, fixture.psn[pair]++,
+					stack_next(&stack, pair));
 		}
-		door_peer_send(&fixture.peer, bytes[0], sizeof(bytes), DOOR_PACKET_BYTES);
+		demux_peer_send(&fixture.peer, bytes[0], sizeof(bytes), DEMUX_PACKET_BYTES);
 		settle(MERGED);
 		if (refused() || received() != MERGED)
 			fail_msg("%s: %u of %u received", stack_name(kind), received(), MERGED);

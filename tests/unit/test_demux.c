@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The door (rule S14): packets made by hand come in by a plain UDP socket; each check drops and
+ * The rx demux (rule S14): packets made by hand come in by a plain UDP socket; each check drops and
  * counts what it is there for, and what passes all of them reaches the engine.
  */
 #include "progress_end.h"
 
 #include <string.h>
 
-#include "door_peer.h"
+#include "demux_peer.h"
 #include "link_agent.h"
-#include "progress/door.h"
+#include "progress/demux.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
 enum {
-	PACKET_BYTES = DOOR_PACKET_BYTES,
+	PACKET_BYTES = DEMUX_PACKET_BYTES,
 	FIRST_PSN = 0xfffff0,
 };
 
 struct fixture {
 	struct progress *progress;
 	struct end end;
-	struct door_peer peer;
+	struct demux_peer peer;
 };
 
 static struct fixture fixture;
 static uint8_t sink[64 * 1024];
 
-static int open_door_of(uint32_t peer_qpn)
+static int open_demux_of(uint32_t peer_qpn)
 {
 	memset(&fixture, 0, sizeof(fixture));
 	fixture.progress = get_progress();
@@ -35,30 +35,30 @@ static int open_door_of(uint32_t peer_qpn)
 	end_connect(&fixture.end, peer_qpn ? peer_qpn : fixture.end.qp.qpn ^ 1);
 	for (int i = 0; i < 100; i++)
 		assert_true(end_receive(&fixture.end, sink, sizeof(sink)));
-	door_peer_open(&fixture.peer, "127.0.0.1");
+	demux_peer_open(&fixture.peer, "127.0.0.1");
 	return 0;
 }
 
-static int open_door(void **state)
+static int open_demux(void **state)
 {
 	(void)state;
-	return open_door_of(0x123456);
+	return open_demux_of(0x123456);
 }
 
 /*
  * The end's own ACKs (credits, rule C10) come back to this address: with a peer number of this
  * process's slot they are packets for an unknown QP, and with any other they would be forwarded.
  */
-static int open_door_to_own_slot(void **state)
+static int open_demux_to_own_slot(void **state)
 {
 	(void)state;
-	return open_door_of(0);
+	return open_demux_of(0);
 }
 
-static int close_door(void **state)
+static int close_demux(void **state)
 {
 	(void)state;
-	door_peer_close(&fixture.peer);
+	demux_peer_close(&fixture.peer);
 	end_close(&fixture.end);
 	progress_put(fixture.progress);
 	return 0;
@@ -67,12 +67,12 @@ static int close_door(void **state)
 /* A SEND_ONLY for the QP with a right ICRC for the place-th segment of a call. */
 static void make_packet(uint8_t *bytes, uint32_t psn, uint16_t place)
 {
-	door_peer_make(&fixture.peer, bytes, WIRE_RC, fixture.end.qp.qpn, psn, place);
+	demux_peer_make(&fixture.peer, bytes, WIRE_RC, fixture.end.qp.qpn, psn, place);
 }
 
 static void send_bytes(const uint8_t *bytes, size_t length, uint16_t segment)
 {
-	door_peer_send(&fixture.peer, bytes, length, segment);
+	demux_peer_send(&fixture.peer, bytes, length, segment);
 }
 
 /* The helper thread may have the batch: what it counts is seen a moment later. */
@@ -149,8 +149,8 @@ static void test_wrong_source(void **state)
 	uint8_t bytes[PACKET_BYTES];
 
 	(void)state;
-	door_peer_close(&fixture.peer);
-	door_peer_open(&fixture.peer, "127.0.0.2");
+	demux_peer_close(&fixture.peer);
+	demux_peer_open(&fixture.peer, "127.0.0.2");
 	make_packet(bytes, FIRST_PSN, 0);
 	send_bytes(bytes, sizeof(bytes), 0);
 	assert_dropped(PROGRESS_COUNT_WRONG_SOURCE, 0);
@@ -208,7 +208,7 @@ static void test_foreign_identification(void **state)
 	assert_counted(PROGRESS_COUNT_ICRC_SOLVED, 1);
 }
 
-/* Let the door have what came through shared memory. */
+/* Let the rx demux have what came through shared memory. */
 static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segment)
 {
 	static uint8_t ring;
@@ -226,7 +226,7 @@ static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segmen
 	turn.scheduled_end = &turn.scheduled;
 	memcpy(batch.src, end_loopback, sizeof(batch.src));
 	turn_lock(fixture.progress);
-	door_admit(&turn, &batch, false);
+	demux_batch(&turn, &batch, false);
 	assert_ptr_equal(turn.visited, qp);
 	fixture.progress->hooks.leave();
 	qp->in_turn = false;
@@ -308,22 +308,23 @@ static void test_other_slot(void **state)
 	assert_counted(PROGRESS_COUNT_FORWARD_LOST, 1);
 }
 
-#define DOOR_TEST(name) cmocka_unit_test_setup_teardown(name, open_door, close_door)
+#define DEMUX_TEST(name) cmocka_unit_test_setup_teardown(name, open_demux, close_demux)
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		DOOR_TEST(test_passes),
-		DOOR_TEST(test_malformed),
-		DOOR_TEST(test_unknown_qp),
-		DOOR_TEST(test_wrong_source),
-		DOOR_TEST(test_wrong_pkey),
-		DOOR_TEST(test_wrong_icrc),
-		DOOR_TEST(test_foreign_identification),
-		DOOR_TEST(test_identification_in_memory),
-		DOOR_TEST(test_run_with_bad_packet),
-		DOOR_TEST(test_mixed_batch),
-		cmocka_unit_test_setup_teardown(test_other_slot, open_door_to_own_slot, close_door),
+		DEMUX_TEST(test_passes),
+		DEMUX_TEST(test_malformed),
+		DEMUX_TEST(test_unknown_qp),
+		DEMUX_TEST(test_wrong_source),
+		DEMUX_TEST(test_wrong_pkey),
+		DEMUX_TEST(test_wrong_icrc),
+		DEMUX_TEST(test_foreign_identification),
+		DEMUX_TEST(test_identification_in_memory),
+		DEMUX_TEST(test_run_with_bad_packet),
+		DEMUX_TEST(test_mixed_batch),
+		cmocka_unit_test_setup_teardown(test_other_slot, open_demux_to_own_slot,
+						close_demux),
 	};
 
 	return cmocka_run_group_tests(tests, fresh_network, NULL);

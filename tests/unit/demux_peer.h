@@ -4,29 +4,29 @@
  * receiver does not see the IPv4 identification, so the ICRC alone says which one a packet has, and
  * any can be played.
  */
-#ifndef UROCE_TESTS_DOOR_PEER_H
-#define UROCE_TESTS_DOOR_PEER_H
+#ifndef UROCE_TESTS_DEMUX_PEER_H
+#define UROCE_TESTS_DEMUX_PEER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "wire/icrc.h"
 
-#define DOOR_PACKET_BYTES 32 /* SEND_ONLY with 16 bytes */
+#define DEMUX_PACKET_BYTES 32 /* SEND_ONLY with 16 bytes */
 
-struct door_peer {
+struct demux_peer {
 	int sock;
 	struct wire_path path; /* from here to 127.0.0.1 */
 };
 
 /* Bound to a local IPv4 address; fails the test if it cannot be. */
-void door_peer_open(struct door_peer *peer, const char *address);
-void door_peer_close(struct door_peer *peer);
+void demux_peer_open(struct demux_peer *peer, const char *address);
+void demux_peer_close(struct demux_peer *peer);
 /* A SEND_ONLY of the service (WIRE_RC, WIRE_UC), with the ICRC for the identification. */
-void door_peer_make(const struct door_peer *peer, uint8_t bytes[DOOR_PACKET_BYTES], uint8_t service,
-		    uint32_t qpn, uint32_t psn, uint16_t identification);
+void demux_peer_make(const struct demux_peer *peer, uint8_t bytes[DEMUX_PACKET_BYTES],
+		     uint8_t service, uint32_t qpn, uint32_t psn, uint16_t identification);
 /* As one datagram, or as segments of one call. */
-void door_peer_send(const struct door_peer *peer, const uint8_t *bytes, size_t length,
-		    uint16_t segment);
+void demux_peer_send(const struct demux_peer *peer, const uint8_t *bytes, size_t length,
+		     uint16_t segment);
 
 #endif

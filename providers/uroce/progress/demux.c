@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "door.h"
+#include "demux.h"
 
 #include <string.h>
 
@@ -257,15 +257,15 @@ static unsigned int admit_all(struct visitor *visitor, const uint8_t dst[16])
 	return count;
 }
 
-unsigned int door_admit(struct turn *turn, const struct link_batch *batch, bool forwarded)
+unsigned int demux_batch(struct turn *turn, const struct link_batch *batch, bool forwarded)
 {
 	struct visitor visitor = { .turn = turn, .batch = batch, .forwarded = forwarded };
 
 	return admit_all(&visitor, link_addr_gid(batch->addr));
 }
 
-unsigned int door_admit_group(struct turn *turn, const struct link_batch *batch,
-			      const struct progress_group *group)
+unsigned int demux_group(struct turn *turn, const struct link_batch *batch,
+			 const struct progress_group *group)
 {
 	struct visitor visitor = { .turn = turn, .batch = batch, .group = group };
 

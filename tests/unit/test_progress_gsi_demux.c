@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The door for queue pair 1 (rule S14): what is no MAD, or comes with a wrong key or damaged, is
- * dropped and counted; what is right passes, from any host.
+ * The rx demux for queue pair 1 (rule S14): what is no MAD, or comes with a wrong key or damaged,
+ * is dropped and counted; what is right passes, from any host.
  */
 #include "gsi_agent.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#include "door_peer.h"
+#include "demux_peer.h"
 #include "link_agent.h"
 #include "progress/gsi_packet.h"
 #include "wire/bytes.h"
@@ -20,24 +20,24 @@ enum {
 };
 
 static struct gsi_agent agent;
-static struct door_peer peer;
+static struct demux_peer peer;
 static uint8_t packet[GSI_PACKET_BYTES + 4];
 
-static int open_door(void **state)
+static int open_demux(void **state)
 {
 	int error = fresh_network(state);
 
 	if (error)
 		return error;
 	gsi_agent_start(&agent, 0, loopback4);
-	door_peer_open(&peer, "127.0.0.1");
+	demux_peer_open(&peer, "127.0.0.1");
 	return 0;
 }
 
-static int close_door(void **state)
+static int close_demux(void **state)
 {
 	(void)state;
-	door_peer_close(&peer);
+	demux_peer_close(&peer);
 	gsi_agent_stop(&agent);
 	return 0;
 }
@@ -57,7 +57,7 @@ static void make(uint32_t tag)
 static void send_right(uint32_t tag)
 {
 	make(tag);
-	door_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
+	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	gsi_agent_expect(&agent, tag, GSI_FOR_YOU);
 }
 
@@ -69,7 +69,7 @@ static void expect_dropped(size_t length, bool right_icrc, enum progress_counter
 
 	if (right_icrc)
 		wire_icrc_put(&peer.path, 0, packet, length);
-	door_peer_send(&peer, packet, length, 0);
+	demux_peer_send(&peer, packet, length, 0);
 	send_right(++tag);
 	assert_int_equal(gsi_agent_count(&agent, counter), before + 1);
 }
@@ -82,12 +82,12 @@ static void test_passes(void **state)
 	make(2);
 	wire_put_be16(packet + PKEY, 0x7fff);
 	wire_icrc_put(&peer.path, 0, packet, GSI_PACKET_BYTES);
-	door_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
+	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	gsi_agent_expect(&agent, 2, GSI_FOR_YOU);
 	/* With the identification of a foreign host, which is found out. */
 	make(3);
 	wire_icrc_put(&peer.path, 4711, packet, GSI_PACKET_BYTES);
-	door_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
+	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
 	gsi_agent_expect(&agent, 3, GSI_FOR_YOU);
 	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_ICRC_SOLVED), 1);
 }
@@ -156,7 +156,7 @@ static void test_flood(void **state)
 			      GSI_PACKET_BYTES);
 	}
 	for (unsigned int i = 0; i < FLOOD / SEGMENTS; i++)
-		door_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
+		demux_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
 	while (gsi_agent_next(&agent, 200, &report))
 		assert_int_equal(report.mad.reason, GSI_FOR_NOBODY);
 	received = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_RECEIVED);
@@ -169,11 +169,11 @@ static void test_flood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_passes, open_door, close_door),
-		cmocka_unit_test_setup_teardown(test_wrong_keys, open_door, close_door),
-		cmocka_unit_test_setup_teardown(test_damaged, open_door, close_door),
-		cmocka_unit_test_setup_teardown(test_no_mad, open_door, close_door),
-		cmocka_unit_test_setup_teardown(test_flood, open_door, close_door),
+		cmocka_unit_test_setup_teardown(test_passes, open_demux, close_demux),
+		cmocka_unit_test_setup_teardown(test_wrong_keys, open_demux, close_demux),
+		cmocka_unit_test_setup_teardown(test_damaged, open_demux, close_demux),
+		cmocka_unit_test_setup_teardown(test_no_mad, open_demux, close_demux),
+		cmocka_unit_test_setup_teardown(test_flood, open_demux, close_demux),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

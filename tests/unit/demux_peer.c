@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "door_peer.h"
+#include "demux_peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/udp.h>
@@ -18,7 +18,7 @@
 #define UDP_SEGMENT 103
 #endif
 
-void door_peer_open(struct door_peer *peer, const char *address)
+void demux_peer_open(struct demux_peer *peer, const char *address)
 {
 	struct sockaddr_in self = { .sin_family = AF_INET };
 	socklen_t bytes = sizeof(self);
@@ -37,13 +37,13 @@ void door_peer_open(struct door_peer *peer, const char *address)
 	peer->path.ipv6 = false;
 }
 
-void door_peer_close(struct door_peer *peer)
+void demux_peer_close(struct demux_peer *peer)
 {
 	close(peer->sock);
 }
 
-void door_peer_make(const struct door_peer *peer, uint8_t bytes[DOOR_PACKET_BYTES], uint8_t service,
-		    uint32_t qpn, uint32_t psn, uint16_t identification)
+void demux_peer_make(const struct demux_peer *peer, uint8_t bytes[DEMUX_PACKET_BYTES],
+		     uint8_t service, uint32_t qpn, uint32_t psn, uint16_t identification)
 {
 	struct wire_packet packet = {
 		.opcode = (uint8_t)(service | WIRE_SEND_ONLY),
@@ -53,13 +53,13 @@ void door_peer_make(const struct door_peer *peer, uint8_t bytes[DOOR_PACKET_BYTE
 		.psn = psn & 0xffffff,
 	};
 
-	memset(bytes, 0x5a, DOOR_PACKET_BYTES);
+	memset(bytes, 0x5a, DEMUX_PACKET_BYTES);
 	assert_int_equal(wire_build_headers(&packet, bytes), WIRE_BTH_BYTES);
-	wire_icrc_put(&peer->path, identification, bytes, DOOR_PACKET_BYTES);
+	wire_icrc_put(&peer->path, identification, bytes, DEMUX_PACKET_BYTES);
 }
 
-void door_peer_send(const struct door_peer *peer, const uint8_t *bytes, size_t length,
-		    uint16_t segment)
+void demux_peer_send(const struct demux_peer *peer, const uint8_t *bytes, size_t length,
+		     uint16_t segment)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(WIRE_UDP_PORT) };
 	int option = segment;
