@@ -24,6 +24,8 @@ enum {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool leaving; /* under the lock, as the next */
+static pthread_t leaver;
 static _Thread_local int cancel_state;
 
 /*
@@ -389,13 +391,27 @@ static bool may_go(void)
 static void leave(void)
 {
 	ucm_enter();
+	leaving = true;
+	leaver = pthread_self();
 	ucm_channel_each(close_all, NULL);
 	for (int i = 0; i < LEAVE_MS && !may_go(); i++) {
 		ucm_unlock();
 		usleep(1000);
 		ucm_lock();
 	}
+	leaving = false;
 	ucm_leave();
+}
+
+/* With the kernel's channel a process that ends is gone by the time that its other threads could
+ * ask for events again. */
+void ucm_wait_for_end(void)
+{
+	while (leaving && !pthread_equal(leaver, pthread_self())) {
+		ucm_unlock();
+		usleep(1000);
+		ucm_lock();
+	}
 }
 
 int ucm_watch(void)

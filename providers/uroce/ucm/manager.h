@@ -48,6 +48,12 @@ struct progress *ucm_progress(void);
 /* After calls of the cm: its next deadline may be another one. */
 void ucm_time_changed(void);
 
+/*
+ * While the process ends and waits for answers: an error that a thread of it gets from here, for a
+ * channel that is closed already, would only change its exit code.  With the lock held.
+ */
+void ucm_wait_for_end(void);
+
 /* UROCE_CREDITS is not off: queue pairs with receive queues of their own report credits. */
 bool ucm_credits_are_shown(void);
 

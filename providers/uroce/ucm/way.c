@@ -56,6 +56,8 @@ static bool write_command(int fd, const void *bytes, size_t length, ssize_t *res
 		ucm_channel_hold(channel);
 		*result = ucm_command(channel, bytes, length);
 		ucm_channel_release(channel);
+	} else {
+		ucm_wait_for_end();
 	}
 	ucm_leave();
 	if (channel && *result < 0) {
