@@ -69,10 +69,10 @@ def test_rping_of_any_address_many_times(veth):
     port = next(PORTS)
     server = veth.start("rping", "-s", "-P", "-a", "::", "-p", port)
     await_listener(veth, server, port)
-    clients = [veth.peer.start("rping", "-c", "-V", "-C", 10, "-a", address_of(veth, version),
-                               "-p", port) for version in (4, 6, 4, 6)]
-    for client in clients:
-        client.done()
+    # Not at the same time: rping forgets one of two requests that come before it has looked.
+    for version in (4, 6, 4, 6):
+        veth.peer.start("rping", "-c", "-V", "-C", 10, "-a", address_of(veth, version), "-p",
+                        port).done()
     local = veth.start("rping", "-c", "-V", "-C", 10, "-a", "127.0.0.1", "-p", port)
     local.done()
     assert server.running(), server
