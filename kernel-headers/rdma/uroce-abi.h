@@ -185,6 +185,8 @@ enum uroce_abi_record_kind {
 	UROCE_ABI_RECORD_PORT_VALUES, /* __u64 each */
 	UROCE_ABI_RECORD_DEVICE,      /* struct uroce_abi_stat_device */
 	UROCE_ABI_RECORD_QP,	      /* struct uroce_abi_stat_qp, then __u64 counters */
+	UROCE_ABI_RECORD_LISTENER,    /* struct uroce_abi_stat_listener */
+	UROCE_ABI_RECORD_CONNECTION,  /* struct uroce_abi_stat_connection */
 };
 #define UROCE_ABI_NAME_BYTES 32
 
@@ -232,6 +234,35 @@ struct uroce_abi_stat_qp {
 	__u32 retries_left, rnr_retries_left;
 	__u32 counters;	     /* how many __u64 follow */
 	__u32 shared_memory; /* 1: what it sends goes through shared memory */
+};
+
+/* Of the connection manager: a port at which requests are heard. */
+struct uroce_abi_stat_listener {
+	struct uroce_abi_record record;
+	char space[8];	  /* "TCP" ... */
+	__u8 address[16]; /* all zero, or ::ffff:0.0.0.0: any */
+	__u32 port;
+	__u32 backlog;
+	__u32 waiting; /* requests that the application has not read */
+	__u32 reserved;
+};
+
+struct uroce_abi_stat_connection {
+	struct uroce_abi_record record;
+	char service[8]; /* "RC" ... */
+	char state[24];
+	__u8 local[16];
+	__u8 remote[16];
+	__u64 service_id; /* port space and port of the passive side */
+	__u32 local_id, remote_id;
+	__u32 local_qpn, remote_qpn;
+	__u32 active;	 /* this side has asked */
+	__u32 destroyed; /* the application knows it no more */
+	__u32 resent;	 /* messages that were repeated */
+	/* End-to-end flow control bits of REQ and REP: this side reports credits, and the peer. */
+	__u32 flow_control, peer_flow_control;
+	__u32 age_ms, changed_ms; /* since it began, and since its state changed */
+	__u32 reserved;
 };
 
 #endif

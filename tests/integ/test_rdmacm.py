@@ -202,3 +202,30 @@ def test_killed_server(loopback):
     client.wait()
     again = loopback.start("rping", "-s", "-a", "127.0.0.1", "-p", port)
     await_listener(loopback, again, port)
+
+
+def test_seen_by_stat(loopback):
+    """Listeners and connections, and whether both ends report credits: rule C19."""
+    port = next(PORTS)
+    server = loopback.start("rping", "-s", "-P", "-a", "127.0.0.1", "-p", port)
+    await_listener(loopback, server, port)
+    client = loopback.start("rping", "-c", "-v", "-a", "127.0.0.1", "-p", port,
+                            env={"UROCE_CREDITS": "off"})
+    until = time.monotonic() + harness.PATIENCE
+    while "rdma-ping-9:" not in client.output:
+        assert client.running() and time.monotonic() < until, client
+        time.sleep(0.01)
+    shown = {process["pid"]: process for process in loopback.stat()}
+    at_server, at_client = shown[server.popen.pid], shown[client.popen.pid]
+    (listener,), (passive,) = at_server["listeners"], at_server["connections"]
+    assert (listener["port"], listener["address"], listener["space"]) == (port, "127.0.0.1", "TCP")
+    assert at_client["listeners"] == []
+    active, = at_client["connections"]
+    assert active["state"] == passive["state"] == "ESTABLISHED", (active, passive)
+    assert active["active"] and not passive["active"]
+    assert (active["local_id"], active["remote_id"]) == (passive["remote_id"], passive["local_id"])
+    assert (active["local_qpn"], active["remote_qpn"]) == (passive["remote_qpn"],
+                                                           passive["local_qpn"])
+    # rule C19 test
+    assert active["peer_flow_control"] and passive["flow_control"]
+    assert not active["flow_control"] and not passive["peer_flow_control"]

@@ -86,6 +86,35 @@ static void table_qp(FILE *out, const struct snapshot *snapshot, const struct ur
 	table_counters(out, "     counters", snapshot->qp_names, counters, count, all);
 }
 
+static void table_connections(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+	char text[INET6_ADDRSTRLEN];
+
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_LISTENER, record))) {
+		const struct uroce_abi_stat_listener *listener =
+			(const struct uroce_abi_stat_listener *)record;
+
+		fprintf(out, "  listens at %.8s port %u of %s  requests unread %u of %u\n",
+			listener->space, listener->port, address_text(listener->address, text),
+			listener->waiting, listener->backlog);
+	}
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_CONNECTION, record))) {
+		const struct uroce_abi_stat_connection *c =
+			(const struct uroce_abi_stat_connection *)record;
+
+		fprintf(out,
+			"  connection 0x%08x  %.8s %.24s  %s port %u at %s  QP 0x%06x -> 0x%06x  "
+			"age %u ms  resent %u%s\n",
+			c->local_id, c->service, c->state, c->active ? "to" : "by",
+			(unsigned int)(c->service_id & 0xffff), address_text(c->remote, text),
+			c->local_qpn, c->remote_qpn, c->age_ms, c->resent,
+			c->destroyed ? "  closed" : "");
+		fprintf(out, "     reports credits: this side %s, the peer %s\n",
+			c->flow_control ? "yes" : "no", c->peer_flow_control ? "yes" : "no");
+	}
+}
+
 void report_table(FILE *out, const struct snapshot *snapshot, bool all)
 {
 	const struct uroce_abi_record *record = NULL;
@@ -97,6 +126,7 @@ void report_table(FILE *out, const struct snapshot *snapshot, bool all)
 		       snapshot->port_count, all);
 	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record)))
 		table_qp(out, snapshot, (const struct uroce_abi_stat_qp *)record, all);
+	table_connections(out, snapshot);
 }
 
 /* A string of at most limit bytes, quoted: a process may have any name. */
@@ -222,6 +252,57 @@ static void json_qps(FILE *out, const struct snapshot *snapshot)
 	fputc(']', out);
 }
 
+static void json_listeners(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+	char text[INET6_ADDRSTRLEN];
+	const char *separator = "";
+
+	fputs("\"listeners\":[", out);
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_LISTENER, record))) {
+		const struct uroce_abi_stat_listener *listener =
+			(const struct uroce_abi_stat_listener *)record;
+
+		fprintf(out, "%s{", separator);
+		json_text_field(out, "space", listener->space, sizeof(listener->space));
+		fprintf(out, "\"port\":%u,\"address\":\"%s\",\"waiting\":%u,\"backlog\":%u}",
+			listener->port, address_text(listener->address, text), listener->waiting,
+			listener->backlog);
+		separator = ",";
+	}
+	fputs("],", out);
+}
+
+static void json_connections(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+	char text[INET6_ADDRSTRLEN];
+	const char *separator = "";
+
+	fputs("\"connections\":[", out);
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_CONNECTION, record))) {
+		const struct uroce_abi_stat_connection *c =
+			(const struct uroce_abi_stat_connection *)record;
+
+		fprintf(out, "%s{", separator);
+		json_text_field(out, "service", c->service, sizeof(c->service));
+		json_text_field(out, "state", c->state, sizeof(c->state));
+		fprintf(out, "\"local\":\"%s\",", address_text(c->local, text));
+		fprintf(out, "\"remote\":\"%s\",", address_text(c->remote, text));
+		fprintf(out, "\"service_id\":%llu,\"local_id\":%u,\"remote_id\":%u,",
+			(unsigned long long)c->service_id, c->local_id, c->remote_id);
+		fprintf(out, "\"local_qpn\":%u,\"remote_qpn\":%u,\"active\":%s,", c->local_qpn,
+			c->remote_qpn, c->active ? "true" : "false");
+		fprintf(out, "\"closed\":%s,\"resent\":%u,\"age_ms\":%u,\"changed_ms\":%u,",
+			c->destroyed ? "true" : "false", c->resent, c->age_ms, c->changed_ms);
+		fprintf(out, "\"flow_control\":%s,\"peer_flow_control\":%s}",
+			c->flow_control ? "true" : "false",
+			c->peer_flow_control ? "true" : "false");
+		separator = ",";
+	}
+	fputs("],", out);
+}
+
 void report_json(FILE *out, const struct snapshot *snapshot)
 {
 	const struct uroce_abi_stat_process *process = snapshot->process;
@@ -232,6 +313,8 @@ void report_json(FILE *out, const struct snapshot *snapshot)
 	json_devices(out, snapshot);
 	json_counters(out, snapshot->port_names, snapshot->port_values, snapshot->port_count);
 	fputc(',', out);
+	json_listeners(out, snapshot);
+	json_connections(out, snapshot);
 	json_qps(out, snapshot);
 	fputc('}', out);
 }

@@ -94,6 +94,8 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 		[UROCE_ABI_RECORD_PROCESS] = sizeof(struct uroce_abi_stat_process),
 		[UROCE_ABI_RECORD_DEVICE] = sizeof(struct uroce_abi_stat_device),
 		[UROCE_ABI_RECORD_QP] = sizeof(struct uroce_abi_stat_qp),
+		[UROCE_ABI_RECORD_LISTENER] = sizeof(struct uroce_abi_stat_listener),
+		[UROCE_ABI_RECORD_CONNECTION] = sizeof(struct uroce_abi_stat_connection),
 	};
 	size_t at =
 		previous ? (size_t)((const uint8_t *)previous - snapshot->bytes) + previous->bytes
@@ -104,7 +106,7 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 			(const struct uroce_abi_record *)(snapshot->bytes + at);
 
 		if (record->kind == kind &&
-		    (kind > UROCE_ABI_RECORD_QP || record->bytes >= least[kind]))
+		    (kind > UROCE_ABI_RECORD_CONNECTION || record->bytes >= least[kind]))
 			return record;
 		at += record->bytes;
 	}

@@ -6,6 +6,8 @@
 #include "channel.h"
 #include "command.h"
 #include "manager.h"
+#include "stat.h"
+#include "verbs/stat.h"
 #include "way.h"
 
 /* A descriptor may come again that the application has closed without our knowing. */
@@ -91,4 +93,5 @@ const struct uroce_channels ucm_channels = {
 __attribute__((constructor)) static void serve(void)
 {
 	uroce_serve_channels(&ucm_channels);
+	uroce_stat_extend(ucm_stat_write);
 }

@@ -22,4 +22,9 @@ void uroce_stat_fork_child(void);
  */
 int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes);
 
+/* Records of the layers above: more(writer) is called for each snapshot, in the helper thread. */
+void uroce_stat_extend(void (*more)(void *writer));
+/* Room for a record of kind, zeroed but for its head; NULL: no memory. */
+void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes);
+
 #endif

@@ -53,6 +53,18 @@ static void *append_record(struct writer *writer, enum uroce_abi_record_kind kin
 	return record;
 }
 
+static void (*extension)(void *writer);
+
+void uroce_stat_extend(void (*more)(void *writer))
+{
+	extension = more;
+}
+
+void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes)
+{
+	return append_record(writer, (enum uroce_abi_record_kind)kind, bytes);
+}
+
 static void copy_text(char *to, size_t size, const char *from)
 {
 	snprintf(to, size, "%s", from);
@@ -210,6 +222,8 @@ int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes)
 	write_names(&writer, UROCE_ABI_RECORD_QP_NAMES, ENG_COUNTER_COUNT, qp_counter_name);
 	uroce_devices_visit_open(write_device, &writer);
 	progress_each_qp(progress, write_qp, &writer);
+	if (extension)
+		extension(&writer);
 	file = writer.failed ? -ENOMEM : to_memory_file(&writer);
 	*bytes = writer.used;
 	free(writer.bytes);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "stat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <rdma/uroce-abi.h>
+
+#include "id.h"
+#include "manager.h"
+#include "verbs/stat.h"
+
+#define NS_PER_MS 1000000
+
+static void write_listener(struct ucm_id *id, void *writer)
+{
+	struct uroce_abi_stat_listener *record;
+
+	if (!id->listener)
+		return;
+	record = uroce_stat_append(writer, UROCE_ABI_RECORD_LISTENER, sizeof(*record));
+	if (!record)
+		return;
+	snprintf(record->space, sizeof(record->space), "%s", cm_port_space_name(id->space));
+	memcpy(record->address, id->source.ip, sizeof(record->address));
+	record->port = id->source.port;
+	record->backlog = id->backlog;
+	record->waiting = id->waiting;
+}
+
+static void write_connection(void *writer, const struct cm_conn *conn)
+{
+	struct uroce_abi_stat_connection *record =
+		uroce_stat_append(writer, UROCE_ABI_RECORD_CONNECTION, sizeof(*record));
+	struct cm_conn_info info;
+	uint64_t now = progress_now();
+
+	if (!record)
+		return;
+	cm_conn_info(conn, &info);
+	snprintf(record->service, sizeof(record->service), "%s", cm_service_name(info.service));
+	snprintf(record->state, sizeof(record->state), "%s", cm_state_name(info.state));
+	memcpy(record->local, info.path.sgid, sizeof(record->local));
+	memcpy(record->remote, info.path.dgid, sizeof(record->remote));
+	record->service_id = info.service_id;
+	record->local_id = info.local_id;
+	record->remote_id = info.remote_id;
+	record->local_qpn = info.local_qpn;
+	record->remote_qpn = info.remote_qpn;
+	record->active = info.active;
+	record->destroyed = info.destroyed;
+	record->resent = info.resent;
+	record->flow_control = info.flow_control;
+	record->peer_flow_control = info.peer_flow_control;
+	record->age_ms = (uint32_t)((now - info.created) / NS_PER_MS);
+	record->changed_ms = (uint32_t)((now - info.changed) / NS_PER_MS);
+}
+
+void ucm_stat_write(void *writer)
+{
+	ucm_lock();
+	ucm_ids_each(write_listener, writer);
+	if (ucm_cm())
+		cm_each_conn(ucm_cm(), write_connection, writer);
+	ucm_unlock();
+}
