@@ -90,13 +90,21 @@ def epoll():
 
 
 def fifo():
-    path = os.path.join(tempfile.mkdtemp(), "fifo")
-    os.mkfifo(path)
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "fifo")
+        os.mkfifo(path)
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def nameless_file():
+    """Nothing is left of it, however this process ends."""
+    file, path = tempfile.mkstemp()
+    os.unlink(path)
+    return file
 
 
 def locked_file():
-    file, _ = tempfile.mkstemp()
+    file = nameless_file()
     os.write(file, bytes(1 << 20))
     fcntl.flock(file, fcntl.LOCK_EX)
     return file
@@ -267,7 +275,7 @@ def try_descriptors(end):
 
 
 CHILDREN = []
-REPORT = tempfile.mkstemp()[0]
+REPORT = nameless_file()
 
 
 def report(counted):
