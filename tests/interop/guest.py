@@ -6,6 +6,7 @@ commands travel over a second network, from the namespace's loopback interface t
 """
 import itertools
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -64,6 +65,8 @@ class Guest(harness.Place):
         place.device, place.address, place.address6 = "uroce_tap0", "10.77.0.1", "fd77::1"
         self.peer, place.peer = place, self
         self.mtu = mtu
+        with open(os.path.join(image, "version"), encoding="ascii") as file:
+            self.kernel = tuple(map(int, re.findall(r"\d+", file.read())[:2]))
         self.console = self.scratch.file("console")
         self.add_tap(place)
         self.qemu = harness.Process(place, *self.qemu_command(image))

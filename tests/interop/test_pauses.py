@@ -16,6 +16,8 @@ TIMEOUT = 19  # of the queue pairs: 2.1 s, far from anything that a busy host ma
 TIMEOUT_SECONDS = 4.096e-6 * 2 ** TIMEOUT
 ASKS = ("-D", "c", "-T", TIMEOUT, "-S", 4096, "-k", "s")
 SERVICES = [(*kind, *wait) for kind in ((), ("-u",)) for wait in ((), ("-e",))]
+# What an end keeps posted (end.h): so many unreliable SENDs find a receive, however slow it is.
+RECEIVES = 16
 # Another pair that sends as fast as it can; rxe's packets all count in one counter.
 BUSY = ("-q", 2, "-o", 16, "-k", "s", "-S", 200)
 BUSY_SECONDS = 12  # as long as two pauses of five seconds
@@ -39,13 +41,12 @@ def test_pause(host, who, pause):
     RC and UC, polling and sleeping, all pausing at the same time.
     """
     server = host.peer if who == "uroce" else host
-    count = 3 if pause else 50
-    # Unreliable SENDs must not overrun the receives: a little apart, always.
+    counts = [3 if pause else RECEIVES if "-u" in words else 50 for words in SERVICES]
     pairs = [ends.start(server, *ASKS, *words, "-n", count, "-i", pause or 0.01)
-             for words in SERVICES]
+             for words, count in zip(SERVICES, counts)]
     ends.finish(*(process for pair in pairs for process in ends.processes(pair)),
-                seconds=count * pause + harness.PATIENCE)
-    for pair in pairs:
+                seconds=3 * pause + harness.PATIENCE)
+    for pair, count in zip(pairs, counts):
         check(who, count, *ends.reports(pair))
 
 
