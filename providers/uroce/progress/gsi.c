@@ -11,6 +11,7 @@
 
 #include "gsi_internal.h"
 #include "gsi_service.h"
+#include "helgrind.h"
 #include "route.h"
 #include "turn.h"
 #include "wire/packet.h"
@@ -434,6 +435,7 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 
 	if (!gsi)
 		return NULL;
+	HELGRIND_IS_ATOMIC(gsi->delivering);
 	gsi->progress = progress;
 	gsi->hooks = *hooks;
 	gsi->users = 1;
