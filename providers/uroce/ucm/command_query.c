@@ -125,12 +125,15 @@ static int query_gids(struct ucm_call *call, const struct rdma_ucm_query *in,
 	return respond_addresses(call, in, id, &source, &destination);
 }
 
+/* struct rdma_ucm_query_path_resp with one path. */
 struct path_answer {
-	struct rdma_ucm_query_path_resp head;
+	__u32 num_paths;
+	__u32 reserved_paths;
 	__u32 flags;
 	__u32 reserved;
 	struct ibv_path_record record;
 };
+#define PATH_HEAD_BYTES (offsetof(struct path_answer, flags))
 _Static_assert(sizeof(struct ibv_path_record) == 64, "a path record as it is in a message");
 
 static int query_path(struct ucm_call *call, const struct rdma_ucm_query *in,
@@ -142,9 +145,9 @@ static int query_path(struct ucm_call *call, const struct rdma_ucm_query *in,
 	struct cm_path path;
 	bool fits = call->out_bytes >= sizeof(answer);
 
-	if (call->out_bytes < sizeof(answer.head))
+	if (call->out_bytes < PATH_HEAD_BYTES)
 		return ENOSPC;
-	answer.head.num_paths = id->has_route;
+	answer.num_paths = id->has_route;
 	ucm_connection_path(id, &path);
 	memcpy(&answer.record.dgid, path.dgid, sizeof(path.dgid));
 	memcpy(&answer.record.sgid, path.sgid, sizeof(path.sgid));
@@ -156,7 +159,7 @@ static int query_path(struct ucm_call *call, const struct rdma_ucm_query *in,
 	answer.record.rate = EXACTLY << 6;
 	answer.record.packetlifetime = (uint8_t)(EXACTLY << 6 | id->packet_life);
 	return ucm_respond(in->response, &answer,
-			   id->has_route && fits ? sizeof(answer) : sizeof(answer.head));
+			   id->has_route && fits ? sizeof(answer) : PATH_HEAD_BYTES);
 }
 
 int ucm_query(struct ucm_call *call)

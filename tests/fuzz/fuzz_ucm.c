@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Any commands in any order, on two channels in a world without network (tests/unit/ucm/world.h):
+ * nothing is read or written where it should not be, and in the end nothing is left.  Where a
+ * command has an address of the program's memory, it is replaced by one that is valid, or 0.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ucm/command.h"
+#include "world.h"
+
+enum {
+	CHANNELS = 2,
+	MAX_COMMANDS = 200,
+	BODY = 296, /* of the largest command but those with two socket addresses */
+	/* Steps that are no commands. */
+	DELIVER = UCM_COMMANDS,
+	LOSE,
+	PASS,
+	REOPEN,
+	STEPS,
+};
+
+static uint8_t answers[4096];
+static const uint8_t values[64];
+
+struct input {
+	const uint8_t *bytes;
+	size_t left;
+};
+
+static uint8_t take(struct input *input)
+{
+	if (!input->left)
+		return 0;
+	input->left--;
+	return *input->bytes++;
+}
+
+/* Where a command has the address of its answer, or of an option's value. */
+static size_t address_at(unsigned int command)
+{
+	switch (command) {
+	case RDMA_USER_CM_CMD_CREATE_ID:
+		return 8;
+	case RDMA_USER_CM_CMD_DESTROY_ID:
+	case RDMA_USER_CM_CMD_QUERY_ROUTE:
+	case RDMA_USER_CM_CMD_INIT_QP_ATTR:
+	case RDMA_USER_CM_CMD_GET_EVENT:
+	case RDMA_USER_CM_CMD_SET_OPTION:
+	case RDMA_USER_CM_CMD_JOIN_IP_MCAST:
+	case RDMA_USER_CM_CMD_LEAVE_MCAST:
+	case RDMA_USER_CM_CMD_MIGRATE_ID:
+	case RDMA_USER_CM_CMD_QUERY:
+	case RDMA_USER_CM_CMD_JOIN_MCAST:
+		return 0;
+	default:
+		return BODY;
+	}
+}
+
+static void call(struct input *input, const int *channels, unsigned int command, uint8_t which)
+{
+	uint8_t body[BODY];
+	size_t in = (size_t)take(input) * 2, out = (size_t)take(input) * 2, given = take(input);
+	size_t at = address_at(command);
+	uint64_t address = which & 0x80 ? 0 : (uintptr_t)answers;
+
+	memset(body, 0, sizeof(body));
+	for (size_t i = 0; i < given && i < sizeof(body); i++)
+		body[i] = take(input);
+	if (command == RDMA_USER_CM_CMD_SET_OPTION && address)
+		address = (uintptr_t)values;
+	if (at < BODY)
+		memcpy(body + at, &address, sizeof(address));
+	/* Handles are small, and the other channel's number is no secret. */
+	if (command == RDMA_USER_CM_CMD_MIGRATE_ID)
+		memcpy(body + 12, &channels[!(which & 1)], 4);
+	world_call(channels[which & 1], command, body, in < BODY ? in : BODY,
+		   out < sizeof(answers) ? out : sizeof(answers));
+}
+
+static int open_channel(void)
+{
+	int fd = world_open();
+
+	if (fd < 0)
+		abort();
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return fd;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	struct input input = { bytes, length };
+	int channels[CHANNELS] = { open_channel(), open_channel() };
+
+	for (int i = 0; i < MAX_COMMANDS && input.left; i++) {
+		unsigned int step = take(&input) % STEPS;
+		uint8_t which = take(&input);
+
+		if (step < UCM_COMMANDS) {
+			call(&input, channels, step, which);
+		} else if (step == DELIVER) {
+			world_deliver();
+		} else if (step == LOSE) {
+			world_lose();
+		} else if (step == PASS) {
+			world_pass(UINT64_C(1000000) << which % 12);
+		} else {
+			world_close(channels[which & 1]);
+			channels[which & 1] = open_channel();
+		}
+	}
+	for (int i = 0; i < CHANNELS; i++)
+		world_close(channels[i]);
+	if (world_ports())
+		abort();
+	/* What is closed may live on until its peer knows, or was given up. */
+	for (int i = 0; i < 3; i++) {
+		world_deliver();
+		world_pass(UINT64_C(100000000000));
+	}
+	world_lose();
+	return 0;
+}
