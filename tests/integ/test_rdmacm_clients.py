@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Other projects' programs that connect through librdmacm."""
+import filecmp
+import itertools
+import os
+import shutil
+import time
+
+import pytest
+
+from test_rdmacm import WHERE, await_listener, run_pair
+
+PORTS = itertools.count(18600)
+PERFTEST = [f"ib_{verb}_{what}" for verb in ("write", "read", "send", "atomic")
+            for what in ("bw", "lat")]
+
+
+def need(program):
+    return pytest.mark.skipif(not shutil.which(program), reason=f"no {program} here")
+
+
+@pytest.mark.parametrize("program", PERFTEST)
+@WHERE
+def test_perftest(request, where, program):
+    words = [program, "-R", "-F", "-n", "200"]
+    run_pair(request.getfixturevalue(where), words, [*words, "{address}"])
+
+
+@pytest.mark.parametrize("words", ("ib_send_bw -c UD -n 20", "ib_write_bw -q 16 -n 200",
+                                   "ib_send_bw -e -n 200", "ib_send_bw -T 32 -n 200"))
+def test_perftest_modes(loopback, words):
+    words = [*words.split(), "-R", "-F"]
+    run_pair(loopback, words, [*words, "{address}"])
+
+
+def test_rcopy(loopback):
+    """A file comes over rsockets as it was."""
+    source, target = loopback.scratch.file("in"), loopback.scratch.file("out")
+    with open(source, "wb") as file:
+        file.write(os.urandom(20_000_000))
+    run_pair(loopback, ["rcopy"], ["rcopy", source, "{address}:" + target], done=(False, True))
+    assert filecmp.cmp(source, target, shallow=False)
+
+
+def test_mckey(loopback):
+    words = ["-m", "224.1.2.3", "-b", "127.0.0.1", "-c", "1"]
+    receiver = loopback.start("mckey", *words)
+    # It has no listener; but the group is a socket of its process.
+    time.sleep(1)
+    sender = loopback.start("mckey", *words, "-s")
+    sender.done()
+    receiver.done()
+
+
+@need("fio")
+@pytest.mark.parametrize("verb", ("write", "read", "send"))
+def test_fio(loopback, verb):
+    port = next(PORTS)
+    common = ["--ioengine=rdma", f"--port={port}", "--bs=64k", "--size=8m", "--name=job"]
+    # Without a receive that waits for each send fio fails at once, as it asks for no RNR retries.
+    server = loopback.start("fio", *common, "--rw=read", "--iodepth=16")
+    await_listener(loopback, server, port)
+    loopback.run("fio", *common, "--hostname=127.0.0.1", f"--verb={verb}", "--rw=write",
+                 "--iodepth=4", "--iodepth_batch_complete_max=4").done()
+    server.done()
+
+
+@need("qperf")
+@pytest.mark.parametrize("test", ("rc_bw", "rc_lat", "rc_rdma_read_bw", "rc_rdma_write_lat"))
+def test_qperf(loopback, test):
+    port = next(PORTS)
+    server = loopback.serve(port, "qperf", "-lp", port)
+    loopback.run("qperf", "127.0.0.1", "-lp", port, "-cm1", "-t", "1", test).done()
+    assert server.running(), server
+
+
+@need("fi_pingpong")
+@pytest.mark.parametrize("provider,kind", (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")))
+def test_libfabric(veth, provider, kind):
+    """It passes over loopback devices by itself."""
+    port = next(PORTS)
+    words = ["fi_pingpong", "-p", provider, "-e", kind, "-I", "100"]
+    server = veth.serve(port, *words, "-B", port)
+    veth.peer.run(*words, "-P", port, veth.address).done()
+    server.done()
