@@ -128,8 +128,10 @@ static void check_request(struct app *app, const struct cm_event *event)
 
 	if (++attempt->requests > MOST_REQUESTS)
 		world_fail(world, "a request is told again and again");
-	if (world->plan.loss == 0 && world->plan.duplication == 0 && world->plan.deaths == 0 &&
-	    world->plan.hasty == 0 && !world->plan.slow_apps && attempt->requests > 1)
+	/* A refusal is remembered for half a second. */
+	if (world->plan.jitter < 100 * CM_MS && world->plan.loss == 0 &&
+	    world->plan.duplication == 0 && world->plan.deaths == 0 && world->plan.hasty == 0 &&
+	    !world->plan.slow_apps && attempt->requests > 1)
 		world_fail(world, "a request is told twice without need");
 	if (event->type == CM_EVENT_REQ) {
 		app->remote_qpn = event->mad->req.local_qpn;
@@ -241,7 +243,7 @@ static void check_agreement(struct app *app)
 	}
 	if (!same_life(other)) {
 		if (world->plan.wills && world->plan.loss == 0 &&
-		    app->established_at + ON_THE_WAY < world->hosts[other->host].died_at)
+		    app->established_at + ON_THE_WAY < other->died_at)
 			world_fail(world, "established with the dead, who have said it");
 		return;
 	}

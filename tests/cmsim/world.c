@@ -168,6 +168,7 @@ static void host_end(struct host *host)
 			continue;
 		free(app->conn);
 		app->conn = NULL;
+		app->died_at = world->now;
 	}
 	free(host->listener);
 	free(host->datagrams);
@@ -256,7 +257,6 @@ static void host_dies(struct world *world, uint32_t number)
 	if (!host->cm || world->now >= world->calm_at)
 		return;
 	world->total.deaths++;
-	host->died_at = world->now;
 	if (world->plan.wills)
 		execute_wills(host);
 	host_end(host);

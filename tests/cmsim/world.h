@@ -40,7 +40,7 @@ struct app {
 	uint32_t remote_qpn, remote_psn; /* learned with REQ or REP */
 	uint32_t qpn, psn;
 	uint64_t waits_since; /* for an event that has to come, or 0 */
-	uint64_t established_at, destroyed_at;
+	uint64_t established_at, destroyed_at, died_at;
 };
 
 /* What one application wants of another, and what became of it. */
@@ -60,7 +60,6 @@ struct host {
 	uint32_t incarnation;
 	uint64_t guid;
 	uint32_t next_qpn;
-	uint64_t died_at;
 	uint32_t waiting;    /* connections that the application has not answered */
 	struct cm_path path; /* its own address in sgid */
 };

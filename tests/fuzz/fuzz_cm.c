@@ -124,7 +124,7 @@ static void on_released(void *owner, struct cm_conn *conn, void *user)
 	free(conn);
 }
 
-static const struct cm_ops ops = { on_send, on_event, on_accept, on_released };
+static const struct cm_ops ops = { on_send, on_event, on_accept, on_released, NULL };
 
 static void connect_one(uint8_t number)
 {

@@ -391,6 +391,27 @@ static void test_stale_before_ready(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 }
 
+/* A REP from a queue pair that an older connection has: that one is over, and the REP is taken. */
+static void test_stale_reply(void **state)
+{
+	struct cm_connect_param connect = pair_connect_param(pair, 0);
+	struct cm_conn *old[2];
+
+	(void)state;
+	pair_establish(pair, old);
+	connect.qpn = 0x99;
+	conn[0] = pair_conn(pair, 0);
+	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_OK);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	conn[1] = pair->side[1].newest;
+	accept_it();
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(cm_conn_state(conn[0]), CM_REP_RCVD);
+	assert_int_equal(cm_conn_state(old[0]), CM_DREQ_SENT);
+	assert_int_equal(pair_next(pair), MAD_DREQ);
+	assert_int_equal(pair->on_wire, 1);
+}
+
 /* An RTU for a connection that is gone: its sender has a connection with nobody, and hears it. */
 static void test_rtu_to_nobody(void **state)
 {
@@ -513,6 +534,7 @@ int main(void)
 		WITH_PAIR(test_reply_to_nobody),
 		WITH_PAIR(test_stale),
 		WITH_PAIR(test_stale_before_ready),
+		WITH_PAIR(test_stale_reply),
 		WITH_PAIR(test_rtu_to_nobody),
 		WITH_PAIR(test_stale_twice),
 		WITH_PAIR(test_storm),

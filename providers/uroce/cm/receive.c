@@ -27,16 +27,13 @@ static enum cm_verdict refuse(struct cm *cm, const struct cm_cause *cause, enum 
 }
 
 /* The peer uses its queue pair for something new: what it was used for is over. */
-static enum cm_verdict refuse_stale(struct cm *cm, struct cm_conn *old,
-				    const struct cm_cause *cause)
+static void end_stale(struct cm *cm, struct cm_conn *old, const struct cm_cause *cause)
 {
 	struct mad rej = { .attr = MAD_REJ,
 			   .rej = { .answered = MAD_ANSWERS_OTHER, .reason = MAD_REJECT_STALE } };
 	const struct cm_cause stale = { .mad = &rej, .now = cause->now };
 
-	refuse(cm, cause, MAD_REJECT_STALE, CM_REFUSED_STALE);
 	cm_take_message(cm, old, CM_IN_STALE, &stale);
-	return CM_REFUSED_STALE;
 }
 
 struct cm_conn *cm_new_passive(struct cm *cm, const struct cm_cause *cause)
@@ -87,8 +84,11 @@ static enum cm_verdict receive_req(struct cm *cm, const struct cm_cause *cause)
 		return conn->active ? CM_DROP_STATE
 				    : cm_take_message(cm, conn, CM_IN_SAME_REQ, cause);
 	conn = cm_find_remote_qp(cm, req->ca_guid, req->local_qpn);
-	if (conn)
-		return refuse_stale(cm, conn, cause);
+	if (conn) {
+		refuse(cm, cause, MAD_REJECT_STALE, CM_REFUSED_STALE);
+		end_stale(cm, conn, cause);
+		return CM_REFUSED_STALE;
+	}
 	verdict = cm_find_listener(cm, cause->mad, cause->from, &with_listener.listener);
 	if (verdict == CM_REFUSED_SERVICE)
 		return refuse(cm, cause, MAD_REJECT_SERVICE_ID, verdict);
@@ -114,6 +114,11 @@ static void learn_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad
 	cm_know_peer(cm, conn, rep->ca_guid, rep->local_id, rep->local_qpn);
 }
 
+/*
+ * A REP from a queue pair that an older connection has: the kernel refuses it and goes on to wait,
+ * so that a copy of it may be accepted after the peer has been refused.  The REP is of this request
+ * for certain, by its id; only the old connection is over.
+ */
 static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const struct cm_cause *cause)
 {
 	const struct mad_rep *rep = &cause->mad->rep;
@@ -123,7 +128,7 @@ static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const stru
 		return CM_REPEATED;
 	old = cm_find_remote_qp(cm, rep->ca_guid, rep->local_qpn);
 	if (old)
-		return refuse_stale(cm, old, cause);
+		end_stale(cm, old, cause);
 	learn_from_rep(cm, conn, rep);
 	return cm_take_message(cm, conn, CM_IN_REP, cause);
 }
