@@ -159,7 +159,7 @@ static uint64_t get_bits(const uint8_t *bytes, unsigned int bit, unsigned int wi
 	uint64_t value = 0;
 
 	for (; width > 0; width--, bit++)
-		value = value << 1 | (bytes[bit / 8] >> (7 - bit % 8) & 1u);
+		value = value << 1 | ((uint32_t)bytes[bit / 8] >> (7 - bit % 8) & 1);
 	return value;
 }
 

@@ -20,12 +20,13 @@ static const uint32_t rnr_timer_us[32] = {
 /* Two codes for each power of two: itself, and half as much again. */
 uint8_t credit_encode(uint32_t credits)
 {
-	unsigned int power;
+	uint32_t power, code;
 
 	if (credits < 2)
 		return (uint8_t)credits;
-	power = 31 - (unsigned int)__builtin_clz(credits);
-	return power < 15 ? (uint8_t)(2 * power + (credits >> (power - 1) & 1)) : 30;
+	power = 31 - (uint32_t)__builtin_clz(credits);
+	code = 2 * power + (credits >> (power - 1) & 1);
+	return power < 15 ? (uint8_t)code : 30;
 }
 
 uint32_t credit_decode(uint8_t code)
