@@ -324,7 +324,8 @@ static void data_arrives(struct world *world, const struct happening *h)
 		struct app *app = &world->apps[i];
 
 		if (app->conn && !app->destroyed && !app->active && app->host == h->host &&
-		    app->qpn == from->remote_qpn && app->remote_qpn == from->qpn)
+		    app->qpn == from->remote_qpn && app->remote_qpn == from->qpn &&
+		    app->remote_psn == from->psn)
 			cm_established(host->cm, app->conn, world->now);
 	}
 }
