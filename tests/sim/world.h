@@ -54,7 +54,7 @@ struct end {
 	uint64_t asleep_until, socket_full_until, paused_until;
 	uint64_t round_at;	  /* of a scheduled end, for what was gathered */
 	uint64_t ack_waits_since; /* 0: none waits for company */
-	uint32_t late_ack_looks;  /* runs that left before one that has waited too long */
+	uint64_t ack_late_since;  /* the first look at an ACK that has waited too long, or 0 */
 	bool gathers;		  /* nothing but posts has happened, and they wait */
 	uint64_t next_state_at;	  /* INIT to RTR, RTR to RTS, drained SQD to RTS */
 	uint64_t late;		  /* the next timer is served so late */

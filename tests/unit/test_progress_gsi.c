@@ -140,16 +140,14 @@ static void test_by_id(void **state)
 		gsi_agent_start(&agents[i], 0, loopback4);
 	for (unsigned int from = 0; from < 3; from++) {
 		for (unsigned int to = 0; to < 3; to++) {
-			struct mad_spec spec = { .attribute = MAD_REP,
-						 .tag = ++tag,
-						 .remote_id = id_of(&agents[to], tag) };
+			struct mad_spec spec = { .attribute = MAD_REP, .tag = ++tag };
 
+			spec.remote_id = id_of(&agents[to], tag);
 			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
 					 0);
 			gsi_agent_expect(&agents[to], tag, GSI_FOR_YOU);
-			spec = (struct mad_spec){ .attribute = MAD_SIDR_REP,
-						  .tag = ++tag,
-						  .local_id = id_of(&agents[to], tag) };
+			spec = (struct mad_spec){ .attribute = MAD_SIDR_REP, .tag = ++tag };
+			spec.local_id = id_of(&agents[to], tag);
 			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
 					 0);
 			gsi_agent_expect(&agents[to], tag, GSI_FOR_YOU);
@@ -273,9 +271,8 @@ static void test_holder_dies(void **state)
 		gsi_agent_kill(&agents[dead]);
 		usleep(5000);
 		tries = send_until(&agents[3], &agents[4], &spec);
-		spec = (struct mad_spec){ .attribute = MAD_DREQ,
-					  .tag = ++tag,
-					  .remote_id = id_of(&agents[3], tag) };
+		spec = (struct mad_spec){ .attribute = MAD_DREQ, .tag = ++tag };
+		spec.remote_id = id_of(&agents[3], tag);
 		tries += send_until(&agents[4], &agents[3], &spec);
 		/* The members have been told by the end of their connections. */
 		assert_in_range(tries, 2, 4);
