@@ -265,6 +265,14 @@ static void forks_amid_openings(void **state)
 	pid_t child;
 
 	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	/*
+	 * This sanitizer's allocator has locks that it does not take around fork(): a child that
+	 * allocates hangs when another thread of its parent had one, in one run of 25.
+	 */
+	print_message("the address sanitizer's own locks do not outlive a fork\n");
+	skip();
+#endif
 	device = the_context()->device;
 	child = fork();
 	if (!child) {
