@@ -50,15 +50,15 @@ LAYERS = {
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
         group("contract and terms", "link.h internal lane.h ring endpoint visitor netdev "
-              "reception.h"),
+              "reception.h thread"),
         group("descriptors and messages", "descriptors message closer strangers udp "
               "netdev_watch"),
         group("between processes", "question reception portowner connected"),
         group("pools and shared memory", "inbox lane pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),
     )),
-    "progress": layer("the only owner of threads and of the clock", "engine wire link", groups=(
-        group("contract and leaves", "progress.h thread helgrind identification network_header "
+    "progress": layer("time, and the threads that work on queue pairs", "engine wire link", groups=(
+        group("contract and leaves", "progress.h helgrind identification network_header "
               "poller source_port fault_config gsi.h gsi_packet gsi_target"),
         group("sets of queue pairs, faults", "aside deadline share_queue table "
               "fault_inject helper.h wakeup.h"),

@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,10 +17,12 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "thread.h"
+
+#define THREAD_NAME "uroce-closer"
 
 enum {
 	QUEUE_MAX = 128,
-	STACK_BYTES = 64 << 10,
 	/*
 	 * Nothing that ends by itself takes longer on a host that has time for it.  Twice as long
 	 * each time that the worker has not even begun.
@@ -122,23 +123,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int start(pthread_t *thread, void *(*function)(void *arg))
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int error;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* The application's signals are for the application's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(thread, &attr, function, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return error;
-}
-
 /* Caller holds the lock.  False when the worker has closed nothing for as long as it may. */
 static bool await_worker(void)
 {
@@ -167,7 +151,7 @@ static void have_it_done(void)
 	pthread_t worker;
 	bool in_time = true;
 
-	closer.works = start(&worker, work) == 0;
+	closer.works = thread_start(&worker, THREAD_NAME, work, NULL) == 0;
 	if (!closer.works) {
 		close_here();
 		return;
@@ -228,7 +212,7 @@ void link_close_aside(int *fd)
 	}
 	closer.queue[closer.count++] = *fd;
 	if (!closer.kept) {
-		closer.kept = start(&keeper, keep) == 0;
+		closer.kept = thread_start(&keeper, THREAD_NAME, keep, NULL) == 0;
 		if (!closer.kept)
 			close_here();
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "aside.h"
 
-#include "thread.h"
+#include "link/thread.h"
 
 static void *do_work(void *arg)
 {

@@ -9,9 +9,9 @@
 #include "group.h"
 #include "gsi_service.h"
 #include "instance.h"
-#include "thread.h"
 #include "transmit.h"
 #include "turn.h"
+#include "link/thread.h"
 
 /* Deadlines go down to 10 us (RNR timers); the default slack of 50 us would double them. */
 #define TIMER_SLACK_NS 1000

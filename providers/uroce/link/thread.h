@@ -2,12 +2,12 @@
 /*
  * Threads of our own: signals are left to the application's threads.
  */
-#ifndef UROCE_PROGRESS_THREAD_H
-#define UROCE_PROGRESS_THREAD_H
+#ifndef UROCE_LINK_THREAD_H
+#define UROCE_LINK_THREAD_H
 
 #include <pthread.h>
 
-/* 0 or a negative errno. */
+/* 0 or a negative errno.  A thread that detaches itself must not end before this returns. */
 int thread_start(pthread_t *thread, const char *name, void *(*function)(void *arg), void *arg);
 
 #endif
