@@ -99,7 +99,7 @@ static bool check_frame(const uint8_t *frame)
 	size_t length = wire_get_be16(udp + 4) - (size_t)UDP_BYTES;
 
 	assert_int_equal(wire_parse(bytes, length, &packet), WIRE_OK);
-	if (packet.dest_qpn != GSI_QPN)
+	if (packet.dest_qpn != MAD_QPN)
 		return false;
 	assert_int_equal(length, GSI_PACKET_BYTES);
 	assert_int_equal(gsi_packet_check(&packet), GSI_OK);
@@ -138,7 +138,7 @@ static void test_captures(void **state)
 /* The packet that we send has MigReq, and an ICRC for IPv4 identification 0. */
 static void test_own(void **state)
 {
-	static const uint8_t mad[GSI_MAD_BYTES] = { 1, 7, 2, 3 };
+	static const uint8_t mad[MAD_BYTES] = { 1, 7, 2, 3 };
 	struct wire_path path = { .src_port = 55410,
 				  .src = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
 				  .dst = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 } };
@@ -153,7 +153,7 @@ static void test_own(void **state)
 	assert_int_equal(gsi_packet_check(&packet), GSI_OK);
 	assert_true(packet.migrated);
 	assert_int_equal(packet.psn, 0xabcdef);
-	assert_int_equal(packet.src_qpn, GSI_QPN);
+	assert_int_equal(packet.src_qpn, MAD_QPN);
 }
 
 int main(void)

@@ -21,11 +21,11 @@ enum {
 	ORDER_MS = 20000,
 };
 
-void mad_make(uint8_t mad[GSI_MAD_BYTES], const struct mad_spec *spec)
+void mad_make(uint8_t mad[MAD_BYTES], const struct mad_spec *spec)
 {
 	static const uint8_t begin[] = { 1, 7, 2, 3 };
 
-	memset(mad, 0, GSI_MAD_BYTES);
+	memset(mad, 0, MAD_BYTES);
 	memcpy(mad, begin, sizeof(begin));
 	wire_put_be32(mad + 12, spec->tag);
 	wire_put_be16(mad + 16, spec->attribute);
@@ -42,7 +42,7 @@ void mad_make(uint8_t mad[GSI_MAD_BYTES], const struct mad_spec *spec)
 	}
 }
 
-uint32_t mad_tag(const uint8_t mad[GSI_MAD_BYTES])
+uint32_t mad_tag(const uint8_t mad[MAD_BYTES])
 {
 	return wire_get_be32(mad + 12);
 }
@@ -96,7 +96,7 @@ static void bind_port(const struct gsi_order *order, struct gsi_report *result)
 static int send_mad(const struct gsi_order *order, unsigned int *will)
 {
 	struct gsi_path path = { .scope_id = order->scope_id };
-	uint8_t mad[GSI_MAD_BYTES];
+	uint8_t mad[MAD_BYTES];
 
 	memcpy(path.sgid, order->gid, sizeof(path.sgid));
 	memcpy(path.dgid, order->dgid, sizeof(path.dgid));
@@ -111,7 +111,7 @@ static void live_on(int sock)
 	const struct gsi_order order = { .what = GSI_SEND };
 	struct gsi_path path = { 0 };
 	struct gsi_report what = { .what = GSI_DONE, .value = (uint64_t)getpid() };
-	uint8_t mad[GSI_MAD_BYTES];
+	uint8_t mad[MAD_BYTES];
 
 	mad_make(mad, &order.mad);
 	what.error = gsi_send(self.gsi, &path, mad);

@@ -17,16 +17,6 @@
 
 #include "progress/gsi.h"
 
-/* Attribute ids. */
-enum {
-	MAD_REQ = 0x10,
-	MAD_REJ = 0x12,
-	MAD_REP = 0x13,
-	MAD_RTU = 0x14,
-	MAD_DREQ = 0x15,
-	MAD_SIDR_REQ = 0x17,
-	MAD_SIDR_REP = 0x18,
-};
 #define SPACE_TCP 0x0106
 #define SPACE_UDP 0x0111
 
@@ -38,8 +28,8 @@ struct mad_spec {
 	uint64_t service_id; /* of a REQ or SIDR_REQ */
 	uint64_t guid;	     /* of a REQ, or a REJ with reason 4 */
 };
-void mad_make(uint8_t mad[GSI_MAD_BYTES], const struct mad_spec *spec);
-uint32_t mad_tag(const uint8_t mad[GSI_MAD_BYTES]);
+void mad_make(uint8_t mad[MAD_BYTES], const struct mad_spec *spec);
+uint32_t mad_tag(const uint8_t mad[MAD_BYTES]);
 
 struct gsi_order {
 	enum {

@@ -14,7 +14,7 @@ static const uint8_t any6[16];
 
 static struct gsi_target target_of(const struct mad_spec *spec)
 {
-	uint8_t mad[GSI_MAD_BYTES];
+	uint8_t mad[MAD_BYTES];
 
 	mad_make(mad, spec);
 	return gsi_target_of(mad);

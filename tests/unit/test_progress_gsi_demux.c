@@ -48,7 +48,7 @@ static void make(uint32_t tag)
 	const struct mad_spec spec = { .attribute = MAD_RTU,
 				       .tag = tag,
 				       .remote_id = agent.slot << GSI_ID_SHIFT | 1 };
-	uint8_t mad[GSI_MAD_BYTES];
+	uint8_t mad[MAD_BYTES];
 
 	mad_make(mad, &spec);
 	gsi_packet_build(&peer.path, 0x123456 + tag, mad, packet);
@@ -148,7 +148,7 @@ static void test_flood(void **state)
 	/* They do not say which process they are for. */
 	for (unsigned int i = 0; i < SEGMENTS; i++) {
 		struct mad_spec spec = { .attribute = MAD_DREQ, .tag = i };
-		uint8_t mad[GSI_MAD_BYTES];
+		uint8_t mad[MAD_BYTES];
 
 		mad_make(mad, &spec);
 		gsi_packet_build(&peer.path, i, mad, run + i * GSI_PACKET_BYTES);

@@ -136,19 +136,6 @@ static const struct mad_field fields[] = {
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 #define LONGEST_NUMBER 64
 
-/* The fixed part of the common header. */
-enum header_byte {
-	AT_BASE_VERSION = 0,
-	AT_CLASS = 1,
-	AT_CLASS_VERSION = 2,
-	AT_METHOD = 3,
-	AT_ATTRIBUTE = 16,
-};
-#define BASE_VERSION 1
-#define CLASS_CM 7
-#define CLASS_VERSION 2
-#define METHOD_SEND 3
-
 const struct mad_field *mad_field_at(size_t row)
 {
 	return row < FIELDS ? &fields[row] : NULL;
@@ -209,15 +196,15 @@ static enum mad_error check_header(const uint8_t *bytes, size_t length, uint16_t
 {
 	if (length != MAD_BYTES)
 		return MAD_BAD_LENGTH;
-	if (bytes[AT_BASE_VERSION] != BASE_VERSION)
+	if (bytes[MAD_AT_BASE_VERSION] != MAD_BASE_VERSION)
 		return MAD_BAD_BASE_VERSION;
-	if (bytes[AT_CLASS] != CLASS_CM)
+	if (bytes[MAD_AT_CLASS] != MAD_CLASS_CM)
 		return MAD_BAD_CLASS;
-	if (bytes[AT_CLASS_VERSION] != CLASS_VERSION)
+	if (bytes[MAD_AT_CLASS_VERSION] != MAD_CLASS_VERSION)
 		return MAD_BAD_CLASS_VERSION;
-	if (bytes[AT_METHOD] != METHOD_SEND)
+	if (bytes[MAD_AT_METHOD] != MAD_METHOD_SEND)
 		return MAD_BAD_METHOD;
-	*attr = (uint16_t)get_bits(bytes + AT_ATTRIBUTE, 0, 16);
+	*attr = (uint16_t)get_bits(bytes + MAD_AT_ATTRIBUTE, 0, 16);
 	if (*attr == MAD_LAP || *attr == MAD_APR)
 		return MAD_NOT_SERVED;
 	return *attr >= MAD_REQ && *attr <= MAD_SIDR_REP ? MAD_OK : MAD_BAD_ATTRIBUTE;
@@ -253,11 +240,11 @@ void mad_encode(const struct mad *mad, uint8_t *bytes)
 
 	assert(mad->attr >= MAD_REQ && mad->attr <= MAD_SIDR_REP);
 	memset(bytes, 0, MAD_BYTES);
-	bytes[AT_BASE_VERSION] = BASE_VERSION;
-	bytes[AT_CLASS] = CLASS_CM;
-	bytes[AT_CLASS_VERSION] = CLASS_VERSION;
-	bytes[AT_METHOD] = METHOD_SEND;
-	put_bits(bytes + AT_ATTRIBUTE, 0, 16, mad->attr);
+	bytes[MAD_AT_BASE_VERSION] = MAD_BASE_VERSION;
+	bytes[MAD_AT_CLASS] = MAD_CLASS_CM;
+	bytes[MAD_AT_CLASS_VERSION] = MAD_CLASS_VERSION;
+	bytes[MAD_AT_METHOD] = MAD_METHOD_SEND;
+	put_bits(bytes + MAD_AT_ATTRIBUTE, 0, 16, mad->attr);
 	for (const struct mad_field *f = fields; f < fields + FIELDS; f++) {
 		uint8_t *to = (f->attr == HEADER ? bytes : message) + f->byte;
 

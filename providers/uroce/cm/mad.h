@@ -13,11 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MAD_BYTES 256
-#define MAD_HEADER_BYTES 24
-#define MAD_MESSAGE_BYTES 232
-#define MAD_QPN 1
-#define MAD_QKEY 0x80010000u
+#include "wire/mad_header.h"
+
 #define MAD_GID_BYTES 16
 
 /* Room for the private data of each message, in bytes; shorter data is followed by zeros. */
@@ -32,20 +29,7 @@
 #define MAD_SIDR_REP_PRIVATE 136
 #define MAD_ARI_BYTES 72 /* additional reject information, and SIDR_REP's */
 
-/* Attribute ids: what a MAD of the connection manager's class is. */
-enum mad_attr {
-	MAD_REQ = 0x10,
-	MAD_MRA = 0x11,
-	MAD_REJ = 0x12,
-	MAD_REP = 0x13,
-	MAD_RTU = 0x14,
-	MAD_DREQ = 0x15,
-	MAD_DREP = 0x16,
-	MAD_SIDR_REQ = 0x17,
-	MAD_SIDR_REP = 0x18,
-	MAD_LAP = 0x19, /* path migration: recognised, and dropped as the kernel does on RoCE */
-	MAD_APR = 0x1a,
-};
+/* Of enum mad_attr. */
 #define MAD_ATTR_FIRST MAD_REQ
 #define MAD_ATTRS (MAD_APR - MAD_REQ + 1)
 /* "REQ" ...; "?" for what is none of them. */

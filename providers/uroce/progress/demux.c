@@ -199,7 +199,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_MALFORMED);
 		return;
 	}
-	if (packet.dest_qpn == GSI_QPN) {
+	if (packet.dest_qpn == MAD_QPN) {
 		admit_to_gsi(visitor, &packet, bytes, length);
 		return;
 	}

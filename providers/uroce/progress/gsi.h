@@ -30,10 +30,8 @@
 #define UROCE_PROGRESS_GSI_H
 
 #include "progress.h"
+#include "wire/mad_header.h"
 
-#define GSI_MAD_BYTES 256
-#define GSI_QPN 1
-#define GSI_QKEY 0x80010000u
 /* An id of this process begins with its slot. */
 #define GSI_ID_SHIFT (32 - LINK_SLOT_BITS)
 /* MADs that wait for the callback; more are lost, and counted. */
@@ -61,7 +59,7 @@ const char *gsi_for_name(enum gsi_for reason);
 
 /* A MAD that has come: its packet was right, its class that of the CM. */
 struct gsi_mad {
-	uint8_t bytes[GSI_MAD_BYTES];
+	uint8_t bytes[MAD_BYTES];
 	uint8_t src[16];   /* the sender's address, as in a GID */
 	uint8_t dst[16];   /* the local address that it came to: gsi_path.sgid of an answer */
 	uint32_t scope_id; /* of both, if they are link-local; else 0 */
@@ -117,7 +115,7 @@ struct gsi_path {
  * -EAGAIN, -ENOBUFS: the socket is full, as if the network had lost it.  Others as from sendmsg(2),
  * such as -ENETUNREACH: no more will come through just now.
  */
-int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES]);
+int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES]);
 
 /*
  * A MAD that is sent in this process's place, some times over, when it has ended without having
@@ -126,7 +124,7 @@ int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI
  * others: wills cannot be had here.
  */
 #define GSI_WILLS 4096
-int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES],
+int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
 		 unsigned int *will);
 void gsi_will_drop(struct gsi *gsi, unsigned int will);
 

@@ -145,7 +145,7 @@ void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry);
 void gsi_set_deadline(struct gsi *gsi);
 
 /* gsi_send.c; caller holds lock. */
-int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES]);
+int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES]);
 void gsi_close_peers(struct gsi *gsi, const struct gsi_address *address);
 
 /* gsi_will.c; caller holds lock, but for the first two. */

@@ -12,7 +12,7 @@
 #define GSI_PACKET_BYTES 280
 
 /* The packet for a datagram whose IPv4 identification is 0. */
-void gsi_packet_build(const struct wire_path *path, uint32_t psn, const uint8_t mad[GSI_MAD_BYTES],
+void gsi_packet_build(const struct wire_path *path, uint32_t psn, const uint8_t mad[MAD_BYTES],
 		      uint8_t packet[GSI_PACKET_BYTES]);
 
 enum gsi_fault {

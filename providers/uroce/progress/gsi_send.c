@@ -31,7 +31,7 @@ static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address 
 
 	close_peer(gsi, peer);
 	error = route_open_peer(address->addr, path->dgid, path->scope_id, path->traffic_class,
-				GSI_QPN, &peer->path);
+				MAD_QPN, &peer->path);
 	if (error)
 		return error;
 	peer->address = address;
@@ -108,7 +108,7 @@ static struct gsi_address *find_source(struct gsi *gsi, const struct gsi_path *p
 	return address;
 }
 
-int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])
+int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES])
 {
 	struct gsi_address *address = find_source(gsi, path);
 	uint8_t packet[GSI_PACKET_BYTES];
@@ -121,7 +121,7 @@ int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t 
 	return send_packet(gsi->progress, &peer->path, packet);
 }
 
-int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])
+int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES])
 {
 	int error;
 

@@ -7,29 +7,14 @@
 
 #include "wire/bytes.h"
 
-/* Offsets in a MAD: its header, then the message of the connection manager. */
+/* Offsets in a MAD, behind its header. */
 enum offset {
-	ATTRIBUTE = 16,
 	LOCAL_ID = 24, /* of the sender; the request id of SIDR messages */
 	REMOTE_ID = 28,
 	SERVICE_ID = 32,
 	REQ_GUID = 40,
 	REJ_REASON = 34,
 	REJ_GUID = 36, /* additional information */
-};
-
-enum attribute {
-	ATTR_REQ = 0x10,
-	ATTR_MRA = 0x11,
-	ATTR_REJ = 0x12,
-	ATTR_REP = 0x13,
-	ATTR_RTU = 0x14,
-	ATTR_DREQ = 0x15,
-	ATTR_DREP = 0x16,
-	ATTR_SIDR_REQ = 0x17,
-	ATTR_SIDR_REP = 0x18,
-	ATTR_LAP = 0x19,
-	ATTR_APR = 0x1a,
 };
 
 #define REASON_TIMEOUT 4
@@ -76,26 +61,26 @@ static struct gsi_target by_service(const uint8_t *mad, enum gsi_target_kind kin
 	return target;
 }
 
-struct gsi_target gsi_target_of(const uint8_t mad[GSI_MAD_BYTES])
+struct gsi_target gsi_target_of(const uint8_t mad[MAD_BYTES])
 {
 	uint32_t remote = wire_get_be32(mad + REMOTE_ID);
 
-	switch (wire_get_be16(mad + ATTRIBUTE)) {
-	case ATTR_REQ:
+	switch (wire_get_be16(mad + MAD_AT_ATTRIBUTE)) {
+	case MAD_REQ:
 		return by_service(mad, GSI_TARGET_REQUEST);
-	case ATTR_SIDR_REQ:
+	case MAD_SIDR_REQ:
 		return by_service(mad, GSI_TARGET_SERVICE);
-	case ATTR_SIDR_REP:
+	case MAD_SIDR_REP:
 		return by_id(wire_get_be32(mad + LOCAL_ID));
-	case ATTR_REJ:
+	case MAD_REJ:
 		return remote ? by_id(remote) : by_rejected(mad);
-	case ATTR_MRA:
-	case ATTR_REP:
-	case ATTR_RTU:
-	case ATTR_DREQ:
-	case ATTR_DREP:
-	case ATTR_LAP:
-	case ATTR_APR:
+	case MAD_MRA:
+	case MAD_REP:
+	case MAD_RTU:
+	case MAD_DREQ:
+	case MAD_DREP:
+	case MAD_LAP:
+	case MAD_APR:
 		return by_id(remote);
 	default:
 		return by_id(0);

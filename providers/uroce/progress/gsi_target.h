@@ -26,7 +26,7 @@ struct gsi_target {
 	uint32_t id;
 };
 
-struct gsi_target gsi_target_of(const uint8_t mad[GSI_MAD_BYTES]);
+struct gsi_target gsi_target_of(const uint8_t mad[MAD_BYTES]);
 
 /* What processes listen at, on one address.  Zeroed at first. */
 #define GSI_SERVICES_MAX 16384

@@ -82,7 +82,7 @@ void gsi_will_open(struct gsi_own_will *will)
 	will->entry = memory;
 }
 
-int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES],
+int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
 		 unsigned int *number)
 {
 	struct gsi_own_will *will = &gsi->will;

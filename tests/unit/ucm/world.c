@@ -199,7 +199,7 @@ void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
 /* Each has a number of its own; whatever is dropped has been set. */
 static bool wills[64];
 
-int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES],
+int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
 		 unsigned int *will)
 {
 	(void)gsi;
@@ -230,7 +230,7 @@ unsigned int world_wills(void)
 	return left;
 }
 
-int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI_MAD_BYTES])
+int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES])
 {
 	struct gsi_mad *place = &waiting[(first + count) % MAX_WAITING];
 
@@ -238,7 +238,7 @@ int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[GSI
 	if (count == MAX_WAITING)
 		return -ENOBUFS;
 	memset(place, 0, sizeof(*place));
-	memcpy(place->bytes, mad, GSI_MAD_BYTES);
+	memcpy(place->bytes, mad, MAD_BYTES);
 	memcpy(place->src, path->sgid, 16);
 	memcpy(place->dst, path->dgid, 16);
 	place->when = now;
