@@ -229,6 +229,27 @@ static void test_bell(void **state)
 	}
 }
 
+/*
+ * Whoever receives may have gone to sleep before there was shared memory, and another thread may
+ * have given the lane: the first frame rings as well.
+ */
+static void test_first_bell(void **state)
+{
+	struct link_fixture *fixture = *state;
+	struct pollfd wait = { .fd = link_question_fd(fixture->link), .events = POLLIN };
+	struct agent_order order = lane_order(fixture, 0, 1, 64);
+	struct agent_report report;
+
+	assert_false(link_addr_await(fixture->addr));
+	agent_order(&fixture->agent, &order);
+	assert_int_equal(poll(&wait, 1, 2000), 1);
+	link_answer_questions(fixture->link);
+	assert_true(agent_report(&fixture->agent, NULL, 2000, &report));
+	assert_int_equal(count_bells(fixture), 1);
+	link_addr_awake(fixture->addr);
+	lane_drain(fixture, 1);
+}
+
 /* Seen by the helper of progress: the bell comes while it sleeps, and what woke it is there. */
 static void test_bell_wakes(void **state)
 {
@@ -326,6 +347,7 @@ int main(void)
 		WITH_TWO(test_one_does_not_want_it),
 		WITH_TWO(test_batches_are_alike),
 		WITH_TWO(test_bell),
+		WITH_TWO(test_first_bell),
 		WITH_TWO(test_bell_wakes),
 		WITH_TWO(test_socket_is_heard),
 		WITH_TWO(test_full_ring),

@@ -100,12 +100,15 @@ static void explain_failure(const struct link_addr *addr, int result, char error
 /* From now on requests for the pool are answered. */
 static void publish(struct link *link, struct link_addr *addr)
 {
+	struct link_inbox *inbox;
+
 	link_mutex_lock(link, &link->lock);
 	addr->fd = addr->pool[link->slot];
 	addr->overflow_base = link_socket_drops(addr->fd);
 	/* Others may have lanes to it since it was open before. */
-	atomic_store_explicit(&addr->inbox, link_inbox_find(link, &addr->endpoint),
-			      memory_order_release);
+	inbox = link_inbox_find(link, &addr->endpoint);
+	if (inbox)
+		link_inbox_attach(inbox, addr);
 	addr->next = link->addrs;
 	link->addrs = addr;
 	/* Else what others forward is lost, as by a network. */

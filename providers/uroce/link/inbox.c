@@ -51,6 +51,17 @@ static int make_file(void)
 	return fd;
 }
 
+/*
+ * Writers ring from now on.  Each time it is another number, so that a writer which has rung takes
+ * back no later one.
+ */
+static void say_asleep(struct link_inbox *inbox)
+{
+	uint32_t sleeps = atomic_fetch_add_explicit(&inbox->sleeps, 2, memory_order_relaxed);
+
+	__atomic_store_n(&inbox->shared->waiting, (sleeps + 2) | 1, __ATOMIC_SEQ_CST);
+}
+
 static struct link_inbox *new_inbox(struct link *link, const struct link_endpoint *endpoint)
 {
 	struct link_inbox *inbox = calloc(1, sizeof(*inbox));
@@ -114,6 +125,14 @@ static bool has_too_many(const struct link *link)
 	return count >= LINK_INBOXES_MAX;
 }
 
+void link_inbox_attach(struct link_inbox *inbox, struct link_addr *addr)
+{
+	if (atomic_load_explicit(&addr->inbox, memory_order_relaxed) == inbox)
+		return;
+	say_asleep(inbox);
+	atomic_store_explicit(&addr->inbox, inbox, memory_order_release);
+}
+
 /*
  * Whether the address is open here does not matter: the peer may be the first to connect, and its
  * frames then wait until it is.  Caller holds the lock.
@@ -131,7 +150,7 @@ static struct link_inbox *get_inbox(struct link *link, const struct link_endpoin
 		link->inboxes = inbox;
 	}
 	if (inbox && addr)
-		atomic_store_explicit(&addr->inbox, inbox, memory_order_release);
+		link_inbox_attach(inbox, addr);
 	return inbox;
 }
 
@@ -267,8 +286,7 @@ bool link_addr_await(struct link_addr *addr)
 	if (!inbox || atomic_load_explicit(&inbox->link->abandoned, memory_order_relaxed))
 		return false;
 	/* Pairs with a writer, which writes and then looks whether the owner sleeps. */
-	inbox->sleeps += 2;
-	__atomic_store_n(&inbox->shared->waiting, inbox->sleeps | 1, __ATOMIC_SEQ_CST);
+	say_asleep(inbox);
 	atomic_thread_fence(memory_order_seq_cst);
 	slots = atomic_load_explicit(&inbox->slots, memory_order_acquire);
 	for (; slots; slots &= slots - 1) {

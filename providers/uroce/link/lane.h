@@ -46,9 +46,9 @@ struct link_inbox {
 	int fd;
 	uint8_t *memory;
 	struct uroce_abi_inbox *shared;
-	atomic_uint_fast64_t slots; /* those that may write, as bits */
-	atomic_uint vain_looks;	    /* at the socket, one after the other */
-	uint32_t sleeps;	    /* how often the owner has slept */
+	atomic_uint_fast64_t slots;  /* those that may write, as bits */
+	atomic_uint vain_looks;	     /* at the socket, one after the other */
+	atomic_uint_fast32_t sleeps; /* how often the owner has slept, or may have */
 	/* The rest is the receiver's. */
 	struct link_ring_reader ring[LINK_SLOTS];
 	unsigned int next; /* the slot to look at first */
@@ -69,6 +69,11 @@ bool link_inbox_wants_look(struct link_inbox *inbox);
 void link_inbox_looked(struct link_inbox *inbox, bool found);
 /* The inbox of the endpoint, if a process has ever asked for it.  Caller holds link.lock. */
 struct link_inbox *link_inbox_find(struct link *link, const struct link_endpoint *endpoint);
+/*
+ * Let addr receive from the inbox.  The thread that receives may be asleep and have said so of
+ * other inboxes only: until it has looked at this one, writers ring.  Caller holds link.lock.
+ */
+void link_inbox_attach(struct link_inbox *inbox, struct link_addr *addr);
 void link_inbox_close_all(struct link *link);
 
 /* ---- lane.c ---- */
