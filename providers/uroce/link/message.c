@@ -13,126 +13,93 @@ _Static_assert(sizeof(struct uroce_abi_gsi_hello) == 24, "padding in the host AB
 _Static_assert(sizeof(struct uroce_abi_gsi_service) == 48, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_gsi_mad) == 48, "padding in the host ABI");
 
-static enum link_message_error parse_forward(const uint8_t *head, size_t length,
-					     struct uroce_abi_forward *out)
-{
-	struct uroce_abi_forward forward;
+/* What follows the head has the length that the head tells. */
+#define TOLD SIZE_MAX
 
-	if (length < sizeof(forward))
-		return LINK_MESSAGE_SHORT;
-	memcpy(&forward, head, sizeof(forward));
-	if (forward.length == 0 || forward.length > LINK_MAX_BYTES ||
-	    forward.length != length - sizeof(forward))
-		return LINK_MESSAGE_LENGTH;
-	*out = forward;
-	return LINK_MESSAGE_OK;
+/* What every message of a kind is like. */
+struct format {
+	size_t head; /* bytes, those of the header included; 0: no such kind */
+	size_t body; /* bytes behind the head, or TOLD */
+	/* Numbers that could not be right; NULL: it has none. */
+	enum link_message_error (*check)(const struct link_message *message, size_t body);
+};
+
+static enum link_message_error check_forward(const struct link_message *message, size_t body)
+{
+	size_t told = message->forward.length;
+
+	return told == 0 || told > LINK_MAX_BYTES || told != body ? LINK_MESSAGE_LENGTH
+								  : LINK_MESSAGE_OK;
 }
 
-static enum link_message_error parse_pool(const uint8_t *head, size_t length,
-					  struct uroce_abi_pool *out)
+static enum link_message_error check_pool(const struct link_message *message, size_t body)
 {
-	struct uroce_abi_pool pool;
-
-	if (length < sizeof(pool))
-		return LINK_MESSAGE_SHORT;
-	if (length != sizeof(pool))
-		return LINK_MESSAGE_LENGTH;
-	memcpy(&pool, head, sizeof(pool));
-	if (pool.slots == 0 || pool.slots > LINK_SLOTS)
-		return LINK_MESSAGE_SLOTS;
-	*out = pool;
-	return LINK_MESSAGE_OK;
+	(void)body;
+	return message->pool.slots == 0 || message->pool.slots > LINK_SLOTS ? LINK_MESSAGE_SLOTS
+									    : LINK_MESSAGE_OK;
 }
 
-static enum link_message_error parse_lane(const uint8_t *head, size_t length,
-					  struct uroce_abi_lane *out)
+static enum link_message_error check_lane(const struct link_message *message, size_t body)
 {
-	struct uroce_abi_lane lane;
-
-	if (length < sizeof(lane))
-		return LINK_MESSAGE_SHORT;
-	if (length != sizeof(lane))
-		return LINK_MESSAGE_LENGTH;
-	memcpy(&lane, head, sizeof(lane));
-	if (lane.slot >= LINK_SLOTS)
-		return LINK_MESSAGE_SLOTS;
-	*out = lane;
-	return LINK_MESSAGE_OK;
+	(void)body;
+	return message->lane.slot >= LINK_SLOTS ? LINK_MESSAGE_SLOTS : LINK_MESSAGE_OK;
 }
 
-static enum link_message_error parse_hello(const uint8_t *head, size_t length,
-					   struct uroce_abi_gsi_hello *out)
+static enum link_message_error check_hello(const struct link_message *message, size_t body)
 {
-	struct uroce_abi_gsi_hello hello;
-
-	if (length < sizeof(hello))
-		return LINK_MESSAGE_SHORT;
-	if (length != sizeof(hello))
-		return LINK_MESSAGE_LENGTH;
-	memcpy(&hello, head, sizeof(hello));
-	if (hello.slot >= LINK_SLOTS)
-		return LINK_MESSAGE_SLOTS;
-	*out = hello;
-	return LINK_MESSAGE_OK;
+	(void)body;
+	return message->hello.slot >= LINK_SLOTS ? LINK_MESSAGE_SLOTS : LINK_MESSAGE_OK;
 }
 
-/* A head of so many bytes, with so many more behind it. */
-static enum link_message_error parse_plain(const uint8_t *head, size_t length, size_t head_bytes,
-					   size_t more, void *out)
+static const struct format formats[] = {
+	[UROCE_ABI_FORWARD] = { sizeof(struct uroce_abi_forward), TOLD, check_forward },
+	[UROCE_ABI_POOL_REQUEST] = { sizeof(struct uroce_abi_pool), 0, check_pool },
+	[UROCE_ABI_POOL_REPLY] = { sizeof(struct uroce_abi_pool), 0, check_pool },
+	[UROCE_ABI_POOL_UNKNOWN] = { sizeof(struct uroce_abi_pool), 0, check_pool },
+	[UROCE_ABI_STAT_REQUEST] = { sizeof(struct uroce_abi_header), 0, NULL },
+	[UROCE_ABI_LANE_REQUEST] = { sizeof(struct uroce_abi_lane), 0, check_lane },
+	[UROCE_ABI_LANE_REPLY] = { sizeof(struct uroce_abi_lane), 0, check_lane },
+	[UROCE_ABI_LANE_REFUSED] = { sizeof(struct uroce_abi_lane), 0, check_lane },
+	[UROCE_ABI_LANE_BELL] = { sizeof(struct uroce_abi_header), 0, NULL },
+	[UROCE_ABI_GSI_HELLO] = { sizeof(struct uroce_abi_gsi_hello), 0, check_hello },
+	[UROCE_ABI_GSI_LISTEN] = { sizeof(struct uroce_abi_gsi_service), 0, NULL },
+	[UROCE_ABI_GSI_UNLISTEN] = { sizeof(struct uroce_abi_gsi_service), 0, NULL },
+	[UROCE_ABI_GSI_MAD] = { sizeof(struct uroce_abi_gsi_mad), UROCE_ABI_MAD_BYTES, NULL },
+};
+
+static const struct format *format_of(uint32_t kind)
 {
-	if (length < head_bytes)
-		return LINK_MESSAGE_SHORT;
-	if (length != head_bytes + more)
-		return LINK_MESSAGE_LENGTH;
-	memcpy(out, head, head_bytes);
-	return LINK_MESSAGE_OK;
+	if (kind >= sizeof(formats) / sizeof(formats[0]) || !formats[kind].head)
+		return NULL;
+	return &formats[kind];
 }
 
 enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 					   struct link_message *message)
 {
 	struct uroce_abi_header header;
-	enum link_message_error error;
+	struct link_message found = { 0 };
+	const struct format *format;
+	enum link_message_error error = LINK_MESSAGE_OK;
 
 	if (length < sizeof(header))
 		return LINK_MESSAGE_SHORT;
 	memcpy(&header, head, sizeof(header));
-	memset(message, 0, sizeof(*message));
 	if (header.version != UROCE_ABI_VERSION)
 		return LINK_MESSAGE_VERSION;
-	switch (header.message) {
-	case UROCE_ABI_FORWARD:
-		error = parse_forward(head, length, &message->forward);
-		break;
-	case UROCE_ABI_POOL_REQUEST:
-	case UROCE_ABI_POOL_REPLY:
-	case UROCE_ABI_POOL_UNKNOWN:
-		error = parse_pool(head, length, &message->pool);
-		break;
-	case UROCE_ABI_LANE_REQUEST:
-	case UROCE_ABI_LANE_REPLY:
-	case UROCE_ABI_LANE_REFUSED:
-		error = parse_lane(head, length, &message->lane);
-		break;
-	case UROCE_ABI_GSI_HELLO:
-		error = parse_hello(head, length, &message->hello);
-		break;
-	case UROCE_ABI_GSI_LISTEN:
-	case UROCE_ABI_GSI_UNLISTEN:
-		error = parse_plain(head, length, sizeof(message->service), 0, &message->service);
-		break;
-	case UROCE_ABI_GSI_MAD:
-		error = parse_plain(head, length, sizeof(message->mad), UROCE_ABI_MAD_BYTES,
-				    &message->mad);
-		break;
-	case UROCE_ABI_LANE_BELL:
-	case UROCE_ABI_STAT_REQUEST:
-		error = length == sizeof(header) ? LINK_MESSAGE_OK : LINK_MESSAGE_LENGTH;
-		break;
-	default:
+	format = format_of(header.message);
+	if (!format)
 		return LINK_MESSAGE_KIND;
-	}
-	if (error == LINK_MESSAGE_OK)
-		message->kind = (enum uroce_abi_message)header.message;
-	return error;
+	if (length < format->head)
+		return LINK_MESSAGE_SHORT;
+	if (format->body != TOLD && length != format->head + format->body)
+		return LINK_MESSAGE_LENGTH;
+	memcpy(found.head, head, format->head);
+	if (format->check)
+		error = format->check(&found, length - format->head);
+	if (error)
+		return error;
+	found.kind = (enum uroce_abi_message)header.message;
+	*message = found;
+	return LINK_MESSAGE_OK;
 }

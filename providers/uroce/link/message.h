@@ -19,9 +19,13 @@ enum link_message_error {
 	LINK_MESSAGE_SLOTS,   /* a pool of a size, or a slot, that cannot be */
 };
 
+/* No kind of message has a longer head. */
+#define LINK_MESSAGE_HEAD_MAX 64
+
 struct link_message {
 	enum uroce_abi_message kind;
 	union {
+		uint8_t head[LINK_MESSAGE_HEAD_MAX];
 		struct uroce_abi_forward forward;     /* UROCE_ABI_FORWARD */
 		struct uroce_abi_pool pool;	      /* UROCE_ABI_POOL_* */
 		struct uroce_abi_lane lane;	      /* UROCE_ABI_LANE_REQUEST, _REPLY */
@@ -30,19 +34,13 @@ struct link_message {
 		struct uroce_abi_gsi_mad mad;	      /* UROCE_ABI_GSI_MAD */
 	};
 };
-
-/* No kind of message has a longer header. */
-#define LINK_MESSAGE_HEAD_MAX 64
-_Static_assert(sizeof(struct uroce_abi_forward) <= LINK_MESSAGE_HEAD_MAX, "head too small");
-_Static_assert(sizeof(struct uroce_abi_pool) <= LINK_MESSAGE_HEAD_MAX, "head too small");
-_Static_assert(sizeof(struct uroce_abi_lane) <= LINK_MESSAGE_HEAD_MAX, "head too small");
-_Static_assert(sizeof(struct uroce_abi_gsi_service) <= LINK_MESSAGE_HEAD_MAX, "head too small");
-_Static_assert(sizeof(struct uroce_abi_gsi_mad) <= LINK_MESSAGE_HEAD_MAX, "head too small");
+_Static_assert(sizeof(struct link_message) == LINK_MESSAGE_HEAD_MAX + sizeof(uint64_t),
+	       "a head is longer than the longest");
 
 /*
  * Check a message of length bytes of which the first min(length, sizeof(struct uroce_abi_forward))
  * are readable at head (any alignment).  When the result is LINK_MESSAGE_OK all of *message is set:
- * what its kind does not have is 0.
+ * what its kind does not have is 0; else nothing.
  */
 enum link_message_error link_message_parse(const uint8_t *head, size_t length,
 					   struct link_message *message);
