@@ -225,7 +225,7 @@ static bool read_report(struct gsi_agent *agent, int timeout_ms, struct gsi_repo
 	       recv(agent->sock, what, sizeof(*what), 0) == sizeof(*what);
 }
 
-static struct gsi_report await_done(struct gsi_agent *agent)
+struct gsi_report gsi_agent_await(struct gsi_agent *agent)
 {
 	struct gsi_report what;
 
@@ -238,10 +238,15 @@ static struct gsi_report await_done(struct gsi_agent *agent)
 	}
 }
 
-struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order)
+void gsi_agent_tell(struct gsi_agent *agent, const struct gsi_order *order)
 {
 	assert_int_equal(send(agent->sock, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
-	return await_done(agent);
+}
+
+struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order)
+{
+	gsi_agent_tell(agent, order);
+	return gsi_agent_await(agent);
 }
 
 void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16])
@@ -260,7 +265,7 @@ void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16])
 	}
 	close(pair[1]);
 	agent->sock = pair[0];
-	result = await_done(agent);
+	result = gsi_agent_await(agent);
 	if (result.error)
 		print_error("agent: %s\n", result.text);
 	assert_int_equal(result.error, 0);

@@ -83,6 +83,9 @@ void gsi_agent_kill(struct gsi_agent *agent);
 /* By its own end: 0 is what it exits with. */
 void gsi_agent_stop(struct gsi_agent *agent);
 struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order);
+/* The two halves of it. */
+void gsi_agent_tell(struct gsi_agent *agent, const struct gsi_order *order);
+struct gsi_report gsi_agent_await(struct gsi_agent *agent);
 uint64_t gsi_agent_count(struct gsi_agent *agent, enum progress_counter counter);
 /* Bind, and listen unless that is false; the error, the handle, and the port in *port. */
 int gsi_agent_bind(struct gsi_agent *agent, const uint8_t gid[16], uint16_t *port,

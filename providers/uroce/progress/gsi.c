@@ -244,7 +244,7 @@ static unsigned int step_down(struct gsi *gsi)
 	return left;
 }
 
-/* Have all of them new holders?  When it is over, those that have none are held here again. */
+/* Have all of them new holders?  When it is over, those that have none are held here again, now. */
 static bool have_holders(struct gsi *gsi, bool over)
 {
 	uint64_t now = progress_now();
@@ -252,7 +252,10 @@ static bool have_holders(struct gsi *gsi, bool over)
 
 	pthread_mutex_lock(&gsi->lock);
 	for (struct gsi_address *address = gsi->addresses; address; address = address->next) {
-		address->leaving &= !over;
+		if (address->leaving && over) {
+			address->leaving = false;
+			address->retry_at = now;
+		}
 		gsi_address_seek(address, now);
 		all &= address->role != GSI_SEEKING;
 	}
@@ -270,9 +273,9 @@ void gsi_flush(struct gsi *gsi)
 	if (step_down(gsi) > 0) {
 		for (unsigned int i = 0; i < FLUSH_TRIES && !have_holders(gsi, false); i++)
 			usleep(FLUSH_STEP_US);
+		have_holders(gsi, true);
 		/* What has come until the new holders had themselves steered to. */
 		clear_queue(gsi);
-		have_holders(gsi, true);
 	}
 	pthread_mutex_unlock(&control_lock);
 }

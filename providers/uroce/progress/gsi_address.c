@@ -399,7 +399,8 @@ bool gsi_address_step_down(struct gsi_address *address)
 {
 	if (address->role != GSI_HOLDER)
 		return false;
-	accept_guests(address);
+	/* One that has ended does not take over: its end may not have been read yet. */
+	hear_all(address);
 	for (unsigned int i = 0; i < LINK_SLOTS; i++) {
 		if (address->guest[i].fd < 0)
 			continue;
