@@ -49,12 +49,12 @@ LAYERS = {
         group("entry", "engine"),
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
-        group("contract and terms", "link.h internal lane.h ring endpoint visitor netdev "
+        group("contract and terms", "link.h internal shm.h ring endpoint visitor netdev "
               "reception.h thread"),
         group("descriptors and messages", "descriptors message closer strangers udp "
               "netdev_watch"),
         group("between processes", "question reception portowner connected"),
-        group("pools and shared memory", "inbox lane pool join"),
+        group("pools and shared memory", "shm_region shm_channel pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),
     )),
     "progress": layer("time, and the threads that work on queue pairs", "engine wire link", groups=(

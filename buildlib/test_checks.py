@@ -122,7 +122,7 @@ def test_layers_allow(tree, name, line):
     ("engine/cwnd.c", '#include "requester.h"', "above it"),
     ("engine/requester.c", '#include "completer.h"', "do not include each other"),
     ("verbs/pd.c", '#include "qp.h"', "of 'qp' above it"),
-    ("link/lane.c", '#include "unheard_of.h"', "above it"),
+    ("link/shm_channel.c", '#include "unheard_of.h"', "above it"),
 ])
 def test_the_direction_inside_of_a_layer(tree, name, line, complaint):
     tree.write(f"providers/uroce/{name}", f"{LICENCE}{line}\n")

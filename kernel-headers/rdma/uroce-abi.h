@@ -21,7 +21,7 @@
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
  * datagram socket; the process that has it bound owns the slot.  The answer and the stat name are
  * SEQPACKET listeners; a connection is for one question.  The owner of the slot binds the asker
- * name when it asks for an inbox.  It and the two below are SEQPACKET sockets that do not listen.
+ * name when it asks for a region.  It and the two below are SEQPACKET sockets that do not listen.
  */
 #define UROCE_ABI_SLOT_NAME "uroce/%u/slot/%u"
 #define UROCE_ABI_ANSWER_NAME "uroce/%u/answer/%u"
@@ -40,15 +40,15 @@
 
 enum uroce_abi_message {
 	/* Datagrams. */
-	UROCE_ABI_FORWARD = 1, /* struct uroce_abi_forward, then the datagram */
-	UROCE_ABI_LANE_BELL,   /* struct uroce_abi_header: your inbox has something */
+	UROCE_ABI_FORWARD = 1,	/* struct uroce_abi_forward, then the datagram */
+	UROCE_ABI_SHM_DOORBELL, /* struct uroce_abi_header: your region has something */
 	/* Questions, and their answers. */
 	UROCE_ABI_POOL_REQUEST, /* struct uroce_abi_pool: send me the descriptors */
 	UROCE_ABI_POOL_REPLY,	/* struct uroce_abi_pool with SCM_RIGHTS, in slot order */
 	UROCE_ABI_POOL_UNKNOWN, /* struct uroce_abi_pool: I do not hold that address */
-	UROCE_ABI_LANE_REQUEST, /* struct uroce_abi_lane: let me write to your inbox */
-	UROCE_ABI_LANE_REPLY,	/* struct uroce_abi_lane with the inbox by SCM_RIGHTS */
-	UROCE_ABI_LANE_REFUSED, /* struct uroce_abi_lane: there is none */
+	UROCE_ABI_SHM_REQUEST,	/* struct uroce_abi_shm: let me write to your region */
+	UROCE_ABI_SHM_REPLY,	/* struct uroce_abi_shm with the region by SCM_RIGHTS */
+	UROCE_ABI_SHM_REFUSED,	/* struct uroce_abi_shm: there is none */
 	UROCE_ABI_STAT_REQUEST, /* struct uroce_abi_header, to the stat name */
 	UROCE_ABI_STAT_REPLY,	/* struct uroce_abi_stat_reply with the snapshot by SCM_RIGHTS */
 	/* Between the holder of queue pair 1 and the others, on a connection that stays. */
@@ -81,7 +81,7 @@ struct uroce_abi_pool {
 	__u64 key;   /* of a reply: the address's */
 };
 
-struct uroce_abi_lane {
+struct uroce_abi_shm {
 	struct uroce_abi_header header;
 	__u8 address[16];
 	__u32 scope_id;
@@ -129,21 +129,21 @@ struct uroce_abi_gsi_mad {
 };
 
 /*
- * An inbox is a memory file of a process for one of its addresses: a head, then a ring for each
- * slot, which only the process that has the slot writes to and only the inbox's owner reads.  Its
+ * A region is a memory file of a process for one of its addresses: a head, then a ring for each
+ * slot, which only the process that has the slot writes to and only the region's owner reads.  Its
  * size is sealed.  The owner keeps a lock (fcntl(2), F_SETLK) on its first byte while it lives.
  * Only the pages in use take memory.
  */
-#define UROCE_ABI_INBOX_HEAD_BYTES 65536
+#define UROCE_ABI_REGION_HEAD_BYTES 65536
 #define UROCE_ABI_RING_HEAD_BYTES 65536
 #define UROCE_ABI_RING_BYTES 1048576
 #define UROCE_ABI_RING_STRIDE (UROCE_ABI_RING_HEAD_BYTES + UROCE_ABI_RING_BYTES)
 #define UROCE_ABI_RING_ALIGN 64
 
-struct uroce_abi_inbox {
+struct uroce_abi_region {
 	/*
 	 * Not 0: the owner sleeps, and this is the number of its sleep.  A writer sends
-	 * UROCE_ABI_LANE_BELL, then sets it to 0 if it is still the same number.
+	 * UROCE_ABI_SHM_DOORBELL, then sets it to 0 if it is still the same number.
 	 */
 	__u32 waiting;
 };

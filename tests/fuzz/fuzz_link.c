@@ -30,11 +30,11 @@ static void check_good(const uint8_t *data, size_t size, const struct link_messa
 		require(message->forward.length > 0 && message->forward.length <= LINK_MAX_BYTES);
 		require(message->forward.length + sizeof(message->forward) == size);
 		require(memcmp(&message->forward, data, sizeof(message->forward)) == 0);
-	} else if (kind == UROCE_ABI_LANE_REQUEST || kind == UROCE_ABI_LANE_REPLY ||
-		   kind == UROCE_ABI_LANE_REFUSED) {
-		require(message->lane.slot < LINK_SLOTS);
-		require(size == sizeof(message->lane));
-		require(memcmp(&message->lane, data, sizeof(message->lane)) == 0);
+	} else if (kind == UROCE_ABI_SHM_REQUEST || kind == UROCE_ABI_SHM_REPLY ||
+		   kind == UROCE_ABI_SHM_REFUSED) {
+		require(message->channel.slot < LINK_SLOTS);
+		require(size == sizeof(message->channel));
+		require(memcmp(&message->channel, data, sizeof(message->channel)) == 0);
 	} else if (kind == UROCE_ABI_GSI_HELLO) {
 		require(message->hello.slot < LINK_SLOTS);
 		require(size == sizeof(message->hello));
@@ -45,7 +45,7 @@ static void check_good(const uint8_t *data, size_t size, const struct link_messa
 	} else if (kind == UROCE_ABI_GSI_MAD) {
 		require(size == sizeof(message->mad) + UROCE_ABI_MAD_BYTES);
 		require(memcmp(&message->mad, data, sizeof(message->mad)) == 0);
-	} else if (kind == UROCE_ABI_LANE_BELL || kind == UROCE_ABI_STAT_REQUEST) {
+	} else if (kind == UROCE_ABI_SHM_DOORBELL || kind == UROCE_ABI_STAT_REQUEST) {
 		require(size == sizeof(struct uroce_abi_header));
 		require(memcmp(data + sizeof(kind), &version, sizeof(version)) == 0);
 	} else {

@@ -19,7 +19,7 @@ def constant(name):
 
 
 VERSION = constant("VERSION")
-(FORWARD, BELL, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, LANE_REQUEST, LANE_REPLY, LANE_REFUSED,
+(FORWARD, DOORBELL, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, SHM_REQUEST, SHM_REPLY, SHM_REFUSED,
  STAT_REQUEST, STAT_REPLY, GSI_HELLO, GSI_LISTEN, GSI_UNLISTEN, GSI_MAD) = range(1, 15)
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 SLOTS = 64
@@ -46,7 +46,7 @@ def pool(kind, slots=SLOTS, version=VERSION):
     return header(kind, version) + LOOPBACK + struct.pack("<IIQ", 0, slots, 0x1234567890)
 
 
-def lane(kind, slot, version=VERSION):
+def channel(kind, slot, version=VERSION):
     return header(kind, version) + LOOPBACK + struct.pack("<II", 0, slot)
 
 
@@ -71,14 +71,14 @@ MESSAGES = {
     "pool_few": pool(POOL_REPLY, 1),
     "pool_size": pool(POOL_REPLY, SLOTS + 1),
     "version": pool(POOL_REQUEST, version=VERSION + 1),
-    "lane_request": lane(LANE_REQUEST, SLOTS - 1),
-    "lane_reply": lane(LANE_REPLY, 0),
-    "lane_refused": lane(LANE_REFUSED, 0),
-    "lane_slot": lane(LANE_REPLY, SLOTS),
-    "lane_short": lane(LANE_REQUEST, 1)[:-1],
-    "lane_version": lane(LANE_REQUEST, 1, VERSION - 1),
-    "bell": header(BELL),
-    "bell_long": header(BELL) + b"\0",
+    "shm_request": channel(SHM_REQUEST, SLOTS - 1),
+    "shm_reply": channel(SHM_REPLY, 0),
+    "shm_refused": channel(SHM_REFUSED, 0),
+    "shm_slot": channel(SHM_REPLY, SLOTS),
+    "shm_short": channel(SHM_REQUEST, 1)[:-1],
+    "shm_version": channel(SHM_REQUEST, 1, VERSION - 1),
+    "doorbell": header(DOORBELL),
+    "doorbell_long": header(DOORBELL) + b"\0",
     "stat_request": header(STAT_REQUEST),
     "gsi_hello": hello(SLOTS - 1),
     "gsi_hello_slot": hello(SLOTS),

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import harness
-import lanes
+import shm
 import talk
 
 QPS, DEPTH = 8, 60
@@ -102,7 +102,7 @@ class Peer:
     def check(self):
         """Everything that was sent has arrived, and nothing was refused."""
         got = [self.end.of(i, "wait", self.sent[i], seconds=2) for i in range(QPS)]
-        counters = lanes.counters(self.place, self.end)[0]
+        counters = shm.counters(self.place, self.end)[0]
         assert counters["icrc_err"] == 0, counters
         assert [len(found) for found in got] == self.sent
         assert all(status == talk.SUCCESS for found in got for status, *_ in found)

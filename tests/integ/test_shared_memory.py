@@ -9,19 +9,19 @@ import time
 import pytest
 
 import harness
-import lanes
+import shm
 import perftest
 import talk
 import test_process
 
-ON, OFF = {lanes.SETTING: "on"}, {lanes.SETTING: "off"}
+ON, OFF = {shm.SETTING: "on"}, {shm.SETTING: "off"}
 SECONDS = 1
 
 
 @pytest.fixture(autouse=True)
 def switched_on(monkeypatch):
     """For all programs whose test does not say otherwise."""
-    monkeypatch.setenv(lanes.SETTING, "on")
+    monkeypatch.setenv(shm.SETTING, "on")
 
 
 # ---- Every kind of traffic ----
@@ -30,14 +30,14 @@ def switched_on(monkeypatch):
     "ib_send_bw", "ib_write_bw -s 4096", "ib_read_bw", "ib_atomic_bw", "ib_write_lat",
     "ib_send_bw -b", "ib_send_bw -c XRC", "ib_write_bw -q 16"])
 def test_traffic(loopback, program):
-    before = lanes.datagrams_sent(loopback)
+    before = shm.datagrams_sent(loopback)
     server, client = perftest.start(loopback, *program.split(), "-D", SECONDS)
-    seen = lanes.watch(loopback, server, client)
+    seen = shm.watch(loopback, server, client)
     perftest.finish(server, client)
-    lanes.check_memory_is_used(seen)
-    lanes.check_no_packet_was_damaged(seen)
+    shm.check_memory_is_used(seen)
+    shm.check_no_packet_was_damaged(seen)
     # How many there are in a second is the host's affair.
-    assert lanes.FEW < lanes.sent_through_memory(seen) > lanes.datagrams_sent(loopback) - before
+    assert shm.FEW < shm.sent_through_memory(seen) > shm.datagrams_sent(loopback) - before
 
 
 @pytest.mark.parametrize("opcode", ["send", "write"])
@@ -46,7 +46,7 @@ def test_unreliable_connection(loopback, opcode):
     first, second = (talk.open_end(loopback, kind="UC") for _ in range(2))
     first.connect(second.here)
     second.connect(first.here)
-    before = lanes.datagrams_sent(loopback)
+    before = shm.datagrams_sent(loopback)
     if opcode == "write":
         first.begin("stream", opcode, 0.5, length=4096)
         posted, good = first.answer()
@@ -55,22 +55,22 @@ def test_unreliable_connection(loopback, opcode):
         second.receive()
         assert first.do("send") == talk.SUCCESS
     assert len(second.wait(30, seconds=5)) == 30
-    sender, receiver = lanes.shown(loopback, first, second)
-    lanes.check_no_packet_was_damaged([sender, receiver])
-    lanes.check_all_went_through_memory(sender["counters"])
+    sender, receiver = shm.shown(loopback, first, second)
+    shm.check_no_packet_was_damaged([sender, receiver])
+    shm.check_all_went_through_memory(sender["counters"])
     assert receiver["counters"]["shm_rcvd"] == sender["counters"]["shm_sent"]
-    assert lanes.datagrams_sent(loopback) - before < lanes.FEW
+    assert shm.datagrams_sent(loopback) - before < shm.FEW
 
 
 @pytest.mark.parametrize("here, there", [(ON, OFF), (OFF, ON)])
 def test_not_when_one_side_has_it_off(loopback, here, there):
-    before = lanes.datagrams_sent(loopback)
+    before = shm.datagrams_sent(loopback)
     server, client = perftest.start(loopback, "ib_write_bw", "-s", 4096, "-D", SECONDS, env=here,
                                     client_env=there)
-    seen = lanes.watch(loopback, server, client)
+    seen = shm.watch(loopback, server, client)
     perftest.finish(server, client)
-    lanes.check_memory_is_not_used(seen)
-    assert lanes.datagrams_sent(loopback) - before > lanes.MANY
+    shm.check_memory_is_not_used(seen)
+    assert shm.datagrams_sent(loopback) - before > shm.MANY
 
 
 def test_address_that_is_closed_meanwhile(loopback):
@@ -85,7 +85,7 @@ def test_address_that_is_closed_meanwhile(loopback):
     second.of(1, "connect", here)
     assert first.of(1, "exchange", 30, 100, 3) == 30
     assert second.of(1, "exchange", 30, 100, 4) == 30
-    lanes.check_memory_is_used(lanes.shown(loopback, first, second))
+    shm.check_memory_is_used(shm.shown(loopback, first, second))
 
 
 def test_asked_while_the_address_is_opened(loopback):
@@ -102,21 +102,21 @@ def test_asked_while_the_address_is_opened(loopback):
     first.connect(there)
     second.answer()
     assert first.do("write") == talk.SUCCESS
-    assert lanes.counters(loopback, first)[0]["shm_sent"] > 0
+    assert shm.counters(loopback, first)[0]["shm_sent"] > 0
 
 
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("arguments", ["-s 1", "-s 300001 -m 1024", "-s 4096 -e",
                                        "-s 300001 -m 256 -e"])
 def test_data_is_right(loopback, version, arguments):
-    before = lanes.datagrams_sent(loopback)
+    before = shm.datagrams_sent(loopback)
     server, client = harness.start_pair(
         loopback, ["ibv_rc_pingpong", "-d", "{device}", "-g", loopback.gid_index(version), "-c",
                    "-n", 1000, *arguments.split()])
     for process in client, server:
         assert "invalid data" not in process.done()
         assert process.errors == "", process
-    assert lanes.datagrams_sent(loopback) - before < lanes.FEW
+    assert shm.datagrams_sent(loopback) - before < shm.FEW
 
 
 def test_data_of_one_sided_operations(loopback):
@@ -125,16 +125,16 @@ def test_data_of_one_sided_operations(loopback):
     for end in first, second:
         end.begin("exchange", 300, 7000, end.pid)
     assert [end.answer() for end in (first, second)] == [300, 300]
-    lanes.check_memory_is_used(lanes.shown(loopback, first, second))
+    shm.check_memory_is_used(shm.shown(loopback, first, second))
 
 
 @pytest.mark.parametrize("program", ["ib_send_bw", "ib_read_lat", "ib_send_lat", "ib_atomic_bw"])
 def test_events(loopback, program):
-    before = lanes.datagrams_sent(loopback)
+    before = shm.datagrams_sent(loopback)
     server, client = perftest.start(loopback, program, "-e", "-n", 2000)
     perftest.finish(server, client)
     perftest.check_report(client, [perftest.usual_size(program)], 2000)
-    assert lanes.datagrams_sent(loopback) - before < lanes.FEW
+    assert shm.datagrams_sent(loopback) - before < shm.FEW
 
 
 def test_waiting_uses_no_processor(loopback):
@@ -142,7 +142,7 @@ def test_waiting_uses_no_processor(loopback):
     first, second = talk.pair(loopback)
     first.exchange(50, 100, 1)
     second.exchange(50, 100, 1)
-    lanes.check_memory_is_used_by(loopback, first, second)
+    shm.check_memory_is_used_by(loopback, first, second)
     second.receive()
     second.begin("wait_event")
     assert max(test_process.used_while_idle(first, second)) <= test_process.MOST_TICKS
@@ -156,7 +156,7 @@ def test_waiting_uses_no_processor(loopback):
 def test_socket_beside_a_stream_through_memory(loopback, monkeypatch):
     """A third process that has no memory gets through to one whose rings are never empty."""
     first, second = talk.pair(loopback)
-    monkeypatch.setenv(lanes.SETTING, "off")
+    monkeypatch.setenv(shm.SETTING, "off")
     third = talk.open_end(loopback)
     here = second.of(1, "open", loopback.device, loopback.gid_index(4))
     second.of(1, "connect", third.here)
@@ -172,8 +172,8 @@ def test_socket_beside_a_stream_through_memory(loopback, monkeypatch):
     posted, good = first.answer()
     assert posted == good > 600
     second.answer()
-    seen = lanes.shown(loopback, third)
-    lanes.check_memory_is_not_used(seen)
+    seen = shm.shown(loopback, third)
+    shm.check_memory_is_not_used(seen)
     (numbers,) = (qp["counters"] for qp in seen[0]["qps"])
     assert numbers["timeouts"] == 0 and worst < 0.3, (numbers, worst)
 
@@ -183,7 +183,7 @@ def test_socket_beside_a_stream_through_memory(loopback, monkeypatch):
 def test_eight_pairs(loopback):
     pairs = [perftest.start(loopback, "ib_write_bw", "-D", 2, "-f", 0) for _ in range(8)]
     processes = sum(pairs, ())
-    lanes.await_memory(loopback, *[client for _, client in pairs])
+    shm.await_memory(loopback, *[client for _, client in pairs])
     for server, client in pairs:
         perftest.finish(server, client)
     assert all(perftest.rows(process) for process in processes)
@@ -222,7 +222,7 @@ def exchange_with_all(hub, peers, rounds=20):
 
 
 def test_one_process_with_many_others(loopback):
-    """Some of them die, and others take their slots: each lane leads to the right process."""
+    """Some of them die, and others take their slots: each channel leads to the right process."""
     rng = random.Random(5)
     hub, peers = hub_and_peers(loopback, 6)
     exchange_with_all(hub, peers)
@@ -233,7 +233,7 @@ def test_one_process_with_many_others(loopback):
         hub.of(number, "close")
         peers[number] = join(loopback, hub, number)
         exchange_with_all(hub, peers)
-    lanes.check_memory_is_used(lanes.shown(loopback, hub, *peers))
+    shm.check_memory_is_used(shm.shown(loopback, hub, *peers))
 
 
 # ---- Where there is no shared memory ----
@@ -267,9 +267,9 @@ def run_under(place, wrapper):
 
 
 def test_no_memory_files(loopback):
-    before = lanes.datagrams_sent(loopback)
+    before = shm.datagrams_sent(loopback)
     run_under(loopback, [harness.PYTHON, "-c", WITHOUT_MEMORY_FILES])
-    assert lanes.datagrams_sent(loopback) - before > lanes.MANY
+    assert shm.datagrams_sent(loopback) - before > shm.MANY
 
 
 @pytest.mark.parametrize("limit", ["--nofile=100:100", "--nofile=80:80", "--fsize=1000000:1000000",
@@ -281,19 +281,19 @@ def test_limits(loopback, limit):
 
 def test_two_hosts(veth):
     """Each of them with addresses of its own."""
-    before = lanes.datagrams_sent(veth)
+    before = shm.datagrams_sent(veth)
     server, client = perftest.start(veth, "ib_write_bw", "-D", SECONDS)
-    seen = lanes.watch(veth, server, client)
+    seen = shm.watch(veth, server, client)
     perftest.finish(server, client)
     perftest.check_report(client, [65536], None, duration=True)
-    lanes.check_memory_is_not_used(seen)
-    assert lanes.datagrams_sent(veth.peer) - before > lanes.MANY
+    shm.check_memory_is_not_used(seen)
+    assert shm.datagrams_sent(veth.peer) - before > shm.MANY
 
 
 def test_faults_are_injected(loopback):
     env = {"UROCE_FAULT": "drop=0.02,seed=4"}
     server, client = perftest.start(loopback, "ib_write_bw", "-s", 16384, "-D", SECONDS, env=env)
-    seen = lanes.watch(loopback, server, client)
+    seen = shm.watch(loopback, server, client)
     perftest.finish(server, client)
     perftest.check_report(client, [16384], None, duration=True)
     sender = seen[1]

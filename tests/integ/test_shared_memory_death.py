@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-import lanes
+import shm
 import perftest
 import talk
 
@@ -20,7 +20,7 @@ DEATH_SECONDS = 8 * 4.096e-6 * 2 ** 14
 @pytest.fixture(autouse=True)
 def switched_on(monkeypatch):
     """For all programs whose test does not say otherwise."""
-    monkeypatch.setenv(lanes.SETTING, "on")
+    monkeypatch.setenv(shm.SETTING, "on")
 
 
 def test_killed_and_started_again(loopback):
@@ -28,8 +28,8 @@ def test_killed_and_started_again(loopback):
     slots = set()
     for number in range(10):
         server, client = perftest.start(loopback, "ib_write_bw", "-D", 20)
-        lanes.await_memory(loopback, client)
-        slots.add(tuple(one["slot"] for one in lanes.shown(loopback, server, client)))
+        shm.await_memory(loopback, client)
+        slots.add(tuple(one["slot"] for one in shm.shown(loopback, server, client)))
         victim, survivor = (server, client) if number % 2 else (client, server)
         victim.kill()
         start = time.monotonic()
@@ -61,7 +61,7 @@ def test_survivor_goes_on_with_a_new_peer(loopback):
         successor.connect(survivor.here)
         survivor.connect(successor.here)
         assert survivor.exchange(30, 5000, 3) == successor.exchange(30, 5000, 4) == 30
-        lanes.check_memory_is_used_by(loopback, survivor, successor)
+        shm.check_memory_is_used_by(loopback, survivor, successor)
         successor.process.kill()
         survivor.close()
         survivor.here = survivor.open(loopback.device, loopback.gid_index(4))
@@ -72,7 +72,7 @@ def test_survivor_goes_on_with_a_new_peer(loopback):
 def test_stopped_for_a_while(loopback, program, who):
     """For less than the peer's retries take: nothing is noticed."""
     server, client = perftest.start(loopback, program, "-D", 1)
-    lanes.await_memory(loopback, server if program == "ib_read_bw" else client)
+    shm.await_memory(loopback, server if program == "ib_read_bw" else client)
     stopped = server if who == "server" else client
     os.kill(stopped.pid, signal.SIGSTOP)
     time.sleep(0.3)
@@ -98,7 +98,7 @@ def test_child(loopback, what):
     first.of(1, "connect", third.here)
     assert third.exchange(30, 5000, 3) == 30
     assert first.exchange(30, 5000, 4) == second.exchange(30, 5000, 4) == 30
-    lanes.check_memory_is_used_by(loopback, first, second, third)
+    shm.check_memory_is_used_by(loopback, first, second, third)
 
 
 if __name__ == "__main__":

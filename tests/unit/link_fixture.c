@@ -43,7 +43,7 @@ int link_tear_down(void **state)
 	return 0;
 }
 
-int lane_set_up_alone(void **state)
+int shm_set_up_alone(void **state)
 {
 	struct link_fixture *fixture;
 
@@ -55,15 +55,15 @@ int lane_set_up_alone(void **state)
 	return 0;
 }
 
-int lane_set_up(void **state)
+int shm_set_up(void **state)
 {
-	if (lane_set_up_alone(state))
+	if (shm_set_up_alone(state))
 		return -1;
-	lane_start_agent(*state);
+	shm_start_agent(*state);
 	return 0;
 }
 
-int lane_tear_down(void **state)
+int shm_tear_down(void **state)
 {
 	struct link_fixture *fixture = *state;
 
@@ -73,34 +73,34 @@ int lane_tear_down(void **state)
 	return link_tear_down(state);
 }
 
-void lane_start_agent(struct link_fixture *fixture)
+void shm_start_agent(struct link_fixture *fixture)
 {
 	agent_start_good(&fixture->agent, 0, loopback4, fixture->link);
 	agent_share(&fixture->agent, fixture->link, true);
 	fixture->agent_qpn = fixture->agent.slot << LINK_SLOT_SHIFT | 99;
 }
 
-struct link_peer *lane_open_own(struct link_fixture *fixture, uint32_t qpn)
+struct link_peer *shm_open_own(struct link_fixture *fixture, uint32_t qpn)
 {
 	struct link_peer *peer;
-	uint16_t port = LANE_PORT;
+	uint16_t port = SHM_PORT;
 
 	assert_int_equal(link_peer_open_own(fixture->addr, link_addr_gid(fixture->addr), 0, 0, 64,
 					    qpn, &port, &peer),
 			 0);
-	assert_int_equal(port, LANE_PORT);
+	assert_int_equal(port, SHM_PORT);
 	return peer;
 }
 
-struct link_peer *lane_open_memory(struct link_fixture *fixture)
+struct link_peer *shm_open_memory(struct link_fixture *fixture)
 {
-	struct link_peer *peer = lane_open_own(fixture, fixture->agent_qpn);
+	struct link_peer *peer = shm_open_own(fixture, fixture->agent_qpn);
 
 	assert_int_equal(link_peer_transport(peer), LINK_SHARED_MEMORY);
 	return peer;
 }
 
-int lane_send(struct link_fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes)
+int shm_send(struct link_fixture *fixture, struct link_peer *peer, uint32_t tag, size_t bytes)
 {
 	static uint8_t datagram[LINK_MAX_BYTES];
 	struct iovec piece = { datagram, bytes };
@@ -109,25 +109,25 @@ int lane_send(struct link_fixture *fixture, struct link_peer *peer, uint32_t tag
 	return link_send(peer, &piece, 1, 0);
 }
 
-void lane_expect(struct link_fixture *fixture, uint32_t tag, bool memory)
+void shm_expect(struct link_fixture *fixture, uint32_t tag, bool memory)
 {
 	struct agent_report report =
 		agent_expect_datagram(&fixture->agent, fixture->link, fixture->agent_qpn, tag);
 
-	assert_int_equal(report.src_port, LANE_PORT);
+	assert_int_equal(report.src_port, SHM_PORT);
 	assert_int_equal(report.memory, memory);
 }
 
-struct agent_order lane_order(const struct link_fixture *fixture, uint32_t tag, uint32_t runs,
-			      uint32_t bytes)
+struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t runs,
+			     uint32_t bytes)
 {
 	return (struct agent_order){
 		.what = AGENT_SEND, .qpn = fixture->qpn, .tag = tag, .runs = runs, .bytes = bytes
 	};
 }
 
-void lane_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,
-	       int timeout_ms)
+void shm_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,
+	      int timeout_ms)
 {
 	struct agent_report report;
 
@@ -137,16 +137,16 @@ void lane_obey(struct link_fixture *fixture, const struct agent_order *order, st
 	assert_int_equal(report.error, 0);
 }
 
-void lane_let_agent_in(struct link_fixture *fixture)
+void shm_let_agent_in(struct link_fixture *fixture)
 {
-	struct agent_order order = lane_order(fixture, 0, 1, 64);
+	struct agent_order order = shm_order(fixture, 0, 1, 64);
 
-	lane_obey(fixture, &order, fixture->link, 5000);
-	lane_drain(fixture, 1);
+	shm_obey(fixture, &order, fixture->link, 5000);
+	shm_drain(fixture, 1);
 	serve(fixture->link);
 }
 
-int lane_receive(struct link_fixture *fixture, struct link_batch *batch)
+int shm_receive(struct link_fixture *fixture, struct link_batch *batch)
 {
 	memset(batch, 0xee, sizeof(*batch));
 	batch->buffer = fixture->room;
@@ -154,26 +154,26 @@ int lane_receive(struct link_fixture *fixture, struct link_batch *batch)
 	return link_receive(fixture->addr, batch);
 }
 
-int lane_receive_any(struct link_fixture *fixture, struct link_batch *batch)
+int shm_receive_any(struct link_fixture *fixture, struct link_batch *batch)
 {
 	for (unsigned int i = 0; i < 100; i++)
-		if (lane_receive(fixture, batch) == 0)
+		if (shm_receive(fixture, batch) == 0)
 			return 0;
 	return -EAGAIN;
 }
 
-void lane_drain(struct link_fixture *fixture, unsigned int expected)
+void shm_drain(struct link_fixture *fixture, unsigned int expected)
 {
 	struct link_batch batch;
 
 	while (expected--) {
-		assert_int_equal(lane_receive_any(fixture, &batch), 0);
+		assert_int_equal(shm_receive_any(fixture, &batch), 0);
 		link_release(&batch);
 	}
-	assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
+	assert_int_equal(shm_receive_any(fixture, &batch), -EAGAIN);
 }
 
-int lane_bind_slot(unsigned int slot)
+int shm_bind_slot(unsigned int slot)
 {
 	int sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -182,18 +182,18 @@ int lane_bind_slot(unsigned int slot)
 	return sock;
 }
 
-struct uroce_abi_lane lane_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
+struct uroce_abi_shm shm_message(uint32_t kind, const uint8_t gid[16], unsigned int slot)
 {
-	struct uroce_abi_lane lane = {
+	struct uroce_abi_shm channel = {
 		.header = { kind, UROCE_ABI_VERSION, 0 },
 		.slot = slot,
 	};
 
-	memcpy(lane.address, gid, sizeof(lane.address));
-	return lane;
+	memcpy(channel.address, gid, sizeof(channel.address));
+	return channel;
 }
 
-int lane_connect(unsigned int slot, unsigned int asker)
+int shm_connect(unsigned int slot, unsigned int asker)
 {
 	struct sockaddr_un name, self;
 	socklen_t name_bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
@@ -217,7 +217,7 @@ static int ask_as_nobody(struct link_fixture *fixture, unsigned int asker, const
 
 	link_abandon(fixture->link);
 	become_user(AGENT_NOBODY);
-	fd = lane_connect(slot, asker);
+	fd = shm_connect(slot, asker);
 	if (send(fd, request, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
 		return 1;
 	/* The end, or an error, as there is something unread: but no answer. */

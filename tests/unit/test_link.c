@@ -112,9 +112,9 @@ static void test_messages_are_set_whole(void **state)
 		{ UROCE_ABI_POOL_REQUEST, sizeof(struct uroce_abi_pool) },
 		{ UROCE_ABI_POOL_REPLY, sizeof(struct uroce_abi_pool) },
 		{ UROCE_ABI_POOL_UNKNOWN, sizeof(struct uroce_abi_pool) },
-		{ UROCE_ABI_LANE_REQUEST, sizeof(struct uroce_abi_lane) },
-		{ UROCE_ABI_LANE_REPLY, sizeof(struct uroce_abi_lane) },
-		{ UROCE_ABI_LANE_BELL, sizeof(struct uroce_abi_header) },
+		{ UROCE_ABI_SHM_REQUEST, sizeof(struct uroce_abi_shm) },
+		{ UROCE_ABI_SHM_REPLY, sizeof(struct uroce_abi_shm) },
+		{ UROCE_ABI_SHM_DOORBELL, sizeof(struct uroce_abi_header) },
 	};
 	const struct uroce_abi_forward forward = { .length = 20 };
 	const struct uroce_abi_pool pool = { .slots = LINK_SLOTS, .key = 5 };
@@ -141,40 +141,40 @@ static void test_messages_are_set_whole(void **state)
 }
 
 /* The same for those of shared memory; a slot has to be one. */
-static void test_lane_messages_are_checked(void **state)
+static void test_shm_messages_are_checked(void **state)
 {
-	static const uint32_t kinds[] = { UROCE_ABI_LANE_REQUEST, UROCE_ABI_LANE_REPLY };
-	struct uroce_abi_lane lane = {
+	static const uint32_t kinds[] = { UROCE_ABI_SHM_REQUEST, UROCE_ABI_SHM_REPLY };
+	struct uroce_abi_shm channel = {
 		.header = { .version = UROCE_ABI_VERSION },
 		.address = { [15] = 1 },
 		.scope_id = 3,
 	};
-	struct uroce_abi_header bell = { UROCE_ABI_LANE_BELL, UROCE_ABI_VERSION, 0 };
-	const uint8_t *l = (const uint8_t *)&lane, *b = (const uint8_t *)&bell;
+	struct uroce_abi_header doorbell = { UROCE_ABI_SHM_DOORBELL, UROCE_ABI_VERSION, 0 };
+	const uint8_t *l = (const uint8_t *)&channel, *b = (const uint8_t *)&doorbell;
 	struct link_message message;
 	size_t length;
 
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
-		lane.header.message = kinds[i];
-		lane.slot = LINK_SLOTS - 1;
+		channel.header.message = kinds[i];
+		channel.slot = LINK_SLOTS - 1;
 		assert_int_equal(link_message_parse(l, 40, &message), LINK_MESSAGE_OK);
 		assert_int_equal(message.kind, kinds[i]);
-		assert_memory_equal(&message.lane, &lane, sizeof(lane));
+		assert_memory_equal(&message.channel, &channel, sizeof(channel));
 		for (length = 0; length < 40; length++)
 			assert_int_equal(link_message_parse(l, length, &message),
 					 LINK_MESSAGE_SHORT);
 		assert_int_equal(link_message_parse(l, 41, &message), LINK_MESSAGE_LENGTH);
-		lane.slot = LINK_SLOTS;
+		channel.slot = LINK_SLOTS;
 		assert_int_equal(link_message_parse(l, 40, &message), LINK_MESSAGE_SLOTS);
-		lane.slot = UINT32_MAX;
+		channel.slot = UINT32_MAX;
 		assert_int_equal(link_message_parse(l, 40, &message), LINK_MESSAGE_SLOTS);
 	}
 	assert_int_equal(link_message_parse(b, 16, &message), LINK_MESSAGE_OK);
-	assert_int_equal(message.kind, UROCE_ABI_LANE_BELL);
+	assert_int_equal(message.kind, UROCE_ABI_SHM_DOORBELL);
 	assert_int_equal(link_message_parse(b, 15, &message), LINK_MESSAGE_SHORT);
 	assert_int_equal(link_message_parse(b, 17, &message), LINK_MESSAGE_LENGTH);
-	bell.version--;
+	doorbell.version--;
 	assert_int_equal(link_message_parse(b, 16, &message), LINK_MESSAGE_VERSION);
 }
 
@@ -433,7 +433,7 @@ int main(void)
 		cmocka_unit_test(test_messages_are_checked),
 		cmocka_unit_test(test_exchange_messages_are_checked),
 		cmocka_unit_test(test_messages_are_set_whole),
-		cmocka_unit_test(test_lane_messages_are_checked),
+		cmocka_unit_test(test_shm_messages_are_checked),
 		cmocka_unit_test_setup(test_slots_are_unique_and_bounded, fresh_network),
 		WITH_LINK(test_addresses),
 		WITH_LINK(test_single_datagram),

@@ -9,7 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "lane.h"
+#include "shm.h"
 #include "visitor.h"
 
 /*
@@ -100,15 +100,15 @@ static void explain_failure(const struct link_addr *addr, int result, char error
 /* From now on requests for the pool are answered. */
 static void publish(struct link *link, struct link_addr *addr)
 {
-	struct link_inbox *inbox;
+	struct link_region *region;
 
 	link_mutex_lock(link, &link->lock);
 	addr->fd = addr->pool[link->slot];
 	addr->overflow_base = link_socket_drops(addr->fd);
-	/* Others may have lanes to it since it was open before. */
-	inbox = link_inbox_find(link, &addr->endpoint);
-	if (inbox)
-		link_inbox_attach(inbox, addr);
+	/* Others may have channels to it since it was open before. */
+	region = link_region_find(link, &addr->endpoint);
+	if (region)
+		link_region_attach(region, addr);
 	addr->next = link->addrs;
 	link->addrs = addr;
 	/* Else what others forward is lost, as by a network. */
@@ -285,15 +285,15 @@ static int acquire_pool(struct link *link, struct link_addr *addr, char error[LI
 void link_addr_close_descriptors(struct link_addr *addr)
 {
 	struct link_tx *tx;
-	struct link_lane *lane;
+	struct link_channel *channel;
 	unsigned int slot;
 
 	for (tx = addr->txs; tx; tx = tx->next)
 		link_close_fd(&tx->fd);
 	for (slot = 0; slot < LINK_SLOTS; slot++) {
-		lane = addr->lane[slot];
-		if (lane)
-			link_close_fd(&lane->fd);
+		channel = addr->channel[slot];
+		if (channel)
+			link_close_fd(&channel->fd);
 	}
 	/* First, so that a process that makes the pool anew finds it free. */
 	link_close_fd(&addr->gsi_fd);
@@ -381,13 +381,13 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 }
 
 /* Caller holds the lock. */
-static void put_lanes(struct link_addr *addr)
+static void put_channels(struct link_addr *addr)
 {
 	unsigned int slot;
 
 	for (slot = 0; slot < LINK_SLOTS; slot++)
-		if (addr->lane[slot])
-			link_lane_put(addr->lane[slot]);
+		if (addr->channel[slot])
+			link_channel_put(addr->channel[slot]);
 }
 
 void link_addr_close(struct link_addr *addr)
@@ -408,7 +408,7 @@ void link_addr_close(struct link_addr *addr)
 		*from = addr->next;
 	}
 	if (last)
-		put_lanes(addr);
+		put_channels(addr);
 	link_mutex_unlock(link, &link->lock);
 	if (last)
 		free(addr);

@@ -99,14 +99,14 @@ int link_control_send(const struct link *link, unsigned int slot, const struct i
 	return sendmsg(link->control_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int link_control_ring_bell(const struct link *link, unsigned int slot, uint64_t key)
+int link_control_ring_doorbell(const struct link *link, unsigned int slot, uint64_t key)
 {
-	struct uroce_abi_header bell = {
-		.message = UROCE_ABI_LANE_BELL,
+	struct uroce_abi_header doorbell = {
+		.message = UROCE_ABI_SHM_DOORBELL,
 		.version = UROCE_ABI_VERSION,
 		.key = key,
 	};
-	struct iovec piece = { .iov_base = &bell, .iov_len = sizeof(bell) };
+	struct iovec piece = { .iov_base = &doorbell, .iov_len = sizeof(doorbell) };
 
 	return link_control_send(link, slot, &piece, 1);
 }

@@ -9,8 +9,8 @@
  *              that asks;
  *   lock       guards the lists below; held for microseconds only, never while waiting, so that
  *              link_answer_questions() can answer other processes at any time.
- * The data path (link_send, link_receive, link_forward) takes none of them.  The lock of a lane
- * (lane.h) is inside all.
+ * The data path (link_send, link_receive, link_forward) takes none of them.  The lock of a channel
+ * (shm.h) is inside all.
  *
  * fork: the child must be able to find every descriptor at any instant, without a lock.  Hence the
  * lists are singly linked, a node enters complete by one store and leaves by one store, and each
@@ -167,8 +167,8 @@ int link_control_admit(const struct link *link);
 /* Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when the slot is free. */
 int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
 		      size_t count);
-/* Tell the process of the slot that its inbox has something: 0 or a negative errno. */
-int link_control_ring_bell(const struct link *link, unsigned int slot, uint64_t key);
+/* Tell the process of the slot that its region has something: 0 or a negative errno. */
+int link_control_ring_doorbell(const struct link *link, unsigned int slot, uint64_t key);
 
 /* ---- the objects ---- */
 
@@ -176,7 +176,7 @@ struct link {
 	unsigned int slot;
 	unsigned int max_segments;
 	atomic_int receive_buffer; /* bytes to ask for */
-	atomic_bool shares_memory; /* lane.h */
+	atomic_bool shares_memory; /* shm.h */
 	atomic_bool abandoned;
 	int control_fd;
 	struct link_reception questions; /* under answer_lock */
@@ -190,8 +190,8 @@ struct link {
 	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
 	socklen_t name_bytes[LINK_SLOTS];
 	_Atomic(struct link_group *) groups;
-	_Atomic(struct link_inbox *) inboxes; /* lane.h */
-	uint64_t closed_overflow;	      /* receive_overflow of addresses that are closed */
+	_Atomic(struct link_region *) regions; /* shm.h */
+	uint64_t closed_overflow;	       /* receive_overflow of addresses that are closed */
 	atomic_uint_fast64_t forwarded;
 	atomic_uint_fast64_t forward_received;
 	atomic_uint_fast64_t forward_lost;
@@ -233,9 +233,9 @@ struct link_addr {
 	unsigned int connected_count;
 	_Atomic(struct link_tx *) txs;
 	struct link_peer *peers;
-	/* Shared memory (lane.h): what comes in, and the ways to other processes by their slots. */
-	_Atomic(struct link_inbox *) inbox;
-	struct link_lane *lane[LINK_SLOTS];
+	/* Shared memory (shm.h): what comes in, and the ways to other processes by their slots. */
+	_Atomic(struct link_region *) region;
+	struct link_channel *channel[LINK_SLOTS];
 	int64_t ask_again[LINK_SLOTS];	  /* not before, in milliseconds; under open_lock */
 	int64_t extend_again[LINK_SLOTS]; /* the same */
 };
@@ -264,7 +264,7 @@ struct link_peer {
 	uint8_t hop_limit;
 	bool own; /* of one user, which sends under a lock of its own */
 	uint8_t dst_slot;
-	struct link_lane *lane; /* NULL: the socket */
+	struct link_channel *channel; /* NULL: the socket */
 	socklen_t dst_bytes;
 	union link_sockaddr dst_sockaddr;
 	/* Control messages with hop limit and traffic class, only when tx has others. */

@@ -8,7 +8,7 @@
 _Static_assert(sizeof(struct uroce_abi_header) == 16, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_forward) == 56, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_pool) == 48, "padding in the host ABI");
-_Static_assert(sizeof(struct uroce_abi_lane) == 40, "padding in the host ABI");
+_Static_assert(sizeof(struct uroce_abi_shm) == 40, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_gsi_hello) == 24, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_gsi_service) == 48, "padding in the host ABI");
 _Static_assert(sizeof(struct uroce_abi_gsi_mad) == 48, "padding in the host ABI");
@@ -39,10 +39,10 @@ static enum link_message_error check_pool(const struct link_message *message, si
 									    : LINK_MESSAGE_OK;
 }
 
-static enum link_message_error check_lane(const struct link_message *message, size_t body)
+static enum link_message_error check_channel(const struct link_message *message, size_t body)
 {
 	(void)body;
-	return message->lane.slot >= LINK_SLOTS ? LINK_MESSAGE_SLOTS : LINK_MESSAGE_OK;
+	return message->channel.slot >= LINK_SLOTS ? LINK_MESSAGE_SLOTS : LINK_MESSAGE_OK;
 }
 
 static enum link_message_error check_hello(const struct link_message *message, size_t body)
@@ -57,10 +57,10 @@ static const struct format formats[] = {
 	[UROCE_ABI_POOL_REPLY] = { sizeof(struct uroce_abi_pool), 0, check_pool },
 	[UROCE_ABI_POOL_UNKNOWN] = { sizeof(struct uroce_abi_pool), 0, check_pool },
 	[UROCE_ABI_STAT_REQUEST] = { sizeof(struct uroce_abi_header), 0, NULL },
-	[UROCE_ABI_LANE_REQUEST] = { sizeof(struct uroce_abi_lane), 0, check_lane },
-	[UROCE_ABI_LANE_REPLY] = { sizeof(struct uroce_abi_lane), 0, check_lane },
-	[UROCE_ABI_LANE_REFUSED] = { sizeof(struct uroce_abi_lane), 0, check_lane },
-	[UROCE_ABI_LANE_BELL] = { sizeof(struct uroce_abi_header), 0, NULL },
+	[UROCE_ABI_SHM_REQUEST] = { sizeof(struct uroce_abi_shm), 0, check_channel },
+	[UROCE_ABI_SHM_REPLY] = { sizeof(struct uroce_abi_shm), 0, check_channel },
+	[UROCE_ABI_SHM_REFUSED] = { sizeof(struct uroce_abi_shm), 0, check_channel },
+	[UROCE_ABI_SHM_DOORBELL] = { sizeof(struct uroce_abi_header), 0, NULL },
 	[UROCE_ABI_GSI_HELLO] = { sizeof(struct uroce_abi_gsi_hello), 0, check_hello },
 	[UROCE_ABI_GSI_LISTEN] = { sizeof(struct uroce_abi_gsi_service), 0, NULL },
 	[UROCE_ABI_GSI_UNLISTEN] = { sizeof(struct uroce_abi_gsi_service), 0, NULL },

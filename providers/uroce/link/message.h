@@ -28,7 +28,7 @@ struct link_message {
 		uint8_t head[LINK_MESSAGE_HEAD_MAX];
 		struct uroce_abi_forward forward;     /* UROCE_ABI_FORWARD */
 		struct uroce_abi_pool pool;	      /* UROCE_ABI_POOL_* */
-		struct uroce_abi_lane lane;	      /* UROCE_ABI_LANE_REQUEST, _REPLY */
+		struct uroce_abi_shm channel;	      /* UROCE_ABI_SHM_REQUEST, _REPLY */
 		struct uroce_abi_gsi_hello hello;     /* UROCE_ABI_GSI_HELLO */
 		struct uroce_abi_gsi_service service; /* UROCE_ABI_GSI_LISTEN, _UNLISTEN */
 		struct uroce_abi_gsi_mad mad;	      /* UROCE_ABI_GSI_MAD */

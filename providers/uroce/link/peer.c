@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lane.h"
+#include "shm.h"
 
 /*
  * Programs that know only InfiniBand ask for a hop limit of 1 (ibv_rc_pingpong, pyverbs), which
@@ -315,7 +315,7 @@ static struct link_tx *get_connected(struct link_addr *addr, const struct link_p
 }
 
 /* Queue pairs of one process could do without the socket as well, but are rare. */
-static bool wants_lane(const struct link_peer *peer)
+static bool wants_channel(const struct link_peer *peer)
 {
 	const struct link *link = peer->addr->link;
 
@@ -337,7 +337,7 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	/* 4791 would join the receive pool's group. */
 	if (*port == 0 || *port == LINK_UDP_PORT)
 		*port = PORT_FIRST;
-	wanted->tx = wanted->own && !wanted->lane ? get_connected(addr, wanted, *port) : NULL;
+	wanted->tx = wanted->own && !wanted->channel ? get_connected(addr, wanted, *port) : NULL;
 	if (!wanted->tx)
 		error = get_tx(addr, *port, wanted->traffic_class, wanted->hop_limit, &wanted->tx);
 	if (error) {
@@ -386,15 +386,15 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 			return error;
 	}
 	wanted->own = wanted->own && link_endpoint_equal(&wanted->dst, &addr->endpoint);
-	if (wants_lane(wanted))
-		wanted->lane = link_lane_open(addr, wanted->dst_slot);
+	if (wants_channel(wanted))
+		wanted->channel = link_channel_open(addr, wanted->dst_slot);
 	/* For link_peer_room(). */
-	if (wanted->own && !wanted->lane)
+	if (wanted->own && !wanted->channel)
 		link_extend(addr, wanted->dst_slot);
 	link_mutex_lock(link, &link->lock);
 	error = get_peer(addr, wanted, src_port, result);
-	if (error && wanted->lane)
-		link_lane_put(wanted->lane);
+	if (error && wanted->channel)
+		link_channel_put(wanted->channel);
 	link_mutex_unlock(link, &link->lock);
 	return error;
 }
@@ -431,12 +431,12 @@ int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t s
 
 enum link_transport link_peer_transport(const struct link_peer *peer)
 {
-	return peer->lane ? LINK_SHARED_MEMORY : LINK_SOCKET;
+	return peer->channel ? LINK_SHARED_MEMORY : LINK_SOCKET;
 }
 
 bool link_peer_is_full(struct link_peer *peer)
 {
-	return peer->lane && link_lane_is_full(peer->lane);
+	return peer->channel && link_channel_is_full(peer->channel);
 }
 
 void link_peer_close(struct link_peer *peer)
@@ -451,8 +451,8 @@ void link_peer_close(struct link_peer *peer)
 			from = &(*from)->next;
 		*from = peer->next;
 		drop_tx(addr, peer->tx);
-		if (peer->lane)
-			link_lane_put(peer->lane);
+		if (peer->channel)
+			link_channel_put(peer->channel);
 		free(peer);
 	}
 	link_mutex_unlock(link, &link->lock);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lane.h"
+#include "shm.h"
 
 enum {
 	/* So many questions are answered before others have their turn. */
@@ -79,8 +79,9 @@ static void answer(struct link *link, const struct link_visitor *asker, const ui
 		return;
 	if (message.kind == UROCE_ABI_POOL_REQUEST)
 		answer_pool(link, asker->fd, &message.pool);
-	else if (message.kind == UROCE_ABI_LANE_REQUEST && is_owner(link, asker, message.lane.slot))
-		link_inbox_answer(link, asker->fd, &message.lane);
+	else if (message.kind == UROCE_ABI_SHM_REQUEST &&
+		 is_owner(link, asker, message.channel.slot))
+		link_region_answer(link, asker->fd, &message.channel);
 }
 
 void link_answer_questions(struct link *link)

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lane.h"
+#include "shm.h"
 #include "visitor.h"
 #include <rdma/uroce-abi.h>
 
@@ -151,7 +151,7 @@ void link_close(struct link *link)
 		pthread_mutex_destroy(&link->answer_lock);
 		pthread_mutex_destroy(&link->lock);
 	}
-	link_inbox_close_all(link);
+	link_region_close_all(link);
 	free(link);
 }
 
@@ -159,7 +159,7 @@ void link_abandon(struct link *link)
 {
 	struct link_addr *addr, *building = link->building;
 	struct link_group *group;
-	struct link_inbox *inbox;
+	struct link_region *region;
 
 	atomic_store(&link->abandoned, true);
 	for (addr = link->addrs; addr; addr = addr->next)
@@ -169,8 +169,8 @@ void link_abandon(struct link *link)
 		link_addr_close_descriptors(building);
 	for (group = link->groups; group; group = group->next)
 		link_close_fd(&group->fd);
-	for (inbox = link->inboxes; inbox; inbox = inbox->older)
-		link_close_fd(&inbox->fd);
+	for (region = link->regions; region; region = region->older)
+		link_close_fd(&region->fd);
 	link_reception_abandon(&link->questions);
 	link_close_fd(&link->control_fd);
 	close_reserve(link);

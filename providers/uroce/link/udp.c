@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lane.h"
+#include "shm.h"
 #include <rdma/uroce-abi.h>
 
 #ifndef UDP_GRO
@@ -62,9 +62,9 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 
 	if (atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
-	if (peer->lane)
-		return link_lane_send(peer->lane, peer->tx->port, pieces, count,
-				      total_bytes(pieces, count), segment);
+	if (peer->channel)
+		return link_channel_send(peer->channel, peer->tx->port, pieces, count,
+					 total_bytes(pieces, count), segment);
 	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
 	if (segment && total_bytes(pieces, count) <= segment)
 		segment = 0;
@@ -86,7 +86,7 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 
 uint16_t link_peer_identification(const struct link_peer *peer)
 {
-	return peer->lane ? 0 : peer->tx->identification;
+	return peer->channel ? 0 : peer->tx->identification;
 }
 
 static unsigned int control_value(const struct cmsghdr *cmsg)
@@ -155,24 +155,24 @@ int link_receive_from(struct link *link, int fd, struct link_batch *batch)
 
 int link_receive(struct link_addr *addr, struct link_batch *batch)
 {
-	struct link_inbox *inbox = atomic_load_explicit(&addr->inbox, memory_order_acquire);
+	struct link_region *region = atomic_load_explicit(&addr->region, memory_order_acquire);
 	bool rings_next;
 	int error;
 
 	batch->addr = addr;
 	batch->ring = NULL;
-	if (!inbox)
+	if (!region)
 		return link_receive_from(addr->link, addr->fd, batch);
 	if (atomic_load_explicit(&addr->link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
-	rings_next = link_inbox_is_next(inbox);
-	if (rings_next && link_inbox_receive(inbox, batch) == 0)
+	rings_next = link_region_is_next(region);
+	if (rings_next && link_region_receive(region, batch) == 0)
 		return 0;
-	if (rings_next && !link_inbox_wants_look(inbox))
+	if (rings_next && !link_region_wants_look(region))
 		return -EAGAIN;
 	error = link_receive_from(addr->link, addr->fd, batch);
-	link_inbox_looked(inbox, !error);
-	return rings_next || error != -EAGAIN ? error : link_inbox_receive(inbox, batch);
+	link_region_looked(region, !error);
+	return rings_next || error != -EAGAIN ? error : link_region_receive(region, batch);
 }
 
 void link_receive_class(int fd, bool ipv4)
@@ -251,7 +251,7 @@ uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot)
 	uint32_t info[SK_MEMINFO_VARS];
 
 	/* A full ring holds the sender back by itself. */
-	if (peer->lane)
+	if (peer->channel)
 		return UINT32_MAX;
 	/* Processes of this host have the sockets of those that they speak to. */
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||

@@ -75,7 +75,7 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 		return result;
 	}
 	/*
-	 * Another process may already have asked for the address's inbox, and the helper may sleep
+	 * Another process may already have asked for the address's region, and the helper may sleep
 	 * without waiting for what comes there: it did not have the address yet.
 	 */
 	wakeup_helper(progress);

@@ -25,26 +25,26 @@ static void test_reader_is_killed(void **state)
 	struct link_fixture *fixture = *state;
 	struct link_peer *old, *peer;
 
-	lane_start_agent(fixture);
-	old = lane_open_memory(fixture);
-	assert_int_equal(lane_send(fixture, old, 1, BYTES), 0);
-	lane_expect(fixture, 1, true);
+	shm_start_agent(fixture);
+	old = shm_open_memory(fixture);
+	assert_int_equal(shm_send(fixture, old, 1, BYTES), 0);
+	shm_expect(fixture, 1, true);
 	for (unsigned int round = 0; round < 5; round++) {
 		unsigned int slot = fixture->agent.slot;
 		struct agent_report report;
 
 		agent_kill(&fixture->agent);
-		lane_start_agent(fixture);
+		shm_start_agent(fixture);
 		assert_int_equal(fixture->agent.slot, slot);
-		peer = lane_open_memory(fixture);
+		peer = shm_open_memory(fixture);
 		/* Into nothing, until that is full, and then still. */
 		for (uint32_t i = 0; i < 300; i++) {
-			int result = lane_send(fixture, old, 666, BYTES);
+			int result = shm_send(fixture, old, 666, BYTES);
 
 			assert_true(result == 0 || result == -EAGAIN);
 		}
-		assert_int_equal(lane_send(fixture, peer, round, BYTES), 0);
-		lane_expect(fixture, round, true);
+		assert_int_equal(shm_send(fixture, peer, round, BYTES), 0);
+		shm_expect(fixture, round, true);
 		assert_false(agent_report(&fixture->agent, fixture->link, 20, &report));
 		link_peer_close(old);
 		old = peer;
@@ -76,7 +76,7 @@ static unsigned int stream(struct link_fixture *fixture, uint32_t tag, int milli
 
 		serve(fixture->link);
 		vain++;
-		if (lane_receive(fixture, &batch))
+		if (shm_receive(fixture, &batch))
 			continue;
 		vain = 0;
 		if (count == 0)
@@ -94,14 +94,14 @@ static unsigned int stream(struct link_fixture *fixture, uint32_t tag, int milli
 static void test_writer_is_killed(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent_order order = lane_order(fixture, 0, 1u << 30, 9000);
+	struct agent_order order = shm_order(fixture, 0, 1u << 30, 9000);
 	unsigned int slot = 0;
 
 	for (unsigned int round = 0; round < 20; round++) {
 		unsigned int count;
 
 		order.tag = round << 20;
-		lane_start_agent(fixture);
+		shm_start_agent(fixture);
 		assert_true(round == 0 || fixture->agent.slot == slot);
 		slot = fixture->agent.slot;
 		agent_order(&fixture->agent, &order);
@@ -114,7 +114,7 @@ static void test_writer_is_killed(void **state)
 
 /* ---- fork ---- */
 
-static unsigned int count_inboxes(void)
+static unsigned int count_regions(void)
 {
 	char name[300], target[300];
 	struct dirent *entry;
@@ -128,7 +128,7 @@ static unsigned int count_inboxes(void)
 		bytes = readlink(name, target, sizeof(target) - 1);
 		if (bytes > 0) {
 			target[bytes] = 0;
-			count += strstr(target, "uroce-inbox") != NULL;
+			count += strstr(target, "uroce-region") != NULL;
 		}
 	}
 	closedir(folder);
@@ -166,32 +166,32 @@ static void use_place(uint8_t *mine, size_t bytes)
 
 static void run_child(struct link_fixture *fixture, struct link_peer *peer)
 {
-	const struct link_lane *lane = fixture->addr->lane[fixture->agent.slot];
+	const struct link_channel *channel = fixture->addr->channel[fixture->agent.slot];
 	struct link_batch batch;
-	uint8_t *head = take_place(lane->inbox, UROCE_ABI_INBOX_HEAD_BYTES);
-	uint8_t *ring = take_place(lane->ring_memory, UROCE_ABI_RING_STRIDE);
-	uint8_t *inbox = take_place(fixture->addr->inbox->memory, 1 << 20);
+	uint8_t *head = take_place(channel->region, UROCE_ABI_REGION_HEAD_BYTES);
+	uint8_t *ring = take_place(channel->ring_memory, UROCE_ABI_RING_STRIDE);
+	uint8_t *region = take_place(fixture->addr->region->memory, 1 << 20);
 
 	signal(SIGSEGV, SIG_DFL);
 	link_abandon(fixture->link);
-	if (count_inboxes())
+	if (count_regions())
 		_exit(11);
-	if (lane_send(fixture, peer, 1, BYTES) != -EOWNERDEAD)
+	if (shm_send(fixture, peer, 1, BYTES) != -EOWNERDEAD)
 		_exit(12);
-	if (lane_receive(fixture, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
+	if (shm_receive(fixture, &batch) != -EOWNERDEAD || link_addr_await(fixture->addr))
 		_exit(15);
 	link_addr_awake(fixture->addr);
-	use_place(head, UROCE_ABI_INBOX_HEAD_BYTES);
+	use_place(head, UROCE_ABI_REGION_HEAD_BYTES);
 	use_place(ring, UROCE_ABI_RING_STRIDE);
-	use_place(inbox, 1 << 20);
+	use_place(region, 1 << 20);
 	link_peer_close(peer);
 	link_addr_close(fixture->addr);
 	link_close(fixture->link);
 	/* All of what took the place is there still; if not, this is a signal. */
-	for (size_t i = 0; i < UROCE_ABI_INBOX_HEAD_BYTES; i++)
+	for (size_t i = 0; i < UROCE_ABI_REGION_HEAD_BYTES; i++)
 		if (head[i] != 0x77 || ring[i] != 0x77)
 			_exit(13);
-	_exit(ring[UROCE_ABI_RING_STRIDE - 1] == 0x77 && inbox[(1 << 20) - 1] == 0x77 ? 0 : 14);
+	_exit(ring[UROCE_ABI_RING_STRIDE - 1] == 0x77 && region[(1 << 20) - 1] == 0x77 ? 0 : 14);
 }
 
 /* The child of a fork has no way into shared memory, its parent goes on. */
@@ -201,24 +201,24 @@ static void test_fork(void **state)
 	struct link_peer *peer;
 	pid_t child;
 
-	lane_start_agent(fixture);
-	peer = lane_open_memory(fixture);
-	lane_let_agent_in(fixture);
-	assert_non_null(fixture->addr->inbox);
-	assert_int_equal(count_inboxes(), 2);
+	shm_start_agent(fixture);
+	peer = shm_open_memory(fixture);
+	shm_let_agent_in(fixture);
+	assert_non_null(fixture->addr->region);
+	assert_int_equal(count_regions(), 2);
 	link_fork_prepare(fixture->link);
 	child = fork();
 	if (child == 0)
 		run_child(fixture, peer);
 	link_fork_parent(fixture->link);
 	await_child(child, NULL);
-	assert_int_equal(lane_send(fixture, peer, 5, BYTES), 0);
-	lane_expect(fixture, 5, true);
+	assert_int_equal(shm_send(fixture, peer, 5, BYTES), 0);
+	shm_expect(fixture, 5, true);
 	link_peer_close(peer);
-	/* Its lock on its inbox has outlived the child. */
-	peer = lane_open_memory(fixture);
-	assert_int_equal(lane_send(fixture, peer, 6, BYTES), 0);
-	lane_expect(fixture, 6, true);
+	/* Its lock on its region has outlived the child. */
+	peer = shm_open_memory(fixture);
+	assert_int_equal(shm_send(fixture, peer, 6, BYTES), 0);
+	shm_expect(fixture, 6, true);
 	link_peer_close(peer);
 	agent_stop(&fixture->agent);
 }
@@ -243,7 +243,7 @@ static int make_file(off_t bytes, int seals)
 struct liar {
 	struct link_fixture *fixture;
 	int listener; /* of LIAR_SLOT */
-	const struct uroce_abi_lane *reply;
+	const struct uroce_abi_shm *reply;
 	const int *fds;
 	size_t count;
 };
@@ -262,7 +262,7 @@ static void *lie(void *arg)
 }
 
 /* Is the liar's slot reached through memory that this answer brings? */
-static bool is_taken(struct liar liar, const struct uroce_abi_lane *reply, const int *fds,
+static bool is_taken(struct liar liar, const struct uroce_abi_shm *reply, const int *fds,
 		     size_t count)
 {
 	unsigned int before = count_descriptors();
@@ -273,11 +273,11 @@ static bool is_taken(struct liar liar, const struct uroce_abi_lane *reply, const
 	liar.reply = reply;
 	liar.fds = fds;
 	liar.count = count;
-	/* A process that was refused before asks again at once; and for a lane only. */
+	/* A process that was refused before asks again at once; and for a channel only. */
 	liar.fixture->addr->ask_again[LIAR_SLOT] = 0;
 	liar.fixture->addr->extend_again[LIAR_SLOT] = INT64_MAX;
 	assert_int_equal(pthread_create(&thread, NULL, lie, &liar), 0);
-	peer = lane_open_own(liar.fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
+	peer = shm_open_own(liar.fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
 	pthread_join(thread, NULL);
 	taken = link_peer_transport(peer) == LINK_SHARED_MEMORY;
 	link_peer_close(peer);
@@ -286,24 +286,24 @@ static bool is_taken(struct liar liar, const struct uroce_abi_lane *reply, const
 	return taken;
 }
 
-/* An inbox that is none is not taken, and nothing of it is kept. */
+/* A region that is none is not taken, and nothing of it is kept. */
 static void test_bad_replies(void **state)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	struct link_fixture *fixture = *state;
-	struct uroce_abi_lane reply = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT);
-	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REPLY, other4, LIAR_SLOT);
-	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REPLY, loopback4, LIAR_SLOT + 1);
-	struct uroce_abi_lane refused = lane_message(UROCE_ABI_LANE_REFUSED, loopback4, LIAR_SLOT);
-	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	struct uroce_abi_shm reply = shm_message(UROCE_ABI_SHM_REPLY, loopback4, LIAR_SLOT);
+	struct uroce_abi_shm other = shm_message(UROCE_ABI_SHM_REPLY, other4, LIAR_SLOT);
+	struct uroce_abi_shm slot = shm_message(UROCE_ABI_SHM_REPLY, loopback4, LIAR_SLOT + 1);
+	struct uroce_abi_shm refused = shm_message(UROCE_ABI_SHM_REFUSED, loopback4, LIAR_SLOT);
+	struct uroce_abi_shm request = shm_message(UROCE_ABI_SHM_REQUEST, loopback4, LIAR_SLOT);
 	int listener = link_listen(UROCE_ABI_ANSWER_NAME, LIAR_SLOT);
-	int good = make_file(LINK_INBOX_BYTES, seals), pair[2] = { good, good };
+	int good = make_file(LINK_REGION_BYTES, seals), pair[2] = { good, good };
 	int bad[] = {
-		make_file(LINK_INBOX_BYTES, F_SEAL_GROW),
-		make_file(LINK_INBOX_BYTES - 1, seals),
-		make_file(LINK_INBOX_BYTES + 4096, seals),
+		make_file(LINK_REGION_BYTES, F_SEAL_GROW),
+		make_file(LINK_REGION_BYTES - 1, seals),
+		make_file(LINK_REGION_BYTES + 4096, seals),
 		make_file(0, seals),
-		make_file(LINK_INBOX_BYTES, seals | F_SEAL_WRITE),
+		make_file(LINK_REGION_BYTES, seals | F_SEAL_WRITE),
 		open("/dev/zero", O_RDWR | O_CLOEXEC),
 		socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0),
 	};
@@ -321,7 +321,7 @@ static void test_bad_replies(void **state)
 	assert_false(is_taken(liar, &request, &good, 1));
 	/* All of it right: it is taken. */
 	assert_true(is_taken(liar, &reply, &good, 1));
-	assert_non_null(fixture->addr->lane[LIAR_SLOT]);
+	assert_non_null(fixture->addr->channel[LIAR_SLOT]);
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		close(bad[i]);
 	close(good);
@@ -338,18 +338,18 @@ static void test_silent_process(void **state)
 	struct link_fixture *fixture = *state;
 	int listener = link_listen(UROCE_ABI_ANSWER_NAME, LIAR_SLOT), asker, requests = 0;
 	struct link_peer *peers[QPS];
-	struct uroce_abi_lane request;
+	struct uroce_abi_shm request;
 	int64_t begin = link_now_ms(), took;
 
 	for (unsigned int i = 0; i < QPS; i++) {
-		peers[i] = lane_open_own(fixture, LIAR_SLOT << LINK_SLOT_SHIFT | i);
+		peers[i] = shm_open_own(fixture, LIAR_SLOT << LINK_SLOT_SHIFT | i);
 		assert_int_equal(link_peer_transport(peers[i]), LINK_SOCKET);
 	}
 	took = link_now_ms() - begin;
 	assert_true(took >= PATIENCE_MS && took < SLOW_MS);
 	while ((asker = accept(listener, NULL, NULL)) >= 0) {
 		if (recv(asker, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request))
-			requests += request.header.message == UROCE_ABI_LANE_REQUEST;
+			requests += request.header.message == UROCE_ABI_SHM_REQUEST;
 		close(asker);
 	}
 	assert_int_equal(requests, 1);
@@ -363,7 +363,7 @@ static void test_nobody_there(void **state)
 {
 	struct link_fixture *fixture = *state;
 	int64_t begin = link_now_ms();
-	struct link_peer *peer = lane_open_own(fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
+	struct link_peer *peer = shm_open_own(fixture, LIAR_SLOT << LINK_SLOT_SHIFT | 5);
 
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	assert_true(link_now_ms() - begin < 50);
@@ -392,7 +392,7 @@ static void test_datagrams_need_the_key(void **state)
 	uint8_t datagram[sizeof(forward) + 20] = { 0 };
 	struct link_batch batch = { .buffer = fixture->room,
 				    .buffer_bytes = sizeof(fixture->room) };
-	int sock = lane_bind_slot(LIAR_SLOT), fds[LINK_SLOTS];
+	int sock = shm_bind_slot(LIAR_SLOT), fds[LINK_SLOTS];
 	unsigned int before;
 
 	memcpy(forward.dst, loopback4, sizeof(forward.dst));
@@ -426,9 +426,9 @@ static void test_datagrams_need_the_key(void **state)
 
 /* What a question from a slot is answered with, 0: not at all. */
 static uint32_t answer_to(struct link_fixture *fixture, unsigned int asker,
-			  const struct uroce_abi_lane *request)
+			  const struct uroce_abi_shm *request)
 {
-	int fd = lane_connect(link_slot(fixture->link), asker);
+	int fd = shm_connect(link_slot(fixture->link), asker);
 	struct link_answer answer;
 	uint32_t kind = 0;
 
@@ -436,16 +436,16 @@ static uint32_t answer_to(struct link_fixture *fixture, unsigned int asker,
 	serve(fixture->link);
 	if (link_await_answer(fixture->link, fd, link_now_ms(), &answer) == 0) {
 		kind = answer.message.kind;
-		assert_int_equal(answer.message.lane.slot, link_slot(fixture->link));
-		assert_memory_equal(answer.message.lane.address, request->address, 16);
-		assert_int_equal(answer.fd_count, kind == UROCE_ABI_LANE_REPLY);
+		assert_int_equal(answer.message.channel.slot, link_slot(fixture->link));
+		assert_memory_equal(answer.message.channel.address, request->address, 16);
+		assert_int_equal(answer.fd_count, kind == UROCE_ABI_SHM_REPLY);
 	}
 	close(fd);
-	if (kind != UROCE_ABI_LANE_REPLY)
+	if (kind != UROCE_ABI_SHM_REPLY)
 		return kind;
-	assert_int_equal(lseek(answer.fds[0], 0, SEEK_END), LINK_INBOX_BYTES);
+	assert_int_equal(lseek(answer.fds[0], 0, SEEK_END), LINK_REGION_BYTES);
 	assert_int_equal(ftruncate(answer.fds[0], 4096), -1);
-	assert_int_equal(ftruncate(answer.fds[0], 2 * LINK_INBOX_BYTES), -1);
+	assert_int_equal(ftruncate(answer.fds[0], 2 * LINK_REGION_BYTES), -1);
 	/* Kept open: closed in its owner's process, which this is, the owner's lock would go. */
 	return kind;
 }
@@ -456,44 +456,44 @@ static uint32_t answer_to(struct link_fixture *fixture, unsigned int asker,
 static void test_requests(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
-	struct uroce_abi_lane other = lane_message(UROCE_ABI_LANE_REQUEST, other4, LIAR_SLOT);
-	struct uroce_abi_lane slot = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT + 1);
-	struct uroce_abi_lane own =
-		lane_message(UROCE_ABI_LANE_REQUEST, loopback4, link_slot(fixture->link));
+	struct uroce_abi_shm request = shm_message(UROCE_ABI_SHM_REQUEST, loopback4, LIAR_SLOT);
+	struct uroce_abi_shm other = shm_message(UROCE_ABI_SHM_REQUEST, other4, LIAR_SLOT);
+	struct uroce_abi_shm slot = shm_message(UROCE_ABI_SHM_REQUEST, loopback4, LIAR_SLOT + 1);
+	struct uroce_abi_shm own =
+		shm_message(UROCE_ABI_SHM_REQUEST, loopback4, link_slot(fixture->link));
 
 	assert_int_equal(answer_to(fixture, LIAR_SLOT, &slot), 0);
 	assert_int_equal(answer_to(fixture, LIAR_SLOT, &own), 0);
 	assert_int_equal(answer_to(fixture, LINK_SLOTS, &request), 0);
 	link_set_shared_memory(fixture->link, false);
-	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REFUSED);
-	assert_null(fixture->addr->inbox);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_SHM_REFUSED);
+	assert_null(fixture->addr->region);
 	link_set_shared_memory(fixture->link, true);
-	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REPLY);
-	assert_int_equal(fixture->addr->inbox->slots, 1ull << LIAR_SLOT);
-	assert_int_equal(answer_to(fixture, LIAR_SLOT, &other), UROCE_ABI_LANE_REPLY);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_SHM_REPLY);
+	assert_int_equal(fixture->addr->region->slots, 1ull << LIAR_SLOT);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &other), UROCE_ABI_SHM_REPLY);
 }
 
-/* However many addresses a process asks for, the inboxes are bounded. */
-static void test_too_many_inboxes(void **state)
+/* However many addresses a process asks for, the regions are bounded. */
+static void test_too_many_regions(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	struct uroce_abi_shm request = shm_message(UROCE_ABI_SHM_REQUEST, loopback4, LIAR_SLOT);
 
-	for (unsigned int i = 0; i < LINK_INBOXES_MAX; i++) {
-		assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REPLY);
+	for (unsigned int i = 0; i < LINK_REGIONES_MAX; i++) {
+		assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_SHM_REPLY);
 		request.address[15]++;
 	}
-	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_LANE_REFUSED);
+	assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_SHM_REFUSED);
 }
 
 static void test_other_user(void **state)
 {
-	struct uroce_abi_lane request = lane_message(UROCE_ABI_LANE_REQUEST, loopback4, LIAR_SLOT);
+	struct uroce_abi_shm request = shm_message(UROCE_ABI_SHM_REQUEST, loopback4, LIAR_SLOT);
 	struct link_fixture *fixture = *state;
 
 	link_expect_refusal(fixture, LIAR_SLOT, &request, sizeof(request));
-	assert_null(fixture->addr->inbox);
+	assert_null(fixture->addr->region);
 }
 
 int main(void)
@@ -507,7 +507,7 @@ int main(void)
 		WITH_ONE(test_silent_process),
 		WITH_ONE(test_nobody_there),
 		WITH_ONE(test_requests),
-		WITH_ONE(test_too_many_inboxes),
+		WITH_ONE(test_too_many_regions),
 		WITH_ONE(test_other_user),
 	};
 

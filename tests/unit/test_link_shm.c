@@ -24,10 +24,10 @@ static struct link_counters counters_of(struct link_fixture *fixture)
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t runs, uint32_t bytes,
 		     uint32_t segment)
 {
-	struct agent_order order = lane_order(fixture, tag, runs, bytes);
+	struct agent_order order = shm_order(fixture, tag, runs, bytes);
 
 	order.segment = segment;
-	lane_obey(fixture, &order, fixture->link, 5000);
+	shm_obey(fixture, &order, fixture->link, 5000);
 }
 
 static bool is_socket_empty(struct link_fixture *fixture)
@@ -42,14 +42,14 @@ static bool is_socket_empty(struct link_fixture *fixture)
 static void test_both_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct link_peer *peer = lane_open_memory(fixture);
+	struct link_peer *peer = shm_open_memory(fixture);
 	struct link_batch batch;
 
 	assert_int_equal(link_peer_identification(peer), 0);
 	for (uint32_t tag = 0; tag < 5; tag++)
-		assert_int_equal(lane_send(fixture, peer, tag, 40 + 1000 * tag), 0);
+		assert_int_equal(shm_send(fixture, peer, tag, 40 + 1000 * tag), 0);
 	for (uint32_t tag = 0; tag < 5; tag++)
-		lane_expect(fixture, tag, true);
+		shm_expect(fixture, tag, true);
 	assert_int_equal(counters_of(fixture).memory_sent, 5);
 	assert_int_equal(counters_of(fixture).memory_received, 0);
 	assert_int_equal(link_peer_room(peer, fixture->agent.slot), UINT32_MAX);
@@ -57,12 +57,12 @@ static void test_both_want_it(void **state)
 	let_send(fixture, 100, 3, 500, 0);
 	assert_true(is_socket_empty(fixture));
 	for (uint32_t tag = 100; tag < 103; tag++) {
-		assert_int_equal(lane_receive_any(fixture, &batch), 0);
+		assert_int_equal(shm_receive_any(fixture, &batch), 0);
 		assert_non_null(batch.ring);
 		assert_int_equal(datagram_tag(batch.buffer), tag);
 		link_release(&batch);
 	}
-	assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
+	assert_int_equal(shm_receive_any(fixture, &batch), -EAGAIN);
 	assert_int_equal(counters_of(fixture).memory_received, 3);
 	assert_int_equal(counters_of(fixture).memory_sent, 5);
 	link_peer_close(peer);
@@ -77,29 +77,29 @@ static void test_one_does_not_want_it(void **state)
 	uint16_t port = 0xc345;
 
 	agent_share(&fixture->agent, fixture->link, false);
-	peer = lane_open_own(fixture, fixture->agent_qpn);
+	peer = shm_open_own(fixture, fixture->agent_qpn);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
-	assert_int_equal(lane_send(fixture, peer, 1, 40), 0);
-	lane_expect(fixture, 1, false);
+	assert_int_equal(shm_send(fixture, peer, 1, 40), 0);
+	shm_expect(fixture, 1, false);
 	link_peer_close(peer);
 
 	agent_share(&fixture->agent, fixture->link, true);
 	link_set_shared_memory(fixture->link, false);
 	let_send(fixture, 2, 1, 500, 0);
 	assert_false(is_socket_empty(fixture));
-	assert_int_equal(lane_receive_any(fixture, &batch), 0);
+	assert_int_equal(shm_receive_any(fixture, &batch), 0);
 	assert_null(batch.ring);
-	peer = lane_open_own(fixture, fixture->agent_qpn);
+	peer = shm_open_own(fixture, fixture->agent_qpn);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
-	assert_int_equal(lane_send(fixture, peer, 3, 40), 0);
-	lane_expect(fixture, 3, false);
+	assert_int_equal(shm_send(fixture, peer, 3, 40), 0);
+	shm_expect(fixture, 3, false);
 	link_peer_close(peer);
 
 	link_set_shared_memory(fixture->link, true);
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
-	assert_int_equal(lane_send(fixture, peer, 4, 40), 0);
-	lane_expect(fixture, 4, false);
+	assert_int_equal(shm_send(fixture, peer, 4, 40), 0);
+	shm_expect(fixture, 4, false);
 	link_peer_close(peer);
 	assert_int_equal(counters_of(fixture).memory_sent, 0);
 	assert_int_equal(counters_of(fixture).memory_received, 0);
@@ -111,7 +111,7 @@ static void test_one_does_not_want_it(void **state)
  */
 static void test_peer_of_no_slot(void **state)
 {
-	int other = lane_bind_slot(0);
+	int other = shm_bind_slot(0);
 	struct link_addr *addr;
 	struct link_peer *peer;
 	struct link *link;
@@ -135,7 +135,7 @@ static void check_batch(struct link_fixture *fixture, unsigned int bytes, unsign
 	struct link_batch batch;
 
 	put_datagram(expected, bytes, fixture->qpn, bytes);
-	assert_int_equal(lane_receive_any(fixture, &batch), 0);
+	assert_int_equal(shm_receive_any(fixture, &batch), 0);
 	assert_int_equal(batch.ring != NULL, memory);
 	assert_int_equal(batch.buffer == fixture->room, !memory);
 	assert_int_equal(batch.bytes, bytes);
@@ -169,20 +169,21 @@ static void test_batches_are_alike(void **state)
 	}
 }
 
-/* How many bells wait, taken out. */
-static unsigned int count_bells(struct link_fixture *fixture)
+/* How many doorbells wait, taken out. */
+static unsigned int count_doorbells(struct link_fixture *fixture)
 {
-	struct uroce_abi_header bell;
+	struct uroce_abi_header doorbell;
 	unsigned int count = 0;
 
 	for (;;) {
-		ssize_t bytes = recv(fixture->link->control_fd, &bell, sizeof(bell), MSG_DONTWAIT);
+		ssize_t bytes =
+			recv(fixture->link->control_fd, &doorbell, sizeof(doorbell), MSG_DONTWAIT);
 
 		if (bytes < 0)
 			return count;
-		assert_int_equal(bytes, sizeof(bell));
-		assert_int_equal(bell.message, UROCE_ABI_LANE_BELL);
-		assert_int_equal(bell.version, UROCE_ABI_VERSION);
+		assert_int_equal(bytes, sizeof(doorbell));
+		assert_int_equal(doorbell.message, UROCE_ABI_SHM_DOORBELL);
+		assert_int_equal(doorbell.version, UROCE_ABI_VERSION);
 		count++;
 	}
 }
@@ -193,14 +194,14 @@ static void test_socket_is_heard(void **state)
 	struct link_fixture *fixture = *state;
 	struct link_batch batch;
 
-	lane_let_agent_in(fixture);
+	shm_let_agent_in(fixture);
 	for (uint32_t tag = 1; tag < 4; tag++) {
 		for (unsigned int i = 0; i < 50; i++)
-			assert_int_equal(lane_receive_any(fixture, &batch), -EAGAIN);
+			assert_int_equal(shm_receive_any(fixture, &batch), -EAGAIN);
 		send_to_qpn(fixture->addr, loopback4, fixture->qpn, tag);
 		let_send(fixture, 100, 1, 64, 0);
 		for (unsigned int i = 0; i < 2; i++) {
-			assert_int_equal(lane_receive_any(fixture, &batch), 0);
+			assert_int_equal(shm_receive_any(fixture, &batch), 0);
 			assert_int_equal(datagram_tag(batch.buffer), batch.ring ? 100 : tag);
 			assert_int_equal(batch.ring != NULL, i == 0);
 			link_release(&batch);
@@ -208,36 +209,36 @@ static void test_socket_is_heard(void **state)
 	}
 }
 
-/* A sleeper is woken, by one bell; a reader that is awake is left alone. */
-static void test_bell(void **state)
+/* A sleeper is woken, by one doorbell; a reader that is awake is left alone. */
+static void test_doorbell(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct agent_order order = lane_order(fixture, 0, 3, 64);
+	struct agent_order order = shm_order(fixture, 0, 3, 64);
 
-	lane_let_agent_in(fixture);
+	shm_let_agent_in(fixture);
 	for (unsigned int i = 0; i < 20; i++) {
 		bool asleep = i % 2;
 
 		if (asleep)
 			assert_false(link_addr_await(fixture->addr));
-		lane_obey(fixture, &order, NULL, 2000);
-		assert_int_equal(count_bells(fixture), asleep);
+		shm_obey(fixture, &order, NULL, 2000);
+		assert_int_equal(count_doorbells(fixture), asleep);
 		/* A reader that is about to sleep learns that there is something. */
 		assert_true(link_addr_await(fixture->addr));
 		link_addr_awake(fixture->addr);
-		lane_drain(fixture, 3);
+		shm_drain(fixture, 3);
 	}
 }
 
 /*
  * Whoever receives may have gone to sleep before there was shared memory, and another thread may
- * have given the lane: the first frame rings as well.
+ * have given the channel: the first frame rings as well.
  */
-static void test_first_bell(void **state)
+static void test_first_doorbell(void **state)
 {
 	struct link_fixture *fixture = *state;
 	struct pollfd wait = { .fd = link_question_fd(fixture->link), .events = POLLIN };
-	struct agent_order order = lane_order(fixture, 0, 1, 64);
+	struct agent_order order = shm_order(fixture, 0, 1, 64);
 	struct agent_report report;
 
 	assert_false(link_addr_await(fixture->addr));
@@ -245,27 +246,27 @@ static void test_first_bell(void **state)
 	assert_int_equal(poll(&wait, 1, 2000), 1);
 	link_answer_questions(fixture->link);
 	assert_true(agent_report(&fixture->agent, NULL, 2000, &report));
-	assert_int_equal(count_bells(fixture), 1);
+	assert_int_equal(count_doorbells(fixture), 1);
 	link_addr_awake(fixture->addr);
-	lane_drain(fixture, 1);
+	shm_drain(fixture, 1);
 }
 
-/* Seen by the helper of progress: the bell comes while it sleeps, and what woke it is there. */
-static void test_bell_wakes(void **state)
+/* Seen by the helper of progress: the doorbell comes while it sleeps, and what woke it is there. */
+static void test_doorbell_wakes(void **state)
 {
 	struct link_fixture *fixture = *state;
 	struct pollfd wait = { .fd = link_control_fd(fixture->link), .events = POLLIN };
-	struct agent_order order = lane_order(fixture, 0, 1, 64);
+	struct agent_order order = shm_order(fixture, 0, 1, 64);
 	struct agent_report report;
 
-	lane_let_agent_in(fixture);
+	shm_let_agent_in(fixture);
 	for (unsigned int i = 0; i < 200; i++) {
 		agent_order(&fixture->agent, &order);
 		if (!link_addr_await(fixture->addr))
 			assert_int_equal(poll(&wait, 1, 2000), 1);
 		link_addr_awake(fixture->addr);
 		serve(fixture->link);
-		lane_drain(fixture, 1);
+		shm_drain(fixture, 1);
 		assert_true(agent_report(&fixture->agent, NULL, 2000, &report));
 	}
 }
@@ -276,7 +277,7 @@ static void test_full_ring(void **state)
 	/* So that nothing is left over at the ring's end. */
 	enum { FIT = 32, BYTES = UROCE_ABI_RING_BYTES / FIT - sizeof(struct uroce_abi_frame) };
 	struct link_fixture *fixture = *state;
-	struct link_peer *peer = lane_open_memory(fixture);
+	struct link_peer *peer = shm_open_memory(fixture);
 	uint32_t tag = 0;
 	int result;
 
@@ -285,19 +286,19 @@ static void test_full_ring(void **state)
 		agent_share(&fixture->agent, fixture->link, true);
 		kill(fixture->agent.pid, SIGSTOP);
 		for (unsigned int i = 0; i < FIT; i++)
-			assert_int_equal(lane_send(fixture, peer, tag + i, BYTES), 0);
-		assert_int_equal(lane_send(fixture, peer, 999, BYTES), -EAGAIN);
-		assert_int_equal(lane_send(fixture, peer, 999, BYTES), -EAGAIN);
+			assert_int_equal(shm_send(fixture, peer, tag + i, BYTES), 0);
+		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
+		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
 		usleep(200000);
 		for (unsigned int i = 0; i < 3; i++)
-			assert_int_equal(lane_send(fixture, peer, 999, BYTES), 0);
+			assert_int_equal(shm_send(fixture, peer, 999, BYTES), 0);
 		kill(fixture->agent.pid, SIGCONT);
 		for (unsigned int i = 0; i < FIT; i++)
-			lane_expect(fixture, tag++, true);
-		while ((result = lane_send(fixture, peer, tag, BYTES)) == -EAGAIN)
+			shm_expect(fixture, tag++, true);
+		while ((result = shm_send(fixture, peer, tag, BYTES)) == -EAGAIN)
 			usleep(100);
 		assert_int_equal(result, 0);
-		lane_expect(fixture, tag++, true);
+		shm_expect(fixture, tag++, true);
 	}
 	assert_int_equal(counters_of(fixture).memory_sent, tag);
 	link_peer_close(peer);
@@ -311,12 +312,12 @@ static void test_many_peers(void **state)
 	struct link_peer *peers[COUNT];
 
 	for (unsigned int i = 0; i < COUNT; i++) {
-		peers[i] = lane_open_memory(fixture);
+		peers[i] = shm_open_memory(fixture);
 		assert_int_equal(link_peer_identification(peers[i]), 0);
-		assert_int_equal(lane_send(fixture, peers[i], i, 100), 0);
+		assert_int_equal(shm_send(fixture, peers[i], i, 100), 0);
 	}
 	for (unsigned int i = 0; i < COUNT; i++)
-		lane_expect(fixture, i, true);
+		shm_expect(fixture, i, true);
 	assert_int_equal(counters_of(fixture).memory_sent, COUNT);
 	for (unsigned int i = 0; i < COUNT; i++)
 		link_peer_close(peers[i]);
@@ -331,10 +332,10 @@ static void test_address_opens_later(void **state)
 	struct link_peer *peer;
 
 	assert_int_equal(link_addr_open(fixture->link, other4, 0, &fixture->addr, error), 0);
-	peer = lane_open_memory(fixture);
-	assert_int_equal(lane_send(fixture, peer, 6, 100), 0);
+	peer = shm_open_memory(fixture);
+	assert_int_equal(shm_send(fixture, peer, 6, 100), 0);
 	agent_open_good(&fixture->agent, other4, fixture->link);
-	lane_expect(fixture, 6, true);
+	shm_expect(fixture, 6, true);
 	link_peer_close(peer);
 	link_addr_close(fixture->addr);
 	fixture->addr = first;
@@ -346,9 +347,9 @@ int main(void)
 		WITH_TWO(test_both_want_it),
 		WITH_TWO(test_one_does_not_want_it),
 		WITH_TWO(test_batches_are_alike),
-		WITH_TWO(test_bell),
-		WITH_TWO(test_first_bell),
-		WITH_TWO(test_bell_wakes),
+		WITH_TWO(test_doorbell),
+		WITH_TWO(test_first_doorbell),
+		WITH_TWO(test_doorbell_wakes),
 		WITH_TWO(test_socket_is_heard),
 		WITH_TWO(test_full_ring),
 		WITH_TWO(test_many_peers),

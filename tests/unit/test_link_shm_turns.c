@@ -16,9 +16,9 @@ static char error[LINK_ERROR_TEXT];
 /* Let the agent send runs through shared memory; what comes to the control socket is left there. */
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t runs)
 {
-	struct agent_order order = lane_order(fixture, tag, runs, 64);
+	struct agent_order order = shm_order(fixture, tag, runs, 64);
 
-	lane_obey(fixture, &order, NULL, 5000);
+	shm_obey(fixture, &order, NULL, 5000);
 }
 
 /* However much waits in the rings: what has come to the socket is there after some frames. */
@@ -29,14 +29,14 @@ static void test_socket_beside_full_rings(void **state)
 	struct link_batch batch;
 
 	/* The socket has had nothing for long. */
-	lane_let_agent_in(fixture);
+	shm_let_agent_in(fixture);
 	for (uint32_t round = 0; round < 5; round++) {
 		uint32_t tag = 0, from_socket = 0;
 
 		send_to_qpn(fixture->addr, loopback4, fixture->qpn, FROM_SOCKET);
 		let_send(fixture, 0, FRAMES);
 		while (tag < FRAMES) {
-			assert_int_equal(lane_receive(fixture, &batch), 0);
+			assert_int_equal(shm_receive(fixture, &batch), 0);
 			if (!batch.ring) {
 				assert_int_equal(datagram_tag(batch.buffer), FROM_SOCKET);
 				assert_true(tag < MOST_BEFORE);
@@ -51,27 +51,27 @@ static void test_socket_beside_full_rings(void **state)
 	}
 }
 
-/* Does a bell wait?  All that waits is taken out. */
-static bool take_bell(struct link_fixture *fixture)
+/* Does a doorbell wait?  All that waits is taken out. */
+static bool take_doorbell(struct link_fixture *fixture)
 {
 	struct uroce_abi_header head;
 	bool found = false;
 
 	while (recv(fixture->link->control_fd, &head, sizeof(head), MSG_DONTWAIT) > 0)
-		found |= head.message == UROCE_ABI_LANE_BELL;
+		found |= head.message == UROCE_ABI_SHM_DOORBELL;
 	return found;
 }
 
 /*
- * A thread that opens an address reads the control socket meanwhile.  The bell that is rung for a
- * sleeping reader is there for it when that is over.
+ * A thread that opens an address reads the control socket meanwhile.  The doorbell that is rung for
+ * a sleeping reader is there for it when that is over.
  */
-static void test_bell_while_an_address_is_opened(void **state)
+static void test_doorbell_while_an_address_is_opened(void **state)
 {
 	struct link_fixture *fixture = *state;
 	struct link_addr *addr;
 
-	lane_let_agent_in(fixture);
+	shm_let_agent_in(fixture);
 	/* So that the agent has to be asked for it. */
 	agent_open_good(&fixture->agent, other4, fixture->link);
 	for (unsigned int i = 0; i < 6; i++) {
@@ -82,18 +82,18 @@ static void test_bell_while_an_address_is_opened(void **state)
 			assert_false(link_addr_await(fixture->addr));
 		let_send(fixture, 1, 1);
 		assert_int_equal(link_addr_open(fixture->link, other4, 0, &addr, error), 0);
-		assert_int_equal(take_bell(fixture), asleep);
+		assert_int_equal(take_doorbell(fixture), asleep);
 		link_addr_awake(fixture->addr);
-		lane_drain(fixture, 1);
+		shm_drain(fixture, 1);
 		link_addr_close(addr);
 	}
 }
 
 /* Until the agent has seen that the ring is broken. */
-static void await_give_up(const struct link_lane *lane)
+static void await_give_up(const struct link_channel *channel)
 {
 	for (unsigned int i = 0; i < 2000; i++) {
-		uint64_t read = __atomic_load_n(&lane->ring.shared->read, __ATOMIC_ACQUIRE);
+		uint64_t read = __atomic_load_n(&channel->ring.shared->read, __ATOMIC_ACQUIRE);
 
 		if (read % UROCE_ABI_RING_ALIGN)
 			break;
@@ -108,21 +108,21 @@ static void await_give_up(const struct link_lane *lane)
 static void test_broken_ring_is_replaced(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct link_peer *old = lane_open_memory(fixture), *peer;
+	struct link_peer *old = shm_open_memory(fixture), *peer;
 
 	for (uint32_t round = 0; round < 4; round++) {
-		assert_int_equal(lane_send(fixture, old, 1, 1000), 0);
-		lane_expect(fixture, 1, true);
-		__atomic_fetch_add(&old->lane->ring.shared->written, 1, __ATOMIC_RELEASE);
-		await_give_up(old->lane);
+		assert_int_equal(shm_send(fixture, old, 1, 1000), 0);
+		shm_expect(fixture, 1, true);
+		__atomic_fetch_add(&old->channel->ring.shared->written, 1, __ATOMIC_RELEASE);
+		await_give_up(old->channel);
 		for (uint32_t i = 0; i < 3 * (round % 2); i++)
-			assert_int_equal(lane_send(fixture, old, 666, 1000), 0);
-		peer = lane_open_memory(fixture);
-		assert_ptr_not_equal(peer->lane, old->lane);
+			assert_int_equal(shm_send(fixture, old, 666, 1000), 0);
+		peer = shm_open_memory(fixture);
+		assert_ptr_not_equal(peer->channel, old->channel);
 		for (uint32_t tag = 10; tag < 20; tag++) {
-			assert_int_equal(lane_send(fixture, old, 666, 1000), 0);
-			assert_int_equal(lane_send(fixture, peer, tag, 1000), 0);
-			lane_expect(fixture, tag, true);
+			assert_int_equal(shm_send(fixture, old, 666, 1000), 0);
+			assert_int_equal(shm_send(fixture, peer, tag, 1000), 0);
+			shm_expect(fixture, tag, true);
 		}
 		link_peer_close(old);
 		old = peer;
@@ -135,7 +135,7 @@ static void test_room_for_short_runs(void **state)
 {
 	enum { BYTES = 60000, SHORT = 100 };
 	struct link_fixture *fixture = *state;
-	struct link_peer *peer = lane_open_memory(fixture);
+	struct link_peer *peer = shm_open_memory(fixture);
 	uint32_t sent = 0;
 
 	assert_false(link_peer_is_full(peer));
@@ -143,15 +143,15 @@ static void test_room_for_short_runs(void **state)
 	agent_share(&fixture->agent, fixture->link, true);
 	kill(fixture->agent.pid, SIGSTOP);
 	while (!link_peer_is_full(peer) && sent < 100)
-		assert_int_equal(lane_send(fixture, peer, sent++, BYTES), 0);
+		assert_int_equal(shm_send(fixture, peer, sent++, BYTES), 0);
 	assert_uint_in_range(sent, 2, UROCE_ABI_RING_BYTES / BYTES);
-	assert_int_equal(lane_send(fixture, peer, sent++, SHORT), 0);
-	assert_int_equal(lane_send(fixture, peer, sent++, BYTES), 0);
-	assert_int_equal(lane_send(fixture, peer, 999, LINK_MAX_BYTES), -EAGAIN);
-	assert_int_equal(lane_send(fixture, peer, sent++, SHORT), 0);
+	assert_int_equal(shm_send(fixture, peer, sent++, SHORT), 0);
+	assert_int_equal(shm_send(fixture, peer, sent++, BYTES), 0);
+	assert_int_equal(shm_send(fixture, peer, 999, LINK_MAX_BYTES), -EAGAIN);
+	assert_int_equal(shm_send(fixture, peer, sent++, SHORT), 0);
 	kill(fixture->agent.pid, SIGCONT);
 	for (uint32_t tag = 0; tag < sent; tag++)
-		lane_expect(fixture, tag, true);
+		shm_expect(fixture, tag, true);
 	/* The agent may not have released the last one yet. */
 	for (unsigned int i = 0; i < 1000 && link_peer_is_full(peer); i++)
 		usleep(1000);
@@ -163,7 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_TWO(test_socket_beside_full_rings),
-		WITH_TWO(test_bell_while_an_address_is_opened),
+		WITH_TWO(test_doorbell_while_an_address_is_opened),
 		WITH_TWO(test_broken_ring_is_replaced),
 		WITH_TWO(test_room_for_short_runs),
 	};

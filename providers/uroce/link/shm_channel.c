@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The sending end of shared memory.
+ *
+ * A channel outlives the process that it leads to, as a cable does.  The lock on its region shows
+ * whether that process lives; it is looked at when a queue pair is to use the channel, because only
+ * then a new owner of the slot matters.  (A process of the same user could make that lock vanish,
+ * by sending the region back to its owner, which then closes it: the channel would look dead.)
+ */
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "question.h"
+
+enum {
+	/*
+	 * A full ring holds the sender back.  But a reader that has done nothing for so long is
+	 * stopped or dead: frames are then lost, as at a full socket, and time-outs see it.
+	 */
+	READER_PATIENCE_MS = 100,
+	/* For one that is busy, on a busy host; others answer at once. */
+	ANSWER_PATIENCE_MS = 100,
+	/* A process that has not answered, or has refused, is not asked again for so long. */
+	ASK_PAUSE_MS = 1000,
+};
+
+static bool is_alive(struct link_channel *channel)
+{
+	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	bool broken;
+
+	pthread_mutex_lock(&channel->lock);
+	/* A write looks only when it needs room; and none may come when the reader begins anew. */
+	channel->broken |= link_ring_is_given_up(&channel->ring);
+	broken = channel->broken;
+	pthread_mutex_unlock(&channel->lock);
+	return !broken && fcntl(channel->fd, F_GETLK, &life) == 0 && life.l_type != F_UNLCK;
+}
+
+static void *map(int fd, size_t bytes, size_t offset)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* A forked child must not write to what its parent writes to. */
+	madvise(memory, bytes, MADV_DONTFORK);
+	return memory;
+}
+
+/* A file that can still be made smaller would let its owner kill us. */
+static bool is_region(int fd)
+{
+	struct stat status;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+	       status.st_size == LINK_REGION_BYTES;
+}
+
+static void free_channel(struct link_channel *channel)
+{
+	/* A forked child does not have the memory, and may have something else there by now. */
+	bool mine = !atomic_load_explicit(&channel->link->abandoned, memory_order_relaxed);
+
+	if (mine && channel->region)
+		munmap(channel->region, UROCE_ABI_REGION_HEAD_BYTES);
+	if (mine && channel->ring_memory)
+		munmap(channel->ring_memory, UROCE_ABI_RING_STRIDE);
+	link_close_fd(&channel->fd);
+	pthread_mutex_destroy(&channel->lock);
+	free(channel);
+}
+
+/* A channel through the region fd, which it then owns; NULL when that cannot be. */
+static struct link_channel *new_channel(struct link *link, unsigned int slot, int fd)
+{
+	struct link_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return NULL;
+	channel->fd = -1;
+	channel->refs = 1;
+	channel->link = link;
+	channel->slot = slot;
+	pthread_mutex_init(&channel->lock, NULL);
+	channel->region = map(fd, UROCE_ABI_REGION_HEAD_BYTES, 0);
+	channel->ring_memory = map(fd, UROCE_ABI_RING_STRIDE, link_region_ring_offset(link->slot));
+	if (!channel->region || !channel->ring_memory) {
+		free_channel(channel);
+		return NULL;
+	}
+	channel->fd = fd;
+	link_ring_open_writer(&channel->ring, channel->ring_memory,
+			      (uint8_t *)channel->ring_memory + UROCE_ABI_RING_HEAD_BYTES);
+	return channel;
+}
+
+void link_channel_put(struct link_channel *channel)
+{
+	if (--channel->refs == 0)
+		free_channel(channel);
+}
+
+/* Only the answer to this question, and from the process that was asked. */
+static bool is_answer(const struct link_addr *addr, unsigned int slot,
+		      const struct link_answer *answer)
+{
+	const struct uroce_abi_shm *channel = &answer->message.channel;
+	struct link_endpoint endpoint;
+
+	if (answer->message.kind != UROCE_ABI_SHM_REPLY || answer->cut || answer->fd_count != 1)
+		return false;
+	endpoint = link_endpoint_of(channel->address, channel->scope_id);
+	return channel->slot == slot && link_endpoint_equal(&endpoint, &addr->endpoint) &&
+	       is_region(answer->fds[0]);
+}
+
+/* Caller holds open_lock. */
+static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int slot)
+{
+	struct link *link = addr->link;
+	struct uroce_abi_shm request = {
+		.header = { .message = UROCE_ABI_SHM_REQUEST, .version = UROCE_ABI_VERSION },
+		.scope_id = addr->endpoint.scope_id,
+		.slot = link->slot,
+	};
+	struct link_channel *channel = NULL;
+	struct link_answer answer;
+	int fd;
+
+	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
+	fd = link_ask(link, slot, &request, sizeof(request));
+	if (fd >= 0 &&
+	    link_await_answer(link, fd, link_now_ms() + ANSWER_PATIENCE_MS, &answer) == 0) {
+		if (is_answer(addr, slot, &answer))
+			channel = new_channel(link, slot, answer.fds[0]);
+		if (channel)
+			answer.fd_count = 0;
+		link_drop_answer(&answer);
+	}
+	link_close_fd(&fd);
+	if (channel)
+		channel->key = addr->key;
+	else
+		addr->ask_again[slot] = link_now_ms() + ASK_PAUSE_MS;
+	return channel;
+}
+
+/* Replace the channel; what is still sent by the old one is lost.  Caller holds the lock. */
+static void install(struct link_addr *addr, struct link_channel *channel)
+{
+	struct link_channel *old = addr->channel[channel->slot];
+
+	addr->channel[channel->slot] = channel;
+	if (old) {
+		link_close_fd(&old->fd);
+		link_channel_put(old);
+	}
+}
+
+struct link_channel *link_channel_open(struct link_addr *addr, unsigned int slot)
+{
+	struct link *link = addr->link;
+	struct link_channel *channel, *fresh;
+
+	link_mutex_lock(link, &link->open_lock);
+	/* Under open_lock no other thread changes it. */
+	channel = addr->channel[slot];
+	if (!channel || !is_alive(channel)) {
+		fresh = link_now_ms() < addr->ask_again[slot] ? NULL : ask_for_channel(addr, slot);
+		link_mutex_lock(link, &link->lock);
+		if (fresh)
+			install(addr, fresh);
+		link_mutex_unlock(link, &link->lock);
+		channel = fresh;
+	}
+	link_mutex_lock(link, &link->lock);
+	if (channel)
+		channel->refs++;
+	link_mutex_unlock(link, &link->lock);
+	link_mutex_unlock(link, &link->open_lock);
+	return channel;
+}
+
+/* The ring is full: -EAGAIN, or 0 when the reader has stood still for so long that it is lost. */
+static int hold_back(struct link_channel *channel)
+{
+	int64_t now = link_now_ms();
+
+	if (!channel->full_since || channel->full_read != channel->ring.read_seen) {
+		channel->full_since = now;
+		channel->full_read = channel->ring.read_seen;
+	}
+	return now - channel->full_since < READER_PATIENCE_MS ? -EAGAIN : 0;
+}
+
+bool link_channel_is_full(struct link_channel *channel)
+{
+	bool full;
+
+	if (atomic_load_explicit(&channel->link->abandoned, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&channel->lock);
+	/* Room for one more is left to short runs: an ACK need not wait for others' streams. */
+	full = !channel->broken && !link_ring_has_room(&channel->ring, 2 * LINK_MAX_BYTES) &&
+	       hold_back(channel) != 0;
+	pthread_mutex_unlock(&channel->lock);
+	return full;
+}
+
+static void ring_doorbell(struct link_channel *channel)
+{
+	uint32_t sleep;
+
+	/* Pairs with the reader, which says that it sleeps and then looks once more. */
+	atomic_thread_fence(memory_order_seq_cst);
+	sleep = __atomic_load_n(&channel->region->waiting, __ATOMIC_RELAXED);
+	if (!sleep)
+		return;
+	/*
+	 * When its queue is full, the reader has something to wake up for.  Each writer rings
+	 * until waiting is 0 again, since the first one may be killed before it has rung.
+	 */
+	if (link_control_ring_doorbell(channel->link, channel->slot, channel->key) == 0)
+		__atomic_compare_exchange_n(&channel->region->waiting, &sleep, 0, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+int link_channel_send(struct link_channel *channel, uint16_t src_port, const struct iovec *pieces,
+		      unsigned int count, size_t bytes, unsigned int segment)
+{
+	const struct uroce_abi_frame frame = {
+		.bytes = (uint32_t)bytes,
+		.segment = (uint16_t)segment,
+		.src_port = src_port,
+	};
+	enum link_ring_result result;
+	int error = 0;
+
+	if (bytes == 0 || bytes > LINK_MAX_BYTES)
+		return -EMSGSIZE;
+	pthread_mutex_lock(&channel->lock);
+	result = channel->broken ? LINK_RING_BROKEN
+				 : link_ring_write(&channel->ring, &frame, pieces, count);
+	switch (result) {
+	case LINK_RING_OK:
+		channel->full_since = 0;
+		atomic_fetch_add_explicit(&channel->link->memory_sent, 1, memory_order_relaxed);
+		break;
+	case LINK_RING_FULL:
+		error = hold_back(channel);
+		break;
+	case LINK_RING_EMPTY:
+	case LINK_RING_BROKEN:
+		/* Lost.  Queue pairs that connect from now on get another channel. */
+		channel->broken = true;
+		break;
+	}
+	pthread_mutex_unlock(&channel->lock);
+	ring_doorbell(channel);
+	return error;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The receiving end of shared memory.  The region of an address is made when the first process asks
+ * for a channel.  Its memory is not inherited by forked children, which would read what is not
+ * theirs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "shm.h"
+#include "question.h"
+
+enum {
+	/*
+	 * To look at the socket takes longer than to look at the rings, and once there are channels
+	 * most comes by the rings: when VAIN_LOOKS in a row have found nothing, the socket is
+	 * looked at only every LOOK_INTERVAL-th time.
+	 */
+	VAIN_LOOKS = 64,
+	LOOK_INTERVAL = 8,
+	/* However much comes through the rings, others have their turn after so many frames. */
+	FRAMES_BETWEEN_LOOKS = 32,
+};
+
+static int make_file(void)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	/* Held until the process closes the file or ends, however it ends. */
+	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	struct rlimit size;
+	int fd;
+
+	/* ftruncate(2) beyond it sends a signal that ends the program. */
+	if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < LINK_REGION_BYTES)
+		return -EFBIG;
+	fd = memfd_create("uroce-region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, LINK_REGION_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
+	    fcntl(fd, F_SETLK, &life)) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+/*
+ * Writers ring from now on.  Each time it is another number, so that a writer which has rung takes
+ * back no later one.
+ */
+static void say_asleep(struct link_region *region)
+{
+	uint32_t sleeps = atomic_fetch_add_explicit(&region->sleeps, 2, memory_order_relaxed);
+
+	__atomic_store_n(&region->shared->waiting, (sleeps + 2) | 1, __ATOMIC_SEQ_CST);
+}
+
+static struct link_region *new_region(struct link *link, const struct link_endpoint *endpoint)
+{
+	struct link_region *region = calloc(1, sizeof(*region));
+
+	if (!region)
+		return NULL;
+	region->link = link;
+	region->endpoint = *endpoint;
+	region->fd = make_file();
+	region->memory = region->fd < 0 ? MAP_FAILED
+					: mmap(NULL, LINK_REGION_BYTES, PROT_READ | PROT_WRITE,
+					       MAP_SHARED, region->fd, 0);
+	if (region->memory == MAP_FAILED) {
+		link_close_fd(&region->fd);
+		free(region);
+		return NULL;
+	}
+	madvise(region->memory, LINK_REGION_BYTES, MADV_DONTFORK);
+	region->shared = (struct uroce_abi_region *)(void *)region->memory;
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
+		uint8_t *ring = region->memory + link_region_ring_offset(slot);
+
+		region->ring[slot].shared = (struct uroce_abi_ring *)(void *)ring;
+		region->ring[slot].data = ring + UROCE_ABI_RING_HEAD_BYTES;
+	}
+	return region;
+}
+
+void link_region_close_all(struct link *link)
+{
+	/* A forked child does not have the memory. */
+	bool abandoned = atomic_load_explicit(&link->abandoned, memory_order_relaxed);
+	struct link_region *region, *older;
+
+	for (region = link->regions; region; region = older) {
+		older = region->older;
+		if (!abandoned)
+			munmap(region->memory, LINK_REGION_BYTES);
+		link_close_fd(&region->fd);
+		free(region);
+	}
+}
+
+struct link_region *link_region_find(struct link *link, const struct link_endpoint *endpoint)
+{
+	struct link_region *region;
+
+	for (region = link->regions; region; region = region->older)
+		if (link_endpoint_equal(&region->endpoint, endpoint))
+			break;
+	return region;
+}
+
+static bool has_too_many(const struct link *link)
+{
+	const struct link_region *region;
+	unsigned int count = 0;
+
+	for (region = link->regions; region; region = region->older)
+		count++;
+	return count >= LINK_REGIONES_MAX;
+}
+
+void link_region_attach(struct link_region *region, struct link_addr *addr)
+{
+	if (atomic_load_explicit(&addr->region, memory_order_relaxed) == region)
+		return;
+	say_asleep(region);
+	atomic_store_explicit(&addr->region, region, memory_order_release);
+}
+
+/*
+ * Whether the address is open here does not matter: the peer may be the first to connect, and its
+ * frames then wait until it is.  Caller holds the lock.
+ */
+static struct link_region *get_region(struct link *link, const struct link_endpoint *endpoint)
+{
+	struct link_region *region = link_region_find(link, endpoint);
+	struct link_addr *addr = link_addr_find(link, endpoint);
+
+	if (!region && !has_too_many(link)) {
+		region = new_region(link, endpoint);
+		if (!region)
+			return NULL;
+		region->older = link->regions;
+		link->regions = region;
+	}
+	if (region && addr)
+		link_region_attach(region, addr);
+	return region;
+}
+
+/*
+ * Let the slot write.  A ring that is not read, because it is new or because an earlier owner of
+ * the slot has broken it, begins anew.
+ */
+static void admit_slot(struct link_region *region, unsigned int slot)
+{
+	uint64_t bit = UINT64_C(1) << slot;
+
+	if (atomic_load_explicit(&region->slots, memory_order_acquire) & bit)
+		return;
+	link_ring_renew(&region->ring[slot]);
+	atomic_fetch_or_explicit(&region->slots, bit, memory_order_release);
+}
+
+void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *request)
+{
+	struct uroce_abi_shm reply = *request;
+	const struct link_endpoint endpoint = link_endpoint_of(request->address, request->scope_id);
+	struct link_region *region = NULL;
+
+	reply.slot = link->slot;
+	link_mutex_lock(link, &link->lock);
+	if (atomic_load(&link->shares_memory))
+		region = get_region(link, &endpoint);
+	if (region)
+		admit_slot(region, request->slot);
+	reply.header.message = region ? UROCE_ABI_SHM_REPLY : UROCE_ABI_SHM_REFUSED;
+	link_send_answer(fd, &reply, sizeof(reply), region ? &region->fd : NULL, region ? 1 : 0);
+	link_mutex_unlock(link, &link->lock);
+}
+
+/* One thread at a time receives. */
+static void count_received(struct link *link)
+{
+	uint64_t count = atomic_load_explicit(&link->memory_received, memory_order_relaxed);
+
+	atomic_store_explicit(&link->memory_received, count + 1, memory_order_relaxed);
+}
+
+/* A frame of the ring into *batch; false when there is none. */
+static bool take_frame(struct link_region *region, unsigned int slot, struct link_batch *batch)
+{
+	struct uroce_abi_frame frame;
+	uint8_t *bytes;
+
+	switch (link_ring_next(&region->ring[slot], &frame, &bytes)) {
+	case LINK_RING_OK:
+		break;
+	case LINK_RING_BROKEN:
+		/*
+		 * Its writer does not keep to the format: the ring is not read until it begins
+		 * anew.
+		 */
+		link_ring_give_up(&region->ring[slot]);
+		atomic_fetch_and_explicit(&region->slots, ~(UINT64_C(1) << slot),
+					  memory_order_release);
+		return false;
+	case LINK_RING_EMPTY:
+	case LINK_RING_FULL:
+		return false;
+	}
+	/* The sender uses the same address. */
+	memcpy(batch->src, region->endpoint.gid, sizeof(batch->src));
+	batch->buffer = bytes;
+	batch->bytes = frame.bytes;
+	batch->segment = frame.segment && frame.segment < frame.bytes ? frame.segment : frame.bytes;
+	batch->src_port = frame.src_port;
+	batch->traffic_class = 0;
+	batch->hop_limit = 0;
+	batch->ring = &region->ring[slot];
+	count_received(region->link);
+	return true;
+}
+
+int link_region_receive(struct link_region *region, struct link_batch *batch)
+{
+	uint64_t slots = atomic_load_explicit(&region->slots, memory_order_acquire);
+	uint64_t behind = slots >> region->next << region->next;
+	uint64_t left[2] = { behind, slots & ~behind };
+
+	for (unsigned int part = 0; part < 2; part++) {
+		while (left[part]) {
+			unsigned int slot = (unsigned int)__builtin_ctzll(left[part]);
+
+			left[part] &= left[part] - 1;
+			if (!take_frame(region, slot, batch))
+				continue;
+			region->next = (slot + 1) % LINK_SLOTS;
+			return 0;
+		}
+	}
+	return -EAGAIN;
+}
+
+bool link_region_is_next(struct link_region *region)
+{
+	return ++region->frames % FRAMES_BETWEEN_LOOKS != 0;
+}
+
+bool link_region_wants_look(struct link_region *region)
+{
+	if (atomic_load_explicit(&region->vain_looks, memory_order_relaxed) >= VAIN_LOOKS &&
+	    ++region->looks_left_out < LOOK_INTERVAL)
+		return false;
+	region->looks_left_out = 0;
+	return true;
+}
+
+void link_region_looked(struct link_region *region, bool found)
+{
+	unsigned int vain = atomic_load_explicit(&region->vain_looks, memory_order_relaxed);
+
+	if (found)
+		atomic_store_explicit(&region->vain_looks, 0, memory_order_relaxed);
+	else if (vain < VAIN_LOOKS)
+		atomic_store_explicit(&region->vain_looks, vain + 1, memory_order_relaxed);
+}
+
+void link_release(const struct link_batch *batch)
+{
+	if (batch->ring)
+		link_ring_release(batch->ring);
+}
+
+bool link_addr_await(struct link_addr *addr)
+{
+	struct link_region *region = atomic_load_explicit(&addr->region, memory_order_acquire);
+	uint64_t slots;
+
+	if (!region || atomic_load_explicit(&region->link->abandoned, memory_order_relaxed))
+		return false;
+	/* Pairs with a writer, which writes and then looks whether the owner sleeps. */
+	say_asleep(region);
+	atomic_thread_fence(memory_order_seq_cst);
+	slots = atomic_load_explicit(&region->slots, memory_order_acquire);
+	for (; slots; slots &= slots - 1) {
+		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
+
+		if (link_ring_has_more(&region->ring[slot]))
+			return true;
+	}
+	return false;
+}
+
+void link_addr_awake(struct link_addr *addr)
+{
+	struct link_region *region = atomic_load_explicit(&addr->region, memory_order_acquire);
+
+	if (!region || atomic_load_explicit(&region->link->abandoned, memory_order_relaxed))
+		return;
+	__atomic_store_n(&region->shared->waiting, 0, __ATOMIC_RELAXED);
+	/* It may have been the socket. */
+	atomic_store_explicit(&region->vain_looks, 0, memory_order_relaxed);
+}
