@@ -237,15 +237,17 @@ static void test_doorbell(void **state)
 static void test_first_doorbell(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct pollfd wait = { .fd = link_question_fd(fixture->link), .events = POLLIN };
 	struct agent_order order = shm_order(fixture, 0, 1, 64);
 	struct agent_report report;
+	bool reported = false;
 
 	assert_false(link_addr_await(fixture->addr));
 	agent_order(&fixture->agent, &order);
-	assert_int_equal(poll(&wait, 1, 2000), 1);
-	link_answer_questions(fixture->link);
-	assert_true(agent_report(&fixture->agent, NULL, 2000, &report));
+	for (unsigned int i = 0; i < 2000 && !reported; i++) {
+		link_answer_questions(fixture->link);
+		reported = agent_report(&fixture->agent, NULL, 1, &report);
+	}
+	assert_true(reported);
 	assert_int_equal(count_doorbells(fixture), 1);
 	link_addr_awake(fixture->addr);
 	shm_drain(fixture, 1);
