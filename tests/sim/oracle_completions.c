@@ -351,6 +351,11 @@ void oracle_event(struct end *end, enum eng_event event)
 			world_fail(end->world, "%s: an event COMM_EST too many", end->name);
 		oracle->comm_est = true;
 		return;
+	case ENG_EVENT_FIRST_REQUEST:
+		if (!oracle->answering.established || oracle->comm_est || end->state == ENG_RTR)
+			world_fail(end->world, "%s: a first request too many", end->name);
+		oracle->comm_est = true;
+		return;
 	case ENG_EVENT_SQ_DRAINED:
 		oracle->drained_events++;
 		if (oracle->drained_events > oracle->drains || end->state != ENG_SQD)

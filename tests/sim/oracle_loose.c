@@ -250,6 +250,11 @@ void loose_event(struct end *end, enum eng_event event)
 		    end->state != ENG_RTR)
 			world_fail(end->world, "%s: an event COMM_EST too many", end->name);
 		oracle->comm_est = true;
+	} else if (event == ENG_EVENT_FIRST_REQUEST) {
+		if (end->type == ENG_UD || !oracle->answering.established || oracle->comm_est ||
+		    end->state == ENG_RTR)
+			world_fail(end->world, "%s: a first request too many", end->name);
+		oracle->comm_est = true;
 	} else if (event == ENG_EVENT_SQ_DRAINED) {
 		oracle->drained_events++;
 		pass_sent(end);

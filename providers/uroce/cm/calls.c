@@ -121,6 +121,13 @@ enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
 	return cm_take_call(cm, conn, CM_IN_ESTABLISHED, now);
 }
 
+enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now)
+{
+	struct cm_conn *conn = cm_find_awaiting(cm, qpn);
+
+	return conn ? cm_established(cm, conn, now) : CM_BAD_STATE;
+}
+
 enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
 	if (!legal(conn, CM_IN_DISCONNECT))

@@ -94,6 +94,21 @@ struct cm_conn *cm_find_remote_qp(const struct cm *cm, uint64_t guid, uint32_t q
 	return CONN_OF(cm_table_find(&cm->by_remote_qp, guid, qpn), by_remote_qp);
 }
 
+struct cm_conn *cm_find_awaiting(const struct cm *cm, uint32_t local_qpn)
+{
+	return CONN_OF(cm_table_find(&cm->by_local_qp, 0, local_qpn), by_local_qp);
+}
+
+void cm_await_rtu(struct cm *cm, struct cm_conn *conn)
+{
+	bool waits = cm_step_of(conn->state, CM_IN_ESTABLISHED) != NULL;
+
+	if (!waits)
+		cm_table_remove(&cm->by_local_qp, &conn->by_local_qp);
+	else if (!conn->by_local_qp.in)
+		cm_table_insert(&cm->by_local_qp, &conn->by_local_qp, 0, conn->local_qpn);
+}
+
 void cm_know_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn)
 {
 	conn->remote_guid = guid;

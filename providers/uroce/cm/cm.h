@@ -282,6 +282,8 @@ enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_re
  * established already is seen by cm_conn_state().
  */
 enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now);
+/* The same for the connection of our queue pair qpn, if there is one that waits for the RTU. */
+enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now);
 
 /*
  * ESTABLISHED, REP_SENT -> DREQ_SENT, then event DISCONNECTED and TIMEWAIT (at once when the peer's

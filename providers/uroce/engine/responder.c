@@ -376,11 +376,11 @@ void responder_establish(struct eng_qp *qp)
 		return;
 	qp->resp.established = true;
 	/*
-	 * The event is of use in RTR only: the peer's first request shows that the connection is
-	 * established.
+	 * The peer's first request shows that the connection is established.  The consumer is told
+	 * in RTR only, where it may wait for that; the connection manager may wait longer.
 	 */
-	if (qp->state == ENG_RTR)
-		qp->ops->event(qp->owner, ENG_EVENT_COMM_EST);
+	qp->ops->event(qp->owner,
+		       qp->state == ENG_RTR ? ENG_EVENT_COMM_EST : ENG_EVENT_FIRST_REQUEST);
 }
 
 /* It would have acknowledged what came before (rule S11): then an ACK has to. */

@@ -89,7 +89,9 @@ enum eng_access {
 
 /* What happened to a QP beside completions. */
 enum eng_event {
+	/* The peer's first request has come, in RTR; in any later state the second one is told. */
 	ENG_EVENT_COMM_EST,
+	ENG_EVENT_FIRST_REQUEST,
 	ENG_EVENT_SQ_DRAINED,
 	ENG_EVENT_QP_FATAL,
 	ENG_EVENT_QP_REQ_ERR,

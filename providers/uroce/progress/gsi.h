@@ -16,7 +16,7 @@
  * When the holder ends, however it does, a member takes over at once
  * (Documentation/decisions/port-sharing.md).
  *
- * Threads: both callbacks run in the helper thread, never two at a time, with no lock held; they
+ * Threads: the callbacks run in the helper thread, never two at a time, with no lock held; they
  * may take locks, send, set deadlines, bind, listen and close ports.  They must not call the
  * functions that are marked "control", which wait for other processes or for the callbacks
  * themselves.  All functions may be called by any thread, but not under a lock of the caller's that
@@ -72,6 +72,11 @@ struct gsi_hooks {
 	void (*receive)(void *arg, const struct gsi_mad *mad);
 	/* The time of gsi_deadline() has come; it is ENG_NEVER when this is called. */
 	void (*expire)(void *arg, uint64_t now);
+	/*
+	 * The first request of its peer has come to this queue pair of the process.  May be NULL.
+	 * Of many at once not all may be told.
+	 */
+	void (*first_request)(void *arg, uint32_t qpn);
 	void *arg;
 };
 
@@ -134,6 +139,12 @@ void gsi_will_drop(struct gsi *gsi, unsigned int will);
  * most where the application polls, else by microseconds.
  */
 void gsi_deadline(struct gsi *gsi, uint64_t when);
+
+/*
+ * The peer's first request has come to queue pair qpn: hooks.first_request, if queue pair 1 is in
+ * use.  Caller makes the turn, as whoever calls the engine with a packet does.
+ */
+void gsi_first_request(struct progress *progress, uint32_t qpn);
 
 /* ---- ports ---- */
 

@@ -63,6 +63,9 @@ enum gsi_came {
 	GSI_CAME_HANDED, /* from the holder: for this process */
 };
 
+/* Queue pairs whose first request may be untold; for the others the RTU has to come. */
+#define GSI_REQUESTED_MAX 128
+
 struct gsi_entry {
 	struct gsi_mad mad;
 	enum gsi_came came;
@@ -137,6 +140,9 @@ struct gsi {
 	pthread_mutex_t queue_lock;
 	struct gsi_entry *queue; /* GSI_QUEUE_MAX, a ring */
 	unsigned int queue_first, queue_count;
+	/* Queue pairs whose first request has come; under queue_lock. */
+	uint32_t requested[GSI_REQUESTED_MAX];
+	unsigned int requested_count;
 };
 
 /* Queue a MAD for the callback; one too many is counted.  Any thread; takes queue_lock. */

@@ -168,9 +168,19 @@ static void expired(void *arg, uint64_t now)
 	ucm_unlock();
 }
 
+static void requested(void *arg, uint32_t qpn)
+{
+	(void)arg;
+	ucm_lock();
+	if (cm && cm_first_request(cm, qpn, progress_now()) == CM_OK)
+		ucm_time_changed();
+	ucm_unlock();
+}
+
 static const struct gsi_hooks hooks = {
 	.receive = received,
 	.expire = expired,
+	.first_request = requested,
 };
 
 static const struct cm_ops ops = {

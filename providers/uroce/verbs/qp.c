@@ -10,6 +10,7 @@
 #include "generation.h"
 #include "mw.h"
 #include "ops.h"
+#include "progress/gsi.h"
 #include "srq.h"
 #include "ud.h"
 #include "xrc.h"
@@ -89,6 +90,7 @@ void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type)
 
 static void event(void *owner, enum eng_event event)
 {
+	struct uroce_qp *qp = owner;
 	static const enum ibv_event_type types[] = {
 		[ENG_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
 		[ENG_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
@@ -99,7 +101,10 @@ static void event(void *owner, enum eng_event event)
 		[ENG_EVENT_SRQ_LIMIT] = IBV_EVENT_SRQ_LIMIT_REACHED,
 	};
 
-	uroce_qp_raise(owner, types[event]);
+	if (event == ENG_EVENT_COMM_EST || event == ENG_EVENT_FIRST_REQUEST)
+		gsi_first_request(qp->context->progress, qp->progress.qpn);
+	if (event != ENG_EVENT_FIRST_REQUEST)
+		uroce_qp_raise(qp, types[event]);
 }
 
 static const struct eng_ops engine_ops = {

@@ -411,6 +411,39 @@ static void rtu_is_lost(void **state)
 	close_box(&box);
 }
 
+/* The RTU is lost, and what the peer has sent behind it says the same; once, and to that end only.
+ */
+static void first_request_establishes(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 9);
+	ask(&box, "10.0.0.1");
+	world_first_request(qpn_of(box.passive));
+	assert_int_equal(accept_id(box.server, box.passive, SERVER_UID, NULL, 0), 0);
+	world_deliver();
+	expect_event(box.client, CONNECT_RESPONSE, 0, box.active, NULL);
+	world_first_request(qpn_of(box.active));
+	expect_no_event(box.client);
+	assert_int_equal(establish_id(box.client, box.active), 0);
+	assert_int_equal(world_lose(), 1);
+	expect_no_event(box.server);
+	world_first_request(qpn_of(box.passive));
+	expect_event(box.server, ESTABLISHED, 0, box.passive, NULL);
+	world_first_request(qpn_of(box.passive));
+	world_first_request(qpn_of(box.active));
+	expect_no_event(box.server);
+	expect_no_event(box.client);
+	/* What waits for nothing is not repeated. */
+	world_pass(20 * SECOND);
+	assert_int_equal(world_deliver(), 0);
+	assert_int_equal(disconnect_id(box.client, box.active), 0);
+	world_deliver();
+	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);
+	close_box(&box);
+}
+
 /* Datagrams: the answer is an address handle, a number and a key; there is no disconnecting. */
 static void datagrams(void **state)
 {
@@ -500,6 +533,7 @@ int main(void)
 		cmocka_unit_test(unreachable),
 		cmocka_unit_test(migration),
 		cmocka_unit_test(rtu_is_lost),
+		cmocka_unit_test(first_request_establishes),
 		cmocka_unit_test(datagrams),
 		cmocka_unit_test(groups),
 	};

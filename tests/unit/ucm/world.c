@@ -269,6 +269,11 @@ unsigned int world_lose(void)
 	return lost;
 }
 
+void world_first_request(uint32_t qpn)
+{
+	hooks->first_request(hooks->arg, qpn);
+}
+
 void gsi_deadline(struct gsi *gsi, uint64_t when)
 {
 	(void)gsi;

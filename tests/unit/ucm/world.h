@@ -25,6 +25,8 @@ unsigned int world_lose(void);
 void world_pass(uint64_t nanoseconds);
 /* Messages that lie ready for the case that this process dies. */
 unsigned int world_wills(void);
+/* The first request has come to this queue pair. */
+void world_first_request(uint32_t qpn);
 /* Ports that are bound now. */
 unsigned int world_ports(void);
 /* Errno for the next gsi_addr_get(). */
