@@ -149,7 +149,8 @@ static void close_here(void)
 static void have_it_done(void)
 {
 	pthread_t worker;
-	bool in_time = true;
+	bool in_time = true, begun;
+	uint64_t closed;
 
 	closer.works = thread_start(&worker, THREAD_NAME, work, NULL) == 0;
 	if (!closer.works) {
@@ -158,19 +159,21 @@ static void have_it_done(void)
 	}
 	while (closer.works && in_time)
 		in_time = await_worker();
+	closed = closer.closed;
 	pthread_mutex_unlock(&closer.lock);
 	if (!in_time && can_cancel)
 		pthread_cancel(worker);
 	pthread_join(worker, NULL);
 	pthread_mutex_lock(&closer.lock);
 	closer.works = false;
-	if (!closer.inode || inode_of(closer.current) != closer.inode) {
-		closer.patience_ns = PATIENCE_NS;
-	} else {
+	begun = !closer.inode || inode_of(closer.current) != closer.inode;
+	if (!begun)
 		closer.queue[closer.count++] = closer.current;
-		if (closer.patience_ns < PATIENCE_MAX_NS)
-			closer.patience_ns *= 2;
-	}
+	/* From glibc 2.41 on a close that was interrupted returns, and the next one ends it. */
+	if (begun || closer.closed != closed)
+		closer.patience_ns = PATIENCE_NS;
+	else if (closer.patience_ns < PATIENCE_MAX_NS)
+		closer.patience_ns *= 2;
 	closer.current = -1;
 	closer.inode = 0;
 }
