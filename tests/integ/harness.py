@@ -165,6 +165,11 @@ class Place:
         fields = (line.split() for line in tables)
         return any(f[3] == TCP_LISTEN and int(f[1].split(":")[1], 16) == port for f in fields)
 
+    def has_rdma_listener(self, port):
+        """By the name uroce/VERSION/port/SPACE/PORT/ADDRESS/SCOPE that one has."""
+        return any(re.match(rf"@uroce/\d+/port/[0-9a-f]+/{port}/", name)
+                   for name in self.sockets()[0])
+
     def free_port(self):
         # Below the ports that the kernel gives out by itself.
         return next(port for port in Place.ports if not self.listens(port))
@@ -220,6 +225,14 @@ class Place:
             if process.running():
                 process.kill()
         self.processes.clear()
+
+
+def await_listener(place, server, port):
+    """Wait until this process listens at a port of librdmacm."""
+    until = time.monotonic() + PATIENCE
+    while not place.has_rdma_listener(port):
+        assert server.running() and time.monotonic() < until, f"does not listen: {server}"
+        time.sleep(0.01)
 
 
 def need_root():

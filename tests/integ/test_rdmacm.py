@@ -8,21 +8,13 @@ import time
 import pytest
 
 import harness
+from harness import await_listener
 
 pytestmark = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
 # Every test has ports of its own: what a killed server leaves in timewait is not its successor's.
 PORTS = itertools.count(7500)
 WHERE = pytest.mark.parametrize("where", ("loopback", "veth"))
 VERSION = pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
-
-
-def await_listener(place, server, port):
-    """Wait for a name uroce/VERSION/port/SPACE/PORT/ADDRESS/SCOPE, which a listener has."""
-    until = time.monotonic() + harness.PATIENCE
-    while not any(re.match(rf"@uroce/\d+/port/[0-9a-f]+/{port}/", name)
-                  for name in place.sockets()[0]):
-        assert server.running() and time.monotonic() < until, f"does not listen: {server}"
-        time.sleep(0.01)
 
 
 def address_of(place, version):

@@ -130,6 +130,10 @@ class Guest(harness.Place):
     def net(self, name):
         return self.output_of("cat", f"/proc/net/{name}").splitlines()[1:]
 
+    def has_rdma_listener(self, port):
+        shown = self.output_of("rdma", "resource", "show", "cm_id")
+        return re.search(rf" state LISTEN .*:{port}\b", shown) is not None
+
     def counters(self):
         """What the guest's device has counted."""
         words = self.output_of("rdma", "statistic", "show", "link", "rxe0/1").split()

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""librdmacm's programs between uroce and the kernel's connection manager, each in both roles.
+
+rping's and cmtime's clients disconnect, and so do ucmatose's and rstream's servers.
+"""
+import re
+import sys
+import time
+
+import pytest
+
+import harness
+import perftest
+
+VERSION = pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
+PORT, OTHER_PORT = 7301, 7302
+BUILT_IN_PORT = 7174  # udaddy's; its -p is something else
+# A refusal and a good-bye are told at once, where a repetition of the kernel's takes four seconds.
+AT_ONCE = 3
+TOLD = "DISCONNECT EVENT"
+
+
+def address_of(place, version=4):
+    return place.address if version == 4 else place.address6
+
+
+def start_server(place, port, *words):
+    server = place.start(*words)
+    harness.await_listener(place, server, port)
+    return server
+
+
+def run_pair(server, *words, version=4, port=PORT, client_only=()):
+    """Of a program whose server has -b for its own address, and the client -s for the server's."""
+    port_option = ["-p", port] if port == PORT else []
+    serving = start_server(server, port, *words, "-b", address_of(server, version), *port_option)
+    asking = server.peer.start(*words, "-s", address_of(server, version), *client_only,
+                               *port_option)
+    for process in asking, serving:
+        process.done()
+    return serving, asking
+
+
+def start_rping(server, version=4):
+    """(server, client), which do not end by themselves and have exchanged something."""
+    words = ["-v", "-V", "-a", address_of(server, version), "-p", PORT]
+    serving = start_server(server, PORT, "rping", "-s", *words)
+    asking = server.peer.start("rping", "-c", *words)
+    until = time.monotonic() + harness.PATIENCE
+    while "rdma-ping-9:" not in asking.output:
+        assert asking.running() and time.monotonic() < until, f"{asking}\n{serving}"
+        time.sleep(0.01)
+    return serving, asking
+
+
+def connection_of(host, process):
+    """What uroce-stat shows of the one that a process has, as soon as it is established."""
+    until = time.monotonic() + harness.PATIENCE
+    while True:
+        # A process that has opened nothing so far is not shown.
+        found = [connection for shown in host.stat() if shown["pid"] == process.pid
+                 for connection in shown["connections"] if connection["state"] == "ESTABLISHED"]
+        if found:
+            return found[0]
+        assert process.running() and time.monotonic() < until, process
+
+
+@VERSION
+def test_rping(server, version):
+    words = ["-v", "-V", "-C", "20", "-S", "2000", "-a", address_of(server, version), "-p", PORT]
+    serving = start_server(server, PORT, "rping", "-s", *words)
+    asking = server.peer.start("rping", "-c", *words)
+    for process in asking, serving:
+        assert process.done().count("ping data: rdma-ping-") == 20, process
+
+
+@VERSION
+def test_ucmatose(server, version):
+    run_pair(server, "ucmatose", "-c", "20", "-C", "3", version=version)
+
+
+@VERSION
+def test_udaddy(server, version):
+    """The service resolution protocol."""
+    run_pair(server, "udaddy", "-c", "5", version=version, port=BUILT_IN_PORT)
+
+
+def test_cmtime(server):
+    """Many at once, whose server does not end."""
+    start_server(server, PORT, "cmtime", "-p", PORT)
+    client = server.peer.start("cmtime", "-s", server.address, "-c", "50", "-p", PORT)
+    assert re.search(r"^connect\s", client.done(), re.MULTILINE), client
+
+
+@VERSION
+def test_rstream(server, version):
+    """Its queues' places and keys are private data of the request and of the answer."""
+    run_pair(server, "rstream", "-S", "4096", "-I", "50", "-C", "10", version=version)
+
+
+def test_flow_control_bits(server, host):
+    """rping's are 0 in the kernel, and rsockets' 1; ours are always true.  rule C19 test"""
+    pair = start_rping(server)
+    connection = connection_of(host, pair[server is not host])
+    assert connection["flow_control"] and not connection["peer_flow_control"], connection
+    for process in pair:
+        process.kill()
+    words = ["rstream", "-S", "4096", "-I", "1000000", "-p", PORT]
+    serving = start_server(server, PORT, *words)
+    asking = server.peer.start(*words, "-s", server.address)
+    connection = connection_of(host, serving if server is host else asking)
+    assert connection["flow_control"] and connection["peer_flow_control"], connection
+
+
+@pytest.mark.parametrize("program,told", [
+    (["ucmatose", "-p", OTHER_PORT], "REJECTED, error: 8"), (["udaddy"], "UNREACHABLE, error: 1")])
+def test_nobody_listens(server, program, told):
+    """At this port; some process of uroce has to be there, or nobody answers."""
+    start_server(server, PORT, "rping", "-s", "-P", "-a", server.address, "-p", PORT)
+    began = time.monotonic()
+    refused = server.peer.run(*program, "-s", server.address)
+    assert refused.popen.returncode != 0, refused
+    assert f"RDMA_CM_EVENT_{told}" in refused.output + refused.errors, refused
+    assert time.monotonic() - began < AT_ONCE
+
+
+@pytest.mark.parametrize("victim", ("uroce", "kernel"))
+def test_killed_end_says_goodbye(server, host, victim):
+    """For uroce's the next process at its address does it."""
+    start_server(host, OTHER_PORT, "rping", "-s", "-P", "-a", host.address, "-p", OTHER_PORT)
+    pair = start_rping(server)
+    ours, theirs = pair if server is host else pair[::-1]
+    dead, other = (ours, theirs) if victim == "uroce" else (theirs, ours)
+    dead.kill()
+    began = time.monotonic()
+    other.wait()
+    assert TOLD in other.output + other.errors, other
+    assert time.monotonic() - began < AT_ONCE
+    # Nothing is left in the way of the next ones.
+    for process in start_rping(server):
+        process.kill()
+
+
+@pytest.mark.parametrize("program", ("ib_send_bw", "ib_read_lat"))
+def test_perftest(server, program):
+    words = [program, "-d", "{device}", "-R", "-F", "-n", 100, "-s", 4096]
+    pair = []
+    for place in server, server.peer:
+        filled = [place.filled(word) for word in words]
+        if place is server:
+            pair.append(start_server(place, PORT, *filled, "-p", PORT))
+        else:
+            pair.append(place.start(*filled, "-p", PORT, server.address))
+    perftest.finish(*pair)
+    perftest.check_report(pair[1], [4096], 100)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
