@@ -118,7 +118,13 @@ static void on_send(void *owner, const struct cm_path *path, const uint8_t *mad)
 	}
 }
 
-static const struct cm_ops ops = { on_send, app_event, app_accept, app_released, app_will };
+static const struct cm_ops ops = {
+	.send = on_send,
+	.event = app_event,
+	.accept_conn = app_accept,
+	.released = app_released,
+	.will = app_will,
+};
 
 static struct cm_listener *listen_for(struct host *host, enum cm_service service,
 				      enum cm_port_space space)

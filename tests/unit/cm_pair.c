@@ -84,7 +84,13 @@ static void on_will(void *owner, struct cm_conn *conn, const struct cm_path *pat
 	assert_int_equal(mad_decode(mad, MAD_BYTES, &side->will), MAD_OK);
 }
 
-static const struct cm_ops ops = { on_send, on_event, on_accept, on_released, on_will };
+static const struct cm_ops ops = {
+	.send = on_send,
+	.event = on_event,
+	.accept_conn = on_accept,
+	.released = on_released,
+	.will = on_will,
+};
 
 const struct cm_ops *pair_ops(void)
 {

@@ -135,6 +135,11 @@ struct cm_ops {
 	 */
 	void (*will)(void *owner, struct cm_conn *conn, const struct cm_path *path,
 		     const uint8_t *mad);
+	/*
+	 * Code of the largest path MTU that is possible where from came to: a REQ for a larger one
+	 * is refused with it (REJ 26).  May be NULL: no limit.
+	 */
+	uint8_t (*path_mtu)(void *owner, const struct cm_path *from);
 };
 
 struct cm_config {
@@ -340,7 +345,8 @@ enum cm_verdict {
 	CM_REFUSED_MISMATCH, /* there is a listener, but not for this: REJ 28, SIDR status 2 */
 	CM_REFUSED_BACKLOG,  /* accept_conn gave no memory: REJ 3, SIDR status 2 */
 	CM_REFUSED_STALE,    /* the peer's queue pair is in use: REJ 10 */
-	CM_REFUSED_PATH,     /* the REQ is for another GID than it came to: REJ 12 */
+	CM_REFUSED_PATH,     /* the REQ is for another GID than it came to, or for a larger path MTU
+				than is possible here: REJ 12, 26 */
 	CM_ANSWERED_UNKNOWN, /* DREQ or REP of a connection that is forgotten: DREP, REJ 6 */
 	CM_VERDICTS,
 };

@@ -73,6 +73,28 @@ static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad
 	cm_know_peer(cm, conn, req->ca_guid, req->local_id, req->local_qpn);
 }
 
+/*
+ * The peer's queue pair would send packets that do not get here, and there is no field in a REP to
+ * ask for smaller ones.  The REJ says what is possible.
+ */
+static bool refuse_mtu(struct cm *cm, const struct cm_cause *cause)
+{
+	const struct cm_ops *ops = cm->config.ops;
+	uint8_t possible;
+	struct mad rej;
+
+	if (!ops->path_mtu)
+		return false;
+	possible = ops->path_mtu(cm->config.owner, cause->from);
+	if (cause->mad->req.path_mtu <= possible)
+		return false;
+	cm_compose_rej_of_req(cause->mad, MAD_REJECT_MTU, &rej);
+	rej.rej.ari_length = 1;
+	rej.rej.ari[0] = possible;
+	cm_send(cm, cause->from, &rej);
+	return true;
+}
+
 static enum cm_verdict receive_req(struct cm *cm, const struct cm_cause *cause)
 {
 	const struct mad_req *req = &cause->mad->req;
@@ -96,6 +118,8 @@ static enum cm_verdict receive_req(struct cm *cm, const struct cm_cause *cause)
 		return refuse(cm, cause, MAD_REJECT_CONSUMER, verdict);
 	if (memcmp(req->primary_remote_gid, cause->from->sgid, MAD_GID_BYTES) != 0)
 		return refuse(cm, cause, MAD_REJECT_GID, CM_REFUSED_PATH);
+	if (refuse_mtu(cm, cause))
+		return CM_REFUSED_PATH;
 	conn = cm_new_passive(cm, &with_listener);
 	if (!conn)
 		return refuse(cm, cause, MAD_REJECT_NO_RESOURCES, CM_REFUSED_BACKLOG);

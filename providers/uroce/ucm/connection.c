@@ -15,8 +15,9 @@
 
 /* The protocol's memory of a connection outlives the id: whose it is then. */
 struct memory {
-	struct ucm_id *id; /* NULL: gone */
-	bool has_will;	   /* gsi_will_set() */
+	struct ucm_id *id;	   /* NULL: gone */
+	struct ucm_event *request; /* that will tell of it; NULL: it has */
+	bool has_will;		   /* gsi_will_set() */
 	unsigned int will;
 	max_align_t conn[];
 };
@@ -43,6 +44,7 @@ static struct memory *make_memory(struct ucm_id *id)
 	if (!memory)
 		return NULL;
 	memory->id = id;
+	memory->request = NULL;
 	memory->has_will = false;
 	return memory;
 }
@@ -236,6 +238,14 @@ static bool set_device(struct ucm_id *id, const struct mad *request, const struc
 	return true;
 }
 
+uint8_t ucm_connection_mtu(void *owner, const struct cm_path *from)
+{
+	struct ucm_device device;
+
+	(void)owner;
+	return ucm_device(from->device, &device) ? device.mtu : UINT8_MAX;
+}
+
 void *ucm_connection_accept(void *owner, struct cm_listener *cm_listener, const struct mad *request,
 			    const struct cm_path *from, void **user)
 {
@@ -250,7 +260,10 @@ void *ucm_connection_accept(void *owner, struct cm_listener *cm_listener, const 
 	if (!id)
 		return NULL;
 	memory = set_device(id, request, from) ? make_memory(id) : NULL;
-	if (!memory) {
+	if (memory)
+		memory->request = ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0);
+	if (!memory || !memory->request) {
+		free(memory);
 		ucm_id_destroy(id);
 		return NULL;
 	}
@@ -290,14 +303,14 @@ static void fill_request(struct ucm_event *event, const struct ucm_id *listener,
 	event->resp.ece.attr_mod = request->attr_modifier;
 }
 
-static void requested(struct ucm_id *id, const struct cm_event *cm_event)
+/* All memory is there already: what has been accepted cannot be refused in here. */
+static void requested(struct memory *memory, const struct cm_event *cm_event)
 {
 	struct ucm_id *listener = cm_listener_user(cm_event->listener);
-	struct ucm_event *event = ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0);
+	struct ucm_event *event = memory->request;
+	struct ucm_id *id = memory->id;
 
-	/* The peer will ask again. */
-	if (!event)
-		return;
+	memory->request = NULL;
 	event->request = id;
 	event->resp.id = id->handle;
 	fill_request(event, listener, cm_event->mad);
@@ -363,6 +376,20 @@ static void datagram_answered(struct ucm_id *id, const struct mad_sidr_rep *rep)
 	ucm_event_queue(event);
 }
 
+/* The peer's interface carries smaller packets than ours, and says so: the request is made again.
+ */
+static bool takes_smaller_mtu(struct ucm_id *id, const struct cm_event *event)
+{
+	const struct mad_rej *rej = &event->mad->rej;
+
+	if (event->type != CM_EVENT_REJECTED || rej->reason != MAD_REJECT_MTU || !rej->ari_length)
+		return false;
+	if (rej->ari[0] < IBV_MTU_256 || rej->ari[0] >= id->mtu)
+		return false;
+	id->mtu = rej->ari[0];
+	return true;
+}
+
 static bool nobody_listens(const struct cm_event *event)
 {
 	if (event->type == CM_EVENT_SIDR_REP)
@@ -380,7 +407,7 @@ void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_eve
 		return;
 	if (event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ) {
 		id->conn = conn;
-		requested(id, event);
+		requested(memory, event);
 		return;
 	}
 	/* An id that was not accepted is not known to the application; accepting it fails. */
@@ -393,7 +420,8 @@ void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_eve
 	}
 	if (id->state != UCM_CONNECT)
 		return;
-	if (nobody_listens(event) && ucm_retry_later(id, event->now))
+	if ((nobody_listens(event) || takes_smaller_mtu(id, event)) &&
+	    ucm_retry_later(id, event->now))
 		return;
 	ucm_retry_end(id);
 	switch (event->type) {

@@ -22,6 +22,7 @@ enum {
 void ucm_connection_event(void *owner, struct cm_conn *conn, const struct cm_event *event);
 void *ucm_connection_accept(void *owner, struct cm_listener *listener, const struct mad *request,
 			    const struct cm_path *from, void **user);
+uint8_t ucm_connection_mtu(void *owner, const struct cm_path *from);
 void ucm_connection_released(void *owner, struct cm_conn *conn, void *user);
 void ucm_connection_will(void *owner, struct cm_conn *conn, const struct cm_path *path,
 			 const uint8_t *mad);

@@ -187,6 +187,7 @@ static const struct cm_ops ops = {
 	.send = send_mad,
 	.event = ucm_connection_event,
 	.accept_conn = ucm_connection_accept,
+	.path_mtu = ucm_connection_mtu,
 	.released = ucm_connection_released,
 	.will = ucm_connection_will,
 };

@@ -2,7 +2,8 @@
 /*
  * There is no listener at the peer, yet: servers that have told their clients by other means to
  * come (perftest -R does) may need some milliseconds until they do.  So a request that is refused
- * for that reason is made again a few times, before the program hears of it.
+ * for that reason is made again a few times, before the program hears of it.  Likewise one that is
+ * refused because of its path MTU, with that of the peer.
  */
 #ifndef UROCE_UCM_RETRY_H
 #define UROCE_UCM_RETRY_H
@@ -24,7 +25,7 @@ struct ucm_retry {
 
 /* id asks for a connection with param.  Without memory it will not ask twice. */
 void ucm_retry_begin(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
-/* There is no listener. true: it will be asked again, false: enough. */
+/* It was refused for one of those reasons.  true: it will be asked again, false: enough. */
 bool ucm_retry_later(struct ucm_id *id, uint64_t now);
 /* There was another answer, or id goes. */
 void ucm_retry_end(struct ucm_id *id);

@@ -10,6 +10,7 @@
 
 #include "progress/gsi.h"
 #include "ucm/devices.h"
+#include "ucm/manager.h"
 #include "ucm/route.h"
 #include "ucm/way.h"
 #include "verbs/complain.h"
@@ -20,6 +21,7 @@
 static const struct gsi_hooks *hooks;
 static uint64_t now = 1, due = UINT64_MAX;
 static int refusal;
+static uint8_t mtu = 5;
 
 #define MAX_WAITING 1024
 static struct gsi_mad waiting[MAX_WAITING];
@@ -112,7 +114,7 @@ bool ucm_device(uint32_t number, struct ucm_device *device)
 		return false;
 	device->number = number;
 	device->guid = WORLD_GUID + number - 1;
-	device->mtu = 5;
+	device->mtu = mtu;
 	device->loopback = number == WORLD_LOOPBACK;
 	memcpy(device->gid, addresses[number - 1], 16);
 	return true;
@@ -169,6 +171,11 @@ unsigned int gsi_slot(const struct gsi *gsi)
 {
 	(void)gsi;
 	return 5;
+}
+
+void world_set_mtu(uint8_t code)
+{
+	mtu = code;
 }
 
 void world_refuse(int error)
@@ -246,18 +253,22 @@ int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD
 	return 0;
 }
 
+void world_deliver_one(void)
+{
+	struct gsi_mad mad = waiting[first];
+
+	assert(count);
+	first = (first + 1) % MAX_WAITING;
+	count--;
+	hooks->receive(hooks->arg, &mad);
+}
+
 unsigned int world_deliver(void)
 {
 	unsigned int delivered = 0;
 
-	while (count && delivered < 10000) {
-		struct gsi_mad mad = waiting[first];
-
-		first = (first + 1) % MAX_WAITING;
-		count--;
-		delivered++;
-		hooks->receive(hooks->arg, &mad);
-	}
+	for (; count && delivered < 10000; delivered++)
+		world_deliver_one();
 	return delivered;
 }
 
@@ -290,6 +301,20 @@ void world_pass(uint64_t nanoseconds)
 		hooks->expire(hooks->arg, now);
 	}
 	now = end;
+}
+
+static void count_connection(void *arg, const struct cm_conn *conn)
+{
+	(void)conn;
+	++*(unsigned int *)arg;
+}
+
+unsigned int world_connections(void)
+{
+	unsigned int connections = 0;
+
+	cm_each_conn(ucm_cm(), count_connection, &connections);
+	return connections;
 }
 
 /* ---- ports: by number only ---- */

@@ -19,6 +19,7 @@
 
 /* Messages that wait are received, and those that come of it, until none is left; how many. */
 unsigned int world_deliver(void);
+void world_deliver_one(void);
 /* Messages that wait are lost; how many. */
 unsigned int world_lose(void);
 /* Time passes; what is due happens. */
@@ -27,8 +28,12 @@ void world_pass(uint64_t nanoseconds);
 unsigned int world_wills(void);
 /* The first request has come to this queue pair. */
 void world_first_request(uint32_t qpn);
+/* Connections of the protocol, whoever knows of them. */
+unsigned int world_connections(void);
 /* Ports that are bound now. */
 unsigned int world_ports(void);
+/* From now on the devices' path MTU has this code (5). */
+void world_set_mtu(uint8_t code);
 /* Errno for the next gsi_addr_get(). */
 void world_refuse(int error);
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* A listener and one that connects to it, in one process: the world comes back to it. */
+#ifndef UROCE_TESTS_UNIT_UCM_BOX_H
+#define UROCE_TESTS_UNIT_UCM_BOX_H
+
+#include <stdint.h>
+
+#include "caller.h"
+#include "world.h"
+
+#define PORT 7471
+#define SECOND UINT64_C(1000000000)
+
+enum {
+	ADDR_RESOLVED = 0,
+	ROUTE_RESOLVED = 2,
+	CONNECT_REQUEST = 4,
+	CONNECT_RESPONSE = 5,
+	UNREACHABLE = 7,
+	REJECTED = 8,
+	ESTABLISHED = 9,
+	DISCONNECTED = 10,
+	MULTICAST_JOIN = 12,
+	TIMEWAIT_EXIT = 15,
+};
+
+enum {
+	LISTENER_UID = 100,
+	CLIENT_UID = 200,
+	SERVER_UID = 300,
+};
+
+struct box {
+	int server, client; /* channels */
+	uint32_t listener;
+	uint32_t active, passive;
+};
+
+/* A listener at PORT of any address. */
+void open_box(struct box *box, uint16_t space, uint32_t backlog);
+/* An id of the client that is ready to connect. */
+uint32_t begin(struct box *box, uint16_t space, const char *address, uint16_t port);
+/* ... and has asked; the request has been read. */
+void ask(struct box *box, const char *address);
+void establish(struct box *box);
+/* Whatever is left goes, and nothing of it stays. */
+void close_box(struct box *box);
+
+#endif
