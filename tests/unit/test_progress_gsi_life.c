@@ -213,6 +213,15 @@ static void expect_tags(struct gsi_agent *agent, uint32_t first, uint32_t count)
 	}
 }
 
+static uint64_t claims_of(struct gsi_agent *agents, unsigned int first, unsigned int end)
+{
+	uint64_t claims = 0;
+
+	for (unsigned int i = first; i < end; i++)
+		claims += gsi_agent_count(&agents[i], PROGRESS_COUNT_GSI_CLAIMED);
+	return claims;
+}
+
 /*
  * The holder leaves while others send to each other all the time: nothing is lost, and when it ends
  * nothing happens.
@@ -238,6 +247,10 @@ static void test_flush(void **state)
 		begin = progress_now();
 		gsi_agent_do(&agents[holder], &flush);
 		assert_true(progress_now() - begin < UINT64_C(500000000));
+		/* It waits for some milliseconds only; the others may be slower. */
+		for (unsigned int i = 0; i < 100 && !claims_of(agents, holder + 1, AGENTS); i++)
+			gsi_agent_do(&agents[holder], &flush);
+		assert_true(claims_of(agents, holder + 1, AGENTS) > 0);
 		for (unsigned int i = 0; i < BURST; i++) {
 			struct mad_spec mad = to(&agents[AGENTS - 1], ++tag);
 
@@ -282,6 +295,30 @@ static void test_flush_to_the_dead(void **state)
 	gsi_agent_stop(&holder);
 }
 
+/* What the next holder has for a member that has not come to it yet waits for that one. */
+static void test_late_member(void **state)
+{
+	enum { AGENTS = 3 };
+	struct gsi_agent agents[AGENTS];
+	struct gsi_report report;
+	struct mad_spec mad;
+
+	(void)state;
+	for (unsigned int i = 0; i < AGENTS; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	kill(agents[2].pid, SIGSTOP);
+	gsi_agent_kill(&agents[0]);
+	for (unsigned int i = 0; i < 1000 && !claims_of(agents, 1, 2); i++)
+		usleep(1000);
+	mad = to(&agents[2], 1);
+	assert_int_equal(send_own(&agents[1], &mad), 0);
+	assert_false(gsi_agent_next(&agents[1], 100, &report));
+	kill(agents[2].pid, SIGCONT);
+	gsi_agent_expect(&agents[2], 1, GSI_FOR_YOU);
+	for (unsigned int i = 1; i < AGENTS; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup(test_deaths, fresh_network),
 		cmocka_unit_test_setup(test_flush, fresh_network),
 		cmocka_unit_test_setup(test_flush_to_the_dead, fresh_network),
+		cmocka_unit_test_setup(test_late_member, fresh_network),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -470,6 +470,7 @@ static void free_instance(struct gsi *gsi)
 	pthread_mutex_destroy(&gsi->lock);
 	pthread_mutex_destroy(&gsi->queue_lock);
 	free(gsi->queue);
+	free(gsi->waiting.entry);
 	free(gsi);
 }
 
@@ -490,8 +491,9 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 	if (getrandom(&gsi->psn, sizeof(gsi->psn), GRND_NONBLOCK) < 0)
 		gsi->psn = (uint32_t)progress_now();
 	gsi->queue = calloc(GSI_QUEUE_MAX, sizeof(*gsi->queue));
+	gsi->waiting.entry = calloc(GSI_QUEUE_MAX, sizeof(*gsi->waiting.entry));
 	gsi->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (!gsi->queue || gsi->epoll_fd < 0) {
+	if (!gsi->queue || !gsi->waiting.entry || gsi->epoll_fd < 0) {
 		free_instance(gsi);
 		return NULL;
 	}

@@ -79,6 +79,33 @@ static void count(const struct gsi_address *address, enum progress_counter count
 	count_anywhere(address->gsi->progress, counter);
 }
 
+/* ---- while it is not known which process a MAD is for ---- */
+
+/* Until a holder is found, or a member has said who it is. */
+static void keep(struct gsi_address *address, const struct gsi_mad *mad)
+{
+	struct gsi_waiting *waiting = &address->gsi->waiting;
+
+	if (waiting->count == GSI_QUEUE_MAX)
+		count(address, PROGRESS_COUNT_MAD_LOST);
+	else
+		waiting->entry[waiting->count++] =
+			(struct gsi_entry){ .came = GSI_CAME_HERE, .mad = *mad };
+}
+
+/* More is known now.  What is as old as that has been sent anew. */
+static void take_kept(struct gsi_address *address, uint64_t now)
+{
+	struct gsi_waiting *waiting = &address->gsi->waiting;
+
+	for (unsigned int i = 0; i < waiting->count; i++)
+		if (now < waiting->entry[i].mad.when + GRACE_NS)
+			gsi_enqueue(address->gsi, &waiting->entry[i]);
+		else
+			count(address, PROGRESS_COUNT_MAD_LOST);
+	waiting->count = 0;
+}
+
 /* ---- becoming a holder or a member ---- */
 
 static void close_will(int *fd)
@@ -183,8 +210,10 @@ void gsi_address_seek(struct gsi_address *address, uint64_t now)
 	if (error == -EADDRINUSE)
 		error = become_member(address);
 	address->seek_error = error;
-	if (!error)
+	if (!error) {
+		take_kept(address, now);
 		return;
+	}
 	address->retry_at = now + (error == -ECONNREFUSED || error == -EAGAIN ||
 						   error == -ECONNRESET || error == -EPIPE
 					   ? RETRY_SOON_NS
@@ -255,12 +284,14 @@ static void hear_guest(struct gsi_address *address, struct gsi_guest *guest,
 {
 	if (message->kind == LINK_EXCHANGE_HELLO) {
 		greet(address, guest, message->slot);
+		take_kept(address, progress_now());
 		if (message->will_fd >= 0)
 			replace_will(&guest->will_fd, message->will_fd);
 	} else if (guest->slot == LINK_SLOTS) {
 		return;
 	} else if (message->kind == LINK_EXCHANGE_LISTEN) {
 		gsi_services_add(&address->services, &message->service, guest->slot);
+		take_kept(address, progress_now());
 	} else if (message->kind == LINK_EXCHANGE_UNLISTEN) {
 		gsi_services_remove(&address->services, &message->service, guest->slot);
 	} else if (message->kind == LINK_EXCHANGE_MAD) {
@@ -484,7 +515,7 @@ static unsigned int choose(struct gsi_address *address, const struct gsi_target 
 	return is_here(address, slot) ? slot : LINK_SLOTS;
 }
 
-/* A new holder may not know all members yet: silence is better then. */
+/* A new holder may not know all members yet: no answer is better then than a wrong one. */
 static bool may_come_later(struct gsi_address *address, const struct gsi_target *target,
 			   uint64_t now)
 {
@@ -518,7 +549,7 @@ static bool route_as_holder(struct gsi_address *address, const struct gsi_mad *m
 	if (target.kind == GSI_TARGET_SENDER)
 		return send_to_all(address, mad, reason);
 	if (may_come_later(address, &target, now)) {
-		count(address, PROGRESS_COUNT_MAD_LOST);
+		keep(address, mad);
 		return false;
 	}
 	count(address, PROGRESS_COUNT_MAD_NO_OWNER);
@@ -536,8 +567,8 @@ bool gsi_address_route(struct gsi_address *address, const struct gsi_mad *mad, e
 		send_to(address, address->fd, mad, GSI_FOR_YOU);
 		return false;
 	case GSI_SEEKING:
+		keep(address, mad);
 		break;
 	}
-	count(address, PROGRESS_COUNT_MAD_LOST);
 	return false;
 }

@@ -119,6 +119,12 @@ struct gsi_heir {
 	uint64_t due;
 };
 
+/* MADs that wait until it is known which process they are for. */
+struct gsi_waiting {
+	struct gsi_entry *entry; /* GSI_QUEUE_MAX */
+	unsigned int count;
+};
+
 struct gsi {
 	struct progress *progress;
 	struct gsi_hooks hooks;
@@ -135,6 +141,7 @@ struct gsi {
 	uint64_t deadline; /* the caller's */
 	struct gsi_own_will will;
 	struct gsi_heir *heirs;
+	struct gsi_waiting waiting;
 
 	atomic_bool delivering; /* the helper has something in hand that was in the queue */
 	pthread_mutex_t queue_lock;
