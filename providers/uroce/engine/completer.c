@@ -52,13 +52,14 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 	while (n > 0) {
 		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
 		uint32_t left = wqe->packets - wqe_packet_index(wqe, req->unacked_psn);
+		uint8_t answer = op_row(wqe->op)->answer;
 
-		if (op_is_read_or_atomic(wqe->op))
-			break;
-		if (op_is_local(wqe->op)) {
+		if (answer == OP_LOCAL) {
 			sendqueue_retire(qp, ENG_SUCCESS);
 			continue;
 		}
+		if (answer != OP_ACKED)
+			break;
 		if (left > n)
 			left = n;
 		cost += pass(qp, wqe, left);

@@ -19,13 +19,17 @@
 void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
 /* Requester: wqe is being begun. */
 void credit_passed(struct eng_qp *qp, const struct eng_send_wqe *wqe);
-/* Requester: does wqe lie beyond what credits allow (rule C13)? */
-static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+/* Requester: do credits reach as far as the request with this SSN? */
+static inline bool credit_reaches(const struct eng_qp *qp, uint32_t ssn)
 {
 	const struct credit *credit = &qp->req.credit;
 
-	return op_row(wqe->op)->needs_receive && !credit->unlimited &&
-	       psn_diff(wqe->ssn, credit->lsn) > 0;
+	return credit->unlimited || psn_diff(ssn, credit->lsn) <= 0;
+}
+/* Requester: does wqe lie beyond what credits allow (rule C13)? */
+static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	return op_row(wqe->op)->needs_receive && !credit_reaches(qp, wqe->ssn);
 }
 
 /* Responder: receive WQEs free for new messages (rule C5). */

@@ -28,11 +28,9 @@ static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t p
 	return index == packets - 1 ? row->last : row->middle;
 }
 
-bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+bool message_is_defined(const struct eng_qp *qp, uint8_t op)
 {
-	uint8_t only = message_services[qp->type] | op_row(wqe->op)->only;
-
-	return op_is_local(wqe->op) || wire_op_header_length(only) != 0;
+	return wire_op_header_length(message_services[qp->type] | op_row(op)->only) != 0;
 }
 
 /* RETH and AtomicETH; harmless where the opcode has none. */
@@ -54,27 +52,26 @@ static void fill_datagram(const struct eng_qp *qp, const struct eng_send_wqe *wq
 	packet->src_qpn = qp->qpn;
 }
 
-void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
-		     struct wire_packet *packet, uint32_t *offset)
+void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
+		     struct wire_packet *packet)
 {
-	uint32_t index = wqe_packet_index(wqe, psn);
-	bool last = index == wqe->packets - 1;
+	const struct op_row *row = op_row(wqe->op);
 
-	message_headers(qp, operation_of(op_row(wqe->op), index, wqe->packets), psn, packet);
-	*offset = index * qp->attr.mtu;
-	if (op_row(wqe->op)->carries_payload) {
+	message_headers(qp, operation_of(row, index, wqe->packets), psn_add(wqe->first_psn, index),
+			packet);
+	if (row->carries_payload) {
 		packet->payload_length = message_packet_length(wqe->length, qp->attr.mtu, index);
 		packet->pad_count = (uint8_t)(-packet->payload_length & 3); /* rule S1 */
 		/* rules S6, S15: SE is about a receive completion, so only where there is one. */
-		packet->solicited =
-			last && op_row(wqe->op)->needs_receive && (wqe->flags & ENG_SOLICITED);
+		packet->solicited = (wqe->flags & ENG_SOLICITED) && row->needs_receive &&
+				    index == wqe->packets - 1;
 		packet->immediate = wqe->immediate;
 		packet->invalidate_rkey = wqe->immediate;
 	}
 	if (qp->type == ENG_UD)
 		fill_datagram(qp, wqe, packet);
 	else
-		fill_remote(wqe, *offset, packet);
+		fill_remote(wqe, index * qp->attr.mtu, packet);
 	packet->xrc_srqn = wqe->xrc_srqn;
 }
 

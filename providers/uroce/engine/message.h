@@ -41,25 +41,26 @@ void message_headers(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
 		     struct wire_packet *packet);
 
 /*
- * The request packet of wqe with this PSN, and *offset, the place of its payload in the message.
+ * Request packet index of wqe, whose payload begins index MTUs into the message.
  * packet->payload_length is set, packet->payload is not.  A READ request for a PSN inside the
  * message asks for the rest from there (rule S12).  AckReq is not set: solicit.h says where it is.
  */
-void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
-		     struct wire_packet *packet, uint32_t *offset);
+void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
+		     struct wire_packet *packet);
 
 /* A SEND of no bytes with AckReq. */
 void message_solicitation(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet);
 
-/* Does the QP's service have this operation?  READs and Atomics exist on reliable ones only. */
-bool message_is_defined(const struct eng_qp *qp, const struct eng_send_wqe *wqe);
+/*
+ * Does the QP's service have this operation, which is not local?  READs and Atomics exist on
+ * reliable ones only.
+ */
+bool message_is_defined(const struct eng_qp *qp, uint8_t op);
 
-/* PSNs that the packet with psn takes: one, but a READ request takes all that are left. */
-static inline uint32_t message_psns(const struct eng_send_wqe *wqe, uint32_t psn)
+/* PSNs that packet index takes: one, but a READ request takes all that are left. */
+static inline uint32_t message_psns(const struct eng_send_wqe *wqe, uint32_t index)
 {
-	if (wqe->op == ENG_READ)
-		return wqe->packets - wqe_packet_index(wqe, psn);
-	return 1;
+	return wqe->op == ENG_READ ? wqe->packets - index : 1;
 }
 
 #endif

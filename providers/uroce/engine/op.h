@@ -17,9 +17,10 @@ enum op_answer {
 };
 
 struct op_row {
-	bool needs_receive;   /* takes a receive WQE at the peer (rule C13) */
-	bool carries_payload; /* the request's packets carry the message */
-	enum op_answer answer;
+	bool needs_receive;		   /* takes a receive WQE at the peer (rule C13) */
+	bool carries_payload;		   /* the request's packets carry the message */
+	uint8_t answer;			   /* enum op_answer; a row has eight bytes */
+	bool any_length;		   /* a message of it may take several packets */
 	uint8_t first, middle, last, only; /* enum wire_opcode, without the service */
 };
 

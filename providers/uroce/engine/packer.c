@@ -5,8 +5,8 @@
 
 #include "sge.h"
 
-/* An ICRC at the end of each packet, and headers whose room is not known beforehand. */
-#define STAGING_SLACK (WIRE_MAX_HEADER_BYTES + WIRE_ICRC_BYTES + 4)
+/* Headers, whose room is not known beforehand, pad and ICRC. */
+#define STAGING_SLACK (WIRE_MAX_HEADER_BYTES + 4 + WIRE_ICRC_BYTES)
 
 void pack_begin(struct eng_run *run, const struct eng_path *path)
 {
@@ -54,15 +54,6 @@ struct packing {
 	bool begun;
 };
 
-static bool stage(struct eng_run *run, const void *bytes, uint32_t length)
-{
-	if (length > run->staging_bytes - run->staged)
-		return false;
-	memcpy(run->staging + run->staged, bytes, length);
-	run->staged += length;
-	return true;
-}
-
 /* What has been staged; end is the room for the ICRC behind it, or 0. */
 static inline bool finish_staged(struct eng_run *run, struct packing *packing, uint32_t end)
 {
@@ -82,24 +73,25 @@ static inline bool finish_staged(struct eng_run *run, struct packing *packing, u
 }
 
 /* One stretch of payload: copied, or referred to when it is long and stable. */
-static enum pack add_stretch(struct eng_run *run, const uint8_t *bytes, uint32_t length,
-			     bool stable, struct packing *packing)
+static inline enum pack add_stretch(struct eng_run *run, const uint8_t *bytes, uint32_t length,
+				    bool stable, struct packing *packing)
 {
-	if (!stable || length < run->gather_from)
-		return stage(run, bytes, length) ? PACK_DONE : PACK_NO_ROOM;
+	if (!stable || length < run->gather_from) {
+		memcpy(run->staging + run->staged, bytes, length);
+		run->staged += length;
+		return PACK_DONE;
+	}
 	if (!finish_staged(run, packing, 0) || !add_piece(run, bytes, length))
 		return PACK_NO_ROOM;
 	packing->icrc = wire_icrc_continue(packing->icrc, bytes, length);
 	return PACK_DONE;
 }
 
-static enum pack add_payload(struct eng_qp *qp, struct eng_run *run, const struct payload *payload,
-			     uint32_t length, struct packing *packing)
+static enum pack add_list(struct eng_qp *qp, struct eng_run *run, const struct payload *payload,
+			  uint32_t length, struct packing *packing)
 {
 	uint32_t done = 0;
 
-	if (payload->kind == PAYLOAD_BYTES)
-		return add_stretch(run, payload->bytes, length, payload->stable, packing);
 	while (done < length) {
 		uint32_t piece;
 		enum pack result;
@@ -121,8 +113,6 @@ static enum pack add_end(struct eng_run *run, uint32_t pad, struct packing *pack
 {
 	static const uint8_t zeros[4];
 
-	if (run->staging_bytes - run->staged < sizeof(zeros) + WIRE_ICRC_BYTES)
-		return PACK_NO_ROOM;
 	memcpy(run->staging + run->staged, zeros, sizeof(zeros));
 	run->staged += pad;
 	if (!finish_staged(run, packing, WIRE_ICRC_BYTES))
@@ -137,7 +127,9 @@ static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
 {
 	uint32_t header_bytes;
 
-	if (run->staging_bytes - run->staged < STAGING_SLACK)
+	/* Room for all of it, as if nothing could be left where it is: what follows need not look.
+	 */
+	if (run->staging_bytes - run->staged < STAGING_SLACK + packet->payload_length)
 		return PACK_NO_ROOM;
 	header_bytes = wire_build_headers(packet, run->staging + run->staged);
 	packing->bytes = header_bytes + packet->payload_length + packet->pad_count +
@@ -146,7 +138,11 @@ static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
 		return PACK_NO_ROOM;
 	run->staged += header_bytes;
 	if (packet->payload_length > 0) {
-		enum pack result = add_payload(qp, run, payload, packet->payload_length, packing);
+		uint32_t length = packet->payload_length;
+		enum pack result =
+			payload->kind == PAYLOAD_BYTES
+				? add_stretch(run, payload->bytes, length, payload->stable, packing)
+				: add_list(qp, run, payload, length, packing);
 
 		if (result != PACK_DONE)
 			return result;
@@ -154,19 +150,31 @@ static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
 	return add_end(run, packet->pad_count, packing);
 }
 
+/* Back to where the packet began: the pieces of those before it have run->bytes together. */
+static void take_back(struct eng_run *run, uint32_t staged)
+{
+	uint32_t left = run->bytes;
+
+	run->staged = staged;
+	run->piece_count = 0;
+	while (left > 0) {
+		struct eng_piece *piece = &run->pieces[run->piece_count++];
+
+		if (piece->length > left)
+			piece->length = left;
+		left -= piece->length;
+	}
+}
+
 enum pack pack_add(struct eng_qp *qp, struct eng_run *run, const struct wire_packet *packet,
 		   const struct payload *payload)
 {
 	struct packing packing = { .staged = run->staged };
-	const uint32_t staged = run->staged, pieces = run->piece_count;
-	const uint32_t last_length = pieces > 0 ? run->pieces[pieces - 1].length : 0;
+	const uint32_t staged = run->staged;
 	enum pack result = add_packet(qp, run, packet, payload, &packing);
 
 	if (result != PACK_DONE) {
-		run->staged = staged;
-		run->piece_count = pieces;
-		if (pieces > 0)
-			run->pieces[pieces - 1].length = last_length;
+		take_back(run, staged);
 		return result;
 	}
 	if (run->packets == 0)

@@ -21,17 +21,16 @@ static bool is_new(const struct requester *req)
 /* The packet at next_psn. */
 struct next {
 	struct eng_send_wqe *wqe;
-	uint32_t psns; /* that it takes */
-	uint64_t cost; /* its weight */
-	bool begins;   /* it is the first of its message, and has never been sent */
+	uint32_t index; /* of the packet in its message */
+	uint32_t psns;	/* that it takes */
+	uint64_t cost;	/* its weight */
+	bool begins;	/* it is the first of its message, and has never been sent */
 };
 
-/* Weight of so many packets of wqe from psn on: all up to their end less those before. */
-static uint64_t cost_at(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
+/* Weight of so many packets of wqe from one on: all up to their end less those before. */
+static uint64_t cost_at(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
 			uint32_t packets)
 {
-	uint32_t index = wqe_packet_index(wqe, psn);
-
 	return cwnd_cost(wqe, index + packets, qp->attr.mtu) -
 	       (index ? cwnd_cost(wqe, index, qp->attr.mtu) : 0);
 }
@@ -73,12 +72,16 @@ static const struct eng_send_wqe *passed_by(const struct eng_qp *qp, const struc
 /* rule C17: only what is new is checked against credits. */
 static enum eng_tx may_send_new(const struct eng_qp *qp, const struct next *next)
 {
-	const struct eng_send_wqe *passed = passed_by(qp, next);
+	const struct eng_send_wqe *passed;
 
 	if (next->begins && qp->state == ENG_SQD)
 		return ENG_TX_DRAINED;
-	if (passed && awaits_credit(qp, passed))
-		return ENG_TX_CREDIT;
+	/* Where they reach beyond all that has been begun, nothing of it waits for credits. */
+	if (!credit_reaches(qp, qp->req.begun_ssn)) {
+		passed = passed_by(qp, next);
+		if (passed && awaits_credit(qp, passed))
+			return ENG_TX_CREDIT;
+	}
 	return next->begins ? may_begin(qp, next->wqe) : ENG_TX_RUN;
 }
 
@@ -99,8 +102,9 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next)
 	next->begins = req->next_wqe == req->begun;
 	if (is_new(req))
 		reason = may_send_new(qp, next);
-	next->psns = message_psns(wqe, req->next_psn);
-	next->cost = cost_at(qp, wqe, req->next_psn, next->psns);
+	next->index = wqe_packet_index(wqe, req->next_psn);
+	next->psns = message_psns(wqe, next->index);
+	next->cost = cost_at(qp, wqe, next->index, next->psns);
 	if (reason == ENG_TX_RUN && !op_is_local(wqe->op) && !cwnd_open(qp, next->cost))
 		reason = ENG_TX_CWND;
 	return reason;
@@ -114,7 +118,7 @@ static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe 
 {
 	bool carries_payload = op_row(wqe->op)->carries_payload;
 
-	if (!message_is_defined(qp, wqe) ||
+	if (!message_is_defined(qp, wqe->op) ||
 	    (op_is_read_or_atomic(wqe->op) && qp->attr.max_rd_atomic == 0))
 		return ENG_LOC_QP_OP_ERR;
 	if (qp->type == ENG_UD && wqe->length > qp->attr.mtu)
@@ -151,7 +155,7 @@ static void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 		req->end_psn = psn_add(req->end_psn, next->psns);
 	req->next_psn = psn_add(req->next_psn, next->psns);
 	cwnd_sent(qp, next->cost);
-	if (wqe_packet_index(next->wqe, req->next_psn) == next->wqe->packets)
+	if (next->index + next->psns == next->wqe->packets)
 		req->next_wqe++;
 }
 
@@ -187,16 +191,17 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 	struct wire_packet packet;
 	struct payload payload;
 	enum pack result;
-	uint32_t offset;
+	uint32_t offset = next->index * qp->attr.mtu;
 
 	if (next->begins) {
 		wqe->status = (uint8_t)local_fault(qp, wqe);
 		if (wqe->status != ENG_SUCCESS)
 			return PACK_FAULT;
 	}
-	message_request(qp, wqe, req->next_psn, &packet, &offset);
+	message_request(qp, wqe, next->index, &packet);
 	if (is_reliable(qp))
-		packet.ack_request = solicit_sets_ackreq(qp, run, wqe, &packet, next->cost, facts);
+		packet.ack_request =
+			solicit_sets_ackreq(qp, run, wqe, next->index, &packet, next->cost, facts);
 	result = find_payload(qp, wqe, offset, packet.payload_length, &payload)
 			 ? pack_add(qp, run, &packet, &payload)
 			 : PACK_FAULT;
@@ -245,7 +250,7 @@ static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next 
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 {
 	const struct requester *req = &qp->req;
-	uint32_t unsent = psn_sub(req->post_psn, req->next_psn);
+	uint32_t unsent = psn_sub(req->post_psn, req->next_psn), index, psns;
 	const struct eng_send_wqe *wqe;
 	uint64_t cost, room, half;
 
@@ -255,8 +260,9 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	wqe = sq_at(qp, req->next_wqe);
 	if (op_is_local(wqe->op))
 		return false;
-	cost = cost_at(qp, wqe, req->next_psn, message_psns(wqe, req->next_psn)) /
-	       message_psns(wqe, req->next_psn);
+	index = wqe_packet_index(wqe, req->next_psn);
+	psns = message_psns(wqe, index);
+	cost = cost_at(qp, wqe, index, psns) / psns;
 	room = cwnd_room(qp) / cost;
 	half = req->cwnd / cost / 2;
 	return room < unsent && room < (packets < half ? packets : half);

@@ -25,12 +25,6 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 		req->credit.unlimited = true;
 }
 
-/* Messages of any length; all others fit one packet. */
-static bool is_spread_over_packets(uint8_t op)
-{
-	return op == ENG_READ || (op_row(op)->carries_payload && op != ENG_ATOMIC_WRITE);
-}
-
 void sendqueue_push(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
@@ -40,7 +34,7 @@ void sendqueue_push(struct eng_qp *qp)
 	wqe->status = ENG_SUCCESS;
 	wqe->first_psn = req->post_psn;
 	wqe->packets = 1;
-	if (wqe->length > qp->attr.mtu && is_spread_over_packets(wqe->op) && qp->type != ENG_UD)
+	if (wqe->length > qp->attr.mtu && op_row(wqe->op)->any_length && qp->type != ENG_UD)
 		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
 	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
 	if (op_is_local(wqe->op)) {

@@ -58,8 +58,8 @@ static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *
 {
 	const struct credit *credit = &qp->req.credit;
 
-	return op_row(wqe->op)->needs_receive && !credit->unlimited &&
-	       psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS;
+	return !credit->unlimited && psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS &&
+	       op_row(wqe->op)->needs_receive;
 }
 
 /*
@@ -81,11 +81,11 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
  * again.
  */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
-			 const struct eng_send_wqe *wqe, const struct wire_packet *packet,
-			 uint64_t cost, const struct solicit_facts *facts)
+			 const struct eng_send_wqe *wqe, uint32_t index,
+			 const struct wire_packet *packet, uint64_t cost,
+			 const struct solicit_facts *facts)
 {
 	const struct requester *req = &qp->req;
-	uint32_t index = wqe_packet_index(wqe, packet->psn);
 	bool last = index == wqe->packets - 1;
 
 	if (op_is_read_or_atomic(wqe->op) || cwnd_closes(qp, cost))
