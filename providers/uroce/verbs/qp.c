@@ -15,17 +15,15 @@
 #include "ud.h"
 #include "xrc.h"
 
-enum {
-	CACHE_LINE = 64,
-	WORD = 8,
-};
+enum { CACHE_LINE = 64, WORD = 8 };
 
-/* The protection domain that keys of requests to qp are checked against. */
-static const struct uroce_pd *domain_of(struct uroce_qp *qp)
+/* The domain is its queue's.  What is rare ends map_local(), which saves no registers for it. */
+static __attribute__((noinline)) void *map_of_target(struct uroce_qp *qp, struct key_cache *cache,
+						     uint32_t key, uint64_t addr, uint32_t length,
+						     uint32_t need)
 {
-	if (qp->type == ENG_XRC_RECV)
-		return uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine));
-	return qp->pd->domain;
+	return key_table_map(cache, uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key,
+			     addr, length, need);
 }
 
 /*
@@ -33,10 +31,10 @@ static const struct uroce_pd *domain_of(struct uroce_qp *qp)
  * READ; that it may use that domain too is not worth telling them apart.)
  */
 static __attribute__((noinline)) void *map_of_two_domains(struct uroce_qp *qp, uint32_t lkey,
-							  uint64_t addr, uint32_t length)
+							  uint64_t addr, uint32_t length,
+							  uint32_t need)
 {
-	uint32_t need = KEY_LOCAL | ENG_LOCAL_WRITE;
-	void *memory = key_table_map(&qp->write_cache, domain_of(qp), lkey, addr, length, need);
+	void *memory = key_table_map(&qp->write_cache, qp->pd->domain, lkey, addr, length, need);
 
 	return memory ? memory
 		      : key_table_map(&qp->write_cache, qp->srq->pd->domain, lkey, addr, length,
@@ -46,18 +44,23 @@ static __attribute__((noinline)) void *map_of_two_domains(struct uroce_qp *qp, u
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
 {
 	struct uroce_qp *qp = owner;
+	struct key_cache *cache = write ? &qp->write_cache : &qp->read_cache;
+	uint32_t need = KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0);
 
+	if (qp->type == ENG_XRC_RECV)
+		return map_of_target(qp, cache, lkey, addr, length, need);
 	if (write && qp->srq && qp->srq->pd->domain != qp->pd->domain)
-		return map_of_two_domains(qp, lkey, addr, length);
-	return key_table_map(write ? &qp->write_cache : &qp->read_cache, domain_of(qp), lkey, addr,
-			     length, KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0));
+		return map_of_two_domains(qp, lkey, addr, length, need);
+	return key_table_map(cache, qp->pd->domain, lkey, addr, length, need);
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
 {
 	struct uroce_qp *qp = owner;
 
-	return key_table_map(&qp->remote_cache, domain_of(qp), rkey, addr, length, need);
+	if (qp->type == ENG_XRC_RECV)
+		return map_of_target(qp, &qp->remote_cache, rkey, addr, length, need);
+	return key_table_map(&qp->remote_cache, qp->pd->domain, rkey, addr, length, need);
 }
 
 static void complete(void *owner, const struct eng_wc *wc)
