@@ -52,7 +52,7 @@ LAYERS = {
         group("contract and terms", "link.h internal shm.h ring endpoint visitor netdev "
               "reception.h thread"),
         group("descriptors and messages", "descriptors message closer strangers udp "
-              "netdev_watch"),
+              "netdev_watch neighbour"),
         group("between processes", "question reception portowner connected"),
         group("pools and shared memory", "shm_region shm_channel pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),

@@ -146,6 +146,30 @@ def test_nobody_listens(loopback):
     assert "RDMA_CM_EVENT_REJECTED" in process.output + process.errors, process
 
 
+@VERSION
+def test_neighbour_is_absent(veth, version):
+    """Nobody answers for the address: told of after the two seconds that rping gives it."""
+    absent = "192.0.2.77" if version == 4 else "2001:db8::77"
+    began = time.monotonic()
+    process = veth.run("rping", "-c", "-C", 1, "-a", absent, "-p", next(PORTS))
+    assert "RDMA_CM_EVENT_ADDR_ERROR, error -110" in process.output + process.errors, process
+    assert 1.9 < time.monotonic() - began < 4, process
+
+
+@VERSION
+def test_neighbour_has_to_be_asked_for(veth, version):
+    """Nothing has been sent to it before, or that is forgotten."""
+    port = next(PORTS)
+    server = veth.peer.start("rping", "-s", "-C", 1, "-a", address_of(veth.peer, version), "-p",
+                             port)
+    await_listener(veth.peer, server, port)
+    veth.output_of("ip", "neighbour", "flush", "dev", "ura")
+    began = time.monotonic()
+    veth.run("rping", "-c", "-C", 1, "-a", address_of(veth.peer, version), "-p", port).done()
+    assert time.monotonic() - began < 1, "looked for its neighbour for long"
+    server.done()
+
+
 def test_port_is_taken(loopback):
     """Also by another process."""
     port = next(PORTS)

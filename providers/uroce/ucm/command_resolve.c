@@ -2,6 +2,7 @@
 /* From a destination's address to our own, and to the path between. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
@@ -9,15 +10,8 @@
 #include "devices.h"
 #include "event.h"
 #include "manager.h"
+#include "neighbour.h"
 #include "route.h"
-
-/* Which way packets to a destination go. */
-struct way {
-	struct ucm_address source;
-	uint32_t device;
-	unsigned int index;
-	uint8_t sgid[16], dgid[16];
-};
 
 static void map_multicast(const struct ucm_address *group, uint8_t gid[16])
 {
@@ -26,7 +20,7 @@ static void map_multicast(const struct ucm_address *group, uint8_t gid[16])
 }
 
 /* All of 127.0.0.0/8, ::1 and "this host" is the loopback device's own GID. */
-static int find_loopback(const struct ucm_address *destination, struct way *way)
+static int find_loopback(const struct ucm_address *destination, struct ucm_way *way)
 {
 	struct ucm_device device;
 	struct ucm_address one = *destination;
@@ -55,7 +49,7 @@ static int find_loopback(const struct ucm_address *destination, struct way *way)
 
 /* 0, a positive errno of the route, or -ENODEV: there is a route, but no device of ours. */
 static int find_way(const struct ucm_address *destination, const struct ucm_address *bound,
-		    struct way *way)
+		    struct ucm_way *way)
 {
 	uint32_t scope_id = destination->scope_id ? destination->scope_id : bound->scope_id;
 	int error;
@@ -75,7 +69,7 @@ static int find_way(const struct ucm_address *destination, const struct ucm_addr
 	return 0;
 }
 
-static void take_way(struct ucm_id *id, const struct way *way)
+static void take_way(struct ucm_id *id, const struct ucm_way *way)
 {
 	uint16_t port = id->source.port, space = id->source.space;
 
@@ -96,31 +90,63 @@ static void take_way(struct ucm_id *id, const struct way *way)
  * The lock is given up, as another process may have to be asked for the address.  status is for the
  * event; what the route says is the answer of the command, as the kernel has it.
  */
-static int look(struct ucm_id **id, struct way *way, int *status)
+static int look(struct ucm_id **id, struct ucm_awaited *found, int *status, bool *missing)
 {
-	struct ucm_address destination = (*id)->destination, bound = (*id)->source;
-	uint64_t serial = (*id)->serial;
-	uint32_t handle = (*id)->handle;
+	struct ucm_address bound = (*id)->source;
+	struct ucm_way *way = &found->way;
 	int error;
 
+	found->destination = (*id)->destination;
+	found->serial = (*id)->serial;
+	found->handle = (*id)->handle;
 	ucm_unlock();
-	error = find_way(&destination, &bound, way);
+	error = find_way(&found->destination, &bound, way);
 	*status = error < 0 ? error : 0;
 	if (!error)
 		*status = -ucm_hear(way->sgid, way->device);
+	*missing = !error && !*status &&
+		   ucm_neighbour_is_missing(way, &found->destination, &found->next_hop);
 	ucm_lock();
-	*id = ucm_id_again(handle, serial);
+	*id = ucm_id_again(found->handle, found->serial);
 	if (!*id)
 		return ENOENT;
 	return error > 0 ? error : 0;
 }
 
-static int resolve(struct ucm_id *id, const struct ucm_address *source,
-		   const struct ucm_address *destination)
+void ucm_resolved(struct ucm_id *id, const struct ucm_way *way, int status)
 {
+	if (status) {
+		id->state = UCM_BOUND;
+		ucm_event_tell(id, UCM_EVENT_ADDR_ERROR, status);
+		return;
+	}
+	take_way(id, way);
+	id->state = UCM_ADDR_RESOLVED;
+	ucm_event_tell(id, UCM_EVENT_ADDR_RESOLVED, 0);
+}
+
+/* The next hop has to be asked for: the event comes later.  0 or an errno. */
+static int resolve_later(struct ucm_id *id, const struct ucm_awaited *found, uint32_t timeout_ms)
+{
+	struct ucm_awaited *awaited = malloc(sizeof(*awaited));
+
+	if (!awaited) {
+		id->state = UCM_BOUND;
+		return ENOMEM;
+	}
+	*awaited = *found;
+	awaited->until = progress_now() + timeout_ms * UINT64_C(1000000);
+	ucm_neighbour_await(awaited);
+	return 0;
+}
+
+static int resolve(struct ucm_id *id, const struct ucm_address *source,
+		   const struct ucm_address *destination, uint32_t timeout_ms)
+{
+	struct ucm_awaited found = { .way.device = UCM_NO_DEVICE };
 	struct ucm_address any;
-	struct way way = { .device = UCM_NO_DEVICE };
 	int error, status;
+	bool missing;
 
 	if (id->state == UCM_IDLE) {
 		ucm_address_any(destination->family, &any);
@@ -133,28 +159,26 @@ static int resolve(struct ucm_id *id, const struct ucm_address *source,
 		return EINVAL;
 	id->destination = *destination;
 	id->state = UCM_ADDR_QUERY;
-	error = look(&id, &way, &status);
+	error = look(&id, &found, &status, &missing);
 	if (!id)
 		return error;
-	if (error || status) {
+	if (error) {
 		id->state = UCM_BOUND;
-		if (!error)
-			ucm_event_tell(id, UCM_EVENT_ADDR_ERROR, status);
 		return error;
 	}
-	take_way(id, &way);
-	id->state = UCM_ADDR_RESOLVED;
-	ucm_event_tell(id, UCM_EVENT_ADDR_RESOLVED, 0);
+	if (missing)
+		return resolve_later(id, &found, timeout_ms);
+	ucm_resolved(id, &found.way, status);
 	return 0;
 }
 
 static int resolve_call(struct ucm_call *call, uint32_t handle, const struct ucm_address *source,
-			const struct ucm_address *destination)
+			const struct ucm_address *destination, uint32_t timeout_ms)
 {
 	int error;
 	struct ucm_id *id = ucm_id_find(call->channel, handle, &error);
 
-	return id ? resolve(id, source, destination) : error;
+	return id ? resolve(id, source, destination, timeout_ms) : error;
 }
 
 int ucm_resolve_ip(struct ucm_call *call)
@@ -169,7 +193,7 @@ int ucm_resolve_ip(struct ucm_call *call)
 	if (!ucm_address_get(&in->dst_addr, sizeof(in->dst_addr), &destination) ||
 	    destination.family == UCM_AF_IB)
 		return EINVAL;
-	return resolve_call(call, in->id, &source, &destination);
+	return resolve_call(call, in->id, &source, &destination, in->timeout_ms);
 }
 
 int ucm_resolve_addr(struct ucm_call *call)
@@ -185,7 +209,7 @@ int ucm_resolve_addr(struct ucm_call *call)
 	if (in->dst_size != ucm_address_bytes(in->dst_addr.ss_family) ||
 	    !ucm_address_get(&in->dst_addr, in->dst_size, &destination))
 		return EINVAL;
-	return resolve_call(call, in->id, &source, &destination);
+	return resolve_call(call, in->id, &source, &destination, in->timeout_ms);
 }
 
 /* The longest one-way trip: the option says an ACK timeout, which is twice that. */

@@ -9,6 +9,7 @@
 #include "connection.h"
 #include "manager.h"
 #include "multicast.h"
+#include "neighbour.h"
 #include "retry.h"
 #include "table.h"
 
@@ -140,4 +141,5 @@ void ucm_ids_forked(void)
 	memset(&ids, 0, sizeof(ids));
 	ucm_groups_forked();
 	ucm_retries_forked();
+	ucm_neighbours_forked();
 }

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <linux/if.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/errno.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "link/neighbour.h"
+
+#define NUD_IS_KNOWN (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+
+static bool is_ipv4(const uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid, mapped, sizeof(mapped));
+}
+
+static int put_address(struct nl_msg *message, int type, const uint8_t gid[16])
+{
+	return is_ipv4(gid) ? nla_put(message, type, 4, gid + 12) : nla_put(message, type, 16, gid);
+}
+
+static void get_address(const void *bytes, int length, uint8_t gid[16])
+{
+	if (length == 16) {
+		memcpy(gid, bytes, 16);
+	} else if (length == 4) {
+		memset(gid, 0, 10);
+		memset(gid + 10, 0xff, 2);
+		memcpy(gid + 12, bytes, 4);
+	}
+}
+
+/* Asks for one object; its message goes to take.  0 or libnl's error.  message is given back. */
+static int ask(struct nl_msg *message, nl_recvmsg_msg_cb_t take, void *arg)
+{
+	struct nl_sock *sock = nl_socket_alloc();
+	int error = sock ? nl_connect(sock, NETLINK_ROUTE) : -NLE_NOMEM;
+
+	if (!error) {
+		nl_socket_disable_auto_ack(sock);
+		nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, take, arg);
+		error = nl_send_auto(sock, message);
+		error = error < 0 ? error : nl_recvmsgs_default(sock);
+	}
+	nl_socket_free(sock);
+	nlmsg_free(message);
+	return error;
+}
+
+struct route {
+	struct neighbour next_hop;
+	bool is_sent; /* to a host beyond an interface */
+};
+
+static int take_route(struct nl_msg *message, void *arg)
+{
+	struct nlattr *attributes[RTA_MAX + 1];
+	struct route *route = arg;
+	const struct rtmsg *header = nlmsg_data(nlmsg_hdr(message));
+	const struct rtvia *via;
+
+	if (nlmsg_parse(nlmsg_hdr(message), sizeof(*header), attributes, RTA_MAX, NULL))
+		return NL_STOP;
+	if (header->rtm_type != RTN_UNICAST || !attributes[RTA_OIF])
+		return NL_STOP;
+	route->is_sent = true;
+	route->next_hop.interface = nla_get_u32(attributes[RTA_OIF]);
+	if (attributes[RTA_GATEWAY]) {
+		get_address(nla_data(attributes[RTA_GATEWAY]), nla_len(attributes[RTA_GATEWAY]),
+			    route->next_hop.address);
+	} else if (attributes[RTA_VIA] && nla_len(attributes[RTA_VIA]) > (int)sizeof(*via)) {
+		/* A gateway of the other family. */
+		via = nla_data(attributes[RTA_VIA]);
+		get_address(via->rtvia_addr, nla_len(attributes[RTA_VIA]) - (int)sizeof(*via),
+			    route->next_hop.address);
+	}
+	return NL_STOP;
+}
+
+static int take_flags(struct nl_msg *message, void *arg)
+{
+	const struct ifinfomsg *header = nlmsg_data(nlmsg_hdr(message));
+
+	*(unsigned int *)arg = header->ifi_flags;
+	return NL_STOP;
+}
+
+static bool resolves(uint32_t interface)
+{
+	struct ifinfomsg header = { .ifi_index = (int)interface };
+	struct nl_msg *message = nlmsg_alloc_simple(RTM_GETLINK, 0);
+	unsigned int flags = IFF_NOARP;
+
+	if (!message)
+		return false;
+	if (nlmsg_append(message, &header, sizeof(header), NLMSG_ALIGNTO)) {
+		nlmsg_free(message);
+		return false;
+	}
+	return !ask(message, take_flags, &flags) &&
+	       !(flags & (IFF_NOARP | IFF_LOOPBACK | IFF_POINTOPOINT));
+}
+
+bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface,
+		    struct neighbour *next_hop)
+{
+	struct rtmsg header = {
+		.rtm_family = is_ipv4(dgid) ? AF_INET : AF_INET6,
+		.rtm_dst_len = is_ipv4(dgid) ? 32 : 128,
+		.rtm_src_len = is_ipv4(sgid) ? 32 : 128,
+	};
+	struct route route = { .is_sent = false };
+	struct nl_msg *message;
+
+	if (!memcmp(sgid, dgid, 16) || is_ipv4(sgid) != is_ipv4(dgid))
+		return false;
+	message = nlmsg_alloc_simple(RTM_GETROUTE, 0);
+	if (!message)
+		return false;
+	if (nlmsg_append(message, &header, sizeof(header), NLMSG_ALIGNTO) ||
+	    put_address(message, RTA_DST, dgid) || put_address(message, RTA_SRC, sgid) ||
+	    (interface && nla_put_u32(message, RTA_OIF, interface))) {
+		nlmsg_free(message);
+		return false;
+	}
+	memcpy(route.next_hop.address, dgid, 16);
+	if (ask(message, take_route, &route) || !route.is_sent ||
+	    !resolves(route.next_hop.interface))
+		return false;
+	*next_hop = route.next_hop;
+	return true;
+}
+
+static int take_state(struct nl_msg *message, void *arg)
+{
+	const struct ndmsg *header = nlmsg_data(nlmsg_hdr(message));
+
+	*(unsigned int *)arg = header->ndm_state;
+	return NL_STOP;
+}
+
+/* Kernels before 5.0 tell of all neighbours only: there each is taken to be known. */
+bool neighbour_is_known(const struct neighbour *neighbour)
+{
+	struct ndmsg header = {
+		.ndm_family = is_ipv4(neighbour->address) ? AF_INET : AF_INET6,
+		.ndm_ifindex = (int)neighbour->interface,
+	};
+	struct nl_msg *message = nlmsg_alloc_simple(RTM_GETNEIGH, 0);
+	unsigned int state = NUD_NONE;
+	int error;
+
+	if (!message)
+		return true;
+	if (nlmsg_append(message, &header, sizeof(header), NLMSG_ALIGNTO) ||
+	    put_address(message, NDA_DST, neighbour->address)) {
+		nlmsg_free(message);
+		return true;
+	}
+	error = ask(message, take_state, &state);
+	if (error == -NLE_OBJ_NOTFOUND)
+		return false;
+	return error || state & NUD_IS_KNOWN;
+}

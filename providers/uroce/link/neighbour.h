@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The host's neighbours: does it know where the next hop to an address is?  As the kernel's tables
+ * have it, by libnl-3; nothing is sent.
+ */
+#ifndef UROCE_LINK_NEIGHBOUR_H
+#define UROCE_LINK_NEIGHBOUR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct neighbour {
+	uint32_t interface;
+	uint8_t address[16]; /* as in a GID */
+};
+
+/*
+ * The next hop from sgid to dgid, both as in GIDs; interface: of link-local addresses, else 0.
+ * false: none has to be found, because dgid is this host's own, or the interface needs no link
+ * addresses; or it cannot be said.
+ */
+bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface,
+		    struct neighbour *next_hop);
+/* Can packets be sent to it without asking for it first?  Also true where that cannot be said. */
+bool neighbour_is_known(const struct neighbour *neighbour);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "neighbour.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "id.h"
+#include "manager.h"
+#include "progress/aside.h"
+#include "route.h"
+
+#define MS UINT64_C(1000000)
+/* The kernel gives up after three questions in as many seconds; what comes later begins anew. */
+#define NUDGE_NS (500 * MS)
+/* An answer takes some 100 us on a wire that works. */
+#define FIRST_PAUSE_NS 250000
+#define LONGEST_PAUSE_NS 16000000
+
+static struct ucm_awaited *all; /* under the lock */
+
+static void work(void);
+/* In the helper thread nothing may wait: the kernel's tables have locks of their own. */
+static struct aside looking = ASIDE_INITIALIZER(work);
+
+bool ucm_neighbour_is_missing(const struct ucm_way *way, const struct ucm_address *destination,
+			      struct neighbour *next_hop)
+{
+	uint32_t interface = ucm_gid_is_link_local(way->dgid) ? way->device : 0;
+
+	return !ucm_address_is_multicast(destination) &&
+	       neighbour_find(way->sgid, way->dgid, interface, next_hop) &&
+	       !neighbour_is_known(next_hop);
+}
+
+/* Neighbours that follow each other are often the same one. */
+static void look(struct ucm_awaited *list)
+{
+	const struct ucm_awaited *before = NULL;
+	uint64_t now = progress_now();
+
+	for (struct ucm_awaited *one = list; one; before = one, one = one->next) {
+		if (before && !memcmp(&before->next_hop, &one->next_hop, sizeof(one->next_hop))) {
+			one->known = before->known;
+			continue;
+		}
+		one->known = neighbour_is_known(&one->next_hop);
+		if (one->known || (one->nudged && now - one->nudged < NUDGE_NS))
+			continue;
+		one->nudged = now;
+		ucm_route_nudge(&one->way.source, &one->destination);
+	}
+}
+
+/* Caller holds the lock.  What is over is told and freed, the others are waited for again. */
+static void settle(struct ucm_awaited *list)
+{
+	uint64_t now = progress_now();
+	struct ucm_awaited *next;
+	struct ucm_id *id;
+
+	for (; list; list = next) {
+		next = list->next;
+		id = ucm_id_again(list->handle, list->serial);
+		if (id && !list->known && now < list->until) {
+			list->next = all;
+			all = list;
+			continue;
+		}
+		if (id)
+			ucm_resolved(id, &list->way, list->known ? 0 : -ETIMEDOUT);
+		free(list);
+	}
+}
+
+static void work(void)
+{
+	struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
+	struct ucm_awaited *list;
+
+	ucm_lock();
+	while ((list = all)) {
+		all = NULL;
+		ucm_unlock();
+		look(list);
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < LONGEST_PAUSE_NS)
+			pause.tv_nsec *= 2;
+		ucm_lock();
+		settle(list);
+	}
+	ucm_unlock();
+}
+
+void ucm_neighbour_await(struct ucm_awaited *awaited)
+{
+	awaited->next = all;
+	all = awaited;
+	/* Where there can be no thread, this one has to wait. */
+	ucm_unlock();
+	aside_want(&looking);
+	ucm_lock();
+}
+
+void ucm_neighbours_forked(void)
+{
+	all = NULL;
+	aside_forked(&looking);
+}
