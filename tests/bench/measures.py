@@ -14,6 +14,8 @@ RAW_SECONDS = {False: 0.5, True: 0.2}
 LATENCY_MESSAGES = {False: 20000, True: 3000}
 EVENT_MESSAGES = {False: 5000, True: 1000}
 MANY = 10000
+CONNECTS = {False: 1000, True: 200}
+AT_ONCE = 1000
 FEW_ENTRIES, MORE_ENTRIES = 16, 64
 PAIRS = 4
 # WRITE's headers and ICRC around each packet's payload: BTH 12, RETH 16, ICRC 4.
@@ -209,6 +211,21 @@ def _add_the_rest():
              _pairs(count, "ib_send_lat", "tps", 1e3, "-s", SMALL))
 
 
+def _connect_less_trips(quick):
+    """What is not the three messages' way; each wakes a thread that sleeps."""
+    trip = _raw_latency("floor", WIRE_SMALL, "--blocking")(quick)
+    return programs.connect("rdma", "one", CONNECTS[quick]) - 3 * trip
+
+
+def _add_connects():
+    _add("connect, less 3 one-way trips", "us", _connect_less_trips)
+    for how in ("rdma", "tcp"):
+        name = "TCP connect" if how == "tcp" else "connect"
+        _add(name, "us", lambda quick, how=how: programs.connect(how, "one", CONNECTS[quick]))
+        _add(f"{name}, {AT_ONCE} at once", "s",
+             lambda _, how=how: programs.connect(how, "many", AT_ONCE) / 1e6)
+
+
 def _add_instructions():
     """For each message, and for each round trip of either side."""
     write = ("ib_write_bw", (2000, 12000), "-s", 8)
@@ -256,5 +273,6 @@ _add_latencies()
 _add_bandwidths()
 _add_rates()
 _add_the_rest()
+_add_connects()
 _add_instructions()
 _add_sweep()

@@ -188,6 +188,14 @@ def raw(name, mode, *options, veth=False, timeout=20):
         return json.loads(process.finish(time.monotonic() + timeout))
 
 
+def connect(how, what, count, timeout=60):
+    """Microseconds until connected: the median of one after the other, or all at once."""
+    cpus = f"{host.SERVER_CPU},{host.CLIENT_CPU}"
+    command = [host.program("connect"), how, what, cpus, str(count)]
+    with started(command, cpus, host.environment()) as process:
+        return json.loads(process.finish(time.monotonic() + timeout))["us"]
+
+
 def many_qps(count, entries, timeout=60):
     command = [host.program("many_qps"), DEVICE, str(count), str(entries)]
     with started(command, host.CLIENT_CPU, host.environment()) as process:

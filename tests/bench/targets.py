@@ -4,7 +4,7 @@ import dataclasses
 from typing import Optional
 
 import measures
-from measures import MANY, PAIRS
+from measures import AT_ONCE, MANY, PAIRS
 
 UDP_SPIN = "UDP half round trip, spinning"
 UDP_BLOCK = "UDP half round trip, blocking"
@@ -82,6 +82,11 @@ def _the_rest():
         yield Target(f"{what}, pairs: {PAIRS}", ">=", 0.5, f"{what}, pairs: 1")
 
 
+def _connects():
+    yield Target("connect, less 3 one-way trips", "<=", 200)
+    yield Target(f"connect, {AT_ONCE} at once", "<=", 2, quick=True)
+
+
 def _instructions():
     yield Target("instructions of ib_write_bw, 8 B", "<=", 1000)
     yield Target("instructions of ib_send_lat, 2 B", "<=", 3500)
@@ -98,11 +103,13 @@ def _through_memory(target):
     return dataclasses.replace(target, measure=target.measure + measures.SHM, reference=reference)
 
 
-_SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest(), *_instructions()]
+_SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest(), *_connects(),
+            *_instructions()]
 ALL = _SOCKETS + [twin for twin in map(_through_memory, _SOCKETS) if twin]
 # Measured for the reader, compared with nothing.
 BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
           "UDP stream with ICRC and copy, 15 x 4128 B", "UDP stream with ICRC and copy, 8 x 4128 B",
-          "UDP stream, 128 x 40 B", "TCP stream, 8 B", "instructions of a poll in vain",
+          "UDP stream, 128 x 40 B", "TCP stream, 8 B", "connect", "TCP connect",
+          f"TCP connect, {AT_ONCE} at once", "instructions of a poll in vain",
           "polls in vain in ib_write_bw, 8 B", "polls in vain in ib_send_lat, 2 B",
           "polls in vain in ib_send_lat, 2 B, server"]
