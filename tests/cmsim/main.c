@@ -15,6 +15,7 @@ static const char usage[] =
 	"usage: cmsim [--seeds N] [--start N] [--keep-going]    run N seeds\n"
 	"       cmsim --today ...              the same, of a million that belong to this day\n"
 	"       cmsim --seed N [--verbose] [--mutant N]         run one seed\n"
+	"       cmsim --kept FILE              run the seeds that a file names\n"
 	"       cmsim --mutants [--seeds N]    every deliberate fault must be found in N seeds\n";
 
 #define SEEDS_OF_A_DAY 1000000
@@ -52,6 +53,31 @@ static int run_seeds(struct world *world, uint64_t start, uint64_t seeds, bool k
 	return failures > 0;
 }
 
+/* What each of them once found stands in front of its line. */
+static int run_kept(struct world *world, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	uint64_t seeds = 0, failures = 0, seed;
+	char line[200];
+
+	if (!file) {
+		perror(path);
+		return 2;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%" SCNu64, &seed) != 1)
+			continue;
+		seeds++;
+		if (world_run(world, seed))
+			continue;
+		failures++;
+		print_failure(world, seed);
+	}
+	fclose(file);
+	print_totals(&world->total, seeds, failures);
+	return seeds == 0 || failures > 0;
+}
+
 /* A mutant is found when any seed fails. */
 static int run_mutants(struct world *world, uint64_t start, uint64_t seeds)
 {
@@ -79,6 +105,7 @@ int main(int argc, char **argv)
 		{ "seed", required_argument, NULL, '1' },
 		{ "today", no_argument, NULL, 't' },
 		{ "verbose", no_argument, NULL, 'v' },
+		{ "kept", required_argument, NULL, 'K' },
 		{ "keep-going", no_argument, NULL, 'k' },
 		{ "mutants", no_argument, NULL, 'M' },
 		{ "mutant", required_argument, NULL, 'm' },
@@ -86,6 +113,7 @@ int main(int argc, char **argv)
 	};
 	uint64_t start = 1, seeds = 1000;
 	bool keep_going = false, mutants = false;
+	const char *kept = NULL;
 	struct world *world = world_new();
 	int option, result;
 
@@ -107,6 +135,9 @@ int main(int argc, char **argv)
 		case 'v':
 			world->verbose = true;
 			break;
+		case 'K':
+			kept = optarg;
+			break;
 		case 'k':
 			keep_going = true;
 			break;
@@ -121,8 +152,11 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	result = mutants ? run_mutants(world, start, seeds)
-			 : run_seeds(world, start, seeds, keep_going);
+	if (kept)
+		result = run_kept(world, kept);
+	else
+		result = mutants ? run_mutants(world, start, seeds)
+				 : run_seeds(world, start, seeds, keep_going);
 	world_free(world);
 	return result;
 }
