@@ -187,6 +187,8 @@ enum uroce_abi_record_kind {
 	UROCE_ABI_RECORD_QP,	      /* struct uroce_abi_stat_qp, then __u64 counters */
 	UROCE_ABI_RECORD_LISTENER,    /* struct uroce_abi_stat_listener */
 	UROCE_ABI_RECORD_CONNECTION,  /* struct uroce_abi_stat_connection */
+	UROCE_ABI_RECORD_MESSAGE,     /* struct uroce_abi_stat_message */
+	UROCE_ABI_RECORD_REFUSAL,     /* struct uroce_abi_stat_refusal */
 };
 #define UROCE_ABI_NAME_BYTES 32
 
@@ -262,7 +264,32 @@ struct uroce_abi_stat_connection {
 	/* End-to-end flow control bits of REQ and REP: this side reports credits, and the peer. */
 	__u32 flow_control, peer_flow_control;
 	__u32 age_ms, changed_ms; /* since it began, and since its state changed */
+	/*
+	 * Bytes of private data in REQ or REP, the addresses at its beginning included: what this
+	 * side has sent, and what has come, up to its last byte that is not 0.
+	 */
+	__u32 private_length, peer_private_length;
 	__u32 reserved;
+};
+
+/* Messages of one kind, of the connection manager of the process. */
+struct uroce_abi_stat_message {
+	struct uroce_abi_record record;
+	char name[16]; /* "REQ" ... */
+	__u64 sent;
+	__u64 resent; /* of those sent: because there was no answer */
+	__u64 received;
+	__u64 repeated; /* of those received: known already */
+	__u64 refused; /* of those received: answered by REJ, or a status, without asking anybody */
+};
+
+/* REJs that were sent for one reason. */
+struct uroce_abi_stat_refusal {
+	struct uroce_abi_record record;
+	char name[UROCE_ABI_NAME_BYTES]; /* "stale connection" ... */
+	__u32 reason;
+	__u32 reserved;
+	__u64 sent;
 };
 
 #endif

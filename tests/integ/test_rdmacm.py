@@ -248,3 +248,18 @@ def test_seen_by_stat(loopback):
     # rule C19 test
     assert active["peer_flow_control"] and passive["flow_control"]
     assert not active["flow_control"] and not passive["peer_flow_control"]
+    # The AETHs keep what was said.
+    assert not active["mismatch"] and not passive["mismatch"]
+    assert {qp["qpn"]: qp["unlimited"] for qp in at_server["qps"]}[passive["local_qpn"]]
+    # rping has no private data: the two addresses, whose last byte is 1, stand in the REQ.
+    assert (active["private_length"], passive["private_length"]) == (36, 0)
+    assert (active["peer_private_length"], passive["peer_private_length"]) == (0, 36)
+    for name in "REQ", "RTU":
+        assert at_client["messages"][name]["sent"] >= at_server["messages"][name]["received"] >= 1
+    assert at_client["messages"]["REP"]["received"] >= 1 <= at_server["messages"]["REP"]["sent"]
+    assert all(not message["refused"] for message in at_server["messages"].values())
+    nobody = loopback.run("rping", "-c", "-C", 1, "-a", "127.0.0.1", "-p", next(PORTS))
+    assert nobody.popen.returncode != 0
+    shown, = (process for process in loopback.stat() if process["pid"] == server.popen.pid)
+    # Asked six times, or more if an answer was late.
+    assert shown["messages"]["REQ"]["refused"] == shown["rejections"]["8"] >= 6, shown

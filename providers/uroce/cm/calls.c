@@ -47,6 +47,8 @@ enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_c
 	conn->resent = 0;
 	conn->flow_control = param->flow_control;
 	conn->peer_flow_control = false;
+	conn->private_length = (uint32_t)param->private_length;
+	conn->peer_private_length = 0;
 	conn->rq_psn = param->starting_psn & 0xffffff;
 	conn->path_mtu = param->path_mtu;
 	conn->retry_count = param->retry_count < 7 ? param->retry_count : 7;
@@ -70,6 +72,7 @@ enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_ac
 	conn->guid = param->ca_guid;
 	conn->flow_control = param->flow_control;
 	conn->rq_psn = param->starting_psn & 0xffffff;
+	conn->private_length = (uint32_t)param->private_length;
 	conn->max_rd_atomic = param->initiator_depth;
 	conn->max_dest_rd_atomic = param->responder_resources;
 	cm_compose_rep(conn, param, &conn->kept);

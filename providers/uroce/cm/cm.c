@@ -216,6 +216,8 @@ void cm_conn_info(const struct cm_conn *conn, struct cm_conn_info *info)
 		.resent = conn->resent,
 		.flow_control = conn->flow_control,
 		.peer_flow_control = conn->peer_flow_control,
+		.private_length = conn->private_length,
+		.peer_private_length = conn->peer_private_length,
 		.deadline = conn->deadline.in ? conn->deadline.at : CM_NEVER,
 	};
 }

@@ -398,6 +398,8 @@ struct cm_conn_info {
 	uint32_t resent;	   /* MADs repeated because there was no answer */
 	bool flow_control;	   /* our bit in REQ or REP, and the peer's (rule C19) */
 	bool peer_flow_control;
+	/* Of REQ or REP: what we have sent, and what has come up to its last byte that is not 0. */
+	uint32_t private_length, peer_private_length;
 	uint64_t deadline; /* or CM_NEVER */
 };
 void cm_conn_info(const struct cm_conn *conn, struct cm_conn_info *info);
@@ -414,6 +416,7 @@ struct cm_counters {
 	uint64_t received[MAD_ATTRS];
 	uint64_t resent[MAD_ATTRS];   /* of those sent: because there was no answer */
 	uint64_t repeated[MAD_ATTRS]; /* of those received: CM_REPEATED */
+	uint64_t refused[MAD_ATTRS];  /* of those received: CM_REFUSED_* */
 	uint64_t rejected[64];	      /* REJs sent, by reason; above 63 counted at 0 */
 	uint64_t mad_error[MAD_ERRORS];
 	uint64_t verdict[CM_VERDICTS];

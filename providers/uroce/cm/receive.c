@@ -53,6 +53,14 @@ struct cm_conn *cm_new_passive(struct cm *cm, const struct cm_cause *cause)
 	return conn;
 }
 
+/* How much of the field was used is not said. */
+static uint32_t used_length(const uint8_t *data, size_t bytes)
+{
+	while (bytes > 0 && data[bytes - 1] == 0)
+		bytes--;
+	return (uint32_t)bytes;
+}
+
 static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad_req *req)
 {
 	memcpy(conn->path.dgid, req->primary_local_gid, MAD_GID_BYTES);
@@ -61,6 +69,7 @@ static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad
 	conn->path.sl = req->sl;
 	conn->service_id = req->service_id;
 	conn->peer_flow_control = req->flow_control;
+	conn->peer_private_length = used_length(req->private_data, sizeof(req->private_data));
 	conn->sq_psn = req->starting_psn;
 	conn->path_mtu = req->path_mtu;
 	conn->max_rd_atomic = req->responder_resources;
@@ -130,6 +139,7 @@ static enum cm_verdict receive_req(struct cm *cm, const struct cm_cause *cause)
 static void learn_from_rep(struct cm *cm, struct cm_conn *conn, const struct mad_rep *rep)
 {
 	conn->peer_flow_control = rep->flow_control;
+	conn->peer_private_length = used_length(rep->private_data, sizeof(rep->private_data));
 	conn->sq_psn = rep->starting_psn;
 	conn->max_rd_atomic = rep->responder_resources;
 	conn->max_dest_rd_atomic = rep->initiator_depth;
@@ -278,6 +288,17 @@ static enum cm_verdict receive_drep(struct cm *cm, const struct cm_cause *cause)
 	return conn ? cm_take_message(cm, conn, CM_IN_DREP, cause) : CM_DROP_UNKNOWN_ID;
 }
 
+static bool is_refusal(enum cm_verdict verdict)
+{
+	static const bool refusals[CM_VERDICTS] = {
+		[CM_REFUSED_SERVICE] = true, [CM_REFUSED_MISMATCH] = true,
+		[CM_REFUSED_BACKLOG] = true, [CM_REFUSED_STALE] = true,
+		[CM_REFUSED_PATH] = true,
+	};
+
+	return refusals[verdict];
+}
+
 enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint8_t *bytes,
 			   size_t length, uint64_t now)
 {
@@ -305,6 +326,7 @@ enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint
 		cm->counters.received[attr]++;
 		verdict = receivers[attr](cm, &cause);
 		cm->counters.repeated[attr] += verdict == CM_REPEATED;
+		cm->counters.refused[attr] += is_refusal(verdict);
 	}
 	cm->counters.verdict[verdict]++;
 	return verdict;

@@ -86,6 +86,68 @@ static void table_qp(FILE *out, const struct snapshot *snapshot, const struct ur
 	table_counters(out, "     counters", snapshot->qp_names, counters, count, all);
 }
 
+static const struct uroce_abi_stat_qp *find_qp(const struct snapshot *snapshot, uint32_t qpn)
+{
+	const struct uroce_abi_record *record = NULL;
+
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
+		const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
+
+		if (qp->qpn == qpn)
+			return qp;
+	}
+	return NULL;
+}
+
+/* rule C19: the peer has said that it reports credits, and does not. */
+static bool peer_breaks_word(const struct uroce_abi_stat_connection *connection,
+			     const struct uroce_abi_stat_qp *qp)
+{
+	return connection->peer_flow_control && qp && qp->unlimited;
+}
+
+/* What REQ and REP say, and what comes. */
+static void table_flow_control(FILE *out, const struct snapshot *snapshot,
+			       const struct uroce_abi_stat_connection *connection)
+{
+	const struct uroce_abi_stat_qp *qp = find_qp(snapshot, connection->local_qpn);
+	char heard[16] = "no queue pair";
+
+	if (qp)
+		heard_text(qp, heard);
+	fprintf(out, "     reports credits: this side %s, the peer %s (its AETHs: %s)%s\n",
+		connection->flow_control ? "yes" : "no",
+		connection->peer_flow_control ? "yes" : "no", heard,
+		peer_breaks_word(connection, qp) ? "  MISMATCH" : "");
+	fprintf(out, "     private data: %u bytes sent, %u received\n", connection->private_length,
+		connection->peer_private_length);
+}
+
+static void table_messages(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_MESSAGE, record))) {
+		const struct uroce_abi_stat_message *message =
+			(const struct uroce_abi_stat_message *)record;
+
+		fprintf(out,
+			"  messages %-8.16s  sent %llu (again %llu)  received %llu (again %llu, "
+			"refused %llu)\n",
+			message->name, (unsigned long long)message->sent,
+			(unsigned long long)message->resent, (unsigned long long)message->received,
+			(unsigned long long)message->repeated,
+			(unsigned long long)message->refused);
+	}
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REFUSAL, record))) {
+		const struct uroce_abi_stat_refusal *refusal =
+			(const struct uroce_abi_stat_refusal *)record;
+
+		fprintf(out, "  REJ %u (%.32s)  sent %llu\n", refusal->reason, refusal->name,
+			(unsigned long long)refusal->sent);
+	}
+}
+
 static void table_connections(FILE *out, const struct snapshot *snapshot)
 {
 	const struct uroce_abi_record *record = NULL;
@@ -110,8 +172,7 @@ static void table_connections(FILE *out, const struct snapshot *snapshot)
 			(unsigned int)(c->service_id & 0xffff), address_text(c->remote, text),
 			c->local_qpn, c->remote_qpn, c->age_ms, c->resent,
 			c->destroyed ? "  closed" : "");
-		fprintf(out, "     reports credits: this side %s, the peer %s\n",
-			c->flow_control ? "yes" : "no", c->peer_flow_control ? "yes" : "no");
+		table_flow_control(out, snapshot, c);
 	}
 }
 
@@ -127,6 +188,7 @@ void report_table(FILE *out, const struct snapshot *snapshot, bool all)
 	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record)))
 		table_qp(out, snapshot, (const struct uroce_abi_stat_qp *)record, all);
 	table_connections(out, snapshot);
+	table_messages(out, snapshot);
 }
 
 /* A string of at most limit bytes, quoted: a process may have any name. */
@@ -295,12 +357,48 @@ static void json_connections(FILE *out, const struct snapshot *snapshot)
 			c->remote_qpn, c->active ? "true" : "false");
 		fprintf(out, "\"closed\":%s,\"resent\":%u,\"age_ms\":%u,\"changed_ms\":%u,",
 			c->destroyed ? "true" : "false", c->resent, c->age_ms, c->changed_ms);
-		fprintf(out, "\"flow_control\":%s,\"peer_flow_control\":%s}",
-			c->flow_control ? "true" : "false",
-			c->peer_flow_control ? "true" : "false");
+		fprintf(out, "\"private_length\":%u,\"peer_private_length\":%u,", c->private_length,
+			c->peer_private_length);
+		fprintf(out, "\"flow_control\":%s,\"peer_flow_control\":%s,\"mismatch\":%s}",
+			c->flow_control ? "true" : "false", c->peer_flow_control ? "true" : "false",
+			peer_breaks_word(c, find_qp(snapshot, c->local_qpn)) ? "true" : "false");
 		separator = ",";
 	}
 	fputs("],", out);
+}
+
+static void json_messages(FILE *out, const struct snapshot *snapshot)
+{
+	const struct uroce_abi_record *record = NULL;
+	const char *separator = "";
+
+	fputs("\"messages\":{", out);
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_MESSAGE, record))) {
+		const struct uroce_abi_stat_message *message =
+			(const struct uroce_abi_stat_message *)record;
+
+		fputs(separator, out);
+		json_string(out, message->name, sizeof(message->name));
+		fprintf(out,
+			":{\"sent\":%llu,\"resent\":%llu,\"received\":%llu,\"repeated\":%llu,"
+			"\"refused\":%llu}",
+			(unsigned long long)message->sent, (unsigned long long)message->resent,
+			(unsigned long long)message->received,
+			(unsigned long long)message->repeated,
+			(unsigned long long)message->refused);
+		separator = ",";
+	}
+	fputs("},\"rejections\":{", out);
+	separator = "";
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_REFUSAL, record))) {
+		const struct uroce_abi_stat_refusal *refusal =
+			(const struct uroce_abi_stat_refusal *)record;
+
+		fprintf(out, "%s\"%u\":%llu", separator, refusal->reason,
+			(unsigned long long)refusal->sent);
+		separator = ",";
+	}
+	fputs("},", out);
 }
 
 void report_json(FILE *out, const struct snapshot *snapshot)
@@ -315,6 +413,7 @@ void report_json(FILE *out, const struct snapshot *snapshot)
 	fputc(',', out);
 	json_listeners(out, snapshot);
 	json_connections(out, snapshot);
+	json_messages(out, snapshot);
 	json_qps(out, snapshot);
 	fputc('}', out);
 }

@@ -96,6 +96,8 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 		[UROCE_ABI_RECORD_QP] = sizeof(struct uroce_abi_stat_qp),
 		[UROCE_ABI_RECORD_LISTENER] = sizeof(struct uroce_abi_stat_listener),
 		[UROCE_ABI_RECORD_CONNECTION] = sizeof(struct uroce_abi_stat_connection),
+		[UROCE_ABI_RECORD_MESSAGE] = sizeof(struct uroce_abi_stat_message),
+		[UROCE_ABI_RECORD_REFUSAL] = sizeof(struct uroce_abi_stat_refusal),
 	};
 	size_t at =
 		previous ? (size_t)((const uint8_t *)previous - snapshot->bytes) + previous->bytes
@@ -106,7 +108,7 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 			(const struct uroce_abi_record *)(snapshot->bytes + at);
 
 		if (record->kind == kind &&
-		    (kind > UROCE_ABI_RECORD_CONNECTION || record->bytes >= least[kind]))
+		    (kind > UROCE_ABI_RECORD_REFUSAL || record->bytes >= least[kind]))
 			return record;
 		at += record->bytes;
 	}

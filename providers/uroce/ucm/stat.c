@@ -52,15 +52,60 @@ static void write_connection(void *writer, const struct cm_conn *conn)
 	record->resent = info.resent;
 	record->flow_control = info.flow_control;
 	record->peer_flow_control = info.peer_flow_control;
+	record->private_length = info.private_length;
+	record->peer_private_length = info.peer_private_length;
 	record->age_ms = (uint32_t)((now - info.created) / NS_PER_MS);
 	record->changed_ms = (uint32_t)((now - info.changed) / NS_PER_MS);
+}
+
+static void write_message(void *writer, const struct cm_counters *counters, size_t attr)
+{
+	struct uroce_abi_stat_message *record;
+
+	if (!counters->sent[attr] && !counters->received[attr])
+		return;
+	record = uroce_stat_append(writer, UROCE_ABI_RECORD_MESSAGE, sizeof(*record));
+	if (!record)
+		return;
+	snprintf(record->name, sizeof(record->name), "%s",
+		 mad_attr_name((uint16_t)(MAD_ATTR_FIRST + attr)));
+	record->sent = counters->sent[attr];
+	record->resent = counters->resent[attr];
+	record->received = counters->received[attr];
+	record->repeated = counters->repeated[attr];
+	record->refused = counters->refused[attr];
+}
+
+static void write_refusal(void *writer, const struct cm_counters *counters, uint16_t reason)
+{
+	struct uroce_abi_stat_refusal *record;
+
+	if (!counters->rejected[reason])
+		return;
+	record = uroce_stat_append(writer, UROCE_ABI_RECORD_REFUSAL, sizeof(*record));
+	if (!record)
+		return;
+	snprintf(record->name, sizeof(record->name), "%s", mad_reject_name(reason));
+	record->reason = reason;
+	record->sent = counters->rejected[reason];
+}
+
+static void write_counters(void *writer, const struct cm_counters *counters)
+{
+	for (size_t attr = 0; attr < MAD_ATTRS; attr++)
+		write_message(writer, counters, attr);
+	for (uint16_t reason = 0;
+	     reason < sizeof(counters->rejected) / sizeof(counters->rejected[0]); reason++)
+		write_refusal(writer, counters, reason);
 }
 
 void ucm_stat_write(void *writer)
 {
 	ucm_lock();
 	ucm_ids_each(write_listener, writer);
-	if (ucm_cm())
+	if (ucm_cm()) {
 		cm_each_conn(ucm_cm(), write_connection, writer);
+		write_counters(writer, cm_counters(ucm_cm()));
+	}
 	ucm_unlock();
 }
