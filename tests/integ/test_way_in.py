@@ -234,16 +234,23 @@ assert lib.ibv_close_device(inherited) == 0
 def test_devices_come_and_go(scratch):
     script = os.path.join(scratch, "come_and_go.py")
     with open(script, "w", encoding="utf-8") as file:
-        file.write("import ctypes, os, sys\n" + LIST_BY_DLOPEN + """
+        file.write("import ctypes, os, sys, time\n" + LIST_BY_DLOPEN + """
 def ip(command):
     assert os.system("ip " + command) == 0
+# The kernel says only some time later, in a thread of its own, that there is a carrier.
+def raise_link(name):
+    ip(f"link set {name} up")
+    until = time.monotonic() + 10
+    while os.system(f"ip link show {name} | grep -q 'state UP'"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
 first = devices()
 assert list(first) == ["uroce_lo"], first
 ip("link add urA type veth peer name urB")
 ip("link set urB up")
 ip("address add 192.0.2.1/24 dev urA")
 assert devices() == first
-ip("link set urA up")
+raise_link("urA")
 both = devices()
 assert list(both) == ["uroce_urA", "uroce_urB", "uroce_lo"] or \\
        list(both) == ["uroce_urA", "uroce_lo"], both
@@ -251,7 +258,7 @@ ip("link delete urA")
 assert devices() == first
 ip("link add urA type veth peer name urB")
 ip("link set urB up")
-ip("link set urA up")
+raise_link("urA")
 ip("address add 192.0.2.2/24 dev urA")
 # Clients compare the pointers.
 assert devices()["uroce_urA"] == both["uroce_urA"]
