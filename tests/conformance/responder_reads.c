@@ -135,6 +135,32 @@ static void test_duplicate_read_during_answer(void **state)
 	assert_int_equal(dut->sent[dut->sent_count - 1].packet.psn, DUT_RQ_PSN + 2);
 }
 
+/*
+ * An ACK for what came before a READ never stands amid that READ's answer, which acknowledges it
+ * anyway: Linux's rxe since 6.2 takes one for the answer's end.
+ */
+static void test_duplicate_send_during_answer(void **state)
+{
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
+	uint64_t recv = dut_post_recv(dut, 8);
+	struct eng_run run = dut_empty_run(dut, 2);
+
+	(void)state;
+	dut_forget(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_wc(dut, recv, ENG_SUCCESS);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	dut_give_read(dut, DUT_RQ_PSN + 1, 0, 4 * DUT_MTU);
+	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
+	assert_int_equal(run.packets, 2);
+	/* rule S4 test */
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
+	expect_packet(dut, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 4);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 2);
+	expect_silence(dut);
+}
+
 /* A duplicate does not disturb the message under way. */
 static void test_duplicate_read_inside_message(void **state)
 {
@@ -405,6 +431,7 @@ int main(void)
 		DUT_TEST(test_duplicate_read_reads_again),
 		DUT_TEST(test_forged_duplicate_read),
 		DUT_TEST(test_duplicate_read_during_answer),
+		DUT_TEST(test_duplicate_send_during_answer),
 		DUT_TEST(test_duplicate_read_inside_message),
 		DUT_TEST(test_atomics),
 		DUT_TEST(test_duplicate_atomic),

@@ -192,10 +192,15 @@ static enum eng_tx refuse(struct eng_qp *qp, struct eng_run *run, struct replay 
 	return response_transmit(qp, run, now);
 }
 
-/* Responses leave in the order of their PSNs. */
+/*
+ * Responses leave in the order of their PSNs.  An answer that has begun is not interrupted: it
+ * acknowledges all before it, and Linux's rxe (since 6.2) drops what follows such an ACK and takes
+ * the READ for complete.
+ */
 static bool ack_goes_first(const struct eng_qp *qp, const struct replay *entry)
 {
-	return qp->resp.ack_owed && psn_diff(qp->resp.ack_psn, entry->psn) < 0;
+	return qp->resp.ack_owed && entry->next == entry->from &&
+	       psn_diff(qp->resp.ack_psn, entry->psn) < 0;
 }
 
 /*
