@@ -77,6 +77,7 @@ static void option(struct options *options, int letter, const char *value)
 	case 'x': options->at_end = value; break;
 	case 'k': right = plan_parse_kinds(&options->plan, value); break;
 	case 's': right = plan_parse_sizes(&options->plan, value); break;
+	case 'L': options->plan.min_size = (uint32_t)atoi(value); break;
 	case 'S': options->plan.max_size = (uint32_t)atoi(value); break;
 	/* clang-format on */
 	default:
@@ -88,7 +89,7 @@ static void option(struct options *options, int letter, const char *value)
 
 static void read_options(struct options *options, int argc, char **argv)
 {
-	const char *letters = "d:g:p:m:uT:R:q:o:n:t:i:D:ex:k:s:S:";
+	const char *letters = "d:g:p:m:uT:R:q:o:n:t:i:D:ex:k:s:L:S:";
 	int letter;
 
 	*options = (struct options){ .mtu = IBV_MTU_1024,

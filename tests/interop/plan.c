@@ -50,6 +50,8 @@ static uint32_t random_size(const struct plan_options *options, uint64_t random)
 		bits++;
 	bits = random % (bits + 1);
 	random = scatter(random) & ((UINT64_C(1) << bits) - 1);
+	if (random < options->min_size)
+		return options->min_size;
 	return random < options->max_size ? (uint32_t)random : options->max_size;
 }
 

@@ -20,6 +20,7 @@ struct plan_options {
 	unsigned int kind_count;
 	uint32_t sizes[MAX_SIZES]; /* all of them in turn, with all kinds; none: at random */
 	unsigned int size_count;
+	uint32_t min_size; /* bytes, of those at random */
 	uint32_t max_size; /* bytes */
 };
 

@@ -12,19 +12,22 @@ EVERY_REQUEST = 14 * len(ends.ALL_KINDS)
 MIXED_SECONDS = 120 if ends.LONG else 4
 # 0.27 s, and eight of them are more than an emulated host is silent that others keep busy.
 TIMEOUT = 16
-FAULTS = "drop=0.02,dup=0.01,reorder=0.02,corrupt=0.01,seed=5"
+FAULTS = "drop=0.02,dup=0.01,corrupt=0.01,seed=5"
+REORDER = ",reorder=0.02"
+
+# Two faults of newer rxe, each seen on the wire and in its source; the tests go around them.
+# An ACK that comes behind the first response of a READ though it was sent before ends that READ, as
+# a success with what has come so far, and stops the queue pair (Linux commit 5ac814e02ece).
+NO_ACK_MAY_BE_LATE_SINCE = (6, 2)
+# While the last READ or WRITE that was carried out was an empty one, any READ that is asked for
+# again is refused, and an empty one that is asked for again is not answered (5ff31dfcd6d2).
+NOTHING_MAY_BE_EMPTY_SINCE = (6, 3)
 
 
-# Open: with rxe of Linux 6.12 what is asked for again goes wrong, and with that of 6.1 it does not.
-# One reason is known, and rxe's: a READ that is repeated after an empty one was carried out is
-# refused (remote access error).  Seen too, and not explained: wrong bytes in a READ, and silence.
-NOT_UNDERSTOOD_SINCE = (6, 3)
-
-
-@pytest.fixture(name="repeats")
-def repeats_may_fail(request, host):
-    if host.peer.kernel >= NOT_UNDERSTOOD_SINCE:
-        request.applymarker(pytest.mark.xfail(reason="repeated requests and newer rxe: open"))
+def sizes(host, largest):
+    """At random; empty ones are among them if they may be asked for again."""
+    least = 1 if host.peer.kernel >= NOTHING_MAY_BE_EMPTY_SINCE else 0
+    return ["-L", least, "-S", largest]
 
 
 @pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
@@ -38,28 +41,28 @@ def test_every_operation(host, who, version):
     assert not ours.refused()
 
 
-@pytest.mark.usefixtures("repeats")
 @pytest.mark.parametrize("wait", ("poll", "events"))
 @pytest.mark.parametrize("lanes,depth", [(2, 8), (16, 4)], ids=("2-qps", "16-qps"))
-def test_mixed(server, lanes, depth, wait):
+def test_mixed(server, host, lanes, depth, wait):
     """Both ask at once, for two minutes in the long form."""
-    ours, theirs = ends.run(server, "-q", lanes, "-o", depth, "-S", 32768, "-t", MIXED_SECONDS,
-                            *(["-e"] if wait == "events" else []),
+    ours, theirs = ends.run(server, "-q", lanes, "-o", depth, *sizes(host, 32768),
+                            "-t", MIXED_SECONDS, *(["-e"] if wait == "events" else []),
                             seconds=MIXED_SECONDS + harness.PATIENCE)
     print(vars(ours), vars(theirs))
     assert ours.requests > lanes * depth and theirs.requests > lanes * depth
     assert not ours.refused()
 
 
-@pytest.mark.usefixtures("repeats")
 @pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
-def test_on_a_bad_wire(server, version):
+def test_on_a_bad_wire(server, host, version):
     """Of what uroce sends: lost, twice, late and wrong."""
-    ours, _ = ends.run(server, "-q", 2, "-o", 4, "-S", 16384, "-n", 150, "-T", TIMEOUT,
-                       version=version, env={"UROCE_FAULT": FAULTS}, seconds=90)
+    late = host.peer.kernel < NO_ACK_MAY_BE_LATE_SINCE
+    ours, _ = ends.run(server, "-q", 2, "-o", 4, *sizes(host, 16384), "-n", 150, "-T", TIMEOUT,
+                       version=version, env={"UROCE_FAULT": FAULTS + (REORDER if late else "")},
+                       seconds=90)
     counters = ours.stat["counters"]
-    assert all(counters[name] for name in ("fault_dropped", "fault_duplicated",
-                                           "fault_reordered", "fault_corrupted")), counters
+    for name in ("dropped", "duplicated", "corrupted", *(["reordered"] if late else [])):
+        assert counters["fault_" + name], counters
     # What comes was neither damaged nor doubtful.
     assert not ours.refused()
 
