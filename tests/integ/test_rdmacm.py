@@ -170,6 +170,20 @@ def test_neighbour_has_to_be_asked_for(veth, version):
     server.done()
 
 
+def test_device_goes(veth):
+    """A listener at an address of an interface that is removed."""
+    port = next(PORTS)
+    veth.output_of("ip", "link", "add", "urd", "type", "veth", "peer", "name", "ure")
+    for name in "urd", "ure":
+        veth.output_of("ip", "link", "set", name, "up")
+    veth.output_of("ip", "address", "add", "198.51.100.1/24", "dev", "urd")
+    server = veth.start("rping", "-s", "-a", "198.51.100.1", "-p", port)
+    await_listener(veth, server, port)
+    veth.output_of("ip", "link", "delete", "urd")
+    server.wait()
+    assert "cma detected device removal" in server.output + server.errors, server
+
+
 def test_port_is_taken(loopback):
     """Also by another process."""
     port = next(PORTS)

@@ -54,7 +54,7 @@ int ucm_destroy_id(struct ucm_call *call)
 	const struct rdma_ucm_destroy_id *in = call->in;
 	struct rdma_ucm_destroy_id_resp answer;
 	int error;
-	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
+	struct ucm_id *id = ucm_id_find_any(call->channel, in->id, &error);
 
 	if (!id)
 		return error;

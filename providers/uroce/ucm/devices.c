@@ -78,6 +78,11 @@ bool ucm_device(uint32_t number, struct ucm_device *device)
 	return number != UCM_NO_DEVICE && uroce_devices_find(fill, &look);
 }
 
+bool ucm_device_is_gone(uint32_t number)
+{
+	return !uroce_devices_has(number);
+}
+
 static bool is_loopback(struct uroce_device *device, void *arg)
 {
 	*(uint32_t *)arg = device->netdev.index;

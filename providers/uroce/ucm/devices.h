@@ -29,6 +29,8 @@ struct ucm_device {
 bool ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
 		       unsigned int *index);
 bool ucm_device(uint32_t number, struct ucm_device *device);
+/* Its interface is gone, and not only down. */
+bool ucm_device_is_gone(uint32_t number);
 /* The number of the loopback device, or UCM_NO_DEVICE. */
 uint32_t ucm_device_loopback(void);
 /* Every address of every device that is up.  visit is called without locks. */

@@ -7,6 +7,8 @@
 #include <sys/random.h>
 
 #include "connection.h"
+#include "devices.h"
+#include "event.h"
 #include "manager.h"
 #include "multicast.h"
 #include "neighbour.h"
@@ -49,7 +51,7 @@ struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_
 	return id;
 }
 
-struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, int *error)
+struct ucm_id *ucm_id_find_any(const struct ucm_channel *channel, uint32_t handle, int *error)
 {
 	struct ucm_id *id = ucm_table_find(&ids, handle);
 
@@ -59,6 +61,16 @@ struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, i
 		*error = EINVAL;
 	else
 		return id;
+	return NULL;
+}
+
+struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, int *error)
+{
+	struct ucm_id *id = ucm_id_find_any(channel, handle, error);
+
+	if (!id || !id->removed)
+		return id;
+	*error = ENXIO;
 	return NULL;
 }
 
@@ -106,20 +118,43 @@ static void drop_events(struct ucm_id *id)
 	}
 }
 
-void ucm_id_destroy(struct ucm_id *id)
+static void end_connection(struct ucm_id *id)
 {
 	if (id->listener)
 		ucm_connection_unlisten(id);
-	drop_events(id);
-	ucm_groups_leave(id);
 	ucm_retry_end(id);
 	if (id->conn)
 		ucm_connection_forget(id);
 	if (id->port)
 		gsi_port_close(id->port);
+	id->port = NULL;
+}
+
+void ucm_id_destroy(struct ucm_id *id)
+{
+	drop_events(id);
+	ucm_groups_leave(id);
+	end_connection(id);
 	unlink_id(id);
 	ucm_table_remove(&ids, id->handle);
 	free(id);
+}
+
+static void lose_device(struct ucm_id *id, void *arg)
+{
+	(void)arg;
+	if (id->device == UCM_NO_DEVICE || id->removed || !ucm_device_is_gone(id->device))
+		return;
+	id->removed = true;
+	end_connection(id);
+	/* Of an id that was not accepted the application hears when it tries to. */
+	if (id->announced)
+		ucm_event_tell(id, UCM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+void ucm_ids_lose_devices(void)
+{
+	ucm_ids_each(lose_device, NULL);
 }
 
 void ucm_ids_destroy(struct ucm_channel *channel)

@@ -49,6 +49,7 @@ struct ucm_id {
 	uint8_t qp_type; /* enum ibv_qp_type */
 	uint32_t psn;	 /* what our queue pair expects first: random */
 	uint32_t events_reported;
+	bool removed;	/* its device is: it can be destroyed only */
 	bool announced; /* a passive id: not before it was accepted is anything told of it */
 
 	struct ucm_address source, destination;
@@ -80,8 +81,12 @@ struct ucm_id {
 
 /* A new id on channel, with the lowest free handle; NULL with errno. */
 struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_t qp_type);
-/* The id of that handle; NULL with *error: ENOENT, or EINVAL when it is another channel's. */
+/*
+ * The id of that handle; NULL with *error: ENOENT, EINVAL when it is another channel's, or ENXIO
+ * when its device is gone.  The second one finds that one too.
+ */
 struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, int *error);
+struct ucm_id *ucm_id_find_any(const struct ucm_channel *channel, uint32_t handle, int *error);
 /* The same id, or NULL, after the lock was given up. */
 struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial);
 void ucm_id_move(struct ucm_id *id, struct ucm_channel *channel);
@@ -90,6 +95,8 @@ void ucm_id_move(struct ucm_id *id, struct ucm_channel *channel);
  * unread are gone, and so are the ids of requests that have not been read.
  */
 void ucm_id_destroy(struct ucm_id *id);
+/* Those whose device is gone are told so (DEVICE_REMOVAL); their connections and ports go. */
+void ucm_ids_lose_devices(void);
 /* All of a channel. */
 void ucm_ids_destroy(struct ucm_channel *channel);
 void ucm_ids_each(void (*visit)(struct ucm_id *id, void *arg), void *arg);

@@ -342,6 +342,11 @@ static void addresses_changed(void)
 	if (hears_all && cm)
 		hear_each(&all);
 	pthread_mutex_unlock(&start_lock);
+	ucm_lock();
+	ucm_ids_lose_devices();
+	if (cm)
+		ucm_time_changed();
+	ucm_unlock();
 }
 
 static void fork_prepare(void)

@@ -279,6 +279,18 @@ bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg),
 	return device;
 }
 
+bool uroce_devices_has(uint32_t netdev_index)
+{
+	struct uroce_device *device;
+
+	pthread_mutex_lock(&devices_lock);
+	device = devices;
+	while (device && !(device->exists && device->netdev.index == netdev_index))
+		device = device->next;
+	pthread_mutex_unlock(&devices_lock);
+	return device;
+}
+
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),
 			      void *arg)

@@ -46,6 +46,9 @@ struct ibv_device *uroce_devices_of_file(uint64_t file);
  */
 bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg), void *arg);
 
+/* Is there an interface of that index that has been a device?  Up or not; as last read. */
+bool uroce_devices_has(uint32_t netdev_index);
+
 /* Each device that has open contexts, with their number; under the devices' lock. */
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
 					    void *arg),

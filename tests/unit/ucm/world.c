@@ -21,6 +21,8 @@
 
 static const struct gsi_hooks *hooks;
 static uint64_t now = 1, due = UINT64_MAX;
+static void (*change_hook)(void);
+static uint32_t gone;
 static int refusal;
 static uint8_t mtu = 5;
 
@@ -42,7 +44,7 @@ int uroce_watch_forks(void)
 
 void uroce_on_address_change(void (*hook)(void))
 {
-	(void)hook;
+	change_hook = hook;
 }
 
 int uroce_start(struct progress **progress, struct uroce_settings *settings,
@@ -111,7 +113,7 @@ bool ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *numbe
 bool ucm_device(uint32_t number, struct ucm_device *device)
 {
 	memset(device, 0, sizeof(*device));
-	if (number != WORLD_LOOPBACK && number != WORLD_DEVICE)
+	if ((number != WORLD_LOOPBACK && number != WORLD_DEVICE) || number == gone)
 		return false;
 	device->number = number;
 	device->guid = WORLD_GUID + number - 1;
@@ -119,6 +121,17 @@ bool ucm_device(uint32_t number, struct ucm_device *device)
 	device->loopback = number == WORLD_LOOPBACK;
 	memcpy(device->gid, addresses[number - 1], 16);
 	return true;
+}
+
+bool ucm_device_is_gone(uint32_t number)
+{
+	return number == gone;
+}
+
+void world_remove_device(uint32_t number)
+{
+	gone = number;
+	change_hook();
 }
 
 uint32_t ucm_device_loopback(void)

@@ -34,6 +34,8 @@ unsigned int world_connections(void);
 unsigned int world_ports(void);
 /* From now on the devices' path MTU has this code (5). */
 void world_set_mtu(uint8_t code);
+/* This device is gone, and all others are there. */
+void world_remove_device(uint32_t number);
 /* Errno for the next gsi_addr_get(). */
 void world_refuse(int error);
 
