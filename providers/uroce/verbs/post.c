@@ -26,52 +26,55 @@ enum {
 	ATOMIC_BYTES = 8,
 };
 
-/* What each opcode means to the engine, and which fields of the request it uses. */
-struct opcode_row {
-	bool known;
-	bool may_inline;
-	bool immediate;
-	bool remote;
-	bool atomic;
-	enum eng_op op;
-	bool invalidates; /* names a key where others have immediate data */
-	bool local;	  /* carries no data */
-	bool one_word;	  /* of ATOMIC_BYTES */
+/* Which fields tell where the bytes are to go to, or come from. */
+enum addressing {
+	PEER_MEMORY_NONE,
+	PEER_MEMORY,
+	PEER_MEMORY_WORD, /* of ATOMIC_BYTES */
+	PEER_MEMORY_ATOMIC,
+	WINDOW, /* of this side: no data goes anywhere */
 };
 
-static const struct opcode_row opcodes[] = {
-	[IBV_WR_SEND] = { .known = true, .may_inline = true, .op = ENG_SEND },
-	[IBV_WR_SEND_WITH_IMM] = { .known = true,
-				   .may_inline = true,
-				   .immediate = true,
-				   .op = ENG_SEND_IMM },
-	[IBV_WR_RDMA_WRITE] = { .known = true,
-				.may_inline = true,
-				.remote = true,
-				.op = ENG_WRITE },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = { .known = true,
-					 .may_inline = true,
-					 .immediate = true,
-					 .remote = true,
-					 .op = ENG_WRITE_IMM },
-	[IBV_WR_RDMA_READ] = { .known = true, .remote = true, .op = ENG_READ },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { .known = true, .atomic = true, .op = ENG_COMPARE_SWAP },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { .known = true, .atomic = true, .op = ENG_FETCH_ADD },
-	[IBV_WR_SEND_WITH_INV] = { .known = true,
-				   .may_inline = true,
-				   .op = ENG_SEND_INV,
-				   .invalidates = true },
-	[IBV_WR_LOCAL_INV] = { .known = true,
-			       .op = ENG_LOCAL_INV,
-			       .invalidates = true,
-			       .local = true },
-	[IBV_WR_BIND_MW] = { .known = true, .op = ENG_BIND_MW, .local = true },
-	[IBV_WR_ATOMIC_WRITE] = { .known = true,
-				  .may_inline = true,
-				  .remote = true,
-				  .op = ENG_ATOMIC_WRITE,
-				  .one_word = true },
+/* What stands where immediate data does. */
+enum fourth_word {
+	NO_FOURTH_WORD,
+	IMMEDIATE,
+	KEY_TO_INVALIDATE,
 };
+
+/* What each opcode means to the engine, and which fields of the request it uses. */
+struct opcode_row {
+	uint8_t flags; /* that it can have, a set of enum ibv_send_flags; 0: no opcode of ours */
+	uint8_t op;    /* enum eng_op */
+	uint8_t addressing;
+	uint8_t fourth_word;
+	bool local; /* carries no data */
+};
+
+/* Without data of the work request's own; with. */
+#define FLAGS (UROCE_SEND_FLAGS & ~IBV_SEND_INLINE)
+#define FLAGS_INLINE UROCE_SEND_FLAGS
+
+/* clang-format off */
+static const struct opcode_row opcodes[] = {
+	[IBV_WR_SEND] = { FLAGS_INLINE, ENG_SEND, PEER_MEMORY_NONE, NO_FOURTH_WORD, false },
+	[IBV_WR_SEND_WITH_IMM] = { FLAGS_INLINE, ENG_SEND_IMM, PEER_MEMORY_NONE, IMMEDIATE, false },
+	[IBV_WR_RDMA_WRITE] = { FLAGS_INLINE, ENG_WRITE, PEER_MEMORY, NO_FOURTH_WORD, false },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] =
+		{ FLAGS_INLINE, ENG_WRITE_IMM, PEER_MEMORY, IMMEDIATE, false },
+	[IBV_WR_RDMA_READ] = { FLAGS, ENG_READ, PEER_MEMORY, NO_FOURTH_WORD, false },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] =
+		{ FLAGS, ENG_COMPARE_SWAP, PEER_MEMORY_ATOMIC, NO_FOURTH_WORD, false },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] =
+		{ FLAGS, ENG_FETCH_ADD, PEER_MEMORY_ATOMIC, NO_FOURTH_WORD, false },
+	[IBV_WR_SEND_WITH_INV] =
+		{ FLAGS_INLINE, ENG_SEND_INV, PEER_MEMORY_NONE, KEY_TO_INVALIDATE, false },
+	[IBV_WR_LOCAL_INV] = { FLAGS, ENG_LOCAL_INV, PEER_MEMORY_NONE, KEY_TO_INVALIDATE, true },
+	[IBV_WR_BIND_MW] = { FLAGS, ENG_BIND_MW, WINDOW, NO_FOURTH_WORD, true },
+	[IBV_WR_ATOMIC_WRITE] =
+		{ FLAGS_INLINE, ENG_ATOMIC_WRITE, PEER_MEMORY_WORD, NO_FOURTH_WORD, false },
+};
+/* clang-format on */
 
 /* The bytes or the list of where they are; 0 or EINVAL. */
 static int put_data(const struct uroce_qp *qp, const struct ibv_send_wr *wr, bool inlined,
@@ -94,9 +97,7 @@ static int put_data(const struct uroce_qp *qp, const struct ibv_send_wr *wr, boo
 		if (count > qp->cap.max_send_sge)
 			return EINVAL;
 		for (uint32_t i = 0; i < count; i++) {
-			wqe->data.sge[i].addr = sge[i].addr;
-			wqe->data.sge[i].length = sge[i].length;
-			wqe->data.sge[i].lkey = sge[i].lkey;
+			memcpy(&wqe->data.sge[i], &sge[i], sizeof(sge[i]));
 			length += sge[i].length;
 		}
 		if (length > ENG_MAX_MESSAGE)
@@ -107,43 +108,48 @@ static int put_data(const struct uroce_qp *qp, const struct ibv_send_wr *wr, boo
 	return 0;
 }
 
+static int put_datagram_address(struct uroce_qp *qp, const struct opcode_row *row,
+				const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
+{
+	int error = row->local ? EINVAL
+			       : uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+						  wr->wr.ud.remote_qkey);
+
+	if (!error)
+		uroce_ud_hold(wqe);
+	return error;
+}
+
 /* The fields that tell where to, by opcode and service; 0 or an errno. */
 static int put_address(struct uroce_qp *qp, const struct opcode_row *row,
 		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
 {
-	if (row->op == ENG_BIND_MW)
+	if (row->addressing == WINDOW)
 		return uroce_mw_request(qp, IBV_MW_TYPE_2, wr->bind_mw.mw, wr->bind_mw.rkey,
 					&wr->bind_mw.bind_info, wqe);
-	if (qp->type == ENG_UD) {
-		int error = row->local
-				    ? EINVAL
-				    : uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
-						       wr->wr.ud.remote_qkey);
-
-		if (!error)
-			uroce_ud_hold(wqe);
-		return error;
-	}
-	if ((row->atomic && wr->num_sge != 1) ||
-	    ((row->atomic || row->one_word) && wqe->length != ATOMIC_BYTES))
+	if (qp->type == ENG_UD)
+		return put_datagram_address(qp, row, wr, wqe);
+	if (row->addressing >= PEER_MEMORY_WORD && wqe->length != ATOMIC_BYTES)
 		return EINVAL;
-	if (row->remote) {
-		wqe->remote.va = wr->wr.rdma.remote_addr;
-		wqe->remote.rkey = wr->wr.rdma.rkey;
-	} else if (row->atomic) {
+	if (row->addressing == PEER_MEMORY_ATOMIC) {
+		if (wr->num_sge != 1)
+			return EINVAL;
 		wqe->remote.va = wr->wr.atomic.remote_addr;
 		wqe->remote.rkey = wr->wr.atomic.rkey;
 		wqe->remote.compare_add = wr->wr.atomic.compare_add;
 		wqe->remote.swap = wr->wr.atomic.swap;
+	} else if (row->addressing != PEER_MEMORY_NONE) {
+		wqe->remote.va = wr->wr.rdma.remote_addr;
+		wqe->remote.rkey = wr->wr.rdma.rkey;
 	}
 	return 0;
 }
 
-static uint32_t immediate_of(const struct opcode_row *row, const struct ibv_send_wr *wr)
+static uint32_t fourth_word(const struct opcode_row *row, const struct ibv_send_wr *wr)
 {
-	if (row->immediate)
-		return ntohl(wr->imm_data);
-	return row->invalidates ? wr->invalidate_rkey : 0;
+	if (row->fourth_word == NO_FOURTH_WORD)
+		return 0;
+	return row->fourth_word == IMMEDIATE ? ntohl(wr->imm_data) : wr->invalidate_rkey;
 }
 
 static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
@@ -156,8 +162,7 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	if ((size_t)wr->opcode >= sizeof(opcodes) / sizeof(opcodes[0]))
 		return EINVAL;
 	row = &opcodes[wr->opcode];
-	if (!row->known || wr->num_sge < 0 || (wr->send_flags & ~(unsigned int)UROCE_SEND_FLAGS) ||
-	    ((wr->send_flags & IBV_SEND_INLINE) && !row->may_inline))
+	if (!row->flags || wr->num_sge < 0 || (wr->send_flags & ~(unsigned int)row->flags))
 		return EINVAL;
 	wqe = eng_sq_next(qp->progress.engine);
 	if (!wqe)
@@ -166,9 +171,9 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	if (error)
 		return error;
 	wqe->wr_id = wr->wr_id;
-	wqe->op = (uint8_t)row->op;
+	wqe->op = row->op;
 	wqe->flags = (uint8_t)wr->send_flags;
-	wqe->immediate = immediate_of(row, wr);
+	wqe->immediate = fourth_word(row, wr);
 	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 	error = put_address(qp, row, wr, wqe);
 	if (error)
