@@ -22,22 +22,35 @@ static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
 	uint64_t cost = cwnd_cost(wqe, from + n, qp->attr.mtu) -
 			(from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0);
 
-	/* After going back the response to what was sent before may overtake next_psn. */
-	if (psn_in(req->next_psn, req->unacked_psn, n))
-		req->next_psn = psn_add(req->unacked_psn, n);
 	req->unacked_psn = psn_add(req->unacked_psn, n);
 	if (from + n == wqe->packets)
-		sendqueue_retire(qp, ENG_SUCCESS);
+		sendqueue_retire(qp, wqe, ENG_SUCCESS);
 	return cost;
+}
+
+/*
+ * unacked_psn has moved up from there, by packets of this weight.  After going back the response to
+ * what was sent before may overtake next_psn.
+ */
+static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (psn_in(req->next_psn, from, psn_sub(req->unacked_psn, from)))
+		req->next_psn = req->unacked_psn;
+	cwnd_progress(qp, cost);
+	timer_progress(qp, now);
+	sendqueue_retire_local(qp);
 }
 
 /* The answer with this PSN to the oldest request has come. */
 static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 			    uint64_t now)
 {
-	cwnd_progress(qp, pass(qp, wqe, psn_sub(psn, qp->req.unacked_psn) + 1));
-	timer_progress(qp, now);
-	sendqueue_retire_local(qp);
+	uint32_t from = qp->req.unacked_psn;
+	uint64_t cost = pass(qp, wqe, psn_sub(psn, from) + 1);
+
+	progressed(qp, from, cost, now);
 }
 
 /*
@@ -46,16 +59,16 @@ static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
  */
 static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 {
-	struct requester *req = &qp->req;
+	const uint32_t from = qp->req.unacked_psn;
 	uint64_t cost = 0;
 
 	while (n > 0) {
 		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
-		uint32_t left = wqe->packets - wqe_packet_index(wqe, req->unacked_psn);
+		uint32_t left = wqe->packets - wqe_packet_index(wqe, qp->req.unacked_psn);
 		uint8_t answer = op_row(wqe->op)->answer;
 
 		if (answer == OP_LOCAL) {
-			sendqueue_retire(qp, ENG_SUCCESS);
+			sendqueue_retire(qp, wqe, ENG_SUCCESS);
 			continue;
 		}
 		if (answer != OP_ACKED)
@@ -65,11 +78,8 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 		cost += pass(qp, wqe, left);
 		n -= left;
 	}
-	if (cost > 0) {
-		cwnd_progress(qp, cost);
-		timer_progress(qp, now);
-		sendqueue_retire_local(qp);
-	}
+	if (cost > 0)
+		progressed(qp, from, cost, now);
 	return n == 0;
 }
 

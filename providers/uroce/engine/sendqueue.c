@@ -67,10 +67,9 @@ static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng
 }
 
 /* The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9). */
-void sendqueue_retire(struct eng_qp *qp, enum eng_status status)
+void sendqueue_retire(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
 {
 	struct requester *req = &qp->req;
-	const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
 
 	if (qp->sq->tail != req->begun && op_is_read_or_atomic(wqe->op))
 		req->reads_outstanding--;
@@ -84,8 +83,13 @@ void sendqueue_retire(struct eng_qp *qp, enum eng_status status)
 
 void sendqueue_retire_local(struct eng_qp *qp)
 {
-	while (qp->sq->tail != qp->req.begun && op_is_local(sq_at(qp, qp->sq->tail)->op))
-		sendqueue_retire(qp, ENG_SUCCESS);
+	while (qp->sq->tail != qp->req.begun) {
+		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
+
+		if (!op_is_local(wqe->op))
+			return;
+		sendqueue_retire(qp, wqe, ENG_SUCCESS);
+	}
 }
 
 void sendqueue_tell_drained(struct eng_qp *qp)
@@ -104,7 +108,7 @@ void sendqueue_flush(struct eng_qp *qp)
 	struct requester *req = &qp->req;
 
 	while (qp->sq->tail != qp->sq->head)
-		sendqueue_retire(qp, ENG_WR_FLUSH_ERR);
+		sendqueue_retire(qp, sq_at(qp, qp->sq->tail), ENG_WR_FLUSH_ERR);
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
 	cwnd_emptied(qp);
 	solicit_stop(qp);

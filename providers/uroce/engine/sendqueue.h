@@ -14,8 +14,8 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn);
 /* Number the entry just posted and move head on (rules S2, C11). */
 void sendqueue_push(struct eng_qp *qp);
 
-/* The oldest request leaves the queue, with a completion if it makes one (rules S9, S13). */
-void sendqueue_retire(struct eng_qp *qp, enum eng_status status);
+/* wqe, the oldest request, leaves the queue, with a completion if it makes one (rules S9, S13). */
+void sendqueue_retire(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status);
 /* Local requests that have been executed complete when all before them have. */
 void sendqueue_retire_local(struct eng_qp *qp);
 /* Complete all posted send requests as flushed (rule S13). */

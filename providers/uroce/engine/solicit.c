@@ -58,8 +58,8 @@ static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *
 {
 	const struct credit *credit = &qp->req.credit;
 
-	return !credit->unlimited && psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS &&
-	       op_row(wqe->op)->needs_receive;
+	return op_row(wqe->op)->needs_receive && !credit->unlimited &&
+	       psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS;
 }
 
 /*

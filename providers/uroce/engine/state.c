@@ -38,7 +38,7 @@ void state_enter_send_error(struct eng_qp *qp)
 
 void state_fail_oldest(struct eng_qp *qp, enum eng_status status)
 {
-	sendqueue_retire(qp, status);
+	sendqueue_retire(qp, sq_at(qp, qp->sq->tail), status);
 	state_enter_send_error(qp);
 }
 
