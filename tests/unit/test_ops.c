@@ -36,6 +36,9 @@ static void check(const char *name, bool returns_number)
 	/* The number of completions, or less than 0. */
 	if (!strcmp(name, "poll_cq"))
 		return;
+	/* post.c sees to errno itself: verbs_errno tests it. */
+	if (!strcmp(name, "post_send") || !strcmp(name, "post_recv"))
+		return;
 	if (returns_number && is_plain(name))
 		fail_msg("%s returns an errno value and does not set errno", name);
 }

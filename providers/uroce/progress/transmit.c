@@ -278,12 +278,13 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 	}
 }
 
-/* Send at once. */
+/* Send at once.  Those who post find errno as it was. */
 static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_occasion occasion)
 {
 	struct eng_hint hint = transmit_hint(progress, qp, occasion, progress_now());
 	struct tx_buffer *tx = take_buffer(progress);
 	enum transmit_end end = TRANSMIT_BLOCKED;
+	int before = errno;
 
 	if (tx) {
 		progress->hooks.enter();
@@ -295,6 +296,7 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 	/* What waits for other QPs is looked at when their ACKs come. */
 	if (end != TRANSMIT_DONE)
 		transmit_schedule(progress, qp, end != TRANSMIT_NO_SHARE);
+	errno = before;
 }
 
 void progress_posted_send(struct progress *progress, struct progress_qp *qp)

@@ -115,12 +115,9 @@
 	   struct ibv_qp_init_attr *init),                                                         \
 	  (qp, attr, mask, init))                                                                  \
 	Y(destroy_qp, (struct ibv_qp *qp), (qp))                                                   \
-	Y(post_send,                                                                               \
-	  (struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad),                   \
-	  (qp, wr, bad))                                                                           \
-	Y(post_recv,                                                                               \
-	  (struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),                   \
-	  (qp, wr, bad))                                                                           \
+	/* post.c, which sees to errno itself */                                                   \
+	X(post_send)                                                                               \
+	X(post_recv)                                                                               \
 	/* xrc_qp.c */                                                                             \
 	Z(struct ibv_qp *, open_qp,                                                                \
 	  (struct ibv_context *context, struct ibv_qp_open_attr *attr),                            \

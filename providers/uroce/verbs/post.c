@@ -77,11 +77,9 @@ static const struct opcode_row opcodes[] = {
 /* clang-format on */
 
 /* The bytes or the list of where they are; 0 or EINVAL. */
-static int put_data(const struct uroce_qp *qp, const struct ibv_send_wr *wr, bool inlined,
-		    struct eng_send_wqe *wqe)
+static int put_data(const struct uroce_qp *qp, const struct ibv_sge *sge, uint32_t count,
+		    bool inlined, struct eng_send_wqe *wqe)
 {
-	const struct ibv_sge *sge = wr->sg_list;
-	uint32_t count = (uint32_t)wr->num_sge;
 	uint64_t length = 0;
 
 	if (inlined) {
@@ -154,7 +152,6 @@ static uint32_t fourth_word(const struct opcode_row *row, const struct ibv_send_
 
 static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 {
-	static const struct ibv_send_wr no_data;
 	const struct opcode_row *row;
 	struct eng_send_wqe *wqe;
 	int error;
@@ -167,7 +164,8 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	wqe = eng_sq_next(qp->progress.engine);
 	if (!wqe)
 		return ENOMEM;
-	error = put_data(qp, row->local ? &no_data : wr, wr->send_flags & IBV_SEND_INLINE, wqe);
+	error = put_data(qp, wr->sg_list, row->local ? 0 : (uint32_t)wr->num_sge,
+			 wr->send_flags & IBV_SEND_INLINE, wqe);
 	if (error)
 		return error;
 	wqe->wr_id = wr->wr_id;
@@ -182,13 +180,29 @@ static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+/* Completions may make events, and writing these may set errno. */
+static __attribute__((noinline)) void flush(struct uroce_qp *qp)
+{
+	int before = errno;
+
+	eng_flush(qp->progress.engine);
+	errno = before;
+}
+
+/* answer.h, without what a call that succeeds would pay for it: nothing on its way sets errno. */
+static int refuse(int error)
+{
+	errno = error;
+	return error;
+}
+
 void uroce_sends_pushed(struct uroce_qp *qp)
 {
 	/* rule S13: in ERR work requests are taken, and complete flushed. */
 	switch (eng_qp_state(qp->progress.engine)) {
 	case ENG_ERR:
 	case ENG_SQE:
-		eng_flush(qp->progress.engine);
+		flush(qp);
 		break;
 	default:
 		progress_posted_send(qp->context->progress, &qp->progress);
@@ -210,7 +224,7 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 
 	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || uroce_inherited(qp->generation)) {
 		*bad_wr = wr;
-		return ibv_qp->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EIO;
+		return refuse(ibv_qp->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EIO);
 	}
 	pthread_mutex_lock(&qp->progress.lock);
 	if (!may_send(eng_qp_state(qp->progress.engine)))
@@ -225,9 +239,10 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	if (wr != first)
 		uroce_sends_pushed(qp);
 	pthread_mutex_unlock(&qp->progress.lock);
-	if (error)
-		*bad_wr = wr;
-	return error;
+	if (!error)
+		return 0;
+	*bad_wr = wr;
+	return refuse(error);
 }
 
 int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
@@ -262,7 +277,8 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 
 	if (!ibv_qp->recv_cq || uroce_inherited(qp->generation)) {
 		*bad_wr = wr;
-		return ibv_qp->recv_cq ? EIO : EINVAL; /* XRC queue pairs receive nothing */
+		/* XRC queue pairs receive nothing. */
+		return refuse(ibv_qp->recv_cq ? EIO : EINVAL);
 	}
 	pthread_mutex_lock(&qp->progress.lock);
 	/* rule C5: receives may be posted from INIT on. */
@@ -275,12 +291,13 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 	}
 	if (wr != first) {
 		if (eng_qp_state(qp->progress.engine) == ENG_ERR)
-			eng_flush(qp->progress.engine);
+			flush(qp);
 		else
 			progress_posted_receive(qp->context->progress, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
-	if (error)
-		*bad_wr = wr;
-	return error;
+	if (!error)
+		return 0;
+	*bad_wr = wr;
+	return refuse(error);
 }
