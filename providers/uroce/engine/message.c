@@ -30,15 +30,20 @@ static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t p
 
 bool message_is_defined(const struct eng_qp *qp, uint8_t op)
 {
-	return wire_op_header_length(message_services[qp->type] | op_row(op)->only) != 0;
+	/* RC has all of them. */
+	return qp->type == ENG_RC ||
+	       wire_op_header_length(message_services[qp->type] | op_row(op)->only) != 0;
 }
 
-/* RETH and AtomicETH; harmless where the opcode has none. */
-static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct wire_packet *packet)
+/* RETH and AtomicETH; the former is harmless where the opcode has none. */
+static void fill_remote(const struct op_row *row, const struct eng_send_wqe *wqe, uint32_t offset,
+			struct wire_packet *packet)
 {
 	packet->va = wqe->remote.va + offset;
 	packet->rkey = wqe->remote.rkey;
 	packet->dma_length = wqe->length - offset;
+	if (row->answer != OP_ATOMIC_ANSWER)
+		return;
 	packet->compare = wqe->remote.compare_add;
 	packet->swap_add = wqe->op == ENG_COMPARE_SWAP ? wqe->remote.swap : wqe->remote.compare_add;
 }
@@ -71,7 +76,7 @@ void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, ui
 	if (qp->type == ENG_UD)
 		fill_datagram(qp, wqe, packet);
 	else
-		fill_remote(wqe, index * qp->attr.mtu, packet);
+		fill_remote(row, wqe, index * qp->attr.mtu, packet);
 	packet->xrc_srqn = wqe->xrc_srqn;
 }
 

@@ -24,6 +24,7 @@ struct next {
 	uint32_t index; /* of the packet in its message */
 	uint32_t psns;	/* that it takes */
 	uint64_t cost;	/* its weight */
+	bool answered;	/* by more than an ACK: READ, Atomic */
 	bool begins;	/* it is the first of its message, and has never been sent */
 };
 
@@ -46,13 +47,13 @@ static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wq
 }
 
 /* Rules C16 and S12 for a message that has not been begun. */
-static enum eng_tx may_begin(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+static enum eng_tx may_begin(const struct eng_qp *qp, const struct next *next)
 {
 	const struct requester *req = &qp->req;
 
-	if ((wqe->flags & ENG_FENCE) && req->reads_outstanding > 0)
+	if ((next->wqe->flags & ENG_FENCE) && req->reads_outstanding > 0)
 		return ENG_TX_FENCE; /* rule C16 */
-	if (op_is_read_or_atomic(wqe->op) && req->reads_outstanding >= qp->attr.max_rd_atomic &&
+	if (next->answered && req->reads_outstanding >= qp->attr.max_rd_atomic &&
 	    qp->attr.max_rd_atomic > 0)
 		return ENG_TX_READ_DEPTH;
 	return ENG_TX_RUN;
@@ -82,7 +83,7 @@ static enum eng_tx may_send_new(const struct eng_qp *qp, const struct next *next
 		if (passed && awaits_credit(qp, passed))
 			return ENG_TX_CREDIT;
 	}
-	return next->begins ? may_begin(qp, next->wqe) : ENG_TX_RUN;
+	return next->begins ? may_begin(qp, next) : ENG_TX_RUN;
 }
 
 /* May the packet at next_psn be sent?  ENG_TX_RUN, and then next is filled, or why not. */
@@ -99,6 +100,7 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next)
 	if (wqe->status != ENG_SUCCESS)
 		return ENG_TX_STATE;
 	next->wqe = wqe;
+	next->answered = op_is_read_or_atomic(wqe->op);
 	next->begins = req->next_wqe == req->begun;
 	if (is_new(req))
 		reason = may_send_new(qp, next);
@@ -114,12 +116,12 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next)
  * What is wrong with a request before its first packet goes.  That the memory of a request of one
  * packet can be used shows when that is made.
  */
-static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe *wqe)
+static enum eng_status local_fault(struct eng_qp *qp, const struct next *next)
 {
+	const struct eng_send_wqe *wqe = next->wqe;
 	bool carries_payload = op_row(wqe->op)->carries_payload;
 
-	if (!message_is_defined(qp, wqe->op) ||
-	    (op_is_read_or_atomic(wqe->op) && qp->attr.max_rd_atomic == 0))
+	if (!message_is_defined(qp, wqe->op) || (next->answered && qp->attr.max_rd_atomic == 0))
 		return ENG_LOC_QP_OP_ERR;
 	if (qp->type == ENG_UD && wqe->length > qp->attr.mtu)
 		return ENG_LOC_LEN_ERR;
@@ -129,15 +131,16 @@ static enum eng_status local_fault(struct eng_qp *qp, const struct eng_send_wqe 
 	return ENG_SUCCESS;
 }
 
-static void note_begun(struct eng_qp *qp, const struct eng_send_wqe *wqe)
+static void note_begun(struct eng_qp *qp, const struct next *next)
 {
+	const struct eng_send_wqe *wqe = next->wqe;
 	struct requester *req = &qp->req;
 
 	if (credit_limited(qp, wqe))
 		count(qp, ENG_COUNT_LIMITED_REQUESTS);
 	credit_passed(qp, wqe);
 	req->begun_ssn = wqe->ssn;
-	if (op_is_read_or_atomic(wqe->op))
+	if (next->answered)
 		req->reads_outstanding++;
 	req->begun++;
 	count(qp, ENG_COUNT_SENDS);
@@ -150,7 +153,7 @@ static void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 	if (sendqueue_in_flight(qp) == 0)
 		req->last_progress = now;
 	if (next->begins)
-		note_begun(qp, next->wqe);
+		note_begun(qp, next);
 	if (is_new(req))
 		req->end_psn = psn_add(req->end_psn, next->psns);
 	req->next_psn = psn_add(req->next_psn, next->psns);
@@ -194,7 +197,7 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 	uint32_t offset = next->index * qp->attr.mtu;
 
 	if (next->begins) {
-		wqe->status = (uint8_t)local_fault(qp, wqe);
+		wqe->status = (uint8_t)local_fault(qp, next);
 		if (wqe->status != ENG_SUCCESS)
 			return PACK_FAULT;
 	}

@@ -122,7 +122,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
  * Send requests have been pushed.  Caller holds qp->lock (and is outside hooks).  On an idle wire
  * they leave at once, then the ACK that is owed; on a busy wire, and in a stream that polls, they
  * are gathered and leave with the next turn, at the latest after PROGRESS_TICK_NS, when a full run
- * has come together, or with the first of them that will make a completion.  errno stays as it was.
+ * has come together, or with the first of them that will make a completion.  errno stays as it is.
  */
 void progress_posted_send(struct progress *progress, struct progress_qp *qp);
 /* Receive requests have been pushed: credits may be owed to the peer (rule C10).  As above. */
