@@ -157,6 +157,16 @@ begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip
 	return blocks + empty;
 }
 
+/* What does not go with the front in one call. */
+static __attribute__((noinline)) uint32_t begin_in_two(const struct wire_path *path, uint16_t ip_id,
+						       uint32_t udp_payload_length,
+						       const uint8_t *header, size_t header_length)
+{
+	uint32_t state = wire_icrc_begin(path, ip_id, udp_payload_length, header, WIRE_BTH_BYTES);
+
+	return wire_icrc_continue(state, header + WIRE_BTH_BYTES, header_length - WIRE_BTH_BYTES);
+}
+
 /*
  * rule S14.  The register starts as all ones, and four of the eight bytes 0xFF in front make it all
  * zeros: so it starts there and covers only the other four.
@@ -164,17 +174,16 @@ begin_blocks(block *blocks, const struct wire_path *path, bool ipv6, uint16_t ip
 uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t udp_payload_length,
 			 const uint8_t *header, size_t header_length)
 {
-	const uint8_t *rest = header + WIRE_BTH_BYTES;
-	size_t rest_length = header_length - WIRE_BTH_BYTES, taken = 0, whole;
+	const uint8_t *rest = header + WIRE_BTH_BYTES, *rest_end = header + header_length;
+	size_t rest_length = header_length - WIRE_BTH_BYTES;
 	block blocks[MOST_BLOCKS], *first, *end = blocks + FRONT_BLOCKS + 1;
-	uint32_t state;
 
 	assert(header_length >= WIRE_BTH_BYTES);
-	if (rest_length % 4 == 0 && rest_length / sizeof(block) <= MOST_WHOLE_BLOCKS)
-		taken = rest_length;
+	if (rest_length % 4 != 0 || rest_length / sizeof(block) > MOST_WHOLE_BLOCKS)
+		return begin_in_two(path, ip_id, udp_payload_length, header, header_length);
 #define BEGIN(ipv6, extra) \
 	begin_blocks(blocks, path, ipv6, ip_id, udp_payload_length, header, extra)
-	switch (taken / 4 % BLOCK_WORDS) {
+	switch (rest_length / 4 % BLOCK_WORDS) {
 	case 0:
 		first = path->ipv6 ? BEGIN(true, 0) : BEGIN(false, 0);
 		break;
@@ -189,19 +198,14 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 		break;
 	}
 #undef BEGIN
-	rest += taken % sizeof(block);
-	for (whole = taken / sizeof(block); whole > 0; whole--) {
+	for (rest += rest_length % sizeof(block); rest != rest_end; rest += sizeof(block)) {
 		block copy;
 
 		memcpy(&copy, rest, sizeof(copy));
 		*end++ = copy;
-		rest += sizeof(copy);
 	}
-	state = crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)first,
-				(uint64_t)((const uint8_t *)end - (const uint8_t *)first));
-	if (taken == rest_length)
-		return state;
-	return wire_icrc_continue(state, header + WIRE_BTH_BYTES, rest_length);
+	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)first,
+			       (uint64_t)((const uint8_t *)end - (const uint8_t *)first));
 }
 
 uint32_t wire_icrc_continue(uint32_t state, const uint8_t *bytes, size_t length)
