@@ -47,10 +47,11 @@ void progress_fork_child(void)
 	struct progress *progress = atomic_load(&instance);
 
 	pthread_mutex_init(&instance_lock, NULL);
+	/* Its locks were taken before the fork, be there a device or not. */
+	gsi_fork_child(progress);
 	if (!progress)
 		return;
 	progress->dead = true;
-	gsi_fork_child(progress);
 	link_abandon(progress->link);
 	wakeup_abandon(&progress->wakeup);
 	atomic_store(&instance, NULL);
