@@ -205,7 +205,8 @@ static void test_unsolicited_repeats_last_positive(void **state)
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 2);
 
-	/* After a READ response: the PSN of its last packet. */
+	/* After a READ response: the PSN of its last packet, to a peer that tells of credits. */
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), 0);
 	dut_give_read(dut, DUT_RQ_PSN + 2, 0, 3 * DUT_MTU);
 	expect_packet(dut, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
 	expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
@@ -221,6 +222,44 @@ static void test_unsolicited_repeats_last_positive(void **state)
 	dut_post_recv(dut, 64);
 	expect_ack(dut, DUT_RQ_PSN + 6, ACK_CODE(1), 5);
 	expect_silence(dut);
+}
+
+/*
+ * A peer that takes no part in flow control may take any Acknowledge of a READ's PSN for the
+ * answer, which can have been lost: the credits wait for the next request.
+ */
+static void check_no_ack_for_an_answer(bool told, bool atomic)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	if (told)
+		dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(31), 0);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	if (atomic) {
+		dut_give_atomic(dut, WIRE_COMPARE_SWAP, DUT_RQ_PSN + 1, 64, 0, 5);
+		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 1);
+	} else {
+		dut_give_read(dut, DUT_RQ_PSN + 1, 0, 8);
+		expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
+	}
+	dut_post_recv(dut, 64);
+	dut_post_recv(dut, 64);
+	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	expect_silence(dut);
+	eng_farewell(dut->qp);
+	expect_silence(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
+	expect_ack(dut, DUT_RQ_PSN + 2, ACK_CODE(1), 3);
+	dut_teardown(NULL);
+}
+
+static void test_no_ack_for_an_answer(void **state)
+{
+	(void)state;
+	/* rule C10 test */
+	for (unsigned int i = 0; i < 4; i++)
+		check_no_ack_for_an_answer(i & 1, i & 2);
 }
 
 /* Requests executed without an ACK do not count: it repeats what was sent, it is no new ACK. */
@@ -437,6 +476,7 @@ int main(void)
 		DUT_TEST(test_shared_receive_queue_reports_nothing),
 		DUT_TEST(test_hidden_credits),
 		DUT_TEST(test_unsolicited_repeats_last_positive),
+		DUT_TEST(test_no_ack_for_an_answer),
 		DUT_TEST(test_unsolicited_acknowledges_nothing_new),
 		DUT_TEST(test_unsolicited_is_no_copy_of_a_nak),
 		DUT_TEST(test_initial_credits_at_rtr),

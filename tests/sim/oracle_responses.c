@@ -219,12 +219,28 @@ static void check_credits(struct end *end, const struct wire_packet *packet)
 		answering->told = reach(end, code);
 }
 
+/*
+ * What was acknowledged last is a READ or Atomic, and the peer has told of no credits: it might
+ * take an ACK for that PSN for the answer, which can have been lost (engine/credit.h).
+ */
+static bool spares_peer(const struct end *end)
+{
+	int64_t settled = end->oracle.answering.settled;
+	struct eng_view view;
+
+	eng_look(end->qp, &view);
+	return answer_between(end, settled, settled + 1) && (!view.credits_heard || view.unlimited);
+}
+
 /* rule C8 test, rule C9 test, rule C10 test */
 static void check_unsolicited(struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
 
 	answering->unsolicited++;
+	if (spares_peer(end))
+		world_fail(end->world, "%s: an ACK in the place of a READ or Atomic response",
+			   end->name);
 	/* A NAK since then has acknowledged more, and the peer takes nothing older. */
 	if (position != answering->settled)
 		world_fail(end->world,
@@ -451,7 +467,8 @@ void answering_nothing(struct end *end)
 		what = "an answer to a request";
 	else if (answering->repeat_owed)
 		what = "the ACK of a duplicate";
-	else if (!end->plan->hides_credits && answering->told <= answering->taken &&
+	else if (!end->plan->hides_credits && !spares_peer(end) &&
+		 answering->told <= answering->taken &&
 		 reach(end, oracle_credit_code(receives_free(end))) > answering->taken)
 		/* rule C9 test, rule C10 test, rule U2 test */
 		what = "credits from a peer that has none (C10)";

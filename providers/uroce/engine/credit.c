@@ -68,8 +68,10 @@ void credit_acknowledged(struct eng_qp *qp, uint32_t psn)
 	struct advert *advert = &qp->resp.advert;
 
 	/* Answers that are given again do not make it older. */
-	if (psn_diff(psn, advert->last_positive_psn) > 0)
-		advert->last_positive_psn = psn;
+	if (psn_diff(psn, advert->last_positive_psn) <= 0)
+		return;
+	advert->last_positive_psn = psn;
+	advert->by_answer = false;
 }
 
 uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
@@ -90,6 +92,13 @@ uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 	return syndrome_make(AETH_ACK, advert->code);
 }
 
+bool credit_may_repeat(const struct eng_qp *qp)
+{
+	const struct credit *credit = &qp->req.credit;
+
+	return !qp->resp.advert.by_answer || (credit->heard && !credit->unlimited);
+}
+
 /*
  * Counted in receive WQEs, since MSN also moves by requests that take none.  When few of those that
  * the peer knows of are left, news are worth a packet as soon as they at least double what is left:
@@ -102,7 +111,7 @@ bool credit_owed(const struct eng_qp *qp)
 	int32_t left = (int32_t)(resp->advert.promised - resp->wqes_taken);
 	uint32_t now;
 
-	if (!qp->reports_credits || !can_respond(qp))
+	if (!qp->reports_credits || !can_respond(qp) || !credit_may_repeat(qp))
 		return false;
 	if (left < 0)
 		left = 0;

@@ -38,6 +38,14 @@ uint32_t credit_free(const struct eng_qp *qp);
 uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn);
 /* Responder: this PSN has been answered positively, or a NAK has said so of it. */
 void credit_acknowledged(struct eng_qp *qp, uint32_t psn);
+/*
+ * Responder: may the last positive response be repeated as an Acknowledge?  rule C8 allows it
+ * always. But if that was the answer to a READ or an Atomic, and the answer was lost, then Linux's
+ * rxe takes the Acknowledge for the answer: the READ succeeds without its bytes (rxe_comp.c,
+ * check_ack()).  So a peer that has told of no credits, as rxe never does, is spared: rule C10
+ * leaves the time to the responder, and a limited request brings what is not volunteered.
+ */
+bool credit_may_repeat(const struct eng_qp *qp);
 /* Responder: is an unsolicited ACK owed (rules C9, C10)? */
 bool credit_owed(const struct eng_qp *qp);
 

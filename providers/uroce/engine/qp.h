@@ -96,6 +96,7 @@ struct replay {
 struct advert {
 	uint32_t promised;	    /* receive WQEs, counted like wqes_taken: never moves back */
 	uint32_t last_positive_psn; /* the newest PSN that has been acknowledged */
+	bool by_answer;		    /* it was, by a READ or Atomic response */
 	uint8_t code;		    /* the last credit count */
 };
 

@@ -89,6 +89,8 @@ static enum pack add_answer(struct eng_qp *qp, struct eng_run *run, struct wire_
 		packet->syndrome = credit_advertise(qp, packet->psn);
 	else
 		credit_acknowledged(qp, packet->psn);
+	if (qp->resp.advert.last_positive_psn == packet->psn)
+		qp->resp.advert.by_answer = true;
 	result = pack_add(qp, run, packet, payload);
 	if (result != PACK_DONE)
 		qp->resp.advert = before;
@@ -227,6 +229,11 @@ static enum eng_tx send_answers(struct eng_qp *qp, struct eng_run *run, struct r
 	return result == PACK_FAULT ? refuse(qp, run, entry, now) : ENG_TX_PACING;
 }
 
+static bool owes_repeat(const struct eng_qp *qp)
+{
+	return (qp->resp.repeats > 0 && credit_may_repeat(qp)) || credit_owed(qp);
+}
+
 enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
@@ -247,7 +254,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t n
 		return ENG_TX_STATE;
 	if (resp->ack_owed)
 		return send_ack(qp, run);
-	if (resp->repeats > 0 || credit_owed(qp))
+	if (owes_repeat(qp))
 		return send_unsolicited(qp, run);
 	return ENG_TX_IDLE;
 }
@@ -296,5 +303,5 @@ enum eng_owed response_owed(const struct eng_qp *qp)
 		return ENG_OWED_NOW;
 	if (resp->ack_owed)
 		return ENG_OWED_SOON;
-	return resp->repeats > 0 || credit_owed(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;
+	return owes_repeat(qp) ? ENG_OWED_NOW : ENG_OWED_NOTHING;
 }
