@@ -124,7 +124,12 @@ static void on_released(void *owner, struct cm_conn *conn, void *user)
 	free(conn);
 }
 
-static const struct cm_ops ops = { on_send, on_event, on_accept, on_released, NULL };
+static const struct cm_ops ops = {
+	.send = on_send,
+	.event = on_event,
+	.accept_conn = on_accept,
+	.released = on_released,
+};
 
 static void connect_one(uint8_t number)
 {

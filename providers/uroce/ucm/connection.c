@@ -380,11 +380,13 @@ static void datagram_answered(struct ucm_id *id, const struct mad_sidr_rep *rep)
  */
 static bool takes_smaller_mtu(struct ucm_id *id, const struct cm_event *event)
 {
-	const struct mad_rej *rej = &event->mad->rej;
+	const struct mad_rej *rej;
 
-	if (event->type != CM_EVENT_REJECTED || rej->reason != MAD_REJECT_MTU || !rej->ari_length)
+	if (event->type != CM_EVENT_REJECTED)
 		return false;
-	if (rej->ari[0] < IBV_MTU_256 || rej->ari[0] >= id->mtu)
+	rej = &event->mad->rej;
+	if (rej->reason != MAD_REJECT_MTU || !rej->ari_length || rej->ari[0] < IBV_MTU_256 ||
+	    rej->ari[0] >= id->mtu)
 		return false;
 	id->mtu = rej->ari[0];
 	return true;
