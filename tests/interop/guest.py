@@ -115,7 +115,11 @@ class Guest(harness.Place):
             assert self.qemu.running(), self.qemu
             assert time.monotonic() < until, f"not booted:\n{self.said()[-2000:]}"
             time.sleep(0.05)
-        self.output_of("sh", "-c", "rdma link show rxe0/1 | grep -q 'state ACTIVE'")
+        # It says so just before it serves commands: the first connection may be refused.
+        while (asked := self.run("sh", "-c", "rdma link show rxe0/1 | grep -q 'state ACTIVE'",
+                                 seconds=BOOT_PATIENCE)).popen.returncode:
+            assert time.monotonic() < until, asked
+            time.sleep(0.05)
 
     def start(self, *command, **options):
         return Command(self, *command, **options)

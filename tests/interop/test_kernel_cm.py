@@ -86,9 +86,10 @@ def test_udaddy(server, version):
 
 
 def test_cmtime(server):
-    """Many at once, whose server does not end."""
-    start_server(server, PORT, "cmtime", "-p", PORT)
-    client = server.peer.start("cmtime", "-s", server.address, "-c", "50", "-p", PORT)
+    """Many at once, whose server does not end; newer ones want to know how many come."""
+    words = ["cmtime", "-c", "50", "-p", PORT]
+    start_server(server, PORT, *words)
+    client = server.peer.start(*words, "-s", server.address)
     assert re.search(r"^connect\s", client.done(), re.MULTILINE), client
 
 
