@@ -55,17 +55,11 @@ def test_mixed(server, host, lanes, depth, wait):
 
 @pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
 def test_on_a_bad_wire(server, host, version):
-    """Of what uroce sends: lost, twice, late and wrong.
-
-    Without credits: rxe of any age takes an ACK that has the PSN of a READ for the READ's answer,
-    and an unsolicited ACK has that PSN (rule C8).  When the answer was lost, the READ is complete
-    without its bytes.
-    """
+    """Of what uroce sends: lost, twice, late and wrong."""
     late = host.peer.kernel < NO_ACK_MAY_BE_LATE_SINCE
     ours, _ = ends.run(server, "-q", 2, "-o", 4, *sizes(host, 16384), "-n", 150, "-T", TIMEOUT,
-                       version=version, seconds=90,
-                       env={"UROCE_FAULT": FAULTS + (REORDER if late else ""),
-                            "UROCE_CREDITS": "off"})
+                       version=version, env={"UROCE_FAULT": FAULTS + (REORDER if late else "")},
+                       seconds=90)
     counters = ours.stat["counters"]
     for name in ("dropped", "duplicated", "corrupted", *(["reordered"] if late else [])):
         assert counters["fault_" + name], counters
