@@ -187,6 +187,7 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	char text[PROGRESS_ERROR_TEXT];
 	struct progress_route route;
 	int error = uroce_ah_check(context->device, attr, &route);
+	__typeof__(&uroce_debug) tell;
 	struct uroce_ah *ah = NULL;
 
 	uroce_ah_bury();
@@ -203,9 +204,13 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		error = open_way(ah, &route);
 	}
 	if (error) {
-		/* Programs try out which GIDs are of use, so this may be what they want to know. */
 		uroce_ah_explain(context->device, attr, text);
-		uroce_debug("no address handle: %s", text[0] ? text : strerror(error));
+		/*
+		 * Programs try out which GIDs are of use, so this may be what they want to know;
+		 * but not without a GID.
+		 */
+		tell = attr->is_global ? uroce_debug : uroce_complain;
+		tell("no address handle: %s", text[0] ? text : strerror(error));
 		free(ah);
 		errno = error;
 		return NULL;
