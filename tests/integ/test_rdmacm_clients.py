@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Other projects' programs that connect through librdmacm."""
 import filecmp
+import glob
 import itertools
 import os
 import shutil
@@ -8,9 +9,11 @@ import time
 
 import pytest
 
+import harness
 from test_rdmacm import WHERE, await_listener, run_pair
 
 PORTS = itertools.count(18600)
+PRELOAD = glob.glob("/usr/lib/*/rsocket/librspreload.so")
 PERFTEST = [f"ib_{verb}_{what}" for verb in ("write", "read", "send", "atomic")
             for what in ("bw", "lat")]
 
@@ -82,4 +85,44 @@ def test_libfabric(veth, provider, kind):
     words = ["fi_pingpong", "-p", provider, "-e", kind, "-I", "100"]
     server = veth.serve(port, *words, "-B", port)
     veth.peer.run(*words, "-P", port, veth.address).done()
+    server.done()
+
+
+@need("fi_pingpong")
+@pytest.mark.parametrize("provider,kind", (("verbs", "dgram"), ("verbs;ofi_rxd", "rdm")))
+def test_libfabric_datagrams(veth, provider, kind):
+    """Up to 1 MiB where it makes messages of datagrams.  Unless the device is named it takes the
+    first one, which is the loopback interface's."""
+    port = next(PORTS)
+    words = ["fi_pingpong", "-p", provider, "-e", kind, "-I", "3", "-d"]
+    server = veth.serve(port, *words, veth.device + "-dgram", "-B", port)
+    veth.peer.run(*words, veth.peer.device + "-dgram", "-P", port, veth.address).done()
+    server.done()
+
+
+@pytest.mark.parametrize("version", (4, 6), ids=("ipv4", "ipv6"))
+def test_rstream_by_gid(veth, version):
+    gid = "::ffff:" + veth.address if version == 4 else veth.address6
+    words = ["rstream", "-S", "4096", "-I", "50", "-C", "10", "-f", "gid"]
+    run_pair(veth, words, [*words, "-s", gid])
+
+
+def test_udpong(veth):
+    """Sockets of datagrams have address handles without a GID, which RoCE cannot have."""
+    client = veth.peer.run("udpong", "-s", veth.address, "-p", next(PORTS))
+    assert client.popen.returncode != 0, client
+    assert "uroce: no address handle: no GID is named" in client.errors, client
+
+
+@pytest.mark.skipif(not PRELOAD, reason="no librspreload here")
+@WHERE
+def test_preload(request, where):
+    """An ordinary program's stream comes back as it was, over an rsocket."""
+    place = request.getfixturevalue(where)
+    port = next(PORTS)
+    words = [harness.PYTHON, place.scratch.copy("byte_stream.py")]
+    options = {"env": {"LD_PRELOAD": PRELOAD[0]}}
+    server = place.start(*words, "serve", port, **options)
+    await_listener(place, server, port)
+    place.peer.run(*words, "ask", port, place.address, **options).done()
     server.done()
