@@ -341,7 +341,8 @@ static void disconnects(struct app *app)
 	if (result != CM_OK)
 		return;
 	app->disconnects = true;
-	if (cm_conn_state(conn) == CM_DREQ_SENT && app->waits_since == 0)
+	/* Whatever it has waited for so far, from now on it waits for the answer to this. */
+	if (cm_conn_state(conn) == CM_DREQ_SENT && state != CM_DREQ_SENT)
 		app->waits_since = app->world->now;
 }
 
