@@ -164,18 +164,15 @@ def test_socket_beside_a_stream_through_memory(loopback, monkeypatch):
     first.begin("stream", "write", 2, length=4096)
     second.begin("wait", seconds=2)
     time.sleep(0.1)
-    worst, end = 0, time.monotonic() + 1.5
-    while time.monotonic() < end:
-        start = time.monotonic()
-        assert third.do("write") == talk.SUCCESS
-        worst = max(worst, time.monotonic() - start)
+    held_up, took, count = third.pace(1.5, False, [third.pid, second.pid])
+    print("held up", held_up, "took", took, count)
     posted, good = first.answer()
     assert posted == good > 600
     second.answer()
     seen = shm.shown(loopback, third)
     shm.check_memory_is_not_used(seen)
-    (numbers,) = (qp["counters"] for qp in seen[0]["qps"])
-    assert numbers["timeouts"] == 0 and worst < 0.3, (numbers, worst)
+    # Less than one timeout, but for what the processes waited for a processor.
+    assert held_up < 0.05, (held_up, took, count)
 
 
 # ---- Many ----

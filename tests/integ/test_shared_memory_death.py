@@ -71,7 +71,7 @@ def test_survivor_goes_on_with_a_new_peer(loopback):
                                           ("ib_read_bw", "client")])
 def test_stopped_for_a_while(loopback, program, who):
     """For less than the peer's retries take: nothing is noticed."""
-    server, client = perftest.start(loopback, program, "-D", 1)
+    server, client = perftest.start(loopback, program, "-D", 2)
     shm.await_memory(loopback, server if program == "ib_read_bw" else client)
     stopped = server if who == "server" else client
     os.kill(stopped.pid, signal.SIGSTOP)
