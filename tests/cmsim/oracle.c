@@ -75,18 +75,22 @@ static void check_order(struct app *app, enum cm_event_type type)
 static void check_time(struct app *app, enum cm_event_type type)
 {
 	const struct world *world = app->world;
-	uint64_t longest = world->plan.mras ? LONGEST_WAIT : CM_GIVE_UP_NS;
+	uint64_t longest = world->plan.mras ? LONGEST_WAIT : CM_GIVE_UP_NS, waited = 0;
 
 	/* Each of those before it counts no longer than until its first repetition. */
 	if (world->plan.window > 0)
 		longest += APPS * 50 * CM_MS;
 
-	if (app->waits_since != 0 && world->now - app->waits_since > longest)
+	if (app->waits_since != 0)
+		waited = world->now - app->waits_since;
+	if (waited > longest)
 		world_fail(app->world, "an event came too late");
 	if (type != CM_EVENT_TIMEWAIT_EXIT)
 		app->waits_since = 0;
-	if (type == CM_EVENT_UNREACHABLE && world->plan.deaths == 0 && world->plan.hasty == 0 &&
-	    world->plan.loss <= TOLERABLE_LOSS)
+	/* No answer to a DREQ takes so long: it has been given up. */
+	if ((type == CM_EVENT_UNREACHABLE ||
+	     (type == CM_EVENT_DISCONNECTED && waited > CM_GIVE_UP_NS / 2)) &&
+	    world->plan.deaths == 0 && world->plan.hasty == 0 && world->plan.loss <= TOLERABLE_LOSS)
 		world_fail(app->world, "unreachable, though the peer is there");
 }
 
