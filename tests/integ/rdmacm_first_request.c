@@ -4,46 +4,12 @@
  * that has forgotten rdma_establish().  Repeating the REP heals neither, as the active side has no
  * RTU to repeat: the passive side is established by the first packet.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "rdmacm_end.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
 
-#include <rdma/rdma_cma.h>
-
-#define PATIENCE_MS 10000
 #define PORT 7199
-
-struct end {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	char bytes[64];
-};
-
-static struct rdma_cm_event *next(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
-{
-	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };
-	struct rdma_cm_event *event;
-
-	assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
-	assert_return_code(rdma_get_cm_event(channel, &event), errno);
-	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
-	assert_int_equal(event->status, 0);
-	return event;
-}
-
-static void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
-{
-	rdma_ack_cm_event(next(channel, type));
-}
 
 static struct ibv_qp_init_attr qp_attr(struct ibv_cq *cq)
 {
@@ -103,6 +69,7 @@ static void accept_request(struct end *end, struct ibv_pd **pd)
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct ibv_qp_init_attr attr;
 
+	assert_int_equal(event->status, 0);
 	end->id = event->id;
 	rdma_ack_cm_event(event);
 	open_end(end, pd);

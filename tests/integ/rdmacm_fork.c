@@ -3,55 +3,22 @@
  * fork() in a program with open event channels, a listener and a connection: whatever the child
  * does, the parent's connection, its listener and its channels go on.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "rdmacm_end.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <rdma/rdma_cma.h>
-
-#define PATIENCE_MS 10000
 #define PORT 7198
 #define PORT_OF_CHILD 7197
-
-struct end {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	char bytes[64];
-};
 
 static struct ibv_pd *pd;
 static struct rdma_cm_id *listener;
 /* The connection that is there all the time. */
 static struct end active, passive;
-
-static struct rdma_cm_event *next(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
-{
-	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };
-	struct rdma_cm_event *event;
-
-	assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
-	assert_return_code(rdma_get_cm_event(channel, &event), errno);
-	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
-	return event;
-}
-
-static void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
-{
-	rdma_ack_cm_event(next(channel, type));
-}
 
 static struct sockaddr_in address_of(uint16_t port, uint32_t host)
 {

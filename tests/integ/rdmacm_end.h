@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * One end of a connection through stock librdmacm, and its events, for the programs rdmacm_*.c.
+ * What does not succeed fails the test at hand.
+ */
+#ifndef UROCE_TESTS_RDMACM_END_H
+#define UROCE_TESTS_RDMACM_END_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+
+#include <rdma/rdma_cma.h>
+
+#define PATIENCE_MS 10000
+
+struct end {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	char bytes[64];
+};
+
+/* The next event of the channel, of that type, within the patience; the caller acknowledges it. */
+static inline struct rdma_cm_event *next(struct rdma_event_channel *channel,
+					 enum rdma_cm_event_type type)
+{
+	struct pollfd wait = { .fd = channel->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+
+	assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
+	assert_return_code(rdma_get_cm_event(channel, &event), errno);
+	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
+	return event;
+}
+
+/* The same, without an error in it, and acknowledged. */
+static inline void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event = next(channel, type);
+
+	assert_int_equal(event->status, 0);
+	rdma_ack_cm_event(event);
+}
+
+#endif
