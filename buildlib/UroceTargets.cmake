@@ -4,12 +4,13 @@
 
 # uroce_layer(NAME [CONVERSION] [LIBS lib...])
 #
-# The static library uroce_NAME of all *.c files in the current folder, position independent and
-# with hidden symbols.  CONVERSION adds -Wconversion.  LIBS are the layers below and what else the
-# layer needs.  A folder without sources makes an empty library, so that others can link it.
+# The static library uroce_NAME of all *.c files in the current folder and those below, position
+# independent and with hidden symbols.  CONVERSION adds -Wconversion.  LIBS are the layers below and
+# what else the layer needs.  A folder without sources makes an empty library, so that others can
+# link it.
 function(uroce_layer name)
 	cmake_parse_arguments(arg "CONVERSION" "" "LIBS" ${ARGN})
-	file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
+	file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
 	if(NOT sources)
 		set(sources "${CMAKE_CURRENT_BINARY_DIR}/empty.c")
 		file(CONFIGURE OUTPUT "${sources}"

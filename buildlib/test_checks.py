@@ -109,6 +109,7 @@ def test_layers_complain(tree, name, line):
     ("link/a.c", "#include <rdma/uroce-abi.h>\n#include <sys/socket.h>"),
     ("progress/a.c", '#include "engine/engine.h"\n#include "link/link.h"'),
     ("verbs/a.c", '#include "progress/progress.h"\n#include <infiniband/verbs.h>'),
+    ("verbs/qp/post.c", '#include "qp.h"\n#include "verbs/memory/pd.h"\n#include "verbs/ops.h"'),
     ("tools/a.c", '#include "verbs/uroce.h"'),
 ])
 def test_layers_allow(tree, name, line):
@@ -121,7 +122,9 @@ def test_layers_allow(tree, name, line):
     ("engine/requester.c", '#include "schedule.h"', "of 'when' above it"),
     ("engine/cwnd.c", '#include "requester.h"', "above it"),
     ("engine/requester.c", '#include "completer.h"', "do not include each other"),
-    ("verbs/pd.c", '#include "qp.h"', "of 'qp' above it"),
+    ("verbs/memory/pd.c", '#include "verbs/qp/qp.h"', "of 'qp' above it"),
+    ("verbs/memory/pd.c", '#include "../device/stat.h"', "of 'device' above it"),
+    ("verbs/ops.h", '#include "verbs/memory/pd.h"', "of 'memory' above it"),
     ("link/shm_channel.c", '#include "unheard_of.h"', "above it"),
 ])
 def test_the_direction_inside_of_a_layer(tree, name, line, complaint):

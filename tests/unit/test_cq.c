@@ -15,8 +15,8 @@
 
 #include <rdma/ib_user_verbs.h>
 
+#include "verbs/completion/cq.h"
 #include "verbs/context.h"
-#include "verbs/cq.h"
 
 static struct uroce_context context;
 static struct ibv_comp_channel *channel;

@@ -27,12 +27,12 @@
 #include <rdma/uroce-abi.h>
 
 #include "link_agent.h"
+#include "progress/datagram.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
-#include "verbs/qp.h"
-#include "verbs/stat.h"
-#include "progress/datagram.h"
-#include "verbs/ud.h"
+#include "verbs/device/stat.h"
+#include "verbs/qp/qp.h"
+#include "verbs/qp/ud.h"
 
 enum {
 	SETTLE_US = 100000, /* until another thread waits where it will */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "engine/types.h"
-#include "verbs/key_table.h"
+#include "verbs/memory/key_table.h"
 
 static uint8_t memory[4096];
 static int domain_a, domain_b;

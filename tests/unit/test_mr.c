@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "verbs/mr.h"
+#include "verbs/memory/mr.h"
 
 /* Not by ops.h: its weak declarations do not make the linker take anything out of a library. */
 #define STRONG(name) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;

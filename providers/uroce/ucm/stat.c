@@ -8,7 +8,7 @@
 
 #include "id.h"
 #include "manager.h"
-#include "verbs/stat.h"
+#include "verbs/device/stat.h"
 
 #define NS_PER_MS 1000000
 

@@ -7,7 +7,7 @@
 #include "command.h"
 #include "manager.h"
 #include "stat.h"
-#include "verbs/stat.h"
+#include "verbs/device/stat.h"
 #include "way.h"
 
 /* A descriptor may come again that the application has closed without our knowing. */

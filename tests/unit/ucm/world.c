@@ -16,8 +16,8 @@
 #include "ucm/way.h"
 #include "verbs/complain.h"
 #include "verbs/context.h"
+#include "verbs/device/stat.h"
 #include "verbs/forked.h"
-#include "verbs/stat.h"
 
 static const struct gsi_hooks *hooks;
 static uint64_t now = 1, due = UINT64_MAX;

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "cq.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/urocedv.h>
+
+#include "cq_overrun.h"
+#include "progress/helgrind.h"
+#include "verbs/forked.h"
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+
+_Static_assert((int)ENG_SUCCESS == IBV_WC_SUCCESS && (int)ENG_LOC_LEN_ERR == IBV_WC_LOC_LEN_ERR &&
+		       (int)ENG_LOC_QP_OP_ERR == IBV_WC_LOC_QP_OP_ERR &&
+		       (int)ENG_LOC_PROT_ERR == IBV_WC_LOC_PROT_ERR &&
+		       (int)ENG_WR_FLUSH_ERR == IBV_WC_WR_FLUSH_ERR &&
+		       (int)ENG_MW_BIND_ERR == IBV_WC_MW_BIND_ERR &&
+		       (int)ENG_BAD_RESP_ERR == IBV_WC_BAD_RESP_ERR &&
+		       (int)ENG_LOC_ACCESS_ERR == IBV_WC_LOC_ACCESS_ERR &&
+		       (int)ENG_REM_INV_REQ_ERR == IBV_WC_REM_INV_REQ_ERR &&
+		       (int)ENG_REM_ACCESS_ERR == IBV_WC_REM_ACCESS_ERR &&
+		       (int)ENG_REM_OP_ERR == IBV_WC_REM_OP_ERR &&
+		       (int)ENG_RETRY_EXC_ERR == IBV_WC_RETRY_EXC_ERR &&
+		       (int)ENG_RNR_RETRY_EXC_ERR == IBV_WC_RNR_RETRY_EXC_ERR &&
+		       (int)ENG_FATAL_ERR == IBV_WC_FATAL_ERR,
+	       "the engine's statuses are those of verbs");
+_Static_assert((int)ENG_WC_GRH == IBV_WC_GRH && (int)ENG_WC_IMMEDIATE == IBV_WC_WITH_IMM &&
+		       (int)ENG_WC_INVALIDATED == IBV_WC_WITH_INV,
+	       "the engine's completion flags are those of verbs");
+
+enum {
+	/*
+	 * Programs ask for exactly as many entries as they have requests under way, and then poll
+	 * once for each event instead of once for each completion (perftest's latency tests with
+	 * events do); adapters round up, and so such programs work.
+	 */
+	MIN_ENTRIES = 256,
+};
+
+/* IBV_WC_FLUSH of later releases. */
+#define WC_FLUSH 8
+
+static const uint8_t send_opcodes[ENG_OPS] = {
+	[ENG_SEND] = IBV_WC_SEND,
+	[ENG_SEND_IMM] = IBV_WC_SEND,
+	[ENG_SEND_INV] = IBV_WC_SEND,
+	[ENG_WRITE] = IBV_WC_RDMA_WRITE,
+	[ENG_WRITE_IMM] = IBV_WC_RDMA_WRITE,
+	[ENG_READ] = IBV_WC_RDMA_READ,
+	[ENG_COMPARE_SWAP] = IBV_WC_COMP_SWAP,
+	[ENG_FETCH_ADD] = IBV_WC_FETCH_ADD,
+	[ENG_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
+	[ENG_FLUSH] = WC_FLUSH,
+	[ENG_LOCAL_INV] = IBV_WC_LOCAL_INV,
+	[ENG_BIND_MW] = IBV_WC_BIND_MW,
+};
+
+static enum ibv_wc_opcode opcode_of(const struct eng_wc *wc)
+{
+	if (!wc->receive)
+		return send_opcodes[wc->op];
+	return wc->op == ENG_WRITE_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+}
+
+/*
+ * The kind of network that a datagram came by has no field of its own.  Adapters say it in that of
+ * the service level, which RoCE does not have, and UCX up to 1.18 relies on it.
+ */
+static uint8_t service_level(const struct eng_wc *wc)
+{
+	enum { CAME_BY_IPV6 = 1, CAME_BY_IPV4 = 2 };
+
+	if (!(wc->flags & ENG_WC_GRH))
+		return 0;
+	return wc->ipv6 ? CAME_BY_IPV6 : CAME_BY_IPV4;
+}
+
+static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
+{
+	to->wr_id = wc->wr_id;
+	to->status = (enum ibv_wc_status)wc->status;
+	to->opcode = opcode_of(wc);
+	to->vendor_err = 0;
+	to->byte_len = wc->byte_len;
+	if (wc->flags & ENG_WC_IMMEDIATE)
+		to->imm_data = htonl(wc->immediate);
+	else
+		to->invalidated_rkey = wc->immediate;
+	to->qp_num = qpn;
+	to->src_qp = wc->src_qpn;
+	to->wc_flags = wc->flags;
+	to->pkey_index = 0;
+	to->slid = 0;
+	to->sl = service_level(wc);
+	to->dlid_path_bits = 0;
+}
+
+/* Of two indexes of a CQ's ring. */
+static bool is_behind(uint32_t index, uint32_t other)
+{
+	return (int32_t)(index - other) > 0;
+}
+
+/* What is gone needs no event.  Caller holds cq->lock. */
+static void set_tail(struct uroce_cq *cq, uint32_t tail)
+{
+	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
+	if (is_behind(tail, cq->told))
+		cq->told = tail;
+	if (is_behind(tail, cq->solicited))
+		cq->solicited = tail;
+}
+
+void uroce_cq_send_event(struct uroce_cq *cq)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	/* An event stands for one completion, unless it had to wait for several. */
+	if (cq->moderation.period)
+		cq->told = head;
+	else if (cq->told != head)
+		cq->told++;
+	/* One event for each arming: ibv_req_notify_cq(3). */
+	cq->notify = UROCE_NOTIFY_NONE;
+	if (cq->channel)
+		uroce_channel_event(cq->channel, cq);
+}
+
+/* Caller holds cq->lock. */
+static void notify(struct uroce_cq *cq, bool solicited)
+{
+	if (cq->notify == UROCE_NOTIFY_SOLICITED && !solicited)
+		return;
+	if (!uroce_moderate_wait(&cq->moderation))
+		uroce_cq_send_event(cq);
+}
+
+/* Caller holds cq->lock. */
+static void die(struct uroce_cq *cq)
+{
+	atomic_store(&cq->dead, true);
+	uroce_async_event(cq->context, IBV_EVENT_CQ_ERR, &cq->base.cq);
+	uroce_overrun_signal();
+}
+
+static bool is_solicited(const struct eng_wc *wc)
+{
+	return wc->solicited || wc->status != ENG_SUCCESS;
+}
+
+void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *wc)
+{
+	pthread_mutex_lock(&cq->lock);
+
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if (head - tail > cq->mask && cq->ignores_overrun)
+		set_tail(cq, ++tail);
+	if (atomic_load_explicit(&cq->dead, memory_order_relaxed)) {
+		/* What comes after an overrun is lost with the rest. */
+	} else if (head - tail > cq->mask) {
+		die(cq);
+	} else {
+		fill(&cq->ring[head & cq->mask], qpn, wc);
+		if (cq->stamps)
+			cq->stamps[head & cq->mask] = progress_now();
+		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+		if (is_solicited(wc))
+			cq->solicited = head + 1;
+		if (cq->notify != UROCE_NOTIFY_NONE)
+			notify(cq, is_solicited(wc));
+	}
+	pthread_mutex_unlock(&cq->lock);
+}
+
+void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
+{
+	pthread_mutex_lock(&cq->lock);
+
+	uint32_t head = atomic_load(&cq->head), kept = atomic_load(&cq->tail);
+	uint32_t told = cq->told, solicited = cq->solicited;
+
+	for (uint32_t i = kept; i != head; i++) {
+		uint32_t from = i & cq->mask, to = kept & cq->mask;
+
+		if (cq->ring[from].qp_num == qpn) {
+			told -= is_behind(cq->told, i);
+			solicited -= is_behind(cq->solicited, i);
+			continue;
+		}
+		if (from != to) {
+			cq->ring[to] = cq->ring[from];
+			if (cq->stamps)
+				cq->stamps[to] = cq->stamps[from];
+		}
+		kept++;
+	}
+	atomic_store(&cq->head, kept);
+	cq->told = told;
+	cq->solicited = solicited;
+	pthread_mutex_unlock(&cq->lock);
+}
+
+/* Spinning pollers of an empty CQ must not keep the lock from the threads that fill it. */
+static bool is_empty(const struct uroce_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
+
+static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct ibv_wc *wc,
+					  uint64_t *stamps)
+{
+	int taken = 0;
+
+	pthread_mutex_lock(&cq->lock);
+
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	for (; taken < count && tail != head; taken++, tail++) {
+		wc[taken] = cq->ring[tail & cq->mask];
+		if (stamps)
+			stamps[taken] = cq->stamps ? cq->stamps[tail & cq->mask] : 0;
+	}
+	set_tail(cq, tail);
+	pthread_mutex_unlock(&cq->lock);
+	return taken;
+}
+
+int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+{
+	return is_empty(cq) ? 0 : take(cq, count, wc, stamps);
+}
+
+int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+{
+	if (uroce_inherited(cq->generation))
+		return 0;
+
+	int taken = uroce_cq_take(cq, count, wc, stamps), before;
+
+	if (taken > 0)
+		progress_polled(cq->context->progress);
+	if (taken || count <= 0)
+		return taken;
+	if (atomic_load_explicit(&cq->dead, memory_order_relaxed))
+		return -1;
+	/* Nothing to receive is no error, but the kernel calls it one. */
+	before = errno;
+	progress_poll(cq->context->progress);
+	errno = before;
+	return uroce_cq_take(cq, count, wc, stamps);
+}
+
+int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
+{
+	return uroce_cq_poll(to_uroce_cq(ibv_cq), count, wc, NULL);
+}
+
+bool uroce_cq_has_backlog(const struct uroce_cq *cq)
+{
+	uint32_t end = cq->notify == UROCE_NOTIFY_ANY
+			       ? atomic_load_explicit(&cq->head, memory_order_relaxed)
+			       : cq->solicited;
+
+	return cq->notify != UROCE_NOTIFY_NONE && is_behind(end, cq->told);
+}
+
+/*
+ * What is there already and has had no event makes one unless it is polled at once: the application
+ * cannot know whether it came before the arming or after (decisions/completion-events.md).  Caller
+ * holds cq->lock; cq is armed.
+ */
+static void notify_of_backlog(struct uroce_cq *cq)
+{
+	if (!cq->channel || cq->moderation.waiting || !uroce_cq_has_backlog(cq))
+		return;
+	if (cq->moderation.period || !atomic_load(&cq->moderation.has_timer))
+		notify(cq, true);
+	else
+		uroce_moderate_backlog(cq);
+}
+
+int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
+{
+	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
+
+	if (uroce_inherited(cq->generation))
+		return EIO;
+	/* Without a timer the event of a backlog does not wait. */
+	if (cq->channel && !atomic_load(&cq->moderation.has_timer) &&
+	    atomic_load(&cq->head) != atomic_load(&cq->tail))
+		uroce_moderate_prepare(cq);
+	pthread_mutex_lock(&cq->lock);
+	/* An arming for any completion must not be narrowed down to solicited ones. */
+	if (!solicited_only)
+		cq->notify = UROCE_NOTIFY_ANY;
+	else if (cq->notify == UROCE_NOTIFY_NONE)
+		cq->notify = UROCE_NOTIFY_SOLICITED;
+	notify_of_backlog(cq);
+	pthread_mutex_unlock(&cq->lock);
+	progress_notify_armed(cq->context->progress);
+	return 0;
+}
+
+uint32_t uroce_cq_entries(int cqe)
+{
+	uint32_t entries = MIN_ENTRIES;
+
+	if (cqe < 1 || cqe > UROCE_MAX_CQE)
+		return 0;
+	while (entries < (uint32_t)cqe)
+		entries *= 2;
+	return entries;
+}
+
+int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps)
+{
+	pthread_mutexattr_t attr;
+
+	size_t ring_bytes = entries * sizeof(*cq->ring);
+	size_t stamp_bytes = stamps ? entries * sizeof(*cq->stamps) : 0;
+	int error = uroce_buffer_alloc(&cq->buffer, cq->pd, ring_bytes + stamp_bytes,
+				       UROCEDV_COMPLETION_QUEUE);
+
+	if (error)
+		return error;
+	cq->ring = cq->buffer.memory;
+	cq->stamps = stamps ? (void *)((uint8_t *)cq->buffer.memory + ring_bytes) : NULL;
+	cq->mask = entries - 1;
+	cq->generation = uroce_generation;
+	HELGRIND_IS_ATOMIC(cq->head);
+	HELGRIND_IS_ATOMIC(cq->tail);
+	HELGRIND_IS_ATOMIC(cq->dead);
+	/* Held for tens of nanoseconds: spin before sleeping, but do sleep when the holder does. */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&cq->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_init(&cq->poll_lock, NULL);
+	return 0;
+}
+
+void uroce_cq_fini(struct uroce_cq *cq)
+{
+	/* A lock that was inherited may be held by a thread that does not exist. */
+	if (!uroce_inherited(cq->generation)) {
+		pthread_mutex_destroy(&cq->poll_lock);
+		pthread_mutex_destroy(&cq->lock);
+	}
+	uroce_buffer_free(&cq->buffer);
+}
+
+/* After return it raises no event, those that are not read are taken back. */
+static void silence(struct uroce_cq *cq)
+{
+	uroce_moderate_end(cq);
+	if (cq->channel) {
+		/* A turn that is under way may have kept back an event. */
+		progress_await_turn(cq->context->progress);
+		uroce_channel_purge(cq->channel, cq);
+	}
+	uroce_async_purge(cq->context, &cq->base.cq);
+	uroce_overrun_put(cq->context->progress);
+}
+
+static void end(struct uroce_belonging *belonging)
+{
+	struct uroce_cq *cq =
+		(struct uroce_cq *)((char *)belonging - offsetof(struct uroce_cq, belonging));
+
+	silence(cq);
+	cq->generation = UROCE_ENDED;
+}
+
+struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
+				 struct ibv_comp_channel *channel, int comp_vector,
+				 const struct uroce_cq_options *options)
+{
+	uint32_t entries = uroce_cq_entries(cqe);
+	struct uroce_cq *cq;
+	int error = EINVAL;
+
+	if (!entries || comp_vector < 0 || comp_vector >= UROCE_COMP_VECTORS ||
+	    (channel && !uroce_together(context, channel->context)))
+		goto err;
+	error = uroce_watch_forks();
+	if (error)
+		goto err;
+	cq = calloc(1, sizeof(*cq));
+	error = ENOMEM;
+	if (!cq)
+		goto err;
+	cq->pd = options->pd;
+	cq->ignores_overrun = options->ignores_overrun;
+	cq->single_threaded = options->single_threaded;
+	error = uroce_cq_init(cq, entries, options->stamps);
+	if (error)
+		goto err_free;
+	cq->context = to_uroce_context(context);
+	cq->channel = (struct uroce_comp_channel *)channel;
+	error = uroce_overrun_get(cq->context->progress);
+	if (error)
+		goto err_fini;
+	cq->base.cq.cqe = (int)entries;
+	if (cq->pd)
+		atomic_fetch_add(&cq->pd->users, 1);
+	uroce_context_hold(context);
+	uroce_belongings_enter(&cq->belonging, BELONGING_CQ, cq->context, end);
+	return cq;
+
+err_fini:
+	uroce_cq_fini(cq);
+err_free:
+	free(cq);
+err:
+	errno = error;
+	return NULL;
+}
+
+struct ibv_cq *uroce_create_cq(struct ibv_context *context, int cqe,
+			       struct ibv_comp_channel *channel, int comp_vector)
+{
+	static const struct uroce_cq_options none;
+	struct uroce_cq *cq = uroce_cq_create(context, cqe, channel, comp_vector, &none);
+
+	return cq ? &cq->base.cq : NULL;
+}
+
+int uroce_resize_cq(struct ibv_cq *ibv_cq, int cqe)
+{
+	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
+	uint32_t entries = uroce_cq_entries(cqe);
+	struct uroce_cq fresh = { .pd = cq->pd };
+	struct uroce_buffer old_buffer;
+	int error;
+
+	if (!entries)
+		return EINVAL;
+	if (uroce_inherited(cq->generation))
+		return EIO;
+	error = uroce_cq_init(&fresh, entries, cq->stamps);
+	if (error)
+		return error;
+
+	pthread_mutex_lock(&cq->lock);
+	/* ibv_resize_cq(3): cqe must be at least the number of unpolled entries. */
+	uint32_t used = cq->head - cq->tail;
+
+	if (used > (uint32_t)cqe) {
+		pthread_mutex_unlock(&cq->lock);
+		uroce_cq_fini(&fresh);
+		return EINVAL;
+	}
+	for (uint32_t i = cq->tail; i != cq->head; i++) {
+		fresh.ring[i & fresh.mask] = cq->ring[i & cq->mask];
+		if (cq->stamps)
+			fresh.stamps[i & fresh.mask] = cq->stamps[i & cq->mask];
+	}
+	old_buffer = cq->buffer;
+	cq->buffer = fresh.buffer;
+	cq->ring = fresh.ring;
+	cq->stamps = fresh.stamps;
+	cq->mask = fresh.mask;
+	cq->base.cq.cqe = (int)entries;
+	pthread_mutex_unlock(&cq->lock);
+
+	fresh.buffer = old_buffer;
+	uroce_cq_fini(&fresh);
+	return 0;
+}
+
+/* In the thread that has just read an event of this CQ's, before the application sees it. */
+void uroce_cq_event(struct ibv_cq *ibv_cq)
+{
+	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
+
+	atomic_fetch_add(&cq->events_taken, 1);
+	if (!uroce_inherited(cq->generation))
+		uroce_channel_read(cq->channel);
+}
+
+/* Wait until the application has acknowledged all events that it has been told of. */
+static void wait_for_acks(struct uroce_cq *cq)
+{
+	struct ibv_cq *base = &cq->base.cq;
+
+	pthread_mutex_lock(&base->mutex);
+	while (base->comp_events_completed != atomic_load(&cq->events_taken) ||
+	       base->async_events_completed != atomic_load(&cq->asyncs_taken))
+		pthread_cond_wait(&base->cond, &base->mutex);
+	pthread_mutex_unlock(&base->mutex);
+}
+
+int uroce_destroy_cq(struct ibv_cq *ibv_cq)
+{
+	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
+	struct ibv_context *context = ibv_cq->context;
+
+	if (atomic_load(&cq->users))
+		return EBUSY;
+	uroce_belongings_leave(&cq->belonging);
+	/* In a child the events are the parent's, and so is the helper thread. */
+	if (uroce_inherited(cq->generation)) {
+		uroce_moderate_end(cq);
+	} else {
+		silence(cq);
+		wait_for_acks(cq);
+	}
+	uroce_cq_fini(cq);
+	if (cq->pd)
+		atomic_fetch_sub(&cq->pd->users, 1);
+	free(cq);
+	uroce_context_release(context);
+	return 0;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stat.h"
+#include "verbs/context.h"
+#include "verbs/device.h"
+#include "verbs/forked.h"
+#include "verbs/generation.h"
+#include "verbs/memory/key_table.h"
+#include "verbs/ops.h"
+
+static const struct progress_hooks hooks = {
+	.enter = key_table_enter,
+	.leave = key_table_leave,
+	.turn_over = uroce_channel_turn_over,
+};
+
+/*
+ * Programs duplicate cmd_fd and pass it on, so it is a real descriptor with an identity of its own;
+ * but everything that libibverbs could ask of the kernel with it has to fail as with no descriptor
+ * (EBADF), which O_PATH provides.
+ */
+static int inert_descriptor(void)
+{
+	char path[32];
+	int memory = memfd_create("uroce", MFD_CLOEXEC);
+	int fd;
+
+	if (memory < 0)
+		return open("/", O_PATH | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0) /* no /proc here: not unique then, but inert */
+		fd = open("/", O_PATH | O_CLOEXEC);
+	close(memory);
+	return fd;
+}
+
+/* import_fd: the cmd_fd of an import, or -1. */
+static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
+{
+	size_t offset =
+		offsetof(struct uroce_context, base.context) - uroce_abi.layout->context_offset;
+	int cmd_fd = import_fd >= 0 ? import_fd : inert_descriptor();
+	struct uroce_context *context;
+	struct stat status;
+
+	if (cmd_fd < 0)
+		return NULL;
+	/* Owns cmd_fd from here on, also when it fails. */
+	context = uroce_abi.init_and_alloc_context(device, cmd_fd, sizeof(struct uroce_context),
+						   (void *)offset, 0);
+	if (context && !fstat(cmd_fd, &status))
+		context->file = status.st_ino;
+	return context;
+}
+
+/* What is the same for all that want the process's instance.  0 or a negative errno, with text. */
+static int get_progress(struct progress **progress, struct uroce_settings *settings,
+			char text[PROGRESS_ERROR_TEXT])
+{
+	int error;
+
+	uroce_environment_check();
+	error = uroce_settings_read(settings, text);
+	if (!error)
+		error = progress_get(progress, &hooks, text);
+	if (error)
+		return error;
+	link_set_receive_buffer(progress_link(*progress), settings->receive_buffer);
+	link_set_shared_memory(progress_link(*progress), settings->shared_memory);
+	return 0;
+}
+
+int uroce_start(struct progress **progress, struct uroce_settings *settings,
+		char error[PROGRESS_ERROR_TEXT])
+{
+	int failed = get_progress(progress, settings, error);
+
+	if (failed)
+		return failed;
+	uroce_watch_get(*progress);
+	uroce_stat_get(*progress);
+	uroce_devices_refresh();
+	return 0;
+}
+
+void uroce_stop(struct progress *progress)
+{
+	uroce_stat_put(progress);
+	uroce_watch_put(progress);
+	progress_put(progress);
+}
+
+void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+{
+	char text[PROGRESS_ERROR_TEXT];
+	struct progress *progress;
+	struct uroce_settings settings;
+	struct uroce_context *context;
+	int error;
+
+	(void)cmd_fd;
+	error = uroce_watch_forks();
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	error = get_progress(&progress, &settings, text);
+	if (error) {
+		uroce_complain("%s cannot be opened: %s", device->name, text);
+		errno = -error;
+		return NULL;
+	}
+	context = allocate(device, private_data ? *(const int *)private_data : -1);
+	if (!context) {
+		error = errno;
+		goto put_progress;
+	}
+	context->progress = progress;
+	context->device = to_uroce_device(device);
+	context->settings = settings;
+	context->generation = uroce_generation;
+	atomic_init(&context->holders, 1);
+	error = uroce_async_open(context);
+	if (error)
+		goto uninit_context;
+	abi_set_ops(&context->base, &uroce_ops);
+	context->base.context.num_comp_vectors = UROCE_COMP_VECTORS;
+	uroce_watch_get(progress);
+	uroce_stat_get(progress);
+	/* Once more after the watch has begun, so that no change falls between. */
+	uroce_devices_refresh();
+	uroce_devices_add_context(context);
+	return abi_verbs_context(&context->base);
+
+uninit_context:
+	uroce_abi.uninit_context(abi_verbs_context(&context->base));
+	free(context);
+put_progress:
+	progress_put(progress);
+	uroce_complain("%s cannot be opened: %s", device->name, strerror(error));
+	errno = error;
+	return NULL;
+}
+
+struct ibv_context *uroce_import_device(int cmd_fd)
+{
+	struct ibv_device *device;
+	struct stat status;
+
+	if (fstat(cmd_fd, &status)) {
+		errno = EBADF;
+		return NULL;
+	}
+	device = uroce_devices_of_file(status.st_ino);
+	if (!device) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return uroce_abi.open_device(device, &cmd_fd);
+}
+
+bool uroce_together(struct ibv_context *one, struct ibv_context *other)
+{
+	uint64_t file;
+
+	if (one == other)
+		return true;
+	file = to_uroce_context(one)->file;
+	return file && file == to_uroce_context(other)->file;
+}
+
+void uroce_context_free(struct uroce_context *context)
+{
+	pthread_mutex_destroy(&context->async_lock);
+	uroce_abi.uninit_context(abi_verbs_context(&context->base));
+	free(context);
+}
+
+void uroce_free_context(struct ibv_context *public)
+{
+	struct uroce_context *context = to_uroce_context(public);
+	bool inherited = uroce_inherited(context->generation);
+
+	uroce_devices_remove_context(context);
+	uroce_stat_put(context->progress);
+	if (!inherited)
+		uroce_watch_put(context->progress);
+	uroce_async_close(context);
+	/* libibverbs closes it only with the memory, which may be late. */
+	close(public->cmd_fd);
+	public->cmd_fd = -1;
+	context->closed = true;
+	/* What a child has inherited, its parent will end. */
+	if (!inherited)
+		uroce_belongings_close(context);
+	uroce_context_release(public);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/device.h"
+
+#define DEVICE_PREFIX "uroce_"
+
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct uroce_device *devices; /* in order of appearance */
+static struct uroce_context *contexts;
+
+bool uroce_owns_device(const struct ibv_device *device)
+{
+	return ((const struct verbs_device *)device)->ops == &uroce_device_ops;
+}
+
+struct uroce_context *to_uroce_context(struct ibv_context *context)
+{
+	return (struct uroce_context *)((char *)context -
+					offsetof(struct uroce_context, base.context));
+}
+
+struct uroce_context *uroce_context_if_ours(struct ibv_context *context)
+{
+	return uroce_owns_device(context->device) ? to_uroce_context(context) : NULL;
+}
+
+static struct uroce_device *find_device(const char *netdev_name)
+{
+	struct uroce_device *device;
+
+	for (device = devices; device; device = device->next) {
+		if (strcmp(device->base.device.name + strlen(DEVICE_PREFIX), netdev_name) == 0)
+			break;
+	}
+	return device;
+}
+
+/* VLANs and the like share their parent's MAC address, devices may not share a GUID. */
+static uint64_t unique_guid(const struct netdev *netdev)
+{
+	uint64_t guid = uroce_node_guid(netdev);
+	const struct uroce_device *device;
+
+	for (device = devices; device; device = device->next) {
+		if (device->node_guid == guid)
+			return uroce_local_guid(netdev);
+	}
+	return guid;
+}
+
+static struct uroce_device *create_device(const struct netdev *netdev)
+{
+	struct uroce_device *device = calloc(1, sizeof(*device));
+	struct uroce_device **end = &devices;
+	struct ibv_device *public;
+
+	if (!device)
+		return NULL;
+	public = &device->base.device;
+	public->node_type = IBV_NODE_CA;
+	public->transport_type = IBV_TRANSPORT_IB;
+	snprintf(public->name, sizeof(public->name), DEVICE_PREFIX "%s", netdev->name);
+	/* Programs look for these beside real devices' ones; they need not exist. */
+	snprintf(public->dev_name, sizeof(public->dev_name), "%s", public->name);
+	snprintf(public->dev_path, sizeof(public->dev_path), "/sys/class/infiniband_verbs/%s",
+		 public->name);
+	snprintf(public->ibdev_path, sizeof(public->ibdev_path), "/sys/class/infiniband/%s",
+		 public->name);
+	device->base.ops = &uroce_device_ops;
+	/* One reference is never given back: the pointer stays valid for the process's life. */
+	atomic_init(&device->base.refcount, 1);
+	device->index = (int)netdev->index;
+	device->node_guid = unique_guid(netdev);
+	pthread_mutex_init(&device->port_lock, NULL);
+	while (*end)
+		end = &(*end)->next;
+	*end = device;
+	return device;
+}
+
+static void raise_event(struct uroce_device *device, enum ibv_event_type type)
+{
+	struct uroce_context *context;
+
+	for (context = contexts; context; context = context->next) {
+		if (context->device == device)
+			uroce_async_event(context, type, (void *)(uintptr_t)UROCE_PORT);
+	}
+}
+
+static bool has_contexts(const struct uroce_device *device)
+{
+	const struct uroce_context *context = contexts;
+
+	while (context && context->device != device)
+		context = context->next;
+	return context;
+}
+
+/* netdev is NULL when the interface is gone.  Caller holds devices_lock. */
+static void update_device(struct uroce_device *device, const struct netdev *netdev)
+{
+	bool was_up = device->netdev.up;
+	bool is_up = netdev && netdev->up;
+	bool gids_changed;
+
+	pthread_mutex_lock(&device->port_lock);
+	gids_changed = uroce_gid_table_update(device->gid, netdev, has_contexts(device));
+	if (netdev)
+		device->netdev = *netdev;
+	else
+		device->netdev.up = false;
+	device->exists = netdev;
+	pthread_mutex_unlock(&device->port_lock);
+
+	device->present = is_up && netdev->address_count > 0;
+	if (gids_changed)
+		raise_event(device, IBV_EVENT_GID_CHANGE);
+	if (is_up != was_up)
+		raise_event(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+static int by_loopback_and_index(const void *left, const void *right)
+{
+	const struct netdev *a = left, *b = right;
+
+	if (a->loopback != b->loopback)
+		return a->loopback ? 1 : -1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Caller holds devices_lock. */
+static int refresh(void)
+{
+	struct uroce_device *device;
+	struct netdev *list = NULL;
+	unsigned int count = 0, i;
+	int error = netdev_list(&list, &count);
+
+	if (error)
+		return -error;
+	/* What is first in the list is what programs take when none is named: not the loopback. */
+	if (count)
+		qsort(list, count, sizeof(*list), by_loopback_and_index);
+	for (device = devices; device; device = device->next)
+		device->seen = false;
+	for (i = 0; i < count; i++) {
+		device = find_device(list[i].name);
+		if (!device && list[i].up && list[i].address_count)
+			device = create_device(&list[i]);
+		if (!device)
+			continue;
+		device->seen = true;
+		update_device(device, &list[i]);
+	}
+	for (device = devices; device; device = device->next) {
+		if (!device->seen)
+			update_device(device, NULL);
+	}
+	free(list);
+	return 0;
+}
+
+int uroce_devices_refresh(void)
+{
+	int error;
+
+	pthread_mutex_lock(&devices_lock);
+	error = refresh();
+	pthread_mutex_unlock(&devices_lock);
+	return error;
+}
+
+int uroce_list_devices(struct ibv_device ***list, unsigned int *count)
+{
+	struct uroce_device *device;
+	unsigned int loopback, n = 0;
+	int error;
+
+	pthread_mutex_lock(&devices_lock);
+	error = refresh();
+	if (error) {
+		uroce_complain("the network interfaces cannot be read: %s; no devices without them",
+			       strerror(error));
+		goto unlock;
+	}
+	for (device = devices; device; device = device->next)
+		n++;
+	*list = calloc(n + 1, sizeof(**list));
+	if (!*list) {
+		error = ENOMEM;
+		goto unlock;
+	}
+	n = 0;
+	for (loopback = 0; loopback <= 1; loopback++) {
+		for (device = devices; device; device = device->next) {
+			if (!device->present || device->netdev.loopback != loopback)
+				continue;
+			atomic_fetch_add(&device->base.refcount, 1);
+			(*list)[n++] = &device->base.device;
+		}
+	}
+	*count = n;
+unlock:
+	pthread_mutex_unlock(&devices_lock);
+	return error;
+}
+
+bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev)
+{
+	bool exists;
+
+	pthread_mutex_lock(&device->port_lock);
+	*netdev = device->netdev;
+	exists = device->exists;
+	pthread_mutex_unlock(&device->port_lock);
+	return exists;
+}
+
+bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *gid)
+{
+	static const union ibv_gid empty;
+
+	*gid = empty;
+	if (index >= UROCE_GID_TABLE)
+		return false;
+	pthread_mutex_lock(&device->port_lock);
+	*gid = device->gid[index];
+	pthread_mutex_unlock(&device->port_lock);
+	return memcmp(gid, &empty, sizeof(empty)) != 0;
+}
+
+void uroce_devices_add_context(struct uroce_context *context)
+{
+	pthread_mutex_lock(&devices_lock);
+	context->next = contexts;
+	contexts = context;
+	pthread_mutex_unlock(&devices_lock);
+}
+
+void uroce_devices_remove_context(struct uroce_context *context)
+{
+	struct uroce_context **link = &contexts;
+
+	pthread_mutex_lock(&devices_lock);
+	while (*link && *link != context)
+		link = &(*link)->next;
+	if (*link)
+		*link = context->next;
+	pthread_mutex_unlock(&devices_lock);
+}
+
+struct ibv_device *uroce_devices_of_file(uint64_t file)
+{
+	struct ibv_device *device = NULL;
+
+	pthread_mutex_lock(&devices_lock);
+	for (const struct uroce_context *c = contexts; c && !device; c = c->next) {
+		if (c->file == file)
+			device = &c->device->base.device;
+	}
+	pthread_mutex_unlock(&devices_lock);
+	return device;
+}
+
+bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg), void *arg)
+{
+	struct uroce_device *device;
+
+	pthread_mutex_lock(&devices_lock);
+	device = devices;
+	while (device && !(device->present && matches(device, arg)))
+		device = device->next;
+	pthread_mutex_unlock(&devices_lock);
+	return device;
+}
+
+bool uroce_devices_has(uint32_t netdev_index)
+{
+	struct uroce_device *device;
+
+	pthread_mutex_lock(&devices_lock);
+	device = devices;
+	while (device && !(device->exists && device->netdev.index == netdev_index))
+		device = device->next;
+	pthread_mutex_unlock(&devices_lock);
+	return device;
+}
+
+void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,
+					    void *arg),
+			      void *arg)
+{
+	pthread_mutex_lock(&devices_lock);
+	for (struct uroce_device *device = devices; device; device = device->next) {
+		unsigned int open = 0;
+
+		for (const struct uroce_context *c = contexts; c; c = c->next)
+			open += c->device == device;
+		if (open > 0)
+			visit(device, open, arg);
+	}
+	pthread_mutex_unlock(&devices_lock);
+}
+
+void uroce_devices_fork_prepare(void)
+{
+	pthread_mutex_lock(&devices_lock);
+}
+
+void uroce_devices_fork_parent(void)
+{
+	pthread_mutex_unlock(&devices_lock);
+}
+
+void uroce_devices_fork_child(void)
+{
+	struct uroce_context *context;
+	struct uroce_device *device;
+
+	for (device = devices; device; device = device->next)
+		pthread_mutex_init(&device->port_lock, NULL);
+	for (context = contexts; context; context = context->next)
+		pthread_mutex_init(&context->async_lock, NULL);
+	/* Their events would go to the parent, which shares the pipes. */
+	contexts = NULL;
+	pthread_mutex_unlock(&devices_lock);
+}

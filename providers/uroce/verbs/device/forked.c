@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "verbs/forked.h"
+
+#include <pthread.h>
+
+#include "link/closer.h"
+#include "stat.h"
+#include "verbs/belongings.h"
+#include "verbs/completion/cq_overrun.h"
+#include "verbs/context.h"
+#include "verbs/device.h"
+#include "verbs/generation.h"
+#include "verbs/import.h"
+#include "verbs/memory/key_table.h"
+#include "verbs/qp/ud.h"
+#include "verbs/qp/xrc.h"
+
+/*
+ * The one registration for the whole process, because handlers that are registered apart run in
+ * the order of registration.  A row keeps others out of a part whose data the child goes on with,
+ * or whose descriptors it has to find; other locks are made anew in the child.
+ *
+ * The order of the rows is the order of locks (architecture.md), outermost first.  Outer is, too,
+ * what is held while a callback of the helper thread is waited for, as against all that the
+ * callback takes: so the watches come first.
+ */
+static const struct {
+	void (*prepare)(void), (*parent)(void), (*child)(void);
+} parts[] = {
+	{ uroce_watch_fork_prepare, uroce_watch_fork_parent, uroce_watch_fork_child },
+	{ uroce_stat_fork_prepare, uroce_stat_fork_parent, uroce_stat_fork_child },
+	{ uroce_overrun_fork_prepare, uroce_overrun_fork_parent, uroce_overrun_fork_child },
+	{ uroce_devices_fork_prepare, uroce_devices_fork_parent, uroce_devices_fork_child },
+	{ uroce_xrc_fork_prepare, uroce_xrc_fork_parent, uroce_xrc_fork_child },
+	{ uroce_import_fork_prepare, uroce_import_fork_done, uroce_import_fork_done },
+	{ uroce_belongings_fork_prepare, uroce_belongings_fork_parent,
+	  uroce_belongings_fork_child },
+	{ progress_fork_prepare, progress_fork_parent, progress_fork_child },
+	{ link_closer_fork_prepare, link_closer_fork_parent, link_closer_fork_child },
+	{ key_table_fork_prepare, key_table_fork_parent, key_table_fork_child },
+};
+
+enum {
+	PARTS = sizeof(parts) / sizeof(parts[0]),
+};
+
+static void before(void)
+{
+	for (int i = 0; i < PARTS; i++)
+		parts[i].prepare();
+}
+
+static void in_parent(void)
+{
+	for (int i = PARTS; i-- > 0;)
+		parts[i].parent();
+}
+
+static void in_child(void)
+{
+	uroce_generation++;
+	for (int i = PARTS; i-- > 0;)
+		parts[i].child();
+	uroce_channel_forked();
+	uroce_ud_forked();
+	uroce_mcast_forked();
+}
+
+static int watch_error;
+
+/* Before anything has a lock or a descriptor. */
+__attribute__((constructor)) static void watch(void)
+{
+	watch_error = pthread_atfork(before, in_parent, in_child);
+}
+
+int uroce_watch_forks(void)
+{
+	return watch_error;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The entries of the plug-in: for libibverbs as an ordinary driver, for the drop-in, and for
+ * programs that use urocedv.h.
+ */
+#include <dlfcn.h>
+#include <endian.h>
+#include <errno.h>
+
+#include <infiniband/urocedv.h>
+
+#include "query.h"
+#include "verbs/answer.h"
+#include "verbs/context.h"
+#include "verbs/device.h"
+#include "verbs/way_in.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static bool never_match(struct verbs_sysfs_dev *sysfs_dev)
+{
+	(void)sysfs_dev;
+	return false;
+}
+
+/*
+ * libibverbs offers every kernel device to every driver.  None is ours; it does not accept a
+ * missing table, and takes an earlier driver's match for ours unless match_device says no.
+ */
+static const struct verbs_match_ent no_kernel_devices[] = { { .kind = 0 } };
+
+const struct verbs_device_ops uroce_device_ops = {
+	.name = "uroce",
+	.match_max_abi_version = UINT32_MAX,
+	.match_table = no_kernel_devices,
+	.match_device = never_match,
+	.alloc_context = uroce_alloc_context,
+};
+
+static uint64_t device_guid(struct ibv_device *device)
+{
+	return to_uroce_device(device)->node_guid;
+}
+
+static int device_index(struct ibv_device *device)
+{
+	return to_uroce_device(device)->index;
+}
+
+static int destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	return UROCE_ANSWER(uroce_destroy_comp_channel(channel));
+}
+
+static struct ibv_qp_ex *qp_to_qp_ex(struct ibv_qp *qp)
+{
+	struct verbs_qp *ours = (struct verbs_qp *)qp;
+
+	return ours->has_ex ? &ours->qp_ex : NULL;
+}
+
+static const struct uroce_channels *served_channels;
+
+void uroce_serve_channels(const struct uroce_channels *channels)
+{
+	served_channels = channels;
+}
+
+static const struct uroce_channels *channels(void)
+{
+	return served_channels;
+}
+
+static const struct uroce_way_in this_copy = {
+	.version = UROCE_WAY_IN_VERSION,
+	.load = abi_load,
+	.list_devices = uroce_list_devices,
+	.owns_device = uroce_owns_device,
+	.device_guid = device_guid,
+	.device_index = device_index,
+	.query_gid_entry = uroce_query_gid_entry,
+	.query_pkey = uroce_query_pkey,
+	.create_comp_channel = uroce_create_comp_channel,
+	.destroy_comp_channel = destroy_comp_channel,
+	.qp_to_qp_ex = qp_to_qp_ex,
+	.import_device = uroce_import_device,
+	.channels = channels,
+};
+
+/*
+ * The first copy's table.  A symbol of the kind gnu_unique_object is one object for the whole
+ * process, in however many libraries it is defined and however they were opened.  C has no word for
+ * it.
+ */
+__asm__(".pushsection .bss.uroce_first_copy, \"aw\", @nobits\n"
+	".globl uroce_first_copy\n"
+	".type uroce_first_copy, @gnu_unique_object\n"
+	".size uroce_first_copy, 8\n"
+	".balign 8\n"
+	"uroce_first_copy:\n"
+	".zero 8\n"
+	".popsection\n");
+extern const struct uroce_way_in *uroce_first_copy EXPORT;
+
+EXPORT const struct uroce_way_in *uroce_way_in(void)
+{
+	return uroce_first_copy;
+}
+
+/* Under the loader's lock, so there is one first. */
+__attribute__((constructor)) static void register_copy(void)
+{
+	void *library;
+
+	if (uroce_first_copy)
+		return;
+	uroce_first_copy = &this_copy;
+	library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	if (!library)
+		return;
+	/*
+	 * Under the drop-in nothing is gained by being known as a driver; and the list of drivers
+	 * is changed without a lock, which is right only while libibverbs itself loads drivers.
+	 */
+	if (!dlsym(library, UROCE_DROPIN_SYMBOL) && abi_load(library))
+		uroce_abi.register_driver(&uroce_device_ops);
+	dlclose(library);
+}
+
+/* Another release's copy may have been first; then this one stays out of the way. */
+static bool serves(void)
+{
+	return uroce_first_copy->version == UROCE_WAY_IN_VERSION;
+}
+
+EXPORT struct ibv_device **urocedv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list;
+	unsigned int count;
+	int error;
+
+	if (num_devices)
+		*num_devices = 0;
+	if (!serves() || !uroce_first_copy->load(NULL)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	error = uroce_first_copy->list_devices(&list, &count);
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	if (num_devices)
+		*num_devices = (int)count;
+	return list;
+}
+
+EXPORT bool urocedv_is_supported(struct ibv_device *device)
+{
+	return serves() && uroce_first_copy->owns_device(device);
+}
+
+EXPORT __be64 urocedv_get_device_guid(struct ibv_device *device)
+{
+	return htobe64(uroce_first_copy->device_guid(device));
+}
+
+EXPORT int urocedv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+				struct ibv_gid_entry *entry)
+{
+	return UROCE_ANSWER(uroce_first_copy->query_gid_entry(context, port_num, gid_index, entry));
+}
+
+EXPORT struct ibv_comp_channel *urocedv_create_comp_channel(struct ibv_context *context)
+{
+	return uroce_first_copy->create_comp_channel(context);
+}
+
+EXPORT int urocedv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	return uroce_first_copy->destroy_comp_channel(channel);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/wqe.h"
+#include "query.h"
+#include "verbs/device.h"
+#include "verbs/ops.h"
+#include "wire/packet.h"
+
+/* Around the payload of the largest packet: IPv6, UDP, BTH, XRCETH, RETH, ImmDt, ICRC. */
+#define PACKET_OVERHEAD (40 + 8 + 12 + 4 + 16 + 4 + 4)
+#define MTU_BYTES(mtu) (128u << (mtu))
+
+#define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
+/* 4.096 us x 2^10 = 4.2 ms: an ACK may have to wait until a thread of ours gets a processor. */
+#define ACK_DELAY_CODE 10
+
+#define CLOCK_KHZ UINT64_C(1000000)
+/* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers of this release do not have. */
+#define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
+
+enum port_phys_state {
+	PHYS_DISABLED = 3,
+	PHYS_LINK_UP = 5,
+};
+
+/* Codes of libibverbs: lanes, and the signalling rate of one. */
+struct rate {
+	uint32_t mbps;
+	uint8_t width;
+	uint8_t speed;
+};
+
+static const struct rate rates[] = {
+	{ 2500, 1, 1 },	    /* SDR */
+	{ 5000, 1, 2 },	    /* DDR */
+	{ 10000, 1, 8 },    /* FDR10 */
+	{ 14000, 1, 16 },   /* FDR */
+	{ 25000, 1, 32 },   /* EDR */
+	{ 40000, 2, 8 },    /* 4 x FDR10 */
+	{ 50000, 1, 64 },   /* HDR */
+	{ 100000, 2, 32 },  /* 4 x EDR */
+	{ 200000, 2, 64 },  /* 4 x HDR */
+	{ 400000, 2, 128 }, /* 4 x NDR */
+};
+/* Drivers without a link do not say a speed; programs take it for choosing between devices. */
+#define UNKNOWN_MBPS 10000
+#define LOOPBACK_MBPS 40000
+
+/* The fastest that is not faster than the link, or the slowest there is. */
+static const struct rate *rate_of(const struct netdev *netdev)
+{
+	uint32_t mbps = netdev->speed_mbps;
+	size_t i = sizeof(rates) / sizeof(rates[0]) - 1;
+
+	if (!mbps)
+		mbps = netdev->loopback ? LOOPBACK_MBPS : UNKNOWN_MBPS;
+	while (i > 0 && rates[i].mbps > mbps)
+		i--;
+	return &rates[i];
+}
+
+enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu)
+{
+	int mtu = IBV_MTU_4096;
+
+	while (mtu > IBV_MTU_256 && MTU_BYTES(mtu) + PACKET_OVERHEAD > netdev_mtu)
+		mtu--;
+	return (enum ibv_mtu)mtu;
+}
+
+/* rule U1 */
+static void fill_device(struct ibv_device_attr *attr, const struct uroce_device *device)
+{
+	uint64_t guid = htobe64(device->node_guid);
+
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", UROCE_VERSION);
+	attr->node_guid = guid;
+	attr->sys_image_guid = guid;
+	attr->max_mr_size = UROCE_MAX_MR_BYTES;
+	attr->page_size_cap = PAGE_SIZES;
+	attr->vendor_id = UROCE_VENDOR_ID;
+	attr->vendor_part_id = UROCE_VENDOR_PART_ID;
+	attr->hw_ver = 1;
+	attr->max_qp = UROCE_MAX_QP;
+	attr->max_qp_wr = UROCE_MAX_QP_WR;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+				 IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
+				 IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	attr->max_sge = UROCE_MAX_SGE;
+	attr->max_sge_rd = UROCE_MAX_SGE;
+	attr->max_cq = UROCE_MAX_CQ;
+	attr->max_cqe = UROCE_MAX_CQE;
+	attr->max_mr = UROCE_MAX_MR;
+	attr->max_mw = UROCE_MAX_MW;
+	attr->max_pd = UROCE_MAX_PD;
+	attr->max_qp_rd_atom = UROCE_MAX_RD_ATOMIC;
+	attr->max_res_rd_atom = UROCE_MAX_RD_ATOMIC * UROCE_MAX_QP;
+	attr->max_qp_init_rd_atom = UROCE_MAX_RD_ATOMIC;
+	/*
+	 * They are atomic towards the processor's as well, which is more than this says; but UCX
+	 * up to 1.13 does without atomics where it reads IBV_ATOMIC_GLOB.
+	 */
+	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_ah = UROCE_MAX_AH;
+	attr->max_srq = UROCE_MAX_SRQ;
+	attr->max_srq_wr = UROCE_MAX_SRQ_WR;
+	attr->max_srq_sge = UROCE_MAX_SGE;
+	attr->max_mcast_grp = UROCE_MAX_MCAST_GROUPS;
+	attr->max_mcast_qp_attach = UROCE_MAX_MCAST_QP;
+	attr->max_total_mcast_qp_attach = UROCE_MAX_MCAST_GROUPS * UROCE_MAX_MCAST_QP;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = ACK_DELAY_CODE;
+	attr->phys_port_cnt = 1;
+}
+
+/* Memory on demand is the processor's business, so every operation that touches memory has it. */
+static void fill_odp(struct ibv_device_attr_ex *attr)
+{
+	const uint32_t datagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV,
+		       connected = datagrams | IBV_ODP_SUPPORT_WRITE,
+		       reliable = connected | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable | IBV_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = connected | IBV_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams | IBV_ODP_SUPPORT_SRQ_RECV;
+	/* All receives of XRC are from shared queues. */
+	attr->xrc_odp_caps =
+		(reliable & ~(uint32_t)IBV_ODP_SUPPORT_RECV) | IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
+int uroce_query_device_ex(struct ibv_context *context,
+			  const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ibv_device_attr_ex all = { 0 };
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	if (attr_size < sizeof(attr->orig_attr))
+		return EINVAL;
+	fill_device(&all.orig_attr, to_uroce_context(context)->device);
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags | CAP_ATOMIC_WRITE;
+	fill_odp(&all);
+	/* Times of completions are those of the monotonic clock, in nanoseconds. */
+	all.completion_timestamp_mask = UINT64_MAX;
+	all.hca_core_clock = CLOCK_KHZ;
+	all.cq_mod_caps.max_cq_count = UINT16_MAX;
+	all.cq_mod_caps.max_cq_period = UINT16_MAX;
+	all.max_dm_size = UROCE_MAX_DM;
+	all.phys_port_cnt_ex = 1;
+	/* A caller with a younger header has a larger structure: what we do not know is 0. */
+	memset(attr, 0, attr_size);
+	memcpy(attr, &all, attr_size < sizeof(all) ? attr_size : sizeof(all));
+	return 0;
+}
+
+int uroce_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	uint64_t now = progress_now();
+
+	(void)context;
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	/* In units of the device's clock, and not carried over: so adapters' drivers do it. */
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		values->raw_clock = (struct timespec){ .tv_nsec = (long)now };
+	return 0;
+}
+
+int uroce_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct netdev netdev;
+	const struct rate *rate;
+	bool up;
+
+	if (port != UROCE_PORT)
+		return EINVAL;
+	up = uroce_device_netdev(to_uroce_context(context)->device, &netdev) && netdev.up;
+	rate = rate_of(&netdev);
+	/* The caller's structure may be shorter than the one of our header. */
+	memset(attr, 0,
+	       uroce_abi.layout->port_attr_bytes < sizeof(*attr) ? uroce_abi.layout->port_attr_bytes
+								 : sizeof(*attr));
+	attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	attr->phys_state = up ? PHYS_LINK_UP : PHYS_DISABLED;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->active_mtu = uroce_active_mtu(netdev.mtu);
+	attr->gid_tbl_len = UROCE_GID_TABLE;
+	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	attr->max_msg_sz = ENG_MAX_MESSAGE;
+	attr->pkey_tbl_len = 1;
+	attr->max_vl_num = 1;
+	attr->active_width = rate->width;
+	attr->active_speed = rate->speed;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->flags = IBV_QPF_GRH_REQUIRED;
+	return 0;
+}
+
+int uroce_query_gid_entry(struct ibv_context *context, uint32_t port, uint32_t index,
+			  struct ibv_gid_entry *entry)
+{
+	struct uroce_device *device = to_uroce_context(context)->device;
+	struct netdev netdev;
+
+	memset(entry, 0, sizeof(*entry));
+	if (port != UROCE_PORT || index >= UROCE_GID_TABLE)
+		return EINVAL;
+	if (!uroce_gid(device, index, &entry->gid))
+		return ENODATA;
+	uroce_device_netdev(device, &netdev);
+	entry->gid_index = index;
+	entry->port_num = port;
+	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+	entry->ndev_ifindex = netdev.index;
+	return 0;
+}
+
+int uroce_query_pkey(struct ibv_context *context, uint32_t port, int index, __be16 *pkey)
+{
+	(void)context;
+	if (port != UROCE_PORT || index != 0)
+		return EINVAL;
+	*pkey = htobe16(WIRE_DEFAULT_PKEY);
+	return 0;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rdma/uroce-abi.h>
+
+#include "stat.h"
+#include "verbs/device.h"
+#include "verbs/qp/qp.h"
+
+/* Records as they come together; memory that runs out shows at the end. */
+struct writer {
+	uint8_t *bytes;
+	size_t used, size;
+	bool failed;
+};
+
+/* Room for bytes more, zeroed, or NULL. */
+static void *append(struct writer *writer, size_t bytes)
+{
+	uint8_t *place;
+
+	if (writer->used + bytes > writer->size) {
+		size_t size = writer->size * 2 + bytes + 4096;
+		uint8_t *grown = writer->failed ? NULL : realloc(writer->bytes, size);
+
+		if (!grown) {
+			writer->failed = true;
+			return NULL;
+		}
+		writer->bytes = grown;
+		writer->size = size;
+	}
+	place = writer->bytes + writer->used;
+	memset(place, 0, bytes);
+	writer->used += bytes;
+	return place;
+}
+
+static void *append_record(struct writer *writer, enum uroce_abi_record_kind kind, size_t bytes)
+{
+	struct uroce_abi_record *record = append(writer, bytes);
+
+	if (record) {
+		record->kind = kind;
+		record->bytes = (uint32_t)bytes;
+	}
+	return record;
+}
+
+static void (*extension)(void *writer);
+
+void uroce_stat_extend(void (*more)(void *writer))
+{
+	extension = more;
+}
+
+void *uroce_stat_append(void *writer, unsigned int kind, size_t bytes)
+{
+	return append_record(writer, (enum uroce_abi_record_kind)kind, bytes);
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+	snprintf(to, size, "%s", from);
+}
+
+static void write_process(struct writer *writer, struct progress *progress)
+{
+	struct uroce_abi_stat_process *process =
+		append_record(writer, UROCE_ABI_RECORD_PROCESS, sizeof(*process));
+
+	if (!process)
+		return;
+	process->pid = (uint32_t)getpid();
+	process->slot = link_slot(progress_link(progress));
+	copy_text(process->command, sizeof(process->command), program_invocation_short_name);
+	copy_text(process->version, sizeof(process->version), UROCE_VERSION);
+}
+
+static const char *qp_counter_name(unsigned int counter)
+{
+	return eng_counter_name((enum eng_counter)counter);
+}
+
+static const char *port_counter_name(unsigned int counter)
+{
+	return progress_counter_name((enum progress_counter)counter);
+}
+
+static void write_names(struct writer *writer, enum uroce_abi_record_kind kind, unsigned int count,
+			const char *(*name)(unsigned int))
+{
+	struct uroce_abi_record *record =
+		append_record(writer, kind, sizeof(*record) + (size_t)count * UROCE_ABI_NAME_BYTES);
+	char *names = (char *)(record + 1);
+
+	for (unsigned int i = 0; record && i < count; i++)
+		copy_text(names + (size_t)i * UROCE_ABI_NAME_BYTES, UROCE_ABI_NAME_BYTES, name(i));
+}
+
+static void write_port_values(struct writer *writer, struct progress *progress)
+{
+	uint64_t counters[PROGRESS_COUNTER_COUNT];
+	struct uroce_abi_record *record = append_record(writer, UROCE_ABI_RECORD_PORT_VALUES,
+							sizeof(*record) + sizeof(counters));
+
+	if (!record)
+		return;
+	progress_counters(progress, counters);
+	memcpy(record + 1, counters, sizeof(counters));
+}
+
+static void write_device(struct uroce_device *device, unsigned int open, void *arg)
+{
+	struct uroce_abi_stat_device *record =
+		append_record(arg, UROCE_ABI_RECORD_DEVICE, sizeof(*record));
+
+	if (!record)
+		return;
+	copy_text(record->name, sizeof(record->name), device->base.device.name);
+	pthread_mutex_lock(&device->port_lock);
+	copy_text(record->netdev, sizeof(record->netdev), device->netdev.name);
+	record->contexts = open;
+	record->port_state = device->exists && device->netdev.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	record->active_mtu = 128u << uroce_active_mtu(device->netdev.mtu);
+	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++)
+		record->gid_count += device->gid[i].global.interface_id != 0;
+	memcpy(record->gid, device->gid[0].raw, sizeof(record->gid));
+	pthread_mutex_unlock(&device->port_lock);
+}
+
+static void fill_numbers(struct uroce_abi_stat_qp *record, const struct eng_view *view)
+{
+	record->qpn = view->qpn;
+	record->dest_qpn = view->dest_qpn;
+	record->mtu = view->mtu;
+	record->next_psn = view->next_psn;
+	record->unacked_psn = view->unacked_psn;
+	record->expected_psn = view->expected_psn;
+	record->ssn = view->ssn;
+	record->sent_ssn = view->sent_ssn;
+	record->msn = view->msn;
+	record->lsn = view->lsn;
+	record->unlimited = view->unlimited;
+	record->credits_heard = view->credits_heard ? view->credits_last_heard : UINT32_MAX;
+	record->credits_advertised = view->credits_advertised;
+	record->credits_now = view->credits_now;
+	record->sq_used = view->sq_used;
+	record->rq_used = view->rq_used;
+	record->outstanding_reads = view->outstanding_reads;
+	record->in_flight = view->in_flight;
+	record->window = view->cwnd;
+	record->retries_left = view->retries_left;
+	record->rnr_retries_left = view->rnr_retries_left;
+}
+
+static void write_qp(struct progress_qp *progress_qp, void *arg)
+{
+	const struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
+	const struct eng_attr *attr;
+	struct eng_view view;
+	struct uroce_abi_stat_qp *record;
+
+	if (!qp)
+		return;
+	record = append_record(arg, UROCE_ABI_RECORD_QP, sizeof(*record) + sizeof(view.counters));
+	if (!record)
+		return;
+	eng_look(progress_qp->engine, &view);
+	attr = eng_qp_attr(progress_qp->engine);
+	copy_text(record->device, sizeof(record->device), qp->context->device->base.device.name);
+	copy_text(record->type, sizeof(record->type), eng_qp_type_name(view.type));
+	copy_text(record->state, sizeof(record->state), eng_qp_state_name(view.state));
+	copy_text(record->waiting, sizeof(record->waiting), eng_tx_name(view.waiting));
+	memcpy(record->sgid, attr->path.wire.src, sizeof(record->sgid));
+	memcpy(record->dgid, attr->path.wire.dst, sizeof(record->dgid));
+	record->src_port = attr->path.wire.src_port;
+	fill_numbers(record, &view);
+	record->shared_memory = progress_qp->transport == LINK_SHARED_MEMORY;
+	record->counters = ENG_COUNTER_COUNT;
+	memcpy(record + 1, view.counters, sizeof(view.counters));
+}
+
+static int to_memory_file(const struct writer *writer)
+{
+	int error, file = memfd_create("uroce-stat", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	size_t done = 0;
+
+	if (file < 0)
+		return -errno;
+	while (done < writer->used) {
+		ssize_t n = write(file, writer->bytes + done, writer->used - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			error = n < 0 ? -errno : -EIO;
+			close(file);
+			return error;
+		}
+		done += (size_t)n;
+	}
+	fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return file;
+}
+
+int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes)
+{
+	struct writer writer = { 0 };
+	int file;
+
+	write_process(&writer, progress);
+	write_names(&writer, UROCE_ABI_RECORD_PORT_NAMES, PROGRESS_COUNTER_COUNT,
+		    port_counter_name);
+	write_port_values(&writer, progress);
+	write_names(&writer, UROCE_ABI_RECORD_QP_NAMES, ENG_COUNTER_COUNT, qp_counter_name);
+	uroce_devices_visit_open(write_device, &writer);
+	progress_each_qp(progress, write_qp, &writer);
+	if (extension)
+		extension(&writer);
+	file = writer.failed ? -ENOMEM : to_memory_file(&writer);
+	*bytes = writer.used;
+	free(writer.bytes);
+	return file;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <string.h>
+
+#include "progress/aside.h"
+#include "verbs/context.h"
+#include "verbs/device.h"
+#include "verbs/qp/ud.h"
+
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct netdev_watch *watch; /* changes under watch_lock */
+static unsigned int users;
+
+static _Atomic(void (*)(void)) change_hook;
+
+static void addresses_changed(void)
+{
+	void (*hook)(void) = atomic_load(&change_hook);
+
+	uroce_ud_addresses_changed();
+	if (hook)
+		hook();
+}
+
+/* Opening an address may take seconds, and the helper thread has timers to look after. */
+static struct aside hearing = ASIDE_INITIALIZER(addresses_changed);
+
+void uroce_on_address_change(void (*hook)(void))
+{
+	atomic_store(&change_hook, hook);
+}
+
+/* In the helper thread.  Must not take watch_lock: it is held while the end is awaited. */
+static void interfaces_changed(void *arg)
+{
+	/* After an overrun changes are lost and cannot be counted: look as well. */
+	if (netdev_watch_drain(arg) != 0) {
+		uroce_devices_refresh();
+		aside_want(&hearing);
+	}
+}
+
+void uroce_watch_get(struct progress *progress)
+{
+	int error;
+
+	pthread_mutex_lock(&watch_lock);
+	if (users++ > 0 || watch)
+		goto unlock;
+	error = netdev_watch_open(&watch);
+	if (error) {
+		watch = NULL;
+		uroce_complain("changes of interfaces are not reported: %s", strerror(-error));
+		goto unlock;
+	}
+	error = progress_watch(progress, netdev_watch_fd(watch), interfaces_changed, watch);
+	if (error) {
+		netdev_watch_close(watch);
+		watch = NULL;
+		uroce_complain("changes of interfaces are not reported: %s", strerror(-error));
+	}
+unlock:
+	pthread_mutex_unlock(&watch_lock);
+}
+
+void uroce_watch_put(struct progress *progress)
+{
+	pthread_mutex_lock(&watch_lock);
+	if (--users == 0 && watch) {
+		progress_unwatch(progress, netdev_watch_fd(watch));
+		netdev_watch_close(watch);
+		watch = NULL;
+		aside_finish(&hearing);
+	}
+	pthread_mutex_unlock(&watch_lock);
+}
+
+void uroce_watch_fork_prepare(void)
+{
+	pthread_mutex_lock(&watch_lock);
+}
+
+void uroce_watch_fork_parent(void)
+{
+	pthread_mutex_unlock(&watch_lock);
+}
+
+/* The socket is the parent's: a child that reads from it would take the parent's changes away. */
+void uroce_watch_fork_child(void)
+{
+	if (watch)
+		netdev_watch_abandon(watch);
+	watch = NULL;
+	users = 0;
+	aside_forked(&hearing);
+	pthread_mutex_unlock(&watch_lock);
+}

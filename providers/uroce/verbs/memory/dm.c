@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "dm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mr.h"
+#include "verbs/answer.h"
+#include "verbs/ops.h"
+
+enum {
+	WORD = 4, /* bytes: unit of copies */
+	LOG_MIN_ALIGNMENT = 6,
+	LOG_MAX_ALIGNMENT = 12,
+};
+
+/* 0, or EINVAL: not in whole words; EFAULT: not inside. */
+static int check_copy(const struct uroce_dm *dm, uint64_t offset, size_t length)
+{
+	if (offset % WORD || length % WORD)
+		return EINVAL;
+	return offset > dm->length || length > dm->length - offset ? EFAULT : 0;
+}
+
+static int copy_in(struct ibv_dm *ibv_dm, uint64_t offset, const void *from, size_t length)
+{
+	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
+	int error = check_copy(dm, offset, length);
+
+	if (!error)
+		memcpy(dm->memory + offset, from, length);
+	return error;
+}
+
+static int copy_out(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t length)
+{
+	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
+	int error = check_copy(dm, offset, length);
+
+	if (!error)
+		memcpy(to, dm->memory + offset, length);
+	return error;
+}
+
+static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
+{
+	return UROCE_ANSWER(copy_in(dm, offset, from, length));
+}
+
+static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
+{
+	return UROCE_ANSWER(copy_out(to, dm, offset, length));
+}
+
+/* rule U1: the device has so much, for all together. */
+static int take(struct uroce_device *device, size_t length)
+{
+	if (atomic_fetch_add(&device->dm_used, length) + length <= UROCE_MAX_DM)
+		return 0;
+	atomic_fetch_sub(&device->dm_used, length);
+	return ENOMEM;
+}
+
+static struct uroce_dm *allocate(const struct ibv_alloc_dm_attr *attr)
+{
+	size_t alignment = (size_t)1 << (attr->log_align_req > LOG_MIN_ALIGNMENT
+						 ? attr->log_align_req
+						 : (uint32_t)LOG_MIN_ALIGNMENT);
+	size_t bytes = (attr->length + alignment - 1) & ~(alignment - 1);
+	struct uroce_dm *dm = calloc(1, sizeof(*dm));
+
+	if (!dm)
+		return NULL;
+	dm->memory = aligned_alloc(alignment, bytes);
+	if (!dm->memory) {
+		free(dm);
+		return NULL;
+	}
+	memset(dm->memory, 0, bytes);
+	dm->length = attr->length;
+	return dm;
+}
+
+struct ibv_dm *uroce_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+{
+	struct uroce_device *device = to_uroce_context(context)->device;
+	struct uroce_dm *dm;
+	int error = 0;
+
+	if (attr->comp_mask || !attr->length || attr->length > UROCE_MAX_DM ||
+	    attr->log_align_req > LOG_MAX_ALIGNMENT)
+		error = EINVAL;
+	if (!error)
+		error = take(device, attr->length);
+	if (error)
+		goto err;
+	dm = allocate(attr);
+	error = ENOMEM;
+	if (!dm)
+		goto err_take;
+	dm->real = dm;
+	dm->device = device;
+	atomic_init(&dm->users, 0);
+	uroce_import_add(&dm->importable, IMPORT_DM, to_uroce_context(context));
+	dm->base.context = context;
+	dm->base.memcpy_to_dm = copy_to_dm;
+	dm->base.memcpy_from_dm = copy_from_dm;
+	dm->base.handle = dm->importable.handle;
+	uroce_context_hold(context);
+	return &dm->base;
+
+err_take:
+	atomic_fetch_sub(&device->dm_used, attr->length);
+err:
+	errno = error;
+	return NULL;
+}
+
+static struct uroce_dm *of_importable(struct uroce_importable *object)
+{
+	return (struct uroce_dm *)((char *)object - offsetof(struct uroce_dm, importable));
+}
+
+struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
+{
+	struct uroce_dm *import = calloc(1, sizeof(*import));
+	struct uroce_importable *object;
+
+	if (!import) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	object = uroce_import_find(IMPORT_DM, to_uroce_context(context), handle);
+	if (!object) {
+		free(import);
+		errno = ENOENT;
+		return NULL;
+	}
+	import->real = of_importable(object);
+	import->base = import->real->base;
+	import->base.context = context;
+	uroce_context_hold(context);
+	return &import->base;
+}
+
+/* The application's pointer goes now; the memory when it has no holder any more. */
+static void let_go(struct uroce_dm *held)
+{
+	struct ibv_context *context = held->base.context;
+	struct uroce_dm *dm = held->real;
+
+	if (held != dm)
+		free(held);
+	if (uroce_import_put(&dm->importable)) {
+		/* It has only been unimported: no pointer is left by which it could be freed. */
+		uroce_import_destroy(&dm->importable);
+		atomic_fetch_sub(&dm->device->dm_used, dm->length);
+		free(dm->memory);
+		free(dm);
+	}
+	uroce_context_release(context);
+}
+
+void uroce_unimport_dm(struct ibv_dm *ibv_dm)
+{
+	let_go((struct uroce_dm *)ibv_dm);
+}
+
+int uroce_free_dm(struct ibv_dm *ibv_dm)
+{
+	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
+
+	if (atomic_load(&dm->users))
+		return EBUSY;
+	/* Another holder has destroyed it: ibv_import_dm(3) leaves this one to be unimported. */
+	if (!uroce_import_destroy(&dm->importable))
+		return EINVAL;
+	let_go((struct uroce_dm *)ibv_dm);
+	return 0;
+}
+
+void uroce_dm_put(struct uroce_dm *dm)
+{
+	atomic_fetch_sub(&dm->users, 1);
+}
+
+static int check_region(const struct uroce_dm *dm, uint64_t offset, size_t length,
+			unsigned int access)
+{
+	/* ibv_alloc_dm(3): regions of device memory have no address but 0. */
+	if (!(access & IBV_ACCESS_ZERO_BASED) || (access & IBV_ACCESS_ON_DEMAND))
+		return EINVAL;
+	/* Of no bytes is fine here: there is no memory that could be missing. */
+	if (offset > dm->length || length > dm->length - offset)
+		return EINVAL;
+	return uroce_mr_check_access((int)access);
+}
+
+struct ibv_mr *uroce_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv_dm, uint64_t offset,
+			       size_t length, unsigned int access)
+{
+	struct uroce_dm *dm = to_uroce_dm(ibv_dm);
+	int error = check_region(dm, offset, length, access);
+	struct uroce_mr *mr;
+
+	if (!uroce_together(pd->context, ibv_dm->context))
+		error = EINVAL;
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	/*
+	 * libibverbs takes the memory of plain regions out of fork()'s way, by their address, which
+	 * this one has not; and it is not to be registered anew.  So it is to see another type.
+	 */
+	mr = uroce_mr_create(pd,
+			     &(struct key_entry){
+				     .length = length,
+				     .memory = dm->memory + offset,
+				     .kind = KEY_PINNED,
+			     },
+			     (int)access, ABI_MR_TYPE_DMABUF_MR);
+	if (!mr)
+		return NULL;
+	mr->dm = dm;
+	atomic_fetch_add(&dm->users, 1);
+	mr->base.ibv_mr.length = length;
+	return &mr->base.ibv_mr;
+}

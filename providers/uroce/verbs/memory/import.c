@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "verbs/import.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "verbs/uroce.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* All that have not been destroyed; long, and searched by imports only. */
+static struct uroce_importable *objects;
+static uint32_t last_handle;
+
+void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
+		      const struct uroce_context *context)
+{
+	pthread_mutex_lock(&lock);
+	object->kind = kind;
+	object->handle = ++last_handle;
+	object->file = context ? context->file : 0;
+	object->holders = 1;
+	object->destroyed = false;
+	object->next = objects;
+	object->link = &objects;
+	if (objects)
+		objects->link = &object->next;
+	objects = object;
+	pthread_mutex_unlock(&lock);
+}
+
+struct uroce_importable *uroce_import_find(enum import_kind kind,
+					   const struct uroce_context *context, uint32_t handle)
+{
+	struct uroce_importable *object;
+
+	pthread_mutex_lock(&lock);
+	for (object = objects; object; object = object->next) {
+		if (object->kind == kind && object->handle == handle &&
+		    object->file == context->file)
+			break;
+	}
+	if (object)
+		object->holders++;
+	pthread_mutex_unlock(&lock);
+	return object;
+}
+
+/* Caller holds the lock. */
+static void forget(struct uroce_importable *object)
+{
+	object->destroyed = true;
+	*object->link = object->next;
+	if (object->next)
+		object->next->link = object->link;
+}
+
+bool uroce_import_destroy(struct uroce_importable *object)
+{
+	bool first;
+
+	pthread_mutex_lock(&lock);
+	first = !object->destroyed;
+	if (first)
+		forget(object);
+	pthread_mutex_unlock(&lock);
+	return first;
+}
+
+bool uroce_import_put(struct uroce_importable *object)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = --object->holders == 0;
+	pthread_mutex_unlock(&lock);
+	return last;
+}
+
+void uroce_import_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void uroce_import_fork_done(void)
+{
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "key_table.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "engine/types.h"
+#include "pages.h"
+
+/*
+ * Open addressing with linear probing.  At most half of the slots are in use; a removed key's
+ * followers move up, so a search ends at the first empty slot.
+ */
+struct slot {
+	struct key_entry *entry; /* NULL: empty */
+	uint32_t name;		 /* what is constant of the key */
+};
+
+enum {
+	FIRST_SLOTS = 64,
+	FEISTEL_ROUNDS = 4, /* with four the permutation cannot be told from a random one */
+};
+
+/* Never given out: programs use 0 for "no key", and all ones for the same. */
+#define KEY_NONE 0u
+#define KEY_ALL_ONES UINT32_MAX
+/* The low byte of a window's key is not ours. */
+#define WINDOW_TAG 0xffu
+
+static struct {
+	/* Held for every change, around lock: fork() waits for changes, but must not for visits. */
+	pthread_mutex_t change_lock;
+	pthread_rwlock_t lock;
+	pthread_rwlock_t windows_lock; /* what windows mean: key_table.h */
+	struct slot *slots;
+	uint32_t mask; /* slots - 1 */
+	uint32_t used;
+	uint64_t generation; /* of all caches; odd steps do not matter, every change counts */
+	uint32_t counter;
+	uint64_t secret[FEISTEL_ROUNDS];
+	bool seeded;
+} table = {
+	.change_lock = PTHREAD_MUTEX_INITIALIZER,
+	/* A reader that waits for more readers would let dereg_mr starve behind a busy QP. */
+	.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
+	.windows_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
+	.generation = 1, /* a zeroed cache fits no generation */
+};
+
+/* Has this thread's visit the read side of windows_lock? */
+static _Thread_local bool using_windows;
+
+static void use_windows(void)
+{
+	if (!using_windows)
+		pthread_rwlock_rdlock(&table.windows_lock);
+	using_windows = true;
+}
+
+static void stop_using_windows(void)
+{
+	if (using_windows)
+		pthread_rwlock_unlock(&table.windows_lock);
+	using_windows = false;
+}
+
+void key_table_enter(void)
+{
+	pthread_rwlock_rdlock(&table.lock);
+}
+
+void key_table_leave(void)
+{
+	stop_using_windows();
+	pthread_rwlock_unlock(&table.lock);
+}
+
+/*
+ * What this visit has copied through windows it has copied; a visit keeps no pointer into memory
+ * that a peer has named.  So it may release its read side before it waits for the others, which
+ * then do not wait for it.
+ */
+void key_table_windows_begin(void)
+{
+	stop_using_windows();
+	pthread_rwlock_wrlock(&table.windows_lock);
+}
+
+void key_table_windows_end(void)
+{
+	pthread_rwlock_unlock(&table.windows_lock);
+}
+
+static void begin_change(void)
+{
+	pthread_mutex_lock(&table.change_lock);
+	pthread_rwlock_wrlock(&table.lock);
+}
+
+static void end_change(void)
+{
+	pthread_rwlock_unlock(&table.lock);
+	pthread_mutex_unlock(&table.change_lock);
+}
+
+void key_table_fork_prepare(void)
+{
+	pthread_mutex_lock(&table.change_lock);
+}
+
+void key_table_fork_parent(void)
+{
+	pthread_mutex_unlock(&table.change_lock);
+}
+
+void key_table_fork_child(void)
+{
+	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+	/* Visitors that held the lock exist in the parent only. */
+	table.lock = fresh;
+	table.windows_lock = fresh;
+	using_windows = false;
+	/* Parent and child must not give out the same keys from now on. */
+	table.seeded = false;
+	pthread_mutex_unlock(&table.change_lock);
+}
+
+static void seed(void)
+{
+	if (getrandom(table.secret, sizeof(table.secret), GRND_NONBLOCK) != sizeof(table.secret)) {
+		/* Early boot: the clock is better than nothing, and keys stay unique all the same.
+		 */
+		for (unsigned int i = 0; i < FEISTEL_ROUNDS; i++) {
+			struct timespec now;
+
+			clock_gettime(CLOCK_MONOTONIC, &now);
+			table.secret[i] ^=
+				(uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u + (uintptr_t)&now;
+		}
+	}
+	table.seeded = true;
+}
+
+static uint16_t scramble(uint16_t half, uint64_t secret)
+{
+	uint64_t x = (half ^ secret) * 0xff51afd7ed558ccdu;
+
+	x ^= x >> 33;
+	x *= (secret | 1);
+	return (uint16_t)(x >> 40);
+}
+
+static uint32_t permute(uint32_t number)
+{
+	uint16_t left = (uint16_t)(number >> 16), right = (uint16_t)number;
+
+	for (unsigned int i = 0; i < FEISTEL_ROUNDS; i++) {
+		uint16_t next = left ^ scramble(right, table.secret[i]);
+
+		left = right;
+		right = next;
+	}
+	return (uint32_t)left << 16 | right;
+}
+
+static uint32_t name_of(uint32_t key)
+{
+	return key_is_of_window(key) ? key & ~WINDOW_TAG : key;
+}
+
+/* Names are random already, but for the byte that those of windows lack. */
+static uint32_t home_of(uint32_t name, uint32_t mask)
+{
+	return (name ^ name >> 8) & mask;
+}
+
+struct key_entry *key_table_find(uint32_t key)
+{
+	uint32_t name = name_of(key);
+
+	if (!table.slots)
+		return NULL;
+	for (uint32_t i = home_of(name, table.mask); table.slots[i].entry;
+	     i = (i + 1) & table.mask) {
+		if (table.slots[i].name == name)
+			return table.slots[i].entry;
+	}
+	return NULL;
+}
+
+static void put(struct slot *slots, uint32_t mask, struct key_entry *entry)
+{
+	uint32_t name = name_of(entry->key), i = home_of(name, mask);
+
+	while (slots[i].entry)
+		i = (i + 1) & mask;
+	slots[i].entry = entry;
+	slots[i].name = name;
+}
+
+static int make_room(void)
+{
+	uint32_t count = table.slots ? table.mask + 1 : 0;
+
+	if (count && table.used < count / 2)
+		return 0;
+	count = count ? count * 2 : FIRST_SLOTS;
+
+	struct slot *slots = calloc(count, sizeof(*slots));
+
+	if (!slots)
+		return ENOMEM;
+	for (uint32_t i = 0; table.slots && i <= table.mask; i++) {
+		if (table.slots[i].entry)
+			put(slots, count - 1, table.slots[i].entry);
+	}
+	free(table.slots);
+	table.slots = slots;
+	table.mask = count - 1;
+	return 0;
+}
+
+static bool is_free(uint32_t key)
+{
+	return key != KEY_NONE && name_of(key) != name_of(KEY_ALL_ONES) && !key_table_find(key);
+}
+
+static int add(struct key_entry *entry, bool window)
+{
+	int error;
+
+	begin_change();
+	if (!table.seeded)
+		seed();
+	error = make_room();
+	if (!error) {
+		do
+			entry->key = permute(table.counter++);
+		while (key_is_of_window(entry->key) != window || !is_free(entry->key));
+		put(table.slots, table.mask, entry);
+		table.used++;
+	}
+	end_change();
+	return error;
+}
+
+int key_table_add(struct key_entry *entry)
+{
+	return add(entry, false);
+}
+
+int key_table_add_window(struct key_entry *entry)
+{
+	return add(entry, true);
+}
+
+/* Caller has begun a change. */
+static void take_out(struct key_entry *entry)
+{
+	uint32_t hole = home_of(name_of(entry->key), table.mask);
+
+	while (table.slots[hole].entry != entry) {
+		assert(table.slots[hole].entry);
+		hole = (hole + 1) & table.mask;
+	}
+	/* Move up each follower that its own search would no longer reach across the hole. */
+	for (uint32_t i = (hole + 1) & table.mask; table.slots[i].entry; i = (i + 1) & table.mask) {
+		uint32_t home = home_of(table.slots[i].name, table.mask);
+
+		if (((i - home) & table.mask) >= ((i - hole) & table.mask)) {
+			table.slots[hole] = table.slots[i];
+			hole = i;
+		}
+	}
+	table.slots[hole].entry = NULL;
+	table.used--;
+	table.generation++;
+}
+
+int key_table_remove(struct key_entry *entry)
+{
+	int error = 0;
+
+	begin_change();
+	if (entry->windows) {
+		error = EBUSY;
+	} else {
+		take_out(entry);
+		key_table_unbind(entry);
+	}
+	end_change();
+	return error;
+}
+
+int key_table_change(struct key_entry *entry, const struct key_entry *meaning)
+{
+	uint32_t key = entry->key;
+	int error = 0;
+
+	begin_change();
+	if (entry->windows) {
+		error = EBUSY;
+	} else {
+		*entry = *meaning;
+		entry->key = key;
+		entry->windows = 0;
+		table.generation++;
+	}
+	end_change();
+	return error;
+}
+
+void key_table_unbind(struct key_entry *window)
+{
+	if (!window->region)
+		return;
+	window->region->windows--;
+	window->region = NULL;
+	window->user = NULL;
+	window->access = 0;
+}
+
+void key_table_unbind_user(const void *user)
+{
+	begin_change();
+	for (uint32_t i = 0; table.slots && i <= table.mask; i++) {
+		struct key_entry *entry = table.slots[i].entry;
+
+		if (entry && entry->region && entry->user == user)
+			key_table_unbind(entry);
+	}
+	end_change();
+}
+
+/* Both for all visits: the one is never written to, and the other never read. */
+static uint8_t zeros[KEY_NO_MEMORY_BYTES], scratch[KEY_NO_MEMORY_BYTES];
+
+/* Memory that is not simply there. */
+static __attribute__((noinline)) void *unpinned(const struct key_entry *entry, void *memory,
+						uint32_t length, uint32_t need)
+{
+	const uint32_t writes = ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_ATOMIC;
+
+	if (entry->kind == KEY_NO_MEMORY)
+		return need & writes ? scratch : zeros;
+	return length && uroce_memory_check(memory, length, need & writes) ? NULL : memory;
+}
+
+/* A region is remembered.  A window is not: what it means may change in the middle of a visit. */
+static struct key_entry *look_up(struct key_cache *cache, uint32_t key)
+{
+	struct key_entry *entry = key_table_find(key);
+
+	if (entry && key_is_of_window(key)) {
+		use_windows();
+		if (entry->key != key || (entry->user && entry->user != cache->user))
+			return NULL;
+	} else if (entry) {
+		cache->entry = entry;
+		cache->key = key;
+		cache->generation = table.generation;
+	}
+	return entry;
+}
+
+static inline void *memory_of(const struct key_entry *entry, const void *domain, uint64_t addr,
+			      uint32_t length, uint32_t need)
+{
+	uint64_t offset = addr - entry->start;
+	void *memory;
+
+	if (entry->domain != domain || (entry->access & need) != need)
+		return NULL;
+	/* Written so that nothing can overflow: addr may be anything that a peer has sent. */
+	if (offset > entry->length || length > entry->length - offset)
+		return NULL;
+	/* By numbers: implicit regions begin at address 0. */
+	memory = (void *)((uintptr_t)entry->memory + offset);
+	return entry->kind == KEY_PINNED ? memory : unpinned(entry, memory, length, need);
+}
+
+static __attribute__((noinline)) void *map_anew(struct key_cache *cache, const void *domain,
+						uint32_t key, uint64_t addr, uint32_t length,
+						uint32_t need)
+{
+	const struct key_entry *entry = look_up(cache, key);
+
+	return entry ? memory_of(entry, domain, addr, length, need) : NULL;
+}
+
+/*
+ * On the way of each packet.  What is rare stands in functions of its own that end it, so that it
+ * saves no registers.
+ */
+void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
+		    uint32_t length, uint32_t need)
+{
+	if (cache->key != key || cache->generation != table.generation)
+		return map_anew(cache, domain, key, addr, length, need);
+	return memory_of(cache->entry, domain, addr, length, need);
+}
+
+size_t key_table_count(void)
+{
+	size_t count;
+
+	pthread_rwlock_rdlock(&table.lock);
+	count = table.used;
+	pthread_rwlock_unlock(&table.lock);
+	return count;
+}

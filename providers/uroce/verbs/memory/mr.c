@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "mr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dm.h"
+#include "verbs/ops.h"
+
+_Static_assert((int)ENG_LOCAL_WRITE == IBV_ACCESS_LOCAL_WRITE &&
+		       (int)ENG_REMOTE_WRITE == IBV_ACCESS_REMOTE_WRITE &&
+		       (int)ENG_REMOTE_READ == IBV_ACCESS_REMOTE_READ &&
+		       (int)ENG_REMOTE_ATOMIC == IBV_ACCESS_REMOTE_ATOMIC &&
+		       (int)ENG_MW_BIND == IBV_ACCESS_MW_BIND,
+	       "the engine's rights are those of verbs");
+
+enum {
+	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
+	/* Hints of the optional range (relaxed ordering) may be ignored: this device does. */
+	ACCEPTED = RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE |
+		   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
+};
+
+int uroce_mr_check_access(int access)
+{
+	if (access & ~ACCEPTED)
+		return EINVAL;
+	/* ibv_reg_mr(3): a right to write for the peer needs one for the device. */
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	/* A promise about pages, applicable to regions on demand; nothing is gained from it here.
+	 */
+	if ((access & IBV_ACCESS_HUGETLB) && !(access & IBV_ACCESS_ON_DEMAND))
+		return EINVAL;
+	return 0;
+}
+
+/* ibv_reg_mr(3): the whole address space. */
+static bool is_implicit(const void *addr, uint64_t length, int access)
+{
+	return (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX;
+}
+
+/* 0 or EINVAL, EFAULT. */
+static int check_range(const void *addr, uint64_t length, uint64_t iova, int access)
+{
+	/* A region without a byte names no memory; the kernel refuses to pin one, too. */
+	if (!length)
+		return EINVAL;
+	if (is_implicit(addr, length, access))
+		return iova || (access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)) ? EINVAL : 0;
+	if (length > UROCE_MAX_MR_BYTES)
+		return EINVAL;
+	if ((uintptr_t)addr + length - 1 < (uintptr_t)addr || iova + length - 1 < iova)
+		return EINVAL;
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return 0;
+	return uroce_memory_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+static uint64_t start_of(uint64_t iova, int access)
+{
+	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+}
+
+static enum key_memory kind_of(int access)
+{
+	return access & IBV_ACCESS_ON_DEMAND ? KEY_ON_DEMAND : KEY_PINNED;
+}
+
+static uint32_t rights_of(int access)
+{
+	return ((uint32_t)access & RIGHTS) | KEY_LOCAL;
+}
+
+/* rule U1: regions of the process, of all kinds. */
+static atomic_uint region_count;
+
+static int take_place(void)
+{
+	if (atomic_fetch_add(&region_count, 1) < UROCE_MAX_MR)
+		return 0;
+	atomic_fetch_sub(&region_count, 1);
+	return ENOMEM;
+}
+
+struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *entry, int access,
+				 enum abi_mr_type type)
+{
+	struct uroce_mr *mr = NULL;
+	int error = take_place();
+
+	if (error)
+		goto err;
+	mr = calloc(1, sizeof(*mr));
+	error = ENOMEM;
+	if (!mr)
+		goto err_place;
+	mr->real = mr;
+	mr->pd = to_uroce_pd(ibv_pd);
+	mr->entry = *entry;
+	mr->entry.access = rights_of(access);
+	mr->entry.domain = mr->pd->domain;
+	error = key_table_add(&mr->entry);
+	if (error)
+		goto err_free;
+	atomic_fetch_add(&mr->pd->users, 1);
+	uroce_import_add(&mr->importable, IMPORT_MR,
+			 ibv_pd->context ? to_uroce_context(ibv_pd->context) : NULL);
+	mr->base.mr_type = type;
+	mr->base.access = access;
+	mr->base.ibv_mr.context = ibv_pd->context;
+	mr->base.ibv_mr.pd = ibv_pd;
+	mr->base.ibv_mr.handle = mr->importable.handle;
+	mr->base.ibv_mr.lkey = mr->entry.key;
+	mr->base.ibv_mr.rkey = mr->entry.key;
+	mr->holder = ibv_pd->context;
+	uroce_context_hold(mr->holder);
+	return mr;
+
+err_free:
+	free(mr);
+err_place:
+	atomic_fetch_sub(&region_count, 1);
+err:
+	errno = error;
+	return NULL;
+}
+
+struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
+			    int access)
+{
+	struct key_entry entry = {
+		.start = start_of(hca_va, access),
+		.length = length,
+		.memory = addr,
+		.kind = kind_of(access),
+	};
+	struct uroce_mr *mr;
+	int error = uroce_mr_check_access(access);
+
+	if (!error)
+		error = check_range(addr, length, entry.start, access);
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	mr = uroce_mr_create(pd, &entry, access, ABI_MR_TYPE_MR);
+	return mr ? &mr->base.ibv_mr : NULL;
+}
+
+struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
+{
+	/* Local use only: ibv_alloc_null_mr(3). */
+	const struct key_entry entry = { .length = UINT64_MAX, .kind = KEY_NO_MEMORY };
+	struct uroce_mr *mr =
+		uroce_mr_create(pd, &entry, IBV_ACCESS_LOCAL_WRITE, ABI_MR_TYPE_NULL_MR);
+
+	if (!mr)
+		return NULL;
+	mr->base.ibv_mr.length = SIZE_MAX;
+	mr->base.ibv_mr.rkey = 0;
+	return &mr->base.ibv_mr;
+}
+
+static struct uroce_mr *of_importable(struct uroce_importable *object)
+{
+	return (struct uroce_mr *)((char *)object - offsetof(struct uroce_mr, importable));
+}
+
+struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct uroce_mr *import = calloc(1, sizeof(*import));
+	struct uroce_importable *object;
+
+	if (!import) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	object = uroce_import_find(IMPORT_MR, to_uroce_context(pd->context), handle);
+	if (!object) {
+		free(import);
+		errno = ENOENT;
+		return NULL;
+	}
+	import->real = of_importable(object);
+	/* Its addr stays NULL: ibv_import_mr(3). */
+	import->base = import->real->base;
+	import->base.mr_type = ABI_MR_TYPE_IMPORTED_MR;
+	import->base.ibv_mr.context = pd->context;
+	import->base.ibv_mr.pd = pd;
+	import->base.ibv_mr.addr = NULL;
+	import->holder = pd->context;
+	uroce_context_hold(import->holder);
+	return &import->base.ibv_mr;
+}
+
+/* The end of a region that no peer and no request can reach any more. */
+static int destroy(struct uroce_mr *mr)
+{
+	int error = key_table_remove(&mr->entry);
+
+	if (error)
+		return error;
+	if (mr->dm)
+		uroce_dm_put(mr->dm);
+	atomic_fetch_sub(&mr->pd->users, 1);
+	atomic_fetch_sub(&region_count, 1);
+	return 0;
+}
+
+/* The application's pointer goes now; the storage of the region when it has no holder any more. */
+static void let_go(struct uroce_mr *held)
+{
+	struct ibv_context *holder = held->holder;
+	struct uroce_mr *mr = held->real;
+
+	if (held != mr)
+		free(held);
+	if (uroce_import_put(&mr->importable)) {
+		/*
+		 * It has only been unimported: no pointer is left by which it could be
+		 * deregistered.
+		 */
+		if (uroce_import_destroy(&mr->importable))
+			destroy(mr);
+		free(mr);
+	}
+	uroce_context_release(holder);
+}
+
+void uroce_unimport_mr(struct ibv_mr *ibv_mr)
+{
+	let_go((struct uroce_mr *)ibv_mr);
+}
+
+int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		   int access)
+{
+	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
+	int new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : mr->base.access;
+	struct key_entry meaning = {
+		.access = rights_of(new_access),
+		.start = mr->entry.start,
+		.length = mr->entry.length,
+		.memory = mr->entry.memory,
+		.domain = mr->entry.domain,
+		.kind = kind_of(new_access),
+	};
+	bool zero_based = (mr->base.access | new_access) & IBV_ACCESS_ZERO_BASED;
+	int error;
+
+	if (flags & ~(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+		      IBV_REREG_MR_CHANGE_ACCESS))
+		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && !uroce_together(vmr->ibv_mr.context, pd->context))
+		return EINVAL;
+	error = uroce_mr_check_access(new_access);
+	if (error)
+		return error;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		meaning.memory = addr;
+		meaning.length = length;
+		meaning.start = zero_based ? 0 : (uintptr_t)addr;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		meaning.domain = to_uroce_pd(pd)->domain;
+	/* Memory that was only read before may be read-only. */
+	error = check_range(meaning.memory, meaning.length, meaning.start, new_access);
+	if (!error)
+		error = key_table_change(&mr->entry, &meaning);
+	if (error)
+		return error;
+	mr->base.access = new_access;
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		atomic_fetch_add(&to_uroce_pd(pd)->users, 1);
+		atomic_fetch_sub(&mr->pd->users, 1);
+		mr->pd = to_uroce_pd(pd);
+	}
+	return 0;
+}
+
+int uroce_dereg_mr(struct verbs_mr *vmr)
+{
+	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
+	int error;
+
+	/* Another holder has: ibv_import_mr(3) leaves this one to be unimported. */
+	if (mr->importable.destroyed)
+		return EINVAL;
+	error = destroy(mr);
+	if (error)
+		return error;
+	uroce_import_destroy(&mr->importable);
+	let_go((struct uroce_mr *)vmr);
+	return 0;
+}

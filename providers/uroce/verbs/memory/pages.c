@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "pages.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+struct pages {
+	uintptr_t start;
+	size_t bytes;
+	size_t size; /* of one */
+};
+
+static struct pages pages_of(const void *addr, size_t length)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)addr & ~(size - 1);
+
+	return (struct pages){
+		.start = start,
+		.bytes = ((uintptr_t)addr + length - start + size - 1) & ~(size - 1),
+		.size = size,
+	};
+}
+
+int uroce_memory_mapped(const void *addr, size_t length)
+{
+	struct pages pages = pages_of(addr, length);
+	unsigned char state[512];
+
+	while (pages.bytes) {
+		size_t step = pages.bytes;
+
+		if (step > sizeof(state) * pages.size)
+			step = sizeof(state) * pages.size;
+		if (mincore((void *)pages.start, step, state))
+			return EFAULT;
+		pages.start += step;
+		pages.bytes -= step;
+	}
+	return 0;
+}
+
+int uroce_memory_check(const void *addr, size_t length, bool writable)
+{
+	struct pages pages = pages_of(addr, length);
+	int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	int result;
+
+	/*
+	 * Of no bytes at all it asks whether the kernel knows the advice.  Kernels before 5.14 do
+	 * not: at least find out what is not mapped.
+	 */
+	if (madvise((void *)pages.start, 0, advice))
+		return uroce_memory_mapped(addr, length);
+	do
+		result = madvise((void *)pages.start, pages.bytes, advice);
+	while (result && (errno == EINTR || errno == EAGAIN));
+	/* A hole is ENOMEM, a missing right or memory of a device EINVAL: a pin fails alike. */
+	return result ? EFAULT : 0;
+}

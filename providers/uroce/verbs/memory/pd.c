@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "pd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/forked.h"
+#include "verbs/ops.h"
+
+static struct uroce_pd *of_importable(struct uroce_importable *object)
+{
+	return (struct uroce_pd *)((char *)object - offsetof(struct uroce_pd, importable));
+}
+
+struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
+{
+	int error = uroce_watch_forks();
+	struct uroce_pd *pd = NULL;
+
+	if (!error) {
+		pd = calloc(1, sizeof(*pd));
+		error = ENOMEM;
+	}
+	if (!pd) {
+		errno = error;
+		return NULL;
+	}
+	pd->real = pd;
+	pd->domain = pd;
+	atomic_init(&pd->users, 0);
+	uroce_import_add(&pd->importable, IMPORT_PD, context ? to_uroce_context(context) : NULL);
+	pd->base.handle = pd->importable.handle;
+	pd->base.context = context;
+	uroce_context_hold(context);
+	return &pd->base;
+}
+
+struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct uroce_pd *import = calloc(1, sizeof(*import));
+	struct uroce_importable *object;
+
+	if (!import) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	object = uroce_import_find(IMPORT_PD, to_uroce_context(context), handle);
+	if (!object) {
+		free(import);
+		errno = ENOENT;
+		return NULL;
+	}
+	import->real = of_importable(object);
+	import->base.context = context;
+	import->base.handle = handle;
+	uroce_context_hold(context);
+	return &import->base;
+}
+
+/* The application's pointer goes now; the PD itself when it has no holder any more. */
+static void let_go(struct uroce_pd *held)
+{
+	struct ibv_context *context = held->base.context;
+	struct uroce_pd *pd = held->real;
+
+	if (held != pd)
+		free(held);
+	if (uroce_import_put(&pd->importable))
+		free(pd);
+	uroce_context_release(context);
+}
+
+void uroce_unimport_pd(struct ibv_pd *ibv_pd)
+{
+	let_go((struct uroce_pd *)ibv_pd);
+}
+
+static int dealloc_parent_domain(struct uroce_pd *pd)
+{
+	struct ibv_context *context = pd->base.context;
+
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->users, 1);
+	atomic_fetch_sub(&pd->extended->users, 1);
+	free(pd);
+	uroce_context_release(context);
+	return 0;
+}
+
+int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
+{
+	struct uroce_pd *pd = to_uroce_pd(ibv_pd);
+
+	if (atomic_load(&pd->users))
+		return EBUSY;
+	if (pd->extended)
+		return dealloc_parent_domain(pd);
+	/* Another holder has destroyed it: ibv_import_pd(3) leaves this one to be unimported. */
+	if (!uroce_import_destroy(&pd->importable))
+		return EINVAL;
+	let_go((struct uroce_pd *)ibv_pd);
+	return 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "ah.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+
+enum {
+	/* Programs that know only subnets leave 1 in place; a routed peer would never hear them. */
+	DEFAULT_HOP_LIMIT = 64,
+};
+
+/* No request refers to them any more; a stack that any thread may push on. */
+static _Atomic(struct uroce_ah *) dead;
+
+static bool is_ipv4(const uint8_t gid[16])
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
+}
+
+static bool is_link_local(const uint8_t gid[16])
+{
+	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+bool uroce_gid_is_multicast(const uint8_t gid[16])
+{
+	return is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
+}
+
+void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
+		      char text[PROGRESS_ERROR_TEXT])
+{
+	static const uint8_t nowhere[16];
+	const struct ibv_global_route *grh = &attr->grh;
+	const char *name = device->base.device.name;
+	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
+	union ibv_gid sgid;
+
+	if (attr->port_num != UROCE_PORT)
+		snprintf(text, PROGRESS_ERROR_TEXT, "%s has no port %u, only port 1", name,
+			 attr->port_num);
+	else if (!attr->is_global)
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "no GID is named, and RoCE has no other address: start the program with a "
+			 "GID index (often -g 0) at both ends");
+	else if (grh->sgid_index >= UROCE_GID_TABLE)
+		/* Programs have -1 for "none", and the field has eight bits. */
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "%s has no GID index %u%s: start the program with one that it has (often "
+			 "-g 0)",
+			 name, grh->sgid_index,
+			 grh->sgid_index == UINT8_MAX ? ", which stands for none given" : "");
+	else if (!uroce_gid(device, grh->sgid_index, &sgid))
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "%s has nothing at GID index %u: ibv_devinfo -v -d %s shows which it has",
+			 name, grh->sgid_index, name);
+	else if (!memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)))
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "the peer's GID is zero: start the program with a GID index (often -g 0) "
+			 "there, too");
+	else if (is_ipv4(sgid.raw) != is_ipv4(grh->dgid.raw))
+		snprintf(text, PROGRESS_ERROR_TEXT,
+			 "GID index %u of %s is %s, the peer's GID is %s: both have to be IPv4 "
+			 "(::ffff:...) or both IPv6, so choose the GID index of one end anew",
+			 grh->sgid_index, name, inet_ntop(AF_INET6, sgid.raw, here, sizeof(here)),
+			 inet_ntop(AF_INET6, grh->dgid.raw, there, sizeof(there)));
+	else
+		text[0] = 0;
+}
+
+static bool find_source(struct uroce_device *device, const struct ibv_global_route *grh,
+			union ibv_gid *sgid)
+{
+	static const uint8_t nowhere[16];
+
+	return uroce_gid(device, grh->sgid_index, sgid) &&
+	       memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)) &&
+	       is_ipv4(sgid->raw) == is_ipv4(grh->dgid.raw);
+}
+
+/* Which addresses mean something only together with an interface. */
+static void set_scopes(struct uroce_device *device, struct progress_route *route)
+{
+	bool sgid_local = is_link_local(route->sgid);
+	bool dgid_local = is_link_local(route->dgid) || uroce_gid_is_multicast(route->dgid);
+	uint32_t index;
+
+	pthread_mutex_lock(&device->port_lock);
+	index = device->netdev.index;
+	pthread_mutex_unlock(&device->port_lock);
+	route->scope_id = sgid_local ? index : 0;
+	route->dst_scope_id = dgid_local ? index : 0;
+}
+
+int uroce_ah_check(struct uroce_device *device, const struct ibv_ah_attr *attr,
+		   struct progress_route *route)
+{
+	const struct ibv_global_route *grh = &attr->grh;
+	union ibv_gid sgid;
+
+	if (!attr->is_global || attr->port_num != 1 || !find_source(device, grh, &sgid))
+		return EINVAL;
+	if (!route)
+		return 0;
+	memset(route, 0, sizeof(*route));
+	memcpy(route->sgid, sgid.raw, sizeof(route->sgid));
+	memcpy(route->dgid, grh->dgid.raw, sizeof(route->dgid));
+	set_scopes(device, route);
+	route->traffic_class = grh->traffic_class;
+	route->hop_limit = grh->hop_limit > 1 ? grh->hop_limit : DEFAULT_HOP_LIMIT;
+	route->flow_label = grh->flow_label & 0xfffff;
+	return 0;
+}
+
+void uroce_ah_hold(struct uroce_ah *ah)
+{
+	atomic_fetch_add_explicit(&ah->users, 1, memory_order_relaxed);
+}
+
+void uroce_ah_release(struct uroce_ah *ah)
+{
+	if (atomic_fetch_sub(&ah->users, 1) > 1)
+		return;
+	ah->next_dead = atomic_load(&dead);
+	while (!atomic_compare_exchange_weak(&dead, &ah->next_dead, ah))
+		;
+}
+
+void uroce_ah_bury(void)
+{
+	struct uroce_ah *ah = atomic_exchange(&dead, NULL);
+
+	while (ah) {
+		struct uroce_ah *next = ah->next_dead;
+
+		if (!uroce_inherited(ah->generation))
+			progress_path_close(ah->progress, &ah->path);
+		free(ah);
+		ah = next;
+	}
+}
+
+/*
+ * Stands for a queue pair in the choice of the source port, as a handle may be used by any: ports
+ * differ between processes and destinations, and do not use up sockets for each handle.
+ */
+static uint32_t number_of(struct progress *progress, const struct progress_route *route)
+{
+	uint32_t tail;
+
+	memcpy(&tail, route->dgid + 12, sizeof(tail));
+	return link_slot(progress_link(progress)) << LINK_SLOT_SHIFT ^ tail;
+}
+
+/* 0 or a positive errno. */
+static int open_way(struct uroce_ah *ah, const struct progress_route *route)
+{
+	char text[PROGRESS_ERROR_TEXT] = "";
+	int error = -progress_path_open(ah->progress, route, number_of(ah->progress, route),
+					&ah->path, text);
+
+	if (error && text[0])
+		uroce_complain("%s", text);
+	return error;
+}
+
+/* All that could use it has been ended before. */
+static void end(struct uroce_belonging *belonging)
+{
+	struct uroce_ah *ah =
+		(struct uroce_ah *)((char *)belonging - offsetof(struct uroce_ah, belonging));
+
+	progress_path_close(ah->progress, &ah->path);
+	ah->generation = UROCE_ENDED;
+}
+
+struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
+{
+	struct uroce_context *context = to_uroce_context(ibv_pd->context);
+	char text[PROGRESS_ERROR_TEXT];
+	struct progress_route route;
+	int error = uroce_ah_check(context->device, attr, &route);
+	__typeof__(&uroce_debug) tell;
+	struct uroce_ah *ah = NULL;
+
+	uroce_ah_bury();
+	if (!error) {
+		ah = calloc(1, sizeof(*ah));
+		error = ENOMEM;
+	}
+	if (ah) {
+		ah->attr = *attr;
+		ah->pd = to_uroce_pd(ibv_pd);
+		ah->progress = context->progress;
+		ah->generation = uroce_generation;
+		atomic_init(&ah->users, 1);
+		error = open_way(ah, &route);
+	}
+	if (error) {
+		uroce_ah_explain(context->device, attr, text);
+		/*
+		 * Programs try out which GIDs are of use, so this may be what they want to know;
+		 * but not without a GID.
+		 */
+		tell = attr->is_global ? uroce_debug : uroce_complain;
+		tell("no address handle: %s", text[0] ? text : strerror(error));
+		free(ah);
+		errno = error;
+		return NULL;
+	}
+	atomic_fetch_add(&ah->pd->users, 1);
+	ah->base.context = ibv_pd->context;
+	uroce_context_hold(ibv_pd->context);
+	uroce_belongings_enter(&ah->belonging, BELONGING_AH, context, end);
+	return &ah->base;
+}
+
+int uroce_destroy_ah(struct ibv_ah *ibv_ah)
+{
+	struct uroce_ah *ah = to_uroce_ah(ibv_ah);
+	struct ibv_context *context = ibv_ah->context;
+
+	uroce_belongings_leave(&ah->belonging);
+	atomic_fetch_sub(&ah->pd->users, 1);
+	uroce_ah_release(ah);
+	uroce_ah_bury();
+	uroce_context_release(context);
+	return 0;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "verbs/completion/cq_overrun.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "qp.h"
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned int users;
+	int fd;
+} overrun = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+/* What the application sees next are QPs in ERR and a poll that fails: say why. */
+static bool is_dead(struct uroce_cq *cq)
+{
+	if (!cq || !atomic_load(&cq->dead))
+		return false;
+	if (!atomic_exchange(&cq->mourned, true))
+		uroce_complain("a completion queue with room for %d entries has overrun, its queue "
+			       "pairs are now in error: poll it more often or make it larger",
+			       cq->base.cq.cqe);
+	return true;
+}
+
+static void fail_if_cq_dead(struct progress_qp *progress_qp, void *arg)
+{
+	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
+	struct progress *progress = arg;
+
+	if (!is_dead(qp->send_cq) && !is_dead(qp->recv_cq))
+		return;
+	switch (eng_qp_state(progress_qp->engine)) {
+	case ENG_RESET:
+	case ENG_ERR:
+		return;
+	default:
+		eng_set_state(progress_qp->engine, ENG_ERR, progress_now());
+		uroce_qp_raise(qp, IBV_EVENT_QP_FATAL);
+		progress_changed(progress, progress_qp);
+	}
+}
+
+/* In the helper thread, without locks. */
+static void look_for_dead(void *arg)
+{
+	uint64_t count;
+
+	/* Reset the descriptor first: an overrun from here on is looked at again. */
+	if (read(overrun.fd, &count, sizeof(count)) == sizeof(count))
+		progress_each_qp(arg, fail_if_cq_dead, arg);
+}
+
+int uroce_overrun_get(struct progress *progress)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&overrun.lock);
+	if (!overrun.users) {
+		overrun.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (overrun.fd < 0)
+			error = errno;
+		else
+			error = -progress_watch(progress, overrun.fd, look_for_dead, progress);
+	}
+	if (!error) {
+		overrun.users++;
+	} else if (overrun.fd >= 0) {
+		close(overrun.fd);
+		overrun.fd = -1;
+	}
+	pthread_mutex_unlock(&overrun.lock);
+	return error;
+}
+
+void uroce_overrun_put(struct progress *progress)
+{
+	pthread_mutex_lock(&overrun.lock);
+	if (--overrun.users == 0) {
+		progress_unwatch(progress, overrun.fd);
+		close(overrun.fd);
+		overrun.fd = -1;
+	}
+	pthread_mutex_unlock(&overrun.lock);
+}
+
+void uroce_overrun_fork_prepare(void)
+{
+	pthread_mutex_lock(&overrun.lock);
+}
+
+void uroce_overrun_fork_parent(void)
+{
+	pthread_mutex_unlock(&overrun.lock);
+}
+
+void uroce_overrun_fork_child(void)
+{
+	overrun.users = 0;
+	if (overrun.fd >= 0)
+		close(overrun.fd);
+	overrun.fd = -1;
+	pthread_mutex_unlock(&overrun.lock);
+}
+
+void uroce_overrun_signal(void)
+{
+	static const uint64_t one = 1;
+
+	/* Fails only when 2^64 - 1 signals wait, and then the helper is awake anyhow. */
+	if (write(overrun.fd, &one, sizeof(one)) != sizeof(one))
+		return;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * ibv_attach_mcast() and ibv_detach_mcast(): which queue pair is in which group, and the limits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ah.h"
+#include "ud.h"
+#include "verbs/device.h"
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+
+struct membership {
+	struct membership *next;
+	struct uroce_qp *qp;
+	union ibv_gid gid;
+	uint32_t interface; /* of the QP's device when it was attached */
+};
+
+static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct membership *members;
+
+void uroce_mcast_forked(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	members_lock = fresh;
+	/* The parent goes on to hear its groups; the child does not. */
+	members = NULL;
+}
+
+/* Caller holds members_lock. */
+static struct membership **find(const struct uroce_qp *qp, const union ibv_gid *gid)
+{
+	struct membership **place = &members;
+
+	while (*place && ((*place)->qp != qp || memcmp((*place)->gid.raw, gid->raw, 16)))
+		place = &(*place)->next;
+	return place;
+}
+
+/* Caller holds members_lock.  rule U1: no more than the device says. */
+static int check_limits(const union ibv_gid *gid, uint32_t interface)
+{
+	unsigned int in_group = 0, groups = 0;
+
+	for (const struct membership *member = members; member; member = member->next) {
+		const struct membership *other = members;
+
+		in_group +=
+			member->interface == interface && !memcmp(member->gid.raw, gid->raw, 16);
+		/* Of each group only the first counts. */
+		while (other->interface != member->interface ||
+		       memcmp(other->gid.raw, member->gid.raw, 16))
+			other = other->next;
+		groups += other == member;
+	}
+	if (in_group >= UROCE_MAX_MCAST_QP || (!in_group && groups >= UROCE_MAX_MCAST_GROUPS))
+		return ENOMEM;
+	return 0;
+}
+
+/* Caller holds members_lock. */
+static int attach(struct uroce_qp *qp, const union ibv_gid *gid)
+{
+	struct progress *progress = qp->context->progress;
+	char text[PROGRESS_ERROR_TEXT] = "";
+	struct membership *member;
+	struct netdev netdev;
+	int error;
+
+	if (!uroce_device_netdev(qp->context->device, &netdev))
+		return ENODEV;
+	error = check_limits(gid, netdev.index);
+	if (error)
+		return error;
+	member = calloc(1, sizeof(*member));
+	if (!member)
+		return ENOMEM;
+	member->qp = qp;
+	member->gid = *gid;
+	member->interface = netdev.index;
+	error = -progress_group_join(progress, &qp->progress, gid->raw, netdev.index, text);
+	if (error) {
+		if (text[0])
+			uroce_complain("%s", text);
+		free(member);
+		return error;
+	}
+	member->next = members;
+	members = member;
+	return 0;
+}
+
+static bool may_join(const struct ibv_qp *qp, const union ibv_gid *gid)
+{
+	return qp->qp_type == IBV_QPT_UD && uroce_gid_is_multicast(gid->raw);
+}
+
+int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct uroce_qp *qp;
+	int error = 0;
+
+	(void)lid; /* RoCE has none */
+	if (!may_join(ibv_qp, gid))
+		return EINVAL;
+	qp = to_uroce_qp(ibv_qp);
+	if (uroce_inherited(qp->generation))
+		return EIO;
+	pthread_mutex_lock(&members_lock);
+	/* A member stays a member. */
+	if (!*find(qp, gid))
+		error = attach(qp, gid);
+	pthread_mutex_unlock(&members_lock);
+	return error;
+}
+
+/* Caller holds members_lock. */
+static void detach(struct membership **place)
+{
+	struct membership *member = *place;
+
+	*place = member->next;
+	progress_group_leave(member->qp->context->progress, &member->qp->progress, member->gid.raw,
+			     member->interface);
+	free(member);
+}
+
+int uroce_detach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct membership **place;
+	bool found;
+
+	(void)lid;
+	if (!may_join(ibv_qp, gid))
+		return EINVAL;
+	pthread_mutex_lock(&members_lock);
+	place = find(to_uroce_qp(ibv_qp), gid);
+	found = *place;
+	if (found)
+		detach(place);
+	pthread_mutex_unlock(&members_lock);
+	return found ? 0 : EINVAL;
+}
+
+void uroce_mcast_detach_all(struct uroce_qp *qp)
+{
+	struct membership **place = &members;
+
+	if (qp->type != ENG_UD)
+		return;
+	pthread_mutex_lock(&members_lock);
+	while (*place) {
+		if ((*place)->qp == qp)
+			detach(place);
+		else
+			place = &(*place)->next;
+	}
+	pthread_mutex_unlock(&members_lock);
+}
+
+bool uroce_mcast_is_member(struct uroce_qp *qp)
+{
+	const struct membership *member;
+
+	if (qp->type != ENG_UD || uroce_inherited(qp->generation))
+		return false;
+	pthread_mutex_lock(&members_lock);
+	for (member = members; member && member->qp != qp;)
+		member = member->next;
+	pthread_mutex_unlock(&members_lock);
+	return member;
+}

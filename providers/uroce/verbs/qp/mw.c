@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "mw.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/generation.h"
+#include "verbs/memory/mr.h"
+#include "verbs/ops.h"
+
+enum {
+	REMOTE_WRITES = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+	REMOTE_RIGHTS = REMOTE_WRITES | IBV_ACCESS_REMOTE_READ,
+	/* The part of a key that the window keeps. */
+	KEY_INDEX = ~0xff,
+};
+
+/* rule U1: windows of the process. */
+static atomic_uint window_count;
+
+static int take_place(void)
+{
+	if (atomic_fetch_add(&window_count, 1) < UROCE_MAX_MW)
+		return 0;
+	atomic_fetch_sub(&window_count, 1);
+	return ENOMEM;
+}
+
+struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct uroce_mw *mw = NULL;
+	int error = type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? take_place() : EINVAL;
+
+	if (error)
+		goto err;
+	mw = calloc(1, sizeof(*mw));
+	error = ENOMEM;
+	if (!mw)
+		goto err_place;
+	mw->pd = to_uroce_pd(pd);
+	/* It has no rights until it is bound. */
+	mw->entry.domain = mw->pd->domain;
+	error = key_table_add_window(&mw->entry);
+	if (error)
+		goto err_free;
+	atomic_fetch_add(&mw->pd->users, 1);
+	mw->base.context = pd->context;
+	mw->base.pd = pd;
+	mw->base.rkey = mw->entry.key;
+	mw->base.type = type;
+	uroce_context_hold(pd->context);
+	return &mw->base;
+
+err_free:
+	free(mw);
+err_place:
+	atomic_fetch_sub(&window_count, 1);
+err:
+	errno = error;
+	return NULL;
+}
+
+int uroce_dealloc_mw(struct ibv_mw *ibv_mw)
+{
+	struct uroce_mw *mw = to_uroce_mw(ibv_mw);
+	struct ibv_context *context = ibv_mw->context;
+
+	/* Nothing is ever bound to a window, so this cannot fail. */
+	key_table_remove(&mw->entry);
+	atomic_fetch_sub(&mw->pd->users, 1);
+	atomic_fetch_sub(&window_count, 1);
+	free(mw);
+	uroce_context_release(context);
+	return 0;
+}
+
+/* What can be told before the bind's turn comes; 0, EINVAL, or EPERM: of another domain. */
+static int check_info(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+{
+	/* A window gives no local right; programs ask for that one because the region has it. */
+	const unsigned int known = REMOTE_RIGHTS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
+	const struct uroce_mr *mr;
+
+	if (info->mw_access_flags & ~known)
+		return EINVAL;
+	/* Only type 1 is unbound by a bind: ibv_alloc_mw(3). */
+	if (!info->length && mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	if (!info->mr)
+		return info->addr || info->length ? EINVAL : 0;
+	mr = to_uroce_mr(info->mr);
+	if (mr->base.mr_type == ABI_MR_TYPE_NULL_MR)
+		return EINVAL;
+	return mr->pd->domain == to_uroce_mw((struct ibv_mw *)mw)->pd->domain ? 0 : EPERM;
+}
+
+int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
+		     uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe)
+{
+	int error;
+
+	if (!mw || mw->type != type || qp->type == ENG_UD || ((rkey ^ mw->rkey) & KEY_INDEX))
+		return EINVAL;
+	error = check_info(mw, info);
+	if (error)
+		return error;
+	wqe->op = ENG_BIND_MW;
+	wqe->length = 0;
+	wqe->sge_count = 0;
+	wqe->immediate = 0;
+	wqe->bind.addr = info->addr;
+	wqe->bind.length = info->length;
+	wqe->bind.access = info->mw_access_flags;
+	wqe->bind.window = mw->rkey;
+	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
+	wqe->bind.rkey = rkey;
+	return 0;
+}
+
+int uroce_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	const unsigned int flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
+	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct eng_send_wqe *wqe;
+	uint32_t rkey;
+	int error = 0;
+
+	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || (bind->send_flags & ~flags))
+		return EINVAL;
+	if (uroce_inherited(qp->generation))
+		return EIO;
+	pthread_mutex_lock(&qp->progress.lock);
+	rkey = ibv_inc_rkey(mw->rkey);
+	wqe = eng_sq_next(qp->progress.engine);
+	if (eng_qp_state(qp->progress.engine) < ENG_RTS)
+		error = EINVAL;
+	else if (!wqe)
+		error = ENOMEM;
+	else
+		error = uroce_mw_request(qp, IBV_MW_TYPE_1, mw, rkey, &bind->bind_info, wqe);
+	if (!error) {
+		wqe->wr_id = bind->wr_id;
+		wqe->flags = (uint8_t)(bind->send_flags & (unsigned int)UROCE_SEND_FLAGS);
+		eng_sq_push(qp->progress.engine);
+		/* ibv_bind_mw(3): the new key is known at once. */
+		mw->rkey = rkey;
+		uroce_sends_pushed(qp);
+	}
+	pthread_mutex_unlock(&qp->progress.lock);
+	return error;
+}
+
+static struct uroce_mw *find_window(uint32_t key)
+{
+	struct key_entry *entry = key_is_of_window(key) ? key_table_find(key) : NULL;
+
+	return entry ? (struct uroce_mw *)((char *)entry - offsetof(struct uroce_mw, entry)) : NULL;
+}
+
+/* The region of lkey, if a window with that meaning may be bound to it. */
+static struct key_entry *find_region(const struct uroce_qp *qp, const struct eng_send_wqe *wqe)
+{
+	struct key_entry *region =
+		key_is_of_window(wqe->bind.lkey) ? NULL : key_table_find(wqe->bind.lkey);
+	uint64_t offset;
+
+	if (!region || region->domain != qp->pd->domain || !(region->access & ENG_MW_BIND))
+		return NULL;
+	if ((wqe->bind.access & REMOTE_WRITES) && !(region->access & ENG_LOCAL_WRITE))
+		return NULL;
+	offset = wqe->bind.addr - region->start;
+	if (offset > region->length || wqe->bind.length > region->length - offset)
+		return NULL;
+	return region;
+}
+
+static void set_meaning(struct uroce_mw *mw, struct uroce_qp *qp, const struct eng_send_wqe *wqe,
+			struct key_entry *region)
+{
+	struct key_entry *entry = &mw->entry;
+
+	entry->access = wqe->bind.access & REMOTE_RIGHTS;
+	entry->start = wqe->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : wqe->bind.addr;
+	entry->length = wqe->bind.length;
+	entry->memory = (uint8_t *)((uintptr_t)region->memory + (wqe->bind.addr - region->start));
+	entry->kind = region->kind;
+	entry->region = region;
+	entry->user = mw->base.type == IBV_MW_TYPE_2 ? qp : NULL;
+	if (entry->user)
+		qp->has_windows = true;
+	region->windows++;
+}
+
+/* The windows' lock is held. */
+static bool bind_window(struct uroce_qp *qp, struct uroce_mw *mw, const struct eng_send_wqe *wqe)
+{
+	struct key_entry *region = NULL;
+
+	/* A window of type 2 has to be free first. */
+	if (mw->base.type == IBV_MW_TYPE_2 && mw->entry.region)
+		return false;
+	if (wqe->bind.length) {
+		region = find_region(qp, wqe);
+		if (!region)
+			return false;
+	}
+	key_table_unbind(&mw->entry);
+	mw->entry.key = wqe->bind.rkey;
+	if (region)
+		set_meaning(mw, qp, wqe, region);
+	return true;
+}
+
+bool uroce_mw_bind(void *owner, const struct eng_send_wqe *wqe)
+{
+	struct uroce_qp *qp = owner;
+	struct uroce_mw *mw = find_window(wqe->bind.window);
+	bool done;
+
+	if (!mw || mw->entry.domain != qp->pd->domain)
+		return false;
+	key_table_windows_begin();
+	done = bind_window(qp, mw, wqe);
+	key_table_windows_end();
+	return done;
+}
+
+bool uroce_mw_invalidate(void *owner, uint32_t key)
+{
+	struct uroce_qp *qp = owner;
+	struct uroce_mw *mw = find_window(key);
+	bool done;
+
+	if (!mw || mw->base.type != IBV_MW_TYPE_2)
+		return false;
+	key_table_windows_begin();
+	done = mw->entry.key == key && mw->entry.user == qp;
+	if (done)
+		key_table_unbind(&mw->entry);
+	key_table_windows_end();
+	return done;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Work requests become entries of the rings.  One lock for each call; requests before a bad one are
+ * posted, as ibv_post_send(3) and ibv_post_recv(3) demand.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "mw.h"
+#include "srq.h"
+#include "ud.h"
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+
+_Static_assert((int)ENG_FENCE == IBV_SEND_FENCE && (int)ENG_SIGNALED == IBV_SEND_SIGNALED &&
+		       (int)ENG_SOLICITED == IBV_SEND_SOLICITED &&
+		       (int)ENG_INLINE == IBV_SEND_INLINE,
+	       "flags are passed on as they are");
+_Static_assert(sizeof(struct eng_sge) == sizeof(struct ibv_sge) &&
+		       offsetof(struct eng_sge, length) == offsetof(struct ibv_sge, length) &&
+		       offsetof(struct eng_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	       "gather lists are copied as they are");
+
+enum {
+	ATOMIC_BYTES = 8,
+};
+
+/* Which fields tell where the bytes are to go to, or come from. */
+enum addressing {
+	PEER_MEMORY_NONE,
+	PEER_MEMORY,
+	PEER_MEMORY_WORD, /* of ATOMIC_BYTES */
+	PEER_MEMORY_ATOMIC,
+	WINDOW, /* of this side: no data goes anywhere */
+};
+
+/* What stands where immediate data does. */
+enum fourth_word {
+	NO_FOURTH_WORD,
+	IMMEDIATE,
+	KEY_TO_INVALIDATE,
+};
+
+/* What each opcode means to the engine, and which fields of the request it uses. */
+struct opcode_row {
+	uint8_t flags; /* that it can have, a set of enum ibv_send_flags; 0: no opcode of ours */
+	uint8_t op;    /* enum eng_op */
+	uint8_t addressing;
+	uint8_t fourth_word;
+	bool local; /* carries no data */
+};
+
+/* Without data of the work request's own; with. */
+#define FLAGS (UROCE_SEND_FLAGS & ~IBV_SEND_INLINE)
+#define FLAGS_INLINE UROCE_SEND_FLAGS
+
+/* clang-format off */
+static const struct opcode_row opcodes[] = {
+	[IBV_WR_SEND] = { FLAGS_INLINE, ENG_SEND, PEER_MEMORY_NONE, NO_FOURTH_WORD, false },
+	[IBV_WR_SEND_WITH_IMM] = { FLAGS_INLINE, ENG_SEND_IMM, PEER_MEMORY_NONE, IMMEDIATE, false },
+	[IBV_WR_RDMA_WRITE] = { FLAGS_INLINE, ENG_WRITE, PEER_MEMORY, NO_FOURTH_WORD, false },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] =
+		{ FLAGS_INLINE, ENG_WRITE_IMM, PEER_MEMORY, IMMEDIATE, false },
+	[IBV_WR_RDMA_READ] = { FLAGS, ENG_READ, PEER_MEMORY, NO_FOURTH_WORD, false },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] =
+		{ FLAGS, ENG_COMPARE_SWAP, PEER_MEMORY_ATOMIC, NO_FOURTH_WORD, false },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] =
+		{ FLAGS, ENG_FETCH_ADD, PEER_MEMORY_ATOMIC, NO_FOURTH_WORD, false },
+	[IBV_WR_SEND_WITH_INV] =
+		{ FLAGS_INLINE, ENG_SEND_INV, PEER_MEMORY_NONE, KEY_TO_INVALIDATE, false },
+	[IBV_WR_LOCAL_INV] = { FLAGS, ENG_LOCAL_INV, PEER_MEMORY_NONE, KEY_TO_INVALIDATE, true },
+	[IBV_WR_BIND_MW] = { FLAGS, ENG_BIND_MW, WINDOW, NO_FOURTH_WORD, true },
+	[IBV_WR_ATOMIC_WRITE] =
+		{ FLAGS_INLINE, ENG_ATOMIC_WRITE, PEER_MEMORY_WORD, NO_FOURTH_WORD, false },
+};
+/* clang-format on */
+
+/* The bytes or the list of where they are; 0 or EINVAL. */
+static int put_data(const struct uroce_qp *qp, const struct ibv_sge *sge, uint32_t count,
+		    bool inlined, struct eng_send_wqe *wqe)
+{
+	uint64_t length = 0;
+
+	if (inlined) {
+		for (uint32_t i = 0; i < count; i++) {
+			if (sge[i].length > qp->cap.max_inline_data - length)
+				return EINVAL;
+			memcpy(wqe->data.bytes + length, (const void *)(uintptr_t)sge[i].addr,
+			       sge[i].length);
+			length += sge[i].length;
+		}
+		wqe->sge_count = 0;
+	} else {
+		if (count > qp->cap.max_send_sge)
+			return EINVAL;
+		for (uint32_t i = 0; i < count; i++) {
+			memcpy(&wqe->data.sge[i], &sge[i], sizeof(sge[i]));
+			length += sge[i].length;
+		}
+		if (length > ENG_MAX_MESSAGE)
+			return EINVAL;
+		wqe->sge_count = (uint8_t)count;
+	}
+	wqe->length = (uint32_t)length;
+	return 0;
+}
+
+static int put_datagram_address(struct uroce_qp *qp, const struct opcode_row *row,
+				const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
+{
+	int error = row->local ? EINVAL
+			       : uroce_ud_address(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+						  wr->wr.ud.remote_qkey);
+
+	if (!error)
+		uroce_ud_hold(wqe);
+	return error;
+}
+
+/* The fields that tell where to, by opcode and service; 0 or an errno. */
+static int put_address(struct uroce_qp *qp, const struct opcode_row *row,
+		       const struct ibv_send_wr *wr, struct eng_send_wqe *wqe)
+{
+	if (row->addressing == WINDOW)
+		return uroce_mw_request(qp, IBV_MW_TYPE_2, wr->bind_mw.mw, wr->bind_mw.rkey,
+					&wr->bind_mw.bind_info, wqe);
+	if (qp->type == ENG_UD)
+		return put_datagram_address(qp, row, wr, wqe);
+	if (row->addressing >= PEER_MEMORY_WORD && wqe->length != ATOMIC_BYTES)
+		return EINVAL;
+	if (row->addressing == PEER_MEMORY_ATOMIC) {
+		if (wr->num_sge != 1)
+			return EINVAL;
+		wqe->remote.va = wr->wr.atomic.remote_addr;
+		wqe->remote.rkey = wr->wr.atomic.rkey;
+		wqe->remote.compare_add = wr->wr.atomic.compare_add;
+		wqe->remote.swap = wr->wr.atomic.swap;
+	} else if (row->addressing != PEER_MEMORY_NONE) {
+		wqe->remote.va = wr->wr.rdma.remote_addr;
+		wqe->remote.rkey = wr->wr.rdma.rkey;
+	}
+	return 0;
+}
+
+static uint32_t fourth_word(const struct opcode_row *row, const struct ibv_send_wr *wr)
+{
+	if (row->fourth_word == NO_FOURTH_WORD)
+		return 0;
+	return row->fourth_word == IMMEDIATE ? ntohl(wr->imm_data) : wr->invalidate_rkey;
+}
+
+static int put_send(struct uroce_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct opcode_row *row;
+	struct eng_send_wqe *wqe;
+	int error;
+
+	if ((size_t)wr->opcode >= sizeof(opcodes) / sizeof(opcodes[0]))
+		return EINVAL;
+	row = &opcodes[wr->opcode];
+	if (!row->flags || wr->num_sge < 0 || (wr->send_flags & ~(unsigned int)row->flags))
+		return EINVAL;
+	wqe = eng_sq_next(qp->progress.engine);
+	if (!wqe)
+		return ENOMEM;
+	error = put_data(qp, wr->sg_list, row->local ? 0 : (uint32_t)wr->num_sge,
+			 wr->send_flags & IBV_SEND_INLINE, wqe);
+	if (error)
+		return error;
+	wqe->wr_id = wr->wr_id;
+	wqe->op = row->op;
+	wqe->flags = (uint8_t)wr->send_flags;
+	wqe->immediate = fourth_word(row, wr);
+	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
+	error = put_address(qp, row, wr, wqe);
+	if (error)
+		return error;
+	eng_sq_push(qp->progress.engine);
+	return 0;
+}
+
+/* Completions may make events, and writing these may set errno. */
+static __attribute__((noinline)) void flush(struct uroce_qp *qp)
+{
+	int before = errno;
+
+	eng_flush(qp->progress.engine);
+	errno = before;
+}
+
+/* answer.h, without what a call that succeeds would pay for it: nothing on its way sets errno. */
+static int refuse(int error)
+{
+	errno = error;
+	return error;
+}
+
+void uroce_sends_pushed(struct uroce_qp *qp)
+{
+	/* rule S13: in ERR work requests are taken, and complete flushed. */
+	switch (eng_qp_state(qp->progress.engine)) {
+	case ENG_ERR:
+	case ENG_SQE:
+		flush(qp);
+		break;
+	default:
+		progress_posted_send(qp->context->progress, &qp->progress);
+	}
+	if (qp->type == ENG_UD)
+		uroce_ud_retired(qp);
+}
+
+static bool may_send(enum eng_qp_state state)
+{
+	return state >= ENG_RTS;
+}
+
+int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct ibv_send_wr *first = wr;
+	int error = 0;
+
+	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV || uroce_inherited(qp->generation)) {
+		*bad_wr = wr;
+		return refuse(ibv_qp->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EIO);
+	}
+	pthread_mutex_lock(&qp->progress.lock);
+	if (!may_send(eng_qp_state(qp->progress.engine)))
+		error = EINVAL;
+	if (qp->type == ENG_UD)
+		uroce_ud_retired(qp);
+	for (; wr && !error; wr = wr->next) {
+		error = put_send(qp, wr);
+		if (error)
+			break;
+	}
+	if (wr != first)
+		uroce_sends_pushed(qp);
+	pthread_mutex_unlock(&qp->progress.lock);
+	if (!error)
+		return 0;
+	*bad_wr = wr;
+	return refuse(error);
+}
+
+int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
+{
+	struct eng_recv_wqe *wqe;
+	uint64_t length = 0;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge)
+		return EINVAL;
+	wqe = eng_rq_next(ring);
+	if (!wqe)
+		return ENOMEM;
+	for (int i = 0; i < wr->num_sge; i++) {
+		wqe->sge[i].addr = wr->sg_list[i].addr;
+		wqe->sge[i].length = wr->sg_list[i].length;
+		wqe->sge[i].lkey = wr->sg_list[i].lkey;
+		length += wr->sg_list[i].length;
+	}
+	wqe->wr_id = wr->wr_id;
+	wqe->sge_count = (uint32_t)wr->num_sge;
+	/* No message is longer, so buffers beyond that are good for nothing but do no harm. */
+	wqe->length = length < ENG_MAX_MESSAGE ? (uint32_t)length : ENG_MAX_MESSAGE;
+	eng_rq_push(ring);
+	return 0;
+}
+
+int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct uroce_qp *qp = to_uroce_qp(ibv_qp);
+	struct ibv_recv_wr *first = wr;
+	int error = 0;
+
+	if (!ibv_qp->recv_cq || uroce_inherited(qp->generation)) {
+		*bad_wr = wr;
+		/* XRC queue pairs receive nothing. */
+		return refuse(ibv_qp->recv_cq ? EIO : EINVAL);
+	}
+	pthread_mutex_lock(&qp->progress.lock);
+	/* rule C5: receives may be posted from INIT on. */
+	if (qp->srq || eng_qp_state(qp->progress.engine) == ENG_RESET)
+		error = EINVAL;
+	for (; wr && !error; wr = wr->next) {
+		error = uroce_put_receive(&qp->own_rq, qp->cap.max_recv_sge, wr);
+		if (error)
+			break;
+	}
+	if (wr != first) {
+		if (eng_qp_state(qp->progress.engine) == ENG_ERR)
+			flush(qp);
+		else
+			progress_posted_receive(qp->context->progress, &qp->progress);
+	}
+	pthread_mutex_unlock(&qp->progress.lock);
+	if (!error)
+		return 0;
+	*bad_wr = wr;
+	return refuse(error);
+}

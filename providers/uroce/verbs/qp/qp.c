@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/urocedv.h>
+
+#include "mw.h"
+#include "progress/gsi.h"
+#include "srq.h"
+#include "ud.h"
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+#include "xrc.h"
+
+enum { CACHE_LINE = 64, WORD = 8 };
+
+/* The domain is its queue's.  What is rare ends map_local(), which saves no registers for it. */
+static __attribute__((noinline)) void *map_of_target(struct uroce_qp *qp, struct key_cache *cache,
+						     uint32_t key, uint64_t addr, uint32_t length,
+						     uint32_t need)
+{
+	return key_table_map(cache, uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key,
+			     addr, length, need);
+}
+
+/*
+ * What is written may belong to a receive request, whose keys are of its queue's domain.  (Or to a
+ * READ; that it may use that domain too is not worth telling them apart.)
+ */
+static __attribute__((noinline)) void *map_of_two_domains(struct uroce_qp *qp, uint32_t lkey,
+							  uint64_t addr, uint32_t length,
+							  uint32_t need)
+{
+	void *memory = key_table_map(&qp->write_cache, qp->pd->domain, lkey, addr, length, need);
+
+	return memory ? memory
+		      : key_table_map(&qp->write_cache, qp->srq->pd->domain, lkey, addr, length,
+				      need);
+}
+
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+{
+	struct uroce_qp *qp = owner;
+	struct key_cache *cache = write ? &qp->write_cache : &qp->read_cache;
+	uint32_t need = KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0);
+
+	if (qp->type == ENG_XRC_RECV)
+		return map_of_target(qp, cache, lkey, addr, length, need);
+	if (write && qp->srq && qp->srq->pd->domain != qp->pd->domain)
+		return map_of_two_domains(qp, lkey, addr, length, need);
+	return key_table_map(cache, qp->pd->domain, lkey, addr, length, need);
+}
+
+static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
+{
+	struct uroce_qp *qp = owner;
+
+	if (qp->type == ENG_XRC_RECV)
+		return map_of_target(qp, &qp->remote_cache, rkey, addr, length, need);
+	return key_table_map(&qp->remote_cache, qp->pd->domain, rkey, addr, length, need);
+}
+
+static void complete(void *owner, const struct eng_wc *wc)
+{
+	struct uroce_qp *qp = owner;
+
+	if (qp->type == ENG_XRC_RECV)
+		uroce_xrc_complete(qp, wc);
+	else
+		uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
+}
+
+static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *wqe,
+				  struct eng_sge *sge)
+{
+	struct uroce_qp *qp = owner;
+
+	if (qp->type == ENG_XRC_RECV)
+		return uroce_xrc_take(qp, srqn, wqe, sge);
+	return uroce_srq_take(qp->srq, wqe, sge);
+}
+
+void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type)
+{
+	if (qp->type == ENG_XRC_RECV)
+		uroce_xrc_raise(qp, type);
+	else
+		uroce_async_event(qp->context, type, &qp->base.qp);
+}
+
+static void event(void *owner, enum eng_event event)
+{
+	struct uroce_qp *qp = owner;
+	static const enum ibv_event_type types[] = {
+		[ENG_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+		[ENG_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+		[ENG_EVENT_QP_FATAL] = IBV_EVENT_QP_FATAL,
+		[ENG_EVENT_QP_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
+		[ENG_EVENT_QP_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
+		[ENG_EVENT_LAST_WQE_REACHED] = IBV_EVENT_QP_LAST_WQE_REACHED,
+		[ENG_EVENT_SRQ_LIMIT] = IBV_EVENT_SRQ_LIMIT_REACHED,
+	};
+
+	if (event == ENG_EVENT_COMM_EST || event == ENG_EVENT_FIRST_REQUEST)
+		gsi_first_request(qp->context->progress, qp->progress.qpn);
+	if (event != ENG_EVENT_FIRST_REQUEST)
+		uroce_qp_raise(qp, types[event]);
+}
+
+static const struct eng_ops engine_ops = {
+	.map_local = map_local,
+	.map_remote = map_remote,
+	.complete = complete,
+	.event = event,
+	.take_receive = take_receive,
+	.invalidate = uroce_mw_invalidate,
+	.bind = uroce_mw_bind,
+};
+
+struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
+{
+	return (struct uroce_qp *)((char *)progress_qp - offsetof(struct uroce_qp, progress));
+}
+
+static uint32_t slots_for(uint32_t wr)
+{
+	uint32_t slots = 1;
+
+	while (slots < wr)
+		slots *= 2;
+	return slots;
+}
+
+int uroce_make_ring(struct eng_ring *ring, struct uroce_buffer *buffer, struct uroce_pd *pd,
+		    uint64_t resource, uint32_t wr, uint32_t slot_bytes)
+{
+	uint32_t slots = slots_for(wr);
+	int error = uroce_buffer_alloc(buffer, pd, (size_t)slots * slot_bytes, resource);
+
+	if (!error)
+		eng_ring_init(ring, buffer->memory, slot_bytes, slots, wr);
+	return error;
+}
+
+/* rule U1: what the device cannot keep is refused here, and never later. */
+static int check_cap(const struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_wr > UROCE_MAX_QP_WR || cap->max_recv_wr > UROCE_MAX_QP_WR ||
+	    cap->max_send_sge > UROCE_MAX_SGE || cap->max_recv_sge > UROCE_MAX_SGE ||
+	    cap->max_inline_data > UROCE_MAX_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+/* Slots have a whole number of cache lines; what is left over in them is granted, too. */
+static int make_rings(struct uroce_qp *qp)
+{
+	struct ibv_qp_cap *cap = &qp->cap;
+	/* ATOMIC_WRITE always has its bytes inline. */
+	uint32_t inlined = cap->max_inline_data < WORD ? WORD : cap->max_inline_data;
+	uint32_t send_bytes = eng_send_slot_bytes(cap->max_send_sge, inlined);
+	uint32_t recv_bytes = eng_recv_slot_bytes(cap->max_recv_sge);
+	uint32_t room = send_bytes - (uint32_t)offsetof(struct eng_send_wqe, data);
+	int error;
+
+	cap->max_inline_data = room < UROCE_MAX_INLINE ? room : UROCE_MAX_INLINE;
+	cap->max_send_sge = room / (uint32_t)sizeof(struct eng_sge);
+	if (cap->max_send_sge > UROCE_MAX_SGE)
+		cap->max_send_sge = UROCE_MAX_SGE;
+	error = uroce_make_ring(&qp->sq, &qp->sq_buffer, qp->pd, UROCEDV_SEND_QUEUE,
+				cap->max_send_wr, send_bytes);
+	if (!error)
+		error = uroce_make_ring(&qp->own_rq, &qp->rq_buffer, qp->pd, UROCEDV_RECEIVE_QUEUE,
+					cap->max_recv_wr, recv_bytes);
+	return error;
+}
+
+static void init_locks(struct uroce_qp *qp)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&qp->progress.lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_init(&qp->modify_lock, NULL);
+	pthread_mutex_init(&qp->base.qp.mutex, NULL);
+	pthread_cond_init(&qp->base.qp.cond, NULL);
+}
+
+static void free_rings(struct uroce_qp *qp)
+{
+	uroce_buffer_free(&qp->rq_buffer);
+	uroce_buffer_free(&qp->sq_buffer);
+}
+
+static void free_memory(struct uroce_qp *qp)
+{
+	/* A lock that was inherited may be held by a thread that does not exist. */
+	if (!uroce_inherited(qp->generation)) {
+		pthread_cond_destroy(&qp->base.qp.cond);
+		pthread_mutex_destroy(&qp->base.qp.mutex);
+		pthread_mutex_destroy(&qp->modify_lock);
+		pthread_mutex_destroy(&qp->progress.lock);
+	}
+	free_rings(qp);
+	free(qp->replay);
+	free(qp->progress.engine);
+	free(qp);
+}
+
+/* What each type of verbs is to the engine, and what it has to be created with. */
+struct type_row {
+	bool offered;
+	bool sends;	 /* has a send queue, its CQ, and a protection domain */
+	bool receives;	 /* has a receive queue or a shared one, and its CQ */
+	bool has_domain; /* is an XRC target */
+	enum eng_qp_type type;
+};
+
+static const struct type_row qp_types[] = {
+	[IBV_QPT_RC] = { true, true, true, false, ENG_RC },
+	[IBV_QPT_UC] = { true, true, true, false, ENG_UC },
+	[IBV_QPT_UD] = { true, true, true, false, ENG_UD },
+	[IBV_QPT_XRC_SEND] = { true, true, false, false, ENG_XRC_SEND },
+	[IBV_QPT_XRC_RECV] = { true, false, false, true, ENG_XRC_RECV },
+};
+
+static const struct type_row *row_of(enum ibv_qp_type type)
+{
+	if ((size_t)type >= sizeof(qp_types) / sizeof(qp_types[0]) || !qp_types[type].offered)
+		return NULL;
+	return &qp_types[type];
+}
+
+/* Of what the type has use for. */
+static bool parts_are_of(struct ibv_context *context, const struct type_row *row,
+			 const struct ibv_qp_init_attr_ex *attr)
+{
+	if (row->sends && !(uroce_together(context, attr->pd->context) &&
+			    uroce_together(context, attr->send_cq->context)))
+		return false;
+	if (row->receives && !(uroce_together(context, attr->recv_cq->context) &&
+			       (!attr->srq || uroce_together(context, attr->srq->context))))
+		return false;
+	return !row->has_domain || uroce_together(context, attr->xrcd->context);
+}
+
+/* 0, or EOPNOTSUPP or EINVAL. */
+static int check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct type_row *row = row_of(attr->qp_type);
+
+	if (!row)
+		return EOPNOTSUPP;
+	if ((row->sends && (!attr->pd || !attr->send_cq)) || (row->receives && !attr->recv_cq))
+		return EINVAL;
+	if (row->has_domain && !((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd))
+		return EINVAL;
+	if (!parts_are_of(context, row, attr))
+		return EINVAL;
+	if (row->receives && attr->srq && uroce_srq_is_xrc(to_uroce_srq(attr->srq)))
+		return EINVAL;
+	return check_cap(&attr->cap);
+}
+
+/* What the type has no use for is ignored, and granted as 0. */
+static void set_parts(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct type_row *row = row_of(attr->qp_type);
+
+	qp->type = row->type;
+	qp->cap = attr->cap;
+	if (row->sends) {
+		qp->pd = to_uroce_pd(attr->pd);
+		qp->send_cq = to_uroce_cq(attr->send_cq);
+	} else {
+		memset(&qp->cap, 0, sizeof(qp->cap));
+	}
+	if (row->receives) {
+		qp->recv_cq = to_uroce_cq(attr->recv_cq);
+		qp->srq = attr->srq ? to_uroce_srq(attr->srq) : NULL;
+	}
+	if (row->has_domain)
+		qp->domain = to_uroce_xrcd(attr->xrcd)->domain;
+	if (!row->receives || qp->srq) {
+		qp->cap.max_recv_wr = 0;
+		qp->cap.max_recv_sge = 0;
+	}
+}
+
+/* What qp uses, and so may not be destroyed before it. */
+static void count_users(struct uroce_qp *qp, int change)
+{
+	atomic_uint *const users[] = {
+		qp->pd ? &qp->pd->users : NULL,
+		qp->send_cq ? &qp->send_cq->users : NULL,
+		qp->recv_cq ? &qp->recv_cq->users : NULL,
+		qp->srq ? &qp->srq->users : NULL,
+	};
+
+	for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+		if (users[i])
+			atomic_fetch_add(users[i], (unsigned int)change);
+	}
+}
+
+static void end(struct uroce_belonging *belonging);
+
+static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
+			      const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *public = &qp->base.qp;
+
+	/* libibverbs leaves these to the provider, unlike those of other objects. */
+	public->context = context;
+	public->qp_context = attr->qp_context;
+	public->pd = qp->pd ? attr->pd : NULL;
+	public->send_cq = qp->send_cq ? &qp->send_cq->base.cq : NULL;
+	public->recv_cq = qp->recv_cq ? &qp->recv_cq->base.cq : NULL;
+	public->srq = qp->srq ? &qp->srq->base.srq : NULL;
+	public->qp_num = qp->progress.qpn;
+	public->handle = qp->progress.qpn;
+	public->qp_type = attr->qp_type;
+	public->state = IBV_QPS_RESET;
+}
+
+/*
+ * What the QPs of this process may have under way, each and together: the peers' socket buffers
+ * drop what does not fit.  They are taken to be like our own, with an eighth to spare; a stream of
+ * UDP alone is no faster with more than sixteen full runs under way.
+ */
+enum {
+	PACKET_CHARGE = 4212,
+	CWND_PACKETS = 240,
+	/* SO_RCVBUF of a default system, as the kernel counts it. */
+	DEFAULT_RECEIVE_BUFFER = 425984,
+};
+static struct eng_cwnd_share cwnd_share = { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7,
+					    .queued = true };
+
+void uroce_cwnd_fit(uint32_t receive_buffer)
+{
+	uint64_t limit = (uint64_t)receive_buffer / 8 * 7;
+
+	if (limit > (uint64_t)CWND_PACKETS * PACKET_CHARGE)
+		limit = (uint64_t)CWND_PACKETS * PACKET_CHARGE;
+	__atomic_store_n(&cwnd_share.limit, limit, __ATOMIC_RELAXED);
+}
+
+/* rule C7 */
+static bool is_shared(const struct uroce_qp *qp)
+{
+	return qp->srq || qp->type == ENG_XRC_RECV;
+}
+
+/* The number and the engine; the lock keeps visitors out until both are there. */
+static int start_engine(struct uroce_qp *qp)
+{
+	int error;
+
+	qp->progress.engine = aligned_alloc(CACHE_LINE, eng_qp_bytes());
+	if (!qp->progress.engine)
+		return ENOMEM;
+	pthread_mutex_lock(&qp->progress.lock);
+	error = -progress_qp_add(qp->context->progress, &qp->progress);
+	if (!error)
+		eng_qp_init(qp->progress.engine,
+			    &(struct eng_qp_init){
+				    .type = qp->type,
+				    .qpn = qp->progress.qpn,
+				    .owner = qp,
+				    .ops = &engine_ops,
+				    .sq = &qp->sq,
+				    .rq = &qp->own_rq,
+				    .rq_shared = is_shared(qp),
+				    .signal_all = qp->signal_all,
+				    .credits_hidden = qp->context->settings.credits_hidden,
+				    /* What is never acknowledged is not in flight. */
+				    .cwnd_share = qp->progress.unreliable ? NULL : &cwnd_share,
+				    .cwnd_packets = CWND_PACKETS,
+			    });
+	pthread_mutex_unlock(&qp->progress.lock);
+	return error;
+}
+
+struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct uroce_qp *qp = NULL;
+	int error = check_init_attr(context, attr);
+
+	if (error)
+		goto err;
+	error = ENOMEM;
+	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(CACHE_LINE - 1ul));
+	if (!qp)
+		goto err;
+	memset(qp, 0, sizeof(*qp));
+	qp->context = to_uroce_context(context);
+	qp->generation = uroce_generation;
+	set_parts(qp, attr);
+	qp->remote_cache.user = qp;
+	qp->signal_all = attr->sq_sig_all;
+	qp->progress.unreliable = qp->type == ENG_UC || qp->type == ENG_UD;
+	init_locks(qp);
+	error = make_rings(qp);
+	if (!error)
+		error = start_engine(qp);
+	if (error)
+		goto err_free;
+	set_public_fields(qp, context, attr);
+	count_users(qp, 1);
+	uroce_context_hold(context);
+	if (qp->type != ENG_XRC_RECV)
+		uroce_belongings_enter(&qp->belonging, BELONGING_QP, qp->context, end);
+	attr->cap = qp->cap;
+	return qp;
+
+err_free:
+	free_memory(qp);
+err:
+	errno = error;
+	return NULL;
+}
+
+struct ibv_qp *uroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct uroce_qp *qp = uroce_qp_create(pd->context, &ex);
+
+	if (!qp)
+		return NULL;
+	attr->cap = ex.cap;
+	return &qp->base.qp;
+}
+
+struct ibv_qp *uroce_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	struct uroce_qp *qp;
+	struct ibv_qp *opening;
+	int error = 0;
+
+	if ((attr->comp_mask & ~known) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->qp_type != IBV_QPT_XRC_RECV) {
+		errno = EINVAL;
+		return NULL;
+	}
+	qp = uroce_qp_create(context, attr);
+	if (!qp)
+		return NULL;
+	if (qp->type == ENG_XRC_RECV) {
+		opening = uroce_xrc_first_opening(qp, attr->xrcd, attr->qp_context);
+		if (!opening)
+			uroce_qp_free(qp);
+		/* It has no use for one; but librdmacm takes from here which one its id has. */
+		else if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+			opening->pd = attr->pd;
+		return opening;
+	}
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		error = uroce_wr_functions(qp, attr->send_ops_flags);
+	if (error) {
+		uroce_destroy_qp(&qp->base.qp);
+		errno = error;
+		return NULL;
+	}
+	return &qp->base.qp;
+}
+
+void uroce_qp_forget_completions(struct uroce_qp *qp)
+{
+	if (qp->send_cq)
+		uroce_cq_forget(qp->send_cq, qp->progress.qpn);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		uroce_cq_forget(qp->recv_cq, qp->progress.qpn);
+}
+
+/* Wait until the application has acknowledged all events that it has been told of. */
+static void wait_for_acks(struct uroce_qp *qp)
+{
+	struct ibv_qp *public = &qp->base.qp;
+
+	pthread_mutex_lock(&public->mutex);
+	while (public->events_completed != atomic_load(&qp->asyncs_taken))
+		pthread_cond_wait(&public->cond, &public->mutex);
+	pthread_mutex_unlock(&public->mutex);
+}
+
+static void silence(struct uroce_qp *qp)
+{
+	/* The peer may still wait for an acknowledgement of what was received last. */
+	pthread_mutex_lock(&qp->progress.lock);
+	eng_farewell(qp->progress.engine);
+	progress_changed(qp->context->progress, &qp->progress);
+	pthread_mutex_unlock(&qp->progress.lock);
+	uroce_mcast_detach_all(qp);
+	progress_qp_remove(qp->context->progress, &qp->progress);
+	uroce_ud_forget(qp);
+	/* What was under way no longer counts. */
+	eng_set_state(qp->progress.engine, ENG_RESET, 0);
+	uroce_async_purge(qp->context, &qp->base.qp);
+	uroce_qp_forget_completions(qp);
+}
+
+void uroce_qp_end(struct uroce_qp *qp)
+{
+	silence(qp);
+	qp->generation = UROCE_ENDED;
+}
+
+static void end(struct uroce_belonging *belonging)
+{
+	uroce_qp_end((struct uroce_qp *)((char *)belonging - offsetof(struct uroce_qp, belonging)));
+}
+
+void uroce_qp_free(struct uroce_qp *qp)
+{
+	struct uroce_context *context = qp->context;
+
+	uroce_belongings_leave(&qp->belonging);
+	/* In a child the engine's life goes on in the parent. */
+	if (!uroce_inherited(qp->generation)) {
+		silence(qp);
+		wait_for_acks(qp);
+	}
+	/* The next queue pair may have this one's place in memory, but not its windows. */
+	if (qp->has_windows)
+		key_table_unbind_user(qp);
+	free_rings(qp);
+	count_users(qp, -1);
+	free_memory(qp);
+	uroce_context_release(&context->base.context);
+}
+
+struct uroce_qp *uroce_qp_of(struct ibv_qp *ibv_qp)
+{
+	return ibv_qp->qp_type == IBV_QPT_XRC_RECV ? to_xrc_opening(ibv_qp)->qp
+						   : to_uroce_qp(ibv_qp);
+}
+
+int uroce_destroy_qp(struct ibv_qp *ibv_qp)
+{
+	if (ibv_qp->qp_type == IBV_QPT_XRC_RECV)
+		return uroce_xrc_close_opening(to_xrc_opening(ibv_qp));
+	/* ibv_attach_mcast(3): it must be detached before. */
+	if (uroce_mcast_is_member(to_uroce_qp(ibv_qp)))
+		return EBUSY;
+	uroce_qp_free(to_uroce_qp(ibv_qp));
+	return 0;
+}
+
+/* libibverbs calls this in the thread that has read an event, before the application sees it. */
+void uroce_async_event_op(struct ibv_context *context, struct ibv_async_event *event)
+{
+	(void)context;
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		atomic_fetch_add(&to_uroce_cq(event->element.cq)->asyncs_taken, 1);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		if (event->element.qp->qp_type == IBV_QPT_XRC_RECV)
+			atomic_fetch_add(&to_xrc_opening(event->element.qp)->asyncs_taken, 1);
+		else
+			atomic_fetch_add(&to_uroce_qp(event->element.qp)->asyncs_taken, 1);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		atomic_fetch_add(&to_uroce_srq(event->element.srq)->asyncs_taken, 1);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * ibv_modify_qp() and ibv_query_qp(): verbs attributes to the engine's and back.  Which move needs
+ * and allows which attributes is the engine's table (engine/qp_state.h); which values are good is
+ * decided here.  All is checked before anything changes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ah.h"
+#include "qp.h"
+#include "ud.h"
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+
+_Static_assert((int)ENG_RESET == IBV_QPS_RESET && (int)ENG_INIT == IBV_QPS_INIT &&
+		       (int)ENG_RTR == IBV_QPS_RTR && (int)ENG_RTS == IBV_QPS_RTS &&
+		       (int)ENG_SQD == IBV_QPS_SQD && (int)ENG_SQE == IBV_QPS_SQE &&
+		       (int)ENG_ERR == IBV_QPS_ERR,
+	       "the engine's states are those of verbs");
+_Static_assert((int)ENG_ATTR_STATE == IBV_QP_STATE && (int)ENG_ATTR_AV == IBV_QP_AV &&
+		       (int)ENG_ATTR_RQ_PSN == IBV_QP_RQ_PSN &&
+		       (int)ENG_ATTR_MIN_RNR_TIMER == IBV_QP_MIN_RNR_TIMER &&
+		       (int)ENG_ATTR_PATH_MIG_STATE == IBV_QP_PATH_MIG_STATE &&
+		       (int)ENG_ATTR_DEST_QPN == IBV_QP_DEST_QPN,
+	       "the engine's attribute bits are those of verbs");
+
+enum {
+	MAX_TIMEOUT_CODE = 31, /* 5 bits: local ACK timeout, RNR timer */
+	MAX_RETRIES = 7,       /* 3 bits */
+	MAX_24_BITS = 0xffffff,
+	KNOWN_ACCESS = 0x3ff | IBV_ACCESS_OPTIONAL_RANGE,
+	ENGINE_ACCESS = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE,
+};
+
+static enum ibv_mtu active_mtu(struct uroce_device *device)
+{
+	uint32_t mtu;
+
+	pthread_mutex_lock(&device->port_lock);
+	mtu = device->netdev.mtu;
+	pthread_mutex_unlock(&device->port_lock);
+	return uroce_active_mtu(mtu);
+}
+
+static bool numbers_are_good(const struct ibv_qp_attr *attr, int mask)
+{
+	const struct {
+		int bit;
+		uint32_t value, max;
+	} limits[] = {
+		{ IBV_QP_PKEY_INDEX, attr->pkey_index, 0 },
+		{ IBV_QP_ACCESS_FLAGS, attr->qp_access_flags & ~(unsigned int)KNOWN_ACCESS, 0 },
+		{ IBV_QP_TIMEOUT, attr->timeout, MAX_TIMEOUT_CODE },
+		{ IBV_QP_RETRY_CNT, attr->retry_cnt, MAX_RETRIES },
+		{ IBV_QP_RNR_RETRY, attr->rnr_retry, MAX_RETRIES },
+		{ IBV_QP_MIN_RNR_TIMER, attr->min_rnr_timer, MAX_TIMEOUT_CODE },
+		{ IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, UROCE_MAX_RD_ATOMIC },
+		{ IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, UROCE_MAX_RD_ATOMIC },
+		{ IBV_QP_DEST_QPN, attr->dest_qp_num, MAX_24_BITS },
+		/* Automatic path migration is not offered; its resting state may be set. */
+		{ IBV_QP_PATH_MIG_STATE, attr->path_mig_state, IBV_MIG_MIGRATED },
+		{ IBV_QP_ALT_PATH, 1, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if ((mask & limits[i].bit) && limits[i].value > limits[i].max)
+			return false;
+	}
+	return true;
+}
+
+/* 0 or EINVAL; route is filled when the mask has an address vector. */
+static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask,
+			struct progress_route *route)
+{
+	struct uroce_device *device = qp->context->device;
+	char text[PROGRESS_ERROR_TEXT];
+
+	if (!numbers_are_good(attr, mask))
+		return EINVAL;
+	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
+		return EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) &&
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > active_mtu(device)))
+		return EINVAL;
+	if (!(mask & IBV_QP_AV))
+		return 0;
+	/* A connection has one peer. */
+	if (uroce_gid_is_multicast(attr->ah_attr.grh.dgid.raw))
+		return EINVAL;
+	if (!uroce_ah_check(device, &attr->ah_attr, route))
+		return 0;
+	uroce_ah_explain(device, &attr->ah_attr, text);
+	uroce_complain("queue pair %u gets no way to its peer: %s", qp->progress.qpn, text);
+	return EINVAL;
+}
+
+static int check_move(enum eng_qp_type type, enum eng_qp_state from, const struct ibv_qp_attr *attr,
+		      int mask, enum eng_qp_state *to)
+{
+	*to = from;
+	if (mask & IBV_QP_STATE) {
+		if ((unsigned int)attr->qp_state >= ENG_STATES)
+			return EINVAL;
+		*to = (enum eng_qp_state)attr->qp_state;
+	}
+	/* The state that the consumer expects: where it is wrong, so is its request. */
+	if ((mask & IBV_QP_CUR_STATE) && (enum eng_qp_state)attr->cur_qp_state != from)
+		return EINVAL;
+	return eng_modify_check(type, from, *to, (uint32_t)mask) == ENG_MODIFY_OK ? 0 : EINVAL;
+}
+
+/* The new set of attributes: what the mask names from attr, the rest as it was. */
+static void merge(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr, int mask)
+{
+#define TAKE(bit, field)                           \
+	do {                                       \
+		if (mask & (bit))                  \
+			into->field = attr->field; \
+	} while (0)
+	TAKE(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_QKEY, qkey);
+	TAKE(IBV_QP_AV, ah_attr);
+	TAKE(IBV_QP_PATH_MTU, path_mtu);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+	TAKE(IBV_QP_RQ_PSN, rq_psn);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_SQ_PSN, sq_psn);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
+#undef TAKE
+	/* PSNs have 24 bits; programs pass random words. */
+	into->rq_psn &= MAX_24_BITS;
+	into->sq_psn &= MAX_24_BITS;
+}
+
+/* Caller holds qp->progress.lock.  path is NULL when the address stays. */
+static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
+{
+	struct eng_attr *to = eng_qp_attr(qp->progress.engine);
+	const struct ibv_qp_attr *from = &qp->attr;
+
+	to->mtu = from->path_mtu ? 128u << from->path_mtu : 0;
+	/* A datagram is one packet, as large as the port's. */
+	if (qp->type == ENG_UD)
+		to->mtu = 128u << active_mtu(qp->context->device);
+	to->dest_qpn = from->dest_qp_num;
+	to->rq_psn = from->rq_psn;
+	to->sq_psn = from->sq_psn;
+	to->access = from->qp_access_flags & ENGINE_ACCESS;
+	to->qkey = from->qkey;
+	to->pkey = WIRE_DEFAULT_PKEY;
+	to->timeout_code = from->timeout;
+	to->retry_count = from->retry_cnt;
+	to->rnr_retry = from->rnr_retry;
+	to->min_rnr_timer = from->min_rnr_timer;
+	to->max_rd_atomic = from->max_rd_atomic;
+	to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	to->sq_drained_event = from->en_sqd_async_notify;
+	if (path)
+		to->path = *path;
+}
+
+/* Open the way to the peer.  May block for some milliseconds; 0 or a positive errno. */
+static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
+		      struct progress_route *route, struct eng_path *path)
+{
+	char error[PROGRESS_ERROR_TEXT] = "";
+	int result;
+
+	route->dest_qpn = next->dest_qp_num;
+	result = progress_qp_connect(qp->context->progress, &qp->progress, route, path, error);
+	if (!result)
+		uroce_cwnd_fit(link_addr_receive_buffer(qp->progress.addr));
+	if (result && error[0])
+		uroce_complain("%s", error);
+	return -result;
+}
+
+/* Memory for depth READs and Atomics of the peer, if there is less; 0 or ENOMEM. */
+static int make_replay(const struct uroce_qp *qp, uint32_t depth, void **memory)
+{
+	*memory = depth > qp->replay_depth ? malloc(eng_replay_bytes(depth)) : NULL;
+	return *memory || depth <= qp->replay_depth ? 0 : ENOMEM;
+}
+
+/* Caller holds progress.lock.  Returns what is to be freed. */
+static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
+{
+	if (!memory)
+		return NULL;
+	qp->replay = memory;
+	qp->replay_depth = depth;
+	return eng_set_replay(qp->progress.engine, memory, depth);
+}
+
+/* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
+/*
+ * Programs stop a connection by moving its queue pair to ERR as soon as they have read the last
+ * message (rdma_disconnect() does): the peer waits for an acknowledgement of that one.  Caller
+ * holds qp->progress.lock.
+ */
+static void move(struct uroce_qp *qp, enum eng_qp_state to)
+{
+	if (to == ENG_ERR || to == ENG_RESET) {
+		eng_farewell(qp->progress.engine);
+		progress_changed(qp->context->progress, &qp->progress);
+	}
+	eng_set_state(qp->progress.engine, to, progress_now());
+}
+
+static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct progress_route route;
+	struct eng_path path;
+	struct ibv_qp_attr next = qp->attr;
+	enum eng_qp_state from, to;
+	void *replay;
+	int error;
+
+	pthread_mutex_lock(&qp->progress.lock);
+	from = eng_qp_state(qp->progress.engine);
+	pthread_mutex_unlock(&qp->progress.lock);
+	error = check_move(qp->type, from, attr, mask, &to);
+	if (!error)
+		error = check_values(qp, attr, mask, &route);
+	if (error)
+		return error;
+	merge(&next, attr, mask);
+	if (mask & IBV_QP_AV)
+		error = connect_to(qp, &next, &route, &path);
+	else if (qp->type == ENG_UD && to == ENG_RTR)
+		error = uroce_ud_listen(qp);
+	if (!error)
+		error = make_replay(qp, next.max_dest_rd_atomic, &replay);
+	if (error)
+		return error;
+
+	pthread_mutex_lock(&qp->progress.lock);
+	/* A connection error may have come in between: it wins, as if we had been later. */
+	if (eng_qp_state(qp->progress.engine) != from)
+		error = check_move(qp->type, eng_qp_state(qp->progress.engine), attr, mask, &to);
+	if (!error) {
+		if (to == ENG_RESET) {
+			memset(&next, 0, sizeof(next));
+			uroce_ud_forget(qp);
+		}
+		qp->attr = next;
+		replay = use_replay(qp, next.max_dest_rd_atomic, replay);
+		tell_engine(qp, mask & IBV_QP_AV ? &path : NULL);
+		if (mask & IBV_QP_STATE)
+			move(qp, to);
+		progress_changed(qp->context->progress, &qp->progress);
+	}
+	pthread_mutex_unlock(&qp->progress.lock);
+	free(replay);
+	/* What was completed before a reset belongs to a connection that is forgotten. */
+	if (!error && to == ENG_RESET)
+		uroce_qp_forget_completions(qp);
+	return error;
+}
+
+/*
+ * Half of an RC queue pair has no use for what is about the other half.  Programs set it all the
+ * same, as the kernel ignores it.
+ */
+static int without_other_half(enum eng_qp_type type, int mask)
+{
+	if (type == ENG_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (type == ENG_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
+int uroce_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
+	int error;
+
+	if (uroce_inherited(qp->generation))
+		return EIO;
+	pthread_mutex_lock(&qp->modify_lock);
+	error = modify(qp, attr, without_other_half(qp->type, mask));
+	pthread_mutex_unlock(&qp->modify_lock);
+	if (error)
+		uroce_debug("queue pair %u is not modified: state %s, attributes 0x%x: %s",
+			    qp->progress.qpn,
+			    mask & IBV_QP_STATE && (unsigned int)attr->qp_state < ENG_STATES
+				    ? eng_qp_state_name((enum eng_qp_state)attr->qp_state)
+				    : "as it is",
+			    (unsigned int)mask, strerror(error));
+	return error;
+}
+
+int uroce_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init)
+{
+	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
+	struct eng_view view;
+
+	(void)mask; /* a hint: all of it is cheap */
+	if (uroce_inherited(qp->generation))
+		return EIO;
+	pthread_mutex_lock(&qp->progress.lock);
+	eng_look(qp->progress.engine, &view);
+	*attr = qp->attr;
+	pthread_mutex_unlock(&qp->progress.lock);
+
+	attr->qp_state = (enum ibv_qp_state)view.state;
+	attr->cur_qp_state = attr->qp_state;
+	attr->cap = qp->cap;
+	/* The PSNs move on; which ones were set is what they are before the queue is in use. */
+	if (view.state >= ENG_RTR)
+		attr->rq_psn = view.expected_psn;
+	if (view.state >= ENG_RTS)
+		attr->sq_psn = view.next_psn;
+	attr->sq_draining = view.state == ENG_SQD && (view.in_flight || view.outstanding_reads);
+
+	memset(init, 0, sizeof(*init));
+	init->qp_context = ibv_qp->qp_context;
+	init->send_cq = ibv_qp->send_cq;
+	init->recv_cq = ibv_qp->recv_cq;
+	init->srq = ibv_qp->srq;
+	init->cap = qp->cap;
+	init->qp_type = ibv_qp->qp_type;
+	init->sq_sig_all = qp->signal_all;
+	return 0;
+}

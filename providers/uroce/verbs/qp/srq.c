@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/urocedv.h>
+
+#include "qp.h"
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+#include "xrc.h"
+
+_Static_assert(UROCE_MAX_SGE <= ENG_MAX_SGE, "a QP keeps the SGEs of the request under way");
+
+/* Caller holds srq->lock.  IBV_EVENT_SRQ_LIMIT_REACHED, once for each arming: ibv_modify_srq(3). */
+static void look_at_limit(struct uroce_srq *srq)
+{
+	if (eng_ring_used(&srq->ring) >= srq->limit)
+		return;
+	srq->limit = 0;
+	uroce_async_event(srq->context, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->base.srq);
+}
+
+enum eng_take uroce_srq_take(struct uroce_srq *srq, struct eng_taken *wqe, struct eng_sge *sge)
+{
+	enum eng_take result = ENG_TAKE_EMPTY;
+	const struct eng_recv_wqe *entry;
+
+	pthread_mutex_lock(&srq->lock);
+	if (eng_ring_used(&srq->ring) > 0) {
+		entry = eng_ring_slot(&srq->ring, srq->ring.tail);
+		wqe->wr_id = entry->wr_id;
+		wqe->length = entry->length;
+		wqe->sge_count = entry->sge_count;
+		memcpy(sge, entry->sge, entry->sge_count * sizeof(*sge));
+		srq->ring.tail++;
+		look_at_limit(srq);
+		result = ENG_TAKEN;
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return result;
+}
+
+int uroce_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr)
+{
+	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
+	int error = 0;
+
+	if (uroce_inherited(srq->generation)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	pthread_mutex_lock(&srq->lock);
+	for (; wr; wr = wr->next) {
+		error = uroce_put_receive(&srq->ring, srq->max_sge, wr);
+		if (error)
+			break;
+	}
+	pthread_mutex_unlock(&srq->lock);
+	if (error)
+		*bad_wr = wr;
+	return error;
+}
+
+/* rule U1 */
+static int check_attr(const struct ibv_srq_attr *attr)
+{
+	if (!attr->max_wr || attr->max_wr > UROCE_MAX_SRQ_WR || attr->max_sge > UROCE_MAX_SGE)
+		return EINVAL;
+	return 0;
+}
+
+static int check_init_attr(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr,
+			   enum ibv_srq_type *type)
+{
+	const uint32_t basic = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	const uint32_t xrc = basic | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	*type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	if (*type > IBV_SRQT_XRC || (attr->comp_mask & ~xrc))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return EINVAL;
+	if (*type == IBV_SRQT_XRC && ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq))
+		return EINVAL;
+	if (!uroce_together(context, attr->pd->context))
+		return EINVAL;
+	if (*type == IBV_SRQT_XRC && !(uroce_together(context, attr->xrcd->context) &&
+				       uroce_together(context, attr->cq->context)))
+		return EINVAL;
+	return check_attr(&attr->attr);
+}
+
+/* Programs that use create_srq_ex rely on the provider for what libibverbs does otherwise. */
+static void set_public_fields(struct uroce_srq *srq, struct ibv_context *context,
+			      const struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq *public = &srq->base.srq;
+
+	public->context = context;
+	public->srq_context = attr->srq_context;
+	public->pd = attr->pd;
+	pthread_mutex_init(&public->mutex, NULL);
+	pthread_cond_init(&public->cond, NULL);
+}
+
+static void free_memory(struct uroce_srq *srq)
+{
+	if (!uroce_inherited(srq->generation))
+		pthread_mutex_destroy(&srq->lock);
+	uroce_buffer_free(&srq->buffer);
+	free(srq);
+}
+
+static int make_ring(struct uroce_srq *srq, struct eng_ring *ring, struct uroce_buffer *buffer,
+		     uint32_t max_wr)
+{
+	return uroce_make_ring(ring, buffer, srq->pd, UROCEDV_SHARED_RECEIVE_QUEUE, max_wr,
+			       eng_recv_slot_bytes(srq->max_sge));
+}
+
+static struct uroce_srq *allocate(struct uroce_pd *pd, const struct ibv_srq_attr *attr)
+{
+	struct uroce_srq *srq = calloc(1, sizeof(*srq));
+
+	if (!srq)
+		return NULL;
+	pthread_mutex_init(&srq->lock, NULL);
+	srq->generation = uroce_generation;
+	srq->pd = pd;
+	srq->max_sge = attr->max_sge;
+	if (make_ring(srq, &srq->ring, &srq->buffer, attr->max_wr)) {
+		free_memory(srq);
+		return NULL;
+	}
+	return srq;
+}
+
+static void end(struct uroce_belonging *belonging)
+{
+	struct uroce_srq *srq =
+		(struct uroce_srq *)((char *)belonging - offsetof(struct uroce_srq, belonging));
+
+	/* A target QP of another context may be in the domain. */
+	if (uroce_srq_is_xrc(srq))
+		uroce_xrc_hide_srq(srq);
+	srq->generation = UROCE_ENDED;
+}
+
+struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	enum ibv_srq_type type;
+	struct uroce_srq *srq = NULL;
+	int error = check_init_attr(context, attr, &type);
+
+	if (error)
+		goto err;
+	srq = allocate(to_uroce_pd(attr->pd), &attr->attr);
+	error = ENOMEM;
+	if (!srq)
+		goto err;
+	srq->context = to_uroce_context(context);
+	srq->base.srq_type = (uint32_t)type;
+	set_public_fields(srq, context, attr);
+	if (type == IBV_SRQT_XRC) {
+		error = uroce_xrc_add_srq(srq, attr->xrcd, attr->cq);
+		if (error)
+			goto err_free;
+	}
+	atomic_fetch_add(&srq->pd->users, 1);
+	uroce_context_hold(context);
+	uroce_belongings_enter(&srq->belonging, BELONGING_SRQ, srq->context, end);
+	return &srq->base.srq;
+
+err_free:
+	free_memory(srq);
+err:
+	errno = error;
+	return NULL;
+}
+
+struct ibv_srq *uroce_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD,
+		.pd = pd,
+	};
+
+	return uroce_create_srq_ex(pd->context, &ex);
+}
+
+/* Caller holds srq->lock. */
+static int resize(struct uroce_srq *srq, uint32_t max_wr)
+{
+	struct eng_ring old = srq->ring, fresh;
+	struct uroce_buffer buffer;
+	int error;
+
+	if (!max_wr || max_wr > UROCE_MAX_SRQ_WR || max_wr < eng_ring_used(&old))
+		return EINVAL;
+	error = make_ring(srq, &fresh, &buffer, max_wr);
+	if (error)
+		return error;
+	for (uint32_t i = old.tail; i != old.head; i++)
+		memcpy(eng_ring_slot(&fresh, fresh.head++), eng_ring_slot(&old, i), old.slot_bytes);
+	srq->ring = fresh;
+	uroce_buffer_free(&srq->buffer);
+	srq->buffer = buffer;
+	return 0;
+}
+
+int uroce_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
+	uint32_t max_wr;
+	int error = 0;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	if (uroce_inherited(srq->generation))
+		return EIO;
+	pthread_mutex_lock(&srq->lock);
+	max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->ring.limit;
+	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
+		error = EINVAL;
+	if (!error && (mask & IBV_SRQ_MAX_WR))
+		error = resize(srq, max_wr);
+	if (!error && (mask & IBV_SRQ_LIMIT)) {
+		srq->limit = attr->srq_limit;
+		/* So few may have been left before: an event that never comes would be missed. */
+		look_at_limit(srq);
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return error;
+}
+
+int uroce_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
+{
+	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
+
+	if (uroce_inherited(srq->generation))
+		return EIO;
+	pthread_mutex_lock(&srq->lock);
+	attr->max_wr = srq->ring.limit;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = srq->limit;
+	pthread_mutex_unlock(&srq->lock);
+	return 0;
+}
+
+/* Wait until the application has acknowledged all events that it has been told of. */
+static void wait_for_acks(struct uroce_srq *srq)
+{
+	struct ibv_srq *public = &srq->base.srq;
+
+	pthread_mutex_lock(&public->mutex);
+	while (public->events_completed != atomic_load(&srq->asyncs_taken))
+		pthread_cond_wait(&public->cond, &public->mutex);
+	pthread_mutex_unlock(&public->mutex);
+}
+
+int uroce_destroy_srq(struct ibv_srq *ibv_srq)
+{
+	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
+	struct ibv_context *context = ibv_srq->context;
+	struct uroce_pd *pd;
+
+	if (atomic_load(&srq->users))
+		return EBUSY;
+	uroce_belongings_leave(&srq->belonging);
+	if (uroce_srq_is_xrc(srq))
+		uroce_xrc_remove_srq(srq);
+	if (!uroce_inherited(srq->generation)) {
+		uroce_async_purge(srq->context, ibv_srq);
+		wait_for_acks(srq);
+	}
+	pd = srq->pd;
+	free_memory(srq);
+	atomic_fetch_sub(&pd->users, 1);
+	uroce_context_release(context);
+	return 0;
+}
+
+int uroce_get_srq_num(struct ibv_srq *ibv_srq, uint32_t *number)
+{
+	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
+
+	if (!uroce_srq_is_xrc(srq))
+		return EINVAL;
+	*number = srq->base.srq_num;
+	return 0;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "ud.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ah.h"
+#include "progress/datagram.h"
+#include "verbs/device.h"
+#include "verbs/generation.h"
+
+/* IBA: a Q_Key with this bit in a request stands for that of the queue pair. */
+#define QKEY_OF_QP 0x80000000u
+
+/* Contexts that have datagram QPs: lists of them and what they hear. */
+static pthread_mutex_t listen_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct uroce_context *listeners;
+
+void uroce_ud_forked(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	listen_lock = fresh;
+	/* They are the parent's. */
+	listeners = NULL;
+}
+
+static bool is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+/* Caller holds listen_lock.  0 or a negative errno. */
+static int listen_to_all(struct uroce_context *context, char error[PROGRESS_ERROR_TEXT])
+{
+	struct progress_local local[UROCE_GID_TABLE];
+	unsigned int count = 0;
+	struct netdev netdev;
+
+	uroce_device_netdev(context->device, &netdev);
+	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++) {
+		union ibv_gid gid;
+
+		if (!uroce_gid(context->device, i, &gid))
+			continue;
+		memcpy(local[count].gid, gid.raw, sizeof(local[count].gid));
+		local[count].scope_id = is_link_local(&gid) ? netdev.index : 0;
+		count++;
+	}
+	return progress_listen_set(context->progress, context->listen, local, count, error);
+}
+
+int uroce_ud_listen(struct uroce_qp *qp)
+{
+	struct uroce_context *context = qp->context;
+	char text[PROGRESS_ERROR_TEXT] = "";
+	int error = 0;
+
+	pthread_mutex_lock(&listen_lock);
+	if (!context->listen) {
+		context->listen = progress_listen_new();
+		error = context->listen ? listen_to_all(context, text) : -ENOMEM;
+		if (!error) {
+			context->next_listener = listeners;
+			listeners = context;
+		} else if (context->listen) {
+			progress_listen_close(context->progress, context->listen);
+			context->listen = NULL;
+		}
+	}
+	pthread_mutex_unlock(&listen_lock);
+	if (error) {
+		if (text[0])
+			uroce_complain("%s", text);
+		return -error;
+	}
+	pthread_mutex_lock(&qp->progress.lock);
+	qp->progress.listen = context->listen;
+	pthread_mutex_unlock(&qp->progress.lock);
+	return 0;
+}
+
+void uroce_ud_addresses_changed(void)
+{
+	char text[PROGRESS_ERROR_TEXT];
+
+	pthread_mutex_lock(&listen_lock);
+	/* A queue pair without an address hears nothing until there is one. */
+	for (struct uroce_context *context = listeners; context; context = context->next_listener)
+		listen_to_all(context, text);
+	pthread_mutex_unlock(&listen_lock);
+}
+
+void uroce_ud_close(struct uroce_context *context)
+{
+	struct uroce_context **from = &listeners;
+
+	if (uroce_inherited(context->generation))
+		return;
+	pthread_mutex_lock(&listen_lock);
+	while (*from && *from != context)
+		from = &(*from)->next_listener;
+	if (*from)
+		*from = context->next_listener;
+	pthread_mutex_unlock(&listen_lock);
+	if (context->listen)
+		progress_listen_close(context->progress, context->listen);
+	context->listen = NULL;
+	uroce_ah_bury();
+}
+
+int uroce_ud_address(struct uroce_qp *qp, struct eng_send_wqe *wqe, struct ibv_ah *ibv_ah,
+		     uint32_t dest_qpn, uint32_t qkey)
+{
+	struct uroce_ah *ah = ibv_ah ? to_uroce_ah(ibv_ah) : NULL;
+	bool needed = wqe->op == ENG_SEND || wqe->op == ENG_SEND_IMM;
+
+	if (needed && (!ah || ah->pd->domain != qp->pd->domain || dest_qpn > WIRE_24BIT_MASK))
+		return EINVAL;
+	wqe->ud.ah = needed ? ah : NULL;
+	wqe->ud.path = needed ? &ah->path.eng : NULL;
+	wqe->ud.dest_qpn = dest_qpn;
+	wqe->ud.qkey = qkey & QKEY_OF_QP ? qp->attr.qkey : qkey;
+	return 0;
+}
+
+void uroce_ud_hold(const struct eng_send_wqe *wqe)
+{
+	if (wqe->ud.ah)
+		uroce_ah_hold((struct uroce_ah *)(uintptr_t)wqe->ud.ah);
+}
+
+static void release_until(struct uroce_qp *qp, uint32_t end)
+{
+	for (; qp->held != end; qp->held++) {
+		const struct eng_send_wqe *wqe = eng_ring_slot(&qp->sq, qp->held);
+
+		if (wqe->ud.ah)
+			uroce_ah_release((struct uroce_ah *)(uintptr_t)wqe->ud.ah);
+	}
+}
+
+void uroce_ud_retired(struct uroce_qp *qp)
+{
+	release_until(qp, qp->sq.tail);
+}
+
+void uroce_ud_forget(struct uroce_qp *qp)
+{
+	if (qp->type != ENG_UD)
+		return;
+	release_until(qp, qp->sq.head);
+	qp->held = 0;
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * ibv_wr_start() ... ibv_wr_complete(): requests are built in the free slots behind the send
+ * queue's head, under the QP's lock, and pushed all together; so an abort has nothing to undo.
+ * Errors are remembered and reported by complete, which then posts nothing.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "mw.h"
+#include "ud.h"
+#include "verbs/answer.h"
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+
+enum {
+	ATOMIC_BYTES = 8,
+	SUPPORTED = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+		    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE,
+	/* Of these. */
+	SUPPORTED_UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	SUPPORTED_UC = SUPPORTED_UD | IBV_QP_EX_WITH_RDMA_WRITE |
+		       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
+		       IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV,
+};
+
+static struct uroce_qp *of(struct ibv_qp_ex *qp)
+{
+	return (struct uroce_qp *)qp;
+}
+
+static void fail(struct uroce_qp *qp, int error)
+{
+	if (!qp->batch.error)
+		qp->batch.error = error;
+	qp->batch.wqe = NULL;
+}
+
+static bool is_atomic(const struct eng_send_wqe *wqe)
+{
+	return wqe->op == ENG_COMPARE_SWAP || wqe->op == ENG_FETCH_ADD;
+}
+
+/* The request that was being built will not be touched again: is it whole? */
+static void close_request(struct uroce_qp *qp)
+{
+	const struct eng_send_wqe *wqe = qp->batch.wqe;
+
+	if (!wqe)
+		return;
+	if (is_atomic(wqe) && (wqe->sge_count != 1 || wqe->length != ATOMIC_BYTES))
+		fail(qp, EINVAL);
+	if (qp->type == ENG_UD && !wqe->ud.ah)
+		fail(qp, EINVAL);
+}
+
+static struct eng_send_wqe *begin(struct ibv_qp_ex *ex, enum eng_op op)
+{
+	struct uroce_qp *qp = of(ex);
+	struct eng_send_wqe *wqe;
+
+	close_request(qp);
+	if (qp->batch.error)
+		return NULL;
+	if (ex->wr_flags & ~(unsigned int)UROCE_SEND_FLAGS) {
+		fail(qp, EINVAL);
+		return NULL;
+	}
+	if (eng_ring_used(&qp->sq) + qp->batch.count >= qp->sq.limit) {
+		fail(qp, ENOMEM);
+		return NULL;
+	}
+	wqe = eng_ring_slot(&qp->sq, qp->sq.head + qp->batch.count++);
+	qp->batch.wqe = wqe;
+	wqe->wr_id = ex->wr_id;
+	wqe->op = (uint8_t)op;
+	/* Whether the data is inline is said by the function that sets it. */
+	wqe->flags = (uint8_t)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
+	wqe->sge_count = 0;
+	wqe->length = 0;
+	wqe->immediate = 0;
+	wqe->xrc_srqn = 0;
+	wqe->ud.ah = NULL;
+	return wqe;
+}
+
+static void begin_remote(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, uint64_t va,
+			 uint32_t immediate)
+{
+	struct eng_send_wqe *wqe = begin(ex, op);
+
+	if (!wqe)
+		return;
+	wqe->remote.va = va;
+	wqe->remote.rkey = rkey;
+	wqe->immediate = immediate;
+}
+
+static void begin_atomic(struct ibv_qp_ex *ex, enum eng_op op, uint32_t rkey, uint64_t va,
+			 uint64_t compare_add, uint64_t swap)
+{
+	struct eng_send_wqe *wqe = begin(ex, op);
+
+	if (!wqe)
+		return;
+	wqe->remote.va = va;
+	wqe->remote.rkey = rkey;
+	wqe->remote.compare_add = compare_add;
+	wqe->remote.swap = swap;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, ENG_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 immediate)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_SEND_IMM);
+
+	if (wqe)
+		wqe->immediate = ntohl(immediate);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va)
+{
+	begin_remote(ex, ENG_WRITE, rkey, va, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, __be32 immediate)
+{
+	begin_remote(ex, ENG_WRITE_IMM, rkey, va, ntohl(immediate));
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va)
+{
+	begin_remote(ex, ENG_READ, rkey, va, 0);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, uint64_t compare,
+			      uint64_t swap)
+{
+	begin_atomic(ex, ENG_COMPARE_SWAP, rkey, va, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, uint64_t add)
+{
+	begin_atomic(ex, ENG_FETCH_ADD, rkey, va, add, 0);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_SEND_INV);
+
+	if (wqe)
+		wqe->immediate = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_LOCAL_INV);
+
+	if (wqe)
+		wqe->immediate = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_BIND_MW);
+	int error = 0;
+
+	if (wqe)
+		error = uroce_mw_request(of(ex), IBV_MW_TYPE_2, mw, rkey, info, wqe);
+	if (error)
+		fail(of(ex), error);
+}
+
+/* The value comes with the call, so it is there inline; make_rings() leaves room for it. */
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t va, const void *value)
+{
+	struct eng_send_wqe *wqe = begin(ex, ENG_ATOMIC_WRITE);
+
+	if (!wqe)
+		return;
+	wqe->remote.va = va;
+	wqe->remote.rkey = rkey;
+	memcpy(wqe->data.bytes, value, ATOMIC_BYTES);
+	wqe->length = ATOMIC_BYTES;
+	wqe->flags |= ENG_INLINE;
+}
+
+/* Requests whose data, if any, has come with the call that began them. */
+static bool takes_data(const struct eng_send_wqe *wqe)
+{
+	return wqe->op != ENG_LOCAL_INV && wqe->op != ENG_BIND_MW && wqe->op != ENG_ATOMIC_WRITE;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
+{
+	struct uroce_qp *qp = of(ex);
+	struct eng_send_wqe *wqe = qp->batch.wqe;
+	uint64_t length = 0;
+
+	if (!wqe)
+		return;
+	if (count > qp->cap.max_send_sge || !takes_data(wqe)) {
+		fail(qp, EINVAL);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		wqe->data.sge[i].addr = list[i].addr;
+		wqe->data.sge[i].length = list[i].length;
+		wqe->data.sge[i].lkey = list[i].lkey;
+		length += list[i].length;
+	}
+	if (length > ENG_MAX_MESSAGE) {
+		fail(qp, EINVAL);
+		return;
+	}
+	wqe->sge_count = (uint8_t)count;
+	wqe->length = (uint32_t)length;
+	wqe->flags &= (uint8_t)~ENG_INLINE;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	const struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
+				    const struct ibv_data_buf *list)
+{
+	struct uroce_qp *qp = of(ex);
+	struct eng_send_wqe *wqe = qp->batch.wqe;
+	size_t length = 0;
+
+	if (!wqe)
+		return;
+	if (wqe->op == ENG_READ || is_atomic(wqe) || !takes_data(wqe)) {
+		fail(qp, EINVAL);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].length > qp->cap.max_inline_data - length) {
+			fail(qp, EINVAL);
+			return;
+		}
+		memcpy(wqe->data.bytes + length, list[i].addr, list[i].length);
+		length += list[i].length;
+	}
+	wqe->sge_count = 0;
+	wqe->length = (uint32_t)length;
+	wqe->flags |= ENG_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	const struct ibv_data_buf buffer = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(ex, 1, &buffer);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
+{
+	struct uroce_qp *qp = of(ex);
+	int error = 0;
+
+	if (qp->batch.wqe)
+		error = uroce_ud_address(qp, qp->batch.wqe, ah, remote_qpn, remote_qkey);
+	if (error)
+		fail(qp, error);
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	if (of(ex)->batch.wqe)
+		of(ex)->batch.wqe->xrc_srqn = remote_srqn;
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct uroce_qp *qp = of(ex);
+
+	if (!uroce_inherited(qp->generation))
+		pthread_mutex_lock(&qp->progress.lock);
+	qp->batch.error = 0;
+	qp->batch.count = 0;
+	qp->batch.wqe = NULL;
+	if (uroce_inherited(qp->generation))
+		fail(qp, EIO);
+	else if (eng_qp_state(qp->progress.engine) < ENG_RTS)
+		fail(qp, EINVAL);
+	else if (qp->type == ENG_UD)
+		uroce_ud_retired(qp);
+}
+
+static int complete(struct ibv_qp_ex *ex)
+{
+	struct uroce_qp *qp = of(ex);
+	int error;
+
+	close_request(qp);
+	error = qp->batch.error;
+	if (!error && qp->batch.count) {
+		for (uint32_t i = 0; i < qp->batch.count; i++) {
+			if (qp->type == ENG_UD)
+				uroce_ud_hold(eng_ring_slot(&qp->sq, qp->sq.head));
+			eng_sq_push(qp->progress.engine);
+		}
+		uroce_sends_pushed(qp);
+	}
+	if (!uroce_inherited(qp->generation))
+		pthread_mutex_unlock(&qp->progress.lock);
+	return error;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	return UROCE_ANSWER(complete(ex));
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	struct uroce_qp *qp = of(ex);
+
+	if (!uroce_inherited(qp->generation))
+		pthread_mutex_unlock(&qp->progress.lock);
+}
+
+/* What a type of queue pair has operations for. */
+static uint64_t supported(enum eng_qp_type type)
+{
+	switch (type) {
+	case ENG_RC:
+	case ENG_XRC_SEND:
+		return SUPPORTED;
+	case ENG_UC:
+		return SUPPORTED & SUPPORTED_UC;
+	case ENG_UD:
+		return SUPPORTED & SUPPORTED_UD;
+	case ENG_XRC_RECV:
+		break;
+	}
+	return 0;
+}
+
+int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags)
+{
+	struct ibv_qp_ex *ex = &qp->base.qp_ex;
+
+	if (flags & ~supported(qp->type))
+		return EOPNOTSUPP;
+	if (qp->type == ENG_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (qp->type == ENG_XRC_SEND)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_atomic_write = wr_atomic_write;
+	abi_qp_set_ex(&qp->base);
+	return 0;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "xrc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verbs/forked.h"
+#include "verbs/ops.h"
+#include "xrc_domain.h"
+
+enum {
+	FIRST_PLACES = 64,
+	MAX_SRQN = 0xffffff,
+};
+
+static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xrc_domain *domains;
+
+/*
+ * The XRC SRQs of the process by number, which is one more than the place.  Numbers are given out
+ * in a circle, so that a peer's stale one meets nothing for a while.
+ */
+static struct {
+	pthread_rwlock_t lock;
+	struct uroce_srq **place;
+	uint32_t places; /* a power of two, or 0 */
+	uint32_t next;	 /* to be tried first */
+	uint32_t used;
+} table = { .lock = PTHREAD_RWLOCK_INITIALIZER };
+
+void uroce_xrc_fork_prepare(void)
+{
+	pthread_mutex_lock(&domains_lock);
+}
+
+void uroce_xrc_fork_parent(void)
+{
+	pthread_mutex_unlock(&domains_lock);
+}
+
+void uroce_xrc_fork_child(void)
+{
+	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
+
+	/*
+	 * It may be held by readers that do not exist; a thread that changes it has domains_lock.
+	 */
+	table.lock = fresh;
+	pthread_mutex_unlock(&domains_lock);
+}
+
+void xrc_domains_lock(void)
+{
+	pthread_mutex_lock(&domains_lock);
+}
+
+void xrc_domains_unlock(void)
+{
+	pthread_mutex_unlock(&domains_lock);
+}
+
+/* Caller holds domains_lock. */
+static struct xrc_domain *find_domain(struct uroce_device *device, const struct stat *file)
+{
+	struct xrc_domain *domain = domains;
+
+	while (domain &&
+	       !(domain->shared && domain->device == device &&
+		 domain->file.st_dev == file->st_dev && domain->file.st_ino == file->st_ino))
+		domain = domain->next;
+	return domain;
+}
+
+/* Caller holds domains_lock. */
+static struct xrc_domain *new_domain(struct uroce_device *device, const struct stat *file)
+{
+	struct xrc_domain *domain = calloc(1, sizeof(*domain));
+
+	if (!domain)
+		return NULL;
+	domain->device = device;
+	domain->shared = file;
+	if (file)
+		domain->file = *file;
+	domain->next = domains;
+	domains = domain;
+	return domain;
+}
+
+/* Caller holds domains_lock.  With a file: O_CREAT and O_EXCL are as those of open(2). */
+static int get_domain(struct uroce_device *device, int fd, int flags, struct xrc_domain **domain)
+{
+	struct stat file;
+
+	*domain = NULL;
+	if (fd != -1) {
+		if (fstat(fd, &file))
+			return EBADF;
+		*domain = find_domain(device, &file);
+		if (*domain && (flags & O_EXCL))
+			return EINVAL;
+	}
+	if (!*domain && !(flags & O_CREAT))
+		return fd == -1 ? EINVAL : EAGAIN;
+	if (!*domain)
+		*domain = new_domain(device, fd == -1 ? NULL : &file);
+	if (!*domain)
+		return ENOMEM;
+	(*domain)->users++;
+	return 0;
+}
+
+/* Caller holds domains_lock. */
+static void put_domain(struct xrc_domain *domain)
+{
+	struct xrc_domain **from = &domains;
+
+	if (--domain->users)
+		return;
+	while (*from != domain)
+		from = &(*from)->next;
+	*from = domain->next;
+	free(domain);
+}
+
+struct ibv_xrcd *uroce_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	const uint32_t needed = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	struct uroce_xrcd *xrcd = NULL;
+	int error = uroce_watch_forks();
+
+	if (!error && (attr->comp_mask != needed || (attr->oflags & ~(O_CREAT | O_EXCL))))
+		error = EINVAL;
+	if (!error) {
+		xrcd = calloc(1, sizeof(*xrcd));
+		error = ENOMEM;
+	}
+	if (xrcd) {
+		pthread_mutex_lock(&domains_lock);
+		error = get_domain(to_uroce_context(context)->device, attr->fd, attr->oflags,
+				   &xrcd->domain);
+		pthread_mutex_unlock(&domains_lock);
+	}
+	if (error) {
+		free(xrcd);
+		errno = error;
+		return NULL;
+	}
+	xrcd->base.xrcd.context = context;
+	uroce_context_hold(context);
+	return &xrcd->base.xrcd;
+}
+
+int uroce_close_xrcd(struct ibv_xrcd *ibv_xrcd)
+{
+	struct uroce_xrcd *xrcd = to_uroce_xrcd(ibv_xrcd);
+	struct ibv_context *context = ibv_xrcd->context;
+
+	if (atomic_load(&xrcd->users))
+		return EBUSY;
+	pthread_mutex_lock(&domains_lock);
+	put_domain(xrcd->domain);
+	pthread_mutex_unlock(&domains_lock);
+	free(xrcd);
+	uroce_context_release(context);
+	return 0;
+}
+
+/* Caller holds table.lock for writing.  Numbers stay what they are. */
+static int make_room(void)
+{
+	uint32_t places = table.places ? 2 * table.places : FIRST_PLACES;
+	struct uroce_srq **grown;
+
+	if (table.used < table.places)
+		return 0;
+	if (table.used == UROCE_MAX_SRQ || places > MAX_SRQN)
+		return ENOMEM;
+	grown = realloc(table.place, places * sizeof(struct uroce_srq *));
+	if (!grown)
+		return ENOMEM;
+	memset(grown + table.places, 0, (places - table.places) * sizeof(*grown));
+	table.next = table.places;
+	table.place = grown;
+	table.places = places;
+	return 0;
+}
+
+static int enter(struct uroce_srq *srq)
+{
+	int error;
+
+	pthread_mutex_lock(&domains_lock);
+	pthread_rwlock_wrlock(&table.lock);
+	error = make_room();
+	if (!error) {
+		while (table.place[table.next & (table.places - 1)])
+			table.next++;
+		table.next &= table.places - 1;
+		table.place[table.next++] = srq;
+		srq->base.srq_num = table.next;
+		table.used++;
+	}
+	pthread_rwlock_unlock(&table.lock);
+	pthread_mutex_unlock(&domains_lock);
+	return error;
+}
+
+int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct ibv_cq *cq)
+{
+	struct uroce_xrcd *xrcd = to_uroce_xrcd(ibv_xrcd);
+	int error;
+
+	if (xrcd->domain->device != srq->context->device)
+		return EINVAL;
+	srq->cq = to_uroce_cq(cq);
+	srq->xrcd = xrcd;
+	srq->domain = xrcd->domain;
+	srq->base.xrcd = &xrcd->base;
+	srq->base.cq = cq;
+	error = enter(srq);
+	if (error)
+		return error;
+	atomic_fetch_add(&srq->cq->users, 1);
+	atomic_fetch_add(&xrcd->users, 1);
+	return 0;
+}
+
+void uroce_xrc_hide_srq(struct uroce_srq *srq)
+{
+	uint32_t place = srq->base.srq_num - 1;
+
+	pthread_mutex_lock(&domains_lock);
+	pthread_rwlock_wrlock(&table.lock);
+	if (table.place[place] == srq) {
+		table.place[place] = NULL;
+		table.used--;
+	}
+	pthread_rwlock_unlock(&table.lock);
+	pthread_mutex_unlock(&domains_lock);
+}
+
+void uroce_xrc_remove_srq(struct uroce_srq *srq)
+{
+	uroce_xrc_hide_srq(srq);
+	atomic_fetch_sub(&srq->cq->users, 1);
+	atomic_fetch_sub(&srq->xrcd->users, 1);
+}
+
+/* Caller holds table.lock. */
+static struct uroce_srq *find(const struct uroce_qp *qp, uint32_t srqn)
+{
+	struct uroce_srq *srq = srqn - 1 < table.places ? table.place[srqn - 1] : NULL;
+
+	return srq && srq->domain == qp->domain ? srq : NULL;
+}
+
+enum eng_take uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_taken *wqe,
+			     struct eng_sge *sge)
+{
+	enum eng_take result = ENG_TAKE_REFUSED;
+	struct uroce_srq *srq;
+
+	pthread_rwlock_rdlock(&table.lock);
+	srq = find(qp, srqn);
+	if (srq)
+		result = uroce_srq_take(srq, wqe, sge);
+	pthread_rwlock_unlock(&table.lock);
+	return result;
+}
+
+void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc)
+{
+	struct uroce_srq *srq;
+
+	pthread_rwlock_rdlock(&table.lock);
+	srq = find(qp, wc->srqn);
+	/* Else it has been destroyed since the message began: the completion is not wanted. */
+	if (srq)
+		uroce_cq_complete(srq->cq, qp->progress.qpn, wc);
+	pthread_rwlock_unlock(&table.lock);
+}
+
+const struct uroce_pd *uroce_xrc_pd(struct uroce_qp *qp, uint32_t srqn)
+{
+	const struct uroce_pd *pd = NULL;
+	struct uroce_srq *srq;
+
+	pthread_rwlock_rdlock(&table.lock);
+	srq = find(qp, srqn);
+	if (srq)
+		pd = srq->pd->domain;
+	pthread_rwlock_unlock(&table.lock);
+	return pd;
+}

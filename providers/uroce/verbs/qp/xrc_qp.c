@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/generation.h"
+#include "verbs/ops.h"
+#include "xrc.h"
+#include "xrc_domain.h"
+
+static void free_opening(struct xrc_opening *opening, bool inherited)
+{
+	if (!inherited) {
+		pthread_cond_destroy(&opening->base.qp.cond);
+		pthread_mutex_destroy(&opening->base.qp.mutex);
+	}
+	free(opening);
+}
+
+/* The QP is handed to one of its openings: caller holds the domains' lock, and heir is open. */
+static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
+{
+	struct uroce_context *before = qp->context;
+
+	if (before == heir)
+		return;
+	uroce_context_hold(&heir->base.context);
+	pthread_mutex_lock(&qp->progress.lock);
+	qp->context = heir;
+	pthread_mutex_unlock(&qp->progress.lock);
+	uroce_context_release(&before->base.context);
+}
+
+/* With the last one that has not been ended, the QP is. */
+static void end(struct uroce_belonging *belonging)
+{
+	struct xrc_opening *opening =
+		(struct xrc_opening *)((char *)belonging - offsetof(struct xrc_opening, belonging));
+	struct uroce_qp *qp = opening->qp;
+	struct xrc_opening *heir;
+
+	xrc_domains_lock();
+	opening->generation = UROCE_ENDED;
+	heir = qp->openings;
+	while (heir && uroce_inherited(heir->generation))
+		heir = heir->next;
+	if (heir)
+		inherit(qp, heir->belonging.context);
+	xrc_domains_unlock();
+	if (!heir && !uroce_inherited(qp->generation))
+		uroce_qp_end(qp);
+}
+
+/* Caller holds the domains' lock, so that qp is there. */
+static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *context,
+				       struct uroce_xrcd *xrcd, void *qp_context)
+{
+	struct xrc_opening *opening = calloc(1, sizeof(*opening));
+	struct ibv_qp *public;
+
+	if (!opening)
+		return NULL;
+	opening->qp = qp;
+	opening->xrcd = xrcd;
+	opening->generation = uroce_generation;
+	public = &opening->base.qp;
+	public->context = context;
+	public->qp_context = qp_context;
+	public->qp_num = qp->progress.qpn;
+	public->handle = qp->progress.qpn;
+	public->qp_type = IBV_QPT_XRC_RECV;
+	pthread_mutex_init(&public->mutex, NULL);
+	pthread_cond_init(&public->cond, NULL);
+	pthread_mutex_lock(&qp->progress.lock);
+	public->state = (enum ibv_qp_state)eng_qp_state(qp->progress.engine);
+	opening->next = qp->openings;
+	qp->openings = opening;
+	pthread_mutex_unlock(&qp->progress.lock);
+	atomic_fetch_add(&xrcd->users, 1);
+	uroce_context_hold(context);
+	uroce_belongings_enter(&opening->belonging, BELONGING_XRC_OPENING,
+			       to_uroce_context(context), end);
+	return opening;
+}
+
+struct ibv_qp *uroce_xrc_first_opening(struct uroce_qp *qp, struct ibv_xrcd *ibv_xrcd,
+				       void *qp_context)
+{
+	struct uroce_xrcd *xrcd = to_uroce_xrcd(ibv_xrcd);
+	struct xrc_opening *opening;
+
+	xrc_domains_lock();
+	opening = open_target(qp, ibv_xrcd->context, xrcd, qp_context);
+	if (opening) {
+		qp->next_target = qp->domain->targets;
+		qp->domain->targets = qp;
+	}
+	xrc_domains_unlock();
+	if (!opening) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return &opening->base.qp;
+}
+
+struct ibv_qp *uroce_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed =
+		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	struct xrc_opening *opening = NULL;
+	struct uroce_xrcd *xrcd;
+	struct uroce_qp *qp;
+	int error = EINVAL;
+
+	if ((attr->comp_mask & needed) != needed ||
+	    (attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) ||
+	    attr->qp_type != IBV_QPT_XRC_RECV || !attr->xrcd ||
+	    !uroce_together(context, attr->xrcd->context))
+		goto err;
+	xrcd = to_uroce_xrcd(attr->xrcd);
+	xrc_domains_lock();
+	for (qp = xrcd->domain->targets; qp && qp->progress.qpn != attr->qp_num;)
+		qp = qp->next_target;
+	if (qp) {
+		opening = open_target(qp, context, xrcd,
+				      attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context
+										 : NULL);
+		error = ENOMEM;
+	}
+	xrc_domains_unlock();
+	if (opening)
+		return &opening->base.qp;
+err:
+	errno = error;
+	return NULL;
+}
+
+/* The opening leaves its QP; was it the last one?  Caller holds the domains' lock. */
+static bool leave(struct xrc_opening *opening)
+{
+	struct uroce_qp *qp = opening->qp, **target = &qp->domain->targets;
+	struct xrc_opening **from = &qp->openings;
+	bool inherited = uroce_inherited(qp->generation);
+
+	if (!inherited)
+		pthread_mutex_lock(&qp->progress.lock);
+	while (*from != opening)
+		from = &(*from)->next;
+	*from = opening->next;
+	if (!inherited)
+		pthread_mutex_unlock(&qp->progress.lock);
+	if (qp->openings)
+		return false;
+	while (*target != qp)
+		target = &(*target)->next_target;
+	*target = qp->next_target;
+	return true;
+}
+
+/* Wait until the application has acknowledged all events that it has been told of. */
+static void wait_for_acks(struct xrc_opening *opening)
+{
+	struct ibv_qp *public = &opening->base.qp;
+
+	pthread_mutex_lock(&public->mutex);
+	while (public->events_completed != atomic_load(&opening->asyncs_taken))
+		pthread_cond_wait(&public->cond, &public->mutex);
+	pthread_mutex_unlock(&public->mutex);
+}
+
+int uroce_xrc_close_opening(struct xrc_opening *opening)
+{
+	struct ibv_context *context = opening->base.qp.context;
+	struct uroce_qp *qp = opening->qp;
+	bool inherited = uroce_inherited(opening->generation), last;
+
+	uroce_belongings_leave(&opening->belonging);
+	xrc_domains_lock();
+	last = leave(opening);
+	xrc_domains_unlock();
+	if (!inherited) {
+		uroce_async_purge(to_uroce_context(context), &opening->base.qp);
+		wait_for_acks(opening);
+	}
+	if (last)
+		uroce_qp_free(qp);
+	atomic_fetch_sub(&opening->xrcd->users, 1);
+	free_opening(opening, inherited);
+	uroce_context_release(context);
+	return 0;
+}
+
+void uroce_xrc_raise(struct uroce_qp *qp, enum ibv_event_type type)
+{
+	for (struct xrc_opening *opening = qp->openings; opening; opening = opening->next)
+		uroce_async_event(to_uroce_context(opening->base.qp.context), type,
+				  &opening->base.qp);
+}
