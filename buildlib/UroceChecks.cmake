@@ -9,6 +9,8 @@ endforeach()
 uroce_test_command(check-layers LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-layers"
 		   wire=$<TARGET_FILE:uroce_wire> engine=$<TARGET_FILE:uroce_engine>
 		   cm=$<TARGET_FILE:uroce_cm>)
+uroce_test_command(check-man LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-man"
+		   "${UROCE_BIN_DIR}")
 uroce_test_command(test_checks LABEL style COMMAND ${UROCE_PYTHON} -B -m pytest -q
 		   -p no:cacheprovider "${buildlib}/test_checks.py")
 

@@ -17,7 +17,7 @@ class Tree:
         self.root = root
         (root / "buildlib").mkdir()
         for name in ("sources.py", "layers.py", "check-style", "check-format", "check-layers",
-                     "check-documents", "spec-report"):
+                     "check-documents", "check-man", "spec-report"):
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
         self.write("Documentation/rules.md", RULES)
@@ -186,6 +186,41 @@ def test_rules_need_a_test_or_a_reason(tree):
     tree.write("tests/unit/test_a.c", "/* rule C1 test */\n")
     code, output = tree.check("spec-report")
     assert code == 0 and "test:      tests/unit/test_a.c:1" in output, output
+
+
+MANUAL = {
+    "Documentation/man/uroce.7.rst": "ENVIRONMENT\n===========\n\nUROCE_A\n    One.\n",
+    "Documentation/man/a.1.rst": "OPTIONS\n=======\n\n``-h, --help``\n    This.\n\nB\n=\n",
+    "Documentation/man/a.3.rst": "SYNOPSIS\n========\n\n::\n\n    void urocedv_a(int);\n",
+    "README.md": "| `UROCE_A` | one |\n",
+    "providers/uroce/infiniband/urocedv.h": "void urocedv_a(int a);\n",
+    "providers/uroce/verbs/environment.c": 'settings[] = {\n\t"UROCE_A",\n};\n"UROCE_TEST_";\n',
+    "bin/a": "#!/bin/sh\necho ' -h, --help: well-known'\n",
+}
+
+
+@pytest.mark.parametrize("name, old, new, complaint", [
+    ("README.md", "", "", None),
+    ("bin/a", "-h,", "-x, -h,", "says nothing of option -x"),
+    ("bin/a", "echo", "exit 1\necho", "exit code 1"),
+    ("bin/b", "", "#!/bin/sh\n", "b has no page"),
+    ("Documentation/man/a.1.rst", "-h,", "-h, --all,", "there is no option --all"),
+    ("Documentation/man/uroce.7.rst", "UROCE_A", "UROCE_B", "says nothing of variable UROCE_A"),
+    ("README.md", "UROCE_A", "UROCE_B", "README.md: there is no variable UROCE_B"),
+    ("Documentation/man/a.3.rst", "_a(", "_b(", "says nothing of function urocedv_a"),
+])
+def test_what_the_manual_does_not_say_is_found(tree, name, old, new, complaint):
+    for path, text in {"bin/b": "", **MANUAL}.items():
+        text = text.replace(old, new) if path == name else text
+        if text:
+            tree.write(path, text)
+        if path.startswith("bin/") and text:
+            (tree.root / path).chmod(0o755)
+    code, output = tree.check("check-man", str(tree.root / "bin"))
+    if complaint:
+        assert code == 1 and complaint in output, output
+    else:
+        assert code == 0, output
 
 
 def test_rules_share_a_citation(tree):
