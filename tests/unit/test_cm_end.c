@@ -161,6 +161,41 @@ static void test_will(void **state)
 	assert_int_equal(pair->side[1].wills, 0);
 }
 
+/* A refusal lies ready as well, for as long as it is remembered: it may be lost with its sender.
+ * One that has been accepted before has another will until then. */
+static void test_will_of_refusal(void **state)
+{
+	const struct cm_reject_param refusal = { .reason = MAD_REJECT_CONSUMER,
+						 .private_data = (const uint8_t *)"no",
+						 .private_length = 2 };
+
+	(void)state;
+	for (unsigned int accepted = 0; accepted < 2; accepted++) {
+		const struct cm_accept_param accept = pair_accept_param(pair, 1);
+		struct cm_connect_param param = pair_connect_param(pair, 0);
+
+		conn[0] = pair_conn(pair, 0);
+		assert_int_equal(cm_connect(cm[0], conn[0], &param, pair->now), CM_OK);
+		assert_int_equal(pair_deliver(pair), CM_TAKEN);
+		conn[1] = pair->side[1].newest;
+		assert_int_equal(pair->side[1].wills, 0);
+		if (accepted) {
+			assert_int_equal(cm_accept(cm[1], conn[1], &accept, pair->now), CM_OK);
+			pair_lose(pair);
+			assert_int_equal(pair->side[1].will.attr, MAD_DREQ);
+		}
+		assert_int_equal(cm_reject(cm[1], conn[1], &refusal, pair->now), CM_OK);
+		pair_lose(pair);
+		assert_int_equal(pair->side[1].wills, 1);
+		assert_int_equal(pair->side[1].will.attr, MAD_REJ);
+		assert_memory_equal(pair->side[1].will.rej.private_data, "no", 2);
+		assert_int_equal(pair_inject(pair, 0, &pair->side[1].will), CM_TAKEN);
+		assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
+		pair_wait(pair, CM_TIMEWAIT_MAX_NS);
+		assert_int_equal(pair->side[1].wills, 0);
+	}
+}
+
 /* Many that are destroyed at once all say it at once; so do those that still wait for their turn.
  */
 static void test_many_farewells(void **state)
@@ -199,6 +234,7 @@ int main(void)
 		WITH_PAIR(test_farewell_ends),
 		WITH_PAIR(test_foreign_disconnects),
 		WITH_PAIR(test_will),
+		WITH_PAIR(test_will_of_refusal),
 		WITH_PAIR(test_many_farewells),
 	};
 

@@ -129,9 +129,9 @@ struct cm_ops {
 	/* After cm_destroy(), in that call or later: the memory is the owner's again. */
 	void (*released)(void *owner, struct cm_conn *conn, void *user);
 	/*
-	 * What the peer has to be told when this process ends without having told it: a DREQ along
-	 * path.  Once mad is NULL, nothing any more: the peer knows.  The two come in turn, from
-	 * when the peer is known until it knows, and NULL before released.  May be NULL.
+	 * What the peer has to be told along path when this process ends without having told it: a
+	 * DREQ, or the REJ that refuses it, which may have been lost.  Once mad is NULL, nothing
+	 * any more.  The two come in turn, and NULL before released.  May be NULL.
 	 */
 	void (*will)(void *owner, struct cm_conn *conn, const struct cm_path *path,
 		     const uint8_t *mad);

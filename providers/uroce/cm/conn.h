@@ -34,10 +34,10 @@ struct cm_conn {
 	struct cm_path path;
 	enum cm_state state;
 	enum cm_service service;
+	uint16_t will; /* the message that ops->will was called with last: MAD_DREQ, MAD_REJ or 0 */
 	bool active;
 	bool destroyed;
 	bool disconnected;   /* event DISCONNECTED was told */
-	bool has_will;	     /* ops->will was called with a message */
 	bool stale_repeated; /* the request was repeated after a REJ 10 */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;

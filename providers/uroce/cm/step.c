@@ -181,31 +181,40 @@ static void tell(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
 	cm->config.ops->event(cm->config.owner, conn, &event);
 }
 
-/* In these states the peer has a connection with us, or will have, and waits to hear of its end. */
-static bool peer_counts_on_us(enum cm_state state)
+/*
+ * In these states the peer has a connection with us, or will have, and waits to hear of its end; or
+ * it has been refused, which it may not have heard: what this process has sent to its own address
+ * ends with it.
+ */
+static uint16_t will_in(enum cm_state state)
 {
-	static const bool counts[CM_STATES] = {
-		[CM_REP_RCVD] = true,	 [CM_REP_SENT] = true,	[CM_MRA_REP_RCVD] = true,
-		[CM_ESTABLISHED] = true, [CM_DREQ_SENT] = true, [CM_DREQ_RCVD] = true,
+	static const uint16_t wills[CM_STATES] = {
+		[CM_REP_RCVD] = MAD_DREQ,     [CM_REP_SENT] = MAD_DREQ,
+		[CM_MRA_REP_RCVD] = MAD_DREQ, [CM_ESTABLISHED] = MAD_DREQ,
+		[CM_DREQ_SENT] = MAD_DREQ,    [CM_DREQ_RCVD] = MAD_DREQ,
+		[CM_REJ_SENT] = MAD_REJ,
 	};
 
-	return counts[state];
+	return wills[state];
 }
 
 static void make_will(struct cm *cm, struct cm_conn *conn)
 {
-	bool wanted = peer_counts_on_us(conn->state);
+	uint16_t wanted = will_in(conn->state);
 	uint8_t bytes[MAD_BYTES];
 	struct mad dreq;
 
-	if (wanted == conn->has_will || !cm->config.ops->will)
+	if (wanted == conn->will || !cm->config.ops->will)
 		return;
-	conn->has_will = wanted;
-	if (wanted) {
+	if (conn->will)
+		cm->config.ops->will(cm->config.owner, conn, &conn->path, NULL);
+	conn->will = wanted;
+	if (!wanted)
+		return;
+	if (wanted == MAD_DREQ)
 		cm_compose_dreq(conn, &dreq);
-		mad_encode(&dreq, bytes);
-	}
-	cm->config.ops->will(cm->config.owner, conn, &conn->path, wanted ? bytes : NULL);
+	mad_encode(wanted == MAD_DREQ ? &dreq : &conn->kept, bytes);
+	cm->config.ops->will(cm->config.owner, conn, &conn->path, bytes);
 }
 
 void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,

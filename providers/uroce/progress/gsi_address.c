@@ -93,16 +93,16 @@ static void keep(struct gsi_address *address, const struct gsi_mad *mad)
 			(struct gsi_entry){ .came = GSI_CAME_HERE, .mad = *mad };
 }
 
-/* More is known now.  What is as old as that has been sent anew. */
-static void take_kept(struct gsi_address *address, uint64_t now)
+void gsi_take_kept(struct gsi *gsi, uint64_t now)
 {
-	struct gsi_waiting *waiting = &address->gsi->waiting;
+	struct gsi_waiting *waiting = &gsi->waiting;
 
 	for (unsigned int i = 0; i < waiting->count; i++)
+		/* What is as old as that has been sent anew. */
 		if (now < waiting->entry[i].mad.when + GRACE_NS)
-			gsi_enqueue(address->gsi, &waiting->entry[i]);
+			gsi_enqueue(gsi, &waiting->entry[i]);
 		else
-			count(address, PROGRESS_COUNT_MAD_LOST);
+			count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_LOST);
 	waiting->count = 0;
 }
 
@@ -211,7 +211,7 @@ void gsi_address_seek(struct gsi_address *address, uint64_t now)
 		error = become_member(address);
 	address->seek_error = error;
 	if (!error) {
-		take_kept(address, now);
+		gsi_take_kept(address->gsi, now);
 		return;
 	}
 	address->retry_at = now + (error == -ECONNREFUSED || error == -EAGAIN ||
@@ -284,14 +284,14 @@ static void hear_guest(struct gsi_address *address, struct gsi_guest *guest,
 {
 	if (message->kind == LINK_EXCHANGE_HELLO) {
 		greet(address, guest, message->slot);
-		take_kept(address, progress_now());
+		gsi_take_kept(address->gsi, progress_now());
 		if (message->will_fd >= 0)
 			replace_will(&guest->will_fd, message->will_fd);
 	} else if (guest->slot == LINK_SLOTS) {
 		return;
 	} else if (message->kind == LINK_EXCHANGE_LISTEN) {
 		gsi_services_add(&address->services, &message->service, guest->slot);
-		take_kept(address, progress_now());
+		gsi_take_kept(address->gsi, progress_now());
 	} else if (message->kind == LINK_EXCHANGE_UNLISTEN) {
 		gsi_services_remove(&address->services, &message->service, guest->slot);
 	} else if (message->kind == LINK_EXCHANGE_MAD) {
@@ -519,7 +519,12 @@ static unsigned int choose(struct gsi_address *address, const struct gsi_target 
 static bool may_come_later(struct gsi_address *address, const struct gsi_target *target,
 			   uint64_t now)
 {
-	if (now >= address->held_since + GRACE_NS || target->kind == GSI_TARGET_NOBODY)
+	if (target->kind == GSI_TARGET_NOBODY)
+		return false;
+	/* The dead process has the first word: it may have refused a REQ that is repeated here. */
+	if (gsi_will_is_due(address))
+		return true;
+	if (now >= address->held_since + GRACE_NS)
 		return false;
 	/* The dead hold no names, so their peers need not wait. */
 	if (target->kind == GSI_TARGET_SLOT)

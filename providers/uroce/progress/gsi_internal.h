@@ -169,6 +169,8 @@ void gsi_will_inherit(struct gsi_address *address, int *fd);
 void gsi_will_execute(struct gsi *gsi, uint64_t now);
 /* When that has to be called again, or ENG_NEVER. */
 uint64_t gsi_will_deadline(const struct gsi *gsi);
+/* Has a process that died just now something to say from the address that was not sent yet? */
+bool gsi_will_is_due(const struct gsi_address *address);
 /* In a forked child. */
 void gsi_will_abandon(struct gsi *gsi);
 
@@ -178,6 +180,8 @@ struct gsi_address *gsi_address_find(struct gsi *gsi, const uint8_t gid[16], uin
 void gsi_address_seek(struct gsi_address *address, uint64_t now);
 /* As the holder, if there are members: leave it to one of them.  True when they have been told. */
 bool gsi_address_step_down(struct gsi_address *address);
+/* More is known now: what was kept until it is known which process it is for is looked at again. */
+void gsi_take_kept(struct gsi *gsi, uint64_t now);
 /* Give all up, as at the end. */
 void gsi_address_leave(struct gsi_address *address);
 /* Something has happened at a descriptor: which is what gsi_address_watch() was told. */

@@ -210,13 +210,31 @@ static bool execute_one(struct gsi *gsi, struct gsi_heir *heir, uint64_t now)
 	return false;
 }
 
+/* What comes for the dead process waits for the first round. */
+static bool has_first_word(const struct gsi_heir *heir)
+{
+	return heir->round == 0;
+}
+
+bool gsi_will_is_due(const struct gsi_address *address)
+{
+	const struct gsi_heir *heir = address->gsi->heirs;
+
+	while (heir && (!has_first_word(heir) || memcmp(heir->gid, address->gid, 16) != 0))
+		heir = heir->next;
+	return heir != NULL;
+}
+
 void gsi_will_execute(struct gsi *gsi, uint64_t now)
 {
 	struct gsi_heir **from = &gsi->heirs, *heir;
+	bool spoken = false;
 
-	while (*from) {
-		heir = *from;
-		if (!execute_one(gsi, heir, now)) {
+	while ((heir = *from)) {
+		bool first = has_first_word(heir), over = execute_one(gsi, heir, now);
+
+		spoken |= first && (over || !has_first_word(heir));
+		if (!over) {
 			from = &heir->next;
 			continue;
 		}
@@ -224,6 +242,8 @@ void gsi_will_execute(struct gsi *gsi, uint64_t now)
 		close(heir->fd);
 		free(heir);
 	}
+	if (spoken)
+		gsi_take_kept(gsi, now);
 }
 
 uint64_t gsi_will_deadline(const struct gsi *gsi)

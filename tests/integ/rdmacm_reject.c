@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A process that holds queue pair 1 of the address which both ends have, refuses a request and ends
+ * at once without any handler of its own: the REJ is in a socket of its own then, and ends with it.
+ * Its peer is told all the same, with the private data, since the REJ stands in its will.
+ */
+#include "rdmacm_end.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PORT 7196
+#define TIMES 10
+#define WORDS "no room"
+
+static struct sockaddr_in address_of(unsigned int number)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons((uint16_t)(PORT - number)),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+/* The request waits for so long: its repetition may come when the process has ended. */
+static void refuse(unsigned int number, unsigned int pause_us, int tell)
+{
+	struct sockaddr_in own = address_of(number);
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(id, (struct sockaddr *)&own) || rdma_listen(id, 1) ||
+	    write(tell, "x", 1) != 1 || rdma_get_cm_event(channel, &event))
+		_exit(2);
+	usleep(pause_us);
+	if (rdma_reject(event->id, WORDS, sizeof(WORDS)))
+		_exit(3);
+	_exit(0);
+}
+
+static void ask(unsigned int number)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct sockaddr_in to = address_of(number);
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	assert_non_null(channel);
+	assert_return_code(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), errno);
+	assert_return_code(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, PATIENCE_MS), errno);
+	expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_return_code(rdma_resolve_route(id, PATIENCE_MS), errno);
+	expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_return_code(rdma_create_qp(id, NULL, &init), errno);
+	assert_return_code(rdma_connect(id, &param), errno);
+	event = next(channel, RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(event->status, 28); /* by the consumer, not by the host */
+	assert_memory_equal(event->param.conn.private_data, WORDS, sizeof(WORDS));
+	rdma_ack_cm_event(event);
+	rdma_destroy_qp(id);
+	assert_return_code(rdma_destroy_id(id), errno);
+}
+
+static pid_t fork_one(void)
+{
+	pid_t child = fork();
+
+	assert_return_code(child, errno);
+	if (child == 0)
+		alarm(2 * PATIENCE_MS / 1000);
+	return child;
+}
+
+static void assert_ended(pid_t child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* Each time both processes are new, and the one that refuses is the first at the address. */
+static void test_reject_and_exit(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < TIMES; i++) {
+		pid_t refusing, asking;
+		int tell[2];
+		char byte;
+
+		assert_return_code(pipe(tell), errno);
+		refusing = fork_one();
+		if (refusing == 0)
+			refuse(i, i * 6000, tell[1]);
+		close(tell[1]);
+		assert_int_equal(read(tell[0], &byte, 1), 1);
+		close(tell[0]);
+		asking = fork_one();
+		if (asking == 0) {
+			ask(i);
+			_exit(0);
+		}
+		assert_ended(asking);
+		assert_ended(refusing);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reject_and_exit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
