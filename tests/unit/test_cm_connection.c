@@ -92,6 +92,8 @@ static void test_parameters_arrive(void **state)
 	assert_int_equal(attr[0].retry_count, 6);
 	assert_int_equal(attr[1].retry_count, 6);
 	assert_int_equal(attr[0].rnr_retry, 7);
+	assert_int_equal(attr[0].peer_rnr_retry, 5);
+	assert_int_equal(attr[1].peer_rnr_retry, 5);
 	assert_int_equal(attr[1].rnr_retry, 5);
 	assert_int_equal(attr[1].ack_timeout, 17);
 	assert_int_equal(attr[0].ack_timeout, 17);

@@ -55,6 +55,7 @@ enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_c
 	conn->packet_life = param->packet_life;
 	conn->ack_timeout = param->ack_timeout;
 	cm_compose_req(conn, param, &conn->kept);
+	conn->peer_rnr_retry = conn->kept.req.rnr_retry;
 	cm_timing_set(&conn->timing, param->response_time, param->packet_life,
 		      conn->kept.req.max_cm_retries);
 	return cm_take_call(cm, conn, CM_IN_CONNECT, now);

@@ -192,6 +192,7 @@ enum cm_result cm_qp_attr(const struct cm_conn *conn, struct cm_qp_attr *attr)
 		.max_dest_rd_atomic = conn->max_dest_rd_atomic,
 		.retry_count = conn->retry_count,
 		.rnr_retry = conn->rnr_retry,
+		.peer_rnr_retry = conn->peer_rnr_retry,
 		.ack_timeout = conn->ack_timeout,
 	};
 	return CM_OK;

@@ -378,6 +378,11 @@ struct cm_qp_attr {
 	uint8_t max_dest_rd_atomic; /* = responder resources of our side (the peer's, swapped) */
 	uint8_t retry_count;
 	uint8_t rnr_retry;
+	/*
+	 * Of the peer, as this side has told it.  The passive side tells it by cm_accept(); until
+	 * then, and then too, it is taken to be what the peer wants of this side.
+	 */
+	uint8_t peer_rnr_retry;
 	uint8_t ack_timeout; /* code */
 };
 /* CM_BAD_STATE in IDLE, REQ_SENT, DREQ and TIMEWAIT states, and for datagrams. */

@@ -53,6 +53,7 @@ struct cm_conn {
 	/* What the queue pair needs: cm_qp_attr(). */
 	uint32_t rq_psn, sq_psn;
 	uint8_t path_mtu, max_rd_atomic, max_dest_rd_atomic, retry_count, rnr_retry;
+	uint8_t peer_rnr_retry;
 	uint8_t packet_life; /* active side */
 	uint8_t ack_timeout;
 

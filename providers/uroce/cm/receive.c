@@ -76,6 +76,7 @@ static void learn_from_req(struct cm *cm, struct cm_conn *conn, const struct mad
 	conn->max_dest_rd_atomic = req->initiator_depth;
 	conn->retry_count = req->retry_count;
 	conn->rnr_retry = req->rnr_retry;
+	conn->peer_rnr_retry = req->rnr_retry;
 	conn->ack_timeout = req->ack_timeout;
 	cm_timing_set_response(&conn->timing, req->local_response_time, req->max_cm_retries);
 	cm_give_id(cm, conn);

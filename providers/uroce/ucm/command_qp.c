@@ -12,8 +12,14 @@
 #include "verbs/uroce.h"
 
 #define ALL_STATES (IBV_QPS_ERR + 1)
-/* 0.64 ms.  The kernel leaves 0, which means 655 ms, and programs work around it. */
-#define MIN_RNR_TIMER 12
+/*
+ * The kernel leaves 0, which means 655 ms, and programs work around it: a peer that repeats without
+ * end may do it after 0.64 ms.  One that gives up after so many times keeps the time that the
+ * program's author has seen with the kernel.
+ */
+#define RNR_TIMER_WITHOUT_END 12
+#define RNR_TIMER_OF_KERNEL 0
+#define RNR_RETRY_WITHOUT_END 7
 
 static void fill_init(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 {
@@ -61,7 +67,8 @@ static void fill_rtr(const struct ucm_id *id, const struct cm_qp_attr *cm,
 		return;
 	attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	attr->max_dest_rd_atomic = depth(cm->max_dest_rd_atomic);
-	attr->min_rnr_timer = MIN_RNR_TIMER;
+	attr->min_rnr_timer = cm->peer_rnr_retry == RNR_RETRY_WITHOUT_END ? RNR_TIMER_WITHOUT_END
+									  : RNR_TIMER_OF_KERNEL;
 }
 
 static void fill_rts(const struct ucm_id *id, const struct cm_qp_attr *cm,

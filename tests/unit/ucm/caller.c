@@ -106,12 +106,14 @@ uint32_t qpn_of(uint32_t id)
 	return 0x012300 + id;
 }
 
+uint8_t said_rnr_retry = 5;
+
 static void fill_param(struct rdma_ucm_conn_param *param, const void *data, uint8_t length)
 {
 	param->responder_resources = 3;
 	param->initiator_depth = 2;
 	param->retry_count = 6;
-	param->rnr_retry_count = 5;
+	param->rnr_retry_count = said_rnr_retry;
 	param->valid = 1;
 	param->private_data_len = length;
 	if (length)

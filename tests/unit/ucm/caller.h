@@ -23,6 +23,8 @@ int query_route_id(int fd, uint32_t id, struct rdma_ucm_query_route_resp *answer
 uint16_t port_of(int fd, uint32_t id);
 /* The queue pair number that connect_id() and accept_id() say. */
 uint32_t qpn_of(uint32_t id);
+/* The RNR retry count that both say: 5. */
+extern uint8_t said_rnr_retry;
 int connect_id(int fd, uint32_t id, const void *data, uint8_t length);
 int accept_id(int fd, uint32_t id, uint64_t uid, const void *data, uint8_t length);
 int establish_id(int fd, uint32_t id);

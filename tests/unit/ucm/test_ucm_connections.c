@@ -122,6 +122,31 @@ static void queue_pair_attributes(void **state)
 	close_box(&box);
 }
 
+/* The peer that is to give up after some RNR NAKs is given as much time for them as by the kernel,
+ * the one that repeats without end is not kept waiting. */
+static void rnr_timers(void **state)
+{
+	static const struct {
+		uint8_t retry, timer;
+	} cases[] = { { 0, 0 }, { 1, 0 }, { 6, 0 }, { 7, 12 } };
+	struct ib_uverbs_qp_attr active, passive;
+	const uint8_t usual = said_rnr_retry;
+	struct box box;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		said_rnr_retry = cases[i].retry;
+		open_box(&box, RDMA_PS_TCP, 3);
+		establish(&box);
+		assert_int_equal(init_qp_attr_id(box.client, box.active, 2, &active), 0);
+		assert_int_equal(init_qp_attr_id(box.server, box.passive, 2, &passive), 0);
+		assert_int_equal(active.min_rnr_timer, cases[i].timer);
+		assert_int_equal(passive.min_rnr_timer, cases[i].timer);
+		close_box(&box);
+	}
+	said_rnr_retry = usual;
+}
+
 /* A reason and private data of a full size come with a refusal; what was not said is zero. */
 static void refusals(void **state)
 {
@@ -437,6 +462,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_connection),
 		cmocka_unit_test(queue_pair_attributes),
+		cmocka_unit_test(rnr_timers),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(listens_late),
 		cmocka_unit_test(backlog),
