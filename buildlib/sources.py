@@ -6,7 +6,7 @@ import subprocess
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPED_FOLDERS = {".git", "__pycache__", ".pytest_cache", ".cache"}
 C_ENDINGS = (".c", ".h")
-SOURCE_ENDINGS = C_ENDINGS + (".py", ".sh", ".cmake", ".map", ".driver")
+SOURCE_ENDINGS = C_ENDINGS + (".py", ".sh", ".cmake", ".map")
 SOURCE_NAMES = {"CMakeLists.txt", ".clang-format", ".gitignore"}
 
 

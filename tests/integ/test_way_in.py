@@ -433,16 +433,6 @@ def test_uroce_run():
         os.path.realpath(LIB) + ":/x:/y\n"
 
 
-def test_uroce_run_when_installed(scratch):
-    prefix = os.path.join(scratch, "prefix")
-    os.makedirs(os.path.join(prefix, "bin"))
-    os.makedirs(os.path.join(prefix, "lib", "any-linux-gnu"))
-    program = shutil.copy(RUN, os.path.join(prefix, "bin"))
-    assert run(program, "true", lib=None).returncode == 127
-    copy_of_lib(os.path.join(prefix, "lib", "any-linux-gnu"), "uroce")
-    assert output_of(program, "ibv_devices", lib=None, cwd="/") == output_of("ibv_devices")
-
-
 @pytest.fixture(scope="module")
 def unreached(scratch):
     """Programs that LD_LIBRARY_PATH does not reach, by what is said of them."""
