@@ -11,7 +11,7 @@ uroce_test_command(check-layers LABEL style COMMAND ${UROCE_PYTHON} -B "${buildl
 		   cm=$<TARGET_FILE:uroce_cm>)
 uroce_test_command(check-man LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-man"
 		   "${UROCE_BIN_DIR}")
-uroce_test_command(test_checks LABEL style COMMAND ${UROCE_PYTHON} -B -m pytest -q
+uroce_test_command(test_checks LABEL style TIMEOUT 240 COMMAND ${UROCE_PYTHON} -B -m pytest -q
 		   -p no:cacheprovider "${buildlib}/test_checks.py")
 
 # What the README promises a newcomer.
