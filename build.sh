@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# usage: build.sh [build | test | demo | bench | nightly]
+# usage: build.sh [build | test | demo | bench | package | nightly]
 #
 #   build   (default) install missing packages, build into build/
 #   test    build, then the whole ctest suite: unit to integration, sanitizers, fuzzers, checks
 #   demo    build, then stock ibv_rc_pingpong and ib_write_bw over loopback
 #   bench   build, then the measurements of tests/bench
+#   package source and binary packages for apt and for rpm, into build/packages
 #   nightly a million fresh seeds of the day for the simulator, and 50,000 with sanitizers: hours
 set -euo pipefail
 
@@ -71,12 +72,16 @@ bench)
 	build
 	bench "$@"
 	;;
+package)
+	"$root/buildlib/setup" packages.debian packages.packaging
+	"$root/buildlib/package" "$build/packages" "$@"
+	;;
 nightly)
 	"$root/buildlib/setup"
 	nightly
 	;;
 *)
-	sed -n '4,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+	sed -n '4,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 	;;
 esac

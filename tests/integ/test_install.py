@@ -14,6 +14,11 @@ PREFIX = "/opt/else where"
 LIBRARIES = ["libibverbs-real.so.1", "libibverbs.so", "libibverbs.so.1", "liburoce-rdmav34.so"]
 
 
+def source(name):
+    with open(os.path.join(harness.ROOT, name), encoding="utf-8") as file:
+        return file.read()
+
+
 class Installed:
     def __init__(self, scratch):
         self.destination = os.path.join(scratch.path, "destination")
@@ -90,9 +95,8 @@ def test_without_the_systems_library_a_line_tells_what_to_install(installed, scr
 
 
 def test_the_manual_has_the_limits_of_the_device(loopback):
-    with open(os.path.join(harness.ROOT, "Documentation", "man", "uroce.7.rst"),
-              encoding="utf-8") as file:
-        told = dict(re.findall(r"^(\w[^\n]*?)  +(\d+)", file.read(), re.MULTILINE))
+    told = dict(re.findall(r"^(\w[^\n]*?)  +(\d+)", source("Documentation/man/uroce.7.rst"),
+                           re.MULTILINE))
     text = loopback.output_of("ibv_devinfo", "-v", "-d", loopback.device)
     true = {name: value for name, value in re.findall(r"^\s*(\w+):\s+(\d+)$", text, re.MULTILINE)}
     for label, name in (("queue pairs of a device", "max_qp"),
@@ -103,6 +107,21 @@ def test_the_manual_has_the_limits_of_the_device(loopback):
                         ("memory regions", "max_mr"), ("shared receive queues", "max_srq"),
                         ("multicast groups", "max_mcast_grp")):
         assert told[label] == true[name], label
+
+
+def test_packages_are_of_this_version():
+    version = re.search(r"^project\(uroce VERSION ([\d.]+)", source("CMakeLists.txt"),
+                        re.MULTILINE)[1]
+    assert re.match(r"uroce \((.*?)\)", source("debian/changelog"))[1] == version
+    assert re.search(r"^Version: +(\S+)", source("redhat/uroce.spec"), re.MULTILINE)[1] == version
+
+
+def test_packages_are_built_with_what_the_build_is():
+    """What a package needs to be built is installed for everybody who builds."""
+    needed = re.search(r"^Build-Depends:(.*?)\n\n", source("debian/control"),
+                       re.MULTILINE | re.DOTALL)[1]
+    names = {name.split()[0] for name in needed.split(",")} - {"debhelper-compat"}
+    assert names <= set(re.findall(r"^[\w.-]+", source("buildlib/packages.debian"), re.MULTILINE))
 
 
 if __name__ == "__main__":
