@@ -126,6 +126,7 @@ QUERY_GID_TYPE(34);
 QUERY_GID_TYPE(57);
 QUERY_GID_TYPE(59);
 QUERY_GID_TYPE(64);
+QUERY_GID_TYPE(65);
 
 int dropin_find_gid(const struct uroce_way_in *provider, struct ibv_context *context, uint8_t port,
 		    const union ibv_gid *gid)

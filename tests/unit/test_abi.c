@@ -30,7 +30,7 @@ static const struct symbol private_34[] = {
 
 struct library {
 	unsigned int private_node;
-	const struct symbol *public[5];
+	const struct symbol *public[6];
 	const char *lacks; /* a private function that was taken out */
 };
 
@@ -50,6 +50,9 @@ static const struct library v63 = { 59, { &data_in_order, &reg_mr_ex, &port_spee
 static const struct library v64 = { 64,
 				    { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf },
 				    NULL };
+static const struct library v65 = {
+	65, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
+};
 
 /* Private nodes and verbs_register_driver_NN differ in their number only. */
 static bool same_but_number(const char *text, const char *pattern, unsigned int number)
@@ -76,7 +79,7 @@ static void *look_up(void *handle, const char *name, const char *node)
 		    same_but_number(node, private_34[i].node, library->private_node))
 			return &found;
 	}
-	for (i = 0; i < 5 && library->public[i]; i++) {
+	for (i = 0; i < 6 && library->public[i]; i++) {
 		if (strcmp(name, library->public[i] -> name) == 0 &&
 		    strcmp(node, library->public[i] -> node) == 0)
 			return &found;
@@ -110,6 +113,7 @@ static void each_release_has_its_layout(void **state)
 		{ &v61, "/l/libibverbs.so.1.15.61.0", 61, 79, 344, 360, 56 },
 		{ &v63, "/l/libibverbs.so.1.16.62.0", 62, 81, 352, 360, 56 },
 		{ &v64, "/l/libibverbs.so.1.17.64.0", 64, 83, 368, 360, 56 },
+		{ &v65, "/l/libibverbs.so.1.18.65.0", 65, 93, 368, 360, 56 },
 	};
 	struct uroce_abi abi;
 	size_t i;
@@ -144,8 +148,8 @@ static void unknown_layouts_are_refused(void **state)
 {
 	const struct library nothing = { 0, { NULL }, NULL };
 	const struct library v34 = { 34, { NULL }, NULL };
-	const struct library v65 = {
-		65, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
+	const struct library v66 = {
+		66, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 	};
 	/* Younger than its private node says: a table that nobody has seen. */
 	const struct library patched = {
@@ -156,7 +160,9 @@ static void unknown_layouts_are_refused(void **state)
 	(void)state;
 	assert_refused(&nothing, "/l/libibverbs.so.1.0.0");
 	assert_refused(&v34, "/l/libibverbs.so.1.12.34.0");
-	assert_refused(&v65, "/l/libibverbs.so.1.18.65.0");
+	assert_refused(&v66, "/l/libibverbs.so.1.19.66.0");
+	/* Releases have shared a private node before. */
+	assert_refused(&v65, "/l/libibverbs.so.1.19.66.0");
 	assert_refused(&patched, "/l/libibverbs.so.1.17.64.0");
 	assert_refused(&incomplete, "/l/libibverbs.so.1.14.44.0");
 	/* v36 has v37's symbols but follows sysfs pointers of our devices. */
@@ -189,6 +195,7 @@ static void slots_are_where_the_releases_have_them(void **state)
 		{ &v61, 0, 6, 20, 41, 55, 57, 62, 70, 72, 78 },
 		{ &v63, 0, 6, 20, 42, 56, 58, 63, 72, 74, 80 },
 		{ &v64, 0, 7, 21, 44, 58, 60, 65, 74, 76, 82 },
+		{ &v65, 0, 7, 22, 46, 62, 64, 71, 82, 84, 92 },
 	};
 	void (*slots[ABI_OP_COUNT])(void);
 	struct abi_ops ops;

@@ -21,6 +21,7 @@
 STRONG(alloc_pd)
 STRONG(dealloc_pd)
 STRONG(reg_mr)
+STRONG(reg_mr_ex)
 STRONG(rereg_mr)
 STRONG(dereg_mr)
 
@@ -192,10 +193,42 @@ static void a_domain_in_use_stays(void **state)
 	assert_int_equal(uroce_dealloc_pd(used), 0);
 }
 
+/* The parameters of ibv_reg_mr_ex(), of which a program's header may know more than ours. */
+static void a_structure_says_the_same(void **state)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE;
+	static const uint64_t unknown[] = { 1 << 2, 1 << 3, 1 << 4, 1 << 5, UINT64_C(1) << 63 };
+	struct abi_mr_init_attr attr = { .length = 100, .access = access, .addr = buffer };
+	struct ibv_mr_init_attr *init_attr = (void *)&attr;
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_null(uroce_reg_mr_ex(pd, init_attr));
+	assert_int_equal(errno, EINVAL);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		attr.comp_mask = ABI_MR_INIT_ADDR | unknown[i];
+		assert_null(uroce_reg_mr_ex(pd, init_attr));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	attr.iova = 0x5000;
+	attr.comp_mask = ABI_MR_INIT_ADDR;
+	mr = uroce_reg_mr_ex(pd, init_attr);
+	assert_non_null(mr);
+	assert_ptr_equal(map(pd, mr->lkey, (uintptr_t)buffer, 100, access), buffer);
+	assert_int_equal(uroce_dereg_mr((struct verbs_mr *)mr), 0);
+	attr.comp_mask |= ABI_MR_INIT_IOVA;
+	mr = uroce_reg_mr_ex(pd, init_attr);
+	assert_non_null(mr);
+	assert_ptr_equal(map(pd, mr->lkey, 0x5000, 100, access), buffer);
+	assert_null(map(pd, mr->lkey, (uintptr_t)buffer, 100, access));
+	assert_int_equal(uroce_dereg_mr((struct verbs_mr *)mr), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(access_flags),
+		cmocka_unit_test(a_structure_says_the_same),
 		cmocka_unit_test(ranges),
 		cmocka_unit_test(memory_that_cannot_be_pinned),
 		cmocka_unit_test(a_key_names_the_memory),

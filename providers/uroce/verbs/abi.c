@@ -58,6 +58,13 @@ static const struct abi_layout layouts[] = {
 		.probe = "ibv_alloc_buf", .probe_node = "IBVERBS_1.17",
 		.absent = "ibv_create_comp_cntr", .absent_node = "IBVERBS_1.18",
 	},
+	{
+		.first_release = 65, .last_release = 65, .private_node = 65,
+		.ops_release = 65, .slots = 93, .context_offset = 368, .port_attr_bytes = 56,
+		.qp_comp_mask = 360,
+		.probe = "ibv_create_comp_cntr", .probe_node = "IBVERBS_1.18",
+		/* What its successor adds is not known; the number in the file name tells. */
+	},
 	/* clang-format on */
 };
 
@@ -96,7 +103,7 @@ static const struct abi_layout *find_layout(abi_lookup lookup, void *library)
 		snprintf(entry, sizeof(entry), "verbs_register_driver_%u", layout->private_node);
 		if (lookup(library, entry, node) &&
 		    lookup(library, layout->probe, layout->probe_node) &&
-		    !lookup(library, layout->absent, layout->absent_node))
+		    !(layout->absent && lookup(library, layout->absent, layout->absent_node)))
 			return layout;
 	}
 	return NULL;

@@ -6,7 +6,7 @@
  * has.  The library's private functions are found by dlsym(), never by the linker: their version
  * nodes are named after the release.
  *
- * Structures that are the same from v36 to v64: verbs_device, verbs_device_ops, verbs_mr, verbs_cq,
+ * Structures that are the same from v36 to v65: verbs_device, verbs_device_ops, verbs_mr, verbs_cq,
  * verbs_srq, verbs_xrcd.  Not the same: verbs_context (grows at the front), verbs_context_ops
  * (slots move), verbs_qp (comp_mask moves).
  */
@@ -64,6 +64,21 @@ struct verbs_device {
 	struct abi_list_node entry;
 	struct verbs_sysfs_dev *sysfs; /* NULL: not from the kernel */
 	uint64_t core_support;
+};
+
+/* What ibv_reg_mr_ex() takes, since v59; younger than the oldest public header. */
+enum abi_mr_init_mask {
+	ABI_MR_INIT_IOVA = 1 << 0,
+	ABI_MR_INIT_ADDR = 1 << 1,
+};
+
+struct abi_mr_init_attr {
+	size_t length;
+	int access;
+	uint64_t comp_mask; /* enum abi_mr_init_mask */
+	uint64_t iova;
+	void *addr;
+	/* What follows is for masks that we do not know. */
 };
 
 /*
@@ -136,7 +151,7 @@ struct abi_layout {
 	unsigned int context_offset;  /* of ibv_context in verbs_context */
 	unsigned int qp_comp_mask;    /* offset in verbs_qp; 0: not known for sure */
 	unsigned int port_attr_bytes; /* sizeof(struct ibv_port_attr) of a caller */
-	/* Found by probing: these must be there, and absent must not. */
+	/* Found by probing: these must be there, and absent, unless NULL, must not. */
 	const char *probe, *probe_node, *absent, *absent_node;
 };
 

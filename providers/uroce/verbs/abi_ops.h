@@ -15,9 +15,13 @@
 struct verbs_mr;
 /* Younger than the oldest public header that this compiles with. */
 struct ibv_buf;
+struct ibv_comp_cntr;
+struct ibv_comp_cntr_caps;
+struct ibv_comp_cntr_init_attr;
 struct ibv_dmah;
 struct ibv_dmah_init_attr;
 struct ibv_mr_init_attr;
+struct ibv_qp_attach_comp_cntr_attr;
 
 /* clang-format off */
 #define ABI_OPS(X)                                                                                 \
@@ -41,6 +45,8 @@ struct ibv_mr_init_attr;
 	X(36, int, close_xrcd, (struct ibv_xrcd *))                                                \
 	X(36, void, cq_event, (struct ibv_cq *))                                                   \
 	X(36, struct ibv_ah *, create_ah, (struct ibv_pd *, struct ibv_ah_attr *))                 \
+	X(65, struct ibv_comp_cntr *, create_comp_cntr, (struct ibv_context *,                     \
+							 struct ibv_comp_cntr_init_attr *))        \
 	X(36, struct ibv_counters *, create_counters, (struct ibv_context *,                       \
 						       struct ibv_counters_init_attr *))           \
 	X(36, struct ibv_cq *, create_cq, (struct ibv_context *, int, struct ibv_comp_channel *,   \
@@ -64,6 +70,7 @@ struct ibv_mr_init_attr;
 	X(36, int, dealloc_td, (struct ibv_td *))                                                  \
 	X(36, int, dereg_mr, (struct verbs_mr *))                                                  \
 	X(36, int, destroy_ah, (struct ibv_ah *))                                                  \
+	X(65, int, destroy_comp_cntr, (struct ibv_comp_cntr *))                                    \
 	X(36, int, destroy_counters, (struct ibv_counters *))                                      \
 	X(36, int, destroy_cq, (struct ibv_cq *))                                                  \
 	X(36, int, destroy_flow, (struct ibv_flow *))                                              \
@@ -81,6 +88,8 @@ struct ibv_mr_init_attr;
 	X(36, struct ibv_dm *, import_dm, (struct ibv_context *, uint32_t))                        \
 	X(36, struct ibv_mr *, import_mr, (struct ibv_pd *, uint32_t))                             \
 	X(36, struct ibv_pd *, import_pd, (struct ibv_context *, uint32_t))                        \
+	X(65, int, inc_comp_cntr, (struct ibv_comp_cntr *, uint64_t))                              \
+	X(65, int, inc_err_comp_cntr, (struct ibv_comp_cntr *, uint64_t))                          \
 	X(36, int, modify_cq, (struct ibv_cq *, struct ibv_modify_cq_attr *))                      \
 	X(36, int, modify_flow_action_esp, (struct ibv_flow_action *,                              \
 					    struct ibv_flow_action_esp_attr *))                    \
@@ -96,6 +105,10 @@ struct ibv_mr_init_attr;
 	X(36, int, post_srq_ops, (struct ibv_srq *, struct ibv_ops_wr *, struct ibv_ops_wr **))    \
 	X(36, int, post_srq_recv, (struct ibv_srq *, struct ibv_recv_wr *,                         \
 				   struct ibv_recv_wr **))                                         \
+	X(65, int, qp_attach_comp_cntr, (struct ibv_qp *, struct ibv_comp_cntr *,                  \
+					 struct ibv_qp_attach_comp_cntr_attr *))                   \
+	X(65, int, query_comp_cntr_caps, (struct ibv_context *, struct ibv_comp_cntr_caps *,       \
+					  size_t))                                                 \
 	X(36, int, query_device_ex, (struct ibv_context *,                                         \
 				     const struct ibv_query_device_ex_input *,                     \
 				     struct ibv_device_attr_ex *, size_t))                         \
@@ -107,7 +120,9 @@ struct ibv_mr_init_attr;
 	X(36, int, query_qp_data_in_order, (struct ibv_qp *, enum ibv_wr_opcode, uint32_t))        \
 	X(36, int, query_rt_values, (struct ibv_context *, struct ibv_values_ex *))                \
 	X(36, int, query_srq, (struct ibv_srq *, struct ibv_srq_attr *))                           \
+	X(65, int, read_comp_cntr, (struct ibv_comp_cntr *, uint64_t *))                           \
 	X(36, int, read_counters, (struct ibv_counters *, uint64_t *, uint32_t, uint32_t))         \
+	X(65, int, read_err_comp_cntr, (struct ibv_comp_cntr *, uint64_t *))                       \
 	X(36, struct ibv_mr *, reg_dm_mr, (struct ibv_pd *, struct ibv_dm *, uint64_t, size_t,     \
 					   unsigned int))                                          \
 	X(36, struct ibv_mr *, reg_dmabuf_mr, (struct ibv_pd *, uint64_t, size_t, uint64_t, int,   \
@@ -117,7 +132,9 @@ struct ibv_mr_init_attr;
 	X(36, int, req_notify_cq, (struct ibv_cq *, int))                                          \
 	X(36, int, rereg_mr, (struct verbs_mr *, int, struct ibv_pd *, void *, size_t, int))       \
 	X(36, int, resize_cq, (struct ibv_cq *, int))                                              \
+	X(65, int, set_comp_cntr, (struct ibv_comp_cntr *, uint64_t))                              \
 	X(36, int, set_ece, (struct ibv_qp *, struct ibv_ece *))                                   \
+	X(65, int, set_err_comp_cntr, (struct ibv_comp_cntr *, uint64_t))                          \
 	X(36, void, unimport_dm, (struct ibv_dm *))                                                \
 	X(36, void, unimport_mr, (struct ibv_mr *))                                                \
 	X(36, void, unimport_pd, (struct ibv_pd *))

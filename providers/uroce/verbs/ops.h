@@ -26,6 +26,9 @@
 	Y(query_port,                                                                              \
 	  (struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr),                 \
 	  (context, port, attr))                                                                   \
+	Y(query_port_speed,                                                                        \
+	  (struct ibv_context *context, uint32_t port, uint64_t *speed),                           \
+	  (context, port, speed))                                                                  \
 	Y(query_rt_values,                                                                         \
 	  (struct ibv_context *context, struct ibv_values_ex *values),                             \
 	  (context, values))                                                                       \
@@ -50,6 +53,9 @@
 	Z(struct ibv_mr *, reg_mr,                                                                 \
 	  (struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),               \
 	  (pd, addr, length, iova, access), pd->context)                                           \
+	Z(struct ibv_mr *, reg_mr_ex,                                                              \
+	  (struct ibv_pd *pd, struct ibv_mr_init_attr *attr),                                      \
+	  (pd, attr), pd->context)                                                                 \
 	Y(rereg_mr,                                                                                \
 	  (struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,           \
 	   int access),                                                                            \

@@ -50,14 +50,19 @@ static const struct rate rates[] = {
 #define UNKNOWN_MBPS 10000
 #define LOOPBACK_MBPS 40000
 
+static uint32_t mbps_of(const struct netdev *netdev)
+{
+	if (netdev->speed_mbps)
+		return netdev->speed_mbps;
+	return netdev->loopback ? LOOPBACK_MBPS : UNKNOWN_MBPS;
+}
+
 /* The fastest that is not faster than the link, or the slowest there is. */
 static const struct rate *rate_of(const struct netdev *netdev)
 {
-	uint32_t mbps = netdev->speed_mbps;
+	uint32_t mbps = mbps_of(netdev);
 	size_t i = sizeof(rates) / sizeof(rates[0]) - 1;
 
-	if (!mbps)
-		mbps = netdev->loopback ? LOOPBACK_MBPS : UNKNOWN_MBPS;
 	while (i > 0 && rates[i].mbps > mbps)
 		i--;
 	return &rates[i];
@@ -201,6 +206,18 @@ int uroce_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 	attr->active_speed = rate->speed;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->flags = IBV_QPF_GRH_REQUIRED;
+	return 0;
+}
+
+/* In units of 100 Mb/s: that of the link itself, which the codes above may not have. */
+int uroce_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
+{
+	struct netdev netdev;
+
+	if (port != UROCE_PORT)
+		return EINVAL;
+	uroce_device_netdev(to_uroce_context(context)->device, &netdev);
+	*speed = mbps_of(&netdev) / 100;
 	return 0;
 }
 

@@ -151,6 +151,24 @@ struct ibv_mr *uroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64
 	return mr ? &mr->base.ibv_mr : NULL;
 }
 
+/* Since v59: the same by a structure, and with descriptors and handles that we do not serve. */
+struct ibv_mr *uroce_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init_attr)
+{
+	const struct abi_mr_init_attr *attr = (const void *)init_attr;
+	uint64_t hca_va;
+
+	if (attr->comp_mask & ~(uint64_t)(ABI_MR_INIT_IOVA | ABI_MR_INIT_ADDR)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & ABI_MR_INIT_ADDR)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	hca_va = attr->comp_mask & ABI_MR_INIT_IOVA ? attr->iova : (uintptr_t)attr->addr;
+	return uroce_reg_mr(pd, attr->addr, attr->length, hca_va, attr->access);
+}
+
 struct ibv_mr *uroce_alloc_null_mr(struct ibv_pd *pd)
 {
 	/* Local use only: ibv_alloc_null_mr(3). */
