@@ -183,7 +183,7 @@ enum uroce_abi_record_kind {
 	UROCE_ABI_RECORD_QP_NAMES,    /* names of the QP counters: NAME_BYTES each */
 	UROCE_ABI_RECORD_PORT_NAMES,  /* names of the process's counters: NAME_BYTES each */
 	UROCE_ABI_RECORD_PORT_VALUES, /* __u64 each */
-	UROCE_ABI_RECORD_DEVICE,      /* struct uroce_abi_stat_device */
+	UROCE_ABI_RECORD_DEVICE,      /* struct uroce_abi_stat_device, then __u64 counters */
 	UROCE_ABI_RECORD_QP,	      /* struct uroce_abi_stat_qp, then __u64 counters */
 	UROCE_ABI_RECORD_LISTENER,    /* struct uroce_abi_stat_listener */
 	UROCE_ABI_RECORD_CONNECTION,  /* struct uroce_abi_stat_connection */
@@ -213,7 +213,9 @@ struct uroce_abi_stat_device {
 	__u32 port_state; /* enum ibv_port_state */
 	__u32 active_mtu; /* bytes */
 	__u32 gid_count;
-	__u8 gid[16]; /* index 0 */
+	__u8 gid[16];	/* index 0 */
+	__u32 counters; /* how many __u64 follow: sums of queue pairs that are gone */
+	__u32 reserved;
 };
 
 struct uroce_abi_stat_qp {

@@ -208,13 +208,27 @@ void snapshot_free(struct snapshot *snapshot)
 	memset(snapshot, 0, sizeof(*snapshot));
 }
 
+static uint32_t counters_behind(const struct snapshot *snapshot,
+				const struct uroce_abi_record *record, size_t head, uint32_t said)
+{
+	uint32_t count = (record->bytes - (uint32_t)head) / (uint32_t)sizeof(uint64_t);
+
+	if (count > said)
+		count = said;
+	return count < snapshot->qp_name_count ? count : snapshot->qp_name_count;
+}
+
 const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
 				     const struct uroce_abi_stat_qp *qp, uint32_t *count)
 {
-	*count = (qp->record.bytes - (uint32_t)sizeof(*qp)) / (uint32_t)sizeof(uint64_t);
-	if (*count > qp->counters)
-		*count = qp->counters;
-	if (*count > snapshot->qp_name_count)
-		*count = snapshot->qp_name_count;
+	*count = counters_behind(snapshot, &qp->record, sizeof(*qp), qp->counters);
 	return (const uint64_t *)(qp + 1);
+}
+
+const uint64_t *snapshot_device_counters(const struct snapshot *snapshot,
+					 const struct uroce_abi_stat_device *device,
+					 uint32_t *count)
+{
+	*count = counters_behind(snapshot, &device->record, sizeof(*device), device->counters);
+	return (const uint64_t *)(device + 1);
 }

@@ -36,7 +36,10 @@ void snapshot_free(struct snapshot *snapshot);
 const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, uint32_t kind,
 					     const struct uroce_abi_record *previous);
 
-/* The counters behind a QP record; never more than both sides agree on. */
+/* The counters behind a QP's or a device's record; never more than both sides agree on. */
+const uint64_t *snapshot_device_counters(const struct snapshot *snapshot,
+					 const struct uroce_abi_stat_device *device,
+					 uint32_t *count);
 const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
 				     const struct uroce_abi_stat_qp *qp, uint32_t *count);
 

@@ -69,6 +69,7 @@ struct uroce_device {
 	struct netdev netdev; /* as last read */
 	bool exists;	      /* the interface is still there */
 	union ibv_gid gid[UROCE_GID_TABLE];
+	uint64_t retired[ENG_COUNTER_COUNT]; /* of queue pairs that are gone; under port_lock */
 };
 
 struct uroce_cq;

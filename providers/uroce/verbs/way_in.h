@@ -9,6 +9,7 @@
 #ifndef UROCE_VERBS_WAY_IN_H
 #define UROCE_VERBS_WAY_IN_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@
 #include <infiniband/verbs.h>
 
 /* Raised whenever struct uroce_way_in changes; copies of different versions do not mix. */
-#define UROCE_WAY_IN_VERSION 3
+#define UROCE_WAY_IN_VERSION 4
 
 /*
  * The kernel's rdma_cm character device as librdmacm uses it, answered in this process.  What is
@@ -32,6 +33,18 @@ struct uroce_channels {
 	bool (*close)(int fd); /* false: fd is not a channel */
 };
 
+#define UROCE_FACTS_GIDS 16
+
+/* What /sys shows of a device, which need not be open. */
+struct uroce_device_facts {
+	char netdev[IF_NAMESIZE];
+	uint32_t netdev_index;
+	struct ibv_device_attr device;
+	struct ibv_port_attr port;
+	union ibv_gid gid[UROCE_FACTS_GIDS]; /* zero: an empty place of the table */
+	uint16_t pkey;			     /* host order */
+};
+
 struct uroce_way_in {
 	uint32_t version; /* UROCE_WAY_IN_VERSION; always first */
 
@@ -44,6 +57,9 @@ struct uroce_way_in {
 	bool (*owns_device)(const struct ibv_device *device);
 	uint64_t (*device_guid)(struct ibv_device *device); /* host order */
 	int (*device_index)(struct ibv_device *device);
+
+	/* As uroce_describe_device() in query.h. */
+	int (*describe_device)(struct ibv_device *device, struct uroce_device_facts *facts);
 
 	/* 0 or an errno, as in query.h. */
 	int (*query_gid_entry)(struct ibv_context *context, uint32_t port, uint32_t index,

@@ -78,6 +78,7 @@ static const struct uroce_way_in this_copy = {
 	.owns_device = uroce_owns_device,
 	.device_guid = device_guid,
 	.device_index = device_index,
+	.describe_device = uroce_describe_device,
 	.query_gid_entry = uroce_query_gid_entry,
 	.query_pkey = uroce_query_pkey,
 	.create_comp_channel = uroce_create_comp_channel,

@@ -179,20 +179,14 @@ int uroce_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 	return 0;
 }
 
-int uroce_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+/* false: the interface is gone.  attr is all zero. */
+static bool fill_port(struct ibv_port_attr *attr, struct uroce_device *device)
 {
 	struct netdev netdev;
-	const struct rate *rate;
-	bool up;
+	bool exists = uroce_device_netdev(device, &netdev);
+	const struct rate *rate = rate_of(&netdev);
+	bool up = exists && netdev.up;
 
-	if (port != UROCE_PORT)
-		return EINVAL;
-	up = uroce_device_netdev(to_uroce_context(context)->device, &netdev) && netdev.up;
-	rate = rate_of(&netdev);
-	/* The caller's structure may be shorter than the one of our header. */
-	memset(attr, 0,
-	       uroce_abi.layout->port_attr_bytes < sizeof(*attr) ? uroce_abi.layout->port_attr_bytes
-								 : sizeof(*attr));
 	attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	attr->phys_state = up ? PHYS_LINK_UP : PHYS_DISABLED;
 	attr->max_mtu = IBV_MTU_4096;
@@ -206,6 +200,39 @@ int uroce_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 	attr->active_speed = rate->speed;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->flags = IBV_QPF_GRH_REQUIRED;
+	return exists;
+}
+
+int uroce_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	if (port != UROCE_PORT)
+		return EINVAL;
+	/* The caller's structure may be shorter than the one of our header. */
+	memset(attr, 0,
+	       uroce_abi.layout->port_attr_bytes < sizeof(*attr) ? uroce_abi.layout->port_attr_bytes
+								 : sizeof(*attr));
+	fill_port(attr, to_uroce_context(context)->device);
+	return 0;
+}
+
+_Static_assert(UROCE_FACTS_GIDS == UROCE_GID_TABLE, "the whole table is described");
+
+int uroce_describe_device(struct ibv_device *device, struct uroce_device_facts *facts)
+{
+	struct uroce_device *ours = to_uroce_device(device);
+	struct netdev netdev;
+	unsigned int i;
+
+	memset(facts, 0, sizeof(*facts));
+	fill_device(&facts->device, ours);
+	if (!fill_port(&facts->port, ours))
+		return ENODEV;
+	uroce_device_netdev(ours, &netdev);
+	memcpy(facts->netdev, netdev.name, sizeof(facts->netdev));
+	facts->netdev_index = netdev.index;
+	for (i = 0; i < UROCE_GID_TABLE; i++)
+		uroce_gid(ours, i, &facts->gid[i]);
+	facts->pkey = WIRE_DEFAULT_PKEY;
 	return 0;
 }
 

@@ -118,8 +118,8 @@ static void write_port_values(struct writer *writer, struct progress *progress)
 
 static void write_device(struct uroce_device *device, unsigned int open, void *arg)
 {
-	struct uroce_abi_stat_device *record =
-		append_record(arg, UROCE_ABI_RECORD_DEVICE, sizeof(*record));
+	struct uroce_abi_stat_device *record = append_record(
+		arg, UROCE_ABI_RECORD_DEVICE, sizeof(*record) + sizeof(device->retired));
 
 	if (!record)
 		return;
@@ -132,6 +132,20 @@ static void write_device(struct uroce_device *device, unsigned int open, void *a
 	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++)
 		record->gid_count += device->gid[i].global.interface_id != 0;
 	memcpy(record->gid, device->gid[0].raw, sizeof(record->gid));
+	record->counters = ENG_COUNTER_COUNT;
+	memcpy(record + 1, device->retired, sizeof(device->retired));
+	pthread_mutex_unlock(&device->port_lock);
+}
+
+void uroce_qp_retire(const struct uroce_qp *qp)
+{
+	struct uroce_device *device = qp->context->device;
+	struct eng_view view;
+
+	eng_look(qp->progress.engine, &view);
+	pthread_mutex_lock(&device->port_lock);
+	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
+		device->retired[i] += view.counters[i];
 	pthread_mutex_unlock(&device->port_lock);
 }
 

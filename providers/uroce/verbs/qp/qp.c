@@ -515,6 +515,7 @@ static void silence(struct uroce_qp *qp)
 	uroce_mcast_detach_all(qp);
 	progress_qp_remove(qp->context->progress, &qp->progress);
 	uroce_ud_forget(qp);
+	uroce_qp_retire(qp);
 	/* What was under way no longer counts. */
 	eng_set_state(qp->progress.engine, ENG_RESET, 0);
 	uroce_async_purge(qp->context, &qp->base.qp);

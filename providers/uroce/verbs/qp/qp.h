@@ -95,4 +95,7 @@ int uroce_wr_functions(struct uroce_qp *qp, uint64_t flags);
  */
 void uroce_sends_pushed(struct uroce_qp *qp);
 
+/* It is over: its device keeps what it has counted. */
+void uroce_qp_retire(const struct uroce_qp *qp);
+
 #endif
