@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The view by redirected calls, for LD_PRELOAD: a call of the C library with a path of
+ * /sys/class/infiniband, /sys/class/infiniband_verbs or /dev/infiniband goes to the tree that
+ * uroce-view keeps; every other call goes on as it is.  It reaches whatever calls the C library
+ * by the loader: the program, its libraries and those that it opens later.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "view.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* What is led where; the longer one of two that begin alike goes first. */
+static const struct {
+	const char *prefix;
+	const char *folder;
+} redirections[] = {
+	{ "/sys/class/infiniband_verbs", "/class/infiniband_verbs" },
+	{ "/sys/class/infiniband", "/class/infiniband" },
+	{ "/dev/infiniband", "/dev/infiniband" },
+};
+
+/* The path that is meant: itself, or another one in buffer. */
+static const char *led(const char *path, char buffer[PATH_MAX])
+{
+	const char *tree;
+
+	/* Most paths are none of ours, and need no more than a look at two bytes. */
+	if (!path || path[0] != '/' || (path[1] != 's' && path[1] != 'd'))
+		return path;
+	for (size_t i = 0; i < sizeof(redirections) / sizeof(redirections[0]); i++) {
+		size_t length = strlen(redirections[i].prefix);
+
+		if (strncmp(path, redirections[i].prefix, length) ||
+		    (path[length] && path[length] != '/'))
+			continue;
+		tree = getenv(VIEW_VARIABLE);
+		if (!tree || tree[0] != '/' ||
+		    snprintf(buffer, PATH_MAX, "%s%s%s", tree, redirections[i].folder,
+			     path + length) >= PATH_MAX)
+			return path;
+		return buffer;
+	}
+	return path;
+}
+
+/* The next function of that name: the C library's, or that of another such library. */
+#define REAL(name)                                                                               \
+	({                                                                                       \
+		static _Atomic(void *) next_##name;                                              \
+		void *found_##name = atomic_load_explicit(&next_##name, memory_order_relaxed);   \
+		if (!found_##name) {                                                             \
+			found_##name = dlsym(RTLD_NEXT, #name);                                  \
+			atomic_store_explicit(&next_##name, found_##name, memory_order_relaxed); \
+		}                                                                                \
+		found_##name;                                                                    \
+	})
+
+/* clang-format off */
+#define CALL(type, name, path, parameters, arguments, failed)				\
+	EXPORT type name parameters;							\
+	type name parameters								\
+	{										\
+		type (*real) parameters = (type (*) parameters)REAL(name);		\
+		char buffer[PATH_MAX];							\
+		const char *there = led(path, buffer);					\
+		if (!real) {								\
+			errno = ENOSYS;							\
+			return failed;							\
+		}									\
+		return real arguments;							\
+	}
+
+/* The mode counts only where a file is made; without it there is something else in its place. */
+#define OPEN(name, first, pass)								\
+	EXPORT int name(first const char *path, int flags, ...);			\
+	int name(first const char *path, int flags, ...)				\
+	{										\
+		int (*real)(first const char *, int, ...) =				\
+			(int (*)(first const char *, int, ...))REAL(name);		\
+		char buffer[PATH_MAX];							\
+		va_list arguments;							\
+		mode_t mode;								\
+		va_start(arguments, flags);						\
+		mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ?		\
+			       va_arg(arguments, mode_t) : 0;				\
+		va_end(arguments);							\
+		if (!real) {								\
+			errno = ENOSYS;							\
+			return -1;							\
+		}									\
+		return real(pass led(path, buffer), flags, mode);			\
+	}
+#define NOTHING
+#define DIRECTORY int directory,
+#define PASS_DIRECTORY directory,
+OPEN(open, NOTHING, NOTHING)
+OPEN(open64, NOTHING, NOTHING)
+OPEN(openat, DIRECTORY, PASS_DIRECTORY)
+OPEN(openat64, DIRECTORY, PASS_DIRECTORY)
+CALL(int, __open_2, path, (const char *path, int flags), (there, flags), -1)
+CALL(int, __open64_2, path, (const char *path, int flags), (there, flags), -1)
+CALL(int, __openat_2, path, (int directory, const char *path, int flags),
+     (directory, there, flags), -1)
+CALL(int, __openat64_2, path, (int directory, const char *path, int flags),
+     (directory, there, flags), -1)
+CALL(FILE *, fopen, path, (const char *path, const char *mode), (there, mode), NULL)
+CALL(FILE *, fopen64, path, (const char *path, const char *mode), (there, mode), NULL)
+
+CALL(int, stat, path, (const char *path, struct stat *status), (there, status), -1)
+CALL(int, stat64, path, (const char *path, struct stat64 *status), (there, status), -1)
+CALL(int, lstat, path, (const char *path, struct stat *status), (there, status), -1)
+CALL(int, lstat64, path, (const char *path, struct stat64 *status), (there, status), -1)
+CALL(int, fstatat, path, (int directory, const char *path, struct stat *status, int flags),
+     (directory, there, status, flags), -1)
+CALL(int, fstatat64, path, (int directory, const char *path, struct stat64 *status, int flags),
+     (directory, there, status, flags), -1)
+CALL(int, statx, path,
+     (int directory, const char *path, int flags, unsigned int mask, struct statx *status),
+     (directory, there, flags, mask, status), -1)
+/* Their names in programs that were built for glibc before 2.33. */
+CALL(int, __xstat, path, (int version, const char *path, struct stat *status),
+     (version, there, status), -1)
+CALL(int, __xstat64, path, (int version, const char *path, struct stat64 *status),
+     (version, there, status), -1)
+CALL(int, __lxstat, path, (int version, const char *path, struct stat *status),
+     (version, there, status), -1)
+CALL(int, __lxstat64, path, (int version, const char *path, struct stat64 *status),
+     (version, there, status), -1)
+CALL(int, __fxstatat, path,
+     (int version, int directory, const char *path, struct stat *status, int flags),
+     (version, directory, there, status, flags), -1)
+CALL(int, __fxstatat64, path,
+     (int version, int directory, const char *path, struct stat64 *status, int flags),
+     (version, directory, there, status, flags), -1)
+
+CALL(int, access, path, (const char *path, int mode), (there, mode), -1)
+CALL(int, euidaccess, path, (const char *path, int mode), (there, mode), -1)
+CALL(int, eaccess, path, (const char *path, int mode), (there, mode), -1)
+CALL(int, faccessat, path, (int directory, const char *path, int mode, int flags),
+     (directory, there, mode, flags), -1)
+CALL(int, chdir, path, (const char *path), (there), -1)
+
+CALL(DIR *, opendir, path, (const char *path), (there), NULL)
+CALL(int, scandir, path,
+     (const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+      int (*compare)(const struct dirent **, const struct dirent **)),
+     (there, list, filter, compare), -1)
+CALL(int, scandir64, path,
+     (const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+      int (*compare)(const struct dirent64 **, const struct dirent64 **)),
+     (there, list, filter, compare), -1)
+
+CALL(ssize_t, readlink, path, (const char *path, char *to, size_t bytes), (there, to, bytes), -1)
+CALL(ssize_t, readlinkat, path, (int directory, const char *path, char *to, size_t bytes),
+     (directory, there, to, bytes), -1)
+CALL(ssize_t, __readlink_chk, path, (const char *path, char *to, size_t bytes, size_t room),
+     (there, to, bytes, room), -1)
+CALL(ssize_t, __readlinkat_chk, path,
+     (int directory, const char *path, char *to, size_t bytes, size_t room),
+     (directory, there, to, bytes, room), -1)
+CALL(char *, realpath, path, (const char *path, char *to), (there, to), NULL)
+CALL(char *, __realpath_chk, path, (const char *path, char *to, size_t room), (there, to, room),
+     NULL)
+CALL(char *, canonicalize_file_name, path, (const char *path), (there), NULL)
+/* clang-format on */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "counters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/types.h"
+#include "link/link.h"
+#include "tools/snapshot.h"
+
+#define NO_COUNTER ENG_COUNTER_COUNT /* it is always 0 */
+
+/* The kernel's names of port counters, and what of ours each of them shows. */
+static const struct {
+	const char *name;
+	enum eng_counter counter;
+	unsigned int unit; /* bytes, of those that count data */
+} port_counters[] = {
+	{ "port_xmit_data", ENG_COUNT_SENT_BYTES, 4 },
+	{ "port_rcv_data", ENG_COUNT_RECEIVED_BYTES, 4 },
+	{ "port_xmit_packets", ENG_COUNT_SENT_PACKETS, 1 },
+	{ "port_rcv_packets", ENG_COUNT_RECEIVED_PACKETS, 1 },
+	{ "unicast_xmit_packets", ENG_COUNT_SENT_PACKETS, 1 },
+	{ "unicast_rcv_packets", ENG_COUNT_RECEIVED_PACKETS, 1 },
+	{ "port_rcv_errors", ENG_COUNT_DROPPED, 1 },
+	{ "port_xmit_discards", NO_COUNTER, 1 },
+	{ "symbol_error", NO_COUNTER, 1 },
+	{ "link_downed", NO_COUNTER, 1 },
+	{ "link_error_recovery", NO_COUNTER, 1 },
+	{ "VL15_dropped", NO_COUNTER, 1 },
+};
+
+static const char *const names[ENG_COUNTER_COUNT] = {
+#define COUNTER_NAME(id, name) [ENG_COUNT_##id] = name,
+	ENG_COUNTERS(COUNTER_NAME)
+#undef COUNTER_NAME
+};
+
+struct total {
+	char device[64];
+	uint64_t value[ENG_COUNTER_COUNT];
+};
+
+struct totals {
+	struct total *device;
+	unsigned int count;
+};
+
+/* What the process of each slot has counted, as it told last; and those that have ended. */
+static struct {
+	uint32_t pid;
+	struct totals totals;
+} processes[LINK_SLOTS];
+static struct totals ended;
+
+static struct total *total_of(struct totals *totals, const char *device)
+{
+	struct total *grown;
+
+	for (unsigned int i = 0; i < totals->count; i++) {
+		if (!strcmp(totals->device[i].device, device))
+			return &totals->device[i];
+	}
+	grown = realloc(totals->device, sizeof(*grown) * (totals->count + 1));
+	if (!grown)
+		return NULL;
+	totals->device = grown;
+	grown += totals->count++;
+	memset(grown, 0, sizeof(*grown));
+	snprintf(grown->device, sizeof(grown->device), "%s", device);
+	return grown;
+}
+
+static void add(struct total *total, const uint64_t *values, uint32_t count)
+{
+	for (uint32_t i = 0; total && i < count && i < ENG_COUNTER_COUNT; i++)
+		total->value[i] += values[i];
+}
+
+static void end_process(unsigned int slot)
+{
+	struct totals *totals = &processes[slot].totals;
+
+	for (unsigned int i = 0; i < totals->count; i++)
+		add(total_of(&ended, totals->device[i].device), totals->device[i].value,
+		    ENG_COUNTER_COUNT);
+	free(totals->device);
+	totals->device = NULL;
+	totals->count = 0;
+	processes[slot].pid = 0;
+}
+
+/* A queue pair that was just being destroyed is counted neither as living nor as gone. */
+static void never_less(struct totals *now, const struct totals *before)
+{
+	for (unsigned int i = 0; i < before->count; i++) {
+		struct total *total = total_of(now, before->device[i].device);
+
+		for (unsigned int j = 0; total && j < ENG_COUNTER_COUNT; j++) {
+			if (total->value[j] < before->device[i].value[j])
+				total->value[j] = before->device[i].value[j];
+		}
+	}
+}
+
+static void sum_up(const struct snapshot *snapshot, struct totals *totals)
+{
+	const struct uroce_abi_record *record = NULL;
+	const uint64_t *values;
+	uint32_t count;
+
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_DEVICE, record))) {
+		const struct uroce_abi_stat_device *device = (const void *)record;
+
+		values = snapshot_device_counters(snapshot, device, &count);
+		add(total_of(totals, device->name), values, count);
+	}
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
+		const struct uroce_abi_stat_qp *qp = (const void *)record;
+
+		values = snapshot_qp_counters(snapshot, qp, &count);
+		add(total_of(totals, qp->device), values, count);
+	}
+}
+
+static void ask(unsigned int slot)
+{
+	struct snapshot snapshot;
+	struct totals now = { 0 };
+
+	if (snapshot_fetch(slot, &snapshot)) {
+		/* One that does not answer is asked again; it may have ended for all we know. */
+		end_process(slot);
+		return;
+	}
+	if (processes[slot].pid != snapshot.process->pid)
+		end_process(slot);
+	sum_up(&snapshot, &now);
+	never_less(&now, &processes[slot].totals);
+	free(processes[slot].totals.device);
+	processes[slot].totals = now;
+	processes[slot].pid = snapshot.process->pid;
+	snapshot_free(&snapshot);
+}
+
+void counters_each(void (*visit)(void *arg, const char *group, const char *name), void *arg)
+{
+	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
+		visit(arg, "counters", port_counters[i].name);
+	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
+		visit(arg, "hw_counters", names[i]);
+}
+
+static void put(struct tree *tree, const struct total *total)
+{
+	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++) {
+		if (port_counters[i].counter != NO_COUNTER)
+			tree_put_counter(tree, total->device, "counters", port_counters[i].name,
+					 total->value[port_counters[i].counter] /
+						 port_counters[i].unit);
+	}
+	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
+		tree_put_counter(tree, total->device, "hw_counters", names[i], total->value[i]);
+}
+
+void counters_update(struct tree *tree)
+{
+	struct totals all = { 0 };
+
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
+		struct totals *totals = &processes[slot].totals;
+
+		ask(slot);
+		for (unsigned int i = 0; i < totals->count; i++)
+			add(total_of(&all, totals->device[i].device), totals->device[i].value,
+			    ENG_COUNTER_COUNT);
+	}
+	for (unsigned int i = 0; i < ended.count; i++)
+		add(total_of(&all, ended.device[i].device), ended.device[i].value,
+		    ENG_COUNTER_COUNT);
+	for (unsigned int i = 0; i < all.count; i++)
+		put(tree, &all.device[i]);
+	free(all.device);
+}

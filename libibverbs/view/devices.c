@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "devices.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct uroce_way_in *provider;
+/* Their pointers are valid for the process's life (Documentation/decisions/way-in.md). */
+static struct ibv_device **known;
+static unsigned int known_count;
+
+static void *open_beside(const char *name)
+{
+	char path[PATH_MAX + NAME_MAX];
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+	char *slash;
+	void *library;
+
+	if (length < 0 || length == PATH_MAX) {
+		fputs("uroce-run: /proc/self/exe cannot be read\n", stderr);
+		return NULL;
+	}
+	path[length] = '\0';
+	slash = strrchr(path, '/');
+	strcpy(slash + 1, name);
+	library = dlopen(path, RTLD_NOW);
+	if (!library)
+		fprintf(stderr, "uroce-run: %s\n", dlerror());
+	return library;
+}
+
+bool devices_load(void)
+{
+	const struct uroce_way_in *(*entry)(void);
+	void *real, *plugin;
+
+	real = open_beside("libibverbs.so.1") ? open_beside("libibverbs-real.so.1") : NULL;
+	plugin = real ? open_beside("liburoce-rdmav34.so") : NULL;
+	if (!plugin)
+		return false;
+	entry = (__typeof__(entry))dlsym(plugin, UROCE_WAY_IN_SYMBOL);
+	provider = entry ? entry() : NULL;
+	if (!provider || provider->version != UROCE_WAY_IN_VERSION) {
+		fputs("uroce-run: the provider is of another release\n", stderr);
+		return false;
+	}
+	return provider->load(real);
+}
+
+static bool is_known(const struct ibv_device *device)
+{
+	unsigned int i = 0;
+
+	while (i < known_count && known[i] != device)
+		i++;
+	return i < known_count;
+}
+
+static bool remember(struct ibv_device **list, unsigned int count)
+{
+	struct ibv_device **grown = realloc(known, sizeof(*known) * (known_count + count));
+
+	if (!grown && known_count + count)
+		return false;
+	known = grown;
+	for (unsigned int i = 0; i < count; i++) {
+		if (!is_known(list[i]))
+			known[known_count++] = list[i];
+	}
+	return true;
+}
+
+bool devices_each(void (*visit)(const char *name, const struct uroce_device_facts *facts,
+				void *arg),
+		  void *arg)
+{
+	struct uroce_device_facts facts;
+	struct ibv_device **list;
+	unsigned int count;
+	bool remembered;
+
+	if (provider->list_devices(&list, &count))
+		return false;
+	remembered = remember(list, count);
+	free(list);
+	for (unsigned int i = 0; remembered && i < known_count; i++) {
+		if (!provider->describe_device(known[i], &facts))
+			visit(known[i]->name, &facts, arg);
+	}
+	return remembered;
+}

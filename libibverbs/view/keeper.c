@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "link/netdev.h"
+
+#define STACK_BYTES (256 * 1024)
+/*
+ * Counters are read from the processes that count, each time: often while somebody looks at them,
+ * seldom otherwise.
+ */
+#define COUNTERS_MS 1000
+#define UNWATCHED_ROUNDS 10
+#define WATCHED_ROUNDS 60
+
+struct keeper {
+	struct tree *tree;
+	const char *folder;
+	pid_t program;
+	int program_fd; /* becomes readable when it ends; -1: the kernel has none such */
+	struct netdev_watch *watch;
+	int readers;			  /* an inotify descriptor: who opens a counter */
+	unsigned int rounds, last_reader; /* rounds of counters, and the one of the last reader */
+};
+
+/* Nothing of what the program has open may be held open by us. */
+static void let_go(const struct keeper *keeper)
+{
+	int keep[] = { keeper->tree->root,
+		       keeper->tree->class,
+		       keeper->tree->devices,
+		       keeper->program_fd,
+		       netdev_watch_fd(keeper->watch),
+		       keeper->readers };
+	long limit = sysconf(_SC_OPEN_MAX);
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	for (int fd = 3; fd < (limit < 4096 ? limit : 4096); fd++) {
+		bool kept = false;
+
+		for (size_t i = 0; i < sizeof(keep) / sizeof(keep[0]); i++)
+			kept = kept || keep[i] == fd;
+		if (!kept)
+			close(fd);
+	}
+}
+
+static void watch_readers(const char *path, void *arg)
+{
+	struct keeper *keeper = arg;
+
+	/* Once more of a folder that is watched already changes nothing. */
+	inotify_add_watch(keeper->readers, path, IN_ACCESS | IN_ONLYDIR);
+}
+
+static void update(struct keeper *keeper)
+{
+	tree_update(keeper->tree);
+	tree_each_counters(keeper->tree, watch_readers, keeper);
+}
+
+static void heard_reader(struct keeper *keeper)
+{
+	char events[4096] __attribute__((aligned(8)));
+
+	while (read(keeper->readers, events, sizeof(events)) > 0)
+		;
+	keeper->last_reader = keeper->rounds;
+}
+
+static void count(struct keeper *keeper)
+{
+	if (++keeper->rounds - keeper->last_reader < WATCHED_ROUNDS ||
+	    keeper->rounds % UNWATCHED_ROUNDS == 1)
+		counters_update(keeper->tree);
+}
+
+static uint64_t milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static int keep(void *arg)
+{
+	struct keeper *keeper = arg;
+	struct pollfd events[3] = {
+		{ .fd = keeper->program_fd, .events = POLLIN },
+		{ .fd = netdev_watch_fd(keeper->watch), .events = POLLIN },
+		{ .fd = keeper->readers, .events = POLLIN },
+	};
+	uint64_t next = milliseconds();
+
+	prctl(PR_SET_NAME, "uroce-view");
+	setsid();
+	signal(SIGPIPE, SIG_IGN);
+	let_go(keeper);
+	if (chdir("/"))
+		return 1;
+	/* What has changed since the first update is not lost: the watch is older. */
+	update(keeper);
+	while (getppid() == keeper->program) {
+		uint64_t now = milliseconds();
+
+		if (now >= next) {
+			count(keeper);
+			next = now + COUNTERS_MS;
+		}
+		if (poll(events, 3, (int)(next > now ? next - now : 0)) <= 0)
+			continue;
+		if (events[0].revents)
+			break;
+		if (events[1].revents && netdev_watch_drain(keeper->watch) != 0)
+			update(keeper);
+		if (events[2].revents)
+			heard_reader(keeper);
+	}
+	if (keeper->folder)
+		tree_remove(AT_FDCWD, keeper->folder);
+	return 0;
+}
+
+int keeper_start(struct tree *tree, const char *folder)
+{
+	struct keeper keeper = { .tree = tree,
+				 .folder = folder,
+				 .program = getpid(),
+				 /* Nobody has looked yet. */
+				 .last_reader = 0u - WATCHED_ROUNDS };
+	char *stack = malloc(STACK_BYTES);
+	int error, child;
+
+	if (!stack)
+		return -ENOMEM;
+	error = netdev_watch_open(&keeper.watch);
+	if (error)
+		goto free_stack;
+	keeper.program_fd = (int)syscall(SYS_pidfd_open, keeper.program, 0);
+	keeper.readers = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	/* As fork() does it, but with no signal for its end: wait() passes over such a child. */
+	child = clone(keep, stack + STACK_BYTES, 0, &keeper);
+	if (child < 0)
+		error = -errno;
+	if (keeper.program_fd >= 0)
+		close(keeper.program_fd);
+	if (keeper.readers >= 0)
+		close(keeper.readers);
+	netdev_watch_close(keeper.watch);
+free_stack:
+	free(stack);
+	return error;
+}

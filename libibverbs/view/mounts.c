@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "mounts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "files.h"
+
+#define CLASS "/sys/class"
+#define DEV "/dev"
+#define NODES "/dev/infiniband"
+#define FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+static int refuse(const char **step, const char *what)
+{
+	*step = what;
+	return -errno;
+}
+
+static int write_map(const char *path, const char *format, unsigned int id)
+{
+	char text[64];
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int length = snprintf(text, sizeof(text), format, id, id);
+	bool written;
+
+	if (fd < 0)
+		return -errno;
+	written = write(fd, text, (size_t)length) == length;
+	return close(fd) || !written ? -errno : 0;
+}
+
+/* In the new user namespace we are who we were, and nobody else is known. */
+static int keep_ids(uid_t user, gid_t group, const char **step)
+{
+	*step = "setting the ids of a user namespace";
+	/* Kernels before 3.19 have no such file, and do not ask for it. */
+	write_map("/proc/self/setgroups", "deny", 0);
+	if (write_map("/proc/self/gid_map", "%u %u 1\n", group))
+		return -errno;
+	return write_map("/proc/self/uid_map", "%u %u 1\n", user);
+}
+
+/* The number that a user namespace shows for every user that it does not map. */
+static uid_t overflow_user(void)
+{
+	unsigned int user = 65534;
+	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
+
+	if (file) {
+		if (fscanf(file, "%u", &user) != 1)
+			user = 65534;
+		fclose(file);
+	}
+	return user;
+}
+
+static int new_namespaces(const char **step)
+{
+	uid_t user = geteuid();
+	gid_t group = getegid();
+
+	if (!unshare(CLONE_NEWNS))
+		return 0;
+	if (errno != EPERM)
+		return refuse(step, "unshare");
+	/* It could not tell other users' programs from its own (link_check_user()). */
+	if (user == overflow_user()) {
+		errno = EPERM;
+		return refuse(step, "in a user namespace this user stands for all others");
+	}
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		return refuse(step, "unshare");
+	return keep_ids(user, group, step);
+}
+
+/* On an error *step is what failed. */
+static int enter(struct tree *tree, const char **step)
+{
+	int error = new_namespaces(step);
+
+	if (error)
+		return error;
+	/* What is mounted outside later is seen inside, but not the other way round. */
+	if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL))
+		return refuse(step, "mount");
+	/* Before they are covered, and in the new namespace: only from there can they be bound. */
+	tree->class = open(CLASS, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	tree->devices = open(DEV, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (tree->class < 0 || tree->devices < 0)
+		return refuse(step, "opening /sys/class and /dev");
+	if (mount("uroce", CLASS, "tmpfs", FLAGS, "mode=755"))
+		return refuse(step, "mount");
+	tree->root = open(CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return tree->root < 0 ? refuse(step, "opening the tree") : 0;
+}
+
+int mounts_enter(struct tree *tree, const char **step)
+{
+	static struct {
+		int error;
+		char step[128];
+	} answer;
+	int status, pipes[2];
+	pid_t child;
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return refuse(step, "pipe");
+	child = fork();
+	if (child < 0)
+		return refuse(step, "fork");
+	if (child == 0) {
+		answer.error = enter(tree, step);
+		if (answer.error)
+			snprintf(answer.step, sizeof(answer.step), "%s", *step);
+		_exit(write(pipes[1], &answer, sizeof(answer)) != sizeof(answer));
+	}
+	close(pipes[1]);
+	if (read(pipes[0], &answer, sizeof(answer)) != sizeof(answer)) {
+		/* A filter of system calls may end a process rather than refuse. */
+		answer.error = -EPERM;
+		snprintf(answer.step, sizeof(answer.step), "unshare");
+	}
+	close(pipes[0]);
+	waitpid(child, &status, 0);
+	*step = answer.step;
+	return answer.error ? answer.error : enter(tree, step);
+}
+
+/* The file in a folder's descriptor, for calls that take a path. */
+static void name_of(int directory, const char *name, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "/proc/self/fd/%d/%s", directory, name);
+}
+
+/* A place in the tree for one thing of the covered folder: of its kind, as far as it matters. */
+static int make_place(int directory, const char *name, const struct stat *status, int from)
+{
+	char target[PATH_MAX];
+	ssize_t length;
+	int fd;
+
+	if (S_ISDIR(status->st_mode))
+		return files_folder(directory, name);
+	if (S_ISLNK(status->st_mode)) {
+		length = readlinkat(from, name, target, sizeof(target) - 1);
+		if (length < 0)
+			return -errno;
+		target[length] = '\0';
+		return files_link(directory, name, target);
+	}
+	fd = openat(directory, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+	return fd < 0 ? -errno : close(fd);
+}
+
+/*
+ * Everything of the covered folder appears in the one that now lies over it, at path; ours goes
+ * before.  What cannot be bound is left out.
+ */
+static int bind_all(int covered, int over, const char *path)
+{
+	int error = 0, fd = openat(covered, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	char from[PATH_MAX], to[PATH_MAX];
+	struct dirent *entry;
+	struct stat status;
+
+	if (!stream)
+		return -errno;
+	while ((entry = readdir(stream)) && !error) {
+		const char *name = entry->d_name;
+
+		if (!strcmp(name, ".") || !strcmp(name, "..") ||
+		    !faccessat(over, name, F_OK, AT_SYMLINK_NOFOLLOW) ||
+		    fstatat(covered, name, &status, AT_SYMLINK_NOFOLLOW))
+			continue;
+		error = make_place(over, name, &status, covered);
+		if (error || S_ISLNK(status.st_mode))
+			continue;
+		name_of(covered, name, from);
+		snprintf(to, sizeof(to), "%s/%s", path, name);
+		if (mount(from, to, NULL, MS_BIND | MS_REC, NULL))
+			unlinkat(over, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+	}
+	closedir(stream);
+	return error;
+}
+
+/* One folder of the tree over what is at path, which appears in it again. */
+static int cover(const struct tree *tree, const char *folder, const char *path, int covered,
+		 const char **step)
+{
+	int error, over = openat(tree->root, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char from[PATH_MAX];
+
+	if (over < 0)
+		return refuse(step, "opening the tree");
+	name_of(tree->root, folder, from);
+	*step = "mount";
+	error = mount(from, path, NULL, MS_BIND, NULL) ? -errno : bind_all(covered, over, path);
+	/* The tree's own way to these files stays as it is: updates go on. */
+	if (!error && mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | FLAGS, NULL))
+		error = -errno;
+	close(over);
+	return error;
+}
+
+int mounts_show(const struct tree *tree, const char **step)
+{
+	int error, nodes;
+
+	error = cover(tree, "class", CLASS, tree->class, step);
+	if (error)
+		return error;
+	/* With devices of the kernel the folder is there, and /dev can be left alone. */
+	nodes = openat(tree->devices, "infiniband", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (nodes < 0)
+		return cover(tree, "dev", DEV, tree->devices, step);
+	error = cover(tree, "dev/infiniband", NODES, nodes, step);
+	close(nodes);
+	return error;
+}

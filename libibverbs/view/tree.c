@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "devices.h"
+#include "files.h"
+#include "sysfs.h"
+
+/* Where a device's folders come together before they appear, in one step. */
+#define STAGE "new"
+#define INFINIBAND "class/infiniband"
+#define VERBS "class/infiniband_verbs"
+#define NODES "dev/infiniband"
+
+int tree_remove(int directory, const char *path)
+{
+	int fd = openat(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *entry;
+	DIR *stream;
+
+	if (fd < 0)
+		return -errno;
+	stream = fdopendir(fd);
+	if (!stream) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while ((entry = readdir(stream))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (unlinkat(fd, entry->d_name, 0) && (errno == EISDIR || errno == EPERM))
+			tree_remove(fd, entry->d_name);
+	}
+	closedir(stream);
+	return unlinkat(directory, path, AT_REMOVEDIR) ? -errno : 0;
+}
+
+int tree_create(struct tree *tree)
+{
+	static const char *const folders[] = { "class", INFINIBAND, VERBS, "dev", NODES, STAGE };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !error; i++)
+		error = files_folder(tree->root, folders[i]);
+	if (!error)
+		error = files_put(tree->root, VERBS "/abi_version", "6\n");
+	return error;
+}
+
+static struct tree_device *find(struct tree *tree, const char *name)
+{
+	for (unsigned int i = 0; i < tree->count; i++) {
+		if (!strcmp(tree->shown[i].name, name))
+			return &tree->shown[i];
+	}
+	return NULL;
+}
+
+/* Beside ours: a link of the same name, to what the kernel's leads to. */
+static void show_real(int from, const char *from_path, int root, const char *folder)
+{
+	char target[PATH_MAX], path[PATH_MAX], name[64];
+	struct dirent *entry;
+	DIR *stream;
+	int fd = from < 0 ? -1 : openat(from, from_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(stream))) {
+		/* In a view inside of a view ours are folders there. */
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "abi_version") ||
+		    (size_t)snprintf(name, sizeof(name), "%s", entry->d_name) >= sizeof(name))
+			continue;
+		if (!files_real_path(fd, name, target))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
+		files_link(root, path, target);
+	}
+	closedir(stream);
+}
+
+static void show_real_nodes(struct tree *tree)
+{
+	int fd = openat(tree->devices, "infiniband", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	char target[PATH_MAX], path[PATH_MAX];
+	struct dirent *entry;
+
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(stream))) {
+		if (entry->d_type != DT_CHR)
+			continue;
+		snprintf(target, sizeof(target), "/dev/infiniband/%s", entry->d_name);
+		snprintf(path, sizeof(path), NODES "/%s", entry->d_name);
+		files_link(tree->root, path, target);
+	}
+	closedir(stream);
+}
+
+static int move_in(struct tree *tree, const char *folder, const char *name)
+{
+	char from[128], to[128];
+
+	snprintf(from, sizeof(from), STAGE "/%s/%s", strrchr(folder, '/') + 1, name);
+	snprintf(to, sizeof(to), "%s/%s", folder, name);
+	return renameat(tree->root, from, tree->root, to) ? -errno : 0;
+}
+
+static int show_new(struct tree *tree, const char *name, const struct uroce_device_facts *facts)
+{
+	char path[128];
+	int error;
+
+	error = files_folder(tree->root, STAGE "/infiniband");
+	if (!error)
+		error = files_folder(tree->root, STAGE "/infiniband_verbs");
+	if (!error)
+		error = sysfs_device(tree->root, STAGE, name, facts);
+	snprintf(path, sizeof(path), NODES "/%s", name);
+	if (!error)
+		error = files_link(tree->root, path, sysfs_node());
+	if (!error)
+		error = move_in(tree, VERBS, name);
+	if (!error)
+		error = move_in(tree, INFINIBAND, name);
+	return error;
+}
+
+struct update {
+	struct tree *tree;
+	int error;
+};
+
+static void show(const char *name, const struct uroce_device_facts *facts, void *arg)
+{
+	struct update *update = arg;
+	struct tree *tree = update->tree;
+	struct tree_device *device = find(tree, name);
+	int error;
+
+	if (device) {
+		error = sysfs_device(tree->root, "class", name, facts);
+	} else if (tree->count == TREE_DEVICES) {
+		return;
+	} else {
+		error = show_new(tree, name, facts);
+		device = &tree->shown[tree->count++];
+		snprintf(device->name, sizeof(device->name), "%s", name);
+	}
+	device->seen = true;
+	if (error && !update->error)
+		update->error = error;
+}
+
+static void hide(struct tree *tree, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), INFINIBAND "/%s", name);
+	/* It is gone in one step; what was in it after that. */
+	renameat(tree->root, path, tree->root, STAGE "/gone");
+	tree_remove(tree->root, STAGE "/gone");
+	snprintf(path, sizeof(path), VERBS "/%s", name);
+	tree_remove(tree->root, path);
+	snprintf(path, sizeof(path), NODES "/%s", name);
+	unlinkat(tree->root, path, 0);
+}
+
+int tree_update(struct tree *tree)
+{
+	struct update update = { tree, 0 };
+
+	for (unsigned int i = 0; i < tree->count; i++)
+		tree->shown[i].seen = false;
+	show_real(tree->class, "infiniband", tree->root, INFINIBAND);
+	show_real(tree->class, "infiniband_verbs", tree->root, VERBS);
+	if (tree->shows_nodes)
+		show_real_nodes(tree);
+	if (!devices_each(show, &update))
+		return -EIO;
+	for (unsigned int i = 0; i < tree->count;) {
+		if (tree->shown[i].seen) {
+			i++;
+			continue;
+		}
+		hide(tree, tree->shown[i].name);
+		tree->shown[i] = tree->shown[--tree->count];
+	}
+	return update.error;
+}
+
+void tree_each_counters(const struct tree *tree, void (*watch)(const char *path, void *arg),
+			void *arg)
+{
+	static const char *const folders[] = { "counters", "hw_counters" };
+	char path[PATH_MAX];
+
+	for (unsigned int i = 0; i < tree->count; i++) {
+		for (size_t j = 0; j < sizeof(folders) / sizeof(folders[0]); j++) {
+			snprintf(path, sizeof(path),
+				 "/proc/self/fd/%d/" INFINIBAND "/%s/ports/1/%s", tree->root,
+				 tree->shown[i].name, folders[j]);
+			watch(path, arg);
+		}
+	}
+}
+
+/* In place, since who watches a counter may keep its file open; it never gets shorter. */
+int tree_put_counter(struct tree *tree, const char *device, const char *folder, const char *name,
+		     uint64_t value)
+{
+	char path[256], text[32];
+	int fd, length;
+
+	if (!find(tree, device))
+		return 0;
+	snprintf(path, sizeof(path), INFINIBAND "/%s/ports/1/%s/%s", device, folder, name);
+	fd = openat(tree->root, path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	length = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)value);
+	if (pwrite(fd, text, (size_t)length, 0) != length)
+		length = -1;
+	close(fd);
+	return length < 0 ? -EIO : 0;
+}

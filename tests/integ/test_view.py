@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What uroce-run shows of the devices in /sys and /dev: by a namespace, and by redirected calls."""
+import json
+import os
+import shutil
+import time
+
+import pytest
+
+from harness import NOBODY, PATIENCE, PYTHON, await_listener, need_root
+
+WAYS = ["namespace", "calls"]
+# Root becomes a user without rights that a user namespace can tell from others.
+SOMEBODY = 12345
+USER = SOMEBODY if os.geteuid() == 0 else None
+KEEPER = "uroce-view"
+
+
+def needs(program):
+    return pytest.mark.skipif(not shutil.which(program), reason=f"{program} is not installed")
+
+
+def view(place, way, *command, prefix=(), seconds=PATIENCE, **options):
+    """The finished process of a command that uroce-run has started."""
+    options.setdefault("user", USER)
+    run = os.path.join(place.scratch.bin, "uroce-run")
+    chosen = [f"--view={way}"] if way else []
+    return place.run(*prefix, run, *chosen, *command, seconds=seconds, **options)
+
+
+def output(*arguments, **options):
+    process = view(*arguments, **options)
+    assert process.popen.returncode == 0, process
+    return process.output
+
+
+def walk(place, way, **options):
+    """What a program finds that walks through the view; checked there."""
+    process = view(place, way, PYTHON, place.scratch.copy("view_walk.py"), **options)
+    assert process.popen.returncode == 0, process
+    return json.loads(process.output), process.errors
+
+
+@pytest.fixture(name="way", params=WAYS)
+def each_way(request, loopback):
+    if request.param == "namespace":
+        process = view(loopback, "namespace", "true")
+        if process.popen.returncode:
+            pytest.skip(process.errors)
+    return request.param
+
+
+def test_everything_is_there(loopback, way):
+    devices, errors = walk(loopback, way)
+    assert devices["uroce_lo"]["state"] == "4: ACTIVE" and errors == ""
+    assert devices["uroce_lo"]["gids"]["0"] == "0000:0000:0000:0000:0000:ffff:7f00:0001"
+    assert devices["uroce_lo"]["counters"] > 20
+
+
+def test_as_root(loopback, way):
+    need_root()
+    assert "uroce_lo" in walk(loopback, way, user=None)[0]
+
+
+@needs("ibstat")
+def test_ibstat_and_ibstatus(loopback, way):
+    text = output(loopback, way, "ibstat")
+    assert "CA 'uroce_lo'" in text and "State: Active" in text and "Rate: 40" in text
+    text = output(loopback, way, "ibstatus")
+    assert "'uroce_lo' port 1" in text and "4: ACTIVE" in text and "Ethernet" in text
+
+
+@needs("ucx_info")
+def test_ucx_sees_the_device(loopback, way):
+    text = output(loopback, way, "ucx_info", "-d")
+    assert "Memory domain: uroce_lo" in text
+    assert "Transport: rc_verbs" in text and "Transport: ud_verbs" in text
+
+
+def test_without_a_view_there_is_nothing(loopback):
+    if os.path.exists("/sys/class/infiniband"):
+        pytest.skip("this host has RDMA devices")
+    script = "[ ! -e /sys/class/infiniband ] && ibv_devices"
+    assert "uroce_lo" in output(loopback, "none", "sh", "-c", script)
+
+
+def test_the_rest_stays_as_it_is(loopback, way):
+    script = """id -u; id -g; pwd; echo $0 $*; ls /sys/class /dev; ls /sys/class/net
+                readlink -f /dev/stdin
+                stat -c '%t:%T %a' /dev/null /dev/zero /dev/tty; [ -w /dev/shm ] && echo shm"""
+    options = {"prefix": ["env", "-C", "/usr/share"]}
+
+    def seen(chosen):
+        words = output(loopback, chosen, "sh", "-c", script, "a b", "c", **options).split("\n")
+        return [word for word in words if not word.startswith("infiniband")]
+
+    assert seen(way) == seen("none")
+
+
+def test_the_exit_code_and_the_pid_are_the_programs(loopback, way):
+    assert view(loopback, way, "sh", "-c", "exit 7").popen.returncode == 7
+    assert view(loopback, way, "/nonexistent").popen.returncode == 127
+    script = "import os, sys; sys.exit(os.getpid() != int(sys.argv[1]))"
+    output(loopback, None, "sh", "-c", 'exec "$0" -c "$1" $$', PYTHON, script)
+
+
+def test_no_child_that_the_program_has_not_started(loopback, way):
+    script = """
+import os
+try:
+    os.wait()
+except ChildProcessError:
+    print("none")
+"""
+    assert output(loopback, way, PYTHON, "-c", script) == "none\n"
+
+
+def keepers(place):
+    """How many processes of ours run in the network namespace of the place."""
+    mine = os.stat(f"/proc/{place.holder.pid if place.holder else 'self'}/ns/net").st_ino
+    count = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+            if name == KEEPER and rest.split()[0] != "Z":
+                count += os.stat(f"/proc/{pid}/ns/net").st_ino == mine
+        except OSError:
+            pass
+    return count
+
+
+def await_no_keeper(place):
+    until = time.monotonic() + PATIENCE
+    while keepers(place):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_nothing_is_left_behind(loopback, way):
+    run = os.path.join(loopback.scratch.bin, "uroce-run")
+    folder = loopback.scratch.file("tmp")
+    os.mkdir(folder)
+    os.chmod(folder, 0o777)
+    program = loopback.start(run, f"--view={way}", "sh", "-c", "echo ready; exec sleep 60",
+                             user=USER, env={"TMPDIR": folder, "XDG_RUNTIME_DIR": ""})
+    until = time.monotonic() + PATIENCE
+    while "ready" not in program.output:
+        assert program.running() and time.monotonic() < until, program
+        time.sleep(0.02)
+    assert keepers(loopback) == 1
+    assert bool(os.listdir(folder)) == (way == "calls")
+    os.kill(program.pid, 9)
+    await_no_keeper(loopback)
+    assert os.listdir(folder) == []
+
+
+COME_AND_GO = """
+import os, sys, time
+device, node = "/sys/class/infiniband/uroce_vwa", "/dev/infiniband/uroce_vwa"
+def wait_for(condition):
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+def holds(name, text):
+    return text in open(device + "/ports/1/" + name).read()
+def step():
+    print("step", flush=True)
+    sys.stdin.readline()
+assert not os.path.exists(device)
+step()
+wait_for(lambda: os.path.exists(device))
+assert os.path.exists(node) and holds("gids/0", "c000:0207")
+assert os.listdir(device + "/device/net") == ["vwa"]
+step()
+wait_for(lambda: holds("state", "DOWN"))
+step()
+wait_for(lambda: not os.path.exists(device) and not os.path.exists(node))
+assert os.path.exists("/sys/class/infiniband/uroce_lo")
+print("done", flush=True)
+"""
+
+
+def test_interfaces_come_and_go(loopback, way):
+    if not loopback.holder:
+        pytest.skip("network namespaces are not permitted here")
+    run = os.path.join(loopback.scratch.bin, "uroce-run")
+    program = loopback.start(run, f"--view={way}", PYTHON, "-c", COME_AND_GO, user=USER, talk=True)
+
+    def step(*commands):
+        assert program.popen.stdout.readline() == "step\n", program
+        for command in commands:
+            loopback.output_of("ip", *command.split())
+        program.popen.stdin.write("\n")
+        program.popen.stdin.flush()
+
+    step("link add vwa type veth peer vwb", "address add 192.0.2.7/24 dev vwa",
+         "link set vwb up", "link set vwa up")
+    step("link set vwa down")
+    step("link del vwa")
+    assert program.popen.stdout.readline() == "done\n", program
+    program.done()
+
+
+COUNTERS = """
+import os, sys, time
+base = "/sys/class/infiniband/uroce_lo/ports/1/"
+def read(name):
+    return int(open(base + name).read())
+def reread(file):
+    return int(os.pread(file.fileno(), 100, 0))
+names = ("hw_counters/rcvd_pkts", "counters/port_rcv_packets", "counters/port_xmit_data")
+with open(base + names[0]) as file:
+    assert not any(map(read, names)) and read("hw_counters/retry_exceeded_err") == 0
+    print("ready", flush=True)
+    until = time.monotonic() + 20
+    while not (all(map(read, names)) and reread(file) == read(names[0])):
+        assert time.monotonic() < until, [read(name) for name in names]
+        time.sleep(0.1)
+"""
+
+
+@needs("rping")
+def test_counters_are_alive(loopback, way):
+    run = os.path.join(loopback.scratch.bin, "uroce-run")
+    reader = loopback.start(run, f"--view={way}", PYTHON, "-c", COUNTERS, user=USER, talk=True)
+    assert reader.popen.stdout.readline() == "ready\n", reader
+    port = loopback.free_port()
+    # The server stays: what a process has counted since it was asked last ends with it.
+    server = loopback.start("rping", "-s", "-P", "-a", "127.0.0.1", "-p", port, user=USER)
+    await_listener(loopback, server, port)
+    loopback.start("rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", 10, user=USER).done()
+    reader.done()
+    server.kill()
+
+
+def test_inside_of_a_view(loopback, way):
+    run = os.path.join(loopback.scratch.bin, "uroce-run")
+    assert "uroce_lo" in walk(loopback, way, prefix=[run, "--view=" + way])[0]
+
+
+def test_nobody_in_particular(loopback):
+    """In a user namespace this user could not be told from others, so it gets the calls."""
+    need_root()
+    devices, errors = walk(loopback, None, user=NOBODY)
+    assert "uroce_lo" in devices
+    assert "stands for all others" in errors and "redirected calls" in errors
+    refused = view(loopback, "namespace", "true", user=NOBODY)
+    assert refused.popen.returncode == 125 and "stands for all others" in refused.errors
+
+
+def test_without_new_privileges(loopback, way):
+    assert "uroce_lo" in walk(loopback, way, prefix=["setpriv", "--no-new-privs"])[0]
+
+
+def test_in_a_container_of_ones_own(loopback, way):
+    if loopback.run("unshare", "-Urn", "true", user=USER).popen.returncode:
+        pytest.skip("user namespaces are not permitted here")
+    prefix = ["unshare", "-Urn", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
+    assert "uroce_lo" in walk(loopback, way, prefix=prefix)[0]
+
+
+# Answers EPERM to mount, unshare and setns, as containers do: x86-64, arm64.
+NO_MOUNTS = """
+import ctypes, os, platform, struct, sys
+numbers = {"x86_64": (165, 272, 308), "aarch64": (40, 97, 268)}[platform.machine()]
+code = [(0x20, 0, 0, 0)]
+for i, number in enumerate(numbers):
+    code.append((0x15, len(numbers) - i, 0, number))
+code += [(0x06, 0, 0, 0x7fff0000), (0x06, 0, 0, 0x00050001)]
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filter)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter for it")
+def test_where_mounts_are_refused(loopback):
+    for user in {USER, None}:
+        devices, errors = walk(loopback, None, prefix=[PYTHON, "-c", NO_MOUNTS], user=user)
+        assert "uroce_lo" in devices
+        assert errors == ("uroce-run: no namespaces here (unshare: Operation not permitted): "
+                          "/sys/class/infiniband and /dev/infiniband are shown by redirected "
+                          "calls\n")
+
+
+def test_wrong_ways_are_refused(loopback):
+    wrong = view(loopback, "nothing", "true")
+    assert wrong.popen.returncode == 2 and "--view=namespace" in wrong.errors
