@@ -58,19 +58,22 @@ LAYERS = {
         group("pools and shared memory", "shm_region shm_channel pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),
     )),
-    "progress": layer("time, and the threads that work on queue pairs", "engine wire link", groups=(
+    "capture": layer("packets of this process into pcapng files", "wire link"),
+    "progress": layer("time, and the threads that work on queue pairs", "capture engine wire link",
+                      groups=(
         group("contract and leaves", "progress.h helgrind identification network_header "
               "poller source_port fault_config gsi.h gsi_packet gsi_target"),
         group("sets of queue pairs, faults", "aside deadline share_queue table "
               "fault_inject helper.h wakeup.h"),
-        group("instance", "instance gsi_service.h"),
+        group("instance, capture", "instance gsi_service.h tap"),
         group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
         group("receive and turn", "demux turn"),
         group("threads and control calls", "helper route group datagram"),
         group("queue pair 1", "gsi gsi_internal gsi_address gsi_port gsi_send gsi_will"),
         group("entry", "progress"),
     )),
-    "verbs": layer("the objects of libibverbs", "progress engine wire link", groups=(
+    "verbs": layer("the objects of libibverbs", "progress capture engine wire link",
+                   groups=(
         group("terms and private ABI", "/"),
         group("memory", "memory/"),
         group("completion", "completion/"),

@@ -24,6 +24,9 @@ WRONG = [
     ("UROCE_LOG", "loud", "has to be off, error or debug"),
     ("UROCE_RECEIVE_BUFFER", "1", "1"),
     ("UROCE_RECEIVE_BUFFER", "4M", "4M"),
+    ("UROCE_CAPTURE", "", "the name of a file"),
+    ("UROCE_CAPTURE", "/dev/null,snaplen=10", "snaplen=10"),
+    ("UROCE_CAPTURE", "/nonexistent/x", "/nonexistent/x: No such file"),
 ]
 
 
@@ -41,6 +44,7 @@ def test_wrong_value_is_refused(loopback, name, value, part):
 
 
 MISSPELT = [
+    ("UROCE_CAPTUR", "UROCE_CAPTURE"),
     ("UROCE_SHMEM", "UROCE_SHM"),
     ("UROCE_FAULTS", "UROCE_FAULT"),
     ("UROCE_CREDIT", "UROCE_CREDITS"),

@@ -211,7 +211,20 @@ static uint16_t place_of[MAX_SENT]; /* in its call: the IPv4 identification that
 static unsigned int sent_count, calls;
 static unsigned int counted[PROGRESS_COUNTER_COUNT];
 
-static void record(void *arg, struct link_peer *peer, const struct iovec *pieces,
+enum {
+	QPN = 0x40123,
+};
+
+static const struct eng_path path = {
+	.wire = { .src = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+		  .dst = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 },
+		  .src_port = 50000 },
+};
+
+static bool corrupted[MAX_SENT];
+static unsigned int lost;
+
+static void record(void *arg, const struct fault_way *way, const struct iovec *pieces,
 		   unsigned int count, unsigned int segment)
 {
 	static uint8_t bytes[128 * PACKET_BYTES];
@@ -229,10 +242,27 @@ static void record(void *arg, struct link_peer *peer, const struct iovec *pieces
 	assert_int_equal(segment, length > PACKET_BYTES ? PACKET_BYTES : 0);
 	for (size_t i = 0; i < length / PACKET_BYTES; i++) {
 		assert_true(sent_count < MAX_SENT);
-		sent_to[sent_count] = peer;
+		sent_to[sent_count] = way->peer;
+		assert_int_equal(way->qpn, QPN);
+		corrupted[sent_count] = way->corrupted;
 		place_of[sent_count] = (uint16_t)i;
 		memcpy(sent[sent_count++], bytes + i * PACKET_BYTES, PACKET_BYTES);
 	}
+}
+
+/* A packet that is dropped is told as it would have left alone. */
+static void record_lost(void *arg, const struct fault_way *way, const uint8_t *bytes,
+			uint32_t length)
+{
+	uint16_t ip_id = 0;
+
+	(void)arg;
+	assert_int_equal(way->qpn, QPN);
+	assert_int_equal(length, PACKET_BYTES);
+	if (!way->corrupted)
+		assert_int_equal(wire_icrc_check(&path.wire, &ip_id, bytes, length),
+				 WIRE_ICRC_RIGHT);
+	lost++;
 }
 
 static void record_count(void *arg, enum progress_counter counter)
@@ -240,12 +270,6 @@ static void record_count(void *arg, enum progress_counter counter)
 	(void)arg;
 	counted[counter]++;
 }
-
-static const struct eng_path path = {
-	.wire = { .src = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
-		  .dst = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 },
-		  .src_port = 50000 },
-};
 
 static struct link_peer *peer_number(unsigned int n)
 {
@@ -256,11 +280,12 @@ static struct link_peer *peer_number(unsigned int n)
 
 static struct fault_injector *open_injector(const char *text)
 {
-	static const struct fault_sink sink = { record, record_count, NULL };
+	static const struct fault_sink sink = { record, record_lost, record_count, NULL };
 	struct fault_config config;
 	struct fault_injector *injector;
 
 	sent_count = 0;
+	lost = 0;
 	calls = 0;
 	memset(counted, 0, sizeof(counted));
 	assert_int_equal(fault_parse(text, &config, error), 0);
@@ -292,7 +317,7 @@ static void send_run(struct fault_injector *injector, struct link_peer *peer, ui
 	pieces[0] = (struct eng_piece){ bytes, 5 };
 	pieces[1] = (struct eng_piece){ bytes + 5, run.bytes - 20 };
 	pieces[2] = (struct eng_piece){ bytes + run.bytes - 15, 15 };
-	fault_send(injector, peer, &run, now);
+	fault_send(injector, peer, QPN, &run, now);
 }
 
 static unsigned int number_of(unsigned int place)
@@ -335,6 +360,8 @@ static void test_corrupts(void **state)
 	send_run(injector, peer_number(1), 0, 100, 0);
 	assert_int_equal(sent_count, 100);
 	assert_int_equal(counted[PROGRESS_COUNT_FAULT_CORRUPTED], 100);
+	for (unsigned int i = 0; i < sent_count; i++)
+		assert_true(corrupted[i]);
 	for (unsigned int i = 0; i < 100; i++) {
 		int different = 0;
 
@@ -358,6 +385,7 @@ static void test_drops_and_duplicates(void **state)
 	for (uint32_t i = 0; i < 1000; i += 100)
 		send_run(injector, peer_number(1), i, 100, 0);
 	dropped = counted[PROGRESS_COUNT_FAULT_DROPPED];
+	assert_int_equal(lost, dropped);
 	duplicated = counted[PROGRESS_COUNT_FAULT_DUPLICATED];
 	assert_uint_in_range(dropped, 230, 370);
 	assert_uint_in_range(duplicated, 80, 200);
@@ -528,6 +556,7 @@ static void test_bounded(void **state)
 	for (uint32_t i = 0; i < FAULT_MAX_WAITING + 128; i += 128)
 		send_run(injector, peer_number(1), i, 128, 0);
 	assert_int_equal(counted[PROGRESS_COUNT_FAULT_DROPPED], 128);
+	assert_int_equal(lost, 128);
 	assert_false(fault_release(injector, 999999999));
 	sent_count = 0;
 	fault_close(injector);

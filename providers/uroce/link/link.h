@@ -143,6 +143,13 @@ bool link_peer_is_full(struct link_peer *peer);
  * connected socket.  Constant until then; only for the one that opened the peer.
  */
 uint16_t link_peer_identification(const struct link_peer *peer);
+/* How what is sent to a peer is addressed; dst's port is always 4791. */
+struct link_way {
+	uint8_t src[16], dst[16]; /* as in a GID */
+	uint16_t src_port;	  /* host order */
+	uint8_t traffic_class, hop_limit;
+};
+void link_peer_way(const struct link_peer *peer, struct link_way *way);
 /*
  * How many bytes the socket of slot at the peer would queue now, as the kernel counts them.
  * UINT32_MAX where that cannot be seen: the peer has to be the very address that is sent from.

@@ -434,6 +434,15 @@ enum link_transport link_peer_transport(const struct link_peer *peer)
 	return peer->channel ? LINK_SHARED_MEMORY : LINK_SOCKET;
 }
 
+void link_peer_way(const struct link_peer *peer, struct link_way *way)
+{
+	memcpy(way->src, peer->addr->endpoint.gid, sizeof(way->src));
+	memcpy(way->dst, peer->dst.gid, sizeof(way->dst));
+	way->src_port = peer->tx->port;
+	way->traffic_class = peer->traffic_class;
+	way->hop_limit = peer->hop_limit;
+}
+
 bool link_peer_is_full(struct link_peer *peer)
 {
 	return peer->channel && link_channel_is_full(peer->channel);

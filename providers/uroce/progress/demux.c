@@ -8,6 +8,7 @@
 #include "gsi_service.h"
 #include "listen.h"
 #include "network_header.h"
+#include "tap.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -29,11 +30,51 @@ struct visitor {
 	uint16_t ip_id;
 	bool first;		       /* the datagram at hand is the batch's first */
 	uint8_t header[ENG_GRH_BYTES]; /* of the datagram at hand, if UD */
+	struct capture *capture;       /* or NULL */
 };
 
-static void drop(struct visitor *visitor, enum progress_counter why)
+static struct tap_datagram datagram_of(const struct visitor *visitor, const uint8_t *bytes,
+				       size_t length)
 {
+	return (struct tap_datagram){
+		.path = &visitor->path,
+		.batch = visitor->batch,
+		.bytes = bytes,
+		.length = length,
+	};
+}
+
+static void drop(struct visitor *visitor, enum progress_counter why, const uint8_t *bytes,
+		 size_t length)
+{
+	const struct tap_datagram datagram = datagram_of(visitor, bytes, length);
+
 	count_in_turn(visitor->turn->progress, why);
+	if (visitor->capture)
+		tap_refused(visitor->capture, &datagram, visitor->ip_id, why);
+}
+
+/* Not inlined, so that nothing is made ready for it where there is no capture. */
+static __attribute__((noinline)) void show(const struct visitor *visitor, const uint8_t *bytes,
+					   size_t length)
+{
+	const struct tap_datagram datagram = datagram_of(visitor, bytes, length);
+
+	tap_received(visitor->capture, &datagram, visitor->ip_id);
+}
+
+/* It goes to a queue pair: the capture sees it before that does. */
+static inline void admitted(const struct visitor *visitor, const uint8_t *bytes, size_t length)
+{
+	if (__builtin_expect(visitor->capture != NULL, 0))
+		show(visitor, bytes, length);
+}
+
+static void show_forwarded(const struct visitor *visitor, const uint8_t *bytes, size_t length)
+{
+	const struct tap_datagram datagram = datagram_of(visitor, bytes, length);
+
+	tap_refused(visitor->capture, &datagram, visitor->ip_id, PROGRESS_COUNT_FORWARDED);
 }
 
 static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_packet *packet,
@@ -47,11 +88,13 @@ static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_pa
 		/* The link counts it, also when it is lost. */
 		link_forward(visitor->batch->addr, slot, bytes, length, visitor->batch->src,
 			     visitor->batch->src_port);
+		if (visitor->capture)
+			show_forwarded(visitor, bytes, length);
 		return NULL;
 	}
 	qp = slot == progress->slot ? table_find(&progress->table, packet->dest_qpn) : NULL;
 	if (!qp)
-		drop(visitor, PROGRESS_COUNT_UNKNOWN_QP);
+		drop(visitor, PROGRESS_COUNT_UNKNOWN_QP, bytes, length);
 	return qp;
 }
 
@@ -144,21 +187,22 @@ static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t
 	struct wire_packet packet;
 
 	if (wire_parse(bytes, length, &packet) != WIRE_OK || !is_datagram(&packet)) {
-		drop(visitor, PROGRESS_COUNT_MALFORMED);
+		drop(visitor, PROGRESS_COUNT_MALFORMED, bytes, length);
 		return;
 	}
 	if (packet.dest_qpn != WIRE_MULTICAST_QPN) {
-		drop(visitor, PROGRESS_COUNT_UNKNOWN_QP);
+		drop(visitor, PROGRESS_COUNT_UNKNOWN_QP, bytes, length);
 		return;
 	}
 	if (!has_right_pkey(&packet)) {
-		drop(visitor, PROGRESS_COUNT_WRONG_PKEY);
+		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
 		return;
 	}
 	if (!has_right_icrc(visitor, bytes, length)) {
-		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
+		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 		return;
 	}
+	admitted(visitor, bytes, length);
 	show_network_header(visitor, &packet, length);
 	for (unsigned int i = 0; i < group->count; i++) {
 		turn_visit(visitor->turn, group->member[i]);
@@ -178,16 +222,18 @@ static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *pack
 	struct progress *progress = visitor->turn->progress;
 	enum gsi_fault fault = gsi_packet_check(packet);
 
-	if (!progress->gsi)
-		drop(visitor, PROGRESS_COUNT_MAD_UNHEARD);
-	else if (!has_right_pkey(packet))
-		drop(visitor, PROGRESS_COUNT_WRONG_PKEY);
-	else if (fault != GSI_OK)
-		drop(visitor, counter[fault]);
-	else if (!has_right_icrc(visitor, bytes, length))
-		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
-	else
+	if (!progress->gsi) {
+		drop(visitor, PROGRESS_COUNT_MAD_UNHEARD, bytes, length);
+	} else if (!has_right_pkey(packet)) {
+		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
+	} else if (fault != GSI_OK) {
+		drop(visitor, counter[fault], bytes, length);
+	} else if (!has_right_icrc(visitor, bytes, length)) {
+		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
+	} else {
+		admitted(visitor, bytes, length);
 		gsi_admit(progress, packet, visitor->batch, visitor->turn->now);
+	}
 }
 
 static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t length)
@@ -196,7 +242,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	struct progress_qp *qp;
 
 	if (wire_parse(bytes, length, &packet) != WIRE_OK) {
-		drop(visitor, PROGRESS_COUNT_MALFORMED);
+		drop(visitor, PROGRESS_COUNT_MALFORMED, bytes, length);
 		return;
 	}
 	if (packet.dest_qpn == MAD_QPN) {
@@ -207,18 +253,18 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	if (!qp)
 		return;
 	if (!has_right_pkey(&packet)) {
-		drop(visitor, PROGRESS_COUNT_WRONG_PKEY);
+		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
 		return;
 	}
 	turn_visit(visitor->turn, qp);
 	if (!is_from_peer(visitor, qp)) {
-		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE);
+		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE, bytes, length);
 		return;
 	}
 	if (visitor->first && !visitor->batch->ring)
 		visitor->ip_id = identification_expected(&qp->identification);
 	if (!is_undamaged(visitor, qp, packet.opcode, bytes, length)) {
-		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS);
+		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 		return;
 	}
 	if (visitor->first && !visitor->batch->ring)
@@ -226,6 +272,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	if (is_datagram(&packet))
 		show_network_header(visitor, &packet, length);
 	turn_schedule(visitor->turn, qp);
+	admitted(visitor, bytes, length);
 	eng_receive(qp->engine, &packet, visitor->turn->now);
 }
 
@@ -259,7 +306,9 @@ static unsigned int admit_all(struct visitor *visitor, const uint8_t dst[16])
 
 unsigned int demux_batch(struct turn *turn, const struct link_batch *batch, bool forwarded)
 {
-	struct visitor visitor = { .turn = turn, .batch = batch, .forwarded = forwarded };
+	struct visitor visitor = {
+		.turn = turn, .batch = batch, .forwarded = forwarded, .capture = capture_on()
+	};
 
 	return admit_all(&visitor, link_addr_gid(batch->addr));
 }
@@ -267,7 +316,9 @@ unsigned int demux_batch(struct turn *turn, const struct link_batch *batch, bool
 unsigned int demux_group(struct turn *turn, const struct link_batch *batch,
 			 const struct progress_group *group)
 {
-	struct visitor visitor = { .turn = turn, .batch = batch, .group = group };
+	struct visitor visitor = {
+		.turn = turn, .batch = batch, .group = group, .capture = capture_on()
+	};
 
 	return admit_all(&visitor, link_group_gid(group->link));
 }

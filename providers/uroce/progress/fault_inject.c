@@ -15,7 +15,7 @@
 /* Packets that leave in one call, later: all have segment bytes, the last one perhaps fewer. */
 struct waiting {
 	struct waiting *next;
-	struct link_peer *peer;
+	struct fault_way way;
 	uint64_t due;
 	unsigned int passed; /* how many packets still have to pass by, in the list of held ones */
 	uint32_t packets;
@@ -46,7 +46,7 @@ struct fault_injector {
 /* Neighbours in a run that nothing happens to: packets [from, end). */
 struct stretch {
 	const struct eng_run *run;
-	struct link_peer *peer;
+	struct fault_way way;
 	uint32_t from;
 	uint32_t end;
 	uint64_t now;
@@ -111,12 +111,12 @@ static void count(struct fault_injector *injector, enum progress_counter counter
 		injector->sink.count(injector->sink.arg, counter);
 }
 
-static void send_bytes(struct fault_injector *injector, struct link_peer *peer,
+static void send_bytes(struct fault_injector *injector, const struct fault_way *way,
 		       const uint8_t *bytes, uint32_t length, uint32_t packets, uint32_t segment)
 {
 	struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 
-	injector->sink.send(injector->sink.arg, peer, &piece, 1, packets > 1 ? segment : 0);
+	injector->sink.send(injector->sink.arg, way, &piece, 1, packets > 1 ? segment : 0);
 }
 
 static uint32_t packet_start(const struct eng_run *run, uint32_t index)
@@ -177,6 +177,18 @@ static void copy_out(const struct stretch *stretch, uint8_t *to)
 			      packet_start(run, i + 1) - packet_start(run, i));
 }
 
+/* All packets of the stretch. */
+static void lose(struct fault_injector *injector, struct stretch stretch)
+{
+	count(injector, PROGRESS_COUNT_FAULT_DROPPED, stretch.end - stretch.from);
+	for (uint32_t end = stretch.end; stretch.from < end; stretch.from++) {
+		stretch.end = stretch.from + 1;
+		copy_out(&stretch, injector->bytes);
+		injector->sink.lost(injector->sink.arg, &stretch.way, injector->bytes,
+				    stretch_bytes(&stretch));
+	}
+}
+
 /* As much of it as there is room for; the rest is lost.  NULL: all of it. */
 static struct waiting *keep(struct fault_injector *injector, struct queue *queue,
 			    struct stretch stretch, uint64_t due)
@@ -186,18 +198,21 @@ static struct waiting *keep(struct fault_injector *injector, struct queue *queue
 	struct waiting *kept = NULL;
 
 	if (packets > room) {
-		count(injector, PROGRESS_COUNT_FAULT_DROPPED, packets - room);
+		struct stretch rest = stretch;
+
 		packets = room;
 		stretch.end = stretch.from + packets;
+		rest.from = stretch.end;
+		lose(injector, rest);
 	}
 	if (packets > 0)
 		kept = malloc(sizeof(*kept) + stretch_bytes(&stretch));
 	if (!kept) {
-		count(injector, PROGRESS_COUNT_FAULT_DROPPED, packets);
+		lose(injector, stretch);
 		return NULL;
 	}
 	injector->waiting += packets;
-	kept->peer = stretch.peer;
+	kept->way = stretch.way;
 	kept->due = due;
 	kept->passed = 0;
 	kept->packets = packets;
@@ -226,12 +241,12 @@ static void leave(struct fault_injector *injector, const struct stretch *stretch
 	if (stretch->from == 0)
 		pieces = gather(run, 0, stretch_bytes(stretch), injector->iov, NULL);
 	if (pieces > 0) {
-		injector->sink.send(injector->sink.arg, stretch->peer, injector->iov, pieces,
+		injector->sink.send(injector->sink.arg, &stretch->way, injector->iov, pieces,
 				    packets > 1 ? run->segment : 0);
 		return;
 	}
 	copy_out(stretch, injector->bytes);
-	send_bytes(injector, stretch->peer, injector->bytes, stretch_bytes(stretch), packets,
+	send_bytes(injector, &stretch->way, injector->bytes, stretch_bytes(stretch), packets,
 		   run->segment);
 }
 
@@ -240,7 +255,7 @@ static void leave_late(struct fault_injector *injector, struct queue *queue, str
 {
 	const struct waiting *packet = *from;
 
-	send_bytes(injector, packet->peer, packet->bytes, packet->length, packet->packets,
+	send_bytes(injector, &packet->way, packet->bytes, packet->length, packet->packets,
 		   packet->segment);
 	discard(injector, queue, from);
 }
@@ -300,7 +315,8 @@ static void meet_fate(struct fault_injector *injector, struct stretch one, struc
 		count(injector, PROGRESS_COUNT_FAULT_CORRUPTED, 1);
 		copy_out(&one, injector->packet);
 		injector->packet[fate.random % length] ^= (uint8_t)(1 + (fate.random >> 24) % 255);
-		one = (struct stretch){ &corrupted, one.peer, 0, 1, one.now };
+		one = (struct stretch){ &corrupted, one.way, 0, 1, one.now };
+		one.way.corrupted = true;
 	}
 	count(injector, PROGRESS_COUNT_FAULT_DUPLICATED, fate.duplicated);
 	for (int copies = fate.duplicated ? 2 : 1; copies > 0; copies--) {
@@ -332,7 +348,7 @@ static void take(struct fault_injector *injector, struct stretch *calm, uint32_t
 	one.from = index;
 	one.end = index + 1;
 	if (fate.dropped)
-		count(injector, PROGRESS_COUNT_FAULT_DROPPED, 1);
+		lose(injector, one);
 	else
 		meet_fate(injector, one, fate, calm);
 }
@@ -348,10 +364,10 @@ static void set_deadline(struct fault_injector *injector)
 	atomic_store(&injector->deadline, deadline);
 }
 
-void fault_send(struct fault_injector *injector, struct link_peer *peer, const struct eng_run *run,
-		uint64_t now)
+void fault_send(struct fault_injector *injector, struct link_peer *peer, uint32_t qpn,
+		const struct eng_run *run, uint64_t now)
 {
-	struct stretch calm = { .run = run, .peer = peer, .now = now };
+	struct stretch calm = { .run = run, .way = { .peer = peer, .qpn = qpn }, .now = now };
 
 	pthread_mutex_lock(&injector->lock);
 	for (uint32_t i = 0; i < run->packets; i++)
@@ -391,7 +407,7 @@ static void flush_in(struct fault_injector *injector, struct queue *queue, struc
 	struct waiting **from = &queue->first;
 
 	while (*from) {
-		if ((*from)->peer != peer) {
+		if ((*from)->way.peer != peer) {
 			from = &(*from)->next;
 			continue;
 		}

@@ -28,10 +28,19 @@
 struct link_peer;
 struct fault_injector;
 
+/* Where packets are from and go to, which the injector hands on. */
+struct fault_way {
+	struct link_peer *peer;
+	uint32_t qpn;
+	bool corrupted;
+};
+
 struct fault_sink {
 	/* As link_send(), but for errors. */
-	void (*send)(void *arg, struct link_peer *peer, const struct iovec *pieces,
+	void (*send)(void *arg, const struct fault_way *way, const struct iovec *pieces,
 		     unsigned int count, unsigned int segment);
+	/* One packet has been dropped. */
+	void (*lost)(void *arg, const struct fault_way *way, const uint8_t *bytes, uint32_t length);
 	void (*count)(void *arg, enum progress_counter counter);
 	void *arg;
 };
@@ -42,9 +51,9 @@ int fault_open(struct fault_injector **injector, const struct fault_config *conf
 /* What still waits is lost. */
 void fault_close(struct fault_injector *injector);
 
-/* Send all packets of run to peer.  The run's bytes are not kept. */
-void fault_send(struct fault_injector *injector, struct link_peer *peer, const struct eng_run *run,
-		uint64_t now);
+/* Send all packets of run, from queue pair qpn, to peer.  The run's bytes are not kept. */
+void fault_send(struct fault_injector *injector, struct link_peer *peer, uint32_t qpn,
+		const struct eng_run *run, uint64_t now);
 /* Send what has waited long enough; true when something was sent. */
 bool fault_release(struct fault_injector *injector, uint64_t now);
 /* When fault_release() has to be called, or ENG_NEVER. */

@@ -8,6 +8,7 @@
 #include "gsi_internal.h"
 #include "gsi_packet.h"
 #include "route.h"
+#include "tap.h"
 
 static void close_peer(struct gsi *gsi, struct gsi_peer *peer)
 {
@@ -82,12 +83,12 @@ static int send_packet(struct progress *progress, const struct eng_path *path,
 
 	count_anywhere(progress, PROGRESS_COUNT_MAD_SENT);
 	if (progress->fault) {
-		fault_send(progress->fault, path->link, &run, progress_now());
+		fault_send(progress->fault, path->link, MAD_QPN, &run, progress_now());
 		wakeup_earlier(progress, fault_deadline(progress->fault));
 		return 0;
 	}
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
-	error = link_send(path->link, &iov, 1, 0);
+	error = tap_send(path->link, MAD_QPN, TAP_ONCE, &iov, 1, 0);
 	if (error)
 		count_anywhere(progress, error == -EAGAIN || error == -ENOBUFS
 						 ? PROGRESS_COUNT_SOCKET_FULL

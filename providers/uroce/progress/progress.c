@@ -12,6 +12,7 @@
 #include "helgrind.h"
 #include "instance.h"
 #include "route.h"
+#include "tap.h"
 #include "transmit.h"
 #include "turn.h"
 
@@ -79,10 +80,17 @@ void progress_fork_parent(void)
 	pthread_mutex_unlock(&instance_lock);
 }
 
-static void send_faulty(void *arg, struct link_peer *peer, const struct iovec *pieces,
+static void send_faulty(void *arg, const struct fault_way *way, const struct iovec *pieces,
 			unsigned int count, unsigned int segment)
 {
-	transmit_pieces(arg, peer, pieces, count, segment);
+	transmit_pieces(arg, way, pieces, count, segment);
+}
+
+static void lose_faulty(void *arg, const struct fault_way *way, const uint8_t *bytes,
+			uint32_t length)
+{
+	(void)arg;
+	tap_dropped(way->peer, way->qpn, bytes, length);
 }
 
 static void count_faulty(void *arg, enum progress_counter counter)
@@ -92,9 +100,9 @@ static void count_faulty(void *arg, enum progress_counter counter)
 
 static int open_fault(struct progress *progress, char error[PROGRESS_ERROR_TEXT])
 {
-	const struct fault_sink sink = { .send = send_faulty,
-					 .count = count_faulty,
-					 .arg = progress };
+	const struct fault_sink sink = {
+		.send = send_faulty, .lost = lose_faulty, .count = count_faulty, .arg = progress
+	};
 	const char *text = getenv("UROCE_FAULT");
 	struct fault_config config;
 	int result;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tap.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
@@ -89,10 +90,11 @@ static void count_failure(struct progress *progress, int error)
 					 : PROGRESS_COUNT_SEND_ERRORS);
 }
 
-void transmit_pieces(struct progress *progress, struct link_peer *peer, const struct iovec *pieces,
-		     unsigned int count, unsigned int segment)
+void transmit_pieces(struct progress *progress, const struct fault_way *way,
+		     const struct iovec *pieces, unsigned int count, unsigned int segment)
 {
-	int error = link_send(peer, pieces, count, segment);
+	int error = tap_send(way->peer, way->qpn, way->corrupted ? TAP_CORRUPTED : TAP_ONCE, pieces,
+			     count, segment);
 
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
 	if (error)
@@ -100,12 +102,14 @@ void transmit_pieces(struct progress *progress, struct link_peer *peer, const st
 }
 
 static int send_run(struct progress *progress, struct tx_buffer *tx, struct link_peer *peer,
-		    const struct eng_run *run, uint64_t now)
+		    uint32_t qpn, uint64_t now)
 {
+	const struct eng_run *run = &tx->run;
+
 	if (!peer)
 		return -EDESTADDRREQ;
 	if (__builtin_expect(progress->fault != NULL, 0)) {
-		fault_send(progress->fault, peer, run, now);
+		fault_send(progress->fault, peer, qpn, run, now);
 		return 0;
 	}
 	for (uint32_t i = 0; i < run->piece_count; i++) {
@@ -113,7 +117,8 @@ static int send_run(struct progress *progress, struct tx_buffer *tx, struct link
 		tx->iov[i].iov_len = run->pieces[i].length;
 	}
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
-	return link_send(peer, tx->iov, run->piece_count, run->packets > 1 ? run->segment : 0);
+	return tap_send(peer, qpn, TAP_AGAIN, tx->iov, run->piece_count,
+			run->packets > 1 ? run->segment : 0);
 }
 
 /*
@@ -181,7 +186,7 @@ static enum eng_tx transmit_one(struct progress *progress, struct progress_qp *q
 	peer = qp->peer ? qp->peer : run->path->link;
 	error = qp->unreliable && !has_room(peer, run)
 			? -EAGAIN
-			: send_run(progress, tx, peer, run, hint->now);
+			: send_run(progress, tx, peer, qp->qpn, hint->now);
 	if (error)
 		count_failure(progress, error);
 	/* Other errors lose the run, as the network might: retries are the engine's. */

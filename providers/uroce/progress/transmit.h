@@ -64,8 +64,8 @@ static inline bool transmit_is_scheduled(struct progress *progress)
 unsigned int tx_buffers_wanted(void);
 struct tx_buffer *tx_buffer_new(void);
 void tx_buffer_free(struct tx_buffer *tx);
-/* link_send(), counting calls and what fails. */
-void transmit_pieces(struct progress *progress, struct link_peer *peer, const struct iovec *pieces,
-		     unsigned int count, unsigned int segment);
+/* Send what the fault injector lets through, counting calls and what fails. */
+void transmit_pieces(struct progress *progress, const struct fault_way *way,
+		     const struct iovec *pieces, unsigned int count, unsigned int segment);
 
 #endif

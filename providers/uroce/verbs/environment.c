@@ -15,7 +15,8 @@ enum {
 };
 
 static const char *const settings[] = {
-	"UROCE_FAULT", "UROCE_CREDITS", "UROCE_SHM", "UROCE_RECEIVE_BUFFER", "UROCE_LOG",
+	"UROCE_FAULT",		"UROCE_CREDITS", "UROCE_SHM",
+	"UROCE_RECEIVE_BUFFER", "UROCE_LOG",	 "UROCE_CAPTURE",
 };
 
 /* What begins so belongs to our tests and to the build. */

@@ -71,3 +71,15 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	*settings = read;
 	return 0;
 }
+
+int uroce_settings_read_capture(struct capture_config *config, char error[PROGRESS_ERROR_TEXT])
+{
+	const char *text = getenv("UROCE_CAPTURE");
+	char why[CAPTURE_ERROR_TEXT];
+
+	config->name[0] = '\0';
+	if (!text || capture_config_parse(config, text, why) == 0)
+		return 0;
+	snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_CAPTURE: %.200s", why);
+	return -EINVAL;
+}

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/config.h"
 #include "progress/progress.h"
 
 struct uroce_settings {
@@ -16,6 +17,9 @@ struct uroce_settings {
 	uint32_t receive_buffer; /* UROCE_RECEIVE_BUFFER: bytes */
 	bool shared_memory;	 /* UROCE_SHM=on */
 };
+
+/* UROCE_CAPTURE, apart because it is large; its name is empty where there is none. */
+int uroce_settings_read_capture(struct capture_config *config, char error[PROGRESS_ERROR_TEXT]);
 
 /* 0, or -EINVAL with one line in error that names the variable and what is wrong with it. */
 int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT]);

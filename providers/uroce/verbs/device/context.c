@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/capture.h"
 #include "stat.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
@@ -62,6 +63,22 @@ static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
 	return context;
 }
 
+/* 0 or a negative errno, with text. */
+static int start_capture(char text[PROGRESS_ERROR_TEXT])
+{
+	struct capture_config config;
+	char why[CAPTURE_ERROR_TEXT];
+	int error = uroce_settings_read_capture(&config, text);
+
+	if (error || !*config.name)
+		return error;
+	config.complain = uroce_complain;
+	error = capture_start_once(&config, why);
+	if (error)
+		snprintf(text, PROGRESS_ERROR_TEXT, "UROCE_CAPTURE: %.200s", why);
+	return error;
+}
+
 /* What is the same for all that want the process's instance.  0 or a negative errno, with text. */
 static int get_progress(struct progress **progress, struct uroce_settings *settings,
 			char text[PROGRESS_ERROR_TEXT])
@@ -74,6 +91,12 @@ static int get_progress(struct progress **progress, struct uroce_settings *setti
 		error = progress_get(progress, &hooks, text);
 	if (error)
 		return error;
+	/* A child that a fork made has the number of its own process in the file's name. */
+	error = start_capture(text);
+	if (error) {
+		progress_put(*progress);
+		return error;
+	}
 	link_set_receive_buffer(progress_link(*progress), settings->receive_buffer);
 	link_set_shared_memory(progress_link(*progress), settings->shared_memory);
 	return 0;

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "capture/capture.h"
 #include "link/closer.h"
 #include "stat.h"
 #include "verbs/belongings.h"
@@ -38,6 +39,7 @@ static const struct {
 	{ progress_fork_prepare, progress_fork_parent, progress_fork_child },
 	{ link_closer_fork_prepare, link_closer_fork_parent, link_closer_fork_child },
 	{ key_table_fork_prepare, key_table_fork_parent, key_table_fork_child },
+	{ capture_fork_prepare, capture_fork_parent, capture_fork_child },
 };
 
 enum {

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pcapng.h"
+
+enum {
+	FILE_MODE = 0666, /* less what umask(2) says */
+	/* As long as what is added at most, and as much again, so that it seldom has to grow. */
+	FILLER_BYTES = 2 * CAPTURE_FILE_ADD_MAX,
+	BLOCK_START = 8, /* type and length */
+	BLOCK_END = 4,	 /* the length again */
+	PAGE = 4096,
+};
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+_Static_assert(CAPTURE_FILE_TAIL >= BLOCK_START, "a filler's start stands behind the blocks");
+
+/* One line: the name, and what is the matter; text: NULL for what strerror(3) says. */
+static int explain(int result, const char *name, const char *text, char error[CAPTURE_ERROR_TEXT])
+{
+	snprintf(error, CAPTURE_ERROR_TEXT, "%.150s: %s", name, text ? text : strerror(-result));
+	return result;
+}
+
+static int write_at(const struct capture_file *file, const uint8_t *bytes, size_t count,
+		    uint64_t offset)
+{
+	while (count > 0) {
+		ssize_t written = pwrite(file->fd, bytes, count, (off_t)offset);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return written ? -errno : -ENOSPC;
+		bytes += written;
+		count -= (size_t)written;
+		offset += (uint64_t)written;
+	}
+	return 0;
+}
+
+static int write_on(const struct capture_file *file, const uint8_t *bytes, size_t count)
+{
+	while (count > 0) {
+		struct pollfd wait = { .fd = file->fd, .events = POLLOUT };
+		ssize_t written = write(file->fd, bytes, count);
+
+		if (written < 0 && errno == EAGAIN)
+			poll(&wait, 1, -1);
+		else if (written < 0 && errno != EINTR)
+			return -errno;
+		if (written > 0) {
+			bytes += written;
+			count -= (size_t)written;
+		}
+	}
+	return 0;
+}
+
+static void unmap(struct capture_file *file)
+{
+	if (file->map)
+		munmap(file->map, file->size - file->map_start);
+	file->map = NULL;
+}
+
+/* What cannot be mapped is written. */
+static void map(struct capture_file *file)
+{
+	void *memory;
+
+	file->map_start = file->end - file->end % PAGE;
+	memory = mmap(NULL, file->size - file->map_start, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      file->fd, (off_t)file->map_start);
+	file->map = memory == MAP_FAILED ? NULL : memory;
+	if (file->map)
+		madvise(file->map, file->size - file->map_start, MADV_DONTFORK);
+}
+
+/*
+ * Have the pages of these bytes where a store reaches them: an error here is one that would be a
+ * signal there, as when another program has made the file shorter.
+ */
+static bool is_ready(const struct capture_file *file, uint64_t offset, size_t bytes)
+{
+	uint64_t from = offset - offset % PAGE, to = offset + bytes;
+
+	to += (PAGE - to % PAGE) % PAGE;
+	return madvise(file->map + (from - file->map_start), to - from, MADV_POPULATE_WRITE) == 0;
+}
+
+/*
+ * The filler now ends with the length last, and what begins where it did begins with start: the
+ * file is not whole between the two.
+ */
+static int change(struct capture_file *file, const uint8_t start[BLOCK_START], uint32_t last)
+{
+	uint64_t at = file->size - BLOCK_END;
+	uint8_t end[BLOCK_END];
+	int error;
+
+	if (file->map && is_ready(file, at, BLOCK_END) && is_ready(file, file->end, BLOCK_START)) {
+		volatile uint32_t *to =
+			(volatile uint32_t *)(void *)(file->map + (at - file->map_start));
+		volatile uint32_t *first =
+			(volatile uint32_t *)(void *)(file->map + (file->end - file->map_start));
+		uint32_t words[2];
+
+		memcpy(words, start, sizeof(words));
+		*to = last;
+		first[1] = words[1];
+		first[0] = words[0];
+		return 0;
+	}
+	pcapng_put_filler_end(end, last);
+	error = write_at(file, end, sizeof(end), at);
+	return error ? error : write_at(file, start, BLOCK_START, file->end);
+}
+
+/* One more page, a filler of its own. */
+static int add_page(struct capture_file *file)
+{
+	uint8_t page[PAGE] = { 0 };
+	int error;
+
+	pcapng_put_filler_start(page, PAGE);
+	pcapng_put_filler_end(page + PAGE - BLOCK_END, PAGE);
+	error = write_at(file, page, PAGE, file->size);
+	if (!error)
+		file->size += PAGE;
+	return error;
+}
+
+/* Let the filler have so many bytes, and more if there is room on the disk. */
+static int grow(struct capture_file *file, uint64_t bytes)
+{
+	uint64_t before = file->size;
+	uint8_t start[BLOCK_START];
+	int error = 0;
+
+	if (file->size - file->end >= bytes)
+		return 0;
+	unmap(file);
+	while (!error && file->size - file->end < bytes + FILLER_BYTES)
+		error = add_page(file);
+	if (file->size - file->end < bytes)
+		return error;
+	/* A page of which only a part was written is none. */
+	if (error && ftruncate(file->fd, (off_t)file->size))
+		return error;
+	map(file);
+	if (file->size == before)
+		return 0;
+	pcapng_put_filler_start(start, (uint32_t)(file->size - file->end));
+	return change(file, start, (uint32_t)(file->size - file->end));
+}
+
+/* The first blocks, with the filler: one page. */
+static int begin_file(struct capture_file *file, const uint8_t *blocks, size_t bytes)
+{
+	uint8_t page[PAGE] = { 0 };
+	int error;
+
+	assert(bytes + PCAPNG_FILLER_MIN <= PAGE);
+	memcpy(page, blocks, bytes);
+	pcapng_put_filler_start(page + bytes, (uint32_t)(PAGE - bytes));
+	pcapng_put_filler_end(page + PAGE - BLOCK_END, (uint32_t)(PAGE - bytes));
+	error = write_at(file, page, PAGE, 0);
+	if (error)
+		return error;
+	file->end = bytes;
+	file->size = PAGE;
+	map(file);
+	return 0;
+}
+
+static int add_to_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
+{
+	uint32_t left;
+	int error = grow(file, bytes + PCAPNG_FILLER_MIN);
+
+	if (error)
+		return error;
+	left = (uint32_t)(file->size - file->end - bytes);
+	/* Inside of the filler, all but the first bytes, with the start of the next filler. */
+	pcapng_put_filler_start(blocks + bytes, left);
+	error = write_at(file, blocks + BLOCK_START, bytes, file->end + BLOCK_START);
+	if (!error)
+		error = change(file, blocks, left);
+	if (!error)
+		file->end += bytes;
+	return error;
+}
+
+int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes)
+{
+	assert(bytes <= CAPTURE_FILE_ADD_MAX);
+	if (bytes == 0)
+		return 0;
+	if (!file->regular)
+		return write_on(file, blocks, bytes);
+	return file->size ? add_to_filler(file, blocks, bytes) : begin_file(file, blocks, bytes);
+}
+
+/* empties: what is in it may go.  Otherwise only an empty file is written to by offsets. */
+static int begin(struct capture_file *file, const char *name, bool empties,
+		 char error[CAPTURE_ERROR_TEXT])
+{
+	struct stat status;
+
+	file->end = 0;
+	file->size = 0;
+	file->map = NULL;
+	if (fstat(file->fd, &status))
+		return explain(-errno, name, NULL, error);
+	file->regular = S_ISREG(status.st_mode);
+	if (!file->regular)
+		return 0;
+	/* Where files cannot be locked, nobody is kept out. */
+	if (flock(file->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return explain(-EBUSY, name,
+			       "another process captures into it; with %p in the name each has its "
+			       "own",
+			       error);
+	if (empties && ftruncate(file->fd, 0))
+		return explain(-errno, name, NULL, error);
+	if ((!empties && status.st_size) || (fcntl(file->fd, F_GETFL) & O_APPEND))
+		file->regular = false;
+	return 0;
+}
+
+int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERROR_TEXT])
+{
+	int result;
+
+	file->fd = fd;
+	result = begin(file, "the file", false, error);
+	if (result)
+		close(fd);
+	return result;
+}
+
+/* To map a file it has to be open for reading as well; a pipe that is read has another reader. */
+static int open_by_name(const char *name)
+{
+	const int flags = O_CREAT | O_CLOEXEC | O_NOCTTY;
+	struct stat status;
+	int fd;
+
+	if (strcmp(name, "-") == 0)
+		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (stat(name, &status) == 0 && !S_ISREG(status.st_mode)) {
+		fd = open(name, O_WRONLY | O_NONBLOCK | flags, FILE_MODE);
+		/* That was for opening only. */
+		if (fd >= 0)
+			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+		return fd;
+	}
+	fd = open(name, O_RDWR | flags, FILE_MODE);
+	return fd < 0 && errno == EACCES ? open(name, O_WRONLY | flags, FILE_MODE) : fd;
+}
+
+int capture_file_open(struct capture_file *file, const char *name, char error[CAPTURE_ERROR_TEXT])
+{
+	int result;
+
+	file->fd = open_by_name(name);
+	if (file->fd < 0 && errno == ENXIO)
+		return explain(-ENXIO, name, "nothing reads this FIFO: start its reader first",
+			       error);
+	if (file->fd < 0)
+		return explain(-errno, name, NULL, error);
+	result = begin(file, name, strcmp(name, "-") != 0, error);
+	if (result)
+		close(file->fd);
+	return result;
+}
+
+void capture_file_close(struct capture_file *file)
+{
+	unmap(file);
+	/* If that fails the filler stays, and readers pass over it. */
+	if (file->regular)
+		(void)!ftruncate(file->fd, (off_t)file->end);
+	close(file->fd);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "frame.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
+enum {
+	ETHERTYPE_IPV4 = 0x0800,
+	ETHERTYPE_IPV6 = 0x86dd,
+	IPV4_BYTES = 20,
+	IPV4_VERSION_AND_LENGTH = 0x45,
+	IPV4_DONT_FRAGMENT = 0x4000,
+	IPV6_VERSION = 6,
+	/* Where it is not known, what a neighbour would have sent. */
+	LIKELY_HOP_LIMIT = 64,
+};
+
+static uint32_t fold(uint64_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint32_t)sum;
+}
+
+uint32_t frame_sum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd)
+{
+	uint64_t more = 0;
+	size_t i = 0;
+
+	for (; i + 4 <= length; i += 4)
+		more += wire_get_be32(bytes + i);
+	for (; i < length; i++)
+		more += (uint64_t)bytes[i] << (8 * (~i & 1));
+	more = fold(more);
+	if (odd)
+		more = (more >> 8) | (more & 0xff) << 8;
+	return fold(sum + more);
+}
+
+static void put_ethernet_address(uint8_t *to, const struct capture_way *way, const uint8_t gid[16])
+{
+	static const uint8_t ipv4_group[3] = { 0x01, 0x00, 0x5e };
+
+	to[0] = 0x02; /* locally administered */
+	to[1] = 0;
+	memcpy(to + 2, gid + 12, 4);
+	if (way->ipv6 && gid[0] == 0xff) {
+		to[0] = 0x33;
+		to[1] = 0x33;
+	} else if (!way->ipv6 && gid[12] >> 4 == 0xe) {
+		memcpy(to, ipv4_group, sizeof(ipv4_group));
+		to[3] = gid[13] & 0x7f;
+	}
+}
+
+static void put_ipv4(uint8_t *to, const struct capture_way *way, uint16_t identification,
+		     size_t payload)
+{
+	to[0] = IPV4_VERSION_AND_LENGTH;
+	to[1] = way->traffic_class;
+	wire_put_be16(to + 2, (uint16_t)(IPV4_BYTES + FRAME_UDP_BYTES + payload));
+	wire_put_be16(to + 4, identification);
+	wire_put_be16(to + 6, IPV4_DONT_FRAGMENT);
+	to[8] = way->hop_limit ? way->hop_limit : LIKELY_HOP_LIMIT;
+	to[9] = IPPROTO_UDP;
+	wire_put_be16(to + 10, 0);
+	memcpy(to + 12, way->src + 12, 4);
+	memcpy(to + 16, way->dst + 12, 4);
+	wire_put_be16(to + 10, (uint16_t)~frame_sum(0, to, IPV4_BYTES, false));
+}
+
+static void put_ipv6(uint8_t *to, const struct capture_way *way, size_t payload)
+{
+	wire_put_be32(to, (uint32_t)IPV6_VERSION << 28 | (uint32_t)way->traffic_class << 20);
+	wire_put_be16(to + 4, (uint16_t)(FRAME_UDP_BYTES + payload));
+	to[6] = IPPROTO_UDP;
+	to[7] = way->hop_limit ? way->hop_limit : LIKELY_HOP_LIMIT;
+	memcpy(to + 8, way->src, 16);
+	memcpy(to + 24, way->dst, 16);
+}
+
+void frame_put_head(uint8_t *to, const struct capture_way *way, uint16_t identification,
+		    size_t payload, uint32_t sum)
+{
+	uint8_t *ip = to + FRAME_ETHERNET_BYTES, *udp = ip + (way->ipv6 ? 40 : IPV4_BYTES);
+	uint16_t length = (uint16_t)(FRAME_UDP_BYTES + payload), checksum = 0;
+
+	put_ethernet_address(to, way, way->dst);
+	put_ethernet_address(to + 6, way, way->src);
+	wire_put_be16(to + 12, way->ipv6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4);
+	wire_put_be16(udp, way->src_port);
+	wire_put_be16(udp + 2, WIRE_UDP_PORT);
+	wire_put_be16(udp + 4, length);
+	wire_put_be16(udp + 6, 0);
+	if (way->ipv6) {
+		put_ipv6(ip, way, payload);
+		sum = frame_sum(sum, ip + 8, 32, false);
+		sum = frame_sum(sum, udp, FRAME_UDP_BYTES, false);
+		checksum = (uint16_t)~fold(sum + length + IPPROTO_UDP);
+		/* 0 would say that there is none. */
+		wire_put_be16(udp + 6, checksum ? checksum : 0xffff);
+	} else {
+		put_ipv4(ip, way, identification, payload);
+	}
+}

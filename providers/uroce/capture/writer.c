@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link/thread.h"
+#include "pcapng.h"
+
+enum {
+	/* Looks at the buffer, while there is something and while there is not. */
+	BUSY_NS = 1000000,
+	IDLE_NS = 10000000,
+	/* Behind the packets of a file there has to be room for the statistics. */
+	BLOCKS_MAX = CAPTURE_FILE_ADD_MAX - PCAPNG_STATISTICS_MAX,
+	/* A record is in the hands of a thread that sends: it may have been interrupted. */
+	OPEN_RECORDS_NS = 1000000000,
+	STOP_SECONDS = 2,
+};
+
+static uint64_t now_by(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int flush(struct capture_writer *writer)
+{
+	int error = capture_file_add(&writer->file, writer->blocks, writer->used);
+
+	writer->file_bytes += writer->used;
+	writer->used = 0;
+	return error;
+}
+
+static void name_command(char *text, size_t room)
+{
+	FILE *file = fopen("/proc/self/comm", "re");
+	char command[64] = "?";
+
+	if (file) {
+		if (fgets(command, sizeof(command), file))
+			command[strcspn(command, "\n")] = '\0';
+		fclose(file);
+	}
+	snprintf(text, room, "%s, process %d", command, (int)getpid());
+}
+
+static int put_head(struct capture_writer *writer)
+{
+	char command[128];
+
+	name_command(command, sizeof(command));
+	writer->used = pcapng_put_head(writer->blocks, writer->config->snaplen, command,
+				       writer->config->filters_text);
+	return flush(writer);
+}
+
+static void put_statistics(struct capture_writer *writer)
+{
+	uint64_t lost = atomic_load(&writer->buffer->lost);
+
+	writer->used += pcapng_put_statistics(writer->blocks + writer->used, now_by(CLOCK_REALTIME),
+					      writer->packets, lost);
+}
+
+/* The number of a file of the ring: in this round the first of its name that is left. */
+static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+{
+	char name[CAPTURE_NAME_BYTES];
+
+	if (writer->config->files)
+		writer->number = writer->number % writer->config->files + 1;
+	if (!capture_config_name(writer->config, writer->number, name)) {
+		snprintf(error, CAPTURE_ERROR_TEXT, "the file's name is too long");
+		return -ENAMETOOLONG;
+	}
+	writer->file_bytes = 0;
+	return capture_file_open(&writer->file, name, error);
+}
+
+static int turn_over(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+{
+	int result;
+
+	put_statistics(writer);
+	result = flush(writer);
+	capture_file_close(&writer->file);
+	if (!result)
+		result = open_next(writer, error);
+	if (result) {
+		writer->file.fd = -1;
+		return result;
+	}
+	return put_head(writer);
+}
+
+static bool is_full(const struct capture_writer *writer, uint32_t more)
+{
+	return writer->config->files && writer->packets &&
+	       writer->file_bytes + writer->used + more + PCAPNG_STATISTICS_MAX >
+		       writer->config->file_bytes;
+}
+
+static int take(struct capture_writer *writer, const struct capture_record *record,
+		char error[CAPTURE_ERROR_TEXT])
+{
+	int result = 0;
+
+	if (is_full(writer, record->used))
+		result = turn_over(writer, error);
+	else if (writer->used + record->used > BLOCKS_MAX)
+		result = flush(writer);
+	if (result)
+		return result;
+	memcpy(writer->blocks + writer->used, record->data, record->used);
+	writer->used += record->used;
+	writer->packets += record->packets;
+	return 0;
+}
+
+/* All that is there, to the file. */
+static int drain(struct capture_writer *writer, bool *found, char error[CAPTURE_ERROR_TEXT])
+{
+	struct capture_record *record;
+	int result;
+
+	*found = false;
+	while ((record = capture_buffer_oldest(writer->buffer))) {
+		*found = true;
+		result = take(writer, record, error);
+		if (result)
+			return result;
+		capture_buffer_read(writer->buffer, record);
+	}
+	return flush(writer);
+}
+
+static void give_up(struct capture_writer *writer, int error, const char *text)
+{
+	capture_buffer_shut(writer->buffer);
+	if (writer->config->complain)
+		writer->config->complain("the capture ends, the program goes on: %s%s%s",
+					 *text ? "" : writer->config->name, *text ? "" : ": ",
+					 *text ? text : strerror(-error));
+}
+
+/* Until all is read, or a thread has had time enough to end the record that it holds. */
+static int drain_last(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+{
+	const struct timespec pause = { .tv_nsec = BUSY_NS };
+	uint64_t until = now_by(CLOCK_MONOTONIC) + OPEN_RECORDS_NS;
+	bool found;
+	int result;
+
+	do {
+		result = drain(writer, &found, error);
+		if (result || capture_buffer_shut(writer->buffer))
+			break;
+		nanosleep(&pause, NULL);
+	} while (now_by(CLOCK_MONOTONIC) < until);
+	if (result)
+		return result;
+	put_statistics(writer);
+	return flush(writer);
+}
+
+static int write_all(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
+{
+	int result = put_head(writer);
+	bool found;
+
+	while (!result && !atomic_load(&writer->stop)) {
+		struct timespec pause = { .tv_nsec = IDLE_NS };
+
+		result = drain(writer, &found, error);
+		if (found)
+			pause.tv_nsec = BUSY_NS;
+		nanosleep(&pause, NULL);
+	}
+	return result ? result : drain_last(writer, error);
+}
+
+static void *work(void *arg)
+{
+	struct capture_writer *writer = arg;
+	char error[CAPTURE_ERROR_TEXT] = "";
+	int result = write_all(writer, error);
+
+	if (result)
+		give_up(writer, result, error);
+	if (writer->file.fd >= 0)
+		capture_file_close(&writer->file);
+	writer->file.fd = -1;
+	atomic_store(&writer->ended, true);
+	return NULL;
+}
+
+int capture_writer_start(struct capture_writer *writer, const struct capture_config *config,
+			 struct capture_buffer *buffer, int fd, char error[CAPTURE_ERROR_TEXT])
+{
+	int result;
+
+	*writer = (struct capture_writer){ .config = config, .buffer = buffer };
+	result = fd < 0 ? open_next(writer, error) : capture_file_adopt(&writer->file, fd, error);
+	if (result)
+		return result;
+	writer->blocks = malloc(CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL);
+	if (!writer->blocks) {
+		snprintf(error, CAPTURE_ERROR_TEXT, "out of memory");
+		result = -ENOMEM;
+		goto close;
+	}
+	result = thread_start(&writer->thread, "uroce-capture", work, writer);
+	if (result) {
+		snprintf(error, CAPTURE_ERROR_TEXT, "cannot start a thread: %s", strerror(-result));
+		goto free;
+	}
+	return 0;
+
+free:
+	free(writer->blocks);
+close:
+	capture_file_close(&writer->file);
+	return result;
+}
+
+bool capture_writer_stop(struct capture_writer *writer)
+{
+	const struct timespec pause = { .tv_nsec = BUSY_NS };
+	uint64_t until = now_by(CLOCK_MONOTONIC) + STOP_SECONDS * UINT64_C(1000000000);
+
+	atomic_store(&writer->stop, true);
+	while (!atomic_load(&writer->ended)) {
+		if (now_by(CLOCK_MONOTONIC) > until)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	pthread_join(writer->thread, NULL);
+	free(writer->blocks);
+	return true;
+}

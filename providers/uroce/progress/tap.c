@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+static const char *const refusals[PROGRESS_COUNTER_COUNT] = {
+	[PROGRESS_COUNT_ICRC_ERRORS] = "refused: wrong ICRC",
+	[PROGRESS_COUNT_MALFORMED] = "refused: malformed",
+	[PROGRESS_COUNT_UNKNOWN_QP] = "refused: unknown queue pair",
+	[PROGRESS_COUNT_WRONG_SOURCE] = "refused: not from the peer that the queue pair has",
+	[PROGRESS_COUNT_WRONG_PKEY] = "refused: wrong P_Key",
+	[PROGRESS_COUNT_MAD_UNHEARD] = "refused: no program here uses the connection manager",
+	[PROGRESS_COUNT_MAD_MALFORMED] = "refused: malformed MAD",
+	[PROGRESS_COUNT_MAD_WRONG_QKEY] = "refused: wrong Q_Key for queue pair 1",
+	[PROGRESS_COUNT_FORWARDED] = "handed on: for a queue pair of another process of this host",
+};
+
+static const char *const notes[TAP_KINDS] = {
+	[TAP_CORRUPTED] = "corrupted by fault injection",
+	[TAP_DROPPED] = "not sent: dropped by fault injection",
+};
+
+static struct capture_way way_of(const struct link_peer *peer)
+{
+	struct capture_way way;
+	struct link_way link;
+
+	link_peer_way(peer, &link);
+	memcpy(way.src, link.src, sizeof(way.src));
+	memcpy(way.dst, link.dst, sizeof(way.dst));
+	way.src_port = link.src_port;
+	way.traffic_class = link.traffic_class;
+	way.hop_limit = link.hop_limit;
+	way.ipv6 = memcmp(link.dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	return way;
+}
+
+static size_t total_bytes(const struct iovec *pieces, unsigned int count)
+{
+	size_t total = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		total += pieces[i].iov_len;
+	return total;
+}
+
+int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t qpn,
+		      enum tap_kind kind, const struct iovec *pieces, unsigned int count,
+		      unsigned int segment)
+{
+	const struct capture_way way = way_of(peer);
+	struct capture_packets packets = {
+		.way = &way,
+		.pieces = pieces,
+		.count = count,
+		.bytes = total_bytes(pieces, count),
+		.segment = segment,
+		.identification = link_peer_identification(peer),
+		.outbound = true,
+		.qpn = qpn,
+		.comment = notes[kind],
+	};
+	struct capture_record *record = capture_begin(capture, &packets);
+	int error = link_send(peer, pieces, count, segment);
+	char why[64];
+
+	if (record)
+		capture_end(record, !error);
+	if (error && !(kind == TAP_AGAIN && (error == -EAGAIN || error == -ENOBUFS))) {
+		snprintf(why, sizeof(why), "not sent: %s", strerror(-error));
+		packets.comment = why;
+		capture_put(capture, &packets);
+	}
+	return error;
+}
+
+void tap_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *bytes, size_t length)
+{
+	const struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
+	struct capture *capture = capture_on();
+	struct capture_way way;
+	/* It would have left alone, from a socket that counts from 0. */
+	const struct capture_packets packets = {
+		.way = &way,
+		.pieces = &piece,
+		.count = 1,
+		.bytes = length,
+		.outbound = true,
+		.qpn = qpn,
+		.comment = notes[TAP_DROPPED],
+	};
+
+	if (!capture)
+		return;
+	way = way_of(peer);
+	capture_put(capture, &packets);
+}
+
+static void put_received(struct capture *capture, const struct tap_datagram *datagram,
+			 uint16_t ip_id, const char *comment)
+{
+	const struct iovec piece = { .iov_base = (void *)(uintptr_t)datagram->bytes,
+				     .iov_len = datagram->length };
+	struct capture_way way = { .src_port = datagram->path->src_port,
+				   .traffic_class = datagram->batch->traffic_class,
+				   .hop_limit = datagram->batch->hop_limit,
+				   .ipv6 = datagram->path->ipv6 };
+	const struct capture_packets shown = { .way = &way,
+					       .pieces = &piece,
+					       .count = 1,
+					       .bytes = datagram->length,
+					       .identification = ip_id,
+					       .comment = comment };
+
+	memcpy(way.src, datagram->path->src, sizeof(way.src));
+	memcpy(way.dst, datagram->path->dst, sizeof(way.dst));
+	capture_put(capture, &shown);
+}
+
+void tap_received(struct capture *capture, const struct tap_datagram *datagram, uint16_t ip_id)
+{
+	put_received(capture, datagram, ip_id, NULL);
+}
+
+void tap_refused(struct capture *capture, const struct tap_datagram *datagram, uint16_t ip_id,
+		 enum progress_counter why)
+{
+	if (datagram->length >= WIRE_BTH_BYTES + WIRE_ICRC_BYTES &&
+	    why != PROGRESS_COUNT_ICRC_ERRORS)
+		wire_icrc_check(datagram->path, &ip_id, datagram->bytes, datagram->length);
+	put_received(capture, datagram, ip_id, refusals[why] ? refusals[why] : "refused");
+}

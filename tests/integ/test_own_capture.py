@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""UROCE_CAPTURE: what is in the file is what was on the way, on sockets, in shared memory and
+inside of a process, as other programs see it."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+import captured
+import harness
+import perftest
+import talk
+
+sys.path.insert(0, os.path.join(os.path.dirname(harness.HERE), "golden"))
+import judge_capture  # noqa: E402
+
+WAYS = {"sockets": {}, "memory": {"UROCE_SHM": "on"}}
+
+
+class Captures:
+    """The files of the processes of a place that end while the with block lasts."""
+
+    def __init__(self, place, options=""):
+        self.prefix = place.scratch.file("capture")
+        self.env = {"UROCE_CAPTURE": f"{self.prefix}.%p.pcapng{options}"}
+
+    def paths(self):
+        folder, begin = os.path.split(self.prefix)
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+                if name.startswith(begin + ".")]
+
+    def files(self, count):
+        paths = self.paths()
+        assert len(paths) == count, paths
+        return [captured.File(path) for path in paths]
+
+    def judge(self, count):
+        """What was captured, when tshark, the ICRCs and the order of times are right."""
+        files = self.files(count)
+        for path, file in zip(self.paths(), files):
+            try:
+                opcodes, complaints = judge_capture.judge(path)
+            except judge_capture.NoTshark:
+                pytest.skip("tshark is not installed")
+            assert complaints == []
+            assert sum(opcodes.values()) == len(file.packets)
+            assert file.statistics == [(len(file.packets), 0)] and not file.passed_over
+        captured.check_arrivals(files)
+        return files
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("version", [4, 6])
+def test_pingpong(loopback, way, version):
+    captures = Captures(loopback)
+    for process in harness.start_pair(loopback, ["ibv_rc_pingpong", "-d", "{device}", "-g",
+                                                 loopback.gid_index(version), "-n", 100, "-c"],
+                                      env={**WAYS[way], **captures.env}):
+        process.done()
+    files = captures.judge(2)
+    # 4096 bytes are four packets of the MTU that the program takes; on a busy host some come again.
+    for file in files:
+        for direction in captured.IN, captured.OUT:
+            data = [captured.psn(p) for p in file.went(direction) if len(p.frame) > 1024]
+            assert len(set(data)) == 400
+    merge(captures.paths(), loopback)
+
+
+def merge(paths, place):
+    """mergecap knows nothing of us and goes by the times alone."""
+    if not shutil.which("mergecap"):
+        pytest.skip("mergecap is not installed")
+    merged = place.scratch.file("pcapng")
+    subprocess.run(["mergecap", "-w", merged, *paths], check=True, stderr=subprocess.DEVNULL)
+    times = subprocess.run(["capinfos", "-o", merged], check=True, stdout=subprocess.PIPE,
+                           text=True).stdout
+    assert re.search(r"^Strict time order: +True", times, re.MULTILINE), times
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_few_receives(loopback, way):
+    """The sender runs into the end of its credits again and again."""
+    captures = Captures(loopback)
+    perftest.finish(*perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", 500, "-s", 1024,
+                                    env={**WAYS[way], **captures.env}))
+    captures.judge(2)
+
+
+def test_one_process(loopback):
+    """Both queue pairs are in one file, each packet once as sent and once as received."""
+    captures = Captures(loopback)
+    loopback.run(os.path.join(harness.BUILD, "tests", "verbs_operations"), env=captures.env)
+    file, = captures.judge(1)
+    # The last ones of a queue pair may find the other one gone, and the process as well.
+    assert 10 < len(file.went(captured.IN)) <= len(file.went(captured.OUT))
+
+
+def talk_pair(place, **options):
+    ends = [talk.Talk(place, **options) for _ in range(2)]
+    for end in ends:
+        end.here = end.open(place.device, place.gid_index(4))
+    for end, other in ends, ends[::-1]:
+        end.connect(other.here)
+    return ends
+
+
+def quiet_stat(place):
+    """What uroce-stat says of the processes once nothing comes any more, and when."""
+    shown, before = place.stat(), None
+    while before is None or [p["qps"] for p in shown] != [p["qps"] for p in before]:
+        time.sleep(0.05)
+        before, shown = shown, place.stat()
+    return {process["pid"]: process for process in shown}, time.time_ns()
+
+
+def of_process(captures, pid):
+    return captured.File(f"{captures.prefix}.{pid}.pcapng")
+
+
+def comments(file, direction, until):
+    found = {}
+    for packet in file.packets:
+        if packet.comment and packet.direction == direction and packet.time < until:
+            found[packet.comment] = found.get(packet.comment, 0) + 1
+    return found
+
+
+REASONS = {
+    "icrc_err": "refused: wrong ICRC",
+    "unknown_qp": "refused: unknown queue pair",
+    "bad_pkey": "refused: wrong P_Key",
+    "malformed_pkts": "refused: malformed",
+    "mad_unheard": "refused: no program here uses the connection manager",
+    "forwarded": "handed on: for a queue pair of another process of this host",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_counters(loopback, way):
+    """As many packets as uroce-stat counts, while fault injection takes some out."""
+    captures = Captures(loopback)
+    ends = talk_pair(loopback, env={
+        **WAYS[way], **captures.env, "UROCE_FAULT": "drop=0.1,dup=0.1,corrupt=0.1,seed=3"})
+    for _ in range(30):
+        assert ends[0].do("write") == talk.SUCCESS
+        assert ends[1].do("read") == talk.SUCCESS
+    shown, until = quiet_stat(loopback)
+    for end in ends:
+        end.end()
+    for end in ends:
+        counters, qp = shown[end.pid]["counters"], shown[end.pid]["qps"][0]["counters"]
+        file = of_process(captures, end.pid)
+        into = [p for p in file.went(captured.IN) if p.time < until]
+        assert len(into) == qp["rcvd_pkts"]
+        refused, sent = (comments(file, way, until) for way in (captured.IN, captured.OUT))
+        # What is corrupted may be the queue pair's number.
+        assert refused == {why: counters[name] for name, why in REASONS.items() if counters[name]}
+        assert sent == {"not sent: dropped by fault injection": counters["fault_dropped"],
+                        "corrupted by fault injection": counters["fault_corrupted"]}
+        out = [p for p in file.packets if p.direction == captured.OUT and p.time < until]
+        assert len(out) == qp["sent_pkts"] + counters["fault_duplicated"]
+
+
+STRAYS = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for text in sys.argv[2:]:
+    s.sendto(bytes.fromhex(text), (sys.argv[1], 4791))
+"""
+
+
+def test_refused(loopback):
+    """What is not for any queue pair, or for none by its bytes, has the reason beside it."""
+    captures = Captures(loopback)
+    end, other = talk_pair(loopback, env=captures.env)
+    assert end.do("write") == talk.SUCCESS
+    qpn = end.here["qpn"]
+    loopback.run(harness.PYTHON, "-c", STRAYS, "127.0.0.1",
+                 f"1140ffff00{qpn ^ 1:06x}00000000" + "1f000000" + "00000000",
+                 f"1140000000{qpn:06x}00000000" + "1f000000" + "00000000",
+                 f"1140ffff00{qpn:06x}00000000" + "1f000000" + "00000000",
+                 f"ff40ffff00{qpn:06x}00000000", "00").done()
+    counters, until = {}, time.monotonic() + harness.PATIENCE
+    while counters.get("malformed_pkts", 0) < 2 and time.monotonic() < until:
+        counters = loopback.stat(end.pid)["counters"]
+    end.end()
+    other.end()
+    found = comments(of_process(captures, end.pid), captured.IN, time.time_ns())
+    assert found == {"refused: unknown queue pair": 1, "refused: wrong P_Key": 1,
+                     "refused: wrong ICRC": 1, "refused: malformed": 2}
+
+
+def test_short_frames(loopback):
+    """Of each packet the beginning, and how long it was."""
+    captures = Captures(loopback, ",snaplen=128")
+    perftest.finish(*perftest.start(loopback, "ib_write_bw", "-n", 50, "-s", 65536,
+                                    env=captures.env))
+    files = captures.files(2)
+    for file in files:
+        assert max(len(p.frame) for p in file.packets) == 128
+        assert max(p.length for p in file.packets) > 4096
+    captured.check_arrivals(files)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_killed(loopback, way):
+    """Up to a moment before its death the packets of a process are in the file, which is whole."""
+    captures = Captures(loopback)
+    server, client = perftest.start(loopback, "ib_send_bw", "-s", 8192, "-D", 20,
+                                    env={**WAYS[way], **captures.env})
+    until = time.monotonic() + harness.PATIENCE
+    while time.monotonic() < until and (len(captures.paths()) < 2 or min(
+            map(os.path.getsize, captures.paths())) < 8 << 20):
+        time.sleep(0.01)
+    killed = time.time_ns()
+    client.kill()
+    server.kill()
+    for file in captures.files(2):
+        assert len(file.packets) > 100
+        # An idle writer looks every 10 ms, and may have to wait for a processor.
+        assert file.packets[-1].time > killed - 2 * 10**9
+    if shutil.which("capinfos"):
+        subprocess.run(["capinfos", *captures.paths()], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_full_disk(loopback):
+    """One line, and the program does its work."""
+    server, client = perftest.start(loopback, "ib_send_bw", "-n", 1000, "-s", 4096,
+                                    env={"UROCE_CAPTURE": "/dev/full"})
+    for process in server, client:
+        process.done()
+        lines = [line for line in process.errors.splitlines() if line.startswith("uroce: ")]
+        assert lines == ["uroce: the capture ends, the program goes on: /dev/full: "
+                         "No space left on device"]
+
+
+def test_one_file_for_two(loopback):
+    """The second process is refused, since it would make the first one's file its own."""
+    name = loopback.scratch.file("pcapng")
+    first = talk.Talk(loopback, env={"UROCE_CAPTURE": name})
+    first.open("uroce_lo", 0)
+    second = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={"UROCE_CAPTURE": name})
+    assert second.popen.returncode != 0 and "another process captures into it" in second.errors
+    first.end()
+    captured.File(name)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "pcapng_reader.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct pcapng_file file;
+
+static uint32_t u32_at(size_t offset)
+{
+	uint32_t value;
+
+	assert_true(offset + 4 <= file.length);
+	memcpy(&value, file.bytes + offset, 4);
+	return value;
+}
+
+static uint16_t u16_at(size_t offset)
+{
+	uint16_t value;
+
+	assert_true(offset + 2 <= file.length);
+	memcpy(&value, file.bytes + offset, 2);
+	return value;
+}
+
+/* The option with code in [from, to), and its length; 0 when there is none. */
+static size_t find_option(size_t from, size_t to, uint16_t code, uint16_t *length)
+{
+	while (from < to) {
+		uint16_t found = u16_at(from);
+
+		*length = u16_at(from + 2);
+		if (found == 0) {
+			assert_int_equal(*length, 0);
+			assert_int_equal(from + 4, to);
+			return 0;
+		}
+		assert_true(from + 4 + *length <= to);
+		if (found == code)
+			return from + 4;
+		from += 4 + (*length + 3u) / 4 * 4;
+	}
+	return 0;
+}
+
+static void parse_interface(size_t at, uint32_t length)
+{
+	uint16_t bytes;
+	size_t option;
+
+	assert_int_equal(u16_at(at + 8), 1); /* Ethernet */
+	file.snaplen = u32_at(at + 12);
+	option = find_option(at + 16, at + length - 4, 9, &bytes);
+	assert_true(option && bytes == 1 && file.bytes[option] == 9); /* nanoseconds */
+	option = find_option(at + 16, at + length - 4, 11, &bytes);
+	if (option)
+		memcpy(file.filter, file.bytes + option + 1, bytes - 1u);
+}
+
+static void parse_packet(size_t at, uint32_t length)
+{
+	struct pcapng_seen *seen = &file.packet[file.packets++];
+	size_t options, option;
+	uint16_t bytes;
+
+	assert_true(file.packets < PCAPNG_SEEN_MAX);
+	assert_int_equal(u32_at(at + 8), 0);
+	seen->time = (uint64_t)u32_at(at + 12) << 32 | u32_at(at + 16);
+	seen->captured = u32_at(at + 20);
+	seen->original = u32_at(at + 24);
+	assert_true(seen->captured <= seen->original && seen->captured <= file.snaplen);
+	options = at + 28 + (seen->captured + 3) / 4 * 4;
+	assert_true(options + 4 <= at + length);
+	memcpy(seen->bytes, file.bytes + at + 28,
+	       seen->captured < sizeof(seen->bytes) ? seen->captured : sizeof(seen->bytes));
+	option = find_option(options, at + length - 4, 2, &bytes);
+	assert_true(option && bytes == 4);
+	seen->flags = u32_at(option);
+	seen->comment[0] = '\0';
+	option = find_option(options, at + length - 4, 1, &bytes);
+	if (option) {
+		memcpy(seen->comment, file.bytes + option, bytes);
+		seen->comment[bytes] = '\0';
+	}
+}
+
+static void parse_statistics(size_t at, uint32_t length)
+{
+	uint16_t bytes;
+	size_t option = find_option(at + 20, at + length - 4, 4, &bytes);
+
+	assert_true(option && bytes == 8);
+	memcpy(&file.received, file.bytes + option, 8);
+	option = find_option(at + 20, at + length - 4, 5, &bytes);
+	assert_true(option && bytes == 8);
+	memcpy(&file.dropped, file.bytes + option, 8);
+	file.statistics++;
+}
+
+static void parse_blocks(void)
+{
+	size_t at = 0;
+
+	while (at < file.length) {
+		uint32_t type = u32_at(at), length = u32_at(at + 4);
+
+		assert_true(length >= 12 && length % 4 == 0 && at + length <= file.length);
+		assert_int_equal(u32_at(at + length - 4), length);
+		if (at == 0) {
+			assert_int_equal(type, 0x0a0d0d0a);
+			assert_int_equal(u32_at(8), 0x1a2b3c4d);
+			assert_int_equal(u32_at(12), 1);
+		} else if (type == 1) {
+			parse_interface(at, length);
+		} else if (type == 5) {
+			parse_statistics(at, length);
+		} else if (type == 6) {
+			parse_packet(at, length);
+		} else {
+			assert_true(type >> 31); /* for local use */
+			file.fillers++;
+		}
+		at += length;
+	}
+}
+
+const struct pcapng_file *pcapng_read(const char *name)
+{
+	struct stat status;
+	int fd = open(name, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	memset(&file, 0, offsetof(struct pcapng_file, packet));
+	file.length = (size_t)status.st_size;
+	file.bytes = malloc(file.length + 1);
+	assert_int_equal(read(fd, file.bytes, file.length), (ssize_t)file.length);
+	close(fd);
+	parse_blocks();
+	free(file.bytes);
+	file.bytes = NULL;
+	for (unsigned int i = 1; i < file.packets; i++)
+		assert_true(file.packet[i].time >= file.packet[i - 1].time);
+	return &file;
+}

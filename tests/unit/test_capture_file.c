@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The way of captured packets to the file: the buffer between the threads, files that are whole at
+ * any time, that take no more, that another process has, and what a forked child does.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "capture/buffer.h"
+#include "capture/capture.h"
+#include "capture/file.h"
+#include "capture/pcapng.h"
+#include "pcapng_reader.h"
+
+static char directory[] = "/tmp/uroce-test-capture-XXXXXX";
+static char error[CAPTURE_ERROR_TEXT];
+static char complaint[512];
+static atomic_uint complaints;
+
+static int make_directory(void **state)
+{
+	(void)state;
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", directory);
+	return system(command);
+}
+
+static const char *file_name(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return path;
+}
+
+static void complain(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(complaint, sizeof(complaint), format, args);
+	va_end(args);
+	atomic_fetch_add(&complaints, 1);
+}
+
+static int start(const char *text)
+{
+	struct capture_config config;
+
+	assert_int_equal(capture_config_parse(&config, text, error), 0);
+	config.complain = complain;
+	atomic_store(&complaints, 0);
+	return capture_start(&config, -1, error);
+}
+
+static void put(size_t length)
+{
+	static const struct capture_way way = { .src = { [10] = 0xff, [11] = 0xff },
+						.dst = { [10] = 0xff, [11] = 0xff } };
+	static const uint8_t bytes[65507];
+	const struct iovec piece = { (void *)(uintptr_t)bytes, length };
+	const struct capture_packets packets = {
+		.way = &way, .pieces = &piece, .count = 1, .bytes = length
+	};
+	struct capture *capture = capture_on();
+
+	if (capture)
+		capture_put(capture, &packets);
+}
+
+/* ---- the buffer ---- */
+
+/* What is behind a record that is open waits for it; what is left out is not read. */
+static void test_buffer_keeps_order(void **state)
+{
+	struct capture_buffer buffer;
+	struct capture_record *record[3];
+	uint64_t now[3];
+
+	(void)state;
+	assert_int_equal(capture_buffer_open(&buffer), 0);
+	for (int i = 0; i < 3; i++) {
+		record[i] = capture_buffer_add(&buffer, 100 + (size_t)i, 1, &now[i]);
+		assert_non_null(record[i]);
+	}
+	assert_true(now[0] <= now[1] && now[1] <= now[2]);
+	capture_buffer_end(record[2], true);
+	assert_null(capture_buffer_oldest(&buffer));
+	capture_buffer_end(record[0], false);
+	assert_null(capture_buffer_oldest(&buffer));
+	capture_buffer_end(record[1], true);
+	for (int i = 1; i < 3; i++) {
+		assert_ptr_equal(capture_buffer_oldest(&buffer), record[i]);
+		assert_false(i == 1 && capture_buffer_shut(&buffer));
+		capture_buffer_read(&buffer, record[i]);
+	}
+	assert_null(capture_buffer_oldest(&buffer));
+	assert_true(capture_buffer_shut(&buffer));
+	assert_null(capture_buffer_add(&buffer, 100, 1, &now[0]));
+	capture_buffer_close(&buffer);
+}
+
+/* Around the end many times, with records of all lengths; the bytes are those that went in. */
+static void test_buffer_goes_round(void **state)
+{
+	struct capture_buffer buffer;
+	uint64_t now, total = 0;
+
+	(void)state;
+	assert_int_equal(capture_buffer_open(&buffer), 0);
+	for (uint32_t i = 0; total < 5u * CAPTURE_BUFFER_BYTES; i++) {
+		size_t bytes = 1 + (i * 7919u) % CAPTURE_RECORD_MAX;
+		struct capture_record *record = capture_buffer_add(&buffer, bytes, 1, &now),
+				      *oldest;
+
+		assert_non_null(record);
+		memset(record->data, (int)(i & 0xff), bytes);
+		capture_buffer_end(record, true);
+		oldest = capture_buffer_oldest(&buffer);
+		assert_ptr_equal(oldest, record);
+		assert_true(oldest->bytes >= bytes);
+		for (size_t k = 0; k < bytes; k += 97)
+			assert_int_equal(oldest->data[k], i & 0xff);
+		capture_buffer_read(&buffer, oldest);
+		total += oldest->bytes;
+	}
+	assert_int_equal(atomic_load(&buffer.lost), 0);
+	assert_true(capture_buffer_shut(&buffer));
+	capture_buffer_close(&buffer);
+}
+
+/* A full buffer is waited for once; then packets are lost, and counted, until half is free. */
+static void test_buffer_is_full(void **state)
+{
+	struct capture_buffer buffer;
+	struct capture_record *record;
+	unsigned int added = 0;
+	uint64_t now;
+
+	(void)state;
+	assert_int_equal(capture_buffer_open(&buffer), 0);
+	while ((record = capture_buffer_add(&buffer, 100000, 3, &now))) {
+		capture_buffer_end(record, true);
+		added++;
+	}
+	assert_uint_in_range(added, 160, 168);
+	assert_int_equal(atomic_load(&buffer.lost), 3);
+	for (unsigned int i = 0; i < added / 2 - 2; i++)
+		capture_buffer_read(&buffer, capture_buffer_oldest(&buffer));
+	assert_null(capture_buffer_add(&buffer, 100, 1, &now));
+	assert_int_equal(atomic_load(&buffer.lost), 4);
+	for (unsigned int i = 0; i < 4; i++)
+		capture_buffer_read(&buffer, capture_buffer_oldest(&buffer));
+	assert_non_null(capture_buffer_add(&buffer, 100, 1, &now));
+}
+
+enum {
+	THREADS = 4,
+	EACH = 20000,
+};
+
+static void *add_many(void *arg)
+{
+	struct capture_buffer *buffer = arg;
+
+	for (uint32_t i = 0; i < EACH; i++) {
+		uint64_t now;
+		struct capture_record *record = capture_buffer_add(buffer, 200, 1, &now);
+
+		if (!record)
+			return (void *)1;
+		memcpy(record->data, &now, sizeof(now));
+		capture_buffer_end(record, i % 3 != 0);
+	}
+	return NULL;
+}
+
+/* Several threads: none is lost, and times never go back. */
+static void test_buffer_threads(void **state)
+{
+	unsigned int read = 0, expected = THREADS * (EACH - (EACH + 2) / 3);
+	struct capture_buffer buffer;
+	pthread_t thread[THREADS];
+	uint64_t before = 0, now;
+
+	(void)state;
+	assert_int_equal(capture_buffer_open(&buffer), 0);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, add_many, &buffer), 0);
+	while (read < expected) {
+		struct capture_record *record = capture_buffer_oldest(&buffer);
+
+		if (!record)
+			continue;
+		memcpy(&now, record->data, sizeof(now));
+		assert_true(now >= before);
+		before = now;
+		capture_buffer_read(&buffer, record);
+		read++;
+	}
+	for (int i = 0; i < THREADS; i++) {
+		void *failed;
+
+		pthread_join(thread[i], &failed);
+		assert_null(failed);
+	}
+	assert_null(capture_buffer_oldest(&buffer));
+	assert_true(capture_buffer_shut(&buffer));
+	capture_buffer_close(&buffer);
+}
+
+/* ---- files ---- */
+
+/*
+ * After each addition the file is sound as it stands, and the last one has no filler; flags: what
+ * it is opened with, since only what can be read as well can be mapped.
+ */
+static void add_and_read(const char *name, int flags)
+{
+	static uint8_t blocks[CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL];
+	const struct pcapng_packet packet = { .captured = 1000, .original = 1000 };
+	int fd = open(name, flags | O_CREAT | O_CLOEXEC, 0600);
+	const struct pcapng_file *read;
+	unsigned int packets = 0;
+	struct capture_file file;
+	size_t used;
+
+	assert_true(fd >= 0);
+	assert_int_equal(capture_file_adopt(&file, fd, error), 0);
+	used = pcapng_put_head(blocks, 65535, "a test", NULL);
+	assert_int_equal(capture_file_add(&file, blocks, used), 0);
+	for (unsigned int count = 1; count < 900; count *= 3) {
+		for (used = 0; used < count * pcapng_packet_bytes(&packet);
+		     used += pcapng_packet_bytes(&packet))
+			pcapng_put_packet(blocks + used, &packet);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(capture_file_add(&file, blocks, used), 0);
+			packets += count;
+			read = pcapng_read(name);
+			assert_int_equal(read->packets, packets);
+			assert_int_equal(read->fillers, 1);
+			assert_int_equal(file.map != NULL, flags == O_RDWR);
+		}
+	}
+	capture_file_close(&file);
+	read = pcapng_read(name);
+	assert_int_equal(read->packets, packets);
+	assert_int_equal(read->fillers, 0);
+}
+
+static void await_size(const char *name, off_t bytes)
+{
+	struct stat status = { 0 };
+
+	for (int i = 0; i < 50000 && status.st_size < bytes; i++) {
+		usleep(100);
+		if (stat(name, &status))
+			status.st_size = 0;
+	}
+}
+
+static void test_file_is_whole(void **state)
+{
+	(void)state;
+	add_and_read(file_name("mapped.pcapng"), O_RDWR);
+	add_and_read(file_name("written.pcapng"), O_WRONLY);
+}
+
+/* A process that is killed while it writes as fast as it can leaves a file that is sound. */
+static void test_killed(void **state)
+{
+	const char *name = file_name("killed.pcapng");
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		int status;
+		pid_t child;
+
+		unlink(name);
+		child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			if (start(name))
+				_exit(1);
+			for (;;)
+				put(60000);
+		}
+		await_size(name, 8000000 + 100000 * i);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_true(pcapng_read(name)->packets > 0);
+	}
+}
+
+static void await_complaint(void)
+{
+	for (int i = 0; i < 5000 && !atomic_load(&complaints); i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&complaints), 1);
+}
+
+/* It ends with one line, and what comes then is left out without waiting. */
+static void test_full(void **state)
+{
+	const char *name = file_name("full.pcapng");
+	const struct rlimit limit = { 300000, RLIM_INFINITY };
+	struct rlimit before;
+
+	(void)state;
+	assert_int_equal(start("/dev/full"), 0);
+	await_complaint();
+	assert_non_null(strstr(complaint, "/dev/full: No space left"));
+	put(1000);
+	capture_stop(NULL);
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(start(name), 0);
+	for (int i = 0; i < 100 && !atomic_load(&complaints); i++) {
+		put(10000);
+		usleep(5000);
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	await_complaint();
+	assert_non_null(strstr(complaint, "File too large"));
+	for (int i = 0; i < 5000; i++)
+		put(65000);
+	capture_stop(NULL);
+	assert_int_equal(atomic_load(&complaints), 1);
+	assert_uint_in_range(pcapng_read(name)->packets, 15, 30);
+	assert_int_equal(pcapng_read(name)->fillers, 0);
+}
+
+/* A pipe gets the blocks as they come, and its end ends the capture, not the process. */
+static void test_pipe(void **state)
+{
+	const char *name = file_name("fifo");
+	char copy[160], command[400];
+	FILE *reader;
+
+	(void)state;
+	assert_int_equal(mkfifo(name, 0600), 0);
+	assert_int_equal(start(name), -ENXIO);
+	assert_non_null(strstr(error, "start its reader first"));
+	snprintf(command, sizeof(command), "cat %s > %s.copy", name, name);
+	reader = popen(command, "w");
+	assert_non_null(reader);
+	for (int i = 0; i < 2000 && start(name); i++)
+		usleep(1000);
+	assert_non_null(capture_on());
+	for (int i = 0; i < 100; i++)
+		put(5000);
+	capture_stop(NULL);
+	assert_int_equal(pclose(reader), 0);
+	snprintf(copy, sizeof(copy), "%s.copy", name);
+	assert_int_equal(pcapng_read(copy)->packets, 100);
+
+	snprintf(command, sizeof(command), "head -c 100 %s", file_name("fifo"));
+	reader = popen(command, "r");
+	assert_non_null(reader);
+	for (int i = 0; i < 2000 && start(file_name("fifo")); i++)
+		usleep(1000);
+	while (fgetc(reader) != EOF)
+		;
+	pclose(reader);
+	for (int i = 0; i < 1000 && !atomic_load(&complaints); i++) {
+		put(5000);
+		usleep(1000);
+	}
+	await_complaint();
+	capture_stop(NULL);
+}
+
+/* Two captures at a time: neither in one process nor into one file. */
+static void test_busy(void **state)
+{
+	const char *name = file_name("busy.pcapng");
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(start(name), 0);
+	assert_int_equal(start(file_name("other.pcapng")), -EBUSY);
+	assert_non_null(strstr(error, "it captures already"));
+	put(100);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		capture_fork_prepare();
+		capture_fork_child();
+		put(100);
+		if (capture_on() || start(file_name("busy.pcapng")) != -EBUSY)
+			_exit(1);
+		exit(strstr(error, "%p in the name") ? 0 : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	put(100);
+	capture_stop(NULL);
+	assert_int_equal(pcapng_read(file_name("busy.pcapng"))->packets, 2);
+	assert_int_equal(start("/nonexistent/x"), -ENOENT);
+	assert_string_equal(error, "/nonexistent/x: No such file or directory");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_buffer_keeps_order),
+		cmocka_unit_test(test_buffer_goes_round),
+		cmocka_unit_test(test_buffer_is_full),
+		cmocka_unit_test(test_buffer_threads),
+		cmocka_unit_test(test_file_is_whole),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_pipe),
+		cmocka_unit_test(test_busy),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
