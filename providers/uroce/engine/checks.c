@@ -34,24 +34,23 @@ static enum fault check_opcode_enabled(const struct eng_qp *qp, const struct wir
 	return (qp->attr.access & need) == need ? FAULT_NONE : FAULT_INVALID_REQUEST;
 }
 
-static bool needs_receive(const struct wire_packet *packet, const struct wire_op_info *info)
+static bool needs_receive(const struct wire_packet *packet, enum wire_family family)
 {
-	if (info->family == WIRE_FAMILY_SEND)
-		return info->position & (WIRE_FIRST | WIRE_ONLY);
-	return info->family == WIRE_FAMILY_WRITE &&
-	       (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT);
+	if (family == WIRE_FAMILY_SEND)
+		return wire_op_position(packet->opcode) & (WIRE_FIRST | WIRE_ONLY);
+	return family == WIRE_FAMILY_WRITE && (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT);
 }
 
 static enum fault check_resources(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	const struct wire_op_info *info = wire_op_info(packet->opcode);
+	enum wire_family family = wire_op_family(packet->opcode);
 
 	/* rule C6: nothing is consumed, nothing executed. */
-	if (!(qp->rq_shared && qp->ops->take_receive) && needs_receive(packet, info) &&
+	if (!(qp->rq_shared && qp->ops->take_receive) && needs_receive(packet, family) &&
 	    eng_ring_used(qp->rq) == 0)
 		return FAULT_RNR;
-	if ((info->family == WIRE_FAMILY_READ || info->family == WIRE_FAMILY_ATOMIC ||
-	     info->family == WIRE_FAMILY_ATOMIC_WRITE) &&
+	if ((family == WIRE_FAMILY_READ || family == WIRE_FAMILY_ATOMIC ||
+	     family == WIRE_FAMILY_ATOMIC_WRITE) &&
 	    !replay_has_room(qp))
 		return FAULT_INVALID_REQUEST;
 	return FAULT_NONE;
@@ -93,18 +92,18 @@ static bool write_length_fits(const struct eng_qp *qp, const struct wire_packet 
 
 static enum fault check_length(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	const struct wire_op_info *info = wire_op_info(packet->opcode);
+	enum wire_family family = wire_op_family(packet->opcode);
 
-	if (info->family == WIRE_FAMILY_READ)
+	if (family == WIRE_FAMILY_READ)
 		return packet->dma_length <= ENG_MAX_MESSAGE ? FAULT_NONE : FAULT_INVALID_REQUEST;
-	if (info->family == WIRE_FAMILY_ATOMIC)
+	if (family == WIRE_FAMILY_ATOMIC)
 		return packet->va % 8 == 0 ? FAULT_NONE : FAULT_INVALID_REQUEST;
-	if (info->family == WIRE_FAMILY_ATOMIC_WRITE)
+	if (family == WIRE_FAMILY_ATOMIC_WRITE)
 		return packet->va % 8 == 0 && packet->payload_length == 8 ? FAULT_NONE
 									  : FAULT_INVALID_REQUEST;
 	if (!payload_fits_position(qp, packet))
 		return FAULT_INVALID_REQUEST;
-	if (info->family == WIRE_FAMILY_WRITE && !write_length_fits(qp, packet))
+	if (family == WIRE_FAMILY_WRITE && !write_length_fits(qp, packet))
 		return FAULT_INVALID_REQUEST;
 	return FAULT_NONE;
 }
@@ -136,16 +135,15 @@ enum fault check_unreliable(const struct eng_qp *qp, const struct wire_packet *p
 
 enum fault check_request(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	static enum fault (*const checks[])(const struct eng_qp *, const struct wire_packet *) = {
-		check_opcode_sequence, check_opcode_enabled, check_resources,
-		check_length,	       check_rkey,
-	};
+	enum fault fault = check_opcode_sequence(qp, packet);
 
-	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-		enum fault fault = checks[i](qp, packet);
-
-		if (fault != FAULT_NONE)
-			return fault;
-	}
-	return FAULT_NONE;
+	if (fault == FAULT_NONE)
+		fault = check_opcode_enabled(qp, packet);
+	if (fault == FAULT_NONE)
+		fault = check_resources(qp, packet);
+	if (fault == FAULT_NONE)
+		fault = check_length(qp, packet);
+	if (fault == FAULT_NONE)
+		fault = check_rkey(qp, packet);
+	return fault;
 }

@@ -111,11 +111,11 @@ bool credit_owed(const struct eng_qp *qp)
 	int32_t left = (int32_t)(resp->advert.promised - resp->wqes_taken);
 	uint32_t now;
 
-	if (!qp->reports_credits || !can_respond(qp) || !credit_may_repeat(qp))
+	if (!qp->reports_credits)
 		return false;
 	if (left < 0)
 		left = 0;
-	if ((uint32_t)left > qp->rq->limit / 4)
+	if ((uint32_t)left > qp->rq->limit / 4 || !credit_may_repeat(qp))
 		return false;
 	now = credit_decode(credit_encode(credit_free(qp)));
 	/* An ACK that would not move the peer's LSN on is no news. */

@@ -46,7 +46,7 @@ void credit_acknowledged(struct eng_qp *qp, uint32_t psn);
  * leaves the time to the responder, and a limited request brings what is not volunteered.
  */
 bool credit_may_repeat(const struct eng_qp *qp);
-/* Responder: is an unsolicited ACK owed (rules C9, C10)? */
+/* Responder that can respond: is an unsolicited ACK owed (rules C9, C10)? */
 bool credit_owed(const struct eng_qp *qp);
 
 #endif

@@ -280,13 +280,13 @@ static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
 static void note_executed(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
-	const struct wire_op_info *info = wire_op_info(packet->opcode);
-	bool done = info->position & (WIRE_LAST | WIRE_ONLY);
+	enum wire_family family = wire_op_family(packet->opcode);
+	bool done = wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY);
 	uint32_t psns = 1;
 
-	if (info->family == WIRE_FAMILY_READ) {
+	if (family == WIRE_FAMILY_READ) {
 		psns = message_packets(packet->dma_length, qp->attr.mtu);
-	} else if (info->family == WIRE_FAMILY_SEND || info->family == WIRE_FAMILY_WRITE) {
+	} else if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 		resp->ack_psn = packet->psn;
 		if (packet->ack_request) {
 			if (resp->ack_owed)

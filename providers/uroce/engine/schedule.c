@@ -29,11 +29,6 @@ enum {
 	SHORT_RUN = 8,
 };
 
-static bool ends_request(uint8_t opcode)
-{
-	return wire_op_is_request(opcode) && (wire_op_position(opcode) & (WIRE_LAST | WIRE_ONLY));
-}
-
 /* What has been owed has left, or nothing was. */
 static void no_ack_waits(struct schedule *schedule)
 {
@@ -54,8 +49,11 @@ void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 		schedule->messages = 0;
 	}
 	/* Responses make no ACK, so they do not hurry one. */
-	schedule->unanswered += wire_op_is_request(packet->opcode);
-	schedule->messages += ends_request(packet->opcode);
+	if (!wire_op_is_request(packet->opcode))
+		return;
+	schedule->unanswered++;
+	if (wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY))
+		schedule->messages++;
 }
 
 /* ---- requests ---- */
