@@ -141,6 +141,18 @@ static uint32_t build_alone(uint8_t *to, const struct eng_run *run, uint32_t n,
 	return length;
 }
 
+/* The packet, with the payload's length set to the packet's. */
+static enum pack add(struct eng_run *run, const struct wire_packet *packet,
+		     const struct payload *payload)
+{
+	struct payload of_packet = *payload;
+	uint8_t *at = pack_place(run, packet->payload_length);
+
+	of_packet.length = packet->payload_length;
+	return at ? pack_add(box.qp, run, wire_build_headers(packet, at), &of_packet)
+		  : PACK_NO_ROOM;
+}
+
 /* What leaves is what the pieces are, one behind the other. */
 static void expect_bytes(const struct eng_run *run, uint32_t length)
 {
@@ -204,7 +216,7 @@ static void fill_run(struct eng_run *run, uint32_t mtu)
 		length = build_alone(expected + bytes, run, run->packets, &packet, &payload);
 		assert_int_equal(pack_fits(run, length),
 				 may_join(run, segment, closed, bytes, length));
-		result = pack_add(box.qp, run, &packet, &payload);
+		result = add(run, &packet, &payload);
 		if (result != PACK_DONE) {
 			assert_int_equal(result, PACK_NO_ROOM);
 			expect_unchanged(run, &before, pieces_before);
@@ -259,19 +271,19 @@ static void test_the_limits_are_exact(void **state)
 	packet.opcode = WIRE_SEND_ONLY;
 	run.max_packets = 7;
 	for (unsigned int i = 0; i < 7; i++)
-		assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_DONE);
-	assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_NO_ROOM);
+		assert_int_equal(add(&run, &packet, &none), PACK_DONE);
+	assert_int_equal(add(&run, &packet, &none), PACK_NO_ROOM);
 	run = new_run();
 	run.max_bytes = 7 * bytes;
 	for (unsigned int i = 0; i < 7; i++)
-		assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_DONE);
+		assert_int_equal(add(&run, &packet, &none), PACK_DONE);
 	assert_int_equal(run.bytes, run.max_bytes);
-	assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_NO_ROOM);
+	assert_int_equal(add(&run, &packet, &none), PACK_NO_ROOM);
 	run = new_run();
 	run.max_bytes = 7 * bytes - 1;
 	for (unsigned int i = 0; i < 6; i++)
-		assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_DONE);
-	assert_int_equal(pack_add(box.qp, &run, &packet, &none), PACK_NO_ROOM);
+		assert_int_equal(add(&run, &packet, &none), PACK_DONE);
+	assert_int_equal(add(&run, &packet, &none), PACK_NO_ROOM);
 }
 
 /* Room for one packet in staging buffer and pieces: not a byte and not a piece less will do. */
@@ -287,7 +299,7 @@ static void test_room_is_exact(void **state)
 		struct eng_run run = new_run();
 
 		run.staging_bytes = bytes;
-		if (pack_add(box.qp, &run, &packet, &payload) == PACK_DONE)
+		if (add(&run, &packet, &payload) == PACK_DONE)
 			assert_true(bytes >= WIRE_BTH_BYTES + 100 + WIRE_ICRC_BYTES);
 		else
 			assert_true(bytes < WIRE_BTH_BYTES + 100 + WIRE_ICRC_BYTES + 100);
@@ -299,8 +311,7 @@ static void test_room_is_exact(void **state)
 
 		run.gather_from = 1;
 		run.max_pieces = most;
-		assert_int_equal(pack_add(box.qp, &run, &packet, &payload),
-				 most < 3 ? PACK_NO_ROOM : PACK_DONE);
+		assert_int_equal(add(&run, &packet, &payload), most < 3 ? PACK_NO_ROOM : PACK_DONE);
 	}
 }
 
@@ -317,7 +328,7 @@ static void test_faults(void **state)
 		uint32_t bad;
 
 		run.gather_from = draw(2) ? 1 : UINT32_MAX;
-		assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_DONE);
+		assert_int_equal(add(&run, &packet, &payload), PACK_DONE);
 		before = run;
 		memcpy(pieces_before, pieces, sizeof(pieces_before));
 		do
@@ -333,7 +344,7 @@ static void test_faults(void **state)
 		default: /* the list is shorter than the packet */
 			list[bad].length--;
 		}
-		assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_FAULT);
+		assert_int_equal(add(&run, &packet, &payload), PACK_FAULT);
 		expect_unchanged(&run, &before, pieces_before);
 	}
 }
@@ -347,13 +358,13 @@ static void test_what_may_change_is_copied(void **state)
 
 	(void)state;
 	run.gather_from = 1;
-	assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_DONE);
+	assert_int_equal(add(&run, &packet, &payload), PACK_DONE);
 	assert_int_equal(run.piece_count, 1);
 	assert_ptr_equal(run.pieces[0].bytes, staging);
 	run = new_run();
 	run.gather_from = 1;
 	payload.stable = true;
-	assert_int_equal(pack_add(box.qp, &run, &packet, &payload), PACK_DONE);
+	assert_int_equal(add(&run, &packet, &payload), PACK_DONE);
 	assert_int_equal(run.piece_count, 3);
 	assert_ptr_equal(run.pieces[1].bytes, region);
 }

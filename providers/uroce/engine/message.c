@@ -8,15 +8,19 @@ const uint8_t message_services[] = {
 	[ENG_XRC_SEND] = WIRE_XRC, [ENG_XRC_RECV] = WIRE_XRC,
 };
 
-void message_headers(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
-		     struct wire_packet *packet)
+/* rule S15: MigReq is always set.  flags are the others, psn is with AckReq or without. */
+static void put_bth(const struct eng_qp *qp, uint8_t opcode, unsigned int flags,
+		    uint32_t payload_length, uint32_t dest_qpn, uint32_t psn, uint8_t *at)
 {
-	wire_packet_clear(packet);
-	packet->opcode = message_services[qp->type] | operation;
-	packet->migrated = true; /* rule S15 */
-	packet->pkey = qp->attr.pkey;
-	packet->dest_qpn = qp->attr.dest_qpn;
-	packet->psn = psn;
+	wire_put_bth(at, opcode,
+		     WIRE_BTH_MIGREQ | flags | message_pad(payload_length) << WIRE_BTH_PAD_SHIFT,
+		     qp->attr.pkey, dest_qpn & WIRE_24BIT_MASK, psn);
+}
+
+/* Behind the BTH; all headers together are so long. */
+static uint32_t put_extensions(const struct wire_packet *packet, uint8_t opcode, uint8_t *at)
+{
+	return WIRE_BTH_BYTES + wire_build_extensions(packet, opcode, at + WIRE_BTH_BYTES);
 }
 
 static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t packets)
@@ -35,14 +39,18 @@ bool message_is_defined(const struct eng_qp *qp, uint8_t op)
 	       wire_op_header_length(message_services[qp->type] | op_row(op)->only) != 0;
 }
 
-/* RETH and AtomicETH; the former is harmless where the opcode has none. */
-static void fill_remote(const struct op_row *row, const struct eng_send_wqe *wqe, uint32_t offset,
-			struct wire_packet *packet)
+uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index)
+{
+	return message_services[qp->type] | operation_of(op_row(wqe->op), index, wqe->packets);
+}
+
+/* RETH and AtomicETH. */
+static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct wire_packet *packet)
 {
 	packet->va = wqe->remote.va + offset;
 	packet->rkey = wqe->remote.rkey;
 	packet->dma_length = wqe->length - offset;
-	if (row->answer != OP_ATOMIC_ANSWER)
+	if (op_row(wqe->op)->answer != OP_ATOMIC_ANSWER)
 		return;
 	packet->compare = wqe->remote.compare_add;
 	packet->swap_add = wqe->op == ENG_COMPARE_SWAP ? wqe->remote.swap : wqe->remote.compare_add;
@@ -51,37 +59,61 @@ static void fill_remote(const struct op_row *row, const struct eng_send_wqe *wqe
 static void fill_datagram(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
 			  struct wire_packet *packet)
 {
-	packet->dest_qpn = wqe->ud.dest_qpn;
 	/* A Q_Key with the high bit set stands for the QP's own (IBA: controlled Q_Keys). */
 	packet->qkey = wqe->ud.qkey & 0x80000000u ? qp->attr.qkey : wqe->ud.qkey;
 	packet->src_qpn = qp->qpn;
 }
 
-void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
-		     struct wire_packet *packet)
+/* All that any request has: opcode says which of it is written. */
+static uint32_t request_extensions(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
+				   uint32_t index, uint8_t opcode, uint8_t *at)
 {
-	const struct op_row *row = op_row(wqe->op);
+	struct wire_packet packet;
 
-	message_headers(qp, operation_of(row, index, wqe->packets), psn_add(wqe->first_psn, index),
-			packet);
-	if (row->carries_payload) {
-		packet->payload_length = message_packet_length(wqe->length, qp->attr.mtu, index);
-		packet->pad_count = (uint8_t)(-packet->payload_length & 3); /* rule S1 */
-		/* rules S6, S15: SE is about a receive completion, so only where there is one. */
-		packet->solicited = (wqe->flags & ENG_SOLICITED) && row->needs_receive &&
-				    index == wqe->packets - 1;
-		packet->immediate = wqe->immediate;
-		packet->invalidate_rkey = wqe->immediate;
-	}
 	if (qp->type == ENG_UD)
-		fill_datagram(qp, wqe, packet);
+		fill_datagram(qp, wqe, &packet);
 	else
-		fill_remote(row, wqe, index * qp->attr.mtu, packet);
-	packet->xrc_srqn = wqe->xrc_srqn;
+		fill_remote(wqe, index * qp->attr.mtu, &packet);
+	packet.immediate = wqe->immediate;
+	packet.invalidate_rkey = wqe->immediate;
+	packet.xrc_srqn = wqe->xrc_srqn;
+	packet.flush = 0;
+	return put_extensions(&packet, opcode, at);
 }
 
-void message_solicitation(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet)
+uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
+			 uint8_t opcode, uint32_t payload_length, uint32_t ackreq, uint8_t *at)
 {
-	message_headers(qp, WIRE_SEND_ONLY, psn, packet);
-	packet->ack_request = true;
+	uint32_t dest_qpn = qp->type == ENG_UD ? wqe->ud.dest_qpn : qp->attr.dest_qpn;
+	/* rules S6, S15: SE is about a receive completion, so only where there is one. */
+	bool solicited = (wqe->flags & ENG_SOLICITED) && index == wqe->packets - 1 &&
+			 op_row(wqe->op)->needs_receive;
+
+	put_bth(qp, opcode, solicited ? WIRE_BTH_SE : 0, payload_length, dest_qpn,
+		psn_add(wqe->first_psn, index) | ackreq, at);
+	return wire_op_headers(opcode) & WIRE_HAS_EXTENSIONS
+		       ? request_extensions(qp, wqe, index, opcode, at)
+		       : WIRE_BTH_BYTES;
+}
+
+uint32_t message_solicitation(const struct eng_qp *qp, uint32_t psn, uint8_t *at)
+{
+	uint8_t opcode = message_services[qp->type] | WIRE_SEND_ONLY;
+	struct wire_packet packet = { .xrc_srqn = 0 };
+
+	put_bth(qp, opcode, 0, 0, qp->attr.dest_qpn, psn | WIRE_BTH_ACKREQ, at);
+	return put_extensions(&packet, opcode, at);
+}
+
+uint32_t message_response(const struct eng_qp *qp, const struct message_response *fields,
+			  uint8_t *at)
+{
+	uint8_t opcode = message_services[qp->type] | fields->operation;
+	struct wire_packet packet;
+
+	put_bth(qp, opcode, 0, fields->payload_length, qp->attr.dest_qpn, fields->psn, at);
+	packet.syndrome = fields->syndrome;
+	packet.msn = qp->resp.msn;
+	packet.original = fields->original;
+	return put_extensions(&packet, opcode, at);
 }

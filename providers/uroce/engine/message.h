@@ -6,6 +6,7 @@
 #ifndef UROCE_ENGINE_MESSAGE_H
 #define UROCE_ENGINE_MESSAGE_H
 
+#include "op.h"
 #include "qp.h"
 
 /* rule S1: max(1, ceil(length / mtu)) packets. */
@@ -22,6 +23,12 @@ static inline uint32_t message_packet_length(uint32_t length, uint32_t mtu, uint
 	return rest < mtu ? rest : mtu;
 }
 
+/* rule S1: bytes of pad behind so many of payload. */
+static inline uint32_t message_pad(uint32_t payload_length)
+{
+	return -payload_length & 3;
+}
+
 static inline uint32_t wqe_last_psn(const struct eng_send_wqe *wqe)
 {
 	return psn_add(wqe->first_psn, wqe->packets - 1);
@@ -36,26 +43,45 @@ static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t
 /* The service bits of opcodes, by enum eng_qp_type. */
 extern const uint8_t message_services[];
 
-/* What the headers of all packets to the peer have; all else of packet is 0. */
-void message_headers(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
-		     struct wire_packet *packet);
-
 /*
- * Request packet index of wqe, whose payload begins index MTUs into the message.
- * packet->payload_length is set, packet->payload is not.  A READ request for a PSN inside the
- * message asks for the rest from there (rule S12).  AckReq is not set: solicit.h says where it is.
+ * A packet's headers are written to at, where there is room for WIRE_MAX_HEADER_BYTES; their length
+ * is returned.
+ *
+ * Request packet index of wqe, whose payload begins index MTUs into the message.  A READ request
+ * for a PSN inside the message asks for the rest from there (rule S12).  opcode and payload_length
+ * are those of message_opcode() and message_payload(), ackreq is 0 or WIRE_BTH_ACKREQ: solicit.h
+ * says which.
  */
-void message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
-		     struct wire_packet *packet);
+uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index);
+uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
+			 uint8_t opcode, uint32_t payload_length, uint32_t ackreq, uint8_t *at);
 
 /* A SEND of no bytes with AckReq. */
-void message_solicitation(const struct eng_qp *qp, uint32_t psn, struct wire_packet *packet);
+uint32_t message_solicitation(const struct eng_qp *qp, uint32_t psn, uint8_t *at);
+
+/* A response, of fields those that its operation has. */
+struct message_response {
+	uint8_t operation;
+	uint8_t syndrome;
+	uint32_t psn;
+	uint32_t payload_length;
+	uint64_t original; /* Atomic: the value before */
+};
+uint32_t message_response(const struct eng_qp *qp, const struct message_response *fields,
+			  uint8_t *at);
 
 /*
  * Does the QP's service have this operation, which is not local?  READs and Atomics exist on
  * reliable ones only.
  */
 bool message_is_defined(const struct eng_qp *qp, uint8_t op);
+
+/* Bytes of payload in packet index of wqe. */
+static inline uint32_t message_payload(const struct eng_send_wqe *wqe, uint32_t mtu, uint32_t index)
+{
+	return op_row(wqe->op)->carries_payload ? message_packet_length(wqe->length, mtu, index)
+						: 0;
+}
 
 /* PSNs that packet index takes: one, but a READ request takes all that are left. */
 static inline uint32_t message_psns(const struct eng_send_wqe *wqe, uint32_t index)

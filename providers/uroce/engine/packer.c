@@ -121,24 +121,16 @@ static enum pack add_end(struct eng_run *run, uint32_t pad, struct packing *pack
 	return PACK_DONE;
 }
 
-static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
-			    const struct wire_packet *packet, const struct payload *payload,
-			    struct packing *packing)
+static enum pack add_packet(struct eng_qp *qp, struct eng_run *run, uint32_t header_bytes,
+			    const struct payload *payload, struct packing *packing)
 {
-	uint32_t header_bytes;
+	uint32_t length = payload->length;
 
-	/* Room for all of it, as if nothing could be left where it is: what follows need not look.
-	 */
-	if (run->staging_bytes - run->staged < STAGING_SLACK + packet->payload_length)
-		return PACK_NO_ROOM;
-	header_bytes = wire_build_headers(packet, run->staging + run->staged);
-	packing->bytes = header_bytes + packet->payload_length + packet->pad_count +
-			 (uint32_t)WIRE_ICRC_BYTES;
+	packing->bytes = pack_bytes(header_bytes, length);
 	if (!pack_fits(run, packing->bytes))
 		return PACK_NO_ROOM;
 	run->staged += header_bytes;
-	if (packet->payload_length > 0) {
-		uint32_t length = packet->payload_length;
+	if (length > 0) {
 		enum pack result =
 			payload->kind == PAYLOAD_BYTES
 				? add_stretch(run, payload->bytes, length, payload->stable, packing)
@@ -147,7 +139,7 @@ static enum pack add_packet(struct eng_qp *qp, struct eng_run *run,
 		if (result != PACK_DONE)
 			return result;
 	}
-	return add_end(run, packet->pad_count, packing);
+	return add_end(run, message_pad(length), packing);
 }
 
 /* Back to where the packet began: the pieces of those before it have run->bytes together. */
@@ -166,12 +158,20 @@ static void take_back(struct eng_run *run, uint32_t staged)
 	}
 }
 
-enum pack pack_add(struct eng_qp *qp, struct eng_run *run, const struct wire_packet *packet,
+/* Room for all of it, as if nothing could be left where it is: what follows need not look. */
+uint8_t *pack_place(const struct eng_run *run, uint32_t payload_length)
+{
+	if (run->staging_bytes - run->staged < STAGING_SLACK + payload_length)
+		return NULL;
+	return run->staging + run->staged;
+}
+
+enum pack pack_add(struct eng_qp *qp, struct eng_run *run, uint32_t header_bytes,
 		   const struct payload *payload)
 {
 	struct packing packing = { .staged = run->staged };
 	const uint32_t staged = run->staged;
-	enum pack result = add_packet(qp, run, packet, payload, &packing);
+	enum pack result = add_packet(qp, run, header_bytes, payload, &packing);
 
 	if (result != PACK_DONE) {
 		take_back(run, staged);

@@ -5,7 +5,7 @@
 #ifndef UROCE_ENGINE_PACKER_H
 #define UROCE_ENGINE_PACKER_H
 
-#include "qp.h"
+#include "message.h"
 
 /* Where a packet's payload comes from. */
 struct payload {
@@ -14,6 +14,7 @@ struct payload {
 		PAYLOAD_BYTES, /* at bytes */
 		PAYLOAD_LIST,  /* in list, from offset on */
 	} kind;
+	uint32_t length; /* bytes, without the pad */
 	const uint8_t *bytes;
 	const struct eng_sge *list;
 	uint32_t count;
@@ -30,10 +31,22 @@ enum pack {
 /* Prepares a caller's run for its first packet. */
 void pack_begin(struct eng_run *run, const struct eng_path *path);
 
+/* Bytes of a packet, ICRC included. */
+static inline uint32_t pack_bytes(uint32_t header_bytes, uint32_t payload_length)
+{
+	return header_bytes + payload_length + message_pad(payload_length) +
+	       (uint32_t)WIRE_ICRC_BYTES;
+}
+
 /* Can a packet of this many bytes, ICRC included, join the run? */
 bool pack_fits(const struct eng_run *run, uint32_t packet_bytes);
 
-enum pack pack_add(struct eng_qp *qp, struct eng_run *run, const struct wire_packet *packet,
+/*
+ * Where the headers of a packet with so many bytes of payload are to be written, at most
+ * WIRE_MAX_HEADER_BYTES; NULL when the run has no room.  Then pack_add() adds the packet.
+ */
+uint8_t *pack_place(const struct eng_run *run, uint32_t payload_length);
+enum pack pack_add(struct eng_qp *qp, struct eng_run *run, uint32_t header_bytes,
 		   const struct payload *payload);
 
 #endif

@@ -169,6 +169,7 @@ static bool find_payload(const struct eng_qp *qp, const struct eng_send_wqe *wqe
 	const struct eng_sge *sge = wqe->data.sge;
 
 	/* The consumer leaves a posted buffer alone until the completion. */
+	payload->length = length;
 	payload->stable = true;
 	payload->kind = PAYLOAD_BYTES;
 	if (wqe->flags & ENG_INLINE) {
@@ -191,27 +192,31 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 {
 	struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe = next->wqe;
-	struct wire_packet packet;
+	uint32_t length = message_payload(wqe, qp->attr.mtu, next->index), ackreq = 0;
+	uint8_t opcode = message_opcode(qp, wqe, next->index);
 	struct payload payload;
 	enum pack result;
-	uint32_t offset = next->index * qp->attr.mtu;
+	uint8_t *at;
 
 	if (next->begins) {
 		wqe->status = (uint8_t)local_fault(qp, next);
 		if (wqe->status != ENG_SUCCESS)
 			return PACK_FAULT;
 	}
-	message_request(qp, wqe, next->index, &packet);
-	if (is_reliable(qp))
-		packet.ack_request =
-			solicit_sets_ackreq(qp, run, wqe, next->index, &packet, next->cost, facts);
-	result = find_payload(qp, wqe, offset, packet.payload_length, &payload)
-			 ? pack_add(qp, run, &packet, &payload)
-			 : PACK_FAULT;
+	at = pack_place(run, length);
+	if (!at)
+		return PACK_NO_ROOM;
+	if (is_reliable(qp) && solicit_sets_ackreq(qp, run, wqe, next->index, next->cost, facts))
+		ackreq = WIRE_BTH_ACKREQ;
+	result = PACK_FAULT;
+	if (find_payload(qp, wqe, next->index * qp->attr.mtu, length, &payload))
+		result = pack_add(qp, run,
+				  message_request(qp, wqe, next->index, opcode, length, ackreq, at),
+				  &payload);
 	if (result == PACK_FAULT)
 		wqe->status = ENG_LOC_PROT_ERR;
 	if (result == PACK_DONE) {
-		if (packet.ack_request)
+		if (ackreq)
 			req->ackreq_psn = psn_add(req->next_psn, next->psns - 1);
 		note_sent(qp, next, facts->now);
 	}

@@ -11,24 +11,29 @@
 #include "replay.h"
 #include "responder.h"
 
-static void fill(const struct eng_qp *qp, uint8_t operation, uint32_t psn,
-		 struct wire_packet *packet)
+static enum pack add(struct eng_qp *qp, struct eng_run *run, const struct message_response *fields,
+		     const struct payload *payload)
 {
-	message_headers(qp, operation, psn, packet);
-	packet->msn = qp->resp.msn;
+	uint8_t *at = pack_place(run, fields->payload_length);
+
+	return at ? pack_add(qp, run, message_response(qp, fields, at), payload) : PACK_NO_ROOM;
 }
 
-static const struct payload no_payload = { .kind = PAYLOAD_NONE };
+static enum pack add_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome)
+{
+	static const struct payload none = { .kind = PAYLOAD_NONE };
+	const struct message_response fields = { .operation = WIRE_ACKNOWLEDGE,
+						 .psn = psn,
+						 .syndrome = syndrome };
+
+	return add(qp, run, &fields, &none);
+}
 
 /* A packet that is sure to fit, since it is the run's first. */
 static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome)
 {
-	struct wire_packet packet;
-
-	fill(qp, WIRE_ACKNOWLEDGE, psn, &packet);
-	packet.syndrome = syndrome;
 	run->first_psn = psn;
-	return pack_add(qp, run, &packet, &no_payload) == PACK_DONE ? ENG_TX_RUN : ENG_TX_IDLE;
+	return add_aeth(qp, run, psn, syndrome) == PACK_DONE ? ENG_TX_RUN : ENG_TX_IDLE;
 }
 
 static enum eng_tx send_ack(struct eng_qp *qp, struct eng_run *run)
@@ -42,11 +47,8 @@ void response_ride(struct eng_qp *qp, struct eng_run *run)
 {
 	struct responder *resp = &qp->resp;
 	const struct advert before = resp->advert;
-	struct wire_packet packet;
 
-	fill(qp, WIRE_ACKNOWLEDGE, resp->ack_psn, &packet);
-	packet.syndrome = credit_advertise(qp, resp->ack_psn);
-	if (pack_add(qp, run, &packet, &no_payload) != PACK_DONE) {
+	if (add_aeth(qp, run, resp->ack_psn, credit_advertise(qp, resp->ack_psn)) != PACK_DONE) {
 		resp->advert = before;
 		return;
 	}
@@ -79,19 +81,19 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
 }
 
 /* One packet of an answer, unless the run is full; what it says of credits is heard with it. */
-static enum pack add_answer(struct eng_qp *qp, struct eng_run *run, struct wire_packet *packet,
+static enum pack add_answer(struct eng_qp *qp, struct eng_run *run, struct message_response *fields,
 			    const struct payload *payload)
 {
 	struct advert before = qp->resp.advert;
 	enum pack result;
 
-	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
-		packet->syndrome = credit_advertise(qp, packet->psn);
+	if (fields->operation != WIRE_READ_RESPONSE_MIDDLE)
+		fields->syndrome = credit_advertise(qp, fields->psn);
 	else
-		credit_acknowledged(qp, packet->psn);
-	if (qp->resp.advert.last_positive_psn == packet->psn)
+		credit_acknowledged(qp, fields->psn);
+	if (qp->resp.advert.last_positive_psn == fields->psn)
 		qp->resp.advert.by_answer = true;
-	result = pack_add(qp, run, packet, payload);
+	result = add(qp, run, fields, payload);
 	if (result != PACK_DONE)
 		qp->resp.advert = before;
 	return result;
@@ -99,12 +101,12 @@ static enum pack add_answer(struct eng_qp *qp, struct eng_run *run, struct wire_
 
 static enum pack add_atomic(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {
-	struct wire_packet packet;
-	enum pack result;
+	static const struct payload none = { .kind = PAYLOAD_NONE };
+	struct message_response fields = { .operation = WIRE_ATOMIC_ACKNOWLEDGE,
+					   .psn = entry->psn,
+					   .original = entry->original };
+	enum pack result = add_answer(qp, run, &fields, &none);
 
-	fill(qp, WIRE_ATOMIC_ACKNOWLEDGE, entry->psn, &packet);
-	packet.original = entry->original;
-	result = add_answer(qp, run, &packet, &no_payload);
 	if (result == PACK_DONE)
 		replay_sent(qp, entry, entry->end);
 	return result;
@@ -121,26 +123,30 @@ static uint8_t read_operation(const struct replay *entry)
 
 static enum pack add_read_packet(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {
-	struct wire_packet packet;
+	struct message_response fields = {
+		.operation = read_operation(entry),
+		.psn = psn_add(entry->psn, entry->next),
+		.payload_length = message_packet_length(entry->until, qp->attr.mtu, entry->next),
+	};
 	/* Others may write to memory that is read: the ICRC has to be of what is sent, so copy. */
-	struct payload payload = { .kind = PAYLOAD_BYTES, .stable = false };
+	struct payload payload = { .kind = PAYLOAD_BYTES,
+				   .length = fields.payload_length,
+				   .stable = false };
 	enum pack result;
 
-	fill(qp, read_operation(entry), psn_add(entry->psn, entry->next), &packet);
-	packet.payload_length = message_packet_length(entry->until, qp->attr.mtu, entry->next);
-	packet.pad_count = (uint8_t)(-packet.payload_length & 3);
-	if (!pack_fits(run, wire_op_header_length(packet.opcode) + packet.payload_length +
-				    packet.pad_count + WIRE_ICRC_BYTES))
+	if (!pack_fits(run, pack_bytes(wire_op_header_length(message_services[qp->type] |
+							     fields.operation),
+				       payload.length)))
 		return PACK_NO_ROOM;
-	if (packet.payload_length > 0) {
+	if (payload.length > 0) {
 		qp->resp.srqn = entry->srqn;
 		payload.bytes = qp->ops->map_remote(
 			qp->owner, entry->rkey, entry->va + (uint64_t)entry->next * qp->attr.mtu,
-			packet.payload_length, ENG_REMOTE_READ);
+			payload.length, ENG_REMOTE_READ);
 		if (!payload.bytes)
 			return PACK_FAULT;
 	}
-	result = add_answer(qp, run, &packet, &payload);
+	result = add_answer(qp, run, &fields, &payload);
 	if (result == PACK_DONE)
 		replay_sent(qp, entry, entry->next + 1);
 	return result;

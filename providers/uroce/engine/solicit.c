@@ -44,10 +44,11 @@ struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now)
 }
 
 /* Is this the last packet of the run?  The next run may have to wait for other QPs. */
-static bool ends_run(const struct eng_run *run, const struct wire_packet *packet)
+static bool ends_run(const struct eng_qp *qp, const struct eng_run *run,
+		     const struct eng_send_wqe *wqe, uint32_t index)
 {
-	uint32_t bytes = wire_op_header_length(packet->opcode) + packet->payload_length +
-			 packet->pad_count + (uint32_t)WIRE_ICRC_BYTES;
+	uint32_t bytes = pack_bytes(wire_op_header_length(message_opcode(qp, wqe, index)),
+				    message_payload(wqe, qp->attr.mtu, index));
 
 	return (run->packets > 0 && bytes < run->segment) || run->packets + 1 >= run->max_packets ||
 	       run->bytes + 2 * bytes > run->max_bytes;
@@ -81,8 +82,7 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
  * again.
  */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
-			 const struct eng_send_wqe *wqe, uint32_t index,
-			 const struct wire_packet *packet, uint64_t cost,
+			 const struct eng_send_wqe *wqe, uint32_t index, uint64_t cost,
 			 const struct solicit_facts *facts)
 {
 	const struct requester *req = &qp->req;
@@ -93,7 +93,7 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
 	if (last && (facts->contended || !facts->may_be_late || is_signaled(qp, wqe) ||
 		     req->next_psn != req->end_psn || credits_run_low(qp, wqe)))
 		return true;
-	if (facts->contended && ends_run(run, packet))
+	if (facts->contended && ends_run(qp, run, wqe, index))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, wqe))
@@ -151,11 +151,11 @@ void solicit_begin(struct eng_qp *qp)
 void solicit_transmit(struct eng_qp *qp, struct eng_run *run)
 {
 	static const struct payload nothing = { .kind = PAYLOAD_NONE };
-	struct wire_packet packet;
+	uint8_t *at = pack_place(run, 0);
 
-	message_solicitation(qp, psn_sub(qp->req.unacked_psn, 1), &packet);
 	run->kind = ENG_RUN_SOLICITATION;
-	run->first_psn = packet.psn;
-	if (pack_add(qp, run, &packet, &nothing) == PACK_DONE)
+	run->first_psn = psn_sub(qp->req.unacked_psn, 1);
+	if (at &&
+	    pack_add(qp, run, message_solicitation(qp, run->first_psn, at), &nothing) == PACK_DONE)
 		qp->req.solicit_owed = false;
 }

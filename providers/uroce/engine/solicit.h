@@ -32,8 +32,7 @@ struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now);
  * ACK?
  */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
-			 const struct eng_send_wqe *wqe, uint32_t index,
-			 const struct wire_packet *packet, uint64_t cost,
+			 const struct eng_send_wqe *wqe, uint32_t index, uint64_t cost,
 			 const struct solicit_facts *facts);
 
 /* When to ask for what has been sent without, or ENG_NEVER. */

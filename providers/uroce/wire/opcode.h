@@ -83,6 +83,7 @@ enum wire_header {
 	WIRE_HAS_IETH = 0x080,
 	WIRE_HAS_FETH = 0x100,
 	WIRE_HAS_PAYLOAD = 0x200,
+	WIRE_HAS_EXTENSIONS = 0x1ff, /* any header behind the BTH */
 };
 
 struct wire_op_info {

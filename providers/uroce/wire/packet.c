@@ -10,17 +10,12 @@
 #include "opcode_table.h"
 #include "packet.h"
 
-/* BTH byte 1 */
-#define BTH_SE 0x80
-#define BTH_MIGREQ 0x40
-#define BTH_PAD_SHIFT 4
+/* BTH byte 1, besides what packet.h names */
 #define BTH_PAD_MASK 0x03
 #define BTH_TVER_MASK 0x0f
 /* BTH bytes 4..7 as one number */
 #define BTH_FECN 0x80000000u
 #define BTH_BECN 0x40000000u
-/* BTH bytes 8..11 as one number */
-#define BTH_ACKREQ 0x80000000u
 
 #define XRCETH_BYTES 4
 #define DETH_BYTES 8
@@ -61,15 +56,15 @@ static void parse_bth(const uint8_t *at, uint8_t opcode, uint8_t flags, struct w
 	uint32_t third = wire_get_be32(at + 8);
 
 	packet->opcode = opcode;
-	packet->solicited = flags & BTH_SE;
-	packet->migrated = flags & BTH_MIGREQ;
-	packet->pad_count = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	packet->solicited = flags & WIRE_BTH_SE;
+	packet->migrated = flags & WIRE_BTH_MIGREQ;
+	packet->pad_count = flags >> WIRE_BTH_PAD_SHIFT & BTH_PAD_MASK;
 	packet->version = flags & BTH_TVER_MASK;
 	packet->pkey = wire_get_be16(at + 2);
 	packet->fecn = second & BTH_FECN;
 	packet->becn = second & BTH_BECN;
 	packet->dest_qpn = second & WIRE_24BIT_MASK;
-	packet->ack_request = third & BTH_ACKREQ;
+	packet->ack_request = third & WIRE_BTH_ACKREQ;
 	packet->psn = third & WIRE_24BIT_MASK;
 }
 
@@ -145,7 +140,7 @@ enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_pack
 	if (!facts->header_length)
 		return WIRE_BAD_OPCODE;
 
-	pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	pad = flags >> WIRE_BTH_PAD_SHIFT & BTH_PAD_MASK;
 	if (length < facts->header_length + pad + WIRE_ICRC_BYTES)
 		return WIRE_TOO_SHORT;
 	/* Payload and pad together; headers and ICRC are multiples of four. */
@@ -167,20 +162,22 @@ enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_pack
 
 static void build_bth(const struct wire_packet *packet, uint8_t *at)
 {
-	uint32_t first = (uint32_t)packet->opcode << 24 | (packet->solicited ? BTH_SE << 16 : 0u) |
-			 (packet->migrated ? BTH_MIGREQ << 16 : 0u) |
-			 (packet->pad_count & (uint32_t)BTH_PAD_MASK) << (BTH_PAD_SHIFT + 16) |
-			 (packet->version & (uint32_t)BTH_TVER_MASK) << 16 | packet->pkey;
+	unsigned int flags =
+		(packet->solicited ? WIRE_BTH_SE : 0u) | (packet->migrated ? WIRE_BTH_MIGREQ : 0u) |
+		(packet->pad_count & (unsigned int)BTH_PAD_MASK) << WIRE_BTH_PAD_SHIFT |
+		(packet->version & (unsigned int)BTH_TVER_MASK);
 
-	wire_put_be32(at, first);
-	wire_put_be32(at + 4, (packet->fecn ? BTH_FECN : 0) | (packet->becn ? BTH_BECN : 0) |
-				      (packet->dest_qpn & WIRE_24BIT_MASK));
-	wire_put_be32(at + 8,
-		      (packet->ack_request ? BTH_ACKREQ : 0) | (packet->psn & WIRE_24BIT_MASK));
+	wire_put_bth(at, packet->opcode, flags, packet->pkey,
+		     (packet->fecn ? BTH_FECN : 0) | (packet->becn ? BTH_BECN : 0) |
+			     (packet->dest_qpn & WIRE_24BIT_MASK),
+		     (packet->ack_request ? WIRE_BTH_ACKREQ : 0) | (packet->psn & WIRE_24BIT_MASK));
 }
 
-static void build_extensions(const struct wire_packet *packet, unsigned int headers, uint8_t *at)
+unsigned int wire_build_extensions(const struct wire_packet *packet, uint8_t opcode, uint8_t *at)
 {
+	const unsigned int headers = wire_op_facts[opcode].headers;
+	const uint8_t *begin = at;
+
 	if (headers & IN_FRONT_OF_RETH) {
 		if (headers & WIRE_HAS_XRCETH) {
 			wire_put_be32(at, packet->xrc_srqn & WIRE_24BIT_MASK);
@@ -215,7 +212,7 @@ static void build_extensions(const struct wire_packet *packet, unsigned int head
 		at += AETH_BYTES;
 	}
 	if (!(headers & BEHIND_AETH))
-		return;
+		return (unsigned int)(at - begin);
 	if (headers & WIRE_HAS_ATOMICACKETH) {
 		wire_put_be64(at, packet->original);
 		at += ATOMICACKETH_BYTES;
@@ -224,8 +221,11 @@ static void build_extensions(const struct wire_packet *packet, unsigned int head
 		wire_put_be32(at, packet->immediate);
 		at += IMMDT_BYTES;
 	}
-	if (headers & WIRE_HAS_IETH)
+	if (headers & WIRE_HAS_IETH) {
 		wire_put_be32(at, packet->invalidate_rkey);
+		at += IETH_BYTES;
+	}
+	return (unsigned int)(at - begin);
 }
 
 unsigned int wire_build_headers(const struct wire_packet *packet, uint8_t *bytes)
@@ -234,7 +234,7 @@ unsigned int wire_build_headers(const struct wire_packet *packet, uint8_t *bytes
 
 	assert(facts->header_length);
 	build_bth(packet, bytes);
-	build_extensions(packet, facts->headers, bytes + WIRE_BTH_BYTES);
+	wire_build_extensions(packet, packet->opcode, bytes + WIRE_BTH_BYTES);
 	if (facts->reserved_bytes)
 		memset(bytes + WIRE_BTH_BYTES, 0, facts->reserved_bytes);
 	return facts->header_length;

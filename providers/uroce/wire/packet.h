@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "opcode.h"
 
 #define WIRE_UDP_PORT 4791
@@ -23,6 +24,11 @@
 #define WIRE_DEFAULT_PKEY 0xffff
 #define WIRE_24BIT_MASK 0xffffffu
 #define WIRE_MULTICAST_QPN 0xffffffu
+/* BTH byte 1, and bytes 8..11 as one number. */
+#define WIRE_BTH_SE 0x80
+#define WIRE_BTH_MIGREQ 0x40
+#define WIRE_BTH_PAD_SHIFT 4
+#define WIRE_BTH_ACKREQ 0x80000000u
 
 struct wire_packet {
 	/* BTH */
@@ -99,5 +105,20 @@ enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_pack
  * WIRE_MAX_HEADER_BYTES; returns their length.  Payload, pad and ICRC are the caller's.
  */
 unsigned int wire_build_headers(const struct wire_packet *packet, uint8_t *bytes);
+
+/*
+ * The same in two parts, for those who send: the BTH from numbers, flags a set of WIRE_BTH_SE,
+ * WIRE_BTH_MIGREQ and the pad count at WIRE_BTH_PAD_SHIFT, psn with WIRE_BTH_ACKREQ or without; and
+ * behind it the extension headers of opcode.  Of packet only the fields that these have are read;
+ * their length is returned.
+ */
+static inline void wire_put_bth(uint8_t *at, uint8_t opcode, unsigned int flags, uint16_t pkey,
+				uint32_t dest_qpn, uint32_t psn)
+{
+	wire_put_be32(at, (uint32_t)opcode << 24 | flags << 16 | pkey);
+	wire_put_be32(at + 4, dest_qpn);
+	wire_put_be32(at + 8, psn);
+}
+unsigned int wire_build_extensions(const struct wire_packet *packet, uint8_t opcode, uint8_t *at);
 
 #endif
