@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+enum {
+	IN_FLIGHT = STATION_SQ,
+	RNR_NS = 640000,
+	NAP_NS = 40000,
+	MAX_STEPS = 4000000,
+};
+
+/* One direction of one connection. */
+struct wire {
+	struct flow_message message[IN_FLIGHT];
+	uint64_t arrives_ns[IN_FLIGHT];
+	uint32_t in, out;
+	uint64_t complete_ns[IN_FLIGHT];
+	uint32_t complete_in, complete_out;
+};
+
+struct world {
+	const struct scenario *sc;
+	uint64_t now, random, naks;
+	uint64_t awake_ns[FLOW_SIDES];		       /* what comes before is met together */
+	int64_t free_receives[FLOW_SIDES][FLOW_LINKS]; /* all at 0 of a shared queue */
+	struct wire wire[FLOW_SIDES][FLOW_LINKS];      /* by sender */
+	struct station station[FLOW_SIDES];
+	struct ledger ledger;
+};
+
+static uint64_t draw(struct world *w, uint64_t below)
+{
+	w->random = w->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (w->random >> 33) % below;
+}
+
+static int64_t *receives_of(struct world *w, unsigned int side, uint32_t link)
+{
+	return &w->free_receives[side][w->station[side].shared ? 0 : link];
+}
+
+static bool lose(struct world *w)
+{
+	return w->sc->unreliable && draw(w, 100) < 5;
+}
+
+/* True if anything was delivered, completed or put off. */
+static bool move_wire(struct world *w, unsigned int from, uint32_t link)
+{
+	struct wire *wire = &w->wire[from][link];
+	struct station *to = &w->station[!from];
+	struct flow_message *m = &wire->message[wire->out % IN_FLIGHT];
+	bool taken, moved = false;
+
+	if (wire->complete_in != wire->complete_out &&
+	    wire->complete_ns[wire->complete_out % IN_FLIGHT] <= w->now) {
+		wire->complete_out++;
+		station_completed(&w->station[from], link, w->now);
+		moved = true;
+	}
+	if (wire->in == wire->out || wire->arrives_ns[wire->out % IN_FLIGHT] > w->now)
+		return moved;
+	taken = m->op == OP_SEND || m->op == OP_WRITE_IMM;
+	if (taken && *receives_of(w, !from, link) == 0 && !w->sc->unreliable) {
+		w->naks++;
+		for (uint32_t i = wire->out; i != wire->in; i++)
+			wire->arrives_ns[i % IN_FLIGHT] += RNR_NS;
+		return true;
+	}
+	if (!lose(w) && (taken || m->kind == FLOW_CONTROL) &&
+	    (!taken || *receives_of(w, !from, link))) {
+		*receives_of(w, !from, link) -= taken;
+		station_arrived(to, m, taken, w->now);
+	}
+	wire->complete_ns[wire->complete_in++ % IN_FLIGHT] = w->now + 1000 + draw(w, 4000);
+	wire->out++;
+	return true;
+}
+
+static bool move_station(struct world *w, unsigned int side)
+{
+	struct station *st = &w->station[side];
+	struct flow_message out;
+	bool moved = false;
+
+	station_advance(st, w->now);
+	for (uint32_t link = 0; link < st->link_count; link++) {
+		struct wire *wire = &w->wire[side][link];
+		uint32_t count = station_to_post(st, link);
+
+		if (count) {
+			*receives_of(w, side, link) += count;
+			station_posted(st, link, count);
+			moved = true;
+		}
+		while (station_next(st, link, w->now, &out)) {
+			uint64_t at = w->now + 1000 + draw(w, 9000);
+
+			if (wire->in != wire->out &&
+			    at < wire->arrives_ns[(wire->in - 1) % IN_FLIGHT])
+				at = wire->arrives_ns[(wire->in - 1) % IN_FLIGHT];
+			wire->message[wire->in % IN_FLIGHT] = out;
+			wire->arrives_ns[wire->in++ % IN_FLIGHT] = at;
+			moved = true;
+		}
+	}
+	st->mine->done = station_done(st);
+	st->mine->idle = station_quiet(st);
+	ledger_add(&st->mine->loops, 1);
+	return moved;
+}
+
+static void earlier(uint64_t *next, uint64_t ns)
+{
+	if (ns < *next)
+		*next = ns;
+}
+
+static uint64_t next_event(struct world *w)
+{
+	uint64_t next = NEVER;
+
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		if (w->awake_ns[side] > w->now)
+			earlier(&next, w->awake_ns[side]);
+		else
+			earlier(&next, station_deadline(&w->station[side]));
+		for (uint32_t link = 0; link < w->sc->links; link++) {
+			struct wire *wire = &w->wire[side][link];
+
+			if (wire->in != wire->out)
+				earlier(&next, wire->arrives_ns[wire->out % IN_FLIGHT]);
+			if (wire->complete_in != wire->complete_out)
+				earlier(&next, wire->complete_ns[wire->complete_out % IN_FLIGHT]);
+		}
+	}
+	return next;
+}
+
+static bool move(struct world *w)
+{
+	bool moved = false;
+
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		for (uint32_t link = 0; link < w->sc->links; link++)
+			moved |= move_wire(w, side, link);
+		if (w->now < w->awake_ns[side])
+			continue;
+		if (move_station(w, side)) {
+			moved = true;
+			w->awake_ns[side] = w->now + draw(w, 2) * draw(w, NAP_NS);
+		}
+	}
+	return moved;
+}
+
+static void begin(struct world *w, const struct scenario *sc, const struct scheme *scheme,
+		  uint64_t seed)
+{
+	w->sc = sc;
+	w->random = seed;
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		struct station *st = &w->station[side];
+
+		station_begin(st, sc, scheme, seed, side, &w->ledger);
+		for (uint32_t link = 0; link < (st->shared ? 1 : sc->links); link++)
+			w->free_receives[side][link] = station_receives(sc, scheme, side);
+		station_first_posted(st);
+		station_start(st, 0);
+	}
+}
+
+void world_run(const struct scenario *sc, const struct scheme *scheme, uint64_t seed,
+	       struct world_result *result)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	enum flow_verdict verdict = VERDICT_RUNNING;
+	struct judge judge;
+
+	assert(w);
+	begin(w, sc, scheme, seed);
+	judge_begin(&judge, &w->ledger, sc, scheme, 0);
+	judge.steady_ns = 0;
+	for (unsigned int step = 0; verdict == VERDICT_RUNNING && step < MAX_STEPS; step++) {
+		if (!move(w)) {
+			uint64_t next = next_event(w);
+
+			w->now = next == NEVER ? w->now + 1 : next > w->now ? next : w->now + 1;
+		}
+		verdict = judge_look(&judge, w->now);
+	}
+	*result = (struct world_result){ .ns = w->now, .rnr_naks = w->naks };
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		struct side_ledger *l = &w->ledger.side[side];
+
+		station_end(&w->station[side]);
+		result->controls += l->control_sent;
+		result->data += l->data_sent;
+		result->overruns += l->overruns;
+		memcpy(result->what[side], l->what, sizeof(l->what));
+	}
+	result->verdict = judge_balance(&judge, verdict);
+	free(w);
+}

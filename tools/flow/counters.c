@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * RNR NAKs, from where a program can know them: uroce-stat asks the processes of uroce, other
+ * devices have counters in sysfs, and where neither is there nobody knows.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+
+static const char *const names_in_sysfs[] = { "rnr_nak_retry_err", "rcvd_rnr_err" };
+
+static bool wants(const struct run_options *options, const char *source)
+{
+	return !strcmp(options->counters, source) || !strcmp(options->counters, "auto");
+}
+
+/* The process's sum stands behind the device's "counters"; those of queue pairs come later. */
+static int64_t of_process(const char *uroce_stat, int pid)
+{
+	static const char key[] = "\"rcvd_rnr_err\":";
+	char command[320], text[65536];
+	const char *at;
+	size_t n;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "%s --json %d 2>/dev/null", uroce_stat, pid);
+	pipe = popen(command, "r");
+	if (!pipe)
+		return -1;
+	n = fread(text, 1, sizeof(text) - 1, pipe);
+	pclose(pipe);
+	text[n] = 0;
+	at = strstr(text, key);
+	return at ? (int64_t)strtoull(at + sizeof(key) - 1, NULL, 10) : -1;
+}
+
+static int64_t of_sysfs(const char *device, int port)
+{
+	char path[200];
+	int64_t value = -1;
+
+	for (unsigned int i = 0; device && value < 0 && i < 2; i++) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%d/hw_counters/%s",
+			 device, port, names_in_sysfs[i]);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fscanf(file, "%" SCNd64, &value) != 1)
+			value = -1;
+		fclose(file);
+	}
+	return value;
+}
+
+int64_t counters_before(const struct run_options *options)
+{
+	return wants(options, "sysfs") ? of_sysfs(options->device.name, options->device.port) : -1;
+}
+
+int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_SIDES],
+			  int64_t before)
+{
+	int64_t sum = 0, one = -1;
+
+	if (wants(options, "uroce-stat")) {
+		for (unsigned int side = 0; side < FLOW_SIDES && pid[side] > 0; side++) {
+			one = of_process(options->uroce_stat, pid[side]);
+			if (one < 0)
+				break;
+			sum += one;
+		}
+		if (one >= 0)
+			return sum;
+	}
+	one = counters_before(options);
+	return one < 0 || before < 0 ? -1 : one - before;
+}

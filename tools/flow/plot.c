@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Plots by gnuplot: a script and its data in a folder, so that they can be drawn anew. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "report.h"
+
+static FILE *open_in(const char *folder, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return fopen(path, "w");
+}
+
+static bool is_swept(const struct run_result *r)
+{
+	return !strcmp(r->sc.name, "one-way") && !r->predicted;
+}
+
+/* One block of lines for each scheme, over the depth. */
+static int write_sweep(const char *folder, const struct run_result *results, unsigned int count)
+{
+	FILE *out = open_in(folder, "depth.dat");
+
+	if (!out)
+		return -1;
+	for (const struct scheme *const *s = schemes; *s; s++) {
+		if ((*s)->flags & SCHEME_CONTROL)
+			continue;
+		fprintf(out, "# %s: depth, MB/s, p99 us, updates per message\n", (*s)->name);
+		for (unsigned int i = 0; i < count; i++)
+			if (is_swept(&results[i]) && results[i].scheme == *s)
+				fprintf(out, "%u %.3f %.1f %.4f\n", results[i].sc.depth,
+					run_goodput_mb(&results[i]),
+					(double)results[i].side[1].result.p99_ns / 1e3,
+					run_control_per_data(&results[i]));
+		fputs("\n\n", out);
+	}
+	return fclose(out);
+}
+
+static void curve(FILE *out, const char *file, const char *title, const char *label,
+		  unsigned int column, bool logarithmic)
+{
+	const char *separator = "plot";
+	unsigned int block = 0;
+
+	fprintf(out, "set output '%s'\nset title '%s'\nset ylabel '%s'\n", file, title, label);
+	fprintf(out, "%s logscale y\n", logarithmic ? "set" : "unset");
+	for (const struct scheme *const *s = schemes; *s; s++) {
+		if ((*s)->flags & SCHEME_CONTROL)
+			continue;
+		fprintf(out, "%s 'depth.dat' index %u using 1:%u with linespoints title '%s'",
+			separator, block++, column, (*s)->name);
+		separator = ",\\\n ";
+	}
+	fputc('\n', out);
+}
+
+/* A column of bars for each scheme, a group for each scenario. */
+static int write_bars(const char *folder, const struct run_result *results, unsigned int count)
+{
+	FILE *out = open_in(folder, "scenarios.dat");
+
+	if (!out)
+		return -1;
+	fputs("scenario", out);
+	for (const struct scheme *const *s = schemes; *s; s++)
+		if (!((*s)->flags & SCHEME_CONTROL))
+			fprintf(out, " %s", (*s)->name);
+	for (const struct scenario *sc = scenarios; sc->name; sc++) {
+		if (sc->only_control)
+			continue;
+		fprintf(out, "\n%s", sc->name);
+		for (const struct scheme *const *s = schemes; *s; s++) {
+			const struct run_result *found = NULL;
+
+			if ((*s)->flags & SCHEME_CONTROL)
+				continue;
+			for (unsigned int i = 0; i < count && !found; i++)
+				if (results[i].scheme == *s && !results[i].predicted &&
+				    !strcmp(results[i].sc.name, sc->name))
+					found = &results[i];
+			fprintf(out, " %.4f", found ? run_control_per_data(found) : 0);
+		}
+	}
+	fputc('\n', out);
+	return fclose(out);
+}
+
+static int write_script(const char *folder)
+{
+	FILE *out = open_in(folder, "plots.gp");
+
+	if (!out)
+		return -1;
+	fputs("set terminal pngcairo size 1100,700\nset key outside right\nset grid\n"
+	      "set logscale x 2\nset xlabel 'receives promised'\n",
+	      out);
+	curve(out, "goodput.png", "One way to a slow receiver: goodput", "MB/s", 2, false);
+	curve(out, "p99.png", "One way to a slow receiver: latency, 99 %", "microseconds", 3, true);
+	curve(out, "control.png", "One way to a slow receiver: updates", "updates per message", 4,
+	      false);
+	fputs("unset logscale\nset output 'scenarios.png'\nset title 'Updates per message'\n"
+	      "set style data histogram\nset style fill solid 0.8\nset xlabel ''\n"
+	      "set xtics rotate by -20\nset ylabel 'updates per message'\n"
+	      "plot for [i=2:*] 'scenarios.dat' using i:xtic(1) title columnheader(i)\n",
+	      out);
+	return fclose(out);
+}
+
+int plot_all(const char *folder, const struct run_result *results, unsigned int count)
+{
+	char command[600];
+
+	if (mkdir(folder, 0777) && errno != EEXIST)
+		return -1;
+	if (write_sweep(folder, results, count) || write_bars(folder, results, count) ||
+	    write_script(folder))
+		return -1;
+	snprintf(command, sizeof(command), "cd '%s' && gnuplot plots.gp", folder);
+	errno = ENOENT;
+	return system(command) ? -1 : 0;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rendezvous.h"
+
+#define RENDEZVOUS_VERSION UINT64_C(0x666c6f7700000001)
+enum { CLOCK_EXCHANGES = 16, PLAN_NUMBERS = 10, ADDRESS_NUMBERS = 7 };
+
+uint64_t clock_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+int send_all(int fd, const void *bytes, size_t count)
+{
+	for (size_t done = 0; done < count;) {
+		ssize_t n = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int receive_all(int fd, void *bytes, size_t count)
+{
+	for (size_t done = 0; done < count;) {
+		ssize_t n = recv(fd, (char *)bytes + done, count - done, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int send_numbers(int fd, uint64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = htobe64(numbers[i]);
+	return send_all(fd, numbers, count * sizeof(numbers[0]));
+}
+
+static int receive_numbers(int fd, uint64_t *numbers, size_t count)
+{
+	if (receive_all(fd, numbers, count * sizeof(numbers[0])))
+		return -1;
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = be64toh(numbers[i]);
+	return 0;
+}
+
+/* ---- what to run ---- */
+
+static int send_plan(int fd, const struct run_plan *plan)
+{
+	uint64_t numbers[PLAN_NUMBERS] = { RENDEZVOUS_VERSION, plan->seed,     plan->depth,
+					   plan->bytes,	       plan->links,    plan->count[0],
+					   plan->count[1],     plan->requests, plan->service_ns[0],
+					   plan->service_ns[1] };
+
+	return send_numbers(fd, numbers, PLAN_NUMBERS) ||
+			       send_all(fd, plan->scheme, sizeof(plan->scheme)) ||
+			       send_all(fd, plan->scenario, sizeof(plan->scenario))
+		       ? -1
+		       : 0;
+}
+
+static int receive_plan(int fd, struct run_plan *plan)
+{
+	uint64_t n[PLAN_NUMBERS];
+
+	if (receive_numbers(fd, n, PLAN_NUMBERS) || n[0] != RENDEZVOUS_VERSION ||
+	    receive_all(fd, plan->scheme, sizeof(plan->scheme)) ||
+	    receive_all(fd, plan->scenario, sizeof(plan->scenario)))
+		return -1;
+	plan->seed = n[1];
+	plan->depth = (uint32_t)n[2];
+	plan->bytes = (uint32_t)n[3];
+	plan->links = (uint32_t)n[4];
+	plan->count[0] = (uint32_t)n[5];
+	plan->count[1] = (uint32_t)n[6];
+	plan->requests = (uint32_t)n[7];
+	plan->service_ns[0] = n[8];
+	plan->service_ns[1] = n[9];
+	plan->scheme[sizeof(plan->scheme) - 1] = 0;
+	plan->scenario[sizeof(plan->scenario) - 1] = 0;
+	return 0;
+}
+
+void plan_from_scenario(struct run_plan *plan, const struct scenario *sc)
+{
+	snprintf(plan->scenario, sizeof(plan->scenario), "%s", sc->name);
+	plan->depth = sc->depth;
+	plan->bytes = sc->bytes;
+	plan->links = sc->links;
+	plan->requests = sc->requests;
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		plan->count[side] = sc->count[side];
+		plan->service_ns[side] = sc->service_ns[side];
+	}
+}
+
+bool plan_scenario(const struct run_plan *plan, struct scenario *sc)
+{
+	const struct scenario *base = scenario_find(plan->scenario);
+
+	/* A peer may have sent anything. */
+	if (!base || !scheme_find(plan->scheme) || plan->links < 1 || plan->links > FLOW_LINKS ||
+	    plan->depth < MIN_DEPTH || plan->depth > MAX_DEPTH || plan->bytes < HEADER_BYTES ||
+	    plan->bytes > DEVICE_SCRATCH || plan->requests > STATION_ANSWERS ||
+	    (uint64_t)plan->links * (2 * plan->depth + 4) > STATION_INBOX ||
+	    (base->requests && !plan->requests))
+		return false;
+	*sc = *base;
+	sc->depth = plan->depth;
+	sc->bytes = plan->bytes;
+	sc->links = plan->links;
+	sc->requests = plan->requests;
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		sc->count[side] = plan->count[side];
+		sc->service_ns[side] = plan->service_ns[side];
+	}
+	return true;
+}
+
+int rendezvous_agree(int fd, uint32_t side, struct device *device, struct run_plan *plan)
+{
+	struct run_plan offered;
+	const struct scheme *scheme = scheme_find(plan->scheme);
+	uint64_t depth = 0;
+
+	if (side == 0) {
+		offered = *plan;
+		offered.depth = device_fit_depth(device, scheme, plan->depth);
+		if (!offered.depth || send_plan(fd, &offered) || receive_numbers(fd, &depth, 1))
+			goto failed;
+	} else {
+		uint32_t own_limit = plan->apart ? plan->depth : UINT32_MAX;
+
+		if (receive_plan(fd, &offered))
+			goto failed;
+		/* The smaller of both; what else the active end wants is taken as it is. */
+		scheme = scheme_find(offered.scheme);
+		if (scheme && offered.depth >= MIN_DEPTH && offered.depth <= MAX_DEPTH)
+			depth = device_fit_depth(device, scheme, at_most(own_limit, offered.depth));
+		offered.apart = plan->apart;
+		*plan = offered;
+		if (send_numbers(fd, &(uint64_t){ depth }, 1))
+			goto failed;
+	}
+	plan->depth = (uint32_t)depth;
+	if (depth >= MIN_DEPTH && depth <= offered.depth)
+		return 0;
+failed:
+	if (!device->error[0])
+		snprintf(device->error, sizeof(device->error), "the peer does not agree");
+	return -1;
+}
+
+/* ---- addresses ---- */
+
+static int exchange(int fd, const struct device_address *own, struct device_address *peer)
+{
+	uint64_t n[ADDRESS_NUMBERS] = { own->qpn,  own->psn,	own->lid,  own->mtu,
+					own->rkey, own->window, own->slots };
+
+	if (send_numbers(fd, n, ADDRESS_NUMBERS) || send_all(fd, own->gid, sizeof(own->gid)) ||
+	    receive_numbers(fd, n, ADDRESS_NUMBERS) ||
+	    receive_all(fd, peer->gid, sizeof(peer->gid)))
+		return -1;
+	peer->qpn = (uint32_t)n[0];
+	peer->psn = (uint32_t)n[1];
+	peer->lid = (uint32_t)n[2];
+	peer->mtu = (uint32_t)n[3];
+	peer->rkey = (uint32_t)n[4];
+	peer->window = n[5];
+	peer->slots = n[6];
+	return 0;
+}
+
+int rendezvous_addresses(int fd, struct device *device, bool rnr_retry)
+{
+	for (uint32_t link = 0; link < device->links; link++) {
+		struct device_address own, peer;
+
+		device_address(device, link, &own);
+		if (exchange(fd, &own, &peer)) {
+			snprintf(device->error, sizeof(device->error), "the peer has gone");
+			return -1;
+		}
+		if (device_connect(device, link, &peer, rnr_retry))
+			return -1;
+	}
+	return 0;
+}
+
+int rendezvous_barrier(int fd)
+{
+	char byte = 'r';
+
+	return send_all(fd, &byte, 1) || receive_all(fd, &byte, 1) ? -1 : 0;
+}
+
+int rendezvous_clock(int fd, uint32_t side, int64_t *offset_ns)
+{
+	uint64_t quickest = UINT64_MAX, n;
+	int64_t offset = 0;
+
+	for (unsigned int i = 0; i < CLOCK_EXCHANGES; i++) {
+		uint64_t begun = clock_ns();
+
+		if (side == 1) {
+			if (receive_numbers(fd, &n, 1) ||
+			    send_numbers(fd, &(uint64_t){ clock_ns() }, 1))
+				return -1;
+			continue;
+		}
+		if (send_numbers(fd, &(uint64_t){ 0 }, 1) || receive_numbers(fd, &n, 1))
+			return -1;
+		if (clock_ns() - begun < quickest) {
+			quickest = clock_ns() - begun;
+			offset = (int64_t)(begun + quickest / 2) - (int64_t)n;
+		}
+	}
+	n = (uint64_t)-offset;
+	if (side == 0 ? send_numbers(fd, &n, 1) : receive_numbers(fd, &n, 1))
+		return -1;
+	*offset_ns = side == 0 ? offset : (int64_t)n;
+	return 0;
+}
+
+/* ---- sockets ---- */
+
+int rendezvous_listen(int port)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (!bind(fd, (struct sockaddr *)&any, sizeof(any)) && !listen(fd, 1))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int without_delay(int fd)
+{
+	int on = 1;
+
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+int rendezvous_accept(int listener)
+{
+	return without_delay(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+}
+
+int rendezvous_connect(const char *host, int port)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found, *a;
+	char service[12];
+	int fd = -1;
+
+	snprintf(service, sizeof(service), "%d", port);
+	if (getaddrinfo(host, service, &hints, &found)) {
+		errno = EHOSTUNREACH;
+		return -1;
+	}
+	for (a = found; a && fd < 0; a = a->ai_next) {
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen)) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	freeaddrinfo(found);
+	return without_delay(fd);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <endian.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "rendezvous.h"
+#include "report_peer.h"
+
+#define EVERY_NS UINT64_C(5000000)
+
+/* Of struct side_ledger, in the order in which they travel. */
+static const size_t counts[] = {
+	offsetof(struct side_ledger, arrived),	    offsetof(struct side_ledger, sent_all),
+	offsetof(struct side_ledger, data_sent),    offsetof(struct side_ledger, consumed),
+	offsetof(struct side_ledger, control_sent), offsetof(struct side_ledger, overruns),
+	offsetof(struct side_ledger, excess),	    offsetof(struct side_ledger, lied),
+	offsetof(struct side_ledger, loops),
+};
+static const size_t flags[] = {
+	offsetof(struct side_ledger, idle),
+	offsetof(struct side_ledger, done),
+	offsetof(struct side_ledger, error),
+};
+static const size_t results[] = {
+	offsetof(struct side_result, begun_ns),	   offsetof(struct side_result, ended_ns),
+	offsetof(struct side_result, data_sent),   offsetof(struct side_result, control_sent),
+	offsetof(struct side_result, consumed),	   offsetof(struct side_result, consumed_bytes),
+	offsetof(struct side_result, blocked_ns),  offsetof(struct side_result, longest_ns),
+	offsetof(struct side_result, stalls),	   offsetof(struct side_result, receives),
+	offsetof(struct side_result, p50_ns),	   offsetof(struct side_result, p99_ns),
+	offsetof(struct side_result, free_p50_ns), offsetof(struct side_result, free_p99_ns),
+};
+enum {
+	COUNTS = sizeof(counts) / sizeof(counts[0]),
+	FLAGS = sizeof(flags) / sizeof(flags[0]),
+	RESULTS = sizeof(results) / sizeof(results[0]),
+	FRAME = 1 + COUNTS + FLAGS, /* the first: stop */
+	LAST = 2 + RESULTS + 4 * FLOW_LINKS,
+};
+
+static int tell(int fd, struct side_ledger *mine, uint64_t stop)
+{
+	uint64_t frame[FRAME] = { htobe64(stop) };
+
+	for (unsigned int i = 0; i < COUNTS; i++)
+		frame[1 + i] = htobe64(ledger_get((_Atomic uint64_t *)((char *)mine + counts[i])));
+	for (unsigned int i = 0; i < FLAGS; i++)
+		frame[1 + COUNTS + i] = htobe64(*(_Atomic uint32_t *)((char *)mine + flags[i]));
+	return send_all(fd, frame, sizeof(frame));
+}
+
+static void heard(struct peer_reports *reports, struct side_ledger *peer, const uint64_t *frame)
+{
+	reports->peer_stopped |= be64toh(frame[0]) != 0;
+	for (unsigned int i = 0; i < COUNTS; i++)
+		*(_Atomic uint64_t *)((char *)peer + counts[i]) = be64toh(frame[1 + i]);
+	for (unsigned int i = 0; i < FLAGS; i++)
+		*(_Atomic uint32_t *)((char *)peer + flags[i]) =
+			(uint32_t)be64toh(frame[1 + COUNTS + i]);
+}
+
+int peer_reports_move(struct peer_reports *reports, int fd, struct ledger *ledger, uint32_t side,
+		      uint64_t now)
+{
+	uint64_t frame[FRAME];
+
+	if (now < reports->next_ns)
+		return 0;
+	reports->next_ns = now + EVERY_NS;
+	if (tell(fd, &ledger->side[side], 0))
+		return -1;
+	while (!reports->peer_stopped) {
+		ssize_t n = recv(fd, frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			return -1;
+		if (n < (ssize_t)sizeof(frame))
+			return 0;
+		if (receive_all(fd, frame, sizeof(frame)))
+			return -1;
+		heard(reports, &ledger->side[!side], frame);
+	}
+	ledger->stop = 1;
+	return 0;
+}
+
+static int tell_results(int fd, struct side_ledger *mine, enum flow_verdict verdict)
+{
+	uint64_t last[LAST] = { verdict, mine->result.fairness_permille };
+
+	for (unsigned int i = 0; i < RESULTS; i++)
+		last[2 + i] = *(uint64_t *)((char *)&mine->result + results[i]);
+	for (unsigned int i = 0; i < FLOW_LINKS; i++) {
+		uint64_t *of_link = last + 2 + RESULTS + 4 * i;
+
+		of_link[0] = ledger_get(&mine->posted[i]);
+		of_link[1] = ledger_get(&mine->sent[i]);
+		of_link[2] = (uint64_t)(int64_t)mine->result.allowance[i];
+		of_link[3] = (uint64_t)(int64_t)mine->result.hidden[i];
+	}
+	for (unsigned int i = 0; i < LAST; i++)
+		last[i] = htobe64(last[i]);
+	return send_all(fd, last, sizeof(last)) || send_all(fd, mine->what, sizeof(mine->what)) ? -1
+												: 0;
+}
+
+static int hear_results(int fd, struct side_ledger *peer, uint64_t *verdict)
+{
+	uint64_t last[LAST];
+
+	if (receive_all(fd, last, sizeof(last)) || receive_all(fd, peer->what, sizeof(peer->what)))
+		return -1;
+	peer->what[sizeof(peer->what) - 1] = 0;
+	for (unsigned int i = 0; i < LAST; i++)
+		last[i] = be64toh(last[i]);
+	*verdict = last[0];
+	peer->result.fairness_permille = (uint32_t)last[1];
+	for (unsigned int i = 0; i < RESULTS; i++)
+		*(uint64_t *)((char *)&peer->result + results[i]) = last[2 + i];
+	for (unsigned int i = 0; i < FLOW_LINKS; i++) {
+		const uint64_t *of_link = last + 2 + RESULTS + 4 * i;
+
+		peer->posted[i] = of_link[0];
+		peer->sent[i] = of_link[1];
+		peer->result.allowance[i] = (int32_t)of_link[2];
+		peer->result.hidden[i] = (int32_t)of_link[3];
+	}
+	return 0;
+}
+
+int peer_reports_finish(struct peer_reports *reports, int fd, struct ledger *ledger, uint32_t side,
+			enum flow_verdict *verdict)
+{
+	uint64_t frame[FRAME], theirs;
+
+	if (tell(fd, &ledger->side[side], 1) || tell_results(fd, &ledger->side[side], *verdict))
+		return -1;
+	while (!reports->peer_stopped) {
+		if (receive_all(fd, frame, sizeof(frame)))
+			return -1;
+		heard(reports, &ledger->side[!side], frame);
+	}
+	if (hear_results(fd, &ledger->side[!side], &theirs))
+		return -1;
+	if (side == 1)
+		*verdict = theirs < FLOW_VERDICTS ? (enum flow_verdict)theirs : VERDICT_ERROR;
+	return 0;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define LOOK_NS 1000000L
+#define END_NS UINT64_C(5000000000) /* that an end may take to end */
+
+/* What the device is told by the environment; devices other than uroce's do not look. */
+static void set_environment(const struct scheme *scheme, const struct scenario *sc, uint64_t seed,
+			    uint32_t side)
+{
+	char faults[80];
+
+	setenv("UROCE_CREDITS", scheme->flags & SCHEME_TRANSPORT ? "on" : "off", 1);
+	if (!sc->faults)
+		return;
+	snprintf(faults, sizeof(faults), "%s,seed=%llu", sc->faults,
+		 (unsigned long long)(seed * FLOW_SIDES + side + 1));
+	setenv("UROCE_FAULT", faults, 1);
+}
+
+static void make_end(struct end_options *end, const struct run_options *options,
+		     const struct scheme *scheme, const struct scenario *sc, uint32_t side, int fd,
+		     struct ledger *ledger)
+{
+	memset(end, 0, sizeof(*end));
+	end->device = options->device;
+	end->side = side;
+	end->fd = fd;
+	end->ledger = ledger;
+	end->plan.seed = options->seed;
+	snprintf(end->plan.scheme, sizeof(end->plan.scheme), "%s", scheme->name);
+	plan_from_scenario(&end->plan, sc);
+}
+
+static pid_t start_end(const struct run_options *options, const struct scheme *scheme,
+		       const struct scenario *sc, uint32_t side, int fd[FLOW_SIDES],
+		       struct ledger *ledger)
+{
+	struct end_options end;
+	enum flow_verdict verdict;
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	close(fd[!side]);
+	set_environment(scheme, sc, options->seed, side);
+	make_end(&end, options, scheme, sc, side, fd[side], ledger);
+	_exit(end_run(&end, &verdict) ? 1 : 0);
+}
+
+/* Waits a little; which of the ends has gone too early is an error of it. */
+static void look_at_ends(struct ledger *ledger, pid_t pid[FLOW_SIDES])
+{
+	nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		struct side_ledger *s = &ledger->side[side];
+
+		if (pid[side] <= 0 || waitpid(pid[side], NULL, WNOHANG) != pid[side])
+			continue;
+		pid[side] = 0;
+		if (!s->ended) {
+			snprintf(s->what, sizeof(s->what), "its process has died");
+			s->error = 1000;
+		}
+	}
+}
+
+static bool all_gone(const pid_t pid[FLOW_SIDES])
+{
+	return pid[0] <= 0 && pid[1] <= 0;
+}
+
+static void end_ends(struct ledger *ledger, pid_t pid[FLOW_SIDES])
+{
+	uint64_t until = clock_ns() + END_NS;
+
+	ledger->stop = 1;
+	while (!all_gone(pid) && clock_ns() < until)
+		look_at_ends(ledger, pid);
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		if (pid[side] <= 0)
+			continue;
+		kill(pid[side], SIGKILL);
+		waitpid(pid[side], NULL, 0);
+	}
+}
+
+static void fill_result(struct run_result *result, const struct judge *judge, struct ledger *ledger)
+{
+	uint64_t begun = UINT64_MAX, ended = 0;
+
+	result->verdict = judge_balance(judge, result->verdict);
+	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
+		struct side_result *r = &ledger->side[side].result;
+
+		memcpy(&result->side[side], &ledger->side[side], sizeof(result->side[side]));
+		if (r->begun_ns && r->begun_ns < begun)
+			begun = r->begun_ns;
+		if (r->ended_ns > ended)
+			ended = r->ended_ns;
+	}
+	result->seconds = ended > begun ? (double)(ended - begun) / 1e9 : 0;
+}
+
+static enum flow_verdict watch(const struct run_options *options, struct judge *judge,
+			       struct ledger *ledger, pid_t pid[FLOW_SIDES])
+{
+	enum flow_verdict verdict = VERDICT_RUNNING;
+
+	judge->patience_ns = options->patience_ns;
+	while (verdict == VERDICT_RUNNING) {
+		look_at_ends(ledger, pid);
+		verdict = judge_look(judge, clock_ns());
+	}
+	return verdict;
+}
+
+int run_pair(const struct run_options *options, const struct scheme *scheme,
+	     const struct scenario *sc, struct run_result *result)
+{
+	struct ledger *ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t begun = clock_ns();
+	int64_t before = counters_before(options);
+	pid_t pid[FLOW_SIDES], alive[FLOW_SIDES];
+	struct judge judge;
+	int fd[FLOW_SIDES];
+
+	memset(result, 0, sizeof(*result));
+	if (ledger == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+		return -1;
+	result->scheme = scheme;
+	result->sc = *sc;
+	result->seed = options->seed;
+	fflush(NULL);
+	for (unsigned int side = 0; side < FLOW_SIDES; side++)
+		alive[side] = pid[side] = start_end(options, scheme, sc, side, fd, ledger);
+	close(fd[0]);
+	close(fd[1]);
+	judge_begin(&judge, ledger, sc, scheme, begun);
+	result->verdict =
+		pid[0] < 0 || pid[1] < 0 ? VERDICT_ERROR : watch(options, &judge, ledger, alive);
+	result->rnr_naks = counters_rnr_naks(options, pid, before);
+	end_ends(ledger, alive);
+	fill_result(result, &judge, ledger);
+	result->wall = (double)(clock_ns() - begun) / 1e9;
+	munmap(ledger, sizeof(*ledger));
+	return 0;
+}
+
+int run_apart(const struct run_options *options, int fd, uint32_t side, const struct scheme *scheme,
+	      const struct scenario *sc, struct run_result *result)
+{
+	struct ledger *ledger = calloc(1, sizeof(*ledger));
+	uint64_t begun = clock_ns();
+	int64_t before = counters_before(options);
+	const int pid[FLOW_SIDES] = { getpid(), 0 };
+	struct end_options end;
+	struct judge judge;
+	int error;
+
+	memset(result, 0, sizeof(*result));
+	if (!ledger)
+		return -1;
+	set_environment(scheme, sc, options->seed, side);
+	make_end(&end, options, scheme, sc, side, fd, ledger);
+	end.plan.apart = 1;
+	error = end_run(&end, &result->verdict);
+	result->scheme = scheme_find(end.plan.scheme);
+	if (!plan_scenario(&end.plan, &result->sc))
+		result->sc = *sc;
+	result->seed = end.plan.seed;
+	result->rnr_naks = counters_rnr_naks(options, pid, before);
+	judge_begin(&judge, ledger, &result->sc, result->scheme, begun);
+	fill_result(result, &judge, ledger);
+	result->wall = (double)(clock_ns() - begun) / 1e9;
+	free(ledger);
+	return error;
+}
+
+bool run_is_as_predicted(const struct run_result *result)
+{
+	return result->verdict == (result->predicted ? result->predicted->predicted : VERDICT_OK);
+}
+
+double run_messages(const struct run_result *result)
+{
+	uint64_t consumed = result->side[0].result.consumed + result->side[1].result.consumed;
+
+	return result->seconds > 0 ? (double)consumed / result->seconds : 0;
+}
+
+double run_goodput_mb(const struct run_result *result)
+{
+	return run_messages(result) * result->sc.bytes / 1e6;
+}
+
+double run_control_per_data(const struct run_result *result)
+{
+	uint64_t data = result->side[0].data_sent + result->side[1].data_sent;
+	uint64_t control = result->side[0].control_sent + result->side[1].control_sent;
+
+	return data ? (double)control / (double)data : 0;
+}

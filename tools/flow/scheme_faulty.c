@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Negative controls: plain increments, each with one of the faults that credit schemes have died
+ * of.  Where one of them does not fail, the lab proves nothing.
+ *
+ *   naive        keeps nothing back: an update needs a credit, and there may be none
+ *   blind-imm    does not count WRITEs with immediate, which take a receive as well
+ *   grant-early  tells of a receive when the message has come, before it is posted again
+ */
+#include <stddef.h>
+
+#include "scheme.h"
+
+static void begin(struct scheme_state *s)
+{
+	s->credits = s->depth;
+	s->mark = s->depth / 2;
+}
+
+static bool may_send(const struct scheme_state *s, enum flow_kind kind)
+{
+	(void)kind;
+	return s->credits > 0;
+}
+
+/* For faults beside the reserve: the last credit is kept for an update. */
+static bool may_send_reserved(const struct scheme_state *s, enum flow_kind kind)
+{
+	(void)kind;
+	return s->credits > 1;
+}
+
+static bool may_send_blind(const struct scheme_state *s, enum flow_kind kind)
+{
+	return kind == FLOW_IMMEDIATE || s->credits > 1;
+}
+
+static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+{
+	(void)kind;
+	s->credits--;
+	increment_tell(s, UINT16_MAX, news);
+}
+
+static void sending_blind(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+{
+	if (kind != FLOW_IMMEDIATE)
+		s->credits--;
+	increment_tell(s, UINT16_MAX, news);
+}
+
+static void posted_blind(struct scheme_state *s, enum flow_kind kind)
+{
+	if (kind != FLOW_IMMEDIATE)
+		s->untold++;
+}
+
+static void heard_early(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+{
+	increment_heard(s, kind, news);
+	s->untold++;
+}
+
+static void posted_early(struct scheme_state *s, enum flow_kind kind)
+{
+	(void)s;
+	(void)kind;
+}
+
+static bool wants_control(const struct scheme_state *s, bool waiting)
+{
+	(void)waiting;
+	return s->untold >= s->mark && s->credits > 0;
+}
+
+#define COMMON                                                                                    \
+	.flags = SCHEME_CONTROL, .counted = "receives posted",                                    \
+	.travels = "increment in each message's header, updates", .told = "when half are untold", \
+	.begin = begin, .wants_control = wants_control, .allowance = increment_allowance,         \
+	.hidden = increment_hidden
+
+const struct scheme scheme_naive = {
+	.name = "naive",
+	COMMON,
+	.reserved = "none, and an update needs a credit",
+	.source = "checklist: both ends at zero",
+	.may_send = may_send,
+	.sending = sending,
+	.heard = increment_heard,
+	.posted = increment_posted,
+};
+
+const struct scheme scheme_blind_imm = {
+	.name = "blind-imm",
+	COMMON,
+	.reserved = "one, for an update",
+	.source = "checklist: what takes a receive and is not counted",
+	.may_send = may_send_blind,
+	.sending = sending_blind,
+	.heard = increment_heard,
+	.posted = posted_blind,
+};
+
+const struct scheme scheme_grant_early = {
+	.name = "grant-early",
+	COMMON,
+	.reserved = "one, for an update",
+	.source = "checklist: a grant before the post",
+	.may_send = may_send_reserved,
+	.sending = sending,
+	.heard = heard_early,
+	.posted = posted_early,
+};

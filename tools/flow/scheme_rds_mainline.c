@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * RDS as Linux has it: increments of at most 255 in a byte of each header.  The last credit is only
+ * taken by a message that tells something.  When so many receives were posted that the peer does
+ * not know of, an ACK is made; it takes a credit.  Linux has 1024 receives and makes an ACK at 16
+ * of them; with fewer than 32 receives here it is half of them, or it would never come.
+ */
+#include <stddef.h>
+
+#include "scheme.h"
+
+enum {
+	ACK_AT = 16,
+	MAX_ADVERTISED = 255,
+};
+
+static uint32_t half(uint32_t depth)
+{
+	return depth / 2;
+}
+
+static void begin(struct scheme_state *s)
+{
+	s->credits = s->depth;
+	s->mark = at_most(ACK_AT, s->depth / 2);
+}
+
+static bool may_send(const struct scheme_state *s, enum flow_kind kind)
+{
+	(void)kind;
+	return s->credits > (s->untold ? 0 : 1);
+}
+
+static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+{
+	(void)kind;
+	s->credits--;
+	increment_tell(s, MAX_ADVERTISED, news);
+}
+
+static bool wants_control(const struct scheme_state *s, bool waiting)
+{
+	(void)waiting;
+	return s->untold >= s->mark && s->credits > 0;
+}
+
+const struct scheme scheme_rds_mainline = {
+	.name = "rds-mainline",
+	.counted = "receives posted",
+	.travels = "increment in each message's header, ACKs",
+	.told = "when 16, or half of the ring, are untold",
+	.reserved = "the last one only with news",
+	.source = "Linux net/rds",
+	.refill_at = half,
+	.begin = begin,
+	.may_send = may_send,
+	.sending = sending,
+	.heard = increment_heard,
+	.posted = increment_posted,
+	.wants_control = wants_control,
+	.allowance = increment_allowance,
+	.hidden = increment_hidden,
+};
