@@ -20,6 +20,7 @@ WRONG = [
     ("UROCE_FAULT", "reorder=nan", "reorder=nan"),
     ("UROCE_CREDITS", "maybe", "maybe"),
     ("UROCE_SHM", "maybe", "maybe"),
+    ("UROCE_LOOPBACK", "maybe", "maybe"),
     ("UROCE_SHM", "", "has to be on or off"),
     ("UROCE_LOG", "loud", "has to be off, error or debug"),
     ("UROCE_RECEIVE_BUFFER", "1", "1"),

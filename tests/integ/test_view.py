@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """What uroce-run shows of the devices in /sys and /dev: by a namespace, and by redirected calls."""
+import itertools
 import json
 import os
 import shutil
+import subprocess
 import time
 
 import pytest
 
-from harness import NOBODY, PATIENCE, PYTHON, await_listener, need_root
+from harness import (HERE, LONG, NOBODY, PATIENCE, PYTHON, await_listener, need_root)
 
 WAYS = ["namespace", "calls"]
 # Root becomes a user without rights that a user namespace can tell from others.
@@ -41,13 +43,22 @@ def walk(place, way, **options):
     return json.loads(process.output), process.errors
 
 
+def permitted(place, way):
+    process = view(place, way, "true")
+    if process.popen.returncode:
+        pytest.skip(process.errors)
+    return way
+
+
 @pytest.fixture(name="way", params=WAYS)
 def each_way(request, loopback):
-    if request.param == "namespace":
-        process = view(loopback, "namespace", "true")
-        if process.popen.returncode:
-            pytest.skip(process.errors)
-    return request.param
+    return permitted(loopback, request.param)
+
+
+@pytest.fixture(name="long_way", params=WAYS if LONG else WAYS[:1])
+def way_in_the_long_form(request, loopback):
+    """Where one of them shows enough."""
+    return permitted(loopback, request.param)
 
 
 def test_everything_is_there(loopback, way):
@@ -57,9 +68,9 @@ def test_everything_is_there(loopback, way):
     assert devices["uroce_lo"]["counters"] > 20
 
 
-def test_as_root(loopback, way):
+def test_as_root(loopback, long_way):
     need_root()
-    assert "uroce_lo" in walk(loopback, way, user=None)[0]
+    assert "uroce_lo" in walk(loopback, long_way, user=None)[0]
 
 
 @needs("ibstat")
@@ -222,9 +233,9 @@ with open(base + names[0]) as file:
 
 
 @needs("rping")
-def test_counters_are_alive(loopback, way):
+def test_counters_are_alive(loopback, long_way):
     run = os.path.join(loopback.scratch.bin, "uroce-run")
-    reader = loopback.start(run, f"--view={way}", PYTHON, "-c", COUNTERS, user=USER, talk=True)
+    reader = loopback.start(run, f"--view={long_way}", PYTHON, "-c", COUNTERS, user=USER, talk=True)
     assert reader.popen.stdout.readline() == "ready\n", reader
     port = loopback.free_port()
     # The server stays: what a process has counted since it was asked last ends with it.
@@ -235,9 +246,9 @@ def test_counters_are_alive(loopback, way):
     server.kill()
 
 
-def test_inside_of_a_view(loopback, way):
+def test_inside_of_a_view(loopback, long_way):
     run = os.path.join(loopback.scratch.bin, "uroce-run")
-    assert "uroce_lo" in walk(loopback, way, prefix=[run, "--view=" + way])[0]
+    assert "uroce_lo" in walk(loopback, long_way, prefix=[run, "--view=" + long_way])[0]
 
 
 def test_nobody_in_particular(loopback):
@@ -250,15 +261,15 @@ def test_nobody_in_particular(loopback):
     assert refused.popen.returncode == 125 and "stands for all others" in refused.errors
 
 
-def test_without_new_privileges(loopback, way):
-    assert "uroce_lo" in walk(loopback, way, prefix=["setpriv", "--no-new-privs"])[0]
+def test_without_new_privileges(loopback, long_way):
+    assert "uroce_lo" in walk(loopback, long_way, prefix=["setpriv", "--no-new-privs"])[0]
 
 
-def test_in_a_container_of_ones_own(loopback, way):
+def test_in_a_container_of_ones_own(loopback, long_way):
     if loopback.run("unshare", "-Urn", "true", user=USER).popen.returncode:
         pytest.skip("user namespaces are not permitted here")
     prefix = ["unshare", "-Urn", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
-    assert "uroce_lo" in walk(loopback, way, prefix=prefix)[0]
+    assert "uroce_lo" in walk(loopback, long_way, prefix=prefix)[0]
 
 
 # Answers EPERM to mount, unshare and setns, as containers do: x86-64, arm64.
@@ -291,3 +302,77 @@ def test_where_mounts_are_refused(loopback):
 def test_wrong_ways_are_refused(loopback):
     wrong = view(loopback, "nothing", "true")
     assert wrong.popen.returncode == 2 and "--view=namespace" in wrong.errors
+
+
+def test_the_variable_of_the_calls_is_known(loopback):
+    process = view(loopback, "calls", "ibv_devinfo", "-d", "uroce_lo")
+    assert (process.popen.returncode, process.errors) == (0, ""), process
+
+
+UCX_TESTS = ["tag_lat", "tag_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get", "ucp_am_lat", "ucp_am_bw",
+             "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap", "stream_lat", "stream_bw"]
+UCX_SIZES = [8, 4096, 1 << 20]
+UCX_SHORT = [("namespace", "rc", "tag_bw", 1 << 20), ("calls", "ud", "ucp_am_lat", 4096)]
+UCX_LONG = [case for case in itertools.product(WAYS, ["rc", "ud"], UCX_TESTS, UCX_SIZES)
+            if case[3] == 8 or case[2] not in ("ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap")]
+
+
+def ucx_pair(place, way, *words, env):
+    run = [os.path.join(place.scratch.bin, "uroce-run"), f"--view={way}", "ucx_perftest"]
+    port = place.free_port()
+    options = {"user": USER, "env": {"UCX_WARN_UNUSED_ENV_VARS": "n", **env}}
+    server = place.serve(port, *run, "-p", port, **options)
+    client = place.peer.start(*run, "-p", port, place.address, *words, **options)
+    client.done(120)
+    server.done()
+
+
+@needs("ucx_perftest")
+@pytest.mark.parametrize("way, transport, test, size", UCX_LONG if LONG else UCX_SHORT)
+def test_ucx(loopback, way, transport, test, size):
+    # Gets over ud are answered piece by piece.
+    count = 10 if size > 4096 else 100
+    ucx_pair(loopback, permitted(loopback, way), "-t", test, "-s", size, "-n", count, "-w", 2,
+             env={"UCX_TLS": transport + ",self", "UCX_NET_DEVICES": "uroce_lo:1"})
+
+
+def test_the_loopback_device_can_be_left_out(veth):
+    env = {"UROCE_LOOPBACK": "off"}
+    names = "ls /sys/class/infiniband; ibv_devices"
+    shown = view(veth, "calls", "sh", "-c", names, env=env)
+    assert "uroce_ura" in shown.output and "uroce_lo" not in shown.output, shown
+    shown = view(veth, "calls", "sh", "-c", names)
+    assert shown.output.count("uroce_lo") == 2, shown
+
+
+@needs("ucx_perftest")
+def test_ucx_between_hosts(veth):
+    """Without it UCX takes uroce_lo on both sides."""
+    ucx_pair(veth, "calls", "-t", "tag_bw", "-s", 65536, "-n", 20, "-w", 2,
+             env={"UROCE_LOOPBACK": "off", "UCX_TLS": "rc,self"})
+
+
+MPI_SHORT = [("namespace", "rc", 2)]
+MPI_LONG = list(itertools.product(WAYS, ["rc", "ud_verbs"], [2, 4]))
+MPI_OPTIONS = ["--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "btl",
+               "^openib", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
+
+
+@needs("mpirun")
+@needs("mpicc")
+@needs("ucx_info")
+@pytest.mark.parametrize("way, transport, ranks", MPI_LONG if LONG else MPI_SHORT)
+def test_open_mpi(loopback, way, transport, ranks):
+    program = os.path.join(loopback.scratch.path, "mpi_check")
+    if not os.path.exists(program):
+        subprocess.run(["mpicc", "-O1", os.path.join(HERE, "mpi_check.c"), "-o", program],
+                       check=True)
+    home = loopback.scratch.file("home")
+    os.mkdir(home)
+    os.chmod(home, 0o777)
+    env = {"HOME": home, "TMPDIR": home, "UCX_TLS": transport + ",self",
+           "UCX_NET_DEVICES": "uroce_lo:1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    text = output(loopback, permitted(loopback, way), "mpirun", *MPI_OPTIONS, "-np", ranks,
+                  program, env=env, seconds=200)
+    assert f"{ranks} ranks: all data is right" in text

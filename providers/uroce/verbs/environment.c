@@ -15,14 +15,14 @@ enum {
 };
 
 static const char *const settings[] = {
-	"UROCE_FAULT",		"UROCE_CREDITS", "UROCE_SHM",
-	"UROCE_RECEIVE_BUFFER", "UROCE_LOG",	 "UROCE_CAPTURE",
+	"UROCE_FAULT", "UROCE_CREDITS", "UROCE_SHM",	  "UROCE_RECEIVE_BUFFER",
+	"UROCE_LOG",   "UROCE_CAPTURE", "UROCE_LOOPBACK",
 };
 
-/* What begins so belongs to our tests and to the build. */
+/* What begins so belongs to our tests, to the build and to uroce-run. */
 static const char *const others[] = {
 	"UROCE_TEST_",	      "UROCE_INTEG_",	    "UROCE_INTEROP", "UROCE_BUILD_",
-	"UROCE_EVERY_OPCODE", "UROCE_FUZZ_SECONDS", "UROCE_NIGHTLY",
+	"UROCE_EVERY_OPCODE", "UROCE_FUZZ_SECONDS", "UROCE_NIGHTLY", "UROCE_VIEW",
 };
 
 static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c)

@@ -36,13 +36,21 @@ static bool parse_bytes(const char *text, uint32_t *bytes)
 	return true;
 }
 
+bool uroce_settings_loopback(void)
+{
+	const char *loopback = getenv("UROCE_LOOPBACK");
+
+	return !loopback || strcmp(loopback, "off") != 0;
+}
+
 int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT])
 {
 	const char *credits = getenv("UROCE_CREDITS");
 	const char *buffer = getenv("UROCE_RECEIVE_BUFFER");
 	const char *memory = getenv("UROCE_SHM");
 	const char *log = getenv("UROCE_LOG");
-	bool credits_shown = true;
+	const char *loopback = getenv("UROCE_LOOPBACK");
+	bool credits_shown = true, loopback_shown;
 	enum uroce_log level;
 	struct uroce_settings read = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
 
@@ -60,6 +68,11 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	if (memory && !parse_switch(memory, &read.shared_memory)) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_SHM=%.60s: has to be on or off",
 			 memory);
+		return -EINVAL;
+	}
+	if (loopback && !parse_switch(loopback, &loopback_shown)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_LOOPBACK=%.60s: has to be on or off",
+			 loopback);
 		return -EINVAL;
 	}
 	if (log && !uroce_log_parse(log, &level)) {

@@ -24,4 +24,7 @@ int uroce_settings_read_capture(struct capture_config *config, char error[PROGRE
 /* 0, or -EINVAL with one line in error that names the variable and what is wrong with it. */
 int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT]);
 
+/* UROCE_LOOPBACK=off: no list has the device of the loopback interface.  Read for each list. */
+bool uroce_settings_loopback(void);
+
 #endif

@@ -196,7 +196,7 @@ int uroce_list_devices(struct ibv_device ***list, unsigned int *count)
 		goto unlock;
 	}
 	n = 0;
-	for (loopback = 0; loopback <= 1; loopback++) {
+	for (loopback = 0; loopback <= uroce_settings_loopback(); loopback++) {
 		for (device = devices; device; device = device->next) {
 			if (!device->present || device->netdev.loopback != loopback)
 				continue;
