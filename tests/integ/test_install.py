@@ -11,8 +11,8 @@ import pytest
 import harness
 
 PREFIX = "/opt/else where"
-LIBRARIES = ["libibverbs-real.so.1", "libibverbs.so", "libibverbs.so.1", "liburoce-rdmav34.so",
-             "liburoce-view.so", "uroce-view"]
+LIBRARIES = ["bin/rdma", "libibverbs-real.so.1", "libibverbs.so", "libibverbs.so.1",
+             "liburoce-rdmav34.so", "liburoce-view.so", "uroce-view"]
 
 
 def source(name):

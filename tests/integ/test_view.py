@@ -304,6 +304,16 @@ def test_wrong_ways_are_refused(loopback):
     assert wrong.popen.returncode == 2 and "--view=namespace" in wrong.errors
 
 
+def test_rdma_shows_the_links(loopback, way):
+    """pyverbs' tests ask so for the interface of a device."""
+    rows = json.loads(output(loopback, way, "rdma", "link", "show", "-j"))
+    rows = [row for row in rows if row["ifname"] == "uroce_lo"]
+    assert [(row["port"], row["state"], row["netdev"]) for row in rows] == [(1, "ACTIVE", "lo")]
+    text = output(loopback, way, "rdma", "link", "show", "uroce_lo/1")
+    assert text == "link uroce_lo/1 state ACTIVE physical_state LINK_UP netdev lo \n"
+    assert view(loopback, way, "rdma", "link", "show", "nothing").popen.returncode == 1
+
+
 def test_the_variable_of_the_calls_is_known(loopback):
     process = view(loopback, "calls", "ibv_devinfo", "-d", "uroce_lo")
     assert (process.popen.returncode, process.errors) == (0, ""), process
