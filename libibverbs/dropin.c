@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dropin.h"
+#include "redirect.h"
 #include "verbs/stderr_line.h"
 
 /* The name under which the real library is needed; the link beside us leads to it. */
@@ -96,6 +97,8 @@ static void load_provider(void)
 		complain("the provider", "it is of another release than the drop-in libibverbs");
 		return;
 	}
+	redirect_past_preload(table);
+	redirect_past_preload(&uroce_dropin);
 	if (table->load(real_library()))
 		atomic_store(&provider, table);
 }

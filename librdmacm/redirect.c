@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "redirect.h"
 
+#include <dlfcn.h>
 #include <elf.h>
+#include <gnu/lib-names.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,6 +16,7 @@
 #include "calls.h"
 
 #define LIBRARY "librdmacm.so"
+#define PRELOAD "librspreload.so"
 
 /* The kinds of relocation by which a library finds a function of another one. */
 #if defined(__x86_64__)
@@ -36,7 +39,12 @@ struct image {
 	const ElfW(Sym) * symbols;
 	/* Of pages that the loader has made read-only. */
 	uintptr_t relro_start, relro_end;
+	const ElfW(Dyn) * dynamic;
+	bool is_librdmacm, is_preload;
 };
+
+/* What a call of that name is led to, or 0. */
+typedef uintptr_t (*replacement_fn)(const char *name);
 
 static pthread_mutex_t patch_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -68,7 +76,8 @@ static void set_slot(const struct image *image, uintptr_t place, uintptr_t value
 	may_write(image, page, PROT_READ, page_bytes);
 }
 
-static void patch(const struct image *image, const ElfW(Rela) * relocation, size_t bytes)
+static void patch(const struct image *image, replacement_fn replacement,
+		  const ElfW(Rela) * relocation, size_t bytes)
 {
 	const ElfW(Rela) *end = relocation + bytes / sizeof(*relocation);
 
@@ -79,14 +88,15 @@ static void patch(const struct image *image, const ElfW(Rela) * relocation, size
 		if (!IS_IMPORT(ELF64_R_TYPE(relocation->r_info)))
 			continue;
 		name = image->strings + image->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
-		ours = calls_replacement(name);
+		ours = replacement(name);
 		if (ours)
 			set_slot(image, image->base + relocation->r_offset, ours);
 	}
 }
 
-static void patch_image(struct image *image, const ElfW(Dyn) * dynamic)
+static void patch_image(struct image *image, replacement_fn replacement)
 {
+	const ElfW(Dyn) *dynamic = image->dynamic;
 	const void *plt = NULL, *other = NULL;
 	size_t plt_bytes = 0, other_bytes = 0;
 
@@ -115,16 +125,16 @@ static void patch_image(struct image *image, const ElfW(Dyn) * dynamic)
 	if (!image->strings || !image->symbols)
 		return;
 	if (plt)
-		patch(image, plt, plt_bytes);
+		patch(image, replacement, plt, plt_bytes);
 	if (other)
-		patch(image, other, other_bytes);
+		patch(image, replacement, other, other_bytes);
 }
 
-static bool is_librdmacm(const char *path)
+static bool is_named(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
 
-	return !strncmp(slash ? slash + 1 : path, LIBRARY, strlen(LIBRARY));
+	return !strncmp(slash ? slash + 1 : path, name, strlen(name));
 }
 
 static bool holds(const struct dl_phdr_info *info, uintptr_t address)
@@ -139,36 +149,83 @@ static bool holds(const struct dl_phdr_info *info, uintptr_t address)
 	return false;
 }
 
-/* The loader keeps the object from being unloaded while this runs. */
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *address)
+struct search {
+	uintptr_t address;
+	struct image image;
+};
+
+static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-	struct image image = { .base = info->dlpi_addr };
-	const ElfW(Dyn) *dynamic = NULL;
+	struct search *search = arg;
+	struct image *image = &search->image;
 
 	(void)bytes;
-	if (!info->dlpi_name || !holds(info, (uintptr_t)address))
+	if (!info->dlpi_name || !holds(info, search->address))
 		return 0;
+	image->base = info->dlpi_addr;
+	image->is_librdmacm = is_named(info->dlpi_name, LIBRARY);
+	image->is_preload = is_named(info->dlpi_name, PRELOAD);
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
 
 		if (segment->p_type == PT_DYNAMIC)
-			dynamic = (const void *)start;
+			image->dynamic = (const void *)start;
 		if (segment->p_type == PT_GNU_RELRO) {
 			/* The loader protects whole pages only. */
-			image.relro_start = start & ~(page_bytes - 1);
-			image.relro_end = (start + segment->p_memsz) & ~(page_bytes - 1);
+			image->relro_start = start & ~(page_bytes - 1);
+			image->relro_end = (start + segment->p_memsz) & ~(page_bytes - 1);
 		}
 	}
-	if (dynamic && is_librdmacm(info->dlpi_name))
-		patch_image(&image, dynamic);
 	return 1;
 }
 
+static bool find_image(const void *address, struct image *image)
+{
+	struct search search = { .address = (uintptr_t)address };
+
+	if (!dl_iterate_phdr(look_at, &search))
+		return false;
+	*image = search.image;
+	return image->dynamic;
+}
+
+/* It is in this call, so it stays loaded. */
 void redirect_if_librdmacm(const void *address)
 {
+	struct image image;
+
 	pthread_mutex_lock(&patch_lock);
-	dl_iterate_phdr(look_at, (void *)address);
+	if (find_image(address, &image) && image.is_librdmacm)
+		patch_image(&image, calls_replacement);
+	pthread_mutex_unlock(&patch_lock);
+}
+
+static uintptr_t past_preload(const char *name)
+{
+	void *function = dlsym(RTLD_DEFAULT, name);
+	struct image image;
+	uintptr_t real;
+	void *libc;
+
+	if (!function || !find_image(function, &image) || !image.is_preload)
+		return 0;
+	libc = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+	real = libc ? (uintptr_t)dlsym(libc, name) : 0;
+	if (libc)
+		dlclose(libc);
+	return real;
+}
+
+void redirect_past_preload(const void *address)
+{
+	struct image image;
+
+	if (!dlsym(RTLD_DEFAULT, "rsocket"))
+		return;
+	pthread_mutex_lock(&patch_lock);
+	if (find_image(address, &image))
+		patch_image(&image, past_preload);
 	pthread_mutex_unlock(&patch_lock);
 }

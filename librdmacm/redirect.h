@@ -18,4 +18,11 @@
  */
 void redirect_if_librdmacm(const void *address);
 
+/*
+ * librspreload makes rsockets of all sockets of its process, ours too: the UDP socket under an
+ * rsocket would be an rsocket again.  Lead what the library of ours at address calls to the C
+ * library, past librspreload where that is loaded.
+ */
+void redirect_past_preload(const void *address);
+
 #endif

@@ -160,6 +160,14 @@ def test_linked_program_uses_both_libraries(probe):
     assert f"libibverbs-real.so.1 => {LIB}/libibverbs-real.so.1" in lines
 
 
+def test_own_calls_pass_librspreload(scratch, probe):
+    """uroce's sockets are no rsockets where librspreload makes some of the program's."""
+    preload = compile_c("preload.c", os.path.join(scratch, "librspreload.so"), "-shared", "-fPIC",
+                        "-ldl")
+    for name in interfaces():
+        assert output_of(probe, "uroce_" + name, env={"LD_PRELOAD": preload}) == ""
+
+
 LIST_BY_DLOPEN = """
 lib = ctypes.CDLL(sys.argv[1])
 lib.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
