@@ -3,11 +3,18 @@
  * An active side that never sends its RTU, but data: as when the RTU was lost, and as a program
  * that has forgotten rdma_establish().  Repeating the REP heals neither, as the active side has no
  * RTU to repeat: the passive side is established by the first packet.
+ *
+ * And a passive side that promises to report credits, and does not, as its receives are shared:
+ * that is counted (rule C19).
  */
 #include "rdmacm_end.h"
 
 #include <arpa/inet.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PORT 7199
 
@@ -61,7 +68,17 @@ static void resolve(struct end *end, struct sockaddr_in *address)
 	expect(end->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static void accept_request(struct end *end, struct ibv_pd **pd)
+static struct ibv_srq *make_srq(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(pd, &attr);
+
+	assert_non_null(srq);
+	return srq;
+}
+
+/* srq: made, if it is not NULL, and kept secret. */
+static void accept_request(struct end *end, struct ibv_pd **pd, struct ibv_srq **srq)
 {
 	struct rdma_cm_event *event = next(end->channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
@@ -74,9 +91,16 @@ static void accept_request(struct end *end, struct ibv_pd **pd)
 	rdma_ack_cm_event(event);
 	open_end(end, pd);
 	attr = qp_attr(end->cq);
+	if (srq)
+		attr.srq = *srq = make_srq(*pd);
 	assert_return_code(rdma_create_qp(end->id, *pd, &attr), errno);
 	sge = (struct ibv_sge){ (uintptr_t)end->bytes, sizeof(end->bytes), end->mr->lkey };
-	assert_int_equal(ibv_post_recv(end->id->qp, &wr, &bad), 0);
+	if (srq)
+		assert_int_equal(ibv_post_srq_recv(*srq, &wr, &bad), 0);
+	else
+		assert_int_equal(ibv_post_recv(end->id->qp, &wr, &bad), 0);
+	/* librdmacm says in the REP whether there is one. */
+	end->id->qp->srq = NULL;
 	assert_return_code(rdma_accept(end->id, &param), errno);
 }
 
@@ -95,11 +119,33 @@ static void send_at_once(struct end *end, struct ibv_qp *qp)
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 }
 
-static void data_establishes(void **state)
+/* Does uroce-stat show that of this process, now or when it is asked again? */
+static bool is_shown(const char *words, unsigned int times)
+{
+	static char shown[1 << 16], command[512];
+
+	snprintf(command, sizeof(command), "'%s/../../bin/uroce-stat' --json %d",
+		 getenv("LD_LIBRARY_PATH"), (int)getpid());
+	for (unsigned int i = 0; i < times; i++) {
+		FILE *stat = popen(command, "r");
+		size_t length;
+
+		assert_non_null(stat);
+		length = fread(shown, 1, sizeof(shown) - 1, stat);
+		assert_int_equal(pclose(stat), 0);
+		shown[length] = 0;
+		if (strstr(shown, words))
+			return true;
+		usleep(100000);
+	}
+	return false;
+}
+
+static void connect_and_send(uint16_t port, struct ibv_srq **srq)
 {
 	struct sockaddr_in address = {
 		.sin_family = AF_INET,
-		.sin_port = htons(PORT),
+		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
@@ -110,7 +156,6 @@ static void data_establishes(void **state)
 	struct ibv_qp *qp;
 	struct ibv_wc wc;
 
-	(void)state;
 	listen_at(&passive, &address);
 	listener = passive.id;
 	resolve(&active, &address);
@@ -121,7 +166,7 @@ static void data_establishes(void **state)
 	to_state(active.id, qp, IBV_QPS_INIT);
 	param.qp_num = qp->qp_num;
 	assert_return_code(rdma_connect(active.id, &param), errno);
-	accept_request(&passive, &passive_pd);
+	accept_request(&passive, &passive_pd, srq);
 	expect(active.channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	send_at_once(&active, qp);
 	expect(passive.channel, RDMA_CM_EVENT_ESTABLISHED);
@@ -129,6 +174,8 @@ static void data_establishes(void **state)
 		;
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_memory_equal(passive.bytes, "hello", 5);
+	if (srq)
+		assert_true(is_shown("\"credits_missed\":1", 20));
 	/* The late RTU changes nothing: the next event is the end. */
 	assert_return_code(rdma_establish(active.id), errno);
 	assert_return_code(rdma_disconnect(active.id), errno);
@@ -137,6 +184,8 @@ static void data_establishes(void **state)
 	expect(active.channel, RDMA_CM_EVENT_DISCONNECTED);
 
 	rdma_destroy_qp(passive.id);
+	if (srq)
+		assert_int_equal(ibv_destroy_srq(*srq), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	for (int i = 0; i < 2; i++) {
 		struct end *end = i ? &active : &passive;
@@ -151,10 +200,27 @@ static void data_establishes(void **state)
 	rdma_destroy_event_channel(passive.channel);
 }
 
+static void data_establishes(void **state)
+{
+	(void)state;
+	connect_and_send(PORT, NULL);
+}
+
+static void broken_word_is_counted(void **state)
+{
+	struct ibv_srq *srq;
+
+	(void)state;
+	assert_false(is_shown("\"credits_missed\":1", 1));
+	/* rule C19 test */
+	connect_and_send(PORT - 20, &srq);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(data_establishes),
+		cmocka_unit_test(broken_word_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

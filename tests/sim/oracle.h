@@ -128,6 +128,7 @@ struct oracle {
 	uint32_t invalidated; /* keys of SENDs that the engine has invalidated */
 	bool broke;	      /* went to ERR by itself */
 	bool comm_est;
+	bool credits_hidden; /* its peer's, and it was told so */
 	uint32_t drains, drained_events, last_wqes;
 	bool in_final;
 };

@@ -356,6 +356,11 @@ void oracle_event(struct end *end, enum eng_event event)
 			world_fail(end->world, "%s: a first request too many", end->name);
 		oracle->comm_est = true;
 		return;
+	case ENG_EVENT_CREDITS_HIDDEN:
+		if (!end->peer->plan->hides_credits || oracle->credits_hidden)
+			world_fail(end->world, "%s: credits that are hidden too often", end->name);
+		oracle->credits_hidden = true;
+		return;
 	case ENG_EVENT_SQ_DRAINED:
 		oracle->drained_events++;
 		if (oracle->drained_events > oracle->drains || end->state != ENG_SQD)

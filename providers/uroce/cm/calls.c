@@ -47,6 +47,7 @@ enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_c
 	conn->resent = 0;
 	conn->flow_control = param->flow_control;
 	conn->peer_flow_control = false;
+	conn->credits_missed = false;
 	conn->private_length = (uint32_t)param->private_length;
 	conn->peer_private_length = 0;
 	conn->rq_psn = param->starting_psn & 0xffffff;
@@ -130,6 +131,18 @@ enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now)
 	struct cm_conn *conn = cm_find_awaiting(cm, qpn);
 
 	return conn ? cm_established(cm, conn, now) : CM_BAD_STATE;
+}
+
+bool cm_credits_hidden(struct cm *cm, uint32_t qpn)
+{
+	for (struct cm_conn *conn = cm->conns; conn; conn = conn->next) {
+		if (conn->local_qpn != qpn || !conn->peer_flow_control || conn->credits_missed ||
+		    conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
+			continue;
+		conn->credits_missed = true;
+		return true;
+	}
+	return false;
 }
 
 enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)

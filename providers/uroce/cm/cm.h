@@ -289,6 +289,11 @@ enum cm_result cm_reject(struct cm *cm, struct cm_conn *conn, const struct cm_re
 enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now);
 /* The same for the connection of our queue pair qpn, if there is one that waits for the RTU. */
 enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now);
+/*
+ * The peer of our queue pair qpn says that it does not report credits (rule C3).  True, once for
+ * each connection, if its REQ or REP has promised them (rule C19).  Nothing changes by it.
+ */
+bool cm_credits_hidden(struct cm *cm, uint32_t qpn);
 
 /*
  * ESTABLISHED, REP_SENT -> DREQ_SENT, then event DISCONNECTED and TIMEWAIT (at once when the peer's

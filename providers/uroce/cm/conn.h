@@ -48,6 +48,7 @@ struct cm_conn {
 	uint64_t created, changed;
 	uint32_t resent;
 	bool flow_control, peer_flow_control;
+	bool credits_missed; /* cm_credits_hidden() has said so */
 	uint32_t private_length, peer_private_length;
 
 	/* What the queue pair needs: cm_qp_attr(). */

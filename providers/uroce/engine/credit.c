@@ -38,6 +38,8 @@ void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 	credit->heard = true;
 	credit->last_code = syndrome_code(syndrome);
 	if (credit->last_code == CREDIT_CODE_UNLIMITED) {
+		if (!credit->unlimited)
+			qp->ops->event(qp->owner, ENG_EVENT_CREDITS_HIDDEN);
 		credit->unlimited = true;
 		return;
 	}

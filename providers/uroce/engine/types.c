@@ -84,6 +84,7 @@ const char *eng_event_name(enum eng_event event)
 	static const char *const names[] = {
 		[ENG_EVENT_COMM_EST] = "COMM_EST",
 		[ENG_EVENT_FIRST_REQUEST] = "first request",
+		[ENG_EVENT_CREDITS_HIDDEN] = "credits hidden",
 		[ENG_EVENT_SQ_DRAINED] = "SQ_DRAINED",
 		[ENG_EVENT_QP_FATAL] = "QP_FATAL",
 		[ENG_EVENT_QP_REQ_ERR] = "QP_REQ_ERR",

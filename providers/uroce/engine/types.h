@@ -92,6 +92,8 @@ enum eng_event {
 	/* The peer's first request has come, in RTR; in any later state the second one is told. */
 	ENG_EVENT_COMM_EST,
 	ENG_EVENT_FIRST_REQUEST,
+	/* The peer says 11111b, and did not before: it does not report credits (rule C3). */
+	ENG_EVENT_CREDITS_HIDDEN,
 	ENG_EVENT_SQ_DRAINED,
 	ENG_EVENT_QP_FATAL,
 	ENG_EVENT_QP_REQ_ERR,

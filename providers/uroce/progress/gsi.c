@@ -60,7 +60,7 @@ static void want_service(struct progress *progress)
 }
 
 /* In a turn.  The helper looks after its own turns. */
-static void want_service_in_turn(struct progress *progress)
+void gsi_want_service_in_turn(struct progress *progress)
 {
 	want_service(progress);
 	if (!pthread_equal(pthread_self(), progress->wakeup.thread))
@@ -91,7 +91,7 @@ void gsi_admit(struct progress *progress, const struct wire_packet *packet,
 	memcpy(entry.mad.dst, link_addr_gid(batch->addr), sizeof(entry.mad.dst));
 	entry.mad.scope_id = link_addr_scope(batch->addr);
 	gsi_enqueue(progress->gsi, &entry);
-	want_service_in_turn(progress);
+	gsi_want_service_in_turn(progress);
 }
 
 static bool take(struct gsi *gsi, struct gsi_entry *entry)
@@ -143,35 +143,6 @@ static void deliver(struct gsi *gsi)
 		gsi->hooks.receive(gsi->hooks.arg, &entry.mad);
 	}
 	want_service(gsi->progress);
-}
-
-/* As soon as a MAD that has come: it may be in the same batch. */
-void gsi_first_request(struct progress *progress, uint32_t qpn)
-{
-	struct gsi *gsi = progress->gsi;
-
-	if (!gsi || !gsi->hooks.first_request)
-		return;
-	pthread_mutex_lock(&gsi->queue_lock);
-	if (gsi->requested_count < GSI_REQUESTED_MAX)
-		gsi->requested[gsi->requested_count++] = qpn;
-	pthread_mutex_unlock(&gsi->queue_lock);
-	want_service_in_turn(progress);
-}
-
-/* After the MADs: as a rule the peer has said before that it is ready. */
-static void tell_first_requests(struct gsi *gsi)
-{
-	uint32_t requested[GSI_REQUESTED_MAX];
-	unsigned int count;
-
-	pthread_mutex_lock(&gsi->queue_lock);
-	count = gsi->requested_count;
-	memcpy(requested, gsi->requested, count * sizeof(requested[0]));
-	gsi->requested_count = 0;
-	pthread_mutex_unlock(&gsi->queue_lock);
-	for (unsigned int i = 0; i < count; i++)
-		gsi->hooks.first_request(gsi->hooks.arg, requested[i]);
 }
 
 /* ---- time ---- */
@@ -239,7 +210,7 @@ static void serve(void *arg)
 	if (look_at_clock(gsi, now))
 		gsi->hooks.expire(gsi->hooks.arg, now);
 	deliver(gsi);
-	tell_first_requests(gsi);
+	gsi_tell_news(gsi);
 }
 
 /* ---- before the end ---- */

@@ -77,6 +77,11 @@ struct gsi_hooks {
 	 * Of many at once not all may be told.
 	 */
 	void (*first_request)(void *arg, uint32_t qpn);
+	/*
+	 * The peer of this queue pair says that it does not report credits.  True when it has
+	 * promised to (rule C19): PROGRESS_COUNT_CREDITS_MISSED.  May be NULL, as the one before.
+	 */
+	bool (*credits_hidden)(void *arg, uint32_t qpn);
 	void *arg;
 };
 
@@ -141,10 +146,12 @@ void gsi_will_drop(struct gsi *gsi, unsigned int will);
 void gsi_deadline(struct gsi *gsi, uint64_t when);
 
 /*
- * The peer's first request has come to queue pair qpn: hooks.first_request, if queue pair 1 is in
- * use.  Caller makes the turn, as whoever calls the engine with a packet does.
+ * What has happened to queue pair qpn: ENG_EVENT_COMM_EST and ENG_EVENT_FIRST_REQUEST for
+ * hooks.first_request, ENG_EVENT_CREDITS_HIDDEN for hooks.credits_hidden, if queue pair 1 is in
+ * use; others are passed over.  Caller makes the turn, as whoever calls the engine with a packet
+ * does.
  */
-void gsi_first_request(struct progress *progress, uint32_t qpn);
+void gsi_queue_pair_event(struct progress *progress, uint32_t qpn, enum eng_event event);
 
 /* ---- ports ---- */
 

@@ -63,8 +63,13 @@ enum gsi_came {
 	GSI_CAME_HANDED, /* from the holder: for this process */
 };
 
-/* Queue pairs whose first request may be untold; for the others the RTU has to come. */
-#define GSI_REQUESTED_MAX 128
+/* What may be untold of queue pairs; where it is a first request, the RTU has to come then. */
+#define GSI_NEWS_MAX 128
+
+struct gsi_news {
+	uint32_t qpn;
+	bool credits_hidden; /* else its first request has come */
+};
 
 struct gsi_entry {
 	struct gsi_mad mad;
@@ -147,15 +152,21 @@ struct gsi {
 	pthread_mutex_t queue_lock;
 	struct gsi_entry *queue; /* GSI_QUEUE_MAX, a ring */
 	unsigned int queue_first, queue_count;
-	/* Queue pairs whose first request has come; under queue_lock. */
-	uint32_t requested[GSI_REQUESTED_MAX];
-	unsigned int requested_count;
+	/* Of queue pairs; under queue_lock. */
+	struct gsi_news news[GSI_NEWS_MAX];
+	unsigned int news_count;
 };
 
 /* Queue a MAD for the callback; one too many is counted.  Any thread; takes queue_lock. */
 void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry);
 /* Caller holds lock.  When the helper has to come next. */
 void gsi_set_deadline(struct gsi *gsi);
+
+/* In a turn: the helper, which looks after its own turns, has to come. */
+void gsi_want_service_in_turn(struct progress *progress);
+
+/* gsi_news.c: what is noted is told, without locks. */
+void gsi_tell_news(struct gsi *gsi);
 
 /* gsi_send.c; caller holds lock. */
 int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES]);

@@ -187,6 +187,7 @@ void progress_each_qp(struct progress *progress, void (*visit)(struct progress_q
 	X(MAD_WRONG_QKEY, "mad_bad_qkey")       \
 	X(MAD_FOR_DEAD, "mad_for_dead")         \
 	X(GSI_CLAIMED, "gsi_claimed")           \
+	X(CREDITS_MISSED, "credits_missed")     \
 	X(HELPER_TURNS, "helper_turns")         \
 	X(POLL_TURNS, "poll_turns")
 

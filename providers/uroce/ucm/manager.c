@@ -177,10 +177,22 @@ static void requested(void *arg, uint32_t qpn)
 	ucm_unlock();
 }
 
+static bool credits_hidden(void *arg, uint32_t qpn)
+{
+	bool promised;
+
+	(void)arg;
+	ucm_lock();
+	promised = cm && cm_credits_hidden(cm, qpn);
+	ucm_unlock();
+	return promised;
+}
+
 static const struct gsi_hooks hooks = {
 	.receive = received,
 	.expire = expired,
 	.first_request = requested,
+	.credits_hidden = credits_hidden,
 };
 
 static const struct cm_ops ops = {

@@ -382,6 +382,22 @@ static void first_request_establishes(void **state)
 	close_box(&box);
 }
 
+/* Who promises credits and hides them is found out once for each connection. */
+static void broken_words(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	establish(&box);
+	assert_false(world_credits_hidden(qpn_of(box.passive) + 1000));
+	/* rule C19 test */
+	assert_true(world_credits_hidden(qpn_of(box.passive)));
+	assert_false(world_credits_hidden(qpn_of(box.passive)));
+	assert_true(world_credits_hidden(qpn_of(box.active)));
+	close_box(&box);
+}
+
 /* Datagrams: the answer is an address handle, a number and a key; there is no disconnecting. */
 static void datagrams(void **state)
 {
@@ -473,6 +489,7 @@ int main(void)
 		cmocka_unit_test(migration),
 		cmocka_unit_test(rtu_is_lost),
 		cmocka_unit_test(first_request_establishes),
+		cmocka_unit_test(broken_words),
 		cmocka_unit_test(datagrams),
 		cmocka_unit_test(groups),
 	};

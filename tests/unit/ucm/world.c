@@ -316,6 +316,11 @@ unsigned int world_lose(void)
 	return lost;
 }
 
+bool world_credits_hidden(uint32_t qpn)
+{
+	return hooks->credits_hidden(hooks->arg, qpn);
+}
+
 void world_first_request(uint32_t qpn)
 {
 	hooks->first_request(hooks->arg, qpn);

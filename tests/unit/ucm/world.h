@@ -26,6 +26,8 @@ unsigned int world_lose(void);
 void world_pass(uint64_t nanoseconds);
 /* Messages that lie ready for the case that this process dies. */
 unsigned int world_wills(void);
+/* The peer of this queue pair hides its credits: has it promised them? */
+bool world_credits_hidden(uint32_t qpn);
 /* The first request has come to this queue pair. */
 void world_first_request(uint32_t qpn);
 /* Connections of the protocol, whoever knows of them. */

@@ -104,9 +104,8 @@ static void event(void *owner, enum eng_event event)
 		[ENG_EVENT_SRQ_LIMIT] = IBV_EVENT_SRQ_LIMIT_REACHED,
 	};
 
-	if (event == ENG_EVENT_COMM_EST || event == ENG_EVENT_FIRST_REQUEST)
-		gsi_first_request(qp->context->progress, qp->progress.qpn);
-	if (event != ENG_EVENT_FIRST_REQUEST)
+	gsi_queue_pair_event(qp->context->progress, qp->progress.qpn, event);
+	if (event != ENG_EVENT_FIRST_REQUEST && event != ENG_EVENT_CREDITS_HIDDEN)
 		uroce_qp_raise(qp, types[event]);
 }
 
