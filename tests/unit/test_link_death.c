@@ -326,10 +326,14 @@ static void use_address(struct link *link, const uint8_t gid[16], unsigned int s
 		_exit(2);
 	}
 	send_to_qpn(addr, gid, qpn, tag);
-	if (receive_wait(addr, &batch, 1000) || datagram_qpn(room) != qpn ||
-	    datagram_tag(room) != tag) {
-		fprintf(stderr, "worker: its datagram did not come back\n");
+	if (receive_wait(addr, &batch, 1000)) {
+		fprintf(stderr, "worker: no datagram came back within a second\n");
 		_exit(3);
+	}
+	if (datagram_qpn(room) != qpn || datagram_tag(room) != tag) {
+		fprintf(stderr, "worker: %#x with %#x came back instead of %#x with %#x\n",
+			datagram_qpn(room), datagram_tag(room), qpn, tag);
+		_exit(4);
 	}
 	if (poll(&wait, 1, (int)(seed % 3)) > 0)
 		serve(link);
