@@ -194,6 +194,11 @@ class Place:
         found = re.findall(r"GID\[ *(\d+)\]:\s+(\S+?),", text)
         return {ipaddress.ip_address(address): int(index) for index, address in found}
 
+    def carrier(self):
+        """Whether the device's interface is up, as the kernel sees it."""
+        shown = self.output_of("ip", "-json", "link", "show", self.device.removeprefix("uroce_"))
+        return json.loads(shown)[0]["operstate"] == "UP"
+
     def gid_index(self, version):
         """Of the place's own IPv4 or IPv6 address; it stays what it was when first asked for."""
         if version not in self.gid_indexes:
@@ -311,6 +316,11 @@ def two_places(scratch):
             place.output_of("ip", "address", "add", place.address + "/24", "dev", name)
             place.output_of("ip", "address", "add", place.address6 + "/64", "dev", name, "nodad")
         first.peer, second.peer = second, first
+        until = time.monotonic() + PATIENCE
+        # The kernel tells of an interface's carrier by work of its own, late where it is busy.
+        while not all(place.carrier() for place in (first, second)):
+            assert time.monotonic() < until, "a new interface does not come up"
+            time.sleep(0.01)
         yield first
     finally:
         for place in first, second:
