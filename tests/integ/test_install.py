@@ -125,5 +125,16 @@ def test_packages_are_built_with_what_the_build_is():
     assert names <= set(re.findall(r"^[\w.-]+", source("buildlib/packages.debian"), re.MULTILINE))
 
 
+def test_32_bits_are_refused_with_the_reason(tmp_path):
+    # The compiler's test program would need a libc of 32 bits.
+    done = subprocess.run(["cmake", "-G", "Ninja", "-S", harness.ROOT, "-B", tmp_path,
+                           "-DCMAKE_C_FLAGS=-m32",
+                           "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"],
+                          capture_output=True, text=True, check=False)
+    if os.uname().machine != "x86_64":
+        pytest.skip("this compiler has no -m32")
+    assert done.returncode and "uroce needs a processor of 64 bits" in done.stderr, done
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
