@@ -186,10 +186,10 @@ static void timers_go_on(void **state)
 	hears_all = box_qp(&box, IBV_QPT_UD, NULL);
 	box_connect(hears_all, 0);
 	for (int i = 0; i < ROUNDS; i++)
-		assert_in_range(exchange(&pair), 0, LIMIT_MS);
+		assert_true(exchange(&pair) <= LIMIT_MS);
 	add_late_address();
 	for (until = now_ms() + AFTER_MS; now_ms() < until;)
-		assert_in_range(exchange(&pair), 0, LIMIT_MS);
+		assert_true(exchange(&pair) <= LIMIT_MS);
 	kill(holder, SIGKILL);
 	waitpid(holder, NULL, 0);
 	pair_close(&pair);
