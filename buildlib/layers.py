@@ -84,7 +84,7 @@ LAYERS = {
     "cm": layer("the connection manager: messages, states, timers", "wire", pure=True),
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
                  "cm verbs progress engine wire link"),
-    "tools": layer("uroce-stat", "verbs progress engine wire link"),
+    "tools": layer("uroce-stat", "verbs progress capture engine wire link"),
 }
 # The one fact about packets that sockets need is their port number.
 SINGLE_FILES = {"link": {"wire/packet.h": {"WIRE_UDP_PORT"}}}

@@ -56,6 +56,11 @@ enum uroce_abi_message {
 	UROCE_ABI_GSI_LISTEN,	/* struct uroce_abi_gsi_service, to the holder: it is mine */
 	UROCE_ABI_GSI_UNLISTEN, /* struct uroce_abi_gsi_service: no more */
 	UROCE_ABI_GSI_MAD,	/* struct uroce_abi_gsi_mad, then the MAD: it is for you */
+	/* At the stat name, on a connection that lasts as long as the capture. */
+	UROCE_ABI_CAPTURE_REQUEST, /* struct uroce_abi_header */
+	UROCE_ABI_CAPTURE_READY,   /* struct uroce_abi_capture: now you may send a descriptor */
+	UROCE_ABI_CAPTURE_START,   /* struct uroce_abi_capture, with the file by SCM_RIGHTS */
+	UROCE_ABI_CAPTURE_REPLY,   /* struct uroce_abi_capture: when it has begun, and ended */
 };
 
 struct uroce_abi_header {
@@ -176,6 +181,15 @@ struct uroce_abi_frame {
 struct uroce_abi_stat_reply {
 	struct uroce_abi_header header;
 	__u64 bytes; /* of the snapshot */
+};
+
+#define UROCE_ABI_CAPTURE_TEXT 512
+struct uroce_abi_capture {
+	struct uroce_abi_header header;
+	__u64 packets, lost; /* of a capture that has ended */
+	__s32 error;	     /* a negative errno */
+	__u32 reserved;
+	char text[UROCE_ABI_CAPTURE_TEXT]; /* START: options; a refusal: why.  Ends with a NUL. */
 };
 
 enum uroce_abi_record_kind {

@@ -4,6 +4,7 @@ inside of a process, as other programs see it."""
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -247,6 +248,74 @@ def test_one_file_for_two(loopback):
     assert second.popen.returncode != 0 and "another process captures into it" in second.errors
     first.end()
     captured.File(name)
+
+
+def ask(place, pid, file, **options):
+    return place.start(os.path.join(place.scratch.bin, "uroce-stat"), "--capture", pid, file,
+                       **options)
+
+
+def await_beginning(asker):
+    until = time.monotonic() + harness.PATIENCE
+    while "has begun" not in asker.errors:
+        assert asker.running() and time.monotonic() < until, asker
+        time.sleep(0.01)
+
+
+def test_asked_for(loopback):
+    """Begun and ended while the process runs, twice, and by one process at a time."""
+    end, other = talk_pair(loopback)
+    for writes in 3, 5:
+        assert end.do("write") == talk.SUCCESS
+        prefix = loopback.scratch.file("asked")
+        asker = ask(loopback, end.pid, prefix + ".%p")
+        await_beginning(asker)
+        second = ask(loopback, end.pid, loopback.scratch.file("pcapng"))
+        assert second.wait() == 1 and "already" in second.errors, second
+        for _ in range(writes):
+            assert end.do("write") == talk.SUCCESS
+        quiet_stat(loopback)
+        asker.kill(signal.SIGINT)
+        file = captured.File(f"{prefix}.{end.pid}")
+        sent = [p for p in file.went(captured.OUT) if captured.udp_payload(p)[0] == 0x0A]
+        assert len({captured.psn(p) for p in sent}) == writes
+        assert f"{len(file.packets)} packets captured, 0 missing" in asker.errors, asker
+    assert end.do("write") == talk.SUCCESS
+    for one in end, other:
+        one.end()
+
+
+def test_asker_goes(loopback):
+    """Killed, it leaves a whole file, and the process captures no more."""
+    end, other = talk_pair(loopback)
+    name = loopback.scratch.file("pcapng")
+    asker = ask(loopback, end.pid, name + ",snaplen=100")
+    await_beginning(asker)
+    assert end.do("write") == talk.SUCCESS
+    asker.kill(signal.SIGKILL)
+    until = time.monotonic() + harness.PATIENCE
+    while not captured.File(name).statistics and time.monotonic() < until:
+        time.sleep(0.01)
+    size = os.path.getsize(name)
+    assert end.do("write") == talk.SUCCESS
+    quiet_stat(loopback)
+    assert os.path.getsize(name) == size and captured.File(name).packets
+    for one in end, other:
+        one.end()
+
+
+def test_who_may_ask(loopback):
+    harness.need_root()
+    end = talk.open_end(loopback)
+    name = loopback.scratch.file("pcapng")
+    stranger = ask(loopback, end.pid, name, user=harness.NOBODY)
+    assert stranger.wait() == 1 and "no uroce process of yours" in stranger.errors
+    assert not os.path.exists(name)
+    for file, code, part in (("/nonexistent/x", 1, "No such file"), ("x,ring=2x1M", 1, "ring="),
+                             ("x,snaplen=1", 2, "snaplen=1"), ("", 2, "the name of a file")):
+        wrong = ask(loopback, end.pid, file)
+        assert wrong.wait() == code and part in wrong.errors, wrong
+    end.end()
 
 
 if __name__ == "__main__":

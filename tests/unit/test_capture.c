@@ -121,14 +121,14 @@ static void test_names(void **state)
 					 (int)getpid(), from + before + 1);
 			else
 				snprintf(expected, sizeof(expected), "%s", from);
-			assert_true(capture_config_name(&config, number, name));
+			assert_true(capture_config_name(&config, (int)getpid(), number, name));
 			assert_string_equal(name, expected);
 		}
 	}
 	memset(config.name, 'p', sizeof(config.name) - 1);
 	for (size_t i = 0; i + 1 < sizeof(config.name); i += 2)
 		config.name[i] = '%';
-	assert_false(capture_config_name(&config, 0, name));
+	assert_false(capture_config_name(&config, 100000, 0, name));
 }
 
 /* ---- what is captured ---- */

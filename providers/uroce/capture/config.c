@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "wire/packet.h"
 
@@ -241,7 +240,7 @@ static size_t ending_of(const char *name)
 	return dot ? (size_t)(dot - name) : strlen(name);
 }
 
-bool capture_config_name(const struct capture_config *config, unsigned int number,
+bool capture_config_name(const struct capture_config *config, int process, unsigned int number,
 			 char name[CAPTURE_NAME_BYTES])
 {
 	size_t ending = ending_of(config->name), length = 0;
@@ -266,7 +265,7 @@ bool capture_config_name(const struct capture_config *config, unsigned int numbe
 		}
 		added = 1;
 		if (at[0] == '%' && at[1] == 'p')
-			added = snprintf(to, room, "%d", (int)getpid());
+			added = snprintf(to, room, "%d", process);
 		else
 			*to = *at;
 		i += *at == '%';

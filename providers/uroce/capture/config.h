@@ -59,10 +59,10 @@ bool capture_config_wants(const struct capture_config *config,
 			  const struct capture_packets *packets);
 
 /*
- * The file's name with the process's number in it; number 1 and on: of a file of the ring, before
- * the name's ending.  False when it is longer than CAPTURE_NAME_BYTES.
+ * The file's name with the number of a process in it; number 1 and on: of a file of the ring,
+ * before the name's ending.  False when it is longer than CAPTURE_NAME_BYTES.
  */
-bool capture_config_name(const struct capture_config *config, unsigned int number,
+bool capture_config_name(const struct capture_config *config, int process, unsigned int number,
 			 char name[CAPTURE_NAME_BYTES]);
 
 #endif

@@ -77,7 +77,7 @@ static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEX
 
 	if (writer->config->files)
 		writer->number = writer->number % writer->config->files + 1;
-	if (!capture_config_name(writer->config, writer->number, name)) {
+	if (!capture_config_name(writer->config, (int)getpid(), writer->number, name)) {
 		snprintf(error, CAPTURE_ERROR_TEXT, "the file's name is too long");
 		return -ENAMETOOLONG;
 	}

@@ -14,10 +14,9 @@
 
 #define ANSWER_SECONDS 2
 
-/* A connection on which the process of the slot has been asked. */
-static int connect_slot(unsigned int slot)
+int snapshot_ask(unsigned int slot, enum uroce_abi_message message)
 {
-	const struct uroce_abi_header question = { .message = UROCE_ABI_STAT_REQUEST,
+	const struct uroce_abi_header question = { .message = message,
 						   .version = UROCE_ABI_VERSION };
 	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
 	struct sockaddr_un name;
@@ -170,7 +169,7 @@ static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
 static int fetch_once(unsigned int slot, struct snapshot *snapshot)
 {
 	uint64_t bytes = 0;
-	int file, result, fd = connect_slot(slot);
+	int file, result, fd = snapshot_ask(slot, UROCE_ABI_STAT_REQUEST);
 
 	memset(snapshot, 0, sizeof(*snapshot));
 	if (fd < 0)

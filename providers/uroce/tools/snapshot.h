@@ -26,6 +26,11 @@ struct snapshot {
 };
 
 /*
+ * A connection on which the process in slot has been asked, and where answers are waited for two
+ * seconds; errors as below.
+ */
+int snapshot_ask(unsigned int slot, enum uroce_abi_message message);
+/*
  * Ask the process in slot.  0; -ENOENT when there is none; -EPERM when it is another user's;
  * -EPROTO when its answer makes no sense; -ETIMEDOUT when it does not answer.
  */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capture_control.h"
 #include "link/link.h"
 #include "report.h"
 
@@ -17,17 +18,21 @@ struct options {
 	bool all;
 	bool watch;
 	double seconds;
-	unsigned long pid; /* 0: all */
+	unsigned long pid;   /* 0: all */
+	const char *capture; /* NULL, or the file */
 };
 
 static const char usage[] =
 	"usage: uroce-stat [--json] [--all] [--watch[=SECONDS]] [PID]\n"
+	"       uroce-stat --capture PID FILE[,OPTION=VALUE...]\n"
 	"Shows the uroce processes of this user: devices, queue pairs (state, peer, PSNs, "
 	"credits,\n"
 	"retries, what is outstanding) and counters.\n"
 	"  -j, --json             one JSON array of processes (with --watch: one a line)\n"
 	"  -a, --all              also counters that are zero\n"
 	"  -w, --watch[=SECONDS]  again every SECONDS (default 1) until interrupted\n"
+	"  -c, --capture PID      write the packets of this process to FILE (pcapng; -: standard\n"
+	"                         output) until interrupted; options as in UROCE_CAPTURE\n"
 	"  -h, --help             this text\n"
 	"Exit code: 0 when all answered, 1 when one did not or PID is not there, 2 for wrong "
 	"usage.\n";
@@ -47,13 +52,15 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "json", no_argument, NULL, 'j' },
 		{ "all", no_argument, NULL, 'a' },
 		{ "watch", optional_argument, NULL, 'w' },
+		{ "capture", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
+	const char *pid = NULL;
 	char *end;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "jaw::h", names, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "jaw::c:h", names, NULL)) != -1) {
 		if (c == 'j') {
 			options->json = true;
 		} else if (c == 'a') {
@@ -65,6 +72,8 @@ static int parse(int argc, char **argv, struct options *options)
 					optarg);
 				return 3;
 			}
+		} else if (c == 'c') {
+			pid = optarg;
 		} else if (c == 'h') {
 			fputs(usage, stdout);
 			return 1;
@@ -73,9 +82,13 @@ static int parse(int argc, char **argv, struct options *options)
 			return 3;
 		}
 	}
-	if (optind < argc) {
-		options->pid = strtoul(argv[optind], &end, 10);
-		if (*end || options->pid == 0 || optind + 1 < argc) {
+	if (pid)
+		options->capture = optind < argc ? argv[optind++] : "";
+	else if (optind < argc)
+		pid = argv[optind++];
+	if (pid) {
+		options->pid = strtoul(pid, &end, 10);
+		if (*end || options->pid == 0 || optind < argc) {
 			fputs(usage, stderr);
 			return 3;
 		}
@@ -131,6 +144,8 @@ int main(int argc, char **argv)
 
 	if (result > 0)
 		return result - 1;
+	if (options.capture)
+		return capture_control(options.pid, options.capture);
 	for (;;) {
 		unsigned int shown;
 

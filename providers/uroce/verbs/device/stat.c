@@ -10,6 +10,7 @@
 
 #include "link/reception.h"
 #include "link/visitor.h"
+#include "stat_capture.h"
 #include "verbs/uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,8 +58,13 @@ static void client_waits(void *arg)
 
 	if (asked < 0)
 		return;
-	if (asked == sizeof(question) && question.message == UROCE_ABI_STAT_REQUEST &&
-	    question.version == UROCE_ABI_VERSION) {
+	if (asked != sizeof(question) || question.version != UROCE_ABI_VERSION)
+		question.message = 0;
+	if (question.message == UROCE_ABI_CAPTURE_REQUEST) {
+		stat_capture_asked(served, client.fd);
+		return;
+	}
+	if (question.message == UROCE_ABI_STAT_REQUEST) {
 		file = uroce_stat_snapshot(served, &bytes);
 		if (file >= 0) {
 			send_snapshot(client.fd, file, bytes);
@@ -104,6 +110,7 @@ void uroce_stat_put(struct progress *progress)
 	if (users > 0 && --users == 0 && listening) {
 		progress_unwatch(progress, reception.epoll_fd);
 		stop_listening();
+		stat_capture_end(progress);
 	}
 	pthread_mutex_unlock(&stat_lock);
 }
@@ -123,6 +130,7 @@ void uroce_stat_fork_child(void)
 {
 	if (listening)
 		link_reception_abandon(&reception);
+	stat_capture_forked();
 	listening = false;
 	users = 0;
 	pthread_mutex_unlock(&stat_lock);

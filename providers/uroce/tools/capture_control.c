@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "capture_control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "capture/config.h"
+#include "capture/file.h"
+#include "link/link.h"
+#include "snapshot.h"
+
+enum {
+	/* A process ends its capture in less, also when the file takes long. */
+	LAST_WORDS_MS = 5000,
+};
+
+static int complain(const char *text)
+{
+	fprintf(stderr, "uroce-stat: %s\n", text);
+	return 1;
+}
+
+/* The slot of the process, or LINK_SLOTS. */
+static unsigned int find_slot(unsigned long pid)
+{
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
+		struct snapshot snapshot;
+		bool found;
+
+		if (snapshot_fetch(slot, &snapshot))
+			continue;
+		found = snapshot.process->pid == pid;
+		snapshot_free(&snapshot);
+		if (found)
+			return slot;
+	}
+	return LINK_SLOTS;
+}
+
+/* What the process says: 0, or 1 when it is a refusal, which is told, or nothing is heard. */
+static int receive(int fd, enum uroce_abi_message kind, struct uroce_abi_capture *message)
+{
+	ssize_t bytes = recv(fd, message, sizeof(*message), 0);
+
+	if (bytes != (ssize_t)sizeof(*message) || message->header.message != kind ||
+	    message->header.version != UROCE_ABI_VERSION)
+		return complain(bytes ? "the process does not answer"
+				      : "the process cannot capture, or has ended");
+	message->text[sizeof(message->text) - 1] = '\0';
+	return message->error ? complain(message->text) : 0;
+}
+
+static int send_start(int fd, const char *options, int file)
+{
+	struct uroce_abi_capture start = {
+		.header = { .message = UROCE_ABI_CAPTURE_START, .version = UROCE_ABI_VERSION },
+	};
+	struct iovec piece = { &start, sizeof(start) };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+	if (strlen(options) >= sizeof(start.text))
+		return complain("the options are too long");
+	strcpy(start.text, options);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &file, sizeof(file));
+	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? complain(strerror(errno)) : 0;
+}
+
+/* Until a signal comes, or the process says or is no more. */
+static int await_end(int fd, int signals)
+{
+	struct pollfd wait[2] = { { .fd = fd, .events = POLLIN },
+				  { .fd = signals, .events = POLLIN } };
+	struct uroce_abi_capture last;
+
+	while (poll(wait, 2, -1) < 0 && errno == EINTR)
+		;
+	shutdown(fd, SHUT_WR);
+	if (poll(wait, 1, LAST_WORDS_MS) != 1)
+		return complain("the process does not end its capture");
+	if (recv(fd, &last, sizeof(last), 0) != (ssize_t)sizeof(last) ||
+	    last.header.message != UROCE_ABI_CAPTURE_REPLY) {
+		complain("the process has ended");
+		return 0;
+	}
+	fprintf(stderr, "uroce-stat: %llu packets captured, %llu missing\n",
+		(unsigned long long)last.packets, (unsigned long long)last.lost);
+	return 0;
+}
+
+static int control(unsigned int slot, const char *options, int file, int signals)
+{
+	int fd = snapshot_ask(slot, UROCE_ABI_CAPTURE_REQUEST), result;
+	struct uroce_abi_capture message;
+
+	if (fd < 0)
+		return complain("the process does not answer");
+	result = receive(fd, UROCE_ABI_CAPTURE_READY, &message);
+	if (!result)
+		result = send_start(fd, options, file);
+	if (!result)
+		result = receive(fd, UROCE_ABI_CAPTURE_REPLY, &message);
+	if (!result) {
+		complain("the capture has begun; Ctrl-C ends it");
+		result = await_end(fd, signals);
+	}
+	close(fd);
+	return result;
+}
+
+int capture_control(unsigned long pid, const char *text)
+{
+	char name[CAPTURE_NAME_BYTES], error[CAPTURE_ERROR_TEXT];
+	struct capture_config config;
+	struct capture_file file;
+	unsigned int slot;
+	sigset_t end;
+	int signals, result;
+
+	if (capture_config_parse(&config, text, error)) {
+		complain(error);
+		return 2;
+	}
+	slot = find_slot(pid);
+	if (slot == LINK_SLOTS)
+		return complain("no uroce process of yours has this number");
+	if (!capture_config_name(&config, (int)pid, 0, name))
+		return complain("the file's name is too long");
+	/* Blocked before the capture begins: from then on each of them is an ordinary end. */
+	sigemptyset(&end);
+	sigaddset(&end, SIGINT);
+	sigaddset(&end, SIGTERM);
+	sigaddset(&end, SIGHUP);
+	sigprocmask(SIG_BLOCK, &end, NULL);
+	signals = signalfd(-1, &end, SFD_CLOEXEC);
+	if (signals < 0)
+		return complain(strerror(errno));
+	if (capture_file_open(&file, name, error))
+		return complain(error);
+	result = control(slot, text + strcspn(text, ","), file.fd, signals);
+	close(file.fd);
+	close(signals);
+	return result;
+}

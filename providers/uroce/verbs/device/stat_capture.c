@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "stat_capture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rdma/uroce-abi.h>
+
+#include "capture/capture.h"
+#include "link/visitor.h"
+#include "progress/aside.h"
+#include "verbs/complain.h"
+
+static void end_aside(void);
+
+/* One process asks at a time. */
+static struct {
+	pthread_mutex_t lock;
+	int fd; /* of the connection, or -1 */
+	bool watched;
+	bool capturing;
+	struct aside ending; /* the file may take long */
+} asker = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .ending = ASIDE_INITIALIZER(end_aside) };
+
+/* text: NULL, or what is wrong. */
+static void answer(int fd, enum uroce_abi_message kind, int error, const char *text,
+		   const struct capture_counts *counts)
+{
+	struct uroce_abi_capture reply = {
+		.header = { .message = kind, .version = UROCE_ABI_VERSION },
+		.error = error,
+	};
+
+	if (text)
+		snprintf(reply.text, sizeof(reply.text), "%s", text);
+	if (counts) {
+		reply.packets = counts->packets;
+		reply.lost = counts->lost;
+	}
+	send(fd, &reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* A message and the descriptor that came with it, or -1; the message's bytes. */
+static ssize_t receive(int fd, struct uroce_abi_capture *message, int *file)
+{
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+	struct iovec piece = { message, sizeof(*message) };
+	struct msghdr head = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t bytes = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *cmsg = bytes < 0 ? NULL : CMSG_FIRSTHDR(&head);
+
+	*file = -1;
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(file, CMSG_DATA(cmsg), sizeof(int));
+	return bytes;
+}
+
+static bool is_start(const struct uroce_abi_capture *message, ssize_t bytes)
+{
+	return bytes == (ssize_t)sizeof(*message) &&
+	       message->header.message == UROCE_ABI_CAPTURE_START &&
+	       message->header.version == UROCE_ABI_VERSION &&
+	       memchr(message->text, '\0', sizeof(message->text));
+}
+
+/* Caller holds the lock.  The file is the capture's from here on. */
+static void start(const char *options, int file)
+{
+	char error[CAPTURE_ERROR_TEXT] = "";
+	struct capture_config config;
+	int result = capture_config_parse_options(&config, options, error);
+
+	if (!result && config.files) {
+		snprintf(error, sizeof(error), "ring= is for UROCE_CAPTURE alone");
+		result = -EINVAL;
+	}
+	if (result) {
+		close(file);
+	} else {
+		snprintf(config.name, sizeof(config.name), "the file of uroce-stat");
+		config.complain = uroce_complain;
+		result = capture_start(&config, file, error);
+	}
+	asker.capturing = !result;
+	answer(asker.fd, UROCE_ABI_CAPTURE_REPLY, result, error, NULL);
+}
+
+/* In the helper thread: the asker says where to, or has gone, or wants no more. */
+static void asker_speaks(void *arg)
+{
+	struct uroce_abi_capture message;
+	ssize_t bytes;
+	int file;
+
+	pthread_mutex_lock(&asker.lock);
+	if (!asker.watched)
+		goto unlock;
+	bytes = receive(asker.fd, &message, &file);
+	if (bytes < 0 && errno == EAGAIN)
+		goto unlock;
+	if (is_start(&message, bytes) && file >= 0 && !asker.capturing) {
+		start(message.text, file);
+		goto unlock;
+	}
+	if (file >= 0)
+		close(file);
+	progress_unwatch(arg, asker.fd);
+	asker.watched = false;
+	aside_want(&asker.ending);
+unlock:
+	pthread_mutex_unlock(&asker.lock);
+}
+
+/* Caller holds the lock; the connection is not watched any more. */
+static void end(void)
+{
+	struct capture_counts counts = { 0 };
+
+	if (asker.fd < 0)
+		return;
+	if (asker.capturing) {
+		capture_stop(&counts);
+		answer(asker.fd, UROCE_ABI_CAPTURE_REPLY, 0, NULL, &counts);
+	}
+	close(asker.fd);
+	asker.fd = -1;
+	asker.watched = false;
+	asker.capturing = false;
+}
+
+static void end_aside(void)
+{
+	pthread_mutex_lock(&asker.lock);
+	end();
+	pthread_mutex_unlock(&asker.lock);
+}
+
+void stat_capture_asked(struct progress *progress, int client)
+{
+	/* Held by a thread that waits for a file: that asker is not done with yet. */
+	bool busy = pthread_mutex_trylock(&asker.lock) != 0;
+
+	if (busy || asker.fd >= 0) {
+		answer(client, UROCE_ABI_CAPTURE_READY, -EBUSY,
+		       "another uroce-stat captures it already", NULL);
+		close(client);
+	} else {
+		link_take_rights(client);
+		if (progress_watch(progress, client, asker_speaks, progress)) {
+			close(client);
+		} else {
+			asker.fd = client;
+			asker.watched = true;
+			answer(client, UROCE_ABI_CAPTURE_READY, 0, NULL, NULL);
+		}
+	}
+	if (!busy)
+		pthread_mutex_unlock(&asker.lock);
+}
+
+void stat_capture_end(struct progress *progress)
+{
+	int fd;
+
+	pthread_mutex_lock(&asker.lock);
+	fd = asker.watched ? asker.fd : -1;
+	asker.watched = false;
+	pthread_mutex_unlock(&asker.lock);
+	/* A callback that runs meanwhile finds that it is too late. */
+	if (fd >= 0)
+		progress_unwatch(progress, fd);
+	aside_finish(&asker.ending);
+	end_aside();
+}
+
+void stat_capture_forked(void)
+{
+	pthread_mutex_init(&asker.lock, NULL);
+	aside_forked(&asker.ending);
+	if (asker.fd >= 0)
+		close(asker.fd);
+	asker.fd = -1;
+	asker.watched = false;
+	asker.capturing = false;
+}
