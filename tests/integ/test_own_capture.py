@@ -318,5 +318,20 @@ def test_who_may_ask(loopback):
     end.end()
 
 
+def test_run_option(loopback):
+    """uroce-run sets the variable; of a program that writes to standard output the packets alone
+    are there."""
+    run = os.path.join(loopback.scratch.bin, "uroce-run")
+    server, client = harness.start_pair(
+        loopback, [run, "--capture", "-,snaplen=128", "ibv_rc_pingpong", "-d", "{device}", "-g",
+                   loopback.gid_index(4), "-n", 10])
+    for process in client, server:
+        process.done()
+        assert "10 iters" in process.errors
+        assert len(captured.File(process.out_path).packets) > 20
+    alone = loopback.run(run, "--capture")
+    assert alone.popen.returncode == 2 and "usage" in alone.errors
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
