@@ -202,7 +202,9 @@ static void receive(uint32_t dest_qpn, const struct capture_way *way, size_t len
 		.way = way, .pieces = &piece, .count = 1, .bytes = length, .comment = comment
 	};
 
-	build(bytes, length, dest_qpn, way, 0);
+	/* An empty datagram has no ICRC. */
+	if (length)
+		build(bytes, length, dest_qpn, way, 0);
 	capture_put(capture_on(), &packets);
 }
 
