@@ -131,21 +131,38 @@ CALL(int, fstatat64, path, (int directory, const char *path, struct stat64 *stat
 CALL(int, statx, path,
      (int directory, const char *path, int flags, unsigned int mask, struct statx *status),
      (directory, there, flags, mask, status), -1)
-/* Their names in programs that were built for glibc before 2.33. */
-CALL(int, __xstat, path, (int version, const char *path, struct stat *status),
-     (version, there, status), -1)
-CALL(int, __xstat64, path, (int version, const char *path, struct stat64 *status),
-     (version, there, status), -1)
-CALL(int, __lxstat, path, (int version, const char *path, struct stat *status),
-     (version, there, status), -1)
-CALL(int, __lxstat64, path, (int version, const char *path, struct stat64 *status),
-     (version, there, status), -1)
-CALL(int, __fxstatat, path,
-     (int version, int directory, const char *path, struct stat *status, int flags),
-     (version, directory, there, status, flags), -1)
-CALL(int, __fxstatat64, path,
-     (int version, int directory, const char *path, struct stat64 *status, int flags),
-     (version, directory, there, status, flags), -1)
+/*
+ * Their names in programs that were built for glibc before 2.33, which later ones keep where
+ * dlsym() does not find them; on 64-bit architectures they mean the same.
+ */
+#define OLD_STAT(name, now, type)							\
+	EXPORT int name(int version, const char *path, type *status);			\
+	int name(int version, const char *path, type *status)				\
+	{										\
+		int (*old)(int, const char *, type *) =					\
+			(int (*)(int, const char *, type *))REAL(name);			\
+		char buffer[PATH_MAX];							\
+		const char *there = led(path, buffer);					\
+		return old ? old(version, there, status) : now(there, status);		\
+	}
+#define OLD_STAT_AT(name, now, type)							\
+	EXPORT int name(int version, int directory, const char *path, type *status,	\
+			int flags);							\
+	int name(int version, int directory, const char *path, type *status, int flags)	\
+	{										\
+		int (*old)(int, int, const char *, type *, int) =			\
+			(int (*)(int, int, const char *, type *, int))REAL(name);	\
+		char buffer[PATH_MAX];							\
+		const char *there = led(path, buffer);					\
+		return old ? old(version, directory, there, status, flags) :		\
+			     now(directory, there, status, flags);			\
+	}
+OLD_STAT(__xstat, stat, struct stat)
+OLD_STAT(__xstat64, stat64, struct stat64)
+OLD_STAT(__lxstat, lstat, struct stat)
+OLD_STAT(__lxstat64, lstat64, struct stat64)
+OLD_STAT_AT(__fxstatat, fstatat, struct stat)
+OLD_STAT_AT(__fxstatat64, fstatat64, struct stat64)
 
 CALL(int, access, path, (const char *path, int mode), (there, mode), -1)
 CALL(int, euidaccess, path, (const char *path, int mode), (there, mode), -1)

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +67,16 @@ static uid_t overflow_user(void)
 	return user;
 }
 
+/* Such as root of a container has: in a user namespace of its own they would be good for nothing.
+ */
+static bool has_privileges(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return !syscall(SYS_capget, &header, data) && (data[0].permitted || data[1].permitted);
+}
+
 static int new_namespaces(const char **step)
 {
 	uid_t user = geteuid();
@@ -74,6 +86,10 @@ static int new_namespaces(const char **step)
 		return 0;
 	if (errno != EPERM)
 		return refuse(step, "unshare");
+	if (has_privileges()) {
+		errno = EPERM;
+		return refuse(step, "a user namespace would take privileges away");
+	}
 	/* It could not tell other users' programs from its own (link_check_user()). */
 	if (user == overflow_user()) {
 		errno = EPERM;

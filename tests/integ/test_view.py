@@ -251,6 +251,35 @@ def test_inside_of_a_view(loopback, long_way):
     assert "uroce_lo" in walk(loopback, long_way, prefix=[run, "--view=" + long_way])[0]
 
 
+# A device of the kernel, as far as it can be seen; in a mount namespace.
+A_REAL_DEVICE = f"""
+mount -t tmpfs none /sys/class
+mkdir /sys/class/infiniband /sys/class/net
+ln -s ../../kernel /sys/class/infiniband/mlx5_0
+mount -t tmpfs none /dev
+mkdir /dev/infiniband
+mknod -m 666 /dev/null c 1 3
+mknod -m 666 /dev/full c 1 7
+mknod -m 666 /dev/infiniband/uverbs0 c 1 5
+exec setpriv --reuid {SOMEBODY} --regid {SOMEBODY} --clear-groups "$0" "$@"
+"""
+
+
+def test_devices_of_the_kernel_stay(loopback, way):
+    need_root()
+    script = """
+ls /sys/class/infiniband /dev/infiniband
+readlink -f /sys/class/infiniband/mlx5_0
+[ -d /sys/class/infiniband/mlx5_0/. ] && cat /sys/class/infiniband/uroce_lo/node_type
+head -c 3 /dev/infiniband/uverbs0 | tr '\\0' 0
+"""
+    text = output(loopback, way, "sh", "-c", script, user=None,
+                  prefix=["unshare", "-m", "sh", "-ec", A_REAL_DEVICE])
+    assert text.split("\n") == ["/dev/infiniband:", "uroce_lo", "uverbs0", "",
+                                "/sys/class/infiniband:", "mlx5_0", "uroce_lo",
+                                "/sys/kernel", "1: CA", "000"]
+
+
 def test_nobody_in_particular(loopback):
     """In a user namespace this user could not be told from others, so it gets the calls."""
     need_root()
@@ -294,7 +323,10 @@ def test_where_mounts_are_refused(loopback):
     for user in {USER, None}:
         devices, errors = walk(loopback, None, prefix=[PYTHON, "-c", NO_MOUNTS], user=user)
         assert "uroce_lo" in devices
-        assert errors == ("uroce-run: no namespaces here (unshare: Operation not permitted): "
+        # As root of a container a program may need what it is permitted.
+        refused = "unshare" if user == SOMEBODY or os.geteuid() else \
+            "a user namespace would take privileges away"
+        assert errors == (f"uroce-run: no namespaces here ({refused}: Operation not permitted): "
                           "/sys/class/infiniband and /dev/infiniband are shown by redirected "
                           "calls\n")
 
@@ -302,6 +334,39 @@ def test_where_mounts_are_refused(loopback):
 def test_wrong_ways_are_refused(loopback):
     wrong = view(loopback, "nothing", "true")
     assert wrong.popen.returncode == 2 and "--view=namespace" in wrong.errors
+
+
+OLD_PROGRAM = """
+#include <sys/stat.h>
+#define USE(name, node) __asm__(".symver " #name ", " #name "@GLIBC_" node)
+int __xstat(int, const char *, struct stat *);
+int __lxstat(int, const char *, struct stat *);
+int __fxstatat(int, int, const char *, struct stat *, int);
+USE(__xstat, "2.2.5");
+USE(__lxstat, "2.2.5");
+USE(__fxstatat, "2.4");
+int main(void)
+{
+	const char *node = "/dev/infiniband/uroce_lo", *device = "/sys/class/infiniband/uroce_lo";
+	struct stat status;
+
+	if (__xstat(1, node, &status) || !S_ISCHR(status.st_mode))
+		return 1;
+	if (__lxstat(1, node, &status) || !S_ISLNK(status.st_mode))
+		return 2;
+	return __fxstatat(1, -1, device, &status, 0) || !S_ISDIR(status.st_mode) ? 3 : 0;
+}
+"""
+
+
+@needs("cc")
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="versions are named for x86-64")
+def test_programs_of_an_older_c_library(loopback, way):
+    program = loopback.scratch.file("old")
+    with open(program + ".c", "w", encoding="ascii") as file:
+        file.write(OLD_PROGRAM)
+    subprocess.run(["cc", "-w", program + ".c", "-o", program], check=True)
+    output(loopback, way, program)
 
 
 def test_rdma_shows_the_links(loopback, way):
