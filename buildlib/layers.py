@@ -84,7 +84,18 @@ LAYERS = {
     "cm": layer("the connection manager: messages, states, timers", "wire", pure=True),
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
                  "cm verbs progress engine wire link"),
-    "tools": layer("uroce-stat", "verbs progress capture engine wire link"),
+    "trace": layer("captures, read and judged by the rules", "cm engine wire", groups=(
+        group("contract and terms", "array packet.h rules counts spans"),
+        group("frames", "frame capture"),
+        group("packets", "run"),
+        group("flows, messages of the connection manager", "flow cm_log"),
+        group("pairs", "pairing"),
+        group("one direction of a connection", "stream stream_internal stream_credit stream_nak "
+              "stream_request stream_response"),
+        group("a whole capture", "trace derive"),
+        group("reports", "report.h plot.h summary json timeline plot"),
+    )),
+    "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link"),
 }
 # The one fact about packets that sockets need is their port number.
 SINGLE_FILES = {"link": {"wire/packet.h": {"WIRE_UDP_PORT"}}}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What is counted of one direction of a connection: the requests of one queue pair, and the
+ * responses to them.  One row for each number: its name in JSON, how the table calls it, its unit.
+ */
+#ifndef UROCE_TRACE_COUNTS_H
+#define UROCE_TRACE_COUNTS_H
+
+#include <stdint.h>
+
+#define STREAM_COUNTS(X)                                         \
+	X(request_packets, "request packets", PLAIN)             \
+	X(payload_bytes, "payload bytes, each once", PLAIN)      \
+	X(messages, "messages begun", PLAIN)                     \
+	X(sends, "  SEND", PLAIN)                                \
+	X(writes, "  WRITE", PLAIN)                              \
+	X(writes_immediate, "  WRITE with immediate", PLAIN)     \
+	X(reads, "  READ", PLAIN)                                \
+	X(atomics, "  Atomic", PLAIN)                            \
+	X(others, "  other", PLAIN)                              \
+	X(ack_requests, "packets with AckReq", PLAIN)            \
+	X(resent_packets, "packets sent again", PLAIN)           \
+	X(resent_acknowledged, "  although acknowledged", PLAIN) \
+	X(late_packets, "packets seen late only", PLAIN)         \
+	X(missing_packets, "packets never seen", PLAIN)          \
+	X(limited, "limited requests", PLAIN)                    \
+	X(limit_times, "times at the credit limit", PLAIN)       \
+	X(limit_ns, "time at the credit limit", TIME)            \
+	X(acks, "Acknowledges, positive", PLAIN)                 \
+	X(unsolicited_acks, "  unsolicited", PLAIN)              \
+	X(repeated_acks, "  again, for a duplicate", PLAIN)      \
+	X(stale_acks, "  older than others", PLAIN)              \
+	X(ghost_acks, "  of what was not seen", PLAIN)           \
+	X(read_responses, "READ response packets", PLAIN)        \
+	X(read_bytes, "READ bytes, each once", PLAIN)            \
+	X(atomic_responses, "Atomic Acknowledges", PLAIN)        \
+	X(repeated_responses, "responses given again", PLAIN)    \
+	X(missing_responses, "READ responses not seen", PLAIN)   \
+	X(orphan_responses, "responses to nothing seen", PLAIN)  \
+	X(implied_naks, "READs passed by an ACK", PLAIN)         \
+	X(rnr_naks, "RNR NAKs", PLAIN)                           \
+	X(rnr_ns, "time that they cost", TIME)                   \
+	X(sequence_naks, "sequence NAKs", PLAIN)                 \
+	X(sequence_ns, "time until answered", TIME)              \
+	X(invalid_naks, "NAKs invalid request", PLAIN)           \
+	X(access_naks, "NAKs remote access", PLAIN)              \
+	X(operational_naks, "NAKs remote operational", PLAIN)    \
+	X(most_reads, "most READs, Atomics at once", PLAIN)      \
+	X(most_unacknowledged, "most PSNs unacknowledged", PLAIN)
+
+struct stream_counts {
+#define STREAM_COUNT_FIELD(name, label, unit) uint64_t name;
+	STREAM_COUNTS(STREAM_COUNT_FIELD)
+#undef STREAM_COUNT_FIELD
+};
+
+enum count_unit {
+	COUNT_PLAIN,
+	COUNT_TIME, /* ns */
+};
+
+struct count_row {
+	const char *name, *label;
+	uint16_t offset; /* in struct stream_counts */
+	enum count_unit unit;
+};
+/* Ends with a row without a name. */
+extern const struct count_row count_rows[];
+
+static inline uint64_t count_value(const struct stream_counts *counts, const struct count_row *row)
+{
+	return *(const uint64_t *)((const char *)counts + row->offset);
+}
+
+#endif

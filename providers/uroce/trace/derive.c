@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* From packets and flows to connections, and each packet to the streams of its connection. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "engine/psn.h"
+#include "trace.h"
+
+static const struct cm_connection *find_cm(const struct trace *trace, const struct flow *flow)
+{
+	for (size_t i = 0; i < trace->cm.count; i++) {
+		const struct cm_connection *cm = &trace->cm.items[i];
+		bool there = memcmp(flow->src, cm->active.address, 16) == 0 &&
+			     flow->dst_qpn == cm->passive.qpn && flow->src_qpn == cm->active.qpn;
+		bool back = memcmp(flow->src, cm->passive.address, 16) == 0 &&
+			    flow->dst_qpn == cm->active.qpn && flow->src_qpn == cm->passive.qpn;
+
+		if (cm->accepted && (there || back))
+			return cm;
+	}
+	return NULL;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct stream_facts facts_of(const struct trace *trace,
+				    const struct trace_connection *connection, int side,
+				    const struct trace_options *options)
+{
+	const struct cm_connection *cm = connection->cm;
+	struct stream_facts facts = { .read_depth = UINT32_MAX,
+				      .keep_events = options->keep_events };
+
+	for (int i = 0; i < 2 && facts.mtu == 0; i++)
+		if (connection->flows[i] != FLOW_NONE)
+			facts.mtu = trace->flows.items[connection->flows[i]].mtu;
+	if (cm && connection->flows[side] != FLOW_NONE) {
+		const struct flow *flow = &trace->flows.items[connection->flows[side]];
+		bool active = flow->dst_qpn == cm->passive.qpn;
+		const struct cm_side *self = active ? &cm->active : &cm->passive;
+		const struct cm_side *peer = active ? &cm->passive : &cm->active;
+
+		if (facts.mtu == 0)
+			facts.mtu = cm->mtu;
+		facts.start_is_known = true;
+		facts.start = peer->psn;
+		/* What REP says is the answer to what REQ has asked for: the smaller ones count. */
+		facts.read_depth = smaller(self->initiator_depth, peer->responder_resources);
+	}
+	return facts;
+}
+
+/* rule S14, S15: what is wrong with a packet, whatever it says. */
+static void check_packets(struct trace *trace)
+{
+	for (size_t i = 0; i < trace->packets.count; i++) {
+		const struct trace_packet *packet = &trace->packets.items[i];
+
+		if (packet->flags & (TRACE_COPY | TRACE_REFUSED))
+			continue;
+		if (packet->flags & TRACE_WRONG_ICRC) {
+			rule_hit(&trace->sender_rules[RULE_ICRC], packet->frame);
+			continue;
+		}
+		if (!(packet->flags & TRACE_MIGRATED))
+			rule_hit(&trace->sender_rules[RULE_MIGREQ], packet->frame);
+		if (packet->flags & TRACE_OTHER_PKEY)
+			rule_hit(&trace->sender_rules[RULE_PKEY], packet->frame);
+	}
+}
+
+static bool is_wanted(const struct flow *flow, const struct trace_options *options)
+{
+	return options->qpn == UINT32_MAX || flow->dst_qpn == options->qpn ||
+	       flow->src_qpn == options->qpn;
+}
+
+/* By flow: the connection and the side that its packets belong to. */
+struct place {
+	uint32_t connection;
+	int side;
+};
+
+static struct place *make_connections(struct trace *trace, const enum pairing_by *by,
+				      const struct trace_options *options)
+{
+	struct place *places = calloc(trace->flows.count + 1, sizeof(*places));
+
+	if (!places) {
+		fprintf(stderr, "uroce-trace: out of memory\n");
+		exit(1);
+	}
+	for (uint32_t i = 0; i < trace->flows.count; i++) {
+		const struct flow *flow = &trace->flows.items[i];
+		struct trace_connection *connection;
+
+		places[i].connection = UINT32_MAX;
+		if (!is_wanted(flow, options))
+			continue;
+		/* The flow of the first packet has made the connection already. */
+		if (flow->peer != FLOW_NONE && flow->peer < i) {
+			places[i].connection = places[flow->peer].connection;
+			places[i].side = 1;
+			continue;
+		}
+		places[i].connection = (uint32_t)trace->connections.count;
+		connection = array_append(&trace->connections);
+		memset(connection, 0, sizeof(*connection));
+		connection->flows[0] = i;
+		connection->flows[1] = flow->peer;
+		connection->by = by[i];
+		connection->is_reliable = flow->service == WIRE_RC || flow->service == WIRE_XRC;
+		connection->cm = find_cm(trace, flow);
+	}
+	return places;
+}
+
+static void start_streams(struct trace *trace, const struct trace_options *options)
+{
+	for (size_t i = 0; i < trace->connections.count; i++) {
+		struct trace_connection *connection = &trace->connections.items[i];
+
+		for (int side = 0; side < 2 && connection->is_reliable; side++) {
+			struct stream_facts facts = facts_of(trace, connection, side, options);
+
+			stream_init(&connection->streams[side], &facts);
+		}
+	}
+}
+
+static int compare_packets(const void *a, const void *b)
+{
+	const struct trace_packet *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	if (x->frame != y->frame)
+		return x->frame < y->frame ? -1 : 1;
+	return x->part < y->part ? -1 : x->part > y->part;
+}
+
+static void give_packet(struct trace *trace, const struct place *places,
+			const struct trace_packet *packet)
+{
+	const struct place *place;
+	struct trace_connection *connection;
+
+	if (packet->flow == FLOW_NONE || packet->flags & TRACE_IGNORED)
+		return;
+	place = &places[packet->flow];
+	if (place->connection == UINT32_MAX)
+		return;
+	connection = &trace->connections.items[place->connection];
+	if (!connection->is_reliable)
+		return;
+	if (wire_op_is_response(packet->opcode))
+		stream_response(&connection->streams[1 - place->side], packet);
+	else if (wire_op_is_request(packet->opcode))
+		stream_request(&connection->streams[place->side], packet);
+}
+
+void trace_derive(struct trace *trace, const struct trace_options *options)
+{
+	enum pairing_by *by = calloc(trace->flows.count + 1, sizeof(*by));
+	struct place *places;
+
+	if (!by) {
+		fprintf(stderr, "uroce-trace: out of memory\n");
+		exit(1);
+	}
+	if (trace->totals.backwards)
+		qsort(trace->packets.items, trace->packets.count, sizeof(*trace->packets.items),
+		      compare_packets);
+	check_packets(trace);
+	pairing_find(&trace->flows, &trace->cm, by);
+	places = make_connections(trace, by, options);
+	start_streams(trace, options);
+	for (size_t i = 0; i < trace->packets.count; i++)
+		give_packet(trace, places, &trace->packets.items[i]);
+	for (size_t i = 0; i < trace->connections.count; i++)
+		for (int side = 0; side < 2 && trace->connections.items[i].is_reliable; side++)
+			stream_finish(&trace->connections.items[i].streams[side]);
+	free(places);
+	free(by);
+}

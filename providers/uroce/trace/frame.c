@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "frame.h"
+
+#include <pcap/dlt.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86dd
+#define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_QINQ 0x88a8
+#define VLAN_BYTES 4
+
+#define IPV4_BYTES 20
+#define IPV4_FRAGMENT 0x3fff /* offset, and "more fragments" */
+#define IPV6_BYTES 40
+#define IPV6_HOP_BY_HOP 0
+#define IPV6_ROUTING 43
+#define IPV6_FRAGMENT 44
+#define IPV6_OPTIONS 60
+#define IPV6_MAX_EXTENSIONS 8
+#define PROTOCOL_UDP 17
+#define UDP_BYTES 8
+#define COOKED_OUTGOING 4 /* the type of a cooked frame that this host has sent */
+
+/* Where a link header has its EtherType, and how long it is; 0: raw IP. */
+static const struct link {
+	int type;
+	uint8_t ethertype_at, bytes;
+} links[] = {
+	{ DLT_EN10MB, 12, 14 }, { DLT_LINUX_SLL, 14, 16 }, { DLT_LINUX_SLL2, 0, 20 },
+	{ DLT_RAW, 0, 0 },	{ DLT_IPV4, 0, 0 },	   { DLT_IPV6, 0, 0 },
+	{ DLT_NULL, 0, 4 },	{ DLT_LOOP, 0, 4 },
+};
+
+static const struct link *find_link(int type)
+{
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		if (links[i].type == type)
+			return &links[i];
+	return NULL;
+}
+
+int frame_link_known(int link_type)
+{
+	return find_link(link_type) != NULL;
+}
+
+static enum trace_way cooked_way(int type, const uint8_t *bytes)
+{
+	unsigned int kind;
+
+	if (type == DLT_LINUX_SLL)
+		kind = wire_get_be16(bytes);
+	else if (type == DLT_LINUX_SLL2)
+		kind = bytes[10];
+	else
+		return TRACE_WAY_UNKNOWN;
+	return kind == COOKED_OUTGOING ? TRACE_WAY_OUT : TRACE_WAY_IN;
+}
+
+/* What is left of a frame: the headers so far are passed. */
+struct rest {
+	const uint8_t *at;
+	size_t captured, length;
+};
+
+static bool pass(struct rest *rest, size_t bytes)
+{
+	if (rest->captured < bytes || rest->length < bytes)
+		return false;
+	rest->at += bytes;
+	rest->captured -= bytes;
+	rest->length -= bytes;
+	return true;
+}
+
+/* The network header's length is the datagram's: what follows is the link's padding. */
+static bool limit(struct rest *rest, size_t bytes)
+{
+	if (rest->length < bytes)
+		return false;
+	rest->length = bytes;
+	if (rest->captured > bytes)
+		rest->captured = bytes;
+	return true;
+}
+
+static enum frame_verdict read_ipv4(struct rest *rest, struct frame *frame)
+{
+	const uint8_t *ip = rest->at;
+	size_t header = (size_t)(ip[0] & 15) * 4;
+
+	if (header < IPV4_BYTES || !limit(rest, wire_get_be16(ip + 2)))
+		return FRAME_BROKEN;
+	if (ip[9] != PROTOCOL_UDP)
+		return FRAME_OTHER;
+	frame->path.ipv6 = false;
+	frame->ip_id = wire_get_be16(ip + 4);
+	memset(frame->path.src, 0, 10);
+	memset(frame->path.src + 10, 0xff, 2);
+	memcpy(frame->path.dst, frame->path.src, 12);
+	memcpy(frame->path.src + 12, ip + 12, 4);
+	memcpy(frame->path.dst + 12, ip + 16, 4);
+	if (wire_get_be16(ip + 6) & IPV4_FRAGMENT)
+		return FRAME_FRAGMENT;
+	return pass(rest, header) ? FRAME_ROCE : FRAME_CUT;
+}
+
+static enum frame_verdict read_ipv6(struct rest *rest, struct frame *frame)
+{
+	const uint8_t *ip = rest->at;
+	uint8_t next = ip[6];
+
+	if (!limit(rest, IPV6_BYTES + (size_t)wire_get_be16(ip + 4)))
+		return FRAME_BROKEN;
+	frame->path.ipv6 = true;
+	frame->ip_id = 0;
+	memcpy(frame->path.src, ip + 8, 16);
+	memcpy(frame->path.dst, ip + 24, 16);
+	pass(rest, IPV6_BYTES);
+	for (int i = 0; i < IPV6_MAX_EXTENSIONS; i++) {
+		if (next == IPV6_FRAGMENT)
+			return FRAME_FRAGMENT;
+		if (next != IPV6_HOP_BY_HOP && next != IPV6_ROUTING && next != IPV6_OPTIONS)
+			break;
+		if (rest->captured < 8)
+			return FRAME_CUT;
+		next = rest->at[0];
+		if (!pass(rest, ((size_t)rest->at[1] + 1) * 8))
+			return FRAME_CUT;
+	}
+	return next == PROTOCOL_UDP ? FRAME_ROCE : FRAME_OTHER;
+}
+
+static enum frame_verdict read_udp(struct rest *rest, struct frame *frame)
+{
+	const uint8_t *udp = rest->at;
+	size_t length;
+
+	/* Ports in the first four bytes; what is too short for them may be anything. */
+	if (rest->captured < 4)
+		return FRAME_OTHER;
+	if (wire_get_be16(udp + 2) != WIRE_UDP_PORT)
+		return FRAME_OTHER;
+	if (rest->captured < UDP_BYTES)
+		return FRAME_CUT;
+	length = wire_get_be16(udp + 4);
+	if (length < UDP_BYTES || !limit(rest, length))
+		return FRAME_BROKEN;
+	frame->path.src_port = wire_get_be16(udp);
+	pass(rest, UDP_BYTES);
+	if (rest->length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
+		return FRAME_BROKEN;
+	if (rest->captured < WIRE_BTH_BYTES)
+		return FRAME_CUT;
+	frame->bytes = rest->at;
+	frame->captured = (uint32_t)rest->captured;
+	frame->length = (uint32_t)rest->length;
+	return FRAME_ROCE;
+}
+
+/* The IP version: by EtherType where the link has one, else by the header itself; 0: no IP. */
+static int pass_link(const struct link *link, struct rest *rest)
+{
+	const uint8_t *start = rest->at;
+	unsigned int type;
+
+	if (!pass(rest, link->bytes))
+		return 0;
+	if (link->type == DLT_EN10MB || link->type == DLT_LINUX_SLL ||
+	    link->type == DLT_LINUX_SLL2) {
+		type = wire_get_be16(start + link->ethertype_at);
+		while (type == ETHERTYPE_VLAN || type == ETHERTYPE_QINQ) {
+			const uint8_t *tag = rest->at;
+
+			if (!pass(rest, VLAN_BYTES))
+				return 0;
+			type = wire_get_be16(tag + 2);
+		}
+		if (type != ETHERTYPE_IPV4 && type != ETHERTYPE_IPV6)
+			return 0;
+	}
+	if (rest->captured == 0)
+		return 0;
+	return rest->at[0] >> 4;
+}
+
+enum frame_verdict frame_read(int link_type, const uint8_t *bytes, size_t captured, size_t length,
+			      struct frame *frame)
+{
+	const struct link *link = find_link(link_type);
+	struct rest rest = { bytes, captured, length };
+	enum frame_verdict verdict = FRAME_OTHER;
+	int version;
+
+	if (!link || captured > length || captured < link->bytes)
+		return FRAME_OTHER;
+	frame->way = cooked_way(link_type, bytes);
+	version = pass_link(link, &rest);
+	if (version == 4 && rest.captured >= IPV4_BYTES)
+		verdict = read_ipv4(&rest, frame);
+	else if (version == 6 && rest.captured >= IPV6_BYTES)
+		verdict = read_ipv6(&rest, frame);
+	return verdict == FRAME_ROCE ? read_udp(&rest, frame) : verdict;
+}

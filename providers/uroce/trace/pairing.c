@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "pairing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/psn.h"
+
+#define PORT_BASE 0xc000u
+/* A response is captured before its request when two captures with two clocks were merged. */
+#define REQUEST_AHEAD 256
+
+enum score {
+	SCORE_IMPOSSIBLE = -1,
+	SCORE_PORT = 1,	   /* the same source port */
+	SCORE_FORMULA = 4, /* and the one that both numbers give */
+	SCORE_PSN = 8,	   /* for each direction that has requests which the other answers */
+	SCORE_ENOUGH = SCORE_FORMULA,
+};
+
+const char *pairing_name(enum pairing_by by)
+{
+	static const char *const names[] = {
+		[PAIRING_NONE] = "one direction only",
+		[PAIRING_CM] = "REQ and REP",
+		[PAIRING_PSN] = "PSNs",
+		[PAIRING_PORT] = "source port",
+	};
+
+	return names[by];
+}
+
+/* The source port of connected queue pairs that rxe and uroce choose without a connection manager.
+ */
+static uint16_t formula_port(uint32_t one, uint32_t other)
+{
+	uint64_t value = (uint64_t)one * other;
+	uint32_t label;
+
+	value ^= value >> 20;
+	value ^= value >> 40;
+	label = value & 0xfffff;
+	return (uint16_t)(PORT_BASE | ((label & 0x3fff) ^ label >> 14));
+}
+
+/*
+ * Are these responses to those requests?  The first may be to a request before the capture, or the
+ * ghost of initial credits; the last is at most to the last request, which may be a READ of many
+ * responses.
+ */
+static int score_psns(const struct flow *asking, const struct flow *answering)
+{
+	const struct flow_range *requests = &asking->requests, *responses = &answering->responses;
+	int32_t length = psn_diff(requests->last, requests->first);
+
+	if (responses->packets == 0 || requests->packets == 0)
+		return 0;
+	if (psn_diff(responses->last, requests->first) < -1 ||
+	    psn_diff(responses->first, requests->first) > length + REQUEST_AHEAD)
+		return SCORE_IMPOSSIBLE;
+	return SCORE_PSN;
+}
+
+static int score(const struct flow *a, const struct flow *b)
+{
+	int there = score_psns(a, b), back = score_psns(b, a);
+	int sum;
+
+	if (a->service != b->service || a->service == WIRE_UD || there < 0 || back < 0)
+		return SCORE_IMPOSSIBLE;
+	/* One was over when the other began: another generation. */
+	if ((a->closed && a->end < b->begin) || (b->closed && b->end < a->begin))
+		return SCORE_IMPOSSIBLE;
+	sum = there + back;
+	if (a->src_port == b->src_port) {
+		sum += SCORE_PORT;
+		if (a->src_port == formula_port(a->dst_qpn, b->dst_qpn))
+			sum += SCORE_FORMULA;
+	}
+	return sum;
+}
+
+static void join(struct flows *flows, uint32_t a, uint32_t b, enum pairing_by how,
+		 enum pairing_by *by)
+{
+	flows->items[a].peer = b;
+	flows->items[b].peer = a;
+	flows->items[a].src_qpn = flows->items[b].dst_qpn;
+	flows->items[b].src_qpn = flows->items[a].dst_qpn;
+	by[a] = by[b] = how;
+}
+
+static bool is_opposite(const struct flow *a, const struct flow *b)
+{
+	return memcmp(a->src, b->dst, 16) == 0 && memcmp(a->dst, b->src, 16) == 0;
+}
+
+/* The first free flow between two addresses to a queue pair; a later generation comes later. */
+static uint32_t find(const struct flows *flows, const uint8_t src[16], const uint8_t dst[16],
+		     uint32_t qpn)
+{
+	for (uint32_t i = 0; i < flows->count; i++) {
+		const struct flow *flow = &flows->items[i];
+
+		if (flow->peer == FLOW_NONE && flow->dst_qpn == qpn && flow->service != WIRE_UD &&
+		    memcmp(flow->src, src, 16) == 0 && memcmp(flow->dst, dst, 16) == 0)
+			return i;
+	}
+	return FLOW_NONE;
+}
+
+static void join_by_cm(struct flows *flows, const struct cm_log *log, enum pairing_by *by)
+{
+	size_t count = log->count < FLOWS_MAX ? log->count : FLOWS_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct cm_side *active = &log->items[i].active;
+		const struct cm_side *passive = &log->items[i].passive;
+		uint32_t there, back;
+
+		if (!log->items[i].accepted)
+			continue;
+		there = find(flows, active->address, passive->address, passive->qpn);
+		back = find(flows, passive->address, active->address, active->qpn);
+		if (there != FLOW_NONE)
+			flows->items[there].src_qpn = active->qpn;
+		if (back != FLOW_NONE)
+			flows->items[back].src_qpn = passive->qpn;
+		/* Loop-back of a queue pair to itself has one flow for both directions. */
+		if (there != FLOW_NONE && back != FLOW_NONE && there != back)
+			join(flows, there, back, PAIRING_CM, by);
+	}
+}
+
+/* The best free flow that could be the other direction. */
+static uint32_t best(const struct flows *flows, uint32_t of, int *its_score)
+{
+	const struct flow *flow = &flows->items[of];
+	uint32_t found = FLOW_NONE;
+
+	*its_score = SCORE_ENOUGH - 1;
+	for (uint32_t i = 0; i < flows->count; i++) {
+		const struct flow *other = &flows->items[i];
+		int sum;
+
+		if (i == of || other->peer != FLOW_NONE || !is_opposite(flow, other))
+			continue;
+		/* rule C9: what the connection manager has said of one side stays true. */
+		if ((flow->src_qpn && flow->src_qpn != other->dst_qpn) ||
+		    (other->src_qpn && other->src_qpn != flow->dst_qpn))
+			continue;
+		sum = score(flow, other);
+		if (sum > *its_score) {
+			*its_score = sum;
+			found = i;
+		}
+	}
+	return found;
+}
+
+void pairing_find(struct flows *flows, const struct cm_log *log, enum pairing_by *by)
+{
+	for (size_t i = 0; i < flows->count; i++)
+		by[i] = PAIRING_NONE;
+	join_by_cm(flows, log, by);
+	for (uint32_t i = 0; i < flows->count; i++) {
+		int ours, theirs;
+		uint32_t other;
+
+		if (flows->items[i].peer != FLOW_NONE || flows->items[i].service == WIRE_UD)
+			continue;
+		other = best(flows, i, &ours);
+		/* Each has to be the other's best. */
+		if (other != FLOW_NONE && best(flows, other, &theirs) == i)
+			join(flows, i, other, ours >= SCORE_PSN ? PAIRING_PSN : PAIRING_PORT, by);
+	}
+	/* Two queue pairs alone between two addresses need no more evidence. */
+	for (uint32_t i = 0; i < flows->count; i++) {
+		uint32_t candidates = 0, other = FLOW_NONE;
+		const struct flow *flow = &flows->items[i];
+
+		for (uint32_t j = 0; j < flows->count && flow->peer == FLOW_NONE; j++) {
+			if (i == j || flows->items[j].peer != FLOW_NONE ||
+			    !is_opposite(flow, &flows->items[j]) ||
+			    score(flow, &flows->items[j]) < SCORE_PORT)
+				continue;
+			candidates++;
+			other = j;
+		}
+		if (candidates == 1)
+			join(flows, i, other, PAIRING_PORT, by);
+	}
+}

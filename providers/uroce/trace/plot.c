@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "plot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+/* More points than that are a black bar in any picture, and slow to draw. */
+#define POINTS_MAX 20000
+/* The lower half shows this many messages around the first one that came to the limit. */
+#define CLOSE_BEFORE 6
+#define CLOSE_BEHIND 24
+
+static const struct format {
+	const char *ending, *terminal;
+} formats[] = {
+	{ ".png", "pngcairo size 1200,900" },
+	{ ".svg", "svg size 1200,900" },
+	{ ".pdf", "pdfcairo size 12,9" },
+	{ ".gp", NULL },
+};
+
+static const struct format *find_format(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	for (size_t i = 0; dot && i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (strcmp(dot, formats[i].ending) == 0)
+			return &formats[i];
+	return NULL;
+}
+
+int plot_name_known(const char *name)
+{
+	return find_format(name) != NULL;
+}
+
+/* What is drawn of one kind of event, in this order; the colours are told apart by everybody. */
+static const struct series {
+	unsigned int kinds; /* set of 1 << enum stream_event_kind */
+	const char *title, *style;
+	enum series_height {
+		SERIES_PACKET, /* from the packet's begin to its end */
+		SERIES_POINT,
+		SERIES_ACKNOWLEDGED,
+		SERIES_LIMIT,
+	} height;
+} all_series[] = {
+	{ ~0u, "acknowledged", "steps lw 2 lc rgb '#009e73'", SERIES_ACKNOWLEDGED },
+	{ ~0u, "credit limit (LSN)", "steps lw 2 lc rgb '#d55e00'", SERIES_LIMIT },
+	{ 1u << STREAM_SENT, "sent", "vectors nohead lw 3 lc rgb '#000000'", SERIES_PACKET },
+	{ 1u << STREAM_RESENT | 1u << STREAM_LATE, "sent again",
+	  "vectors nohead lw 3 lc rgb '#cc79a7'", SERIES_PACKET },
+	{ 1u << STREAM_LIMITED, "limited request", "points pt 7 ps 1 lc rgb '#e69f00'",
+	  SERIES_POINT },
+	{ 1u << STREAM_UNSOLICITED, "unsolicited ACK", "points pt 9 ps 1 lc rgb '#56b4e9'",
+	  SERIES_LIMIT },
+	{ 1u << STREAM_RNR_NAK, "RNR NAK", "points pt 5 ps 1 lc rgb '#c00000'", SERIES_POINT },
+	{ 1u << STREAM_SEQUENCE_NAK, "sequence NAK", "points pt 2 ps 1.5 lw 2 lc rgb '#0072b2'",
+	  SERIES_POINT },
+};
+#define SERIES (sizeof(all_series) / sizeof(all_series[0]))
+
+static double seconds(const struct trace *trace, const struct stream_event *event)
+{
+	return (double)(event->time_ns - trace->totals.begin_ns) / 1e9;
+}
+
+static bool belongs(const struct series *series, const struct stream_event *event)
+{
+	if (series->height == SERIES_LIMIT && event->limit < 0)
+		return false;
+	return series->kinds >> event->kind & 1;
+}
+
+static void point(FILE *out, const struct trace *trace, const struct stream *stream,
+		  const struct series *series, const struct stream_event *event)
+{
+	double at = stream_height(stream, event->position);
+
+	fprintf(out, "%.9f ", seconds(trace, event));
+	if (series->height == SERIES_LIMIT)
+		fprintf(out, "%" PRId64 "\n", event->limit);
+	else if (series->height == SERIES_ACKNOWLEDGED)
+		fprintf(out, "%.4f\n", stream_height(stream, event->unacked));
+	else if (series->height == SERIES_PACKET)
+		fprintf(out, "%.4f 0 %.4f\n", at, stream_height(stream, event->position + 1) - at);
+	else
+		fprintf(out, "%.4f\n", at);
+}
+
+/* The data of a series; returns whether there is any. */
+static bool data(FILE *out, const struct trace *trace, const struct stream *stream, size_t number,
+		 const struct plot_range *range)
+{
+	const struct series *series = &all_series[number];
+	size_t count = 0, seen = 0, stride;
+
+	for (size_t pass = 0; pass < 2; pass++) {
+		if (pass == 1 && count == 0)
+			return false;
+		if (pass == 1)
+			fprintf(out, "$series%zu << END\n", number);
+		stride = count / POINTS_MAX + 1;
+		for (size_t i = 0; i < stream->events.count; i++) {
+			const struct stream_event *event = &stream->events.items[i];
+			double at = seconds(trace, event);
+
+			if (!belongs(series, event) || at < range->from ||
+			    (range->to >= 0 && at > range->to))
+				continue;
+			if (pass == 0)
+				count++;
+			else if (seen++ % stride == 0)
+				point(out, trace, stream, series, event);
+		}
+	}
+	fprintf(out, "END\n");
+	return true;
+}
+
+static void panel(FILE *out, unsigned int there, const char *title)
+{
+	const char *comma = "plot ";
+
+	fprintf(out, "set title \"%s\"\n", title);
+	for (size_t i = 0; i < SERIES; i++) {
+		if (!(there >> i & 1))
+			continue;
+		fprintf(out, "%s$series%zu with %s title '%s'", comma, i, all_series[i].style,
+			all_series[i].title);
+		comma = ", \\\n     ";
+	}
+	fputc('\n', out);
+}
+
+/* The event at which that many messages were begun. */
+static const struct stream_event *begun(const struct stream *stream, size_t *from,
+					uint32_t messages)
+{
+	while (*from < stream->events.count && stream->events.items[*from].messages < messages)
+		(*from)++;
+	return *from < stream->events.count ? &stream->events.items[*from] : NULL;
+}
+
+/*
+ * Where the sender runs into its limit and goes on without a pause: the shortest time in which so
+ * many messages were begun around a limited one; false when there is none.
+ */
+static bool find_close(const struct trace *trace, const struct stream *stream,
+		       struct plot_range *close, double heights[2])
+{
+	size_t first = 0, last = 0;
+
+	close->to = -1;
+	for (size_t i = 0; i < stream->events.count; i++) {
+		uint32_t hit = stream->events.items[i].messages;
+		const struct stream_event *from, *to;
+
+		if (stream->events.items[i].kind != STREAM_LIMITED || hit <= CLOSE_BEFORE)
+			continue;
+		from = begun(stream, &first, hit - CLOSE_BEFORE);
+		to = begun(stream, &last, hit + CLOSE_BEHIND);
+		if (!from || !to ||
+		    (close->to >= 0 &&
+		     seconds(trace, to) - seconds(trace, from) >= close->to - close->from))
+			continue;
+		close->from = seconds(trace, from);
+		close->to = seconds(trace, to);
+		heights[0] = (double)hit - CLOSE_BEFORE - 2;
+		heights[1] = (double)hit + CLOSE_BEHIND + 2;
+	}
+	return close->to > close->from;
+}
+
+static void title(char text[256], const struct trace *trace,
+		  const struct trace_connection *connection, int side)
+{
+	uint32_t index = connection->flows[side];
+	bool forward = index != FLOW_NONE;
+	const struct flow *flow =
+		&trace->flows.items[forward ? index : connection->flows[1 - side]];
+	char from[TRACE_ADDRESS_BYTES], to[TRACE_ADDRESS_BYTES];
+
+	report_address(forward ? flow->src : flow->dst, from);
+	report_address(forward ? flow->dst : flow->src, to);
+	snprintf(text, 256, "%s QP 0x%06x to %s QP 0x%06x", from,
+		 forward ? flow->src_qpn : flow->dst_qpn, to,
+		 forward ? flow->dst_qpn : flow->src_qpn);
+}
+
+static void draw(FILE *out, const struct trace *trace, const struct trace_connection *connection,
+		 int side, const struct plot_range *range)
+{
+	const struct stream *stream = &connection->streams[side];
+	struct plot_range close = { 0, -1 };
+	unsigned int there = 0;
+	char text[256];
+	double heights[2] = { 0 };
+	bool both;
+
+	for (size_t i = 0; i < SERIES; i++)
+		if (data(out, trace, stream, i, range))
+			there |= 1u << i;
+	title(text, trace, connection, side);
+	both = range->to < 0 && find_close(trace, stream, &close, heights);
+	fprintf(out, "set grid\nset key left top\nset xlabel 'seconds'\nset ylabel 'messages'\n");
+	fprintf(out, "set xtics format '%%.6g'\nset lmargin 10\n");
+	if (!both) {
+		panel(out, there, text);
+		return;
+	}
+	fprintf(out, "set multiplot layout 2,1\n");
+	panel(out, there, text);
+	fprintf(out, "set xrange [%.9f:%.9f]\nset yrange [%.1f:%.1f]\nunset key\n", close.from,
+		close.to, heights[0], heights[1]);
+	panel(out, there, "the same, where the sender comes to the credit limit");
+	fprintf(out, "unset multiplot\n");
+}
+
+static const struct trace_connection *choose(const struct trace *trace, int *side)
+{
+	const struct trace_connection *best = NULL;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < trace->connections.count; i++) {
+		const struct trace_connection *connection = &trace->connections.items[i];
+
+		for (int j = 0; j < 2 && connection->is_reliable; j++) {
+			uint64_t packets = connection->streams[j].counts.request_packets;
+
+			if (packets <= most)
+				continue;
+			most = packets;
+			best = connection;
+			*side = j;
+		}
+	}
+	return best;
+}
+
+/* In single quotes, where two of them are one. */
+static void quoted(FILE *out, const char *text)
+{
+	fputc('\'', out);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputc('\'', out);
+		fputc(*text, out);
+	}
+	fputc('\'', out);
+}
+
+int plot_draw(const char *name, const struct trace *trace, const struct plot_range *range)
+{
+	const struct format *format = find_format(name);
+	const struct trace_connection *connection;
+	int side = 0, result;
+	FILE *out;
+
+	connection = choose(trace, &side);
+	if (!connection) {
+		fprintf(stderr, "uroce-trace: nothing to plot: no requests of a reliable "
+				"connection\n");
+		return -1;
+	}
+	/* A gnuplot that is not there is told by its exit code, not by a signal. */
+	signal(SIGPIPE, SIG_IGN);
+	out = format->terminal ? popen("exec gnuplot", "w") : fopen(name, "w");
+	if (!out) {
+		fprintf(stderr, "uroce-trace: %s: %s\n", name, strerror(errno));
+		return -1;
+	}
+	if (format->terminal) {
+		fprintf(out, "set terminal %s\nset output ", format->terminal);
+		quoted(out, name);
+		fputc('\n', out);
+	}
+	draw(out, trace, connection, side, range);
+	result = format->terminal ? pclose(out) : fclose(out);
+	if (result != 0)
+		fprintf(stderr, "uroce-trace: %s was not drawn: %s\n", name,
+			format->terminal ? "gnuplot failed" : strerror(errno));
+	return result ? -1 : 0;
+}

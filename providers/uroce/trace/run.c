@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "run.h"
+
+#include <string.h>
+
+#include "wire/bytes.h"
+
+#define SHORTEST_PACKET (WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
+#define FNV_START 0xcbf29ce484222325u
+#define FNV_PRIME 0x100000001b3u
+/* What of a packet is hashed: headers, and the ICRC, which covers all the rest. */
+#define HASHED_BYTES 48
+
+/* A piece of a datagram. */
+struct piece {
+	const uint8_t *bytes;
+	uint32_t captured, length;
+	uint16_t ip_id;
+};
+
+static struct piece piece_at(const struct frame *frame, uint32_t at, uint32_t size,
+			     unsigned int part)
+{
+	uint32_t captured = frame->captured > at ? frame->captured - at : 0;
+	uint32_t length = frame->length - at < size ? frame->length - at : size;
+
+	return (struct piece){
+		.bytes = frame->bytes + (frame->captured > at ? at : 0),
+		.captured = captured < length ? captured : length,
+		.length = length,
+		.ip_id = (uint16_t)(frame->path.ipv6 ? 0 : frame->ip_id + part),
+	};
+}
+
+static bool is_whole(const struct piece *piece)
+{
+	return piece->captured == piece->length;
+}
+
+static bool icrc_is_right(const struct frame *frame, const struct piece *piece)
+{
+	uint16_t id = piece->ip_id;
+
+	return wire_icrc_check(&frame->path, &id, piece->bytes, piece->length) == WIRE_ICRC_RIGHT;
+}
+
+/* wire_parse() reads headers only, so those have to be there, and the payload need not. */
+static enum wire_error parse(const struct piece *piece, struct wire_packet *packet)
+{
+	unsigned int headers;
+
+	if (piece->captured < WIRE_BTH_BYTES || piece->length < SHORTEST_PACKET)
+		return WIRE_TOO_SHORT;
+	headers = wire_op_header_length(piece->bytes[0]);
+	if (headers > piece->captured)
+		return WIRE_TOO_SHORT;
+	return wire_parse(piece->bytes, piece->length, packet);
+}
+
+/* Could a packet of the same queue pair begin here?  Service, P_Key and destination are the same.
+ */
+static bool may_follow(const uint8_t *first, const uint8_t *here)
+{
+	return ((first[0] ^ here[0]) & WIRE_SERVICE_MASK) == 0 &&
+	       ((first[1] ^ here[1]) & 0x0f) == 0 && memcmp(first + 2, here + 2, 2) == 0 &&
+	       memcmp(first + 5, here + 5, 3) == 0;
+}
+
+/* Does the first piece, cut at size, make a packet? */
+static bool may_be_cut(const struct frame *frame, uint32_t size)
+{
+	struct piece first = piece_at(frame, 0, size, 0);
+	struct wire_packet packet;
+
+	if (frame->captured < size + WIRE_BTH_BYTES ||
+	    !may_follow(frame->bytes, frame->bytes + size))
+		return false;
+	return parse(&first, &packet) == WIRE_OK && icrc_is_right(frame, &first);
+}
+
+/* The length of the packets of a run; that of the datagram when it is one packet; 0: unknown. */
+static uint32_t packet_size(const struct frame *frame)
+{
+	struct piece all = piece_at(frame, 0, frame->length, 0);
+	uint32_t most = frame->length - SHORTEST_PACKET;
+	struct wire_packet packet;
+
+	if (frame->length <= WIRE_MAX_PACKET_BYTES && parse(&all, &packet) == WIRE_OK &&
+	    (!is_whole(&all) || icrc_is_right(frame, &all)))
+		return frame->length;
+	if (most > WIRE_MAX_PACKET_BYTES)
+		most = WIRE_MAX_PACKET_BYTES;
+	for (uint32_t size = SHORTEST_PACKET; size <= most; size += 4)
+		if (may_be_cut(frame, size))
+			return size;
+	/* One packet, damaged, or from a sender that counts identifications otherwise. */
+	return frame->length <= WIRE_MAX_PACKET_BYTES ? frame->length : 0;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
+{
+	const uint8_t *at = bytes;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ at[i]) * FNV_PRIME;
+	return hash;
+}
+
+static uint64_t hash_piece(const struct frame *frame, const struct piece *piece)
+{
+	uint32_t head = piece->captured < HASHED_BYTES ? piece->captured : HASHED_BYTES;
+	uint64_t hash = hash_bytes(FNV_START, frame->path.src, sizeof(frame->path.src));
+
+	hash = hash_bytes(hash, frame->path.dst, sizeof(frame->path.dst));
+	hash = hash_bytes(hash, &frame->path.src_port, sizeof(frame->path.src_port));
+	hash = hash_bytes(hash, &piece->ip_id, sizeof(piece->ip_id));
+	hash = hash_bytes(hash, piece->bytes, head);
+	if (is_whole(piece))
+		hash = hash_bytes(hash, piece->bytes + piece->length - WIRE_ICRC_BYTES,
+				  WIRE_ICRC_BYTES);
+	return hash;
+}
+
+static void finish(const struct frame *frame, const struct piece *piece, unsigned int part,
+		   struct run_packet *packet)
+{
+	uint32_t headers = (uint32_t)(packet->wire.payload - piece->bytes);
+	uint32_t there = piece->captured > headers ? piece->captured - headers : 0;
+	enum wire_icrc_verdict verdict = WIRE_ICRC_RIGHT;
+	uint16_t id = piece->ip_id;
+
+	packet->captured =
+		there < packet->wire.payload_length ? there : packet->wire.payload_length;
+	packet->hash = hash_piece(frame, piece);
+	packet->icrc_unchecked = !is_whole(piece);
+	if (is_whole(piece))
+		verdict = wire_icrc_check(&frame->path, &id, piece->bytes, piece->length);
+	/* Nobody shows the identifications of packets that a receiver has joined: solved for. */
+	packet->icrc_is_wrong = part == 0 ? verdict != WIRE_ICRC_RIGHT : verdict == WIRE_ICRC_WRONG;
+}
+
+unsigned int run_split(const struct frame *frame,
+		       void (*each)(void *context, const struct run_packet *packet,
+				    unsigned int part),
+		       void *context, enum wire_error *error, bool *lost)
+{
+	uint32_t size = packet_size(frame);
+	unsigned int part = 0;
+
+	*lost = false;
+	*error = WIRE_TOO_LONG;
+	/* A run cut by the snap length: its first packet's length is not known, its headers are. */
+	if (size == 0) {
+		*lost = true;
+		return 0;
+	}
+	for (uint32_t at = 0; at < frame->length; at += size, part++) {
+		struct piece piece = piece_at(frame, at, size, part);
+		struct run_packet packet;
+
+		*error = parse(&piece, &packet.wire);
+		if (*error != WIRE_OK) {
+			*lost = part > 0;
+			break;
+		}
+		finish(frame, &piece, part, &packet);
+		each(context, &packet, part);
+	}
+	return part;
+}

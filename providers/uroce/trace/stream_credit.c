@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* What AETHs say: MSN and credits, hence the SSN of each message, and LSN (rules C2-C12). */
+#include "engine/codes.h"
+#include "stream_internal.h"
+#include "wire/opcode.h"
+
+void credit_message_counted(struct stream *stream, struct stream_message *message)
+{
+	stream->uncredited++;
+	message->uncredited = stream->uncredited;
+	if (stream->lsn_known)
+		stream->lsn = psn_add(stream->lsn, 1); /* rule C12 */
+}
+
+/*
+ * Which SSNs the messages have: the one that ends at the acknowledged position is the last that
+ * the MSN counts.  The responder may have got further before it sent that, so that a guess is
+ * corrected downwards; it is certain where the connection's beginning was seen.
+ */
+static void learn_base(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+{
+	const struct stream_message *message = stream_find(stream, position);
+	uint32_t complete, newest;
+	size_t index;
+
+	if (!message)
+		return;
+	index = (size_t)(message - stream->messages.items);
+	if (index < stream->base_from)
+		return;
+	/* Messages that are complete with this packet, counted from the first one of the capture.
+	 */
+	complete = (uint32_t)(position + 1 == message->end ? index + 1 : index);
+	/* More of it may follow. */
+	if (position + 1 == stream->next && stream->opcode >= 0)
+		complete = (uint32_t)index;
+	/* A READ counts when it is executed, which is before its first response leaves. */
+	if (message->family == WIRE_FAMILY_READ)
+		complete = (uint32_t)index + 1;
+	if (!stream->base_known) {
+		stream->base = psn_sub(packet->msn, complete & PSN_MASK);
+		stream->base_known = true;
+		return;
+	}
+	newest = psn_add(stream->base, (uint32_t)stream->messages.count & PSN_MASK);
+	if (psn_diff(packet->msn, psn_add(stream->base, complete & PSN_MASK)) >= 0 &&
+	    psn_diff(packet->msn, newest) <= 0)
+		return;
+	if (stream->base_certain)
+		stream_violation(stream, packet, RULE_MSN);
+	else
+		stream->base = psn_sub(packet->msn, complete & PSN_MASK);
+}
+
+/* rule C12: how many messages begun behind the MSN need no receive WQE. */
+static uint32_t uncredited_behind(const struct stream *stream, uint32_t msn)
+{
+	int64_t counted = psn_diff(msn, stream->base);
+
+	if (counted <= 0)
+		return stream->uncredited;
+	if ((uint64_t)counted > stream->messages.count)
+		return 0;
+	return stream->uncredited - stream->messages.items[counted - 1].uncredited;
+}
+
+static void learn_limit(struct stream *stream, const struct trace_packet *packet)
+{
+	uint32_t lsn;
+
+	if (stream->started && !stream->base_known)
+		return;
+	lsn = psn_add(packet->msn,
+		      credit_decode(stream->code) +
+			      (stream->started ? uncredited_behind(stream, packet->msn) : 0));
+	/* rules C12 and U3: it never moves back. */
+	if (!stream->lsn_known || psn_diff(lsn, stream->lsn) > 0)
+		stream->lsn = lsn;
+	stream->lsn_known = true;
+}
+
+void credit_arrived(struct stream *stream, const struct trace_packet *packet, uint64_t position,
+		    bool is_new)
+{
+	uint8_t code = syndrome_code(packet->syndrome);
+
+	if (is_new && stream->started)
+		learn_base(stream, packet, position);
+	/* rules C2 and C7: all of a queue pair's responses count, or none does. */
+	if (stream->heard && stream->unlimited != (code == CREDIT_CODE_UNLIMITED))
+		stream_violation(stream, packet, RULE_CREDITS_MIXED);
+	stream->heard = true;
+	stream->code = code;
+	stream->msn = packet->msn;
+	stream->unlimited = code == CREDIT_CODE_UNLIMITED;
+	if (!stream->unlimited) {
+		stream->counted = true;
+		if (code < stream->lowest)
+			stream->lowest = code;
+		if (code > stream->highest)
+			stream->highest = code;
+		learn_limit(stream, packet);
+	}
+	stream_note_limit(stream, packet->time_ns);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* The responder's packets: ACKs of all kinds, READ responses, Atomic Acknowledges. */
+#include "array.h"
+#include "engine/codes.h"
+#include "stream_internal.h"
+#include "wire/packet.h"
+
+/* The oldest READ or Atomic that waits for its response, or NULL. */
+static struct stream_message *oldest_read(struct stream *stream)
+{
+	while (stream->oldest_read < stream->messages.count) {
+		struct stream_message *message = &stream->messages.items[stream->oldest_read];
+
+		if (message->is_open)
+			return message;
+		/* An older one may be asked for again: then it is found by its PSN. */
+		stream->oldest_read++;
+	}
+	return NULL;
+}
+
+static void close_read(struct stream *stream, struct stream_message *message)
+{
+	if (message->is_open)
+		stream->reads--;
+	message->is_open = false;
+}
+
+/* All before the position is acknowledged. */
+static void acknowledge(struct stream *stream, uint64_t position)
+{
+	struct stream_message *read;
+
+	if (position <= stream->unacked)
+		return;
+	/* rule S8: an ACK behind a READ that is not answered is an implied NAK. */
+	while ((read = oldest_read(stream)) && read->end <= position) {
+		stream->counts.implied_naks++;
+		close_read(stream, read);
+	}
+	stream->unacked = position;
+}
+
+static void measure(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+{
+	const struct stream_sent *sent = &stream->sent[position % STREAM_SENT_SLOTS];
+	uint64_t took;
+
+	/* Of packets that were sent twice one does not know which was answered. */
+	if (sent->position != position || sent->again || packet->time_ns < sent->time_ns)
+		return;
+	took = packet->time_ns - sent->time_ns;
+	if (sent->asked && stream_is_late(stream, took))
+		stream_violation(stream, packet, RULE_ACK_LATE);
+	*array_append(&stream->round_trips) = took;
+}
+
+/* An ACK that acknowledges nothing new. */
+static void old_ack(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+{
+	bool news = !stream->heard || stream->msn != packet->msn ||
+		    stream->code != syndrome_code(packet->syndrome);
+
+	if (position + 1 != stream->unacked) {
+		stream->counts.stale_acks++;
+		stream_note(stream, packet, position, STREAM_STALE);
+		return;
+	}
+	/* rule C8: an unsolicited ACK repeats the last one, and is there to tell news. */
+	if (!news && stream->resent_since > 0) {
+		stream->resent_since--;
+		stream->counts.repeated_acks++;
+		stream_note(stream, packet, position, STREAM_REPEATED);
+		return;
+	}
+	credit_arrived(stream, packet, position, false);
+	stream->counts.unsolicited_acks++;
+	stream_note(stream, packet, position, STREAM_UNSOLICITED);
+}
+
+static void new_ack(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+{
+	if (position >= stream->next) {
+		stream->counts.ghost_acks++;
+		stream_note(stream, packet, position, STREAM_GHOST);
+		return;
+	}
+	measure(stream, packet, position);
+	acknowledge(stream, position + 1);
+	credit_arrived(stream, packet, position, true);
+	stream_note(stream, packet, position, STREAM_ACK);
+}
+
+/*
+ * Before any request: the initial credits (rule C9), or the capture began amid a connection, or it
+ * has this direction only.  Which of these will show later; here is counted what is there.
+ */
+static void early_response(struct stream *stream, const struct trace_packet *packet)
+{
+	uint64_t position;
+
+	if (wire_op_family(packet->opcode) != WIRE_FAMILY_ACK) {
+		bool read = wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE;
+
+		stream->counts.read_responses += read;
+		stream->counts.atomic_responses += !read;
+		stream->counts.orphan_responses++;
+		return;
+	}
+	position = stream_position(stream, packet->psn);
+	if (syndrome_kind(packet->syndrome) != AETH_ACK) {
+		nak_arrived(stream, packet, position);
+		return;
+	}
+	stream->counts.acks++;
+	stream->ghosts =
+		stream->ghosts && stream->ghost_psn == packet->psn ? stream->ghosts + 1 : 1;
+	stream->ghost_psn = packet->psn;
+	stream->ghost_msn = packet->msn;
+	stream->next = stream->unacked = position + 1;
+	credit_arrived(stream, packet, position, false);
+	stream_note(stream, packet, position, STREAM_UNSOLICITED);
+}
+
+static void ack_packet(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+{
+	if (syndrome_kind(packet->syndrome) != AETH_ACK) {
+		/* rule S11: a NAK acknowledges all SENDs and WRITEs before it. */
+		if (position <= stream->next)
+			acknowledge(stream, position);
+		nak_arrived(stream, packet, position);
+		return;
+	}
+	stream->counts.acks++;
+	if (position < stream->unacked)
+		old_ack(stream, packet, position);
+	else
+		new_ack(stream, packet, position);
+}
+
+/* A response that was not there before; false: it was. */
+static bool answer_is_new(struct stream *stream, struct stream_message *message, uint64_t position)
+{
+	if (position < message->answered)
+		return spans_take(&stream->unanswered, position);
+	if (position > message->answered)
+		spans_add(&stream->unanswered, message->answered, position);
+	message->answered = position + 1;
+	return true;
+}
+
+static void answer_new(struct stream *stream, const struct trace_packet *packet,
+		       struct stream_message *message, uint64_t position)
+{
+	/* The requester has got all up to here. */
+	uint64_t complete = spans_first(&stream->unanswered, message->first, message->answered);
+
+	if (position == message->first)
+		measure(stream, packet, position);
+	if (complete == message->end)
+		close_read(stream, message);
+	if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE)
+		stream->counts.read_bytes += packet->payload;
+	acknowledge(stream, complete);
+}
+
+static void answer(struct stream *stream, const struct trace_packet *packet, uint64_t position)
+{
+	struct stream_message *message = stream_find(stream, position);
+
+	if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE)
+		stream->counts.read_responses++;
+	else
+		stream->counts.atomic_responses++;
+	if (!message || message->family == WIRE_FAMILY_SEND ||
+	    message->family == WIRE_FAMILY_WRITE) {
+		stream->counts.orphan_responses++;
+		return;
+	}
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH &&
+	    syndrome_kind(packet->syndrome) == AETH_ACK)
+		credit_arrived(stream, packet, position, position >= stream->unacked);
+	if (answer_is_new(stream, message, position))
+		answer_new(stream, packet, message, position);
+	else
+		stream->counts.repeated_responses++;
+	stream_note(stream, packet, position, STREAM_RESPONSE);
+}
+
+void stream_response(struct stream *stream, const struct trace_packet *packet)
+{
+	uint64_t position;
+
+	stream->end_ns = packet->time_ns;
+	if (!stream->started) {
+		early_response(stream, packet);
+		return;
+	}
+	position = stream_position(stream, packet->psn);
+	if (wire_op_family(packet->opcode) == WIRE_FAMILY_ACK)
+		ack_packet(stream, packet, position);
+	else
+		answer(stream, packet, position);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "trace.h"
+
+#include <string.h>
+
+#include "array.h"
+#include "capture.h"
+#include "run.h"
+
+/* A frame being taken apart. */
+struct adding {
+	struct trace *trace;
+	const struct capture_frame *captured;
+	const struct frame *frame;
+};
+
+static uint16_t flags_of(const struct frame *frame, const struct run_packet *packet)
+{
+	const struct wire_packet *wire = &packet->wire;
+
+	return (uint16_t)((wire->ack_request ? TRACE_ACK_REQUEST : 0) |
+			  (wire->solicited ? TRACE_SOLICITED : 0) |
+			  (wire->migrated ? TRACE_MIGRATED : 0) |
+			  (wire->pkey != WIRE_DEFAULT_PKEY ? TRACE_OTHER_PKEY : 0) |
+			  (packet->icrc_is_wrong ? TRACE_WRONG_ICRC : 0) |
+			  (frame->ip_id ? TRACE_COUNTED_ID : 0) |
+			  (wire->fecn || wire->becn ? TRACE_CONGESTION : 0));
+}
+
+static void add_management(struct trace *trace, const struct frame *frame,
+			   const struct run_packet *packet)
+{
+	const struct cm_connection *connection =
+		cm_log_add(&trace->cm, frame->path.src, frame->path.dst, packet->wire.payload,
+			   packet->captured);
+
+	trace->totals.management++;
+	if (!connection)
+		return;
+	/* Numbers of queue pairs are used again: what comes now is of this connection. */
+	if (connection->accepted)
+		flows_forget(&trace->flows, connection->active.address, connection->passive.address,
+			     connection->passive.qpn);
+	else
+		flows_forget(&trace->flows, connection->passive.address, connection->active.address,
+			     connection->active.qpn);
+}
+
+static void add_packet(void *context, const struct run_packet *packet, unsigned int part)
+{
+	const struct adding *adding = context;
+	struct trace *trace = adding->trace;
+	const struct wire_packet *wire = &packet->wire;
+	struct trace_packet *added = array_append(&trace->packets);
+
+	*added = (struct trace_packet){
+		.time_ns = adding->captured->time_ns,
+		.hash = packet->hash,
+		.frame = adding->captured->number,
+		.flow = FLOW_NONE,
+		.psn = wire->psn,
+		.msn = wire->msn,
+		.dma_length = wire->dma_length,
+		.payload = (uint16_t)wire->payload_length,
+		.part = (uint16_t)part,
+		.flags = flags_of(adding->frame, packet),
+		.opcode = wire->opcode,
+		.syndrome = wire->syndrome,
+		.way = (uint8_t)adding->frame->way,
+	};
+	trace->totals.unchecked += packet->icrc_unchecked;
+	trace->totals.congestion += (added->flags & TRACE_CONGESTION) != 0;
+	if (added->flags & TRACE_WRONG_ICRC)
+		return;
+	if (wire->dest_qpn == MAD_QPN && (wire->opcode & WIRE_SERVICE_MASK) == WIRE_UD)
+		add_management(trace, adding->frame, packet);
+	else
+		added->flow = flows_add(&trace->flows, &adding->frame->path, wire, added->time_ns);
+}
+
+void trace_add(void *context, const struct capture_frame *captured)
+{
+	struct trace *trace = context;
+	struct trace_totals *totals = &trace->totals;
+	struct frame frame;
+	struct adding adding = { trace, captured, &frame };
+	enum frame_verdict verdict = frame_read(captured->link_type, captured->bytes,
+						captured->captured, captured->length, &frame);
+	enum wire_error error;
+	unsigned int parts;
+	bool lost;
+
+	if (totals->frames++ == 0 || captured->time_ns < totals->begin_ns)
+		totals->begin_ns = captured->time_ns;
+	if (captured->time_ns < totals->end_ns)
+		totals->backwards = true;
+	else
+		totals->end_ns = captured->time_ns;
+	totals->verdicts[verdict]++;
+	if (verdict != FRAME_ROCE)
+		return;
+	parts = run_split(&frame, add_packet, &adding, &error, &lost);
+	totals->roce += parts;
+	totals->runs += parts > 1;
+	totals->cut_runs += lost;
+	if (parts == 0 && !lost && totals->malformed++ == 0) {
+		totals->first_malformed = captured->number;
+		totals->why = error;
+	}
+}
+
+void trace_free(struct trace *trace)
+{
+	for (size_t i = 0; i < trace->connections.count; i++)
+		for (int side = 0; side < 2 && trace->connections.items[i].is_reliable; side++)
+			stream_free(&trace->connections.items[i].streams[side]);
+	free(trace->connections.items);
+	free(trace->packets.items);
+	flows_free(&trace->flows);
+	cm_log_free(&trace->cm);
+}
