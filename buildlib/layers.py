@@ -85,14 +85,14 @@ LAYERS = {
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
                  "cm verbs progress engine wire link"),
     "trace": layer("captures, read and judged by the rules", "cm engine wire", groups=(
-        group("contract and terms", "array packet.h rules counts spans"),
+        group("contract and terms", "array packet.h notes rules counts spans"),
         group("frames", "frame capture"),
         group("packets", "run"),
         group("flows, messages of the connection manager", "flow cm_log"),
         group("pairs", "pairing"),
         group("one direction of a connection", "stream stream_internal stream_credit stream_nak "
               "stream_request stream_response"),
-        group("a whole capture", "trace derive"),
+        group("a whole capture", "trace derive copies"),
         group("reports", "report.h plot.h summary json timeline plot"),
     )),
     "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link"),

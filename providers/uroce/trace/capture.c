@@ -8,7 +8,8 @@
 
 #define NS_PER_SECOND 1000000000u
 
-static int read_frames(pcap_t *pcap, void (*each)(void *context, const struct capture_frame *frame),
+static int read_frames(pcap_t *pcap, struct notes *notes,
+		       void (*each)(void *context, const struct capture_frame *frame),
 		       void *context)
 {
 	struct capture_frame frame = { .link_type = pcap_datalink(pcap) };
@@ -22,6 +23,7 @@ static int read_frames(pcap_t *pcap, void (*each)(void *context, const struct ca
 		frame.number++;
 		frame.captured = header->caplen;
 		frame.length = header->len;
+		frame.note = notes_next(notes);
 		each(context, &frame);
 	}
 	return result == PCAP_ERROR_BREAK ? 0 : -1;
@@ -31,6 +33,7 @@ int capture_read(const char *path, void (*each)(void *context, const struct capt
 		 void *context, char *error, size_t error_size)
 {
 	char why[PCAP_ERRBUF_SIZE] = "";
+	struct notes notes;
 	pcap_t *pcap;
 	int result = -1;
 
@@ -39,13 +42,18 @@ int capture_read(const char *path, void (*each)(void *context, const struct capt
 		snprintf(error, error_size, "%s", why);
 		return -1;
 	}
-	if (!frame_link_known(pcap_datalink(pcap)))
+	if (!frame_link_known(pcap_datalink(pcap))) {
 		snprintf(error, error_size,
 			 "its link type %d is none that is understood (Ethernet, Linux cooked, "
 			 "loopback, raw IP)",
 			 pcap_datalink(pcap));
-	else if ((result = read_frames(pcap, each, context)) < 0)
-		snprintf(error, error_size, "%s", pcap_geterr(pcap));
+	} else {
+		notes_open(&notes, path);
+		result = read_frames(pcap, &notes, each, context);
+		notes_close(&notes);
+		if (result < 0)
+			snprintf(error, error_size, "%s", pcap_geterr(pcap));
+	}
 	pcap_close(pcap);
 	return result;
 }

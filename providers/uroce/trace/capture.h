@@ -6,12 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "notes.h"
+
 struct capture_frame {
 	uint64_t time_ns;
 	uint32_t number; /* in the file, from 1 */
 	int link_type;	 /* DLT_ of libpcap */
 	const uint8_t *bytes;
 	size_t captured, length;
+	struct note note;
 };
 
 /*

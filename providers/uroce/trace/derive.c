@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "copies.h"
 #include "engine/psn.h"
 #include "trace.h"
 
@@ -70,6 +71,21 @@ static void check_packets(struct trace *trace)
 			rule_hit(&trace->sender_rules[RULE_MIGREQ], packet->frame);
 		if (packet->flags & TRACE_OTHER_PKEY)
 			rule_hit(&trace->sender_rules[RULE_PKEY], packet->frame);
+	}
+}
+
+/* Copies belong to their flows, but do not count. */
+static void count_packets(struct trace *trace)
+{
+	for (size_t i = 0; i < trace->flows.count; i++)
+		trace->flows.items[i].packets = trace->flows.items[i].bytes = 0;
+	for (size_t i = 0; i < trace->packets.count; i++) {
+		const struct trace_packet *packet = &trace->packets.items[i];
+
+		if (packet->flow == FLOW_NONE || packet->flags & TRACE_IGNORED)
+			continue;
+		trace->flows.items[packet->flow].packets++;
+		trace->flows.items[packet->flow].bytes += packet->payload;
 	}
 }
 
@@ -175,7 +191,9 @@ void trace_derive(struct trace *trace, const struct trace_options *options)
 	if (trace->totals.backwards)
 		qsort(trace->packets.items, trace->packets.count, sizeof(*trace->packets.items),
 		      compare_packets);
+	trace->totals.copies = copies_mark(&trace->packets);
 	check_packets(trace);
+	count_packets(trace);
 	pairing_find(&trace->flows, &trace->cm, by);
 	places = make_connections(trace, by, options);
 	start_streams(trace, options);

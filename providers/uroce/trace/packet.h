@@ -25,7 +25,7 @@ enum trace_flag {
 	TRACE_WRONG_ICRC = 0x10,  /* it was captured whole, and its ICRC is wrong */
 	TRACE_REFUSED = 0x20,	  /* the file says that its process dropped it */
 	TRACE_COPY = 0x40,	  /* another packet of the file is the same one, seen elsewhere */
-	TRACE_COUNTED_ID = 0x80,  /* its IPv4 identification is not 0, as from a counter */
+	TRACE_COUNTED_ID = 0x80,  /* its IPv4 identification is from a counter: no other has it */
 	TRACE_CONGESTION = 0x100, /* FECN or BECN is set */
 };
 /* Packets with one of these tell nothing of their queue pair. */

@@ -27,6 +27,13 @@ static uint16_t flags_of(const struct frame *frame, const struct run_packet *pac
 			  (wire->fecn || wire->becn ? TRACE_CONGESTION : 0));
 }
 
+static enum trace_way way_of(const struct adding *adding)
+{
+	if (adding->captured->note.way != TRACE_WAY_UNKNOWN)
+		return adding->captured->note.way;
+	return adding->frame->way;
+}
+
 static void add_management(struct trace *trace, const struct frame *frame,
 			   const struct run_packet *packet)
 {
@@ -66,11 +73,15 @@ static void add_packet(void *context, const struct run_packet *packet, unsigned 
 		.flags = flags_of(adding->frame, packet),
 		.opcode = wire->opcode,
 		.syndrome = wire->syndrome,
-		.way = (uint8_t)adding->frame->way,
+		.way = (uint8_t)way_of(adding),
 	};
 	trace->totals.unchecked += packet->icrc_unchecked;
 	trace->totals.congestion += (added->flags & TRACE_CONGESTION) != 0;
-	if (added->flags & TRACE_WRONG_ICRC)
+	if (adding->captured->note.refused) {
+		added->flags |= TRACE_REFUSED;
+		trace->totals.refused++;
+	}
+	if (added->flags & TRACE_IGNORED)
 		return;
 	if (wire->dest_qpn == MAD_QPN && (wire->opcode & WIRE_SERVICE_MASK) == WIRE_UD)
 		add_management(trace, adding->frame, packet);
@@ -100,6 +111,10 @@ void trace_add(void *context, const struct capture_frame *captured)
 	if (verdict != FRAME_ROCE)
 		return;
 	parts = run_split(&frame, add_packet, &adding, &error, &lost);
+	/* The kernel counts a run as one: its packets' identifications come again with the next. */
+	for (unsigned int i = 0; i < parts && parts > 1; i++)
+		trace->packets.items[trace->packets.count - 1 - i].flags &=
+			(uint16_t)~TRACE_COUNTED_ID;
 	totals->roce += parts;
 	totals->runs += parts > 1;
 	totals->cut_runs += lost;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "copies.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PLACES_MAX 4
+/* So many of a hundred have to be there that often. */
+#define NEARLY_ALL 80
+/* After that time an identification has been used again: 65536 packets at 10 us. */
+#define COUNTER_NS 500000000u
+
+/* One packet of the capture, to be sorted. */
+struct twin {
+	uint64_t hash;
+	struct trace_packet *packet;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct twin *x = a, *y = b;
+
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->packet < y->packet ? -1 : x->packet > y->packet;
+}
+
+static bool never_left(const struct trace_packet *packet)
+{
+	return packet->flags & TRACE_REFUSED && packet->way == TRACE_WAY_OUT;
+}
+
+/* The twins of one hash by ways; how many that leaves. */
+static uint64_t mark_by_way(struct twin *twins, size_t count)
+{
+	size_t out = 0, marked = 0;
+
+	for (size_t i = 0; i < count; i++)
+		out += twins[i].packet->way == TRACE_WAY_OUT && !never_left(twins[i].packet);
+	for (size_t i = 0; i < count && marked < out; i++) {
+		if (twins[i].packet->way != TRACE_WAY_IN)
+			continue;
+		twins[i].packet->flags |= TRACE_COPY;
+		marked++;
+	}
+	return marked;
+}
+
+static uint64_t mark_by_counter(struct twin *twins, size_t count)
+{
+	uint64_t marked = 0, first = twins[0].packet->time_ns;
+
+	for (size_t i = 1; i < count; i++) {
+		uint64_t time = twins[i].packet->time_ns;
+
+		if (time > first + COUNTER_NS) {
+			first = time;
+			continue;
+		}
+		twins[i].packet->flags |= TRACE_COPY;
+		marked++;
+	}
+	return marked;
+}
+
+static size_t group(const struct twin *twins, size_t from, size_t count)
+{
+	size_t to = from + 1;
+
+	while (to < count && twins[to].hash == twins[from].hash)
+		to++;
+	return to - from;
+}
+
+static bool all_counted(const struct twin *twins, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!(twins[i].packet->flags & TRACE_COUNTED_ID))
+			return false;
+	return true;
+}
+
+/* Neither way nor identification tell. */
+static bool is_unknown(const struct trace_packet *packet)
+{
+	return packet->way == TRACE_WAY_UNKNOWN && !(packet->flags & TRACE_COUNTED_ID);
+}
+
+/* In how many places the capture was made, as far as those packets show that tell nothing. */
+static size_t count_places(const struct twin *twins, size_t count)
+{
+	size_t groups = 0, multiples[PLACES_MAX + 1] = { 0 };
+
+	for (size_t i = 0, many; i < count; i += many) {
+		many = group(twins, i, count);
+		if (!is_unknown(twins[i].packet))
+			continue;
+		groups++;
+		for (size_t places = 2; places <= PLACES_MAX; places++)
+			multiples[places] += many % places == 0;
+	}
+	for (size_t places = PLACES_MAX; places >= 2; places--)
+		if (groups > 0 && multiples[places] * 100 >= groups * NEARLY_ALL)
+			return places;
+	return 1;
+}
+
+uint64_t copies_mark(struct trace_packets *packets)
+{
+	struct twin *twins = malloc((packets->count + 1) * sizeof(*twins));
+	uint64_t marked = 0;
+	size_t places;
+
+	if (!twins) {
+		fprintf(stderr, "uroce-trace: out of memory\n");
+		exit(1);
+	}
+	for (size_t i = 0; i < packets->count; i++)
+		twins[i] = (struct twin){ packets->items[i].hash, &packets->items[i] };
+	qsort(twins, packets->count, sizeof(*twins), compare);
+	places = count_places(twins, packets->count);
+	for (size_t i = 0, many; i < packets->count; i += many) {
+		many = group(twins, i, packets->count);
+		if (many == 1)
+			continue;
+		if (twins[i].packet->way != TRACE_WAY_UNKNOWN) {
+			marked += mark_by_way(twins + i, many);
+		} else if (all_counted(twins + i, many)) {
+			marked += mark_by_counter(twins + i, many);
+		} else {
+			for (size_t j = 0; j < many; j++)
+				if (j % places != 0) {
+					twins[i + j].packet->flags |= TRACE_COPY;
+					marked++;
+				}
+		}
+	}
+	free(twins);
+	return marked;
+}

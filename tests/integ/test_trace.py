@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""uroce-trace on captures of uroce: its counts are those of uroce-stat, and of tshark."""
+import json
+import os
+import shutil
+import sys
+import time
+
+import pytest
+
+import perftest
+from test_capture import ACK, SEND_OPCODES, Capture
+
+FAREWELLS = 3  # RESPONSE_FAREWELLS of the engine
+
+
+def trace(place, *arguments):
+    return place.run(os.path.join(place.scratch.bin, "uroce-trace"), *arguments).done()
+
+
+def quiet_counters(place):
+    """(server's and client's counters, by the one that sends) once nothing moves any more."""
+    shown = None
+    while True:
+        before, shown = shown, [p["qps"] for p in place.stat()]
+        if len(shown) == 2 and shown == before and \
+                any(qps[0]["counters"]["rdma_sends"] for qps in shown):
+            return sorted((qps[0]["counters"] for qps in shown),
+                          key=lambda counters: counters["rdma_sends"])
+        time.sleep(0.1)
+
+
+def stream_of(report):
+    """The direction that has requests; there is one connection."""
+    connection, = report["connections"]
+    return max((connection["a_to_b"], connection["b_to_a"]),
+               key=lambda stream: stream["counts"]["messages"])
+
+
+def test_few_receives(loopback):
+    """ib_send_bw with four receives: the sender lives at its credit limit, and is seen to."""
+    messages, size, mtu = 500, 4096, 1024
+    with Capture(loopback, "lo") as capture:
+        server, client = perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", messages, "-s", size,
+                                        "-m", mtu, "--wait_destroy=2")
+        receiving, sending = quiet_counters(loopback)
+        perftest.finish(server, client)
+    stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))
+    counts = stream["counts"]
+    assert counts["sends"] == counts["messages"] == sending["rdma_sends"] == messages
+    assert counts["payload_bytes"] == messages * size
+    assert counts["request_packets"] == sending["sent_pkts"] == receiving["rcvd_pkts"]
+    assert counts["rnr_naks"] == sending["rcvd_rnr_err"] == receiving["send_rnr_err"]
+    assert counts["sequence_naks"] == sending["rcvd_seq_err"]
+    # At its end a queue pair says farewell by repeating its last ACK, after uroce-stat was asked.
+    farewells = counts["repeated_acks"]
+    assert farewells <= FAREWELLS
+    assert counts["acks"] - farewells + counts["rnr_naks"] + counts["sequence_naks"] == \
+        receiving["sent_pkts"] == sending["rcvd_pkts"]
+    assert counts["unsolicited_acks"] == receiving["unsolicited_acks_sent"]
+    assert counts["missing_packets"] == counts["late_packets"] == counts["ghost_acks"] == 0
+    # Where the capture is made, credits are seen before the sender has heard of them.
+    assert 0 < counts["limited"] <= sending["limited_requests"]
+    assert counts["limit_times"] > 0 and counts["limit_ns"] > 0
+    assert stream["credits_reported"] and stream["credits_most"] <= 4
+    assert stream["ssn"] == stream["msn"] == messages
+    # A busy host is late; else nothing is wrong.
+    assert {row["rule"] for row in stream["violations"]} <= {"S7", "S11"}, stream["violations"]
+    judged = capture.judge()
+    assert sum(judged[opcode] for opcode in SEND_OPCODES) == counts["request_packets"]
+    assert judged[ACK] == receiving["sent_pkts"] + farewells
+    check_figure(loopback, capture.path)
+
+
+def check_figure(place, path):
+    """Both lines are in it, and the sender touches the limit in the one that shows a part."""
+    commands = place.scratch.file("gp")
+    trace(place, "--plot", commands, path)
+    with open(commands, encoding="utf-8") as file:
+        text = file.read()
+    for word in "acknowledged", "credit limit (LSN)", "limited request", "comes to the credit limit":
+        assert word in text
+    if shutil.which("gnuplot"):
+        picture = place.scratch.file("png")
+        trace(place, "--plot", picture, path)
+        with open(picture, "rb") as file:
+            assert file.read(4) == b"\x89PNG"
+
+
+@pytest.mark.parametrize("program", ["ib_write_bw -s 5001 -m 1024", "ib_read_bw -s 5001 -m 1024",
+                                     "ib_atomic_bw -A FETCH_AND_ADD"])
+def test_other_operations(loopback, program):
+    """No rule is broken, and every message is there once."""
+    with Capture(loopback, "lo") as capture:
+        perftest.finish(*perftest.start(loopback, *program.split(), "-n", 50))
+    stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))
+    counts = stream["counts"]
+    kind = program.split()[0].split("_")[1] + "s"
+    assert counts[kind] == counts["messages"] == 50
+    assert {row["rule"] for row in stream["violations"]} <= {"S7", "S11"}
+    if kind != "atomics":
+        assert counts["payload_bytes"] + counts["read_bytes"] == 50 * 5001
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The smaller parts of uroce-trace: what a pcapng file notes of its packets, which packets are
+ * copies, which positions are missing, how frames are read, and which flows belong together.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <pcap/dlt.h>
+
+#include "trace/copies.h"
+#include "trace/frame.h"
+#include "trace/notes.h"
+#include "trace/pairing.h"
+#include "trace/run.h"
+#include "trace/spans.h"
+#include "wire/bytes.h"
+
+static void test_spans(void **state)
+{
+	struct spans spans = { .count = 0 };
+
+	(void)state;
+	spans_add(&spans, 10, 20);
+	spans_add(&spans, 30, 31);
+	assert_int_equal(spans_total(&spans), 11);
+	assert_int_equal(spans_first(&spans, 0, 100), 10);
+	assert_false(spans_take(&spans, 9));
+	assert_false(spans_take(&spans, 20));
+	assert_true(spans_take(&spans, 15));
+	assert_false(spans_take(&spans, 15));
+	assert_int_equal(spans_first(&spans, 15, 100), 16);
+	assert_true(spans_take(&spans, 10));
+	assert_true(spans_take(&spans, 19));
+	assert_true(spans_take(&spans, 30));
+	assert_int_equal(spans_total(&spans), 7);
+	for (uint64_t position = 11; position < 19; position++)
+		assert_int_equal(spans_take(&spans, position), position != 15);
+	assert_int_equal(spans_total(&spans), 0);
+	assert_int_equal(spans_first(&spans, 0, 5), 5);
+	/* There is no end of room: the oldest is given up, and counts as missing. */
+	for (uint64_t i = 0; i < 2 * SPANS_MAX; i++)
+		spans_add(&spans, 10 * i, 10 * i + 2);
+	assert_int_equal(spans_total(&spans), 4 * SPANS_MAX);
+	assert_false(spans_take(&spans, 0));
+	assert_true(spans_take(&spans, 10 * (2 * SPANS_MAX - 1)));
+}
+
+static struct trace_packet copy_of(uint64_t hash, enum trace_way way, uint16_t flags, uint64_t ns)
+{
+	return (struct trace_packet){
+		.hash = hash, .way = (uint8_t)way, .flags = flags, .time_ns = ns
+	};
+}
+
+/* Which of the packets are marked, as a string of ones and zeros. */
+static void marked(struct trace_packet *items, size_t count, const char *expected)
+{
+	struct trace_packets packets = { items, count, count };
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < count; i++)
+		number += expected[i] == '1';
+	assert_int_equal(copies_mark(&packets), number);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal((items[i].flags & TRACE_COPY) != 0, expected[i] == '1');
+}
+
+/* What came in is the copy of what went out, however often it was sent. */
+static void test_copies_by_way(void **state)
+{
+	struct trace_packet items[] = {
+		copy_of(7, TRACE_WAY_OUT, 0, 1),
+		copy_of(7, TRACE_WAY_OUT, 0, 2),
+		copy_of(7, TRACE_WAY_IN, 0, 3),
+		copy_of(8, TRACE_WAY_IN, 0, 4),
+		copy_of(9, TRACE_WAY_IN, 0, 5),
+		copy_of(9, TRACE_WAY_OUT, 0, 6),
+		copy_of(6, TRACE_WAY_OUT, TRACE_REFUSED, 7),
+		copy_of(6, TRACE_WAY_IN, 0, 8),
+	};
+
+	(void)state;
+	marked(items, 8, "00101000");
+}
+
+static void test_copies_by_counter(void **state)
+{
+	struct trace_packet items[] = {
+		copy_of(7, TRACE_WAY_UNKNOWN, TRACE_COUNTED_ID, 1),
+		copy_of(7, TRACE_WAY_UNKNOWN, TRACE_COUNTED_ID, 2),
+		copy_of(7, TRACE_WAY_UNKNOWN, TRACE_COUNTED_ID, 5000000000),
+		copy_of(5, TRACE_WAY_UNKNOWN, TRACE_COUNTED_ID, 4),
+		copy_of(4, TRACE_WAY_UNKNOWN, 0, 5),
+		copy_of(4, TRACE_WAY_UNKNOWN, 0, 6), /* sent again */
+		copy_of(3, TRACE_WAY_UNKNOWN, 0, 7),
+		copy_of(2, TRACE_WAY_UNKNOWN, 0, 8),
+	};
+
+	(void)state;
+	marked(items, 8, "01000000");
+}
+
+/* Nearly everything is there twice: sent again are those that are there four times. */
+static void test_copies_by_number(void **state)
+{
+	struct trace_packet items[64];
+	char expected[65] = "";
+
+	(void)state;
+	for (size_t i = 0; i < 64; i++) {
+		items[i] = copy_of(100 + (i < 4 ? 0 : i / 2), TRACE_WAY_UNKNOWN, 0, i);
+		expected[i] = i % 2 ? '1' : '0';
+	}
+	marked(items, 64, expected);
+}
+
+/* Block by block into a file, in the byte order of this machine or in the other one. */
+struct writer {
+	FILE *file;
+	bool swapped;
+};
+
+static uint32_t in_order(const struct writer *writer, uint32_t value)
+{
+	return writer->swapped ? __builtin_bswap32(value) : value;
+}
+
+static void words(const struct writer *writer, size_t count, const uint32_t *values)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t value = in_order(writer, values[i]);
+
+		fwrite(&value, sizeof(value), 1, writer->file);
+	}
+}
+
+static void option(const struct writer *writer, uint16_t code, uint16_t length, const void *value)
+{
+	uint16_t head[2] = { code, length };
+
+	if (writer->swapped)
+		for (int i = 0; i < 2; i++)
+			head[i] = __builtin_bswap16(head[i]);
+	fwrite(head, sizeof(head), 1, writer->file);
+	fwrite(value, 1, (length + 3u) & ~3u, writer->file);
+}
+
+/* A packet of eight bytes with a comment of at most 20 characters and flags. */
+static void packet(const struct writer *writer, const char *comment, uint32_t flags)
+{
+	char padded[24] = "";
+	uint32_t length = 32 + 8 + 24 + 8 + 4, end;
+
+	strncpy(padded, comment, 20);
+	words(writer, 9, (uint32_t[]){ 6, length, 0, 0, 0, 8, 8, 0, 0 });
+	option(writer, 1, 20, padded);
+	flags = in_order(writer, flags);
+	option(writer, 2, 4, &flags);
+	end = 0;
+	fwrite(&end, sizeof(end), 1, writer->file);
+	words(writer, 1, &length);
+}
+
+static void check_notes(bool swapped)
+{
+	char name[] = "/tmp/uroce-notes-XXXXXX";
+	struct writer writer = { fdopen(mkstemp(name), "wb"), swapped };
+	struct notes notes;
+	struct note note;
+
+	words(&writer, 7, (uint32_t[]){ 0x0a0d0d0a, 28, 0x1a2b3c4d, 1, ~0u, ~0u, 28 });
+	words(&writer, 5, (uint32_t[]){ 1, 20, 1, 0, 20 });
+	packet(&writer, "refused: wrong ICRC", 1);
+	words(&writer, 5, (uint32_t[]){ 0x80000001, 20, 1, 2, 20 }); /* to be passed over */
+	packet(&writer, "looked at by hand", 2);
+	words(&writer, 6, (uint32_t[]){ 3, 24, 8, 0, 0, 24 }); /* a simple packet */
+	packet(&writer, "not sent: dropped", 0);
+	words(&writer, 3, (uint32_t[]){ 6, 4000, 0 }); /* cut short */
+	fclose(writer.file);
+	notes_open(&notes, name);
+	note = notes_next(&notes);
+	assert_true(note.refused && note.way == TRACE_WAY_IN);
+	note = notes_next(&notes);
+	assert_true(!note.refused && note.way == TRACE_WAY_OUT);
+	note = notes_next(&notes);
+	assert_true(!note.refused && note.way == TRACE_WAY_UNKNOWN);
+	note = notes_next(&notes);
+	assert_true(note.refused && note.way == TRACE_WAY_UNKNOWN);
+	for (int i = 0; i < 3; i++) {
+		note = notes_next(&notes);
+		assert_true(!note.refused && note.way == TRACE_WAY_UNKNOWN);
+	}
+	assert_null(notes.file);
+	notes_close(&notes);
+	unlink(name);
+}
+
+static void test_notes(void **state)
+{
+	struct notes notes;
+
+	(void)state;
+	check_notes(false);
+	check_notes(true);
+	notes_open(&notes, "/nonexistent");
+	assert_false(notes_next(&notes).refused);
+	notes_close(&notes);
+}
+
+/* Ethernet, IPv4 and UDP around length bytes of BTH and what follows. */
+static size_t build_frame(uint8_t *bytes, size_t length)
+{
+	memset(bytes, 0, 42 + length);
+	wire_put_be16(bytes + 12, 0x0800);
+	bytes[14] = 0x45;
+	wire_put_be16(bytes + 16, (uint16_t)(28 + length));
+	bytes[23] = 17;
+	memcpy(bytes + 26, "\x0a\x00\x00\x01\x0a\x00\x00\x02", 8);
+	wire_put_be16(bytes + 34, 0xc123);
+	wire_put_be16(bytes + 36, WIRE_UDP_PORT);
+	wire_put_be16(bytes + 38, (uint16_t)(8 + length));
+	return 42 + length;
+}
+
+/* Each way in which a frame can be cut or lie; the buffer ends where the bytes do. */
+static void test_frame(void **state)
+{
+	uint8_t whole[128], *exact;
+	size_t length = build_frame(whole, 20);
+	struct frame frame;
+
+	(void)state;
+	assert_int_equal(frame_read(DLT_EN10MB, whole, length, length, &frame), FRAME_ROCE);
+	assert_int_equal(frame.length, 20);
+	assert_int_equal(frame.path.src_port, 0xc123);
+	assert_int_equal(frame.path.dst[15], 2);
+	for (size_t captured = 0; captured < length; captured++) {
+		enum frame_verdict verdict;
+
+		exact = malloc(captured + 1);
+		memcpy(exact + 1, whole, captured);
+		verdict = frame_read(DLT_EN10MB, exact + 1, captured, length, &frame);
+		assert_int_equal(verdict, captured < 38	  ? FRAME_OTHER
+					  : captured < 54 ? FRAME_CUT
+							  : FRAME_ROCE);
+		free(exact);
+	}
+	whole[20] = 0x20; /* more fragments */
+	assert_int_equal(frame_read(DLT_EN10MB, whole, length, length, &frame), FRAME_FRAGMENT);
+	whole[20] = 0;
+	wire_put_be16(whole + 16, 200); /* IP says more than there was */
+	assert_int_equal(frame_read(DLT_EN10MB, whole, length, length, &frame), FRAME_BROKEN);
+	build_frame(whole, 20);
+	wire_put_be16(whole + 38, 7); /* less than a UDP header */
+	assert_int_equal(frame_read(DLT_EN10MB, whole, length, length, &frame), FRAME_BROKEN);
+	build_frame(whole, 20);
+	whole[14] = 0x41; /* an IP header of four bytes */
+	assert_int_equal(frame_read(DLT_EN10MB, whole, length, length, &frame), FRAME_BROKEN);
+	assert_int_equal(frame_read(189, whole, length, length, &frame), FRAME_OTHER);
+	assert_false(frame_link_known(189));
+}
+
+static void packet_to(struct flows *flows, uint8_t from, uint8_t to, uint32_t qpn, uint8_t opcode,
+		      uint32_t psn)
+{
+	static uint64_t now;
+	struct wire_path path = { .src_port = (uint16_t)(50000 + from + to) };
+	struct wire_packet wire = { .opcode = opcode, .dest_qpn = qpn, .psn = psn };
+
+	path.src[15] = from;
+	path.dst[15] = to;
+	flows_add(flows, &path, &wire, ++now);
+}
+
+/* Ten connections between the same hosts with the same port are told apart by their PSNs. */
+static void test_pairing_by_psn(void **state)
+{
+	struct flows flows = { 0 };
+	struct cm_log log = { 0 };
+	enum pairing_by by[32];
+
+	(void)state;
+	for (uint32_t i = 0; i < 10; i++)
+		for (uint32_t j = 0; j < 5; j++) {
+			/* The responder's numbers run the other way. */
+			packet_to(&flows, 1, 2, 100 + i, WIRE_SEND_ONLY, 0xfffffe + 100000 * i + j);
+			packet_to(&flows, 2, 1, 59 - i, WIRE_ACKNOWLEDGE,
+				  0xfffffe + 100000 * i + j);
+		}
+	assert_int_equal(flows.count, 20);
+	pairing_find(&flows, &log, by);
+	for (uint32_t i = 0; i < flows.count; i++) {
+		assert_int_equal(by[i], PAIRING_PSN);
+		assert_int_equal(flows.items[i].src_qpn + flows.items[i].dst_qpn, 159);
+	}
+	flows_free(&flows);
+}
+
+/* A queue pair's number is used again: by a PSN far away, or since REQ and REP say so. */
+static void test_generations(void **state)
+{
+	static const uint8_t from[16] = { [15] = 1 }, to[16] = { [15] = 2 };
+	struct flows flows = { 0 };
+
+	(void)state;
+	packet_to(&flows, 1, 2, 100, WIRE_SEND_ONLY, 5);
+	packet_to(&flows, 1, 2, 100, WIRE_SEND_ONLY, 6);
+	assert_int_equal(flows.count, 1);
+	packet_to(&flows, 1, 2, 100, WIRE_SEND_ONLY, 0x800000);
+	assert_int_equal(flows.count, 2);
+	flows_forget(&flows, from, to, 100);
+	packet_to(&flows, 1, 2, 100, WIRE_SEND_ONLY, 0x800001);
+	assert_int_equal(flows.count, 3);
+	assert_int_equal(flows.items[2].older, 1);
+	flows_free(&flows);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_spans),
+		cmocka_unit_test(test_copies_by_way),
+		cmocka_unit_test(test_copies_by_counter),
+		cmocka_unit_test(test_copies_by_number),
+		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_frame),
+		cmocka_unit_test(test_pairing_by_psn),
+		cmocka_unit_test(test_generations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
