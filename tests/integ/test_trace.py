@@ -78,7 +78,8 @@ def check_figure(place, path):
     trace(place, "--plot", commands, path)
     with open(commands, encoding="utf-8") as file:
         text = file.read()
-    for word in "acknowledged", "credit limit (LSN)", "limited request", "comes to the credit limit":
+    for word in ("acknowledged", "credit limit (LSN)", "limited request",
+                 "comes to the credit limit"):
         assert word in text
     if shutil.which("gnuplot"):
         picture = place.scratch.file("png")

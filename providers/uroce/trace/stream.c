@@ -83,7 +83,9 @@ bool stream_beyond(const struct stream *stream, size_t message)
 void stream_note_limit(struct stream *stream, uint64_t now_ns)
 {
 	int64_t limit = stream_limit(stream);
-	bool at_limit = limit >= 0 && limit <= (int64_t)stream->messages.count;
+	/* What never takes a receive WQE is always as far as LSN, and never held up by it. */
+	bool needs_credits = stream->counts.sends + stream->counts.writes_immediate > 0;
+	bool at_limit = needs_credits && limit >= 0 && limit <= (int64_t)stream->messages.count;
 
 	if (at_limit && !stream->limit_since) {
 		stream->limit_since = now_ns;
