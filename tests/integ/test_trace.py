@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """uroce-trace on captures of uroce: its counts are those of uroce-stat, and of tshark."""
+import glob
 import json
 import os
 import shutil
@@ -70,6 +71,36 @@ def test_few_receives(loopback):
     assert sum(judged[opcode] for opcode in SEND_OPCODES) == counts["request_packets"]
     assert judged[ACK] == receiving["sent_pkts"] + farewells
     check_figure(loopback, capture.path)
+
+
+def test_own_captures(loopback):
+    """Files of uroce itself: sender, receiver and both merged."""
+    messages = 200
+    prefix = loopback.scratch.file("trace")
+    server, client = perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", messages, "-s", 4096,
+                                    "-m", 1024, "--wait_destroy=1",
+                                    env={"UROCE_CAPTURE": prefix + ".%p.pcapng"})
+    _, sending = quiet_counters(loopback)
+    perftest.finish(server, client)
+    files = {process.pid: f"{prefix}.{process.pid}.pcapng" for process in (server, client)}
+    assert sorted(files.values()) == sorted(glob.glob(prefix + ".*"))
+    reports = [json.loads(trace(loopback, "--json", files[process.pid]))
+               for process in (client, server)]
+    if shutil.which("mergecap"):
+        merged = loopback.scratch.file("pcapng")
+        loopback.run("mergecap", "-w", merged, *files.values()).done()
+        reports.append(json.loads(trace(loopback, "--json", merged)))
+        # When it says farewell its peer may be gone.
+        assert 0 <= reports[-1]["packets"] - 2 * reports[-1]["copies"] <= FAREWELLS
+    for report in reports:
+        stream = stream_of(report)
+        counts = stream["counts"]
+        assert counts["messages"] == messages
+        assert counts["request_packets"] == sending["sent_pkts"]
+        assert counts["rnr_naks"] == sending["rcvd_rnr_err"]
+        assert counts["unsolicited_acks"] == sending["unsolicited_acks_rcvd"]
+        assert {row["rule"] for row in stream["violations"]} <= {"S7", "S11"}
+        assert 0 < counts["limited"] <= sending["limited_requests"]
 
 
 def check_figure(place, path):

@@ -87,6 +87,12 @@ static void test_copies_by_way(void **state)
 
 	(void)state;
 	marked(items, 8, "00101000");
+	/* Of responses it is the one that arrived that is kept, and what was lost stays, too. */
+	for (size_t i = 0; i < 8; i++) {
+		items[i].flags &= (uint16_t)~TRACE_COPY;
+		items[i].opcode = WIRE_ACKNOWLEDGE;
+	}
+	marked(items, 8, "10000100");
 }
 
 static void test_copies_by_counter(void **state)

@@ -126,8 +126,10 @@ static void test_lsn(void **state)
 	/* Said again with what was begun meanwhile, it is the same. */
 	ack(0x17, 6, 0x18);
 	assert_int_equal(stream.lsn, 0x20);
-	/* By rule U3: an old one moves nothing back. */
+	/* By rule U3: an old one moves nothing back, and nor does one that promises less. */
 	ack(0x10, 0, 0x11);
+	assert_int_equal(stream.lsn, 0x20);
+	ack(0x17, 4, 0x18);
 	assert_int_equal(stream.lsn, 0x20);
 	assert_int_equal(stream.counts.stale_acks, 1);
 	nothing_broken();
@@ -241,10 +243,22 @@ static void test_wrap(void **state)
 	assert_int_equal(stream.lsn, 6);
 	nothing_broken();
 	end();
+
+	/* SSN FFFFFFh is not beyond LSN 0, but SSN 1 is. */
+	begin();
+	ask(WIRE_SEND_ONLY, 0, ASKS);
+	ack(0, 2, NEAR_WRAP);
+	assert_int_equal(stream.lsn, 0);
+	ask(WIRE_SEND_ONLY, 1, 0);
+	ask(WIRE_SEND_ONLY, 2, 0);
+	assert_int_equal(stream.counts.limited, 0);
+	ask(WIRE_SEND_ONLY, 3, ASKS);
+	assert_int_equal(stream.counts.limited, 1);
+	end();
 }
 
-/* By rule C8: an ACK that repeats the last one with news is unsolicited; after a duplicate of a
- * request and without news it answers that. */
+/* By rule C8: an ACK that repeats the last one with news is unsolicited, also after a duplicate of
+ * a request, which one without news answers. */
 static void test_unsolicited(void **state)
 {
 	(void)state;
@@ -260,6 +274,11 @@ static void test_unsolicited(void **state)
 	assert_int_equal(stream.counts.resent_acknowledged, 1);
 	assert_int_equal(stream.counts.repeated_acks, 1);
 	assert_int_equal(stream.counts.unsolicited_acks, 1);
+	ask(WIRE_SEND_ONLY, 7, ASKS);
+	ack(7, 4, 1);
+	ack(7, 4, 1);
+	assert_int_equal(stream.counts.repeated_acks, 2);
+	assert_int_equal(stream.counts.unsolicited_acks, 2);
 	nothing_broken();
 	end();
 }

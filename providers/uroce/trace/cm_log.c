@@ -6,7 +6,7 @@
 
 #include "array.h"
 
-#define SMALLEST_MTU 256
+#define SMALLEST_MTU 256u
 /* A hostile file may have nothing but REQs; an answer looks no further back than this. */
 #define LOOK_BACK 4096
 

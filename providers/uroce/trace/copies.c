@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "wire/opcode.h"
+
 #define PLACES_MAX 4
 /* So many of a hundred have to be there that often. */
 #define NEARLY_ALL 80
@@ -30,15 +32,26 @@ static bool never_left(const struct trace_packet *packet)
 	return packet->flags & TRACE_REFUSED && packet->way == TRACE_WAY_OUT;
 }
 
-/* The twins of one hash by ways; how many that leaves. */
+static bool is_way(const struct trace_packet *packet, enum trace_way way)
+{
+	return packet->way == way && !never_left(packet);
+}
+
+/*
+ * The twins of one hash by ways; how many were marked.  What is kept is the requester's view, whose
+ * times and credits are the ones that count: requests as they left, responses as they arrived.
+ */
 static uint64_t mark_by_way(struct twin *twins, size_t count)
 {
-	size_t out = 0, marked = 0;
+	enum trace_way drop =
+		wire_op_is_response(twins[0].packet->opcode) ? TRACE_WAY_OUT : TRACE_WAY_IN;
+	enum trace_way keep = drop == TRACE_WAY_OUT ? TRACE_WAY_IN : TRACE_WAY_OUT;
+	size_t kept = 0, marked = 0;
 
 	for (size_t i = 0; i < count; i++)
-		out += twins[i].packet->way == TRACE_WAY_OUT && !never_left(twins[i].packet);
-	for (size_t i = 0; i < count && marked < out; i++) {
-		if (twins[i].packet->way != TRACE_WAY_IN)
+		kept += is_way(twins[i].packet, keep);
+	for (size_t i = 0; i < count && marked < kept; i++) {
+		if (!is_way(twins[i].packet, drop))
 			continue;
 		twins[i].packet->flags |= TRACE_COPY;
 		marked++;

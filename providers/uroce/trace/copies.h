@@ -10,9 +10,10 @@
 #include "packet.h"
 
 /*
- * Marks all copies but the first of each with TRACE_COPY, and returns how many there were.  By what
+ * Marks all but one of each with TRACE_COPY, and returns how many there were.  By what
  * is there:
- * - where it is known which way packets went, one that came in is the copy of one that went out;
+ * - where it is known which way packets went, one that came in is the same as one that went out;
+ *   of requests the latter is kept, of responses the former, so that the requester's view is left;
  * - identifications that are counted up are the same in copies only;
  * - else, when nearly all packets are there twice (or three or four times), every second one is.
  */

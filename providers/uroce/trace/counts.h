@@ -28,7 +28,7 @@
 	X(limit_ns, "time at the credit limit", TIME)            \
 	X(acks, "Acknowledges, positive", PLAIN)                 \
 	X(unsolicited_acks, "  unsolicited", PLAIN)              \
-	X(repeated_acks, "  again, for a duplicate", PLAIN)      \
+	X(repeated_acks, "  again, without news", PLAIN)         \
 	X(stale_acks, "  older than others", PLAIN)              \
 	X(ghost_acks, "  of what was not seen", PLAIN)           \
 	X(read_responses, "READ response packets", PLAIN)        \

@@ -188,7 +188,7 @@ void trace_derive(struct trace *trace, const struct trace_options *options)
 		fprintf(stderr, "uroce-trace: out of memory\n");
 		exit(1);
 	}
-	if (trace->totals.backwards)
+	if (trace->totals.backwards && trace->packets.count > 0)
 		qsort(trace->packets.items, trace->packets.count, sizeof(*trace->packets.items),
 		      compare_packets);
 	trace->totals.copies = copies_mark(&trace->packets);

@@ -119,7 +119,6 @@ struct stream {
 	struct stream_sent *sent;      /* STREAM_SENT_SLOTS, by position */
 	size_t oldest_read;	       /* message: all READs and Atomics before are answered */
 	uint32_t reads;
-	uint32_t resent_since; /* packets sent again, whose answers may still come */
 
 	/* sequence numbers: the SSN of message n, from 0, is base + n + 1 */
 	uint32_t base;

@@ -203,7 +203,6 @@ static void old_packet(struct stream *stream, const struct trace_packet *packet,
 		return;
 	}
 	stream->counts.resent_packets++;
-	stream->resent_since++;
 	if (position < stream->unacked)
 		stream->counts.resent_acknowledged++;
 	message = has_response(family) ? stream_find(stream, position) : NULL;

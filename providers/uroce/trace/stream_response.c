@@ -66,9 +66,11 @@ static void old_ack(struct stream *stream, const struct trace_packet *packet, ui
 		stream_note(stream, packet, position, STREAM_STALE);
 		return;
 	}
-	/* rule C8: an unsolicited ACK repeats the last one, and is there to tell news. */
-	if (!news && stream->resent_since > 0) {
-		stream->resent_since--;
+	/*
+	 * rule C8: an unsolicited ACK repeats the last one, and is there to tell news.  One without
+	 * answers a duplicate of a request, or is there in case that the last one was lost.
+	 */
+	if (!news) {
 		stream->counts.repeated_acks++;
 		stream_note(stream, packet, position, STREAM_REPEATED);
 		return;
