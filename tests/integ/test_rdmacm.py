@@ -3,6 +3,7 @@
 import itertools
 import re
 import shutil
+import signal
 import time
 
 import pytest
@@ -218,6 +219,36 @@ def test_killed_end_says_goodbye(request, where, victim):
     assert time.monotonic() - began < 2.5, other
     assert "DISCONNECT EVENT" in other.output + other.errors, other
     assert bystander.running(), bystander
+
+
+def await_ping(client, number):
+    until = time.monotonic() + harness.PATIENCE
+    while f"rdma-ping-{number}:" not in client.output:
+        assert client.running() and time.monotonic() < until, client
+        time.sleep(0.01)
+
+
+def test_stopped_holder(loopback):
+    """The first process at the address, which has its queue pair 1, stands still as in a debugger.
+    Others' connections go on, and those that are asked for meanwhile wait for it, no longer."""
+    words = ["-a", "127.0.0.1", "-p"]
+    ports = [next(PORTS), next(PORTS)]
+    servers = []
+    for port in ports:
+        servers.append(loopback.start("rping", "-s", "-P", *words, port))
+        await_listener(loopback, servers[-1], port)
+    before = loopback.start("rping", "-c", "-v", *words, ports[1])
+    await_ping(before, 1)
+    servers[0].popen.send_signal(signal.SIGSTOP)
+    meanwhile = loopback.start("rping", "-c", "-C", 3, *words, ports[1])
+    await_ping(before, 1 + before.output.count("rdma-ping-") + 20)
+    time.sleep(0.5)
+    assert meanwhile.running(), "the first process does not have queue pair 1"
+    servers[0].popen.send_signal(signal.SIGCONT)
+    began = time.monotonic()
+    meanwhile.done()
+    assert time.monotonic() - began < 3
+    assert all(process.running() for process in (before, *servers))
 
 
 def test_killed_server(loopback):

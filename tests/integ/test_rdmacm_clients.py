@@ -115,6 +115,28 @@ def test_udpong(veth):
 
 
 @pytest.mark.skipif(not PRELOAD, reason="no librspreload here")
+@pytest.mark.parametrize("kind", ("s", "f"))
+def test_rstream_by_preload(loopback, kind):
+    """Its plain sockets become rsockets, with f in a child that has been forked: that one's becomes
+    one when the connection is there."""
+    port = next(PORTS)
+    words = ["rstream", "-S", "4096", "-I", "200", "-C", "30", "-T", kind, "-p", port]
+    options = {"env": {"LD_PRELOAD": PRELOAD[0], "RDMAV_FORK_SAFE": "1"}}
+    if kind == "s":
+        options["env"].pop("RDMAV_FORK_SAFE")
+    server = loopback.start(*words, **options)
+    until = time.monotonic() + harness.PATIENCE
+    while not (loopback.has_rdma_listener(port) if kind == "s" else loopback.listens(port)):
+        assert server.running() and time.monotonic() < until, server
+        time.sleep(0.01)
+    client = loopback.start(*words, "-s", "127.0.0.1", **options)
+    while not any(process["connections"] for process in loopback.stat()):
+        assert client.running(), f"did not use uroce: {client}"
+    client.done()
+    server.done()
+
+
+@pytest.mark.skipif(not PRELOAD, reason="no librspreload here")
 @WHERE
 def test_preload(request, where):
     """An ordinary program's stream comes back as it was, over an rsocket."""
