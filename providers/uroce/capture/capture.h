@@ -53,7 +53,7 @@ extern _Atomic(struct capture *) capture_now;
 /* The capture, or NULL.  It may be used at any later time, too: what comes too late is left out. */
 static inline struct capture *capture_on(void)
 {
-	return atomic_load_explicit(&capture_now, memory_order_relaxed);
+	return atomic_load_explicit(&capture_now, memory_order_acquire);
 }
 
 /*
