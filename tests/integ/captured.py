@@ -57,8 +57,8 @@ def udp_payload(packet):
     return packet.frame[14 + (20 if packet.frame[12:14] == b"\x08\x00" else 40) + 8:]
 
 
-def dest_qpn(packet):
-    return int.from_bytes(udp_payload(packet)[5:8], "big")
+def opcode(packet):
+    return udp_payload(packet)[0]
 
 
 def psn(packet):
