@@ -91,6 +91,19 @@ def test_two_hosts(veth):
         assert run["sides"][1]["consumed"] == 200
 
 
+def test_depth_shrinks(loopback):
+    """The device has no room for 2 x 8192 + 2 receives: both ends take the most that fits."""
+    run = one(loopback, "one-way", "o2iblnd-v2", "--depth=8192", "--count=50")
+    assert 4000 < run["depth"] < 8192
+    assert run["sides"][1]["receives"] == 2 * run["depth"] + 2
+
+
+def test_latency_is_never_zero(loopback):
+    """What came during a poll came after it was sent."""
+    for scheme in "smbd", "rxm":
+        assert one(loopback, "mixed", scheme, "--count=300")["sides"][1]["p50_ns"] > 0
+
+
 @pytest.mark.parametrize("arguments, word", [
     (["--scheme=nope"], "nope"), (["--scenario=nope"], "nope"), (["--depth=3"], "--depth"),
     (["--seed=-1"], "--seed"), (["--counters=x"], "--counters"), (["--all", "host"], "--all"),

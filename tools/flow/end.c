@@ -51,6 +51,7 @@ static int set_up(struct end *end)
 	if (!plan_scenario(&o->plan, &end->sc))
 		return failed(end, "the peer wants what there is not");
 	end->scheme = scheme_find(o->plan.scheme);
+	end->mine->depth = o->plan.depth;
 	rnr_retry = end->scheme->flags & (SCHEME_RNR_IS_PART | SCHEME_OVER_BY_ACK);
 	if (device_make(&end->device, &end->sc, end->scheme, o->side) ||
 	    rendezvous_addresses(o->fd, &end->device, rnr_retry))
@@ -97,11 +98,13 @@ static int take_completion(struct end *end, const struct ibv_wc *wc, uint64_t no
 }
 
 /* -1: this end can do no more; else whether anything came. */
-static int take_all(struct end *end, uint64_t now)
+static int take_all(struct end *end)
 {
 	struct ibv_wc wc[BATCH];
 	struct flow_message m;
 	int count = ibv_poll_cq(end->device.cq, BATCH, wc), moved = count != 0;
+	/* After the poll, or what came during it came before it was sent. */
+	uint64_t now = clock_ns();
 
 	if (count < 0)
 		return failed(end, "ibv_poll_cq() fails");
@@ -181,8 +184,8 @@ static enum flow_verdict run(struct end *end)
 
 	station_start(end->station, clock_ns());
 	while (!end->options->ledger->stop) {
+		int came = broken ? 0 : take_all(end);
 		uint64_t now = clock_ns();
-		int came = broken ? 0 : take_all(end, now);
 		int went = broken || came < 0 ? 0 : give_all(end, now);
 
 		if (came < 0 || went < 0)

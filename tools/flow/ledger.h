@@ -43,6 +43,7 @@ struct side_ledger {
 	_Atomic uint64_t excess;   /* looks at which more was allowed than was posted */
 	_Atomic uint64_t lied;	   /* news that cannot be true */
 	_Atomic uint64_t loops;	   /* turns of the end's loop */
+	_Atomic uint32_t depth;	   /* that was agreed */
 	_Atomic uint32_t ready;	   /* connected, receives posted */
 	_Atomic uint32_t idle;	   /* nothing can be done, and no time is waited for */
 	_Atomic uint32_t done;	   /* all of its own was sent, and all of the peer's consumed */

@@ -53,7 +53,9 @@ static void curve(FILE *out, const char *file, const char *title, const char *la
 	for (const struct scheme *const *s = schemes; *s; s++) {
 		if ((*s)->flags & SCHEME_CONTROL)
 			continue;
-		fprintf(out, "%s 'depth.dat' index %u using 1:%u with linespoints title '%s'",
+		fprintf(out,
+			"%s 'depth.dat' index %u using 1:%u smooth unique with linespoints title "
+			"'%s'",
 			separator, block++, column, (*s)->name);
 		separator = ",\\\n ";
 	}
@@ -98,6 +100,9 @@ static int write_script(const char *folder)
 	if (!out)
 		return -1;
 	fputs("set terminal pngcairo size 1100,700\nset key outside right\nset grid\n"
+	      "set linetype 9 lc rgb '#8c564b'\nset linetype 10 lc rgb '#e377c2'\n"
+	      "set linetype 11 lc rgb '#7f7f7f'\nset linetype 12 lc rgb '#17becf'\n"
+	      "set linetype 13 lc rgb '#bcbd22'\nset linetype cycle 13\n"
 	      "set logscale x 2\nset xlabel 'receives promised'\n",
 	      out);
 	curve(out, "goodput.png", "One way to a slow receiver: goodput", "MB/s", 2, false);

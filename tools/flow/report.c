@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <inttypes.h>
+#include <string.h>
 
 #include "report.h"
 
@@ -70,6 +71,32 @@ void report_end(FILE *out, const struct run_result *result)
 			side, (uint64_t)result->side[side].data_sent,
 			(uint64_t)result->side[side].control_sent,
 			(uint64_t)result->side[side].consumed, result->side[side].what);
+}
+
+static bool is_one_way(const struct run_result *r, const struct scheme *scheme)
+{
+	return r->scheme == scheme && !r->predicted && !strcmp(r->sc.name, "one-way");
+}
+
+void report_needed(FILE *out, const struct run_result *results, unsigned int count)
+{
+	fputs("receives for 95 % of the best goodput, one-way:\n", out);
+	for (const struct scheme *const *s = schemes; *s; s++) {
+		const struct run_result *least = NULL;
+		double best = 0;
+
+		for (unsigned int i = 0; i < count; i++)
+			if (is_one_way(&results[i], *s) && run_goodput_mb(&results[i]) > best)
+				best = run_goodput_mb(&results[i]);
+		for (unsigned int i = 0; i < count; i++)
+			if (is_one_way(&results[i], *s) &&
+			    run_goodput_mb(&results[i]) >= 0.95 * best &&
+			    (!least || results[i].sc.depth < least->sc.depth))
+				least = &results[i];
+		if (least)
+			fprintf(out, "  %-14s %5" PRIu64 " (depth %u) of %8.2f MB/s\n", (*s)->name,
+				receives(least), least->sc.depth, best);
+	}
 }
 
 /* ---- JSON ---- */

@@ -12,6 +12,8 @@ void report_row(FILE *out, const struct run_result *result);
 /* What the ends say of a run that did not end well, or not as predicted. */
 void report_end(FILE *out, const struct run_result *result);
 void report_json(FILE *out, const struct run_result *results, unsigned int count);
+/* Of each scheme, the least depth of those run one way that gave 95 % of its best goodput. */
+void report_needed(FILE *out, const struct run_result *results, unsigned int count);
 void report_schemes(FILE *out);
 
 /*

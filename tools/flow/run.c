@@ -104,6 +104,9 @@ static void fill_result(struct run_result *result, const struct judge *judge, st
 {
 	uint64_t begun = UINT64_MAX, ended = 0;
 
+	/* The device may have had less room than was asked for. */
+	if (ledger->side[0].depth)
+		result->sc.depth = ledger->side[0].depth;
 	result->verdict = judge_balance(judge, result->verdict);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
 		struct side_result *r = &ledger->side[side].result;
@@ -152,7 +155,7 @@ int run_pair(const struct run_options *options, const struct scheme *scheme,
 		alive[side] = pid[side] = start_end(options, scheme, sc, side, fd, ledger);
 	close(fd[0]);
 	close(fd[1]);
-	judge_begin(&judge, ledger, sc, scheme, begun);
+	judge_begin(&judge, ledger, &result->sc, scheme, begun);
 	result->verdict =
 		pid[0] < 0 || pid[1] < 0 ? VERDICT_ERROR : watch(options, &judge, ledger, alive);
 	result->rnr_naks = counters_rnr_naks(options, pid, before);

@@ -348,6 +348,8 @@ static void write_output(const struct settings *s)
 		report_row(out, &results[i]);
 	for (unsigned int i = 0; i < result_count; i++)
 		report_end(out, &results[i]);
+	if (s->all)
+		report_needed(out, results, result_count);
 	fclose(out);
 	if (s->all && plot_all(s->output, results, result_count))
 		fprintf(stderr, "uroce-flow: no plots in %s: %s\n", s->output, strerror(errno));
@@ -386,6 +388,8 @@ int main(int argc, char **argv)
 		run_some(&s);
 	if (s.json)
 		report_json(stdout, results, result_count);
+	if (s.all && !s.json)
+		report_needed(stdout, results, result_count);
 	if (s.output)
 		write_output(&s);
 	for (unsigned int i = 0; i < result_count; i++)
