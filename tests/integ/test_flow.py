@@ -89,6 +89,12 @@ def test_two_hosts(veth):
     for run, in runs:
         assert run["verdict"] == "ok" and run["depth"] == 12 and run["scheme"] == "smbd"
         assert run["sides"][1]["consumed"] == 200
+        assert run["rnr_naks"] == 0
+
+
+def test_too_much_is_refused(loopback):
+    run, = flow(loopback, "--scenario=many-senders", "--scheme=rxm", "--depth=8192", code=1)
+    assert run["verdict"] == "error"
 
 
 def test_depth_shrinks(loopback):

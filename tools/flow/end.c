@@ -49,7 +49,7 @@ static int set_up(struct end *end)
 	    rendezvous_agree(o->fd, o->side, &end->device, &o->plan))
 		return failed(end, end->device.error);
 	if (!plan_scenario(&o->plan, &end->sc))
-		return failed(end, "the peer wants what there is not");
+		return failed(end, "scenario, scheme, depth and size are not within the limits");
 	end->scheme = scheme_find(o->plan.scheme);
 	end->mine->depth = o->plan.depth;
 	rnr_retry = end->scheme->flags & (SCHEME_RNR_IS_PART | SCHEME_OVER_BY_ACK);
@@ -216,6 +216,8 @@ int end_run(struct end_options *options, enum flow_verdict *verdict)
 			end->mine->ready = 1;
 			*verdict = run(end);
 			station_end(end->station);
+			if (options->finished)
+				options->finished(options->argument);
 			if (options->plan.apart)
 				error = peer_reports_finish(&end->reports, options->fd,
 							    options->ledger, options->side,

@@ -12,6 +12,9 @@ struct end_options {
 	uint32_t side;
 	int fd; /* to the other end */
 	struct ledger *ledger;
+	/* Called when the run is over and the device still open; may be NULL. */
+	void (*finished)(void *argument);
+	void *argument;
 };
 
 /*

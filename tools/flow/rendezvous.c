@@ -127,7 +127,8 @@ bool plan_scenario(const struct run_plan *plan, struct scenario *sc)
 	    plan->depth < MIN_DEPTH || plan->depth > MAX_DEPTH || plan->bytes < HEADER_BYTES ||
 	    plan->bytes > DEVICE_SCRATCH || plan->requests > STATION_ANSWERS ||
 	    (uint64_t)plan->links * (2 * plan->depth + 4) > STATION_INBOX ||
-	    (base->requests && !plan->requests))
+	    (base->requests && !plan->requests) || plan->count[0] > MAX_COUNT ||
+	    plan->count[1] > MAX_COUNT)
 		return false;
 	*sc = *base;
 	sc->depth = plan->depth;

@@ -9,7 +9,7 @@
 
 #include "device.h"
 
-enum { MIN_DEPTH = 4, MAX_DEPTH = 8192 };
+enum { MIN_DEPTH = 4, MAX_DEPTH = 8192, MAX_COUNT = 100000000 };
 
 struct run_plan {
 	char scheme[32], scenario[32];

@@ -166,13 +166,26 @@ int run_pair(const struct run_options *options, const struct scheme *scheme,
 	return 0;
 }
 
+struct own_counters {
+	const struct run_options *options;
+	int64_t before, naks;
+};
+
+/* While the device is open: a process that has closed it has no counters any more. */
+static void count_naks(void *argument)
+{
+	struct own_counters *own = argument;
+	const int pid[FLOW_SIDES] = { getpid(), 0 };
+
+	own->naks = counters_rnr_naks(own->options, pid, own->before);
+}
+
 int run_apart(const struct run_options *options, int fd, uint32_t side, const struct scheme *scheme,
 	      const struct scenario *sc, struct run_result *result)
 {
 	struct ledger *ledger = calloc(1, sizeof(*ledger));
 	uint64_t begun = clock_ns();
-	int64_t before = counters_before(options);
-	const int pid[FLOW_SIDES] = { getpid(), 0 };
+	struct own_counters own = { options, counters_before(options), -1 };
 	struct end_options end;
 	struct judge judge;
 	int error;
@@ -183,12 +196,14 @@ int run_apart(const struct run_options *options, int fd, uint32_t side, const st
 	set_environment(scheme, sc, options->seed, side);
 	make_end(&end, options, scheme, sc, side, fd, ledger);
 	end.plan.apart = 1;
+	end.finished = count_naks;
+	end.argument = &own;
 	error = end_run(&end, &result->verdict);
 	result->scheme = scheme_find(end.plan.scheme);
 	if (!plan_scenario(&end.plan, &result->sc))
 		result->sc = *sc;
 	result->seed = end.plan.seed;
-	result->rnr_naks = counters_rnr_naks(options, pid, before);
+	result->rnr_naks = own.naks;
 	judge_begin(&judge, ledger, &result->sc, result->scheme, begun);
 	fill_result(result, &judge, ledger);
 	result->wall = (double)(clock_ns() - begun) / 1e9;

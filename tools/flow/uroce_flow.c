@@ -127,7 +127,7 @@ static bool take_number(struct settings *s, int option, const char *text)
 		s->bytes = (uint32_t)number("bytes", text, HEADER_BYTES, DEVICE_SCRATCH);
 		return true;
 	case 'n':
-		s->count = (uint32_t)number("count", text, 1, 100000000);
+		s->count = (uint32_t)number("count", text, 1, MAX_COUNT);
 		return true;
 	case 'v':
 		s->service_us = (uint32_t)number("service", text, 0, 1000000) + 1;
