@@ -87,12 +87,21 @@ static void *look_up(void *handle, const char *name, const char *node)
 	return NULL;
 }
 
+/* Of struct ibv_qp, with which ibv_qp_ex begins. */
+#define QP_ON_AMD64 160
+
 static char error[512];
 
 static bool probe(struct uroce_abi *abi, const struct library *library, const char *file_name)
 {
 	error[0] = 0;
 	return abi_probe(abi, look_up, (void *)library, file_name, error, sizeof(error));
+}
+
+/* An offset behind an ibv_qp on this processor: by the public header, a second derivation. */
+static unsigned int here(unsigned int on_amd64)
+{
+	return on_amd64 ? on_amd64 + (unsigned int)sizeof(struct ibv_qp) - QP_ON_AMD64 : 0;
 }
 
 static void each_release_has_its_layout(void **state)
@@ -125,7 +134,7 @@ static void each_release_has_its_layout(void **state)
 		assert_int_equal(abi.release, rows[i].release);
 		assert_int_equal(abi.layout->slots, rows[i].slots);
 		assert_int_equal(abi.layout->context_offset, rows[i].context_offset);
-		assert_int_equal(abi.qp_comp_mask, rows[i].qp_comp_mask);
+		assert_int_equal(abi.qp_comp_mask, here(rows[i].qp_comp_mask));
 		assert_int_equal(abi.layout->port_attr_bytes, rows[i].port_attr_bytes);
 		assert_true(abi.layout->context_offset <= ABI_CONTEXT_FRONT);
 		assert_true(abi.qp_comp_mask + sizeof(uint32_t) <= ABI_QP_ROOM);
@@ -234,8 +243,8 @@ static void structures_have_libibverbs_sizes(void **state)
 	assert_int_equal(sizeof(struct verbs_device_ops), 72);
 	assert_int_equal(sizeof(struct verbs_match_ent), 24);
 	assert_int_equal(sizeof(struct verbs_mr), 56);
-	assert_int_equal(sizeof(struct verbs_cq), 288);
-	assert_int_equal(sizeof(struct verbs_srq), 160);
+	assert_int_equal(sizeof(struct verbs_cq) - sizeof(struct ibv_cq_ex), 0);
+	assert_int_equal(sizeof(struct verbs_srq) - sizeof(struct ibv_srq), 32);
 	assert_int_equal(offsetof(struct verbs_context_max, context), ABI_CONTEXT_FRONT);
 }
 

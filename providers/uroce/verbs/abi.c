@@ -159,6 +159,8 @@ bool abi_probe(struct uroce_abi *abi, abi_lookup lookup, void *library, const ch
 	abi->layout = layout;
 	abi->release = release;
 	abi->qp_comp_mask = layout->qp_comp_mask ? layout->qp_comp_mask : old_qp_comp_mask(release);
+	if (abi->qp_comp_mask)
+		abi->qp_comp_mask += ABI_LOCK_GROWTH;
 	if (!find_functions(abi, lookup, library)) {
 		snprintf(error, error_bytes,
 			 "%s lacks functions of its provider interface: the uroce devices are left "

@@ -13,6 +13,7 @@
 #ifndef UROCE_VERBS_ABI_H
 #define UROCE_VERBS_ABI_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -133,6 +134,11 @@ struct verbs_srq {
  * for an older header sees the same beginning.
  */
 #define ABI_QP_ROOM 384
+/*
+ * A queue pair has a lock and a condition in it, whose size is the processor's matter: bytes more
+ * than on amd64, for which the layouts are written down (8 on arm64).
+ */
+#define ABI_LOCK_GROWTH (sizeof(pthread_mutex_t) + sizeof(pthread_cond_t) - 88)
 struct verbs_qp {
 	union {
 		struct ibv_qp qp;
@@ -149,7 +155,7 @@ struct abi_layout {
 	unsigned int ops_release;     /* slots: the rows of ABI_OPS not younger than this */
 	unsigned int slots;	      /* their number, as a cross-check */
 	unsigned int context_offset;  /* of ibv_context in verbs_context */
-	unsigned int qp_comp_mask;    /* offset in verbs_qp; 0: not known for sure */
+	unsigned int qp_comp_mask;    /* offset in verbs_qp on amd64; 0: not known for sure */
 	unsigned int port_attr_bytes; /* sizeof(struct ibv_port_attr) of a caller */
 	/* Found by probing: these must be there, and absent, unless NULL, must not. */
 	const char *probe, *probe_node, *absent, *absent_node;
