@@ -193,20 +193,23 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 	struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe = next->wqe;
 	uint32_t length = message_payload(wqe, qp->attr.mtu, next->index), ackreq = 0;
-	uint8_t opcode = message_opcode(qp, wqe, next->index);
 	struct payload payload;
 	enum pack result;
-	uint8_t *at;
+	uint8_t opcode, *at;
 
 	if (next->begins) {
 		wqe->status = (uint8_t)local_fault(qp, next);
 		if (wqe->status != ENG_SUCCESS)
 			return PACK_FAULT;
 	}
+	opcode = message_opcode(qp, wqe, next->index);
 	at = pack_place(run, length);
 	if (!at)
 		return PACK_NO_ROOM;
-	if (is_reliable(qp) && solicit_sets_ackreq(qp, run, wqe, next->index, next->cost, facts))
+	if (is_reliable(qp) &&
+	    solicit_sets_ackreq(qp, run, wqe, next->index,
+				pack_bytes(wire_op_header_length(opcode), length), next->cost,
+				facts))
 		ackreq = WIRE_BTH_ACKREQ;
 	result = PACK_FAULT;
 	if (find_payload(qp, wqe, next->index * qp->attr.mtu, length, &payload))

@@ -44,12 +44,8 @@ struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now)
 }
 
 /* Is this the last packet of the run?  The next run may have to wait for other QPs. */
-static bool ends_run(const struct eng_qp *qp, const struct eng_run *run,
-		     const struct eng_send_wqe *wqe, uint32_t index)
+static bool ends_run(const struct eng_run *run, uint32_t bytes)
 {
-	uint32_t bytes = pack_bytes(wire_op_header_length(message_opcode(qp, wqe, index)),
-				    message_payload(wqe, qp->attr.mtu, index));
-
 	return (run->packets > 0 && bytes < run->segment) || run->packets + 1 >= run->max_packets ||
 	       run->bytes + 2 * bytes > run->max_bytes;
 }
@@ -82,8 +78,8 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
  * again.
  */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
-			 const struct eng_send_wqe *wqe, uint32_t index, uint64_t cost,
-			 const struct solicit_facts *facts)
+			 const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes,
+			 uint64_t cost, const struct solicit_facts *facts)
 {
 	const struct requester *req = &qp->req;
 	bool last = index == wqe->packets - 1;
@@ -93,7 +89,7 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
 	if (last && (facts->contended || !facts->may_be_late || is_signaled(qp, wqe) ||
 		     req->next_psn != req->end_psn || credits_run_low(qp, wqe)))
 		return true;
-	if (facts->contended && ends_run(qp, run, wqe, index))
+	if (facts->contended && ends_run(run, bytes))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, wqe))

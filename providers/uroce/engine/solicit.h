@@ -28,12 +28,12 @@ struct solicit_facts {
 struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now);
 
 /*
- * Does packet index of wqe, of this weight, the next to be sent and to be added to run, ask for an
- * ACK?
+ * Does packet index of wqe, of so many bytes and this weight, the next to be sent and to be added
+ * to run, ask for an ACK?
  */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
-			 const struct eng_send_wqe *wqe, uint32_t index, uint64_t cost,
-			 const struct solicit_facts *facts);
+			 const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes,
+			 uint64_t cost, const struct solicit_facts *facts);
 
 /* When to ask for what has been sent without, or ENG_NEVER. */
 uint64_t solicit_deadline(const struct eng_qp *qp);
