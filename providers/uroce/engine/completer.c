@@ -14,11 +14,11 @@
 #include "timer.h"
 #include "tlp.h"
 
-/* unacked_psn moves up by n packets, inside the oldest request; what they weighed. */
-static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t n)
+/* unacked_psn, packet from of the oldest request, moves up by n packets; what they weighed. */
+static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t from,
+			    uint32_t n)
 {
 	struct requester *req = &qp->req;
-	uint32_t from = wqe_packet_index(wqe, req->unacked_psn);
 	uint64_t cost = cwnd_cost(wqe, from + n, qp->attr.mtu) -
 			(from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0);
 
@@ -48,7 +48,7 @@ static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
 			    uint64_t now)
 {
 	uint32_t from = qp->req.unacked_psn;
-	uint64_t cost = pass(qp, wqe, psn_sub(psn, from) + 1);
+	uint64_t cost = pass(qp, wqe, wqe_packet_index(wqe, from), psn_sub(psn, from) + 1);
 
 	progressed(qp, from, cost, now);
 }
@@ -64,7 +64,8 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 
 	while (n > 0) {
 		const struct eng_send_wqe *wqe = sq_at(qp, qp->sq->tail);
-		uint32_t left = wqe->packets - wqe_packet_index(wqe, qp->req.unacked_psn);
+		uint32_t index = wqe_packet_index(wqe, qp->req.unacked_psn);
+		uint32_t left = wqe->packets - index;
 		uint8_t answer = op_row(wqe->op)->answer;
 
 		if (answer == OP_LOCAL) {
@@ -75,7 +76,7 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 			break;
 		if (left > n)
 			left = n;
-		cost += pass(qp, wqe, left);
+		cost += pass(qp, wqe, index, left);
 		n -= left;
 	}
 	if (cost > 0)

@@ -101,17 +101,17 @@ static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
 {
 	const struct schedule *schedule = &qp->schedule;
 	uint32_t in_flight = sendqueue_in_flight(qp);
-	bool is_stream = schedule->gathered_before > STREAM_PACKETS, due;
+	bool is_stream = schedule->gathered_before > STREAM_PACKETS;
 
 	if (schedule->gathered >= posts_for_run(qp))
 		return false;
 	if (in_flight == 0)
 		return is_stream && hint->polled;
-	due = cwnd_ack_is_due(qp);
 	if (!hint->polled)
-		return due && (is_stream || in_flight > STREAM_PACKETS);
+		return (is_stream || in_flight > STREAM_PACKETS) && cwnd_ack_is_due(qp);
 	return in_flight > STREAM_PACKETS ||
-	       (!schedule->heard && (due || schedule->sent_in_round == hint->round));
+	       (!schedule->heard &&
+		(cwnd_ack_is_due(qp) || schedule->sent_in_round == hint->round));
 }
 
 enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint)

@@ -49,36 +49,18 @@ void sendqueue_push(struct eng_qp *qp)
 	qp->sq->head++;
 }
 
-/* rule S13: an error is always told. */
-static void complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
+void sendqueue_complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
 {
-	if (status != ENG_SUCCESS || is_signaled(qp, wqe)) {
-		struct eng_wc wc = {
-			.wr_id = wqe->wr_id,
-			.status = status,
-			.op = (enum eng_op)wqe->op,
-			.byte_len = wqe->length,
-			/* Errors wake also a consumer that waits for solicited completions only. */
-			.solicited = status != ENG_SUCCESS,
-		};
+	struct eng_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.op = (enum eng_op)wqe->op,
+		.byte_len = wqe->length,
+		/* Errors wake also a consumer that waits for solicited completions only. */
+		.solicited = status != ENG_SUCCESS,
+	};
 
-		qp->ops->complete(qp->owner, &wc);
-	}
-}
-
-/* The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9). */
-void sendqueue_retire(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status)
-{
-	struct requester *req = &qp->req;
-
-	if (qp->sq->tail != req->begun && op_is_read_or_atomic(wqe->op))
-		req->reads_outstanding--;
-	complete(qp, wqe, status);
-	if (req->next_wqe == qp->sq->tail)
-		req->next_wqe++;
-	if (req->begun == qp->sq->tail)
-		req->begun++;
-	qp->sq->tail++;
+	qp->ops->complete(qp->owner, &wc);
 }
 
 void sendqueue_retire_local(struct eng_qp *qp)

@@ -6,6 +6,7 @@
 #ifndef UROCE_ENGINE_SENDQUEUE_H
 #define UROCE_ENGINE_SENDQUEUE_H
 
+#include "op.h"
 #include "qp.h"
 
 /* The QP has been given its sq_psn: start from there. */
@@ -14,8 +15,27 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn);
 /* Number the entry just posted and move head on (rules S2, C11). */
 void sendqueue_push(struct eng_qp *qp);
 
-/* wqe, the oldest request, leaves the queue, with a completion if it makes one (rules S9, S13). */
-void sendqueue_retire(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status);
+/* The completion of wqe, which is about to leave the queue. */
+void sendqueue_complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_status status);
+/*
+ * The oldest request is done with: its last PSN is acknowledged, MSN has no say (rule S9).  Most
+ * make no completion, but an error is always told (rule S13).
+ */
+static inline void sendqueue_retire(struct eng_qp *qp, const struct eng_send_wqe *wqe,
+				    enum eng_status status)
+{
+	struct requester *req = &qp->req;
+
+	if (qp->sq->tail != req->begun && op_is_read_or_atomic(wqe->op))
+		req->reads_outstanding--;
+	if (status != ENG_SUCCESS || is_signaled(qp, wqe))
+		sendqueue_complete(qp, wqe, status);
+	if (req->next_wqe == qp->sq->tail)
+		req->next_wqe++;
+	if (req->begun == qp->sq->tail)
+		req->begun++;
+	qp->sq->tail++;
+}
 /* Local requests that have been executed complete when all before them have. */
 void sendqueue_retire_local(struct eng_qp *qp);
 /* Complete all posted send requests as flushed (rule S13). */
