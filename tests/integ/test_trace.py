@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import harness
 import perftest
 from test_capture import ACK, SEND_OPCODES, Capture
 
@@ -19,16 +20,18 @@ def trace(place, *arguments):
     return place.run(os.path.join(place.scratch.bin, "uroce-trace"), *arguments).done()
 
 
-def quiet_counters(place):
-    """(server's and client's counters, by the one that sends) once nothing moves any more."""
-    shown = None
-    while True:
-        before, shown = shown, [p["qps"] for p in place.stat()]
-        if len(shown) == 2 and shown == before and \
-                any(qps[0]["counters"]["rdma_sends"] for qps in shown):
-            return sorted((qps[0]["counters"] for qps in shown),
-                          key=lambda counters: counters["rdma_sends"])
+def quiet_counters(place, messages):
+    """(receiver's and sender's counters) when all messages are there and nothing moves any more."""
+    shown, until = None, time.monotonic() + harness.PATIENCE
+    while time.monotonic() < until:
+        before, shown = shown, [p["qps"][0] for p in place.stat() if p["qps"]]
+        shown.sort(key=lambda qp: qp["counters"]["rdma_sends"])
+        counters = [qp["counters"] for qp in shown]
+        if len(shown) == 2 and shown == before and shown[1]["sq_used"] == 0 and \
+                (counters[0]["rdma_recvs"], counters[1]["rdma_sends"]) == (messages, messages):
+            return counters
         time.sleep(0.1)
+    raise harness.Timeout(f"not quiet: {shown}")
 
 
 def stream_of(report):
@@ -44,7 +47,7 @@ def test_few_receives(loopback):
     with Capture(loopback, "lo") as capture:
         server, client = perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", messages, "-s", size,
                                         "-m", mtu, "--wait_destroy=2")
-        receiving, sending = quiet_counters(loopback)
+        receiving, sending = quiet_counters(loopback, messages)
         perftest.finish(server, client)
     stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))
     counts = stream["counts"]
@@ -78,9 +81,9 @@ def test_own_captures(loopback):
     messages = 200
     prefix = loopback.scratch.file("trace")
     server, client = perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", messages, "-s", 4096,
-                                    "-m", 1024, "--wait_destroy=1",
+                                    "-m", 1024, "--wait_destroy=2",
                                     env={"UROCE_CAPTURE": prefix + ".%p.pcapng"})
-    _, sending = quiet_counters(loopback)
+    _, sending = quiet_counters(loopback, messages)
     perftest.finish(server, client)
     files = {process.pid: f"{prefix}.{process.pid}.pcapng" for process in (server, client)}
     assert sorted(files.values()) == sorted(glob.glob(prefix + ".*"))
