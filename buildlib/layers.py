@@ -43,10 +43,9 @@ LAYERS = {
         group("messages and accounts", "op message sge credit cwnd replay"),
         group("packets into a run", "packer"),
         group("send queue", "sendqueue solicit.h"),
-        group("responder, states, timers", "responder response checks unreliable state timer tlp "
-              "solicit local"),
+        group("responder, timers", "responder response checks unreliable timer tlp solicit local"),
         group("requester beside completer", "requester completer", apart=True),
-        group("when", "schedule"),
+        group("when beside states", "schedule state", apart=True),
         group("entry", "engine"),
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(

@@ -451,7 +451,7 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 	case ENG_TX_DRAINED:
 		true_reason = end->state == ENG_SQD;
 		break;
-	case ENG_TX_STATE:
+	case ENG_TX_FAULT:
 		true_reason = (script->bad != NOBODY && script->bad <= asking->begun) ||
 			      script->source.gone || script->landing.gone;
 		break;

@@ -10,7 +10,6 @@
 #include "op.h"
 #include "sendqueue.h"
 #include "sge.h"
-#include "state.h"
 #include "timer.h"
 #include "tlp.h"
 
@@ -87,8 +86,8 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 void completer_sent(struct eng_qp *qp, uint64_t now)
 {
 	acknowledge(qp, psn_sub(qp->req.next_psn, qp->req.unacked_psn), now);
-	state_fail_faulty(qp);
-	sendqueue_tell_drained(qp);
+	if (sendqueue_fault(qp) == ENG_SUCCESS)
+		sendqueue_tell_drained(qp);
 }
 
 /*
@@ -96,33 +95,33 @@ void completer_sent(struct eng_qp *qp, uint64_t now)
  * acknowledged, because packets of the first try that are still on their way cause more such
  * responses.
  */
-static void retry_on_request(struct eng_qp *qp, uint64_t now)
+static enum eng_status retry_on_request(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	enum eng_status verdict;
 
 	if (req->retried || req->rnr_until > now)
-		return;
+		return ENG_SUCCESS;
 	req->retried = true;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
-	timer_retry(qp, now);
+	verdict = timer_retry(qp, now);
 	tlp_told_of_loss(qp, now);
+	return verdict;
 }
 
 /* A NAK that ends the QP; its PSN is that of the oldest request by now. */
-static void fatal_nak(struct eng_qp *qp, uint8_t code)
+static enum eng_status fatal_nak(struct eng_qp *qp, uint8_t code)
 {
 	switch (code) {
 	case NAK_INVALID_REQUEST:
-		state_fail_oldest(qp, ENG_REM_INV_REQ_ERR);
-		break;
+		return ENG_REM_INV_REQ_ERR;
 	case NAK_REMOTE_ACCESS:
-		state_fail_oldest(qp, ENG_REM_ACCESS_ERR);
-		break;
+		return ENG_REM_ACCESS_ERR;
 	case NAK_REMOTE_OPERATIONAL:
-		state_fail_oldest(qp, ENG_REM_OP_ERR);
-		break;
+		return ENG_REM_OP_ERR;
 	default:
 		count(qp, ENG_COUNT_DROPPED);
+		return ENG_SUCCESS;
 	}
 }
 
@@ -131,7 +130,8 @@ static void fatal_nak(struct eng_qp *qp, uint8_t code)
  * Atomic before n is missing it is an implied NAK for that (rule S8); an RNR NAK is waited out then
  * as well (rule S10), unless it is the last one, which is for another request than the oldest.
  */
-static void receive_nak(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *packet,
+				   uint64_t now)
 {
 	uint32_t before = psn_sub(packet->psn, qp->req.unacked_psn);
 	bool rnr = syndrome_kind(packet->syndrome) == AETH_RNR_NAK;
@@ -143,11 +143,10 @@ static void receive_nak(struct eng_qp *qp, const struct wire_packet *packet, uin
 		count(qp, ENG_COUNT_RECEIVED_SEQ_NAK);
 	answered = acknowledge(qp, before, now);
 	if (rnr && (answered || timer_has_rnr_retries(qp)))
-		timer_rnr_nak(qp, syndrome_code(packet->syndrome), now);
-	else if (sequence || !answered)
-		retry_on_request(qp, now);
-	else
-		fatal_nak(qp, syndrome_code(packet->syndrome));
+		return timer_rnr_nak(qp, syndrome_code(packet->syndrome), now);
+	if (sequence || !answered)
+		return retry_on_request(qp, now);
+	return fatal_nak(qp, syndrome_code(packet->syndrome));
 }
 
 /*
@@ -178,39 +177,36 @@ static bool read_response_fits(const struct eng_qp *qp, const struct eng_send_wq
 	return packet->payload_length == message_packet_length(wqe->length, qp->attr.mtu, index);
 }
 
-static void read_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
-			  const struct wire_packet *packet, uint64_t now)
+static enum eng_status read_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
+				     const struct wire_packet *packet, uint64_t now)
 {
 	uint32_t offset;
 
-	if (!read_response_fits(qp, wqe, packet, &offset)) {
-		state_fail_oldest(qp, ENG_BAD_RESP_ERR);
-		return;
-	}
+	if (!read_response_fits(qp, wqe, packet, &offset))
+		return ENG_BAD_RESP_ERR;
 	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, offset, packet->payload,
-			 packet->payload_length)) {
-		state_fail_oldest(qp, ENG_LOC_PROT_ERR);
-		return;
-	}
+			 packet->payload_length))
+		return ENG_LOC_PROT_ERR;
 	oldest_answered(qp, wqe, packet->psn, now);
+	return ENG_SUCCESS;
 }
 
-static void atomic_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
-			    const struct wire_packet *packet, uint64_t now)
+static enum eng_status atomic_response(struct eng_qp *qp, const struct eng_send_wqe *wqe,
+				       const struct wire_packet *packet, uint64_t now)
 {
 	uint8_t original[sizeof(packet->original)];
 
 	/* The consumer finds the old value as a number of this machine. */
 	memcpy(original, &packet->original, sizeof(original));
-	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, 0, original, sizeof(original))) {
-		state_fail_oldest(qp, ENG_LOC_PROT_ERR);
-		return;
-	}
+	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, 0, original, sizeof(original)))
+		return ENG_LOC_PROT_ERR;
 	oldest_answered(qp, wqe, packet->psn, now);
+	return ENG_SUCCESS;
 }
 
 /* A READ or Atomic response; the PSN is in the window. */
-static void receive_answer(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+static enum eng_status receive_answer(struct eng_qp *qp, const struct wire_packet *packet,
+				      uint64_t now)
 {
 	struct requester *req = &qp->req;
 	enum op_answer answer = wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_ACK
@@ -220,18 +216,15 @@ static void receive_answer(struct eng_qp *qp, const struct wire_packet *packet, 
 
 	if (!acknowledge(qp, psn_sub(packet->psn, req->unacked_psn), now)) {
 		/* rule S8: an earlier response is missing, ask for it again at once. */
-		retry_on_request(qp, now);
-		return;
+		return retry_on_request(qp, now);
 	}
 	wqe = sq_at(qp, qp->sq->tail);
 	if (op_row(wqe->op)->answer != answer) {
 		count(qp, ENG_COUNT_DROPPED);
-		return;
+		return ENG_SUCCESS;
 	}
-	if (answer == OP_ATOMIC_ANSWER)
-		atomic_response(qp, wqe, packet, now);
-	else
-		read_response(qp, wqe, packet, now);
+	return answer == OP_ATOMIC_ANSWER ? atomic_response(qp, wqe, packet, now)
+					  : read_response(qp, wqe, packet, now);
 }
 
 static bool has_aeth(const struct wire_packet *packet)
@@ -239,8 +232,8 @@ static bool has_aeth(const struct wire_packet *packet)
 	return wire_op_headers(packet->opcode) & WIRE_HAS_AETH;
 }
 
-static void receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *packet,
-				   uint64_t now)
+static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *packet,
+					      uint64_t now)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 	bool positive = !has_aeth(packet) || syndrome_kind(packet->syndrome) == AETH_ACK;
@@ -249,15 +242,16 @@ static void receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *
 		credit_heard(qp, packet->syndrome, packet->msn);
 	if (family != WIRE_FAMILY_ACK) {
 		if (positive)
-			receive_answer(qp, packet, now);
-		else
-			count(qp, ENG_COUNT_DROPPED);
-	} else if (!positive) {
-		receive_nak(qp, packet, now);
-	} else if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now)) {
-		/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
-		retry_on_request(qp, now);
+			return receive_answer(qp, packet, now);
+		count(qp, ENG_COUNT_DROPPED);
+		return ENG_SUCCESS;
 	}
+	if (!positive)
+		return receive_nak(qp, packet, now);
+	/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
+	if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now))
+		return retry_on_request(qp, now);
+	return ENG_SUCCESS;
 }
 
 /*
@@ -271,30 +265,32 @@ static bool brings_credits(const struct eng_qp *qp, const struct wire_packet *pa
 	return can_request(qp) && psn_diff(packet->psn, qp->req.unacked_psn) < 0;
 }
 
-void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	bool plain_ack = wire_op_family(packet->opcode) == WIRE_FAMILY_ACK &&
 			 syndrome_kind(packet->syndrome) == AETH_ACK;
+	enum eng_status verdict = ENG_SUCCESS;
 
 	if (has_aeth(packet) && syndrome_kind(packet->syndrome) == AETH_RESERVED) {
 		count(qp, ENG_COUNT_DROPPED);
-		return;
+		return verdict;
 	}
 	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, sendqueue_in_flight(qp))) {
 		uint32_t before = req->unacked_psn;
 
-		receive_unacknowledged(qp, packet, now);
+		verdict = receive_unacknowledged(qp, packet, now);
 		if (req->unacked_psn != before)
 			tlp_progress(qp, now);
-		if (can_request(qp)) {
-			state_fail_faulty(qp);
+		if (verdict == ENG_SUCCESS)
+			verdict = sendqueue_fault(qp);
+		if (verdict == ENG_SUCCESS)
 			sendqueue_tell_drained(qp);
-		}
 	} else if (plain_ack && brings_credits(qp, packet)) {
 		receive_unsolicited(qp, packet);
 	} else {
 		/* rule S8: duplicates and ghosts change nothing. */
 		count(qp, ENG_COUNT_DROPPED);
 	}
+	return verdict;
 }

@@ -8,8 +8,9 @@
 
 #include "qp.h"
 
-/* A response packet: ACK, NAK, READ or Atomic response. */
-void completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* A response packet: ACK, NAK, READ or Atomic response.  Returns a verdict (state.h). */
+enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *packet,
+				  uint64_t now);
 
 /* UC and UD: what was handed out has been sent, which completes it. */
 void completer_sent(struct eng_qp *qp, uint64_t now);

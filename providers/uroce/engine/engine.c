@@ -13,6 +13,7 @@
 #include "response.h"
 #include "schedule.h"
 #include "sendqueue.h"
+#include "state.h"
 #include "timer.h"
 #include "unreliable.h"
 #include "cwnd.h"
@@ -85,16 +86,18 @@ void eng_flush(struct eng_qp *qp)
 		responder_flush(qp);
 }
 
-static void receive_request(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+static enum eng_status receive_request(struct eng_qp *qp, const struct wire_packet *packet,
+				       uint64_t now)
 {
 	if (can_respond(qp))
-		responder_receive(qp, packet, now);
-	else
-		count(qp, ENG_COUNT_DROPPED);
+		return responder_receive(qp, packet, now);
+	count(qp, ENG_COUNT_DROPPED);
+	return ENG_SUCCESS;
 }
 
 /* The functions that take requests and responses; NULL where there are none. */
-static void (*const receivers[][2])(struct eng_qp *, const struct wire_packet *, uint64_t) = {
+static enum eng_status (*const receivers[][2])(struct eng_qp *, const struct wire_packet *,
+					       uint64_t) = {
 	[ENG_RC] = { receive_request, completer_receive },
 	[ENG_UC] = { unreliable_receive, NULL },
 	[ENG_UD] = { datagram_receive, NULL },
@@ -104,7 +107,8 @@ static void (*const receivers[][2])(struct eng_qp *, const struct wire_packet *,
 
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
-	void (*receive)(struct eng_qp *, const struct wire_packet *, uint64_t);
+	enum eng_status (*receive)(struct eng_qp *, const struct wire_packet *, uint64_t);
+	enum eng_status verdict;
 
 	count(qp, ENG_COUNT_RECEIVED_PACKETS);
 	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
@@ -114,8 +118,35 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 		return;
 	}
 	schedule_received(qp, packet, now);
-	receive(qp, packet, now);
+	verdict = receive(qp, packet, now);
+	if (verdict != ENG_SUCCESS)
+		state_fail(qp, verdict);
 	cwnd_publish(qp);
+}
+
+static inline void count_sent(struct eng_qp *qp, const struct eng_run *run)
+{
+	qp->counters[ENG_COUNT_SENT_PACKETS] += run->packets;
+	qp->counters[ENG_COUNT_SENT_BYTES] += run->bytes;
+}
+
+/* Carries out the verdict that a fault brings; what is left to send then is a NAK at most. */
+static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct eng_run *run,
+						    enum eng_tx reason)
+{
+	enum eng_status fault = sendqueue_fault(qp);
+
+	if (reason == ENG_TX_REFUSED) {
+		state_fail(qp, ENG_WR_FLUSH_ERR);
+		/* A NAK waits for no time. */
+		reason = response_transmit(qp, run, 0);
+		count_sent(qp, run);
+	} else if (fault != ENG_SUCCESS) {
+		state_fail(qp, fault);
+		reason = ENG_TX_STATE;
+	}
+	cwnd_publish(qp);
+	return reason;
 }
 
 enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
@@ -123,10 +154,10 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct en
 	enum eng_tx reason = schedule_transmit(qp, run, hint);
 
 	cwnd_publish(qp);
-	if (reason == ENG_TX_RUN) {
-		qp->counters[ENG_COUNT_SENT_PACKETS] += run->packets;
-		qp->counters[ENG_COUNT_SENT_BYTES] += run->bytes;
-	}
+	if (reason == ENG_TX_RUN)
+		count_sent(qp, run);
+	else if (reason <= ENG_TX_FAULT)
+		return settle(qp, run, reason);
 	return reason;
 }
 
@@ -189,7 +220,10 @@ uint64_t eng_deadline(const struct eng_qp *qp)
 
 void eng_expire(struct eng_qp *qp, uint64_t now)
 {
-	timer_expire(qp, now);
+	enum eng_status verdict = timer_expire(qp, now);
+
+	if (verdict != ENG_SUCCESS)
+		state_fail(qp, verdict);
 }
 
 static uint32_t decode_or_zero(uint8_t code)

@@ -111,6 +111,8 @@ struct eng_attr {
 /* Why there is nothing to send, or that there is. */
 enum eng_tx {
 	ENG_TX_RUN,	   /* the run holds at least one packet: send it, then ask again */
+	ENG_TX_REFUSED,	   /* inside the engine: an answer cannot be given, so the QP fails */
+	ENG_TX_FAULT,	   /* a request has a local fault: it fails when it is the oldest */
 	ENG_TX_IDLE,	   /* all is sent */
 	ENG_TX_CREDIT,	   /* a limited request waits for a response (rule C13) */
 	ENG_TX_FENCE,	   /* earlier READs or Atomics are not complete (rule C16) */

@@ -10,7 +10,6 @@
 #include "sendqueue.h"
 #include "sge.h"
 #include "solicit.h"
-#include "state.h"
 #include "timer.h"
 
 static bool is_new(const struct requester *req)
@@ -98,7 +97,7 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next)
 	wqe = sq_at(qp, req->next_wqe);
 	/* A local fault: the request fails when all before it are complete. */
 	if (wqe->status != ENG_SUCCESS)
-		return ENG_TX_STATE;
+		return ENG_TX_FAULT;
 	next->wqe = wqe;
 	next->answered = op_is_read_or_atomic(wqe->op);
 	next->begins = req->next_wqe == req->begun;
@@ -287,7 +286,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	struct solicit_facts facts;
 
 	if (req->rnr_until != 0 && req->rnr_until <= now)
-		timer_expire(qp, now);
+		timer_rnr_over(qp, now);
 	pack_begin(run, &qp->attr.path);
 	if (req->solicit_owed && can_request(qp)) {
 		solicit_transmit(qp, run);
@@ -311,11 +310,9 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 		if (reason == ENG_TX_RUN)
 			result = step(qp, run, &next, &facts);
 	}
-	if (result == PACK_FAULT) {
-		/* What is in the run goes out; the fault shows when it is the oldest request. */
-		reason = ENG_TX_STATE;
-		state_fail_faulty(qp);
-	}
+	/* What is in the run goes out; the fault shows when it is the oldest request. */
+	if (result == PACK_FAULT)
+		reason = ENG_TX_FAULT;
 	if (reason == ENG_TX_CREDIT && req->waiting != ENG_TX_CREDIT)
 		count(qp, ENG_COUNT_CREDIT_WAITS);
 	req->waiting = reason;

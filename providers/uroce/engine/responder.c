@@ -8,7 +8,6 @@
 #include "message.h"
 #include "replay.h"
 #include "sge.h"
-#include "state.h"
 
 void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now)
 {
@@ -54,7 +53,7 @@ void responder_flush(struct eng_qp *qp)
 	}
 }
 
-void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
+enum eng_status responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 {
 	const struct fault_row *row = &fault_rows[fault];
 	struct responder *resp = &qp->resp;
@@ -69,7 +68,7 @@ void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 	}
 	/* An answer that fails while the NAK of a later fault is owed: that has ended the QP. */
 	if (!row->fatal || qp->state == ENG_ERR)
-		return;
+		return ENG_SUCCESS;
 	if (resp->taken && row->receive_status != ENG_WR_FLUSH_ERR) {
 		struct eng_wc wc = { .status = row->receive_status,
 				     .op = ENG_SEND,
@@ -78,7 +77,7 @@ void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
 		complete_receive(qp, &wc);
 	}
 	qp->ops->event(qp->owner, row->event);
-	state_enter_error(qp);
+	return ENG_WR_FLUSH_ERR;
 }
 
 /* rule C5: a SEND's first packet, or the last of a WRITE with immediate, takes a receive WQE. */
@@ -359,15 +358,15 @@ static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packe
 	}
 }
 
-static void receive_ahead(struct eng_qp *qp, uint32_t psn)
+static enum eng_status receive_ahead(struct eng_qp *qp, uint32_t psn)
 {
 	struct responder *resp = &qp->resp;
 
 	count(qp, ENG_COUNT_OUT_OF_SEQ_REQUEST);
 	if (!resp->silent || psn_diff(psn, resp->early_psn) > 0)
 		resp->early_psn = psn;
-	if (!resp->silent)
-		responder_raise(qp, FAULT_PSN_SEQUENCE, qp->resp.expected_psn);
+	return resp->silent ? ENG_SUCCESS
+			    : responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
 }
 
 void responder_establish(struct eng_qp *qp)
@@ -393,7 +392,7 @@ static void take_back_nak(struct eng_qp *qp)
 	resp->nak_owed = false;
 }
 
-void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
 	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
@@ -402,13 +401,11 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 		resp->nak_owed && resp->nak_syndrome == fault_rows[FAULT_PSN_SEQUENCE].syndrome;
 
 	(void)now;
-	if (distance > 0) {
-		receive_ahead(qp, packet->psn);
-		return;
-	}
+	if (distance > 0)
+		return receive_ahead(qp, packet->psn);
 	if (distance < 0) {
 		receive_duplicate(qp, packet);
-		return;
+		return ENG_SUCCESS;
 	}
 	resp->silent = false;
 	take_back_nak(qp);
@@ -417,12 +414,11 @@ void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint
 	fault = check_request(qp, packet);
 	if (fault == FAULT_NONE)
 		fault = execute(qp, packet);
-	if (fault != FAULT_NONE) {
-		responder_raise(qp, fault, packet->psn);
-		return;
-	}
+	if (fault != FAULT_NONE)
+		return responder_raise(qp, fault, packet->psn);
 	note_executed(qp, packet);
 	/* What came too early is gone, although it was only overtaken: tell the peer at once. */
 	if (missed && psn_diff(resp->early_psn, resp->expected_psn) >= 0)
-		responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
+		return responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
+	return ENG_SUCCESS;
 }

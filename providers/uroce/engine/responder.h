@@ -12,11 +12,12 @@
 /* The QP has been given its rq_psn: expect it. */
 void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now);
 
-/* A request packet for a QP that can respond. */
-void responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* A request packet for a QP that can respond.  Returns a verdict (state.h). */
+enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *packet,
+				  uint64_t now);
 
-/* A fault was found: NAK, completion, event, state, as its row says. */
-void responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn);
+/* A fault was found: NAK, completion, event and verdict, as its row says. */
+enum eng_status responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn);
 
 /* The first packet from the peer: told as an event while the queue pair is in RTR. */
 void responder_establish(struct eng_qp *qp);

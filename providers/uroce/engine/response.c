@@ -188,16 +188,15 @@ static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_run *run, struct r
 	return send_aeth(qp, run, run->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome);
 }
 
-/* The region has gone since the request was checked. */
-static enum eng_tx refuse(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
-			  uint64_t now)
+/* The region has gone since the request was checked; engine.c ends the QP, and asks again. */
+static enum eng_tx refuse(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {
 	if (entry->again)
 		return refuse_again(qp, run, entry);
 	/* Nothing behind it is answered. */
 	replay_cancel(qp);
 	responder_raise(qp, FAULT_REMOTE_ACCESS, run->first_psn);
-	return response_transmit(qp, run, now);
+	return ENG_TX_REFUSED;
 }
 
 /*
@@ -232,7 +231,7 @@ static enum eng_tx send_answers(struct eng_qp *qp, struct eng_run *run, struct r
 	/* What a run ends with, a fault too, the next one begins with. */
 	if (run->packets > 0)
 		return ENG_TX_RUN;
-	return result == PACK_FAULT ? refuse(qp, run, entry, now) : ENG_TX_PACING;
+	return result == PACK_FAULT ? refuse(qp, run, entry) : ENG_TX_PACING;
 }
 
 static bool owes_repeat(const struct eng_qp *qp)

@@ -13,6 +13,7 @@
 
 /* Put the ACK that is owed behind the requests in run, if it fits. */
 void response_ride(struct eng_qp *qp, struct eng_run *run);
+/* ENG_TX_REFUSED: the QP has to enter ERR, and after that there is a NAK to send. */
 enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
 /* When READ responses that wait may go on, or ENG_NEVER. */
 uint64_t response_deadline(const struct eng_qp *qp);

@@ -284,6 +284,12 @@ static bool answers_are_next(const struct schedule *schedule, enum eng_owed owed
 	       (owed == ENG_OWED_NOW || !schedule->ack_for_answer || now >= schedule->ack_due);
 }
 
+/* Is nothing else to be tried?  When an answer is refused the QP has to enter ERR first. */
+static bool is_final(enum eng_tx reason)
+{
+	return reason <= ENG_TX_REFUSED;
+}
+
 enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
 {
 	enum eng_owed owed = hint->sides & ENG_RESPONSES ? response_owed(qp) : ENG_OWED_NOTHING;
@@ -292,11 +298,11 @@ enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const stru
 
 	if (answers_first)
 		reason = responses(qp, run, hint, owed);
-	if (reason != ENG_TX_RUN && (hint->sides & ENG_REQUESTS))
+	if (!is_final(reason) && (hint->sides & ENG_REQUESTS))
 		reason = requests(qp, run, hint, owed);
-	if (reason != ENG_TX_RUN && !answers_first) {
+	if (!is_final(reason) && !answers_first) {
 		other = responses(qp, run, hint, owed);
-		if (other == ENG_TX_RUN || !(hint->sides & ENG_REQUESTS))
+		if (is_final(other) || !(hint->sides & ENG_REQUESTS))
 			reason = other;
 	}
 	if (reason == ENG_TX_RUN)

@@ -48,6 +48,14 @@ void sendqueue_go_back(struct eng_qp *qp);
 /* Send again from psn on, which lies between unacked_psn and next_psn. */
 void sendqueue_rewind(struct eng_qp *qp, uint32_t psn);
 
+/* The status of the oldest request if it has a local fault, otherwise ENG_SUCCESS. */
+static inline enum eng_status sendqueue_fault(const struct eng_qp *qp)
+{
+	if (qp->sq->tail == qp->sq->head)
+		return ENG_SUCCESS;
+	return (enum eng_status)sq_at(qp, qp->sq->tail)->status;
+}
+
 /* PSNs handed out and not acknowledged. */
 static inline uint32_t sendqueue_in_flight(const struct eng_qp *qp)
 {

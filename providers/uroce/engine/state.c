@@ -8,7 +8,8 @@
 #include "responder.h"
 #include "sendqueue.h"
 
-void state_enter_error(struct eng_qp *qp)
+/* By request or by fault: nothing is sent any more but a NAK that is owed. */
+static void enter_error(struct eng_qp *qp)
 {
 	if (qp->state == ENG_ERR)
 		return;
@@ -22,35 +23,27 @@ void state_enter_error(struct eng_qp *qp)
 		qp->ops->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
 }
 
-void state_enter_send_error(struct eng_qp *qp)
+/* It is no fault of the peer's, which hears nothing more: no answer and no NAK owed before. */
+static void enter_error_silently(struct eng_qp *qp)
 {
+	replay_cancel(qp);
+	qp->resp.nak_owed = false;
+	enter_error(qp);
+}
+
+void state_fail(struct eng_qp *qp, enum eng_status verdict)
+{
+	if (verdict == ENG_WR_FLUSH_ERR) {
+		enter_error(qp);
+		return;
+	}
+	sendqueue_retire(qp, sq_at(qp, qp->sq->tail), verdict);
 	if (is_reliable(qp)) {
-		/* No fault of the peer's: it hears nothing more, no answer and no NAK owed before.
-		 */
-		replay_cancel(qp);
-		qp->resp.nak_owed = false;
-		state_enter_error(qp);
+		enter_error_silently(qp);
 		return;
 	}
 	qp->state = ENG_SQE;
 	sendqueue_flush(qp);
-}
-
-void state_fail_oldest(struct eng_qp *qp, enum eng_status status)
-{
-	sendqueue_retire(qp, sq_at(qp, qp->sq->tail), status);
-	state_enter_send_error(qp);
-}
-
-void state_fail_faulty(struct eng_qp *qp)
-{
-	const struct eng_send_wqe *wqe;
-
-	if (!can_request(qp) || qp->sq->tail == qp->sq->head)
-		return;
-	wqe = sq_at(qp, qp->sq->tail);
-	if (wqe->status != ENG_SUCCESS)
-		state_fail_oldest(qp, (enum eng_status)wqe->status);
 }
 
 /* rule C5: nothing is left of what was; the rings are empty. */
@@ -76,10 +69,7 @@ void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)
 	enum eng_qp_state from = qp->state;
 
 	if (to == ENG_ERR) {
-		/* By request of the consumer: the peer hears nothing more. */
-		replay_cancel(qp);
-		qp->resp.nak_owed = false;
-		state_enter_error(qp);
+		enter_error_silently(qp);
 		return;
 	}
 	qp->state = to;

@@ -5,7 +5,6 @@
 #include "cwnd.h"
 #include "sendqueue.h"
 #include "solicit.h"
-#include "state.h"
 #include "tlp.h"
 
 void timer_progress(struct eng_qp *qp, uint64_t now)
@@ -19,20 +18,20 @@ void timer_progress(struct eng_qp *qp, uint64_t now)
 	req->rnr_left = qp->attr.rnr_retry;
 }
 
-void timer_retry(struct eng_qp *qp, uint64_t now)
+enum eng_status timer_retry(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
 	if (req->retries_left == 0) {
 		count(qp, ENG_COUNT_RETRY_EXCEEDED);
-		state_fail_oldest(qp, ENG_RETRY_EXC_ERR);
-		return;
+		return ENG_RETRY_EXC_ERR;
 	}
 	req->retries_left--;
 	req->last_progress = now;
 	cwnd_loss(qp);
 	tlp_stop(qp);
 	sendqueue_go_back(qp);
+	return ENG_SUCCESS;
 }
 
 bool timer_has_rnr_retries(const struct eng_qp *qp)
@@ -40,22 +39,28 @@ bool timer_has_rnr_retries(const struct eng_qp *qp)
 	return qp->attr.rnr_retry == 7 || qp->req.rnr_left > 0;
 }
 
-void timer_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
+enum eng_status timer_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
 	count(qp, ENG_COUNT_RECEIVED_RNR);
 	if (req->rnr_until > now)
-		return;
+		return ENG_SUCCESS;
 	if (!timer_has_rnr_retries(qp)) {
 		count(qp, ENG_COUNT_RNR_RETRY_EXCEEDED);
-		state_fail_oldest(qp, ENG_RNR_RETRY_EXC_ERR);
-		return;
+		return ENG_RNR_RETRY_EXC_ERR;
 	}
 	if (qp->attr.rnr_retry != 7)
 		req->rnr_left--;
 	req->rnr_until = now + rnr_timer_ns(timer_code);
 	sendqueue_go_back(qp);
+	return ENG_SUCCESS;
+}
+
+void timer_rnr_over(struct eng_qp *qp, uint64_t now)
+{
+	qp->req.rnr_until = 0;
+	qp->req.last_progress = now;
 }
 
 uint64_t timer_deadline(const struct eng_qp *qp)
@@ -78,25 +83,24 @@ uint64_t timer_deadline(const struct eng_qp *qp)
 	return early < first ? early : first;
 }
 
-void timer_expire(struct eng_qp *qp, uint64_t now)
+enum eng_status timer_expire(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
 	if (timer_deadline(qp) > now)
-		return;
+		return ENG_SUCCESS;
 	if (req->rnr_until != 0) {
-		req->rnr_until = 0;
-		req->last_progress = now;
-		return;
+		timer_rnr_over(qp, now);
+		return ENG_SUCCESS;
 	}
 	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
 		if (solicit_deadline(qp) <= now)
 			solicit_begin(qp);
 		else
 			tlp_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
-		return;
+		return ENG_SUCCESS;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);
 	req->retried = false;
-	timer_retry(qp, now);
+	return timer_retry(qp, now);
 }

@@ -11,15 +11,20 @@
 /* Something has been acknowledged: all times and tries begin anew. */
 void timer_progress(struct eng_qp *qp, uint64_t now);
 
-/* A retry for packets that were lost, by NAK, implied NAK or time-out; the last one fails. */
-void timer_retry(struct eng_qp *qp, uint64_t now);
+/*
+ * A retry for packets that were lost, by NAK, implied NAK or time-out; the last one fails.  This
+ * and the following functions return a verdict (state.h).
+ */
+enum eng_status timer_retry(struct eng_qp *qp, uint64_t now);
 
 bool timer_has_rnr_retries(const struct eng_qp *qp);
 /* rule C6: wait as long as the RNR NAK says, then send the same packet again. */
-void timer_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now);
+enum eng_status timer_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now);
+/* The time that it has named is over. */
+void timer_rnr_over(struct eng_qp *qp, uint64_t now);
 
 /* When timer_expire() acts next, or ENG_NEVER. */
 uint64_t timer_deadline(const struct eng_qp *qp);
-void timer_expire(struct eng_qp *qp, uint64_t now);
+enum eng_status timer_expire(struct eng_qp *qp, uint64_t now);
 
 #endif

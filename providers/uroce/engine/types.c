@@ -115,6 +115,7 @@ const char *eng_tx_name(enum eng_tx reason)
 		[ENG_TX_PACING] = "pacing",	    [ENG_TX_DRAINED] = "drained",
 		[ENG_TX_STATE] = "state",	    [ENG_TX_GATHER] = "gather",
 		[ENG_TX_ACK_DELAY] = "ACK delay",   [ENG_TX_FULL] = "transport full",
+		[ENG_TX_FAULT] = "local fault",	    [ENG_TX_REFUSED] = "refused",
 	};
 
 	return NAME(names, reason);

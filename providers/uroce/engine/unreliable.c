@@ -25,7 +25,8 @@ static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
 								  : responder_write(qp, packet);
 }
 
-void unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+enum eng_status unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet,
+				   uint64_t now)
 {
 	struct responder *resp = &qp->resp;
 	enum wire_position position = wire_op_position(packet->opcode);
@@ -36,7 +37,7 @@ void unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet, uin
 	if (!can_respond(qp) || distance < 0) {
 		/* A copy of what has been seen, or overtaken by what has: as good as lost. */
 		count(qp, ENG_COUNT_DROPPED);
-		return;
+		return ENG_SUCCESS;
 	}
 	if (distance > 0 && resp->previous_opcode >= 0)
 		break_off(qp);
@@ -47,16 +48,17 @@ void unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet, uin
 			break_off(qp);
 		if (!(position & (WIRE_FIRST | WIRE_ONLY))) {
 			count(qp, ENG_COUNT_DROPPED);
-			return;
+			return ENG_SUCCESS;
 		}
 	}
 	fault = execute(qp, packet);
 	if (fault == FAULT_RECEIVE_MEMORY)
-		responder_raise(qp, fault, packet->psn);
-	else if (fault != FAULT_NONE)
+		return responder_raise(qp, fault, packet->psn);
+	if (fault != FAULT_NONE)
 		break_off(qp);
 	else
 		resp->previous_opcode = position & (WIRE_LAST | WIRE_ONLY) ? -1 : packet->opcode;
+	return ENG_SUCCESS;
 }
 
 /* An IPv4 header is the second half of the place for one, behind zeros. */
@@ -99,7 +101,7 @@ static bool place_datagram(struct eng_qp *qp, const struct wire_packet *packet)
 			   packet->payload_length);
 }
 
-void datagram_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+enum eng_status datagram_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
 
@@ -108,15 +110,15 @@ void datagram_receive(struct eng_qp *qp, const struct wire_packet *packet, uint6
 	if (!can_respond(qp) || packet->qkey != qp->attr.qkey ||
 	    (!resp->taken && responder_take(qp) != FAULT_NONE)) {
 		count(qp, ENG_COUNT_DROPPED);
-		return;
+		return ENG_SUCCESS;
 	}
 	/* Too long for the buffer: the datagram is lost, the buffer waits for the next one. */
 	if (ENG_GRH_BYTES + packet->payload_length > resp->wqe.length) {
 		count(qp, ENG_COUNT_DROPPED);
-		return;
+		return ENG_SUCCESS;
 	}
-	if (place_datagram(qp, packet))
-		complete_datagram(qp, packet);
-	else
-		responder_raise(qp, FAULT_RECEIVE_MEMORY, packet->psn);
+	if (!place_datagram(qp, packet))
+		return responder_raise(qp, FAULT_RECEIVE_MEMORY, packet->psn);
+	complete_datagram(qp, packet);
+	return ENG_SUCCESS;
 }

@@ -8,7 +8,9 @@
 
 #include "qp.h"
 
-void unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
-void datagram_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* Both return a verdict (state.h). */
+enum eng_status unreliable_receive(struct eng_qp *qp, const struct wire_packet *packet,
+				   uint64_t now);
+enum eng_status datagram_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
 #endif
