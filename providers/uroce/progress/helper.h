@@ -22,8 +22,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "poller.h"
-
 struct progress;
 
 struct helper {
@@ -33,8 +31,6 @@ struct helper {
 	/* Not before this time does an armed helper spin; the helper's own. */
 	uint64_t spin_again;
 	uint64_t spin_pause;
-	uint64_t yield_again; /* nor does it give way while it spins */
-	struct poller poller;
 	/* A CQ has been armed: until then the application may go to sleep at any moment. */
 	atomic_uint_fast64_t hint_until;
 };

@@ -6,6 +6,7 @@
 
 #include "demux.h"
 #include "group.h"
+#include "poller.h"
 #include "transmit.h"
 
 enum {
@@ -319,7 +320,7 @@ static bool is_streak(struct progress *progress)
 }
 
 /* Not inlined: tests/bench/instructions.py counts the calls. */
-static __attribute__((noinline)) void yield_sometimes(struct progress *progress)
+static __attribute__((noinline)) void yield_sometimes(void)
 {
 	static __thread unsigned int empty_polls, interval = YIELD_INTERVAL;
 	uint64_t begin;
@@ -327,9 +328,6 @@ static __attribute__((noinline)) void yield_sometimes(struct progress *progress)
 	if (++empty_polls < interval)
 		return;
 	empty_polls = 0;
-	/* Only an armed helper needs to know which thread polls. */
-	if (wakeup_is_armed(progress))
-		poller_is_me(&progress->helper.poller);
 	begin = progress_now();
 	sched_yield();
 	interval =
@@ -363,7 +361,7 @@ void progress_poll(struct progress *progress)
 	if (disarm)
 		wakeup_disarm(progress);
 	if (result == TURN_IDLE)
-		yield_sometimes(progress);
+		yield_sometimes();
 }
 
 void progress_polled(struct progress *progress)
