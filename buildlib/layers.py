@@ -68,7 +68,7 @@ LAYERS = {
         group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
         group("receive and turn", "demux turn"),
         group("threads and control calls", "helper route group datagram"),
-        group("queue pair 1", "gsi gsi_internal gsi_address gsi_news gsi_port gsi_send "
+        group("queue pair 1", "gsi gsi_internal gsi_address gsi_news gsi_port gsi_queue gsi_send "
               "gsi_will"),
         group("entry", "progress"),
     )),

@@ -14,12 +14,9 @@
 #include "helgrind.h"
 #include "route.h"
 #include "turn.h"
-#include "wire/packet.h"
 
 enum {
 	EVENTS = 16,
-	/* Then others have the helper's attention. */
-	DELIVERIES_MAX = 256,
 	/* So long gsi_addr_get() looks for the holder, in steps; after that the helper does. */
 	SEEK_TRIES = 200,
 	SEEK_STEP_US = 1000,
@@ -50,99 +47,6 @@ const char *gsi_for_name(enum gsi_for reason)
 unsigned int gsi_slot(const struct gsi *gsi)
 {
 	return gsi->progress->slot;
-}
-
-/* ---- what has come ---- */
-
-static void want_service(struct progress *progress)
-{
-	atomic_store_explicit(&progress->gsi_wakeup.work, true, memory_order_release);
-}
-
-/* In a turn.  The helper looks after its own turns. */
-void gsi_want_service_in_turn(struct progress *progress)
-{
-	want_service(progress);
-	if (!pthread_equal(pthread_self(), progress->wakeup.thread))
-		wakeup_helper(progress);
-}
-
-void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry)
-{
-	bool room;
-
-	pthread_mutex_lock(&gsi->queue_lock);
-	room = gsi->queue_count < GSI_QUEUE_MAX;
-	if (room)
-		gsi->queue[(gsi->queue_first + gsi->queue_count++) % GSI_QUEUE_MAX] = *entry;
-	pthread_mutex_unlock(&gsi->queue_lock);
-	if (!room)
-		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_OVERFLOW);
-	want_service(gsi->progress);
-}
-
-void gsi_admit(struct progress *progress, const struct wire_packet *packet,
-	       const struct link_batch *batch, uint64_t now)
-{
-	struct gsi_entry entry = { .came = GSI_CAME_HERE, .mad.when = now };
-
-	memcpy(entry.mad.bytes, packet->payload, sizeof(entry.mad.bytes));
-	memcpy(entry.mad.src, batch->src, sizeof(entry.mad.src));
-	memcpy(entry.mad.dst, link_addr_gid(batch->addr), sizeof(entry.mad.dst));
-	entry.mad.scope_id = link_addr_scope(batch->addr);
-	gsi_enqueue(progress->gsi, &entry);
-	gsi_want_service_in_turn(progress);
-}
-
-static bool take(struct gsi *gsi, struct gsi_entry *entry)
-{
-	bool any;
-
-	pthread_mutex_lock(&gsi->queue_lock);
-	any = gsi->queue_count > 0;
-	if (any) {
-		*entry = gsi->queue[gsi->queue_first];
-		gsi->queue_first = (gsi->queue_first + 1) % GSI_QUEUE_MAX;
-		gsi->queue_count--;
-	}
-	pthread_mutex_unlock(&gsi->queue_lock);
-	return any;
-}
-
-/* Is it for this process?  Else it has been handed on. */
-static bool sort(struct gsi *gsi, struct gsi_entry *entry)
-{
-	struct gsi_address *address;
-	bool here = entry->came == GSI_CAME_HANDED;
-
-	if (here)
-		return true;
-	pthread_mutex_lock(&gsi->lock);
-	address = gsi_address_find(gsi, entry->mad.dst, entry->mad.scope_id);
-	if (address)
-		here = gsi_address_route(address, &entry->mad, &entry->mad.reason);
-	else
-		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_UNHEARD);
-	pthread_mutex_unlock(&gsi->lock);
-	return here;
-}
-
-static void deliver(struct gsi *gsi)
-{
-	struct gsi_entry entry;
-
-	for (unsigned int i = 0; i < DELIVERIES_MAX; i++) {
-		atomic_store(&gsi->delivering, true);
-		if (!take(gsi, &entry)) {
-			atomic_store(&gsi->delivering, false);
-			return;
-		}
-		if (!sort(gsi, &entry))
-			continue;
-		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_RECEIVED);
-		gsi->hooks.receive(gsi->hooks.arg, &entry.mad);
-	}
-	want_service(gsi->progress);
 }
 
 /* ---- time ---- */
@@ -209,22 +113,11 @@ static void serve(void *arg)
 	now = progress_now();
 	if (look_at_clock(gsi, now))
 		gsi->hooks.expire(gsi->hooks.arg, now);
-	deliver(gsi);
+	gsi_queue_deliver(gsi);
 	gsi_tell_news(gsi);
 }
 
 /* ---- before the end ---- */
-
-static bool is_idle(struct gsi *gsi)
-{
-	bool idle;
-
-	/* In this order: it is taken from the queue when it is in hand. */
-	pthread_mutex_lock(&gsi->queue_lock);
-	idle = gsi->queue_count == 0;
-	pthread_mutex_unlock(&gsi->queue_lock);
-	return idle && !atomic_load(&gsi->delivering);
-}
 
 /* What waits at the sockets now goes through the queue. */
 static void clear_queue(struct gsi *gsi)
@@ -240,7 +133,7 @@ static void clear_queue(struct gsi *gsi)
 		turn_unlock(progress);
 	}
 	wakeup_helper(progress);
-	for (unsigned int i = 0; i < FLUSH_TRIES && !is_idle(gsi); i++)
+	for (unsigned int i = 0; i < FLUSH_TRIES && !gsi_queue_is_idle(gsi); i++)
 		usleep(FLUSH_STEP_US);
 }
 

@@ -157,13 +157,17 @@ struct gsi {
 	unsigned int news_count;
 };
 
-/* Queue a MAD for the callback; one too many is counted.  Any thread; takes queue_lock. */
+/* gsi_queue.c.  Queue a MAD for the callback; one too many is counted.  Any thread. */
 void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry);
-/* Caller holds lock.  When the helper has to come next. */
-void gsi_set_deadline(struct gsi *gsi);
-
+/* In the helper thread, without locks: the callbacks for what is queued. */
+void gsi_queue_deliver(struct gsi *gsi);
 /* In a turn: the helper, which looks after its own turns, has to come. */
 void gsi_want_service_in_turn(struct progress *progress);
+/* Is the queue empty, and nothing of it in hand? */
+bool gsi_queue_is_idle(struct gsi *gsi);
+
+/* gsi.c.  Caller holds lock.  When the helper has to come next. */
+void gsi_set_deadline(struct gsi *gsi);
 
 /* gsi_news.c: what is noted is told, without locks. */
 void gsi_tell_news(struct gsi *gsi);
