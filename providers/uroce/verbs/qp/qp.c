@@ -7,8 +7,6 @@
 
 #include <infiniband/urocedv.h>
 
-#include "mw.h"
-#include "progress/gsi.h"
 #include "srq.h"
 #include "ud.h"
 #include "verbs/generation.h"
@@ -16,108 +14,6 @@
 #include "xrc.h"
 
 enum { CACHE_LINE = 64, WORD = 8 };
-
-/* The domain is its queue's.  What is rare ends map_local(), which saves no registers for it. */
-static __attribute__((noinline)) void *map_of_target(struct uroce_qp *qp, struct key_cache *cache,
-						     uint32_t key, uint64_t addr, uint32_t length,
-						     uint32_t need)
-{
-	return key_table_map(cache, uroce_xrc_pd(qp, eng_current_srqn(qp->progress.engine)), key,
-			     addr, length, need);
-}
-
-/*
- * What is written may belong to a receive request, whose keys are of its queue's domain.  (Or to a
- * READ; that it may use that domain too is not worth telling them apart.)
- */
-static __attribute__((noinline)) void *map_of_two_domains(struct uroce_qp *qp, uint32_t lkey,
-							  uint64_t addr, uint32_t length,
-							  uint32_t need)
-{
-	void *memory = key_table_map(&qp->write_cache, qp->pd->domain, lkey, addr, length, need);
-
-	return memory ? memory
-		      : key_table_map(&qp->write_cache, qp->srq->pd->domain, lkey, addr, length,
-				      need);
-}
-
-static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
-{
-	struct uroce_qp *qp = owner;
-	struct key_cache *cache = write ? &qp->write_cache : &qp->read_cache;
-	uint32_t need = KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0);
-
-	if (qp->type == ENG_XRC_RECV)
-		return map_of_target(qp, cache, lkey, addr, length, need);
-	if (write && qp->srq && qp->srq->pd->domain != qp->pd->domain)
-		return map_of_two_domains(qp, lkey, addr, length, need);
-	return key_table_map(cache, qp->pd->domain, lkey, addr, length, need);
-}
-
-static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
-{
-	struct uroce_qp *qp = owner;
-
-	if (qp->type == ENG_XRC_RECV)
-		return map_of_target(qp, &qp->remote_cache, rkey, addr, length, need);
-	return key_table_map(&qp->remote_cache, qp->pd->domain, rkey, addr, length, need);
-}
-
-static void complete(void *owner, const struct eng_wc *wc)
-{
-	struct uroce_qp *qp = owner;
-
-	if (qp->type == ENG_XRC_RECV)
-		uroce_xrc_complete(qp, wc);
-	else
-		uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
-}
-
-static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *wqe,
-				  struct eng_sge *sge)
-{
-	struct uroce_qp *qp = owner;
-
-	if (qp->type == ENG_XRC_RECV)
-		return uroce_xrc_take(qp, srqn, wqe, sge);
-	return uroce_srq_take(qp->srq, wqe, sge);
-}
-
-void uroce_qp_raise(struct uroce_qp *qp, enum ibv_event_type type)
-{
-	if (qp->type == ENG_XRC_RECV)
-		uroce_xrc_raise(qp, type);
-	else
-		uroce_async_event(qp->context, type, &qp->base.qp);
-}
-
-static void event(void *owner, enum eng_event event)
-{
-	struct uroce_qp *qp = owner;
-	static const enum ibv_event_type types[] = {
-		[ENG_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
-		[ENG_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
-		[ENG_EVENT_QP_FATAL] = IBV_EVENT_QP_FATAL,
-		[ENG_EVENT_QP_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
-		[ENG_EVENT_QP_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
-		[ENG_EVENT_LAST_WQE_REACHED] = IBV_EVENT_QP_LAST_WQE_REACHED,
-		[ENG_EVENT_SRQ_LIMIT] = IBV_EVENT_SRQ_LIMIT_REACHED,
-	};
-
-	gsi_queue_pair_event(qp->context->progress, qp->progress.qpn, event);
-	if (event != ENG_EVENT_FIRST_REQUEST && event != ENG_EVENT_CREDITS_HIDDEN)
-		uroce_qp_raise(qp, types[event]);
-}
-
-static const struct eng_ops engine_ops = {
-	.map_local = map_local,
-	.map_remote = map_remote,
-	.complete = complete,
-	.event = event,
-	.take_receive = take_receive,
-	.invalidate = uroce_mw_invalidate,
-	.bind = uroce_mw_bind,
-};
 
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
 {
@@ -372,7 +268,7 @@ static int start_engine(struct uroce_qp *qp)
 				    .type = qp->type,
 				    .qpn = qp->progress.qpn,
 				    .owner = qp,
-				    .ops = &engine_ops,
+				    .ops = &uroce_engine_ops,
 				    .sq = &qp->sq,
 				    .rq = &qp->own_rq,
 				    .rq_shared = is_shared(qp),
