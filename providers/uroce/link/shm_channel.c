@@ -10,13 +10,12 @@
 #include "shm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "memory_file.h"
 #include "question.h"
 
 enum {
@@ -33,7 +32,6 @@ enum {
 
 static bool is_alive(struct link_channel *channel)
 {
-	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 	bool broken;
 
 	pthread_mutex_lock(&channel->lock);
@@ -41,28 +39,7 @@ static bool is_alive(struct link_channel *channel)
 	channel->broken |= link_ring_is_given_up(&channel->ring);
 	broken = channel->broken;
 	pthread_mutex_unlock(&channel->lock);
-	return !broken && fcntl(channel->fd, F_GETLK, &life) == 0 && life.l_type != F_UNLCK;
-}
-
-static void *map(int fd, size_t bytes, size_t offset)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-
-	if (memory == MAP_FAILED)
-		return NULL;
-	/* A forked child must not write to what its parent writes to. */
-	madvise(memory, bytes, MADV_DONTFORK);
-	return memory;
-}
-
-/* A file that can still be made smaller would let its owner kill us. */
-static bool is_region(int fd)
-{
-	struct stat status;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
-	       status.st_size == LINK_REGION_BYTES;
+	return !broken && memory_file_owner_lives(channel->fd) > 0;
 }
 
 static void free_channel(struct link_channel *channel)
@@ -91,8 +68,9 @@ static struct link_channel *new_channel(struct link *link, unsigned int slot, in
 	channel->link = link;
 	channel->slot = slot;
 	pthread_mutex_init(&channel->lock, NULL);
-	channel->region = map(fd, UROCE_ABI_REGION_HEAD_BYTES, 0);
-	channel->ring_memory = map(fd, UROCE_ABI_RING_STRIDE, link_region_ring_offset(link->slot));
+	channel->region = memory_file_map(fd, UROCE_ABI_REGION_HEAD_BYTES, 0);
+	channel->ring_memory =
+		memory_file_map(fd, UROCE_ABI_RING_STRIDE, link_region_ring_offset(link->slot));
 	if (!channel->region || !channel->ring_memory) {
 		free_channel(channel);
 		return NULL;
@@ -120,7 +98,7 @@ static bool is_answer(const struct link_addr *addr, unsigned int slot,
 		return false;
 	endpoint = link_endpoint_of(channel->address, channel->scope_id);
 	return channel->slot == slot && link_endpoint_equal(&endpoint, &addr->endpoint) &&
-	       is_region(answer->fds[0]);
+	       memory_file_is(answer->fds[0], LINK_REGION_BYTES);
 }
 
 /* Caller holds open_lock. */

@@ -5,15 +5,14 @@
  * theirs.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "shm.h"
+#include "memory_file.h"
 #include "question.h"
+#include "shm.h"
 
 enum {
 	/*
@@ -26,30 +25,6 @@ enum {
 	/* However much comes through the rings, others have their turn after so many frames. */
 	FRAMES_BETWEEN_LOOKS = 32,
 };
-
-static int make_file(void)
-{
-	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	/* Held until the process closes the file or ends, however it ends. */
-	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
-	struct rlimit size;
-	int fd;
-
-	/* ftruncate(2) beyond it sends a signal that ends the program. */
-	if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < LINK_REGION_BYTES)
-		return -EFBIG;
-	fd = memfd_create("uroce-region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, LINK_REGION_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
-	    fcntl(fd, F_SETLK, &life)) {
-		int error = -errno;
-
-		close(fd);
-		return error;
-	}
-	return fd;
-}
 
 /*
  * Writers ring from now on.  Each time it is another number, so that a writer which has rung takes
@@ -70,16 +45,14 @@ static struct link_region *new_region(struct link *link, const struct link_endpo
 		return NULL;
 	region->link = link;
 	region->endpoint = *endpoint;
-	region->fd = make_file();
-	region->memory = region->fd < 0 ? MAP_FAILED
-					: mmap(NULL, LINK_REGION_BYTES, PROT_READ | PROT_WRITE,
-					       MAP_SHARED, region->fd, 0);
-	if (region->memory == MAP_FAILED) {
+	region->fd = memory_file_make("uroce-region", LINK_REGION_BYTES);
+	if (region->fd >= 0)
+		region->memory = memory_file_map(region->fd, LINK_REGION_BYTES, 0);
+	if (!region->memory) {
 		link_close_fd(&region->fd);
 		free(region);
 		return NULL;
 	}
-	madvise(region->memory, LINK_REGION_BYTES, MADV_DONTFORK);
 	region->shared = (struct uroce_abi_region *)(void *)region->memory;
 	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
 		uint8_t *ring = region->memory + link_region_ring_offset(slot);

@@ -13,17 +13,15 @@
  * it is there nothing is sent.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gsi_internal.h"
 #include "link/exchange.h"
+#include "link/memory_file.h"
 
 #define WILL_BYTES (UROCE_ABI_WILL_ENTRIES * sizeof(struct uroce_abi_will))
 
@@ -46,40 +44,16 @@ _Static_assert(GSI_WILLS % CHUNK == 0, "the last chunk would be cut");
 
 /* ---- one's own ---- */
 
-static int make_file(void)
-{
-	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
-	struct rlimit size;
-	int fd;
-
-	/* ftruncate(2) beyond it sends a signal that ends the program. */
-	if (getrlimit(RLIMIT_FSIZE, &size) || size.rlim_cur < WILL_BYTES)
-		return -1;
-	fd = memfd_create("uroce-will", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd >= 0 && (ftruncate(fd, (off_t)WILL_BYTES) || fcntl(fd, F_ADD_SEALS, seals) ||
-			fcntl(fd, F_SETLK, &life))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 void gsi_will_open(struct gsi_own_will *will)
 {
-	void *memory;
-
-	will->fd = make_file();
+	will->fd = memory_file_make("uroce-will", WILL_BYTES);
 	if (will->fd < 0)
 		return;
-	memory = mmap(NULL, WILL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, will->fd, 0);
-	if (memory == MAP_FAILED) {
+	will->entry = memory_file_map(will->fd, WILL_BYTES, 0);
+	if (!will->entry) {
 		close(will->fd);
 		will->fd = -1;
-		return;
 	}
-	madvise(memory, WILL_BYTES, MADV_DONTFORK);
-	will->entry = memory;
 }
 
 int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
@@ -122,27 +96,11 @@ void gsi_will_drop(struct gsi *gsi, unsigned int number)
 
 /* ---- those of others ---- */
 
-/* Is it a file of the right size that keeps it? */
-static bool is_will(int fd)
-{
-	struct stat status;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
-	       status.st_size == (off_t)WILL_BYTES;
-}
-
-static bool lives(int fd)
-{
-	struct flock life = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
-
-	return fcntl(fd, F_GETLK, &life) || life.l_type != F_UNLCK;
-}
-
 void gsi_will_inherit(struct gsi_address *address, int *fd)
 {
 	struct gsi *gsi = address->gsi;
-	struct gsi_heir *heir = *fd >= 0 && is_will(*fd) ? calloc(1, sizeof(*heir)) : NULL;
+	struct gsi_heir *heir =
+		*fd >= 0 && memory_file_is(*fd, WILL_BYTES) ? calloc(1, sizeof(*heir)) : NULL;
 
 	if (heir) {
 		heir->fd = *fd;
@@ -194,7 +152,7 @@ static bool execute_one(struct gsi *gsi, struct gsi_heir *heir, uint64_t now)
 {
 	if (heir->due > now)
 		return false;
-	if (lives(heir->fd)) {
+	if (memory_file_owner_lives(heir->fd) != 0) {
 		heir->due = now + WAIT_NS;
 		return ++heir->waits == WAITS_MAX;
 	}
