@@ -9,8 +9,10 @@
 #define UROCE_VERBS_IMPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+struct ibv_context;
 struct uroce_context;
 
 enum import_kind {
@@ -32,9 +34,12 @@ struct uroce_importable {
 /* Make object known, with one holder.  context may be NULL (tests). */
 void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 		      const struct uroce_context *context);
-/* The object of that number, with one more holder; NULL when there is none, or not for context. */
-struct uroce_importable *uroce_import_find(enum import_kind kind,
-					   const struct uroce_context *context, uint32_t handle);
+/*
+ * Zeroed memory of so many bytes for an import into context, which it holds, and the object of that
+ * number, which has one more holder.  NULL with errno when there is none, or not for context.
+ */
+void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint32_t handle,
+			size_t bytes, struct uroce_importable **object);
 /* The object is being destroyed: it is not found again. false: it had been destroyed before. */
 bool uroce_import_destroy(struct uroce_importable *object);
 /* A holder lets go.  true: it was the last one, and the storage is the caller's to free. */

@@ -124,23 +124,15 @@ static struct uroce_dm *of_importable(struct uroce_importable *object)
 
 struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 {
-	struct uroce_dm *import = calloc(1, sizeof(*import));
 	struct uroce_importable *object;
+	struct uroce_dm *import =
+		uroce_import_make(IMPORT_DM, context, handle, sizeof(*import), &object);
 
-	if (!import) {
-		errno = ENOMEM;
+	if (!import)
 		return NULL;
-	}
-	object = uroce_import_find(IMPORT_DM, to_uroce_context(context), handle);
-	if (!object) {
-		free(import);
-		errno = ENOENT;
-		return NULL;
-	}
 	import->real = of_importable(object);
 	import->base = import->real->base;
 	import->base.context = context;
-	uroce_context_hold(context);
 	return &import->base;
 }
 

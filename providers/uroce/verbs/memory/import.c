@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "verbs/import.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "verbs/uroce.h"
 
@@ -28,8 +30,8 @@ void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 	pthread_mutex_unlock(&lock);
 }
 
-struct uroce_importable *uroce_import_find(enum import_kind kind,
-					   const struct uroce_context *context, uint32_t handle)
+static struct uroce_importable *find(enum import_kind kind, const struct uroce_context *context,
+				     uint32_t handle)
 {
 	struct uroce_importable *object;
 
@@ -43,6 +45,25 @@ struct uroce_importable *uroce_import_find(enum import_kind kind,
 		object->holders++;
 	pthread_mutex_unlock(&lock);
 	return object;
+}
+
+void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint32_t handle,
+			size_t bytes, struct uroce_importable **object)
+{
+	void *import = calloc(1, bytes);
+
+	if (!import) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	*object = find(kind, to_uroce_context(context), handle);
+	if (!*object) {
+		free(import);
+		errno = ENOENT;
+		return NULL;
+	}
+	uroce_context_hold(context);
+	return import;
 }
 
 /* Caller holds the lock. */

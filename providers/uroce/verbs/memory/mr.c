@@ -190,19 +190,12 @@ static struct uroce_mr *of_importable(struct uroce_importable *object)
 
 struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
-	struct uroce_mr *import = calloc(1, sizeof(*import));
 	struct uroce_importable *object;
+	struct uroce_mr *import =
+		uroce_import_make(IMPORT_MR, pd->context, handle, sizeof(*import), &object);
 
-	if (!import) {
-		errno = ENOMEM;
+	if (!import)
 		return NULL;
-	}
-	object = uroce_import_find(IMPORT_MR, to_uroce_context(pd->context), handle);
-	if (!object) {
-		free(import);
-		errno = ENOENT;
-		return NULL;
-	}
 	import->real = of_importable(object);
 	/* Its addr stays NULL: ibv_import_mr(3). */
 	import->base = import->real->base;
@@ -211,7 +204,6 @@ struct ibv_mr *uroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 	import->base.ibv_mr.pd = pd;
 	import->base.ibv_mr.addr = NULL;
 	import->holder = pd->context;
-	uroce_context_hold(import->holder);
 	return &import->base.ibv_mr;
 }
 

@@ -37,23 +37,15 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 
 struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
 {
-	struct uroce_pd *import = calloc(1, sizeof(*import));
 	struct uroce_importable *object;
+	struct uroce_pd *import =
+		uroce_import_make(IMPORT_PD, context, handle, sizeof(*import), &object);
 
-	if (!import) {
-		errno = ENOMEM;
+	if (!import)
 		return NULL;
-	}
-	object = uroce_import_find(IMPORT_PD, to_uroce_context(context), handle);
-	if (!object) {
-		free(import);
-		errno = ENOENT;
-		return NULL;
-	}
 	import->real = of_importable(object);
 	import->base.context = context;
 	import->base.handle = handle;
-	uroce_context_hold(context);
 	return &import->base;
 }
 
