@@ -227,26 +227,36 @@ static void json_counters(FILE *out, const char *names, const uint64_t *values, 
 	fputc('}', out);
 }
 
-static void json_devices(FILE *out, const struct snapshot *snapshot)
+/* A list of objects, one for each record of a kind; fields prints what is between the braces. */
+static void json_list(FILE *out, const struct snapshot *snapshot, const char *name, uint32_t kind,
+		      void (*fields)(FILE *out, const struct snapshot *snapshot,
+				     const struct uroce_abi_record *record))
 {
 	const struct uroce_abi_record *record = NULL;
-	char text[INET6_ADDRSTRLEN];
 	const char *separator = "";
 
-	fputs("\"devices\":[", out);
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_DEVICE, record))) {
-		const struct uroce_abi_stat_device *device =
-			(const struct uroce_abi_stat_device *)record;
-
+	fprintf(out, "\"%s\":[", name);
+	while ((record = snapshot_next(snapshot, kind, record))) {
 		fprintf(out, "%s{", separator);
-		json_text_field(out, "name", device->name, sizeof(device->name));
-		json_text_field(out, "netdev", device->netdev, sizeof(device->netdev));
-		fprintf(out, "\"active\":%s,\"mtu\":%u,\"address\":\"%s\",\"contexts\":%u}",
-			device->port_state == PORT_STATE_ACTIVE ? "true" : "false",
-			device->active_mtu, address_text(device->gid, text), device->contexts);
+		fields(out, snapshot, record);
+		fputc('}', out);
 		separator = ",";
 	}
-	fputs("],", out);
+	fputc(']', out);
+}
+
+static void json_device(FILE *out, const struct snapshot *snapshot,
+			const struct uroce_abi_record *record)
+{
+	const struct uroce_abi_stat_device *device = (const struct uroce_abi_stat_device *)record;
+	char text[INET6_ADDRSTRLEN];
+
+	(void)snapshot;
+	json_text_field(out, "name", device->name, sizeof(device->name));
+	json_text_field(out, "netdev", device->netdev, sizeof(device->netdev));
+	fprintf(out, "\"active\":%s,\"mtu\":%u,\"address\":\"%s\",\"contexts\":%u",
+		device->port_state == PORT_STATE_ACTIVE ? "true" : "false", device->active_mtu,
+		address_text(device->gid, text), device->contexts);
 }
 
 static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
@@ -287,84 +297,59 @@ static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
 		fprintf(out, "\"credits_heard\":%u,", qp->credits_heard);
 }
 
-static void json_qps(FILE *out, const struct snapshot *snapshot)
+static void json_qp(FILE *out, const struct snapshot *snapshot,
+		    const struct uroce_abi_record *record)
 {
-	const struct uroce_abi_record *record = NULL;
+	const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
 	char text[INET6_ADDRSTRLEN];
-	const char *separator = "";
+	uint32_t count;
+	const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
 
-	fputs("\"qps\":[", out);
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
-		const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
-		uint32_t count;
-		const uint64_t *counters = snapshot_qp_counters(snapshot, qp, &count);
-
-		fprintf(out, "%s{", separator);
-		json_text_field(out, "device", qp->device, sizeof(qp->device));
-		json_text_field(out, "type", qp->type, sizeof(qp->type));
-		json_text_field(out, "state", qp->state, sizeof(qp->state));
-		json_text_field(out, "waiting", qp->waiting, sizeof(qp->waiting));
-		fprintf(out, "\"local\":\"%s\",", address_text(qp->sgid, text));
-		fprintf(out, "\"remote\":\"%s\",", address_text(qp->dgid, text));
-		json_qp_numbers(out, qp);
-		json_counters(out, snapshot->qp_names, counters, count);
-		fputc('}', out);
-		separator = ",";
-	}
-	fputc(']', out);
+	json_text_field(out, "device", qp->device, sizeof(qp->device));
+	json_text_field(out, "type", qp->type, sizeof(qp->type));
+	json_text_field(out, "state", qp->state, sizeof(qp->state));
+	json_text_field(out, "waiting", qp->waiting, sizeof(qp->waiting));
+	fprintf(out, "\"local\":\"%s\",", address_text(qp->sgid, text));
+	fprintf(out, "\"remote\":\"%s\",", address_text(qp->dgid, text));
+	json_qp_numbers(out, qp);
+	json_counters(out, snapshot->qp_names, counters, count);
 }
 
-static void json_listeners(FILE *out, const struct snapshot *snapshot)
+static void json_listener(FILE *out, const struct snapshot *snapshot,
+			  const struct uroce_abi_record *record)
 {
-	const struct uroce_abi_record *record = NULL;
+	const struct uroce_abi_stat_listener *listener =
+		(const struct uroce_abi_stat_listener *)record;
 	char text[INET6_ADDRSTRLEN];
-	const char *separator = "";
 
-	fputs("\"listeners\":[", out);
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_LISTENER, record))) {
-		const struct uroce_abi_stat_listener *listener =
-			(const struct uroce_abi_stat_listener *)record;
-
-		fprintf(out, "%s{", separator);
-		json_text_field(out, "space", listener->space, sizeof(listener->space));
-		fprintf(out, "\"port\":%u,\"address\":\"%s\",\"waiting\":%u,\"backlog\":%u}",
-			listener->port, address_text(listener->address, text), listener->waiting,
-			listener->backlog);
-		separator = ",";
-	}
-	fputs("],", out);
+	(void)snapshot;
+	json_text_field(out, "space", listener->space, sizeof(listener->space));
+	fprintf(out, "\"port\":%u,\"address\":\"%s\",\"waiting\":%u,\"backlog\":%u", listener->port,
+		address_text(listener->address, text), listener->waiting, listener->backlog);
 }
 
-static void json_connections(FILE *out, const struct snapshot *snapshot)
+static void json_connection(FILE *out, const struct snapshot *snapshot,
+			    const struct uroce_abi_record *record)
 {
-	const struct uroce_abi_record *record = NULL;
+	const struct uroce_abi_stat_connection *c =
+		(const struct uroce_abi_stat_connection *)record;
 	char text[INET6_ADDRSTRLEN];
-	const char *separator = "";
 
-	fputs("\"connections\":[", out);
-	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_CONNECTION, record))) {
-		const struct uroce_abi_stat_connection *c =
-			(const struct uroce_abi_stat_connection *)record;
-
-		fprintf(out, "%s{", separator);
-		json_text_field(out, "service", c->service, sizeof(c->service));
-		json_text_field(out, "state", c->state, sizeof(c->state));
-		fprintf(out, "\"local\":\"%s\",", address_text(c->local, text));
-		fprintf(out, "\"remote\":\"%s\",", address_text(c->remote, text));
-		fprintf(out, "\"service_id\":%llu,\"local_id\":%u,\"remote_id\":%u,",
-			(unsigned long long)c->service_id, c->local_id, c->remote_id);
-		fprintf(out, "\"local_qpn\":%u,\"remote_qpn\":%u,\"active\":%s,", c->local_qpn,
-			c->remote_qpn, c->active ? "true" : "false");
-		fprintf(out, "\"closed\":%s,\"resent\":%u,\"age_ms\":%u,\"changed_ms\":%u,",
-			c->destroyed ? "true" : "false", c->resent, c->age_ms, c->changed_ms);
-		fprintf(out, "\"private_length\":%u,\"peer_private_length\":%u,", c->private_length,
-			c->peer_private_length);
-		fprintf(out, "\"flow_control\":%s,\"peer_flow_control\":%s,\"mismatch\":%s}",
-			c->flow_control ? "true" : "false", c->peer_flow_control ? "true" : "false",
-			peer_breaks_word(c, find_qp(snapshot, c->local_qpn)) ? "true" : "false");
-		separator = ",";
-	}
-	fputs("],", out);
+	json_text_field(out, "service", c->service, sizeof(c->service));
+	json_text_field(out, "state", c->state, sizeof(c->state));
+	fprintf(out, "\"local\":\"%s\",", address_text(c->local, text));
+	fprintf(out, "\"remote\":\"%s\",", address_text(c->remote, text));
+	fprintf(out, "\"service_id\":%llu,\"local_id\":%u,\"remote_id\":%u,",
+		(unsigned long long)c->service_id, c->local_id, c->remote_id);
+	fprintf(out, "\"local_qpn\":%u,\"remote_qpn\":%u,\"active\":%s,", c->local_qpn,
+		c->remote_qpn, c->active ? "true" : "false");
+	fprintf(out, "\"closed\":%s,\"resent\":%u,\"age_ms\":%u,\"changed_ms\":%u,",
+		c->destroyed ? "true" : "false", c->resent, c->age_ms, c->changed_ms);
+	fprintf(out, "\"private_length\":%u,\"peer_private_length\":%u,", c->private_length,
+		c->peer_private_length);
+	fprintf(out, "\"flow_control\":%s,\"peer_flow_control\":%s,\"mismatch\":%s",
+		c->flow_control ? "true" : "false", c->peer_flow_control ? "true" : "false",
+		peer_breaks_word(c, find_qp(snapshot, c->local_qpn)) ? "true" : "false");
 }
 
 static void json_messages(FILE *out, const struct snapshot *snapshot)
@@ -408,12 +393,15 @@ void report_json(FILE *out, const struct snapshot *snapshot)
 	fprintf(out, "{\"pid\":%u,\"slot\":%u,", process->pid, process->slot);
 	json_text_field(out, "command", process->command, sizeof(process->command));
 	json_text_field(out, "version", process->version, sizeof(process->version));
-	json_devices(out, snapshot);
+	json_list(out, snapshot, "devices", UROCE_ABI_RECORD_DEVICE, json_device);
+	fputc(',', out);
 	json_counters(out, snapshot->port_names, snapshot->port_values, snapshot->port_count);
 	fputc(',', out);
-	json_listeners(out, snapshot);
-	json_connections(out, snapshot);
+	json_list(out, snapshot, "listeners", UROCE_ABI_RECORD_LISTENER, json_listener);
+	fputc(',', out);
+	json_list(out, snapshot, "connections", UROCE_ABI_RECORD_CONNECTION, json_connection);
+	fputc(',', out);
 	json_messages(out, snapshot);
-	json_qps(out, snapshot);
+	json_list(out, snapshot, "qps", UROCE_ABI_RECORD_QP, json_qp);
 	fputc('}', out);
 }
