@@ -9,27 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm_pair.h"
+#include "cm_fixture.h"
 
-static struct pair *pair;
-static struct cm *cm[2];
 static struct cm_conn *conn[2];
-
-static int set_up(void **state)
-{
-	(void)state;
-	pair = pair_new();
-	cm[0] = pair->side[0].cm;
-	cm[1] = pair->side[1].cm;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	pair_free(pair);
-	return 0;
-}
 
 static void request(void)
 {
@@ -515,8 +497,6 @@ static void test_calls_in_wrong_states(void **state)
 	assert_int_equal(cm_connect(cm[0], conn[0], &connect, pair->now), CM_BAD_ARGUMENT);
 	assert_int_equal(pair->on_wire, 0);
 }
-
-#define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {

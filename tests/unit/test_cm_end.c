@@ -8,27 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm_pair.h"
+#include "cm_fixture.h"
 
-static struct pair *pair;
-static struct cm *cm[2];
 static struct cm_conn *conn[2];
-
-static int set_up(void **state)
-{
-	(void)state;
-	pair = pair_new();
-	cm[0] = pair->side[0].cm;
-	cm[1] = pair->side[1].cm;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	pair_free(pair);
-	return 0;
-}
 
 /* Disconnect: the peer's application answers, and each side hears it once. */
 static void test_disconnect(void **state)
@@ -221,8 +203,6 @@ static void test_many_farewells(void **state)
 	}
 	assert_int_equal(*sent, 2 * CM_WINDOW);
 }
-
-#define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {

@@ -8,28 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cm_pair.h"
+#include "cm_fixture.h"
 
 #define PORT 99
-
-static struct pair *pair;
-static struct cm *cm[2];
-
-static int set_up(void **state)
-{
-	(void)state;
-	pair = pair_new();
-	cm[0] = pair->side[0].cm;
-	cm[1] = pair->side[1].cm;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	pair_free(pair);
-	return 0;
-}
 
 static struct cm_listen_param wildcard(void)
 {
@@ -320,8 +301,6 @@ static void test_ids(void **state)
 	free(manager);
 	pair->on_wire = 0;
 }
-
-#define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
