@@ -441,6 +441,17 @@ def test_uroce_run():
         os.path.realpath(LIB) + ":/x:/y\n"
 
 
+@pytest.mark.parametrize("options", (["--view=none", "--capture", "/x"], ["--capture=/x"],
+                                     ["--capture", "/x", "--view=none"],
+                                     ["--capture=/x", "--view=none", "--"]))
+def test_options_of_uroce_run(options):
+    """They come in any order, and end where the program begins."""
+    words = ["sh", "-c", 'echo "$UROCE_CAPTURE $*"', "sh", "--view=calls"]
+    assert output_of(RUN, *options, *words, lib=None) == "/x --view=calls\n"
+    assert run(RUN, *options, lib=None).returncode == 2
+    assert run(RUN, "--capture", lib=None).returncode == 2
+
+
 @pytest.fixture(scope="module")
 def unreached(scratch):
     """Programs that LD_LIBRARY_PATH does not reach, by what is said of them."""
