@@ -170,10 +170,18 @@ class Place:
         fields = (line.split() for line in tables)
         return any(f[3] == TCP_LISTEN and int(f[1].split(":")[1], 16) == port for f in fields)
 
-    def has_rdma_listener(self, port):
-        """By the name uroce/VERSION/port/SPACE/PORT/ADDRESS/SCOPE that one has."""
-        return any(re.match(rf"@uroce/\d+/port/[0-9a-f]+/{port}/", name)
-                   for name in self.sockets()[0])
+    def has_rdma_listener(self, port, **options):
+        """By the name uroce/VERSION/port/SPACE/PORT/ADDRESS/SCOPE, and by what its owner says.
+
+        The port has its name before its owner listens and connections are no longer refused.
+        """
+        if not any(re.match(rf"@uroce/\d+/port/[0-9a-f]+/{port}/", name)
+                   for name in self.sockets()[0]):
+            return False
+        stat = self.run(os.path.join(self.scratch.bin, "uroce-stat"), "--json", **options)
+        return stat.popen.returncode == 0 and any(
+            listener["port"] == int(port) for process in json.loads(stat.output)
+            for listener in process["listeners"])
 
     def free_port(self):
         # Below the ports that the kernel gives out by itself.
@@ -237,10 +245,10 @@ class Place:
         self.processes.clear()
 
 
-def await_listener(place, server, port):
-    """Wait until this process listens at a port of librdmacm."""
+def await_listener(place, server, port, **options):
+    """Wait until this process listens at a port of librdmacm; options: of its user."""
     until = time.monotonic() + PATIENCE
-    while not place.has_rdma_listener(port):
+    while not place.has_rdma_listener(port, **options):
         assert server.running() and time.monotonic() < until, f"does not listen: {server}"
         time.sleep(0.01)
 

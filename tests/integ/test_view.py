@@ -241,7 +241,7 @@ def test_counters_are_alive(loopback, long_way):
     port = loopback.free_port()
     # The server stays: what a process has counted since it was asked last ends with it.
     server = loopback.start("rping", "-s", "-P", "-a", "127.0.0.1", "-p", port, user=USER)
-    await_listener(loopback, server, port)
+    await_listener(loopback, server, port, user=USER)
     loopback.start("rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", 10, user=USER).done()
     reader.done()
     server.kill()
