@@ -41,7 +41,7 @@ static void end_listening(struct cm_listener *listener)
 }
 
 /* A request with an IP header of this family (0: none) for this address of side 1. */
-static enum cm_verdict ask(uint8_t family, const uint8_t *address)
+static enum cm_verdict ask_in_version(uint8_t version, uint8_t family, const uint8_t *address)
 {
 	struct cm_ip_header header = { .family = family };
 	struct mad req = { .attr = MAD_REQ };
@@ -56,7 +56,13 @@ static enum cm_verdict ask(uint8_t family, const uint8_t *address)
 	memcpy(header.destination, address, 16);
 	if (family != 0)
 		cm_ip_header_put(&header, req.req.private_data);
+	req.req.private_data[0] = version;
 	return pair_inject(pair, 1, &req);
+}
+
+static enum cm_verdict ask(uint8_t family, const uint8_t *address)
+{
+	return ask_in_version(0, family, address);
 }
 
 static const uint8_t ipv6_address[16] = { 0xfd, [15] = 9 };
@@ -81,11 +87,10 @@ static void test_address_and_family(void **state)
 
 	param.any_address = false;
 	memcpy(param.address, mine, 16);
-	param.families = CM_FAMILY_IPV4 | CM_FAMILY_NONE;
 	listener = listen_at(&param);
 	assert_int_equal(ask(4, mine), CM_TAKEN);
 	assert_int_equal(ask(4, other), CM_REFUSED_MISMATCH);
-	assert_int_equal(ask(0, mine), CM_TAKEN);
+	assert_int_equal(ask_in_version(1, 4, mine), CM_REFUSED_MISMATCH);
 	end_listening(listener);
 
 	param.device = pair->side[1].path.device + 1;
@@ -94,6 +99,30 @@ static void test_address_and_family(void **state)
 	assert_int_equal(ask(4, mine), CM_REFUSED_MISMATCH);
 	end_listening(listener);
 	assert_int_equal(ask(4, mine), CM_REFUSED_SERVICE);
+}
+
+/* Without an IP header its place may look like one, of any version. */
+static void test_no_header(void **state)
+{
+	struct cm_listen_param param = wildcard();
+	struct cm_listener *listener;
+
+	(void)state;
+	param.families = CM_FAMILY_NONE;
+	param.any_address = false;
+	memcpy(param.address, pair->side[1].path.sgid, 16);
+	listener = listen_at(&param);
+	assert_int_equal(ask(0, ipv6_address), CM_TAKEN);
+	assert_int_equal(ask(4, ipv6_address), CM_TAKEN);
+	assert_int_equal(ask(6, ipv6_address), CM_TAKEN);
+	assert_int_equal(ask_in_version(0x1a, 6, ipv6_address), CM_TAKEN);
+	end_listening(listener);
+
+	param.address[15] ^= 1;
+	listener = listen_at(&param);
+	assert_int_equal(ask(0, ipv6_address), CM_REFUSED_MISMATCH);
+	assert_int_equal(ask(6, ipv6_address), CM_REFUSED_MISMATCH);
+	end_listening(listener);
 }
 
 static struct cm_listener *last_listener;
@@ -306,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_PAIR(test_address_and_family),
+		WITH_PAIR(test_no_header),
 		WITH_PAIR(test_most_specific),
 		WITH_PAIR(test_in_use),
 		WITH_PAIR(test_path_of_another),

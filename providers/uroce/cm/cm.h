@@ -188,9 +188,9 @@ struct cm_listen_param {
 
 /*
  * Hear requests.  A request goes to the listener of its service id whose address, else whose
- * device, is named, else to the wildcard.  When none of that service id fits (address, family,
- * service) it is refused with REJ 28 (SIDR status 2), without any of that service id with REJ 8
- * (SIDR status 1).
+ * device, is named, else to the wildcard; one whose IP header fits none, to those of CM_FAMILY_NONE
+ * as if it had no header.  When none of that service id fits (address, family, service) it is
+ * refused with REJ 28 (SIDR status 2), without any of that service id with REJ 8 (SIDR status 1).
  */
 enum cm_result cm_listen(struct cm *cm, void *memory, const struct cm_listen_param *param,
 			 void *user, struct cm_listener **listener);

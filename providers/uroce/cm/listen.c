@@ -126,21 +126,42 @@ static unsigned int fitness(const struct cm_listen_param *param, const struct re
 	return 1u + (param->device != CM_ANY_DEVICE) + 2u * !param->any_address;
 }
 
+/* NULL: none fits. */
+static struct cm_listener *best_listener(const struct cm *cm, const struct request *r)
+{
+	struct cm_listener *best = NULL;
+	unsigned int most = 0, fits;
+
+	for (struct cm_listener *l = first_of(cm, r->service_id); l; l = next_of(l)) {
+		fits = fitness(&l->param, r);
+		if (fits > most) {
+			most = fits;
+			best = l;
+		}
+	}
+	return best;
+}
+
 enum cm_verdict cm_find_listener(const struct cm *cm, const struct mad *request,
 				 const struct cm_path *from, struct cm_listener **listener)
 {
-	unsigned int best = 0, fits;
+	struct cm_listener *best = NULL;
 	struct request r;
-	bool readable = read_request(request, from, &r);
 
-	if (!first_of(cm, r.service_id))
-		return CM_REFUSED_SERVICE;
-	for (struct cm_listener *l = first_of(cm, r.service_id); readable && l; l = next_of(l)) {
-		fits = fitness(&l->param, &r);
-		if (fits > best) {
-			best = fits;
-			*listener = l;
-		}
+	if (read_request(request, from, &r))
+		best = best_listener(cm, &r);
+	/*
+	 * Without an IP header anything may stand in its place: rsockets over AF_IB leaves the room
+	 * for it uninitialised.
+	 */
+	if (!best && first_of(cm, r.service_id)) {
+		r.family = CM_FAMILY_NONE;
+		memcpy(r.address, from->sgid, sizeof(r.address));
+		best = best_listener(cm, &r);
 	}
+	if (best)
+		*listener = best;
+	else if (!first_of(cm, r.service_id))
+		return CM_REFUSED_SERVICE;
 	return best ? CM_TAKEN : CM_REFUSED_MISMATCH;
 }
