@@ -18,7 +18,7 @@
 
 #define STACK_BYTES (256 * 1024)
 /*
- * Counters are read from the processes that count, each time: often while somebody looks at them,
+ * Counters are read from the processes that count, each time: often while they are looked at,
  * seldom otherwise.
  */
 #define COUNTERS_MS 1000
@@ -31,7 +31,7 @@ struct keeper {
 	pid_t program;
 	int program_fd; /* becomes readable when it ends; -1: the kernel has none such */
 	struct netdev_watch *watch;
-	int readers;			  /* an inotify descriptor: who opens a counter */
+	int readers;			  /* an inotify descriptor: that a counter is opened */
 	unsigned int rounds, last_reader; /* rounds of counters, and the one of the last reader */
 };
 

@@ -42,7 +42,7 @@ static int write_map(const char *path, const char *format, unsigned int id)
 	return close(fd) || !written ? -errno : 0;
 }
 
-/* In the new user namespace we are who we were, and nobody else is known. */
+/* In the new user namespace our ids are what they were, and no others are known. */
 static int keep_ids(uid_t user, gid_t group, const char **step)
 {
 	*step = "setting the ids of a user namespace";

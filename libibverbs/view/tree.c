@@ -221,7 +221,7 @@ void tree_each_counters(const struct tree *tree, void (*watch)(const char *path,
 	}
 }
 
-/* In place, since who watches a counter may keep its file open; it never gets shorter. */
+/* In place, since a reader of a counter may keep its file open; it never gets shorter. */
 int tree_put_counter(struct tree *tree, const char *device, const char *folder, const char *name,
 		     uint64_t value)
 {

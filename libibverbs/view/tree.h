@@ -6,7 +6,7 @@
  *   class/infiniband_verbs/NAME/...
  *   dev/infiniband/NAME              a link to a character device that every system has
  *
- * Beside ours the kernel's devices are in it, as links.  A file changes in one step: who reads
+ * Beside ours the kernel's devices are in it, as links.  A file changes in one step: a reader
  * sees what was or what is.  Functions return 0 or a negative errno.
  */
 #ifndef UROCE_VIEW_TREE_H

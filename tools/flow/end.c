@@ -68,7 +68,7 @@ static int set_up(struct end *end)
 	return 0;
 }
 
-/* Times in messages are by the clock of who sent first: of requests that come back it is ours. */
+/* Times in messages are by the clock of the first sender: of requests that come back it is ours. */
 static void adjust_clock(const struct end *end, struct flow_message *m)
 {
 	if (m->kind != FLOW_REQUEST && m->kind != FLOW_RESPONSE)
