@@ -129,11 +129,17 @@ static inline uint32_t at_most(uint32_t maximum, uint32_t value)
 	return value > maximum ? maximum : value;
 }
 
+/* For schemes that do not count receives that are posted again, and that have no updates. */
+void uncounted_posted(struct scheme_state *s, enum flow_kind kind);
+bool wants_no_control(const struct scheme_state *s, bool waiting);
+
 /* How schemes of increments hear and answer; most of them share these. */
 void increment_heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news);
 void increment_posted(struct scheme_state *s, enum flow_kind kind);
 int32_t increment_allowance(const struct scheme_state *s);
 int32_t increment_hidden(const struct scheme_state *s);
+/* When as many are untold as the mark says, and there is a credit for it. */
+bool increment_wants_control(const struct scheme_state *s, bool waiting);
 /* All that is untold, up to a maximum, goes into the news. */
 void increment_tell(struct scheme_state *s, uint32_t maximum, struct flow_news *news);
 

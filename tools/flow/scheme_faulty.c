@@ -61,23 +61,11 @@ static void heard_early(struct scheme_state *s, enum flow_kind kind, const struc
 	s->untold++;
 }
 
-static void posted_early(struct scheme_state *s, enum flow_kind kind)
-{
-	(void)s;
-	(void)kind;
-}
-
-static bool wants_control(const struct scheme_state *s, bool waiting)
-{
-	(void)waiting;
-	return s->untold >= s->mark && s->credits > 0;
-}
-
 #define COMMON                                                                                    \
 	.flags = SCHEME_CONTROL, .counted = "receives posted",                                    \
 	.travels = "increment in each message's header, updates", .told = "when half are untold", \
-	.begin = begin, .wants_control = wants_control, .allowance = increment_allowance,         \
-	.hidden = increment_hidden
+	.begin = begin, .wants_control = increment_wants_control,                                 \
+	.allowance = increment_allowance, .hidden = increment_hidden
 
 const struct scheme scheme_naive = {
 	.name = "naive",
@@ -109,5 +97,5 @@ const struct scheme scheme_grant_early = {
 	.may_send = may_send_reserved,
 	.sending = sending,
 	.heard = heard_early,
-	.posted = posted_early,
+	.posted = uncounted_posted,
 };

@@ -101,13 +101,6 @@ static bool wants_noop_v1(const struct scheme_state *s, bool waiting)
 	return !waiting || s->credits == 1;
 }
 
-static bool wants_none(const struct scheme_state *s, bool waiting)
-{
-	(void)s;
-	(void)waiting;
-	return false;
-}
-
 #define COMMON                                                                             \
 	.counted = "message slots, by type",                                               \
 	.travels = "increment in each message's header, NOOP", .source = "Lustre o2iblnd", \
@@ -144,7 +137,7 @@ const struct scheme scheme_o2iblnd_nonoop = {
 	.told = "only by messages that go that way",
 	.reserved = "none",
 	.begin = begin,
-	.wants_control = wants_none,
+	.wants_control = wants_no_control,
 };
 
 const struct scheme scheme_o2iblnd_hiw = {

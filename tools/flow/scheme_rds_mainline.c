@@ -38,12 +38,6 @@ static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_new
 	increment_tell(s, MAX_ADVERTISED, news);
 }
 
-static bool wants_control(const struct scheme_state *s, bool waiting)
-{
-	(void)waiting;
-	return s->untold >= s->mark && s->credits > 0;
-}
-
 const struct scheme scheme_rds_mainline = {
 	.name = "rds-mainline",
 	.counted = "receives posted",
@@ -57,7 +51,7 @@ const struct scheme scheme_rds_mainline = {
 	.sending = sending,
 	.heard = increment_heard,
 	.posted = increment_posted,
-	.wants_control = wants_control,
+	.wants_control = increment_wants_control,
 	.allowance = increment_allowance,
 	.hidden = increment_hidden,
 };

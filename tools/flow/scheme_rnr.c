@@ -34,19 +34,6 @@ static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow
 	(void)news;
 }
 
-static void posted(struct scheme_state *s, enum flow_kind kind)
-{
-	(void)s;
-	(void)kind;
-}
-
-static bool wants_control(const struct scheme_state *s, bool waiting)
-{
-	(void)s;
-	(void)waiting;
-	return false;
-}
-
 const struct scheme scheme_rnr = {
 	.name = "rnr",
 	.flags = SCHEME_RNR_IS_PART | SCHEME_POOLS,
@@ -59,8 +46,8 @@ const struct scheme scheme_rnr = {
 	.may_send = may_send,
 	.sending = sending,
 	.heard = heard,
-	.posted = posted,
-	.wants_control = wants_control,
+	.posted = uncounted_posted,
+	.wants_control = wants_no_control,
 };
 
 /*
@@ -80,6 +67,6 @@ const struct scheme scheme_credits = {
 	.may_send = may_send,
 	.sending = sending,
 	.heard = heard,
-	.posted = posted,
-	.wants_control = wants_control,
+	.posted = uncounted_posted,
+	.wants_control = wants_no_control,
 };

@@ -51,12 +51,6 @@ static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow
 		s->asked = true;
 }
 
-static void posted(struct scheme_state *s, enum flow_kind kind)
-{
-	(void)s;
-	(void)kind;
-}
-
 static bool wants_control(const struct scheme_state *s, bool waiting)
 {
 	(void)waiting;
@@ -75,6 +69,6 @@ const struct scheme scheme_ucx = {
 	.may_send = may_send,
 	.sending = sending,
 	.heard = heard,
-	.posted = posted,
+	.posted = uncounted_posted,
 	.wants_control = wants_control,
 };

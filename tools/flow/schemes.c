@@ -55,6 +55,19 @@ void scheme_begin(struct scheme_state *s, const struct scheme *scheme, uint32_t 
 	scheme->begin(s);
 }
 
+void uncounted_posted(struct scheme_state *s, enum flow_kind kind)
+{
+	(void)s;
+	(void)kind;
+}
+
+bool wants_no_control(const struct scheme_state *s, bool waiting)
+{
+	(void)s;
+	(void)waiting;
+	return false;
+}
+
 void increment_heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
 {
 	(void)kind;
@@ -77,6 +90,12 @@ int32_t increment_allowance(const struct scheme_state *s)
 int32_t increment_hidden(const struct scheme_state *s)
 {
 	return (int32_t)s->untold;
+}
+
+bool increment_wants_control(const struct scheme_state *s, bool waiting)
+{
+	(void)waiting;
+	return s->untold >= s->mark && s->credits > 0;
 }
 
 void increment_tell(struct scheme_state *s, uint32_t maximum, struct flow_news *news)
