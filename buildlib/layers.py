@@ -51,7 +51,7 @@ LAYERS = {
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
         group("contract and terms", "link.h internal shm.h ring endpoint visitor netdev "
               "reception.h thread memory_file"),
-        group("descriptors and messages", "descriptors message closer strangers udp "
+        group("descriptors and messages", "descriptors passing.h message closer strangers udp "
               "netdev_watch neighbour"),
         group("between processes", "question reception portowner connected"),
         group("pools and shared memory", "shm_region shm_channel pool join"),

@@ -203,7 +203,7 @@ static void send_lie(int sock, enum lie lie, const struct uroce_abi_pool *reques
 	for (i = 0; i < count; i++)
 		fds[i] = sock;
 	if (lie != LIE_NOTHING)
-		link_send_answer(sock, &reply, sizeof(reply), fds, count);
+		link_send_with_fds(sock, &reply, sizeof(reply), fds, count);
 }
 
 static pid_t start_liar(enum lie lie, unsigned int slot)

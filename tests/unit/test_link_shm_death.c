@@ -256,7 +256,7 @@ static void *lie(void *arg)
 	int fd = poll(&asked, 1, 2000) == 1 ? accept(liar->listener, NULL, NULL) : -1;
 
 	if (fd >= 0 && recv(fd, question, sizeof(question), 0) > 0)
-		link_send_answer(fd, liar->reply, sizeof(*liar->reply), liar->fds, liar->count);
+		link_send_with_fds(fd, liar->reply, sizeof(*liar->reply), liar->fds, liar->count);
 	link_close_fd(&fd);
 	return NULL;
 }
@@ -377,7 +377,7 @@ static void send_datagram(int sock, const struct link *link, const void *bytes, 
 	const struct sockaddr *name = (const struct sockaddr *)&link->names[link->slot];
 
 	assert_return_code(connect(sock, name, link->name_bytes[link->slot]), errno);
-	assert_int_equal(link_send_answer(sock, bytes, length, fds, count), 0);
+	assert_int_equal(link_send_with_fds(sock, bytes, length, fds, count), 0);
 }
 
 /* Only datagrams with the address's key come in; descriptors that come with them are let go. */

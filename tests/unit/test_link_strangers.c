@@ -86,7 +86,7 @@ static bool can_put(int type, const struct sockaddr_un *name, socklen_t bytes, i
 {
 	int sock = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool taken = connect(sock, (const struct sockaddr *)name, bytes) == 0 &&
-		     link_send_answer(sock, "x", 1, &fd, 1) == 0;
+		     link_send_with_fds(sock, "x", 1, &fd, 1) == 0;
 
 	close(sock);
 	return taken;

@@ -142,7 +142,7 @@ int link_exchange_hello(int fd, const struct link *link, int will_fd)
 		.slot = link->slot,
 	};
 
-	return link_send_answer(fd, &hello, sizeof(hello), &will_fd, will_fd >= 0);
+	return link_send_with_fds(fd, &hello, sizeof(hello), &will_fd, will_fd >= 0);
 }
 
 int link_exchange_service(int fd, const struct link_service *service, bool listen)
@@ -185,27 +185,6 @@ static void take_mad(const struct uroce_abi_gsi_mad *head, const uint8_t *bytes,
 	memcpy(to->bytes, bytes, sizeof(to->bytes));
 }
 
-/* The bytes of the next message, and one descriptor that is with it, or -1. */
-static ssize_t receive_with_fd(int fd, void *bytes, size_t room, int *with)
-{
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
-	struct iovec piece = { .iov_base = bytes, .iov_len = room };
-	struct msghdr message = {
-		.msg_iov = &piece,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *cmsg = length < 0 ? NULL : CMSG_FIRSTHDR(&message);
-
-	*with = -1;
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(with, CMSG_DATA(cmsg), sizeof(int));
-	return length;
-}
-
 static void take_message(const struct link_message *message, const uint8_t *bytes,
 			 struct link_exchange_message *out)
 {
@@ -234,7 +213,8 @@ int link_exchange_receive(int fd, struct link_exchange_message *out)
 	uint8_t bytes[sizeof(struct uroce_abi_gsi_mad) + UROCE_ABI_MAD_BYTES];
 	struct link_message message;
 	int with;
-	ssize_t length = receive_with_fd(fd, bytes, sizeof(bytes), &with);
+	ssize_t length =
+		link_receive_with_fd(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC, &with);
 
 	if (length < 0)
 		return errno == EINTR ? -EAGAIN : -errno;

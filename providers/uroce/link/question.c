@@ -20,24 +20,6 @@ enum {
 
 /* ---- answering ---- */
 
-int link_send_answer(int fd, const void *bytes, size_t length, const int *fds, size_t count)
-{
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(LINK_SLOTS * sizeof(int))] = { 0 };
-	struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
-	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1 };
-	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
-
-	if (count) {
-		message.msg_control = control;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fds, count * sizeof(int));
-	}
-	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 /* A process asks for the descriptors of a pool. */
 static void answer_pool(struct link *link, int fd, const struct uroce_abi_pool *request)
 {
@@ -52,10 +34,10 @@ static void answer_pool(struct link *link, int fd, const struct uroce_abi_pool *
 		reply.key = addr->key;
 		if (reply.slots > addr->pool_count)
 			reply.slots = addr->pool_count;
-		link_send_answer(fd, &reply, sizeof(reply), addr->pool, reply.slots);
+		link_send_with_fds(fd, &reply, sizeof(reply), addr->pool, reply.slots);
 	} else {
 		reply.header.message = UROCE_ABI_POOL_UNKNOWN;
-		link_send_answer(fd, &reply, sizeof(reply), NULL, 0);
+		link_send_with_fds(fd, &reply, sizeof(reply), NULL, 0);
 	}
 	link_mutex_unlock(link, &link->lock);
 }

@@ -8,6 +8,7 @@
 
 #include "internal.h"
 #include "message.h"
+#include "passing.h"
 #include "visitor.h"
 
 struct link_answer {
@@ -32,7 +33,5 @@ int link_ask(const struct link *link, unsigned int slot, const void *question, s
 int link_await_answer(struct link *link, int fd, int64_t until_ms, struct link_answer *answer);
 /* Close the descriptors that have not been taken over. */
 void link_drop_answer(struct link_answer *answer);
-/* On a connection that has asked. */
-int link_send_answer(int fd, const void *bytes, size_t length, const int *fds, size_t count);
 
 #endif

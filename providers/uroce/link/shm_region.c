@@ -154,7 +154,7 @@ void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *r
 	if (region)
 		admit_slot(region, request->slot);
 	reply.header.message = region ? UROCE_ABI_SHM_REPLY : UROCE_ABI_SHM_REFUSED;
-	link_send_answer(fd, &reply, sizeof(reply), region ? &region->fd : NULL, region ? 1 : 0);
+	link_send_with_fds(fd, &reply, sizeof(reply), region ? &region->fd : NULL, region ? 1 : 0);
 	link_mutex_unlock(link, &link->lock);
 }
 

@@ -13,6 +13,7 @@
 #include "capture/config.h"
 #include "capture/file.h"
 #include "link/link.h"
+#include "link/passing.h"
 #include "snapshot.h"
 
 enum {
@@ -61,27 +62,13 @@ static int send_start(int fd, const char *options, int file)
 	struct uroce_abi_capture start = {
 		.header = { .message = UROCE_ABI_CAPTURE_START, .version = UROCE_ABI_VERSION },
 	};
-	struct iovec piece = { &start, sizeof(start) };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &piece,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	int error;
 
 	if (strlen(options) >= sizeof(start.text))
 		return complain("the options are too long");
 	strcpy(start.text, options);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &file, sizeof(file));
-	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? complain(strerror(errno)) : 0;
+	error = link_send_with_fds(fd, &start, sizeof(start), &file, 1);
+	return error ? complain(strerror(-error)) : 0;
 }
 
 /* Until a signal comes, or the process says or is no more. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "link/visitor.h"
+#include "link/passing.h"
 
 #define ANSWER_SECONDS 2
 
@@ -39,24 +40,11 @@ int snapshot_ask(unsigned int slot, enum uroce_abi_message message)
 static int receive_file(int fd, uint64_t *bytes)
 {
 	struct uroce_abi_stat_reply reply;
-	struct iovec piece = { &reply, sizeof(reply) };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr message = { .msg_iov = &piece,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
-	int file = -1;
+	int file;
+	ssize_t n = link_receive_with_fd(fd, &reply, sizeof(reply), 0, &file);
 
 	if (n < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : -errno;
-	c = CMSG_FIRSTHDR(&message);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&file, CMSG_DATA(c), sizeof(file));
 	if (n == 0 && file < 0)
 		return -EPERM; /* closed without a word: the server does not serve this user */
 	if (n != sizeof(reply) || reply.header.message != UROCE_ABI_STAT_REPLY ||

@@ -8,6 +8,7 @@
 
 #include <rdma/uroce-abi.h>
 
+#include "link/passing.h"
 #include "link/reception.h"
 #include "link/visitor.h"
 #include "stat_capture.h"
@@ -27,24 +28,8 @@ static void send_snapshot(int client, int file, uint64_t bytes)
 		.header = { .message = UROCE_ABI_STAT_REPLY, .version = UROCE_ABI_VERSION },
 		.bytes = bytes,
 	};
-	struct iovec piece = { &reply, sizeof(reply) };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &piece,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &file, sizeof(file));
-	sendmsg(client, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	link_send_with_fds(client, &reply, sizeof(reply), &file, 1);
 }
 
 /* In the helper thread, without locks.  One client at a time: others wait in the queue. */

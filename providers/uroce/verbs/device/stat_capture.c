@@ -11,6 +11,7 @@
 #include <rdma/uroce-abi.h>
 
 #include "capture/capture.h"
+#include "link/passing.h"
 #include "link/visitor.h"
 #include "progress/aside.h"
 #include "verbs/complain.h"
@@ -42,27 +43,6 @@ static void answer(int fd, enum uroce_abi_message kind, int error, const char *t
 		reply.lost = counts->lost;
 	}
 	send(fd, &reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/* A message and the descriptor that came with it, or -1; the message's bytes. */
-static ssize_t receive(int fd, struct uroce_abi_capture *message, int *file)
-{
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
-	struct iovec piece = { message, sizeof(*message) };
-	struct msghdr head = {
-		.msg_iov = &piece,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t bytes = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *cmsg = bytes < 0 ? NULL : CMSG_FIRSTHDR(&head);
-
-	*file = -1;
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(file, CMSG_DATA(cmsg), sizeof(int));
-	return bytes;
 }
 
 static bool is_start(const struct uroce_abi_capture *message, ssize_t bytes)
@@ -105,7 +85,7 @@ static void asker_speaks(void *arg)
 	pthread_mutex_lock(&asker.lock);
 	if (!asker.watched)
 		goto unlock;
-	bytes = receive(asker.fd, &message, &file);
+	bytes = link_receive_with_fd(asker.fd, &message, sizeof(message), MSG_DONTWAIT, &file);
 	if (bytes < 0 && errno == EAGAIN)
 		goto unlock;
 	if (is_start(&message, bytes) && file >= 0 && !asker.capturing) {
