@@ -62,7 +62,18 @@ def start(server, *arguments, version=4, env=None):
             started[place.device] = place.serve(port, *words, **options)
         else:
             started[place.device] = place.start(*words, server.address, **options)
+    started["uroce_tap0"].stat = stat
     return (started["uroce_tap0"], stat), started["rxe0"]
+
+
+def shown(process):
+    """What it has written, and the counters of one that has said why it stood still."""
+    stat = getattr(process, "stat", "")
+    text = f"exit code {process.popen.returncode}: {process}"
+    if os.path.exists(stat):
+        with open(stat, encoding="utf-8") as file:
+            text += "\n--- counters\n" + file.read()
+    return text
 
 
 def finish(*processes, seconds=harness.PATIENCE):
@@ -75,7 +86,7 @@ def finish(*processes, seconds=harness.PATIENCE):
             break
         time.sleep(0.02)
     assert not any(process.popen.returncode for process in processes), \
-        "\n===\n".join(f"exit code {p.popen.returncode}: {p}" for p in processes)
+        "\n===\n".join(shown(process) for process in processes)
 
 
 def processes(started):

@@ -251,6 +251,9 @@ static void check_progress(const struct end *end, uint64_t last)
 		fprintf(stderr, "lane %u: asked %u, answered %u; heard %u of %u\n", i,
 			end->lanes[i].asked, end->lanes[i].answered, end->lanes[i].heard,
 			end->lanes[i].peer_asked);
+	/* What has become of the packets is seen in the counters of a process that still runs. */
+	if (end->options.at_end && system(end->options.at_end))
+		fprintf(stderr, "%s has failed\n", end->options.at_end);
 	die("stands still");
 }
 
