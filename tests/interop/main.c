@@ -180,8 +180,8 @@ static bool ask_all(struct end *end, uint64_t start, unsigned int *left)
 	return busy;
 }
 
-/* Until there may be something to do. */
-static void rest(struct end *end)
+/* Until there may be something to do; true: something was, after all. */
+static bool rest(struct end *end)
 {
 	struct pollfd fds[2] = { { .fd = end->tcp, .events = POLLRDHUP } };
 	struct ibv_cq *cq;
@@ -190,19 +190,20 @@ static void rest(struct end *end)
 	if (!end->channel) {
 		if (end->options.pause > 0)
 			usleep(NAP_US);
-		return;
+		return false;
 	}
 	if (ibv_req_notify_cq(end->cq, 0))
 		die("asking for an event: %m");
 	if (take_completions(end))
-		return;
+		return true;
 	fds[1] = (struct pollfd){ .fd = end->channel->fd, .events = POLLIN };
 	poll(fds, 2, WAIT_MS);
 	if (!(fds[1].revents & POLLIN))
-		return;
+		return false;
 	if (ibv_get_cq_event(end->channel, &cq, &context))
 		die("taking an event: %m");
 	ibv_ack_cq_events(cq, 1);
+	return false;
 }
 
 /* The peer says at its end what it has asked of each lane; true: it has. */
@@ -280,7 +281,8 @@ static void run(struct end *end)
 		if (knows && told && all_heard(end))
 			return;
 		check_progress(end, last);
-		rest(end);
+		if (rest(end))
+			last = now_ns();
 	}
 }
 
