@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Environment variables, right and wrong, and what one user's use of an address means to others."""
+import os
+import re
 import sys
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 import harness
 import perftest
 import talk
+
+SECOND_USER = 4711
 
 WRONG = [
     ("UROCE_FAULT", "drop=2", "drop=2"),
@@ -21,6 +25,8 @@ WRONG = [
     ("UROCE_CREDITS", "maybe", "maybe"),
     ("UROCE_SHM", "maybe", "maybe"),
     ("UROCE_LOOPBACK", "maybe", "maybe"),
+    ("UROCE_LOOPBACK", "128.0.0.1", "127.0.0.0/8"),
+    ("UROCE_LOOPBACK", "127.255.255.255", "127.0.0.0/8"),
     ("UROCE_SHM", "", "has to be on or off"),
     ("UROCE_LOG", "loud", "has to be off, error or debug"),
     ("UROCE_RECEIVE_BUFFER", "1", "1"),
@@ -175,6 +181,30 @@ def test_one_user_per_address(loopback):
     for complaint in complaints:
         for word in "4791", "127.0.0.1", "user 0", "one user per address", "another address":
             assert word in complaint
+    assert first.do("write") == second.do("write") == talk.SUCCESS
+
+
+@pytest.mark.parametrize("view", ["none", "namespace"])
+def test_two_users_at_once(loopback, view):
+    """The line that refuses the second user tells a setting that makes the same commands work."""
+    harness.need_root()
+    first, second = talk.pair(loopback)
+    run = [os.path.join(loopback.scratch.bin, "uroce-run"), "--view=" + view]
+    port = loopback.free_port()
+    refused = loopback.run(*run, "rping", "-s", "-a", "127.0.0.1", user=SECOND_USER)
+    found = re.search(r"in use by (user 0 .*|another user): one user per address; set "
+                      r"(UROCE_LOOPBACK)=([0-9.]+) for one of your own", refused.errors)
+    assert refused.popen.returncode and found, refused
+    options = {"user": SECOND_USER, "env": {found[2]: found[3]}}
+    pingpong = [*run, "ibv_rc_pingpong", "-d", "uroce_lo", "-g", 0, "-c", "-n", 100, "-p", port]
+    server = loopback.serve(port, *pingpong, **options)
+    loopback.run(*pingpong, "127.0.0.1", **options).done()
+    assert "GID ::ffff:" + found[3] in server.done()
+    rping = [*run, "rping", "-a", "127.0.0.1", "-C", 3]
+    server = loopback.start(*rping, "-s", **options)
+    while loopback.run(*rping, "-c", **options).popen.returncode:  # until it listens
+        assert server.running(), server
+    server.wait()
     assert first.do("write") == second.do("write") == talk.SUCCESS
 
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -35,6 +36,11 @@
 #define JOINABLE_LOOKS 12
 #define LOOK_PAUSE_MAX_MS 64
 
+enum {
+	USER_TEXT = 48,
+	REMEDY_TEXT = 64,
+};
+
 struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint)
 {
 	struct link_addr *addr;
@@ -57,6 +63,38 @@ void link_serve_for(struct link *link, int timeout_ms)
 	}
 }
 
+/*
+ * All of 127.0.0.0/8 is this host, so each user can have an address there: the one that its number
+ * makes, in a part of the network that is rarely used.
+ */
+static void explain_remedy(const struct link_endpoint *endpoint, char text[REMEDY_TEXT])
+{
+	uint32_t uid = geteuid();
+
+	if (link_endpoint_is_loopback(endpoint->gid))
+		snprintf(text, REMEDY_TEXT, "set UROCE_LOOPBACK=127.%u.%u.%u for one of your own",
+			 128 | (uid >> 16 & 0x3f), uid >> 8 & 0xff, uid & 0xff);
+	else
+		snprintf(text, REMEDY_TEXT, "run as that user");
+}
+
+static void explain_other_user(const struct link_endpoint *endpoint, uint32_t uid,
+			       char error[LINK_ERROR_TEXT])
+{
+	char text[LINK_ADDRESS_TEXT], remedy[REMEDY_TEXT], user[USER_TEXT];
+
+	link_endpoint_text(endpoint, text);
+	explain_remedy(endpoint, remedy);
+	if (link_user_is_known(uid))
+		snprintf(user, sizeof(user), "user %u%s", uid, uid ? "" : " (or by kernel rxe)");
+	else
+		snprintf(user, sizeof(user), "another user");
+	link_explain(error,
+		     "UDP port %d of %s is in use by %s: one user per address; %s, stop that "
+		     "user's programs or use another address",
+		     LINK_UDP_PORT, text, user, remedy);
+}
+
 static void explain_foreign(const struct link_endpoint *endpoint, char error[LINK_ERROR_TEXT])
 {
 	char text[LINK_ADDRESS_TEXT];
@@ -69,10 +107,7 @@ static void explain_foreign(const struct link_endpoint *endpoint, char error[LIN
 			     "another address",
 			     LINK_UDP_PORT, text);
 	else if (uid != geteuid())
-		link_explain(error,
-			     "UDP port %d of %s is in use by user %u%s: one user per address; run "
-			     "as that user, stop that user's programs or use another address",
-			     LINK_UDP_PORT, text, uid, uid ? "" : " (or by kernel rxe)");
+		explain_other_user(endpoint, uid, error);
 	else
 		link_explain(error,
 			     "UDP port %d of %s is in use by a program that is not uroce or of "

@@ -31,6 +31,13 @@ bool link_endpoint_is_multicast(const uint8_t gid[16])
 	return gid[0] == 0xff;
 }
 
+bool link_endpoint_is_loopback(const uint8_t gid[16])
+{
+	static const uint8_t one[16] = { [15] = 1 };
+
+	return link_endpoint_is_ipv4(gid) ? gid[12] == IN_LOOPBACKNET : !memcmp(gid, one, 16);
+}
+
 bool link_endpoint_is_unspecified(const uint8_t gid[16])
 {
 	static const uint8_t zero[16];

@@ -57,6 +57,7 @@ struct link_endpoint {
 struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id);
 bool link_endpoint_is_ipv4(const uint8_t gid[16]);
 bool link_endpoint_is_multicast(const uint8_t gid[16]);
+bool link_endpoint_is_loopback(const uint8_t gid[16]);
 bool link_endpoint_is_unspecified(const uint8_t gid[16]);
 bool link_endpoint_equal(const struct link_endpoint *a, const struct link_endpoint *b);
 socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16_t port,
@@ -153,6 +154,8 @@ void link_serve_for(struct link *link, int timeout_ms);
 
 /* Can this user be told from others?  -EPERM, and why not. */
 int link_check_user(char error[LINK_ERROR_TEXT]);
+/* Is it one user, and not what stands for all that this user namespace does not map? */
+bool link_user_is_known(uid_t user);
 
 /* ---- control.c: the slot's datagram socket ---- */
 

@@ -93,11 +93,16 @@ static uid_t overflow_user(void)
 	return user;
 }
 
+bool link_user_is_known(uid_t user)
+{
+	return user != overflow_user() || all_users_are_mapped();
+}
+
 int link_check_user(char error[LINK_ERROR_TEXT])
 {
 	uid_t user = geteuid();
 
-	if (user != overflow_user() || all_users_are_mapped())
+	if (link_user_is_known(user))
 		return 0;
 	link_explain(error,
 		     "user %u of this user namespace stands for all users that it does not map, so "

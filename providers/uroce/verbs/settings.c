@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "settings.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +38,28 @@ static bool parse_bytes(const char *text, uint32_t *bytes)
 	return true;
 }
 
+/* An address of 127.0.0.0/8 that a socket can have. */
+static bool parse_loopback(const char *text, uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	struct in_addr address;
+	uint32_t host;
+
+	if (inet_pton(AF_INET, text, &address) != 1)
+		return false;
+	host = ntohl(address.s_addr) & ~IN_CLASSA_NET;
+	memcpy(gid, mapped, sizeof(mapped));
+	memcpy(gid + sizeof(mapped), &address, sizeof(address));
+	return gid[sizeof(mapped)] == IN_LOOPBACKNET && host && host != IN_CLASSA_HOST;
+}
+
+bool uroce_settings_loopback_address(uint8_t gid[16])
+{
+	const char *loopback = getenv("UROCE_LOOPBACK");
+
+	return loopback && parse_loopback(loopback, gid);
+}
+
 bool uroce_settings_loopback(void)
 {
 	const char *loopback = getenv("UROCE_LOOPBACK");
@@ -51,6 +75,7 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 	const char *log = getenv("UROCE_LOG");
 	const char *loopback = getenv("UROCE_LOOPBACK");
 	bool credits_shown = true, loopback_shown;
+	uint8_t loopback_gid[16];
 	enum uroce_log level;
 	struct uroce_settings read = { .receive_buffer = RECEIVE_BUFFER_DEFAULT };
 
@@ -70,8 +95,10 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 			 memory);
 		return -EINVAL;
 	}
-	if (loopback && !parse_switch(loopback, &loopback_shown)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_LOOPBACK=%.60s: has to be on or off",
+	if (loopback && !parse_switch(loopback, &loopback_shown) &&
+	    !parse_loopback(loopback, loopback_gid)) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "UROCE_LOOPBACK=%.60s: has to be on, off or an address of 127.0.0.0/8",
 			 loopback);
 		return -EINVAL;
 	}

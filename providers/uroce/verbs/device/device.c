@@ -133,6 +133,15 @@ static int by_loopback_and_index(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
+/* What the environment says of the loopback interface; all of 127.0.0.0/8 is there anyway. */
+static void choose_loopback(struct netdev *netdev)
+{
+	if (!netdev->loopback || !uroce_settings_loopback_address(netdev->address[0]))
+		return;
+	netdev->link_local[0] = false;
+	netdev->address_count = 1;
+}
+
 /* Caller holds devices_lock. */
 static int refresh(void)
 {
@@ -149,6 +158,7 @@ static int refresh(void)
 	for (device = devices; device; device = device->next)
 		device->seen = false;
 	for (i = 0; i < count; i++) {
+		choose_loopback(&list[i]);
 		device = find_device(list[i].name);
 		if (!device && list[i].up && list[i].address_count)
 			device = create_device(&list[i]);
