@@ -494,6 +494,27 @@ def test_run_is_silent_about_others(unreached, name):
     assert output_of(RUN, "sh", "-c", "echo script", lib=None) == "script\n"
 
 
+def test_run_tells_of_another_processor(unreached):
+    program = shutil.copy(unreached["plain"], unreached["plain"] + "-foreign")
+    with open(program, "r+b") as file:
+        file.seek(18)
+        file.write(b"\x16\0")  # s390x
+    done = run(RUN, program, lib=None)
+    assert program + " is for another processor than" in done.stderr.splitlines()[0], done
+
+
+def test_run_does_not_believe_an_ldd_of_another_processor(scratch, unreached):
+    """The host's ldd, under qemu-user, takes all that is the other processor's for static."""
+    folder = os.path.join(scratch, "ldd")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "ldd"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\necho not a dynamic executable\nexit 1\n")
+    os.chmod(file.name, 0o755)
+    done = run(RUN, unreached["plain"], lib=None,
+               env={"PATH": folder + ":" + os.environ["PATH"]})
+    assert (done.returncode, done.stderr) == (42, ""), done
+
+
 def test_run_tells_of_set_user_id(unreached):
     if os.geteuid() != 0:
         pytest.skip("only root can give a program to somebody else")
