@@ -47,16 +47,16 @@ endfunction()
 # uroce_test_command(NAME LABEL label [TIMEOUT seconds] [SERIAL] COMMAND word...)
 #
 # The ctest test "label.NAME" of any command, run in the source tree's root.  Labels: unit, golden,
-# sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), interop, style,
-# sanitize, nightly.  Exit code 77 of an integ, interop or style test means skipped.  Tests of
-# labels integ and interop run alone, because they measure time and share the host's UDP port.
+# sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), interop, net, style,
+# sanitize, nightly.  Exit code 77 of an integ, interop, net or style test means skipped.  Tests of
+# labels integ, interop and net run alone, because they measure time and share the host's UDP port.
 function(uroce_test_command name)
 	cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
 	if(NOT arg_TIMEOUT)
 		set(arg_TIMEOUT 60)
 	endif()
 	math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${UROCE_SLOWER}")
-	if(arg_SERIAL OR arg_LABEL MATCHES "^(integ|interop)$")
+	if(arg_SERIAL OR arg_LABEL MATCHES "^(integ|interop|net)$")
 		set(serial TRUE)
 	else()
 		set(serial FALSE)
@@ -64,7 +64,7 @@ function(uroce_test_command name)
 	set(test "${arg_LABEL}.${name}")
 	# What opens addresses is skipped where the host cannot.
 	set(opens_addresses "^(test_(link|progress|netdev|demux|fork_locks)|verbs_)|_pingpong$")
-	if(arg_LABEL MATCHES "^(integ|interop|bench)$" OR name MATCHES "${opens_addresses}")
+	if(arg_LABEL MATCHES "^(integ|interop|net|bench)$" OR name MATCHES "${opens_addresses}")
 		set(network "${CMAKE_SOURCE_DIR}/buildlib/with-network")
 	endif()
 	add_test(NAME ${test} COMMAND ${network} ${arg_COMMAND}
@@ -73,7 +73,7 @@ function(uroce_test_command name)
 			     RUN_SERIAL ${serial}
 			     ENVIRONMENT "UROCE_BUILD_DIR=${CMAKE_BINARY_DIR}")
 	# Only what depends on the host may be skipped; libFuzzer, say, exits 77 with a finding.
-	if(arg_LABEL MATCHES "^(integ|interop|style)$" OR network)
+	if(arg_LABEL MATCHES "^(integ|interop|net|style)$" OR network)
 		set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
 	endif()
 endfunction()

@@ -253,6 +253,14 @@ def await_listener(place, server, port, **options):
         time.sleep(0.01)
 
 
+def await_carrier(place):
+    """The kernel tells of a new interface's carrier by work of its own, late where it is busy."""
+    until = time.monotonic() + PATIENCE
+    while not place.carrier():
+        assert time.monotonic() < until, "a new interface does not come up"
+        time.sleep(0.01)
+
+
 def need_root():
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
@@ -324,11 +332,8 @@ def two_places(scratch):
             place.output_of("ip", "address", "add", place.address + "/24", "dev", name)
             place.output_of("ip", "address", "add", place.address6 + "/64", "dev", name, "nodad")
         first.peer, second.peer = second, first
-        until = time.monotonic() + PATIENCE
-        # The kernel tells of an interface's carrier by work of its own, late where it is busy.
-        while not all(place.carrier() for place in (first, second)):
-            assert time.monotonic() < until, "a new interface does not come up"
-            time.sleep(0.01)
+        for place in first, second:
+            await_carrier(place)
         yield first
     finally:
         for place in first, second:

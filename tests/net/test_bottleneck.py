@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The bottleneck itself: each thing that it does to packets is seen at work, and counted."""
+import sys
+
+import pytest
+
+import bottleneck
+import flows
+
+
+def test_marks_keep_the_queue_short(lab):
+    lab.set(marks=True)
+    run = flows.Run(lab, (0, lambda at: flows.TcpFlow(at, "cubic", 1)))
+    start = run.flows[0].series.started()
+    assert run.marked > 0
+    assert run.queue.drops(start, start + 2) == 0
+    assert run.queue.p95(start, start + 1) < bottleneck.SHALLOW
+
+
+def test_marks_of_roce_too(lab):
+    """The class goes out whole, and a packet that was marked is still a good one."""
+    lab.set(marks=True)
+    run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=True)))
+    assert run.marked > 0
+    run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=False)))
+    assert run.marked == 0
+
+
+def test_short_queue_drops(lab):
+    lab.set(bottleneck.SHALLOW)
+    run = flows.Run(lab, (0, lambda at: flows.TcpFlow(at, "cubic", 1)))
+    assert run.queue.samples[-1][2] > 0
+    assert max(backlog for _, backlog, _ in run.queue.samples) <= bottleneck.SHALLOW
+
+
+def test_loss(lab):
+    lab.set(loss=0.005)
+    run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1)))
+    assert run.dropped > 0
+    assert run.flows[0].last[0]["counters"]["rcvd_seq_err"] > 0
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
