@@ -116,7 +116,7 @@ void end_start(struct end *end, bool again)
 		queue_start(end->queue, end->script);
 	}
 	end->sent_posted = end->posted_in_error = end->visits = 0;
-	end->next_send_at = 0;
+	end->next_send_at = end->world->round_began + end->plan->join_ns;
 	end->asleep_until = end->socket_full_until = end->paused_until = 0;
 	end->round_at = ENG_NEVER;
 	end->ack_waits_since = 0;

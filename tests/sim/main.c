@@ -14,6 +14,7 @@
 
 static const char usage[] =
 	"usage: sim [--seeds N] [--start N] [--keep-going] [--mutant NAME]   run N seeds\n"
+	"       sim --flows ...             flows through a bottleneck; --table: a line for each\n"
 	"       sim --today ...             the same, of a million that belong to this day\n"
 	"       sim --seed N [--verbose] [--mutant NAME]                     run one seed\n"
 	"       sim --kept FILE             run the seeds that a file names, and their "
@@ -27,7 +28,7 @@ static const char usage[] =
 
 struct options {
 	uint64_t start, seeds, generation;
-	bool one, verbose, keep_going, mutants, list, today;
+	bool one, verbose, keep_going, mutants, list, today, flows, table;
 	const char *kept;
 	const struct mutant *mutant;
 };
@@ -44,9 +45,9 @@ static void print_failure(const struct world *world)
 {
 	printf("seed %" PRIu64 " FAILED at %.3f us: %s\n", world->plan.seed,
 	       (double)world->now / 1000, world->reason);
-	printf("  replay: sim --seed %" PRIu64 " --generation %u --verbose%s%s\n", world->plan.seed,
-	       world->plan.generation, world->mutant ? " --mutant " : "",
-	       world->mutant ? world->mutant->name : "");
+	printf("  replay: sim %s--seed %" PRIu64 " --generation %u --verbose%s%s\n",
+	       world->plans_flows ? "--flows " : "", world->plan.seed, world->plan.generation,
+	       world->mutant ? " --mutant " : "", world->mutant ? world->mutant->name : "");
 }
 
 static void print_totals(const struct world *world, uint64_t seeds, uint64_t failures, double took)
@@ -80,7 +81,11 @@ static int run_seeds(struct world *world, const struct options *options)
 
 	printf("seeds from %" PRIu64 " on\n", options->start);
 	for (n = 0; n < options->seeds; n++) {
-		if (world_run(world, options->start + n))
+		bool passed = world_run(world, options->start + n);
+
+		if (options->table)
+			flows_print(world);
+		if (passed)
 			continue;
 		failures++;
 		print_failure(world);
@@ -134,6 +139,7 @@ static bool find_mutant(struct world *world, const struct options *options)
 {
 	uint64_t changed = 0, start = options->start;
 
+	world->plans_flows = world->mutant->flows;
 	if (world->mutant->seed > 0)
 		start = world->mutant->seed;
 	for (uint64_t n = 0; n < options->seeds; n++) {
@@ -203,6 +209,12 @@ static void read_option(struct options *options, int option)
 	case 'k':
 		options->keep_going = true;
 		break;
+	case 'F':
+		options->flows = true;
+		break;
+	case 'T':
+		options->table = true;
+		break;
 	case 't':
 		options->today = true;
 		break;
@@ -236,6 +248,8 @@ int main(int argc, char **argv)
 		{ "seed", required_argument, NULL, '1' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "keep-going", no_argument, NULL, 'k' },
+		{ "flows", no_argument, NULL, 'F' },
+		{ "table", no_argument, NULL, 'T' },
 		{ "today", no_argument, NULL, 't' },
 		{ "kept", required_argument, NULL, 'K' },
 		{ "mutant", required_argument, NULL, 'm' },
@@ -260,6 +274,7 @@ int main(int argc, char **argv)
 	world = world_new();
 	world->mutant = options.mutant;
 	world->generation = (uint32_t)options.generation;
+	world->plans_flows = options.flows;
 	if (options.mutants)
 		result = run_mutants(world, &options);
 	else if (options.kept)

@@ -288,7 +288,11 @@ const struct mutant *mutant_at(uint32_t n)
 	if (n < mutant_count)
 		return &mutants[n];
 	n -= mutant_count;
-	return n < mutants_of_services_count ? &mutants_of_services[n] : NULL;
+	if (n < mutants_of_services_count)
+		return &mutants_of_services[n];
+	/* Last, since a world that has run flows has more room than those before had. */
+	n -= mutants_of_services_count;
+	return n < mutants_of_flows_count ? &mutants_of_flows[n] : NULL;
 }
 
 const struct mutant *mutant_find(const char *name)

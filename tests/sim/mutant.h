@@ -13,6 +13,13 @@
 
 struct end;
 struct net_packet;
+struct world;
+
+/* What is wrong with the law of the window. */
+enum mutant_law {
+	MUTANT_LAW_RIGHT,
+	MUTANT_LAW_ONE_PACKET,
+};
 
 struct mutant {
 	const char *name;
@@ -36,15 +43,22 @@ struct mutant {
 	bool answers_last;  /* only when there are no requests to send */
 	bool keeps_memory;  /* keys of memory that has gone are good for ever */
 	bool keeps_windows; /* and those of windows that have been invalidated */
-	uint64_t seed;	    /* the first that gives it a chance, when that is rare */
+	bool flows;	    /* found by flows through a bottleneck */
+	enum mutant_law law;
+	uint64_t seed; /* the first that gives it a chance, when that is rare */
 };
 
 extern const struct mutant mutants_of_services[];
 extern const uint32_t mutants_of_services_count;
+extern const struct mutant mutants_of_flows[];
+extern const uint32_t mutants_of_flows_count;
 
 const struct mutant *mutant_find(const char *name);
 /* The n-th mutant, or NULL. */
 const struct mutant *mutant_at(uint32_t n);
+
+/* A seed begins. */
+void mutant_start(struct world *world);
 
 enum mutant_way {
 	MUTANT_SEND,

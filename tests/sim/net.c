@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a socket buffer charges a packet beyond its bytes, about. */
-#define QUEUE_OVERHEAD 100
-
 const char *net_loss_name(enum net_loss loss)
 {
 	static const char *const names[] = {
@@ -71,6 +68,8 @@ struct net_packet *net_packet_new(struct net *net)
 		abort();
 	packet->next = NULL;
 	packet->copy = false;
+	packet->flow = 0;
+	packet->ecn = NET_NOT_ECT;
 	return packet;
 }
 
@@ -146,16 +145,70 @@ static void does_nothing(struct net_node *node, uint64_t now)
 	(void)now;
 }
 
+static uint32_t level_of(uint32_t bytes)
+{
+	uint32_t level = (bytes + NET_LEVEL_BYTES - 1) / NET_LEVEL_BYTES;
+
+	return level < NET_LEVELS ? level : NET_LEVELS - 1;
+}
+
+/* The level is about to change. */
+static void watch_level(struct net_node *node, uint64_t now)
+{
+	struct net_watch *watch = &node->watch;
+
+	if (watch->on)
+		watch->level_ns[level_of(node->queued_bytes)] += now - watch->since;
+	watch->since = now;
+}
+
+void net_watch(struct net_node *bottleneck, bool on, uint64_t now)
+{
+	watch_level(bottleneck, now);
+	bottleneck->watch.on = on;
+}
+
+uint64_t net_watch_level(const struct net_watch *watch, uint32_t per_mille)
+{
+	uint64_t all = 0, below = 0;
+	uint32_t level = 0;
+
+	for (uint32_t n = 0; n < NET_LEVELS; n++)
+		all += watch->level_ns[n];
+	while (level < NET_LEVELS - 1 && (below += watch->level_ns[level]) * 1000 < all * per_mille)
+		level++;
+	return (uint64_t)level * NET_LEVEL_BYTES;
+}
+
+/* As the marker of tests/net does: on arrival, also for packets that do not find room then. */
+static void mark(struct net_node *node, struct net_packet *packet, uint32_t bytes, uint64_t now)
+{
+	const struct net_plan *plan = node->plan;
+	uint64_t drained =
+		(now - node->virtual_at) * 10 * plan->mark_percent / plan->ns_per_byte_x1000;
+
+	node->virtual_at = now;
+	node->virtual_bytes = node->virtual_bytes > drained ? node->virtual_bytes - drained : 0;
+	node->virtual_bytes += bytes;
+	if (node->virtual_bytes <= plan->mark_bytes || packet->ecn == NET_NOT_ECT)
+		return;
+	node->watch.marks += node->watch.on;
+	packet->ecn = NET_CE;
+}
+
 static void bottleneck_forward(struct net_node *node, struct net_packet *packet, uint64_t now)
 {
 	const struct net_plan *plan = node->plan;
-	uint32_t bytes = packet->length + QUEUE_OVERHEAD;
+	uint32_t bytes = packet->length + plan->overhead;
 
 	if (plan->ns_per_byte_x1000 == 0) {
 		node->next->forward(node->next, packet, now);
 		return;
 	}
+	if (plan->mark_bytes > 0)
+		mark(node, packet, bytes, now);
 	if (node->queued_bytes + bytes > plan->queue_bytes) {
+		node->watch.drops += node->watch.on;
 		lose(node->net, packet, NET_OVERFLOW);
 		return;
 	}
@@ -163,6 +216,7 @@ static void bottleneck_forward(struct net_node *node, struct net_packet *packet,
 		node->busy_until = now;
 	node->busy_until += bytes * plan->ns_per_byte_x1000 / 1000;
 	packet->due = node->busy_until;
+	watch_level(node, now);
 	node->queued_bytes += bytes;
 	net_queue_append(&node->queue, packet);
 }
@@ -172,7 +226,8 @@ static void bottleneck_run(struct net_node *node, uint64_t now)
 	while (node->queue.head && node->queue.head->due <= now) {
 		struct net_packet *packet = net_queue_take(&node->queue);
 
-		node->queued_bytes -= packet->length + QUEUE_OVERHEAD;
+		watch_level(node, now);
+		node->queued_bytes -= packet->length + node->plan->overhead;
 		node->next->forward(node->next, packet, now);
 	}
 }
@@ -181,11 +236,13 @@ static void delay_forward(struct net_node *node, struct net_packet *packet, uint
 {
 	const struct net_plan *plan = node->plan;
 	struct sim_random *random = &node->net->random;
+	uint64_t *last_due = &node->last_due[packet->flow];
 
-	packet->due = now + plan->delay_ns + random_skewed(random, plan->jitter_ns);
-	if (packet->due < node->last_due)
-		packet->due = node->last_due;
-	node->last_due = packet->due;
+	packet->due = now + plan->delay_ns + plan->flow_delay_ns[packet->flow] +
+		      random_skewed(random, plan->jitter_ns);
+	if (packet->due < *last_due)
+		packet->due = *last_due;
+	*last_due = packet->due;
 	/* What is held back does not hold back those behind it. */
 	if (random_chance(random, plan->reorder)) {
 		packet->due += random_skewed(random, plan->reorder_ns);
@@ -210,8 +267,10 @@ static void node_start(struct net *net, struct net_node *node, const struct net_
 	node->run = does_nothing;
 	node->busy_until = 0;
 	node->queued_bytes = 0;
+	node->virtual_bytes = node->virtual_at = 0;
 	node->losing = 0;
-	node->last_due = 0;
+	memset(node->last_due, 0, sizeof(node->last_due));
+	memset(&node->watch, 0, sizeof(node->watch));
 }
 
 void net_start(struct net *net, const struct plan *plan, uint32_t round)

@@ -3,7 +3,7 @@
  * The virtual network: nodes in a row, each with forward (take a packet), next_run_at (when it will
  * have something to do) and run (do it).  A direction is the row
  *
- *	faults (loss, duplication, damage) -> bottleneck (a finite queue) -> delay -> inbox
+ *	faults (loss, duplication, damage) -> bottleneck (a finite queue, marks) -> delay -> inbox
  *
  * Packets come from a pool and go back to it when they are lost or have been taken by the rx demux.
  */
@@ -29,7 +29,9 @@ struct net_packet {
 	uint64_t serial; /* in the order in which the sender handed packets out */
 	uint32_t length;
 	uint16_t ip_id;
-	bool copy; /* made by the network */
+	uint32_t flow; /* connection, where each has a delay of its own; else 0 */
+	uint8_t ecn;   /* codepoint in the IP header */
+	bool copy;     /* made by the network */
 	/* What it was when it was sent, for the oracle. */
 	bool request, nak;
 	uint32_t psn;
@@ -43,6 +45,25 @@ struct net_queue {
 void net_queue_append(struct net_queue *queue, struct net_packet *packet);
 struct net_packet *net_queue_take(struct net_queue *queue);
 
+/* Codepoints of the IP header: may not be marked, two that may be, marked. */
+enum net_ecn {
+	NET_NOT_ECT,
+	NET_ECT1,
+	NET_ECT0,
+	NET_CE,
+};
+
+#define NET_LEVELS 1024
+#define NET_LEVEL_BYTES 1024
+
+/* What a bottleneck goes through while it is watched. */
+struct net_watch {
+	bool on;
+	uint64_t since;		       /* when the level was last looked at */
+	uint64_t level_ns[NET_LEVELS]; /* how long so many NET_LEVEL_BYTES were in the queue */
+	uint64_t marks, drops;
+};
+
 struct net;
 
 struct net_node {
@@ -55,8 +76,10 @@ struct net_node {
 	struct net_queue queue;
 	uint64_t busy_until; /* bottleneck */
 	uint32_t queued_bytes;
+	uint64_t virtual_bytes, virtual_at; /* of the marker, and when it was so */
+	struct net_watch watch;
 	uint32_t losing; /* faults: so many more packets are lost */
-	uint64_t last_due;
+	uint64_t last_due[PLAN_MAX_CONNECTIONS];
 };
 
 enum net_loss {
@@ -77,6 +100,11 @@ struct net {
 	void (*arrived)(void *context, struct net_packet *packet);
 	uint64_t sent, dropped, copied, damaged, held_back;
 };
+
+/* From now on, until it is switched off. */
+void net_watch(struct net_node *bottleneck, bool on, uint64_t now);
+/* So many bytes were in the queue for no more than per_mille of the time. */
+uint64_t net_watch_level(const struct net_watch *watch, uint32_t per_mille);
 
 void net_start(struct net *net, const struct plan *plan, uint32_t round);
 struct net_packet *net_packet_new(struct net *net);

@@ -52,6 +52,8 @@ static void plan_losses(struct sim_random *random, struct net_plan *net)
 static void plan_net(struct sim_random *random, struct net_plan *net, bool lossless)
 {
 	net->loss_burst = 1;
+	/* What a socket buffer charges a packet beyond its bytes, about. */
+	net->overhead = 100;
 	net->delay_ns = 200 + random_skewed(random, 100 * MICROSECOND);
 	net->jitter_ns = random_chance(random, 500) ? random_skewed(random, net->delay_ns) : 0;
 	if (random_chance(random, 250)) {

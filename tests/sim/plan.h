@@ -26,7 +26,14 @@ struct net_plan {
 	uint64_t delay_ns;
 	uint64_t jitter_ns;	    /* keeps the order */
 	uint64_t ns_per_byte_x1000; /* of the bottleneck; 0: no bottleneck */
-	uint32_t queue_bytes;	    /* that the bottleneck holds, with 100 for each packet */
+	uint32_t queue_bytes;	    /* that the bottleneck holds, with overhead for each packet */
+	uint32_t overhead;
+	/*
+	 * The marker: a virtual queue that drains at mark_percent of the rate, and above mark_bytes
+	 * of which packets that may be marked are (0: none are).
+	 */
+	uint32_t mark_bytes, mark_percent;
+	uint64_t flow_delay_ns[PLAN_MAX_CONNECTIONS]; /* beyond delay_ns */
 };
 
 enum receive_habit {
@@ -91,6 +98,7 @@ struct end_plan {
 	uint64_t post_gap_ns;
 	uint64_t ready_ns; /* when this end goes to RTR */
 	uint64_t rts_ns;   /* and to RTS */
+	uint64_t join_ns;  /* nothing is posted before */
 
 	/* The host's habits. */
 	uint32_t max_run_packets, max_run_bytes, staging_bytes, max_pieces;
@@ -147,7 +155,20 @@ struct plan {
 	struct end_plan xrc[2];
 	bool groups; /* some datagrams go to all UD ends that are members */
 	bool member[PLAN_MAX_CONNECTIONS][2];
+
+	/* Flows of reliable connections that meet at one bottleneck (plan_flows.c). */
+	bool flows;
+	struct end_plan flow[PLAN_MAX_CONNECTIONS][2];
+	uint32_t flow_messages[PLAN_MAX_CONNECTIONS]; /* all alike: */
+	enum eng_op flow_op[PLAN_MAX_CONNECTIONS];
+	uint32_t flow_length[PLAN_MAX_CONNECTIONS];
 };
+
+/* All data go from side 0 to side 1, so READs are asked for by the latter. */
+static inline uint32_t flow_asker(enum eng_op op)
+{
+	return op == ENG_READ;
+}
 
 #define PLAN_GROUP_QPN 0xffffff
 
@@ -162,6 +183,8 @@ static inline bool service_is_loose(enum eng_qp_type service)
 static inline const struct end_plan *plan_of(const struct plan *plan, uint32_t connection,
 					     uint32_t side)
 {
+	if (plan->flows)
+		return &plan->flow[connection][side];
 	if (plan->service[connection] == ENG_XRC_SEND)
 		return &plan->xrc[side];
 	return service_is_loose(plan->service[connection]) ? &plan->loose[side] : &plan->end[side];
@@ -184,5 +207,7 @@ void plan_print_services(const struct plan *plan);
 
 void plan_make(struct plan *plan, uint64_t seed, uint32_t generation);
 void plan_print(const struct plan *plan);
+/* Instead: a bottleneck that one to four long flows go through. */
+void plan_make_flows(struct plan *plan, uint64_t seed);
 
 #endif

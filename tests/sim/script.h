@@ -112,6 +112,9 @@ void script_make(struct script scripts[2], const struct plan *plan, uint32_t con
 /* The same for a connection of UC or UD. */
 void script_make_loose(struct script scripts[2], const struct plan *plan, uint32_t connection,
 		       struct sim_random *random);
+/* The same for a flow of plan->flows. */
+void script_make_flow(struct script scripts[2], const struct plan *plan, uint32_t connection,
+		      struct sim_random *random);
 /* The receive requests that the QPs of a side share; there are no messages. */
 void script_make_common(struct script *script, const struct plan *plan, uint32_t side,
 			struct sim_random *random);

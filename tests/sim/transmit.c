@@ -204,6 +204,7 @@ static void emit(struct end *end, const struct eng_run *run, bool taken_back)
 		to->to = end->peer;
 		to->path = run->path;
 		to->ip_id = (uint16_t)i;
+		to->flow = world->plan.flows ? end->number : 0;
 		to->serial = ++world->serial;
 		if (to->length > sizeof(to->bytes)) {
 			world_fail(world, "%s: a packet of %u bytes", end->name, to->length);

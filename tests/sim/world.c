@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "sim/mutant.h"
 #include "sim/world.h"
 
 #include <inttypes.h>
@@ -129,6 +130,7 @@ void world_free(struct world *world)
 		script_free(&world->common_script[side]);
 	}
 	net_free(&world->net);
+	flows_free(&world->flows);
 	free(world->pieces);
 	free(world->staging);
 	free(world);
@@ -146,7 +148,9 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 	struct sim_random random;
 
 	random_seed(&random, world->plan.seed, 100 + n + 1000 * (uint64_t)round);
-	if (service_is_loose(world->plan.service[n]))
+	if (world->plan.flows)
+		script_make_flow(connection->script, &world->plan, n, &random);
+	else if (service_is_loose(world->plan.service[n]))
 		script_make_loose(connection->script, &world->plan, n, &random);
 	else
 		script_make(connection->script, &world->plan, n, &random);
@@ -217,7 +221,10 @@ static void check_common_queues(struct world *world)
 
 static void start(struct world *world, uint64_t seed)
 {
-	plan_make(&world->plan, seed, world->generation);
+	if (world->plans_flows)
+		plan_make_flows(&world->plan, seed);
+	else
+		plan_make(&world->plan, seed, world->generation);
 	if (world->verbose)
 		plan_print(&world->plan);
 	world->now = 0;
@@ -225,6 +232,7 @@ static void start(struct world *world, uint64_t seed)
 	world->last_progress = 0;
 	world->failed = false;
 	world->mutations = 0;
+	mutant_start(world);
 	random_seed(&world->mutant_random, seed, 2);
 	world->net.context = world;
 	world->net.lost = lost;
@@ -247,6 +255,7 @@ static void start_round(struct world *world, uint32_t round)
 	start_common_queues(world, round);
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		start_connection(world, n, round);
+	flows_start(world);
 }
 
 struct end *world_find(struct world *world, uint32_t side, uint32_t qpn)
@@ -310,6 +319,8 @@ static void step(struct world *world)
 		if (end_next_visit(end) <= world->now)
 			end_visit(end);
 	}
+	if (world->plan.flows)
+		flows_step(world);
 	if (world->now > world->last_progress + patience(world))
 		world_fail(world, "stalled: no progress for %" PRIu64 " us",
 			   (world->now - world->last_progress) / 1000);
@@ -375,6 +386,8 @@ static void finish(struct world *world)
 				   end->name, end->oracle.asking.oldest, end->script->message_count,
 				   waiting_for(end));
 	}
+	if (world->plan.flows && !world->failed)
+		flows_finish(world);
 	say_farewell(world);
 	/* rule S13 test: what is left is flushed. */
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 
 #include "engine/engine.h"
+#include "sim/flows.h"
 #include "sim/net.h"
 #include "sim/oracle.h"
 #include "sim/plan.h"
@@ -78,7 +79,9 @@ struct connection {
 struct world {
 	struct plan plan;
 	uint32_t generation; /* of plans */
+	bool plans_flows;    /* instead of all that a generation has */
 	struct net net;
+	struct flows flows; /* where the plan has some */
 	struct connection connections[PLAN_MAX_CONNECTIONS];
 	uint64_t now;
 	uint64_t round_began;

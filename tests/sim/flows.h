@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What flows through a bottleneck get, and what they do to its queue: measured while they run, and
+ * judged at the end (oracle_flows.c).
+ *
+ * The measure begins some time after the last flow has joined, and ends when the first one has
+ * nothing new to send.
+ */
+#ifndef UROCE_SIM_FLOWS_H
+#define UROCE_SIM_FLOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/plan.h"
+
+struct world;
+
+/* What has been acknowledged at a time, in bytes. */
+struct flow_sample {
+	uint64_t at;
+	uint64_t bytes[PLAN_MAX_CONNECTIONS];
+};
+
+struct flow_figures {
+	uint64_t ns;   /* measured for so long */
+	double jain;   /* index of fairness: 1 when all get the same, 1/n when one gets all */
+	double line;   /* payload of all that was acknowledged, over what the line could carry */
+	double least;  /* what a flow got in the worst slot, over its share of the line */
+	double repeat; /* packets of data sent again, for each that was sent first */
+	uint64_t queue_p50, queue_p95, marks, drops; /* while measured */
+	uint64_t timeouts;
+};
+
+struct flows {
+	struct flow_sample *samples;
+	uint32_t count, room;
+	uint64_t next_at;
+	uint32_t from, until; /* samples between which is measured */
+	bool measures;
+	struct flow_figures figures;
+};
+
+/* Time after the last join until the flows should have found their shares. */
+uint64_t flows_settle_ns(const struct plan *plan);
+/* A slot in which no flow may starve. */
+uint64_t flows_slot_ns(const struct plan *plan);
+
+void flows_start(struct world *world);
+/* The world has made a step. */
+void flows_step(struct world *world);
+/* All has come to rest: figures, and what the oracle says of them. */
+void flows_finish(struct world *world);
+void flows_free(struct flows *flows);
+void flows_print(const struct world *world);
+
+/* oracle_flows.c */
+void oracle_flows(struct world *world);
+
+#endif
