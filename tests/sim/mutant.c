@@ -158,6 +158,17 @@ static bool no_unsolicited(struct end *end, const struct wire_packet *packet)
 	       end->oracle.answering.asked == 0;
 }
 
+/* A request without credit that is due now, though it has been allowed to wait for news. */
+static bool limited_at_last(struct end *end, const struct wire_packet *packet)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct message *message = &end->script->messages[asking->begun];
+
+	return !service_is_loose(end->type) && asking->begun < end->sent_posted &&
+	       message->takes_receive > asking->allowed && asking_wait_ns(end) > 0 &&
+	       oracle_position(packet->psn, end->plan->psn, asking->high) == message->first;
+}
+
 static bool ignores_fence(struct end *end, struct eng_send_wqe *wqe)
 {
 	bool fenced = wqe->flags & ENG_FENCE;
@@ -257,6 +268,9 @@ static const struct mutant mutants[] = {
 	{ .name = "asks-nobody",
 	  .fault = "never asks for what it has sent without AckReq",
 	  .withholds = is_question },
+	{ .name = "waits-for-ever",
+	  .fault = "waits for news of credits until some come (C13)",
+	  .withholds = limited_at_last },
 	{ .name = "answers-last",
 	  .fault = "has requests before answers for as long as there are any",
 	  .answers_last = true },

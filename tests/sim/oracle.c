@@ -94,6 +94,7 @@ void oracle_start(struct end *end)
 	clear_positions(&asking->handed_out, &asking->room, end->script->positions);
 	asking->asked = -1;
 	asking->nak_cause = asking->nak_cause_before = -1;
+	asking->news_from = ENG_NEVER;
 	asking->lost_response = asking->lost_repeat = asking->lost_last = -2;
 	answering->starts = starts;
 	answering->room = starts_room;

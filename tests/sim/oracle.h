@@ -51,6 +51,14 @@ struct asking {
 	uint64_t allowed; /* by all AETHs that came */
 	uint64_t granted; /* by those that must have been taken as news */
 
+	/*
+	 * A limited request may wait for news of credits where they have come unasked, and no
+	 * longer than the last RNR NAK made it wait (0: there was none).
+	 */
+	bool volunteers;
+	uint64_t refusal_ns;
+	uint64_t news_from; /* it has waited from then on; ENG_NEVER: none does */
+
 	uint64_t rnr_until;
 	uint32_t rnr_count, retry_count; /* since the last progress */
 	uint64_t timer_from;		 /* the ACK timer cannot have started earlier */
@@ -204,6 +212,8 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 void asking_local(struct end *end, uint32_t key);
 void asking_locals(struct end *end);
 bool asking_may_ask(const struct end *end);
+/* So long a request without credit may wait for news of some; 0: not at all. */
+uint64_t asking_wait_ns(const struct end *end);
 void asking_pass_locals(struct end *end);
 void asking_nak_useless(struct end *end);
 /* A packet that the peer has had comes there again: is it a solicitation, and will the ACK do? */

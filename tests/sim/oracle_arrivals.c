@@ -111,7 +111,8 @@ static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64
 	asking->rnr_count++;
 	asking->waited = true;
 	asking->may_repeat = true;
-	asking->rnr_until = end->world->now + oracle_rnr_ns(packet->syndrome & 31);
+	asking->refusal_ns = oracle_rnr_ns(packet->syndrome & 31);
+	asking->rnr_until = end->world->now + asking->refusal_ns;
 	/* rule C3 test: what had its credit finds its receive request. */
 	if (!message->limited && asking->allowed != UINT64_MAX)
 		world_fail(end->world, "%s: RNR NAK for a request that had its credit (C4)",
@@ -172,8 +173,10 @@ static void credits_arrived(struct end *end, const struct wire_packet *packet, b
 					  ->receives_upto;
 		credits += oracle_credits(packet->syndrome & 31);
 	}
-	if (credits > asking->allowed)
+	if (credits > asking->allowed) {
 		asking->allowed = credits;
+		asking->news_from = ENG_NEVER;
+	}
 	if (news && credits > asking->granted)
 		asking->granted = credits;
 }
@@ -191,6 +194,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
 		credits_arrived(end, packet, news);
+	asking->volunteers |= ack && !nak && position < before && (packet->syndrome & 31) != 31;
 	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
 	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
 		asking_nak_useless(end);

@@ -11,6 +11,8 @@
 
 /* Packets under way of which none asks for an ACK. */
 #define MOST_UNASKED 8
+/* So long a limited request waits for news of credits at most. */
+#define MOST_WAIT_NS 2000000
 
 static const struct message *message_at(const struct end *end, uint32_t index)
 {
@@ -70,6 +72,10 @@ static void check_begin(struct end *end, uint32_t index)
 		world_fail(end->world, "%s: message %u overtakes a limited request (C13, C15)",
 			   end->name, index);
 	message->limited = beyond(message, asking->allowed);
+	/* It has waited in vain: the next one may when credits have come unasked again. */
+	if (message->limited && asking->news_from != ENG_NEVER)
+		asking->volunteers = false;
+	asking->news_from = ENG_NEVER;
 	asking->limited += message->limited;
 	asking->begun = index + 1;
 }
@@ -416,6 +422,34 @@ static bool credit_missing(const struct end *end)
 	return asking->unacked < message_end(message);
 }
 
+uint64_t asking_wait_ns(const struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+
+	if (!asking->volunteers)
+		return 0;
+	return asking->refusal_ns < MOST_WAIT_NS ? asking->refusal_ns : MOST_WAIT_NS;
+}
+
+/*
+ * rule C10 test, rule C13 test: the next request may wait for news of credits, but neither long nor
+ * without a time at which it goes.
+ */
+static bool awaits_news(struct end *end)
+{
+	struct asking *asking = &end->oracle.asking;
+	uint64_t wait = asking_wait_ns(end);
+
+	if (wait == 0 || asking->begun == end->sent_posted ||
+	    !beyond(message_at(end, asking->begun), asking->granted))
+		return false;
+	if (asking->news_from == ENG_NEVER)
+		asking->news_from = end->world->now;
+	if (eng_timer(end->qp) > asking->news_from + wait)
+		world_fail(end->world, "%s: nothing ends the wait for credits", end->name);
+	return end->world->now < asking->news_from + wait;
+}
+
 /* Liveness, told where it is lost: every pause has a reason, and the reason is true. */
 void asking_nothing(struct end *end, enum eng_tx reason)
 {
@@ -433,7 +467,7 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 		true_reason = !more && next == asking->high;
 		break;
 	case ENG_TX_CREDIT:
-		true_reason = credit_missing(end);
+		true_reason = credit_missing(end) || awaits_news(end);
 		break;
 	case ENG_TX_FENCE:
 		true_reason = fenced && outstanding(end) > 0;

@@ -157,7 +157,7 @@ static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *
 static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
-	credit_heard(qp, packet->syndrome, packet->msn);
+	credit_volunteered(qp, packet->syndrome, packet->msn);
 }
 
 /* Bytes that a READ response with this PSN must carry; its place in the message in *offset. */

@@ -46,8 +46,42 @@ void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 	credit->unlimited = false;
 	lsn = psn_add(msn, credit_decode(credit->last_code) + uncredited_behind(qp, msn));
 	/* rules C12, U3: a stale response never moves the limit back. */
-	if (psn_diff(lsn, credit->lsn) > 0)
+	if (psn_diff(lsn, credit->lsn) > 0) {
 		credit->lsn = lsn;
+		credit->waits_until = 0;
+	}
+}
+
+void credit_volunteered(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
+{
+	const uint32_t lsn = qp->req.credit.lsn;
+
+	credit_heard(qp, syndrome, msn);
+	if (qp->req.credit.lsn != lsn)
+		qp->req.credit.volunteers = true;
+}
+
+bool credit_may_come(struct eng_qp *qp, uint64_t now)
+{
+	struct credit *credit = &qp->req.credit;
+	uint64_t wait = credit->refusal_ns;
+
+	if (!credit->volunteers || wait == 0)
+		return false;
+	if (wait > CREDIT_WAIT_MAX_NS)
+		wait = CREDIT_WAIT_MAX_NS;
+	if (credit->waits_until == 0)
+		credit->waits_until = now + wait;
+	if (credit->waits_until > now)
+		return true;
+	credit_wait_over(qp);
+	return false;
+}
+
+void credit_wait_over(struct eng_qp *qp)
+{
+	qp->req.credit.waits_until = 0;
+	qp->req.credit.volunteers = false;
 }
 
 void credit_passed(struct eng_qp *qp, const struct eng_send_wqe *wqe)

@@ -15,6 +15,9 @@
 #include "op.h"
 #include "qp.h"
 
+/* Above the usual RNR timers (code 12 is 0.64 ms); an ACK that was lost costs no more than this. */
+#define CREDIT_WAIT_MAX_NS UINT64_C(2000000)
+
 /* Requester: a positive AETH with this syndrome and MSN has come. */
 void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
 /* Requester: wqe is being begun. */
@@ -30,6 +33,25 @@ static inline bool credit_reaches(const struct eng_qp *qp, uint32_t ssn)
 static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	return op_row(wqe->op)->needs_receive && !credit_reaches(qp, wqe->ssn);
+}
+
+/*
+ * Requester: may the limited request that comes next wait for news of credits, instead of asking
+ * for them?  Rule C13 does not withhold it for want of a credit, but leaves the time to us: a
+ * request that comes too early costs an RNR NAK and the wait that this names (rule S10), which no
+ * news shorten.  So it waits where both are known: that the peer tells of credits unasked (rule
+ * C10), and what a refusal costs.  It waits no longer than that, nor than CREDIT_WAIT_MAX_NS: then
+ * it goes, and the next one waits only when news have come unasked again.
+ */
+bool credit_may_come(struct eng_qp *qp, uint64_t now);
+/* Requester: an unsolicited ACK with this syndrome and MSN has come (rules C8, C9). */
+void credit_volunteered(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
+/* Requester: the time to wait for news is over. */
+void credit_wait_over(struct eng_qp *qp);
+/* Requester: when that is, or ENG_NEVER. */
+static inline uint64_t credit_deadline(const struct eng_qp *qp)
+{
+	return qp->req.credit.waits_until ? qp->req.credit.waits_until : ENG_NEVER;
 }
 
 /* Responder: receive WQEs free for new messages (rule C5). */

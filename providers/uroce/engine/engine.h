@@ -114,7 +114,7 @@ enum eng_tx {
 	ENG_TX_REFUSED,	   /* inside the engine: an answer cannot be given, so the QP fails */
 	ENG_TX_FAULT,	   /* a request has a local fault: it fails when it is the oldest */
 	ENG_TX_IDLE,	   /* all is sent */
-	ENG_TX_CREDIT,	   /* a limited request waits for a response (rule C13) */
+	ENG_TX_CREDIT,	   /* a limited request waits for a response, or for news (rule C13) */
 	ENG_TX_FENCE,	   /* earlier READs or Atomics are not complete (rule C16) */
 	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
 	ENG_TX_CWND,	   /* as much unacknowledged as the congestion window allows */

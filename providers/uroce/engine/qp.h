@@ -17,8 +17,11 @@ struct credit {
 	uint32_t lsn;
 	bool unlimited; /* the peer reports 11111b (rule C3) */
 	bool heard;
+	bool volunteers; /* the last news of credits that were waited for came unasked */
 	uint8_t last_code;
-	uint32_t uncredited; /* requests begun that need no receive WQE (rule C12) */
+	uint32_t uncredited;  /* requests begun that need no receive WQE (rule C12) */
+	uint64_t refusal_ns;  /* what the last RNR NAK made us wait; 0: there was none */
+	uint64_t waits_until; /* a limited request waits for news so long; 0: none does */
 };
 
 /* Tail-loss probe (tlp.c). */

@@ -24,7 +24,8 @@ struct next {
 	uint32_t psns;	/* that it takes */
 	uint64_t cost;	/* its weight */
 	bool answered;	/* by more than an ACK: READ, Atomic */
-	bool begins;	/* it is the first of its message, and has never been sent */
+	bool begins;	/* it is the first of its message, and has never been sent; */
+	bool limited;	/* ... and that has no credit */
 };
 
 /* Weight of so many packets of wqe from one on: all up to their end less those before. */
@@ -45,8 +46,8 @@ static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wq
 	       (wqe->op == ENG_WRITE_IMM || psn_diff(qp->req.unacked_psn, wqe->first_psn) <= 0);
 }
 
-/* Rules C16 and S12 for a message that has not been begun. */
-static enum eng_tx may_begin(const struct eng_qp *qp, const struct next *next)
+/* Rules C13, C16 and S12 for a message that has not been begun. */
+static enum eng_tx may_begin(struct eng_qp *qp, struct next *next, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 
@@ -55,6 +56,9 @@ static enum eng_tx may_begin(const struct eng_qp *qp, const struct next *next)
 	if (next->answered && req->reads_outstanding >= qp->attr.max_rd_atomic &&
 	    qp->attr.max_rd_atomic > 0)
 		return ENG_TX_READ_DEPTH;
+	next->limited = credit_limited(qp, next->wqe);
+	if (next->limited && credit_may_come(qp, now))
+		return ENG_TX_CREDIT;
 	return ENG_TX_RUN;
 }
 
@@ -70,7 +74,7 @@ static const struct eng_send_wqe *passed_by(const struct eng_qp *qp, const struc
 }
 
 /* rule C17: only what is new is checked against credits. */
-static enum eng_tx may_send_new(const struct eng_qp *qp, const struct next *next)
+static enum eng_tx may_send_new(struct eng_qp *qp, struct next *next, uint64_t now)
 {
 	const struct eng_send_wqe *passed;
 
@@ -82,11 +86,11 @@ static enum eng_tx may_send_new(const struct eng_qp *qp, const struct next *next
 		if (passed && awaits_credit(qp, passed))
 			return ENG_TX_CREDIT;
 	}
-	return next->begins ? may_begin(qp, next) : ENG_TX_RUN;
+	return next->begins ? may_begin(qp, next, now) : ENG_TX_RUN;
 }
 
 /* May the packet at next_psn be sent?  ENG_TX_RUN, and then next is filled, or why not. */
-static enum eng_tx may_send(struct eng_qp *qp, struct next *next)
+static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe;
@@ -102,7 +106,7 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next)
 	next->answered = op_is_read_or_atomic(wqe->op);
 	next->begins = req->next_wqe == req->begun;
 	if (is_new(req))
-		reason = may_send_new(qp, next);
+		reason = may_send_new(qp, next, now);
 	next->index = wqe_packet_index(wqe, req->next_psn);
 	next->psns = message_psns(wqe, next->index);
 	next->cost = cost_at(qp, wqe, next->index, next->psns);
@@ -135,7 +139,7 @@ static void note_begun(struct eng_qp *qp, const struct next *next)
 	const struct eng_send_wqe *wqe = next->wqe;
 	struct requester *req = &qp->req;
 
-	if (credit_limited(qp, wqe))
+	if (next->limited)
 		count(qp, ENG_COUNT_LIMITED_REQUESTS);
 	credit_passed(qp, wqe);
 	req->begun_ssn = wqe->ssn;
@@ -304,7 +308,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	       run->packets < run->max_packets) {
 		struct next next;
 
-		reason = may_send(qp, &next);
+		reason = may_send(qp, &next, now);
 		if (reason == ENG_TX_RUN && run->packets == 0 && !cwnd_share_open(qp))
 			reason = ENG_TX_SHARE;
 		if (reason == ENG_TX_RUN)

@@ -2,6 +2,7 @@
 #include "timer.h"
 
 #include "codes.h"
+#include "credit.h"
 #include "cwnd.h"
 #include "sendqueue.h"
 #include "solicit.h"
@@ -52,7 +53,8 @@ enum eng_status timer_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t no
 	}
 	if (qp->attr.rnr_retry != 7)
 		req->rnr_left--;
-	req->rnr_until = now + rnr_timer_ns(timer_code);
+	req->credit.refusal_ns = rnr_timer_ns(timer_code);
+	req->rnr_until = now + req->credit.refusal_ns;
 	sendqueue_go_back(qp);
 	return ENG_SUCCESS;
 }
@@ -73,13 +75,16 @@ uint64_t timer_deadline(const struct eng_qp *qp)
 	if (req->rnr_until != 0)
 		return req->rnr_until;
 	if (sendqueue_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
-		return ENG_NEVER;
+		return credit_deadline(qp);
 	timeout = ack_timeout_ns(qp->attr.timeout_code);
 	first = req->last_progress + timeout;
 	early = tlp_deadline(qp, timeout);
 	if (early < first)
 		first = early;
 	early = solicit_deadline(qp);
+	if (early < first)
+		first = early;
+	early = credit_deadline(qp);
 	return early < first ? early : first;
 }
 
@@ -91,6 +96,10 @@ enum eng_status timer_expire(struct eng_qp *qp, uint64_t now)
 		return ENG_SUCCESS;
 	if (req->rnr_until != 0) {
 		timer_rnr_over(qp, now);
+		return ENG_SUCCESS;
+	}
+	if (credit_deadline(qp) <= now) {
+		credit_wait_over(qp);
 		return ENG_SUCCESS;
 	}
 	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {

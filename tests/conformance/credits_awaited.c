@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A request without credit may wait for news, for a while, where the peer tells of credits unasked
+ * and has refused a request before.
+ */
+#include "dut.h"
+
+#define REFUSAL RNR_NAK(12)
+#define REFUSAL_NS (640 * US)
+
+/* One SEND has had its credit, the next one none; it was refused, and then taken. */
+static struct dut *dut_refused(bool volunteered, uint8_t refusal)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	if (volunteered)
+		dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(1), 0);
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 1);
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 1);
+	if (refusal) {
+		dut_nak(dut, DUT_SQ_PSN + 1, refusal, 1);
+		expect_silence(dut);
+		dut_advance_to_deadline(dut);
+		expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 1);
+	}
+	dut_ack(dut, DUT_SQ_PSN + 1, ACK_CODE(0), 2);
+	return dut;
+}
+
+static uint64_t limited_requests(const struct dut *dut)
+{
+	return dut_view(dut).counters[ENG_COUNT_LIMITED_REQUESTS];
+}
+
+/* News come in time: the request goes at once, and has its credit. */
+static void test_news_come_in_time(void **state)
+{
+	struct dut *dut = dut_refused(true, REFUSAL);
+	uint64_t limited = limited_requests(dut);
+
+	(void)state;
+	/* rule C10 test, rule C13 test */
+	dut_post(dut, ENG_SEND, 3 * DUT_MTU, 0);
+	dut_post(dut, ENG_WRITE, 8, 0);
+	expect_silence(dut);
+	assert_int_equal(dut->why, ENG_TX_CREDIT);
+	dut_advance(dut, REFUSAL_NS - 1);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 1, ACK_CODE(1), 2);
+	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 2);
+	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 3);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 4);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 5);
+	assert_int_equal(limited_requests(dut), limited);
+	/* The next one may wait as long as this one might have. */
+	dut_ack(dut, DUT_SQ_PSN + 5, ACK_CODE(0), 4);
+	dut_post(dut, ENG_SEND, 8, 0);
+	dut_advance(dut, REFUSAL_NS - 1);
+	expect_silence(dut);
+}
+
+/* None come (they were lost, say): it asks, as it would have done, and so do those behind it. */
+static void test_news_do_not_come(void **state)
+{
+	struct dut *dut = dut_refused(true, REFUSAL);
+	uint64_t start = dut->now;
+
+	(void)state;
+	/* rule C13 test, rule U2 test */
+	dut_post(dut, ENG_SEND, 3 * DUT_MTU, 0);
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_silence(dut);
+	assert_true(dut_advance_to_deadline(dut));
+	assert_int_equal(dut->now, start + REFUSAL_NS);
+	assert_true(expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 2)->ack_request);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 2, ACK_CODE(0), 2);
+	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 3);
+	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 4);
+	dut_ack(dut, DUT_SQ_PSN + 4, ACK_CODE(0), 3);
+	assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 5)->ack_request);
+	dut_ack(dut, DUT_SQ_PSN + 5, ACK_CODE(0), 4);
+	/* News that come unasked are a reason to wait again. */
+	dut_ack(dut, DUT_SQ_PSN + 5, ACK_CODE(1), 4);
+	dut_post(dut, ENG_SEND, 8, 0);
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 6);
+	expect_silence(dut);
+}
+
+/* Late is late: who is asked after the time has nothing else to do first. */
+static void test_asked_too_late(void **state)
+{
+	struct dut *dut = dut_refused(true, REFUSAL);
+
+	(void)state;
+	/* rule C13 test */
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_silence(dut);
+	dut->now += 10 * MS;
+	assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 2)->ack_request);
+}
+
+/* A peer that may name 655 ms as its RNR timer is not given as much before it is asked. */
+static void test_the_wait_is_bounded(void **state)
+{
+	struct dut *dut = dut_refused(true, RNR_NAK(0));
+	uint64_t start = dut->now;
+
+	(void)state;
+	/* rule C13 test */
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_silence(dut);
+	assert_true(dut_advance_to_deadline(dut));
+	assert_int_equal(dut->now, start + 2 * MS);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 2);
+}
+
+/* Towards others nothing waits: a peer that volunteers nothing, and one that refused nothing. */
+static void test_others_are_asked_at_once(void **state)
+{
+	static const struct {
+		bool volunteered;
+		uint8_t refusal;
+	} peers[] = { { false, REFUSAL }, { true, 0 }, { false, 0 } };
+
+	(void)state;
+	/* rule C13 test */
+	for (int i = 0; i < 3; i++) {
+		struct dut *dut;
+
+		/* Without volunteered credits the first SEND is the limited request. */
+		dut = dut_refused(peers[i].volunteered, peers[i].refusal);
+		dut_post(dut, ENG_SEND, 8, 0);
+		assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 2)->ack_request);
+	}
+}
+
+/* What needs no receive does not wait, and a peer that reports no credits has no limit. */
+static void test_what_needs_no_credit(void **state)
+{
+	struct dut *dut = dut_refused(true, REFUSAL);
+
+	(void)state;
+	/* rule C3 test, rule C14 test */
+	dut_post(dut, ENG_WRITE, 8, 0);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 2);
+	dut_post(dut, ENG_SEND, 8, 0);
+	expect_silence(dut);
+	assert_int_equal(dut->why, ENG_TX_CREDIT);
+	dut_ack(dut, DUT_SQ_PSN + 2, NO_CREDITS_REPORTED, 3);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DUT_TEST(test_news_come_in_time),	 DUT_TEST(test_news_do_not_come),
+		DUT_TEST(test_asked_too_late),		 DUT_TEST(test_the_wait_is_bounded),
+		DUT_TEST(test_others_are_asked_at_once), DUT_TEST(test_what_needs_no_credit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
