@@ -105,6 +105,11 @@ static enum eng_status (*const receivers[][2])(struct eng_qp *, const struct wir
 	[ENG_XRC_RECV] = { receive_request, NULL },
 };
 
+bool eng_begins_wait(const struct wire_packet *packet)
+{
+	return syndrome_kind(packet->syndrome) == AETH_RNR_NAK;
+}
+
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	enum eng_status (*receive)(struct eng_qp *, const struct wire_packet *, uint64_t);

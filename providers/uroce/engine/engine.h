@@ -208,6 +208,11 @@ static inline void eng_rq_push(struct eng_ring *rq)
 	rq->head++;
 }
 
+/*
+ * Does a time that has to pass in full begin with this packet (an RNR NAK, rule S10)?  Then the
+ * time that eng_receive() gets has to be read when the packet has come, and not earlier.
+ */
+bool eng_begins_wait(const struct wire_packet *packet);
 /* A packet for this QP has passed the rx demux (rule S14).  packet is not kept. */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 

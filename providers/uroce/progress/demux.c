@@ -273,6 +273,8 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		show_network_header(visitor, &packet, length);
 	turn_schedule(visitor->turn, qp);
 	admitted(visitor, bytes, length);
+	if (__builtin_expect(eng_begins_wait(&packet), 0))
+		visitor->turn->now = progress_now();
 	eng_receive(qp->engine, &packet, visitor->turn->now);
 }
 

@@ -15,7 +15,7 @@ enum turn_maker {
 struct turn {
 	struct progress *progress;
 	enum turn_maker maker;
-	uint64_t now;
+	uint64_t now; /* read before the turn receives, and again where that would be too early */
 	struct progress_qp *visited;   /* locked and inside the hooks, or NULL */
 	struct progress_qp *scheduled; /* to be visited at the end, by next_in_turn */
 	struct progress_qp **scheduled_end;

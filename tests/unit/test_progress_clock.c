@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Progress on a busy host, where a thread may lose its processor at any place.  The clock is the
+ * test's own, and what happens between two looks at it as well.
+ */
+#include "progress_end.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "demux_peer.h"
+#include "engine/codes.h"
+#include "progress/turn.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+enum {
+	SECOND_NS = 1000000000,
+	PSN = 0xfffff0, /* the ends' first */
+	NAK_BYTES = WIRE_BTH_BYTES + 4 + WIRE_ICRC_BYTES,
+	RNR_CODE = 1,
+	/* Far more than the time of that code, 10 us. */
+	PAUSE_NS = 1000000,
+	/* On a busy host a datagram takes a while also from one socket to another. */
+	MANY_TURNS = 10000,
+	BETWEEN_TURNS_US = 200,
+};
+
+/* What pauses have added to the clock, and its value when the last of them was over. */
+static atomic_uint_fast64_t paused, pause_ended;
+/* Unless NULL, called once, behind the next look of this thread at the clock. */
+static __thread void (*meanwhile)(void);
+
+int clock_gettime(clockid_t clock, struct timespec *time);
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	long result = syscall(SYS_clock_gettime, clock, time);
+	void (*what)(void) = meanwhile;
+
+	if (result || clock != CLOCK_MONOTONIC)
+		return (int)result;
+	time->tv_nsec += (long)atomic_load(&paused);
+	time->tv_sec += time->tv_nsec / SECOND_NS;
+	time->tv_nsec %= SECOND_NS;
+	meanwhile = NULL;
+	if (what)
+		what();
+	return 0;
+}
+
+static struct demux_peer peer;
+static struct end end;
+
+static void pause_thread(void)
+{
+	atomic_fetch_add(&paused, PAUSE_NS);
+	atomic_store(&pause_ended, progress_now());
+}
+
+static void refuse(void)
+{
+	struct wire_packet nak = {
+		.opcode = WIRE_RC | WIRE_ACKNOWLEDGE,
+		.migrated = true,
+		.pkey = WIRE_DEFAULT_PKEY,
+		.dest_qpn = end.qp.qpn,
+		.psn = PSN,
+		.syndrome = syndrome_make(AETH_RNR_NAK, RNR_CODE),
+	};
+	uint8_t bytes[NAK_BYTES];
+
+	assert_int_equal(wire_build_headers(&nak, bytes), NAK_BYTES - WIRE_ICRC_BYTES);
+	wire_icrc_put(&peer.path, 0, bytes, sizeof(bytes));
+	demux_peer_send(&peer, bytes, sizeof(bytes), 0);
+}
+
+static bool is_refused(void)
+{
+	struct eng_view view;
+
+	eng_look(end.qp.engine, &view);
+	return view.counters[ENG_COUNT_RECEIVED_RNR] > 0;
+}
+
+/*
+ * rule S10 test: the time of an RNR NAK passes in full from when it is received, also when the turn
+ * that receives it looked at the clock long before.
+ */
+static void test_rnr_wait(void **state)
+{
+	struct progress *progress = get_progress();
+	char byte = 1;
+
+	(void)state;
+	end_open(&end, progress);
+	end.timeout_code = 0; /* never */
+	end_connect(&end, 0x123456);
+	demux_peer_open(&peer, "127.0.0.1");
+	/* No other thread makes a turn meanwhile. */
+	turn_lock(progress);
+	assert_true(end_send(&end, &byte, 1));
+	refuse();
+	for (int turns = 0; turns < MANY_TURNS && !is_refused(); turns++) {
+		usleep(BETWEEN_TURNS_US);
+		meanwhile = pause_thread;
+		turn_make(progress, TURN_POLLER);
+	}
+	assert_true(is_refused());
+	assert_true(eng_timer(end.qp.engine) >= pause_ended + rnr_timer_ns(RNR_CODE));
+	turn_unlock(progress);
+	demux_peer_close(&peer);
+	end_close(&end);
+	progress_put(progress);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rnr_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
