@@ -15,6 +15,7 @@ enum {
 	RECEIVE_BUFFER_MIN = 4096,
 	RECEIVE_BUFFER_MAX = 256 << 20,
 	RECEIVE_BUFFER_DEFAULT = 4 << 20,
+	ECN_MARKED = 3,
 };
 
 static bool parse_switch(const char *text, bool *on)
@@ -23,7 +24,8 @@ static bool parse_switch(const char *text, bool *on)
 	return *on || strcmp(text, "off") == 0;
 }
 
-static bool parse_bytes(const char *text, uint32_t *bytes)
+/* Base 0: 0x is hexadecimal. */
+static bool parse_number(const char *text, int base, uint32_t min, uint32_t max, uint32_t *number)
 {
 	char *end;
 	unsigned long value;
@@ -31,10 +33,10 @@ static bool parse_bytes(const char *text, uint32_t *bytes)
 	if (!isdigit((unsigned char)text[0]))
 		return false;
 	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *end || value < RECEIVE_BUFFER_MIN || value > RECEIVE_BUFFER_MAX)
+	value = strtoul(text, &end, base);
+	if (errno || *end || value < min || value > max)
 		return false;
-	*bytes = (uint32_t)value;
+	*number = (uint32_t)value;
 	return true;
 }
 
@@ -58,6 +60,30 @@ bool uroce_settings_loopback_address(uint8_t gid[16])
 	const char *loopback = getenv("UROCE_LOOPBACK");
 
 	return loopback && parse_loopback(loopback, gid);
+}
+
+/* The ECN bits 11b are a router's to set. */
+static int read_traffic_class(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT])
+{
+	const char *text = getenv("UROCE_TOS");
+	uint32_t value = 0;
+
+	if (text && !parse_number(text, 0, 0, UINT8_MAX, &value)) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "UROCE_TOS=%.60s: has to be a traffic class from 0 to 255, such as 106 or "
+			 "0x6a",
+			 text);
+		return -EINVAL;
+	}
+	if ((value & ECN_MARKED) == ECN_MARKED) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "UROCE_TOS=%.60s: its last two bits are 11, the mark that routers set "
+			 "where there is congestion; 10 asks for marks, as in %u",
+			 text, value - 1);
+		return -EINVAL;
+	}
+	settings->traffic_class = (uint8_t)value;
+	return 0;
 }
 
 bool uroce_settings_loopback(void)
@@ -84,7 +110,8 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 			 credits);
 		return -EINVAL;
 	}
-	if (buffer && !parse_bytes(buffer, &read.receive_buffer)) {
+	if (buffer && !parse_number(buffer, 10, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX,
+				    &read.receive_buffer)) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
 			 "UROCE_RECEIVE_BUFFER=%.60s: has to be a number of bytes from %d to %d",
 			 buffer, RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX);
@@ -107,6 +134,8 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 			 "UROCE_LOG=%.60s: has to be off, error or debug", log);
 		return -EINVAL;
 	}
+	if (read_traffic_class(&read, error))
+		return -EINVAL;
 	read.credits_hidden = !credits_shown;
 	*settings = read;
 	return 0;

@@ -201,6 +201,8 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		ah->progress = context->progress;
 		ah->generation = uroce_generation;
 		atomic_init(&ah->users, 1);
+		if (!route.traffic_class)
+			route.traffic_class = context->settings.traffic_class;
 		error = open_way(ah, &route);
 	}
 	if (error) {

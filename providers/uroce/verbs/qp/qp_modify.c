@@ -179,6 +179,8 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	int result;
 
 	route->dest_qpn = next->dest_qp_num;
+	if (!route->traffic_class)
+		route->traffic_class = qp->context->settings.traffic_class;
 	result = progress_qp_connect(qp->context->progress, &qp->progress, route, path, error);
 	if (!result)
 		uroce_cwnd_fit(link_addr_receive_buffer(qp->progress.addr));
