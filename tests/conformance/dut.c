@@ -202,6 +202,10 @@ struct dut *dut_new(struct dut_config config)
 	dut_set_replay(dut, config.max_dest_rd_atomic);
 	dut->attr = eng_qp_attr(dut->qp);
 	set_attr(dut->attr, &config);
+	dut->cnp_path = dut->attr->path;
+	dut->cnp_path.wire.src_port++;
+	eng_set_ecn(dut->qp, config.ecn ? &dut->cnp_path : NULL);
+	eng_set_law(dut->qp, config.network ? ENG_LAW_NETWORK : ENG_LAW_HOST);
 	return dut;
 }
 
@@ -350,9 +354,9 @@ unsigned int dut_count_events(const struct dut *dut, enum eng_event what)
 /* What every packet of this engine has to look like. */
 static void check_packet(struct dut *dut, const struct wire_packet *packet)
 {
-	/* rule S15 test */
+	/* rule S15 test; annex A17: a CNP has no bit set there */
 	assert_int_equal(packet->version, 0);
-	assert_true(packet->migrated);
+	assert_int_equal(packet->migrated, packet->opcode != WIRE_CNP_OPCODE);
 	assert_int_equal(packet->pkey, WIRE_DEFAULT_PKEY);
 	if (dut->config.type != ENG_UD)
 		assert_int_equal(packet->dest_qpn, DUT_DEST_QPN);
@@ -366,7 +370,8 @@ static void check_packet(struct dut *dut, const struct wire_packet *packet)
 	}
 }
 
-static void take_packet(struct dut *dut, const uint8_t *bytes, uint32_t length, uint16_t ip_id)
+static void take_packet(struct dut *dut, const struct eng_path *path, const uint8_t *bytes,
+			uint32_t length, uint16_t ip_id)
 {
 	struct wire_packet packet;
 	struct dut_packet *kept;
@@ -378,8 +383,7 @@ static void take_packet(struct dut *dut, const uint8_t *bytes, uint32_t length, 
 		dut->sink(dut, &packet);
 		return;
 	}
-	assert_int_equal(wire_icrc_check(&dut->attr->path.wire, &found_id, bytes, length),
-			 WIRE_ICRC_RIGHT);
+	assert_int_equal(wire_icrc_check(&path->wire, &found_id, bytes, length), WIRE_ICRC_RIGHT);
 	assert_int_equal(found_id, ip_id);
 	assert_true(dut->sent_count < DUT_LOG);
 	kept = &dut->sent[dut->sent_count++];
@@ -397,7 +401,7 @@ static void take_run(struct dut *dut, const struct eng_run *run)
 
 	assert_uint_in_range(run->packets, 1, run->max_packets);
 	assert_true(run->bytes <= run->max_bytes && run->piece_count <= run->max_pieces);
-	assert_ptr_equal(run->path, &dut->attr->path);
+	assert_ptr_equal(run->path, run->kind == ENG_RUN_CNP ? &dut->cnp_path : &dut->attr->path);
 	for (uint32_t i = 0; i < run->piece_count; i++) {
 		assert_true(bytes + run->pieces[i].length <= DUT_RUN_BYTES);
 		memcpy(whole + bytes, run->pieces[i].bytes, run->pieces[i].length);
@@ -410,7 +414,7 @@ static void take_run(struct dut *dut, const struct eng_run *run)
 		uint32_t start = i * run->segment;
 		uint32_t length = i + 1 < run->packets ? run->segment : bytes - start;
 
-		take_packet(dut, whole + start, length, (uint16_t)i);
+		take_packet(dut, run->path, whole + start, length, (uint16_t)i);
 	}
 }
 

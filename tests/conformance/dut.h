@@ -62,7 +62,9 @@ struct dut_config {
 	uint32_t max_rd_atomic, max_dest_rd_atomic; /* default 4 */
 	uint32_t access;			    /* default all; DUT_NO_ACCESS: none */
 	bool ipv6;
-	bool gather; /* payload is left where it lies */
+	bool gather;  /* payload is left where it lies */
+	bool ecn;     /* ECT was asked for */
+	bool network; /* the window goes by the law of networks */
 };
 #define DUT_NO_TIMEOUT 99
 #define DUT_NO_RETRY 99
@@ -94,6 +96,7 @@ struct dut {
 	struct eng_qp *qp;
 	void *replay;
 	struct eng_attr *attr;
+	struct eng_path cnp_path;
 	struct eng_ring sq, rq;
 	struct eng_ops ops;
 	uint64_t now;

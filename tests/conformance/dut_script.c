@@ -53,6 +53,7 @@ void dut_give(struct dut *dut, const struct wire_packet *packet)
 	memset(bytes + length, 0, pad + WIRE_ICRC_BYTES);
 	length += pad + WIRE_ICRC_BYTES;
 	assert_int_equal(wire_parse(bytes, length, &parsed), WIRE_OK);
+	parsed.congestion |= packet->congestion & WIRE_CE;
 	eng_receive(dut->qp, &parsed, dut->now);
 	memset(bytes, 0xdd, length);
 	free(bytes);

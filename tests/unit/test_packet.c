@@ -32,8 +32,7 @@ static struct wire_packet random_packet(uint8_t opcode)
 	p.solicited = random() & 1;
 	p.migrated = random() & 1;
 	p.pkey = (uint16_t)random();
-	p.fecn = random() & 1;
-	p.becn = random() & 1;
+	p.congestion = (uint8_t)(random() & (WIRE_FECN | WIRE_BECN));
 	p.dest_qpn = random_bits() & WIRE_24BIT_MASK;
 	p.ack_request = random() & 1;
 	p.psn = random_bits() & WIRE_24BIT_MASK;
@@ -152,8 +151,7 @@ static void test_literal_headers(void **state)
 					     .migrated = true,
 					     .pad_count = 3,
 					     .pkey = 0x1234,
-					     .fecn = true,
-					     .becn = true,
+					     .congestion = WIRE_FECN | WIRE_BECN,
 					     .dest_qpn = 0x56789a,
 					     .ack_request = true,
 					     .psn = 0xbcdef0,
@@ -237,8 +235,7 @@ static void test_cnp(void **state)
 
 	(void)state;
 	assert_int_equal(wire_parse(bytes, sizeof(bytes), &p), WIRE_OK);
-	assert_true(p.becn);
-	assert_false(p.fecn);
+	assert_int_equal(p.congestion, WIRE_BECN);
 	assert_int_equal(p.dest_qpn, 0x118);
 	assert_int_equal(p.payload_length, 0);
 	memset(rebuilt, 0xee, sizeof(rebuilt));
@@ -338,8 +335,7 @@ static void test_ignored_on_receipt(void **state)
 	(void)state;
 	assert_int_equal(wire_parse(bytes, sizeof(bytes), &p), WIRE_OK);
 	assert_false(p.migrated);
-	assert_false(p.fecn);
-	assert_false(p.becn);
+	assert_int_equal(p.congestion, 0);
 	assert_false(p.ack_request);
 	assert_int_equal(p.dest_qpn, 7);
 	assert_int_equal(p.psn, 9);

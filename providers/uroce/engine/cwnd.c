@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "cwnd.h"
 
-/* What the kernel charges a socket beyond the payload of a packet in a run, about. */
-#define PACKET_OVERHEAD 116
+#include "law.h"
+
 /* Packets of 4 KB in runs that the default socket buffer of 208 KB holds, as measured. */
 #define DEFAULT_PACKETS 90
-#define FULL_PACKET (WIRE_MAX_MTU + PACKET_OVERHEAD)
 /* A READ request weighs a quarter of what its responses will. */
 #define READ_SHARE 4
-#define CWND_MIN ((uint64_t)4 * FULL_PACKET)
 
 static uint64_t under_way(const struct requester *req)
 {
@@ -32,21 +30,22 @@ void cwnd_reset(struct eng_qp *qp)
 	uint32_t packets = qp->cwnd_packets ? qp->cwnd_packets : DEFAULT_PACKETS;
 
 	cwnd_emptied(qp);
-	req->cwnd_limit = (uint64_t)packets * FULL_PACKET;
-	if (req->cwnd_limit < CWND_MIN)
-		req->cwnd_limit = CWND_MIN;
-	req->cwnd = (uint64_t)DEFAULT_PACKETS * FULL_PACKET;
-	if (req->cwnd > req->cwnd_limit)
-		req->cwnd = req->cwnd_limit;
+	req->cwnd_limit = (uint64_t)packets * LAW_FULL_PACKET;
+	if (req->cwnd_limit < LAW_HOST_MIN)
+		req->cwnd_limit = LAW_HOST_MIN;
+	req->cwnd = (uint64_t)DEFAULT_PACKETS * LAW_FULL_PACKET;
 	req->cost_next = 0;
 	req->cost_unacked = 0;
 	req->cwnd_recovering = false;
+	qp->law->start(qp);
+	if (req->cwnd > req->cwnd_limit)
+		req->cwnd = req->cwnd_limit;
 }
 
 uint64_t cwnd_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu)
 {
 	uint64_t bytes = packets == wqe->packets ? wqe->length : (uint64_t)packets * mtu;
-	uint64_t cost = bytes + (uint64_t)packets * PACKET_OVERHEAD;
+	uint64_t cost = bytes + (uint64_t)packets * LAW_PACKET_OVERHEAD;
 
 	/* The responder paces what it sends, so that several READs may be under way. */
 	return wqe->op == ENG_READ ? cost / READ_SHARE : cost;
@@ -118,18 +117,6 @@ void cwnd_emptied(struct eng_qp *qp)
 	cwnd_publish(qp);
 }
 
-static void grow(struct requester *req, uint64_t cost)
-{
-	if (req->cwnd_recovering && psn_diff(req->unacked_psn, req->cwnd_recovery_psn) >= 0)
-		req->cwnd_recovering = false;
-	if (req->cwnd_recovering || req->cwnd >= req->cwnd_limit)
-		return;
-	/* Four full packets per window acknowledged. */
-	req->cwnd += 1 + cost * FULL_PACKET * 4 / req->cwnd;
-	if (req->cwnd > req->cwnd_limit)
-		req->cwnd = req->cwnd_limit;
-}
-
 void cwnd_progress(struct eng_qp *qp, uint64_t cost)
 {
 	struct requester *req = &qp->req;
@@ -138,18 +125,41 @@ void cwnd_progress(struct eng_qp *qp, uint64_t cost)
 	req->cost_unacked += cost;
 	if (req->cost_next < req->cost_unacked)
 		req->cost_next = req->cost_unacked;
-	grow(req, cost);
+	if (req->cwnd_recovering && psn_diff(req->unacked_psn, req->cwnd_recovery_psn) >= 0)
+		req->cwnd_recovering = false;
+	qp->law->acked(qp, cost);
+	if (req->cwnd > req->cwnd_limit)
+		req->cwnd = req->cwnd_limit;
 }
 
-void cwnd_loss(struct eng_qp *qp)
+/* May the window be cut for what has happened to packets of now?  Once for each window of them. */
+static bool begins_recovery(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 
 	if (req->cwnd_recovering)
-		return;
+		return false;
 	req->cwnd_recovering = true;
 	req->cwnd_recovery_psn = req->end_psn;
-	req->cwnd -= req->cwnd / 4;
-	if (req->cwnd < CWND_MIN)
-		req->cwnd = CWND_MIN;
+	return true;
+}
+
+void cwnd_loss(struct eng_qp *qp)
+{
+	if (begins_recovery(qp))
+		qp->law->lost(qp);
+}
+
+bool cwnd_congested(struct eng_qp *qp)
+{
+	if (!qp->law->congested)
+		return false;
+	if (begins_recovery(qp))
+		qp->law->congested(qp);
+	return true;
+}
+
+void eng_set_law(struct eng_qp *qp, enum eng_law law)
+{
+	qp->law = &cwnd_laws[law];
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * How much may be under way.  The peer's socket buffer is finite and drops what does not fit, so
- * the window counts bytes as a socket charges them, starts with what a default buffer holds, loses
- * a quarter when packets were lost and grows by what is acknowledged.  A READ request weighs a part
+ * the window counts bytes as a socket charges them, starts with what a default buffer holds, and
+ * goes down and up as law.h says.  A READ request weighs a part
  * of its responses, which come into our own buffer and are paced by their sender (pacing.h).
  */
 #ifndef UROCE_ENGINE_CWND_H
@@ -39,5 +39,10 @@ void cwnd_emptied(struct eng_qp *qp);
 void cwnd_progress(struct eng_qp *qp, uint64_t cost);
 /* Packets were lost: reduces once per window. */
 void cwnd_loss(struct eng_qp *qp);
+/*
+ * Packets have met congestion, and no more is known: the same.  False when this window goes by
+ * something else.
+ */
+bool cwnd_congested(struct eng_qp *qp);
 
 #endif

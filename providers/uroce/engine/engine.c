@@ -7,6 +7,7 @@
 #include "completer.h"
 #include "credit.h"
 #include "codes.h"
+#include "ecn.h"
 #include "message.h"
 #include "qp.h"
 #include "responder.h"
@@ -39,6 +40,7 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->attr.pkey = WIRE_DEFAULT_PKEY;
 	qp->resp.previous_opcode = -1;
 	qp->cwnd_share = init->cwnd_share;
+	eng_set_law(qp, ENG_LAW_HOST);
 	cwnd_reset(qp);
 }
 
@@ -110,6 +112,28 @@ bool eng_begins_wait(const struct wire_packet *packet)
 	return syndrome_kind(packet->syndrome) == AETH_RNR_NAK;
 }
 
+static __attribute__((noinline)) void
+note_congestion(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct network_law *law = &qp->req.network;
+
+	if (packet->congestion & WIRE_CE)
+		ecn_marked(qp, packet, now);
+	law->echoed = qp->ecn.cnp && (packet->congestion & WIRE_BECN) &&
+		      wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
+	law->echoes |= law->echoed;
+}
+
+/* Not of the QP's service, or not for its side of a connection. */
+static __attribute__((noinline)) void receive_other(struct eng_qp *qp,
+						    const struct wire_packet *packet)
+{
+	if (packet->opcode == WIRE_CNP_OPCODE)
+		ecn_notified(qp);
+	else
+		count(qp, ENG_COUNT_DROPPED);
+}
+
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	enum eng_status (*receive)(struct eng_qp *, const struct wire_packet *, uint64_t);
@@ -119,11 +143,14 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
 	receive = receivers[qp->type][wire_op_is_response(packet->opcode)];
 	if ((packet->opcode & WIRE_SERVICE_MASK) != message_services[qp->type] || !receive) {
-		count(qp, ENG_COUNT_DROPPED);
+		receive_other(qp, packet);
 		return;
 	}
+	if (__builtin_expect(packet->congestion, 0))
+		note_congestion(qp, packet, now);
 	schedule_received(qp, packet, now);
 	verdict = receive(qp, packet, now);
+	qp->req.network.echoed = false;
 	if (verdict != ENG_SUCCESS)
 		state_fail(qp, verdict);
 	cwnd_publish(qp);
@@ -172,6 +199,8 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 	qp->counters[ENG_COUNT_SENT_BYTES] -= run->bytes;
 	if (run->kind == ENG_RUN_SOLICITATION)
 		qp->req.solicit_owed = sendqueue_in_flight(qp) > 0;
+	else if (run->kind == ENG_RUN_CNP)
+		ecn_unsent(qp);
 	else if (run->kind != ENG_RUN_REQUESTS)
 		response_unsent(qp, run);
 	else if (can_request(qp))

@@ -282,6 +282,21 @@ void eng_expire(struct eng_qp *qp, uint64_t now);
  */
 void eng_set_transport_waits(struct eng_qp *qp, bool waits);
 
+/*
+ * ECT was asked for the packets of this QP, so marks that come (WIRE_CE) are told to the peer: by
+ * CNPs on this path, which is kept until it is set anew, and whose packets have the IPv4
+ * identification 0.  NULL: no ECT, and marks are only counted.
+ */
+void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp);
+
+/* What the window goes by (law.h); from the next time that RTS is entered. */
+enum eng_law {
+	ENG_LAW_HOST,	 /* default: only the peer's socket buffer is in the way */
+	ENG_LAW_NETWORK, /* a network with queues, and others that use them */
+	ENG_LAWS,
+};
+void eng_set_law(struct eng_qp *qp, enum eng_law law);
+
 /* All that can be seen of a QP from outside, for uroce-stat and for tests. */
 struct eng_view {
 	enum eng_qp_type type;

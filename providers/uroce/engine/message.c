@@ -8,13 +8,16 @@ const uint8_t message_services[] = {
 	[ENG_XRC_SEND] = WIRE_XRC, [ENG_XRC_RECV] = WIRE_XRC,
 };
 
-/* rule S15: MigReq is always set.  flags are the others, psn is with AckReq or without. */
+/*
+ * rule S15: MigReq is always set.  flags are the others, psn is with AckReq or without, dest_qpn
+ * with BECN or without.
+ */
 static void put_bth(const struct eng_qp *qp, uint8_t opcode, unsigned int flags,
 		    uint32_t payload_length, uint32_t dest_qpn, uint32_t psn, uint8_t *at)
 {
 	wire_put_bth(at, opcode,
 		     WIRE_BTH_MIGREQ | flags | message_pad(payload_length) << WIRE_BTH_PAD_SHIFT,
-		     qp->attr.pkey, dest_qpn & WIRE_24BIT_MASK, psn);
+		     qp->attr.pkey, dest_qpn & (WIRE_24BIT_MASK | WIRE_BTH_BECN), psn);
 }
 
 /* Behind the BTH; all headers together are so long. */
@@ -84,7 +87,8 @@ static uint32_t request_extensions(const struct eng_qp *qp, const struct eng_sen
 uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
 			 uint8_t opcode, uint32_t payload_length, uint32_t ackreq, uint8_t *at)
 {
-	uint32_t dest_qpn = qp->type == ENG_UD ? wqe->ud.dest_qpn : qp->attr.dest_qpn;
+	uint32_t dest_qpn =
+		qp->type == ENG_UD ? wqe->ud.dest_qpn & WIRE_24BIT_MASK : qp->attr.dest_qpn;
 	/* rules S6, S15: SE is about a receive completion, so only where there is one. */
 	bool solicited = (wqe->flags & ENG_SOLICITED) && index == wqe->packets - 1 &&
 			 op_row(wqe->op)->needs_receive;
@@ -111,9 +115,20 @@ uint32_t message_response(const struct eng_qp *qp, const struct message_response
 	uint8_t opcode = message_services[qp->type] | fields->operation;
 	struct wire_packet packet;
 
-	put_bth(qp, opcode, 0, fields->payload_length, qp->attr.dest_qpn, fields->psn, at);
+	put_bth(qp, opcode, 0, fields->payload_length, qp->attr.dest_qpn | fields->becn,
+		fields->psn, at);
 	packet.syndrome = fields->syndrome;
 	packet.msn = qp->resp.msn;
 	packet.original = fields->original;
 	return put_extensions(&packet, opcode, at);
+}
+
+uint32_t message_cnp(const struct eng_qp *qp, uint8_t *at)
+{
+	const struct wire_packet packet = { .opcode = WIRE_CNP_OPCODE,
+					    .pkey = qp->attr.pkey,
+					    .congestion = WIRE_BECN,
+					    .dest_qpn = qp->attr.dest_qpn };
+
+	return wire_build_headers(&packet, at);
 }

@@ -59,12 +59,16 @@ uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe
 /* A SEND of no bytes with AckReq. */
 uint32_t message_solicitation(const struct eng_qp *qp, uint32_t psn, uint8_t *at);
 
+/* A congestion notification; its reserved bytes count as a header. */
+uint32_t message_cnp(const struct eng_qp *qp, uint8_t *at);
+
 /* A response, of fields those that its operation has. */
 struct message_response {
 	uint8_t operation;
 	uint8_t syndrome;
 	uint32_t psn;
 	uint32_t payload_length;
+	uint32_t becn;	   /* 0 or WIRE_BTH_BECN */
 	uint64_t original; /* Atomic: the value before */
 };
 uint32_t message_response(const struct eng_qp *qp, const struct message_response *fields,

@@ -36,6 +36,17 @@ struct tlp {
 	uint8_t sent; /* since the last progress */
 };
 
+/* What the law of networks remembers (law.c). */
+struct network_law {
+	uint64_t acked, marked; /* bytes of this window, by weight, and those that met marks */
+	uint32_t window_psn;	/* this window ends before it */
+	uint16_t alpha;		/* part of what was marked of late, in 1024ths */
+	bool echoed;		/* the ACK at hand has BECN */
+	bool echoes;		/* ... and so has been seen to mean something at the peer */
+	bool begins;		/* no congestion so far: grow by all that is acknowledged */
+	bool clocked; /* the window is small: each packet has AckReq, or the wire would idle */
+};
+
 /*
  * The send queue in PSNs: unacked_psn <= next_psn <= end_psn <= post_psn.  Packets from unacked_psn
  * to next_psn are under way; next_psn behind end_psn means that packets are sent again.  WQE
@@ -63,6 +74,7 @@ struct requester {
 	uint64_t cwnd_limit;
 	uint32_t cwnd_recovery_psn; /* one reduction per window: until this is acknowledged */
 	bool cwnd_recovering;
+	struct network_law network;
 
 	/* Retries (rule S10). */
 	uint64_t last_progress;
@@ -99,8 +111,16 @@ struct replay {
 struct advert {
 	uint32_t promised;	    /* receive WQEs, counted like wqes_taken: never moves back */
 	uint32_t last_positive_psn; /* the newest PSN that has been acknowledged */
+	int32_t marks;		    /* packets that came marked and have not been told of (ecn.c) */
 	bool by_answer;		    /* it was, by a READ or Atomic response */
 	uint8_t code;		    /* the last credit count */
+};
+
+/* What is told of congestion (ecn.c). */
+struct ecn {
+	const struct eng_path *cnp; /* NULL: no ECT was asked for */
+	uint64_t quiet_until;	    /* no CNP before */
+	bool cnp_owed;
 };
 
 struct responder {
@@ -171,6 +191,7 @@ struct eng_qp {
 	bool signal_all;
 	bool transport_waits;
 	uint32_t cwnd_packets;
+	const struct cwnd_law *law;
 	struct eng_cwnd_share *cwnd_share;
 	void *owner;
 	const struct eng_ops *ops;
@@ -178,6 +199,7 @@ struct eng_qp {
 	struct eng_ring *rq;
 	struct eng_attr attr;
 	struct schedule schedule;
+	struct ecn ecn;
 	struct requester req;
 	struct replay *replay; /* owner's memory, a power of two of entries; NULL: none */
 	uint32_t replay_slots;

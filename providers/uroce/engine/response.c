@@ -5,6 +5,7 @@
 
 #include "codes.h"
 #include "credit.h"
+#include "ecn.h"
 #include "fault.h"
 #include "message.h"
 #include "packer.h"
@@ -19,36 +20,52 @@ static enum pack add(struct eng_qp *qp, struct eng_run *run, const struct messag
 	return at ? pack_add(qp, run, message_response(qp, fields, at), payload) : PACK_NO_ROOM;
 }
 
-static enum pack add_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome)
+static enum pack add_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome,
+			  uint32_t becn)
 {
 	static const struct payload none = { .kind = PAYLOAD_NONE };
-	const struct message_response fields = { .operation = WIRE_ACKNOWLEDGE,
-						 .psn = psn,
-						 .syndrome = syndrome };
+	const struct message_response fields = {
+		.operation = WIRE_ACKNOWLEDGE, .psn = psn, .syndrome = syndrome, .becn = becn
+	};
 
 	return add(qp, run, &fields, &none);
 }
 
 /* A packet that is sure to fit, since it is the run's first. */
-static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome)
+static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome,
+			     uint32_t becn)
 {
 	run->first_psn = psn;
-	return add_aeth(qp, run, psn, syndrome) == PACK_DONE ? ENG_TX_RUN : ENG_TX_IDLE;
+	return add_aeth(qp, run, psn, syndrome, becn) == PACK_DONE ? ENG_TX_RUN : ENG_TX_IDLE;
+}
+
+/* An ACK of all up to psn. */
+static uint32_t advertise(struct eng_qp *qp, uint32_t psn, uint8_t *syndrome)
+{
+	uint32_t becn = ecn_echo(qp, psn);
+
+	*syndrome = credit_advertise(qp, psn);
+	return becn;
 }
 
 static enum eng_tx send_ack(struct eng_qp *qp, struct eng_run *run)
 {
+	uint8_t syndrome;
+	uint32_t becn = advertise(qp, qp->resp.ack_psn, &syndrome);
+
 	run->kind = ENG_RUN_ACK;
 	qp->resp.ack_owed = false;
-	return send_aeth(qp, run, qp->resp.ack_psn, credit_advertise(qp, qp->resp.ack_psn));
+	return send_aeth(qp, run, qp->resp.ack_psn, syndrome, becn);
 }
 
 void response_ride(struct eng_qp *qp, struct eng_run *run)
 {
 	struct responder *resp = &qp->resp;
 	const struct advert before = resp->advert;
+	uint8_t syndrome;
+	uint32_t becn = advertise(qp, resp->ack_psn, &syndrome);
 
-	if (add_aeth(qp, run, resp->ack_psn, credit_advertise(qp, resp->ack_psn)) != PACK_DONE) {
+	if (add_aeth(qp, run, resp->ack_psn, syndrome, becn) != PACK_DONE) {
 		resp->advert = before;
 		return;
 	}
@@ -66,7 +83,7 @@ static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
 	if (qp->resp.repeats > 0)
 		qp->resp.repeats--;
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_SENT);
-	return send_aeth(qp, run, psn, credit_advertise(qp, psn));
+	return send_aeth(qp, run, psn, credit_advertise(qp, psn), 0);
 }
 
 static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
@@ -77,7 +94,7 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
 	qp->resp.nak_owed = false;
 	/* rule C8: so the next unsolicited ACK has to be for that. */
 	credit_acknowledged(qp, psn_sub(qp->resp.nak_psn, 1));
-	return send_aeth(qp, run, qp->resp.nak_psn, qp->resp.nak_syndrome);
+	return send_aeth(qp, run, qp->resp.nak_psn, qp->resp.nak_syndrome, 0);
 }
 
 /* One packet of an answer, unless the run is full; what it says of credits is heard with it. */
@@ -185,7 +202,7 @@ static bool pace_allows(struct eng_qp *qp, const struct replay *entry, uint64_t 
 static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {
 	replay_sent(qp, entry, entry->end);
-	return send_aeth(qp, run, run->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome);
+	return send_aeth(qp, run, run->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome, 0);
 }
 
 /* The region has gone since the request was checked; engine.c ends the QP, and asks again. */
@@ -283,6 +300,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 		break;
 	case ENG_RUN_CREDITS:
 	case ENG_RUN_SOLICITATION:
+	case ENG_RUN_CNP:
 		break;
 	}
 }

@@ -35,6 +35,7 @@ enum eng_run_kind {
 	ENG_RUN_NAK,
 	ENG_RUN_CREDITS, /* an unsolicited ACK */
 	ENG_RUN_ANSWERS, /* READ or Atomic responses */
+	ENG_RUN_CNP,	 /* a congestion notification: its path is that of eng_set_ecn() */
 };
 
 struct eng_run {

@@ -3,6 +3,7 @@
 
 #include "completer.h"
 #include "credit.h"
+#include "ecn.h"
 #include "requester.h"
 #include "response.h"
 #include "sendqueue.h"
@@ -296,6 +297,8 @@ enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const stru
 	bool answers_first = answers_are_next(&qp->schedule, owed, hint->now);
 	enum eng_tx reason = ENG_TX_IDLE, other;
 
+	if (ecn_owes_cnp(qp))
+		return ecn_transmit(qp, run);
 	if (answers_first)
 		reason = responses(qp, run, hint, owed);
 	if (!is_final(reason) && (hint->sides & ENG_REQUESTS))

@@ -94,7 +94,7 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, wqe))
 		return true;
-	return !cwnd_ack_is_due(qp) && is_overdue(qp, facts->now);
+	return req->network.clocked || (!cwnd_ack_is_due(qp) && is_overdue(qp, facts->now));
 }
 
 /* A request with a local fault: it fails when those before it are complete. */

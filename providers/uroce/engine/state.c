@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cwnd.h"
+#include "ecn.h"
 #include "replay.h"
 #include "responder.h"
 #include "sendqueue.h"
@@ -28,6 +29,7 @@ static void enter_error_silently(struct eng_qp *qp)
 {
 	replay_cancel(qp);
 	qp->resp.nak_owed = false;
+	ecn_forget(qp);
 	enter_error(qp);
 }
 
@@ -54,6 +56,7 @@ static void forget(struct eng_qp *qp)
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	replay_cancel(qp);
 	memset(&qp->schedule, 0, sizeof(qp->schedule));
+	ecn_forget(qp);
 	qp->resp.previous_opcode = -1;
 	qp->sq->head = 0;
 	qp->sq->tail = 0;
@@ -79,6 +82,7 @@ void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now)
 		responder_start(qp, qp->attr.rq_psn, now);
 	} else if (to == ENG_RTS && from == ENG_RTR) {
 		sendqueue_start(qp, qp->attr.sq_psn);
+		cwnd_reset(qp);
 	} else if (to == ENG_SQD && from == ENG_RTS) {
 		qp->req.drained_told = false;
 		sendqueue_tell_drained(qp);

@@ -105,7 +105,8 @@ const char *eng_event_name(enum eng_event event);
 
 /*
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
- * credits; tail-loss probes: tlp.h, ACK solicitations: solicit.h.  X(identifier, "name shown").
+ * credits; tail-loss probes: tlp.h, ACK solicitations: solicit.h, congestion (with the names of
+ * mlx5's hw_counters): ecn.h.  X(identifier, "name shown").
  */
 #define ENG_COUNTERS(X)                                       \
 	X(SENT_PACKETS, "sent_pkts")                          \
@@ -130,7 +131,11 @@ const char *eng_event_name(enum eng_event event);
 	X(UNSOLICITED_ACKS_RECEIVED, "unsolicited_acks_rcvd") \
 	X(CREDIT_WAITS, "credit_waits")                       \
 	X(TAIL_LOSS_PROBES, "tail_loss_probes")               \
-	X(SOLICITATIONS, "ack_solicitations")
+	X(SOLICITATIONS, "ack_solicitations")                 \
+	X(ECN_MARKED, "np_ecn_marked_roce_packets")           \
+	X(CNP_SENT, "np_cnp_sent")                            \
+	X(CNP_HANDLED, "rp_cnp_handled")                      \
+	X(CNP_IGNORED, "rp_cnp_ignored")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,

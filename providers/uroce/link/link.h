@@ -175,7 +175,10 @@ struct link_batch {
 	uint8_t src[16];	/* out: sender's address as in a GID */
 	uint16_t src_port;	/* out: host order */
 	struct link_addr *addr; /* out: the local address it came to; NULL: a group */
-	/* Out: of the IP header, when link_addr_want_class() has been called, else 0. */
+	/*
+	 * Out: of the IP header, when link_addr_want_class() has been called, else 0.  All the
+	 * datagrams of a batch have the same.
+	 */
 	uint8_t traffic_class, hop_limit;
 	struct link_ring_reader *ring; /* out: for link_release() */
 };
@@ -195,7 +198,10 @@ void link_release(const struct link_batch *batch);
 bool link_addr_await(struct link_addr *addr);
 void link_addr_awake(struct link_addr *addr);
 
-/* Let link_receive() tell traffic class and hop limit from now on; it costs some nanoseconds. */
+/*
+ * Let link_receive() tell traffic class and hop limit from now on; it costs some nanoseconds.  Not
+ * of what link_forward() or shared memory brings: that has none.
+ */
 void link_addr_want_class(struct link_addr *addr);
 
 /*

@@ -13,6 +13,8 @@
 #include "wire/packet.h"
 
 #define PKEY_BASE_MASK 0x7fffu
+/* What ECN says of a packet that met congestion. */
+#define ECN_CE 3
 
 static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -22,6 +24,7 @@ struct visitor {
 	const struct link_batch *batch;
 	const struct progress_group *group; /* NULL: what came to one address */
 	bool forwarded;
+	uint8_t marks; /* WIRE_CE, if routers have marked the batch, else 0 */
 	struct wire_path path;
 	/*
 	 * The IPv4 identification of the next datagram: within one send they count up from 0, or
@@ -267,10 +270,12 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 		return;
 	}
-	if (visitor->first && !visitor->batch->ring)
+	/* A CNP comes from a socket of its own, or of something in between. */
+	if (visitor->first && !visitor->batch->ring && packet.opcode != WIRE_CNP_OPCODE)
 		identification_began(&qp->identification, visitor->ip_id);
 	if (is_datagram(&packet))
 		show_network_header(visitor, &packet, length);
+	packet.congestion |= visitor->marks;
 	turn_schedule(visitor->turn, qp);
 	admitted(visitor, bytes, length);
 	if (__builtin_expect(eng_begins_wait(&packet), 0))
@@ -288,6 +293,7 @@ static unsigned int admit_all(struct visitor *visitor, const uint8_t dst[16])
 	memcpy(visitor->path.src, batch->src, sizeof(visitor->path.src));
 	memcpy(visitor->path.dst, dst, sizeof(visitor->path.dst));
 	visitor->path.src_port = batch->src_port;
+	visitor->marks = (batch->traffic_class & ECN_MASK) == ECN_CE ? WIRE_CE : 0;
 	visitor->path.ipv6 = memcmp(dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
 	do {
 		size_t length = batch->bytes - offset;

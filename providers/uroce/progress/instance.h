@@ -21,6 +21,8 @@
 #include "wakeup.h"
 
 #define PROGRESS_CACHE_LINE 64
+/* ECN in a traffic class: 0 is not to be marked. */
+#define ECN_MASK 3
 #define PROGRESS_TX_BUFFERS 64
 
 struct progress_group;

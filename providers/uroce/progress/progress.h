@@ -50,6 +50,8 @@ struct progress_qp {
 	uint32_t qpn;		/* set by progress_qp_add() */
 	struct link_addr *addr; /* set by progress_qp_connect(); NULL before */
 	struct link_peer *peer;
+	/* By which CNPs go to peer, if ECT was asked for its traffic class; else link is NULL. */
+	struct eng_path cnp_path;
 	/* Datagram QPs: which addresses to hear, set under lock (datagram.h); NULL for others. */
 	struct progress_listen *listen;
 	bool unreliable; /* UC, UD: nothing that is lost will be sent again */

@@ -14,6 +14,8 @@
 #include "turn.h"
 
 #define DEFAULT_HOP_LIMIT 64
+/* What adapters send CNPs with: DSCP 48, and not to be marked themselves. */
+#define CNP_CLASS (48 << 2)
 
 static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -173,32 +175,90 @@ int route_explain_dead(char error[PROGRESS_ERROR_TEXT])
 	return -EOWNERDEAD;
 }
 
+/*
+ * The way for CNPs, if routers may mark what comes from the peer, and marks are read from now on.
+ * They leave by a class of their own, as adapters do, so that they wait behind nothing.
+ */
+static int open_cnp_path(const struct progress_route *route, struct link_addr *addr,
+			 const struct eng_path *path, struct eng_path *cnp,
+			 char error[PROGRESS_ERROR_TEXT])
+{
+	uint16_t port = path->wire.src_port;
+	struct link_peer *peer;
+	int result;
+
+	memset(cnp, 0, sizeof(*cnp));
+	if (!(route->traffic_class & ECN_MASK) ||
+	    link_peer_transport(path->link) == LINK_SHARED_MEMORY)
+		return 0;
+	result = link_peer_open(addr, route->dgid,
+				route->dst_scope_id ? route->dst_scope_id : route->scope_id,
+				CNP_CLASS, DEFAULT_HOP_LIMIT, &port, &peer);
+	if (result) {
+		snprintf(error, PROGRESS_ERROR_TEXT,
+			 "cannot open a way for congestion notifications: %s", strerror(-result));
+		return result;
+	}
+	link_addr_want_class(addr);
+	fill_path(cnp, route->sgid, route->dgid, port, peer);
+	return 0;
+}
+
+/* What a QP has open. */
+struct ways {
+	struct link_addr *addr;
+	struct eng_path path, cnp;
+};
+
+static int open_ways(struct progress *progress, const struct progress_qp *qp,
+		     const struct progress_route *route, struct ways *ways,
+		     char error[PROGRESS_ERROR_TEXT])
+{
+	/* With faults, packets leave in calls that the engine does not know. */
+	int result = route_open(progress, route, choose_port(qp, route), !progress->fault,
+				&ways->addr, &ways->path, error);
+
+	if (result)
+		return result;
+	result = open_cnp_path(route, ways->addr, &ways->path, &ways->cnp, error);
+	if (result)
+		route_close_both(progress, ways->addr, ways->path.link);
+	return result;
+}
+
 int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 			const struct progress_route *route, struct eng_path *path,
 			char error[PROGRESS_ERROR_TEXT])
 {
-	struct link_addr *addr, *old_addr;
-	struct link_peer *old_peer;
+	struct link_peer *old_peer, *old_cnp_peer;
+	struct link_addr *old_addr;
+	struct ways ways;
 	int result;
 
 	if (progress->dead)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
-	/* With faults, packets leave in calls that the engine does not know. */
-	result = route_open(progress, route, choose_port(qp, route), !progress->fault, &addr, path,
-			    error);
+	result = open_ways(progress, qp, route, &ways, error);
 	if (!result) {
 		/* A visit uses the peer under the lock, so none does after this. */
 		pthread_mutex_lock(&qp->lock);
 		old_addr = qp->addr;
 		old_peer = qp->peer;
-		qp->addr = addr;
-		qp->peer = path->link;
+		old_cnp_peer = qp->cnp_path.link;
+		qp->addr = ways.addr;
+		qp->peer = ways.path.link;
+		qp->cnp_path = ways.cnp;
+		*path = ways.path;
 		qp->transport = link_peer_transport(qp->peer);
 		eng_set_transport_waits(qp->engine, qp->transport == LINK_SHARED_MEMORY);
+		eng_set_ecn(qp->engine, qp->cnp_path.link ? &qp->cnp_path : NULL);
+		eng_set_law(qp->engine, memcmp(route->sgid, route->dgid, sizeof(route->dgid))
+						? ENG_LAW_NETWORK
+						: ENG_LAW_HOST);
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };
 		pthread_mutex_unlock(&qp->lock);
+		route_close_both(progress, NULL, old_cnp_peer);
 		route_close_both(progress, old_addr, old_peer);
 	}
 	pthread_mutex_unlock(&progress->route_lock);
@@ -208,8 +268,10 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 void route_close(struct progress *progress, struct progress_qp *qp)
 {
 	pthread_mutex_lock(&progress->route_lock);
+	route_close_both(progress, NULL, qp->cnp_path.link);
 	route_close_both(progress, qp->addr, qp->peer);
 	qp->addr = NULL;
 	qp->peer = NULL;
+	qp->cnp_path.link = NULL;
 	pthread_mutex_unlock(&progress->route_lock);
 }

@@ -183,7 +183,7 @@ static enum eng_tx transmit_one(struct progress *progress, struct progress_qp *q
 		return reason;
 	}
 	qp->may_fill = run->packets > SHORT_RUN;
-	peer = qp->peer ? qp->peer : run->path->link;
+	peer = qp->peer && run->kind != ENG_RUN_CNP ? qp->peer : run->path->link;
 	error = qp->unreliable && !has_room(peer, run)
 			? -EAGAIN
 			: send_run(progress, tx, peer, qp->qpn, hint->now);

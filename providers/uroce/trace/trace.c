@@ -24,7 +24,7 @@ static uint16_t flags_of(const struct frame *frame, const struct run_packet *pac
 			  (wire->pkey != WIRE_DEFAULT_PKEY ? TRACE_OTHER_PKEY : 0) |
 			  (packet->icrc_is_wrong ? TRACE_WRONG_ICRC : 0) |
 			  (frame->ip_id ? TRACE_COUNTED_ID : 0) |
-			  (wire->fecn || wire->becn ? TRACE_CONGESTION : 0));
+			  (wire->congestion ? TRACE_CONGESTION : 0));
 }
 
 static enum trace_way way_of(const struct adding *adding)

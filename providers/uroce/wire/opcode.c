@@ -10,7 +10,6 @@
 #include "opcode_table.h"
 #include "packet.h"
 
-#define WIRE_CNP_OPCODE (WIRE_CNP | 0x01)
 #define CNP_RESERVED_BYTES 16
 
 #define NO_HEADER 0

@@ -50,6 +50,9 @@ enum wire_opcode {
 	WIRE_ATOMIC_WRITE = 0x1d,
 };
 
+/* A congestion notification packet (CNP, annex A17): neither request nor response. */
+#define WIRE_CNP_OPCODE (WIRE_CNP | 0x01)
+
 /* What kind of message a packet belongs to. */
 enum wire_family {
 	WIRE_FAMILY_NONE, /* the opcode is not one of ours */

@@ -13,9 +13,7 @@
 /* BTH byte 1, besides what packet.h names */
 #define BTH_PAD_MASK 0x03
 #define BTH_TVER_MASK 0x0f
-/* BTH bytes 4..7 as one number */
-#define BTH_FECN 0x80000000u
-#define BTH_BECN 0x40000000u
+#define BTH_CONGESTION (WIRE_FECN | WIRE_BECN)
 
 #define XRCETH_BYTES 4
 #define DETH_BYTES 8
@@ -61,8 +59,7 @@ static void parse_bth(const uint8_t *at, uint8_t opcode, uint8_t flags, struct w
 	packet->pad_count = flags >> WIRE_BTH_PAD_SHIFT & BTH_PAD_MASK;
 	packet->version = flags & BTH_TVER_MASK;
 	packet->pkey = wire_get_be16(at + 2);
-	packet->fecn = second & BTH_FECN;
-	packet->becn = second & BTH_BECN;
+	packet->congestion = at[4] & BTH_CONGESTION;
 	packet->dest_qpn = second & WIRE_24BIT_MASK;
 	packet->ack_request = third & WIRE_BTH_ACKREQ;
 	packet->psn = third & WIRE_24BIT_MASK;
@@ -168,7 +165,7 @@ static void build_bth(const struct wire_packet *packet, uint8_t *at)
 		(packet->version & (unsigned int)BTH_TVER_MASK);
 
 	wire_put_bth(at, packet->opcode, flags, packet->pkey,
-		     (packet->fecn ? BTH_FECN : 0) | (packet->becn ? BTH_BECN : 0) |
+		     (uint32_t)(packet->congestion & BTH_CONGESTION) << 24 |
 			     (packet->dest_qpn & WIRE_24BIT_MASK),
 		     (packet->ack_request ? WIRE_BTH_ACKREQ : 0) | (packet->psn & WIRE_24BIT_MASK));
 }

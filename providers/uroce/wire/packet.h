@@ -29,6 +29,14 @@
 #define WIRE_BTH_MIGREQ 0x40
 #define WIRE_BTH_PAD_SHIFT 4
 #define WIRE_BTH_ACKREQ 0x80000000u
+#define WIRE_BTH_BECN 0x40000000u /* beside the number of the queue pair */
+
+/* What is said of congestion: the two bits of the BTH have their places in its fifth byte. */
+enum wire_congestion {
+	WIRE_CE = 0x01,	  /* the IP header's ECN is 11b: set by the caller, not by wire_parse() */
+	WIRE_BECN = 0x40, /* packets the other way have met congestion */
+	WIRE_FECN = 0x80, /* this one has */
+};
 
 struct wire_packet {
 	/* BTH */
@@ -38,9 +46,8 @@ struct wire_packet {
 	uint8_t pad_count; /* 0..3 */
 	uint8_t version;   /* TVer */
 	uint16_t pkey;
-	bool fecn;
-	bool becn;
-	uint32_t dest_qpn; /* 24 bits */
+	uint8_t congestion; /* set of enum wire_congestion */
+	uint32_t dest_qpn;  /* 24 bits */
 	bool ack_request;
 	uint32_t psn; /* 24 bits */
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * How the congestion window goes up and down: a table of laws, of which a QP has one.
+ *
+ * host     Nothing queues but the peer's socket buffer, and nobody else uses it: a window that lost
+ *          packets loses a quarter, and grows by four full packets for each window acknowledged.
+ * network  Queues of routers, shared with others: half for a loss, and growth by one packet.  With
+ *          ECT the window begins small and doubles until the first mark.  Then, if the peer's ACKs
+ *          echo the marks (BECN), it is cut by half of the part that was marked of late, as DCTCP
+ *          does (RFC 8257); else by a fifth for a CNP (RFC 8511).  Not below two packets.
+ *
+ * cwnd.c sees to it that a law cuts once for each window of PSNs, and to the limit above.
+ */
+#ifndef UROCE_ENGINE_LAW_H
+#define UROCE_ENGINE_LAW_H
+
+#include "qp.h"
+
+/* What the kernel charges a socket beyond the payload of a packet in a run, about. */
+#define LAW_PACKET_OVERHEAD 116
+#define LAW_FULL_PACKET (WIRE_MAX_MTU + LAW_PACKET_OVERHEAD)
+#define LAW_HOST_MIN ((uint64_t)4 * LAW_FULL_PACKET)
+
+/* All change req.cwnd, which the caller holds to its limit. */
+struct cwnd_law {
+	/* cwnd is what a window begins with. */
+	void (*start)(struct eng_qp *qp);
+	/* Packets of this weight have been acknowledged. */
+	void (*acked)(struct eng_qp *qp, uint64_t cost);
+	void (*lost)(struct eng_qp *qp);
+	/* A CNP has come; NULL: it means nothing. */
+	void (*congested)(struct eng_qp *qp);
+};
+extern const struct cwnd_law cwnd_laws[ENG_LAWS];
+
+#endif

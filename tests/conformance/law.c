@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* The window on a network: what it begins with, what cuts it and how far, and how it comes back. */
+#include "dut.h"
+
+#define MESSAGES 2000
+
+static struct dut *sending(bool ecn)
+{
+	struct dut *dut = dut_rts((struct dut_config){
+		.network = true, .ecn = ecn, .cwnd = 512, .sq_slots = 4096, .mtu = 4096 });
+
+	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	for (int i = 0; i < MESSAGES; i++)
+		dut_post(dut, ENG_WRITE, DUT_REGION_BYTES, 0);
+	dut_pull(dut);
+	return dut;
+}
+
+static void give_cnp(struct dut *dut)
+{
+	struct wire_packet packet = dut_packet(dut, WIRE_CNP_OPCODE, 0);
+
+	packet.congestion = WIRE_BECN;
+	dut_give(dut, &packet);
+}
+
+/* The oldest count packets are acknowledged, those from the first marked one on with BECN. */
+static void acknowledge(struct dut *dut, uint32_t count, uint32_t marked_from)
+{
+	uint32_t first = dut_view(dut).unacked_psn;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct wire_packet ack = dut_packet(dut, WIRE_ACKNOWLEDGE, first + i);
+
+		ack.syndrome = NO_CREDITS_REPORTED;
+		ack.msn = (first + i + 1 - DUT_SQ_PSN) / 16;
+		ack.congestion = i >= marked_from ? WIRE_BECN : 0;
+		dut_give(dut, &ack);
+		dut_pull(dut);
+		dut->sent_read = dut->sent_count = 0;
+	}
+}
+
+/* A round trip: what is under way is acknowledged; how many packets that were. */
+static uint32_t round_trip(struct dut *dut, uint32_t marked_from)
+{
+	uint32_t count = eng_in_flight(dut->qp);
+
+	acknowledge(dut, count, marked_from);
+	return count;
+}
+
+/* ECT begins with few packets and doubles; without, a window is what it always was. */
+static void test_start(void **state)
+{
+	struct dut *dut = sending(true);
+
+	(void)state;
+	assert_in_range(eng_in_flight(dut->qp), 15, 16);
+	round_trip(dut, UINT32_MAX);
+	assert_in_range(eng_in_flight(dut->qp), 28, 32);
+	assert_in_range(eng_in_flight(sending(false)->qp), 85, 90);
+}
+
+/* So that a small window moves on with each packet: each has AckReq. */
+static void test_clocked(void **state)
+{
+	struct dut *dut = sending(true);
+
+	(void)state;
+	for (unsigned int i = 0; i < dut->sent_count; i++)
+		assert_true(dut->sent[i].packet.ack_request);
+}
+
+/* A CNP takes a fifth, however many come, once in a round trip; and never the last two packets. */
+static void test_cnps(void **state)
+{
+	struct dut *dut = sending(true);
+	uint32_t before = dut_view(dut).cwnd;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		give_cnp(dut);
+	assert_in_range(dut_view(dut).cwnd, before * 4 / 5 - 1, before * 4 / 5 + 1);
+	for (int trip = 0; trip < 30; trip++) {
+		round_trip(dut, UINT32_MAX);
+		for (int i = 0; i < 100; i++)
+			give_cnp(dut);
+	}
+	assert_in_range(eng_in_flight(dut->qp), 2, 3);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_HANDLED], 3100);
+	/* Growth is by a packet in a round trip. */
+	for (int trip = 0; trip < 10; trip++)
+		round_trip(dut, UINT32_MAX);
+	assert_in_range(eng_in_flight(dut->qp), 9, 13);
+}
+
+/*
+ * Marks that ACKs echo cut by what part of the packets had them, and the first one by half; CNPs
+ * are then for something else.
+ */
+static void test_marks(void **state)
+{
+	struct dut *dut = sending(true);
+	uint32_t cwnd;
+
+	(void)state;
+	round_trip(dut, 8);
+	assert_in_range(dut_view(dut).cwnd, 11, 13);
+	/* Without any it grows by a packet in each round trip, and the part is forgotten. */
+	for (int trip = 0; trip < 100; trip++)
+		round_trip(dut, UINT32_MAX);
+	cwnd = eng_in_flight(dut->qp);
+	assert_in_range(cwnd, 90, 130);
+	give_cnp(dut);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_IGNORED], 1);
+	/* One mark after so many without any takes almost nothing. */
+	round_trip(dut, cwnd - 1);
+	round_trip(dut, UINT32_MAX);
+	assert_in_range(eng_in_flight(dut->qp), cwnd - 8, cwnd + 2);
+	/* All of it marked, again and again: two packets are left. */
+	for (int trip = 0; trip < 100; trip++)
+		round_trip(dut, 0);
+	assert_in_range(eng_in_flight(dut->qp), 2, 2);
+}
+
+/* A loss takes half, once for the packets that were under way. */
+static void test_loss(void **state)
+{
+	struct dut *dut = sending(false);
+	uint32_t before = dut_view(dut).cwnd;
+
+	(void)state;
+	dut_nak(dut, DUT_SQ_PSN + 3, NAK_SEQUENCE, 3);
+	dut_nak(dut, DUT_SQ_PSN + 4, NAK_SEQUENCE, 4);
+	assert_in_range(dut_view(dut).cwnd, before / 2 - 1, before / 2 + 1);
+}
+
+/* On a host CNPs mean nothing: nobody there sends any. */
+static void test_host(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .cwnd = 64 });
+	uint32_t before = dut_view(dut).cwnd;
+
+	(void)state;
+	give_cnp(dut);
+	assert_int_equal(dut_view(dut).cwnd, before);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_IGNORED], 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DUT_TEST(test_start), DUT_TEST(test_clocked), DUT_TEST(test_cnps),
+		DUT_TEST(test_marks), DUT_TEST(test_loss),    DUT_TEST(test_host),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
