@@ -155,6 +155,41 @@ static void test_initial_credits(void **state)
 	end();
 }
 
+/* By rules C5, C9 and C13: what is begun before initial credits come has none. */
+static void test_late_initial_credits(void **state)
+{
+	(void)state;
+	begin();
+	ask(WIRE_WRITE_ONLY, 100, 0);
+	ask(WIRE_SEND_ONLY, 101, ASKS);
+	ack(99, 1, 0);
+	assert_int_equal(stream_ssn(&stream), 2);
+	assert_int_equal(stream_limit(&stream), 2); /* the WRITE needs none */
+	assert_int_equal(stream.counts.limited, 1);
+	ask(WIRE_SEND_ONLY, 102, ASKS);
+	assert_int_equal(stream.counts.limited, 2);
+	nothing_broken();
+	end();
+
+	/* Where the capture begins amid a connection, earlier credits are not known. */
+	begin();
+	ask(WIRE_SEND_ONLY, 100, ASKS);
+	ack(99, 1, 5);
+	assert_int_equal(stream_ssn(&stream), 6);
+	assert_int_equal(stream.counts.limited, 0);
+	ask(WIRE_SEND_ONLY, 101, ASKS);
+	assert_int_equal(stream.counts.limited, 1);
+	nothing_broken();
+	end();
+
+	/* Nor amid a message. */
+	begin();
+	ask(WIRE_SEND_LAST, 100, ASKS);
+	ack(99, 1, 5);
+	assert_int_equal(stream_ssn(&stream), UINT32_MAX);
+	end();
+}
+
 /* By rule C13: AckReq; then nothing, until the first packet is acknowledged or credits come. */
 static void test_limited(void **state)
 {
@@ -487,13 +522,21 @@ static void test_events(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lsn),	     cmocka_unit_test(test_initial_credits),
-		cmocka_unit_test(test_limited),	     cmocka_unit_test(test_overtaking),
-		cmocka_unit_test(test_uncredited),   cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_unsolicited),  cmocka_unit_test(test_rnr),
-		cmocka_unit_test(test_sequence_nak), cmocka_unit_test(test_late_ack),
-		cmocka_unit_test(test_read),	     cmocka_unit_test(test_gap),
-		cmocka_unit_test(test_shape),	     cmocka_unit_test(test_events),
+		cmocka_unit_test(test_lsn),
+		cmocka_unit_test(test_initial_credits),
+		cmocka_unit_test(test_late_initial_credits),
+		cmocka_unit_test(test_limited),
+		cmocka_unit_test(test_overtaking),
+		cmocka_unit_test(test_uncredited),
+		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_unsolicited),
+		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_sequence_nak),
+		cmocka_unit_test(test_late_ack),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_gap),
+		cmocka_unit_test(test_shape),
+		cmocka_unit_test(test_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

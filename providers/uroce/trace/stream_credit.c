@@ -52,6 +52,25 @@ static void learn_base(struct stream *stream, const struct trace_packet *packet,
 		stream->base = psn_sub(packet->msn, complete & PSN_MASK);
 }
 
+/*
+ * rule C9: an ACK of the packet before the first request may come when requests have been begun. It
+ * tells their SSNs like any other; and if it is the first word of the responder, and counts
+ * nothing, the requester had no credit for any of them (rules C5 and C13).
+ */
+static void learn_beginning(struct stream *stream, const struct trace_packet *packet,
+			    uint64_t position)
+{
+	if (stream->base_known || stream->base_from > 0 || position + 1 != stream->first ||
+	    stream->messages.count == 0 || stream->messages.items[0].begun_before)
+		return;
+	stream->base = packet->msn;
+	stream->base_known = true;
+	if (packet->msn != 0 || stream->heard)
+		return;
+	for (size_t i = 0; i < stream->messages.count; i++)
+		stream->counts.limited += stream->messages.items[i].needs_receive;
+}
+
 /* rule C12: how many messages begun behind the MSN need no receive WQE. */
 static uint32_t uncredited_behind(const struct stream *stream, uint32_t msn)
 {
@@ -86,6 +105,8 @@ void credit_arrived(struct stream *stream, const struct trace_packet *packet, ui
 
 	if (is_new && stream->started)
 		learn_base(stream, packet, position);
+	else if (stream->started)
+		learn_beginning(stream, packet, position);
 	/* rules C2 and C7: all of a queue pair's responses count, or none does. */
 	if (stream->heard && stream->unlimited != (code == CREDIT_CODE_UNLIMITED))
 		stream_violation(stream, packet, RULE_CREDITS_MIXED);
