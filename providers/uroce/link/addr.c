@@ -249,7 +249,7 @@ static int join(struct link *link, struct link_addr *addr, unsigned int *silent)
 		result = grow(link, addr);
 	} else if (result == 0) {
 		publish(link, addr);
-		link_pool_drain(addr->fd);
+		link_pool_drain(addr->pool, link->slot);
 	}
 	/* What has been had may no longer be the beginning of all there is: begin anew. */
 	if (result) {

@@ -122,7 +122,7 @@ int link_pool_steer(int fd, unsigned int gsi_slot);
 bool link_pool_is_valid(const struct link_endpoint *endpoint, const int *fds, unsigned int count);
 void link_pool_close(int *fds, unsigned int count);
 /* Throw away what waits for an earlier owner of the slot. */
-void link_pool_drain(int fd);
+void link_pool_drain(const int *fds, unsigned int slot);
 /*
  * The lock that makes one process at a time look and create: the descriptor that holds it, or
  * -EADDRINUSE while another process has it, or another negative errno.  Closing it unlocks.

@@ -6,13 +6,17 @@
  * the last member into the gap.  Every process holds the first members up to its own at least, so
  * that only the last ones ever go, and member i serves slot i for ever.
  * Members are never connected: that would take them out of the group's steering.
+ * A kernel without steering (qemu-user, gVisor) has one socket, which all processes read.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "internal.h"
 #include <rdma/uroce-abi.h>
@@ -80,11 +84,31 @@ int link_pool_probe(const struct link_endpoint *endpoint)
 	return fd == -EADDRINUSE ? LINK_POOL_FOREIGN : fd;
 }
 
+static bool steers_nothing;
+
+static void read_environment(void)
+{
+	steers_nothing = getenv("UROCE_TEST_NO_STEERING");
+}
+
+/* 0, or -ENOPROTOOPT where the kernel knows no such programs, or another negative errno. */
+static int attach(int fd, const struct sock_fprog *program)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_environment);
+	if (steers_nothing)
+		return -ENOPROTOOPT;
+	if (!setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program, sizeof(*program)))
+		return 0;
+	return errno == EOPNOTSUPP || errno == ENOSYS ? -ENOPROTOOPT : -errno;
+}
+
 /*
  * Queue pairs 0 and 1 belong to the host and not to a slot: they go to gsi_slot.  All others are
  * steered by the slot bits.  For a packet too short to have a destination the kernel takes index 0.
  */
-int link_pool_steer(int fd, unsigned int gsi_slot)
+static int steer(int fd, unsigned int gsi_slot)
 {
 	/* clang-format off */
 	struct sock_filter code[] = {
@@ -102,8 +126,36 @@ int link_pool_steer(int fd, unsigned int gsi_slot)
 	memset(&program, 0, sizeof(program));
 	program.len = sizeof(code) / sizeof(code[0]);
 	program.filter = code;
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)))
-		return -errno;
+	return attach(fd, &program);
+}
+
+int link_pool_steer(int fd, unsigned int gsi_slot)
+{
+	int error = steer(fd, gsi_slot);
+
+	/* Then whichever process reads it hands it on. */
+	return error == -ENOPROTOOPT ? 0 : error;
+}
+
+/*
+ * Where the kernel cannot steer, the pool is one socket under many descriptors: every process reads
+ * from it, and forwards what is not its own.
+ */
+static bool is_one_socket(const int *fds)
+{
+	struct stat first, second;
+
+	return !fstat(fds[0], &first) && !fstat(fds[1], &second) && first.st_ino == second.st_ino;
+}
+
+/* The same socket for all from first on: 0 or a negative errno; *made counts the attempts. */
+static int copy_first(int *fds, unsigned int first, unsigned int count, unsigned int *made)
+{
+	for (*made = first; *made < count; ++*made) {
+		fds[*made] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+		if (fds[*made] < 0)
+			return -errno;
+	}
 	return 0;
 }
 
@@ -139,8 +191,10 @@ int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot
 			error = fds[i];
 		/* A program can be attached only to a socket that is in its group already. */
 		else if (i == 0)
-			error = link_pool_steer(fds[0], gsi_slot);
+			error = steer(fds[0], gsi_slot);
 	}
+	if (error == -ENOPROTOOPT)
+		error = copy_first(fds, 1, count, &i);
 	if (error)
 		link_pool_close(fds, i);
 	return error;
@@ -202,6 +256,12 @@ int link_pool_grow(const struct link_endpoint *endpoint, int *fds, unsigned int 
 	unsigned int i;
 	int error = 0;
 
+	if (is_one_socket(fds)) {
+		error = copy_first(fds, first, count, &i);
+		if (error)
+			link_pool_close(fds + first, i - first);
+		return error;
+	}
 	for (i = first; i < count && !error; i++) {
 		fds[i] = add_member(endpoint);
 		error = fds[i] < 0 ? fds[i] : 0;
@@ -237,12 +297,15 @@ void link_pool_close(int *fds, unsigned int count)
 		link_close_fd(&fds[count]);
 }
 
-void link_pool_drain(int fd)
+void link_pool_drain(const int *fds, unsigned int slot)
 {
 	unsigned int i;
 
+	/* What waits there may be for others. */
+	if (is_one_socket(fds))
+		return;
 	for (i = 0; i < DRAIN_MAX; i++)
-		if (recv(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno == EAGAIN)
+		if (recv(fds[slot], NULL, 0, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno == EAGAIN)
 			return;
 }
 
