@@ -111,13 +111,16 @@ static void parse_blocks(void)
 
 	while (at < file.length) {
 		uint32_t type = u32_at(at), length = u32_at(at + 4);
+		uint16_t version[2];
 
 		assert_true(length >= 12 && length % 4 == 0 && at + length <= file.length);
 		assert_int_equal(u32_at(at + length - 4), length);
 		if (at == 0) {
 			assert_int_equal(type, 0x0a0d0d0a);
 			assert_int_equal(u32_at(8), 0x1a2b3c4d);
-			assert_int_equal(u32_at(12), 1);
+			memcpy(version, file.bytes + 12, sizeof(version));
+			assert_int_equal(version[0], 1);
+			assert_int_equal(version[1], 0);
 		} else if (type == 1) {
 			parse_interface(at, length);
 		} else if (type == 5) {
