@@ -124,7 +124,8 @@ static bool is_shown(const char *words, unsigned int times)
 {
 	static char shown[1 << 16], command[512];
 
-	snprintf(command, sizeof(command), "'%s/../../bin/uroce-stat' --json %d",
+	/* Beside the library, or where the distribution has its programs. */
+	snprintf(command, sizeof(command), "PATH=\"%s/../../bin:$PATH\" uroce-stat --json %d",
 		 getenv("LD_LIBRARY_PATH"), (int)getpid());
 	for (unsigned int i = 0; i < times; i++) {
 		FILE *stat = popen(command, "r");
