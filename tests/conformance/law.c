@@ -136,6 +136,65 @@ static void test_loss(void **state)
 	assert_in_range(dut_view(dut).cwnd, before / 2 - 1, before / 2 + 1);
 }
 
+/* When what was sent again is lost as well, so that only a probe finds out, it is half again. */
+static void test_lost_again(void **state)
+{
+	struct dut *dut = sending(false);
+	uint32_t before = dut_view(dut).cwnd;
+
+	(void)state;
+	dut->now += MS;
+	dut_nak(dut, DUT_SQ_PSN + 3, NAK_SEQUENCE, 0);
+	dut_pull(dut);
+	while (dut_view(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES] == 0)
+		assert_true(dut_advance_to_deadline(dut));
+	assert_in_range(dut_view(dut).cwnd, before / 4 - 1, before / 4 + 1);
+}
+
+/* Bytes of READ responses that leave in a time, if nothing holds them up but their pace. */
+static uint64_t answered(struct dut *dut, uint64_t ns)
+{
+	uint64_t before = dut_view(dut).counters[ENG_COUNT_SENT_BYTES], until = dut->now + ns;
+
+	while (dut->now < until) {
+		struct eng_run run = dut_empty_run(dut, DUT_RUN_PACKETS);
+
+		if (dut_transmit(dut, &run, ENG_RESPONSES) != ENG_TX_RUN)
+			dut->now += 10 * US;
+	}
+	return dut_view(dut).counters[ENG_COUNT_SENT_BYTES] - before;
+}
+
+/* READ responses have no ACKs: CNPs cut their pace, and it comes back when there are none. */
+static void test_read_responses(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true, .ecn = true, .mtu = 4096 });
+	uint64_t first, least = UINT64_MAX;
+
+	(void)state;
+	dut_region_add(dut, DUT_RKEY + 1, DUT_REMOTE_VA << 1, 1u << 30, ENG_REMOTE_READ);
+	for (int i = 0; i < 4; i++) {
+		struct wire_packet packet =
+			dut_packet(dut, WIRE_READ_REQUEST, DUT_RQ_PSN + i * ((1u << 29) / 4096));
+
+		packet.va = DUT_REMOTE_VA << 1;
+		packet.rkey = DUT_RKEY + 1;
+		packet.dma_length = 1u << 29;
+		dut_give(dut, &packet);
+	}
+	first = answered(dut, MS);
+	assert_in_range(first, 16 * 4096, 256 * 1024);
+	/* Doubled until the first one. */
+	assert_true(answered(dut, 2 * MS) > 2 * first);
+	for (int i = 0; i < 40; i++) {
+		give_cnp(dut);
+		least = answered(dut, MS);
+	}
+	assert_true(least <= 3 * 4200);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_HANDLED], 40);
+	assert_true(answered(dut, 200 * MS) > 1000000);
+}
+
 /* On a host CNPs mean nothing: nobody there sends any. */
 static void test_host(void **state)
 {
@@ -151,8 +210,9 @@ static void test_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DUT_TEST(test_start), DUT_TEST(test_clocked), DUT_TEST(test_cnps),
-		DUT_TEST(test_marks), DUT_TEST(test_loss),    DUT_TEST(test_host),
+		DUT_TEST(test_start),	   DUT_TEST(test_clocked),	  DUT_TEST(test_cnps),
+		DUT_TEST(test_marks),	   DUT_TEST(test_loss),		  DUT_TEST(test_host),
+		DUT_TEST(test_lost_again), DUT_TEST(test_read_responses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,14 @@ void cwnd_loss(struct eng_qp *qp)
 {
 	if (begins_recovery(qp))
 		qp->law->lost(qp);
+	else if (qp->req.next_psn != qp->req.unacked_psn)
+		cwnd_lost_again(qp);
+}
+
+void cwnd_lost_again(struct eng_qp *qp)
+{
+	if (qp->law->cuts_again)
+		qp->law->lost(qp);
 }
 
 bool cwnd_congested(struct eng_qp *qp)

@@ -39,6 +39,8 @@ void cwnd_emptied(struct eng_qp *qp);
 void cwnd_progress(struct eng_qp *qp, uint64_t cost);
 /* Packets were lost: reduces once per window. */
 void cwnd_loss(struct eng_qp *qp);
+/* ... and when they were sent again, so that not even a NAK comes. */
+void cwnd_lost_again(struct eng_qp *qp);
 /*
  * Packets have met congestion, and no more is known: the same.  False when this window goes by
  * something else.

@@ -61,8 +61,17 @@ uint32_t ecn_echo(struct eng_qp *qp, uint32_t psn)
 
 void ecn_notified(struct eng_qp *qp)
 {
-	bool obeyed = qp->type != ENG_UD && qp->type != ENG_UC && can_request(qp) &&
-		      !qp->req.network.echoes && cwnd_congested(qp);
+	struct pacing *pacing = &qp->resp.pacing;
+	bool obeyed = false;
+
+	if (is_reliable(qp) && can_respond(qp)) {
+		obeyed = can_request(qp) && !qp->req.network.echoes && cwnd_congested(qp);
+		/* It does not say what it is about, so also about READ responses, if there are. */
+		if (pacing->network && qp->resp.replay_head != 0) {
+			pacing_congested(pacing);
+			obeyed = true;
+		}
+	}
 
 	count(qp, obeyed ? ENG_COUNT_CNP_HANDLED : ENG_COUNT_CNP_IGNORED);
 }

@@ -117,6 +117,6 @@ static void network_congested(struct eng_qp *qp)
 }
 
 const struct cwnd_law cwnd_laws[ENG_LAWS] = {
-	[ENG_LAW_HOST] = { host_start, host_acked, host_lost, NULL },
-	[ENG_LAW_NETWORK] = { network_start, network_acked, network_lost, network_congested },
+	[ENG_LAW_HOST] = { host_start, host_acked, host_lost, NULL, false },
+	[ENG_LAW_NETWORK] = { network_start, network_acked, network_lost, network_congested, true },
 };

@@ -9,7 +9,8 @@
  *          echo the marks (BECN), it is cut by half of the part that was marked of late, as DCTCP
  *          does (RFC 8257); else by a fifth for a CNP (RFC 8511).  Not below two packets.
  *
- * cwnd.c sees to it that a law cuts once for each window of PSNs, and to the limit above.
+ * cwnd.c sees to it that a law cuts once for each window of PSNs (but see cuts_again), and to the
+ * limit above.
  */
 #ifndef UROCE_ENGINE_LAW_H
 #define UROCE_ENGINE_LAW_H
@@ -30,6 +31,8 @@ struct cwnd_law {
 	void (*lost)(struct eng_qp *qp);
 	/* A CNP has come; NULL: it means nothing. */
 	void (*congested)(struct eng_qp *qp);
+	/* lost() also for what has been sent again, and is lost again, in the same window. */
+	bool cuts_again;
 };
 extern const struct cwnd_law cwnd_laws[ENG_LAWS];
 

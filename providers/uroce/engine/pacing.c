@@ -5,9 +5,25 @@ enum {
 	RUN = 61440,
 	/* Six full runs: a default socket buffer of 208 KB holds 90 packets of 4 KB in runs. */
 	BURST = 6 * RUN,
-	RATE_FIRST = 4000, /* 4 GB/s */
-	RATE_MIN = 1000,
-	RATE_MAX = 8000,
+	/* Bytes in a millisecond. */
+	RATE_FIRST = 4000000, /* 4 GB/s */
+	RATE_MIN = 1000000,
+	RATE_MAX = 8000000,
+
+	/* The same on a network, the first one where there are marks. */
+	NETWORK_FIRST = 50000,
+	NETWORK_MIN = 1000,
+	RATE_STEP = 250,
+	GROWTH = 32,
+	BURST_NS = 1000000,
+	NETWORK_BURST_MIN = 2 * 4200,
+	/* Cuts and steps up are no closer than this. */
+	CUT_NS = 1000000,
+	STEP_NS = 1000000,
+	STEPS_BACK = 5,
+	ALPHA_ONE = 1024,
+	LOSS_PART = ALPHA_ONE * 2 / 5,
+	ALPHA_WEIGHT = 16,
 };
 
 void pacing_start(struct pacing *pacing, uint64_t now)
@@ -15,12 +31,93 @@ void pacing_start(struct pacing *pacing, uint64_t now)
 	pacing->filled_at = now;
 	pacing->tokens = BURST;
 	pacing->rate = RATE_FIRST;
+	pacing->network = false;
+}
+
+static int64_t burst(const struct pacing *pacing)
+{
+	uint64_t bytes = (uint64_t)pacing->rate * BURST_NS / 1000000;
+
+	if (!pacing->network || bytes > BURST)
+		return BURST;
+	return bytes < NETWORK_BURST_MIN ? NETWORK_BURST_MIN : (int64_t)bytes;
+}
+
+void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now)
+{
+	pacing_start(pacing, now);
+	pacing->network = true;
+	pacing->begins = true;
+	pacing->hit = false;
+	pacing->lost = false;
+	pacing->alpha = ALPHA_ONE;
+	pacing->steps = 0;
+	pacing->stepped_at = now;
+	if (marks)
+		pacing->rate = NETWORK_FIRST;
+	pacing->target = pacing->rate;
+	pacing->tokens = burst(pacing);
+}
+
+static void cut(struct pacing *pacing, uint64_t now)
+{
+	uint32_t part;
+
+	pacing->begins = false;
+	pacing->target = pacing->rate;
+	part = pacing->lost && pacing->alpha < LOSS_PART ? LOSS_PART : pacing->alpha;
+	pacing->rate -= (uint32_t)((uint64_t)pacing->rate * part / (2 * ALPHA_ONE));
+	if (pacing->rate < NETWORK_MIN)
+		pacing->rate = NETWORK_MIN;
+	pacing->alpha = (uint16_t)(pacing->alpha + (ALPHA_ONE - pacing->alpha) / ALPHA_WEIGHT);
+	pacing->steps = 0;
+	pacing->stepped_at = now;
+	if (!pacing->lost)
+		return;
+	/* There may be a long queue, and then the next news of it is far. */
+	pacing->target = pacing->rate;
+	pacing->steps = STEPS_BACK;
+}
+
+static void step_up(struct pacing *pacing)
+{
+	pacing->alpha = (uint16_t)(pacing->alpha - pacing->alpha / ALPHA_WEIGHT);
+	if (pacing->begins)
+		pacing->target = 3 * pacing->rate;
+	else if (pacing->steps < STEPS_BACK)
+		pacing->steps++;
+	else
+		pacing->target += pacing->target / GROWTH + RATE_STEP;
+	if (pacing->target > RATE_MAX)
+		pacing->target = RATE_MAX;
+	pacing->rate = (pacing->rate + pacing->target + 1) / 2;
+}
+
+/* Caller has seen that time has passed. */
+static void find_rate(struct pacing *pacing, uint64_t now)
+{
+	if (pacing->hit || pacing->lost) {
+		/* What comes sooner is about what was sent before. */
+		if (now - pacing->stepped_at >= CUT_NS || pacing->begins)
+			cut(pacing, now);
+		pacing->hit = false;
+		pacing->lost = false;
+	}
+	/* A pause shows nothing. */
+	if (now - pacing->stepped_at >= STEP_NS) {
+		step_up(pacing);
+		pacing->stepped_at = now;
+	}
 }
 
 /* Tokens that are enough to go: a full run, so that system calls carry much, or what is left. */
-static int64_t enough(uint64_t left)
+static int64_t enough(const struct pacing *pacing, uint64_t left)
 {
-	return left < RUN ? (int64_t)left : RUN;
+	uint64_t run = pacing->network ? (uint64_t)burst(pacing) / 2 : RUN;
+
+	if (run > RUN)
+		run = RUN;
+	return (int64_t)(left < run ? left : run);
 }
 
 bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
@@ -30,22 +127,30 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 	/* A long pause fills it; more would overflow the product. */
 	if (passed > 1000000000)
 		passed = 1000000000;
-	pacing->tokens += (int64_t)(passed * pacing->rate / 1000);
-	if (pacing->tokens > BURST)
-		pacing->tokens = BURST;
+	pacing->tokens += (int64_t)(passed * pacing->rate / 1000000);
+	if (pacing->network)
+		find_rate(pacing, now);
+	if (pacing->tokens > burst(pacing))
+		pacing->tokens = burst(pacing);
 	pacing->filled_at = now;
-	return pacing->tokens >= enough(left);
+	return pacing->tokens >= enough(pacing, left);
+}
+
+int64_t pacing_allowance(const struct pacing *pacing)
+{
+	return pacing->network ? pacing->tokens : INT64_MAX;
 }
 
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left)
 {
 	/* Sleeping takes its time too: once awake there should be several runs to send. */
-	int64_t wanted = left < BURST / 2 ? (int64_t)left : BURST / 2;
+	int64_t half = burst(pacing) / 2;
+	int64_t wanted = left < (uint64_t)half ? (int64_t)left : half;
 	int64_t missing = wanted - pacing->tokens;
 
-	if (pacing->tokens >= enough(left))
+	if (pacing->tokens >= enough(pacing, left))
 		return UINT64_MAX;
-	return pacing->filled_at + (uint64_t)missing * 1000 / pacing->rate + 1;
+	return pacing->filled_at + (uint64_t)missing * 1000000 / pacing->rate + 1;
 }
 
 void pacing_spent(struct pacing *pacing, uint32_t bytes)
@@ -55,6 +160,8 @@ void pacing_spent(struct pacing *pacing, uint32_t bytes)
 
 void pacing_went_well(struct pacing *pacing)
 {
+	if (pacing->network)
+		return;
 	pacing->rate += pacing->rate / 8;
 	if (pacing->rate > RATE_MAX)
 		pacing->rate = RATE_MAX;
@@ -62,7 +169,16 @@ void pacing_went_well(struct pacing *pacing)
 
 void pacing_lost(struct pacing *pacing)
 {
+	if (pacing->network) {
+		pacing->lost = true;
+		return;
+	}
 	pacing->rate /= 2;
 	if (pacing->rate < RATE_MIN)
 		pacing->rate = RATE_MIN;
+}
+
+void pacing_congested(struct pacing *pacing)
+{
+	pacing->hit = true;
 }

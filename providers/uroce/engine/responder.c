@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "checks.h"
+#include "law.h"
 #include "message.h"
 #include "replay.h"
 #include "sge.h"
@@ -13,7 +14,10 @@ void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
 
-	pacing_start(&resp->pacing, now);
+	if (qp->law == &cwnd_laws[ENG_LAW_NETWORK])
+		pacing_start_network(&resp->pacing, qp->ecn.cnp != NULL, now);
+	else
+		pacing_start(&resp->pacing, now);
 	resp->expected_psn = rq_psn & PSN_MASK;
 	resp->previous_opcode = -1;
 	/* rule C9: until something is answered, the last positive response is the one before. */
@@ -313,9 +317,11 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 	if (packet->va != entry->va + offset || packet->dma_length > entry->length - offset)
 		return;
 	entry->until = offset + packet->dma_length;
-	/* Asked for from its start it may be a repeat after an RNR NAK; from its middle it was
-	 * lost. */
-	if (from > 0)
+	/*
+	 * Asked for from its start it may be a repeat after an RNR NAK; from its middle it was
+	 * lost.  On a network the start is lost as well.
+	 */
+	if (from > 0 || qp->resp.pacing.network)
 		pacing_lost(&qp->resp.pacing);
 	replay_again(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
 }

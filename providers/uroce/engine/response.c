@@ -171,10 +171,13 @@ static enum pack add_read_packet(struct eng_qp *qp, struct eng_run *run, struct 
 
 static enum pack add_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
 {
+	/* A ring that is full makes its writer wait. */
+	int64_t allowance = qp->transport_waits ? INT64_MAX : pacing_allowance(&qp->resp.pacing);
 	uint32_t bytes_before = run->bytes;
 	enum pack result = PACK_DONE;
 
-	while (result == PACK_DONE && entry->next != entry->end)
+	while (result == PACK_DONE && entry->next != entry->end &&
+	       (int64_t)(run->bytes - bytes_before) <= allowance)
 		result = add_read_packet(qp, run, entry);
 	pacing_spent(&qp->resp.pacing, run->bytes - bytes_before);
 	if (entry->next == entry->end && !entry->again)

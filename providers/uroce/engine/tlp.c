@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "tlp.h"
 
+#include "cwnd.h"
 #include "op.h"
 #include "sendqueue.h"
 
@@ -83,5 +84,6 @@ void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
 	tlp->marked = false;
 	tlp->alone = true;
 	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
+	cwnd_lost_again(qp);
 	sendqueue_go_back(qp);
 }
