@@ -54,7 +54,7 @@ LAYERS = {
               "reception.h thread memory_file"),
         group("descriptors and messages", "descriptors passing.h message closer strangers udp "
               "netdev_watch neighbour"),
-        group("between processes", "question reception portowner connected"),
+        group("between processes", "question reception portowner connected path_mtu"),
         group("pools and shared memory", "shm_region shm_channel pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),
     )),

@@ -432,6 +432,28 @@ static void test_identifications_on_the_wire(void **state)
 	link_peer_close(classed);
 }
 
+/* What the route's MTU is, for both families; a way through loopback carries the largest packet. */
+static void test_path_mtu(void **state)
+{
+	struct fixture *fixture = *state;
+	struct link_addr *addrs[] = { fixture->addr, fixture->addr6 };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		uint16_t port = 0xc300;
+		struct link_peer *peer = open_peer(addrs[i], 0, 64, &port);
+		struct ifreq request = { .ifr_name = "lo" };
+		int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+		assert_return_code(fd, errno);
+		assert_return_code(ioctl(fd, SIOCGIFMTU, &request), errno);
+		close(fd);
+		/* IP knows no larger packets. */
+		assert_true(link_peer_mtu(peer) == (uint32_t)request.ifr_mtu ||
+			    link_peer_mtu(peer) == UINT16_MAX);
+		link_peer_close(peer);
+	}
+}
+
 #define WITH_BOTH(test) cmocka_unit_test_setup_teardown(test, open_both, close_both)
 
 int main(void)
@@ -445,6 +467,7 @@ int main(void)
 		WITH_BOTH(test_connected_sockets_are_bounded),
 		WITH_BOTH(test_connected_ipv6),
 		WITH_BOTH(test_identifications_on_the_wire),
+		WITH_BOTH(test_path_mtu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,11 @@ void eng_expire(struct eng_qp *qp, uint64_t now)
 		state_fail(qp, verdict);
 }
 
+uint64_t eng_timeouts(const struct eng_qp *qp)
+{
+	return qp->counters[ENG_COUNT_TIMEOUTS];
+}
+
 static uint32_t decode_or_zero(uint8_t code)
 {
 	return code == CREDIT_CODE_UNLIMITED ? 0 : credit_decode(code);

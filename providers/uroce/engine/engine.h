@@ -275,6 +275,8 @@ uint32_t eng_in_flight(const struct eng_qp *qp);
 uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
 void eng_expire(struct eng_qp *qp, uint64_t now);
+/* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */
+uint64_t eng_timeouts(const struct eng_qp *qp);
 
 /*
  * Does the transport to the peer make a sender wait (eng_unsent()) rather than lose what it has no

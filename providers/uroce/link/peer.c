@@ -63,10 +63,15 @@ static void refuse_input(int fd)
 	set_int(fd, SOL_SOCKET, SO_RCVBUF, 0);
 }
 
+/*
+ * The packets of a queue pair cannot become smaller, so they leave as they are, not to be
+ * fragmented, whatever is said of the path (IP_PMTUDISC_PROBE): else a forged ICMP message would
+ * keep them back for ten minutes.  The kernel remembers it all the same, for link_peer_mtu().
+ */
 static int set_ipv4_options(int fd, const struct link_endpoint *endpoint, int traffic_class,
 			    int hop_limit)
 {
-	int error = set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	int error = set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 
 	if (!error)
 		error = set_int(fd, IPPROTO_IP, IP_TTL, hop_limit);
@@ -84,7 +89,7 @@ static int set_ipv6_options(int fd, int traffic_class, int hop_limit)
 	int error = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 
 	if (!error)
-		error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+		error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 	if (!error)
 		error = set_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, hop_limit);
 	if (!error)

@@ -180,6 +180,7 @@ static struct progress *allocate(const struct progress_hooks *hooks)
 	progress->hooks.enter = hooks && hooks->enter ? hooks->enter : no_hook;
 	progress->hooks.leave = hooks && hooks->leave ? hooks->leave : no_hook;
 	progress->hooks.turn_over = hooks && hooks->turn_over ? hooks->turn_over : no_hook;
+	progress->hooks.timed_out = hooks ? hooks->timed_out : NULL;
 	pthread_mutex_init(&progress->turn_lock, NULL);
 	pthread_mutex_init(&progress->route_lock, NULL);
 	deadline_init(&progress->deadlines);
@@ -338,6 +339,11 @@ void progress_each_qp(struct progress *progress, void (*visit)(struct progress_q
 const char *progress_counter_name(enum progress_counter counter)
 {
 	return counter < PROGRESS_COUNTER_COUNT ? counter_names[counter] : "unknown";
+}
+
+void progress_note(struct progress *progress, enum progress_counter counter)
+{
+	count_anywhere(progress, counter);
 }
 
 void progress_counters(struct progress *progress, uint64_t counters[PROGRESS_COUNTER_COUNT])

@@ -31,6 +31,7 @@
 #define PROGRESS_ERROR_TEXT LINK_ERROR_TEXT
 
 struct progress;
+struct progress_qp;
 
 /* Calls around each visit to a QP's engine, with the QP's lock held (see the lock order). */
 struct progress_hooks {
@@ -41,6 +42,11 @@ struct progress_hooks {
 	 * turn's lock is held, no other.
 	 */
 	void (*turn_over)(void);
+	/*
+	 * Nothing has been heard from the peer of qp for its Local ACK Timeout.  In a turn, with
+	 * the QP's lock held.  May be NULL.
+	 */
+	void (*timed_out)(struct progress_qp *qp);
 };
 
 /* The part of a QP that progress works with; embedded in the verbs QP, zeroed by its owner. */
@@ -63,6 +69,7 @@ struct progress_qp {
 	bool moved;	/* this turn has taken it from the list of scheduled QPs */
 	struct identification identification; /* what the peer's packets have shown */
 	enum link_transport transport;	      /* to the peer; set by progress_qp_connect() */
+	uint64_t timeouts;		      /* that hooks.timed_out was told of */
 	bool may_fill;			      /* its ring: the last run was long, or did not fit */
 	bool in_share_queue; /* waits for share (share_queue.h); changed under the turn lock */
 	struct progress_qp *next_in_share_queue;
@@ -165,6 +172,7 @@ void progress_each_qp(struct progress *progress, void (*visit)(struct progress_q
 	X(WRONG_PKEY, "bad_pkey")               \
 	X(SEND_ERRORS, "send_err")              \
 	X(SOCKET_FULL, "socket_full")           \
+	X(PATH_TOO_SMALL, "path_too_small")     \
 	X(RECEIVE_CALLS, "receive_calls")       \
 	X(SEND_CALLS, "send_calls")             \
 	X(RECEIVE_OVERFLOW, "rx_overflow")      \
@@ -200,6 +208,8 @@ enum progress_counter {
 		PROGRESS_COUNTER_COUNT,
 };
 const char *progress_counter_name(enum progress_counter counter);
+/* Of what the layer above has found. */
+void progress_note(struct progress *progress, enum progress_counter counter);
 void progress_counters(struct progress *progress, uint64_t counters[PROGRESS_COUNTER_COUNT]);
 
 #endif

@@ -148,6 +148,17 @@ static void receive_control(struct turn *turn)
 	}
 }
 
+static void tell_of_timeout(const struct progress *progress, struct progress_qp *qp)
+{
+	uint64_t timeouts = eng_timeouts(qp->engine);
+
+	if (__builtin_expect(timeouts == qp->timeouts, 1))
+		return;
+	qp->timeouts = timeouts;
+	if (progress->hooks.timed_out)
+		progress->hooks.timed_out(qp);
+}
+
 static void expire(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
@@ -159,6 +170,7 @@ static void expire(struct turn *turn)
 	while ((qp = deadline_pop(&progress->deadlines, turn->now))) {
 		turn_visit(turn, qp);
 		eng_expire(qp->engine, turn->now);
+		tell_of_timeout(progress, qp);
 		turn_schedule(turn, qp);
 		turn->worked = true;
 	}

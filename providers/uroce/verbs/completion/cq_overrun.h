@@ -12,7 +12,10 @@
 /* Counted by CQs: while one is left the helper thread listens.  0 or a positive errno. */
 int uroce_overrun_get(struct progress *progress);
 void uroce_overrun_put(struct progress *progress);
-/* A CQ has just died.  Allowed inside engine callbacks. */
+/*
+ * A CQ has just died, or the way of a QP is suspect (verbs/qp/path_mtu.h): all QPs are looked at.
+ * Allowed inside engine callbacks.
+ */
 void uroce_overrun_signal(void);
 /* For forked.c.  The descriptor and the helper thread are the parent's. */
 void uroce_overrun_fork_prepare(void);

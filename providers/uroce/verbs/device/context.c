@@ -16,11 +16,13 @@
 #include "verbs/generation.h"
 #include "verbs/memory/key_table.h"
 #include "verbs/ops.h"
+#include "verbs/qp/path_mtu.h"
 
 static const struct progress_hooks hooks = {
 	.enter = key_table_enter,
 	.leave = key_table_leave,
 	.turn_over = uroce_channel_turn_over,
+	.timed_out = uroce_path_suspect,
 };
 
 /*

@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "qp.h"
+#include "path_mtu.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -43,14 +43,20 @@ static void fail_if_cq_dead(struct progress_qp *progress_qp, void *arg)
 	}
 }
 
+static void look_at(struct progress_qp *progress_qp, void *arg)
+{
+	fail_if_cq_dead(progress_qp, arg);
+	uroce_path_look(to_uroce_qp_of_progress(progress_qp));
+}
+
 /* In the helper thread, without locks. */
-static void look_for_dead(void *arg)
+static void look_at_all(void *arg)
 {
 	uint64_t count;
 
 	/* Reset the descriptor first: an overrun from here on is looked at again. */
 	if (read(overrun.fd, &count, sizeof(count)) == sizeof(count))
-		progress_each_qp(arg, fail_if_cq_dead, arg);
+		progress_each_qp(arg, look_at, arg);
 }
 
 int uroce_overrun_get(struct progress *progress)
@@ -63,7 +69,7 @@ int uroce_overrun_get(struct progress *progress)
 		if (overrun.fd < 0)
 			error = errno;
 		else
-			error = -progress_watch(progress, overrun.fd, look_for_dead, progress);
+			error = -progress_watch(progress, overrun.fd, look_at_all, progress);
 	}
 	if (!error) {
 		overrun.users++;

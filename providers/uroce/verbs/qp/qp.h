@@ -33,7 +33,8 @@ struct uroce_qp {
 	struct uroce_belonging belonging; /* not of an XRC target: its openings have */
 	/* Found last: by sends, by receives, by the peer. */
 	struct key_cache read_cache, write_cache, remote_cache;
-	bool has_windows; /* of type 2 have been bound to it */
+	bool has_windows;  /* of type 2 have been bound to it */
+	bool path_suspect; /* path_mtu.h; under progress.lock */
 	pthread_mutex_t modify_lock;
 	struct ibv_qp_attr attr;  /* what modify_qp has set */
 	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ah.h"
+#include "path_mtu.h"
 #include "qp.h"
 #include "ud.h"
 #include "verbs/generation.h"
@@ -184,6 +185,8 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	result = progress_qp_connect(qp->context->progress, &qp->progress, route, path, error);
 	if (!result)
 		uroce_cwnd_fit(link_addr_receive_buffer(qp->progress.addr));
+	if (!result)
+		uroce_path_check(qp, next->path_mtu);
 	if (result && error[0])
 		uroce_complain("%s", error);
 	return -result;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "path_mtu.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+
+#include "verbs/complain.h"
+#include "verbs/completion/cq_overrun.h"
+
+#define MTU_BYTES(mtu) (128u << (mtu))
+/* Around the payload of the first packet of a WRITE: UDP, BTH, RETH, ICRC; and the IP header. */
+#define PACKET_OVERHEAD (8 + 12 + 16 + 4)
+#define IPV4_BYTES 20
+#define IPV6_BYTES 40
+/* One line in so long a time: a thousand queue pairs may share a way. */
+#define QUIET_NS 1000000000ull
+
+static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+static bool is_ipv4(const uint8_t address[16])
+{
+	return memcmp(address, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
+
+static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+{
+	if (is_ipv4(address))
+		return inet_ntop(AF_INET, address + sizeof(ipv4_prefix), text, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
+}
+
+/* Has nobody said anything for a while? */
+static bool may_speak(void)
+{
+	static atomic_uint_fast64_t quiet_until;
+	uint64_t now = progress_now(), until = atomic_load(&quiet_until);
+
+	return now >= until && atomic_compare_exchange_strong(&quiet_until, &until, now + QUIET_NS);
+}
+
+static void tell(const struct uroce_qp *qp, const struct link_way *way, enum ibv_mtu path_mtu,
+		 uint32_t packet, uint32_t carried)
+{
+	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
+
+	uroce_complain("queue pair %u sends packets of up to %u bytes (path MTU %u), but the way "
+		       "from %s to %s carries %u: give the queue pair a path MTU of at most %u, or "
+		       "the way a larger one",
+		       qp->progress.qpn, packet, MTU_BYTES(path_mtu), text_of(way->src, here),
+		       text_of(way->dst, there), carried, MTU_BYTES(uroce_active_mtu(carried)));
+}
+
+void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
+{
+	uint32_t carried = link_peer_mtu(qp->progress.peer), packet;
+	struct link_way way;
+
+	link_peer_way(qp->progress.peer, &way);
+	packet = MTU_BYTES(path_mtu) + PACKET_OVERHEAD;
+	packet += is_ipv4(way.dst) ? IPV4_BYTES : IPV6_BYTES;
+	if (!carried || carried >= packet)
+		return;
+	progress_note(qp->context->progress, PROGRESS_COUNT_PATH_TOO_SMALL);
+	if (may_speak())
+		tell(qp, &way, path_mtu, packet, carried);
+}
+
+void uroce_path_suspect(struct progress_qp *progress_qp)
+{
+	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
+
+	qp->path_suspect = true;
+	uroce_overrun_signal();
+}
+
+void uroce_path_look(struct uroce_qp *qp)
+{
+	if (!qp->path_suspect)
+		return;
+	qp->path_suspect = false;
+	if (qp->progress.peer)
+		uroce_path_check(qp, qp->attr.path_mtu);
+}

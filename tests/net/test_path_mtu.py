@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A way that carries smaller packets than the queue pair sends is found out, and told of."""
+import os
+import re
+import sys
+import time
+
+import pytest
+
+import bottleneck
+import harness
+
+LINE = re.compile(r"uroce: queue pair \d+ sends packets of up to (\d+) bytes \(path MTU 4096\), "
+                  r"but the way from (\S+) to (\S+) carries 1400: .* at most 1024, or .*\n")
+COUNTER = "path_too_small"
+
+
+@pytest.fixture
+def ends(lab):
+    """A queue pair at a, connected with one at b: (server, client), the client has to send."""
+    def start(version=4, iterations=50):
+        # A quarter of a second until the peer is missed, two until the connection is given up.
+        command = ["ib_write_bw", "-d", "{device}", "-F", "-n", iterations, "-m", "4096", "-u",
+                   "16", "-x", f"{{gid{version}}}"]
+        return harness.start_pair(lab.b, command)
+    yield start
+    lab.close()
+    bottleneck.script(lab.r, f"ip link set rb mtu {bottleneck.MTU}")
+    bottleneck.script(lab.a, "ip route flush cache", "ip -6 route flush cache",
+                      "ip route replace default via 192.0.2.254",
+                      "ip -6 route replace default via 2001:db8:1::254")
+
+
+def await_line(process):
+    """The one line that the user gets, with its numbers and addresses."""
+    until = time.monotonic() + harness.PATIENCE
+    while not LINE.search(process.errors):
+        assert process.running() and time.monotonic() < until, process
+        time.sleep(0.02)
+    return LINE.search(process.errors)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_router_with_a_smaller_mtu(lab, ends, version):
+    """The router drops the packets and says so; without that the sender would see silence."""
+    bottleneck.script(lab.r, "ip link set rb mtu 1400")
+    server, client = ends(version)
+    addresses = [(lab.a.address, lab.b.address), (lab.a.address6, lab.b.address6)][version == 6]
+    found = await_line(client)
+    assert found.groups() == (str(4136 + (20 if version == 4 else 40)), *addresses)
+    assert lab.a.stat(client.pid)["counters"][COUNTER] > 0
+    assert lab.b.stat(server.pid)["counters"][COUNTER] == 0
+
+
+def test_route_with_a_smaller_mtu(lab, ends):
+    """Told when the queue pair is connected, before anything is sent."""
+    bottleneck.script(lab.a, "ip route replace default via 192.0.2.254 mtu 1400")
+    _, client = ends()
+    assert await_line(client).group(2) == lab.a.address
+    client.done()  # the interface itself carries the packets, and so does the router
+
+
+def test_a_way_that_fits(lab, ends):
+    server, client = ends()
+    client.done()
+    server.done()
+    assert "carries" not in client.errors + server.errors
+
+
+def test_forged_message(lab, ends):
+    """Whoever says that packets are too big stops nothing."""
+    server, client = ends(iterations=800)
+    pairs = []
+    while not (pairs and pairs[0]["state"] == "RTS" and pairs[0]["counters"]["sent_pkts"]):
+        assert client.running(), client
+        pairs = lab.a.stat(client.pid)["qps"] if lab.a.stat() else []
+    forger = os.path.join(bottleneck.HERE, "forge_icmp.py")
+    lab.r.output_of(harness.PYTHON, forger, lab.a.address, pairs[0]["src_port"], lab.b.address,
+                    "600")
+    assert "mtu 600" in lab.a.output_of("ip", "route", "get", lab.b.address)
+    assert client.running(), client
+    client.done()
+    server.done()
+    assert "carries" not in client.errors
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
