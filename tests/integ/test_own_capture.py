@@ -272,6 +272,28 @@ def test_full_disk(loopback):
                          "No space left on device"]
 
 
+def test_small_disk(loopback):
+    """A file system that fills up amid the work: the same line, and a file that is whole."""
+    may_mount = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    if not shutil.which("unshare") or subprocess.run(may_mount, stderr=subprocess.DEVNULL,
+                                                     check=False).returncode:
+        pytest.skip("nobody may mount here")
+    # Each in a mount namespace of its own; what is in the file is looked at there, too.
+    script = """mount -t tmpfs -o size=256k none "$0" && "$@" &&
+        [ $(stat -c %s "$0/x.pcapng") -gt 100000 ] && capinfos "$0/x.pcapng" > /dev/null"""
+    folder = loopback.scratch.file("small")
+    os.mkdir(folder)
+    server, client = harness.start_pair(
+        loopback, ("unshare", "-m", "sh", "-c", script, folder, "ib_send_bw", "-d", "{device}",
+                   "-F", "-n", 1000, "-s", 4096),
+        env={"UROCE_CAPTURE": f"{folder}/x.pcapng"})
+    for process in server, client:
+        process.done()
+        lines = [line for line in process.errors.splitlines() if line.startswith("uroce: ")]
+        assert lines == ["uroce: the capture ends, the program goes on: "
+                         f"{folder}/x.pcapng: No space left on device"]
+
+
 def test_one_file_for_two(loopback):
     """The second process is refused, since it would make the first one's file its own."""
     name = loopback.scratch.file("pcapng")

@@ -151,28 +151,34 @@ static int add_page(struct capture_file *file)
 	return error;
 }
 
-/* Let the filler have so many bytes, and more if there is room on the disk. */
+/* Let the filler have so many bytes, and more if there is room on the disk; else what there is. */
 static int grow(struct capture_file *file, uint64_t bytes)
 {
 	uint64_t before = file->size;
 	uint8_t start[BLOCK_START];
-	int error = 0;
+	int error = 0, changed;
 
 	if (file->size - file->end >= bytes)
 		return 0;
 	unmap(file);
 	while (!error && file->size - file->end < bytes + FILLER_BYTES)
 		error = add_page(file);
-	if (file->size - file->end < bytes)
-		return error;
 	/* A page of which only a part was written is none. */
-	if (error && ftruncate(file->fd, (off_t)file->size))
+	if (error && ftruncate(file->fd, (off_t)file->size)) {
+		file->size = file->end;
 		return error;
+	}
 	map(file);
-	if (file->size == before)
-		return 0;
-	pcapng_put_filler_start(start, (uint32_t)(file->size - file->end));
-	return change(file, start, (uint32_t)(file->size - file->end));
+	if (file->size != before) {
+		pcapng_put_filler_start(start, (uint32_t)(file->size - file->end));
+		changed = change(file, start, (uint32_t)(file->size - file->end));
+		if (changed) {
+			unmap(file);
+			file->size = file->end;
+			return changed;
+		}
+	}
+	return file->size - file->end < bytes ? error : 0;
 }
 
 /* The first blocks, with the filler: one page. */
@@ -194,13 +200,27 @@ static int begin_file(struct capture_file *file, const uint8_t *blocks, size_t b
 	return 0;
 }
 
-static int add_to_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
+/* As many of these bytes as are whole blocks and at most so many. */
+static size_t whole_blocks(const uint8_t *blocks, size_t bytes, uint64_t room)
+{
+	size_t whole = 0;
+
+	while (whole < bytes) {
+		uint32_t length = pcapng_block_bytes(blocks + whole);
+
+		if (length > room - whole)
+			break;
+		whole += length;
+	}
+	return whole;
+}
+
+/* The filler has room for them, and for a filler behind them. */
+static int put_in_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
 {
 	uint32_t left;
-	int error = grow(file, bytes + PCAPNG_FILLER_MIN);
+	int error;
 
-	if (error)
-		return error;
 	left = (uint32_t)(file->size - file->end - bytes);
 	/* Inside of the filler, all but the first bytes, with the start of the next filler. */
 	pcapng_put_filler_start(blocks + bytes, left);
@@ -210,6 +230,22 @@ static int add_to_filler(struct capture_file *file, uint8_t *blocks, size_t byte
 	if (!error)
 		file->end += bytes;
 	return error;
+}
+
+static int add_to_filler(struct capture_file *file, uint8_t *blocks, size_t bytes)
+{
+	int error = grow(file, bytes + PCAPNG_FILLER_MIN), last;
+	uint64_t room = file->size - file->end;
+
+	/* When the disk is full, what still fits is the last that is in the file. */
+	if (error)
+		bytes = room < PCAPNG_FILLER_MIN
+				? 0
+				: whole_blocks(blocks, bytes, room - PCAPNG_FILLER_MIN);
+	if (error && bytes == 0)
+		return error;
+	last = put_in_filler(file, blocks, bytes);
+	return error ? error : last;
 }
 
 int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes)

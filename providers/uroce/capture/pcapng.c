@@ -156,6 +156,14 @@ void pcapng_put_packet(uint8_t *to, const struct pcapng_packet *packet)
 	end_block(to, at);
 }
 
+uint32_t pcapng_block_bytes(const uint8_t *block)
+{
+	uint32_t length;
+
+	memcpy(&length, block + 4, sizeof(length));
+	return length;
+}
+
 size_t pcapng_put_statistics(uint8_t *to, uint64_t time, uint64_t packets, uint64_t lost)
 {
 	uint8_t *at = put32(to, STATISTICS_BLOCK) + 4;

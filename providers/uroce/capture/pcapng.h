@@ -35,6 +35,9 @@ size_t pcapng_put_head(uint8_t *to, uint32_t snaplen, const char *description, c
 size_t pcapng_packet_bytes(const struct pcapng_packet *packet);
 void pcapng_put_packet(uint8_t *to, const struct pcapng_packet *packet);
 
+/* The whole length of the block that begins here. */
+uint32_t pcapng_block_bytes(const uint8_t *block);
+
 /* How many packets were captured and lost until time. */
 size_t pcapng_put_statistics(uint8_t *to, uint64_t time, uint64_t packets, uint64_t lost);
 
