@@ -253,18 +253,19 @@ void link_take_rights(int fd)
  */
 static int set_rights(int fd, int on)
 {
-	struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+	/* So many bytes of each datagram come in. */
+	struct sock_filter pass = BPF_STMT(BPF_RET | BPF_K, on ? UINT32_MAX : 0);
 	struct sock_fprog program;
 
 	memset(&program, 0, sizeof(program));
 	program.len = 1;
-	program.filter = &drop_all;
+	program.filter = &pass;
 	if (pass_rights(fd, on) == 0)
 		return 0;
-	return setsockopt(fd, SOL_SOCKET, on ? SO_DETACH_FILTER : SO_ATTACH_FILTER, &program,
-			  sizeof(program))
-		       ? -errno
-		       : 0;
+	/* qemu-user knows how to put one in another's place, and not how to take one away. */
+	if (on && setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &program, sizeof(program)) == 0)
+		return 0;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
 int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes)
