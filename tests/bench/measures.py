@@ -238,6 +238,7 @@ def _add_instructions():
         _add(f"polls in vain in {name}", "", lambda quick, side=side, command=command:
              instructions.of(*command)[side].idle_polls)
     _add("instructions of a poll in vain", "", lambda _: instructions.idle_poll())
+    _add("instructions of the least round trip", "", lambda _: instructions.least())
 
 
 def _sweep_messages(size, quick):

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * To be loaded before a program that runs under callgrind: its monotonic clock goes slower by what
- * callgrind makes the program slower.  So what the transport does by the clock (an ACK that waits
- * for an answer, a probe, the helper's looks) happens as often for each message as without
- * callgrind.
+ * To be loaded before a program that runs under callgrind and polls all the time: its monotonic
+ * clock is its processor time, made as much slower as callgrind makes the program, and what sleeps
+ * by that clock sleeps as much longer.  So what the transport does by the clock (an ACK that waits
+ * for an answer, a probe, the helper's looks, how it knows polls that follow each other) happens as
+ * often for each message as without callgrind, also where other processes use the processors.
  */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,19 +17,67 @@
 /* callgrind's own documentation says 50, and so does ib_send_lat between two of them. */
 #define SLOWER 50
 #define SECOND_NS UINT64_C(1000000000)
+/* The clock starts here, as no host's does at 0. */
+#define START_NS (1000 * SECOND_NS)
+#define MOST_ARGUMENTS 6
+/* Of epoll_pwait2(). */
+#define TIMEOUT 3
+
+typedef long (*system_call)(long number, ...);
 
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time);
+__attribute__((visibility("default"))) long syscall(long number, ...);
+
+static system_call next;
+
+static __attribute__((constructor)) void find_next(void)
+{
+	next = (system_call)dlsym(RTLD_NEXT, "syscall");
+}
+
+static uint64_t ns_of(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_nsec;
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / SECOND_NS),
+				  .tv_nsec = (long)(ns % SECOND_NS) };
+}
 
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
-	long result = syscall(SYS_clock_gettime, clock, time);
+	bool ours = clock == CLOCK_MONOTONIC;
+	long result = syscall(SYS_clock_gettime, ours ? CLOCK_PROCESS_CPUTIME_ID : clock, time);
 
-	if (result == 0 && clock == CLOCK_MONOTONIC) {
-		uint64_t ns =
-			((uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_nsec) / SLOWER;
-
-		time->tv_sec = (time_t)(ns / SECOND_NS);
-		time->tv_nsec = (long)(ns % SECOND_NS);
-	}
+	if (result == 0 && ours)
+		*time = time_of(START_NS + ns_of(time) / SLOWER);
 	return (int)result;
+}
+
+/* As in libc; the helper thread sleeps in an epoll_pwait2() that is called by number. */
+long syscall(long number, ...)
+{
+	long argument[MOST_ARGUMENTS];
+	struct timespec longer;
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < MOST_ARGUMENTS; i++)
+		argument[i] = va_arg(list, long);
+	va_end(list);
+	if (!next)
+		find_next();
+#ifdef SYS_epoll_pwait2
+	if (number == SYS_epoll_pwait2 && argument[TIMEOUT]) {
+		const struct timespec *timeout = (const struct timespec *)argument[TIMEOUT];
+
+		/* Processor time is behind: as long again, so as not to wake too early. */
+		longer = time_of(2 * ns_of(timeout) * SLOWER);
+		argument[TIMEOUT] = (long)&longer;
+	}
+#endif
+	return next(number, argument[0], argument[1], argument[2], argument[3], argument[4],
+		    argument[5]);
 }

@@ -111,5 +111,6 @@ BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
           "UDP stream with ICRC and copy, 15 x 4128 B", "UDP stream with ICRC and copy, 8 x 4128 B",
           "UDP stream, 128 x 40 B", "TCP stream, 8 B", "connect", "TCP connect",
           f"TCP connect, {AT_ONCE} at once", "instructions of a poll in vain",
+          "instructions of the least round trip",
           "polls in vain in ib_write_bw, 8 B", "polls in vain in ib_send_lat, 2 B",
           "polls in vain in ib_send_lat, 2 B, server"]
