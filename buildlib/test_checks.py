@@ -153,14 +153,16 @@ def test_the_page_shows_the_table(tree):
 def test_documents_name_what_exists(tree):
     tree.write("providers/uroce/engine/a.c", "static bool is_it(int a,\n\t\t  int b)\n{\n}\n")
     tree.write("Documentation/a.md", "[a](../providers/uroce/engine/a.c) [b](https://b.c/d)\n"
-               "| `engine/a.c` | `is_it` | asks |\n")
+               "| `engine/a.c` | `is_it` | asks, by `is_it()` |\n")
     code, output = tree.check("check-documents")
     assert code == 0, output
     tree.write("Documentation/a.md", "[a](gone.md)\n| `engine/a.c` | `was_it` | asks |\n"
-               "| `engine/b.c` | `is_it` | asks |\n")
+               "| `engine/b.c` | `is_it` | asks |\n"
+               "| `engine/a.c` | `is_it` | asks, by `gone()` |\n")
     code, output = tree.check("check-documents")
     assert code == 1 and "no Documentation/gone.md" in output
     assert "a.c has no function was_it()" in output and "no providers/uroce/engine/b.c" in output
+    assert output.count("there is no function gone()") == 1
 
 
 def test_pure_layers_call_nothing_outside(tree):
