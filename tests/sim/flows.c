@@ -6,12 +6,12 @@
 #include <stdlib.h>
 
 #include "sim/world.h"
+#include "wire/icrc.h"
 
 #define MILLISECOND UINT64_C(1000000)
 #define SAMPLE_NS MILLISECOND
 
-/* As long as a packet takes when the queue is as full as it gets. */
-static uint64_t round_trip(const struct plan *plan)
+uint64_t flows_round_trip_ns(const struct plan *plan)
 {
 	const struct net_plan *net = &plan->net[0];
 	uint32_t queue = net->mark_bytes > 0 ? net->mark_bytes : net->queue_bytes;
@@ -25,12 +25,12 @@ static uint64_t round_trip(const struct plan *plan)
 
 uint64_t flows_settle_ns(const struct plan *plan)
 {
-	return 100 * MILLISECOND + 20 * round_trip(plan);
+	return 100 * MILLISECOND + 20 * flows_round_trip_ns(plan);
 }
 
 uint64_t flows_slot_ns(const struct plan *plan)
 {
-	return 50 * MILLISECOND + 10 * round_trip(plan);
+	return 50 * MILLISECOND + 10 * flows_round_trip_ns(plan);
 }
 
 static const struct end *asker(const struct world *world, uint32_t n)
@@ -52,6 +52,7 @@ void flows_start(struct world *world)
 	flows->count = flows->from = flows->until = 0;
 	flows->measures = false;
 	flows->next_at = world->now + SAMPLE_NS;
+	flows->forge_at = world->now + world->plan.forged_ns;
 }
 
 static struct flow_sample *new_sample(struct flows *flows)
@@ -73,6 +74,14 @@ static bool all_are_busy(const struct world *world)
 	return true;
 }
 
+static bool all_are_done(const struct world *world)
+{
+	for (uint32_t n = 0; n < world->plan.connections; n++)
+		if (!oracle_all_done(asker(world, n)))
+			return false;
+	return true;
+}
+
 static void switch_measure(struct world *world, bool on)
 {
 	struct flows *flows = &world->flows;
@@ -84,12 +93,44 @@ static void switch_measure(struct world *world, bool on)
 	net_watch(&world->net.bottleneck[0], on, world->now);
 }
 
+/* A CNP that nobody sent, but with all that it needs to be believed. */
+static void forge_cnp(struct world *world)
+{
+	uint32_t sender = 0;
+	struct end *end = &world->connections[0].end[sender], *peer = end->peer;
+	struct net_packet *to = net_packet_new(&world->net);
+	struct wire_packet cnp = { .opcode = WIRE_CNP_OPCODE,
+				   .pkey = WIRE_DEFAULT_PKEY,
+				   .congestion = WIRE_BECN,
+				   .dest_qpn = end->qpn };
+
+	to->length = wire_build_headers(&cnp, to->bytes) + WIRE_ICRC_BYTES;
+	to->from = peer;
+	to->to = end;
+	to->path = &peer->cnp_path;
+	to->ip_id = 0;
+	to->request = to->nak = false;
+	to->cnp = true;
+	wire_icrc_put(&to->path->wire, to->ip_id, to->bytes, to->length);
+	net_queue_append(&end->inbox, to);
+}
+
+/* The next time at which flows have something of their own to do. */
+uint64_t flows_next_at(const struct world *world)
+{
+	return world->plan.forged_ns && !all_are_done(world) ? world->flows.forge_at : ENG_NEVER;
+}
+
 void flows_step(struct world *world)
 {
 	struct flows *flows = &world->flows;
 	struct flow_sample *sample;
 	bool over = flows->until > 0;
 
+	if (world->now >= flows_next_at(world)) {
+		flows->forge_at = world->now + world->plan.forged_ns;
+		forge_cnp(world);
+	}
 	if (world->now < flows->next_at || over)
 		return;
 	flows->next_at = world->now - world->now % SAMPLE_NS + SAMPLE_NS;
@@ -186,6 +227,20 @@ void flows_finish(struct world *world)
 	oracle_flows(world);
 }
 
+void flows_print_shares(const struct world *world)
+{
+	const struct flows *flows = &world->flows;
+
+	for (uint32_t from = 0; from + 20 < flows->count; from += 20) {
+		uint64_t ns = flows->samples[from + 20].at - flows->samples[from].at;
+
+		printf("%6" PRIu64 " ms:", flows->samples[from].at / MILLISECOND);
+		for (uint32_t n = 0; n < world->plan.connections; n++)
+			printf(" %4" PRIu64, got(flows, from, from + 20, n) * 8000 / ns);
+		printf(" Mb/s\n");
+	}
+}
+
 void flows_free(struct flows *flows)
 {
 	free(flows->samples);
@@ -201,8 +256,9 @@ void flows_print(const struct world *world)
 	printf("%6" PRIu64 " %u x", plan->seed, plan->connections);
 	for (uint32_t n = 0; n < plan->connections; n++)
 		printf(" %s/%u", eng_op_name(plan->flow_op[n]), plan->flow_length[n] / plan->mtu);
-	printf("%s mtu %u %" PRIu64 " Mb/s %" PRIu64 " us queue %u k mark %u k loss %u:",
-	       plan->end[0].share_bytes ? " one host" : "", plan->mtu,
+	printf("%s%s%s mtu %u %" PRIu64 " Mb/s %" PRIu64 " us queue %u k mark %u k loss %u:",
+	       plan->end[0].share_bytes ? " one host" : "", plan->hides_echoes ? " no echoes" : "",
+	       plan->forged_ns ? " forged" : "", plan->mtu,
 	       UINT64_C(8000000) / net->ns_per_byte_x1000, net->delay_ns / 1000,
 	       net->queue_bytes / 1000, net->mark_bytes / 1000, net->loss);
 	printf(" jain %.3f least %.2f line %.3f repeat %.3f p50 %" PRIu64 " k p95 %" PRIu64

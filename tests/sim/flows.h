@@ -35,24 +35,30 @@ struct flow_figures {
 struct flows {
 	struct flow_sample *samples;
 	uint32_t count, room;
-	uint64_t next_at;
+	uint64_t next_at, forge_at;
 	uint32_t from, until; /* samples between which is measured */
 	bool measures;
 	struct flow_figures figures;
 };
 
+/* Of the longest path, with a queue as long as it may be: up to the mark, or to the tail. */
+uint64_t flows_round_trip_ns(const struct plan *plan);
 /* Time after the last join until the flows should have found their shares. */
 uint64_t flows_settle_ns(const struct plan *plan);
 /* A slot in which no flow may starve. */
 uint64_t flows_slot_ns(const struct plan *plan);
 
 void flows_start(struct world *world);
+/* When the next forged CNP comes, or ENG_NEVER. */
+uint64_t flows_next_at(const struct world *world);
 /* The world has made a step. */
 void flows_step(struct world *world);
 /* All has come to rest: figures, and what the oracle says of them. */
 void flows_finish(struct world *world);
 void flows_free(struct flows *flows);
 void flows_print(const struct world *world);
+/* What each flow gets in slots of 20 ms. */
+void flows_print_shares(const struct world *world);
 
 /* oracle_flows.c */
 void oracle_flows(struct world *world);

@@ -187,8 +187,28 @@ static const uint8_t *network_header(const struct net_packet *from)
 	return headers[from->serial % 61];
 }
 
+/* True if all has been done with it that is to be done. */
+static bool deliver_news(struct end *end, const struct net_packet *from, struct wire_packet *packet)
+{
+	if (packet->opcode == WIRE_CNP_OPCODE) {
+		world_trace(end, "<- CNP");
+		eng_receive(end->qp, packet, end->world->now);
+		oracle_cwnd(end);
+		return true;
+	}
+	if (end->world->plan.hides_echoes)
+		packet->congestion = 0;
+	if (from->ecn == NET_CE) {
+		packet->congestion |= WIRE_CE;
+		oracle_marked(end);
+	}
+	return false;
+}
+
 static void deliver(struct end *end, const struct net_packet *from, struct wire_packet packet)
 {
+	if (end->world->plan.flows && deliver_news(end, from, &packet))
+		return;
 	world_trace_packet(end, "<-", &packet);
 	if (deaf(end, &packet))
 		oracle_lost(from->from, from);
@@ -197,6 +217,8 @@ static void deliver(struct end *end, const struct net_packet *from, struct wire_
 	if (mutant_arrival(end, &packet))
 		eng_receive(end->qp, &packet, end->world->now);
 	oracle_after_step(end);
+	if (end->world->plan.flows)
+		oracle_cwnd(end);
 }
 
 /* What goes to a group comes to all its members, once. */
@@ -287,6 +309,8 @@ static void expire(struct end *end)
 		oracle_probe(end);
 	if (counted(end, ENG_COUNT_SOLICITATIONS) > questions)
 		oracle_question(end);
+	if (end->world->plan.flows)
+		oracle_cwnd(end);
 }
 
 /* A turn that changes what is under way lets the host's other QPs try again. */

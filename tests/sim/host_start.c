@@ -55,6 +55,12 @@ static void set_attr(struct end *end)
 		end->paths[n].wire.src_port += (uint16_t)(1 + n);
 	}
 	mutant_attr(end, attr);
+	end->cnp_path = attr->path;
+	end->cnp_path.wire.src_port += 100;
+	if (!plan->flows)
+		return;
+	eng_set_ecn(end->qp, plan->ect ? &end->cnp_path : NULL);
+	eng_set_law(end->qp, ENG_LAW_NETWORK);
 }
 
 void end_set_state(struct end *end, enum eng_qp_state state)

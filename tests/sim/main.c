@@ -98,8 +98,15 @@ static int run_seeds(struct world *world, const struct options *options)
 
 static int run_one(struct world *world, const struct options *options)
 {
+	bool passed;
+
 	world->verbose = options->verbose;
-	if (!world_run(world, options->start)) {
+	passed = world_run(world, options->start);
+	if (options->table && options->flows) {
+		flows_print_shares(world);
+		flows_print(world);
+	}
+	if (!passed) {
 		print_failure(world);
 		return 1;
 	}

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deliberate faults of the law of the window.  The linker leads the engine's calls of some
- * functions of cwnd.h here (CMakeLists.txt).
+ * Deliberate faults of the window's law, and of what is told of marks.  The linker leads the
+ * engine's calls of some functions of cwnd.h and ecn.h here (CMakeLists.txt).
  */
 #include "engine/cwnd.h"
+#include "engine/ecn.h"
 #include "sim/mutant.h"
 #include "sim/world.h"
 
 /* Named by the linker: what the engine calls, and the function itself. */
 bool __wrap_cwnd_open(const struct eng_qp *qp, uint64_t cost);
 bool __real_cwnd_open(const struct eng_qp *qp, uint64_t cost);
+void __wrap_cwnd_progress(struct eng_qp *qp, uint64_t cost);
+void __real_cwnd_progress(struct eng_qp *qp, uint64_t cost);
+bool __wrap_cwnd_congested(struct eng_qp *qp);
+bool __real_cwnd_congested(struct eng_qp *qp);
+void __wrap_ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+void __real_ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
 /* The world whose engines have a fault; they cannot tell. */
 static struct world *faulty;
@@ -27,6 +34,14 @@ static bool has_fault(enum mutant_law law)
 	return true;
 }
 
+/* All of them, or only one that the others suffer from. */
+static bool is_deaf(const struct eng_qp *qp)
+{
+	const struct end *end = qp->owner;
+
+	return has_fault(MUTANT_LAW_DEAF) || (end->number == 0 && has_fault(MUTANT_LAW_SELFISH));
+}
+
 bool __wrap_cwnd_open(const struct eng_qp *qp, uint64_t cost)
 {
 	if (has_fault(MUTANT_LAW_ONE_PACKET) && eng_in_flight(qp) > 0)
@@ -34,10 +49,77 @@ bool __wrap_cwnd_open(const struct eng_qp *qp, uint64_t cost)
 	return __real_cwnd_open(qp, cost);
 }
 
+static void change_window(struct eng_qp *qp, uint64_t before)
+{
+	uint64_t *cwnd = &qp->req.cwnd;
+
+	if (*cwnd < before && has_fault(MUTANT_LAW_NO_FLOOR))
+		*cwnd = before / 2;
+}
+
+void __wrap_cwnd_progress(struct eng_qp *qp, uint64_t cost)
+{
+	uint64_t before = qp->req.cwnd;
+
+	if (is_deaf(qp))
+		qp->req.network.echoed = false;
+	if (has_fault(MUTANT_LAW_EACH_NOTICE))
+		qp->req.cwnd_recovering = false;
+	__real_cwnd_progress(qp, cost);
+	change_window(qp, before);
+}
+
+bool __wrap_cwnd_congested(struct eng_qp *qp)
+{
+	uint64_t before = qp->req.cwnd;
+	bool known;
+
+	if (is_deaf(qp))
+		return true;
+	if (has_fault(MUTANT_LAW_EACH_NOTICE))
+		qp->req.cwnd_recovering = false;
+	known = __real_cwnd_congested(qp);
+	change_window(qp, before);
+	return known;
+}
+
+void __wrap_ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	if (has_fault(MUTANT_LAW_TELLS_NOTHING))
+		return;
+	__real_ecn_marked(qp, packet, now);
+	if (qp->ecn.cnp && has_fault(MUTANT_LAW_TELLS_ALWAYS))
+		qp->ecn.cnp_owed = true;
+}
+
 const struct mutant mutants_of_flows[] = {
 	{ .name = "one-packet-window",
 	  .fault = "has a window of one packet",
 	  .flows = true,
 	  .law = MUTANT_LAW_ONE_PACKET },
+	{ .name = "no-floor",
+	  .fault = "has a window that is cut below two packets",
+	  .flows = true,
+	  .law = MUTANT_LAW_NO_FLOOR },
+	{ .name = "cuts-for-each",
+	  .fault = "cuts its window for each notice and not for each round trip",
+	  .flows = true,
+	  .law = MUTANT_LAW_EACH_NOTICE },
+	{ .name = "ignores-marks",
+	  .fault = "does not cut its window for marks",
+	  .flows = true,
+	  .law = MUTANT_LAW_DEAF },
+	{ .name = "selfish-flow",
+	  .fault = "leaves it to others to cut their windows",
+	  .flows = true,
+	  .law = MUTANT_LAW_SELFISH },
+	{ .name = "cnp-for-each",
+	  .fault = "sends a CNP for each mark",
+	  .flows = true,
+	  .law = MUTANT_LAW_TELLS_ALWAYS },
+	{ .name = "no-cnp",
+	  .fault = "tells nobody of marks",
+	  .flows = true,
+	  .law = MUTANT_LAW_TELLS_NOTHING },
 };
 const uint32_t mutants_of_flows_count = sizeof(mutants_of_flows) / sizeof(mutants_of_flows[0]);

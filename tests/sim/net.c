@@ -67,7 +67,7 @@ struct net_packet *net_packet_new(struct net *net)
 	if (!packet)
 		abort();
 	packet->next = NULL;
-	packet->copy = false;
+	packet->copy = packet->cnp = false;
 	packet->flow = 0;
 	packet->ecn = NET_NOT_ECT;
 	return packet;

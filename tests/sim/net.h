@@ -33,7 +33,7 @@ struct net_packet {
 	uint8_t ecn;   /* codepoint in the IP header */
 	bool copy;     /* made by the network */
 	/* What it was when it was sent, for the oracle. */
-	bool request, nak;
+	bool request, nak, cnp;
 	uint32_t psn;
 	uint8_t bytes[WIRE_MAX_PACKET_BYTES];
 };

@@ -9,6 +9,8 @@
  *	oracle_responses.c	response packets: credits told, order, NAKs; what the responder owes
  *	oracle_completions.c	completions and memory
  *	oracle_loose.h		all of that for UC and UD
+ *	oracle_ecn.c		what is told of congestion, and the window
+ *	oracle_flows.c		what flows get that go through one bottleneck
  *
  * Positions are PSNs without wrap, see script.h.
  */
@@ -123,10 +125,20 @@ struct listening {
 	uint64_t dropped;	  /* UD: datagrams that were not for this QP, or had no room */
 };
 
+/* What an end tells of congestion, and what it makes of being told. */
+struct telling {
+	uint64_t marks; /* that have come since the last CNP */
+	uint64_t cnps, cnp_at;
+	bool owed;
+	uint64_t cwnd;	/* when last looked at */
+	int64_t cut_at; /* the window has been cut when all before it had been handed out */
+};
+
 struct oracle {
 	struct asking asking;
 	struct answering answering;
 	struct listening listening;
+	struct telling telling;
 	uint32_t completed;	     /* send requests that completions are past */
 	uint32_t receives_completed; /* receive requests, with success */
 	uint32_t receives_erred;     /* after those */
@@ -189,6 +201,13 @@ void oracle_to_error(struct end *end);
 void oracle_final(struct end *end);
 /* All of this end's messages are acknowledged and told of. */
 bool oracle_all_done(const struct end *end);
+
+/* oracle_ecn.c: a CNP leaves; a marked packet comes; all that was owed must have left. */
+void oracle_cnp(struct end *end, const struct wire_packet *packet);
+void oracle_marked(struct end *end);
+void oracle_tells(struct end *end);
+/* Something has come to a sender whose window goes by the law of networks, or a timer expired. */
+void oracle_cwnd(struct end *end);
 
 /* Shared by the parts. */
 /* The bits of the opcode that name the end's service. */

@@ -371,7 +371,7 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 	int64_t position, last;
 	uint32_t index;
 
-	if (packet->copy || service_is_loose(end->type))
+	if (packet->copy || packet->cnp || service_is_loose(end->type))
 		return;
 	if (!packet->request) {
 		asking = &end->peer->oracle.asking;

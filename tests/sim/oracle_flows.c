@@ -1,40 +1,127 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the law of the window promises for flows that meet at a bottleneck.  Each limit is what the
- * worst of thousands of plans may show, not what the usual one does (flows_print() tells that).
+ * What the law of the window promises for flows that meet at a bottleneck.  A limit is what the
+ * worst of a thousand plans may show, not what the usual one does (that is in flows_print()).
  */
 #include "sim/flows.h"
 #include "sim/world.h"
 
-/* Of what the line carries, so much is payload that arrived for the first time. */
-static const struct {
-	uint32_t loss; /* chance, up to which this holds */
-	double line, with_reads;
-} goodputs[] = {
-	{ 1, 0.10, 0.015 },
-	{ 10, 0.10, 0.015 },
-	{ 50, 0.05, 0.015 },
+/* So many packets of a round trip without queues, for each flow, are few: windows stay small. */
+#define FEW_PACKETS 2
+/* A queue of this size drops nothing of flows that obey marks. */
+#define AMPLE_QUEUE_BYTES 200000
+/* What a queue holds beyond the marker's limit: all see the mark a round trip later. */
+#define QUEUE_SLACK_BYTES 20000
+#define WINDOW_PACKETS 2
+
+struct limits {
+	double jain, line;
+	double least; /* of what a window of two packets makes, or of its share if that is less */
 };
 
-static double goodput_wanted(const struct plan *plan)
-{
-	uint32_t row = 0;
+/* Of marked flows without a loss. */
+static const struct limits near_limits = { .jain = 0.85, .line = 0.7, .least = 0.4 };
+static const struct limits far_limits = { .jain = 0.4, .line = 0.12, .least = 0.4 };
+/* Of all others. */
+static const struct limits any_limits = { .line = 0.01 };
 
-	while (plan->net[0].loss > goodputs[row].loss)
-		row++;
+static bool has_reads(const struct plan *plan)
+{
 	for (uint32_t n = 0; n < plan->connections; n++)
 		if (plan->flow_op[n] == ENG_READ)
-			return goodputs[row].with_reads;
-	return goodputs[row].line;
+			return true;
+	return false;
+}
+
+/* Do windows follow marks alone? */
+static bool is_governed(const struct plan *plan)
+{
+	return plan->ect && plan->net[0].loss == 0 && !has_reads(plan);
+}
+
+/* Between two packets that a flow sends alone; the two delays are of the longest path. */
+static uint64_t packet_ns(const struct plan *plan)
+{
+	return (uint64_t)plan->mtu * plan->net[0].ns_per_byte_x1000 / 1000;
+}
+
+static bool is_near(const struct plan *plan)
+{
+	uint64_t delays = flows_round_trip_ns(plan) -
+			  plan->net[0].mark_bytes * plan->net[0].ns_per_byte_x1000 / 1000;
+
+	return delays < FEW_PACKETS * packet_ns(plan) * plan->connections;
+}
+
+/* What two packets in a round trip make, of a flow's share. */
+static double floor_share(const struct plan *plan)
+{
+	double share = (double)(WINDOW_PACKETS * plan->connections * packet_ns(plan)) /
+		       (double)flows_round_trip_ns(plan);
+
+	return share < 1 ? share : 1;
+}
+
+static void check_least(struct world *world, double part)
+{
+	double wanted = part * floor_share(&world->plan);
+	double least = world->flows.figures.least;
+
+	if (least < wanted)
+		world_fail(world, "a flow starves: it gets %.3f of its share, and not %.3f", least,
+			   wanted);
+}
+
+static void check_queue(struct world *world)
+{
+	const struct net_plan *net = &world->plan.net[0];
+	const struct flow_figures *figures = &world->flows.figures;
+	uint64_t limit = net->mark_bytes, least_windows;
+
+	/* Flows that have all cut their windows to two packets still fill a queue. */
+	least_windows = (uint64_t)world->plan.connections * WINDOW_PACKETS *
+			(world->plan.mtu + net->overhead + WIRE_MAX_HEADER_BYTES);
+	if (limit < least_windows)
+		limit = least_windows;
+	limit += QUEUE_SLACK_BYTES;
+	if (figures->queue_p95 > limit)
+		world_fail(world, "with marks the queue holds %llu bytes, and not %llu",
+			   (unsigned long long)figures->queue_p95, (unsigned long long)limit);
+}
+
+static void check_shares(struct world *world, const struct limits *limits)
+{
+	const struct flow_figures *figures = &world->flows.figures;
+
+	if (figures->jain < limits->jain)
+		world_fail(world, "flows share by a Jain index of %.3f, and not %.3f",
+			   figures->jain, limits->jain);
+	if (figures->line < limits->line)
+		world_fail(world, "flows get %.3f of the line, and not %.3f", figures->line,
+			   limits->line);
+	if (limits->least > 0)
+		check_least(world, limits->least);
 }
 
 void oracle_flows(struct world *world)
 {
+	const struct plan *plan = &world->plan;
 	const struct flow_figures *figures = &world->flows.figures;
+	bool ample = plan->net[0].queue_bytes >= AMPLE_QUEUE_BYTES;
 
-	if (figures->ns == 0)
+	if (figures->ns < flows_slot_ns(plan))
 		return;
-	if (figures->line < goodput_wanted(&world->plan))
-		world_fail(world, "flows get %.3f of the line, and not %.3f", figures->line,
-			   goodput_wanted(&world->plan));
+	if (!is_governed(plan) || (world->net.dropped > 0 && !ample)) {
+		check_shares(world, &any_limits);
+		return;
+	}
+	/* CNPs of nobody hold a flow down, but do not stop it. */
+	if (plan->forged_ns)
+		check_least(world, far_limits.least);
+	else
+		check_shares(world, is_near(plan) ? &near_limits : &far_limits);
+	check_queue(world);
+	if (ample && world->net.dropped > 0)
+		world_fail(world, "with marks %llu packets find no room",
+			   (unsigned long long)world->net.dropped);
 }

@@ -158,6 +158,9 @@ struct plan {
 
 	/* Flows of reliable connections that meet at one bottleneck (plan_flows.c). */
 	bool flows;
+	bool ect;	    /* their packets may be marked */
+	bool hides_echoes;  /* ... and ACKs do not tell, as between other ends */
+	uint64_t forged_ns; /* so often a CNP comes to the sender of the first flow; 0: never */
 	struct end_plan flow[PLAN_MAX_CONNECTIONS][2];
 	uint32_t flow_messages[PLAN_MAX_CONNECTIONS]; /* all alike: */
 	enum eng_op flow_op[PLAN_MAX_CONNECTIONS];

@@ -50,7 +50,8 @@ static void plan_path(struct sim_random *random, struct plan *plan)
 	there->loss = random_chance(random, 600) ? 0 : PICK(random, 1, 10, 50);
 	there->loss_burst = 1;
 	there->delay_ns = PICK(random, 20, 100, 500, 1000, 3000) * MICROSECOND;
-	there->jitter_ns = random_chance(random, 500) ? random_skewed(random, 50 * MICROSECOND) : 0;
+	/* Without any, packets of ACK-clocked flows meet in the same order again and again. */
+	there->jitter_ns = random_between(random, 20, 200) * MICROSECOND;
 	*back = *there;
 	back->queue_bytes = ACK_QUEUE_BYTES;
 	back->mark_bytes = 0;
@@ -83,7 +84,7 @@ static void plan_host(struct sim_random *random, struct end_plan *end, uint32_t 
 	end->gather_from = random_chance(random, 500) ? UINT32_MAX : 2048;
 	end->max_runs = 1000;
 	end->scheduled = true;
-	end->late_ns = random_chance(random, 500) ? 0 : random_skewed(random, 50 * MICROSECOND);
+	end->late_ns = random_skewed(random, 50 * MICROSECOND);
 }
 
 static void plan_flow(struct sim_random *random, struct plan *plan, uint32_t n, uint64_t volume,
@@ -165,6 +166,11 @@ void plan_make_flows(struct plan *plan, uint64_t seed)
 	/* On one host they share what the peer's buffers hold, on several they know of nothing. */
 	if (random_chance(&random, 500))
 		plan->end[0].share_bytes = plan->end[1].share_bytes = 240 * 4212;
+	plan->ect = plan->net[0].mark_bytes > 0;
+	plan->hides_echoes = plan->ect && random_chance(&random, 300);
+	plan->forged_ns = plan->ect && random_chance(&random, 200)
+				  ? random_between(&random, 5, 500) * MICROSECOND
+				  : 0;
 	plan_work(&random, plan);
 	plan_timeout(plan);
 	for (uint32_t side = 0; side < 2; side++)

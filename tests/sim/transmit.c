@@ -31,10 +31,14 @@ static void copy_run(const struct eng_run *run, uint32_t *piece, uint32_t *offse
 }
 
 /* A datagram's own, or that of the connection. */
-static bool path_is_right(const struct end *end, const struct eng_path *path)
+static bool path_is_right(const struct end *end, const struct eng_run *run)
 {
+	const struct eng_path *path = run->path;
+
 	if (end->type == ENG_UD)
 		return path >= end->paths && path < end->paths + PLAN_MAX_CONNECTIONS;
+	if (run->kind == ENG_RUN_CNP)
+		return run->path == &end->cnp_path;
 	return path == &eng_qp_attr(end->qp)->path;
 }
 
@@ -49,7 +53,7 @@ static bool run_is_sound(struct end *end, const struct eng_run *run)
 	    run->bytes > run->segment * (run->packets - 1) &&
 	    run->bytes <= run->segment * run->packets && run->piece_count <= run->max_pieces &&
 	    run->staged <= run->staging_bytes &&
-	    (run->packets == 1 || run->bytes <= run->max_bytes) && path_is_right(end, run->path))
+	    (run->packets == 1 || run->bytes <= run->max_bytes) && path_is_right(end, run))
 		return true;
 	world_fail(end->world, "%s: a run of %u packets, %u bytes in %u pieces, is not sound",
 		   end->name, run->packets, run->bytes, run->piece_count);
@@ -147,6 +151,13 @@ static bool parse_own(struct end *end, const struct net_packet *from, struct wir
 static void show_packet(struct end *end, struct net_packet *to, struct wire_packet *packet,
 			bool taken_back)
 {
+	to->cnp = packet->opcode == WIRE_CNP_OPCODE;
+	if (to->cnp) {
+		world_trace(end, "-> CNP");
+		if (!taken_back)
+			oracle_cnp(end, packet);
+		return;
+	}
 	to->request = wire_op_is_request(packet->opcode);
 	to->psn = packet->psn;
 	to->nak =
@@ -205,6 +216,8 @@ static void emit(struct end *end, const struct eng_run *run, bool taken_back)
 		to->path = run->path;
 		to->ip_id = (uint16_t)i;
 		to->flow = world->plan.flows ? end->number : 0;
+		if (world->plan.ect && run->kind != ENG_RUN_CNP)
+			to->ecn = NET_ECT0;
 		to->serial = ++world->serial;
 		if (to->length > sizeof(to->bytes)) {
 			world_fail(world, "%s: a packet of %u bytes", end->name, to->length);
@@ -317,6 +330,7 @@ void end_transmit(struct end *end)
 		end->crowded = reason == ENG_TX_SHARE;
 		if (reason != ENG_TX_RUN) {
 			oracle_run_ends(end);
+			oracle_tells(end);
 			trace_reason(end, reason);
 			oracle_nothing_to_send(end, reason, sides_silent(end, &run, reason));
 			return;

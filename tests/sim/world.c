@@ -70,6 +70,10 @@ void world_trace_packet(const struct end *end, const char *what, const struct wi
 		printf(" AckReq");
 	if (packet->solicited)
 		printf(" SE");
+	if (packet->congestion & WIRE_CE)
+		printf(" CE");
+	if (packet->congestion & WIRE_BECN)
+		printf(" BECN");
 	if (headers & WIRE_HAS_AETH)
 		print_aeth(packet);
 	putchar('\n');
@@ -270,6 +274,8 @@ static uint64_t next_time(struct world *world)
 {
 	uint64_t first = net_next_run_at(&world->net);
 
+	if (world->plan.flows && flows_next_at(world) < first)
+		first = flows_next_at(world);
 	for (uint32_t n = 0; n < end_count(world); n++) {
 		uint64_t at = end_next_visit(end_at(world, n));
 

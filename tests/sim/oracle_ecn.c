@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What is told of congestion, and what follows (annex A17): a CNP for marks, at once, but at most
+ * one in 50 us; a window that is cut at most once in a round trip, and keeps two packets.  The
+ * window is the one thing that this oracle reads inside of the engine: it is what is promised.
+ */
+#include <inttypes.h>
+
+#include "engine/qp.h"
+#include "sim/world.h"
+
+#define CNP_INTERVAL_NS 50000
+#define WINDOW_PACKETS 2
+
+void oracle_cnp(struct end *end, const struct wire_packet *packet)
+{
+	struct telling *telling = &end->oracle.telling;
+	uint64_t now = end->world->now;
+
+	if (telling->marks == 0)
+		world_fail(end->world, "%s: a CNP without a mark", end->name);
+	else if (telling->cnps > 0 && now < telling->cnp_at + CNP_INTERVAL_NS)
+		world_fail(end->world, "%s: a CNP %" PRIu64 " ns after another", end->name,
+			   now - telling->cnp_at);
+	if (packet->dest_qpn != end->peer->qpn || packet->pkey != WIRE_DEFAULT_PKEY ||
+	    packet->psn != 0 || packet->ack_request || packet->solicited || packet->migrated ||
+	    packet->congestion != WIRE_BECN)
+		world_fail(end->world, "%s: a CNP of another form", end->name);
+	telling->marks = 0;
+	telling->owed = false;
+	telling->cnp_at = now;
+	telling->cnps++;
+}
+
+void oracle_marked(struct end *end)
+{
+	struct telling *telling = &end->oracle.telling;
+
+	telling->marks++;
+	if (telling->cnps == 0 || end->world->now >= telling->cnp_at + CNP_INTERVAL_NS)
+		telling->owed = true;
+}
+
+void oracle_tells(struct end *end)
+{
+	if (end->oracle.telling.owed && end->state == ENG_RTS)
+		world_fail(end->world, "%s: withholds a CNP", end->name);
+}
+
+/* By marks it is cut once for what was sent before the cut; losses may cut it again. */
+void oracle_cwnd(struct end *end)
+{
+	struct telling *telling = &end->oracle.telling;
+	const struct asking *asking = &end->oracle.asking;
+	uint64_t cwnd = end->qp->req.cwnd;
+	bool less = cwnd < telling->cwnd;
+
+	if (end->state != ENG_RTS)
+		return;
+	if (cwnd < (uint64_t)WINDOW_PACKETS * end->world->plan.mtu)
+		world_fail(end->world, "%s: a window of %" PRIu64 " bytes", end->name, cwnd);
+	if (less && end->world->net.dropped == 0 && asking->unacked < telling->cut_at)
+		world_fail(end->world,
+			   "%s: the window is cut twice in a round trip, to %" PRIu64 " bytes",
+			   end->name, cwnd);
+	if (less)
+		world_trace(end, "  the window is cut to %" PRIu64 " bytes", cwnd);
+	if (less)
+		telling->cut_at = asking->high;
+	telling->cwnd = cwnd;
+}
