@@ -130,13 +130,14 @@ class StatWatch:
 class RoceFlow:
     """A stock perftest program that moves data from a to b."""
 
-    def __init__(self, lab, kind="write", seconds=5, size=65536, ect=False, env=None):
+    def __init__(self, lab, kind="write", seconds=5, size=65536, ect=False, env=None,
+                 version=4):
         self.kind = kind
         # Who asks for READs is who gets the data.
         server_at = lab.a if kind == "read" else lab.b
         self.asking_at = server_at.peer
         command = [f"ib_{kind}_bw", "-d", "{device}", "-F", "-D", seconds, "--margin", 0, "-s",
-                   size, "-u", TIMEOUT_CODE, "-x", "{gid4}", "--report_gbits"]
+                   size, "-u", TIMEOUT_CODE, "-x", f"{{gid{version}}}", "--report_gbits"]
         if ect:
             command.append(f"--tclass={ECT_CLASS}")
         self.server, self.client = harness.start_pair(server_at, command, env=env)

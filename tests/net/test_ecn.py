@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Marks on the wire: what they are answered with, as independent programs see it, and obeyed."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import bottleneck
+import flows
+import harness
+
+CNP, ACK, WRITES = 0x81, 0x11, (0x06, 0x07, 0x08)
+CNP_INTERVAL = 50e-6
+NOT_ECT, ECT, CE = 0, 2, 3
+FIELDS = ["frame.time_epoch", "ip.src", "ipv6.src", "ip.dsfield.dscp", "ip.dsfield.ecn",
+          "ipv6.tclass.dscp", "ipv6.tclass.ecn", "udp.payload"]
+
+
+class Wire:
+    """What passes b's interface while the context lasts, as tshark reads it."""
+
+    def __init__(self, lab):
+        if not shutil.which("dumpcap") or not shutil.which("tshark"):
+            pytest.skip("tshark is not installed")
+        self.lab, self.path, self.packets = lab, lab.scratch.file("pcapng"), []
+
+    def __enter__(self):
+        self.dumpcap = self.lab.b.start("dumpcap", "-q", "-i", "b0", "-w", self.path, "-s", 120,
+                                        "-f", "udp port 4791")
+        until = time.monotonic() + harness.PATIENCE
+        while not os.path.exists(self.path) or os.path.getsize(self.path) == 0:
+            assert self.dumpcap.running() and time.monotonic() < until, self.dumpcap
+            time.sleep(0.02)
+        return self
+
+    def __exit__(self, *_):
+        self.dumpcap.kill(signal.SIGINT)
+        shown = subprocess.run(["tshark", "-r", self.path, "-T", "fields", "-d",
+                                "udp.port==4791,data",
+                                *(word for field in FIELDS for word in ("-e", field))],
+                               check=True, capture_output=True, text=True).stdout
+        for line in shown.splitlines():
+            when, source4, source6, dscp4, ecn4, dscp6, ecn6, payload = line.split("\t")
+            self.packets.append((float(when), source4 or source6, int(dscp4 or dscp6),
+                                 int(ecn4 or ecn6), bytes.fromhex(payload)))
+
+
+def check_cnps(wire, source, qpn):
+    """Byte for byte as annex A17 has them, no closer than they may be; how many."""
+    times = []
+    for when, address, dscp, ecn, payload in wire.packets:
+        if payload[0] != CNP:
+            continue
+        assert (address, dscp, ecn) == (source, 48, NOT_ECT)
+        head = bytes([CNP, 0, 0xFF, 0xFF, 0x40]) + qpn.to_bytes(3, "big")
+        assert payload[:28] == head + bytes(20)
+        assert len(payload) == 32
+        times.append(when)
+    gaps = sorted(after - before for before, after in zip(times, times[1:]))
+    # What leaves late may be followed by what leaves in time: few are.
+    assert not gaps or gaps[len(gaps) // 10] >= CNP_INTERVAL * 0.8, gaps[:10]
+    return len(times)
+
+
+@pytest.mark.parametrize("version, setting", [(4, False), (6, True)])
+def test_marks_are_told_and_obeyed(lab, version, setting):
+    """By --tclass and by UROCE_TOS."""
+    lab.set(marks=True)
+    env = {"UROCE_TOS": hex(flows.ECT_CLASS)} if setting else None
+    with Wire(lab) as wire:
+        run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=not setting,
+                                                           env=env, version=version)))
+    sender, receiver = run.flows[0].last
+    here, there = ((lab.b.address, lab.a.address) if version == 4 else
+                   (lab.b.address6, lab.a.address6))
+    assert check_cnps(wire, here, sender["qpn"]) > 0
+    assert receiver["counters"]["np_cnp_sent"] > 0
+    assert 0 < receiver["counters"]["np_ecn_marked_roce_packets"]
+    assert sender["counters"]["rp_cnp_handled"] > 0
+    assert {(dscp, ecn) for _, address, dscp, ecn, payload in wire.packets
+            if address == there and payload[0] in WRITES} == {(26, ECT), (26, CE)}
+    # ACKs echo, and are for as many packets as were marked, about.
+    assert any(payload[0] == ACK and payload[4] & 0x40 for *_, payload in wire.packets)
+    assert run.queue.samples[-1][2] == run.queue.samples[0][2], "packets were dropped"
+
+
+def test_read_responses(lab):
+    """The requester tells of marks, and the responder obeys."""
+    lab.set(marks=True)
+    with Wire(lab) as wire:
+        run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "read", 1, ect=True)))
+    asking, answering = run.flows[0].last
+    assert check_cnps(wire, lab.b.address, answering["qpn"]) > 0
+    assert asking["counters"]["np_cnp_sent"] > 0
+    assert answering["counters"]["rp_cnp_handled"] > 0
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
