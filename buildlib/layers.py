@@ -69,8 +69,8 @@ LAYERS = {
         group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
         group("receive and turn", "demux turn"),
         group("threads and control calls", "helper route group datagram"),
-        group("queue pair 1", "gsi gsi_internal gsi_address gsi_news gsi_port gsi_queue gsi_send "
-              "gsi_will"),
+        group("queue pair 1", "gsi gsi_internal gsi_address gsi_guests gsi_news gsi_port gsi_queue "
+              "gsi_route gsi_send gsi_standby gsi_will"),
         group("entry", "progress"),
     )),
     "verbs": layer("the objects of libibverbs", "progress capture engine wire link",

@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 /* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 7
+#define UROCE_ABI_VERSION 8
 
 /*
  * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
@@ -30,10 +30,13 @@
 /* Held while a pool is being made for an address; the address as 32 hex digits, then scope. */
 #define UROCE_ABI_POOL_LOCK_NAME "uroce/%u/pool/%s/%u"
 /*
- * Held by the process that gets what is for queue pairs 0 and 1 of an address, named as above: a
- * SEQPACKET listener that all other processes which use the connection manager there connect to.
+ * Held by the process that gets what is for queue pairs 0 and 1 of an address, named as above, and
+ * the level: a SEQPACKET listener that all other processes which use the connection manager there
+ * connect to.  The highest level that is taken counts; a process that steps in for a holder that
+ * does not answer takes the next one.
  */
-#define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u"
+#define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u/%u"
+#define UROCE_ABI_GSI_LEVELS 8
 /* Held by the process that has bound a port: version, port space, port; the address as above.  Not
  * to be talked to. */
 #define UROCE_ABI_PORT_NAME "uroce/%u/port/%x/%u/%s/%u"
@@ -56,6 +59,9 @@ enum uroce_abi_message {
 	UROCE_ABI_GSI_LISTEN,	/* struct uroce_abi_gsi_service, to the holder: it is mine */
 	UROCE_ABI_GSI_UNLISTEN, /* struct uroce_abi_gsi_service: no more */
 	UROCE_ABI_GSI_MAD,	/* struct uroce_abi_gsi_mad, then the MAD: it is for you */
+	UROCE_ABI_GSI_BELL,	/* struct uroce_abi_header, to members, with an eventfd */
+	UROCE_ABI_GSI_ASK,	/* struct uroce_abi_header, to the holder: are you there? */
+	UROCE_ABI_GSI_HERE,	/* struct uroce_abi_header: yes */
 	/* At the stat name, on a connection that lasts as long as the capture. */
 	UROCE_ABI_CAPTURE_REQUEST, /* struct uroce_abi_header */
 	UROCE_ABI_CAPTURE_READY,   /* struct uroce_abi_capture: now you may send a descriptor */
@@ -93,6 +99,11 @@ struct uroce_abi_shm {
 	__u32 slot; /* the sender's */
 };
 
+/*
+ * The bell of a holder is an eventfd that it and its members have.  The process that steps in for
+ * it rings (adds 1) when it has the name and before it gets anything: the others look for the
+ * highest level then, and the holder, which takes the count out, before it does anything else.
+ */
 struct uroce_abi_gsi_hello {
 	struct uroce_abi_header header;
 	__u32 slot; /* the sender's */

@@ -45,7 +45,9 @@ static void check_good(const uint8_t *data, size_t size, const struct link_messa
 	} else if (kind == UROCE_ABI_GSI_MAD) {
 		require(size == sizeof(message->mad) + UROCE_ABI_MAD_BYTES);
 		require(memcmp(&message->mad, data, sizeof(message->mad)) == 0);
-	} else if (kind == UROCE_ABI_SHM_DOORBELL || kind == UROCE_ABI_STAT_REQUEST) {
+	} else if (kind == UROCE_ABI_SHM_DOORBELL || kind == UROCE_ABI_STAT_REQUEST ||
+		   kind == UROCE_ABI_GSI_BELL || kind == UROCE_ABI_GSI_ASK ||
+		   kind == UROCE_ABI_GSI_HERE) {
 		require(size == sizeof(struct uroce_abi_header));
 		require(memcmp(data + sizeof(kind), &version, sizeof(version)) == 0);
 	} else {

@@ -20,7 +20,8 @@ def constant(name):
 
 VERSION = constant("VERSION")
 (FORWARD, DOORBELL, POOL_REQUEST, POOL_REPLY, POOL_UNKNOWN, SHM_REQUEST, SHM_REPLY, SHM_REFUSED,
- STAT_REQUEST, STAT_REPLY, GSI_HELLO, GSI_LISTEN, GSI_UNLISTEN, GSI_MAD) = range(1, 15)
+ STAT_REQUEST, STAT_REPLY, GSI_HELLO, GSI_LISTEN, GSI_UNLISTEN, GSI_MAD, GSI_BELL, GSI_ASK,
+ GSI_HERE) = range(1, 18)
 LOOPBACK = bytes(10) + b"\xff\xff\x7f\0\0\1"
 SLOTS = 64
 
@@ -87,6 +88,9 @@ MESSAGES = {
     "gsi_service_long": service(GSI_LISTEN) + b"\0",
     "gsi_mad": mad(),
     "gsi_mad_short": mad()[:-1],
+    "gsi_bell": header(GSI_BELL),
+    "gsi_ask": header(GSI_ASK),
+    "gsi_here": header(GSI_HERE),
 }
 
 

@@ -115,6 +115,9 @@ static void test_messages_are_set_whole(void **state)
 		{ UROCE_ABI_SHM_REQUEST, sizeof(struct uroce_abi_shm) },
 		{ UROCE_ABI_SHM_REPLY, sizeof(struct uroce_abi_shm) },
 		{ UROCE_ABI_SHM_DOORBELL, sizeof(struct uroce_abi_header) },
+		{ UROCE_ABI_GSI_BELL, sizeof(struct uroce_abi_header) },
+		{ UROCE_ABI_GSI_ASK, sizeof(struct uroce_abi_header) },
+		{ UROCE_ABI_GSI_HERE, sizeof(struct uroce_abi_header) },
 	};
 	const struct uroce_abi_forward forward = { .length = 20 };
 	const struct uroce_abi_pool pool = { .slots = LINK_SLOTS, .key = 5 };

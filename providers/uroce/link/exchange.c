@@ -16,13 +16,14 @@
 /* So many MADs may wait at a connection, if the kernel grants it. */
 #define CONNECTION_BUFFER (4 << 20)
 
-static socklen_t gsi_name(const struct link_endpoint *endpoint, struct sockaddr_un *name)
+static socklen_t gsi_name(const struct link_endpoint *endpoint, unsigned int level,
+			  struct sockaddr_un *name)
 {
 	char hex[LINK_ADDRESS_HEX];
 
 	link_endpoint_hex(endpoint, hex);
 	return link_abstract_name(name, UROCE_ABI_GSI_NAME, UROCE_ABI_VERSION, hex,
-				  endpoint->scope_id);
+				  endpoint->scope_id, level);
 }
 
 static socklen_t port_name(uint32_t space, uint16_t port, const uint8_t gid[16], uint32_t scope_id,
@@ -36,27 +37,145 @@ static socklen_t port_name(uint32_t space, uint16_t port, const uint8_t gid[16],
 				  scope_id);
 }
 
+/* ---- the levels of the holder's name ---- */
+
+/* A new connection to the process that has a level, or a negative errno. */
+static int connect_to(const struct link_addr *addr, unsigned int level)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = gsi_name(&addr->endpoint, level, &name);
+	int fd = link_socket(AF_UNIX, SOCK_SEQPACKET), error;
+
+	if (fd < 0)
+		return fd;
+	error = link_connect(fd, &name, bytes);
+	if (!error)
+		return fd;
+	link_close_fd(&fd);
+	return error;
+}
+
+/* A socket that may be connected to any process, or a negative errno. */
+static int prepared_socket(void)
+{
+	int fd = link_socket(AF_UNIX, SOCK_SEQPACKET), error;
+
+	if (fd < 0)
+		return fd;
+	error = link_connect_prepare(fd);
+	if (!error)
+		return fd;
+	link_close_fd(&fd);
+	return error;
+}
+
+/* The process with the highest level above that one; -ENOENT when there is none. */
+static int connect_above(const struct link_addr *addr, unsigned int above, bool patient,
+			 unsigned int *level)
+{
+	struct sockaddr_un name;
+	int fd = -1, error = -ENOENT;
+
+	for (unsigned int at = UROCE_ABI_GSI_LEVELS - 1; at > above; at--) {
+		socklen_t bytes = gsi_name(&addr->endpoint, at, &name);
+
+		if (fd < 0)
+			fd = prepared_socket();
+		if (fd < 0)
+			return fd;
+		*level = at;
+		error = link_connect_prepared(fd, &name, bytes);
+		if (!error)
+			return fd;
+		/* A stranger has a name that it can do nothing with. */
+		if (error == -EPERM)
+			link_close_fd(&fd);
+		else if (error != -ECONNREFUSED && patient)
+			break;
+		error = -ENOENT;
+	}
+	link_close_fd(&fd);
+	return error;
+}
+
+int link_exchange_look_up(struct link_addr *addr, unsigned int level)
+{
+	unsigned int found;
+	int fd = connect_above(addr, level, true, &found);
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return -EAGAIN;
+	link_close_fd(&fd);
+	return 1;
+}
+
 /* ---- the holder ---- */
 
-int link_addr_claim_gsi(struct link_addr *addr)
+/*
+ * Whichever process has a lower name by now did not see this one's when it looked up: it looks
+ * again when a process comes.  One that stands still is not waited for.
+ */
+static void call_lower(const struct link_addr *addr, unsigned int own)
+{
+	for (unsigned int level = 0; level < own; level++) {
+		int fd = connect_to(addr, level);
+
+		if (fd >= 0)
+			link_close_fd(&fd);
+	}
+}
+
+/* First the own name, then the look: of two processes at the same time at least one sees the
+ * other. */
+static int claim(struct link_addr *addr, unsigned int level, bool patient)
+{
+	struct sockaddr_un name;
+	socklen_t bytes = gsi_name(&addr->endpoint, level, &name);
+	int fd = link_listen_at(&name, bytes), higher;
+
+	if (fd < 0)
+		return fd;
+	addr->gsi_fd = fd;
+	higher = link_exchange_look_up(addr, level);
+	if (higher == 1 || (higher < 0 && patient)) {
+		link_stop_listening(&addr->gsi_fd);
+		return higher < 0 ? higher : -EADDRINUSE;
+	}
+	call_lower(addr, level);
+	return 0;
+}
+
+int link_exchange_claim(struct link_addr *addr, unsigned int level, bool patient)
 {
 	struct link *link = addr->link;
-	struct sockaddr_un name;
-	socklen_t bytes = gsi_name(&addr->endpoint, &name);
-	int fd, error = 0;
+	int error = 0;
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
 	link_mutex_lock(link, &link->lock);
-	if (addr->gsi_fd < 0) {
-		fd = link_listen_at(&name, bytes);
-		error = fd < 0 ? fd : link_pool_steer(addr->fd, link->slot);
-		if (error)
-			link_stop_listening(&fd);
-		else
-			addr->gsi_fd = fd;
-	}
+	if (addr->gsi_fd < 0)
+		error = claim(addr, level, patient);
 	link_mutex_unlock(link, &link->lock);
+	return error;
+}
+
+int link_exchange_steer(struct link_addr *addr)
+{
+	return link_pool_steer(addr->fd, addr->link->slot);
+}
+
+int link_addr_claim_gsi(struct link_addr *addr)
+{
+	bool had = addr->gsi_fd >= 0;
+	int error = link_exchange_claim(addr, 0, true);
+
+	if (error || had)
+		return error;
+	error = link_exchange_steer(addr);
+	if (error)
+		link_addr_release_gsi(addr);
 	return error;
 }
 
@@ -99,21 +218,30 @@ int link_exchange_accept(struct link_addr *addr)
 	return fd;
 }
 
-int link_exchange_connect(struct link_addr *addr)
+int link_exchange_connect(struct link_addr *addr, bool patient, unsigned int *level)
 {
-	struct sockaddr_un name;
-	socklen_t bytes = gsi_name(&addr->endpoint, &name);
-	int fd = link_socket(AF_UNIX, SOCK_SEQPACKET), error;
+	int fd = connect_above(addr, 0, patient, level);
 
-	if (fd < 0)
-		return fd;
-	error = link_connect(fd, &name, bytes);
-	if (error) {
-		link_close_fd(&fd);
-		return error;
+	if (fd == -ENOENT) {
+		*level = 0;
+		fd = connect_to(addr, 0);
 	}
-	set_buffer(fd);
+	if (fd >= 0)
+		set_buffer(fd);
 	return fd;
+}
+
+pid_t link_exchange_pid(int fd)
+{
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) ? 0 : peer.pid;
+}
+
+int link_exchange_socket_of(const struct link_addr *addr, unsigned int slot)
+{
+	return slot < LINK_SLOTS ? __atomic_load_n(&addr->pool[slot], __ATOMIC_ACQUIRE) : -1;
 }
 
 /* ---- messages ---- */
@@ -169,6 +297,21 @@ int link_exchange_mad(int fd, const struct link_mad *mad)
 	return send_pieces(fd, &head, sizeof(head), mad->bytes, sizeof(mad->bytes));
 }
 
+int link_exchange_bell(int fd, int bell_fd)
+{
+	const struct uroce_abi_header bell = header_of(UROCE_ABI_GSI_BELL);
+
+	return link_send_with_fds(fd, &bell, sizeof(bell), &bell_fd, 1);
+}
+
+int link_exchange_say(int fd, enum link_exchange_kind kind)
+{
+	const struct uroce_abi_header message =
+		header_of(kind == LINK_EXCHANGE_ASK ? UROCE_ABI_GSI_ASK : UROCE_ABI_GSI_HERE);
+
+	return send_pieces(fd, &message, sizeof(message), NULL, 0);
+}
+
 static void take_service(const struct uroce_abi_gsi_service *from, struct link_service *to)
 {
 	to->id = from->service_id;
@@ -203,6 +346,15 @@ static void take_message(const struct link_message *message, const uint8_t *byte
 		out->kind = LINK_EXCHANGE_MAD;
 		take_mad(&message->mad, bytes + sizeof(message->mad), &out->mad);
 		break;
+	case UROCE_ABI_GSI_BELL:
+		out->kind = LINK_EXCHANGE_BELL;
+		break;
+	case UROCE_ABI_GSI_ASK:
+		out->kind = LINK_EXCHANGE_ASK;
+		break;
+	case UROCE_ABI_GSI_HERE:
+		out->kind = LINK_EXCHANGE_HERE;
+		break;
 	default:
 		break;
 	}
@@ -220,12 +372,12 @@ int link_exchange_receive(int fd, struct link_exchange_message *out)
 		return errno == EINTR ? -EAGAIN : -errno;
 	memset(out, 0, sizeof(*out));
 	out->kind = LINK_EXCHANGE_NOTHING;
-	out->will_fd = -1;
+	out->fd = -1;
 	if ((size_t)length <= sizeof(bytes) &&
 	    link_message_parse(bytes, (size_t)length, &message) == LINK_MESSAGE_OK)
 		take_message(&message, bytes, out);
-	if (out->kind == LINK_EXCHANGE_HELLO)
-		out->will_fd = with;
+	if (out->kind == LINK_EXCHANGE_HELLO || out->kind == LINK_EXCHANGE_BELL)
+		out->fd = with;
 	else
 		link_close_fd(&with);
 	return length == 0 ? -ECONNRESET : 0;

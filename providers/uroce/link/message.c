@@ -65,6 +65,9 @@ static const struct format formats[] = {
 	[UROCE_ABI_GSI_LISTEN] = { sizeof(struct uroce_abi_gsi_service), 0, NULL },
 	[UROCE_ABI_GSI_UNLISTEN] = { sizeof(struct uroce_abi_gsi_service), 0, NULL },
 	[UROCE_ABI_GSI_MAD] = { sizeof(struct uroce_abi_gsi_mad), UROCE_ABI_MAD_BYTES, NULL },
+	[UROCE_ABI_GSI_BELL] = { sizeof(struct uroce_abi_header), 0, NULL },
+	[UROCE_ABI_GSI_ASK] = { sizeof(struct uroce_abi_header), 0, NULL },
+	[UROCE_ABI_GSI_HERE] = { sizeof(struct uroce_abi_header), 0, NULL },
 };
 
 static const struct format *format_of(uint32_t kind)

@@ -268,12 +268,20 @@ static int set_rights(int fd, int on)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
+int link_connect_prepare(int fd)
+{
+	return set_rights(fd, 0);
+}
+
 int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes)
 {
-	int error = set_rights(fd, 0);
+	int error = link_connect_prepare(fd);
 
-	if (error)
-		return error;
+	return error ? error : link_connect_prepared(fd, name, bytes);
+}
+
+int link_connect_prepared(int fd, const struct sockaddr_un *name, socklen_t bytes)
+{
 	if (connect(fd, (const struct sockaddr *)name, bytes))
 		return -errno;
 	return link_is_own_user(fd) ? set_rights(fd, 1) : -EPERM;

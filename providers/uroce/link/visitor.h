@@ -35,6 +35,9 @@ void link_keep_reserve(struct link *link);
  * another one's: nothing that the listener has sent is then in the socket, so it can be closed.
  */
 int link_connect(int fd, const struct sockaddr_un *name, socklen_t bytes);
+/* The two halves of it: a socket that was refused may try another name by the second one. */
+int link_connect_prepare(int fd);
+int link_connect_prepared(int fd, const struct sockaddr_un *name, socklen_t bytes);
 
 /*
  * Have an abstract name, to keep others out: the descriptor, or a negative errno.  Closing it never

@@ -55,9 +55,12 @@ void gsi_set_deadline(struct gsi *gsi)
 {
 	uint64_t deadline = gsi->deadline;
 
-	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
+	for (struct gsi_address *address = gsi->addresses; address; address = address->next) {
 		if (address->role == GSI_SEEKING && address->retry_at < deadline)
 			deadline = address->retry_at;
+		if (gsi_standby_deadline(address) < deadline)
+			deadline = gsi_standby_deadline(address);
+	}
 	if (gsi_will_deadline(gsi) < deadline)
 		deadline = gsi_will_deadline(gsi);
 	atomic_store_explicit(&gsi->progress->gsi_wakeup.deadline, deadline, memory_order_seq_cst);
@@ -80,8 +83,10 @@ static bool look_at_clock(struct gsi *gsi, uint64_t now)
 	bool due;
 
 	pthread_mutex_lock(&gsi->lock);
-	for (struct gsi_address *address = gsi->addresses; address; address = address->next)
+	for (struct gsi_address *address = gsi->addresses; address; address = address->next) {
+		gsi_standby_look(address, now);
 		gsi_address_seek(address, now);
+	}
 	gsi_will_execute(gsi, now);
 	due = gsi->deadline <= now;
 	if (due)
@@ -199,6 +204,7 @@ static struct gsi_address *new_address(struct gsi *gsi, const uint8_t gid[16], u
 	address->scope_id = scope_id;
 	address->fd = -1;
 	address->will_fd = -1;
+	address->bell_fd = -1;
 	for (unsigned int i = 0; i < LINK_SLOTS; i++)
 		address->guest[i] =
 			(struct gsi_guest){ .fd = -1, .will_fd = -1, .slot = LINK_SLOTS };

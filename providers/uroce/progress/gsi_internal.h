@@ -22,7 +22,34 @@ enum {
 	GSI_PORT_BUCKETS = 256,
 };
 
+/* ---- a member's watch over the holder (gsi_standby.c) ---- */
+
+enum gsi_standby_phase {
+	GSI_STANDBY_RESTS,   /* it has been heard: no more questions until look_at */
+	GSI_STANDBY_WATCHES, /* nothing has arrived for it since */
+	GSI_STANDBY_ASKED,   /* at asked_at; its answer is looked for at look_at */
+};
+
+struct gsi_standby {
+	enum gsi_standby_phase phase;
+	uint64_t look_at;  /* or ENG_NEVER */
+	uint64_t asked_at; /* GSI_STANDBY_ASKED */
+	uint64_t heard_at;
+	pid_t pid;	   /* the holder's; 0: not known */
+	unsigned int slot; /* the holder's; LINK_SLOTS: it has not said */
+	int socket;	   /* the link's, that is watched; or -1 */
+};
+
 /* ---- an address (gsi_address.c) ---- */
+
+/* What an event of the epoll set is about. */
+enum gsi_what {
+	GSI_WHAT_LISTENER,
+	GSI_WHAT_HOLDER,
+	GSI_WHAT_GUEST,
+	GSI_WHAT_BELL,
+	GSI_WHAT_TRAFFIC,
+};
 
 enum gsi_role {
 	GSI_SEEKING, /* neither yet: tried again at retry_at */
@@ -46,12 +73,19 @@ struct gsi_address {
 	uint8_t gid[16];
 	uint32_t scope_id;
 	enum gsi_role role;
-	uint64_t retry_at;   /* GSI_SEEKING */
-	int seek_error;	     /* why it is still that */
-	bool leaving;	     /* gsi_flush(): not to become the holder again */
-	int fd;		     /* GSI_MEMBER: the connection to the holder; else -1 */
-	int will_fd;	     /* of the holder, or of the one before; or -1 */
-	uint64_t held_since; /* GSI_HOLDER, and what follows too */
+	uint64_t retry_at;  /* GSI_SEEKING */
+	int seek_error;	    /* why it is still that */
+	unsigned int tries; /* to find a holder, in vain so far */
+	bool leaving;	    /* gsi_flush(): not to become the holder again */
+	unsigned int level; /* of the holder's name; GSI_HOLDER: of its own */
+	int bell_fd;	    /* of the holder; GSI_HOLDER: its own; or -1 */
+	bool looks_up;	    /* GSI_HOLDER: another may have a higher level */
+	uint64_t gave_way;  /* when; else 0 */
+	uint64_t absent;    /* GSI_HOLDER: slots that were taken when it stepped in; not come yet */
+	struct gsi_standby standby; /* GSI_MEMBER */
+	int fd;			    /* GSI_MEMBER: the connection to the holder; else -1 */
+	int will_fd;		    /* of the holder, or of the one before; or -1 */
+	uint64_t held_since;	    /* GSI_HOLDER, and what follows too */
 	struct gsi_guest guest[LINK_SLOTS];
 	struct gsi_services services;
 	struct gsi_requests requests;
@@ -121,6 +155,7 @@ struct gsi_heir {
 	unsigned int round;    /* how often all has been sent */
 	unsigned int waits;    /* for the owner's end */
 	bool found;	       /* there was anything in this round */
+	bool patient;	       /* the owner stands still, and may do so for long */
 	uint64_t due;
 };
 
@@ -179,8 +214,13 @@ void gsi_close_peers(struct gsi *gsi, const struct gsi_address *address);
 /* gsi_will.c; caller holds lock, but for the first two. */
 void gsi_will_open(struct gsi_own_will *will);
 void gsi_will_close(struct gsi *gsi);
-/* Its owner seems to have ended: *fd is taken over.  What was sent from the address is due. */
-void gsi_will_inherit(struct gsi_address *address, int *fd);
+/*
+ * Its owner seems to have ended: *fd is taken over.  What was sent from the address is due.  If it
+ * only stands still (patient) that is when it ends, unless it comes back before.
+ */
+void gsi_will_inherit(struct gsi_address *address, int *fd, bool patient);
+/* The owner of the will has come back. */
+void gsi_will_return(const struct gsi_address *address, int fd);
 void gsi_will_execute(struct gsi *gsi, uint64_t now);
 /* When that has to be called again, or ENG_NEVER. */
 uint64_t gsi_will_deadline(const struct gsi *gsi);
@@ -195,23 +235,63 @@ struct gsi_address *gsi_address_find(struct gsi *gsi, const uint8_t gid[16], uin
 void gsi_address_seek(struct gsi_address *address, uint64_t now);
 /* As the holder, if there are members: leave it to one of them.  True when they have been told. */
 bool gsi_address_step_down(struct gsi_address *address);
-/* More is known now: what was kept until it is known which process it is for is looked at again. */
-void gsi_take_kept(struct gsi *gsi, uint64_t now);
 /* Give all up, as at the end. */
 void gsi_address_leave(struct gsi_address *address);
+/* Have gsi_address_event() called, by epoll's events, with what data tells then. */
+int gsi_address_watch(const struct gsi_address *address, int fd, uint32_t events,
+		      enum gsi_what what, unsigned int place);
+void gsi_address_unwatch(const struct gsi_address *address, int fd);
 /* Something has happened at a descriptor: which is what gsi_address_watch() was told. */
 void gsi_address_event(struct gsi *gsi, uint64_t data);
+/* GSI_MEMBER: read what the holder has said.  It may be none after that. */
+void gsi_address_hear_holder(struct gsi_address *address);
+/* GSI_MEMBER: the holder does not answer; be the holder in its place, if no other process is. */
+void gsi_address_step_in(struct gsi_address *address, uint64_t now);
+/*
+ * GSI_HOLDER: true when another process has stepped in, and this is no holder any more.  To be
+ * called before anything is done that only the holder may do.
+ */
+bool gsi_address_gives_way(struct gsi_address *address);
+/* Close what may be watched, and make it -1. */
+void gsi_address_close(const struct gsi_address *address, int *fd);
+void gsi_replace_will(int *fd, int with);
+/* Queue what came to the wrong process, or has been handed to this one. */
+void gsi_address_enqueue(struct gsi_address *address, const struct link_mad *from,
+			 enum gsi_came came);
 /* Listening has begun or ended: tell the holder, or note it as the holder. */
 void gsi_address_service(struct gsi_address *address, const struct link_service *service,
 			 bool listen);
+/* In a forked child. */
+void gsi_address_abandon(struct gsi_address *address);
+/* gsi_guests.c, of a holder; caller holds lock. */
+void gsi_guests_accept(struct gsi_address *address);
+void gsi_guest_read(struct gsi_address *address, struct gsi_guest *guest);
+void gsi_guest_lose(struct gsi_address *address, struct gsi_guest *guest);
+/* Before a process is said to be missing: read what all of them have sent. */
+void gsi_address_hear_all(struct gsi_address *address);
+/* The member that has the slot, or NULL. */
+struct gsi_guest *gsi_address_guest(struct gsi_address *address, unsigned int slot);
+
+/* gsi_standby.c, of a member; caller holds lock.  It has connected to a holder; it has no more. */
+void gsi_standby_begin(struct gsi_address *address, uint64_t now);
+void gsi_standby_end(struct gsi_address *address);
+/* The holder has said something; something arrived for it; this process has sent a MAD. */
+void gsi_standby_heard(struct gsi_address *address, uint64_t now);
+void gsi_standby_traffic(struct gsi_address *address, uint64_t now);
+void gsi_standby_sent(struct gsi_address *address);
+/* To be called at its deadline, or ENG_NEVER; it may step in. */
+void gsi_standby_look(struct gsi_address *address, uint64_t now);
+uint64_t gsi_standby_deadline(const struct gsi_address *address);
+
+/* gsi_route.c; caller holds lock. */
+/* More is known now: what was kept until it is known which process it is for is looked at again. */
+void gsi_take_kept(struct gsi *gsi, uint64_t now);
 /*
  * Hand a MAD on.  True when it is for this process, with *reason set; else it has been sent to
  * another one, or is lost.
  */
 bool gsi_address_route(struct gsi_address *address, const struct gsi_mad *mad,
 		       enum gsi_for *reason);
-/* In a forked child. */
-void gsi_address_abandon(struct gsi_address *address);
 
 /* gsi_port.c; caller holds lock.  The services of a port that listens: 1 or 2. */
 unsigned int gsi_port_services(const struct gsi_port *port, struct link_service service[2]);

@@ -118,6 +118,7 @@ int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t 
 
 	if (error)
 		return error;
+	gsi_standby_sent(address);
 	gsi_packet_build(&peer->path.wire, gsi->psn++, mad, packet);
 	return send_packet(gsi->progress, &peer->path, packet);
 }

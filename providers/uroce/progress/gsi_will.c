@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gsi_internal.h"
@@ -37,6 +38,8 @@ enum {
 static const uint64_t pause_ns[] = { 2000000, 50000000, 250000000, 1000000000 };
 #define ROUNDS (sizeof(pause_ns) / sizeof(pause_ns[0]))
 #define WAIT_NS UINT64_C(20000000)
+/* The same where the owner stands still. */
+#define PATIENT_NS UINT64_C(1000000000)
 
 _Static_assert(UROCE_ABI_WILL_ENTRIES == GSI_WILLS, "the file has another size");
 _Static_assert(sizeof(struct uroce_abi_will) == 304, "padding in the host ABI");
@@ -96,7 +99,7 @@ void gsi_will_drop(struct gsi *gsi, unsigned int number)
 
 /* ---- those of others ---- */
 
-void gsi_will_inherit(struct gsi_address *address, int *fd)
+void gsi_will_inherit(struct gsi_address *address, int *fd, bool patient)
 {
 	struct gsi *gsi = address->gsi;
 	struct gsi_heir *heir =
@@ -104,6 +107,7 @@ void gsi_will_inherit(struct gsi_address *address, int *fd)
 
 	if (heir) {
 		heir->fd = *fd;
+		heir->patient = patient;
 		memcpy(heir->gid, address->gid, sizeof(heir->gid));
 		heir->due = progress_now() + pause_ns[0];
 		heir->next = gsi->heirs;
@@ -113,6 +117,29 @@ void gsi_will_inherit(struct gsi_address *address, int *fd)
 		close(*fd);
 	}
 	*fd = -1;
+}
+
+static bool is_same_file(int one, int other)
+{
+	struct stat a, b;
+
+	return !fstat(one, &a) && !fstat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void gsi_will_return(const struct gsi_address *address, int fd)
+{
+	struct gsi_heir **from = &address->gsi->heirs, *heir;
+
+	while ((heir = *from)) {
+		if (!heir->patient || memcmp(heir->gid, address->gid, 16) != 0 ||
+		    !is_same_file(heir->fd, fd)) {
+			from = &heir->next;
+			continue;
+		}
+		*from = heir->next;
+		close(heir->fd);
+		free(heir);
+	}
 }
 
 static void send_entry(struct gsi *gsi, struct gsi_heir *heir, const struct uroce_abi_will *entry)
@@ -153,8 +180,8 @@ static bool execute_one(struct gsi *gsi, struct gsi_heir *heir, uint64_t now)
 	if (heir->due > now)
 		return false;
 	if (memory_file_owner_lives(heir->fd) != 0) {
-		heir->due = now + WAIT_NS;
-		return ++heir->waits == WAITS_MAX;
+		heir->due = now + (heir->patient ? PATIENT_NS : WAIT_NS);
+		return !heir->patient && ++heir->waits == WAITS_MAX;
 	}
 	if (!send_some(gsi, heir)) {
 		heir->due = now;
@@ -171,7 +198,7 @@ static bool execute_one(struct gsi *gsi, struct gsi_heir *heir, uint64_t now)
 /* What comes for the dead process waits for the first round. */
 static bool has_first_word(const struct gsi_heir *heir)
 {
-	return heir->round == 0;
+	return heir->round == 0 && !heir->patient;
 }
 
 bool gsi_will_is_due(const struct gsi_address *address)
