@@ -230,19 +230,21 @@ int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes
 	return error == -ECONNREFUSED ? -ENOENT : error;
 }
 
-static bool read_memory(int fd, uint32_t info[SK_MEMINFO_VARS])
+/* Up to the number that is wanted; qemu-user takes the whole for one, and zero. */
+static bool read_memory(int fd, uint32_t info[SK_MEMINFO_VARS], unsigned int wanted)
 {
 	socklen_t bytes = SK_MEMINFO_VARS * sizeof(info[0]);
 
 	memset(info, 0, bytes);
-	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &bytes) == 0;
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &bytes) == 0 &&
+	       bytes > wanted * sizeof(info[0]);
 }
 
 uint32_t link_socket_drops(int fd)
 {
 	uint32_t info[SK_MEMINFO_VARS];
 
-	return read_memory(fd, info) ? info[SK_MEMINFO_DROPS] : 0;
+	return read_memory(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
 uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot)
@@ -255,7 +257,8 @@ uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot)
 		return UINT32_MAX;
 	/* Processes of this host have the sockets of those that they speak to. */
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
-	    !read_memory(__atomic_load_n(&addr->pool[slot], __ATOMIC_ACQUIRE), info))
+	    !read_memory(__atomic_load_n(&addr->pool[slot], __ATOMIC_ACQUIRE), info,
+			 SK_MEMINFO_RCVBUF))
 		return UINT32_MAX;
 	if (info[SK_MEMINFO_RMEM_ALLOC] >= info[SK_MEMINFO_RCVBUF])
 		return 0;
