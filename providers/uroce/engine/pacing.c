@@ -11,10 +11,12 @@ enum {
 	RATE_MAX = 8000000,
 
 	/* The same on a network, the first one where there are marks. */
-	NETWORK_FIRST = 50000,
+	NETWORK_FIRST = 20000,
 	NETWORK_MIN = 1000,
-	RATE_STEP = 250,
+	RATE_STEP = 60,
+	/* News of marks may be late on a busy host, and then a queue has grown. */
 	GROWTH = 32,
+	GROWTH_MARKS = 128,
 	BURST_NS = 1000000,
 	NETWORK_BURST_MIN = 2 * 4200,
 	/* Cuts and steps up are no closer than this. */
@@ -47,6 +49,7 @@ void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now)
 {
 	pacing_start(pacing, now);
 	pacing->network = true;
+	pacing->marks = marks;
 	pacing->begins = true;
 	pacing->hit = false;
 	pacing->lost = false;
@@ -83,11 +86,12 @@ static void step_up(struct pacing *pacing)
 {
 	pacing->alpha = (uint16_t)(pacing->alpha - pacing->alpha / ALPHA_WEIGHT);
 	if (pacing->begins)
-		pacing->target = 3 * pacing->rate;
+		pacing->target = 3 * pacing->rate; /* the mean of both is twice the rate */
 	else if (pacing->steps < STEPS_BACK)
 		pacing->steps++;
 	else
-		pacing->target += pacing->target / GROWTH + RATE_STEP;
+		pacing->target +=
+			pacing->target / (pacing->marks ? GROWTH_MARKS : GROWTH) + RATE_STEP;
 	if (pacing->target > RATE_MAX)
 		pacing->target = RATE_MAX;
 	pacing->rate = (pacing->rate + pacing->target + 1) / 2;

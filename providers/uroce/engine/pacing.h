@@ -23,6 +23,7 @@ struct pacing {
 	uint32_t rate;	    /* bytes per millisecond */
 	/* On a network. */
 	bool network;
+	bool marks;	     /* CNPs may come */
 	bool begins;	     /* no congestion so far */
 	bool hit, lost;	     /* a CNP has come, or something was lost, since the rate was cut */
 	uint8_t steps;	     /* up, since the last cut */
