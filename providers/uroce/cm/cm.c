@@ -53,11 +53,6 @@ void *cm_conn_user(const struct cm_conn *conn)
 	return conn->user;
 }
 
-void cm_conn_set_user(struct cm_conn *conn, void *user)
-{
-	conn->user = user;
-}
-
 /* Cyclic, so that an id is not met again soon; 0 means "unknown" to the kernel. */
 void cm_give_id(struct cm *cm, struct cm_conn *conn)
 {

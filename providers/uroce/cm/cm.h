@@ -203,7 +203,6 @@ void *cm_listener_user(const struct cm_listener *listener);
 /* A connection in CM_IDLE.  From here on, and from ops->accept_conn, it lasts until released. */
 struct cm_conn *cm_conn_init(struct cm *cm, void *memory, void *user);
 void *cm_conn_user(const struct cm_conn *conn);
-void cm_conn_set_user(struct cm_conn *conn, void *user);
 
 /*
  * For cm_connect().  Time codes mean 4.096 us x 2^n.  What rdma_cm gives: response_time 20 (4.3 s),
@@ -418,7 +417,6 @@ void cm_each_conn(const struct cm *cm, void (*visit)(void *arg, const struct cm_
 		  void *arg);
 void cm_each_listener(const struct cm *cm,
 		      void (*visit)(void *arg, const struct cm_listener *listener), void *arg);
-const struct cm_listen_param *cm_listener_param(const struct cm_listener *listener);
 
 /* Since cm_init().  The first index is an attribute id minus MAD_ATTR_FIRST. */
 struct cm_counters {

@@ -26,11 +26,6 @@ void *cm_listener_user(const struct cm_listener *listener)
 	return listener->user;
 }
 
-const struct cm_listen_param *cm_listener_param(const struct cm_listener *listener)
-{
-	return &listener->param;
-}
-
 static struct cm_listener *first_of(const struct cm *cm, uint64_t service_id)
 {
 	return LISTENER_OF(cm_table_find(&cm->listeners, service_id, 0));

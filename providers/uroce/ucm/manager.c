@@ -85,11 +85,6 @@ struct gsi *ucm_gsi(void)
 	return gsi;
 }
 
-struct progress *ucm_progress(void)
-{
-	return progress;
-}
-
 bool ucm_credits_are_shown(void)
 {
 	return credits_shown;

@@ -44,7 +44,6 @@ struct cm *ucm_cm(void);
 struct gsi *ucm_gsi(void);
 /* The way of a MAD, in the words of queue pair 1. */
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to);
-struct progress *ucm_progress(void);
 /* After calls of the cm: its next deadline may be another one. */
 void ucm_time_changed(void);
 

@@ -133,8 +133,6 @@ struct uroce_context {
 
 /* abi.h gives verbs_get_ctx(): ibv_context -> verbs_context; this leads on to ours. */
 struct uroce_context *to_uroce_context(struct ibv_context *context);
-/* NULL when the context is another provider's. */
-struct uroce_context *uroce_context_if_ours(struct ibv_context *context);
 /*
  * May objects of both be used together?  Of one context and its imports they may; the kernel knows
  * an object by a number that means nothing, or something else, in a context that was opened apart.

@@ -23,11 +23,6 @@ struct uroce_context *to_uroce_context(struct ibv_context *context)
 					offsetof(struct uroce_context, base.context));
 }
 
-struct uroce_context *uroce_context_if_ours(struct ibv_context *context)
-{
-	return uroce_owns_device(context->device) ? to_uroce_context(context) : NULL;
-}
-
 static struct uroce_device *find_device(const char *netdev_name)
 {
 	struct uroce_device *device;
