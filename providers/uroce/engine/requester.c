@@ -24,8 +24,7 @@ struct next {
 	uint32_t psns;	/* that it takes */
 	uint64_t cost;	/* its weight */
 	bool answered;	/* by more than an ACK: READ, Atomic */
-	bool begins;	/* it is the first of its message, and has never been sent; */
-	bool limited;	/* ... and that has no credit */
+	bool begins;	/* it is the first of its message, and has never been sent */
 };
 
 /* Weight of so many packets of wqe from one on: all up to their end less those before. */
@@ -47,7 +46,7 @@ static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wq
 }
 
 /* Rules C13, C16 and S12 for a message that has not been begun. */
-static enum eng_tx may_begin(struct eng_qp *qp, struct next *next, uint64_t now)
+static enum eng_tx may_begin(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 
@@ -56,8 +55,7 @@ static enum eng_tx may_begin(struct eng_qp *qp, struct next *next, uint64_t now)
 	if (next->answered && req->reads_outstanding >= qp->attr.max_rd_atomic &&
 	    qp->attr.max_rd_atomic > 0)
 		return ENG_TX_READ_DEPTH;
-	next->limited = credit_limited(qp, next->wqe);
-	if (next->limited && credit_may_come(qp, now))
+	if (credit_limited(qp, next->wqe) && credit_may_come(qp, now))
 		return ENG_TX_CREDIT;
 	return ENG_TX_RUN;
 }
@@ -74,7 +72,7 @@ static const struct eng_send_wqe *passed_by(const struct eng_qp *qp, const struc
 }
 
 /* rule C17: only what is new is checked against credits. */
-static enum eng_tx may_send_new(struct eng_qp *qp, struct next *next, uint64_t now)
+static enum eng_tx may_send_new(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	const struct eng_send_wqe *passed;
 
@@ -139,7 +137,7 @@ static void note_begun(struct eng_qp *qp, const struct next *next)
 	const struct eng_send_wqe *wqe = next->wqe;
 	struct requester *req = &qp->req;
 
-	if (next->limited)
+	if (credit_limited(qp, wqe))
 		count(qp, ENG_COUNT_LIMITED_REQUESTS);
 	credit_passed(qp, wqe);
 	req->begun_ssn = wqe->ssn;
