@@ -343,6 +343,13 @@ static void test_ring_of_files(void **state)
 	start(text);
 	for (int i = 0; i < 400; i++)
 		receive(1, &ways[0], 1000, NULL);
+	/* Nor are they longer while they are written, by more than a page. */
+	for (int i = 0; i < 50; i++) {
+		snprintf(name, sizeof(name), "ring_%05d.pcapng", i % 3 + 1);
+		if (stat(file_name(name), &status) == 0)
+			assert_uint_in_range(status.st_size, 0, 65536 + 4096);
+		usleep(1000);
+	}
 	capture_stop(NULL);
 	for (int i = 1; i <= 3; i++) {
 		snprintf(name, sizeof(name), "ring_%05d.pcapng", i);

@@ -154,14 +154,17 @@ static int add_page(struct capture_file *file)
 /* Let the filler have so many bytes, and more if there is room on the disk; else what there is. */
 static int grow(struct capture_file *file, uint64_t bytes)
 {
-	uint64_t before = file->size;
+	uint64_t before = file->size, wanted = bytes + FILLER_BYTES;
 	uint8_t start[BLOCK_START];
 	int error = 0, changed;
 
 	if (file->size - file->end >= bytes)
 		return 0;
 	unmap(file);
-	while (!error && file->size - file->end < bytes + FILLER_BYTES)
+	/* A file that will not be long, as those of a ring, needs no long filler. */
+	if (file->most && file->end + wanted > file->most)
+		wanted = file->end + bytes > file->most ? bytes : file->most - file->end;
+	while (!error && file->size - file->end < wanted)
 		error = add_page(file);
 	/* A page of which only a part was written is none. */
 	if (error && ftruncate(file->fd, (off_t)file->size)) {

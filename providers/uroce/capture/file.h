@@ -30,6 +30,7 @@ struct capture_file {
 	uint64_t size; /* with the filler; a multiple of a page */
 	uint8_t *map;  /* from map_start to size, or NULL */
 	uint64_t map_start;
+	uint64_t most; /* that it is to have, the owner's; 0: not known */
 };
 
 /*

@@ -82,6 +82,7 @@ static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEX
 		return -ENAMETOOLONG;
 	}
 	writer->file_bytes = 0;
+	writer->file.most = writer->config->files ? writer->config->file_bytes : 0;
 	return capture_file_open(&writer->file, name, error);
 }
 
