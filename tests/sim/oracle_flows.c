@@ -22,8 +22,17 @@ struct limits {
 /* Of marked flows without a loss. */
 static const struct limits near_limits = { .jain = 0.85, .line = 0.7, .least = 0.4 };
 static const struct limits far_limits = { .jain = 0.4, .line = 0.12, .least = 0.4 };
-/* Of all others. */
-static const struct limits any_limits = { .line = 0.01 };
+/* Of all others: by the chance of a loss, up to which this holds. */
+static const struct {
+	uint32_t loss;
+	struct limits limits;
+} lossy_limits[] = {
+	{ 1, { .line = 0.06 } },
+	{ 10, { .line = 0.05 } },
+	{ 50, { .line = 0.02 } },
+};
+/* Of those whose sender is told of congestion that is not there. */
+static const struct limits forged_limits = { .line = 0.005 };
 
 static bool has_reads(const struct plan *plan)
 {
@@ -103,6 +112,17 @@ static void check_shares(struct world *world, const struct limits *limits)
 		check_least(world, limits->least);
 }
 
+static const struct limits *other_limits(const struct plan *plan)
+{
+	uint32_t row = 0;
+
+	if (plan->forged_ns)
+		return &forged_limits;
+	while (plan->net[0].loss > lossy_limits[row].loss)
+		row++;
+	return &lossy_limits[row].limits;
+}
+
 void oracle_flows(struct world *world)
 {
 	const struct plan *plan = &world->plan;
@@ -112,7 +132,7 @@ void oracle_flows(struct world *world)
 	if (figures->ns < flows_slot_ns(plan))
 		return;
 	if (!is_governed(plan) || (world->net.dropped > 0 && !ample)) {
-		check_shares(world, &any_limits);
+		check_shares(world, other_limits(plan));
 		return;
 	}
 	/* CNPs of nobody hold a flow down, but do not stop it. */

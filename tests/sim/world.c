@@ -311,6 +311,9 @@ static uint64_t packet_budget(struct world *world)
 
 		/* Request and response of a position, and credits for a receive. */
 		budget += 4 * (uint64_t)end->script->positions + 2 * end->script->receive_count;
+		/* And a CNP for each of them, also for repeats. */
+		if (world->plan.ect)
+			budget += 2 * (uint64_t)end->script->positions;
 		troubles += end->oracle.asking.timeouts + end->oracle.asking.rnr_naks;
 	}
 	return budget + 500 * troubles;
