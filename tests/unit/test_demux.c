@@ -195,6 +195,56 @@ static void test_wrong_icrc(void **state)
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
 }
 
+static uint64_t cnps_of(struct end *end)
+{
+	struct eng_view view;
+
+	pthread_mutex_lock(&end->qp.lock);
+	eng_look(end->qp.engine, &view);
+	pthread_mutex_unlock(&end->qp.lock);
+	return view.counters[ENG_COUNT_CNP_HANDLED] + view.counters[ENG_COUNT_CNP_IGNORED];
+}
+
+static void make_cnp(uint8_t *bytes, uint32_t qpn)
+{
+	const struct wire_packet packet = { .opcode = WIRE_CNP_OPCODE,
+					    .pkey = WIRE_DEFAULT_PKEY,
+					    .congestion = WIRE_BECN,
+					    .dest_qpn = qpn };
+
+	assert_int_equal(wire_build_headers(&packet, bytes), PACKET_BYTES - WIRE_ICRC_BYTES);
+	wire_icrc_put(&fixture.peer.path, 0, bytes, PACKET_BYTES);
+}
+
+/* rule S14 test: a CNP has to be as right as any packet. */
+static void test_cnp(void **state)
+{
+	uint8_t bytes[PACKET_BYTES];
+
+	(void)state;
+	make_cnp(bytes, fixture.end.qp.qpn);
+	bytes[20] ^= 1;
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_dropped(PROGRESS_COUNT_ICRC_ERRORS, 0);
+	make_cnp(bytes, fixture.end.qp.qpn + 1);
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_dropped(PROGRESS_COUNT_UNKNOWN_QP, 0);
+	demux_peer_close(&fixture.peer);
+	demux_peer_open(&fixture.peer, "127.0.0.2");
+	make_cnp(bytes, fixture.end.qp.qpn);
+	send_bytes(bytes, sizeof(bytes), 0);
+	assert_dropped(PROGRESS_COUNT_WRONG_SOURCE, 0);
+	assert_int_equal(cnps_of(&fixture.end), 0);
+	demux_peer_close(&fixture.peer);
+	demux_peer_open(&fixture.peer, "127.0.0.1");
+	make_cnp(bytes, fixture.end.qp.qpn);
+	send_bytes(bytes, sizeof(bytes), 0);
+	for (uint64_t until = progress_now() + UINT64_C(5000000000);
+	     cnps_of(&fixture.end) == 0 && progress_now() < until;)
+		progress_poll(fixture.progress);
+	assert_int_equal(cnps_of(&fixture.end), 1);
+}
+
 /* Foreign peers count their datagrams: the identification is solved for, and then counts on. */
 static void test_foreign_identification(void **state)
 {
@@ -319,6 +369,7 @@ int main(void)
 		DEMUX_TEST(test_wrong_source),
 		DEMUX_TEST(test_wrong_pkey),
 		DEMUX_TEST(test_wrong_icrc),
+		DEMUX_TEST(test_cnp),
 		DEMUX_TEST(test_foreign_identification),
 		DEMUX_TEST(test_identification_in_memory),
 		DEMUX_TEST(test_run_with_bad_packet),
