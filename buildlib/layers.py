@@ -40,11 +40,11 @@ LAYERS = {
     )),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
         group("contract and terms", "engine.h types codes psn run wqe qp.h qp_state fault pacing"),
-        group("messages and accounts", "op message sge credit cwnd law replay"),
+        group("messages and accounts", "op message sge credit cwnd law replay early"),
         group("packets into a run", "packer"),
         group("send queue", "sendqueue solicit.h"),
         group("responder, timers", "responder response checks unreliable timer tlp solicit "
-              "local ecn"),
+              "local ecn repair"),
         group("requester beside completer", "requester completer", apart=True),
         group("when beside states", "schedule state", apart=True),
         group("entry", "engine"),

@@ -163,6 +163,8 @@ static void test_retransmission_needs_no_credit(void **state)
 	dut_forget(dut);
 	/* Credits are used up; now all four packets and the probe are lost. */
 	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	/* The peer is told that it may keep what comes early. */
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
 	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 1);
 	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN + 2);

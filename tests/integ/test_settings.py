@@ -25,6 +25,7 @@ WRONG = [
     ("UROCE_CREDITS", "maybe", "maybe"),
     ("UROCE_SHM", "maybe", "maybe"),
     ("UROCE_LOOPBACK", "maybe", "maybe"),
+    ("UROCE_EARLY", "maybe", "maybe"),
     ("UROCE_LOOPBACK", "128.0.0.1", "127.0.0.0/8"),
     ("UROCE_LOOPBACK", "127.255.255.255", "127.0.0.0/8"),
     ("UROCE_SHM", "", "has to be on or off"),

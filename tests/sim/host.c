@@ -205,6 +205,14 @@ static bool deliver_news(struct end *end, const struct net_packet *from, struct 
 	return false;
 }
 
+static uint64_t counted(const struct end *end, enum eng_counter counter)
+{
+	struct eng_view view;
+
+	eng_look(end->qp, &view);
+	return view.counters[counter];
+}
+
 static void deliver(struct end *end, const struct net_packet *from, struct wire_packet packet)
 {
 	if (end->world->plan.flows && deliver_news(end, from, &packet))
@@ -214,8 +222,14 @@ static void deliver(struct end *end, const struct net_packet *from, struct wire_
 		oracle_lost(from->from, from);
 	packet.network_header = network_header(from);
 	oracle_arrival(end, &packet, from);
-	if (mutant_arrival(end, &packet))
+	if (mutant_arrival(end, &packet)) {
+		uint64_t kept = counted(end, ENG_COUNT_EARLY_KEPT);
+
 		eng_receive(end->qp, &packet, end->world->now);
+		if (counted(end, ENG_COUNT_EARLY_KEPT) > kept)
+			oracle_kept(end, &packet);
+		oracle_kept_over(end);
+	}
 	oracle_after_step(end);
 	if (end->world->plan.flows)
 		oracle_cwnd(end);
@@ -288,25 +302,18 @@ uint64_t end_next_visit(const struct end *end)
 	return at;
 }
 
-static uint64_t counted(const struct end *end, enum eng_counter counter)
-{
-	struct eng_view view;
-
-	eng_look(end->qp, &view);
-	return view.counters[counter];
-}
-
 static void expire(struct end *end)
 {
 	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
 	uint64_t probes = counted(end, ENG_COUNT_TAIL_LOSS_PROBES);
 	uint64_t questions = counted(end, ENG_COUNT_SOLICITATIONS);
+	uint64_t repairs = counted(end, ENG_COUNT_REPAIRS);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
 	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
 	if (counted(end, ENG_COUNT_TAIL_LOSS_PROBES) > probes)
-		oracle_probe(end);
+		oracle_probe(end, counted(end, ENG_COUNT_REPAIRS) > repairs);
 	if (counted(end, ENG_COUNT_SOLICITATIONS) > questions)
 		oracle_question(end);
 	if (end->world->plan.flows)

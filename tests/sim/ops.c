@@ -2,6 +2,7 @@
 /*
  * What the engine asks of the host: memory of keys, completions, events, receive requests.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/mutant.h"
@@ -124,6 +125,28 @@ static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *
 	return ENG_TAKEN;
 }
 
+/* Some have little, so that they run out of it. */
+static void *early_memory(void *owner)
+{
+	struct end *end = owner;
+	uint32_t most = end->qpn % 4 == 0 ? 0 : end->qpn % 4 == 1 ? 3 : SIM_KEPT;
+	void *block;
+
+	if (end->early_blocks >= most)
+		return NULL;
+	block = malloc(eng_early_bytes());
+	end->early_blocks += block != NULL;
+	return block;
+}
+
+static void early_given_back(void *owner, void *block)
+{
+	struct end *end = owner;
+
+	end->early_blocks--;
+	free(block);
+}
+
 /* One with a call for shared receive requests, one without. */
 const struct eng_ops end_ops[2] = {
 	{
@@ -133,6 +156,8 @@ const struct eng_ops end_ops[2] = {
 		.event = event,
 		.invalidate = invalidate,
 		.bind = bind,
+		.early_memory = early_memory,
+		.early_given_back = early_given_back,
 	},
 	{
 		.map_local = map_local,
@@ -141,6 +166,8 @@ const struct eng_ops end_ops[2] = {
 		.event = event,
 		.invalidate = invalidate,
 		.bind = bind,
+		.early_memory = early_memory,
+		.early_given_back = early_given_back,
 		.take_receive = take_receive,
 	},
 };

@@ -125,12 +125,17 @@ void oracle_arrival(struct end *end, const struct wire_packet *packet,
 void oracle_invalidate(struct end *end, uint32_t key)
 {
 	const struct script *script = end->peer->script;
-	uint32_t index = script_find(script, end->oracle.answering.expected - 1);
+	uint32_t index;
 
 	if (key & LOCAL_KEY) {
 		asking_local(end, key);
 		return;
 	}
+	do
+		index = script_find(script, end->oracle.answering.expected - 1);
+	while ((index == NOBODY || script->messages[index].op != ENG_SEND_INV ||
+		script->messages[index].immediate != key) &&
+	       oracle_kept_turn(end));
 	world_trace(end, "  invalidates key %08x for the peer", key);
 	end->oracle.invalidated++;
 	if (index == NOBODY || script->messages[index].op != ENG_SEND_INV ||

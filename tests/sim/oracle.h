@@ -85,7 +85,15 @@ struct asking {
 };
 
 /* An end as responder. */
+#define SIM_KEPT 64
 struct answering {
+	uint32_t shown;			   /* unsolicited ACKs that told no news */
+	struct wire_packet kept[SIM_KEPT]; /* too early, and remembered; in no order */
+	uint32_t kept_count;
+	bool filled;	/* the gap before them has just been filled, */
+	bool came;	/* the expected request has */
+	bool after_rnr; /* what is expected was refused by an RNR NAK */
+	bool any_kept;	/* ... and some of them have had their turn */
 	int64_t expected;
 	uint32_t done;	      /* messages executed: the MSN (rule C11) */
 	uint32_t taken;	      /* receive requests taken by messages */
@@ -157,6 +165,13 @@ void oracle_start(struct end *end);
 void oracle_free(struct end *end);
 
 /* A request or response packet of a run; taken_back: eng_unsent() will follow. */
+/* The request that has just come too early is kept by the engine. */
+void oracle_kept(struct end *end, const struct wire_packet *packet);
+/* The next one that is kept has its turn, if it has. */
+bool oracle_kept_turn(struct end *end);
+/* The engine has returned from the request that filled a gap. */
+void oracle_kept_over(struct end *end);
+void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken_back);
 void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back);
 /* The packets of a run have all been shown. */
 void oracle_run_ends(struct end *end);
@@ -180,7 +195,7 @@ void oracle_lost(struct end *end, const struct net_packet *packet);
 void oracle_before_expiry(struct end *end);
 void oracle_after_expiry(struct end *end, bool timeout);
 /* ... and counts a probe. */
-void oracle_probe(struct end *end);
+void oracle_probe(struct end *end, bool repair);
 /* ... or a question. */
 void oracle_question(struct end *end);
 /* eng_transmit() had nothing to send for sides, for this reason. */

@@ -350,19 +350,21 @@ void asking_question_came(struct end *end, int64_t position, const struct wire_p
  * Likewise, when the peer has told of a loss: one SEND or WRITE packet, the oldest, is repeated.
  * rule S10 test
  */
-void oracle_probe(struct end *end)
+void oracle_probe(struct end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
 	check_early(end, "probe", asking->lossy && silent_for(end, PROBE_MIN_NS));
-	if (asking->unacked < asking->high && op_answers(message_at(end, asking->oldest)->op))
+	if (!repair && asking->unacked < asking->high &&
+	    op_answers(message_at(end, asking->oldest)->op))
 		world_fail(end->world, "%s: a probe for a READ or Atomic", end->name);
 	asking->probes++;
 	asking->probed_at = end->world->now;
 	asking->waited = true;
 	asking->may_repeat = true;
-	asking->probing = true;
+	/* Others may follow a repair. */
+	asking->probing = !repair;
 }
 
 void oracle_lost(struct end *end, const struct net_packet *packet)

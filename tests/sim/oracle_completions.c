@@ -294,6 +294,8 @@ static void receive_completion(struct end *end, const struct eng_wc *wc)
 	struct oracle *oracle = &end->oracle;
 	const struct script *script = end->peer->script;
 
+	while (oracle->receives_completed >= oracle->answering.received && oracle_kept_turn(end))
+		;
 	if (!is_next_receive(end, ~wc->wr_id)) {
 		world_fail(end->world, "%s: completion of receive %llu, next is %u", end->name,
 			   (unsigned long long)~wc->wr_id, oracle->answering.held);
@@ -345,6 +347,10 @@ void oracle_event(struct end *end, enum eng_event event)
 		loose_event(end, event);
 		return;
 	}
+	while ((event == ENG_EVENT_QP_REQ_ERR || event == ENG_EVENT_QP_ACCESS_ERR ||
+		event == ENG_EVENT_QP_FATAL) &&
+	       oracle_kept_turn(end))
+		;
 	switch (event) {
 	case ENG_EVENT_COMM_EST:
 		if (!oracle->answering.established || oracle->comm_est || end->state != ENG_RTR)

@@ -312,6 +312,34 @@ static bool is_question(struct end *end, int64_t position, const struct wire_pac
 	return true;
 }
 
+/*
+ * A repair: what is under way from the oldest on, once more, and all of it asks.  What may be sent
+ * next stays what it is.
+ */
+void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken_back)
+{
+	struct asking *asking = &end->oracle.asking;
+	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->high);
+	uint32_t index = script_find(end->script, position), psns = 1;
+
+	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
+	    position >= asking->high || asking->rnr_until > end->world->now ||
+	    !packet->ack_request) {
+		world_fail(end->world, "%s: a repair without a reason, at position %" PRId64,
+			   end->name, position);
+		return;
+	}
+	check_form(end, index, position, packet);
+	if (op_is_read(message_at(end, index)->op))
+		psns = (uint32_t)(message_end(message_at(end, index)) - position);
+	asking->repeats += !taken_back;
+	asking->repeat_serial = end->world->serial;
+	asking->waited = true;
+	for (uint32_t i = 0; i < psns && !taken_back; i++)
+		if (asking->handed_out[position + i] < UINT8_MAX)
+			asking->handed_out[position + i]++;
+}
+
 void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;

@@ -9,6 +9,9 @@
 #include "sim/oracle.h"
 #include "sim/world.h"
 
+/* A requester shows its credits at so many losses, see engine/repair.c. */
+#define SHOWN_MAX 5
+
 #define FAREWELLS 3
 
 static bool may_answer(const struct end *end)
@@ -138,6 +141,81 @@ static void asked_again(struct end *end, int64_t position)
 		answering->again_to = message_end(&script->messages[index]);
 }
 
+void oracle_kept(struct end *end, const struct wire_packet *packet)
+{
+	struct answering *answering = &end->oracle.answering;
+
+	for (uint32_t i = 0; i < answering->kept_count; i++)
+		if (answering->kept[i].psn == packet->psn)
+			world_fail(end->world, "%s: keeps PSN %06x twice", end->name, packet->psn);
+	if (answering->kept_count == SIM_KEPT)
+		world_fail(end->world, "%s: keeps more than it has memory for", end->name);
+	else
+		answering->kept[answering->kept_count++] = *packet;
+}
+
+/* Is the request kept whose turn it is?  It is kept no longer, nor are those before it. */
+static bool take_kept(struct end *end, struct wire_packet *packet)
+{
+	struct answering *answering = &end->oracle.answering;
+	bool found = false;
+
+	for (uint32_t i = 0; i < answering->kept_count;) {
+		struct wire_packet *kept = &answering->kept[i];
+		int64_t position =
+			oracle_position(kept->psn, end->peer->plan->psn, answering->expected);
+
+		if (position > answering->expected) {
+			i++;
+			continue;
+		}
+		if (position == answering->expected) {
+			*packet = *kept;
+			found = true;
+		}
+		*kept = answering->kept[--answering->kept_count];
+	}
+	return found;
+}
+
+/*
+ * A gap has been filled: what is kept has its turn, one after the other, as the engine's calls show
+ * or when it has returned.
+ */
+bool oracle_kept_turn(struct end *end)
+{
+	struct answering *answering = &end->oracle.answering;
+	struct wire_packet packet;
+
+	if (!answering->filled || answering->rnr_owed || answering->fatal ||
+	    !take_kept(end, &packet))
+		return false;
+	answering->any_kept = true;
+	execute(end, &packet);
+	return true;
+}
+
+/* What is left is another gap, and told at once. */
+void oracle_kept_over(struct end *end)
+{
+	struct answering *answering = &end->oracle.answering;
+
+	while (oracle_kept_turn(end))
+		;
+	if (answering->any_kept) {
+		answering->asked++;
+		answering->nak_owed = !answering->rnr_owed && !answering->fatal &&
+				      !answering->after_rnr &&
+				      answering->ahead_to >= answering->expected;
+	}
+	/* After an RNR NAK all is sent again, unasked. */
+	if (answering->came)
+		answering->after_rnr = answering->rnr_owed;
+	answering->came = false;
+	answering->filled = false;
+	answering->any_kept = false;
+}
+
 /* rule S4 test */
 void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial)
 {
@@ -155,7 +233,8 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 		if (!answering->nak_owed)
 			answering->ahead_since = end->world->now;
 		if (position > answering->ahead_to ||
-		    (!answering->naked && !answering->rnr_owed && !answering->nak_owed))
+		    (!answering->naked && !answering->rnr_owed && !answering->nak_owed &&
+		     answering->kept_count == 0))
 			answering->ahead_to = position;
 		if (!answering->naked && !answering->rnr_owed)
 			answering->nak_owed = true;
@@ -173,12 +252,15 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 		}
 	} else {
 		answering->naked = answering->rnr_owed = false;
+		answering->came = true;
 		answering->established = true;
 		execute(end, packet);
 		/* What was discarded without a NAK yet may still be missing. */
 		answering->nak_owed = answering->nak_owed && !answering->rnr_owed &&
 				      !answering->fatal &&
 				      answering->ahead_to >= answering->expected;
+		if (!answering->rnr_owed && !answering->fatal && answering->kept_count > 0)
+			answering->filled = true;
 	}
 }
 
@@ -251,7 +333,10 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 		answering->farewells--;
 		return;
 	}
-	if (end->plan->hides_credits || reach(end, packet->syndrome & 31) <= answering->told)
+	/* A requester whose packets are lost shows itself to a peer that may keep what comes early.
+	 */
+	if ((end->plan->hides_credits || reach(end, packet->syndrome & 31) <= answering->told) &&
+	    ++answering->shown > SHOWN_MAX)
 		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
 }
 

@@ -63,7 +63,7 @@ static bool run_is_sound(struct end *end, const struct eng_run *run)
 /* What others may write to is copied, or the ICRC would be of other bytes than those sent. */
 static void check_staged(struct end *end, const struct eng_run *run)
 {
-	if (run->kind == ENG_RUN_REQUESTS)
+	if (run->kind == ENG_RUN_REQUESTS || run->kind == ENG_RUN_REPAIR)
 		return;
 	for (uint32_t i = 0; i < run->piece_count; i++)
 		if (run->pieces[i].bytes < run->staging ||
@@ -164,7 +164,7 @@ static void show_packet(struct end *end, struct net_packet *to, struct wire_pack
 		wire_op_info(packet->opcode)->family == WIRE_FAMILY_ACK && packet->syndrome == 0x60;
 	world_trace_packet(end, taken_back ? "-| not sent:" : "->", packet);
 	if (to->request)
-		oracle_request(end, packet, taken_back);
+		(end->repairs ? oracle_repair : oracle_request)(end, packet, taken_back);
 	else if (!taken_back)
 		oracle_response(end, packet);
 }
@@ -206,6 +206,7 @@ static void emit(struct end *end, const struct eng_run *run, bool taken_back)
 	struct wire_packet first = { .psn = run->first_psn };
 	uint32_t piece = 0, offset = 0;
 
+	end->repairs = run->kind == ENG_RUN_REPAIR;
 	for (uint32_t i = 0; i < run->packets && !world->failed; i++) {
 		bool last = i + 1 == run->packets;
 		struct net_packet *to = net_packet_new(&world->net);

@@ -124,6 +124,8 @@ void world_free(struct world *world)
 
 		oracle_free(end);
 		script_free(&end->connection->script[n % 2]);
+		if (end->early_blocks > 0)
+			eng_set_state(end->qp, ENG_RESET, 0);
 		free(end->replay);
 		free(end->qp);
 		free(end->sq_slots);

@@ -6,8 +6,10 @@
 #include "codes.h"
 #include "credit.h"
 #include "cwnd.h"
+#include "early.h"
 #include "message.h"
 #include "op.h"
+#include "repair.h"
 #include "sendqueue.h"
 #include "sge.h"
 #include "timer.h"
@@ -39,6 +41,7 @@ static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t
 		req->next_psn = req->unacked_psn;
 	cwnd_progress(qp, cost);
 	timer_progress(qp, now);
+	repair_progress(qp);
 	sendqueue_retire_local(qp);
 }
 
@@ -144,6 +147,8 @@ static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *
 	answered = acknowledge(qp, before, now);
 	if (rnr && (answered || timer_has_rnr_retries(qp)))
 		return timer_rnr_nak(qp, syndrome_code(packet->syndrome), now);
+	if (sequence && answered && repair_begin(qp, now))
+		return ENG_SUCCESS;
 	if (sequence || !answered)
 		return retry_on_request(qp, now);
 	return fatal_nak(qp, syndrome_code(packet->syndrome));
@@ -158,6 +163,7 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
 	credit_volunteered(qp, packet->syndrome, packet->msn);
+	early_peer_told(qp, syndrome_code(packet->syndrome));
 }
 
 /* Bytes that a READ response with this PSN must carry; its place in the message in *offset. */
@@ -232,6 +238,15 @@ static bool has_aeth(const struct wire_packet *packet)
 	return wire_op_headers(packet->opcode) & WIRE_HAS_AETH;
 }
 
+static enum eng_status answered(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	enum eng_status verdict = receive_answer(qp, packet, now);
+
+	if (verdict == ENG_SUCCESS)
+		repair_acknowledged(qp);
+	return verdict;
+}
+
 static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *packet,
 					      uint64_t now)
 {
@@ -242,7 +257,7 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 		credit_heard(qp, packet->syndrome, packet->msn);
 	if (family != WIRE_FAMILY_ACK) {
 		if (positive)
-			return receive_answer(qp, packet, now);
+			return answered(qp, packet, now);
 		count(qp, ENG_COUNT_DROPPED);
 		return ENG_SUCCESS;
 	}
@@ -251,6 +266,7 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 	/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
 	if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now))
 		return retry_on_request(qp, now);
+	repair_acknowledged(qp);
 	return ENG_SUCCESS;
 }
 

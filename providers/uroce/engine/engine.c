@@ -201,6 +201,8 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 		qp->req.solicit_owed = sendqueue_in_flight(qp) > 0;
 	else if (run->kind == ENG_RUN_CNP)
 		ecn_unsent(qp);
+	else if (run->kind == ENG_RUN_REPAIR)
+		qp->req.repair.owed = qp->req.repair.waits;
 	else if (run->kind != ENG_RUN_REQUESTS)
 		response_unsent(qp, run);
 	else if (can_request(qp))

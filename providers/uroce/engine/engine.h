@@ -85,6 +85,12 @@ struct eng_ops {
 	/* Invalidate a window or region key (SEND with invalidate, LOCAL_INV); false if refused.
 	 * May be NULL: then the operation is refused. */
 	bool (*invalidate)(void *owner, uint32_t key);
+	/*
+	 * A block of eng_early_bytes() bytes, aligned as malloc() does, for a packet that is kept
+	 * until its turn comes, or NULL; and back.  May be NULL: then none is kept.
+	 */
+	void *(*early_memory)(void *owner);
+	void (*early_given_back)(void *owner, void *block);
 	/* Execute a BIND_MW work request; false gives ENG_MW_BIND_ERR.  May be NULL. */
 	bool (*bind)(void *owner, const struct eng_send_wqe *wqe);
 };
@@ -143,6 +149,8 @@ enum eng_owed {
 };
 
 struct eng_qp; /* qp.h has the insides */
+
+size_t eng_early_bytes(void);
 
 /* Bytes of a struct eng_qp, for its owner to allocate, aligned to 64 bytes. */
 size_t eng_qp_bytes(void);

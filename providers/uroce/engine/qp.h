@@ -47,6 +47,17 @@ struct network_law {
 	bool clocked; /* the window is small: each packet has AckReq, or the wire would idle */
 };
 
+/* What is missing at the peer is sent again, and nothing else (repair.c). */
+struct repair {
+	uint32_t psn; /* packets [psn, psn + packets) are missing, as far as is known */
+	uint32_t packets;
+	uint32_t sent_psn; /* what is before that was sent before them */
+	bool owed;	   /* they are to be sent */
+	bool waits;	   /* for an answer to them, sent or not */
+	bool confirmed;	   /* the peer has acknowledged beyond a gap */
+	uint8_t trials;	   /* that it has not, until it does */
+};
+
 /*
  * The send queue in PSNs: unacked_psn <= next_psn <= end_psn <= post_psn.  Packets from unacked_psn
  * to next_psn are under way; next_psn behind end_psn means that packets are sent again.  WQE
@@ -86,6 +97,7 @@ struct requester {
 	bool solicit_owed; /* an ACK is to be solicited (solicit.h) */
 	uint8_t solicits;  /* solicitations since the last progress */
 	struct tlp tlp;
+	struct repair repair;
 	struct credit credit;
 };
 
@@ -123,6 +135,13 @@ struct ecn {
 	bool cnp_owed;
 };
 
+/* Requests that are kept until their turn comes (early.c). */
+struct early {
+	struct early_packet *first, *last; /* by their PSNs; NULL: none */
+	uint32_t count;
+	bool understood; /* the peer is one that can be told beyond a gap */
+};
+
 struct responder {
 	uint32_t expected_psn;
 	uint32_t msn;
@@ -142,8 +161,9 @@ struct responder {
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 
-	/* The highest PSN that came too early since the NAK was raised (rule S4). */
+	/* The highest PSN that came too early since the NAK was raised (rule S4), or is kept. */
 	uint32_t early_psn;
+	struct early early;
 
 	/* Receive WQEs taken so far, and messages completed that took one; free running. */
 	uint32_t wqes_taken, wqes_done;

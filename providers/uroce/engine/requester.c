@@ -259,6 +259,61 @@ static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next 
 	return send_one(qp, run, next, facts);
 }
 
+static enum pack repair_one(struct eng_qp *qp, struct eng_run *run, struct eng_send_wqe *wqe,
+			    uint32_t index)
+{
+	uint32_t length = message_payload(wqe, qp->attr.mtu, index);
+	uint8_t opcode = message_opcode(qp, wqe, index), *at = pack_place(run, length);
+	struct payload payload;
+	enum pack result = PACK_FAULT;
+
+	if (!at)
+		return PACK_NO_ROOM;
+	if (find_payload(qp, wqe, index * qp->attr.mtu, length, &payload))
+		result = pack_add(
+			qp, run,
+			message_request(qp, wqe, index, opcode, length, WIRE_BTH_ACKREQ, at),
+			&payload);
+	if (result == PACK_FAULT)
+		wqe->status = ENG_LOC_PROT_ERR;
+	return result;
+}
+
+/* What is missing, as far as one run takes it; an ACK of it cannot wait. */
+static enum eng_tx send_repair(struct eng_qp *qp, struct eng_run *run)
+{
+	struct repair *repair = &qp->req.repair;
+	uint32_t at = qp->sq->tail, psn = qp->req.unacked_psn, end, packets = 0;
+	enum pack result = PACK_DONE;
+
+	end = psn_add(repair->psn, repair->packets);
+	run->kind = ENG_RUN_REPAIR;
+	run->first_psn = psn;
+	while (psn_diff(psn, end) < 0 && psn_diff(psn, qp->req.next_psn) < 0 && !run->closed &&
+	       run->packets < run->max_packets) {
+		struct eng_send_wqe *wqe = sq_at(qp, at);
+		uint32_t index = wqe_packet_index(wqe, psn);
+
+		if (index >= wqe->packets) {
+			at++;
+			continue;
+		}
+		result = repair_one(qp, run, wqe, index);
+		if (result != PACK_DONE)
+			break;
+		packets += message_psns(wqe, index);
+		psn = psn_add(psn, message_psns(wqe, index));
+	}
+	repair->owed = false;
+	repair->waits = packets > 0;
+	repair->psn = run->first_psn;
+	repair->packets = packets;
+	if (packets > 0)
+		return ENG_TX_RUN;
+	/* What was missing has been acknowledged meanwhile. */
+	return result == PACK_FAULT ? ENG_TX_FAULT : ENG_TX_IDLE;
+}
+
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 {
 	const struct requester *req = &qp->req;
@@ -293,6 +348,12 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 	if (req->solicit_owed && can_request(qp)) {
 		solicit_transmit(qp, run);
 		return ENG_TX_RUN;
+	}
+	if (req->repair.owed && can_request(qp)) {
+		reason = send_repair(qp, run);
+		if (reason != ENG_TX_IDLE)
+			return reason;
+		reason = ENG_TX_RUN;
 	}
 	run->kind = ENG_RUN_REQUESTS;
 	run->first_psn = req->next_psn;

@@ -17,11 +17,17 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
  */
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets);
 
+/* Is a single packet of the past owed, to solicit an ACK or for a repair? */
+static inline bool requester_asks(const struct eng_qp *qp)
+{
+	return qp->req.solicit_owed || qp->req.repair.owed;
+}
+
 /* Would requester_transmit() do nothing?  (On unreliable services what was sent completes first.)
  */
 static inline bool requester_is_done(const struct eng_qp *qp)
 {
-	return can_request(qp) && qp->req.next_wqe == qp->sq->head && !qp->req.solicit_owed &&
+	return can_request(qp) && qp->req.next_wqe == qp->sq->head && !requester_asks(qp) &&
 	       qp->req.rnr_until == 0 && is_reliable(qp);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "checks.h"
+#include "early.h"
 #include "law.h"
 #include "message.h"
 #include "replay.h"
@@ -19,6 +20,7 @@ void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now)
 	else
 		pacing_start(&resp->pacing, now);
 	resp->expected_psn = rq_psn & PSN_MASK;
+	resp->early_psn = psn_sub(resp->expected_psn, 1);
 	resp->previous_opcode = -1;
 	/* rule C9: until something is answered, the last positive response is the one before. */
 	resp->advert.last_positive_psn = psn_sub(resp->expected_psn, 1);
@@ -364,13 +366,16 @@ static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packe
 	}
 }
 
-static enum eng_status receive_ahead(struct eng_qp *qp, uint32_t psn)
+static enum eng_status receive_ahead(struct eng_qp *qp, const struct wire_packet *packet)
 {
+	uint32_t psn = packet->psn;
 	struct responder *resp = &qp->resp;
 
 	count(qp, ENG_COUNT_OUT_OF_SEQ_REQUEST);
-	if (!resp->silent || psn_diff(psn, resp->early_psn) > 0)
+	if ((!resp->silent && !resp->early.first) ||
+	    psn_diff(resp->early_psn, resp->expected_psn) < 0 || psn_diff(psn, resp->early_psn) > 0)
 		resp->early_psn = psn;
+	early_keep(qp, packet);
 	return resp->silent ? ENG_SUCCESS
 			    : responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
 }
@@ -398,6 +403,63 @@ static void take_back_nak(struct eng_qp *qp)
 	resp->nak_owed = false;
 }
 
+/* The request whose turn it is. */
+static enum fault take_turn(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum fault fault;
+
+	qp->resp.srqn = packet->xrc_srqn;
+	fault = check_request(qp, packet);
+	if (fault == FAULT_NONE)
+		fault = execute(qp, packet);
+	if (fault == FAULT_NONE)
+		note_executed(qp, packet);
+	return fault;
+}
+
+/* What came too early is gone, although it was only overtaken: tell the peer at once. */
+static enum eng_status tell_missed(struct eng_qp *qp)
+{
+	const struct responder *resp = &qp->resp;
+
+	if (psn_diff(resp->early_psn, resp->expected_psn) < 0)
+		return ENG_SUCCESS;
+	return responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
+}
+
+/*
+ * A gap has been filled: go on with those that are kept behind it.  The ACK tells of all of them,
+ * also when none of them asks for one, or the NAK of the next gap does.  What came and could not be
+ * kept is such a gap as well.
+ */
+static __attribute__((noinline)) enum eng_status take_kept(struct eng_qp *qp, bool missed,
+							   bool unasked)
+{
+	struct responder *resp = &qp->resp;
+	const struct wire_packet *packet = early_next(qp);
+	enum fault fault = FAULT_NONE;
+	uint32_t psn = resp->expected_psn;
+
+	/* The gap goes on: as if nothing were kept, since the peer may be about to send all again.
+	 */
+	if (!packet)
+		return missed ? tell_missed(qp) : ENG_SUCCESS;
+	while (packet && fault == FAULT_NONE) {
+		psn = packet->psn;
+		fault = take_turn(qp, packet);
+		count(qp, ENG_COUNT_EARLY_USED);
+		early_done(qp);
+		if (fault == FAULT_NONE)
+			packet = early_next(qp);
+	}
+	if (fault != FAULT_NONE)
+		return responder_raise(qp, fault, psn);
+	if (psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
+		resp->ack_owed = true;
+	/* After an RNR NAK the peer is sending all of it again, unasked. */
+	return unasked ? ENG_SUCCESS : tell_missed(qp);
+}
+
 enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
@@ -405,26 +467,22 @@ enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *p
 	enum fault fault;
 	bool missed =
 		resp->nak_owed && resp->nak_syndrome == fault_rows[FAULT_PSN_SEQUENCE].syndrome;
+	bool unasked = resp->silent && syndrome_kind(resp->nak_syndrome) == AETH_RNR_NAK;
 
 	(void)now;
 	if (distance > 0)
-		return receive_ahead(qp, packet->psn);
+		return receive_ahead(qp, packet);
 	if (distance < 0) {
 		receive_duplicate(qp, packet);
 		return ENG_SUCCESS;
 	}
 	resp->silent = false;
 	take_back_nak(qp);
-	resp->srqn = packet->xrc_srqn;
 	responder_establish(qp);
-	fault = check_request(qp, packet);
-	if (fault == FAULT_NONE)
-		fault = execute(qp, packet);
+	fault = take_turn(qp, packet);
 	if (fault != FAULT_NONE)
 		return responder_raise(qp, fault, packet->psn);
-	note_executed(qp, packet);
-	/* What came too early is gone, although it was only overtaken: tell the peer at once. */
-	if (missed && psn_diff(resp->early_psn, resp->expected_psn) >= 0)
-		return responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
-	return ENG_SUCCESS;
+	if (resp->early.first)
+		return take_kept(qp, missed, unasked);
+	return missed ? tell_missed(qp) : ENG_SUCCESS;
 }

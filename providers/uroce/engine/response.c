@@ -304,6 +304,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_run *run)
 	case ENG_RUN_CREDITS:
 	case ENG_RUN_SOLICITATION:
 	case ENG_RUN_CNP:
+	case ENG_RUN_REPAIR:
 		break;
 	}
 }

@@ -31,6 +31,7 @@ struct eng_piece {
 enum eng_run_kind {
 	ENG_RUN_REQUESTS,
 	ENG_RUN_SOLICITATION, /* a request of the past that solicits an ACK */
+	ENG_RUN_REPAIR,	      /* requests that are missing at the peer */
 	ENG_RUN_ACK,
 	ENG_RUN_NAK,
 	ENG_RUN_CREDITS, /* an unsolicited ACK */

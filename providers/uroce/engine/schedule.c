@@ -163,15 +163,16 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, enum eng_owed o
 static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint,
 			    enum eng_owed owed)
 {
-	bool asks = can_request(qp) && qp->req.solicit_owed;
+	bool asks = can_request(qp) && requester_asks(qp);
 	enum eng_tx reason;
 
 	if (requester_is_done(qp))
 		return ENG_TX_IDLE;
-	/* An ACK solicitation takes no room, and the ACK makes the room that other QPs wait for. */
+	/* An ACK solicitation or a repair takes no room, and the ACK makes the room that other QPs
+	 * wait for. */
 	if (!asks && hint->share_waits && can_request(qp) && qp->req.next_wqe != qp->sq->head)
 		return ENG_TX_SHARE;
-	if (hint->occasion != ENG_LAST && can_request(qp) &&
+	if (!asks && hint->occasion != ENG_LAST && can_request(qp) &&
 	    requester_awaits_room(qp, posts_for_run(qp)))
 		return ENG_TX_CWND;
 	if (hint->full && packets_unsent(qp) > SHORT_RUN)

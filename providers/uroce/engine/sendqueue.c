@@ -94,6 +94,8 @@ void sendqueue_flush(struct eng_qp *qp)
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
 	cwnd_emptied(qp);
 	solicit_stop(qp);
+	req->repair.owed = false;
+	req->repair.waits = false;
 	req->post_psn = req->end_psn;
 	req->unacked_psn = req->end_psn;
 	req->next_psn = req->end_psn;
@@ -131,5 +133,7 @@ void sendqueue_go_back(struct eng_qp *qp)
 	req->ackreq_psn = psn_sub(req->unacked_psn, 1);
 	solicit_stop(qp);
 	req->next_wqe = qp->sq->tail;
+	req->repair.owed = false;
+	req->repair.waits = false;
 	cwnd_emptied(qp);
 }

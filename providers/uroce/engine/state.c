@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cwnd.h"
+#include "early.h"
 #include "ecn.h"
 #include "replay.h"
 #include "responder.h"
@@ -16,6 +17,7 @@ static void enter_error(struct eng_qp *qp)
 		return;
 	qp->state = ENG_ERR;
 	qp->resp.ack_owed = false;
+	early_forget(qp);
 	qp->req.rnr_until = 0;
 	/* rule S13: all that is posted completes as flushed, in order. */
 	sendqueue_flush(qp);
@@ -52,6 +54,7 @@ void state_fail(struct eng_qp *qp, enum eng_status verdict)
 static void forget(struct eng_qp *qp)
 {
 	cwnd_emptied(qp);
+	early_forget(qp);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	replay_cancel(qp);

@@ -3,6 +3,7 @@
 
 #include "cwnd.h"
 #include "op.h"
+#include "repair.h"
 #include "sendqueue.h"
 
 /* Above what two busy processes of a host take to answer. */
@@ -47,14 +48,15 @@ void tlp_progress(struct eng_qp *qp, uint64_t now)
 		if (took > tlp->round_trip_ns)
 			tlp->round_trip_ns = took;
 	}
-	tlp->marked = req->next_psn == req->end_psn;
+	tlp->marked = req->next_psn == req->end_psn && !req->repair.waits;
 	tlp->mark_psn = req->end_psn;
 	tlp->marked_at = now;
 }
 
 static bool oldest_may_be_repeated(const struct eng_qp *qp)
 {
-	return !op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op);
+	return qp->req.repair.waits || qp->req.repair.confirmed ||
+	       !op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op);
 }
 
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
@@ -63,6 +65,9 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	const struct tlp *tlp = &req->tlp;
 	uint64_t wait = tlp->round_trip_ns * TLP_ROUND_TRIPS;
 
+	/* It costs one packet, and nothing else is sent meanwhile. */
+	if (req->repair.waits)
+		wait = tlp->round_trip_ns + tlp->round_trip_ns / 4;
 	if (req->last_progress >= tlp->lossy_until || qp->attr.retry_count == 0)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
@@ -82,8 +87,11 @@ void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
 		tlp->sent++;
 	while (tlp_deadline(qp, timeout_ns) <= now);
 	tlp->marked = false;
-	tlp->alone = true;
 	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
+	/* It is one packet, which makes no queue. */
+	if (repair_probe(qp))
+		return;
 	cwnd_lost_again(qp);
+	tlp->alone = true;
 	sendqueue_go_back(qp);
 }

@@ -106,7 +106,8 @@ const char *eng_event_name(enum eng_event event);
 /*
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
  * credits; tail-loss probes: tlp.h, ACK solicitations: solicit.h, congestion (with the names of
- * mlx5's hw_counters): ecn.h.  X(identifier, "name shown").
+ * mlx5's hw_counters): ecn.h, early packets: early.h, repairs and jumps: repair.h.
+ * X(identifier, "name shown").
  */
 #define ENG_COUNTERS(X)                                       \
 	X(SENT_PACKETS, "sent_pkts")                          \
@@ -135,7 +136,11 @@ const char *eng_event_name(enum eng_event event);
 	X(ECN_MARKED, "np_ecn_marked_roce_packets")           \
 	X(CNP_SENT, "np_cnp_sent")                            \
 	X(CNP_HANDLED, "rp_cnp_handled")                      \
-	X(CNP_IGNORED, "rp_cnp_ignored")
+	X(CNP_IGNORED, "rp_cnp_ignored")                      \
+	X(EARLY_KEPT, "early_pkts_kept")                      \
+	X(EARLY_USED, "early_pkts_used")                      \
+	X(REPAIRS, "repairs")                                 \
+	X(JUMPS, "ack_jumps")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,

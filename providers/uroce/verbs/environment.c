@@ -15,8 +15,8 @@ enum {
 };
 
 static const char *const settings[] = {
-	"UROCE_FAULT", "UROCE_CREDITS", "UROCE_SHM",	  "UROCE_RECEIVE_BUFFER",
-	"UROCE_LOG",   "UROCE_CAPTURE", "UROCE_LOOPBACK", "UROCE_TOS",
+	"UROCE_FAULT",	 "UROCE_CREDITS",  "UROCE_SHM", "UROCE_RECEIVE_BUFFER", "UROCE_LOG",
+	"UROCE_CAPTURE", "UROCE_LOOPBACK", "UROCE_TOS", "UROCE_EARLY",
 };
 
 /* What begins so belongs to our tests, to the build and to uroce-run. */

@@ -17,6 +17,7 @@ struct uroce_settings {
 	uint32_t receive_buffer; /* UROCE_RECEIVE_BUFFER: bytes */
 	bool shared_memory;	 /* UROCE_SHM=on */
 	uint8_t traffic_class;	 /* UROCE_TOS: of what asks for none; 0 as well without it */
+	bool early_dropped;	 /* UROCE_EARLY=off */
 };
 
 /* UROCE_CAPTURE, apart because it is large; its name is empty where there is none. */

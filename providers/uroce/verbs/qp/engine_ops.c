@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* What a queue pair's engine calls: memory by keys, completions, events, receive requests. */
+#include "early_pool.h"
 #include "mw.h"
 #include "progress/gsi.h"
 #include "srq.h"
@@ -97,12 +98,27 @@ static void event(void *owner, enum eng_event event)
 		uroce_qp_raise(qp, types[event]);
 }
 
+static void *early_memory(void *owner)
+{
+	const struct uroce_qp *qp = owner;
+
+	return qp->context->settings.early_dropped ? NULL : early_pool_take();
+}
+
+static void early_given_back(void *owner, void *block)
+{
+	(void)owner;
+	early_pool_give_back(block);
+}
+
 const struct eng_ops uroce_engine_ops = {
 	.map_local = map_local,
 	.map_remote = map_remote,
 	.complete = complete,
 	.event = event,
 	.take_receive = take_receive,
+	.early_memory = early_memory,
+	.early_given_back = early_given_back,
 	.invalidate = uroce_mw_invalidate,
 	.bind = uroce_mw_bind,
 };

@@ -7,6 +7,7 @@
 
 #include <infiniband/urocedv.h>
 
+#include "early_pool.h"
 #include "srq.h"
 #include "ud.h"
 #include "verbs/generation.h"
@@ -301,6 +302,7 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	qp->signal_all = attr->sq_sig_all;
 	qp->progress.unreliable = qp->type == ENG_UC || qp->type == ENG_UD;
 	init_locks(qp);
+	early_pool_open();
 	error = make_rings(qp);
 	if (!error)
 		error = start_engine(qp);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "repair.h"
+
+#include "cwnd.h"
+#include "sendqueue.h"
+#include "tlp.h"
+
+enum {
+	REPAIR_MAX = 64,
+	/* The first loss is used to tell the peer of our credits; then it is asked so often. */
+	TRIALS = 4,
+};
+
+static bool tells_credits(const struct eng_qp *qp)
+{
+	return qp->req.credit.heard && !qp->req.credit.unlimited;
+}
+
+/* The peer learns that we are one that it may tell beyond a gap. */
+static void show_credits(struct eng_qp *qp)
+{
+	if (qp->reports_credits && can_respond(qp) && qp->resp.repeats == 0)
+		qp->resp.repeats = 1;
+}
+
+/* Does the peer keep what comes early, or may that be tried? */
+static bool peer_may_keep(struct eng_qp *qp)
+{
+	struct repair *repair = &qp->req.repair;
+
+	if (repair->confirmed)
+		return true;
+	if (qp->type != ENG_RC || !tells_credits(qp) || repair->trials > TRIALS)
+		return false;
+	show_credits(qp);
+	return repair->trials++ > 0;
+}
+
+/* What has been gone back over, and not been sent again yet, is sent in its turn. */
+static bool is_possible(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return req->next_psn != req->unacked_psn && req->rnr_until == 0;
+}
+
+static uint32_t repair_end(const struct repair *repair)
+{
+	return psn_add(repair->psn, repair->packets);
+}
+
+static uint32_t twice(uint32_t packets)
+{
+	if (packets == 0)
+		return 1;
+	return packets < REPAIR_MAX / 2 ? 2 * packets : REPAIR_MAX;
+}
+
+static void send_again(struct eng_qp *qp, uint32_t packets)
+{
+	struct repair *repair = &qp->req.repair;
+
+	repair->psn = qp->req.unacked_psn;
+	repair->packets = packets;
+	repair->sent_psn = qp->req.next_psn;
+	repair->owed = true;
+	repair->waits = true;
+	/* What is acknowledged next says nothing of a round trip. */
+	qp->req.tlp.marked = false;
+	count(qp, ENG_COUNT_REPAIRS);
+}
+
+bool repair_begin(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	struct repair *repair = &req->repair;
+	uint32_t packets = 1;
+
+	/* The NAK has been doubled on its way, or answers what was sent before the repair. */
+	if (repair->waits && repair->packets > 0 && repair->psn == req->unacked_psn)
+		return true;
+	if (!is_possible(qp) || req->retried || req->retries_left == 0 || !peer_may_keep(qp))
+		return false;
+	if (repair->waits && repair_end(repair) == req->unacked_psn) {
+		/* Nothing behind it was kept, or nothing behind it had come. */
+		if (!repair->confirmed)
+			return false;
+		packets = twice(repair->packets);
+	}
+	/* rule S10: it is a retry, and what it repairs is progress. */
+	req->retries_left--;
+	req->last_progress = now;
+	count(qp, ENG_COUNT_COMPLETER_RETRY);
+	/* Further gaps of the same window are the same congestion. */
+	if (!req->cwnd_recovering)
+		cwnd_loss(qp);
+	tlp_told_of_loss(qp, now);
+	send_again(qp, packets);
+	return true;
+}
+
+bool repair_probe(struct eng_qp *qp)
+{
+	struct repair *repair = &qp->req.repair;
+
+	if (!is_possible(qp) || !(repair->confirmed || repair->waits))
+		return false;
+	send_again(qp, repair->waits ? repair->packets : 1);
+	return true;
+}
+
+void repair_progress(struct eng_qp *qp)
+{
+	struct repair *repair = &qp->req.repair;
+
+	if (!repair->waits || psn_diff(qp->req.unacked_psn, repair_end(repair)) <= 0)
+		return;
+	if (!repair->owed) {
+		count(qp, ENG_COUNT_JUMPS);
+		repair->confirmed = true;
+	}
+	/* Acknowledged before it has left, that was no answer to it. */
+	repair->owed = false;
+	repair->psn = qp->req.unacked_psn;
+	repair->packets = 0;
+}
+
+void repair_acknowledged(struct eng_qp *qp)
+{
+	struct repair *repair = &qp->req.repair;
+	uint32_t left = psn_sub(repair->sent_psn, qp->req.unacked_psn);
+
+	if (!repair->waits || qp->req.unacked_psn != repair_end(repair))
+		return;
+	/* All that was sent before the repair has been answered. */
+	if (sendqueue_in_flight(qp) == 0 || psn_diff(qp->req.unacked_psn, repair->sent_psn) >= 0) {
+		repair->owed = false;
+		repair->waits = false;
+		return;
+	}
+	if (!repair->confirmed) {
+		sendqueue_go_back(qp);
+		return;
+	}
+	if (!is_possible(qp))
+		return;
+	/* It was sent before the repair and is not there: lost, or the peer had no more room. */
+	send_again(qp, left < twice(repair->packets) ? left : twice(repair->packets));
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Repair: after a NAK for a PSN only what is missing is sent again, not all behind it, to a peer
+ * that keeps what comes early (early.h).  Its answer then lies beyond the gap: it jumps.  One
+ * packet to begin with, since a NAK does not tell how many are missing; twice as many each time
+ * that the answer ends right behind them.  When a peer that has never jumped does not jump, all is
+ * sent again from there, as the specification has it.
+ *
+ * Which peers keep packets is learned.  To ask costs a round trip, so only those that tell of
+ * credits are asked, and no more than a few times unless they jump; before that they are told of
+ * our credits (rule C8), by which a uroce knows who may be told beyond a gap.
+ *
+ * A repair that is lost is sent again by the tail-loss probe (tlp.h).
+ */
+#ifndef UROCE_ENGINE_REPAIR_H
+#define UROCE_ENGINE_REPAIR_H
+
+#include "qp.h"
+
+/* A NAK: unacked_psn is missing.  True if it is repaired; otherwise all has to be sent again. */
+bool repair_begin(struct eng_qp *qp, uint64_t now);
+
+/* Nothing has been heard for some time: the oldest packet once more.  False as above. */
+bool repair_probe(struct eng_qp *qp);
+
+/* unacked_psn has moved up. */
+void repair_progress(struct eng_qp *qp);
+
+/* An ACK has been taken in, which is not followed by a NAK: has it jumped? */
+void repair_acknowledged(struct eng_qp *qp);
+
+#endif

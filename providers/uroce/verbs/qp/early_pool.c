@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "early_pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "engine/engine.h"
+
+enum {
+	BLOCKS = 2048, /* 9 MB: the windows of eight queue pairs */
+	WORD_BITS = 64,
+	WORDS = BLOCKS / WORD_BITS,
+};
+
+static uint8_t *memory;
+static _Atomic uint64_t taken[WORDS];
+
+static void make(void)
+{
+	void *made = mmap(NULL, BLOCKS * eng_early_bytes(), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (made != MAP_FAILED)
+		memory = made;
+}
+
+void early_pool_open(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make);
+}
+
+/* The lowest free one: what has been touched before is used again. */
+void *early_pool_take(void)
+{
+	for (uint32_t i = 0; memory && i < WORDS; i++) {
+		uint64_t word = atomic_load_explicit(&taken[i], memory_order_relaxed);
+
+		while (~word) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~word);
+
+			if (atomic_compare_exchange_weak_explicit(
+				    &taken[i], &word, word | UINT64_C(1) << bit,
+				    memory_order_acquire, memory_order_relaxed))
+				return memory + (i * WORD_BITS + bit) * eng_early_bytes();
+		}
+	}
+	return NULL;
+}
+
+void early_pool_give_back(void *block)
+{
+	size_t index = (size_t)((uint8_t *)block - memory) / eng_early_bytes();
+
+	atomic_fetch_and_explicit(&taken[index / WORD_BITS], ~(UINT64_C(1) << index % WORD_BITS),
+				  memory_order_release);
+}

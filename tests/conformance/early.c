@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Requests that come early and are kept, and repairs of what a peer has kept. */
+#include <stdlib.h>
+
+#include "dut.h"
+
+static unsigned int blocks, most;
+static uint64_t receives[4];
+
+static void *early_memory(void *owner)
+{
+	(void)owner;
+	if (blocks == most)
+		return NULL;
+	blocks++;
+	return malloc(eng_early_bytes());
+}
+
+static void early_given_back(void *owner, void *block)
+{
+	(void)owner;
+	blocks--;
+	free(block);
+}
+
+/* The peer has told of credits without having been asked, unless it is a stranger. */
+static struct dut *start(unsigned int memory, bool stranger)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	dut->ops.early_memory = early_memory;
+	dut->ops.early_given_back = early_given_back;
+	blocks = 0;
+	most = memory;
+	for (unsigned int i = 0; i < 4; i++)
+		receives[i] = dut_post_recv(dut, DUT_MTU);
+	dut_forget(dut);
+	dut_ack(dut, DUT_SQ_PSN - 1, stranger ? NO_CREDITS_REPORTED : ACK_CODE(5), 0);
+	return dut;
+}
+
+/* rule S4 test: one NAK, nothing executed before its turn, and all of it then. */
+static void test_kept_until_the_gap_is_filled(void **state)
+{
+	struct dut *dut = start(16, false);
+
+	(void)state;
+	for (uint32_t i = 1; i <= 3; i++)
+		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
+	/* Again: it is kept once. */
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
+	assert_int_equal(blocks, 3);
+	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
+	expect_silence(dut);
+	expect_no_wc(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN + 3, ACK_CODE(0), 4);
+	for (uint32_t i = 0; i < 4; i++)
+		expect_wc(dut, receives[i], ENG_SUCCESS);
+	assert_int_equal(blocks, 0);
+}
+
+/* What does not fit is asked for when its turn has come. */
+static void test_memory_is_bounded(void **state)
+{
+	struct dut *dut = start(2, false);
+
+	(void)state;
+	for (uint32_t i = 1; i <= 3; i++)
+		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
+	assert_int_equal(blocks, 2);
+	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN + 3, NAK_SEQUENCE, 3);
+	assert_int_equal(blocks, 0);
+}
+
+/* A peer that has not told of credits may not understand an ACK beyond a gap. */
+static void test_nothing_is_kept_for_strangers(void **state)
+{
+	struct dut *dut = start(16, true);
+
+	(void)state;
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	assert_int_equal(blocks, 0);
+	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(3), 1);
+}
+
+/* What is kept is given back when the queue pair ends in an error, or is reset. */
+static void test_given_back_at_the_end(void **state)
+{
+	struct dut *dut = start(16, false);
+
+	(void)state;
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	assert_int_equal(blocks, 1);
+	eng_set_state(dut->qp, ENG_ERR, dut->now);
+	assert_int_equal(blocks, 0);
+}
+
+/*
+ * The first loss tells the peer of our credits, the second tries to send the missing packet alone,
+ * and an ACK beyond it is believed.
+ */
+static void test_repair_and_jump(void **state)
+{
+	struct dut *dut = start(0, false);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
+	for (uint32_t i = 0; i < 4; i++)
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
+	assert_true(expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 1)->ack_request);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(5), 4);
+	expect_silence(dut);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+}
+
+/* The same, but the peer has kept nothing: all is sent again from there. */
+static void test_no_jump(void **state)
+{
+	struct dut *dut = start(0, false);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_ack(dut, DUT_SQ_PSN + 1, ACK_CODE(5), 2);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 2);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 3);
+	expect_silence(dut);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_kept_until_the_gap_is_filled, dut_teardown),
+		cmocka_unit_test_teardown(test_memory_is_bounded, dut_teardown),
+		cmocka_unit_test_teardown(test_nothing_is_kept_for_strangers, dut_teardown),
+		cmocka_unit_test_teardown(test_given_back_at_the_end, dut_teardown),
+		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
+		cmocka_unit_test_teardown(test_no_jump, dut_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
