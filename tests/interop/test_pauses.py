@@ -28,7 +28,7 @@ def check(who, count, ours, theirs):
     assert not ours.refused()
     asked = ours if who == "uroce" else theirs
     assert asked.requests == count
-    assert asked.slowest < TIMEOUT_SECONDS
+    assert asked.slowest < TIMEOUT_SECONDS, (ours.stat, vars(theirs))
     # rxe counts timeouts as well, but also those of its timer that were over before.
     assert not ours.sum("timeouts")
 
