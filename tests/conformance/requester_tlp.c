@@ -90,8 +90,36 @@ static void test_answer_of_who_missed_the_oldest(void **state)
 		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
 	expect_silence(dut);
 	assert_int_equal(probes(dut), 1);
-	/* The intervals begin anew. */
-	assert_true(eng_deadline(dut->qp) == dut->now + FIRST_PROBE);
+	/* The probe may have come too early: the interval stays until a round trip is measured ...
+	 */
+	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
+	dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
+	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
+	dut->now += MS;
+	dut_ack(dut, DUT_SQ_PSN + 3, NO_CREDITS_REPORTED, 4);
+	dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	/* ... and counts then. */
+	assert_true(eng_deadline(dut->qp) == dut->now + 4 * MS);
+}
+
+/* However many were in vain, there is time for some more before the timeout. */
+static void test_interval_is_bounded(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+
+	(void)state;
+	/* rule S10 test */
+	for (uint32_t i = 0; i < 3; i++) {
+		for (int probe = 0; probe < 3; probe++) {
+			dut_advance_to_deadline(dut);
+			expect_packet(dut, i ? WIRE_WRITE_ONLY : WIRE_SEND_ONLY, DUT_SQ_PSN + i);
+		}
+		dut_ack(dut, DUT_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
+		dut_pull(dut);
+		dut_forget(dut);
+		assert_true(eng_deadline(dut->qp) <= dut->now + TIMEOUT / 8);
+	}
 }
 
 /* A NAK calls for all, not for one packet. */
@@ -166,6 +194,7 @@ int main(void)
 		DUT_TEST(test_silence_is_probed),
 		DUT_TEST(test_answer_of_who_has_all),
 		DUT_TEST(test_answer_of_who_missed_the_oldest),
+		DUT_TEST(test_interval_is_bounded),
 		DUT_TEST(test_nak_ends_a_probe),
 		DUT_TEST(test_long_round_trips),
 		DUT_TEST(test_not_probed),

@@ -31,9 +31,10 @@ struct tlp {
 	uint64_t marked_at;
 	uint32_t mark_psn; /* packets before it had been sent at marked_at */
 	bool marked;
-	bool alone;   /* the oldest packet has been repeated, and none follows until it is
-			 acknowledged */
-	uint8_t sent; /* since the last progress */
+	bool alone;	 /* the oldest packet has been repeated, and none follows until it is
+			    acknowledged */
+	uint8_t sent;	 /* since the last progress */
+	uint8_t doubled; /* so often by those before it, until a round trip is measured */
 };
 
 /* What the law of networks remembers (law.c). */

@@ -9,6 +9,9 @@
 /* Above what two busy processes of a host take to answer. */
 #define TLP_MIN_NS UINT64_C(300000)
 #define TLP_ROUND_TRIPS 4
+/* What stays doubled leaves time for some probes before the timeout. */
+#define TLP_MAX_DOUBLED 16
+#define TLP_PART_OF_TIMEOUT 8
 #define LOSSY_NS UINT64_C(1000000000)
 /* A longer round trip counts at once, a shorter one by and by. */
 #define ROUND_TRIP_DECAY 8
@@ -30,13 +33,18 @@ void tlp_stop(struct eng_qp *qp)
 
 /*
  * A round trip, or most of it, has passed when what had been sent at some time is acknowledged.  No
- * measure when some of it was sent again.
+ * measure when some of it was sent again; then the wait stays doubled until there is one, for a
+ * queue may have become longer than the wait, and each needless probe would prevent the next
+ * measure.
  */
 void tlp_progress(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	struct tlp *tlp = &req->tlp;
 
+	tlp->doubled += tlp->sent;
+	if (tlp->doubled > TLP_MAX_DOUBLED)
+		tlp->doubled = TLP_MAX_DOUBLED;
 	tlp->sent = 0;
 	tlp->alone = false;
 	if (tlp->marked && psn_diff(req->unacked_psn, tlp->mark_psn) < 0)
@@ -44,6 +52,7 @@ void tlp_progress(struct eng_qp *qp, uint64_t now)
 	if (tlp->marked) {
 		uint64_t took = now - tlp->marked_at;
 
+		tlp->doubled = 0;
 		tlp->round_trip_ns -= tlp->round_trip_ns / ROUND_TRIP_DECAY;
 		if (took > tlp->round_trip_ns)
 			tlp->round_trip_ns = took;
@@ -59,6 +68,15 @@ static bool oldest_may_be_repeated(const struct eng_qp *qp)
 	       !op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op);
 }
 
+static uint64_t still_doubled(const struct tlp *tlp, uint64_t wait, uint64_t timeout_ns)
+{
+	uint64_t most = timeout_ns / TLP_PART_OF_TIMEOUT;
+
+	if (wait << tlp->doubled <= most)
+		return wait << tlp->doubled;
+	return wait > most ? wait : most;
+}
+
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 {
 	const struct requester *req = &qp->req;
@@ -72,7 +90,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
-	wait <<= tlp->sent;
+	wait = still_doubled(tlp, wait, timeout_ns) << tlp->sent;
 	if (wait >= timeout_ns || !oldest_may_be_repeated(qp))
 		return ENG_NEVER;
 	return req->last_progress + wait;
