@@ -41,7 +41,8 @@ static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t
 		req->next_psn = req->unacked_psn;
 	cwnd_progress(qp, cost);
 	timer_progress(qp, now);
-	repair_progress(qp);
+	if (qp->req.repair.waits)
+		repair_progress(qp);
 	sendqueue_retire_local(qp);
 }
 
@@ -242,7 +243,7 @@ static enum eng_status answered(struct eng_qp *qp, const struct wire_packet *pac
 {
 	enum eng_status verdict = receive_answer(qp, packet, now);
 
-	if (verdict == ENG_SUCCESS)
+	if (verdict == ENG_SUCCESS && qp->req.repair.waits)
 		repair_acknowledged(qp);
 	return verdict;
 }
@@ -266,7 +267,8 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 	/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
 	if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now))
 		return retry_on_request(qp, now);
-	repair_acknowledged(qp);
+	if (qp->req.repair.waits)
+		repair_acknowledged(qp);
 	return ENG_SUCCESS;
 }
 

@@ -164,8 +164,11 @@ static void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 }
 
 /* Where length bytes from offset on are; false when their memory cannot be used. */
-static bool find_payload(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t offset,
-			 uint32_t length, struct payload *payload)
+static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
+				uint32_t offset, uint32_t length, struct payload *payload)
+	__attribute__((always_inline));
+static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
+				uint32_t offset, uint32_t length, struct payload *payload)
 {
 	const struct eng_sge *sge = wqe->data.sge;
 
@@ -259,8 +262,8 @@ static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next 
 	return send_one(qp, run, next, facts);
 }
 
-static enum pack repair_one(struct eng_qp *qp, struct eng_run *run, struct eng_send_wqe *wqe,
-			    uint32_t index)
+static __attribute__((noinline)) enum pack repair_one(struct eng_qp *qp, struct eng_run *run,
+						      struct eng_send_wqe *wqe, uint32_t index)
 {
 	uint32_t length = message_payload(wqe, qp->attr.mtu, index);
 	uint8_t opcode = message_opcode(qp, wqe, index), *at = pack_place(run, length);
@@ -280,7 +283,7 @@ static enum pack repair_one(struct eng_qp *qp, struct eng_run *run, struct eng_s
 }
 
 /* What is missing, as far as one run takes it; an ACK of it cannot wait. */
-static enum eng_tx send_repair(struct eng_qp *qp, struct eng_run *run)
+static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, struct eng_run *run)
 {
 	struct repair *repair = &qp->req.repair;
 	uint32_t at = qp->sq->tail, psn = qp->req.unacked_psn, end, packets = 0;
@@ -349,11 +352,11 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 		solicit_transmit(qp, run);
 		return ENG_TX_RUN;
 	}
-	if (req->repair.owed && can_request(qp)) {
-		reason = send_repair(qp, run);
-		if (reason != ENG_TX_IDLE)
-			return reason;
-		reason = ENG_TX_RUN;
+	if (__builtin_expect(req->repair.owed, false) && can_request(qp)) {
+		enum eng_tx repaired = send_repair(qp, run);
+
+		if (repaired != ENG_TX_IDLE)
+			return repaired;
 	}
 	run->kind = ENG_RUN_REQUESTS;
 	run->first_psn = req->next_psn;
