@@ -24,9 +24,9 @@ static void early_given_back(void *owner, void *block)
 }
 
 /* The peer has told of credits without having been asked, unless it is a stranger. */
-static struct dut *start(unsigned int memory, bool stranger)
+static struct dut *start_with(struct dut_config config, unsigned int memory, bool stranger)
 {
-	struct dut *dut = dut_rts((struct dut_config){ 0 });
+	struct dut *dut = dut_rts(config);
 
 	dut->ops.early_memory = early_memory;
 	dut->ops.early_given_back = early_given_back;
@@ -37,6 +37,11 @@ static struct dut *start(unsigned int memory, bool stranger)
 	dut_forget(dut);
 	dut_ack(dut, DUT_SQ_PSN - 1, stranger ? NO_CREDITS_REPORTED : ACK_CODE(5), 0);
 	return dut;
+}
+
+static struct dut *start(unsigned int memory, bool stranger)
+{
+	return start_with((struct dut_config){ 0 }, memory, stranger);
 }
 
 /* rule S4 test: one NAK, nothing executed before its turn, and all of it then. */
@@ -145,6 +150,30 @@ static void test_no_jump(void **state)
 	expect_silence(dut);
 }
 
+/* rule S11 test: a repair that is lost is found by a probe; where there is none, all goes again. */
+static void test_no_repair_without_probes(void **state)
+{
+	static const uint32_t codes[] = { DUT_NO_TIMEOUT, 6 };
+
+	(void)state;
+	for (unsigned int c = 0; c < 2; c++) {
+		struct dut *dut;
+
+		dut = start_with((struct dut_config){ .timeout_code = codes[c] }, 0, false);
+		for (uint32_t i = 0; i < 4; i++)
+			dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+		dut_forget(dut);
+		for (uint32_t from = 0; from < 4; from++) {
+			dut_nak(dut, DUT_SQ_PSN + from, NAK_SEQUENCE, from);
+			for (uint32_t i = from; i < 4; i++)
+				expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+			expect_silence(dut);
+		}
+		if (c == 0)
+			dut_teardown(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +183,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_given_back_at_the_end, dut_teardown),
 		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_no_jump, dut_teardown),
+		cmocka_unit_test_teardown(test_no_repair_without_probes, dut_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 /* Local ACK Timeout code 14: 4.096 us x 2^14. */
 #define TIMEOUT (UINT64_C(4096) << 14)
 #define FIRST_PROBE (300 * US)
+#define FIRST_READ_PROBE (5 * MS)
 #define SECOND UINT64_C(1000000000)
 
 /* Four packets under way, the first has been asked for by a NAK and all sent again. */
@@ -159,16 +160,29 @@ static void test_long_round_trips(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + 4 * 2 * MS);
 }
 
-/* No probes: for READs and Atomics, without retries, and where nothing is lost any more. */
-static void test_not_probed(void **state)
+/* The answers to a READ may come slowly, so it is asked for again after a longer silence. */
+static void test_read_is_probed_late(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_READ);
 
 	(void)state;
 	/* rule S10 test */
-	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
-	dut_teardown(NULL);
+	assert_true(eng_deadline(dut->qp) == dut->now + FIRST_READ_PROBE);
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN);
+	expect_silence(dut);
+	assert_int_equal(probes(dut), 1);
+	assert_true(eng_deadline(dut->qp) == dut->now + FIRST_READ_PROBE);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+}
 
+/* No probes: without retries, and where nothing is lost any more. */
+static void test_not_probed(void **state)
+{
+	struct dut *dut;
+
+	(void)state;
+	/* rule S10 test */
 	dut = dut_rts((struct dut_config){ .retry_count = DUT_NO_RETRY });
 	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
 	dut_pull(dut);
@@ -197,6 +211,7 @@ int main(void)
 		DUT_TEST(test_interval_is_bounded),
 		DUT_TEST(test_nak_ends_a_probe),
 		DUT_TEST(test_long_round_trips),
+		DUT_TEST(test_read_is_probed_late),
 		DUT_TEST(test_not_probed),
 	};
 

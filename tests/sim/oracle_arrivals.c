@@ -9,6 +9,7 @@
 #include "sim/world.h"
 
 #define PROBE_MIN_NS 300000
+#define READ_PROBE_MIN_NS 5000000
 #define ASK_AFTER_NS 1000000
 
 static const struct message *message_at(const struct end *end, uint32_t index)
@@ -347,18 +348,19 @@ void asking_question_came(struct end *end, int64_t position, const struct wire_p
 }
 
 /*
- * Likewise, when the peer has told of a loss: one SEND or WRITE packet, the oldest, is repeated.
+ * Likewise, when the peer has told of a loss: one packet, the oldest, is repeated; a READ or Atomic
+ * after a longer silence.
  * rule S10 test
  */
 void oracle_probe(struct end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
+	uint64_t least = PROBE_MIN_NS;
 
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
-	check_early(end, "probe", asking->lossy && silent_for(end, PROBE_MIN_NS));
-	if (!repair && asking->unacked < asking->high &&
-	    op_answers(message_at(end, asking->oldest)->op))
-		world_fail(end->world, "%s: a probe for a READ or Atomic", end->name);
+	if (asking->unacked < asking->high && op_answers(message_at(end, asking->oldest)->op))
+		least = READ_PROBE_MIN_NS;
+	check_early(end, "probe", asking->lossy && silent_for(end, least));
 	asking->probes++;
 	asking->probed_at = end->world->now;
 	asking->waited = true;

@@ -28,6 +28,9 @@ static bool peer_may_keep(struct eng_qp *qp)
 {
 	struct repair *repair = &qp->req.repair;
 
+	/* What is lost or overtaken of a repair is found by a probe alone. */
+	if (!tlp_has_time(qp))
+		return false;
 	if (repair->confirmed)
 		return true;
 	if (qp->type != ENG_RC || !tells_credits(qp) || repair->trials > TRIALS)

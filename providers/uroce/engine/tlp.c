@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "tlp.h"
 
+#include "codes.h"
 #include "cwnd.h"
 #include "op.h"
 #include "repair.h"
@@ -8,13 +9,23 @@
 
 /* Above what two busy processes of a host take to answer. */
 #define TLP_MIN_NS UINT64_C(300000)
+/* Above the time between two bursts of READ responses at the lowest rate (pacing.c). */
+#define TLP_READ_MIN_NS UINT64_C(5000000)
 #define TLP_ROUND_TRIPS 4
 /* What stays doubled leaves time for some probes before the timeout. */
 #define TLP_MAX_DOUBLED 16
 #define TLP_PART_OF_TIMEOUT 8
+/* So many times its wait, a timeout leaves time for a probe. */
+#define TLP_TIMEOUT 4
 #define LOSSY_NS UINT64_C(1000000000)
 /* A longer round trip counts at once, a shorter one by and by. */
 #define ROUND_TRIP_DECAY 8
+
+bool tlp_has_time(const struct eng_qp *qp)
+{
+	return qp->attr.timeout_code != 0 &&
+	       ack_timeout_ns(qp->attr.timeout_code) >= TLP_TIMEOUT * TLP_MIN_NS;
+}
 
 void tlp_told_of_loss(struct eng_qp *qp, uint64_t now)
 {
@@ -62,10 +73,10 @@ void tlp_progress(struct eng_qp *qp, uint64_t now)
 	tlp->marked_at = now;
 }
 
-static bool oldest_may_be_repeated(const struct eng_qp *qp)
+/* Is the oldest one answered at once, or, as a READ is, at a rate that only the peer knows? */
+static bool is_answered_by_and_by(const struct eng_qp *qp)
 {
-	return qp->req.repair.waits || qp->req.repair.confirmed ||
-	       !op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op);
+	return op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op);
 }
 
 static uint64_t still_doubled(const struct tlp *tlp, uint64_t wait, uint64_t timeout_ns)
@@ -90,8 +101,10 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
+	if (wait < TLP_READ_MIN_NS && is_answered_by_and_by(qp))
+		wait = TLP_READ_MIN_NS;
 	wait = still_doubled(tlp, wait, timeout_ns) << tlp->sent;
-	if (wait >= timeout_ns || !oldest_may_be_repeated(qp))
+	if (wait >= timeout_ns)
 		return ENG_NEVER;
 	return req->last_progress + wait;
 }

@@ -9,13 +9,16 @@
  * does not touch the timer and the counters of rule S10.  After a timeout there are no probes
  * until the peer reports a loss again.
  *
- * READs and Atomics are not probed for: a repeated READ is answered in full.
+ * The answer to a READ comes at a rate that only its responder knows, and a repeated one is
+ * answered from the gap to its end.  So READs and Atomics are probed for after a longer silence.
  */
 #ifndef UROCE_ENGINE_TLP_H
 #define UROCE_ENGINE_TLP_H
 
 #include "qp.h"
 
+/* Is the Local ACK Timeout long enough for probes, and is there one? */
+bool tlp_has_time(const struct eng_qp *qp);
 /* unacked_psn and what follows is about to be sent again; no probes until the peer asks for it. */
 void tlp_stop(struct eng_qp *qp);
 /* The peer did. */
