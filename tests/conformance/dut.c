@@ -342,6 +342,14 @@ void dut_forget(struct dut *dut)
 	dut->sent_read = dut->sent_count;
 }
 
+void dut_begin_log(struct dut *dut)
+{
+	dut_pull(dut);
+	for (unsigned int i = 0; i < dut->sent_count; i++)
+		free(dut->sent[i].bytes);
+	dut->sent_read = dut->sent_count = 0;
+}
+
 unsigned int dut_count_events(const struct dut *dut, enum eng_event what)
 {
 	unsigned int count = 0;

@@ -196,6 +196,8 @@ void dut_advance(struct dut *dut, uint64_t ns);
 bool dut_advance_to_deadline(struct dut *dut);
 /* Forget what was sent till now. */
 void dut_forget(struct dut *dut);
+/* The same, and give the memory back, where more is sent than the log holds. */
+void dut_begin_log(struct dut *dut);
 unsigned int dut_count_events(const struct dut *dut, enum eng_event event);
 
 /*

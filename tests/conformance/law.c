@@ -36,8 +36,7 @@ static void acknowledge(struct dut *dut, uint32_t count, uint32_t marked_from)
 		ack.msn = (first + i + 1 - DUT_SQ_PSN) / 16;
 		ack.congestion = i >= marked_from ? WIRE_BECN : 0;
 		dut_give(dut, &ack);
-		dut_pull(dut);
-		dut->sent_read = dut->sent_count = 0;
+		dut_begin_log(dut);
 	}
 }
 

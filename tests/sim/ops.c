@@ -130,20 +130,28 @@ static void *early_memory(void *owner)
 {
 	struct end *end = owner;
 	uint32_t most = end->qpn % 4 == 0 ? 0 : end->qpn % 4 == 1 ? 3 : SIM_KEPT;
-	void *block;
 
-	if (end->early_blocks >= most)
-		return NULL;
-	block = malloc(eng_early_bytes());
-	end->early_blocks += block != NULL;
-	return block;
+	for (uint32_t i = 0; i < most; i++) {
+		if (end->early_blocks[i])
+			continue;
+		end->early_blocks[i] = malloc(eng_early_bytes());
+		return end->early_blocks[i];
+	}
+	return NULL;
 }
 
 static void early_given_back(void *owner, void *block)
 {
 	struct end *end = owner;
+	uint32_t i = 0;
 
-	end->early_blocks--;
+	while (i < SIM_KEPT && end->early_blocks[i] != block)
+		i++;
+	if (i == SIM_KEPT) {
+		world_fail(end->world, "%s: memory for early packets comes back twice", end->name);
+		return;
+	}
+	end->early_blocks[i] = NULL;
 	free(block);
 }
 

@@ -124,8 +124,9 @@ void world_free(struct world *world)
 
 		oracle_free(end);
 		script_free(&end->connection->script[n % 2]);
-		if (end->early_blocks > 0)
-			eng_set_state(end->qp, ENG_RESET, 0);
+		/* Of an engine that was stopped amid something. */
+		for (uint32_t i = 0; i < SIM_KEPT; i++)
+			free(end->early_blocks[i]);
 		free(end->replay);
 		free(end->qp);
 		free(end->sq_slots);

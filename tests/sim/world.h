@@ -36,9 +36,9 @@ struct end {
 	char name[4]; /* A, B; with several connections A1, B1 ... */
 	enum eng_qp_type type;
 	uint32_t qpn;
-	bool repairs;	       /* the run that leaves is a repair */
-	uint32_t early_blocks; /* given to the engine for early packets */
-	uint32_t qkey;	       /* UD */
+	bool repairs;		      /* the run that leaves is a repair */
+	void *early_blocks[SIM_KEPT]; /* given to the engine for early packets */
+	uint32_t qkey;		      /* UD */
 	struct eng_path cnp_path;
 	struct eng_path paths[PLAN_MAX_CONNECTIONS]; /* UD: of address handles, one for each peer */
 	const struct end_plan *plan;

@@ -29,15 +29,17 @@ static uint32_t tags;
 
 static struct mad_spec to(const struct gsi_agent *agent)
 {
+	++tags;
 	return (struct mad_spec){ .attribute = MAD_REP,
-				  .tag = ++tags,
+				  .tag = tags,
 				  .remote_id = agent->slot << GSI_ID_SHIFT | tags };
 }
 
 static struct mad_spec request(uint16_t port)
 {
+	++tags;
 	return (struct mad_spec){ .attribute = MAD_REQ,
-				  .tag = ++tags,
+				  .tag = tags,
 				  .local_id = tags,
 				  .service_id = (uint64_t)SPACE_TCP << 16 | port };
 }
