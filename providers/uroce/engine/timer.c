@@ -96,11 +96,12 @@ enum eng_status timer_expire(struct eng_qp *qp, uint64_t now)
 		return ENG_SUCCESS;
 	if (req->rnr_until != 0) {
 		timer_rnr_over(qp, now);
-		return ENG_SUCCESS;
+		/* Something else may be due as well. */
+		return timer_expire(qp, now);
 	}
 	if (credit_deadline(qp) <= now) {
 		credit_wait_over(qp);
-		return ENG_SUCCESS;
+		return timer_expire(qp, now);
 	}
 	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
 		if (solicit_deadline(qp) <= now)
