@@ -358,7 +358,8 @@ void oracle_probe(struct end *end, bool repair)
 	uint64_t least = PROBE_MIN_NS;
 
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
-	if (asking->unacked < asking->high && op_answers(message_at(end, asking->oldest)->op))
+	if (!repair && asking->unacked < asking->high &&
+	    op_answers(message_at(end, asking->oldest)->op))
 		least = READ_PROBE_MIN_NS;
 	check_early(end, "probe", asking->lossy && silent_for(end, least));
 	asking->probes++;

@@ -101,7 +101,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
-	if (wait < TLP_READ_MIN_NS && is_answered_by_and_by(qp))
+	if (wait < TLP_READ_MIN_NS && !req->repair.waits && is_answered_by_and_by(qp))
 		wait = TLP_READ_MIN_NS;
 	wait = still_doubled(tlp, wait, timeout_ns) << tlp->sent;
 	if (wait >= timeout_ns)
