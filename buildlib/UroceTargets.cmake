@@ -77,3 +77,17 @@ function(uroce_test_command name)
 		set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
 	endif()
 endfunction()
+
+# uroce_pytests(label TIMEOUT seconds)
+#
+# Every test_NAME.py of the calling folder is one test, "label.test_NAME".
+function(uroce_pytests label)
+	cmake_parse_arguments(arg "" "TIMEOUT" "" ${ARGN})
+	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py")
+	foreach(script ${scripts})
+		get_filename_component(name "${script}" NAME_WE)
+		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT}
+				   COMMAND ${UROCE_PYTHON} -m pytest -q -p no:cacheprovider
+					   "${script}")
+	endforeach()
+endfunction()

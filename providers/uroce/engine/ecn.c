@@ -72,7 +72,6 @@ void ecn_notified(struct eng_qp *qp)
 			obeyed = true;
 		}
 	}
-
 	count(qp, obeyed ? ENG_COUNT_CNP_HANDLED : ENG_COUNT_CNP_IGNORED);
 }
 
