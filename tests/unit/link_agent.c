@@ -161,11 +161,15 @@ unsigned int count_descriptors(void)
 int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_ms)
 {
 	struct pollfd wait = { .fd = link_addr_fd(addr), .events = POLLIN };
+	int64_t until = now_ms() + timeout_ms;
+	int result, left = timeout_ms;
 
-	if (link_receive(addr, batch) == 0)
-		return 0;
-	poll(&wait, 1, timeout_ms);
-	return link_receive(addr, batch);
+	/* What wakes it may be nothing to be received: the probe of a process that joins. */
+	while ((result = link_receive(addr, batch)) == -EAGAIN && left > 0) {
+		poll(&wait, 1, left);
+		left = (int)(until - now_ms());
+	}
+	return result;
 }
 
 void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, uint32_t tag)

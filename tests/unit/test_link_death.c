@@ -312,6 +312,31 @@ static void test_join_raises_the_limit(void **state)
 
 #define WORKERS 6
 #define CHAOS_MS 2000
+/* Now and then all are left alone for so long, since most races are between the living. */
+#define CALM_MS 40
+#define CALM_EVERY 16
+/* Of which datagram_qpn() and datagram_tag() can be read. */
+#define DATAGRAM_BYTES_MIN 12
+
+/*
+ * A datagram to oneself must come back.  One may be lost to a member of the group that is closed at
+ * this very moment (port-sharing.md, Prices), but hardly several of them one after the other, and
+ * where the group's order is wrong none comes back.  In such a moment the probe of a process that
+ * joins, which is too short for a packet, may come as well.
+ */
+static int send_to_oneself(struct link_addr *addr, const uint8_t gid[16], uint32_t qpn,
+			   uint32_t tag, struct link_batch *batch)
+{
+	int result = -EAGAIN;
+
+	for (unsigned int i = 0; i < 10 && result == -EAGAIN; i++) {
+		send_to_qpn(addr, gid, qpn, tag);
+		do
+			result = receive_wait(addr, batch, 100);
+		while (result == 0 && batch->bytes < DATAGRAM_BYTES_MIN);
+	}
+	return result;
+}
 
 static void use_address(struct link *link, const uint8_t gid[16], unsigned int seed)
 {
@@ -325,9 +350,8 @@ static void use_address(struct link *link, const uint8_t gid[16], unsigned int s
 		fprintf(stderr, "worker: %s\n", error);
 		_exit(2);
 	}
-	send_to_qpn(addr, gid, qpn, tag);
-	if (receive_wait(addr, &batch, 1000)) {
-		fprintf(stderr, "worker: no datagram came back within a second\n");
+	if (send_to_oneself(addr, gid, qpn, tag, &batch)) {
+		fprintf(stderr, "worker: none of ten datagrams came back within a second\n");
 		_exit(3);
 	}
 	if (datagram_qpn(room) != qpn || datagram_tag(room) != tag) {
@@ -383,7 +407,7 @@ static void test_chaos(void **state)
 		workers[i] = start_worker(seed++);
 	while (now_ms() < end) {
 		seed = seed * 1103515245u + 12345;
-		nap_us(200 + (seed >> 16) % 3000);
+		nap_us(kills % CALM_EVERY ? 200 + (seed >> 16) % 3000 : CALM_MS * 1000);
 		i = (seed >> 8) % WORKERS;
 		kill(workers[i], SIGKILL);
 		assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
