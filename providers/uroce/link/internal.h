@@ -292,7 +292,7 @@ static inline void link_mutex_unlock(struct link *link, pthread_mutex_t *mutex)
 struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint);
 /* addr.c: the pool and the transmit sockets; async-signal-safe. */
 void link_addr_close_descriptors(struct link_addr *addr);
-/* peer.c: how many segments the kernel takes in one send. */
+/* peer.c: how many segments the kernel takes in one send; 1 where it cannot cut runs. */
 unsigned int link_probe_segments(void);
 /*
  * connected.c: connect tx, whose socket is bound, and find out how the kernel numbers what it

@@ -57,7 +57,7 @@ void link_set_receive_buffer(struct link *link, uint32_t bytes);
  * through shared memory, from now on; off at first.  See link_peer_open_own().
  */
 void link_set_shared_memory(struct link *link, bool on);
-/* How many segments this kernel takes in one link_send(): LINK_MAX_SEGMENTS or fewer. */
+/* How many segments this kernel takes in one link_send(): up to LINK_MAX_SEGMENTS; 1: no runs. */
 unsigned int link_max_segments(const struct link *link);
 
 /*
