@@ -117,6 +117,16 @@ def test_packages_are_of_this_version():
     assert re.search(r"^Version: +(\S+)", source("redhat/uroce.spec"), re.MULTILINE)[1] == version
 
 
+def test_packages_name_one_maintainer():
+    """An address that nobody has yet is one that nobody can have: RFC 2606 keeps .invalid."""
+    names = {re.search(pattern, source(path), re.MULTILINE)[1] for path, pattern in (
+        ("debian/control", r"^Maintainer: (.*>)$"), ("debian/changelog", r"^ -- (.*>)  "),
+        ("redhat/uroce.spec", r"^\* \w+ \w+ \d+ \d+ (.*>) - "))}
+    assert len(names) == 1, names
+    assert re.search(r"^Copyright: \d+ (.*)$", source("debian/copyright"), re.MULTILINE)[1] == \
+        names.pop().split(" <")[0]
+
+
 def test_packages_are_built_with_what_the_build_is():
     """What a package needs to be built is installed for everybody who builds."""
     needed = re.search(r"^Build-Depends:(.*?)\n\n", source("debian/control"),
