@@ -21,7 +21,7 @@ struct limits {
 
 /* Of marked flows without a loss. */
 static const struct limits near_limits = { .jain = 0.85, .line = 0.7, .least = 0.4 };
-static const struct limits far_limits = { .jain = 0.4, .line = 0.12, .least = 0.4 };
+static const struct limits far_limits = { .jain = 0.4, .line = 0.2, .least = 0.4 };
 /* Of all others: by the chance of a loss, up to which this holds. */
 static const struct {
 	uint32_t loss;

@@ -12,6 +12,16 @@
 #include "solicit.h"
 #include "timer.h"
 
+enum {
+	/*
+	 * A run waits for such a part of the window.  Where marks are asked for it is less: a run
+	 * that comes at once fills a queue, and is marked, that the same packets at the pace of
+	 * their ACKs would not.
+	 */
+	WINDOW_PARTS = 2,
+	WINDOW_PARTS_ECT = 8,
+};
+
 static bool is_new(const struct requester *req)
 {
 	return req->next_psn == req->end_psn;
@@ -322,7 +332,7 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	const struct requester *req = &qp->req;
 	uint32_t unsent = psn_sub(req->post_psn, req->next_psn), index, psns;
 	const struct eng_send_wqe *wqe;
-	uint64_t cost, room, half;
+	uint64_t cost, room, part;
 
 	/* What is sent again counts as under way, though nothing of it is. */
 	if (unsent == 0 || !is_new(req) || !is_reliable(qp) || !cwnd_ack_is_due(qp))
@@ -334,8 +344,8 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	psns = message_psns(wqe, index);
 	cost = cost_at(qp, wqe, index, psns) / psns;
 	room = cwnd_room(qp) / cost;
-	half = req->cwnd / cost / 2;
-	return room < unsent && room < (packets < half ? packets : half);
+	part = req->cwnd / cost / (qp->ecn.cnp ? WINDOW_PARTS_ECT : WINDOW_PARTS);
+	return room < unsent && room < (packets < part ? packets : part);
 }
 
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)

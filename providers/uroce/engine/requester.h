@@ -11,7 +11,7 @@
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
 
 /*
- * Has a window that was full not yet opened by so many packets (or half of itself)?  Sending what
+ * Has a window that was full not yet opened by so many packets (or a part of itself)?  Sending what
  * each single ACK allows would make short runs, each of which brings an ACK for as little, for
  * ever.  Only while an ACK is on its way that will open it further.
  */
