@@ -19,6 +19,9 @@ ALL_SIZES = {program: (8,) if "atomic" in program else SIZES[program.rsplit("_",
 WAYS = [("poll", 4), ("events", 6), *([("poll", 6), ("events", 4)] if ends.LONG else [])]
 OVER_IPV6 = perftest.ALL if ends.LONG else ("ib_send_lat", "ib_write_bw", "ib_read_bw",
                                            "ib_atomic_lat")
+# Of an error that perftest reports, and the last that enum ibv_wc_status has.
+STATUS = re.compile(r"Failed status (-?\d+)")
+LAST_STATUS = 23
 WITH_EVENTS = tuple(program for program in perftest.ALL if "write" not in program)
 
 
@@ -54,13 +57,27 @@ def test_perftest(server, program, size):
     check(server, program, size)
 
 
+def read_no_completion(failure):
+    """Did ib_send_lat of perftest 4.5 print a status that it had not read?  With events it waits
+    for a send and for a receive by one channel.  When the answer comes before the ACK, which it
+    may, the event is the receive's, there is nothing to poll for the send, and it looks at a
+    completion that is whatever the stack held (run_iter_lat_send(); newer ones have two)."""
+    found = STATUS.search(str(failure))
+    return found and not 0 <= int(found[1]) <= LAST_STATUS
+
+
 @pytest.mark.parametrize("program", WITH_EVENTS)
 def test_perftest_with_events(server, program):
-    """ib_send_lat waits for a send and for a receive by one channel: when the answer comes before
-    the ACK, which it may, one completion is left behind.  Its CQ must have room for that one, or
-    rxe drops the next (one of 1000 rounds on a busy host), and that is as large as the depth."""
+    """ib_send_lat leaves a completion behind in that case, if it goes well.  Its CQ must have room
+    for that one, or rxe drops the next (one of 1000 rounds on a busy host), and that is as large as
+    the depth."""
     more = ["-t", 16] if program == "ib_send_lat" else []
-    check(server, program, ALL_SIZES[program][-1], "-e", *more)
+    for tries in range(3):
+        try:
+            return check(server, program, ALL_SIZES[program][-1], "-e", *more)
+        except AssertionError as failure:
+            if program != "ib_send_lat" or not read_no_completion(failure) or tries == 2:
+                raise
 
 
 @pytest.mark.parametrize("program", perftest.BANDWIDTH)
