@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -21,6 +22,7 @@ enum {
 	CROWD = 14,
 	STEP = 4, /* of the pool */
 	PROBE_BYTES = 8,
+	JOINS = 600,
 };
 
 static char error[LINK_ERROR_TEXT];
@@ -213,6 +215,36 @@ static void test_room_of_all_that_one_speaks_to(void **state)
 	agent_stop(&agents[last]);
 }
 
+/* Processes that come and go do not cost the one that is there a single datagram. */
+static void test_nothing_is_lost_to_a_join(void **state)
+{
+	struct link_fixture *fixture = *state;
+	struct link_batch batch = { .buffer = fixture->room,
+				    .buffer_bytes = sizeof(fixture->room) };
+	uint32_t qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT | 100, tag = 0;
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		for (unsigned int i = 0; i < JOINS; i++) {
+			struct link_addr *addr;
+			struct link *link;
+
+			if (open_loopback(&link, &addr))
+				_exit(1);
+			close_loopback(link, addr);
+		}
+		_exit(0);
+	}
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		send_to_qpn(fixture->addr, loopback4, qpn, ++tag);
+		assert_int_equal(receive_wait(fixture->addr, &batch, 1000), 0);
+		assert_int_equal(datagram_tag(fixture->room), tag);
+		serve(fixture->link);
+	}
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +254,7 @@ int main(void)
 		WITH_LINK(test_holder_of_the_last_is_stopped),
 		WITH_LINK(test_plain_socket_in_the_way),
 		WITH_LINK(test_room_of_all_that_one_speaks_to),
+		WITH_LINK(test_nothing_is_lost_to_a_join),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

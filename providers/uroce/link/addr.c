@@ -170,11 +170,11 @@ static int create(struct link_addr *addr)
 }
 
 /*
- * One look at the port: create the pool when the port is free.  The enum link_pool_state that was
- * found (LINK_POOL_FREE: it is made now), -EAGAIN while another process is looking, or a negative
- * errno.
+ * One look at the port: create the pool when the port is free, else see which process has it, if
+ * closely.  The enum link_pool_state that was found (LINK_POOL_FREE: it is made now), -EAGAIN while
+ * another process is looking, or a negative errno.
  */
-static int look(struct link *link, struct link_addr *addr)
+static int look(struct link *link, struct link_addr *addr, bool closely)
 {
 	int result;
 
@@ -182,6 +182,8 @@ static int look(struct link *link, struct link_addr *addr)
 	if (addr->lock_fd < 0)
 		return addr->lock_fd == -EADDRINUSE ? -EAGAIN : addr->lock_fd;
 	result = link_pool_probe(&addr->endpoint);
+	if (result == LINK_POOL_IN_USE && closely)
+		result = link_pool_probe_group(&addr->endpoint);
 	if (result == LINK_POOL_FREE) {
 		int error = create(addr);
 
@@ -302,8 +304,17 @@ static int acquire_pool(struct link *link, struct link_addr *addr, char error[LI
 	bool joinable;
 	int result;
 
+	/*
+	 * Nearly always a process of this user has the port or none.  So it is asked before a close
+	 * look, which may cost it a datagram.
+	 */
+	result = look(link, addr, false);
+	if (result == LINK_POOL_IN_USE)
+		result = join(link, addr, &silent);
+	if (result == 0) /* made, or had */
+		return 0;
 	do {
-		result = look(link, addr);
+		result = look(link, addr, true);
 		joinable = result == LINK_POOL_JOINABLE;
 		if (result == LINK_POOL_FREE)
 			return 0;

@@ -92,15 +92,21 @@ int64_t link_now_ms(void);
 
 enum link_pool_state {
 	LINK_POOL_FREE,	    /* the port is free */
+	LINK_POOL_IN_USE,   /* by a process that has not been looked at: one of the two below */
 	LINK_POOL_JOINABLE, /* a SO_REUSEPORT group of this user has it */
 	LINK_POOL_FOREIGN,  /* another user, or a socket that does not share */
 };
 
 /*
- * Which process has the port?  The caller holds the pool lock: two that look at once would see
- * each other.  An enum link_pool_state or a negative errno.
+ * Is the port free?  LINK_POOL_FREE, LINK_POOL_IN_USE or a negative errno.  The caller holds the
+ * pool lock, here and below: two that look at once would see each other.
  */
 int link_pool_probe(const struct link_endpoint *endpoint);
+/*
+ * Which process has it?  LINK_POOL_JOINABLE, LINK_POOL_FOREIGN or a negative errno.  It puts a
+ * socket into the group for a moment, and when that is closed the group may lose a datagram.
+ */
+int link_pool_probe_group(const struct link_endpoint *endpoint);
 /* How many sockets of a pool a process holds that has the slot, or speaks to it: slot 0's and on.
  */
 unsigned int link_pool_share(unsigned int slot);

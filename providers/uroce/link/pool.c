@@ -70,13 +70,17 @@ int link_pool_probe(const struct link_endpoint *endpoint)
 		link_close_fd(&fd);
 		return LINK_POOL_FREE;
 	}
-	if (fd != -EADDRINUSE)
-		return fd;
-	/*
-	 * A group takes new members of its own user only.  Being the last member for a moment is
-	 * harmless: the program never names an index beyond the pool.
-	 */
-	fd = bind_port(endpoint, true);
+	return fd == -EADDRINUSE ? LINK_POOL_IN_USE : fd;
+}
+
+/*
+ * A group takes new members of its own user only.  The program never names an index beyond the
+ * pool, so the last member gets nothing; but a closing one does (port-sharing.md, Prices).
+ */
+int link_pool_probe_group(const struct link_endpoint *endpoint)
+{
+	int fd = bind_port(endpoint, true);
+
 	if (fd >= 0) {
 		link_close_fd(&fd);
 		return LINK_POOL_JOINABLE;
