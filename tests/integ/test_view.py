@@ -394,8 +394,14 @@ UCX_LONG = [case for case in itertools.product(WAYS, ["rc", "ud"], UCX_TESTS, UC
             if case[3] == 8 or case[2] not in ("ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap")]
 
 
+def alone():
+    """What tells a ucx_perftest that was built with MPI (Debian 13) that this is none."""
+    shown = subprocess.run(["ucx_perftest", "-h"], capture_output=True, text=True, check=False)
+    return ["-P", "0"] if "-P <0|1>" in shown.stdout + shown.stderr else []
+
+
 def ucx_pair(place, way, *words, env):
-    run = [os.path.join(place.scratch.bin, "uroce-run"), f"--view={way}", "ucx_perftest"]
+    run = [os.path.join(place.scratch.bin, "uroce-run"), f"--view={way}", "ucx_perftest", *alone()]
     port = place.free_port()
     options = {"user": USER, "env": {"UCX_WARN_UNUSED_ENV_VARS": "n", **env}}
     server = place.serve(port, *run, "-p", port, **options)
@@ -427,6 +433,47 @@ def test_ucx_between_hosts(veth):
     """Without it UCX takes uroce_lo on both sides."""
     ucx_pair(veth, "calls", "-t", "tag_bw", "-s", 65536, "-n", 20, "-w", 2,
              env={"UROCE_LOOPBACK": "off", "UCX_TLS": "rc,self"})
+
+
+# How a container or an administrator ties a user down.
+TIED = {"container": ["unshare", "-Urn", "sh", "-c", 'ip link set lo up && exec "$0" "$@"'],
+        "no-new-privileges": ["setpriv", "--no-new-privs"],
+        "no-mounts": [PYTHON, "-c", NO_MOUNTS]}
+TIED_LONG = list(itertools.product(TIED, ["rc", "ud"], UCX_TESTS))
+# Both ends in one script, since some of these places can be entered only once.
+TIED_PAIR = """
+run=$1 size=$2 test=$3
+shift 3
+$run ibstat uroce_lo | grep Active
+$run ibstatus | grep uroce_lo
+$run ucx_info -d | grep 'Memory domain: uroce_lo'
+$run fi_info -p verbs | grep 'domain: uroce_lo'
+$run ucx_perftest "$@" -p 18715 &
+server=$!
+until ss -Hltn 'sport = :18715' | grep -q .; do kill -0 $server; sleep 0.1; done
+$run ucx_perftest "$@" -p 18715 -t $test -s $size -n 20 -w 2 127.0.0.1
+wait $server
+echo all
+"""
+
+
+@needs("ucx_perftest")
+@needs("ibstat")
+@needs("fi_info")
+@pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter for it")
+@pytest.mark.parametrize("how, transport, test",
+                         TIED_LONG if LONG else [("no-mounts", "rc", "tag_bw")])
+def test_ucx_where_little_is_permitted(loopback, how, transport, test):
+    if loopback.run(*TIED["container"], "true", user=USER).popen.returncode:
+        pytest.skip("user namespaces are not permitted here")
+    atomic = test in ("ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap")
+    run = os.path.join(loopback.scratch.bin, "uroce-run")
+    text = loopback.output_of(
+        *TIED[how], "bash", "-euo", "pipefail", "-c", TIED_PAIR, "tied", run,
+        8 if atomic else 65536, test, *alone(), user=USER, seconds=120,
+        env={"UCX_TLS": transport + ",self", "UCX_NET_DEVICES": "uroce_lo:1",
+             "UCX_WARN_UNUSED_ENV_VARS": "n"})
+    assert text.endswith("all\n")
 
 
 MPI_SHORT = [("namespace", "rc", 2)]
