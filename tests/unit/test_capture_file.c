@@ -288,6 +288,47 @@ static void test_file_is_whole(void **state)
 	add_and_read(file_name("written.pcapng"), O_WRONLY);
 }
 
+/* Calls of this thread that wrote, or -1 where the kernel does not count them. */
+static long write_calls(void)
+{
+	FILE *file = fopen("/proc/thread-self/io", "re");
+	char line[64];
+	long calls = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "syscw: %ld", &calls) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return calls;
+}
+
+/* What a file costs goes by the blocks that are added at a time, not by its pages. */
+static void test_few_calls(void **state)
+{
+	static uint8_t blocks[CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL];
+	const struct pcapng_packet packet = { .captured = 60000, .original = 60000 };
+	const size_t bytes = pcapng_packet_bytes(&packet), additions = 32;
+	const char *name = file_name("calls.pcapng");
+	struct capture_file file;
+	long before;
+
+	(void)state;
+	assert_int_equal(capture_file_open(&file, name, error), 0);
+	assert_int_equal(
+		capture_file_add(&file, blocks, pcapng_put_head(blocks, 65535, "a test", NULL)), 0);
+	for (size_t at = 0; at + bytes <= CAPTURE_FILE_ADD_MAX; at += bytes)
+		pcapng_put_packet(blocks + at, &packet);
+	before = write_calls();
+	for (size_t i = 0; i < additions; i++)
+		assert_int_equal(
+			capture_file_add(&file, blocks, CAPTURE_FILE_ADD_MAX / bytes * bytes), 0);
+	if (before >= 0)
+		assert_in_range(write_calls() - before, additions, 4 * additions);
+	capture_file_close(&file);
+	assert_int_equal(pcapng_read(name)->packets, additions * (CAPTURE_FILE_ADD_MAX / bytes));
+}
+
 /* A process that is killed while it writes as fast as it can leaves a file that is sound. */
 static void test_killed(void **state)
 {
@@ -438,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_buffer_is_full),
 		cmocka_unit_test(test_buffer_threads),
 		cmocka_unit_test(test_file_is_whole),
+		cmocka_unit_test(test_few_calls),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_pipe),

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "pcapng.h"
@@ -21,6 +22,7 @@ enum {
 	BLOCK_START = 8, /* type and length */
 	BLOCK_END = 4,	 /* the length again */
 	PAGE = 4096,
+	PAGES_AT_ONCE = 256,
 };
 
 #ifndef MADV_POPULATE_WRITE
@@ -137,15 +139,34 @@ static int change(struct capture_file *file, const uint8_t start[BLOCK_START], u
 	return error ? error : write_at(file, start, BLOCK_START, file->end);
 }
 
-/* One more page, a filler of its own. */
-static int add_page(struct capture_file *file)
+/*
+ * More pages, each a filler of its own: one call, which a signal that kills ends between two pages.
+ * size grows by the whole pages that are there.
+ */
+static int add_pages(struct capture_file *file, uint64_t pages)
 {
+	struct iovec pieces[PAGES_AT_ONCE];
 	uint8_t page[PAGE] = { 0 };
+	ssize_t written;
+	size_t rest;
 	int error;
 
 	pcapng_put_filler_start(page, PAGE);
 	pcapng_put_filler_end(page + PAGE - BLOCK_END, PAGE);
-	error = write_at(file, page, PAGE, file->size);
+	if (pages > PAGES_AT_ONCE)
+		pages = PAGES_AT_ONCE;
+	for (uint64_t i = 0; i < pages; i++)
+		pieces[i] = (struct iovec){ .iov_base = page, .iov_len = PAGE };
+	do {
+		written = pwritev(file->fd, pieces, (int)pages, (off_t)file->size);
+	} while (written < 0 && errno == EINTR);
+	if (written <= 0)
+		return written ? -errno : -ENOSPC;
+	rest = (size_t)written % PAGE;
+	file->size += (size_t)written - rest;
+	if (rest == 0)
+		return 0;
+	error = write_at(file, page + rest, PAGE - rest, file->size + rest);
 	if (!error)
 		file->size += PAGE;
 	return error;
@@ -165,7 +186,7 @@ static int grow(struct capture_file *file, uint64_t bytes)
 	if (file->most && file->end + wanted > file->most)
 		wanted = file->end + bytes > file->most ? bytes : file->most - file->end;
 	while (!error && file->size - file->end < wanted)
-		error = add_page(file);
+		error = add_pages(file, (wanted - (file->size - file->end) + PAGE - 1) / PAGE);
 	/* A page of which only a part was written is none. */
 	if (error && ftruncate(file->fd, (off_t)file->size)) {
 		file->size = file->end;
