@@ -2,6 +2,7 @@
 """Everything that is measured, by name.  One call measures once and returns one number."""
 import concurrent.futures
 import dataclasses
+import tempfile
 from typing import Callable
 
 import host
@@ -79,6 +80,15 @@ def _bandwidth(program, size, *arguments, **kwargs):
 
 def _rate(program, size, *arguments, **kwargs):
     return _perftest_stream(program, "per_s", 1e6, "-s", size, *arguments, **kwargs)
+
+
+def _captured_rate(program, size):
+    """The rate while both processes capture the beginning of each packet into files."""
+    def once(quick):
+        with tempfile.TemporaryDirectory() as folder, \
+                host.settings({"UROCE_CAPTURE": f"{folder}/%p.pcapng,snaplen=128"}):
+            return _rate(program, size)(quick)
+    return once
 
 
 def _raw_latency(program, size, *options):
@@ -195,6 +205,9 @@ def _add_rates():
     _add_both("ib_write_bw -l 64, 8 B", "M/s", _rate("ib_write_bw", 8, "-l", 64))
     _add_both("ib_send_bw, 8 B", "M/s", _rate("ib_send_bw", 8))
     _add_both("ib_send_bw, 64 B", "M/s", _rate("ib_send_bw", 64))
+    for program, size in (("ib_write_bw", 8), ("ib_send_bw", 64)):
+        _add_both(f"{program}, {size} B, captured", "M/s", _captured_rate(program, size),
+                  ["UROCE_CAPTURE"])
     _add_both("ib_send_bw, 64 B, no credits", "M/s",
          _rate("ib_send_bw", 64, env={"UROCE_CREDITS": "off"}), ["UROCE_CREDITS"])
 

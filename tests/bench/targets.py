@@ -70,6 +70,8 @@ def _rates():
     yield Target("ib_write_bw -l 64, 8 B", ">=", 12)
     yield Target("ib_send_bw, 8 B", ">=", 5)
     yield Target("ib_send_bw, 64 B", ">=", 0.95, "ib_send_bw, 64 B, no credits")
+    for what in ("ib_write_bw, 8 B", "ib_send_bw, 64 B"):
+        yield Target(f"{what}, captured", ">=", 0.5, what)
 
 
 def _the_rest():

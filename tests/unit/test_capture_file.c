@@ -97,7 +97,7 @@ static void test_buffer_keeps_order(void **state)
 {
 	struct capture_buffer buffer;
 	struct capture_record *record[3];
-	uint64_t now[3];
+	uint64_t now[3] = { 0 };
 
 	(void)state;
 	assert_int_equal(capture_buffer_open(&buffer), 0);
@@ -122,16 +122,44 @@ static void test_buffer_keeps_order(void **state)
 	capture_buffer_close(&buffer);
 }
 
+/* What came in one call has one time, but not one before that of a record ahead of it. */
+static void test_buffer_given_time(void **state)
+{
+	struct capture_buffer buffer;
+	uint64_t first = 0, again, other = 0, late;
+
+	(void)state;
+	assert_int_equal(capture_buffer_open(&buffer), 0);
+	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &first), true);
+	again = first;
+	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &again), true);
+	assert_int_equal(again, first);
+	do {
+		other = 0;
+		capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &other), true);
+	} while (other == first);
+	again = first;
+	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &again), true);
+	assert_int_equal(again, other);
+	/* A buffer that is younger than the call. */
+	late = other + 1000000000;
+	again = late;
+	capture_buffer_end(capture_buffer_add(&buffer, 100, 1, &again), true);
+	assert_int_equal(again, late);
+	capture_buffer_close(&buffer);
+}
+
 /* Around the end many times, with records of all lengths; the bytes are those that went in. */
 static void test_buffer_goes_round(void **state)
 {
 	struct capture_buffer buffer;
-	uint64_t now, total = 0;
+	uint64_t total = 0;
 
 	(void)state;
 	assert_int_equal(capture_buffer_open(&buffer), 0);
 	for (uint32_t i = 0; total < 5u * CAPTURE_BUFFER_BYTES; i++) {
 		size_t bytes = 1 + (i * 7919u) % CAPTURE_RECORD_MAX;
+		uint64_t now = 0;
 		struct capture_record *record = capture_buffer_add(&buffer, bytes, 1, &now),
 				      *oldest;
 
@@ -157,7 +185,7 @@ static void test_buffer_is_full(void **state)
 	struct capture_buffer buffer;
 	struct capture_record *record;
 	unsigned int added = 0;
-	uint64_t now;
+	uint64_t now = 0;
 
 	(void)state;
 	assert_int_equal(capture_buffer_open(&buffer), 0);
@@ -186,7 +214,7 @@ static void *add_many(void *arg)
 	struct capture_buffer *buffer = arg;
 
 	for (uint32_t i = 0; i < EACH; i++) {
-		uint64_t now;
+		uint64_t now = 0;
 		struct capture_record *record = capture_buffer_add(buffer, 200, 1, &now);
 
 		if (!record)
@@ -475,6 +503,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_buffer_keeps_order),
+		cmocka_unit_test(test_buffer_given_time),
 		cmocka_unit_test(test_buffer_goes_round),
 		cmocka_unit_test(test_buffer_is_full),
 		cmocka_unit_test(test_buffer_threads),

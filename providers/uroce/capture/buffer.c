@@ -31,6 +31,7 @@ int capture_buffer_open(struct capture_buffer *buffer)
 	atomic_init(&buffer->head, 0);
 	atomic_init(&buffer->tail, 0);
 	atomic_init(&buffer->lost, 0);
+	buffer->latest = 0;
 	buffer->stalled = false;
 	buffer->closed = false;
 	return 0;
@@ -98,6 +99,16 @@ static struct capture_record *try_to_add(struct capture_buffer *buffer, uint64_t
 	return record;
 }
 
+/* Caller holds the lock, so the order of the records is that of time. */
+static uint64_t stamp(struct capture_buffer *buffer, uint64_t passed)
+{
+	if (!passed)
+		buffer->latest = clock_now();
+	else if (buffer->latest < passed)
+		buffer->latest = passed;
+	return buffer->latest;
+}
+
 struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t bytes,
 					  uint32_t packets, uint64_t *now)
 {
@@ -112,8 +123,7 @@ struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t 
 	while (!buffer->closed) {
 		record = try_to_add(buffer, wanted);
 		if (record) {
-			/* Under the lock: so the order of the records is that of time. */
-			*now = clock_now();
+			*now = stamp(buffer, *now);
 			pthread_mutex_unlock(&buffer->lock);
 			record->packets = packets;
 			return record;

@@ -35,10 +35,11 @@ struct capture_record {
 
 struct capture_buffer {
 	uint8_t *memory;
-	pthread_mutex_t lock; /* of head, stalled and closed */
+	pthread_mutex_t lock; /* of head, latest, stalled and closed */
 	atomic_uint_fast64_t head;
 	atomic_uint_fast64_t tail; /* the reader's */
 	atomic_uint_fast64_t lost; /* packets that found no room */
+	uint64_t latest;	   /* time of the newest record */
 	bool stalled;		   /* the last wait for room was in vain */
 	bool closed;
 };
@@ -51,6 +52,8 @@ void capture_buffer_close(struct capture_buffer *buffer);
 /*
  * An open record with room for bytes, at most CAPTURE_RECORD_MAX, and the time (CLOCK_REALTIME, in
  * nanoseconds) that it has its place by; or NULL: closed, or no room for a tenth of a second.
+ * now: 0, for what the clock says, or a time that has passed: then it is that, or the newest
+ * record's if that is later.
  */
 struct capture_record *capture_buffer_add(struct capture_buffer *buffer, size_t bytes,
 					  uint32_t packets, uint64_t *now);

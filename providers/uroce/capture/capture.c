@@ -137,9 +137,13 @@ struct capture_record *capture_begin(struct capture *capture, const struct captu
 	if (capture->config.filters && !capture_config_wants(&capture->config, packets))
 		return NULL;
 	bytes = blocks_bytes(&shape, &into);
+	if (packets->came)
+		shape.packet.time = *packets->came;
 	record = capture_buffer_add(&capture->buffer, bytes, into.count, &shape.packet.time);
 	if (!record)
 		return NULL;
+	if (packets->came && !*packets->came)
+		*packets->came = shape.packet.time;
 	record->used = (uint32_t)bytes;
 	to = record->data;
 	for (uint32_t i = 0; i < into.count; i++)

@@ -41,6 +41,11 @@ struct capture_packets {
 	bool outbound;
 	uint32_t qpn;	     /* of the queue pair that sends, if it is ours, else 0 */
 	const char *comment; /* why it was refused or did not leave; NULL: nothing happened to it */
+	/*
+	 * NULL, or the time of those that came in one call: 0 before the first of them is put down,
+	 * which is the only one that asks the clock.
+	 */
+	uint64_t *came;
 };
 
 struct capture_counts {

@@ -25,14 +25,20 @@ static uint32_t fold(uint64_t sum)
 	return (uint32_t)sum;
 }
 
+static inline uint64_t sum_words(const uint8_t *bytes, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += wire_get_be32(bytes + 4 * i);
+	return sum;
+}
+
 uint32_t frame_sum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd)
 {
-	uint64_t more = 0;
-	size_t i = 0;
+	uint64_t more = sum_words(bytes, length / 4);
 
-	for (; i + 4 <= length; i += 4)
-		more += wire_get_be32(bytes + i);
-	for (; i < length; i++)
+	for (size_t i = length / 4 * 4; i < length; i++)
 		more += (uint64_t)bytes[i] << (8 * (~i & 1));
 	more = fold(more);
 	if (odd)
@@ -69,7 +75,7 @@ static void put_ipv4(uint8_t *to, const struct capture_way *way, uint16_t identi
 	wire_put_be16(to + 10, 0);
 	memcpy(to + 12, way->src + 12, 4);
 	memcpy(to + 16, way->dst + 12, 4);
-	wire_put_be16(to + 10, (uint16_t)~frame_sum(0, to, IPV4_BYTES, false));
+	wire_put_be16(to + 10, (uint16_t)~fold(sum_words(to, IPV4_BYTES / 4)));
 }
 
 static void put_ipv6(uint8_t *to, const struct capture_way *way, size_t payload)

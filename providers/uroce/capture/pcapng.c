@@ -148,7 +148,8 @@ void pcapng_put_packet(uint8_t *to, const struct pcapng_packet *packet)
 
 	at = put_time(put32(at, 0), packet->time);
 	at = put32(put32(at, packet->captured), packet->original);
-	memset(at + packet->captured, 0, bytes - packet->captured);
+	for (uint32_t i = packet->captured; i < bytes; i++)
+		at[i] = 0;
 	at = put_option(at + bytes, OPTION_PACKET_FLAGS, &flags, sizeof(flags));
 	if (packet->comment)
 		at = put_option(at, OPTION_COMMENT, packet->comment,

@@ -34,16 +34,17 @@ struct visitor {
 	bool first;		       /* the datagram at hand is the batch's first */
 	uint8_t header[ENG_GRH_BYTES]; /* of the datagram at hand, if UD */
 	struct capture *capture;       /* or NULL */
+	uint64_t came;		       /* for it: what came in one call has one time */
 };
 
-static struct tap_datagram datagram_of(const struct visitor *visitor, const uint8_t *bytes,
-				       size_t length)
+static struct tap_datagram datagram_of(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	return (struct tap_datagram){
 		.path = &visitor->path,
 		.batch = visitor->batch,
 		.bytes = bytes,
 		.length = length,
+		.came = &visitor->came,
 	};
 }
 
@@ -58,7 +59,7 @@ static void drop(struct visitor *visitor, enum progress_counter why, const uint8
 }
 
 /* Not inlined, so that nothing is made ready for it where there is no capture. */
-static __attribute__((noinline)) void show(const struct visitor *visitor, const uint8_t *bytes,
+static __attribute__((noinline)) void show(struct visitor *visitor, const uint8_t *bytes,
 					   size_t length)
 {
 	const struct tap_datagram datagram = datagram_of(visitor, bytes, length);
@@ -67,13 +68,13 @@ static __attribute__((noinline)) void show(const struct visitor *visitor, const 
 }
 
 /* It goes to a queue pair: the capture sees it before that does. */
-static inline void admitted(const struct visitor *visitor, const uint8_t *bytes, size_t length)
+static inline void admitted(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	if (__builtin_expect(visitor->capture != NULL, 0))
 		show(visitor, bytes, length);
 }
 
-static void show_forwarded(const struct visitor *visitor, const uint8_t *bytes, size_t length)
+static void show_forwarded(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	const struct tap_datagram datagram = datagram_of(visitor, bytes, length);
 

@@ -117,7 +117,8 @@ static void put_received(struct capture *capture, const struct tap_datagram *dat
 					       .count = 1,
 					       .bytes = datagram->length,
 					       .identification = ip_id,
-					       .comment = comment };
+					       .comment = comment,
+					       .came = datagram->came };
 
 	memcpy(way.src, datagram->path->src, sizeof(way.src));
 	memcpy(way.dst, datagram->path->dst, sizeof(way.dst));

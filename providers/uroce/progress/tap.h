@@ -45,6 +45,7 @@ struct tap_datagram {
 	const struct link_batch *batch;
 	const uint8_t *bytes;
 	size_t length;
+	uint64_t *came; /* of the batch, as in struct capture_packets */
 };
 
 /* It is for a queue pair of this process; ip_id is its IPv4 identification. */
