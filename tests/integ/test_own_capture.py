@@ -74,15 +74,49 @@ class Captures:
         return files
 
 
+class Hold:
+    """Stock programs wait with all their work done, so that uroce-stat can be asked (hold.c)."""
+
+    def __init__(self, place):
+        self.place, self.until = place, place.scratch.file("hold")
+        library = shutil.copy(os.path.join(harness.BUILD, "tests", "hold.so"),
+                              place.scratch.file("so"))
+        self.env = {"LD_PRELOAD": library, "HOLD_UNTIL": self.until}
+
+    def counted(self, processes):
+        """What uroce-stat says when they are there, and until when; then they go on."""
+        until = time.monotonic() + harness.PATIENCE
+        while not all(os.path.exists(f"{self.until}.{process.pid}") for process in processes):
+            assert time.monotonic() < until and all(process.running() for process in processes), \
+                [str(process) for process in processes]
+            time.sleep(0.01)
+        counted = quiet_stat(self.place)
+        assert sorted(counted[0]) == sorted(process.pid for process in processes)
+        with open(self.until, "wb"):
+            return counted
+
+
+def check_counts(captures, shown, until):
+    """The packets of each process are those that its queue pairs count."""
+    for pid, process in shown.items():
+        file = of_process(captures, pid)
+        for direction, name in (captured.IN, "rcvd_pkts"), (captured.OUT, "sent_pkts"):
+            there = sum(packet.time < until for packet in file.went(direction))
+            assert there == sum(qp["counters"][name] for qp in process["qps"]) > 0, name
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("version", [4, 6])
 def test_pingpong(loopback, way, version):
-    captures = Captures(loopback)
-    for process in harness.start_pair(loopback, ["ibv_rc_pingpong", "-d", "{device}", "-g",
-                                                 loopback.gid_index(version), "-n", 100, "-c"],
-                                      env={**WAYS[way], **captures.env}):
+    captures, hold = Captures(loopback), Hold(loopback)
+    pair = harness.start_pair(loopback, ["ibv_rc_pingpong", "-d", "{device}", "-g",
+                                         loopback.gid_index(version), "-n", 100, "-c"],
+                              env={**WAYS[way], **captures.env, **hold.env})
+    counted = hold.counted(pair)
+    for process in pair:
         process.done()
     files = captures.judge(2)
+    check_counts(captures, *counted)
     # 4096 bytes are four packets of the MTU that the program takes; on a busy host some come again.
     for file in files:
         for direction in captured.IN, captured.OUT:
@@ -93,10 +127,13 @@ def test_pingpong(loopback, way, version):
 @pytest.mark.parametrize("way", WAYS)
 def test_few_receives(loopback, way):
     """The sender runs into the end of its credits again and again."""
-    captures = Captures(loopback)
-    perftest.finish(*perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", 500, "-s", 1024,
-                                    env={**WAYS[way], **captures.env}))
+    captures, hold = Captures(loopback), Hold(loopback)
+    pair = perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", 500, "-s", 1024,
+                          env={**WAYS[way], **captures.env, **hold.env})
+    counted = hold.counted(pair)
+    perftest.finish(*pair)
     captures.judge(2)
+    check_counts(captures, *counted)
 
 
 @pytest.mark.parametrize("program, seen", [
@@ -122,6 +159,27 @@ def test_lost_and_repeated(loopback):
             env={**captures.env, "UROCE_FAULT": "drop=0.05,dup=0.05,reorder=0.05,seed=5"}):
         process.done()
     captures.judge(2)
+
+
+@pytest.mark.parametrize("method, arguments, result", [
+    ("pingpong", [100, 4096], 200), ("flood", [500, 1024, 4], [500, 500])])
+def test_within_a_process(loopback, method, arguments, result):
+    """What ibv_rc_pingpong and ib_send_bw -r 4 do, between two queue pairs of one process."""
+    captures = Captures(loopback)
+    end = talk.Talk(loopback, env=captures.env)
+    here = end.open(loopback.device, loopback.gid_index(4))
+    there = end.of(1, "open", loopback.device, loopback.gid_index(4))
+    end.connect(there)
+    end.of(1, "connect", here)
+    assert getattr(end, method)(1, *arguments) == result
+    counted = quiet_stat(loopback)
+    end.end()
+    file, = captures.judge(1)
+    check_counts(captures, *counted)
+    # Each packet once as sent and once as received; what comes later is their farewell.
+    into, out = (sum(packet.time < counted[1] for packet in file.went(way))
+                 for way in (captured.IN, captured.OUT))
+    assert into == out
 
 
 def test_one_process(loopback):

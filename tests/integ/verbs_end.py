@@ -215,6 +215,32 @@ class End:
             right += self.get(length, back) == text
         return right
 
+    def pingpong(self, number, rounds, length):
+        """SENDs to another End of this process and back, as ibv_rc_pingpong: how many were good."""
+        other, good = self.others[number], 0
+        for _ in range(rounds):
+            for here, there in (self, other), (other, self):
+                there.receive(length)
+                good += here.do("send", length=length) == there.wait()[0][0] == e.IBV_WC_SUCCESS
+        return good
+
+    def flood(self, number, messages, length, receives, depth=32):
+        """SENDs to another End of this process that has few receives, as ib_send_bw -r: how many
+        ended well, and how many arrived."""
+        other, posted, sent, came = self.others[number], 0, [], []
+        for _ in range(receives):
+            other.receive(length)
+        end = time.monotonic() + 20
+        while len(sent) + len(came) < 2 * messages and time.monotonic() < end:
+            while posted < messages and posted - len(sent) < depth:
+                self.post("send", length)
+                posted += 1
+            for wc in other.cq.poll(receives)[1]:
+                came.append(wc.status)
+                other.receive(length)
+            sent += [wc.status for wc in self.cq.poll(depth)[1]]
+        return sent.count(e.IBV_WC_SUCCESS), came.count(e.IBV_WC_SUCCESS)
+
     def fork(self, what):
         # It is what the test is about: Python 3.12 and later say on stderr that it is risky.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
