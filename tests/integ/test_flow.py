@@ -79,11 +79,17 @@ def test_other_scenarios(loopback, scenario, scheme):
     assert run["sides"][1]["consumed"] > 0
 
 
-def test_two_hosts(veth):
+@pytest.mark.parametrize("meet", [[], ["--rdma-cm"]], ids=["tcp", "rdma-cm"])
+def test_two_hosts(veth, meet):
     """Each end in a namespace of its own; the depth is that of the smaller one."""
-    server = veth.serve(18515, program(veth), "--server", "--depth=12", "--json")
-    client = veth.peer.run(program(veth), "--scheme=smbd", "--count=200", "--depth=40", "--json",
-                           veth.address)
+    command = [program(veth), *meet, "--json"]
+    if meet:
+        server = veth.start(*command, "--server", "--depth=12")
+        harness.await_listener(veth, server, 18515)
+        assert not veth.listens(18515)
+    else:
+        server = veth.serve(18515, *command, "--server", "--depth=12")
+    client = veth.peer.run(*command, "--scheme=smbd", "--count=200", "--depth=40", veth.address)
     assert client.popen.returncode == 0, client
     runs = json.loads(server.done()), json.loads(client.output)
     for run, in runs:
@@ -113,6 +119,7 @@ def test_latency_is_never_zero(loopback):
 @pytest.mark.parametrize("arguments, word", [
     (["--scheme=nope"], "nope"), (["--scenario=nope"], "nope"), (["--depth=3"], "--depth"),
     (["--seed=-1"], "--seed"), (["--counters=x"], "--counters"), (["--all", "host"], "--all"),
+    (["--rdma-cm"], "--rdma-cm"),
     (["--nope"], "usage")])
 def test_wrong_use(loopback, arguments, word):
     process = loopback.run(program(loopback), *arguments)

@@ -46,7 +46,7 @@ static int set_up(struct end *end)
 	bool rnr_retry;
 
 	if (device_open(&end->device, &o->device) ||
-	    rendezvous_agree(o->fd, o->side, &end->device, &o->plan))
+	    rendezvous_agree(o->stream, o->side, &end->device, &o->plan))
 		return failed(end, end->device.error);
 	if (!plan_scenario(&o->plan, &end->sc))
 		return failed(end, "scenario, scheme, depth and size are not within the limits");
@@ -54,15 +54,15 @@ static int set_up(struct end *end)
 	end->mine->depth = o->plan.depth;
 	rnr_retry = end->scheme->flags & (SCHEME_RNR_IS_PART | SCHEME_OVER_BY_ACK);
 	if (device_make(&end->device, &end->sc, end->scheme, o->side) ||
-	    rendezvous_addresses(o->fd, &end->device, rnr_retry))
+	    rendezvous_addresses(o->stream, &end->device, rnr_retry))
 		return failed(end, end->device.error);
 	station_begin(end->station, &end->sc, end->scheme, o->plan.seed, o->side, o->ledger);
 	end->station->peer_seen = !o->plan.apart;
 	if (post_receives(end))
 		return failed(end, end->device.error);
-	if (o->plan.apart && rendezvous_clock(o->fd, o->side, &end->offset_ns))
+	if (o->plan.apart && rendezvous_clock(o->stream, o->side, &end->offset_ns))
 		return failed(end, "the peer has gone");
-	if (rendezvous_barrier(o->fd))
+	if (rendezvous_barrier(o->stream))
 		return failed(end, "the peer has gone");
 	judge_begin(&end->judge, o->ledger, &end->sc, end->scheme, clock_ns());
 	return 0;
@@ -168,7 +168,7 @@ static enum flow_verdict confer(struct end *end, uint64_t now)
 	struct end_options *o = end->options;
 	enum flow_verdict verdict = VERDICT_RUNNING;
 
-	if (peer_reports_move(&end->reports, o->fd, o->ledger, o->side, now))
+	if (peer_reports_move(&end->reports, o->stream, o->ledger, o->side, now))
 		verdict = VERDICT_ERROR;
 	else if (o->side == 0)
 		verdict = judge_look(&end->judge, now);
@@ -219,7 +219,7 @@ int end_run(struct end_options *options, enum flow_verdict *verdict)
 			if (options->finished)
 				options->finished(options->argument);
 			if (options->plan.apart)
-				error = peer_reports_finish(&end->reports, options->fd,
+				error = peer_reports_finish(&end->reports, options->stream,
 							    options->ledger, options->side,
 							    verdict);
 			if (!error && options->plan.apart)

@@ -10,7 +10,7 @@ struct end_options {
 	struct device_options device;
 	struct run_plan plan;
 	uint32_t side;
-	int fd; /* to the other end */
+	struct stream stream; /* to the other end */
 	struct ledger *ledger;
 	/* Called when the run is over and the device still open; may be NULL. */
 	void (*finished)(void *argument);

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include <arpa/inet.h>
 #include <endian.h>
-#include <errno.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "rendezvous.h"
 
@@ -23,44 +17,16 @@ uint64_t clock_ns(void)
 	return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-int send_all(int fd, const void *bytes, size_t count)
-{
-	for (size_t done = 0; done < count;) {
-		ssize_t n = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-int receive_all(int fd, void *bytes, size_t count)
-{
-	for (size_t done = 0; done < count;) {
-		ssize_t n = recv(fd, (char *)bytes + done, count - done, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-static int send_numbers(int fd, uint64_t *numbers, size_t count)
+static int send_numbers(struct stream stream, uint64_t *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		numbers[i] = htobe64(numbers[i]);
-	return send_all(fd, numbers, count * sizeof(numbers[0]));
+	return stream_send(stream, numbers, count * sizeof(numbers[0]));
 }
 
-static int receive_numbers(int fd, uint64_t *numbers, size_t count)
+static int receive_numbers(struct stream stream, uint64_t *numbers, size_t count)
 {
-	if (receive_all(fd, numbers, count * sizeof(numbers[0])))
+	if (stream_receive(stream, numbers, count * sizeof(numbers[0])))
 		return -1;
 	for (size_t i = 0; i < count; i++)
 		numbers[i] = be64toh(numbers[i]);
@@ -69,27 +35,27 @@ static int receive_numbers(int fd, uint64_t *numbers, size_t count)
 
 /* ---- what to run ---- */
 
-static int send_plan(int fd, const struct run_plan *plan)
+static int send_plan(struct stream stream, const struct run_plan *plan)
 {
 	uint64_t numbers[PLAN_NUMBERS] = { RENDEZVOUS_VERSION, plan->seed,     plan->depth,
 					   plan->bytes,	       plan->links,    plan->count[0],
 					   plan->count[1],     plan->requests, plan->service_ns[0],
 					   plan->service_ns[1] };
 
-	return send_numbers(fd, numbers, PLAN_NUMBERS) ||
-			       send_all(fd, plan->scheme, sizeof(plan->scheme)) ||
-			       send_all(fd, plan->scenario, sizeof(plan->scenario))
+	return send_numbers(stream, numbers, PLAN_NUMBERS) ||
+			       stream_send(stream, plan->scheme, sizeof(plan->scheme)) ||
+			       stream_send(stream, plan->scenario, sizeof(plan->scenario))
 		       ? -1
 		       : 0;
 }
 
-static int receive_plan(int fd, struct run_plan *plan)
+static int receive_plan(struct stream stream, struct run_plan *plan)
 {
 	uint64_t n[PLAN_NUMBERS];
 
-	if (receive_numbers(fd, n, PLAN_NUMBERS) || n[0] != RENDEZVOUS_VERSION ||
-	    receive_all(fd, plan->scheme, sizeof(plan->scheme)) ||
-	    receive_all(fd, plan->scenario, sizeof(plan->scenario)))
+	if (receive_numbers(stream, n, PLAN_NUMBERS) || n[0] != RENDEZVOUS_VERSION ||
+	    stream_receive(stream, plan->scheme, sizeof(plan->scheme)) ||
+	    stream_receive(stream, plan->scenario, sizeof(plan->scenario)))
 		return -1;
 	plan->seed = n[1];
 	plan->depth = (uint32_t)n[2];
@@ -142,7 +108,8 @@ bool plan_scenario(const struct run_plan *plan, struct scenario *sc)
 	return true;
 }
 
-int rendezvous_agree(int fd, uint32_t side, struct device *device, struct run_plan *plan)
+int rendezvous_agree(struct stream stream, uint32_t side, struct device *device,
+		     struct run_plan *plan)
 {
 	struct run_plan offered;
 	const struct scheme *scheme = scheme_find(plan->scheme);
@@ -151,12 +118,13 @@ int rendezvous_agree(int fd, uint32_t side, struct device *device, struct run_pl
 	if (side == 0) {
 		offered = *plan;
 		offered.depth = device_fit_depth(device, scheme, plan->depth);
-		if (!offered.depth || send_plan(fd, &offered) || receive_numbers(fd, &depth, 1))
+		if (!offered.depth || send_plan(stream, &offered) ||
+		    receive_numbers(stream, &depth, 1))
 			goto failed;
 	} else {
 		uint32_t own_limit = plan->apart ? plan->depth : UINT32_MAX;
 
-		if (receive_plan(fd, &offered))
+		if (receive_plan(stream, &offered))
 			goto failed;
 		/* The smaller of both; what else the active end wants is taken as it is. */
 		scheme = scheme_find(offered.scheme);
@@ -164,7 +132,7 @@ int rendezvous_agree(int fd, uint32_t side, struct device *device, struct run_pl
 			depth = device_fit_depth(device, scheme, at_most(own_limit, offered.depth));
 		offered.apart = plan->apart;
 		*plan = offered;
-		if (send_numbers(fd, &(uint64_t){ depth }, 1))
+		if (send_numbers(stream, &(uint64_t){ depth }, 1))
 			goto failed;
 	}
 	plan->depth = (uint32_t)depth;
@@ -178,14 +146,16 @@ failed:
 
 /* ---- addresses ---- */
 
-static int exchange(int fd, const struct device_address *own, struct device_address *peer)
+static int exchange(struct stream stream, const struct device_address *own,
+		    struct device_address *peer)
 {
 	uint64_t n[ADDRESS_NUMBERS] = { own->qpn,  own->psn,	own->lid,  own->mtu,
 					own->rkey, own->window, own->slots };
 
-	if (send_numbers(fd, n, ADDRESS_NUMBERS) || send_all(fd, own->gid, sizeof(own->gid)) ||
-	    receive_numbers(fd, n, ADDRESS_NUMBERS) ||
-	    receive_all(fd, peer->gid, sizeof(peer->gid)))
+	if (send_numbers(stream, n, ADDRESS_NUMBERS) ||
+	    stream_send(stream, own->gid, sizeof(own->gid)) ||
+	    receive_numbers(stream, n, ADDRESS_NUMBERS) ||
+	    stream_receive(stream, peer->gid, sizeof(peer->gid)))
 		return -1;
 	peer->qpn = (uint32_t)n[0];
 	peer->psn = (uint32_t)n[1];
@@ -197,13 +167,13 @@ static int exchange(int fd, const struct device_address *own, struct device_addr
 	return 0;
 }
 
-int rendezvous_addresses(int fd, struct device *device, bool rnr_retry)
+int rendezvous_addresses(struct stream stream, struct device *device, bool rnr_retry)
 {
 	for (uint32_t link = 0; link < device->links; link++) {
 		struct device_address own, peer;
 
 		device_address(device, link, &own);
-		if (exchange(fd, &own, &peer)) {
+		if (exchange(stream, &own, &peer)) {
 			snprintf(device->error, sizeof(device->error), "the peer has gone");
 			return -1;
 		}
@@ -213,14 +183,14 @@ int rendezvous_addresses(int fd, struct device *device, bool rnr_retry)
 	return 0;
 }
 
-int rendezvous_barrier(int fd)
+int rendezvous_barrier(struct stream stream)
 {
 	char byte = 'r';
 
-	return send_all(fd, &byte, 1) || receive_all(fd, &byte, 1) ? -1 : 0;
+	return stream_send(stream, &byte, 1) || stream_receive(stream, &byte, 1) ? -1 : 0;
 }
 
-int rendezvous_clock(int fd, uint32_t side, int64_t *offset_ns)
+int rendezvous_clock(struct stream stream, uint32_t side, int64_t *offset_ns)
 {
 	uint64_t quickest = UINT64_MAX, n;
 	int64_t offset = 0;
@@ -229,12 +199,12 @@ int rendezvous_clock(int fd, uint32_t side, int64_t *offset_ns)
 		uint64_t begun = clock_ns();
 
 		if (side == 1) {
-			if (receive_numbers(fd, &n, 1) ||
-			    send_numbers(fd, &(uint64_t){ clock_ns() }, 1))
+			if (receive_numbers(stream, &n, 1) ||
+			    send_numbers(stream, &(uint64_t){ clock_ns() }, 1))
 				return -1;
 			continue;
 		}
-		if (send_numbers(fd, &(uint64_t){ 0 }, 1) || receive_numbers(fd, &n, 1))
+		if (send_numbers(stream, &(uint64_t){ 0 }, 1) || receive_numbers(stream, &n, 1))
 			return -1;
 		if (clock_ns() - begun < quickest) {
 			quickest = clock_ns() - begun;
@@ -242,61 +212,8 @@ int rendezvous_clock(int fd, uint32_t side, int64_t *offset_ns)
 		}
 	}
 	n = (uint64_t)-offset;
-	if (side == 0 ? send_numbers(fd, &n, 1) : receive_numbers(fd, &n, 1))
+	if (side == 0 ? send_numbers(stream, &n, 1) : receive_numbers(stream, &n, 1))
 		return -1;
 	*offset_ns = side == 0 ? offset : (int64_t)n;
 	return 0;
-}
-
-/* ---- sockets ---- */
-
-int rendezvous_listen(int port)
-{
-	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
-
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (!bind(fd, (struct sockaddr *)&any, sizeof(any)) && !listen(fd, 1))
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static int without_delay(int fd)
-{
-	int on = 1;
-
-	if (fd >= 0)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return fd;
-}
-
-int rendezvous_accept(int listener)
-{
-	return without_delay(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
-}
-
-int rendezvous_connect(const char *host, int port)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found, *a;
-	char service[12];
-	int fd = -1;
-
-	snprintf(service, sizeof(service), "%d", port);
-	if (getaddrinfo(host, service, &hints, &found)) {
-		errno = EHOSTUNREACH;
-		return -1;
-	}
-	for (a = found; a && fd < 0; a = a->ai_next) {
-		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen)) {
-			close(fd);
-			fd = -1;
-		}
-	}
-	freeaddrinfo(found);
-	return without_delay(fd);
 }

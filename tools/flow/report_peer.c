@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "rendezvous.h"
 #include "report_peer.h"
@@ -40,7 +39,7 @@ enum {
 	LAST = 2 + RESULTS + 4 * FLOW_LINKS,
 };
 
-static int tell(int fd, struct side_ledger *mine, uint64_t stop)
+static int tell(struct stream stream, struct side_ledger *mine, uint64_t stop)
 {
 	uint64_t frame[FRAME] = { htobe64(stop) };
 
@@ -48,7 +47,7 @@ static int tell(int fd, struct side_ledger *mine, uint64_t stop)
 		frame[1 + i] = htobe64(ledger_get((_Atomic uint64_t *)((char *)mine + counts[i])));
 	for (unsigned int i = 0; i < FLAGS; i++)
 		frame[1 + COUNTS + i] = htobe64(*(_Atomic uint32_t *)((char *)mine + flags[i]));
-	return send_all(fd, frame, sizeof(frame));
+	return stream_send(stream, frame, sizeof(frame));
 }
 
 static void heard(struct peer_reports *reports, struct side_ledger *peer, const uint64_t *frame)
@@ -61,24 +60,24 @@ static void heard(struct peer_reports *reports, struct side_ledger *peer, const 
 			(uint32_t)be64toh(frame[1 + COUNTS + i]);
 }
 
-int peer_reports_move(struct peer_reports *reports, int fd, struct ledger *ledger, uint32_t side,
-		      uint64_t now)
+int peer_reports_move(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
+		      uint32_t side, uint64_t now)
 {
 	uint64_t frame[FRAME];
 
 	if (now < reports->next_ns)
 		return 0;
 	reports->next_ns = now + EVERY_NS;
-	if (tell(fd, &ledger->side[side], 0))
+	if (tell(stream, &ledger->side[side], 0))
 		return -1;
 	while (!reports->peer_stopped) {
-		ssize_t n = recv(fd, frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
+		ssize_t n = stream_peek(stream, frame, sizeof(frame));
 
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			return -1;
 		if (n < (ssize_t)sizeof(frame))
 			return 0;
-		if (receive_all(fd, frame, sizeof(frame)))
+		if (stream_receive(stream, frame, sizeof(frame)))
 			return -1;
 		heard(reports, &ledger->side[!side], frame);
 	}
@@ -86,7 +85,7 @@ int peer_reports_move(struct peer_reports *reports, int fd, struct ledger *ledge
 	return 0;
 }
 
-static int tell_results(int fd, struct side_ledger *mine, enum flow_verdict verdict)
+static int tell_results(struct stream stream, struct side_ledger *mine, enum flow_verdict verdict)
 {
 	uint64_t last[LAST] = { verdict, mine->result.fairness_permille };
 
@@ -102,15 +101,18 @@ static int tell_results(int fd, struct side_ledger *mine, enum flow_verdict verd
 	}
 	for (unsigned int i = 0; i < LAST; i++)
 		last[i] = htobe64(last[i]);
-	return send_all(fd, last, sizeof(last)) || send_all(fd, mine->what, sizeof(mine->what)) ? -1
-												: 0;
+	return stream_send(stream, last, sizeof(last)) ||
+			       stream_send(stream, mine->what, sizeof(mine->what))
+		       ? -1
+		       : 0;
 }
 
-static int hear_results(int fd, struct side_ledger *peer, uint64_t *verdict)
+static int hear_results(struct stream stream, struct side_ledger *peer, uint64_t *verdict)
 {
 	uint64_t last[LAST];
 
-	if (receive_all(fd, last, sizeof(last)) || receive_all(fd, peer->what, sizeof(peer->what)))
+	if (stream_receive(stream, last, sizeof(last)) ||
+	    stream_receive(stream, peer->what, sizeof(peer->what)))
 		return -1;
 	peer->what[sizeof(peer->what) - 1] = 0;
 	for (unsigned int i = 0; i < LAST; i++)
@@ -130,19 +132,20 @@ static int hear_results(int fd, struct side_ledger *peer, uint64_t *verdict)
 	return 0;
 }
 
-int peer_reports_finish(struct peer_reports *reports, int fd, struct ledger *ledger, uint32_t side,
-			enum flow_verdict *verdict)
+int peer_reports_finish(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
+			uint32_t side, enum flow_verdict *verdict)
 {
 	uint64_t frame[FRAME], theirs;
 
-	if (tell(fd, &ledger->side[side], 1) || tell_results(fd, &ledger->side[side], *verdict))
+	if (tell(stream, &ledger->side[side], 1) ||
+	    tell_results(stream, &ledger->side[side], *verdict))
 		return -1;
 	while (!reports->peer_stopped) {
-		if (receive_all(fd, frame, sizeof(frame)))
+		if (stream_receive(stream, frame, sizeof(frame)))
 			return -1;
 		heard(reports, &ledger->side[!side], frame);
 	}
-	if (hear_results(fd, &ledger->side[!side], &theirs))
+	if (hear_results(stream, &ledger->side[!side], &theirs))
 		return -1;
 	if (side == 1)
 		*verdict = theirs < FLOW_VERDICTS ? (enum flow_verdict)theirs : VERDICT_ERROR;

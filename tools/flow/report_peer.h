@@ -14,10 +14,10 @@ struct peer_reports {
 };
 
 /* Tell if it is time, and hear what has come.  -1: the peer has gone. */
-int peer_reports_move(struct peer_reports *reports, int fd, struct ledger *ledger, uint32_t side,
-		      uint64_t now);
+int peer_reports_move(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
+		      uint32_t side, uint64_t now);
 /* When it is over: results and the verdict of side 0 go over. */
-int peer_reports_finish(struct peer_reports *reports, int fd, struct ledger *ledger, uint32_t side,
-			enum flow_verdict *verdict);
+int peer_reports_finish(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
+			uint32_t side, enum flow_verdict *verdict);
 
 #endif

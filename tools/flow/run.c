@@ -31,13 +31,13 @@ static void set_environment(const struct scheme *scheme, const struct scenario *
 }
 
 static void make_end(struct end_options *end, const struct run_options *options,
-		     const struct scheme *scheme, const struct scenario *sc, uint32_t side, int fd,
-		     struct ledger *ledger)
+		     const struct scheme *scheme, const struct scenario *sc, uint32_t side,
+		     struct stream stream, struct ledger *ledger)
 {
 	memset(end, 0, sizeof(*end));
 	end->device = options->device;
 	end->side = side;
-	end->fd = fd;
+	end->stream = stream;
 	end->ledger = ledger;
 	end->plan.seed = options->seed;
 	snprintf(end->plan.scheme, sizeof(end->plan.scheme), "%s", scheme->name);
@@ -59,7 +59,7 @@ static pid_t start_end(const struct run_options *options, const struct scheme *s
 		_exit(1);
 	close(fd[!side]);
 	set_environment(scheme, sc, options->seed, side);
-	make_end(&end, options, scheme, sc, side, fd[side], ledger);
+	make_end(&end, options, scheme, sc, side, (struct stream){ .fd = fd[side] }, ledger);
 	_exit(end_run(&end, &verdict) ? 1 : 0);
 }
 
@@ -180,8 +180,14 @@ static void count_naks(void *argument)
 	own->naks = counters_rnr_naks(own->options, pid, own->before);
 }
 
-int run_apart(const struct run_options *options, int fd, uint32_t side, const struct scheme *scheme,
-	      const struct scenario *sc, struct run_result *result)
+void run_set_environment(const struct run_options *options, const struct scheme *scheme,
+			 const struct scenario *sc, uint32_t side)
+{
+	set_environment(scheme, sc, options->seed, side);
+}
+
+int run_apart(const struct run_options *options, struct stream stream, uint32_t side,
+	      const struct scheme *scheme, const struct scenario *sc, struct run_result *result)
 {
 	struct ledger *ledger = calloc(1, sizeof(*ledger));
 	uint64_t begun = clock_ns();
@@ -193,8 +199,7 @@ int run_apart(const struct run_options *options, int fd, uint32_t side, const st
 	memset(result, 0, sizeof(*result));
 	if (!ledger)
 		return -1;
-	set_environment(scheme, sc, options->seed, side);
-	make_end(&end, options, scheme, sc, side, fd, ledger);
+	make_end(&end, options, scheme, sc, side, stream, ledger);
 	end.plan.apart = 1;
 	end.finished = count_naks;
 	end.argument = &own;

@@ -28,9 +28,15 @@ struct run_options {
 /* Both ends on this host.  -1: it could not be run at all. */
 int run_pair(const struct run_options *options, const struct scheme *scheme,
 	     const struct scenario *sc, struct run_result *result);
-/* One end: side 0 has connected, side 1 was connected to and gets its plan from there. */
-int run_apart(const struct run_options *options, int fd, uint32_t side, const struct scheme *scheme,
-	      const struct scenario *sc, struct run_result *result);
+/*
+ * One end: side 0 has connected, side 1 was connected to and gets its plan from there.  What
+ * devices are told by the environment is set before, since a stream of librdmacm opens a device as
+ * well.
+ */
+void run_set_environment(const struct run_options *options, const struct scheme *scheme,
+			 const struct scenario *sc, uint32_t side);
+int run_apart(const struct run_options *options, struct stream stream, uint32_t side,
+	      const struct scheme *scheme, const struct scenario *sc, struct run_result *result);
 
 bool run_is_as_predicted(const struct run_result *result);
 double run_goodput_mb(const struct run_result *result); /* 10^6 bytes a second */

@@ -22,7 +22,7 @@ struct settings {
 	const char *scheme, *scenario, *output, *host;
 	uint32_t depth, bytes, count, service_us;
 	int port;
-	bool all, server, json, list;
+	bool all, server, rdma_cm, json, list;
 	char uroce_stat[PATH_MAX + 16];
 };
 
@@ -52,7 +52,8 @@ static const char usage[] =
 	"  --timeout=CODE     of the transport, 0 to 31, default 14 (67 ms)\n"
 	"  --patience=SECONDS without progress until a run is given up, default 20\n"
 	"  --counters=SOURCE  of RNR NAKs: auto, uroce-stat, sysfs, none\n"
-	"  --port=N           TCP port of the rendezvous, default 18515\n"
+	"  --port=N           port at which the ends meet, default 18515\n"
+	"  --rdma-cm          they meet by librdmacm instead of TCP\n"
 	"  --help\n";
 
 static const struct option options[] = {
@@ -75,6 +76,7 @@ static const struct option options[] = {
 	{ "patience", required_argument, NULL, 'P' },
 	{ "counters", required_argument, NULL, 'C' },
 	{ "port", required_argument, NULL, 'p' },
+	{ "rdma-cm", no_argument, NULL, 'R' },
 	{ "server", no_argument, NULL, 'S' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -193,6 +195,9 @@ static void take_option(struct settings *s, int option, const char *text)
 	case 'S':
 		s->server = true;
 		break;
+	case 'R':
+		s->rdma_cm = true;
+		break;
 	case 'h':
 		fputs(usage, stdout);
 		exit(0);
@@ -298,29 +303,33 @@ static void run_some(const struct settings *s)
 			run_one(s, *scheme, &sc);
 }
 
+/* A stream to the other end: 0, or -1 with errno. */
+static int meet(const struct settings *s, struct stream *stream)
+{
+	struct stream listener;
+
+	if (!s->server)
+		return stream_connect(stream, s->rdma_cm, s->host, s->port);
+	if (stream_listen(&listener, s->rdma_cm, s->port))
+		refuse("%s port %d: %s", s->rdma_cm ? "RDMA" : "TCP", s->port, strerror(errno));
+	return stream_accept(stream, &listener);
+}
+
 static void run_one_end(const struct settings *s)
 {
 	struct scenario sc = adjusted(s, scenario_find(s->scenario ? s->scenario : "one-way"));
 	const struct scheme *scheme = scheme_find(s->scheme ? s->scheme : "rds-lowwater");
 	struct run_result *result = &results[0];
-	int fd;
+	struct stream stream;
 
-	if (s->server) {
-		int listener = rendezvous_listen(s->port);
-
-		if (listener < 0)
-			refuse("TCP port %d: %s", s->port, strerror(errno));
-		fd = rendezvous_accept(listener);
-		close(listener);
-		if (!s->depth)
-			sc.depth = MAX_DEPTH;
-	} else {
-		fd = rendezvous_connect(s->host, s->port);
-	}
-	if (fd < 0)
+	run_set_environment(&s->run, scheme, &sc, s->server);
+	if (meet(s, &stream))
 		refuse("%s: %s", s->server ? "accept" : s->host, strerror(errno));
-	if (run_apart(&s->run, fd, s->server, scheme, &sc, result) || !result->scheme)
+	if (s->server && !s->depth)
+		sc.depth = MAX_DEPTH;
+	if (run_apart(&s->run, stream, s->server, scheme, &sc, result) || !result->scheme)
 		refuse("the run could not be made: %s", result->side[s->server].what);
+	stream_close(stream);
 	result->predicted = prediction(result->sc.name, result->scheme->name);
 	result_count = 1;
 	show(s, result);
@@ -373,6 +382,8 @@ int main(int argc, char **argv)
 		s.host = argv[optind++];
 	if (optind < argc || (s.server && s.host) || (s.all && (s.server || s.host)))
 		refuse("--all, --server and one HOST exclude each other; --help shows the usage");
+	if (s.rdma_cm && !s.server && !s.host)
+		refuse("--rdma-cm is for two hosts: with --server or HOST");
 	find_uroce_stat(&s);
 	if (s.list) {
 		report_schemes(stdout);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <rdma/rsocket.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "stream.h"
+
+/* The same calls, of the kernel and of librdmacm. */
+static const struct stream_calls {
+	int (*socket)(int domain, int type, int protocol);
+	int (*bind)(int fd, const struct sockaddr *address, socklen_t length);
+	int (*listen)(int fd, int backlog);
+	int (*accept)(int fd, struct sockaddr *address, socklen_t *length);
+	int (*connect)(int fd, const struct sockaddr *address, socklen_t length);
+	int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t length);
+	ssize_t (*send)(int fd, const void *bytes, size_t count, int flags);
+	ssize_t (*recv)(int fd, void *bytes, size_t count, int flags);
+	int (*shutdown)(int fd, int how);
+	int (*close)(int fd);
+} calls[] = {
+	{ socket, bind, listen, accept, connect, setsockopt, send, recv, shutdown, close },
+	{ rsocket, rbind, rlisten, raccept, rconnect, rsetsockopt, rsend, rrecv, rshutdown,
+	  rclose },
+};
+
+static const struct stream_calls *calls_of(struct stream stream)
+{
+	return &calls[stream.rdma_cm];
+}
+
+static int give_up(struct stream *stream)
+{
+	int error = errno;
+
+	if (stream->fd >= 0)
+		calls_of(*stream)->close(stream->fd);
+	stream->fd = -1;
+	errno = error;
+	return -1;
+}
+
+static bool make(struct stream *stream, bool rdma_cm, int family)
+{
+	stream->rdma_cm = rdma_cm;
+	stream->fd = calls_of(*stream)->socket(family, SOCK_STREAM, 0);
+	return stream->fd >= 0;
+}
+
+int stream_listen(struct stream *listener, bool rdma_cm, int port)
+{
+	const struct sockaddr_in6 any = { .sin6_family = AF_INET6,
+					  .sin6_port = htons((uint16_t)port) };
+	const struct stream_calls *its = &calls[rdma_cm];
+	const int on = 1, off = 0;
+
+	if (!make(listener, rdma_cm, AF_INET6))
+		return -1;
+	its->setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	its->setsockopt(listener->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (its->bind(listener->fd, (const struct sockaddr *)&any, sizeof(any)) ||
+	    its->listen(listener->fd, 1))
+		return give_up(listener);
+	return 0;
+}
+
+static int without_delay(struct stream *stream)
+{
+	const int on = 1;
+
+	if (stream->fd < 0)
+		return -1;
+	if (!stream->rdma_cm)
+		fcntl(stream->fd, F_SETFD, FD_CLOEXEC);
+	calls_of(*stream)->setsockopt(stream->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return 0;
+}
+
+int stream_accept(struct stream *stream, struct stream *listener)
+{
+	stream->rdma_cm = listener->rdma_cm;
+	stream->fd = calls_of(*listener)->accept(listener->fd, NULL, NULL);
+	give_up(listener);
+	return without_delay(stream);
+}
+
+int stream_connect(struct stream *stream, bool rdma_cm, const char *host, int port)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found, *a;
+	char service[12];
+
+	*stream = (struct stream){ .fd = -1 };
+	snprintf(service, sizeof(service), "%d", port);
+	if (getaddrinfo(host, service, &hints, &found)) {
+		errno = EHOSTUNREACH;
+		return -1;
+	}
+	for (a = found; a && stream->fd < 0; a = a->ai_next)
+		if (make(stream, rdma_cm, a->ai_family) &&
+		    calls_of(*stream)->connect(stream->fd, a->ai_addr, a->ai_addrlen))
+			give_up(stream);
+	freeaddrinfo(found);
+	return without_delay(stream);
+}
+
+void stream_close(struct stream stream)
+{
+	/* librdmacm waits here until its peer has what was sent; close(2) needs not. */
+	if (stream.rdma_cm)
+		calls_of(stream)->shutdown(stream.fd, SHUT_RDWR);
+	calls_of(stream)->close(stream.fd);
+}
+
+int stream_send(struct stream stream, const void *bytes, size_t count)
+{
+	for (size_t done = 0; done < count;) {
+		ssize_t n = calls_of(stream)->send(stream.fd, (const char *)bytes + done,
+						   count - done, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int stream_receive(struct stream stream, void *bytes, size_t count)
+{
+	for (size_t done = 0; done < count;) {
+		ssize_t n =
+			calls_of(stream)->recv(stream.fd, (char *)bytes + done, count - done, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t stream_peek(struct stream stream, void *bytes, size_t count)
+{
+	return calls_of(stream)->recv(stream.fd, bytes, count, MSG_PEEK | MSG_DONTWAIT);
+}
