@@ -7,6 +7,14 @@
 
 #include "report.h"
 
+enum { LINES = 13 };
+
+/* One for each scheme; those of a family have one hue, and all can be told from white. */
+static const uint32_t colours[LINES] = {
+	0x000000, 0x009e73, 0x88ccee, 0x2f7fc1, 0x0b3c6f, 0xf0a030, 0xc04000,
+	0x808080, 0x8c564b, 0xd98cc0, 0x8a2be2, 0x7fb000, 0xe0218a,
+};
+
 static FILE *open_in(const char *folder, const char *name)
 {
 	char path[512];
@@ -30,12 +38,12 @@ static int write_sweep(const char *folder, const struct run_result *results, uns
 	for (const struct scheme *const *s = schemes; *s; s++) {
 		if ((*s)->flags & SCHEME_CONTROL)
 			continue;
-		fprintf(out, "# %s: depth, MB/s, p99 us, updates per message\n", (*s)->name);
+		fprintf(out, "# %s: depth, MB/s, p99 ms, updates per message\n", (*s)->name);
 		for (unsigned int i = 0; i < count; i++)
 			if (is_swept(&results[i]) && results[i].scheme == *s)
-				fprintf(out, "%u %.3f %.1f %.4f\n", results[i].sc.depth,
+				fprintf(out, "%u %.3f %.4f %.4f\n", results[i].sc.depth,
 					run_goodput_mb(&results[i]),
-					(double)results[i].side[1].result.p99_ns / 1e3,
+					(double)results[i].side[1].result.p99_ns / 1e6,
 					run_control_per_data(&results[i]));
 		fputs("\n\n", out);
 	}
@@ -99,17 +107,20 @@ static int write_script(const char *folder)
 
 	if (!out)
 		return -1;
-	fputs("set terminal pngcairo size 1100,700\nset key outside right\nset grid\n"
-	      "set linetype 9 lc rgb '#8c564b'\nset linetype 10 lc rgb '#e377c2'\n"
-	      "set linetype 11 lc rgb '#7f7f7f'\nset linetype 12 lc rgb '#17becf'\n"
-	      "set linetype 13 lc rgb '#bcbd22'\nset linetype cycle 13\n"
-	      "set logscale x 2\nset xlabel 'receives promised'\n",
+	fputs("set terminal pngcairo size 1100,700\nset key outside right\nset grid\n", out);
+	for (unsigned int i = 0; i < LINES; i++)
+		fprintf(out, "set linetype %u lc rgb '#%06x' lw 2 pt %u ps 1.3\n", i + 1,
+			colours[i], i + 1);
+	fprintf(out, "set linetype cycle %d\n", LINES);
+	fputs("set logscale x 2\nset xrange [3.7:140]\nset xtics (4, 8, 16, 32, 128)\n"
+	      "set format y '%g'\nset xlabel 'receives promised'\n",
 	      out);
 	curve(out, "goodput.png", "One way to a slow receiver: goodput", "MB/s", 2, false);
-	curve(out, "p99.png", "One way to a slow receiver: latency, 99 %", "microseconds", 3, true);
-	curve(out, "control.png", "One way to a slow receiver: updates", "updates per message", 4,
-	      false);
-	fputs("unset logscale\nset output 'scenarios.png'\nset title 'Updates per message'\n"
+	curve(out, "p99.png", "One way to a slow receiver: latency, 99 %", "milliseconds", 3, true);
+	curve(out, "control.png", "One way to a slow receiver: updates (rnr and credits have none)",
+	      "updates per message", 4, true);
+	fputs("unset logscale\nset xrange [*:*]\nset xtics auto\n"
+	      "set output 'scenarios.png'\nset title 'Updates per message'\n"
 	      "set style data histogram\nset style fill solid 0.8\nset xlabel ''\n"
 	      "set xtics rotate by -20\nset ylabel 'updates per message'\n"
 	      "plot for [i=2:*] 'scenarios.dat' using i:xtic(1) title columnheader(i)\n",
