@@ -44,7 +44,7 @@ LAYERS = {
         group("packets into a run", "packer"),
         group("send queue", "sendqueue solicit.h"),
         group("responder, timers", "responder response checks unreliable timer tlp solicit "
-              "local ecn repair"),
+              "local ecn repair gaps"),
         group("requester beside completer", "requester completer", apart=True),
         group("when beside states", "schedule state", apart=True),
         group("entry", "engine"),

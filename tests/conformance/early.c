@@ -174,6 +174,87 @@ static void test_no_repair_without_probes(void **state)
 	}
 }
 
+/* The same where the PSNs begin anew in between. */
+static void test_kept_across_the_wrap(void **state)
+{
+	const uint32_t psn = 0xfffffe;
+	struct dut *dut = start_with((struct dut_config){ .rq_psn = psn }, 16, false);
+
+	(void)state;
+	/* In another order than they were sent in. */
+	for (uint32_t i = 3; i >= 1; i--)
+		dut_give_request(dut, WIRE_SEND_ONLY, (psn + i) & 0xffffff, 8);
+	assert_int_equal(blocks, 3);
+	expect_ack(dut, psn, NAK_SEQUENCE, 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
+	expect_ack(dut, 1, ACK_CODE(0), 4);
+	for (uint32_t i = 0; i < 4; i++)
+		expect_wc(dut, receives[i], ENG_SUCCESS);
+	assert_int_equal(blocks, 0);
+}
+
+/* rule S5 test: what is kept is judged in its turn, and what follows a fault is not executed. */
+static void test_kept_with_a_bad_rkey(void **state)
+{
+	struct dut *dut = start(16, false);
+	struct wire_packet write = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
+
+	(void)state;
+	write.rkey = DUT_RKEY + 1;
+	dut_give(dut, &write);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
+	assert_int_equal(blocks, 2);
+	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN + 1, NAK_ACCESS, 1);
+	expect_wc(dut, receives[0], ENG_SUCCESS);
+	expect_wc(dut, receives[1], ENG_WR_FLUSH_ERR);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
+	assert_int_equal(blocks, 0);
+}
+
+/* rule C7 test: receives that come from a shared queue are taken when the turn has come. */
+static void test_kept_for_a_shared_queue(void **state)
+{
+	struct dut *dut = start_with((struct dut_config){ .shared = true }, 16, false);
+
+	(void)state;
+	for (uint32_t i = 1; i <= 2; i++)
+		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
+	assert_int_equal(blocks, 2);
+	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
+	expect_no_wc(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN + 2, NO_CREDITS_REPORTED, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_wc(dut, receives[i], ENG_SUCCESS);
+}
+
+/* One repair for one gap, though its NAK comes twice; where a jump ends, there is the next gap. */
+static void test_one_repair_for_a_gap(void **state)
+{
+	struct dut *dut = start(0, false);
+
+	(void)state;
+	/* rule S4 test */
+	for (uint32_t i = 0; i < 8; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	dut_forget(dut);
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(5), 4);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_JUMPS], 1);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 7, ACK_CODE(5), 8);
+	expect_silence(dut);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +265,10 @@ int main(void)
 		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_no_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_no_repair_without_probes, dut_teardown),
+		cmocka_unit_test_teardown(test_kept_across_the_wrap, dut_teardown),
+		cmocka_unit_test_teardown(test_kept_with_a_bad_rkey, dut_teardown),
+		cmocka_unit_test_teardown(test_kept_for_a_shared_queue, dut_teardown),
+		cmocka_unit_test_teardown(test_one_repair_for_a_gap, dut_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

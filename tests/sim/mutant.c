@@ -304,8 +304,11 @@ const struct mutant *mutant_at(uint32_t n)
 	n -= mutant_count;
 	if (n < mutants_of_services_count)
 		return &mutants_of_services[n];
-	/* Last, since a world that has run flows has more room than those before had. */
 	n -= mutants_of_services_count;
+	if (n < mutants_of_losses_count)
+		return &mutants_of_losses[n];
+	/* Last, since a world that has run flows has more room than those before had. */
+	n -= mutants_of_losses_count;
 	return n < mutants_of_flows_count ? &mutants_of_flows[n] : NULL;
 }
 

@@ -25,6 +25,11 @@ enum mutant_law {
 	MUTANT_LAW_SELFISH,
 	MUTANT_LAW_TELLS_ALWAYS,
 	MUTANT_LAW_TELLS_NOTHING,
+	/* ... or with what is done about losses (mutant_losses.c). */
+	MUTANT_GAP_IS_PASSED,
+	MUTANT_PLACED_WRONG,
+	MUTANT_KEPT_WRONG,
+	MUTANT_KEPT_NOT_USED,
 };
 
 struct mutant {
@@ -58,6 +63,11 @@ extern const struct mutant mutants_of_services[];
 extern const uint32_t mutants_of_services_count;
 extern const struct mutant mutants_of_flows[];
 extern const uint32_t mutants_of_flows_count;
+extern const struct mutant mutants_of_losses[];
+extern const uint32_t mutants_of_losses_count;
+
+/* Has the engine under test this fault?  Counted as one of its effects. */
+bool mutant_has(enum mutant_law law);
 
 const struct mutant *mutant_find(const char *name);
 /* The n-th mutant, or NULL. */

@@ -26,7 +26,7 @@ void mutant_start(struct world *world)
 	faulty = world->mutant && world->mutant->law != MUTANT_LAW_RIGHT ? world : NULL;
 }
 
-static bool has_fault(enum mutant_law law)
+bool mutant_has(enum mutant_law law)
 {
 	if (!faulty || faulty->mutant->law != law)
 		return false;
@@ -39,12 +39,12 @@ static bool is_deaf(const struct eng_qp *qp)
 {
 	const struct end *end = qp->owner;
 
-	return has_fault(MUTANT_LAW_DEAF) || (end->number == 0 && has_fault(MUTANT_LAW_SELFISH));
+	return mutant_has(MUTANT_LAW_DEAF) || (end->number == 0 && mutant_has(MUTANT_LAW_SELFISH));
 }
 
 bool __wrap_cwnd_open(const struct eng_qp *qp, uint64_t cost)
 {
-	if (has_fault(MUTANT_LAW_ONE_PACKET) && eng_in_flight(qp) > 0)
+	if (mutant_has(MUTANT_LAW_ONE_PACKET) && eng_in_flight(qp) > 0)
 		return false;
 	return __real_cwnd_open(qp, cost);
 }
@@ -53,7 +53,7 @@ static void change_window(struct eng_qp *qp, uint64_t before)
 {
 	uint64_t *cwnd = &qp->req.cwnd;
 
-	if (*cwnd < before && has_fault(MUTANT_LAW_NO_FLOOR))
+	if (*cwnd < before && mutant_has(MUTANT_LAW_NO_FLOOR))
 		*cwnd = before / 2;
 }
 
@@ -63,7 +63,7 @@ void __wrap_cwnd_progress(struct eng_qp *qp, uint64_t cost)
 
 	if (is_deaf(qp))
 		qp->req.network.echoed = false;
-	if (has_fault(MUTANT_LAW_EACH_NOTICE))
+	if (mutant_has(MUTANT_LAW_EACH_NOTICE))
 		qp->req.cwnd_recovering = false;
 	__real_cwnd_progress(qp, cost);
 	change_window(qp, before);
@@ -76,7 +76,7 @@ bool __wrap_cwnd_congested(struct eng_qp *qp)
 
 	if (is_deaf(qp))
 		return true;
-	if (has_fault(MUTANT_LAW_EACH_NOTICE))
+	if (mutant_has(MUTANT_LAW_EACH_NOTICE))
 		qp->req.cwnd_recovering = false;
 	known = __real_cwnd_congested(qp);
 	change_window(qp, before);
@@ -85,10 +85,10 @@ bool __wrap_cwnd_congested(struct eng_qp *qp)
 
 void __wrap_ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
-	if (has_fault(MUTANT_LAW_TELLS_NOTHING))
+	if (mutant_has(MUTANT_LAW_TELLS_NOTHING))
 		return;
 	__real_ecn_marked(qp, packet, now);
-	if (qp->ecn.cnp && has_fault(MUTANT_LAW_TELLS_ALWAYS))
+	if (qp->ecn.cnp && mutant_has(MUTANT_LAW_TELLS_ALWAYS))
 		qp->ecn.cnp_owed = true;
 }
 

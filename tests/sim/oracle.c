@@ -85,13 +85,18 @@ void oracle_start(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 	struct answering *answering = &end->oracle.answering;
-	uint8_t *handed_out = asking->handed_out, *starts = answering->starts;
-	uint32_t room = asking->room, starts_room = answering->room;
+	uint8_t *handed_out = asking->handed_out, *placed = asking->placed,
+		*starts = answering->starts;
+	uint32_t room = asking->room, placed_room = asking->placed_room,
+		 starts_room = answering->room;
 
 	memset(&end->oracle, 0, sizeof(end->oracle));
 	asking->handed_out = handed_out;
 	asking->room = room;
 	clear_positions(&asking->handed_out, &asking->room, end->script->positions);
+	asking->placed = placed;
+	asking->placed_room = placed_room;
+	clear_positions(&asking->placed, &asking->placed_room, end->script->positions);
 	asking->asked = -1;
 	asking->nak_cause = asking->nak_cause_before = -1;
 	asking->news_from = ENG_NEVER;
@@ -108,6 +113,7 @@ void oracle_start(struct end *end)
 void oracle_free(struct end *end)
 {
 	free(end->oracle.asking.handed_out);
+	free(end->oracle.asking.placed);
 	free(end->oracle.answering.starts);
 }
 

@@ -38,6 +38,9 @@ struct asking {
 	uint32_t settled;    /* messages whose outcome has been looked at */
 	uint8_t *handed_out; /* [position]: how often, without those taken back */
 	uint32_t room;
+	uint8_t *placed; /* [position]: its READ response has come ahead of its turn */
+	uint32_t placed_room;
+	int64_t placed_to;	/* behind the last of them */
 	uint64_t repeat_serial; /* of the packet with which the last going back began */
 	/* Where unacked stood when a NAK asked for that (-1: it was no NAK), and the time before.
 	 */
@@ -115,7 +118,7 @@ struct answering {
 	uint8_t fatal_syndrome;
 	uint32_t asked;	 /* requests come since the last ACK that an ACK may answer */
 	uint64_t told;	 /* receive requests promised, counted from the first one ever */
-	uint8_t *starts; /* [position]: a READ request asked from there on */
+	uint8_t *starts; /* [position]: a READ was asked for from there on (1), up to there (2) */
 	uint32_t room;
 	uint32_t invalidated; /* keys that are to be invalidated by SENDs so far */
 	uint32_t farewells;   /* ACKs without news that may still go */

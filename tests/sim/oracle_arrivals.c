@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "engine/gaps.h"
 #include "sim/oracle.h"
 #include "sim/world.h"
 
@@ -74,10 +75,36 @@ static bool acknowledge(struct end *end, int64_t to)
 	while (asking->unacked < to) {
 		const struct message *message = message_at(end, asking->oldest);
 
-		if (op_answers(message->op))
+		if (op_answers(message->op) && !asking->placed[asking->unacked])
 			return false;
+		if (op_answers(message->op)) {
+			advance(end, asking->unacked + 1);
+			continue;
+		}
 		advance(end, to < message_end(message) ? to : message_end(message));
 	}
+	return true;
+}
+
+/*
+ * rule S12 test: a response behind a missing one is placed, where the peer is one that tells of
+ * credits: which they are the engine is asked, and what follows from it is looked at here.
+ */
+static bool is_placed(struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	struct asking *asking = &end->oracle.asking;
+
+	if (wire_op_info(packet->opcode)->family != WIRE_FAMILY_READ_RESPONSE ||
+	    !gaps_may_keep(end->qp, packet) ||
+	    oracle_lacks_local(end, message_at(end, script_find(end->script, position))))
+		return false;
+	asking->lossy = asking->told = true;
+	if (asking->placed[position])
+		return true;
+	asking->placed[position] = 1;
+	if (position >= asking->placed_to)
+		asking->placed_to = position + 1;
+	asking->timer_from = end->world->now;
 	return true;
 }
 
@@ -88,7 +115,8 @@ static void answer_arrived(struct end *end, const struct wire_packet *packet, in
 	const struct message *message;
 
 	if (!acknowledge(end, position)) {
-		implied_nak(end, position);
+		if (!is_placed(end, packet, position))
+			implied_nak(end, position);
 		return;
 	}
 	message = message_at(end, asking->oldest);
@@ -214,6 +242,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 		asking->told |= told;
 		return;
 	}
+	acknowledge(end, asking->placed_to);
 	asking->timer_from = end->world->now;
 	asking->probing = asking->question_sent = asking->question_came = false;
 	end->world->last_progress = end->world->now;

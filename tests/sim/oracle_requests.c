@@ -312,6 +312,25 @@ static bool is_question(struct end *end, int64_t position, const struct wire_pac
 	return true;
 }
 
+/* rule S12 test: a READ is asked for again from what is missing to what is missing. */
+static uint32_t check_part(struct end *end, const struct message *message, int64_t position,
+			   struct wire_packet *packet)
+{
+	const struct asking *asking = &end->oracle.asking;
+	uint32_t mtu = end->world->plan.mtu, offset = (uint32_t)(position - message->first) * mtu;
+
+	uint32_t psns = packet->dma_length / mtu;
+
+	if (psns == 0 || packet->dma_length >= message->length - offset ||
+	    packet->dma_length % mtu != 0)
+		return (uint32_t)(message_end(message) - position);
+	if (asking->placed[position] || asking->placed[position + psns - 1])
+		world_fail(end->world, "%s: asks for what has come, at position %" PRId64,
+			   end->name, position);
+	packet->dma_length = message->length - offset;
+	return psns;
+}
+
 /*
  * A repair: what is under way from the oldest on, once more, and all of it asks.  What may be sent
  * next stays what it is.
@@ -321,6 +340,7 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->high);
 	uint32_t index = script_find(end->script, position), psns = 1;
+	struct wire_packet whole = *packet;
 
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
 	    position >= asking->high || asking->rnr_until > end->world->now ||
@@ -329,9 +349,9 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 			   end->name, position);
 		return;
 	}
-	check_form(end, index, position, packet);
 	if (op_is_read(message_at(end, index)->op))
-		psns = (uint32_t)(message_end(message_at(end, index)) - position);
+		psns = check_part(end, message_at(end, index), position, &whole);
+	check_form(end, index, position, &whole);
 	asking->repeats += !taken_back;
 	asking->repeat_serial = end->world->serial;
 	asking->waited = true;

@@ -110,7 +110,7 @@ static void execute(struct end *end, const struct wire_packet *packet)
 	if (needs)
 		oracle_take(end);
 	if (op_is_read(message->op) || message->op == ENG_ATOMIC_WRITE)
-		answering->starts[answering->expected] = 1;
+		answering->starts[answering->expected] |= 1;
 	answering->expected += psns;
 	if (packet->ack_request)
 		answering->ack_asked = answering->expected - 1;
@@ -124,13 +124,17 @@ static void execute(struct end *end, const struct wire_packet *packet)
 }
 
 /* rule S4 test: a READ is answered again as long as no newer ones have taken its place. */
-static void asked_again(struct end *end, int64_t position)
+static void asked_again(struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
 	const struct script *script = end->peer->script;
 	uint32_t index = script_find(script, position), newer = 0;
 
-	answering->starts[position] = 1;
+	uint32_t packets = (packet->dma_length + end->world->plan.mtu - 1) / end->world->plan.mtu;
+
+	answering->starts[position] |= 1;
+	if (packets > 0 && position + packets <= answering->expected)
+		answering->starts[position + packets - 1] |= 2;
 	for (uint32_t i = index; i < script->message_count; i++) {
 		if (script->messages[i].first >= answering->expected)
 			break;
@@ -242,7 +246,7 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 			asking_nak_useless(end->peer); /* discarded without a word */
 	} else if (position < answering->expected) {
 		if (family == WIRE_FAMILY_READ && position >= 0)
-			asked_again(end, position);
+			asked_again(end, packet, position);
 		asking_question_came(end->peer, position, packet);
 		if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 			answering->asked++;
@@ -441,9 +445,10 @@ static void check_read_response(struct end *end, const struct wire_packet *packe
 	if (length > mtu)
 		length = mtu;
 	if (packet->payload_length != length || packet->pad_count != (-length & 3) ||
-	    last != (place == WIRE_LAST || place == WIRE_ONLY))
+	    (last != (place == WIRE_LAST || place == WIRE_ONLY) &&
+	     (last || !(answering->starts[position] & 2))))
 		world_fail(end->world, "%s: READ response %u has the wrong form", end->name, at);
-	if ((place == WIRE_FIRST || place == WIRE_ONLY) && !answering->starts[position])
+	if ((place == WIRE_FIRST || place == WIRE_ONLY) && !(answering->starts[position] & 1))
 		world_fail(end->world, "%s: READ response begins at %u, where nobody asked",
 			   end->name, at);
 	if ((place == WIRE_MIDDLE || place == WIRE_LAST) && at == 0)

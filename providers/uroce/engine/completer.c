@@ -7,6 +7,7 @@
 #include "credit.h"
 #include "cwnd.h"
 #include "early.h"
+#include "gaps.h"
 #include "message.h"
 #include "op.h"
 #include "repair.h"
@@ -75,16 +76,31 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 			sendqueue_retire(qp, wqe, ENG_SUCCESS);
 			continue;
 		}
-		if (answer != OP_ACKED)
-			break;
 		if (left > n)
 			left = n;
+		if (answer != OP_ACKED && !gaps_exist(qp))
+			break;
+		if (answer != OP_ACKED)
+			left = gaps_take(qp, left);
+		if (left == 0)
+			break;
 		cost += pass(qp, wqe, index, left);
 		n -= left;
 	}
 	if (cost > 0)
 		progressed(qp, from, cost, now);
 	return n == 0;
+}
+
+/* A gap has been filled: what follows it may have been placed long ago. */
+static __attribute__((noinline)) void pass_placed(struct eng_qp *qp, uint64_t now)
+{
+	const struct gaps *gaps = &qp->req.gaps;
+	int32_t behind = psn_diff(gaps->placed_psn, qp->req.unacked_psn);
+
+	gaps_progress(qp, now);
+	if (behind > 0)
+		acknowledge(qp, (uint32_t)behind, now);
 }
 
 void completer_sent(struct eng_qp *qp, uint64_t now)
@@ -177,7 +193,8 @@ static bool read_response_fits(const struct eng_qp *qp, const struct eng_send_wq
 
 	*offset = index * qp->attr.mtu;
 	/* rule S12: the answer to a partial request may begin with any of them. */
-	if (last != (position == WIRE_LAST || position == WIRE_ONLY))
+	if (last != (position == WIRE_LAST || position == WIRE_ONLY) &&
+	    (last || !gaps_may_end(qp, packet->psn)))
 		return false;
 	if (wqe->op != ENG_READ)
 		return packet->payload_length == 0; /* ATOMIC_WRITE, FLUSH */
@@ -194,6 +211,8 @@ static enum eng_status read_response(struct eng_qp *qp, const struct eng_send_wq
 	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, offset, packet->payload,
 			 packet->payload_length))
 		return ENG_LOC_PROT_ERR;
+	if (gaps_exist(qp))
+		gaps_take(qp, 1);
 	oldest_answered(qp, wqe, packet->psn, now);
 	return ENG_SUCCESS;
 }
@@ -222,7 +241,9 @@ static enum eng_status receive_answer(struct eng_qp *qp, const struct wire_packe
 	const struct eng_send_wqe *wqe;
 
 	if (!acknowledge(qp, psn_sub(packet->psn, req->unacked_psn), now)) {
-		/* rule S8: an earlier response is missing, ask for it again at once. */
+		/* rule S8: an earlier response is missing, ask for it again, if not for all. */
+		if (answer == OP_READ_RESPONSE && gaps_keep(qp, packet, now))
+			return ENG_SUCCESS;
 		return retry_on_request(qp, now);
 	}
 	wqe = sq_at(qp, qp->sq->tail);
@@ -298,8 +319,11 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 		uint32_t before = req->unacked_psn;
 
 		verdict = receive_unacknowledged(qp, packet, now);
-		if (req->unacked_psn != before)
+		if (req->unacked_psn != before) {
 			tlp_progress(qp, now);
+			if (gaps_exist(qp))
+				pass_placed(qp, now);
+		}
 		if (verdict == ENG_SUCCESS)
 			verdict = sendqueue_fault(qp);
 		if (verdict == ENG_SUCCESS)

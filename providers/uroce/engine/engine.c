@@ -10,6 +10,7 @@
 #include "ecn.h"
 #include "message.h"
 #include "qp.h"
+#include "repair.h"
 #include "responder.h"
 #include "response.h"
 #include "schedule.h"
@@ -202,7 +203,7 @@ void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
 	else if (run->kind == ENG_RUN_CNP)
 		ecn_unsent(qp);
 	else if (run->kind == ENG_RUN_REPAIR)
-		qp->req.repair.owed = qp->req.repair.waits;
+		repair_unsent(qp, run);
 	else if (run->kind != ENG_RUN_REQUESTS)
 		response_unsent(qp, run);
 	else if (can_request(qp))

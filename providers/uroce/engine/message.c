@@ -100,6 +100,20 @@ uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe
 		       : WIRE_BTH_BYTES;
 }
 
+uint32_t message_read_part(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
+			   uint32_t packets, uint8_t *at)
+{
+	uint8_t opcode = message_opcode(qp, wqe, index);
+	struct wire_packet packet;
+
+	fill_remote(wqe, index * qp->attr.mtu, &packet);
+	if (index + packets < wqe->packets)
+		packet.dma_length = packets * qp->attr.mtu;
+	put_bth(qp, opcode, 0, 0, qp->attr.dest_qpn,
+		psn_add(wqe->first_psn, index) | WIRE_BTH_ACKREQ, at);
+	return put_extensions(&packet, opcode, at);
+}
+
 uint32_t message_solicitation(const struct eng_qp *qp, uint32_t psn, uint8_t *at)
 {
 	uint8_t opcode = message_services[qp->type] | WIRE_SEND_ONLY;

@@ -56,6 +56,10 @@ uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, 
 uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
 			 uint8_t opcode, uint32_t payload_length, uint32_t ackreq, uint8_t *at);
 
+/* A READ request for so many response packets of wqe, from index on (rule S12). */
+uint32_t message_read_part(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
+			   uint32_t packets, uint8_t *at);
+
 /* A SEND of no bytes with AckReq. */
 uint32_t message_solicitation(const struct eng_qp *qp, uint32_t psn, uint8_t *at);
 

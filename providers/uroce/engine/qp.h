@@ -59,6 +59,25 @@ struct repair {
 	uint8_t trials;	   /* that it has not, until it does */
 };
 
+/* READ responses that have been placed ahead of their turn (gaps.c). */
+#define GAPS_PSNS 1024
+struct gaps {
+	uint32_t count;		/* of bits below; all else counts only when there are some */
+	uint32_t placed_psn;	/* they all lie before it, */
+	uint32_t heard_psn;	/* ... and behind the newest one that has come since going back is
+				   this */
+	uint32_t asked_psn;	/* what is missing before it has been asked for again */
+	uint32_t parts_psn;	/* and so had been parts of READs, at any time */
+	uint32_t from_psn;	/* what is owed begins here, and ends at asked_psn */
+	uint32_t sent_from_psn; /* so did the last run */
+	bool owed;
+	bool measures; /* asked for once, no answer yet */
+	uint8_t again; /* asked for again so often since unacked_psn has moved */
+	uint64_t asked_at;
+	uint64_t round_trip_ns;
+	uint64_t placed[GAPS_PSNS / 64]; /* a bit for each PSN, modulo their number */
+};
+
 /*
  * The send queue in PSNs: unacked_psn <= next_psn <= end_psn <= post_psn.  Packets from unacked_psn
  * to next_psn are under way; next_psn behind end_psn means that packets are sent again.  WQE
@@ -100,6 +119,7 @@ struct requester {
 	struct tlp tlp;
 	struct repair repair;
 	struct credit credit;
+	struct gaps gaps;
 };
 
 /* A READ or Atomic that the peer may ask for again (replay.c). */

@@ -2,6 +2,8 @@
 #include "repair.h"
 
 #include "cwnd.h"
+#include "gaps.h"
+#include "run.h"
 #include "sendqueue.h"
 #include "tlp.h"
 
@@ -110,6 +112,14 @@ bool repair_probe(struct eng_qp *qp)
 		return false;
 	send_again(qp, repair->waits ? repair->packets : 1);
 	return true;
+}
+
+void repair_unsent(struct eng_qp *qp, const struct eng_run *run)
+{
+	if (gaps_exist(qp) && run->first_psn == qp->req.gaps.sent_from_psn)
+		gaps_unsent(qp);
+	else
+		qp->req.repair.owed = qp->req.repair.waits;
 }
 
 void repair_progress(struct eng_qp *qp)

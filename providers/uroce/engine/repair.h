@@ -17,11 +17,16 @@
 
 #include "qp.h"
 
+struct eng_run;
+
 /* A NAK: unacked_psn is missing.  True if it is repaired; otherwise all has to be sent again. */
 bool repair_begin(struct eng_qp *qp, uint64_t now);
 
 /* Nothing has been heard for some time: the oldest packet once more.  False as above. */
 bool repair_probe(struct eng_qp *qp);
+
+/* A run of this kind could not be sent. */
+void repair_unsent(struct eng_qp *qp, const struct eng_run *run);
 
 /* unacked_psn has moved up. */
 void repair_progress(struct eng_qp *qp);

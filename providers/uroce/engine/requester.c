@@ -3,6 +3,7 @@
 
 #include "credit.h"
 #include "cwnd.h"
+#include "gaps.h"
 #include "local.h"
 #include "message.h"
 #include "op.h"
@@ -363,7 +364,8 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t 
 		return ENG_TX_RUN;
 	}
 	if (__builtin_expect(req->repair.owed, false) && can_request(qp)) {
-		enum eng_tx repaired = send_repair(qp, run);
+		enum eng_tx repaired =
+			req->gaps.owed ? gaps_transmit(qp, run) : send_repair(qp, run);
 
 		if (repaired != ENG_TX_IDLE)
 			return repaired;

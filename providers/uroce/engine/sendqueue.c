@@ -2,6 +2,7 @@
 #include "sendqueue.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "cwnd.h"
 #include "message.h"
@@ -96,6 +97,8 @@ void sendqueue_flush(struct eng_qp *qp)
 	solicit_stop(qp);
 	req->repair.owed = false;
 	req->repair.waits = false;
+	if (req->gaps.count > 0)
+		memset(&req->gaps, 0, sizeof(req->gaps));
 	req->post_psn = req->end_psn;
 	req->unacked_psn = req->end_psn;
 	req->next_psn = req->end_psn;
@@ -135,5 +138,10 @@ void sendqueue_go_back(struct eng_qp *qp)
 	req->next_wqe = qp->sq->tail;
 	req->repair.owed = false;
 	req->repair.waits = false;
+	/* What has been placed, has been; all else is asked for in its turn. */
+	req->gaps.owed = false;
+	req->gaps.measures = false;
+	req->gaps.heard_psn = req->unacked_psn;
+	req->gaps.asked_psn = req->unacked_psn;
 	cwnd_emptied(qp);
 }

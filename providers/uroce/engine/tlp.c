@@ -3,6 +3,7 @@
 
 #include "codes.h"
 #include "cwnd.h"
+#include "gaps.h"
 #include "op.h"
 #include "repair.h"
 #include "sendqueue.h"
@@ -92,16 +93,19 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 {
 	const struct requester *req = &qp->req;
 	const struct tlp *tlp = &req->tlp;
-	uint64_t wait = tlp->round_trip_ns * TLP_ROUND_TRIPS;
+	uint64_t wait = tlp->round_trip_ns * TLP_ROUND_TRIPS,
+		 asked = gaps_exist(qp) ? gaps_wait_ns(qp) : 0;
 
 	/* It costs one packet, and nothing else is sent meanwhile. */
 	if (req->repair.waits)
 		wait = tlp->round_trip_ns + tlp->round_trip_ns / 4;
+	if (asked > 0)
+		wait = asked;
 	if (req->last_progress >= tlp->lossy_until || qp->attr.retry_count == 0)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
-	if (wait < TLP_READ_MIN_NS && !req->repair.waits && is_answered_by_and_by(qp))
+	if (wait < TLP_READ_MIN_NS && !req->repair.waits && asked == 0 && is_answered_by_and_by(qp))
 		wait = TLP_READ_MIN_NS;
 	wait = still_doubled(tlp, wait, timeout_ns) << tlp->sent;
 	if (wait >= timeout_ns)
@@ -120,7 +124,7 @@ void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
 	tlp->marked = false;
 	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
 	/* It is one packet, which makes no queue. */
-	if (repair_probe(qp))
+	if (gaps_probe(qp, now) || repair_probe(qp))
 		return;
 	cwnd_lost_again(qp);
 	tlp->alone = true;

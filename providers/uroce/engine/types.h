@@ -140,7 +140,8 @@ const char *eng_event_name(enum eng_event event);
 	X(EARLY_KEPT, "early_pkts_kept")                      \
 	X(EARLY_USED, "early_pkts_used")                      \
 	X(REPAIRS, "repairs")                                 \
-	X(JUMPS, "ack_jumps")
+	X(JUMPS, "ack_jumps")                                 \
+	X(READS_PLACED, "read_resps_placed")
 
 enum eng_counter {
 #define ENG_COUNTER_ENUM(id, name) ENG_COUNT_##id,

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "gaps.h"
+
+#include "codes.h"
+#include "cwnd.h"
+#include "message.h"
+#include "op.h"
+#include "packer.h"
+#include "run.h"
+#include "sendqueue.h"
+#include "sge.h"
+#include "tlp.h"
+
+#define WORD_BITS 64
+/* Before a round trip has been measured: above the time between two bursts at the lowest rate. */
+#define FIRST_WAIT_NS UINT64_C(5000000)
+#define MIN_WAIT_NS UINT64_C(300000)
+#define ROUND_TRIP_DECAY 8
+#define MOST_AGAIN 5
+
+/* Where the bit of a PSN is. */
+static uint64_t *word_of(struct gaps *gaps, uint32_t psn)
+{
+	return &gaps->placed[psn % GAPS_PSNS / WORD_BITS];
+}
+
+static bool is_placed(const struct gaps *gaps, uint32_t psn)
+{
+	return gaps->placed[psn % GAPS_PSNS / WORD_BITS] >> psn % WORD_BITS & 1;
+}
+
+static const struct eng_send_wqe *request_of(const struct eng_qp *qp, uint32_t psn)
+{
+	for (uint32_t at = qp->sq->tail; at != qp->req.begun; at++) {
+		const struct eng_send_wqe *wqe = sq_at(qp, at);
+
+		if (psn_in(psn, wqe->first_psn, wqe->packets))
+			return wqe;
+	}
+	return NULL;
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+	return psn_diff(a, b) > 0 ? a : b;
+}
+
+bool gaps_may_end(const struct eng_qp *qp, uint32_t psn)
+{
+	return psn_diff(psn, qp->req.gaps.parts_psn) < 0;
+}
+
+static bool tells_credits(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
+		return syndrome_code(packet->syndrome) != CREDIT_CODE_UNLIMITED;
+	return qp->req.credit.heard && !qp->req.credit.unlimited;
+}
+
+bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	const struct requester *req = &qp->req;
+	const struct eng_send_wqe *wqe = request_of(qp, packet->psn);
+	enum wire_position position = wire_op_position(packet->opcode);
+	uint32_t index;
+	bool ends, last;
+
+	if (qp->type != ENG_RC || qp->attr.retry_count == 0 || !tlp_has_time(qp) ||
+	    !tells_credits(qp, packet))
+		return false;
+	if (!wqe || wqe->op != ENG_READ || !psn_in(packet->psn, req->unacked_psn, GAPS_PSNS))
+		return false;
+	index = wqe_packet_index(wqe, packet->psn);
+	last = index == wqe->packets - 1;
+	ends = position == WIRE_LAST || position == WIRE_ONLY;
+	return packet->payload_length == message_packet_length(wqe->length, qp->attr.mtu, index) &&
+	       (ends == last || (ends && gaps_may_end(qp, packet->psn)));
+}
+
+static void measure(struct gaps *gaps, uint32_t psn, uint64_t now)
+{
+	if (!gaps->measures || psn_diff(psn, gaps->asked_psn) >= 0)
+		return;
+	gaps->measures = false;
+	gaps->round_trip_ns -= gaps->round_trip_ns / ROUND_TRIP_DECAY;
+	if (now - gaps->asked_at > gaps->round_trip_ns)
+		gaps->round_trip_ns = now - gaps->asked_at;
+}
+
+/* Up to here all has been answered, as far as it will be: ends of READs, or requests of others. */
+static uint32_t answered_psn(const struct eng_qp *qp)
+{
+	uint32_t psn = qp->req.unacked_psn;
+
+	for (uint32_t at = qp->sq->tail; at != qp->req.begun; at++) {
+		const struct eng_send_wqe *wqe = sq_at(qp, at);
+		uint32_t end = psn_add(wqe->first_psn, wqe->packets);
+
+		if (psn_diff(end, qp->req.gaps.heard_psn) > 0 ||
+		    (wqe->op != ENG_READ && op_is_read_or_atomic(wqe->op)))
+			break;
+		psn = end;
+	}
+	return psn;
+}
+
+/* What is missing of wqe between two PSNs, from the first to behind the last; or is nothing? */
+static bool find_missing(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t *from,
+			 uint32_t *to)
+{
+	const struct gaps *gaps = &qp->req.gaps;
+	uint32_t end = psn_add(wqe->first_psn, wqe->packets);
+
+	if (wqe->op != ENG_READ)
+		return false;
+	*from = later(*from, later(wqe->first_psn, qp->req.unacked_psn));
+	*to = psn_diff(*to, end) < 0 ? *to : end;
+	while (psn_diff(*from, *to) < 0 && is_placed(gaps, *from))
+		*from = psn_add(*from, 1);
+	while (psn_diff(*from, *to) < 0 && is_placed(gaps, psn_sub(*to, 1)))
+		*to = psn_sub(*to, 1);
+	return psn_diff(*from, *to) < 0;
+}
+
+static bool is_missing(const struct eng_qp *qp, uint32_t from, uint32_t to)
+{
+	for (uint32_t at = qp->sq->tail; at != qp->req.begun; at++) {
+		uint32_t first = from, end = to;
+
+		if (find_missing(qp, sq_at(qp, at), &first, &end))
+			return true;
+	}
+	return false;
+}
+
+static void ask(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
+{
+	struct gaps *gaps = &qp->req.gaps;
+
+	if (!gaps->owed)
+		gaps->from_psn = from;
+	gaps->asked_psn = to;
+	gaps->parts_psn = later(to, gaps->parts_psn);
+	gaps->asked_at = now;
+	gaps->owed = true;
+	qp->req.repair.owed = true;
+	/* What is acknowledged next says nothing of a round trip. */
+	qp->req.tlp.marked = false;
+	count(qp, ENG_COUNT_REPAIRS);
+}
+
+static uint64_t wait_ns(const struct gaps *gaps)
+{
+	uint64_t wait = gaps->round_trip_ns + gaps->round_trip_ns / 2;
+
+	if (wait == 0)
+		wait = FIRST_WAIT_NS;
+	return (wait < MIN_WAIT_NS ? MIN_WAIT_NS : wait) << gaps->again;
+}
+
+/* A queue may have become longer: no measure, and twice the time for the next answer. */
+static void ask_again_later(struct gaps *gaps)
+{
+	gaps->measures = false;
+	if (gaps->again < MOST_AGAIN)
+		gaps->again++;
+}
+
+static void look_for_gaps(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	struct gaps *gaps = &req->gaps;
+	uint32_t to = answered_psn(qp), from = later(gaps->asked_psn, req->unacked_psn);
+
+	/* What has been gone back over is asked for in its turn. */
+	if (req->rnr_until != 0 || psn_diff(req->next_psn, to) < 0)
+		return;
+	if (psn_diff(gaps->asked_psn, req->unacked_psn) > 0 &&
+	    now - gaps->asked_at >= wait_ns(gaps)) {
+		from = req->unacked_psn;
+		ask_again_later(gaps);
+	} else if (psn_diff(from, to) >= 0 || !is_missing(qp, from, to)) {
+		return;
+	} else {
+		gaps->measures = true;
+	}
+	/* Further gaps of the same window are the same congestion. */
+	if (!req->cwnd_recovering)
+		cwnd_loss(qp);
+	ask(qp, from, later(to, gaps->asked_psn), now);
+}
+
+bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	struct gaps *gaps = &req->gaps;
+	uint32_t psn = packet->psn, behind = psn_add(psn, 1);
+	const struct eng_send_wqe *wqe;
+
+	if (!gaps_may_keep(qp, packet))
+		return false;
+	wqe = request_of(qp, psn);
+	if (!is_placed(gaps, psn)) {
+		if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count,
+				 wqe_packet_index(wqe, psn) * qp->attr.mtu, packet->payload,
+				 packet->payload_length))
+			return false;
+		*word_of(gaps, psn) |= UINT64_C(1) << psn % WORD_BITS;
+		if (gaps->count == 0) {
+			gaps->asked_psn = req->unacked_psn;
+			gaps->heard_psn = behind;
+			gaps->placed_psn = behind;
+		}
+		gaps->count++;
+		req->last_progress = now;
+		measure(gaps, psn, now);
+		tlp_told_of_loss(qp, now);
+		count(qp, ENG_COUNT_READS_PLACED);
+	} else {
+		count(qp, ENG_COUNT_DROPPED);
+	}
+	gaps->heard_psn = later(behind, gaps->heard_psn);
+	gaps->placed_psn = later(behind, gaps->placed_psn);
+	look_for_gaps(qp, now);
+	return true;
+}
+
+uint32_t gaps_take(struct eng_qp *qp, uint32_t n)
+{
+	struct gaps *gaps = &qp->req.gaps;
+	uint32_t taken = 0, psn = qp->req.unacked_psn;
+
+	while (taken < n && gaps->count > 0 && is_placed(gaps, psn)) {
+		*word_of(gaps, psn) &= ~(UINT64_C(1) << psn % WORD_BITS);
+		gaps->count--;
+		taken++;
+		psn = psn_add(psn, 1);
+	}
+	return taken;
+}
+
+void gaps_progress(struct eng_qp *qp, uint64_t now)
+{
+	measure(&qp->req.gaps, psn_sub(qp->req.unacked_psn, 1), now);
+	qp->req.gaps.again = 0;
+}
+
+uint64_t gaps_wait_ns(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	if (!gaps_exist(qp) || req->rnr_until != 0 ||
+	    psn_diff(req->next_psn, req->gaps.asked_psn) < 0 ||
+	    !is_missing(qp, req->unacked_psn, req->gaps.asked_psn))
+		return 0;
+	return wait_ns(&req->gaps);
+}
+
+bool gaps_probe(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (gaps_wait_ns(qp) == 0)
+		return false;
+	ask_again_later(&req->gaps);
+	ask(qp, req->unacked_psn, req->gaps.asked_psn, now);
+	return true;
+}
+
+static enum pack add_request(struct eng_qp *qp, struct eng_run *run, const struct eng_send_wqe *wqe,
+			     uint32_t from, uint32_t to)
+{
+	static const struct payload nothing = { .kind = PAYLOAD_NONE };
+	uint8_t *at = pack_place(run, 0);
+
+	if (!at)
+		return PACK_NO_ROOM;
+	return pack_add(
+		qp, run,
+		message_read_part(qp, wqe, wqe_packet_index(wqe, from), psn_sub(to, from), at),
+		&nothing);
+}
+
+enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_run *run)
+{
+	struct requester *req = &qp->req;
+	struct gaps *gaps = &req->gaps;
+
+	run->kind = ENG_RUN_REPAIR;
+	for (uint32_t at = qp->sq->tail; at != req->begun; at++) {
+		uint32_t from = gaps->from_psn, to = gaps->asked_psn;
+
+		if (!find_missing(qp, sq_at(qp, at), &from, &to))
+			continue;
+		if (run->packets == 0)
+			run->first_psn = from;
+		if (run->closed || run->packets == run->max_packets ||
+		    add_request(qp, run, sq_at(qp, at), from, to) != PACK_DONE) {
+			/* Behind that the next run goes on. */
+			gaps->sent_from_psn = run->first_psn;
+			gaps->from_psn = from;
+			return ENG_TX_RUN;
+		}
+	}
+	gaps->sent_from_psn = run->first_psn;
+	gaps->owed = false;
+	req->repair.owed = false;
+	return run->packets > 0 ? ENG_TX_RUN : ENG_TX_IDLE;
+}
+
+void gaps_unsent(struct eng_qp *qp)
+{
+	struct gaps *gaps = &qp->req.gaps;
+
+	gaps->from_psn = gaps->sent_from_psn;
+	gaps->owed = gaps_exist(qp);
+	qp->req.repair.owed = gaps->owed;
+}

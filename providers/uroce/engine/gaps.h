@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Gaps: READ responses that come behind a missing one.  Their bytes are placed as they come, since
+ * nobody may look at them before the READ is complete, and a bit for each is remembered; requests
+ * complete in their order as ever (rules S8, S12).  Only what is missing is asked for again: one
+ * request for each READ, from its first missing response to its last one.
+ *
+ * A READ is asked for again when its last response or one of a later READ has come.  While it is
+ * still being answered its responder, which remembers one range for each READ, would take the
+ * request for all that is still wanted.  An answer that does not come is asked for again after
+ * about a round trip.
+ *
+ * Only for peers that tell of credits, and where there are probes.  Linux's rxe tells of none, and
+ * is asked as before: for all from the gap on, at once.
+ */
+#ifndef UROCE_ENGINE_GAPS_H
+#define UROCE_ENGINE_GAPS_H
+
+#include "qp.h"
+
+struct eng_run;
+
+/*
+ * A READ response whose turn has not come, as one before it is missing.  True when it has been
+ * placed, or had been; false: it is as if it had not come.
+ */
+bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* Would it be, if the memory that it belongs to is there? */
+bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet);
+/* How many of the next n responses, from unacked_psn on, have been placed; they are forgotten. */
+uint32_t gaps_take(struct eng_qp *qp, uint32_t n);
+/* unacked_psn has moved up to what had been asked for again, or beyond. */
+void gaps_progress(struct eng_qp *qp, uint64_t now);
+/* May this response end a part of a READ that was asked for again, ahead of the READ's end? */
+bool gaps_may_end(const struct eng_qp *qp, uint32_t psn);
+/* How long to wait in silence for what was asked for; 0: nothing was, that is missing. */
+uint64_t gaps_wait_ns(const struct eng_qp *qp);
+/* Silence: ask once more for what was asked for.  False when nothing was. */
+bool gaps_probe(struct eng_qp *qp, uint64_t now);
+/* Sends what is to be asked for; ENG_TX_IDLE when nothing is missing any more. */
+enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_run *run);
+/* It could not be sent. */
+void gaps_unsent(struct eng_qp *qp);
+/* Has a response been placed out of its turn?  Nothing else needs to be called then. */
+static inline bool gaps_exist(const struct eng_qp *qp)
+{
+	return qp->req.gaps.count > 0;
+}
+
+#endif
