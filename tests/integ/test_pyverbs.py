@@ -107,11 +107,14 @@ class Listed:
         return any(kind == "must" and whole.fullmatch(case) for kind, whole, _ in self.rows)
 
 
-def run(place, suite, gid, cases=()):
-    """(case, result, why) of each case."""
-    env = {"PATH": os.path.join(suite, "bin") + ":" + os.environ["PATH"]}
-    process = place.start(harness.PYTHON, os.path.join(harness.HERE, "pyverbs_cases.py"), suite,
-                          *cases, "--", "--dev", place.device, "--port", "1", "--gid", gid, env=env)
+def run(place, suite, gid, cases=(), way=None):
+    """(case, result, why) of each case; in a view, where all is found as the suite looks for it."""
+    env, prefix = {"PATH": os.path.join(suite, "bin") + ":" + os.environ["PATH"]}, []
+    if way:
+        env, prefix = {}, [os.path.join(place.scratch.bin, "uroce-run"), f"--view={way}"]
+    cases_of = os.path.join(harness.HERE, "pyverbs_cases.py")
+    process = place.start(*prefix, harness.PYTHON, cases_of, suite, *cases, "--",
+                          "--dev", place.device, "--port", "1", "--gid", gid, env=env)
     seen, running, ended = 0, "the beginning", False
     results = []
     since = time.monotonic()
@@ -155,9 +158,9 @@ def judge(results):
             yield f"{case}: {result}: {why}"
 
 
-def check(place, suite, gid, capsys, title):
+def check(place, suite, gid, capsys, title, way=None):
     with huge_pages():
-        results = run(place, suite, gid)
+        results = run(place, suite, gid, way=way)
     counts = collections.Counter(result for _, result, _ in results)
     with capsys.disabled():
         print(f"\npyverbs, {title}: " +
@@ -177,6 +180,13 @@ def test_on_loopback(loopback, suite, version, capsys):
 def test_on_veth(veth, suite, version, capsys):
     gid = veth.gid_index(version)
     check(veth, suite, gid, capsys, f"veth, IPv{version}")
+
+
+@pytest.mark.skipif(not harness.LONG, reason="the long form, UROCE_INTEG_LONG=1")
+@pytest.mark.parametrize("way", ("namespace", "calls"))
+def test_in_a_view(veth, suite, way, capsys):
+    """Not on the loopback device: rdma_cm knows no device of 127.0.0.1, with the kernel neither."""
+    check(veth, suite, veth.gid_index(4), capsys, f"veth, IPv4, --view={way}", way=way)
 
 
 if __name__ == "__main__":
