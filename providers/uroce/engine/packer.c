@@ -121,29 +121,47 @@ static enum pack add_end(struct eng_run *run, uint32_t pad, struct packing *pack
 	return PACK_DONE;
 }
 
-static enum pack add_packet(struct eng_qp *qp, struct eng_run *run, uint32_t header_bytes,
-			    const struct payload *payload, struct packing *packing)
+/* A packet that is put together from several stretches of memory, or refers to its payload. */
+static __attribute__((noinline)) enum pack add_parts(struct eng_qp *qp, struct eng_run *run,
+						     uint32_t header_bytes,
+						     const struct payload *payload, uint32_t bytes)
 {
+	struct packing packing = { .bytes = bytes, .staged = run->staged };
 	uint32_t length = payload->length;
+	enum pack result;
 
-	packing->bytes = pack_bytes(header_bytes, length);
-	if (!pack_fits(run, packing->bytes))
-		return PACK_NO_ROOM;
 	run->staged += header_bytes;
-	if (length > 0) {
-		enum pack result =
-			payload->kind == PAYLOAD_BYTES
-				? add_stretch(run, payload->bytes, length, payload->stable, packing)
-				: add_list(qp, run, payload, length, packing);
+	result = payload->kind == PAYLOAD_BYTES
+			 ? add_stretch(run, payload->bytes, length, payload->stable, &packing)
+			 : add_list(qp, run, payload, length, &packing);
+	return result == PACK_DONE ? add_end(run, message_pad(length), &packing) : result;
+}
 
-		if (result != PACK_DONE)
-			return result;
-	}
-	return add_end(run, message_pad(length), packing);
+/* Is the payload one stretch that is copied, if there is any? */
+static inline bool is_whole(const struct eng_run *run, const struct payload *payload)
+{
+	return payload->length == 0 || (payload->kind == PAYLOAD_BYTES &&
+					(!payload->stable || payload->length < run->gather_from));
+}
+
+/* Then the packet lies in the staging buffer from end to end: most small ones do. */
+static inline enum pack add_whole(struct eng_run *run, uint32_t header_bytes,
+				  const struct payload *payload, uint32_t bytes)
+{
+	uint8_t *packet = run->staging + run->staged, *end = packet + header_bytes;
+
+	if (payload->length > 0)
+		memcpy(end, payload->bytes, payload->length);
+	/* The pad; what is not pad is overwritten by the ICRC. */
+	memset(end + payload->length, 0, WIRE_ICRC_BYTES);
+	wire_icrc_put(&run->path->wire, (uint16_t)(run->identification + run->packets), packet,
+		      bytes);
+	run->staged += bytes;
+	return add_piece(run, packet, bytes) ? PACK_DONE : PACK_NO_ROOM;
 }
 
 /* Back to where the packet began: the pieces of those before it have run->bytes together. */
-static void take_back(struct eng_run *run, uint32_t staged)
+static __attribute__((noinline)) void take_back(struct eng_run *run, uint32_t staged)
 {
 	uint32_t left = run->bytes;
 
@@ -169,18 +187,21 @@ uint8_t *pack_place(const struct eng_run *run, uint32_t payload_length)
 enum pack pack_add(struct eng_qp *qp, struct eng_run *run, uint32_t header_bytes,
 		   const struct payload *payload)
 {
-	struct packing packing = { .staged = run->staged };
-	const uint32_t staged = run->staged;
-	enum pack result = add_packet(qp, run, header_bytes, payload, &packing);
+	const uint32_t bytes = pack_bytes(header_bytes, payload->length), staged = run->staged;
+	enum pack result;
 
+	if (!pack_fits(run, bytes))
+		return PACK_NO_ROOM;
+	result = is_whole(run, payload) ? add_whole(run, header_bytes, payload, bytes)
+					: add_parts(qp, run, header_bytes, payload, bytes);
 	if (result != PACK_DONE) {
 		take_back(run, staged);
 		return result;
 	}
 	if (run->packets == 0)
-		run->segment = packing.bytes;
-	run->closed = packing.bytes < run->segment;
+		run->segment = bytes;
+	run->closed = bytes < run->segment;
 	run->packets++;
-	run->bytes += packing.bytes;
+	run->bytes += bytes;
 	return PACK_DONE;
 }

@@ -163,11 +163,12 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, enum eng_owed o
 static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint,
 			    enum eng_owed owed)
 {
-	bool asks = can_request(qp) && requester_asks(qp);
 	enum eng_tx reason;
+	bool asks;
 
 	if (requester_is_done(qp))
 		return ENG_TX_IDLE;
+	asks = can_request(qp) && requester_asks(qp);
 	/* An ACK solicitation or a repair takes no room, and the ACK makes the room that other QPs
 	 * wait for. */
 	if (!asks && hint->share_waits && can_request(qp) && qp->req.next_wqe != qp->sq->head)

@@ -32,7 +32,18 @@ struct tx_buffer {
 
 struct tx_buffer *tx_buffer_new(void)
 {
-	return aligned_alloc(PROGRESS_CACHE_LINE, sizeof(struct tx_buffer));
+	struct tx_buffer *tx = aligned_alloc(PROGRESS_CACHE_LINE, sizeof(*tx));
+
+	if (!tx)
+		return NULL;
+	/* What is the same for all runs that are made in it. */
+	tx->run.staging = tx->staging;
+	tx->run.staging_bytes = STAGING_BYTES;
+	tx->run.pieces = tx->pieces;
+	tx->run.max_pieces = PIECES;
+	tx->run.max_bytes = LINK_MAX_BYTES;
+	tx->run.gather_from = GATHER_FROM;
+	return tx;
 }
 
 void tx_buffer_free(struct tx_buffer *tx)
@@ -154,13 +165,7 @@ static struct eng_run *run_in(struct progress *progress, struct progress_qp *qp,
 {
 	struct eng_run *run = &tx->run;
 
-	run->staging = tx->staging;
-	run->staging_bytes = STAGING_BYTES;
-	run->pieces = tx->pieces;
-	run->max_pieces = PIECES;
 	run->max_packets = progress->max_segments;
-	run->max_bytes = LINK_MAX_BYTES;
-	run->gather_from = GATHER_FROM;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	run->identification = qp->peer ? link_peer_identification(qp->peer) : 0;
 	return run;
