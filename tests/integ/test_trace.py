@@ -57,7 +57,8 @@ def test_few_receives(loopback):
     assert counts["sends"] == counts["messages"] == sending["rdma_sends"] == messages
     assert counts["payload_bytes"] == messages * size
     assert counts["request_packets"] == sending["sent_pkts"] == receiving["rcvd_pkts"]
-    assert counts["rnr_naks"] == sending["rcvd_rnr_err"] == receiving["send_rnr_err"]
+    rnr_naks = (counts["rnr_naks"], sending["rcvd_rnr_err"], receiving["send_rnr_err"])
+    assert len(set(rnr_naks)) == 1, rnr_naks
     assert counts["sequence_naks"] == sending["rcvd_seq_err"]
     # At its end a queue pair says farewell by repeating its last ACK, after uroce-stat was asked.
     farewells = counts["repeated_acks"]
