@@ -172,6 +172,35 @@ static void test_ack_waits_for_receive(void **state)
 	expect_run(dut, polled, ENG_RUN_ACK, 1);
 }
 
+/* An application that lets a stream of messages come and posts nothing is not waited for. */
+static void test_ack_behind_stream_does_not_wait(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+	uint32_t psn = DUT_RQ_PSN;
+
+	(void)state;
+	dut_post_recv(dut, 100);
+	dut_forget(dut);
+	for (int i = 0; i < 9; i++) {
+		dut->now += MS;
+		dut_give_request(dut, WIRE_WRITE_ONLY, psn++, 8);
+		dut_pull(dut);
+	}
+	dut_forget(dut);
+	/* rules S7 and C10 test */
+	dut->now += MS;
+	dut_give_request(dut, WIRE_SEND_ONLY, psn++, 8);
+	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	/* One that posts, also receives, is waited for again. */
+	dut_post_recv(dut, 100);
+	eng_receive_posted(dut->qp);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut->now += MS;
+	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
+	expect_none(dut, polled, ENG_TX_IDLE);
+}
+
 /* The rest of a message comes soon: its first packets' ACK waits for that, but not for long. */
 static void test_ack_waits_for_rest(void **state)
 {
@@ -314,11 +343,17 @@ static void test_full_window_opens(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DUT_TEST(test_ack_waits_once),	   DUT_TEST(test_ack_rides),
-		DUT_TEST(test_ack_does_not_wait),  DUT_TEST(test_ack_waits_for_receive),
-		DUT_TEST(test_ack_waits_for_rest), DUT_TEST(test_posts_are_gathered),
-		DUT_TEST(test_full_window_opens),  DUT_TEST(test_share_waits),
-		DUT_TEST(test_full_transport),	   DUT_TEST(test_sides_take_turns),
+		DUT_TEST(test_ack_waits_once),
+		DUT_TEST(test_ack_rides),
+		DUT_TEST(test_ack_does_not_wait),
+		DUT_TEST(test_ack_waits_for_receive),
+		DUT_TEST(test_ack_behind_stream_does_not_wait),
+		DUT_TEST(test_ack_waits_for_rest),
+		DUT_TEST(test_posts_are_gathered),
+		DUT_TEST(test_full_window_opens),
+		DUT_TEST(test_share_waits),
+		DUT_TEST(test_full_transport),
+		DUT_TEST(test_sides_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint)
 	return schedule_posted(qp, hint);
 }
 
-bool eng_receive_posted(const struct eng_qp *qp)
+bool eng_receive_posted(struct eng_qp *qp)
 {
 	return schedule_receive_posted(qp);
 }

@@ -257,7 +257,7 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct en
  */
 enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint);
 /* Receive requests have been pushed: is eng_transmit() to be called for them (rule C10)? */
-bool eng_receive_posted(const struct eng_qp *qp);
+bool eng_receive_posted(struct eng_qp *qp);
 
 /*
  * The run could not be sent (socket buffer or ring full): take its packets back, as if

@@ -212,6 +212,7 @@ struct schedule {
 	uint64_t ack_due;	   /* until when an ACK waits; 0: none waits */
 	uint32_t messages;	   /* requests whose end came at received_at */
 	uint32_t unanswered;	   /* packets of requests received since the last ACK left */
+	uint32_t since_post;	   /* requests whose end came since the application posted any */
 	uint32_t gathered;	   /* posts since the last run was sent, those that will make */
 	uint32_t gathered_signals; /* ... completions, */
 	uint32_t gathered_before;  /* ... and posts behind the runs sent, the older the less */

@@ -15,6 +15,8 @@ enum {
 	REST_WAIT_NS = 10000,
 	/* So many messages in a round are no stream, and their ACK may wait for an answer. */
 	FEW_MESSAGES = 2,
+	/* After so many messages without a post an application is not about to answer. */
+	MANY_UNANSWERED = 8,
 	/* Of a long message so many packets are acknowledged while it is under way. */
 	MANY_PACKETS = 16,
 	/* A post that meets more packets than this under way belongs to a stream. */
@@ -53,8 +55,10 @@ void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 	if (!wire_op_is_request(packet->opcode))
 		return;
 	schedule->unanswered++;
-	if (wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY))
+	if (wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY)) {
 		schedule->messages++;
+		schedule->since_post++;
+	}
 }
 
 /* ---- requests ---- */
@@ -119,6 +123,7 @@ enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint)
 {
 	qp->schedule.gathered++;
 	qp->schedule.no_answers = false;
+	qp->schedule.since_post = 0;
 	if (hint->share_waits)
 		return ENG_TX_SHARE;
 	return !ends_batch(qp) && may_gather(qp, hint) ? ENG_TX_GATHER : ENG_TX_RUN;
@@ -201,11 +206,12 @@ static bool ack_awaits_receive(const struct eng_qp *qp)
 	       qp->resp.wqes_done > 0;
 }
 
-bool schedule_receive_posted(const struct eng_qp *qp)
+bool schedule_receive_posted(struct eng_qp *qp)
 {
-	const struct schedule *schedule = &qp->schedule;
+	struct schedule *schedule = &qp->schedule;
 	enum eng_owed owed = response_owed(qp);
 
+	schedule->since_post = 0;
 	/* rule C10: credits for a peer that may have run out of them do not wait for a round. */
 	return owed == ENG_OWED_NOW || (owed == ENG_OWED_SOON && schedule->ack_due &&
 					schedule->ack_for_receive && !ack_awaits_receive(qp));
@@ -241,6 +247,13 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
 
 	if (schedule->received_at != hint->now)
 		schedule->messages = 0;
+	/*
+	 * The message behind a stream of WRITEs or READs tells the application that they are over,
+	 * and it may end as soon as it has read that, without another call.  Then nobody would be
+	 * left to send the ACK, for which the peer waits.
+	 */
+	if (for_answer && schedule->since_post > MANY_UNANSWERED)
+		return false;
 	if (schedule->sent_at == hint->now || (!for_receive && !may_wait_for_answer(qp, hint)))
 		return false;
 	/* The rest of a message comes soon, and then the ACK may wait for the answer. */

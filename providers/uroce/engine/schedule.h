@@ -13,7 +13,8 @@
  *   - an ACK leaves behind requests that go the same way, as the last segment of their run; without
  *     any it waits for the rest of a message, for a receive to be posted when it would report no
  *     credits (rule C10), or for a post that answers what it acknowledges, but not for long
- *     (rule S7) and only one at a time.
+ *     (rule S7) and only one at a time, nor where the application has left a stream of messages
+ *     without a post of its own.
  */
 #ifndef UROCE_ENGINE_SCHEDULE_H
 #define UROCE_ENGINE_SCHEDULE_H
@@ -25,7 +26,7 @@ void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 /* As eng_posted(). */
 enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint);
 /* As eng_receive_posted(). */
-bool schedule_receive_posted(const struct eng_qp *qp);
+bool schedule_receive_posted(struct eng_qp *qp);
 /* As eng_transmit(). */
 enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint);
 /* When the ACK that waits has to leave, or ENG_NEVER. */
