@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gsi_service.h"
 #include "helgrind.h"
@@ -15,6 +16,12 @@
 #include "tap.h"
 #include "transmit.h"
 #include "turn.h"
+
+enum {
+	/* A process that ends tries this often, 10 ms in all, to make the last turn. */
+	LEAVE_TRIES = 100,
+	LEAVE_PAUSE_US = 100,
+};
 
 /* The instance and its users. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -315,12 +322,10 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 	route_close(progress, qp);
 }
 
-void progress_each_qp(struct progress *progress, void (*visit)(struct progress_qp *qp, void *arg),
-		      void *arg)
+/* Caller holds the turn lock.  Queue pairs whose lock is taken are waited for or passed over. */
+static void visit_each(struct progress *progress, bool wait,
+		       void (*visit)(struct progress_qp *qp, void *arg), void *arg)
 {
-	if (progress->dead)
-		return;
-	turn_lock(progress);
 	for (uint32_t i = 0; i <= LINK_INDEX_MASK; i++) {
 		struct progress_qp *qp = table_find(&progress->table, i);
 
@@ -329,11 +334,50 @@ void progress_each_qp(struct progress *progress, void (*visit)(struct progress_q
 			i |= TABLE_CHUNK_ENTRIES - 1;
 		if (!qp)
 			continue;
-		pthread_mutex_lock(&qp->lock);
+		if (wait)
+			pthread_mutex_lock(&qp->lock);
+		else if (pthread_mutex_trylock(&qp->lock))
+			continue;
 		visit(qp, arg);
 		pthread_mutex_unlock(&qp->lock);
 	}
+}
+
+void progress_each_qp(struct progress *progress, void (*visit)(struct progress_qp *qp, void *arg),
+		      void *arg)
+{
+	if (progress->dead)
+		return;
+	turn_lock(progress);
+	visit_each(progress, true, visit, arg);
 	turn_unlock(progress);
+}
+
+/* visit of visit_each() */
+static void send_owed(struct progress_qp *qp, void *progress)
+{
+	if (eng_owed(qp->engine) == ENG_OWED_NOTHING)
+		return;
+	eng_farewell(qp->engine);
+	progress_changed(progress, qp);
+}
+
+void progress_leave(void)
+{
+	struct progress *progress;
+
+	if (progress_in_turn() || pthread_mutex_trylock(&instance_lock))
+		return;
+	progress = atomic_load(&instance);
+	for (int i = 0; progress && !progress->dead && i < LEAVE_TRIES; i++) {
+		if (pthread_mutex_trylock(&progress->turn_lock) == 0) {
+			visit_each(progress, false, send_owed, progress);
+			turn_unlock(progress);
+			break;
+		}
+		usleep(LEAVE_PAUSE_US);
+	}
+	pthread_mutex_unlock(&instance_lock);
 }
 
 const char *progress_counter_name(enum progress_counter counter)

@@ -92,6 +92,11 @@ void progress_put(struct progress *progress);
 void progress_fork_prepare(void);
 void progress_fork_parent(void);
 void progress_fork_child(void);
+/*
+ * The process ends: the ACKs that queue pairs still owe leave now.  It may be called in a signal
+ * handler's exit(), which has interrupted whatever there is: it waits for no lock for long.
+ */
+void progress_leave(void);
 /* The instance if there is one, without counting. */
 struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);

@@ -81,12 +81,21 @@ static int start_capture(char text[PROGRESS_ERROR_TEXT])
 	return error;
 }
 
+/* An adapter acknowledges what it has received, whether the process lives on or not. */
+static void acknowledge_at_exit(void)
+{
+	/* Without it the process is served as well. */
+	(void)atexit(progress_leave);
+}
+
 /* What is the same for all that want the process's instance.  0 or a negative errno, with text. */
 static int get_progress(struct progress **progress, struct uroce_settings *settings,
 			char text[PROGRESS_ERROR_TEXT])
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int error;
 
+	pthread_once(&once, acknowledge_at_exit);
 	uroce_environment_check();
 	error = uroce_settings_read(settings, text);
 	if (!error)

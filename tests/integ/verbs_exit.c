@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A process that ends as soon as it has its last message, and destroys nothing: its peer's SEND is
+ * complete all the same, as on an adapter, which goes on without the process.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verbs_pair.h"
+
+enum {
+	LENGTH = 100,
+	STREAM = 32,
+	TIMEOUT = 15, /* 134 ms: a busy host is not taken for a lost packet seven times */
+};
+
+static const struct pair_options options = { .recv_wr = STREAM, .timeout = TIMEOUT };
+
+/* Its end a is to talk to another process, whose number comes through the socket. */
+static void join(struct pair *pair, int fd)
+{
+	uint32_t qpn;
+
+	pair_open(pair, &options);
+	assert_int_equal(to_state(pair->a.qp, IBV_QPS_RESET), 0);
+	assert_int_equal(to_init(pair->a.qp, 0), 0);
+	assert_int_equal(write(fd, &pair->a.qp->qp_num, sizeof(qpn)), sizeof(qpn));
+	assert_int_equal(read(fd, &qpn, sizeof(qpn)), sizeof(qpn));
+	assert_int_equal(to_rtr(pair->a.qp, qpn, &options), 0);
+	assert_int_equal(to_rts(pair->a.qp, &options), 0);
+}
+
+static void meet(int fd)
+{
+	char byte = 0;
+
+	assert_int_equal(write(fd, &byte, 1), 1);
+	assert_int_equal(read(fd, &byte, 1), 1);
+}
+
+static void receive(struct end *end, unsigned int count, bool events)
+{
+	struct ibv_cq *cq;
+	void *context;
+	struct ibv_wc wc;
+
+	while (count) {
+		if (events) {
+			assert_int_equal(ibv_get_cq_event(end->channel, &cq, &context), 0);
+			ibv_ack_cq_events(cq, 1);
+			assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		}
+		while (count && ibv_poll_cq(end->cq, 1, &wc) > 0)
+			count--;
+	}
+}
+
+/* ---- in the two processes ---- */
+
+static struct {
+	int fd;
+	unsigned int count;
+	bool events;
+	void (*end)(int);
+} run;
+
+static void take(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	join(&pair, run.fd);
+	for (unsigned int i = 0; i < run.count; i++)
+		assert_int_equal(post_recv(&pair.a, i, 0, LENGTH), 0);
+	if (run.events)
+		assert_int_equal(ibv_req_notify_cq(pair.a.cq, 0), 0);
+	meet(run.fd);
+	receive(&pair.a, run.count, run.events);
+	run.end(0);
+}
+
+static void give(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	join(&pair, run.fd);
+	meet(run.fd);
+	for (unsigned int i = 0; i < run.count; i++) {
+		assert_int_equal(
+			post_send(&pair.a, IBV_WR_SEND, i, 0, LENGTH, IBV_SEND_SIGNALED, NULL, 0),
+			0);
+		expect_wc(&pair.a, i, IBV_WC_SUCCESS);
+	}
+	pair_close(&pair);
+}
+
+/* ---- in the test's own, which has no device ---- */
+
+static pid_t start(int fd, const char *what, const char *count, const char *how, const char *end)
+{
+	char descriptor[12];
+	pid_t child = fork();
+
+	if (child) {
+		assert_return_code(child, errno);
+		close(fd);
+		return child;
+	}
+	snprintf(descriptor, sizeof(descriptor), "%d", fd);
+	execl("/proc/self/exe", "verbs_exit", what, descriptor, count, how, end, NULL);
+	_exit(127);
+}
+
+static void expect_success(pid_t child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void both(const char *count, const char *how, const char *end)
+{
+	for (int i = 0; i < 3; i++) {
+		int fds[2];
+		pid_t taker, giver;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+		taker = start(fds[1], "take", count, how, end);
+		giver = start(fds[0], "give", count, how, end);
+		expect_success(taker);
+		expect_success(giver);
+	}
+}
+
+static void exit_after_polling(void **state)
+{
+	(void)state;
+	both("1", "polls", "exit");
+}
+
+static void exit_after_event(void **state)
+{
+	(void)state;
+	both("1", "events", "exit");
+}
+
+/* Nothing of ours is called any more, so the ACK has to have left before. */
+static void end_at_once_after_stream(void **state)
+{
+	(void)state;
+	both("32", "polls", "_exit");
+	both("32", "events", "_exit");
+}
+
+int main(int count, char **words)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exit_after_polling),
+		cmocka_unit_test(exit_after_event),
+		cmocka_unit_test(end_at_once_after_stream),
+	};
+	const struct CMUnitTest taking[] = { cmocka_unit_test(take) };
+	const struct CMUnitTest giving[] = { cmocka_unit_test(give) };
+
+	if (count != 6)
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	run.fd = atoi(words[2]);
+	run.count = (unsigned int)atoi(words[3]);
+	run.events = !strcmp(words[4], "events");
+	run.end = strcmp(words[5], "exit") ? _exit : exit;
+	return strcmp(words[1], "take") ? cmocka_run_group_tests(giving, NULL, NULL)
+					: cmocka_run_group_tests(taking, NULL, NULL);
+}
