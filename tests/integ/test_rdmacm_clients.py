@@ -60,12 +60,16 @@ def test_mckey(loopback):
 def test_fio(loopback, verb):
     port = next(PORTS)
     common = ["--ioengine=rdma", f"--port={port}", "--bs=64k", "--size=8m", "--name=job"]
-    # Without a receive that waits for each send fio fails at once, as it asks for no RNR retries.
-    server = loopback.start("fio", *common, "--rw=read", "--iodepth=16")
+    # It asks for no RNR retries, so that the first send that finds no receive ends it: there are
+    # as many receives as sends.  Of what is sent the server looks at every byte.
+    common += ["--verify=crc32c"]
+    server = loopback.start("fio", *common, "--rw=read", "--iodepth=128")
     await_listener(loopback, server, port)
-    loopback.run("fio", *common, "--hostname=127.0.0.1", f"--verb={verb}", "--rw=write",
-                 "--iodepth=4", "--iodepth_batch_complete_max=4").done()
-    server.done()
+    client = loopback.run("fio", *common, "--hostname=127.0.0.1", f"--verb={verb}", "--rw=write",
+                          "--iodepth=4", "--iodepth_batch_complete_max=4")
+    # It says what it has failed of, and ends with 0.
+    for output in client.done() + client.errors, server.done() + server.errors:
+        assert "completion status" not in output and "err= 0" in output, (client, server)
 
 
 @need("qperf")
