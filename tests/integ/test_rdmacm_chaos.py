@@ -57,7 +57,12 @@ class Crowd:
 
     def finish(self, number, seconds):
         """What it has counted: connections begun and taken, messages, ..."""
-        output = self.processes[number].done(seconds)
+        try:
+            output = self.processes[number].done(seconds)
+        except harness.Timeout as timeout:
+            # It may be waiting for one that has failed.
+            ended = [str(process) for process in self.processes if not process.running()]
+            raise AssertionError("\n".join([str(timeout), *ended])) from None
         return [int(word) for word in LINE.fullmatch(output).groups()]
 
 
