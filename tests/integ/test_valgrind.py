@@ -92,6 +92,20 @@ def test_no_report_of_the_connection_manager(loopback, server, client):
     assert not re.search(r"^==\d+== ", serving.errors, re.MULTILINE), serving
 
 
+@pytest.mark.skipif(not harness.LONG, reason="only with UROCE_INTEG_LONG=1: half a minute")
+def test_no_race_of_the_connection_manager(loopback):
+    """Two threads of rping, and ours, in both ends."""
+    port = str(loopback.free_port())
+    words = ["-a", "127.0.0.1", "-p", port, "-V", "-C", "5"]
+    options = ["--suppressions=" + SUPPRESSIONS]
+    server = loopback.start(*under("helgrind", ["rping", "-s", *words], options))
+    harness.await_listener(loopback, server, port)
+    client = loopback.start(*under("helgrind", ["rping", "-c", *words], options))
+    for process in client, server:
+        process.wait(PATIENCE)
+        assert not re.search(r"^==\d+== ", process.errors, re.MULTILINE), process
+
+
 def test_reports_are_seen(loopback):
     """perftest's own leaks, without the file that names them."""
     for process in harness.start_pair(loopback, under("memcheck", PROGRAMS["read_lat"])):
