@@ -29,10 +29,12 @@ def run_pair(place, server, client, version=4, port_option="-p", done=(True, Tru
     serving = place.start(*[word.format(**at) for word in server], port_option, port, **options)
     await_listener(place, serving, port)
     asking = place.peer.start(*[word.format(**at) for word in client], port_option, port, **options)
+    # What programs do without options may take minutes.
+    seconds = 600 if harness.LONG else harness.PATIENCE
     if done[1]:
-        asking.done()
+        asking.done(seconds)
     if done[0]:
-        serving.done()
+        serving.done(seconds)
     return serving, asking
 
 
