@@ -208,6 +208,36 @@ static void test_will_of_the_stopped(void **state)
 	gsi_agent_stop(&agents[1]);
 }
 
+/*
+ * Nothing is sent by those that could step in: what arrives from another address makes them ask,
+ * by the holder's socket, which they watch.
+ */
+static void test_arrivals_are_noticed(void **state)
+{
+	static const uint8_t elsewhere[16] = { [10] = 0xff, 0xff, 127, 0, 0, 2 };
+	struct gsi_agent agents[2], other;
+	struct gsi_report report;
+	bool seen = false;
+	struct mad_spec mad;
+
+	(void)state;
+	start(agents, 2);
+	gsi_agent_start(&other, 0, elsewhere);
+	/* It has been asked at the beginning, and rests. */
+	usleep(500000);
+	kill(agents[0].pid, SIGSTOP);
+	mad = to(&agents[1]);
+	for (unsigned int i = 0; i < TRIES && !seen; i++) {
+		assert_int_equal(gsi_agent_send(&other, elsewhere, loopback4, &mad), 0);
+		while (!seen && gsi_agent_next(&agents[1], TRY_MS, &report))
+			seen = report.what == GSI_MAD && mad_tag(report.mad.bytes) == mad.tag;
+	}
+	assert_true(seen);
+	kill(agents[0].pid, SIGCONT);
+	stop(agents, 2);
+	gsi_agent_stop(&other);
+}
+
 /* Another user's process that has the next names, with a queue that is full, or that says nothing.
  */
 static pid_t start_stranger(void)
@@ -312,9 +342,12 @@ int main(void)
 		cmocka_unit_test_setup(test_one_after_the_other, fresh_network),
 		cmocka_unit_test_setup(test_deputy_dies, fresh_network),
 		cmocka_unit_test_setup(test_will_of_the_stopped, fresh_network),
+		cmocka_unit_test_setup(test_arrivals_are_noticed, fresh_network),
 		cmocka_unit_test_setup(test_stranger, fresh_network),
 		cmocka_unit_test_setup(test_mix, fresh_network),
 	};
 
+	/* A program may be called anything, and /proc shows it as it is. */
+	prctl(PR_SET_NAME, "a) R (b");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
