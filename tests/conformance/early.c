@@ -255,9 +255,50 @@ static void test_one_repair_for_a_gap(void **state)
 	assert_int_equal(eng_in_flight(dut->qp), 0);
 }
 
+/*
+ * rule S4 test: a NAK that comes while a repair is under way may be for what overtook the repair
+ * and was dropped.  It is the only one; where the timeout comes before a READ would be probed (code
+ * 10 is 4.2 ms), what was sent behind the repair is sent again as well.
+ */
+static void test_nak_of_what_overtook_a_repair(void **state)
+{
+	struct dut *dut = start_with((struct dut_config){ .timeout_code = 10 }, 0, false);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	dut_pull(dut);
+	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(5), 4);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_JUMPS], 1);
+	/* The peer has been seen to keep what comes early. */
+	for (uint32_t i = 0; i < 2; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_nak(dut, DUT_SQ_PSN + 4, NAK_SEQUENCE, 4);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
+	dut_ack(dut, DUT_SQ_PSN + 4, ACK_CODE(5), 5);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 5);
+	for (uint32_t i = 6; i < 8; i++) {
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	}
+	dut_nak(dut, DUT_SQ_PSN + 5, NAK_SEQUENCE, 5);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 5, ACK_CODE(5), 6);
+	for (uint32_t i = 6; i < 8; i++)
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	expect_silence(dut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_nak_of_what_overtook_a_repair, dut_teardown),
 		cmocka_unit_test_teardown(test_kept_until_the_gap_is_filled, dut_teardown),
 		cmocka_unit_test_teardown(test_memory_is_bounded, dut_teardown),
 		cmocka_unit_test_teardown(test_nothing_is_kept_for_strangers, dut_teardown),

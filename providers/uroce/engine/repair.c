@@ -81,9 +81,16 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 	struct repair *repair = &req->repair;
 	uint32_t packets = 1;
 
-	/* The NAK has been doubled on its way, or answers what was sent before the repair. */
-	if (repair->waits && repair->packets > 0 && repair->psn == req->unacked_psn)
+	/*
+	 * The NAK has been doubled on its way, or answers what was sent before the repair.  Or what
+	 * was sent behind the repair has overtaken it and been dropped: if no probe finds that out
+	 * in time, it is sent again.
+	 */
+	if (repair->waits && repair->packets > 0 && repair->psn == req->unacked_psn) {
+		if (!tlp_has_time_for_reads(qp))
+			repair->sent_psn = req->next_psn;
 		return true;
+	}
 	if (!is_possible(qp) || req->retried || req->retries_left == 0 || !peer_may_keep(qp))
 		return false;
 	if (repair->waits && repair_end(repair) == req->unacked_psn) {

@@ -28,6 +28,11 @@ bool tlp_has_time(const struct eng_qp *qp)
 	       ack_timeout_ns(qp->attr.timeout_code) >= TLP_TIMEOUT * TLP_MIN_NS;
 }
 
+bool tlp_has_time_for_reads(const struct eng_qp *qp)
+{
+	return tlp_has_time(qp) && ack_timeout_ns(qp->attr.timeout_code) > TLP_READ_MIN_NS;
+}
+
 void tlp_told_of_loss(struct eng_qp *qp, uint64_t now)
 {
 	qp->req.tlp.lossy_until = now + LOSSY_NS;

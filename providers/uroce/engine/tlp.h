@@ -19,6 +19,8 @@
 
 /* Is the Local ACK Timeout long enough for probes, and is there one? */
 bool tlp_has_time(const struct eng_qp *qp);
+/* Also where the oldest request is a READ or Atomic, which is probed later? */
+bool tlp_has_time_for_reads(const struct eng_qp *qp);
 /* unacked_psn and what follows is about to be sent again; no probes until the peer asks for it. */
 void tlp_stop(struct eng_qp *qp);
 /* The peer did. */
