@@ -105,6 +105,19 @@ static void test_given_back_at_the_end(void **state)
 	assert_int_equal(blocks, 0);
 }
 
+/* Packets under way; the first is lost, which shows our credits, and the second is being repaired.
+ */
+static void lose_twice(struct dut *dut, uint32_t packets)
+{
+	for (uint32_t i = 0; i < packets; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	for (uint32_t i = 0; i < 2; i++) {
+		dut_pull(dut);
+		dut_nak(dut, DUT_SQ_PSN + i, NAK_SEQUENCE, i);
+	}
+	dut_pull(dut);
+}
+
 /*
  * The first loss tells the peer of our credits, the second tries to send the missing packet alone,
  * and an ACK beyond it is believed.
@@ -136,13 +149,7 @@ static void test_no_jump(void **state)
 	struct dut *dut = start(0, false);
 
 	(void)state;
-	for (uint32_t i = 0; i < 4; i++)
-		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
-	dut_pull(dut);
-	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
-	dut_pull(dut);
-	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
-	dut_pull(dut);
+	lose_twice(dut, 4);
 	dut_forget(dut);
 	dut_ack(dut, DUT_SQ_PSN + 1, ACK_CODE(5), 2);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 2);
@@ -237,12 +244,7 @@ static void test_one_repair_for_a_gap(void **state)
 
 	(void)state;
 	/* rule S4 test */
-	for (uint32_t i = 0; i < 8; i++)
-		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
-	dut_pull(dut);
-	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
-	dut_pull(dut);
-	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	lose_twice(dut, 8);
 	dut_forget(dut);
 	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
 	expect_silence(dut);
@@ -265,13 +267,7 @@ static void test_nak_of_what_overtook_a_repair(void **state)
 	struct dut *dut = start_with((struct dut_config){ .timeout_code = 10 }, 0, false);
 
 	(void)state;
-	for (uint32_t i = 0; i < 4; i++)
-		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
-	dut_pull(dut);
-	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
-	dut_pull(dut);
-	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
-	dut_pull(dut);
+	lose_twice(dut, 4);
 	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(5), 4);
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_JUMPS], 1);
 	/* The peer has been seen to keep what comes early. */

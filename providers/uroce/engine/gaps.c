@@ -57,7 +57,9 @@ static bool tells_credits(const struct eng_qp *qp, const struct wire_packet *pac
 	return qp->req.credit.heard && !qp->req.credit.unlimited;
 }
 
-bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet)
+/* The READ that the response belongs to, if it is kept, or NULL. */
+static const struct eng_send_wqe *keeping_request(const struct eng_qp *qp,
+						  const struct wire_packet *packet)
 {
 	const struct requester *req = &qp->req;
 	const struct eng_send_wqe *wqe = request_of(qp, packet->psn);
@@ -67,14 +69,21 @@ bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet)
 
 	if (qp->type != ENG_RC || qp->attr.retry_count == 0 || !tlp_has_time(qp) ||
 	    !tells_credits(qp, packet))
-		return false;
+		return NULL;
 	if (!wqe || wqe->op != ENG_READ || !psn_in(packet->psn, req->unacked_psn, GAPS_PSNS))
-		return false;
+		return NULL;
 	index = wqe_packet_index(wqe, packet->psn);
 	last = index == wqe->packets - 1;
 	ends = position == WIRE_LAST || position == WIRE_ONLY;
-	return packet->payload_length == message_packet_length(wqe->length, qp->attr.mtu, index) &&
-	       (ends == last || (ends && gaps_may_end(qp, packet->psn)));
+	if (packet->payload_length != message_packet_length(wqe->length, qp->attr.mtu, index) ||
+	    (ends != last && !(ends && gaps_may_end(qp, packet->psn))))
+		return NULL;
+	return wqe;
+}
+
+bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	return keeping_request(qp, packet) != NULL;
 }
 
 static void measure(struct gaps *gaps, uint32_t psn, uint64_t now)
@@ -195,11 +204,10 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 	struct requester *req = &qp->req;
 	struct gaps *gaps = &req->gaps;
 	uint32_t psn = packet->psn, behind = psn_add(psn, 1);
-	const struct eng_send_wqe *wqe;
+	const struct eng_send_wqe *wqe = keeping_request(qp, packet);
 
-	if (!gaps_may_keep(qp, packet))
+	if (!wqe)
 		return false;
-	wqe = request_of(qp, psn);
 	if (!is_placed(gaps, psn)) {
 		if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count,
 				 wqe_packet_index(wqe, psn) * qp->attr.mtu, packet->payload,
