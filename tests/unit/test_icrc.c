@@ -216,6 +216,41 @@ static void test_small_packets_the_slow_way(void **state)
 	}
 }
 
+/*
+ * rule S14 test: what is known of a path changes no ICRC, whatever the length, alignment and
+ * identification, and nothing is read behind what the ICRC covers.
+ */
+static void test_known_paths_the_slow_way(void **state)
+{
+	enum { MOST_BEHIND_BTH = 120, ALIGNMENTS = 16 };
+	uint8_t packet[12 + MOST_BEHIND_BTH + 4], expected[4];
+	size_t length;
+	int round;
+
+	(void)state;
+	for (length = 16; length <= sizeof(packet); length++) {
+		for (round = 0; round < 4 * ALIGNMENTS; round++) {
+			size_t at = (size_t)round % ALIGNMENTS;
+			uint8_t *bytes = malloc(at + length);
+			struct wire_path path = random_path();
+			uint16_t ip_id = (uint16_t)random(), found = ip_id;
+
+			assert_non_null(bytes);
+			fill_randomly(packet, length);
+			memcpy(bytes + at, packet, length);
+			slow_icrc(&path, ip_id, packet, length, expected);
+			wire_icrc_know(&path);
+			wire_icrc_put(&path, ip_id, bytes + at, length);
+			assert_memory_equal(bytes + at, packet, length - 4);
+			assert_memory_equal(bytes + at + length - 4, expected, 4);
+			assert_int_equal(wire_icrc_check(&path, &found, bytes + at, length),
+					 WIRE_ICRC_RIGHT);
+			assert_int_equal(found, ip_id);
+			free(bytes);
+		}
+	}
+}
+
 /* In pieces of any size, empty ones too, the ICRC is that of the whole. */
 static void test_pieces(void **state)
 {
@@ -266,18 +301,20 @@ static void test_masked_byte(void **state)
 /* Each of the 65536 identifications is found, whichever was expected. */
 static void test_solves_every_identification(void **state)
 {
-	struct wire_path path = random_path();
+	struct wire_path path = random_path(), known;
 	uint8_t packet[40];
 	uint32_t id;
 
 	(void)state;
 	path.ipv6 = false;
+	known = path;
+	wire_icrc_know(&known);
 	fill_randomly(packet, sizeof(packet));
 	for (id = 0; id < 65536; id++) {
 		uint16_t expected = (uint16_t)random(), found = expected;
 
 		wire_icrc_put(&path, (uint16_t)id, packet, sizeof(packet));
-		if (wire_icrc_check(&path, &found, packet, sizeof(packet)) !=
+		if (wire_icrc_check(id % 2 ? &known : &path, &found, packet, sizeof(packet)) !=
 			    (expected == id ? WIRE_ICRC_RIGHT : WIRE_ICRC_SOLVED) ||
 		    found != id)
 			fail_msg("identification %#x, expected %#x, found %#x", id, expected,
@@ -394,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_published_packet),
 		cmocka_unit_test(test_every_length_the_slow_way),
 		cmocka_unit_test(test_small_packets_the_slow_way),
+		cmocka_unit_test(test_known_paths_the_slow_way),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_masked_byte),
 		cmocka_unit_test(test_solves_every_identification),

@@ -52,6 +52,7 @@ typedef uint32_t block __attribute__((vector_size(16)));
  */
 #define FRONT_BLOCKS 4
 #define IPV4_LESS_WORDS 5
+#define FRONT_WORDS 13 /* of these blocks, without the BTH */
 
 /*
  * A CRC state that is a shift register of zeros: zero bytes leave it as it is, so blocks are filled
@@ -208,6 +209,156 @@ uint32_t wire_icrc_begin(const struct wire_path *path, uint16_t ip_id, uint32_t 
 			       (uint64_t)((const uint8_t *)end - (const uint8_t *)first));
 }
 
+/* ---- short packets on a path that is known ---- */
+
+/*
+ * A CRC is linear: the register behind the headers outside a packet is that of a packet of the
+ * least length with identification 0, plus (exclusive or) what the differences in the length fields
+ * make of it, plus what the identification does.  The first is remembered for each path, the others
+ * stand in tables.  To begin a CRC with such a register is to begin with zeros and to add it to the
+ * first four bytes.
+ */
+#define SHORT_LEAST 16
+#define SHORT_MOST 96
+#define SHORT_LENGTHS ((SHORT_MOST - SHORT_LEAST) / 4 + 1)
+
+/* What a byte makes of the register so many bytes later: the sum over its bits, lowest first. */
+#define SUM(byte, b0, b1, b2, b3, b4, b5, b6, b7)                                                \
+	(((byte)&1 ? b0 : 0) ^ ((byte)&2 ? b1 : 0) ^ ((byte)&4 ? b2 : 0) ^ ((byte)&8 ? b3 : 0) ^ \
+	 ((byte)&16 ? b4 : 0) ^ ((byte)&32 ? b5 : 0) ^ ((byte)&64 ? b6 : 0) ^                    \
+	 ((byte)&128 ? b7 : 0))
+#define BEFORE_2(byte)                                                                          \
+	SUM(byte, 0x01c26a37u, 0x0384d46eu, 0x0709a8dcu, 0x0e1351b8u, 0x1c26a370u, 0x384d46e0u, \
+	    0x709a8dc0u, 0xe1351b80u)
+#define BEFORE_22(byte)                                                                         \
+	SUM(byte, 0x9b73ead4u, 0xed96d3e9u, 0x005ca193u, 0x00b94326u, 0x0172864cu, 0x02e50c98u, \
+	    0x05ca1930u, 0x0b943260u)
+#define BEFORE_23(byte)                                                                         \
+	SUM(byte, 0x81256527u, 0xd93bcc0fu, 0x69069e5fu, 0xd20d3cbeu, 0x7f6b7f3du, 0xfed6fe7au, \
+	    0x26dcfab5u, 0x4db9f56au)
+#define BEFORE_24(byte)                                                                         \
+	SUM(byte, 0xa58b900eu, 0x9066265du, 0xfbbd4afbu, 0x2c0b93b7u, 0x5817276eu, 0xb02e4edcu, \
+	    0xbb2d9bf9u, 0xad2a31b3u)
+#define BEFORE_42(byte)                                                                         \
+	SUM(byte, 0x4713f6fbu, 0x8e27edf6u, 0xc73eddadu, 0x550cbd1bu, 0xaa197a36u, 0x8f43f22du, \
+	    0xc5f6e21bu, 0x509cc277u)
+
+/* The two lengths, of which all upper bytes are 0: of UDP's and IPv4's or IPv6's header. */
+#define OF_LENGTH_4(udp) (BEFORE_2(udp) ^ BEFORE_24((udp) + IPV4_BYTES))
+#define OF_LENGTH_6(udp) (BEFORE_2(udp) ^ BEFORE_42(udp))
+#define LENGTH_4(length) OF_LENGTH_4((length) + UDP_BYTES) ^ OF_LENGTH_4(SHORT_LEAST + UDP_BYTES)
+#define LENGTH_6(length) OF_LENGTH_6((length) + UDP_BYTES) ^ OF_LENGTH_6(SHORT_LEAST + UDP_BYTES)
+#define FOUR(LENGTH, from) LENGTH(from), LENGTH((from) + 4), LENGTH((from) + 8), LENGTH((from) + 12)
+#define ALL_LENGTHS(LENGTH)                                                             \
+	{                                                                               \
+		FOUR(LENGTH, 16), FOUR(LENGTH, 32), FOUR(LENGTH, 48), FOUR(LENGTH, 64), \
+			FOUR(LENGTH, 80), LENGTH(SHORT_MOST)                            \
+	}
+
+static const uint32_t of_lengths[2][SHORT_LENGTHS] = { ALL_LENGTHS(LENGTH_4),
+						       ALL_LENGTHS(LENGTH_6) };
+
+#define FOUR_BYTES(BEFORE, byte) \
+	BEFORE(byte), BEFORE((byte) + 1), BEFORE((byte) + 2), BEFORE((byte) + 3)
+#define SIXTEEN_BYTES(BEFORE, byte)                                                               \
+	FOUR_BYTES(BEFORE, byte), FOUR_BYTES(BEFORE, (byte) + 4), FOUR_BYTES(BEFORE, (byte) + 8), \
+		FOUR_BYTES(BEFORE, (byte) + 12)
+#define SIXTY_FOUR_BYTES(BEFORE, byte)                                   \
+	SIXTEEN_BYTES(BEFORE, byte), SIXTEEN_BYTES(BEFORE, (byte) + 16), \
+		SIXTEEN_BYTES(BEFORE, (byte) + 32), SIXTEEN_BYTES(BEFORE, (byte) + 48)
+#define ALL_BYTES(BEFORE)                                                            \
+	{                                                                            \
+		SIXTY_FOUR_BYTES(BEFORE, 0), SIXTY_FOUR_BYTES(BEFORE, 64),           \
+			SIXTY_FOUR_BYTES(BEFORE, 128), SIXTY_FOUR_BYTES(BEFORE, 192) \
+	}
+
+/* The lower byte of the identification, and the upper one, which seldom changes. */
+static const uint32_t of_identification[2][256] = { ALL_BYTES(BEFORE_22), ALL_BYTES(BEFORE_23) };
+
+void wire_icrc_know(struct wire_path *path)
+{
+	static const uint8_t no_header[WIRE_BTH_BYTES];
+	uint32_t front[BLOCK_WORDS * FRONT_BLOCKS];
+	unsigned int from = path->ipv6 ? 0 : IPV4_LESS_WORDS;
+
+	make_front(front, path, path->ipv6, 0, SHORT_LEAST, no_header);
+	path->known = ~crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)(front + from),
+				       (FRONT_WORDS - from) * sizeof(front[0]));
+}
+
+/* Is it one of these?  One path in 2^32 is never known, and nothing is wrong with that. */
+static inline bool is_short(const struct wire_path *path, size_t length)
+{
+	return path->known && length % 4 == 0 && length - SHORT_LEAST <= SHORT_MOST - SHORT_LEAST;
+}
+
+static inline uint32_t register_behind_front(const struct wire_path *path, uint16_t ip_id,
+					     size_t length)
+{
+	uint32_t state = path->known ^ of_lengths[path->ipv6][(length - SHORT_LEAST) / 4];
+
+	if (path->ipv6)
+		return state;
+	return state ^ of_identification[0][ip_id & 255] ^ of_identification[1][ip_id >> 8];
+}
+
+static inline block load(const uint8_t *from)
+{
+	block value;
+
+	memcpy(&value, from, sizeof(value));
+	return value;
+}
+
+/* The same of one block: each ACK is that, and what carries no more than it does. */
+#define SHORTEST (sizeof(block) + WIRE_ICRC_BYTES)
+static inline __attribute__((always_inline)) uint32_t
+shortest_icrc(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet)
+{
+	const uint32_t begin = htole32(register_behind_front(path, ip_id, SHORTEST));
+	const block one =
+		(load(packet) ^ (block){ begin }) | (block){ 0, htobe32(BTH_MASKED_BITS) };
+
+	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)&one, sizeof(one));
+}
+
+/* As wire_icrc_begin() for all that the ICRC covers: blocks that are filled up in front again. */
+static __attribute__((noinline)) uint32_t short_icrc(const struct wire_path *path, uint16_t ip_id,
+						     const uint8_t *packet, size_t length)
+{
+	const uint8_t *from, *packet_end = packet + length - WIRE_ICRC_BYTES;
+	const uint32_t begin = htole32(register_behind_front(path, ip_id, length));
+	const uint32_t masked = htobe32(BTH_MASKED_BITS);
+	block blocks[SHORT_MOST / sizeof(block) + 1], *end = blocks;
+
+	switch ((length - WIRE_ICRC_BYTES) / 4 % BLOCK_WORDS) {
+	case 0:
+		*end++ = (load(packet) ^ (block){ begin }) | (block){ 0, masked };
+		from = packet + 16;
+		break;
+	case 1:
+		*end++ = (block){ 0, 0, 0, word(packet) ^ begin };
+		*end++ = load(packet + 4) | (block){ masked };
+		from = packet + 20;
+		break;
+	case 2:
+		*end++ = (block){ 0, 0, word(packet) ^ begin, word(packet + 4) | masked };
+		from = packet + 8;
+		break;
+	default:
+		*end++ = (block){ 0, word(packet) ^ begin, word(packet + 4) | masked,
+				  word(packet + 8) };
+		from = packet + 12;
+		break;
+	}
+	for (; from != packet_end; from += sizeof(block))
+		*end++ = load(from);
+	return crc32_gzip_refl(REGISTER_OF_ZEROS, (const uint8_t *)blocks,
+			       (uint64_t)((const uint8_t *)end - (const uint8_t *)blocks));
+}
+
+/* ---- all packets ---- */
+
 uint32_t wire_icrc_continue(uint32_t state, const uint8_t *bytes, size_t length)
 {
 	state = crc32_gzip_refl(state, bytes, length);
@@ -221,12 +372,22 @@ void wire_icrc_finish(uint32_t state, uint8_t *out)
 	wire_put_le32(out, state);
 }
 
-void wire_icrc_put(const struct wire_path *path, uint16_t ip_id, uint8_t *packet, size_t length)
+static inline __attribute__((always_inline)) uint32_t
+icrc_of(const struct wire_path *path, uint16_t ip_id, const uint8_t *packet, size_t length)
+{
+	if (length == SHORTEST && path->known)
+		return shortest_icrc(path, ip_id, packet);
+	if (is_short(path, length))
+		return short_icrc(path, ip_id, packet, length);
+	return wire_icrc_begin(path, ip_id, (uint32_t)length, packet, length - WIRE_ICRC_BYTES);
+}
+
+inline void wire_icrc_put(const struct wire_path *path, uint16_t ip_id, uint8_t *packet,
+			  size_t length)
 {
 	size_t covered = length - WIRE_ICRC_BYTES;
 
-	wire_icrc_finish(wire_icrc_begin(path, ip_id, (uint32_t)length, packet, covered),
-			 packet + covered);
+	wire_icrc_finish(icrc_of(path, ip_id, packet, length), packet + covered);
 }
 
 /*
@@ -277,8 +438,8 @@ static __attribute__((noinline)) enum wire_icrc_verdict solve(uint32_t differenc
 	return WIRE_ICRC_SOLVED;
 }
 
-enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *ip_id,
-				       const uint8_t *packet, size_t length)
+inline enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *ip_id,
+					      const uint8_t *packet, size_t length)
 {
 	size_t covered = length - WIRE_ICRC_BYTES;
 	uint32_t difference;
@@ -286,8 +447,7 @@ enum wire_icrc_verdict wire_icrc_check(const struct wire_path *path, uint16_t *i
 	if (length < WIRE_BTH_BYTES + WIRE_ICRC_BYTES ||
 	    length > IPV4_MAX_BYTES - IPV4_BYTES - UDP_BYTES)
 		return WIRE_ICRC_WRONG;
-	difference = wire_icrc_begin(path, *ip_id, (uint32_t)length, packet, covered) ^
-		     wire_get_le32(packet + covered);
+	difference = icrc_of(path, *ip_id, packet, length) ^ wire_get_le32(packet + covered);
 	if (!difference)
 		return WIRE_ICRC_RIGHT;
 	return path->ipv6 ? WIRE_ICRC_WRONG : solve(difference, covered, ip_id);

@@ -20,7 +20,6 @@
 #define FETH_BYTES 4
 #define RETH_BYTES 16
 #define ATOMICETH_BYTES 28
-#define AETH_BYTES 4
 #define ATOMICACKETH_BYTES 8
 #define IMMDT_BYTES 4
 #define IETH_BYTES 4
@@ -70,6 +69,8 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 {
 	uint32_t word;
 
+	if (!(headers & WIRE_HAS_EXTENSIONS))
+		return;
 	if (headers & IN_FRONT_OF_RETH) {
 		if (headers & WIRE_HAS_XRCETH) {
 			packet->xrc_srqn = wire_get_be32(at) & WIRE_24BIT_MASK;
@@ -102,7 +103,7 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 		word = wire_get_be32(at);
 		packet->syndrome = (uint8_t)(word >> 24);
 		packet->msn = word & WIRE_24BIT_MASK;
-		at += AETH_BYTES;
+		at += WIRE_AETH_BYTES;
 	}
 	if (!(headers & BEHIND_AETH))
 		return;
@@ -119,7 +120,7 @@ static void parse_extensions(const uint8_t *at, unsigned int headers, struct wir
 }
 
 /* rule S1, S15 */
-enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_packet *packet)
+inline enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_packet *packet)
 {
 	/* The peer may be able to write there: what lengths follow from is read once. */
 	const volatile uint8_t *first = bytes;
@@ -206,7 +207,7 @@ unsigned int wire_build_extensions(const struct wire_packet *packet, uint8_t opc
 	if (headers & WIRE_HAS_AETH) {
 		wire_put_be32(at,
 			      (uint32_t)packet->syndrome << 24 | (packet->msn & WIRE_24BIT_MASK));
-		at += AETH_BYTES;
+		at += WIRE_AETH_BYTES;
 	}
 	if (!(headers & BEHIND_AETH))
 		return (unsigned int)(at - begin);

@@ -17,6 +17,7 @@
 #define WIRE_UDP_PORT 4791
 #define WIRE_BTH_BYTES 12
 #define WIRE_ICRC_BYTES 4
+#define WIRE_AETH_BYTES 4
 #define WIRE_MAX_MTU 4096
 /* BTH and the largest set of extension headers (XRCETH + AtomicETH) with room to spare. */
 #define WIRE_MAX_HEADER_BYTES 64
