@@ -6,6 +6,8 @@ its holder ends, however the test ends), or the host itself where namespaces are
 A Process is a program in a Place, as some user, with a time limit; what it says goes to files.
 """
 import contextlib
+import functools
+import glob
 import ipaddress
 import itertools
 import json
@@ -63,6 +65,32 @@ class Scratch:
 
     def remove(self):
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+@functools.cache
+def cmtime_meets():
+    """Whether the ends of cmtime meet at a TCP port, as those of rdma-core 65 do."""
+    if not shutil.which("cmtime"):
+        return False
+    shown = subprocess.run(["cmtime", "-h"], capture_output=True, text=True, check=False)
+    return "-C controller_address" in shown.stdout + shown.stderr
+
+
+def meet_by_cmtime(place, port, count):
+    """The client, after all of its connections to a server in this place."""
+    words = ["cmtime", "-C", place.address, "-p", port, "-c", count, "-b"]
+    server = place.serve(port, *words, place.address, "-L")
+    client = place.peer.start(*words, place.peer.address)
+    client.done()
+    server.done()
+    assert client.output.count("cm connect") == 2, client
+    return client
+
+
+def ucx_has_verbs():
+    """Debian sid's UCX 1.23 is built without its part for adapters."""
+    found = [glob.glob(folder + "/ucx/libuct_ib.so*") for folder in ("/usr/lib/*", "/usr/lib64")]
+    return bool(shutil.which("ucx_perftest") and any(found))
 
 
 class Timeout(AssertionError):
@@ -261,6 +289,21 @@ def await_carrier(place):
         time.sleep(0.01)
 
 
+def introduce(place):
+    """Let the kernel find the peer's link address by IPv6 before a test sends.
+
+    On an interface that is a fraction of a second old the first question may be lost, and the next
+    one comes after a second; ibv_rc_pingpong gives up after half of that (uroce(7), LIMITS).
+    """
+    send = (f"import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)"
+            f".sendto(b'', ('{place.peer.address6}', 9))")
+    until = time.monotonic() + PATIENCE
+    place.output_of(PYTHON, "-c", send)
+    while "lladdr" not in place.output_of("ip", "-6", "neighbour", "show", place.peer.address6):
+        assert time.monotonic() < until, "a new interface's neighbour is not found"
+        time.sleep(0.01)
+
+
 def need_root():
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
@@ -334,6 +377,8 @@ def two_places(scratch):
         first.peer, second.peer = second, first
         for place in first, second:
             await_carrier(place)
+        for place in first, second:
+            introduce(place)
         yield first
     finally:
         for place in first, second:

@@ -5,6 +5,7 @@ it is over, so that the caller knows which case hangs.
 usage: pyverbs_cases.py FOLDER [CASE ...] -- what the suite itself is to be told
 """
 import json
+import multiprocessing
 import os
 import re
 import subprocess
@@ -77,6 +78,9 @@ def main():
     # In a view (uroce-run) they are where the suite looks for them.
     if not os.path.isdir(os.path.join("/sys/class/infiniband", told[told.index("--dev") + 1])):
         name_interfaces()
+    # What the suite was written for; Python 3.14 begins with another one, which would have to send
+    # the cases' results, an open file among them, to the new process.
+    multiprocessing.set_start_method("fork")
     warnings.simplefilter("ignore")
     from args_parser import parser
     parser.parse_args()

@@ -115,6 +115,9 @@ def test_cmtime(loopback):
     # Newer servers (rdma-core 56) have room for 100 connections, or as many as they are told, and
     # write beyond it when there come more.
     count = ["-c", "200"]
+    if harness.cmtime_meets():
+        harness.meet_by_cmtime(loopback, loopback.free_port(), 200)
+        return
     _, client = run_pair(loopback, ["cmtime", *count], ["cmtime", "-s", "{address}", *count],
                          done=(False, True))
     assert re.search(r"^(cm )?connect\s", client.output, re.MULTILINE), client

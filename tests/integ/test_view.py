@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from harness import (HERE, LONG, NOBODY, PATIENCE, PYTHON, await_listener, need_root)
+from harness import (HERE, LONG, NOBODY, PATIENCE, PYTHON, await_listener, need_root,
+                     ucx_has_verbs)
 
 WAYS = ["namespace", "calls"]
 # Root becomes a user without rights that a user namespace can tell from others.
@@ -21,6 +22,9 @@ KEEPER = "uroce-view"
 
 def needs(program):
     return pytest.mark.skipif(not shutil.which(program), reason=f"{program} is not installed")
+
+
+needs_ucx = pytest.mark.skipif(not ucx_has_verbs(), reason="no UCX for verbs is installed")
 
 
 def view(place, way, *command, prefix=(), seconds=PATIENCE, **options):
@@ -82,7 +86,7 @@ def test_ibstat_and_ibstatus(loopback, way):
     assert "'uroce_lo' port 1" in text and "4: ACTIVE" in text and "Ethernet" in text
 
 
-@needs("ucx_info")
+@needs_ucx
 def test_ucx_sees_the_device(loopback, way):
     text = output(loopback, way, "ucx_info", "-d")
     assert "Memory domain: uroce_lo" in text
@@ -410,7 +414,7 @@ def ucx_pair(place, way, *words, env):
     server.done()
 
 
-@needs("ucx_perftest")
+@needs_ucx
 @pytest.mark.parametrize("way, transport, test, size", UCX_LONG if LONG else UCX_SHORT)
 def test_ucx(loopback, way, transport, test, size):
     # Gets over ud are answered piece by piece.
@@ -428,7 +432,7 @@ def test_the_loopback_device_can_be_left_out(veth):
     assert shown.output.count("uroce_lo") == 2, shown
 
 
-@needs("ucx_perftest")
+@needs_ucx
 def test_ucx_between_hosts(veth):
     """Without it UCX takes uroce_lo on both sides."""
     ucx_pair(veth, "calls", "-t", "tag_bw", "-s", 65536, "-n", 20, "-w", 2,
@@ -457,7 +461,7 @@ echo all
 """
 
 
-@needs("ucx_perftest")
+@needs_ucx
 @needs("ibstat")
 @needs("fi_info")
 @pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="no filter for it")
@@ -484,7 +488,7 @@ MPI_OPTIONS = ["--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx", 
 
 @needs("mpirun")
 @needs("mpicc")
-@needs("ucx_info")
+@needs_ucx
 @pytest.mark.parametrize("way, transport, ranks", MPI_LONG if LONG else MPI_SHORT)
 def test_open_mpi(loopback, way, transport, ranks):
     program = os.path.join(loopback.scratch.path, "mpi_check")

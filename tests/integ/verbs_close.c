@@ -490,7 +490,12 @@ static void nothing_is_created_any_more(void **state)
 	attr.recv_cq = side.cq;
 	assert_int_equal(ibv_query_gid(side.context, 1, 0, &ah_attr.grh.dgid), 0);
 	assert_int_equal(ibv_close_device(side.context), 0);
-#define REFUSED(call) (errno = 0, assert_null(call), assert_int_equal(errno, EBADF))
+#define REFUSED(call)                           \
+	do {                                    \
+		errno = 0;                      \
+		assert_null(call);              \
+		assert_int_equal(errno, EBADF); \
+	} while (0)
 	REFUSED(ibv_alloc_pd(side.context));
 	REFUSED(ibv_alloc_td(side.context, &td_attr));
 	REFUSED(ibv_create_comp_channel(side.context));

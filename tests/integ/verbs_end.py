@@ -11,9 +11,9 @@ import random
 import resource
 import sys
 import time
+import types
 import warnings
 
-from pyverbs import enums as e
 from pyverbs.addr import AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context
@@ -21,6 +21,16 @@ from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import RecvWR, SendWR, SGE
+
+try:
+    from pyverbs import enums as e
+except ImportError:
+    from pyverbs import libibverbs_enums
+
+    # pyverbs 65 (Debian sid) has each name in the class of its enumeration, and nowhere else.
+    e = types.SimpleNamespace(**{
+        name: int(value) for kind in vars(libibverbs_enums).values()
+        for name, value in getattr(kind, "__members__", {}).items()})
 
 FULL_ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ |
                e.IBV_ACCESS_REMOTE_ATOMIC)

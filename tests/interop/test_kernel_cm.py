@@ -18,6 +18,8 @@ BUILT_IN_PORT = 7174  # udaddy's; its -p is something else
 # A refusal and a good-bye are told at once, where a repetition of the kernel's takes four seconds.
 AT_ONCE = 3
 TOLD = "DISCONNECT EVENT"
+# Queue pairs of newer kernels' rxe (7.2) refuse what comes before they say good-bye.
+REFUSED = "cq completion failed status 11"
 
 
 def address_of(place, version=4):
@@ -87,6 +89,9 @@ def test_udaddy(server, version):
 
 def test_cmtime(server):
     """Many at once, whose server does not end; newer ones want to know how many come."""
+    if harness.cmtime_meets():
+        harness.meet_by_cmtime(server, PORT, 50)
+        return
     words = ["cmtime", "-c", "50", "-p", PORT]
     start_server(server, PORT, *words)
     client = server.peer.start(*words, "-s", server.address)
@@ -135,7 +140,8 @@ def test_killed_end_says_goodbye(server, host, victim):
     dead.kill()
     began = time.monotonic()
     other.wait()
-    assert TOLD in other.output + other.errors, other
+    told = other.output + other.errors
+    assert TOLD in told or (other is ours and REFUSED in told), other
     assert time.monotonic() - began < AT_ONCE
     # Nothing is left in the way of the next ones.
     for process in start_rping(server):

@@ -10,11 +10,12 @@ import flows
 
 def test_marks_keep_the_queue_short(lab):
     lab.set(marks=True)
-    run = flows.Run(lab, (0, lambda at: flows.TcpFlow(at, "cubic", 1)))
+    run = flows.Run(lab, (0, lambda at: flows.TcpFlow(at, "cubic", 2)))
     start = run.flows[0].series.started()
     assert run.marked > 0
-    assert run.queue.drops(start, start + 2) == 0
-    assert run.queue.p95(start, start + 1) < bottleneck.SHALLOW
+    assert run.queue.drops(start, start + 3) == 0
+    # TCP begins by finding out how much is too much; then it has heard of it.
+    assert run.queue.p95(start + 1, start + 2) < bottleneck.SHALLOW
 
 
 def test_marks_of_roce_too(lab):
