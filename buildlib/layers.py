@@ -39,9 +39,10 @@ LAYERS = {
         group("packets", "packet icrc opcode"),
     )),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
-        group("contract and terms", "engine.h types codes psn run wqe qp.h qp_state fault pacing"),
+        group("contract and terms", "engine.h types codes psn burst wqe qp.h qp_state fault "
+              "pacing place"),
         group("messages and accounts", "op message sge credit cwnd law replay early"),
-        group("packets into a run", "packer"),
+        group("packets into a burst", "packer"),
         group("send queue", "sendqueue solicit.h"),
         group("responder, timers", "responder response checks unreliable timer tlp solicit "
               "local ecn repair gaps"),
@@ -54,7 +55,7 @@ LAYERS = {
               "reception.h thread memory_file"),
         group("descriptors and messages", "descriptors passing.h message closer strangers udp "
               "netdev_watch neighbour"),
-        group("between processes", "question reception portowner connected path_mtu"),
+        group("between processes", "question reception portowner connected route_mtu"),
         group("pools and shared memory", "shm_region shm_channel pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),
     )),
@@ -87,7 +88,7 @@ LAYERS = {
     "trace": layer("captures, read and judged by the rules", "cm engine wire", groups=(
         group("contract and terms", "array packet.h notes rules counts spans"),
         group("frames", "frame capture"),
-        group("packets", "run"),
+        group("packets", "burst"),
         group("flows, messages of the connection manager", "flow cm_log"),
         group("pairs", "pairing"),
         group("one direction of a connection", "stream stream_internal stream_credit stream_nak "

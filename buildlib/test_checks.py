@@ -63,11 +63,23 @@ def test_clean_tree_passes(tree):
     (LICENCE + "\n" * 600, "file of 601 lines"),
     (LICENCE + "\t" * 12 + "int a;\n", "102 columns"),
     (LICENCE + "int a; \n", "white space"),
+    (LICENCE + "\tassert_in_range(a, 1, 2);\n", "calls it assert_uint_in_range()"),
+    (LICENCE + "\tfor (assert_null(a); b; c)\n", "no expression"),
+    (LICENCE + "\t(a = 0, assert_null(b));\n", "no expression"),
 ])
 def test_style_complains(tree, text, complaint):
     tree.write("providers/uroce/wire/a.c", text)
     code, output = tree.check("check-style")
     assert code == 1 and complaint in output
+
+
+def test_names_of_cmocka(tree):
+    function = LICENCE + "static void stop(int a)\n"
+    tree.write("providers/uroce/capture/a.c", function)
+    assert tree.check("check-style")[0] == 0
+    tree.write("tests/unit/a.c", function)
+    code, output = tree.check("check-style")
+    assert code == 1 and "tests/unit/a.c:2: stop() is a macro" in output
 
 
 def test_scripts_need_a_licence_line(tree):

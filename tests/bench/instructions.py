@@ -13,7 +13,11 @@ tells what one costs; and that times their number is taken off.  Their number st
 
 valgrind lets one thread run at a time and makes it about 50 times slower, so the clock of
 the processes is made as much slower (slow_clock.c); otherwise ACKs would cease to wait for the data
-that they travel with.  The helper thread, which sleeps while somebody polls, is counted as well.
+that they travel with.
+
+The helper thread, which sleeps while somebody polls and looks at a clock now and then, is counted
+by itself: how often it looks is a matter of time, and on a busy host of how much the program is off
+its processor, not of messages.  On an idle one it is next to nothing.
 
 On a busy host one of the two processes is off its processor for many milliseconds, and the other
 one probes and sends again as it should, which is work that an idle host does not have.  The polls
@@ -23,6 +27,7 @@ taken.
 import collections
 import dataclasses
 import functools
+import glob
 import os
 import re
 import shutil
@@ -102,7 +107,23 @@ def read(path):
 
 
 def _watch(path):
-    return ["valgrind", "--tool=callgrind", "--dump-line=no", f"--callgrind-out-file={path}"]
+    return ["valgrind", "--tool=callgrind", "--dump-line=no", "--separate-threads=yes",
+            f"--callgrind-out-file={path}"]
+
+
+# A file for each thread, the first of which is the program's.
+MAIN = "-01"
+
+
+def _threads(path):
+    """Counts of the program's own thread, and of all others together."""
+    others = Counts(collections.Counter(), collections.Counter())
+    for other in glob.glob(glob.escape(path) + "-*"):
+        if not other.endswith(MAIN):
+            found = read(other)
+            others.functions.update(found.functions)
+            others.calls.update(found.calls)
+    return read(path + MAIN), others
 
 
 def _environment():
@@ -112,12 +133,12 @@ def _environment():
 
 
 def _count_both(program, length, arguments):
-    """Of the server and the client."""
+    """Of the server and the client, (of its own thread, of the others) each."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, side) for side in SIDES]
         programs.perftest(program, *arguments, "-n", length, env=_environment(), timeout=TIMEOUT,
                           under=[_watch(path) for path in paths])
-        return [read(path) for path in paths]
+        return [_threads(path) for path in paths]
 
 
 def _count_alone(lengths, *command):
@@ -128,7 +149,7 @@ def _count_alone(lengths, *command):
             with programs.started([*_watch(path), *command, str(length)], host.CLIENT_CPU,
                                   host.environment(_environment())) as process:
                 process.finish(time.monotonic() + TIMEOUT)
-            yield read(path)
+            yield _threads(path)[0]
 
 
 @functools.lru_cache(None)
@@ -150,13 +171,14 @@ def least():
 @dataclasses.dataclass
 class Side:
     """For each message or round trip, on one side."""
-    all: float
+    all: float  # by the thread that polls
+    helper: float
     idle_polls: float
-    counts: Counts
+    counts: Counts  # of all threads
     messages: int
 
     def busy(self):
-        """Without what polls in vain have used."""
+        """By the thread that polls, without what polls in vain have used."""
         return self.all - self.idle_polls * idle_poll()
 
 
@@ -166,9 +188,10 @@ def _count_sides(program, lengths, arguments):
     messages = lengths[1] - lengths[0]
     sides = []
     for before, after in zip(short, long):
-        counts = after.minus(before)
-        sides.append(Side(counts.own() / messages, counts.calls[IDLE_POLL] / messages, counts,
-                          messages))
+        own, helper = (more.minus(less) for less, more in zip(before, after))
+        both = Counts(own.functions + helper.functions, own.calls + helper.calls)
+        sides.append(Side(own.own() / messages, helper.own() / messages,
+                          own.calls[IDLE_POLL] / messages, both, messages))
     return sides
 
 

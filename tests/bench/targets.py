@@ -115,4 +115,6 @@ BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
           f"TCP connect, {AT_ONCE} at once", "instructions of a poll in vain",
           "instructions of the least round trip",
           "polls in vain in ib_write_bw, 8 B", "polls in vain in ib_send_lat, 2 B",
-          "polls in vain in ib_send_lat, 2 B, server"]
+          "polls in vain in ib_send_lat, 2 B, server",
+          "helper thread in ib_write_bw, 8 B", "helper thread in ib_send_lat, 2 B",
+          "helper thread in ib_send_lat, 2 B, server"]

@@ -31,22 +31,23 @@ static void test_window(void **state)
 	assert_true(dut->sent_count > sent);
 }
 
-/* Does what is to be sent wait until the window has room for a full run? */
+/* Does what is to be sent wait until the window has room for a full burst? */
 static bool waits_for_room(struct dut *dut)
 {
 	const struct eng_hint hint = { .now = dut->now,
 				       .occasion = ENG_POST,
 				       .sides = ENG_REQUESTS };
-	struct eng_run run = dut_empty_run(dut, 15);
-	enum eng_tx reason = eng_transmit(dut->qp, &run, &hint);
+	struct eng_burst burst = dut_empty_burst(dut, 15);
+	enum eng_tx reason = eng_transmit(dut->qp, &burst, &hint);
 
-	if (reason == ENG_TX_RUN)
-		eng_unsent(dut->qp, &run);
+	if (reason == ENG_TX_BURST)
+		eng_unsent(dut->qp, &burst);
 	return reason == ENG_TX_CWND;
 }
 
-/* A window that was full is used again when a run fits, but never waits without an ACK to come. */
-static void test_room_for_a_run(void **state)
+/* A window that was full is used again when a burst fits, but never waits without an ACK to come.
+ */
+static void test_room_for_a_burst(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .cwnd = 64, .mtu = 4096 });
 	unsigned int sent;
@@ -141,7 +142,7 @@ static void test_full_share(void **state)
 
 	(void)state;
 	/* rule S3 test */
-	dut_post(first, ENG_SEND, 3 * DUT_MTU, ENG_SIGNALED); /* one run */
+	dut_post(first, ENG_SEND, 3 * DUT_MTU, ENG_SIGNALED); /* one burst */
 	dut_pull(first);
 	assert_int_equal(first->sent_count, 3);
 	dut_post(first, ENG_WRITE, 8, 0);
@@ -174,7 +175,7 @@ static void test_share_of_uc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DUT_TEST(test_window),	    DUT_TEST(test_room_for_a_run),
+		DUT_TEST(test_window),	    DUT_TEST(test_room_for_a_burst),
 		DUT_TEST(test_lost_window), DUT_TEST(test_share_returns_to_zero),
 		DUT_TEST(test_full_share),  DUT_TEST(test_share_of_uc),
 	};

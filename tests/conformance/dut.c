@@ -13,7 +13,7 @@
 	(ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC | ENG_MW_BIND)
 /* A deadline that is served and does not move would make a caller spin for ever. */
 #define MAX_TURNS_AT_ONE_TIME 1000
-#define MAX_RUNS_PER_PULL 100000
+#define MAX_BURSTS_PER_PULL 100000
 
 /* cmocka leaves a failing test by longjmp, so what a test made is found from here. */
 static struct dut *duts[8];
@@ -402,66 +402,67 @@ static void take_packet(struct dut *dut, const struct eng_path *path, const uint
 	check_packet(dut, &kept->packet);
 }
 
-static void take_run(struct dut *dut, const struct eng_run *run)
+static void take_burst(struct dut *dut, const struct eng_burst *burst)
 {
-	static uint8_t whole[DUT_RUN_BYTES];
+	static uint8_t whole[DUT_BURST_BYTES];
 	uint32_t bytes = 0;
 
-	assert_uint_in_range(run->packets, 1, run->max_packets);
-	assert_true(run->bytes <= run->max_bytes && run->piece_count <= run->max_pieces);
-	assert_ptr_equal(run->path, run->kind == ENG_RUN_CNP ? &dut->cnp_path : &dut->attr->path);
-	for (uint32_t i = 0; i < run->piece_count; i++) {
-		assert_true(bytes + run->pieces[i].length <= DUT_RUN_BYTES);
-		memcpy(whole + bytes, run->pieces[i].bytes, run->pieces[i].length);
-		bytes += run->pieces[i].length;
+	assert_uint_in_range(burst->packets, 1, burst->max_packets);
+	assert_true(burst->bytes <= burst->max_bytes && burst->piece_count <= burst->max_pieces);
+	assert_ptr_equal(burst->path,
+			 burst->kind == ENG_BURST_CNP ? &dut->cnp_path : &dut->attr->path);
+	for (uint32_t i = 0; i < burst->piece_count; i++) {
+		assert_true(bytes + burst->pieces[i].length <= DUT_BURST_BYTES);
+		memcpy(whole + bytes, burst->pieces[i].bytes, burst->pieces[i].length);
+		bytes += burst->pieces[i].length;
 	}
-	assert_int_equal(bytes, run->bytes);
-	assert_true(bytes > (run->packets - 1) * run->segment);
-	assert_true(bytes <= run->packets * run->segment);
-	for (uint32_t i = 0; i < run->packets; i++) {
-		uint32_t start = i * run->segment;
-		uint32_t length = i + 1 < run->packets ? run->segment : bytes - start;
+	assert_int_equal(bytes, burst->bytes);
+	assert_true(bytes > (burst->packets - 1) * burst->segment);
+	assert_true(bytes <= burst->packets * burst->segment);
+	for (uint32_t i = 0; i < burst->packets; i++) {
+		uint32_t start = i * burst->segment;
+		uint32_t length = i + 1 < burst->packets ? burst->segment : bytes - start;
 
-		take_packet(dut, run->path, whole + start, length, (uint16_t)i);
+		take_packet(dut, burst->path, whole + start, length, (uint16_t)i);
 	}
 }
 
-struct eng_run dut_empty_run(struct dut *dut, uint32_t max_packets)
+struct eng_burst dut_empty_burst(struct dut *dut, uint32_t max_packets)
 {
-	return (struct eng_run){ .staging = dut->staging,
-				 .staging_bytes = STAGING_BYTES,
-				 .pieces = dut->pieces,
-				 .max_pieces = DUT_PIECES,
-				 .max_packets = max_packets,
-				 .max_bytes = DUT_RUN_BYTES,
-				 .gather_from = dut->config.gather ? GATHER_FROM : UINT32_MAX };
+	return (struct eng_burst){ .staging = dut->staging,
+				   .staging_bytes = STAGING_BYTES,
+				   .pieces = dut->pieces,
+				   .max_pieces = DUT_PIECES,
+				   .max_packets = max_packets,
+				   .max_bytes = DUT_BURST_BYTES,
+				   .gather_from = dut->config.gather ? GATHER_FROM : UINT32_MAX };
 }
 
-enum eng_tx dut_transmit(struct dut *dut, struct eng_run *run, unsigned int sides)
+enum eng_tx dut_transmit(struct dut *dut, struct eng_burst *burst, unsigned int sides)
 {
 	const struct eng_hint hint = { .now = dut->now, .occasion = ENG_LAST, .sides = sides };
 
-	return eng_transmit(dut->qp, run, &hint);
+	return eng_transmit(dut->qp, burst, &hint);
 }
 
 enum eng_tx dut_pull_sides(struct dut *dut, unsigned int sides)
 {
-	for (int runs = 0; runs < MAX_RUNS_PER_PULL; runs++) {
-		struct eng_run run = dut_empty_run(dut, DUT_RUN_PACKETS);
+	for (int bursts = 0; bursts < MAX_BURSTS_PER_PULL; bursts++) {
+		struct eng_burst burst = dut_empty_burst(dut, DUT_BURST_PACKETS);
 
-		dut->why = dut_transmit(dut, &run, sides);
+		dut->why = dut_transmit(dut, &burst, sides);
 		assert_true(dut->why < ENG_TX_REASONS);
 		/* Long READ responses have their pace: go with it. */
-		if (dut->why != ENG_TX_RUN && (sides & ENG_RESPONSES) &&
+		if (dut->why != ENG_TX_BURST && (sides & ENG_RESPONSES) &&
 		    eng_deadline(dut->qp) < eng_timer(dut->qp)) {
 			if (eng_deadline(dut->qp) > dut->now)
 				dut->now = eng_deadline(dut->qp);
 			eng_expire(dut->qp, dut->now);
 			continue;
 		}
-		if (dut->why != ENG_TX_RUN)
+		if (dut->why != ENG_TX_BURST)
 			return dut->why;
-		take_run(dut, &run);
+		take_burst(dut, &burst);
 	}
 	fail_msg("the engine hands out packets without end");
 	return dut->why;

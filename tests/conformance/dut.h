@@ -5,7 +5,7 @@
  * Time is a number that only the test moves; memory regions are malloc'ed blocks of exactly their
  * size under invented addresses, so that the sanitizer sees an access outside of them.
  *
- * Every packet that the engine hands out goes through the same checks (dut_pull()): the run keeps
+ * Every packet that the engine hands out goes through the same checks (dut_pull()): the burst keeps
  * the rule of UDP_SEGMENT, the ICRC is right, and the BTH has the values of rule S15.
  *
  * Everything belongs to the dut and is freed by dut_teardown(), which DUT_TEST() arranges.
@@ -88,8 +88,8 @@ struct dut_packet {
 
 #define DUT_LOG 2048
 #define DUT_PIECES 300
-#define DUT_RUN_PACKETS 128
-#define DUT_RUN_BYTES 65507
+#define DUT_BURST_PACKETS 128
+#define DUT_BURST_BYTES 65507
 
 struct dut {
 	struct dut_config config;
@@ -120,7 +120,7 @@ struct dut {
 	uint64_t next_send_id, next_recv_id;
 	uint32_t invalidated; /* the last key given to invalidate() */
 	bool refuse_invalidate;
-	/* What a run is put together in (dut_empty_run()). */
+	/* What a burst is put together in (dut_empty_burst()). */
 	uint8_t *staging;
 	struct eng_piece pieces[DUT_PIECES];
 };
@@ -181,12 +181,12 @@ void dut_fill(uint8_t *bytes, uint64_t length, uint64_t position);
 #define NO_CREDITS_REPORTED 0x1f
 
 /*
- * A run for eng_transmit(), of at most so many packets, for tests that look at runs or take them
- * back.  There is room for one at a time.
+ * A burst for eng_transmit(), of at most so many packets, for tests that look at bursts or take
+ * them back.  There is room for one at a time.
  */
-struct eng_run dut_empty_run(struct dut *dut, uint32_t max_packets);
+struct eng_burst dut_empty_burst(struct dut *dut, uint32_t max_packets);
 /* eng_transmit() at the time of the dut, for a set of enum eng_side; nothing waits for company. */
-enum eng_tx dut_transmit(struct dut *dut, struct eng_run *run, unsigned int sides);
+enum eng_tx dut_transmit(struct dut *dut, struct eng_burst *burst, unsigned int sides);
 /* Ask the engine for packets until it has none; sides is a set of enum eng_side. */
 enum eng_tx dut_pull_sides(struct dut *dut, unsigned int sides);
 enum eng_tx dut_pull(struct dut *dut);

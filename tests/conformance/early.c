@@ -143,6 +143,45 @@ static void test_repair_and_jump(void **state)
 	assert_int_equal(eng_in_flight(dut->qp), 0);
 }
 
+/* On a network the peer is told of our credits as soon as it has told of its own. */
+static void test_first_loss_on_a_network(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+
+	(void)state;
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(5), 1);
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
+	expect_silence(dut);
+	for (uint32_t i = 0; i < 4; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 1);
+	expect_silence(dut);
+}
+
+/* A stranger is told of nothing, and all is sent again. */
+static void test_first_loss_of_a_stranger(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	expect_silence(dut);
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	for (uint32_t i = 1; i < 4; i++)
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	expect_silence(dut);
+}
+
 /* The same, but the peer has kept nothing: all is sent again from there. */
 static void test_no_jump(void **state)
 {
@@ -300,6 +339,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_nothing_is_kept_for_strangers, dut_teardown),
 		cmocka_unit_test_teardown(test_given_back_at_the_end, dut_teardown),
 		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
+		cmocka_unit_test_teardown(test_first_loss_on_a_network, dut_teardown),
+		cmocka_unit_test_teardown(test_first_loss_of_a_stranger, dut_teardown),
 		cmocka_unit_test_teardown(test_no_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_no_repair_without_probes, dut_teardown),
 		cmocka_unit_test_teardown(test_kept_across_the_wrap, dut_teardown),

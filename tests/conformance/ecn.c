@@ -87,18 +87,18 @@ static void test_requester(void **state)
 	assert_int_equal(dut->wc_count, 1);
 }
 
-/* A run that did not leave is owed again, and counts once. */
+/* A burst that did not leave is owed again, and counts once. */
 static void test_unsent(void **state)
 {
 	struct dut *dut = asked(ENG_RC);
-	struct eng_run run = dut_empty_run(dut, 1);
+	struct eng_burst burst = dut_empty_burst(dut, 1);
 
 	(void)state;
 	give_marked(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN);
-	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
-	assert_int_equal(run.kind, ENG_RUN_CNP);
-	assert_false(run.last);
-	eng_unsent(dut->qp, &run);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	assert_int_equal(burst.kind, ENG_BURST_CNP);
+	assert_false(burst.last);
+	eng_unsent(dut->qp, &burst);
 	expect_cnp(dut);
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_SENT], 1);
 }
@@ -172,7 +172,7 @@ static void test_echo(void **state)
 
 		for (int group = 0; group < 40; group++)
 			told += echoes(dut, &psn, 8, parts[i]);
-		assert_in_range(told, 5 * parts[i] - (parts[i] > 0), 5 * parts[i] + 1);
+		assert_uint_in_range(told, 5 * parts[i] - (parts[i] > 0), 5 * parts[i] + 1);
 	}
 	assert_int_equal(echoes(dut, &psn, 1, 1), 1);
 	assert_int_equal(echoes(dut, &psn, 1, 0), 0);

@@ -11,14 +11,19 @@ static const uint32_t first_psns[] = { DUT_SQ_PSN, 0xfffffd };
 static uint8_t data[READ_BYTES];
 
 /* The peer tells of credits, as a uroce does. */
-static struct dut *reader(uint32_t sq_psn)
+static struct dut *reader_of(struct dut_config config)
 {
-	struct dut *dut = dut_rts((struct dut_config){ .sq_psn = sq_psn });
+	struct dut *dut = dut_rts(config);
 
-	dut_ack(dut, sq_psn - 1, ACK_CODE(4), 0);
+	dut_ack(dut, config.sq_psn - 1, ACK_CODE(4), 0);
 	memset(dut->local, 0, DUT_REGION_BYTES);
 	dut_fill(data, READ_BYTES, 9000);
 	return dut;
+}
+
+static struct dut *reader(uint32_t sq_psn)
+{
+	return reader_of((struct dut_config){ .sq_psn = sq_psn });
 }
 
 static uint32_t bytes_of(uint32_t i)
@@ -191,6 +196,93 @@ static void test_answer_is_lost_as_well(void **state)
 	expect_pattern(dut->local, READ_BYTES, 9000);
 }
 
+/* An ACK behind a READ shows that no more of its responses will come: the gap is asked for, alone.
+ */
+static void test_ack_behind_gap(void **state)
+{
+	struct dut *dut = reader(DUT_SQ_PSN);
+
+	(void)state;
+	/* rule S8 test */
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	answer_without(dut, 0, 1 << 2 | 1 << 5);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + PACKETS, ACK_CODE(0), 2);
+	expect_request(dut, 0, 2, PACKETS);
+	/* Once. */
+	dut_ack(dut, DUT_SQ_PSN + PACKETS, ACK_CODE(0), 2);
+	expect_silence(dut);
+}
+
+/* A READ of which so many responses come, some time apart, and no more. */
+static struct dut *broken_off(struct dut_config config, uint32_t packets, uint64_t apart)
+{
+	struct dut *dut;
+
+	config.sq_psn = DUT_SQ_PSN;
+	dut = reader_of(config);
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	dut_forget(dut);
+	for (uint32_t i = 0; i < packets; i++) {
+		dut->now += apart;
+		answer(dut, 0, i, usual(i));
+	}
+	/* The peer has been told of our credits. */
+	dut_forget(dut);
+	return dut;
+}
+
+/*
+ * Responses of a network tell how long a silence may be.  When it gets four times as long, the last
+ * ones may have been lost, of which nobody else tells.
+ */
+static void test_end_is_lost(void **state)
+{
+	const struct dut_config config = { .network = true };
+	struct dut *dut;
+
+	(void)state;
+	for (uint64_t apart = 50 * US; apart <= MS; apart += 475 * US) {
+		uint64_t silence = apart < 250 * US ? MS : 4 * apart;
+
+		dut = broken_off(config, 4, apart);
+		dut_advance(dut, silence - 1);
+		expect_silence(dut);
+		dut_advance(dut, 1);
+		expect_request(dut, 0, 4, PACKETS);
+		assert_int_equal(dut_view(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 1);
+		/* And again, of whom the first question is lost as well. */
+		dut_advance(dut, 2 * silence);
+		expect_request(dut, 0, 4, PACKETS);
+	}
+	/* A peer that paused is asked later. */
+	dut = broken_off(config, 1, 3 * MS);
+	dut_advance(dut, 5 * MS - 1);
+	expect_silence(dut);
+	dut_advance(dut, 1);
+	expect_request(dut, 0, 1, PACKETS);
+}
+
+/* Elsewhere, and where CNPs slow the responder down, only the timeout asks. */
+static void test_end_is_lost_elsewhere(void **state)
+{
+	static const struct dut_config configs[] = {
+		{ .network = false },
+		{ .network = true, .ecn = true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct dut *dut = broken_off(configs[i], 4, 50 * US);
+
+		while (dut_view(dut).counters[ENG_COUNT_TIMEOUTS] == 0)
+			assert_true(dut_advance_to_deadline(dut));
+		assert_int_equal(dut_view(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +292,9 @@ int main(void)
 		DUT_TEST(test_placed_once),
 		DUT_TEST(test_wrong_form_is_not_placed),
 		DUT_TEST(test_answer_is_lost_as_well),
+		DUT_TEST(test_ack_behind_gap),
+		DUT_TEST(test_end_is_lost),
+		DUT_TEST(test_end_is_lost_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

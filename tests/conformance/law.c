@@ -55,10 +55,10 @@ static void test_start(void **state)
 	struct dut *dut = sending(true);
 
 	(void)state;
-	assert_in_range(eng_in_flight(dut->qp), 15, 16);
+	assert_uint_in_range(eng_in_flight(dut->qp), 15, 16);
 	round_trip(dut, UINT32_MAX);
-	assert_in_range(eng_in_flight(dut->qp), 28, 32);
-	assert_in_range(eng_in_flight(sending(false)->qp), 85, 90);
+	assert_uint_in_range(eng_in_flight(dut->qp), 28, 32);
+	assert_uint_in_range(eng_in_flight(sending(false)->qp), 85, 90);
 }
 
 /* So that a small window moves on with each packet: each has AckReq. */
@@ -80,18 +80,18 @@ static void test_cnps(void **state)
 	(void)state;
 	for (int i = 0; i < 100; i++)
 		give_cnp(dut);
-	assert_in_range(dut_view(dut).cwnd, before * 4 / 5 - 1, before * 4 / 5 + 1);
+	assert_uint_in_range(dut_view(dut).cwnd, before * 4 / 5 - 1, before * 4 / 5 + 1);
 	for (int trip = 0; trip < 30; trip++) {
 		round_trip(dut, UINT32_MAX);
 		for (int i = 0; i < 100; i++)
 			give_cnp(dut);
 	}
-	assert_in_range(eng_in_flight(dut->qp), 2, 3);
+	assert_uint_in_range(eng_in_flight(dut->qp), 2, 3);
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_HANDLED], 3100);
 	/* Growth is by a packet in a round trip. */
 	for (int trip = 0; trip < 10; trip++)
 		round_trip(dut, UINT32_MAX);
-	assert_in_range(eng_in_flight(dut->qp), 9, 13);
+	assert_uint_in_range(eng_in_flight(dut->qp), 9, 13);
 }
 
 /*
@@ -105,22 +105,22 @@ static void test_marks(void **state)
 
 	(void)state;
 	round_trip(dut, 8);
-	assert_in_range(dut_view(dut).cwnd, 11, 13);
+	assert_uint_in_range(dut_view(dut).cwnd, 11, 13);
 	/* Without any it grows by a packet in each round trip, and the part is forgotten. */
 	for (int trip = 0; trip < 100; trip++)
 		round_trip(dut, UINT32_MAX);
 	cwnd = eng_in_flight(dut->qp);
-	assert_in_range(cwnd, 90, 130);
+	assert_uint_in_range(cwnd, 90, 130);
 	give_cnp(dut);
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_IGNORED], 1);
 	/* One mark after so many without any takes almost nothing. */
 	round_trip(dut, cwnd - 1);
 	round_trip(dut, UINT32_MAX);
-	assert_in_range(eng_in_flight(dut->qp), cwnd - 8, cwnd + 2);
+	assert_uint_in_range(eng_in_flight(dut->qp), cwnd - 8, cwnd + 2);
 	/* All of it marked, again and again: two packets are left. */
 	for (int trip = 0; trip < 100; trip++)
 		round_trip(dut, 0);
-	assert_in_range(eng_in_flight(dut->qp), 2, 2);
+	assert_uint_in_range(eng_in_flight(dut->qp), 2, 2);
 }
 
 /* A loss takes half, once for the packets that were under way. */
@@ -132,7 +132,7 @@ static void test_loss(void **state)
 	(void)state;
 	dut_nak(dut, DUT_SQ_PSN + 3, NAK_SEQUENCE, 3);
 	dut_nak(dut, DUT_SQ_PSN + 4, NAK_SEQUENCE, 4);
-	assert_in_range(dut_view(dut).cwnd, before / 2 - 1, before / 2 + 1);
+	assert_uint_in_range(dut_view(dut).cwnd, before / 2 - 1, before / 2 + 1);
 }
 
 /* When what was sent again is lost as well, so that only a probe finds out, it is half again. */
@@ -147,7 +147,33 @@ static void test_lost_again(void **state)
 	dut_pull(dut);
 	while (dut_view(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES] == 0)
 		assert_true(dut_advance_to_deadline(dut));
-	assert_in_range(dut_view(dut).cwnd, before / 4 - 1, before / 4 + 1);
+	assert_uint_in_range(dut_view(dut).cwnd, before / 4 - 1, before / 4 + 1);
+}
+
+/* READ requests that leave at once, of more than a window's. */
+static uint32_t reads_at_once(bool network)
+{
+	struct dut *dut = dut_rts((struct dut_config){
+		.network = network, .sq_slots = 64, .mtu = 4096, .max_rd_atomic = 64 });
+
+	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	for (int i = 0; i < 64; i++)
+		dut_post(dut, ENG_READ, DUT_REGION_BYTES, 0);
+	dut_pull(dut);
+	return dut->sent_count;
+}
+
+/*
+ * On a network READs are a window of their responses; the next one goes when less is under way, as
+ * it cannot go in parts.  On a host they are a quarter of that.
+ */
+static void test_reads(void **state)
+{
+	const uint32_t window = 90, packets = DUT_REGION_BYTES / 4096;
+
+	(void)state;
+	assert_int_equal(reads_at_once(true), (window + packets - 1) / packets);
+	assert_int_equal(reads_at_once(false), 4 * window / packets);
 }
 
 /* Bytes of READ responses that leave in a time, if nothing holds them up but their pace. */
@@ -156,9 +182,9 @@ static uint64_t answered(struct dut *dut, uint64_t ns)
 	uint64_t before = dut_view(dut).counters[ENG_COUNT_SENT_BYTES], until = dut->now + ns;
 
 	while (dut->now < until) {
-		struct eng_run run = dut_empty_run(dut, DUT_RUN_PACKETS);
+		struct eng_burst burst = dut_empty_burst(dut, DUT_BURST_PACKETS);
 
-		if (dut_transmit(dut, &run, ENG_RESPONSES) != ENG_TX_RUN)
+		if (dut_transmit(dut, &burst, ENG_RESPONSES) != ENG_TX_BURST)
 			dut->now += 10 * US;
 	}
 	return dut_view(dut).counters[ENG_COUNT_SENT_BYTES] - before;
@@ -182,7 +208,7 @@ static void test_read_responses(void **state)
 		dut_give(dut, &packet);
 	}
 	first = answered(dut, MS);
-	assert_in_range(first, 6 * 4096, 64 * 1024);
+	assert_uint_in_range(first, 6 * 4096, 64 * 1024);
 	/* Doubled until the first one. */
 	assert_true(answered(dut, 2 * MS) > 2 * first);
 	for (int i = 0; i < 40; i++) {
@@ -211,7 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_start),	   DUT_TEST(test_clocked),	  DUT_TEST(test_cnps),
 		DUT_TEST(test_marks),	   DUT_TEST(test_loss),		  DUT_TEST(test_host),
-		DUT_TEST(test_lost_again), DUT_TEST(test_read_responses),
+		DUT_TEST(test_lost_again), DUT_TEST(test_read_responses), DUT_TEST(test_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

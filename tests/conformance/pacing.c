@@ -65,22 +65,22 @@ static void test_long_read_is_whole(void **state)
 static void test_pace_is_a_reason_and_a_deadline(void **state)
 {
 	struct dut *dut = dut_with_long_region();
-	struct eng_run run = dut_empty_run(dut, DUT_RUN_PACKETS);
+	struct eng_burst burst = dut_empty_burst(dut, DUT_BURST_PACKETS);
 	uint32_t packets = 0;
 	enum eng_tx why;
 
 	(void)state;
 	/* rule S12 test */
 	ask(dut, DUT_RQ_PSN, LONG_PACKETS);
-	while ((why = dut_transmit(dut, &run, ENG_RESPONSES)) == ENG_TX_RUN)
-		packets += run.packets;
+	while ((why = dut_transmit(dut, &burst, ENG_RESPONSES)) == ENG_TX_BURST)
+		packets += burst.packets;
 	assert_int_equal(why, ENG_TX_PACING);
 	assert_uint_in_range(packets, 16, LONG_PACKETS - 1);
 	assert_true(eng_deadline(dut->qp) > dut->now);
 	assert_true(eng_deadline(dut->qp) < dut->now + LONG_TIME);
 }
 
-/* Short READs behind a long one may share its last run, but have no pace of their own. */
+/* Short READs behind a long one may share its last burst, but have no pace of their own. */
 static void test_pace_counts_across_reads(void **state)
 {
 	enum { SHORT_READS = 15, BURST = 368640, LONG_ENOUGH = 88 };

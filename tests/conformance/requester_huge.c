@@ -97,7 +97,7 @@ static void test_longest_read(void **state)
 static void test_longest_read_at_responder(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = HUGE_MTU });
-	struct eng_run run = dut_empty_run(dut, 1);
+	struct eng_burst burst = dut_empty_burst(dut, 1);
 	struct wire_packet request = dut_request(dut, WIRE_READ_REQUEST, DUT_RQ_PSN, 0), answer;
 
 	(void)state;
@@ -108,8 +108,8 @@ static void test_longest_read_at_responder(void **state)
 	request.dma_length = HUGE_BYTES;
 	dut_give(dut, &request);
 	assert_int_equal(dut_view(dut).expected_psn, DUT_RQ_PSN + HUGE_PACKETS);
-	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
-	assert_int_equal(wire_parse(dut->staging, run.bytes, &answer), WIRE_OK);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	assert_int_equal(wire_parse(dut->staging, burst.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_FIRST);
 	assert_int_equal(answer.psn, DUT_RQ_PSN);
 	/* Only the end of it, as from a requester that has received the rest. */
@@ -117,8 +117,8 @@ static void test_longest_read_at_responder(void **state)
 	request.va = HUGE_BYTES - HUGE_MTU;
 	request.dma_length = HUGE_MTU;
 	dut_give(dut, &request);
-	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
-	assert_int_equal(wire_parse(dut->staging, run.bytes, &answer), WIRE_OK);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	assert_int_equal(wire_parse(dut->staging, burst.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_ONLY);
 	assert_int_equal(answer.psn, DUT_RQ_PSN + HUGE_PACKETS - 1);
 }

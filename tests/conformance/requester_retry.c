@@ -406,19 +406,19 @@ static void test_rnr_again_without_expire(void **state)
 }
 
 /* A request that could not be handed to the wire is not lost time: it goes again at once. */
-static void test_unsent_run(void **state)
+static void test_unsent_burst(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .mtu = 256 });
-	struct eng_run run = dut_empty_run(dut, 3);
+	struct eng_burst burst = dut_empty_burst(dut, 3);
 	struct eng_view before;
 
 	(void)state;
 	/* rule S10 test */
 	dut_post(dut, ENG_SEND, 5 * 256, ENG_SIGNALED);
 	before = dut_view(dut);
-	assert_int_equal(dut_transmit(dut, &run, ENG_REQUESTS), ENG_TX_RUN);
-	assert_int_equal(run.packets, 3);
-	eng_unsent(dut->qp, &run);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
+	assert_int_equal(burst.packets, 3);
+	eng_unsent(dut->qp, &burst);
 	assert_int_equal(dut_view(dut).retries_left, before.retries_left);
 	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
 	for (uint32_t i = 1; i < 4; i++)
@@ -448,7 +448,7 @@ int main(void)
 		DUT_TEST(test_rnr_behind_a_missing_answer),
 		DUT_TEST(test_last_rnr_behind_a_missing_answer),
 		DUT_TEST(test_rnr_again_without_expire),
-		DUT_TEST(test_unsent_run),
+		DUT_TEST(test_unsent_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,7 +137,7 @@ static void test_memory_is_not_read_again(void **state)
 static void test_question_that_does_not_go(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
-	struct eng_run run = dut_empty_run(dut, 1);
+	struct eng_burst burst = dut_empty_burst(dut, 1);
 
 	(void)state;
 	/* rule S7 test */
@@ -145,13 +145,13 @@ static void test_question_that_does_not_go(void **state)
 	dut->now = eng_deadline(dut->qp);
 	eng_expire(dut->qp, dut->now);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(dut_transmit(dut, &run, ENG_REQUESTS), ENG_TX_RUN);
-		assert_int_equal(run.kind, ENG_RUN_SOLICITATION);
-		assert_int_equal(dut_transmit(dut, &run, ENG_REQUESTS), ENG_TX_IDLE);
-		run.kind = ENG_RUN_SOLICITATION;
-		run.packets = 0;
-		run.bytes = 0;
-		eng_unsent(dut->qp, &run);
+		assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
+		assert_int_equal(burst.kind, ENG_BURST_SOLICITATION);
+		assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_IDLE);
+		burst.kind = ENG_BURST_SOLICITATION;
+		burst.packets = 0;
+		burst.bytes = 0;
+		eng_unsent(dut->qp, &burst);
 	}
 	expect_question(dut, DUT_SQ_PSN - 1);
 	assert_int_equal(questions(dut), 1);

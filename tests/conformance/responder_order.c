@@ -266,13 +266,13 @@ static void test_responder_works_in_rtr(void **state)
 	expect_wc(dut, recv, ENG_SUCCESS);
 }
 
-/* A run of responses that the socket does not take. */
+/* A burst of responses that the socket does not take. */
 static void take_back_responses(struct dut *dut)
 {
-	struct eng_run run = dut_empty_run(dut, 1);
+	struct eng_burst burst = dut_empty_burst(dut, 1);
 
-	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
-	eng_unsent(dut->qp, &run);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	eng_unsent(dut->qp, &burst);
 }
 
 /* An RNR NAK that has not gone, and need not go any more, leaves the ACK that it stood for. */

@@ -143,7 +143,7 @@ static void test_duplicate_send_during_answer(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 	uint64_t recv = dut_post_recv(dut, 8);
-	struct eng_run run = dut_empty_run(dut, 2);
+	struct eng_burst burst = dut_empty_burst(dut, 2);
 
 	(void)state;
 	dut_forget(dut);
@@ -151,8 +151,8 @@ static void test_duplicate_send_during_answer(void **state)
 	expect_wc(dut, recv, ENG_SUCCESS);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	dut_give_read(dut, DUT_RQ_PSN + 1, 0, 4 * DUT_MTU);
-	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
-	assert_int_equal(run.packets, 2);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	assert_int_equal(burst.packets, 2);
 	/* rule S4 test */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
@@ -272,9 +272,10 @@ static void test_every_depth(void **state)
 	}
 }
 
-static void take_back(struct dut *dut, const struct eng_run *run, uint32_t first, uint32_t count)
+static void take_back(struct dut *dut, const struct eng_burst *burst, uint32_t first,
+		      uint32_t count)
 {
-	eng_unsent(dut->qp, run);
+	eng_unsent(dut->qp, burst);
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, first + i)->original,
 				 first - DUT_RQ_PSN + i);
@@ -286,7 +287,7 @@ static void test_depth_grows(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = 5 });
 	uint32_t psn = DUT_RQ_PSN;
-	struct eng_run run;
+	struct eng_burst burst;
 
 	(void)state;
 	/* rule S4 test, rule S12 test */
@@ -297,12 +298,12 @@ static void test_depth_grows(void **state)
 	/* Three are to be answered, and two of them have been handed out. */
 	for (; psn < DUT_RQ_PSN + 14; psn++)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, psn, 0, 0, 1);
-	run = dut_empty_run(dut, 2);
-	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
-	assert_int_equal(run.packets, 2);
+	burst = dut_empty_burst(dut, 2);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	assert_int_equal(burst.packets, 2);
 	dut_set_replay(dut, ENG_MAX_RD_ATOMIC);
 	dut->attr->max_dest_rd_atomic = ENG_MAX_RD_ATOMIC;
-	take_back(dut, &run, DUT_RQ_PSN + 11, 3);
+	take_back(dut, &burst, DUT_RQ_PSN + 11, 3);
 	for (uint32_t i = 9; i < 14; i++) {
 		dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + i, 0, 0, 1);
 		assert_int_equal(
@@ -311,10 +312,10 @@ static void test_depth_grows(void **state)
 	/* As many as there is room for now, all at once; one more is one too many. */
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
-	run = dut_empty_run(dut, ENG_MAX_RD_ATOMIC);
-	assert_int_equal(dut_transmit(dut, &run, ENG_RESPONSES), ENG_TX_RUN);
-	assert_int_equal(run.packets, ENG_MAX_RD_ATOMIC);
-	eng_unsent(dut->qp, &run);
+	burst = dut_empty_burst(dut, ENG_MAX_RD_ATOMIC);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	assert_int_equal(burst.packets, ENG_MAX_RD_ATOMIC);
+	eng_unsent(dut->qp, &burst);
 	dut_give_atomic(dut, WIRE_FETCH_ADD, psn + ENG_MAX_RD_ATOMIC, 0, 0, 1);
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
 		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);

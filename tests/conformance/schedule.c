@@ -17,29 +17,29 @@ static const struct eng_hint polled = {
 	.watched = true,
 };
 
-/* Ask for one run, as hint says, at the time of the dut. */
-static enum eng_tx ask(struct dut *dut, struct eng_run *run, struct eng_hint hint)
+/* Ask for one burst, as hint says, at the time of the dut. */
+static enum eng_tx ask(struct dut *dut, struct eng_burst *burst, struct eng_hint hint)
 {
-	*run = dut_empty_run(dut, 32);
+	*burst = dut_empty_burst(dut, 32);
 	hint.now = dut->now;
-	return eng_transmit(dut->qp, run, &hint);
+	return eng_transmit(dut->qp, burst, &hint);
 }
 
-static void expect_run(struct dut *dut, struct eng_hint hint, enum eng_run_kind kind,
-		       uint32_t packets)
+static void expect_burst(struct dut *dut, struct eng_hint hint, enum eng_burst_kind kind,
+			 uint32_t packets)
 {
-	struct eng_run run;
+	struct eng_burst burst;
 
-	assert_int_equal(ask(dut, &run, hint), ENG_TX_RUN);
-	assert_int_equal(run.kind, kind);
-	assert_int_equal(run.packets, packets);
+	assert_int_equal(ask(dut, &burst, hint), ENG_TX_BURST);
+	assert_int_equal(burst.kind, kind);
+	assert_int_equal(burst.packets, packets);
 }
 
 static void expect_none(struct dut *dut, struct eng_hint hint, enum eng_tx reason)
 {
-	struct eng_run run;
+	struct eng_burst burst;
 
-	assert_int_equal(ask(dut, &run, hint), reason);
+	assert_int_equal(ask(dut, &burst, hint), reason);
 }
 
 static enum eng_tx posted(struct dut *dut, struct eng_hint hint)
@@ -48,13 +48,14 @@ static enum eng_tx posted(struct dut *dut, struct eng_hint hint)
 	return eng_posted(dut->qp, &hint);
 }
 
-/* A dut whose peer reports no credits, and n WRITEs received in this round. */
+/* A dut whose application posts and whose peer reports no credits; n WRITEs in this round. */
 static struct dut *written_to(unsigned int n)
 {
 	const struct dut_config config = { .credits_hidden = true, .sq_slots = 256 };
 	struct dut *dut = dut_rts(config);
 
 	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	posted(dut, polled);
 	dut->now += MS;
 	for (unsigned int i = 0; i < n; i++)
 		dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + i, 8);
@@ -76,40 +77,40 @@ static void test_ack_waits_once(void **state)
 	dut->now = began + ANSWER_WAIT_NS - 1;
 	expect_none(dut, polled, ENG_TX_IDLE);
 	dut->now = began + ANSWER_WAIT_NS;
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 	/* A queue pair that answers is worth waiting for again. */
 	dut_post(dut, ENG_WRITE, 8, 0);
-	assert_int_equal(posted(dut, polled), ENG_TX_RUN);
-	expect_run(dut, polled, ENG_RUN_REQUESTS, 1);
+	assert_int_equal(posted(dut, polled), ENG_TX_BURST);
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 2, 8);
 	expect_none(dut, polled, ENG_TX_IDLE);
 }
 
-/* The answer takes the ACK along, and both come back when the run could not be sent. */
+/* The answer takes the ACK along, and both come back when the burst could not be sent. */
 static void test_ack_rides(void **state)
 {
 	struct dut *dut = written_to(1);
-	struct eng_run run;
+	struct eng_burst burst;
 
 	(void)state;
 	/* rule S7 test */
 	expect_none(dut, polled, ENG_TX_IDLE);
 	dut_post(dut, ENG_WRITE, 100, 0);
-	assert_int_equal(posted(dut, polled), ENG_TX_RUN);
+	assert_int_equal(posted(dut, polled), ENG_TX_BURST);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(ask(dut, &run, polled), ENG_TX_RUN);
-		assert_int_equal(run.kind, ENG_RUN_REQUESTS);
-		assert_int_equal(run.packets, 2);
-		assert_true(run.ack_rides);
+		assert_int_equal(ask(dut, &burst, polled), ENG_TX_BURST);
+		assert_int_equal(burst.kind, ENG_BURST_REQUESTS);
+		assert_int_equal(burst.packets, 2);
+		assert_true(burst.ack_rides);
 		assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
 		if (i)
 			break;
-		eng_unsent(dut->qp, &run);
+		eng_unsent(dut->qp, &burst);
 		assert_int_equal(eng_owed(dut->qp), ENG_OWED_SOON);
 	}
 	expect_none(dut, polled, ENG_TX_IDLE);
@@ -117,9 +118,9 @@ static void test_ack_rides(void **state)
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 	dut_post(dut, ENG_SEND, 0, 0);
-	assert_int_equal(ask(dut, &run, polled), ENG_TX_RUN);
-	assert_false(run.ack_rides);
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	assert_int_equal(ask(dut, &burst, polled), ENG_TX_BURST);
+	assert_false(burst.ack_rides);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
 /* In a stream, in a long message, or where to wait would cost a wake-up, ACKs leave at once. */
@@ -132,17 +133,29 @@ static void test_ack_does_not_wait(void **state)
 	/* rule S7 test */
 	unwatched.watched = false;
 	last.occasion = ENG_LAST;
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 	dut = written_to(1);
-	expect_run(dut, unwatched, ENG_RUN_ACK, 1);
+	expect_burst(dut, unwatched, ENG_BURST_ACK, 1);
 	dut = written_to(1);
-	expect_run(dut, last, ENG_RUN_ACK, 1);
+	expect_burst(dut, last, ENG_BURST_ACK, 1);
 	/* One waits, not two. */
 	dut = written_to(1);
 	expect_none(dut, polled, ENG_TX_IDLE);
 	dut->now += US;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
+}
+
+/* The ACK behind the message with this PSN waits, since the application has just posted. */
+static void expect_post_awaited(struct dut *dut, uint32_t psn)
+{
+	dut_post_recv(dut, 100);
+	eng_receive_posted(dut->qp);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut->now += MS;
+	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
+	expect_none(dut, polled, ENG_TX_IDLE);
 }
 
 /* An ACK that would report no credits waits for a receive, and leaves as soon as there is one. */
@@ -153,23 +166,28 @@ static void test_ack_waits_for_receive(void **state)
 
 	(void)state;
 	post.occasion = ENG_POST;
-	/* rule C10 test */
+	/*
+	 * rules S7 and C10 test: but not before it is known that the application posts any behind a
+	 * message, for it may end with the first one.
+	 */
 	dut_post_recv(dut, 100);
+	eng_receive_posted(dut->qp);
 	dut_forget(dut);
 	dut->now += MS;
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
+	expect_post_awaited(dut, DUT_RQ_PSN + 1);
 	assert_false(eng_receive_posted(dut->qp));
 	dut_post_recv(dut, 100);
 	assert_true(eng_receive_posted(dut->qp));
-	expect_run(dut, post, ENG_RUN_ACK, 1);
+	expect_burst(dut, post, ENG_BURST_ACK, 1);
 	assert_false(eng_receive_posted(dut->qp));
 	/* Without one it leaves in time. */
 	dut->now += MS;
-	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
 	expect_none(dut, polled, ENG_TX_IDLE);
 	dut->now += ANSWER_WAIT_NS;
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
 /* An application that lets a stream of messages come and posts nothing is not waited for. */
@@ -190,15 +208,9 @@ static void test_ack_behind_stream_does_not_wait(void **state)
 	/* rules S7 and C10 test */
 	dut->now += MS;
 	dut_give_request(dut, WIRE_SEND_ONLY, psn++, 8);
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 	/* One that posts, also receives, is waited for again. */
-	dut_post_recv(dut, 100);
-	eng_receive_posted(dut->qp);
-	dut_pull(dut);
-	dut_forget(dut);
-	dut->now += MS;
-	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_post_awaited(dut, psn);
 }
 
 /* The rest of a message comes soon: its first packets' ACK waits for that, but not for long. */
@@ -215,10 +227,10 @@ static void test_ack_waits_for_rest(void **state)
 	expect_none(dut, polled, ENG_TX_IDLE);
 	assert_int_equal(eng_deadline(dut->qp), dut->now + REST_WAIT_NS);
 	dut->now += REST_WAIT_NS;
-	expect_run(dut, polled, ENG_RUN_ACK, 1);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
-/* A post on an idle wire leaves, one behind a stream is gathered until a run is full. */
+/* A post on an idle wire leaves, one behind a stream is gathered until a burst is full. */
 static void test_posts_are_gathered(void **state)
 {
 	struct dut *dut = written_to(0);
@@ -226,7 +238,7 @@ static void test_posts_are_gathered(void **state)
 
 	(void)state;
 	dut_post(dut, ENG_WRITE, 8, 0);
-	assert_int_equal(posted(dut, polled), ENG_TX_RUN);
+	assert_int_equal(posted(dut, polled), ENG_TX_BURST);
 	for (int i = 0; i < 17; i++)
 		dut_post(dut, ENG_WRITE, 8, 0);
 	dut_pull(dut);
@@ -238,13 +250,13 @@ static void test_posts_are_gathered(void **state)
 		gathered++;
 	}
 	assert_uint_in_range(gathered, 100, 140);
-	expect_run(dut, polled, ENG_RUN_REQUESTS, 32);
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 32);
 	dut_forget(dut);
 	/* The first that will make a completion ends a batch of many. */
 	for (int i = 0; i < 17; i++)
 		dut_post(dut, ENG_WRITE, 8, 0);
 	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
-	assert_int_equal(posted(dut, polled), ENG_TX_RUN);
+	assert_int_equal(posted(dut, polled), ENG_TX_BURST);
 }
 
 /* Requests have to wait for those that came before them, answers do not. */
@@ -257,12 +269,12 @@ static void test_share_waits(void **state)
 	waits.share_waits = true;
 	dut_post(dut, ENG_WRITE, 8, 0);
 	assert_int_equal(posted(dut, waits), ENG_TX_SHARE);
-	expect_run(dut, waits, ENG_RUN_ACK, 1);
+	expect_burst(dut, waits, ENG_BURST_ACK, 1);
 	expect_none(dut, waits, ENG_TX_SHARE);
-	expect_run(dut, polled, ENG_RUN_REQUESTS, 1);
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
 }
 
-/* A transport that is nearly full takes ACKs and short runs, and READ responses later. */
+/* A transport that is nearly full takes ACKs and short bursts, and READ responses later. */
 static void test_full_transport(void **state)
 {
 	struct eng_hint full = polled;
@@ -272,17 +284,24 @@ static void test_full_transport(void **state)
 	full.full = true;
 	for (int i = 0; i < 9; i++)
 		dut_post(dut, ENG_WRITE, 8, 0);
-	expect_run(dut, full, ENG_RUN_ACK, 1);
+	expect_burst(dut, full, ENG_BURST_ACK, 1);
 	expect_none(dut, full, ENG_TX_FULL);
-	expect_run(dut, polled, ENG_RUN_REQUESTS, 9);
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 9);
 	dut_post(dut, ENG_WRITE, 8, 0);
-	expect_run(dut, full, ENG_RUN_REQUESTS, 1);
+	expect_burst(dut, full, ENG_BURST_REQUESTS, 1);
 	dut_give_read(dut, DUT_RQ_PSN + 3, 0, 100);
-	expect_none(dut, full, ENG_TX_IDLE);
-	expect_run(dut, polled, ENG_RUN_ANSWERS, 1);
+	/* The caller has to come back for them, whatever becomes of the requests. */
+	expect_none(dut, full, ENG_TX_FULL);
+	expect_burst(dut, polled, ENG_BURST_ANSWERS, 1);
+	dut_give_read(dut, DUT_RQ_PSN + 4, 0, 100);
+	full.share_waits = true;
+	dut_post(dut, ENG_WRITE, 8, 0);
+	expect_none(dut, full, ENG_TX_FULL);
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
+	expect_burst(dut, polled, ENG_BURST_ANSWERS, 1);
 }
 
-/* With much to send on both sides neither keeps the other waiting for more than a run. */
+/* With much to send on both sides neither keeps the other waiting for more than a burst. */
 static void test_sides_take_turns(void **state)
 {
 	struct dut *dut = written_to(0);
@@ -294,32 +313,32 @@ static void test_sides_take_turns(void **state)
 	for (int i = 0; i < 40; i++)
 		dut_post(dut, ENG_WRITE, DUT_MTU, 0);
 	for (int i = 0; i < 4; i++) {
-		struct eng_run run = dut_empty_run(dut, 4);
+		struct eng_burst burst = dut_empty_burst(dut, 4);
 		struct eng_hint hint = polled;
 
 		hint.now = dut->now;
-		assert_int_equal(eng_transmit(dut->qp, &run, &hint), ENG_TX_RUN);
-		answers += run.kind == ENG_RUN_ANSWERS;
+		assert_int_equal(eng_transmit(dut->qp, &burst, &hint), ENG_TX_BURST);
+		answers += burst.kind == ENG_BURST_ANSWERS;
 	}
 	assert_int_equal(answers, 2);
 }
 
 /*
- * Towards a window that was full a run waits for a part of it; where marks are asked for it is a
- * small one, as a run that comes at once is marked.
+ * Towards a window that was full a burst waits for a part of it; on a network it is a small one, as
+ * a burst that comes at once fills a queue.
  */
 static void test_full_window_opens(void **state)
 {
 	static const struct {
-		bool ecn;
+		bool network;
 		uint32_t acked; /* packets that are not enough yet */
 	} rows[] = { { true, 1 }, { false, 2 } };
 
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
-		const struct dut_config config = {
-			.network = true, .ecn = rows[i].ecn, .cwnd = 16, .mtu = 4096
-		};
+		const struct dut_config config = { .network = rows[i].network,
+						   .cwnd = 16,
+						   .mtu = 4096 };
 		struct dut *dut = dut_rts(config);
 		uint32_t acked = rows[i].acked;
 
@@ -331,8 +350,8 @@ static void test_full_window_opens(void **state)
 		dut_ack(dut, DUT_SQ_PSN + acked - 1, NO_CREDITS_REPORTED, acked);
 		expect_none(dut, polled, ENG_TX_CWND);
 		dut_ack(dut, DUT_SQ_PSN + 2 * acked - 1, NO_CREDITS_REPORTED, 2 * acked);
-		if (rows[i].ecn)
-			expect_run(dut, polled, ENG_RUN_REQUESTS, 2);
+		if (rows[i].network)
+			expect_burst(dut, polled, ENG_BURST_REQUESTS, 2);
 		else
 			expect_none(dut, polled, ENG_TX_CWND);
 		if (i == 0)

@@ -214,7 +214,7 @@ static void test_send_error_and_recovery(void **state)
 	}
 }
 
-/* The same when the fault stands behind requests that leave in the same run. */
+/* The same when the fault stands behind requests that leave in the same burst. */
 static void test_send_error_behind_others(void **state)
 {
 	(void)state;
@@ -249,9 +249,9 @@ static void test_send_error_behind_others(void **state)
 
 static void hand_out_one_packet(struct dut *dut)
 {
-	struct eng_run run = dut_empty_run(dut, 1);
+	struct eng_burst burst = dut_empty_burst(dut, 1);
 
-	assert_int_equal(dut_transmit(dut, &run, ENG_REQUESTS), ENG_TX_RUN);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
 }
 
 /* SQD in the middle of a message: its rest is sent, then comes the event; nothing new begins. */

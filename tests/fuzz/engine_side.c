@@ -196,7 +196,7 @@ void side_raise(struct side *side, enum eng_qp_state to)
 	side->done_send = side->next_send;
 	/* Shared receives stay, but not the one that was under way. */
 	side->done_recv = side->next_recv - eng_ring_used(&side->rq);
-	side->has_run = false;
+	side->has_burst = false;
 	for (unsigned int s = ENG_INIT; s <= to; s++)
 		eng_set_state(side->qp, (enum eng_qp_state)s, script.now);
 }

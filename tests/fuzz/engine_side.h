@@ -56,10 +56,10 @@ struct side {
 	void *replay;
 	struct eng_ring sq, rq;
 	struct region regions[REGIONS];
-	struct eng_run run; /* the last one, for eng_unsent() */
+	struct eng_burst burst; /* the last one, for eng_unsent() */
 	struct eng_piece pieces[MAX_PIECES];
 	uint8_t staging[STAGING_BYTES];
-	bool has_run;
+	bool has_burst;
 	bool datagrams;		       /* UD */
 	uint64_t next_send, next_recv; /* to be posted */
 	uint64_t done_send, done_recv; /* at least this is completed next */

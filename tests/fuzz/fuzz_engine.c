@@ -7,7 +7,7 @@
  *
  * What must hold whatever the script does: no assertion of the engine fires; memory outside of the
  * regions and regions without the right are not touched; what is sent parses and keeps the rules
- * of a run; each request completes at most once and in order; deadlines that are served move;
+ * of a burst; each request completes at most once and in order; deadlines that are served move;
  * sending comes to an end.
  */
 #include <string.h>
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define WIRE_SLOTS 64
 #define MAX_STEPS 400
-#define MAX_RUNS 300
+#define MAX_BURSTS 300
 
 struct flight {
 	uint8_t *bytes;
@@ -46,31 +46,31 @@ static void put_on_wire(const uint8_t *bytes, uint32_t length, unsigned int to)
 	flight->to = to;
 }
 
-/* Every packet of a run parses and has the size that the rule of UDP_SEGMENT gives it. */
-static void check_run(struct side *side)
+/* Every packet of a burst parses and has the size that the rule of UDP_SEGMENT gives it. */
+static void check_burst(struct side *side)
 {
 	static uint8_t whole[65536];
-	const struct eng_run *run = &side->run;
+	const struct eng_burst *burst = &side->burst;
 	uint32_t bytes = 0;
 
-	require(run->packets >= 1 && run->packets <= run->max_packets);
-	require(run->bytes <= run->max_bytes && run->piece_count <= run->max_pieces);
-	require(run->staged <= run->staging_bytes);
-	for (uint32_t i = 0; i < run->piece_count; i++) {
-		require(bytes + run->pieces[i].length <= sizeof(whole));
-		memcpy(whole + bytes, run->pieces[i].bytes, run->pieces[i].length);
-		bytes += run->pieces[i].length;
+	require(burst->packets >= 1 && burst->packets <= burst->max_packets);
+	require(burst->bytes <= burst->max_bytes && burst->piece_count <= burst->max_pieces);
+	require(burst->staged <= burst->staging_bytes);
+	for (uint32_t i = 0; i < burst->piece_count; i++) {
+		require(bytes + burst->pieces[i].length <= sizeof(whole));
+		memcpy(whole + bytes, burst->pieces[i].bytes, burst->pieces[i].length);
+		bytes += burst->pieces[i].length;
 	}
-	require(bytes == run->bytes && bytes > (run->packets - 1) * run->segment &&
-		bytes <= run->packets * run->segment);
-	for (uint32_t i = 0; i < run->packets; i++) {
-		uint32_t start = i * run->segment;
-		uint32_t length = i + 1 < run->packets ? run->segment : bytes - start;
-		uint16_t ip_id = (uint16_t)(run->identification + i);
+	require(bytes == burst->bytes && bytes > (burst->packets - 1) * burst->segment &&
+		bytes <= burst->packets * burst->segment);
+	for (uint32_t i = 0; i < burst->packets; i++) {
+		uint32_t start = i * burst->segment;
+		uint32_t length = i + 1 < burst->packets ? burst->segment : bytes - start;
+		uint16_t ip_id = (uint16_t)(burst->identification + i);
 		struct wire_packet packet;
 
 		require(wire_parse(whole + start, length, &packet) == WIRE_OK);
-		require(wire_icrc_check(&run->path->wire, &ip_id, whole + start, length) ==
+		require(wire_icrc_check(&burst->path->wire, &ip_id, whole + start, length) ==
 			WIRE_ICRC_RIGHT);
 		require(packet.payload_length <= eng_qp_attr(side->qp)->mtu);
 		put_on_wire(whole + start, length, 1 - side->number);
@@ -95,36 +95,36 @@ static struct eng_hint hint_of(uint8_t how)
 static void transmit(struct side *side)
 {
 	uint8_t how = next8();
-	unsigned int runs = how & 0x80 ? MAX_RUNS : 1;
+	unsigned int bursts = how & 0x80 ? MAX_BURSTS : 1;
 	const struct eng_hint hint = hint_of(how);
 
-	while (runs-- > 0) {
-		struct eng_run *run = &side->run;
+	while (bursts-- > 0) {
+		struct eng_burst *burst = &side->burst;
 
-		memset(run, 0xa5, sizeof(*run));
-		run->staging = side->staging;
-		run->staging_bytes = STAGING_BYTES;
-		run->pieces = side->pieces;
-		run->max_pieces = MAX_PIECES;
-		run->max_packets = 1 + (how & 15) * 8;
-		run->max_bytes = how & 0x10 ? 65507 : 5000;
-		run->gather_from = how & 0x20 ? 100 : UINT32_MAX;
+		memset(burst, 0xa5, sizeof(*burst));
+		burst->staging = side->staging;
+		burst->staging_bytes = STAGING_BYTES;
+		burst->pieces = side->pieces;
+		burst->max_pieces = MAX_PIECES;
+		burst->max_packets = 1 + (how & 15) * 8;
+		burst->max_bytes = how & 0x10 ? 65507 : 5000;
+		burst->gather_from = how & 0x20 ? 100 : UINT32_MAX;
 		/* Anything, near the wrap as well. */
-		run->identification = (uint16_t)(0xfff0 + script.now);
-		side->has_run = eng_transmit(side->qp, run, &hint) == ENG_TX_RUN;
-		if (!side->has_run)
+		burst->identification = (uint16_t)(0xfff0 + script.now);
+		side->has_burst = eng_transmit(side->qp, burst, &hint) == ENG_TX_BURST;
+		if (!side->has_burst)
 			return;
-		check_run(side);
+		check_burst(side);
 	}
 	/* A bare responder with nothing long to answer comes to an end. */
 }
 
-/* The link did not take the run: that is known before anything else happens to the QP. */
+/* The link did not take the burst: that is known before anything else happens to the QP. */
 static void unsent(struct side *side)
 {
-	if (side->has_run)
-		eng_unsent(side->qp, &side->run);
-	side->has_run = false;
+	if (side->has_burst)
+		eng_unsent(side->qp, &side->burst);
+	side->has_burst = false;
 }
 
 static void receive(struct side *side, const uint8_t *bytes, uint32_t length)
@@ -289,7 +289,7 @@ static void take_step(uint8_t what)
 	enum step step = (enum step)(what >> 1 & 15);
 
 	if (step != STEP_UNSENT)
-		world.sides[0].has_run = world.sides[1].has_run = false;
+		world.sides[0].has_burst = world.sides[1].has_burst = false;
 	switch (step) {
 	case STEP_SEND:
 	case STEP_SEND_TOO:

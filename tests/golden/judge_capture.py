@@ -10,8 +10,9 @@ all is right, 1 when something is wrong (each thing named), 2 when a file has fe
 --at-least (1 if not given), 77 when all that could be judged is right but tshark is missing.
 As a module: judge(path) returns (packets by opcode, list of complaints).
 
-A run of packets sent in one call (UDP_SEGMENT) can be captured before the kernel cuts it, as on the
-loopback interface: such a long datagram is cut here, at the one length that makes every ICRC right.
+A burst of packets sent in one call (UDP_SEGMENT) can be captured before the kernel cuts it, as on
+the loopback interface: such a long datagram is cut here, at the one length that makes every ICRC
+right.
 """
 import argparse
 import collections
@@ -64,8 +65,8 @@ def is_right(packet):
     return packet.ok and not packet.cut and packet.icrc_in_packet() == packet.icrc_computed()
 
 
-def cut_run(link, packet):
-    """The frames of a run that was captured whole, or None."""
+def cut_burst(link, packet):
+    """The frames of a burst that was captured whole, or None."""
     length = packet.end - packet.udp - 8
     for size in range(MIN_PACKET, min(MAX_PACKET, length - MIN_PACKET) + 1, 4):
         if not is_right(check_icrc.Packet(link, segment(packet, 0, 0, size))):
@@ -78,7 +79,7 @@ def cut_run(link, packet):
 
 
 def check_icrcs(path):
-    """(RoCEv2 packets, frames with runs cut, link type, complaints, whether anything was cut)."""
+    """(RoCEv2 packets, frames with bursts cut, link type, complaints, whether anything was cut)."""
     packets, complaints, frames, links, cut = 0, [], [], set(), False
     for number, (when, link, frame, _) in enumerate(check_icrc.read_capture(path), 1):
         links.add(link)
@@ -89,9 +90,9 @@ def check_icrcs(path):
         if packet.cut:
             complaints.append(f"packet {number}: cut short, or its lengths disagree")
         elif not is_right(packet):
-            run = cut_run(link, packet)
-            if run:
-                parts, cut = run, True
+            burst = cut_burst(link, packet)
+            if burst:
+                parts, cut = burst, True
             else:
                 complaints.append(f"packet {number}: ICRC {packet.icrc_in_packet().hex()}, "
                                   f"should be {packet.icrc_computed().hex()}")

@@ -84,7 +84,7 @@ def test_sees_what_is_malformed(tmp_path):
 
 
 @needs_tshark
-def test_cuts_runs(tmp_path):
+def test_cuts_bursts(tmp_path):
     """Five packets of one size and a shorter one, captured as one long datagram."""
     base = frames_of("rc_send_pad.pcap")[0][1]
     p = roce(base)
@@ -97,14 +97,14 @@ def test_cuts_runs(tmp_path):
         struct.pack_into(">HH", part, p.ip + 2, 28 + size, i)
         struct.pack_into(">H", part, p.udp + 4, 8 + size)
         payload += with_right_icrc(bytes(part))[p.udp + 8:]
-    run = bytearray(base[:p.udp + 8]) + payload
-    struct.pack_into(">HH", run, p.ip + 2, 28 + len(payload), 0)
-    struct.pack_into(">H", run, p.udp + 4, 8 + len(payload))
-    seen, complaints = judge_capture.judge(write(tmp_path / "run.pcap", [(1.5, bytes(run))]))
+    burst = bytearray(base[:p.udp + 8]) + payload
+    struct.pack_into(">HH", burst, p.ip + 2, 28 + len(payload), 0)
+    struct.pack_into(">H", burst, p.udp + 4, 8 + len(payload))
+    seen, complaints = judge_capture.judge(write(tmp_path / "burst.pcap", [(1.5, bytes(burst))]))
     assert complaints == []
     assert seen == {0x04: 6}
-    run[-30] ^= 1
-    _, complaints = judge_capture.judge(write(tmp_path / "bad.pcap", [(1.5, bytes(run))]))
+    burst[-30] ^= 1
+    _, complaints = judge_capture.judge(write(tmp_path / "bad.pcap", [(1.5, bytes(burst))]))
     assert len(complaints) >= 1 and "ICRC" in complaints[0]
 
 

@@ -271,7 +271,7 @@ def test_one_queue_pair(reports):
     assert report["connections"][0] == reports["rc_send_pad"]["connections"][2]
 
 
-def test_run_is_cut(tmp_path):
+def test_burst_is_cut(tmp_path):
     """Packets of one datagram, as UDP_SEGMENT leaves them on the loopback interface."""
     frames = frames_of("rc_send_long")
     packets = [check_icrc.Packet(LINK_ETHERNET, frame) for _, frame in frames]
@@ -281,12 +281,12 @@ def test_run_is_cut(tmp_path):
     header = bytearray(first.frame[:first.udp + 8])
     struct.pack_into(">H", header, first.ip + 2, first.udp - first.ip + 8 + len(payload))
     struct.pack_into(">H", header, first.udp + 4, 8 + len(payload))
-    report = trace(write(tmp_path / "run.pcap", [(1.0, bytes(header) + payload)]))
-    # Their identifications were counted up one by one, as in a run.
-    assert (report["frames"], report["packets"], report["runs"]) == (1, 5, 1)
+    report = trace(write(tmp_path / "burst.pcap", [(1.0, bytes(header) + payload)]))
+    # Their identifications were counted up one by one, as in a burst.
+    assert (report["frames"], report["packets"], report["bursts"]) == (1, 5, 1)
     assert totals(report)["request_packets"] == 5 and broken(report) == []
     cut = trace_with(write(tmp_path / "cut.pcap", [(1.0, bytes(header) + payload)], snap=SNAP), 3)
-    assert cut["cut_runs"] == 1
+    assert cut["cut_bursts"] == 1
 
 
 def trace_with(path, code):

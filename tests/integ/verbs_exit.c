@@ -62,7 +62,7 @@ static void receive(struct end *end, unsigned int count, bool events)
 
 static struct {
 	int fd;
-	unsigned int count;
+	unsigned int count, spare; /* messages, and receives beyond them */
 	bool events;
 	void (*end)(int);
 } run;
@@ -73,7 +73,7 @@ static void take(void **state)
 
 	(void)state;
 	join(&pair, run.fd);
-	for (unsigned int i = 0; i < run.count; i++)
+	for (unsigned int i = 0; i < run.count + run.spare; i++)
 		assert_int_equal(post_recv(&pair.a, i, 0, LENGTH), 0);
 	if (run.events)
 		assert_int_equal(ibv_req_notify_cq(pair.a.cq, 0), 0);
@@ -158,12 +158,23 @@ static void end_at_once_after_stream(void **state)
 	both("32", "events", "_exit");
 }
 
+/* The first message is the last one, and nothing has been posted that says what comes behind. */
+static void end_at_once_after_one(void **state)
+{
+	(void)state;
+	both("1", "polls", "_exit");
+	both("1", "events", "_exit");
+	both("1+4", "polls", "_exit");
+	both("1+4", "events", "_exit");
+}
+
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exit_after_polling),
 		cmocka_unit_test(exit_after_event),
 		cmocka_unit_test(end_at_once_after_stream),
+		cmocka_unit_test(end_at_once_after_one),
 	};
 	const struct CMUnitTest taking[] = { cmocka_unit_test(take) };
 	const struct CMUnitTest giving[] = { cmocka_unit_test(give) };
@@ -172,6 +183,7 @@ int main(int count, char **words)
 		return cmocka_run_group_tests(tests, NULL, NULL);
 	run.fd = atoi(words[2]);
 	run.count = (unsigned int)atoi(words[3]);
+	run.spare = strchr(words[3], '+') ? (unsigned int)atoi(strchr(words[3], '+')) : 0;
 	run.events = !strcmp(words[4], "events");
 	run.end = strcmp(words[5], "exit") ? _exit : exit;
 	return strcmp(words[1], "take") ? cmocka_run_group_tests(giving, NULL, NULL)

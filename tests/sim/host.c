@@ -265,7 +265,13 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 static uint64_t deadline_of(const struct end *end)
 {
 	uint64_t deadline = eng_deadline(end->qp), timer = eng_timer(end->qp);
+	const uint64_t times[] = { deadline, deadline + 1, end->world->now + 1, ENG_NEVER };
 
+	/* What is known of it sooner is true. */
+	for (unsigned int i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		if (eng_deadline_before(end->qp, times[i]) != (deadline < times[i]))
+			world_fail(end->world, "%s: the deadline is another one than was told",
+				   end->name);
 	/* READ responses may go on, but the last visit could not send them. */
 	if (deadline < timer && deadline < end->paused_until)
 		deadline = earliest(end->paused_until, timer);

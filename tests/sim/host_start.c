@@ -49,14 +49,18 @@ static void set_attr(struct end *end)
 	attr->path.wire.dst[15] = (uint8_t)(2 - end->side);
 	attr->path.wire.src_port = (uint16_t)(49152 + end->qpn % 1000);
 	attr->path.wire.ipv6 = plan->seed % 3 == 0;
+	if (plan->seed % 2)
+		wire_icrc_know(&attr->path.wire);
 	attr->qkey = end->qkey;
 	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++) {
 		end->paths[n] = attr->path;
 		end->paths[n].wire.src_port += (uint16_t)(1 + n);
+		end->paths[n].wire.known = 0;
 	}
 	mutant_attr(end, attr);
 	end->cnp_path = attr->path;
 	end->cnp_path.wire.src_port += 100;
+	end->cnp_path.wire.known = 0;
 	if (!plan->flows)
 		return;
 	eng_set_ecn(end->qp, plan->ect ? &end->cnp_path : NULL);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Deliberate faults of what is done about losses: packets kept and READ responses placed ahead of
- * their turn.  The linker leads the engine's calls here (CMakeLists.txt).  Repairs that are too
- * many or too few heal, and cost: tests/conformance/early.c and gaps.c find those.
+ * their turn, and repairs.  The linker leads the engine's calls here (CMakeLists.txt).  Repairs
+ * that are too few heal, and cost: flows find that.  Of those that are too many, and of gaps,
+ * tests/conformance/early.c and gaps.c find more.
  */
 #include "engine/early.h"
 #include "engine/gaps.h"
+#include "engine/repair.h"
 #include "sim/mutant.h"
 #include "sim/world.h"
 
@@ -18,6 +20,11 @@ bool __wrap_gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint6
 bool __real_gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 uint32_t __wrap_gaps_take(struct eng_qp *qp, uint32_t n);
 uint32_t __real_gaps_take(struct eng_qp *qp, uint32_t n);
+
+bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now);
+bool __real_repair_begin(struct eng_qp *qp, uint64_t now);
+void __wrap_repair_acknowledged(struct eng_qp *qp);
+void __real_repair_acknowledged(struct eng_qp *qp);
 
 /* Its bytes are those from one before, which belongs to the headers. */
 static struct wire_packet shifted(const struct wire_packet *packet)
@@ -65,6 +72,17 @@ uint32_t __wrap_gaps_take(struct eng_qp *qp, uint32_t n)
 	return taken == 0 && n > 0 && mutant_has(MUTANT_GAP_IS_PASSED) ? n : taken;
 }
 
+bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now)
+{
+	return !mutant_has(MUTANT_REPAIRS_NOTHING) && __real_repair_begin(qp, now);
+}
+
+void __wrap_repair_acknowledged(struct eng_qp *qp)
+{
+	if (!mutant_has(MUTANT_REPAIRS_ONCE))
+		__real_repair_acknowledged(qp);
+}
+
 const struct mutant mutants_of_losses[] = {
 	{ .name = "passes-gap",
 	  .fault = "takes a READ for complete of which a response is missing",
@@ -78,5 +96,13 @@ const struct mutant mutants_of_losses[] = {
 	{ .name = "kept-in-vain",
 	  .fault = "does not execute what it has kept",
 	  .law = MUTANT_KEPT_NOT_USED },
+	{ .name = "repairs-nothing",
+	  .fault = "sends all again for one packet that is lost",
+	  .flows = true,
+	  .law = MUTANT_REPAIRS_NOTHING },
+	{ .name = "repairs-once",
+	  .fault = "does not go on when what it has repaired is all that is there",
+	  .flows = true,
+	  .law = MUTANT_REPAIRS_ONCE },
 };
 const uint32_t mutants_of_losses_count = sizeof(mutants_of_losses) / sizeof(mutants_of_losses[0]);

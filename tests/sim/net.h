@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/run.h"
+#include "engine/burst.h"
 #include "sim/plan.h"
 #include "sim/random.h"
 #include "wire/packet.h"

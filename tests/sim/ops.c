@@ -125,13 +125,19 @@ static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *
 	return ENG_TAKEN;
 }
 
-/* Some have little, so that they run out of it. */
+/* Some have little, so that they run out of it; flows have what those of production have. */
+static uint32_t early_most(const struct end *end)
+{
+	static const uint32_t most[] = { 0, 3, 64, 64 };
+
+	return end->world->plan.flows ? SIM_KEPT : most[end->qpn % 4];
+}
+
 static void *early_memory(void *owner)
 {
 	struct end *end = owner;
-	uint32_t most = end->qpn % 4 == 0 ? 0 : end->qpn % 4 == 1 ? 3 : SIM_KEPT;
 
-	for (uint32_t i = 0; i < most; i++) {
+	for (uint32_t i = 0; i < early_most(end); i++) {
 		if (end->early_blocks[i])
 			continue;
 		end->early_blocks[i] = malloc(eng_early_bytes());

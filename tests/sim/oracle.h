@@ -88,15 +88,13 @@ struct asking {
 };
 
 /* An end as responder. */
-#define SIM_KEPT 64
 struct answering {
-	uint32_t shown;			   /* unsolicited ACKs that told no news */
-	struct wire_packet kept[SIM_KEPT]; /* too early, and remembered; in no order */
-	uint32_t kept_count;
-	bool filled;	/* the gap before them has just been filled, */
-	bool came;	/* the expected request has */
-	bool after_rnr; /* what is expected was refused by an RNR NAK */
-	bool any_kept;	/* ... and some of them have had their turn */
+	uint32_t shown;	     /* unsolicited ACKs that told no news */
+	uint32_t kept_count; /* of end.kept */
+	bool filled;	     /* the gap before them has just been filled, */
+	bool came;	     /* the expected request has */
+	bool after_rnr;	     /* what is expected was refused by an RNR NAK */
+	bool any_kept;	     /* ... and some of them have had their turn */
 	int64_t expected;
 	uint32_t done;	      /* messages executed: the MSN (rule C11) */
 	uint32_t taken;	      /* receive requests taken by messages */
@@ -167,7 +165,7 @@ struct oracle {
 void oracle_start(struct end *end);
 void oracle_free(struct end *end);
 
-/* A request or response packet of a run; taken_back: eng_unsent() will follow. */
+/* A request or response packet of a burst; taken_back: eng_unsent() will follow. */
 /* The request that has just come too early is kept by the engine. */
 void oracle_kept(struct end *end, const struct wire_packet *packet);
 /* The next one that is kept has its turn, if it has. */
@@ -176,16 +174,16 @@ bool oracle_kept_turn(struct end *end);
 void oracle_kept_over(struct end *end);
 void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken_back);
 void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back);
-/* The packets of a run have all been shown. */
-void oracle_run_ends(struct end *end);
-/* The run that begins with this request packet goes back. */
+/* The packets of a burst have all been shown. */
+void oracle_burst_ends(struct end *end);
+/* The burst that begins with this request packet goes back. */
 void oracle_taken_back(struct end *end, const struct wire_packet *first);
 void oracle_response(struct end *end, const struct wire_packet *packet);
 /* Are there answers to READs or Atomics that have not been sent? */
 bool oracle_pauses(const struct end *end);
 /* Is there anything that the responder must say now? */
 bool oracle_owes_answer(const struct end *end);
-/* A run has gone: is no more under way than the window allows? */
+/* A burst has gone: is no more under way than the window allows? */
 void oracle_window(struct end *end);
 /* A packet has passed the rx demux and goes to the engine next. */
 void oracle_arrival(struct end *end, const struct wire_packet *packet,

@@ -11,6 +11,7 @@
 
 #define PROBE_MIN_NS 300000
 #define READ_PROBE_MIN_NS 5000000
+#define NETWORK_READ_PROBE_MIN_NS 1000000
 #define ASK_AFTER_NS 1000000
 
 static const struct message *message_at(const struct end *end, uint32_t index)
@@ -378,19 +379,23 @@ void asking_question_came(struct end *end, int64_t position, const struct wire_p
 
 /*
  * Likewise, when the peer has told of a loss: one packet, the oldest, is repeated; a READ or Atomic
- * after a longer silence.
+ * after a longer silence.  On a network without marks those need no news of a loss.
  * rule S10 test
  */
 void oracle_probe(struct end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
+	const struct plan *plan = &end->world->plan;
 	uint64_t least = PROBE_MIN_NS;
+	bool may = asking->lossy;
 
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
 	if (!repair && asking->unacked < asking->high &&
-	    op_answers(message_at(end, asking->oldest)->op))
-		least = READ_PROBE_MIN_NS;
-	check_early(end, "probe", asking->lossy && silent_for(end, least));
+	    op_answers(message_at(end, asking->oldest)->op)) {
+		least = plan->flows ? NETWORK_READ_PROBE_MIN_NS : READ_PROBE_MIN_NS;
+		may = may || (plan->flows && !plan->ect);
+	}
+	check_early(end, "probe", may && silent_for(end, least));
 	asking->probes++;
 	asking->probed_at = end->world->now;
 	asking->waited = true;

@@ -13,6 +13,9 @@
 /* What a queue holds beyond the marker's limit: all see the mark a round trip later. */
 #define QUEUE_SLACK_BYTES 20000
 #define WINDOW_PACKETS 2
+/* Of what a queue that marks has room for only what is lost by chance is sent again, or twice. */
+#define REPEATS_FOR_LOSS 2.2
+#define REPEATS_MORE 0.01
 
 struct limits {
 	double jain, line;
@@ -112,6 +115,19 @@ static void check_shares(struct world *world, const struct limits *limits)
 		check_least(world, limits->least);
 }
 
+/* Repairs send what is missing, and not all behind it. */
+static void check_repeats(struct world *world)
+{
+	const struct plan *plan = &world->plan;
+	double repeat = world->flows.figures.repeat;
+	double limit = plan->net[0].loss * REPEATS_FOR_LOSS / 1000 + REPEATS_MORE;
+
+	if (plan->ect && !plan->forged_ns && !has_reads(plan) &&
+	    plan->net[0].queue_bytes >= AMPLE_QUEUE_BYTES && repeat > limit)
+		world_fail(world, "%.3f of the packets are sent again, and not %.3f", repeat,
+			   limit);
+}
+
 static const struct limits *other_limits(const struct plan *plan)
 {
 	uint32_t row = 0;
@@ -133,6 +149,7 @@ void oracle_flows(struct world *world)
 		return;
 	if (!is_governed(plan) || (world->net.dropped > 0 && !ample)) {
 		check_shares(world, other_limits(plan));
+		check_repeats(world);
 		return;
 	}
 	/* CNPs of nobody hold a flow down, but do not stop it. */

@@ -272,7 +272,7 @@ void asking_locals(struct end *end)
 	}
 }
 
-/* The packets of the same run are not known yet: some have to wait for those. */
+/* The packets of the same burst are not known yet: some have to wait for those. */
 void asking_local(struct end *end, uint32_t key)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -283,7 +283,7 @@ void asking_local(struct end *end, uint32_t key)
 	asking_locals(end);
 }
 
-void oracle_run_ends(struct end *end)
+void oracle_burst_ends(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 

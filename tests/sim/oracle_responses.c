@@ -150,12 +150,12 @@ void oracle_kept(struct end *end, const struct wire_packet *packet)
 	struct answering *answering = &end->oracle.answering;
 
 	for (uint32_t i = 0; i < answering->kept_count; i++)
-		if (answering->kept[i].psn == packet->psn)
+		if (end->kept[i].psn == packet->psn)
 			world_fail(end->world, "%s: keeps PSN %06x twice", end->name, packet->psn);
 	if (answering->kept_count == SIM_KEPT)
 		world_fail(end->world, "%s: keeps more than it has memory for", end->name);
 	else
-		answering->kept[answering->kept_count++] = *packet;
+		end->kept[answering->kept_count++] = *packet;
 }
 
 /* Is the request kept whose turn it is?  It is kept no longer, nor are those before it. */
@@ -165,7 +165,7 @@ static bool take_kept(struct end *end, struct wire_packet *packet)
 	bool found = false;
 
 	for (uint32_t i = 0; i < answering->kept_count;) {
-		struct wire_packet *kept = &answering->kept[i];
+		struct wire_packet *kept = &end->kept[i];
 		int64_t position =
 			oracle_position(kept->psn, end->peer->plan->psn, answering->expected);
 
@@ -177,7 +177,7 @@ static bool take_kept(struct end *end, struct wire_packet *packet)
 			*packet = *kept;
 			found = true;
 		}
-		*kept = answering->kept[--answering->kept_count];
+		*kept = end->kept[--answering->kept_count];
 	}
 	return found;
 }

@@ -136,15 +136,15 @@ static void plan_qp(struct sim_random *random, struct end_plan *end)
 
 static void plan_host(struct sim_random *random, struct end_plan *end, bool lossless)
 {
-	end->max_run_packets = random_chance(random, 300) ? 1 : random_between(random, 1, 128);
-	end->max_run_bytes =
+	end->max_burst_packets = random_chance(random, 300) ? 1 : random_between(random, 1, 128);
+	end->max_burst_bytes =
 		random_chance(random, 300) ? random_between(random, 5000, 65507) : 65507;
 	end->staging_bytes =
 		random_chance(random, 300) ? random_between(random, 6000, 65536) : 65536;
 	end->max_pieces = random_between(random, 2 * ENG_MAX_SGE + 4, 600);
 	end->gather_from =
 		random_chance(random, 500) ? UINT32_MAX : random_between(random, 1, 4096);
-	end->max_runs = random_chance(random, 500) ? 1000 : random_between(random, 1, 8);
+	end->max_bursts = random_chance(random, 500) ? 1000 : random_between(random, 1, 8);
 	end->scheduled = !random_chance(random, 600);
 	/* Drawn for what was here before, so that kept seeds go on meaning the same plans. */
 	if (end->scheduled)
@@ -278,7 +278,7 @@ static void print_end(char name, const struct end_plan *end)
 	static const char *const habits[RECEIVE_HABITS] = { "early", "burst", "late", "trickle" };
 
 	printf("# %c: sq %u rq %u%s, reads %u/%u, psn %u, rnr timer code %u, window %u, receives "
-	       "%s gap %llu ns, share %llu, run %u packets, gather %u%s, unsent %u, sleep %u "
+	       "%s gap %llu ns, share %llu, burst %u packets, gather %u%s, unsent %u, sleep %u "
 	       "x %llu ns, drain %u, late %llu ns, rtr %llu rts %llu ns\n",
 	       name, end->sq_depth, end->rq_depth,
 	       end->rq_shared	    ? " shared"
@@ -286,7 +286,7 @@ static void print_end(char name, const struct end_plan *end)
 				    : "",
 	       end->max_rd_atomic, end->max_dest_rd_atomic, end->psn, end->rnr_timer_code,
 	       end->cwnd_packets, habits[end->receives], (unsigned long long)end->receive_gap_ns,
-	       (unsigned long long)end->share_bytes, end->max_run_packets, end->gather_from,
+	       (unsigned long long)end->share_bytes, end->max_burst_packets, end->gather_from,
 	       end->scheduled ? ", scheduled" : "", end->unsent, end->sleep,
 	       (unsigned long long)end->sleep_ns, end->drain, (unsigned long long)end->late_ns,
 	       (unsigned long long)end->ready_ns, (unsigned long long)end->rts_ns);

@@ -101,15 +101,15 @@ struct end_plan {
 	uint64_t join_ns;  /* nothing is posted before */
 
 	/* The host's habits. */
-	uint32_t max_run_packets, max_run_bytes, staging_bytes, max_pieces;
+	uint32_t max_burst_packets, max_burst_bytes, staging_bytes, max_pieces;
 	uint32_t gather_from;
-	uint32_t max_runs; /* in one visit */
-	bool scheduled;	   /* as in production: posts are gathered, ACKs wait for company */
-	uint32_t unsent;   /* chance that the socket takes nothing */
-	uint32_t sleep;	   /* chance per visit */
-	uint64_t sleep_ns; /* at most */
-	uint32_t drain;	   /* chance per post of a stay in SQD */
-	uint64_t late_ns;  /* timers are served up to so late */
+	uint32_t max_bursts; /* in one visit */
+	bool scheduled;	     /* as in production: posts are gathered, ACKs wait for company */
+	uint32_t unsent;     /* chance that the socket takes nothing */
+	uint32_t sleep;	     /* chance per visit */
+	uint64_t sleep_ns;   /* at most */
+	uint32_t drain;	     /* chance per post of a stay in SQD */
+	uint64_t late_ns;    /* timers are served up to so late */
 };
 
 /* Timeout code, 16.8 ms: from there on ACKs may be asked for late. */

@@ -77,12 +77,12 @@ static void plan_host(struct sim_random *random, struct end_plan *end, uint32_t 
 	end->receives = RECEIVES_EARLY;
 	end->receives_before_rtr = true;
 	end->post_burst = random_between(random, 1, 16);
-	end->max_run_packets = 128;
-	end->max_run_bytes = 65507;
+	end->max_burst_packets = 128;
+	end->max_burst_bytes = 65507;
 	end->staging_bytes = 65536;
 	end->max_pieces = 600;
 	end->gather_from = random_chance(random, 500) ? UINT32_MAX : 2048;
-	end->max_runs = 1000;
+	end->max_bursts = 1000;
 	end->scheduled = true;
 	end->late_ns = random_skewed(random, 50 * MICROSECOND);
 }

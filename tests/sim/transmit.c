@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * From runs to packets on the virtual wire, and the checks of what a run is.
+ * From bursts to packets on the virtual wire, and the checks of what a burst is.
  */
 #include <string.h>
 
@@ -10,11 +10,11 @@
 
 #define SOCKET_FULL_NS 3000
 
-static void copy_run(const struct eng_run *run, uint32_t *piece, uint32_t *offset, uint8_t *to,
-		     uint32_t length)
+static void copy_burst(const struct eng_burst *burst, uint32_t *piece, uint32_t *offset,
+		       uint8_t *to, uint32_t length)
 {
-	while (length > 0 && *piece < run->piece_count) {
-		const struct eng_piece *from = &run->pieces[*piece];
+	while (length > 0 && *piece < burst->piece_count) {
+		const struct eng_piece *from = &burst->pieces[*piece];
 		uint32_t n = from->length - *offset;
 
 		if (n > length)
@@ -31,58 +31,59 @@ static void copy_run(const struct eng_run *run, uint32_t *piece, uint32_t *offse
 }
 
 /* A datagram's own, or that of the connection. */
-static bool path_is_right(const struct end *end, const struct eng_run *run)
+static bool path_is_right(const struct end *end, const struct eng_burst *burst)
 {
-	const struct eng_path *path = run->path;
+	const struct eng_path *path = burst->path;
 
 	if (end->type == ENG_UD)
 		return path >= end->paths && path < end->paths + PLAN_MAX_CONNECTIONS;
-	if (run->kind == ENG_RUN_CNP)
-		return run->path == &end->cnp_path;
+	if (burst->kind == ENG_BURST_CNP)
+		return burst->path == &end->cnp_path;
 	return path == &eng_qp_attr(end->qp)->path;
 }
 
-/* The rules of UDP_SEGMENT, and those of run.h. */
-static bool run_is_sound(struct end *end, const struct eng_run *run)
+/* The rules of UDP_SEGMENT, and those of burst.h. */
+static bool burst_is_sound(struct end *end, const struct eng_burst *burst)
 {
 	uint32_t sum = 0;
 
-	for (uint32_t i = 0; i < run->piece_count; i++)
-		sum += run->pieces[i].length;
-	if (run->packets > 0 && run->packets <= run->max_packets && sum == run->bytes &&
-	    run->bytes > run->segment * (run->packets - 1) &&
-	    run->bytes <= run->segment * run->packets && run->piece_count <= run->max_pieces &&
-	    run->staged <= run->staging_bytes &&
-	    (run->packets == 1 || run->bytes <= run->max_bytes) && path_is_right(end, run))
+	for (uint32_t i = 0; i < burst->piece_count; i++)
+		sum += burst->pieces[i].length;
+	if (burst->packets > 0 && burst->packets <= burst->max_packets && sum == burst->bytes &&
+	    burst->bytes > burst->segment * (burst->packets - 1) &&
+	    burst->bytes <= burst->segment * burst->packets &&
+	    burst->piece_count <= burst->max_pieces && burst->staged <= burst->staging_bytes &&
+	    (burst->packets == 1 || burst->bytes <= burst->max_bytes) && path_is_right(end, burst))
 		return true;
-	world_fail(end->world, "%s: a run of %u packets, %u bytes in %u pieces, is not sound",
-		   end->name, run->packets, run->bytes, run->piece_count);
+	world_fail(end->world, "%s: a burst of %u packets, %u bytes in %u pieces, is not sound",
+		   end->name, burst->packets, burst->bytes, burst->piece_count);
 	return false;
 }
 
 /* What others may write to is copied, or the ICRC would be of other bytes than those sent. */
-static void check_staged(struct end *end, const struct eng_run *run)
+static void check_staged(struct end *end, const struct eng_burst *burst)
 {
-	if (run->kind == ENG_RUN_REQUESTS || run->kind == ENG_RUN_REPAIR)
+	if (burst->kind == ENG_BURST_REQUESTS || burst->kind == ENG_BURST_REPAIR)
 		return;
-	for (uint32_t i = 0; i < run->piece_count; i++)
-		if (run->pieces[i].bytes < run->staging ||
-		    run->pieces[i].bytes >= run->staging + run->staging_bytes)
+	for (uint32_t i = 0; i < burst->piece_count; i++)
+		if (burst->pieces[i].bytes < burst->staging ||
+		    burst->pieces[i].bytes >= burst->staging + burst->staging_bytes)
 			world_fail(end->world, "%s: a response refers to memory of others",
 				   end->name);
 }
 
 /*
- * The cost of system calls: a run of requests ends where it must.  Looked at when the next one
- * follows at once and nothing but the number and size of packets limits a run.
+ * The cost of system calls: a burst of requests ends where it must.  Looked at when the next one
+ * follows at once and nothing but the number and size of packets limits a burst.
  */
-static void check_cut(struct end *end, const struct eng_run *before, const struct eng_run *run)
+static void check_cut(struct end *end, const struct eng_burst *before,
+		      const struct eng_burst *burst)
 {
 	uint32_t last = before->bytes - before->segment * (before->packets - 1);
-	uint32_t first = run->packets == 1 ? run->bytes : run->segment;
+	uint32_t first = burst->packets == 1 ? burst->bytes : burst->segment;
 
-	if (before->kind != ENG_RUN_REQUESTS || run->kind != ENG_RUN_REQUESTS ||
-	    before->path != run->path)
+	if (before->kind != ENG_BURST_REQUESTS || burst->kind != ENG_BURST_REQUESTS ||
+	    before->path != burst->path)
 		return;
 	if (before->packets == before->max_packets || last < before->segment ||
 	    first > before->segment || before->bytes + first > before->max_bytes)
@@ -90,7 +91,7 @@ static void check_cut(struct end *end, const struct eng_run *before, const struc
 	if (before->staged + 2 * sizeof(struct net_packet) > before->staging_bytes ||
 	    before->piece_count + 2 * ENG_MAX_SGE + 4 > before->max_pieces)
 		return;
-	world_fail(end->world, "%s: a run of %u packets ends too early", end->name,
+	world_fail(end->world, "%s: a burst of %u packets ends too early", end->name,
 		   before->packets);
 }
 
@@ -116,9 +117,10 @@ static void watch_ack_delay(struct end *end, bool waits)
 }
 
 /* Neither side may keep the other from sending, beyond the time that an ACK may wait anyway. */
-static void check_fair(struct end *end, const struct eng_run *run)
+static void check_fair(struct end *end, const struct eng_burst *burst)
 {
-	bool holds_up = run->kind == ENG_RUN_REQUESTS && !run->ack_rides && oracle_owes_answer(end);
+	bool holds_up =
+		burst->kind == ENG_BURST_REQUESTS && !burst->ack_rides && oracle_owes_answer(end);
 
 	if (end->plan->scheduled) {
 		watch_ack_delay(end, holds_up);
@@ -141,7 +143,7 @@ static bool parse_own(struct end *end, const struct net_packet *from, struct wir
 	}
 	if (wire_icrc_check(&from->path->wire, &ip_id, from->bytes, from->length) !=
 	    WIRE_ICRC_RIGHT) {
-		world_fail(end->world, "%s: the ICRC of packet %u of a run is wrong", end->name,
+		world_fail(end->world, "%s: the ICRC of packet %u of a burst is wrong", end->name,
 			   from->ip_id);
 		return false;
 	}
@@ -200,38 +202,38 @@ static bool examine(struct end *end, struct net_packet *to, bool taken_back)
 	return way == MUTANT_SEND && !taken_back && !end->world->failed;
 }
 
-static void emit(struct end *end, const struct eng_run *run, bool taken_back)
+static void emit(struct end *end, const struct eng_burst *burst, bool taken_back)
 {
 	struct world *world = end->world;
-	struct wire_packet first = { .psn = run->first_psn };
+	struct wire_packet first = { .psn = burst->first_psn };
 	uint32_t piece = 0, offset = 0;
 
-	end->repairs = run->kind == ENG_RUN_REPAIR;
-	for (uint32_t i = 0; i < run->packets && !world->failed; i++) {
-		bool last = i + 1 == run->packets;
+	end->repairs = burst->kind == ENG_BURST_REPAIR;
+	for (uint32_t i = 0; i < burst->packets && !world->failed; i++) {
+		bool last = i + 1 == burst->packets;
 		struct net_packet *to = net_packet_new(&world->net);
 
-		to->length = last ? run->bytes - run->segment * i : run->segment;
+		to->length = last ? burst->bytes - burst->segment * i : burst->segment;
 		to->from = end;
 		to->to = end->peer;
-		to->path = run->path;
+		to->path = burst->path;
 		to->ip_id = (uint16_t)i;
 		to->flow = world->plan.flows ? end->number : 0;
-		if (world->plan.ect && run->kind != ENG_RUN_CNP)
+		if (world->plan.ect && burst->kind != ENG_BURST_CNP)
 			to->ecn = NET_ECT0;
 		to->serial = ++world->serial;
 		if (to->length > sizeof(to->bytes)) {
 			world_fail(world, "%s: a packet of %u bytes", end->name, to->length);
 			to->length = 0;
 		}
-		copy_run(run, &piece, &offset, to->bytes, to->length);
+		copy_burst(burst, &piece, &offset, to->bytes, to->length);
 		if (!world->failed && examine(end, to, taken_back))
 			net_send(&world->net, end->side, to, world->now);
 		else
 			net_packet_free(&world->net, to);
 	}
-	oracle_run_ends(end);
-	if (taken_back && run->kind == ENG_RUN_REQUESTS)
+	oracle_burst_ends(end);
+	if (taken_back && burst->kind == ENG_BURST_REQUESTS)
 		oracle_taken_back(end, &first);
 }
 
@@ -246,15 +248,15 @@ static struct eng_hint hint_of(struct end *end, unsigned int sides)
 		return hint;
 	hint.occasion = ENG_ROUND;
 	hint.polled = end->plan->post_burst & 1;
-	hint.watched = hint.polled || end->plan->max_runs & 1;
+	hint.watched = hint.polled || end->plan->max_bursts & 1;
 	return hint;
 }
 
-static enum eng_tx ask_engine(struct end *end, struct eng_run *run, unsigned int sides)
+static enum eng_tx ask_engine(struct end *end, struct eng_burst *burst, unsigned int sides)
 {
 	const struct eng_hint hint = hint_of(end, sides);
 
-	return eng_transmit(end->qp, run, &hint);
+	return eng_transmit(end->qp, burst, &hint);
 }
 
 void end_posted(struct end *end)
@@ -281,40 +283,40 @@ static void trace_reason(const struct end *end, enum eng_tx reason)
 }
 
 /* The sides that have really nothing to send: READ responses may pause, and an ACK may wait. */
-static unsigned int sides_silent(struct end *end, struct eng_run *run, enum eng_tx requests)
+static unsigned int sides_silent(struct end *end, struct eng_burst *burst, enum eng_tx requests)
 {
 	unsigned int sides = ENG_REQUESTS | ENG_RESPONSES;
-	enum eng_tx responses = ask_engine(end, run, ENG_RESPONSES);
+	enum eng_tx responses = ask_engine(end, burst, ENG_RESPONSES);
 
-	if (responses == ENG_TX_RUN)
+	if (responses == ENG_TX_BURST)
 		world_fail(end->world, "%s: has responses to send after all", end->name);
 	watch_ack_delay(end, responses == ENG_TX_ACK_DELAY);
 	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY)
 		sides &= ~(unsigned int)ENG_RESPONSES;
-	/* Room in the window may wait until a run fits, if an ACK is on its way. */
+	/* Room in the window may wait until a burst fits, if an ACK is on its way. */
 	if (requests == ENG_TX_CWND && end->plan->scheduled)
 		sides &= ~(unsigned int)ENG_REQUESTS;
 	return sides;
 }
 
-static enum eng_tx transmit(struct end *end, struct eng_run *run)
+static enum eng_tx transmit(struct end *end, struct eng_burst *burst)
 {
-	if (mutant_answers_last(end) && ask_engine(end, run, ENG_REQUESTS) == ENG_TX_RUN)
-		return ENG_TX_RUN;
-	return ask_engine(end, run, ENG_REQUESTS | ENG_RESPONSES);
+	if (mutant_answers_last(end) && ask_engine(end, burst, ENG_REQUESTS) == ENG_TX_BURST)
+		return ENG_TX_BURST;
+	return ask_engine(end, burst, ENG_REQUESTS | ENG_RESPONSES);
 }
 
 void end_transmit(struct end *end)
 {
 	struct world *world = end->world;
 	const struct end_plan *plan = end->plan;
-	struct eng_run run = {
+	struct eng_burst burst = {
 		.staging = world->staging,
 		.staging_bytes = plan->staging_bytes,
 		.pieces = world->pieces,
 		.max_pieces = plan->max_pieces,
-		.max_packets = plan->max_run_packets,
-		.max_bytes = plan->max_run_bytes,
+		.max_packets = plan->max_burst_packets,
+		.max_bytes = plan->max_burst_bytes,
 		.gather_from = plan->gather_from,
 	};
 
@@ -322,32 +324,32 @@ void end_transmit(struct end *end)
 		end->busy = true;
 		return;
 	}
-	for (uint32_t i = 0; i < plan->max_runs && !world->failed; i++) {
-		struct eng_run before = run;
-		enum eng_tx reason = transmit(end, &run);
+	for (uint32_t i = 0; i < plan->max_bursts && !world->failed; i++) {
+		struct eng_burst before = burst;
+		enum eng_tx reason = transmit(end, &burst);
 		bool taken_back = random_chance(&end->random, plan->unsent);
 
 		oracle_after_step(end);
 		end->crowded = reason == ENG_TX_SHARE;
-		if (reason != ENG_TX_RUN) {
-			oracle_run_ends(end);
+		if (reason != ENG_TX_BURST) {
+			oracle_burst_ends(end);
 			oracle_tells(end);
 			trace_reason(end, reason);
-			oracle_nothing_to_send(end, reason, sides_silent(end, &run, reason));
+			oracle_nothing_to_send(end, reason, sides_silent(end, &burst, reason));
 			return;
 		}
-		if (!run_is_sound(end, &run))
+		if (!burst_is_sound(end, &burst))
 			return;
-		check_staged(end, &run);
-		check_fair(end, &run);
+		check_staged(end, &burst);
+		check_fair(end, &burst);
 		if (i > 0)
-			check_cut(end, &before, &run);
-		emit(end, &run, taken_back);
+			check_cut(end, &before, &burst);
+		emit(end, &burst, taken_back);
 		oracle_window(end);
 		if (!taken_back)
-			end->packets_sent += run.packets;
+			end->packets_sent += burst.packets;
 		if (taken_back) {
-			eng_unsent(end->qp, &run);
+			eng_unsent(end->qp, &burst);
 			end->socket_full_until =
 				world->now + random_below(&end->random, SOCKET_FULL_NS);
 			end->busy = true;

@@ -27,6 +27,9 @@
 struct connection;
 struct mutant;
 
+/* Requests that come early: as many as the window of a flow has packets. */
+#define SIM_KEPT 240
+
 struct end {
 	struct world *world;
 	struct end *peer;
@@ -36,9 +39,10 @@ struct end {
 	char name[4]; /* A, B; with several connections A1, B1 ... */
 	enum eng_qp_type type;
 	uint32_t qpn;
-	bool repairs;		      /* the run that leaves is a repair */
-	void *early_blocks[SIM_KEPT]; /* given to the engine for early packets */
-	uint32_t qkey;		      /* UD */
+	bool repairs;			   /* the run that leaves is a repair */
+	void *early_blocks[SIM_KEPT];	   /* given to the engine for early packets */
+	struct wire_packet kept[SIM_KEPT]; /* what the oracle has seen go there; in no order */
+	uint32_t qkey;			   /* UD */
 	struct eng_path cnp_path;
 	struct eng_path paths[PLAN_MAX_CONNECTIONS]; /* UD: of address handles, one for each peer */
 	const struct end_plan *plan;

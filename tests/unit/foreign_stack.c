@@ -79,7 +79,7 @@ void stack_pause(struct stack *stack, uint64_t ns)
 
 void stack_begin(struct stack *stack, unsigned int flow)
 {
-	if (stack->kind == STACK_RUNS || stack->kind == STACK_MESSAGES)
+	if (stack->kind == STACK_BURSTS || stack->kind == STACK_MESSAGES)
 		stack->flow[flow] = 0;
 }
 
@@ -90,9 +90,9 @@ uint16_t stack_next(struct stack *stack, unsigned int flow)
 	switch (stack->kind) {
 	case STACK_ZERO:
 		return 0;
-	case STACK_RUNS:
+	case STACK_BURSTS:
 		id = stack->flow[flow];
-		stack->flow[flow] = (uint16_t)((id + 1) % STACK_RUN);
+		stack->flow[flow] = (uint16_t)((id + 1) % STACK_BURST);
 		return id;
 	case STACK_MESSAGES:
 	case STACK_FLOW:

@@ -12,13 +12,13 @@
 
 enum {
 	STACK_FLOWS = 64,
-	STACK_RUN = 128, /* datagrams of one UDP_SEGMENT call, at most */
+	STACK_BURST = 128, /* datagrams of one UDP_SEGMENT call, at most */
 };
 
 /* X(identifier, "name") */
 #define STACKS(X)                                                     \
 	X(ZERO, "0 always")                                           \
-	X(RUNS, "0, 1, 2 ... in a run")                               \
+	X(BURSTS, "0, 1, 2 ... in a burst")                           \
 	X(MESSAGES, "0, 1, 2 ... in a message, however long")         \
 	X(CONSTANT, "the same always")                                \
 	X(FLOW, "a counter for each flow, from a random start")       \
@@ -43,7 +43,7 @@ struct stack {
 	uint64_t stamp;		    /* the jiffy of the counter's last use */
 	uint64_t others;	    /* packets a second to whom we do not see */
 	uint16_t counter;	    /* of the host, or what is constant */
-	uint16_t flow[STACK_FLOWS]; /* of a flow, or of the message or run at hand */
+	uint16_t flow[STACK_FLOWS]; /* of a flow, or of the message or burst at hand */
 };
 
 void stack_init(struct stack *stack, enum stack_kind kind, uint64_t seed);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,6 +14,8 @@
 
 #include "link_agent.h"
 #include "progress_end.h"
+#include "progress/instance.h"
+#include "progress/route.h"
 #include "wire/bytes.h"
 
 enum {
@@ -55,7 +58,9 @@ static struct {
 	struct gsi *gsi;
 	struct gsi_port *port[HANDLES];
 	unsigned int ports;
-} self;
+	pthread_mutex_t gate; /* the helper passes it in its callback */
+	atomic_bool dies;
+} self = { .gate = PTHREAD_MUTEX_INITIALIZER };
 
 static void report(const struct gsi_report *what)
 {
@@ -66,8 +71,13 @@ static void report(const struct gsi_report *what)
 static void received(void *arg, const struct gsi_mad *mad)
 {
 	struct gsi_report what = { .what = GSI_MAD, .mad = *mad };
+	bool dies = atomic_load(&self.dies);
 
 	(void)arg;
+	pthread_mutex_lock(&self.gate);
+	pthread_mutex_unlock(&self.gate);
+	if (dies)
+		_exit(0);
 	report(&what);
 }
 
@@ -77,6 +87,17 @@ static void expired(void *arg, uint64_t now)
 
 	(void)arg;
 	report(&what);
+}
+
+static int open_address(const struct gsi_order *order, char *text)
+{
+	struct link_addr *addr;
+	int error;
+
+	pthread_mutex_lock(&self.progress->route_lock);
+	error = route_get_address(self.progress, order->gid, order->scope_id, &addr, text);
+	pthread_mutex_unlock(&self.progress->route_lock);
+	return error;
 }
 
 static void bind_port(const struct gsi_order *order, struct gsi_report *result)
@@ -146,6 +167,9 @@ static void begin_to_poll(void)
 static void obey(const struct gsi_order *order, struct gsi_report *result)
 {
 	switch (order->what) {
+	case GSI_OPEN:
+		result->error = open_address(order, result->text);
+		break;
 	case GSI_ADDR_GET:
 		result->error = gsi_addr_get(self.gsi, order->gid, order->scope_id, result->text);
 		break;
@@ -184,6 +208,13 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		break;
 	case GSI_POLL:
 		begin_to_poll();
+		break;
+	case GSI_HALT:
+		pthread_mutex_lock(&self.gate);
+		break;
+	case GSI_GO:
+		atomic_store(&self.dies, true);
+		pthread_mutex_unlock(&self.gate);
 		break;
 	}
 }

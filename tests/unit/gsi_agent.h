@@ -33,6 +33,7 @@ uint32_t mad_tag(const uint8_t mad[MAD_BYTES]);
 
 struct gsi_order {
 	enum {
+		GSI_OPEN, /* the address, as verbs do: not yet its queue pair 1 */
 		GSI_ADDR_GET,
 		GSI_ADDR_PUT,
 		GSI_BIND,   /* the result has the port and a handle */
@@ -46,6 +47,8 @@ struct gsi_order {
 		GSI_FLUSH,
 		GSI_FORK, /* a child that stays; value: its pid, error: what calls say there */
 		GSI_POLL, /* a thread that polls from now on */
+		GSI_HALT, /* the helper waits in its next callback, until */
+		GSI_GO,	  /* now; the process ends in the callback for the MAD after that */
 	} what;
 	uint8_t gid[16]; /* of an address; or where a MAD comes from */
 	uint8_t dgid[16];

@@ -288,7 +288,7 @@ static void send_and_report(const struct agent_order *order)
 	struct agent_report what = { .event = AGENT_DONE, .error = get_peer(order) };
 	struct iovec piece = { .iov_base = bytes, .iov_len = order->bytes };
 
-	for (uint32_t i = 0; i < order->runs && !what.error; i++) {
+	for (uint32_t i = 0; i < order->bursts && !what.error; i++) {
 		put_datagram(bytes, order->bytes, order->qpn, order->tag + i);
 		do
 			what.error = link_send(self.peer, &piece, 1, order->segment);

@@ -37,9 +37,9 @@ enum agent_event {
 struct agent_order {
 	enum { AGENT_SHARE, AGENT_SEND } what;
 	bool on; /* AGENT_SHARE: link_set_shared_memory() */
-	/* AGENT_SEND: runs of so many bytes with the tags from tag on, by a peer that stays open.
+	/* AGENT_SEND: bursts of so many bytes with the tags from tag on, by a peer that stays open.
 	 */
-	uint32_t qpn, tag, runs, bytes, segment;
+	uint32_t qpn, tag, bursts, bytes, segment;
 };
 
 struct agent_report {

@@ -118,12 +118,14 @@ void shm_expect(struct link_fixture *fixture, uint32_t tag, bool memory)
 	assert_int_equal(report.memory, memory);
 }
 
-struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t runs,
+struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
 			     uint32_t bytes)
 {
-	return (struct agent_order){
-		.what = AGENT_SEND, .qpn = fixture->qpn, .tag = tag, .runs = runs, .bytes = bytes
-	};
+	return (struct agent_order){ .what = AGENT_SEND,
+				     .qpn = fixture->qpn,
+				     .tag = tag,
+				     .bursts = bursts,
+				     .bytes = bytes };
 }
 
 void shm_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,

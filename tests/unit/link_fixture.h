@@ -71,10 +71,10 @@ void shm_expect(struct link_fixture *fixture, uint32_t tag, bool memory);
 /* ---- from the agent to the test's process ---- */
 
 /*
- * An order to send so many runs to the test's process, by shared memory if that is had already; the
- * caller fills in more, if it wants to.
+ * An order to send so many bursts to the test's process, by shared memory if that is had already;
+ * the caller fills in more, if it wants to.
  */
-struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t runs,
+struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
 			     uint32_t bytes);
 /*
  * Have it done within so many milliseconds.  serving is served meanwhile; NULL: what comes to the
@@ -91,7 +91,7 @@ void shm_let_agent_in(struct link_fixture *fixture);
 int shm_receive(struct link_fixture *fixture, struct link_batch *batch);
 /* The same, as often as it takes until the socket has been looked at too. */
 int shm_receive_any(struct link_fixture *fixture, struct link_batch *batch);
-/* So many runs are there and no more; released. */
+/* So many bursts are there and no more; released. */
 void shm_drain(struct link_fixture *fixture, unsigned int expected);
 
 /* ---- messages, from any process that has a slot's name ---- */

@@ -10,12 +10,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/capture.h"
+#include "own_folder.h"
 #include "pcapng_reader.h"
 #include "wire/icrc.h"
 
@@ -23,32 +23,8 @@ enum {
 	ETHERNET = 14,
 };
 
-static char directory[] = "/tmp/uroce-test-capture-XXXXXX";
 static char error[CAPTURE_ERROR_TEXT];
 static const struct pcapng_file *file;
-
-static int make_directory(void **state)
-{
-	(void)state;
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", directory);
-	return system(command);
-}
-
-static const char *file_name(const char *name)
-{
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	return path;
-}
 
 /* ---- the setting ---- */
 
@@ -166,9 +142,9 @@ static void build(uint8_t *bytes, size_t length, uint32_t qpn, const struct capt
 	wire_icrc_put(&path, identification, bytes, length);
 }
 
-/* A run of packets of 100 bytes, the last of 40, in pieces of odd lengths. */
-static void send_run(uint32_t qpn, uint32_t dest_qpn, const struct capture_way *way,
-		     unsigned int count, bool keep)
+/* A burst of packets of 100 bytes, the last of 40, in pieces of odd lengths. */
+static void send_burst(uint32_t qpn, uint32_t dest_qpn, const struct capture_way *way,
+		       unsigned int count, bool keep)
 {
 	uint8_t bytes[20 * 100];
 	struct iovec pieces[3];
@@ -255,14 +231,14 @@ static void check_frame(const struct pcapng_seen *seen, const struct capture_way
 
 static void test_packets(void **state)
 {
-	const char *name = file_name("packets.pcapng");
+	const char *name = own_file("packets.pcapng");
 	struct capture_counts counts;
 
 	(void)state;
 	start(name);
-	send_run(1, 2, &ways[0], 5, true);
-	send_run(1, 2, &ways[0], 3, false); /* did not leave after all */
-	send_run(1, 2, &ways[1], 4, true);
+	send_burst(1, 2, &ways[0], 5, true);
+	send_burst(1, 2, &ways[0], 3, false); /* did not leave after all */
+	send_burst(1, 2, &ways[1], 4, true);
 	receive(3, &ways[0], 61, "refused: for a test");
 	receive(3, &ways[1], 0, NULL);
 	capture_stop(&counts);
@@ -295,12 +271,12 @@ static void test_snaplen(void **state)
 	char text[256];
 
 	(void)state;
-	snprintf(text, sizeof(text), "%s,snaplen=100", file_name("snaplen.pcapng"));
+	snprintf(text, sizeof(text), "%s,snaplen=100", own_file("snaplen.pcapng"));
 	start(text);
-	send_run(1, 2, &ways[0], 3, true);
+	send_burst(1, 2, &ways[0], 3, true);
 	receive(1, &ways[1], 4000, NULL);
 	capture_stop(NULL);
-	file = pcapng_read(file_name("snaplen.pcapng"));
+	file = pcapng_read(own_file("snaplen.pcapng"));
 	assert_int_equal(file->packets, 4);
 	assert_int_equal(file->snaplen, 100);
 	assert_int_equal(file->packet[0].captured, 100);
@@ -316,17 +292,17 @@ static void test_filter(void **state)
 
 	(void)state;
 	snprintf(text, sizeof(text), "%s,filter=qpn:0x11,filter=peer:fd00::1",
-		 file_name("filter.pcapng"));
+		 own_file("filter.pcapng"));
 	start(text);
-	send_run(0x11, 0x22, &ways[0], 1, true);
-	send_run(0x22, 0x11, &ways[0], 2, true);
-	send_run(0x22, 0x33, &ways[0], 4, true); /* not wanted */
-	send_run(0x22, 0x33, &ways[1], 4, true); /* to another peer */
+	send_burst(0x11, 0x22, &ways[0], 1, true);
+	send_burst(0x22, 0x11, &ways[0], 2, true);
+	send_burst(0x22, 0x33, &ways[0], 4, true); /* not wanted */
+	send_burst(0x22, 0x33, &ways[1], 4, true); /* to another peer */
 	receive(0x11, &ways[0], 50, NULL);
 	receive(0x22, &ways[0], 50, NULL); /* not wanted */
 	receive(0x22, &ways[1], 50, NULL);
 	capture_stop(NULL);
-	file = pcapng_read(file_name("filter.pcapng"));
+	file = pcapng_read(own_file("filter.pcapng"));
 	assert_int_equal(file->packets, 5);
 	assert_string_equal(file->filter, "qpn:0x11 or peer:fd00::1");
 }
@@ -339,23 +315,23 @@ static void test_ring_of_files(void **state)
 	struct stat status;
 
 	(void)state;
-	snprintf(text, sizeof(text), "%s,ring=3x64k", file_name("ring.pcapng"));
+	snprintf(text, sizeof(text), "%s,ring=3x64k", own_file("ring.pcapng"));
 	start(text);
 	for (int i = 0; i < 400; i++)
 		receive(1, &ways[0], 1000, NULL);
 	/* Nor are they longer while they are written, by more than a page. */
 	for (int i = 0; i < 50; i++) {
 		snprintf(name, sizeof(name), "ring_%05d.pcapng", i % 3 + 1);
-		if (stat(file_name(name), &status) == 0)
+		if (stat(own_file(name), &status) == 0)
 			assert_uint_in_range(status.st_size, 0, 65536 + 4096);
 		usleep(1000);
 	}
 	capture_stop(NULL);
 	for (int i = 1; i <= 3; i++) {
 		snprintf(name, sizeof(name), "ring_%05d.pcapng", i);
-		assert_int_equal(stat(file_name(name), &status), 0);
-		assert_in_range(status.st_size, 1000, 65536);
-		file = pcapng_read(file_name(name));
+		assert_int_equal(stat(own_file(name), &status), 0);
+		assert_uint_in_range(status.st_size, 1000, 65536);
+		file = pcapng_read(own_file(name));
 		assert_true(file->packets > 0);
 		assert_int_equal(file->statistics, 1);
 		total += file->packets;
@@ -366,8 +342,8 @@ static void test_ring_of_files(void **state)
 	}
 	assert_true(total > 65 && total < 190);
 	assert_true(last > first);
-	assert_int_equal(access(file_name("ring.pcapng"), F_OK), -1);
-	assert_int_equal(access(file_name("ring_00004.pcapng"), F_OK), -1);
+	assert_int_equal(access(own_file("ring.pcapng"), F_OK), -1);
+	assert_int_equal(access(own_file("ring_00004.pcapng"), F_OK), -1);
 }
 
 int main(void)
@@ -378,5 +354,5 @@ int main(void)
 		cmocka_unit_test(test_filter),	cmocka_unit_test(test_ring_of_files),
 	};
 
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return cmocka_run_group_tests(tests, own_folder_make, own_folder_remove);
 }

@@ -25,35 +25,12 @@
 #include "capture/capture.h"
 #include "capture/file.h"
 #include "capture/pcapng.h"
+#include "own_folder.h"
 #include "pcapng_reader.h"
 
-static char directory[] = "/tmp/uroce-test-capture-XXXXXX";
 static char error[CAPTURE_ERROR_TEXT];
 static char complaint[512];
 static atomic_uint complaints;
-
-static int make_directory(void **state)
-{
-	(void)state;
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", directory);
-	return system(command);
-}
-
-static const char *file_name(const char *name)
-{
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	return path;
-}
 
 static void complain(const char *format, ...)
 {
@@ -312,8 +289,8 @@ static void await_size(const char *name, off_t bytes)
 static void test_file_is_whole(void **state)
 {
 	(void)state;
-	add_and_read(file_name("mapped.pcapng"), O_RDWR);
-	add_and_read(file_name("written.pcapng"), O_WRONLY);
+	add_and_read(own_file("mapped.pcapng"), O_RDWR);
+	add_and_read(own_file("written.pcapng"), O_WRONLY);
 }
 
 /* Calls of this thread that wrote, or -1 where the kernel does not count them. */
@@ -337,7 +314,7 @@ static void test_few_calls(void **state)
 	static uint8_t blocks[CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL];
 	const struct pcapng_packet packet = { .captured = 60000, .original = 60000 };
 	const size_t bytes = pcapng_packet_bytes(&packet), additions = 32;
-	const char *name = file_name("calls.pcapng");
+	const char *name = own_file("calls.pcapng");
 	struct capture_file file;
 	long before;
 
@@ -352,7 +329,7 @@ static void test_few_calls(void **state)
 		assert_int_equal(
 			capture_file_add(&file, blocks, CAPTURE_FILE_ADD_MAX / bytes * bytes), 0);
 	if (before >= 0)
-		assert_in_range(write_calls() - before, additions, 4 * additions);
+		assert_uint_in_range(write_calls() - before, additions, 4 * additions);
 	capture_file_close(&file);
 	assert_int_equal(pcapng_read(name)->packets, additions * (CAPTURE_FILE_ADD_MAX / bytes));
 }
@@ -360,7 +337,7 @@ static void test_few_calls(void **state)
 /* A process that is killed while it writes as fast as it can leaves a file that is sound. */
 static void test_killed(void **state)
 {
-	const char *name = file_name("killed.pcapng");
+	const char *name = own_file("killed.pcapng");
 
 	(void)state;
 	for (int i = 0; i < 10; i++) {
@@ -397,7 +374,7 @@ static void test_full(void **state)
 	/* One by one as they come, or all together: what fits is in the file. */
 	static const unsigned int pauses_us[] = { 5000, 0 };
 
-	const char *name = file_name("full.pcapng");
+	const char *name = own_file("full.pcapng");
 	const struct rlimit limit = { 300000, RLIM_INFINITY };
 	struct rlimit before;
 
@@ -431,7 +408,7 @@ static void test_full(void **state)
 /* A pipe gets the blocks as they come, and its end ends the capture, not the process. */
 static void test_pipe(void **state)
 {
-	const char *name = file_name("fifo");
+	const char *name = own_file("fifo");
 	char copy[160], command[400];
 	FILE *reader;
 
@@ -452,10 +429,10 @@ static void test_pipe(void **state)
 	snprintf(copy, sizeof(copy), "%s.copy", name);
 	assert_int_equal(pcapng_read(copy)->packets, 100);
 
-	snprintf(command, sizeof(command), "head -c 100 %s", file_name("fifo"));
+	snprintf(command, sizeof(command), "head -c 100 %s", own_file("fifo"));
 	reader = popen(command, "r");
 	assert_non_null(reader);
-	for (int i = 0; i < 2000 && start(file_name("fifo")); i++)
+	for (int i = 0; i < 2000 && start(own_file("fifo")); i++)
 		usleep(1000);
 	while (fgetc(reader) != EOF)
 		;
@@ -471,13 +448,13 @@ static void test_pipe(void **state)
 /* Two captures at a time: neither in one process nor into one file. */
 static void test_busy(void **state)
 {
-	const char *name = file_name("busy.pcapng");
+	const char *name = own_file("busy.pcapng");
 	int status;
 	pid_t child;
 
 	(void)state;
 	assert_int_equal(start(name), 0);
-	assert_int_equal(start(file_name("other.pcapng")), -EBUSY);
+	assert_int_equal(start(own_file("other.pcapng")), -EBUSY);
 	assert_non_null(strstr(error, "it captures already"));
 	put(100);
 	child = fork();
@@ -486,7 +463,7 @@ static void test_busy(void **state)
 		capture_fork_prepare();
 		capture_fork_child();
 		put(100);
-		if (capture_on() || start(file_name("busy.pcapng")) != -EBUSY)
+		if (capture_on() || start(own_file("busy.pcapng")) != -EBUSY)
 			_exit(1);
 		exit(strstr(error, "%p in the name") ? 0 : 2);
 	}
@@ -494,7 +471,7 @@ static void test_busy(void **state)
 	assert_int_equal(status, 0);
 	put(100);
 	capture_stop(NULL);
-	assert_int_equal(pcapng_read(file_name("busy.pcapng"))->packets, 2);
+	assert_int_equal(pcapng_read(own_file("busy.pcapng"))->packets, 2);
 	assert_int_equal(start("/nonexistent/x"), -ENOENT);
 	assert_string_equal(error, "/nonexistent/x: No such file or directory");
 }
@@ -515,5 +492,5 @@ int main(void)
 		cmocka_unit_test(test_busy),
 	};
 
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return cmocka_run_group_tests(tests, own_folder_make, own_folder_remove);
 }

@@ -220,7 +220,8 @@ static void test_destroyed_ends(void **state)
 		const struct cm_step *step = cm_step_of(s, CM_IN_DESTROY);
 		unsigned int steps = 0;
 
-		for (assert_non_null(step); step->next != CM_IDLE; steps++) {
+		assert_non_null(step);
+		for (; step->next != CM_IDLE; steps++) {
 			assert_true(steps < 4);
 			step = cm_step_of(step->next, CM_IN_END);
 			assert_non_null(step);

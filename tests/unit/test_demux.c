@@ -301,8 +301,8 @@ static void test_identification_in_memory(void **state)
 	assert_int_equal(count_of(PROGRESS_COUNT_ICRC_SOLVED), 0);
 }
 
-/* A run is walked packet by packet: a bad one in the middle costs only itself. */
-static void test_run_with_bad_packet(void **state)
+/* A burst is walked packet by packet: a bad one in the middle costs only itself. */
+static void test_burst_with_bad_packet(void **state)
 {
 	uint8_t bytes[20 * PACKET_BYTES];
 
@@ -372,7 +372,7 @@ int main(void)
 		DEMUX_TEST(test_cnp),
 		DEMUX_TEST(test_foreign_identification),
 		DEMUX_TEST(test_identification_in_memory),
-		DEMUX_TEST(test_run_with_bad_packet),
+		DEMUX_TEST(test_burst_with_bad_packet),
 		DEMUX_TEST(test_mixed_batch),
 		cmocka_unit_test_setup_teardown(test_other_slot, open_demux_to_own_slot,
 						close_demux),

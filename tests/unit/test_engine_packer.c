@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Runs against packets that are put together one by one, each in a buffer of its own: headers,
+ * Bursts against packets that are put together one by one, each in a buffer of its own: headers,
  * payload byte by byte, pad, ICRC in one go.
  */
 #include <setjmp.h>
@@ -59,9 +59,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct eng_run new_run(void)
+static struct eng_burst new_burst(void)
 {
-	struct eng_run run = {
+	struct eng_burst burst = {
 		.staging = staging,
 		.staging_bytes = STAGING_BYTES,
 		.pieces = pieces,
@@ -78,8 +78,8 @@ static struct eng_run new_run(void)
 		path.wire.src[i] = (uint8_t)draw(256);
 		path.wire.dst[i] = (uint8_t)draw(256);
 	}
-	pack_begin(&run, &path);
-	return run;
+	pack_begin(&burst, &path);
+	return burst;
 }
 
 static struct wire_packet packet_of(uint32_t payload_length)
@@ -126,8 +126,8 @@ static uint8_t payload_byte(const struct payload *payload, uint32_t position)
 	return 0;
 }
 
-/* The same packet by itself, as number n of its run; its length. */
-static uint32_t build_alone(uint8_t *to, const struct eng_run *run, uint32_t n,
+/* The same packet by itself, as number n of its burst; its length. */
+static uint32_t build_alone(uint8_t *to, const struct eng_burst *burst, uint32_t n,
 			    const struct wire_packet *packet, const struct payload *payload)
 {
 	uint32_t length = wire_build_headers(packet, to);
@@ -137,47 +137,48 @@ static uint32_t build_alone(uint8_t *to, const struct eng_run *run, uint32_t n,
 	for (uint32_t i = 0; i < packet->pad_count; i++)
 		to[length++] = 0;
 	length += (uint32_t)WIRE_ICRC_BYTES;
-	wire_icrc_put(&run->path->wire, (uint16_t)(run->identification + n), to, length);
+	wire_icrc_put(&burst->path->wire, (uint16_t)(burst->identification + n), to, length);
 	return length;
 }
 
 /* The packet, with the payload's length set to the packet's. */
-static enum pack add(struct eng_run *run, const struct wire_packet *packet,
+static enum pack add(struct eng_burst *burst, const struct wire_packet *packet,
 		     const struct payload *payload)
 {
 	struct payload of_packet = *payload;
-	uint8_t *at = pack_place(run, packet->payload_length);
+	uint8_t *at = pack_place(burst, packet->payload_length);
 
 	of_packet.length = packet->payload_length;
-	return at ? pack_add(box.qp, run, wire_build_headers(packet, at), &of_packet)
+	return at ? pack_add(box.qp, burst, wire_build_headers(packet, at), &of_packet)
 		  : PACK_NO_ROOM;
 }
 
 /* What leaves is what the pieces are, one behind the other. */
-static void expect_bytes(const struct eng_run *run, uint32_t length)
+static void expect_bytes(const struct eng_burst *burst, uint32_t length)
 {
 	uint32_t at = 0;
 
-	assert_int_equal(run->bytes, length);
-	assert_true(run->piece_count <= run->max_pieces && run->staged <= run->staging_bytes);
-	for (uint32_t i = 0; i < run->piece_count; i++) {
-		assert_true(run->pieces[i].length <= length - at);
-		assert_memory_equal(run->pieces[i].bytes, expected + at, run->pieces[i].length);
-		at += run->pieces[i].length;
+	assert_int_equal(burst->bytes, length);
+	assert_true(burst->piece_count <= burst->max_pieces &&
+		    burst->staged <= burst->staging_bytes);
+	for (uint32_t i = 0; i < burst->piece_count; i++) {
+		assert_true(burst->pieces[i].length <= length - at);
+		assert_memory_equal(burst->pieces[i].bytes, expected + at, burst->pieces[i].length);
+		at += burst->pieces[i].length;
 	}
 	assert_int_equal(at, length);
 }
 
 /* A refused packet has left nothing behind: not in the counts, and not in the pieces. */
-static void expect_unchanged(const struct eng_run *run, const struct eng_run *before,
+static void expect_unchanged(const struct eng_burst *burst, const struct eng_burst *before,
 			     const struct eng_piece *pieces_before)
 {
-	assert_memory_equal(run, before, sizeof(*run));
-	assert_memory_equal(run->pieces, pieces_before,
+	assert_memory_equal(burst, before, sizeof(*burst));
+	assert_memory_equal(burst->pieces, pieces_before,
 			    before->piece_count * sizeof(*pieces_before));
 }
 
-/* The next packet: one of the run's size, or shorter, or longer, now and then. */
+/* The next packet: one of the burst's size, or shorter, or longer, now and then. */
 static uint32_t next_length(uint32_t mtu)
 {
 	switch (draw(12)) {
@@ -190,38 +191,38 @@ static uint32_t next_length(uint32_t mtu)
 	}
 }
 
-/* May it join, by the rule of UDP_SEGMENT and the limits of a run? */
-static bool may_join(const struct eng_run *run, uint32_t segment, bool closed, uint32_t bytes,
+/* May it join, by the rule of UDP_SEGMENT and the limits of a burst? */
+static bool may_join(const struct eng_burst *burst, uint32_t segment, bool closed, uint32_t bytes,
 		     uint32_t length)
 {
-	return run->packets == 0 ||
-	       (!closed && length <= segment && run->packets < run->max_packets &&
-		bytes + length <= run->max_bytes);
+	return burst->packets == 0 ||
+	       (!closed && length <= segment && burst->packets < burst->max_packets &&
+		bytes + length <= burst->max_bytes);
 }
 
-static void fill_run(struct eng_run *run, uint32_t mtu)
+static void fill_burst(struct eng_burst *burst, uint32_t mtu)
 {
 	uint32_t segment = 0, bytes = 0, length;
 	bool closed = false;
 
 	for (unsigned int tries = 0; tries < 200; tries++) {
 		static struct eng_piece pieces_before[MAX_PIECES];
-		const struct eng_run before = *run;
+		const struct eng_burst before = *burst;
 		struct wire_packet packet = packet_of(next_length(mtu));
 		struct eng_sge list[4];
 		struct payload payload = payload_of(list, draw(5000), packet.payload_length);
 		enum pack result;
 
 		memcpy(pieces_before, pieces, sizeof(pieces_before));
-		length = build_alone(expected + bytes, run, run->packets, &packet, &payload);
-		assert_int_equal(pack_fits(run, length),
-				 may_join(run, segment, closed, bytes, length));
-		result = add(run, &packet, &payload);
+		length = build_alone(expected + bytes, burst, burst->packets, &packet, &payload);
+		assert_int_equal(pack_fits(burst, length),
+				 may_join(burst, segment, closed, bytes, length));
+		result = add(burst, &packet, &payload);
 		if (result != PACK_DONE) {
 			assert_int_equal(result, PACK_NO_ROOM);
-			expect_unchanged(run, &before, pieces_before);
+			expect_unchanged(burst, &before, pieces_before);
 			/* Refused for its size, or because staging or pieces are used up. */
-			if (may_join(run, segment, closed, bytes, length))
+			if (may_join(burst, segment, closed, bytes, length))
 				return;
 			continue;
 		}
@@ -230,60 +231,60 @@ static void fill_run(struct eng_run *run, uint32_t mtu)
 			segment = length;
 		bytes += length;
 		closed = length < segment;
-		assert_int_equal(run->segment, segment);
-		assert_int_equal(run->closed, closed);
-		assert_int_equal(run->packets, before.packets + 1);
-		expect_bytes(run, bytes);
+		assert_int_equal(burst->segment, segment);
+		assert_int_equal(burst->closed, closed);
+		assert_int_equal(burst->packets, before.packets + 1);
+		expect_bytes(burst, bytes);
 	}
 }
 
 /* rule S1 test: any packets, copied or gathered, with little room or much. */
-static void test_runs(void **state)
+static void test_bursts(void **state)
 {
 	static const uint32_t mtus[] = { 8, 256, 1024, 4096 };
 	static const uint32_t gathers[] = { 1, 64, 2048, UINT32_MAX };
 
 	(void)state;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		struct eng_run run = new_run();
+		struct eng_burst burst = new_burst();
 
-		run.gather_from = gathers[draw(4)];
-		run.max_packets = 1 + draw(MAX_PACKETS);
+		burst.gather_from = gathers[draw(4)];
+		burst.max_packets = 1 + draw(MAX_PACKETS);
 		if (draw(2))
-			run.max_bytes = 5000 + draw(MAX_BYTES - 5000);
+			burst.max_bytes = 5000 + draw(MAX_BYTES - 5000);
 		if (draw(4) == 0)
-			run.staging_bytes = 5000 + draw(STAGING_BYTES - 5000);
+			burst.staging_bytes = 5000 + draw(STAGING_BYTES - 5000);
 		if (draw(4) == 0)
-			run.max_pieces = 9 + draw(40);
-		fill_run(&run, mtus[draw(4)]);
+			burst.max_pieces = 9 + draw(40);
+		fill_burst(&burst, mtus[draw(4)]);
 	}
 }
 
-/* The exact ends of a run: one packet more, one byte more. */
+/* The exact ends of a burst: one packet more, one byte more. */
 static void test_the_limits_are_exact(void **state)
 {
 	static const struct payload none = { .kind = PAYLOAD_NONE };
 	struct wire_packet packet = packet_of(0);
 	const uint32_t bytes = WIRE_BTH_BYTES + (uint32_t)WIRE_ICRC_BYTES;
-	struct eng_run run = new_run();
+	struct eng_burst burst = new_burst();
 
 	(void)state;
 	packet.opcode = WIRE_SEND_ONLY;
-	run.max_packets = 7;
+	burst.max_packets = 7;
 	for (unsigned int i = 0; i < 7; i++)
-		assert_int_equal(add(&run, &packet, &none), PACK_DONE);
-	assert_int_equal(add(&run, &packet, &none), PACK_NO_ROOM);
-	run = new_run();
-	run.max_bytes = 7 * bytes;
+		assert_int_equal(add(&burst, &packet, &none), PACK_DONE);
+	assert_int_equal(add(&burst, &packet, &none), PACK_NO_ROOM);
+	burst = new_burst();
+	burst.max_bytes = 7 * bytes;
 	for (unsigned int i = 0; i < 7; i++)
-		assert_int_equal(add(&run, &packet, &none), PACK_DONE);
-	assert_int_equal(run.bytes, run.max_bytes);
-	assert_int_equal(add(&run, &packet, &none), PACK_NO_ROOM);
-	run = new_run();
-	run.max_bytes = 7 * bytes - 1;
+		assert_int_equal(add(&burst, &packet, &none), PACK_DONE);
+	assert_int_equal(burst.bytes, burst.max_bytes);
+	assert_int_equal(add(&burst, &packet, &none), PACK_NO_ROOM);
+	burst = new_burst();
+	burst.max_bytes = 7 * bytes - 1;
 	for (unsigned int i = 0; i < 6; i++)
-		assert_int_equal(add(&run, &packet, &none), PACK_DONE);
-	assert_int_equal(add(&run, &packet, &none), PACK_NO_ROOM);
+		assert_int_equal(add(&burst, &packet, &none), PACK_DONE);
+	assert_int_equal(add(&burst, &packet, &none), PACK_NO_ROOM);
 }
 
 /* Room for one packet in staging buffer and pieces: not a byte and not a piece less will do. */
@@ -296,40 +297,41 @@ static void test_room_is_exact(void **state)
 	(void)state;
 	packet.opcode = WIRE_SEND_ONLY;
 	for (uint32_t bytes = 0; bytes < 400; bytes++) {
-		struct eng_run run = new_run();
+		struct eng_burst burst = new_burst();
 
-		run.staging_bytes = bytes;
-		if (add(&run, &packet, &payload) == PACK_DONE)
+		burst.staging_bytes = bytes;
+		if (add(&burst, &packet, &payload) == PACK_DONE)
 			assert_true(bytes >= WIRE_BTH_BYTES + 100 + WIRE_ICRC_BYTES);
 		else
 			assert_true(bytes < WIRE_BTH_BYTES + 100 + WIRE_ICRC_BYTES + 100);
-		assert_true(run.staged <= bytes);
+		assert_true(burst.staged <= bytes);
 	}
 	/* Headers, payload, and the end. */
 	for (uint32_t most = 0; most < 6; most++) {
-		struct eng_run run = new_run();
+		struct eng_burst burst = new_burst();
 
-		run.gather_from = 1;
-		run.max_pieces = most;
-		assert_int_equal(add(&run, &packet, &payload), most < 3 ? PACK_NO_ROOM : PACK_DONE);
+		burst.gather_from = 1;
+		burst.max_pieces = most;
+		assert_int_equal(add(&burst, &packet, &payload),
+				 most < 3 ? PACK_NO_ROOM : PACK_DONE);
 	}
 }
 
-/* Memory that cannot be used is a fault, wherever in the list, and the run is as it was. */
+/* Memory that cannot be used is a fault, wherever in the list, and the burst is as it was. */
 static void test_faults(void **state)
 {
 	(void)state;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		struct eng_run run = new_run(), before;
+		struct eng_burst burst = new_burst(), before;
 		struct wire_packet packet = packet_of(400);
 		static struct eng_piece pieces_before[MAX_PIECES];
 		struct eng_sge list[4];
 		struct payload payload = payload_of(list, 0, 400);
 		uint32_t bad;
 
-		run.gather_from = draw(2) ? 1 : UINT32_MAX;
-		assert_int_equal(add(&run, &packet, &payload), PACK_DONE);
-		before = run;
+		burst.gather_from = draw(2) ? 1 : UINT32_MAX;
+		assert_int_equal(add(&burst, &packet, &payload), PACK_DONE);
+		before = burst;
 		memcpy(pieces_before, pieces, sizeof(pieces_before));
 		do
 			bad = draw(payload.count);
@@ -344,8 +346,8 @@ static void test_faults(void **state)
 		default: /* the list is shorter than the packet */
 			list[bad].length--;
 		}
-		assert_int_equal(add(&run, &packet, &payload), PACK_FAULT);
-		expect_unchanged(&run, &before, pieces_before);
+		assert_int_equal(add(&burst, &packet, &payload), PACK_FAULT);
+		expect_unchanged(&burst, &before, pieces_before);
 	}
 }
 
@@ -354,19 +356,19 @@ static void test_what_may_change_is_copied(void **state)
 {
 	struct payload payload = { .kind = PAYLOAD_BYTES, .bytes = region, .stable = false };
 	struct wire_packet packet = packet_of(4096);
-	struct eng_run run = new_run();
+	struct eng_burst burst = new_burst();
 
 	(void)state;
-	run.gather_from = 1;
-	assert_int_equal(add(&run, &packet, &payload), PACK_DONE);
-	assert_int_equal(run.piece_count, 1);
-	assert_ptr_equal(run.pieces[0].bytes, staging);
-	run = new_run();
-	run.gather_from = 1;
+	burst.gather_from = 1;
+	assert_int_equal(add(&burst, &packet, &payload), PACK_DONE);
+	assert_int_equal(burst.piece_count, 1);
+	assert_ptr_equal(burst.pieces[0].bytes, staging);
+	burst = new_burst();
+	burst.gather_from = 1;
 	payload.stable = true;
-	assert_int_equal(add(&run, &packet, &payload), PACK_DONE);
-	assert_int_equal(run.piece_count, 3);
-	assert_ptr_equal(run.pieces[1].bytes, region);
+	assert_int_equal(add(&burst, &packet, &payload), PACK_DONE);
+	assert_int_equal(burst.piece_count, 3);
+	assert_ptr_equal(burst.pieces[1].bytes, region);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -374,7 +376,7 @@ static void test_what_may_change_is_copied(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_runs),   TEST(test_the_limits_are_exact),	 TEST(test_room_is_exact),
+		TEST(test_bursts), TEST(test_the_limits_are_exact),	 TEST(test_room_is_exact),
 		TEST(test_faults), TEST(test_what_may_change_is_copied),
 	};
 

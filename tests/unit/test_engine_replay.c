@@ -24,8 +24,8 @@ struct item {
 	uint32_t psn, packets;
 	uint32_t next, end; /* what is wanted of the answer */
 	bool again;	    /* wanted once more, after it was given */
-	uint32_t before;    /* what next was before the run, when it is in it */
-	bool in_run;
+	uint32_t before;    /* what next was before the burst, when it is in it */
+	bool in_burst;
 };
 
 static struct {
@@ -135,18 +135,18 @@ static void repeat(void)
 	assert_int_equal(entry->from, item->next);
 }
 
-/* A run of so many answers. */
+/* A burst of so many answers. */
 static void hand_out(unsigned int packets)
 {
 	struct item *item;
 
 	for (unsigned int i = 0; i < list.count; i++)
-		list.item[i].in_run = false;
+		list.item[i].in_burst = false;
 	replay_begin(box.qp);
 	while (packets-- > 0 && (item = oldest_wanted())) {
-		if (!item->in_run)
+		if (!item->in_burst)
 			item->before = item->next;
-		item->in_run = true;
+		item->in_burst = true;
 		item->next++;
 		replay_sent(box.qp, replay_pending(box.qp), item->next);
 	}
@@ -155,12 +155,12 @@ static void hand_out(unsigned int packets)
 static void take_back(void)
 {
 	for (unsigned int i = 0; i < list.count; i++)
-		if (list.item[i].in_run)
+		if (list.item[i].in_burst)
 			list.item[i].next = list.item[i].before;
 	replay_unsent(box.qp);
 }
 
-/* A run of which the transport takes all or nothing. */
+/* A burst of which the transport takes all or nothing. */
 static void answer(bool taken)
 {
 	hand_out(1 + draw(12));

@@ -293,18 +293,18 @@ static struct fault_injector *open_injector(const char *text)
 	return injector;
 }
 
-/* A run of packets numbered from first, with the ICRCs that a run has, in odd pieces. */
-static void send_run(struct fault_injector *injector, struct link_peer *peer, uint32_t first,
-		     uint32_t packets, uint64_t now)
+/* A burst of packets numbered from first, with the ICRCs that a burst has, in odd pieces. */
+static void send_burst(struct fault_injector *injector, struct link_peer *peer, uint32_t first,
+		       uint32_t packets, uint64_t now)
 {
 	static uint8_t bytes[128 * PACKET_BYTES];
 	struct eng_piece pieces[3];
-	struct eng_run run = { .pieces = pieces,
-			       .path = &path,
-			       .packets = packets,
-			       .segment = PACKET_BYTES,
-			       .bytes = packets * PACKET_BYTES,
-			       .piece_count = 3 };
+	struct eng_burst burst = { .pieces = pieces,
+				   .path = &path,
+				   .packets = packets,
+				   .segment = PACKET_BYTES,
+				   .bytes = packets * PACKET_BYTES,
+				   .piece_count = 3 };
 
 	memset(bytes, 0, sizeof(bytes));
 	for (uint32_t i = 0; i < packets; i++) {
@@ -315,9 +315,9 @@ static void send_run(struct fault_injector *injector, struct link_peer *peer, ui
 		wire_icrc_put(&path.wire, (uint16_t)i, packet, PACKET_BYTES);
 	}
 	pieces[0] = (struct eng_piece){ bytes, 5 };
-	pieces[1] = (struct eng_piece){ bytes + 5, run.bytes - 20 };
-	pieces[2] = (struct eng_piece){ bytes + run.bytes - 15, 15 };
-	fault_send(injector, peer, QPN, &run, now);
+	pieces[1] = (struct eng_piece){ bytes + 5, burst.bytes - 20 };
+	pieces[2] = (struct eng_piece){ bytes + burst.bytes - 15, 15 };
+	fault_send(injector, peer, QPN, &burst, now);
 }
 
 static unsigned int number_of(unsigned int place)
@@ -332,13 +332,13 @@ static bool icrc_is_right(unsigned int place)
 	return wire_icrc_check(&path.wire, &ip_id, sent[place], PACKET_BYTES) == WIRE_ICRC_RIGHT;
 }
 
-/* Without faults a run leaves in one call, as it is. */
+/* Without faults a burst leaves in one call, as it is. */
 static void test_passes_through(void **state)
 {
 	struct fault_injector *injector = open_injector("seed=1");
 
 	(void)state;
-	send_run(injector, peer_number(1), 0, 100, 0);
+	send_burst(injector, peer_number(1), 0, 100, 0);
 	assert_int_equal(sent_count, 100);
 	assert_int_equal(calls, 1);
 	for (unsigned int i = 0; i < 100; i++) {
@@ -357,7 +357,7 @@ static void test_corrupts(void **state)
 	uint8_t right[100][PACKET_BYTES];
 
 	(void)state;
-	send_run(injector, peer_number(1), 0, 100, 0);
+	send_burst(injector, peer_number(1), 0, 100, 0);
 	assert_int_equal(sent_count, 100);
 	assert_int_equal(counted[PROGRESS_COUNT_FAULT_CORRUPTED], 100);
 	for (unsigned int i = 0; i < sent_count; i++)
@@ -383,7 +383,7 @@ static void test_drops_and_duplicates(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 1000; i += 100)
-		send_run(injector, peer_number(1), i, 100, 0);
+		send_burst(injector, peer_number(1), i, 100, 0);
 	dropped = counted[PROGRESS_COUNT_FAULT_DROPPED];
 	assert_int_equal(lost, dropped);
 	duplicated = counted[PROGRESS_COUNT_FAULT_DUPLICATED];
@@ -394,7 +394,7 @@ static void test_drops_and_duplicates(void **state)
 }
 
 /* A drop splits the run in two, a copy goes by itself; all others leave with their neighbours. */
-static void test_splits_runs(void **state)
+static void test_splits_bursts(void **state)
 {
 	struct fault_injector *injector = open_injector("drop=0.02,dup=0.01,seed=3");
 	struct fault_config config;
@@ -404,7 +404,7 @@ static void test_splits_runs(void **state)
 	(void)state;
 	assert_int_equal(fault_parse("drop=0.02,dup=0.01,seed=3", &config, error), 0);
 	for (uint32_t i = 0; i < 2000; i += 100)
-		send_run(injector, peer_number(1), i, 100, 0);
+		send_burst(injector, peer_number(1), i, 100, 0);
 	for (unsigned int n = 0; n < 2000; n++) {
 		struct fault_fate fate = fault_fate(&config, n);
 
@@ -424,8 +424,8 @@ static void test_splits_runs(void **state)
 	fault_close(injector);
 }
 
-/* The same packets meet the same faults in the same order, however they are put into runs. */
-static void test_runs_change_nothing(void **state)
+/* The same packets meet the same faults in the same order, however they are put into bursts. */
+static void test_bursts_change_nothing(void **state)
 {
 	enum { PACKETS = 1000 };
 	static const char *const faults = "drop=0.02,dup=0.02,reorder=0.03,corrupt=0.02,seed=11";
@@ -438,7 +438,7 @@ static void test_runs_change_nothing(void **state)
 		struct fault_injector *injector = open_injector(faults);
 
 		for (uint32_t i = 0; i < PACKETS; i += packets)
-			send_run(injector, peer_number(1), i, packets, 0);
+			send_burst(injector, peer_number(1), i, packets, 0);
 		fault_release(injector, FAULT_HOLD_NS);
 		fault_close(injector);
 		if (packets == 1) {
@@ -469,7 +469,7 @@ static void test_reorders(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 1000; i += 50)
-		send_run(injector, peer_number(1), i, 50, 0);
+		send_burst(injector, peer_number(1), i, 50, 0);
 	fault_release(injector, FAULT_HOLD_NS);
 	assert_int_equal(sent_count, 1000);
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -492,7 +492,7 @@ static void test_hold_ends(void **state)
 	struct fault_injector *injector = open_injector("reorder=1");
 
 	(void)state;
-	send_run(injector, peer_number(1), 0, 1, 5000);
+	send_burst(injector, peer_number(1), 0, 1, 5000);
 	assert_int_equal(sent_count, 0);
 	assert_int_equal(fault_deadline(injector), 5000 + FAULT_HOLD_NS);
 	assert_false(fault_release(injector, 4999 + FAULT_HOLD_NS));
@@ -508,8 +508,8 @@ static void test_delays(void **state)
 	struct fault_injector *injector = open_injector("delay=200us");
 
 	(void)state;
-	send_run(injector, peer_number(1), 0, 10, 1000);
-	send_run(injector, peer_number(1), 10, 10, 51000);
+	send_burst(injector, peer_number(1), 0, 10, 1000);
+	send_burst(injector, peer_number(1), 10, 10, 51000);
 	assert_int_equal(sent_count, 0);
 	assert_int_equal(fault_deadline(injector), 201000);
 	assert_false(fault_release(injector, 200999));
@@ -533,7 +533,7 @@ static void test_flushes_peer(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 100; i++)
-		send_run(injector, peer_number(i % 2), i, 1, i);
+		send_burst(injector, peer_number(i % 2), i, 1, i);
 	assert_int_equal(sent_count, 0);
 	fault_flush(injector, peer_number(0));
 	assert_int_equal(sent_count, 50);
@@ -554,7 +554,7 @@ static void test_bounded(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < FAULT_MAX_WAITING + 128; i += 128)
-		send_run(injector, peer_number(1), i, 128, 0);
+		send_burst(injector, peer_number(1), i, 128, 0);
 	assert_int_equal(counted[PROGRESS_COUNT_FAULT_DROPPED], 128);
 	assert_int_equal(lost, 128);
 	assert_false(fault_release(injector, 999999999));
@@ -575,8 +575,8 @@ int main(void)
 		cmocka_unit_test(test_passes_through),
 		cmocka_unit_test(test_corrupts),
 		cmocka_unit_test(test_drops_and_duplicates),
-		cmocka_unit_test(test_splits_runs),
-		cmocka_unit_test(test_runs_change_nothing),
+		cmocka_unit_test(test_splits_bursts),
+		cmocka_unit_test(test_bursts_change_nothing),
 		cmocka_unit_test(test_reorders),
 		cmocka_unit_test(test_hold_ends),
 		cmocka_unit_test(test_delays),

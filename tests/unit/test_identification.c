@@ -73,7 +73,7 @@ static void pause_now_and_then(struct stack *stack)
 		stack_pause(stack, pauses[stack_random(stack, 4)]);
 }
 
-/* Single packets, runs and, rarely, messages of thousands, on all flows in turn. */
+/* Single packets, bursts and, rarely, messages of thousands, on all flows in turn. */
 static void talk(struct network *network, enum stack_kind kind)
 {
 	memset(network, 0, sizeof(*network));
@@ -135,7 +135,7 @@ static void test_strength(void **state)
 
 	(void)state;
 	for (enum stack_kind kind = 0; kind < STACK_KINDS; kind++) {
-		bool places = kind == STACK_ZERO || kind == STACK_RUNS;
+		bool places = kind == STACK_ZERO || kind == STACK_BURSTS;
 
 		/* What it is shows with the first long message, if there is one. */
 		if (kind == STACK_MESSAGES)

@@ -273,12 +273,12 @@ static void test_single_datagram(void **state)
 	link_addr_close(six);
 }
 
-/* A run leaves with one call and arrives merged, with the right size of segment. */
-static void test_run_arrives_merged(void **state)
+/* A burst leaves with one call and arrives merged, with the right size of segment. */
+static void test_burst_arrives_merged(void **state)
 {
 	static const struct {
 		unsigned int segment, count, last;
-	} runs[] = { { 40, 128, 40 }, { 40, 64, 12 }, { 4128, 15, 4128 }, { 1056, 2, 100 } };
+	} bursts[] = { { 40, 128, 40 }, { 40, 64, 12 }, { 4128, 15, 4128 }, { 1056, 2, 100 } };
 	struct link_fixture *fixture = *state;
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
 	uint32_t qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT | 9;
@@ -288,20 +288,20 @@ static void test_run_arrives_merged(void **state)
 	unsigned int i, n;
 
 	/* Linux from 4.18 on cuts so many. */
-	assert_in_range(link_max_segments(fixture->link), 64, LINK_MAX_SEGMENTS);
+	assert_uint_in_range(link_max_segments(fixture->link), 64, LINK_MAX_SEGMENTS);
 	assert_int_equal(link_peer_open(fixture->addr, loopback4, 0, 0, 64, &port, &peer), 0);
-	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-		unsigned int total = runs[i].segment * (runs[i].count - 1) + runs[i].last;
+	for (i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
+		unsigned int total = bursts[i].segment * (bursts[i].count - 1) + bursts[i].last;
 		struct iovec piece = { bytes, total };
 
-		if (runs[i].count > link_max_segments(fixture->link))
+		if (bursts[i].count > link_max_segments(fixture->link))
 			continue;
-		for (n = 0; n < runs[i].count; n++)
-			put_datagram(bytes + n * runs[i].segment, runs[i].last, qpn, n);
-		assert_int_equal(link_send(peer, &piece, 1, runs[i].segment), 0);
+		for (n = 0; n < bursts[i].count; n++)
+			put_datagram(bytes + n * bursts[i].segment, bursts[i].last, qpn, n);
+		assert_int_equal(link_send(peer, &piece, 1, bursts[i].segment), 0);
 		assert_int_equal(receive_wait(fixture->addr, &batch, 1000), 0);
 		assert_int_equal(batch.bytes, total);
-		assert_int_equal(batch.segment, runs[i].segment);
+		assert_int_equal(batch.segment, bursts[i].segment);
 		assert_memory_equal(room, bytes, total);
 	}
 	link_peer_close(peer);
@@ -442,7 +442,7 @@ int main(void)
 		cmocka_unit_test_setup(test_slots_are_unique_and_bounded, fresh_network),
 		WITH_LINK(test_addresses),
 		WITH_LINK(test_single_datagram),
-		WITH_LINK(test_run_arrives_merged),
+		WITH_LINK(test_burst_arrives_merged),
 		WITH_LINK(test_short_datagram_goes_to_slot_zero),
 		WITH_LINK(test_overflow_is_counted),
 		WITH_LINK(test_abandon),

@@ -205,7 +205,7 @@ static void check_classes(struct fixture *fixture, struct link_addr *addr, uint1
 		receive_class(addr, ipv4, &hop_limit, &traffic_class);
 		assert_int_equal(hop_limit, classes[i].hop_limit);
 		assert_int_equal(traffic_class, classes[i].traffic_class);
-		/* And with the control message of a run beside it. */
+		/* And with the control message of a burst beside it. */
 		assert_int_equal(link_send(peer, &piece, 1, 20), 0);
 		receive_class(addr, ipv4, &hop_limit, &traffic_class);
 		assert_int_equal(hop_limit, classes[i].hop_limit);
@@ -387,9 +387,9 @@ static void check_single(struct link_peer *peer, int sock, unsigned int length)
 }
 
 /*
- * The ICRC covers the identification: it is 0 for a single datagram and counts from 0 in a run, for
- * every class, for the first and for later calls.  On a connected socket it goes on from call to
- * call.
+ * The ICRC covers the identification: it is 0 for a single datagram and counts from 0 in a burst,
+ * for every class, for the first and for later calls.  On a connected socket it goes on from call
+ * to call.
  */
 static void test_identifications_on_the_wire(void **state)
 {
@@ -416,7 +416,7 @@ static void test_identifications_on_the_wire(void **state)
 		check_identifications(own, sock, 1);
 		check_identifications(own, sock, 3);
 		check_identifications(own, sock, 1);
-		/* The socket's own UDP_SEGMENT is 40 by now, if the last run was told apart. */
+		/* The socket's own UDP_SEGMENT is 40 by now, if the last burst was told apart. */
 		check_single(own, sock, 80);
 		check_identifications(own, sock, 3);
 		check_identifications(own, sock, 3);

@@ -20,11 +20,11 @@ static struct link_counters counters_of(struct link_fixture *fixture)
 	return counters;
 }
 
-/* Let the agent send runs to the test's process; by shared memory, if both want that. */
-static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t runs, uint32_t bytes,
+/* Let the agent send bursts to the test's process; by shared memory, if both want that. */
+static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts, uint32_t bytes,
 		     uint32_t segment)
 {
-	struct agent_order order = shm_order(fixture, tag, runs, bytes);
+	struct agent_order order = shm_order(fixture, tag, bursts, bytes);
 
 	order.segment = segment;
 	shm_obey(fixture, &order, fixture->link, 5000);
@@ -154,7 +154,7 @@ static void test_batches_are_alike(void **state)
 {
 	static const struct {
 		unsigned int bytes, asked, segment;
-	} runs[] = {
+	} bursts[] = {
 		{ 40, 0, 40 },	      { 40, 40, 40 },	    { 40, 4096, 40 }, { 100, 40, 40 },
 		{ 8192, 4128, 4128 }, { 4129, 4128, 4128 }, { 4128, 64, 64 },
 	};
@@ -162,9 +162,9 @@ static void test_batches_are_alike(void **state)
 
 	for (unsigned int way = 0; way < 2; way++) {
 		agent_share(&fixture->agent, fixture->link, way == 1);
-		for (unsigned int i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-			let_send(fixture, runs[i].bytes, 1, runs[i].bytes, runs[i].asked);
-			check_batch(fixture, runs[i].bytes, runs[i].segment, way == 1);
+		for (unsigned int i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
+			let_send(fixture, bursts[i].bytes, 1, bursts[i].bytes, bursts[i].asked);
+			check_batch(fixture, bursts[i].bytes, bursts[i].segment, way == 1);
 		}
 	}
 }

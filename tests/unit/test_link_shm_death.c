@@ -63,8 +63,8 @@ static bool is_whole(const struct link_batch *batch)
 }
 
 /*
- * Receive by shared memory for some milliseconds from the first run on, or (0) until nothing is
- * left: only whole runs, in order.  How many.
+ * Receive by shared memory for some milliseconds from the first burst on, or (0) until nothing is
+ * left: only whole bursts, in order.  How many.
  */
 static unsigned int stream(struct link_fixture *fixture, uint32_t tag, int milliseconds)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Shared memory beside all else: that the socket has its turn, that waking up is not lost to others
- * that read the control socket, that short runs find room, and what becomes of a ring that is
+ * that read the control socket, that short bursts find room, and what becomes of a ring that is
  * broken.
  */
 #include "link_fixture.h"
@@ -13,10 +13,11 @@
 
 static char error[LINK_ERROR_TEXT];
 
-/* Let the agent send runs through shared memory; what comes to the control socket is left there. */
-static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t runs)
+/* Let the agent send bursts through shared memory; what comes to the control socket is left there.
+ */
+static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts)
 {
-	struct agent_order order = shm_order(fixture, tag, runs, 64);
+	struct agent_order order = shm_order(fixture, tag, bursts, 64);
 
 	shm_obey(fixture, &order, NULL, 5000);
 }
@@ -130,8 +131,8 @@ static void test_broken_ring_is_replaced(void **state)
 	link_peer_close(old);
 }
 
-/* When no long run should be begun any more, one that has been begun and short ones find room. */
-static void test_room_for_short_runs(void **state)
+/* When no long burst should be begun any more, one that has been begun and short ones find room. */
+static void test_room_for_short_bursts(void **state)
 {
 	enum { BYTES = 60000, SHORT = 100 };
 	struct link_fixture *fixture = *state;
@@ -165,7 +166,7 @@ int main(void)
 		WITH_TWO(test_socket_beside_full_rings),
 		WITH_TWO(test_doorbell_while_an_address_is_opened),
 		WITH_TWO(test_broken_ring_is_replaced),
-		WITH_TWO(test_room_for_short_runs),
+		WITH_TWO(test_room_for_short_bursts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,11 +275,11 @@ static void test_holder_dies(void **state)
 		spec.remote_id = id_of(&agents[3], tag);
 		tries += send_until(&agents[4], &agents[3], &spec);
 		/* The members have been told by the end of their connections. */
-		assert_in_range(tries, 2, 4);
+		assert_uint_in_range(tries, 2, 4);
 		for (unsigned int i = dead + 1; i < 5; i++)
 			claims += (unsigned int)gsi_agent_count(&agents[i],
 								PROGRESS_COUNT_GSI_CLAIMED);
-		assert_in_range(claims, 1, 2);
+		assert_uint_in_range(claims, 1, 2);
 	}
 	gsi_agent_stop(&agents[3]);
 	gsi_agent_stop(&agents[4]);
@@ -335,7 +335,7 @@ static void test_later_address(void **state)
 	order.what = GSI_ADDR_PUT;
 	assert_int_equal(gsi_agent_do(&agents[0], &order).error, 0);
 	spec = request(port, 2);
-	assert_in_range(send_until(&agents[1], &agents[1], &spec), 1, 1);
+	assert_uint_in_range(send_until(&agents[1], &agents[1], &spec), 1, 1);
 	usleep(10000);
 	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
 	gsi_agent_expect(&agents[1], 2, GSI_FOR_YOU);

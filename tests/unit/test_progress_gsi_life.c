@@ -201,13 +201,13 @@ static void expect_tags(struct gsi_agent *agent, uint32_t first, uint32_t count)
 	bool seen[128] = { false };
 	uint32_t at;
 
-	assert_in_range(count, 1, 128);
+	assert_uint_in_range(count, 1, 128);
 	for (uint32_t i = 0; i < count; i++) {
 		assert_true(gsi_agent_next(agent, 5000, &report));
 		assert_int_equal(report.what, GSI_MAD);
 		assert_int_equal(report.mad.reason, GSI_FOR_YOU);
 		at = mad_tag(report.mad.bytes) - first;
-		assert_in_range(at, 0, count - 1);
+		assert_uint_in_range(at, 0, count - 1);
 		assert_false(seen[at]);
 		seen[at] = true;
 	}

@@ -196,7 +196,7 @@ static void test_chosen(void **state)
 		assert_int_equal(gsi_agent_bind(&agents[i % 2], i % 4 < 2 ? any4 : loopback4, &port,
 						0, i % 100 < 10, NULL),
 				 0);
-		assert_in_range(port, first, last);
+		assert_uint_in_range(port, first, last);
 		assert_false(seen[port]);
 		seen[port] = true;
 	}

@@ -62,13 +62,13 @@ static void reach(struct gsi_agent *from, struct gsi_agent *agent, const struct 
 	assert_true(seen);
 }
 
-static void start(struct gsi_agent *agents, unsigned int count)
+static void start_all(struct gsi_agent *agents, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
 		gsi_agent_start(&agents[i], 0, loopback4);
 }
 
-static void stop(struct gsi_agent *agents, unsigned int count)
+static void stop_all(struct gsi_agent *agents, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
 		gsi_agent_stop(&agents[i]);
@@ -108,7 +108,7 @@ static void test_stopped(void **state)
 	unsigned int holder;
 
 	(void)state;
-	start(agents, AGENTS);
+	start_all(agents, AGENTS);
 	assert_int_equal(gsi_agent_bind(&agents[0], loopback4, &own_port, 0, true, NULL), 0);
 	assert_int_equal(gsi_agent_bind(&agents[2], loopback4, &port, 0, true, NULL), 0);
 	kill(agents[0].pid, SIGSTOP);
@@ -129,7 +129,7 @@ static void test_stopped(void **state)
 	mad = request(own_port);
 	reach(&agents[2], &agents[0], &mad);
 	assert_int_equal(find_holder(agents, 0, AGENTS), holder);
-	stop(agents, AGENTS);
+	stop_all(agents, AGENTS);
 }
 
 /* One after the other stands still, until only one is left; all go on; those that hold end. */
@@ -141,7 +141,7 @@ static void test_one_after_the_other(void **state)
 	unsigned int holder;
 
 	(void)state;
-	start(agents, AGENTS);
+	start_all(agents, AGENTS);
 	for (unsigned int i = 0; i < AGENTS - 1; i++) {
 		holder = find_holder(agents, i, AGENTS);
 		kept = agents[i];
@@ -159,7 +159,7 @@ static void test_one_after_the_other(void **state)
 	assert_int_equal(find_holder(agents, 0, AGENTS), AGENTS - 1);
 	gsi_agent_kill(&agents[AGENTS - 1]);
 	find_holder(agents, 0, AGENTS - 1);
-	stop(agents, AGENTS - 1);
+	stop_all(agents, AGENTS - 1);
 }
 
 /* The one that has stepped in dies while the other one stands still; that one goes on. */
@@ -170,7 +170,7 @@ static void test_deputy_dies(void **state)
 	struct mad_spec mad;
 
 	(void)state;
-	start(agents, AGENTS);
+	start_all(agents, AGENTS);
 	kill(agents[0].pid, SIGSTOP);
 	assert_int_equal(find_holder(agents, 1, AGENTS), 1);
 	gsi_agent_kill(&agents[1]);
@@ -191,7 +191,7 @@ static void test_will_of_the_stopped(void **state)
 	struct mad_spec mad;
 
 	(void)state;
-	start(agents, AGENTS);
+	start_all(agents, AGENTS);
 	/* By way of the holder, which has given its will before. */
 	mad = to(&agents[1]);
 	reach(&agents[1], &agents[1], &mad);
@@ -221,7 +221,7 @@ static void test_arrivals_are_noticed(void **state)
 	struct mad_spec mad;
 
 	(void)state;
-	start(agents, 2);
+	start_all(agents, 2);
 	gsi_agent_start(&other, 0, elsewhere);
 	/* It has been asked at the beginning, and rests. */
 	usleep(500000);
@@ -234,7 +234,7 @@ static void test_arrivals_are_noticed(void **state)
 	}
 	assert_true(seen);
 	kill(agents[0].pid, SIGCONT);
-	stop(agents, 2);
+	stop_all(agents, 2);
 	gsi_agent_stop(&other);
 }
 
@@ -281,10 +281,10 @@ static void test_stranger(void **state)
 	(void)state;
 	if (geteuid() || !network_is_fresh())
 		skip();
-	start(agents, 1);
+	start_all(agents, 1);
 	stranger = start_stranger();
 	usleep(50000);
-	start(agents + 1, 2);
+	start_all(agents + 1, 2);
 	mad = to(&agents[2]);
 	reach(&agents[1], &agents[2], &mad);
 	assert_int_equal(find_holder(agents, 0, AGENTS), 0);
@@ -294,7 +294,7 @@ static void test_stranger(void **state)
 	kill(agents[0].pid, SIGCONT);
 	mad = to(&agents[0]);
 	reach(&agents[1], &agents[0], &mad);
-	stop(agents, AGENTS);
+	stop_all(agents, AGENTS);
 	kill(stranger, SIGKILL);
 	waitpid(stranger, NULL, 0);
 }
@@ -308,7 +308,7 @@ static void test_mix(void **state)
 	unsigned int seed = 1;
 
 	(void)state;
-	start(agents, AGENTS);
+	start_all(agents, AGENTS);
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		unsigned int victim = (unsigned int)rand_r(&seed) % (AGENTS - STEADY);
 		struct gsi_agent *one = &agents[AGENTS - 1 - round % 2];
@@ -332,7 +332,7 @@ static void test_mix(void **state)
 		reach(&agents[AGENTS - 1], &agents[i], &mad);
 	}
 	find_holder(agents, 0, AGENTS);
-	stop(agents, AGENTS);
+	stop_all(agents, AGENTS);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "link_agent.h"
@@ -58,12 +59,12 @@ static void expect_wills(struct gsi_agent *agent, uint32_t first, uint32_t count
 	while (gsi_agent_next(agent, 1500, &report)) {
 		uint32_t tag = mad_tag(report.mad.bytes);
 
-		assert_in_range(tag, first, first + count - 1);
+		assert_uint_in_range(tag, first, first + count - 1);
 		assert_int_equal(report.mad.reason, GSI_FOR_YOU);
 		seen[tag - first]++;
 	}
 	for (uint32_t i = 0; i < count; i++)
-		assert_in_range(seen[i], 2, 4);
+		assert_uint_in_range(seen[i], 2, 4);
 }
 
 /* A member dies: the holder says what it has not said, from this address. */
@@ -81,7 +82,7 @@ static void test_member_dies(void **state)
 	let_them_meet();
 	gsi_agent_kill(&agents[1]);
 	expect_wills(&agents[2], 1, 3);
-	assert_in_range(gsi_agent_count(&agents[0], PROGRESS_COUNT_MAD_FOR_DEAD), 9, 12);
+	assert_uint_in_range(gsi_agent_count(&agents[0], PROGRESS_COUNT_MAD_FOR_DEAD), 9, 12);
 	gsi_agent_stop(&agents[0]);
 	gsi_agent_stop(&agents[2]);
 }
@@ -135,6 +136,37 @@ static void test_living(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
+/*
+ * A holder that had no time meets a member and hears of it in one go, and ends while it does: the
+ * member has its will by then, be it ever so new.
+ */
+static void test_dies_at_first_sight(void **state)
+{
+	struct gsi_order open = { .what = GSI_OPEN }, get = { .what = GSI_ADDR_GET };
+	const struct gsi_order halt = { .what = GSI_HALT }, go = { .what = GSI_GO };
+	struct mad_spec mad = { .attribute = MAD_REP, .tag = 8 };
+	struct gsi_agent holder, member;
+
+	(void)state;
+	gsi_agent_start(&holder, 0, loopback4);
+	gsi_agent_start(&member, 0, NULL);
+	memcpy(open.gid, loopback4, sizeof(open.gid));
+	assert_int_equal(gsi_agent_do(&member, &open).error, 0);
+	set_will(&holder, &member, loopback4, 1);
+	gsi_agent_do(&holder, &halt);
+	mad.remote_id = holder.slot << GSI_ID_SHIFT | 1;
+	assert_int_equal(gsi_agent_send(&holder, loopback4, loopback4, &mad), 0);
+	let_them_meet();
+	memcpy(get.gid, loopback4, sizeof(get.gid));
+	assert_int_equal(gsi_agent_do(&member, &get).error, 0);
+	assert_int_equal(gsi_agent_send(&member, loopback4, loopback4, &mad), 0);
+	gsi_agent_do(&holder, &go);
+	expect_wills(&member, 1, 1);
+	assert_int_equal(waitpid(holder.pid, NULL, 0), holder.pid);
+	close(holder.sock);
+	gsi_agent_stop(&member);
+}
+
 /* There is room for so many, and for one more when one is dropped. */
 static void test_room(void **state)
 {
@@ -159,6 +191,7 @@ int main(void)
 		cmocka_unit_test_setup(test_exit, open_agents),
 		cmocka_unit_test_setup(test_living, open_agents),
 		cmocka_unit_test_setup(test_room, open_agents),
+		cmocka_unit_test_setup(test_dies_at_first_sight, fresh_network),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

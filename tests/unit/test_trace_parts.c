@@ -17,7 +17,7 @@
 #include "trace/frame.h"
 #include "trace/notes.h"
 #include "trace/pairing.h"
-#include "trace/run.h"
+#include "trace/burst.h"
 #include "trace/spans.h"
 #include "wire/bytes.h"
 

@@ -115,11 +115,13 @@ void stream_close(struct stream stream)
 	calls_of(stream)->close(stream.fd);
 }
 
-int stream_send(struct stream stream, const void *bytes, size_t count)
+/* All bytes, however many calls that takes; send says which way.  0 or -1. */
+static int move_all(struct stream stream, char *bytes, size_t count, bool send)
 {
 	for (size_t done = 0; done < count;) {
-		ssize_t n = calls_of(stream)->send(stream.fd, (const char *)bytes + done,
-						   count - done, MSG_NOSIGNAL);
+		ssize_t n = send ? calls_of(stream)->send(stream.fd, bytes + done, count - done,
+							  MSG_NOSIGNAL)
+				 : calls_of(stream)->recv(stream.fd, bytes + done, count - done, 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -130,19 +132,14 @@ int stream_send(struct stream stream, const void *bytes, size_t count)
 	return 0;
 }
 
+int stream_send(struct stream stream, const void *bytes, size_t count)
+{
+	return move_all(stream, (char *)bytes, count, true);
+}
+
 int stream_receive(struct stream stream, void *bytes, size_t count)
 {
-	for (size_t done = 0; done < count;) {
-		ssize_t n =
-			calls_of(stream)->recv(stream.fd, (char *)bytes + done, count - done, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		done += (size_t)n;
-	}
-	return 0;
+	return move_all(stream, bytes, count, false);
 }
 
 ssize_t stream_peek(struct stream stream, void *bytes, size_t count)

@@ -15,7 +15,7 @@
 
 enum {
 	CAPTURE_BUFFER_BYTES = 16 << 20,
-	/* What a record may hold: the longest run, with headers for each of its packets. */
+	/* What a record may hold: the longest burst, with headers for each of its packets. */
 	CAPTURE_RECORD_MAX = 128 << 10,
 };
 

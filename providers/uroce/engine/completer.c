@@ -21,8 +21,7 @@ static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
 			    uint32_t n)
 {
 	struct requester *req = &qp->req;
-	uint64_t cost = cwnd_cost(wqe, from + n, qp->attr.mtu) -
-			(from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0);
+	uint64_t cost = cwnd_cost_between(qp, wqe, from, from + n);
 
 	req->unacked_psn = psn_add(req->unacked_psn, n);
 	if (from + n == wqe->packets)
@@ -275,8 +274,11 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 	enum wire_family family = wire_op_family(packet->opcode);
 	bool positive = !has_aeth(packet) || syndrome_kind(packet->syndrome) == AETH_ACK;
 
-	if (positive && has_aeth(packet))
+	if (positive && has_aeth(packet)) {
 		credit_heard(qp, packet->syndrome, packet->msn);
+		if (qp->req.network.unknown)
+			repair_introduce(qp);
+	}
 	if (family != WIRE_FAMILY_ACK) {
 		if (positive)
 			return answered(qp, packet, now);
@@ -287,7 +289,7 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 		return receive_nak(qp, packet, now);
 	/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
 	if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now))
-		return retry_on_request(qp, now);
+		return gaps_passed(qp, packet->psn, now) ? ENG_SUCCESS : retry_on_request(qp, now);
 	if (qp->req.repair.waits)
 		repair_acknowledged(qp);
 	return ENG_SUCCESS;
@@ -304,6 +306,30 @@ static bool brings_credits(const struct eng_qp *qp, const struct wire_packet *pa
 	return can_request(qp) && psn_diff(packet->psn, qp->req.unacked_psn) < 0;
 }
 
+/* What receive_unacknowledged() does for such ACKs, without asking what else they could be. */
+bool completer_take_short(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	const struct eng_send_wqe *wqe;
+
+	if (packet->psn != req->unacked_psn || syndrome_kind(packet->syndrome) != AETH_ACK ||
+	    qp->state != ENG_RTS || req->end_psn == req->unacked_psn ||
+	    req->next_psn != req->end_psn || gaps_exist(qp) || req->repair.waits)
+		return false;
+	wqe = sq_at(qp, qp->sq->tail);
+	if (wqe->packets != 1 || op_row(wqe->op)->answer != OP_ACKED || req->network.unknown)
+		return false;
+	credit_heard(qp, packet->syndrome, packet->msn);
+	req->unacked_psn = psn_add(req->unacked_psn, 1);
+	cwnd_progress(qp, cwnd_cost(qp, wqe, 1));
+	sendqueue_retire(qp, wqe, ENG_SUCCESS);
+	timer_progress(qp, now);
+	if (qp->sq->tail != req->begun)
+		sendqueue_retire_local(qp);
+	tlp_progress(qp, now);
+	return true;
+}
+
 enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -317,8 +343,12 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 	}
 	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, sendqueue_in_flight(qp))) {
 		uint32_t before = req->unacked_psn;
+		uint64_t since = req->last_progress;
 
 		verdict = receive_unacknowledged(qp, packet, now);
+		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
+		    req->last_progress == now)
+			tlp_read_response(qp, since, now);
 		if (req->unacked_psn != before) {
 			tlp_progress(qp, now);
 			if (gaps_exist(qp))

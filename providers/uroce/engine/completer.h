@@ -15,4 +15,11 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 /* UC and UD: what was handed out has been sent, which completes it. */
 void completer_sent(struct eng_qp *qp, uint64_t now);
 
+/*
+ * An ACK on RC: is it that of the oldest request, which has one packet, and is nothing being sent
+ * again?  Then it has been taken; otherwise nothing has been done, and completer_receive() is to be
+ * called.
+ */
+bool completer_take_short(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+
 #endif

@@ -30,7 +30,7 @@ static uint32_t uncredited_behind(const struct eng_qp *qp, uint32_t msn)
 	return req->credit.uncredited - oldest->uncredited + is_uncredited(oldest->op);
 }
 
-void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
+inline void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 {
 	struct credit *credit = &qp->req.credit;
 	uint32_t lsn;
@@ -110,7 +110,7 @@ void credit_acknowledged(struct eng_qp *qp, uint32_t psn)
 	advert->by_answer = false;
 }
 
-uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
+inline uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 {
 	struct advert *advert = &qp->resp.advert;
 	uint32_t promise;

@@ -29,6 +29,11 @@ static inline bool credit_reaches(const struct eng_qp *qp, uint32_t ssn)
 
 	return credit->unlimited || psn_diff(ssn, credit->lsn) <= 0;
 }
+/* Requester: does the peer tell of credits (rule C3)?  Linux's rxe does not. */
+static inline bool credit_is_told(const struct eng_qp *qp)
+{
+	return qp->req.credit.heard && !qp->req.credit.unlimited;
+}
 /* Requester: does wqe lie beyond what credits allow (rule C13)? */
 static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {

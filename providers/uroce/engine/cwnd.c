@@ -3,9 +3,9 @@
 
 #include "law.h"
 
-/* Packets of 4 KB in runs that the default socket buffer of 208 KB holds, as measured. */
+/* Packets of 4 KB in bursts that the default socket buffer of 208 KB holds, as measured. */
 #define DEFAULT_PACKETS 90
-/* A READ request weighs a quarter of what its responses will. */
+/* On a host a READ request weighs a quarter of what its responses will. */
 #define READ_SHARE 4
 
 static uint64_t under_way(const struct requester *req)
@@ -42,13 +42,13 @@ void cwnd_reset(struct eng_qp *qp)
 		req->cwnd = req->cwnd_limit;
 }
 
-uint64_t cwnd_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu)
+uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t packets)
 {
-	uint64_t bytes = packets == wqe->packets ? wqe->length : (uint64_t)packets * mtu;
+	uint64_t bytes = packets == wqe->packets ? wqe->length : (uint64_t)packets * qp->attr.mtu;
 	uint64_t cost = bytes + (uint64_t)packets * LAW_PACKET_OVERHEAD;
 
 	/* The responder paces what it sends, so that several READs may be under way. */
-	return wqe->op == ENG_READ ? cost / READ_SHARE : cost;
+	return wqe->op == ENG_READ && !law_is_of_networks(qp) ? cost / READ_SHARE : cost;
 }
 
 /* A QP with nothing in flight may always send: no ACK would ever open its window. */
@@ -64,13 +64,6 @@ bool cwnd_closes(const struct eng_qp *qp, uint64_t cost)
 	return qp->req.tlp.alone || under_way(&qp->req) + 2 * cost > qp->req.cwnd;
 }
 
-bool cwnd_ack_is_due(const struct eng_qp *qp)
-{
-	const struct requester *req = &qp->req;
-
-	return psn_in(req->ackreq_psn, req->unacked_psn, psn_sub(req->next_psn, req->unacked_psn));
-}
-
 uint64_t cwnd_room(const struct eng_qp *qp)
 {
 	uint64_t now = under_way(&qp->req);
@@ -79,10 +72,10 @@ uint64_t cwnd_room(const struct eng_qp *qp)
 }
 
 /*
- * Looked at once for a run, not for a packet: single packets here and there would cost a system
- * call each.  So all QPs together may be a run beyond the limit.
+ * Looked at once for a burst, not for a packet: single packets here and there would cost a system
+ * call each.  So all QPs together may be a burst beyond the limit.
  */
-bool cwnd_share_open(const struct eng_qp *qp)
+inline bool cwnd_share_open(const struct eng_qp *qp)
 {
 	const struct eng_cwnd_share *share = qp->cwnd_share;
 
@@ -117,7 +110,7 @@ void cwnd_emptied(struct eng_qp *qp)
 	cwnd_publish(qp);
 }
 
-void cwnd_progress(struct eng_qp *qp, uint64_t cost)
+inline void cwnd_progress(struct eng_qp *qp, uint64_t cost)
 {
 	struct requester *req = &qp->req;
 

@@ -2,8 +2,10 @@
 /*
  * How much may be under way.  The peer's socket buffer is finite and drops what does not fit, so
  * the window counts bytes as a socket charges them, starts with what a default buffer holds, and
- * goes down and up as law.h says.  A READ request weighs a part
- * of its responses, which come into our own buffer and are paced by their sender (pacing.h).
+ * goes down and up as law.h says.  A READ request weighs as its responses do: it is a window of
+ * what comes as well, and keeps the queues of a network as short as one of what goes.  It cannot be
+ * sent in parts, so it goes when less than a window is under way.  On a host it weighs a part of
+ * that, as its responses come into our own buffer and are paced by their sender (pacing.h).
  */
 #ifndef UROCE_ENGINE_CWND_H
 #define UROCE_ENGINE_CWND_H
@@ -12,14 +14,25 @@
 
 void cwnd_reset(struct eng_qp *qp);
 /* Weight of the first packets of a message, out of all that it has. */
-uint64_t cwnd_cost(const struct eng_send_wqe *wqe, uint32_t packets, uint32_t mtu);
+uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t packets);
+/* ... of its packets [from, to). */
+static inline uint64_t cwnd_cost_between(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
+					 uint32_t from, uint32_t to)
+{
+	return cwnd_cost(qp, wqe, to) - (from ? cwnd_cost(qp, wqe, from) : 0);
+}
 /* May a packet of this weight be sent?  An empty wire always takes one. */
 bool cwnd_open(const struct eng_qp *qp, uint64_t cost);
 /* What may be under way besides what is. */
 uint64_t cwnd_room(const struct eng_qp *qp);
 /* Is a packet under way that the peer has to answer?  Then its ACK will bring this QP back. */
-bool cwnd_ack_is_due(const struct eng_qp *qp);
-/* May this QP begin another run, seen what all QPs have under way? */
+static inline bool cwnd_ack_is_due(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return psn_in(req->ackreq_psn, req->unacked_psn, psn_sub(req->next_psn, req->unacked_psn));
+}
+/* May this QP begin another burst, seen what all QPs have under way? */
 bool cwnd_share_open(const struct eng_qp *qp);
 /* Do other QPs have something under way as well? */
 bool cwnd_share_is_contended(const struct eng_qp *qp);
@@ -29,7 +42,7 @@ bool cwnd_closes(const struct eng_qp *qp, uint64_t cost);
 void cwnd_sent(struct eng_qp *qp, uint64_t cost);
 void cwnd_taken_back(struct eng_qp *qp, uint64_t cost);
 /*
- * Tell the share what has become of all that since the last time: once for each run and for each
+ * Tell the share what has become of all that since the last time: once for each burst and for each
  * response, since the share is a cache line of all QPs.
  */
 void cwnd_publish(struct eng_qp *qp);

@@ -75,23 +75,23 @@ void ecn_notified(struct eng_qp *qp)
 	count(qp, obeyed ? ENG_COUNT_CNP_HANDLED : ENG_COUNT_CNP_IGNORED);
 }
 
-enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_run *run)
+enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_burst *burst)
 {
 	static const struct payload nothing = { .kind = PAYLOAD_NONE };
 	uint8_t *at;
 
 	qp->ecn.cnp_owed = false;
-	pack_begin(run, qp->ecn.cnp);
-	run->kind = ENG_RUN_CNP;
-	run->identification = 0;
-	run->first_psn = 0;
+	pack_begin(burst, qp->ecn.cnp);
+	burst->kind = ENG_BURST_CNP;
+	burst->identification = 0;
+	burst->first_psn = 0;
 	/* There is something behind it: the answer to what came marked. */
-	run->last = false;
-	at = pack_place(run, 0);
-	if (!at || pack_add(qp, run, message_cnp(qp, at), &nothing) != PACK_DONE)
+	burst->last = false;
+	at = pack_place(burst, 0);
+	if (!at || pack_add(qp, burst, message_cnp(qp, at), &nothing) != PACK_DONE)
 		return ENG_TX_IDLE;
 	count(qp, ENG_COUNT_CNP_SENT);
-	return ENG_TX_RUN;
+	return ENG_TX_BURST;
 }
 
 void ecn_unsent(struct eng_qp *qp)

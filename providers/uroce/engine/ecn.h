@@ -31,7 +31,7 @@ static inline bool ecn_owes_cnp(const struct eng_qp *qp)
 	return __builtin_expect(qp->ecn.cnp_owed, 0);
 }
 
-enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_run *run);
+enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_burst *burst);
 void ecn_unsent(struct eng_qp *qp);
 /* What was owed to the peer of an earlier connection is not any more. */
 void ecn_forget(struct eng_qp *qp);

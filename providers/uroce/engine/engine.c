@@ -40,6 +40,7 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->cwnd_packets = init->cwnd_packets;
 	qp->attr.pkey = WIRE_DEFAULT_PKEY;
 	qp->resp.previous_opcode = -1;
+	qp->schedule.since_post = SCHEDULE_NO_POST;
 	qp->cwnd_share = init->cwnd_share;
 	eng_set_law(qp, ENG_LAW_HOST);
 	cwnd_reset(qp);
@@ -150,21 +151,27 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 	if (__builtin_expect(packet->congestion, 0))
 		note_congestion(qp, packet, now);
 	schedule_received(qp, packet, now);
-	verdict = receive(qp, packet, now);
+	/* Short messages: there is little to do for each, so what it is has to be seen at once. */
+	if (packet->opcode == (WIRE_RC | WIRE_ACKNOWLEDGE) && completer_take_short(qp, packet, now))
+		verdict = sendqueue_fault(qp);
+	else if (packet->opcode == (WIRE_RC | WIRE_SEND_ONLY) && responder_take_short(qp, packet))
+		verdict = ENG_SUCCESS;
+	else
+		verdict = receive(qp, packet, now);
 	qp->req.network.echoed = false;
 	if (verdict != ENG_SUCCESS)
 		state_fail(qp, verdict);
 	cwnd_publish(qp);
 }
 
-static inline void count_sent(struct eng_qp *qp, const struct eng_run *run)
+static inline void count_sent(struct eng_qp *qp, const struct eng_burst *burst)
 {
-	qp->counters[ENG_COUNT_SENT_PACKETS] += run->packets;
-	qp->counters[ENG_COUNT_SENT_BYTES] += run->bytes;
+	qp->counters[ENG_COUNT_SENT_PACKETS] += burst->packets;
+	qp->counters[ENG_COUNT_SENT_BYTES] += burst->bytes;
 }
 
 /* Carries out the verdict that a fault brings; what is left to send then is a NAK at most. */
-static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct eng_run *run,
+static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct eng_burst *burst,
 						    enum eng_tx reason)
 {
 	enum eng_status fault = sendqueue_fault(qp);
@@ -172,8 +179,8 @@ static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct en
 	if (reason == ENG_TX_REFUSED) {
 		state_fail(qp, ENG_WR_FLUSH_ERR);
 		/* A NAK waits for no time. */
-		reason = response_transmit(qp, run, 0);
-		count_sent(qp, run);
+		reason = response_transmit(qp, burst, 0);
+		count_sent(qp, burst);
 	} else if (fault != ENG_SUCCESS) {
 		state_fail(qp, fault);
 		reason = ENG_TX_STATE;
@@ -182,34 +189,33 @@ static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct en
 	return reason;
 }
 
-enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_hint *hint)
 {
-	enum eng_tx reason = schedule_transmit(qp, run, hint);
+	enum eng_tx reason = schedule_transmit(qp, burst, hint);
 
-	cwnd_publish(qp);
-	if (reason == ENG_TX_RUN)
-		count_sent(qp, run);
+	if (reason == ENG_TX_BURST)
+		count_sent(qp, burst);
 	else if (reason <= ENG_TX_FAULT)
-		return settle(qp, run, reason);
+		return settle(qp, burst, reason);
 	return reason;
 }
 
-void eng_unsent(struct eng_qp *qp, const struct eng_run *run)
+void eng_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 {
-	qp->counters[ENG_COUNT_SENT_PACKETS] -= run->packets;
-	qp->counters[ENG_COUNT_SENT_BYTES] -= run->bytes;
-	if (run->kind == ENG_RUN_SOLICITATION)
+	qp->counters[ENG_COUNT_SENT_PACKETS] -= burst->packets;
+	qp->counters[ENG_COUNT_SENT_BYTES] -= burst->bytes;
+	if (burst->kind == ENG_BURST_SOLICITATION)
 		qp->req.solicit_owed = sendqueue_in_flight(qp) > 0;
-	else if (run->kind == ENG_RUN_CNP)
+	else if (burst->kind == ENG_BURST_CNP)
 		ecn_unsent(qp);
-	else if (run->kind == ENG_RUN_REPAIR)
-		repair_unsent(qp, run);
-	else if (run->kind != ENG_RUN_REQUESTS)
-		response_unsent(qp, run);
+	else if (burst->kind == ENG_BURST_REPAIR)
+		repair_unsent(qp, burst);
+	else if (burst->kind != ENG_BURST_REQUESTS)
+		response_unsent(qp, burst);
 	else if (can_request(qp))
-		sendqueue_rewind(qp, run->first_psn);
-	if (run->ack_rides)
-		response_unsent(qp, run);
+		sendqueue_rewind(qp, burst->first_psn);
+	if (burst->ack_rides)
+		response_unsent(qp, burst);
 	cwnd_publish(qp);
 }
 
@@ -253,6 +259,17 @@ uint64_t eng_deadline(const struct eng_qp *qp)
 		deadline = other;
 	other = schedule_deadline(qp);
 	return other < deadline ? other : deadline;
+}
+
+bool eng_deadline_before(const struct eng_qp *qp, uint64_t time)
+{
+	uint64_t ack = qp->schedule.ack_due;
+
+	/* Few packets change any of these, and what they are is many looks away. */
+	if (qp->resp.replay_pending == 0 && (ack == 0 || ack >= time) &&
+	    timer_deadline_least(qp) >= time)
+		return false;
+	return eng_deadline(qp) < time;
 }
 
 void eng_expire(struct eng_qp *qp, uint64_t now)

@@ -20,7 +20,7 @@
 #ifndef UROCE_ENGINE_ENGINE_H
 #define UROCE_ENGINE_ENGINE_H
 
-#include "run.h"
+#include "burst.h"
 #include "types.h"
 #include "wire/packet.h"
 #include "wqe.h"
@@ -116,7 +116,7 @@ struct eng_attr {
 
 /* Why there is nothing to send, or that there is. */
 enum eng_tx {
-	ENG_TX_RUN,	   /* the run holds at least one packet: send it, then ask again */
+	ENG_TX_BURST,	   /* the burst holds at least one packet: send it, then ask again */
 	ENG_TX_REFUSED,	   /* inside the engine: an answer cannot be given, so the QP fails */
 	ENG_TX_FAULT,	   /* a request has a local fault: it fails when it is the oldest */
 	ENG_TX_IDLE,	   /* all is sent */
@@ -125,9 +125,9 @@ enum eng_tx {
 	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
 	ENG_TX_CWND,	   /* as much unacknowledged as the congestion window allows */
 	ENG_TX_SHARE,	   /* all QPs of the process together have enough in flight */
-	ENG_TX_GATHER,	   /* waits for more posts, to leave in one run */
+	ENG_TX_GATHER,	   /* waits for more posts, to leave in one burst */
 	ENG_TX_ACK_DELAY,  /* an ACK waits for requests to ride behind */
-	ENG_TX_FULL,	   /* the transport has no room for a long run */
+	ENG_TX_FULL,	   /* the transport has no room for a long burst */
 	ENG_TX_RNR,	   /* waiting out the peer's RNR timer */
 	ENG_TX_PACING,	   /* READ responses wait so as not to overrun the peer's socket */
 	ENG_TX_DRAINED,	   /* SQD: nothing new is begun */
@@ -159,7 +159,7 @@ size_t eng_qp_bytes(void);
  * What all QPs of a process have in flight together: their packets meet in the same few socket
  * buffers.  The owner zeroes it and sets the limit, the engines add and subtract; all of that
  * atomically, since QPs are used by several threads.  A QP with nothing in flight may always send
- * one run.
+ * one burst.
  */
 struct eng_cwnd_share {
 	uint64_t under_way; /* bytes, as a socket charges them */
@@ -240,30 +240,31 @@ struct eng_hint {
 	bool polled;	    /* an application thread polls: its next round comes soon */
 	bool watched;	    /* a thread is awake and sees to deadlines: waiting costs no wake-up */
 	bool share_waits;   /* other QPs wait for room in the share: requests have to as well */
-	bool full;	    /* the transport has no room for a long run at this moment */
+	bool full;	    /* the transport has no room for a long burst at this moment */
 };
 
 /*
- * Fill run with the next packets: a run that is complete as it leaves, with the ACK that may ride
- * behind requests.  Or there is nothing, for the reason that is returned, and eng_deadline() tells
- * when to ask again.  A packet handed out counts as sent, whatever becomes of it.  The run's pieces
- * are valid until memory regions may be deregistered, that is inside the caller's lock.
+ * Fill burst with the next packets: a burst that is complete as it leaves, with the ACK that may
+ * ride behind requests.  Or there is nothing, for the reason that is returned, and eng_deadline()
+ * tells when to ask again.  A packet handed out counts as sent, whatever becomes of it.  The
+ * burst's pieces are valid until memory regions may be deregistered, that is inside the caller's
+ * lock.
  */
-enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint);
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_hint *hint);
 
 /*
- * Requests have been pushed: ENG_TX_RUN when eng_transmit() is to be called for them, otherwise why
- * they wait for the next round.  Of hint, time, occasion and sides are not looked at.
+ * Requests have been pushed: ENG_TX_BURST when eng_transmit() is to be called for them, otherwise
+ * why they wait for the next round.  Of hint, time, occasion and sides are not looked at.
  */
 enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint);
 /* Receive requests have been pushed: is eng_transmit() to be called for them (rule C10)? */
 bool eng_receive_posted(struct eng_qp *qp);
 
 /*
- * The run could not be sent (socket buffer or ring full): take its packets back, as if
+ * The burst could not be sent (socket buffer or ring full): take its packets back, as if
  * eng_transmit() had not handed them out.
  */
-void eng_unsent(struct eng_qp *qp, const struct eng_run *run);
+void eng_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 
 enum eng_owed eng_owed(const struct eng_qp *qp);
 /*
@@ -282,6 +283,8 @@ uint32_t eng_in_flight(const struct eng_qp *qp);
  */
 uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
+/* Is eng_deadline() earlier than that?  For most packets it costs less to know. */
+bool eng_deadline_before(const struct eng_qp *qp, uint64_t time);
 void eng_expire(struct eng_qp *qp, uint64_t now);
 /* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */
 uint64_t eng_timeouts(const struct eng_qp *qp);

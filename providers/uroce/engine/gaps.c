@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "gaps.h"
 
+#include "burst.h"
 #include "codes.h"
+#include "credit.h"
 #include "cwnd.h"
 #include "message.h"
 #include "op.h"
 #include "packer.h"
-#include "run.h"
 #include "sendqueue.h"
 #include "sge.h"
 #include "tlp.h"
@@ -54,7 +55,7 @@ static bool tells_credits(const struct eng_qp *qp, const struct wire_packet *pac
 {
 	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
 		return syndrome_code(packet->syndrome) != CREDIT_CODE_UNLIMITED;
-	return qp->req.credit.heard && !qp->req.credit.unlimited;
+	return credit_is_told(qp);
 }
 
 /* The READ that the response belongs to, if it is kept, or NULL. */
@@ -233,6 +234,17 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 	return true;
 }
 
+bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now)
+{
+	struct gaps *gaps = &qp->req.gaps;
+
+	if (!gaps_exist(qp))
+		return false;
+	gaps->heard_psn = later(psn_add(psn, 1), gaps->heard_psn);
+	look_for_gaps(qp, now);
+	return true;
+}
+
 uint32_t gaps_take(struct eng_qp *qp, uint32_t n)
 {
 	struct gaps *gaps = &qp->req.gaps;
@@ -275,45 +287,45 @@ bool gaps_probe(struct eng_qp *qp, uint64_t now)
 	return true;
 }
 
-static enum pack add_request(struct eng_qp *qp, struct eng_run *run, const struct eng_send_wqe *wqe,
-			     uint32_t from, uint32_t to)
+static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
+			     const struct eng_send_wqe *wqe, uint32_t from, uint32_t to)
 {
 	static const struct payload nothing = { .kind = PAYLOAD_NONE };
-	uint8_t *at = pack_place(run, 0);
+	uint8_t *at = pack_place(burst, 0);
 
 	if (!at)
 		return PACK_NO_ROOM;
 	return pack_add(
-		qp, run,
+		qp, burst,
 		message_read_part(qp, wqe, wqe_packet_index(wqe, from), psn_sub(to, from), at),
 		&nothing);
 }
 
-enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_run *run)
+enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_burst *burst)
 {
 	struct requester *req = &qp->req;
 	struct gaps *gaps = &req->gaps;
 
-	run->kind = ENG_RUN_REPAIR;
+	burst->kind = ENG_BURST_REPAIR;
 	for (uint32_t at = qp->sq->tail; at != req->begun; at++) {
 		uint32_t from = gaps->from_psn, to = gaps->asked_psn;
 
 		if (!find_missing(qp, sq_at(qp, at), &from, &to))
 			continue;
-		if (run->packets == 0)
-			run->first_psn = from;
-		if (run->closed || run->packets == run->max_packets ||
-		    add_request(qp, run, sq_at(qp, at), from, to) != PACK_DONE) {
-			/* Behind that the next run goes on. */
-			gaps->sent_from_psn = run->first_psn;
+		if (burst->packets == 0)
+			burst->first_psn = from;
+		if (burst->closed || burst->packets == burst->max_packets ||
+		    add_request(qp, burst, sq_at(qp, at), from, to) != PACK_DONE) {
+			/* Behind that the next burst goes on. */
+			gaps->sent_from_psn = burst->first_psn;
 			gaps->from_psn = from;
-			return ENG_TX_RUN;
+			return ENG_TX_BURST;
 		}
 	}
-	gaps->sent_from_psn = run->first_psn;
+	gaps->sent_from_psn = burst->first_psn;
 	gaps->owed = false;
 	req->repair.owed = false;
-	return run->packets > 0 ? ENG_TX_RUN : ENG_TX_IDLE;
+	return burst->packets > 0 ? ENG_TX_BURST : ENG_TX_IDLE;
 }
 
 void gaps_unsent(struct eng_qp *qp)

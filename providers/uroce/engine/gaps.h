@@ -18,7 +18,7 @@
 
 #include "qp.h"
 
-struct eng_run;
+struct eng_burst;
 
 /*
  * A READ response whose turn has not come, as one before it is missing.  True when it has been
@@ -27,6 +27,11 @@ struct eng_run;
 bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 /* Would it be, if the memory that it belongs to is there? */
 bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet);
+/*
+ * An ACK has come for what lies behind a missing response.  False: none has been placed, or the
+ * peer is a stranger, and it is an implied NAK (rule S8).
+ */
+bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now);
 /* How many of the next n responses, from unacked_psn on, have been placed; they are forgotten. */
 uint32_t gaps_take(struct eng_qp *qp, uint32_t n);
 /* unacked_psn has moved up to what had been asked for again, or beyond. */
@@ -38,7 +43,7 @@ uint64_t gaps_wait_ns(const struct eng_qp *qp);
 /* Silence: ask once more for what was asked for.  False when nothing was. */
 bool gaps_probe(struct eng_qp *qp, uint64_t now);
 /* Sends what is to be asked for; ENG_TX_IDLE when nothing is missing any more. */
-enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_run *run);
+enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_burst *burst);
 /* It could not be sent. */
 void gaps_unsent(struct eng_qp *qp);
 /* Has a response been placed out of its turn?  Nothing else needs to be called then. */

@@ -58,7 +58,9 @@ static void network_start(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 
-	req->network = (struct network_law){ .alpha = ALPHA_ONE, .begins = qp->ecn.cnp != NULL };
+	req->network = (struct network_law){ .alpha = ALPHA_ONE,
+					     .begins = qp->ecn.cnp != NULL,
+					     .unknown = true };
 	req->network.window_psn = req->next_psn;
 	if (qp->ecn.cnp)
 		set_window(qp, ECT_PACKETS * packet_weight(qp));

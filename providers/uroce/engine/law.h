@@ -17,7 +17,7 @@
 
 #include "qp.h"
 
-/* What the kernel charges a socket beyond the payload of a packet in a run, about. */
+/* What the kernel charges a socket beyond the payload of a packet in a burst, about. */
 #define LAW_PACKET_OVERHEAD 116
 #define LAW_FULL_PACKET (WIRE_MAX_MTU + LAW_PACKET_OVERHEAD)
 #define LAW_HOST_MIN ((uint64_t)4 * LAW_FULL_PACKET)
@@ -35,5 +35,10 @@ struct cwnd_law {
 	bool cuts_again;
 };
 extern const struct cwnd_law cwnd_laws[ENG_LAWS];
+
+static inline bool law_is_of_networks(const struct eng_qp *qp)
+{
+	return qp->law == &cwnd_laws[ENG_LAW_NETWORK];
+}
 
 #endif

@@ -84,8 +84,9 @@ static uint32_t request_extensions(const struct eng_qp *qp, const struct eng_sen
 	return put_extensions(&packet, opcode, at);
 }
 
-uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
-			 uint8_t opcode, uint32_t payload_length, uint32_t ackreq, uint8_t *at)
+inline uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
+				uint32_t index, uint8_t opcode, uint32_t payload_length,
+				uint32_t ackreq, uint8_t *at)
 {
 	uint32_t dest_qpn =
 		qp->type == ENG_UD ? wqe->ud.dest_qpn & WIRE_24BIT_MASK : qp->attr.dest_qpn;
@@ -135,6 +136,15 @@ uint32_t message_response(const struct eng_qp *qp, const struct message_response
 	packet.msn = qp->resp.msn;
 	packet.original = fields->original;
 	return put_extensions(&packet, opcode, at);
+}
+
+inline uint32_t message_aeth(const struct eng_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t becn,
+			     uint8_t *at)
+{
+	put_bth(qp, message_services[qp->type] | WIRE_ACKNOWLEDGE, 0, 0, qp->attr.dest_qpn | becn,
+		psn, at);
+	wire_put_be32(at + WIRE_BTH_BYTES, (uint32_t)syndrome << 24 | qp->resp.msn);
+	return WIRE_BTH_BYTES + WIRE_AETH_BYTES;
 }
 
 uint32_t message_cnp(const struct eng_qp *qp, uint8_t *at)

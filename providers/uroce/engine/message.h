@@ -78,6 +78,10 @@ struct message_response {
 uint32_t message_response(const struct eng_qp *qp, const struct message_response *fields,
 			  uint8_t *at);
 
+/* An Acknowledge: a positive one or a NAK. */
+uint32_t message_aeth(const struct eng_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t becn,
+		      uint8_t *at);
+
 /*
  * Does the QP's service have this operation, which is not local?  READs and Atomics exist on
  * reliable ones only.

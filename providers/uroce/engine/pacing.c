@@ -2,9 +2,9 @@
 #include "pacing.h"
 
 enum {
-	RUN = 61440,
-	/* Six full runs: a default socket buffer of 208 KB holds 90 packets of 4 KB in runs. */
-	BURST = 6 * RUN,
+	BURST = 61440,
+	/* Six full bursts: a default socket buffer of 208 KB holds 90 packets of 4 KB in bursts. */
+	DEPTH = 6 * BURST,
 	/* Bytes in a millisecond. */
 	RATE_FIRST = 4000000, /* 4 GB/s */
 	RATE_MIN = 1000000,
@@ -17,7 +17,7 @@ enum {
 	/* News of marks may be late on a busy host, and then a queue has grown. */
 	GROWTH = 32,
 	GROWTH_MARKS = 128,
-	BURST_NS = 1000000,
+	DEPTH_NS = 1000000,
 	NETWORK_BURST_MIN = 2 * 4200,
 	/* Cuts and steps up are no closer than this. */
 	CUT_NS = 1000000,
@@ -31,17 +31,17 @@ enum {
 void pacing_start(struct pacing *pacing, uint64_t now)
 {
 	pacing->filled_at = now;
-	pacing->tokens = BURST;
+	pacing->tokens = DEPTH;
 	pacing->rate = RATE_FIRST;
 	pacing->network = false;
 }
 
-static int64_t burst(const struct pacing *pacing)
+static int64_t depth(const struct pacing *pacing)
 {
-	uint64_t bytes = (uint64_t)pacing->rate * BURST_NS / 1000000;
+	uint64_t bytes = (uint64_t)pacing->rate * DEPTH_NS / 1000000;
 
-	if (!pacing->network || bytes > BURST)
-		return BURST;
+	if (!pacing->network || bytes > DEPTH)
+		return DEPTH;
 	return bytes < NETWORK_BURST_MIN ? NETWORK_BURST_MIN : (int64_t)bytes;
 }
 
@@ -59,7 +59,7 @@ void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now)
 	if (marks)
 		pacing->rate = NETWORK_FIRST;
 	pacing->target = pacing->rate;
-	pacing->tokens = burst(pacing);
+	pacing->tokens = depth(pacing);
 }
 
 static void cut(struct pacing *pacing, uint64_t now)
@@ -114,14 +114,14 @@ static void find_rate(struct pacing *pacing, uint64_t now)
 	}
 }
 
-/* Tokens that are enough to go: a full run, so that system calls carry much, or what is left. */
+/* Tokens that are enough to go: a full burst, so that system calls carry much, or what is left. */
 static int64_t enough(const struct pacing *pacing, uint64_t left)
 {
-	uint64_t run = pacing->network ? (uint64_t)burst(pacing) / 2 : RUN;
+	uint64_t burst = pacing->network ? (uint64_t)depth(pacing) / 2 : BURST;
 
-	if (run > RUN)
-		run = RUN;
-	return (int64_t)(left < run ? left : run);
+	if (burst > BURST)
+		burst = BURST;
+	return (int64_t)(left < burst ? left : burst);
 }
 
 bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
@@ -134,8 +134,8 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 	pacing->tokens += (int64_t)(passed * pacing->rate / 1000000);
 	if (pacing->network)
 		find_rate(pacing, now);
-	if (pacing->tokens > burst(pacing))
-		pacing->tokens = burst(pacing);
+	if (pacing->tokens > depth(pacing))
+		pacing->tokens = depth(pacing);
 	pacing->filled_at = now;
 	return pacing->tokens >= enough(pacing, left);
 }
@@ -147,8 +147,8 @@ int64_t pacing_allowance(const struct pacing *pacing)
 
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left)
 {
-	/* Sleeping takes its time too: once awake there should be several runs to send. */
-	int64_t half = burst(pacing) / 2;
+	/* Sleeping takes its time too: once awake there should be several bursts to send. */
+	int64_t half = depth(pacing) / 2;
 	int64_t wanted = left < (uint64_t)half ? (int64_t)left : half;
 	int64_t missing = wanted - pacing->tokens;
 

@@ -37,7 +37,7 @@ void pacing_start(struct pacing *pacing, uint64_t now);
 void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now);
 /* How many bytes, beyond one packet, may go of what pacing_open() has let go. */
 int64_t pacing_allowance(const struct pacing *pacing);
-/* May a run go, or the last bytes that are left?  Brings the tokens up to date. */
+/* May a burst go, or the last bytes that are left?  Brings the tokens up to date. */
 bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now);
 /* When it may, seen from the last pacing_open(); UINT64_MAX when it may already. */
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Puts packets into a run: headers, payload (copied, or left where it is), pad and ICRC.
+ * Puts packets into a burst: headers, payload (copied, or left where it is), pad and ICRC.
  */
 #ifndef UROCE_ENGINE_PACKER_H
 #define UROCE_ENGINE_PACKER_H
@@ -24,12 +24,12 @@ struct payload {
 
 enum pack {
 	PACK_DONE,
-	PACK_NO_ROOM, /* does not fit this run: begin another one */
-	PACK_FAULT,   /* the payload's memory cannot be used; the run is as it was */
+	PACK_NO_ROOM, /* does not fit this burst: begin another one */
+	PACK_FAULT,   /* the payload's memory cannot be used; the burst is as it was */
 };
 
-/* Prepares a caller's run for its first packet. */
-void pack_begin(struct eng_run *run, const struct eng_path *path);
+/* Prepares a caller's burst for its first packet. */
+void pack_begin(struct eng_burst *burst, const struct eng_path *path);
 
 /* Bytes of a packet, ICRC included. */
 static inline uint32_t pack_bytes(uint32_t header_bytes, uint32_t payload_length)
@@ -38,15 +38,17 @@ static inline uint32_t pack_bytes(uint32_t header_bytes, uint32_t payload_length
 	       (uint32_t)WIRE_ICRC_BYTES;
 }
 
-/* Can a packet of this many bytes, ICRC included, join the run? */
-bool pack_fits(const struct eng_run *run, uint32_t packet_bytes);
+/* Can a packet of this many bytes, ICRC included, join the burst? */
+bool pack_fits(const struct eng_burst *burst, uint32_t packet_bytes);
 
 /*
  * Where the headers of a packet with so many bytes of payload are to be written, at most
- * WIRE_MAX_HEADER_BYTES; NULL when the run has no room.  Then pack_add() adds the packet.
+ * WIRE_MAX_HEADER_BYTES; NULL when the burst has no room.  Then pack_add() adds the packet.
  */
-uint8_t *pack_place(const struct eng_run *run, uint32_t payload_length);
-enum pack pack_add(struct eng_qp *qp, struct eng_run *run, uint32_t header_bytes,
+uint8_t *pack_place(const struct eng_burst *burst, uint32_t payload_length);
+/* The same for what has no payload. */
+enum pack pack_bare(struct eng_burst *burst, uint32_t header_bytes);
+enum pack pack_add(struct eng_qp *qp, struct eng_burst *burst, uint32_t header_bytes,
 		   const struct payload *payload);
 
 #endif

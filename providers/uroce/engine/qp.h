@@ -28,9 +28,12 @@ struct credit {
 struct tlp {
 	uint64_t lossy_until; /* from then on nothing has been lost for long enough */
 	uint64_t round_trip_ns;
+	uint64_t silence_ns; /* the longest of late between two READ responses */
 	uint64_t marked_at;
 	uint32_t mark_psn; /* packets before it had been sent at marked_at */
 	bool marked;
+	bool reads_told; /* READ responses come: there are probes for them though nothing was lost
+			  */
 	bool alone;	 /* the oldest packet has been repeated, and none follows until it is
 			    acknowledged */
 	uint8_t sent;	 /* since the last progress */
@@ -45,6 +48,7 @@ struct network_law {
 	bool echoed;		/* the ACK at hand has BECN */
 	bool echoes;		/* ... and so has been seen to mean something at the peer */
 	bool begins;		/* no congestion so far: grow by all that is acknowledged */
+	bool unknown;		/* nothing has been answered, nor the peer told of our credits */
 	bool clocked; /* the window is small: each packet has AckReq, or the wire would idle */
 };
 
@@ -69,7 +73,7 @@ struct gaps {
 	uint32_t asked_psn;	/* what is missing before it has been asked for again */
 	uint32_t parts_psn;	/* and so had been parts of READs, at any time */
 	uint32_t from_psn;	/* what is owed begins here, and ends at asked_psn */
-	uint32_t sent_from_psn; /* so did the last run */
+	uint32_t sent_from_psn; /* so did the last burst */
 	bool owed;
 	bool measures; /* asked for once, no answer yet */
 	uint8_t again; /* asked for again so often since unacked_psn has moved */
@@ -137,7 +141,7 @@ struct replay {
 	uint64_t original;  /* Atomic: the value before */
 	uint32_t from;	    /* READ: response packets [from, end) are wanted, next is the next; */
 	uint32_t next, end; /* nothing is pending when next == end */
-	uint32_t before;    /* what next was before the last run, if that holds answers of this */
+	uint32_t before;    /* what next was before the last burst, if that holds answers of this */
 };
 
 /* What the peer has been told (rules C8 to C10). */
@@ -189,20 +193,23 @@ struct responder {
 	/* Receive WQEs taken so far, and messages completed that took one; free running. */
 	uint32_t wqes_taken, wqes_done;
 	struct advert advert;
-	struct advert advert_before; /* the last run of responses, for eng_unsent() */
+	struct advert advert_before; /* the last burst of responses, for eng_unsent() */
 
 	struct pacing pacing;
 	uint32_t replay_head;	 /* free running; the newest is replay[(head - 1) % slots] */
 	uint32_t replay_pending; /* how many of them have answers pending; if any, the oldest */
 	uint32_t replay_oldest;	 /* of those is this, and else it is replay_head */
-	/* Which of replay[] the last run of answers is of, a bit each. */
-	uint64_t replay_run[ENG_MAX_RD_ATOMIC / 64];
+	/* Which of replay[] the last burst of answers is of, a bit each. */
+	uint64_t replay_burst[ENG_MAX_RD_ATOMIC / 64];
 
 	uint32_t srqn; /* XRC: the queue that the request under way names */
 	bool taken;    /* wqe below is the receive request under way */
 	struct eng_taken wqe;
 	struct eng_sge wqe_sge[ENG_MAX_SGE];
 };
+
+/* schedule.since_post of an application that has posted nothing yet: any large number. */
+#define SCHEDULE_NO_POST (UINT32_MAX / 2)
 
 /* What the scheduler remembers (schedule.c). */
 struct schedule {
@@ -212,11 +219,12 @@ struct schedule {
 	uint64_t ack_due;	   /* until when an ACK waits; 0: none waits */
 	uint32_t messages;	   /* requests whose end came at received_at */
 	uint32_t unanswered;	   /* packets of requests received since the last ACK left */
-	uint32_t since_post;	   /* requests whose end came since the application posted any */
-	uint32_t gathered;	   /* posts since the last run was sent, those that will make */
+	uint32_t since_post;	   /* requests whose end came since the application posted */
+	uint32_t gathered;	   /* posts since the last burst was sent, those that will make */
 	uint32_t gathered_signals; /* ... completions, */
-	uint32_t gathered_before;  /* ... and posts behind the runs sent, the older the less */
-	uint32_t run_packets;	   /* packets that fill a run, by the size of the last one sent */
+	uint32_t gathered_before;  /* ... and posts behind the bursts sent, the older the less */
+	uint32_t burst_packets;	   /* packets that fill a burst, by the size of the last one sent */
+	uint32_t burst_segment;	   /* ... which this was: bytes of each packet */
 	bool heard;		   /* a packet has come since requests left last */
 	bool answers_next;	   /* requests have had their turn */
 	bool ack_for_receive;	   /* the ACK that waits, waits for a receive to be posted */

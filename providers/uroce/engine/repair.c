@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "repair.h"
 
+#include "burst.h"
+#include "credit.h"
 #include "cwnd.h"
 #include "gaps.h"
-#include "run.h"
 #include "sendqueue.h"
 #include "tlp.h"
 
 enum {
 	REPAIR_MAX = 64,
-	/* The first loss is used to tell the peer of our credits; then it is asked so often. */
+	/*
+	 * Unless the peer has been told of our credits, the first loss is used for that; then it is
+	 * asked so often.
+	 */
 	TRIALS = 4,
 };
-
-static bool tells_credits(const struct eng_qp *qp)
-{
-	return qp->req.credit.heard && !qp->req.credit.unlimited;
-}
 
 /* The peer learns that we are one that it may tell beyond a gap. */
 static void show_credits(struct eng_qp *qp)
 {
 	if (qp->reports_credits && can_respond(qp) && qp->resp.repeats == 0)
 		qp->resp.repeats = 1;
+}
+
+void repair_introduce(struct eng_qp *qp)
+{
+	qp->req.network.unknown = false;
+	if (qp->type != ENG_RC || !credit_is_told(qp) || !tlp_has_time(qp))
+		return;
+	show_credits(qp);
+	qp->req.repair.trials = 1;
 }
 
 /* Does the peer keep what comes early, or may that be tried? */
@@ -35,7 +43,7 @@ static bool peer_may_keep(struct eng_qp *qp)
 		return false;
 	if (repair->confirmed)
 		return true;
-	if (qp->type != ENG_RC || !tells_credits(qp) || repair->trials > TRIALS)
+	if (qp->type != ENG_RC || !credit_is_told(qp) || repair->trials > TRIALS)
 		return false;
 	show_credits(qp);
 	return repair->trials++ > 0;
@@ -121,9 +129,9 @@ bool repair_probe(struct eng_qp *qp)
 	return true;
 }
 
-void repair_unsent(struct eng_qp *qp, const struct eng_run *run)
+void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 {
-	if (gaps_exist(qp) && run->first_psn == qp->req.gaps.sent_from_psn)
+	if (gaps_exist(qp) && burst->first_psn == qp->req.gaps.sent_from_psn)
 		gaps_unsent(qp);
 	else
 		qp->req.repair.owed = qp->req.repair.waits;

@@ -17,7 +17,14 @@
 
 #include "qp.h"
 
-struct eng_run;
+struct eng_burst;
+
+/*
+ * The peer has answered the first request.  On a network, where packets will be lost, it is told of
+ * our credits at once if it tells of its own, so that the first loss is repaired.  To send all
+ * again then would be a window at once, into a queue that has just been full.
+ */
+void repair_introduce(struct eng_qp *qp);
 
 /* A NAK: unacked_psn is missing.  True if it is repaired; otherwise all has to be sent again. */
 bool repair_begin(struct eng_qp *qp, uint64_t now);
@@ -25,8 +32,8 @@ bool repair_begin(struct eng_qp *qp, uint64_t now);
 /* Nothing has been heard for some time: the oldest packet once more.  False as above. */
 bool repair_probe(struct eng_qp *qp);
 
-/* A run of this kind could not be sent. */
-void repair_unsent(struct eng_qp *qp, const struct eng_run *run);
+/* A burst of this kind could not be sent. */
+void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 
 /* unacked_psn has moved up. */
 void repair_progress(struct eng_qp *qp);

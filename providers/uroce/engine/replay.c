@@ -6,8 +6,8 @@
 
 #define WORD_BITS 64
 
-_Static_assert(ENG_MAX_RD_ATOMIC <= sizeof(((struct responder *)0)->replay_run) * 8,
-	       "replay_run has a bit for each");
+_Static_assert(ENG_MAX_RD_ATOMIC <= sizeof(((struct responder *)0)->replay_burst) * 8,
+	       "replay_burst has a bit for each");
 
 /* A power of two, as indexes wrap by a mask. */
 static uint32_t slots_for(uint32_t depth)
@@ -81,14 +81,14 @@ static void give_up(struct eng_qp *qp, struct replay *entry)
 	note_answered(qp);
 }
 
-static bool in_run(const struct eng_qp *qp, uint32_t slot)
+static bool in_burst(const struct eng_qp *qp, uint32_t slot)
 {
-	return qp->resp.replay_run[slot / WORD_BITS] >> slot % WORD_BITS & 1;
+	return qp->resp.replay_burst[slot / WORD_BITS] >> slot % WORD_BITS & 1;
 }
 
-static void put_in_run(struct eng_qp *qp, uint32_t slot)
+static void put_in_burst(struct eng_qp *qp, uint32_t slot)
 {
-	qp->resp.replay_run[slot / WORD_BITS] |= UINT64_C(1) << slot % WORD_BITS;
+	qp->resp.replay_burst[slot / WORD_BITS] |= UINT64_C(1) << slot % WORD_BITS;
 }
 
 /* What is known of requests before is taken along, as far as there is room. */
@@ -98,8 +98,8 @@ static void move_entries(struct eng_qp *to, const struct eng_qp *from)
 
 	for (uint32_t i = 1; i <= from->replay_slots && i <= to->replay_slots; i++) {
 		*entry_at(to, head - i) = *entry_at(from, head - i);
-		if (in_run(from, slot_of(from, head - i)))
-			put_in_run(to, slot_of(to, head - i));
+		if (in_burst(from, slot_of(from, head - i)))
+			put_in_burst(to, slot_of(to, head - i));
 	}
 }
 
@@ -194,7 +194,7 @@ struct replay *replay_pending(struct eng_qp *qp)
 
 void replay_begin(struct eng_qp *qp)
 {
-	memset(qp->resp.replay_run, 0, sizeof(qp->resp.replay_run));
+	memset(qp->resp.replay_burst, 0, sizeof(qp->resp.replay_burst));
 }
 
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)
@@ -202,9 +202,9 @@ void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)
 	uint32_t slot = (uint32_t)(entry - qp->replay);
 
 	assert(is_pending(entry) && next <= entry->end);
-	if (!in_run(qp, slot))
+	if (!in_burst(qp, slot))
 		entry->before = entry->next;
-	put_in_run(qp, slot);
+	put_in_burst(qp, slot);
 	entry->next = next;
 	if (next == entry->end)
 		note_answered(qp);
@@ -216,7 +216,7 @@ void replay_unsent(struct eng_qp *qp)
 		struct replay *entry = &qp->replay[slot];
 		bool answered = !is_pending(entry);
 
-		if (!in_run(qp, slot))
+		if (!in_burst(qp, slot))
 			continue;
 		assert(entry->valid && entry->before < entry->next);
 		entry->next = entry->before;

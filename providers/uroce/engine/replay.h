@@ -20,7 +20,7 @@ void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32
 struct replay *replay_pending(struct eng_qp *qp);
 /* The same, only to be looked at. */
 const struct replay *replay_look(const struct eng_qp *qp);
-/* A run of answers begins: what is handed out from now on is what replay_unsent() takes back. */
+/* A burst of answers begins: what is handed out from now on is what replay_unsent() takes back. */
 void replay_begin(struct eng_qp *qp);
 /* Packets of entry up to next have been handed out; its answer may be complete by that. */
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next);

@@ -4,6 +4,7 @@
 #include "credit.h"
 #include "cwnd.h"
 #include "gaps.h"
+#include "law.h"
 #include "local.h"
 #include "message.h"
 #include "op.h"
@@ -15,12 +16,13 @@
 
 enum {
 	/*
-	 * A run waits for such a part of the window.  Where marks are asked for it is less: a run
-	 * that comes at once fills a queue, and is marked, that the same packets at the pace of
-	 * their ACKs would not.
+	 * A burst waits for such a part of the window.  On a network it is less.  A burst that
+	 * comes at once is marked, or finds no room in a queue, where the same packets at the pace
+	 * of their ACKs would pass; and half a window at a time meets a full queue as often whether
+	 * it is half of a large window or of a small one, which then does not get its share.
 	 */
 	WINDOW_PARTS = 2,
-	WINDOW_PARTS_ECT = 8,
+	WINDOW_PARTS_NETWORK = 8,
 };
 
 static bool is_new(const struct requester *req)
@@ -37,14 +39,6 @@ struct next {
 	bool answered;	/* by more than an ACK: READ, Atomic */
 	bool begins;	/* it is the first of its message, and has never been sent */
 };
-
-/* Weight of so many packets of wqe from one on: all up to their end less those before. */
-static uint64_t cost_at(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
-			uint32_t packets)
-{
-	return cwnd_cost(wqe, index + packets, qp->attr.mtu) -
-	       (index ? cwnd_cost(wqe, index, qp->attr.mtu) : 0);
-}
 
 /*
  * Rule C13: the limited request has had no response that proves a receive WQE.  A SEND takes it
@@ -68,7 +62,7 @@ static enum eng_tx may_begin(struct eng_qp *qp, const struct next *next, uint64_
 		return ENG_TX_READ_DEPTH;
 	if (credit_limited(qp, next->wqe) && credit_may_come(qp, now))
 		return ENG_TX_CREDIT;
-	return ENG_TX_RUN;
+	return ENG_TX_BURST;
 }
 
 /*
@@ -95,15 +89,21 @@ static enum eng_tx may_send_new(struct eng_qp *qp, const struct next *next, uint
 		if (passed && awaits_credit(qp, passed))
 			return ENG_TX_CREDIT;
 	}
-	return next->begins ? may_begin(qp, next, now) : ENG_TX_RUN;
+	return next->begins ? may_begin(qp, next, now) : ENG_TX_BURST;
 }
 
-/* May the packet at next_psn be sent?  ENG_TX_RUN, and then next is filled, or why not. */
+/* What of its weight has to find room: a READ goes when there is some. */
+static uint64_t least_room(const struct eng_qp *qp, const struct next *next)
+{
+	return next->answered && law_is_of_networks(qp) ? 1 : next->cost;
+}
+
+/* May the packet at next_psn be sent?  ENG_TX_BURST, and then next is filled, or why not. */
 static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe;
-	enum eng_tx reason = ENG_TX_RUN;
+	enum eng_tx reason = ENG_TX_BURST;
 
 	if (req->next_wqe == qp->sq->head)
 		return ENG_TX_IDLE;
@@ -118,8 +118,8 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 		reason = may_send_new(qp, next, now);
 	next->index = wqe_packet_index(wqe, req->next_psn);
 	next->psns = message_psns(wqe, next->index);
-	next->cost = cost_at(qp, wqe, next->index, next->psns);
-	if (reason == ENG_TX_RUN && !op_is_local(wqe->op) && !cwnd_open(qp, next->cost))
+	next->cost = cwnd_cost_between(qp, wqe, next->index, next->index + next->psns);
+	if (reason == ENG_TX_BURST && !op_is_local(wqe->op) && !cwnd_open(qp, least_room(qp, next)))
 		reason = ENG_TX_CWND;
 	return reason;
 }
@@ -143,7 +143,7 @@ static enum eng_status local_fault(struct eng_qp *qp, const struct next *next)
 	return ENG_SUCCESS;
 }
 
-static void note_begun(struct eng_qp *qp, const struct next *next)
+static inline void note_begun(struct eng_qp *qp, const struct next *next)
 {
 	const struct eng_send_wqe *wqe = next->wqe;
 	struct requester *req = &qp->req;
@@ -158,7 +158,10 @@ static void note_begun(struct eng_qp *qp, const struct next *next)
 	count(qp, ENG_COUNT_SENDS);
 }
 
-static void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
+/* Inline, because for a short request most of it is known. */
+static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
+	__attribute__((always_inline));
+static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
@@ -202,7 +205,7 @@ static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_w
 	return true;
 }
 
-static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct next *next,
+static enum pack send_one(struct eng_qp *qp, struct eng_burst *burst, const struct next *next,
 			  const struct solicit_facts *facts)
 {
 	struct requester *req = &qp->req;
@@ -218,17 +221,17 @@ static enum pack send_one(struct eng_qp *qp, struct eng_run *run, const struct n
 			return PACK_FAULT;
 	}
 	opcode = message_opcode(qp, wqe, next->index);
-	at = pack_place(run, length);
+	at = pack_place(burst, length);
 	if (!at)
 		return PACK_NO_ROOM;
 	if (is_reliable(qp) &&
-	    solicit_sets_ackreq(qp, run, wqe, next->index,
+	    solicit_sets_ackreq(qp, burst, wqe, next->index,
 				pack_bytes(wire_op_header_length(opcode), length), next->cost,
 				facts))
 		ackreq = WIRE_BTH_ACKREQ;
 	result = PACK_FAULT;
 	if (find_payload(qp, wqe, next->index * qp->attr.mtu, length, &payload))
-		result = pack_add(qp, run,
+		result = pack_add(qp, burst,
 				  message_request(qp, wqe, next->index, opcode, length, ackreq, at),
 				  &payload);
 	if (result == PACK_FAULT)
@@ -257,27 +260,27 @@ static enum pack step_local(struct eng_qp *qp, const struct next *next)
 	return PACK_DONE;
 }
 
-/* One step forward: a packet into the run, or a local request.  Nothing waits for ACKs (rule S3).
+/* One step forward: a packet into the burst, or a local request.  Nothing waits for ACKs (rule S3).
  */
-static enum pack step(struct eng_qp *qp, struct eng_run *run, const struct next *next,
+static enum pack step(struct eng_qp *qp, struct eng_burst *burst, const struct next *next,
 		      const struct solicit_facts *facts)
 {
 	if (op_is_local(next->wqe->op))
 		return step_local(qp, next);
 	/* A datagram goes where its address handle says. */
-	if (qp->type == ENG_UD && run->path != next->wqe->ud.path) {
-		if (run->packets > 0)
+	if (qp->type == ENG_UD && burst->path != next->wqe->ud.path) {
+		if (burst->packets > 0)
 			return PACK_NO_ROOM;
-		run->path = next->wqe->ud.path;
+		burst->path = next->wqe->ud.path;
 	}
-	return send_one(qp, run, next, facts);
+	return send_one(qp, burst, next, facts);
 }
 
-static __attribute__((noinline)) enum pack repair_one(struct eng_qp *qp, struct eng_run *run,
+static __attribute__((noinline)) enum pack repair_one(struct eng_qp *qp, struct eng_burst *burst,
 						      struct eng_send_wqe *wqe, uint32_t index)
 {
 	uint32_t length = message_payload(wqe, qp->attr.mtu, index);
-	uint8_t opcode = message_opcode(qp, wqe, index), *at = pack_place(run, length);
+	uint8_t opcode = message_opcode(qp, wqe, index), *at = pack_place(burst, length);
 	struct payload payload;
 	enum pack result = PACK_FAULT;
 
@@ -285,7 +288,7 @@ static __attribute__((noinline)) enum pack repair_one(struct eng_qp *qp, struct 
 		return PACK_NO_ROOM;
 	if (find_payload(qp, wqe, index * qp->attr.mtu, length, &payload))
 		result = pack_add(
-			qp, run,
+			qp, burst,
 			message_request(qp, wqe, index, opcode, length, WIRE_BTH_ACKREQ, at),
 			&payload);
 	if (result == PACK_FAULT)
@@ -293,18 +296,18 @@ static __attribute__((noinline)) enum pack repair_one(struct eng_qp *qp, struct 
 	return result;
 }
 
-/* What is missing, as far as one run takes it; an ACK of it cannot wait. */
-static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, struct eng_run *run)
+/* What is missing, as far as one burst takes it; an ACK of it cannot wait. */
+static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, struct eng_burst *burst)
 {
 	struct repair *repair = &qp->req.repair;
 	uint32_t at = qp->sq->tail, psn = qp->req.unacked_psn, end, packets = 0;
 	enum pack result = PACK_DONE;
 
 	end = psn_add(repair->psn, repair->packets);
-	run->kind = ENG_RUN_REPAIR;
-	run->first_psn = psn;
-	while (psn_diff(psn, end) < 0 && psn_diff(psn, qp->req.next_psn) < 0 && !run->closed &&
-	       run->packets < run->max_packets) {
+	burst->kind = ENG_BURST_REPAIR;
+	burst->first_psn = psn;
+	while (psn_diff(psn, end) < 0 && psn_diff(psn, qp->req.next_psn) < 0 && !burst->closed &&
+	       burst->packets < burst->max_packets) {
 		struct eng_send_wqe *wqe = sq_at(qp, at);
 		uint32_t index = wqe_packet_index(wqe, psn);
 
@@ -312,7 +315,7 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 			at++;
 			continue;
 		}
-		result = repair_one(qp, run, wqe, index);
+		result = repair_one(qp, burst, wqe, index);
 		if (result != PACK_DONE)
 			break;
 		packets += message_psns(wqe, index);
@@ -320,10 +323,10 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 	}
 	repair->owed = false;
 	repair->waits = packets > 0;
-	repair->psn = run->first_psn;
+	repair->psn = burst->first_psn;
 	repair->packets = packets;
 	if (packets > 0)
-		return ENG_TX_RUN;
+		return ENG_TX_BURST;
 	/* What was missing has been acknowledged meanwhile. */
 	return result == PACK_FAULT ? ENG_TX_FAULT : ENG_TX_IDLE;
 }
@@ -336,63 +339,103 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	uint64_t cost, room, part;
 
 	/* What is sent again counts as under way, though nothing of it is. */
-	if (unsent == 0 || !is_new(req) || !is_reliable(qp) || !cwnd_ack_is_due(qp))
+	if (unsent == 0 || !is_new(req) || !is_reliable(qp))
 		return false;
 	wqe = sq_at(qp, req->next_wqe);
 	if (op_is_local(wqe->op))
 		return false;
 	index = wqe_packet_index(wqe, req->next_psn);
 	psns = message_psns(wqe, index);
-	cost = cost_at(qp, wqe, index, psns) / psns;
+	cost = cwnd_cost_between(qp, wqe, index, index + psns) / psns;
 	room = cwnd_room(qp) / cost;
-	part = req->cwnd / cost / (qp->ecn.cnp ? WINDOW_PARTS_ECT : WINDOW_PARTS);
+	part = req->cwnd / cost / (law_is_of_networks(qp) ? WINDOW_PARTS_NETWORK : WINDOW_PARTS);
 	return room < unsent && room < (packets < part ? packets : part);
 }
 
-enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
+/*
+ * The one request that is posted goes whole on an idle wire, in one packet with AckReq, and nothing
+ * holds it back.  What the loop in requester_transmit() does for it, when all that may_send(),
+ * local_fault() and solicit_sets_ackreq() ask has been answered by that.  False, and nothing has
+ * been done, for all others; the window and the credits are those of rules C13 and C17.
+ */
+static inline bool send_short(struct eng_qp *qp, struct eng_burst *burst, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	struct next next = { .psns = 1, .begins = true };
+	const struct op_row *row;
+	struct eng_send_wqe *wqe;
+	struct payload payload;
+	uint8_t *at;
+
+	if (qp->type != ENG_RC || qp->state != ENG_RTS || req->next_wqe + 1 != qp->sq->head ||
+	    req->next_wqe != req->begun || req->next_psn != req->unacked_psn || !is_new(req))
+		return false;
+	wqe = sq_at(qp, req->next_wqe);
+	row = op_row(wqe->op);
+	if (wqe->packets != 1 || wqe->status != ENG_SUCCESS || !is_signaled(qp, wqe) ||
+	    row->answer != OP_ACKED || !credit_reaches(qp, wqe->ssn) || !cwnd_share_open(qp))
+		return false;
+	at = pack_place(burst, wqe->length);
+	if (!at || !find_payload(qp, wqe, 0, wqe->length, &payload) ||
+	    pack_add(qp, burst,
+		     message_request(qp, wqe, 0, WIRE_RC | row->only, wqe->length, WIRE_BTH_ACKREQ,
+				     at),
+		     &payload) != PACK_DONE)
+		return false;
+	next.wqe = wqe;
+	next.cost = cwnd_cost(qp, wqe, 1);
+	req->ackreq_psn = req->next_psn;
+	note_sent(qp, &next, now);
+	req->waiting = ENG_TX_IDLE;
+	return true;
+}
+
+enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	enum pack result = PACK_DONE;
-	enum eng_tx reason = ENG_TX_RUN;
+	enum eng_tx reason = ENG_TX_BURST;
 	struct solicit_facts facts;
 
 	if (req->rnr_until != 0 && req->rnr_until <= now)
 		timer_rnr_over(qp, now);
-	pack_begin(run, &qp->attr.path);
+	pack_begin(burst, &qp->attr.path);
 	if (req->solicit_owed && can_request(qp)) {
-		solicit_transmit(qp, run);
-		return ENG_TX_RUN;
+		solicit_transmit(qp, burst);
+		return ENG_TX_BURST;
 	}
 	if (__builtin_expect(req->repair.owed, false) && can_request(qp)) {
 		enum eng_tx repaired =
-			req->gaps.owed ? gaps_transmit(qp, run) : send_repair(qp, run);
+			req->gaps.owed ? gaps_transmit(qp, burst) : send_repair(qp, burst);
 
 		if (repaired != ENG_TX_IDLE)
 			return repaired;
 	}
-	run->kind = ENG_RUN_REQUESTS;
-	run->first_psn = req->next_psn;
+	burst->kind = ENG_BURST_REQUESTS;
+	burst->first_psn = req->next_psn;
+	if (req->rnr_until == 0 && send_short(qp, burst, now))
+		return ENG_TX_BURST;
 	facts = solicit_look(qp, now);
 	/* rules C6 and S10: the peer had no receive WQE, and has named a time to wait. */
 	if (!can_request(qp))
 		reason = ENG_TX_STATE;
 	else if (req->rnr_until > now)
 		reason = ENG_TX_RNR;
-	while (reason == ENG_TX_RUN && result == PACK_DONE && !run->closed &&
-	       run->packets < run->max_packets) {
+	while (reason == ENG_TX_BURST && result == PACK_DONE && !burst->closed &&
+	       burst->packets < burst->max_packets) {
 		struct next next;
 
 		reason = may_send(qp, &next, now);
-		if (reason == ENG_TX_RUN && run->packets == 0 && !cwnd_share_open(qp))
+		if (reason == ENG_TX_BURST && burst->packets == 0 && !cwnd_share_open(qp))
 			reason = ENG_TX_SHARE;
-		if (reason == ENG_TX_RUN)
-			result = step(qp, run, &next, &facts);
+		if (reason == ENG_TX_BURST)
+			result = step(qp, burst, &next, &facts);
 	}
-	/* What is in the run goes out; the fault shows when it is the oldest request. */
+	/* What is in the burst goes out; the fault shows when it is the oldest request. */
 	if (result == PACK_FAULT)
 		reason = ENG_TX_FAULT;
 	if (reason == ENG_TX_CREDIT && req->waiting != ENG_TX_CREDIT)
 		count(qp, ENG_COUNT_CREDIT_WAITS);
 	req->waiting = reason;
-	return run->packets > 0 ? ENG_TX_RUN : reason;
+	return burst->packets > 0 ? ENG_TX_BURST : reason;
 }

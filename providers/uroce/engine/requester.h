@@ -7,12 +7,12 @@
 
 #include "qp.h"
 
-/* Fill run with request packets from next_psn on. */
-enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
+/* Fill burst with request packets from next_psn on. */
+enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now);
 
 /*
  * Has a window that was full not yet opened by so many packets (or a part of itself)?  Sending what
- * each single ACK allows would make short runs, each of which brings an ACK for as little, for
+ * each single ACK allows would make short bursts, each of which brings an ACK for as little, for
  * ever.  Only while an ACK is on its way that will open it further.
  */
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets);

@@ -15,6 +15,12 @@ void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now);
 /* A request packet for a QP that can respond.  Returns a verdict (state.h). */
 enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *packet,
 				  uint64_t now);
+/*
+ * A SEND_ONLY on RC: is it its turn, with nothing else to be seen to, and does it go into one
+ * stretch of memory?  Then it has been taken; otherwise, also where it will be refused, nothing has
+ * been done, and responder_receive() is to be called.
+ */
+bool responder_take_short(struct eng_qp *qp, const struct wire_packet *packet);
 
 /* A fault was found: NAK, completion, event and verdict, as its row says. */
 enum eng_status responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn);

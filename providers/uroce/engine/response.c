@@ -12,31 +12,28 @@
 #include "replay.h"
 #include "responder.h"
 
-static enum pack add(struct eng_qp *qp, struct eng_run *run, const struct message_response *fields,
-		     const struct payload *payload)
+static enum pack add(struct eng_qp *qp, struct eng_burst *burst,
+		     const struct message_response *fields, const struct payload *payload)
 {
-	uint8_t *at = pack_place(run, fields->payload_length);
+	uint8_t *at = pack_place(burst, fields->payload_length);
 
-	return at ? pack_add(qp, run, message_response(qp, fields, at), payload) : PACK_NO_ROOM;
+	return at ? pack_add(qp, burst, message_response(qp, fields, at), payload) : PACK_NO_ROOM;
 }
 
-static enum pack add_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome,
-			  uint32_t becn)
+static enum pack add_aeth(struct eng_qp *qp, struct eng_burst *burst, uint32_t psn,
+			  uint8_t syndrome, uint32_t becn)
 {
-	static const struct payload none = { .kind = PAYLOAD_NONE };
-	const struct message_response fields = {
-		.operation = WIRE_ACKNOWLEDGE, .psn = psn, .syndrome = syndrome, .becn = becn
-	};
+	uint8_t *at = pack_place(burst, 0);
 
-	return add(qp, run, &fields, &none);
+	return at ? pack_bare(burst, message_aeth(qp, psn, syndrome, becn, at)) : PACK_NO_ROOM;
 }
 
-/* A packet that is sure to fit, since it is the run's first. */
-static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_run *run, uint32_t psn, uint8_t syndrome,
-			     uint32_t becn)
+/* A packet that is sure to fit, since it is the burst's first. */
+static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_burst *burst, uint32_t psn,
+			     uint8_t syndrome, uint32_t becn)
 {
-	run->first_psn = psn;
-	return add_aeth(qp, run, psn, syndrome, becn) == PACK_DONE ? ENG_TX_RUN : ENG_TX_IDLE;
+	burst->first_psn = psn;
+	return add_aeth(qp, burst, psn, syndrome, becn) == PACK_DONE ? ENG_TX_BURST : ENG_TX_IDLE;
 }
 
 /* An ACK of all up to psn. */
@@ -48,58 +45,58 @@ static uint32_t advertise(struct eng_qp *qp, uint32_t psn, uint8_t *syndrome)
 	return becn;
 }
 
-static enum eng_tx send_ack(struct eng_qp *qp, struct eng_run *run)
+static enum eng_tx send_ack(struct eng_qp *qp, struct eng_burst *burst)
 {
 	uint8_t syndrome;
 	uint32_t becn = advertise(qp, qp->resp.ack_psn, &syndrome);
 
-	run->kind = ENG_RUN_ACK;
+	burst->kind = ENG_BURST_ACK;
 	qp->resp.ack_owed = false;
-	return send_aeth(qp, run, qp->resp.ack_psn, syndrome, becn);
+	return send_aeth(qp, burst, qp->resp.ack_psn, syndrome, becn);
 }
 
-void response_ride(struct eng_qp *qp, struct eng_run *run)
+inline void response_ride(struct eng_qp *qp, struct eng_burst *burst)
 {
 	struct responder *resp = &qp->resp;
 	const struct advert before = resp->advert;
 	uint8_t syndrome;
 	uint32_t becn = advertise(qp, resp->ack_psn, &syndrome);
 
-	if (add_aeth(qp, run, resp->ack_psn, syndrome, becn) != PACK_DONE) {
+	if (add_aeth(qp, burst, resp->ack_psn, syndrome, becn) != PACK_DONE) {
 		resp->advert = before;
 		return;
 	}
 	resp->advert_before = before;
 	resp->ack_owed = false;
-	run->ack_rides = true;
+	burst->ack_rides = true;
 }
 
 /* rules C8 to C10: the last positive response once more, as an ACK, with the credits of now. */
-static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_run *run)
+static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_burst *burst)
 {
 	uint32_t psn = qp->resp.advert.last_positive_psn;
 
-	run->kind = ENG_RUN_CREDITS;
+	burst->kind = ENG_BURST_CREDITS;
 	if (qp->resp.repeats > 0)
 		qp->resp.repeats--;
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_SENT);
-	return send_aeth(qp, run, psn, credit_advertise(qp, psn), 0);
+	return send_aeth(qp, burst, psn, credit_advertise(qp, psn), 0);
 }
 
-static enum eng_tx send_nak(struct eng_qp *qp, struct eng_run *run)
+static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 {
-	run->kind = ENG_RUN_NAK;
+	burst->kind = ENG_BURST_NAK;
 	/* rule S11: the NAK acknowledges what came before. */
 	qp->resp.ack_owed = false;
 	qp->resp.nak_owed = false;
 	/* rule C8: so the next unsolicited ACK has to be for that. */
 	credit_acknowledged(qp, psn_sub(qp->resp.nak_psn, 1));
-	return send_aeth(qp, run, qp->resp.nak_psn, qp->resp.nak_syndrome, 0);
+	return send_aeth(qp, burst, qp->resp.nak_psn, qp->resp.nak_syndrome, 0);
 }
 
-/* One packet of an answer, unless the run is full; what it says of credits is heard with it. */
-static enum pack add_answer(struct eng_qp *qp, struct eng_run *run, struct message_response *fields,
-			    const struct payload *payload)
+/* One packet of an answer, unless the burst is full; what it says of credits is heard with it. */
+static enum pack add_answer(struct eng_qp *qp, struct eng_burst *burst,
+			    struct message_response *fields, const struct payload *payload)
 {
 	struct advert before = qp->resp.advert;
 	enum pack result;
@@ -110,19 +107,19 @@ static enum pack add_answer(struct eng_qp *qp, struct eng_run *run, struct messa
 		credit_acknowledged(qp, fields->psn);
 	if (qp->resp.advert.last_positive_psn == fields->psn)
 		qp->resp.advert.by_answer = true;
-	result = add(qp, run, fields, payload);
+	result = add(qp, burst, fields, payload);
 	if (result != PACK_DONE)
 		qp->resp.advert = before;
 	return result;
 }
 
-static enum pack add_atomic(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+static enum pack add_atomic(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry)
 {
 	static const struct payload none = { .kind = PAYLOAD_NONE };
 	struct message_response fields = { .operation = WIRE_ATOMIC_ACKNOWLEDGE,
 					   .psn = entry->psn,
 					   .original = entry->original };
-	enum pack result = add_answer(qp, run, &fields, &none);
+	enum pack result = add_answer(qp, burst, &fields, &none);
 
 	if (result == PACK_DONE)
 		replay_sent(qp, entry, entry->end);
@@ -138,7 +135,7 @@ static uint8_t read_operation(const struct replay *entry)
 	return last ? WIRE_READ_RESPONSE_LAST : WIRE_READ_RESPONSE_MIDDLE;
 }
 
-static enum pack add_read_packet(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+static enum pack add_read_packet(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry)
 {
 	struct message_response fields = {
 		.operation = read_operation(entry),
@@ -151,9 +148,9 @@ static enum pack add_read_packet(struct eng_qp *qp, struct eng_run *run, struct 
 				   .stable = false };
 	enum pack result;
 
-	if (!pack_fits(run, pack_bytes(wire_op_header_length(message_services[qp->type] |
-							     fields.operation),
-				       payload.length)))
+	if (!pack_fits(burst, pack_bytes(wire_op_header_length(message_services[qp->type] |
+							       fields.operation),
+					 payload.length)))
 		return PACK_NO_ROOM;
 	if (payload.length > 0) {
 		qp->resp.srqn = entry->srqn;
@@ -163,23 +160,23 @@ static enum pack add_read_packet(struct eng_qp *qp, struct eng_run *run, struct 
 		if (!payload.bytes)
 			return PACK_FAULT;
 	}
-	result = add_answer(qp, run, &fields, &payload);
+	result = add_answer(qp, burst, &fields, &payload);
 	if (result == PACK_DONE)
 		replay_sent(qp, entry, entry->next + 1);
 	return result;
 }
 
-static enum pack add_read(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+static enum pack add_read(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry)
 {
 	/* A ring that is full makes its writer wait. */
 	int64_t allowance = qp->transport_waits ? INT64_MAX : pacing_allowance(&qp->resp.pacing);
-	uint32_t bytes_before = run->bytes;
+	uint32_t bytes_before = burst->bytes;
 	enum pack result = PACK_DONE;
 
 	while (result == PACK_DONE && entry->next != entry->end &&
-	       (int64_t)(run->bytes - bytes_before) <= allowance)
-		result = add_read_packet(qp, run, entry);
-	pacing_spent(&qp->resp.pacing, run->bytes - bytes_before);
+	       (int64_t)(burst->bytes - bytes_before) <= allowance)
+		result = add_read_packet(qp, burst, entry);
+	pacing_spent(&qp->resp.pacing, burst->bytes - bytes_before);
 	if (entry->next == entry->end && !entry->again)
 		pacing_went_well(&qp->resp.pacing);
 	return result;
@@ -202,20 +199,20 @@ static bool pace_allows(struct eng_qp *qp, const struct replay *entry, uint64_t 
  * may have told its peer to deregister the region, and this is a late duplicate; one that does not
  * have it must learn that no answer will come.  So the NAK is sent, but the QP does not enter ERR.
  */
-static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry)
 {
 	replay_sent(qp, entry, entry->end);
-	return send_aeth(qp, run, run->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome, 0);
+	return send_aeth(qp, burst, burst->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome, 0);
 }
 
 /* The region has gone since the request was checked; engine.c ends the QP, and asks again. */
-static enum eng_tx refuse(struct eng_qp *qp, struct eng_run *run, struct replay *entry)
+static enum eng_tx refuse(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry)
 {
 	if (entry->again)
-		return refuse_again(qp, run, entry);
+		return refuse_again(qp, burst, entry);
 	/* Nothing behind it is answered. */
 	replay_cancel(qp);
-	responder_raise(qp, FAULT_REMOTE_ACCESS, run->first_psn);
+	responder_raise(qp, FAULT_REMOTE_ACCESS, burst->first_psn);
 	return ENG_TX_REFUSED;
 }
 
@@ -231,27 +228,27 @@ static bool ack_goes_first(const struct eng_qp *qp, const struct replay *entry)
 }
 
 /*
- * As many answers as fit one run: the last packet of a READ is as long as the first of the next
+ * As many answers as fit one burst: the last packet of a READ is as long as the first of the next
  * one, and many short answers leave in one call.
  */
-static enum eng_tx send_answers(struct eng_qp *qp, struct eng_run *run, struct replay *entry,
+static enum eng_tx send_answers(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry,
 				uint64_t now)
 {
 	enum pack result = PACK_DONE;
 
-	run->kind = ENG_RUN_ANSWERS;
-	run->first_psn = psn_add(entry->psn, entry->next);
+	burst->kind = ENG_BURST_ANSWERS;
+	burst->first_psn = psn_add(entry->psn, entry->next);
 	replay_begin(qp);
 	while (entry && !ack_goes_first(qp, entry) && pace_allows(qp, entry, now)) {
-		result = entry->atomic ? add_atomic(qp, run, entry) : add_read(qp, run, entry);
+		result = entry->atomic ? add_atomic(qp, burst, entry) : add_read(qp, burst, entry);
 		if (result != PACK_DONE)
 			break;
 		entry = replay_pending(qp);
 	}
-	/* What a run ends with, a fault too, the next one begins with. */
-	if (run->packets > 0)
-		return ENG_TX_RUN;
-	return result == PACK_FAULT ? refuse(qp, run, entry) : ENG_TX_PACING;
+	/* What a burst ends with, a fault too, the next one begins with. */
+	if (burst->packets > 0)
+		return ENG_TX_BURST;
+	return result == PACK_FAULT ? refuse(qp, burst, entry) : ENG_TX_PACING;
 }
 
 static bool owes_repeat(const struct eng_qp *qp)
@@ -259,7 +256,7 @@ static bool owes_repeat(const struct eng_qp *qp)
 	return (qp->resp.repeats > 0 && credit_may_repeat(qp)) || credit_owed(qp);
 }
 
-enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now)
+enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now)
 {
 	struct responder *resp = &qp->resp;
 	struct replay *entry = NULL;
@@ -267,44 +264,44 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t n
 	/* A fault does not take away the answers to what came before it. */
 	if (can_respond(qp) || resp->nak_owed)
 		entry = replay_pending(qp);
-	pack_begin(run, &qp->attr.path);
+	pack_begin(burst, &qp->attr.path);
 	resp->advert_before = resp->advert;
 	if (entry && ack_goes_first(qp, entry))
-		return send_ack(qp, run);
+		return send_ack(qp, burst);
 	if (entry)
-		return send_answers(qp, run, entry, now);
+		return send_answers(qp, burst, entry, now);
 	if (resp->nak_owed)
-		return send_nak(qp, run);
+		return send_nak(qp, burst);
 	if (!can_respond(qp))
 		return ENG_TX_STATE;
 	if (resp->ack_owed)
-		return send_ack(qp, run);
+		return send_ack(qp, burst);
 	if (owes_repeat(qp))
-		return send_unsolicited(qp, run);
+		return send_unsolicited(qp, burst);
 	return ENG_TX_IDLE;
 }
 
-void response_unsent(struct eng_qp *qp, const struct eng_run *run)
+void response_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 {
-	/* The peer has not heard of what this run said. */
+	/* The peer has not heard of what this burst said. */
 	qp->resp.advert = qp->resp.advert_before;
-	switch (run->kind) {
-	case ENG_RUN_ACK:
+	switch (burst->kind) {
+	case ENG_BURST_ACK:
 		qp->resp.ack_owed = true;
 		break;
-	case ENG_RUN_NAK:
+	case ENG_BURST_NAK:
 		qp->resp.nak_owed = true;
 		break;
-	case ENG_RUN_ANSWERS:
+	case ENG_BURST_ANSWERS:
 		replay_unsent(qp);
 		break;
-	case ENG_RUN_REQUESTS:
-		qp->resp.ack_owed |= run->ack_rides;
+	case ENG_BURST_REQUESTS:
+		qp->resp.ack_owed |= burst->ack_rides;
 		break;
-	case ENG_RUN_CREDITS:
-	case ENG_RUN_SOLICITATION:
-	case ENG_RUN_CNP:
-	case ENG_RUN_REPAIR:
+	case ENG_BURST_CREDITS:
+	case ENG_BURST_SOLICITATION:
+	case ENG_BURST_CNP:
+	case ENG_BURST_REPAIR:
 		break;
 	}
 }

@@ -11,13 +11,13 @@
 /* So many that losing all of them is out of question on a network that works at all. */
 #define RESPONSE_FAREWELLS 3
 
-/* Put the ACK that is owed behind the requests in run, if it fits. */
-void response_ride(struct eng_qp *qp, struct eng_run *run);
+/* Put the ACK that is owed behind the requests in burst, if it fits. */
+void response_ride(struct eng_qp *qp, struct eng_burst *burst);
 /* ENG_TX_REFUSED: the QP has to enter ERR, and after that there is a NAK to send. */
-enum eng_tx response_transmit(struct eng_qp *qp, struct eng_run *run, uint64_t now);
+enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now);
 /* When READ responses that wait may go on, or ENG_NEVER. */
 uint64_t response_deadline(const struct eng_qp *qp);
-void response_unsent(struct eng_qp *qp, const struct eng_run *run);
+void response_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 enum eng_owed response_owed(const struct eng_qp *qp);
 
 #endif

@@ -21,15 +21,15 @@ enum {
 	MANY_PACKETS = 16,
 	/* A post that meets more packets than this under way belongs to a stream. */
 	STREAM_PACKETS = 16,
-	/* Posts that make a full run when each is one packet of the largest size. */
-	RUN_POSTS_MIN = 15,
+	/* Posts that make a full burst when each is one packet of the largest size. */
+	BURST_POSTS_MIN = 15,
 	/*
-	 * Where a run costs no system call so many posts are enough for one, and the peer works on
-	 * them while the next ones are posted.
+	 * Where a burst costs no system call so many posts are enough for one, and the peer works
+	 * on them while the next ones are posted.
 	 */
 	SHARED_MEMORY_POSTS = 16,
 	/* What a transport that is nearly full still takes. */
-	SHORT_RUN = 8,
+	SHORT_BURST = 8,
 };
 
 /* What has been owed has left, or nothing was. */
@@ -68,11 +68,11 @@ static uint32_t packets_unsent(const struct eng_qp *qp)
 	return psn_sub(qp->req.post_psn, qp->req.next_psn);
 }
 
-static uint32_t posts_for_run(const struct eng_qp *qp)
+static uint32_t posts_for_burst(const struct eng_qp *qp)
 {
 	if (qp->transport_waits)
 		return SHARED_MEMORY_POSTS;
-	return qp->schedule.run_packets ? qp->schedule.run_packets : RUN_POSTS_MIN;
+	return qp->schedule.burst_packets ? qp->schedule.burst_packets : BURST_POSTS_MIN;
 }
 
 static bool newest_is_signaled(const struct eng_qp *qp)
@@ -108,7 +108,7 @@ static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
 	uint32_t in_flight = sendqueue_in_flight(qp);
 	bool is_stream = schedule->gathered_before > STREAM_PACKETS;
 
-	if (schedule->gathered >= posts_for_run(qp))
+	if (schedule->gathered >= posts_for_burst(qp))
 		return false;
 	if (in_flight == 0)
 		return is_stream && hint->polled;
@@ -119,23 +119,28 @@ static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
 		(cwnd_ack_is_due(qp) || schedule->sent_in_round == hint->round));
 }
 
-enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint)
+inline enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint)
 {
 	qp->schedule.gathered++;
 	qp->schedule.no_answers = false;
 	qp->schedule.since_post = 0;
 	if (hint->share_waits)
 		return ENG_TX_SHARE;
-	return !ends_batch(qp) && may_gather(qp, hint) ? ENG_TX_GATHER : ENG_TX_RUN;
+	return !ends_batch(qp) && may_gather(qp, hint) ? ENG_TX_GATHER : ENG_TX_BURST;
 }
 
-/* What is known now about how many posts make a full run. */
-static void note_sent(struct eng_qp *qp, const struct eng_run *run, const struct eng_hint *hint)
+/* What is known now about how many posts make a full burst. */
+static void note_sent(struct eng_qp *qp, const struct eng_burst *burst, const struct eng_hint *hint)
 {
 	struct schedule *schedule = &qp->schedule;
-	uint32_t fit = run->max_bytes / run->segment;
 
-	schedule->run_packets = fit < run->max_packets ? fit : run->max_packets;
+	/* A division, so not for each of many alike. */
+	if (schedule->burst_segment != burst->segment) {
+		uint32_t fit = burst->max_bytes / burst->segment;
+
+		schedule->burst_segment = burst->segment;
+		schedule->burst_packets = fit < burst->max_packets ? fit : burst->max_packets;
+	}
 	/* Decays slowly: a burst may follow a single post. */
 	schedule->gathered_before /= 2;
 	if (schedule->gathered_before < schedule->gathered)
@@ -149,46 +154,45 @@ static void note_sent(struct eng_qp *qp, const struct eng_run *run, const struct
 }
 
 /*
- * Let the ACK that is owed travel behind a run of requests: the transport takes both for hardly
+ * Let the ACK that is owed travel behind a burst of requests: the transport takes both for hardly
  * more than one, and so does the peer, which often waits for both (the answer, and the completion
  * of what is answered) before it sends again.
  */
-static void let_ack_ride(struct eng_qp *qp, struct eng_run *run, enum eng_owed owed)
+static void let_ack_ride(struct eng_qp *qp, struct eng_burst *burst, enum eng_owed owed)
 {
 	if (owed != ENG_OWED_SOON)
 		return;
 	/* The ACK would end the peer's polling before the rest of the answer has come. */
 	if (qp->schedule.ack_for_answer && qp->req.next_wqe != qp->sq->head)
 		return;
-	response_ride(qp, run);
-	if (run->ack_rides)
+	response_ride(qp, burst);
+	if (burst->ack_rides)
 		qp->schedule.unanswered = 0;
 }
 
-static enum eng_tx requests(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint,
+/* Caller knows that the requester is not done. */
+static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst, const struct eng_hint *hint,
 			    enum eng_owed owed)
 {
 	enum eng_tx reason;
 	bool asks;
 
-	if (requester_is_done(qp))
-		return ENG_TX_IDLE;
 	asks = can_request(qp) && requester_asks(qp);
 	/* An ACK solicitation or a repair takes no room, and the ACK makes the room that other QPs
 	 * wait for. */
 	if (!asks && hint->share_waits && can_request(qp) && qp->req.next_wqe != qp->sq->head)
 		return ENG_TX_SHARE;
-	if (!asks && hint->occasion != ENG_LAST && can_request(qp) &&
-	    requester_awaits_room(qp, posts_for_run(qp)))
+	if (!asks && hint->occasion != ENG_LAST && cwnd_ack_is_due(qp) && can_request(qp) &&
+	    requester_awaits_room(qp, posts_for_burst(qp)))
 		return ENG_TX_CWND;
-	if (hint->full && packets_unsent(qp) > SHORT_RUN)
+	if (hint->full && packets_unsent(qp) > SHORT_BURST)
 		return ENG_TX_FULL;
 	if (!is_reliable(qp) && can_request(qp))
 		completer_sent(qp, hint->now);
-	reason = requester_transmit(qp, run, hint->now);
-	if (reason == ENG_TX_RUN && run->kind == ENG_RUN_REQUESTS) {
-		let_ack_ride(qp, run, owed);
-		note_sent(qp, run, hint);
+	reason = requester_transmit(qp, burst, hint->now);
+	if (reason == ENG_TX_BURST && burst->kind == ENG_BURST_REQUESTS) {
+		let_ack_ride(qp, burst, owed);
+		note_sent(qp, burst, hint);
 	}
 	return reason;
 }
@@ -211,7 +215,9 @@ bool schedule_receive_posted(struct eng_qp *qp)
 	struct schedule *schedule = &qp->schedule;
 	enum eng_owed owed = response_owed(qp);
 
-	schedule->since_post = 0;
+	/* Those before the first message say nothing of what it does with one. */
+	if (qp->resp.wqes_done > 0)
+		schedule->since_post = 0;
 	/* rule C10: credits for a peer that may have run out of them do not wait for a round. */
 	return owed == ENG_OWED_NOW || (owed == ENG_OWED_SOON && schedule->ack_due &&
 					schedule->ack_for_receive && !ack_awaits_receive(qp));
@@ -249,8 +255,9 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
 		schedule->messages = 0;
 	/*
 	 * The message behind a stream of WRITEs or READs tells the application that they are over,
-	 * and it may end as soon as it has read that, without another call.  Then nobody would be
-	 * left to send the ACK, for which the peer waits.
+	 * and it may end as soon as it has read that, without another call; so it may with the
+	 * first message of all.  Then nobody would be left to send the ACK, for which the peer
+	 * waits.
 	 */
 	if (for_answer && schedule->since_post > MANY_UNANSWERED)
 		return false;
@@ -269,8 +276,8 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
 	return false;
 }
 
-static enum eng_tx responses(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint,
-			     enum eng_owed owed)
+static enum eng_tx responses(struct eng_qp *qp, struct eng_burst *burst,
+			     const struct eng_hint *hint, enum eng_owed owed)
 {
 	enum eng_tx reason;
 
@@ -284,8 +291,8 @@ static enum eng_tx responses(struct eng_qp *qp, struct eng_run *run, const struc
 		return ENG_TX_FULL;
 	no_ack_waits(&qp->schedule);
 	qp->schedule.unanswered = 0;
-	reason = response_transmit(qp, run, hint->now);
-	if (reason == ENG_TX_RUN)
+	reason = response_transmit(qp, burst, hint->now);
+	if (reason == ENG_TX_BURST)
 		qp->schedule.answers_next = false;
 	return reason;
 }
@@ -306,25 +313,57 @@ static bool is_final(enum eng_tx reason)
 	return reason <= ENG_TX_REFUSED;
 }
 
-enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint)
+/*
+ * Of two reasons to wait, is it that of the responses which is told?  No packet of the peer's
+ * brings back an answer that waits for room.
+ */
+static bool outweighs_requests(enum eng_tx reason, const struct eng_hint *hint)
 {
-	enum eng_owed owed = hint->sides & ENG_RESPONSES ? response_owed(qp) : ENG_OWED_NOTHING;
+	return is_final(reason) || reason == ENG_TX_FULL || !(hint->sides & ENG_REQUESTS);
+}
+
+/* There are requests to send, or there may be. */
+static __attribute__((noinline)) enum eng_tx both_sides(struct eng_qp *qp, struct eng_burst *burst,
+							const struct eng_hint *hint,
+							enum eng_owed owed)
+{
 	bool answers_first = answers_are_next(&qp->schedule, owed, hint->now);
 	enum eng_tx reason = ENG_TX_IDLE, other;
 
-	if (ecn_owes_cnp(qp))
-		return ecn_transmit(qp, run);
 	if (answers_first)
-		reason = responses(qp, run, hint, owed);
-	if (!is_final(reason) && (hint->sides & ENG_REQUESTS))
-		reason = requests(qp, run, hint, owed);
-	if (!is_final(reason) && !answers_first) {
-		other = responses(qp, run, hint, owed);
-		if (is_final(other) || !(hint->sides & ENG_REQUESTS))
+		reason = responses(qp, burst, hint, owed);
+	if (!is_final(reason) && (hint->sides & ENG_REQUESTS)) {
+		other = requests(qp, burst, hint, owed);
+		if (is_final(other) || reason != ENG_TX_FULL)
 			reason = other;
 	}
-	if (reason == ENG_TX_RUN)
-		run->last = requester_is_done(qp) && response_owed(qp) == ENG_OWED_NOTHING;
+	if (!is_final(reason) && !answers_first) {
+		other = responses(qp, burst, hint, owed);
+		if (outweighs_requests(other, hint))
+			reason = other;
+	}
+	return reason;
+}
+
+enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_burst *burst,
+			      const struct eng_hint *hint)
+{
+	enum eng_owed owed = hint->sides & ENG_RESPONSES ? response_owed(qp) : ENG_OWED_NOTHING;
+	enum eng_tx reason;
+
+	if (ecn_owes_cnp(qp))
+		return ecn_transmit(qp, burst);
+	/* Most rounds end here: there is an ACK at most, and that waits for an answer. */
+	if (requester_is_done(qp)) {
+		reason = responses(qp, burst, hint, owed);
+		if (!outweighs_requests(reason, hint))
+			return ENG_TX_IDLE;
+	} else {
+		reason = both_sides(qp, burst, hint, owed);
+		cwnd_publish(qp);
+	}
+	if (reason == ENG_TX_BURST)
+		burst->last = requester_is_done(qp) && response_owed(qp) == ENG_OWED_NOTHING;
 	return reason;
 }
 

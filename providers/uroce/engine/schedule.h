@@ -9,12 +9,12 @@
  *
  *   - a request on an idle wire leaves at once; one that meets packets under way is gathered, and
  *     leaves with the round that brings their ACKs, with the first of a batch that will make a
- *     completion, or when a full run has come together;
- *   - an ACK leaves behind requests that go the same way, as the last segment of their run; without
- *     any it waits for the rest of a message, for a receive to be posted when it would report no
- *     credits (rule C10), or for a post that answers what it acknowledges, but not for long
- *     (rule S7) and only one at a time, nor where the application has left a stream of messages
- *     without a post of its own.
+ *     completion, or when a full burst has come together;
+ *   - an ACK leaves behind requests that go the same way, as the last segment of their burst;
+ * without any it waits for the rest of a message, for a receive to be posted when it would report
+ * no credits (rule C10), or for a post that answers what it acknowledges, but not for long (rule
+ * S7) and only one at a time, nor where the application has not posted anything yet, or has left a
+ * stream of messages without a post of its own.
  */
 #ifndef UROCE_ENGINE_SCHEDULE_H
 #define UROCE_ENGINE_SCHEDULE_H
@@ -28,7 +28,8 @@ enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint);
 /* As eng_receive_posted(). */
 bool schedule_receive_posted(struct eng_qp *qp);
 /* As eng_transmit(). */
-enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_run *run, const struct eng_hint *hint);
+enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_burst *burst,
+			      const struct eng_hint *hint);
 /* When the ACK that waits has to leave, or ENG_NEVER. */
 uint64_t schedule_deadline(const struct eng_qp *qp);
 

@@ -26,7 +26,7 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 		req->credit.unlimited = true;
 }
 
-void sendqueue_push(struct eng_qp *qp)
+inline void sendqueue_push(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 	struct eng_send_wqe *wqe = sq_at(qp, qp->sq->head);
@@ -119,8 +119,7 @@ void sendqueue_rewind(struct eng_qp *qp, uint32_t psn)
 		wqe = sq_at(qp, req->next_wqe);
 		index = wqe_packet_index(wqe, req->next_psn);
 		from = psn_in(psn, wqe->first_psn, wqe->packets) ? wqe_packet_index(wqe, psn) : 0;
-		cwnd_taken_back(qp, cwnd_cost(wqe, index, qp->attr.mtu) -
-					    (from ? cwnd_cost(wqe, from, qp->attr.mtu) : 0));
+		cwnd_taken_back(qp, cwnd_cost_between(qp, wqe, from, index));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
 	/* Which packet before it had AckReq is not known any more: the next one has it. */

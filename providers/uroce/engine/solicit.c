@@ -43,11 +43,12 @@ struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now)
 	};
 }
 
-/* Is this the last packet of the run?  The next run may have to wait for other QPs. */
-static bool ends_run(const struct eng_run *run, uint32_t bytes)
+/* Is this the last packet of the burst?  The next burst may have to wait for other QPs. */
+static bool ends_burst(const struct eng_burst *burst, uint32_t bytes)
 {
-	return (run->packets > 0 && bytes < run->segment) || run->packets + 1 >= run->max_packets ||
-	       run->bytes + 2 * bytes > run->max_bytes;
+	return (burst->packets > 0 && bytes < burst->segment) ||
+	       burst->packets + 1 >= burst->max_packets ||
+	       burst->bytes + 2 * bytes > burst->max_bytes;
 }
 
 /* rule C10: new credits should be reported before the known ones are used up. */
@@ -77,7 +78,7 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
  * then this one could not ask, and they not have the room that it holds.  Nor does what is sent
  * again.
  */
-bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
+bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_burst *burst,
 			 const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes,
 			 uint64_t cost, const struct solicit_facts *facts)
 {
@@ -89,7 +90,7 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
 	if (last && (facts->contended || !facts->may_be_late || is_signaled(qp, wqe) ||
 		     req->next_psn != req->end_psn || credits_run_low(qp, wqe)))
 		return true;
-	if (facts->contended && ends_run(run, bytes))
+	if (facts->contended && ends_burst(burst, bytes))
 		return true;
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, wqe))
@@ -144,14 +145,14 @@ void solicit_begin(struct eng_qp *qp)
 	count(qp, ENG_COUNT_SOLICITATIONS);
 }
 
-void solicit_transmit(struct eng_qp *qp, struct eng_run *run)
+void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst)
 {
 	static const struct payload nothing = { .kind = PAYLOAD_NONE };
-	uint8_t *at = pack_place(run, 0);
+	uint8_t *at = pack_place(burst, 0);
 
-	run->kind = ENG_RUN_SOLICITATION;
-	run->first_psn = psn_sub(qp->req.unacked_psn, 1);
-	if (at &&
-	    pack_add(qp, run, message_solicitation(qp, run->first_psn, at), &nothing) == PACK_DONE)
+	burst->kind = ENG_BURST_SOLICITATION;
+	burst->first_psn = psn_sub(qp->req.unacked_psn, 1);
+	if (at && pack_add(qp, burst, message_solicitation(qp, burst->first_psn, at), &nothing) ==
+			  PACK_DONE)
 		qp->req.solicit_owed = false;
 }

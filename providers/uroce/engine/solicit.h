@@ -19,7 +19,7 @@
 
 #include "qp.h"
 
-/* What holds for all packets of a run, looked at once. */
+/* What holds for all packets of a burst, looked at once. */
 struct solicit_facts {
 	uint64_t now;
 	bool contended;	  /* other QPs have packets under way */
@@ -31,7 +31,7 @@ struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now);
  * Does packet index of wqe, of so many bytes and this weight, the next to be sent and to be added
  * to run, ask for an ACK?
  */
-bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
+bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_burst *burst,
 			 const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes,
 			 uint64_t cost, const struct solicit_facts *facts);
 
@@ -39,8 +39,8 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_run *run,
 uint64_t solicit_deadline(const struct eng_qp *qp);
 /* Its time has come: a question is owed ... */
 void solicit_begin(struct eng_qp *qp);
-/* ... and put into run, which is empty. */
-void solicit_transmit(struct eng_qp *qp, struct eng_run *run);
+/* ... and put into burst, which is empty. */
+void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst);
 /* unacked_psn has moved, or all is sent again: there is nothing to be asked, or it asks itself. */
 static inline void solicit_stop(struct eng_qp *qp)
 {

@@ -59,6 +59,7 @@ static void forget(struct eng_qp *qp)
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	replay_cancel(qp);
 	memset(&qp->schedule, 0, sizeof(qp->schedule));
+	qp->schedule.since_post = SCHEDULE_NO_POST;
 	ecn_forget(qp);
 	qp->resp.previous_opcode = -1;
 	qp->sq->head = 0;

@@ -8,7 +8,7 @@
 #include "solicit.h"
 #include "tlp.h"
 
-void timer_progress(struct eng_qp *qp, uint64_t now)
+inline void timer_progress(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
@@ -86,6 +86,22 @@ uint64_t timer_deadline(const struct eng_qp *qp)
 		first = early;
 	early = credit_deadline(qp);
 	return early < first ? early : first;
+}
+
+uint64_t timer_deadline_least(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+	uint64_t timeout;
+
+	if (req->rnr_until != 0 || req->credit.waits_until != 0)
+		return 0;
+	if (sendqueue_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
+		return ENG_NEVER;
+	/* An ACK that is not under way may be due to be solicited. */
+	if (!cwnd_ack_is_due(qp))
+		return 0;
+	timeout = ack_timeout_ns(qp->attr.timeout_code);
+	return req->last_progress + (timeout < TLP_MIN_NS ? timeout : TLP_MIN_NS);
 }
 
 enum eng_status timer_expire(struct eng_qp *qp, uint64_t now)

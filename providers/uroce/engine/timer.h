@@ -25,6 +25,11 @@ void timer_rnr_over(struct eng_qp *qp, uint64_t now);
 
 /* When timer_expire() acts next, or ENG_NEVER. */
 uint64_t timer_deadline(const struct eng_qp *qp);
+/*
+ * What costs less to know: no deadline is earlier than this.  0 when nothing is known but by
+ * timer_deadline().
+ */
+uint64_t timer_deadline_least(const struct eng_qp *qp);
 enum eng_status timer_expire(struct eng_qp *qp, uint64_t now);
 
 #endif

@@ -2,16 +2,20 @@
 #include "tlp.h"
 
 #include "codes.h"
+#include "credit.h"
 #include "cwnd.h"
 #include "gaps.h"
+#include "law.h"
 #include "op.h"
 #include "repair.h"
 #include "sendqueue.h"
 
-/* Above what two busy processes of a host take to answer. */
-#define TLP_MIN_NS UINT64_C(300000)
 /* Above the time between two bursts of READ responses at the lowest rate (pacing.c). */
 #define TLP_READ_MIN_NS UINT64_C(5000000)
+/* Of a network, where responses have been timed; a longer one counts at once. */
+#define TLP_SILENCES 4
+#define SILENCE_MIN_NS UINT64_C(250000)
+#define SILENCE_DECAY 64
 #define TLP_ROUND_TRIPS 4
 /* What stays doubled leaves time for some probes before the timeout. */
 #define TLP_MAX_DOUBLED 16
@@ -43,9 +47,22 @@ void tlp_stop(struct eng_qp *qp)
 	struct tlp *tlp = &qp->req.tlp;
 
 	tlp->lossy_until = 0;
+	tlp->reads_told = false;
 	tlp->marked = false;
 	tlp->alone = false;
 	tlp->sent = 0;
+}
+
+void tlp_read_response(struct eng_qp *qp, uint64_t since, uint64_t now)
+{
+	struct tlp *tlp = &qp->req.tlp;
+
+	if (!law_is_of_networks(qp))
+		return;
+	tlp->silence_ns -= tlp->silence_ns / SILENCE_DECAY;
+	if (now - since > tlp->silence_ns)
+		tlp->silence_ns = now - since;
+	tlp->reads_told = !qp->ecn.cnp && credit_is_told(qp);
 }
 
 /*
@@ -54,7 +71,7 @@ void tlp_stop(struct eng_qp *qp)
  * queue may have become longer than the wait, and each needless probe would prevent the next
  * measure.
  */
-void tlp_progress(struct eng_qp *qp, uint64_t now)
+inline void tlp_progress(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	struct tlp *tlp = &req->tlp;
@@ -94,6 +111,24 @@ static uint64_t still_doubled(const struct tlp *tlp, uint64_t wait, uint64_t tim
 	return wait > most ? wait : most;
 }
 
+/* The wait for the answer to a READ or Atomic, which a measure may shorten. */
+static uint64_t wait_for_read(const struct tlp *tlp, uint64_t wait)
+{
+	uint64_t silence = tlp->silence_ns;
+
+	if (wait < TLP_READ_MIN_NS)
+		wait = TLP_READ_MIN_NS;
+	if (silence == 0)
+		return wait;
+	silence = TLP_SILENCES * (silence < SILENCE_MIN_NS ? SILENCE_MIN_NS : silence);
+	return silence < wait ? silence : wait;
+}
+
+static bool is_lossy(const struct eng_qp *qp)
+{
+	return qp->req.last_progress < qp->req.tlp.lossy_until;
+}
+
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 {
 	const struct requester *req = &qp->req;
@@ -106,12 +141,13 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		wait = tlp->round_trip_ns + tlp->round_trip_ns / 4;
 	if (asked > 0)
 		wait = asked;
-	if (req->last_progress >= tlp->lossy_until || qp->attr.retry_count == 0)
+	if (!(is_lossy(qp) || (tlp->reads_told && is_answered_by_and_by(qp))) ||
+	    qp->attr.retry_count == 0)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
-	if (wait < TLP_READ_MIN_NS && !req->repair.waits && asked == 0 && is_answered_by_and_by(qp))
-		wait = TLP_READ_MIN_NS;
+	if (!req->repair.waits && asked == 0 && is_answered_by_and_by(qp))
+		wait = wait_for_read(tlp, wait);
 	wait = still_doubled(tlp, wait, timeout_ns) << tlp->sent;
 	if (wait >= timeout_ns)
 		return ENG_NEVER;
@@ -131,7 +167,11 @@ void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
 	/* It is one packet, which makes no queue. */
 	if (gaps_probe(qp, now) || repair_probe(qp))
 		return;
-	cwnd_lost_again(qp);
+	/* Where nobody has told of a loss, it is the first, if it is one. */
+	if (is_lossy(qp))
+		cwnd_lost_again(qp);
+	else if (!qp->req.cwnd_recovering)
+		cwnd_loss(qp);
 	tlp->alone = true;
 	sendqueue_go_back(qp);
 }

@@ -10,12 +10,19 @@
  * until the peer reports a loss again.
  *
  * The answer to a READ comes at a rate that only its responder knows, and a repeated one is
- * answered from the gap to its end.  So READs and Atomics are probed for after a longer silence.
+ * answered from the gap to its end.  So READs and Atomics are probed for after a longer silence; on
+ * a network, where responses tell how long the silence between two of them is, after some times
+ * that.  There the responses of one READ may be all that is under way, and the last of them be what
+ * a queue has no room for: then nobody tells of the loss, and so they are probed for without that.
+ * Not where marks are asked for: CNPs make the responder slower, and queues that mark lose nothing.
  */
 #ifndef UROCE_ENGINE_TLP_H
 #define UROCE_ENGINE_TLP_H
 
 #include "qp.h"
+
+/* The shortest wait: above what two busy processes of a host take to answer. */
+#define TLP_MIN_NS UINT64_C(300000)
 
 /* Is the Local ACK Timeout long enough for probes, and is there one? */
 bool tlp_has_time(const struct eng_qp *qp);
@@ -27,6 +34,8 @@ void tlp_stop(struct eng_qp *qp);
 void tlp_told_of_loss(struct eng_qp *qp, uint64_t now);
 /* unacked_psn has moved. */
 void tlp_progress(struct eng_qp *qp, uint64_t now);
+/* A READ response has come; before it the peer was silent since that time. */
+void tlp_read_response(struct eng_qp *qp, uint64_t since, uint64_t now);
 /* When to send one, or ENG_NEVER; timeout_ns is the Local ACK Timeout. */
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns);
 /* Its time has come: only the oldest packet may go now, again. */

@@ -108,7 +108,7 @@ const char *eng_counter_name(enum eng_counter counter)
 const char *eng_tx_name(enum eng_tx reason)
 {
 	static const char *const names[] = {
-		[ENG_TX_RUN] = "sending",	    [ENG_TX_IDLE] = "idle",
+		[ENG_TX_BURST] = "sending",	    [ENG_TX_IDLE] = "idle",
 		[ENG_TX_CREDIT] = "credit",	    [ENG_TX_FENCE] = "fence",
 		[ENG_TX_READ_DEPTH] = "read depth", [ENG_TX_CWND] = "congestion window",
 		[ENG_TX_SHARE] = "share",	    [ENG_TX_RNR] = "RNR timer",

@@ -22,7 +22,7 @@ enum {
 	HEADER_BYTES = sizeof(struct iphdr) + sizeof(struct udphdr),
 	/* Ethernet, Infiniband, tunnels: what a device puts in front. */
 	LINK_HEADER_MAX = 64,
-	/* A place in a run of an unconnected socket is below: that should not be taken for it. */
+	/* A place in a burst of an unconnected socket is below: that should not be taken for it. */
 	LOWEST_START = 256,
 	STARTS = 8,
 };
@@ -89,20 +89,20 @@ static int probe(int fd, unsigned int count)
 /* The next identification; -EPROTO when this kernel counts otherwise than by calls. */
 static int learn(int fd)
 {
-	int first, run = -EPROTO, last = -EPROTO;
+	int first, burst = -EPROTO, last = -EPROTO;
 	int error = set_stamping(fd, SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_SOFTWARE);
 
 	if (error)
 		return error;
 	first = probe(fd, 1);
 	if (first >= 0)
-		run = probe(fd, 2);
-	if (run >= 0)
+		burst = probe(fd, 2);
+	if (burst >= 0)
 		last = probe(fd, 1);
 	error = set_stamping(fd, 0);
 	if (error || last < 0)
 		return error ? error : -EPROTO;
-	if (run != (uint16_t)(first + 1) || last != (uint16_t)(run + 1))
+	if (burst != (uint16_t)(first + 1) || last != (uint16_t)(burst + 1))
 		return -EPROTO;
 	return (uint16_t)(last + 1);
 }
@@ -148,8 +148,9 @@ static bool settle(struct link_tx *tx, unsigned int segment)
 	return true;
 }
 
-static ssize_t send_pieces(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
-			   unsigned int segment)
+static __attribute__((noinline)) ssize_t send_message(struct link_tx *tx,
+						      const struct iovec *pieces,
+						      unsigned int count, unsigned int segment)
 {
 	_Alignas(struct cmsghdr) uint8_t control[LINK_SEGMENT_BYTES];
 	struct msghdr message = {
@@ -157,15 +158,23 @@ static ssize_t send_pieces(struct link_tx *tx, const struct iovec *pieces, unsig
 		.msg_iovlen = count,
 	};
 
-	/* sendto(2) takes 0.1 us less. */
-	if (count == 1 && settle(tx, segment))
-		return syscall(SYS_sendto, tx->fd, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT,
-			       NULL, 0);
 	if (segment != tx->segment) {
 		message.msg_control = control;
 		message.msg_controllen = link_put_segment(control, (uint16_t)segment);
 	}
 	return syscall(SYS_sendmsg, tx->fd, &message, MSG_DONTWAIT);
+}
+
+static inline __attribute__((always_inline)) ssize_t send_pieces(struct link_tx *tx,
+								 const struct iovec *pieces,
+								 unsigned int count,
+								 unsigned int segment)
+{
+	/* sendto(2) takes 0.1 us less. */
+	if (count == 1 && settle(tx, segment))
+		return syscall(SYS_sendto, tx->fd, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT,
+			       NULL, 0);
+	return send_message(tx, pieces, count, segment);
 }
 
 /* Sending has failed with errno: again, if that can help. */
@@ -191,8 +200,8 @@ static int send_again(struct link_tx *tx, const struct iovec *pieces, unsigned i
 	return -error;
 }
 
-int link_tx_send(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
-		 unsigned int segment)
+inline int link_tx_send(struct link_tx *tx, const struct iovec *pieces, unsigned int count,
+			unsigned int segment)
 {
 	if (send_pieces(tx, pieces, count, segment) < 0)
 		return send_again(tx, pieces, count, segment);

@@ -159,5 +159,6 @@ const uint8_t *link_group_gid(const struct link_group *group)
 int link_group_receive(struct link_group *group, struct link_batch *batch)
 {
 	batch->addr = NULL;
+	batch->ring = NULL;
 	return link_receive_from(group->link, group->fd, batch);
 }

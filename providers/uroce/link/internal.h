@@ -259,7 +259,7 @@ struct link_group {
 };
 
 #define LINK_SEGMENT_BYTES CMSG_SPACE(sizeof(uint16_t))
-/* udp.c: the control message for a run; its bytes, LINK_SEGMENT_BYTES. */
+/* udp.c: the control message for a burst; its bytes, LINK_SEGMENT_BYTES. */
 size_t link_put_segment(uint8_t *control, uint16_t bytes);
 
 #define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))
@@ -298,7 +298,7 @@ static inline void link_mutex_unlock(struct link *link, pthread_mutex_t *mutex)
 struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint);
 /* addr.c: the pool and the transmit sockets; async-signal-safe. */
 void link_addr_close_descriptors(struct link_addr *addr);
-/* peer.c: how many segments the kernel takes in one send; 1 where it cannot cut runs. */
+/* peer.c: how many segments the kernel takes in one send; 1 where it cannot cut bursts. */
 unsigned int link_probe_segments(void);
 /*
  * connected.c: connect tx, whose socket is bound, and find out how the kernel numbers what it

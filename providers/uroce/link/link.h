@@ -57,7 +57,7 @@ void link_set_receive_buffer(struct link *link, uint32_t bytes);
  * through shared memory, from now on; off at first.  See link_peer_open_own().
  */
 void link_set_shared_memory(struct link *link, bool on);
-/* How many segments this kernel takes in one link_send(): up to LINK_MAX_SEGMENTS; 1: no runs. */
+/* How many segments this kernel takes in one link_send(): up to LINK_MAX_SEGMENTS; 1: no bursts. */
 unsigned int link_max_segments(const struct link *link);
 
 /*
@@ -134,8 +134,8 @@ enum link_transport {
 };
 enum link_transport link_peer_transport(const struct link_peer *peer);
 /*
- * With LINK_SHARED_MEMORY: is there no room for a long run (and another one, which is left to short
- * ones)?  A look is cheaper than a run made in vain.
+ * With LINK_SHARED_MEMORY: is there no room for a long burst (and another one, which is left to
+ * short ones)?  A look is cheaper than a burst made in vain.
  */
 bool link_peer_is_full(struct link_peer *peer);
 /*
@@ -163,10 +163,10 @@ void link_peer_way(const struct link_peer *peer, struct link_way *way);
 uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot);
 
 /*
- * Send count pieces as one datagram (segment 0) or as a run of datagrams of segment bytes each, the
- * last one possibly shorter.  Datagrams leave with DF set and IPv4 identifications that count up
- * from link_peer_identification() within the call.  At most one system call, never blocks: -EAGAIN
- * or -ENOBUFS when the socket buffer or the ring is full (nothing was sent), others as from
+ * Send count pieces as one datagram (segment 0) or as a burst of datagrams of segment bytes each,
+ * the last one possibly shorter.  Datagrams leave with DF set and IPv4 identifications that count
+ * up from link_peer_identification() within the call.  At most one system call, never blocks:
+ * -EAGAIN or -ENOBUFS when the socket buffer or the ring is full (nothing was sent), others as from
  * sendmsg(2).
  */
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
@@ -252,7 +252,7 @@ struct link_counters {
 	uint64_t forward_received;
 	uint64_t forward_lost;
 	uint64_t foreign_credentials; /* connections refused because they were another user's */
-	uint64_t memory_sent;	      /* runs through shared memory, and those received */
+	uint64_t memory_sent;	      /* bursts through shared memory, and those received */
 	uint64_t memory_received;
 };
 void link_counters(const struct link *link, struct link_counters *counters);

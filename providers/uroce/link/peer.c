@@ -34,10 +34,10 @@
 #define PROBE_MS 100
 
 /*
- * Bytes of the first datagram that comes of a run of single bytes which the socket sends to itself,
- * or a negative errno.
+ * Bytes of the first datagram that comes of a burst of single bytes which the socket sends to
+ * itself, or a negative errno.
  */
-static ssize_t first_of_run(int fd, union link_sockaddr *self, unsigned int count)
+static ssize_t first_of_burst(int fd, union link_sockaddr *self, unsigned int count)
 {
 	_Alignas(struct cmsghdr) uint8_t control[LINK_SEGMENT_BYTES];
 	uint8_t bytes[OLD_MAX_SEGMENTS + 1] = { 0 };
@@ -64,7 +64,7 @@ static ssize_t first_of_run(int fd, union link_sockaddr *self, unsigned int coun
 
 /*
  * Linux before 4.18 takes no notice of UDP_SEGMENT, and qemu-user for a processor whose bytes are
- * in the other order passes its value on as it is: then a run would leave as one datagram.
+ * in the other order passes its value on as it is: then a burst would leave as one datagram.
  */
 unsigned int link_probe_segments(void)
 {
@@ -80,7 +80,7 @@ unsigned int link_probe_segments(void)
 		return OLD_MAX_SEGMENTS;
 	self.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (bind(fd, &self.any, self_bytes) == 0 && getsockname(fd, &self.any, &self_bytes) == 0) {
-		ssize_t first = first_of_run(fd, &self, OLD_MAX_SEGMENTS + 1);
+		ssize_t first = first_of_burst(fd, &self, OLD_MAX_SEGMENTS + 1);
 
 		if (first == 1)
 			segments = LINK_MAX_SEGMENTS;

@@ -187,7 +187,7 @@ bool link_channel_is_full(struct link_channel *channel)
 	if (atomic_load_explicit(&channel->link->abandoned, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&channel->lock);
-	/* Room for one more is left to short runs: an ACK need not wait for others' streams. */
+	/* Room for one more is left to short bursts: an ACK need not wait for others' streams. */
 	full = !channel->broken && !link_ring_has_room(&channel->ring, 2 * LINK_MAX_BYTES) &&
 	       hold_back(channel) != 0;
 	pthread_mutex_unlock(&channel->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The data path: at most one system call per run of datagrams, no lock that is waited for, no
+ * The data path: at most one system call per burst of datagrams, no lock that is waited for, no
  * allocation.
  *
  * The calls go by syscall(2), since in libc they are cancellation points: no call of verbs is one,
@@ -49,8 +49,9 @@ size_t link_put_segment(uint8_t *control, uint16_t bytes)
 	return LINK_SEGMENT_BYTES;
 }
 
-int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
-	      unsigned int segment)
+/* By a socket that others send from as well. */
+static __attribute__((noinline)) int send_to(struct link_peer *peer, const struct iovec *pieces,
+					     unsigned int count, unsigned int segment)
 {
 	struct msghdr message = {
 		.msg_name = &peer->dst_sockaddr,
@@ -60,16 +61,6 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 	};
 	_Alignas(struct cmsghdr) uint8_t control[LINK_CLASS_BYTES + LINK_SEGMENT_BYTES];
 
-	if (atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed))
-		return -EOWNERDEAD;
-	if (peer->channel)
-		return link_channel_send(peer->channel, peer->tx->port, pieces, count,
-					 total_bytes(pieces, count), segment);
-	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
-	if (segment && total_bytes(pieces, count) <= segment)
-		segment = 0;
-	if (peer->tx->connected)
-		return link_tx_send(peer->tx, pieces, count, segment);
 	if (peer->class_bytes) {
 		memcpy(control, peer->class_control, peer->class_bytes);
 		message.msg_control = control;
@@ -82,6 +73,22 @@ int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int c
 			link_put_segment(control + peer->class_bytes, (uint16_t)segment);
 	}
 	return syscall(SYS_sendmsg, peer->tx->fd, &message, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+inline int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
+		     unsigned int segment)
+{
+	if (atomic_load_explicit(&peer->addr->link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	if (peer->channel)
+		return link_channel_send(peer->channel, peer->tx->port, pieces, count,
+					 total_bytes(pieces, count), segment);
+	/* On a single datagram UDP_SEGMENT costs a fifth more for nothing. */
+	if (segment && total_bytes(pieces, count) <= segment)
+		segment = 0;
+	if (peer->tx->connected)
+		return link_tx_send(peer->tx, pieces, count, segment);
+	return send_to(peer, pieces, count, segment);
 }
 
 uint16_t link_peer_identification(const struct link_peer *peer)
@@ -101,7 +108,7 @@ static unsigned int control_value(const struct cmsghdr *cmsg)
 }
 
 /* Bytes of each merged datagram, 0 when the kernel merged nothing; and the classes. */
-static void read_control(struct msghdr *message, struct link_batch *batch)
+static inline void read_control(struct msghdr *message, struct link_batch *batch)
 {
 	struct cmsghdr *cmsg;
 
@@ -121,7 +128,7 @@ static void read_control(struct msghdr *message, struct link_batch *batch)
 	}
 }
 
-int link_receive_from(struct link *link, int fd, struct link_batch *batch)
+inline int link_receive_from(struct link *link, int fd, struct link_batch *batch)
 {
 	_Alignas(struct cmsghdr) uint8_t control[3 * CMSG_SPACE(sizeof(int))];
 	union link_sockaddr from;
@@ -153,16 +160,13 @@ int link_receive_from(struct link *link, int fd, struct link_batch *batch)
 	return 0;
 }
 
-int link_receive(struct link_addr *addr, struct link_batch *batch)
+/* The socket and the rings, now the one first and now the other. */
+static int receive_both(struct link_addr *addr, struct link_region *region,
+			struct link_batch *batch)
 {
-	struct link_region *region = atomic_load_explicit(&addr->region, memory_order_acquire);
 	bool rings_next;
 	int error;
 
-	batch->addr = addr;
-	batch->ring = NULL;
-	if (!region)
-		return link_receive_from(addr->link, addr->fd, batch);
 	if (atomic_load_explicit(&addr->link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
 	rings_next = link_region_is_next(region);
@@ -173,6 +177,16 @@ int link_receive(struct link_addr *addr, struct link_batch *batch)
 	error = link_receive_from(addr->link, addr->fd, batch);
 	link_region_looked(region, !error);
 	return rings_next || error != -EAGAIN ? error : link_region_receive(region, batch);
+}
+
+int link_receive(struct link_addr *addr, struct link_batch *batch)
+{
+	struct link_region *region = atomic_load_explicit(&addr->region, memory_order_acquire);
+
+	batch->addr = addr;
+	batch->ring = NULL;
+	return region ? receive_both(addr, region, batch)
+		      : link_receive_from(addr->link, addr->fd, batch);
 }
 
 void link_receive_class(int fd, bool ipv4)

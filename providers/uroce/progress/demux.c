@@ -25,7 +25,16 @@ struct visitor {
 	const struct progress_group *group; /* NULL: what came to one address */
 	bool forwarded;
 	uint8_t marks; /* WIRE_CE, if routers have marked the batch, else 0 */
+	/* That of the batch, when it has been needed. */
 	struct wire_path path;
+	bool has_path;
+	const uint8_t *dst; /* address that it came to */
+	/*
+	 * The connected queue pair that the datagram before was for and the path that its peer's
+	 * come by, as far as that is known; else NULL.
+	 */
+	struct progress_qp *qp;
+	const struct wire_path *qp_path;
 	/*
 	 * The IPv4 identification of the next datagram: within one send they count up from 0, or
 	 * from wherever the peer's counter is.
@@ -37,10 +46,29 @@ struct visitor {
 	uint64_t came;		       /* for it: what came in one call has one time */
 };
 
+static __attribute__((noinline)) void make_path(struct visitor *visitor)
+{
+	const struct link_batch *batch = visitor->batch;
+
+	memcpy(visitor->path.src, batch->src, sizeof(visitor->path.src));
+	memcpy(visitor->path.dst, visitor->dst, sizeof(visitor->path.dst));
+	visitor->path.src_port = batch->src_port;
+	visitor->path.ipv6 = memcmp(visitor->dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	visitor->path.known = 0;
+	visitor->has_path = true;
+}
+
+static const struct wire_path *path_of_batch(struct visitor *visitor)
+{
+	if (!visitor->has_path)
+		make_path(visitor);
+	return &visitor->path;
+}
+
 static struct tap_datagram datagram_of(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
 	return (struct tap_datagram){
-		.path = &visitor->path,
+		.path = path_of_batch(visitor),
 		.batch = visitor->batch,
 		.bytes = bytes,
 		.length = length,
@@ -119,13 +147,31 @@ static bool is_from_peer(const struct visitor *visitor, const struct progress_qp
 	       !memcmp(attr->path.wire.dst, visitor->batch->src, sizeof(attr->path.wire.dst));
 }
 
-static bool has_right_icrc(struct visitor *visitor, const uint8_t *bytes, size_t length)
+/*
+ * The path of the batch.  Where its packets are known to be from the peer of qp, only the source
+ * port can differ from that of earlier ones; what has come twice by a port is worth to be known.
+ */
+static const struct wire_path *path_of(struct visitor *visitor, struct progress_qp *qp)
 {
-	switch (wire_icrc_check(&visitor->path, &visitor->ip_id, bytes, length)) {
+	if (!qp->addr)
+		return path_of_batch(visitor);
+	if (qp->heard.src_port != visitor->batch->src_port)
+		qp->heard = *path_of_batch(visitor);
+	else if (__builtin_expect(!qp->heard.known, 0))
+		wire_icrc_know(&qp->heard);
+	return &qp->heard;
+}
+
+static inline __attribute__((always_inline)) bool has_right_icrc(struct visitor *visitor,
+								 const struct wire_path *path,
+								 const uint8_t *bytes,
+								 size_t length)
+{
+	switch (wire_icrc_check(path, &visitor->ip_id, bytes, length)) {
 	case WIRE_ICRC_RIGHT:
 		return true;
 	case WIRE_ICRC_SOLVED:
-		/* In memory a batch is a run as it was sent: it counts from 0. */
+		/* In memory a batch is a burst as it was sent: it counts from 0. */
 		if (visitor->batch->ring)
 			break;
 		count_in_turn(visitor->turn->progress, PROGRESS_COUNT_ICRC_SOLVED);
@@ -141,26 +187,28 @@ static bool has_right_icrc(struct visitor *visitor, const uint8_t *bytes, size_t
  * a congestion notification may be made by something else than what makes the others.
  */
 static bool has_believable_identification(const struct visitor *visitor, struct progress_qp *qp,
-					  uint8_t opcode)
+					  bool ipv6, uint8_t opcode)
 {
-	bool request = wire_op_is_request(opcode);
+	bool request;
 
-	if (!qp->addr || visitor->path.ipv6 || visitor->batch->ring)
+	if (!qp->addr || ipv6 || visitor->batch->ring || identification_is_any(&qp->identification))
 		return true;
+	request = wire_op_is_request(opcode);
 	if (!request && !wire_op_is_response(opcode))
 		return true;
 	return identification_believed(&qp->identification, request, visitor->ip_id);
 }
 
 /* Caller visits qp, and knows that the packet is from its peer. */
-static bool is_undamaged(struct visitor *visitor, struct progress_qp *qp, uint8_t opcode,
-			 const uint8_t *bytes, size_t length)
+static bool is_undamaged(struct visitor *visitor, struct progress_qp *qp,
+			 const struct wire_path *path, uint8_t opcode, const uint8_t *bytes,
+			 size_t length)
 {
 	uint16_t expected = visitor->ip_id;
 
-	if (!has_right_icrc(visitor, bytes, length))
+	if (!has_right_icrc(visitor, path, bytes, length))
 		identification_damaged(&qp->identification);
-	else if (has_believable_identification(visitor, qp, opcode))
+	else if (has_believable_identification(visitor, qp, path->ipv6, opcode))
 		return true;
 	visitor->ip_id = expected;
 	return false;
@@ -180,7 +228,8 @@ static bool is_datagram(const struct wire_packet *packet)
 /* Caller has checked the ICRC, and so knows the identification. */
 static void show_network_header(struct visitor *visitor, struct wire_packet *packet, size_t length)
 {
-	network_header(visitor->header, &visitor->path, visitor->ip_id, length, visitor->batch);
+	network_header(visitor->header, path_of_batch(visitor), visitor->ip_id, length,
+		       visitor->batch);
 	packet->network_header = visitor->header;
 }
 
@@ -202,7 +251,7 @@ static void admit_to_group(struct visitor *visitor, const uint8_t *bytes, size_t
 		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
 		return;
 	}
-	if (!has_right_icrc(visitor, bytes, length)) {
+	if (!has_right_icrc(visitor, path_of_batch(visitor), bytes, length)) {
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 		return;
 	}
@@ -232,7 +281,7 @@ static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *pack
 		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
 	} else if (fault != GSI_OK) {
 		drop(visitor, counter[fault], bytes, length);
-	} else if (!has_right_icrc(visitor, bytes, length)) {
+	} else if (!has_right_icrc(visitor, path_of_batch(visitor), bytes, length)) {
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 	} else {
 		admitted(visitor, bytes, length);
@@ -240,34 +289,56 @@ static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *pack
 	}
 }
 
+/*
+ * The queue pair that packet is for, which is visited from now on, and the path that it has come
+ * by; NULL when it is for none, or goes elsewhere.
+ */
+static inline struct progress_qp *look_up(struct visitor *visitor, const struct wire_packet *packet,
+					  const uint8_t *bytes, size_t length)
+{
+	struct progress_qp *qp;
+
+	visitor->qp = NULL;
+	if (packet->dest_qpn == MAD_QPN) {
+		admit_to_gsi(visitor, packet, bytes, length);
+		return NULL;
+	}
+	qp = find_qp(visitor, packet, bytes, length);
+	if (!qp)
+		return NULL;
+	if (!has_right_pkey(packet)) {
+		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
+		return NULL;
+	}
+	turn_visit(visitor->turn, qp);
+	if (!is_from_peer(visitor, qp)) {
+		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE, bytes, length);
+		return NULL;
+	}
+	visitor->qp_path = path_of(visitor, qp);
+	if (qp->addr)
+		visitor->qp = qp;
+	return qp;
+}
+
 static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t length)
 {
+	struct progress_qp *qp = visitor->qp;
 	struct wire_packet packet;
-	struct progress_qp *qp;
 
 	if (wire_parse(bytes, length, &packet) != WIRE_OK) {
 		drop(visitor, PROGRESS_COUNT_MALFORMED, bytes, length);
 		return;
 	}
-	if (packet.dest_qpn == MAD_QPN) {
-		admit_to_gsi(visitor, &packet, bytes, length);
-		return;
-	}
-	qp = find_qp(visitor, &packet, bytes, length);
-	if (!qp)
-		return;
-	if (!has_right_pkey(&packet)) {
-		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);
-		return;
-	}
-	turn_visit(visitor->turn, qp);
-	if (!is_from_peer(visitor, qp)) {
-		drop(visitor, PROGRESS_COUNT_WRONG_SOURCE, bytes, length);
-		return;
+	/* All datagrams of a batch come from one place. */
+	if (!qp || qp->qpn != packet.dest_qpn || !has_right_pkey(&packet)) {
+		qp = look_up(visitor, &packet, bytes, length);
+		if (!qp)
+			return;
 	}
 	if (visitor->first && !visitor->batch->ring)
 		visitor->ip_id = identification_expected(&qp->identification);
-	if (!is_undamaged(visitor, qp, packet.opcode, bytes, length)) {
+	if (!is_undamaged(visitor, qp, visitor->qp_path, packet.opcode, bytes, length)) {
 		drop(visitor, PROGRESS_COUNT_ICRC_ERRORS, bytes, length);
 		return;
 	}
@@ -285,17 +356,12 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 }
 
 /* Walk the datagrams; how many there were. */
-static unsigned int admit_all(struct visitor *visitor, const uint8_t dst[16])
+static unsigned int admit_all(struct visitor *visitor)
 {
 	const struct link_batch *batch = visitor->batch;
 	size_t offset = 0;
 	unsigned int count = 0;
 
-	memcpy(visitor->path.src, batch->src, sizeof(visitor->path.src));
-	memcpy(visitor->path.dst, dst, sizeof(visitor->path.dst));
-	visitor->path.src_port = batch->src_port;
-	visitor->marks = (batch->traffic_class & ECN_MASK) == ECN_CE ? WIRE_CE : 0;
-	visitor->path.ipv6 = memcmp(dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
 	do {
 		size_t length = batch->bytes - offset;
 
@@ -313,21 +379,38 @@ static unsigned int admit_all(struct visitor *visitor, const uint8_t dst[16])
 	return count;
 }
 
+/* What is not set here is set before it is read. */
+static inline void begin(struct visitor *visitor, struct turn *turn, const struct link_batch *batch,
+			 const uint8_t dst[16])
+{
+	visitor->turn = turn;
+	visitor->batch = batch;
+	visitor->group = NULL;
+	visitor->forwarded = false;
+	visitor->marks = (batch->traffic_class & ECN_MASK) == ECN_CE ? WIRE_CE : 0;
+	visitor->has_path = false;
+	visitor->dst = dst;
+	visitor->qp = NULL;
+	visitor->ip_id = 0;
+	visitor->capture = capture_on();
+	visitor->came = 0;
+}
+
 unsigned int demux_batch(struct turn *turn, const struct link_batch *batch, bool forwarded)
 {
-	struct visitor visitor = {
-		.turn = turn, .batch = batch, .forwarded = forwarded, .capture = capture_on()
-	};
+	struct visitor visitor;
 
-	return admit_all(&visitor, link_addr_gid(batch->addr));
+	begin(&visitor, turn, batch, link_addr_gid(batch->addr));
+	visitor.forwarded = forwarded;
+	return admit_all(&visitor);
 }
 
 unsigned int demux_group(struct turn *turn, const struct link_batch *batch,
 			 const struct progress_group *group)
 {
-	struct visitor visitor = {
-		.turn = turn, .batch = batch, .group = group, .capture = capture_on()
-	};
+	struct visitor visitor;
 
-	return admit_all(&visitor, link_group_gid(group->link));
+	begin(&visitor, turn, batch, link_group_gid(group->link));
+	visitor.group = group;
+	return admit_all(&visitor);
 }

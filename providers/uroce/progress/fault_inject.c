@@ -40,12 +40,12 @@ struct fault_injector {
 	atomic_uint_fast64_t deadline;
 	struct iovec iov[PIECES];
 	uint8_t packet[LINK_MAX_BYTES]; /* the one that is corrupted */
-	uint8_t bytes[LINK_MAX_BYTES];	/* what leaves otherwise than it stands in the run */
+	uint8_t bytes[LINK_MAX_BYTES];	/* what leaves otherwise than it stands in the burst */
 };
 
-/* Neighbours in a run that nothing happens to: packets [from, end). */
+/* Neighbours in a burst that nothing happens to: packets [from, end). */
 struct stretch {
-	const struct eng_run *run;
+	const struct eng_burst *burst;
 	struct fault_way way;
 	uint32_t from;
 	uint32_t end;
@@ -119,24 +119,25 @@ static void send_bytes(struct fault_injector *injector, const struct fault_way *
 	injector->sink.send(injector->sink.arg, way, &piece, 1, packets > 1 ? segment : 0);
 }
 
-static uint32_t packet_start(const struct eng_run *run, uint32_t index)
+static uint32_t packet_start(const struct eng_burst *burst, uint32_t index)
 {
-	return index == run->packets ? run->bytes : index * run->segment;
+	return index == burst->packets ? burst->bytes : index * burst->segment;
 }
 
 static uint32_t stretch_bytes(const struct stretch *stretch)
 {
-	return packet_start(stretch->run, stretch->end) - packet_start(stretch->run, stretch->from);
+	return packet_start(stretch->burst, stretch->end) -
+	       packet_start(stretch->burst, stretch->from);
 }
 
 /*
- * Pieces of the run from byte start on, length bytes, into iov or copied to bytes.  Their number,
+ * Pieces of the burst from byte start on, length bytes, into iov or copied to bytes.  Their number,
  * or 0 when there are more than iov holds.
  */
-static unsigned int gather(const struct eng_run *run, uint32_t start, uint32_t length,
+static unsigned int gather(const struct eng_burst *burst, uint32_t start, uint32_t length,
 			   struct iovec iov[PIECES], uint8_t *bytes)
 {
-	const struct eng_piece *piece = run->pieces;
+	const struct eng_piece *piece = burst->pieces;
 	unsigned int count = 0;
 
 	for (; start >= piece->length; piece++)
@@ -161,20 +162,20 @@ static unsigned int gather(const struct eng_run *run, uint32_t start, uint32_t l
 
 /*
  * A stretch as it leaves in a call of its own: where a packet has another place in its call than in
- * the run, it has another IPv4 identification, and so another ICRC.
+ * the burst, it has another IPv4 identification, and so another ICRC.
  */
 static void copy_out(const struct stretch *stretch, uint8_t *to)
 {
-	const struct eng_run *run = stretch->run;
-	uint32_t start = packet_start(run, stretch->from);
+	const struct eng_burst *burst = stretch->burst;
+	uint32_t start = packet_start(burst, stretch->from);
 
-	gather(run, start, stretch_bytes(stretch), NULL, to);
-	if (stretch->from == 0 || run->path->wire.ipv6)
+	gather(burst, start, stretch_bytes(stretch), NULL, to);
+	if (stretch->from == 0 || burst->path->wire.ipv6)
 		return;
 	for (uint32_t i = stretch->from; i < stretch->end; i++)
-		wire_icrc_put(&run->path->wire, (uint16_t)(i - stretch->from),
-			      to + (packet_start(run, i) - start),
-			      packet_start(run, i + 1) - packet_start(run, i));
+		wire_icrc_put(&burst->path->wire, (uint16_t)(i - stretch->from),
+			      to + (packet_start(burst, i) - start),
+			      packet_start(burst, i + 1) - packet_start(burst, i));
 }
 
 /* All packets of the stretch. */
@@ -216,7 +217,7 @@ static struct waiting *keep(struct fault_injector *injector, struct queue *queue
 	kept->due = due;
 	kept->passed = 0;
 	kept->packets = packets;
-	kept->segment = stretch.run->segment;
+	kept->segment = stretch.burst->segment;
 	kept->length = stretch_bytes(&stretch);
 	copy_out(&stretch, kept->bytes);
 	append(queue, kept);
@@ -226,7 +227,7 @@ static struct waiting *keep(struct fault_injector *injector, struct queue *queue
 /* A stretch is past the reordering: it leaves now, or after the delay. */
 static void leave(struct fault_injector *injector, const struct stretch *stretch)
 {
-	const struct eng_run *run = stretch->run;
+	const struct eng_burst *burst = stretch->burst;
 	uint32_t packets = stretch->end - stretch->from;
 	unsigned int pieces = 0;
 
@@ -237,17 +238,17 @@ static void leave(struct fault_injector *injector, const struct stretch *stretch
 		keep(injector, &injector->late, *stretch, stretch->now + injector->config.delay_ns);
 		return;
 	}
-	/* At the front of the run packets are right as they stand. */
+	/* At the front of the burst packets are right as they stand. */
 	if (stretch->from == 0)
-		pieces = gather(run, 0, stretch_bytes(stretch), injector->iov, NULL);
+		pieces = gather(burst, 0, stretch_bytes(stretch), injector->iov, NULL);
 	if (pieces > 0) {
 		injector->sink.send(injector->sink.arg, &stretch->way, injector->iov, pieces,
-				    packets > 1 ? run->segment : 0);
+				    packets > 1 ? burst->segment : 0);
 		return;
 	}
 	copy_out(stretch, injector->bytes);
 	send_bytes(injector, &stretch->way, injector->bytes, stretch_bytes(stretch), packets,
-		   run->segment);
+		   burst->segment);
 }
 
 /* What was kept leaves, out of whichever queue. */
@@ -303,12 +304,12 @@ static void meet_fate(struct fault_injector *injector, struct stretch one, struc
 {
 	uint32_t length = stretch_bytes(&one);
 	struct eng_piece piece = { injector->packet, length };
-	struct eng_run corrupted = { .path = one.run->path,
-				     .pieces = &piece,
-				     .piece_count = 1,
-				     .packets = 1,
-				     .segment = length,
-				     .bytes = length };
+	struct eng_burst corrupted = { .path = one.burst->path,
+				       .pieces = &piece,
+				       .piece_count = 1,
+				       .packets = 1,
+				       .segment = length,
+				       .bytes = length };
 	struct waiting *held;
 
 	if (fate.corrupted) {
@@ -365,12 +366,12 @@ static void set_deadline(struct fault_injector *injector)
 }
 
 void fault_send(struct fault_injector *injector, struct link_peer *peer, uint32_t qpn,
-		const struct eng_run *run, uint64_t now)
+		const struct eng_burst *burst, uint64_t now)
 {
-	struct stretch calm = { .run = run, .way = { .peer = peer, .qpn = qpn }, .now = now };
+	struct stretch calm = { .burst = burst, .way = { .peer = peer, .qpn = qpn }, .now = now };
 
 	pthread_mutex_lock(&injector->lock);
-	for (uint32_t i = 0; i < run->packets; i++)
+	for (uint32_t i = 0; i < burst->packets; i++)
 		take(injector, &calm, i);
 	leave_calm(injector, &calm);
 	set_deadline(injector);

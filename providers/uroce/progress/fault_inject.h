@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A bad network inside the process, for tests: between engine and link each packet of a run meets
+ * A bad network inside the process, for tests: between engine and link each packet of a burst meets
  * its fate (fault_config.h).  Packets to which nothing happens leave with their neighbours in one
  * call; the others go one by one, or not at all.  A packet whose place in its call is not that in
- * the run gets another IPv4 identification, so its ICRC is computed anew; that of a corrupted
- * packet before it is corrupted.  Runs are those of peers whose calls begin with identification 0.
+ * the burst gets another IPv4 identification, so its ICRC is computed anew; that of a corrupted
+ * packet before it is corrupted.  Bursts are those of peers whose calls begin with identification
+ * 0.
  *
  *   reorder  a packet is held until 1 to 3 later ones of the process have gone, at most
  *            FAULT_HOLD_NS
@@ -18,7 +19,7 @@
 
 #include <sys/uio.h>
 
-#include "engine/run.h"
+#include "engine/burst.h"
 #include "fault_config.h"
 
 #define FAULT_HOLD_NS 1000000
@@ -51,9 +52,9 @@ int fault_open(struct fault_injector **injector, const struct fault_config *conf
 /* What still waits is lost. */
 void fault_close(struct fault_injector *injector);
 
-/* Send all packets of run, from queue pair qpn, to peer.  The run's bytes are not kept. */
+/* Send all packets of burst, from queue pair qpn, to peer.  The burst's bytes are not kept. */
 void fault_send(struct fault_injector *injector, struct link_peer *peer, uint32_t qpn,
-		const struct eng_run *run, uint64_t now);
+		const struct eng_burst *burst, uint64_t now);
 /* Send what has waited long enough; true when something was sent. */
 bool fault_release(struct fault_injector *injector, uint64_t now);
 /* When fault_release() has to be called, or ENG_NEVER. */

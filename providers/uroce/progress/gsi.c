@@ -17,6 +17,7 @@
 
 enum {
 	EVENTS = 16,
+	EVENT_ROUNDS = 8,
 	/* So long gsi_addr_get() looks for the holder, in steps; after that the helper does. */
 	SEEK_TRIES = 200,
 	SEEK_STEP_US = 1000,
@@ -99,12 +100,17 @@ static bool look_at_clock(struct gsi *gsi, uint64_t now)
 static void take_events(struct gsi *gsi)
 {
 	struct epoll_event events[EVENTS];
-	int count = epoll_wait(gsi->epoll_fd, events, EVENTS, 0);
+	int count = EVENTS;
 
-	pthread_mutex_lock(&gsi->lock);
-	for (int i = 0; i < count; i++)
-		gsi_address_event(gsi, events[i].data.u64);
-	pthread_mutex_unlock(&gsi->lock);
+	/* All of them, since what is delivered afterwards may be the last that this process does.
+	 */
+	for (unsigned int i = 0; i < EVENT_ROUNDS && count == EVENTS; i++) {
+		count = epoll_wait(gsi->epoll_fd, events, EVENTS, 0);
+		pthread_mutex_lock(&gsi->lock);
+		for (int j = 0; j < count; j++)
+			gsi_address_event(gsi, events[j].data.u64);
+		pthread_mutex_unlock(&gsi->lock);
+	}
 }
 
 /* The callback of the watch, in the helper thread. */

@@ -110,6 +110,11 @@ void gsi_guest_read(struct gsi_address *address, struct gsi_guest *guest)
 	}
 }
 
+/*
+ * A process says hello as soon as it has connected, and is answered here and not by the next round:
+ * what it has sent to queue pair 1 since may be delivered in this one, and make the application
+ * end. Its REJ is in the will, which comes with the answer.
+ */
 void gsi_guests_accept(struct gsi_address *address)
 {
 	for (unsigned int i = 0; i < LINK_SLOTS; i++) {
@@ -125,6 +130,8 @@ void gsi_guests_accept(struct gsi_address *address)
 		address->looks_up = true;
 		if (gsi_address_watch(address, guest->fd, EPOLLIN, GSI_WHAT_GUEST, i))
 			gsi_address_close(address, &guest->fd);
+		else
+			gsi_guest_read(address, guest);
 	}
 }
 

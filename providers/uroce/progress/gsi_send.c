@@ -71,7 +71,7 @@ static int send_packet(struct progress *progress, const struct eng_path *path,
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)packet, .iov_len = GSI_PACKET_BYTES };
 	struct eng_piece piece = { .bytes = packet, .length = GSI_PACKET_BYTES };
-	const struct eng_run run = {
+	const struct eng_burst burst = {
 		.pieces = &piece,
 		.piece_count = 1,
 		.path = path,
@@ -83,7 +83,7 @@ static int send_packet(struct progress *progress, const struct eng_path *path,
 
 	count_anywhere(progress, PROGRESS_COUNT_MAD_SENT);
 	if (progress->fault) {
-		fault_send(progress->fault, path->link, MAD_QPN, &run, progress_now());
+		fault_send(progress->fault, path->link, MAD_QPN, &burst, progress_now());
 		wakeup_earlier(progress, fault_deadline(progress->fault));
 		return 0;
 	}

@@ -7,7 +7,7 @@
  * A sender may put there what it likes, and stacks do (a counter of the flow, a counter of the
  * host for all that it sends, leaps after a pause, random numbers): one that comes as a surprise
  * is by far more often a right packet's than a damaged one's, and is believed.  Only a peer that
- * has shown that its packets have their place in a run, counted from 0, as uroce's have, cannot
+ * has shown that its packets have their place in a burst, counted from 0, as uroce's have, cannot
  * have sent another one (Documentation/decisions/icrc.md, with the numbers).
  */
 #ifndef UROCE_PROGRESS_IDENTIFICATION_H
@@ -17,14 +17,14 @@
 #include <stdint.h>
 
 enum {
-	IDENTIFICATION_PLACES = 128, /* packets of a run, at most */
+	IDENTIFICATION_PLACES = 128, /* packets of a burst, at most */
 	/* So many 0 and nothing beyond a place: the peer gives places. */
 	IDENTIFICATION_PROOF = 16,
 };
 
 enum identification_kind {
 	IDENTIFICATION_UNKNOWN, /* as yet */
-	IDENTIFICATION_PLACE,	/* the place in a run */
+	IDENTIFICATION_PLACE,	/* the place in a burst */
 	IDENTIFICATION_ANY,
 };
 
@@ -62,6 +62,12 @@ static inline void identification_began(struct identification *peer, uint16_t id
 static inline void identification_damaged(struct identification *peer)
 {
 	peer->damaged++;
+}
+
+/* Is nothing to be known of the peer's packets any more? */
+static inline bool identification_is_any(const struct identification *peer)
+{
+	return peer->side[0].kind == IDENTIFICATION_ANY && peer->side[1].kind == IDENTIFICATION_ANY;
 }
 
 /* May a packet with this identification be from the peer?  Notes it. */

@@ -153,13 +153,13 @@ static bool fill_stock(struct progress *progress)
 	unsigned int wanted = tx_buffers_wanted();
 
 	while (progress->tx_count < wanted) {
-		struct tx_buffer *tx = tx_buffer_new();
+		struct tx_buffer *tx = tx_buffer_new(progress->max_segments);
 
 		if (!tx)
 			return false;
 		atomic_init(&progress->tx[progress->tx_count++], tx);
 	}
-	progress->turn_tx = tx_buffer_new();
+	progress->turn_tx = tx_buffer_new(progress->max_segments);
 	return progress->turn_tx;
 }
 
@@ -195,7 +195,7 @@ static struct progress *allocate(const struct progress_hooks *hooks)
 	atomic_init(&progress->gsi_wakeup.deadline, ENG_NEVER);
 	progress->users = 1;
 	progress->receive_buffer = malloc(LINK_MAX_BYTES + 1);
-	if (!progress->receive_buffer || !fill_stock(progress)) {
+	if (!progress->receive_buffer) {
 		free_memory(progress);
 		return NULL;
 	}
@@ -220,6 +220,11 @@ static int open_instance(struct progress **opened, const struct progress_hooks *
 		goto close_fault;
 	progress->slot = link_slot(progress->link);
 	progress->max_segments = link_max_segments(progress->link);
+	if (!fill_stock(progress)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
+		result = -ENOMEM;
+		goto close_link_alone;
+	}
 	table_init(&progress->table, progress->slot, random_start());
 	result = helper_start(progress);
 	if (result) {
@@ -232,6 +237,7 @@ static int open_instance(struct progress **opened, const struct progress_hooks *
 
 close_link:
 	table_fini(&progress->table);
+close_link_alone:
 	link_close(progress->link);
 close_fault:
 	if (progress->fault)

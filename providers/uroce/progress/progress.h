@@ -68,9 +68,10 @@ struct progress_qp {
 	bool in_turn;	/* this turn has to visit it at its end */
 	bool moved;	/* this turn has taken it from the list of scheduled QPs */
 	struct identification identification; /* what the peer's packets have shown */
-	enum link_transport transport;	      /* to the peer; set by progress_qp_connect() */
-	uint64_t timeouts;		      /* that hooks.timed_out was told of */
-	bool may_fill;			      /* its ring: the last run was long, or did not fit */
+	struct wire_path heard;	       /* by which they come: demux.c, where qp->addr is set */
+	enum link_transport transport; /* to the peer; set by progress_qp_connect() */
+	uint64_t timeouts;	       /* that hooks.timed_out was told of */
+	bool may_fill;		       /* its ring: the last burst was long, or did not fit */
 	bool in_share_queue; /* waits for share (share_queue.h); changed under the turn lock */
 	struct progress_qp *next_in_share_queue;
 	struct progress_qp *next_scheduled;
@@ -135,8 +136,9 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 /*
  * Send requests have been pushed.  Caller holds qp->lock (and is outside hooks).  On an idle wire
  * they leave at once, then the ACK that is owed; on a busy wire, and in a stream that polls, they
- * are gathered and leave with the next turn, at the latest after PROGRESS_TICK_NS, when a full run
- * has come together, or with the first of them that will make a completion.  errno stays as it is.
+ * are gathered and leave with the next turn, at the latest after PROGRESS_TICK_NS, when a full
+ * burst has come together, or with the first of them that will make a completion.  errno stays as
+ * it is.
  */
 void progress_posted_send(struct progress *progress, struct progress_qp *qp);
 /* Receive requests have been pushed: credits may be owed to the peer (rule C10).  As above. */

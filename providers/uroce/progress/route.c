@@ -128,6 +128,7 @@ static void fill_path(struct eng_path *path, const uint8_t sgid[16], const uint8
 	path->wire.src_port = port;
 	path->wire.ipv6 = memcmp(sgid, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
 	path->link = peer;
+	wire_icrc_know(&path->wire);
 }
 
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
@@ -257,6 +258,7 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 						: ENG_LAW_HOST);
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };
+		qp->heard = (struct wire_path){ 0 };
 		pthread_mutex_unlock(&qp->lock);
 		route_close_both(progress, NULL, old_cnp_peer);
 		route_close_both(progress, old_addr, old_peer);

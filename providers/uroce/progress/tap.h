@@ -2,7 +2,7 @@
 /*
  * The one place at which packets of this process pass by on their way to the link and from it, be
  * it a socket, shared memory or this process again: the capture sees them here.  Without a capture
- * all of it is one branch for each run sent and for each packet received.
+ * all of it is one branch for each burst sent and for each packet received.
  */
 #ifndef UROCE_PROGRESS_TAP_H
 #define UROCE_PROGRESS_TAP_H
@@ -13,7 +13,7 @@
 
 /* What is sent. */
 enum tap_kind {
-	TAP_AGAIN,     /* when the link is full it will be sent later, perhaps in another run */
+	TAP_AGAIN,     /* when the link is full it will be sent later, perhaps in another burst */
 	TAP_ONCE,      /* when the link is full it is lost */
 	TAP_CORRUPTED, /* the same, and fault injection has changed it */
 	TAP_DROPPED,   /* not sent: fault injection has taken it out */

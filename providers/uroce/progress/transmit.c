@@ -12,37 +12,38 @@
 enum {
 	STAGING_BYTES = 65536,
 	TX_BUFFERS_MIN = 8,
-	/* A run of 15 packets of 4 KB, each gathered from several stretches of memory. */
+	/* A burst of 15 packets of 4 KB, each gathered from several stretches of memory. */
 	PIECES = 256,
 	/* Below, a copy is cheaper than one more piece (bench: 128 pieces halve the rate). */
 	GATHER_FROM = 2048,
-	/* Bytes of socket buffer to leave beside a run. */
+	/* Bytes of socket buffer to leave beside a burst. */
 	NEEDED_ROOM = 16384,
 	BTH_DEST_QPN = 4, /* the four bytes that end in it */
-	/* Runs of more packets than this are long. */
-	SHORT_RUN = 8,
+	/* Bursts of more packets than this are long. */
+	SHORT_BURST = 8,
 };
 
 struct tx_buffer {
-	struct eng_run run;
+	struct eng_burst burst;
 	struct eng_piece pieces[PIECES];
 	struct iovec iov[PIECES];
 	_Alignas(PROGRESS_CACHE_LINE) uint8_t staging[STAGING_BYTES];
 };
 
-struct tx_buffer *tx_buffer_new(void)
+struct tx_buffer *tx_buffer_new(unsigned int max_packets)
 {
 	struct tx_buffer *tx = aligned_alloc(PROGRESS_CACHE_LINE, sizeof(*tx));
 
 	if (!tx)
 		return NULL;
-	/* What is the same for all runs that are made in it. */
-	tx->run.staging = tx->staging;
-	tx->run.staging_bytes = STAGING_BYTES;
-	tx->run.pieces = tx->pieces;
-	tx->run.max_pieces = PIECES;
-	tx->run.max_bytes = LINK_MAX_BYTES;
-	tx->run.gather_from = GATHER_FROM;
+	/* What is the same for all bursts that are made in it. */
+	tx->burst.staging = tx->staging;
+	tx->burst.staging_bytes = STAGING_BYTES;
+	tx->burst.pieces = tx->pieces;
+	tx->burst.max_pieces = PIECES;
+	tx->burst.max_bytes = LINK_MAX_BYTES;
+	tx->burst.max_packets = max_packets;
+	tx->burst.gather_from = GATHER_FROM;
 	return tx;
 }
 
@@ -112,45 +113,45 @@ void transmit_pieces(struct progress *progress, const struct fault_way *way,
 		count_failure(progress, error);
 }
 
-static int send_run(struct progress *progress, struct tx_buffer *tx, struct link_peer *peer,
-		    uint32_t qpn, uint64_t now)
+static int send_burst(struct progress *progress, struct tx_buffer *tx, struct link_peer *peer,
+		      uint32_t qpn, uint64_t now)
 {
-	const struct eng_run *run = &tx->run;
+	const struct eng_burst *burst = &tx->burst;
 
 	if (!peer)
 		return -EDESTADDRREQ;
 	if (__builtin_expect(progress->fault != NULL, 0)) {
-		fault_send(progress->fault, peer, qpn, run, now);
+		fault_send(progress->fault, peer, qpn, burst, now);
 		return 0;
 	}
-	for (uint32_t i = 0; i < run->piece_count; i++) {
-		tx->iov[i].iov_base = (void *)(uintptr_t)run->pieces[i].bytes;
-		tx->iov[i].iov_len = run->pieces[i].length;
+	for (uint32_t i = 0; i < burst->piece_count; i++) {
+		tx->iov[i].iov_base = (void *)(uintptr_t)burst->pieces[i].bytes;
+		tx->iov[i].iov_len = burst->pieces[i].length;
 	}
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
-	return tap_send(peer, qpn, TAP_AGAIN, tx->iov, run->piece_count,
-			run->packets > 1 ? run->segment : 0);
+	return tap_send(peer, qpn, TAP_AGAIN, tx->iov, burst->piece_count,
+			burst->packets > 1 ? burst->segment : 0);
 }
 
 /*
  * Nothing slows down the sender of an unreliable service, as a wire would; so between processes of
  * this host, where it can be seen, at least the receiver's socket is not made to overflow.
  */
-static bool has_room(const struct link_peer *peer, const struct eng_run *run)
+static bool has_room(const struct link_peer *peer, const struct eng_burst *burst)
 {
 	/*
 	 * The kernel counts a page for each piece of a page, and other processes that look now
 	 * send as well.
 	 */
-	uint64_t need = 3 * (uint64_t)run->bytes + NEEDED_ROOM;
-	uint32_t dest_qpn = wire_get_be32(run->pieces[0].bytes + BTH_DEST_QPN) & WIRE_24BIT_MASK;
+	uint64_t need = 3 * (uint64_t)burst->bytes + NEEDED_ROOM;
+	uint32_t dest_qpn = wire_get_be32(burst->pieces[0].bytes + BTH_DEST_QPN) & WIRE_24BIT_MASK;
 
 	return link_peer_room(peer, dest_qpn >> LINK_SLOT_SHIFT) >= need;
 }
 
 /*
- * A run that finds its ring full was made in vain, so there is a look first; but not before each
- * ACK.  What has found it full once, or sends long runs, looks.
+ * A burst that finds its ring full was made in vain, so there is a look first; but not before each
+ * ACK.  What has found it full once, or sends long bursts, looks.
  */
 static bool is_full(struct progress_qp *qp)
 {
@@ -159,67 +160,61 @@ static bool is_full(struct progress_qp *qp)
 	return link_peer_is_full(qp->peer);
 }
 
-/* An empty run; what the engine fills in needs no value. */
-static struct eng_run *run_in(struct progress *progress, struct progress_qp *qp,
-			      struct tx_buffer *tx)
+/* What the engine says; what it fills in the burst needs no value before. */
+static inline enum eng_tx ask(struct progress_qp *qp, struct tx_buffer *tx, struct eng_hint *hint)
 {
-	struct eng_run *run = &tx->run;
-
-	run->max_packets = progress->max_segments;
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
-	run->identification = qp->peer ? link_peer_identification(qp->peer) : 0;
-	return run;
+	tx->burst.identification = qp->peer ? link_peer_identification(qp->peer) : 0;
+	hint->full = is_full(qp);
+	return eng_transmit(qp->engine, &tx->burst, hint);
 }
 
-/* One run; what the engine says, or ENG_TX_FULL when the transport did not take it. */
-static enum eng_tx transmit_one(struct progress *progress, struct progress_qp *qp,
-				struct tx_buffer *tx, struct eng_hint *hint)
+/*
+ * Send the burst that the engine has made: ENG_TX_BURST, or ENG_TX_FULL when the transport did not
+ * take it.  Not inlined, as most rounds have nothing to send.
+ */
+static __attribute__((noinline)) enum eng_tx
+transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer *tx, uint64_t now)
 {
-	struct eng_run *run = run_in(progress, qp, tx);
+	struct eng_burst *burst = &tx->burst;
 	struct link_peer *peer;
-	enum eng_tx reason;
 	int error;
 
-	hint->full = is_full(qp);
-	reason = eng_transmit(qp->engine, run, hint);
-	if (reason != ENG_TX_RUN) {
-		if (reason == ENG_TX_FULL)
-			count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
-		return reason;
-	}
-	qp->may_fill = run->packets > SHORT_RUN;
-	peer = qp->peer && run->kind != ENG_RUN_CNP ? qp->peer : run->path->link;
-	error = qp->unreliable && !has_room(peer, run)
+	qp->may_fill = burst->packets > SHORT_BURST;
+	peer = qp->peer && burst->kind != ENG_BURST_CNP ? qp->peer : burst->path->link;
+	error = qp->unreliable && !has_room(peer, burst)
 			? -EAGAIN
-			: send_run(progress, tx, peer, qp->qpn, hint->now);
-	if (error)
-		count_failure(progress, error);
-	/* Other errors lose the run, as the network might: retries are the engine's. */
-	if (error != -EAGAIN && error != -ENOBUFS)
-		return ENG_TX_RUN;
+			: send_burst(progress, tx, peer, qp->qpn, now);
+	/* Other errors lose the burst, as the network might: retries are the engine's. */
+	if (error != -EAGAIN && error != -ENOBUFS) {
+		if (error)
+			count_anywhere(progress, PROGRESS_COUNT_SEND_ERRORS);
+		return ENG_TX_BURST;
+	}
 	qp->may_fill = true;
-	eng_unsent(qp->engine, run);
+	eng_unsent(qp->engine, burst);
 	return ENG_TX_FULL;
 }
 
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, struct eng_hint *hint,
-			   unsigned int max_runs, struct tx_buffer *tx, unsigned int *runs)
+			   unsigned int max_bursts, struct tx_buffer *tx, unsigned int *bursts)
 {
-	enum eng_tx reason = ENG_TX_RUN;
-	unsigned int sent = 0;
+	enum eng_tx reason;
 
-	while (reason == ENG_TX_RUN && sent < max_runs) {
-		reason = transmit_one(progress, qp, tx, hint);
-		sent += reason == ENG_TX_RUN;
-		if (reason == ENG_TX_RUN && tx->run.last)
-			reason = ENG_TX_IDLE;
+	*bursts = 0;
+	while ((reason = ask(qp, tx, hint)) == ENG_TX_BURST) {
+		reason = transmit_one(progress, qp, tx, hint->now);
+		if (reason != ENG_TX_BURST)
+			break;
+		++*bursts;
+		if (tx->burst.last)
+			return TRANSMIT_DONE;
+		if (*bursts == max_bursts)
+			return TRANSMIT_MORE;
 	}
-	if (runs)
-		*runs = sent;
 	switch (reason) {
-	case ENG_TX_RUN:
-		return TRANSMIT_MORE;
 	case ENG_TX_FULL:
+		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
 		return TRANSMIT_BLOCKED;
 	case ENG_TX_SHARE:
 		return TRANSMIT_NO_SHARE;
@@ -228,11 +223,11 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, st
 	}
 }
 
-void transmit_deadline(struct progress *progress, struct progress_qp *qp)
+void transmit_earlier(struct progress *progress, struct progress_qp *qp)
 {
 	uint64_t deadline = eng_deadline(qp->engine);
 
-	if (deadline < deadline_queued(qp) && deadline_queue(&progress->deadlines, qp, deadline))
+	if (deadline_queue(&progress->deadlines, qp, deadline))
 		wakeup_earlier(progress, deadline);
 }
 
@@ -291,14 +286,17 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 /* Send at once.  Those who post find errno as it was. */
 static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_occasion occasion)
 {
-	struct eng_hint hint = transmit_hint(progress, qp, occasion, progress_now());
+	bool polled = !wakeup_is_armed(progress);
+	struct eng_hint hint =
+		transmit_hint(progress, qp, occasion, progress_now(), polled, polled);
 	struct tx_buffer *tx = take_buffer(progress);
 	enum transmit_end end = TRANSMIT_BLOCKED;
+	unsigned int bursts;
 	int before = errno;
 
 	if (tx) {
 		progress->hooks.enter();
-		end = transmit(progress, qp, &hint, TRANSMIT_RUNS, tx, NULL);
+		end = transmit(progress, qp, &hint, TRANSMIT_BURSTS, tx, &bursts);
 		progress->hooks.leave();
 		give_buffer(progress, tx);
 	}
@@ -309,16 +307,17 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 	errno = before;
 }
 
-void progress_posted_send(struct progress *progress, struct progress_qp *qp)
+inline void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 {
+	bool polled = !wakeup_is_armed(progress);
 	struct eng_hint hint;
 
 	if (progress->dead)
 		return;
-	hint = transmit_hint(progress, qp, ENG_POST, 0);
+	hint = transmit_hint(progress, qp, ENG_POST, 0, polled, polled);
 	/* The helper need not be woken: the ACK of what is under way will do that, or its time-out.
 	 */
-	if (eng_posted(qp->engine, &hint) == ENG_TX_RUN)
+	if (eng_posted(qp->engine, &hint) == ENG_TX_BURST)
 		send_now(progress, qp, ENG_POST);
 	else
 		transmit_schedule(progress, qp, false);

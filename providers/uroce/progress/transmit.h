@@ -8,10 +8,10 @@
 
 #include "instance.h"
 
-/* So many runs of one QP leave in one visit; then others have their turn. */
-#define TRANSMIT_RUNS 8
+/* So many bursts of one QP leave in one visit; then others have their turn. */
+#define TRANSMIT_BURSTS 8
 /* The same for a QP that has waited for share. */
-#define TRANSMIT_RUNS_SHARE_QUEUE 2
+#define TRANSMIT_BURSTS_SHARE_QUEUE 2
 
 enum transmit_end {
 	TRANSMIT_DONE,	   /* the engine has nothing more that may be sent */
@@ -22,30 +22,35 @@ enum transmit_end {
 
 /* What the engine cannot know by itself. */
 static inline struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
-					    enum eng_occasion occasion, uint64_t now)
+					    enum eng_occasion occasion, uint64_t now, bool polled,
+					    bool watched)
 {
-	bool polled = !wakeup_is_armed(progress);
-
 	return (struct eng_hint){
 		.now = now,
 		.round = poll_turns(progress),
 		.occasion = occasion,
 		.sides = ENG_REQUESTS | ENG_RESPONSES,
 		.polled = polled,
-		.watched = polled,
+		.watched = watched,
 		.share_waits = qp->in_share_queue || share_queue_waits(&progress->share_queue),
 	};
 }
 
 /*
- * Send what the engine has, max_runs of it at most; *runs, which may be NULL, tells how many it
- * were.  hint->full is set here.
+ * Send what the engine has, max_bursts of it at most; *bursts tells how many it were.  hint->full
+ * is set here.
  */
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, struct eng_hint *hint,
-			   unsigned int max_runs, struct tx_buffer *tx, unsigned int *runs);
+			   unsigned int max_bursts, struct tx_buffer *tx, unsigned int *bursts);
 
+/* ... which is earlier than what qp is queued for. */
+void transmit_earlier(struct progress *progress, struct progress_qp *qp);
 /* Queue the engine's next deadline. */
-void transmit_deadline(struct progress *progress, struct progress_qp *qp);
+static inline void transmit_deadline(struct progress *progress, struct progress_qp *qp)
+{
+	if (eng_deadline_before(qp->engine, deadline_queued(qp)))
+		transmit_earlier(progress, qp);
+}
 
 /* Let the next turn visit qp.  wake: the helper has to be woken if it is armed. */
 void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool wake);
@@ -62,7 +67,8 @@ static inline bool transmit_is_scheduled(struct progress *progress)
 
 /* How many the stock should have: at most PROGRESS_TX_BUFFERS. */
 unsigned int tx_buffers_wanted(void);
-struct tx_buffer *tx_buffer_new(void);
+/* max_packets: of a burst. */
+struct tx_buffer *tx_buffer_new(unsigned int max_packets);
 void tx_buffer_free(struct tx_buffer *tx);
 /* Send what the fault injector lets through, counting calls and what fails. */
 void transmit_pieces(struct progress *progress, const struct fault_way *way,

@@ -102,19 +102,21 @@ void turn_schedule(struct turn *turn, struct progress_qp *qp)
 	turn->scheduled_end = &qp->next_in_turn;
 }
 
-static void receive_from(struct turn *turn, struct link_addr *addr,
-			 const struct progress_group *group)
+static inline void receive_from(struct turn *turn, struct link_addr *addr,
+				const struct progress_group *group) __attribute__((always_inline));
+static inline void receive_from(struct turn *turn, struct link_addr *addr,
+				const struct progress_group *group)
 {
 	struct progress *progress = turn->progress;
 	int batches = turn->maker == TURN_POLLER ? POLLER_BATCHES : HELPER_BATCHES;
 
 	while (batches-- > 0) {
-		struct link_batch batch = {
-			.buffer = progress->receive_buffer,
-			.buffer_bytes = LINK_MAX_BYTES + 1,
-		};
+		struct link_batch batch;
 		unsigned int packets;
 
+		/* The link sets the rest. */
+		batch.buffer = progress->receive_buffer;
+		batch.buffer_bytes = LINK_MAX_BYTES + 1;
 		/* Posters should not wait for a system call. */
 		leave_visited(turn);
 		count_in_turn(progress, PROGRESS_COUNT_RECEIVE_CALLS);
@@ -128,6 +130,13 @@ static void receive_from(struct turn *turn, struct link_addr *addr,
 		if (turn->maker == TURN_POLLER && packets <= FEW_PACKETS)
 			return;
 	}
+}
+
+/* Few processes have any. */
+static __attribute__((noinline, nonnull)) void
+receive_from_group(struct turn *turn, const struct progress_group *group)
+{
+	receive_from(turn, NULL, group);
 }
 
 static void receive_control(struct turn *turn)
@@ -189,13 +198,15 @@ static void move_scheduled(struct turn *turn)
 	}
 }
 
-static struct eng_hint hint_of(const struct turn *turn, const struct progress_qp *qp)
+static inline struct eng_hint hint_of(const struct turn *turn, const struct progress_qp *qp)
 {
-	struct eng_hint hint = transmit_hint(turn->progress, qp, ENG_ROUND, turn->now);
+	struct progress *progress = turn->progress;
+	bool polled = !wakeup_is_armed(progress);
 
-	/* Otherwise the helper would have to be woken for each ACK, to look after it. */
-	hint.watched |= turn->maker == TURN_HELPER;
-	return hint;
+	/* Without a helper that watches it would have to be woken for each ACK, to look after it.
+	 */
+	return transmit_hint(progress, qp, ENG_ROUND, turn->now, polled,
+			     polled || turn->maker == TURN_HELPER);
 }
 
 static void serve(struct turn *turn, struct progress_qp *qp)
@@ -203,7 +214,7 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 	struct progress *progress = turn->progress;
 	struct eng_hint hint = hint_of(turn, qp);
 	enum transmit_end end;
-	unsigned int runs;
+	unsigned int bursts;
 
 	turn_visit(turn, qp);
 	qp->in_turn = false;
@@ -211,9 +222,9 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		qp->moved = false;
 		qp->scheduled = false;
 	}
-	end = transmit(progress, qp, &hint, TRANSMIT_RUNS, progress->turn_tx, &runs);
+	end = transmit(progress, qp, &hint, TRANSMIT_BURSTS, progress->turn_tx, &bursts);
 	transmit_deadline(progress, qp);
-	turn->worked |= runs > 0;
+	turn->worked |= bursts > 0;
 	if (end == TRANSMIT_NO_SHARE)
 		share_queue_add(&progress->share_queue, qp);
 	if (end == TRANSMIT_BLOCKED)
@@ -229,6 +240,7 @@ static bool serve_share_waiter(struct turn *turn)
 	struct progress_qp *qp = share_queue_take(&progress->share_queue);
 	struct eng_hint hint;
 	enum transmit_end end;
+	unsigned int bursts;
 
 	if (!qp)
 		return false;
@@ -236,7 +248,8 @@ static bool serve_share_waiter(struct turn *turn)
 	/* Its turn has come. */
 	hint = hint_of(turn, qp);
 	hint.share_waits = false;
-	end = transmit(progress, qp, &hint, TRANSMIT_RUNS_SHARE_QUEUE, progress->turn_tx, NULL);
+	end = transmit(progress, qp, &hint, TRANSMIT_BURSTS_SHARE_QUEUE, progress->turn_tx,
+		       &bursts);
 	transmit_deadline(progress, qp);
 	/* A socket is full for all of them, a ring for one peer only. */
 	if (end == TRANSMIT_MORE ||
@@ -261,7 +274,20 @@ static void serve_share_queue(struct turn *turn)
 		turn->worked = true;
 }
 
-static enum turn_result finish(struct turn *turn)
+/*
+ * Has nothing come, is nothing due, and does nothing wait?  Most turns of a poller end with that,
+ * and then there is nothing to tell either.
+ */
+static inline bool is_idle(const struct turn *turn)
+{
+	struct progress *progress = turn->progress;
+
+	return !turn->worked && deadline_earliest(&progress->deadlines) > turn->now &&
+	       !transmit_is_scheduled(progress) && !share_queue_waits(&progress->share_queue) &&
+	       !progress->fault;
+}
+
+static __attribute__((noinline)) enum turn_result finish(struct turn *turn)
 {
 	struct progress_qp *qp;
 
@@ -297,7 +323,11 @@ enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
 	for (unsigned int i = 0; i < progress->address_count; i++)
 		receive_from(&turn, progress->address[i].addr, NULL);
 	for (unsigned int i = 0; i < progress->group_count; i++)
-		receive_from(&turn, NULL, progress->group[i]);
+		receive_from_group(&turn, progress->group[i]);
+	if (is_idle(&turn)) {
+		in_turn = false;
+		return TURN_IDLE;
+	}
 	return finish(&turn);
 }
 

@@ -106,9 +106,11 @@ void wakeup_helper(struct progress *progress)
 {
 	static const uint64_t one = 1;
 
-	/* Fails only when it is full, and then the helper is awake. */
-	if (write(progress->wakeup.wake_fd, &one, sizeof(one)) != sizeof(one))
-		return;
+	/*
+	 * By syscall(2), since write() is a cancellation point: a thread that ends here ends in a
+	 * turn.  Fails only when it is full, and then the helper is awake.
+	 */
+	syscall(SYS_write, progress->wakeup.wake_fd, &one, sizeof(one));
 }
 
 void wakeup_earlier(struct progress *progress, uint64_t deadline)

@@ -40,7 +40,7 @@ struct trace_packet {
 	uint32_t msn;	     /* AETH */
 	uint32_t dma_length; /* RETH */
 	uint16_t payload;    /* bytes */
-	uint16_t part;	     /* in a run that was captured as one frame: from 0 */
+	uint16_t part;	     /* in a burst that was captured as one frame: from 0 */
 	uint16_t flags;	     /* set of enum trace_flag */
 	uint8_t opcode;
 	uint8_t syndrome; /* AETH */

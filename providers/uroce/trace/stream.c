@@ -152,11 +152,11 @@ bool stream_is_late(struct stream *stream, uint64_t ns)
 	return stream->round_trips.count == 0 || ns > LATE_NS + LATE_ROUND_TRIPS * least;
 }
 
-struct stream_message *stream_find(struct stream *stream, uint64_t position)
+/* The number of the first message that ends behind the position; their count: none does. */
+static size_t first_behind(const struct stream *stream, uint64_t position)
 {
 	size_t low = 0, high = stream->messages.count;
 
-	/* The first message that ends behind the position. */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -165,30 +165,29 @@ struct stream_message *stream_find(struct stream *stream, uint64_t position)
 		else
 			high = middle;
 	}
-	if (low == stream->messages.count || stream->messages.items[low].first > position)
+	return low;
+}
+
+struct stream_message *stream_find(struct stream *stream, uint64_t position)
+{
+	size_t at = first_behind(stream, position);
+
+	if (at == stream->messages.count || stream->messages.items[at].first > position)
 		return NULL;
-	return &stream->messages.items[low];
+	return &stream->messages.items[at];
 }
 
 double stream_height(const struct stream *stream, uint64_t position)
 {
-	size_t low = 0, high = stream->messages.count;
+	size_t at = first_behind(stream, position);
 	const struct stream_message *message;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (stream->messages.items[middle].end <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == stream->messages.count)
-		return (double)low;
-	message = &stream->messages.items[low];
+	if (at == stream->messages.count)
+		return (double)at;
+	message = &stream->messages.items[at];
 	if (position < message->first)
-		return (double)low;
-	return (double)low +
+		return (double)at;
+	return (double)at +
 	       (double)(position - message->first) / (double)(message->end - message->first);
 }
 

@@ -236,8 +236,8 @@ static void file_summary(FILE *out, const char *path, const struct trace *trace)
 	       "frames have lengths that contradict each other");
 	remark(out, totals->verdicts[FRAME_FRAGMENT],
 	       "frames are IP fragments, which RoCEv2 has not");
-	remark(out, totals->cut_runs,
-	       "runs of packets are cut by the snap length: their packets are "
+	remark(out, totals->cut_bursts,
+	       "bursts of packets are cut by the snap length: their packets are "
 	       "missing here; capture with a larger one");
 	remark(out, totals->unchecked,
 	       "packets were not captured whole, so that their ICRC was not "

@@ -5,7 +5,7 @@
 
 #include "array.h"
 #include "capture.h"
-#include "run.h"
+#include "burst.h"
 
 /* A frame being taken apart. */
 struct adding {
@@ -14,7 +14,7 @@ struct adding {
 	const struct frame *frame;
 };
 
-static uint16_t flags_of(const struct frame *frame, const struct run_packet *packet)
+static uint16_t flags_of(const struct frame *frame, const struct burst_packet *packet)
 {
 	const struct wire_packet *wire = &packet->wire;
 
@@ -35,7 +35,7 @@ static enum trace_way way_of(const struct adding *adding)
 }
 
 static void add_management(struct trace *trace, const struct frame *frame,
-			   const struct run_packet *packet)
+			   const struct burst_packet *packet)
 {
 	const struct cm_connection *connection =
 		cm_log_add(&trace->cm, frame->path.src, frame->path.dst, packet->wire.payload,
@@ -53,7 +53,7 @@ static void add_management(struct trace *trace, const struct frame *frame,
 			     connection->active.qpn);
 }
 
-static void add_packet(void *context, const struct run_packet *packet, unsigned int part)
+static void add_packet(void *context, const struct burst_packet *packet, unsigned int part)
 {
 	const struct adding *adding = context;
 	struct trace *trace = adding->trace;
@@ -110,14 +110,15 @@ void trace_add(void *context, const struct capture_frame *captured)
 	totals->verdicts[verdict]++;
 	if (verdict != FRAME_ROCE)
 		return;
-	parts = run_split(&frame, add_packet, &adding, &error, &lost);
-	/* The kernel counts a run as one: its packets' identifications come again with the next. */
+	parts = burst_split(&frame, add_packet, &adding, &error, &lost);
+	/* The kernel counts a burst as one: its packets' identifications come again with the next.
+	 */
 	for (unsigned int i = 0; i < parts && parts > 1; i++)
 		trace->packets.items[trace->packets.count - 1 - i].flags &=
 			(uint16_t)~TRACE_COUNTED_ID;
 	totals->roce += parts;
-	totals->runs += parts > 1;
-	totals->cut_runs += lost;
+	totals->bursts += parts > 1;
+	totals->cut_bursts += lost;
 	if (parts == 0 && !lost && totals->malformed++ == 0) {
 		totals->first_malformed = captured->number;
 		totals->why = error;

@@ -37,8 +37,9 @@ struct trace_totals {
 	uint64_t malformed;	  /* to port 4791 and no packet of RoCEv2 */
 	uint32_t first_malformed; /* frame */
 	enum wire_error why;
-	uint64_t runs, cut_runs; /* frames of several packets; those that the snap length has cut */
-	uint64_t unchecked;	 /* packets without a checked ICRC */
+	uint64_t bursts,
+		cut_bursts; /* frames of several packets; those that the snap length has cut */
+	uint64_t unchecked; /* packets without a checked ICRC */
 	uint64_t copies, refused, management, congestion;
 	uint64_t begin_ns, end_ns;
 	bool backwards; /* the file is not in the order of time: it has been sorted */

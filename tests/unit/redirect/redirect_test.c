@@ -108,7 +108,7 @@ static void is_redirected(const struct library *library)
 	assert_int_equal(closed, 2);
 	/* What is not ours is the C library's. */
 	fd = library->open("/dev/null");
-	assert_in_range(fd, 0, 1023);
+	assert_uint_in_range(fd, 0, 1023);
 	assert_int_equal(library->is_device(fd), 1);
 	assert_int_equal(library->write(fd, "ab", 2), 2);
 	assert_int_equal(library->close(fd), 0);

@@ -55,7 +55,7 @@ void link_peer_way(const struct link_peer *to, struct link_way *way)
 				  .src_port = 50000 };
 }
 
-static void start(void)
+static void start_capture(void)
 {
 	struct capture_config config;
 	char error[CAPTURE_ERROR_TEXT];
@@ -65,7 +65,7 @@ static void start(void)
 		fail_msg("%s", error);
 }
 
-static const struct pcapng_file *stop(void)
+static const struct pcapng_file *stop_capture(void)
 {
 	capture_stop(NULL);
 	return pcapng_read(name);
@@ -89,11 +89,11 @@ static void test_full_link(void **state)
 	const struct pcapng_file *file;
 
 	(void)state;
-	start();
+	start_capture();
 	send_run(TAP_AGAIN, -EAGAIN);
 	send_run(TAP_AGAIN, -ENOBUFS);
 	send_run(TAP_AGAIN, 0);
-	file = stop();
+	file = stop_capture();
 	assert_int_equal(file->packets, RUN);
 	for (unsigned int i = 0; i < RUN; i++)
 		assert_string_equal(file->packet[i].comment, "");
@@ -107,10 +107,10 @@ static void test_full_link_once(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		start();
+		start_capture();
 		send_run(TAP_ONCE, errors[i]);
 		send_run(TAP_CORRUPTED, 0);
-		file = stop();
+		file = stop_capture();
 		assert_int_equal(file->packets, 2 * RUN);
 		assert_non_null(strstr(file->packet[0].comment, "not sent: "));
 		assert_non_null(strstr(file->packet[0].comment, strerror(-errors[i])));
@@ -124,9 +124,9 @@ static void test_refused(void **state)
 	const struct pcapng_file *file;
 
 	(void)state;
-	start();
+	start_capture();
 	send_run(TAP_AGAIN, -EPERM);
-	file = stop();
+	file = stop_capture();
 	assert_int_equal(file->packets, RUN);
 	assert_non_null(strstr(file->packet[0].comment, "not sent: Operation not permitted"));
 }

@@ -248,7 +248,7 @@ int open_channel(void)
 {
 	int fd = world_open();
 
-	assert_in_range(fd, 0, 65535);
+	assert_uint_in_range(fd, 0, 65535);
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	return fd;
 }

@@ -74,8 +74,6 @@ static uint8_t service_level(const struct eng_wc *wc)
 {
 	enum { CAME_BY_IPV6 = 1, CAME_BY_IPV4 = 2 };
 
-	if (!(wc->flags & ENG_WC_GRH))
-		return 0;
 	return wc->ipv6 ? CAME_BY_IPV6 : CAME_BY_IPV4;
 }
 
@@ -86,16 +84,15 @@ static void fill(struct ibv_wc *to, uint32_t qpn, const struct eng_wc *wc)
 	to->opcode = opcode_of(wc);
 	to->vendor_err = 0;
 	to->byte_len = wc->byte_len;
-	if (wc->flags & ENG_WC_IMMEDIATE)
+	to->invalidated_rkey = wc->immediate;
+	if (__builtin_expect(wc->flags & ENG_WC_IMMEDIATE, 0))
 		to->imm_data = htonl(wc->immediate);
-	else
-		to->invalidated_rkey = wc->immediate;
 	to->qp_num = qpn;
 	to->src_qp = wc->src_qpn;
 	to->wc_flags = wc->flags;
 	to->pkey_index = 0;
 	to->slid = 0;
-	to->sl = service_level(wc);
+	to->sl = __builtin_expect(wc->flags & ENG_WC_GRH, 0) ? service_level(wc) : 0;
 	to->dlid_path_bits = 0;
 }
 
@@ -109,6 +106,8 @@ static bool is_behind(uint32_t index, uint32_t other)
 static void set_tail(struct uroce_cq *cq, uint32_t tail)
 {
 	atomic_store_explicit(&cq->tail, tail, memory_order_relaxed);
+	if (!cq->channel)
+		return;
 	if (is_behind(tail, cq->told))
 		cq->told = tail;
 	if (is_behind(tail, cq->solicited))
@@ -152,6 +151,16 @@ static bool is_solicited(const struct eng_wc *wc)
 	return wc->solicited || wc->status != ENG_SUCCESS;
 }
 
+/* The ring is full: it loses the oldest entry, or it dies. */
+static __attribute__((noinline)) bool has_room(struct uroce_cq *cq, uint32_t tail)
+{
+	if (cq->ignores_overrun)
+		set_tail(cq, tail + 1);
+	else
+		die(cq);
+	return cq->ignores_overrun;
+}
+
 void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *wc)
 {
 	pthread_mutex_lock(&cq->lock);
@@ -159,13 +168,9 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	if (head - tail > cq->mask && cq->ignores_overrun)
-		set_tail(cq, ++tail);
-	if (atomic_load_explicit(&cq->dead, memory_order_relaxed)) {
-		/* What comes after an overrun is lost with the rest. */
-	} else if (head - tail > cq->mask) {
-		die(cq);
-	} else {
+	/* What comes after an overrun is lost with the rest. */
+	if (!atomic_load_explicit(&cq->dead, memory_order_relaxed) &&
+	    (head - tail <= cq->mask || has_room(cq, tail))) {
 		fill(&cq->ring[head & cq->mask], qpn, wc);
 		if (cq->stamps)
 			cq->stamps[head & cq->mask] = progress_now();
@@ -238,17 +243,14 @@ int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 	return is_empty(cq) ? 0 : take(cq, count, wc, stamps);
 }
 
-int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+/* The CQ was empty. */
+static __attribute__((noinline)) int poll_in_vain(struct uroce_cq *cq, int count, struct ibv_wc *wc,
+						  uint64_t *stamps)
 {
-	if (uroce_inherited(cq->generation))
+	int before;
+
+	if (count <= 0)
 		return 0;
-
-	int taken = uroce_cq_take(cq, count, wc, stamps), before;
-
-	if (taken > 0)
-		progress_polled(cq->context->progress);
-	if (taken || count <= 0)
-		return taken;
 	if (atomic_load_explicit(&cq->dead, memory_order_relaxed))
 		return -1;
 	/* Nothing to receive is no error, but the kernel calls it one. */
@@ -256,6 +258,21 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 	progress_poll(cq->context->progress);
 	errno = before;
 	return uroce_cq_take(cq, count, wc, stamps);
+}
+
+int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
+{
+	int taken;
+
+	if (uroce_inherited(cq->generation))
+		return 0;
+	if (is_empty(cq))
+		return poll_in_vain(cq, count, wc, stamps);
+	taken = take(cq, count, wc, stamps);
+	if (taken > 0)
+		progress_polled(cq->context->progress);
+	/* Another thread may have taken them. */
+	return taken ? taken : poll_in_vain(cq, count, wc, stamps);
 }
 
 int uroce_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -56,8 +57,11 @@ int event_pipe_push(int write_fd, const void *record, size_t bytes)
 {
 	int size;
 
-	/* At most PIPE_BUF bytes are written as one or not at all. */
-	while (write(write_fd, record, bytes) < 0) {
+	/*
+	 * At most PIPE_BUF bytes are written as one or not at all.  Not by write(), which is a
+	 * cancellation point: locks are held.
+	 */
+	while (syscall(SYS_write, write_fd, record, bytes) < 0) {
 		if (errno == EINTR)
 			continue;
 		if (errno != EAGAIN)

@@ -398,8 +398,8 @@ static __attribute__((noinline)) void *map_anew(struct key_cache *cache, const v
  * On the way of each packet.  What is rare stands in functions of its own that end it, so that it
  * saves no registers.
  */
-void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
-		    uint32_t length, uint32_t need)
+inline void *key_table_map(struct key_cache *cache, const void *domain, uint32_t key, uint64_t addr,
+			   uint32_t length, uint32_t need)
 {
 	if (cache->key != key || cache->generation != table.generation)
 		return map_anew(cache, domain, key, addr, length, need);

@@ -48,7 +48,7 @@ struct key_entry {
 	const void *user;	  /* the only one that may use it (struct key_cache); NULL: any */
 };
 
-/* What a QP found last, so that a run of packets costs one lookup.  Zeroed by its owner. */
+/* What a QP found last, so that a burst of packets costs one lookup.  Zeroed by its owner. */
 struct key_cache {
 	uint64_t generation;
 	uint32_t key;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "path_mtu.h"
@@ -115,7 +116,9 @@ void uroce_overrun_signal(void)
 {
 	static const uint64_t one = 1;
 
-	/* Fails only when 2^64 - 1 signals wait, and then the helper is awake anyhow. */
-	if (write(overrun.fd, &one, sizeof(one)) != sizeof(one))
-		return;
+	/*
+	 * No cancellation point, as write() would be.  Fails only when 2^64 - 1 signals wait, and
+	 * then the helper is awake anyhow.
+	 */
+	syscall(SYS_write, overrun.fd, &one, sizeof(one));
 }

@@ -196,7 +196,7 @@ static int refuse(int error)
 	return error;
 }
 
-void uroce_sends_pushed(struct uroce_qp *qp)
+inline void uroce_sends_pushed(struct uroce_qp *qp)
 {
 	/* rule S13: in ERR work requests are taken, and complete flushed. */
 	switch (eng_qp_state(qp->progress.engine)) {
@@ -245,7 +245,7 @@ int uroce_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_se
 	return refuse(error);
 }
 
-int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
+inline int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr)
 {
 	struct eng_recv_wqe *wqe;
 	uint64_t length = 0;

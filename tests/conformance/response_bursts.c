@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Answers to several requests that leave in one run: order, faults, and taking the run back. */
+/* Answers to several requests that leave in one burst: order, faults, and taking the burst back. */
 #include "dut.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@
 /* A second region, of which single packets are read, until it goes. */
 #define OTHER_RKEY 0x8008
 
-/* The last run that the engine handed out, its packets back to back. */
+/* The last burst that the engine handed out, its packets back to back. */
 static struct {
-	struct eng_run run;
-	uint8_t bytes[DUT_RUN_BYTES];
+	struct eng_burst burst;
+	uint8_t bytes[DUT_BURST_BYTES];
 	uint32_t max_packets;
 } taken;
 
@@ -22,56 +22,58 @@ static struct dut *dut_with_pattern(struct dut_config config)
 	struct dut *dut = dut_rts(config);
 
 	dut_fill(dut->remote, DUT_REGION_BYTES, 0);
-	taken.max_packets = DUT_RUN_PACKETS;
+	taken.max_packets = DUT_BURST_PACKETS;
 	return dut;
 }
 
-static enum eng_tx take_run(struct dut *dut)
+static enum eng_tx take_burst(struct dut *dut)
 {
 	enum eng_tx reason;
 	uint32_t bytes = 0;
 
-	taken.run = dut_empty_run(dut, taken.max_packets);
-	reason = dut_transmit(dut, &taken.run, ENG_RESPONSES);
-	if (reason != ENG_TX_RUN)
+	taken.burst = dut_empty_burst(dut, taken.max_packets);
+	reason = dut_transmit(dut, &taken.burst, ENG_RESPONSES);
+	if (reason != ENG_TX_BURST)
 		return reason;
-	for (uint32_t i = 0; i < taken.run.piece_count; i++) {
-		memcpy(taken.bytes + bytes, taken.run.pieces[i].bytes, taken.run.pieces[i].length);
-		bytes += taken.run.pieces[i].length;
+	for (uint32_t i = 0; i < taken.burst.piece_count; i++) {
+		memcpy(taken.bytes + bytes, taken.burst.pieces[i].bytes,
+		       taken.burst.pieces[i].length);
+		bytes += taken.burst.pieces[i].length;
 	}
-	assert_int_equal(bytes, taken.run.bytes);
+	assert_int_equal(bytes, taken.burst.bytes);
 	return reason;
 }
 
-/* Packet number i of the run. */
-static struct wire_packet packet_of_run(uint32_t i)
+/* Packet number i of the burst. */
+static struct wire_packet packet_of_burst(uint32_t i)
 {
-	uint32_t start = i * taken.run.segment;
-	uint32_t length = i + 1 < taken.run.packets ? taken.run.segment : taken.run.bytes - start;
+	uint32_t start = i * taken.burst.segment;
+	uint32_t length =
+		i + 1 < taken.burst.packets ? taken.burst.segment : taken.burst.bytes - start;
 	struct wire_packet packet;
 
-	assert_true(i < taken.run.packets);
+	assert_true(i < taken.burst.packets);
 	assert_int_equal(wire_parse(taken.bytes + start, length, &packet), WIRE_OK);
 	return packet;
 }
 
-static void expect_in_run(uint32_t i, uint8_t opcode, uint32_t psn)
+static void expect_in_burst(uint32_t i, uint8_t opcode, uint32_t psn)
 {
-	struct wire_packet packet = packet_of_run(i);
+	struct wire_packet packet = packet_of_burst(i);
 
 	assert_int_equal(packet.opcode, opcode);
 	assert_int_equal(packet.psn, psn);
 }
 
-static void expect_run(struct dut *dut, uint32_t packets)
+static void expect_burst(struct dut *dut, uint32_t packets)
 {
-	assert_int_equal(take_run(dut), ENG_TX_RUN);
-	assert_int_equal(taken.run.packets, packets);
+	assert_int_equal(take_burst(dut), ENG_TX_BURST);
+	assert_int_equal(taken.burst.packets, packets);
 }
 
 static void expect_payload(uint32_t i, uint32_t length, uint64_t position)
 {
-	struct wire_packet packet = packet_of_run(i);
+	struct wire_packet packet = packet_of_burst(i);
 
 	assert_int_equal(packet.payload_length, length);
 	expect_pattern(packet.payload, length, position);
@@ -89,26 +91,26 @@ static void ask_other(struct dut *dut, uint32_t psn)
 }
 
 /*
- * The same run goes back and is handed out again, byte for byte; what the peer has been told of
+ * The same burst goes back and is handed out again, byte for byte; what the peer has been told of
  * credits goes back with it.
  */
 static void expect_same_again(struct dut *dut, uint32_t credits_before)
 {
 	static uint8_t first[sizeof(taken.bytes)];
-	struct eng_run run = taken.run;
+	struct eng_burst burst = taken.burst;
 
-	memcpy(first, taken.bytes, run.bytes);
-	eng_unsent(dut->qp, &taken.run);
+	memcpy(first, taken.bytes, burst.bytes);
+	eng_unsent(dut->qp, &taken.burst);
 	assert_int_equal(dut_view(dut).credits_advertised, credits_before);
 	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
-	expect_run(dut, run.packets);
-	assert_int_equal(taken.run.segment, run.segment);
-	assert_int_equal(taken.run.bytes, run.bytes);
-	assert_memory_equal(taken.bytes, first, run.bytes);
+	expect_burst(dut, burst.packets);
+	assert_int_equal(taken.burst.segment, burst.segment);
+	assert_int_equal(taken.burst.bytes, burst.bytes);
+	assert_memory_equal(taken.bytes, first, burst.bytes);
 }
 
-/* The last packet of a READ and the first of the next one have the same length: one run. */
-static void test_long_reads_share_runs(void **state)
+/* The last packet of a READ and the first of the next one have the same length: one burst. */
+static void test_long_reads_share_bursts(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ .mtu = LONG_MTU });
 	uint32_t psn = DUT_RQ_PSN;
@@ -117,23 +119,23 @@ static void test_long_reads_share_runs(void **state)
 	/* rule S2 test, rule S12 test */
 	for (uint32_t i = 0; i < 3; i++)
 		dut_give_read(dut, psn + i * LONG_PACKETS, 0, LONG_BYTES);
-	expect_run(dut, 2);
-	expect_in_run(0, WIRE_READ_RESPONSE_FIRST, psn);
-	expect_in_run(1, WIRE_READ_RESPONSE_MIDDLE, psn + 1);
+	expect_burst(dut, 2);
+	expect_in_burst(0, WIRE_READ_RESPONSE_FIRST, psn);
+	expect_in_burst(1, WIRE_READ_RESPONSE_MIDDLE, psn + 1);
 	for (uint32_t i = 0; i < 3; i++, psn += LONG_PACKETS) {
-		expect_run(dut, LONG_PACKETS - 3);
+		expect_burst(dut, LONG_PACKETS - 3);
 		for (uint32_t at = 2; at < LONG_PACKETS - 1; at++) {
-			expect_in_run(at - 2, WIRE_READ_RESPONSE_MIDDLE, psn + at);
+			expect_in_burst(at - 2, WIRE_READ_RESPONSE_MIDDLE, psn + at);
 			expect_payload(at - 2, LONG_MTU, (uint64_t)at * LONG_MTU);
 		}
-		expect_run(dut, i < 2 ? 3 : 1);
-		expect_in_run(0, WIRE_READ_RESPONSE_LAST, psn + LONG_PACKETS - 1);
+		expect_burst(dut, i < 2 ? 3 : 1);
+		expect_in_burst(0, WIRE_READ_RESPONSE_LAST, psn + LONG_PACKETS - 1);
 		expect_payload(0, LONG_MTU, LONG_BYTES - LONG_MTU);
 		if (i == 2)
 			continue;
-		expect_in_run(1, WIRE_READ_RESPONSE_FIRST, psn + LONG_PACKETS);
+		expect_in_burst(1, WIRE_READ_RESPONSE_FIRST, psn + LONG_PACKETS);
 		expect_payload(1, LONG_MTU, 0);
-		expect_in_run(2, WIRE_READ_RESPONSE_MIDDLE, psn + LONG_PACKETS + 1);
+		expect_in_burst(2, WIRE_READ_RESPONSE_MIDDLE, psn + LONG_PACKETS + 1);
 		expect_payload(2, LONG_MTU, LONG_MTU);
 	}
 	expect_silence(dut);
@@ -141,7 +143,7 @@ static void test_long_reads_share_runs(void **state)
 }
 
 /* Short answers of any kind leave together, up to one that is shorter still. */
-static void test_short_answers_share_a_run(void **state)
+static void test_short_answers_share_a_burst(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ .max_dest_rd_atomic = 8 });
 
@@ -153,23 +155,23 @@ static void test_short_answers_share_a_run(void **state)
 		dut_give_read(dut, DUT_RQ_PSN + 2, 16, 6);
 		dut_give_read(dut, DUT_RQ_PSN + 3, 24, 3);
 		dut_give_read(dut, DUT_RQ_PSN + 4, 32, 0);
-		expect_run(dut, 4);
-		expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+		expect_burst(dut, 4);
+		expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
 		expect_payload(0, 8, 8);
-		expect_in_run(1, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 1);
-		expect_in_run(2, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 2);
+		expect_in_burst(1, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 1);
+		expect_in_burst(2, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 2);
 		expect_payload(2, 6, 16);
-		expect_in_run(3, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 3);
+		expect_in_burst(3, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 3);
 		expect_payload(3, 3, 24);
-		expect_run(dut, 1);
-		expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 4);
+		expect_burst(dut, 1);
+		expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 4);
 		expect_payload(0, 0, 32);
 		expect_silence(dut);
 	}
 }
 
 /* Of repeats, only those asked for are given again, and the part that was asked for. */
-static void test_repeats_share_a_run(void **state)
+static void test_repeats_share_a_burst(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
@@ -181,11 +183,11 @@ static void test_repeats_share_a_run(void **state)
 	dut_forget(dut);
 	dut_give_read(dut, DUT_RQ_PSN + 4, 4096, 2 * DUT_MTU);
 	dut_give_read(dut, DUT_RQ_PSN + 1, DUT_MTU, DUT_MTU);
-	expect_run(dut, 3);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
+	expect_burst(dut, 3);
+	expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
 	expect_payload(0, DUT_MTU, DUT_MTU);
-	expect_in_run(1, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 4);
-	expect_in_run(2, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 5);
+	expect_in_burst(1, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 4);
+	expect_in_burst(2, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 5);
 	expect_payload(2, DUT_MTU, 4096 + DUT_MTU);
 	expect_silence(dut);
 }
@@ -202,13 +204,13 @@ static void test_ack_between_answers(void **state)
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 2, 8);
 	dut_give_read(dut, DUT_RQ_PSN + 3, 0, 8);
 	dut_give_read(dut, DUT_RQ_PSN + 4, 0, 8);
-	expect_run(dut, 2);
-	expect_in_run(1, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
-	expect_run(dut, 1);
-	expect_in_run(0, WIRE_ACKNOWLEDGE, DUT_RQ_PSN + 2);
-	expect_run(dut, 2);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 3);
-	expect_in_run(1, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 4);
+	expect_burst(dut, 2);
+	expect_in_burst(1, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1);
+	expect_burst(dut, 1);
+	expect_in_burst(0, WIRE_ACKNOWLEDGE, DUT_RQ_PSN + 2);
+	expect_burst(dut, 2);
+	expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 3);
+	expect_in_burst(1, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 4);
 	expect_silence(dut);
 }
 
@@ -230,8 +232,8 @@ static void test_fault_in_the_second_read(void **state)
 	dut_region_add(dut, OTHER_RKEY, 0, 64, ENG_REMOTE_READ);
 	ask_with_other_between(dut);
 	dut->regions[2].key = 0;
-	expect_run(dut, 1);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+	expect_burst(dut, 1);
+	expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
 	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 	expect_same_again(dut, 0);
 	expect_ack(dut, DUT_RQ_PSN + 1, NAK_ACCESS, 3);
@@ -253,20 +255,20 @@ static void test_fault_in_a_repeat(void **state)
 		ask_with_other_between(dut);
 	}
 	dut->regions[2].key = 0;
-	expect_run(dut, 1);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
-	expect_run(dut, 1);
-	expect_in_run(0, WIRE_ACKNOWLEDGE, DUT_RQ_PSN + 1);
-	assert_int_equal(packet_of_run(0).syndrome, NAK_ACCESS);
+	expect_burst(dut, 1);
+	expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+	expect_burst(dut, 1);
+	expect_in_burst(0, WIRE_ACKNOWLEDGE, DUT_RQ_PSN + 1);
+	assert_int_equal(packet_of_burst(0).syndrome, NAK_ACCESS);
 	expect_same_again(dut, 0);
-	expect_run(dut, 1);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 2);
+	expect_burst(dut, 1);
+	expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 2);
 	expect_silence(dut);
 	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 }
 
-/* The link did not take a run of several answers: it comes again, and the rest behind it. */
-static void test_unsent_run_of_several_reads(void **state)
+/* The link did not take a burst of several answers: it comes again, and the rest behind it. */
+static void test_unsent_burst_of_several_reads(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ .mtu = LONG_MTU });
 	uint32_t psn = DUT_RQ_PSN, told, sent;
@@ -283,17 +285,17 @@ static void test_unsent_run_of_several_reads(void **state)
 	dut_give_read(dut, psn + LONG_PACKETS, 0, LONG_BYTES);
 	dut_give_atomic(dut, WIRE_FETCH_ADD, psn + 2 * LONG_PACKETS, 0, 0, 1);
 	dut_give_read(dut, psn + 2 * LONG_PACKETS + 1, 0, 8);
-	expect_run(dut, 2);
+	expect_burst(dut, 2);
 	expect_same_again(dut, told);
 	told = dut_view(dut).credits_advertised;
 	assert_int_equal(told, 3);
-	expect_run(dut, LONG_PACKETS - 3);
+	expect_burst(dut, LONG_PACKETS - 3);
 	expect_same_again(dut, told);
-	expect_run(dut, 3);
+	expect_burst(dut, 3);
 	for (int i = 0; i < 3; i++)
 		expect_same_again(dut, told);
 	sent = (uint32_t)dut_view(dut).counters[ENG_COUNT_SENT_PACKETS];
-	eng_unsent(dut->qp, &taken.run);
+	eng_unsent(dut->qp, &taken.burst);
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_SENT_PACKETS], sent - 3);
 	expect_packet(dut, WIRE_READ_RESPONSE_LAST, psn + LONG_PACKETS - 1);
 	expect_packet(dut, WIRE_READ_RESPONSE_FIRST, psn + LONG_PACKETS);
@@ -306,7 +308,7 @@ static void test_unsent_run_of_several_reads(void **state)
 	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
 }
 
-/* An answer of which a part had left before the run goes back to that part, not to its start. */
+/* An answer of which a part had left before the burst goes back to that part, not to its start. */
 static void test_unsent_behind_a_part(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -316,15 +318,15 @@ static void test_unsent_behind_a_part(void **state)
 	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
 	dut_give_read(dut, DUT_RQ_PSN + 2, 8192, 4 * DUT_MTU);
 	taken.max_packets = 3;
-	expect_run(dut, 3);
-	expect_in_run(2, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
+	expect_burst(dut, 3);
+	expect_in_burst(2, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
 	/* The peer misses the first answer, of which the second one had begun to follow. */
 	dut_give_read(dut, DUT_RQ_PSN, 0, 2 * DUT_MTU);
-	taken.max_packets = DUT_RUN_PACKETS;
-	expect_run(dut, 3);
-	expect_in_run(0, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN);
-	expect_in_run(1, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 1);
-	expect_in_run(2, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
+	taken.max_packets = DUT_BURST_PACKETS;
+	expect_burst(dut, 3);
+	expect_in_burst(0, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN);
+	expect_in_burst(1, WIRE_READ_RESPONSE_LAST, DUT_RQ_PSN + 1);
+	expect_in_burst(2, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 3);
 	expect_payload(2, DUT_MTU, 8192 + DUT_MTU);
 	expect_same_again(dut, 0);
 	expect_packet(dut, WIRE_READ_RESPONSE_MIDDLE, DUT_RQ_PSN + 4);
@@ -332,8 +334,8 @@ static void test_unsent_behind_a_part(void **state)
 	expect_silence(dut);
 }
 
-/* A run that is full ends between two answers, and the next one goes on from there. */
-static void test_full_run(void **state)
+/* A burst that is full ends between two answers, and the next one goes on from there. */
+static void test_full_burst(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
@@ -343,26 +345,26 @@ static void test_full_run(void **state)
 	for (uint32_t i = 1; i < 4; i++)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN + i, 0, 0, 1);
 	taken.max_packets = 3;
-	expect_run(dut, 3);
-	expect_in_run(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
-	expect_in_run(2, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 2);
-	expect_run(dut, 1);
-	expect_in_run(0, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 3);
+	expect_burst(dut, 3);
+	expect_in_burst(0, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN);
+	expect_in_burst(2, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 2);
+	expect_burst(dut, 1);
+	expect_in_burst(0, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + 3);
 	expect_silence(dut);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DUT_TEST(test_long_reads_share_runs),
-		DUT_TEST(test_short_answers_share_a_run),
-		DUT_TEST(test_repeats_share_a_run),
+		DUT_TEST(test_long_reads_share_bursts),
+		DUT_TEST(test_short_answers_share_a_burst),
+		DUT_TEST(test_repeats_share_a_burst),
 		DUT_TEST(test_ack_between_answers),
 		DUT_TEST(test_fault_in_the_second_read),
 		DUT_TEST(test_fault_in_a_repeat),
-		DUT_TEST(test_unsent_run_of_several_reads),
+		DUT_TEST(test_unsent_burst_of_several_reads),
 		DUT_TEST(test_unsent_behind_a_part),
-		DUT_TEST(test_full_run),
+		DUT_TEST(test_full_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

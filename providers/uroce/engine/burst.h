@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A run: packets of one QP to one destination that leave in one system call.  All have segment
+ * A burst: packets of one QP to one destination that leave in one system call.  All have segment
  * bytes, the last one perhaps fewer (the rule of UDP_SEGMENT).  Packets are complete: headers,
  * payload, pad, ICRC, the latter computed with IPv4 identifications that count up from the first
  * one's, as the kernel numbers the segments of one call.
@@ -8,8 +8,8 @@
  * The bytes stand in pieces: those in the caller's staging buffer, and, when gather is allowed,
  * payload where it lies in registered memory.  Pieces in order make the packets back to back.
  */
-#ifndef UROCE_ENGINE_RUN_H
-#define UROCE_ENGINE_RUN_H
+#ifndef UROCE_ENGINE_BURST_H
+#define UROCE_ENGINE_BURST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,19 +27,19 @@ struct eng_piece {
 	uint32_t length;
 };
 
-/* What a run holds, so that it can be taken back (eng_unsent). */
-enum eng_run_kind {
-	ENG_RUN_REQUESTS,
-	ENG_RUN_SOLICITATION, /* a request of the past that solicits an ACK */
-	ENG_RUN_REPAIR,	      /* requests that are missing at the peer */
-	ENG_RUN_ACK,
-	ENG_RUN_NAK,
-	ENG_RUN_CREDITS, /* an unsolicited ACK */
-	ENG_RUN_ANSWERS, /* READ or Atomic responses */
-	ENG_RUN_CNP,	 /* a congestion notification: its path is that of eng_set_ecn() */
+/* What a burst holds, so that it can be taken back (eng_unsent). */
+enum eng_burst_kind {
+	ENG_BURST_REQUESTS,
+	ENG_BURST_SOLICITATION, /* a request of the past that solicits an ACK */
+	ENG_BURST_REPAIR,	/* requests that are missing at the peer */
+	ENG_BURST_ACK,
+	ENG_BURST_NAK,
+	ENG_BURST_CREDITS, /* an unsolicited ACK */
+	ENG_BURST_ANSWERS, /* READ or Atomic responses */
+	ENG_BURST_CNP,	   /* a congestion notification: its path is that of eng_set_ecn() */
 };
 
-struct eng_run {
+struct eng_burst {
 	/* Set by the caller, kept by the engine. */
 	uint8_t *staging;
 	uint32_t staging_bytes;
@@ -59,9 +59,9 @@ struct eng_run {
 	uint32_t piece_count;
 	uint32_t staged; /* bytes of staging in use */
 	bool closed;	 /* a shorter packet stands at the end: nothing may follow */
-	enum eng_run_kind kind;
+	enum eng_burst_kind kind;
 	bool ack_rides; /* behind requests: the last packet */
-	bool last;	/* nothing is left for a further run */
+	bool last;	/* nothing is left for a further burst */
 	uint32_t first_psn;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "run.h"
+#include "burst.h"
 
 #include <string.h>
 
@@ -78,7 +78,7 @@ static bool may_be_cut(const struct frame *frame, uint32_t size)
 	return parse(&first, &packet) == WIRE_OK && icrc_is_right(frame, &first);
 }
 
-/* The length of the packets of a run; that of the datagram when it is one packet; 0: unknown. */
+/* The length of the packets of a burst; that of the datagram when it is one packet; 0: unknown. */
 static uint32_t packet_size(const struct frame *frame)
 {
 	struct piece all = piece_at(frame, 0, frame->length, 0);
@@ -122,7 +122,7 @@ static uint64_t hash_piece(const struct frame *frame, const struct piece *piece)
 }
 
 static void finish(const struct frame *frame, const struct piece *piece, unsigned int part,
-		   struct run_packet *packet)
+		   struct burst_packet *packet)
 {
 	uint32_t headers = (uint32_t)(packet->wire.payload - piece->bytes);
 	uint32_t there = piece->captured > headers ? piece->captured - headers : 0;
@@ -139,24 +139,25 @@ static void finish(const struct frame *frame, const struct piece *piece, unsigne
 	packet->icrc_is_wrong = part == 0 ? verdict != WIRE_ICRC_RIGHT : verdict == WIRE_ICRC_WRONG;
 }
 
-unsigned int run_split(const struct frame *frame,
-		       void (*each)(void *context, const struct run_packet *packet,
-				    unsigned int part),
-		       void *context, enum wire_error *error, bool *lost)
+unsigned int burst_split(const struct frame *frame,
+			 void (*each)(void *context, const struct burst_packet *packet,
+				      unsigned int part),
+			 void *context, enum wire_error *error, bool *lost)
 {
 	uint32_t size = packet_size(frame);
 	unsigned int part = 0;
 
 	*lost = false;
 	*error = WIRE_TOO_LONG;
-	/* A run cut by the snap length: its first packet's length is not known, its headers are. */
+	/* A burst cut by the snap length: its first packet's length is not known, its headers are.
+	 */
 	if (size == 0) {
 		*lost = true;
 		return 0;
 	}
 	for (uint32_t at = 0; at < frame->length; at += size, part++) {
 		struct piece piece = piece_at(frame, at, size, part);
-		struct run_packet packet;
+		struct burst_packet packet;
 
 		*error = parse(&piece, &packet.wire);
 		if (*error != WIRE_OK) {

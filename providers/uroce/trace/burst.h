@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * From a datagram to its packets.  A sender may hand the kernel a run of packets in one piece
- * (UDP_SEGMENT), and a receiver's kernel may join them (GRO): captured in between, a run is one
+ * From a datagram to its packets.  A sender may hand the kernel a burst of packets in one piece
+ * (UDP_SEGMENT), and a receiver's kernel may join them (GRO): captured in between, a burst is one
  * long datagram.  Its packets have one length, but for the last, which may be shorter; that length
  * is the one at which each piece begins with a BTH to the same queue pair and ends with a right
  * ICRC.
  */
-#ifndef UROCE_TRACE_RUN_H
-#define UROCE_TRACE_RUN_H
+#ifndef UROCE_TRACE_BURST_H
+#define UROCE_TRACE_BURST_H
 
 #include <stdbool.h>
 
@@ -15,7 +15,7 @@
 #include "wire/packet.h"
 
 /* One packet of a datagram. */
-struct run_packet {
+struct burst_packet {
 	struct wire_packet wire;
 	uint32_t captured;   /* of the payload, in bytes: the snap length may have cut it */
 	uint64_t hash;	     /* see struct trace_packet */
@@ -26,11 +26,11 @@ struct run_packet {
 /*
  * Calls each() for every packet of the datagram, in order, with parts 0, 1, 2 ...; returns how many
  * there were, 0 when the first is none (*error then says why).  *lost is set to true when packets
- * of a run could not be told apart, since the snap length has cut the run.
+ * of a burst could not be told apart, since the snap length has cut the burst.
  */
-unsigned int run_split(const struct frame *frame,
-		       void (*each)(void *context, const struct run_packet *packet,
-				    unsigned int part),
-		       void *context, enum wire_error *error, bool *lost);
+unsigned int burst_split(const struct frame *frame,
+			 void (*each)(void *context, const struct burst_packet *packet,
+				      unsigned int part),
+			 void *context, enum wire_error *error, bool *lost);
 
 #endif
