@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs a pair of a perftest program and judges the report that it prints."""
+import math
 import re
 
 import harness
 
+# Before its report the program times its processor's clock for a fifth of a second.  When it was
+# off its processor too often meanwhile, it says this and has no figures: 0 MB/s or infinite times.
+NO_CLOCK = re.compile(r"Correlation coefficient r\^2: .* < 0\.9")
 # A program that does not know our device's numbers says so and does without inline data; where the
 # processor's clock varies it says so as well.
 KNOWN_REMARKS = re.compile(r"Device not recognized to implement inline feature\. Disabling it|"
-                           r"Conflicting CPU frequency values detected: .*")
+                           r"Conflicting CPU frequency values detected: .*|" + NO_CLOCK.pattern)
 BANDWIDTH = ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw")
 LATENCY = ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat")
 ALL = BANDWIDTH + LATENCY
@@ -52,7 +56,7 @@ def check_latency(row, duration):
         assert average > 0 and rate > 0, row
         return
     _, _, least, most, typical, average, *_ = row
-    assert 0 < least <= typical <= most and least <= average <= most, row
+    assert 0 < least <= typical <= most < math.inf and least <= average <= most, row
 
 
 def check_report(process, sizes, iterations, duration=False):
@@ -61,6 +65,8 @@ def check_report(process, sizes, iterations, duration=False):
     assert [row[0] for row in found] == sizes, process
     for row in found:
         assert row[1] == iterations if iterations else row[1] > 0, process
+        if NO_CLOCK.search(process.errors):
+            continue
         if process.command[0].endswith("_bw"):
             check_bandwidth(row, duration)
         else:
