@@ -289,21 +289,6 @@ def await_carrier(place):
         time.sleep(0.01)
 
 
-def introduce(place):
-    """Let the kernel find the peer's link address by IPv6 before a test sends.
-
-    On an interface that is a fraction of a second old the first question may be lost, and the next
-    one comes after a second; ibv_rc_pingpong gives up after half of that (uroce(7), LIMITS).
-    """
-    send = (f"import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)"
-            f".sendto(b'', ('{place.peer.address6}', 9))")
-    until = time.monotonic() + PATIENCE
-    place.output_of(PYTHON, "-c", send)
-    while "lladdr" not in place.output_of("ip", "-6", "neighbour", "show", place.peer.address6):
-        assert time.monotonic() < until, "a new interface's neighbour is not found"
-        time.sleep(0.01)
-
-
 def need_root():
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
@@ -377,8 +362,6 @@ def two_places(scratch):
         first.peer, second.peer = second, first
         for place in first, second:
             await_carrier(place)
-        for place in first, second:
-            introduce(place)
         yield first
     finally:
         for place in first, second:

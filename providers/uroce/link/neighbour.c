@@ -6,23 +6,29 @@
 #include <netlink/errno.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "link/internal.h"
 #include "link/neighbour.h"
 
 #define NUD_IS_KNOWN (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-static bool is_ipv4(const uint8_t gid[16])
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(gid, mapped, sizeof(mapped));
-}
+#define DISCARD_PORT 9
+/* The kernel's second question leaves a second after the first. */
+#define MEET_MS 1500
+#define ABSENT_MS 30000
+/* An answer takes some 100 us on a wire that works. */
+#define FIRST_PAUSE_NS 100000
+#define LONGEST_PAUSE_NS 16000000
 
 static int put_address(struct nl_msg *message, int type, const uint8_t gid[16])
 {
-	return is_ipv4(gid) ? nla_put(message, type, 4, gid + 12) : nla_put(message, type, 16, gid);
+	return link_endpoint_is_ipv4(gid) ? nla_put(message, type, 4, gid + 12)
+					  : nla_put(message, type, 16, gid);
 }
 
 static void get_address(const void *bytes, int length, uint8_t gid[16])
@@ -111,14 +117,14 @@ bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t int
 		    struct neighbour *next_hop)
 {
 	struct rtmsg header = {
-		.rtm_family = is_ipv4(dgid) ? AF_INET : AF_INET6,
-		.rtm_dst_len = is_ipv4(dgid) ? 32 : 128,
-		.rtm_src_len = is_ipv4(sgid) ? 32 : 128,
+		.rtm_family = link_endpoint_is_ipv4(dgid) ? AF_INET : AF_INET6,
+		.rtm_dst_len = link_endpoint_is_ipv4(dgid) ? 32 : 128,
+		.rtm_src_len = link_endpoint_is_ipv4(sgid) ? 32 : 128,
 	};
 	struct route route = { .is_sent = false };
 	struct nl_msg *message;
 
-	if (!memcmp(sgid, dgid, 16) || is_ipv4(sgid) != is_ipv4(dgid))
+	if (!memcmp(sgid, dgid, 16) || link_endpoint_is_ipv4(sgid) != link_endpoint_is_ipv4(dgid))
 		return false;
 	message = nlmsg_alloc_simple(RTM_GETROUTE, 0);
 	if (!message)
@@ -149,7 +155,7 @@ static int take_state(struct nl_msg *message, void *arg)
 bool neighbour_is_known(const struct neighbour *neighbour)
 {
 	struct ndmsg header = {
-		.ndm_family = is_ipv4(neighbour->address) ? AF_INET : AF_INET6,
+		.ndm_family = link_endpoint_is_ipv4(neighbour->address) ? AF_INET : AF_INET6,
 		.ndm_ifindex = (int)neighbour->interface,
 	};
 	struct nl_msg *message = nlmsg_alloc_simple(RTM_GETNEIGH, 0);
@@ -167,4 +173,73 @@ bool neighbour_is_known(const struct neighbour *neighbour)
 	if (error == -NLE_OBJ_NOTFOUND)
 		return false;
 	return error || state & NUD_IS_KNOWN;
+}
+
+void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface)
+{
+	struct link_endpoint here = link_endpoint_of(sgid, interface);
+	struct link_endpoint there = link_endpoint_of(dgid, interface);
+	union link_sockaddr from, to;
+	socklen_t from_bytes = link_endpoint_to_sockaddr(&here, 0, &from);
+	socklen_t to_bytes = link_endpoint_to_sockaddr(&there, DISCARD_PORT, &to);
+	int fd = socket(from.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	/* Whether it arrives does not matter. */
+	if (!bind(fd, &from.any, from_bytes))
+		(void)!sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, &to.any, to_bytes);
+	close(fd);
+}
+
+/*
+ * The one that has not answered, and until when that is believed: a thousand queue pairs to a host
+ * that is off must not take half an hour.
+ */
+static struct {
+	atomic_uint_fast64_t name;
+	_Atomic(int64_t) until_ms;
+} absent;
+
+/* FNV-1a; two that share it only make a wait shorter. */
+static uint64_t name_of(const struct neighbour *neighbour)
+{
+	uint64_t name = UINT64_C(0xcbf29ce484222325) ^ neighbour->interface;
+
+	for (size_t i = 0; i < sizeof(neighbour->address); i++)
+		name = (name ^ neighbour->address[i]) * UINT64_C(0x100000001b3);
+	return name;
+}
+
+static bool await(const struct neighbour *neighbour)
+{
+	const int64_t until = link_now_ms() + MEET_MS;
+	struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
+
+	do {
+		nanosleep(&pause, NULL);
+		if (neighbour_is_known(neighbour))
+			return true;
+		if (pause.tv_nsec < LONGEST_PAUSE_NS)
+			pause.tv_nsec *= 2;
+	} while (link_now_ms() < until);
+	return false;
+}
+
+bool neighbour_meet(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface)
+{
+	struct neighbour next_hop;
+	uint64_t name;
+
+	if (!neighbour_find(sgid, dgid, interface, &next_hop) || neighbour_is_known(&next_hop))
+		return true;
+	neighbour_ask(sgid, dgid, interface);
+	name = name_of(&next_hop);
+	if (atomic_load(&absent.name) == name && link_now_ms() < atomic_load(&absent.until_ms))
+		return neighbour_is_known(&next_hop);
+	if (await(&next_hop))
+		return true;
+	atomic_store(&absent.name, name);
+	atomic_store(&absent.until_ms, link_now_ms() + ABSENT_MS);
+	return false;
 }

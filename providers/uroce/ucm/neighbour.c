@@ -9,7 +9,6 @@
 #include "id.h"
 #include "manager.h"
 #include "progress/aside.h"
-#include "route.h"
 
 #define MS UINT64_C(1000000)
 /* The kernel gives up after three questions in as many seconds; what comes later begins anew. */
@@ -24,13 +23,16 @@ static void work(void);
 /* In the helper thread nothing may wait: the kernel's tables have locks of their own. */
 static struct aside looking = ASIDE_INITIALIZER(work);
 
+static uint32_t scope_of(const struct ucm_way *way)
+{
+	return ucm_gid_is_link_local(way->dgid) ? way->device : 0;
+}
+
 bool ucm_neighbour_is_missing(const struct ucm_way *way, const struct ucm_address *destination,
 			      struct neighbour *next_hop)
 {
-	uint32_t interface = ucm_gid_is_link_local(way->dgid) ? way->device : 0;
-
 	return !ucm_address_is_multicast(destination) &&
-	       neighbour_find(way->sgid, way->dgid, interface, next_hop) &&
+	       neighbour_find(way->sgid, way->dgid, scope_of(way), next_hop) &&
 	       !neighbour_is_known(next_hop);
 }
 
@@ -49,7 +51,7 @@ static void look(struct ucm_awaited *list)
 		if (one->known || (one->nudged && now - one->nudged < NUDGE_NS))
 			continue;
 		one->nudged = now;
-		ucm_route_nudge(&one->way.source, &one->destination);
+		neighbour_ask(one->way.sgid, one->way.dgid, scope_of(&one->way));
 	}
 }
 

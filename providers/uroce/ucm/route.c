@@ -71,16 +71,3 @@ int ucm_route_source(const struct ucm_address *destination, const struct ucm_add
 	source->family = destination->family;
 	return 0;
 }
-
-void ucm_route_nudge(const struct ucm_address *source, const struct ucm_address *destination)
-{
-	struct sockaddr_storage to;
-	socklen_t bytes = to_socket_address(destination, DISCARD_PORT, &to);
-	int fd = open_bound(source);
-
-	if (fd < 0)
-		return;
-	/* Whether it arrives does not matter. */
-	(void)!sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to, bytes);
-	close(fd);
-}

@@ -13,8 +13,5 @@ bool ucm_route_is_local(const struct ucm_address *address);
  */
 int ucm_route_source(const struct ucm_address *destination, const struct ucm_address *bound,
 		     struct ucm_address *source);
-/* Send a datagram of no bytes to a port that nobody should have, so that the host asks for the way.
- */
-void ucm_route_nudge(const struct ucm_address *source, const struct ucm_address *destination);
 
 #endif

@@ -178,10 +178,11 @@ bool neighbour_is_known(const struct neighbour *neighbour)
 	return true;
 }
 
-void ucm_route_nudge(const struct ucm_address *source, const struct ucm_address *destination)
+void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface)
 {
-	(void)source;
-	(void)destination;
+	(void)sgid;
+	(void)dgid;
+	(void)interface;
 }
 
 /* ---- queue pair 1 ---- */

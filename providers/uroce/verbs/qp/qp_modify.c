@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ah.h"
+#include "link/neighbour.h"
 #include "path_mtu.h"
 #include "qp.h"
 #include "ud.h"
@@ -172,7 +173,20 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 		to->path = *path;
 }
 
-/* Open the way to the peer.  May block for some milliseconds; 0 or a positive errno. */
+/* A peer that does not answer is no error: whether retries are enough is the program's matter. */
+static void find_neighbour(const struct uroce_qp *qp, const struct progress_route *route)
+{
+	uint32_t interface = route->dst_scope_id ? route->dst_scope_id : route->scope_id;
+
+	if (!neighbour_meet(route->sgid, route->dgid, interface))
+		uroce_debug("queue pair %u: nobody answers for the next hop to its peer",
+			    qp->progress.qpn);
+}
+
+/*
+ * Open the way to the peer.  May block for some milliseconds, or until the next hop is found; 0 or
+ * a positive errno.
+ */
 static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 		      struct progress_route *route, struct eng_path *path)
 {
@@ -182,6 +196,7 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	route->dest_qpn = next->dest_qp_num;
 	if (!route->traffic_class)
 		route->traffic_class = qp->context->settings.traffic_class;
+	find_neighbour(qp, route);
 	result = progress_qp_connect(qp->context->progress, &qp->progress, route, path, error);
 	if (!result)
 		uroce_cwnd_fit(link_addr_receive_buffer(qp->progress.addr));

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The next hop is met before a queue pair needs it, in a network namespace of the test's own: a
+ * thread is the neighbour, who answers the first question, only the second one, or none.
+ */
+#include "link_agent.h"
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link/neighbour.h"
+
+#define NEVER 1000
+#define CARRIER_TRIES 500
+
+static const uint8_t own[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1 };
+static const uint8_t other[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 2 };
+static const uint8_t others_mac[ETH_ALEN] = { 2, 0, 0, 0, 0, 0xb };
+
+/* RFC 826, of Ethernet and IPv4. */
+struct arp {
+	uint16_t hardware, protocol;
+	uint8_t hardware_bytes, protocol_bytes;
+	uint16_t operation;
+	uint8_t sender_mac[ETH_ALEN], sender[4], target_mac[ETH_ALEN], target[4];
+} __attribute__((packed));
+
+static struct {
+	int fd;
+	pthread_t thread;
+	unsigned int answers_from; /* the question, counted from 1 */
+	atomic_uint questions;
+} neighbour;
+
+static void answer(const struct arp *question, const struct sockaddr_ll *asker)
+{
+	struct arp reply = *question;
+
+	reply.operation = htons(ARPOP_REPLY);
+	memcpy(reply.sender_mac, others_mac, ETH_ALEN);
+	memcpy(reply.sender, other + 12, 4);
+	memcpy(reply.target_mac, question->sender_mac, ETH_ALEN);
+	memcpy(reply.target, question->sender, 4);
+	(void)!sendto(neighbour.fd, &reply, sizeof(reply), 0, (const struct sockaddr *)asker,
+		      sizeof(*asker));
+}
+
+/* Until the socket is shut. */
+static void *be_neighbour(void *arg)
+{
+	struct sockaddr_ll asker;
+	struct arp question;
+
+	for (;;) {
+		socklen_t bytes = sizeof(asker);
+		ssize_t got = recvfrom(neighbour.fd, &question, sizeof(question), 0,
+				       (struct sockaddr *)&asker, &bytes);
+
+		if (got < (ssize_t)sizeof(question) || asker.sll_pkttype == PACKET_OUTGOING ||
+		    question.operation != htons(ARPOP_REQUEST) ||
+		    memcmp(question.target, other + 12, 4))
+			continue;
+		if (atomic_fetch_add(&neighbour.questions, 1) + 1 >= neighbour.answers_from)
+			answer(&question, &asker);
+	}
+	return arg;
+}
+
+static bool is_running(const char *name)
+{
+	char path[64], text[8] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/carrier", name);
+	file = fopen(path, "r");
+	if (!file)
+		return true;
+	(void)!fgets(text, sizeof(text), file);
+	fclose(file);
+	return text[0] == '1';
+}
+
+static void make_wire(void)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+
+	if (!network_is_fresh() || system("ip link add urA type veth peer name urB 2>/dev/null")) {
+		fprintf(stderr, "SKIPPED: cannot make interfaces here\n");
+		skip();
+	}
+	assert_int_equal(system("ip address add 192.0.2.1/24 dev urA && "
+				"ip link set urA up && ip link set urB up"),
+			 0);
+	for (int i = 0; !is_running("urA") && i < CARRIER_TRIES; i++)
+		nanosleep(&nap, NULL);
+}
+
+static void begin(unsigned int answers_from)
+{
+	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ARP) };
+
+	make_wire();
+	neighbour.answers_from = answers_from;
+	neighbour.fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ARP));
+	assert_true(neighbour.fd >= 0);
+	at.sll_ifindex = (int)if_nametoindex("urB");
+	assert_int_equal(bind(neighbour.fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(pthread_create(&neighbour.thread, NULL, be_neighbour, NULL), 0);
+}
+
+static void end(void)
+{
+	assert_int_equal(pthread_cancel(neighbour.thread), 0);
+	assert_int_equal(pthread_join(neighbour.thread, NULL), 0);
+	close(neighbour.fd);
+	assert_int_equal(system("ip link delete urA"), 0);
+	atomic_store(&neighbour.questions, 0);
+}
+
+/* Milliseconds that it took. */
+static unsigned int meet(const uint8_t *there, bool found)
+{
+	struct timespec before, after;
+
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	assert_int_equal(neighbour_meet(own, there, 0), found);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	return (unsigned int)((after.tv_sec - before.tv_sec) * 1000 +
+			      (after.tv_nsec - before.tv_nsec) / 1000000);
+}
+
+static void answers_at_once(void **state)
+{
+	(void)state;
+	begin(1);
+	assert_true(meet(other, true) < 900);
+	assert_int_equal(atomic_load(&neighbour.questions), 1);
+	/* It is known now. */
+	assert_true(meet(other, true) < 900);
+	assert_int_equal(atomic_load(&neighbour.questions), 1);
+	end();
+}
+
+static void first_question_is_lost(void **state)
+{
+	(void)state;
+	begin(2);
+	assert_true(meet(other, true) >= 900);
+	assert_int_equal(atomic_load(&neighbour.questions), 2);
+	end();
+}
+
+/* Each of a thousand queue pairs must not wait anew. */
+static void is_absent(void **state)
+{
+	(void)state;
+	begin(NEVER);
+	assert_true(meet(other, false) >= 1500);
+	assert_true(meet(other, false) < 900);
+	end();
+}
+
+static void is_this_host(void **state)
+{
+	(void)state;
+	begin(NEVER);
+	assert_true(meet(own, true) < 900);
+	assert_int_equal(atomic_load(&neighbour.questions), 0);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(answers_at_once, fresh_network),
+		cmocka_unit_test_setup(first_question_is_lost, fresh_network),
+		cmocka_unit_test_setup(is_absent, fresh_network),
+		cmocka_unit_test_setup(is_this_host, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
