@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Programs end their threads by pthread_cancel() (iperf3 does).  Posting, polling and arming are no
- * cancellation points: a thread that ended in them would leave locks behind, and the process would
- * stand still.
+ * Programs end their threads by pthread_cancel() (iperf3 does).  Neither posting, polling and
+ * arming nor what makes, changes and ends objects are cancellation points: a thread that ended in
+ * them would leave locks behind, and the process would stand still.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -73,10 +73,42 @@ static void test_no_cancellation_point(void **state)
 	pair_close(&pair);
 }
 
+/* All that a pair of queue pairs takes, from the protection domain on, and its end. */
+static void *cancelled_in_control(void *arg)
+{
+	struct pair other;
+	bool *over = arg;
+
+	pthread_cancel(pthread_self());
+	pair_open(&other, &options);
+	pair_close(&other);
+	*over = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void test_no_cancellation_point_in_control(void **state)
+{
+	bool over = false;
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	the_context();
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_in_control, &over), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(over);
+	pair_open(&pair, &options);
+	assert_true(exchange());
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_cancellation_point),
+		cmocka_unit_test(test_no_cancellation_point_in_control),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,8 +18,9 @@ struct row {
 static const struct row served[] = {
 #define PLAIN(name) { #name, false },
 #define ANSWERED(name, parameters, arguments) { #name, true },
+#define WHOLE(name, parameters, arguments) { #name, true },
 #define MAKER(result, name, ...) { #name, false },
-	UROCE_OPS(PLAIN, ANSWERED, MAKER)
+	UROCE_OPS(PLAIN, ANSWERED, WHOLE, MAKER)
 };
 
 static bool is_plain(const char *name)

@@ -5,10 +5,11 @@
  * libibverbs answers EOPNOTSUPP by itself.
  *
  * Functions return 0 or a positive errno, or NULL with errno.  Y is for those that return a number:
- * ops.c sets errno to it as well (answer.h).  Z is for those that make an object: ops.c refuses it
- * when the context, which the last column names, has been closed.  libibverbs fills the common
- * fields of pd, mr, cq, srq and ah after the provider's function has returned; those of a qp it
- * does not.
+ * ops.c sets errno to it as well (answer.h).  W is for those of them that may wait or ask the
+ * kernel: no thread is cancelled within.  Z is for those that make an object: the same, and ops.c
+ * refuses it when the context, which the last column names, has been closed.  libibverbs fills the
+ * common fields of pd, mr, cq, srq and ah after the provider's function has returned; those of a qp
+ * it does not.
  */
 #ifndef UROCE_VERBS_OPS_H
 #define UROCE_VERBS_OPS_H
@@ -16,27 +17,27 @@
 #include "abi.h"
 
 /* clang-format off */
-#define UROCE_OPS(X, Y, Z)                                                                         \
+#define UROCE_OPS(X, Y, W, Z)                                                                      \
 	/* context.c, query.c */                                                                   \
 	X(free_context)                                                                            \
-	Y(query_device_ex,                                                                         \
+	W(query_device_ex,                                                                         \
 	  (struct ibv_context *context, const struct ibv_query_device_ex_input *input,             \
 	   struct ibv_device_attr_ex *attr, size_t bytes),                                         \
 	  (context, input, attr, bytes))                                                           \
-	Y(query_port,                                                                              \
+	W(query_port,                                                                              \
 	  (struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr),                 \
 	  (context, port, attr))                                                                   \
-	Y(query_port_speed,                                                                        \
+	W(query_port_speed,                                                                        \
 	  (struct ibv_context *context, uint32_t port, uint64_t *speed),                           \
 	  (context, port, speed))                                                                  \
-	Y(query_rt_values,                                                                         \
+	W(query_rt_values,                                                                         \
 	  (struct ibv_context *context, struct ibv_values_ex *values),                             \
 	  (context, values))                                                                       \
 	/* pd.c */                                                                                 \
 	Z(struct ibv_pd *, alloc_pd,                                                               \
 	  (struct ibv_context *context),                                                           \
 	  (context), context)                                                                      \
-	Y(dealloc_pd, (struct ibv_pd *pd), (pd))                                                   \
+	W(dealloc_pd, (struct ibv_pd *pd), (pd))                                                   \
 	Z(struct ibv_pd *, import_pd,                                                              \
 	  (struct ibv_context *context, uint32_t handle),                                          \
 	  (context, handle), context)                                                              \
@@ -45,7 +46,7 @@
 	Z(struct ibv_td *, alloc_td,                                                               \
 	  (struct ibv_context *context, struct ibv_td_init_attr *attr),                            \
 	  (context, attr), context)                                                                \
-	Y(dealloc_td, (struct ibv_td *td), (td))                                                   \
+	W(dealloc_td, (struct ibv_td *td), (td))                                                   \
 	Z(struct ibv_pd *, alloc_parent_domain,                                                    \
 	  (struct ibv_context *context, struct ibv_parent_domain_init_attr *attr),                 \
 	  (context, attr), context)                                                                \
@@ -56,11 +57,11 @@
 	Z(struct ibv_mr *, reg_mr_ex,                                                              \
 	  (struct ibv_pd *pd, struct ibv_mr_init_attr *attr),                                      \
 	  (pd, attr), pd->context)                                                                 \
-	Y(rereg_mr,                                                                                \
+	W(rereg_mr,                                                                                \
 	  (struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,           \
 	   int access),                                                                            \
 	  (mr, flags, pd, addr, length, access))                                                   \
-	Y(dereg_mr, (struct verbs_mr *mr), (mr))                                                   \
+	W(dereg_mr, (struct verbs_mr *mr), (mr))                                                   \
 	Z(struct ibv_mr *, import_mr,                                                              \
 	  (struct ibv_pd *pd, uint32_t handle),                                                    \
 	  (pd, handle), pd->context)                                                               \
@@ -68,7 +69,7 @@
 	Z(struct ibv_mr *, alloc_null_mr,                                                          \
 	  (struct ibv_pd *pd),                                                                     \
 	  (pd), pd->context)                                                                       \
-	Y(advise_mr, /* advise.c */                                                                \
+	W(advise_mr, /* advise.c */                                                                \
 	  (struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,                    \
 	   struct ibv_sge *list, uint32_t count),                                                  \
 	  (pd, advice, flags, list, count))                                                        \
@@ -79,12 +80,12 @@
 	Y(bind_mw,                                                                                 \
 	  (struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),                        \
 	  (qp, mw, bind))                                                                          \
-	Y(dealloc_mw, (struct ibv_mw *mw), (mw))                                                   \
+	W(dealloc_mw, (struct ibv_mw *mw), (mw))                                                   \
 	/* dm.c */                                                                                 \
 	Z(struct ibv_dm *, alloc_dm,                                                               \
 	  (struct ibv_context *context, struct ibv_alloc_dm_attr *attr),                           \
 	  (context, attr), context)                                                                \
-	Y(free_dm, (struct ibv_dm *dm), (dm))                                                      \
+	W(free_dm, (struct ibv_dm *dm), (dm))                                                      \
 	Z(struct ibv_mr *, reg_dm_mr,                                                              \
 	  (struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,                   \
 	   unsigned int access),                                                                   \
@@ -103,11 +104,11 @@
 	X(poll_cq)                                                                                 \
 	Y(req_notify_cq, (struct ibv_cq *cq, int solicited_only), (cq, solicited_only))            \
 	X(cq_event)                                                                                \
-	Y(resize_cq, (struct ibv_cq *cq, int cqe), (cq, cqe))                                      \
-	Y(modify_cq, /* cq_moderate.c */                                                           \
+	W(resize_cq, (struct ibv_cq *cq, int cqe), (cq, cqe))                                      \
+	W(modify_cq, /* cq_moderate.c */                                                           \
 	  (struct ibv_cq *cq, struct ibv_modify_cq_attr *attr),                                    \
 	  (cq, attr))                                                                              \
-	Y(destroy_cq, (struct ibv_cq *cq), (cq))                                                   \
+	W(destroy_cq, (struct ibv_cq *cq), (cq))                                                   \
 	/* qp.c, qp_modify.c, post.c */                                                            \
 	Z(struct ibv_qp *, create_qp,                                                              \
 	  (struct ibv_pd *pd, struct ibv_qp_init_attr *attr),                                      \
@@ -115,12 +116,12 @@
 	Z(struct ibv_qp *, create_qp_ex,                                                           \
 	  (struct ibv_context *context, struct ibv_qp_init_attr_ex *attr),                         \
 	  (context, attr), context)                                                                \
-	Y(modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))    \
+	W(modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))    \
 	Y(query_qp,                                                                                \
 	  (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,                                  \
 	   struct ibv_qp_init_attr *init),                                                         \
 	  (qp, attr, mask, init))                                                                  \
-	Y(destroy_qp, (struct ibv_qp *qp), (qp))                                                   \
+	W(destroy_qp, (struct ibv_qp *qp), (qp))                                                   \
 	/* post.c, which sees to errno itself */                                                   \
 	X(post_send)                                                                               \
 	X(post_recv)                                                                               \
@@ -132,7 +133,7 @@
 	Z(struct ibv_ah *, create_ah,                                                              \
 	  (struct ibv_pd *pd, struct ibv_ah_attr *attr),                                           \
 	  (pd, attr), pd->context)                                                                 \
-	Y(destroy_ah, (struct ibv_ah *ah), (ah))                                                   \
+	W(destroy_ah, (struct ibv_ah *ah), (ah))                                                   \
 	/* srq.c */                                                                                \
 	Z(struct ibv_srq *, create_srq,                                                            \
 	  (struct ibv_pd *pd, struct ibv_srq_init_attr *attr),                                     \
@@ -140,11 +141,11 @@
 	Z(struct ibv_srq *, create_srq_ex,                                                         \
 	  (struct ibv_context *context, struct ibv_srq_init_attr_ex *attr),                        \
 	  (context, attr), context)                                                                \
-	Y(modify_srq,                                                                              \
+	W(modify_srq,                                                                              \
 	  (struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),                              \
 	  (srq, attr, mask))                                                                       \
 	Y(query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *attr), (srq, attr))                \
-	Y(destroy_srq, (struct ibv_srq *srq), (srq))                                               \
+	W(destroy_srq, (struct ibv_srq *srq), (srq))                                               \
 	Y(post_srq_recv,                                                                           \
 	  (struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),                 \
 	  (srq, wr, bad))                                                                          \
@@ -153,12 +154,12 @@
 	Z(struct ibv_xrcd *, open_xrcd,                                                            \
 	  (struct ibv_context *context, struct ibv_xrcd_init_attr *attr),                          \
 	  (context, attr), context)                                                                \
-	Y(close_xrcd, (struct ibv_xrcd *xrcd), (xrcd))                                             \
+	W(close_xrcd, (struct ibv_xrcd *xrcd), (xrcd))                                             \
 	/* mcast.c */                                                                              \
-	Y(attach_mcast,                                                                            \
+	W(attach_mcast,                                                                            \
 	  (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),                             \
 	  (qp, gid, lid))                                                                          \
-	Y(detach_mcast,                                                                            \
+	W(detach_mcast,                                                                            \
 	  (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),                             \
 	  (qp, gid, lid))
 /* clang-format on */
@@ -169,7 +170,7 @@
  */
 #define UROCE_OP_DECLARE(name, ...) extern __typeof__(*((struct abi_ops *)0)->name) uroce_##name;
 #define UROCE_OP_DECLARE_MAKER(result, name, ...) UROCE_OP_DECLARE(name)
-UROCE_OPS(UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE_MAKER)
+UROCE_OPS(UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE, UROCE_OP_DECLARE_MAKER)
 #undef UROCE_OP_DECLARE_MAKER
 #undef UROCE_OP_DECLARE
 

@@ -223,7 +223,9 @@ void uroce_free_context(struct ibv_context *public)
 {
 	struct uroce_context *context = to_uroce_context(public);
 	bool inherited = uroce_inherited(context->generation);
+	int cancel_state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	uroce_devices_remove_context(context);
 	uroce_stat_put(context->progress);
 	if (!inherited)
@@ -237,4 +239,5 @@ void uroce_free_context(struct ibv_context *public)
 	if (!inherited)
 		uroce_belongings_close(context);
 	uroce_context_release(public);
+	pthread_setcancelstate(cancel_state, NULL);
 }

@@ -29,13 +29,23 @@ static bool never_match(struct verbs_sysfs_dev *sysfs_dev)
  */
 static const struct verbs_match_ent no_kernel_devices[] = { { .kind = 0 } };
 
+static void *alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+{
+	return UROCE_WHOLE(uroce_alloc_context(device, cmd_fd, private_data));
+}
+
 const struct verbs_device_ops uroce_device_ops = {
 	.name = "uroce",
 	.match_max_abi_version = UINT32_MAX,
 	.match_table = no_kernel_devices,
 	.match_device = never_match,
-	.alloc_context = uroce_alloc_context,
+	.alloc_context = alloc_context,
 };
+
+static int list_devices(struct ibv_device ***list, unsigned int *count)
+{
+	return UROCE_WHOLE(uroce_list_devices(list, count));
+}
 
 static uint64_t device_guid(struct ibv_device *device)
 {
@@ -47,9 +57,14 @@ static int device_index(struct ibv_device *device)
 	return to_uroce_device(device)->index;
 }
 
+static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
+{
+	return UROCE_WHOLE(uroce_create_comp_channel(context));
+}
+
 static int destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	return UROCE_ANSWER(uroce_destroy_comp_channel(channel));
+	return UROCE_ANSWER(UROCE_WHOLE(uroce_destroy_comp_channel(channel)));
 }
 
 static struct ibv_qp_ex *qp_to_qp_ex(struct ibv_qp *qp)
@@ -74,14 +89,14 @@ static const struct uroce_channels *channels(void)
 static const struct uroce_way_in this_copy = {
 	.version = UROCE_WAY_IN_VERSION,
 	.load = abi_load,
-	.list_devices = uroce_list_devices,
+	.list_devices = list_devices,
 	.owns_device = uroce_owns_device,
 	.device_guid = device_guid,
 	.device_index = device_index,
 	.describe_device = uroce_describe_device,
 	.query_gid_entry = uroce_query_gid_entry,
 	.query_pkey = uroce_query_pkey,
-	.create_comp_channel = uroce_create_comp_channel,
+	.create_comp_channel = create_comp_channel,
 	.destroy_comp_channel = destroy_comp_channel,
 	.qp_to_qp_ex = qp_to_qp_ex,
 	.import_device = uroce_import_device,
