@@ -117,6 +117,15 @@ def test_own_captures(loopback):
     assert 0 < limited[1] <= sending["limited_requests"]
 
 
+def test_figure_of_few_messages(loopback):
+    """The limit that is shown closely is near the beginning and the end."""
+    with Capture(loopback, "lo") as capture:
+        perftest.finish(*perftest.start(loopback, "ib_send_bw", "-r", 4, "-n", 20, "-s", 4096))
+    stream = stream_of(json.loads(trace(loopback, "--json", capture.path)))
+    if stream["counts"]["limited"]:
+        check_figure(loopback, capture.path)
+
+
 def check_figure(place, path):
     """Both lines are in it, and the sender touches the limit in the one that shows a part."""
     commands = place.scratch.file("gp")

@@ -138,43 +138,57 @@ static void panel(FILE *out, unsigned int there, const char *title)
 	fputc('\n', out);
 }
 
-/* The event at which that many messages were begun. */
+/* The event at which that many messages were begun, or the last one when so many never were. */
 static const struct stream_event *begun(const struct stream *stream, size_t *from,
 					uint32_t messages)
 {
-	while (*from < stream->events.count && stream->events.items[*from].messages < messages)
+	while (*from + 1 < stream->events.count && stream->events.items[*from].messages < messages)
 		(*from)++;
-	return *from < stream->events.count ? &stream->events.items[*from] : NULL;
+	return &stream->events.items[*from];
+}
+
+/* A part of the whole figure. */
+struct close {
+	struct plot_range range;
+	double heights[2];
+	bool whole; /* neither the beginning nor the end of the connection cuts it short */
+};
+
+static bool is_better(const struct close *one, const struct close *other)
+{
+	if (other->range.to < 0 || one->whole != other->whole)
+		return other->range.to < 0 || one->whole;
+	return one->range.to - one->range.from < other->range.to - other->range.from;
 }
 
 /*
  * Where the sender runs into its limit and goes on without a pause: the shortest time in which so
  * many messages were begun around a limited one; false when there is none.
  */
-static bool find_close(const struct trace *trace, const struct stream *stream,
-		       struct plot_range *close, double heights[2])
+static bool find_close(const struct trace *trace, const struct stream *stream, struct close *best)
 {
 	size_t first = 0, last = 0;
 
-	close->to = -1;
+	*best = (struct close){ .range.to = -1 };
 	for (size_t i = 0; i < stream->events.count; i++) {
 		uint32_t hit = stream->events.items[i].messages;
+		uint32_t least = hit > CLOSE_BEFORE ? hit - CLOSE_BEFORE : 0;
 		const struct stream_event *from, *to;
+		struct close close;
 
-		if (stream->events.items[i].kind != STREAM_LIMITED || hit <= CLOSE_BEFORE)
+		if (stream->events.items[i].kind != STREAM_LIMITED)
 			continue;
-		from = begun(stream, &first, hit - CLOSE_BEFORE);
+		from = begun(stream, &first, least);
 		to = begun(stream, &last, hit + CLOSE_BEHIND);
-		if (!from || !to ||
-		    (close->to >= 0 &&
-		     seconds(trace, to) - seconds(trace, from) >= close->to - close->from))
-			continue;
-		close->from = seconds(trace, from);
-		close->to = seconds(trace, to);
-		heights[0] = (double)hit - CLOSE_BEFORE - 2;
-		heights[1] = (double)hit + CLOSE_BEHIND + 2;
+		close = (struct close){
+			.range = { seconds(trace, from), seconds(trace, to) },
+			.heights = { (double)least - 2, (double)to->messages + 2 },
+			.whole = least > 0 && to->messages >= hit + CLOSE_BEHIND,
+		};
+		if (is_better(&close, best))
+			*best = close;
 	}
-	return close->to > close->from;
+	return best->range.to > best->range.from;
 }
 
 static void title(char text[256], const struct trace *trace,
@@ -197,17 +211,16 @@ static void draw(FILE *out, const struct trace *trace, const struct trace_connec
 		 int side, const struct plot_range *range)
 {
 	const struct stream *stream = &connection->streams[side];
-	struct plot_range close = { 0, -1 };
+	struct close close;
 	unsigned int there = 0;
 	char text[256];
-	double heights[2] = { 0 };
 	bool both;
 
 	for (size_t i = 0; i < SERIES; i++)
 		if (data(out, trace, stream, i, range))
 			there |= 1u << i;
 	title(text, trace, connection, side);
-	both = range->to < 0 && find_close(trace, stream, &close, heights);
+	both = range->to < 0 && find_close(trace, stream, &close);
 	fprintf(out, "set grid\nset key left top\nset xlabel 'seconds'\nset ylabel 'messages'\n");
 	fprintf(out, "set xtics format '%%.6g'\nset lmargin 10\n");
 	if (!both) {
@@ -216,8 +229,8 @@ static void draw(FILE *out, const struct trace *trace, const struct trace_connec
 	}
 	fprintf(out, "set multiplot layout 2,1\n");
 	panel(out, there, text);
-	fprintf(out, "set xrange [%.9f:%.9f]\nset yrange [%.1f:%.1f]\nunset key\n", close.from,
-		close.to, heights[0], heights[1]);
+	fprintf(out, "set xrange [%.9f:%.9f]\nset yrange [%.1f:%.1f]\nunset key\n",
+		close.range.from, close.range.to, close.heights[0], close.heights[1]);
 	panel(out, there, "the same, where the sender comes to the credit limit");
 	fprintf(out, "unset multiplot\n");
 }
