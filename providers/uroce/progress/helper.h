@@ -31,8 +31,6 @@ struct helper {
 	/* Not before this time does an armed helper spin; the helper's own. */
 	uint64_t spin_again;
 	uint64_t spin_pause;
-	/* A CQ has been armed: until then the application may go to sleep at any moment. */
-	atomic_uint_fast64_t hint_until;
 };
 
 /* 0 or a negative errno; on failure nothing is left. */
