@@ -30,7 +30,9 @@ struct ibv_context *open_device(const char *name)
 
 static void to_init(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = PORT,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	int error = ibv_modify_qp(
 		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
@@ -38,12 +40,12 @@ static void to_init(struct ibv_qp *qp)
 		die("INIT", error);
 }
 
-static void to_rtr(struct ibv_qp *qp, const union ibv_gid *gid)
+static void to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const union ibv_gid *gid)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num,
+		.dest_qp_num = dest_qpn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 12,
 		.ah_attr = { .is_global = 1,
@@ -75,9 +77,14 @@ static void to_rts(struct ibv_qp *qp)
 		die("RTS", error);
 }
 
-void connect_to_itself(struct ibv_qp *qp, const union ibv_gid *gid)
+void connect_to_peer(struct ibv_qp *qp, uint32_t dest_qpn, const union ibv_gid *gid)
 {
 	to_init(qp);
-	to_rtr(qp, gid);
+	to_rtr(qp, dest_qpn, gid);
 	to_rts(qp);
+}
+
+void connect_to_itself(struct ibv_qp *qp, const union ibv_gid *gid)
+{
+	connect_to_peer(qp, qp->qp_num, gid);
 }

@@ -12,7 +12,9 @@
 
 /* Never NULL: without such a device the process ends with a message.  It stays open for ever. */
 struct ibv_context *open_device(const char *name);
-/* Take an RC queue pair in RESET to RTS, with itself as its peer; gid is that of GID_INDEX. */
+/* Take an RC queue pair in RESET to RTS; the peer is of this host, gid is that of GID_INDEX. */
+void connect_to_peer(struct ibv_qp *qp, uint32_t dest_qpn, const union ibv_gid *gid);
+/* The same, and it is its own peer. */
 void connect_to_itself(struct ibv_qp *qp, const union ibv_gid *gid);
 
 #endif

@@ -14,6 +14,7 @@ SECONDS = {False: 1, True: 1}
 RAW_SECONDS = {False: 0.5, True: 0.2}
 LATENCY_MESSAGES = {False: 20000, True: 3000}
 EVENT_MESSAGES = {False: 5000, True: 1000}
+HABIT_EXCHANGES = {False: 3000, True: 300}
 MANY = 10000
 CONNECTS = {False: 1000, True: 200}
 AT_ONCE = 1000
@@ -224,6 +225,23 @@ def _add_the_rest():
              _pairs(count, "ib_send_lat", "tps", 1e3, "-s", SMALL))
 
 
+def _habit(what, think_us):
+    return lambda quick: programs.habit(what, think_us, HABIT_EXCHANGES[quick])
+
+
+HABITS = {
+    "WRITE, spin on memory": ("memory", 0),
+    "WRITE, spin on memory, answer after 100 us": ("memory", 100),
+    "WRITE to who computes 300 us between polls": ("compute", 300),
+    "SEND, arm, poll, block, answer after 100 us": ("block", 100),
+}
+
+
+def _add_habits():
+    for name, (what, think_us) in HABITS.items():
+        _add_both(name, "us", _habit(what, think_us))
+
+
 def _connect_less_trips(quick):
     """What is not the three messages' way; each wakes a thread that sleeps."""
     trip = _raw_latency("floor", WIRE_SMALL, "--blocking")(quick)
@@ -289,6 +307,7 @@ _add_latencies()
 _add_bandwidths()
 _add_rates()
 _add_the_rest()
+_add_habits()
 _add_connects()
 _add_instructions()
 _add_sweep()

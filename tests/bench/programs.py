@@ -205,6 +205,13 @@ def connect(how, what, count, timeout=60):
         return json.loads(process.finish(time.monotonic() + timeout))["us"]
 
 
+def habit(what, think_us, count, timeout=60):
+    """What one exchange takes, in us: habits.c."""
+    command = [host.program("habits"), DEVICE, what, str(think_us), str(count)]
+    with started(command, f"{host.CLIENT_CPU},{host.SERVER_CPU}", host.environment()) as process:
+        return json.loads(process.finish(time.monotonic() + timeout))["us"]
+
+
 def many_qps(count, entries, timeout=60):
     command = [host.program("many_qps"), DEVICE, str(count), str(entries)]
     with started(command, host.CLIENT_CPU, host.environment()) as process:

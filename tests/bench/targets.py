@@ -117,4 +117,5 @@ BESIDE = ["TCP half round trip, blocking", "UDP stream from 64 MiB",
           "polls in vain in ib_write_bw, 8 B", "polls in vain in ib_send_lat, 2 B",
           "polls in vain in ib_send_lat, 2 B, server",
           "helper thread in ib_write_bw, 8 B", "helper thread in ib_send_lat, 2 B",
-          "helper thread in ib_send_lat, 2 B, server"]
+          "helper thread in ib_send_lat, 2 B, server",
+          *measures.HABITS, *(name + measures.SHM for name in measures.HABITS)]

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Two processes that use verbs as applications do, and not as perftest does; prints {"us": what
+ * one exchange takes}, the mean of all.
+ *
+ *   habits DEVICE memory MICROSECONDS COUNT   both WRITE in turn, poll for the completion, and then
+ *                                             spin on memory; the answer comes after MICROSECONDS
+ *   habits DEVICE compute MICROSECONDS COUNT  the server computes between its polls; the client
+ *                                             WRITEs, and waits for the completion
+ *   habits DEVICE block MICROSECONDS COUNT    both SEND in turn, and to receive arm the CQ, poll
+ *                                             some times and then wait for the event; the answer
+ *                                             comes after MICROSECONDS
+ *
+ * What the heuristics of pollers and of the helper thread are worth shows here (helper.c, turn.c).
+ */
+#include <infiniband/verbs.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device.h"
+
+enum {
+	SERVER,
+	CLIENT,
+	SIDES,
+	POLLS_BEFORE_BLOCKING = 200,
+	RECEIVES = 4,
+};
+
+/* One word each: what comes, and what goes. */
+struct words {
+	volatile uint64_t in;
+	_Alignas(64) volatile uint64_t out;
+};
+
+static struct shared {
+	struct {
+		atomic_bool ready, over;
+		uint32_t qpn, rkey;
+		struct words *words;
+	} side[SIDES];
+} * shared;
+
+struct end {
+	int side;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	struct words *words;
+	uint64_t received;
+};
+
+struct job {
+	uint64_t think_ns, count;
+};
+
+static _Noreturn void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void think(const struct job *job)
+{
+	for (uint64_t until = now_ns() + job->think_ns; now_ns() < until;)
+		;
+}
+
+/* ---- an end ---- */
+
+static void post_receive(struct end *end)
+{
+	struct ibv_recv_wr wr = { 0 }, *bad;
+
+	if (ibv_post_recv(end->qp, &wr, &bad))
+		die("ibv_post_recv");
+}
+
+static void post(struct end *end, enum ibv_wr_opcode opcode, uint64_t word)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)&end->words->out,
+			       .length = sizeof(end->words->out),
+			       .lkey = end->mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = opcode == IBV_WR_SEND ? 0 : 1,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = (uintptr_t)&shared->side[!end->side].words->in,
+			     .rkey = shared->side[!end->side].rkey },
+	};
+	struct ibv_send_wr *bad;
+
+	end->words->out = word;
+	if (ibv_post_send(end->qp, &wr, &bad))
+		die("ibv_post_send");
+}
+
+/* Takes a completion, if there is one. */
+static bool poll_once(struct end *end)
+{
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(end->cq, 1, &wc) <= 0)
+		return false;
+	if (wc.status) {
+		fprintf(stderr, "completion: %s\n", ibv_wc_status_str(wc.status));
+		exit(1);
+	}
+	if (wc.opcode == IBV_WC_RECV) {
+		end->received++;
+		post_receive(end);
+	}
+	return true;
+}
+
+/* Both ends are the same program, and forked from one process: an address means the same. */
+static void meet(struct end *end, const union ibv_gid *gid)
+{
+	shared->side[end->side].qpn = end->qp->qp_num;
+	shared->side[end->side].rkey = end->mr->rkey;
+	shared->side[end->side].words = end->words;
+	atomic_store(&shared->side[end->side].ready, true);
+	while (!atomic_load(&shared->side[!end->side].ready))
+		sched_yield();
+	connect_to_peer(end->qp, shared->side[!end->side].qpn, gid);
+	for (int i = 0; i < RECEIVES; i++)
+		post_receive(end);
+}
+
+static void end_open(struct end *end, const char *device, bool events)
+{
+	struct ibv_context *context = open_device(device);
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = 4,
+						  .max_recv_wr = RECEIVES,
+						  .max_send_sge = 1,
+						  .max_recv_sge = 1 } };
+	union ibv_gid gid;
+
+	end->channel = events ? ibv_create_comp_channel(context) : NULL;
+	end->cq = ibv_create_cq(context, 4 + RECEIVES, NULL, end->channel, 0);
+	end->words = aligned_alloc(64, sizeof(*end->words));
+	init.send_cq = end->cq;
+	init.recv_cq = end->cq;
+	if (!pd || !end->cq || !end->words || (events && !end->channel))
+		die("objects");
+	memset(end->words, 0, sizeof(*end->words));
+	end->mr = ibv_reg_mr(pd, end->words, sizeof(*end->words),
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	end->qp = ibv_create_qp(pd, &init);
+	if (!end->mr || !end->qp || ibv_query_gid(context, PORT, GID_INDEX, &gid))
+		die("queue pair");
+	meet(end, &gid);
+}
+
+/* ---- habits ---- */
+
+static void write_and_spin(struct end *end, const struct job *job, uint64_t number)
+{
+	for (int turn = CLIENT; turn >= SERVER; turn--) {
+		if (turn != end->side) {
+			while (end->words->in != number)
+				;
+			continue;
+		}
+		if (end->side == SERVER)
+			think(job);
+		post(end, IBV_WR_RDMA_WRITE, number);
+		while (!poll_once(end))
+			;
+	}
+}
+
+static void compute_between_polls(struct end *end, const struct job *job, uint64_t number)
+{
+	if (end->side == SERVER) {
+		while (end->words->in < number) {
+			poll_once(end);
+			think(job);
+		}
+		return;
+	}
+	post(end, IBV_WR_RDMA_WRITE, number);
+	while (!poll_once(end))
+		;
+}
+
+static void receive(struct end *end, uint64_t number)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (end->received < number) {
+		if (ibv_req_notify_cq(end->cq, 0))
+			die("ibv_req_notify_cq");
+		for (int i = 0; i < POLLS_BEFORE_BLOCKING && end->received < number; i++)
+			poll_once(end);
+		if (end->received >= number)
+			return;
+		if (ibv_get_cq_event(end->channel, &cq, &context))
+			die("ibv_get_cq_event");
+		ibv_ack_cq_events(cq, 1);
+		while (poll_once(end))
+			;
+	}
+}
+
+static void arm_poll_and_block(struct end *end, const struct job *job, uint64_t number)
+{
+	if (end->side == SERVER) {
+		receive(end, number);
+		think(job);
+	}
+	post(end, IBV_WR_SEND, number);
+	if (end->side == CLIENT)
+		receive(end, number);
+}
+
+static const struct habit {
+	const char *name;
+	void (*exchange)(struct end *end, const struct job *job, uint64_t number);
+	bool events;
+} habits[] = {
+	{ "memory", write_and_spin, false },
+	{ "compute", compute_between_polls, false },
+	{ "block", arm_poll_and_block, true },
+};
+
+static void run(int side, const char *device, const struct habit *habit, const struct job *job)
+{
+	struct end end = { .side = side };
+	uint64_t begin;
+
+	end_open(&end, device, habit->events);
+	begin = now_ns();
+	for (uint64_t number = 1; number <= job->count; number++)
+		habit->exchange(&end, job, number);
+	if (side == CLIENT)
+		printf("{\"us\": %.3f}\n", (double)(now_ns() - begin) / 1e3 / (double)job->count);
+	/* The other end may wait for an ACK. */
+	atomic_store(&shared->side[side].over, true);
+	while (!atomic_load(&shared->side[!side].over))
+		poll_once(&end);
+}
+
+int main(int argc, char **argv)
+{
+	const struct habit *habit = habits, *last = habits + sizeof(habits) / sizeof(habits[0]);
+	struct job job = { 0 };
+	cpu_set_t cpus;
+	int status;
+
+	while (argc == 5 && habit != last && strcmp(habit->name, argv[2]) != 0)
+		habit++;
+	if (argc != 5 || habit == last) {
+		fprintf(stderr, "usage: %s DEVICE memory|compute|block MICROSECONDS COUNT\n",
+			argv[0]);
+		return 2;
+	}
+	job.think_ns = strtoull(argv[3], NULL, 10) * 1000;
+	job.count = strtoull(argv[4], NULL, 10);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		die("mmap");
+	for (int side = SERVER; side < SIDES; side++) {
+		if (fork())
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		CPU_ZERO(&cpus);
+		CPU_SET(side == SERVER ? 1 : 0, &cpus);
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+		run(side, argv[1], habit, &job);
+		exit(0);
+	}
+	for (int side = SERVER; side < SIDES; side++) {
+		if (wait(&status) < 0 || status)
+			return 1;
+	}
+	return 0;
+}
