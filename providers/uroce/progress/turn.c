@@ -31,15 +31,17 @@ enum {
 	YIELD_INTERVAL_SHARED = 2,
 	YIELD_SHARED_NS = 1000,
 	/*
-	 * But one that takes the core for so long is another program, that computes: what it gives
-	 * back is kept for a while, for every yield to it costs a time slice.  Beside three such
-	 * threads on two cores ibv_rc_pingpong takes 0.09 ms and not 2.2 ms, ib_write_bw -s 8
-	 * makes 0.28 and not 0.03 M/s; ib_send_bw with 64 KiB, whose ends work in turns, 0.9 GB/s
-	 * and not 1.2 (medians of five; ranges of the last one overlap).  A pause of 0.3 ms: 0.4
-	 * ms, 0.08 M/s, 1.1 GB/s.
+	 * But one that takes the core for so long is another program, that computes, and every
+	 * yield to it costs a time slice.  Then a poller yields only when it has polled in vain for
+	 * a while: as long as messages come there is no reason to, and if its peer waits for this
+	 * very core, that is not long either.  Beside three such threads on two cores
+	 * ibv_rc_pingpong takes 0.2 ms and not 2.2 ms, and ib_write_bw -s 8 makes 0.2 M/s and not
+	 * 0.03; ib_send_bw, and twelve pairs of ibv_rc_pingpong at once, take as long as ever
+	 * (medians of four).  Not to yield at all for a millisecond made those twelve take 2.2 s
+	 * instead of 0.5 s, because each took the others for such threads then.
 	 */
 	YIELD_SLOW_NS = 500000,
-	YIELD_PAUSE_NS = 1000000,
+	YIELD_VAIN_NS = 100000,
 	/*
 	 * Some 50 us: for so long a poller leaves the turn lock to a thread that waits for it.  On
 	 * a busy host that thread may wait for a processor as well, for tens of milliseconds.
@@ -376,24 +378,28 @@ static bool is_streak(struct progress *progress)
 	return true;
 }
 
+/* Of a thread that polls. */
+static __thread struct {
+	unsigned int empty_polls, interval;
+	/* Since when it has polled in vain after a slow yield; 0: the last one was not slow. */
+	uint64_t vain_since;
+} poller = { .interval = YIELD_INTERVAL };
+
 /* Not inlined: tests/bench/instructions.py counts the calls. */
 static __attribute__((noinline)) void yield_sometimes(void)
 {
-	static __thread unsigned int empty_polls, interval = YIELD_INTERVAL;
-	static __thread uint64_t not_before;
-	uint64_t begin, took;
+	uint64_t begin, end;
 
-	if (++empty_polls < interval)
+	if (++poller.empty_polls < poller.interval)
 		return;
-	empty_polls = 0;
+	poller.empty_polls = 0;
 	begin = progress_now();
-	if (begin < not_before)
+	if (poller.vain_since && begin - poller.vain_since < YIELD_VAIN_NS)
 		return;
 	sched_yield();
-	took = progress_now() - begin;
-	interval = took > YIELD_SHARED_NS ? YIELD_INTERVAL_SHARED : YIELD_INTERVAL;
-	if (took > YIELD_SLOW_NS)
-		not_before = begin + took + YIELD_PAUSE_NS;
+	end = progress_now();
+	poller.interval = end - begin > YIELD_SHARED_NS ? YIELD_INTERVAL_SHARED : YIELD_INTERVAL;
+	poller.vain_since = end - begin > YIELD_SLOW_NS ? end : 0;
 }
 
 /* Should a poller leave the turn to a thread that waits for it? */
@@ -401,11 +407,8 @@ static bool gives_way(struct progress *progress)
 {
 	static __thread unsigned int given;
 
-	if (atomic_load_explicit(&progress->turn_wanted, memory_order_relaxed) != 0 &&
-	    ++given % GIVE_WAY_POLLS)
-		return true;
-	given = 0;
-	return false;
+	return atomic_load_explicit(&progress->turn_wanted, memory_order_relaxed) != 0 &&
+	       ++given % GIVE_WAY_POLLS != 0;
 }
 
 void progress_poll(struct progress *progress)
@@ -424,6 +427,8 @@ void progress_poll(struct progress *progress)
 		wakeup_disarm(progress);
 	if (result == TURN_IDLE)
 		yield_sometimes();
+	else if (poller.vain_since)
+		poller.vain_since = progress_now();
 }
 
 void progress_polled(struct progress *progress)
