@@ -12,6 +12,7 @@
 #include <net/if_arp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ static struct {
 	pthread_t thread;
 	unsigned int answers_from; /* the question, counted from 1 */
 	atomic_uint questions;
+	atomic_bool over;
 } neighbour;
 
 static void answer(const struct arp *question, const struct sockaddr_ll *asker)
@@ -56,13 +58,12 @@ static void answer(const struct arp *question, const struct sockaddr_ll *asker)
 		      sizeof(*asker));
 }
 
-/* Until the socket is shut. */
 static void *be_neighbour(void *arg)
 {
 	struct sockaddr_ll asker;
 	struct arp question;
 
-	for (;;) {
+	while (!atomic_load(&neighbour.over)) {
 		socklen_t bytes = sizeof(asker);
 		ssize_t got = recvfrom(neighbour.fd, &question, sizeof(question), 0,
 				       (struct sockaddr *)&asker, &bytes);
@@ -108,12 +109,17 @@ static void make_wire(void)
 
 static void begin(unsigned int answers_from)
 {
+	const struct timeval look_again = { .tv_usec = 20000 };
 	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ARP) };
 
 	make_wire();
+	atomic_store(&neighbour.over, false);
 	neighbour.answers_from = answers_from;
 	neighbour.fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ARP));
 	assert_true(neighbour.fd >= 0);
+	assert_int_equal(
+		setsockopt(neighbour.fd, SOL_SOCKET, SO_RCVTIMEO, &look_again, sizeof(look_again)),
+		0);
 	at.sll_ifindex = (int)if_nametoindex("urB");
 	assert_int_equal(bind(neighbour.fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(pthread_create(&neighbour.thread, NULL, be_neighbour, NULL), 0);
@@ -121,7 +127,7 @@ static void begin(unsigned int answers_from)
 
 static void end(void)
 {
-	assert_int_equal(pthread_cancel(neighbour.thread), 0);
+	atomic_store(&neighbour.over, true);
 	assert_int_equal(pthread_join(neighbour.thread, NULL), 0);
 	close(neighbour.fd);
 	assert_int_equal(system("ip link delete urA"), 0);
