@@ -98,7 +98,7 @@ void oracle_start(struct end *end)
 	asking->placed_room = placed_room;
 	clear_positions(&asking->placed, &asking->placed_room, end->script->positions);
 	asking->asked = -1;
-	asking->nak_cause = asking->nak_cause_before = -1;
+	asking->nak_cause = asking->nak_first = asking->nak_cause_before = -1;
 	asking->news_from = ENG_NEVER;
 	asking->lost_response = asking->lost_repeat = asking->lost_last = -2;
 	answering->starts = starts;

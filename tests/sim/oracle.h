@@ -42,9 +42,11 @@ struct asking {
 	uint32_t placed_room;
 	int64_t placed_to;	/* behind the last of them */
 	uint64_t repeat_serial; /* of the packet with which the last going back began */
-	/* Where unacked stood when a NAK asked for that (-1: it was no NAK), and the time before.
+	/*
+	 * Where unacked stood when the last NAK asked to go back, and the first one since that was
+	 * last done; and the first one of the time before.  -1: there was none.
 	 */
-	int64_t nak_cause, nak_cause_before;
+	int64_t nak_cause, nak_first, nak_cause_before;
 	bool waited;	 /* ... or rather a timeout or an RNR wait did */
 	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
 	bool may_ask;	 /* an ACK may be solicited, by a packet of the past */

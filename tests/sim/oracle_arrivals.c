@@ -34,6 +34,13 @@ static void goes_back(struct end *end, bool told)
 	end->oracle.asking.probing = false;
 }
 
+static void note_cause(struct asking *asking)
+{
+	if (asking->nak_first < 0)
+		asking->nak_first = asking->unacked;
+	asking->nak_cause = asking->unacked;
+}
+
 /*
  * rule S8: a response beyond a missing answer is an implied NAK, and dropped.  The engine goes back
  * once; what it drops after that has to come again by a timeout.
@@ -44,7 +51,7 @@ static void implied_nak(struct end *end, int64_t position)
 
 	if (asking->retry_count > 0 && position > asking->lost_response)
 		asking->lost_response = position;
-	asking->nak_cause = asking->unacked;
+	note_cause(asking);
 	goes_back(end, true);
 	asking->retry_count++;
 }
@@ -177,7 +184,7 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 	if (packet->syndrome >> 5 == 1 && (answered || may_wait(end, asking->unacked != before))) {
 		rnr_arrived(end, packet, position);
 	} else if (sequence || !answered) {
-		asking->nak_cause = asking->unacked;
+		note_cause(asking);
 		goes_back(end, true);
 		asking->retry_count++;
 	} else {

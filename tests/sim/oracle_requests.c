@@ -219,7 +219,11 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 			   wrong, index, eng_op_name(message->op), at);
 }
 
-/* The cost of a NAK: it makes go back once, not again for every echo of the same gap. */
+/*
+ * The cost of a NAK: it makes go back once, not again for every echo of the same gap.  Of several
+ * that came before that was done, with something acknowledged between them, the first was the
+ * reason; the others may be another one.
+ */
 static void check_again(struct end *end, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -227,7 +231,8 @@ static void check_again(struct end *end, int64_t position)
 	if (!asking->waited && asking->nak_cause == asking->nak_cause_before)
 		world_fail(end->world, "%s: goes back to %" PRId64 " twice without a timeout",
 			   end->name, position);
-	asking->nak_cause_before = asking->waited ? -1 : asking->nak_cause;
+	asking->nak_cause_before = asking->waited ? -1 : asking->nak_first;
+	asking->nak_first = -1;
 	asking->waited = false;
 }
 
