@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "link/neighbour.h"
+#include "own_veth.h"
 
 #define NEVER 1000
-#define CARRIER_TRIES 500
 
 static const uint8_t own[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1 };
 static const uint8_t other[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 2 };
@@ -78,41 +78,16 @@ static void *be_neighbour(void *arg)
 	return arg;
 }
 
-static bool is_running(const char *name)
-{
-	char path[64], text[8] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/carrier", name);
-	file = fopen(path, "r");
-	if (!file)
-		return true;
-	(void)!fgets(text, sizeof(text), file);
-	fclose(file);
-	return text[0] == '1';
-}
-
-static void make_wire(void)
-{
-	const struct timespec nap = { .tv_nsec = 10000000 };
-
-	if (!network_is_fresh() || system("ip link add urA type veth peer name urB 2>/dev/null")) {
-		fprintf(stderr, "SKIPPED: cannot make interfaces here\n");
-		skip();
-	}
-	assert_int_equal(system("ip address add 192.0.2.1/24 dev urA && "
-				"ip link set urA up && ip link set urB up"),
-			 0);
-	for (int i = 0; !is_running("urA") && i < CARRIER_TRIES; i++)
-		nanosleep(&nap, NULL);
-}
-
 static void begin(unsigned int answers_from)
 {
 	const struct timeval look_again = { .tv_usec = 20000 };
 	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ARP) };
 
-	make_wire();
+	need_veth();
+	ip("address add 192.0.2.1/24 dev urA");
+	ip("link set urA up");
+	ip("link set urB up");
+	assert_true(comes_up("urA"));
 	atomic_store(&neighbour.over, false);
 	neighbour.answers_from = answers_from;
 	neighbour.fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ARP));
@@ -130,7 +105,7 @@ static void end(void)
 	atomic_store(&neighbour.over, true);
 	assert_int_equal(pthread_join(neighbour.thread, NULL), 0);
 	close(neighbour.fd);
-	assert_int_equal(system("ip link delete urA"), 0);
+	ip("link delete urA");
 	atomic_store(&neighbour.questions, 0);
 }
 

@@ -15,44 +15,11 @@
 #include <unistd.h>
 
 #include "link/netdev.h"
+#include "own_veth.h"
 
 static const uint8_t address4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1 };
 static const uint8_t second4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 2 };
 static const uint8_t global6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 };
-
-/* Make two interfaces that are one wire; needs the ip program and a namespace. */
-static void need_veth(void)
-{
-	if (!network_is_fresh() || system("ip link add urA address 02:00:00:00:00:0a type veth "
-					  "peer name urB 2>/dev/null")) {
-		fprintf(stderr, "SKIPPED: cannot make interfaces here\n");
-		skip();
-	}
-}
-
-static void ip(const char *command)
-{
-	char line[200];
-
-	snprintf(line, sizeof(line), "ip %s", command);
-	assert_int_equal(system(line), 0);
-}
-
-/* The carrier follows a change on the other end within a second. */
-static bool comes_up(const char *name)
-{
-	struct timespec nap = { .tv_nsec = 20000000 };
-	struct netdev netdev;
-	int i;
-
-	for (i = 0; i < 150; i++) {
-		assert_int_equal(netdev_read(name, &netdev), 0);
-		if (netdev.up)
-			return true;
-		nanosleep(&nap, NULL);
-	}
-	return false;
-}
 
 /* lo is in the list, with both its addresses, IPv4 first. */
 static void test_loopback(void **state)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Two interfaces that are one wire, in the network namespace of a test's own (fresh_network()).
+ */
+#ifndef UROCE_TESTS_OWN_VETH_H
+#define UROCE_TESTS_OWN_VETH_H
+
+#include <stdbool.h>
+
+/* Make urA and urB, both down; skips the test without the ip program or a namespace. */
+void need_veth(void);
+/* What follows "ip" in a command that must succeed. */
+void ip(const char *command);
+/* The carrier follows a change on the other end; false when it has not after three seconds. */
+bool comes_up(const char *name);
+
+#endif
