@@ -44,7 +44,7 @@ static void to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const union ibv_gid *gi
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
+		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = dest_qpn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 12,

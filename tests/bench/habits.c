@@ -15,24 +15,17 @@
  */
 #include <infiniband/verbs.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "device.h"
+#include "pair.h"
 
 enum {
-	SERVER,
-	CLIENT,
-	SIDES,
 	POLLS_BEFORE_BLOCKING = 200,
 	RECEIVES = 4,
 };
@@ -43,13 +36,12 @@ struct words {
 	_Alignas(64) volatile uint64_t out;
 };
 
-static struct shared {
-	struct {
-		atomic_bool ready, over;
-		uint32_t qpn, rkey;
-		struct words *words;
-	} side[SIDES];
-} * shared;
+/* What each side tells the other one. */
+static struct {
+	atomic_bool ready;
+	uint32_t qpn, rkey;
+	struct words *words;
+} * told; /* [side] */
 
 struct end {
 	int side;
@@ -62,26 +54,13 @@ struct end {
 };
 
 struct job {
+	const char *device;
 	uint64_t think_ns, count;
 };
 
-static _Noreturn void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void think(const struct job *job)
 {
-	for (uint64_t until = now_ns() + job->think_ns; now_ns() < until;)
+	for (uint64_t until = pair_now_ns() + job->think_ns; pair_now_ns() < until;)
 		;
 }
 
@@ -92,7 +71,7 @@ static void post_receive(struct end *end)
 	struct ibv_recv_wr wr = { 0 }, *bad;
 
 	if (ibv_post_recv(end->qp, &wr, &bad))
-		die("ibv_post_recv");
+		pair_die("ibv_post_recv");
 }
 
 static void post(struct end *end, enum ibv_wr_opcode opcode, uint64_t word)
@@ -105,14 +84,14 @@ static void post(struct end *end, enum ibv_wr_opcode opcode, uint64_t word)
 		.num_sge = opcode == IBV_WR_SEND ? 0 : 1,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = (uintptr_t)&shared->side[!end->side].words->in,
-			     .rkey = shared->side[!end->side].rkey },
+		.wr.rdma = { .remote_addr = (uintptr_t)&told[!end->side].words->in,
+			     .rkey = told[!end->side].rkey },
 	};
 	struct ibv_send_wr *bad;
 
 	end->words->out = word;
 	if (ibv_post_send(end->qp, &wr, &bad))
-		die("ibv_post_send");
+		pair_die("ibv_post_send");
 }
 
 /* Takes a completion, if there is one. */
@@ -136,13 +115,13 @@ static bool poll_once(struct end *end)
 /* Both ends are the same program, and forked from one process: an address means the same. */
 static void meet(struct end *end, const union ibv_gid *gid)
 {
-	shared->side[end->side].qpn = end->qp->qp_num;
-	shared->side[end->side].rkey = end->mr->rkey;
-	shared->side[end->side].words = end->words;
-	atomic_store(&shared->side[end->side].ready, true);
-	while (!atomic_load(&shared->side[!end->side].ready))
+	told[end->side].qpn = end->qp->qp_num;
+	told[end->side].rkey = end->mr->rkey;
+	told[end->side].words = end->words;
+	atomic_store(&told[end->side].ready, true);
+	while (!atomic_load(&told[!end->side].ready))
 		sched_yield();
-	connect_to_peer(end->qp, shared->side[!end->side].qpn, gid);
+	connect_to_peer(end->qp, told[!end->side].qpn, gid);
 	for (int i = 0; i < RECEIVES; i++)
 		post_receive(end);
 }
@@ -164,13 +143,13 @@ static void end_open(struct end *end, const char *device, bool events)
 	init.send_cq = end->cq;
 	init.recv_cq = end->cq;
 	if (!pd || !end->cq || !end->words || (events && !end->channel))
-		die("objects");
+		pair_die("objects");
 	memset(end->words, 0, sizeof(*end->words));
 	end->mr = ibv_reg_mr(pd, end->words, sizeof(*end->words),
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	end->qp = ibv_create_qp(pd, &init);
 	if (!end->mr || !end->qp || ibv_query_gid(context, PORT, GID_INDEX, &gid))
-		die("queue pair");
+		pair_die("queue pair");
 	meet(end, &gid);
 }
 
@@ -178,13 +157,13 @@ static void end_open(struct end *end, const char *device, bool events)
 
 static void write_and_spin(struct end *end, const struct job *job, uint64_t number)
 {
-	for (int turn = CLIENT; turn >= SERVER; turn--) {
+	for (int turn = PAIR_CLIENT; turn >= PAIR_SERVER; turn--) {
 		if (turn != end->side) {
 			while (end->words->in != number)
 				;
 			continue;
 		}
-		if (end->side == SERVER)
+		if (end->side == PAIR_SERVER)
 			think(job);
 		post(end, IBV_WR_RDMA_WRITE, number);
 		while (!poll_once(end))
@@ -194,7 +173,7 @@ static void write_and_spin(struct end *end, const struct job *job, uint64_t numb
 
 static void compute_between_polls(struct end *end, const struct job *job, uint64_t number)
 {
-	if (end->side == SERVER) {
+	if (end->side == PAIR_SERVER) {
 		while (end->words->in < number) {
 			poll_once(end);
 			think(job);
@@ -213,13 +192,13 @@ static void receive(struct end *end, uint64_t number)
 
 	while (end->received < number) {
 		if (ibv_req_notify_cq(end->cq, 0))
-			die("ibv_req_notify_cq");
+			pair_die("ibv_req_notify_cq");
 		for (int i = 0; i < POLLS_BEFORE_BLOCKING && end->received < number; i++)
 			poll_once(end);
 		if (end->received >= number)
 			return;
 		if (ibv_get_cq_event(end->channel, &cq, &context))
-			die("ibv_get_cq_event");
+			pair_die("ibv_get_cq_event");
 		ibv_ack_cq_events(cq, 1);
 		while (poll_once(end))
 			;
@@ -228,12 +207,12 @@ static void receive(struct end *end, uint64_t number)
 
 static void arm_poll_and_block(struct end *end, const struct job *job, uint64_t number)
 {
-	if (end->side == SERVER) {
+	if (end->side == PAIR_SERVER) {
 		receive(end, number);
 		think(job);
 	}
 	post(end, IBV_WR_SEND, number);
-	if (end->side == CLIENT)
+	if (end->side == PAIR_CLIENT)
 		receive(end, number);
 }
 
@@ -247,29 +226,47 @@ static const struct habit {
 	{ "block", arm_poll_and_block, true },
 };
 
-static void run(int side, const char *device, const struct habit *habit, const struct job *job)
+static const struct habit *habit = habits;
+static struct job job;
+
+/* Nanoseconds of all exchanges. */
+static uint64_t exchange_all(struct end *end, int side)
 {
-	struct end end = { .side = side };
 	uint64_t begin;
 
-	end_open(&end, device, habit->events);
-	begin = now_ns();
-	for (uint64_t number = 1; number <= job->count; number++)
-		habit->exchange(&end, job, number);
-	if (side == CLIENT)
-		printf("{\"us\": %.3f}\n", (double)(now_ns() - begin) / 1e3 / (double)job->count);
-	/* The other end may wait for an ACK. */
-	atomic_store(&shared->side[side].over, true);
-	while (!atomic_load(&shared->side[!side].over))
+	end->side = side;
+	end_open(end, job.device, habit->events);
+	begin = pair_now_ns();
+	for (uint64_t number = 1; number <= job.count; number++)
+		habit->exchange(end, &job, number);
+	return pair_now_ns() - begin;
+}
+
+static void server(struct pair *pair)
+{
+	struct end end = { 0 };
+
+	(void)pair;
+	exchange_all(&end, PAIR_SERVER);
+	/* The client may wait for an ACK; it ends this process. */
+	for (;;)
 		poll_once(&end);
+}
+
+static void client(struct pair *pair)
+{
+	struct end end = { 0 };
+	uint64_t took;
+
+	(void)pair;
+	took = exchange_all(&end, PAIR_CLIENT);
+	printf("{\"us\": %.3f}\n", (double)took / 1e3 / (double)job.count);
 }
 
 int main(int argc, char **argv)
 {
-	const struct habit *habit = habits, *last = habits + sizeof(habits) / sizeof(habits[0]);
-	struct job job = { 0 };
-	cpu_set_t cpus;
-	int status;
+	const struct habit *last = habits + sizeof(habits) / sizeof(habits[0]);
+	struct pair pair = { .cpu = { [PAIR_SERVER] = 1 } };
 
 	while (argc == 5 && habit != last && strcmp(habit->name, argv[2]) != 0)
 		habit++;
@@ -278,25 +275,13 @@ int main(int argc, char **argv)
 			argv[0]);
 		return 2;
 	}
-	job.think_ns = strtoull(argv[3], NULL, 10) * 1000;
-	job.count = strtoull(argv[4], NULL, 10);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (shared == MAP_FAILED)
-		die("mmap");
-	for (int side = SERVER; side < SIDES; side++) {
-		if (fork())
-			continue;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		CPU_ZERO(&cpus);
-		CPU_SET(side == SERVER ? 1 : 0, &cpus);
-		sched_setaffinity(0, sizeof(cpus), &cpus);
-		run(side, argv[1], habit, &job);
-		exit(0);
-	}
-	for (int side = SERVER; side < SIDES; side++) {
-		if (wait(&status) < 0 || status)
-			return 1;
-	}
+	job = (struct job){ .device = argv[1],
+			    .think_ns = strtoull(argv[3], NULL, 10) * 1000,
+			    .count = strtoull(argv[4], NULL, 10) };
+	told = mmap(NULL, PAIR_SIDES * sizeof(*told), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (told == MAP_FAILED)
+		pair_die("mmap");
+	pair_run(&pair, server, client);
 	return 0;
 }

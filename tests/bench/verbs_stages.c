@@ -52,42 +52,6 @@ static void create(struct end *end, size_t size)
 		pair_die("ibv_create_qp");
 }
 
-static void modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	errno = ibv_modify_qp(qp, attr, mask | IBV_QP_STATE);
-	if (errno)
-		pair_die("ibv_modify_qp");
-}
-
-static void connect_to(struct end *end, uint32_t peer)
-{
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = PORT };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
-				   .path_mtu = IBV_MTU_4096,
-				   .dest_qp_num = peer,
-				   .max_dest_rd_atomic = 1,
-				   .min_rnr_timer = 12,
-				   .ah_attr = {
-					   .is_global = 1,
-					   .port_num = PORT,
-					   .grh = { .sgid_index = GID_INDEX, .hop_limit = 64 } } };
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS,
-				   .timeout = 14,
-				   .retry_cnt = 7,
-				   .rnr_retry = 7,
-				   .max_rd_atomic = 1 };
-
-	if (ibv_query_gid(end->context, PORT, GID_INDEX, &rtr.ah_attr.grh.dgid) != 0)
-		pair_die("ibv_query_gid");
-	modify(end->qp, &init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	modify(end->qp, &rtr,
-	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	modify(end->qp, &rts,
-	       IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		       IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
 static void post_receive(struct end *end, size_t size)
 {
 	struct ibv_sge sge = { (uintptr_t)end->bytes, (uint32_t)size, end->mr->lkey };
@@ -134,6 +98,7 @@ static void wait_for(struct end *end, struct ibv_cq *cq)
 static void open_end(struct pair *pair, struct end *end, int side)
 {
 	uint64_t give_up = pair_now_ns() + PAIR_PATIENCE_NS;
+	union ibv_gid gid;
 
 	end->context = open_device("uroce_lo");
 	create(end, pair->size);
@@ -142,7 +107,9 @@ static void open_end(struct pair *pair, struct end *end, int side)
 		if (pair_now_ns() > give_up)
 			pair_die("the other side");
 	}
-	connect_to(end, qp_numbers[1 - side]);
+	if (ibv_query_gid(end->context, PORT, GID_INDEX, &gid) != 0)
+		pair_die("ibv_query_gid");
+	connect_to_peer(end->qp, qp_numbers[1 - side], &gid);
 	for (int i = 0; i < RECEIVES; i++)
 		post_receive(end, pair->size);
 	/* Connected is not yet ready to receive; here, unlike in a network, the port tells. */
