@@ -46,9 +46,9 @@ bool pack_fits(const struct eng_burst *burst, uint32_t packet_bytes);
  * WIRE_MAX_HEADER_BYTES; NULL when the burst has no room.  Then pack_add() adds the packet.
  */
 uint8_t *pack_place(const struct eng_burst *burst, uint32_t payload_length);
-/* The same for what has no payload. */
-enum pack pack_bare(struct eng_burst *burst, uint32_t header_bytes);
 enum pack pack_add(struct eng_qp *qp, struct eng_burst *burst, uint32_t header_bytes,
 		   const struct payload *payload);
+/* The same for what has no payload. */
+enum pack pack_bare(struct eng_burst *burst, uint32_t header_bytes);
 
 #endif

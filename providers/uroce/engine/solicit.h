@@ -29,7 +29,7 @@ struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now);
 
 /*
  * Does packet index of wqe, of so many bytes and this weight, the next to be sent and to be added
- * to run, ask for an ACK?
+ * to burst, ask for an ACK?
  */
 bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_burst *burst,
 			 const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes,

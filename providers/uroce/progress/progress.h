@@ -132,6 +132,11 @@ struct progress_route {
 int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 			const struct progress_route *route, struct eng_path *path,
 			char error[PROGRESS_ERROR_TEXT]);
+/* The interface that the peer is behind, where an address needs one to mean it; else 0. */
+static inline uint32_t progress_route_scope(const struct progress_route *route)
+{
+	return route->dst_scope_id ? route->dst_scope_id : route->scope_id;
+}
 
 /*
  * Send requests have been pushed.  Caller holds qp->lock (and is outside hooks).  On an idle wire

@@ -136,7 +136,7 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 	       char error[PROGRESS_ERROR_TEXT])
 {
 	uint8_t hop_limit = route->hop_limit ? route->hop_limit : DEFAULT_HOP_LIMIT;
-	uint32_t scope_id = route->dst_scope_id ? route->dst_scope_id : route->scope_id;
+	uint32_t scope_id = progress_route_scope(route);
 	struct link_peer *peer;
 	int result = route_get_address(progress, route->sgid, route->scope_id, addr, error);
 
@@ -192,9 +192,8 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 	if (!(route->traffic_class & ECN_MASK) ||
 	    link_peer_transport(path->link) == LINK_SHARED_MEMORY)
 		return 0;
-	result = link_peer_open(addr, route->dgid,
-				route->dst_scope_id ? route->dst_scope_id : route->scope_id,
-				CNP_CLASS, DEFAULT_HOP_LIMIT, &port, &peer);
+	result = link_peer_open(addr, route->dgid, progress_route_scope(route), CNP_CLASS,
+				DEFAULT_HOP_LIMIT, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
 			 "cannot open a way for congestion notifications: %s", strerror(-result));

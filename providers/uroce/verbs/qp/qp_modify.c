@@ -176,9 +176,7 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 /* A peer that does not answer is no error: whether retries are enough is the program's matter. */
 static void find_neighbour(const struct uroce_qp *qp, const struct progress_route *route)
 {
-	uint32_t interface = route->dst_scope_id ? route->dst_scope_id : route->scope_id;
-
-	if (!neighbour_meet(route->sgid, route->dgid, interface))
+	if (!neighbour_meet(route->sgid, route->dgid, progress_route_scope(route)))
 		uroce_debug("queue pair %u: nobody answers for the next hop to its peer",
 			    qp->progress.qpn);
 }
