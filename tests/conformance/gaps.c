@@ -196,6 +196,31 @@ static void test_answer_is_lost_as_well(void **state)
 	expect_pattern(dut->local, READ_BYTES, 9000);
 }
 
+/*
+ * Responses that had been asked for before come before the answer, however long that takes; those
+ * to a later READ show that it is lost.
+ */
+static void test_asked_for_again_by_later_responses(void **state)
+{
+	struct dut *dut = reader(DUT_SQ_PSN);
+
+	(void)state;
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	dut_forget(dut);
+	answer_without(dut, 0, 1 << 2);
+	expect_request(dut, 0, 2, 3);
+	dut->now += 20 * MS;
+	answer_without(dut, 1, 0);
+	expect_silence(dut);
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	expect_request(dut, 2, 0, PACKETS);
+	dut->now += 20 * MS;
+	answer(dut, 2, 0, usual(0));
+	expect_request(dut, 0, 2, 3);
+	expect_silence(dut);
+}
+
 /* An ACK behind a READ shows that no more of its responses will come: the gap is asked for, alone.
  */
 static void test_ack_behind_gap(void **state)
@@ -292,6 +317,7 @@ int main(void)
 		DUT_TEST(test_placed_once),
 		DUT_TEST(test_wrong_form_is_not_placed),
 		DUT_TEST(test_answer_is_lost_as_well),
+		DUT_TEST(test_asked_for_again_by_later_responses),
 		DUT_TEST(test_ack_behind_gap),
 		DUT_TEST(test_end_is_lost),
 		DUT_TEST(test_end_is_lost_elsewhere),

@@ -151,6 +151,7 @@ static void ask(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
 		gaps->from_psn = from;
 	gaps->asked_psn = to;
 	gaps->parts_psn = later(to, gaps->parts_psn);
+	gaps->behind_psn = qp->req.next_psn;
 	gaps->asked_at = now;
 	gaps->owed = true;
 	qp->req.repair.owed = true;
@@ -185,7 +186,9 @@ static void look_for_gaps(struct eng_qp *qp, uint64_t now)
 	/* What has been gone back over is asked for in its turn. */
 	if (req->rnr_until != 0 || psn_diff(req->next_psn, to) < 0)
 		return;
+	/* Responses that were asked for before come before those that were asked for again. */
 	if (psn_diff(gaps->asked_psn, req->unacked_psn) > 0 &&
+	    psn_diff(gaps->heard_psn, gaps->behind_psn) > 0 &&
 	    now - gaps->asked_at >= wait_ns(gaps)) {
 		from = req->unacked_psn;
 		ask_again_later(gaps);

@@ -7,8 +7,8 @@
  *
  * A READ is asked for again when its last response or one of a later READ has come.  While it is
  * still being answered its responder, which remembers one range for each READ, would take the
- * request for all that is still wanted.  An answer that does not come is asked for again after
- * about a round trip.
+ * request for all that is still wanted.  An answer that does not come is asked for again when,
+ * after about a round trip and a half, responses to later requests have come, or nothing has.
  *
  * Only for peers that tell of credits, and where there are probes.  Linux's rxe tells of none, and
  * is asked as before: for all from the gap on, at once.

@@ -71,6 +71,7 @@ struct gaps {
 	uint32_t heard_psn;	/* ... and behind the newest one that has come since going back is
 				   this */
 	uint32_t asked_psn;	/* what is missing before it has been asked for again */
+	uint32_t behind_psn;	/* what was first asked for when that was done lies before it */
 	uint32_t parts_psn;	/* and so had been parts of READs, at any time */
 	uint32_t from_psn;	/* what is owed begins here, and ends at asked_psn */
 	uint32_t sent_from_psn; /* so did the last burst */

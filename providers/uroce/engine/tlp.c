@@ -20,6 +20,8 @@
 /* What stays doubled leaves time for some probes before the timeout. */
 #define TLP_MAX_DOUBLED 16
 #define TLP_PART_OF_TIMEOUT 8
+/* The probe of a repair comes after this part of the timeout at the latest. */
+#define TLP_REPAIR_PART 2
 /* So many times its wait, a timeout leaves time for a probe. */
 #define TLP_TIMEOUT 4
 #define LOSSY_NS UINT64_C(1000000000)
@@ -138,7 +140,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 
 	/* It costs one packet, and nothing else is sent meanwhile. */
 	if (req->repair.waits)
-		wait = tlp->round_trip_ns + tlp->round_trip_ns / 4;
+		wait = tlp->round_trip_ns + tlp->round_trip_ns / 2;
 	if (asked > 0)
 		wait = asked;
 	if (!(is_lossy(qp) || (tlp->reads_told && is_answered_by_and_by(qp))) ||
@@ -148,7 +150,11 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		wait = TLP_MIN_NS;
 	if (!req->repair.waits && asked == 0 && is_answered_by_and_by(qp))
 		wait = wait_for_read(tlp, wait);
-	wait = still_doubled(tlp, wait, timeout_ns) << tlp->sent;
+	wait = still_doubled(tlp, wait, timeout_ns);
+	/* The peer has told of what is missing: a slow round trip is no reason to time out. */
+	if (req->repair.waits && wait > timeout_ns / TLP_REPAIR_PART)
+		wait = timeout_ns / TLP_REPAIR_PART;
+	wait <<= tlp->sent;
 	if (wait >= timeout_ns)
 		return ENG_NEVER;
 	return req->last_progress + wait;
