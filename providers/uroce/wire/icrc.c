@@ -61,10 +61,10 @@ typedef uint32_t block __attribute__((vector_size(16)));
 #define REGISTER_OF_ZEROS 0xffffffffu
 
 /*
- * From here on ISA-L uses 512-bit registers, and returns with their upper parts in use.  Until
- * they are cleared every SSE instruction of this thread takes longer: the ICRC of a small packet
- * twice as long (measured).  Code compiled for AVX clears them; asking the processor at run time
- * would make this layer depend on more than its arguments.
+ * From here on ISA-L uses 512-bit registers, and returns with their upper parts in use (2.30).
+ * Until they are cleared every SSE instruction of this thread waits for what its register held
+ * before, which is the end of the checksum of the last packet, and through that for memory: streams
+ * of 64 KiB messages make 4.6 GB/s so, and 5.5 GB/s when they are cleared.
  */
 #define WIDE_REGISTERS_FROM 256
 
@@ -77,8 +77,12 @@ typedef uint32_t block __attribute__((vector_size(16)));
 
 static inline void clear_wide_registers(void)
 {
-#if defined(__x86_64__) && defined(__AVX__)
-	__builtin_ia32_vzeroupper();
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx"))
+		__asm__ volatile("vzeroupper" ::
+					 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+					   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+					   "xmm13", "xmm14", "xmm15");
 #endif
 }
 
@@ -410,17 +414,25 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 /* Take back n zero bytes: state * x^-8n mod P, n below 2^16. */
 static uint32_t unshift(uint32_t state, uint32_t n)
 {
-	/* x^(-8 * 2^k) mod P, each the square of the one before. */
-	static const uint32_t powers[16] = {
-		0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d,
-		0x5139de12, 0xba340226, 0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8,
-		0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5,
+	/* x^(-8 * d * 16^k) mod P, of the digit d of n at place k. */
+	static const uint32_t powers[4][16] = {
+		{ 0x80000000, 0x6567cb95, 0xd7125358, 0x1f81b6e1, 0x5b358fd3, 0xeb21cebf,
+		  0x2ff880c5, 0x97fc423c, 0x2e9bb40b, 0x2fb98a7d, 0xd6f6fa3c, 0x2059d4a0,
+		  0x36511375, 0x525983aa, 0x31619cb3, 0x0f125cae },
+		{ 0x80000000, 0x12a59a49, 0x8df9403d, 0x9d764201, 0x5139de12, 0x17958e0b,
+		  0xdb1c4863, 0xc31ec6b9, 0xba340226, 0x6b85d37b, 0x0ba861bc, 0x39b0d61c,
+		  0xfb844d1f, 0xc9771684, 0x8073ef0c, 0xc3f881be },
+		{ 0x80000000, 0x29c45641, 0x12fbc105, 0x8b712bc1, 0xecd30c55, 0x930588dc,
+		  0x3c4c471a, 0x25cd5760, 0x3755ebd8, 0xe264a9e0, 0xc3a68b42, 0x219c9d64,
+		  0x75cc86fa, 0xebcce135, 0x84773a36, 0x4e1b970f },
+		{ 0x80000000, 0x24ee460c, 0x23783fcf, 0xea8683d0, 0x479933fc, 0x1e25ac62,
+		  0x6523628c, 0x3704e154, 0xa39442a5, 0x4ff1fa8c, 0xbc26806e, 0x1b2888be,
+		  0x7910287d, 0xb8721901, 0x7bea74c8, 0x655ffa6b },
 	};
-	const uint32_t *power = powers;
 
-	for (; n; n >>= 1, power++)
-		if (n & 1)
-			state = multiply(state, *power);
+	for (const uint32_t(*place)[16] = powers; n; n /= 16, place++)
+		if (n % 16)
+			state = multiply(state, (*place)[n % 16]);
 	return state;
 }
 
