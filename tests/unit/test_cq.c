@@ -15,10 +15,13 @@
 
 #include <rdma/ib_user_verbs.h>
 
+#include "progress/instance.h"
 #include "verbs/completion/cq.h"
 #include "verbs/context.h"
 
-static struct uroce_context context;
+/* Nothing has come, and no helper thread runs. */
+static struct progress progress;
+static struct uroce_context context = { .progress = &progress };
 static struct ibv_comp_channel *channel;
 static struct uroce_cq *cq;
 

@@ -38,7 +38,11 @@
 #define YIELD_SLOW_NS 300000 /* a thread that was woken for an event computes for less */
 #define SPIN_PAUSE_MIN_NS UINT64_C(10000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
-/* Each look that has found something makes the next pause shorter by this part. */
+/*
+ * Each look that has found something makes the next pause shorter by this part.  Where four threads
+ * compute for a second, and from then on three of them for 6 ms in each 300, ibv_rc_pingpong -e
+ * takes 20 us with it and 62 us without (150,000 times, medians of four).
+ */
 #define SPIN_REWARD 64
 
 /*

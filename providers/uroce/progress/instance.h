@@ -77,6 +77,8 @@ struct progress {
 	_Alignas(PROGRESS_CACHE_LINE) pthread_mutex_t turn_lock;
 	/* Threads that wait for turn_lock: pollers then leave it alone, or they would starve. */
 	atomic_uint turn_wanted;
+	/* The helper's turn has taken packets, and owes answers (progress_await_answers()). */
+	atomic_bool answering;
 	/* Under turn_lock. */
 	struct tx_buffer *turn_tx;
 	uint8_t *receive_buffer;

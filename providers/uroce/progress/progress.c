@@ -168,6 +168,7 @@ static void tell_helgrind(struct progress *progress)
 {
 	HELGRIND_IS_ATOMIC(progress->turn_counter);
 	HELGRIND_IS_ATOMIC(progress->turn_wanted);
+	HELGRIND_IS_ATOMIC(progress->answering);
 	HELGRIND_IS_ATOMIC(progress->scheduled);
 	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
 	HELGRIND_IS_ATOMIC(progress->helper.stop);

@@ -155,6 +155,12 @@ void progress_changed(struct progress *progress, struct progress_qp *qp);
 bool progress_in_turn(void);
 /* Wait until the turn that is under way is over.  No lock held, and not inside a turn. */
 void progress_await_turn(struct progress *progress);
+/*
+ * The calling thread has found completions, and may end the process as soon as it has them, with
+ * the helper thread in the middle of a turn: wait until what that owes the peers for them has left.
+ * An adapter would send it whatever becomes of the process.  No lock held, not inside a turn.
+ */
+void progress_await_answers(struct progress *progress);
 
 /* One turn by an application thread that found its CQ empty.  No lock held. */
 void progress_poll(struct progress *progress);

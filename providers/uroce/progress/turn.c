@@ -21,13 +21,14 @@ enum {
 	 */
 	FEW_PACKETS = 2,
 	/*
-	 * Keeps several spinning processes on one core from standing still.  sched_yield() costs a
-	 * poll or two where no other thread wants the core, so it is rare there.  Where one does,
-	 * which shows in the time that the call takes, it may be the very one that is waited for.
+	 * Keeps several spinning processes on one core from standing still.  sched_yield() costs
+	 * some polls where no other thread wants the core, so it is rare there: with 16 instead of
+	 * 64, ib_send_lat through shared memory takes 2 % longer.  Where one does, which shows in
+	 * the time that the call takes, it may be the very one that is waited for.
 	 * Both ends of ib_send_lat on one core take 9.6 us so, 18 us when they always yield
-	 * seldom, and 74 us when they never do (medians of five).
+	 * seldom, and 74 us when they never do (medians of five; with 16).
 	 */
-	YIELD_INTERVAL = 16,
+	YIELD_INTERVAL = 64,
 	YIELD_INTERVAL_SHARED = 2,
 	YIELD_SHARED_NS = 1000,
 	/*
@@ -35,9 +36,9 @@ enum {
 	 * yield to it costs a time slice.  Then a poller yields only when it has polled in vain for
 	 * a while: as long as messages come there is no reason to, and if its peer waits for this
 	 * very core, that is not long either.  Beside three such threads on two cores
-	 * ibv_rc_pingpong takes 0.2 ms and not 2.2 ms, and ib_write_bw -s 8 makes 0.2 M/s and not
-	 * 0.03; ib_send_bw, and twelve pairs of ibv_rc_pingpong at once, take as long as ever
-	 * (medians of four).  Not to yield at all for a millisecond made those twelve take 2.2 s
+	 * ibv_rc_pingpong takes 0.06 ms and not 2.1 ms, and ib_write_bw -s 8 beside two makes
+	 * 0.26 M/s and not 0.04 (medians of three); twelve pairs of ibv_rc_pingpong at once take as
+	 * long as ever.  Not to yield at all for a millisecond made those twelve take 2.2 s
 	 * instead of 0.5 s, because each took the others for such threads then.
 	 */
 	YIELD_SLOW_NS = 500000,
@@ -68,6 +69,28 @@ static __thread bool in_turn;
 bool progress_in_turn(void)
 {
 	return in_turn;
+}
+
+/*
+ * The helper's turn has taken packets, and completions of theirs may be seen before what it owes
+ * the peers for them has left.
+ */
+static inline void begin_answering(const struct turn *turn)
+{
+	if (turn->maker == TURN_HELPER)
+		atomic_store_explicit(&turn->progress->answering, true, memory_order_relaxed);
+}
+
+static inline void end_answering(const struct turn *turn)
+{
+	if (turn->maker == TURN_HELPER)
+		atomic_store_explicit(&turn->progress->answering, false, memory_order_relaxed);
+}
+
+void progress_await_answers(struct progress *progress)
+{
+	if (__builtin_expect(atomic_load_explicit(&progress->answering, memory_order_relaxed), 0))
+		progress_await_turn(progress);
 }
 
 void progress_await_turn(struct progress *progress)
@@ -139,6 +162,7 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 		count_in_turn(progress, PROGRESS_COUNT_RECEIVE_CALLS);
 		if (group ? link_group_receive(group->link, &batch) : link_receive(addr, &batch))
 			return;
+		begin_answering(turn);
 		packets =
 			group ? demux_group(turn, &batch, group) : demux_batch(turn, &batch, false);
 		link_release(&batch);
@@ -169,6 +193,7 @@ static void receive_control(struct turn *turn)
 		leave_visited(turn);
 		if (link_control_receive(progress->link, &batch))
 			return;
+		begin_answering(turn);
 		turn->packets += demux_batch(turn, &batch, true);
 		turn->worked = true;
 	}
@@ -316,6 +341,7 @@ static __attribute__((noinline)) enum turn_result finish(struct turn *turn)
 	if (share_queue_waits(&turn->progress->share_queue))
 		serve_share_queue(turn);
 	leave_visited(turn);
+	end_answering(turn);
 	in_turn = false;
 	turn->progress->hooks.turn_over();
 	if (turn->blocked)
