@@ -76,8 +76,8 @@ struct asking {
 	/* What was lost that a timeout may have to heal. */
 	int64_t lost_response; /* highest position of a response that was lost */
 	int64_t lost_repeat;   /* highest of a repeated request that was lost */
-	int64_t lost_last;     /* of the request lost last */
-	uint64_t lost_serial;  /* and when that was handed out */
+	int64_t lost_last;     /* highest of a request that was lost */
+	uint64_t lost_serial;  /* and when that was handed out, for the last time */
 	/*
 	 * Since the last progress: has a solicitation been sent, and has one come to a peer that
 	 * can answer it?

@@ -439,7 +439,8 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 		return;
 	if (index != NOBODY && asking->handed_out[position] > 1 && last > asking->lost_repeat)
 		asking->lost_repeat = last;
-	if (packet->serial > asking->lost_serial) {
+	/* One that is before it was sent again, and does not show that the other one has come. */
+	if (packet->serial > asking->lost_serial && last >= asking->lost_last) {
 		asking->lost_serial = packet->serial;
 		asking->lost_last = last;
 	}
