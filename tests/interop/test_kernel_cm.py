@@ -48,11 +48,19 @@ def start_rping(server, version=4):
     words = ["-v", "-V", "-a", address_of(server, version), "-p", PORT]
     serving = start_server(server, PORT, "rping", "-s", *words)
     asking = server.peer.start("rping", "-c", *words)
-    until = time.monotonic() + harness.PATIENCE
-    while "rdma-ping-9:" not in asking.output:
-        assert asking.running() and time.monotonic() < until, f"{asking}\n{serving}"
-        time.sleep(0.01)
+    await_words(asking, "rdma-ping-9:")
     return serving, asking
+
+
+def await_words(process, words, seconds=harness.PATIENCE):
+    """Until it has said them."""
+    until = time.monotonic() + seconds
+    while words not in process.output + process.errors:
+        # What it said last may have been missed.
+        ended = not process.running()
+        assert words in process.output + process.errors or not ended, process
+        assert time.monotonic() < until, process
+        time.sleep(0.01)
 
 
 def connection_of(host, process):
@@ -132,17 +140,23 @@ def test_nobody_listens(server, program, told):
 
 @pytest.mark.parametrize("victim", ("uroce", "kernel"))
 def test_killed_end_says_goodbye(server, host, victim):
-    """For uroce's the next process at its address does it."""
+    """For uroce's the next process at its address does it.
+
+    The kernel's rping is not expected to end: its rxe does not flush what is posted to a queue
+    pair that has been moved to ERR before, and rping waits for ever if that was its next receive.
+    """
     start_server(host, OTHER_PORT, "rping", "-s", "-P", "-a", host.address, "-p", OTHER_PORT)
     pair = start_rping(server)
     ours, theirs = pair if server is host else pair[::-1]
     dead, other = (ours, theirs) if victim == "uroce" else (theirs, ours)
     dead.kill()
-    began = time.monotonic()
-    other.wait()
-    told = other.output + other.errors
-    assert TOLD in told or (other is ours and REFUSED in told), other
-    assert time.monotonic() - began < AT_ONCE
+    if other is ours:
+        other.wait(AT_ONCE)
+        told = other.output + other.errors
+        assert TOLD in told or REFUSED in told, other
+    else:
+        await_words(other, TOLD, AT_ONCE)
+        other.kill()
     # Nothing is left in the way of the next ones.
     for process in start_rping(server):
         process.kill()
