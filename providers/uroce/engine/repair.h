@@ -29,7 +29,10 @@ void repair_introduce(struct eng_qp *qp);
 /* A NAK: unacked_psn is missing.  True if it is repaired; otherwise all has to be sent again. */
 bool repair_begin(struct eng_qp *qp, uint64_t now);
 
-/* Nothing has been heard for some time: the oldest packet once more.  False as above. */
+/*
+ * Nothing has been heard for some time: the repair that waits once more, or the oldest packet.
+ * False as above.
+ */
 bool repair_probe(struct eng_qp *qp);
 
 /* A burst of this kind could not be sent. */

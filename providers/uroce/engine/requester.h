@@ -17,7 +17,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
  */
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets);
 
-/* Is a single packet of the past owed, to solicit an ACK or for a repair? */
+/* Is something of the past owed, to solicit an ACK or for a repair? */
 static inline bool requester_asks(const struct eng_qp *qp)
 {
 	return qp->req.solicit_owed || qp->req.repair.owed;

@@ -7,7 +7,8 @@
  * more, alone and with AckReq; again after twice that time, and so on up to the timeout.  The
  * response says how far the peer has got, and sending goes on from there.  A probe is no retry: it
  * does not touch the timer and the counters of rule S10.  After a timeout there are no probes
- * until the peer reports a loss again.
+ * until the peer reports a loss again.  Where a repair, or parts of READs, have been asked for and
+ * not come, these are sent again instead (repair.h, gaps.h).
  *
  * The answer to a READ comes at a rate that only its responder knows, and a repeated one is
  * answered from the gap to its end.  So READs and Atomics are probed for after a longer silence; on

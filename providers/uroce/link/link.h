@@ -165,9 +165,9 @@ uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot);
 /*
  * Send count pieces as one datagram (segment 0) or as a burst of datagrams of segment bytes each,
  * the last one possibly shorter.  Datagrams leave with DF set and IPv4 identifications that count
- * up from link_peer_identification() within the call.  At most one system call, never blocks:
- * -EAGAIN or -ENOBUFS when the socket buffer or the ring is full (nothing was sent), others as from
- * sendmsg(2).
+ * up from link_peer_identification() within the call.  One system call, two if a connected socket's
+ * bursts change their segment, some more after an error; never blocks: -EAGAIN or -ENOBUFS when the
+ * socket buffer or the ring is full (nothing was sent), others as from sendmsg(2).
  */
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
 	      unsigned int segment);

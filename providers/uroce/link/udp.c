@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The data path: at most one system call per burst of datagrams, no lock that is waited for, no
- * allocation.
+ * The data path: one system call at most for a burst of datagrams, as a rule (link_send()), no lock
+ * that is waited for, no allocation.
  *
  * The calls go by syscall(2), since in libc they are cancellation points: no call of verbs is one,
  * many hold locks, and getting ready to be cancelled takes 20 ns each time.

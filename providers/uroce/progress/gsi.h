@@ -14,7 +14,7 @@
  *   REJ without receiver's id                to the process that had the REQ, else to all
  * So ids must have the slot in their top bits: slot << GSI_ID_SHIFT | anything, and not be 0.
  * When the holder ends, however it does, a member takes over at once
- * (Documentation/decisions/port-sharing.md).
+ * (Documentation/decisions/queue-pair-1.md).
  *
  * Threads: the callbacks run in the helper thread, never two at a time, with no lock held; they
  * may take locks, send, set deadlines, bind, listen and close ports.  They must not call the

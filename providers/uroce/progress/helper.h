@@ -6,8 +6,8 @@
  *             turns; while datagrams come one after the other it spins for a moment before it
  *             sleeps, as long as no other thread wants its core
  *   disarmed  an application thread polls: the sockets are in the helper's epoll with no events,
- *             so that a datagram wakes no thread; every PROGRESS_TICK_NS it looks whether polls
- *             still come
+ *             so that a datagram wakes no thread; every PROGRESS_TICK_NS, up to 16 times as often
+ *             where polls have stopped while something waited, it looks whether they still come
  *
  * Application threads disarm after a streak of polls; the helper arms when polls have stopped, the
  * application when it arms a CQ for an event.  Nothing is lost in between, because epoll is level

@@ -4,9 +4,10 @@
  * receives a batch, expires deadlines, transmits what may go.  The thread that polls a CQ makes
  * the turns; a helper thread covers the times when no application thread polls (one-sided peers,
  * timeouts, completion channels).  While the application polls, the helper sleeps with the sockets
- * disarmed and looks every PROGRESS_TICK_NS whether polls still come; when they do not, it arms
- * the sockets and blocks until a datagram, a deadline or a call wakes it.  When a datagram has
- * come it spins for 50 us or so, yielding meanwhile; an idle process uses no CPU.
+ * disarmed and looks every PROGRESS_TICK_NS, or more often (helper.h), whether polls still come;
+ * when they do not, it arms the sockets and blocks until a datagram, a deadline or a call wakes it.
+ * When a datagram has come it spins for 50 us or so, yielding meanwhile; an idle process uses no
+ * CPU.
  *
  * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
  * -> what the functions in eng_ops take (SRQ, CQ).  A turn is made by one thread at a time:
@@ -157,8 +158,10 @@ bool progress_in_turn(void);
 void progress_await_turn(struct progress *progress);
 /*
  * The calling thread has found completions, and may end the process as soon as it has them, with
- * the helper thread in the middle of a turn: wait until what that owes the peers for them has left.
- * An adapter would send it whatever becomes of the process.  No lock held, not inside a turn.
+ * the helper thread in the middle of a turn: wait until that has sent what it sends to the peers.
+ * An adapter would send it whatever becomes of the process.  (What found no room, and an ACK that
+ * waits for a post to ride on, may still be owed.)  No lock held but an extended CQ's for its
+ * polls, and not inside a turn.
  */
 void progress_await_answers(struct progress *progress);
 

@@ -6,8 +6,9 @@
  * BTH byte 4.  It is stored least significant byte first.
  *
  * IPv4 identification is covered.  Our own packets leave with identification 0, or 0, 1, 2 ... in a
- * UDP_SEGMENT burst (Documentation/decisions/icrc.md); foreign ones have a counter that a UDP
- * socket does not show, so wire_icrc_check() solves for it.
+ * UDP_SEGMENT burst, or go on from where the kernel began with a connected socket
+ * (Documentation/decisions/icrc.md); foreign ones have a counter that a UDP socket does not show,
+ * so wire_icrc_check() solves for it.
  */
 #ifndef UROCE_WIRE_ICRC_H
 #define UROCE_WIRE_ICRC_H
