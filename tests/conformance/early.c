@@ -297,6 +297,39 @@ static void test_one_repair_for_a_gap(void **state)
 }
 
 /*
+ * A probe only supposes that something is missing.  An ACK of just that, sooner than a round trip
+ * after it, is a late one of what was sent first, and nothing need be missing behind it; after a
+ * round trip it is the answer, and what comes next is missing as well.
+ */
+static void test_late_ack_after_a_probe(void **state)
+{
+	struct dut *dut = start(0, false);
+
+	(void)state;
+	lose_twice(dut, 4);
+	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(5), 4);
+	for (uint32_t i = 4; i < 10; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 4, ACK_CODE(5), 5);
+	expect_silence(dut);
+	/* Nothing else has come since: the next probe sends twice as many. */
+	dut_advance_to_deadline(dut);
+	for (uint32_t i = 5; i < 7; i++)
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	expect_silence(dut);
+	dut_advance(dut, UINT64_C(300000));
+	dut_ack(dut, DUT_SQ_PSN + 6, ACK_CODE(5), 7);
+	for (uint32_t i = 7; i < 10; i++)
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	expect_silence(dut);
+}
+
+/*
  * rule S4 test: a NAK that comes while a repair is under way may be for what overtook the repair
  * and was dropped.  It is the only one; where the timeout comes before a READ would be probed (code
  * 10 is 4.2 ms), what was sent behind the repair is sent again as well.
@@ -334,6 +367,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_nak_of_what_overtook_a_repair, dut_teardown),
+		cmocka_unit_test_teardown(test_late_ack_after_a_probe, dut_teardown),
 		cmocka_unit_test_teardown(test_kept_until_the_gap_is_filled, dut_teardown),
 		cmocka_unit_test_teardown(test_memory_is_bounded, dut_teardown),
 		cmocka_unit_test_teardown(test_nothing_is_kept_for_strangers, dut_teardown),

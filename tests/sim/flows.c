@@ -222,6 +222,7 @@ void flows_finish(struct world *world)
 		figures->timeouts += asking->timeouts;
 	}
 	figures->repeat = (double)repeats / (double)positions;
+	figures->packets = positions;
 	if (world->flows.until > world->flows.from)
 		measure(world, figures);
 	oracle_flows(world);

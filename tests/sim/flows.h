@@ -23,11 +23,12 @@ struct flow_sample {
 };
 
 struct flow_figures {
-	uint64_t ns;   /* measured for so long */
-	double jain;   /* index of fairness: 1 when all get the same, 1/n when one gets all */
-	double line;   /* payload of all that was acknowledged, over what the line could carry */
-	double least;  /* what a flow got in the worst slot, over its share of the line */
-	double repeat; /* packets of data sent again, for each that was sent first */
+	uint64_t ns;	  /* measured for so long */
+	double jain;	  /* index of fairness: 1 when all get the same, 1/n when one gets all */
+	double line;	  /* payload of all that was acknowledged, over what the line could carry */
+	double least;	  /* what a flow got in the worst slot, over its share of the line */
+	double repeat;	  /* packets of data sent again, for each that was sent first */
+	uint64_t packets; /* ... which were so many, of all flows */
 	uint64_t queue_p50, queue_p95, marks, drops; /* while measured */
 	uint64_t timeouts;
 };

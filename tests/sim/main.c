@@ -121,15 +121,19 @@ static int run_kept(struct world *world, const struct options *options)
 	FILE *file = fopen(options->kept, "r");
 	uint64_t seeds = 0, failures = 0, seed;
 	double began = seconds();
-	char line[200];
+	char line[200], kind[8];
+	int found;
 
 	if (!file) {
 		perror(options->kept);
 		return 2;
 	}
 	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%" SCNu64 " %" SCNu32, &seed, &world->generation) != 2)
+		found = sscanf(line, "%" SCNu64 " %" SCNu32 " %7s", &seed, &world->generation,
+			       kind);
+		if (found < 2)
 			continue;
+		world->plans_flows = found == 3 && strcmp(kind, "flows") == 0;
 		seeds++;
 		if (world_run(world, seed))
 			continue;

@@ -23,8 +23,8 @@ uint32_t __real_gaps_take(struct eng_qp *qp, uint32_t n);
 
 bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now);
 bool __real_repair_begin(struct eng_qp *qp, uint64_t now);
-void __wrap_repair_acknowledged(struct eng_qp *qp);
-void __real_repair_acknowledged(struct eng_qp *qp);
+void __wrap_repair_acknowledged(struct eng_qp *qp, uint64_t now);
+void __real_repair_acknowledged(struct eng_qp *qp, uint64_t now);
 
 /* Its bytes are those from one before, which belongs to the headers. */
 static struct wire_packet shifted(const struct wire_packet *packet)
@@ -77,10 +77,10 @@ bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now)
 	return !mutant_has(MUTANT_REPAIRS_NOTHING) && __real_repair_begin(qp, now);
 }
 
-void __wrap_repair_acknowledged(struct eng_qp *qp)
+void __wrap_repair_acknowledged(struct eng_qp *qp, uint64_t now)
 {
 	if (!mutant_has(MUTANT_REPAIRS_ONCE))
-		__real_repair_acknowledged(qp);
+		__real_repair_acknowledged(qp, now);
 }
 
 const struct mutant mutants_of_losses[] = {

@@ -259,6 +259,13 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	asking->retry_count = asking->may_repeat;
 }
 
+/* Nothing behind this position, which is the next, has come to the peer. */
+static bool has_seen_all_in_order(const struct answering *answering, int64_t position)
+{
+	return answering->expected == position && answering->ahead_to <= position &&
+	       !answering->naked && !answering->nak_owed;
+}
+
 /*
  * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes,
  * so a timeout needs a better reason: rule S4 test
@@ -267,10 +274,15 @@ static bool timeout_justified(const struct end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct end *peer = end->peer;
+	const struct answering *answering = &peer->oracle.answering;
 	bool tail = asking->lost_last >= asking->unacked &&
-		    asking->lost_serial > peer->oracle.answering.last_serial;
+		    (asking->lost_serial > answering->last_serial ||
+		     has_seen_all_in_order(answering, asking->unacked));
 
 	if (!end->world->plan.patient || peer->state == ENG_ERR)
+		return true;
+	/* READ responses at the lowest rate, some asked for again, may take as long. */
+	if (end->world->plan.forged_ns > 0)
 		return true;
 	/* The NAK may be on its way. */
 	if (end->world->now - peer->oracle.answering.ahead_since <

@@ -16,6 +16,8 @@
 /* Of what a queue that marks has room for only what is lost by chance is sent again, or twice. */
 #define REPEATS_FOR_LOSS 2.2
 #define REPEATS_MORE 0.01
+/* A loss before the peer has been told of our credits costs a window, once for each flow. */
+#define REPEATS_AT_FIRST 16
 
 struct limits {
 	double jain, line;
@@ -122,6 +124,8 @@ static void check_repeats(struct world *world)
 	double repeat = world->flows.figures.repeat;
 	double limit = plan->net[0].loss * REPEATS_FOR_LOSS / 1000 + REPEATS_MORE;
 
+	limit += (double)(REPEATS_AT_FIRST * plan->connections) /
+		 (double)world->flows.figures.packets;
 	if (plan->ect && !plan->forged_ns && !has_reads(plan) &&
 	    plan->net[0].queue_bytes >= AMPLE_QUEUE_BYTES && repeat > limit)
 		world_fail(world, "%.3f of the packets are sent again, and not %.3f", repeat,

@@ -264,7 +264,7 @@ static enum eng_status answered(struct eng_qp *qp, const struct wire_packet *pac
 	enum eng_status verdict = receive_answer(qp, packet, now);
 
 	if (verdict == ENG_SUCCESS && qp->req.repair.waits)
-		repair_acknowledged(qp);
+		repair_acknowledged(qp, now);
 	return verdict;
 }
 
@@ -291,7 +291,7 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 	if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now))
 		return gaps_passed(qp, packet->psn, now) ? ENG_SUCCESS : retry_on_request(qp, now);
 	if (qp->req.repair.waits)
-		repair_acknowledged(qp);
+		repair_acknowledged(qp, now);
 	return ENG_SUCCESS;
 }
 

@@ -56,8 +56,10 @@ struct network_law {
 struct repair {
 	uint32_t psn; /* packets [psn, psn + packets) are missing, as far as is known */
 	uint32_t packets;
-	uint32_t sent_psn; /* what is before that was sent before them */
+	uint32_t sent_psn; /* what is before that was sent before them, */
+	uint64_t sent_at;  /* ... and they then */
 	bool owed;	   /* they are to be sent */
+	bool told;	   /* by a NAK that they are missing, and not supposed by a probe */
 	bool waits;	   /* for an answer to them, sent or not */
 	bool confirmed;	   /* the peer has acknowledged beyond a gap */
 	uint8_t trials;	   /* that it has not, until it does */

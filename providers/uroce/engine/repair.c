@@ -30,7 +30,7 @@ void repair_introduce(struct eng_qp *qp)
 	if (qp->type != ENG_RC || !credit_is_told(qp) || !tlp_has_time(qp))
 		return;
 	show_credits(qp);
-	qp->req.repair.trials = 1;
+	qp->req.repair.trials++;
 }
 
 /* Does the peer keep what comes early, or may that be tried? */
@@ -69,13 +69,14 @@ static uint32_t twice(uint32_t packets)
 	return packets < REPAIR_MAX / 2 ? 2 * packets : REPAIR_MAX;
 }
 
-static void send_again(struct eng_qp *qp, uint32_t packets)
+static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
 {
 	struct repair *repair = &qp->req.repair;
 
 	repair->psn = qp->req.unacked_psn;
 	repair->packets = packets;
 	repair->sent_psn = qp->req.next_psn;
+	repair->sent_at = now;
 	repair->owed = true;
 	repair->waits = true;
 	/* What is acknowledged next says nothing of a round trip. */
@@ -115,17 +116,24 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 	if (!req->cwnd_recovering)
 		cwnd_loss(qp);
 	tlp_told_of_loss(qp, now);
-	send_again(qp, packets);
+	repair->told = true;
+	send_again(qp, packets, now);
 	return true;
 }
 
-bool repair_probe(struct eng_qp *qp)
+bool repair_probe(struct eng_qp *qp, uint64_t now)
 {
 	struct repair *repair = &qp->req.repair;
+	uint32_t packets = 1;
 
 	if (!is_possible(qp) || !(repair->confirmed || repair->waits))
 		return false;
-	send_again(qp, repair->waits ? repair->packets : 1);
+	if (repair->waits)
+		packets = repair->packets;
+	else if (repair->packets > 0 && repair_end(repair) == qp->req.unacked_psn)
+		packets = twice(repair->packets); /* nothing behind the last probe has come */
+	repair->told &= repair->waits;
+	send_again(qp, packets, now);
 	return true;
 }
 
@@ -153,7 +161,21 @@ void repair_progress(struct eng_qp *qp)
 	repair->packets = 0;
 }
 
-void repair_acknowledged(struct eng_qp *qp)
+/*
+ * A probe has supposed a loss that nobody told of.  What acknowledges it sooner than a round trip
+ * after it is a late ACK of what had been sent first, and nothing need be missing behind it.
+ */
+static bool was_late(const struct eng_qp *qp, uint64_t now)
+{
+	const struct repair *repair = &qp->req.repair;
+	uint64_t round_trip = qp->req.tlp.round_trip_ns;
+
+	if (round_trip == 0)
+		round_trip = TLP_MIN_NS;
+	return !repair->told && now - repair->sent_at < round_trip * 3 / 4;
+}
+
+void repair_acknowledged(struct eng_qp *qp, uint64_t now)
 {
 	struct repair *repair = &qp->req.repair;
 	uint32_t left = psn_sub(repair->sent_psn, qp->req.unacked_psn);
@@ -161,7 +183,8 @@ void repair_acknowledged(struct eng_qp *qp)
 	if (!repair->waits || qp->req.unacked_psn != repair_end(repair))
 		return;
 	/* All that was sent before the repair has been answered. */
-	if (sendqueue_in_flight(qp) == 0 || psn_diff(qp->req.unacked_psn, repair->sent_psn) >= 0) {
+	if (sendqueue_in_flight(qp) == 0 || psn_diff(qp->req.unacked_psn, repair->sent_psn) >= 0 ||
+	    was_late(qp, now)) {
 		repair->owed = false;
 		repair->waits = false;
 		return;
@@ -173,5 +196,5 @@ void repair_acknowledged(struct eng_qp *qp)
 	if (!is_possible(qp))
 		return;
 	/* It was sent before the repair and is not there: lost, or the peer had no more room. */
-	send_again(qp, left < twice(repair->packets) ? left : twice(repair->packets));
+	send_again(qp, left < twice(repair->packets) ? left : twice(repair->packets), now);
 }

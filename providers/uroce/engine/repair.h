@@ -30,10 +30,10 @@ void repair_introduce(struct eng_qp *qp);
 bool repair_begin(struct eng_qp *qp, uint64_t now);
 
 /*
- * Nothing has been heard for some time: the repair that waits once more, or the oldest packet.
- * False as above.
+ * Nothing has been heard for some time: the repair that waits once more, or the oldest packet, or
+ * twice as many as last time if just these have been acknowledged since.  False as above.
  */
-bool repair_probe(struct eng_qp *qp);
+bool repair_probe(struct eng_qp *qp, uint64_t now);
 
 /* A burst of this kind could not be sent. */
 void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst);
@@ -42,6 +42,6 @@ void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 void repair_progress(struct eng_qp *qp);
 
 /* An ACK has been taken in, which is not followed by a NAK: has it jumped? */
-void repair_acknowledged(struct eng_qp *qp);
+void repair_acknowledged(struct eng_qp *qp, uint64_t now);
 
 #endif

@@ -160,24 +160,29 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	return req->last_progress + wait;
 }
 
-void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
+static void send_probe(struct eng_qp *qp, uint64_t now)
 {
-	struct tlp *tlp = &qp->req.tlp;
-
-	/* Asked late, those that would have been due meanwhile are this one. */
-	do
-		tlp->sent++;
-	while (tlp_deadline(qp, timeout_ns) <= now);
-	tlp->marked = false;
-	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
 	/* It is one packet, which makes no queue. */
-	if (gaps_probe(qp, now) || repair_probe(qp))
+	if (gaps_probe(qp, now) || repair_probe(qp, now))
 		return;
 	/* Where nobody has told of a loss, it is the first, if it is one. */
 	if (is_lossy(qp))
 		cwnd_lost_again(qp);
 	else if (!qp->req.cwnd_recovering)
 		cwnd_loss(qp);
-	tlp->alone = true;
+	qp->req.tlp.alone = true;
 	sendqueue_go_back(qp);
+}
+
+void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
+{
+	struct tlp *tlp = &qp->req.tlp;
+
+	tlp->sent++;
+	tlp->marked = false;
+	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
+	send_probe(qp, now);
+	/* Asked late, those that would have been due meanwhile are this one. */
+	while (tlp_deadline(qp, timeout_ns) <= now)
+		tlp->sent++;
 }
