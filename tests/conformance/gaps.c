@@ -241,6 +241,22 @@ static void test_ack_behind_gap(void **state)
 	expect_silence(dut);
 }
 
+/* What it has acknowledged stays so, as long as responses wait. */
+static void test_ack_behind_gap_is_remembered(void **state)
+{
+	struct dut *dut = reader(DUT_SQ_PSN);
+
+	(void)state;
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	answer_without(dut, 0, 1 << 2);
+	dut_ack(dut, DUT_SQ_PSN + PACKETS, ACK_CODE(0), 2);
+	expect_request(dut, 0, 2, 3);
+	answer(dut, 0, 2, WIRE_READ_RESPONSE_ONLY);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+}
+
 /* A READ of which so many responses come, some time apart, and no more. */
 static struct dut *broken_off(struct dut_config config, uint32_t packets, uint64_t apart)
 {
@@ -319,6 +335,7 @@ int main(void)
 		DUT_TEST(test_answer_is_lost_as_well),
 		DUT_TEST(test_asked_for_again_by_later_responses),
 		DUT_TEST(test_ack_behind_gap),
+		DUT_TEST(test_ack_behind_gap_is_remembered),
 		DUT_TEST(test_end_is_lost),
 		DUT_TEST(test_end_is_lost_elsewhere),
 	};

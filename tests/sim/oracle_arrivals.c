@@ -168,6 +168,14 @@ static bool may_wait(const struct end *end, bool progressed)
 	return plan->rnr_retry == 7 || waits < plan->rnr_retry;
 }
 
+static bool responses_wait(const struct asking *asking)
+{
+	for (int64_t at = asking->unacked; at < asking->placed_to; at++)
+		if (asking->placed[at])
+			return true;
+	return false;
+}
+
 static void ack_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -175,8 +183,12 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 	bool sequence = packet->syndrome == 0x60, answered;
 
 	if (packet->syndrome >> 5 == 0) {
-		if (!acknowledge(end, position + 1))
-			implied_nak(end, position);
+		if (acknowledge(end, position + 1))
+			return;
+		/* It is remembered with the responses that wait for the missing one. */
+		if (responses_wait(asking) && position >= asking->placed_to)
+			asking->placed_to = position + 1;
+		implied_nak(end, position);
 		return;
 	}
 	asking->naks += sequence;
@@ -251,6 +263,8 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 		return;
 	}
 	acknowledge(end, asking->placed_to);
+	if (!responses_wait(asking))
+		asking->placed_to = asking->unacked;
 	asking->timer_from = end->world->now;
 	asking->probing = asking->question_sent = asking->question_came = false;
 	end->world->last_progress = end->world->now;

@@ -244,6 +244,7 @@ bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now)
 	if (!gaps_exist(qp))
 		return false;
 	gaps->heard_psn = later(psn_add(psn, 1), gaps->heard_psn);
+	gaps->placed_psn = later(psn_add(psn, 1), gaps->placed_psn);
 	look_for_gaps(qp, now);
 	return true;
 }

@@ -69,7 +69,7 @@ struct repair {
 #define GAPS_PSNS 1024
 struct gaps {
 	uint32_t count;		/* of bits below; all else counts only when there are some */
-	uint32_t placed_psn;	/* they all lie before it, */
+	uint32_t placed_psn;	/* they all lie before it, and what an ACK behind a gap is for, */
 	uint32_t heard_psn;	/* ... and behind the newest one that has come since going back is
 				   this */
 	uint32_t asked_psn;	/* what is missing before it has been asked for again */
