@@ -136,32 +136,56 @@ static __attribute__((noinline)) void receive_other(struct eng_qp *qp,
 		count(qp, ENG_COUNT_DROPPED);
 }
 
-void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+static inline void begin_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	if (__builtin_expect(packet->congestion, 0))
+		note_congestion(qp, packet, now);
+	schedule_received(qp, packet, now);
+}
+
+static inline void end_receive(struct eng_qp *qp, enum eng_status verdict)
+{
+	qp->req.network.echoed = false;
+	if (verdict != ENG_SUCCESS)
+		state_fail(qp, verdict);
+	cwnd_publish(qp);
+}
+
+static __attribute__((noinline)) void receive_any(struct eng_qp *qp,
+						  const struct wire_packet *packet, uint64_t now)
 {
 	enum eng_status (*receive)(struct eng_qp *, const struct wire_packet *, uint64_t);
-	enum eng_status verdict;
 
-	count(qp, ENG_COUNT_RECEIVED_PACKETS);
-	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
 	receive = receivers[qp->type][wire_op_is_response(packet->opcode)];
 	if ((packet->opcode & WIRE_SERVICE_MASK) != message_services[qp->type] || !receive) {
 		receive_other(qp, packet);
 		return;
 	}
-	if (__builtin_expect(packet->congestion, 0))
-		note_congestion(qp, packet, now);
-	schedule_received(qp, packet, now);
-	/* Short messages: there is little to do for each, so what it is has to be seen at once. */
-	if (packet->opcode == (WIRE_RC | WIRE_ACKNOWLEDGE) && completer_take_short(qp, packet, now))
-		verdict = sendqueue_fault(qp);
-	else if (packet->opcode == (WIRE_RC | WIRE_SEND_ONLY) && responder_take_short(qp, packet))
-		verdict = ENG_SUCCESS;
-	else
-		verdict = receive(qp, packet, now);
-	qp->req.network.echoed = false;
-	if (verdict != ENG_SUCCESS)
-		state_fail(qp, verdict);
-	cwnd_publish(qp);
+	begin_receive(qp, packet, now);
+	end_receive(qp, receive(qp, packet, now));
+}
+
+/* Short messages: there is little to do for each, so what it is has to be seen at once. */
+void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	enum eng_status verdict;
+
+	count(qp, ENG_COUNT_RECEIVED_PACKETS);
+	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
+	if (qp->type == ENG_RC && packet->opcode == (WIRE_RC | WIRE_ACKNOWLEDGE)) {
+		begin_receive(qp, packet, now);
+		verdict = completer_take_short(qp, packet, now)
+				  ? sendqueue_fault(qp)
+				  : completer_receive(qp, packet, now);
+		end_receive(qp, verdict);
+	} else if (qp->type == ENG_RC && packet->opcode == (WIRE_RC | WIRE_SEND_ONLY)) {
+		begin_receive(qp, packet, now);
+		verdict = responder_take_short(qp, packet) ? ENG_SUCCESS
+							   : receive_request(qp, packet, now);
+		end_receive(qp, verdict);
+	} else {
+		receive_any(qp, packet, now);
+	}
 }
 
 static inline void count_sent(struct eng_qp *qp, const struct eng_burst *burst)
