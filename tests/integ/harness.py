@@ -143,6 +143,16 @@ class Process:
             self.kill()
             raise Timeout(f"not over after {seconds} s: {self}") from None
 
+    def await_words(self, words, seconds=PATIENCE):
+        """Until it has said them."""
+        until = time.monotonic() + seconds
+        while words not in self.output + self.errors:
+            # What it said last may have been missed.
+            ended = not self.running()
+            assert words in self.output + self.errors or not ended, self
+            assert time.monotonic() < until, self
+            time.sleep(0.01)
+
     def done(self, seconds=PATIENCE):
         """Wait for a program that must succeed; returns what it has printed."""
         code = self.wait(seconds)

@@ -368,13 +368,6 @@ def ask(place, pid, file, **options):
                        **options)
 
 
-def await_beginning(asker):
-    until = time.monotonic() + harness.PATIENCE
-    while "has begun" not in asker.errors:
-        assert asker.running() and time.monotonic() < until, asker
-        time.sleep(0.01)
-
-
 def test_asked_for(loopback):
     """Begun and ended while the process runs, twice, and by one process at a time."""
     end, other = talk_pair(loopback)
@@ -382,7 +375,7 @@ def test_asked_for(loopback):
         assert end.do("write") == talk.SUCCESS
         prefix = loopback.scratch.file("asked")
         asker = ask(loopback, end.pid, prefix + ".%p")
-        await_beginning(asker)
+        asker.await_words("has begun")
         second = ask(loopback, end.pid, loopback.scratch.file("pcapng"))
         assert second.wait() == 1 and "already" in second.errors, second
         for _ in range(writes):
@@ -403,7 +396,7 @@ def test_asker_goes(loopback):
     end, other = talk_pair(loopback)
     name = loopback.scratch.file("pcapng")
     asker = ask(loopback, end.pid, name + ",snaplen=100")
-    await_beginning(asker)
+    asker.await_words("has begun")
     assert end.do("write") == talk.SUCCESS
     asker.kill(signal.SIGKILL)
     until = time.monotonic() + harness.PATIENCE

@@ -212,10 +212,7 @@ def test_killed_end_says_goodbye(request, where, victim):
     server = place.start("rping", "-s", "-a", place.address, "-p", port)
     await_listener(place, server, port)
     client = place.peer.start("rping", "-c", "-v", "-a", place.address, "-p", port)
-    until = time.monotonic() + harness.PATIENCE
-    while "rdma-ping-9:" not in client.output:
-        assert client.running() and time.monotonic() < until, client
-        time.sleep(0.01)
+    client.await_words("rdma-ping-9:")
     dead, other = (client, server) if victim == "client" else (server, client)
     dead.kill()
     began = time.monotonic()
@@ -224,13 +221,6 @@ def test_killed_end_says_goodbye(request, where, victim):
     assert time.monotonic() - began < 2.5, other
     assert "DISCONNECT EVENT" in other.output + other.errors, other
     assert bystander.running(), bystander
-
-
-def await_ping(client, number):
-    until = time.monotonic() + harness.PATIENCE
-    while f"rdma-ping-{number}:" not in client.output:
-        assert client.running() and time.monotonic() < until, client
-        time.sleep(0.01)
 
 
 def test_stopped_holder(loopback):
@@ -243,11 +233,12 @@ def test_stopped_holder(loopback):
         servers.append(loopback.start("rping", "-s", "-P", *words, port))
         await_listener(loopback, servers[-1], port)
     before = loopback.start("rping", "-c", "-v", *words, ports[1])
-    await_ping(before, 1)
+    before.await_words("rdma-ping-1:")
     servers[0].popen.send_signal(signal.SIGSTOP)
     for _ in range(2):
         loopback.run("rping", "-c", "-C", 3, *words, ports[1]).done()
-    await_ping(before, 1 + before.output.count("rdma-ping-") + 20)
+    last = 1 + before.output.count("rdma-ping-") + 20
+    before.await_words(f"rdma-ping-{last}:")
     servers[0].popen.send_signal(signal.SIGCONT)
     for port in ports:
         loopback.run("rping", "-c", "-C", 3, *words, port).done()
@@ -260,10 +251,7 @@ def test_killed_server(loopback):
     server = loopback.start("rping", "-s", "-a", "127.0.0.1", "-p", port)
     await_listener(loopback, server, port)
     client = loopback.start("rping", "-c", "-v", "-a", "127.0.0.1", "-p", port)
-    until = time.monotonic() + harness.PATIENCE
-    while "rdma-ping-9:" not in client.output:
-        assert client.running() and time.monotonic() < until, client
-        time.sleep(0.01)
+    client.await_words("rdma-ping-9:")
     server.kill()
     # Its own queue pair gives up, if nobody says good-bye for the dead one.
     client.wait()
@@ -278,10 +266,7 @@ def test_seen_by_stat(loopback):
     await_listener(loopback, server, port)
     client = loopback.start("rping", "-c", "-v", "-a", "127.0.0.1", "-p", port,
                             env={"UROCE_CREDITS": "off"})
-    until = time.monotonic() + harness.PATIENCE
-    while "rdma-ping-9:" not in client.output:
-        assert client.running() and time.monotonic() < until, client
-        time.sleep(0.01)
+    client.await_words("rdma-ping-9:")
     shown = {process["pid"]: process for process in loopback.stat()}
     at_server, at_client = shown[server.popen.pid], shown[client.popen.pid]
     (listener,), (passive,) = at_server["listeners"], at_server["connections"]

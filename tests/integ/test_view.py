@@ -160,10 +160,7 @@ def test_nothing_is_left_behind(loopback, way):
     os.chmod(folder, 0o777)
     program = loopback.start(run, f"--view={way}", "sh", "-c", "echo ready; exec sleep 60",
                              user=USER, env={"TMPDIR": folder, "XDG_RUNTIME_DIR": ""})
-    until = time.monotonic() + PATIENCE
-    while "ready" not in program.output:
-        assert program.running() and time.monotonic() < until, program
-        time.sleep(0.02)
+    program.await_words("ready")
     assert keepers(loopback) == 1
     assert bool(os.listdir(folder)) == (way == "calls")
     os.kill(program.pid, 9)

@@ -48,19 +48,8 @@ def start_rping(server, version=4):
     words = ["-v", "-V", "-a", address_of(server, version), "-p", PORT]
     serving = start_server(server, PORT, "rping", "-s", *words)
     asking = server.peer.start("rping", "-c", *words)
-    await_words(asking, "rdma-ping-9:")
+    asking.await_words("rdma-ping-9:")
     return serving, asking
-
-
-def await_words(process, words, seconds=harness.PATIENCE):
-    """Until it has said them."""
-    until = time.monotonic() + seconds
-    while words not in process.output + process.errors:
-        # What it said last may have been missed.
-        ended = not process.running()
-        assert words in process.output + process.errors or not ended, process
-        assert time.monotonic() < until, process
-        time.sleep(0.01)
 
 
 def connection_of(host, process):
@@ -155,7 +144,7 @@ def test_killed_end_says_goodbye(server, host, victim):
         told = other.output + other.errors
         assert TOLD in told or REFUSED in told, other
     else:
-        await_words(other, TOLD, AT_ONCE)
+        other.await_words(TOLD, AT_ONCE)
         other.kill()
     # Nothing is left in the way of the next ones.
     for process in start_rping(server):
