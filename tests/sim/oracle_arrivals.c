@@ -168,6 +168,7 @@ static bool may_wait(const struct end *end, bool progressed)
 	return plan->rnr_retry == 7 || waits < plan->rnr_retry;
 }
 
+/* Has a READ response been placed that waits for a missing one? */
 static bool responses_wait(const struct asking *asking)
 {
 	for (int64_t at = asking->unacked; at < asking->placed_to; at++)
@@ -299,8 +300,8 @@ static bool timeout_justified(const struct end *end)
 	if (end->world->plan.forged_ns > 0)
 		return true;
 	/* The NAK may be on its way. */
-	if (end->world->now - peer->oracle.answering.ahead_since <
-	    UINT64_C(2048) << end->world->plan.timeout_code)
+	if (end->world->now - answering->ahead_since < UINT64_C(2048)
+							       << end->world->plan.timeout_code)
 		return true;
 	/* So may the answer to a probe, which does not restart the timer (S10). */
 	if (asking->probing &&

@@ -151,6 +151,7 @@ static inline void end_receive(struct eng_qp *qp, enum eng_status verdict)
 	cwnd_publish(qp);
 }
 
+/* What is no short message of RC, of any service. */
 static __attribute__((noinline)) void receive_any(struct eng_qp *qp,
 						  const struct wire_packet *packet, uint64_t now)
 {

@@ -128,11 +128,14 @@ bool repair_probe(struct eng_qp *qp, uint64_t now)
 
 	if (!is_possible(qp) || !(repair->confirmed || repair->waits))
 		return false;
-	if (repair->waits)
+	if (repair->waits) {
 		packets = repair->packets;
-	else if (repair->packets > 0 && repair_end(repair) == qp->req.unacked_psn)
-		packets = twice(repair->packets); /* nothing behind the last probe has come */
-	repair->told &= repair->waits;
+	} else {
+		/* Nothing behind what was sent again last has been acknowledged. */
+		if (repair->packets > 0 && repair_end(repair) == qp->req.unacked_psn)
+			packets = twice(repair->packets);
+		repair->told = false;
+	}
 	send_again(qp, packets, now);
 	return true;
 }

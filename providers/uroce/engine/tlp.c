@@ -138,7 +138,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	uint64_t wait = tlp->round_trip_ns * TLP_ROUND_TRIPS,
 		 asked = gaps_exist(qp) ? gaps_wait_ns(qp) : 0;
 
-	/* It costs one packet, and nothing else is sent meanwhile. */
+	/* It costs little, and nothing else is sent meanwhile. */
 	if (req->repair.waits)
 		wait = tlp->round_trip_ns + tlp->round_trip_ns / 2;
 	if (asked > 0)
@@ -162,7 +162,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 
 static void send_probe(struct eng_qp *qp, uint64_t now)
 {
-	/* It is one packet, which makes no queue. */
+	/* It is a packet, or those that were asked for before, and makes no queue. */
 	if (gaps_probe(qp, now) || repair_probe(qp, now))
 		return;
 	/* Where nobody has told of a loss, it is the first, if it is one. */
