@@ -21,28 +21,33 @@ enum {
 	 */
 	FEW_PACKETS = 2,
 	/*
-	 * Keeps several spinning processes on one core from standing still.  sched_yield() costs
-	 * some polls where no other thread wants the core, so it is rare there: with 16 instead of
-	 * 64, ib_send_lat through shared memory takes 2 % longer.  Where one does, which shows in
-	 * the time that the call takes, it may be the very one that is waited for.
-	 * Both ends of ib_send_lat on one core take 9.6 us so, 18 us when they always yield
-	 * seldom, and 74 us when they never do (medians of five; with 16).
+	 * A poller yields its core when it has polled in vain for so long: its peer may wait for
+	 * this very core.  It is a time, and not a number of polls, because a look at the socket
+	 * takes ten times as long as one at shared memory; and it begins anew with each packet,
+	 * because a poller that has work to do is best left to it.  Counting 64 polls in vain
+	 * instead, four pairs of ib_send_lat on two cores made 49 and not 84 thousand round trips a
+	 * second, and through shared memory 92 and not 380 (medians of three).
 	 */
-	YIELD_INTERVAL = 64,
-	YIELD_INTERVAL_SHARED = 2,
+	YIELD_AFTER_NS = 5000,
+	/*
+	 * Where another thread wants the core, which shows in the time that the call takes, it may
+	 * be the one that is waited for: then a poller yields with every second poll.  Both ends of
+	 * ib_send_lat on one core take 4.7 us so, 10.6 us when they always wait for 5 us, and
+	 * 140 us when they never yield (medians of five).
+	 */
 	YIELD_SHARED_NS = 1000,
+	YIELD_AFTER_SHARED_NS = 0,
 	/*
 	 * But one that takes the core for so long is another program, that computes, and every
-	 * yield to it costs a time slice.  Then a poller yields only when it has polled in vain for
-	 * a while: as long as messages come there is no reason to, and if its peer waits for this
-	 * very core, that is not long either.  Beside three such threads on two cores
-	 * ibv_rc_pingpong takes 0.06 ms and not 2.1 ms, and ib_write_bw -s 8 beside two makes
-	 * 0.26 M/s and not 0.04 (medians of three); twelve pairs of ibv_rc_pingpong at once take as
-	 * long as ever.  Not to yield at all for a millisecond made those twelve take 2.2 s
-	 * instead of 0.5 s, because each took the others for such threads then.
+	 * yield to it costs a time slice.  Beside three such threads on two cores ibv_rc_pingpong
+	 * takes 0.07 ms so, and 3.5 ms when its ends yield to them as to others; twelve pairs of it
+	 * at once take as long either way, 0.4 s, but 1.1 s with a whole millisecond, because each
+	 * took the others for such threads then (medians of five).
 	 */
 	YIELD_SLOW_NS = 500000,
-	YIELD_VAIN_NS = 100000,
+	YIELD_AFTER_SLOW_NS = 100000,
+	/* The clock is read with each second poll in vain. */
+	YIELD_LOOK_POLLS = 2,
 	/*
 	 * Some 50 us: for so long a poller leaves the turn lock to a thread that waits for it.  On
 	 * a busy host that thread may wait for a processor as well, for tens of milliseconds.
@@ -406,26 +411,35 @@ static bool is_streak(struct progress *progress)
 
 /* Of a thread that polls. */
 static __thread struct {
-	unsigned int empty_polls, interval;
-	/* Since when it has polled in vain after a slow yield; 0: the last one was not slow. */
+	/* Since there was work, or since it yielded; and when it first looked at the clock then. */
+	unsigned int vain_polls;
 	uint64_t vain_since;
-} poller = { .interval = YIELD_INTERVAL };
+	/* It yields when it has polled in vain for so long. */
+	uint64_t yield_after;
+} poller = { .yield_after = YIELD_AFTER_NS };
+
+static uint64_t yield_after(uint64_t took)
+{
+	if (took > YIELD_SLOW_NS)
+		return YIELD_AFTER_SLOW_NS;
+	return took > YIELD_SHARED_NS ? YIELD_AFTER_SHARED_NS : YIELD_AFTER_NS;
+}
 
 /* Not inlined: tests/bench/instructions.py counts the calls. */
 static __attribute__((noinline)) void yield_sometimes(void)
 {
-	uint64_t begin, end;
+	uint64_t now;
 
-	if (++poller.empty_polls < poller.interval)
+	if (++poller.vain_polls % YIELD_LOOK_POLLS)
 		return;
-	poller.empty_polls = 0;
-	begin = progress_now();
-	if (poller.vain_since && begin - poller.vain_since < YIELD_VAIN_NS)
+	now = progress_now();
+	if (poller.vain_polls == YIELD_LOOK_POLLS)
+		poller.vain_since = now;
+	if (now - poller.vain_since < poller.yield_after)
 		return;
 	sched_yield();
-	end = progress_now();
-	poller.interval = end - begin > YIELD_SHARED_NS ? YIELD_INTERVAL_SHARED : YIELD_INTERVAL;
-	poller.vain_since = end - begin > YIELD_SLOW_NS ? end : 0;
+	poller.vain_polls = 0;
+	poller.yield_after = yield_after(progress_now() - now);
 }
 
 /* Should a poller leave the turn to a thread that waits for it? */
@@ -453,8 +467,8 @@ void progress_poll(struct progress *progress)
 		wakeup_disarm(progress);
 	if (result == TURN_IDLE)
 		yield_sometimes();
-	else if (poller.vain_since)
-		poller.vain_since = progress_now();
+	else
+		poller.vain_polls = 0;
 }
 
 void progress_polled(struct progress *progress)
