@@ -146,9 +146,10 @@ uint16_t link_peer_identification(const struct link_peer *peer);
 /*
  * How large a packet may be on the way to peer, IP header included, as far as the kernel knows: by
  * the route, and by what routers have said (which may be forged).  0 when that cannot be told, and
- * through shared memory.  Takes a few system calls.
+ * through shared memory.  Takes a few system calls, unless the calling thread has asked for a peer
+ * of the same two addresses less than max_age_ms ago.
  */
-uint32_t link_peer_mtu(const struct link_peer *peer);
+uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms);
 /* How what is sent to a peer is addressed; dst's port is always 4791. */
 struct link_way {
 	uint8_t src[16], dst[16]; /* as in a GID */

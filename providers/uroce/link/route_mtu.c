@@ -4,6 +4,7 @@
  * ICMP message.  A socket that is connected shows it; ours mostly are not, so one is made to ask.
  */
 #include <netinet/in.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -17,15 +18,12 @@ static bool name_both(int fd, const struct link_peer *peer)
 	       connect(fd, &peer->dst_sockaddr.any, peer->dst_bytes) == 0;
 }
 
-uint32_t link_peer_mtu(const struct link_peer *peer)
+static uint32_t ask_kernel(const struct link_peer *peer)
 {
 	bool ipv4 = peer->dst_sockaddr.any.sa_family == AF_INET;
-	int fd, mtu = 0;
+	int fd = link_socket(peer->dst_sockaddr.any.sa_family, SOCK_DGRAM), mtu = 0;
 	socklen_t bytes = sizeof(mtu);
 
-	if (peer->channel)
-		return 0;
-	fd = link_socket(peer->dst_sockaddr.any.sa_family, SOCK_DGRAM);
 	if (fd < 0)
 		return 0;
 	if (!name_both(fd, peer) || getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
@@ -33,4 +31,32 @@ uint32_t link_peer_mtu(const struct link_peer *peer)
 		mtu = 0;
 	link_close_fd(&fd);
 	return mtu > 0 ? (uint32_t)mtu : 0;
+}
+
+/* What the thread was told last.  Programs connect thousands of queue pairs to the same peer. */
+static __thread struct {
+	struct link_endpoint src, dst;
+	uint32_t mtu;
+	int64_t asked_ms; /* 0: nothing yet */
+} last;
+
+static bool is_same(const struct link_endpoint *a, const struct link_endpoint *b)
+{
+	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0 && a->scope_id == b->scope_id;
+}
+
+uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms)
+{
+	int64_t now = link_now_ms();
+
+	if (peer->channel)
+		return 0;
+	if (!last.asked_ms || now - last.asked_ms >= max_age_ms ||
+	    !is_same(&last.src, &peer->addr->endpoint) || !is_same(&last.dst, &peer->dst)) {
+		last.mtu = ask_kernel(peer);
+		last.src = peer->addr->endpoint;
+		last.dst = peer->dst;
+		last.asked_ms = now;
+	}
+	return last.mtu;
 }

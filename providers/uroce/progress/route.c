@@ -54,6 +54,7 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 		      struct link_addr **addr, char error[PROGRESS_ERROR_TEXT])
 {
 	struct progress_address *address;
+	bool is_new;
 	int result = link_addr_open(progress->link, gid, scope_id, addr, error);
 
 	/* Meanwhile the control socket was served here, so it may be about other addresses. */
@@ -64,10 +65,11 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 	turn_lock(progress);
 	pthread_mutex_lock(&progress->wakeup.lock);
 	address = find_address(progress, *addr);
-	if (address)
-		address->users++;
-	else
+	is_new = !address;
+	if (is_new)
 		result = enter_address(progress, *addr);
+	else
+		address->users++;
 	pthread_mutex_unlock(&progress->wakeup.lock);
 	turn_unlock(progress);
 	if (result) {
@@ -77,10 +79,11 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 		return result;
 	}
 	/*
-	 * Another process may already have asked for the address's region, and the helper may sleep
-	 * without waiting for what comes there: it did not have the address yet.
+	 * Another process may already have asked for the region of a new address, and the helper
+	 * may sleep without waiting for what comes there: it did not have the address yet.
 	 */
-	wakeup_helper(progress);
+	if (is_new)
+		wakeup_helper(progress);
 	return 0;
 }
 

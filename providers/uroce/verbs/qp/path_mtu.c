@@ -13,6 +13,8 @@
 #define PACKET_OVERHEAD (8 + 12 + 16 + 4)
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40
+/* An answer for the same way that is so old is good enough for one more queue pair. */
+#define CONNECT_AGE_MS 100
 /* One line in so long a time: a thousand queue pairs may share a way. */
 #define QUIET_NS 1000000000ull
 
@@ -51,9 +53,9 @@ static void tell(const struct uroce_qp *qp, const struct link_way *way, enum ibv
 		       text_of(way->dst, there), carried, MTU_BYTES(uroce_active_mtu(carried)));
 }
 
-void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
+static void check(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int max_age_ms)
 {
-	uint32_t carried = link_peer_mtu(qp->progress.peer), packet;
+	uint32_t carried = link_peer_mtu(qp->progress.peer, max_age_ms), packet;
 	struct link_way way;
 
 	link_peer_way(qp->progress.peer, &way);
@@ -64,6 +66,11 @@ void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
 	progress_note(qp->context->progress, PROGRESS_COUNT_PATH_TOO_SMALL);
 	if (may_speak())
 		tell(qp, &way, path_mtu, packet, carried);
+}
+
+void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)
+{
+	check(qp, path_mtu, CONNECT_AGE_MS);
 }
 
 void uroce_path_suspect(struct progress_qp *progress_qp)
@@ -80,5 +87,5 @@ void uroce_path_look(struct uroce_qp *qp)
 		return;
 	qp->path_suspect = false;
 	if (qp->progress.peer)
-		uroce_path_check(qp, qp->attr.path_mtu);
+		check(qp, qp->attr.path_mtu, 0);
 }

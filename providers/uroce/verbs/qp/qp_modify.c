@@ -222,7 +222,6 @@ static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
 	return eng_set_replay(qp->progress.engine, memory, depth);
 }
 
-/* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
 /*
  * Programs stop a connection by moving its queue pair to ERR as soon as they have read the last
  * message (rdma_disconnect() does): the peer waits for an acknowledgement of that one.  Caller
@@ -237,6 +236,7 @@ static void move(struct uroce_qp *qp, enum eng_qp_state to)
 	eng_set_state(qp->progress.engine, to, progress_now());
 }
 
+/* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
 static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct progress_route route;
