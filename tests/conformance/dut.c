@@ -185,15 +185,16 @@ struct dut *dut_new(struct dut_config config)
 	dut_fill(dut->local, DUT_REGION_BYTES, 0);
 	make_ring(&dut->sq, eng_send_slot_bytes(MAX_SGE, MAX_INLINE), config.sq_slots);
 	make_ring(&dut->rq, eng_recv_slot_bytes(MAX_SGE), config.rq_slots);
-	dut->qp = aligned_alloc(64, (eng_qp_bytes() + 63) & ~(size_t)63);
+	dut->qp = aligned_alloc(64, eng_qp_bytes(MAX_SGE));
 	assert_non_null(dut->qp);
-	memset(dut->qp, 0xa5, eng_qp_bytes());
+	memset(dut->qp, 0xa5, eng_qp_bytes(MAX_SGE));
 	eng_qp_init(dut->qp, &(struct eng_qp_init){ .type = config.type,
 						    .qpn = DUT_QPN,
 						    .owner = dut,
 						    .ops = &dut->ops,
 						    .sq = &dut->sq,
 						    .rq = &dut->rq,
+						    .max_recv_sge = MAX_SGE,
 						    .rq_shared = config.shared,
 						    .credits_hidden = config.credits_hidden,
 						    .cwnd_share = config.share,

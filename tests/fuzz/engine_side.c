@@ -138,13 +138,14 @@ static void make_qp(struct side *side, enum eng_qp_type type)
 
 	eng_ring_init(&side->sq, aligned(send_slot * SLOTS), send_slot, SLOTS, SLOTS - 3);
 	eng_ring_init(&side->rq, aligned(recv_slot * SLOTS), recv_slot, SLOTS, SLOTS);
-	side->qp = aligned(eng_qp_bytes());
+	side->qp = aligned(eng_qp_bytes(MAX_SGE));
 	eng_qp_init(side->qp, &(struct eng_qp_init){ .type = type,
 						     .qpn = QPN + side->number,
 						     .owner = side,
 						     .ops = &engine_ops,
 						     .sq = &side->sq,
 						     .rq = &side->rq,
+						     .max_recv_sge = MAX_SGE,
 						     .rq_shared = (flags & 3) == 3,
 						     .signal_all = flags & 4,
 						     .credits_hidden = flags & 8,

@@ -90,6 +90,7 @@ static void create(struct end *end)
 		.ops = &end_ops[end->plan->rq_by_call],
 		.sq = &end->sq,
 		.rq = &end->queue->ring,
+		.max_recv_sge = end->queue == &end->own_queue ? end->plan->max_sge : ENG_MAX_SGE,
 		.rq_shared = end->rq_shared,
 		.credits_hidden = end->plan->hides_credits,
 		.signal_all = end->plan->signal_all,
@@ -102,8 +103,8 @@ static void create(struct end *end)
 	eng_ring_init(&end->sq, end->sq_slots, send_bytes, sq_slots, end->plan->sq_depth);
 	if (end->queue == &end->own_queue)
 		queue_open(end->queue, end->plan->rq_depth, end->plan->max_sge);
-	if (!end->qp)
-		end->qp = aligned_alloc(64, eng_qp_bytes());
+	free(end->qp);
+	end->qp = aligned_alloc(64, eng_qp_bytes(init.max_recv_sge));
 	free(end->replay);
 	end->replay = malloc(eng_replay_bytes(end->plan->max_dest_rd_atomic));
 	if (!end->qp || !end->replay)

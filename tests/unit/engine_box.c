@@ -25,13 +25,18 @@ void engine_box_open(struct engine_box *box, enum eng_qp_type type, uint32_t slo
 		     const struct eng_ops *ops, struct eng_cwnd_share *share)
 {
 	struct eng_qp_init init = {
-		.type = type, .ops = ops, .sq = &box->sq, .rq = &box->rq, .cwnd_share = share
+		.type = type,
+		.ops = ops,
+		.sq = &box->sq,
+		.rq = &box->rq,
+		.max_recv_sge = MAX_SGE,
+		.cwnd_share = share,
 	};
 
 	open_ring(&box->sq, eng_send_slot_bytes(MAX_SGE, 0), slots);
 	open_ring(&box->rq, eng_recv_slot_bytes(MAX_SGE), slots);
 	box->replay = NULL;
-	box->qp = aligned_alloc(64, eng_qp_bytes());
+	box->qp = aligned_alloc(64, eng_qp_bytes(MAX_SGE));
 	assert_non_null(box->qp);
 	eng_qp_init(box->qp, &init);
 	box->qp->attr.mtu = MTU;

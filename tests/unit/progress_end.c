@@ -106,7 +106,7 @@ void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type ty
 	init_ring(&end->sq, &end->sq_slots, eng_send_slot_bytes(1, 64));
 	init_ring(&end->rq, &end->rq_slots, (eng_recv_slot_bytes(1) + 63) & ~63u);
 	pthread_mutex_init(&end->qp.lock, NULL);
-	end->qp.engine = aligned_alloc(64, eng_qp_bytes());
+	end->qp.engine = aligned_alloc(64, eng_qp_bytes(1));
 	assert_non_null(end->qp.engine);
 	pthread_mutex_lock(&end->qp.lock);
 	assert_int_equal(progress_qp_add(progress, &end->qp), 0);
@@ -117,6 +117,7 @@ void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type ty
 					    .ops = &engine_ops,
 					    .sq = &end->sq,
 					    .rq = &end->rq,
+					    .max_recv_sge = 1,
 					    .signal_all = true,
 				    });
 	end->replay = malloc(eng_replay_bytes(1));

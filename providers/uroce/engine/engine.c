@@ -20,9 +20,9 @@
 #include "unreliable.h"
 #include "cwnd.h"
 
-size_t eng_qp_bytes(void)
+size_t eng_qp_bytes(uint32_t max_recv_sge)
 {
-	return (sizeof(struct eng_qp) + 63) & ~(size_t)63;
+	return (sizeof(struct eng_qp) + max_recv_sge * sizeof(struct eng_sge) + 63) & ~(size_t)63;
 }
 
 void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
@@ -35,6 +35,7 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->sq = init->sq;
 	qp->rq = init->rq;
 	qp->rq_shared = init->rq_shared;
+	qp->max_recv_sge = init->max_recv_sge;
 	qp->reports_credits = !init->rq_shared && !init->credits_hidden && is_reliable(qp);
 	qp->signal_all = init->signal_all;
 	qp->cwnd_packets = init->cwnd_packets;

@@ -77,7 +77,7 @@ struct eng_ops {
 	void (*event)(void *owner, enum eng_event event);
 	/*
 	 * Shared receive queues: take the next receive request of the queue that serves this QP
-	 * (XRC: of queue srqn) into wqe and sge (ENG_MAX_SGE entries).  NULL: they are taken from
+	 * (XRC: of queue srqn) into wqe and sge (max_recv_sge entries).  NULL: they are taken from
 	 * rq itself, which the caller of the engine has locked.
 	 */
 	enum eng_take (*take_receive)(void *owner, uint32_t srqn, struct eng_taken *wqe,
@@ -152,8 +152,11 @@ struct eng_qp; /* qp.h has the insides */
 
 size_t eng_early_bytes(void);
 
-/* Bytes of a struct eng_qp, for its owner to allocate, aligned to 64 bytes. */
-size_t eng_qp_bytes(void);
+/*
+ * Bytes of a struct eng_qp whose receive requests have up to max_recv_sge SGEs, from whatever queue
+ * they come; for its owner to allocate, aligned to 64 bytes.
+ */
+size_t eng_qp_bytes(uint32_t max_recv_sge);
 
 /*
  * What all QPs of a process have in flight together: their packets meet in the same few socket
@@ -178,6 +181,7 @@ struct eng_qp_init {
 	const struct eng_ops *ops;
 	struct eng_ring *sq;		   /* send queue, owner's memory */
 	struct eng_ring *rq;		   /* receive queue of its own or shared */
+	uint32_t max_recv_sge;		   /* what eng_qp_bytes() was told */
 	bool rq_shared;			   /* SRQ: credits are reported as 11111b (rule C7) */
 	bool credits_hidden;		   /* report 11111b although the receive queue is our own */
 	bool signal_all;		   /* sq_sig_all */

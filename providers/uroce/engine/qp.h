@@ -205,10 +205,9 @@ struct responder {
 	/* Which of replay[] the last burst of answers is of, a bit each. */
 	uint64_t replay_burst[ENG_MAX_RD_ATOMIC / 64];
 
-	uint32_t srqn; /* XRC: the queue that the request under way names */
-	bool taken;    /* wqe below is the receive request under way */
-	struct eng_taken wqe;
-	struct eng_sge wqe_sge[ENG_MAX_SGE];
+	uint32_t srqn;	      /* XRC: the queue that the request under way names */
+	bool taken;	      /* wqe below is the receive request under way */
+	struct eng_taken wqe; /* its SGEs are at the end of the queue pair */
 };
 
 /* schedule.since_post of an application that has posted nothing yet: any large number. */
@@ -258,6 +257,8 @@ struct eng_qp {
 	uint32_t replay_slots;
 	uint64_t counters[ENG_COUNTER_COUNT];
 	struct responder resp;
+	uint32_t max_recv_sge;
+	struct eng_sge taken_sge[]; /* of the receive request under way */
 };
 
 static inline void count(struct eng_qp *qp, enum eng_counter counter)

@@ -96,7 +96,7 @@ enum fault responder_take(struct eng_qp *qp)
 
 	assert(!resp->taken);
 	if (qp->rq_shared && qp->ops->take_receive) {
-		result = qp->ops->take_receive(qp->owner, resp->srqn, &resp->wqe, resp->wqe_sge);
+		result = qp->ops->take_receive(qp->owner, resp->srqn, &resp->wqe, qp->taken_sge);
 		resp->taken = result == ENG_TAKEN;
 		resp->wqes_taken += resp->taken;
 		if (result == ENG_TAKE_EMPTY)
@@ -106,15 +106,15 @@ enum fault responder_take(struct eng_qp *qp)
 	if (eng_ring_used(qp->rq) == 0)
 		return FAULT_RNR;
 	wqe = eng_ring_slot(qp->rq, qp->rq->tail);
-	assert(wqe->sge_count <= ENG_MAX_SGE);
+	assert(wqe->sge_count <= qp->max_recv_sge);
 	resp->wqe.wr_id = wqe->wr_id;
 	resp->wqe.length = wqe->length;
 	resp->wqe.sge_count = wqe->sge_count;
 	/* One is usual, and a copy of any number is made byte by byte. */
 	if (wqe->sge_count == 1)
-		resp->wqe_sge[0] = wqe->sge[0];
+		qp->taken_sge[0] = wqe->sge[0];
 	else
-		memcpy(resp->wqe_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
+		memcpy(qp->taken_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
 	resp->taken = true;
 	resp->wqes_taken++;
 	qp->rq->tail++;
@@ -158,7 +158,7 @@ enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet)
 	/* rule C18: the WQE was there, but it is too small. */
 	if (packet->payload_length > resp->wqe.length - resp->received)
 		return FAULT_RECEIVE_LENGTH;
-	if (!sge_scatter(qp, resp->wqe_sge, resp->wqe.sge_count, resp->received, packet->payload,
+	if (!sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, resp->received, packet->payload,
 			 packet->payload_length))
 		return FAULT_RECEIVE_MEMORY;
 	resp->received += packet->payload_length;

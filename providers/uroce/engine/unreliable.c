@@ -96,8 +96,8 @@ static bool place_datagram(struct eng_qp *qp, const struct wire_packet *packet)
 	struct responder *resp = &qp->resp;
 	const uint8_t *header = packet->network_header ? packet->network_header : none;
 
-	return sge_scatter(qp, resp->wqe_sge, resp->wqe.sge_count, 0, header, ENG_GRH_BYTES) &&
-	       sge_scatter(qp, resp->wqe_sge, resp->wqe.sge_count, ENG_GRH_BYTES, packet->payload,
+	return sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, 0, header, ENG_GRH_BYTES) &&
+	       sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, ENG_GRH_BYTES, packet->payload,
 			   packet->payload_length);
 }
 

@@ -253,12 +253,21 @@ static bool is_shared(const struct uroce_qp *qp)
 	return qp->srq || qp->type == ENG_XRC_RECV;
 }
 
+/* An XRC target's requests come from any shared queue of its domain. */
+static uint32_t max_recv_sge(const struct uroce_qp *qp)
+{
+	if (qp->type == ENG_XRC_RECV)
+		return UROCE_MAX_SGE;
+	return qp->srq ? qp->srq->max_sge : qp->cap.max_recv_sge;
+}
+
 /* The number and the engine; the lock keeps visitors out until both are there. */
 static int start_engine(struct uroce_qp *qp)
 {
+	uint32_t sge = max_recv_sge(qp);
 	int error;
 
-	qp->progress.engine = aligned_alloc(CACHE_LINE, eng_qp_bytes());
+	qp->progress.engine = aligned_alloc(CACHE_LINE, eng_qp_bytes(sge));
 	if (!qp->progress.engine)
 		return ENOMEM;
 	pthread_mutex_lock(&qp->progress.lock);
@@ -272,6 +281,7 @@ static int start_engine(struct uroce_qp *qp)
 				    .ops = &uroce_engine_ops,
 				    .sq = &qp->sq,
 				    .rq = &qp->own_rq,
+				    .max_recv_sge = sge,
 				    .rq_shared = is_shared(qp),
 				    .signal_all = qp->signal_all,
 				    .credits_hidden = qp->context->settings.credits_hidden,

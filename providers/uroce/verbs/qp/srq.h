@@ -43,7 +43,7 @@ static inline bool uroce_srq_is_xrc(const struct uroce_srq *srq)
 	return srq->base.srq_type == IBV_SRQT_XRC;
 }
 
-/* The engine's take_receive; sge has room for ENG_MAX_SGE.  Never ENG_TAKE_REFUSED. */
+/* The engine's take_receive; sge has room for srq->max_sge.  Never ENG_TAKE_REFUSED. */
 enum eng_take uroce_srq_take(struct uroce_srq *srq, struct eng_taken *wqe, struct eng_sge *sge);
 
 /* One receive request into a ring whose entries have max_sge SGEs; 0, EINVAL or ENOMEM (full). */
