@@ -4,7 +4,6 @@
  * ICMP message.  A socket that is connected shows it; ours mostly are not, so one is made to ask.
  */
 #include <netinet/in.h>
-#include <string.h>
 
 #include "internal.h"
 
@@ -40,11 +39,6 @@ static __thread struct {
 	int64_t asked_ms; /* 0: nothing yet */
 } last;
 
-static bool is_same(const struct link_endpoint *a, const struct link_endpoint *b)
-{
-	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0 && a->scope_id == b->scope_id;
-}
-
 uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms)
 {
 	int64_t now = link_now_ms();
@@ -52,7 +46,8 @@ uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms)
 	if (peer->channel)
 		return 0;
 	if (!last.asked_ms || now - last.asked_ms >= max_age_ms ||
-	    !is_same(&last.src, &peer->addr->endpoint) || !is_same(&last.dst, &peer->dst)) {
+	    !link_endpoint_equal(&last.src, &peer->addr->endpoint) ||
+	    !link_endpoint_equal(&last.dst, &peer->dst)) {
 		last.mtu = ask_kernel(peer);
 		last.src = peer->addr->endpoint;
 		last.dst = peer->dst;
