@@ -84,7 +84,7 @@ struct progress {
 	uint8_t *receive_buffer;
 	struct share_queue share_queue;
 	unsigned int idle_turns;
-	atomic_uint streak; /* polls in a row while the helper is armed, and no CQ has been */
+	atomic_uint streak; /* polls in a row since a CQ was armed, while the helper is */
 	uint64_t streak_began;
 	uint64_t streak_sleeps; /* poller_sleeps() then */
 	/* Counted in turns only, so without read-modify-write; [id] as the others. */

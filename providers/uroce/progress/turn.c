@@ -23,10 +23,10 @@ enum {
 	/*
 	 * A poller yields its core when it has polled in vain for so long: its peer may wait for
 	 * this very core.  It is a time, and not a number of polls, because a look at the socket
-	 * takes ten times as long as one at shared memory; and it begins anew with each packet,
+	 * is a system call and one at shared memory is not; and it begins anew with each packet,
 	 * because a poller that has work to do is best left to it.  Counting 64 polls in vain
-	 * instead, four pairs of ib_send_lat on two cores made 49 and not 84 thousand round trips a
-	 * second, and through shared memory 92 and not 380 (medians of three).
+	 * instead, four pairs of ib_send_lat on two cores made 49 and not 82 thousand round trips a
+	 * second, and through shared memory 92 and not 378 (medians of three).
 	 */
 	YIELD_AFTER_NS = 5000,
 	/*
@@ -491,7 +491,7 @@ void progress_notify_armed(struct progress *progress)
 		return;
 	/*
 	 * It may go to sleep: polls before that are of no streak.  To be armed anew for each event
-	 * takes a call to the helper, 1.2 us of ibv_rc_pingpong -e.
+	 * takes a call to the helper, 1.3 us of ibv_rc_pingpong -e.
 	 */
 	atomic_store_explicit(&progress->streak, 0, memory_order_relaxed);
 	if (!wakeup_is_armed(progress)) {
