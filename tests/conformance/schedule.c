@@ -123,6 +123,40 @@ static void test_ack_rides(void **state)
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
 
+/*
+ * A thread that computes before it answers makes no round at the ACK's time.  The answer takes the
+ * ACK along even so: in front of it, it would end the peer's polling before the answer has come.
+ */
+static void test_overdue_ack_rides(void **state)
+{
+	struct eng_hint post = polled;
+
+	(void)state;
+	post.occasion = ENG_POST;
+	/* rule S7 test */
+	for (uint32_t bytes = DUT_MTU; bytes <= 9 * DUT_MTU; bytes += 8 * DUT_MTU) {
+		struct dut *dut = written_to(1);
+		struct eng_burst burst;
+
+		expect_none(dut, polled, ENG_TX_IDLE);
+		dut->now += 2 * ANSWER_WAIT_NS;
+		dut_post(dut, ENG_WRITE, bytes, 0);
+		assert_int_equal(posted(dut, post), ENG_TX_BURST);
+		do {
+			assert_int_equal(ask(dut, &burst, post), ENG_TX_BURST);
+			assert_int_equal(burst.kind, ENG_BURST_REQUESTS);
+		} while (!burst.ack_rides);
+	}
+	/* In a round that comes late it does not wait for the rest of a long answer. */
+	struct dut *dut = written_to(1);
+
+	expect_none(dut, polled, ENG_TX_IDLE);
+	dut->now += 2 * ANSWER_WAIT_NS;
+	dut_post(dut, ENG_WRITE, 64 * DUT_MTU, 0);
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 2);
+	expect_burst(dut, polled, ENG_BURST_ACK, 1);
+}
+
 /* In a stream, in a long message, or where to wait would cost a wake-up, ACKs leave at once. */
 static void test_ack_does_not_wait(void **state)
 {
@@ -364,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_ack_waits_once),
 		DUT_TEST(test_ack_rides),
+		DUT_TEST(test_overdue_ack_rides),
 		DUT_TEST(test_ack_does_not_wait),
 		DUT_TEST(test_ack_waits_for_receive),
 		DUT_TEST(test_ack_behind_stream_does_not_wait),

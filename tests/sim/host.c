@@ -399,6 +399,7 @@ void end_visit(struct end *end)
 	end->round_at = ENG_NEVER;
 	if (!world->failed)
 		end_transmit(end);
+	end->posts = false;
 	end->paused_until = eng_deadline(end->qp) <= world->now ? world->now + PAUSE_NS : 0;
 	if (heard)
 		wake_crowded(end);

@@ -246,7 +246,7 @@ static struct eng_hint hint_of(struct end *end, unsigned int sides)
 
 	if (!end->plan->scheduled)
 		return hint;
-	hint.occasion = ENG_ROUND;
+	hint.occasion = end->posts ? ENG_POST : ENG_ROUND;
 	hint.polled = end->plan->post_burst & 1;
 	hint.watched = hint.polled || end->plan->max_bursts & 1;
 	return hint;
@@ -263,7 +263,10 @@ void end_posted(struct end *end)
 {
 	const struct eng_hint hint = hint_of(end, 0);
 
-	if (!end->plan->scheduled || eng_posted(end->qp, &hint) != ENG_TX_GATHER)
+	if (!end->plan->scheduled)
+		return;
+	end->posts = eng_posted(end->qp, &hint) == ENG_TX_BURST;
+	if (end->posts)
 		return;
 	end->gathers = true;
 	if (end->round_at == ENG_NEVER)

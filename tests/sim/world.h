@@ -63,6 +63,7 @@ struct end {
 	uint64_t round_at;	  /* of a scheduled end, for what was gathered */
 	uint64_t ack_waits_since; /* 0: none waits for company */
 	uint64_t ack_late_since;  /* the first look at an ACK that has waited too long, or 0 */
+	bool posts;		  /* what is posted is to leave now, and not in the next round */
 	bool gathers;		  /* nothing but posts has happened, and they wait */
 	uint64_t next_state_at;	  /* INIT to RTR, RTR to RTS, drained SQD to RTS */
 	uint64_t late;		  /* the next timer is served so late */
