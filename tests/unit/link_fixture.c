@@ -220,8 +220,9 @@ static int ask_as_nobody(struct link_fixture *fixture, unsigned int asker, const
 	link_abandon(fixture->link);
 	become_user(AGENT_NOBODY);
 	fd = shm_connect(slot, asker);
+	/* The test's process refuses the connection: its end may be closed before the question. */
 	if (send(fd, request, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
-		return 1;
+		return errno == EPIPE ? 0 : 1;
 	/* The end, or an error, as there is something unread: but no answer. */
 	return recv(fd, answer, sizeof(answer), 0) > 0 ? 2 : 0;
 }
