@@ -324,6 +324,160 @@ static void test_end_is_lost_elsewhere(void **state)
 	}
 }
 
+/* READs of a network: 0 has been answered, the responses 50 us apart, and some more are posted. */
+static struct dut *timed_reader(uint32_t more, uint32_t cwnd)
+{
+	const struct dut_config config = { .network = true, .max_rd_atomic = 16, .cwnd = cwnd };
+	struct dut *dut = broken_off(config, PACKETS, 50 * US);
+
+	for (uint32_t i = 0; i < more; i++)
+		dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	return dut;
+}
+
+static uint32_t first_psn(uint32_t n)
+{
+	return DUT_SQ_PSN + n * PACKETS;
+}
+
+/* The request of READ 1 is lost, those of 2 and 3 come early. */
+static struct dut *lose_request(void)
+{
+	struct dut *dut = timed_reader(3, 0);
+
+	for (uint32_t n = 1; n <= 3; n++)
+		expect_request(dut, n, 0, PACKETS);
+	dut_nak(dut, first_psn(1), NAK_SEQUENCE, 1);
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
+	expect_request(dut, 1, 0, PACKETS);
+	expect_silence(dut);
+	return dut;
+}
+
+/* The end of a READ's response does not say that those behind it are not there as well. */
+static void test_lost_request(void **state)
+{
+	struct dut *dut = lose_request();
+
+	(void)state;
+	for (uint32_t n = 1; n <= 3; n++) {
+		answer_without(dut, n, 0);
+		expect_silence(dut);
+		assert_int_equal(dut_view(dut).counters[ENG_COUNT_JUMPS], n > 1);
+	}
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_REPAIRS], 1);
+}
+
+/* They were not kept: a silence of a round trip (250 us) and a half tells, or a NAK. */
+static void test_lost_request_of_a_forgetful_peer(void **state)
+{
+	struct dut *dut = lose_request();
+
+	(void)state;
+	answer_without(dut, 1, 0);
+	dut_advance(dut, 375 * US - 1);
+	expect_silence(dut);
+	dut_advance(dut, 1);
+	expect_request(dut, 2, 0, PACKETS);
+	expect_silence(dut);
+	dut_teardown(NULL);
+
+	dut = lose_request();
+	answer_without(dut, 1, 0);
+	dut_nak(dut, first_psn(2), NAK_SEQUENCE, 2);
+	expect_request(dut, 2, 0, PACKETS);
+	expect_request(dut, 3, 0, PACKETS);
+}
+
+/* An ACK may leave in front of the response to what was kept behind it. */
+static void test_lost_write_before_a_read(void **state)
+{
+	struct dut *dut = timed_reader(0, 0);
+
+	(void)state;
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	dut_forget(dut);
+	dut_nak(dut, first_psn(1), NAK_SEQUENCE, 1);
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
+	expect_packet(dut, WIRE_WRITE_ONLY, first_psn(1));
+	dut_ack(dut, first_psn(1), ACK_CODE(4), 2);
+	expect_silence(dut);
+}
+
+/* What has been placed is not under way: it does not keep the next READs from being asked for. */
+static void test_window_behind_a_gap(void **state)
+{
+	struct dut *dut = timed_reader(12, 1);
+	uint32_t asked;
+
+	(void)state;
+	dut_pull(dut);
+	asked = dut->sent_count - dut->sent_read;
+	assert_true(asked >= 2 && asked <= 4);
+	dut_forget(dut);
+	answer_without(dut, 1, 1 << 2);
+	expect_request(dut, 1, 2, 3);
+	/* The answer to that is lost, and so would be a window if it were full. */
+	for (uint32_t n = 2; n <= 12; n++) {
+		dut_pull(dut);
+		answer_without(dut, n, 0);
+	}
+	dut_forget(dut);
+	answer(dut, 1, 2, WIRE_READ_RESPONSE_ONLY);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+	assert_int_equal(dut->wc_count, 13);
+}
+
+/*
+ * A silence that a probe has ended says nothing of the next one, unless the probe was needless,
+ * which what comes twice shows.
+ */
+static void test_silence_ended_by_a_probe(void **state)
+{
+	(void)state;
+	for (unsigned int needless = 0; needless < 2; needless++) {
+		struct dut *dut = timed_reader(2, 0);
+		/*
+		 * A measure loses a part in 64 with each response; twice that, for no round trip
+		 * can be measured after a probe.
+		 */
+		uint64_t silence = 2 * (needless ? 4 * (MS - MS / 64) : MS);
+
+		dut_forget(dut);
+		dut_advance(dut, MS);
+		expect_request(dut, 1, 0, PACKETS);
+		for (unsigned int times = 0; times <= needless; times++)
+			answer_without(dut, 1, 0);
+		answer(dut, 2, 0, WIRE_READ_RESPONSE_FIRST);
+		dut_forget(dut);
+		dut_advance(dut, silence - 1);
+		expect_silence(dut);
+		dut_advance(dut, 1);
+		expect_request(dut, 2, 1, PACKETS);
+		if (!needless)
+			dut_teardown(NULL);
+	}
+}
+
+/* A responder that repeats what has come is not silent; but not for longer than half a timeout. */
+static void test_repeating_responder(void **state)
+{
+	struct dut *dut = timed_reader(1, 0);
+	const uint64_t timeout = UINT64_C(4096) << 14, from = dut->now;
+
+	(void)state;
+	dut_forget(dut);
+	while (dut->now < from + timeout / 2 - MS) {
+		dut_advance(dut, MS - 1);
+		answer(dut, 0, PACKETS - 1, WIRE_READ_RESPONSE_LAST);
+		expect_silence(dut);
+	}
+	dut_advance(dut, MS);
+	expect_request(dut, 1, 0, PACKETS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +492,12 @@ int main(void)
 		DUT_TEST(test_ack_behind_gap_is_remembered),
 		DUT_TEST(test_end_is_lost),
 		DUT_TEST(test_end_is_lost_elsewhere),
+		DUT_TEST(test_lost_request),
+		DUT_TEST(test_lost_request_of_a_forgetful_peer),
+		DUT_TEST(test_lost_write_before_a_read),
+		DUT_TEST(test_window_behind_a_gap),
+		DUT_TEST(test_silence_ended_by_a_probe),
+		DUT_TEST(test_repeating_responder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

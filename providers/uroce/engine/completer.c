@@ -264,7 +264,7 @@ static enum eng_status answered(struct eng_qp *qp, const struct wire_packet *pac
 	enum eng_status verdict = receive_answer(qp, packet, now);
 
 	if (verdict == ENG_SUCCESS && qp->req.repair.waits)
-		repair_acknowledged(qp, now);
+		repair_responded(qp, now);
 	return verdict;
 }
 
@@ -361,8 +361,11 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 	} else if (plain_ack && brings_credits(qp, packet)) {
 		receive_unsolicited(qp, packet);
 	} else {
-		/* rule S8: duplicates and ghosts change nothing. */
+		/* rule S8: duplicates and ghosts change nothing, but the time of a probe. */
 		count(qp, ENG_COUNT_DROPPED);
+		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
+		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0)
+			tlp_repeated_response(qp, now);
 	}
 	return verdict;
 }

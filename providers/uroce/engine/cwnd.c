@@ -51,22 +51,42 @@ uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint
 	return wqe->op == ENG_READ && !law_is_of_networks(qp) ? cost / READ_SHARE : cost;
 }
 
+/* What READ responses behind a missing one weigh: they have come, and fill no queue any more. */
+static uint64_t placed(const struct eng_qp *qp)
+{
+	const struct gaps *gaps = &qp->req.gaps;
+
+	/* On a host they weigh little.  After going back some of them may lie ahead of next_psn. */
+	if (gaps->count == 0 || !law_is_of_networks(qp) ||
+	    psn_diff(qp->req.next_psn, gaps->placed_psn) < 0)
+		return 0;
+	return (uint64_t)gaps->count * (qp->attr.mtu + LAW_PACKET_OVERHEAD);
+}
+
+/* ... and not at hand. */
+static uint64_t in_flight(const struct eng_qp *qp)
+{
+	uint64_t sent = under_way(&qp->req), arrived = placed(qp);
+
+	return sent > arrived ? sent - arrived : 0;
+}
+
 /* A QP with nothing in flight may always send: no ACK would ever open its window. */
 bool cwnd_open(const struct eng_qp *qp, uint64_t cost)
 {
-	uint64_t now = under_way(&qp->req);
+	uint64_t now = in_flight(qp);
 
 	return now == 0 || (!qp->req.tlp.alone && now + cost <= qp->req.cwnd);
 }
 
 bool cwnd_closes(const struct eng_qp *qp, uint64_t cost)
 {
-	return qp->req.tlp.alone || under_way(&qp->req) + 2 * cost > qp->req.cwnd;
+	return qp->req.tlp.alone || in_flight(qp) + 2 * cost > qp->req.cwnd;
 }
 
 uint64_t cwnd_room(const struct eng_qp *qp)
 {
-	uint64_t now = under_way(&qp->req);
+	uint64_t now = in_flight(qp);
 
 	return now < qp->req.cwnd ? qp->req.cwnd - now : 0;
 }

@@ -6,6 +6,8 @@
  * what comes as well, and keeps the queues of a network as short as one of what goes.  It cannot be
  * sent in parts, so it goes when less than a window is under way.  On a host it weighs a part of
  * that, as its responses come into our own buffer and are paced by their sender (pacing.h).
+ * Responses that have been placed behind a missing one are not under way: were they counted, the
+ * line would idle for as long as that is lost again.
  */
 #ifndef UROCE_ENGINE_CWND_H
 #define UROCE_ENGINE_CWND_H

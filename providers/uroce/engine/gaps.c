@@ -230,6 +230,7 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 		count(qp, ENG_COUNT_READS_PLACED);
 	} else {
 		count(qp, ENG_COUNT_DROPPED);
+		tlp_repeated_response(qp, now);
 	}
 	gaps->heard_psn = later(behind, gaps->heard_psn);
 	gaps->placed_psn = later(behind, gaps->placed_psn);

@@ -28,7 +28,9 @@ struct credit {
 struct tlp {
 	uint64_t lossy_until; /* from then on nothing has been lost for long enough */
 	uint64_t round_trip_ns;
-	uint64_t silence_ns; /* the longest of late between two READ responses */
+	uint64_t silence_ns;  /* the longest of late between two READ responses */
+	uint64_t doubted_ns;  /* a silence that was ended by a probe: counts if that was needless */
+	uint64_t repeated_at; /* when a READ response came that had come before */
 	uint64_t marked_at;
 	uint32_t mark_psn; /* packets before it had been sent at marked_at */
 	bool marked;

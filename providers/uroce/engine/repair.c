@@ -5,6 +5,7 @@
 #include "credit.h"
 #include "cwnd.h"
 #include "gaps.h"
+#include "op.h"
 #include "sendqueue.h"
 #include "tlp.h"
 
@@ -124,12 +125,13 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 bool repair_probe(struct eng_qp *qp, uint64_t now)
 {
 	struct repair *repair = &qp->req.repair;
+	int32_t unanswered = psn_diff(repair_end(repair), qp->req.unacked_psn);
 	uint32_t packets = 1;
 
-	if (!is_possible(qp) || !(repair->confirmed || repair->waits))
+	if (!is_possible(qp) || !(repair->confirmed || (repair->waits && unanswered > 0)))
 		return false;
-	if (repair->waits) {
-		packets = repair->packets;
+	if (repair->waits && unanswered > 0) {
+		packets = (uint32_t)unanswered;
 	} else {
 		/* Nothing behind what was sent again last has been acknowledged. */
 		if (repair->packets > 0 && repair_end(repair) == qp->req.unacked_psn)
@@ -178,6 +180,19 @@ static bool was_late(const struct eng_qp *qp, uint64_t now)
 	return !repair->told && now - repair->sent_at < round_trip * 3 / 4;
 }
 
+/* All that was sent before the repair has been answered. */
+static bool is_over(const struct eng_qp *qp)
+{
+	return sendqueue_in_flight(qp) == 0 ||
+	       psn_diff(qp->req.unacked_psn, qp->req.repair.sent_psn) >= 0;
+}
+
+static void stop(struct repair *repair)
+{
+	repair->owed = false;
+	repair->waits = false;
+}
+
 void repair_acknowledged(struct eng_qp *qp, uint64_t now)
 {
 	struct repair *repair = &qp->req.repair;
@@ -185,13 +200,13 @@ void repair_acknowledged(struct eng_qp *qp, uint64_t now)
 
 	if (!repair->waits || qp->req.unacked_psn != repair_end(repair))
 		return;
-	/* All that was sent before the repair has been answered. */
-	if (sendqueue_in_flight(qp) == 0 || psn_diff(qp->req.unacked_psn, repair->sent_psn) >= 0 ||
-	    was_late(qp, now)) {
-		repair->owed = false;
-		repair->waits = false;
+	if (is_over(qp) || was_late(qp, now)) {
+		stop(repair);
 		return;
 	}
+	/* If it is there, its response is on its way behind this ACK. */
+	if (tlp_times_reads(qp) && op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op))
+		return;
 	if (!repair->confirmed) {
 		sendqueue_go_back(qp);
 		return;
@@ -200,4 +215,14 @@ void repair_acknowledged(struct eng_qp *qp, uint64_t now)
 		return;
 	/* It was sent before the repair and is not there: lost, or the peer had no more room. */
 	send_again(qp, left < twice(repair->packets) ? left : twice(repair->packets), now);
+}
+
+void repair_responded(struct eng_qp *qp, uint64_t now)
+{
+	struct repair *repair = &qp->req.repair;
+
+	if (!tlp_times_reads(qp))
+		repair_acknowledged(qp, now);
+	else if (repair->waits && (repair->packets == 0 || is_over(qp)))
+		stop(repair);
 }

@@ -6,6 +6,11 @@
  * that the answer ends right behind them.  When a peer that has never jumped does not jump, all is
  * sent again from there, as the specification has it.
  *
+ * The response to a READ always ends right behind it, and that to the next one follows, if it has
+ * been kept.  So where it is known how long the peer is silent between two responses, on a network,
+ * its end says nothing, and what was not kept is sent again after a NAK or a silence.  Otherwise
+ * all behind a lost READ request would be asked for twice, and so the next ones be answered late.
+ *
  * Which peers keep packets is learned.  To ask costs a round trip, so only those that tell of
  * credits are asked, and no more than a few times unless they jump; before that they are told of
  * our credits (rule C8), by which a uroce knows who may be told beyond a gap.
@@ -43,5 +48,8 @@ void repair_progress(struct eng_qp *qp);
 
 /* An ACK has been taken in, which is not followed by a NAK: has it jumped? */
 void repair_acknowledged(struct eng_qp *qp, uint64_t now);
+
+/* So has a response to a READ or Atomic: a repair whose answer has jumped is over. */
+void repair_responded(struct eng_qp *qp, uint64_t now);
 
 #endif

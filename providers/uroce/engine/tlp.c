@@ -53,6 +53,7 @@ void tlp_stop(struct eng_qp *qp)
 	tlp->marked = false;
 	tlp->alone = false;
 	tlp->sent = 0;
+	tlp->doubted_ns = 0;
 }
 
 void tlp_read_response(struct eng_qp *qp, uint64_t since, uint64_t now)
@@ -61,10 +62,25 @@ void tlp_read_response(struct eng_qp *qp, uint64_t since, uint64_t now)
 
 	if (!law_is_of_networks(qp))
 		return;
+	tlp->reads_told = !qp->ecn.cnp && credit_is_told(qp);
+	/* It counts only if the probe turns out to have been needless. */
+	if (tlp->sent > 0) {
+		tlp->doubted_ns = now - since;
+		return;
+	}
 	tlp->silence_ns -= tlp->silence_ns / SILENCE_DECAY;
 	if (now - since > tlp->silence_ns)
 		tlp->silence_ns = now - since;
-	tlp->reads_told = !qp->ecn.cnp && credit_is_told(qp);
+}
+
+void tlp_repeated_response(struct eng_qp *qp, uint64_t now)
+{
+	struct tlp *tlp = &qp->req.tlp;
+
+	if (tlp->doubted_ns > tlp->silence_ns)
+		tlp->silence_ns = tlp->doubted_ns;
+	tlp->doubted_ns = 0;
+	tlp->repeated_at = now;
 }
 
 /*
@@ -113,22 +129,44 @@ static uint64_t still_doubled(const struct tlp *tlp, uint64_t wait, uint64_t tim
 	return wait > most ? wait : most;
 }
 
-/* The wait for the answer to a READ or Atomic, which a measure may shorten. */
-static uint64_t wait_for_read(const struct tlp *tlp, uint64_t wait)
+/* The longest wait in silence for the answer to a READ or Atomic, where that has been measured. */
+static uint64_t silence_at_most(const struct tlp *tlp)
 {
 	uint64_t silence = tlp->silence_ns;
 
-	if (wait < TLP_READ_MIN_NS)
-		wait = TLP_READ_MIN_NS;
 	if (silence == 0)
-		return wait;
-	silence = TLP_SILENCES * (silence < SILENCE_MIN_NS ? SILENCE_MIN_NS : silence);
+		return ENG_NEVER;
+	return TLP_SILENCES * (silence < SILENCE_MIN_NS ? SILENCE_MIN_NS : silence);
+}
+
+/* A request has been answered by and by, and that is not what was asked for again. */
+static uint64_t wait_for_read(const struct tlp *tlp, uint64_t wait, bool again)
+{
+	uint64_t silence = silence_at_most(tlp);
+
+	if (!again && wait < TLP_READ_MIN_NS)
+		wait = TLP_READ_MIN_NS;
 	return silence < wait ? silence : wait;
 }
 
 static bool is_lossy(const struct eng_qp *qp)
 {
 	return qp->req.last_progress < qp->req.tlp.lossy_until;
+}
+
+/*
+ * When this wait is over.  A responder that repeats what has come will get to what is missing, but
+ * is not waited for until the timeout.
+ */
+static uint64_t wait_ends(const struct eng_qp *qp, uint64_t wait, uint64_t timeout_ns)
+{
+	const struct requester *req = &qp->req;
+	uint64_t silent = req->last_progress + wait, repeating = req->tlp.repeated_at + wait,
+		 latest = req->last_progress + timeout_ns / TLP_REPAIR_PART;
+
+	if (!is_answered_by_and_by(qp) || repeating <= silent || latest <= silent)
+		return silent;
+	return repeating < latest ? repeating : latest;
 }
 
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
@@ -148,8 +186,8 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
-	if (!req->repair.waits && asked == 0 && is_answered_by_and_by(qp))
-		wait = wait_for_read(tlp, wait);
+	if (is_answered_by_and_by(qp))
+		wait = wait_for_read(tlp, wait, req->repair.waits || asked > 0);
 	wait = still_doubled(tlp, wait, timeout_ns);
 	/* The peer has told of what is missing: a slow round trip is no reason to time out. */
 	if (req->repair.waits && wait > timeout_ns / TLP_REPAIR_PART)
@@ -157,7 +195,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	wait <<= tlp->sent;
 	if (wait >= timeout_ns)
 		return ENG_NEVER;
-	return req->last_progress + wait;
+	return wait_ends(qp, wait, timeout_ns);
 }
 
 static void send_probe(struct eng_qp *qp, uint64_t now)

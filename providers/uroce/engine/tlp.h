@@ -16,6 +16,10 @@
  * that.  There the responses of one READ may be all that is under way, and the last of them be what
  * a queue has no room for: then nobody tells of the loss, and so they are probed for without that.
  * Not where marks are asked for: CNPs make the responder slower, and queues that mark lose nothing.
+ *
+ * A silence that a probe has ended is a measure of how long probes wait.  If it counted, each loss
+ * would be found after four times as long as the one before.  It counts when a response comes
+ * twice, which shows that the probe was needless.
  */
 #ifndef UROCE_ENGINE_TLP_H
 #define UROCE_ENGINE_TLP_H
@@ -37,6 +41,13 @@ void tlp_told_of_loss(struct eng_qp *qp, uint64_t now);
 void tlp_progress(struct eng_qp *qp, uint64_t now);
 /* A READ response has come; before it the peer was silent since that time. */
 void tlp_read_response(struct eng_qp *qp, uint64_t since, uint64_t now);
+/* Is it known how long the peer is silent between two READ responses? */
+static inline bool tlp_times_reads(const struct eng_qp *qp)
+{
+	return qp->req.tlp.silence_ns > 0;
+}
+/* A READ response has come for what had come before. */
+void tlp_repeated_response(struct eng_qp *qp, uint64_t now);
 /* When to send one, or ENG_NEVER; timeout_ns is the Local ACK Timeout. */
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns);
 /* Its time has come: only the oldest packet may go now, again. */
