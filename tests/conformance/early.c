@@ -329,6 +329,28 @@ static void test_late_ack_after_a_probe(void **state)
 	expect_silence(dut);
 }
 
+/* A NAK of what a probe has just repaired makes its ACK the answer, however soon that comes. */
+static void test_nak_after_a_probe(void **state)
+{
+	struct dut *dut = start(0, false);
+
+	(void)state;
+	lose_twice(dut, 4);
+	dut_ack(dut, DUT_SQ_PSN + 3, ACK_CODE(5), 4);
+	for (uint32_t i = 4; i < 10; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
+	dut_nak(dut, DUT_SQ_PSN + 4, NAK_SEQUENCE, 4);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN + 4, ACK_CODE(5), 5);
+	for (uint32_t i = 5; i < 7; i++)
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	expect_silence(dut);
+}
+
 /*
  * rule S4 test: a NAK that comes while a repair is under way may be for what overtook the repair
  * and was dropped.  It is the only one; where the timeout comes before a READ would be probed (code
@@ -368,6 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_nak_of_what_overtook_a_repair, dut_teardown),
 		cmocka_unit_test_teardown(test_late_ack_after_a_probe, dut_teardown),
+		cmocka_unit_test_teardown(test_nak_after_a_probe, dut_teardown),
 		cmocka_unit_test_teardown(test_kept_until_the_gap_is_filled, dut_teardown),
 		cmocka_unit_test_teardown(test_memory_is_bounded, dut_teardown),
 		cmocka_unit_test_teardown(test_nothing_is_kept_for_strangers, dut_teardown),

@@ -369,14 +369,14 @@ static void test_lost_request(void **state)
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_REPAIRS], 1);
 }
 
-/* They were not kept: a silence of a round trip (250 us) and a half tells, or a NAK. */
+/* They were not kept: a silence tells, or a NAK. */
 static void test_lost_request_of_a_forgetful_peer(void **state)
 {
 	struct dut *dut = lose_request();
 
 	(void)state;
 	answer_without(dut, 1, 0);
-	dut_advance(dut, 375 * US - 1);
+	dut_advance(dut, MS - 1);
 	expect_silence(dut);
 	dut_advance(dut, 1);
 	expect_request(dut, 2, 0, PACKETS);

@@ -100,6 +100,8 @@ static __attribute__((noinline)) void pass_placed(struct eng_qp *qp, uint64_t no
 	gaps_progress(qp, now);
 	if (behind > 0)
 		acknowledge(qp, (uint32_t)behind, now);
+	if (qp->req.repair.waits)
+		repair_responded(qp, now);
 }
 
 void completer_sent(struct eng_qp *qp, uint64_t now)

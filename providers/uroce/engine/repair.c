@@ -97,6 +97,7 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 	 * in time, it is sent again.
 	 */
 	if (repair->waits && repair->packets > 0 && repair->psn == req->unacked_psn) {
+		repair->told = true;
 		if (!tlp_has_time_for_reads(qp))
 			repair->sent_psn = req->next_psn;
 		return true;
@@ -122,16 +123,23 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 	return true;
 }
 
+bool repair_is_unanswered(const struct eng_qp *qp)
+{
+	const struct repair *repair = &qp->req.repair;
+
+	return repair->waits && psn_diff(repair_end(repair), qp->req.unacked_psn) > 0;
+}
+
 bool repair_probe(struct eng_qp *qp, uint64_t now)
 {
 	struct repair *repair = &qp->req.repair;
-	int32_t unanswered = psn_diff(repair_end(repair), qp->req.unacked_psn);
+	bool again = repair_is_unanswered(qp);
 	uint32_t packets = 1;
 
-	if (!is_possible(qp) || !(repair->confirmed || (repair->waits && unanswered > 0)))
+	if (!is_possible(qp) || !(repair->confirmed || again))
 		return false;
-	if (repair->waits && unanswered > 0) {
-		packets = (uint32_t)unanswered;
+	if (again) {
+		packets = psn_sub(repair_end(repair), qp->req.unacked_psn);
 	} else {
 		/* Nothing behind what was sent again last has been acknowledged. */
 		if (repair->packets > 0 && repair_end(repair) == qp->req.unacked_psn)

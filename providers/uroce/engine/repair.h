@@ -40,6 +40,9 @@ bool repair_begin(struct eng_qp *qp, uint64_t now);
  */
 bool repair_probe(struct eng_qp *qp, uint64_t now);
 
+/* Has a repair been sent, or is it to be, of which something is still missing? */
+bool repair_is_unanswered(const struct eng_qp *qp);
+
 /* A burst of this kind could not be sent. */
 void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 

@@ -175,9 +175,10 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	const struct tlp *tlp = &req->tlp;
 	uint64_t wait = tlp->round_trip_ns * TLP_ROUND_TRIPS,
 		 asked = gaps_exist(qp) ? gaps_wait_ns(qp) : 0;
+	bool repairs = repair_is_unanswered(qp);
 
 	/* It costs little, and nothing else is sent meanwhile. */
-	if (req->repair.waits)
+	if (repairs)
 		wait = tlp->round_trip_ns + tlp->round_trip_ns / 2;
 	if (asked > 0)
 		wait = asked;
@@ -187,10 +188,10 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
 	if (is_answered_by_and_by(qp))
-		wait = wait_for_read(tlp, wait, req->repair.waits || asked > 0);
+		wait = wait_for_read(tlp, wait, repairs || asked > 0);
 	wait = still_doubled(tlp, wait, timeout_ns);
 	/* The peer has told of what is missing: a slow round trip is no reason to time out. */
-	if (req->repair.waits && wait > timeout_ns / TLP_REPAIR_PART)
+	if (repairs && wait > timeout_ns / TLP_REPAIR_PART)
 		wait = timeout_ns / TLP_REPAIR_PART;
 	wait <<= tlp->sent;
 	if (wait >= timeout_ns)
