@@ -63,6 +63,8 @@ void tlp_read_response(struct eng_qp *qp, uint64_t since, uint64_t now)
 	if (!law_is_of_networks(qp))
 		return;
 	tlp->reads_told = !qp->ecn.cnp && credit_is_told(qp);
+	if (tlp->repeated_at > since)
+		since = tlp->repeated_at;
 	/* It counts only if the probe turns out to have been needless. */
 	if (tlp->sent > 0) {
 		tlp->doubted_ns = now - since;
@@ -139,10 +141,13 @@ static uint64_t silence_at_most(const struct tlp *tlp)
 	return TLP_SILENCES * (silence < SILENCE_MIN_NS ? SILENCE_MIN_NS : silence);
 }
 
-/* A request has been answered by and by, and that is not what was asked for again. */
+/*
+ * For the answer to a READ or Atomic.  What has been asked for again is behind what CNPs slow down,
+ * if there are any: then the silence between two responses says nothing of it.
+ */
 static uint64_t wait_for_read(const struct tlp *tlp, uint64_t wait, bool again)
 {
-	uint64_t silence = silence_at_most(tlp);
+	uint64_t silence = again && !tlp->reads_told ? ENG_NEVER : silence_at_most(tlp);
 
 	if (!again && wait < TLP_READ_MIN_NS)
 		wait = TLP_READ_MIN_NS;
@@ -201,11 +206,13 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 
 static void send_probe(struct eng_qp *qp, uint64_t now)
 {
+	bool lossy = is_lossy(qp);
+
 	/* It is a packet, or those that were asked for before, and makes no queue. */
-	if (gaps_probe(qp, now) || repair_probe(qp, now))
+	if (gaps_probe(qp, now) || (lossy && repair_probe(qp, now)))
 		return;
 	/* Where nobody has told of a loss, it is the first, if it is one. */
-	if (is_lossy(qp))
+	if (lossy)
 		cwnd_lost_again(qp);
 	else if (!qp->req.cwnd_recovering)
 		cwnd_loss(qp);
