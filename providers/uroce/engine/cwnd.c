@@ -51,24 +51,25 @@ uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint
 	return wqe->op == ENG_READ && !law_is_of_networks(qp) ? cost / READ_SHARE : cost;
 }
 
-/* What READ responses behind a missing one weigh: they have come, and fill no queue any more. */
-static uint64_t placed(const struct eng_qp *qp)
+/*
+ * READ responses behind a missing one have come, and fill no queue any more.  On a host they weigh
+ * little.  After going back some of them may lie ahead of next_psn.
+ */
+static __attribute__((noinline)) uint64_t without_placed(const struct eng_qp *qp, uint64_t sent)
 {
 	const struct gaps *gaps = &qp->req.gaps;
+	uint64_t placed = (uint64_t)gaps->count * (qp->attr.mtu + LAW_PACKET_OVERHEAD);
 
-	/* On a host they weigh little.  After going back some of them may lie ahead of next_psn. */
-	if (gaps->count == 0 || !law_is_of_networks(qp) ||
-	    psn_diff(qp->req.next_psn, gaps->placed_psn) < 0)
-		return 0;
-	return (uint64_t)gaps->count * (qp->attr.mtu + LAW_PACKET_OVERHEAD);
+	if (!law_is_of_networks(qp) || psn_diff(qp->req.next_psn, gaps->placed_psn) < 0)
+		return sent;
+	return sent > placed ? sent - placed : 0;
 }
 
-/* ... and not at hand. */
 static uint64_t in_flight(const struct eng_qp *qp)
 {
-	uint64_t sent = under_way(&qp->req), arrived = placed(qp);
+	uint64_t sent = under_way(&qp->req);
 
-	return sent > arrived ? sent - arrived : 0;
+	return __builtin_expect(qp->req.gaps.count > 0, false) ? without_placed(qp, sent) : sent;
 }
 
 /* A QP with nothing in flight may always send: no ACK would ever open its window. */
