@@ -71,6 +71,7 @@ struct asking {
 	uint64_t timer_from;		 /* the ACK timer cannot have started earlier */
 	bool told; /* the peer has told of a loss since the last progress or timeout */
 	uint64_t probed_at;
+	uint64_t repeated_at; /* a READ response came for what had come before */
 	bool lossy;   /* the peer has told of a loss since the last timeout: it may be probed */
 	bool probing; /* then one packet goes alone, until it is answered */
 	/* What was lost that a timeout may have to heal. */

@@ -248,6 +248,8 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
 	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
 		asking_nak_useless(end);
+	if (!ack && position < before)
+		asking->repeated_at = end->world->now;
 	if (!asking_may_ask(end) || position < before || position >= asking->high)
 		return;
 	asking->told = false;
@@ -298,6 +300,9 @@ static bool timeout_justified(const struct end *end)
 		return true;
 	/* READ responses at the lowest rate, some asked for again, may take as long. */
 	if (end->world->plan.forged_ns > 0)
+		return true;
+	if (end->world->plan.ect && asking->repeated_at > asking->timer_from &&
+	    end->world->now - asking->repeated_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
 	/* The NAK may be on its way. */
 	if (end->world->now - answering->ahead_since < UINT64_C(2048)

@@ -437,8 +437,11 @@ void oracle_window(struct end *end)
 			to = asking->next;
 		for (int64_t at = from; at < to; at++) {
 			uint32_t rest = message->length - (uint32_t)(at - message->first) * mtu;
-
 			uint64_t weight = 116 + (rest < mtu ? rest : mtu);
+
+			/* On a network what has come is not under way. */
+			if (end->world->plan.flows && asking->placed[at])
+				continue;
 
 			/* READ responses are paced by their sender and weigh a quarter. */
 			bytes += op_is_read(message->op) ? weight / 4 : weight;
