@@ -143,9 +143,22 @@ static bool is_missing(const struct eng_qp *qp, uint32_t from, uint32_t to)
 	return false;
 }
 
+/* Has something been asked for that has not come? */
+static bool waits(const struct eng_qp *qp)
+{
+	return psn_diff(qp->req.gaps.asked_psn, qp->req.unacked_psn) > 0;
+}
+
+/* What has been asked for since the oldest of it does not put that off. */
+static bool oldest_waits(const struct eng_qp *qp)
+{
+	return waits(qp) && psn_diff(qp->req.gaps.oldest_psn, qp->req.unacked_psn) > 0;
+}
+
 static void ask(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
 {
 	struct gaps *gaps = &qp->req.gaps;
+	bool further = oldest_waits(qp) && from != qp->req.unacked_psn;
 
 	if (!gaps->owed)
 		gaps->from_psn = from;
@@ -153,6 +166,11 @@ static void ask(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
 	gaps->parts_psn = later(to, gaps->parts_psn);
 	gaps->behind_psn = qp->req.next_psn;
 	gaps->asked_at = now;
+	if (!further) {
+		gaps->oldest_psn = gaps->asked_psn;
+		gaps->oldest_behind = gaps->behind_psn;
+		gaps->oldest_at = now;
+	}
 	gaps->owed = true;
 	qp->req.repair.owed = true;
 	/* What is acknowledged next says nothing of a round trip. */
@@ -177,6 +195,17 @@ static void ask_again_later(struct gaps *gaps)
 		gaps->again++;
 }
 
+/* Responses that were asked for before come before those that were asked for again. */
+static bool is_overdue(const struct eng_qp *qp, uint64_t now)
+{
+	const struct gaps *gaps = &qp->req.gaps;
+	bool oldest = oldest_waits(qp);
+	uint32_t behind = oldest ? gaps->oldest_behind : gaps->behind_psn;
+
+	return waits(qp) && psn_diff(gaps->heard_psn, behind) > 0 &&
+	       now - (oldest ? gaps->oldest_at : gaps->asked_at) >= wait_ns(gaps);
+}
+
 static void look_for_gaps(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -186,10 +215,7 @@ static void look_for_gaps(struct eng_qp *qp, uint64_t now)
 	/* What has been gone back over is asked for in its turn. */
 	if (req->rnr_until != 0 || psn_diff(req->next_psn, to) < 0)
 		return;
-	/* Responses that were asked for before come before those that were asked for again. */
-	if (psn_diff(gaps->asked_psn, req->unacked_psn) > 0 &&
-	    psn_diff(gaps->heard_psn, gaps->behind_psn) > 0 &&
-	    now - gaps->asked_at >= wait_ns(gaps)) {
+	if (is_overdue(qp, now)) {
 		from = req->unacked_psn;
 		ask_again_later(gaps);
 	} else if (psn_diff(from, to) >= 0 || !is_missing(qp, from, to)) {

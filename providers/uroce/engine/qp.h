@@ -76,6 +76,8 @@ struct gaps {
 				   this */
 	uint32_t asked_psn;	/* what is missing before it has been asked for again */
 	uint32_t behind_psn;	/* what was first asked for when that was done lies before it */
+	uint32_t oldest_psn;	/* the oldest of it that has not come lies before this, ... */
+	uint32_t oldest_behind; /* ... and what behind_psn and asked_at were then */
 	uint32_t parts_psn;	/* and so had been parts of READs, at any time */
 	uint32_t from_psn;	/* what is owed begins here, and ends at asked_psn */
 	uint32_t sent_from_psn; /* so did the last burst */
@@ -83,6 +85,7 @@ struct gaps {
 	bool measures; /* asked for once, no answer yet */
 	uint8_t again; /* asked for again so often since unacked_psn has moved */
 	uint64_t asked_at;
+	uint64_t oldest_at;
 	uint64_t round_trip_ns;
 	uint64_t placed[GAPS_PSNS / 64]; /* a bit for each PSN, modulo their number */
 };
