@@ -7,7 +7,9 @@
 #define PACKETS 6
 #define READ_BYTES (PACKETS * DUT_MTU - 100)
 
-static const uint32_t first_psns[] = { DUT_SQ_PSN, 0xfffffd };
+/* The others are where PSNs wrap around, and where they do for what compares them with 0. */
+static const uint32_t first_psns[] = { DUT_SQ_PSN, 0xfffffd, 0x7ffffd };
+#define FIRST_PSNS (sizeof(first_psns) / sizeof(first_psns[0]))
 static uint8_t data[READ_BYTES];
 
 /* The peer tells of credits, as a uroce does. */
@@ -76,7 +78,7 @@ static void expect_request(struct dut *dut, uint32_t n, uint32_t from, uint32_t 
 static void test_gap_alone(void **state)
 {
 	(void)state;
-	for (unsigned int row = 0; row < 2; row++) {
+	for (unsigned int row = 0; row < FIRST_PSNS; row++) {
 		struct dut *dut = reader(first_psns[row]);
 		uint64_t id = dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
 
@@ -94,7 +96,7 @@ static void test_gap_alone(void **state)
 		expect_pattern(dut->local, READ_BYTES, 9000);
 		expect_silence(dut);
 		assert_int_equal(eng_in_flight(dut->qp), 0);
-		if (row == 0)
+		if (row < FIRST_PSNS - 1)
 			dut_teardown(NULL);
 	}
 }
@@ -161,6 +163,20 @@ static void test_placed_once(void **state)
 static void test_wrong_form_is_not_placed(void **state)
 {
 	struct dut *dut = reader(DUT_SQ_PSN);
+
+	(void)state;
+	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
+	dut_forget(dut);
+	answer(dut, 0, 0, usual(0));
+	answer(dut, 0, 3, WIRE_READ_RESPONSE_LAST);
+	expect_request(dut, 0, 1, PACKETS);
+	assert_int_equal(dut->local[3 * DUT_MTU], 0);
+}
+
+/* Neither where the PSN is half of all away from what PSNs begin with: no part was asked for. */
+static void test_wrong_form_far_away(void **state)
+{
+	struct dut *dut = reader(0x900000);
 
 	(void)state;
 	dut_post(dut, ENG_READ, READ_BYTES, ENG_SIGNALED);
@@ -486,6 +502,7 @@ int main(void)
 		DUT_TEST(test_order_stays),
 		DUT_TEST(test_placed_once),
 		DUT_TEST(test_wrong_form_is_not_placed),
+		DUT_TEST(test_wrong_form_far_away),
 		DUT_TEST(test_answer_is_lost_as_well),
 		DUT_TEST(test_asked_for_again_by_later_responses),
 		DUT_TEST(test_ack_behind_gap),

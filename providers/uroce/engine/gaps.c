@@ -48,7 +48,7 @@ static uint32_t later(uint32_t a, uint32_t b)
 
 bool gaps_may_end(const struct eng_qp *qp, uint32_t psn)
 {
-	return psn_diff(psn, qp->req.gaps.parts_psn) < 0;
+	return gaps_exist(qp) && psn_diff(psn, qp->req.gaps.parts_psn) < 0;
 }
 
 static bool tells_credits(const struct eng_qp *qp, const struct wire_packet *packet)
@@ -246,6 +246,7 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 		*word_of(gaps, psn) |= UINT64_C(1) << psn % WORD_BITS;
 		if (gaps->count == 0) {
 			gaps->asked_psn = req->unacked_psn;
+			gaps->parts_psn = req->unacked_psn;
 			gaps->heard_psn = behind;
 			gaps->placed_psn = behind;
 		}

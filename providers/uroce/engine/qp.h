@@ -78,7 +78,7 @@ struct gaps {
 	uint32_t behind_psn;	/* what was first asked for when that was done lies before it */
 	uint32_t oldest_psn;	/* the oldest of it that has not come lies before this, ... */
 	uint32_t oldest_behind; /* ... and what behind_psn and asked_at were then */
-	uint32_t parts_psn;	/* and so had been parts of READs, at any time */
+	uint32_t parts_psn;	/* parts of READs that have been asked for lie before it */
 	uint32_t from_psn;	/* what is owed begins here, and ends at asked_psn */
 	uint32_t sent_from_psn; /* so did the last burst */
 	bool owed;
