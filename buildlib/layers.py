@@ -43,7 +43,7 @@ LAYERS = {
               "pacing place"),
         group("messages and accounts", "op message sge credit cwnd law replay early"),
         group("packets into a burst", "packer"),
-        group("send queue", "sendqueue solicit.h"),
+        group("send queue", "sendqueue solicit.h repair.h"),
         group("responder, timers", "responder response checks unreliable timer tlp solicit "
               "local ecn repair gaps"),
         group("requester beside completer", "requester completer", apart=True),

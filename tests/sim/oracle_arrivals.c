@@ -392,16 +392,19 @@ static void check_early(struct end *end, const char *what, bool reason)
 
 /*
  * Ahead of the timeout, and no retry: what has not been asked for is asked for, by a packet that
- * the peer has had.  rule S10 test
+ * the peer has had.  So is whether anything was lost, on a network where that has been.
+ * rule S10 test
  */
 void oracle_question(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	world_trace(end, "QUESTION at position %" PRId64, asking->unacked);
-	check_early(end, "question",
-		    asking->asked < asking->unacked &&
-			    silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS));
+	check_early(
+		end, "question",
+		(asking->asked < asking->unacked &&
+		 silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS)) ||
+			(end->world->plan.flows && asking->lossy && silent_for(end, PROBE_MIN_NS)));
 	asking->questions++;
 	asking->may_ask = true;
 }

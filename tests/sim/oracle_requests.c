@@ -298,19 +298,23 @@ void oracle_burst_ends(struct end *end)
 			   end->name, asking->begun);
 }
 
-/*
- * A question: once for each reason, a SEND of nothing that the peer has had long ago, so that it
- * executes nothing and acknowledges all.  rule S4 test
- */
+/* A SEND of nothing that the peer has had long ago: it executes nothing and acknowledges all. */
+static bool is_of_the_past(const struct end *end, int64_t position,
+			   const struct wire_packet *packet)
+{
+	return position == end->oracle.asking.unacked - 1 && packet->ack_request &&
+	       packet->opcode == (oracle_service(end) | WIRE_SEND_ONLY) &&
+	       packet->payload_length == 0 && packet->dest_qpn == end->peer->qpn &&
+	       packet->pkey == WIRE_DEFAULT_PKEY && packet->migrated && !packet->solicited;
+}
+
+/* A question: once for each reason.  rule S4 test */
 static bool is_question(struct end *end, int64_t position, const struct wire_packet *packet,
 			bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
 
-	if (!asking->may_ask || position != asking->unacked - 1 || !packet->ack_request ||
-	    packet->opcode != (oracle_service(end) | WIRE_SEND_ONLY) ||
-	    packet->payload_length != 0 || packet->dest_qpn != end->peer->qpn ||
-	    packet->pkey != WIRE_DEFAULT_PKEY || !packet->migrated || packet->solicited)
+	if (!asking->may_ask || !is_of_the_past(end, position, packet))
 		return false;
 	asking->may_ask = taken_back;
 	asking->question_sent |= !taken_back;
@@ -336,6 +340,16 @@ static uint32_t check_part(struct end *end, const struct message *message, int64
 	return psns;
 }
 
+/* The sentinel of a repair of SENDs and WRITEs, which are what an ACK answers, right behind it. */
+static bool is_sentinel(const struct end *end, int64_t position, const struct wire_packet *packet)
+{
+	const struct asking *asking = &end->oracle.asking;
+
+	return end->world->plan.flows && is_of_the_past(end, position, packet) &&
+	       asking->repeat_serial + 1 == end->world->serial &&
+	       !op_answers(message_at(end, asking->oldest)->op);
+}
+
 /*
  * A repair: what is under way from the oldest on, once more, and all of it asks.  What may be sent
  * next stays what it is.
@@ -347,6 +361,8 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 	uint32_t index = script_find(end->script, position), psns = 1;
 	struct wire_packet whole = *packet;
 
+	if (is_sentinel(end, position, packet))
+		return;
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
 	    position >= asking->high || asking->rnr_until > end->world->now ||
 	    !packet->ack_request) {

@@ -362,6 +362,8 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 			sendqueue_tell_drained(qp);
 	} else if (plain_ack && brings_credits(qp, packet)) {
 		receive_unsolicited(qp, packet);
+		if (req->repair.sentinel_at && packet->psn == psn_sub(req->unacked_psn, 1))
+			repair_sentinel_answered(qp, now);
 	} else {
 		/* rule S8: duplicates and ghosts change nothing, but the time of a probe. */
 		count(qp, ENG_COUNT_DROPPED);

@@ -58,13 +58,17 @@ struct network_law {
 struct repair {
 	uint32_t psn; /* packets [psn, psn + packets) are missing, as far as is known */
 	uint32_t packets;
-	uint32_t sent_psn; /* what is before that was sent before them, */
-	uint64_t sent_at;  /* ... and they then */
-	bool owed;	   /* they are to be sent */
-	bool told;	   /* by a NAK that they are missing, and not supposed by a probe */
-	bool waits;	   /* for an answer to them, sent or not */
-	bool confirmed;	   /* the peer has acknowledged beyond a gap */
-	uint8_t trials;	   /* that it has not, until it does */
+	uint32_t sent_psn;    /* what is before that was sent before them, */
+	uint64_t sent_at;     /* ... and they then */
+	uint64_t told_at;     /* when the peer told that they are missing; 0: a probe supposes it */
+	uint64_t sentinel_at; /* when the last sentinel was sent; void when anything is acknowledged
+			       */
+	uint64_t follower_at; /* from then on a new packet may follow them, 0: none may, */
+	bool follower;	      /* ... and now it may, though the window is closed */
+	bool owed;	      /* they are to be sent */
+	bool waits;	      /* for an answer to them, sent or not */
+	bool confirmed;	      /* the peer has acknowledged beyond a gap */
+	uint8_t trials;	      /* that it has not, until it does */
 };
 
 /* READ responses that have been placed ahead of their turn (gaps.c). */
@@ -104,6 +108,7 @@ struct requester {
 	uint32_t begun;
 	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
 	uint32_t posted_uncredited; /* posted requests that need no receive WQE */
+	uint32_t repeated_psn;	    /* duplicates and solicitations have left before this packet */
 	uint32_t ackreq_psn;	    /* the newest packet sent with AckReq, or READ response due */
 	uint32_t posted_ssn;	    /* SSN of the last request posted (rule C11) */
 	uint32_t begun_ssn;	    /* SSN of the last request begun */

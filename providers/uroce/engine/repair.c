@@ -5,6 +5,7 @@
 #include "credit.h"
 #include "cwnd.h"
 #include "gaps.h"
+#include "law.h"
 #include "op.h"
 #include "sendqueue.h"
 #include "tlp.h"
@@ -16,6 +17,11 @@ enum {
 	 * asked so often.
 	 */
 	TRIALS = 4,
+	/*
+	 * What comes sooner than such a part of the longest round trip of late, which was one
+	 * through a queue, is no answer to a sentinel but was under way.
+	 */
+	ROUND_TRIP_PARTS = 4,
 };
 
 /* The peer learns that we are one that it may tell beyond a gap. */
@@ -70,6 +76,29 @@ static uint32_t twice(uint32_t packets)
 	return packets < REPAIR_MAX / 2 ? 2 * packets : REPAIR_MAX;
 }
 
+/* What of the repair that waits is still missing. */
+static uint32_t packets_left(const struct eng_qp *qp)
+{
+	return psn_sub(repair_end(&qp->req.repair), qp->req.unacked_psn);
+}
+
+/* Of a network, and of a peer that keeps what comes early. */
+static bool knows_path(const struct eng_qp *qp)
+{
+	return qp->req.repair.confirmed && law_is_of_networks(qp) && qp->req.tlp.round_trip_ns > 0;
+}
+
+/*
+ * The answer to a duplicate looks like that to a sentinel.  When something has been acknowledged
+ * that was sent behind all duplicates, these have been answered.
+ */
+bool repair_may_have_sentinel(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return knows_path(qp) && psn_diff(req->unacked_psn, req->repeated_psn) > 0;
+}
+
 static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
 {
 	struct repair *repair = &qp->req.repair;
@@ -80,6 +109,8 @@ static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
 	repair->sent_at = now;
 	repair->owed = true;
 	repair->waits = true;
+	repair->sentinel_at = repair_may_have_sentinel(qp) ? now : 0;
+	qp->req.repeated_psn = qp->req.end_psn;
 	/* What is acknowledged next says nothing of a round trip. */
 	qp->req.tlp.marked = false;
 	count(qp, ENG_COUNT_REPAIRS);
@@ -97,7 +128,9 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 	 * in time, it is sent again.
 	 */
 	if (repair->waits && repair->packets > 0 && repair->psn == req->unacked_psn) {
-		repair->told = true;
+		/* When it is probed for, if at all, stays as it is. */
+		if (repair->told_at == 0)
+			repair->told_at = req->last_progress;
 		if (!tlp_has_time_for_reads(qp))
 			repair->sent_psn = req->next_psn;
 		return true;
@@ -118,8 +151,10 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 	if (!req->cwnd_recovering)
 		cwnd_loss(qp);
 	tlp_told_of_loss(qp, now);
-	repair->told = true;
+	repair->told_at = now;
 	send_again(qp, packets, now);
+	repair->follower = false;
+	repair->follower_at = knows_path(qp) ? now + req->tlp.round_trip_ns / 2 : 0;
 	return true;
 }
 
@@ -128,6 +163,23 @@ bool repair_is_unanswered(const struct eng_qp *qp)
 	const struct repair *repair = &qp->req.repair;
 
 	return repair->waits && psn_diff(repair_end(repair), qp->req.unacked_psn) > 0;
+}
+
+void repair_sentinel_answered(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	struct repair *repair = &req->repair;
+	uint32_t packets = 1;
+
+	if (repair->sentinel_at < req->last_progress || repair->owed || !is_possible(qp) ||
+	    now - repair->sentinel_at < req->tlp.round_trip_ns / ROUND_TRIP_PARTS)
+		return;
+	if (repair_is_unanswered(qp))
+		packets = packets_left(qp);
+	else if (!req->cwnd_recovering)
+		cwnd_loss(qp);
+	repair->told_at = now;
+	send_again(qp, packets, now);
 }
 
 bool repair_probe(struct eng_qp *qp, uint64_t now)
@@ -139,12 +191,12 @@ bool repair_probe(struct eng_qp *qp, uint64_t now)
 	if (!is_possible(qp) || !(repair->confirmed || again))
 		return false;
 	if (again) {
-		packets = psn_sub(repair_end(repair), qp->req.unacked_psn);
+		packets = packets_left(qp);
 	} else {
 		/* Nothing behind what was sent again last has been acknowledged. */
 		if (repair->packets > 0 && repair_end(repair) == qp->req.unacked_psn)
 			packets = twice(repair->packets);
-		repair->told = false;
+		repair->told_at = 0;
 	}
 	send_again(qp, packets, now);
 	return true;
@@ -185,7 +237,7 @@ static bool was_late(const struct eng_qp *qp, uint64_t now)
 
 	if (round_trip == 0)
 		round_trip = TLP_MIN_NS;
-	return !repair->told && now - repair->sent_at < round_trip * 3 / 4;
+	return repair->told_at == 0 && now - repair->sent_at < round_trip * 3 / 4;
 }
 
 /* All that was sent before the repair has been answered. */
@@ -193,12 +245,6 @@ static bool is_over(const struct eng_qp *qp)
 {
 	return sendqueue_in_flight(qp) == 0 ||
 	       psn_diff(qp->req.unacked_psn, qp->req.repair.sent_psn) >= 0;
-}
-
-static void stop(struct repair *repair)
-{
-	repair->owed = false;
-	repair->waits = false;
 }
 
 void repair_acknowledged(struct eng_qp *qp, uint64_t now)
@@ -209,7 +255,7 @@ void repair_acknowledged(struct eng_qp *qp, uint64_t now)
 	if (!repair->waits || qp->req.unacked_psn != repair_end(repair))
 		return;
 	if (is_over(qp) || was_late(qp, now)) {
-		stop(repair);
+		repair_stop(qp);
 		return;
 	}
 	/* If it is there, its response is on its way behind this ACK. */
@@ -232,5 +278,5 @@ void repair_responded(struct eng_qp *qp, uint64_t now)
 	if (!tlp_times_reads(qp))
 		repair_acknowledged(qp, now);
 	else if (repair->waits && (repair->packets == 0 || is_over(qp)))
-		stop(repair);
+		repair_stop(qp);
 }

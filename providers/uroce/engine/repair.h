@@ -15,7 +15,22 @@
  * credits are asked, and no more than a few times unless they jump; before that they are told of
  * our credits (rule C8), by which a uroce knows who may be told beyond a gap.
  *
- * A repair that is lost is sent again by the tail-loss probe (tlp.h).
+ * On a network an ACK solicitation follows a repair, as its sentinel: a packet of the past, which
+ * is answered in any case.  When the sentinel is answered, and by nothing new, the repair did not
+ * arrive before it and is sent again at once.  And when the answer to the repair is lost, that to
+ * the sentinel says the same.  Both would otherwise be found by a silence, in which nothing is
+ * sent.  A network that reorders makes a repair come twice so.  READs have no sentinel, because its
+ * answer may be sent before their responses.  Nor has a repair while duplicates may be under way,
+ * of which it may be one: their answers look like the sentinel's.
+ *
+ * The window has been cut to half, and all of it is under way until the answer to the repair is
+ * back.  When that is released, the line has idled for as long as the path without its queue takes.
+ * So there, half a round trip after the NAK, when half of what was under way has left the network,
+ * one new packet may follow.  (In the simulator, 200 Mb/s and a round trip of 0.1 ms without a
+ * queue, WRITEs and SENDs get 0.980 of the line with a loss of 1 % and not 0.978, with 5 % 0.93 and
+ * not 0.91.  A packet at once brings the same, and makes flows through a short queue unequal.)
+ *
+ * A repair that is lost with its sentinel, or twice, is sent again by the tail-loss probe (tlp.h).
  */
 #ifndef UROCE_ENGINE_REPAIR_H
 #define UROCE_ENGINE_REPAIR_H
@@ -42,6 +57,34 @@ bool repair_probe(struct eng_qp *qp, uint64_t now);
 
 /* Has a repair been sent, or is it to be, of which something is still missing? */
 bool repair_is_unanswered(const struct eng_qp *qp);
+
+/* May a sentinel be sent now: would its answer be known as such? */
+bool repair_may_have_sentinel(const struct eng_qp *qp);
+
+/* An ACK of what is acknowledged already has come: was it the answer to a sentinel? */
+void repair_sentinel_answered(struct eng_qp *qp, uint64_t now);
+
+/* When a new packet may follow the repair that waits, or ENG_NEVER. */
+static inline uint64_t repair_deadline(const struct eng_qp *qp)
+{
+	return qp->req.repair.follower_at ? qp->req.repair.follower_at : ENG_NEVER;
+}
+
+/* That time has come. */
+static inline void repair_let_follow(struct eng_qp *qp)
+{
+	qp->req.repair.follower_at = 0;
+	qp->req.repair.follower = true;
+}
+
+/* It has been answered, or all is sent again. */
+static inline void repair_stop(struct eng_qp *qp)
+{
+	qp->req.repair.owed = false;
+	qp->req.repair.waits = false;
+	qp->req.repair.follower = false;
+	qp->req.repair.follower_at = 0;
+}
 
 /* A burst of this kind could not be sent. */
 void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst);

@@ -38,6 +38,7 @@ struct next {
 	uint64_t cost;	/* its weight */
 	bool answered;	/* by more than an ACK: READ, Atomic */
 	bool begins;	/* it is the first of its message, and has never been sent */
+	bool follows;	/* it follows a repair through a closed window */
 };
 
 /*
@@ -98,6 +99,12 @@ static uint64_t least_room(const struct eng_qp *qp, const struct next *next)
 	return next->answered && law_is_of_networks(qp) ? 1 : next->cost;
 }
 
+/* A READ is not one packet but all that it asks for. */
+static bool may_follow_repair(const struct requester *req, const struct next *next)
+{
+	return req->repair.follower && !req->tlp.alone && is_new(req) && !next->answered;
+}
+
 /* May the packet at next_psn be sent?  ENG_TX_BURST, and then next is filled, or why not. */
 static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 {
@@ -119,9 +126,11 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 	next->index = wqe_packet_index(wqe, req->next_psn);
 	next->psns = message_psns(wqe, next->index);
 	next->cost = cwnd_cost_between(qp, wqe, next->index, next->index + next->psns);
-	if (reason == ENG_TX_BURST && !op_is_local(wqe->op) && !cwnd_open(qp, least_room(qp, next)))
-		reason = ENG_TX_CWND;
-	return reason;
+	next->follows = false;
+	if (reason != ENG_TX_BURST || op_is_local(wqe->op) || cwnd_open(qp, least_room(qp, next)))
+		return reason;
+	next->follows = may_follow_repair(req, next);
+	return next->follows ? ENG_TX_BURST : ENG_TX_CWND;
 }
 
 /*
@@ -173,6 +182,8 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 		req->end_psn = psn_add(req->end_psn, next->psns);
 	req->next_psn = psn_add(req->next_psn, next->psns);
 	cwnd_sent(qp, next->cost);
+	if (next->follows)
+		req->repair.follower = false;
 	if (next->index + next->psns == next->wqe->packets)
 		req->next_wqe++;
 }
@@ -318,6 +329,8 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 		result = repair_one(qp, burst, wqe, index);
 		if (result != PACK_DONE)
 			break;
+		if (op_is_read_or_atomic(wqe->op))
+			repair->sentinel_at = 0;
 		packets += message_psns(wqe, index);
 		psn = psn_add(psn, message_psns(wqe, index));
 	}
@@ -325,8 +338,11 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 	repair->waits = packets > 0;
 	repair->psn = burst->first_psn;
 	repair->packets = packets;
-	if (packets > 0)
+	if (packets > 0) {
+		if (repair->sentinel_at && !solicit_add(qp, burst))
+			repair->sentinel_at = 0;
 		return ENG_TX_BURST;
+	}
 	/* What was missing has been acknowledged meanwhile. */
 	return result == PACK_FAULT ? ENG_TX_FAULT : ENG_TX_IDLE;
 }

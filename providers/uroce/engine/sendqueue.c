@@ -7,6 +7,7 @@
 #include "cwnd.h"
 #include "message.h"
 #include "op.h"
+#include "repair.h"
 #include "solicit.h"
 
 void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
@@ -17,6 +18,7 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->end_psn = req->next_psn;
 	req->unacked_psn = req->next_psn;
 	req->ackreq_psn = psn_sub(req->next_psn, 1);
+	req->repeated_psn = req->next_psn;
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -95,8 +97,7 @@ void sendqueue_flush(struct eng_qp *qp)
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
 	cwnd_emptied(qp);
 	solicit_stop(qp);
-	req->repair.owed = false;
-	req->repair.waits = false;
+	repair_stop(qp);
 	if (req->gaps.count > 0)
 		memset(&req->gaps, 0, sizeof(req->gaps));
 	req->post_psn = req->end_psn;
@@ -133,10 +134,10 @@ void sendqueue_go_back(struct eng_qp *qp)
 
 	req->next_psn = req->unacked_psn;
 	req->ackreq_psn = psn_sub(req->unacked_psn, 1);
+	req->repeated_psn = req->end_psn;
 	solicit_stop(qp);
 	req->next_wqe = qp->sq->tail;
-	req->repair.owed = false;
-	req->repair.waits = false;
+	repair_stop(qp);
 	/* What has been placed, has been; all else is asked for in its turn. */
 	req->gaps.owed = false;
 	req->gaps.measures = false;

@@ -142,17 +142,23 @@ void solicit_begin(struct eng_qp *qp)
 {
 	qp->req.solicit_owed = true;
 	qp->req.solicits++;
+	qp->req.repeated_psn = qp->req.end_psn;
 	count(qp, ENG_COUNT_SOLICITATIONS);
+}
+
+bool solicit_add(struct eng_qp *qp, struct eng_burst *burst)
+{
+	static const struct payload nothing = { .kind = PAYLOAD_NONE };
+	uint32_t psn = psn_sub(qp->req.unacked_psn, 1);
+	uint8_t *at = pack_place(burst, 0);
+
+	return at && pack_add(qp, burst, message_solicitation(qp, psn, at), &nothing) == PACK_DONE;
 }
 
 void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst)
 {
-	static const struct payload nothing = { .kind = PAYLOAD_NONE };
-	uint8_t *at = pack_place(burst, 0);
-
 	burst->kind = ENG_BURST_SOLICITATION;
 	burst->first_psn = psn_sub(qp->req.unacked_psn, 1);
-	if (at && pack_add(qp, burst, message_solicitation(qp, burst->first_psn, at), &nothing) ==
-			  PACK_DONE)
+	if (solicit_add(qp, burst))
 		qp->req.solicit_owed = false;
 }

@@ -41,6 +41,8 @@ uint64_t solicit_deadline(const struct eng_qp *qp);
 void solicit_begin(struct eng_qp *qp);
 /* ... and put into burst, which is empty. */
 void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst);
+/* One behind what is in burst; false if there is no room. */
+bool solicit_add(struct eng_qp *qp, struct eng_burst *burst);
 /* unacked_psn has moved, or all is sent again: there is nothing to be asked, or it asks itself. */
 static inline void solicit_stop(struct eng_qp *qp)
 {

@@ -4,6 +4,7 @@
 #include "codes.h"
 #include "credit.h"
 #include "cwnd.h"
+#include "repair.h"
 #include "sendqueue.h"
 #include "solicit.h"
 #include "tlp.h"
@@ -84,6 +85,9 @@ uint64_t timer_deadline(const struct eng_qp *qp)
 	early = solicit_deadline(qp);
 	if (early < first)
 		first = early;
+	early = repair_deadline(qp);
+	if (early < first)
+		first = early;
 	early = credit_deadline(qp);
 	return early < first ? early : first;
 }
@@ -93,7 +97,7 @@ uint64_t timer_deadline_least(const struct eng_qp *qp)
 	const struct requester *req = &qp->req;
 	uint64_t timeout;
 
-	if (req->rnr_until != 0 || req->credit.waits_until != 0)
+	if (req->rnr_until != 0 || req->credit.waits_until != 0 || req->repair.follower_at != 0)
 		return 0;
 	if (sendqueue_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
 		return ENG_NEVER;
@@ -113,6 +117,10 @@ enum eng_status timer_expire(struct eng_qp *qp, uint64_t now)
 	if (req->rnr_until != 0) {
 		timer_rnr_over(qp, now);
 		/* Something else may be due as well. */
+		return timer_expire(qp, now);
+	}
+	if (repair_deadline(qp) <= now) {
+		repair_let_follow(qp);
 		return timer_expire(qp, now);
 	}
 	if (credit_deadline(qp) <= now) {

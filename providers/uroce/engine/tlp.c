@@ -9,6 +9,7 @@
 #include "op.h"
 #include "repair.h"
 #include "sendqueue.h"
+#include "solicit.h"
 
 /* Above the time between two bursts of READ responses at the lowest rate (pacing.c). */
 #define TLP_READ_MIN_NS UINT64_C(5000000)
@@ -165,6 +166,16 @@ static bool is_lossy(const struct eng_qp *qp)
 	return qp->req.last_progress < qp->req.tlp.lossy_until;
 }
 
+/* Since when has nothing been heard?  The answer to a sentinel has told of a lost repair. */
+static uint64_t silent_since(const struct requester *req)
+{
+	const struct repair *repair = &req->repair;
+
+	if (repair->waits && repair->told_at > req->last_progress)
+		return repair->told_at;
+	return req->last_progress;
+}
+
 /*
  * When this wait is over.  A responder that repeats what has come will get to what is missing, but
  * is not waited for until the timeout.
@@ -172,12 +183,25 @@ static bool is_lossy(const struct eng_qp *qp)
 static uint64_t wait_ends(const struct eng_qp *qp, uint64_t wait, uint64_t timeout_ns)
 {
 	const struct requester *req = &qp->req;
-	uint64_t silent = req->last_progress + wait, repeating = req->tlp.repeated_at + wait,
+	uint64_t silent = silent_since(req) + wait, repeating = req->tlp.repeated_at + wait,
 		 latest = req->last_progress + timeout_ns / TLP_REPAIR_PART;
 
 	if (!is_answered_by_and_by(qp) || repeating <= silent || latest <= silent)
 		return silent;
 	return repeating < latest ? repeating : latest;
+}
+
+/*
+ * The first thing that is tried in a silence is a sentinel (repair.h), sooner than a probe may
+ * repeat anything: what a NAK that was lost has told, its answer tells too.
+ */
+static bool sentinel_first(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return repair_may_have_sentinel(qp) && req->repair.sentinel_at < req->last_progress &&
+	       !req->repair.waits && req->next_psn == req->end_psn && req->tlp.sent == 0 &&
+	       !is_answered_by_and_by(qp);
 }
 
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
@@ -191,7 +215,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	if (req->repair.confirmed && law_is_of_networks(qp))
 		wait = tlp->round_trip_ns * TLP_ROUND_TRIPS_REPAIRED;
 	/* It costs little, and nothing else is sent meanwhile. */
-	if (repairs)
+	if (repairs || sentinel_first(qp))
 		wait = tlp->round_trip_ns + tlp->round_trip_ns / 2;
 	if (asked > 0)
 		wait = asked;
@@ -228,10 +252,26 @@ static void send_probe(struct eng_qp *qp, uint64_t now)
 	sendqueue_go_back(qp);
 }
 
+/* Asked so late that a probe is due as well, that is sent. */
+static bool send_sentinel(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
+{
+	if (!sentinel_first(qp))
+		return false;
+	qp->req.repair.sentinel_at = now;
+	if (tlp_deadline(qp, timeout_ns) > now) {
+		solicit_begin(qp);
+		return true;
+	}
+	qp->req.repair.sentinel_at = 0;
+	return false;
+}
+
 void tlp_begin(struct eng_qp *qp, uint64_t timeout_ns, uint64_t now)
 {
 	struct tlp *tlp = &qp->req.tlp;
 
+	if (send_sentinel(qp, timeout_ns, now))
+		return;
 	tlp->sent++;
 	tlp->marked = false;
 	count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
