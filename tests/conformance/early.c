@@ -93,6 +93,23 @@ static void test_nothing_is_kept_for_strangers(void **state)
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(3), 1);
 }
 
+/* Nor for one that has only answered a solicitation, as adapters do. */
+static void test_nothing_is_kept_for_who_was_asked(void **state)
+{
+	struct dut *dut = start(16, true);
+
+	(void)state;
+	dut_post(dut, ENG_WRITE, 8, 0);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN - 1);
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), 0);
+	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
+	assert_int_equal(blocks, 0);
+	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
+}
+
 /* What is kept is given back when the queue pair ends in an error, or is reset. */
 static void test_given_back_at_the_end(void **state)
 {
@@ -394,6 +411,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_kept_until_the_gap_is_filled, dut_teardown),
 		cmocka_unit_test_teardown(test_memory_is_bounded, dut_teardown),
 		cmocka_unit_test_teardown(test_nothing_is_kept_for_strangers, dut_teardown),
+		cmocka_unit_test_teardown(test_nothing_is_kept_for_who_was_asked, dut_teardown),
 		cmocka_unit_test_teardown(test_given_back_at_the_end, dut_teardown),
 		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_first_loss_on_a_network, dut_teardown),

@@ -71,6 +71,14 @@ static void expect_request(struct dut *dut, uint32_t n, uint32_t from, uint32_t 
 	assert_true(packet->ack_request);
 }
 
+/* What a silence begins with; to those here nothing is answered (network_repairs.c has answers). */
+static void expect_sentinel(struct dut *dut, uint32_t n, uint32_t from)
+{
+	uint32_t psn = dut->config.sq_psn + n * PACKETS + from - 1;
+
+	assert_int_equal(expect_packet(dut, WIRE_SEND_ONLY, psn & 0xffffff)->payload_length, 0);
+}
+
 /*
  * A gap is asked for when the end of its READ has come, and alone; its answer is an Only or a Last
  * amid the READ.  rule S12 test
@@ -306,6 +314,7 @@ static void test_end_is_lost(void **state)
 
 		dut = broken_off(config, 4, apart);
 		dut_advance(dut, silence - 1);
+		expect_sentinel(dut, 0, 4);
 		expect_silence(dut);
 		dut_advance(dut, 1);
 		expect_request(dut, 0, 4, PACKETS);
@@ -317,6 +326,7 @@ static void test_end_is_lost(void **state)
 	/* A peer that paused is asked later. */
 	dut = broken_off(config, 1, 3 * MS);
 	dut_advance(dut, 5 * MS - 1);
+	expect_sentinel(dut, 0, 1);
 	expect_silence(dut);
 	dut_advance(dut, 1);
 	expect_request(dut, 0, 1, PACKETS);
@@ -463,6 +473,7 @@ static void test_silence_ended_by_a_probe(void **state)
 
 		dut_forget(dut);
 		dut_advance(dut, MS);
+		expect_sentinel(dut, 1, 0);
 		expect_request(dut, 1, 0, PACKETS);
 		for (unsigned int times = 0; times <= needless; times++)
 			answer_without(dut, 1, 0);
@@ -485,6 +496,9 @@ static void test_repeating_responder(void **state)
 
 	(void)state;
 	dut_forget(dut);
+	dut_advance(dut, MS / 2);
+	expect_sentinel(dut, 1, 0);
+	answer(dut, 0, PACKETS - 1, WIRE_READ_RESPONSE_LAST);
 	while (dut->now < from + timeout / 2 - MS) {
 		dut_advance(dut, MS - 1);
 		answer(dut, 0, PACKETS - 1, WIRE_READ_RESPONSE_LAST);

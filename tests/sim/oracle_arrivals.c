@@ -391,20 +391,32 @@ static void check_early(struct end *end, const char *what, bool reason)
 }
 
 /*
+ * Whether anything is lost, or a READ has arrived, may be asked on a network where that has been
+ * lost, or where a READ is probed for in any case.
+ */
+static bool may_ask_for_losses(struct end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	const struct plan *plan = &end->world->plan;
+
+	if (!plan->flows || asking->unacked == asking->high || !silent_for(end, PROBE_MIN_NS))
+		return false;
+	return asking->lossy || (!plan->ect && op_is_read(message_at(end, asking->oldest)->op));
+}
+
+/*
  * Ahead of the timeout, and no retry: what has not been asked for is asked for, by a packet that
- * the peer has had.  So is whether anything was lost, on a network where that has been.
- * rule S10 test
+ * the peer has had.  rule S10 test
  */
 void oracle_question(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	world_trace(end, "QUESTION at position %" PRId64, asking->unacked);
-	check_early(
-		end, "question",
-		(asking->asked < asking->unacked &&
-		 silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS)) ||
-			(end->world->plan.flows && asking->lossy && silent_for(end, PROBE_MIN_NS)));
+	check_early(end, "question",
+		    may_ask_for_losses(end) ||
+			    (asking->asked < asking->unacked &&
+			     silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS)));
 	asking->questions++;
 	asking->may_ask = true;
 }

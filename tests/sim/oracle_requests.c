@@ -363,6 +363,8 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 
 	if (is_sentinel(end, position, packet))
 		return;
+	/* The answer to a question tells of a loss as a NAK does. */
+	asking->lossy |= end->world->plan.flows && asking->question_sent;
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
 	    position >= asking->high || asking->rnr_until > end->world->now ||
 	    !packet->ack_request) {

@@ -181,7 +181,9 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
 	credit_volunteered(qp, packet->syndrome, packet->msn);
-	early_peer_told(qp, syndrome_code(packet->syndrome));
+	/* An adapter answers a solicitation as well. */
+	if (qp->req.solicits == 0)
+		early_peer_told(qp, syndrome_code(packet->syndrome));
 }
 
 /* Bytes that a READ response with this PSN must carry; its place in the message in *offset. */
@@ -362,8 +364,8 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 			sendqueue_tell_drained(qp);
 	} else if (plain_ack && brings_credits(qp, packet)) {
 		receive_unsolicited(qp, packet);
-		if (req->repair.sentinel_at && packet->psn == psn_sub(req->unacked_psn, 1))
-			repair_sentinel_answered(qp, now);
+		if (req->repair.sentinel_at)
+			repair_sentinel_answered(qp, packet, now);
 	} else {
 		/* rule S8: duplicates and ghosts change nothing, but the time of a probe. */
 		count(qp, ENG_COUNT_DROPPED);

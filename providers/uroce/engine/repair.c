@@ -92,11 +92,21 @@ static bool knows_path(const struct eng_qp *qp)
  * The answer to a duplicate looks like that to a sentinel.  When something has been acknowledged
  * that was sent behind all duplicates, these have been answered.
  */
+static bool duplicates_are_answered(const struct requester *req)
+{
+	return psn_diff(req->unacked_psn, req->repeated_psn) > 0;
+}
+
 bool repair_may_have_sentinel(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
+	uint8_t op = sq_at(qp, qp->sq->tail)->op;
 
-	return knows_path(qp) && psn_diff(req->unacked_psn, req->repeated_psn) > 0;
+	if (!duplicates_are_answered(req))
+		return false;
+	if (op == ENG_READ)
+		return req->tlp.reads_told && tlp_times_reads(qp) && !gaps_exist(qp);
+	return knows_path(qp) && !op_is_read_or_atomic(op);
 }
 
 static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
@@ -109,7 +119,7 @@ static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
 	repair->sent_at = now;
 	repair->owed = true;
 	repair->waits = true;
-	repair->sentinel_at = repair_may_have_sentinel(qp) ? now : 0;
+	repair->sentinel_at = knows_path(qp) && duplicates_are_answered(&qp->req) ? now : 0;
 	qp->req.repeated_psn = qp->req.end_psn;
 	/* What is acknowledged next says nothing of a round trip. */
 	qp->req.tlp.marked = false;
@@ -165,19 +175,40 @@ bool repair_is_unanswered(const struct eng_qp *qp)
 	return repair->waits && psn_diff(repair_end(repair), qp->req.unacked_psn) > 0;
 }
 
-void repair_sentinel_answered(struct eng_qp *qp, uint64_t now)
+/*
+ * A READ is missing if the peer has not executed it, as the MSN tells (rule C11), and so is the end
+ * of a response that has begun, since no ACK is sent amid one.  Else it may be on its way.
+ */
+static bool tells_of_read(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t msn)
+{
+	return psn_diff(msn, wqe->ssn) < 0 || qp->req.unacked_psn != wqe->first_psn;
+}
+
+static bool tells_of_loss(const struct eng_qp *qp, const struct wire_packet *answer, uint64_t now)
+{
+	const struct requester *req = &qp->req;
+	const struct eng_send_wqe *oldest = sq_at(qp, qp->sq->tail);
+
+	if (oldest->op == ENG_READ)
+		return tells_of_read(qp, oldest, answer->msn);
+	return answer->psn == psn_sub(req->unacked_psn, 1) &&
+	       now - req->repair.sentinel_at >= req->tlp.round_trip_ns / ROUND_TRIP_PARTS;
+}
+
+void repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	struct repair *repair = &req->repair;
 	uint32_t packets = 1;
 
 	if (repair->sentinel_at < req->last_progress || repair->owed || !is_possible(qp) ||
-	    now - repair->sentinel_at < req->tlp.round_trip_ns / ROUND_TRIP_PARTS)
+	    !tells_of_loss(qp, answer, now))
 		return;
 	if (repair_is_unanswered(qp))
 		packets = packets_left(qp);
 	else if (!req->cwnd_recovering)
 		cwnd_loss(qp);
+	tlp_told_of_loss(qp, now);
 	repair->told_at = now;
 	send_again(qp, packets, now);
 }

@@ -19,9 +19,12 @@
  * is answered in any case.  When the sentinel is answered, and by nothing new, the repair did not
  * arrive before it and is sent again at once.  And when the answer to the repair is lost, that to
  * the sentinel says the same.  Both would otherwise be found by a silence, in which nothing is
- * sent.  A network that reorders makes a repair come twice so.  READs have no sentinel, because its
- * answer may be sent before their responses.  Nor has a repair while duplicates may be under way,
- * of which it may be one: their answers look like the sentinel's.
+ * sent.  In a silence a sentinel goes alone, ahead of any probe (tlp.h): it tells what a lost NAK
+ * would have told, and whether a READ has arrived.  A network that reorders makes a repair come
+ * twice so.
+ *
+ * The repair of a READ has no sentinel, because that may be answered before the READ is.  Nor has
+ * any while duplicates may be under way: their answers look like the sentinel's.
  *
  * The window has been cut to half, and all of it is under way until the answer to the repair is
  * back.  When that is released, the line has idled for as long as the path without its queue takes.
@@ -58,11 +61,11 @@ bool repair_probe(struct eng_qp *qp, uint64_t now);
 /* Has a repair been sent, or is it to be, of which something is still missing? */
 bool repair_is_unanswered(const struct eng_qp *qp);
 
-/* May a sentinel be sent now: would its answer be known as such? */
+/* May a sentinel be sent in a silence: would its answer be known as such, and tell? */
 bool repair_may_have_sentinel(const struct eng_qp *qp);
 
 /* An ACK of what is acknowledged already has come: was it the answer to a sentinel? */
-void repair_sentinel_answered(struct eng_qp *qp, uint64_t now);
+void repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer, uint64_t now);
 
 /* When a new packet may follow the repair that waits, or ENG_NEVER. */
 static inline uint64_t repair_deadline(const struct eng_qp *qp)

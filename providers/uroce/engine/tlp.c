@@ -193,15 +193,19 @@ static uint64_t wait_ends(const struct eng_qp *qp, uint64_t wait, uint64_t timeo
 
 /*
  * The first thing that is tried in a silence is a sentinel (repair.h), sooner than a probe may
- * repeat anything: what a NAK that was lost has told, its answer tells too.
+ * repeat anything.
  */
 static bool sentinel_first(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	return repair_may_have_sentinel(qp) && req->repair.sentinel_at < req->last_progress &&
-	       !req->repair.waits && req->next_psn == req->end_psn && req->tlp.sent == 0 &&
-	       !is_answered_by_and_by(qp);
+	return req->tlp.sent == 0 && !req->repair.waits && req->next_psn == req->end_psn &&
+	       req->repair.sentinel_at < req->last_progress && repair_may_have_sentinel(qp);
+}
+
+static uint64_t round_trip_and_a_half(const struct tlp *tlp)
+{
+	return tlp->round_trip_ns + tlp->round_trip_ns / 2;
 }
 
 uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
@@ -210,13 +214,15 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 	const struct tlp *tlp = &req->tlp;
 	uint64_t wait = tlp->round_trip_ns * TLP_ROUND_TRIPS,
 		 asked = gaps_exist(qp) ? gaps_wait_ns(qp) : 0;
-	bool repairs = repair_is_unanswered(qp);
+	bool repairs = repair_is_unanswered(qp), sentinel = sentinel_first(qp);
 
 	if (req->repair.confirmed && law_is_of_networks(qp))
 		wait = tlp->round_trip_ns * TLP_ROUND_TRIPS_REPAIRED;
 	/* It costs little, and nothing else is sent meanwhile. */
-	if (repairs || sentinel_first(qp))
-		wait = tlp->round_trip_ns + tlp->round_trip_ns / 2;
+	if (repairs)
+		wait = round_trip_and_a_half(tlp);
+	if (sentinel)
+		wait = is_answered_by_and_by(qp) ? tlp->silence_ns : round_trip_and_a_half(tlp);
 	if (asked > 0)
 		wait = asked;
 	if (!(is_lossy(qp) || (tlp->reads_told && is_answered_by_and_by(qp))) ||
@@ -224,7 +230,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
 		wait = TLP_MIN_NS;
-	if (is_answered_by_and_by(qp))
+	if (is_answered_by_and_by(qp) && !sentinel)
 		wait = wait_for_read(tlp, wait, repairs || asked > 0);
 	wait = still_doubled(tlp, wait, timeout_ns);
 	/* The peer has told of what is missing: a slow round trip is no reason to time out. */
