@@ -174,8 +174,11 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 {
 	struct requester *req = &qp->req;
 
-	if (sendqueue_in_flight(qp) == 0)
+	if (sendqueue_in_flight(qp) == 0) {
 		req->last_progress = now;
+		/* The time in which nothing was under way is no part of a round trip. */
+		req->tlp.marked_at = now;
+	}
 	if (next->begins)
 		note_begun(qp, next);
 	if (is_new(req))
