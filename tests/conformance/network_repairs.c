@@ -311,6 +311,34 @@ static void test_no_follower_after_the_answer(void **state)
 	expect_silence(dut);
 }
 
+/*
+ * Nothing has been lost for a long time, and then the end of a window is: its sentinels tell how
+ * far the peer has got, and then what is missing.
+ */
+static void test_lost_tail(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	dut_advance(dut, 2000 * MS);
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	dut_advance(dut, ROUND_TRIP / 2);
+	first += 2;
+	answer_sentinel(dut);
+	expect_silence(dut);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	expect_silence(dut);
+	dut_advance(dut, ROUND_TRIP / 2);
+	answer_sentinel(dut);
+	expect_repair(dut, first);
+	acknowledge(dut, 2);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+}
+
 /* So long the responder of READs has once been silent. */
 #define SILENCE (500 * US)
 
@@ -423,6 +451,7 @@ int main(void)
 		DUT_TEST(test_unsent),
 		DUT_TEST(test_lost_nak),
 		DUT_TEST(test_lost_acks),
+		DUT_TEST(test_lost_tail),
 		DUT_TEST(test_lost_read),
 		DUT_TEST(test_late_response),
 		DUT_TEST(test_lost_end_of_response),

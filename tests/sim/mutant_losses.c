@@ -2,7 +2,7 @@
 /*
  * Deliberate faults of what is done about losses: packets kept and READ responses placed ahead of
  * their turn, and repairs.  The linker leads the engine's calls here (CMakeLists.txt).  Repairs
- * that are too few heal, and cost: flows find that.  Of those that are too many, and of gaps,
+ * that are too few heal, and cost: flows find that.  Of what is repaired step by step, and of gaps,
  * tests/conformance/early.c and gaps.c find more.
  */
 #include "engine/early.h"
@@ -23,8 +23,10 @@ uint32_t __real_gaps_take(struct eng_qp *qp, uint32_t n);
 
 bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now);
 bool __real_repair_begin(struct eng_qp *qp, uint64_t now);
-void __wrap_repair_acknowledged(struct eng_qp *qp, uint64_t now);
-void __real_repair_acknowledged(struct eng_qp *qp, uint64_t now);
+void __wrap_repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer,
+				     uint64_t now);
+void __real_repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer,
+				     uint64_t now);
 
 /* Its bytes are those from one before, which belongs to the headers. */
 static struct wire_packet shifted(const struct wire_packet *packet)
@@ -77,10 +79,16 @@ bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now)
 	return !mutant_has(MUTANT_REPAIRS_NOTHING) && __real_repair_begin(qp, now);
 }
 
-void __wrap_repair_acknowledged(struct eng_qp *qp, uint64_t now)
+void __wrap_repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer,
+				     uint64_t now)
 {
-	if (!mutant_has(MUTANT_REPAIRS_ONCE))
-		__real_repair_acknowledged(qp, now);
+	struct requester *req = &qp->req;
+
+	if (mutant_has(MUTANT_SENTINELS_AMONG_DUPLICATES)) {
+		req->repeated_psn = psn_sub(req->unacked_psn, 1);
+		req->tlp.round_trip_ns = 1;
+	}
+	__real_repair_sentinel_answered(qp, answer, now);
 }
 
 const struct mutant mutants_of_losses[] = {
@@ -100,9 +108,9 @@ const struct mutant mutants_of_losses[] = {
 	  .fault = "sends all again for one packet that is lost",
 	  .flows = true,
 	  .law = MUTANT_REPAIRS_NOTHING },
-	{ .name = "repairs-once",
-	  .fault = "does not go on when what it has repaired is all that is there",
+	{ .name = "sentinels-among-duplicates",
+	  .fault = "takes any ACK of the past for the answer to a sentinel",
 	  .flows = true,
-	  .law = MUTANT_REPAIRS_ONCE },
+	  .law = MUTANT_SENTINELS_AMONG_DUPLICATES },
 };
 const uint32_t mutants_of_losses_count = sizeof(mutants_of_losses) / sizeof(mutants_of_losses[0]);

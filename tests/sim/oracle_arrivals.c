@@ -390,18 +390,13 @@ static void check_early(struct end *end, const char *what, bool reason)
 		world_fail(end->world, "%s: a %s without a reason", end->name, what);
 }
 
-/*
- * Whether anything is lost, or a READ has arrived, may be asked on a network where that has been
- * lost, or where a READ is probed for in any case.
- */
+/* Whether anything is lost, or a READ has arrived, may be asked in a silence on a network. */
 static bool may_ask_for_losses(struct end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
-	const struct plan *plan = &end->world->plan;
 
-	if (!plan->flows || asking->unacked == asking->high || !silent_for(end, PROBE_MIN_NS))
-		return false;
-	return asking->lossy || (!plan->ect && op_is_read(message_at(end, asking->oldest)->op));
+	return end->world->plan.flows && asking->unacked != asking->high &&
+	       silent_for(end, PROBE_MIN_NS);
 }
 
 /*

@@ -138,11 +138,25 @@ uint64_t solicit_deadline(const struct eng_qp *qp)
 							     : ENG_NEVER;
 }
 
+/*
+ * The answer comes before the next one is solicited, which for SENDs and WRITEs is later than a
+ * round trip after any progress.  For READs it may be sooner.
+ */
+static void note_repeated(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	if (op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op))
+		req->repeated_psn = req->end_psn;
+	else if (psn_diff(req->unacked_psn, req->repeated_psn) > 0)
+		req->repeated_psn = req->unacked_psn;
+}
+
 void solicit_begin(struct eng_qp *qp)
 {
 	qp->req.solicit_owed = true;
+	note_repeated(qp);
 	qp->req.solicits++;
-	qp->req.repeated_psn = qp->req.end_psn;
 	count(qp, ENG_COUNT_SOLICITATIONS);
 }
 

@@ -193,7 +193,8 @@ static uint64_t wait_ends(const struct eng_qp *qp, uint64_t wait, uint64_t timeo
 
 /*
  * The first thing that is tried in a silence is a sentinel (repair.h), sooner than a probe may
- * repeat anything.
+ * repeat anything, and also where nothing has been lost of late: a window that has grown for a long
+ * time loses its end to a full queue, and nobody tells of that.
  */
 static bool sentinel_first(const struct eng_qp *qp)
 {
@@ -225,7 +226,7 @@ uint64_t tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
 		wait = is_answered_by_and_by(qp) ? tlp->silence_ns : round_trip_and_a_half(tlp);
 	if (asked > 0)
 		wait = asked;
-	if (!(is_lossy(qp) || (tlp->reads_told && is_answered_by_and_by(qp))) ||
+	if (!(is_lossy(qp) || sentinel || (tlp->reads_told && is_answered_by_and_by(qp))) ||
 	    qp->attr.retry_count == 0)
 		return ENG_NEVER;
 	if (wait < TLP_MIN_NS)
