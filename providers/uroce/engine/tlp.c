@@ -200,8 +200,9 @@ static bool sentinel_first(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	return req->tlp.sent == 0 && !req->repair.waits && req->next_psn == req->end_psn &&
-	       req->repair.sentinel_at < req->last_progress && repair_may_have_sentinel(qp);
+	return law_is_of_networks(qp) && req->tlp.sent == 0 && !req->repair.waits &&
+	       req->next_psn == req->end_psn && req->repair.sentinel_at < req->last_progress &&
+	       repair_may_have_sentinel(qp);
 }
 
 static uint64_t round_trip_and_a_half(const struct tlp *tlp)
