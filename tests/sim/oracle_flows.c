@@ -8,8 +8,12 @@
 
 /* So many packets of a round trip without queues, for each flow, are few: windows stay small. */
 #define FEW_PACKETS 2
-/* A queue of this size drops nothing of flows that obey marks. */
+/*
+ * A queue of this size drops nothing of flows that obey marks, if it has room for what all begin
+ * with.
+ */
 #define AMPLE_QUEUE_BYTES 200000
+#define FIRST_WINDOW_PACKETS 16
 /* What a queue holds beyond the marker's limit: all see the mark a round trip later. */
 #define QUEUE_SLACK_BYTES 20000
 #define WINDOW_PACKETS 2
@@ -143,11 +147,19 @@ static const struct limits *other_limits(const struct plan *plan)
 	return &lossy_limits[row].limits;
 }
 
+/* What flows send that all begin at once, before any mark can have come back. */
+static uint64_t first_windows_bytes(const struct plan *plan)
+{
+	return (uint64_t)plan->connections * FIRST_WINDOW_PACKETS *
+	       (plan->mtu + plan->net[0].overhead + WIRE_MAX_HEADER_BYTES);
+}
+
 void oracle_flows(struct world *world)
 {
 	const struct plan *plan = &world->plan;
 	const struct flow_figures *figures = &world->flows.figures;
-	bool ample = plan->net[0].queue_bytes >= AMPLE_QUEUE_BYTES;
+	bool ample = plan->net[0].queue_bytes >= AMPLE_QUEUE_BYTES &&
+		     plan->net[0].queue_bytes >= first_windows_bytes(plan);
 
 	if (figures->ns < flows_slot_ns(plan))
 		return;
