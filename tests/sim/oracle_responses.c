@@ -327,6 +327,10 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 	if (spares_peer(end))
 		world_fail(end->world, "%s: an ACK in the place of a READ or Atomic response",
 			   end->name);
+	/* What came without AckReq is acknowledged at the end, for nobody can ask any more. */
+	if (answering->farewells > 0 && position > answering->settled &&
+	    position == answering->expected - 1)
+		return;
 	/* A NAK since then has acknowledged more, and the peer takes nothing older. */
 	if (position != answering->settled)
 		world_fail(end->world,
