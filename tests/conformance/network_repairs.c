@@ -205,6 +205,43 @@ static void test_unsent(void **state)
 }
 
 /*
+ * A peer of which no more is known than the credits that it tells and the round trip: it does not
+ * answer four packets, and a sentinel is sent.
+ */
+static struct dut *start_silent(void)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+	uint64_t since;
+
+	first = DUT_SQ_PSN;
+	for (unsigned int i = 0; i < 2; i++) {
+		post(dut, 1);
+		acknowledge(dut, 1);
+	}
+	since = dut->now;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	assert_true(dut->now == since + ROUND_TRIP * 3 / 2);
+	expect_sentinel(dut);
+	expect_silence(dut);
+	return dut;
+}
+
+/* What is to be repaired is acknowledged before the repair has left: nothing was lost. */
+static void test_not_needed(void **state)
+{
+	struct dut *dut = start_silent();
+
+	(void)state;
+	dut_advance(dut, ROUND_TRIP / 2);
+	answer_sentinel(dut);
+	first++;
+	answer_sentinel(dut);
+	expect_silence(dut);
+	assert_int_equal(eng_in_flight(dut->qp), 3);
+}
+
+/*
  * rule S7 test: the NAK is lost.  In the silence a sentinel is sent first, and what it tells is
  * obeyed as the NAK would have been; when it is lost too, a probe sends the oldest packet.
  */
@@ -339,6 +376,47 @@ static void test_lost_tail(void **state)
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 }
 
+/* The same at the first loss: a packet is sent again, and all behind it that was not kept. */
+static void test_first_lost_tail(void **state)
+{
+	for (int kept = 0; kept < 2; kept++) {
+		struct dut *dut = start_silent();
+
+		(void)state;
+		dut_advance(dut, ROUND_TRIP / 2);
+		answer_sentinel(dut);
+		expect_repair(dut, first);
+		expect_silence(dut);
+		dut_advance(dut, ROUND_TRIP);
+		first += kept ? 4 : 1;
+		answer_sentinel(dut);
+		for (uint32_t i = 0; !kept && i < 3; i++)
+			expect_packet(dut, WIRE_WRITE_ONLY, first + i);
+		expect_silence(dut);
+		assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+		if (!kept)
+			dut_teardown(NULL);
+	}
+}
+
+/* A peer that tells no credits is no uroce, as far as is known: it has the timeout. */
+static void test_no_sentinel_for_strangers(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+	uint64_t since;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		post(dut, 1);
+		dut_advance(dut, ROUND_TRIP);
+		dut_ack(dut, DUT_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
+	}
+	since = dut->now;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	assert_true(dut->now == since + (UINT64_C(4096) << 14));
+}
+
 /* So long the responder of READs has once been silent. */
 #define SILENCE (500 * US)
 
@@ -449,9 +527,12 @@ int main(void)
 		DUT_TEST(test_no_sentinel_among_duplicates),
 		DUT_TEST(test_no_sentinel_behind_a_read),
 		DUT_TEST(test_unsent),
+		DUT_TEST(test_not_needed),
 		DUT_TEST(test_lost_nak),
 		DUT_TEST(test_lost_acks),
 		DUT_TEST(test_lost_tail),
+		DUT_TEST(test_first_lost_tail),
+		DUT_TEST(test_no_sentinel_for_strangers),
 		DUT_TEST(test_lost_read),
 		DUT_TEST(test_late_response),
 		DUT_TEST(test_lost_end_of_response),

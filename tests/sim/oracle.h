@@ -47,9 +47,11 @@ struct asking {
 	 * last done; and the first one of the time before.  -1: there was none.
 	 */
 	int64_t nak_cause, nak_first, nak_cause_before;
-	bool waited;	 /* ... or rather a timeout or an RNR wait did */
-	bool may_repeat; /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
-	bool may_ask;	 /* an ACK may be solicited, by a packet of the past */
+	bool waited;	     /* ... or rather a timeout or an RNR wait did */
+	bool may_repeat;     /* a NAK, an RNR NAK or a timeout asks to go back to unacked */
+	bool may_ask;	     /* an ACK may be solicited, by a packet of the past */
+	int64_t repaired_to; /* behind the last repair */
+	bool jumped;	     /* an answer has been beyond one: the peer keeps what comes early */
 
 	/*
 	 * rule C12, told otherwise: the n-th message that takes a receive request has credit when n

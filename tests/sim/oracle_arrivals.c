@@ -244,6 +244,9 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
 		credits_arrived(end, packet, news);
+	/* On a network the answer to a question tells of a loss as a NAK does. */
+	asking->lossy |=
+		end->world->plan.flows && asking->question_sent && ack && !nak && position < before;
 	asking->volunteers |= ack && !nak && position < before && (packet->syndrome & 31) != 31;
 	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
 	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
@@ -265,6 +268,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 		asking->told |= told;
 		return;
 	}
+	asking->jumped |= asking->repaired_to > before && asking->unacked > asking->repaired_to;
 	acknowledge(end, asking->placed_to);
 	if (!responses_wait(asking))
 		asking->placed_to = asking->unacked;
@@ -309,7 +313,7 @@ static bool timeout_justified(const struct end *end)
 							       << end->world->plan.timeout_code)
 		return true;
 	/* So may the answer to a probe, which does not restart the timer (S10). */
-	if (asking->probing &&
+	if (asking->probed_at > asking->timer_from &&
 	    end->world->now - asking->probed_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
 	/* What was sent without AckReq stays without an ACK while all solicitations are lost. */

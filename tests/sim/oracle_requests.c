@@ -363,8 +363,9 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 
 	if (is_sentinel(end, position, packet))
 		return;
-	/* The answer to a question tells of a loss as a NAK does. */
-	asking->lossy |= end->world->plan.flows && asking->question_sent;
+	/* A peer that has not been seen to keep what comes early may be sent all of it then. */
+	if (end->world->plan.flows && asking->question_sent && !asking->jumped)
+		asking->may_repeat = true;
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
 	    position >= asking->high || asking->rnr_until > end->world->now ||
 	    !packet->ack_request) {
@@ -378,6 +379,7 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 	asking->repeats += !taken_back;
 	asking->repeat_serial = end->world->serial;
 	asking->waited = true;
+	asking->repaired_to = position + psns;
 	for (uint32_t i = 0; i < psns && !taken_back; i++)
 		if (asking->handed_out[position + i] < UINT8_MAX)
 			asking->handed_out[position + i]++;

@@ -108,11 +108,12 @@ struct requester {
 	uint32_t begun;
 	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
 	uint32_t posted_uncredited; /* posted requests that need no receive WQE */
-	uint32_t repeated_psn; /* answers to duplicates and solicitations come before its ACK */
-	uint32_t ackreq_psn;   /* the newest packet sent with AckReq, or READ response due */
-	uint32_t posted_ssn;   /* SSN of the last request posted (rule C11) */
-	uint32_t begun_ssn;    /* SSN of the last request begun */
-	enum eng_tx waiting;   /* the last answer, only to be looked at */
+	uint32_t repeated_psn;	/* answers to duplicates and solicitations come before its ACK */
+	uint32_t solicited_psn; /* behind ackreq_psn at the last solicitation */
+	uint32_t ackreq_psn;	/* the newest packet sent with AckReq, or READ response due */
+	uint32_t posted_ssn;	/* SSN of the last request posted (rule C11) */
+	uint32_t begun_ssn;	/* SSN of the last request begun */
+	enum eng_tx waiting;	/* the last answer, only to be looked at */
 
 	/* The congestion window in bytes, and running sums over the PSNs (cwnd.c). */
 	uint64_t cost_next;

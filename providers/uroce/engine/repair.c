@@ -82,10 +82,16 @@ static uint32_t packets_left(const struct eng_qp *qp)
 	return psn_sub(repair_end(&qp->req.repair), qp->req.unacked_psn);
 }
 
-/* Of a network, and of a peer that keeps what comes early. */
+/* On a network: how long the answers take that come at once. */
+static bool knows_round_trip(const struct eng_qp *qp)
+{
+	return law_is_of_networks(qp) && qp->req.tlp.round_trip_ns > 0;
+}
+
+/* Also that the peer keeps what comes early. */
 static bool knows_path(const struct eng_qp *qp)
 {
-	return qp->req.repair.confirmed && law_is_of_networks(qp) && qp->req.tlp.round_trip_ns > 0;
+	return qp->req.repair.confirmed && knows_round_trip(qp);
 }
 
 /*
@@ -94,7 +100,8 @@ static bool knows_path(const struct eng_qp *qp)
  */
 static bool duplicates_are_answered(const struct requester *req)
 {
-	return psn_diff(req->unacked_psn, req->repeated_psn) > 0;
+	return psn_diff(req->unacked_psn, req->repeated_psn) > 0 &&
+	       req->unacked_psn != req->solicited_psn;
 }
 
 bool repair_may_have_sentinel(const struct eng_qp *qp)
@@ -106,7 +113,9 @@ bool repair_may_have_sentinel(const struct eng_qp *qp)
 		return false;
 	if (op == ENG_READ)
 		return req->tlp.reads_told && tlp_times_reads(qp) && !gaps_exist(qp);
-	return knows_path(qp) && !op_is_read_or_atomic(op);
+	/* Not from adapters and rxe, unless they tell of credits, which a uroce does. */
+	return qp->type == ENG_RC && credit_is_told(qp) && knows_round_trip(qp) &&
+	       !op_is_read_or_atomic(op);
 }
 
 static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
@@ -244,15 +253,19 @@ void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 void repair_progress(struct eng_qp *qp)
 {
 	struct repair *repair = &qp->req.repair;
+	int32_t beyond = psn_diff(qp->req.unacked_psn, repair_end(repair));
 
-	if (!repair->waits || psn_diff(qp->req.unacked_psn, repair_end(repair)) <= 0)
+	if (beyond < 0)
 		return;
-	if (!repair->owed) {
-		count(qp, ENG_COUNT_JUMPS);
-		repair->confirmed = true;
+	/* What has come before it has left was overtaken, or is answered late. */
+	if (repair->owed) {
+		repair_stop(qp);
+		return;
 	}
-	/* Acknowledged before it has left, that was no answer to it. */
-	repair->owed = false;
+	if (beyond == 0)
+		return;
+	count(qp, ENG_COUNT_JUMPS);
+	repair->confirmed = true;
 	repair->psn = qp->req.unacked_psn;
 	repair->packets = 0;
 }

@@ -20,8 +20,9 @@
  * arrive before it and is sent again at once.  And when the answer to the repair is lost, that to
  * the sentinel says the same.  Both would otherwise be found by a silence, in which nothing is
  * sent.  In a silence a sentinel goes alone, ahead of any probe (tlp.h): it tells what a lost NAK
- * would have told, and whether a READ has arrived.  A network that reorders makes a repair come
- * twice so.
+ * would have told, and whether a READ has arrived.  That one goes also to a peer that tells of
+ * credits and has not jumped yet: the first loss may be the end of a window, for which there is no
+ * NAK.  A network that reorders makes a repair come twice so.
  *
  * The repair of a READ has no sentinel, because that may be answered before the READ is.  Nor has
  * any while duplicates may be under way: their answers look like the sentinel's.
@@ -92,7 +93,7 @@ static inline void repair_stop(struct eng_qp *qp)
 /* A burst of this kind could not be sent. */
 void repair_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 
-/* unacked_psn has moved up. */
+/* unacked_psn has moved up while a repair waits. */
 void repair_progress(struct eng_qp *qp);
 
 /* An ACK has been taken in, which is not followed by a NAK: has it jumped? */

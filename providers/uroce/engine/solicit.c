@@ -139,8 +139,9 @@ uint64_t solicit_deadline(const struct eng_qp *qp)
 }
 
 /*
- * The answer comes before the next one is solicited, which for SENDs and WRITEs is later than a
- * round trip after any progress.  For READs it may be sooner.
+ * The answer to a solicitation comes behind the ACKs that had been asked for before.  When just
+ * these have come it is still on its way; other progress of SENDs and WRITEs has been brought by
+ * it, so that the next one may be solicited.  That of READs may have come sooner.
  */
 static void note_repeated(struct eng_qp *qp)
 {
@@ -150,6 +151,7 @@ static void note_repeated(struct eng_qp *qp)
 		req->repeated_psn = req->end_psn;
 	else if (psn_diff(req->unacked_psn, req->repeated_psn) > 0)
 		req->repeated_psn = req->unacked_psn;
+	req->solicited_psn = psn_add(req->ackreq_psn, 1);
 }
 
 void solicit_begin(struct eng_qp *qp)
