@@ -325,7 +325,7 @@ static void test_end_is_lost(void **state)
 	}
 	/* A peer that paused is asked later. */
 	dut = broken_off(config, 1, 3 * MS);
-	dut_advance(dut, 5 * MS - 1);
+	dut_advance(dut, 12 * MS - 1);
 	expect_sentinel(dut, 0, 1);
 	expect_silence(dut);
 	dut_advance(dut, 1);

@@ -399,6 +399,27 @@ static void test_first_lost_tail(void **state)
 	}
 }
 
+/* All of the first window but its first packet, whose ACK has told of the round trip. */
+static void test_lost_first_window(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+	uint64_t since;
+
+	(void)state;
+	first = DUT_SQ_PSN;
+	post(dut, 4);
+	acknowledge(dut, 1);
+	since = dut->now;
+	dut_advance_to_deadline(dut);
+	assert_true(dut->now == since + ROUND_TRIP * 3 / 2);
+	expect_sentinel(dut);
+	expect_silence(dut);
+	dut_advance(dut, ROUND_TRIP / 2);
+	answer_sentinel(dut);
+	expect_repair(dut, first);
+	expect_silence(dut);
+}
+
 /* A peer that tells no credits is no uroce, as far as is known: it has the timeout. */
 static void test_no_sentinel_for_strangers(void **state)
 {
@@ -532,6 +553,7 @@ int main(void)
 		DUT_TEST(test_lost_acks),
 		DUT_TEST(test_lost_tail),
 		DUT_TEST(test_first_lost_tail),
+		DUT_TEST(test_lost_first_window),
 		DUT_TEST(test_no_sentinel_for_strangers),
 		DUT_TEST(test_lost_read),
 		DUT_TEST(test_late_response),

@@ -19,6 +19,9 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->unacked_psn = req->next_psn;
 	req->ackreq_psn = psn_sub(req->next_psn, 1);
 	req->repeated_psn = req->next_psn;
+	/* The first round trip is that of the first packet: the rest of the window may be lost. */
+	req->tlp.mark_psn = req->next_psn;
+	req->tlp.marked = true;
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
