@@ -12,7 +12,8 @@ LOSSES = (0.001, 0.01, 0.05)
 TCP = ("cubic", "bbr")
 SETTLE = 1.0     # seconds that flows have to find their rates
 SHARED = 5.0     # seconds over which two flows are compared
-ALONE = 3.0      # seconds of a flow that is measured alone
+ALONE = 3.0      # of a flow that is measured alone, up to so many seconds after its start
+LASTS = 4.0      # seconds that it lasts: how a program ends is no property of the network
 JOIN_AFTER = 2.0  # the first flow is alone for so long
 HALF = 0.45      # of the line, over STEP: this flow has its half
 STEP = 0.2
@@ -87,16 +88,16 @@ def one(lab, what, flow, found):
 
 def marks(lab, found):
     lab.set(marks=True)
-    one(lab, "uroce, marks", roce(ALONE, ect=True), found)
+    one(lab, "uroce, marks", roce(LASTS, ect=True), found)
     for name in TCP:
-        one(lab, f"{name}, marks", tcp(ALONE, name), found)
+        one(lab, f"{name}, marks", tcp(LASTS, name), found)
 
 
 def tail(lab, found):
     lab.set(bottleneck.SHALLOW)
-    one(lab, "uroce, 60 kB tail drop", roce(ALONE), found)
+    one(lab, "uroce, 60 kB tail drop", roce(LASTS), found)
     for name in TCP:
-        one(lab, f"{name}, 60 kB tail drop", tcp(ALONE, name), found)
+        one(lab, f"{name}, 60 kB tail drop", tcp(LASTS, name), found)
 
 
 def beside(lab, found):
@@ -114,8 +115,8 @@ def beside(lab, found):
 
 
 def loss(lab, found):
-    makers = [(kind.upper(), roce(ALONE, kind)) for kind in ("write", "send", "read")]
-    makers += [(name, tcp(ALONE, name)) for name in TCP]
+    makers = [(kind.upper(), roce(LASTS, kind)) for kind in ("write", "send", "read")]
+    makers += [(name, tcp(LASTS, name)) for name in TCP]
     free = {}
     for rate in (0, *LOSSES):
         lab.set(loss=rate)
@@ -133,7 +134,7 @@ def loss(lab, found):
 def delay(lab, found):
     """The first second counts, and what is reached after it."""
     lab.set()
-    run = flows.Run(lab, (0, roce(ALONE, size=1 << 20, env=DELAY)))
+    run = flows.Run(lab, (0, roce(LASTS, size=1 << 20, env=DELAY)))
     series = run.flows[0].series
     start = series.started()
     row = "1 ms of delay each way, 1 MiB"
