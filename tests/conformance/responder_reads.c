@@ -88,6 +88,30 @@ static void test_duplicate_read_of_a_part(void **state)
 	expect_silence(dut);
 }
 
+/* Two parts of one READ at once: what lies between them is sent as well, and none is forgotten. */
+static void test_two_parts_at_once(void **state)
+{
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
+
+	(void)state;
+	/* rule S4 test */
+	dut_give_read(dut, DUT_RQ_PSN, 100, 5001);
+	expect_answer(dut, DUT_RQ_PSN, 100, 5001);
+	dut_give_read(dut, DUT_RQ_PSN, 100, DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, 1500);
+	expect_answer(dut, DUT_RQ_PSN, 100, 2 * DUT_MTU + 1500);
+	expect_silence(dut);
+	/* An earlier part is asked for anew, and a request up to the end is for all that is wanted.
+	 */
+	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN, 100, DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN, 100, DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN, 100, 5001);
+	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
+	expect_silence(dut);
+}
+
 /* It is read again from memory, as it is now. */
 static void test_duplicate_read_reads_again(void **state)
 {
@@ -429,6 +453,7 @@ int main(void)
 		DUT_TEST(test_read_lengths),
 		DUT_TEST(test_duplicate_read),
 		DUT_TEST(test_duplicate_read_of_a_part),
+		DUT_TEST(test_two_parts_at_once),
 		DUT_TEST(test_duplicate_read_reads_again),
 		DUT_TEST(test_forged_duplicate_read),
 		DUT_TEST(test_duplicate_read_during_answer),

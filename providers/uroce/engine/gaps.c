@@ -319,6 +319,21 @@ bool gaps_probe(struct eng_qp *qp, uint64_t now)
 	return true;
 }
 
+/* The next part of wqe that is missing: from before behind the last one on. */
+static bool find_part(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t *from,
+		      uint32_t *to)
+{
+	uint32_t end;
+
+	*to = qp->req.gaps.asked_psn;
+	if (!find_missing(qp, wqe, from, to))
+		return false;
+	for (end = *from; end != *to && !is_placed(&qp->req.gaps, end);)
+		end = psn_add(end, 1);
+	*to = end;
+	return true;
+}
+
 static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
 			     const struct eng_send_wqe *wqe, uint32_t from, uint32_t to)
 {
@@ -333,28 +348,36 @@ static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
 		&nothing);
 }
 
+/* All parts of wqe; false when the next burst has to go on with the one at from_psn. */
+static bool add_parts(struct eng_qp *qp, struct eng_burst *burst, const struct eng_send_wqe *wqe)
+{
+	struct gaps *gaps = &qp->req.gaps;
+	uint32_t from = gaps->from_psn, to;
+
+	for (; find_part(qp, wqe, &from, &to); from = to) {
+		if (burst->packets == 0)
+			burst->first_psn = from;
+		if (burst->closed || burst->packets == burst->max_packets ||
+		    add_request(qp, burst, wqe, from, to) != PACK_DONE) {
+			gaps->from_psn = from;
+			return false;
+		}
+	}
+	return true;
+}
+
 enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_burst *burst)
 {
 	struct requester *req = &qp->req;
 	struct gaps *gaps = &req->gaps;
+	bool all = true;
 
 	burst->kind = ENG_BURST_REPAIR;
-	for (uint32_t at = qp->sq->tail; at != req->begun; at++) {
-		uint32_t from = gaps->from_psn, to = gaps->asked_psn;
-
-		if (!find_missing(qp, sq_at(qp, at), &from, &to))
-			continue;
-		if (burst->packets == 0)
-			burst->first_psn = from;
-		if (burst->closed || burst->packets == burst->max_packets ||
-		    add_request(qp, burst, sq_at(qp, at), from, to) != PACK_DONE) {
-			/* Behind that the next burst goes on. */
-			gaps->sent_from_psn = burst->first_psn;
-			gaps->from_psn = from;
-			return ENG_TX_BURST;
-		}
-	}
+	for (uint32_t at = qp->sq->tail; all && at != req->begun; at++)
+		all = add_parts(qp, burst, sq_at(qp, at));
 	gaps->sent_from_psn = burst->first_psn;
+	if (!all)
+		return ENG_TX_BURST;
 	gaps->owed = false;
 	req->repair.owed = false;
 	return burst->packets > 0 ? ENG_TX_BURST : ENG_TX_IDLE;

@@ -2,12 +2,13 @@
 /*
  * Gaps: READ responses that come behind a missing one.  Their bytes are placed as they come, since
  * nobody may look at them before the READ is complete, and a bit for each is remembered; requests
- * complete in their order as ever (rules S8, S12).  Only what is missing is asked for again: one
- * request for each READ, from its first missing response to its last one.
+ * complete in their order as ever (rules S8, S12).  Only what is missing is asked for again, by a
+ * request for each part of a READ that is.
  *
  * A READ is asked for again when its last response or one of a later READ has come.  While it is
  * still being answered its responder, which remembers one range for each READ, would take the
- * request for all that is still wanted.  An answer that does not come is asked for again when,
+ * request for all that is still wanted.  (A uroce that is to send a part adds the next one to it.)
+ * An answer that does not come is asked for again when,
  * after about a round trip and a half, responses to later requests have come, or nothing has.
  *
  * Only for peers that tell of credits, and where there are probes.  Linux's rxe tells of none, and

@@ -167,6 +167,11 @@ void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32
 {
 	bool pending = is_pending(entry);
 
+	/* Of several parts that a uroce asks for, one behind the other, all are wanted. */
+	if (pending && entry->again && entry->end < entry->packets && from >= entry->end) {
+		entry->end = end;
+		return;
+	}
 	entry->from = from;
 	entry->next = from;
 	entry->end = end;
