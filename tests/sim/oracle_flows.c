@@ -22,6 +22,8 @@
 #define REPEATS_MORE 0.01
 /* A loss before the peer has been told of our credits costs a window, once for each flow. */
 #define REPEATS_AT_FIRST 16
+/* When answers to what was sent again are taken for news of a loss, that makes more of them. */
+#define REPEATS_OF_A_STORM 1.0
 
 struct limits {
 	double jain, line;
@@ -163,6 +165,8 @@ void oracle_flows(struct world *world)
 
 	if (figures->ns < flows_slot_ns(plan))
 		return;
+	if (figures->repeat > REPEATS_OF_A_STORM)
+		world_fail(world, "%.3f repeats for each packet: a storm", figures->repeat);
 	if (!is_governed(plan) || (world->net.dropped > 0 && !ample)) {
 		check_shares(world, other_limits(plan));
 		check_repeats(world);

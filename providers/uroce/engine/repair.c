@@ -200,7 +200,10 @@ static bool tells_of_loss(const struct eng_qp *qp, const struct wire_packet *ans
 
 	if (oldest->op == ENG_READ)
 		return tells_of_read(qp, oldest, answer->msn);
-	return answer->psn == psn_sub(req->unacked_psn, 1) &&
+	if (answer->psn != psn_sub(req->unacked_psn, 1))
+		return false;
+	/* After a silence nothing else is on its way, and no queue either. */
+	return !req->repair.waits ||
 	       now - req->repair.sentinel_at >= req->tlp.round_trip_ns / ROUND_TRIP_PARTS;
 }
 

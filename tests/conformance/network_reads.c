@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* The sentinel of READs on a network: its answer tells whether the oldest has been executed. */
+#include "dut.h"
+
+/* The next PSN to be answered, and READs that the peer has executed. */
+static uint32_t first, reads;
+
+/* So long the responder of READs has once been silent. */
+#define SILENCE (500 * US)
+
+/* The next response to a READ of two packets. */
+static void respond(struct dut *dut, uint8_t opcode, uint64_t after)
+{
+	static const uint8_t bytes[DUT_MTU];
+	struct wire_packet packet = dut_packet(dut, opcode, first++);
+
+	packet.syndrome = ACK_CODE(5);
+	packet.msn = reads;
+	packet.payload = bytes;
+	packet.payload_length = DUT_MTU;
+	dut_advance(dut, after);
+	dut_give(dut, &packet);
+}
+
+static void respond_to_one(struct dut *dut, uint64_t after)
+{
+	reads++;
+	respond(dut, WIRE_READ_RESPONSE_FIRST, after);
+	respond(dut, WIRE_READ_RESPONSE_LAST, after);
+}
+
+/* The last of some READs is under way. */
+static struct dut *start_reads(void)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+
+	first = DUT_SQ_PSN;
+	reads = 0;
+	dut_ack(dut, first - 1, ACK_CODE(5), 0);
+	for (unsigned int i = 0; i < 4; i++) {
+		dut_post(dut, ENG_READ, 2 * DUT_MTU, ENG_SIGNALED);
+		expect_packet(dut, WIRE_READ_REQUEST, first);
+		if (i < 3)
+			respond_to_one(dut, i == 0 ? SILENCE : SILENCE / 8);
+		dut_forget(dut);
+	}
+	return dut;
+}
+
+/*
+ * When it has been silent for as long again, or a little less.  The peer has acknowledged no SEND
+ * or WRITE, and tells how many READs it has executed.
+ */
+static void answer_sentinel_of_reads(struct dut *dut)
+{
+	dut_advance(dut, SILENCE * 7 / 8);
+	expect_silence(dut);
+	dut_advance(dut, SILENCE / 8);
+	assert_int_equal(expect_packet(dut, WIRE_SEND_ONLY, first - 1)->payload_length, 0);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), reads);
+}
+
+/* rule C11: the READ is not among the requests that have been executed, so it is sent again. */
+static void test_lost_read(void **state)
+{
+	struct dut *dut = start_reads();
+
+	(void)state;
+	answer_sentinel_of_reads(dut);
+	expect_packet(dut, WIRE_READ_REQUEST, first);
+	expect_silence(dut);
+	respond_to_one(dut, SILENCE / 8);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 0);
+}
+
+/* It is, and its response may be on its way. */
+static void test_late_response(void **state)
+{
+	struct dut *dut = start_reads();
+
+	(void)state;
+	reads++;
+	answer_sentinel_of_reads(dut);
+	expect_silence(dut);
+	respond(dut, WIRE_READ_RESPONSE_FIRST, SILENCE / 8);
+	respond(dut, WIRE_READ_RESPONSE_LAST, SILENCE / 8);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_REPAIRS], 0);
+}
+
+/* The answer to its sentinel may come behind its response, so WRITEs have no sentinel just then. */
+static void test_no_sentinel_behind_one_of_a_read(void **state)
+{
+	struct dut *dut = start_reads();
+
+	(void)state;
+	dut_advance(dut, SILENCE);
+	expect_packet(dut, WIRE_SEND_ONLY, first - 1);
+	respond_to_one(dut, SILENCE / 8);
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	expect_packet(dut, WIRE_WRITE_ONLY, first);
+	dut_advance(dut, 4 * SILENCE);
+	expect_silence(dut);
+}
+
+/* The response had begun, and no ACK is sent amid it: its end is lost, and is asked for alone. */
+static void test_lost_end_of_response(void **state)
+{
+	struct dut *dut = start_reads();
+
+	(void)state;
+	reads++;
+	respond(dut, WIRE_READ_RESPONSE_FIRST, SILENCE / 8);
+	answer_sentinel_of_reads(dut);
+	assert_int_equal(expect_packet(dut, WIRE_READ_REQUEST, first)->dma_length, DUT_MTU);
+	expect_silence(dut);
+	respond(dut, WIRE_READ_RESPONSE_ONLY, SILENCE / 8);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DUT_TEST(test_lost_read),
+		DUT_TEST(test_late_response),
+		DUT_TEST(test_no_sentinel_behind_one_of_a_read),
+		DUT_TEST(test_lost_end_of_response),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
