@@ -4,8 +4,8 @@
 #include "cwnd.h"
 
 enum {
-	/* A window begins with so many packets, and is never cut below so many. */
-	FIRST_PACKETS = 16,
+	/* A window of ECT begins with so many packets, and is never cut below so many. */
+	ECT_PACKETS = 16,
 	NETWORK_MIN_PACKETS = 2,
 	/* Up to here ACKs for single packets keep a small window moving. */
 	CLOCKED_PACKETS = 32,
@@ -58,9 +58,12 @@ static void network_start(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 
-	req->network = (struct network_law){ .alpha = ALPHA_ONE, .begins = true, .unknown = true };
+	req->network = (struct network_law){ .alpha = ALPHA_ONE,
+					     .begins = qp->ecn.cnp != NULL,
+					     .unknown = true };
 	req->network.window_psn = req->next_psn;
-	set_window(qp, FIRST_PACKETS * packet_weight(qp));
+	if (qp->ecn.cnp)
+		set_window(qp, ECT_PACKETS * packet_weight(qp));
 }
 
 static void cut(struct eng_qp *qp, uint64_t cwnd)

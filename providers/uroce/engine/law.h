@@ -4,10 +4,10 @@
  *
  * host     Nothing queues but the peer's socket buffer, and nobody else uses it: a window that lost
  *          packets loses a quarter, and grows by four full packets for each window acknowledged.
- * network  Queues of routers, shared with others: the window begins small and doubles until the
- *          first loss or mark.  Then half for a loss, and growth by one packet.  If the peer's ACKs
- *          echo marks (BECN), it is cut by half of the part that was marked of late, as DCTCP does
- *          (RFC 8257); else by a fifth for a CNP (RFC 8511).  Not below two packets.
+ * network  Queues of routers, shared with others: half for a loss, and growth by one packet.  With
+ *          ECT the window begins small and doubles until the first mark.  Then, if the peer's ACKs
+ *          echo the marks (BECN), it is cut by half of the part that was marked of late, as DCTCP
+ *          does (RFC 8257); else by a fifth for a CNP (RFC 8511).  Not below two packets.
  *
  * cwnd.c sees to it that a law cuts once for each window of PSNs (but see cuts_again), and to the
  * limit above.
