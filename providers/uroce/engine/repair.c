@@ -96,7 +96,8 @@ static bool knows_path(const struct eng_qp *qp)
 
 /*
  * The answer to a duplicate looks like that to a sentinel.  When something has been acknowledged
- * that was sent behind all duplicates, these have been answered.
+ * that was sent behind all duplicates, these have been answered; but not the last solicitation when
+ * just the ACKs have come that had been asked for before it (solicit.c).
  */
 static bool duplicates_are_answered(const struct requester *req)
 {
