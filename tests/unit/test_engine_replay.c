@@ -122,17 +122,25 @@ static void repeat(void)
 {
 	struct item *item;
 	struct replay *entry;
+	uint32_t from, end;
 
 	if (list.count == 0)
 		return;
 	item = &list.item[draw(list.count)];
 	entry = replay_find(box.qp, item->psn);
-	/* One whose first answer is under way is answered for the first time all the same. */
-	item->again |= !is_wanted(item);
-	item->next = draw(item->packets);
-	item->end = item->next + 1 + draw(item->packets - item->next);
-	replay_again(box.qp, entry, item->next, item->end);
-	assert_int_equal(entry->from, item->next);
+	from = draw(item->packets);
+	end = from + 1 + draw(item->packets - from);
+	/* To a part that is to be given again one behind it is added; else it is given instead. */
+	if (!(is_wanted(item) && item->again && item->end < item->packets && from >= item->end)) {
+		/* One whose first answer is under way is answered for the first time all the same.
+		 */
+		item->again |= !is_wanted(item);
+		item->next = from;
+	}
+	item->end = end;
+	replay_again(box.qp, entry, from, end);
+	assert_int_equal(entry->next, item->next);
+	assert_int_equal(entry->end, item->end);
 }
 
 /* A burst of so many answers. */
