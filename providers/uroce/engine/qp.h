@@ -65,6 +65,7 @@ struct repair {
 			       */
 	uint64_t follower_at; /* from then on a new packet may follow them, 0: none may, */
 	bool follower;	      /* ... and now it may, though the window is closed */
+	bool by_nak;	      /* a NAK told of them: the peer may have dropped all behind them */
 	bool owed;	      /* they are to be sent */
 	bool waits;	      /* for an answer to them, sent or not */
 	bool confirmed;	      /* the peer has acknowledged beyond a gap */

@@ -172,6 +172,7 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 		cwnd_loss(qp);
 	tlp_told_of_loss(qp, now);
 	repair->told_at = now;
+	repair->by_nak = true;
 	send_again(qp, packets, now);
 	repair->follower = false;
 	repair->follower_at = knows_path(qp) ? now + req->tlp.round_trip_ns / 2 : 0;
@@ -223,6 +224,7 @@ void repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answe
 		cwnd_loss(qp);
 	tlp_told_of_loss(qp, now);
 	repair->told_at = now;
+	repair->by_nak = false;
 	send_again(qp, packets, now);
 }
 
@@ -262,14 +264,18 @@ void repair_progress(struct eng_qp *qp)
 	if (beyond < 0)
 		return;
 	/* What has come before it has left was overtaken, or is answered late. */
-	if (repair->owed) {
+	if (repair->owed && !repair->by_nak) {
 		repair_stop(qp);
 		return;
 	}
 	if (beyond == 0)
 		return;
-	count(qp, ENG_COUNT_JUMPS);
-	repair->confirmed = true;
+	if (!repair->owed) {
+		count(qp, ENG_COUNT_JUMPS);
+		repair->confirmed = true;
+	}
+	/* Acknowledged before it has left, that was no answer to it. */
+	repair->owed = false;
 	repair->psn = qp->req.unacked_psn;
 	repair->packets = 0;
 }
