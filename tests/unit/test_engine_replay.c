@@ -123,6 +123,7 @@ static void repeat(void)
 	struct item *item;
 	struct replay *entry;
 	uint32_t from, end;
+	bool added;
 
 	if (list.count == 0)
 		return;
@@ -131,14 +132,14 @@ static void repeat(void)
 	from = draw(item->packets);
 	end = from + 1 + draw(item->packets - from);
 	/* To a part that is to be given again one behind it is added; else it is given instead. */
-	if (!(is_wanted(item) && item->again && item->end < item->packets && from >= item->end)) {
-		/* One whose first answer is under way is answered for the first time all the same.
-		 */
-		item->again |= !is_wanted(item);
+	added = is_wanted(item) && item->again && item->end < item->packets && from >= item->end;
+	/* One whose first answer is under way is answered for the first time all the same. */
+	item->again |= !is_wanted(item);
+	if (!added)
 		item->next = from;
-	}
 	item->end = end;
 	replay_again(box.qp, entry, from, end);
+	assert_true(added || entry->from == from);
 	assert_int_equal(entry->next, item->next);
 	assert_int_equal(entry->end, item->end);
 }

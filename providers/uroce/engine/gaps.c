@@ -114,7 +114,7 @@ static uint32_t answered_psn(const struct eng_qp *qp)
 	return psn;
 }
 
-/* What is missing of wqe between two PSNs, from the first to behind the last; or is nothing? */
+/* The first part of wqe that is missing between two PSNs; or is nothing? */
 static bool find_missing(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t *from,
 			 uint32_t *to)
 {
@@ -124,12 +124,14 @@ static bool find_missing(const struct eng_qp *qp, const struct eng_send_wqe *wqe
 	if (wqe->op != ENG_READ)
 		return false;
 	*from = later(*from, later(wqe->first_psn, qp->req.unacked_psn));
-	*to = psn_diff(*to, end) < 0 ? *to : end;
-	while (psn_diff(*from, *to) < 0 && is_placed(gaps, *from))
+	if (psn_diff(*to, end) < 0)
+		end = *to;
+	while (psn_diff(*from, end) < 0 && is_placed(gaps, *from))
 		*from = psn_add(*from, 1);
-	while (psn_diff(*from, *to) < 0 && is_placed(gaps, psn_sub(*to, 1)))
-		*to = psn_sub(*to, 1);
-	return psn_diff(*from, *to) < 0;
+	*to = *from;
+	while (psn_diff(*to, end) < 0 && !is_placed(gaps, *to))
+		*to = psn_add(*to, 1);
+	return *from != *to;
 }
 
 static bool is_missing(const struct eng_qp *qp, uint32_t from, uint32_t to)
@@ -319,21 +321,6 @@ bool gaps_probe(struct eng_qp *qp, uint64_t now)
 	return true;
 }
 
-/* The next part of wqe that is missing: from before behind the last one on. */
-static bool find_part(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t *from,
-		      uint32_t *to)
-{
-	uint32_t end;
-
-	*to = qp->req.gaps.asked_psn;
-	if (!find_missing(qp, wqe, from, to))
-		return false;
-	for (end = *from; end != *to && !is_placed(&qp->req.gaps, end);)
-		end = psn_add(end, 1);
-	*to = end;
-	return true;
-}
-
 static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
 			     const struct eng_send_wqe *wqe, uint32_t from, uint32_t to)
 {
@@ -352,9 +339,9 @@ static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
 static bool add_parts(struct eng_qp *qp, struct eng_burst *burst, const struct eng_send_wqe *wqe)
 {
 	struct gaps *gaps = &qp->req.gaps;
-	uint32_t from = gaps->from_psn, to;
+	uint32_t from = gaps->from_psn, to = gaps->asked_psn;
 
-	for (; find_part(qp, wqe, &from, &to); from = to) {
+	for (; find_missing(qp, wqe, &from, &to); from = to, to = gaps->asked_psn) {
 		if (burst->packets == 0)
 			burst->first_psn = from;
 		if (burst->closed || burst->packets == burst->max_packets ||
