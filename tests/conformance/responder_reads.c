@@ -88,8 +88,8 @@ static void test_duplicate_read_of_a_part(void **state)
 	expect_silence(dut);
 }
 
-/* Two parts of one READ at once: what lies between them is sent as well, and none is forgotten. */
-static void test_two_parts_at_once(void **state)
+/* Parts of one READ at once: each is answered, and nothing else is. */
+static void test_parts_at_once(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
 
@@ -99,7 +99,13 @@ static void test_two_parts_at_once(void **state)
 	expect_answer(dut, DUT_RQ_PSN, 100, 5001);
 	dut_give_read(dut, DUT_RQ_PSN, 100, DUT_MTU);
 	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, 1500);
-	expect_answer(dut, DUT_RQ_PSN, 100, 2 * DUT_MTU + 1500);
+	expect_answer(dut, DUT_RQ_PSN, 100, DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, 1500);
+	expect_silence(dut);
+	/* Side by side they are one. */
+	dut_give_read(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, DUT_MTU);
+	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, 2 * DUT_MTU);
 	expect_silence(dut);
 	/* An earlier part is asked for anew, and a request up to the end is for all that is wanted.
 	 */
@@ -109,6 +115,22 @@ static void test_two_parts_at_once(void **state)
 	dut_give_read(dut, DUT_RQ_PSN, 100, 5001);
 	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
 	expect_answer(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
+	expect_silence(dut);
+}
+
+/* rule S4: of more than eight none is forgotten; the last ones come with what lies between. */
+static void test_many_parts_at_once(void **state)
+{
+	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
+
+	(void)state;
+	dut_give_read(dut, DUT_RQ_PSN, 0, 20 * DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN, 0, 20 * DUT_MTU);
+	for (uint32_t i = 0; i < 20; i += 2)
+		dut_give_read(dut, DUT_RQ_PSN + i, (uint64_t)i * DUT_MTU, DUT_MTU);
+	for (uint32_t i = 0; i < 14; i += 2)
+		expect_answer(dut, DUT_RQ_PSN + i, (uint64_t)i * DUT_MTU, DUT_MTU);
+	expect_answer(dut, DUT_RQ_PSN + 14, 14 * DUT_MTU, 5 * DUT_MTU);
 	expect_silence(dut);
 }
 
@@ -453,7 +475,8 @@ int main(void)
 		DUT_TEST(test_read_lengths),
 		DUT_TEST(test_duplicate_read),
 		DUT_TEST(test_duplicate_read_of_a_part),
-		DUT_TEST(test_two_parts_at_once),
+		DUT_TEST(test_parts_at_once),
+		DUT_TEST(test_many_parts_at_once),
 		DUT_TEST(test_duplicate_read_reads_again),
 		DUT_TEST(test_forged_duplicate_read),
 		DUT_TEST(test_duplicate_read_during_answer),

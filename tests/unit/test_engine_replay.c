@@ -18,13 +18,15 @@ enum {
 	NUMBERS = 1 << 24,
 	MOST = ENG_MAX_RD_ATOMIC,
 	STEPS = 20000,
+	/* No more than eight parts of an answer can be wanted then. */
+	MOST_PACKETS = 2 * (REPLAY_SKIPS + 1),
 };
 
 struct item {
 	uint32_t psn, packets;
-	uint32_t next, end; /* what is wanted of the answer */
-	bool again;	    /* wanted once more, after it was given */
-	uint32_t before;    /* what next was before the burst, when it is in it */
+	uint32_t wanted; /* a bit for each packet of the answer */
+	bool again;	 /* wanted once more, after it was given */
+	uint32_t before; /* what was wanted before the burst, when it is in it */
 	bool in_burst;
 };
 
@@ -55,7 +57,22 @@ static void open_box(uint32_t depth, uint32_t first)
 
 static bool is_wanted(const struct item *item)
 {
-	return item->next != item->end;
+	return item->wanted != 0;
+}
+
+static uint32_t first_of(uint32_t wanted)
+{
+	return (uint32_t)__builtin_ctz(wanted);
+}
+
+static uint32_t end_of(uint32_t wanted)
+{
+	return 32 - (uint32_t)__builtin_clz(wanted);
+}
+
+static uint32_t bits(uint32_t from, uint32_t end)
+{
+	return (1u << end) - (1u << from);
 }
 
 /* rule S12 test: one more than was agreed, while the oldest has not been answered even once. */
@@ -86,8 +103,8 @@ static void check(void)
 		assert_non_null(pending);
 	if (oldest) {
 		assert_int_equal(pending->psn, oldest->psn);
-		assert_int_equal(pending->next, oldest->next);
-		assert_int_equal(pending->end, oldest->end);
+		assert_int_equal(pending->next, first_of(oldest->wanted));
+		assert_int_equal(pending->end, end_of(oldest->wanted));
 		assert_int_equal(pending->again, oldest->again);
 	}
 	for (unsigned int i = 0; i < list.count; i++) {
@@ -105,7 +122,7 @@ static void check(void)
 
 static void add(uint32_t *psn)
 {
-	uint32_t packets = 1 + draw(5);
+	uint32_t packets = 1 + draw(MOST_PACKETS);
 
 	if (!has_room())
 		return;
@@ -113,7 +130,8 @@ static void add(uint32_t *psn)
 		memmove(&list.item[0], &list.item[1], (list.count - 1) * sizeof(list.item[0]));
 		list.count--;
 	}
-	list.item[list.count++] = (struct item){ .psn = *psn, .packets = packets, .end = packets };
+	list.item[list.count++] =
+		(struct item){ .psn = *psn, .packets = packets, .wanted = bits(0, packets) };
 	replay_new(box.qp, *psn, packets);
 	*psn = psn_add(*psn, packets);
 }
@@ -132,16 +150,14 @@ static void repeat(void)
 	from = draw(item->packets);
 	end = from + 1 + draw(item->packets - from);
 	/* To a part that is to be given again one behind it is added; else it is given instead. */
-	added = is_wanted(item) && item->again && item->end < item->packets && from >= item->end;
+	added = is_wanted(item) && item->again && from >= end_of(item->wanted);
 	/* One whose first answer is under way is answered for the first time all the same. */
 	item->again |= !is_wanted(item);
-	if (!added)
-		item->next = from;
-	item->end = end;
+	item->wanted = bits(from, end) | (added ? item->wanted : 0);
 	replay_again(box.qp, entry, from, end);
 	assert_true(added || entry->from == from);
-	assert_int_equal(entry->next, item->next);
-	assert_int_equal(entry->end, item->end);
+	assert_int_equal(entry->next, first_of(item->wanted));
+	assert_int_equal(entry->end, end_of(item->wanted));
 }
 
 /* A burst of so many answers. */
@@ -154,10 +170,12 @@ static void hand_out(unsigned int packets)
 	replay_begin(box.qp);
 	while (packets-- > 0 && (item = oldest_wanted())) {
 		if (!item->in_burst)
-			item->before = item->next;
+			item->before = item->wanted;
 		item->in_burst = true;
-		item->next++;
-		replay_sent(box.qp, replay_pending(box.qp), item->next);
+		assert_int_equal(replay_ends_part(replay_pending(box.qp)),
+				 !(item->wanted >> 1 & item->wanted & -item->wanted));
+		replay_sent(box.qp, replay_pending(box.qp), first_of(item->wanted) + 1);
+		item->wanted &= item->wanted - 1;
 	}
 }
 
@@ -165,7 +183,7 @@ static void take_back(void)
 {
 	for (unsigned int i = 0; i < list.count; i++)
 		if (list.item[i].in_burst)
-			list.item[i].next = list.item[i].before;
+			list.item[i].wanted = list.item[i].before;
 	replay_unsent(box.qp);
 }
 

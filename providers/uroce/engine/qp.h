@@ -141,6 +141,9 @@ struct requester {
 	struct gaps gaps;
 };
 
+/* Up to eight parts of a READ may be asked for at once; of more, what lies between is sent too. */
+#define REPLAY_SKIPS 7
+
 /* A READ or Atomic that the peer may ask for again (replay.c). */
 struct replay {
 	bool valid;
@@ -157,6 +160,10 @@ struct replay {
 	uint32_t from;	    /* READ: response packets [from, end) are wanted, next is the next; */
 	uint32_t next, end; /* nothing is pending when next == end */
 	uint32_t before;    /* what next was before the last burst, if that holds answers of this */
+	uint32_t skips;	    /* packets [from, to) that are not wanted, between from and end above */
+	struct {
+		uint32_t from, to;
+	} skip[REPLAY_SKIPS];
 };
 
 /* What the peer has been told (rules C8 to C10). */

@@ -163,15 +163,36 @@ struct replay *replay_find(struct eng_qp *qp, uint32_t psn)
 	return NULL;
 }
 
+/* The first packet from next on that is wanted. */
+static uint32_t behind_skip(const struct replay *entry, uint32_t next)
+{
+	for (uint32_t i = 0; i < entry->skips; i++)
+		if (next == entry->skip[i].from)
+			return entry->skip[i].to;
+	return next;
+}
+
+/* A further part, behind those that are wanted. */
+static void add_part(struct replay *entry, uint32_t from, uint32_t end)
+{
+	if (from > entry->end && entry->skips < REPLAY_SKIPS) {
+		entry->skip[entry->skips].from = entry->end;
+		entry->skip[entry->skips].to = from;
+		entry->skips++;
+	}
+	entry->end = end;
+}
+
 void replay_again(struct eng_qp *qp, struct replay *entry, uint32_t from, uint32_t end)
 {
 	bool pending = is_pending(entry);
 
 	/* Of several parts that a uroce asks for, one behind the other, all are wanted. */
 	if (pending && entry->again && entry->end < entry->packets && from >= entry->end) {
-		entry->end = end;
+		add_part(entry, from, end);
 		return;
 	}
+	entry->skips = 0;
 	entry->from = from;
 	entry->next = from;
 	entry->end = end;
@@ -202,6 +223,22 @@ void replay_begin(struct eng_qp *qp)
 	memset(qp->resp.replay_burst, 0, sizeof(qp->resp.replay_burst));
 }
 
+bool replay_begins_part(const struct replay *entry)
+{
+	bool begins = entry->next == entry->from;
+
+	for (uint32_t i = 0; i < entry->skips; i++)
+		begins |= entry->next == entry->skip[i].to;
+	return begins;
+}
+
+bool replay_ends_part(const struct replay *entry)
+{
+	uint32_t next = entry->next + 1;
+
+	return next == entry->end || behind_skip(entry, next) != next;
+}
+
 void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)
 {
 	uint32_t slot = (uint32_t)(entry - qp->replay);
@@ -210,8 +247,8 @@ void replay_sent(struct eng_qp *qp, struct replay *entry, uint32_t next)
 	if (!in_burst(qp, slot))
 		entry->before = entry->next;
 	put_in_burst(qp, slot);
-	entry->next = next;
-	if (next == entry->end)
+	entry->next = behind_skip(entry, next);
+	if (entry->next == entry->end)
 		note_answered(qp);
 }
 

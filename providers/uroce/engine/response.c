@@ -128,7 +128,7 @@ static enum pack add_atomic(struct eng_qp *qp, struct eng_burst *burst, struct r
 
 static uint8_t read_operation(const struct replay *entry)
 {
-	bool first = entry->next == entry->from, last = entry->next + 1 == entry->end;
+	bool first = replay_begins_part(entry), last = replay_ends_part(entry);
 
 	if (first)
 		return last ? WIRE_READ_RESPONSE_ONLY : WIRE_READ_RESPONSE_FIRST;
