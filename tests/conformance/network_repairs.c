@@ -113,6 +113,24 @@ static void test_lost_repair(void **state)
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 }
 
+/*
+ * The packet that a NAK names comes late, before its repair has left.  The peer may have dropped
+ * what lies behind it, so that is sent again, and does not wait for the timeout.
+ */
+static void test_late_packet_of_a_nak(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 4);
+	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
+	first++;
+	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+	expect_repair(dut, first);
+	expect_repair(dut, first + 1);
+	expect_silence(dut);
+}
+
 /* What comes as soon as that was under way when the sentinel left. */
 static void test_too_soon(void **state)
 {
@@ -460,6 +478,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_lost_repair),
+		DUT_TEST(test_late_packet_of_a_nak),
 		DUT_TEST(test_too_soon),
 		DUT_TEST(test_older_ack),
 		DUT_TEST(test_lost_answer),
