@@ -118,7 +118,7 @@ static void test_parts_at_once(void **state)
 	expect_silence(dut);
 }
 
-/* rule S4: of more than eight none is forgotten; the last ones come with what lies between. */
+/* rule S4 test: of more than eight none is forgotten; the last come with what lies between. */
 static void test_many_parts_at_once(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
