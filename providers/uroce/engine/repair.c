@@ -243,6 +243,7 @@ bool repair_probe(struct eng_qp *qp, uint64_t now)
 		if (repair->packets > 0 && repair_end(repair) == qp->req.unacked_psn)
 			packets = twice(repair->packets);
 		repair->told_at = 0;
+		repair->by_nak = false;
 	}
 	send_again(qp, packets, now);
 	return true;
@@ -281,8 +282,8 @@ void repair_progress(struct eng_qp *qp)
 }
 
 /*
- * A probe has supposed a loss that nobody told of.  What acknowledges it sooner than a round trip
- * after it is a late ACK of what had been sent first, and nothing need be missing behind it.
+ * A probe has supposed a loss that no response told of.  What acknowledges it sooner than a round
+ * trip after it is a late ACK of what had been sent first, and nothing need be missing behind it.
  */
 static bool was_late(const struct eng_qp *qp, uint64_t now)
 {
