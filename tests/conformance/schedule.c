@@ -70,12 +70,12 @@ static void test_ack_waits_once(void **state)
 
 	(void)state;
 	/* rule S7 test */
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	assert_int_equal(eng_deadline(dut->qp), began + ANSWER_WAIT_NS);
 	/* Asking again changes nothing. */
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut->now = began + ANSWER_WAIT_NS - 1;
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut->now = began + ANSWER_WAIT_NS;
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
@@ -88,7 +88,7 @@ static void test_ack_waits_once(void **state)
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 2, 8);
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 }
 
 /* The answer takes the ACK along, and both come back when the burst could not be sent. */
@@ -99,7 +99,7 @@ static void test_ack_rides(void **state)
 
 	(void)state;
 	/* rule S7 test */
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut_post(dut, ENG_WRITE, 100, 0);
 	assert_int_equal(posted(dut, polled), ENG_TX_BURST);
 	for (int i = 0; i < 2; i++) {
@@ -138,7 +138,7 @@ static void test_overdue_ack_rides(void **state)
 		struct dut *dut = written_to(1);
 		struct eng_burst burst;
 
-		expect_none(dut, polled, ENG_TX_IDLE);
+		expect_none(dut, polled, ENG_TX_ACK_DELAY);
 		dut->now += 2 * ANSWER_WAIT_NS;
 		dut_post(dut, ENG_WRITE, bytes, 0);
 		assert_int_equal(posted(dut, post), ENG_TX_BURST);
@@ -150,7 +150,7 @@ static void test_overdue_ack_rides(void **state)
 	/* In a round that comes late it does not wait for the rest of a long answer. */
 	struct dut *dut = written_to(1);
 
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut->now += 2 * ANSWER_WAIT_NS;
 	dut_post(dut, ENG_WRITE, 64 * DUT_MTU, 0);
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 2);
@@ -174,7 +174,7 @@ static void test_ack_does_not_wait(void **state)
 	expect_burst(dut, last, ENG_BURST_ACK, 1);
 	/* One waits, not two. */
 	dut = written_to(1);
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut->now += US;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
@@ -189,7 +189,7 @@ static void expect_post_awaited(struct dut *dut, uint32_t psn)
 	dut_forget(dut);
 	dut->now += MS;
 	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 }
 
 /* An ACK that would report no credits waits for a receive, and leaves as soon as there is one. */
@@ -219,7 +219,7 @@ static void test_ack_waits_for_receive(void **state)
 	/* Without one it leaves in time. */
 	dut->now += MS;
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	dut->now += ANSWER_WAIT_NS;
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);
 }
@@ -258,7 +258,7 @@ static void test_ack_waits_for_rest(void **state)
 	first.dma_length = 2 * DUT_MTU;
 	dut_give(dut, &first);
 	assert_int_equal(eng_owed(dut->qp), ENG_OWED_SOON);
-	expect_none(dut, polled, ENG_TX_IDLE);
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
 	assert_int_equal(eng_deadline(dut->qp), dut->now + REST_WAIT_NS);
 	dut->now += REST_WAIT_NS;
 	expect_burst(dut, polled, ENG_BURST_ACK, 1);

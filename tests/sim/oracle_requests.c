@@ -539,7 +539,10 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 	if (!asking_may_ask(end))
 		return;
 	switch (reason) {
+	/* Responses that wait are told of when no requests do. */
 	case ENG_TX_IDLE:
+	case ENG_TX_ACK_DELAY:
+	case ENG_TX_PACING:
 		true_reason = !more && next == asking->high;
 		break;
 	case ENG_TX_CREDIT:

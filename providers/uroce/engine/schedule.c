@@ -256,8 +256,8 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
 	/*
 	 * The message behind a stream of WRITEs or READs tells the application that they are over,
 	 * and it may end as soon as it has read that, without another call; so it may with the
-	 * first message of all.  Then nobody would be left to send the ACK, for which the peer
-	 * waits.
+	 * first message of all.  Then the process would be gone that had to send the ACK for
+	 * which the peer waits.
 	 */
 	if (for_answer && schedule->since_post > MANY_UNANSWERED)
 		return false;
@@ -320,12 +320,12 @@ static bool is_final(enum eng_tx reason)
 }
 
 /*
- * Of two reasons to wait, is it that of the responses which is told?  No packet of the peer's
- * brings back an answer that waits for room.
+ * Of two reasons to wait, which one is told?  That of the requests, if any wait; but no packet of
+ * the peer's brings back an answer that waits for room.
  */
-static bool outweighs_requests(enum eng_tx reason, const struct eng_hint *hint)
+static enum eng_tx reason_of_both(enum eng_tx requests, enum eng_tx responses)
 {
-	return is_final(reason) || reason == ENG_TX_FULL || !(hint->sides & ENG_REQUESTS);
+	return requests == ENG_TX_IDLE || responses == ENG_TX_FULL ? responses : requests;
 }
 
 /* There are requests to send, or there may be. */
@@ -334,21 +334,24 @@ static __attribute__((noinline)) enum eng_tx both_sides(struct eng_qp *qp, struc
 							enum eng_owed owed)
 {
 	bool answers_first = answers_are_next(&qp->schedule, owed, hint);
-	enum eng_tx reason = ENG_TX_IDLE, other;
+	enum eng_tx of_requests = ENG_TX_IDLE, of_responses = ENG_TX_IDLE;
 
-	if (answers_first)
-		reason = responses(qp, burst, hint, owed);
-	if (!is_final(reason) && (hint->sides & ENG_REQUESTS)) {
-		other = requests(qp, burst, hint, owed);
-		if (is_final(other) || reason != ENG_TX_FULL)
-			reason = other;
+	if (answers_first) {
+		of_responses = responses(qp, burst, hint, owed);
+		if (is_final(of_responses))
+			return of_responses;
 	}
-	if (!is_final(reason) && !answers_first) {
-		other = responses(qp, burst, hint, owed);
-		if (outweighs_requests(other, hint))
-			reason = other;
+	if (hint->sides & ENG_REQUESTS) {
+		of_requests = requests(qp, burst, hint, owed);
+		if (is_final(of_requests))
+			return of_requests;
 	}
-	return reason;
+	if (!answers_first) {
+		of_responses = responses(qp, burst, hint, owed);
+		if (is_final(of_responses))
+			return of_responses;
+	}
+	return reason_of_both(of_requests, of_responses);
 }
 
 enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_burst *burst,
@@ -362,8 +365,6 @@ enum eng_tx schedule_transmit(struct eng_qp *qp, struct eng_burst *burst,
 	/* Most rounds end here: there is an ACK at most, and that waits for an answer. */
 	if (requester_is_done(qp)) {
 		reason = responses(qp, burst, hint, owed);
-		if (!outweighs_requests(reason, hint))
-			return ENG_TX_IDLE;
 	} else {
 		reason = both_sides(qp, burst, hint, owed);
 		cwnd_publish(qp);
