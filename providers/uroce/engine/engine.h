@@ -5,7 +5,7 @@
  * thread, clock, allocation or errno, and nothing shared with other QPs but struct eng_cwnd_share;
  * one caller at a time per QP.
  *
- *   requester   takes send WQEs, decides what may be sent next (credits, fence, window ...)
+ *   requester   takes send WQEs, decides what may be sent next (credits, fence, cwnd ...)
  *   completer   takes responses, retires send WQEs (the spec counts it to the requester)
  *   responder   takes requests, executes them, owes ACKs, NAKs, READ and Atomic responses
  *
@@ -240,7 +240,7 @@ struct eng_hint {
 	uint64_t now;
 	uint64_t round; /* counts the rounds that pollers have begun: has there been one since? */
 	enum eng_occasion occasion;
-	unsigned int sides; /* what the caller wants to send: set of enum eng_side */
+	unsigned int sides; /* what may be sent now: set of enum eng_side */
 	bool polled;	    /* an application thread polls: its next round comes soon */
 	bool watched;	    /* a thread is awake and sees to deadlines: waiting costs no wake-up */
 	bool share_waits;   /* other QPs wait for room in the share: requests have to as well */
@@ -306,7 +306,7 @@ void eng_set_transport_waits(struct eng_qp *qp, bool waits);
  */
 void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp);
 
-/* What the window goes by (law.h); from the next time that RTS is entered. */
+/* What the congestion window goes by (law.h); from the next time that RTS is entered. */
 enum eng_law {
 	ENG_LAW_HOST,	 /* default: only the peer's socket buffer is in the way */
 	ENG_LAW_NETWORK, /* a network with queues, and others that use them */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Gaps: READ responses that come behind a missing one.  Their bytes are placed as they come, since
- * nobody may look at them before the READ is complete, and a bit for each is remembered; requests
- * complete in their order as ever (rules S8, S12).  Only what is missing is asked for again, by a
- * request for each part of a READ that is.
+ * an application may look at them only when the READ is complete, and a bit for each is remembered;
+ * requests complete in their order as ever (rules S8, S12).  Only what is missing is asked for
+ * again, by a request for each part of a READ that is.
  *
  * A READ is asked for again when its last response or one of a later READ has come.  While it is
- * still being answered its responder, which remembers one range for each READ, would take the
- * request for all that is still wanted.  (A uroce that is to send a part adds the next one to it.)
- * An answer that does not come is asked for again when,
- * after about a round trip and a half, responses to later requests have come, or nothing has.
+ * still being answered, a responder that remembers one range for each READ would take the request
+ * for all that is still wanted.  (A uroce remembers up to eight parts: qp.h.)  An answer that does
+ * not come is asked for again when, after about a round trip and a half, responses to later
+ * requests have come, or nothing has.
  *
  * Only for peers that tell of credits, and where there are probes.  Linux's rxe tells of none, and
  * is asked as before: for all from the gap on, at once.
@@ -30,7 +30,7 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet);
 /*
  * An ACK has come for what lies behind a missing response.  False: none has been placed, or the
- * peer is a stranger, and it is an implied NAK (rule S8).
+ * peer tells of no credits, and it is an implied NAK (rule S8).
  */
 bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now);
 /* How many of the next n responses, from unacked_psn on, have been placed; they are forgotten. */

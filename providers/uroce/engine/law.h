@@ -2,8 +2,8 @@
 /*
  * How the congestion window goes up and down: a table of laws, of which a QP has one.
  *
- * host     Nothing queues but the peer's socket buffer, and nobody else uses it: a window that lost
- *          packets loses a quarter, and grows by four full packets for each window acknowledged.
+ * host     Nothing queues but the peer's socket buffer, which no other flow uses: a window that
+ *          lost packets loses a quarter, and grows by four full packets for each acknowledged one.
  * network  Queues of routers, shared with others: half for a loss, and growth by one packet.  With
  *          ECT the window begins small and doubles until the first mark.  Then, if the peer's ACKs
  *          echo the marks (BECN), it is cut by half of the part that was marked of late, as DCTCP

@@ -51,7 +51,7 @@ struct network_law {
 	bool echoes;		/* ... and so has been seen to mean something at the peer */
 	bool begins;		/* no congestion so far: grow by all that is acknowledged */
 	bool unknown;		/* nothing has been answered, nor the peer told of our credits */
-	bool clocked; /* the window is small: each packet has AckReq, or the wire would idle */
+	bool clocked; /* the cwnd is small: each packet has AckReq, or the wire would idle */
 };
 
 /* What is missing at the peer is sent again, and nothing else (repair.c). */
@@ -64,7 +64,7 @@ struct repair {
 	uint64_t sentinel_at; /* when the last sentinel was sent; void when anything is acknowledged
 			       */
 	uint64_t follower_at; /* from then on a new packet may follow them, 0: none may, */
-	bool follower;	      /* ... and now it may, though the window is closed */
+	bool follower;	      /* ... and now it may, though the cwnd is full */
 	bool by_nak;	      /* a NAK told of them: the peer may have dropped all behind them */
 	bool owed;	      /* they are to be sent */
 	bool waits;	      /* for an answer to them, sent or not */

@@ -13,7 +13,7 @@
  *
  * Which peers keep packets is learned.  To ask costs a round trip, so only those that tell of
  * credits are asked, and no more than a few times unless they jump; before that they are told of
- * our credits (rule C8), by which a uroce knows who may be told beyond a gap.
+ * our credits (rule C8), by which a uroce knows which peers may be told beyond a gap.
  *
  * On a network an ACK solicitation follows a repair, as its sentinel: a packet of the past, which
  * is answered in any case.  When the sentinel is answered, and by nothing new, the repair did not

@@ -21,8 +21,8 @@ enum {
 	 * of their ACKs would pass; and half a window at a time meets a full queue as often whether
 	 * it is half of a large window or of a small one, which then does not get its share.
 	 */
-	WINDOW_PARTS = 2,
-	WINDOW_PARTS_NETWORK = 8,
+	CWND_PARTS = 2,
+	CWND_PARTS_NETWORK = 8,
 };
 
 static bool is_new(const struct requester *req)
@@ -367,7 +367,7 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 	psns = message_psns(wqe, index);
 	cost = cwnd_cost_between(qp, wqe, index, index + psns) / psns;
 	room = cwnd_room(qp) / cost;
-	part = req->cwnd / cost / (law_is_of_networks(qp) ? WINDOW_PARTS_NETWORK : WINDOW_PARTS);
+	part = req->cwnd / cost / (law_is_of_networks(qp) ? CWND_PARTS_NETWORK : CWND_PARTS);
 	return room < unsent && room < (packets < part ? packets : part);
 }
 

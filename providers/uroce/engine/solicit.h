@@ -37,7 +37,7 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_burst *burst,
 
 /* When to ask for what has been sent without, or ENG_NEVER. */
 uint64_t solicit_deadline(const struct eng_qp *qp);
-/* Its time has come: a question is owed ... */
+/* Its time has come: a solicitation is owed ... */
 void solicit_begin(struct eng_qp *qp);
 /* ... and put into burst, which is empty. */
 void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst);

@@ -194,7 +194,7 @@ static uint64_t wait_ends(const struct eng_qp *qp, uint64_t wait, uint64_t timeo
 /*
  * The first thing that is tried in a silence is a sentinel (repair.h), sooner than a probe may
  * repeat anything, and also where nothing has been lost of late: a window that has grown for a long
- * time loses its end to a full queue, and nobody tells of that.
+ * time loses its end to a full queue, and no NAK tells of that.
  */
 static bool sentinel_first(const struct eng_qp *qp)
 {
@@ -251,7 +251,7 @@ static void send_probe(struct eng_qp *qp, uint64_t now)
 	/* It is a packet, or those that were asked for before, and makes no queue. */
 	if (gaps_probe(qp, now) || (lossy && repair_probe(qp, now)))
 		return;
-	/* Where nobody has told of a loss, it is the first, if it is one. */
+	/* Where no response has told of a loss, it is the first, if it is one. */
 	if (lossy)
 		cwnd_lost_again(qp);
 	else if (!qp->req.cwnd_recovering)

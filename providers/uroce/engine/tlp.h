@@ -14,7 +14,7 @@
  * answered from the gap to its end.  So READs and Atomics are probed for after a longer silence; on
  * a network, where responses tell how long the silence between two of them is, after some times
  * that.  There the responses of one READ may be all that is under way, and the last of them be what
- * a queue has no room for: then nobody tells of the loss, and so they are probed for without that.
+ * a queue has no room for: then nothing tells of the loss, and so they are probed for without that.
  * Not where marks are asked for: CNPs make the responder slower, and queues that mark lose nothing.
  *
  * A silence that a probe has ended is a measure of how long probes wait.  If it counted, each loss
