@@ -39,8 +39,8 @@ LAYERS = {
         group("packets", "packet icrc opcode"),
     )),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
-        group("contract and terms", "engine.h types codes psn burst wqe qp.h qp_state fault "
-              "pacing place"),
+        group("contract and terms", "engine.h types codes psn interval burst wqe qp.h qp_state "
+              "fault pacing place"),
         group("messages and accounts", "op message sge credit cwnd law replay early"),
         group("packets into a burst", "packer"),
         group("send queue", "sendqueue solicit.h repair.h"),

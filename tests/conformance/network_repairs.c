@@ -152,6 +152,26 @@ static void test_late_packet_of_a_probe(void **state)
 	expect_silence(dut);
 }
 
+/*
+ * rule S7 test: a thread has read the clock before another one posted, and brings the answer with
+ * that time.  That is no round trip of half a thousand years, after which no loss is looked for.
+ */
+static void test_clock_of_another_thread(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 1);
+	dut->now -= US;
+	first++;
+	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+	dut->now += US;
+	post(dut, 4);
+	assert_true(eng_deadline(dut->qp) <= dut->now + 2 * ROUND_TRIP);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+}
+
 /* What comes as soon as that was under way when the sentinel left. */
 static void test_too_soon(void **state)
 {
@@ -501,6 +521,7 @@ int main(void)
 		DUT_TEST(test_lost_repair),
 		DUT_TEST(test_late_packet_of_a_nak),
 		DUT_TEST(test_late_packet_of_a_probe),
+		DUT_TEST(test_clock_of_another_thread),
 		DUT_TEST(test_too_soon),
 		DUT_TEST(test_older_ack),
 		DUT_TEST(test_lost_answer),

@@ -225,7 +225,10 @@ static inline void eng_rq_push(struct eng_ring *rq)
  * time that eng_receive() gets has to be read when the packet has come, and not earlier.
  */
 bool eng_begins_wait(const struct wire_packet *packet);
-/* A packet for this QP has passed the rx demux (rule S14).  packet is not kept. */
+/*
+ * A packet for this QP has passed the rx demux (rule S14).  packet is not kept.  Here as in all
+ * calls the time may be a little earlier than that of the call before.
+ */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
 /* On what occasion eng_transmit() is called. */

@@ -5,6 +5,7 @@
 #include "codes.h"
 #include "credit.h"
 #include "cwnd.h"
+#include "interval.h"
 #include "message.h"
 #include "op.h"
 #include "packer.h"
@@ -92,9 +93,7 @@ static void measure(struct gaps *gaps, uint32_t psn, uint64_t now)
 	if (!gaps->measures || psn_diff(psn, gaps->asked_psn) >= 0)
 		return;
 	gaps->measures = false;
-	gaps->round_trip_ns -= gaps->round_trip_ns / ROUND_TRIP_DECAY;
-	if (now - gaps->asked_at > gaps->round_trip_ns)
-		gaps->round_trip_ns = now - gaps->asked_at;
+	interval_keep_longest(&gaps->round_trip_ns, elapsed(gaps->asked_at, now), ROUND_TRIP_DECAY);
 }
 
 /* Up to here all has been answered, as far as it will be: ends of READs, or requests of others. */
@@ -205,7 +204,7 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 	uint32_t behind = oldest ? gaps->oldest_behind : gaps->behind_psn;
 
 	return waits(qp) && psn_diff(gaps->heard_psn, behind) > 0 &&
-	       now - (oldest ? gaps->oldest_at : gaps->asked_at) >= wait_ns(gaps);
+	       elapsed(oldest ? gaps->oldest_at : gaps->asked_at, now) >= wait_ns(gaps);
 }
 
 static void look_for_gaps(struct eng_qp *qp, uint64_t now)

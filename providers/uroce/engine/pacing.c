@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "pacing.h"
 
+#include "interval.h"
+
 enum {
 	BURST = 61440,
 	/* Six full bursts: a default socket buffer of 208 KB holds 90 packets of 4 KB in bursts. */
@@ -102,13 +104,13 @@ static void find_rate(struct pacing *pacing, uint64_t now)
 {
 	if (pacing->hit || pacing->lost) {
 		/* What comes sooner is about what was sent before. */
-		if (now - pacing->stepped_at >= CUT_NS || pacing->begins)
+		if (elapsed(pacing->stepped_at, now) >= CUT_NS || pacing->begins)
 			cut(pacing, now);
 		pacing->hit = false;
 		pacing->lost = false;
 	}
 	/* A pause shows nothing. */
-	if (now - pacing->stepped_at >= STEP_NS) {
+	if (elapsed(pacing->stepped_at, now) >= STEP_NS) {
 		step_up(pacing);
 		pacing->stepped_at = now;
 	}
@@ -126,7 +128,7 @@ static int64_t enough(const struct pacing *pacing, uint64_t left)
 
 bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 {
-	uint64_t passed = now > pacing->filled_at ? now - pacing->filled_at : 0;
+	uint64_t passed = elapsed(pacing->filled_at, now);
 
 	/* A long pause fills it; more would overflow the product. */
 	if (passed > 1000000000)
@@ -136,7 +138,9 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 		find_rate(pacing, now);
 	if (pacing->tokens > depth(pacing))
 		pacing->tokens = depth(pacing);
-	pacing->filled_at = now;
+	/* Time that has been credited is not credited again. */
+	if (now > pacing->filled_at)
+		pacing->filled_at = now;
 	return pacing->tokens >= enough(pacing, left);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * 24-bit serial arithmetic for PSN, MSN, SSN and LSN: the only place where such numbers are
- * compared.  Two numbers compare by the sign of their 24-bit distance, so the window is 2^23.
+ * compared.  Two numbers compare by the sign of their 24-bit distance, so those that are compared
+ * lie within 2^23 of each other.
  */
 #ifndef UROCE_ENGINE_PSN_H
 #define UROCE_ENGINE_PSN_H
@@ -31,6 +32,18 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
 static inline bool psn_in(uint32_t psn, uint32_t first, uint32_t n)
 {
 	return ((psn - first) & PSN_MASK) < n;
+}
+
+/*
+ * Keep a number that only says "before this" from lying ahead once 2^23 have passed: it follows the
+ * newest at a distance of a quarter of all.
+ */
+static inline void psn_follow(uint32_t *old, uint32_t newest)
+{
+	const uint32_t distance = PSN_MASK / 4;
+
+	if (psn_diff(newest, *old) > (int32_t)distance)
+		*old = psn_sub(newest, distance);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "credit.h"
 #include "cwnd.h"
 #include "gaps.h"
+#include "interval.h"
 #include "law.h"
 #include "op.h"
 #include "sendqueue.h"
@@ -206,7 +207,7 @@ static bool tells_of_loss(const struct eng_qp *qp, const struct wire_packet *ans
 		return false;
 	/* After a silence nothing else is on its way, and no queue either. */
 	return !req->repair.waits ||
-	       now - req->repair.sentinel_at >= req->tlp.round_trip_ns / ROUND_TRIP_PARTS;
+	       elapsed(req->repair.sentinel_at, now) >= req->tlp.round_trip_ns / ROUND_TRIP_PARTS;
 }
 
 void repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer, uint64_t now)
@@ -292,7 +293,7 @@ static bool was_late(const struct eng_qp *qp, uint64_t now)
 
 	if (round_trip == 0)
 		round_trip = TLP_MIN_NS;
-	return repair->told_at == 0 && now - repair->sent_at < round_trip * 3 / 4;
+	return repair->told_at == 0 && elapsed(repair->sent_at, now) < round_trip * 3 / 4;
 }
 
 /* All that was sent before the repair has been answered. */

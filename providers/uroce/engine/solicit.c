@@ -4,6 +4,7 @@
 #include "codes.h"
 #include "credit.h"
 #include "cwnd.h"
+#include "interval.h"
 #include "message.h"
 #include "op.h"
 #include "packer.h"
@@ -70,7 +71,7 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 	uint32_t in_flight = sendqueue_in_flight(qp);
 
 	return in_flight + 1 >= PACKETS_PER_ACKREQ || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
-	       (in_flight > 0 && now - req->last_progress >= SOLICIT_AFTER_NS / 2);
+	       (in_flight > 0 && elapsed(req->last_progress, now) >= SOLICIT_AFTER_NS / 2);
 }
 
 /*

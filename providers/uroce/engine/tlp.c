@@ -5,6 +5,7 @@
 #include "credit.h"
 #include "cwnd.h"
 #include "gaps.h"
+#include "interval.h"
 #include "law.h"
 #include "op.h"
 #include "repair.h"
@@ -32,7 +33,6 @@
 /* So many times its wait, a timeout leaves time for a probe. */
 #define TLP_TIMEOUT 4
 #define LOSSY_NS UINT64_C(1000000000)
-/* A longer round trip counts at once, a shorter one by and by. */
 #define ROUND_TRIP_DECAY 8
 
 bool tlp_has_time(const struct eng_qp *qp)
@@ -74,12 +74,10 @@ void tlp_read_response(struct eng_qp *qp, uint64_t since, uint64_t now)
 		since = tlp->repeated_at;
 	/* It counts only if the probe turns out to have been needless. */
 	if (tlp->sent > 0) {
-		tlp->doubted_ns = now - since;
+		tlp->doubted_ns = elapsed(since, now);
 		return;
 	}
-	tlp->silence_ns -= tlp->silence_ns / SILENCE_DECAY;
-	if (now - since > tlp->silence_ns)
-		tlp->silence_ns = now - since;
+	interval_keep_longest(&tlp->silence_ns, elapsed(since, now), SILENCE_DECAY);
 }
 
 void tlp_repeated_response(struct eng_qp *qp, uint64_t now)
@@ -111,12 +109,9 @@ inline void tlp_progress(struct eng_qp *qp, uint64_t now)
 	if (tlp->marked && psn_diff(req->unacked_psn, tlp->mark_psn) < 0)
 		return;
 	if (tlp->marked) {
-		uint64_t took = now - tlp->marked_at;
-
 		tlp->doubled = 0;
-		tlp->round_trip_ns -= tlp->round_trip_ns / ROUND_TRIP_DECAY;
-		if (took > tlp->round_trip_ns)
-			tlp->round_trip_ns = took;
+		interval_keep_longest(&tlp->round_trip_ns, elapsed(tlp->marked_at, now),
+				      ROUND_TRIP_DECAY);
 	}
 	tlp->marked = req->next_psn == req->end_psn && !req->repair.waits;
 	tlp->mark_psn = req->end_psn;
