@@ -118,11 +118,60 @@ static void test_msn_across_the_wrap(void **state)
 	assert_int_equal(dut_view(dut).msn, 2);
 }
 
+/* The PSN of the one packet that is sent now. */
+static uint32_t psn_sent(struct dut *dut)
+{
+	dut_pull(dut);
+	assert_int_equal(dut->sent_count - dut->sent_read, 1);
+	return dut->sent[dut->sent_read++].packet.psn;
+}
+
+/* READs are answered by responses, and the last ACK becomes so old that it looks new. */
+static void test_half_of_all_psns_of_reads(void **state)
+{
+	const uint32_t half = (LAST + 1) / 2, depth = 16;
+	struct dut *dut;
+	struct wire_packet read;
+	uint32_t psn = DUT_RQ_PSN;
+
+	(void)state;
+	if (TOO_SLOW)
+		skip();
+	/* rule S4 test, rule C8 test */
+	dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = depth });
+	dut_post_recv(dut, 64);
+	assert_int_equal(psn_sent(dut), psn - 1);
+	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
+	assert_int_equal(psn_sent(dut), psn++);
+	dut->sink = forget_packet;
+	read = dut_request(dut, WIRE_READ_REQUEST, psn, 0);
+	for (uint32_t i = 0; i < half + 8 * depth; i++) {
+		read.psn = psn;
+		psn = (psn + 1) & LAST;
+		eng_receive(dut->qp, &read, dut->now);
+		if (i % depth == depth - 1)
+			dut_pull(dut);
+	}
+	dut->sink = NULL;
+	/* An ACK solicitation, which is a duplicate, is answered by what the peer has got. */
+	dut_give_request(dut, WIRE_SEND_ONLY, psn - 2 * depth, 0);
+	assert_true(((psn - 1 - psn_sent(dut)) & LAST) < half);
+	/* Credits are reported with the PSN of the last answer. */
+	dut_post_recv(dut, 64);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
+	assert_int_equal(psn_sent(dut), psn);
+	dut_post_recv(dut, 64);
+	assert_int_equal(psn_sent(dut), psn);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_limit_across_the_wrap),
 		DUT_TEST(test_msn_across_the_wrap),
+		DUT_TEST(test_half_of_all_psns_of_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

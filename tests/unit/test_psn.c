@@ -141,6 +141,27 @@ static void test_window_ends(void **state)
 	}
 }
 
+/* Through three rounds of all numbers an old one never lies ahead, and is left alone while near. */
+static void test_old_numbers_follow(void **state)
+{
+	const uint32_t step = 977;
+	uint32_t newest = NUMBERS - 500, old = newest;
+	uint64_t counted = 0;
+
+	(void)state;
+	while (counted < 3 * (uint64_t)NUMBERS) {
+		newest = psn_add(newest, step);
+		counted += step;
+		psn_follow(&old, newest);
+		if (counted <= HALF / 2 - 1)
+			assert_int_equal(old, NUMBERS - 500);
+		assert_true(counted_distance(newest, old) >= 0);
+		assert_true(counted_distance(newest, old) <= HALF / 2);
+	}
+	psn_follow(&newest, old);
+	assert_true(counted_distance(newest, old) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +171,7 @@ int main(void)
 		cmocka_unit_test(test_random_triples),
 		cmocka_unit_test(test_window_by_counting),
 		cmocka_unit_test(test_window_ends),
+		cmocka_unit_test(test_old_numbers_follow),
 	};
 
 	srandom(20);

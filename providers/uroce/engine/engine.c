@@ -124,6 +124,9 @@ note_congestion(struct eng_qp *qp, const struct wire_packet *packet, uint64_t no
 		ecn_marked(qp, packet, now);
 	law->echoed = qp->ecn.cnp && (packet->congestion & WIRE_BECN) &&
 		      wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
+	/* The first window that is measured begins now. */
+	if (law->echoed && !law->echoes)
+		law->window_psn = qp->req.end_psn;
 	law->echoes |= law->echoed;
 }
 

@@ -94,6 +94,7 @@ static void network_acked(struct eng_qp *qp, uint64_t cost)
 	struct requester *req = &qp->req;
 	struct network_law *law = &req->network;
 
+	psn_follow(&req->repeated_psn, req->unacked_psn);
 	if (law->echoes)
 		measure(req, cost);
 	if (law->echoed) {

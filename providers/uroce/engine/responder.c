@@ -303,10 +303,13 @@ static void note_executed(struct eng_qp *qp, const struct wire_packet *packet)
 	bool done = wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY);
 	uint32_t psns = 1;
 
-	if (family == WIRE_FAMILY_READ) {
-		psns = message_packets(packet->dma_length, qp->attr.mtu);
-	} else if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
+	if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 		owe_ack(qp, packet);
+	} else {
+		if (family == WIRE_FAMILY_READ)
+			psns = message_packets(packet->dma_length, qp->attr.mtu);
+		if (!resp->ack_owed)
+			psn_follow(&resp->ack_psn, resp->expected_psn);
 	}
 	resp->expected_psn = psn_add(resp->expected_psn, psns);
 	resp->previous_opcode = done ? -1 : packet->opcode;
