@@ -152,6 +152,43 @@ static void test_xrc_refused_queue(void **state)
 	expect_no_wc(dut);
 }
 
+static void give_xrc(struct dut *dut, uint8_t operation, uint32_t psn, uint32_t payload,
+		     uint32_t srqn)
+{
+	struct wire_packet packet = dut_request(dut, XRC(operation), psn, payload);
+
+	if (operation == WIRE_READ_REQUEST)
+		packet.dma_length = 8;
+	packet.xrc_srqn = srqn;
+	dut_give(dut, &packet);
+}
+
+/* XRC: a message is for the queue that its first packet names, whatever is said behind that. */
+static void test_xrc_queue_of_a_message(void **state)
+{
+	struct dut *dut = sharing(ENG_XRC_RECV, 1);
+
+	(void)state;
+	/* rule S6 test */
+	give_xrc(dut, WIRE_SEND_FIRST, DUT_RQ_PSN, DUT_MTU, SRQN);
+	give_xrc(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 1, 8, SRQN + 1);
+	assert_int_equal(expect_wc(dut, 0x9000, ENG_SUCCESS)->srqn, SRQN);
+}
+
+/* XRC: a READ for another queue, which is answered amid a message, does not change that. */
+static void test_xrc_read_amid_a_message(void **state)
+{
+	struct dut *dut = sharing(ENG_XRC_RECV, 1);
+
+	(void)state;
+	/* rule S6 test, rule S13 test */
+	give_xrc(dut, WIRE_READ_REQUEST, DUT_RQ_PSN, 0, SRQN + 1);
+	give_xrc(dut, WIRE_SEND_FIRST, DUT_RQ_PSN + 1, DUT_MTU, SRQN);
+	expect_packet(dut, XRC(WIRE_READ_RESPONSE_ONLY), DUT_RQ_PSN);
+	dut_set_state(dut, ENG_ERR);
+	assert_int_equal(expect_wc(dut, 0x9000, ENG_WR_FLUSH_ERR)->srqn, SRQN);
+}
+
 /* XRC requests name the peer's queue in every packet that the specification gives an XRCETH. */
 static void test_xrc_send(void **state)
 {
@@ -189,6 +226,8 @@ int main(void)
 		DUT_TEST(test_last_wqe_reached),
 		DUT_TEST(test_xrc_receive),
 		DUT_TEST(test_xrc_refused_queue),
+		DUT_TEST(test_xrc_queue_of_a_message),
+		DUT_TEST(test_xrc_read_amid_a_message),
 		DUT_TEST(test_xrc_send),
 	};
 

@@ -420,7 +420,9 @@ static enum fault take_turn(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	enum fault fault;
 
-	qp->resp.srqn = packet->xrc_srqn;
+	/* The first packet of a message says for which queue the message is. */
+	if (qp->resp.previous_opcode < 0)
+		qp->resp.srqn = packet->xrc_srqn;
 	fault = check_request(qp, packet);
 	if (fault == FAULT_NONE)
 		fault = execute(qp, packet);

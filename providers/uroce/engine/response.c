@@ -135,6 +135,20 @@ static uint8_t read_operation(const struct replay *entry)
 	return last ? WIRE_READ_RESPONSE_LAST : WIRE_READ_RESPONSE_MIDDLE;
 }
 
+/* With the rights of the queue that the READ named, amid a message for another one (XRC). */
+static const void *map_read(struct eng_qp *qp, const struct replay *entry, uint32_t length)
+{
+	const uint32_t srqn = qp->resp.srqn;
+	const void *bytes;
+
+	qp->resp.srqn = entry->srqn;
+	bytes = qp->ops->map_remote(qp->owner, entry->rkey,
+				    entry->va + (uint64_t)entry->next * qp->attr.mtu, length,
+				    ENG_REMOTE_READ);
+	qp->resp.srqn = srqn;
+	return bytes;
+}
+
 static enum pack add_read_packet(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry)
 {
 	struct message_response fields = {
@@ -153,10 +167,7 @@ static enum pack add_read_packet(struct eng_qp *qp, struct eng_burst *burst, str
 					 payload.length)))
 		return PACK_NO_ROOM;
 	if (payload.length > 0) {
-		qp->resp.srqn = entry->srqn;
-		payload.bytes = qp->ops->map_remote(
-			qp->owner, entry->rkey, entry->va + (uint64_t)entry->next * qp->attr.mtu,
-			payload.length, ENG_REMOTE_READ);
+		payload.bytes = map_read(qp, entry, payload.length);
 		if (!payload.bytes)
 			return PACK_FAULT;
 	}
