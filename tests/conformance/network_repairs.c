@@ -131,6 +131,26 @@ static void test_late_packet_of_a_nak(void **state)
 	expect_silence(dut);
 }
 
+/* So too when what the NAK names was to be sent again already, since a sentinel's answer said so.
+ */
+static void test_late_packet_of_a_late_nak(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	dut->now += ROUND_TRIP;
+	answer_sentinel(dut);
+	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
+	first++;
+	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+	expect_repair(dut, first);
+	expect_repair(dut, first + 1);
+	expect_silence(dut);
+}
+
 /*
  * A probe only supposes a loss: when what it would repeat is acknowledged before it has left, since
  * the transport was full, nothing need be missing behind that, whatever an earlier NAK has told.
@@ -520,6 +540,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_lost_repair),
 		DUT_TEST(test_late_packet_of_a_nak),
+		DUT_TEST(test_late_packet_of_a_late_nak),
 		DUT_TEST(test_late_packet_of_a_probe),
 		DUT_TEST(test_clock_of_another_thread),
 		DUT_TEST(test_too_soon),

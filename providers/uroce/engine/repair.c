@@ -152,6 +152,7 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 		/* When it is probed for, if at all, stays as it is. */
 		if (repair->told_at == 0)
 			repair->told_at = req->last_progress;
+		repair->by_nak = true;
 		if (!tlp_has_time_for_reads(qp))
 			repair->sent_psn = req->next_psn;
 		return true;
