@@ -23,6 +23,26 @@ static void test_farewell(void **state)
 	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
 }
 
+/* One that the transport does not take is not one of the three, and not counted as sent. */
+static void test_farewell_unsent(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+	struct eng_burst burst = dut_empty_burst(dut, DUT_BURST_PACKETS);
+
+	(void)state;
+	/* rule C8 test */
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	eng_farewell(dut->qp);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
+	eng_unsent(dut->qp, &burst);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], 0);
+	for (int i = 0; i < FAREWELLS; i++)
+		expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+	expect_silence(dut);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], FAREWELLS);
+}
+
 /* An ACK that is owed goes before, so that the last words cover everything. */
 static void test_farewell_covers_what_is_owed(void **state)
 {
@@ -99,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_farewell),
+		DUT_TEST(test_farewell_unsent),
 		DUT_TEST(test_farewell_covers_what_is_owed),
 		DUT_TEST(test_farewell_covers_what_was_not_asked_for),
 		DUT_TEST(test_no_farewell),

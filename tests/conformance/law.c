@@ -232,12 +232,26 @@ static void test_host(void **state)
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_IGNORED], 1);
 }
 
+/* A new path in SQD may lead through a network: the window begins as one there does. */
+static void test_new_path(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .ecn = true });
+
+	(void)state;
+	assert_true(dut_view(dut).cwnd > 16);
+	dut_set_state(dut, ENG_SQD);
+	eng_set_law(dut->qp, ENG_LAW_NETWORK);
+	dut_set_state(dut, ENG_RTS);
+	assert_uint_in_range(dut_view(dut).cwnd, 2, 16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_start),	   DUT_TEST(test_clocked),	  DUT_TEST(test_cnps),
 		DUT_TEST(test_marks),	   DUT_TEST(test_loss),		  DUT_TEST(test_host),
 		DUT_TEST(test_lost_again), DUT_TEST(test_read_responses), DUT_TEST(test_reads),
+		DUT_TEST(test_new_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,18 @@ void cwnd_publish(struct eng_qp *qp)
 	req->cost_published = now;
 }
 
+/* The window that the law begins with, within the limit. */
+static void start_law(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	req->cwnd = (uint64_t)DEFAULT_PACKETS * LAW_FULL_PACKET;
+	req->cwnd_recovering = false;
+	qp->law->start(qp);
+	if (req->cwnd > req->cwnd_limit)
+		req->cwnd = req->cwnd_limit;
+}
+
 void cwnd_reset(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
@@ -33,13 +45,9 @@ void cwnd_reset(struct eng_qp *qp)
 	req->cwnd_limit = (uint64_t)packets * LAW_FULL_PACKET;
 	if (req->cwnd_limit < LAW_HOST_MIN)
 		req->cwnd_limit = LAW_HOST_MIN;
-	req->cwnd = (uint64_t)DEFAULT_PACKETS * LAW_FULL_PACKET;
 	req->cost_next = 0;
 	req->cost_unacked = 0;
-	req->cwnd_recovering = false;
-	qp->law->start(qp);
-	if (req->cwnd > req->cwnd_limit)
-		req->cwnd = req->cwnd_limit;
+	start_law(qp);
 }
 
 uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t packets)
@@ -183,5 +191,8 @@ bool cwnd_congested(struct eng_qp *qp)
 
 void eng_set_law(struct eng_qp *qp, enum eng_law law)
 {
+	if (qp->law == &cwnd_laws[law])
+		return;
 	qp->law = &cwnd_laws[law];
+	start_law(qp);
 }

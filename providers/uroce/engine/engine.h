@@ -309,7 +309,7 @@ void eng_set_transport_waits(struct eng_qp *qp, bool waits);
  */
 void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp);
 
-/* What the congestion window goes by (law.h); from the next time that RTS is entered. */
+/* What the congestion window goes by (law.h).  It begins anew when that changes. */
 enum eng_law {
 	ENG_LAW_HOST,	 /* default: only the peer's socket buffer is in the way */
 	ENG_LAW_NETWORK, /* a network with queues, and others that use them */

@@ -200,7 +200,8 @@ struct responder {
 	bool silent; /* a NAK for expected_psn has been sent: no other one until it arrives (rule
 			S4) */
 	bool established;
-	uint8_t repeats; /* of the last positive response, that are still to be sent */
+	uint8_t repeats;	/* of the last positive response, that are still to be sent */
+	uint8_t repeats_before; /* the last burst of responses, for eng_unsent() */
 
 	bool ack_owed;
 	uint32_t ack_psn; /* the last SEND or WRITE packet executed */

@@ -9,6 +9,7 @@
 #include "message.h"
 #include "op.h"
 #include "packer.h"
+#include "repair.h"
 #include "sendqueue.h"
 #include "sge.h"
 #include "solicit.h"
@@ -337,17 +338,18 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 		packets += message_psns(wqe, index);
 		psn = psn_add(psn, message_psns(wqe, index));
 	}
-	repair->owed = false;
-	repair->waits = packets > 0;
 	repair->psn = burst->first_psn;
 	repair->packets = packets;
-	if (packets > 0) {
-		if (repair->sentinel_at && !solicit_add(qp, burst))
-			repair->sentinel_at = 0;
-		return ENG_TX_BURST;
+	if (packets == 0) {
+		/* What was missing has been acknowledged meanwhile. */
+		repair_stop(qp);
+		return result == PACK_FAULT ? ENG_TX_FAULT : ENG_TX_IDLE;
 	}
-	/* What was missing has been acknowledged meanwhile. */
-	return result == PACK_FAULT ? ENG_TX_FAULT : ENG_TX_IDLE;
+	repair->owed = false;
+	repair->waits = true;
+	if (repair->sentinel_at && !solicit_add(qp, burst))
+		repair->sentinel_at = 0;
+	return ENG_TX_BURST;
 }
 
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)

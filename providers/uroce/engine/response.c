@@ -187,7 +187,8 @@ static enum pack add_read(struct eng_qp *qp, struct eng_burst *burst, struct rep
 	while (result == PACK_DONE && entry->next != entry->end &&
 	       (int64_t)(burst->bytes - bytes_before) <= allowance)
 		result = add_read_packet(qp, burst, entry);
-	pacing_spent(&qp->resp.pacing, burst->bytes - bytes_before);
+	if (!qp->transport_waits)
+		pacing_spent(&qp->resp.pacing, burst->bytes - bytes_before);
 	if (entry->next == entry->end && !entry->again)
 		pacing_went_well(&qp->resp.pacing);
 	return result;
@@ -277,6 +278,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64
 		entry = replay_pending(qp);
 	pack_begin(burst, &qp->attr.path);
 	resp->advert_before = resp->advert;
+	resp->repeats_before = resp->repeats;
 	if (entry && ack_goes_first(qp, entry))
 		return send_ack(qp, burst);
 	if (entry)
@@ -310,6 +312,9 @@ void response_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 		qp->resp.ack_owed |= burst->ack_rides;
 		break;
 	case ENG_BURST_CREDITS:
+		qp->resp.repeats = qp->resp.repeats_before;
+		qp->counters[ENG_COUNT_UNSOLICITED_ACKS_SENT]--;
+		break;
 	case ENG_BURST_SOLICITATION:
 	case ENG_BURST_CNP:
 	case ENG_BURST_REPAIR:
