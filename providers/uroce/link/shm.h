@@ -13,7 +13,7 @@
 #include "ring.h"
 
 /* A process of this user may ask for any address, and each region takes 64 MiB of address space. */
-#define LINK_REGIONES_MAX 64
+#define LINK_REGIONS_MAX 64
 #define LINK_REGION_BYTES (UROCE_ABI_REGION_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE)
 
 /* Where in a region the ring of the slot begins. */
