@@ -21,7 +21,7 @@ struct capture;
 struct capture_record;
 
 /* All that stands in front of the UDP payload. */
-struct capture_way {
+struct capture_path {
 	uint8_t src[16]; /* as in a GID: IPv4 addresses are ::ffff:a.b.c.d */
 	uint8_t dst[16];
 	uint16_t src_port; /* host order; the destination port is always 4791 */
@@ -32,7 +32,7 @@ struct capture_way {
 
 /* One packet, or several that leave in one call; pieces in order make them back to back. */
 struct capture_packets {
-	const struct capture_way *way;
+	const struct capture_path *path;
 	const struct iovec *pieces;
 	unsigned int count;
 	size_t bytes;		 /* of all packets together */

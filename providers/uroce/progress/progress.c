@@ -87,17 +87,17 @@ void progress_fork_parent(void)
 	pthread_mutex_unlock(&instance_lock);
 }
 
-static void send_faulty(void *arg, const struct fault_way *way, const struct iovec *pieces,
+static void send_faulty(void *arg, const struct fault_path *path, const struct iovec *pieces,
 			unsigned int count, unsigned int segment)
 {
-	transmit_pieces(arg, way, pieces, count, segment);
+	transmit_pieces(arg, path, pieces, count, segment);
 }
 
-static void lose_faulty(void *arg, const struct fault_way *way, const uint8_t *bytes,
+static void lose_faulty(void *arg, const struct fault_path *path, const uint8_t *bytes,
 			uint32_t length)
 {
 	(void)arg;
-	tap_dropped(way->peer, way->qpn, bytes, length);
+	tap_dropped(path->peer, path->qpn, bytes, length);
 }
 
 static void count_faulty(void *arg, enum progress_counter counter)

@@ -116,7 +116,7 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp);
 void progress_qp_remove(struct progress *progress, struct progress_qp *qp);
 
 /*
- * Open the local address sgid and a way to dgid; fills path (wire addresses, source port, link
+ * Open the local address sgid and a path to dgid; fills path (wire addresses, source port, link
  * handle) for the engine's attributes.  The source port is a function of both QPNs as rxe does it
  * (tests/golden/captures/README.md) unless flow_label is not 0, then of that.  Replaces an earlier
  * connection. Control call: not under qp->lock.

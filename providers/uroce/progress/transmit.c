@@ -102,11 +102,11 @@ static void count_failure(struct progress *progress, int error)
 					 : PROGRESS_COUNT_SEND_ERRORS);
 }
 
-void transmit_pieces(struct progress *progress, const struct fault_way *way,
+void transmit_pieces(struct progress *progress, const struct fault_path *path,
 		     const struct iovec *pieces, unsigned int count, unsigned int segment)
 {
-	int error = tap_send(way->peer, way->qpn, way->corrupted ? TAP_CORRUPTED : TAP_ONCE, pieces,
-			     count, segment);
+	int error = tap_send(path->peer, path->qpn, path->corrupted ? TAP_CORRUPTED : TAP_ONCE,
+			     pieces, count, segment);
 
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
 	if (error)
