@@ -177,6 +177,21 @@ def test_documents_name_what_exists(tree):
     assert output.count("there is no function gone()") == 1
 
 
+def test_comments_name_what_exists(tree):
+    tree.write("providers/uroce/engine/b.h", LICENCE)
+    tree.write("providers/uroce/engine/a.c", "/* b.h, engine/b.h, <linux/if.h>, test_NAME.c\n"
+               " * (providers/uroce/engine/b.h), a.b.c.d: rxe_comp.c */ int a; // b.h\n"
+               "#include \"c.h\"\n")
+    code, output = tree.check("check-documents")
+    assert code == 0, output
+    tree.write("providers/uroce/engine/a.c", "/*\n * As in c.h.\n */\n"
+               "int a; /* wire/b.h */ // gone.py\n")
+    code, output = tree.check("check-documents")
+    assert code == 1 and output.count("there is no") == 3
+    for line, name in ((2, "c.h"), (4, "wire/b.h"), (4, "gone.py")):
+        assert f"providers/uroce/engine/a.c:{line}: there is no {name}\n" in output
+
+
 def test_pure_layers_call_nothing_outside(tree):
     wire = tree.archive("wire", "int wire_a(void);\nint wire_a(void) { return 1; }\n")
     pure = tree.archive("pure", "int wire_a(void);\nint f(void);\n"
