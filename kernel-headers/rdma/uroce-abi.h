@@ -307,7 +307,8 @@ struct uroce_abi_stat_message {
 	__u64 resent; /* of those sent: because there was no answer */
 	__u64 received;
 	__u64 repeated; /* of those received: known already */
-	__u64 refused; /* of those received: answered by REJ, or a status, without asking anybody */
+	__u64 refused; /* of those received: answered by REJ, or a status, without asking a listener
+			*/
 };
 
 /* REJs that were sent for one reason. */

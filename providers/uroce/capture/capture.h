@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Packets of this process into a pcapng file (Documentation/capture.md).  Whoever sends or receives
- * puts them into a buffer in memory, in the order of their time stamps; a thread of the capture
- * writes them out.  There is one capture in a process at a time.
+ * Packets of this process into a pcapng file (Documentation/capture.md).  The thread that sends or
+ * receives puts them into a buffer in memory, in the order of their time stamps; a thread of the
+ * capture writes them out.  There is one capture in a process at a time.
  *
  * Functions return 0 or a negative errno unless they say otherwise.
  */

@@ -384,7 +384,7 @@ struct cm_qp_attr {
 	uint8_t rnr_retry;
 	/*
 	 * Of the peer, as this side has told it.  The passive side tells it by cm_accept(); until
-	 * then, and then too, it is taken to be what the peer wants of this side.
+	 * then, and then too, it is taken to be what the peer asks of this side.
 	 */
 	uint8_t peer_rnr_retry;
 	uint8_t ack_timeout; /* code */

@@ -58,7 +58,7 @@ struct link_region {
 
 /* ---- shm_region.c ---- */
 
-/* The owner of another slot wants a channel: give it, or refuse. */
+/* The owner of another slot asks for a channel: give it, or refuse. */
 void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *request);
 /* As link_receive(), from the rings. */
 int link_region_receive(struct link_region *region, struct link_batch *batch);

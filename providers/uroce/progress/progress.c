@@ -48,7 +48,7 @@ static void no_hook(void)
 
 /*
  * Threads do not live on in a forked child, locks that they held stay held, and the descriptors
- * are the parent's as well: the child lets go of all, and opens the device anew if it wants it.
+ * are the parent's as well: the child lets go of all, and opens the device anew if it is to use it.
  */
 void progress_fork_child(void)
 {

@@ -283,7 +283,7 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 	}
 }
 
-/* Send at once.  Those who post find errno as it was. */
+/* Send at once.  The thread that posts finds errno as it was. */
 static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_occasion occasion)
 {
 	bool polled = !wakeup_is_armed(progress);

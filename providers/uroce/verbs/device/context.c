@@ -88,7 +88,7 @@ static void acknowledge_at_exit(void)
 	(void)atexit(progress_leave);
 }
 
-/* What is the same for all that want the process's instance.  0 or a negative errno, with text. */
+/* What is the same for all users of the process's instance.  0 or a negative errno, with text. */
 static int get_progress(struct progress **progress, struct uroce_settings *settings,
 			char text[PROGRESS_ERROR_TEXT])
 {

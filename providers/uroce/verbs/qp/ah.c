@@ -208,8 +208,8 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	if (error) {
 		uroce_ah_explain(context->device, attr, text);
 		/*
-		 * Programs try out which GIDs are of use, so this may be what they want to know;
-		 * but not without a GID.
+		 * Programs try out which GIDs are of use, so this may be the answer that they look
+		 * for; but not without a GID.
 		 */
 		tell = attr->is_global ? uroce_debug : uroce_complain;
 		tell("no address handle: %s", text[0] ? text : strerror(error));

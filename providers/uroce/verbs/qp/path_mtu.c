@@ -32,7 +32,7 @@ static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN
 	return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
 
-/* Has nobody said anything for a while? */
+/* Has nothing been said for a while? */
 static bool may_speak(void)
 {
 	static atomic_uint_fast64_t quiet_until;

@@ -177,7 +177,7 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 static void find_neighbour(const struct uroce_qp *qp, const struct progress_route *route)
 {
 	if (!neighbour_meet(route->sgid, route->dgid, progress_route_scope(route)))
-		uroce_debug("queue pair %u: nobody answers for the next hop to its peer",
+		uroce_debug("queue pair %u: the next hop to its peer does not answer",
 			    qp->progress.qpn);
 }
 
