@@ -52,8 +52,8 @@ LAYERS = {
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
         group("contract and terms", "link.h internal shm.h ring endpoint visitor netdev "
-              "reception.h thread memory_file"),
-        group("descriptors and messages", "descriptors passing.h message closer strangers udp "
+              "reception.h thread memory_file passing"),
+        group("descriptors and messages", "descriptors message closer strangers udp "
               "netdev_watch neighbour"),
         group("between processes", "question reception portowner connected route_mtu"),
         group("pools and shared memory", "shm_region shm_channel pool join"),
@@ -62,7 +62,7 @@ LAYERS = {
     "capture": layer("packets of this process into pcapng files", "wire link"),
     "progress": layer("time, and the threads that work on queue pairs", "capture engine wire link",
                       groups=(
-        group("contract and leaves", "progress.h helgrind identification network_header "
+        group("contract and leaves", "progress.h clock helgrind identification network_header "
               "poller source_port fault_config gsi.h gsi_packet gsi_target"),
         group("sets of queue pairs, faults", "aside deadline share_queue table "
               "fault_inject helper.h wakeup.h"),
@@ -80,7 +80,7 @@ LAYERS = {
         group("memory", "memory/"),
         group("completion", "completion/"),
         group("qp", "qp/"),
-        group("device", "device/"),
+        group("device", "device/ ops.c"),
     )),
     "cm": layer("the connection manager: messages, states, timers", "wire", pure=True),
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gsi_service.h"
@@ -33,14 +32,6 @@ static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
 	PROGRESS_COUNTERS(PROGRESS_COUNTER_NAME)
 #undef PROGRESS_COUNTER_NAME
 };
-
-uint64_t progress_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void no_hook(void)
 {

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "engine/engine.h"
 #include "identification.h"
 #include "link/link.h"
@@ -102,9 +103,6 @@ void progress_leave(void);
 /* The instance if there is one, without counting. */
 struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);
-
-/* Monotonic nanoseconds: the only clock. */
-uint64_t progress_now(void);
 
 /*
  * Register qp and give it a free queue pair number (stored in qp->qpn); -ENOMEM when none is left.
