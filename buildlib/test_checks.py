@@ -206,6 +206,30 @@ def test_pure_layers_call_nothing_outside(tree):
     assert code == 1 and "may not call time" in output
 
 
+def test_no_group_calls_one_above_it(tree):
+    def wire(*names):
+        for name in names:
+            tree.write(f"providers/uroce/wire/{name}.c", LICENCE)
+        subprocess.run(["ar", "rcs", "libwire.a", *(f"{n}.o" for n in names)], cwd=tree.root,
+                       check=True)
+        return tree.check("check-layers", f"wire={tree.root}/libwire.a")
+
+    tree.archive("bytes", "int a(void);\nint a(void) { return 1; }\n")
+    tree.archive("icrc", "int a(void);\nint b(void);\nint b(void) { return a(); }\n")
+    code, output = wire("bytes", "icrc")
+    assert code == 0, output
+    tree.archive("bytes", "int a(void);\nint b(void);\nint a(void) { return b(); }\n")
+    code, output = wire("bytes", "icrc")
+    assert code == 1 and "wire/bytes.c: 'bytes' may not use b of 'packets' above it" in output
+
+
+def test_calls_upwards_that_are_gone_are_found(tree):
+    archive = tree.archive("udp", "int f(void);\nint f(void) { return 1; }\n")
+    tree.write("providers/uroce/link/udp.c", LICENCE)
+    code, output = tree.check("check-layers", f"link={archive}")
+    assert code == 1 and "udp of link does not call control upwards any more" in output
+
+
 def test_rules_need_a_test_or_a_reason(tree):
     code, output = tree.check("spec-report")
     assert code == 1 and "rule C1 has neither" in output and "rule C2 has neither" in output
