@@ -6,9 +6,12 @@ set(buildlib "${CMAKE_SOURCE_DIR}/buildlib")
 foreach(check check-style check-format check-documents spec-report)
 	uroce_test_command(${check} LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/${check}")
 endforeach()
+set(archives)
+foreach(layer wire engine cm link capture progress verbs ucm trace)
+	list(APPEND archives "${layer}=$<TARGET_FILE:uroce_${layer}>")
+endforeach()
 uroce_test_command(check-layers LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-layers"
-		   wire=$<TARGET_FILE:uroce_wire> engine=$<TARGET_FILE:uroce_engine>
-		   cm=$<TARGET_FILE:uroce_cm>)
+		   ${archives})
 uroce_test_command(check-man LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-man"
 		   "${UROCE_BIN_DIR}")
 uroce_test_command(test_checks LABEL style TIMEOUT 240 COMMAND ${UROCE_PYTHON} -B -m pytest -q

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The layers of providers/uroce, one row each: what check-layers holds every include against.
+"""The layers of providers/uroce, one row each: what check-layers holds includes and calls against.
 
 A new layer is a row here; `buildlib/check-layers --write` then draws it into architecture.md.
 """
@@ -52,17 +52,23 @@ LAYERS = {
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
         group("contract and terms", "link.h internal shm.h ring endpoint visitor netdev "
-              "reception.h thread memory_file"),
-        group("descriptors and messages", "descriptors passing.h message closer strangers udp "
+              "reception.h thread memory_file passing"),
+        group("descriptors and messages", "descriptors message closer strangers udp "
               "netdev_watch neighbour"),
         group("between processes", "question reception portowner connected route_mtu"),
         group("pools and shared memory", "shm_region shm_channel pool join"),
         group("addresses, peers, slot", "addr peer group control slot"),
     )),
-    "capture": layer("packets of this process into pcapng files", "wire link"),
+    "capture": layer("packets of this process into pcapng files", "wire link", groups=(
+        group("contract and settings", "capture.h config"),
+        group("blocks, frames, the buffer", "pcapng frame buffer"),
+        group("files", "file"),
+        group("writer", "writer"),
+        group("entry", "capture"),
+    )),
     "progress": layer("time, and the threads that work on queue pairs", "capture engine wire link",
                       groups=(
-        group("contract and leaves", "progress.h helgrind identification network_header "
+        group("contract and leaves", "progress.h clock helgrind identification network_header "
               "poller source_port fault_config gsi.h gsi_packet gsi_target"),
         group("sets of queue pairs, faults", "aside deadline share_queue table "
               "fault_inject helper.h wakeup.h"),
@@ -80,11 +86,25 @@ LAYERS = {
         group("memory", "memory/"),
         group("completion", "completion/"),
         group("qp", "qp/"),
-        group("device", "device/"),
+        group("device", "device/ ops.c"),
     )),
-    "cm": layer("the connection manager: messages, states, timers", "wire", pure=True),
+    "cm": layer("the connection manager: messages, states, timers", "wire", pure=True, groups=(
+        group("messages, addresses, tables", "mad address table heap quota"),
+        group("contract, states, times", "cm.h conn.h state timing names compose"),
+        group("steps of connections", "step cm"),
+        group("calls and received messages", "calls listen receive sidr"),
+    )),
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
-                 "cm verbs progress engine wire link"),
+                 "cm verbs progress engine wire link", groups=(
+        group("addresses, devices, routes", "address devices route table"),
+        group("terms", "id.h channel.h event.h manager.h connection.h neighbour.h retry.h "
+              "multicast.h command.h"),
+        group("ids and connections", "id channel event manager connection neighbour retry "
+              "multicast"),
+        group("commands", "command command_bind command_connect command_id command_option "
+              "command_qp command_query command_resolve"),
+        group("entry", "way_in stat"),
+    )),
     "trace": layer("captures, read and judged by the rules", "cm engine wire", groups=(
         group("contract and terms", "array packet.h notes rules counts spans"),
         group("frames", "frame capture"),
@@ -96,7 +116,33 @@ LAYERS = {
         group("a whole capture", "trace derive copies"),
         group("reports", "report.h plot.h summary json timeline plot"),
     )),
-    "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link"),
+    "tools": layer("uroce-stat, uroce-trace", "trace verbs progress capture engine wire link",
+                   groups=(
+        group("snapshots", "snapshot"),
+        group("reports, requests for a capture", "report capture_control"),
+        group("entry", "uroce_stat uroce_trace"),
+    )),
+}
+# Calls from a group to one above it: layer, file and file, without endings, and why.
+CALLS_UPWARDS = {
+    ("link", "join", "addr"): "a joined pool serves others",
+    ("link", "question", "addr"): "answers are found by their subject",
+    ("link", "question", "shm_region"): "answers are found by their subject",
+    ("link", "shm_channel", "control"): "a sleeping reader is woken by a doorbell",
+    ("link", "shm_region", "addr"): "a request names an address",
+    ("link", "udp", "shm_channel"): "sends by either transport",
+    ("link", "udp", "control"): "sends by either transport",
+    ("link", "udp", "connected"): "sends by either transport",
+    ("link", "udp", "shm_region"): "receives by either transport",
+    ("progress", "demux", "gsi_queue"): "datagrams of queue pair 1",
+    ("verbs", "cq", "cq_overrun"): "an overrun ends queue pairs",
+    ("verbs", "cq", "forked"): "links the one fork handler",
+    ("verbs", "pd", "forked"): "links the one fork handler",
+    ("verbs", "xrc", "forked"): "links the one fork handler",
+    ("verbs", "qp", "stat_snapshot"): "counters of a queue pair outlive it",
+    ("ucm", "neighbour", "command_resolve"): "resolving ends in a thread",
+    ("ucm", "retry", "command_connect"): "a request is repeated",
+    ("ucm", "multicast", "command"): "joining is a command",
 }
 # The one fact about packets that sockets need is their port number.
 SINGLE_FILES = {"link": {"wire/packet.h": {"WIRE_UDP_PORT"}}}
@@ -125,7 +171,8 @@ def picture():
         yield f"{level(name)}  {name:9} {arrows:21} {about}"
     yield "```"
     yield ""
-    yield "| layer | its groups of files, the highest first: nothing includes upwards |"
+    yield ("| layer | its groups of files, the highest first: nothing includes upwards, or calls "
+           "upwards but for `CALLS_UPWARDS` |")
     yield "| --- | --- |"
     for name in names:
         groups = " &rarr; ".join(g.about for g in reversed(LAYERS[name].groups))

@@ -177,6 +177,21 @@ def test_documents_name_what_exists(tree):
     assert output.count("there is no function gone()") == 1
 
 
+def test_comments_name_what_exists(tree):
+    tree.write("providers/uroce/engine/b.h", LICENCE)
+    tree.write("providers/uroce/engine/a.c", "/* b.h, engine/b.h, <linux/if.h>, test_NAME.c\n"
+               " * (providers/uroce/engine/b.h), a.b.c.d: rxe_comp.c */ int a; // b.h\n"
+               "#include \"c.h\"\n")
+    code, output = tree.check("check-documents")
+    assert code == 0, output
+    tree.write("providers/uroce/engine/a.c", "/*\n * As in c.h.\n */\n"
+               "int a; /* wire/b.h */ // gone.py\n")
+    code, output = tree.check("check-documents")
+    assert code == 1 and output.count("there is no") == 3
+    for line, name in ((2, "c.h"), (4, "wire/b.h"), (4, "gone.py")):
+        assert f"providers/uroce/engine/a.c:{line}: there is no {name}\n" in output
+
+
 def test_pure_layers_call_nothing_outside(tree):
     wire = tree.archive("wire", "int wire_a(void);\nint wire_a(void) { return 1; }\n")
     pure = tree.archive("pure", "int wire_a(void);\nint f(void);\n"
@@ -189,6 +204,30 @@ def test_pure_layers_call_nothing_outside(tree):
     assert code == 1 and "may not call time" in output
     code, output = tree.check("check-layers", f"wire={clock}")
     assert code == 1 and "may not call time" in output
+
+
+def test_no_group_calls_one_above_it(tree):
+    def wire(*names):
+        for name in names:
+            tree.write(f"providers/uroce/wire/{name}.c", LICENCE)
+        subprocess.run(["ar", "rcs", "libwire.a", *(f"{n}.o" for n in names)], cwd=tree.root,
+                       check=True)
+        return tree.check("check-layers", f"wire={tree.root}/libwire.a")
+
+    tree.archive("bytes", "int a(void);\nint a(void) { return 1; }\n")
+    tree.archive("icrc", "int a(void);\nint b(void);\nint b(void) { return a(); }\n")
+    code, output = wire("bytes", "icrc")
+    assert code == 0, output
+    tree.archive("bytes", "int a(void);\nint b(void);\nint a(void) { return b(); }\n")
+    code, output = wire("bytes", "icrc")
+    assert code == 1 and "wire/bytes.c: 'bytes' may not use b of 'packets' above it" in output
+
+
+def test_calls_upwards_that_are_gone_are_found(tree):
+    archive = tree.archive("udp", "int f(void);\nint f(void) { return 1; }\n")
+    tree.write("providers/uroce/link/udp.c", LICENCE)
+    code, output = tree.check("check-layers", f"link={archive}")
+    assert code == 1 and "udp of link does not call control upwards any more" in output
 
 
 def test_rules_need_a_test_or_a_reason(tree):

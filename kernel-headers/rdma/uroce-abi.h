@@ -259,7 +259,7 @@ struct uroce_abi_stat_qp {
 	__u32 credits_heard; /* -1: none heard yet */
 	__u32 credits_advertised, credits_now;
 	__u32 sq_used, rq_used;
-	__u32 outstanding_reads, in_flight, window;
+	__u32 outstanding_reads, in_flight, cwnd;
 	__u32 retries_left, rnr_retries_left;
 	__u32 counters;	     /* how many __u64 follow */
 	__u32 shared_memory; /* 1: what it sends goes through shared memory */
@@ -307,7 +307,8 @@ struct uroce_abi_stat_message {
 	__u64 resent; /* of those sent: because there was no answer */
 	__u64 received;
 	__u64 repeated; /* of those received: known already */
-	__u64 refused; /* of those received: answered by REJ, or a status, without asking anybody */
+	__u64 refused; /* of those received: answered by REJ, or a status, without asking a listener
+			*/
 };
 
 /* REJs that were sent for one reason. */

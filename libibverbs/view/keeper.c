@@ -141,7 +141,7 @@ int keeper_start(struct tree *tree, const char *folder)
 	struct keeper keeper = { .tree = tree,
 				 .folder = folder,
 				 .program = getpid(),
-				 /* Nobody has looked yet. */
+				 /* No reader has been seen yet. */
 				 .last_reader = 0u - WATCHED_ROUNDS };
 	char *stack = malloc(STACK_BYTES);
 	int error, child;

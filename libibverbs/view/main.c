@@ -66,7 +66,7 @@ static bool preload(const char *libraries)
 	const char *before = getenv("LD_PRELOAD"), *options = getenv("ASAN_OPTIONS");
 	char value[2 * PATH_MAX];
 
-	/* The address sanitizer wants to be first in the list, without need. */
+	/* The address sanitizer demands to be first in the list, without need. */
 	if (snprintf(value, sizeof(value), "%s%sverify_asan_link_order=0", options ? options : "",
 		     options && *options ? ":" : "") < (int)sizeof(value))
 		setenv("ASAN_OPTIONS", value, 1);

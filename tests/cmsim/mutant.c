@@ -87,12 +87,12 @@ struct cm_conn *__wrap_cm_find_pair(const struct cm *cm, uint32_t local_id, uint
 void __real_cm_release(struct cm *cm, struct cm_conn *conn);
 void __wrap_cm_release(struct cm *cm, struct cm_conn *conn);
 
-struct window_node *__real_cm_window_next(struct window *window, uint32_t place);
-struct window_node *__wrap_cm_window_next(struct window *window, uint32_t place);
+struct quota_node *__real_cm_quota_next(struct quota *quota, uint32_t place);
+struct quota_node *__wrap_cm_quota_next(struct quota *quota, uint32_t place);
 
-struct window_node *__wrap_cm_window_next(struct window *window, uint32_t place)
+struct quota_node *__wrap_cm_quota_next(struct quota *quota, uint32_t place)
 {
-	return mutant_now == NO_TURN ? NULL : __real_cm_window_next(window, place);
+	return mutant_now == NO_TURN ? NULL : __real_cm_quota_next(quota, place);
 }
 
 const struct cm_step *__wrap_cm_step_of(enum cm_state state, enum cm_input input)

@@ -78,7 +78,7 @@ static void check_time(struct app *app, enum cm_event_type type)
 	uint64_t longest = world->plan.mras ? LONGEST_WAIT : CM_GIVE_UP_NS, waited = 0;
 
 	/* Each of those before it counts no longer than until its first repetition. */
-	if (world->plan.window > 0)
+	if (world->plan.quota > 0)
 		longest += APPS * 50 * CM_MS;
 
 	if (app->waits_since != 0)

@@ -11,7 +11,7 @@ import bottleneck
 import harness
 
 LINE = re.compile(r"uroce: queue pair \d+ sends packets of up to (\d+) bytes \(path MTU 4096\), "
-                  r"but the way from (\S+) to (\S+) carries 1400: .* at most 1024, or .*\n")
+                  r"but the path from (\S+) to (\S+) carries 1400: .* at most 1024, or .*\n")
 COUNTER = "path_too_small"
 
 

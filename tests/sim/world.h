@@ -135,7 +135,7 @@ uint64_t end_next_visit(const struct end *end);
 /* host_start.c; again: from RESET, as it was used before. */
 void end_start(struct end *end, bool again);
 void end_set_state(struct end *end, enum eng_qp_state state);
-/* port.c: without and with a call for shared receive requests. */
+/* ops.c: without and with a call for shared receive requests. */
 extern const struct eng_ops end_ops[2];
 /* transmit.c */
 void end_transmit(struct end *end);

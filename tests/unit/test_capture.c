@@ -109,7 +109,7 @@ static void test_names(void **state)
 
 /* ---- what is captured ---- */
 
-static const struct capture_way ways[2] = {
+static const struct capture_path paths[2] = {
 	{ .src = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
 	  .dst = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 },
 	  .src_port = 50000 },
@@ -128,28 +128,28 @@ static void start(const char *text)
 }
 
 /* A datagram with its queue pair number, filled with a number, with the right ICRC. */
-static void build(uint8_t *bytes, size_t length, uint32_t qpn, const struct capture_way *way,
+static void build(uint8_t *bytes, size_t length, uint32_t qpn, const struct capture_path *path,
 		  uint16_t identification)
 {
-	struct wire_path path = { .src_port = way->src_port, .ipv6 = way->ipv6 };
+	struct wire_path wire = { .src_port = path->src_port, .ipv6 = path->ipv6 };
 
-	memcpy(path.src, way->src, 16);
-	memcpy(path.dst, way->dst, 16);
+	memcpy(wire.src, path->src, 16);
+	memcpy(wire.dst, path->dst, 16);
 	memset(bytes, (int)length & 0xff, length);
 	bytes[5] = (uint8_t)(qpn >> 16);
 	bytes[6] = (uint8_t)(qpn >> 8);
 	bytes[7] = (uint8_t)qpn;
-	wire_icrc_put(&path, identification, bytes, length);
+	wire_icrc_put(&wire, identification, bytes, length);
 }
 
 /* A burst of packets of 100 bytes, the last of 40, in pieces of odd lengths. */
-static void send_burst(uint32_t qpn, uint32_t dest_qpn, const struct capture_way *way,
+static void send_burst(uint32_t qpn, uint32_t dest_qpn, const struct capture_path *path,
 		       unsigned int count, bool keep)
 {
 	uint8_t bytes[20 * 100];
 	struct iovec pieces[3];
 	size_t length = (count - 1) * 100 + 40;
-	struct capture_packets packets = { .way = way,
+	struct capture_packets packets = { .path = path,
 					   .pieces = pieces,
 					   .count = 3,
 					   .bytes = length,
@@ -160,7 +160,7 @@ static void send_burst(uint32_t qpn, uint32_t dest_qpn, const struct capture_way
 	struct capture_record *record;
 
 	for (unsigned int i = 0; i < count; i++)
-		build(bytes + i * 100, i + 1 < count ? 100 : 40, dest_qpn, way, (uint16_t)(7 + i));
+		build(bytes + i * 100, i + 1 < count ? 100 : 40, dest_qpn, path, (uint16_t)(7 + i));
 	pieces[0] = (struct iovec){ bytes, 13 };
 	pieces[1] = (struct iovec){ bytes + 13, length - 20 };
 	pieces[2] = (struct iovec){ bytes + length - 7, 7 };
@@ -169,18 +169,18 @@ static void send_burst(uint32_t qpn, uint32_t dest_qpn, const struct capture_way
 		capture_end(record, keep);
 }
 
-static void receive(uint32_t dest_qpn, const struct capture_way *way, size_t length,
+static void receive(uint32_t dest_qpn, const struct capture_path *path, size_t length,
 		    const char *comment)
 {
 	static uint8_t bytes[65507];
 	const struct iovec piece = { bytes, length };
 	const struct capture_packets packets = {
-		.way = way, .pieces = &piece, .count = 1, .bytes = length, .comment = comment
+		.path = path, .pieces = &piece, .count = 1, .bytes = length, .comment = comment
 	};
 
 	/* An empty datagram has no ICRC. */
 	if (length)
-		build(bytes, length, dest_qpn, way, 0);
+		build(bytes, length, dest_qpn, path, 0);
 	capture_put(capture_on(), &packets);
 }
 
@@ -194,39 +194,39 @@ static uint32_t ones_complement(uint32_t sum, const uint8_t *bytes, size_t lengt
 }
 
 /* The headers say what they have to, and the ICRC (if it is there) is right. */
-static void check_frame(const struct pcapng_seen *seen, const struct capture_way *way,
+static void check_frame(const struct pcapng_seen *seen, const struct capture_path *path,
 			uint16_t identification, size_t payload)
 {
-	const uint8_t *ip = seen->bytes + ETHERNET, *udp = ip + (way->ipv6 ? 40 : 20);
-	struct wire_path path = { .src_port = way->src_port, .ipv6 = way->ipv6 };
+	const uint8_t *ip = seen->bytes + ETHERNET, *udp = ip + (path->ipv6 ? 40 : 20);
+	struct wire_path wire = { .src_port = path->src_port, .ipv6 = path->ipv6 };
 	uint16_t expected = identification;
 
-	assert_int_equal(seen->original, ETHERNET + (way->ipv6 ? 40 : 20) + 8 + payload);
-	assert_int_equal(seen->bytes[12] << 8 | seen->bytes[13], way->ipv6 ? 0x86dd : 0x0800);
-	assert_int_equal(udp[0] << 8 | udp[1], way->src_port);
+	assert_int_equal(seen->original, ETHERNET + (path->ipv6 ? 40 : 20) + 8 + payload);
+	assert_int_equal(seen->bytes[12] << 8 | seen->bytes[13], path->ipv6 ? 0x86dd : 0x0800);
+	assert_int_equal(udp[0] << 8 | udp[1], path->src_port);
 	assert_int_equal(udp[2] << 8 | udp[3], 4791);
 	assert_int_equal(udp[4] << 8 | udp[5], 8 + payload);
-	if (way->ipv6) {
-		assert_memory_equal(ip + 8, way->src, 16);
-		assert_memory_equal(ip + 24, way->dst, 16);
+	if (path->ipv6) {
+		assert_memory_equal(ip + 8, path->src, 16);
+		assert_memory_equal(ip + 24, path->dst, 16);
 	} else {
 		assert_int_equal(ip[0], 0x45);
 		assert_int_equal(ip[2] << 8 | ip[3], 28 + payload);
 		assert_int_equal(ip[4] << 8 | ip[5], identification);
 		assert_int_equal(ones_complement(0, ip, 20), 0xffff);
-		assert_memory_equal(ip + 12, way->src + 12, 4);
-		assert_memory_equal(ip + 16, way->dst + 12, 4);
+		assert_memory_equal(ip + 12, path->src + 12, 4);
+		assert_memory_equal(ip + 16, path->dst + 12, 4);
 	}
 	if (seen->captured != seen->original || seen->captured > sizeof(seen->bytes))
 		return;
-	if (way->ipv6)
+	if (path->ipv6)
 		assert_int_equal(
 			ones_complement(ones_complement((uint32_t)(8 + payload) + 17, ip + 8, 32),
 					udp, 8 + payload),
 			0xffff);
-	memcpy(path.src, way->src, 16);
-	memcpy(path.dst, way->dst, 16);
-	assert_int_equal(wire_icrc_check(&path, &expected, udp + 8, payload), WIRE_ICRC_RIGHT);
+	memcpy(wire.src, path->src, 16);
+	memcpy(wire.dst, path->dst, 16);
+	assert_int_equal(wire_icrc_check(&wire, &expected, udp + 8, payload), WIRE_ICRC_RIGHT);
 }
 
 static void test_packets(void **state)
@@ -236,11 +236,11 @@ static void test_packets(void **state)
 
 	(void)state;
 	start(name);
-	send_burst(1, 2, &ways[0], 5, true);
-	send_burst(1, 2, &ways[0], 3, false); /* did not leave after all */
-	send_burst(1, 2, &ways[1], 4, true);
-	receive(3, &ways[0], 61, "refused: for a test");
-	receive(3, &ways[1], 0, NULL);
+	send_burst(1, 2, &paths[0], 5, true);
+	send_burst(1, 2, &paths[0], 3, false); /* did not leave after all */
+	send_burst(1, 2, &paths[1], 4, true);
+	receive(3, &paths[0], 61, "refused: for a test");
+	receive(3, &paths[1], 0, NULL);
 	capture_stop(&counts);
 	assert_null(capture_on());
 	file = pcapng_read(name);
@@ -255,12 +255,12 @@ static void test_packets(void **state)
 		unsigned int place = i < 5 ? i : i - 5;
 		bool last = i == 4 || i == 8;
 
-		check_frame(&file->packet[i], &ways[i >= 5], (uint16_t)(7 + place),
+		check_frame(&file->packet[i], &paths[i >= 5], (uint16_t)(7 + place),
 			    last ? 40 : 100);
 		assert_int_equal(file->packet[i].flags & 3, 2);
 		assert_string_equal(file->packet[i].comment, "");
 	}
-	check_frame(&file->packet[9], &ways[0], 0, 61);
+	check_frame(&file->packet[9], &paths[0], 0, 61);
 	assert_int_equal(file->packet[9].flags & 3, 1);
 	assert_string_equal(file->packet[9].comment, "refused: for a test");
 	assert_int_equal(file->packet[10].original, ETHERNET + 48);
@@ -273,8 +273,8 @@ static void test_snaplen(void **state)
 	(void)state;
 	snprintf(text, sizeof(text), "%s,snaplen=100", own_file("snaplen.pcapng"));
 	start(text);
-	send_burst(1, 2, &ways[0], 3, true);
-	receive(1, &ways[1], 4000, NULL);
+	send_burst(1, 2, &paths[0], 3, true);
+	receive(1, &paths[1], 4000, NULL);
 	capture_stop(NULL);
 	file = pcapng_read(own_file("snaplen.pcapng"));
 	assert_int_equal(file->packets, 4);
@@ -282,8 +282,8 @@ static void test_snaplen(void **state)
 	assert_int_equal(file->packet[0].captured, 100);
 	assert_int_equal(file->packet[2].captured, 82);
 	assert_int_equal(file->packet[3].captured, 100);
-	check_frame(&file->packet[0], &ways[0], 7, 100);
-	check_frame(&file->packet[3], &ways[1], 0, 4000);
+	check_frame(&file->packet[0], &paths[0], 7, 100);
+	check_frame(&file->packet[3], &paths[1], 0, 4000);
 }
 
 static void test_filter(void **state)
@@ -294,13 +294,13 @@ static void test_filter(void **state)
 	snprintf(text, sizeof(text), "%s,filter=qpn:0x11,filter=peer:fd00::1",
 		 own_file("filter.pcapng"));
 	start(text);
-	send_burst(0x11, 0x22, &ways[0], 1, true);
-	send_burst(0x22, 0x11, &ways[0], 2, true);
-	send_burst(0x22, 0x33, &ways[0], 4, true); /* not wanted */
-	send_burst(0x22, 0x33, &ways[1], 4, true); /* to another peer */
-	receive(0x11, &ways[0], 50, NULL);
-	receive(0x22, &ways[0], 50, NULL); /* not wanted */
-	receive(0x22, &ways[1], 50, NULL);
+	send_burst(0x11, 0x22, &paths[0], 1, true);
+	send_burst(0x22, 0x11, &paths[0], 2, true);
+	send_burst(0x22, 0x33, &paths[0], 4, true); /* not wanted */
+	send_burst(0x22, 0x33, &paths[1], 4, true); /* to another peer */
+	receive(0x11, &paths[0], 50, NULL);
+	receive(0x22, &paths[0], 50, NULL); /* not wanted */
+	receive(0x22, &paths[1], 50, NULL);
 	capture_stop(NULL);
 	file = pcapng_read(own_file("filter.pcapng"));
 	assert_int_equal(file->packets, 5);
@@ -318,7 +318,7 @@ static void test_ring_of_files(void **state)
 	snprintf(text, sizeof(text), "%s,ring=3x64k", own_file("ring.pcapng"));
 	start(text);
 	for (int i = 0; i < 400; i++)
-		receive(1, &ways[0], 1000, NULL);
+		receive(1, &paths[0], 1000, NULL);
 	/* Nor are they longer while they are written, by more than a page. */
 	for (int i = 0; i < 50; i++) {
 		snprintf(name, sizeof(name), "ring_%05d.pcapng", i % 3 + 1);

@@ -54,12 +54,12 @@ static int start(const char *text)
 
 static void put(size_t length)
 {
-	static const struct capture_way way = { .src = { [10] = 0xff, [11] = 0xff },
-						.dst = { [10] = 0xff, [11] = 0xff } };
+	static const struct capture_path path = { .src = { [10] = 0xff, [11] = 0xff },
+						  .dst = { [10] = 0xff, [11] = 0xff } };
 	static const uint8_t bytes[65507];
 	const struct iovec piece = { (void *)(uintptr_t)bytes, length };
 	const struct capture_packets packets = {
-		.way = &way, .pieces = &piece, .count = 1, .bytes = length
+		.path = &path, .pieces = &piece, .count = 1, .bytes = length
 	};
 	struct capture *capture = capture_on();
 

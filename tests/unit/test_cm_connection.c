@@ -437,40 +437,40 @@ static void test_stale_twice(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 }
 
-/* No more than CM_WINDOW requests to a peer are unanswered; the next begin when one is answered, or
+/* No more than CM_QUOTA requests to a peer are unanswered; the next begin when one is answered, or
  * is repeated, whichever comes first. */
 static void test_storm(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
 	const uint64_t *sent = &cm_counters(cm[0])->sent[MAD_REQ - MAD_ATTR_FIRST];
-	struct cm_conn *all[CM_WINDOW + 3];
+	struct cm_conn *all[CM_QUOTA + 3];
 
 	(void)state;
-	for (uint32_t i = 0; i < CM_WINDOW + 3; i++) {
+	for (uint32_t i = 0; i < CM_QUOTA + 3; i++) {
 		all[i] = pair_conn(pair, 0);
 		connect.qpn = 100 + i;
 		assert_int_equal(cm_connect(cm[0], all[i], &connect, pair->now), CM_OK);
 		if (pair->on_wire > 1)
 			pair->on_wire = 1;
 	}
-	assert_int_equal(*sent, CM_WINDOW);
+	assert_int_equal(*sent, CM_QUOTA);
 	/* One is answered, one that waits is given up by its owner, all others are late. */
 	pair->side[1].room = 0;
 	assert_int_equal(pair_deliver(pair), CM_REFUSED_BACKLOG);
 	assert_int_equal(pair_deliver(pair), CM_TAKEN);
-	assert_int_equal(*sent, CM_WINDOW + 1);
+	assert_int_equal(*sent, CM_QUOTA + 1);
 	assert_int_equal(pair_next(pair), MAD_REQ);
-	assert_int_equal(pair->wire[0].mad.req.local_qpn, 100 + CM_WINDOW);
-	cm_destroy(cm[0], all[CM_WINDOW + 1], pair->now);
-	assert_int_equal(*sent, CM_WINDOW + 1);
+	assert_int_equal(pair->wire[0].mad.req.local_qpn, 100 + CM_QUOTA);
+	cm_destroy(cm[0], all[CM_QUOTA + 1], pair->now);
+	assert_int_equal(*sent, CM_QUOTA + 1);
 	pair->now += 50 * CM_MS;
 	pair->on_wire = 0;
 	for (uint32_t i = 0; i < 4; i++)
 		cm_destroy(cm[0], all[i + 1], pair->now);
-	assert_int_equal(*sent, CM_WINDOW + 2);
-	for (uint32_t i = 5; i < CM_WINDOW + 3; i++) {
+	assert_int_equal(*sent, CM_QUOTA + 2);
+	for (uint32_t i = 5; i < CM_QUOTA + 3; i++) {
 		pair->on_wire = 0;
-		if (i != CM_WINDOW + 1)
+		if (i != CM_QUOTA + 1)
 			cm_destroy(cm[0], all[i], pair->now);
 	}
 	pair->on_wire = 0;

@@ -183,25 +183,25 @@ static void test_will_of_refusal(void **state)
 static void test_many_farewells(void **state)
 {
 	const uint64_t *sent = &cm_counters(cm[0])->sent[MAD_DREQ - MAD_ATTR_FIRST];
-	struct cm_conn *all[2 * CM_WINDOW];
+	struct cm_conn *all[2 * CM_QUOTA];
 
 	(void)state;
-	pair->side[1].room = 2 * CM_WINDOW;
-	for (uint32_t i = 0; i < 2 * CM_WINDOW; i++) {
+	pair->side[1].room = 2 * CM_QUOTA;
+	for (uint32_t i = 0; i < 2 * CM_QUOTA; i++) {
 		pair->side[0].events = pair->side[1].events = 0;
 		pair_establish_qps(pair, conn, 1000 + i, 2000 + i);
 		all[i] = conn[0];
 	}
-	for (uint32_t i = 0; i < CM_WINDOW + 10; i++) {
+	for (uint32_t i = 0; i < CM_QUOTA + 10; i++) {
 		assert_int_equal(cm_disconnect(cm[0], all[i], pair->now), CM_OK);
 		pair->on_wire = 0;
 	}
-	assert_int_equal(*sent, CM_WINDOW);
-	for (uint32_t i = 0; i < 2 * CM_WINDOW; i++) {
+	assert_int_equal(*sent, CM_QUOTA);
+	for (uint32_t i = 0; i < 2 * CM_QUOTA; i++) {
 		cm_destroy(cm[0], all[i], pair->now);
 		pair->on_wire = 0;
 	}
-	assert_int_equal(*sent, 2 * CM_WINDOW);
+	assert_int_equal(*sent, 2 * CM_QUOTA);
 }
 
 int main(void)

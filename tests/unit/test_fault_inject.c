@@ -224,7 +224,7 @@ static const struct eng_path path = {
 static bool corrupted[MAX_SENT];
 static unsigned int lost;
 
-static void record(void *arg, const struct fault_way *way, const struct iovec *pieces,
+static void record(void *arg, const struct fault_path *by, const struct iovec *pieces,
 		   unsigned int count, unsigned int segment)
 {
 	static uint8_t bytes[128 * PACKET_BYTES];
@@ -242,24 +242,24 @@ static void record(void *arg, const struct fault_way *way, const struct iovec *p
 	assert_int_equal(segment, length > PACKET_BYTES ? PACKET_BYTES : 0);
 	for (size_t i = 0; i < length / PACKET_BYTES; i++) {
 		assert_true(sent_count < MAX_SENT);
-		sent_to[sent_count] = way->peer;
-		assert_int_equal(way->qpn, QPN);
-		corrupted[sent_count] = way->corrupted;
+		sent_to[sent_count] = by->peer;
+		assert_int_equal(by->qpn, QPN);
+		corrupted[sent_count] = by->corrupted;
 		place_of[sent_count] = (uint16_t)i;
 		memcpy(sent[sent_count++], bytes + i * PACKET_BYTES, PACKET_BYTES);
 	}
 }
 
 /* A packet that is dropped is told as it would have left alone. */
-static void record_lost(void *arg, const struct fault_way *way, const uint8_t *bytes,
+static void record_lost(void *arg, const struct fault_path *by, const uint8_t *bytes,
 			uint32_t length)
 {
 	uint16_t ip_id = 0;
 
 	(void)arg;
-	assert_int_equal(way->qpn, QPN);
+	assert_int_equal(by->qpn, QPN);
 	assert_int_equal(length, PACKET_BYTES);
-	if (!way->corrupted)
+	if (!by->corrupted)
 		assert_int_equal(wire_icrc_check(&path.wire, &ip_id, bytes, length),
 				 WIRE_ICRC_RIGHT);
 	lost++;

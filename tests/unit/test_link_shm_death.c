@@ -480,7 +480,7 @@ static void test_too_many_regions(void **state)
 	struct link_fixture *fixture = *state;
 	struct uroce_abi_shm request = shm_message(UROCE_ABI_SHM_REQUEST, loopback4, LIAR_SLOT);
 
-	for (unsigned int i = 0; i < LINK_REGIONES_MAX; i++) {
+	for (unsigned int i = 0; i < LINK_REGIONS_MAX; i++) {
 		assert_int_equal(answer_to(fixture, LIAR_SLOT, &request), UROCE_ABI_SHM_REPLY);
 		request.address[15]++;
 	}

@@ -62,7 +62,7 @@ static void test_loop_back(void **state)
 		gsi_agent_start(&agent, 0, gids[i]);
 		rtu.remote_id = id_of(&agent, 5);
 		assert_int_equal(gsi_agent_send(&agent, gids[i], gids[i], &rtu), 0);
-		mad = gsi_agent_expect(&agent, 7, GSI_FOR_YOU);
+		mad = gsi_agent_expect(&agent, 7, GSI_FOR_THIS);
 		assert_memory_equal(mad.src, gids[i], 16);
 		assert_memory_equal(mad.dst, gids[i], 16);
 		assert_true(mad.when > before && mad.when <= progress_now());
@@ -120,7 +120,7 @@ static void test_link_local(void **state)
 					      .tag = 5 + i,
 					      .remote_id = id_of(&agents[i], 1) };
 		assert_int_equal(gsi_agent_do(&agents[1], &send).error, 0);
-		mad = gsi_agent_expect(&agents[i], 5 + i, GSI_FOR_YOU);
+		mad = gsi_agent_expect(&agents[i], 5 + i, GSI_FOR_THIS);
 		assert_int_equal(mad.scope_id, get.scope_id);
 		assert_memory_equal(mad.src, get.gid, 16);
 		assert_memory_equal(mad.dst, get.gid, 16);
@@ -145,12 +145,12 @@ static void test_by_id(void **state)
 			spec.remote_id = id_of(&agents[to], tag);
 			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
 					 0);
-			gsi_agent_expect(&agents[to], tag, GSI_FOR_YOU);
+			gsi_agent_expect(&agents[to], tag, GSI_FOR_THIS);
 			spec = (struct mad_spec){ .attribute = MAD_SIDR_REP, .tag = ++tag };
 			spec.local_id = id_of(&agents[to], tag);
 			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
 					 0);
-			gsi_agent_expect(&agents[to], tag, GSI_FOR_YOU);
+			gsi_agent_expect(&agents[to], tag, GSI_FOR_THIS);
 		}
 	}
 	expect_count(&agents[0], PROGRESS_COUNT_MAD_FORWARDED, 12);
@@ -175,16 +175,16 @@ static void test_by_port(void **state)
 	for (unsigned int from = 0; from < 3; from++) {
 		spec = request(here, 10 + from);
 		assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec), 0);
-		gsi_agent_expect(&agents[1], 10 + from, GSI_FOR_YOU);
+		gsi_agent_expect(&agents[1], 10 + from, GSI_FOR_THIS);
 		spec = request(anywhere, 20 + from);
 		spec.attribute = MAD_SIDR_REQ;
 		assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec), 0);
-		gsi_agent_expect(&agents[2], 20 + from, GSI_FOR_YOU);
+		gsi_agent_expect(&agents[2], 20 + from, GSI_FOR_THIS);
 	}
 	expect_count(&agents[0], PROGRESS_COUNT_MAD_NO_OWNER, 0);
 	spec = request(7002, 30);
 	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[0], 30, GSI_FOR_NOBODY);
+	gsi_agent_expect(&agents[0], 30, GSI_FOR_NONE);
 	expect_count(&agents[0], PROGRESS_COUNT_MAD_NO_OWNER, 1);
 	for (unsigned int i = 0; i < 3; i++)
 		gsi_agent_stop(&agents[i]);
@@ -208,23 +208,23 @@ static void test_repeated_request(void **state)
 	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &port, 0, true, &order.handle), 0);
 	spec = request(port, 1);
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[1], 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[1], 1, GSI_FOR_THIS);
 	assert_int_equal(gsi_agent_do(&agents[1], &order).error, 0);
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[1], 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[1], 1, GSI_FOR_THIS);
 	reject.local_id = spec.local_id;
 	reject.guid = spec.guid;
 	reject.tag = 2;
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &reject), 0);
-	gsi_agent_expect(&agents[1], 2, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[1], 2, GSI_FOR_THIS);
 	reject.local_id++;
 	reject.tag = 3;
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &reject), 0);
 	for (unsigned int i = 0; i < 3; i++)
-		gsi_agent_expect(&agents[i], 3, GSI_FOR_ANYBODY);
+		gsi_agent_expect(&agents[i], 3, GSI_FOR_ANY);
 	spec = request(port, 4);
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[0], 4, GSI_FOR_NOBODY);
+	gsi_agent_expect(&agents[0], 4, GSI_FOR_NONE);
 	assert_false(gsi_agent_next(&agents[1], 50, &none));
 	for (unsigned int i = 0; i < 3; i++)
 		gsi_agent_stop(&agents[i]);
@@ -242,7 +242,7 @@ static unsigned int send_until(struct gsi_agent *from, struct gsi_agent *to,
 		while (gsi_agent_next(to, 20, &report)) {
 			if (report.what != GSI_MAD || mad_tag(report.mad.bytes) != spec->tag)
 				continue;
-			assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+			assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 			return tries;
 		}
 	}
@@ -300,15 +300,15 @@ static void test_dead_owner(void **state)
 	gsi_agent_kill(&agents[1]);
 	usleep(2100000);
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[0], 1, GSI_FOR_NOBODY);
+	gsi_agent_expect(&agents[0], 1, GSI_FOR_NONE);
 	spec = request(port, 2);
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[0], 2, GSI_FOR_NOBODY);
+	gsi_agent_expect(&agents[0], 2, GSI_FOR_NONE);
 	/* Its port is free. */
 	assert_int_equal(gsi_agent_bind(&agents[2], any4, &port, 0, true, NULL), 0);
 	spec = request(port, 3);
 	assert_int_equal(gsi_agent_send(&agents[0], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[2], 3, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[2], 3, GSI_FOR_THIS);
 	gsi_agent_stop(&agents[0]);
 	gsi_agent_stop(&agents[2]);
 }
@@ -330,7 +330,7 @@ static void test_later_address(void **state)
 		assert_int_equal(gsi_agent_do(&agents[i], &order).error, 0);
 	spec = request(port, 1);
 	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
-	assert_memory_equal(gsi_agent_expect(&agents[1], 1, GSI_FOR_YOU).dst, other4, 16);
+	assert_memory_equal(gsi_agent_expect(&agents[1], 1, GSI_FOR_THIS).dst, other4, 16);
 	/* Given back by the holder, it is held by the other one. */
 	order.what = GSI_ADDR_PUT;
 	assert_int_equal(gsi_agent_do(&agents[0], &order).error, 0);
@@ -338,7 +338,7 @@ static void test_later_address(void **state)
 	assert_uint_in_range(send_until(&agents[1], &agents[1], &spec), 1, 1);
 	usleep(10000);
 	assert_int_equal(gsi_agent_send(&agents[0], loopback4, other4, &spec), 0);
-	gsi_agent_expect(&agents[1], 2, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[1], 2, GSI_FOR_THIS);
 	for (unsigned int i = 0; i < 2; i++)
 		gsi_agent_stop(&agents[i]);
 }

@@ -58,7 +58,7 @@ static void send_right(uint32_t tag)
 {
 	make(tag);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_agent_expect(&agent, tag, GSI_FOR_YOU);
+	gsi_agent_expect(&agent, tag, GSI_FOR_THIS);
 }
 
 /* The ICRC made anew unless it shall be wrong; nothing may arrive but what is right behind it. */
@@ -83,12 +83,12 @@ static void test_passes(void **state)
 	wire_put_be16(packet + PKEY, 0x7fff);
 	wire_icrc_put(&peer.path, 0, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_agent_expect(&agent, 2, GSI_FOR_YOU);
+	gsi_agent_expect(&agent, 2, GSI_FOR_THIS);
 	/* With the identification of a foreign host, which is found out. */
 	make(3);
 	wire_icrc_put(&peer.path, 4711, packet, GSI_PACKET_BYTES);
 	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
-	gsi_agent_expect(&agent, 3, GSI_FOR_YOU);
+	gsi_agent_expect(&agent, 3, GSI_FOR_THIS);
 	assert_int_equal(gsi_agent_count(&agent, PROGRESS_COUNT_ICRC_SOLVED), 1);
 }
 
@@ -158,7 +158,7 @@ static void test_flood(void **state)
 	for (unsigned int i = 0; i < FLOOD / SEGMENTS; i++)
 		demux_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
 	while (gsi_agent_next(&agent, 200, &report))
-		assert_int_equal(report.mad.reason, GSI_FOR_NOBODY);
+		assert_int_equal(report.mad.reason, GSI_FOR_NONE);
 	received = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_RECEIVED);
 	lost = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_OVERFLOW) +
 	       gsi_agent_count(&agent, PROGRESS_COUNT_RECEIVE_OVERFLOW);

@@ -51,7 +51,7 @@ static void test_fork(void **state)
 	/* The parent goes on. */
 	mad = to(&agents[0], 1);
 	assert_int_equal(send_own(&agents[1], &mad), 0);
-	gsi_agent_expect(&agents[0], 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[0], 1, GSI_FOR_THIS);
 	gsi_agent_kill(&agents[0]);
 	assert_int_equal(gsi_agent_bind(&agents[1], loopback4, &port, 0, true, NULL), 0);
 	for (unsigned int i = 0;
@@ -59,7 +59,7 @@ static void test_fork(void **state)
 		usleep(1000);
 	mad = to(&agents[1], 2);
 	assert_int_equal(send_own(&agents[1], &mad), 0);
-	gsi_agent_expect(&agents[1], 2, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[1], 2, GSI_FOR_THIS);
 	kill((pid_t)child.value, SIGKILL);
 	gsi_agent_stop(&agents[1]);
 }
@@ -82,7 +82,7 @@ static void test_pollers(void **state)
 			struct mad_spec mad = to(&agents[tag % 2], tag);
 
 			assert_int_equal(send_own(&agents[1 - tag % 2], &mad), 0);
-			gsi_agent_expect(&agents[tag % 2], tag, GSI_FOR_YOU);
+			gsi_agent_expect(&agents[tag % 2], tag, GSI_FOR_THIS);
 		}
 		gsi_agent_do(&agents[i], &deadline);
 		assert_true(gsi_agent_next(&agents[i], 2000, &report));
@@ -118,8 +118,8 @@ static void test_faults(void **state)
 	start_faulty(&agent, "dup=1,seed=1");
 	mad = to(&agent, 1);
 	assert_int_equal(send_own(&agent, &mad), 0);
-	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
-	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
+	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
 	gsi_agent_stop(&agent);
 
 	start_faulty(&agent, "corrupt=1,seed=1");
@@ -133,7 +133,7 @@ static void test_faults(void **state)
 	mad = to(&agent, 1);
 	before = progress_now();
 	assert_int_equal(send_own(&agent, &mad), 0);
-	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
 	assert_true(progress_now() - before >= UINT64_C(30000000));
 	gsi_agent_stop(&agent);
 
@@ -141,7 +141,7 @@ static void test_faults(void **state)
 	start_faulty(&agent, "reorder=1,seed=1");
 	mad = to(&agent, 1);
 	assert_int_equal(send_own(&agent, &mad), 0);
-	gsi_agent_expect(&agent, 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agent, 1, GSI_FOR_THIS);
 	gsi_agent_stop(&agent);
 }
 
@@ -181,10 +181,10 @@ static void test_deaths(void **state)
 			assert_true(++tries <= 10);
 			assert_int_equal(send_own(from, &mad), 0);
 		} while (!gsi_agent_next(reached, 50, &report));
-		assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+		assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 		/* One that had only been slow would come as well. */
 		while (tries > 1 && gsi_agent_next(reached, 20, &report))
-			assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+			assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 		resent += tries - 1;
 		gsi_agent_start(victim, 0, loopback4);
 	}
@@ -205,7 +205,7 @@ static void expect_tags(struct gsi_agent *agent, uint32_t first, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		assert_true(gsi_agent_next(agent, 5000, &report));
 		assert_int_equal(report.what, GSI_MAD);
-		assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+		assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 		at = mad_tag(report.mad.bytes) - first;
 		assert_uint_in_range(at, 0, count - 1);
 		assert_false(seen[at]);
@@ -262,7 +262,7 @@ static void test_flush(void **state)
 	/* Alone it stays what it is. */
 	gsi_agent_do(&agents[AGENTS - 1], &flush);
 	send_own(&agents[AGENTS - 1], &(struct mad_spec){ .attribute = MAD_DREQ, .tag = 7 });
-	gsi_agent_expect(&agents[AGENTS - 1], 7, GSI_FOR_NOBODY);
+	gsi_agent_expect(&agents[AGENTS - 1], 7, GSI_FOR_NONE);
 	assert_false(gsi_agent_next(&agents[AGENTS - 1], 20, &report));
 	gsi_agent_stop(&agents[AGENTS - 1]);
 }
@@ -290,7 +290,7 @@ static void test_flush_to_the_dead(void **state)
 		kill(holder.pid, SIGCONT);
 		assert_int_equal(gsi_agent_await(&holder).error, 0);
 		assert_int_equal(send_own(&holder, &mad), 0);
-		gsi_agent_expect(&holder, round, GSI_FOR_NOBODY);
+		gsi_agent_expect(&holder, round, GSI_FOR_NONE);
 	}
 	gsi_agent_stop(&holder);
 }
@@ -314,7 +314,7 @@ static void test_late_member(void **state)
 	assert_int_equal(send_own(&agents[1], &mad), 0);
 	assert_false(gsi_agent_next(&agents[1], 100, &report));
 	kill(agents[2].pid, SIGCONT);
-	gsi_agent_expect(&agents[2], 1, GSI_FOR_YOU);
+	gsi_agent_expect(&agents[2], 1, GSI_FOR_THIS);
 	for (unsigned int i = 1; i < AGENTS; i++)
 		gsi_agent_stop(&agents[i]);
 }

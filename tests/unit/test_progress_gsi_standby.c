@@ -56,7 +56,7 @@ static void reach(struct gsi_agent *from, struct gsi_agent *agent, const struct 
 			assert_int_equal(report.what, GSI_MAD);
 			seen = mad_tag(report.mad.bytes) == mad->tag;
 			if (seen)
-				assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+				assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 		}
 	}
 	assert_true(seen);
@@ -85,7 +85,7 @@ static unsigned int find_holder(struct gsi_agent *agents, unsigned int first, un
 		gsi_agent_send(&agents[first], loopback4, loopback4, &mad);
 		for (unsigned int i = first; i < end; i++)
 			while (gsi_agent_next(&agents[i], 10, &report))
-				if (report.mad.reason == GSI_FOR_NOBODY) {
+				if (report.mad.reason == GSI_FOR_NONE) {
 					assert_true(holder == end || holder == i);
 					holder = i;
 				}

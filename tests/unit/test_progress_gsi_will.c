@@ -60,7 +60,7 @@ static void expect_wills(struct gsi_agent *agent, uint32_t first, uint32_t count
 		uint32_t tag = mad_tag(report.mad.bytes);
 
 		assert_uint_in_range(tag, first, first + count - 1);
-		assert_int_equal(report.mad.reason, GSI_FOR_YOU);
+		assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 		seen[tag - first]++;
 	}
 	for (uint32_t i = 0; i < count; i++)

@@ -85,8 +85,8 @@ static size_t put_one(uint8_t *to, struct shape *shape, const struct capture_pac
 
 	set_length(shape, payload);
 	copy(cursor, frame + shape->head, payload, shape->packet.captured - shape->head,
-	     packets->way->ipv6 ? &sum : NULL);
-	frame_put_head(frame, packets->way, identification, payload, sum);
+	     packets->path->ipv6 ? &sum : NULL);
+	frame_put_head(frame, packets->path, identification, payload, sum);
 	pcapng_put_packet(to, &shape->packet);
 	return pcapng_packet_bytes(&shape->packet);
 }
@@ -126,7 +126,7 @@ struct capture_record *capture_begin(struct capture *capture, const struct captu
 	const struct division into = divide(packets);
 	struct cursor cursor = { .piece = packets->pieces };
 	struct shape shape = {
-		.head = frame_head_bytes(packets->way),
+		.head = frame_head_bytes(packets->path),
 		.snaplen = capture->config.snaplen,
 		.packet = { .outbound = packets->outbound, .comment = packets->comment },
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Packets of this process into a pcapng file (Documentation/capture.md).  Whoever sends or receives
- * puts them into a buffer in memory, in the order of their time stamps; a thread of the capture
- * writes them out.  There is one capture in a process at a time.
+ * Packets of this process into a pcapng file (Documentation/capture.md).  The thread that sends or
+ * receives puts them into a buffer in memory, in the order of their time stamps; a thread of the
+ * capture writes them out.  There is one capture in a process at a time.
  *
  * Functions return 0 or a negative errno unless they say otherwise.
  */
@@ -21,7 +21,7 @@ struct capture;
 struct capture_record;
 
 /* All that stands in front of the UDP payload. */
-struct capture_way {
+struct capture_path {
 	uint8_t src[16]; /* as in a GID: IPv4 addresses are ::ffff:a.b.c.d */
 	uint8_t dst[16];
 	uint16_t src_port; /* host order; the destination port is always 4791 */
@@ -32,7 +32,7 @@ struct capture_way {
 
 /* One packet, or several that leave in one call; pieces in order make them back to back. */
 struct capture_packets {
-	const struct capture_way *way;
+	const struct capture_path *path;
 	const struct iovec *pieces;
 	unsigned int count;
 	size_t bytes;		 /* of all packets together */

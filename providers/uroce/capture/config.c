@@ -203,7 +203,7 @@ int capture_config_parse(struct capture_config *config, const char *text,
 static bool matches(const struct capture_filter *filter, const struct capture_packets *packets,
 		    uint32_t dest_qpn)
 {
-	const uint8_t *peer = packets->outbound ? packets->way->dst : packets->way->src;
+	const uint8_t *peer = packets->outbound ? packets->path->dst : packets->path->src;
 
 	if (filter->kind == CAPTURE_FILTER_PEER)
 		return memcmp(peer, filter->peer, sizeof(filter->peer)) == 0;

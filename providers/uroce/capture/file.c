@@ -296,7 +296,7 @@ static int begin(struct capture_file *file, const char *name, bool empties,
 	file->regular = S_ISREG(status.st_mode);
 	if (!file->regular)
 		return 0;
-	/* Where files cannot be locked, nobody is kept out. */
+	/* Where files cannot be locked, no other process is kept out. */
 	if (flock(file->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return explain(-EBUSY, name,
 			       "another process captures into it; with %p in the name each has its "

@@ -46,69 +46,70 @@ uint32_t frame_sum(uint32_t sum, const uint8_t *bytes, size_t length, bool odd)
 	return fold(sum + more);
 }
 
-static void put_ethernet_address(uint8_t *to, const struct capture_way *way, const uint8_t gid[16])
+static void put_ethernet_address(uint8_t *to, const struct capture_path *path,
+				 const uint8_t gid[16])
 {
 	static const uint8_t ipv4_group[3] = { 0x01, 0x00, 0x5e };
 
 	to[0] = 0x02; /* locally administered */
 	to[1] = 0;
 	memcpy(to + 2, gid + 12, 4);
-	if (way->ipv6 && gid[0] == 0xff) {
+	if (path->ipv6 && gid[0] == 0xff) {
 		to[0] = 0x33;
 		to[1] = 0x33;
-	} else if (!way->ipv6 && gid[12] >> 4 == 0xe) {
+	} else if (!path->ipv6 && gid[12] >> 4 == 0xe) {
 		memcpy(to, ipv4_group, sizeof(ipv4_group));
 		to[3] = gid[13] & 0x7f;
 	}
 }
 
-static void put_ipv4(uint8_t *to, const struct capture_way *way, uint16_t identification,
+static void put_ipv4(uint8_t *to, const struct capture_path *path, uint16_t identification,
 		     size_t payload)
 {
 	to[0] = IPV4_VERSION_AND_LENGTH;
-	to[1] = way->traffic_class;
+	to[1] = path->traffic_class;
 	wire_put_be16(to + 2, (uint16_t)(IPV4_BYTES + FRAME_UDP_BYTES + payload));
 	wire_put_be16(to + 4, identification);
 	wire_put_be16(to + 6, IPV4_DONT_FRAGMENT);
-	to[8] = way->hop_limit ? way->hop_limit : LIKELY_HOP_LIMIT;
+	to[8] = path->hop_limit ? path->hop_limit : LIKELY_HOP_LIMIT;
 	to[9] = IPPROTO_UDP;
 	wire_put_be16(to + 10, 0);
-	memcpy(to + 12, way->src + 12, 4);
-	memcpy(to + 16, way->dst + 12, 4);
+	memcpy(to + 12, path->src + 12, 4);
+	memcpy(to + 16, path->dst + 12, 4);
 	wire_put_be16(to + 10, (uint16_t)~fold(sum_words(to, IPV4_BYTES / 4)));
 }
 
-static void put_ipv6(uint8_t *to, const struct capture_way *way, size_t payload)
+static void put_ipv6(uint8_t *to, const struct capture_path *path, size_t payload)
 {
-	wire_put_be32(to, (uint32_t)IPV6_VERSION << 28 | (uint32_t)way->traffic_class << 20);
+	wire_put_be32(to, (uint32_t)IPV6_VERSION << 28 | (uint32_t)path->traffic_class << 20);
 	wire_put_be16(to + 4, (uint16_t)(FRAME_UDP_BYTES + payload));
 	to[6] = IPPROTO_UDP;
-	to[7] = way->hop_limit ? way->hop_limit : LIKELY_HOP_LIMIT;
-	memcpy(to + 8, way->src, 16);
-	memcpy(to + 24, way->dst, 16);
+	to[7] = path->hop_limit ? path->hop_limit : LIKELY_HOP_LIMIT;
+	memcpy(to + 8, path->src, 16);
+	memcpy(to + 24, path->dst, 16);
 }
 
-void frame_put_head(uint8_t *to, const struct capture_way *way, uint16_t identification,
+void frame_put_head(uint8_t *to, const struct capture_path *path, uint16_t identification,
 		    size_t payload, uint32_t sum)
 {
-	uint8_t *ip = to + FRAME_ETHERNET_BYTES, *udp = ip + (way->ipv6 ? 40 : IPV4_BYTES);
+	uint8_t *ip = to + FRAME_ETHERNET_BYTES, *udp = ip + (path->ipv6 ? 40 : IPV4_BYTES);
 	uint16_t length = (uint16_t)(FRAME_UDP_BYTES + payload), checksum = 0;
 
-	put_ethernet_address(to, way, way->dst);
-	put_ethernet_address(to + 6, way, way->src);
-	wire_put_be16(to + 12, way->ipv6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4);
-	wire_put_be16(udp, way->src_port);
+	put_ethernet_address(to, path, path->dst);
+	put_ethernet_address(to + 6, path, path->src);
+	wire_put_be16(to + 12, path->ipv6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4);
+	wire_put_be16(udp, path->src_port);
 	wire_put_be16(udp + 2, WIRE_UDP_PORT);
 	wire_put_be16(udp + 4, length);
 	wire_put_be16(udp + 6, 0);
-	if (way->ipv6) {
-		put_ipv6(ip, way, payload);
+	if (path->ipv6) {
+		put_ipv6(ip, path, payload);
 		sum = frame_sum(sum, ip + 8, 32, false);
 		sum = frame_sum(sum, udp, FRAME_UDP_BYTES, false);
 		checksum = (uint16_t)~fold(sum + length + IPPROTO_UDP);
 		/* 0 would say that there is none. */
 		wire_put_be16(udp + 6, checksum ? checksum : 0xffff);
 	} else {
-		put_ipv4(ip, way, identification, payload);
+		put_ipv4(ip, path, identification, payload);
 	}
 }

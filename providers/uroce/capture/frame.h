@@ -15,13 +15,13 @@ enum {
 };
 
 /* Everything in front of UDP payload: bytes. */
-static inline size_t frame_head_bytes(const struct capture_way *way)
+static inline size_t frame_head_bytes(const struct capture_path *path)
 {
-	return FRAME_ETHERNET_BYTES + (way->ipv6 ? 40u : 20u) + FRAME_UDP_BYTES;
+	return FRAME_ETHERNET_BYTES + (path->ipv6 ? 40u : 20u) + FRAME_UDP_BYTES;
 }
 
 /* sum: of the UDP payload, by frame_sum(); only with IPv6, since IPv4 may do without. */
-void frame_put_head(uint8_t *to, const struct capture_way *way, uint16_t identification,
+void frame_put_head(uint8_t *to, const struct capture_path *path, uint16_t identification,
 		    size_t payload, uint32_t sum);
 
 /*

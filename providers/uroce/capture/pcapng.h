@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The blocks of a pcapng file (draft-ietf-opsawg-pcapng), in the byte order of this machine, as
- * the format wants it.  libpcap writes no pcapng, so these few are built here.
+ * the format has it.  libpcap writes no pcapng, so these few are built here.
  */
 #ifndef UROCE_CAPTURE_PCAPNG_H
 #define UROCE_CAPTURE_PCAPNG_H

@@ -158,8 +158,8 @@ enum cm_result cm_disconnect(struct cm *cm, struct cm_conn *conn, uint64_t now)
  */
 static void shorten_farewell(struct cm *cm, struct cm_conn *conn, uint64_t now)
 {
-	if (conn->in_window.how == WINDOW_WAITS) {
-		cm_window_leave(&cm->window, &conn->in_window);
+	if (conn->in_quota.how == QUOTA_WAITS) {
+		cm_quota_leave(&cm->quota, &conn->in_quota);
 		cm_begin(cm, conn, now);
 		return;
 	}

@@ -31,7 +31,7 @@ struct cm *cm_init(void *memory, const struct cm_config *config)
 	memset(cm, 0, sizeof(*cm));
 	cm->config = *config;
 	cm->next_id = config->id_start & COUNT_MASK;
-	cm->window.limit = config->window > 0 ? config->window : CM_WINDOW;
+	cm->quota.limit = config->quota > 0 ? config->quota : CM_QUOTA;
 	return cm;
 }
 
@@ -132,7 +132,7 @@ void cm_forget(struct cm *cm, struct cm_conn *conn)
 void cm_release(struct cm *cm, struct cm_conn *conn)
 {
 	assert(conn->destroyed && conn->state == CM_IDLE);
-	assert(conn->in_window.how == WINDOW_OUT);
+	assert(conn->in_quota.how == QUOTA_OUT);
 	if (conn->before)
 		conn->before->next = conn->next;
 	else

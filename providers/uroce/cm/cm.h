@@ -147,7 +147,7 @@ struct cm_config {
 	void *owner;
 	unsigned int slot; /* of this process, below CM_SLOTS: the top bits of its ids */
 	uint32_t id_start; /* random: where the ids begin, so that a new process has other ones */
-	uint32_t window;   /* requests to a peer that may be unanswered, 0: CM_WINDOW */
+	uint32_t quota;	   /* requests to a peer that may be unanswered, 0: CM_QUOTA */
 };
 
 /* What a call says; nothing is changed unless it is CM_OK. */
@@ -384,7 +384,7 @@ struct cm_qp_attr {
 	uint8_t rnr_retry;
 	/*
 	 * Of the peer, as this side has told it.  The passive side tells it by cm_accept(); until
-	 * then, and then too, it is taken to be what the peer wants of this side.
+	 * then, and then too, it is taken to be what the peer asks of this side.
 	 */
 	uint8_t peer_rnr_retry;
 	uint8_t ack_timeout; /* code */
@@ -449,7 +449,7 @@ uint64_t cm_code_ns(uint8_t code);
 /* Unanswered requests (REQ, SIDR_REQ, DREQ) to a peer; more wait.  The kernel's limit is the same,
  * from its buffers for 512.  The DREQs of destroyed connections do not wait: the process may be
  * about to end. */
-#define CM_WINDOW 128
+#define CM_QUOTA 128
 /* A DREQ is answered by the application; when it does not in this time, we do. */
 #define CM_DREP_GRACE_NS (1000 * CM_MS)
 /* How long a closed connection is remembered at most, to answer repeated messages.  Its queue pair

@@ -17,7 +17,7 @@
 #include "state.h"
 #include "table.h"
 #include "timing.h"
-#include "window.h"
+#include "quota.h"
 
 struct cm_conn {
 	void *user;
@@ -29,7 +29,7 @@ struct cm_conn {
 	struct table_node by_sidr;	/* SIDR passive side: (address, request id) */
 	struct heap_node deadline;
 	struct timing timing;
-	struct window_node in_window;
+	struct quota_node in_quota;
 
 	struct cm_path path;
 	enum cm_state state;
@@ -74,7 +74,7 @@ struct cm {
 	struct cm_conn *conns;
 	struct table by_local_id, by_remote_id, by_remote_qp, by_local_qp, by_sidr;
 	struct table listeners;
-	struct window window;
+	struct quota quota;
 	struct cm_counters counters;
 };
 
@@ -117,7 +117,7 @@ enum cm_verdict cm_take_message(struct cm *cm, struct cm_conn *conn, enum cm_inp
 				const struct cm_cause *cause);
 /* The step of a call, or CM_BAD_STATE. */
 enum cm_result cm_take_call(struct cm *cm, struct cm_conn *conn, enum cm_input input, uint64_t now);
-/* The first transmission of what is kept, without a turn in the window. */
+/* The first transmission of what is kept, whatever the quota says. */
 void cm_begin(struct cm *cm, struct cm_conn *conn, uint64_t now);
 /* Send a message, counted. */
 void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);

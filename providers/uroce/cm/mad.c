@@ -294,7 +294,7 @@ const char *mad_reject_name(uint16_t reason)
 		[MAD_REJECT_TIMEOUT] = "timeout",
 		[MAD_REJECT_UNSUPPORTED] = "unsupported request",
 		[MAD_REJECT_COMM_ID] = "invalid communication id",
-		[MAD_REJECT_SERVICE_ID] = "nobody listens",
+		[MAD_REJECT_SERVICE_ID] = "no listener",
 		[MAD_REJECT_TRANSPORT] = "invalid transport",
 		[MAD_REJECT_STALE] = "stale connection",
 		[MAD_REJECT_GID] = "invalid GID",

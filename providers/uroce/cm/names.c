@@ -74,7 +74,7 @@ const char *cm_verdict_name(enum cm_verdict verdict)
 		[CM_DROP_UNKNOWN_ID] = "unknown id",
 		[CM_DROP_STATE] = "not in this state",
 		[CM_DROP_QPN] = "another queue pair",
-		[CM_REFUSED_SERVICE] = "nobody listens",
+		[CM_REFUSED_SERVICE] = "no listener",
 		[CM_REFUSED_MISMATCH] = "no listener for this address or service",
 		[CM_REFUSED_BACKLOG] = "backlog full",
 		[CM_REFUSED_STALE] = "stale connection",

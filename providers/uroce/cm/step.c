@@ -32,7 +32,7 @@ static bool waits_for_turn(struct cm *cm, struct cm_conn *conn)
 		return false;
 	if (attr != MAD_REQ && attr != MAD_SIDR_REQ && attr != MAD_DREQ)
 		return false;
-	return !cm_window_enter(&cm->window, &conn->in_window, conn->path.dgid);
+	return !cm_quota_enter(&cm->quota, &conn->in_quota, conn->path.dgid);
 }
 
 /* The state is still the one before the step: a REJ says what it refuses. */
@@ -104,12 +104,12 @@ void cm_begin(struct cm *cm, struct cm_conn *conn, uint64_t now)
 /* One less is unanswered: the next that waits for the same peer begins. */
 static void send_next(struct cm *cm, uint32_t place, uint64_t now)
 {
-	struct window_node *node = cm_window_next(&cm->window, place);
+	struct quota_node *node = cm_quota_next(&cm->quota, place);
 	struct cm_conn *conn;
 
 	if (!node)
 		return;
-	conn = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, in_window));
+	conn = (struct cm_conn *)((char *)node - offsetof(struct cm_conn, in_quota));
 	cm_begin(cm, conn, now);
 }
 
@@ -126,7 +126,7 @@ static void set_timer(struct cm *cm, struct cm_conn *conn, enum cm_timer timer,
 		return;
 	case CM_TIMER_REPEAT:
 		/* What waits for its turn begins with it: send_next(). */
-		if (conn->in_window.how == WINDOW_WAITS) {
+		if (conn->in_quota.how == QUOTA_WAITS) {
 			cm_heap_remove(&cm->deadlines, &conn->deadline);
 			return;
 		}
@@ -220,12 +220,12 @@ static void make_will(struct cm *cm, struct cm_conn *conn)
 void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	     const struct cm_cause *cause)
 {
-	uint32_t place = conn->in_window.place;
-	bool leaves = conn->in_window.how != WINDOW_OUT && step->timer != CM_TIMER_KEEP;
+	uint32_t place = conn->in_quota.place;
+	bool leaves = conn->in_quota.how != QUOTA_OUT && step->timer != CM_TIMER_KEEP;
 
 	assert(step && step->legal);
 	if (leaves)
-		cm_window_leave(&cm->window, &conn->in_window);
+		cm_quota_leave(&cm->quota, &conn->in_quota);
 	send_of(cm, conn, step->send, cause);
 	if (conn->state != step->next) {
 		conn->state = step->next;

@@ -62,7 +62,7 @@ static int set_up(struct link_group *group, int receive_buffer)
 	error = set_int(group->fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (!error && !ipv4)
 		error = set_int(group->fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	/* IPv6 groups are told apart by interface only so; kernels before 5.7 want rights for it.
+	/* IPv6 groups are told apart by interface only so; kernels before 5.7 demand rights for it.
 	 */
 	set_int(group->fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)group->interface);
 	set_int(group->fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);

@@ -242,7 +242,8 @@ struct link_addr {
 	unsigned int connected_count;
 	_Atomic(struct link_tx *) txs;
 	struct link_peer *peers;
-	/* Shared memory (shm.h): what comes in, and the ways to other processes by their slots. */
+	/* Shared memory (shm.h): what comes in, and the channels to other processes by their slots.
+	 */
 	_Atomic(struct link_region *) region;
 	struct link_channel *channel[LINK_SLOTS];
 	int64_t ask_again[LINK_SLOTS];	  /* not before, in milliseconds; under open_lock */

@@ -144,19 +144,19 @@ bool link_peer_is_full(struct link_peer *peer);
  */
 uint16_t link_peer_identification(const struct link_peer *peer);
 /*
- * How large a packet may be on the way to peer, IP header included, as far as the kernel knows: by
+ * How large a packet may be on the path to peer, IP header included, as far as the kernel knows: by
  * the route, and by what routers have said (which may be forged).  0 when that cannot be told, and
  * through shared memory.  Takes a few system calls, unless the calling thread has asked for a peer
  * of the same two addresses less than max_age_ms ago.
  */
 uint32_t link_peer_mtu(const struct link_peer *peer, unsigned int max_age_ms);
 /* How what is sent to a peer is addressed; dst's port is always 4791. */
-struct link_way {
+struct link_path {
 	uint8_t src[16], dst[16]; /* as in a GID */
 	uint16_t src_port;	  /* host order */
 	uint8_t traffic_class, hop_limit;
 };
-void link_peer_way(const struct link_peer *peer, struct link_way *way);
+void link_peer_path(const struct link_peer *peer, struct link_path *path);
 /*
  * How many bytes the socket of slot at the peer would queue now, as the kernel counts them.
  * UINT32_MAX where that cannot be seen: the peer has to be the very address that is sent from.

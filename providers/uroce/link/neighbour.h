@@ -29,8 +29,8 @@ void neighbour_ask(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t inte
  * Waits until the next hop is known, as the driver of an adapter does before a queue pair may
  * receive.  Otherwise the kernel asks when the first packet leaves, and again after a whole second
  * when that question is lost, as it may be on an interface that was just made; the retries of many
- * a program last less.  Blocks for 1.5 s when nobody answers; a next hop that has not answered is
- * not waited for again within half a minute.  false: not known.
+ * a program last less.  Blocks for 1.5 s when there is no answer; a next hop that has not answered
+ * is not waited for again within half a minute.  false: not known.
  */
 bool neighbour_meet(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t interface);
 

@@ -481,13 +481,13 @@ enum link_transport link_peer_transport(const struct link_peer *peer)
 	return peer->channel ? LINK_SHARED_MEMORY : LINK_SOCKET;
 }
 
-void link_peer_way(const struct link_peer *peer, struct link_way *way)
+void link_peer_path(const struct link_peer *peer, struct link_path *path)
 {
-	memcpy(way->src, peer->addr->endpoint.gid, sizeof(way->src));
-	memcpy(way->dst, peer->dst.gid, sizeof(way->dst));
-	way->src_port = peer->tx->port;
-	way->traffic_class = peer->traffic_class;
-	way->hop_limit = peer->hop_limit;
+	memcpy(path->src, peer->addr->endpoint.gid, sizeof(path->src));
+	memcpy(path->dst, peer->dst.gid, sizeof(path->dst));
+	path->src_port = peer->tx->port;
+	path->traffic_class = peer->traffic_class;
+	path->hop_limit = peer->hop_limit;
 }
 
 bool link_peer_is_full(struct link_peer *peer)

@@ -126,7 +126,7 @@ static int steer(int fd, unsigned int gsi_slot)
 	/* clang-format on */
 	struct sock_fprog program;
 
-	/* Its padding is handed to the kernel as well: memory checkers want that written. */
+	/* Its padding goes to the kernel as well: memory checkers expect it to be written. */
 	memset(&program, 0, sizeof(program));
 	program.len = sizeof(code) / sizeof(code[0]);
 	program.filter = code;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the kernel knows of the way to a peer: the MTU of its route, or what a router has said in an
- * ICMP message.  A socket that is connected shows it; ours mostly are not, so one is made to ask.
+ * What the kernel knows of the path to a peer: the MTU of its route, or what a router has said in
+ * an ICMP message.  A socket that is connected shows it; ours mostly are not, so one is made to
+ * ask.
  */
 #include <netinet/in.h>
 

@@ -13,7 +13,7 @@
 #include "ring.h"
 
 /* A process of this user may ask for any address, and each region takes 64 MiB of address space. */
-#define LINK_REGIONES_MAX 64
+#define LINK_REGIONS_MAX 64
 #define LINK_REGION_BYTES (UROCE_ABI_REGION_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE)
 
 /* Where in a region the ring of the slot begins. */
@@ -58,7 +58,7 @@ struct link_region {
 
 /* ---- shm_region.c ---- */
 
-/* The owner of another slot wants a channel: give it, or refuse. */
+/* The owner of another slot asks for a channel: give it, or refuse. */
 void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *request);
 /* As link_receive(), from the rings. */
 int link_region_receive(struct link_region *region, struct link_batch *batch);

@@ -97,7 +97,7 @@ static bool has_too_many(const struct link *link)
 
 	for (region = link->regions; region; region = region->older)
 		count++;
-	return count >= LINK_REGIONES_MAX;
+	return count >= LINK_REGIONS_MAX;
 }
 
 void link_region_attach(struct link_region *region, struct link_addr *addr)

@@ -44,7 +44,7 @@ static void read_environment(void)
 
 /*
  * Whether what is sent to the socket may have descriptors with it: 0, or -1 and errno where the
- * kernel does not know that, or a test wants to see what happens there.
+ * kernel does not know that, or a test looks at what happens there.
  */
 static int pass_rights(int fd, int on)
 {

@@ -183,8 +183,8 @@ static inline __attribute__((always_inline)) bool has_right_icrc(struct visitor 
 }
 
 /*
- * What identifications show is the sender's socket, so packets that came another way show nothing;
- * a congestion notification may be made by something else than what makes the others.
+ * What identifications show is the sender's socket, so packets that came by another path show
+ * nothing; a congestion notification may be made by something else than what makes the others.
  */
 static bool has_believable_identification(const struct visitor *visitor, struct progress_qp *qp,
 					  bool ipv6, uint8_t opcode)

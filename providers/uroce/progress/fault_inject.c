@@ -15,7 +15,7 @@
 /* Packets that leave in one call, later: all have segment bytes, the last one perhaps fewer. */
 struct waiting {
 	struct waiting *next;
-	struct fault_way way;
+	struct fault_path path;
 	uint64_t due;
 	unsigned int passed; /* how many packets still have to pass by, in the list of held ones */
 	uint32_t packets;
@@ -46,7 +46,7 @@ struct fault_injector {
 /* Neighbours in a burst that nothing happens to: packets [from, end). */
 struct stretch {
 	const struct eng_burst *burst;
-	struct fault_way way;
+	struct fault_path path;
 	uint32_t from;
 	uint32_t end;
 	uint64_t now;
@@ -111,12 +111,12 @@ static void count(struct fault_injector *injector, enum progress_counter counter
 		injector->sink.count(injector->sink.arg, counter);
 }
 
-static void send_bytes(struct fault_injector *injector, const struct fault_way *way,
+static void send_bytes(struct fault_injector *injector, const struct fault_path *path,
 		       const uint8_t *bytes, uint32_t length, uint32_t packets, uint32_t segment)
 {
 	struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 
-	injector->sink.send(injector->sink.arg, way, &piece, 1, packets > 1 ? segment : 0);
+	injector->sink.send(injector->sink.arg, path, &piece, 1, packets > 1 ? segment : 0);
 }
 
 static uint32_t packet_start(const struct eng_burst *burst, uint32_t index)
@@ -185,7 +185,7 @@ static void lose(struct fault_injector *injector, struct stretch stretch)
 	for (uint32_t end = stretch.end; stretch.from < end; stretch.from++) {
 		stretch.end = stretch.from + 1;
 		copy_out(&stretch, injector->bytes);
-		injector->sink.lost(injector->sink.arg, &stretch.way, injector->bytes,
+		injector->sink.lost(injector->sink.arg, &stretch.path, injector->bytes,
 				    stretch_bytes(&stretch));
 	}
 }
@@ -213,7 +213,7 @@ static struct waiting *keep(struct fault_injector *injector, struct queue *queue
 		return NULL;
 	}
 	injector->waiting += packets;
-	kept->way = stretch.way;
+	kept->path = stretch.path;
 	kept->due = due;
 	kept->passed = 0;
 	kept->packets = packets;
@@ -242,12 +242,12 @@ static void leave(struct fault_injector *injector, const struct stretch *stretch
 	if (stretch->from == 0)
 		pieces = gather(burst, 0, stretch_bytes(stretch), injector->iov, NULL);
 	if (pieces > 0) {
-		injector->sink.send(injector->sink.arg, &stretch->way, injector->iov, pieces,
+		injector->sink.send(injector->sink.arg, &stretch->path, injector->iov, pieces,
 				    packets > 1 ? burst->segment : 0);
 		return;
 	}
 	copy_out(stretch, injector->bytes);
-	send_bytes(injector, &stretch->way, injector->bytes, stretch_bytes(stretch), packets,
+	send_bytes(injector, &stretch->path, injector->bytes, stretch_bytes(stretch), packets,
 		   burst->segment);
 }
 
@@ -256,7 +256,7 @@ static void leave_late(struct fault_injector *injector, struct queue *queue, str
 {
 	const struct waiting *packet = *from;
 
-	send_bytes(injector, &packet->way, packet->bytes, packet->length, packet->packets,
+	send_bytes(injector, &packet->path, packet->bytes, packet->length, packet->packets,
 		   packet->segment);
 	discard(injector, queue, from);
 }
@@ -316,8 +316,8 @@ static void meet_fate(struct fault_injector *injector, struct stretch one, struc
 		count(injector, PROGRESS_COUNT_FAULT_CORRUPTED, 1);
 		copy_out(&one, injector->packet);
 		injector->packet[fate.random % length] ^= (uint8_t)(1 + (fate.random >> 24) % 255);
-		one = (struct stretch){ &corrupted, one.way, 0, 1, one.now };
-		one.way.corrupted = true;
+		one = (struct stretch){ &corrupted, one.path, 0, 1, one.now };
+		one.path.corrupted = true;
 	}
 	count(injector, PROGRESS_COUNT_FAULT_DUPLICATED, fate.duplicated);
 	for (int copies = fate.duplicated ? 2 : 1; copies > 0; copies--) {
@@ -368,7 +368,7 @@ static void set_deadline(struct fault_injector *injector)
 void fault_send(struct fault_injector *injector, struct link_peer *peer, uint32_t qpn,
 		const struct eng_burst *burst, uint64_t now)
 {
-	struct stretch calm = { .burst = burst, .way = { .peer = peer, .qpn = qpn }, .now = now };
+	struct stretch calm = { .burst = burst, .path = { .peer = peer, .qpn = qpn }, .now = now };
 
 	pthread_mutex_lock(&injector->lock);
 	for (uint32_t i = 0; i < burst->packets; i++)
@@ -408,7 +408,7 @@ static void flush_in(struct fault_injector *injector, struct queue *queue, struc
 	struct waiting **from = &queue->first;
 
 	while (*from) {
-		if ((*from)->way.peer != peer) {
+		if ((*from)->path.peer != peer) {
 			from = &(*from)->next;
 			continue;
 		}

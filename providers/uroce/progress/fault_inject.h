@@ -30,7 +30,7 @@ struct link_peer;
 struct fault_injector;
 
 /* Where packets are from and go to, which the injector hands on. */
-struct fault_way {
+struct fault_path {
 	struct link_peer *peer;
 	uint32_t qpn;
 	bool corrupted;
@@ -38,10 +38,11 @@ struct fault_way {
 
 struct fault_sink {
 	/* As link_send(), but for errors. */
-	void (*send)(void *arg, const struct fault_way *way, const struct iovec *pieces,
+	void (*send)(void *arg, const struct fault_path *path, const struct iovec *pieces,
 		     unsigned int count, unsigned int segment);
 	/* One packet has been dropped. */
-	void (*lost)(void *arg, const struct fault_way *way, const uint8_t *bytes, uint32_t length);
+	void (*lost)(void *arg, const struct fault_path *path, const uint8_t *bytes,
+		     uint32_t length);
 	void (*count)(void *arg, enum progress_counter counter);
 	void *arg;
 };

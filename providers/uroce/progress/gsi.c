@@ -35,9 +35,9 @@ static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gsi *instance;
 
 static const char *const for_names[] = {
-	[GSI_FOR_YOU] = "you",
-	[GSI_FOR_ANYBODY] = "anybody",
-	[GSI_FOR_NOBODY] = "nobody",
+	[GSI_FOR_THIS] = "this process",
+	[GSI_FOR_ANY] = "any process",
+	[GSI_FOR_NONE] = "no process",
 };
 
 const char *gsi_for_name(enum gsi_for reason)

@@ -43,17 +43,17 @@ struct gsi_port; /* a port of a port space that is bound */
 /* Why a MAD comes to this process. */
 enum gsi_for {
 	/* Its id has the slot of this process, or this process listens at its service id. */
-	GSI_FOR_YOU,
+	GSI_FOR_THIS,
 	/*
 	 * It does not say where it belongs (REJ without receiver's id): the process that knows it
 	 * takes it, all others are quiet.
 	 */
-	GSI_FOR_ANYBODY,
+	GSI_FOR_ANY,
 	/*
 	 * No process on this host is responsible, and this one holds the address: answer as the
 	 * host (REJ 8, SIDR status 1, stateless DREP), remember nothing.
 	 */
-	GSI_FOR_NOBODY,
+	GSI_FOR_NONE,
 };
 const char *gsi_for_name(enum gsi_for reason);
 

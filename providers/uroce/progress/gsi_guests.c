@@ -56,8 +56,7 @@ void gsi_address_enqueue(struct gsi_address *address, const struct link_mad *fro
 		.came = came,
 		.mad = { .scope_id = address->scope_id,
 			 .when = from->when,
-			 .reason =
-				 from->reason == GSI_FOR_ANYBODY ? GSI_FOR_ANYBODY : GSI_FOR_YOU },
+			 .reason = from->reason == GSI_FOR_ANY ? GSI_FOR_ANY : GSI_FOR_THIS },
 	};
 
 	memcpy(entry.mad.bytes, from->bytes, sizeof(entry.mad.bytes));

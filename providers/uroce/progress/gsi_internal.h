@@ -17,7 +17,7 @@
 #include "instance.h"
 
 enum {
-	/* Ways to other hosts that are kept open. */
+	/* Paths to other hosts that are kept open. */
 	GSI_PEERS = 64,
 	GSI_PORT_BUCKETS = 256,
 };
@@ -110,7 +110,7 @@ struct gsi_entry {
 	enum gsi_came came;
 };
 
-/* ---- a way to another host ---- */
+/* ---- a path to another host ---- */
 
 struct gsi_peer {
 	struct gsi_address *address; /* NULL: empty */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What queue pairs of this process hear that the connection manager wants to know.
+ * What queue pairs of this process hear that the connection manager has to know.
  */
 #include <string.h>
 

@@ -26,7 +26,7 @@ static void count(const struct gsi_address *address, enum progress_counter count
 
 /* ---- while it is not known which process a MAD is for ---- */
 
-/* Until a holder is found, or a member has said who it is. */
+/* Until a holder is found, or a member has said which slot it has. */
 static void keep(struct gsi_address *address, const struct gsi_mad *mad)
 {
 	struct gsi_waiting *waiting = &address->gsi->waiting;
@@ -70,8 +70,8 @@ static bool send_to_all(struct gsi_address *address, const struct gsi_mad *mad,
 {
 	for (unsigned int i = 0; i < LINK_SLOTS; i++)
 		if (address->guest[i].fd >= 0 && address->guest[i].slot < LINK_SLOTS)
-			send_to(address, address->guest[i].fd, mad, GSI_FOR_ANYBODY);
-	*reason = GSI_FOR_ANYBODY;
+			send_to(address, address->guest[i].fd, mad, GSI_FOR_ANY);
+	*reason = GSI_FOR_ANY;
 	return true;
 }
 
@@ -162,11 +162,11 @@ static bool route_as_holder(struct gsi_address *address, const struct gsi_mad *m
 		slot = choose(address, &target, now);
 	}
 	if (slot == own_slot(address)) {
-		*reason = GSI_FOR_YOU;
+		*reason = GSI_FOR_THIS;
 		return true;
 	}
 	if (slot < LINK_SLOTS) {
-		send_to(address, gsi_address_guest(address, slot)->fd, mad, GSI_FOR_YOU);
+		send_to(address, gsi_address_guest(address, slot)->fd, mad, GSI_FOR_THIS);
 		return false;
 	}
 	if (target.kind == GSI_TARGET_SENDER)
@@ -180,7 +180,7 @@ static bool route_as_holder(struct gsi_address *address, const struct gsi_mad *m
 		return false;
 	}
 	count(address, PROGRESS_COUNT_MAD_NO_OWNER);
-	*reason = GSI_FOR_NOBODY;
+	*reason = GSI_FOR_NONE;
 	return true;
 }
 
@@ -206,7 +206,7 @@ bool gsi_address_route(struct gsi_address *address, const struct gsi_mad *mad, e
 		return route_as_holder(address, mad, reason);
 	case GSI_MEMBER:
 		/* It was steered here before the holder was, or came with others. */
-		send_to(address, address->fd, mad, GSI_FOR_YOU);
+		send_to(address, address->fd, mad, GSI_FOR_THIS);
 		return false;
 	case GSI_SEEKING:
 		keep(address, mad);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * MADs out, and the ways to other hosts that are kept for them.
+ * MADs out, and the paths to other hosts that are kept for them.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static int open_peer(struct gsi *gsi, struct gsi_peer *peer, struct gsi_address 
 	return 0;
 }
 
-/* The way there, or in the place of the one that has not been used for longest, a new one. */
+/* The path there, or in the place of the one that has not been used for longest, a new one. */
 static int get_peer(struct gsi *gsi, struct gsi_address *address, const struct gsi_path *path,
 		    struct gsi_peer **result)
 {

@@ -3,9 +3,9 @@
  * Is the holder of queue pair 1 there?  A process that has ended is known by the end of its
  * connections; one that stands still, as in a debugger, is not, and all others would wait for it.
  *
- * So a member asks it: when it has connected, when it sends (an answer is to come by way of the
+ * So a member asks it: when it has connected, when it sends (an answer is to come through the
  * holder), and when something arrives at the holder's socket, which most processes have as well.
- * Where nothing happens nobody asks.  A member whose socket that is not asks now and then.
+ * Where nothing happens no member asks.  A member whose socket that is not asks now and then.
  *
  * An answer that is late says little on a busy host, so the kernel is asked too whether the process
  * has been stopped; without that it has longer.  To step in for a holder that was only slow is

@@ -24,11 +24,11 @@
 /* It looks at the other descriptors at least this often. */
 #define SPIN_MAX_NS PROGRESS_TICK_NS
 /*
- * sched_yield() took this long: another thread wants the core.  It may be one that spins on memory
- * until the datagram comes that the helper then does not get to read, for a time slice of
- * milliseconds.  So there is no spinning for a while, longer each time.  Beside three threads that
- * compute, on two processors, ibv_rc_pingpong -e takes 0.12 ms with it and 1.3 ms without (medians
- * of five).
+ * sched_yield() took this long: another thread is ready to run on the core.  It may be one that
+ * spins on memory until the datagram comes that the helper then does not get to read, for a time
+ * slice of milliseconds.  So there is no spinning for a while, longer each time.  Beside three
+ * threads that compute, on two processors, ibv_rc_pingpong -e takes 0.12 ms with it and 1.3 ms
+ * without (medians of five).
  *
  * To find out which thread it is, so as to spin on beside one of another process, took two system
  * calls for each spin and five more for each slow yield, and was no gain: on two processors with a

@@ -4,7 +4,7 @@
  *
  *   armed     no application polls: it waits for datagrams, deadlines and calls, and makes the
  *             turns; while datagrams come one after the other it spins for a moment before it
- *             sleeps, as long as no other thread wants its core
+ *             sleeps, as long as no other thread is ready to run on its core
  *   disarmed  an application thread polls: the sockets are in the helper's epoll with no events,
  *             so that a datagram wakes no thread; every PROGRESS_TICK_NS, up to 16 times as often
  *             where polls have stopped while something waited, it looks whether they still come

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gsi_service.h"
@@ -34,21 +33,13 @@ static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
 #undef PROGRESS_COUNTER_NAME
 };
 
-uint64_t progress_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void no_hook(void)
 {
 }
 
 /*
  * Threads do not live on in a forked child, locks that they held stay held, and the descriptors
- * are the parent's as well: the child lets go of all, and opens the device anew if it wants it.
+ * are the parent's as well: the child lets go of all, and opens the device anew if it is to use it.
  */
 void progress_fork_child(void)
 {
@@ -87,17 +78,17 @@ void progress_fork_parent(void)
 	pthread_mutex_unlock(&instance_lock);
 }
 
-static void send_faulty(void *arg, const struct fault_way *way, const struct iovec *pieces,
+static void send_faulty(void *arg, const struct fault_path *path, const struct iovec *pieces,
 			unsigned int count, unsigned int segment)
 {
-	transmit_pieces(arg, way, pieces, count, segment);
+	transmit_pieces(arg, path, pieces, count, segment);
 }
 
-static void lose_faulty(void *arg, const struct fault_way *way, const uint8_t *bytes,
+static void lose_faulty(void *arg, const struct fault_path *path, const uint8_t *bytes,
 			uint32_t length)
 {
 	(void)arg;
-	tap_dropped(way->peer, way->qpn, bytes, length);
+	tap_dropped(path->peer, path->qpn, bytes, length);
 }
 
 static void count_faulty(void *arg, enum progress_counter counter)

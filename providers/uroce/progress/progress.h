@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "engine/engine.h"
 #include "identification.h"
 #include "link/link.h"
@@ -103,9 +104,6 @@ void progress_leave(void);
 struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);
 
-/* Monotonic nanoseconds: the only clock. */
-uint64_t progress_now(void);
-
 /*
  * Register qp and give it a free queue pair number (stored in qp->qpn); -ENOMEM when none is left.
  * qp->lock and all that the engine needs must be ready before packets may come, that is before the
@@ -116,7 +114,7 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp);
 void progress_qp_remove(struct progress *progress, struct progress_qp *qp);
 
 /*
- * Open the local address sgid and a way to dgid; fills path (wire addresses, source port, link
+ * Open the local address sgid and a path to dgid; fills path (wire addresses, source port, link
  * handle) for the engine's attributes.  The source port is a function of both QPNs as rxe does it
  * (tests/golden/captures/README.md) unless flow_label is not 0, then of that.  Replaces an earlier
  * connection. Control call: not under qp->lock.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Local addresses in use, and the ways of QPs to their peers.
+ * Local addresses in use, and the paths of QPs to their peers.
  */
 #include "route.h"
 
@@ -150,7 +150,7 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 		     : link_peer_open(*addr, route->dgid, scope_id, route->traffic_class, hop_limit,
 				      &port, &peer);
 	if (result) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "cannot open a way to the peer: %s",
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot reach the peer: %s",
 			 strerror(-result));
 		put_address(progress, *addr);
 		return result;
@@ -180,7 +180,7 @@ int route_explain_dead(char error[PROGRESS_ERROR_TEXT])
 }
 
 /*
- * The way for CNPs, if routers may mark what comes from the peer, and marks are read from now on.
+ * The path of CNPs, if routers may mark what comes from the peer, and marks are read from now on.
  * They leave by a class of their own, as adapters do, so that they wait behind nothing.
  */
 static int open_cnp_path(const struct progress_route *route, struct link_addr *addr,
@@ -199,7 +199,8 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 				DEFAULT_HOP_LIMIT, &port, &peer);
 	if (result) {
 		snprintf(error, PROGRESS_ERROR_TEXT,
-			 "cannot open a way for congestion notifications: %s", strerror(-result));
+			 "cannot reach the peer with congestion notifications: %s",
+			 strerror(-result));
 		return result;
 	}
 	link_addr_want_class(addr);
@@ -208,24 +209,24 @@ static int open_cnp_path(const struct progress_route *route, struct link_addr *a
 }
 
 /* What a QP has open. */
-struct ways {
+struct open_paths {
 	struct link_addr *addr;
 	struct eng_path path, cnp;
 };
 
-static int open_ways(struct progress *progress, const struct progress_qp *qp,
-		     const struct progress_route *route, struct ways *ways,
-		     char error[PROGRESS_ERROR_TEXT])
+static int open_paths(struct progress *progress, const struct progress_qp *qp,
+		      const struct progress_route *route, struct open_paths *paths,
+		      char error[PROGRESS_ERROR_TEXT])
 {
 	/* With faults, packets leave in calls that the engine does not know. */
 	int result = route_open(progress, route, choose_port(qp, route), !progress->fault,
-				&ways->addr, &ways->path, error);
+				&paths->addr, &paths->path, error);
 
 	if (result)
 		return result;
-	result = open_cnp_path(route, ways->addr, &ways->path, &ways->cnp, error);
+	result = open_cnp_path(route, paths->addr, &paths->path, &paths->cnp, error);
 	if (result)
-		route_close_both(progress, ways->addr, ways->path.link);
+		route_close_both(progress, paths->addr, paths->path.link);
 	return result;
 }
 
@@ -235,23 +236,23 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 {
 	struct link_peer *old_peer, *old_cnp_peer;
 	struct link_addr *old_addr;
-	struct ways ways;
+	struct open_paths paths;
 	int result;
 
 	if (progress->dead)
 		return route_explain_dead(error);
 	pthread_mutex_lock(&progress->route_lock);
-	result = open_ways(progress, qp, route, &ways, error);
+	result = open_paths(progress, qp, route, &paths, error);
 	if (!result) {
 		/* A visit uses the peer under the lock, so none does after this. */
 		pthread_mutex_lock(&qp->lock);
 		old_addr = qp->addr;
 		old_peer = qp->peer;
 		old_cnp_peer = qp->cnp_path.link;
-		qp->addr = ways.addr;
-		qp->peer = ways.path.link;
-		qp->cnp_path = ways.cnp;
-		*path = ways.path;
+		qp->addr = paths.addr;
+		qp->peer = paths.path.link;
+		qp->cnp_path = paths.cnp;
+		*path = paths.path;
 		qp->transport = link_peer_transport(qp->peer);
 		eng_set_transport_waits(qp->engine, qp->transport == LINK_SHARED_MEMORY);
 		eng_set_ecn(qp->engine, qp->cnp_path.link ? &qp->cnp_path : NULL);

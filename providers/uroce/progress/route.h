@@ -18,7 +18,7 @@ int route_open(struct progress *progress, const struct progress_route *route, ui
 	       bool own, struct link_addr **addr, struct eng_path *path,
 	       char error[PROGRESS_ERROR_TEXT]);
 /*
- * A way from a local address to dgid for datagrams of a queue pair, which many may use; also under
+ * A path from a local address to dgid for datagrams of a queue pair, which many may use; also under
  * locks.  0 or a negative errno.
  */
 int route_open_peer(struct link_addr *addr, const uint8_t dgid[16], uint32_t scope_id,

@@ -27,19 +27,19 @@ static const char *const notes[TAP_KINDS] = {
 	[TAP_DROPPED] = "not sent: dropped by fault injection",
 };
 
-static struct capture_way way_of(const struct link_peer *peer)
+static struct capture_path path_of(const struct link_peer *peer)
 {
-	struct capture_way way;
-	struct link_way link;
+	struct capture_path path;
+	struct link_path link;
 
-	link_peer_way(peer, &link);
-	memcpy(way.src, link.src, sizeof(way.src));
-	memcpy(way.dst, link.dst, sizeof(way.dst));
-	way.src_port = link.src_port;
-	way.traffic_class = link.traffic_class;
-	way.hop_limit = link.hop_limit;
-	way.ipv6 = memcmp(link.dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
-	return way;
+	link_peer_path(peer, &link);
+	memcpy(path.src, link.src, sizeof(path.src));
+	memcpy(path.dst, link.dst, sizeof(path.dst));
+	path.src_port = link.src_port;
+	path.traffic_class = link.traffic_class;
+	path.hop_limit = link.hop_limit;
+	path.ipv6 = memcmp(link.dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	return path;
 }
 
 static size_t total_bytes(const struct iovec *pieces, unsigned int count)
@@ -55,9 +55,9 @@ int tap_send_captured(struct capture *capture, struct link_peer *peer, uint32_t 
 		      enum tap_kind kind, const struct iovec *pieces, unsigned int count,
 		      unsigned int segment)
 {
-	const struct capture_way way = way_of(peer);
+	const struct capture_path path = path_of(peer);
 	struct capture_packets packets = {
-		.way = &way,
+		.path = &path,
 		.pieces = pieces,
 		.count = count,
 		.bytes = total_bytes(pieces, count),
@@ -85,10 +85,10 @@ void tap_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *bytes, siz
 {
 	const struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 	struct capture *capture = capture_on();
-	struct capture_way way;
+	struct capture_path path;
 	/* It would have left alone, from a socket that counts from 0. */
 	const struct capture_packets packets = {
-		.way = &way,
+		.path = &path,
 		.pieces = &piece,
 		.count = 1,
 		.bytes = length,
@@ -99,7 +99,7 @@ void tap_dropped(struct link_peer *peer, uint32_t qpn, const uint8_t *bytes, siz
 
 	if (!capture)
 		return;
-	way = way_of(peer);
+	path = path_of(peer);
 	capture_put(capture, &packets);
 }
 
@@ -108,11 +108,11 @@ static void put_received(struct capture *capture, const struct tap_datagram *dat
 {
 	const struct iovec piece = { .iov_base = (void *)(uintptr_t)datagram->bytes,
 				     .iov_len = datagram->length };
-	struct capture_way way = { .src_port = datagram->path->src_port,
-				   .traffic_class = datagram->batch->traffic_class,
-				   .hop_limit = datagram->batch->hop_limit,
-				   .ipv6 = datagram->path->ipv6 };
-	const struct capture_packets shown = { .way = &way,
+	struct capture_path path = { .src_port = datagram->path->src_port,
+				     .traffic_class = datagram->batch->traffic_class,
+				     .hop_limit = datagram->batch->hop_limit,
+				     .ipv6 = datagram->path->ipv6 };
+	const struct capture_packets shown = { .path = &path,
 					       .pieces = &piece,
 					       .count = 1,
 					       .bytes = datagram->length,
@@ -120,8 +120,8 @@ static void put_received(struct capture *capture, const struct tap_datagram *dat
 					       .comment = comment,
 					       .came = datagram->came };
 
-	memcpy(way.src, datagram->path->src, sizeof(way.src));
-	memcpy(way.dst, datagram->path->dst, sizeof(way.dst));
+	memcpy(path.src, datagram->path->src, sizeof(path.src));
+	memcpy(path.dst, datagram->path->dst, sizeof(path.dst));
 	capture_put(capture, &shown);
 }
 

@@ -102,11 +102,11 @@ static void count_failure(struct progress *progress, int error)
 					 : PROGRESS_COUNT_SEND_ERRORS);
 }
 
-void transmit_pieces(struct progress *progress, const struct fault_way *way,
+void transmit_pieces(struct progress *progress, const struct fault_path *path,
 		     const struct iovec *pieces, unsigned int count, unsigned int segment)
 {
-	int error = tap_send(way->peer, way->qpn, way->corrupted ? TAP_CORRUPTED : TAP_ONCE, pieces,
-			     count, segment);
+	int error = tap_send(path->peer, path->qpn, path->corrupted ? TAP_CORRUPTED : TAP_ONCE,
+			     pieces, count, segment);
 
 	count_anywhere(progress, PROGRESS_COUNT_SEND_CALLS);
 	if (error)
@@ -283,7 +283,7 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 	}
 }
 
-/* Send at once.  Those who post find errno as it was. */
+/* Send at once.  The thread that posts finds errno as it was. */
 static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_occasion occasion)
 {
 	bool polled = !wakeup_is_armed(progress);

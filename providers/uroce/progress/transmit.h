@@ -71,7 +71,7 @@ unsigned int tx_buffers_wanted(void);
 struct tx_buffer *tx_buffer_new(unsigned int max_packets);
 void tx_buffer_free(struct tx_buffer *tx);
 /* Send what the fault injector lets through, counting calls and what fails. */
-void transmit_pieces(struct progress *progress, const struct fault_way *way,
+void transmit_pieces(struct progress *progress, const struct fault_path *path,
 		     const struct iovec *pieces, unsigned int count, unsigned int segment);
 
 #endif

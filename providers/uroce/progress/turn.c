@@ -30,10 +30,10 @@ enum {
 	 */
 	YIELD_AFTER_NS = 5000,
 	/*
-	 * Where another thread wants the core, which shows in the time that the call takes, it may
-	 * be the one that is waited for: then a poller yields with every second poll.  Both ends of
-	 * ib_send_lat on one core take 4.7 us so, 10.6 us when they always wait for 5 us, and
-	 * 140 us when they never yield (medians of five).
+	 * Where another thread is ready to run on the core, which shows in the time that the call
+	 * takes, it may be the one that is waited for: then a poller yields with every second poll.
+	 * Both ends of ib_send_lat on one core take 4.7 us so, 10.6 us when they always wait for 5
+	 * us, and 140 us when they never yield (medians of five).
 	 */
 	YIELD_SHARED_NS = 1000,
 	YIELD_AFTER_SHARED_NS = 0,

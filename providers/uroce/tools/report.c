@@ -81,7 +81,7 @@ static void table_qp(FILE *out, const struct snapshot *snapshot, const struct ur
 	fprintf(out,
 		"     queues   send %u  receive %u  in flight %u of %u packets  reads %u  "
 		"retries left %u (RNR %u)  %.16s\n",
-		qp->sq_used, qp->rq_used, qp->in_flight, qp->window, qp->outstanding_reads,
+		qp->sq_used, qp->rq_used, qp->in_flight, qp->cwnd, qp->outstanding_reads,
 		qp->retries_left, qp->rnr_retries_left, qp->waiting);
 	table_counters(out, "     counters", snapshot->qp_names, counters, count, all);
 }
@@ -282,7 +282,7 @@ static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
 		{ "rq_used", qp->rq_used },
 		{ "outstanding_reads", qp->outstanding_reads },
 		{ "in_flight", qp->in_flight },
-		{ "window", qp->window },
+		{ "cwnd", qp->cwnd },
 		{ "retries_left", qp->retries_left },
 		{ "rnr_retries_left", qp->rnr_retries_left },
 	};

@@ -135,7 +135,7 @@ static void finish(const struct frame *frame, const struct piece *piece, unsigne
 	packet->icrc_unchecked = !is_whole(piece);
 	if (is_whole(piece))
 		verdict = wire_icrc_check(&frame->path, &id, piece->bytes, piece->length);
-	/* Nobody shows the identifications of packets that a receiver has joined: solved for. */
+	/* Of packets that a receiver has joined the identifications are gone: solved for. */
 	packet->icrc_is_wrong = part == 0 ? verdict != WIRE_ICRC_RIGHT : verdict == WIRE_ICRC_WRONG;
 }
 

@@ -2,8 +2,8 @@
 #include "rules.h"
 
 const struct rule_row rule_rows[TRACE_RULE_COUNT] = {
-#define ROW(id, rule, who, words) \
-	[RULE_##id] = { .number = (rule), .text = (words), .by = RULE_BY_##who },
+#define ROW(id, rule, side, words) \
+	[RULE_##id] = { .number = (rule), .text = (words), .by = RULE_BY_##side },
 	TRACE_RULES(ROW)
 #undef ROW
 };

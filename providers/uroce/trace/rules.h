@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* identifier, rule number, who breaks it, in words */
+/* identifier, rule number, which side breaks it, in words */
 #define TRACE_RULES(X)                                                                           \
 	X(CREDITS_MIXED, "C7", RESPONDER,                                                        \
 	  "credits are counted in one response and \"not "                                       \

@@ -38,7 +38,7 @@ struct ucm_call {
 	size_t out_bytes;
 };
 
-/* Write an answer where the program wants it: EFAULT for no address. */
+/* Write an answer to where the program has room for it: EFAULT for no address. */
 int ucm_respond(uint64_t response, const void *answer, size_t bytes);
 
 /* One write() to a channel, which is held: the length, or a negative errno. */

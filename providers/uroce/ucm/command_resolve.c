@@ -20,70 +20,70 @@ static void map_multicast(const struct ucm_address *group, uint8_t gid[16])
 }
 
 /* All of 127.0.0.0/8, ::1 and "this host" is the loopback device's own GID. */
-static int find_loopback(const struct ucm_address *destination, struct ucm_way *way)
+static int find_loopback(const struct ucm_address *destination, struct ucm_path *path)
 {
 	struct ucm_device device;
 	struct ucm_address one = *destination;
 
 	if (!ucm_device(ucm_device_loopback(), &device))
 		return ENODEV;
-	way->device = device.number;
+	path->device = device.number;
 	if (ucm_address_is_any(destination)) {
 		if (destination->family == AF_INET)
 			one.ip[12] = 127;
 		one.ip[15] = 1;
 	}
 	/* ::1 where the interface has it; 127.0.0.1 is always at index 0. */
-	memcpy(way->sgid, one.ip, 16);
-	if (!ucm_device_of_gid(one.ip, 0, &way->device, &way->index) ||
-	    way->device != device.number) {
-		way->device = device.number;
-		way->index = 0;
-		memcpy(way->sgid, device.gid, 16);
+	memcpy(path->sgid, one.ip, 16);
+	if (!ucm_device_of_gid(one.ip, 0, &path->device, &path->index) ||
+	    path->device != device.number) {
+		path->device = device.number;
+		path->index = 0;
+		memcpy(path->sgid, device.gid, 16);
 	}
-	memcpy(way->dgid, way->sgid, 16);
-	way->source = one;
-	way->source.port = 0;
+	memcpy(path->dgid, path->sgid, 16);
+	path->source = one;
+	path->source.port = 0;
 	return 0;
 }
 
 /* 0, a positive errno of the route, or -ENODEV: there is a route, but no device of ours. */
-static int find_way(const struct ucm_address *destination, const struct ucm_address *bound,
-		    struct ucm_way *way)
+static int find_path(const struct ucm_address *destination, const struct ucm_address *bound,
+		     struct ucm_path *path)
 {
 	uint32_t scope_id = destination->scope_id ? destination->scope_id : bound->scope_id;
 	int error;
 
 	if (ucm_address_is_any(destination) || ucm_address_is_loopback(destination))
-		return find_loopback(destination, way);
-	error = ucm_route_source(destination, bound, &way->source);
+		return find_loopback(destination, path);
+	error = ucm_route_source(destination, bound, &path->source);
 	if (error)
 		return error;
-	if (!ucm_device_of_gid(way->source.ip, scope_id, &way->device, &way->index))
+	if (!ucm_device_of_gid(path->source.ip, scope_id, &path->device, &path->index))
 		return -ENODEV;
-	memcpy(way->sgid, way->source.ip, 16);
+	memcpy(path->sgid, path->source.ip, 16);
 	if (ucm_address_is_multicast(destination))
-		map_multicast(destination, way->dgid);
+		map_multicast(destination, path->dgid);
 	else
-		memcpy(way->dgid, destination->ip, 16);
+		memcpy(path->dgid, destination->ip, 16);
 	return 0;
 }
 
-static void take_way(struct ucm_id *id, const struct ucm_way *way)
+static void take_path(struct ucm_id *id, const struct ucm_path *path)
 {
 	uint16_t port = id->source.port, space = id->source.space;
 
 	/* An id that is bound to an address keeps it: 127.0.0.2, say, though its GID is
 	 * 127.0.0.1's. */
 	if (ucm_address_is_any(&id->source)) {
-		id->source = way->source;
+		id->source = path->source;
 		id->source.port = port;
 		id->source.space = space;
 	}
-	id->device = way->device;
-	id->sgid_index = way->index;
-	memcpy(id->sgid, way->sgid, 16);
-	memcpy(id->dgid, way->dgid, 16);
+	id->device = path->device;
+	id->sgid_index = path->index;
+	memcpy(id->sgid, path->sgid, 16);
+	memcpy(id->dgid, path->dgid, 16);
 }
 
 /*
@@ -93,19 +93,19 @@ static void take_way(struct ucm_id *id, const struct ucm_way *way)
 static int look(struct ucm_id **id, struct ucm_awaited *found, int *status, bool *missing)
 {
 	struct ucm_address bound = (*id)->source;
-	struct ucm_way *way = &found->way;
+	struct ucm_path *path = &found->path;
 	int error;
 
 	found->destination = (*id)->destination;
 	found->serial = (*id)->serial;
 	found->handle = (*id)->handle;
 	ucm_unlock();
-	error = find_way(&found->destination, &bound, way);
+	error = find_path(&found->destination, &bound, path);
 	*status = error < 0 ? error : 0;
 	if (!error)
-		*status = -ucm_hear(way->sgid, way->device);
+		*status = -ucm_hear(path->sgid, path->device);
 	*missing = !error && !*status &&
-		   ucm_neighbour_is_missing(way, &found->destination, &found->next_hop);
+		   ucm_neighbour_is_missing(path, &found->destination, &found->next_hop);
 	ucm_lock();
 	*id = ucm_id_again(found->handle, found->serial);
 	if (!*id)
@@ -113,14 +113,14 @@ static int look(struct ucm_id **id, struct ucm_awaited *found, int *status, bool
 	return error > 0 ? error : 0;
 }
 
-void ucm_resolved(struct ucm_id *id, const struct ucm_way *way, int status)
+void ucm_resolved(struct ucm_id *id, const struct ucm_path *path, int status)
 {
 	if (status) {
 		id->state = UCM_BOUND;
 		ucm_event_tell(id, UCM_EVENT_ADDR_ERROR, status);
 		return;
 	}
-	take_way(id, way);
+	take_path(id, path);
 	id->state = UCM_ADDR_RESOLVED;
 	ucm_event_tell(id, UCM_EVENT_ADDR_RESOLVED, 0);
 }
@@ -143,7 +143,7 @@ static int resolve_later(struct ucm_id *id, const struct ucm_awaited *found, uin
 static int resolve(struct ucm_id *id, const struct ucm_address *source,
 		   const struct ucm_address *destination, uint32_t timeout_ms)
 {
-	struct ucm_awaited found = { .way.device = UCM_NO_DEVICE };
+	struct ucm_awaited found = { .path.device = UCM_NO_DEVICE };
 	struct ucm_address any;
 	int error, status;
 	bool missing;
@@ -168,7 +168,7 @@ static int resolve(struct ucm_id *id, const struct ucm_address *source,
 	}
 	if (missing)
 		return resolve_later(id, &found, timeout_ms);
-	ucm_resolved(id, &found.way, status);
+	ucm_resolved(id, &found.path, status);
 	return 0;
 }
 

@@ -42,7 +42,7 @@ int ucm_hear_all(void);
 /* NULL until ucm_hear() has succeeded.  With the lock held. */
 struct cm *ucm_cm(void);
 struct gsi *ucm_gsi(void);
-/* The way of a MAD, in the words of queue pair 1. */
+/* The path of a MAD, in the words of queue pair 1. */
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to);
 /* After calls of the cm: its next deadline may be another one. */
 void ucm_time_changed(void);

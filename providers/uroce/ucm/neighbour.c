@@ -23,16 +23,16 @@ static void work(void);
 /* In the helper thread nothing may wait: the kernel's tables have locks of their own. */
 static struct aside looking = ASIDE_INITIALIZER(work);
 
-static uint32_t scope_of(const struct ucm_way *way)
+static uint32_t scope_of(const struct ucm_path *path)
 {
-	return ucm_gid_is_link_local(way->dgid) ? way->device : 0;
+	return ucm_gid_is_link_local(path->dgid) ? path->device : 0;
 }
 
-bool ucm_neighbour_is_missing(const struct ucm_way *way, const struct ucm_address *destination,
+bool ucm_neighbour_is_missing(const struct ucm_path *path, const struct ucm_address *destination,
 			      struct neighbour *next_hop)
 {
 	return !ucm_address_is_multicast(destination) &&
-	       neighbour_find(way->sgid, way->dgid, scope_of(way), next_hop) &&
+	       neighbour_find(path->sgid, path->dgid, scope_of(path), next_hop) &&
 	       !neighbour_is_known(next_hop);
 }
 
@@ -51,7 +51,7 @@ static void look(struct ucm_awaited *list)
 		if (one->known || (one->nudged && now - one->nudged < NUDGE_NS))
 			continue;
 		one->nudged = now;
-		neighbour_ask(one->way.sgid, one->way.dgid, scope_of(&one->way));
+		neighbour_ask(one->path.sgid, one->path.dgid, scope_of(&one->path));
 	}
 }
 
@@ -71,7 +71,7 @@ static void settle(struct ucm_awaited *list)
 			continue;
 		}
 		if (id)
-			ucm_resolved(id, &list->way, list->known ? 0 : -ETIMEDOUT);
+			ucm_resolved(id, &list->path, list->known ? 0 : -ETIMEDOUT);
 		free(list);
 	}
 }

@@ -9,8 +9,8 @@
 #include "address.h"
 #include "link/neighbour.h"
 
-/* Which way packets to a destination go. */
-struct ucm_way {
+/* The path of packets to a destination, as far as this host knows it. */
+struct ucm_path {
 	struct ucm_address source;
 	uint32_t device;
 	unsigned int index; /* of sgid */
@@ -26,12 +26,12 @@ struct ucm_awaited {
 	uint64_t nudged; /* when the host was made to ask; 0: not yet */
 	bool known;
 	struct ucm_address destination;
-	struct ucm_way way;
+	struct ucm_path path;
 	struct neighbour next_hop;
 };
 
 /* Without the lock.  Does the host have to ask for the next hop? */
-bool ucm_neighbour_is_missing(const struct ucm_way *way, const struct ucm_address *destination,
+bool ucm_neighbour_is_missing(const struct ucm_path *path, const struct ucm_address *destination,
 			      struct neighbour *next_hop);
 /*
  * ucm_resolved() will be called in another thread.  With the lock, which is given up meanwhile;
@@ -42,6 +42,6 @@ void ucm_neighbours_forked(void);
 
 struct ucm_id;
 /* command_resolve.c: the end of RESOLVE, with 0 or a negative errno.  With the lock. */
-void ucm_resolved(struct ucm_id *id, const struct ucm_way *way, int status);
+void ucm_resolved(struct ucm_id *id, const struct ucm_path *path, int status);
 
 #endif

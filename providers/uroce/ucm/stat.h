@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What uroce-stat sees of listeners and connections; served with the rest (verbs/stat.h). */
+/* What uroce-stat sees of listeners and connections; served with the rest (verbs/device/stat.h). */
 #ifndef UROCE_UCM_STAT_H
 #define UROCE_UCM_STAT_H
 

@@ -49,11 +49,8 @@ void uroce_belongings_enter(struct uroce_belonging *belonging, enum belonging_ki
 			    void (*end)(struct uroce_belonging *belonging));
 void uroce_belongings_leave(struct uroce_belonging *belonging);
 
-/*
- * Context is closed, and no longer in the list of those that are open.  When it is the last one of
- * its file, its objects are ended, and those of the others, and progress is let go of.
- */
-void uroce_belongings_close(struct uroce_context *context);
+/* End all objects of the contexts of context's file.  Control call, for device/closing.c. */
+void uroce_belongings_end(struct uroce_context *context);
 
 /* For forked.c. */
 void uroce_belongings_fork_prepare(void);

@@ -29,8 +29,13 @@ int uroce_start(struct progress **progress, struct uroce_settings *settings,
 		char error[PROGRESS_ERROR_TEXT]);
 void uroce_stop(struct progress *progress);
 
-/* No pointer to a context that was closed is left. */
-void uroce_context_free(struct uroce_context *context);
+/*
+ * Context is closed, and no longer in the list of those that are open.  When it is the last one of
+ * its file, its objects are ended, and those of the others, and progress is let go of.
+ */
+void uroce_context_close(struct uroce_context *context);
+/* In a forked child. */
+void uroce_closing_forked(void);
 
 /* Open the pipe of asynchronous events, and close both ends.  0 or a positive errno. */
 int uroce_async_open(struct uroce_context *context);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
@@ -132,7 +133,12 @@ struct uroce_context {
 };
 
 /* abi.h gives verbs_get_ctx(): ibv_context -> verbs_context; this leads on to ours. */
-struct uroce_context *to_uroce_context(struct ibv_context *context);
+static inline struct uroce_context *to_uroce_context(struct ibv_context *context)
+{
+	return (struct uroce_context *)((char *)context -
+					offsetof(struct uroce_context, base.context));
+}
+
 /*
  * May objects of both be used together?  Of one context and its imports they may; the kernel knows
  * an object by a number that means nothing, or something else, in a context that was opened apart.

@@ -115,7 +115,7 @@ enum wire_error wire_parse(const uint8_t *bytes, size_t length, struct wire_pack
 unsigned int wire_build_headers(const struct wire_packet *packet, uint8_t *bytes);
 
 /*
- * The same in two parts, for those who send: the BTH from numbers, flags a set of WIRE_BTH_SE,
+ * The same in two parts, for the data path: the BTH from numbers, flags a set of WIRE_BTH_SE,
  * WIRE_BTH_MIGREQ and the pad count at WIRE_BTH_PAD_SHIFT, psn with WIRE_BTH_ACKREQ or without; and
  * behind it the extension headers of opcode.  Of packet only the fields that these have are read;
  * their length is returned.

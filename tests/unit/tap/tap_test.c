@@ -47,12 +47,12 @@ uint16_t link_peer_identification(const struct link_peer *to)
 	return 7;
 }
 
-void link_peer_way(const struct link_peer *to, struct link_way *way)
+void link_peer_path(const struct link_peer *to, struct link_path *path)
 {
 	(void)to;
-	*way = (struct link_way){ .src = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
-				  .dst = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 },
-				  .src_port = 50000 };
+	*path = (struct link_path){ .src = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+				    .dst = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 },
+				    .src_port = 50000 };
 }
 
 static void start_capture(void)

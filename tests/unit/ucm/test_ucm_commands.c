@@ -12,7 +12,7 @@
 
 #include "caller.h"
 #include "ucm/command.h"
-#include "ucm/way.h"
+#include "ucm/way_in.h"
 #include "world.h"
 
 /* A write that is too short, or says more than it has, or names no command, is EINVAL. */

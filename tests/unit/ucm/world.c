@@ -13,7 +13,7 @@
 #include "ucm/devices.h"
 #include "ucm/manager.h"
 #include "ucm/route.h"
-#include "ucm/way.h"
+#include "ucm/way_in.h"
 #include "verbs/complain.h"
 #include "verbs/context.h"
 #include "verbs/device/stat.h"

@@ -13,7 +13,7 @@
 int uroce_overrun_get(struct progress *progress);
 void uroce_overrun_put(struct progress *progress);
 /*
- * A CQ has just died, or the way of a QP is suspect (verbs/qp/path_mtu.h): all QPs are looked at.
+ * A CQ has just died, or the path of a QP is suspect (verbs/qp/path_mtu.h): all QPs are looked at.
  * Allowed inside engine callbacks.
  */
 void uroce_overrun_signal(void);

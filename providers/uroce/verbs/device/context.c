@@ -88,7 +88,7 @@ static void acknowledge_at_exit(void)
 	(void)atexit(progress_leave);
 }
 
-/* What is the same for all that want the process's instance.  0 or a negative errno, with text. */
+/* What is the same for all users of the process's instance.  0 or a negative errno, with text. */
 static int get_progress(struct progress **progress, struct uroce_settings *settings,
 			char text[PROGRESS_ERROR_TEXT])
 {
@@ -202,23 +202,6 @@ struct ibv_context *uroce_import_device(int cmd_fd)
 	return uroce_abi.open_device(device, &cmd_fd);
 }
 
-bool uroce_together(struct ibv_context *one, struct ibv_context *other)
-{
-	uint64_t file;
-
-	if (one == other)
-		return true;
-	file = to_uroce_context(one)->file;
-	return file && file == to_uroce_context(other)->file;
-}
-
-void uroce_context_free(struct uroce_context *context)
-{
-	pthread_mutex_destroy(&context->async_lock);
-	uroce_abi.uninit_context(abi_verbs_context(&context->base));
-	free(context);
-}
-
 void uroce_free_context(struct ibv_context *public)
 {
 	struct uroce_context *context = to_uroce_context(public);
@@ -237,7 +220,7 @@ void uroce_free_context(struct ibv_context *public)
 	context->closed = true;
 	/* What a child has inherited, its parent will end. */
 	if (!inherited)
-		uroce_belongings_close(context);
+		uroce_context_close(context);
 	uroce_context_release(public);
 	pthread_setcancelstate(cancel_state, NULL);
 }

@@ -17,12 +17,6 @@ bool uroce_owns_device(const struct ibv_device *device)
 	return ((const struct verbs_device *)device)->ops == &uroce_device_ops;
 }
 
-struct uroce_context *to_uroce_context(struct ibv_context *context)
-{
-	return (struct uroce_context *)((char *)context -
-					offsetof(struct uroce_context, base.context));
-}
-
 static struct uroce_device *find_device(const char *netdev_name)
 {
 	struct uroce_device *device;
@@ -213,30 +207,6 @@ int uroce_list_devices(struct ibv_device ***list, unsigned int *count)
 unlock:
 	pthread_mutex_unlock(&devices_lock);
 	return error;
-}
-
-bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev)
-{
-	bool exists;
-
-	pthread_mutex_lock(&device->port_lock);
-	*netdev = device->netdev;
-	exists = device->exists;
-	pthread_mutex_unlock(&device->port_lock);
-	return exists;
-}
-
-bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *gid)
-{
-	static const union ibv_gid empty;
-
-	*gid = empty;
-	if (index >= UROCE_GID_TABLE)
-		return false;
-	pthread_mutex_lock(&device->port_lock);
-	*gid = device->gid[index];
-	pthread_mutex_unlock(&device->port_lock);
-	return memcmp(gid, &empty, sizeof(empty)) != 0;
 }
 
 void uroce_devices_add_context(struct uroce_context *context)

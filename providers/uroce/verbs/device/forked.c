@@ -63,6 +63,7 @@ static void in_child(void)
 	uroce_generation++;
 	for (int i = PARTS; i-- > 0;)
 		parts[i].child();
+	uroce_closing_forked();
 	uroce_channel_forked();
 	uroce_ud_forked();
 	uroce_mcast_forked();

@@ -10,10 +10,6 @@
 #include "verbs/ops.h"
 #include "wire/packet.h"
 
-/* Around the payload of the largest packet: IPv6, UDP, BTH, XRCETH, RETH, ImmDt, ICRC. */
-#define PACKET_OVERHEAD (40 + 8 + 12 + 4 + 16 + 4 + 4)
-#define MTU_BYTES(mtu) (128u << (mtu))
-
 #define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
 /* 4.096 us x 2^10 = 4.2 ms: an ACK may have to wait until a thread of ours gets a processor. */
 #define ACK_DELAY_CODE 10
@@ -66,15 +62,6 @@ static const struct rate *rate_of(const struct netdev *netdev)
 	while (i > 0 && rates[i].mbps > mbps)
 		i--;
 	return &rates[i];
-}
-
-enum ibv_mtu uroce_active_mtu(uint32_t netdev_mtu)
-{
-	int mtu = IBV_MTU_4096;
-
-	while (mtu > IBV_MTU_256 && MTU_BYTES(mtu) + PACKET_OVERHEAD > netdev_mtu)
-		mtu--;
-	return (enum ibv_mtu)mtu;
 }
 
 /* rule U1 */

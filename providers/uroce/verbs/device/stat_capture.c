@@ -75,7 +75,7 @@ static void start(const char *options, int file)
 	answer(asker.fd, UROCE_ABI_CAPTURE_REPLY, result, error, NULL);
 }
 
-/* In the helper thread: the asker says where to, or has gone, or wants no more. */
+/* In the helper thread: the asker says where to, or has gone, or ends the capture. */
 static void asker_speaks(void *arg)
 {
 	struct uroce_abi_capture message;

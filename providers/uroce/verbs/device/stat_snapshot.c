@@ -169,7 +169,7 @@ static void fill_numbers(struct uroce_abi_stat_qp *record, const struct eng_view
 	record->rq_used = view->rq_used;
 	record->outstanding_reads = view->outstanding_reads;
 	record->in_flight = view->in_flight;
-	record->window = view->cwnd;
+	record->cwnd = view->cwnd;
 	record->retries_left = view->retries_left;
 	record->rnr_retries_left = view->rnr_retries_left;
 }

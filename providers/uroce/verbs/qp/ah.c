@@ -160,7 +160,7 @@ static uint32_t number_of(struct progress *progress, const struct progress_route
 }
 
 /* 0 or a positive errno. */
-static int open_way(struct uroce_ah *ah, const struct progress_route *route)
+static int open_path(struct uroce_ah *ah, const struct progress_route *route)
 {
 	char text[PROGRESS_ERROR_TEXT] = "";
 	int error = -progress_path_open(ah->progress, route, number_of(ah->progress, route),
@@ -203,13 +203,13 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		atomic_init(&ah->users, 1);
 		if (!route.traffic_class)
 			route.traffic_class = context->settings.traffic_class;
-		error = open_way(ah, &route);
+		error = open_path(ah, &route);
 	}
 	if (error) {
 		uroce_ah_explain(context->device, attr, text);
 		/*
-		 * Programs try out which GIDs are of use, so this may be what they want to know;
-		 * but not without a GID.
+		 * Programs try out which GIDs are of use, so this may be the answer that they look
+		 * for; but not without a GID.
 		 */
 		tell = attr->is_global ? uroce_debug : uroce_complain;
 		tell("no address handle: %s", text[0] ? text : strerror(error));

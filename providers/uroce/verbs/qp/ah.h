@@ -40,7 +40,7 @@ void uroce_ah_bury(void);
 bool uroce_gid_is_multicast(const uint8_t gid[16]);
 
 /*
- * Is attr a way that this device can go: port 1, a global route (RoCE has no other), from a GID
+ * Is attr a path that this device can take: port 1, a global route (RoCE has no other), from a GID
  * index that holds an address, to an address of the same kind?  0, or EINVAL.  route may be NULL,
  * else all but its dest_qpn is filled.
  */

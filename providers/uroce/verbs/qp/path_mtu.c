@@ -13,9 +13,9 @@
 #define PACKET_OVERHEAD (8 + 12 + 16 + 4)
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40
-/* An answer for the same way that is so old is good enough for one more queue pair. */
+/* An answer for the same path that is so old is good enough for one more queue pair. */
 #define CONNECT_AGE_MS 100
-/* One line in so long a time: a thousand queue pairs may share a way. */
+/* One line in so long a time: a thousand queue pairs may share a path. */
 #define QUIET_NS 1000000000ull
 
 static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -32,7 +32,7 @@ static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN
 	return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
 
-/* Has nobody said anything for a while? */
+/* Has nothing been said for a while? */
 static bool may_speak(void)
 {
 	static atomic_uint_fast64_t quiet_until;
@@ -41,31 +41,31 @@ static bool may_speak(void)
 	return now >= until && atomic_compare_exchange_strong(&quiet_until, &until, now + QUIET_NS);
 }
 
-static void tell(const struct uroce_qp *qp, const struct link_way *way, enum ibv_mtu path_mtu,
+static void tell(const struct uroce_qp *qp, const struct link_path *path, enum ibv_mtu path_mtu,
 		 uint32_t packet, uint32_t carried)
 {
 	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
 
-	uroce_complain("queue pair %u sends packets of up to %u bytes (path MTU %u), but the way "
+	uroce_complain("queue pair %u sends packets of up to %u bytes (path MTU %u), but the path "
 		       "from %s to %s carries %u: give the queue pair a path MTU of at most %u, or "
-		       "the way a larger one",
-		       qp->progress.qpn, packet, MTU_BYTES(path_mtu), text_of(way->src, here),
-		       text_of(way->dst, there), carried, MTU_BYTES(uroce_active_mtu(carried)));
+		       "the path a larger one",
+		       qp->progress.qpn, packet, MTU_BYTES(path_mtu), text_of(path->src, here),
+		       text_of(path->dst, there), carried, MTU_BYTES(uroce_active_mtu(carried)));
 }
 
 static void check(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int max_age_ms)
 {
 	uint32_t carried = link_peer_mtu(qp->progress.peer, max_age_ms), packet;
-	struct link_way way;
+	struct link_path path;
 
-	link_peer_way(qp->progress.peer, &way);
+	link_peer_path(qp->progress.peer, &path);
 	packet = MTU_BYTES(path_mtu) + PACKET_OVERHEAD;
-	packet += is_ipv4(way.dst) ? IPV4_BYTES : IPV6_BYTES;
+	packet += is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
 	if (!carried || carried >= packet)
 		return;
 	progress_note(qp->context->progress, PROGRESS_COUNT_PATH_TOO_SMALL);
 	if (may_speak())
-		tell(qp, &way, path_mtu, packet, carried);
+		tell(qp, &path, path_mtu, packet, carried);
 }
 
 void uroce_path_check(struct uroce_qp *qp, enum ibv_mtu path_mtu)

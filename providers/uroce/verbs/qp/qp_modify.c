@@ -96,7 +96,7 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 	if (!uroce_ah_check(device, &attr->ah_attr, route))
 		return 0;
 	uroce_ah_explain(device, &attr->ah_attr, text);
-	uroce_complain("queue pair %u gets no way to its peer: %s", qp->progress.qpn, text);
+	uroce_complain("queue pair %u cannot reach its peer: %s", qp->progress.qpn, text);
 	return EINVAL;
 }
 
@@ -177,12 +177,12 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 static void find_neighbour(const struct uroce_qp *qp, const struct progress_route *route)
 {
 	if (!neighbour_meet(route->sgid, route->dgid, progress_route_scope(route)))
-		uroce_debug("queue pair %u: nobody answers for the next hop to its peer",
+		uroce_debug("queue pair %u: the next hop to its peer does not answer",
 			    qp->progress.qpn);
 }
 
 /*
- * Open the way to the peer.  May block for some milliseconds, or until the next hop is found; 0 or
+ * Open the path to the peer.  May block for some milliseconds, or until the next hop is found; 0 or
  * a positive errno.
  */
 static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,

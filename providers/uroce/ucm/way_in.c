@@ -8,7 +8,7 @@
 #include "manager.h"
 #include "stat.h"
 #include "verbs/device/stat.h"
-#include "way.h"
+#include "way_in.h"
 
 /* A descriptor may come again that the application has closed without our knowing. */
 static void bury(int fd)

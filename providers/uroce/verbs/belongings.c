@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "verbs/belongings.h"
+#include "belongings.h"
 
-#include "verbs/context.h"
-#include "verbs/device.h"
-#include "verbs/qp/ud.h"
+#include <stdlib.h>
 
-/* Around the end of a file's objects; held while locks of all kinds are taken. */
-static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Closed contexts whose file another one has open, by next_closed; under closing_lock. */
-static struct uroce_context *closed;
+#include "uroce.h"
 
 /* Of the process, since imports share objects; innermost. */
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct uroce_belonging *lists[BELONGING_KINDS];
+
+bool uroce_together(struct ibv_context *one, struct ibv_context *other)
+{
+	uint64_t file;
+
+	if (one == other)
+		return true;
+	file = to_uroce_context(one)->file;
+	return file && file == to_uroce_context(other)->file;
+}
+
+/* No pointer to a context that was closed is left. */
+static void free_context(struct uroce_context *context)
+{
+	pthread_mutex_destroy(&context->async_lock);
+	uroce_abi.uninit_context(abi_verbs_context(&context->base));
+	free(context);
+}
 
 void uroce_context_hold(struct ibv_context *context)
 {
@@ -29,7 +42,7 @@ void uroce_context_release(struct ibv_context *public)
 	context = to_uroce_context(public);
 	/* An open context holds itself. */
 	if (atomic_fetch_sub(&context->holders, 1) == 1 && context->closed)
-		uroce_context_free(context);
+		free_context(context);
 }
 
 void uroce_belongings_enter(struct uroce_belonging *belonging, enum belonging_kind kind,
@@ -79,8 +92,7 @@ static struct uroce_belonging *take(enum belonging_kind kind, struct uroce_conte
 	return belonging;
 }
 
-/* Caller holds closing_lock. */
-static void end_all(struct uroce_context *context)
+void uroce_belongings_end(struct uroce_context *context)
 {
 	for (enum belonging_kind kind = 0; kind < BELONGING_KINDS; kind++) {
 		struct uroce_belonging *belonging;
@@ -89,40 +101,6 @@ static void end_all(struct uroce_context *context)
 		while ((belonging = take(kind, context)))
 			belonging->end(belonging);
 	}
-}
-
-/* The contexts of context's file, itself included, need no progress any more. */
-static void put_all(struct uroce_context *context)
-{
-	struct uroce_context **from = &closed;
-
-	while (*from) {
-		struct uroce_context *other = *from;
-
-		if (!uroce_together(&other->base.context, &context->base.context)) {
-			from = &other->next_closed;
-			continue;
-		}
-		*from = other->next_closed;
-		uroce_ud_close(other);
-		progress_put(other->progress);
-		other->progress = NULL;
-		uroce_context_release(&other->base.context);
-	}
-}
-
-void uroce_belongings_close(struct uroce_context *context)
-{
-	pthread_mutex_lock(&closing_lock);
-	/* Held, so that what has been closed before can be found. */
-	uroce_context_hold(&context->base.context);
-	context->next_closed = closed;
-	closed = context;
-	if (!context->file || !uroce_devices_of_file(context->file)) {
-		end_all(context);
-		put_all(context);
-	}
-	pthread_mutex_unlock(&closing_lock);
 }
 
 void uroce_belongings_fork_prepare(void)
@@ -137,11 +115,7 @@ void uroce_belongings_fork_parent(void)
 
 void uroce_belongings_fork_child(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-	closing_lock = fresh;
 	/* They are the parent's to end. */
-	closed = NULL;
 	for (int i = 0; i < BELONGING_KINDS; i++)
 		while (lists[i])
 			unlink_belonging(lists[i]);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The end of what belongs to contexts, when the last one of their file is closed (belongings.h).
+ */
+#include "verbs/belongings.h"
+#include "verbs/context.h"
+#include "verbs/device.h"
+#include "verbs/qp/ud.h"
+
+/* Around the end of a file's objects; held while locks of all kinds are taken. */
+static pthread_mutex_t closing_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Closed contexts whose file another one has open, by next_closed; under closing_lock. */
+static struct uroce_context *closed;
+
+/* The contexts of context's file, itself included, need no progress any more. */
+static void put_all(struct uroce_context *context)
+{
+	struct uroce_context **from = &closed;
+
+	while (*from) {
+		struct uroce_context *other = *from;
+
+		if (!uroce_together(&other->base.context, &context->base.context)) {
+			from = &other->next_closed;
+			continue;
+		}
+		*from = other->next_closed;
+		uroce_ud_close(other);
+		progress_put(other->progress);
+		other->progress = NULL;
+		uroce_context_release(&other->base.context);
+	}
+}
+
+void uroce_context_close(struct uroce_context *context)
+{
+	pthread_mutex_lock(&closing_lock);
+	/* Held, so that what has been closed before can be found. */
+	uroce_context_hold(&context->base.context);
+	context->next_closed = closed;
+	closed = context;
+	if (!context->file || !uroce_devices_of_file(context->file)) {
+		uroce_belongings_end(context);
+		put_all(context);
+	}
+	pthread_mutex_unlock(&closing_lock);
+}
+
+void uroce_closing_forked(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	closing_lock = fresh;
+	/* They are the parent's to end. */
+	closed = NULL;
+}
