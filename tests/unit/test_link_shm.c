@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shared_time.h"
+
 static struct link_counters counters_of(struct link_fixture *fixture)
 {
 	struct link_counters counters;
@@ -291,7 +293,7 @@ static void test_full_ring(void **state)
 			assert_int_equal(shm_send(fixture, peer, tag + i, BYTES), 0);
 		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
 		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
-		usleep(200000);
+		shared_time_pass_ms(200);
 		for (unsigned int i = 0; i < 3; i++)
 			assert_int_equal(shm_send(fixture, peer, 999, BYTES), 0);
 		kill(fixture->agent.pid, SIGCONT);
@@ -359,5 +361,6 @@ int main(void)
 		cmocka_unit_test_setup(test_peer_of_no_slot, fresh_network),
 	};
 
+	shared_time_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 
 #include "link/exchange.h"
 #include "link_agent.h"
+#include "shared_time.h"
 
 enum {
 	/* What is lost is sent again, so often at most: ten seconds on a host with other work. */
@@ -224,7 +225,8 @@ static void test_arrivals_are_noticed(void **state)
 	start_all(agents, 2);
 	gsi_agent_start(&other, 0, elsewhere);
 	/* It has been asked at the beginning, and rests. */
-	usleep(500000);
+	usleep(100000);
+	shared_time_pass_ms(400);
 	kill(agents[0].pid, SIGSTOP);
 	mad = to(&agents[1]);
 	for (unsigned int i = 0; i < TRIES && !seen; i++) {
@@ -349,5 +351,6 @@ int main(void)
 
 	/* A program may be called anything, and /proc shows it as it is. */
 	prctl(PR_SET_NAME, "a) R (b");
+	shared_time_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
