@@ -260,81 +260,6 @@ static void test_giving_way_ends(void **state)
 	progress_put(progress);
 }
 
-/* What has been written there, be it by the helper's turn: that holds the lock of end meanwhile. */
-static uint8_t byte_at(struct end *end, const uint8_t *place)
-{
-	uint8_t byte;
-
-	pthread_mutex_lock(&end->qp.lock);
-	byte = *place;
-	pthread_mutex_unlock(&end->qp.lock);
-	return byte;
-}
-
-enum order {
-	ACK_BEFORE_ANSWER,
-	ACK_BEHIND_ANSWER,
-	ORDER_UNKNOWN, /* the test was off the processor, or is slow: the ACK could not wait */
-};
-
-/* So long an ACK waits for an answer (engine/schedule.c). */
-#define ANSWER_WAIT_NS 50000
-
-/* One message there and one back: when does the ACK of the first one come? */
-static enum order order_of_ack(struct progress *progress, struct end *a, struct end *b,
-			       uint8_t round)
-{
-	enum { HALF = sizeof(to_memory) / 2, LENGTH = HALF < 20000 ? HALF : 20000 };
-	uint8_t *question = to_memory, *answer = to_memory + HALF;
-	unsigned int sent = a->sent;
-	uint64_t turns, since;
-	bool behind, in_time;
-
-	while (wakeup_is_armed(progress))
-		progress_poll(progress);
-	turns = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
-	memset(from_memory, round, LENGTH);
-	assert_true(end_write(a, from_memory, LENGTH, question));
-	do {
-		since = progress_now();
-		progress_poll(progress);
-	} while (byte_at(b, question + LENGTH - 1) != round);
-	assert_true(end_write(b, from_memory, LENGTH, answer));
-	in_time = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS) == turns &&
-		  progress_now() - since < ANSWER_WAIT_NS;
-	while (a->sent == sent)
-		progress_poll(progress);
-	behind = byte_at(a, answer + LENGTH - 1) == round;
-	assert_true(end_poll_for(progress, &b->sent, sent + 1));
-	if (!in_time)
-		return ORDER_UNKNOWN;
-	return behind ? ACK_BEHIND_ANSWER : ACK_BEFORE_ANSWER;
-}
-
-/*
- * rule S7: a thread that waits for the completion of a message of several packets is still polling
- * when the answer comes (ib_write_lat then spins on memory).
- */
-static void test_ack_behind_long_answer(void **state)
-{
-	struct progress *progress = get_progress();
-	struct end a, b;
-	unsigned int found[ORDER_UNKNOWN + 1] = { 0 }, known = 0;
-
-	(void)state;
-	end_pair(&a, &b, progress);
-	for (unsigned int round = 0; round < 5000 && known < 50; round++) {
-		found[order_of_ack(progress, &a, &b, round % 255 + 1)]++;
-		known = found[ACK_BEHIND_ANSWER] + found[ACK_BEFORE_ANSWER];
-	}
-	if (!known)
-		fprintf(stderr, "SKIPPED: all is so slow here that no ACK can wait\n");
-	assert_true(found[ACK_BEHIND_ANSWER] >= known / 2);
-	end_close(&a);
-	end_close(&b);
-	progress_put(progress);
-}
-
 /* Opening and closing again and again leaves no descriptor and no thread behind. */
 static void test_nothing_left(void **state)
 {
@@ -483,7 +408,6 @@ int main(void)
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_idle_sleeps),
 		cmocka_unit_test(test_deadline_wakes_helper),
-		cmocka_unit_test(test_ack_behind_long_answer),
 		cmocka_unit_test(test_giving_way_ends),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_watch),
