@@ -23,7 +23,7 @@ static bool readable(int fd, int ms)
 	return poll(&pollfd, 1, ms) == 1;
 }
 
-static void expect_event(struct end *end)
+static void expect_event(struct verbs_end *end)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -35,7 +35,7 @@ static void expect_event(struct end *end)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void expect_no_event(struct end *end)
+static void expect_no_event(struct verbs_end *end)
 {
 	assert_false(readable(end->channel->fd, LATE_MS));
 }

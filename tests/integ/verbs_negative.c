@@ -378,7 +378,7 @@ static void query_tells_what_was_set(void **state)
 
 static void posting_in_the_wrong_state(void **state)
 {
-	struct end end = pair.a;
+	struct verbs_end end = pair.a;
 
 	(void)state;
 	end.qp = fresh_qp();

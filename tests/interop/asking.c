@@ -5,19 +5,20 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-static uint8_t *place(const struct end *end, const struct lane *lane, size_t area, uint32_t number)
+static uint8_t *place(const struct interop_end *end, const struct lane *lane, size_t area,
+		      uint32_t number)
 {
 	return lane->memory + area + number * end->layout.place;
 }
 
-static uint64_t far_place(const struct end *end, const struct lane *lane, size_t area,
+static uint64_t far_place(const struct interop_end *end, const struct lane *lane, size_t area,
 			  const struct request *request, uint32_t number)
 {
 	return lane->far.memory + area + number * end->layout.place + request->shift;
 }
 
 /* Every other payload is gathered from two pieces. */
-static int pieces(const struct end *end, const struct request *request, uint8_t *at,
+static int pieces(const struct interop_end *end, const struct request *request, uint8_t *at,
 		  struct ibv_sge sge[2])
 {
 	uint32_t first = request->number % 2 && request->size > 1 ? request->size / 3 : 0;
@@ -34,7 +35,7 @@ static int pieces(const struct end *end, const struct request *request, uint8_t 
 	return count;
 }
 
-static void post(struct end *end, struct lane *lane, struct ibv_send_wr *wr)
+static void post(struct interop_end *end, struct lane *lane, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 	int error;
@@ -46,7 +47,8 @@ static void post(struct end *end, struct lane *lane, struct ibv_send_wr *wr)
 }
 
 /* What was written is read back: the data has made both ways, and order was kept. */
-static void post_read_back(struct end *end, struct lane *lane, const struct request *request)
+static void post_read_back(struct interop_end *end, struct lane *lane,
+			   const struct request *request)
 {
 	uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
 	struct ibv_sge sge = { .addr = (uintptr_t)in,
@@ -64,7 +66,7 @@ static void post_read_back(struct end *end, struct lane *lane, const struct requ
 	post(end, lane, &wr);
 }
 
-static void post_payload(struct end *end, struct lane *lane, const struct request *request)
+static void post_payload(struct interop_end *end, struct lane *lane, const struct request *request)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
 		[SEND] = IBV_WR_SEND,
@@ -96,7 +98,7 @@ static void post_payload(struct end *end, struct lane *lane, const struct reques
 	post(end, lane, &wr);
 }
 
-static void post_read(struct end *end, struct lane *lane, const struct request *request)
+static void post_read(struct interop_end *end, struct lane *lane, const struct request *request)
 {
 	uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
 	struct ibv_sge sge[2];
@@ -111,7 +113,7 @@ static void post_read(struct end *end, struct lane *lane, const struct request *
 	post(end, lane, &wr);
 }
 
-static void post_atomic(struct end *end, struct lane *lane, struct under_way *under_way)
+static void post_atomic(struct interop_end *end, struct lane *lane, struct under_way *under_way)
 {
 	const struct request *request = &under_way->request;
 	uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
@@ -144,13 +146,13 @@ static void post_atomic(struct end *end, struct lane *lane, struct under_way *un
 	post(end, lane, &wr);
 }
 
-bool ask_is_done(const struct end *end, const struct lane *lane)
+bool ask_is_done(const struct interop_end *end, const struct lane *lane)
 {
 	(void)end;
 	return lane->asked == lane->answered;
 }
 
-bool ask(struct end *end, struct lane *lane)
+bool ask(struct interop_end *end, struct lane *lane)
 {
 	const struct options *options = &end->options;
 	struct under_way *under_way = &lane->under_way[lane->asked % options->depth];
@@ -176,7 +178,8 @@ bool ask(struct end *end, struct lane *lane)
 	return true;
 }
 
-static void check_read(struct end *end, const struct lane *lane, const struct request *request)
+static void check_read(struct interop_end *end, const struct lane *lane,
+		       const struct request *request)
 {
 	const uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
 
@@ -184,7 +187,8 @@ static void check_read(struct end *end, const struct lane *lane, const struct re
 		die("READ %u of %u bytes has brought wrong ones", request->number, request->size);
 }
 
-static void check_read_back(struct end *end, const struct lane *lane, const struct request *request)
+static void check_read_back(struct interop_end *end, const struct lane *lane,
+			    const struct request *request)
 {
 	const uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
 	long at = plan_difference(in, request->size, request->seed);
@@ -194,7 +198,7 @@ static void check_read_back(struct end *end, const struct lane *lane, const stru
 		    request->number, request->size, at);
 }
 
-static void check_atomic(struct end *end, const struct lane *lane,
+static void check_atomic(struct interop_end *end, const struct lane *lane,
 			 const struct under_way *under_way)
 {
 	const struct request *request = &under_way->request;
@@ -211,7 +215,7 @@ static void check_atomic(struct end *end, const struct lane *lane,
 		    request->number, (unsigned long)found, (unsigned long)under_way->found);
 }
 
-void ask_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc)
+void ask_completed(struct interop_end *end, struct lane *lane, const struct ibv_wc *wc)
 {
 	const struct under_way *under_way = &lane->under_way[lane->answered % end->options.depth];
 	const struct request *request = &under_way->request;

@@ -45,7 +45,7 @@ static int client_socket(const struct addrinfo *address)
 	return connection;
 }
 
-static void open_tcp(struct end *end)
+static void open_tcp(struct interop_end *end)
 {
 	struct addrinfo *address, hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
 
@@ -59,19 +59,19 @@ static void open_tcp(struct end *end)
 	setsockopt(end->tcp, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 }
 
-void end_tell(struct end *end, const void *bytes, size_t size)
+void end_tell(struct interop_end *end, const void *bytes, size_t size)
 {
 	if (send(end->tcp, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
 		die("the peer is gone: %m");
 }
 
-void end_hear(struct end *end, void *bytes, size_t size)
+void end_hear(struct interop_end *end, void *bytes, size_t size)
 {
 	if (recv(end->tcp, bytes, size, MSG_WAITALL) != (ssize_t)size)
 		die("the peer is gone");
 }
 
-void end_meet(struct end *end)
+void end_meet(struct interop_end *end)
 {
 	char byte = '.';
 
@@ -79,7 +79,7 @@ void end_meet(struct end *end)
 	end_hear(end, &byte, sizeof(byte));
 }
 
-static void lay_out(struct end *end)
+static void lay_out(struct interop_end *end)
 {
 	struct layout *layout = &end->layout;
 	size_t depth = end->options.depth;
@@ -96,7 +96,7 @@ static void lay_out(struct end *end)
 	layout->bytes = (layout->bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static void open_device(struct end *end)
+static void open_device(struct interop_end *end)
 {
 	int count;
 	struct ibv_device **list = ibv_get_device_list(&count);
@@ -110,7 +110,7 @@ static void open_device(struct end *end)
 	ibv_free_device_list(list);
 }
 
-static void open_objects(struct end *end)
+static void open_objects(struct interop_end *end)
 {
 	const struct options *options = &end->options;
 	size_t bytes = end->layout.bytes * options->lanes;
@@ -131,7 +131,7 @@ static void open_objects(struct end *end)
 		die("region of %zu bytes: %m", bytes);
 }
 
-static void create_qp(struct end *end, struct lane *lane)
+static void create_qp(struct interop_end *end, struct lane *lane)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = end->cq,
@@ -155,7 +155,7 @@ static void create_qp(struct end *end, struct lane *lane)
 		die("queue pair to INIT: %m");
 }
 
-static void connect_qp(struct end *end, struct lane *lane)
+static void connect_qp(struct interop_end *end, struct lane *lane)
 {
 	const struct options *options = &end->options;
 	bool rc = options->type == IBV_QPT_RC;
@@ -194,7 +194,7 @@ static void connect_qp(struct end *end, struct lane *lane)
 		die("queue pair to RTS: %m");
 }
 
-static void open_lane(struct end *end, unsigned int number)
+static void open_lane(struct interop_end *end, unsigned int number)
 {
 	struct lane *lane = &end->lanes[number];
 	struct far *near = &lane->near;
@@ -212,7 +212,7 @@ static void open_lane(struct end *end, unsigned int number)
 	hear_prepare(end, lane);
 }
 
-void end_open(struct end *end)
+void end_open(struct interop_end *end)
 {
 	lay_out(end);
 	open_objects(end);
@@ -229,7 +229,7 @@ void end_open(struct end *end)
 	end_meet(end);
 }
 
-void end_close(struct end *end)
+void end_close(struct interop_end *end)
 {
 	for (unsigned int i = 0; i < end->options.lanes; i++) {
 		if (ibv_destroy_qp(end->lanes[i].qp))

@@ -88,7 +88,7 @@ struct lane {
 	uint32_t peer_asked; /* in all; known at the end */
 };
 
-struct end {
+struct interop_end {
 	struct options options;
 	struct layout layout;
 	struct ibv_context *context;
@@ -107,28 +107,28 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 uint64_t now_ns(void);
 
 /* connect.c: from options to lanes in RTS that have their receives. */
-void end_open(struct end *end);
+void end_open(struct interop_end *end);
 /* Wait until the peer has come here as well. */
-void end_meet(struct end *end);
-void end_close(struct end *end);
-void end_tell(struct end *end, const void *bytes, size_t size);
+void end_meet(struct interop_end *end);
+void end_close(struct interop_end *end);
+void end_tell(struct interop_end *end, const void *bytes, size_t size);
 /* Blocks until all has come. */
-void end_hear(struct end *end, void *bytes, size_t size);
+void end_hear(struct interop_end *end, void *bytes, size_t size);
 
 /* asking.c: post what may be posted; true if that was something. */
-bool ask(struct end *end, struct lane *lane);
-void ask_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc);
-bool ask_is_done(const struct end *end, const struct lane *lane);
+bool ask(struct interop_end *end, struct lane *lane);
+void ask_completed(struct interop_end *end, struct lane *lane, const struct ibv_wc *wc);
+bool ask_is_done(const struct interop_end *end, const struct lane *lane);
 
 /* hearing.c */
-void hear_prepare(struct end *end, struct lane *lane);
-void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc);
+void hear_prepare(struct interop_end *end, struct lane *lane);
+void hear_completed(struct interop_end *end, struct lane *lane, const struct ibv_wc *wc);
 /* Once peer_asked is known: has all of it been seen that tells us? */
-bool hear_is_done(struct end *end, struct lane *lane);
+bool hear_is_done(struct interop_end *end, struct lane *lane);
 /* What the peer has done without telling us: its WRITEs and atomics. */
-void hear_check_memory(struct end *end);
+void hear_check_memory(struct interop_end *end);
 
-static inline bool is_client(const struct end *end)
+static inline bool is_client(const struct interop_end *end)
 {
 	return end->options.address != NULL;
 }

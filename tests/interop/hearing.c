@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-static void post_receive(struct end *end, struct lane *lane)
+static void post_receive(struct interop_end *end, struct lane *lane)
 {
 	uint8_t *at =
 		lane->memory + end->layout.receives + lane->posted % RECEIVES * end->layout.place;
@@ -25,7 +25,7 @@ static uint64_t source_seed(bool client)
 	return client ? 0xC11E47 : 0x5E47E4;
 }
 
-void hear_prepare(struct end *end, struct lane *lane)
+void hear_prepare(struct interop_end *end, struct lane *lane)
 {
 	plan_fill(lane->memory + end->layout.source, end->layout.place,
 		  source_seed(is_client(end)));
@@ -34,14 +34,15 @@ void hear_prepare(struct end *end, struct lane *lane)
 		post_receive(end, lane);
 }
 
-static struct request heard_request(const struct end *end, const struct lane *lane, uint32_t number)
+static struct request heard_request(const struct interop_end *end, const struct lane *lane,
+				    uint32_t number)
 {
 	return plan_request(&end->options.plan, !is_client(end), (unsigned int)(lane - end->lanes),
 			    number);
 }
 
 /* The peer's next request that takes a receive. */
-static struct request next_told(const struct end *end, struct lane *lane)
+static struct request next_told(const struct interop_end *end, struct lane *lane)
 {
 	struct request request;
 
@@ -53,7 +54,7 @@ static struct request next_told(const struct end *end, struct lane *lane)
 	}
 }
 
-static void check_payload(const struct end *end, const struct lane *lane,
+static void check_payload(const struct interop_end *end, const struct lane *lane,
 			  const struct request *request, const uint8_t *at)
 {
 	long difference = plan_difference(at, request->size, request->seed);
@@ -64,7 +65,7 @@ static void check_payload(const struct end *end, const struct lane *lane,
 		    request->number, request->size, difference);
 }
 
-void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc)
+void hear_completed(struct interop_end *end, struct lane *lane, const struct ibv_wc *wc)
 {
 	struct request request = next_told(end, lane);
 	const char *name = plan_kind_name(request.kind);
@@ -93,7 +94,7 @@ void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc)
 	post_receive(end, lane);
 }
 
-bool hear_is_done(struct end *end, struct lane *lane)
+bool hear_is_done(struct interop_end *end, struct lane *lane)
 {
 	while (lane->heard < lane->peer_asked) {
 		if (plan_takes_receive(heard_request(end, lane, lane->heard).kind))
@@ -104,7 +105,7 @@ bool hear_is_done(struct end *end, struct lane *lane)
 }
 
 /* The WRITEs that nothing has overwritten are there; returns what the lane has added. */
-static uint64_t check_lane(const struct end *end, const struct lane *lane)
+static uint64_t check_lane(const struct interop_end *end, const struct lane *lane)
 {
 	uint64_t added = 0, swapped = 0, word;
 
@@ -131,7 +132,7 @@ static uint64_t check_lane(const struct end *end, const struct lane *lane)
 	return added;
 }
 
-void hear_check_memory(struct end *end)
+void hear_check_memory(struct interop_end *end)
 {
 	uint64_t added = 0, word;
 

@@ -114,7 +114,7 @@ static void read_options(struct options *options, int argc, char **argv)
 		    "[SERVER]");
 }
 
-static struct lane *lane_of(struct end *end, const struct ibv_wc *wc)
+static struct lane *lane_of(struct interop_end *end, const struct ibv_wc *wc)
 {
 	struct lane *lane = &end->lanes[wc->wr_id];
 
@@ -133,7 +133,7 @@ static bool is_receive(const struct lane *lane, const struct ibv_wc *wc)
 	return wc->opcode & IBV_WC_RECV;
 }
 
-static bool take_completions(struct end *end)
+static bool take_completions(struct interop_end *end)
 {
 	struct ibv_wc wc[BATCH];
 	int count = ibv_poll_cq(end->cq, BATCH, wc);
@@ -151,7 +151,7 @@ static bool take_completions(struct end *end)
 	return count > 0;
 }
 
-static bool is_over(const struct end *end, const struct lane *lane, uint64_t start)
+static bool is_over(const struct interop_end *end, const struct lane *lane, uint64_t start)
 {
 	const struct options *options = &end->options;
 
@@ -161,7 +161,7 @@ static bool is_over(const struct end *end, const struct lane *lane, uint64_t sta
 }
 
 /* Something was posted; *left: lanes that have not got all their answers. */
-static bool ask_all(struct end *end, uint64_t start, unsigned int *left)
+static bool ask_all(struct interop_end *end, uint64_t start, unsigned int *left)
 {
 	bool busy = false;
 
@@ -181,7 +181,7 @@ static bool ask_all(struct end *end, uint64_t start, unsigned int *left)
 }
 
 /* Until there may be something to do; true: something was, after all. */
-static bool rest(struct end *end)
+static bool rest(struct interop_end *end)
 {
 	struct pollfd fds[2] = { { .fd = end->tcp, .events = POLLRDHUP } };
 	struct ibv_cq *cq;
@@ -207,7 +207,7 @@ static bool rest(struct end *end)
 }
 
 /* The peer says at its end what it has asked of each lane; true: it has. */
-static bool hear_counts(struct end *end, bool asks)
+static bool hear_counts(struct interop_end *end, bool asks)
 {
 	uint32_t counts[MAX_LANES];
 	size_t size = end->options.lanes * sizeof(counts[0]);
@@ -224,7 +224,7 @@ static bool hear_counts(struct end *end, bool asks)
 	return true;
 }
 
-static void tell_counts(struct end *end)
+static void tell_counts(struct interop_end *end)
 {
 	uint32_t counts[MAX_LANES];
 
@@ -233,7 +233,7 @@ static void tell_counts(struct end *end)
 	end_tell(end, counts, end->options.lanes * sizeof(counts[0]));
 }
 
-static bool all_heard(struct end *end)
+static bool all_heard(struct interop_end *end)
 {
 	for (unsigned int i = 0; i < end->options.lanes; i++) {
 		if (!hear_is_done(end, &end->lanes[i]))
@@ -242,7 +242,7 @@ static bool all_heard(struct end *end)
 	return true;
 }
 
-static void check_progress(const struct end *end, uint64_t last)
+static void check_progress(const struct interop_end *end, uint64_t last)
 {
 	uint64_t allowed = (uint64_t)((STALL_S + end->options.pause) * NS_PER_S);
 
@@ -258,7 +258,7 @@ static void check_progress(const struct end *end, uint64_t last)
 	die("stands still");
 }
 
-static void run(struct end *end)
+static void run(struct interop_end *end)
 {
 	uint64_t start = now_ns(), last = start;
 	bool told = false, knows = false;
@@ -288,7 +288,7 @@ static void run(struct end *end)
 
 int main(int argc, char **argv)
 {
-	static struct end end;
+	static struct interop_end end;
 	uint64_t start;
 
 	read_options(&end.options, argc, argv);

@@ -52,14 +52,14 @@ static void test_messages(void **state)
 	static const uint32_t sizes[] = { 0,	1,    2,    3,	   4,	  64,	       1000,
 					  4095, 4096, 4097, 20000, 65536, BUFFER_BYTES };
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned int n = 0;
 
 	(void)state;
 	end_pair(&a, &b, progress);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		for (int way = 0; way < 2; way++) {
-			struct end *from = way ? &b : &a, *to = way ? &a : &b;
+			struct progress_end *from = way ? &b : &a, *to = way ? &a : &b;
 
 			fill(from_memory, sizes[i], sizes[i] + (unsigned int)way);
 			memset(to_memory, 0, sizeof(to_memory));
@@ -82,7 +82,7 @@ static void test_messages(void **state)
 static void test_helper_alone(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 
 	(void)state;
 	end_pair(&a, &b, progress);
@@ -107,7 +107,7 @@ static void test_helper_alone(void **state)
 static void test_gathered_posts_leave(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 
 	(void)state;
 	end_pair(&a, &b, progress);
@@ -195,7 +195,7 @@ static unsigned long switches_of(int thread)
 static void test_idle_sleeps(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned long before, tries = 0;
 	int thread;
 
@@ -223,7 +223,7 @@ static void test_idle_sleeps(void **state)
 static void test_deadline_wakes_helper(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a;
+	struct progress_end a;
 	uint64_t begin, took;
 
 	(void)state;
@@ -268,7 +268,7 @@ static void test_nothing_left(void **state)
 	(void)state;
 	for (int i = 0; i < 30; i++) {
 		struct progress *progress = get_progress(), *same = get_progress();
-		struct end a, b;
+		struct progress_end a, b;
 
 		assert_ptr_equal(progress, same);
 		assert_ptr_equal(progress_current(), progress);
@@ -328,7 +328,7 @@ static void test_faults(void **state)
 {
 	char error[PROGRESS_ERROR_TEXT];
 	struct progress *progress;
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned int received = 0;
 
 	(void)state;
@@ -373,7 +373,7 @@ static void test_faults(void **state)
 static void test_loss_in_a_full_window(void **state)
 {
 	struct progress *progress;
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned int posted = 0;
 
 	(void)state;

@@ -62,7 +62,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 }
 
 static struct demux_peer peer;
-static struct end end;
+static struct progress_end end;
 
 static void pause_thread(void)
 {
@@ -127,7 +127,7 @@ static void test_rnr_wait(void **state)
 }
 
 /* What has been written there, be it by the helper's turn: that holds the lock of end meanwhile. */
-static uint8_t byte_at(struct end *writer, const uint8_t *place)
+static uint8_t byte_at(struct progress_end *writer, const uint8_t *place)
 {
 	uint8_t byte;
 
@@ -144,8 +144,8 @@ enum order {
 };
 
 /* One message there and one back: when does the ACK of the first one come? */
-static enum order order_of_ack(struct progress *progress, struct end *a, struct end *b,
-			       uint8_t round)
+static enum order order_of_ack(struct progress *progress, struct progress_end *a,
+			       struct progress_end *b, uint8_t round)
 {
 	static uint8_t from[LENGTH], request[LENGTH], answer[LENGTH];
 	unsigned int sent = a->sent;
@@ -186,7 +186,7 @@ static void test_ack_behind_long_answer(void **state)
 {
 	unsigned int found[ORDER_UNKNOWN + 1] = { 0 };
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 
 	(void)state;
 	end_pair(&a, &b, progress);
