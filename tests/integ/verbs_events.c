@@ -101,7 +101,7 @@ static void completions_before_the_arming(void **state)
 	(void)state;
 	pair_open(&pair, NULL);
 	send_one(&pair, 0);
-	expect_wc(&pair.a, 2, IBV_WC_SUCCESS); /* so it has arrived, but nobody polls there */
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS); /* so it has arrived, but is not polled for there */
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 1), 0);
 	expect_no_event(&pair.b); /* not solicited */
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);

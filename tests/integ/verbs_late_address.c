@@ -150,7 +150,7 @@ static void sleep_for_event(struct verbs_end *end)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-/* One message that nobody polls for; milliseconds. */
+/* One message without a poll for it; milliseconds. */
 static int64_t exchange(struct pair *pair)
 {
 	int64_t begin = now_ms();

@@ -67,7 +67,7 @@ int pair_tear_down(void **state);
 #define PAIR_TEST(test, pair) \
 	cmocka_unit_test_prestate_setup_teardown(test, pair_set_up, pair_tear_down, pair)
 
-/* Steps of it, for tests that want them one by one.  0 or errno as from ibv_modify_qp(). */
+/* Steps of it, for tests that take them one by one.  0 or errno as from ibv_modify_qp(). */
 int to_init(struct ibv_qp *qp, unsigned int access);
 int to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const struct pair_options *options);
 int to_rts(struct ibv_qp *qp, const struct pair_options *options);

@@ -136,7 +136,7 @@ static void test_malformed(void **state)
 	assert_dropped(PROGRESS_COUNT_MALFORMED, 6);
 }
 
-/* rule S14 test: a queue pair number that nobody has. */
+/* rule S14 test: a queue pair number that is not in use. */
 static void test_unknown_qp(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];

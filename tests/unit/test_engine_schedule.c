@@ -184,7 +184,7 @@ static void test_ack_rides_behind_whole_answer(void **state)
 	assert_true(schedule_deadline(sched_box.qp) == ENG_NEVER);
 }
 
-/* ---- who goes first ---- */
+/* ---- which side goes first ---- */
 
 enum owed {
 	OWED_NOTHING,

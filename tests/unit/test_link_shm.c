@@ -22,7 +22,7 @@ static struct link_counters counters_of(struct link_fixture *fixture)
 	return counters;
 }
 
-/* Let the agent send bursts to the test's process; by shared memory, if both want that. */
+/* Let the agent send bursts to the test's process; by shared memory, if it is on in both. */
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts, uint32_t bytes,
 		     uint32_t segment)
 {
@@ -40,7 +40,7 @@ static bool is_socket_empty(struct link_fixture *fixture)
 	       errno == EAGAIN;
 }
 
-/* Both want it: nothing goes through the sockets any more, in either direction. */
+/* It is on in both: nothing goes through the sockets any more, in either direction. */
 static void test_both_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -70,7 +70,7 @@ static void test_both_want_it(void **state)
 	link_peer_close(peer);
 }
 
-/* One of the two does not want it, or the peer is not one's own: the sockets, as ever. */
+/* It is off in one of the two, or the peer is not one's own: the sockets, as ever. */
 static void test_one_does_not_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -233,7 +233,7 @@ static void test_doorbell(void **state)
 }
 
 /*
- * Whoever receives may have gone to sleep before there was shared memory, and another thread may
+ * A receiver may have gone to sleep before there was shared memory, and another thread may
  * have given the channel: the first frame rings as well.
  */
 static void test_first_doorbell(void **state)

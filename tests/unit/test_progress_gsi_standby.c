@@ -75,7 +75,7 @@ static void stop_all(struct gsi_agent *agents, unsigned int count)
 		gsi_agent_stop(&agents[i]);
 }
 
-/* Which one has queue pair 1?  One that is for nobody comes to it, and to nobody else. */
+/* Which one has queue pair 1?  A MAD that is for no process comes to it, and to no other. */
 static unsigned int find_holder(struct gsi_agent *agents, unsigned int first, unsigned int end)
 {
 	const struct mad_spec mad = { .attribute = MAD_DREQ, .tag = ++tags };
@@ -96,7 +96,7 @@ static unsigned int find_holder(struct gsi_agent *agents, unsigned int first, un
 }
 
 /*
- * The others reach each other and who listens, nothing is answered in the place of the one that
+ * The others reach each other and listeners, nothing is answered in the place of the one that
  * stands still, and when it goes on it gets what came for it, and is asked no more.
  */
 static void test_stopped(void **state)
