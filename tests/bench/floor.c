@@ -5,7 +5,7 @@
  *
  *   pingpong   half round trip of a message, both sides spinning on recv(); --blocking: sleeping
  *   stages     the same, and where the time goes
- *   stream     runs of packets by UDP_SEGMENT, received whole by UDP_GRO and thrown away; --work:
+ *   stream     bursts of packets by UDP_SEGMENT, received whole by UDP_GRO and thrown away; --work:
  *              gathered, with a CRC on either side and a copy into place (floor_work.h)
  *
  * The sockets are used as a transport has to use them: an unconnected one for each direction, with

@@ -43,7 +43,7 @@ static struct {
 	struct words *words;
 } * told; /* [side] */
 
-struct end {
+struct habit_end {
 	int side;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -66,7 +66,7 @@ static void think(const struct job *job)
 
 /* ---- an end ---- */
 
-static void post_receive(struct end *end)
+static void post_receive(struct habit_end *end)
 {
 	struct ibv_recv_wr wr = { 0 }, *bad;
 
@@ -74,7 +74,7 @@ static void post_receive(struct end *end)
 		pair_die("ibv_post_recv");
 }
 
-static void post(struct end *end, enum ibv_wr_opcode opcode, uint64_t word)
+static void post(struct habit_end *end, enum ibv_wr_opcode opcode, uint64_t word)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)&end->words->out,
 			       .length = sizeof(end->words->out),
@@ -95,7 +95,7 @@ static void post(struct end *end, enum ibv_wr_opcode opcode, uint64_t word)
 }
 
 /* Takes a completion, if there is one. */
-static bool poll_once(struct end *end)
+static bool poll_once(struct habit_end *end)
 {
 	struct ibv_wc wc;
 
@@ -113,7 +113,7 @@ static bool poll_once(struct end *end)
 }
 
 /* Both ends are the same program, and forked from one process: an address means the same. */
-static void meet(struct end *end, const union ibv_gid *gid)
+static void meet(struct habit_end *end, const union ibv_gid *gid)
 {
 	told[end->side].qpn = end->qp->qp_num;
 	told[end->side].rkey = end->mr->rkey;
@@ -126,7 +126,7 @@ static void meet(struct end *end, const union ibv_gid *gid)
 		post_receive(end);
 }
 
-static void end_open(struct end *end, const char *device, bool events)
+static void end_open(struct habit_end *end, const char *device, bool events)
 {
 	struct ibv_context *context = open_device(device);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -155,7 +155,7 @@ static void end_open(struct end *end, const char *device, bool events)
 
 /* ---- habits ---- */
 
-static void write_and_spin(struct end *end, const struct job *job, uint64_t number)
+static void write_and_spin(struct habit_end *end, const struct job *job, uint64_t number)
 {
 	for (int turn = PAIR_CLIENT; turn >= PAIR_SERVER; turn--) {
 		if (turn != end->side) {
@@ -171,7 +171,7 @@ static void write_and_spin(struct end *end, const struct job *job, uint64_t numb
 	}
 }
 
-static void compute_between_polls(struct end *end, const struct job *job, uint64_t number)
+static void compute_between_polls(struct habit_end *end, const struct job *job, uint64_t number)
 {
 	if (end->side == PAIR_SERVER) {
 		while (end->words->in < number) {
@@ -185,7 +185,7 @@ static void compute_between_polls(struct end *end, const struct job *job, uint64
 		;
 }
 
-static void receive(struct end *end, uint64_t number)
+static void receive(struct habit_end *end, uint64_t number)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -205,7 +205,7 @@ static void receive(struct end *end, uint64_t number)
 	}
 }
 
-static void arm_poll_and_block(struct end *end, const struct job *job, uint64_t number)
+static void arm_poll_and_block(struct habit_end *end, const struct job *job, uint64_t number)
 {
 	if (end->side == PAIR_SERVER) {
 		receive(end, number);
@@ -218,7 +218,7 @@ static void arm_poll_and_block(struct end *end, const struct job *job, uint64_t 
 
 static const struct habit {
 	const char *name;
-	void (*exchange)(struct end *end, const struct job *job, uint64_t number);
+	void (*exchange)(struct habit_end *end, const struct job *job, uint64_t number);
 	bool events;
 } habits[] = {
 	{ "memory", write_and_spin, false },
@@ -230,7 +230,7 @@ static const struct habit *habit = habits;
 static struct job job;
 
 /* Nanoseconds of all exchanges. */
-static uint64_t exchange_all(struct end *end, int side)
+static uint64_t exchange_all(struct habit_end *end, int side)
 {
 	uint64_t begin;
 
@@ -244,7 +244,7 @@ static uint64_t exchange_all(struct end *end, int side)
 
 static void server(struct pair *pair)
 {
-	struct end end = { 0 };
+	struct habit_end end = { 0 };
 
 	(void)pair;
 	exchange_all(&end, PAIR_SERVER);
@@ -255,7 +255,7 @@ static void server(struct pair *pair)
 
 static void client(struct pair *pair)
 {
-	struct end end = { 0 };
+	struct habit_end end = { 0 };
 	uint64_t took;
 
 	(void)pair;

@@ -82,7 +82,7 @@ def free_port():
 
 
 def listening(pid, port):
-    """Whether anybody listens on the port in the network namespace of this process."""
+    """Whether anything listens on the port in the network namespace of this process."""
     for table in ("tcp", "tcp6"):
         try:
             with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:

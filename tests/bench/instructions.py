@@ -15,7 +15,7 @@ valgrind lets one thread run at a time and makes it about 50 times slower, so th
 the processes is made as much slower (slow_clock.c); otherwise ACKs would cease to wait for the data
 that they travel with.
 
-The helper thread, which sleeps while somebody polls and looks at a clock now and then, is counted
+The helper thread, which sleeps while a thread polls and looks at a clock now and then, is counted
 by itself: how often it looks is a matter of time, and on a busy host of how much the program is off
 its processor, not of messages.  On an idle one it is next to nothing.
 

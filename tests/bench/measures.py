@@ -104,7 +104,7 @@ def _packets(size):
 
 
 def _udp_stream(size, *options, run=None):
-    """Payload in GB/s of runs of packets, full ones if not said, the headers not counted."""
+    """Payload in GB/s of bursts of packets, full ones if not said, the headers not counted."""
     wire, full = _packets(size)
     run = run or full
 
@@ -232,7 +232,7 @@ def _habit(what, think_us):
 HABITS = {
     "WRITE, spin on memory": ("memory", 0),
     "WRITE, spin on memory, answer after 100 us": ("memory", 100),
-    "WRITE to who computes 300 us between polls": ("compute", 300),
+    "WRITE to a program that computes 300 us between polls": ("compute", 300),
     "SEND, arm, poll, block, answer after 100 us": ("block", 100),
 }
 

@@ -18,7 +18,7 @@
 
 #define RECEIVES 512
 
-struct end {
+struct stages_end {
 	struct ibv_context *context;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_qp *qp;
@@ -30,7 +30,7 @@ struct end {
 static struct stages *stages;
 static _Atomic uint32_t *qp_numbers; /* of both sides, 0: not there yet */
 
-static void create(struct end *end, size_t size)
+static void create(struct stages_end *end, size_t size)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(end->context);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
@@ -52,7 +52,7 @@ static void create(struct end *end, size_t size)
 		pair_die("ibv_create_qp");
 }
 
-static void post_receive(struct end *end, size_t size)
+static void post_receive(struct stages_end *end, size_t size)
 {
 	struct ibv_sge sge = { (uintptr_t)end->bytes, (uint32_t)size, end->mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -62,7 +62,7 @@ static void post_receive(struct end *end, size_t size)
 		pair_die("ibv_post_recv");
 }
 
-static void post_send(struct end *end, size_t size)
+static void post_send(struct stages_end *end, size_t size)
 {
 	struct ibv_sge sge = { (uintptr_t)end->bytes, (uint32_t)size, end->mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
@@ -77,7 +77,7 @@ static void post_send(struct end *end, size_t size)
 }
 
 /* The first call that finds anything also brings what else has come: only it is noted. */
-static void wait_for(struct end *end, struct ibv_cq *cq)
+static void wait_for(struct stages_end *end, struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 	uint64_t look;
@@ -95,7 +95,7 @@ static void wait_for(struct end *end, struct ibv_cq *cq)
 		end->look = look;
 }
 
-static void open_end(struct pair *pair, struct end *end, int side)
+static void open_end(struct pair *pair, struct stages_end *end, int side)
 {
 	uint64_t give_up = pair_now_ns() + PAIR_PATIENCE_NS;
 	union ibv_gid gid;
@@ -119,7 +119,7 @@ static void open_end(struct pair *pair, struct end *end, int side)
 
 static void client(struct pair *pair)
 {
-	struct end end = { 0 };
+	struct stages_end end = { 0 };
 
 	open_end(pair, &end, PAIR_CLIENT);
 	for (int i = 0; i < STAGES_MESSAGES; i++) {
@@ -135,7 +135,7 @@ static void client(struct pair *pair)
 
 static void look_in_vain(void *arg)
 {
-	struct end *end = arg;
+	struct stages_end *end = arg;
 	struct ibv_wc wc;
 
 	ibv_poll_cq(end->recv_cq, 1, &wc);
@@ -143,7 +143,7 @@ static void look_in_vain(void *arg)
 
 static void server(struct pair *pair)
 {
-	struct end end = { 0 };
+	struct stages_end end = { 0 };
 
 	open_end(pair, &end, PAIR_SERVER);
 	for (int i = 0; i < STAGES_MESSAGES; i++) {

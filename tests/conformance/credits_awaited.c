@@ -91,7 +91,7 @@ static void test_news_do_not_come(void **state)
 	expect_silence(dut);
 }
 
-/* Late is late: who is asked after the time has nothing else to do first. */
+/* Late is late: a queue pair that is asked after the time has nothing else to do first. */
 static void test_asked_too_late(void **state)
 {
 	struct dut *dut = dut_refused(true, REFUSAL);

@@ -131,7 +131,7 @@ static void test_limited_send_after_rnr(void **state)
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
 }
 
-/* The probe is lost: the timeout sends it again, and again only it. */
+/* The limited request is lost: the timeout sends it again, and again only it. */
 static void test_limited_send_after_timeout(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -161,7 +161,7 @@ static void test_retransmission_needs_no_credit(void **state)
 	dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
 	dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
 	dut_forget(dut);
-	/* Credits are used up; now all four packets and the probe are lost. */
+	/* Credits are used up; now all four packets and the limited request are lost. */
 	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
 	/* The peer is told that it may keep what comes early. */
 	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);

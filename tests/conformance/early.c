@@ -23,8 +23,8 @@ static void early_given_back(void *owner, void *block)
 	free(block);
 }
 
-/* The peer has told of credits without having been asked, unless it is a stranger. */
-static struct dut *start_with(struct dut_config config, unsigned int memory, bool stranger)
+/* The peer has told of credits without having been asked, or it reports none. */
+static struct dut *start_with(struct dut_config config, unsigned int memory, bool tells_none)
 {
 	struct dut *dut = dut_rts(config);
 
@@ -35,13 +35,13 @@ static struct dut *start_with(struct dut_config config, unsigned int memory, boo
 	for (unsigned int i = 0; i < 4; i++)
 		receives[i] = dut_post_recv(dut, DUT_MTU);
 	dut_forget(dut);
-	dut_ack(dut, DUT_SQ_PSN - 1, stranger ? NO_CREDITS_REPORTED : ACK_CODE(5), 0);
+	dut_ack(dut, DUT_SQ_PSN - 1, tells_none ? NO_CREDITS_REPORTED : ACK_CODE(5), 0);
 	return dut;
 }
 
-static struct dut *start(unsigned int memory, bool stranger)
+static struct dut *start(unsigned int memory, bool tells_none)
 {
-	return start_with((struct dut_config){ 0 }, memory, stranger);
+	return start_with((struct dut_config){ 0 }, memory, tells_none);
 }
 
 /* rule S4 test: one NAK, nothing executed before its turn, and all of it then. */
@@ -81,7 +81,7 @@ static void test_memory_is_bounded(void **state)
 }
 
 /* A peer that has not told of credits may not understand an ACK beyond a gap. */
-static void test_nothing_is_kept_for_strangers(void **state)
+static void test_nothing_is_kept_without_credits(void **state)
 {
 	struct dut *dut = start(16, true);
 
@@ -181,8 +181,8 @@ static void test_first_loss_on_a_network(void **state)
 	expect_silence(dut);
 }
 
-/* A stranger is told of nothing, and all is sent again. */
-static void test_first_loss_of_a_stranger(void **state)
+/* A peer that reports no credits is told of nothing, and all is sent again. */
+static void test_first_loss_without_credits(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });
 
@@ -410,12 +410,12 @@ int main(void)
 		cmocka_unit_test_teardown(test_nak_after_a_probe, dut_teardown),
 		cmocka_unit_test_teardown(test_kept_until_the_gap_is_filled, dut_teardown),
 		cmocka_unit_test_teardown(test_memory_is_bounded, dut_teardown),
-		cmocka_unit_test_teardown(test_nothing_is_kept_for_strangers, dut_teardown),
+		cmocka_unit_test_teardown(test_nothing_is_kept_without_credits, dut_teardown),
 		cmocka_unit_test_teardown(test_nothing_is_kept_for_who_was_asked, dut_teardown),
 		cmocka_unit_test_teardown(test_given_back_at_the_end, dut_teardown),
 		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_first_loss_on_a_network, dut_teardown),
-		cmocka_unit_test_teardown(test_first_loss_of_a_stranger, dut_teardown),
+		cmocka_unit_test_teardown(test_first_loss_without_credits, dut_teardown),
 		cmocka_unit_test_teardown(test_no_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_no_repair_without_probes, dut_teardown),
 		cmocka_unit_test_teardown(test_kept_across_the_wrap, dut_teardown),

@@ -120,7 +120,8 @@ static void test_unreliable(void **state)
 	assert_int_equal(dut_view(ud).counters[ENG_COUNT_CNP_IGNORED], 1);
 }
 
-/* Who has not asked for ECT counts marks, and that is all; nor is there one before a connection. */
+/* A queue pair that has not asked for ECT counts marks, and that is all; nor is there one before a
+ * connection. */
 static void test_not_asked(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_RC });

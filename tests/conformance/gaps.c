@@ -309,7 +309,7 @@ static struct dut *broken_off(struct dut_config config, uint32_t packets, uint64
 
 /*
  * Responses of a network tell how long a silence may be.  When it gets four times as long, the last
- * ones may have been lost, of which nobody else tells.
+ * ones may have been lost, of which nothing else tells.
  */
 static void test_end_is_lost(void **state)
 {
@@ -327,7 +327,7 @@ static void test_end_is_lost(void **state)
 		dut_advance(dut, 1);
 		expect_request(dut, 0, 4, PACKETS);
 		assert_int_equal(dut_view(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 1);
-		/* And again, of whom the first question is lost as well. */
+		/* And again, where the first probe is lost as well. */
 		dut_advance(dut, 2 * silence);
 		expect_request(dut, 0, 4, PACKETS);
 	}

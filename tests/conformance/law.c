@@ -220,7 +220,7 @@ static void test_read_responses(void **state)
 	assert_true(answered(dut, 200 * MS) > 1000000);
 }
 
-/* On a host CNPs mean nothing: nobody there sends any. */
+/* On a host CNPs mean nothing: nothing there sends any. */
 static void test_host(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .cwnd = 64 });

@@ -50,7 +50,7 @@ static void test_signals_and_streams(void **state)
 }
 
 /* A SEND of nothing that the peer has had already: it is not executed, but acknowledged. */
-static void expect_question(struct dut *dut, uint32_t psn)
+static void expect_solicitation(struct dut *dut, uint32_t psn)
 {
 	const struct wire_packet *packet = expect_packet(dut, WIRE_SEND_ONLY, psn);
 
@@ -59,7 +59,7 @@ static void expect_question(struct dut *dut, uint32_t psn)
 	expect_silence(dut);
 }
 
-static uint64_t questions(struct dut *dut)
+static uint64_t solicitations(struct dut *dut)
 {
 	return dut_view(dut).counters[ENG_COUNT_SOLICITATIONS];
 }
@@ -78,8 +78,8 @@ static void test_asked_later(void **state)
 	dut_advance(dut, ASK_AFTER - 1);
 	expect_silence(dut);
 	dut_advance(dut, 1);
-	expect_question(dut, DUT_SQ_PSN - 1);
-	assert_int_equal(questions(dut), 1);
+	expect_solicitation(dut, DUT_SQ_PSN - 1);
+	assert_int_equal(solicitations(dut), 1);
 	assert_int_equal(dut_view(dut).in_flight, 3);
 	dut_ack(dut, DUT_SQ_PSN + 2, NO_CREDITS_REPORTED, 3);
 	expect_silence(dut);
@@ -88,7 +88,7 @@ static void test_asked_later(void **state)
 	/* The next one is of what has been acknowledged by then. */
 	assert_false(asks(dut, DUT_SQ_PSN + 3, 0));
 	dut_advance_to_deadline(dut);
-	expect_question(dut, DUT_SQ_PSN + 2);
+	expect_solicitation(dut, DUT_SQ_PSN + 2);
 }
 
 /* Without answers ACKs are solicited at growing intervals, and the timeout comes as ever. */
@@ -103,9 +103,9 @@ static void test_asked_in_vain(void **state)
 	for (uint64_t wait = ASK_AFTER; wait < TIMEOUT; wait *= 2) {
 		assert_true(eng_deadline(dut->qp) == start + wait);
 		dut_advance_to_deadline(dut);
-		expect_question(dut, DUT_SQ_PSN - 1);
+		expect_solicitation(dut, DUT_SQ_PSN - 1);
 	}
-	assert_int_equal(questions(dut), 7);
+	assert_int_equal(solicitations(dut), 7);
 	assert_int_equal(dut_view(dut).retries_left, 7);
 	assert_true(eng_deadline(dut->qp) == start + TIMEOUT);
 	dut_advance_to_deadline(dut);
@@ -126,7 +126,7 @@ static void test_memory_is_not_read_again(void **state)
 	assert_false(asks(dut, DUT_SQ_PSN, 0));
 	dut->region_count = 0;
 	dut_advance_to_deadline(dut);
-	expect_question(dut, DUT_SQ_PSN - 1);
+	expect_solicitation(dut, DUT_SQ_PSN - 1);
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	dut->region_count = regions;
 	assert_int_equal(dut_view(dut).state, ENG_RTS);
@@ -134,7 +134,7 @@ static void test_memory_is_not_read_again(void **state)
 }
 
 /* A solicitation that does not leave at once is repeated, unless the ACK has come. */
-static void test_question_that_does_not_go(void **state)
+static void test_solicitation_that_does_not_go(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
 	struct eng_burst burst = dut_empty_burst(dut, 1);
@@ -153,12 +153,12 @@ static void test_question_that_does_not_go(void **state)
 		burst.bytes = 0;
 		eng_unsent(dut->qp, &burst);
 	}
-	expect_question(dut, DUT_SQ_PSN - 1);
-	assert_int_equal(questions(dut), 1);
+	expect_solicitation(dut, DUT_SQ_PSN - 1);
+	assert_int_equal(solicitations(dut), 1);
 	/* One that has not gone is not needed any more when the ACK comes by itself. */
 	dut->now = eng_deadline(dut->qp);
 	eng_expire(dut->qp, dut->now);
-	assert_int_equal(questions(dut), 2);
+	assert_int_equal(solicitations(dut), 2);
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	expect_silence(dut);
 }
@@ -286,7 +286,7 @@ static void test_local_request_waits(void **state)
 	assert_true(eng_deadline(dut->qp) <= dut->now);
 	dut_advance(dut, 0);
 	eng_expire(dut->qp, dut->now);
-	expect_question(dut, DUT_SQ_PSN - 1);
+	expect_solicitation(dut, DUT_SQ_PSN - 1);
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	assert_int_equal(dut->wc_count, 1);
 }
@@ -307,7 +307,7 @@ static void test_local_fault_waits(void **state)
 	expect_no_wc(dut);
 	assert_true(eng_deadline(dut->qp) <= dut->now);
 	eng_expire(dut->qp, dut->now);
-	expect_question(dut, DUT_SQ_PSN - 1);
+	expect_solicitation(dut, DUT_SQ_PSN - 1);
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	assert_int_equal(dut->wc_count, 1);
 	assert_int_equal(dut->wcs[0].status, ENG_LOC_PROT_ERR);
@@ -325,7 +325,7 @@ static void test_drain(void **state)
 	dut_set_state(dut, ENG_SQD);
 	assert_true(eng_deadline(dut->qp) <= dut->now);
 	eng_expire(dut->qp, dut->now);
-	expect_question(dut, DUT_SQ_PSN - 1);
+	expect_solicitation(dut, DUT_SQ_PSN - 1);
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_SQ_DRAINED), 0);
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_SQ_DRAINED), 1);
@@ -357,7 +357,7 @@ int main(void)
 		DUT_TEST(test_asked_later),
 		DUT_TEST(test_asked_in_vain),
 		DUT_TEST(test_memory_is_not_read_again),
-		DUT_TEST(test_question_that_does_not_go),
+		DUT_TEST(test_solicitation_that_does_not_go),
 		DUT_TEST(test_slow_messages),
 		DUT_TEST(test_no_time_to_ask_later),
 		DUT_TEST(test_after_a_loss),

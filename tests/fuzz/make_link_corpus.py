@@ -136,7 +136,7 @@ RINGS = {
     + write(MAX_BYTES) * TOO_MANY,
     "reader_unaligned": start(0, 0) + write(MAX_BYTES) * (TOO_MANY - 1) + step(READ, 0, 1)
     + write(1) * 2,
-    # No writer comes so far; who puts a position there may.
+    # No writer comes so far; one that puts a position there may.
     "position_wraps": start(0, -4 * UNIT) + step(READ, 0, -ROOM // 2) + step(REOPEN) + write(785),
     "writer_unaligned": start(0, 0) + step(WRITTEN, 0, 33) + step(REOPEN) + write(1),
 }

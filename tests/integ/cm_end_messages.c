@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The messages of cm_end: every byte follows from who sends it and where it stands.
+ * The messages of cm_end: every byte follows from which end sends it and where it stands.
  */
 #include <stdlib.h>
 #include <string.h>

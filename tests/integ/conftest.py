@@ -36,7 +36,7 @@ def veth_of_module(scratch):
 
 @pytest.fixture
 def loopback(loopback_of_module):
-    """uroce_lo, with nobody else on it."""
+    """uroce_lo, with no other process on it."""
     yield loopback_of_module
     loopback_of_module.close()
 

@@ -345,7 +345,7 @@ def release(place):
 
 @contextlib.contextmanager
 def one_place(scratch):
-    """uroce_lo, with nobody else on it if namespaces can be had."""
+    """uroce_lo, with no other process on it if namespaces can be had."""
     place = new_namespace(scratch) or Place(scratch, [])
     try:
         yield place

@@ -19,7 +19,7 @@
 
 #define PATIENCE_MS 10000
 
-struct end {
+struct cm_end {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;

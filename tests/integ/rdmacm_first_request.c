@@ -28,7 +28,7 @@ static struct ibv_qp_init_attr qp_attr(struct ibv_cq *cq)
 	};
 }
 
-static void open_end(struct end *end, struct ibv_pd **pd)
+static void open_end(struct cm_end *end, struct ibv_pd **pd)
 {
 	*pd = ibv_alloc_pd(end->id->verbs);
 	assert_non_null(*pd);
@@ -47,7 +47,7 @@ static void to_state(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state
 	assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 }
 
-static void listen_at(struct end *end, struct sockaddr_in *address)
+static void listen_at(struct cm_end *end, struct sockaddr_in *address)
 {
 	end->channel = rdma_create_event_channel();
 	assert_non_null(end->channel);
@@ -56,7 +56,7 @@ static void listen_at(struct end *end, struct sockaddr_in *address)
 	assert_return_code(rdma_listen(end->id, 1), errno);
 }
 
-static void resolve(struct end *end, struct sockaddr_in *address)
+static void resolve(struct cm_end *end, struct sockaddr_in *address)
 {
 	end->channel = rdma_create_event_channel();
 	assert_non_null(end->channel);
@@ -78,7 +78,7 @@ static struct ibv_srq *make_srq(struct ibv_pd *pd)
 }
 
 /* srq: made, if it is not NULL, and kept secret. */
-static void accept_request(struct end *end, struct ibv_pd **pd, struct ibv_srq **srq)
+static void accept_request(struct cm_end *end, struct ibv_pd **pd, struct ibv_srq **srq)
 {
 	struct rdma_cm_event *event = next(end->channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
@@ -104,7 +104,7 @@ static void accept_request(struct end *end, struct ibv_pd **pd, struct ibv_srq *
 	assert_return_code(rdma_accept(end->id, &param), errno);
 }
 
-static void send_at_once(struct end *end, struct ibv_qp *qp)
+static void send_at_once(struct cm_end *end, struct ibv_qp *qp)
 {
 	struct ibv_sge sge = { (uintptr_t)end->bytes, 5, end->mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
@@ -150,7 +150,7 @@ static void connect_and_send(uint16_t port, struct ibv_srq **srq)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
-	struct end active = { 0 }, passive = { 0 };
+	struct cm_end active = { 0 }, passive = { 0 };
 	struct ibv_pd *active_pd, *passive_pd;
 	struct rdma_cm_id *listener;
 	struct ibv_qp_init_attr attr;
@@ -189,7 +189,7 @@ static void connect_and_send(uint16_t port, struct ibv_srq **srq)
 		assert_int_equal(ibv_destroy_srq(*srq), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	for (int i = 0; i < 2; i++) {
-		struct end *end = i ? &active : &passive;
+		struct cm_end *end = i ? &active : &passive;
 
 		assert_int_equal(ibv_dereg_mr(end->mr), 0);
 		assert_int_equal(ibv_destroy_cq(end->cq), 0);

@@ -18,7 +18,7 @@
 static struct ibv_pd *pd;
 static struct rdma_cm_id *listener;
 /* The connection that is there all the time. */
-static struct end active, passive;
+static struct cm_end active, passive;
 
 static struct sockaddr_in address_of(uint16_t port, uint32_t host)
 {
@@ -27,7 +27,7 @@ static struct sockaddr_in address_of(uint16_t port, uint32_t host)
 				     .sin_addr.s_addr = htonl(host) };
 }
 
-static void open_end(struct end *end)
+static void open_end(struct cm_end *end)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 
@@ -42,7 +42,7 @@ static void open_end(struct end *end)
 	assert_non_null(end->mr);
 }
 
-static void close_end(struct end *end)
+static void close_end(struct cm_end *end)
 {
 	rdma_destroy_qp(end->id);
 	assert_return_code(ibv_dereg_mr(end->mr), errno);
@@ -50,7 +50,7 @@ static void close_end(struct end *end)
 	assert_return_code(rdma_destroy_id(end->id), errno);
 }
 
-static void begin_to_connect(struct end *end, uint16_t port)
+static void begin_to_connect(struct cm_end *end, uint16_t port)
 {
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
 	struct sockaddr_in to = address_of(port, INADDR_LOOPBACK);
@@ -65,7 +65,7 @@ static void begin_to_connect(struct end *end, uint16_t port)
 	assert_return_code(rdma_connect(end->id, &param), errno);
 }
 
-static void connect_ends(struct end *from, struct end *to)
+static void connect_ends(struct cm_end *from, struct cm_end *to)
 {
 	struct rdma_conn_param param = { .rnr_retry_count = 7 };
 	struct rdma_cm_event *request;
@@ -80,7 +80,7 @@ static void connect_ends(struct end *from, struct end *to)
 	expect(to->channel, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-static void disconnect_ends(struct end *from, struct end *to)
+static void disconnect_ends(struct cm_end *from, struct cm_end *to)
 {
 	assert_return_code(rdma_disconnect(from->id), errno);
 	expect(to->channel, RDMA_CM_EVENT_DISCONNECTED);
@@ -90,7 +90,7 @@ static void disconnect_ends(struct end *from, struct end *to)
 	close_end(to);
 }
 
-static void await_completion(struct end *end)
+static void await_completion(struct cm_end *end)
 {
 	struct ibv_wc wc;
 	int got = 0;
@@ -104,7 +104,7 @@ static void await_completion(struct end *end)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-static void send_message(struct end *from, struct end *to, char letter)
+static void send_message(struct cm_end *from, struct cm_end *to, char letter)
 {
 	struct ibv_sge in = { (uintptr_t)to->bytes, sizeof(to->bytes), to->mr->lkey };
 	struct ibv_sge out = { (uintptr_t)from->bytes, sizeof(from->bytes), from->mr->lkey };
@@ -127,8 +127,8 @@ static void send_message(struct end *from, struct end *to, char letter)
 /* The connection, the listener and both channels. */
 static void assert_parent_goes_on(void)
 {
-	struct end more_active = { .channel = active.channel };
-	struct end more_passive = { .channel = passive.channel };
+	struct cm_end more_active = { .channel = active.channel };
+	struct cm_end more_passive = { .channel = passive.channel };
 	struct pollfd wait[] = { { .fd = active.channel->fd, .events = POLLIN },
 				 { .fd = passive.channel->fd, .events = POLLIN } };
 
@@ -253,7 +253,7 @@ static void listen_anew(int fd)
 
 static void test_child_opens_its_own(void **state)
 {
-	struct end end = { .channel = active.channel };
+	struct cm_end end = { .channel = active.channel };
 	struct rdma_cm_event *event;
 	int tell[2];
 	pid_t child;

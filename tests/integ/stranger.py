@@ -58,7 +58,7 @@ def lingering():
     return filled(sender)
 
 
-# Its connections live on when a child has ended; nobody accepts them, so nobody reads.
+# Its connections live on when a child has ended; they are never accepted, so nothing is read.
 LISTENER = socket.create_server(("127.0.0.1", 0), backlog=4096)
 KEPT = []
 
@@ -172,7 +172,7 @@ def rights(sock, data, fds):
 def messages():
     """Each kind, in its right and in other lengths, with and without a key and a right version.
 
-    The kinds come first: whoever breaks off has tried all of them.
+    The kinds come first: one that breaks off has tried all of them.
     """
     while True:
         for version in VERSION, VERSION + 1:
@@ -258,7 +258,7 @@ def try_messages(end):
 def try_descriptors(end):
     while time.monotonic() < end:
         for what, make in DESCRIPTORS.items():
-            # In a child that is killed when it has sent: who receives is the last to have it.
+            # In a child that is killed when it has sent: the receiver is the last to have it.
             child = os.fork()
             if child == 0:
                 fd = count("made " + what, make)
@@ -308,7 +308,7 @@ def hold(end):
 
 
 def squat(end):
-    """Have slots, and give whoever connects what it has not asked for."""
+    """Have slots, and give each that connects what it has not asked for."""
     listeners = {}
     for slot in range(SLOTS, 64):
         for kind in "answer", "stat":

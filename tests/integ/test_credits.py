@@ -22,7 +22,7 @@ TO_ITSELF = 0.95  # of the time: 0.98 on a quiet host, 0.65 beside two hogs
 
 def run(place, arguments, credits="on"):
     """(what uroce-stat says of the queue pairs of server and client near the end, the part of the
-    time that the one had a processor who had less of it)."""
+    time that the one of them had a processor that had less of it)."""
     server, client = perftest.start(place, *arguments.split(), "-r", 1, "-D", SECONDS,
                                     env={"UROCE_CREDITS": credits})
     processes = server, client

@@ -133,7 +133,7 @@ def test_new_address_is_heard(veth, version):
 
 @pytest.mark.parametrize("version,group", GROUPS)
 def test_group_in_two_places(veth, version, group):
-    """Two members here, one there, and the sender; somebody else is in another group."""
+    """Two members here, one there, and the sender; another process is in another group."""
     members = [End(veth), End(veth), End(veth.peer)]
     sender, other = End(veth.peer), End(veth)
     for end in *members, sender:
@@ -153,7 +153,7 @@ def test_group_in_two_places(veth, version, group):
 
 
 def mgid(group):
-    """As perftest wants it: sixteen numbers."""
+    """As perftest takes it: sixteen numbers."""
     return ":".join(str(byte) for byte in ipaddress.ip_address(group).packed)
 
 

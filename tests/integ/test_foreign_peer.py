@@ -72,7 +72,7 @@ class Peer:
         self.qpns, self.sent = [], [0] * QPS
         for i in range(QPS):
             here = self.end.of(i, "open", place.device, place.gid_index(4), kind=kind)
-            # Nobody answers at the peer.
+            # Nothing answers at the peer.
             there = {"gid": gid_of(place.peer.address), "qpn": 0x500000 + i}
             self.end.of(i, "connect", there)
             for _ in range(DEPTH):

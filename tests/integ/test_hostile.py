@@ -71,13 +71,13 @@ class Victims:
         while [descriptors(end) for end in self.ends] != self.descriptors:
             assert time.monotonic() < until, list(map(self.more_than_before, self.ends))
             time.sleep(0.05)
-        # Nobody is busy with what the stranger has left behind.
+        # No process is busy with what the stranger has left behind.
         used = [end.process.ticks() for end in self.ends]
         time.sleep(0.5)
         assert all(end.process.ticks() - was < 0.15 for end, was in zip(self.ends, used))
 
     def end(self):
-        """Whatever strangers have put wherever, it does not hold up whoever lets go of it."""
+        """Whatever strangers have put wherever, it does not hold up what lets go of it."""
         took = [end.held_up("close") for end in self.ends]
         print("end", took)
         assert max(took) < CLOSE_STALL

@@ -38,7 +38,7 @@ def test_others_come_in_meanwhile(loopback, attack):
 
 @pytest.mark.parametrize("attack", ["hold", "descriptors"])
 def test_no_descriptor_is_left(loopback, attack):
-    """Who cannot accept anybody does not try it all the time."""
+    """A process that cannot accept connections does not try it all the time."""
     harness.need_root()
     first, second = talk.pair(loopback)
     assert first.do("write") == talk.SUCCESS

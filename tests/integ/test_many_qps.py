@@ -8,7 +8,7 @@ import harness
 import perftest
 
 # Their memory, which no cache holds, costs them up to a third of the rate of one; waiting for ACKs
-# that nobody had asked for cost nine tenths.
+# that had not been asked for cost nine tenths.
 WORTH = 0.25
 # Other processes of the host may take a measurement's time.
 TRIES = 3

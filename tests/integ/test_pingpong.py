@@ -53,8 +53,8 @@ def test_pingpong(row, request):
     env = {"UROCE_FAULT": harness.FAULTS} if row["faults"] else {}
     server, client = harness.start_pair(
         place, command, env=env, user=harness.NOBODY if row["user"] == "nobody" else None)
-    # The program has no handshake at its end: who has what it waits for is gone, and must have seen
-    # to it that its last ACK has got through.
+    # The program has no handshake at its end: an end that has what it waits for is gone, and must
+    # have seen to it that its last ACK has got through.
     for process in server, client:
         text = process.done()
         assert f"{2 * count * row['size']} bytes in" in text, process

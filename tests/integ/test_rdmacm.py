@@ -154,7 +154,7 @@ def test_nobody_listens(loopback):
 
 @VERSION
 def test_neighbour_is_absent(veth, version):
-    """Nobody answers for the address: told of after the two seconds that rping gives it."""
+    """Nothing answers for the address: told of after the two seconds that rping gives it."""
     absent = "192.0.2.77" if version == 4 else "2001:db8::77"
     began = time.monotonic()
     process = veth.run("rping", "-c", "-C", 1, "-a", absent, "-p", next(PORTS))
@@ -253,7 +253,7 @@ def test_killed_server(loopback):
     client = loopback.start("rping", "-c", "-v", "-a", "127.0.0.1", "-p", port)
     client.await_words("rdma-ping-9:")
     server.kill()
-    # Its own queue pair gives up, if nobody says good-bye for the dead one.
+    # Its own queue pair gives up, if no process says good-bye for the dead one.
     client.wait()
     again = loopback.start("rping", "-s", "-a", "127.0.0.1", "-p", port)
     await_listener(loopback, again, port)
@@ -291,8 +291,8 @@ def test_seen_by_stat(loopback):
         assert at_client["messages"][name]["sent"] >= at_server["messages"][name]["received"] >= 1
     assert at_client["messages"]["REP"]["received"] >= 1 <= at_server["messages"]["REP"]["sent"]
     assert all(not message["refused"] for message in at_server["messages"].values())
-    nobody = loopback.run("rping", "-c", "-C", 1, "-a", "127.0.0.1", "-p", next(PORTS))
-    assert nobody.popen.returncode != 0
+    unserved = loopback.run("rping", "-c", "-C", 1, "-a", "127.0.0.1", "-p", next(PORTS))
+    assert unserved.popen.returncode != 0
     shown, = (process for process in loopback.stat() if process["pid"] == server.popen.pid)
     # Asked six times, or more if an answer was late.
     assert shown["messages"]["REQ"]["refused"] == shown["rejections"]["8"] >= 6, shown

@@ -11,7 +11,7 @@ import perftest
 
 ITERATIONS = 200
 PAIRS = 16
-# So many datagrams of 4 KB does any socket buffer hold: between hosts nobody slows the sender down.
+# So many datagrams of 4 KB does any socket buffer hold: nothing slows the sender of a host down.
 FEW = 40
 ATTEMPTS = 5
 FOUND_NOTHING = "poll CQ failed 2\n"  # ENOENT

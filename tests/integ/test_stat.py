@@ -78,7 +78,7 @@ def test_one_process(loopback):
 def test_nobody_is_there(loopback):
     assert json.loads(run(loopback, "--json").done()) == []
     assert "no uroce process" in run(loopback).done()
-    # Of init, whoever that is here: not one of ours.
+    # Of init, whatever that is here: not one of ours.
     assert json.loads(run(loopback, "--json", 1).output) == []
     assert "no uroce process" in run(loopback, 1).output
 

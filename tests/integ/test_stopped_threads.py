@@ -106,7 +106,7 @@ def test_poller(loopback, sleeping):
 
 
 def test_helper(loopback):
-    """Whoever polls needs no helper."""
+    """A process that polls needs no helper."""
     found = run(loopback, "helper", False)
     assert sum(one < HELD_UP for one in found) >= TIMES - 1, found
 
@@ -126,7 +126,7 @@ def test_visitor(loopback):
 
 
 def test_who_is_silent_for_long(loopback):
-    """... is given up, but not before; and when all threads stood still nobody else is to blame."""
+    """... is given up, but not before; and when all threads stood still no process is to blame."""
     first, second = talk.pair(loopback)
     assert first.do("write") == talk.SUCCESS
     for seconds, status in (0.35, talk.SUCCESS), (1.2, talk.RETRY_EXC_ERR):

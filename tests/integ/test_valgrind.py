@@ -72,7 +72,7 @@ DEFINITE = ["--leak-check=full", "--show-leak-kinds=definite", "--errors-for-lea
             "--suppressions=" + SUPPRESSIONS]
 
 
-# The server of an older cmtime does not end by itself, and wants to know how many come.
+# The server of an older cmtime does not end by itself, and has to be told how many come.
 CMTIME = ("cmtime -c 30", "cmtime -s 127.0.0.1 -c 30")
 if harness.cmtime_meets():
     CMTIME = ("cmtime -L -b 127.0.0.1 -C 127.0.0.1 -c 30", "cmtime -b 127.0.0.1 -C 127.0.0.1 -c 30")

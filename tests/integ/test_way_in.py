@@ -110,7 +110,7 @@ def in_namespace(script):
 def test_every_interface_has_a_device():
     devices = listed()
     assert sorted(devices) == sorted("uroce_" + name for name in interfaces())
-    # Who names no device takes the first.
+    # A program that names no device takes the first.
     assert devices[-1] == "uroce_lo"
 
 

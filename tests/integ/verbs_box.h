@@ -15,7 +15,7 @@
 
 #define BOX_BYTES (1 << 18)
 #define BOX_QKEY 0x11111111
-#define BOX_TIMEOUT 14 /* 67 ms: other programs want the processors, too */
+#define BOX_TIMEOUT 14 /* 67 ms: other programs need the processors, too */
 
 struct box {
 	struct ibv_pd *pd;
@@ -86,7 +86,7 @@ static inline struct ibv_sge box_sge(const struct box *box, size_t offset, uint3
 				 .lkey = box->mr->lkey };
 }
 
-/* To INIT, RTR and RTS as the type wants it; dest_qpn is not for UD.  PSNs wrap soon. */
+/* To INIT, RTR and RTS as the type has it; dest_qpn is not for UD.  PSNs wrap soon. */
 static inline void box_connect(struct ibv_qp *qp, uint32_t dest_qpn)
 {
 	bool ud = qp->qp_type == IBV_QPT_UD;

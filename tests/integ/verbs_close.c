@@ -340,7 +340,7 @@ static void shuffle(int order[KINDS], unsigned int seed)
 	}
 }
 
-/* Who is in use is asked again when others have gone, as collectors do. */
+/* An object in use is asked again when others have gone, as collectors do. */
 static void destroy_all(const int order[KINDS])
 {
 	bool gone[KINDS] = { false }, any = true;

@@ -231,7 +231,7 @@ static void qkeys(void **state)
 	assert_int_equal(wc.wc_flags, IBV_WC_GRH);
 }
 
-/* What does not fit is lost, and so is what nobody has posted a receive for; no more than that. */
+/* What does not fit is lost, and so is what no receive is posted for; no more than that. */
 static void losses(void **state)
 {
 	(void)state;

@@ -324,7 +324,7 @@ static void what_one_context_has_another_uses(void **state)
 	pair_close(&pair);
 }
 
-/* Who destroys, destroys for all; the others unimport: ibv_import_pd(3). */
+/* To destroy is to destroy for all; the others unimport: ibv_import_pd(3). */
 static void an_import_may_destroy(void **state)
 {
 	struct ibv_context *context = import(the_context());
@@ -383,7 +383,7 @@ static void imports_that_are_refused(void **state)
 	alone = ibv_open_device(the_context()->device);
 	assert_non_null(alone);
 	assert_null(ibv_import_pd(alone, original->handle));
-	/* Descriptors that are nobody's. */
+	/* Descriptors of no domain. */
 	assert_int_equal(pipe(pipes), 0);
 	assert_null(ibv_import_device(pipes[0]));
 	assert_int_equal(errno, EOPNOTSUPP);

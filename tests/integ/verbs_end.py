@@ -175,8 +175,8 @@ class End:
         took, how many there were.
 
         Held up is what remains of the time when that is taken off for which threads of the
-        processes were ready to run and had no processor: it is the scheduler's, and no message of
-        anybody changes that.  What they slept, in locks or in the kernel's calls, and what they
+        processes were ready to run and had no processor: it is the scheduler's, and no message
+        changes that.  What they slept, in locks or in the kernel's calls, and what they
         computed remains.
         """
         held_up, took, end = [], [], time.monotonic() + seconds

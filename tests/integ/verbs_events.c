@@ -23,7 +23,7 @@ static bool readable(int fd, int ms)
 	return poll(&pollfd, 1, ms) == 1;
 }
 
-static void expect_event(struct end *end)
+static void expect_event(struct verbs_end *end)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -35,7 +35,7 @@ static void expect_event(struct end *end)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void expect_no_event(struct end *end)
+static void expect_no_event(struct verbs_end *end)
 {
 	assert_false(readable(end->channel->fd, LATE_MS));
 }
@@ -101,7 +101,7 @@ static void completions_before_the_arming(void **state)
 	(void)state;
 	pair_open(&pair, NULL);
 	send_one(&pair, 0);
-	expect_wc(&pair.a, 2, IBV_WC_SUCCESS); /* so it has arrived, but nobody polls there */
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS); /* so it has arrived, but is not polled for there */
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 1), 0);
 	expect_no_event(&pair.b); /* not solicited */
 	assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);

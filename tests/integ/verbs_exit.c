@@ -41,7 +41,7 @@ static void meet(int fd)
 	assert_int_equal(read(fd, &byte, 1), 1);
 }
 
-static void receive(struct end *end, unsigned int count, bool events)
+static void receive(struct verbs_end *end, unsigned int count, bool events)
 {
 	struct ibv_cq *cq;
 	void *context;

@@ -116,7 +116,7 @@ static void only_members_hear(void **state)
 	assert_int_equal(box_post_datagram(&box, qp[0], other, 0xffffff, 101, 0, 10), 0);
 	expect_both(101, 20);
 	box_expect_nothing(box.cq);
-	/* A unicast number in a packet to the group is nobody's. */
+	/* A unicast number in a packet to the group belongs to no queue pair. */
 	assert_int_equal(box_post_datagram(&box, qp[0], ah, qp[1]->qp_num, 102, 0, 10), 0);
 	box_expect(box.cq, 102, IBV_WC_SUCCESS);
 	box_expect_nothing(box.cq);
@@ -131,17 +131,17 @@ static void only_members_hear(void **state)
 
 static void refusals(void **state)
 {
-	static const union ibv_gid nobody = { .raw = { [10] = 0xff, [11] = 0xff, 192, 0, 2, 9 } };
+	static const union ibv_gid no_group = { .raw = { [10] = 0xff, [11] = 0xff, 192, 0, 2, 9 } };
 	static const union ibv_gid unicast = { .raw = { 0xfd, [15] = 1 } };
 	struct ibv_qp *rc = box_qp(&box, IBV_QPT_RC, NULL);
 
 	(void)state;
 	assert_int_equal(ibv_attach_mcast(rc, &group, 0), EINVAL);
-	assert_int_equal(ibv_attach_mcast(qp[0], &nobody, 0), EINVAL);
+	assert_int_equal(ibv_attach_mcast(qp[0], &no_group, 0), EINVAL);
 	assert_int_equal(ibv_attach_mcast(qp[0], &unicast, 0), EINVAL);
 	assert_int_equal(ibv_detach_mcast(qp[0], &group, 0), EINVAL);
 	assert_int_equal(ibv_attach_mcast(qp[0], &group, 0), 0);
-	/* Who is in is in, and leaves once. */
+	/* A member that joins again is a member once, and leaves once. */
 	assert_int_equal(ibv_attach_mcast(qp[0], &group, 0), 0);
 	assert_int_equal(ibv_detach_mcast(qp[0], &other_group, 0), EINVAL);
 	assert_int_equal(ibv_destroy_qp(qp[0]), EBUSY);

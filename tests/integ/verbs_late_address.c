@@ -136,7 +136,7 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void sleep_for_event(struct end *end)
+static void sleep_for_event(struct verbs_end *end)
 {
 	struct pollfd pollfd = { .fd = end->channel->fd, .events = POLLIN };
 	struct ibv_cq *cq;
@@ -150,7 +150,7 @@ static void sleep_for_event(struct end *end)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-/* One message that nobody polls for; milliseconds. */
+/* One message without a poll for it; milliseconds. */
 static int64_t exchange(struct pair *pair)
 {
 	int64_t begin = now_ms();

@@ -202,7 +202,7 @@ static void a_region_that_goes_before_its_turn(void **state)
 	assert_int_equal(box.bytes[64], 0);
 }
 
-/* rule S10 test: nobody answers for a queue pair that has been destroyed. */
+/* rule S10 test: a queue pair that has been destroyed does not answer. */
 static void a_peer_that_is_gone(void **state)
 {
 	struct ibv_qp *gone = to;
@@ -363,7 +363,7 @@ static void other_objects_with_unknown_parts(void **state)
 	REFUSED(ibv_create_srq_ex(the_context(), &attr), EINVAL);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
 
-	/* A right that nobody knows, and one that makes no sense alone. */
+	/* A right that does not exist, and one that makes no sense alone. */
 	REFUSED(ibv_reg_mr(box.pd, box.bytes, 8, 1 << 19), EINVAL);
 	REFUSED(ibv_reg_mr(box.pd, box.bytes, 8, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
 	REFUSED(ibv_reg_mr_iova(box.pd, box.bytes, 8, UINT64_MAX - 3, ALL_ACCESS), EINVAL);

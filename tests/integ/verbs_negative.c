@@ -219,7 +219,7 @@ static void illegal_moves(void **state)
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
 	assert_int_equal(to_rtr(qp, 1, &(struct pair_options){ 0 }), EINVAL);
 	assert_int_equal(state_of(qp), IBV_QPS_RESET);
-	/* A needed attribute is missing; one too many; bits that nobody knows. */
+	/* A needed attribute is missing; one too many; bits that have no meaning. */
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT), EINVAL);
 	assert_int_equal(ibv_modify_qp(qp, &attr,
@@ -378,7 +378,7 @@ static void query_tells_what_was_set(void **state)
 
 static void posting_in_the_wrong_state(void **state)
 {
-	struct end end = pair.a;
+	struct verbs_end end = pair.a;
 
 	(void)state;
 	end.qp = fresh_qp();

@@ -18,7 +18,7 @@ static void every_operation_on_demand(void **state)
 	memory = map_pages(16);
 	mr = reg(pair.b.pd, memory, 16 * PAGE, ON_DEMAND);
 	memset(pair.a.buffer, 0x41, 16 * PAGE);
-	/* Pages that nobody has touched yet. */
+	/* Pages that have not been touched yet. */
 	post_sge(&pair.a, IBV_WR_RDMA_WRITE, 1, sge_of(&pair.a, 0, 3 * PAGE), mr->rkey,
 		 (uintptr_t)memory + 100);
 	expect_wc(&pair.a, 1, IBV_WC_SUCCESS);

@@ -98,7 +98,7 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
 	return value ? value : otherwise;
 }
 
-static struct ibv_qp *create_qp(struct end *end, const struct pair_options *options)
+static struct ibv_qp *create_qp(struct verbs_end *end, const struct pair_options *options)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = end->cq,
@@ -121,7 +121,7 @@ static struct ibv_qp *create_qp(struct end *end, const struct pair_options *opti
 	return ibv_create_qp_ex(end->pd->context, &attr);
 }
 
-static void end_open(struct end *end, const struct pair_options *options)
+static void end_open(struct verbs_end *end, const struct pair_options *options)
 {
 	struct ibv_context *context = the_context();
 	int access = options->no_remote_access ? IBV_ACCESS_LOCAL_WRITE : ALL_ACCESS;
@@ -156,7 +156,7 @@ void pair_open(struct pair *pair, const struct pair_options *options)
 	assert_int_equal(to_rts(pair->b.qp, options), 0);
 }
 
-static void end_close(struct end *end)
+static void end_close(struct verbs_end *end)
 {
 	assert_int_equal(ibv_destroy_qp(end->qp), 0);
 	assert_int_equal(ibv_destroy_cq(end->cq), 0);
@@ -184,7 +184,7 @@ int pair_tear_down(void **state)
 	return 0;
 }
 
-int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
+int post_recv(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t length)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)end->buffer + offset,
 			       .length = length,
@@ -198,8 +198,8 @@ int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
 	return error;
 }
 
-int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
-	      uint32_t length, int flags, const struct end *remote, size_t remote_offset)
+int post_send(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
+	      uint32_t length, int flags, const struct verbs_end *remote, size_t remote_offset)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)end->buffer + offset,
 			       .length = length,
@@ -228,7 +228,7 @@ int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t
 	return error;
 }
 
-void post_sge(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
+void post_sge(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
 	      uint32_t rkey, uint64_t remote)
 {
 	struct ibv_send_wr wr = { .wr_id = wr_id,
@@ -249,7 +249,7 @@ void post_sge(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct
 	assert_int_equal(ibv_post_send(end->qp, &wr, &bad), 0);
 }
 
-void receive_sge(struct end *end, uint64_t wr_id, struct ibv_sge sge)
+void receive_sge(struct verbs_end *end, uint64_t wr_id, struct ibv_sge sge)
 {
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
@@ -257,7 +257,7 @@ void receive_sge(struct end *end, uint64_t wr_id, struct ibv_sge sge)
 	assert_int_equal(ibv_post_recv(end->qp, &wr, &bad), 0);
 }
 
-struct ibv_sge sge_of(const struct end *end, size_t offset, uint32_t length)
+struct ibv_sge sge_of(const struct verbs_end *end, size_t offset, uint32_t length)
 {
 	return (struct ibv_sge){ (uintptr_t)end->buffer + offset, length, end->mr->lkey };
 }
@@ -270,7 +270,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-struct ibv_wc wait_wc(struct end *end)
+struct ibv_wc wait_wc(struct verbs_end *end)
 {
 	uint64_t until = now_ms() + PATIENCE_MS;
 	struct ibv_wc wc = { 0 };
@@ -283,7 +283,7 @@ struct ibv_wc wait_wc(struct end *end)
 	return wc;
 }
 
-struct ibv_wc expect_wc(struct end *end, uint64_t wr_id, enum ibv_wc_status status)
+struct ibv_wc expect_wc(struct verbs_end *end, uint64_t wr_id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = wait_wc(end);
 
@@ -296,7 +296,7 @@ struct ibv_wc expect_wc(struct end *end, uint64_t wr_id, enum ibv_wc_status stat
 	return wc;
 }
 
-void expect_no_wc(struct end *end)
+void expect_no_wc(struct verbs_end *end)
 {
 	struct ibv_wc wc;
 

@@ -26,7 +26,7 @@ enum {
 };
 
 /* One end: all objects of its own. */
-struct end {
+struct verbs_end {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -36,7 +36,7 @@ struct end {
 };
 
 struct pair {
-	struct end a, b;
+	struct verbs_end a, b;
 };
 
 /* What pair_open() makes, where it is not the default (0). */
@@ -67,32 +67,32 @@ int pair_tear_down(void **state);
 #define PAIR_TEST(test, pair) \
 	cmocka_unit_test_prestate_setup_teardown(test, pair_set_up, pair_tear_down, pair)
 
-/* Steps of it, for tests that want them one by one.  0 or errno as from ibv_modify_qp(). */
+/* Steps of it, for tests that take them one by one.  0 or errno as from ibv_modify_qp(). */
 int to_init(struct ibv_qp *qp, unsigned int access);
 int to_rtr(struct ibv_qp *qp, uint32_t dest_qpn, const struct pair_options *options);
 int to_rts(struct ibv_qp *qp, const struct pair_options *options);
 int to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
 /* Post one request on 0 or 1 SGE of the end's buffer; returns what ibv_post_*() does. */
-int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
-int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
-	      uint32_t length, int flags, const struct end *remote, size_t remote_offset);
+int post_recv(struct verbs_end *end, uint64_t wr_id, size_t offset, uint32_t length);
+int post_send(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,
+	      uint32_t length, int flags, const struct verbs_end *remote, size_t remote_offset);
 
 /*
  * The same on one SGE of any memory, with any remote memory; it must be accepted.  What an atomic
  * adds is 3.
  */
-void post_sge(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
+void post_sge(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
 	      uint32_t rkey, uint64_t remote);
-void receive_sge(struct end *end, uint64_t wr_id, struct ibv_sge sge);
+void receive_sge(struct verbs_end *end, uint64_t wr_id, struct ibv_sge sge);
 /* Of the end's buffer. */
-struct ibv_sge sge_of(const struct end *end, size_t offset, uint32_t length);
+struct ibv_sge sge_of(const struct verbs_end *end, size_t offset, uint32_t length);
 
 /* Poll until a completion comes; the test fails after two seconds. */
-struct ibv_wc wait_wc(struct end *end);
+struct ibv_wc wait_wc(struct verbs_end *end);
 /* The same, and check its wr_id and status. */
-struct ibv_wc expect_wc(struct end *end, uint64_t wr_id, enum ibv_wc_status status);
+struct ibv_wc expect_wc(struct verbs_end *end, uint64_t wr_id, enum ibv_wc_status status);
 /* There is none, although one more turn is made. */
-void expect_no_wc(struct end *end);
+void expect_no_wc(struct verbs_end *end);
 
 #endif

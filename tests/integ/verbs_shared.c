@@ -81,7 +81,7 @@ static int send_one(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t dest_qpn, uin
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-/* Receives complete in the order in which the queue was filled, whoever they come from. */
+/* Receives complete in the order in which the queue was filled, from whatever peer they come. */
 static void taken_in_order(enum ibv_qp_type type)
 {
 	struct ibv_ah *ah;

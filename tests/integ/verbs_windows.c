@@ -210,7 +210,7 @@ static void a_region_stays_while_a_window_is_bound(void **state)
 	close_all();
 }
 
-static int post_invalidate(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
+static int post_invalidate(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
 			   uint32_t rkey)
 {
 	struct ibv_send_wr wr = { .wr_id = wr_id,

@@ -193,7 +193,8 @@ static void no_such_queue(void **state)
 	assert_int_equal(ibv_close_xrcd(elsewhere), 0);
 }
 
-/* A queue may go while target queue pairs of its domain live on: its number is nobody's then. */
+/* A queue may go while target queue pairs of its domain live on: its number is that of no queue
+ * then. */
 static void queue_destroyed_meanwhile(void **state)
 {
 	uint32_t number = number_of(srq[0]);

@@ -5,19 +5,20 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-static uint8_t *place(const struct end *end, const struct lane *lane, size_t area, uint32_t number)
+static uint8_t *place(const struct interop_end *end, const struct connection *connection,
+		      size_t area, uint32_t number)
 {
-	return lane->memory + area + number * end->layout.place;
+	return connection->memory + area + number * end->layout.place;
 }
 
-static uint64_t far_place(const struct end *end, const struct lane *lane, size_t area,
-			  const struct request *request, uint32_t number)
+static uint64_t far_place(const struct interop_end *end, const struct connection *connection,
+			  size_t area, const struct request *request, uint32_t number)
 {
-	return lane->far.memory + area + number * end->layout.place + request->shift;
+	return connection->far.memory + area + number * end->layout.place + request->shift;
 }
 
 /* Every other payload is gathered from two pieces. */
-static int pieces(const struct end *end, const struct request *request, uint8_t *at,
+static int pieces(const struct interop_end *end, const struct request *request, uint8_t *at,
 		  struct ibv_sge sge[2])
 {
 	uint32_t first = request->number % 2 && request->size > 1 ? request->size / 3 : 0;
@@ -34,21 +35,22 @@ static int pieces(const struct end *end, const struct request *request, uint8_t 
 	return count;
 }
 
-static void post(struct end *end, struct lane *lane, struct ibv_send_wr *wr)
+static void post(struct interop_end *end, struct connection *connection, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 	int error;
 
-	wr->wr_id = (uint64_t)(lane - end->lanes);
-	error = ibv_post_send(lane->qp, wr, &bad);
+	wr->wr_id = (uint64_t)(connection - end->connections);
+	error = ibv_post_send(connection->qp, wr, &bad);
 	if (error)
-		die("request %u was refused: %s", lane->asked, strerror(error));
+		die("request %u was refused: %s", connection->asked, strerror(error));
 }
 
 /* What was written is read back: the data has made both ways, and order was kept. */
-static void post_read_back(struct end *end, struct lane *lane, const struct request *request)
+static void post_read_back(struct interop_end *end, struct connection *connection,
+			   const struct request *request)
 {
-	uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
+	uint8_t *in = place(end, connection, end->layout.in, request->number % end->options.depth);
 	struct ibv_sge sge = { .addr = (uintptr_t)in,
 			       .length = request->size,
 			       .lkey = end->mr->lkey };
@@ -58,13 +60,14 @@ static void post_read_back(struct end *end, struct lane *lane, const struct requ
 				  .send_flags = IBV_SEND_SIGNALED };
 
 	memset(in, 0, request->size);
-	wr.wr.rdma.rkey = lane->far.rkey;
+	wr.wr.rdma.rkey = connection->far.rkey;
 	wr.wr.rdma.remote_addr =
-		far_place(end, lane, end->layout.targets, request, request->number % PLACES);
-	post(end, lane, &wr);
+		far_place(end, connection, end->layout.targets, request, request->number % PLACES);
+	post(end, connection, &wr);
 }
 
-static void post_payload(struct end *end, struct lane *lane, const struct request *request)
+static void post_payload(struct interop_end *end, struct connection *connection,
+			 const struct request *request)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
 		[SEND] = IBV_WR_SEND,
@@ -73,32 +76,33 @@ static void post_payload(struct end *end, struct lane *lane, const struct reques
 		[WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 	};
 	const struct layout *layout = &end->layout;
-	uint8_t *out = place(end, lane, layout->out, request->number % end->options.depth);
+	uint8_t *out = place(end, connection, layout->out, request->number % end->options.depth);
 	struct ibv_sge sge[2];
 	struct ibv_send_wr wr = { .sg_list = sge, .opcode = opcodes[request->kind] };
 
 	plan_fill(out + request->shift, request->size, request->seed);
 	wr.num_sge = pieces(end, request, out + request->shift, sge);
 	wr.imm_data = htonl((uint32_t)(request->seed >> 7));
-	wr.wr.rdma.rkey = lane->far.rkey;
+	wr.wr.rdma.rkey = connection->far.rkey;
 	if (request->kind == WRITE) {
-		wr.wr.rdma.remote_addr =
-			far_place(end, lane, layout->targets, request, request->number % PLACES);
-		post(end, lane, &wr);
-		post_read_back(end, lane, request);
+		wr.wr.rdma.remote_addr = far_place(end, connection, layout->targets, request,
+						   request->number % PLACES);
+		post(end, connection, &wr);
+		post_read_back(end, connection, request);
 		return;
 	}
 	if (request->kind == WRITE_IMM)
-		wr.wr.rdma.remote_addr =
-			far_place(end, lane, layout->told, request, lane->told % PLACES);
-	lane->told++;
+		wr.wr.rdma.remote_addr = far_place(end, connection, layout->told, request,
+						   connection->told % PLACES);
+	connection->told++;
 	wr.send_flags = IBV_SEND_SIGNALED;
-	post(end, lane, &wr);
+	post(end, connection, &wr);
 }
 
-static void post_read(struct end *end, struct lane *lane, const struct request *request)
+static void post_read(struct interop_end *end, struct connection *connection,
+		      const struct request *request)
 {
-	uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
+	uint8_t *in = place(end, connection, end->layout.in, request->number % end->options.depth);
 	struct ibv_sge sge[2];
 	struct ibv_send_wr wr = { .sg_list = sge,
 				  .opcode = IBV_WR_RDMA_READ,
@@ -106,15 +110,16 @@ static void post_read(struct end *end, struct lane *lane, const struct request *
 
 	memset(in, 0, request->size);
 	wr.num_sge = pieces(end, request, in, sge);
-	wr.wr.rdma.rkey = lane->far.rkey;
-	wr.wr.rdma.remote_addr = far_place(end, lane, end->layout.source, request, 0);
-	post(end, lane, &wr);
+	wr.wr.rdma.rkey = connection->far.rkey;
+	wr.wr.rdma.remote_addr = far_place(end, connection, end->layout.source, request, 0);
+	post(end, connection, &wr);
 }
 
-static void post_atomic(struct end *end, struct lane *lane, struct under_way *under_way)
+static void post_atomic(struct interop_end *end, struct connection *connection,
+			struct under_way *under_way)
 {
 	const struct request *request = &under_way->request;
-	uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
+	uint8_t *in = place(end, connection, end->layout.in, request->number % end->options.depth);
 	struct ibv_sge sge = { .addr = (uintptr_t)in,
 			       .length = ATOMIC_BYTES,
 			       .lkey = end->mr->lkey };
@@ -123,70 +128,78 @@ static void post_atomic(struct end *end, struct lane *lane, struct under_way *un
 				  .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
 				  .send_flags = IBV_SEND_SIGNALED };
 
-	wr.wr.atomic.rkey = lane->far.rkey;
+	wr.wr.atomic.rkey = connection->far.rkey;
 	if (request->kind == FETCH_ADD) {
-		/* All lanes add to one word: it is at least what this lane has added. */
-		under_way->found = lane->word_add;
-		wr.wr.atomic.remote_addr = end->lanes[0].far.memory + WORD_ADD * sizeof(uint64_t);
+		/* All connections add to one word: it is at least what this connection has added.
+		 */
+		under_way->found = connection->word_add;
+		wr.wr.atomic.remote_addr =
+			end->connections[0].far.memory + WORD_ADD * sizeof(uint64_t);
 		wr.wr.atomic.compare_add = request->seed >> 32;
-		lane->word_add += request->seed >> 32;
-		post(end, lane, &wr);
+		connection->word_add += request->seed >> 32;
+		post(end, connection, &wr);
 		return;
 	}
-	under_way->found = lane->word_swap;
+	under_way->found = connection->word_swap;
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-	wr.wr.atomic.remote_addr = lane->far.memory + WORD_SWAP * sizeof(uint64_t);
+	wr.wr.atomic.remote_addr = connection->far.memory + WORD_SWAP * sizeof(uint64_t);
 	/* One in four compares with what is not there, and must leave it. */
-	wr.wr.atomic.compare_add = request->seed & 6 ? lane->word_swap : ~lane->word_swap;
+	wr.wr.atomic.compare_add =
+		request->seed & 6 ? connection->word_swap : ~connection->word_swap;
 	wr.wr.atomic.swap = request->seed;
 	if (request->seed & 6)
-		lane->word_swap = request->seed;
-	post(end, lane, &wr);
+		connection->word_swap = request->seed;
+	post(end, connection, &wr);
 }
 
-bool ask_is_done(const struct end *end, const struct lane *lane)
+bool ask_is_done(const struct interop_end *end, const struct connection *connection)
 {
 	(void)end;
-	return lane->asked == lane->answered;
+	return connection->asked == connection->answered;
 }
 
-bool ask(struct end *end, struct lane *lane)
+bool ask(struct interop_end *end, struct connection *connection)
 {
 	const struct options *options = &end->options;
-	struct under_way *under_way = &lane->under_way[lane->asked % options->depth];
+	struct under_way *under_way = &connection->under_way[connection->asked % options->depth];
 	struct request *request = &under_way->request;
 
-	if (lane->asked - lane->answered >= options->depth || now_ns() < lane->not_until)
+	if (connection->asked - connection->answered >= options->depth ||
+	    now_ns() < connection->not_until)
 		return false;
-	*request = plan_request(&options->plan, is_client(end), (unsigned int)(lane - end->lanes),
-				lane->asked);
+	*request = plan_request(&options->plan, is_client(end),
+				(unsigned int)(connection - end->connections), connection->asked);
 	under_way->since = now_ns();
 	switch (request->kind) {
 	case READ:
-		post_read(end, lane, request);
+		post_read(end, connection, request);
 		break;
 	case FETCH_ADD:
 	case CMP_SWAP:
-		post_atomic(end, lane, under_way);
+		post_atomic(end, connection, under_way);
 		break;
 	default:
-		post_payload(end, lane, request);
+		post_payload(end, connection, request);
 	}
-	lane->asked++;
+	connection->asked++;
 	return true;
 }
 
-static void check_read(struct end *end, const struct lane *lane, const struct request *request)
+static void check_read(struct interop_end *end, const struct connection *connection,
+		       const struct request *request)
 {
-	const uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
+	const uint8_t *in =
+		place(end, connection, end->layout.in, request->number % end->options.depth);
 
 	if (memcmp(in, end->peer_source + request->shift, request->size) != 0)
 		die("READ %u of %u bytes has brought wrong ones", request->number, request->size);
 }
 
-static void check_read_back(struct end *end, const struct lane *lane, const struct request *request)
+static void check_read_back(struct interop_end *end, const struct connection *connection,
+			    const struct request *request)
 {
-	const uint8_t *in = place(end, lane, end->layout.in, request->number % end->options.depth);
+	const uint8_t *in =
+		place(end, connection, end->layout.in, request->number % end->options.depth);
 	long at = plan_difference(in, request->size, request->seed);
 
 	if (at >= 0)
@@ -194,43 +207,44 @@ static void check_read_back(struct end *end, const struct lane *lane, const stru
 		    request->number, request->size, at);
 }
 
-static void check_atomic(struct end *end, const struct lane *lane,
+static void check_atomic(struct interop_end *end, const struct connection *connection,
 			 const struct under_way *under_way)
 {
 	const struct request *request = &under_way->request;
 	uint64_t found;
 	bool right;
 
-	memcpy(&found, place(end, lane, end->layout.in, request->number % end->options.depth),
+	memcpy(&found, place(end, connection, end->layout.in, request->number % end->options.depth),
 	       sizeof(found));
 	right = found == under_way->found;
-	if (request->kind == FETCH_ADD && end->options.lanes > 1)
+	if (request->kind == FETCH_ADD && end->options.connections > 1)
 		right = found >= under_way->found;
 	if (!right)
 		die("%s %u has found %#lx instead of %#lx", plan_kind_name(request->kind),
 		    request->number, (unsigned long)found, (unsigned long)under_way->found);
 }
 
-void ask_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc)
+void ask_completed(struct interop_end *end, struct connection *connection, const struct ibv_wc *wc)
 {
-	const struct under_way *under_way = &lane->under_way[lane->answered % end->options.depth];
+	const struct under_way *under_way =
+		&connection->under_way[connection->answered % end->options.depth];
 	const struct request *request = &under_way->request;
 	uint64_t took = now_ns() - under_way->since;
 
 	if (wc->status != IBV_WC_SUCCESS)
-		die("lane %u: %s %u of %u bytes: %s", (unsigned int)(lane - end->lanes),
-		    plan_kind_name(request->kind), request->number, request->size,
-		    ibv_wc_status_str(wc->status));
-	if (lane->answered == lane->asked)
+		die("connection %u: %s %u of %u bytes: %s",
+		    (unsigned int)(connection - end->connections), plan_kind_name(request->kind),
+		    request->number, request->size, ibv_wc_status_str(wc->status));
+	if (connection->answered == connection->asked)
 		die("more completions than requests");
 	if (request->kind == READ)
-		check_read(end, lane, request);
+		check_read(end, connection, request);
 	else if (request->kind == WRITE)
-		check_read_back(end, lane, request);
+		check_read_back(end, connection, request);
 	else if (!plan_takes_receive(request->kind))
-		check_atomic(end, lane, under_way);
-	lane->answered++;
-	lane->not_until = now_ns() + (uint64_t)(end->options.pause * 1e9);
+		check_atomic(end, connection, under_way);
+	connection->answered++;
+	connection->not_until = now_ns() + (uint64_t)(end->options.pause * 1e9);
 	end->requests++;
 	end->bytes += request->size;
 	if (took > end->slowest)

@@ -25,27 +25,27 @@ static const int ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 
 static int server_socket(const struct addrinfo *address)
 {
-	int listener = socket(address->ai_family, SOCK_STREAM, 0), connection;
+	int listener = socket(address->ai_family, SOCK_STREAM, 0), stream;
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	if (listener < 0 || bind(listener, address->ai_addr, address->ai_addrlen) ||
 	    listen(listener, 1))
 		die("listening: %m");
-	connection = accept(listener, NULL, NULL);
+	stream = accept(listener, NULL, NULL);
 	close(listener);
-	return connection;
+	return stream;
 }
 
 static int client_socket(const struct addrinfo *address)
 {
-	int connection = socket(address->ai_family, SOCK_STREAM, 0);
+	int stream = socket(address->ai_family, SOCK_STREAM, 0);
 
-	if (connection < 0 || connect(connection, address->ai_addr, address->ai_addrlen))
+	if (stream < 0 || connect(stream, address->ai_addr, address->ai_addrlen))
 		die("connect: %m");
-	return connection;
+	return stream;
 }
 
-static void open_tcp(struct end *end)
+static void open_tcp(struct interop_end *end)
 {
 	struct addrinfo *address, hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
 
@@ -59,19 +59,19 @@ static void open_tcp(struct end *end)
 	setsockopt(end->tcp, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 }
 
-void end_tell(struct end *end, const void *bytes, size_t size)
+void end_tell(struct interop_end *end, const void *bytes, size_t size)
 {
 	if (send(end->tcp, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
 		die("the peer is gone: %m");
 }
 
-void end_hear(struct end *end, void *bytes, size_t size)
+void end_hear(struct interop_end *end, void *bytes, size_t size)
 {
 	if (recv(end->tcp, bytes, size, MSG_WAITALL) != (ssize_t)size)
 		die("the peer is gone");
 }
 
-void end_meet(struct end *end)
+void end_meet(struct interop_end *end)
 {
 	char byte = '.';
 
@@ -79,7 +79,7 @@ void end_meet(struct end *end)
 	end_hear(end, &byte, sizeof(byte));
 }
 
-static void lay_out(struct end *end)
+static void lay_out(struct interop_end *end)
 {
 	struct layout *layout = &end->layout;
 	size_t depth = end->options.depth;
@@ -96,7 +96,7 @@ static void lay_out(struct end *end)
 	layout->bytes = (layout->bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static void open_device(struct end *end)
+static void open_device(struct interop_end *end)
 {
 	int count;
 	struct ibv_device **list = ibv_get_device_list(&count);
@@ -110,12 +110,12 @@ static void open_device(struct end *end)
 	ibv_free_device_list(list);
 }
 
-static void open_objects(struct end *end)
+static void open_objects(struct interop_end *end)
 {
 	const struct options *options = &end->options;
-	size_t bytes = end->layout.bytes * options->lanes;
+	size_t bytes = end->layout.bytes * options->connections;
 	/* A WRITE is two, and a receive each. */
-	int cqe = (int)(options->lanes * (2 * options->depth + RECEIVES));
+	int cqe = (int)(options->connections * (2 * options->depth + RECEIVES));
 
 	open_device(end);
 	end->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,7 +131,7 @@ static void open_objects(struct end *end)
 		die("region of %zu bytes: %m", bytes);
 }
 
-static void create_qp(struct end *end, struct lane *lane)
+static void create_qp(struct interop_end *end, struct connection *connection)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = end->cq,
@@ -144,37 +144,37 @@ static void create_qp(struct end *end, struct lane *lane)
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	lane->qp = ibv_create_qp(end->pd, &init);
-	if (!lane->qp)
+	connection->qp = ibv_create_qp(end->pd, &init);
+	if (!connection->qp)
 		die("queue pair: %m");
 	attr.qp_access_flags = (unsigned int)ACCESS;
 	if (end->options.type == IBV_QPT_UC)
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	if (ibv_modify_qp(lane->qp, &attr,
+	if (ibv_modify_qp(connection->qp, &attr,
 			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		die("queue pair to INIT: %m");
 }
 
-static void connect_qp(struct end *end, struct lane *lane)
+static void connect_qp(struct interop_end *end, struct connection *connection)
 {
 	const struct options *options = &end->options;
 	bool rc = options->type == IBV_QPT_RC;
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = options->mtu,
-		.dest_qp_num = lane->far.qpn,
-		.rq_psn = lane->far.psn,
+		.dest_qp_num = connection->far.qpn,
+		.rq_psn = connection->far.psn,
 		.max_dest_rd_atomic = MAX_READS,
 		.min_rnr_timer = RNR_CODE,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
-			     .grh = { .dgid = lane->far.gid,
+			     .grh = { .dgid = connection->far.gid,
 				      .sgid_index = (uint8_t)options->gid_index,
 				      .hop_limit = HOP_LIMIT } },
 	};
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = lane->near.psn,
+		.sq_psn = connection->near.psn,
 		.max_rd_atomic = MAX_READS,
 		.timeout = options->timeout,
 		.retry_cnt = options->retries,
@@ -184,55 +184,55 @@ static void connect_qp(struct end *end, struct lane *lane)
 
 	if (rc)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	if (ibv_modify_qp(lane->qp, &rtr, mask))
+	if (ibv_modify_qp(connection->qp, &rtr, mask))
 		die("queue pair to RTR: %m");
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (rc)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
-	if (ibv_modify_qp(lane->qp, &rts, mask))
+	if (ibv_modify_qp(connection->qp, &rts, mask))
 		die("queue pair to RTS: %m");
 }
 
-static void open_lane(struct end *end, unsigned int number)
+static void open_connection(struct interop_end *end, unsigned int number)
 {
-	struct lane *lane = &end->lanes[number];
-	struct far *near = &lane->near;
+	struct connection *connection = &end->connections[number];
+	struct far *near = &connection->near;
 
-	lane->memory = end->memory + number * end->layout.bytes;
-	create_qp(end, lane);
-	near->qpn = lane->qp->qp_num;
+	connection->memory = end->memory + number * end->layout.bytes;
+	create_qp(end, connection);
+	near->qpn = connection->qp->qp_num;
 	if (getrandom(&near->psn, sizeof(near->psn), 0) < 0)
 		die("getrandom: %m");
 	near->psn &= 0xFFFFFF;
 	near->rkey = end->mr->rkey;
-	near->memory = (uintptr_t)lane->memory;
+	near->memory = (uintptr_t)connection->memory;
 	if (ibv_query_gid(end->context, 1, end->options.gid_index, &near->gid))
 		die("GID %d: %m", end->options.gid_index);
-	hear_prepare(end, lane);
+	hear_prepare(end, connection);
 }
 
-void end_open(struct end *end)
+void end_open(struct interop_end *end)
 {
 	lay_out(end);
 	open_objects(end);
-	for (unsigned int i = 0; i < end->options.lanes; i++)
-		open_lane(end, i);
+	for (unsigned int i = 0; i < end->options.connections; i++)
+		open_connection(end, i);
 	open_tcp(end);
-	for (unsigned int i = 0; i < end->options.lanes; i++) {
-		struct lane *lane = &end->lanes[i];
+	for (unsigned int i = 0; i < end->options.connections; i++) {
+		struct connection *connection = &end->connections[i];
 
-		end_tell(end, &lane->near, sizeof(lane->near));
-		end_hear(end, &lane->far, sizeof(lane->far));
-		connect_qp(end, lane);
+		end_tell(end, &connection->near, sizeof(connection->near));
+		end_hear(end, &connection->far, sizeof(connection->far));
+		connect_qp(end, connection);
 	}
 	end_meet(end);
 }
 
-void end_close(struct end *end)
+void end_close(struct interop_end *end)
 {
-	for (unsigned int i = 0; i < end->options.lanes; i++) {
-		if (ibv_destroy_qp(end->lanes[i].qp))
+	for (unsigned int i = 0; i < end->options.connections; i++) {
+		if (ibv_destroy_qp(end->connections[i].qp))
 			die("destroying a queue pair: %m");
 	}
 	if (ibv_dereg_mr(end->mr) || ibv_destroy_cq(end->cq) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One end of a connection between uroce and the kernel's soft RoCE: the same program runs on both,
+ * One end of connections between uroce and the kernel's soft RoCE: the same program runs on both,
  * asks by its plan and checks what the other one asks by its own.
  *
  * Everything here ends the process with a message when it fails.
@@ -13,7 +13,7 @@
 #include "plan.h"
 
 enum {
-	MAX_LANES = 64,
+	MAX_CONNECTIONS = 64,
 	MAX_DEPTH = 64,
 	RECEIVES = 16,
 	/* A WRITE with immediate may land before the receives of the last ones were looked at. */
@@ -30,9 +30,9 @@ struct options {
 	enum ibv_qp_type type; /* IBV_QPT_RC or IBV_QPT_UC */
 	uint8_t timeout;       /* as the queue pair has it: 4.096 us times 2^timeout */
 	uint8_t retries;       /* 7 is for ever to rxe, and seven to the specification */
-	unsigned int lanes;
-	unsigned int depth; /* requests of a lane under way */
-	uint32_t count;	    /* requests of a lane; 0: until the time is over */
+	unsigned int connections;
+	unsigned int depth; /* requests of a connection under way */
+	uint32_t count;	    /* requests of a connection; 0: until the time is over */
 	double seconds;	    /* 0: until the count is reached */
 	double pause;	    /* seconds of nothing between two requests */
 	bool asks;	    /* this end sends requests, and does not only answer */
@@ -41,7 +41,7 @@ struct options {
 	struct plan_options plan;
 };
 
-/* Where things are in a lane's memory, in bytes from its beginning; the same at both ends. */
+/* Where things are in a connection's memory, in bytes from its beginning; the same at both ends. */
 struct layout {
 	size_t words;	 /* the atomics' */
 	size_t source;	 /* what the peer READs */
@@ -56,7 +56,7 @@ struct layout {
 
 enum { WORD_ADD, WORD_SWAP, WORDS = 8 };
 
-/* What the other end has to know of a lane.  Both ends run on one kind of machine. */
+/* What the other end has to know of a connection.  Both ends run on one kind of machine. */
 struct far {
 	uint32_t qpn, psn, rkey;
 	uint64_t memory;
@@ -69,7 +69,7 @@ struct under_way {
 	uint64_t found; /* what an atomic has to find; FETCH_ADD: at least */
 };
 
-struct lane {
+struct connection {
 	struct ibv_qp *qp;
 	uint8_t *memory;
 	struct far near, far;
@@ -88,7 +88,7 @@ struct lane {
 	uint32_t peer_asked; /* in all; known at the end */
 };
 
-struct end {
+struct interop_end {
 	struct options options;
 	struct layout layout;
 	struct ibv_context *context;
@@ -97,38 +97,39 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *memory;
-	uint8_t *peer_source; /* what the peer's sources hold, one for all lanes */
+	uint8_t *peer_source; /* what the peer's sources hold, one for all connections */
 	int tcp;
-	struct lane lanes[MAX_LANES];
+	struct connection connections[MAX_CONNECTIONS];
 	uint64_t requests, bytes, slowest; /* slowest: ns from post to completion */
 };
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t now_ns(void);
 
-/* connect.c: from options to lanes in RTS that have their receives. */
-void end_open(struct end *end);
+/* connect.c: from options to connections in RTS that have their receives. */
+void end_open(struct interop_end *end);
 /* Wait until the peer has come here as well. */
-void end_meet(struct end *end);
-void end_close(struct end *end);
-void end_tell(struct end *end, const void *bytes, size_t size);
+void end_meet(struct interop_end *end);
+void end_close(struct interop_end *end);
+void end_tell(struct interop_end *end, const void *bytes, size_t size);
 /* Blocks until all has come. */
-void end_hear(struct end *end, void *bytes, size_t size);
+void end_hear(struct interop_end *end, void *bytes, size_t size);
 
 /* asking.c: post what may be posted; true if that was something. */
-bool ask(struct end *end, struct lane *lane);
-void ask_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc);
-bool ask_is_done(const struct end *end, const struct lane *lane);
+bool ask(struct interop_end *end, struct connection *connection);
+void ask_completed(struct interop_end *end, struct connection *connection, const struct ibv_wc *wc);
+bool ask_is_done(const struct interop_end *end, const struct connection *connection);
 
 /* hearing.c */
-void hear_prepare(struct end *end, struct lane *lane);
-void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc);
+void hear_prepare(struct interop_end *end, struct connection *connection);
+void hear_completed(struct interop_end *end, struct connection *connection,
+		    const struct ibv_wc *wc);
 /* Once peer_asked is known: has all of it been seen that tells us? */
-bool hear_is_done(struct end *end, struct lane *lane);
+bool hear_is_done(struct interop_end *end, struct connection *connection);
 /* What the peer has done without telling us: its WRITEs and atomics. */
-void hear_check_memory(struct end *end);
+void hear_check_memory(struct interop_end *end);
 
-static inline bool is_client(const struct end *end)
+static inline bool is_client(const struct interop_end *end)
 {
 	return end->options.address != NULL;
 }

@@ -5,19 +5,20 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-static void post_receive(struct end *end, struct lane *lane)
+static void post_receive(struct interop_end *end, struct connection *connection)
 {
-	uint8_t *at =
-		lane->memory + end->layout.receives + lane->posted % RECEIVES * end->layout.place;
+	uint8_t *at = connection->memory + end->layout.receives +
+		      connection->posted % RECEIVES * end->layout.place;
 	struct ibv_sge sge = { .addr = (uintptr_t)at,
 			       .length = end->options.plan.max_size,
 			       .lkey = end->mr->lkey };
-	struct ibv_recv_wr *bad,
-		wr = { .wr_id = (uint64_t)(lane - end->lanes), .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr *bad, wr = { .wr_id = (uint64_t)(connection - end->connections),
+					.sg_list = &sge,
+					.num_sge = 1 };
 
-	if (ibv_post_recv(lane->qp, &wr, &bad))
+	if (ibv_post_recv(connection->qp, &wr, &bad))
 		die("a receive was refused: %m");
-	lane->posted++;
+	connection->posted++;
 }
 
 static uint64_t source_seed(bool client)
@@ -25,54 +26,56 @@ static uint64_t source_seed(bool client)
 	return client ? 0xC11E47 : 0x5E47E4;
 }
 
-void hear_prepare(struct end *end, struct lane *lane)
+void hear_prepare(struct interop_end *end, struct connection *connection)
 {
-	plan_fill(lane->memory + end->layout.source, end->layout.place,
+	plan_fill(connection->memory + end->layout.source, end->layout.place,
 		  source_seed(is_client(end)));
 	plan_fill(end->peer_source, end->layout.place, source_seed(!is_client(end)));
-	while (lane->posted < RECEIVES)
-		post_receive(end, lane);
+	while (connection->posted < RECEIVES)
+		post_receive(end, connection);
 }
 
-static struct request heard_request(const struct end *end, const struct lane *lane, uint32_t number)
+static struct request heard_request(const struct interop_end *end,
+				    const struct connection *connection, uint32_t number)
 {
-	return plan_request(&end->options.plan, !is_client(end), (unsigned int)(lane - end->lanes),
-			    number);
+	return plan_request(&end->options.plan, !is_client(end),
+			    (unsigned int)(connection - end->connections), number);
 }
 
 /* The peer's next request that takes a receive. */
-static struct request next_told(const struct end *end, struct lane *lane)
+static struct request next_told(const struct interop_end *end, struct connection *connection)
 {
 	struct request request;
 
 	for (;;) {
-		request = heard_request(end, lane, lane->heard);
+		request = heard_request(end, connection, connection->heard);
 		if (plan_takes_receive(request.kind))
 			return request;
-		lane->heard++;
+		connection->heard++;
 	}
 }
 
-static void check_payload(const struct end *end, const struct lane *lane,
+static void check_payload(const struct interop_end *end, const struct connection *connection,
 			  const struct request *request, const uint8_t *at)
 {
 	long difference = plan_difference(at, request->size, request->seed);
 
 	if (difference >= 0)
-		die("lane %u: the peer's %s %u of %u bytes is wrong from byte %ld on",
-		    (unsigned int)(lane - end->lanes), plan_kind_name(request->kind),
+		die("connection %u: the peer's %s %u of %u bytes is wrong from byte %ld on",
+		    (unsigned int)(connection - end->connections), plan_kind_name(request->kind),
 		    request->number, request->size, difference);
 }
 
-void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc)
+void hear_completed(struct interop_end *end, struct connection *connection, const struct ibv_wc *wc)
 {
-	struct request request = next_told(end, lane);
+	struct request request = next_told(end, connection);
 	const char *name = plan_kind_name(request.kind);
-	const uint8_t *at = lane->memory;
+	const uint8_t *at = connection->memory;
 
 	if (wc->status != IBV_WC_SUCCESS)
-		die("lane %u: receive of %s %u: %s", (unsigned int)(lane - end->lanes), name,
-		    request.number, ibv_wc_status_str(wc->status));
+		die("connection %u: receive of %s %u: %s",
+		    (unsigned int)(connection - end->connections), name, request.number,
+		    ibv_wc_status_str(wc->status));
 	if (wc->byte_len != request.size)
 		die("%s %u of %u bytes comes as %u", name, request.number, request.size,
 		    wc->byte_len);
@@ -83,61 +86,62 @@ void hear_completed(struct end *end, struct lane *lane, const struct ibv_wc *wc)
 	if (request.kind != SEND && ntohl(wc->imm_data) != (uint32_t)(request.seed >> 7))
 		die("%s %u has the wrong immediate", name, request.number);
 	if (request.kind == WRITE_IMM)
-		at += end->layout.told + lane->heard_told % PLACES * end->layout.place +
+		at += end->layout.told + connection->heard_told % PLACES * end->layout.place +
 		      request.shift;
 	else
-		at += end->layout.receives + lane->heard_told % RECEIVES * end->layout.place;
-	check_payload(end, lane, &request, at);
-	lane->heard++;
-	lane->heard_told++;
-	post_receive(end, lane);
+		at += end->layout.receives + connection->heard_told % RECEIVES * end->layout.place;
+	check_payload(end, connection, &request, at);
+	connection->heard++;
+	connection->heard_told++;
+	post_receive(end, connection);
 }
 
-bool hear_is_done(struct end *end, struct lane *lane)
+bool hear_is_done(struct interop_end *end, struct connection *connection)
 {
-	while (lane->heard < lane->peer_asked) {
-		if (plan_takes_receive(heard_request(end, lane, lane->heard).kind))
+	while (connection->heard < connection->peer_asked) {
+		if (plan_takes_receive(heard_request(end, connection, connection->heard).kind))
 			return false;
-		lane->heard++;
+		connection->heard++;
 	}
 	return true;
 }
 
-/* The WRITEs that nothing has overwritten are there; returns what the lane has added. */
-static uint64_t check_lane(const struct end *end, const struct lane *lane)
+/* The WRITEs that nothing has overwritten are there; returns what the connection has added. */
+static uint64_t check_connection(const struct interop_end *end, const struct connection *connection)
 {
 	uint64_t added = 0, swapped = 0, word;
 
-	for (uint32_t number = 0; number < lane->peer_asked; number++) {
-		struct request request = heard_request(end, lane, number);
+	for (uint32_t number = 0; number < connection->peer_asked; number++) {
+		struct request request = heard_request(end, connection, number);
 
 		if (request.kind == FETCH_ADD)
 			added += request.seed >> 32;
 		else if (request.kind == CMP_SWAP && request.seed & 6)
 			swapped = request.seed;
 	}
-	memcpy(&word, lane->memory + WORD_SWAP * sizeof(word), sizeof(word));
+	memcpy(&word, connection->memory + WORD_SWAP * sizeof(word), sizeof(word));
 	if (word != swapped)
 		die("the word of CMP_SWAP is %#lx, not %#lx", (unsigned long)word,
 		    (unsigned long)swapped);
-	for (uint32_t back = 1; back <= PLACES && back <= lane->peer_asked; back++) {
-		struct request request = heard_request(end, lane, lane->peer_asked - back);
-		const uint8_t *at = lane->memory + end->layout.targets +
+	for (uint32_t back = 1; back <= PLACES && back <= connection->peer_asked; back++) {
+		struct request request =
+			heard_request(end, connection, connection->peer_asked - back);
+		const uint8_t *at = connection->memory + end->layout.targets +
 				    request.number % PLACES * end->layout.place + request.shift;
 
 		if (request.kind == WRITE)
-			check_payload(end, lane, &request, at);
+			check_payload(end, connection, &request, at);
 	}
 	return added;
 }
 
-void hear_check_memory(struct end *end)
+void hear_check_memory(struct interop_end *end)
 {
 	uint64_t added = 0, word;
 
-	for (unsigned int i = 0; i < end->options.lanes; i++)
-		added += check_lane(end, &end->lanes[i]);
-	memcpy(&word, end->lanes[0].memory + WORD_ADD * sizeof(word), sizeof(word));
+	for (unsigned int i = 0; i < end->options.connections; i++)
+		added += check_connection(end, &end->connections[i]);
+	memcpy(&word, end->connections[0].memory + WORD_ADD * sizeof(word), sizeof(word));
 	if (word != added)
 		die("the word of FETCH_ADD is %#lx, not %#lx", (unsigned long)word,
 		    (unsigned long)added);

@@ -67,7 +67,7 @@ static void option(struct options *options, int letter, const char *value)
 	case 'u': options->type = IBV_QPT_UC; break;
 	case 'T': options->timeout = (uint8_t)atoi(value); break;
 	case 'R': options->retries = (uint8_t)atoi(value); break;
-	case 'q': options->lanes = (unsigned int)atoi(value); break;
+	case 'q': options->connections = (unsigned int)atoi(value); break;
 	case 'o': options->depth = (unsigned int)atoi(value); break;
 	case 'n': options->count = (uint32_t)atoi(value); break;
 	case 't': options->seconds = atof(value); break;
@@ -96,7 +96,7 @@ static void read_options(struct options *options, int argc, char **argv)
 				     .type = IBV_QPT_RC,
 				     .timeout = 17,
 				     .retries = 7,
-				     .lanes = 1,
+				     .connections = 1,
 				     .depth = 1,
 				     .asks = true };
 	plan_parse_kinds(&options->plan, "siwWrfc");
@@ -108,32 +108,33 @@ static void read_options(struct options *options, int argc, char **argv)
 	optind = 1;
 	while ((letter = getopt(argc, argv, letters)) != -1)
 		option(options, letter, optarg);
-	if (!options->device || !options->port || options->lanes > MAX_LANES || !options->lanes ||
-	    options->depth > MAX_DEPTH || !options->depth || (!options->count && !options->seconds))
+	if (!options->device || !options->port || options->connections > MAX_CONNECTIONS ||
+	    !options->connections || options->depth > MAX_DEPTH || !options->depth ||
+	    (!options->count && !options->seconds))
 		die("usage: interop_end -d DEVICE -g GID_INDEX -p PORT -n COUNT [options] "
 		    "[SERVER]");
 }
 
-static struct lane *lane_of(struct end *end, const struct ibv_wc *wc)
+static struct connection *connection_of(struct interop_end *end, const struct ibv_wc *wc)
 {
-	struct lane *lane = &end->lanes[wc->wr_id];
+	struct connection *connection = &end->connections[wc->wr_id];
 
-	if (wc->wr_id >= end->options.lanes || lane->qp->qp_num != wc->qp_num)
+	if (wc->wr_id >= end->options.connections || connection->qp->qp_num != wc->qp_num)
 		die("completion of queue pair %u with the wr_id of another", wc->qp_num);
-	return lane;
+	return connection;
 }
 
 /*
  * The opcode of a completion in error means nothing: what is not a request under way is a receive.
  */
-static bool is_receive(const struct lane *lane, const struct ibv_wc *wc)
+static bool is_receive(const struct connection *connection, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS)
-		return lane->asked == lane->answered;
+		return connection->asked == connection->answered;
 	return wc->opcode & IBV_WC_RECV;
 }
 
-static bool take_completions(struct end *end)
+static bool take_completions(struct interop_end *end)
 {
 	struct ibv_wc wc[BATCH];
 	int count = ibv_poll_cq(end->cq, BATCH, wc);
@@ -141,47 +142,48 @@ static bool take_completions(struct end *end)
 	if (count < 0)
 		die("polling: %m");
 	for (int i = 0; i < count; i++) {
-		struct lane *lane = lane_of(end, &wc[i]);
+		struct connection *connection = connection_of(end, &wc[i]);
 
-		if (is_receive(lane, &wc[i]))
-			hear_completed(end, lane, &wc[i]);
+		if (is_receive(connection, &wc[i]))
+			hear_completed(end, connection, &wc[i]);
 		else
-			ask_completed(end, lane, &wc[i]);
+			ask_completed(end, connection, &wc[i]);
 	}
 	return count > 0;
 }
 
-static bool is_over(const struct end *end, const struct lane *lane, uint64_t start)
+static bool is_over(const struct interop_end *end, const struct connection *connection,
+		    uint64_t start)
 {
 	const struct options *options = &end->options;
 
-	if (!options->asks || (options->count && lane->asked >= options->count))
+	if (!options->asks || (options->count && connection->asked >= options->count))
 		return true;
 	return options->seconds && now_ns() - start > (uint64_t)(options->seconds * NS_PER_S);
 }
 
-/* Something was posted; *left: lanes that have not got all their answers. */
-static bool ask_all(struct end *end, uint64_t start, unsigned int *left)
+/* Something was posted; *left: connections that have not got all their answers. */
+static bool ask_all(struct interop_end *end, uint64_t start, unsigned int *left)
 {
 	bool busy = false;
 
 	*left = 0;
-	for (unsigned int i = 0; i < end->options.lanes; i++) {
-		struct lane *lane = &end->lanes[i];
-		bool over = is_over(end, lane, start);
+	for (unsigned int i = 0; i < end->options.connections; i++) {
+		struct connection *connection = &end->connections[i];
+		bool over = is_over(end, connection, start);
 
-		while (!over && ask(end, lane)) {
+		while (!over && ask(end, connection)) {
 			busy = true;
-			over = is_over(end, lane, start);
+			over = is_over(end, connection, start);
 		}
-		if (!over || !ask_is_done(end, lane))
+		if (!over || !ask_is_done(end, connection))
 			++*left;
 	}
 	return busy;
 }
 
 /* Until there may be something to do; true: something was, after all. */
-static bool rest(struct end *end)
+static bool rest(struct interop_end *end)
 {
 	struct pollfd fds[2] = { { .fd = end->tcp, .events = POLLRDHUP } };
 	struct ibv_cq *cq;
@@ -206,11 +208,11 @@ static bool rest(struct end *end)
 	return false;
 }
 
-/* The peer says at its end what it has asked of each lane; true: it has. */
-static bool hear_counts(struct end *end, bool asks)
+/* The peer says at its end what it has asked of each connection; true: it has. */
+static bool hear_counts(struct interop_end *end, bool asks)
 {
-	uint32_t counts[MAX_LANES];
-	size_t size = end->options.lanes * sizeof(counts[0]);
+	uint32_t counts[MAX_CONNECTIONS];
+	size_t size = end->options.connections * sizeof(counts[0]);
 	ssize_t got = recv(end->tcp, counts, size, MSG_PEEK | MSG_DONTWAIT);
 
 	/* A peer that is gone shows by requests without an answer, if there are any. */
@@ -219,46 +221,46 @@ static bool hear_counts(struct end *end, bool asks)
 	if (got != (ssize_t)size)
 		return false;
 	end_hear(end, counts, size);
-	for (unsigned int i = 0; i < end->options.lanes; i++)
-		end->lanes[i].peer_asked = counts[i];
+	for (unsigned int i = 0; i < end->options.connections; i++)
+		end->connections[i].peer_asked = counts[i];
 	return true;
 }
 
-static void tell_counts(struct end *end)
+static void tell_counts(struct interop_end *end)
 {
-	uint32_t counts[MAX_LANES];
+	uint32_t counts[MAX_CONNECTIONS];
 
-	for (unsigned int i = 0; i < end->options.lanes; i++)
-		counts[i] = end->lanes[i].asked;
-	end_tell(end, counts, end->options.lanes * sizeof(counts[0]));
+	for (unsigned int i = 0; i < end->options.connections; i++)
+		counts[i] = end->connections[i].asked;
+	end_tell(end, counts, end->options.connections * sizeof(counts[0]));
 }
 
-static bool all_heard(struct end *end)
+static bool all_heard(struct interop_end *end)
 {
-	for (unsigned int i = 0; i < end->options.lanes; i++) {
-		if (!hear_is_done(end, &end->lanes[i]))
+	for (unsigned int i = 0; i < end->options.connections; i++) {
+		if (!hear_is_done(end, &end->connections[i]))
 			return false;
 	}
 	return true;
 }
 
-static void check_progress(const struct end *end, uint64_t last)
+static void check_progress(const struct interop_end *end, uint64_t last)
 {
 	uint64_t allowed = (uint64_t)((STALL_S + end->options.pause) * NS_PER_S);
 
 	if (now_ns() - last < allowed)
 		return;
-	for (unsigned int i = 0; i < end->options.lanes; i++)
-		fprintf(stderr, "lane %u: asked %u, answered %u; heard %u of %u\n", i,
-			end->lanes[i].asked, end->lanes[i].answered, end->lanes[i].heard,
-			end->lanes[i].peer_asked);
+	for (unsigned int i = 0; i < end->options.connections; i++)
+		fprintf(stderr, "connection %u: asked %u, answered %u; heard %u of %u\n", i,
+			end->connections[i].asked, end->connections[i].answered,
+			end->connections[i].heard, end->connections[i].peer_asked);
 	/* What has become of the packets is seen in the counters of a process that still runs. */
 	if (end->options.at_end && system(end->options.at_end))
 		fprintf(stderr, "%s has failed\n", end->options.at_end);
 	die("stands still");
 }
 
-static void run(struct end *end)
+static void run(struct interop_end *end)
 {
 	uint64_t start = now_ns(), last = start;
 	bool told = false, knows = false;
@@ -288,7 +290,7 @@ static void run(struct end *end)
 
 int main(int argc, char **argv)
 {
-	static struct end end;
+	static struct interop_end end;
 	uint64_t start;
 
 	read_options(&end.options, argc, argv);

@@ -55,10 +55,11 @@ static uint32_t random_size(const struct plan_options *options, uint64_t random)
 	return random < options->max_size ? (uint32_t)random : options->max_size;
 }
 
-struct request plan_request(const struct plan_options *options, bool from_client, unsigned int lane,
-			    uint32_t number)
+struct request plan_request(const struct plan_options *options, bool from_client,
+			    unsigned int connection, uint32_t number)
 {
-	uint64_t random = scatter((uint64_t)lane << 33 | (uint64_t)from_client << 32 | number);
+	uint64_t random =
+		scatter((uint64_t)connection << 33 | (uint64_t)from_client << 32 | number);
 	struct request request = { .number = number, .seed = random | 1 };
 
 	if (options->size_count) {

@@ -14,7 +14,7 @@ enum kind { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FETCH_ADD, CMP_SWAP, KINDS }
 
 enum { MAX_SIZES = 32, ATOMIC_BYTES = 8 };
 
-/* What the plans of all lanes and of both directions have in common. */
+/* What the plans of all connections and of both directions have in common. */
 struct plan_options {
 	enum kind kinds[KINDS];
 	unsigned int kind_count;
@@ -33,8 +33,8 @@ struct request {
 };
 
 /* Request of this number, in the direction from the client or from the server. */
-struct request plan_request(const struct plan_options *options, bool from_client, unsigned int lane,
-			    uint32_t number);
+struct request plan_request(const struct plan_options *options, bool from_client,
+			    unsigned int connection, uint32_t number);
 
 bool plan_takes_receive(enum kind kind);
 const char *plan_kind_name(enum kind kind);

@@ -12,7 +12,7 @@ import harness
 # go on for ever.
 TRAFFIC = ("-q", 4, "-o", 4, "-S", 16384, "-T", 14, "-R", 6)
 FOR_EVER = 600
-MANY = 100  # packets of each queue pair, before somebody is killed
+MANY = 100  # packets of each queue pair, before an end is killed
 TOLD_WITHIN = 15  # seconds; four times that by the specification, and emulation is slow
 
 

@@ -85,7 +85,7 @@ def test_udaddy(server, version):
 
 
 def test_cmtime(server):
-    """Many at once, whose server does not end; newer ones want to know how many come."""
+    """Many at once, whose server does not end; newer ones have to be told how many come."""
     if harness.cmtime_meets():
         harness.meet_by_cmtime(server, PORT, 50)
         return
@@ -118,7 +118,7 @@ def test_flow_control_bits(server, host):
 @pytest.mark.parametrize("program,told", [
     (["ucmatose", "-p", OTHER_PORT], "REJECTED, error: 8"), (["udaddy"], "UNREACHABLE, error: 1")])
 def test_nobody_listens(server, program, told):
-    """At this port; some process of uroce has to be there, or nobody answers."""
+    """At this port; some process of uroce has to be there, or nothing answers."""
     start_server(server, PORT, "rping", "-s", "-P", "-a", server.address, "-p", PORT)
     began = time.monotonic()
     refused = server.peer.run(*program, "-s", server.address)

@@ -42,14 +42,14 @@ def test_every_operation(host, who, version):
 
 
 @pytest.mark.parametrize("wait", ("poll", "events"))
-@pytest.mark.parametrize("lanes,depth", [(2, 8), (16, 4)], ids=("2-qps", "16-qps"))
-def test_mixed(server, host, lanes, depth, wait):
+@pytest.mark.parametrize("connections,depth", [(2, 8), (16, 4)], ids=("2-qps", "16-qps"))
+def test_mixed(server, host, connections, depth, wait):
     """Both ask at once, for two minutes in the long form."""
-    ours, theirs = ends.run(server, "-q", lanes, "-o", depth, *sizes(host, 32768),
+    ours, theirs = ends.run(server, "-q", connections, "-o", depth, *sizes(host, 32768),
                             "-t", MIXED_SECONDS, *(["-e"] if wait == "events" else []),
                             seconds=MIXED_SECONDS + harness.PATIENCE)
     print(vars(ours), vars(theirs))
-    assert ours.requests > lanes * depth and theirs.requests > lanes * depth
+    assert ours.requests > connections * depth and theirs.requests > connections * depth
     assert not ours.refused()
 
 

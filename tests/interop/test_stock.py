@@ -97,7 +97,7 @@ def test_perftest_over_ipv6(server, program):
     ("ib_send_bw", "UC"), ("ib_send_lat", "UC"), ("ib_write_bw", "UC"), ("ib_write_lat", "UC"),
     ("ib_send_lat", "UD")])
 def test_perftest_unreliable(server, program, service):
-    # So few that no buffer on the way overflows: nobody sends them again.
+    # So few that no buffer on the way overflows: they are not sent again.
     check(server, program, 1024, "-c", service, "-t", 16)
 
 

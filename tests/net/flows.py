@@ -133,7 +133,7 @@ class RoceFlow:
     def __init__(self, lab, kind="write", seconds=5, size=65536, ect=False, env=None,
                  version=4):
         self.kind = kind
-        # Who asks for READs is who gets the data.
+        # The end that asks for READs is the one that gets the data.
         server_at = lab.a if kind == "read" else lab.b
         self.asking_at = server_at.peer
         command = [f"ib_{kind}_bw", "-d", "{device}", "-F", "-D", seconds, "--margin", 0, "-s",

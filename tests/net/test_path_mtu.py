@@ -68,7 +68,7 @@ def test_a_way_that_fits(lab, ends):
 
 
 def test_forged_message(lab, ends):
-    """Whoever says that packets are too big stops nothing."""
+    """A host that says that packets are too big stops nothing."""
     server, client = ends(iterations=800)
     pairs = []
     while not (pairs and pairs[0]["state"] == "RTS" and pairs[0]["counters"]["sent_pkts"]):

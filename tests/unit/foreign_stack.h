@@ -41,7 +41,7 @@ struct stack {
 	uint64_t random;	    /* the state of the generator */
 	uint64_t now;		    /* nanoseconds */
 	uint64_t stamp;		    /* the jiffy of the counter's last use */
-	uint64_t others;	    /* packets a second to whom we do not see */
+	uint64_t others;	    /* packets a second to hosts that we do not see */
 	uint16_t counter;	    /* of the host, or what is constant */
 	uint16_t flow[STACK_FLOWS]; /* of a flow, or of the message or burst at hand */
 };

@@ -72,7 +72,7 @@ void shm_expect(struct link_fixture *fixture, uint32_t tag, bool memory);
 
 /*
  * An order to send so many bursts to the test's process, by shared memory if that is had already;
- * the caller fills in more, if it wants to.
+ * the caller may fill in more.
  */
 struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
 			     uint32_t bytes);
@@ -82,7 +82,7 @@ struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, u
  */
 void shm_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,
 	      int timeout_ms);
-/* The agent has shared memory from now on: one run came by it, and nothing is left of that. */
+/* The agent has shared memory from now on: one burst came by it, and nothing is left of that. */
 void shm_let_agent_in(struct link_fixture *fixture);
 /*
  * link_receive(), once, into fixture->room if it comes by the socket.  Of what it is to fill in

@@ -36,7 +36,7 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 
 static void complete(void *owner, const struct eng_wc *wc)
 {
-	struct end *end = owner;
+	struct progress_end *end = owner;
 	unsigned int n;
 
 	if (wc->status != ENG_SUCCESS) {
@@ -91,12 +91,12 @@ static void init_ring(struct eng_ring *ring, uint8_t **slots, uint32_t slot_byte
 	eng_ring_init(ring, *slots, slot_bytes, END_SLOTS, END_SLOTS);
 }
 
-void end_open(struct end *end, struct progress *progress)
+void end_open(struct progress_end *end, struct progress *progress)
 {
 	end_open_as(end, progress, ENG_RC);
 }
 
-void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type type)
+void end_open_as(struct progress_end *end, struct progress *progress, enum eng_qp_type type)
 {
 	memset(end, 0, sizeof(*end));
 	end->progress = progress;
@@ -127,7 +127,7 @@ void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type ty
 	pthread_mutex_unlock(&end->qp.lock);
 }
 
-void end_connect(struct end *end, uint32_t dest_qpn)
+void end_connect(struct progress_end *end, uint32_t dest_qpn)
 {
 	struct progress_route route = { .dest_qpn = dest_qpn };
 	char error[PROGRESS_ERROR_TEXT] = "";
@@ -158,7 +158,7 @@ void end_connect(struct end *end, uint32_t dest_qpn)
 	pthread_mutex_unlock(&end->qp.lock);
 }
 
-void end_pair(struct end *a, struct end *b, struct progress *progress)
+void end_pair(struct progress_end *a, struct progress_end *b, struct progress *progress)
 {
 	end_open(a, progress);
 	end_open(b, progress);
@@ -166,7 +166,7 @@ void end_pair(struct end *a, struct end *b, struct progress *progress)
 	end_connect(b, a->qp.qpn);
 }
 
-void end_close(struct end *end)
+void end_close(struct progress_end *end)
 {
 	progress_qp_remove(end->progress, &end->qp);
 	pthread_mutex_destroy(&end->qp.lock);
@@ -176,7 +176,8 @@ void end_close(struct end *end)
 	free(end->rq_slots);
 }
 
-static bool post(struct end *end, enum eng_op op, const void *bytes, uint32_t length, void *remote)
+static bool post(struct progress_end *end, enum eng_op op, const void *bytes, uint32_t length,
+		 void *remote)
 {
 	struct eng_send_wqe *wqe;
 
@@ -197,17 +198,17 @@ static bool post(struct end *end, enum eng_op op, const void *bytes, uint32_t le
 	return wqe;
 }
 
-bool end_send(struct end *end, const void *bytes, uint32_t length)
+bool end_send(struct progress_end *end, const void *bytes, uint32_t length)
 {
 	return post(end, ENG_SEND, bytes, length, NULL);
 }
 
-bool end_write(struct end *end, const void *bytes, uint32_t length, void *remote)
+bool end_write(struct progress_end *end, const void *bytes, uint32_t length, void *remote)
 {
 	return post(end, ENG_WRITE, bytes, length, remote);
 }
 
-bool end_receive(struct end *end, void *bytes, uint32_t length)
+bool end_receive(struct progress_end *end, void *bytes, uint32_t length)
 {
 	struct eng_recv_wqe *wqe;
 

@@ -19,7 +19,7 @@
 
 #define END_SLOTS 128
 
-struct end {
+struct progress_end {
 	struct progress *progress;
 	struct progress_qp qp;
 	void *replay;
@@ -45,17 +45,17 @@ extern void (*end_mapping)(void);
 struct progress *get_progress(void);
 
 /* A QP in RESET, then connected to dest_qpn at 127.0.0.1 and moved to RTS. */
-void end_open(struct end *end, struct progress *progress);
+void end_open(struct progress_end *end, struct progress *progress);
 /* The same of another type (ENG_UC). */
-void end_open_as(struct end *end, struct progress *progress, enum eng_qp_type type);
-void end_connect(struct end *end, uint32_t dest_qpn);
-void end_pair(struct end *a, struct end *b, struct progress *progress);
-void end_close(struct end *end);
+void end_open_as(struct progress_end *end, struct progress *progress, enum eng_qp_type type);
+void end_connect(struct progress_end *end, uint32_t dest_qpn);
+void end_pair(struct progress_end *a, struct progress_end *b, struct progress *progress);
+void end_close(struct progress_end *end);
 
 /* Post one request; false when the queue is full. */
-bool end_send(struct end *end, const void *bytes, uint32_t length);
-bool end_write(struct end *end, const void *bytes, uint32_t length, void *remote);
-bool end_receive(struct end *end, void *bytes, uint32_t length);
+bool end_send(struct progress_end *end, const void *bytes, uint32_t length);
+bool end_write(struct progress_end *end, const void *bytes, uint32_t length, void *remote);
+bool end_receive(struct progress_end *end, void *bytes, uint32_t length);
 
 /* Poll until *counter has come to value, at most some seconds; false when it has not. */
 bool end_poll_for(struct progress *progress, atomic_uint *counter, unsigned int value);

@@ -160,7 +160,7 @@ static void unknown_layouts_are_refused(void **state)
 	const struct library v66 = {
 		66, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 	};
-	/* Younger than its private node says: a table that nobody has seen. */
+	/* Younger than its private node says: a table that has not been seen. */
 	const struct library patched = {
 		64, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 	};

@@ -202,7 +202,7 @@ static void test_mra_stretches_once(void **state)
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_UNREACHABLE);
 }
 
-/* Nobody listens: REJ 8; another address or service: 28; no room: 3.  At once. */
+/* No listener: REJ 8; another address or service: 28; no room: 3.  At once. */
 static void test_refusals(void **state)
 {
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
@@ -295,7 +295,7 @@ static void test_destroyed_before_reply(void **state)
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 }
 
-/* Long after, the repeated REP of a passive side that nobody waits for is answered with a REJ. */
+/* Long after, the repeated REP of a passive side that is not waited for is answered with a REJ. */
 static void test_reply_to_nobody(void **state)
 {
 	(void)state;
@@ -396,7 +396,7 @@ static void test_stale_reply(void **state)
 	assert_int_equal(pair->on_wire, 1);
 }
 
-/* An RTU for a connection that is gone: its sender has a connection with nobody, and hears it. */
+/* An RTU for a connection that is gone: its sender has a connection with nothing, and hears it. */
 static void test_rtu_to_nobody(void **state)
 {
 	struct mad rtu = { .attr = MAD_RTU };

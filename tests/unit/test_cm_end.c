@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The end of connections: what both sides hear of it, whoever begins and whatever is lost.
+ * The end of connections: what both sides hear of it, whichever begins and whatever is lost.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -100,7 +100,7 @@ static void test_farewell_ends(void **state)
 	assert_int_equal(pair->side[0].released, 1);
 }
 
-/* DREQ for what nobody knows: DREP with the ids exchanged.  For another queue pair: nothing. */
+/* DREQ for an unknown connection: DREP with the ids exchanged.  For another queue pair: nothing. */
 static void test_foreign_disconnects(void **state)
 {
 	struct mad dreq = { .attr = MAD_DREQ, .transaction_id = 99 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Who hears a request: listeners by service id, address, device and family; and datagram services.
+ * Which listener hears a request: by service id, address, device and family; and datagram services.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static struct cm_listen_param wildcard(void)
 	};
 }
 
-/* Whoever hears a request is seen by its user; pair wants its side there, so events say who. */
+/* The user of a listener tells which one has heard a request; pair expects its side there. */
 static struct cm_listener *listen_at(const struct cm_listen_param *param)
 {
 	struct cm_listener *listener = NULL;
@@ -261,7 +261,7 @@ static void test_datagram_service(void **state)
 	assert_int_equal(pair->side[1].released, 1);
 }
 
-/* Status 1 where nobody serves the port, 2 where it is refused or no more may wait. */
+/* Status 1 where nothing serves the port, 2 where it is refused or no more may wait. */
 static void test_datagram_refusals(void **state)
 {
 	const struct cm_reject_param no = { .private_data = (const uint8_t *)"no",

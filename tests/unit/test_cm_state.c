@@ -192,8 +192,8 @@ static void test_every_state_and_input(void **state)
 	assert_int_equal(legal, ROWS);
 }
 
-/* Whatever waits, ends: each state that a timer brings about has an end, and whoever goes has a way
- * to IDLE by it. */
+/* Whatever waits, ends: each state that a timer brings about has an end, and a side that goes has a
+ * way to IDLE by it. */
 static void test_every_wait_ends(void **state)
 {
 	(void)state;

@@ -20,7 +20,7 @@ enum {
 
 struct fixture {
 	struct progress *progress;
-	struct end end;
+	struct progress_end end;
 	struct demux_peer peer;
 };
 
@@ -136,7 +136,7 @@ static void test_malformed(void **state)
 	assert_dropped(PROGRESS_COUNT_MALFORMED, 6);
 }
 
-/* rule S14 test: a queue pair number that nobody has. */
+/* rule S14 test: a queue pair number that is not in use. */
 static void test_unknown_qp(void **state)
 {
 	uint8_t bytes[PACKET_BYTES];
@@ -199,7 +199,7 @@ static void test_wrong_icrc(void **state)
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
 }
 
-static uint64_t cnps_of(struct end *end)
+static uint64_t cnps_of(struct progress_end *end)
 {
 	struct eng_view view;
 
@@ -328,7 +328,7 @@ static void test_burst_with_bad_packet(void **state)
 static void test_mixed_batch(void **state)
 {
 	uint8_t bytes[8 * PACKET_BYTES];
-	struct end other;
+	struct progress_end other;
 
 	(void)state;
 	end_open(&other, fixture.progress);

@@ -23,7 +23,7 @@ enum {
 
 struct fixture {
 	struct progress *progress;
-	struct end ends[PAIRS];
+	struct progress_end ends[PAIRS];
 	uint32_t psn[PAIRS];
 	uint8_t service;
 	struct demux_peer peer;

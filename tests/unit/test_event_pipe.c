@@ -92,7 +92,7 @@ static void nobody_dies_of_a_reader_that_is_gone(void **state)
 	read_end = dup(write_end); /* for close_pipe() */
 }
 
-/* The descriptor is in blocking mode, and nobody will write. */
+/* The descriptor is in blocking mode, and nothing will be written. */
 static void purging_an_empty_pipe_does_not_wait(void **state)
 {
 	(void)state;

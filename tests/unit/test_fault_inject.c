@@ -393,7 +393,7 @@ static void test_drops_and_duplicates(void **state)
 	fault_close(injector);
 }
 
-/* A drop splits the run in two, a copy goes by itself; all others leave with their neighbours. */
+/* A drop splits the burst in two, a copy goes by itself; all others leave with their neighbours. */
 static void test_splits_bursts(void **state)
 {
 	struct fault_injector *injector = open_injector("drop=0.02,dup=0.01,seed=3");

@@ -126,8 +126,8 @@ static unsigned int count_believed(const struct identification *peer, bool reque
 }
 
 /*
- * rule S14 test: how strong the check is once the peer is known, by kind: of who gives places two
- * in 512 or fewer are believed, of all others any.
+ * rule S14 test: how strong the check is once the peer is known, by kind: of a stack that gives
+ * places two in 512 or fewer are believed, of all others any.
  */
 static void test_strength(void **state)
 {
@@ -207,7 +207,8 @@ static void test_damage_does_not_add_up(void **state)
 	assert_int_equal(odd, 40);
 }
 
-/* What a batch is expected to begin with: 0 of who gives places, one more of who counts calls. */
+/* What a batch is expected to begin with: 0 where places are given, one more where calls are
+ * counted. */
 static void test_expected(void **state)
 {
 	struct identification peer = { 0 };

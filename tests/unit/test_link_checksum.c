@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Datagrams without a UDP checksum, as the kernel's soft RoCE and some adapters send them: over
- * IPv4 that is every sender's right, over IPv6 the kernel drops them unless the socket wants them.
+ * IPv4 that is every sender's right, over IPv6 the kernel drops them unless the socket asks for
+ * them.
  */
 #include "link_fixture.h"
 

@@ -301,7 +301,7 @@ static void test_connected_ipv6(void **state)
 
 /* ---- what goes over the wire ---- */
 
-/* Let the kernel cut runs into packets before they reach the interface, as a real one would. */
+/* Let the kernel cut bursts into packets before they reach the interface, as a real one would. */
 static bool switch_off_segmentation(int sock, const char *interface)
 {
 	enum { BLOCKS_MAX = 8, STRINGS_MAX = 32 * BLOCKS_MAX };

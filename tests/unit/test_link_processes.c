@@ -186,7 +186,7 @@ static void test_foreign_datagrams_are_forwarded(void **state)
 	}
 	link_peer_close(peer);
 
-	/* From this process: to a process, to nobody, to itself; the largest that there can be. */
+	/* From this process: to a process, to none, to itself; the largest that there can be. */
 	static uint8_t large[LINK_MAX_BYTES];
 	put_datagram(large, sizeof(large), b.slot << LINK_SLOT_SHIFT, 99);
 	assert_int_equal(link_forward(fixture->addr, b.slot, large, sizeof(large), other4, 7), 0);

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shared_time.h"
+
 static struct link_counters counters_of(struct link_fixture *fixture)
 {
 	struct link_counters counters;
@@ -20,7 +22,7 @@ static struct link_counters counters_of(struct link_fixture *fixture)
 	return counters;
 }
 
-/* Let the agent send bursts to the test's process; by shared memory, if both want that. */
+/* Let the agent send bursts to the test's process; by shared memory, if it is on in both. */
 static void let_send(struct link_fixture *fixture, uint32_t tag, uint32_t bursts, uint32_t bytes,
 		     uint32_t segment)
 {
@@ -38,7 +40,7 @@ static bool is_socket_empty(struct link_fixture *fixture)
 	       errno == EAGAIN;
 }
 
-/* Both want it: nothing goes through the sockets any more, in either direction. */
+/* It is on in both: nothing goes through the sockets any more, in either direction. */
 static void test_both_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -68,7 +70,7 @@ static void test_both_want_it(void **state)
 	link_peer_close(peer);
 }
 
-/* One of the two does not want it, or the peer is not one's own: the sockets, as ever. */
+/* It is off in one of the two, or the peer is not one's own: the sockets, as ever. */
 static void test_one_does_not_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -231,7 +233,7 @@ static void test_doorbell(void **state)
 }
 
 /*
- * Whoever receives may have gone to sleep before there was shared memory, and another thread may
+ * A receiver may have gone to sleep before there was shared memory, and another thread may
  * have given the channel: the first frame rings as well.
  */
 static void test_first_doorbell(void **state)
@@ -291,7 +293,7 @@ static void test_full_ring(void **state)
 			assert_int_equal(shm_send(fixture, peer, tag + i, BYTES), 0);
 		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
 		assert_int_equal(shm_send(fixture, peer, 999, BYTES), -EAGAIN);
-		usleep(200000);
+		shared_time_pass_ms(200);
 		for (unsigned int i = 0; i < 3; i++)
 			assert_int_equal(shm_send(fixture, peer, 999, BYTES), 0);
 		kill(fixture->agent.pid, SIGCONT);
@@ -359,5 +361,6 @@ int main(void)
 		cmocka_unit_test_setup(test_peer_of_no_slot, fresh_network),
 	};
 
+	shared_time_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void test_names_that_take_nothing(void **state)
 	link_close_fd(&lock);
 }
 
-/* The answer name of a free slot, with a queue that is full: a filler that nobody accepts. */
+/* The answer name of a free slot, with a queue that is full: a filler that is never accepted. */
 static void build_wall(unsigned int slot, int *listener, int *filler)
 {
 	struct sockaddr_un name;
@@ -125,8 +125,8 @@ static void build_wall(unsigned int slot, int *listener, int *filler)
 }
 
 /*
- * Whoever is the first of its part of the pool asks everybody; names that nobody gets through to do
- * not hold it up, since it sees in the end whether the rest was to be had.
+ * The first process of its part of the pool asks all others; names that cannot be reached do not
+ * hold it up, since it sees in the end whether the rest was to be had.
  */
 static void test_walls(void **state)
 {

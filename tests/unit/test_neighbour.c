@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The next hop is met before a queue pair needs it, in a network namespace of the test's own: a
- * thread is the neighbour, who answers the first question, only the second one, or none.
+ * thread is the neighbour, which answers the first question, only the second one, or none.
  */
 #include "link_agent.h"
 

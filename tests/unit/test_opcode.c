@@ -16,7 +16,8 @@
 
 enum { CNP = 0x81 };
 
-/* By hand from the specification's list of packets: length after the BTH on RC, and who has it. */
+/* By hand from the specification's list of packets: length after the BTH on RC, and which services
+ * have it. */
 enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, ON_RELIABLE = ON_RC | ON_XRC };
 enum { ON_CONNECTED = ON_RC | ON_UC | ON_XRC };
 static const struct {

@@ -52,14 +52,14 @@ static void test_messages(void **state)
 	static const uint32_t sizes[] = { 0,	1,    2,    3,	   4,	  64,	       1000,
 					  4095, 4096, 4097, 20000, 65536, BUFFER_BYTES };
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned int n = 0;
 
 	(void)state;
 	end_pair(&a, &b, progress);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		for (int way = 0; way < 2; way++) {
-			struct end *from = way ? &b : &a, *to = way ? &a : &b;
+			struct progress_end *from = way ? &b : &a, *to = way ? &a : &b;
 
 			fill(from_memory, sizes[i], sizes[i] + (unsigned int)way);
 			memset(to_memory, 0, sizeof(to_memory));
@@ -82,7 +82,7 @@ static void test_messages(void **state)
 static void test_helper_alone(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 
 	(void)state;
 	end_pair(&a, &b, progress);
@@ -107,7 +107,7 @@ static void test_helper_alone(void **state)
 static void test_gathered_posts_leave(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 
 	(void)state;
 	end_pair(&a, &b, progress);
@@ -195,7 +195,7 @@ static unsigned long switches_of(int thread)
 static void test_idle_sleeps(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned long before, tries = 0;
 	int thread;
 
@@ -223,7 +223,7 @@ static void test_idle_sleeps(void **state)
 static void test_deadline_wakes_helper(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a;
+	struct progress_end a;
 	uint64_t begin, took;
 
 	(void)state;
@@ -260,81 +260,6 @@ static void test_giving_way_ends(void **state)
 	progress_put(progress);
 }
 
-/* What has been written there, be it by the helper's turn: that holds the lock of end meanwhile. */
-static uint8_t byte_at(struct end *end, const uint8_t *place)
-{
-	uint8_t byte;
-
-	pthread_mutex_lock(&end->qp.lock);
-	byte = *place;
-	pthread_mutex_unlock(&end->qp.lock);
-	return byte;
-}
-
-enum order {
-	ACK_BEFORE_ANSWER,
-	ACK_BEHIND_ANSWER,
-	ORDER_UNKNOWN, /* the test was off the processor, or is slow: the ACK could not wait */
-};
-
-/* So long an ACK waits for an answer (engine/schedule.c). */
-#define ANSWER_WAIT_NS 50000
-
-/* One message there and one back: when does the ACK of the first one come? */
-static enum order order_of_ack(struct progress *progress, struct end *a, struct end *b,
-			       uint8_t round)
-{
-	enum { HALF = sizeof(to_memory) / 2, LENGTH = HALF < 20000 ? HALF : 20000 };
-	uint8_t *question = to_memory, *answer = to_memory + HALF;
-	unsigned int sent = a->sent;
-	uint64_t turns, since;
-	bool behind, in_time;
-
-	while (wakeup_is_armed(progress))
-		progress_poll(progress);
-	turns = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
-	memset(from_memory, round, LENGTH);
-	assert_true(end_write(a, from_memory, LENGTH, question));
-	do {
-		since = progress_now();
-		progress_poll(progress);
-	} while (byte_at(b, question + LENGTH - 1) != round);
-	assert_true(end_write(b, from_memory, LENGTH, answer));
-	in_time = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS) == turns &&
-		  progress_now() - since < ANSWER_WAIT_NS;
-	while (a->sent == sent)
-		progress_poll(progress);
-	behind = byte_at(a, answer + LENGTH - 1) == round;
-	assert_true(end_poll_for(progress, &b->sent, sent + 1));
-	if (!in_time)
-		return ORDER_UNKNOWN;
-	return behind ? ACK_BEHIND_ANSWER : ACK_BEFORE_ANSWER;
-}
-
-/*
- * rule S7: a thread that waits for the completion of a message of several packets is still polling
- * when the answer comes (ib_write_lat then spins on memory).
- */
-static void test_ack_behind_long_answer(void **state)
-{
-	struct progress *progress = get_progress();
-	struct end a, b;
-	unsigned int found[ORDER_UNKNOWN + 1] = { 0 }, known = 0;
-
-	(void)state;
-	end_pair(&a, &b, progress);
-	for (unsigned int round = 0; round < 5000 && known < 50; round++) {
-		found[order_of_ack(progress, &a, &b, round % 255 + 1)]++;
-		known = found[ACK_BEHIND_ANSWER] + found[ACK_BEFORE_ANSWER];
-	}
-	if (!known)
-		fprintf(stderr, "SKIPPED: all is so slow here that no ACK can wait\n");
-	assert_true(found[ACK_BEHIND_ANSWER] >= known / 2);
-	end_close(&a);
-	end_close(&b);
-	progress_put(progress);
-}
-
 /* Opening and closing again and again leaves no descriptor and no thread behind. */
 static void test_nothing_left(void **state)
 {
@@ -343,7 +268,7 @@ static void test_nothing_left(void **state)
 	(void)state;
 	for (int i = 0; i < 30; i++) {
 		struct progress *progress = get_progress(), *same = get_progress();
-		struct end a, b;
+		struct progress_end a, b;
 
 		assert_ptr_equal(progress, same);
 		assert_ptr_equal(progress_current(), progress);
@@ -403,7 +328,7 @@ static void test_faults(void **state)
 {
 	char error[PROGRESS_ERROR_TEXT];
 	struct progress *progress;
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned int received = 0;
 
 	(void)state;
@@ -448,7 +373,7 @@ static void test_faults(void **state)
 static void test_loss_in_a_full_window(void **state)
 {
 	struct progress *progress;
-	struct end a, b;
+	struct progress_end a, b;
 	unsigned int posted = 0;
 
 	(void)state;
@@ -483,7 +408,6 @@ int main(void)
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_idle_sleeps),
 		cmocka_unit_test(test_deadline_wakes_helper),
-		cmocka_unit_test(test_ack_behind_long_answer),
 		cmocka_unit_test(test_giving_way_ends),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_watch),

@@ -41,7 +41,7 @@ static void no_visit(struct progress_qp *qp, void *arg)
 }
 
 /* In the child: exit code 0 when every call on the inherited instance returned quietly. */
-static void use_dead(struct progress *progress, struct end *a)
+static void use_dead(struct progress *progress, struct progress_end *a)
 {
 	struct progress_route route = { .dest_qpn = 1 };
 	char error[PROGRESS_ERROR_TEXT] = "";
@@ -67,7 +67,7 @@ static void use_dead(struct progress *progress, struct end *a)
 	progress_put(progress);
 	/* And a fresh one works, in a slot of its own. */
 	struct progress *fresh = get_progress();
-	struct end b, c;
+	struct progress_end b, c;
 
 	if (fresh == progress || link_slot(progress_link(fresh)) == a->qp.qpn >> LINK_SLOT_SHIFT)
 		_exit(6);
@@ -105,7 +105,7 @@ static void await_helper(struct progress *progress)
 static void test_child_is_dead(void **state)
 {
 	struct progress *progress = get_progress();
-	struct end a, b;
+	struct progress_end a, b;
 	pid_t child;
 
 	(void)state;
@@ -131,7 +131,7 @@ static bool ping_pong(int sock, bool first, bool poll)
 {
 	struct progress *progress = get_progress();
 	uint32_t qpn;
-	struct end end;
+	struct progress_end end;
 	bool good = true;
 
 	end_open(&end, progress);

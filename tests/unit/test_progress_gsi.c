@@ -12,6 +12,7 @@
 
 #include "link/netdev.h"
 #include "link_agent.h"
+#include "shared_time.h"
 #include "wire/bytes.h"
 
 static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
@@ -298,7 +299,7 @@ static void test_dead_owner(void **state)
 	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
 	spec.remote_id = id_of(&agents[1], 1);
 	gsi_agent_kill(&agents[1]);
-	usleep(2100000);
+	shared_time_pass_ms(2100);
 	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
 	gsi_agent_expect(&agents[0], 1, GSI_FOR_NONE);
 	spec = request(port, 2);
@@ -385,5 +386,6 @@ int main(void)
 		cmocka_unit_test_setup(test_deadline, fresh_network),
 	};
 
+	shared_time_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,7 +147,7 @@ static void test_faults(void **state)
 
 /*
  * Ten processes, of which one after the other is killed and begins anew: two that live all the time
- * reach each other, and who listens is found, at the latest when the third is sent.
+ * reach each other, and listeners are found, at the latest when the third is sent.
  */
 static void test_deaths(void **state)
 {
@@ -268,8 +268,8 @@ static void test_flush(void **state)
 }
 
 /*
- * A holder that leaves while its last member's end has not been read yet has nobody to leave it to,
- * and keeps what it has: what comes right after is served.
+ * A holder that leaves while its last member's end has not been read yet has no process to leave it
+ * to, and keeps what it has: what comes right after is served.
  */
 static void test_flush_to_the_dead(void **state)
 {

@@ -18,6 +18,7 @@
 
 #include "link/exchange.h"
 #include "link_agent.h"
+#include "shared_time.h"
 
 enum {
 	/* What is lost is sent again, so often at most: ten seconds on a host with other work. */
@@ -74,7 +75,7 @@ static void stop_all(struct gsi_agent *agents, unsigned int count)
 		gsi_agent_stop(&agents[i]);
 }
 
-/* Which one has queue pair 1?  One that is for nobody comes to it, and to nobody else. */
+/* Which one has queue pair 1?  A MAD that is for no process comes to it, and to no other. */
 static unsigned int find_holder(struct gsi_agent *agents, unsigned int first, unsigned int end)
 {
 	const struct mad_spec mad = { .attribute = MAD_DREQ, .tag = ++tags };
@@ -95,7 +96,7 @@ static unsigned int find_holder(struct gsi_agent *agents, unsigned int first, un
 }
 
 /*
- * The others reach each other and who listens, nothing is answered in the place of the one that
+ * The others reach each other and listeners, nothing is answered in the place of the one that
  * stands still, and when it goes on it gets what came for it, and is asked no more.
  */
 static void test_stopped(void **state)
@@ -224,7 +225,8 @@ static void test_arrivals_are_noticed(void **state)
 	start_all(agents, 2);
 	gsi_agent_start(&other, 0, elsewhere);
 	/* It has been asked at the beginning, and rests. */
-	usleep(500000);
+	usleep(100000);
+	shared_time_pass_ms(400);
 	kill(agents[0].pid, SIGSTOP);
 	mad = to(&agents[1]);
 	for (unsigned int i = 0; i < TRIES && !seen; i++) {
@@ -349,5 +351,6 @@ int main(void)
 
 	/* A program may be called anything, and /proc shows it as it is. */
 	prctl(PR_SET_NAME, "a) R (b");
+	shared_time_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

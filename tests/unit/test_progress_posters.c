@@ -67,7 +67,7 @@ void *aligned_alloc(size_t alignment, size_t bytes)
 #define COUNTS 0
 #endif
 
-static struct end a[POSTERS], b[POSTERS];
+static struct progress_end a[POSTERS], b[POSTERS];
 static uint8_t from[BYTES], to[POSTERS][BYTES];
 static pthread_barrier_t together;
 static atomic_uint inside, returned, refused;

@@ -31,12 +31,12 @@ static void check(bool good)
 /* A pair of QPs that sends messages to and fro, by polling or by the helper. */
 static void exchange(unsigned int messages, bool poll)
 {
-	struct end a, b;
+	struct progress_end a, b;
 	uint8_t *from = malloc(MESSAGE_BYTES), *to = malloc(MESSAGE_BYTES);
 
 	end_pair(&a, &b, progress);
 	for (unsigned int i = 0; i < messages; i++) {
-		struct end *source = i % 2 ? &b : &a, *sink = i % 2 ? &a : &b;
+		struct progress_end *source = i % 2 ? &b : &a, *sink = i % 2 ? &a : &b;
 		unsigned int arrived = i / 2 + 1;
 		uint32_t length = 1 + i * 37 % MESSAGE_BYTES;
 
@@ -127,7 +127,7 @@ static void test_threads(void **state)
 }
 
 /* One thread posts, another polls: the completions of all posts come. */
-static struct end one, other;
+static struct progress_end one, other;
 
 static void *poll_only(void *arg)
 {

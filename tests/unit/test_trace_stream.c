@@ -106,7 +106,7 @@ static void broken(enum trace_rule rule, uint64_t times)
 }
 #define nothing_broken() broken(TRACE_RULE_COUNT, 0)
 
-/* By rule C12: the example of seed 000, MSN 18h and 6 credits. */
+/* By rule C12: the example there, MSN 18h and 6 credits. */
 static void test_lsn(void **state)
 {
 	(void)state;

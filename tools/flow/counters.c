@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * RNR NAKs, from where a program can know them: uroce-stat asks the processes of uroce, other
- * devices have counters in sysfs, and where neither is there nobody knows.
+ * devices have counters in sysfs, and where neither is there they are not known.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 static const char *const names_in_sysfs[] = { "rnr_nak_retry_err", "rcvd_rnr_err" };
 
-static bool wants(const struct run_options *options, const char *source)
+static bool is_chosen(const struct run_options *options, const char *source)
 {
 	return !strcmp(options->counters, source) || !strcmp(options->counters, "auto");
 }
@@ -59,7 +59,8 @@ static int64_t of_sysfs(const char *device, int port)
 
 int64_t counters_before(const struct run_options *options)
 {
-	return wants(options, "sysfs") ? of_sysfs(options->device.name, options->device.port) : -1;
+	return is_chosen(options, "sysfs") ? of_sysfs(options->device.name, options->device.port)
+					   : -1;
 }
 
 int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_SIDES],
@@ -67,7 +68,7 @@ int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_
 {
 	int64_t sum = 0, one = -1;
 
-	if (wants(options, "uroce-stat")) {
+	if (is_chosen(options, "uroce-stat")) {
 		for (unsigned int side = 0; side < FLOW_SIDES && pid[side] > 0; side++) {
 			one = of_process(options->uroce_stat, pid[side]);
 			if (one < 0)

@@ -9,7 +9,7 @@
 
 enum { BATCH = 32, ERROR_OF_END = 1000 };
 
-struct end {
+struct flow_end {
 	struct end_options *options;
 	struct device device;
 	struct scenario sc;
@@ -21,14 +21,14 @@ struct end {
 	struct judge judge;
 };
 
-static int failed(struct end *end, const char *what)
+static int failed(struct flow_end *end, const char *what)
 {
 	snprintf(end->mine->what, sizeof(end->mine->what), "%s", what);
 	end->mine->error = ERROR_OF_END;
 	return -1;
 }
 
-static int post_receives(struct end *end)
+static int post_receives(struct flow_end *end)
 {
 	struct station *st = end->station;
 
@@ -39,7 +39,7 @@ static int post_receives(struct end *end)
 	return 0;
 }
 
-static int set_up(struct end *end)
+static int set_up(struct flow_end *end)
 {
 	struct end_options *o = end->options;
 	/* Where the promise is to be kept, the device says so as well if it is not. */
@@ -69,13 +69,13 @@ static int set_up(struct end *end)
 }
 
 /* Times in messages are by the clock of the first sender: of requests that come back it is ours. */
-static void adjust_clock(const struct end *end, struct flow_message *m)
+static void adjust_clock(const struct flow_end *end, struct flow_message *m)
 {
 	if (m->kind != FLOW_REQUEST && m->kind != FLOW_RESPONSE)
 		m->ready_ns += (uint64_t)end->offset_ns;
 }
 
-static int take_completion(struct end *end, const struct ibv_wc *wc, uint64_t now)
+static int take_completion(struct flow_end *end, const struct ibv_wc *wc, uint64_t now)
 {
 	struct flow_message m;
 
@@ -98,7 +98,7 @@ static int take_completion(struct end *end, const struct ibv_wc *wc, uint64_t no
 }
 
 /* -1: this end can do no more; else whether anything came. */
-static int take_all(struct end *end)
+static int take_all(struct flow_end *end)
 {
 	struct ibv_wc wc[BATCH];
 	struct flow_message m;
@@ -122,7 +122,7 @@ static int take_all(struct end *end)
 	return moved;
 }
 
-static int give_all(struct end *end, uint64_t now)
+static int give_all(struct flow_end *end, uint64_t now)
 {
 	struct station *st = end->station;
 	struct flow_message out;
@@ -149,7 +149,7 @@ static int give_all(struct end *end, uint64_t now)
 	return moved;
 }
 
-static void publish(struct end *end, bool moved)
+static void publish(struct flow_end *end, bool moved)
 {
 	struct side_ledger *mine = end->mine;
 
@@ -163,7 +163,7 @@ static void publish(struct end *end, bool moved)
 }
 
 /* The ends are on two hosts: tell, hear, and judge. */
-static enum flow_verdict confer(struct end *end, uint64_t now)
+static enum flow_verdict confer(struct flow_end *end, uint64_t now)
 {
 	struct end_options *o = end->options;
 	enum flow_verdict verdict = VERDICT_RUNNING;
@@ -177,7 +177,7 @@ static enum flow_verdict confer(struct end *end, uint64_t now)
 	return verdict;
 }
 
-static enum flow_verdict run(struct end *end)
+static enum flow_verdict run(struct flow_end *end)
 {
 	enum flow_verdict verdict = VERDICT_RUNNING;
 	bool broken = false;
@@ -202,7 +202,7 @@ static enum flow_verdict run(struct end *end)
 
 int end_run(struct end_options *options, enum flow_verdict *verdict)
 {
-	struct end *end = calloc(1, sizeof(*end));
+	struct flow_end *end = calloc(1, sizeof(*end));
 	int error = -1;
 
 	*verdict = VERDICT_ERROR;

@@ -2,8 +2,8 @@
 /*
  * What both ends write down while they run, in memory that they share where they are on one host:
  * the truth that schemes are judged by.  Each field has one writer, its side; the other side and
- * the judge read.  A receive is entered after it was posted, and a message before: so whoever sees
- * more sent than posted sees an overrun.
+ * the judge read.  A receive is entered after it was posted, and a message before: so where
+ * more is sent than posted there is an overrun.
  */
 #ifndef UROCE_FLOW_LEDGER_H
 #define UROCE_FLOW_LEDGER_H

@@ -126,7 +126,7 @@ int rendezvous_agree(struct stream stream, uint32_t side, struct device *device,
 
 		if (receive_plan(stream, &offered))
 			goto failed;
-		/* The smaller of both; what else the active end wants is taken as it is. */
+		/* The smaller of both; what else the active end asks for is taken as it is. */
 		scheme = scheme_find(offered.scheme);
 		if (scheme && offered.depth >= MIN_DEPTH && offered.depth <= MAX_DEPTH)
 			depth = device_fit_depth(device, scheme, at_most(own_limit, offered.depth));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The change that was proposed to the RDS window: nobody asks.  The receiver knows what it told and
- * what has come, hence what the sender has left, and volunteers an update when that is below a
+ * The change that was proposed to the RDS window: without asking.  The receiver knows what it told
+ * and what has come, hence what the sender has left, and volunteers an update when that is below a
  * low-water mark.  The mark must be worth a round trip of messages, or the sender stalls.
  *
  * The proposal assumes that the ring is full again at once.  Where receives come back one by one,

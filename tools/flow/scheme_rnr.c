@@ -53,7 +53,7 @@ const struct scheme scheme_rnr = {
 /*
  * To the program the transport's own credits look the same: it counts nothing either.  Its device
  * learns from each ACK how many receives are free, and begins no message beyond that, but for a
- * probe.  A device that does not tell of credits behaves as under "rnr".
+ * limited request.  A device that does not tell of credits behaves as under "rnr".
  */
 const struct scheme scheme_credits = {
 	.name = "credits",
@@ -61,7 +61,7 @@ const struct scheme scheme_credits = {
 	.counted = "free receives, by the device",
 	.travels = "5-bit code beside MSN in each ACK",
 	.told = "in each ACK, and in unsolicited ones",
-	.reserved = "none: one packet goes as a probe",
+	.reserved = "none: a limited request goes",
 	.source = "InfiniBand end-to-end credits",
 	.begin = begin,
 	.may_send = may_send,

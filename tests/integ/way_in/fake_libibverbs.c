@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * A libibverbs with one device, of another provider than uroce.  Its other functions answer with a
- * number that the real ones would not, so that a test sees who has answered.  The version script
- * decides of which release it seems to be.
+ * number that the real ones would not, so that a test sees which one has answered.  The version
+ * script decides of which release it seems to be.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define ANSWER 77
 
-/* struct verbs_device as far as anybody looks; without the header, whose types would object. */
+/* struct verbs_device as far as it is looked at; without the header, whose types would object. */
 struct device {
 	char public[664];
 	const void *ops;

@@ -245,7 +245,7 @@ static void check_ah_of_datagram(struct ibv_context *context)
 	}
 	memset(&grh, 0, sizeof(grh));
 	CHECK(ibv_init_ah_from_wc(context, 1, &wc, &grh, &attr) == -1);
-	/* To nobody here. */
+	/* To no host here. */
 	grh.version_tclass_flow = htobe32(6u << 28);
 	grh.next_hdr = IPPROTO_UDP;
 	grh.dgid.raw[0] = 0x20;
@@ -258,7 +258,7 @@ static void check_ethernet_address(struct ibv_context *context)
 	uint8_t mac[6];
 	uint16_t vlan;
 
-	/* To ourselves, which needs nobody's answer. */
+	/* To ourselves, which needs no answer. */
 	CHECK(ibv_query_gid(context, 1, 0, &attr.grh.dgid) == 0);
 	CHECK(ibv_resolve_eth_l2_from_gid(context, &attr, mac, &vlan) == 0);
 	attr.grh.sgid_index = 16;

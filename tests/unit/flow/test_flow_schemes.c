@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Every scheme under every scenario in virtual time: who keeps the promise keeps it exactly, and
- * each negative control fails as it is predicted to.
+ * Every scheme under every scenario in virtual time: one that keeps the promise keeps it exactly,
+ * and each negative control fails as it is predicted to.
  */
 #include <setjmp.h>
 #include <stdarg.h>

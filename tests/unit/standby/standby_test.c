@@ -238,7 +238,7 @@ static void test_sending_asks(void **state)
 	gsi_standby_sent(&address);
 	assert_int_equal(world.asked, 2);
 	assert_int_equal(world.watched, -1);
-	/* A holder asks nobody. */
+	/* A holder does not ask. */
 	hear();
 	go_on(1000 * MS);
 	address.role = GSI_HOLDER;

@@ -71,8 +71,8 @@ static const struct pcapng_file *stop_capture(void)
 	return pcapng_read(name);
 }
 
-/* A run of packets of one kind, to a link that answers with result. */
-static void send_run(enum tap_kind kind, int result)
+/* A burst of packets of one kind, to a link that answers with result. */
+static void send_burst(enum tap_kind kind, int result)
 {
 	static uint8_t bytes[RUN * BYTES];
 	const struct iovec piece = { bytes, sizeof(bytes) };
@@ -90,16 +90,16 @@ static void test_full_link(void **state)
 
 	(void)state;
 	start_capture();
-	send_run(TAP_AGAIN, -EAGAIN);
-	send_run(TAP_AGAIN, -ENOBUFS);
-	send_run(TAP_AGAIN, 0);
+	send_burst(TAP_AGAIN, -EAGAIN);
+	send_burst(TAP_AGAIN, -ENOBUFS);
+	send_burst(TAP_AGAIN, 0);
 	file = stop_capture();
 	assert_int_equal(file->packets, RUN);
 	for (unsigned int i = 0; i < RUN; i++)
 		assert_string_equal(file->packet[i].comment, "");
 }
 
-/* What nobody sends again is lost, and the file says so. */
+/* What is not sent again is lost, and the file says so. */
 static void test_full_link_once(void **state)
 {
 	static const int errors[] = { -EAGAIN, -ENOBUFS };
@@ -108,8 +108,8 @@ static void test_full_link_once(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		start_capture();
-		send_run(TAP_ONCE, errors[i]);
-		send_run(TAP_CORRUPTED, 0);
+		send_burst(TAP_ONCE, errors[i]);
+		send_burst(TAP_CORRUPTED, 0);
 		file = stop_capture();
 		assert_int_equal(file->packets, 2 * RUN);
 		assert_non_null(strstr(file->packet[0].comment, "not sent: "));
@@ -118,14 +118,14 @@ static void test_full_link_once(void **state)
 	}
 }
 
-/* Another error of the kernel's loses the packets, whoever sends them. */
+/* Another error of the kernel's loses the packets, from whatever sender. */
 static void test_refused(void **state)
 {
 	const struct pcapng_file *file;
 
 	(void)state;
 	start_capture();
-	send_run(TAP_AGAIN, -EPERM);
+	send_burst(TAP_AGAIN, -EPERM);
 	file = stop_capture();
 	assert_int_equal(file->packets, RUN);
 	assert_non_null(strstr(file->packet[0].comment, "not sent: Operation not permitted"));
@@ -136,8 +136,8 @@ static void test_off(void **state)
 {
 	(void)state;
 	assert_null(capture_on());
-	send_run(TAP_AGAIN, -EAGAIN);
-	send_run(TAP_AGAIN, 0);
+	send_burst(TAP_AGAIN, -EAGAIN);
+	send_burst(TAP_AGAIN, 0);
 }
 
 static int make_file(void **state)

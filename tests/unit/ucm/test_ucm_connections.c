@@ -165,11 +165,11 @@ static void refusals(void **state)
 	assert_memory_equal(event.param.conn.private_data, "no\0", 3);
 	assert_int_equal(disconnect_id(box.client, box.active), 0);
 
-	/* Nobody listens at that port. */
+	/* There is no listener at that port. */
 	box.active = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
 	assert_int_equal(connect_id(box.client, box.active, NULL, 0), 0);
 	world_deliver();
-	/* Perhaps somebody will: it is asked for 155 ms. */
+	/* There may be one soon: it is asked for 155 ms. */
 	expect_no_event(box.client);
 	for (int i = 0; i < 16; i++) {
 		world_pass(SECOND / 100);
@@ -179,7 +179,7 @@ static void refusals(void **state)
 	close_box(&box);
 }
 
-/* The server begins to listen after it was asked, and nobody hears of that. */
+/* The server begins to listen after it was asked, and no side hears of that. */
 static void listens_late(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -231,7 +231,7 @@ static void backlog(void **state)
 	close_box(&box);
 }
 
-/* Requests that nobody has read end with their listener, and count as never told. */
+/* Requests that have not been read end with their listener, and count as never told. */
 static void listener_goes(void **state)
 {
 	struct box box;
@@ -283,7 +283,7 @@ static void channel_goes(void **state)
 	close_box(&box);
 }
 
-/* Nobody answers: the kernel's status, and not its 98 seconds. */
+/* Nothing answers: the kernel's status, and not its 98 seconds. */
 static void unreachable(void **state)
 {
 	struct box box;
@@ -382,7 +382,7 @@ static void first_request_establishes(void **state)
 	close_box(&box);
 }
 
-/* Who promises credits and hides them is found out once for each connection. */
+/* A side that promises credits and hides them is found out once for each connection. */
 static void broken_words(void **state)
 {
 	struct box box;

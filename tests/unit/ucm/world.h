@@ -30,7 +30,7 @@ unsigned int world_wills(void);
 bool world_credits_hidden(uint32_t qpn);
 /* The first request has come to this queue pair. */
 void world_first_request(uint32_t qpn);
-/* Connections of the protocol, whoever knows of them. */
+/* Connections of the protocol, whatever knows of them. */
 unsigned int world_connections(void);
 /* Ports that are bound now. */
 unsigned int world_ports(void);

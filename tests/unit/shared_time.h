@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The clock of a test and of the processes that it forks, which the test moves on: for what is
+ * decided by a look at the clock.  Waits take as long as ever.  Included by one file of a program,
+ * which then has this function in place of the system's.
+ */
+#ifndef UROCE_TESTS_UNIT_SHARED_TIME_H
+#define UROCE_TESTS_UNIT_SHARED_TIME_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Nanoseconds; shared by all of them. */
+static atomic_int_fast64_t *shared_time_passed;
+
+int clock_gettime(clockid_t clock, struct timespec *time);
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	long result = syscall(SYS_clock_gettime, clock, time);
+	int64_t ns;
+
+	if (result || clock != CLOCK_MONOTONIC || !shared_time_passed)
+		return (int)result;
+	ns = time->tv_nsec + atomic_load(shared_time_passed);
+	time->tv_sec += (time_t)(ns / 1000000000);
+	time->tv_nsec = (long)(ns % 1000000000);
+	return 0;
+}
+
+/* Before the first fork. */
+static void shared_time_begin(void)
+{
+	void *page = mmap(NULL, sizeof(*shared_time_passed), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(page != MAP_FAILED);
+	shared_time_passed = page;
+}
+
+static void shared_time_pass_ms(int64_t ms)
+{
+	atomic_fetch_add(shared_time_passed, ms * 1000000);
+}
+
+#endif
