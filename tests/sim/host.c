@@ -33,7 +33,27 @@ static uint32_t receives_to_post(struct end *end)
 	}
 }
 
-static void post_receives(struct end *end)
+/*
+ * As progress_posted_receive(): is there something to send for them?  A consumer of a shared queue
+ * has no queue pair to ask.
+ */
+static void tell_of_receives(struct end *end, bool idle)
+{
+	end->receives_wait = false;
+	if (!end->world->plan.tells_receives[end->side] || end->queue != &end->own_queue ||
+	    end->rq_shared)
+		return;
+	if (eng_receive_posted(end->qp)) {
+		end->posts = true;
+		return;
+	}
+	end->receives_wait = true;
+	if (idle)
+		oracle_receives_say_nothing(end);
+}
+
+/* idle: nothing else has happened, and nothing was left to do. */
+static void post_receives(struct end *end, bool idle)
 {
 	uint32_t n, done = 0;
 	bool early = end->plan->receives == RECEIVES_EARLY;
@@ -44,9 +64,11 @@ static void post_receives(struct end *end)
 		return;
 	for (n = receives_to_post(end); done < n && post_receive(end); done++)
 		;
-	if (done > 0)
+	if (done > 0) {
 		world_trace(end, "post %u receives, %u free", done,
 			    eng_ring_used(&end->queue->ring));
+		tell_of_receives(end, idle);
+	}
 	end->queue->next_post_at = end->world->now;
 	if (!early)
 		end->queue->next_post_at +=
@@ -138,8 +160,6 @@ static void post_in_error(struct end *end)
 
 static void change_state(struct end *end)
 {
-	if (end->next_state_at > end->world->now)
-		return;
 	end->next_state_at = ENG_NEVER;
 	if (end->state == ENG_INIT) {
 		end_set_state(end, ENG_RTR);
@@ -303,6 +323,7 @@ uint64_t end_next_visit(const struct end *end)
 	if (end->busy)
 		at = earliest(at, end->socket_full_until > now ? end->socket_full_until : now);
 	at = earliest(at, end->round_at);
+	at = earliest(at, end->retry_at);
 	if (end->asleep_until > at)
 		at = end->asleep_until;
 	return at;
@@ -354,11 +375,22 @@ static void maybe_deregister(struct end *end)
 	oracle_gone(end);
 }
 
+/* As serve() of progress/turn.c. */
+static void transmit(struct end *end)
+{
+	enum eng_tx reason = end_transmit(end, end->plan->max_bursts);
+
+	if (reason == ENG_TX_BURST)
+		end->busy = true;
+	if (reason == ENG_TX_SHARE && share_queue_is_used(end))
+		share_queue_add(end);
+}
+
 void end_visit(struct end *end)
 {
 	struct world *world = end->world;
 	struct net_packet *from;
-	bool heard = end->inbox.count > 0;
+	bool heard = end->inbox.count > 0, idle = !heard && !end->busy;
 
 	if (end->asleep_until <= world->now && random_chance(&end->random, end->plan->sleep)) {
 		end->asleep_until = world->now + random_skewed(&end->random, end->plan->sleep_ns);
@@ -367,8 +399,11 @@ void end_visit(struct end *end)
 	if (end->asleep_until > world->now)
 		return;
 	end->busy = false;
-	end->gathers = false;
+	end->gathers = end->receives_wait = false;
 	end->rounds++;
+	idle = idle && end->retry_at == ENG_NEVER;
+	if (end->retry_at <= world->now)
+		end->round_at = world->now;
 	maybe_deregister(end);
 	while (!world->failed && (from = net_queue_take(&end->inbox)) != NULL) {
 		take_packet(end, from);
@@ -381,7 +416,10 @@ void end_visit(struct end *end)
 		oracle_after_step(end);
 		end->late = random_skewed(&end->random, end->plan->late_ns);
 	}
-	change_state(end);
+	if (end->next_state_at <= world->now) {
+		change_state(end);
+		idle = false;
+	}
 	if (end->state == ENG_SQE && random_chance(&end->random, 300)) {
 		/* rule S13 test: what is posted in SQE completes as flushed too. */
 		post_send(end);
@@ -391,14 +429,16 @@ void end_visit(struct end *end)
 		if (end->posted_in_error < POSTS_IN_ERROR)
 			post_in_error(end);
 	} else {
-		post_receives(end);
+		post_receives(end, idle && end->round_at > world->now);
 		post_sends(end);
 	}
-	if (end->gathers && !heard && end->round_at > world->now)
+	if (end->gathers && !end->posts && !heard && end->round_at > world->now)
+		return;
+	if (end->receives_wait && !end->posts && idle && end->round_at > world->now)
 		return;
 	end->round_at = ENG_NEVER;
 	if (!world->failed)
-		end_transmit(end);
+		transmit(end);
 	end->posts = false;
 	end->paused_until = eng_deadline(end->qp) <= world->now ? world->now + PAUSE_NS : 0;
 	if (heard)

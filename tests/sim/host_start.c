@@ -58,6 +58,7 @@ static void set_attr(struct end *end)
 		end->paths[n].wire.known = 0;
 	}
 	mutant_attr(end, attr);
+	eng_set_transport_waits(end->qp, ring_is_used(end));
 	end->cnp_path = attr->path;
 	end->cnp_path.wire.src_port += 100;
 	end->cnp_path.wire.known = 0;
@@ -79,6 +80,13 @@ void end_set_state(struct end *end, enum eng_qp_state state)
 	oracle_after_step(end);
 }
 
+/* In production what needs no ACKs is not counted; before generation 3 it was. */
+static bool shares(const struct end *end)
+{
+	return end->plan->share_bytes > 0 &&
+	       (end->world->plan.generation < 3 || !service_is_loose(end->type));
+}
+
 static void create(struct end *end)
 {
 	uint32_t sq_slots = queue_slots_of(end->plan->sq_depth);
@@ -94,7 +102,7 @@ static void create(struct end *end)
 		.rq_shared = end->rq_shared,
 		.credits_hidden = end->plan->hides_credits,
 		.signal_all = end->plan->signal_all,
-		.cwnd_share = end->plan->share_bytes ? &end->world->share[end->side] : NULL,
+		.cwnd_share = shares(end) ? &end->world->share[end->side] : NULL,
 		.cwnd_packets = end->plan->cwnd_packets,
 	};
 
@@ -136,6 +144,8 @@ void end_start(struct end *end, bool again)
 	eng_look(end->qp, &end->at_start);
 	end->requests_in_a_row = 0;
 	end->busy = end->crowded = false;
+	end->may_fill = end->ack_is_delayed = end->ack_awaits_receive = false;
+	end->retry_at = ENG_NEVER;
 	end->late = 0;
 	oracle_start(end);
 	set_attr(end);

@@ -9,6 +9,7 @@
  *	oracle_responses.c	response packets: credits told, order, NAKs; what the responder owes
  *	oracle_completions.c	completions and memory
  *	oracle_loose.h		all of that for UC and UD
+ *	oracle_schedule.c	what waits, and for how long; what the engine is told
  *	oracle_ecn.c		what is told of congestion, and the window
  *	oracle_flows.c		what flows get that go through one bottleneck
  *
@@ -125,6 +126,7 @@ struct answering {
 	uint32_t room;
 	uint32_t invalidated; /* keys that are to be invalidated by SENDs so far */
 	uint32_t farewells;   /* ACKs without news that may still go */
+	bool answers_again;   /* the duplicate of a READ or Atomic has come since all was said */
 	uint64_t acks, unsolicited;
 };
 
@@ -186,6 +188,8 @@ void oracle_taken_back(struct end *end, const struct wire_packet *first);
 void oracle_response(struct end *end, const struct wire_packet *packet);
 /* Are there answers to READs or Atomics that have not been sent? */
 bool oracle_pauses(const struct end *end);
+/* ... also of a queue pair that has failed since: they go before its NAK. */
+bool oracle_has_answers(const struct end *end);
 /* Is there anything that the responder must say now? */
 bool oracle_owes_answer(const struct end *end);
 /* A burst has gone: is no more under way than the window allows? */
@@ -230,7 +234,24 @@ void oracle_tells(struct end *end);
 /* Something has come to a sender whose window goes by the law of networks, or a timer expired. */
 void oracle_cwnd(struct end *end);
 
+/* oracle_schedule.c: there are no responses to send, for this reason. */
+void oracle_responses_wait(struct end *end, enum eng_tx reason);
+/* eng_receive_posted() was false, and all that could be sent had been sent before. */
+void oracle_receives_say_nothing(struct end *end);
+/* shared: the engine was told that others wait for the share; full: that there is little room. */
+void oracle_burst_minds(struct end *end, const struct eng_burst *burst, bool shared, bool full);
+/* May requests wait for these? */
+bool oracle_share_is_used_up(const struct end *end);
+bool oracle_is_too_long(const struct end *end);
+
 /* Shared by the parts. */
+/*
+ * What a socket is charged for what is under way; share: as the share of the host counts it;
+ * requests, unless NULL: how many they are.
+ */
+uint64_t asking_under_way(const struct end *end, bool share, uint32_t *requests);
+/* Has it no receives to tell of, between two messages? */
+bool oracle_lacks_receives(const struct end *end);
 /* The bits of the opcode that name the end's service. */
 uint8_t oracle_service(const struct end *end);
 void oracle_check_flushed(struct end *end);

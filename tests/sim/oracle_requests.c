@@ -434,19 +434,16 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 			asking->handed_out[position + i]++;
 }
 
-/*
- * What a socket is charged for the positions from unacked to next, READs for their responses.  It
- * may be beyond the window by one request only when nothing else is under way.
- */
-void oracle_window(struct end *end)
+/* From unacked to next, READs for their responses. */
+uint64_t asking_under_way(const struct end *end, bool share, uint32_t *requests)
 {
 	const struct asking *asking = &end->oracle.asking;
-	uint64_t packets = end->plan->cwnd_packets ? end->plan->cwnd_packets : 90;
-	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes = 0;
-	uint32_t mtu = end->world->plan.mtu, requests = 0;
+	uint32_t mtu = end->world->plan.mtu, count = 0;
+	bool flows = end->world->plan.flows;
+	uint64_t bytes = 0;
 
 	if (service_is_loose(end->type))
-		return;
+		return 0;
 	for (uint32_t i = asking->oldest; i < asking->begun; i++) {
 		const struct message *message = message_at(end, i);
 		int64_t from = message->first, to = message_end(message);
@@ -459,15 +456,28 @@ void oracle_window(struct end *end)
 			uint32_t rest = message->length - (uint32_t)(at - message->first) * mtu;
 			uint64_t weight = 116 + (rest < mtu ? rest : mtu);
 
-			/* On a network what has come is not under way. */
-			if (end->world->plan.flows && asking->placed[at])
+			/* On a network what has come is not under way, but counts in the share. */
+			if (flows && !share && asking->placed[at])
 				continue;
 
 			/* READ responses are paced by their sender and weigh a quarter. */
-			bytes += op_is_read(message->op) ? weight / 4 : weight;
-			requests += at == from || !op_is_read(message->op);
+			bytes += op_is_read(message->op) && !(flows && share) ? weight / 4 : weight;
+			count += at == from || !op_is_read(message->op);
 		}
 	}
+	if (requests)
+		*requests = count;
+	return bytes;
+}
+
+/* It may be beyond the window by one request only when nothing else is under way. */
+void oracle_window(struct end *end)
+{
+	uint64_t packets = end->plan->cwnd_packets ? end->plan->cwnd_packets : 90;
+	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes;
+	uint32_t requests = 0;
+
+	bytes = asking_under_way(end, false, &requests);
 	if (bytes > limit && requests > 1)
 		world_fail(end->world, "%s: %llu bytes are under way, the window is %llu",
 			   end->name, (unsigned long long)bytes, (unsigned long long)limit);
@@ -552,8 +562,14 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 		true_reason = more && outstanding(end) >= end->plan->max_rd_atomic;
 		break;
 	case ENG_TX_CWND:
-	case ENG_TX_SHARE:
 		true_reason = asking->unacked < asking->high;
+		break;
+	case ENG_TX_SHARE:
+		true_reason = oracle_share_is_used_up(end) &&
+			      (share_queue_is_used(end) || asking->unacked < asking->high);
+		break;
+	case ENG_TX_FULL:
+		true_reason = oracle_is_too_long(end);
 		break;
 	case ENG_TX_RNR:
 		true_reason = asking->rnr_until > end->world->now;

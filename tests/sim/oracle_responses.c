@@ -30,6 +30,16 @@ static uint32_t receives_free(const struct end *end)
 	return queue_left(end->queue);
 }
 
+bool oracle_lacks_receives(const struct end *end)
+{
+	const struct answering *answering = &end->oracle.answering;
+	const struct script *script = end->peer->script;
+	uint32_t index = script_find(script, answering->expected - 1);
+
+	return !end->plan->hides_credits && receives_free(end) == 0 && index != NOBODY &&
+	       answering->expected == message_end(&script->messages[index]) && answering->taken > 0;
+}
+
 /* What the bad message is answered with when its packet at has come; 0: nothing bad about it. */
 static uint8_t fault_of(const struct end *end, const struct wire_packet *packet, uint32_t at)
 {
@@ -247,6 +257,9 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 	} else if (position < answering->expected) {
 		if (family == WIRE_FAMILY_READ && position >= 0)
 			asked_again(end, packet, position);
+		answering->answers_again |= family == WIRE_FAMILY_READ ||
+					    family == WIRE_FAMILY_ATOMIC ||
+					    family == WIRE_FAMILY_ATOMIC_WRITE;
 		asking_question_came(end->peer, position, packet);
 		if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 			answering->asked++;
@@ -527,14 +540,19 @@ void oracle_farewell(struct end *end)
 		end->oracle.answering.farewells = FAREWELLS;
 }
 
-bool oracle_pauses(const struct end *end)
+bool oracle_has_answers(const struct end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
 	/* Those that are given again pause as well, and stay in front (rule S8). */
-	return !service_is_loose(end->type) && may_answer(end) &&
+	return !service_is_loose(end->type) &&
 	       (answering->again_to >= 0 ||
 		answer_between(end, answering->settled + 1, answering->expected));
+}
+
+bool oracle_pauses(const struct end *end)
+{
+	return may_answer(end) && oracle_has_answers(end);
 }
 
 bool oracle_owes_answer(const struct end *end)

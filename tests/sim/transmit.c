@@ -241,7 +241,12 @@ static void emit(struct end *end, const struct eng_burst *burst, bool taken_back
 static struct eng_hint hint_of(struct end *end, unsigned int sides)
 {
 	struct eng_hint hint = {
-		.now = end->world->now, .occasion = ENG_LAST, .sides = sides, .round = end->rounds
+		.now = end->world->now,
+		.occasion = ENG_LAST,
+		.sides = sides,
+		.round = end->rounds,
+		.share_waits = share_queue_waits(end),
+		.full = ring_looks_full(end),
 	};
 
 	if (!end->plan->scheduled)
@@ -263,11 +268,10 @@ void end_posted(struct end *end)
 {
 	const struct eng_hint hint = hint_of(end, 0);
 
-	if (!end->plan->scheduled)
+	if (!end->plan->scheduled || eng_posted(end->qp, &hint) == ENG_TX_BURST) {
+		end->posts = true;
 		return;
-	end->posts = eng_posted(end->qp, &hint) == ENG_TX_BURST;
-	if (end->posts)
-		return;
+	}
 	end->gathers = true;
 	if (end->round_at == ENG_NEVER)
 		end->round_at = end->world->now + random_skewed(&end->random, PLAN_ROUND_NS);
@@ -285,8 +289,11 @@ static void trace_reason(const struct end *end, enum eng_tx reason)
 		    view.unlimited ? " unlimited" : "", view.msn, (int)eng_owed(end->qp));
 }
 
-/* The sides that have really nothing to send: READ responses may pause, and an ACK may wait. */
-static unsigned int sides_silent(struct end *end, struct eng_burst *burst, enum eng_tx requests)
+/*
+ * The sides that have really nothing to send: READ responses may pause, or wait for room, and an
+ * ACK may wait.  Why requests wait is hidden by answers that wait for room.
+ */
+static unsigned int sides_silent(struct end *end, struct eng_burst *burst, enum eng_tx *requests)
 {
 	unsigned int sides = ENG_REQUESTS | ENG_RESPONSES;
 	enum eng_tx responses = ask_engine(end, burst, ENG_RESPONSES);
@@ -294,10 +301,15 @@ static unsigned int sides_silent(struct end *end, struct eng_burst *burst, enum 
 	if (responses == ENG_TX_BURST)
 		world_fail(end->world, "%s: has responses to send after all", end->name);
 	watch_ack_delay(end, responses == ENG_TX_ACK_DELAY);
-	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY)
+	oracle_responses_wait(end, responses);
+	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY || responses == ENG_TX_FULL)
 		sides &= ~(unsigned int)ENG_RESPONSES;
+	if (*requests == ENG_TX_FULL)
+		*requests = ask_engine(end, burst, ENG_REQUESTS);
+	if (*requests == ENG_TX_BURST)
+		world_fail(end->world, "%s: has requests to send after all", end->name);
 	/* Room in the window may wait until a burst fits, if an ACK is on its way. */
-	if (requests == ENG_TX_CWND && end->plan->scheduled)
+	if (*requests == ENG_TX_CWND && end->plan->scheduled)
 		sides &= ~(unsigned int)ENG_REQUESTS;
 	return sides;
 }
@@ -309,7 +321,33 @@ static enum eng_tx transmit(struct end *end, struct eng_burst *burst)
 	return ask_engine(end, burst, ENG_REQUESTS | ENG_RESPONSES);
 }
 
-void end_transmit(struct end *end)
+/* Nothing to send, or not now. */
+static void note_silence(struct end *end, struct eng_burst *burst, enum eng_tx reason)
+{
+	bool queues = share_queue_is_used(end);
+	unsigned int sides;
+
+	end->crowded = reason == ENG_TX_SHARE && !queues;
+	oracle_burst_ends(end);
+	oracle_tells(end);
+	trace_reason(end, reason);
+	sides = sides_silent(end, burst, &reason);
+	oracle_nothing_to_send(end, reason, sides);
+}
+
+/* The transport has not taken it. */
+static void take_back(struct end *end, const struct eng_burst *burst)
+{
+	eng_unsent(end->qp, burst);
+	if (ring_is_used(end)) {
+		ring_blocks(end);
+		return;
+	}
+	end->socket_full_until = end->world->now + random_below(&end->random, SOCKET_FULL_NS);
+	end->busy = true;
+}
+
+enum eng_tx end_transmit(struct end *end, uint32_t most)
 {
 	struct world *world = end->world;
 	const struct end_plan *plan = end->plan;
@@ -325,24 +363,26 @@ void end_transmit(struct end *end)
 
 	if (end->socket_full_until > world->now) {
 		end->busy = true;
-		return;
+		return ENG_TX_FULL;
 	}
-	for (uint32_t i = 0; i < plan->max_bursts && !world->failed; i++) {
+	ring_begin_turn(end);
+	for (uint32_t i = 0; i < most && !world->failed; i++) {
 		struct eng_burst before = burst;
+		bool shared = share_queue_waits(end), full = ring_looks_full(end);
 		enum eng_tx reason = transmit(end, &burst);
 		bool taken_back = random_chance(&end->random, plan->unsent);
 
 		oracle_after_step(end);
-		end->crowded = reason == ENG_TX_SHARE;
 		if (reason != ENG_TX_BURST) {
-			oracle_burst_ends(end);
-			oracle_tells(end);
-			trace_reason(end, reason);
-			oracle_nothing_to_send(end, reason, sides_silent(end, &burst, reason));
-			return;
+			note_silence(end, &burst, reason);
+			if (reason == ENG_TX_FULL)
+				ring_blocks(end);
+			return reason;
 		}
 		if (!burst_is_sound(end, &burst))
-			return;
+			return reason;
+		taken_back |= ring_is_used(end) && !ring_takes(end, burst.packets);
+		oracle_burst_minds(end, &burst, shared, full);
 		check_staged(end, &burst);
 		check_fair(end, &burst);
 		if (i > 0)
@@ -351,13 +391,11 @@ void end_transmit(struct end *end)
 		oracle_window(end);
 		if (!taken_back)
 			end->packets_sent += burst.packets;
+		end->crowded = false;
 		if (taken_back) {
-			eng_unsent(end->qp, &burst);
-			end->socket_full_until =
-				world->now + random_below(&end->random, SOCKET_FULL_NS);
-			end->busy = true;
-			return;
+			take_back(end, &burst);
+			return ENG_TX_FULL;
 		}
 	}
-	end->busy = true;
+	return ENG_TX_BURST;
 }

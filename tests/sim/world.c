@@ -229,7 +229,7 @@ static void check_common_queues(struct world *world)
 static void start(struct world *world, uint64_t seed)
 {
 	if (world->plans_flows)
-		plan_make_flows(&world->plan, seed);
+		plan_make_flows(&world->plan, seed, world->generation);
 	else
 		plan_make(&world->plan, seed, world->generation);
 	if (world->verbose)
@@ -250,6 +250,7 @@ static void start(struct world *world, uint64_t seed)
 	for (uint32_t side = 0; side < 2; side++) {
 		world->share[side].under_way = 0;
 		world->share[side].limit = world->plan.end[side].share_bytes;
+		world->share[side].queued = world->plan.queues_share[side];
 	}
 }
 
@@ -259,6 +260,8 @@ static void start_round(struct world *world, uint32_t round)
 		printf("# round %u\n", round + 1);
 	world->round_began = world->last_progress = world->now;
 	net_start(&world->net, &world->plan, round);
+	memset(world->share_queue, 0, sizeof(world->share_queue));
+	memset(world->ring, 0, sizeof(world->ring));
 	start_common_queues(world, round);
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		start_connection(world, n, round);
@@ -285,6 +288,9 @@ static uint64_t next_time(struct world *world)
 		if (at < first)
 			first = at;
 	}
+	for (uint32_t side = 0; side < 2; side++)
+		if (share_queue_next_at(world, side) < first)
+			first = share_queue_next_at(world, side);
 	return first;
 }
 
@@ -322,15 +328,28 @@ static uint64_t packet_budget(struct world *world)
 	return budget + 500 * troubles;
 }
 
-static void step(struct world *world)
+/* A turn of a host: its ends, then those that wait for the share. */
+static void visit_ends(struct world *world)
 {
-	net_run(&world->net, world->now);
+	bool worked[2] = { false, false };
+
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
 		struct end *end = end_at(world, n);
 
-		if (end_next_visit(end) <= world->now)
-			end_visit(end);
+		if (end_next_visit(end) > world->now)
+			continue;
+		end_visit(end);
+		worked[end->side] = true;
 	}
+	for (uint32_t side = 0; side < 2; side++)
+		if (worked[side] || share_queue_next_at(world, side) <= world->now)
+			share_queue_serve(world, side);
+}
+
+static void step(struct world *world)
+{
+	net_run(&world->net, world->now);
+	visit_ends(world);
 	if (world->plan.flows)
 		flows_step(world);
 	if (world->now > world->last_progress + patience(world))

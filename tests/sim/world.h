@@ -65,6 +65,7 @@ struct end {
 	uint64_t ack_late_since;  /* the first look at an ACK that has waited too long, or 0 */
 	bool posts;		  /* what is posted is to leave now, and not in the next round */
 	bool gathers;		  /* nothing but posts has happened, and they wait */
+	bool receives_wait;	  /* receives have been posted, and there is nothing to send */
 	uint64_t next_state_at;	  /* INIT to RTR, RTR to RTS, drained SQD to RTS */
 	uint64_t late;		  /* the next timer is served so late */
 	enum eng_qp_state state;  /* that the host has asked for, or the engine gone to: ERR */
@@ -76,7 +77,24 @@ struct end {
 	uint32_t requests_in_a_row; /* runs, while answers were owed */
 	bool busy;		    /* more to transmit than one visit does */
 	bool crowded;		    /* waits for the share of all QPs, which the others may open */
+	bool is_served;		    /* its turn in the share queue has come */
+	bool may_fill;		    /* has found its ring full, or sends long bursts */
+	uint64_t retry_at;	    /* its ring was full */
+	bool ack_is_delayed;	    /* an ACK waits for company, */
+	bool ack_awaits_receive;    /* ... and for a receive that it can tell of */
 	struct oracle oracle;
+};
+
+/* Ends of a host that have met a share that is used up (share_queue.c). */
+struct share_queue {
+	struct end *ends[PLAN_MAX_CONNECTIONS];
+	uint32_t count;
+	uint64_t look_at;
+};
+
+/* What a side sends through, where hosts share memory (ring.c). */
+struct ring {
+	uint64_t full_until, has_room_until;
 };
 
 struct connection {
@@ -102,6 +120,8 @@ struct world {
 	uint32_t mutations; /* that the mutant made */
 	struct sim_random mutant_random;
 	struct eng_cwnd_share share[2];
+	struct share_queue share_queue[2];
+	struct ring ring[2];
 	struct receive_queue common_queue[2];
 	struct script common_script[2]; /* its receive requests and their memory */
 	uint8_t *staging;
@@ -137,9 +157,25 @@ void end_start(struct end *end, bool again);
 void end_set_state(struct end *end, enum eng_qp_state state);
 /* port.c: without and with a call for shared receive requests. */
 extern const struct eng_ops end_ops[2];
-/* transmit.c */
-void end_transmit(struct end *end);
+/*
+ * transmit.c; most: bursts.  ENG_TX_BURST: there may be more to send; ENG_TX_FULL: the transport
+ * did not take it.
+ */
+enum eng_tx end_transmit(struct end *end, uint32_t most);
 /* Requests have been posted: they may wait for a round. */
 void end_posted(struct end *end);
+/* share_queue.c: what to tell the engine, and what to do when it waits for the share. */
+bool share_queue_is_used(const struct end *end);
+bool share_queue_waits(const struct end *end);
+void share_queue_add(struct end *end);
+void share_queue_serve(struct world *world, uint32_t side);
+uint64_t share_queue_next_at(const struct world *world, uint32_t side);
+/* ring.c: a turn of end begins; what it tells the engine; does the ring take a burst? */
+bool ring_is_used(const struct end *end);
+void ring_begin_turn(struct end *end);
+bool ring_looks_full(const struct end *end);
+bool ring_takes(struct end *end, uint32_t packets);
+/* It did not, or the engine would not try. */
+void ring_blocks(struct end *end);
 
 #endif
