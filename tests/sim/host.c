@@ -401,7 +401,7 @@ void end_visit(struct end *end)
 	end->busy = false;
 	end->gathers = end->receives_wait = false;
 	end->rounds++;
-	idle = idle && end->retry_at == ENG_NEVER;
+	idle = idle && !end->is_unfinished && end->retry_at == ENG_NEVER;
 	if (end->retry_at <= world->now)
 		end->round_at = world->now;
 	maybe_deregister(end);

@@ -143,7 +143,7 @@ void end_start(struct end *end, bool again)
 	end->packets_sent = 0;
 	eng_look(end->qp, &end->at_start);
 	end->requests_in_a_row = 0;
-	end->busy = end->crowded = false;
+	end->busy = end->crowded = end->is_unfinished = false;
 	end->may_fill = end->ack_is_delayed = end->ack_awaits_receive = false;
 	end->retry_at = ENG_NEVER;
 	end->late = 0;

@@ -305,6 +305,9 @@ const struct mutant *mutant_at(uint32_t n)
 	if (n < mutants_of_services_count)
 		return &mutants_of_services[n];
 	n -= mutants_of_services_count;
+	if (n < mutants_of_schedule_count)
+		return &mutants_of_schedule[n];
+	n -= mutants_of_schedule_count;
 	if (n < mutants_of_losses_count)
 		return &mutants_of_losses[n];
 	/* Last, since a world that has run flows has more room than those before had. */

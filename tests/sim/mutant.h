@@ -3,6 +3,14 @@
  * Deliberate faults.  A mutant changes what goes in or out of an engine, so that the pair of them
  * behaves like an engine with a fault; the oracle must notice within some seeds.  It proves that
  * the simulator can fail.
+ *
+ * Rules of scheduling that have no mutant, as breaking them costs time and no oracle tells how much
+ * is too much: that posts are gathered at all, and how many (schedule_posted()); whether an ACK
+ * waits for an answer, or rides (a wait has an end, and that is looked at); that a burst waits for
+ * a part of the window (requester_awaits_room()); and that a tail-loss probe comes, for what it
+ * finds may as well be found by the timeout, which is right where a tail was lost.  Of some
+ * thousand seeds without any fault one has a timeout after news of a loss and without a probe, so
+ * that an oracle of that would have to know as much as tlp.c does.
  */
 #ifndef UROCE_SIM_MUTANT_H
 #define UROCE_SIM_MUTANT_H
@@ -32,6 +40,17 @@ enum mutant_law {
 	MUTANT_KEPT_NOT_USED,
 	MUTANT_REPAIRS_NOTHING,
 	MUTANT_SENTINELS_AMONG_DUPLICATES,
+	/* ... or with the schedule (mutant_schedule.c). */
+	MUTANT_ACK_FORGOTTEN,
+	MUTANT_ACK_NOT_RELEASED,
+	MUTANT_GATHERS_FOR_EVER,
+	MUTANT_RIDING_ACK_LOST,
+	MUTANT_PAUSES_FOR_EVER,
+	MUTANT_EARLY_PROBE,
+	MUTANT_UNSENT_FORGOTTEN,
+	MUTANT_IGNORES_FULL,
+	MUTANT_SHARE_NEVER_OPENS,
+	MUTANT_OVERTAKES,
 };
 
 struct mutant {
@@ -67,6 +86,8 @@ extern const struct mutant mutants_of_flows[];
 extern const uint32_t mutants_of_flows_count;
 extern const struct mutant mutants_of_losses[];
 extern const uint32_t mutants_of_losses_count;
+extern const struct mutant mutants_of_schedule[];
+extern const uint32_t mutants_of_schedule_count;
 
 /* Has the engine under test this fault?  Counted as one of its effects. */
 bool mutant_has(enum mutant_law law);

@@ -94,6 +94,9 @@ bool oracle_is_too_long(const struct end *end)
 /* It was told that others wait for the share, or that there is no room for a long burst. */
 void oracle_burst_minds(struct end *end, const struct eng_burst *burst, bool shared, bool full)
 {
+	/* An ACK that is taken back waits anew, for what there is to wait for then. */
+	if (burst->ack_rides || burst->kind == ENG_BURST_ACK)
+		end->ack_awaits_receive = end->ack_is_delayed = false;
 	if (shared && burst->kind == ENG_BURST_REQUESTS)
 		world_fail(end->world, "%s: requests overtake those that wait for the share",
 			   end->name);

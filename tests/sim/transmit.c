@@ -366,6 +366,7 @@ enum eng_tx end_transmit(struct end *end, uint32_t most)
 		return ENG_TX_FULL;
 	}
 	ring_begin_turn(end);
+	end->is_unfinished = true;
 	for (uint32_t i = 0; i < most && !world->failed; i++) {
 		struct eng_burst before = burst;
 		bool shared = share_queue_waits(end), full = ring_looks_full(end);
@@ -375,7 +376,8 @@ enum eng_tx end_transmit(struct end *end, uint32_t most)
 		oracle_after_step(end);
 		if (reason != ENG_TX_BURST) {
 			note_silence(end, &burst, reason);
-			if (reason == ENG_TX_FULL)
+			end->is_unfinished = reason == ENG_TX_FULL;
+			if (end->is_unfinished)
 				ring_blocks(end);
 			return reason;
 		}

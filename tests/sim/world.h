@@ -77,6 +77,7 @@ struct end {
 	uint32_t requests_in_a_row; /* runs, while answers were owed */
 	bool busy;		    /* more to transmit than one visit does */
 	bool crowded;		    /* waits for the share of all QPs, which the others may open */
+	bool is_unfinished;	    /* the last turn ended before all was sent that could be */
 	bool is_served;		    /* its turn in the share queue has come */
 	bool may_fill;		    /* has found its ring full, or sends long bursts */
 	uint64_t retry_at;	    /* its ring was full */
