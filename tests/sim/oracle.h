@@ -42,6 +42,8 @@ struct asking {
 	uint8_t *placed; /* [position]: its READ response has come ahead of its turn */
 	uint32_t placed_room;
 	int64_t placed_to;	/* behind the last of them */
+	int64_t parts_to;	/* since the first of them: behind the last that was asked for */
+	bool hears_credits;	/* the peer has told of some */
 	uint64_t repeat_serial; /* of the packet with which the last going back began */
 	/*
 	 * Where unacked stood when the last NAK asked to go back, and the first one since that was

@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 
-#include "engine/gaps.h"
 #include "sim/oracle.h"
 #include "sim/world.h"
 
@@ -13,6 +12,9 @@
 #define READ_PROBE_MIN_NS 5000000
 #define NETWORK_READ_PROBE_MIN_NS 1000000
 #define ASK_AFTER_NS 1000000
+/* READ responses are placed no further ahead than this, and where there is time for probes. */
+#define MOST_AHEAD 1024
+#define PLACING_TIMEOUT_NS (4 * PROBE_MIN_NS)
 
 static const struct message *message_at(const struct end *end, uint32_t index)
 {
@@ -94,18 +96,54 @@ static bool acknowledge(struct end *end, int64_t to)
 	return true;
 }
 
+/* Has a READ response been placed that waits for a missing one? */
+static bool responses_wait(const struct asking *asking)
+{
+	for (int64_t at = asking->unacked; at < asking->placed_to; at++)
+		if (asking->placed[at])
+			return true;
+	return false;
+}
+
+/* Is it the answer to a READ under way that it could be, of the whole or of a part asked again? */
+static bool answers_read(const struct end *end, const struct wire_packet *packet, int64_t position)
+{
+	const struct asking *asking = &end->oracle.asking;
+	enum wire_position place = wire_op_info(packet->opcode)->position;
+	uint32_t index = script_find(end->script, position), mtu = end->world->plan.mtu, rest;
+	bool ends = place == WIRE_LAST || place == WIRE_ONLY;
+	const struct message *message;
+
+	if (index == NOBODY || index >= asking->begun ||
+	    wire_op_info(packet->opcode)->family != WIRE_FAMILY_READ_RESPONSE)
+		return false;
+	message = message_at(end, index);
+	rest = message->length - (uint32_t)(position - message->first) * mtu;
+	if (message->op != ENG_READ || packet->payload_length != (rest < mtu ? rest : mtu))
+		return false;
+	return ends == (position == message_end(message) - 1) ||
+	       (ends && responses_wait(asking) && position < asking->parts_to);
+}
+
 /*
  * rule S12 test: a response behind a missing one is placed, where the peer is one that tells of
- * credits: which they are the engine is asked, and what follows from it is looked at here.
+ * credits and there is time to ask for what is missing.
  */
 static bool is_placed(struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
+	const struct plan *plan = &end->world->plan;
+	bool tells = asking->hears_credits;
 
-	if (wire_op_info(packet->opcode)->family != WIRE_FAMILY_READ_RESPONSE ||
-	    !gaps_may_keep(end->qp, packet) ||
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
+		tells = (packet->syndrome & 31) != 31;
+	if (!tells || end->type != ENG_RC || plan->retry_count == 0 || plan->timeout_code == 0 ||
+	    UINT64_C(4096) << plan->timeout_code < PLACING_TIMEOUT_NS ||
+	    position - asking->unacked >= MOST_AHEAD || !answers_read(end, packet, position) ||
 	    oracle_lacks_local(end, message_at(end, script_find(end->script, position))))
 		return false;
+	if (!responses_wait(asking))
+		asking->parts_to = asking->unacked;
 	asking->lossy = asking->told = true;
 	if (asking->placed[position])
 		return true;
@@ -168,15 +206,6 @@ static bool may_wait(const struct end *end, bool progressed)
 	return plan->rnr_retry == 7 || waits < plan->rnr_retry;
 }
 
-/* Has a READ response been placed that waits for a missing one? */
-static bool responses_wait(const struct asking *asking)
-{
-	for (int64_t at = asking->unacked; at < asking->placed_to; at++)
-		if (asking->placed[at])
-			return true;
-	return false;
-}
-
 static void ack_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -227,6 +256,7 @@ static void credits_arrived(struct end *end, const struct wire_packet *packet, b
 		asking->allowed = credits;
 		asking->news_from = ENG_NEVER;
 	}
+	asking->hears_credits |= news && credits != UINT64_MAX;
 	if (news && credits > asking->granted)
 		asking->granted = credits;
 }

@@ -375,6 +375,8 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 	}
 	if (op_is_read(message_at(end, index)->op))
 		psns = check_part(end, message_at(end, index), position, &whole);
+	if (position + psns > asking->parts_to)
+		asking->parts_to = position + psns;
 	check_form(end, index, position, &whole);
 	asking->repeats += !taken_back;
 	asking->repeat_serial = end->world->serial;
