@@ -93,7 +93,7 @@ static void switch_measure(struct world *world, bool on)
 	net_watch(&world->net.bottleneck[0], on, world->now);
 }
 
-/* A CNP that nobody sent, but with all that it needs to be believed. */
+/* A CNP that no receiver sent, but with all that it needs to be believed. */
 static void forge_cnp(struct world *world)
 {
 	uint32_t sender = 0;
@@ -112,7 +112,7 @@ static void forge_cnp(struct world *world)
 	to->request = to->nak = false;
 	to->cnp = true;
 	wire_icrc_put(&to->path->wire, to->ip_id, to->bytes, to->length);
-	net_queue_append(&end->inbox, to);
+	net_queue_append(&end->arrivals, to);
 }
 
 /* The next time at which flows have something of their own to do. */

@@ -101,7 +101,7 @@ static bool send_wanted(const struct end *end)
 
 	if (end->sent_posted == end->script->message_count)
 		return false;
-	if (message->op == ENG_BIND_MW || message->window == NOBODY)
+	if (message->op == ENG_BIND_MW || message->window == NO_INDEX)
 		return true;
 	window = &end->peer->script->windows[message->window];
 	return window->bound || window->ended;
@@ -303,7 +303,7 @@ uint64_t end_next_visit(const struct end *end)
 	uint64_t at = end->next_state_at;
 	uint64_t now = end->world->now, deadline;
 
-	if (end->inbox.count > 0)
+	if (end->arrivals.count > 0)
 		at = now;
 	deadline = deadline_of(end);
 	/* A pause between READ responses is over, but nothing can be sent now. */
@@ -333,29 +333,29 @@ static void expire(struct end *end)
 {
 	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
 	uint64_t probes = counted(end, ENG_COUNT_TAIL_LOSS_PROBES);
-	uint64_t questions = counted(end, ENG_COUNT_SOLICITATIONS);
+	uint64_t solicitations = counted(end, ENG_COUNT_SOLICITATIONS);
 	uint64_t repairs = counted(end, ENG_COUNT_REPAIRS);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
 	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
 	if (counted(end, ENG_COUNT_TAIL_LOSS_PROBES) > probes)
-		oracle_probe(end, counted(end, ENG_COUNT_REPAIRS) > repairs);
-	if (counted(end, ENG_COUNT_SOLICITATIONS) > questions)
-		oracle_question(end);
+		oracle_tlp(end, counted(end, ENG_COUNT_REPAIRS) > repairs);
+	if (counted(end, ENG_COUNT_SOLICITATIONS) > solicitations)
+		oracle_solicitation(end);
 	if (end->world->plan.flows)
 		oracle_cwnd(end);
 }
 
 /* A turn that changes what is under way lets the host's other QPs try again. */
-static void wake_crowded(struct end *end)
+static void wake_share_waiters(struct end *end)
 {
 	struct world *world = end->world;
 
 	for (uint32_t n = 0; n < world->plan.connections; n++) {
 		struct end *other = &world->connections[n].end[end->side];
 
-		if (other != end && other->crowded)
+		if (other != end && other->share_waits)
 			other->busy = true;
 	}
 }
@@ -390,7 +390,7 @@ void end_visit(struct end *end)
 {
 	struct world *world = end->world;
 	struct net_packet *from;
-	bool heard = end->inbox.count > 0, idle = !heard && !end->busy;
+	bool heard = end->arrivals.count > 0, idle = !heard && !end->busy;
 
 	if (end->asleep_until <= world->now && random_chance(&end->random, end->plan->sleep)) {
 		end->asleep_until = world->now + random_skewed(&end->random, end->plan->sleep_ns);
@@ -405,7 +405,7 @@ void end_visit(struct end *end)
 	if (end->retry_at <= world->now)
 		end->round_at = world->now;
 	maybe_deregister(end);
-	while (!world->failed && (from = net_queue_take(&end->inbox)) != NULL) {
+	while (!world->failed && (from = net_queue_take(&end->arrivals)) != NULL) {
 		take_packet(end, from);
 		net_packet_free(&world->net, from);
 	}
@@ -442,5 +442,5 @@ void end_visit(struct end *end)
 	end->posts = false;
 	end->paused_until = eng_deadline(end->qp) <= world->now ? world->now + PAUSE_NS : 0;
 	if (heard)
-		wake_crowded(end);
+		wake_share_waiters(end);
 }

@@ -15,7 +15,7 @@ static uint32_t access_of(const struct end *end)
 	uint32_t all = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC;
 
 	if (end->type != ENG_RC || end->world->plan.trouble != TROUBLE_ACCESS ||
-	    peer->bad == NOBODY)
+	    peer->bad == NO_INDEX)
 		return all;
 	if (op_is_read(peer->messages[peer->bad].op))
 		return all & ~(uint32_t)ENG_REMOTE_READ;
@@ -143,7 +143,7 @@ void end_start(struct end *end, bool again)
 	end->packets_sent = 0;
 	eng_look(end->qp, &end->at_start);
 	end->requests_in_a_row = 0;
-	end->busy = end->crowded = end->is_unfinished = false;
+	end->busy = end->share_waits = end->is_unfinished = false;
 	end->may_fill = end->ack_is_delayed = end->ack_awaits_receive = false;
 	end->retry_at = ENG_NEVER;
 	end->late = 0;

@@ -144,7 +144,7 @@ static bool is_duplicate(struct end *end, const struct wire_packet *packet)
 }
 
 /* A packet from before what is not acknowledged. */
-static bool is_question(struct end *end, const struct wire_packet *packet)
+static bool is_solicitation(struct end *end, const struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
 
@@ -262,12 +262,12 @@ static const struct mutant mutants[] = {
 	  .fault = "compares PSNs without wrap (S2)",
 	  .swallows = plain_compare },
 	{ .name = "no-unsolicited",
-	  .fault = "tells nobody of new credits (C10)",
+	  .fault = "does not tell of new credits (C10)",
 	  .swallows = no_unsolicited,
 	  .unseen = true },
-	{ .name = "asks-nobody",
-	  .fault = "never asks for what it has sent without AckReq",
-	  .withholds = is_question },
+	{ .name = "solicits-nothing",
+	  .fault = "solicits no ACK of what it has sent without AckReq",
+	  .withholds = is_solicitation },
 	{ .name = "waits-for-ever",
 	  .fault = "waits for news of credits until some come (C13)",
 	  .withholds = limited_at_last },

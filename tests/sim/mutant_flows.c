@@ -118,7 +118,7 @@ const struct mutant mutants_of_flows[] = {
 	  .flows = true,
 	  .law = MUTANT_LAW_TELLS_ALWAYS },
 	{ .name = "no-cnp",
-	  .fault = "tells nobody of marks",
+	  .fault = "does not tell of marks",
 	  .flows = true,
 	  .law = MUTANT_LAW_TELLS_NOTHING },
 };

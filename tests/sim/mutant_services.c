@@ -186,7 +186,7 @@ const struct mutant mutants_of_services[] = {
 	  .arrival = uc_tells_cut,
 	  .seed = 1280230 },
 	{ .name = "uc-asks-for-ack",
-	  .fault = "UC: asks for ACKs that nobody sends",
+	  .fault = "UC: asks for ACKs that no receiver sends",
 	  .departure = uc_asks_for_ack },
 	{ .name = "uc-drops", .fault = "UC: loses packets that have come", .swallows = uc_drops },
 	{ .name = "ud-ignores-qkey",
@@ -229,7 +229,7 @@ const struct mutant mutants_of_services[] = {
 	  .fault = "uses memory that has been deregistered",
 	  .keeps_memory = true },
 	{ .name = "window-outlives-end",
-	  .fault = "lets in who uses an invalidated window",
+	  .fault = "lets in requests that use an invalidated window",
 	  .keeps_windows = true },
 };
 const uint32_t mutants_of_services_count =

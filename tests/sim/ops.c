@@ -70,10 +70,10 @@ static void event(void *owner, enum eng_event event)
 			end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
 }
 
-/* The one that the plan wants to go wrong. */
+/* The one that is to go wrong by the plan. */
 static bool is_bad(const struct script *script, enum eng_op op, uint32_t key)
 {
-	return script->bad != NOBODY && script->messages[script->bad].op == op &&
+	return script->bad != NO_INDEX && script->messages[script->bad].op == op &&
 	       script->messages[script->bad].immediate == key;
 }
 

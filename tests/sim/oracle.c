@@ -139,14 +139,15 @@ void oracle_invalidate(struct end *end, uint32_t key)
 	}
 	do
 		index = script_find(script, end->oracle.answering.expected - 1);
-	while ((index == NOBODY || script->messages[index].op != ENG_SEND_INV ||
+	while ((index == NO_INDEX || script->messages[index].op != ENG_SEND_INV ||
 		script->messages[index].immediate != key) &&
 	       oracle_kept_turn(end));
 	world_trace(end, "  invalidates key %08x for the peer", key);
 	end->oracle.invalidated++;
-	if (index == NOBODY || script->messages[index].op != ENG_SEND_INV ||
+	if (index == NO_INDEX || script->messages[index].op != ENG_SEND_INV ||
 	    script->messages[index].immediate != key)
-		world_fail(end->world, "%s: key %08x is invalidated for nobody", end->name, key);
+		world_fail(end->world, "%s: key %08x is invalidated for no request", end->name,
+			   key);
 }
 
 /* rule C15 test: bound as the consumer said, when its turn has come. */

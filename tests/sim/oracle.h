@@ -33,7 +33,7 @@ struct asking {
 	int64_t high;	     /* the next position that has never been handed out */
 	int64_t next;	     /* the next that is to be handed out; below high when it is a repeat */
 	int64_t unacked;     /* the first that the responses delivered do not acknowledge */
-	int64_t asked;	     /* the last that wants an answer, among those under way; -1: none */
+	int64_t asked;	     /* the last that asks for an answer, among those under way; -1: none */
 	uint32_t begun;	     /* messages of which a packet has been handed out */
 	uint32_t oldest;     /* message of unacked */
 	uint32_t settled;    /* messages whose outcome has been looked at */
@@ -88,11 +88,11 @@ struct asking {
 	 * Since the last progress: has a solicitation been sent, and has one come to a peer that
 	 * can answer it?
 	 */
-	bool question_sent, question_came;
+	bool solicitation_sent, solicitation_came;
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
 	uint32_t local_count, locals_seen;
-	uint64_t timeouts, probes, questions, repeats, naks, rnr_naks, limited;
+	uint64_t timeouts, probes, solicitations, repeats, naks, rnr_naks, limited;
 };
 
 /* An end as responder. */
@@ -115,7 +115,7 @@ struct answering {
 	int64_t answered;     /* highest position of a positive response */
 	int64_t settled;      /* highest position that an answer of any kind covers */
 	int64_t again_to;     /* where the READ answers end that are to be given again; or -1 */
-	int64_t ack_asked;    /* highest executed position that wants an answer */
+	int64_t ack_asked;    /* highest executed position that asks for an answer */
 	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
 	int64_t repeat_at; /* position of the duplicate that repeat_owed is for */
 	bool naked;	   /* a NAK has gone, and the expected request has not come since */
@@ -135,9 +135,10 @@ struct answering {
 /* An end as receiver of UC or UD. */
 struct listening {
 	int64_t expected;
-	uint32_t under_way; /* UC: message of which all has come so far, but not its end; or NOBODY
-			     */
-	uint32_t due;	    /* message that is to be told at once, or NOBODY */
+	uint32_t
+		under_way; /* UC: message of which all has come so far, but not its end; or NO_INDEX
+			    */
+	uint32_t due;	   /* message that is to be told at once, or NO_INDEX */
 	const struct end *sender; /* of due */
 	struct extent written;	  /* by the last packet, in the remote memory */
 	uint64_t dropped;	  /* UD: datagrams that were not for this QP, or had no room */
@@ -195,7 +196,7 @@ bool oracle_has_answers(const struct end *end);
 /* Is there anything that the responder must say now? */
 bool oracle_owes_answer(const struct end *end);
 /* A burst has gone: is no more under way than the window allows? */
-void oracle_window(struct end *end);
+void oracle_in_flight(struct end *end);
 /* A packet has passed the rx demux and goes to the engine next. */
 void oracle_arrival(struct end *end, const struct wire_packet *packet,
 		    const struct net_packet *from);
@@ -207,9 +208,9 @@ void oracle_lost(struct end *end, const struct net_packet *packet);
 void oracle_before_expiry(struct end *end);
 void oracle_after_expiry(struct end *end, bool timeout);
 /* ... and counts a probe. */
-void oracle_probe(struct end *end, bool repair);
-/* ... or a question. */
-void oracle_question(struct end *end);
+void oracle_tlp(struct end *end, bool repair);
+/* ... or a solicitation. */
+void oracle_solicitation(struct end *end);
 /* eng_transmit() had nothing to send for sides, for this reason. */
 void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides);
 void oracle_completion(struct end *end, const struct eng_wc *wc);
@@ -280,7 +281,7 @@ uint64_t asking_wait_ns(const struct end *end);
 void asking_pass_locals(struct end *end);
 void asking_nak_useless(struct end *end);
 /* A packet that the peer has had comes there again: is it a solicitation, and will the ACK do? */
-void asking_question_came(struct end *end, int64_t position, const struct wire_packet *packet);
+void asking_solicitation_came(struct end *end, int64_t position, const struct wire_packet *packet);
 /* Can the message not be carried out since memory has gone, at its sender or at its receiver? */
 bool oracle_lacks_local(const struct end *end, const struct message *message);
 uint8_t oracle_lacks_remote(const struct end *end, const struct message *message);

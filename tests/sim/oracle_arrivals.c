@@ -114,7 +114,7 @@ static bool answers_read(const struct end *end, const struct wire_packet *packet
 	bool ends = place == WIRE_LAST || place == WIRE_ONLY;
 	const struct message *message;
 
-	if (index == NOBODY || index >= asking->begun ||
+	if (index == NO_INDEX || index >= asking->begun ||
 	    wire_op_info(packet->opcode)->family != WIRE_FAMILY_READ_RESPONSE)
 		return false;
 	message = message_at(end, index);
@@ -274,9 +274,9 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
 		credits_arrived(end, packet, news);
-	/* On a network the answer to a question tells of a loss as a NAK does. */
-	asking->lossy |=
-		end->world->plan.flows && asking->question_sent && ack && !nak && position < before;
+	/* On a network the answer to a solicitation tells of a loss as a NAK does. */
+	asking->lossy |= end->world->plan.flows && asking->solicitation_sent && ack && !nak &&
+			 position < before;
 	asking->volunteers |= ack && !nak && position < before && (packet->syndrome & 31) != 31;
 	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
 	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
@@ -303,7 +303,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	if (!responses_wait(asking))
 		asking->placed_to = asking->unacked;
 	asking->timer_from = end->world->now;
-	asking->probing = asking->question_sent = asking->question_came = false;
+	asking->probing = asking->solicitation_sent = asking->solicitation_came = false;
 	end->world->last_progress = end->world->now;
 	/* An RNR NAK that acknowledges what is before it is the first one again. */
 	asking->rnr_count = asking->rnr_naks != rnr_naks;
@@ -347,7 +347,7 @@ static bool timeout_justified(const struct end *end)
 	    end->world->now - asking->probed_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
 	/* What was sent without AckReq stays without an ACK while all solicitations are lost. */
-	return tail || (asking->question_sent && !asking->question_came) ||
+	return tail || (asking->solicitation_sent && !asking->solicitation_came) ||
 	       asking->lost_response >= asking->unacked || asking->lost_repeat >= asking->unacked;
 }
 
@@ -357,7 +357,8 @@ void oracle_before_expiry(struct end *end)
 	struct asking *asking = &end->oracle.asking;
 
 	if (service_is_loose(end->type))
-		world_fail(end->world, "%s: a timer of a service that waits for nobody", end->name);
+		world_fail(end->world, "%s: a timer of a service that waits for nothing",
+			   end->name);
 	/* If it is a timeout, then it is one retry more. */
 	asking->retry_count++;
 	if (asking->rnr_until != 0 && asking->rnr_until <= end->world->now) {
@@ -400,7 +401,7 @@ static bool is_waited_for(const struct end *end)
 	const struct message *last;
 
 	if (end->state == ENG_SQD || end->script->source.gone || end->script->landing.gone ||
-	    (end->script->bad != NOBODY && end->script->bad <= asking->begun))
+	    (end->script->bad != NO_INDEX && end->script->bad <= asking->begun))
 		return true;
 	if (asking->begun == 0)
 		return false;
@@ -437,27 +438,27 @@ static bool may_ask_for_losses(struct end *end)
  * Ahead of the timeout, and no retry: what has not been asked for is asked for, by a packet that
  * the peer has had.  rule S10 test
  */
-void oracle_question(struct end *end)
+void oracle_solicitation(struct end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
-	world_trace(end, "QUESTION at position %" PRId64, asking->unacked);
-	check_early(end, "question",
+	world_trace(end, "SOLICITATION at position %" PRId64, asking->unacked);
+	check_early(end, "solicitation",
 		    may_ask_for_losses(end) ||
 			    (asking->asked < asking->unacked &&
 			     silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS)));
-	asking->questions++;
+	asking->solicitations++;
 	asking->may_ask = true;
 }
 
-void asking_question_came(struct end *end, int64_t position, const struct wire_packet *packet)
+void asking_solicitation_came(struct end *end, int64_t position, const struct wire_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	if ((packet->opcode & WIRE_OPERATION_MASK) == WIRE_SEND_ONLY &&
 	    packet->payload_length == 0 && position == asking->unacked - 1 &&
 	    end->peer->oracle.answering.expected > asking->unacked)
-		asking->question_came = true;
+		asking->solicitation_came = true;
 }
 
 /*
@@ -465,7 +466,7 @@ void asking_question_came(struct end *end, int64_t position, const struct wire_p
  * after a longer silence.  On a network without marks those need no news of a loss.
  * rule S10 test
  */
-void oracle_probe(struct end *end, bool repair)
+void oracle_tlp(struct end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
@@ -507,13 +508,13 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 	}
 	position = oracle_position(packet->psn, end->plan->psn, asking->high);
 	index = script_find(end->script, position);
-	last = index != NOBODY && op_is_read(message_at(end, index)->op)
+	last = index != NO_INDEX && op_is_read(message_at(end, index)->op)
 		       ? message_end(message_at(end, index)) - 1
 		       : position;
 	/* The packet of a solicitation is not missed. */
 	if (last < asking->unacked)
 		return;
-	if (index != NOBODY && asking->handed_out[position] > 1 && last > asking->lost_repeat)
+	if (index != NO_INDEX && asking->handed_out[position] > 1 && last > asking->lost_repeat)
 		asking->lost_repeat = last;
 	/* One that is before it was sent again, and does not show that the other one has come. */
 	if (packet->serial > asking->lost_serial && last >= asking->lost_last) {

@@ -418,7 +418,7 @@ static void check_area(struct end *end, const struct area *area, const char *nam
 {
 	uint32_t at = area_compare(area);
 
-	if (at != NOBODY)
+	if (at != NO_INDEX)
 		world_fail(end->world, "%s: byte %u of the %s memory is %02x and not %02x",
 			   end->name, at, name, area->bytes[at], area->image[at]);
 }
@@ -455,8 +455,8 @@ static void check_counters(struct end *end)
 		wrong = "timeouts";
 	else if (view.counters[ENG_COUNT_TAIL_LOSS_PROBES] != oracle->asking.probes)
 		wrong = "probes";
-	else if (view.counters[ENG_COUNT_SOLICITATIONS] != oracle->asking.questions)
-		wrong = "ACK questions";
+	else if (view.counters[ENG_COUNT_SOLICITATIONS] != oracle->asking.solicitations)
+		wrong = "ACK solicitations";
 	else if (view.counters[ENG_COUNT_RECEIVES] != oracle->receives_completed)
 		wrong = "receives";
 	else if (view.msn != oracle->answering.done || view.qpn != end->qpn ||

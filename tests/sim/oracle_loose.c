@@ -16,7 +16,7 @@ void loose_start(struct end *end)
 	struct listening *listening = &end->oracle.listening;
 
 	memset(listening, 0, sizeof(*listening));
-	listening->under_way = listening->due = NOBODY;
+	listening->under_way = listening->due = NO_INDEX;
 }
 
 /* Messages that have been flushed take no position: the last one from there on is meant. */
@@ -25,7 +25,7 @@ uint32_t loose_find(const struct end *end, int64_t position)
 	uint32_t low = 0, high = end->oracle.asking.begun;
 
 	if (position < 0 || position >= end->oracle.asking.high)
-		return NOBODY;
+		return NO_INDEX;
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 
@@ -84,7 +84,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 		 (last && op_takes_receive(message->op) && (message->flags & ENG_SOLICITED)))
 		wrong = "solicited event";
 	else if (packet->ack_request)
-		wrong = "AckReq, which nobody answers,";
+		wrong = "AckReq, which is not answered,";
 	else if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) &&
 		 packet->immediate != message->immediate)
 		wrong = "immediate data";

@@ -18,7 +18,7 @@ void loose_sent(struct end *end, const struct eng_wc *wc);
 void loose_event(struct end *end, enum eng_event event);
 bool loose_all_done(const struct end *end);
 void loose_final(struct end *end);
-/* The message of this end that a packet at position belongs to, or NOBODY. */
+/* The message of this end that a packet at position belongs to, or NO_INDEX. */
 uint32_t loose_find(const struct end *end, int64_t position);
 
 /* oracle_loose_arrivals.c: the receiver */

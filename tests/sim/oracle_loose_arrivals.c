@@ -100,7 +100,7 @@ static void uc_arrival(struct end *end, const struct wire_packet *packet)
 
 	if (!may_listen(end) || position < listening->expected)
 		return;
-	if (index == NOBODY) {
+	if (index == NO_INDEX) {
 		world_fail(end->world, "%s: a packet comes that was not sent", end->name);
 		return;
 	}
@@ -108,10 +108,10 @@ static void uc_arrival(struct end *end, const struct wire_packet *packet)
 	message = &end->peer->script->messages[index];
 	at = (uint32_t)(position - message->first);
 	if (at > 0 && (listening->under_way != index || position > listening->expected))
-		at = NOBODY;
+		at = NO_INDEX;
 	listening->expected = position + 1;
-	listening->under_way = NOBODY;
-	if (at == NOBODY || !accept(end, message, at, packet->payload_length))
+	listening->under_way = NO_INDEX;
+	if (at == NO_INDEX || !accept(end, message, at, packet->payload_length))
 		return;
 	if (!is_last(message, at))
 		listening->under_way = index;
@@ -128,7 +128,7 @@ static void ud_arrival(struct end *end, const struct wire_packet *packet, const 
 	uint32_t index = loose_find(sender, position);
 	const struct message *message;
 
-	if (index == NOBODY) {
+	if (index == NO_INDEX) {
 		world_fail(end->world, "%s: a datagram comes that was not sent", end->name);
 		return;
 	}
@@ -150,7 +150,7 @@ void loose_arrival(struct end *end, const struct wire_packet *packet, const stru
 {
 	end->oracle.listening.written.length = 0;
 	if (!wire_op_is_request(packet->opcode))
-		world_fail(end->world, "%s: an answer comes although nobody answers", end->name);
+		world_fail(end->world, "%s: an answer comes of a service without any", end->name);
 	else if (end->type == ENG_UD)
 		ud_arrival(end, packet, from->from);
 	else
@@ -195,7 +195,7 @@ void loose_received(struct end *end, const struct eng_wc *wc)
 		oracle_receive_error(end, wc);
 		return;
 	}
-	if (listening->due == NOBODY || number != oracle->answering.held) {
+	if (listening->due == NO_INDEX || number != oracle->answering.held) {
 		world_fail(end->world, "%s: receive %llu completes for no message", end->name,
 			   (unsigned long long)number);
 		return;
@@ -204,7 +204,7 @@ void loose_received(struct end *end, const struct eng_wc *wc)
 	if (wrong)
 		world_fail(end->world, "%s: receive %llu has the wrong %s", end->name,
 			   (unsigned long long)number, wrong);
-	listening->due = NOBODY;
+	listening->due = NO_INDEX;
 	oracle_let_go(end);
 	oracle->receives_completed++;
 }
@@ -214,7 +214,7 @@ void loose_check_arrived(struct end *end)
 	const struct area *remote = &end->script->remote;
 	struct extent written = end->oracle.listening.written;
 
-	if (end->oracle.listening.due != NOBODY)
+	if (end->oracle.listening.due != NO_INDEX)
 		world_fail(end->world, "%s: all of message %u has come, but it is not told",
 			   end->name, end->oracle.listening.due);
 	if (memcmp(remote->bytes + written.offset, remote->image + written.offset,

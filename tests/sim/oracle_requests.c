@@ -308,16 +308,16 @@ static bool is_of_the_past(const struct end *end, int64_t position,
 	       packet->pkey == WIRE_DEFAULT_PKEY && packet->migrated && !packet->solicited;
 }
 
-/* A question: once for each reason.  rule S4 test */
-static bool is_question(struct end *end, int64_t position, const struct wire_packet *packet,
-			bool taken_back)
+/* A solicitation: once for each reason.  rule S4 test */
+static bool is_solicitation(struct end *end, int64_t position, const struct wire_packet *packet,
+			    bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	if (!asking->may_ask || !is_of_the_past(end, position, packet))
 		return false;
 	asking->may_ask = taken_back;
-	asking->question_sent |= !taken_back;
+	asking->solicitation_sent |= !taken_back;
 	return true;
 }
 
@@ -364,7 +364,7 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 	if (is_sentinel(end, position, packet))
 		return;
 	/* A peer that has not been seen to keep what comes early may be sent all of it then. */
-	if (end->world->plan.flows && asking->question_sent && !asking->jumped)
+	if (end->world->plan.flows && asking->solicitation_sent && !asking->jumped)
 		asking->may_repeat = true;
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
 	    position >= asking->high || asking->rnr_until > end->world->now ||
@@ -398,10 +398,10 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 		loose_request(end, packet, taken_back);
 		return;
 	}
-	if (is_question(end, position, packet, taken_back))
+	if (is_solicitation(end, position, packet, taken_back))
 		return;
 	asking_locals(end);
-	if (index == NOBODY || index >= end->sent_posted || !asking_may_ask(end)) {
+	if (index == NO_INDEX || index >= end->sent_posted || !asking_may_ask(end)) {
 		world_fail(end->world, "%s: a request that was not posted, position %" PRId64,
 			   end->name, position);
 		return;
@@ -473,7 +473,7 @@ uint64_t asking_under_way(const struct end *end, bool share, uint32_t *requests)
 }
 
 /* It may be beyond the window by one request only when nothing else is under way. */
-void oracle_window(struct end *end)
+void oracle_in_flight(struct end *end)
 {
 	uint64_t packets = end->plan->cwnd_packets ? end->plan->cwnd_packets : 90;
 	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes;
@@ -580,7 +580,7 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 		true_reason = end->state == ENG_SQD;
 		break;
 	case ENG_TX_FAULT:
-		true_reason = (script->bad != NOBODY && script->bad <= asking->begun) ||
+		true_reason = (script->bad != NO_INDEX && script->bad <= asking->begun) ||
 			      script->source.gone || script->landing.gone;
 		break;
 	default:

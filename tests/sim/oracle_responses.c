@@ -36,7 +36,7 @@ bool oracle_lacks_receives(const struct end *end)
 	const struct script *script = end->peer->script;
 	uint32_t index = script_find(script, answering->expected - 1);
 
-	return !end->plan->hides_credits && receives_free(end) == 0 && index != NOBODY &&
+	return !end->plan->hides_credits && receives_free(end) == 0 && index != NO_INDEX &&
 	       answering->expected == message_end(&script->messages[index]) && answering->taken > 0;
 }
 
@@ -260,7 +260,7 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 		answering->answers_again |= family == WIRE_FAMILY_READ ||
 					    family == WIRE_FAMILY_ATOMIC ||
 					    family == WIRE_FAMILY_ATOMIC_WRITE;
-		asking_question_came(end->peer, position, packet);
+		asking_solicitation_came(end->peer, position, packet);
 		if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 			answering->asked++;
 			if (!answering->repeat_owed || position > answering->repeat_at)
@@ -340,7 +340,8 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 	if (spares_peer(end))
 		world_fail(end->world, "%s: an ACK in the place of a READ or Atomic response",
 			   end->name);
-	/* What came without AckReq is acknowledged at the end, for nobody can ask any more. */
+	/* What came without AckReq is acknowledged at the end, for it cannot be solicited any more.
+	 */
 	if (answering->farewells > 0 && position > answering->settled &&
 	    position == answering->expected - 1)
 		return;
@@ -368,11 +369,11 @@ static bool refuses_read(const struct end *end, const struct wire_packet *packet
 	uint32_t index = script_find(script, position);
 	const struct message *message = &script->messages[index];
 
-	if (packet->syndrome != 0x62 || index == NOBODY || !op_is_read(message->op) ||
+	if (packet->syndrome != 0x62 || index == NO_INDEX || !op_is_read(message->op) ||
 	    message->length == 0 || position >= end->oracle.answering.expected)
 		return false;
 	return end->script->remote.gone ||
-	       (message->window != NOBODY && end->script->windows[message->window].ended);
+	       (message->window != NO_INDEX && end->script->windows[message->window].ended);
 }
 
 /* That ends the connection, unless the READ has been answered before. */
@@ -466,7 +467,7 @@ static void check_read_response(struct end *end, const struct wire_packet *packe
 	     (last || !(answering->starts[position] & 2))))
 		world_fail(end->world, "%s: READ response %u has the wrong form", end->name, at);
 	if ((place == WIRE_FIRST || place == WIRE_ONLY) && !(answering->starts[position] & 1))
-		world_fail(end->world, "%s: READ response begins at %u, where nobody asked",
+		world_fail(end->world, "%s: READ response begins at %u, where none was asked for",
 			   end->name, at);
 	if ((place == WIRE_MIDDLE || place == WIRE_LAST) && at == 0)
 		world_fail(end->world, "%s: READ response does not begin with First", end->name);
@@ -482,7 +483,7 @@ static void check_answer(struct end *end, const struct wire_packet *packet, int6
 	const struct message *message = &script->messages[index];
 	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
 
-	if (index == NOBODY || position >= answering->expected || !op_answers(message->op) ||
+	if (index == NO_INDEX || position >= answering->expected || !op_answers(message->op) ||
 	    atomic != op_is_atomic(message->op)) {
 		world_fail(end->world, "%s: an answer to nothing, position %" PRId64, end->name,
 			   position);

@@ -159,7 +159,7 @@ struct plan {
 	bool transport_waits;	/* as shared memory: a sender waits for room, and nothing is lost */
 	uint32_t full[2];	/* chance per turn that it has no room, */
 	uint64_t full_ns[2];	/* ... for so long at most */
-	bool queues_share[2];	/* who meets a share that is used up is served in its turn */
+	bool queues_share[2];	/* one that meets a share that is used up has its turn */
 	bool tells_receives[2]; /* the engine is told that receives have been posted */
 
 	/* Flows of reliable connections that meet at one bottleneck (plan_flows.c). */

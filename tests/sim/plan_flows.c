@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Plans of another kind: one to four flows, each with a queue pair of its own at both ends, go the
- * same way through one bottleneck for so long that their windows decide who gets how much.  Hosts
+ * same way through one bottleneck for so long that their windows decide what each gets.  Hosts
  * do what those of production do; only the network and the work differ from seed to seed.
  */
 #include <stdio.h>

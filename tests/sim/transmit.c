@@ -327,7 +327,7 @@ static void note_silence(struct end *end, struct eng_burst *burst, enum eng_tx r
 	bool queues = share_queue_is_used(end);
 	unsigned int sides;
 
-	end->crowded = reason == ENG_TX_SHARE && !queues;
+	end->share_waits = reason == ENG_TX_SHARE && !queues;
 	oracle_burst_ends(end);
 	oracle_tells(end);
 	trace_reason(end, reason);
@@ -390,10 +390,10 @@ enum eng_tx end_transmit(struct end *end, uint32_t most)
 		if (i > 0)
 			check_cut(end, &before, &burst);
 		emit(end, &burst, taken_back);
-		oracle_window(end);
+		oracle_in_flight(end);
 		if (!taken_back)
 			end->packets_sent += burst.packets;
-		end->crowded = false;
+		end->share_waits = false;
 		if (taken_back) {
 			take_back(end, &burst);
 			return ENG_TX_FULL;

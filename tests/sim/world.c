@@ -90,7 +90,7 @@ static void lost(void *context, const struct net_packet *packet, enum net_loss w
 static void arrived(void *context, struct net_packet *packet)
 {
 	(void)context;
-	net_queue_append(&packet->to->inbox, packet);
+	net_queue_append(&packet->to->arrivals, packet);
 }
 
 struct world *world_new(void)
@@ -220,7 +220,7 @@ static void check_common_queues(struct world *world)
 			world_fail(world, "%c: %u shared receives are left, and not %u",
 				   'A' + (int)side, eng_ring_used(&queue->ring), queue_left(queue));
 		at = area_compare(landing);
-		if (at != NOBODY)
+		if (at != NO_INDEX)
 			world_fail(world, "%c: byte %u of the shared receives is wrong",
 				   'A' + (int)side, at);
 	}
@@ -479,7 +479,7 @@ static void clear(struct world *world)
 	struct net_packet *packet;
 
 	for (uint32_t n = 0; n < end_count(world); n++)
-		while ((packet = net_queue_take(&end_at(world, n)->inbox)) != NULL)
+		while ((packet = net_queue_take(&end_at(world, n)->arrivals)) != NULL)
 			net_packet_free(&world->net, packet);
 	net_clear(&world->net);
 }

@@ -39,7 +39,7 @@ struct end {
 	char name[4]; /* A, B; with several connections A1, B1 ... */
 	enum eng_qp_type type;
 	uint32_t qpn;
-	bool repairs;			   /* the run that leaves is a repair */
+	bool repairs;			   /* the burst that leaves is a repair */
 	void *early_blocks[SIM_KEPT];	   /* given to the engine for early packets */
 	struct wire_packet kept[SIM_KEPT]; /* what the oracle has seen go there; in no order */
 	uint32_t qkey;			   /* UD */
@@ -55,7 +55,7 @@ struct end {
 	bool rq_shared;				/* the engine is told that it is not its own */
 	uint32_t srqn;				/* XRC: of the queue that requests name */
 	struct sim_random random;
-	struct net_queue inbox;
+	struct net_queue arrivals;
 
 	uint32_t sent_posted; /* of the script */
 	uint64_t next_send_at;
@@ -74,9 +74,9 @@ struct end {
 	uint64_t rounds;
 	uint64_t packets_sent;
 	struct eng_view at_start;   /* counters go on through RESET */
-	uint32_t requests_in_a_row; /* runs, while answers were owed */
+	uint32_t requests_in_a_row; /* bursts, while answers were owed */
 	bool busy;		    /* more to transmit than one visit does */
-	bool crowded;		    /* waits for the share of all QPs, which the others may open */
+	bool share_waits;	    /* waits for the share of all QPs, which the others may open */
 	bool is_unfinished;	    /* the last turn ended before all was sent that could be */
 	bool is_served;		    /* its turn in the share queue has come */
 	bool may_fill;		    /* has found its ring full, or sends long bursts */
@@ -156,7 +156,7 @@ uint64_t end_next_visit(const struct end *end);
 /* host_start.c; again: from RESET, as it was used before. */
 void end_start(struct end *end, bool again);
 void end_set_state(struct end *end, enum eng_qp_state state);
-/* port.c: without and with a call for shared receive requests. */
+/* ops.c: without and with a call for shared receive requests. */
 extern const struct eng_ops end_ops[2];
 /*
  * transmit.c; most: bursts.  ENG_TX_BURST: there may be more to send; ENG_TX_FULL: the transport
