@@ -9,7 +9,7 @@
 #include "sim/world.h"
 
 /* What the peer's bad message needs and must not find. */
-static uint32_t access_of(const struct end *end)
+static uint32_t access_of(const struct sim_end *end)
 {
 	const struct script *peer = end->peer->script;
 	uint32_t all = ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC;
@@ -24,7 +24,7 @@ static uint32_t access_of(const struct end *end)
 	return all & ~(uint32_t)ENG_REMOTE_WRITE;
 }
 
-static void set_attr(struct end *end)
+static void set_attr(struct sim_end *end)
 {
 	const struct plan *plan = &end->world->plan;
 	struct eng_attr *attr = eng_qp_attr(end->qp);
@@ -68,7 +68,7 @@ static void set_attr(struct end *end)
 	eng_set_law(end->qp, ENG_LAW_NETWORK);
 }
 
-void end_set_state(struct end *end, enum eng_qp_state state)
+void end_set_state(struct sim_end *end, enum eng_qp_state state)
 {
 	world_trace(end, "state %s", eng_qp_state_name(state));
 	end->state = state;
@@ -81,13 +81,13 @@ void end_set_state(struct end *end, enum eng_qp_state state)
 }
 
 /* In production what needs no ACKs is not counted; before generation 3 it was. */
-static bool shares(const struct end *end)
+static bool shares(const struct sim_end *end)
 {
 	return end->plan->share_bytes > 0 &&
 	       (end->world->plan.generation < 3 || !service_is_loose(end->type));
 }
 
-static void create(struct end *end)
+static void create(struct sim_end *end)
 {
 	uint32_t sq_slots = queue_slots_of(end->plan->sq_depth);
 	uint32_t send_bytes = eng_send_slot_bytes(end->plan->max_sge, end->plan->max_inline);
@@ -121,7 +121,7 @@ static void create(struct end *end)
 	eng_set_replay(end->qp, end->replay, end->plan->max_dest_rd_atomic);
 }
 
-void end_start(struct end *end, bool again)
+void end_start(struct sim_end *end, bool again)
 {
 	end->state = ENG_RESET;
 	if (again)

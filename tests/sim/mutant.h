@@ -19,7 +19,7 @@
 #include "sim/script.h"
 #include "wire/packet.h"
 
-struct end;
+struct sim_end;
 struct net_packet;
 struct world;
 
@@ -57,21 +57,21 @@ struct mutant {
 	const char *name;
 	const char *fault; /* what the engine seems to do wrong */
 	/* A packet leaves; true when it was changed. */
-	bool (*departure)(struct end *end, struct wire_packet *packet);
+	bool (*departure)(struct sim_end *end, struct wire_packet *packet);
 	/* A packet goes to the engine, behind the oracle's back; true when it was changed. */
-	bool (*arrival)(struct end *end, struct wire_packet *packet);
+	bool (*arrival)(struct sim_end *end, struct wire_packet *packet);
 	/* Leave out packets for which this is true. */
-	bool (*swallows)(struct end *end, const struct wire_packet *packet);
+	bool (*swallows)(struct sim_end *end, const struct wire_packet *packet);
 	bool unseen; /* as if the engine had not made them */
 	/* Requests that it does not even make. */
-	bool (*withholds)(struct end *end, const struct wire_packet *packet);
-	bool (*post)(struct end *end, struct eng_send_wqe *wqe);
-	bool (*attr)(struct end *end, struct eng_attr *attr);
+	bool (*withholds)(struct sim_end *end, const struct wire_packet *packet);
+	bool (*post)(struct sim_end *end, struct eng_send_wqe *wqe);
+	bool (*attr)(struct sim_end *end, struct eng_attr *attr);
 	/* How often the completion is told: 1 is right. */
-	uint32_t (*completion)(struct end *end, struct eng_wc *wc);
+	uint32_t (*completion)(struct sim_end *end, struct eng_wc *wc);
 	/* A receive request that has been taken by call stays in the queue. */
-	bool (*takes_again)(struct end *end);
-	bool (*hides)(struct end *end, enum eng_event event);
+	bool (*takes_again)(struct sim_end *end);
+	bool (*hides)(struct sim_end *end, enum eng_event event);
 	bool answers_last;  /* only when there are no requests to send */
 	bool keeps_memory;  /* keys of memory that has gone are good for ever */
 	bool keeps_windows; /* and those of windows that have been invalidated */
@@ -106,16 +106,16 @@ enum mutant_way {
 };
 
 /* Called at each place, with or without a mutant; false: the packet does not arrive. */
-enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
+enum mutant_way mutant_departure(struct sim_end *end, struct net_packet *bytes,
 				 struct wire_packet *packet);
-bool mutant_arrival(struct end *end, struct wire_packet *packet);
-void mutant_post(struct end *end, struct eng_send_wqe *wqe);
-void mutant_attr(struct end *end, struct eng_attr *attr);
-uint32_t mutant_completion(struct end *end, struct eng_wc *wc);
-bool mutant_takes_again(struct end *end);
-bool mutant_hides(struct end *end, enum eng_event event);
-bool mutant_answers_last(struct end *end);
-bool mutant_keeps_memory(struct end *end, const struct area *area);
-bool mutant_keeps_window(struct end *end, const struct window *window);
+bool mutant_arrival(struct sim_end *end, struct wire_packet *packet);
+void mutant_post(struct sim_end *end, struct eng_send_wqe *wqe);
+void mutant_attr(struct sim_end *end, struct eng_attr *attr);
+uint32_t mutant_completion(struct sim_end *end, struct eng_wc *wc);
+bool mutant_takes_again(struct sim_end *end);
+bool mutant_hides(struct sim_end *end, enum eng_event event);
+bool mutant_answers_last(struct sim_end *end);
+bool mutant_keeps_memory(struct sim_end *end, const struct area *area);
+bool mutant_keeps_window(struct sim_end *end, const struct window *window);
 
 #endif

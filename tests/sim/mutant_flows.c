@@ -37,7 +37,7 @@ bool mutant_has(enum mutant_law law)
 /* All of them, or only one that the others suffer from. */
 static bool is_deaf(const struct eng_qp *qp)
 {
-	const struct end *end = qp->owner;
+	const struct sim_end *end = qp->owner;
 
 	return mutant_has(MUTANT_LAW_DEAF) || (end->number == 0 && mutant_has(MUTANT_LAW_SELFISH));
 }

@@ -16,19 +16,19 @@
 #define MOST_AHEAD 1024
 #define PLACING_TIMEOUT_NS (4 * PROBE_MIN_NS)
 
-static const struct message *message_at(const struct end *end, uint32_t index)
+static const struct message *message_at(const struct sim_end *end, uint32_t index)
 {
 	return &end->script->messages[index];
 }
 
 /* A NAK came too late, or never: what the peer has discarded needs a timeout. */
-void asking_nak_useless(struct end *end)
+void asking_nak_useless(struct sim_end *end)
 {
 	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
 }
 
 /* The requester is about to send again, all of it: the peer has told of a loss, or never speaks. */
-static void goes_back(struct end *end, bool told)
+static void goes_back(struct sim_end *end, bool told)
 {
 	end->oracle.asking.may_repeat = true;
 	end->oracle.asking.told = told;
@@ -47,7 +47,7 @@ static void note_cause(struct asking *asking)
  * rule S8: a response beyond a missing answer is an implied NAK, and dropped.  The engine goes back
  * once; what it drops after that has to come again by a timeout.
  */
-static void implied_nak(struct end *end, int64_t position)
+static void implied_nak(struct sim_end *end, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -59,7 +59,7 @@ static void implied_nak(struct end *end, int64_t position)
 }
 
 /* Local requests are complete when all before them are. */
-void asking_pass_locals(struct end *end)
+void asking_pass_locals(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -68,7 +68,7 @@ void asking_pass_locals(struct end *end)
 }
 
 /* Up to a position inside the oldest message or at its end. */
-static void advance(struct end *end, int64_t to)
+static void advance(struct sim_end *end, int64_t to)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -78,7 +78,7 @@ static void advance(struct end *end, int64_t to)
 }
 
 /* Everything below to that an ACK can acknowledge; false when a READ or Atomic stands there. */
-static bool acknowledge(struct end *end, int64_t to)
+static bool acknowledge(struct sim_end *end, int64_t to)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -106,7 +106,8 @@ static bool responses_wait(const struct asking *asking)
 }
 
 /* Is it the answer to a READ under way that it could be, of the whole or of a part asked again? */
-static bool answers_read(const struct end *end, const struct wire_packet *packet, int64_t position)
+static bool answers_read(const struct sim_end *end, const struct wire_packet *packet,
+			 int64_t position)
 {
 	const struct asking *asking = &end->oracle.asking;
 	enum wire_position place = wire_op_info(packet->opcode)->position;
@@ -129,7 +130,7 @@ static bool answers_read(const struct end *end, const struct wire_packet *packet
  * rule S12 test: a response behind a missing one is placed, where the peer is one that tells of
  * credits and there is time to ask for what is missing.
  */
-static bool is_placed(struct end *end, const struct wire_packet *packet, int64_t position)
+static bool is_placed(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
@@ -154,7 +155,7 @@ static bool is_placed(struct end *end, const struct wire_packet *packet, int64_t
 	return true;
 }
 
-static void answer_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+static void answer_arrived(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
@@ -175,7 +176,7 @@ static void answer_arrived(struct end *end, const struct wire_packet *packet, in
 		advance(end, position + 1);
 }
 
-static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+static void rnr_arrived(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	const struct message *message = message_at(end, script_find(end->script, position));
@@ -198,7 +199,7 @@ static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64
  * Is it waited for a receive, also when an older answer is missing?  Not by a requester without
  * retries left.
  */
-static bool may_wait(const struct end *end, bool progressed)
+static bool may_wait(const struct sim_end *end, bool progressed)
 {
 	const struct plan *plan = &end->world->plan;
 	uint32_t waits = progressed ? 0 : end->oracle.asking.rnr_count;
@@ -206,7 +207,7 @@ static bool may_wait(const struct end *end, bool progressed)
 	return plan->rnr_retry == 7 || waits < plan->rnr_retry;
 }
 
-static void ack_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+static void ack_arrived(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t before = asking->unacked;
@@ -235,7 +236,7 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 }
 
 /* rule C2 test, rule C8 test, rule C12 test: LSN told otherwise, see struct asking */
-static void credits_arrived(struct end *end, const struct wire_packet *packet, bool news)
+static void credits_arrived(struct sim_end *end, const struct wire_packet *packet, bool news)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint64_t credits = UINT64_MAX;
@@ -261,7 +262,7 @@ static void credits_arrived(struct end *end, const struct wire_packet *packet, b
 		asking->granted = credits;
 }
 
-void asking_arrival(struct end *end, const struct wire_packet *packet)
+void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
@@ -321,10 +322,10 @@ static bool has_seen_all_in_order(const struct answering *answering, int64_t pos
  * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes,
  * so a timeout needs a better reason: rule S4 test
  */
-static bool timeout_justified(const struct end *end)
+static bool timeout_justified(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
-	const struct end *peer = end->peer;
+	const struct sim_end *peer = end->peer;
 	const struct answering *answering = &peer->oracle.answering;
 	bool tail = asking->lost_last >= asking->unacked &&
 		    (asking->lost_serial > answering->last_serial ||
@@ -352,7 +353,7 @@ static bool timeout_justified(const struct end *end)
 }
 
 /* The deadline is over: the end of an RNR wait, of a pause between READ responses, or a timeout. */
-void oracle_before_expiry(struct end *end)
+void oracle_before_expiry(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -368,7 +369,7 @@ void oracle_before_expiry(struct end *end)
 }
 
 /* rule S10 test */
-void oracle_after_expiry(struct end *end, bool timeout)
+void oracle_after_expiry(struct sim_end *end, bool timeout)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint64_t now = end->world->now;
@@ -395,7 +396,7 @@ void oracle_after_expiry(struct end *end, bool timeout)
 }
 
 /* Does anything wait for packets without AckReq? */
-static bool is_waited_for(const struct end *end)
+static bool is_waited_for(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct message *last;
@@ -410,12 +411,12 @@ static bool is_waited_for(const struct end *end)
 }
 
 /* Has there been silence for so long? */
-static bool silent_for(const struct end *end, uint64_t ns)
+static bool silent_for(const struct sim_end *end, uint64_t ns)
 {
 	return end->world->now >= end->oracle.asking.timer_from + ns;
 }
 
-static void check_early(struct end *end, const char *what, bool reason)
+static void check_early(struct sim_end *end, const char *what, bool reason)
 {
 	const struct plan *plan = &end->world->plan;
 
@@ -426,7 +427,7 @@ static void check_early(struct end *end, const char *what, bool reason)
 }
 
 /* Whether anything is lost, or a READ has arrived, may be asked in a silence on a network. */
-static bool may_ask_for_losses(struct end *end)
+static bool may_ask_for_losses(struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 
@@ -438,7 +439,7 @@ static bool may_ask_for_losses(struct end *end)
  * Ahead of the timeout, and no retry: what has not been asked for is asked for, by a packet that
  * the peer has had.  rule S10 test
  */
-void oracle_solicitation(struct end *end)
+void oracle_solicitation(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -451,7 +452,8 @@ void oracle_solicitation(struct end *end)
 	asking->may_ask = true;
 }
 
-void asking_solicitation_came(struct end *end, int64_t position, const struct wire_packet *packet)
+void asking_solicitation_came(struct sim_end *end, int64_t position,
+			      const struct wire_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -466,7 +468,7 @@ void asking_solicitation_came(struct end *end, int64_t position, const struct wi
  * after a longer silence.  On a network without marks those need no news of a loss.
  * rule S10 test
  */
-void oracle_tlp(struct end *end, bool repair)
+void oracle_tlp(struct sim_end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
@@ -488,7 +490,7 @@ void oracle_tlp(struct end *end, bool repair)
 	asking->probing = !repair;
 }
 
-void oracle_lost(struct end *end, const struct net_packet *packet)
+void oracle_lost(struct sim_end *end, const struct net_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position, last;

@@ -17,7 +17,7 @@
  * rule S7 test: the host comes back at eng_deadline(), if nothing else happens.  A transport that
  * makes its sender wait needs no other pace (eng_set_transport_waits()).
  */
-void oracle_responses_wait(struct end *end, enum eng_tx reason)
+void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 {
 	uint64_t now = end->world->now, latest = ENG_NEVER;
 
@@ -50,7 +50,7 @@ void oracle_responses_wait(struct end *end, enum eng_tx reason)
  * rule C10 test: eng_transmit() need not be called now that receives have been posted; so neither
  * credits that the peer lacks are owed, nor the ACK that was to tell of some.
  */
-void oracle_receives_say_nothing(struct end *end)
+void oracle_receives_say_nothing(struct sim_end *end)
 {
 	if (service_is_loose(end->type))
 		return;
@@ -63,7 +63,7 @@ void oracle_receives_say_nothing(struct end *end)
 }
 
 /* The share is used up, or others have met that before; the host comes back when there is room. */
-bool oracle_share_is_used_up(const struct end *end)
+bool oracle_share_is_used_up(const struct sim_end *end)
 {
 	const struct world *world = end->world;
 	uint64_t bytes = 0;
@@ -77,7 +77,7 @@ bool oracle_share_is_used_up(const struct end *end)
 }
 
 /* More is posted than a transport takes that is nearly full. */
-bool oracle_is_too_long(const struct end *end)
+bool oracle_is_too_long(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 	bool acked = !service_is_loose(end->type) && asking->unacked > asking->next;
@@ -92,7 +92,7 @@ bool oracle_is_too_long(const struct end *end)
 }
 
 /* It was told that others wait for the share, or that there is no room for a long burst. */
-void oracle_burst_minds(struct end *end, const struct eng_burst *burst, bool shared, bool full)
+void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool shared, bool full)
 {
 	/* An ACK that is taken back waits anew, for what there is to wait for then. */
 	if (burst->ack_rides || burst->kind == ENG_BURST_ACK)

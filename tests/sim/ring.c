@@ -12,18 +12,18 @@
 #define RETRY_NS 50000
 
 /* The packets of datagrams have no ring, for their peers are many. */
-bool ring_is_used(const struct end *end)
+bool ring_is_used(const struct sim_end *end)
 {
 	return end->world->plan.transport_waits && end->type != ENG_UD;
 }
 
-static bool is_full(const struct end *end)
+static bool is_full(const struct sim_end *end)
 {
 	return ring_is_used(end) && end->world->ring[end->side].full_until > end->world->now;
 }
 
 /* It does not become full again sooner than packets that waited for it can have been answered. */
-void ring_begin_turn(struct end *end)
+void ring_begin_turn(struct sim_end *end)
 {
 	const struct plan *plan = &end->world->plan;
 	struct ring *ring = &end->world->ring[end->side];
@@ -39,13 +39,13 @@ void ring_begin_turn(struct end *end)
 		    (unsigned long long)(ring->full_until - now));
 }
 
-bool ring_looks_full(const struct end *end)
+bool ring_looks_full(const struct sim_end *end)
 {
 	return is_full(end) && end->may_fill;
 }
 
 /* There may be room for a short burst. */
-bool ring_takes(struct end *end, uint32_t packets)
+bool ring_takes(struct sim_end *end, uint32_t packets)
 {
 	bool takes = !is_full(end) || (packets <= SHORT_BURST && random_chance(&end->random, 500));
 
@@ -53,7 +53,7 @@ bool ring_takes(struct end *end, uint32_t packets)
 	return takes;
 }
 
-void ring_blocks(struct end *end)
+void ring_blocks(struct sim_end *end)
 {
 	end->may_fill = true;
 	end->retry_at = end->world->now + 1 + random_below(&end->random, RETRY_NS);

@@ -14,23 +14,23 @@
 #define BURSTS 2
 #define SERVED 16
 
-static struct share_queue *queue_of(const struct end *end)
+static struct share_queue *queue_of(const struct sim_end *end)
 {
 	return &end->world->share_queue[end->side];
 }
 
-bool share_queue_is_used(const struct end *end)
+bool share_queue_is_used(const struct sim_end *end)
 {
 	return end->world->plan.queues_share[end->side];
 }
 
 /* To the first one its turn is told by that it need not wait any more. */
-bool share_queue_waits(const struct end *end)
+bool share_queue_waits(const struct sim_end *end)
 {
 	return queue_of(end)->count > 0 && !end->is_served;
 }
 
-static void put(struct share_queue *queue, struct end *end, uint32_t place)
+static void put(struct share_queue *queue, struct sim_end *end, uint32_t place)
 {
 	for (uint32_t i = 0; i < queue->count; i++)
 		if (queue->ends[i] == end)
@@ -42,7 +42,7 @@ static void put(struct share_queue *queue, struct end *end, uint32_t place)
 		queue->look_at = end->world->now + TICK_NS;
 }
 
-void share_queue_add(struct end *end)
+void share_queue_add(struct sim_end *end)
 {
 	put(queue_of(end), end, queue_of(end)->count);
 }
@@ -50,7 +50,7 @@ void share_queue_add(struct end *end)
 /* True when the next one may have its turn as well. */
 static bool serve_first(struct share_queue *queue)
 {
-	struct end *end = queue->ends[0];
+	struct sim_end *end = queue->ends[0];
 	enum eng_tx reason;
 
 	if (end->asleep_until > end->world->now)

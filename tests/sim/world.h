@@ -30,9 +30,9 @@ struct mutant;
 /* Requests that come early: as many as the window of a flow has packets. */
 #define SIM_KEPT 240
 
-struct end {
+struct sim_end {
 	struct world *world;
-	struct end *peer;
+	struct sim_end *peer;
 	struct connection *connection;
 	uint32_t number; /* of the connection */
 	uint32_t side;
@@ -88,7 +88,7 @@ struct end {
 
 /* Ends of a host that have met a share that is used up (share_queue.c). */
 struct share_queue {
-	struct end *ends[PLAN_MAX_CONNECTIONS];
+	struct sim_end *ends[PLAN_MAX_CONNECTIONS];
 	uint32_t count;
 	uint64_t look_at;
 };
@@ -99,7 +99,7 @@ struct ring {
 };
 
 struct connection {
-	struct end end[2];
+	struct sim_end end[2];
 	struct script script[2];
 };
 
@@ -143,40 +143,41 @@ bool world_run(struct world *world, uint64_t seed);
 
 /* The first complaint ends the run. */
 void world_fail(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void world_trace(const struct end *end, const char *format, ...)
+void world_trace(const struct sim_end *end, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet);
+void world_trace_packet(const struct sim_end *end, const char *what,
+			const struct wire_packet *packet);
 
 /* The end of a side that has this queue pair number, or NULL. */
-struct end *world_find(struct world *world, uint32_t side, uint32_t qpn);
+struct sim_end *world_find(struct world *world, uint32_t side, uint32_t qpn);
 
 /* host.c: what a host does when it has something to do. */
-void end_visit(struct end *end);
-uint64_t end_next_visit(const struct end *end);
+void end_visit(struct sim_end *end);
+uint64_t end_next_visit(const struct sim_end *end);
 /* host_start.c; again: from RESET, as it was used before. */
-void end_start(struct end *end, bool again);
-void end_set_state(struct end *end, enum eng_qp_state state);
+void end_start(struct sim_end *end, bool again);
+void end_set_state(struct sim_end *end, enum eng_qp_state state);
 /* ops.c: without and with a call for shared receive requests. */
 extern const struct eng_ops end_ops[2];
 /*
  * transmit.c; most: bursts.  ENG_TX_BURST: there may be more to send; ENG_TX_FULL: the transport
  * did not take it.
  */
-enum eng_tx end_transmit(struct end *end, uint32_t most);
+enum eng_tx end_transmit(struct sim_end *end, uint32_t most);
 /* Requests have been posted: they may wait for a round. */
-void end_posted(struct end *end);
+void end_posted(struct sim_end *end);
 /* share_queue.c: what to tell the engine, and what to do when it waits for the share. */
-bool share_queue_is_used(const struct end *end);
-bool share_queue_waits(const struct end *end);
-void share_queue_add(struct end *end);
+bool share_queue_is_used(const struct sim_end *end);
+bool share_queue_waits(const struct sim_end *end);
+void share_queue_add(struct sim_end *end);
 void share_queue_serve(struct world *world, uint32_t side);
 uint64_t share_queue_next_at(const struct world *world, uint32_t side);
 /* ring.c: a turn of end begins; what it tells the engine; does the ring take a burst? */
-bool ring_is_used(const struct end *end);
-void ring_begin_turn(struct end *end);
-bool ring_looks_full(const struct end *end);
-bool ring_takes(struct end *end, uint32_t packets);
+bool ring_is_used(const struct sim_end *end);
+void ring_begin_turn(struct sim_end *end);
+bool ring_looks_full(const struct sim_end *end);
+bool ring_takes(struct sim_end *end, uint32_t packets);
 /* It did not, or the engine would not try. */
-void ring_blocks(struct end *end);
+void ring_blocks(struct sim_end *end);
 
 #endif
