@@ -89,9 +89,9 @@ void area_forget_list(struct area *area, const struct eng_sge *sge, uint32_t cou
 uint32_t area_compare(const struct area *area)
 {
 	if (memcmp(area->bytes, area->image, area->used) == 0)
-		return NOBODY;
+		return NO_INDEX;
 	for (uint32_t i = 0; i < area->used; i++)
 		if (area->bytes[i] != area->image[i])
 			return i;
-	return NOBODY;
+	return NO_INDEX;
 }

@@ -33,7 +33,7 @@ uint64_t flows_slot_ns(const struct plan *plan)
 	return 50 * MILLISECOND + 10 * flows_round_trip_ns(plan);
 }
 
-static const struct end *asker(const struct world *world, uint32_t n)
+static const struct sim_end *asker(const struct world *world, uint32_t n)
 {
 	return &world->connections[n].end[flow_asker(world->plan.flow_op[n])];
 }
@@ -93,11 +93,11 @@ static void switch_measure(struct world *world, bool on)
 	net_watch(&world->net.bottleneck[0], on, world->now);
 }
 
-/* A CNP that nobody sent, but with all that it needs to be believed. */
+/* A CNP that no receiver sent, but with all that it needs to be believed. */
 static void forge_cnp(struct world *world)
 {
 	uint32_t sender = 0;
-	struct end *end = &world->connections[0].end[sender], *peer = end->peer;
+	struct sim_end *end = &world->connections[0].end[sender], *peer = end->peer;
 	struct net_packet *to = net_packet_new(&world->net);
 	struct wire_packet cnp = { .opcode = WIRE_CNP_OPCODE,
 				   .pkey = WIRE_DEFAULT_PKEY,
@@ -112,7 +112,7 @@ static void forge_cnp(struct world *world)
 	to->request = to->nak = false;
 	to->cnp = true;
 	wire_icrc_put(&to->path->wire, to->ip_id, to->bytes, to->length);
-	net_queue_append(&end->inbox, to);
+	net_queue_append(&end->arrivals, to);
 }
 
 /* The next time at which flows have something of their own to do. */

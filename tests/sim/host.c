@@ -11,7 +11,7 @@
 /* Until a host looks again for READ responses that it could not send although they were due. */
 #define PAUSE_NS 1000
 
-static bool post_receive(struct end *end)
+static bool post_receive(struct sim_end *end)
 {
 	if (!queue_has_room(end->queue))
 		return false;
@@ -19,7 +19,7 @@ static bool post_receive(struct end *end)
 	return true;
 }
 
-static uint32_t receives_to_post(struct end *end)
+static uint32_t receives_to_post(struct sim_end *end)
 {
 	switch (end->plan->receives) {
 	case RECEIVES_EARLY:
@@ -33,7 +33,27 @@ static uint32_t receives_to_post(struct end *end)
 	}
 }
 
-static void post_receives(struct end *end)
+/*
+ * As progress_posted_receive(): is there something to send for them?  A consumer of a shared queue
+ * has no queue pair to ask.
+ */
+static void tell_of_receives(struct sim_end *end, bool idle)
+{
+	end->receives_wait = false;
+	if (!end->world->plan.tells_receives[end->side] || end->queue != &end->own_queue ||
+	    end->rq_shared)
+		return;
+	if (eng_receive_posted(end->qp)) {
+		end->posts = true;
+		return;
+	}
+	end->receives_wait = true;
+	if (idle)
+		oracle_receives_say_nothing(end);
+}
+
+/* idle: nothing else has happened, and nothing was left to do. */
+static void post_receives(struct sim_end *end, bool idle)
 {
 	uint32_t n, done = 0;
 	bool early = end->plan->receives == RECEIVES_EARLY;
@@ -44,16 +64,18 @@ static void post_receives(struct end *end)
 		return;
 	for (n = receives_to_post(end); done < n && post_receive(end); done++)
 		;
-	if (done > 0)
+	if (done > 0) {
 		world_trace(end, "post %u receives, %u free", done,
 			    eng_ring_used(&end->queue->ring));
+		tell_of_receives(end, idle);
+	}
 	end->queue->next_post_at = end->world->now;
 	if (!early)
 		end->queue->next_post_at +=
 			1 + random_skewed(&end->random, end->plan->receive_gap_ns);
 }
 
-static bool receives_wanted(const struct end *end)
+static bool receives_wanted(const struct sim_end *end)
 {
 	if (!queue_has_room(end->queue))
 		return false;
@@ -62,9 +84,10 @@ static bool receives_wanted(const struct end *end)
 	return end->plan->receives != RECEIVES_BURST || eng_ring_used(&end->queue->ring) == 0;
 }
 
-static void address(const struct end *end, const struct message *message, struct eng_send_wqe *wqe)
+static void address(const struct sim_end *end, const struct message *message,
+		    struct eng_send_wqe *wqe)
 {
-	const struct end *dest = &end->world->connections[message->dest].end[!end->side];
+	const struct sim_end *dest = &end->world->connections[message->dest].end[!end->side];
 
 	wqe->ud.path = &end->paths[message->dest];
 	wqe->ud.dest_qpn = message->grouped ? PLAN_GROUP_QPN : dest->qpn;
@@ -72,20 +95,20 @@ static void address(const struct end *end, const struct message *message, struct
 }
 
 /* A consumer uses a window when its peer has told it, by a way of their own, that it is there. */
-static bool send_wanted(const struct end *end)
+static bool send_wanted(const struct sim_end *end)
 {
 	const struct message *message = &end->script->messages[end->sent_posted];
 	const struct window *window;
 
 	if (end->sent_posted == end->script->message_count)
 		return false;
-	if (message->op == ENG_BIND_MW || message->window == NOBODY)
+	if (message->op == ENG_BIND_MW || message->window == NO_INDEX)
 		return true;
 	window = &end->peer->script->windows[message->window];
 	return window->bound || window->ended;
 }
 
-static bool post_send(struct end *end)
+static bool post_send(struct sim_end *end)
 {
 	struct eng_send_wqe *wqe;
 
@@ -104,7 +127,7 @@ static bool post_send(struct end *end)
 	return true;
 }
 
-static void post_sends(struct end *end)
+static void post_sends(struct sim_end *end)
 {
 	uint32_t n = random_between(&end->random, 1, end->plan->post_burst), done = 0;
 
@@ -127,7 +150,7 @@ static void post_sends(struct end *end)
 }
 
 /* rule S13 test: what is posted in ERR completes as flushed. */
-static void post_in_error(struct end *end)
+static void post_in_error(struct sim_end *end)
 {
 	while (end->posted_in_error < POSTS_IN_ERROR && post_send(end))
 		end->posted_in_error++;
@@ -136,10 +159,8 @@ static void post_in_error(struct end *end)
 	end->posted_in_error = POSTS_IN_ERROR;
 }
 
-static void change_state(struct end *end)
+static void change_state(struct sim_end *end)
 {
-	if (end->next_state_at > end->world->now)
-		return;
 	end->next_state_at = ENG_NEVER;
 	if (end->state == ENG_INIT) {
 		end_set_state(end, ENG_RTR);
@@ -150,7 +171,8 @@ static void change_state(struct end *end)
 }
 
 /* The rx demux (rule S14): what does not pass it is lost.  rule S14 test */
-static bool pass_demux(struct end *end, const struct net_packet *from, struct wire_packet *packet)
+static bool pass_demux(struct sim_end *end, const struct net_packet *from,
+		       struct wire_packet *packet)
 {
 	uint16_t ip_id = from->ip_id;
 	enum wire_icrc_verdict verdict;
@@ -166,7 +188,7 @@ static bool pass_demux(struct end *end, const struct net_packet *from, struct wi
 		(end->type == ENG_UD && packet->dest_qpn == PLAN_GROUP_QPN));
 }
 
-static bool deaf(const struct end *end, const struct wire_packet *packet)
+static bool deaf(const struct sim_end *end, const struct wire_packet *packet)
 {
 	if (wire_op_is_request(packet->opcode))
 		return end->state == ENG_RESET || end->state == ENG_INIT || end->state == ENG_ERR;
@@ -188,7 +210,8 @@ static const uint8_t *network_header(const struct net_packet *from)
 }
 
 /* True if all has been done with it that is to be done. */
-static bool deliver_news(struct end *end, const struct net_packet *from, struct wire_packet *packet)
+static bool deliver_news(struct sim_end *end, const struct net_packet *from,
+			 struct wire_packet *packet)
 {
 	if (packet->opcode == WIRE_CNP_OPCODE) {
 		world_trace(end, "<- CNP");
@@ -205,7 +228,7 @@ static bool deliver_news(struct end *end, const struct net_packet *from, struct 
 	return false;
 }
 
-static uint64_t counted(const struct end *end, enum eng_counter counter)
+static uint64_t counted(const struct sim_end *end, enum eng_counter counter)
 {
 	struct eng_view view;
 
@@ -213,7 +236,7 @@ static uint64_t counted(const struct end *end, enum eng_counter counter)
 	return view.counters[counter];
 }
 
-static void deliver(struct end *end, const struct net_packet *from, struct wire_packet packet)
+static void deliver(struct sim_end *end, const struct net_packet *from, struct wire_packet packet)
 {
 	if (end->world->plan.flows && deliver_news(end, from, &packet))
 		return;
@@ -244,7 +267,7 @@ static void deliver_to_members(struct world *world, uint32_t side, const struct 
 			deliver(&world->connections[n].end[side], from, *packet);
 }
 
-static void take_packet(struct end *end, struct net_packet *from)
+static void take_packet(struct sim_end *end, struct net_packet *from)
 {
 	struct world *world = end->world;
 	struct wire_packet packet;
@@ -262,7 +285,7 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t deadline_of(const struct end *end)
+static uint64_t deadline_of(const struct sim_end *end)
 {
 	uint64_t deadline = eng_deadline(end->qp), timer = eng_timer(end->qp);
 	const uint64_t times[] = { deadline, deadline + 1, end->world->now + 1, ENG_NEVER };
@@ -278,12 +301,12 @@ static uint64_t deadline_of(const struct end *end)
 	return deadline == ENG_NEVER ? ENG_NEVER : deadline + end->late;
 }
 
-uint64_t end_next_visit(const struct end *end)
+uint64_t end_next_visit(const struct sim_end *end)
 {
 	uint64_t at = end->next_state_at;
 	uint64_t now = end->world->now, deadline;
 
-	if (end->inbox.count > 0)
+	if (end->arrivals.count > 0)
 		at = now;
 	deadline = deadline_of(end);
 	/* A pause between READ responses is over, but nothing can be sent now. */
@@ -303,44 +326,45 @@ uint64_t end_next_visit(const struct end *end)
 	if (end->busy)
 		at = earliest(at, end->socket_full_until > now ? end->socket_full_until : now);
 	at = earliest(at, end->round_at);
+	at = earliest(at, end->retry_at);
 	if (end->asleep_until > at)
 		at = end->asleep_until;
 	return at;
 }
 
-static void expire(struct end *end)
+static void expire(struct sim_end *end)
 {
 	uint64_t timeouts = counted(end, ENG_COUNT_TIMEOUTS);
 	uint64_t probes = counted(end, ENG_COUNT_TAIL_LOSS_PROBES);
-	uint64_t questions = counted(end, ENG_COUNT_SOLICITATIONS);
+	uint64_t solicitations = counted(end, ENG_COUNT_SOLICITATIONS);
 	uint64_t repairs = counted(end, ENG_COUNT_REPAIRS);
 
 	oracle_before_expiry(end);
 	eng_expire(end->qp, end->world->now);
 	oracle_after_expiry(end, counted(end, ENG_COUNT_TIMEOUTS) > timeouts);
 	if (counted(end, ENG_COUNT_TAIL_LOSS_PROBES) > probes)
-		oracle_probe(end, counted(end, ENG_COUNT_REPAIRS) > repairs);
-	if (counted(end, ENG_COUNT_SOLICITATIONS) > questions)
-		oracle_question(end);
+		oracle_tlp(end, counted(end, ENG_COUNT_REPAIRS) > repairs);
+	if (counted(end, ENG_COUNT_SOLICITATIONS) > solicitations)
+		oracle_solicitation(end);
 	if (end->world->plan.flows)
 		oracle_cwnd(end);
 }
 
 /* A turn that changes what is under way lets the host's other QPs try again. */
-static void wake_crowded(struct end *end)
+static void wake_share_waiters(struct sim_end *end)
 {
 	struct world *world = end->world;
 
 	for (uint32_t n = 0; n < world->plan.connections; n++) {
-		struct end *other = &world->connections[n].end[end->side];
+		struct sim_end *other = &world->connections[n].end[end->side];
 
-		if (other != end && other->crowded)
+		if (other != end && other->share_waits)
 			other->busy = true;
 	}
 }
 
 /* Memory is deregistered between two visits, not while the engine uses it. */
-static void maybe_deregister(struct end *end)
+static void maybe_deregister(struct sim_end *end)
 {
 	const struct plan *plan = &end->world->plan;
 	struct script *script = end->script;
@@ -354,11 +378,22 @@ static void maybe_deregister(struct end *end)
 	oracle_gone(end);
 }
 
-void end_visit(struct end *end)
+/* As serve() of progress/turn.c. */
+static void transmit(struct sim_end *end)
+{
+	enum eng_tx reason = end_transmit(end, end->plan->max_bursts);
+
+	if (reason == ENG_TX_BURST)
+		end->busy = true;
+	if (reason == ENG_TX_SHARE && share_queue_is_used(end))
+		share_queue_add(end);
+}
+
+void end_visit(struct sim_end *end)
 {
 	struct world *world = end->world;
 	struct net_packet *from;
-	bool heard = end->inbox.count > 0;
+	bool heard = end->arrivals.count > 0, idle = !heard && !end->busy;
 
 	if (end->asleep_until <= world->now && random_chance(&end->random, end->plan->sleep)) {
 		end->asleep_until = world->now + random_skewed(&end->random, end->plan->sleep_ns);
@@ -367,10 +402,13 @@ void end_visit(struct end *end)
 	if (end->asleep_until > world->now)
 		return;
 	end->busy = false;
-	end->gathers = false;
+	end->gathers = end->receives_wait = false;
 	end->rounds++;
+	idle = idle && !end->is_unfinished && end->retry_at == ENG_NEVER;
+	if (end->retry_at <= world->now)
+		end->round_at = world->now;
 	maybe_deregister(end);
-	while (!world->failed && (from = net_queue_take(&end->inbox)) != NULL) {
+	while (!world->failed && (from = net_queue_take(&end->arrivals)) != NULL) {
 		take_packet(end, from);
 		net_packet_free(&world->net, from);
 	}
@@ -381,7 +419,10 @@ void end_visit(struct end *end)
 		oracle_after_step(end);
 		end->late = random_skewed(&end->random, end->plan->late_ns);
 	}
-	change_state(end);
+	if (end->next_state_at <= world->now) {
+		change_state(end);
+		idle = false;
+	}
 	if (end->state == ENG_SQE && random_chance(&end->random, 300)) {
 		/* rule S13 test: what is posted in SQE completes as flushed too. */
 		post_send(end);
@@ -391,16 +432,18 @@ void end_visit(struct end *end)
 		if (end->posted_in_error < POSTS_IN_ERROR)
 			post_in_error(end);
 	} else {
-		post_receives(end);
+		post_receives(end, idle && end->round_at > world->now);
 		post_sends(end);
 	}
-	if (end->gathers && !heard && end->round_at > world->now)
+	if (end->gathers && !end->posts && !heard && end->round_at > world->now)
+		return;
+	if (end->receives_wait && !end->posts && idle && end->round_at > world->now)
 		return;
 	end->round_at = ENG_NEVER;
 	if (!world->failed)
-		end_transmit(end);
+		transmit(end);
 	end->posts = false;
 	end->paused_until = eng_deadline(end->qp) <= world->now ? world->now + PAUSE_NS : 0;
 	if (heard)
-		wake_crowded(end);
+		wake_share_waiters(end);
 }

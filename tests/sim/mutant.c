@@ -12,12 +12,12 @@ static bool is_positive(const struct wire_packet *packet)
 	       packet->syndrome != 31;
 }
 
-static bool now_and_then(struct end *end)
+static bool now_and_then(struct sim_end *end)
 {
 	return random_chance(&end->world->mutant_random, 100);
 }
 
-static bool credit_plus_one(struct end *end, struct wire_packet *packet)
+static bool credit_plus_one(struct sim_end *end, struct wire_packet *packet)
 {
 	(void)end;
 	if (!is_positive(packet) || packet->syndrome == 30)
@@ -26,7 +26,7 @@ static bool credit_plus_one(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool msn_ahead(struct end *end, struct wire_packet *packet)
+static bool msn_ahead(struct sim_end *end, struct wire_packet *packet)
 {
 	if (!is_positive(packet) || !now_and_then(end))
 		return false;
@@ -34,7 +34,7 @@ static bool msn_ahead(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool ack_ahead(struct end *end, struct wire_packet *packet)
+static bool ack_ahead(struct sim_end *end, struct wire_packet *packet)
 {
 	if (packet->opcode != WIRE_ACKNOWLEDGE || packet->syndrome >> 5 != 0 || !now_and_then(end))
 		return false;
@@ -42,7 +42,7 @@ static bool ack_ahead(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool solicited_everywhere(struct end *end, struct wire_packet *packet)
+static bool solicited_everywhere(struct sim_end *end, struct wire_packet *packet)
 {
 	(void)end;
 	if (packet->opcode != WIRE_SEND_FIRST && packet->opcode != WIRE_SEND_MIDDLE)
@@ -51,7 +51,7 @@ static bool solicited_everywhere(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool never_asks(struct end *end, struct wire_packet *packet)
+static bool never_asks(struct sim_end *end, struct wire_packet *packet)
 {
 	if (end->type != ENG_RC || !packet->ack_request ||
 	    !(wire_op_headers(packet->opcode) & WIRE_HAS_PAYLOAD))
@@ -60,7 +60,7 @@ static bool never_asks(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool ignores_credits(struct end *end, struct wire_packet *packet)
+static bool ignores_credits(struct sim_end *end, struct wire_packet *packet)
 {
 	(void)end;
 	if (!is_positive(packet))
@@ -69,7 +69,7 @@ static bool ignores_credits(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool forgets_credits(struct end *end, struct wire_packet *packet)
+static bool forgets_credits(struct sim_end *end, struct wire_packet *packet)
 {
 	(void)end;
 	if (!is_positive(packet))
@@ -78,7 +78,7 @@ static bool forgets_credits(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool forgets_initial_credits(struct end *end, struct wire_packet *packet)
+static bool forgets_initial_credits(struct sim_end *end, struct wire_packet *packet)
 {
 	return end->state == ENG_RTR && forgets_credits(end, packet);
 }
@@ -89,7 +89,7 @@ static bool is_rnr(const struct wire_packet *packet)
 	       packet->syndrome >> 5 == 1;
 }
 
-static bool impatient_rnr(struct end *end, struct wire_packet *packet)
+static bool impatient_rnr(struct sim_end *end, struct wire_packet *packet)
 {
 	(void)end;
 	if (!is_rnr(packet))
@@ -99,7 +99,7 @@ static bool impatient_rnr(struct end *end, struct wire_packet *packet)
 }
 
 /* When an answer before it is missing. */
-static bool rnr_as_loss(struct end *end, struct wire_packet *packet)
+static bool rnr_as_loss(struct sim_end *end, struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
 
@@ -110,7 +110,7 @@ static bool rnr_as_loss(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool damaged_payload(struct end *end, struct wire_packet *packet)
+static bool damaged_payload(struct sim_end *end, struct wire_packet *packet)
 {
 	if (packet->payload_length == 0 || !now_and_then(end))
 		return false;
@@ -119,19 +119,19 @@ static bool damaged_payload(struct end *end, struct wire_packet *packet)
 	return true;
 }
 
-static bool no_nak(struct end *end, const struct wire_packet *packet)
+static bool no_nak(struct sim_end *end, const struct wire_packet *packet)
 {
 	(void)end;
 	return packet->opcode == WIRE_ACKNOWLEDGE && packet->syndrome == 0x60;
 }
 
 /* PSNs compared as plain numbers: behind the wrap a gap looks like something old. */
-static bool plain_compare(struct end *end, const struct wire_packet *packet)
+static bool plain_compare(struct sim_end *end, const struct wire_packet *packet)
 {
 	return no_nak(end, packet) && packet->psn < end->peer->plan->psn;
 }
 
-static bool is_duplicate(struct end *end, const struct wire_packet *packet)
+static bool is_duplicate(struct sim_end *end, const struct wire_packet *packet)
 {
 	const struct answering *answering = &end->oracle.answering;
 	enum wire_family family = wire_op_info(packet->opcode)->family;
@@ -144,7 +144,7 @@ static bool is_duplicate(struct end *end, const struct wire_packet *packet)
 }
 
 /* A packet from before what is not acknowledged. */
-static bool is_question(struct end *end, const struct wire_packet *packet)
+static bool is_solicitation(struct sim_end *end, const struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
 
@@ -152,14 +152,14 @@ static bool is_question(struct end *end, const struct wire_packet *packet)
 	       oracle_position(packet->psn, end->plan->psn, asking->high) < asking->unacked;
 }
 
-static bool no_unsolicited(struct end *end, const struct wire_packet *packet)
+static bool no_unsolicited(struct sim_end *end, const struct wire_packet *packet)
 {
 	return packet->opcode == WIRE_ACKNOWLEDGE && is_positive(packet) &&
 	       end->oracle.answering.asked == 0;
 }
 
 /* A request without credit that is due now, though it has been allowed to wait for news. */
-static bool limited_at_last(struct end *end, const struct wire_packet *packet)
+static bool limited_at_last(struct sim_end *end, const struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct message *message = &end->script->messages[asking->begun];
@@ -169,7 +169,7 @@ static bool limited_at_last(struct end *end, const struct wire_packet *packet)
 	       oracle_position(packet->psn, end->plan->psn, asking->high) == message->first;
 }
 
-static bool ignores_fence(struct end *end, struct eng_send_wqe *wqe)
+static bool ignores_fence(struct sim_end *end, struct eng_send_wqe *wqe)
 {
 	bool fenced = wqe->flags & ENG_FENCE;
 
@@ -178,7 +178,7 @@ static bool ignores_fence(struct end *end, struct eng_send_wqe *wqe)
 	return fenced;
 }
 
-static bool drops_solicited(struct end *end, struct eng_send_wqe *wqe)
+static bool drops_solicited(struct sim_end *end, struct eng_send_wqe *wqe)
 {
 	bool solicited = op_takes_receive(wqe->op) && (wqe->flags & ENG_SOLICITED);
 
@@ -187,7 +187,7 @@ static bool drops_solicited(struct end *end, struct eng_send_wqe *wqe)
 	return solicited;
 }
 
-static bool reads_too_deep(struct end *end, struct eng_attr *attr)
+static bool reads_too_deep(struct sim_end *end, struct eng_attr *attr)
 {
 	if (attr->max_rd_atomic >= end->peer->plan->max_dest_rd_atomic)
 		return false;
@@ -195,25 +195,25 @@ static bool reads_too_deep(struct end *end, struct eng_attr *attr)
 	return true;
 }
 
-static bool small_retry(struct end *end, struct eng_attr *attr)
+static bool small_retry(struct sim_end *end, struct eng_attr *attr)
 {
 	(void)end;
 	attr->retry_count = 1;
 	return true;
 }
 
-static uint32_t swallows_completion(struct end *end, struct eng_wc *wc)
+static uint32_t swallows_completion(struct sim_end *end, struct eng_wc *wc)
 {
 	(void)wc;
 	return now_and_then(end) ? 0 : 1;
 }
 
-static uint32_t completes_twice(struct end *end, struct eng_wc *wc)
+static uint32_t completes_twice(struct sim_end *end, struct eng_wc *wc)
 {
 	return wc->receive && now_and_then(end) ? 2 : 1;
 }
 
-static uint32_t wrong_length(struct end *end, struct eng_wc *wc)
+static uint32_t wrong_length(struct sim_end *end, struct eng_wc *wc)
 {
 	if (wc->receive && now_and_then(end))
 		wc->byte_len++;
@@ -262,12 +262,12 @@ static const struct mutant mutants[] = {
 	  .fault = "compares PSNs without wrap (S2)",
 	  .swallows = plain_compare },
 	{ .name = "no-unsolicited",
-	  .fault = "tells nobody of new credits (C10)",
+	  .fault = "does not tell of new credits (C10)",
 	  .swallows = no_unsolicited,
 	  .unseen = true },
-	{ .name = "asks-nobody",
-	  .fault = "never asks for what it has sent without AckReq",
-	  .withholds = is_question },
+	{ .name = "solicits-nothing",
+	  .fault = "solicits no ACK of what it has sent without AckReq",
+	  .withholds = is_solicitation },
 	{ .name = "waits-for-ever",
 	  .fault = "waits for news of credits until some come (C13)",
 	  .withholds = limited_at_last },
@@ -305,6 +305,9 @@ const struct mutant *mutant_at(uint32_t n)
 	if (n < mutants_of_services_count)
 		return &mutants_of_services[n];
 	n -= mutants_of_services_count;
+	if (n < mutants_of_schedule_count)
+		return &mutants_of_schedule[n];
+	n -= mutants_of_schedule_count;
 	if (n < mutants_of_losses_count)
 		return &mutants_of_losses[n];
 	/* Last, since a world that has run flows has more room than those before had. */
@@ -320,12 +323,12 @@ const struct mutant *mutant_find(const char *name)
 	return NULL;
 }
 
-static void count_mutation(struct end *end, bool changed)
+static void count_mutation(struct sim_end *end, bool changed)
 {
 	end->world->mutations += changed;
 }
 
-enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
+enum mutant_way mutant_departure(struct sim_end *end, struct net_packet *bytes,
 				 struct wire_packet *packet)
 {
 	const struct mutant *mutant = end->world->mutant;
@@ -351,7 +354,7 @@ enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
 	return mutant->unseen ? MUTANT_UNSEEN : MUTANT_SWALLOW;
 }
 
-bool mutant_arrival(struct end *end, struct wire_packet *packet)
+bool mutant_arrival(struct sim_end *end, struct wire_packet *packet)
 {
 	const struct mutant *mutant = end->world->mutant;
 	bool swallowed = false;
@@ -372,7 +375,7 @@ bool mutant_arrival(struct end *end, struct wire_packet *packet)
 	return !swallowed;
 }
 
-void mutant_post(struct end *end, struct eng_send_wqe *wqe)
+void mutant_post(struct sim_end *end, struct eng_send_wqe *wqe)
 {
 	const struct mutant *mutant = end->world->mutant;
 
@@ -380,7 +383,7 @@ void mutant_post(struct end *end, struct eng_send_wqe *wqe)
 		count_mutation(end, mutant->post(end, wqe));
 }
 
-void mutant_attr(struct end *end, struct eng_attr *attr)
+void mutant_attr(struct sim_end *end, struct eng_attr *attr)
 {
 	const struct mutant *mutant = end->world->mutant;
 
@@ -388,7 +391,7 @@ void mutant_attr(struct end *end, struct eng_attr *attr)
 		count_mutation(end, mutant->attr(end, attr));
 }
 
-uint32_t mutant_completion(struct end *end, struct eng_wc *wc)
+uint32_t mutant_completion(struct sim_end *end, struct eng_wc *wc)
 {
 	const struct mutant *mutant = end->world->mutant;
 	struct eng_wc before = *wc;
@@ -401,41 +404,41 @@ uint32_t mutant_completion(struct end *end, struct eng_wc *wc)
 	return times;
 }
 
-static bool counted(struct end *end, bool changed)
+static bool counted(struct sim_end *end, bool changed)
 {
 	count_mutation(end, changed);
 	return changed;
 }
 
-bool mutant_takes_again(struct end *end)
+bool mutant_takes_again(struct sim_end *end)
 {
 	const struct mutant *mutant = end->world->mutant;
 
 	return counted(end, mutant && mutant->takes_again && mutant->takes_again(end));
 }
 
-bool mutant_hides(struct end *end, enum eng_event event)
+bool mutant_hides(struct sim_end *end, enum eng_event event)
 {
 	const struct mutant *mutant = end->world->mutant;
 
 	return counted(end, mutant && mutant->hides && mutant->hides(end, event));
 }
 
-bool mutant_answers_last(struct end *end)
+bool mutant_answers_last(struct sim_end *end)
 {
 	const struct mutant *mutant = end->world->mutant;
 
 	return counted(end, mutant && mutant->answers_last);
 }
 
-bool mutant_keeps_memory(struct end *end, const struct area *area)
+bool mutant_keeps_memory(struct sim_end *end, const struct area *area)
 {
 	const struct mutant *mutant = end->world->mutant;
 
 	return counted(end, area->gone && mutant && mutant->keeps_memory);
 }
 
-bool mutant_keeps_window(struct end *end, const struct window *window)
+bool mutant_keeps_window(struct sim_end *end, const struct window *window)
 {
 	const struct mutant *mutant = end->world->mutant;
 

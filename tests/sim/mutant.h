@@ -3,6 +3,14 @@
  * Deliberate faults.  A mutant changes what goes in or out of an engine, so that the pair of them
  * behaves like an engine with a fault; the oracle must notice within some seeds.  It proves that
  * the simulator can fail.
+ *
+ * Rules of scheduling that have no mutant, as breaking them costs time and no oracle tells how much
+ * is too much: that posts are gathered at all, and how many (schedule_posted()); whether an ACK
+ * waits for an answer, or rides (a wait has an end, and that is looked at); that a burst waits for
+ * a part of the window (requester_awaits_room()); and that a tail-loss probe comes, for what it
+ * finds may as well be found by the timeout, which is right where a tail was lost.  Of some
+ * thousand seeds without any fault one has a timeout after news of a loss and without a probe, so
+ * that an oracle of that would have to know as much as tlp.c does.
  */
 #ifndef UROCE_SIM_MUTANT_H
 #define UROCE_SIM_MUTANT_H
@@ -11,7 +19,7 @@
 #include "sim/script.h"
 #include "wire/packet.h"
 
-struct end;
+struct sim_end;
 struct net_packet;
 struct world;
 
@@ -32,27 +40,38 @@ enum mutant_law {
 	MUTANT_KEPT_NOT_USED,
 	MUTANT_REPAIRS_NOTHING,
 	MUTANT_SENTINELS_AMONG_DUPLICATES,
+	/* ... or with the schedule (mutant_schedule.c). */
+	MUTANT_ACK_FORGOTTEN,
+	MUTANT_ACK_NOT_RELEASED,
+	MUTANT_GATHERS_FOR_EVER,
+	MUTANT_RIDING_ACK_LOST,
+	MUTANT_PAUSES_FOR_EVER,
+	MUTANT_EARLY_PROBE,
+	MUTANT_UNSENT_FORGOTTEN,
+	MUTANT_IGNORES_FULL,
+	MUTANT_SHARE_NEVER_OPENS,
+	MUTANT_OVERTAKES,
 };
 
 struct mutant {
 	const char *name;
 	const char *fault; /* what the engine seems to do wrong */
 	/* A packet leaves; true when it was changed. */
-	bool (*departure)(struct end *end, struct wire_packet *packet);
+	bool (*departure)(struct sim_end *end, struct wire_packet *packet);
 	/* A packet goes to the engine, behind the oracle's back; true when it was changed. */
-	bool (*arrival)(struct end *end, struct wire_packet *packet);
+	bool (*arrival)(struct sim_end *end, struct wire_packet *packet);
 	/* Leave out packets for which this is true. */
-	bool (*swallows)(struct end *end, const struct wire_packet *packet);
+	bool (*swallows)(struct sim_end *end, const struct wire_packet *packet);
 	bool unseen; /* as if the engine had not made them */
 	/* Requests that it does not even make. */
-	bool (*withholds)(struct end *end, const struct wire_packet *packet);
-	bool (*post)(struct end *end, struct eng_send_wqe *wqe);
-	bool (*attr)(struct end *end, struct eng_attr *attr);
+	bool (*withholds)(struct sim_end *end, const struct wire_packet *packet);
+	bool (*post)(struct sim_end *end, struct eng_send_wqe *wqe);
+	bool (*attr)(struct sim_end *end, struct eng_attr *attr);
 	/* How often the completion is told: 1 is right. */
-	uint32_t (*completion)(struct end *end, struct eng_wc *wc);
+	uint32_t (*completion)(struct sim_end *end, struct eng_wc *wc);
 	/* A receive request that has been taken by call stays in the queue. */
-	bool (*takes_again)(struct end *end);
-	bool (*hides)(struct end *end, enum eng_event event);
+	bool (*takes_again)(struct sim_end *end);
+	bool (*hides)(struct sim_end *end, enum eng_event event);
 	bool answers_last;  /* only when there are no requests to send */
 	bool keeps_memory;  /* keys of memory that has gone are good for ever */
 	bool keeps_windows; /* and those of windows that have been invalidated */
@@ -67,6 +86,8 @@ extern const struct mutant mutants_of_flows[];
 extern const uint32_t mutants_of_flows_count;
 extern const struct mutant mutants_of_losses[];
 extern const uint32_t mutants_of_losses_count;
+extern const struct mutant mutants_of_schedule[];
+extern const uint32_t mutants_of_schedule_count;
 
 /* Has the engine under test this fault?  Counted as one of its effects. */
 bool mutant_has(enum mutant_law law);
@@ -85,16 +106,16 @@ enum mutant_way {
 };
 
 /* Called at each place, with or without a mutant; false: the packet does not arrive. */
-enum mutant_way mutant_departure(struct end *end, struct net_packet *bytes,
+enum mutant_way mutant_departure(struct sim_end *end, struct net_packet *bytes,
 				 struct wire_packet *packet);
-bool mutant_arrival(struct end *end, struct wire_packet *packet);
-void mutant_post(struct end *end, struct eng_send_wqe *wqe);
-void mutant_attr(struct end *end, struct eng_attr *attr);
-uint32_t mutant_completion(struct end *end, struct eng_wc *wc);
-bool mutant_takes_again(struct end *end);
-bool mutant_hides(struct end *end, enum eng_event event);
-bool mutant_answers_last(struct end *end);
-bool mutant_keeps_memory(struct end *end, const struct area *area);
-bool mutant_keeps_window(struct end *end, const struct window *window);
+bool mutant_arrival(struct sim_end *end, struct wire_packet *packet);
+void mutant_post(struct sim_end *end, struct eng_send_wqe *wqe);
+void mutant_attr(struct sim_end *end, struct eng_attr *attr);
+uint32_t mutant_completion(struct sim_end *end, struct eng_wc *wc);
+bool mutant_takes_again(struct sim_end *end);
+bool mutant_hides(struct sim_end *end, enum eng_event event);
+bool mutant_answers_last(struct sim_end *end);
+bool mutant_keeps_memory(struct sim_end *end, const struct area *area);
+bool mutant_keeps_window(struct sim_end *end, const struct window *window);
 
 #endif

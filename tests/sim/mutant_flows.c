@@ -37,7 +37,7 @@ bool mutant_has(enum mutant_law law)
 /* All of them, or only one that the others suffer from. */
 static bool is_deaf(const struct eng_qp *qp)
 {
-	const struct end *end = qp->owner;
+	const struct sim_end *end = qp->owner;
 
 	return mutant_has(MUTANT_LAW_DEAF) || (end->number == 0 && mutant_has(MUTANT_LAW_SELFISH));
 }
@@ -118,7 +118,7 @@ const struct mutant mutants_of_flows[] = {
 	  .flows = true,
 	  .law = MUTANT_LAW_TELLS_ALWAYS },
 	{ .name = "no-cnp",
-	  .fault = "tells nobody of marks",
+	  .fault = "does not tell of marks",
 	  .flows = true,
 	  .law = MUTANT_LAW_TELLS_NOTHING },
 };

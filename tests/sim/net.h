@@ -18,13 +18,13 @@
 #include "sim/random.h"
 #include "wire/packet.h"
 
-struct end;
+struct sim_end;
 
 struct net_packet {
 	struct net_packet *next;
 	uint64_t due;
-	struct end *from;
-	struct end *to;
+	struct sim_end *from;
+	struct sim_end *to;
 	const struct eng_path *path;
 	uint64_t serial; /* in the order in which the sender handed packets out */
 	uint32_t length;

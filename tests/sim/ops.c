@@ -8,7 +8,7 @@
 #include "sim/mutant.h"
 #include "sim/world.h"
 
-static void *map(struct end *end, const struct area *area, uint32_t key, uint64_t addr,
+static void *map(struct sim_end *end, const struct area *area, uint32_t key, uint64_t addr,
 		 uint32_t length, uint32_t need)
 {
 	struct area kept = *area;
@@ -21,7 +21,7 @@ static void *map(struct end *end, const struct area *area, uint32_t key, uint64_
 
 static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 	const struct area *area = &end->script->landing;
 
 	if (lkey == end->script->source.key)
@@ -33,7 +33,7 @@ static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t lengt
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 	const struct area *remote = &end->script->remote;
 	const struct window *window = script_window(end->script, rkey);
 	uint64_t offset = addr - remote->base;
@@ -50,7 +50,7 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t leng
 
 static void complete(void *owner, const struct eng_wc *wc)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 	struct eng_wc changed = *wc;
 	uint32_t times = mutant_completion(end, &changed);
 
@@ -60,7 +60,7 @@ static void complete(void *owner, const struct eng_wc *wc)
 
 static void event(void *owner, enum eng_event event)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 
 	if (mutant_hides(end, event))
 		return;
@@ -70,16 +70,16 @@ static void event(void *owner, enum eng_event event)
 			end->world->now + random_skewed(&end->random, end->plan->post_gap_ns);
 }
 
-/* The one that the plan wants to go wrong. */
+/* The one that is to go wrong by the plan. */
 static bool is_bad(const struct script *script, enum eng_op op, uint32_t key)
 {
-	return script->bad != NOBODY && script->messages[script->bad].op == op &&
+	return script->bad != NO_INDEX && script->messages[script->bad].op == op &&
 	       script->messages[script->bad].immediate == key;
 }
 
 static bool invalidate(void *owner, uint32_t key)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 	struct window *window = script_window(end->script, key);
 
 	if (is_bad(end->peer->script, ENG_SEND_INV, key) || is_bad(end->script, ENG_LOCAL_INV, key))
@@ -95,7 +95,7 @@ static bool invalidate(void *owner, uint32_t key)
 
 static bool bind(void *owner, const struct eng_send_wqe *wqe)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 	struct window *window = script_window(end->script, wqe->bind.rkey);
 
 	if (is_bad(end->script, ENG_BIND_MW, wqe->bind.rkey))
@@ -109,7 +109,7 @@ static bool bind(void *owner, const struct eng_send_wqe *wqe)
 static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *taken,
 				  struct eng_sge *sge)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 	const struct eng_recv_wqe *wqe = eng_ring_slot(&end->queue->ring, end->queue->ring.tail);
 
 	if (end->type == ENG_XRC_RECV && srqn != end->srqn)
@@ -126,7 +126,7 @@ static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *
 }
 
 /* Some have little, so that they run out of it; flows have what those of production have. */
-static uint32_t early_most(const struct end *end)
+static uint32_t early_most(const struct sim_end *end)
 {
 	static const uint32_t most[] = { 0, 3, 64, 64 };
 
@@ -135,7 +135,7 @@ static uint32_t early_most(const struct end *end)
 
 static void *early_memory(void *owner)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 
 	for (uint32_t i = 0; i < early_most(end); i++) {
 		if (end->early_blocks[i])
@@ -148,7 +148,7 @@ static void *early_memory(void *owner)
 
 static void early_given_back(void *owner, void *block)
 {
-	struct end *end = owner;
+	struct sim_end *end = owner;
 	uint32_t i = 0;
 
 	while (i < SIM_KEPT && end->early_blocks[i] != block)

@@ -42,7 +42,7 @@ uint64_t oracle_rnr_ns(uint32_t code)
 	return (uint64_t)(code == 0 ? 65536 : oracle_credits(code)) * 10000;
 }
 
-uint8_t oracle_service(const struct end *end)
+uint8_t oracle_service(const struct sim_end *end)
 {
 	static const uint8_t services[] = {
 		[ENG_RC] = WIRE_RC,	   [ENG_UC] = WIRE_UC,	      [ENG_UD] = WIRE_UD,
@@ -53,7 +53,7 @@ uint8_t oracle_service(const struct end *end)
 }
 
 /* rule C5 test */
-void oracle_take(struct end *end)
+void oracle_take(struct sim_end *end)
 {
 	struct answering *answering = &end->oracle.answering;
 
@@ -62,7 +62,7 @@ void oracle_take(struct end *end)
 	answering->taken++;
 }
 
-void oracle_let_go(struct end *end)
+void oracle_let_go(struct sim_end *end)
 {
 	struct answering *answering = &end->oracle.answering;
 
@@ -81,7 +81,7 @@ static void clear_positions(uint8_t **bytes, uint32_t *room, int64_t positions)
 	memset(*bytes, 0, (size_t)positions + 1);
 }
 
-void oracle_start(struct end *end)
+void oracle_start(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 	struct answering *answering = &end->oracle.answering;
@@ -110,14 +110,14 @@ void oracle_start(struct end *end)
 	loose_start(end);
 }
 
-void oracle_free(struct end *end)
+void oracle_free(struct sim_end *end)
 {
 	free(end->oracle.asking.handed_out);
 	free(end->oracle.asking.placed);
 	free(end->oracle.answering.starts);
 }
 
-void oracle_arrival(struct end *end, const struct wire_packet *packet,
+void oracle_arrival(struct sim_end *end, const struct wire_packet *packet,
 		    const struct net_packet *from)
 {
 	if (service_is_loose(end->type))
@@ -128,7 +128,7 @@ void oracle_arrival(struct end *end, const struct wire_packet *packet,
 		asking_arrival(end, packet);
 }
 
-void oracle_invalidate(struct end *end, uint32_t key)
+void oracle_invalidate(struct sim_end *end, uint32_t key)
 {
 	const struct script *script = end->peer->script;
 	uint32_t index;
@@ -139,18 +139,19 @@ void oracle_invalidate(struct end *end, uint32_t key)
 	}
 	do
 		index = script_find(script, end->oracle.answering.expected - 1);
-	while ((index == NOBODY || script->messages[index].op != ENG_SEND_INV ||
+	while ((index == NO_INDEX || script->messages[index].op != ENG_SEND_INV ||
 		script->messages[index].immediate != key) &&
 	       oracle_kept_turn(end));
 	world_trace(end, "  invalidates key %08x for the peer", key);
 	end->oracle.invalidated++;
-	if (index == NOBODY || script->messages[index].op != ENG_SEND_INV ||
+	if (index == NO_INDEX || script->messages[index].op != ENG_SEND_INV ||
 	    script->messages[index].immediate != key)
-		world_fail(end->world, "%s: key %08x is invalidated for nobody", end->name, key);
+		world_fail(end->world, "%s: key %08x is invalidated for no request", end->name,
+			   key);
 }
 
 /* rule C15 test: bound as the consumer said, when its turn has come. */
-void oracle_bind(struct end *end, const struct eng_send_wqe *wqe)
+void oracle_bind(struct sim_end *end, const struct eng_send_wqe *wqe)
 {
 	const struct script *script = end->script;
 	const struct window *window = script_window(end->script, wqe->bind.rkey);
@@ -163,7 +164,7 @@ void oracle_bind(struct end *end, const struct eng_send_wqe *wqe)
 	asking_local(end, wqe->bind.rkey);
 }
 
-void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides)
+void oracle_nothing_to_send(struct sim_end *end, enum eng_tx reason, unsigned int sides)
 {
 	bool loose = service_is_loose(end->type);
 

@@ -9,6 +9,7 @@
  *	oracle_responses.c	response packets: credits told, order, NAKs; what the responder owes
  *	oracle_completions.c	completions and memory
  *	oracle_loose.h		all of that for UC and UD
+ *	oracle_schedule.c	what waits, and for how long; what the engine is told
  *	oracle_ecn.c		what is told of congestion, and the window
  *	oracle_flows.c		what flows get that go through one bottleneck
  *
@@ -21,7 +22,7 @@
 #include "sim/script.h"
 #include "wire/packet.h"
 
-struct end;
+struct sim_end;
 struct net_packet;
 
 /* As many local requests as a send queue holds. */
@@ -32,7 +33,7 @@ struct asking {
 	int64_t high;	     /* the next position that has never been handed out */
 	int64_t next;	     /* the next that is to be handed out; below high when it is a repeat */
 	int64_t unacked;     /* the first that the responses delivered do not acknowledge */
-	int64_t asked;	     /* the last that wants an answer, among those under way; -1: none */
+	int64_t asked;	     /* the last that asks for an answer, among those under way; -1: none */
 	uint32_t begun;	     /* messages of which a packet has been handed out */
 	uint32_t oldest;     /* message of unacked */
 	uint32_t settled;    /* messages whose outcome has been looked at */
@@ -41,6 +42,8 @@ struct asking {
 	uint8_t *placed; /* [position]: its READ response has come ahead of its turn */
 	uint32_t placed_room;
 	int64_t placed_to;	/* behind the last of them */
+	int64_t parts_to;	/* since the first of them: behind the last that was asked for */
+	bool hears_credits;	/* the peer has told of some */
 	uint64_t repeat_serial; /* of the packet with which the last going back began */
 	/*
 	 * Where unacked stood when the last NAK asked to go back, and the first one since that was
@@ -85,11 +88,11 @@ struct asking {
 	 * Since the last progress: has a solicitation been sent, and has one come to a peer that
 	 * can answer it?
 	 */
-	bool question_sent, question_came;
+	bool solicitation_sent, solicitation_came;
 	/* Local requests executed, and those of them whose place has been checked. */
 	uint32_t local_keys[ASKING_LOCALS];
 	uint32_t local_count, locals_seen;
-	uint64_t timeouts, probes, questions, repeats, naks, rnr_naks, limited;
+	uint64_t timeouts, probes, solicitations, repeats, naks, rnr_naks, limited;
 };
 
 /* An end as responder. */
@@ -112,7 +115,7 @@ struct answering {
 	int64_t answered;     /* highest position of a positive response */
 	int64_t settled;      /* highest position that an answer of any kind covers */
 	int64_t again_to;     /* where the READ answers end that are to be given again; or -1 */
-	int64_t ack_asked;    /* highest executed position that wants an answer */
+	int64_t ack_asked;    /* highest executed position that asks for an answer */
 	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
 	int64_t repeat_at; /* position of the duplicate that repeat_owed is for */
 	bool naked;	   /* a NAK has gone, and the expected request has not come since */
@@ -125,18 +128,20 @@ struct answering {
 	uint32_t room;
 	uint32_t invalidated; /* keys that are to be invalidated by SENDs so far */
 	uint32_t farewells;   /* ACKs without news that may still go */
+	bool answers_again;   /* the duplicate of a READ or Atomic has come since all was said */
 	uint64_t acks, unsolicited;
 };
 
 /* An end as receiver of UC or UD. */
 struct listening {
 	int64_t expected;
-	uint32_t under_way; /* UC: message of which all has come so far, but not its end; or NOBODY
-			     */
-	uint32_t due;	    /* message that is to be told at once, or NOBODY */
-	const struct end *sender; /* of due */
-	struct extent written;	  /* by the last packet, in the remote memory */
-	uint64_t dropped;	  /* UD: datagrams that were not for this QP, or had no room */
+	uint32_t
+		under_way; /* UC: message of which all has come so far, but not its end; or NO_INDEX
+			    */
+	uint32_t due;	   /* message that is to be told at once, or NO_INDEX */
+	const struct sim_end *sender; /* of due */
+	struct extent written;	      /* by the last packet, in the remote memory */
+	uint64_t dropped;	      /* UD: datagrams that were not for this QP, or had no room */
 };
 
 /* What an end tells of congestion, and what it makes of being told. */
@@ -167,107 +172,127 @@ struct oracle {
 	bool in_final;
 };
 
-void oracle_start(struct end *end);
-void oracle_free(struct end *end);
+void oracle_start(struct sim_end *end);
+void oracle_free(struct sim_end *end);
 
 /* A request or response packet of a burst; taken_back: eng_unsent() will follow. */
 /* The request that has just come too early is kept by the engine. */
-void oracle_kept(struct end *end, const struct wire_packet *packet);
+void oracle_kept(struct sim_end *end, const struct wire_packet *packet);
 /* The next one that is kept has its turn, if it has. */
-bool oracle_kept_turn(struct end *end);
+bool oracle_kept_turn(struct sim_end *end);
 /* The engine has returned from the request that filled a gap. */
-void oracle_kept_over(struct end *end);
-void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken_back);
-void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back);
+void oracle_kept_over(struct sim_end *end);
+void oracle_repair(struct sim_end *end, const struct wire_packet *packet, bool taken_back);
+void oracle_request(struct sim_end *end, const struct wire_packet *packet, bool taken_back);
 /* The packets of a burst have all been shown. */
-void oracle_burst_ends(struct end *end);
+void oracle_burst_ends(struct sim_end *end);
 /* The burst that begins with this request packet goes back. */
-void oracle_taken_back(struct end *end, const struct wire_packet *first);
-void oracle_response(struct end *end, const struct wire_packet *packet);
+void oracle_taken_back(struct sim_end *end, const struct wire_packet *first);
+void oracle_response(struct sim_end *end, const struct wire_packet *packet);
 /* Are there answers to READs or Atomics that have not been sent? */
-bool oracle_pauses(const struct end *end);
+bool oracle_pauses(const struct sim_end *end);
+/* ... also of a queue pair that has failed since: they go before its NAK. */
+bool oracle_has_answers(const struct sim_end *end);
 /* Is there anything that the responder must say now? */
-bool oracle_owes_answer(const struct end *end);
+bool oracle_owes_answer(const struct sim_end *end);
 /* A burst has gone: is no more under way than the window allows? */
-void oracle_window(struct end *end);
+void oracle_in_flight(struct sim_end *end);
 /* A packet has passed the rx demux and goes to the engine next. */
-void oracle_arrival(struct end *end, const struct wire_packet *packet,
+void oracle_arrival(struct sim_end *end, const struct wire_packet *packet,
 		    const struct net_packet *from);
 /* The engine has done something: completions are due, or an error state is explained. */
-void oracle_after_step(struct end *end);
+void oracle_after_step(struct sim_end *end);
 /* A packet from this end was lost. */
-void oracle_lost(struct end *end, const struct net_packet *packet);
+void oracle_lost(struct sim_end *end, const struct net_packet *packet);
 /* The engine's deadline is over; eng_expire() follows, and counts a timeout or does not. */
-void oracle_before_expiry(struct end *end);
-void oracle_after_expiry(struct end *end, bool timeout);
+void oracle_before_expiry(struct sim_end *end);
+void oracle_after_expiry(struct sim_end *end, bool timeout);
 /* ... and counts a probe. */
-void oracle_probe(struct end *end, bool repair);
-/* ... or a question. */
-void oracle_question(struct end *end);
+void oracle_tlp(struct sim_end *end, bool repair);
+/* ... or a solicitation. */
+void oracle_solicitation(struct sim_end *end);
 /* eng_transmit() had nothing to send for sides, for this reason. */
-void oracle_nothing_to_send(struct end *end, enum eng_tx reason, unsigned int sides);
-void oracle_completion(struct end *end, const struct eng_wc *wc);
+void oracle_nothing_to_send(struct sim_end *end, enum eng_tx reason, unsigned int sides);
+void oracle_completion(struct sim_end *end, const struct eng_wc *wc);
 /* The engine invalidates a key, for a local request or for one of the peer's. */
-void oracle_invalidate(struct end *end, uint32_t key);
+void oracle_invalidate(struct sim_end *end, uint32_t key);
 /* The engine binds a window. */
-void oracle_bind(struct end *end, const struct eng_send_wqe *wqe);
+void oracle_bind(struct sim_end *end, const struct eng_send_wqe *wqe);
 /* Registered memory of this end goes. */
-void oracle_gone(struct end *end);
-void oracle_event(struct end *end, enum eng_event event);
+void oracle_gone(struct sim_end *end);
+void oracle_event(struct sim_end *end, enum eng_event event);
 /* The host is about to take the QP away and says farewell. */
-void oracle_farewell(struct end *end);
+void oracle_farewell(struct sim_end *end);
 /* The host puts the QP into ERR. */
-void oracle_to_error(struct end *end);
+void oracle_to_error(struct sim_end *end);
 /* Everything has come to rest. */
-void oracle_final(struct end *end);
+void oracle_final(struct sim_end *end);
 /* All of this end's messages are acknowledged and told of. */
-bool oracle_all_done(const struct end *end);
+bool oracle_all_done(const struct sim_end *end);
 
 /* oracle_ecn.c: a CNP leaves; a marked packet comes; all that was owed must have left. */
-void oracle_cnp(struct end *end, const struct wire_packet *packet);
-void oracle_marked(struct end *end);
-void oracle_tells(struct end *end);
+void oracle_cnp(struct sim_end *end, const struct wire_packet *packet);
+void oracle_marked(struct sim_end *end);
+void oracle_tells(struct sim_end *end);
 /* Something has come to a sender whose window goes by the law of networks, or a timer expired. */
-void oracle_cwnd(struct end *end);
+void oracle_cwnd(struct sim_end *end);
+
+/* oracle_schedule.c: there are no responses to send, for this reason. */
+void oracle_responses_wait(struct sim_end *end, enum eng_tx reason);
+/* eng_receive_posted() was false, and all that could be sent had been sent before. */
+void oracle_receives_say_nothing(struct sim_end *end);
+/* shared: the engine was told that others wait for the share; full: that there is little room. */
+void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool shared, bool full);
+/* May requests wait for these? */
+bool oracle_share_is_used_up(const struct sim_end *end);
+bool oracle_is_too_long(const struct sim_end *end);
 
 /* Shared by the parts. */
+/*
+ * What a socket is charged for what is under way; share: as the share of the host counts it;
+ * requests, unless NULL: how many they are.
+ */
+uint64_t asking_under_way(const struct sim_end *end, bool share, uint32_t *requests);
+/* Has it no receives to tell of, between two messages? */
+bool oracle_lacks_receives(const struct sim_end *end);
 /* The bits of the opcode that name the end's service. */
-uint8_t oracle_service(const struct end *end);
-void oracle_check_flushed(struct end *end);
+uint8_t oracle_service(const struct sim_end *end);
+void oracle_check_flushed(struct sim_end *end);
 /*
  * The next completion of what end has posted, in order: error judges one without success; a
  * successful one comes when all of the message is acknowledged, or sent: when says which.
  */
-void oracle_sent_completion(struct end *end, const struct eng_wc *wc,
-			    void (*error)(struct end *end, const struct eng_wc *wc),
+void oracle_sent_completion(struct sim_end *end, const struct eng_wc *wc,
+			    void (*error)(struct sim_end *end, const struct eng_wc *wc),
 			    const char *when);
-void oracle_receive_error(struct end *end, const struct eng_wc *wc);
+void oracle_receive_error(struct sim_end *end, const struct eng_wc *wc);
 uint8_t asking_opcode(const struct message *message, bool first, bool last);
 bool asking_remote_right(const struct message *message, const struct wire_packet *packet,
 			 uint32_t offset);
-bool asking_payload_right(const struct end *end, const struct message *message,
+bool asking_payload_right(const struct sim_end *end, const struct message *message,
 			  const struct wire_packet *packet, uint32_t offset);
-void asking_arrival(struct end *end, const struct wire_packet *packet);
-void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial);
-void asking_local(struct end *end, uint32_t key);
-void asking_locals(struct end *end);
-bool asking_may_ask(const struct end *end);
+void asking_arrival(struct sim_end *end, const struct wire_packet *packet);
+void answering_arrival(struct sim_end *end, const struct wire_packet *packet, uint64_t serial);
+void asking_local(struct sim_end *end, uint32_t key);
+void asking_locals(struct sim_end *end);
+bool asking_may_ask(const struct sim_end *end);
 /* So long a request without credit may wait for news of some; 0: not at all. */
-uint64_t asking_wait_ns(const struct end *end);
-void asking_pass_locals(struct end *end);
-void asking_nak_useless(struct end *end);
+uint64_t asking_wait_ns(const struct sim_end *end);
+void asking_pass_locals(struct sim_end *end);
+void asking_nak_useless(struct sim_end *end);
 /* A packet that the peer has had comes there again: is it a solicitation, and will the ACK do? */
-void asking_question_came(struct end *end, int64_t position, const struct wire_packet *packet);
+void asking_solicitation_came(struct sim_end *end, int64_t position,
+			      const struct wire_packet *packet);
 /* Can the message not be carried out since memory has gone, at its sender or at its receiver? */
-bool oracle_lacks_local(const struct end *end, const struct message *message);
-uint8_t oracle_lacks_remote(const struct end *end, const struct message *message);
-void asking_nothing(struct end *end, enum eng_tx reason);
-void answering_nothing(struct end *end);
+bool oracle_lacks_local(const struct sim_end *end, const struct message *message);
+uint8_t oracle_lacks_remote(const struct sim_end *end, const struct message *message);
+void asking_nothing(struct sim_end *end, enum eng_tx reason);
+void answering_nothing(struct sim_end *end);
 int64_t oracle_position(uint32_t psn, uint32_t start, int64_t near);
 /* A message takes the next request of the receive queue. */
-void oracle_take(struct end *end);
+void oracle_take(struct sim_end *end);
 /* The request that it took completes. */
-void oracle_let_go(struct end *end);
+void oracle_let_go(struct sim_end *end);
 uint32_t oracle_credits(uint32_t code);
 uint32_t oracle_credit_code(uint32_t credits);
 uint64_t oracle_rnr_ns(uint32_t code);

@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 
-#include "engine/gaps.h"
 #include "sim/oracle.h"
 #include "sim/world.h"
 
@@ -13,20 +12,23 @@
 #define READ_PROBE_MIN_NS 5000000
 #define NETWORK_READ_PROBE_MIN_NS 1000000
 #define ASK_AFTER_NS 1000000
+/* READ responses are placed no further ahead than this, and where there is time for probes. */
+#define MOST_AHEAD 1024
+#define PLACING_TIMEOUT_NS (4 * PROBE_MIN_NS)
 
-static const struct message *message_at(const struct end *end, uint32_t index)
+static const struct message *message_at(const struct sim_end *end, uint32_t index)
 {
 	return &end->script->messages[index];
 }
 
 /* A NAK came too late, or never: what the peer has discarded needs a timeout. */
-void asking_nak_useless(struct end *end)
+void asking_nak_useless(struct sim_end *end)
 {
 	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
 }
 
 /* The requester is about to send again, all of it: the peer has told of a loss, or never speaks. */
-static void goes_back(struct end *end, bool told)
+static void goes_back(struct sim_end *end, bool told)
 {
 	end->oracle.asking.may_repeat = true;
 	end->oracle.asking.told = told;
@@ -45,7 +47,7 @@ static void note_cause(struct asking *asking)
  * rule S8: a response beyond a missing answer is an implied NAK, and dropped.  The engine goes back
  * once; what it drops after that has to come again by a timeout.
  */
-static void implied_nak(struct end *end, int64_t position)
+static void implied_nak(struct sim_end *end, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -57,7 +59,7 @@ static void implied_nak(struct end *end, int64_t position)
 }
 
 /* Local requests are complete when all before them are. */
-void asking_pass_locals(struct end *end)
+void asking_pass_locals(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -66,7 +68,7 @@ void asking_pass_locals(struct end *end)
 }
 
 /* Up to a position inside the oldest message or at its end. */
-static void advance(struct end *end, int64_t to)
+static void advance(struct sim_end *end, int64_t to)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -76,7 +78,7 @@ static void advance(struct end *end, int64_t to)
 }
 
 /* Everything below to that an ACK can acknowledge; false when a READ or Atomic stands there. */
-static bool acknowledge(struct end *end, int64_t to)
+static bool acknowledge(struct sim_end *end, int64_t to)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -94,18 +96,55 @@ static bool acknowledge(struct end *end, int64_t to)
 	return true;
 }
 
+/* Has a READ response been placed that waits for a missing one? */
+static bool responses_wait(const struct asking *asking)
+{
+	for (int64_t at = asking->unacked; at < asking->placed_to; at++)
+		if (asking->placed[at])
+			return true;
+	return false;
+}
+
+/* Is it the answer to a READ under way that it could be, of the whole or of a part asked again? */
+static bool answers_read(const struct sim_end *end, const struct wire_packet *packet,
+			 int64_t position)
+{
+	const struct asking *asking = &end->oracle.asking;
+	enum wire_position place = wire_op_info(packet->opcode)->position;
+	uint32_t index = script_find(end->script, position), mtu = end->world->plan.mtu, rest;
+	bool ends = place == WIRE_LAST || place == WIRE_ONLY;
+	const struct message *message;
+
+	if (index == NO_INDEX || index >= asking->begun ||
+	    wire_op_info(packet->opcode)->family != WIRE_FAMILY_READ_RESPONSE)
+		return false;
+	message = message_at(end, index);
+	rest = message->length - (uint32_t)(position - message->first) * mtu;
+	if (message->op != ENG_READ || packet->payload_length != (rest < mtu ? rest : mtu))
+		return false;
+	return ends == (position == message_end(message) - 1) ||
+	       (ends && responses_wait(asking) && position < asking->parts_to);
+}
+
 /*
  * rule S12 test: a response behind a missing one is placed, where the peer is one that tells of
- * credits: which they are the engine is asked, and what follows from it is looked at here.
+ * credits and there is time to ask for what is missing.
  */
-static bool is_placed(struct end *end, const struct wire_packet *packet, int64_t position)
+static bool is_placed(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
+	const struct plan *plan = &end->world->plan;
+	bool tells = asking->hears_credits;
 
-	if (wire_op_info(packet->opcode)->family != WIRE_FAMILY_READ_RESPONSE ||
-	    !gaps_may_keep(end->qp, packet) ||
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
+		tells = (packet->syndrome & 31) != 31;
+	if (!tells || end->type != ENG_RC || plan->retry_count == 0 || plan->timeout_code == 0 ||
+	    UINT64_C(4096) << plan->timeout_code < PLACING_TIMEOUT_NS ||
+	    position - asking->unacked >= MOST_AHEAD || !answers_read(end, packet, position) ||
 	    oracle_lacks_local(end, message_at(end, script_find(end->script, position))))
 		return false;
+	if (!responses_wait(asking))
+		asking->parts_to = asking->unacked;
 	asking->lossy = asking->told = true;
 	if (asking->placed[position])
 		return true;
@@ -116,7 +155,7 @@ static bool is_placed(struct end *end, const struct wire_packet *packet, int64_t
 	return true;
 }
 
-static void answer_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+static void answer_arrived(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
@@ -137,7 +176,7 @@ static void answer_arrived(struct end *end, const struct wire_packet *packet, in
 		advance(end, position + 1);
 }
 
-static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+static void rnr_arrived(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	const struct message *message = message_at(end, script_find(end->script, position));
@@ -160,7 +199,7 @@ static void rnr_arrived(struct end *end, const struct wire_packet *packet, int64
  * Is it waited for a receive, also when an older answer is missing?  Not by a requester without
  * retries left.
  */
-static bool may_wait(const struct end *end, bool progressed)
+static bool may_wait(const struct sim_end *end, bool progressed)
 {
 	const struct plan *plan = &end->world->plan;
 	uint32_t waits = progressed ? 0 : end->oracle.asking.rnr_count;
@@ -168,16 +207,7 @@ static bool may_wait(const struct end *end, bool progressed)
 	return plan->rnr_retry == 7 || waits < plan->rnr_retry;
 }
 
-/* Has a READ response been placed that waits for a missing one? */
-static bool responses_wait(const struct asking *asking)
-{
-	for (int64_t at = asking->unacked; at < asking->placed_to; at++)
-		if (asking->placed[at])
-			return true;
-	return false;
-}
-
-static void ack_arrived(struct end *end, const struct wire_packet *packet, int64_t position)
+static void ack_arrived(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t before = asking->unacked;
@@ -206,7 +236,7 @@ static void ack_arrived(struct end *end, const struct wire_packet *packet, int64
 }
 
 /* rule C2 test, rule C8 test, rule C12 test: LSN told otherwise, see struct asking */
-static void credits_arrived(struct end *end, const struct wire_packet *packet, bool news)
+static void credits_arrived(struct sim_end *end, const struct wire_packet *packet, bool news)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint64_t credits = UINT64_MAX;
@@ -227,11 +257,12 @@ static void credits_arrived(struct end *end, const struct wire_packet *packet, b
 		asking->allowed = credits;
 		asking->news_from = ENG_NEVER;
 	}
+	asking->hears_credits |= news && credits != UINT64_MAX;
 	if (news && credits > asking->granted)
 		asking->granted = credits;
 }
 
-void asking_arrival(struct end *end, const struct wire_packet *packet)
+void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->unacked);
@@ -244,9 +275,9 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
 		credits_arrived(end, packet, news);
-	/* On a network the answer to a question tells of a loss as a NAK does. */
-	asking->lossy |=
-		end->world->plan.flows && asking->question_sent && ack && !nak && position < before;
+	/* On a network the answer to a solicitation tells of a loss as a NAK does. */
+	asking->lossy |= end->world->plan.flows && asking->solicitation_sent && ack && !nak &&
+			 position < before;
 	asking->volunteers |= ack && !nak && position < before && (packet->syndrome & 31) != 31;
 	/* A READ that is given again is refused as a whole, and some of it has come before (S8). */
 	if (ack && position < before && (packet->syndrome == 0x60 || packet->syndrome == 0x62))
@@ -273,7 +304,7 @@ void asking_arrival(struct end *end, const struct wire_packet *packet)
 	if (!responses_wait(asking))
 		asking->placed_to = asking->unacked;
 	asking->timer_from = end->world->now;
-	asking->probing = asking->question_sent = asking->question_came = false;
+	asking->probing = asking->solicitation_sent = asking->solicitation_came = false;
 	end->world->last_progress = end->world->now;
 	/* An RNR NAK that acknowledges what is before it is the first one again. */
 	asking->rnr_count = asking->rnr_naks != rnr_naks;
@@ -291,10 +322,10 @@ static bool has_seen_all_in_order(const struct answering *answering, int64_t pos
  * The cost of a loss: a request that was lost is asked for by a NAK as soon as a later one comes,
  * so a timeout needs a better reason: rule S4 test
  */
-static bool timeout_justified(const struct end *end)
+static bool timeout_justified(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
-	const struct end *peer = end->peer;
+	const struct sim_end *peer = end->peer;
 	const struct answering *answering = &peer->oracle.answering;
 	bool tail = asking->lost_last >= asking->unacked &&
 		    (asking->lost_serial > answering->last_serial ||
@@ -317,17 +348,18 @@ static bool timeout_justified(const struct end *end)
 	    end->world->now - asking->probed_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
 	/* What was sent without AckReq stays without an ACK while all solicitations are lost. */
-	return tail || (asking->question_sent && !asking->question_came) ||
+	return tail || (asking->solicitation_sent && !asking->solicitation_came) ||
 	       asking->lost_response >= asking->unacked || asking->lost_repeat >= asking->unacked;
 }
 
 /* The deadline is over: the end of an RNR wait, of a pause between READ responses, or a timeout. */
-void oracle_before_expiry(struct end *end)
+void oracle_before_expiry(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	if (service_is_loose(end->type))
-		world_fail(end->world, "%s: a timer of a service that waits for nobody", end->name);
+		world_fail(end->world, "%s: a timer of a service that waits for nothing",
+			   end->name);
 	/* If it is a timeout, then it is one retry more. */
 	asking->retry_count++;
 	if (asking->rnr_until != 0 && asking->rnr_until <= end->world->now) {
@@ -337,7 +369,7 @@ void oracle_before_expiry(struct end *end)
 }
 
 /* rule S10 test */
-void oracle_after_expiry(struct end *end, bool timeout)
+void oracle_after_expiry(struct sim_end *end, bool timeout)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint64_t now = end->world->now;
@@ -364,13 +396,13 @@ void oracle_after_expiry(struct end *end, bool timeout)
 }
 
 /* Does anything wait for packets without AckReq? */
-static bool is_waited_for(const struct end *end)
+static bool is_waited_for(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct message *last;
 
 	if (end->state == ENG_SQD || end->script->source.gone || end->script->landing.gone ||
-	    (end->script->bad != NOBODY && end->script->bad <= asking->begun))
+	    (end->script->bad != NO_INDEX && end->script->bad <= asking->begun))
 		return true;
 	if (asking->begun == 0)
 		return false;
@@ -379,12 +411,12 @@ static bool is_waited_for(const struct end *end)
 }
 
 /* Has there been silence for so long? */
-static bool silent_for(const struct end *end, uint64_t ns)
+static bool silent_for(const struct sim_end *end, uint64_t ns)
 {
 	return end->world->now >= end->oracle.asking.timer_from + ns;
 }
 
-static void check_early(struct end *end, const char *what, bool reason)
+static void check_early(struct sim_end *end, const char *what, bool reason)
 {
 	const struct plan *plan = &end->world->plan;
 
@@ -395,7 +427,7 @@ static void check_early(struct end *end, const char *what, bool reason)
 }
 
 /* Whether anything is lost, or a READ has arrived, may be asked in a silence on a network. */
-static bool may_ask_for_losses(struct end *end)
+static bool may_ask_for_losses(struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 
@@ -407,27 +439,28 @@ static bool may_ask_for_losses(struct end *end)
  * Ahead of the timeout, and no retry: what has not been asked for is asked for, by a packet that
  * the peer has had.  rule S10 test
  */
-void oracle_question(struct end *end)
+void oracle_solicitation(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
-	world_trace(end, "QUESTION at position %" PRId64, asking->unacked);
-	check_early(end, "question",
+	world_trace(end, "SOLICITATION at position %" PRId64, asking->unacked);
+	check_early(end, "solicitation",
 		    may_ask_for_losses(end) ||
 			    (asking->asked < asking->unacked &&
 			     silent_for(end, is_waited_for(end) ? 0 : ASK_AFTER_NS)));
-	asking->questions++;
+	asking->solicitations++;
 	asking->may_ask = true;
 }
 
-void asking_question_came(struct end *end, int64_t position, const struct wire_packet *packet)
+void asking_solicitation_came(struct sim_end *end, int64_t position,
+			      const struct wire_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	if ((packet->opcode & WIRE_OPERATION_MASK) == WIRE_SEND_ONLY &&
 	    packet->payload_length == 0 && position == asking->unacked - 1 &&
 	    end->peer->oracle.answering.expected > asking->unacked)
-		asking->question_came = true;
+		asking->solicitation_came = true;
 }
 
 /*
@@ -435,7 +468,7 @@ void asking_question_came(struct end *end, int64_t position, const struct wire_p
  * after a longer silence.  On a network without marks those need no news of a loss.
  * rule S10 test
  */
-void oracle_probe(struct end *end, bool repair)
+void oracle_tlp(struct sim_end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
@@ -457,7 +490,7 @@ void oracle_probe(struct end *end, bool repair)
 	asking->probing = !repair;
 }
 
-void oracle_lost(struct end *end, const struct net_packet *packet)
+void oracle_lost(struct sim_end *end, const struct net_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position, last;
@@ -477,13 +510,13 @@ void oracle_lost(struct end *end, const struct net_packet *packet)
 	}
 	position = oracle_position(packet->psn, end->plan->psn, asking->high);
 	index = script_find(end->script, position);
-	last = index != NOBODY && op_is_read(message_at(end, index)->op)
+	last = index != NO_INDEX && op_is_read(message_at(end, index)->op)
 		       ? message_end(message_at(end, index)) - 1
 		       : position;
 	/* The packet of a solicitation is not missed. */
 	if (last < asking->unacked)
 		return;
-	if (index != NOBODY && asking->handed_out[position] > 1 && last > asking->lost_repeat)
+	if (index != NO_INDEX && asking->handed_out[position] > 1 && last > asking->lost_repeat)
 		asking->lost_repeat = last;
 	/* One that is before it was sent again, and does not show that the other one has come. */
 	if (packet->serial > asking->lost_serial && last >= asking->lost_last) {

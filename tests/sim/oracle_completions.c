@@ -8,18 +8,18 @@
 #include "sim/oracle_loose.h"
 #include "sim/world.h"
 
-static const struct message *message_at(const struct end *end, uint32_t index)
+static const struct message *message_at(const struct sim_end *end, uint32_t index)
 {
 	return &end->script->messages[index];
 }
 
-static const uint8_t *content_of(const struct end *end, const struct message *message)
+static const uint8_t *content_of(const struct sim_end *end, const struct message *message)
 {
 	return end->script->blob + message->content;
 }
 
 /* What the message brings to this end, or has put at the peer, must be there now. */
-static void check_placed(struct end *end, uint32_t index)
+static void check_placed(struct sim_end *end, uint32_t index)
 {
 	const struct message *message = message_at(end, index);
 	struct area *landing = &end->script->landing;
@@ -43,7 +43,7 @@ static void check_placed(struct end *end, uint32_t index)
 }
 
 /* rule S9 test: what was acknowledged is placed, and told of if it is signaled. */
-static void settle(struct end *end)
+static void settle(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -63,7 +63,7 @@ static void settle(struct end *end)
 }
 
 /* Is there no posted send request whose end has not been told? */
-static bool all_told(const struct end *end)
+static bool all_told(const struct sim_end *end)
 {
 	uint32_t last = end->oracle.completed;
 
@@ -75,7 +75,7 @@ static bool all_told(const struct end *end)
 }
 
 /* rule S13 test: the error flushes at once all that is posted. */
-void oracle_check_flushed(struct end *end)
+void oracle_check_flushed(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;
 
@@ -93,7 +93,7 @@ void oracle_check_flushed(struct end *end)
 			   oracle->receives_erred);
 }
 
-void oracle_after_step(struct end *end)
+void oracle_after_step(struct sim_end *end)
 {
 	struct oracle *oracle = &end->oracle;
 
@@ -120,7 +120,7 @@ void oracle_after_step(struct end *end)
 }
 
 /* rule S10 test, rule S13 test: the error that ends it, on the oldest request. */
-static bool error_right(const struct end *end, uint32_t index, enum eng_status status)
+static bool error_right(const struct sim_end *end, uint32_t index, enum eng_status status)
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct plan *plan = &end->world->plan;
@@ -156,7 +156,7 @@ static bool error_right(const struct end *end, uint32_t index, enum eng_status s
 	}
 }
 
-static void send_error(struct end *end, const struct eng_wc *wc)
+static void send_error(struct sim_end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	uint32_t index = (uint32_t)wc->wr_id;
@@ -177,8 +177,8 @@ static void send_error(struct end *end, const struct eng_wc *wc)
 }
 
 /* rule S9 test, rule S13 test */
-void oracle_sent_completion(struct end *end, const struct eng_wc *wc,
-			    void (*error)(struct end *end, const struct eng_wc *wc),
+void oracle_sent_completion(struct sim_end *end, const struct eng_wc *wc,
+			    void (*error)(struct sim_end *end, const struct eng_wc *wc),
 			    const char *when)
 {
 	struct oracle *oracle = &end->oracle;
@@ -215,7 +215,8 @@ void oracle_sent_completion(struct end *end, const struct eng_wc *wc,
 }
 
 /* rule S6 test */
-static void check_received(struct end *end, const struct eng_wc *wc, const struct message *message)
+static void check_received(struct sim_end *end, const struct eng_wc *wc,
+			   const struct message *message)
 {
 	uint32_t number = end->oracle.answering.held;
 	const struct receive *receive = queue_receive(end->queue, number);
@@ -247,7 +248,7 @@ static void check_received(struct end *end, const struct eng_wc *wc, const struc
 }
 
 /* What has come for a message that is not complete is followed on UC and UD only. */
-static void forget_held(struct end *end)
+static void forget_held(struct sim_end *end)
 {
 	struct answering *answering = &end->oracle.answering;
 	const struct receive *receive;
@@ -261,7 +262,7 @@ static void forget_held(struct end *end)
 	area_forget_list(&end->queue->script->landing, receive->sge, receive->sge_count);
 }
 
-void oracle_receive_error(struct end *end, const struct eng_wc *wc)
+void oracle_receive_error(struct sim_end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	bool short_one = wc->status == ENG_LOC_LEN_ERR && oracle->answering.fatal &&
@@ -279,7 +280,7 @@ void oracle_receive_error(struct end *end, const struct eng_wc *wc)
 }
 
 /* The next one is that of the message under way; those of an own queue are flushed in order. */
-static bool is_next_receive(const struct end *end, uint64_t number)
+static bool is_next_receive(const struct sim_end *end, uint64_t number)
 {
 	const struct oracle *oracle = &end->oracle;
 
@@ -289,7 +290,7 @@ static bool is_next_receive(const struct end *end, uint64_t number)
 	       number == oracle->receives_completed + oracle->receives_erred;
 }
 
-static void receive_completion(struct end *end, const struct eng_wc *wc)
+static void receive_completion(struct sim_end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	const struct script *script = end->peer->script;
@@ -319,7 +320,7 @@ static void receive_completion(struct end *end, const struct eng_wc *wc)
 	oracle_let_go(end);
 }
 
-void oracle_completion(struct end *end, const struct eng_wc *wc)
+void oracle_completion(struct sim_end *end, const struct eng_wc *wc)
 {
 	end->world->last_progress = end->world->now;
 	world_trace(end, "  %s completion %llu %s %s %u bytes%s", wc->receive ? "receive" : "send",
@@ -333,7 +334,7 @@ void oracle_completion(struct end *end, const struct eng_wc *wc)
 		oracle_sent_completion(end, wc, send_error, "acknowledged");
 }
 
-void oracle_event(struct end *end, enum eng_event event)
+void oracle_event(struct sim_end *end, enum eng_event event)
 {
 	struct oracle *oracle = &end->oracle;
 
@@ -382,13 +383,13 @@ void oracle_event(struct end *end, enum eng_event event)
 	}
 }
 
-void oracle_to_error(struct end *end)
+void oracle_to_error(struct sim_end *end)
 {
 	end->oracle.may_be_in_error = true;
 	end->oracle.in_final = true;
 }
 
-bool oracle_all_done(const struct end *end)
+bool oracle_all_done(const struct sim_end *end)
 {
 	if (service_is_loose(end->type))
 		return loose_all_done(end);
@@ -397,7 +398,7 @@ bool oracle_all_done(const struct end *end)
 }
 
 /* Of what was cut off only the neighbours' bytes are known. */
-static void forget_unfinished(struct end *end)
+static void forget_unfinished(struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 	struct area *remote = &end->peer->script->remote;
@@ -414,16 +415,16 @@ static void forget_unfinished(struct end *end)
 	}
 }
 
-static void check_area(struct end *end, const struct area *area, const char *name)
+static void check_area(struct sim_end *end, const struct area *area, const char *name)
 {
 	uint32_t at = area_compare(area);
 
-	if (at != NOBODY)
+	if (at != NO_INDEX)
 		world_fail(end->world, "%s: byte %u of the %s memory is %02x and not %02x",
 			   end->name, at, name, area->bytes[at], area->image[at]);
 }
 
-static void check_cost(struct end *end)
+static void check_cost(struct sim_end *end)
 {
 	const struct plan *plan = &end->world->plan;
 	const struct asking *asking = &end->oracle.asking;
@@ -440,7 +441,7 @@ static void check_cost(struct end *end)
 }
 
 /* What the engine counts has to be what was seen. */
-static void check_counters(struct end *end)
+static void check_counters(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;
 	struct eng_view view;
@@ -455,8 +456,8 @@ static void check_counters(struct end *end)
 		wrong = "timeouts";
 	else if (view.counters[ENG_COUNT_TAIL_LOSS_PROBES] != oracle->asking.probes)
 		wrong = "probes";
-	else if (view.counters[ENG_COUNT_SOLICITATIONS] != oracle->asking.questions)
-		wrong = "ACK questions";
+	else if (view.counters[ENG_COUNT_SOLICITATIONS] != oracle->asking.solicitations)
+		wrong = "ACK solicitations";
 	else if (view.counters[ENG_COUNT_RECEIVES] != oracle->receives_completed)
 		wrong = "receives";
 	else if (view.msn != oracle->answering.done || view.qpn != end->qpn ||
@@ -467,7 +468,7 @@ static void check_counters(struct end *end)
 }
 
 /* Called for both ends, which are in ERR, before the memory is compared. */
-void oracle_final(struct end *end)
+void oracle_final(struct sim_end *end)
 {
 	oracle_check_flushed(end);
 	if (end->oracle.last_wqes != end->rq_shared)

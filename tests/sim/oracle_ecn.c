@@ -12,7 +12,7 @@
 #define CNP_INTERVAL_NS 50000
 #define WINDOW_PACKETS 2
 
-void oracle_cnp(struct end *end, const struct wire_packet *packet)
+void oracle_cnp(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct telling *telling = &end->oracle.telling;
 	uint64_t now = end->world->now;
@@ -32,7 +32,7 @@ void oracle_cnp(struct end *end, const struct wire_packet *packet)
 	telling->cnps++;
 }
 
-void oracle_marked(struct end *end)
+void oracle_marked(struct sim_end *end)
 {
 	struct telling *telling = &end->oracle.telling;
 
@@ -41,14 +41,14 @@ void oracle_marked(struct end *end)
 		telling->owed = true;
 }
 
-void oracle_tells(struct end *end)
+void oracle_tells(struct sim_end *end)
 {
 	if (end->oracle.telling.owed && end->state == ENG_RTS)
 		world_fail(end->world, "%s: withholds a CNP", end->name);
 }
 
 /* By marks it is cut once for what was sent before the cut; losses may cut it again. */
-void oracle_cwnd(struct end *end)
+void oracle_cwnd(struct sim_end *end)
 {
 	struct telling *telling = &end->oracle.telling;
 	const struct asking *asking = &end->oracle.asking;

@@ -172,7 +172,7 @@ void oracle_flows(struct world *world)
 		check_repeats(world);
 		return;
 	}
-	/* CNPs of nobody hold a flow down, but do not stop it. */
+	/* Forged CNPs hold a flow down, but do not stop it. */
 	if (plan->forged_ns)
 		check_least(world, far_limits.least);
 	else

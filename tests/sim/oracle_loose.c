@@ -6,26 +6,26 @@
 
 #include "sim/world.h"
 
-static struct message *message_at(const struct end *end, uint32_t index)
+static struct message *message_at(const struct sim_end *end, uint32_t index)
 {
 	return &end->script->messages[index];
 }
 
-void loose_start(struct end *end)
+void loose_start(struct sim_end *end)
 {
 	struct listening *listening = &end->oracle.listening;
 
 	memset(listening, 0, sizeof(*listening));
-	listening->under_way = listening->due = NOBODY;
+	listening->under_way = listening->due = NO_INDEX;
 }
 
 /* Messages that have been flushed take no position: the last one from there on is meant. */
-uint32_t loose_find(const struct end *end, int64_t position)
+uint32_t loose_find(const struct sim_end *end, int64_t position)
 {
 	uint32_t low = 0, high = end->oracle.asking.begun;
 
 	if (position < 0 || position >= end->oracle.asking.high)
-		return NOBODY;
+		return NO_INDEX;
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 
@@ -37,7 +37,7 @@ uint32_t loose_find(const struct end *end, int64_t position)
 	return low;
 }
 
-static void begin(struct end *end)
+static void begin(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 	struct message *message = message_at(end, asking->begun);
@@ -51,10 +51,10 @@ static void begin(struct end *end)
 	asking->begun++;
 }
 
-static void check_datagram(struct end *end, uint32_t index, const struct wire_packet *packet)
+static void check_datagram(struct sim_end *end, uint32_t index, const struct wire_packet *packet)
 {
 	const struct message *message = message_at(end, index);
-	const struct end *dest = &end->world->connections[message->dest].end[!end->side];
+	const struct sim_end *dest = &end->world->connections[message->dest].end[!end->side];
 	const char *wrong = NULL;
 
 	if (packet->dest_qpn != (message->grouped ? PLAN_GROUP_QPN : dest->qpn))
@@ -68,7 +68,7 @@ static void check_datagram(struct end *end, uint32_t index, const struct wire_pa
 }
 
 /* rule S1 test, rule S6 test, rule S15 test */
-static void check_form(struct end *end, uint32_t index, int64_t position,
+static void check_form(struct sim_end *end, uint32_t index, int64_t position,
 		       const struct wire_packet *packet)
 {
 	const struct message *message = message_at(end, index);
@@ -84,7 +84,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 		 (last && op_takes_receive(message->op) && (message->flags & ENG_SOLICITED)))
 		wrong = "solicited event";
 	else if (packet->ack_request)
-		wrong = "AckReq, which nobody answers,";
+		wrong = "AckReq, which is not answered,";
 	else if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) &&
 		 packet->immediate != message->immediate)
 		wrong = "immediate data";
@@ -102,7 +102,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
 }
 
 /* rule S2 test: each packet once, in order. */
-void loose_request(struct end *end, const struct wire_packet *packet, bool taken_back)
+void loose_request(struct sim_end *end, const struct wire_packet *packet, bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->high);
@@ -131,7 +131,7 @@ void loose_request(struct end *end, const struct wire_packet *packet, bool taken
 }
 
 /* What has been handed out is done with. */
-static void pass_sent(struct end *end)
+static void pass_sent(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -140,7 +140,7 @@ static void pass_sent(struct end *end)
 		asking->oldest++;
 }
 
-static void sent_error(struct end *end, const struct eng_wc *wc)
+static void sent_error(struct sim_end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	struct asking *asking = &oracle->asking;
@@ -173,14 +173,14 @@ static void sent_error(struct end *end, const struct eng_wc *wc)
 }
 
 /* rule S9 test, rule S13 test: in order, told when sent, and not before. */
-void loose_sent(struct end *end, const struct eng_wc *wc)
+void loose_sent(struct sim_end *end, const struct eng_wc *wc)
 {
 	pass_sent(end);
 	oracle_sent_completion(end, wc, sent_error, "sent");
 }
 
 /* rule S13 test: the send queue is flushed, and stays as it is until the consumer goes on. */
-static void enter_sqe(struct end *end)
+static void enter_sqe(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -195,7 +195,7 @@ static void enter_sqe(struct end *end)
 }
 
 /* Only a receive request whose memory has gone does that. */
-static void enter_error(struct end *end)
+static void enter_error(struct sim_end *end)
 {
 	end->state = ENG_ERR;
 	end->oracle.broke = true;
@@ -204,7 +204,7 @@ static void enter_error(struct end *end)
 	oracle_check_flushed(end);
 }
 
-void loose_after_step(struct end *end)
+void loose_after_step(struct sim_end *end)
 {
 	enum eng_qp_state state = eng_qp_state(end->qp);
 
@@ -220,7 +220,7 @@ void loose_after_step(struct end *end)
 }
 
 /* Nothing waits for a peer: what is posted is sent, and what is sent is told. */
-void loose_nothing(struct end *end, enum eng_tx reason)
+void loose_nothing(struct sim_end *end, enum eng_tx reason)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint32_t told = end->oracle.completed;
@@ -229,6 +229,10 @@ void loose_nothing(struct end *end, enum eng_tx reason)
 	if (!asking_may_ask(end))
 		return;
 	pass_sent(end);
+	/* Before its turn in the share queue, or room, nor is it looked at what has been sent. */
+	if ((reason == ENG_TX_SHARE && share_queue_waits(end)) ||
+	    (reason == ENG_TX_FULL && oracle_is_too_long(end)))
+		return;
 	while (told < asking->oldest && !message_at(end, told)->signaled)
 		told++;
 	if (told < asking->oldest)
@@ -241,7 +245,7 @@ void loose_nothing(struct end *end, enum eng_tx reason)
 			   eng_tx_name(reason));
 }
 
-void loose_event(struct end *end, enum eng_event event)
+void loose_event(struct sim_end *end, enum eng_event event)
 {
 	struct oracle *oracle = &end->oracle;
 
@@ -267,13 +271,13 @@ void loose_event(struct end *end, enum eng_event event)
 	}
 }
 
-bool loose_all_done(const struct end *end)
+bool loose_all_done(const struct sim_end *end)
 {
 	return end->oracle.asking.oldest == end->script->message_count;
 }
 
 /* What the engine counts has to be what was seen. */
-void loose_final(struct end *end)
+void loose_final(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;
 	struct eng_view view;

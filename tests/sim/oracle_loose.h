@@ -10,22 +10,22 @@
 #include "sim/oracle.h"
 
 /* oracle_loose.c: the sender */
-void loose_start(struct end *end);
-void loose_request(struct end *end, const struct wire_packet *packet, bool taken_back);
-void loose_after_step(struct end *end);
-void loose_nothing(struct end *end, enum eng_tx reason);
-void loose_sent(struct end *end, const struct eng_wc *wc);
-void loose_event(struct end *end, enum eng_event event);
-bool loose_all_done(const struct end *end);
-void loose_final(struct end *end);
-/* The message of this end that a packet at position belongs to, or NOBODY. */
-uint32_t loose_find(const struct end *end, int64_t position);
+void loose_start(struct sim_end *end);
+void loose_request(struct sim_end *end, const struct wire_packet *packet, bool taken_back);
+void loose_after_step(struct sim_end *end);
+void loose_nothing(struct sim_end *end, enum eng_tx reason);
+void loose_sent(struct sim_end *end, const struct eng_wc *wc);
+void loose_event(struct sim_end *end, enum eng_event event);
+bool loose_all_done(const struct sim_end *end);
+void loose_final(struct sim_end *end);
+/* The message of this end that a packet at position belongs to, or NO_INDEX. */
+uint32_t loose_find(const struct sim_end *end, int64_t position);
 
 /* oracle_loose_arrivals.c: the receiver */
-void loose_arrival(struct end *end, const struct wire_packet *packet,
+void loose_arrival(struct sim_end *end, const struct wire_packet *packet,
 		   const struct net_packet *from);
-void loose_received(struct end *end, const struct eng_wc *wc);
+void loose_received(struct sim_end *end, const struct eng_wc *wc);
 /* What the last packet brought must be in memory now, and told. */
-void loose_check_arrived(struct end *end);
+void loose_check_arrived(struct sim_end *end);
 
 #endif

@@ -4,13 +4,13 @@
 #include "sim/oracle_loose.h"
 #include "sim/world.h"
 
-static bool may_listen(const struct end *end)
+static bool may_listen(const struct sim_end *end)
 {
 	return asking_may_ask(end) || end->state == ENG_RTR || end->state == ENG_SQE;
 }
 
 /* The request that a message under way holds, or the next one; false when there is none. */
-static bool take(struct end *end)
+static bool take(struct sim_end *end)
 {
 	if (end->oracle.answering.holding)
 		return true;
@@ -20,25 +20,27 @@ static bool take(struct end *end)
 	return true;
 }
 
-static const struct receive *held(const struct end *end)
+static const struct receive *held(const struct sim_end *end)
 {
 	return queue_receive(end->queue, end->oracle.answering.held);
 }
 
-static void expect_received(struct end *end, uint32_t offset, const uint8_t *bytes, uint32_t length)
+static void expect_received(struct sim_end *end, uint32_t offset, const uint8_t *bytes,
+			    uint32_t length)
 {
 	area_expect_at(&end->queue->script->landing, held(end)->sge, held(end)->sge_count, offset,
 		       bytes, length);
 }
 
-static void expect_written(struct end *end, uint32_t offset, const uint8_t *bytes, uint32_t length)
+static void expect_written(struct sim_end *end, uint32_t offset, const uint8_t *bytes,
+			   uint32_t length)
 {
 	memcpy(end->script->remote.image + offset, bytes, length);
 	end->oracle.listening.written = (struct extent){ offset, length };
 }
 
 /* The memory of the receive request has gone: that ends it all. */
-static bool breaks(struct end *end, uint32_t length)
+static bool breaks(struct sim_end *end, uint32_t length)
 {
 	if (length == 0 || !end->queue->script->landing.gone)
 		return false;
@@ -53,7 +55,7 @@ static bool is_last(const struct message *message, uint32_t at)
 }
 
 /* The packet of a message that all packets before it have come of; false: the message is lost. */
-static bool accept(struct end *end, const struct message *message, uint32_t at, uint32_t length)
+static bool accept(struct sim_end *end, const struct message *message, uint32_t at, uint32_t length)
 {
 	const struct script *script = end->peer->script;
 	uint32_t offset = at * end->world->plan.mtu;
@@ -80,7 +82,7 @@ static bool accept(struct end *end, const struct message *message, uint32_t at, 
 	return true;
 }
 
-static void due(struct end *end, const struct end *sender, uint32_t index)
+static void due(struct sim_end *end, const struct sim_end *sender, uint32_t index)
 {
 	end->oracle.listening.due = index;
 	end->oracle.listening.sender = sender;
@@ -91,7 +93,7 @@ static void due(struct end *end, const struct end *sender, uint32_t index)
  * A packet that is old is as good as lost.  One that comes too early breaks off the message under
  * way; the next one that begins a message goes on.
  */
-static void uc_arrival(struct end *end, const struct wire_packet *packet)
+static void uc_arrival(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct listening *listening = &end->oracle.listening;
 	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, listening->expected);
@@ -100,7 +102,7 @@ static void uc_arrival(struct end *end, const struct wire_packet *packet)
 
 	if (!may_listen(end) || position < listening->expected)
 		return;
-	if (index == NOBODY) {
+	if (index == NO_INDEX) {
 		world_fail(end->world, "%s: a packet comes that was not sent", end->name);
 		return;
 	}
@@ -108,10 +110,10 @@ static void uc_arrival(struct end *end, const struct wire_packet *packet)
 	message = &end->peer->script->messages[index];
 	at = (uint32_t)(position - message->first);
 	if (at > 0 && (listening->under_way != index || position > listening->expected))
-		at = NOBODY;
+		at = NO_INDEX;
 	listening->expected = position + 1;
-	listening->under_way = NOBODY;
-	if (at == NOBODY || !accept(end, message, at, packet->payload_length))
+	listening->under_way = NO_INDEX;
+	if (at == NO_INDEX || !accept(end, message, at, packet->payload_length))
 		return;
 	if (!is_last(message, at))
 		listening->under_way = index;
@@ -120,7 +122,8 @@ static void uc_arrival(struct end *end, const struct wire_packet *packet)
 }
 
 /* rule S14 test: the Q_Key decides before anything else. */
-static void ud_arrival(struct end *end, const struct wire_packet *packet, const struct end *sender)
+static void ud_arrival(struct sim_end *end, const struct wire_packet *packet,
+		       const struct sim_end *sender)
 {
 	struct listening *listening = &end->oracle.listening;
 	int64_t position =
@@ -128,7 +131,7 @@ static void ud_arrival(struct end *end, const struct wire_packet *packet, const 
 	uint32_t index = loose_find(sender, position);
 	const struct message *message;
 
-	if (index == NOBODY) {
+	if (index == NO_INDEX) {
 		world_fail(end->world, "%s: a datagram comes that was not sent", end->name);
 		return;
 	}
@@ -146,11 +149,12 @@ static void ud_arrival(struct end *end, const struct wire_packet *packet, const 
 	due(end, sender, index);
 }
 
-void loose_arrival(struct end *end, const struct wire_packet *packet, const struct net_packet *from)
+void loose_arrival(struct sim_end *end, const struct wire_packet *packet,
+		   const struct net_packet *from)
 {
 	end->oracle.listening.written.length = 0;
 	if (!wire_op_is_request(packet->opcode))
-		world_fail(end->world, "%s: an answer comes although nobody answers", end->name);
+		world_fail(end->world, "%s: an answer comes of a service without any", end->name);
 	else if (end->type == ENG_UD)
 		ud_arrival(end, packet, from->from);
 	else
@@ -158,10 +162,10 @@ void loose_arrival(struct end *end, const struct wire_packet *packet, const stru
 }
 
 /* rule S6 test */
-static const char *wrong_receive(const struct end *end, const struct eng_wc *wc,
+static const char *wrong_receive(const struct sim_end *end, const struct eng_wc *wc,
 				 const struct message *message)
 {
-	const struct end *sender = end->oracle.listening.sender;
+	const struct sim_end *sender = end->oracle.listening.sender;
 	bool immediate = message->op != ENG_SEND;
 	uint32_t flags = immediate ? ENG_WC_IMMEDIATE : 0, header = 0;
 
@@ -184,7 +188,7 @@ static const char *wrong_receive(const struct end *end, const struct eng_wc *wc,
 	return NULL;
 }
 
-void loose_received(struct end *end, const struct eng_wc *wc)
+void loose_received(struct sim_end *end, const struct eng_wc *wc)
 {
 	struct oracle *oracle = &end->oracle;
 	struct listening *listening = &oracle->listening;
@@ -195,7 +199,7 @@ void loose_received(struct end *end, const struct eng_wc *wc)
 		oracle_receive_error(end, wc);
 		return;
 	}
-	if (listening->due == NOBODY || number != oracle->answering.held) {
+	if (listening->due == NO_INDEX || number != oracle->answering.held) {
 		world_fail(end->world, "%s: receive %llu completes for no message", end->name,
 			   (unsigned long long)number);
 		return;
@@ -204,17 +208,17 @@ void loose_received(struct end *end, const struct eng_wc *wc)
 	if (wrong)
 		world_fail(end->world, "%s: receive %llu has the wrong %s", end->name,
 			   (unsigned long long)number, wrong);
-	listening->due = NOBODY;
+	listening->due = NO_INDEX;
 	oracle_let_go(end);
 	oracle->receives_completed++;
 }
 
-void loose_check_arrived(struct end *end)
+void loose_check_arrived(struct sim_end *end)
 {
 	const struct area *remote = &end->script->remote;
 	struct extent written = end->oracle.listening.written;
 
-	if (end->oracle.listening.due != NOBODY)
+	if (end->oracle.listening.due != NO_INDEX)
 		world_fail(end->world, "%s: all of message %u has come, but it is not told",
 			   end->name, end->oracle.listening.due);
 	if (memcmp(remote->bytes + written.offset, remote->image + written.offset,

@@ -7,14 +7,14 @@
 #include "sim/oracle.h"
 #include "sim/world.h"
 
-void oracle_gone(struct end *end)
+void oracle_gone(struct sim_end *end)
 {
 	/* READs that were asked for before may be refused now, whatever comes next. */
 	if (!service_is_loose(end->type) && end->script->remote.gone)
 		end->oracle.may_be_in_error = true;
 }
 
-bool oracle_lacks_local(const struct end *end, const struct message *message)
+bool oracle_lacks_local(const struct sim_end *end, const struct message *message)
 {
 	if (message->length == 0 || op_is_local(message->op))
 		return false;
@@ -24,7 +24,7 @@ bool oracle_lacks_local(const struct end *end, const struct message *message)
 }
 
 /* The syndrome of the NAK, or 0; end is the sender. */
-uint8_t oracle_lacks_remote(const struct end *end, const struct message *message)
+uint8_t oracle_lacks_remote(const struct sim_end *end, const struct message *message)
 {
 	if (message->length == 0 || op_is_local(message->op))
 		return 0;

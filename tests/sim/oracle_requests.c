@@ -14,18 +14,18 @@
 /* So long a limited request waits for news of credits at most. */
 #define MOST_WAIT_NS 2000000
 
-static const struct message *message_at(const struct end *end, uint32_t index)
+static const struct message *message_at(const struct sim_end *end, uint32_t index)
 {
 	return &end->script->messages[index];
 }
 
-bool asking_may_ask(const struct end *end)
+bool asking_may_ask(const struct sim_end *end)
 {
 	return end->state == ENG_RTS || end->state == ENG_SQD;
 }
 
 /* READs and Atomics begun and not complete. */
-static uint32_t outstanding(const struct end *end)
+static uint32_t outstanding(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 	uint32_t count = 0;
@@ -41,7 +41,7 @@ static bool beyond(const struct message *message, uint64_t credits)
 }
 
 /* rule C13: has a response come that says what became of a limited request? */
-static bool answered(const struct end *end, const struct message *message)
+static bool answered(const struct sim_end *end, const struct message *message)
 {
 	int64_t unacked = end->oracle.asking.unacked;
 
@@ -49,7 +49,7 @@ static bool answered(const struct end *end, const struct message *message)
 }
 
 /* rule C13 test, rule C14 test, rule C15 test, rule C16 test, rule S12 test */
-static void check_begin(struct end *end, uint32_t index)
+static void check_begin(struct sim_end *end, uint32_t index)
 {
 	struct asking *asking = &end->oracle.asking;
 	struct message *message = &end->script->messages[index];
@@ -81,7 +81,7 @@ static void check_begin(struct end *end, uint32_t index)
 }
 
 /* rule C13 test, rule C17 test */
-static void check_new(struct end *end, uint32_t index, int64_t position,
+static void check_new(struct sim_end *end, uint32_t index, int64_t position,
 		      const struct wire_packet *packet)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -148,7 +148,7 @@ bool asking_remote_right(const struct message *message, const struct wire_packet
 	return packet->swap_add == message->swap && packet->compare == message->compare_add;
 }
 
-bool asking_payload_right(const struct end *end, const struct message *message,
+bool asking_payload_right(const struct sim_end *end, const struct message *message,
 			  const struct wire_packet *packet, uint32_t offset)
 {
 	uint32_t length = message->length - offset;
@@ -166,7 +166,7 @@ bool asking_payload_right(const struct end *end, const struct message *message,
  * rule S7 test, rule C13 test: a request that is waited for has AckReq.  Others may go without
  * when there is time to solicit an ACK later, but not many packets in a row.
  */
-static bool must_ask(const struct end *end, const struct message *message, int64_t position,
+static bool must_ask(const struct sim_end *end, const struct message *message, int64_t position,
 		     bool last)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -182,7 +182,7 @@ static bool must_ask(const struct end *end, const struct message *message, int64
 }
 
 /* rule S1 test, rule S6 test, rule S15 test: the packet is a function of (message, position). */
-static void check_form(struct end *end, uint32_t index, int64_t position,
+static void check_form(struct sim_end *end, uint32_t index, int64_t position,
 		       const struct wire_packet *packet)
 {
 	const struct message *message = message_at(end, index);
@@ -224,7 +224,7 @@ static void check_form(struct end *end, uint32_t index, int64_t position,
  * that came before that was done, with something acknowledged between them, the first was the
  * reason; the others may be another one.
  */
-static void check_again(struct end *end, int64_t position)
+static void check_again(struct sim_end *end, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -237,7 +237,7 @@ static void check_again(struct end *end, int64_t position)
 }
 
 /* Where the next request packet may begin: rule S2 test, rule S3 test */
-static bool in_order(struct end *end, int64_t position)
+static bool in_order(struct sim_end *end, int64_t position)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t next = asking->next > asking->unacked ? asking->next : asking->unacked;
@@ -258,7 +258,7 @@ static bool in_order(struct end *end, int64_t position)
 }
 
 /* rule C15 test: a local request is executed between the packets before and behind it. */
-void asking_locals(struct end *end)
+void asking_locals(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -278,7 +278,7 @@ void asking_locals(struct end *end)
 }
 
 /* The packets of the same burst are not known yet: some have to wait for those. */
-void asking_local(struct end *end, uint32_t key)
+void asking_local(struct sim_end *end, uint32_t key)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -288,7 +288,7 @@ void asking_local(struct end *end, uint32_t key)
 	asking_locals(end);
 }
 
-void oracle_burst_ends(struct end *end)
+void oracle_burst_ends(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -299,7 +299,7 @@ void oracle_burst_ends(struct end *end)
 }
 
 /* A SEND of nothing that the peer has had long ago: it executes nothing and acknowledges all. */
-static bool is_of_the_past(const struct end *end, int64_t position,
+static bool is_of_the_past(const struct sim_end *end, int64_t position,
 			   const struct wire_packet *packet)
 {
 	return position == end->oracle.asking.unacked - 1 && packet->ack_request &&
@@ -308,21 +308,21 @@ static bool is_of_the_past(const struct end *end, int64_t position,
 	       packet->pkey == WIRE_DEFAULT_PKEY && packet->migrated && !packet->solicited;
 }
 
-/* A question: once for each reason.  rule S4 test */
-static bool is_question(struct end *end, int64_t position, const struct wire_packet *packet,
-			bool taken_back)
+/* A solicitation: once for each reason.  rule S4 test */
+static bool is_solicitation(struct sim_end *end, int64_t position, const struct wire_packet *packet,
+			    bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
 
 	if (!asking->may_ask || !is_of_the_past(end, position, packet))
 		return false;
 	asking->may_ask = taken_back;
-	asking->question_sent |= !taken_back;
+	asking->solicitation_sent |= !taken_back;
 	return true;
 }
 
 /* rule S12 test: a READ is asked for again from what is missing to what is missing. */
-static uint32_t check_part(struct end *end, const struct message *message, int64_t position,
+static uint32_t check_part(struct sim_end *end, const struct message *message, int64_t position,
 			   struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -341,7 +341,8 @@ static uint32_t check_part(struct end *end, const struct message *message, int64
 }
 
 /* The sentinel of a repair of SENDs and WRITEs, which are what an ACK answers, right behind it. */
-static bool is_sentinel(const struct end *end, int64_t position, const struct wire_packet *packet)
+static bool is_sentinel(const struct sim_end *end, int64_t position,
+			const struct wire_packet *packet)
 {
 	const struct asking *asking = &end->oracle.asking;
 
@@ -354,7 +355,7 @@ static bool is_sentinel(const struct end *end, int64_t position, const struct wi
  * A repair: what is under way from the oldest on, once more, and all of it asks.  What may be sent
  * next stays what it is.
  */
-void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken_back)
+void oracle_repair(struct sim_end *end, const struct wire_packet *packet, bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->high);
@@ -364,7 +365,7 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 	if (is_sentinel(end, position, packet))
 		return;
 	/* A peer that has not been seen to keep what comes early may be sent all of it then. */
-	if (end->world->plan.flows && asking->question_sent && !asking->jumped)
+	if (end->world->plan.flows && asking->solicitation_sent && !asking->jumped)
 		asking->may_repeat = true;
 	if (!asking_may_ask(end) || !asking->lossy || position < asking->unacked ||
 	    position >= asking->high || asking->rnr_until > end->world->now ||
@@ -375,6 +376,8 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 	}
 	if (op_is_read(message_at(end, index)->op))
 		psns = check_part(end, message_at(end, index), position, &whole);
+	if (position + psns > asking->parts_to)
+		asking->parts_to = position + psns;
 	check_form(end, index, position, &whole);
 	asking->repeats += !taken_back;
 	asking->repeat_serial = end->world->serial;
@@ -385,7 +388,7 @@ void oracle_repair(struct end *end, const struct wire_packet *packet, bool taken
 			asking->handed_out[position + i]++;
 }
 
-void oracle_request(struct end *end, const struct wire_packet *packet, bool taken_back)
+void oracle_request(struct sim_end *end, const struct wire_packet *packet, bool taken_back)
 {
 	struct asking *asking = &end->oracle.asking;
 	int64_t position = oracle_position(packet->psn, end->plan->psn, asking->high);
@@ -396,10 +399,10 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 		loose_request(end, packet, taken_back);
 		return;
 	}
-	if (is_question(end, position, packet, taken_back))
+	if (is_solicitation(end, position, packet, taken_back))
 		return;
 	asking_locals(end);
-	if (index == NOBODY || index >= end->sent_posted || !asking_may_ask(end)) {
+	if (index == NO_INDEX || index >= end->sent_posted || !asking_may_ask(end)) {
 		world_fail(end->world, "%s: a request that was not posted, position %" PRId64,
 			   end->name, position);
 		return;
@@ -434,19 +437,16 @@ void oracle_request(struct end *end, const struct wire_packet *packet, bool take
 			asking->handed_out[position + i]++;
 }
 
-/*
- * What a socket is charged for the positions from unacked to next, READs for their responses.  It
- * may be beyond the window by one request only when nothing else is under way.
- */
-void oracle_window(struct end *end)
+/* From unacked to next, READs for their responses. */
+uint64_t asking_under_way(const struct sim_end *end, bool share, uint32_t *requests)
 {
 	const struct asking *asking = &end->oracle.asking;
-	uint64_t packets = end->plan->cwnd_packets ? end->plan->cwnd_packets : 90;
-	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes = 0;
-	uint32_t mtu = end->world->plan.mtu, requests = 0;
+	uint32_t mtu = end->world->plan.mtu, count = 0;
+	bool flows = end->world->plan.flows;
+	uint64_t bytes = 0;
 
 	if (service_is_loose(end->type))
-		return;
+		return 0;
 	for (uint32_t i = asking->oldest; i < asking->begun; i++) {
 		const struct message *message = message_at(end, i);
 		int64_t from = message->first, to = message_end(message);
@@ -459,21 +459,34 @@ void oracle_window(struct end *end)
 			uint32_t rest = message->length - (uint32_t)(at - message->first) * mtu;
 			uint64_t weight = 116 + (rest < mtu ? rest : mtu);
 
-			/* On a network what has come is not under way. */
-			if (end->world->plan.flows && asking->placed[at])
+			/* On a network what has come is not under way, but counts in the share. */
+			if (flows && !share && asking->placed[at])
 				continue;
 
 			/* READ responses are paced by their sender and weigh a quarter. */
-			bytes += op_is_read(message->op) ? weight / 4 : weight;
-			requests += at == from || !op_is_read(message->op);
+			bytes += op_is_read(message->op) && !(flows && share) ? weight / 4 : weight;
+			count += at == from || !op_is_read(message->op);
 		}
 	}
+	if (requests)
+		*requests = count;
+	return bytes;
+}
+
+/* It may be beyond the window by one request only when nothing else is under way. */
+void oracle_in_flight(struct sim_end *end)
+{
+	uint64_t packets = end->plan->cwnd_packets ? end->plan->cwnd_packets : 90;
+	uint64_t limit = (packets < 4 ? 4 : packets) * (WIRE_MAX_MTU + 116), bytes;
+	uint32_t requests = 0;
+
+	bytes = asking_under_way(end, false, &requests);
 	if (bytes > limit && requests > 1)
 		world_fail(end->world, "%s: %llu bytes are under way, the window is %llu",
 			   end->name, (unsigned long long)bytes, (unsigned long long)limit);
 }
 
-void oracle_taken_back(struct end *end, const struct wire_packet *first)
+void oracle_taken_back(struct sim_end *end, const struct wire_packet *first)
 {
 	struct asking *asking = &end->oracle.asking;
 
@@ -483,7 +496,7 @@ void oracle_taken_back(struct end *end, const struct wire_packet *first)
 }
 
 /* rule C15 test: the reason "credit" is only given without credits. */
-static bool credit_missing(const struct end *end)
+static bool credit_missing(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct message *message;
@@ -498,7 +511,7 @@ static bool credit_missing(const struct end *end)
 	return asking->unacked < message_end(message);
 }
 
-uint64_t asking_wait_ns(const struct end *end)
+uint64_t asking_wait_ns(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
 
@@ -511,7 +524,7 @@ uint64_t asking_wait_ns(const struct end *end)
  * rule C10 test, rule C13 test: the next request may wait for news of credits, but neither long nor
  * without a time at which it goes.
  */
-static bool awaits_news(struct end *end)
+static bool awaits_news(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
 	uint64_t wait = asking_wait_ns(end);
@@ -527,7 +540,7 @@ static bool awaits_news(struct end *end)
 }
 
 /* Liveness, told where it is lost: every pause has a reason, and the reason is true. */
-void asking_nothing(struct end *end, enum eng_tx reason)
+void asking_nothing(struct sim_end *end, enum eng_tx reason)
 {
 	const struct asking *asking = &end->oracle.asking;
 	const struct script *script = end->script;
@@ -555,8 +568,14 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 		true_reason = more && outstanding(end) >= end->plan->max_rd_atomic;
 		break;
 	case ENG_TX_CWND:
-	case ENG_TX_SHARE:
 		true_reason = asking->unacked < asking->high;
+		break;
+	case ENG_TX_SHARE:
+		true_reason = oracle_share_is_used_up(end) &&
+			      (share_queue_is_used(end) || asking->unacked < asking->high);
+		break;
+	case ENG_TX_FULL:
+		true_reason = oracle_is_too_long(end);
 		break;
 	case ENG_TX_RNR:
 		true_reason = asking->rnr_until > end->world->now;
@@ -565,7 +584,7 @@ void asking_nothing(struct end *end, enum eng_tx reason)
 		true_reason = end->state == ENG_SQD;
 		break;
 	case ENG_TX_FAULT:
-		true_reason = (script->bad != NOBODY && script->bad <= asking->begun) ||
+		true_reason = (script->bad != NO_INDEX && script->bad <= asking->begun) ||
 			      script->source.gone || script->landing.gone;
 		break;
 	default:

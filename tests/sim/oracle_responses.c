@@ -14,24 +14,34 @@
 
 #define FAREWELLS 3
 
-static bool may_answer(const struct end *end)
+static bool may_answer(const struct sim_end *end)
 {
 	return end->state == ENG_RTR || end->state == ENG_RTS || end->state == ENG_SQD;
 }
 
 /* rule C12: how far a credit code reaches, as the peer adds it to the MSN of now. */
-static uint64_t reach(const struct end *end, uint32_t code)
+static uint64_t reach(const struct sim_end *end, uint32_t code)
 {
 	return end->oracle.answering.received + (uint64_t)oracle_credits(code);
 }
 
-static uint32_t receives_free(const struct end *end)
+static uint32_t receives_free(const struct sim_end *end)
 {
 	return queue_left(end->queue);
 }
 
+bool oracle_lacks_receives(const struct sim_end *end)
+{
+	const struct answering *answering = &end->oracle.answering;
+	const struct script *script = end->peer->script;
+	uint32_t index = script_find(script, answering->expected - 1);
+
+	return !end->plan->hides_credits && receives_free(end) == 0 && index != NO_INDEX &&
+	       answering->expected == message_end(&script->messages[index]) && answering->taken > 0;
+}
+
 /* What the bad message is answered with when its packet at has come; 0: nothing bad about it. */
-static uint8_t fault_of(const struct end *end, const struct wire_packet *packet, uint32_t at)
+static uint8_t fault_of(const struct sim_end *end, const struct wire_packet *packet, uint32_t at)
 {
 	const struct plan *plan = &end->world->plan;
 	const struct receive *receive;
@@ -63,7 +73,7 @@ static bool takes_receive(const struct message *message, uint32_t at)
 	return message->op == ENG_WRITE_IMM && at == message->packets - 1;
 }
 
-static void note_fatal(struct end *end, uint8_t syndrome)
+static void note_fatal(struct sim_end *end, uint8_t syndrome)
 {
 	struct answering *answering = &end->oracle.answering;
 
@@ -74,7 +84,7 @@ static void note_fatal(struct end *end, uint8_t syndrome)
 }
 
 /* A request at the expected position: rule C5 test, rule C6 test, rule C11 test */
-static void execute(struct end *end, const struct wire_packet *packet)
+static void execute(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 	struct script *script = end->peer->script;
@@ -124,7 +134,7 @@ static void execute(struct end *end, const struct wire_packet *packet)
 }
 
 /* rule S4 test: a READ is answered again as long as no newer ones have taken its place. */
-static void asked_again(struct end *end, const struct wire_packet *packet, int64_t position)
+static void asked_again(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
 	const struct script *script = end->peer->script;
@@ -145,7 +155,7 @@ static void asked_again(struct end *end, const struct wire_packet *packet, int64
 		answering->again_to = message_end(&script->messages[index]);
 }
 
-void oracle_kept(struct end *end, const struct wire_packet *packet)
+void oracle_kept(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 
@@ -159,7 +169,7 @@ void oracle_kept(struct end *end, const struct wire_packet *packet)
 }
 
 /* Is the request kept whose turn it is?  It is kept no longer, nor are those before it. */
-static bool take_kept(struct end *end, struct wire_packet *packet)
+static bool take_kept(struct sim_end *end, struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 	bool found = false;
@@ -186,7 +196,7 @@ static bool take_kept(struct end *end, struct wire_packet *packet)
  * A gap has been filled: what is kept has its turn, one after the other, as the engine's calls show
  * or when it has returned.
  */
-bool oracle_kept_turn(struct end *end)
+bool oracle_kept_turn(struct sim_end *end)
 {
 	struct answering *answering = &end->oracle.answering;
 	struct wire_packet packet;
@@ -200,7 +210,7 @@ bool oracle_kept_turn(struct end *end)
 }
 
 /* What is left is another gap, and told at once. */
-void oracle_kept_over(struct end *end)
+void oracle_kept_over(struct sim_end *end)
 {
 	struct answering *answering = &end->oracle.answering;
 
@@ -221,7 +231,7 @@ void oracle_kept_over(struct end *end)
 }
 
 /* rule S4 test */
-void answering_arrival(struct end *end, const struct wire_packet *packet, uint64_t serial)
+void answering_arrival(struct sim_end *end, const struct wire_packet *packet, uint64_t serial)
 {
 	struct answering *answering = &end->oracle.answering;
 	const struct end_plan *asker = end->peer->plan;
@@ -247,7 +257,10 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 	} else if (position < answering->expected) {
 		if (family == WIRE_FAMILY_READ && position >= 0)
 			asked_again(end, packet, position);
-		asking_question_came(end->peer, position, packet);
+		answering->answers_again |= family == WIRE_FAMILY_READ ||
+					    family == WIRE_FAMILY_ATOMIC ||
+					    family == WIRE_FAMILY_ATOMIC_WRITE;
+		asking_solicitation_came(end->peer, position, packet);
 		if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
 			answering->asked++;
 			if (!answering->repeat_owed || position > answering->repeat_at)
@@ -269,7 +282,7 @@ void answering_arrival(struct end *end, const struct wire_packet *packet, uint64
 }
 
 /* Is there a READ or Atomic from position from up to before to? */
-static bool answer_between(const struct end *end, int64_t from, int64_t to)
+static bool answer_between(const struct sim_end *end, int64_t from, int64_t to)
 {
 	const struct script *script = end->peer->script;
 	uint32_t index = script_find(script, from < 0 ? 0 : from);
@@ -286,7 +299,7 @@ static bool answer_between(const struct end *end, int64_t from, int64_t to)
 }
 
 /* rule C2 test, rule C4 test, rule C5 test, rule C7 test */
-static void check_credits(struct end *end, const struct wire_packet *packet)
+static void check_credits(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 	uint32_t code = packet->syndrome & 31;
@@ -309,7 +322,7 @@ static void check_credits(struct end *end, const struct wire_packet *packet)
  * What was acknowledged last is a READ or Atomic, and the peer has told of no credits: it might
  * take an ACK for that PSN for the answer, which can have been lost (engine/credit.h).
  */
-static bool spares_peer(const struct end *end)
+static bool spares_peer(const struct sim_end *end)
 {
 	int64_t settled = end->oracle.answering.settled;
 	struct eng_view view;
@@ -319,7 +332,8 @@ static bool spares_peer(const struct end *end)
 }
 
 /* rule C8 test, rule C9 test, rule C10 test */
-static void check_unsolicited(struct end *end, const struct wire_packet *packet, int64_t position)
+static void check_unsolicited(struct sim_end *end, const struct wire_packet *packet,
+			      int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
 
@@ -327,7 +341,8 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 	if (spares_peer(end))
 		world_fail(end->world, "%s: an ACK in the place of a READ or Atomic response",
 			   end->name);
-	/* What came without AckReq is acknowledged at the end, for nobody can ask any more. */
+	/* What came without AckReq is acknowledged at the end, for it cannot be solicited any more.
+	 */
 	if (answering->farewells > 0 && position > answering->settled &&
 	    position == answering->expected - 1)
 		return;
@@ -349,21 +364,22 @@ static void check_unsolicited(struct end *end, const struct wire_packet *packet,
 }
 
 /* rule S11 test: memory has gone before it could be read; the requester is told. */
-static bool refuses_read(const struct end *end, const struct wire_packet *packet, int64_t position)
+static bool refuses_read(const struct sim_end *end, const struct wire_packet *packet,
+			 int64_t position)
 {
 	const struct script *script = end->peer->script;
 	uint32_t index = script_find(script, position);
 	const struct message *message = &script->messages[index];
 
-	if (packet->syndrome != 0x62 || index == NOBODY || !op_is_read(message->op) ||
+	if (packet->syndrome != 0x62 || index == NO_INDEX || !op_is_read(message->op) ||
 	    message->length == 0 || position >= end->oracle.answering.expected)
 		return false;
 	return end->script->remote.gone ||
-	       (message->window != NOBODY && end->script->windows[message->window].ended);
+	       (message->window != NO_INDEX && end->script->windows[message->window].ended);
 }
 
 /* That ends the connection, unless the READ has been answered before. */
-static void note_refusal(struct end *end, int64_t position)
+static void note_refusal(struct sim_end *end, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
 	const struct script *script = end->peer->script;
@@ -378,7 +394,7 @@ static void note_refusal(struct end *end, int64_t position)
 		world_fail(end->world, "%s: a READ is refused, and yet the QP goes on", end->name);
 }
 
-static void check_nak(struct end *end, const struct wire_packet *packet, int64_t position)
+static void check_nak(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
 	bool *owed = &answering->fatal_owed;
@@ -411,7 +427,7 @@ static void check_nak(struct end *end, const struct wire_packet *packet, int64_t
 		answering->settled = position - 1;
 }
 
-static void check_ack(struct end *end, const struct wire_packet *packet, int64_t position)
+static void check_ack(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
 	bool positive = packet->syndrome >> 5 == 0;
@@ -437,8 +453,8 @@ static void check_ack(struct end *end, const struct wire_packet *packet, int64_t
 }
 
 /* rule S12 test */
-static void check_read_response(struct end *end, const struct wire_packet *packet, int64_t position,
-				const struct message *message)
+static void check_read_response(struct sim_end *end, const struct wire_packet *packet,
+				int64_t position, const struct message *message)
 {
 	const struct answering *answering = &end->oracle.answering;
 	uint32_t at = (uint32_t)(position - message->first), mtu = end->world->plan.mtu;
@@ -453,7 +469,7 @@ static void check_read_response(struct end *end, const struct wire_packet *packe
 	     (last || !(answering->starts[position] & 2))))
 		world_fail(end->world, "%s: READ response %u has the wrong form", end->name, at);
 	if ((place == WIRE_FIRST || place == WIRE_ONLY) && !(answering->starts[position] & 1))
-		world_fail(end->world, "%s: READ response begins at %u, where nobody asked",
+		world_fail(end->world, "%s: READ response begins at %u, where none was asked for",
 			   end->name, at);
 	if ((place == WIRE_MIDDLE || place == WIRE_LAST) && at == 0)
 		world_fail(end->world, "%s: READ response does not begin with First", end->name);
@@ -461,7 +477,7 @@ static void check_read_response(struct end *end, const struct wire_packet *packe
 		check_credits(end, packet);
 }
 
-static void check_answer(struct end *end, const struct wire_packet *packet, int64_t position)
+static void check_answer(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
 	const struct answering *answering = &end->oracle.answering;
 	const struct script *script = end->peer->script;
@@ -469,7 +485,7 @@ static void check_answer(struct end *end, const struct wire_packet *packet, int6
 	const struct message *message = &script->messages[index];
 	bool atomic = wire_op_info(packet->opcode)->family == WIRE_FAMILY_ATOMIC_ACK;
 
-	if (index == NOBODY || position >= answering->expected || !op_answers(message->op) ||
+	if (index == NO_INDEX || position >= answering->expected || !op_answers(message->op) ||
 	    atomic != op_is_atomic(message->op)) {
 		world_fail(end->world, "%s: an answer to nothing, position %" PRId64, end->name,
 			   position);
@@ -487,7 +503,7 @@ static void check_answer(struct end *end, const struct wire_packet *packet, int6
 		world_fail(end->world, "%s: Atomic %u returns another value", end->name, index);
 }
 
-void oracle_response(struct end *end, const struct wire_packet *packet)
+void oracle_response(struct sim_end *end, const struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 	int64_t position = oracle_position(packet->psn, end->peer->plan->psn, answering->expected);
@@ -520,24 +536,29 @@ void oracle_response(struct end *end, const struct wire_packet *packet)
 }
 
 /* rule C8 test: duplicates of the last positive ACK, in case that was lost. */
-void oracle_farewell(struct end *end)
+void oracle_farewell(struct sim_end *end)
 {
 	if (!service_is_loose(end->type) && may_answer(end) && !end->oracle.answering.fatal &&
 	    end->oracle.answering.established)
 		end->oracle.answering.farewells = FAREWELLS;
 }
 
-bool oracle_pauses(const struct end *end)
+bool oracle_has_answers(const struct sim_end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
 	/* Those that are given again pause as well, and stay in front (rule S8). */
-	return !service_is_loose(end->type) && may_answer(end) &&
+	return !service_is_loose(end->type) &&
 	       (answering->again_to >= 0 ||
 		answer_between(end, answering->settled + 1, answering->expected));
 }
 
-bool oracle_owes_answer(const struct end *end)
+bool oracle_pauses(const struct sim_end *end)
+{
+	return may_answer(end) && oracle_has_answers(end);
+}
+
+bool oracle_owes_answer(const struct sim_end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
@@ -548,7 +569,7 @@ bool oracle_owes_answer(const struct end *end)
 				   answering->ack_asked > answering->settled);
 }
 
-void answering_nothing(struct end *end)
+void answering_nothing(struct sim_end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 	const char *what = NULL;

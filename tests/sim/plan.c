@@ -261,6 +261,8 @@ void plan_make(struct plan *plan, uint64_t seed, uint32_t generation)
 	plan_patience(plan);
 	if (generation >= 2)
 		plan_second_generation(plan);
+	if (generation >= 3)
+		plan_third_generation(plan);
 }
 
 static void print_net(char name, const struct net_plan *net)
@@ -307,4 +309,5 @@ void plan_print(const struct plan *plan)
 		print_end((char)('A' + side), &plan->end[side]);
 	}
 	plan_print_services(plan);
+	plan_print_progress(plan);
 }

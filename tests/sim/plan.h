@@ -121,7 +121,7 @@ struct end_plan {
 #define PLAN_ROUND_NS 100000
 
 /* What plans can hold has grown; a seed means the same for ever in the generation it was run in. */
-#define PLAN_GENERATION 2
+#define PLAN_GENERATION 3
 
 struct plan {
 	uint64_t seed;
@@ -155,6 +155,12 @@ struct plan {
 	struct end_plan xrc[2];
 	bool groups; /* some datagrams go to all UD ends that are members */
 	bool member[PLAN_MAX_CONNECTIONS][2];
+	/* Generation 3 (plan_progress.c), [side] being the one that sends. */
+	bool transport_waits;	/* as shared memory: a sender waits for room, and nothing is lost */
+	uint32_t full[2];	/* chance per turn that it has no room, */
+	uint64_t full_ns[2];	/* ... for so long at most */
+	bool queues_share[2];	/* one that meets a share that is used up has its turn */
+	bool tells_receives[2]; /* the engine is told that receives have been posted */
 
 	/* Flows of reliable connections that meet at one bottleneck (plan_flows.c). */
 	bool flows;
@@ -207,10 +213,13 @@ void plan_services(struct plan *plan);
 /* XRC, UC on shared receive queues, multicast. */
 void plan_second_generation(struct plan *plan);
 void plan_print_services(const struct plan *plan);
+/* What the progress layer tells the engine. */
+void plan_third_generation(struct plan *plan);
+void plan_print_progress(const struct plan *plan);
 
 void plan_make(struct plan *plan, uint64_t seed, uint32_t generation);
 void plan_print(const struct plan *plan);
 /* Instead: a bottleneck that one to four long flows go through. */
-void plan_make_flows(struct plan *plan, uint64_t seed);
+void plan_make_flows(struct plan *plan, uint64_t seed, uint32_t generation);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Plans of another kind: one to four flows, each with a queue pair of its own at both ends, go the
- * same way through one bottleneck for so long that their windows decide who gets how much.  Hosts
+ * same way through one bottleneck for so long that their windows decide what each gets.  Hosts
  * do what those of production do; only the network and the work differ from seed to seed.
  */
 #include <stdio.h>
@@ -151,14 +151,14 @@ static void plan_timeout(struct plan *plan)
 	plan->rnr_retry = 7;
 }
 
-void plan_make_flows(struct plan *plan, uint64_t seed)
+void plan_make_flows(struct plan *plan, uint64_t seed, uint32_t generation)
 {
 	struct sim_random random;
 
 	memset(plan, 0, sizeof(*plan));
 	random_seed(&random, seed, 7);
 	plan->seed = seed;
-	plan->generation = PLAN_GENERATION;
+	plan->generation = generation;
 	plan->flows = true;
 	plan->rounds = 1;
 	plan->connections = PICK(&random, 1, 2, 2, 2, 3, 4);
@@ -175,4 +175,6 @@ void plan_make_flows(struct plan *plan, uint64_t seed)
 	plan_timeout(plan);
 	for (uint32_t side = 0; side < 2; side++)
 		plan->end[side] = plan->flow[0][side];
+	if (generation >= 3)
+		plan_third_generation(plan);
 }

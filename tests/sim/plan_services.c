@@ -33,7 +33,7 @@ static void plan_loose(struct sim_random *random, struct plan *plan, uint32_t si
 	end->fence = 0;
 	end->psn = random_chance(random, 500) ? (uint32_t)random_next(random) & WIRE_24BIT_MASK
 					      : (0u - random_below(random, 200)) & WIRE_24BIT_MASK;
-	/* A window is not waited for, so it may not end a run. */
+	/* A window is not waited for, so it may not end a burst. */
 	end->cwnd_packets = 0;
 	end->rq_shared = false;
 	end->rq_by_call = end->rq_by_call && plan->common_queue[side];

@@ -197,7 +197,7 @@ static bool goes_wrong(const struct script *script, const struct script *peer,
 {
 	uint32_t from = plan->end[side].messages / 3;
 
-	if (script->bad != NOBODY || plan->trouble_side != side)
+	if (script->bad != NO_INDEX || plan->trouble_side != side)
 		return false;
 	/* What the QP forbids, it forbids from the first time on. */
 	if (plan->trouble != TROUBLE_ACCESS && script->message_count < from)
@@ -292,7 +292,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	message->op = script_pick_op(end, random);
 	if (message->op == ENG_BIND_MW && script->window_count == SCRIPT_WINDOWS)
 		message->op = ENG_LOCAL_INV;
-	message->next_writer = message->window = NOBODY;
+	message->next_writer = message->window = NO_INDEX;
 	if (!op_is_local(message->op))
 		message->length = script_pick_length(end, plan->mtu, random);
 	/* Known before there is room looked for. */
@@ -302,7 +302,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 		return false;
 	script_pick_flags(message, end, random);
 	wrong = goes_wrong(script, peer, message, plan, side);
-	message->dead = wrong || script->bad != NOBODY;
+	message->dead = wrong || script->bad != NO_INDEX;
 	if (!make_body(script, peer, message, end, random))
 		return false;
 	if (side == 1 && !message->dead)
@@ -366,7 +366,7 @@ void script_make(struct script scripts[2], const struct plan *plan, uint32_t con
 		const struct area *remote = &scripts[!side].remote;
 		uint32_t bad = scripts[side].bad;
 
-		if (bad != NOBODY && plan->trouble == TROUBLE_BOUNDS)
+		if (bad != NO_INDEX && plan->trouble == TROUBLE_BOUNDS)
 			scripts[side].messages[bad].va =
 				(remote->base + remote->used - GUARD + 7) & ~UINT64_C(7);
 	}

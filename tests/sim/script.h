@@ -16,7 +16,7 @@
 #include "sim/plan.h"
 #include "sim/random.h"
 
-#define NOBODY UINT32_MAX
+#define NO_INDEX UINT32_MAX
 #define SCRIPT_WINDOWS 64
 
 /* Registered memory: bytes as they are, image as they must be when all is done. */
@@ -56,7 +56,7 @@ struct message {
 	uint32_t receives_upto; /* how many up to this one, itself included, take one */
 	uint32_t content;	/* SEND, WRITE: what is sent; READ: what must come; in blob */
 	uint32_t target;	/* in the peer's remote area */
-	uint32_t next_writer;	/* message that overwrites target, or NOBODY */
+	uint32_t next_writer;	/* message that overwrites target, or NO_INDEX */
 	uint32_t sge_count;
 	struct eng_sge sge[ENG_MAX_SGE];
 	uint64_t va, compare_add, swap, original;
@@ -65,7 +65,7 @@ struct message {
 	bool signaled;
 	bool read_later; /* a READ asks for its target */
 	bool limited;	 /* rule C13: had no credit when it was begun (the oracle's) */
-	uint32_t window; /* BIND_MW: own; others: of the peer, has to be bound first; or NOBODY */
+	uint32_t window; /* BIND_MW: own; others: of the peer, has to be bound first; or NO_INDEX */
 	/* UC and UD, where first is not known before the message is begun. */
 	enum eng_status local_status; /* how it fails without having been sent, or ENG_SUCCESS */
 	bool refused;		      /* names memory that the receiver does not have */
@@ -87,7 +87,7 @@ struct script {
 	int64_t positions;	  /* of all messages */
 	uint32_t wire_messages;	  /* those that are not local */
 	uint32_t receives_needed; /* by this end's messages, at the peer */
-	uint32_t bad;		  /* message that goes wrong, or NOBODY */
+	uint32_t bad;		  /* message that goes wrong, or NO_INDEX */
 
 	struct receive *receives; /* that this end posts: the peer's needs and some more */
 	uint32_t receive_count, receive_room;
@@ -123,7 +123,7 @@ void script_free(struct script *script);
 /* A work request as the engine takes it. */
 void script_fill_send(const struct script *script, uint32_t index, struct eng_send_wqe *wqe);
 
-/* The message that position belongs to, or NOBODY. */
+/* The message that position belongs to, or NO_INDEX. */
 uint32_t script_find(const struct script *script, int64_t position);
 /* The message with this SSN. */
 uint32_t script_by_ssn(const struct script *script, uint32_t ssn);
@@ -187,7 +187,7 @@ bool area_list_right(const struct area *area, const struct eng_sge *sge, uint32_
 /* Nothing is known any more about these bytes. */
 void area_forget(struct area *area, uint32_t offset, uint32_t length);
 void area_forget_list(struct area *area, const struct eng_sge *sge, uint32_t count);
-/* Offset of the first byte that is not as it must be, or NOBODY. */
+/* Offset of the first byte that is not as it must be, or NO_INDEX. */
 uint32_t area_compare(const struct area *area);
 
 #endif

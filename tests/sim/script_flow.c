@@ -91,7 +91,7 @@ static void make_message(struct script *script, struct script *peer, const struc
 	message->flags = ENG_SIGNALED;
 	message->signaled = true;
 	message->immediate = (uint32_t)random_next(random);
-	message->next_writer = message->window = NOBODY;
+	message->next_writer = message->window = NO_INDEX;
 	message->content = PATTERN_STEP * (script->message_count % PATTERN_STEPS);
 	message->first = script->positions;
 	message->packets = (message->length + plan->mtu - 1) / plan->mtu;

@@ -96,7 +96,7 @@ static bool make_message(struct script scripts[2], const struct plan *plan, uint
 	message->op = script_pick_op(end, random);
 	if (type == ENG_UD && op_is_write(message->op))
 		message->op = message->op == ENG_WRITE ? ENG_SEND : ENG_SEND_IMM;
-	message->next_writer = message->window = NOBODY;
+	message->next_writer = message->window = NO_INDEX;
 	message->length = script_pick_length(end, plan->mtu, random);
 	if (type == ENG_UD)
 		limit_datagram(message, plan->mtu, end->spoiled, random);

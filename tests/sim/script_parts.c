@@ -33,7 +33,7 @@ uint32_t area_grow(struct area *area, uint32_t length)
 	uint32_t offset = area->used;
 
 	if (length > area->room - offset)
-		return NOBODY;
+		return NO_INDEX;
 	for (uint32_t done = 0; done < length;) {
 		uint32_t at = (offset + done) % (POOL_BYTES / 2);
 		uint32_t n = POOL_BYTES / 2 - at;
@@ -92,7 +92,7 @@ void script_start(struct script *script, struct sim_random *random)
 	script->positions = 0;
 	script->wire_messages = 0;
 	script->receives_needed = 0;
-	script->bad = NOBODY;
+	script->bad = NO_INDEX;
 	script->receive_count = 0;
 	script->receives_again = false;
 	script->last_write_count = 0;
@@ -237,7 +237,7 @@ bool script_aim(struct script *script, struct script *peer, struct message *mess
 		slot = random_below(random, script->last_write_count);
 		struct message *before = &script->messages[script->last_writes[slot]];
 
-		if (before->length >= message->length && before->next_writer == NOBODY) {
+		if (before->length >= message->length && before->next_writer == NO_INDEX) {
 			before->next_writer = script->message_count;
 			message->target = before->target;
 			if (before->read_later)

@@ -24,7 +24,7 @@ void script_start(struct script *script, struct sim_random *random);
 struct message *script_new_message(struct script *script);
 struct receive *script_new_receive(struct script *script);
 
-/* More bytes at the end of the area, alike in both pictures; NOBODY when it is full. */
+/* More bytes at the end of the area, alike in both pictures; NO_INDEX when it is full. */
 uint32_t area_grow(struct area *area, uint32_t length);
 /* SGEs in fresh memory with gaps between them; false when there is no room. */
 bool script_land(struct area *area, uint32_t length, uint32_t most, struct eng_sge *sge,

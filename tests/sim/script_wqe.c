@@ -51,7 +51,7 @@ uint32_t script_find(const struct script *script, int64_t position)
 	uint32_t low = 0, high = script->message_count;
 
 	if (position < 0 || position >= script->positions)
-		return NOBODY;
+		return NO_INDEX;
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 

@@ -31,7 +31,7 @@ static void copy_burst(const struct eng_burst *burst, uint32_t *piece, uint32_t 
 }
 
 /* A datagram's own, or that of the connection. */
-static bool path_is_right(const struct end *end, const struct eng_burst *burst)
+static bool path_is_right(const struct sim_end *end, const struct eng_burst *burst)
 {
 	const struct eng_path *path = burst->path;
 
@@ -43,7 +43,7 @@ static bool path_is_right(const struct end *end, const struct eng_burst *burst)
 }
 
 /* The rules of UDP_SEGMENT, and those of burst.h. */
-static bool burst_is_sound(struct end *end, const struct eng_burst *burst)
+static bool burst_is_sound(struct sim_end *end, const struct eng_burst *burst)
 {
 	uint32_t sum = 0;
 
@@ -61,7 +61,7 @@ static bool burst_is_sound(struct end *end, const struct eng_burst *burst)
 }
 
 /* What others may write to is copied, or the ICRC would be of other bytes than those sent. */
-static void check_staged(struct end *end, const struct eng_burst *burst)
+static void check_staged(struct sim_end *end, const struct eng_burst *burst)
 {
 	if (burst->kind == ENG_BURST_REQUESTS || burst->kind == ENG_BURST_REPAIR)
 		return;
@@ -76,7 +76,7 @@ static void check_staged(struct end *end, const struct eng_burst *burst)
  * The cost of system calls: a burst of requests ends where it must.  Looked at when the next one
  * follows at once and nothing but the number and size of packets limits a burst.
  */
-static void check_cut(struct end *end, const struct eng_burst *before,
+static void check_cut(struct sim_end *end, const struct eng_burst *before,
 		      const struct eng_burst *burst)
 {
 	uint32_t last = before->bytes - before->segment * (before->packets - 1);
@@ -99,7 +99,7 @@ static void check_cut(struct end *end, const struct eng_burst *before,
  * rule S7 test: an ACK may wait to ride behind requests, but not for long.  An end that has slept
  * longer than that may let requests go first, as long as no time passes.
  */
-static void watch_ack_delay(struct end *end, bool waits)
+static void watch_ack_delay(struct sim_end *end, bool waits)
 {
 	uint64_t now = end->world->now;
 
@@ -117,7 +117,7 @@ static void watch_ack_delay(struct end *end, bool waits)
 }
 
 /* Neither side may keep the other from sending, beyond the time that an ACK may wait anyway. */
-static void check_fair(struct end *end, const struct eng_burst *burst)
+static void check_fair(struct sim_end *end, const struct eng_burst *burst)
 {
 	bool holds_up =
 		burst->kind == ENG_BURST_REQUESTS && !burst->ack_rides && oracle_owes_answer(end);
@@ -131,7 +131,8 @@ static void check_fair(struct end *end, const struct eng_burst *burst)
 		world_fail(end->world, "%s: requests hold up the answers that are owed", end->name);
 }
 
-static bool parse_own(struct end *end, const struct net_packet *from, struct wire_packet *packet)
+static bool parse_own(struct sim_end *end, const struct net_packet *from,
+		      struct wire_packet *packet)
 {
 	uint16_t ip_id = from->ip_id;
 	enum wire_error error = wire_parse(from->bytes, from->length, packet);
@@ -150,7 +151,7 @@ static bool parse_own(struct end *end, const struct net_packet *from, struct wir
 	return true;
 }
 
-static void show_packet(struct end *end, struct net_packet *to, struct wire_packet *packet,
+static void show_packet(struct sim_end *end, struct net_packet *to, struct wire_packet *packet,
 			bool taken_back)
 {
 	to->cnp = packet->opcode == WIRE_CNP_OPCODE;
@@ -172,9 +173,9 @@ static void show_packet(struct end *end, struct net_packet *to, struct wire_pack
 }
 
 /* Datagrams go where they say, by the way of the address handle they were posted with. */
-static void address(struct end *end, struct net_packet *to, const struct wire_packet *packet)
+static void address(struct sim_end *end, struct net_packet *to, const struct wire_packet *packet)
 {
-	struct end *peer = world_find(end->world, !end->side, packet->dest_qpn);
+	struct sim_end *peer = world_find(end->world, !end->side, packet->dest_qpn);
 
 	/* All of the other side hear it, at the same place. */
 	if (packet->dest_qpn == PLAN_GROUP_QPN)
@@ -187,7 +188,7 @@ static void address(struct end *end, struct net_packet *to, const struct wire_pa
 }
 
 /* Is the packet to be sent?  Whether or not, the engine meant it, so the oracle looks at it. */
-static bool examine(struct end *end, struct net_packet *to, bool taken_back)
+static bool examine(struct sim_end *end, struct net_packet *to, bool taken_back)
 {
 	struct wire_packet packet;
 	enum mutant_way way;
@@ -202,7 +203,7 @@ static bool examine(struct end *end, struct net_packet *to, bool taken_back)
 	return way == MUTANT_SEND && !taken_back && !end->world->failed;
 }
 
-static void emit(struct end *end, const struct eng_burst *burst, bool taken_back)
+static void emit(struct sim_end *end, const struct eng_burst *burst, bool taken_back)
 {
 	struct world *world = end->world;
 	struct wire_packet first = { .psn = burst->first_psn };
@@ -238,10 +239,15 @@ static void emit(struct end *end, const struct eng_burst *burst, bool taken_back
 }
 
 /* What a host of production knows, drawn anew for each end that is scheduled so. */
-static struct eng_hint hint_of(struct end *end, unsigned int sides)
+static struct eng_hint hint_of(struct sim_end *end, unsigned int sides)
 {
 	struct eng_hint hint = {
-		.now = end->world->now, .occasion = ENG_LAST, .sides = sides, .round = end->rounds
+		.now = end->world->now,
+		.occasion = ENG_LAST,
+		.sides = sides,
+		.round = end->rounds,
+		.share_waits = share_queue_waits(end),
+		.full = ring_looks_full(end),
 	};
 
 	if (!end->plan->scheduled)
@@ -252,28 +258,27 @@ static struct eng_hint hint_of(struct end *end, unsigned int sides)
 	return hint;
 }
 
-static enum eng_tx ask_engine(struct end *end, struct eng_burst *burst, unsigned int sides)
+static enum eng_tx ask_engine(struct sim_end *end, struct eng_burst *burst, unsigned int sides)
 {
 	const struct eng_hint hint = hint_of(end, sides);
 
 	return eng_transmit(end->qp, burst, &hint);
 }
 
-void end_posted(struct end *end)
+void end_posted(struct sim_end *end)
 {
 	const struct eng_hint hint = hint_of(end, 0);
 
-	if (!end->plan->scheduled)
+	if (!end->plan->scheduled || eng_posted(end->qp, &hint) == ENG_TX_BURST) {
+		end->posts = true;
 		return;
-	end->posts = eng_posted(end->qp, &hint) == ENG_TX_BURST;
-	if (end->posts)
-		return;
+	}
 	end->gathers = true;
 	if (end->round_at == ENG_NEVER)
 		end->round_at = end->world->now + random_skewed(&end->random, PLAN_ROUND_NS);
 }
 
-static void trace_reason(const struct end *end, enum eng_tx reason)
+static void trace_reason(const struct sim_end *end, enum eng_tx reason)
 {
 	struct eng_view view;
 
@@ -285,8 +290,12 @@ static void trace_reason(const struct end *end, enum eng_tx reason)
 		    view.unlimited ? " unlimited" : "", view.msn, (int)eng_owed(end->qp));
 }
 
-/* The sides that have really nothing to send: READ responses may pause, and an ACK may wait. */
-static unsigned int sides_silent(struct end *end, struct eng_burst *burst, enum eng_tx requests)
+/*
+ * The sides that have really nothing to send: READ responses may pause, or wait for room, and an
+ * ACK may wait.  Why requests wait is hidden by answers that wait for room.
+ */
+static unsigned int sides_silent(struct sim_end *end, struct eng_burst *burst,
+				 enum eng_tx *requests)
 {
 	unsigned int sides = ENG_REQUESTS | ENG_RESPONSES;
 	enum eng_tx responses = ask_engine(end, burst, ENG_RESPONSES);
@@ -294,22 +303,53 @@ static unsigned int sides_silent(struct end *end, struct eng_burst *burst, enum 
 	if (responses == ENG_TX_BURST)
 		world_fail(end->world, "%s: has responses to send after all", end->name);
 	watch_ack_delay(end, responses == ENG_TX_ACK_DELAY);
-	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY)
+	oracle_responses_wait(end, responses);
+	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY || responses == ENG_TX_FULL)
 		sides &= ~(unsigned int)ENG_RESPONSES;
+	if (*requests == ENG_TX_FULL)
+		*requests = ask_engine(end, burst, ENG_REQUESTS);
+	if (*requests == ENG_TX_BURST)
+		world_fail(end->world, "%s: has requests to send after all", end->name);
 	/* Room in the window may wait until a burst fits, if an ACK is on its way. */
-	if (requests == ENG_TX_CWND && end->plan->scheduled)
+	if (*requests == ENG_TX_CWND && end->plan->scheduled)
 		sides &= ~(unsigned int)ENG_REQUESTS;
 	return sides;
 }
 
-static enum eng_tx transmit(struct end *end, struct eng_burst *burst)
+static enum eng_tx transmit(struct sim_end *end, struct eng_burst *burst)
 {
 	if (mutant_answers_last(end) && ask_engine(end, burst, ENG_REQUESTS) == ENG_TX_BURST)
 		return ENG_TX_BURST;
 	return ask_engine(end, burst, ENG_REQUESTS | ENG_RESPONSES);
 }
 
-void end_transmit(struct end *end)
+/* Nothing to send, or not now. */
+static void note_silence(struct sim_end *end, struct eng_burst *burst, enum eng_tx reason)
+{
+	bool queues = share_queue_is_used(end);
+	unsigned int sides;
+
+	end->share_waits = reason == ENG_TX_SHARE && !queues;
+	oracle_burst_ends(end);
+	oracle_tells(end);
+	trace_reason(end, reason);
+	sides = sides_silent(end, burst, &reason);
+	oracle_nothing_to_send(end, reason, sides);
+}
+
+/* The transport has not taken it. */
+static void take_back(struct sim_end *end, const struct eng_burst *burst)
+{
+	eng_unsent(end->qp, burst);
+	if (ring_is_used(end)) {
+		ring_blocks(end);
+		return;
+	}
+	end->socket_full_until = end->world->now + random_below(&end->random, SOCKET_FULL_NS);
+	end->busy = true;
+}
+
+enum eng_tx end_transmit(struct sim_end *end, uint32_t most)
 {
 	struct world *world = end->world;
 	const struct end_plan *plan = end->plan;
@@ -325,39 +365,41 @@ void end_transmit(struct end *end)
 
 	if (end->socket_full_until > world->now) {
 		end->busy = true;
-		return;
+		return ENG_TX_FULL;
 	}
-	for (uint32_t i = 0; i < plan->max_bursts && !world->failed; i++) {
+	ring_begin_turn(end);
+	end->is_unfinished = true;
+	for (uint32_t i = 0; i < most && !world->failed; i++) {
 		struct eng_burst before = burst;
+		bool shared = share_queue_waits(end), full = ring_looks_full(end);
 		enum eng_tx reason = transmit(end, &burst);
 		bool taken_back = random_chance(&end->random, plan->unsent);
 
 		oracle_after_step(end);
-		end->crowded = reason == ENG_TX_SHARE;
 		if (reason != ENG_TX_BURST) {
-			oracle_burst_ends(end);
-			oracle_tells(end);
-			trace_reason(end, reason);
-			oracle_nothing_to_send(end, reason, sides_silent(end, &burst, reason));
-			return;
+			note_silence(end, &burst, reason);
+			end->is_unfinished = reason == ENG_TX_FULL;
+			if (end->is_unfinished)
+				ring_blocks(end);
+			return reason;
 		}
 		if (!burst_is_sound(end, &burst))
-			return;
+			return reason;
+		taken_back |= ring_is_used(end) && !ring_takes(end, burst.packets);
+		oracle_burst_minds(end, &burst, shared, full);
 		check_staged(end, &burst);
 		check_fair(end, &burst);
 		if (i > 0)
 			check_cut(end, &before, &burst);
 		emit(end, &burst, taken_back);
-		oracle_window(end);
+		oracle_in_flight(end);
 		if (!taken_back)
 			end->packets_sent += burst.packets;
+		end->share_waits = false;
 		if (taken_back) {
-			eng_unsent(end->qp, &burst);
-			end->socket_full_until =
-				world->now + random_below(&end->random, SOCKET_FULL_NS);
-			end->busy = true;
-			return;
+			take_back(end, &burst);
+			return ENG_TX_FULL;
 		}
 	}
-	end->busy = true;
+	return ENG_TX_BURST;
 }

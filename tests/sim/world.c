@@ -27,7 +27,7 @@ void world_fail(struct world *world, const char *format, ...)
 		printf("%12.3f us FAILED %s\n", (double)world->now / 1000, world->reason);
 }
 
-void world_trace(const struct end *end, const char *format, ...)
+void world_trace(const struct sim_end *end, const char *format, ...)
 {
 	va_list args;
 
@@ -50,11 +50,12 @@ static void print_aeth(const struct wire_packet *packet)
 		printf(" (%u)", oracle_credits(code));
 }
 
-void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet)
+void world_trace_packet(const struct sim_end *end, const char *what,
+			const struct wire_packet *packet)
 {
 	uint16_t headers = wire_op_headers(packet->opcode);
 	bool request = wire_op_is_request(packet->opcode);
-	const struct end *asker = request == (what[0] == '-') ? end : end->peer;
+	const struct sim_end *asker = request == (what[0] == '-') ? end : end->peer;
 
 	if (!end->world->verbose)
 		return;
@@ -90,7 +91,7 @@ static void lost(void *context, const struct net_packet *packet, enum net_loss w
 static void arrived(void *context, struct net_packet *packet)
 {
 	(void)context;
-	net_queue_append(&packet->to->inbox, packet);
+	net_queue_append(&packet->to->arrivals, packet);
 }
 
 struct world *world_new(void)
@@ -107,7 +108,7 @@ struct world *world_new(void)
 	return world;
 }
 
-static struct end *end_at(struct world *world, uint32_t n)
+static struct sim_end *end_at(struct world *world, uint32_t n)
 {
 	return &world->connections[n / 2].end[n % 2];
 }
@@ -120,7 +121,7 @@ static uint32_t end_count(const struct world *world)
 void world_free(struct world *world)
 {
 	for (uint32_t n = 0; n < 2 * PLAN_MAX_CONNECTIONS; n++) {
-		struct end *end = end_at(world, n);
+		struct sim_end *end = end_at(world, n);
 
 		oracle_free(end);
 		script_free(&end->connection->script[n % 2]);
@@ -143,7 +144,7 @@ void world_free(struct world *world)
 	free(world);
 }
 
-static void name_end(struct end *end, uint32_t connection, uint32_t connections)
+static void name_end(struct sim_end *end, uint32_t connection, uint32_t connections)
 {
 	snprintf(end->name, sizeof(end->name), connections > 1 ? "%c%u" : "%c",
 		 'A' + (int)end->side, connection + 1);
@@ -162,7 +163,7 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 	else
 		script_make(connection->script, &world->plan, n, &random);
 	for (uint32_t side = 0; side < 2; side++) {
-		struct end *end = &connection->end[side];
+		struct sim_end *end = &connection->end[side];
 
 		end->world = world;
 		end->connection = connection;
@@ -220,7 +221,7 @@ static void check_common_queues(struct world *world)
 			world_fail(world, "%c: %u shared receives are left, and not %u",
 				   'A' + (int)side, eng_ring_used(&queue->ring), queue_left(queue));
 		at = area_compare(landing);
-		if (at != NOBODY)
+		if (at != NO_INDEX)
 			world_fail(world, "%c: byte %u of the shared receives is wrong",
 				   'A' + (int)side, at);
 	}
@@ -229,7 +230,7 @@ static void check_common_queues(struct world *world)
 static void start(struct world *world, uint64_t seed)
 {
 	if (world->plans_flows)
-		plan_make_flows(&world->plan, seed);
+		plan_make_flows(&world->plan, seed, world->generation);
 	else
 		plan_make(&world->plan, seed, world->generation);
 	if (world->verbose)
@@ -250,6 +251,7 @@ static void start(struct world *world, uint64_t seed)
 	for (uint32_t side = 0; side < 2; side++) {
 		world->share[side].under_way = 0;
 		world->share[side].limit = world->plan.end[side].share_bytes;
+		world->share[side].queued = world->plan.queues_share[side];
 	}
 }
 
@@ -259,13 +261,15 @@ static void start_round(struct world *world, uint32_t round)
 		printf("# round %u\n", round + 1);
 	world->round_began = world->last_progress = world->now;
 	net_start(&world->net, &world->plan, round);
+	memset(world->share_queue, 0, sizeof(world->share_queue));
+	memset(world->ring, 0, sizeof(world->ring));
 	start_common_queues(world, round);
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		start_connection(world, n, round);
 	flows_start(world);
 }
 
-struct end *world_find(struct world *world, uint32_t side, uint32_t qpn)
+struct sim_end *world_find(struct world *world, uint32_t side, uint32_t qpn)
 {
 	for (uint32_t n = 0; n < world->plan.connections; n++)
 		if (world->connections[n].end[side].qpn == qpn)
@@ -285,6 +289,9 @@ static uint64_t next_time(struct world *world)
 		if (at < first)
 			first = at;
 	}
+	for (uint32_t side = 0; side < 2; side++)
+		if (share_queue_next_at(world, side) < first)
+			first = share_queue_next_at(world, side);
 	return first;
 }
 
@@ -310,7 +317,7 @@ static uint64_t packet_budget(struct world *world)
 	uint64_t budget = 1000;
 
 	for (uint32_t n = 0; n < end_count(world); n++) {
-		const struct end *end = end_at(world, n);
+		const struct sim_end *end = end_at(world, n);
 
 		/* Request and response of a position, and credits for a receive. */
 		budget += 4 * (uint64_t)end->script->positions + 2 * end->script->receive_count;
@@ -322,15 +329,28 @@ static uint64_t packet_budget(struct world *world)
 	return budget + 500 * troubles;
 }
 
+/* A turn of a host: its ends, then those that wait for the share. */
+static void visit_ends(struct world *world)
+{
+	bool worked[2] = { false, false };
+
+	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
+		struct sim_end *end = end_at(world, n);
+
+		if (end_next_visit(end) > world->now)
+			continue;
+		end_visit(end);
+		worked[end->side] = true;
+	}
+	for (uint32_t side = 0; side < 2; side++)
+		if (worked[side] || share_queue_next_at(world, side) <= world->now)
+			share_queue_serve(world, side);
+}
+
 static void step(struct world *world)
 {
 	net_run(&world->net, world->now);
-	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
-		struct end *end = end_at(world, n);
-
-		if (end_next_visit(end) <= world->now)
-			end_visit(end);
-	}
+	visit_ends(world);
 	if (world->plan.flows)
 		flows_step(world);
 	if (world->now > world->last_progress + patience(world))
@@ -360,12 +380,12 @@ static void run_until_quiet(struct world *world)
 	}
 }
 
-static bool done(const struct end *end)
+static bool done(const struct sim_end *end)
 {
 	return oracle_all_done(end) || end->state == ENG_ERR || end->peer->state == ENG_ERR;
 }
 
-static const char *waiting_for(const struct end *end)
+static const char *waiting_for(const struct sim_end *end)
 {
 	struct eng_view view;
 
@@ -376,7 +396,7 @@ static const char *waiting_for(const struct end *end)
 static void say_farewell(struct world *world)
 {
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
-		struct end *end = end_at(world, n);
+		struct sim_end *end = end_at(world, n);
 
 		if (!random_chance(&end->random, 300))
 			continue;
@@ -390,7 +410,7 @@ static void say_farewell(struct world *world)
 static void finish(struct world *world)
 {
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
-		const struct end *end = end_at(world, n);
+		const struct sim_end *end = end_at(world, n);
 
 		if (!done(end))
 			world_fail(world,
@@ -403,7 +423,7 @@ static void finish(struct world *world)
 	say_farewell(world);
 	/* rule S13 test: what is left is flushed. */
 	for (uint32_t n = 0; n < end_count(world) && !world->failed; n++) {
-		struct end *end = end_at(world, n);
+		struct sim_end *end = end_at(world, n);
 
 		oracle_to_error(end);
 		if (end->state != ENG_ERR)
@@ -419,7 +439,7 @@ static void finish(struct world *world)
 	check_common_queues(world);
 }
 
-static void add_up_services(struct world *world, const struct end *end)
+static void add_up_services(struct world *world, const struct sim_end *end)
 {
 	const struct script *script = end->script;
 
@@ -460,7 +480,7 @@ static void clear(struct world *world)
 	struct net_packet *packet;
 
 	for (uint32_t n = 0; n < end_count(world); n++)
-		while ((packet = net_queue_take(&end_at(world, n)->inbox)) != NULL)
+		while ((packet = net_queue_take(&end_at(world, n)->arrivals)) != NULL)
 			net_packet_free(&world->net, packet);
 	net_clear(&world->net);
 }

@@ -30,16 +30,16 @@ struct mutant;
 /* Requests that come early: as many as the window of a flow has packets. */
 #define SIM_KEPT 240
 
-struct end {
+struct sim_end {
 	struct world *world;
-	struct end *peer;
+	struct sim_end *peer;
 	struct connection *connection;
 	uint32_t number; /* of the connection */
 	uint32_t side;
 	char name[4]; /* A, B; with several connections A1, B1 ... */
 	enum eng_qp_type type;
 	uint32_t qpn;
-	bool repairs;			   /* the run that leaves is a repair */
+	bool repairs;			   /* the burst that leaves is a repair */
 	void *early_blocks[SIM_KEPT];	   /* given to the engine for early packets */
 	struct wire_packet kept[SIM_KEPT]; /* what the oracle has seen go there; in no order */
 	uint32_t qkey;			   /* UD */
@@ -55,7 +55,7 @@ struct end {
 	bool rq_shared;				/* the engine is told that it is not its own */
 	uint32_t srqn;				/* XRC: of the queue that requests name */
 	struct sim_random random;
-	struct net_queue inbox;
+	struct net_queue arrivals;
 
 	uint32_t sent_posted; /* of the script */
 	uint64_t next_send_at;
@@ -65,6 +65,7 @@ struct end {
 	uint64_t ack_late_since;  /* the first look at an ACK that has waited too long, or 0 */
 	bool posts;		  /* what is posted is to leave now, and not in the next round */
 	bool gathers;		  /* nothing but posts has happened, and they wait */
+	bool receives_wait;	  /* receives have been posted, and there is nothing to send */
 	uint64_t next_state_at;	  /* INIT to RTR, RTR to RTS, drained SQD to RTS */
 	uint64_t late;		  /* the next timer is served so late */
 	enum eng_qp_state state;  /* that the host has asked for, or the engine gone to: ERR */
@@ -73,14 +74,32 @@ struct end {
 	uint64_t rounds;
 	uint64_t packets_sent;
 	struct eng_view at_start;   /* counters go on through RESET */
-	uint32_t requests_in_a_row; /* runs, while answers were owed */
+	uint32_t requests_in_a_row; /* bursts, while answers were owed */
 	bool busy;		    /* more to transmit than one visit does */
-	bool crowded;		    /* waits for the share of all QPs, which the others may open */
+	bool share_waits;	    /* waits for the share of all QPs, which the others may open */
+	bool is_unfinished;	    /* the last turn ended before all was sent that could be */
+	bool is_served;		    /* its turn in the share queue has come */
+	bool may_fill;		    /* has found its ring full, or sends long bursts */
+	uint64_t retry_at;	    /* its ring was full */
+	bool ack_is_delayed;	    /* an ACK waits for company, */
+	bool ack_awaits_receive;    /* ... and for a receive that it can tell of */
 	struct oracle oracle;
 };
 
+/* Ends of a host that have met a share that is used up (share_queue.c). */
+struct share_queue {
+	struct sim_end *ends[PLAN_MAX_CONNECTIONS];
+	uint32_t count;
+	uint64_t look_at;
+};
+
+/* What a side sends through, where hosts share memory (ring.c). */
+struct ring {
+	uint64_t full_until, has_room_until;
+};
+
 struct connection {
-	struct end end[2];
+	struct sim_end end[2];
 	struct script script[2];
 };
 
@@ -102,6 +121,8 @@ struct world {
 	uint32_t mutations; /* that the mutant made */
 	struct sim_random mutant_random;
 	struct eng_cwnd_share share[2];
+	struct share_queue share_queue[2];
+	struct ring ring[2];
 	struct receive_queue common_queue[2];
 	struct script common_script[2]; /* its receive requests and their memory */
 	uint8_t *staging;
@@ -122,24 +143,41 @@ bool world_run(struct world *world, uint64_t seed);
 
 /* The first complaint ends the run. */
 void world_fail(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void world_trace(const struct end *end, const char *format, ...)
+void world_trace(const struct sim_end *end, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void world_trace_packet(const struct end *end, const char *what, const struct wire_packet *packet);
+void world_trace_packet(const struct sim_end *end, const char *what,
+			const struct wire_packet *packet);
 
 /* The end of a side that has this queue pair number, or NULL. */
-struct end *world_find(struct world *world, uint32_t side, uint32_t qpn);
+struct sim_end *world_find(struct world *world, uint32_t side, uint32_t qpn);
 
 /* host.c: what a host does when it has something to do. */
-void end_visit(struct end *end);
-uint64_t end_next_visit(const struct end *end);
+void end_visit(struct sim_end *end);
+uint64_t end_next_visit(const struct sim_end *end);
 /* host_start.c; again: from RESET, as it was used before. */
-void end_start(struct end *end, bool again);
-void end_set_state(struct end *end, enum eng_qp_state state);
+void end_start(struct sim_end *end, bool again);
+void end_set_state(struct sim_end *end, enum eng_qp_state state);
 /* ops.c: without and with a call for shared receive requests. */
 extern const struct eng_ops end_ops[2];
-/* transmit.c */
-void end_transmit(struct end *end);
+/*
+ * transmit.c; most: bursts.  ENG_TX_BURST: there may be more to send; ENG_TX_FULL: the transport
+ * did not take it.
+ */
+enum eng_tx end_transmit(struct sim_end *end, uint32_t most);
 /* Requests have been posted: they may wait for a round. */
-void end_posted(struct end *end);
+void end_posted(struct sim_end *end);
+/* share_queue.c: what to tell the engine, and what to do when it waits for the share. */
+bool share_queue_is_used(const struct sim_end *end);
+bool share_queue_waits(const struct sim_end *end);
+void share_queue_add(struct sim_end *end);
+void share_queue_serve(struct world *world, uint32_t side);
+uint64_t share_queue_next_at(const struct world *world, uint32_t side);
+/* ring.c: a turn of end begins; what it tells the engine; does the ring take a burst? */
+bool ring_is_used(const struct sim_end *end);
+void ring_begin_turn(struct sim_end *end);
+bool ring_looks_full(const struct sim_end *end);
+bool ring_takes(struct sim_end *end, uint32_t packets);
+/* It did not, or the engine would not try. */
+void ring_blocks(struct sim_end *end);
 
 #endif

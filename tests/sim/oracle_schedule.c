@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The oracle of the scheduler: each wait has an end that the host is told of, and what the host
+ * tells the engine is minded.  What a host promises is told in engine.h, at struct eng_hint and
+ * where its functions are.
+ */
+#include "sim/oracle.h"
+#include "sim/world.h"
+
+/* A transport that is nearly full still takes so many packets. */
+#define SHORT_BURST 8
+/* READ responses pause for so long at most, at the lowest rate of a host and of a network. */
+#define PAUSE_NS 1000000
+#define NETWORK_PAUSE_NS 10000000
+
+/*
+ * rule S7 test: the host comes back at eng_deadline(), if nothing else happens.  A transport that
+ * makes its sender wait needs no other pace (eng_set_transport_waits()).
+ */
+void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
+{
+	uint64_t now = end->world->now, latest = ENG_NEVER;
+
+	if (reason == ENG_TX_ACK_DELAY)
+		latest = now + PLAN_ACK_DELAY_NS;
+	if (reason == ENG_TX_PACING)
+		latest = now + (end->world->plan.flows ? NETWORK_PAUSE_NS : PAUSE_NS);
+	if (reason == ENG_TX_PACING && end->world->plan.transport_waits)
+		world_fail(end->world, "%s: READ responses pause on a transport that waits",
+			   end->name);
+	if (reason == ENG_TX_FULL &&
+	    !(ring_looks_full(end) &&
+	      (oracle_has_answers(end) || end->oracle.answering.answers_again)))
+		world_fail(end->world, "%s: responses wait for room that there is", end->name);
+	if (latest != ENG_NEVER && eng_deadline(end->qp) > latest)
+		world_fail(end->world, "%s: nothing ends the wait of responses: %s", end->name,
+			   eng_tx_name(reason));
+	if (reason == ENG_TX_IDLE)
+		end->oracle.answering.answers_again = false;
+	/* It began without a receive to tell of, when nothing but an ACK of whole messages could.
+	 */
+	if (reason != ENG_TX_ACK_DELAY)
+		end->ack_awaits_receive = end->ack_is_delayed = false;
+	else if (!end->ack_is_delayed)
+		end->ack_awaits_receive = oracle_lacks_receives(end);
+	end->ack_is_delayed = reason == ENG_TX_ACK_DELAY;
+}
+
+/*
+ * rule C10 test: eng_transmit() need not be called now that receives have been posted; so neither
+ * credits that the peer lacks are owed, nor the ACK that was to tell of some.
+ */
+void oracle_receives_say_nothing(struct sim_end *end)
+{
+	if (service_is_loose(end->type))
+		return;
+	if (!end->ack_is_delayed) {
+		if (!oracle_pauses(end))
+			answering_nothing(end);
+	} else if (end->ack_awaits_receive) {
+		world_fail(end->world, "%s: an ACK still waits for a receive", end->name);
+	}
+}
+
+/* The share is used up, or others have met that before; the host comes back when there is room. */
+bool oracle_share_is_used_up(const struct sim_end *end)
+{
+	const struct world *world = end->world;
+	uint64_t bytes = 0;
+
+	/* Before generation 3 bursts of UC and UD counted until they were asked again. */
+	if (share_queue_waits(end) || world->plan.generation < 3)
+		return true;
+	for (uint32_t n = 0; n < world->plan.connections; n++)
+		bytes += asking_under_way(&world->connections[n].end[end->side], true, NULL);
+	return bytes >= world->plan.end[end->side].share_bytes;
+}
+
+/* More is posted than a transport takes that is nearly full. */
+bool oracle_is_too_long(const struct sim_end *end)
+{
+	const struct asking *asking = &end->oracle.asking;
+	bool acked = !service_is_loose(end->type) && asking->unacked > asking->next;
+	int64_t next = acked ? asking->unacked : asking->next;
+	int64_t unsent = asking->high - (asking->may_repeat ? asking->unacked : next);
+
+	if (asking->begun > 0)
+		unsent += message_end(&end->script->messages[asking->begun - 1]) - asking->high;
+	for (uint32_t i = asking->begun; i < end->sent_posted; i++)
+		unsent += end->script->messages[i].packets;
+	return ring_looks_full(end) && unsent > SHORT_BURST;
+}
+
+/* It was told that others wait for the share, or that there is no room for a long burst. */
+void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool shared, bool full)
+{
+	/* An ACK that is taken back waits anew, for what there is to wait for then. */
+	if (burst->ack_rides || burst->kind == ENG_BURST_ACK)
+		end->ack_awaits_receive = end->ack_is_delayed = false;
+	if (shared && burst->kind == ENG_BURST_REQUESTS)
+		world_fail(end->world, "%s: requests overtake those that wait for the share",
+			   end->name);
+	if (full &&
+	    (burst->kind == ENG_BURST_ANSWERS || (burst->kind == ENG_BURST_REQUESTS &&
+						  burst->packets - burst->ack_rides > SHORT_BURST)))
+		world_fail(end->world, "%s: a burst of %u packets for a transport without room",
+			   end->name, burst->packets);
+}

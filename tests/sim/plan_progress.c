@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Generation 3: what the progress layer tells the engine beyond the time and the occasion.  Its
+ * choices come from a stream of their own, so that all that a seed meant before stays what it was.
+ */
+#include <stdio.h>
+
+#include "engine/types.h"
+#include "sim/plan.h"
+#include "sim/random.h"
+
+#define MICROSECOND UINT64_C(1000)
+/* The longest that a ring is full: its reader does not get a processor. */
+#define FULL_NS (1000 * MICROSECOND)
+/* Of the timeout, which grows for it, and is no shorter than this: RETRY_NS of ring.c often. */
+#define FULL_PART 16
+#define TIMEOUT_NS (2000 * MICROSECOND)
+/*
+ * Production's share is 7/8 of a socket buffer.  One that eight full packets use up is too small:
+ * none of them may have AckReq yet, and the others of their burst wait behind another queue pair.
+ */
+#define SHARE_BYTES 45000
+
+/* What does not find room comes back later: the timeout leaves time for that. */
+static void plan_waits(struct plan *plan)
+{
+	if (plan->timeout_code > 0)
+		plan->timeout_code++;
+	while (plan->timeout_code > 0 && (UINT64_C(4096) << plan->timeout_code) < TIMEOUT_NS)
+		plan->timeout_code++;
+}
+
+/* Each way may wait once for room. */
+static void plan_full(struct sim_random *random, struct plan *plan)
+{
+	uint64_t most = FULL_NS, part = (UINT64_C(2048) << plan->timeout_code) / FULL_PART;
+
+	if (plan->timeout_code > 0 && part < most)
+		most = part;
+	for (uint32_t side = 0; side < 2; side++) {
+		if (!random_chance(random, 700))
+			continue;
+		plan->full[side] = random_between(random, 1, 200);
+		plan->full_ns[side] = 1 + random_skewed(random, most);
+	}
+}
+
+/* A host of several queue pairs that may have little under way together. */
+static void plan_share(struct sim_random *random, struct plan *plan, uint32_t side)
+{
+	bool scarce = plan->connections > 1 && random_chance(random, 400);
+	uint64_t bytes = random_between(random, SHARE_BYTES, 3 * SHARE_BYTES);
+
+	plan->queues_share[side] = random_chance(random, 600);
+	if (!plan->queues_share[side] || plan->flows ||
+	    (!scarce &&
+	     (plan->end[side].share_bytes == 0 || plan->end[side].share_bytes >= SHARE_BYTES)))
+		return;
+	plan->end[side].share_bytes = bytes;
+	plan->xrc[side].share_bytes = bytes;
+	plan->loose[side].share_bytes = bytes;
+}
+
+void plan_third_generation(struct plan *plan)
+{
+	struct sim_random random;
+
+	random_seed(&random, plan->seed, 8);
+	for (uint32_t side = 0; side < 2; side++) {
+		plan_share(&random, plan, side);
+		plan->tells_receives[side] = random_chance(&random, 600);
+	}
+	plan->transport_waits = plan->lossless && !plan->flows && random_chance(&random, 600);
+	if (plan->transport_waits)
+		plan_waits(plan);
+	if (plan->transport_waits && random_chance(&random, 700))
+		plan_full(&random, plan);
+}
+
+void plan_print_progress(const struct plan *plan)
+{
+	if (plan->transport_waits)
+		printf("# the transport waits, and is full: A %u/1000 for %llu ns, B %u/1000 for "
+		       "%llu ns\n",
+		       plan->full[0], (unsigned long long)plan->full_ns[0], plan->full[1],
+		       (unsigned long long)plan->full_ns[1]);
+	for (uint32_t side = 0; side < 2; side++)
+		if (plan->queues_share[side] || plan->tells_receives[side])
+			printf("# %c%s%s\n", 'A' + (int)side,
+			       plan->queues_share[side] ? " has a share queue" : "",
+			       plan->tells_receives[side] ? " tells of receives" : "");
+}

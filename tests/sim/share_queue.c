@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The queue of a host for queue pairs that have met a share that is used up, as
+ * progress/share_queue.c and serve_share_queue() of progress/turn.c have it: the first is served
+ * whenever the host has done something, and at each tick, since room may come without a packet.
+ */
+#include <string.h>
+
+#include "sim/world.h"
+
+/* PROGRESS_TICK_NS */
+#define TICK_NS 1000000
+/* TRANSMIT_BURSTS_SHARE_QUEUE and SHARE_QUEUE_SERVED */
+#define BURSTS 2
+#define SERVED 16
+
+static struct share_queue *queue_of(const struct sim_end *end)
+{
+	return &end->world->share_queue[end->side];
+}
+
+bool share_queue_is_used(const struct sim_end *end)
+{
+	return end->world->plan.queues_share[end->side];
+}
+
+/* To the first one its turn is told by that it need not wait any more. */
+bool share_queue_waits(const struct sim_end *end)
+{
+	return queue_of(end)->count > 0 && !end->is_served;
+}
+
+static void put(struct share_queue *queue, struct sim_end *end, uint32_t place)
+{
+	for (uint32_t i = 0; i < queue->count; i++)
+		if (queue->ends[i] == end)
+			return;
+	memmove(&queue->ends[place + 1], &queue->ends[place],
+		(queue->count - place) * sizeof(queue->ends[0]));
+	queue->ends[place] = end;
+	if (queue->count++ == 0)
+		queue->look_at = end->world->now + TICK_NS;
+}
+
+void share_queue_add(struct sim_end *end)
+{
+	put(queue_of(end), end, queue_of(end)->count);
+}
+
+/* True when the next one may have its turn as well. */
+static bool serve_first(struct share_queue *queue)
+{
+	struct sim_end *end = queue->ends[0];
+	enum eng_tx reason;
+
+	if (end->asleep_until > end->world->now)
+		return false;
+	queue->count--;
+	memmove(&queue->ends[0], &queue->ends[1], queue->count * sizeof(queue->ends[0]));
+	end->is_served = true;
+	reason = end_transmit(end, BURSTS);
+	end->is_served = false;
+	if (reason == ENG_TX_BURST || (reason == ENG_TX_FULL && ring_is_used(end)))
+		share_queue_add(end);
+	else if (reason == ENG_TX_FULL || reason == ENG_TX_SHARE)
+		put(queue, end, 0);
+	return reason != ENG_TX_SHARE && (reason != ENG_TX_FULL || ring_is_used(end));
+}
+
+void share_queue_serve(struct world *world, uint32_t side)
+{
+	struct share_queue *queue = &world->share_queue[side];
+
+	for (uint32_t n = 0; n < SERVED && queue->count > 0 && !world->failed; n++)
+		if (!serve_first(queue))
+			break;
+	queue->look_at = world->now + TICK_NS;
+}
+
+uint64_t share_queue_next_at(const struct world *world, uint32_t side)
+{
+	const struct share_queue *queue = &world->share_queue[side];
+
+	return queue->count > 0 ? queue->look_at : ENG_NEVER;
+}
