@@ -25,7 +25,7 @@ static void test_ack_of_few_messages_waits(void **state)
 		for (int k = 0; k < rows[i].messages; k++)
 			sched_receive_message();
 		if (rows[i].waits)
-			sched_expect_nothing(ENG_TX_IDLE);
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
 		else
 			sched_expect_kind(ENG_BURST_ACK);
 		due = rows[i].waits ? sched_hint.now + ANSWER_WAIT_NS : ENG_NEVER;
@@ -47,14 +47,14 @@ static void test_ack_amid_long_message(void **state)
 		for (int i = 1; i < packets; i++)
 			sched_receive_packet(WIRE_WRITE_MIDDLE, LONG);
 		if (packets == 16)
-			sched_expect_nothing(ENG_TX_IDLE);
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
 		else
 			sched_expect_kind(ENG_BURST_ACK);
 	}
 	/* They are counted from the ACK on that has left. */
 	for (int i = 0; i < 16; i++)
 		sched_receive_packet(WIRE_WRITE_MIDDLE, LONG);
-	sched_expect_nothing(ENG_TX_IDLE);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
 }
 
 /* rule S7 test: what waited for the rest of a message may wait for the answer when that has come.
@@ -65,16 +65,16 @@ static void test_ack_waits_for_rest_then_for_answer(void **state)
 
 	(void)state;
 	sched_receive_packet(WIRE_WRITE_FIRST, 3);
-	sched_expect_nothing(ENG_TX_IDLE);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
 	assert_int_equal(eng_deadline(sched_box.qp), began + REST_WAIT_NS);
 	/* More of it does not make the wait longer. */
 	sched_hint.now = began + REST_WAIT_NS / 2;
 	sched_receive_packet(WIRE_WRITE_MIDDLE, 3);
-	sched_expect_nothing(ENG_TX_IDLE);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
 	assert_int_equal(eng_deadline(sched_box.qp), began + REST_WAIT_NS);
 	sched_hint.now = began + REST_WAIT_NS - 1;
 	sched_receive_packet(WIRE_WRITE_LAST, 3);
-	sched_expect_nothing(ENG_TX_IDLE);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
 	assert_int_equal(eng_deadline(sched_box.qp), sched_hint.now + ANSWER_WAIT_NS);
 	sched_hint.now += ANSWER_WAIT_NS;
 	sched_expect_kind(ENG_BURST_ACK);
@@ -96,7 +96,7 @@ static void test_ack_behind_messages_without_post(void **state)
 		sched_hint.occasion = ENG_ROUND;
 		sched_receive_message();
 		if (before == 7)
-			sched_expect_nothing(ENG_TX_IDLE);
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
 		else
 			sched_expect_kind(ENG_BURST_ACK);
 	}
@@ -122,11 +122,11 @@ static void test_responses_do_not_hurry_ack(void **state)
 	sched_hint.now += 1;
 	began = sched_hint.now;
 	sched_receive_message();
-	sched_expect_nothing(ENG_TX_IDLE);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
 	for (uint32_t i = 1; i <= 9; i++) {
 		sched_hint.now = began + i;
 		sched_acknowledge_all_but(STREAM + 1 - i);
-		sched_expect_nothing(ENG_TX_IDLE);
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
 		assert_int_equal(schedule_deadline(sched_box.qp), began + ANSWER_WAIT_NS);
 	}
 	sched_hint.now = began + ANSWER_WAIT_NS;
@@ -149,7 +149,7 @@ static void test_earliest_deadline(void **state)
 		/* An ACK that waits from then on is due just before, or behind the timer. */
 		sched_hint.now = timer - ANSWER_WAIT_NS - (later ? 0 : 1);
 		sched_receive_message();
-		sched_expect_nothing(ENG_TX_IDLE);
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
 		assert_int_equal(schedule_deadline(sched_box.qp), timer - (later ? 0 : 1));
 		assert_int_equal(eng_timer(sched_box.qp), timer);
 		assert_int_equal(eng_deadline(sched_box.qp), timer - (later ? 0 : 1));
@@ -167,7 +167,7 @@ static void test_ack_rides_behind_whole_answer(void **state)
 {
 	(void)state;
 	sched_receive_message();
-	sched_expect_nothing(ENG_TX_IDLE);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
 	/* A longer packet begins a burst of its own. */
 	for (uint32_t bytes = 100; bytes <= 300; bytes += 100)
 		sched_post(bytes);
@@ -214,12 +214,12 @@ static void owe(enum owed owed)
 		break;
 	case OWED_FOR_REST:
 		sched_receive_packet(WIRE_WRITE_FIRST, LONG);
-		sched_expect_nothing(ENG_TX_IDLE);
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
 		break;
 	case OWED_FOR_ANSWER:
 	case OWED_OVERDUE:
 		sched_receive_message();
-		sched_expect_nothing(ENG_TX_IDLE);
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
 		sched_hint.now += ANSWER_WAIT_NS - (owed == OWED_FOR_ANSWER);
 		break;
 	}
