@@ -45,6 +45,28 @@ static void test_retry_count(void **state)
 	}
 }
 
+/* What the transport has no room for is not under way: its time begins when it goes. */
+static void test_time_of_what_waits_for_room(void **state)
+{
+	struct dut *dut = unlimited((struct dut_config){ .retry_count = 1 });
+	struct eng_burst burst = dut_empty_burst(dut, DUT_BURST_PACKETS);
+
+	(void)state;
+	/* rule S10 test */
+	dut_post(dut, ENG_SEND, 8, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
+		eng_unsent(dut->qp, &burst);
+		assert_true(eng_deadline(dut->qp) == ENG_NEVER);
+		dut->now += TIMEOUT;
+		eng_expire(dut->qp, dut->now);
+	}
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+	assert_int_equal(dut_view(dut).retries_left, 1);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+	assert_true(eng_timer(dut->qp) <= dut->now + TIMEOUT);
+}
+
 /* The error comes one timeout after the last try, not before. */
 static void test_time_of_the_error(void **state)
 {
@@ -432,6 +454,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_retry_count),
+		DUT_TEST(test_time_of_what_waits_for_room),
 		DUT_TEST(test_time_of_the_error),
 		DUT_TEST(test_no_timeout),
 		DUT_TEST(test_timeout_codes),

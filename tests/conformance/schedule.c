@@ -308,6 +308,38 @@ static void test_share_waits(void **state)
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
 }
 
+/*
+ * An ACK was due while a long message went, so none of it had AckReq when the share was used up.
+ * Then that ACK has come: the message goes on before others, and asks for the one that makes room.
+ */
+static void test_share_is_given_back(void **state)
+{
+	struct eng_cwnd_share share = { .limit = UINT64_MAX, .queued = true };
+	struct eng_hint waits = polled;
+	struct dut *dut = dut_rts((struct dut_config){ .share = &share });
+	struct eng_burst burst = dut_empty_burst(dut, 6);
+
+	(void)state;
+	/* rule S7 test */
+	waits.now = dut->now;
+	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
+	dut_post(dut, ENG_WRITE, 16 * DUT_MTU, 0);
+	/* A First is longer than what follows it. */
+	expect_burst(dut, polled, ENG_BURST_REQUESTS, 2);
+	assert_int_equal(eng_transmit(dut->qp, &burst, &waits), ENG_TX_BURST);
+	assert_int_equal(burst.packets, 6);
+	waits.share_waits = true;
+	share.limit = share.under_way++;
+	expect_none(dut, waits, ENG_TX_SHARE);
+	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	expect_burst(dut, waits, ENG_BURST_REQUESTS, 8);
+	expect_none(dut, waits, ENG_TX_IDLE);
+	dut_ack(dut, DUT_SQ_PSN + 16, NO_CREDITS_REPORTED, 2);
+	assert_int_equal(share.under_way, 1);
+}
+
 /* A transport that is nearly full takes ACKs and short bursts, and READ responses later. */
 static void test_full_transport(void **state)
 {
@@ -406,6 +438,7 @@ int main(void)
 		DUT_TEST(test_posts_are_gathered),
 		DUT_TEST(test_full_window_opens),
 		DUT_TEST(test_share_waits),
+		DUT_TEST(test_share_is_given_back),
 		DUT_TEST(test_full_transport),
 		DUT_TEST(test_sides_take_turns),
 	};

@@ -91,13 +91,19 @@ bool oracle_is_too_long(const struct sim_end *end)
 	return ring_looks_full(end) && unsent > SHORT_BURST;
 }
 
+/* The peer owes no ACK for what is under way: what goes next asks for the one that makes room. */
+static bool holds_room_unasked(const struct asking *asking)
+{
+	return asking->next > asking->unacked && asking->asked < asking->unacked;
+}
+
 /* It was told that others wait for the share, or that there is no room for a long burst. */
 void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool shared, bool full)
 {
 	/* An ACK that is taken back waits anew, for what there is to wait for then. */
 	if (burst->ack_rides || burst->kind == ENG_BURST_ACK)
 		end->ack_awaits_receive = end->ack_is_delayed = false;
-	if (shared && burst->kind == ENG_BURST_REQUESTS)
+	if (shared && burst->kind == ENG_BURST_REQUESTS && !holds_room_unasked(&end->oracle.asking))
 		world_fail(end->world, "%s: requests overtake those that wait for the share",
 			   end->name);
 	if (full &&

@@ -133,6 +133,7 @@ struct requester {
 	uint8_t rnr_left;
 	bool retried; /* packets from unacked_psn on were sent again since the last progress */
 	bool drained_told;
+	bool taken_back;   /* all that is under way, since it could not be sent */
 	bool solicit_owed; /* an ACK is to be solicited (solicit.h) */
 	uint8_t solicits;  /* solicitations since the last progress */
 	struct tlp tlp;

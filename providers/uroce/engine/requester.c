@@ -179,6 +179,8 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 		req->last_progress = now;
 		/* The time in which nothing was under way is no part of a round trip. */
 		req->tlp.marked_at = now;
+	} else if (!sendqueue_awaits_answer(qp)) {
+		timer_sent_again(qp, now);
 	}
 	if (next->begins)
 		note_begun(qp, next);

@@ -170,6 +170,18 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_burst *burst, enum eng_ow
 		qp->schedule.unanswered = 0;
 }
 
+/*
+ * Has the requester to wait for its turn in the share?  Not if the ACK that makes room for all is
+ * not on its way: an ACK solicitation or a repair takes none, and of what is under way without
+ * AckReq the ACK is asked for by what is sent next.
+ */
+static bool share_is_for_others(const struct eng_qp *qp, bool asks)
+{
+	bool holds_room = is_reliable(qp) && sendqueue_awaits_answer(qp) && !cwnd_ack_is_due(qp);
+
+	return !asks && !holds_room && can_request(qp) && qp->req.next_wqe != qp->sq->head;
+}
+
 /* Caller knows that the requester is not done. */
 static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst, const struct eng_hint *hint,
 			    enum eng_owed owed)
@@ -178,9 +190,7 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst, const st
 	bool asks;
 
 	asks = can_request(qp) && requester_asks(qp);
-	/* An ACK solicitation or a repair takes no room, and the ACK makes the room that other QPs
-	 * wait for. */
-	if (!asks && hint->share_waits && can_request(qp) && qp->req.next_wqe != qp->sq->head)
+	if (hint->share_waits && share_is_for_others(qp, asks))
 		return ENG_TX_SHARE;
 	if (!asks && hint->occasion != ENG_LAST && cwnd_ack_is_due(qp) && can_request(qp) &&
 	    requester_awaits_room(qp, posts_for_burst(qp)))

@@ -126,6 +126,7 @@ void sendqueue_rewind(struct eng_qp *qp, uint32_t psn)
 		cwnd_taken_back(qp, cwnd_cost_between(qp, wqe, from, index));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
+	req->taken_back = !sendqueue_awaits_answer(qp);
 	/* Which packet before it had AckReq is not known any more: the next one has it. */
 	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
 		req->ackreq_psn = psn_sub(req->unacked_psn, 1);

@@ -62,4 +62,10 @@ static inline uint32_t sendqueue_in_flight(const struct eng_qp *qp)
 	return psn_sub(qp->req.end_psn, qp->req.unacked_psn);
 }
 
+/* Is any of them under way?  What has been gone back over, or could not be sent, is not. */
+static inline bool sendqueue_awaits_answer(const struct eng_qp *qp)
+{
+	return qp->req.next_psn != qp->req.unacked_psn;
+}
+
 #endif

@@ -20,6 +20,22 @@ inline void timer_progress(struct eng_qp *qp, uint64_t now)
 	req->rnr_left = qp->attr.rnr_retry;
 }
 
+/* Has the Local ACK Timeout expired, as far as time goes? */
+static bool has_run_out(const struct eng_qp *qp, uint64_t now)
+{
+	return qp->attr.timeout_code != 0 &&
+	       now >= qp->req.last_progress + ack_timeout_ns(qp->attr.timeout_code);
+}
+
+void timer_sent_again(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->taken_back || has_run_out(qp, now))
+		req->last_progress = now;
+	req->taken_back = false;
+}
+
 enum eng_status timer_retry(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -75,7 +91,7 @@ uint64_t timer_deadline(const struct eng_qp *qp)
 		return ENG_NEVER;
 	if (req->rnr_until != 0)
 		return req->rnr_until;
-	if (sendqueue_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
+	if (!sendqueue_awaits_answer(qp) || qp->attr.timeout_code == 0)
 		return credit_deadline(qp);
 	timeout = ack_timeout_ns(qp->attr.timeout_code);
 	first = req->last_progress + timeout;
@@ -99,7 +115,7 @@ uint64_t timer_deadline_least(const struct eng_qp *qp)
 
 	if (req->rnr_until != 0 || req->credit.waits_until != 0 || req->repair.follower_at != 0)
 		return 0;
-	if (sendqueue_in_flight(qp) == 0 || qp->attr.timeout_code == 0)
+	if (!sendqueue_awaits_answer(qp) || qp->attr.timeout_code == 0)
 		return ENG_NEVER;
 	/* An ACK that is not under way may be due to be solicited. */
 	if (!cwnd_ack_is_due(qp))

@@ -12,6 +12,12 @@
 void timer_progress(struct eng_qp *qp, uint64_t now);
 
 /*
+ * The first packet goes of what has been gone back over or could not be sent.  If it had to wait
+ * for room, the Local ACK Timeout begins with it.
+ */
+void timer_sent_again(struct eng_qp *qp, uint64_t now);
+
+/*
  * A retry for packets that were lost, by NAK, implied NAK or time-out; the last one fails.  This
  * and the following functions return a verdict (state.h).
  */
