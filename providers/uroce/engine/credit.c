@@ -130,9 +130,7 @@ inline uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 
 bool credit_may_repeat(const struct eng_qp *qp)
 {
-	const struct credit *credit = &qp->req.credit;
-
-	return !qp->resp.advert.by_answer || (credit->heard && !credit->unlimited);
+	return !qp->resp.advert.by_answer || credit_is_told(qp);
 }
 
 /*

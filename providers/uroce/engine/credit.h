@@ -34,6 +34,7 @@ static inline bool credit_is_told(const struct eng_qp *qp)
 {
 	return qp->req.credit.heard && !qp->req.credit.unlimited;
 }
+
 /* Requester: does wqe lie beyond what credits allow (rule C13)? */
 static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {

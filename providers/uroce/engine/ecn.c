@@ -77,7 +77,6 @@ void ecn_notified(struct eng_qp *qp)
 
 enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_burst *burst)
 {
-	static const struct payload nothing = { .kind = PAYLOAD_NONE };
 	uint8_t *at;
 
 	qp->ecn.cnp_owed = false;
@@ -88,7 +87,7 @@ enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_burst *burst)
 	/* There is something behind it: the answer to what came marked. */
 	burst->last = false;
 	at = pack_place(burst, 0);
-	if (!at || pack_add(qp, burst, message_cnp(qp, at), &nothing) != PACK_DONE)
+	if (!at || pack_bare(burst, message_cnp(qp, at)) != PACK_DONE)
 		return ENG_TX_IDLE;
 	count(qp, ENG_COUNT_CNP_SENT);
 	return ENG_TX_BURST;

@@ -64,7 +64,8 @@ enum eng_take {
 
 /*
  * All calls that leave the engine.  owner is eng_qp.owner.  They are made inside eng_receive(),
- * eng_transmit(), eng_expire() and eng_set_state() and must not call back into the same QP.
+ * eng_transmit(), eng_expire(), eng_flush() and eng_set_state() and must not call back into the
+ * same QP.
  */
 struct eng_ops {
 	/* Memory of an L_Key: length bytes at addr; write says whether they will be written.  NULL

@@ -323,15 +323,12 @@ bool gaps_probe(struct eng_qp *qp, uint64_t now)
 static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
 			     const struct eng_send_wqe *wqe, uint32_t from, uint32_t to)
 {
-	static const struct payload nothing = { .kind = PAYLOAD_NONE };
 	uint8_t *at = pack_place(burst, 0);
 
 	if (!at)
 		return PACK_NO_ROOM;
-	return pack_add(
-		qp, burst,
-		message_read_part(qp, wqe, wqe_packet_index(wqe, from), psn_sub(to, from), at),
-		&nothing);
+	return pack_bare(burst, message_read_part(qp, wqe, wqe_packet_index(wqe, from),
+						  psn_sub(to, from), at));
 }
 
 /* All parts of wqe; false when the next burst has to go on with the one at from_psn. */

@@ -29,11 +29,6 @@ static inline uint32_t message_pad(uint32_t payload_length)
 	return -payload_length & 3;
 }
 
-static inline uint32_t wqe_last_psn(const struct eng_send_wqe *wqe)
-{
-	return psn_add(wqe->first_psn, wqe->packets - 1);
-}
-
 /* Which packet of the message psn is, counted from 0. */
 static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t psn)
 {

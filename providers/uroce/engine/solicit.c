@@ -165,11 +165,10 @@ void solicit_begin(struct eng_qp *qp)
 
 bool solicit_add(struct eng_qp *qp, struct eng_burst *burst)
 {
-	static const struct payload nothing = { .kind = PAYLOAD_NONE };
 	uint32_t psn = psn_sub(qp->req.unacked_psn, 1);
 	uint8_t *at = pack_place(burst, 0);
 
-	return at && pack_add(qp, burst, message_solicitation(qp, psn, at), &nothing) == PACK_DONE;
+	return at && pack_bare(burst, message_solicitation(qp, psn, at)) == PACK_DONE;
 }
 
 void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst)

@@ -17,7 +17,7 @@
 /* Every queue pair keeps the SGEs of the receive request under way itself, hence a limit. */
 #define ENG_MAX_SGE 32
 #define ENG_MAX_INLINE 512
-/* rule: messages up to 2^31 bytes (IBA: the largest message of RC, UC and READ). */
+/* The largest message of RC, UC and READ in the specification. */
 #define ENG_MAX_MESSAGE 0x80000000u
 
 struct eng_sge {
