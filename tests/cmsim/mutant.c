@@ -61,7 +61,7 @@ static const char *const others[] = {
 	"repeated requests are new ones",
 	"any id is the right one",
 	"released is forgotten",
-	"nobody's turn comes",
+	"no turn ever comes",
 };
 enum other {
 	NO_DUPLICATES = ROWS + 1,

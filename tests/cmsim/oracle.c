@@ -184,7 +184,7 @@ void oracle_event(struct app *app, const struct cm_event *event)
 		if (event->mad->sidr_rep.status == MAD_SIDR_OK) {
 			app->remote_qpn = event->mad->sidr_rep.qpn;
 			if (!has_queue_pair(app->world, attempt->to, app->remote_qpn))
-				world_fail(app->world, "a datagram service that nobody has");
+				world_fail(app->world, "a datagram service that no program has");
 		}
 		break;
 	default:
@@ -242,7 +242,7 @@ static void check_agreement(struct app *app)
 	if (app->superseded)
 		world_fail(world, "established with a queue pair that is used for something else");
 	if (!other) {
-		world_fail(world, "established with nobody");
+		world_fail(world, "established without a peer");
 		return;
 	}
 	if (!same_life(other)) {

@@ -240,7 +240,7 @@ static void start(struct world *world)
 	world->calm_at = world->now + 2 * span + random_below(r, 30) * SECOND;
 }
 
-/* Some times over, for the answers go to nobody. */
+/* Some times over, for the answers go nowhere. */
 static void execute_wills(struct host *host)
 {
 	struct world *world = host->world;

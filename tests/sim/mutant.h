@@ -9,7 +9,7 @@
  * waits for an answer, or rides (a wait has an end, and that is looked at); that a burst waits for
  * a part of the window (requester_awaits_room()); and that a tail-loss probe comes, for what it
  * finds may as well be found by the timeout, which is right where a tail was lost.  Of some
- * thousand seeds without any fault one has a timeout after news of a loss and without a probe, so
+ * 1,600 seeds without any fault one has a timeout after news of a loss and without a probe, so
  * that an oracle of that would have to know as much as tlp.c does.
  */
 #ifndef UROCE_SIM_MUTANT_H

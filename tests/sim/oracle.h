@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * What must hold, told from the outside: from the posted work, the packets that the engine hands
- * out and is given, and its completions.  Nothing of the engine's own state is used, and nothing of
- * its code: tables and arithmetic are a second derivation.
+ * out and is given, and its completions; of the engine's state only what its public calls tell
+ * (eng_look(), eng_deadline()).  Nothing of its code is used: tables and arithmetic are a second
+ * derivation.
  *
  *	oracle_requests.c	request packets: order, form, credits, fence, depth, retries
  *	oracle_arrivals.c	responses as the requester must take them, timeouts

@@ -434,7 +434,7 @@ static void test_identifications_on_the_wire(void **state)
 
 enum { OLD_MS = 60000 };
 
-/* What the route's MTU is, for both families; a way through loopback carries the largest packet. */
+/* What the route's MTU is, for both families; loopback carries the largest packet. */
 static void test_path_mtu(void **state)
 {
 	struct fixture *fixture = *state;
