@@ -14,6 +14,8 @@
 #define FULL_NS (1000 * MICROSECOND)
 /* Of the timeout, which grows for it. */
 #define FULL_PART 16
+/* A peer's answer that finds no room is tried again each RETRY_NS (ring.c): time for many tries. */
+#define TIMEOUT_NS (2000 * MICROSECOND)
 /*
  * Production's share is 7/8 of a socket buffer.  One that eight full packets use up is too small:
  * none of them may have AckReq yet, and the others of their burst wait behind another queue pair.
@@ -24,6 +26,8 @@
 static void plan_waits(struct plan *plan)
 {
 	if (plan->timeout_code > 0)
+		plan->timeout_code++;
+	while (plan->timeout_code > 0 && (UINT64_C(4096) << plan->timeout_code) < TIMEOUT_NS)
 		plan->timeout_code++;
 }
 
