@@ -40,7 +40,7 @@ LAYERS = {
     )),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
         group("contract and terms", "engine.h types codes psn interval burst wqe qp.h qp_state "
-              "fault pacing place"),
+              "request_error pacing place"),
         group("messages and accounts", "op message sge credit cwnd law replay early"),
         group("packets into a burst", "packer"),
         group("send queue", "sendqueue solicit.h repair.h"),

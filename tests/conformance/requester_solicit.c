@@ -291,7 +291,7 @@ static void test_local_request_waits(void **state)
 	assert_int_equal(dut->wc_count, 1);
 }
 
-/* Nor does one with a local fault fail before those are complete. */
+/* Nor does one with a local error fail before those are complete. */
 static void test_local_fault_waits(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });

@@ -583,7 +583,7 @@ void asking_nothing(struct sim_end *end, enum eng_tx reason)
 	case ENG_TX_DRAINED:
 		true_reason = end->state == ENG_SQD;
 		break;
-	case ENG_TX_FAULT:
+	case ENG_TX_LOCAL_ERROR:
 		true_reason = (script->bad != NO_INDEX && script->bad <= asking->begun) ||
 			      script->source.gone || script->landing.gone;
 		break;

@@ -306,8 +306,11 @@ static unsigned int sides_silent(struct sim_end *end, struct eng_burst *burst,
 	oracle_responses_wait(end, responses);
 	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY || responses == ENG_TX_FULL)
 		sides &= ~(unsigned int)ENG_RESPONSES;
-	if (*requests == ENG_TX_FULL)
+	if (*requests == ENG_TX_FULL) {
 		*requests = ask_engine(end, burst, ENG_REQUESTS);
+		/* It may be a local error, which has ended the queue pair now. */
+		oracle_after_step(end);
+	}
 	if (*requests == ENG_TX_BURST)
 		world_fail(end->world, "%s: has requests to send after all", end->name);
 	/* Room in the window may wait until a burst fits, if an ACK is on its way. */

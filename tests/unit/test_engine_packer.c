@@ -346,7 +346,7 @@ static void test_faults(void **state)
 		default: /* the list is shorter than the packet */
 			list[bad].length--;
 		}
-		assert_int_equal(add(&burst, &packet, &payload), PACK_FAULT);
+		assert_int_equal(add(&burst, &packet, &payload), PACK_ERROR);
 		expect_unchanged(&burst, &before, pieces_before);
 	}
 }

@@ -4,14 +4,16 @@
 #include "message.h"
 #include "replay.h"
 
-static enum fault check_opcode_sequence(const struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error check_opcode_sequence(const struct eng_qp *qp,
+						const struct wire_packet *packet)
 {
-	return wire_op_may_follow(qp->resp.previous_opcode, packet->opcode) ? FAULT_NONE
-									    : FAULT_INVALID_REQUEST;
+	return wire_op_may_follow(qp->resp.previous_opcode, packet->opcode) ? REQUEST_RIGHT
+									    : REQUEST_INVALID;
 }
 
 /* What the QP as a whole has been opened for (IBV_QP_ACCESS_FLAGS). */
-static enum fault check_opcode_enabled(const struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error check_opcode_enabled(const struct eng_qp *qp,
+					       const struct wire_packet *packet)
 {
 	uint32_t need = 0;
 
@@ -29,9 +31,9 @@ static enum fault check_opcode_enabled(const struct eng_qp *qp, const struct wir
 		need = ENG_REMOTE_ATOMIC;
 		break;
 	default:
-		return FAULT_INVALID_REQUEST;
+		return REQUEST_INVALID;
 	}
-	return (qp->attr.access & need) == need ? FAULT_NONE : FAULT_INVALID_REQUEST;
+	return (qp->attr.access & need) == need ? REQUEST_RIGHT : REQUEST_INVALID;
 }
 
 static bool needs_receive(const struct wire_packet *packet, enum wire_family family)
@@ -41,19 +43,19 @@ static bool needs_receive(const struct wire_packet *packet, enum wire_family fam
 	return family == WIRE_FAMILY_WRITE && (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT);
 }
 
-static enum fault check_resources(const struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error check_resources(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 
 	/* rule C6: nothing is consumed, nothing executed. */
 	if (!(qp->rq_shared && qp->ops->take_receive) && needs_receive(packet, family) &&
 	    eng_ring_used(qp->rq) == 0)
-		return FAULT_RNR;
+		return REQUEST_RNR;
 	if ((family == WIRE_FAMILY_READ || family == WIRE_FAMILY_ATOMIC ||
 	     family == WIRE_FAMILY_ATOMIC_WRITE) &&
 	    !replay_has_room(qp))
-		return FAULT_INVALID_REQUEST;
-	return FAULT_NONE;
+		return REQUEST_INVALID;
+	return REQUEST_RIGHT;
 }
 
 /* rule S1: all packets but the last carry exactly one MTU, the last one at least one byte. */
@@ -90,60 +92,60 @@ static bool write_length_fits(const struct eng_qp *qp, const struct wire_packet 
 	return packet->payload_length < left;
 }
 
-static enum fault check_length(const struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error check_length(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 
 	if (family == WIRE_FAMILY_READ)
-		return packet->dma_length <= ENG_MAX_MESSAGE ? FAULT_NONE : FAULT_INVALID_REQUEST;
+		return packet->dma_length <= ENG_MAX_MESSAGE ? REQUEST_RIGHT : REQUEST_INVALID;
 	if (family == WIRE_FAMILY_ATOMIC)
-		return packet->va % 8 == 0 ? FAULT_NONE : FAULT_INVALID_REQUEST;
+		return packet->va % 8 == 0 ? REQUEST_RIGHT : REQUEST_INVALID;
 	if (family == WIRE_FAMILY_ATOMIC_WRITE)
-		return packet->va % 8 == 0 && packet->payload_length == 8 ? FAULT_NONE
-									  : FAULT_INVALID_REQUEST;
+		return packet->va % 8 == 0 && packet->payload_length == 8 ? REQUEST_RIGHT
+									  : REQUEST_INVALID;
 	if (!payload_fits_position(qp, packet))
-		return FAULT_INVALID_REQUEST;
+		return REQUEST_INVALID;
 	if (family == WIRE_FAMILY_WRITE && !write_length_fits(qp, packet))
-		return FAULT_INVALID_REQUEST;
-	return FAULT_NONE;
+		return REQUEST_INVALID;
+	return REQUEST_RIGHT;
 }
 
 /* The whole range at once, when it is named; a length of zero names none. */
-static enum fault check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	uint32_t need = wire_op_family(packet->opcode) == WIRE_FAMILY_READ ? ENG_REMOTE_READ
 									   : ENG_REMOTE_WRITE;
 
 	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0 ||
 	    wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_WRITE)
-		return FAULT_NONE;
+		return REQUEST_RIGHT;
 	if (!qp->ops->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
-		return FAULT_REMOTE_ACCESS;
-	return FAULT_NONE;
+		return REQUEST_REMOTE_ACCESS;
+	return REQUEST_RIGHT;
 }
 
-enum fault check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet)
+enum request_error check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	enum fault fault = check_opcode_enabled(qp, packet);
+	enum request_error error = check_opcode_enabled(qp, packet);
 
-	if (fault == FAULT_NONE)
-		fault = check_length(qp, packet);
-	if (fault == FAULT_NONE)
-		fault = check_rkey(qp, packet);
-	return fault;
+	if (error == REQUEST_RIGHT)
+		error = check_length(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_rkey(qp, packet);
+	return error;
 }
 
-enum fault check_request(const struct eng_qp *qp, const struct wire_packet *packet)
+enum request_error check_request(const struct eng_qp *qp, const struct wire_packet *packet)
 {
-	enum fault fault = check_opcode_sequence(qp, packet);
+	enum request_error error = check_opcode_sequence(qp, packet);
 
-	if (fault == FAULT_NONE)
-		fault = check_opcode_enabled(qp, packet);
-	if (fault == FAULT_NONE)
-		fault = check_resources(qp, packet);
-	if (fault == FAULT_NONE)
-		fault = check_length(qp, packet);
-	if (fault == FAULT_NONE)
-		fault = check_rkey(qp, packet);
-	return fault;
+	if (error == REQUEST_RIGHT)
+		error = check_opcode_enabled(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_resources(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_length(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_rkey(qp, packet);
+	return error;
 }

@@ -5,13 +5,13 @@
 #ifndef UROCE_ENGINE_CHECKS_H
 #define UROCE_ENGINE_CHECKS_H
 
-#include "fault.h"
+#include "request_error.h"
 #include "qp.h"
 
-/* FAULT_NONE, or the first fault; changes nothing. */
-enum fault check_request(const struct eng_qp *qp, const struct wire_packet *packet);
+/* REQUEST_RIGHT, or the first error; changes nothing. */
+enum request_error check_request(const struct eng_qp *qp, const struct wire_packet *packet);
 
 /* The same for UC, which treats the opcode sequence otherwise and has no responder resources. */
-enum fault check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet);
+enum request_error check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet);
 
 #endif

@@ -107,7 +107,7 @@ static __attribute__((noinline)) void pass_placed(struct eng_qp *qp, uint64_t no
 void completer_sent(struct eng_qp *qp, uint64_t now)
 {
 	acknowledge(qp, psn_sub(qp->req.next_psn, qp->req.unacked_psn), now);
-	if (sendqueue_fault(qp) == ENG_SUCCESS)
+	if (sendqueue_error(qp) == ENG_SUCCESS)
 		sendqueue_tell_drained(qp);
 }
 
@@ -359,7 +359,7 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 				pass_placed(qp, now);
 		}
 		if (verdict == ENG_SUCCESS)
-			verdict = sendqueue_fault(qp);
+			verdict = sendqueue_error(qp);
 		if (verdict == ENG_SUCCESS)
 			sendqueue_tell_drained(qp);
 	} else if (plain_ack && brings_credits(qp, packet)) {

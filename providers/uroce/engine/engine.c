@@ -180,7 +180,7 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 	if (qp->type == ENG_RC && packet->opcode == (WIRE_RC | WIRE_ACKNOWLEDGE)) {
 		begin_receive(qp, packet, now);
 		verdict = completer_take_short(qp, packet, now)
-				  ? sendqueue_fault(qp)
+				  ? sendqueue_error(qp)
 				  : completer_receive(qp, packet, now);
 		end_receive(qp, verdict);
 	} else if (qp->type == ENG_RC && packet->opcode == (WIRE_RC | WIRE_SEND_ONLY)) {
@@ -199,19 +199,19 @@ static inline void count_sent(struct eng_qp *qp, const struct eng_burst *burst)
 	qp->counters[ENG_COUNT_SENT_BYTES] += burst->bytes;
 }
 
-/* Carries out the verdict that a fault brings; what is left to send then is a NAK at most. */
+/* Carries out the verdict that an error brings; what is left to send then is a NAK at most. */
 static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct eng_burst *burst,
 						    enum eng_tx reason)
 {
-	enum eng_status fault = sendqueue_fault(qp);
+	enum eng_status error = sendqueue_error(qp);
 
 	if (reason == ENG_TX_REFUSED) {
 		state_fail(qp, ENG_WR_FLUSH_ERR);
 		/* A NAK waits for no time. */
 		reason = response_transmit(qp, burst, 0);
 		count_sent(qp, burst);
-	} else if (fault != ENG_SUCCESS) {
-		state_fail(qp, fault);
+	} else if (error != ENG_SUCCESS) {
+		state_fail(qp, error);
 		reason = ENG_TX_STATE;
 	}
 	cwnd_publish(qp);
@@ -224,7 +224,7 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struc
 
 	if (reason == ENG_TX_BURST)
 		count_sent(qp, burst);
-	else if (reason <= ENG_TX_FAULT)
+	else if (reason <= ENG_TX_LOCAL_ERROR)
 		return settle(qp, burst, reason);
 	return reason;
 }

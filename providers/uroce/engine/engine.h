@@ -117,22 +117,22 @@ struct eng_attr {
 
 /* Why there is nothing to send, or that there is. */
 enum eng_tx {
-	ENG_TX_BURST,	   /* the burst holds at least one packet: send it, then ask again */
-	ENG_TX_REFUSED,	   /* inside the engine: an answer cannot be given, so the QP fails */
-	ENG_TX_FAULT,	   /* a request has a local fault: it fails when it is the oldest */
-	ENG_TX_IDLE,	   /* all is sent */
-	ENG_TX_CREDIT,	   /* a limited request waits for a response, or for news (rule C13) */
-	ENG_TX_FENCE,	   /* earlier READs or Atomics are not complete (rule C16) */
-	ENG_TX_READ_DEPTH, /* max_rd_atomic READs and Atomics are under way (rule S12) */
-	ENG_TX_CWND,	   /* as much unacknowledged as the congestion window allows */
-	ENG_TX_SHARE,	   /* all QPs of the process together have enough in flight */
-	ENG_TX_GATHER,	   /* waits for more posts, to leave in one burst */
-	ENG_TX_ACK_DELAY,  /* an ACK waits for requests to ride behind */
-	ENG_TX_FULL,	   /* the transport has no room for a long burst */
-	ENG_TX_RNR,	   /* waiting out the peer's RNR timer */
-	ENG_TX_PACING,	   /* READ responses wait so as not to overrun the peer's socket */
-	ENG_TX_DRAINED,	   /* SQD: nothing new is begun */
-	ENG_TX_STATE,	   /* not in a state that sends */
+	ENG_TX_BURST,	    /* the burst holds at least one packet: send it, then ask again */
+	ENG_TX_REFUSED,	    /* inside the engine: an answer cannot be given, so the QP fails */
+	ENG_TX_LOCAL_ERROR, /* a request has a local error: it fails when it is the oldest */
+	ENG_TX_IDLE,	    /* all is sent */
+	ENG_TX_CREDIT,	    /* a limited request waits for a response, or for news (rule C13) */
+	ENG_TX_FENCE,	    /* earlier READs or Atomics are not complete (rule C16) */
+	ENG_TX_READ_DEPTH,  /* max_rd_atomic READs and Atomics are under way (rule S12) */
+	ENG_TX_CWND,	    /* as much unacknowledged as the congestion window allows */
+	ENG_TX_SHARE,	    /* all QPs of the process together have enough in flight */
+	ENG_TX_GATHER,	    /* waits for more posts, to leave in one burst */
+	ENG_TX_ACK_DELAY,   /* an ACK waits for requests to ride behind */
+	ENG_TX_FULL,	    /* the transport has no room for a long burst */
+	ENG_TX_RNR,	    /* waiting out the peer's RNR timer */
+	ENG_TX_PACING,	    /* READ responses wait so as not to overrun the peer's socket */
+	ENG_TX_DRAINED,	    /* SQD: nothing new is begun */
+	ENG_TX_STATE,	    /* not in a state that sends */
 	ENG_TX_REASONS,
 };
 const char *eng_tx_name(enum eng_tx reason);

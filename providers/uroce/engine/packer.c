@@ -100,7 +100,7 @@ static enum pack add_list(struct eng_qp *qp, struct eng_burst *burst, const stru
 						 payload->offset + done, length - done, &piece);
 
 		if (!bytes)
-			return PACK_FAULT;
+			return PACK_ERROR;
 		result = add_stretch(burst, bytes, piece, payload->stable, packing);
 		if (result != PACK_DONE)
 			return result;

@@ -25,7 +25,7 @@ struct payload {
 enum pack {
 	PACK_DONE,
 	PACK_NO_ROOM, /* does not fit this burst: begin another one */
-	PACK_FAULT,   /* the payload's memory cannot be used; the burst is as it was */
+	PACK_ERROR,   /* the payload's memory cannot be used; the burst is as it was */
 };
 
 /* Prepares a caller's burst for its first packet. */

@@ -116,9 +116,9 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 	if (req->next_wqe == qp->sq->head)
 		return ENG_TX_IDLE;
 	wqe = sq_at(qp, req->next_wqe);
-	/* A local fault: the request fails when all before it are complete. */
+	/* A local error: the request fails when all before it are complete. */
 	if (wqe->status != ENG_SUCCESS)
-		return ENG_TX_FAULT;
+		return ENG_TX_LOCAL_ERROR;
 	next->wqe = wqe;
 	next->answered = op_is_read_or_atomic(wqe->op);
 	next->begins = req->next_wqe == req->begun;
@@ -138,7 +138,7 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
  * What is wrong with a request before its first packet goes.  That the memory of a request of one
  * packet can be used shows when that is made.
  */
-static enum eng_status local_fault(struct eng_qp *qp, const struct next *next)
+static enum eng_status local_error(struct eng_qp *qp, const struct next *next)
 {
 	const struct eng_send_wqe *wqe = next->wqe;
 	bool carries_payload = op_row(wqe->op)->carries_payload;
@@ -233,9 +233,9 @@ static enum pack send_one(struct eng_qp *qp, struct eng_burst *burst, const stru
 	uint8_t opcode, *at;
 
 	if (next->begins) {
-		wqe->status = (uint8_t)local_fault(qp, next);
+		wqe->status = (uint8_t)local_error(qp, next);
 		if (wqe->status != ENG_SUCCESS)
-			return PACK_FAULT;
+			return PACK_ERROR;
 	}
 	opcode = message_opcode(qp, wqe, next->index);
 	at = pack_place(burst, length);
@@ -246,12 +246,12 @@ static enum pack send_one(struct eng_qp *qp, struct eng_burst *burst, const stru
 				pack_bytes(wire_op_header_length(opcode), length), next->cost,
 				facts))
 		ackreq = WIRE_BTH_ACKREQ;
-	result = PACK_FAULT;
+	result = PACK_ERROR;
 	if (find_payload(qp, wqe, next->index * qp->attr.mtu, length, &payload))
 		result = pack_add(qp, burst,
 				  message_request(qp, wqe, next->index, opcode, length, ackreq, at),
 				  &payload);
-	if (result == PACK_FAULT)
+	if (result == PACK_ERROR)
 		wqe->status = ENG_LOC_PROT_ERR;
 	if (result == PACK_DONE) {
 		if (ackreq)
@@ -269,7 +269,7 @@ static enum pack step_local(struct eng_qp *qp, const struct next *next)
 	if (next->begins) {
 		next->wqe->status = (uint8_t)local_execute(qp, next->wqe);
 		if (next->wqe->status != ENG_SUCCESS)
-			return PACK_FAULT;
+			return PACK_ERROR;
 		req->begun++;
 	}
 	req->next_wqe++;
@@ -299,7 +299,7 @@ static __attribute__((noinline)) enum pack repair_one(struct eng_qp *qp, struct 
 	uint32_t length = message_payload(wqe, qp->attr.mtu, index);
 	uint8_t opcode = message_opcode(qp, wqe, index), *at = pack_place(burst, length);
 	struct payload payload;
-	enum pack result = PACK_FAULT;
+	enum pack result = PACK_ERROR;
 
 	if (!at)
 		return PACK_NO_ROOM;
@@ -308,7 +308,7 @@ static __attribute__((noinline)) enum pack repair_one(struct eng_qp *qp, struct 
 			qp, burst,
 			message_request(qp, wqe, index, opcode, length, WIRE_BTH_ACKREQ, at),
 			&payload);
-	if (result == PACK_FAULT)
+	if (result == PACK_ERROR)
 		wqe->status = ENG_LOC_PROT_ERR;
 	return result;
 }
@@ -345,7 +345,7 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 	if (packets == 0) {
 		/* What was missing has been acknowledged meanwhile. */
 		repair_stop(qp);
-		return result == PACK_FAULT ? ENG_TX_FAULT : ENG_TX_IDLE;
+		return result == PACK_ERROR ? ENG_TX_LOCAL_ERROR : ENG_TX_IDLE;
 	}
 	repair->owed = false;
 	repair->waits = true;
@@ -378,7 +378,7 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets)
 /*
  * The one request that is posted goes whole on an idle wire, in one packet with AckReq, and nothing
  * holds it back.  What the loop in requester_transmit() does for it, when all that may_send(),
- * local_fault() and solicit_sets_ackreq() ask has been answered by that.  False, and nothing has
+ * local_error() and solicit_sets_ackreq() ask has been answered by that.  False, and nothing has
  * been done, for all others; the window and the credits are those of rules C13 and C17.
  */
 static inline bool send_short(struct eng_qp *qp, struct eng_burst *burst, uint64_t now)
@@ -413,6 +413,16 @@ static inline bool send_short(struct eng_qp *qp, struct eng_burst *burst, uint64
 	return true;
 }
 
+enum eng_tx requester_ask(struct eng_qp *qp, struct eng_burst *burst)
+{
+	pack_begin(burst, &qp->attr.path);
+	if (qp->req.solicit_owed) {
+		solicit_transmit(qp, burst);
+		return ENG_TX_BURST;
+	}
+	return qp->req.gaps.owed ? gaps_transmit(qp, burst) : send_repair(qp, burst);
+}
+
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -423,17 +433,6 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 	if (req->rnr_until != 0 && req->rnr_until <= now)
 		timer_rnr_over(qp, now);
 	pack_begin(burst, &qp->attr.path);
-	if (req->solicit_owed && can_request(qp)) {
-		solicit_transmit(qp, burst);
-		return ENG_TX_BURST;
-	}
-	if (__builtin_expect(req->repair.owed, false) && can_request(qp)) {
-		enum eng_tx repaired =
-			req->gaps.owed ? gaps_transmit(qp, burst) : send_repair(qp, burst);
-
-		if (repaired != ENG_TX_IDLE)
-			return repaired;
-	}
 	burst->kind = ENG_BURST_REQUESTS;
 	burst->first_psn = req->next_psn;
 	if (req->rnr_until == 0 && send_short(qp, burst, now))
@@ -454,9 +453,9 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 		if (reason == ENG_TX_BURST)
 			result = step(qp, burst, &next, &facts);
 	}
-	/* What is in the burst goes out; the fault shows when it is the oldest request. */
-	if (result == PACK_FAULT)
-		reason = ENG_TX_FAULT;
+	/* What is in the burst goes out; the error shows when it is the oldest request. */
+	if (result == PACK_ERROR)
+		reason = ENG_TX_LOCAL_ERROR;
 	if (reason == ENG_TX_CREDIT && req->waiting != ENG_TX_CREDIT)
 		count(qp, ENG_COUNT_CREDIT_WAITS);
 	req->waiting = reason;

@@ -22,6 +22,8 @@ static inline bool requester_asks(const struct eng_qp *qp)
 {
 	return qp->req.solicit_owed || qp->req.repair.owed;
 }
+/* Fill burst with that; ENG_TX_IDLE if it has been answered meanwhile. */
+enum eng_tx requester_ask(struct eng_qp *qp, struct eng_burst *burst);
 
 /* Would requester_transmit() do nothing?  (On unreliable services what was sent completes first.)
  */

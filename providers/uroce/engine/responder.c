@@ -60,20 +60,20 @@ void responder_flush(struct eng_qp *qp)
 	}
 }
 
-enum eng_status responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn)
+enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uint32_t psn)
 {
-	const struct fault_row *row = &fault_rows[fault];
+	const struct request_error_row *row = &request_error_rows[error];
 	struct responder *resp = &qp->resp;
 
 	resp->nak_owed = is_reliable(qp);
 	resp->nak_psn = psn;
 	resp->nak_syndrome = row->syndrome;
 	resp->silent = true;
-	if (fault == FAULT_RNR) {
+	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
 		count(qp, ENG_COUNT_SENT_RNR);
 	}
-	/* An answer that fails while the NAK of a later fault is owed: that has ended the QP. */
+	/* An answer that fails while the NAK of a later error is owed: that has ended the QP. */
 	if (!row->fatal || qp->state == ENG_ERR)
 		return ENG_SUCCESS;
 	if (resp->taken && row->receive_status != ENG_WR_FLUSH_ERR) {
@@ -88,7 +88,7 @@ enum eng_status responder_raise(struct eng_qp *qp, enum fault fault, uint32_t ps
 }
 
 /* rule C5: a SEND's first packet, or the last of a WRITE with immediate, takes a receive WQE. */
-enum fault responder_take(struct eng_qp *qp)
+enum request_error responder_take(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
 	const struct eng_recv_wqe *wqe;
@@ -100,11 +100,11 @@ enum fault responder_take(struct eng_qp *qp)
 		resp->taken = result == ENG_TAKEN;
 		resp->wqes_taken += resp->taken;
 		if (result == ENG_TAKE_EMPTY)
-			return FAULT_RNR;
-		return resp->taken ? FAULT_NONE : FAULT_INVALID_REQUEST;
+			return REQUEST_RNR;
+		return resp->taken ? REQUEST_RIGHT : REQUEST_INVALID;
 	}
 	if (eng_ring_used(qp->rq) == 0)
-		return FAULT_RNR;
+		return REQUEST_RNR;
 	wqe = eng_ring_slot(qp->rq, qp->rq->tail);
 	assert(wqe->sge_count <= qp->max_recv_sge);
 	resp->wqe.wr_id = wqe->wr_id;
@@ -118,7 +118,7 @@ enum fault responder_take(struct eng_qp *qp)
 	resp->taken = true;
 	resp->wqes_taken++;
 	qp->rq->tail++;
-	return FAULT_NONE;
+	return REQUEST_RIGHT;
 }
 
 /* rule S6: the receive completion, on the last packet only. */
@@ -142,49 +142,49 @@ static void finish_receive(struct eng_qp *qp, const struct wire_packet *packet, 
 	count(qp, ENG_COUNT_RECEIVES);
 }
 
-enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet)
+enum request_error responder_send(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
 	enum wire_position position = wire_op_position(packet->opcode);
 
 	if (position & (WIRE_FIRST | WIRE_ONLY)) {
 		/* UC: a message that broke off left its receive request to the next one. */
-		enum fault fault = resp->taken ? FAULT_NONE : responder_take(qp);
+		enum request_error error = resp->taken ? REQUEST_RIGHT : responder_take(qp);
 
-		if (fault != FAULT_NONE)
-			return fault;
+		if (error != REQUEST_RIGHT)
+			return error;
 		resp->received = 0;
 	}
 	/* rule C18: the WQE was there, but it is too small. */
 	if (packet->payload_length > resp->wqe.length - resp->received)
-		return FAULT_RECEIVE_LENGTH;
+		return REQUEST_RECEIVE_LENGTH;
 	if (!sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, resp->received, packet->payload,
 			 packet->payload_length))
-		return FAULT_RECEIVE_MEMORY;
+		return REQUEST_RECEIVE_MEMORY;
 	resp->received += packet->payload_length;
 	if (!(position & (WIRE_LAST | WIRE_ONLY)))
-		return FAULT_NONE;
+		return REQUEST_RIGHT;
 	if (wire_op_headers(packet->opcode) & WIRE_HAS_IETH) {
 		if (!qp->ops->invalidate ||
 		    !qp->ops->invalidate(qp->owner, packet->invalidate_rkey))
-			return FAULT_REMOTE_ACCESS;
+			return REQUEST_REMOTE_ACCESS;
 	}
 	finish_receive(qp, packet,
 		       wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT ? ENG_SEND_IMM : ENG_SEND);
-	return FAULT_NONE;
+	return REQUEST_RIGHT;
 }
 
-enum fault responder_write(struct eng_qp *qp, const struct wire_packet *packet)
+enum request_error responder_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
 	enum wire_position position = wire_op_position(packet->opcode);
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) && !resp->taken) {
 		/* rule C6: without a receive request nothing is executed. */
-		enum fault fault = responder_take(qp);
+		enum request_error error = responder_take(qp);
 
-		if (fault != FAULT_NONE)
-			return fault;
+		if (error != REQUEST_RIGHT)
+			return error;
 	}
 	if (position & (WIRE_FIRST | WIRE_ONLY)) {
 		resp->write_va = packet->va;
@@ -198,13 +198,13 @@ enum fault responder_write(struct eng_qp *qp, const struct wire_packet *packet)
 					       packet->payload_length, ENG_REMOTE_WRITE);
 
 		if (!to)
-			return FAULT_REMOTE_ACCESS;
+			return REQUEST_REMOTE_ACCESS;
 		place_write(to, packet->payload, packet->payload_length);
 		resp->received += packet->payload_length;
 	}
 	if (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT)
 		finish_receive(qp, packet, ENG_WRITE_IMM);
-	return FAULT_NONE;
+	return REQUEST_RIGHT;
 }
 
 static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
@@ -220,19 +220,19 @@ static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
 }
 
 /* Eight bytes that readers see all at once; answered as a READ of no bytes is. */
-static enum fault execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	uint64_t value, *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va,
 						      sizeof(*target), ENG_REMOTE_WRITE);
 
 	if (!target)
-		return FAULT_REMOTE_ACCESS;
+		return REQUEST_REMOTE_ACCESS;
 	if ((uintptr_t)target % sizeof(*target))
-		return FAULT_INVALID_REQUEST;
+		return REQUEST_INVALID;
 	memcpy(&value, packet->payload, sizeof(value));
 	__atomic_store_n(target, value, __ATOMIC_SEQ_CST);
 	replay_new(qp, packet->psn, 1);
-	return FAULT_NONE;
+	return REQUEST_RIGHT;
 }
 
 /* Also atomic towards other threads of this machine that use atomic instructions. */
@@ -247,24 +247,24 @@ static uint64_t atomic_apply(uint64_t *target, const struct wire_packet *packet)
 	return expected;
 }
 
-static enum fault execute_atomic(struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error execute_atomic(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	uint64_t *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va, sizeof(*target),
 					       ENG_REMOTE_ATOMIC);
 	struct replay *entry;
 
 	if (!target)
-		return FAULT_REMOTE_ACCESS;
+		return REQUEST_REMOTE_ACCESS;
 	if ((uintptr_t)target % sizeof(*target))
-		return FAULT_INVALID_REQUEST;
+		return REQUEST_INVALID;
 	entry = replay_new(qp, packet->psn, 1);
 	entry->atomic = true;
 	entry->original = atomic_apply(target, packet);
-	return FAULT_NONE;
+	return REQUEST_RIGHT;
 }
 
 /* The packet has passed all checks: do what it says.  What fails here was not seen before. */
-static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error execute(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	switch (wire_op_family(packet->opcode)) {
 	case WIRE_FAMILY_SEND:
@@ -273,13 +273,13 @@ static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
 		return responder_write(qp, packet);
 	case WIRE_FAMILY_READ:
 		execute_read(qp, packet);
-		return FAULT_NONE;
+		return REQUEST_RIGHT;
 	case WIRE_FAMILY_ATOMIC:
 		return execute_atomic(qp, packet);
 	case WIRE_FAMILY_ATOMIC_WRITE:
 		return execute_atomic_write(qp, packet);
 	default:
-		return FAULT_INVALID_REQUEST;
+		return REQUEST_INVALID;
 	}
 }
 
@@ -389,7 +389,7 @@ static enum eng_status receive_ahead(struct eng_qp *qp, const struct wire_packet
 		resp->early_psn = psn;
 	early_keep(qp, packet);
 	return resp->silent ? ENG_SUCCESS
-			    : responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
+			    : responder_raise(qp, REQUEST_PSN_SEQUENCE, resp->expected_psn);
 }
 
 void responder_establish(struct eng_qp *qp)
@@ -416,19 +416,19 @@ static void take_back_nak(struct eng_qp *qp)
 }
 
 /* The request whose turn it is. */
-static enum fault take_turn(struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error take_turn(struct eng_qp *qp, const struct wire_packet *packet)
 {
-	enum fault fault;
+	enum request_error error;
 
 	/* The first packet of a message says for which queue the message is. */
 	if (qp->resp.previous_opcode < 0)
 		qp->resp.srqn = packet->xrc_srqn;
-	fault = check_request(qp, packet);
-	if (fault == FAULT_NONE)
-		fault = execute(qp, packet);
-	if (fault == FAULT_NONE)
+	error = check_request(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = execute(qp, packet);
+	if (error == REQUEST_RIGHT)
 		note_executed(qp, packet);
-	return fault;
+	return error;
 }
 
 /* What came too early is gone, although it was only overtaken: tell the peer at once. */
@@ -438,7 +438,7 @@ static enum eng_status tell_missed(struct eng_qp *qp)
 
 	if (psn_diff(resp->early_psn, resp->expected_psn) < 0)
 		return ENG_SUCCESS;
-	return responder_raise(qp, FAULT_PSN_SEQUENCE, resp->expected_psn);
+	return responder_raise(qp, REQUEST_PSN_SEQUENCE, resp->expected_psn);
 }
 
 /*
@@ -451,23 +451,23 @@ static __attribute__((noinline)) enum eng_status take_kept(struct eng_qp *qp, bo
 {
 	struct responder *resp = &qp->resp;
 	const struct wire_packet *packet = early_next(qp);
-	enum fault fault = FAULT_NONE;
+	enum request_error error = REQUEST_RIGHT;
 	uint32_t psn = resp->expected_psn;
 
 	/* The gap goes on: as if nothing were kept, since the peer may be about to send all again.
 	 */
 	if (!packet)
 		return missed ? tell_missed(qp) : ENG_SUCCESS;
-	while (packet && fault == FAULT_NONE) {
+	while (packet && error == REQUEST_RIGHT) {
 		psn = packet->psn;
-		fault = take_turn(qp, packet);
+		error = take_turn(qp, packet);
 		count(qp, ENG_COUNT_EARLY_USED);
 		early_done(qp);
-		if (fault == FAULT_NONE)
+		if (error == REQUEST_RIGHT)
 			packet = early_next(qp);
 	}
-	if (fault != FAULT_NONE)
-		return responder_raise(qp, fault, psn);
+	if (error != REQUEST_RIGHT)
+		return responder_raise(qp, error, psn);
 	if (psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
 		resp->ack_owed = true;
 	/* After an RNR NAK the peer is sending all of it again, unasked. */
@@ -518,9 +518,9 @@ enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *p
 {
 	struct responder *resp = &qp->resp;
 	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
-	enum fault fault;
-	bool missed =
-		resp->nak_owed && resp->nak_syndrome == fault_rows[FAULT_PSN_SEQUENCE].syndrome;
+	enum request_error error;
+	bool missed = resp->nak_owed &&
+		      resp->nak_syndrome == request_error_rows[REQUEST_PSN_SEQUENCE].syndrome;
 	bool unasked = resp->silent && syndrome_kind(resp->nak_syndrome) == AETH_RNR_NAK;
 
 	(void)now;
@@ -533,9 +533,9 @@ enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *p
 	resp->silent = false;
 	take_back_nak(qp);
 	responder_establish(qp);
-	fault = take_turn(qp, packet);
-	if (fault != FAULT_NONE)
-		return responder_raise(qp, fault, packet->psn);
+	error = take_turn(qp, packet);
+	if (error != REQUEST_RIGHT)
+		return responder_raise(qp, error, packet->psn);
 	if (resp->early.first)
 		return take_kept(qp, missed, unasked);
 	return missed ? tell_missed(qp) : ENG_SUCCESS;

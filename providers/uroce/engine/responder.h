@@ -6,7 +6,7 @@
 #ifndef UROCE_ENGINE_RESPONDER_H
 #define UROCE_ENGINE_RESPONDER_H
 
-#include "fault.h"
+#include "request_error.h"
 #include "qp.h"
 
 /* The QP has been given its rq_psn: expect it. */
@@ -22,18 +22,18 @@ enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *p
  */
 bool responder_take_short(struct eng_qp *qp, const struct wire_packet *packet);
 
-/* A fault was found: NAK, completion, event and verdict, as its row says. */
-enum eng_status responder_raise(struct eng_qp *qp, enum fault fault, uint32_t psn);
+/* An error was found: NAK, completion, event and verdict, as its row says. */
+enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uint32_t psn);
 
 /* The first packet from the peer: told as an event while the queue pair is in RTR. */
 void responder_establish(struct eng_qp *qp);
 
-/* The next receive request becomes the one under way: FAULT_NONE, FAULT_RNR, or worse. */
-enum fault responder_take(struct eng_qp *qp);
+/* The next receive request becomes the one under way: REQUEST_RIGHT, REQUEST_RNR, or worse. */
+enum request_error responder_take(struct eng_qp *qp);
 
 /* Execute a SEND or WRITE packet that has passed the checks. */
-enum fault responder_send(struct eng_qp *qp, const struct wire_packet *packet);
-enum fault responder_write(struct eng_qp *qp, const struct wire_packet *packet);
+enum request_error responder_send(struct eng_qp *qp, const struct wire_packet *packet);
+enum request_error responder_write(struct eng_qp *qp, const struct wire_packet *packet);
 
 /* Complete the receive request under way and all posted ones as flushed (rule S13). */
 void responder_flush(struct eng_qp *qp);

@@ -6,7 +6,7 @@
 #include "codes.h"
 #include "credit.h"
 #include "ecn.h"
-#include "fault.h"
+#include "request_error.h"
 #include "message.h"
 #include "packer.h"
 #include "replay.h"
@@ -169,7 +169,7 @@ static enum pack add_read_packet(struct eng_qp *qp, struct eng_burst *burst, str
 	if (payload.length > 0) {
 		payload.bytes = map_read(qp, entry, payload.length);
 		if (!payload.bytes)
-			return PACK_FAULT;
+			return PACK_ERROR;
 	}
 	result = add_answer(qp, burst, &fields, &payload);
 	if (result == PACK_DONE)
@@ -214,7 +214,8 @@ static bool pace_allows(struct eng_qp *qp, const struct replay *entry, uint64_t 
 static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_burst *burst, struct replay *entry)
 {
 	replay_sent(qp, entry, entry->end);
-	return send_aeth(qp, burst, burst->first_psn, fault_rows[FAULT_REMOTE_ACCESS].syndrome, 0);
+	return send_aeth(qp, burst, burst->first_psn,
+			 request_error_rows[REQUEST_REMOTE_ACCESS].syndrome, 0);
 }
 
 /* The region has gone since the request was checked; engine.c ends the QP, and asks again. */
@@ -224,7 +225,7 @@ static enum eng_tx refuse(struct eng_qp *qp, struct eng_burst *burst, struct rep
 		return refuse_again(qp, burst, entry);
 	/* Nothing behind it is answered. */
 	replay_cancel(qp);
-	responder_raise(qp, FAULT_REMOTE_ACCESS, burst->first_psn);
+	responder_raise(qp, REQUEST_REMOTE_ACCESS, burst->first_psn);
 	return ENG_TX_REFUSED;
 }
 
@@ -257,10 +258,10 @@ static enum eng_tx send_answers(struct eng_qp *qp, struct eng_burst *burst, stru
 			break;
 		entry = replay_pending(qp);
 	}
-	/* What a burst ends with, a fault too, the next one begins with. */
+	/* What a burst ends with, an error too, the next one begins with. */
 	if (burst->packets > 0)
 		return ENG_TX_BURST;
-	return result == PACK_FAULT ? refuse(qp, burst, entry) : ENG_TX_PACING;
+	return result == PACK_ERROR ? refuse(qp, burst, entry) : ENG_TX_PACING;
 }
 
 static bool owes_repeat(const struct eng_qp *qp)
@@ -273,7 +274,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64
 	struct responder *resp = &qp->resp;
 	struct replay *entry = NULL;
 
-	/* A fault does not take away the answers to what came before it. */
+	/* An error does not take away the answers to what came before it. */
 	if (can_respond(qp) || resp->nak_owed)
 		entry = replay_pending(qp);
 	pack_begin(burst, &qp->attr.path);

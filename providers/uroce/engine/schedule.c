@@ -172,30 +172,37 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_burst *burst, enum eng_ow
 
 /*
  * Has the requester to wait for its turn in the share?  Not if the ACK that makes room for all is
- * not on its way: an ACK solicitation or a repair takes none, and of what is under way without
- * AckReq the ACK is asked for by what is sent next.
+ * not on its way: of what is under way without AckReq it is asked for by what is sent next.
  */
-static bool share_is_for_others(const struct eng_qp *qp, bool asks)
+static bool share_is_for_others(const struct eng_qp *qp)
 {
 	bool holds_room = is_reliable(qp) && sendqueue_awaits_answer(qp) && !cwnd_ack_is_due(qp);
 
-	return !asks && !holds_room && can_request(qp) && qp->req.next_wqe != qp->sq->head;
+	return !holds_room && can_request(qp) && qp->req.next_wqe != qp->sq->head;
 }
 
 /* Caller knows that the requester is not done. */
 static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst, const struct eng_hint *hint,
 			    enum eng_owed owed)
 {
+	bool is_full = hint->full && packets_unsent(qp) > SHORT_BURST;
 	enum eng_tx reason;
-	bool asks;
 
-	asks = can_request(qp) && requester_asks(qp);
-	if (hint->share_waits && share_is_for_others(qp, asks))
+	/* An ACK solicitation or a repair takes no room, and the ACK makes the room that other QPs
+	 * wait for. */
+	if (can_request(qp) && requester_asks(qp)) {
+		if (is_full)
+			return ENG_TX_FULL;
+		reason = requester_ask(qp, burst);
+		if (reason != ENG_TX_IDLE)
+			return reason;
+	}
+	if (hint->share_waits && share_is_for_others(qp))
 		return ENG_TX_SHARE;
-	if (!asks && hint->occasion != ENG_LAST && cwnd_ack_is_due(qp) && can_request(qp) &&
+	if (hint->occasion != ENG_LAST && cwnd_ack_is_due(qp) && can_request(qp) &&
 	    requester_awaits_room(qp, posts_for_burst(qp)))
 		return ENG_TX_CWND;
-	if (hint->full && packets_unsent(qp) > SHORT_BURST)
+	if (is_full)
 		return ENG_TX_FULL;
 	if (!is_reliable(qp) && can_request(qp))
 		completer_sent(qp, hint->now);

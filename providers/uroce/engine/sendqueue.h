@@ -48,8 +48,8 @@ void sendqueue_go_back(struct eng_qp *qp);
 /* Send again from psn on, which lies between unacked_psn and next_psn. */
 void sendqueue_rewind(struct eng_qp *qp, uint32_t psn);
 
-/* The status of the oldest request if it has a local fault, otherwise ENG_SUCCESS. */
-static inline enum eng_status sendqueue_fault(const struct eng_qp *qp)
+/* The status of the oldest request if it has a local error, otherwise ENG_SUCCESS. */
+static inline enum eng_status sendqueue_error(const struct eng_qp *qp)
 {
 	if (qp->sq->tail == qp->sq->head)
 		return ENG_SUCCESS;

@@ -99,8 +99,8 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_burst *burst,
 	return req->network.clocked || (!cwnd_ack_is_due(qp) && is_overdue(qp, facts->now));
 }
 
-/* A request with a local fault: it fails when those before it are complete. */
-static bool next_has_fault(const struct eng_qp *qp)
+/* A request with a local error: it fails when those before it are complete. */
+static bool next_has_error(const struct eng_qp *qp)
 {
 	return qp->req.next_wqe != qp->sq->head &&
 	       sq_at(qp, qp->req.next_wqe)->status != ENG_SUCCESS;
@@ -112,7 +112,7 @@ static bool is_waited_for(const struct eng_qp *qp)
 	const struct requester *req = &qp->req;
 	const struct eng_send_wqe *last;
 
-	if (qp->state == ENG_SQD || next_has_fault(qp))
+	if (qp->state == ENG_SQD || next_has_error(qp))
 		return true;
 	if (req->begun == qp->sq->tail)
 		return false;
@@ -128,7 +128,7 @@ uint64_t solicit_deadline(const struct eng_qp *qp)
 
 	/* What is being sent again will have AckReq, if it can be sent. */
 	if (req->unacked_psn == req->next_psn ||
-	    (req->next_psn != req->end_psn && !next_has_fault(qp)) || cwnd_ack_is_due(qp) ||
+	    (req->next_psn != req->end_psn && !next_has_error(qp)) || cwnd_ack_is_due(qp) ||
 	    !has_time(qp) || req->solicit_owed)
 		return ENG_NEVER;
 	if (req->solicits == 0 && is_waited_for(qp))

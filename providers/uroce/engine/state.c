@@ -10,7 +10,7 @@
 #include "responder.h"
 #include "sendqueue.h"
 
-/* By request or by fault: nothing is sent any more but a NAK that is owed. */
+/* By request or by error: nothing is sent any more but a NAK that is owed. */
 static void enter_error(struct eng_qp *qp)
 {
 	if (qp->state == ENG_ERR)

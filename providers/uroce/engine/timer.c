@@ -20,18 +20,11 @@ inline void timer_progress(struct eng_qp *qp, uint64_t now)
 	req->rnr_left = qp->attr.rnr_retry;
 }
 
-/* Has the Local ACK Timeout expired, as far as time goes? */
-static bool has_run_out(const struct eng_qp *qp, uint64_t now)
-{
-	return qp->attr.timeout_code != 0 &&
-	       now >= qp->req.last_progress + ack_timeout_ns(qp->attr.timeout_code);
-}
-
 void timer_sent_again(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (req->taken_back || has_run_out(qp, now))
+	if (req->taken_back || req->tlp.sent == 0)
 		req->last_progress = now;
 	req->taken_back = false;
 }

@@ -12,8 +12,9 @@
 void timer_progress(struct eng_qp *qp, uint64_t now);
 
 /*
- * The first packet goes of what has been gone back over or could not be sent.  If it had to wait
- * for room, the Local ACK Timeout begins with it.
+ * The first packet goes of what has been gone back over or could not be sent.  It may have waited
+ * for room, so the Local ACK Timeout begins with it; not with a tail-loss probe, which is sent
+ * ahead of that.
  */
 void timer_sent_again(struct eng_qp *qp, uint64_t now);
 

@@ -108,14 +108,22 @@ const char *eng_counter_name(enum eng_counter counter)
 const char *eng_tx_name(enum eng_tx reason)
 {
 	static const char *const names[] = {
-		[ENG_TX_BURST] = "sending",	    [ENG_TX_IDLE] = "idle",
-		[ENG_TX_CREDIT] = "credit",	    [ENG_TX_FENCE] = "fence",
-		[ENG_TX_READ_DEPTH] = "read depth", [ENG_TX_CWND] = "congestion window",
-		[ENG_TX_SHARE] = "share",	    [ENG_TX_RNR] = "RNR timer",
-		[ENG_TX_PACING] = "pacing",	    [ENG_TX_DRAINED] = "drained",
-		[ENG_TX_STATE] = "state",	    [ENG_TX_GATHER] = "gather",
-		[ENG_TX_ACK_DELAY] = "ACK delay",   [ENG_TX_FULL] = "transport full",
-		[ENG_TX_FAULT] = "local fault",	    [ENG_TX_REFUSED] = "refused",
+		[ENG_TX_BURST] = "sending",
+		[ENG_TX_IDLE] = "idle",
+		[ENG_TX_CREDIT] = "credit",
+		[ENG_TX_FENCE] = "fence",
+		[ENG_TX_READ_DEPTH] = "read depth",
+		[ENG_TX_CWND] = "congestion window",
+		[ENG_TX_SHARE] = "share",
+		[ENG_TX_RNR] = "RNR timer",
+		[ENG_TX_PACING] = "pacing",
+		[ENG_TX_DRAINED] = "drained",
+		[ENG_TX_STATE] = "state",
+		[ENG_TX_GATHER] = "gather",
+		[ENG_TX_ACK_DELAY] = "ACK delay",
+		[ENG_TX_FULL] = "transport full",
+		[ENG_TX_LOCAL_ERROR] = "local error",
+		[ENG_TX_REFUSED] = "refused",
 	};
 
 	return NAME(names, reason);

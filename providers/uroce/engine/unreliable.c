@@ -15,12 +15,12 @@ static void break_off(struct eng_qp *qp)
 	count(qp, ENG_COUNT_DROPPED);
 }
 
-static enum fault execute(struct eng_qp *qp, const struct wire_packet *packet)
+static enum request_error execute(struct eng_qp *qp, const struct wire_packet *packet)
 {
-	enum fault fault = check_unreliable(qp, packet);
+	enum request_error error = check_unreliable(qp, packet);
 
-	if (fault != FAULT_NONE)
-		return fault;
+	if (error != REQUEST_RIGHT)
+		return error;
 	return wire_op_family(packet->opcode) == WIRE_FAMILY_SEND ? responder_send(qp, packet)
 								  : responder_write(qp, packet);
 }
@@ -31,7 +31,7 @@ enum eng_status unreliable_receive(struct eng_qp *qp, const struct wire_packet *
 	struct responder *resp = &qp->resp;
 	enum wire_position position = wire_op_position(packet->opcode);
 	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
-	enum fault fault;
+	enum request_error error;
 
 	(void)now;
 	if (!can_respond(qp) || distance < 0) {
@@ -51,10 +51,10 @@ enum eng_status unreliable_receive(struct eng_qp *qp, const struct wire_packet *
 			return ENG_SUCCESS;
 		}
 	}
-	fault = execute(qp, packet);
-	if (fault == FAULT_RECEIVE_MEMORY)
-		return responder_raise(qp, fault, packet->psn);
-	if (fault != FAULT_NONE)
+	error = execute(qp, packet);
+	if (error == REQUEST_RECEIVE_MEMORY)
+		return responder_raise(qp, error, packet->psn);
+	if (error != REQUEST_RIGHT)
 		break_off(qp);
 	else
 		resp->previous_opcode = position & (WIRE_LAST | WIRE_ONLY) ? -1 : packet->opcode;
@@ -108,7 +108,7 @@ enum eng_status datagram_receive(struct eng_qp *qp, const struct wire_packet *pa
 	(void)now;
 	/* rule S14: a wrong Q_Key is dropped before anything else. */
 	if (!can_respond(qp) || packet->qkey != qp->attr.qkey ||
-	    (!resp->taken && responder_take(qp) != FAULT_NONE)) {
+	    (!resp->taken && responder_take(qp) != REQUEST_RIGHT)) {
 		count(qp, ENG_COUNT_DROPPED);
 		return ENG_SUCCESS;
 	}
@@ -118,7 +118,7 @@ enum eng_status datagram_receive(struct eng_qp *qp, const struct wire_packet *pa
 		return ENG_SUCCESS;
 	}
 	if (!place_datagram(qp, packet))
-		return responder_raise(qp, FAULT_RECEIVE_MEMORY, packet->psn);
+		return responder_raise(qp, REQUEST_RECEIVE_MEMORY, packet->psn);
 	complete_datagram(qp, packet);
 	return ENG_SUCCESS;
 }

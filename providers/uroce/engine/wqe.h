@@ -38,7 +38,7 @@ struct eng_send_wqe {
 	uint8_t op;	     /* enum eng_op */
 	uint8_t flags;	     /* set of enum eng_send_flag */
 	uint8_t sge_count;
-	uint8_t status;	    /* the engine's: enum eng_status of a local fault, else ENG_SUCCESS */
+	uint8_t status;	    /* the engine's: enum eng_status of a local error, else ENG_SUCCESS */
 	uint32_t immediate; /* immediate data, or the R_Key to invalidate; host order */
 	union {
 		struct {
