@@ -77,9 +77,13 @@ void share_queue_serve(struct world *world, uint32_t side)
 	queue->look_at = world->now + TICK_NS;
 }
 
+/* Not for what waits for peers alone that have ended: without a timeout, for ever. */
 uint64_t share_queue_next_at(const struct world *world, uint32_t side)
 {
 	const struct share_queue *queue = &world->share_queue[side];
 
-	return queue->count > 0 ? queue->look_at : ENG_NEVER;
+	for (uint32_t i = 0; i < queue->count; i++)
+		if (queue->ends[i]->peer->state != ENG_ERR || world->plan.timeout_code > 0)
+			return queue->look_at;
+	return ENG_NEVER;
 }

@@ -344,6 +344,8 @@ static void note_silence(struct sim_end *end, struct eng_burst *burst, enum eng_
 static void take_back(struct sim_end *end, const struct eng_burst *burst)
 {
 	eng_unsent(end->qp, burst);
+	/* Nor would it have taken an ACK, which waits anew. */
+	end->ack_waits_since = 0;
 	if (ring_is_used(end)) {
 		ring_blocks(end);
 		return;
