@@ -77,13 +77,36 @@ void share_queue_serve(struct world *world, uint32_t side)
 	queue->look_at = world->now + TICK_NS;
 }
 
-/* Not for what waits for peers alone that have ended: without a timeout, for ever. */
+/*
+ * Without a timeout a queue pair waits for ever for a peer that has ended, and what it has under
+ * way keeps its part of the share from the others.
+ */
+static bool share_is_held(const struct world *world, uint32_t side)
+{
+	for (uint32_t n = 0; n < world->plan.connections && world->plan.timeout_code == 0; n++) {
+		const struct sim_end *end = &world->connections[n].end[side];
+		const struct asking *asking = &end->oracle.asking;
+
+		if (end->peer->state == ENG_ERR && end->state != ENG_ERR &&
+		    asking->unacked < asking->next)
+			return true;
+	}
+	return false;
+}
+
+bool share_queue_may_be_stuck(const struct sim_end *end)
+{
+	const struct share_queue *queue = queue_of(end);
+
+	for (uint32_t i = 0; i < queue->count; i++)
+		if (queue->ends[i] == end)
+			return share_is_held(end->world, end->side);
+	return false;
+}
+
 uint64_t share_queue_next_at(const struct world *world, uint32_t side)
 {
 	const struct share_queue *queue = &world->share_queue[side];
 
-	for (uint32_t i = 0; i < queue->count; i++)
-		if (queue->ends[i]->peer->state != ENG_ERR || world->plan.timeout_code > 0)
-			return queue->look_at;
-	return ENG_NEVER;
+	return queue->count > 0 && !share_is_held(world, side) ? queue->look_at : ENG_NEVER;
 }

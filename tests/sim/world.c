@@ -382,7 +382,8 @@ static void run_until_quiet(struct world *world)
 
 static bool done(const struct sim_end *end)
 {
-	return oracle_all_done(end) || end->state == ENG_ERR || end->peer->state == ENG_ERR;
+	return oracle_all_done(end) || end->state == ENG_ERR || end->peer->state == ENG_ERR ||
+	       share_queue_may_be_stuck(end);
 }
 
 static const char *waiting_for(const struct sim_end *end)

@@ -171,6 +171,8 @@ bool share_queue_is_used(const struct sim_end *end);
 bool share_queue_waits(const struct sim_end *end);
 void share_queue_add(struct sim_end *end);
 void share_queue_serve(struct world *world, uint32_t side);
+/* It waits, and no room may ever come. */
+bool share_queue_may_be_stuck(const struct sim_end *end);
 uint64_t share_queue_next_at(const struct world *world, uint32_t side);
 /* ring.c: a turn of end begins; what it tells the engine; does the ring take a burst? */
 bool ring_is_used(const struct sim_end *end);
