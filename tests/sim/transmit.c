@@ -116,11 +116,14 @@ static void watch_ack_delay(struct sim_end *end, bool waits)
 	}
 }
 
-/* Neither side may keep the other from sending, beyond the time that an ACK may wait anyway. */
-static void check_fair(struct sim_end *end, const struct eng_burst *burst)
+/*
+ * Neither side may keep the other from sending, beyond the time that an ACK may wait anyway; but a
+ * transport that is nearly full takes short requests and no answers.
+ */
+static void check_fair(struct sim_end *end, const struct eng_burst *burst, bool full)
 {
-	bool holds_up =
-		burst->kind == ENG_BURST_REQUESTS && !burst->ack_rides && oracle_owes_answer(end);
+	bool holds_up = burst->kind == ENG_BURST_REQUESTS && !burst->ack_rides && !full &&
+			oracle_owes_answer(end);
 
 	if (end->plan->scheduled) {
 		watch_ack_delay(end, holds_up);
@@ -393,7 +396,7 @@ enum eng_tx end_transmit(struct sim_end *end, uint32_t most)
 		taken_back |= ring_is_used(end) && !ring_takes(end, burst.packets);
 		oracle_burst_minds(end, &burst, shared, full);
 		check_staged(end, &burst);
-		check_fair(end, &burst);
+		check_fair(end, &burst, full);
 		if (i > 0)
 			check_cut(end, &before, &burst);
 		emit(end, &burst, taken_back);
