@@ -43,6 +43,8 @@ void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 		end->ack_awaits_receive = end->ack_is_delayed = false;
 	else if (!end->ack_is_delayed)
 		end->ack_awaits_receive = oracle_lacks_receives(end);
+	else if (!oracle_lacks_receives(end))
+		end->ack_awaits_receive = false;
 	end->ack_is_delayed = reason == ENG_TX_ACK_DELAY;
 }
 
