@@ -113,6 +113,23 @@ static void test_lost_repair(void **state)
 	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 }
 
+/* The next packet alone, and nothing is sent for that yet. */
+static void acknowledge_next(struct dut *dut)
+{
+	first++;
+	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+}
+
+/* What a NAK names comes late, and what lies behind it is sent again. */
+static void nak_and_late_packet(struct dut *dut)
+{
+	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
+	acknowledge_next(dut);
+	expect_repair(dut, first);
+	expect_repair(dut, first + 1);
+	expect_silence(dut);
+}
+
 /*
  * The packet that a NAK names comes late, before its repair has left.  The peer may have dropped
  * what lies behind it, so that is sent again, and does not wait for the timeout.
@@ -123,12 +140,7 @@ static void test_late_packet_of_a_nak(void **state)
 
 	(void)state;
 	post(dut, 4);
-	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
-	first++;
-	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
-	expect_repair(dut, first);
-	expect_repair(dut, first + 1);
-	expect_silence(dut);
+	nak_and_late_packet(dut);
 }
 
 /* So too when what the NAK names was to be sent again already, since a sentinel's answer said so.
@@ -143,12 +155,7 @@ static void test_late_packet_of_a_late_nak(void **state)
 	expect_sentinel(dut);
 	dut->now += ROUND_TRIP;
 	answer_sentinel(dut);
-	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
-	first++;
-	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
-	expect_repair(dut, first);
-	expect_repair(dut, first + 1);
-	expect_silence(dut);
+	nak_and_late_packet(dut);
 }
 
 /*
@@ -167,8 +174,7 @@ static void test_late_packet_of_a_probe(void **state)
 	eng_expire(dut->qp, dut->now);
 	assert_int_equal(probes(dut), 1);
 	dut->now += ROUND_TRIP;
-	first++;
-	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+	acknowledge_next(dut);
 	expect_silence(dut);
 }
 
@@ -183,8 +189,7 @@ static void test_clock_of_another_thread(void **state)
 	(void)state;
 	post(dut, 1);
 	dut->now -= US;
-	first++;
-	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+	acknowledge_next(dut);
 	dut->now += US;
 	post(dut, 4);
 	assert_true(eng_deadline(dut->qp) <= dut->now + 2 * ROUND_TRIP);

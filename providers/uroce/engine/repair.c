@@ -60,9 +60,7 @@ static bool peer_may_keep(struct eng_qp *qp)
 /* What has been gone back over, and not been sent again yet, is sent in its turn. */
 static bool is_possible(const struct eng_qp *qp)
 {
-	const struct requester *req = &qp->req;
-
-	return req->next_psn != req->unacked_psn && req->rnr_until == 0;
+	return sendqueue_awaits_answer(qp) && qp->req.rnr_until == 0;
 }
 
 static uint32_t repair_end(const struct repair *repair)
