@@ -149,7 +149,7 @@ SINGLE_FILES = {"link": {"wire/packet.h": {"WIRE_UDP_PORT"}}}
 
 
 def level(name):
-    """How many layers lie below."""
+    """The length of the longest chain of layers below."""
     return max((level(below) + 1 for below in LAYERS[name].includes), default=0)
 
 
@@ -172,7 +172,7 @@ def picture():
     yield "```"
     yield ""
     yield ("| layer | its groups of files, the highest first: nothing includes upwards, or calls "
-           "upwards but for `CALLS_UPWARDS` |")
+           "upwards but for those of `CALLS_UPWARDS` in `buildlib/layers.py` |")
     yield "| --- | --- |"
     for name in names:
         groups = " &rarr; ".join(g.about for g in reversed(LAYERS[name].groups))

@@ -23,6 +23,7 @@ static const char *const settings[] = {
 static const char *const others[] = {
 	"UROCE_TEST_",	      "UROCE_INTEG_",	    "UROCE_INTEROP", "UROCE_BUILD_",
 	"UROCE_EVERY_OPCODE", "UROCE_FUZZ_SECONDS", "UROCE_NIGHTLY", "UROCE_VIEW",
+	"UROCE_NET",	      "UROCE_CHAOS_SEED",
 };
 
 static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c)

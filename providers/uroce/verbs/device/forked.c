@@ -17,9 +17,10 @@
 #include "verbs/qp/xrc.h"
 
 /*
- * The one registration for the whole process, because handlers that are registered apart run in
- * the order of registration.  A row keeps others out of a part whose data the child goes on with,
- * or whose descriptors it has to find; other locks are made anew in the child.
+ * One registration for verbs and all below it, because handlers that are registered apart run in
+ * the order of registration; that of ucm, whose lock is outside of all these, comes later and so
+ * runs before it (ucm/manager.c).  A row keeps others out of a part whose data the child goes on
+ * with, or whose descriptors it has to find; other locks are made anew in the child.
  *
  * The order of the rows is the order of locks (architecture.md), outermost first.  Outer is, too,
  * what is held while a callback of the helper thread is waited for, as against all that the
