@@ -39,12 +39,16 @@ enum {
 	YIELD_AFTER_SHARED_NS = 0,
 	/*
 	 * But one that takes the core for so long is another program, that computes, and every
-	 * yield to it costs a time slice.  Beside three such threads on two cores ibv_rc_pingpong
-	 * takes 0.07 ms so, and 3.5 ms when its ends yield to them as to others; twelve pairs of it
-	 * at once take as long either way, 0.4 s, but 1.1 s with a whole millisecond, because each
-	 * took the others for such threads then (medians of five).
+	 * yield to it costs a time slice.  It is one when so many yields in a row have been slow:
+	 * single ones are slow as well where more pairs poll than there are processors, and one
+	 * that then waits longer holds the others up.  In one scheduling group (a container), on
+	 * two processors, with four, with one and without the rule: ibv_rc_pingpong beside three
+	 * threads that compute takes 1.0, 0.09 and 4.0 ms, four pairs of ib_send_lat make 94, 40
+	 * and 76 thousand round trips a second, and a round trip of twelve pairs of ibv_rc_pingpong
+	 * takes 0.5, 1.3 and 0.6 ms (medians of two to four turns).
 	 */
 	YIELD_SLOW_NS = 500000,
+	YIELD_SLOW_ROW = 4,
 	YIELD_AFTER_SLOW_NS = 100000,
 	/* The clock is read with each second poll in vain. */
 	YIELD_LOOK_POLLS = 2,
@@ -417,11 +421,13 @@ static __thread struct {
 	uint64_t vain_since;
 	/* It yields when it has polled in vain for so long. */
 	uint64_t yield_after;
+	unsigned int slow_yields; /* in a row */
 } poller = { .yield_after = YIELD_AFTER_NS };
 
 static uint64_t yield_after(uint64_t took)
 {
-	if (took > YIELD_SLOW_NS)
+	poller.slow_yields = took > YIELD_SLOW_NS ? poller.slow_yields + 1 : 0;
+	if (poller.slow_yields >= YIELD_SLOW_ROW)
 		return YIELD_AFTER_SLOW_NS;
 	return took > YIELD_SHARED_NS ? YIELD_AFTER_SHARED_NS : YIELD_AFTER_NS;
 }
