@@ -152,6 +152,70 @@ static void a_closed_device_does_not_answer(void **state)
 	assert_int_equal(ibv_close_device(a.context), 0);
 }
 
+static void send_to(struct side *from, struct side *to)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)to->bytes,
+			       .length = BYTES,
+			       .lkey = to->mr->lkey };
+	struct ibv_recv_wr receive = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 }, *bad_receive;
+	struct ibv_send_wr wr = { .wr_id = 5,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	assert_int_equal(ibv_post_recv(to->qp, &receive, &bad_receive), 0);
+	assert_int_equal(ibv_post_send(from->qp, &wr, &bad), 0);
+}
+
+/* There and back; what is left is that a SEND of b is done. */
+static void exchange(struct side *a, struct side *b)
+{
+	struct ibv_wc wc;
+
+	send_to(a, b);
+	do
+		assert_true(box_next(b->cq, &wc, 2000));
+	while (wc.wr_id != 7);
+	send_to(b, a);
+	for (int i = 0; i < 2; i++) {
+		assert_true(box_next(a->cq, &wc, 2000));
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+}
+
+/*
+ * The ACK of what was received last was still held back: an end that has answered each message is
+ * expected to do so again, and the ACK to ride behind its post.
+ */
+static void a_stopped_queue_pair_has_acknowledged(void **state)
+{
+	static const enum ibv_qp_state stops[] = { IBV_QPS_ERR, IBV_QPS_RESET };
+	struct ibv_qp_attr attr = { 0 };
+	struct side a, b;
+
+	(void)state;
+	side_open(&a, IBV_QPT_RC);
+	side_open(&b, IBV_QPT_RC);
+	for (int i = 0; i < 20; i++) {
+		connect_sides(&a, &b);
+		for (int j = 0; j < 8; j++)
+			exchange(&a, &b);
+		box_expect(b.cq, 5, IBV_WC_SUCCESS);
+		send_to(&a, &b);
+		box_expect(b.cq, 7, IBV_WC_SUCCESS);
+		attr.qp_state = stops[i % 2];
+		assert_int_equal(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+		box_expect(a.cq, 5, IBV_WC_SUCCESS);
+		attr.qp_state = IBV_QPS_RESET;
+		assert_int_equal(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+		assert_int_equal(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+	}
+	assert_int_equal(ibv_close_device(a.context), 0);
+	assert_int_equal(ibv_close_device(b.context), 0);
+	side_destroy(&a);
+	side_destroy(&b);
+}
+
 static void no_events_any_more(void **state)
 {
 	struct pollfd pollfd = { .events = POLLIN };
@@ -520,6 +584,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_left_behind_gives_the_port_back),
 		cmocka_unit_test(a_closed_device_does_not_answer),
+		cmocka_unit_test(a_stopped_queue_pair_has_acknowledged),
 		cmocka_unit_test(no_events_any_more),
 		cmocka_unit_test(any_order),
 		cmocka_unit_test(nothing_works_any_more),

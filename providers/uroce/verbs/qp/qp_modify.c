@@ -223,17 +223,17 @@ static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
 }
 
 /*
- * Programs stop a connection by moving its queue pair to ERR as soon as they have read the last
- * message (rdma_disconnect() does): the peer waits for an acknowledgement of that one.  Caller
+ * Programs stop a connection by moving its queue pair to ERR or RESET as soon as they have read the
+ * last message (rdma_disconnect() does): the peer waits for an acknowledgement of that one.  It is
+ * built from the attributes that the queue pair still has, so it goes before they change.  Caller
  * holds qp->progress.lock.
  */
-static void move(struct uroce_qp *qp, enum eng_qp_state to)
+static void say_farewell(struct uroce_qp *qp, enum eng_qp_state to)
 {
-	if (to == ENG_ERR || to == ENG_RESET) {
-		eng_farewell(qp->progress.engine);
-		progress_changed(qp->context->progress, &qp->progress);
-	}
-	eng_set_state(qp->progress.engine, to, progress_now());
+	if (to != ENG_ERR && to != ENG_RESET)
+		return;
+	eng_farewell(qp->progress.engine);
+	progress_changed(qp->context->progress, &qp->progress);
 }
 
 /* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
@@ -269,6 +269,8 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (eng_qp_state(qp->progress.engine) != from)
 		error = check_move(qp->type, eng_qp_state(qp->progress.engine), attr, mask, &to);
 	if (!error) {
+		if (mask & IBV_QP_STATE)
+			say_farewell(qp, to);
 		if (to == ENG_RESET) {
 			memset(&next, 0, sizeof(next));
 			uroce_ud_forget(qp);
@@ -277,7 +279,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		replay = use_replay(qp, next.max_dest_rd_atomic, replay);
 		tell_engine(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
-			move(qp, to);
+			eng_set_state(qp->progress.engine, to, progress_now());
 		progress_changed(qp->context->progress, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
