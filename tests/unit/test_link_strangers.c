@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "link/closer.h"
+#include "link/passing.h"
 #include "link/question.h"
 #include "link/visitor.h"
 #include <rdma/uroce-abi.h>
@@ -111,6 +112,27 @@ static void test_names_that_take_nothing(void **state)
 	link_close_fd(&lock);
 }
 
+/* What comes with a message is had by nobody unless it is the one descriptor that was asked for. */
+static void test_two_descriptors_are_none(void **state)
+{
+	int pair[2], twice[2] = { STDIN_FILENO, STDIN_FILENO }, with;
+	unsigned int before;
+	char byte;
+
+	(void)state;
+	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), errno);
+	before = count_descriptors();
+	for (int count = 0; count <= 2; count++) {
+		assert_int_equal(link_send_with_fds(pair[0], "x", 1, twice, (size_t)count), 0);
+		assert_int_equal(link_receive_with_fd(pair[1], &byte, 1, 0, &with), 1);
+		assert_int_equal(with >= 0, count == 1);
+		link_close_fd(&with);
+		assert_int_equal(count_descriptors(), before);
+	}
+	close(pair[0]);
+	close(pair[1]);
+}
+
 /* The answer name of a free slot, with a queue that is full: a filler that is never accepted. */
 static void build_wall(unsigned int slot, int *listener, int *filler)
 {
@@ -159,7 +181,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_closing_aside, fresh_network),
 		WITH_LINK(test_names_that_take_nothing),
+		cmocka_unit_test(test_two_descriptors_are_none),
 		WITH_LINK(test_walls),
+		WITH_LINK(test_no_key_for_strangers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "link.h"
 
@@ -26,6 +27,26 @@ int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds,
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/*
+ * The one descriptor of a message, or -1.  A control buffer for one has room for two, and those of
+ * a message that has two belong to nothing.
+ */
+static int only_descriptor(const struct cmsghdr *cmsg)
+{
+	int fds[CMSG_SPACE(sizeof(int)) / sizeof(int)];
+	size_t count;
+
+	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+		return -1;
+	count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(cmsg), count * sizeof(int));
+	if (count == 1)
+		return fds[0];
+	while (count > 0)
+		close(fds[--count]);
+	return -1;
+}
+
 ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *with)
 {
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
@@ -37,11 +58,7 @@ ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *w
 		.msg_controllen = sizeof(control),
 	};
 	ssize_t length = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *cmsg = length < 0 ? NULL : CMSG_FIRSTHDR(&message);
 
-	*with = -1;
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(with, CMSG_DATA(cmsg), sizeof(int));
+	*with = length < 0 ? -1 : only_descriptor(CMSG_FIRSTHDR(&message));
 	return length;
 }
