@@ -370,14 +370,20 @@ static void test_nobody_there(void **state)
 	link_peer_close(peer);
 }
 
-/* Send a message, and descriptors, to the slot's datagram socket. */
-static void send_datagram(int sock, const struct link *link, const void *bytes, size_t length,
+/*
+ * Send a message, and descriptors, to the slot's datagram socket: has the kernel taken it?  Linux
+ * 6.16 and later refuse descriptors.
+ */
+static bool send_datagram(int sock, const struct link *link, const void *bytes, size_t length,
 			  const int *fds, size_t count)
 {
 	const struct sockaddr *name = (const struct sockaddr *)&link->names[link->slot];
+	int error;
 
 	assert_return_code(connect(sock, name, link->name_bytes[link->slot]), errno);
-	assert_int_equal(link_send_with_fds(sock, bytes, length, fds, count), 0);
+	error = link_send_with_fds(sock, bytes, length, fds, count);
+	assert_true(error == 0 || (error == -EPERM && count > 0));
+	return error == 0;
 }
 
 /* Only datagrams with the address's key come in; descriptors that come with them are let go. */
@@ -401,9 +407,10 @@ static void test_datagrams_need_the_key(void **state)
 	before = count_descriptors();
 	for (unsigned int count = 0; count <= LINK_SLOTS; count += LINK_SLOTS / 4) {
 		memcpy(datagram, &forward, sizeof(forward));
-		send_datagram(sock, link, datagram, sizeof(datagram), fds, count);
-		assert_int_equal(link_control_receive(link, &batch), 0);
-		assert_int_equal(batch.bytes, 20);
+		if (send_datagram(sock, link, datagram, sizeof(datagram), fds, count)) {
+			assert_int_equal(link_control_receive(link, &batch), 0);
+			assert_int_equal(batch.bytes, 20);
+		}
 		assert_int_equal(count_descriptors(), before);
 		/* A bit of it is wrong, it is too short to have one: nothing is there to receive.
 		 */

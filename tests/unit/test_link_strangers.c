@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "link/closer.h"
@@ -174,6 +176,53 @@ static void test_walls(void **state)
 	}
 	for (unsigned int i = 0; i <= BEFORE; i++)
 		agent_stop(&agents[i]);
+}
+
+/* Binds the names of a slot as another user, and tells in its exit code whether anything came. */
+static pid_t take_slot(unsigned int slot, int ready)
+{
+	struct sockaddr_un name;
+	struct pollfd poller = { .events = POLLIN };
+	socklen_t bytes = link_slot_name(UROCE_ABI_SLOT_NAME, slot, &name);
+	pid_t child = fork();
+	int listener;
+
+	if (child)
+		return child;
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	poller.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (setresuid(AGENT_NOBODY, AGENT_NOBODY, AGENT_NOBODY) ||
+	    bind(poller.fd, (struct sockaddr *)&name, bytes))
+		_exit(2);
+	bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
+	if (bind(listener, (struct sockaddr *)&name, bytes) || listen(listener, COUNT) ||
+	    write(ready, "r", 1) != 1)
+		_exit(2);
+	_exit(poll(&poller, 1, 300));
+}
+
+/* The key of an address is shown to processes of this user only. */
+static void test_no_key_for_strangers(void **state)
+{
+	struct link_fixture *fixture = *state;
+	const unsigned int slot = 9;
+	uint8_t bytes[40] = { 0 };
+	int ready[2], status = -1;
+	pid_t stranger;
+
+	need_root();
+	assert_return_code(pipe2(ready, O_CLOEXEC), errno);
+	stranger = take_slot(slot, ready[1]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], bytes, 1), 1);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(link_forward(fixture->addr, slot, bytes, sizeof(bytes), other4, 7),
+				 -ENOENT);
+	assert_int_equal(link_control_ring_doorbell(fixture->link, slot, fixture->addr->key),
+			 -ECONNREFUSED);
+	assert_int_equal(waitpid(stranger, &status, 0), stranger);
+	assert_int_equal(status, 0);
+	close(ready[0]);
 }
 
 int main(void)

@@ -20,6 +20,8 @@
 enum {
 	/* One call of link_control_receive() reads so many messages at most. */
 	CONTROL_BURST = 64,
+	/* The owner of a slot is known for so long. */
+	OWNER_KNOWN_MS = 100,
 	FILTER_STEPS = 5,
 	FILTER_MAX = BPF_MAXINSNS,
 };
@@ -73,8 +75,10 @@ int link_control_socket(void)
 	int bytes = LINK_SOCKET_BUFFER;
 	int fd = link_socket(AF_UNIX, SOCK_DGRAM);
 
-	if (fd >= 0)
+	if (fd >= 0) {
+		link_refuse_rights(fd);
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	}
 	return fd;
 }
 
@@ -86,7 +90,33 @@ int link_control_bind(int fd, unsigned int slot)
 	return bind(fd, (struct sockaddr *)&name, bytes) ? -errno : 0;
 }
 
-int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
+/*
+ * Is the owner of the slot of this user?  Only then may it get the key of an address.  Its listener
+ * for questions tells, whose name no other process can have while the owner lives.  When it has
+ * ended another user's process may take the slot, so there is a new look after a while.
+ */
+static bool owner_is_ours(struct link *link, unsigned int slot)
+{
+	int64_t now = link_now_ms();
+	struct sockaddr_un name;
+	socklen_t bytes;
+	bool ours;
+	int fd;
+
+	if (slot == link->slot ||
+	    now < atomic_load_explicit(&link->ours_until[slot], memory_order_relaxed))
+		return true;
+	bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
+	fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
+	ours = fd >= 0 && link_connect(fd, &name, bytes) == 0;
+	link_close_fd(&fd);
+	if (ours)
+		atomic_store_explicit(&link->ours_until[slot], now + OWNER_KNOWN_MS,
+				      memory_order_relaxed);
+	return ours;
+}
+
+int link_control_send(struct link *link, unsigned int slot, const struct iovec *pieces,
 		      size_t count)
 {
 	struct msghdr message = {
@@ -96,10 +126,12 @@ int link_control_send(const struct link *link, unsigned int slot, const struct i
 		.msg_iovlen = count,
 	};
 
+	if (!owner_is_ours(link, slot))
+		return -ECONNREFUSED;
 	return sendmsg(link->control_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int link_control_ring_doorbell(const struct link *link, unsigned int slot, uint64_t key)
+int link_control_ring_doorbell(struct link *link, unsigned int slot, uint64_t key)
 {
 	struct uroce_abi_header doorbell = {
 		.message = UROCE_ABI_SHM_DOORBELL,

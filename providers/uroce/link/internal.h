@@ -173,11 +173,14 @@ int link_control_socket(void);
 int link_control_bind(int fd, unsigned int slot);
 /* Take messages with the keys of the addresses that are open, and nothing else: 0 or -errno. */
 int link_control_admit(const struct link *link);
-/* Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when the slot is free. */
-int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
+/*
+ * Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when the slot is free, or another
+ * user's.
+ */
+int link_control_send(struct link *link, unsigned int slot, const struct iovec *pieces,
 		      size_t count);
 /* Tell the process of the slot that its region has something: 0 or a negative errno. */
-int link_control_ring_doorbell(const struct link *link, unsigned int slot, uint64_t key);
+int link_control_ring_doorbell(struct link *link, unsigned int slot, uint64_t key);
 
 /* ---- the objects ---- */
 
@@ -198,6 +201,7 @@ struct link {
 	_Atomic(struct link_addr *) building; /* the one that link_addr_open() works on */
 	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
 	socklen_t name_bytes[LINK_SLOTS];
+	_Atomic int64_t ours_until[LINK_SLOTS]; /* control.c: ms */
 	_Atomic(struct link_group *) groups;
 	_Atomic(struct link_region *) regions; /* shm.h */
 	uint64_t closed_overflow;	       /* receive_overflow of addresses that are closed */

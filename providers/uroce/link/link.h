@@ -226,8 +226,8 @@ int link_group_receive(struct link_group *group, struct link_batch *batch);
 
 /*
  * Hand a datagram that steering brought here but that belongs to another slot to its owner, over
- * the owner's UNIX socket.  Never blocks; a full queue or a free slot loses it as a network would
- * (-EAGAIN, -ENOENT).
+ * the owner's UNIX socket.  Never blocks; a full queue loses it as a network would (-EAGAIN), and
+ * so does a slot that is free or another user's (-ENOENT).
  */
 int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,
 		 const uint8_t src[16], uint16_t src_port);

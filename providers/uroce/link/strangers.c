@@ -238,6 +238,11 @@ int link_hold_name(const struct sockaddr_un *name, socklen_t bytes)
 	return error;
 }
 
+void link_refuse_rights(int fd)
+{
+	pass_rights(fd, 0);
+}
+
 void link_take_rights(int fd)
 {
 	/* Where the kernel does not know this switch they are let in anyway. */

@@ -45,6 +45,8 @@ int link_connect_prepared(int fd, const struct sockaddr_un *name, socklen_t byte
  * whose it is; nothing is ever accepted.
  */
 int link_hold_name(const struct sockaddr_un *name, socklen_t bytes);
+/* Where the kernel can, keep descriptors out of a socket of whatever kind. */
+void link_refuse_rights(int fd);
 /* From now on let descriptors in on a connection that has been accepted. */
 void link_take_rights(int fd);
 
