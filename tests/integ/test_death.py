@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """kill -9 of a peer: the survivor is told in time, and nothing is left behind."""
+import os
 import signal
 import sys
 import time
@@ -51,6 +52,20 @@ def test_receives_just_wait(loopback):
     assert survivor.wait(seconds=0.5) == []
     survivor.close()
     survivor.end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_unreliable_sender_goes_on(loopback, number):
+    """It waits for room at the receiver's socket, which stays, but not for ever."""
+    survivor, victim = talk.pair(loopback, {"kind": "UC"})
+    assert survivor.do("write") == talk.SUCCESS
+    os.kill(victim.pid, number)
+    # More than any socket takes.
+    posted, good = survivor.stream("write", 2.5, length=65536)
+    assert posted == good > 500
+    survivor.close()
+    survivor.end()
+    victim.process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])

@@ -25,6 +25,8 @@ enum {
 	STEP = 4, /* of the pool */
 	PROBE_BYTES = 8,
 	JOINS = 600,
+	BURST_BYTES = 65536,
+	HASTE = 100, /* 30 ms pass for 3 seconds */
 };
 
 static char error[LINK_ERROR_TEXT];
@@ -211,13 +213,38 @@ static void test_room_of_all_that_one_speaks_to(void **state)
 	assert_int_equal(link_peer_open_own(fixture->addr, loopback4, 0, 0, 64,
 					    agents[last].slot << LINK_SLOT_SHIFT | 7, &port, &peer),
 			 0);
-	assert_true(link_peer_room(peer, agents[last].slot) < UINT32_MAX);
+	assert_false(link_peer_has_room(peer, agents[last].slot, UINT32_MAX));
 	/* More than its share of the pool does it no harm. */
 	for (unsigned int i = 0; i < last; i++)
 		agent_kill(&agents[i]);
 	expect_all(fixture, &agents[last], 1);
 	link_peer_close(peer);
 	agent_stop(&agents[last]);
+}
+
+/* A process that reads nothing holds those up that send to it, but for a second only. */
+static void test_the_stopped_hold_nobody_up(void **state)
+{
+	struct link_fixture *fixture = *state;
+	struct agent agent;
+	struct link_peer *peer;
+	uint16_t port = 0xc401;
+	uint32_t qpn;
+
+	agent_start_good(&agent, 0, loopback4, fixture->link);
+	qpn = agent.slot << LINK_SLOT_SHIFT | 7;
+	assert_int_equal(link_peer_open_own(fixture->addr, loopback4, 0, 0, 64, qpn, &port, &peer),
+			 0);
+	assert_int_equal(kill(agent.pid, SIGSTOP), 0);
+	while (link_peer_has_room(peer, agent.slot, BURST_BYTES))
+		send_to_qpn(fixture->addr, loopback4, qpn, 0);
+	assert_false(link_peer_has_room(peer, agent.slot, BURST_BYTES));
+	own_time_set(HASTE);
+	usleep(30000);
+	assert_true(link_peer_has_room(peer, agent.slot, BURST_BYTES));
+	own_time_set(1);
+	link_peer_close(peer);
+	agent_kill(&agent);
 }
 
 /* Processes that come and go do not cost the one that is there a single datagram. */
@@ -259,6 +286,7 @@ int main(void)
 		WITH_LINK(test_holder_of_the_last_is_stopped),
 		WITH_LINK(test_plain_socket_in_the_way),
 		WITH_LINK(test_room_of_all_that_one_speaks_to),
+		WITH_LINK(test_the_stopped_hold_nobody_up),
 		WITH_LINK(test_nothing_is_lost_to_a_join),
 	};
 

@@ -54,7 +54,7 @@ static void test_both_want_it(void **state)
 		shm_expect(fixture, tag, true);
 	assert_int_equal(counters_of(fixture).memory_sent, 5);
 	assert_int_equal(counters_of(fixture).memory_received, 0);
-	assert_int_equal(link_peer_room(peer, fixture->agent.slot), UINT32_MAX);
+	assert_true(link_peer_has_room(peer, fixture->agent.slot, UINT32_MAX));
 
 	let_send(fixture, 100, 3, 500, 0);
 	assert_true(is_socket_empty(fixture));

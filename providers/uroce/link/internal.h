@@ -229,6 +229,12 @@ struct link_tx {
 	uint16_t wanted_segment; /* of the last single piece */
 };
 
+/* Whether the socket of another slot is read, as far as its sender sees: see udp.c. */
+struct link_stall {
+	_Atomic int64_t since;	 /* it had no room, and has read nothing since then: ms, or 0 */
+	_Atomic uint32_t queued; /* at the last look */
+};
+
 struct link_addr {
 	_Atomic(struct link_addr *) next;
 	struct link *link;
@@ -252,6 +258,7 @@ struct link_addr {
 	struct link_channel *channel[LINK_SLOTS];
 	int64_t ask_again[LINK_SLOTS];	  /* not before, in milliseconds; under open_lock */
 	int64_t extend_again[LINK_SLOTS]; /* the same */
+	struct link_stall stall[LINK_SLOTS];
 };
 
 /* A membership, and the socket that has it. */

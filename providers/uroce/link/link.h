@@ -158,10 +158,12 @@ struct link_path {
 };
 void link_peer_path(const struct link_peer *peer, struct link_path *path);
 /*
- * How many bytes the socket of slot at the peer would queue now, as the kernel counts them.
- * UINT32_MAX where that cannot be seen: the peer has to be the very address that is sent from.
+ * Would the socket of slot at the peer queue so many bytes more now, as the kernel counts them?
+ * True as well where that cannot be seen (the peer has to be the very address that is sent from),
+ * and when the socket's owner has read nothing for a second although there was no room: it is
+ * stopped or dead, and what is sent to it is lost, as on a network.
  */
-uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot);
+bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_t bytes);
 
 /*
  * Send count pieces as one datagram (segment 0) or as a burst of datagrams of segment bytes each,

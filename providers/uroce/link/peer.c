@@ -435,7 +435,7 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 	wanted->own = wanted->own && link_endpoint_equal(&wanted->dst, &addr->endpoint);
 	if (wants_channel(wanted))
 		wanted->channel = link_channel_open(addr, wanted->dst_slot);
-	/* For link_peer_room(). */
+	/* For link_peer_has_room(). */
 	if (wanted->own && !wanted->channel)
 		link_extend(addr, wanted->dst_slot);
 	link_mutex_lock(link, &link->lock);

@@ -27,6 +27,14 @@
 #define SO_MEMINFO 55
 #endif
 
+enum {
+	/*
+	 * A receiver on a busy host may wait for its processor for a few hundred milliseconds; what
+	 * is sent to it meanwhile should not be lost.
+	 */
+	RECEIVER_PATIENCE_MS = 1000,
+};
+
 static size_t total_bytes(const struct iovec *pieces, unsigned int count)
 {
 	size_t total = 0;
@@ -261,20 +269,39 @@ uint32_t link_socket_drops(int fd)
 	return read_memory(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-uint32_t link_peer_room(const struct link_peer *peer, unsigned int slot)
+/*
+ * Note what is queued at a socket.  Has its owner read nothing for RECEIVER_PATIENCE_MS, since it
+ * had no room for the first time?  Short bursts may have found some in between.
+ */
+static bool is_deserted(struct link_stall *stall, uint32_t queued, bool full)
 {
-	const struct link_addr *addr = peer->addr;
-	uint32_t info[SK_MEMINFO_VARS];
+	int64_t since = atomic_load_explicit(&stall->since, memory_order_relaxed), now;
+
+	if (queued < atomic_load_explicit(&stall->queued, memory_order_relaxed))
+		since = 0;
+	atomic_store_explicit(&stall->queued, queued, memory_order_relaxed);
+	now = full ? link_now_ms() : 0;
+	if (full && !since)
+		since = now;
+	atomic_store_explicit(&stall->since, since, memory_order_relaxed);
+	return full && now - since >= RECEIVER_PATIENCE_MS;
+}
+
+bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_t bytes)
+{
+	struct link_addr *addr = peer->addr;
+	uint32_t info[SK_MEMINFO_VARS], queued;
+	bool full;
 
 	/* A full ring holds the sender back by itself. */
 	if (peer->channel)
-		return UINT32_MAX;
+		return true;
 	/* Processes of this host have the sockets of those that they speak to. */
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
 	    !read_memory(__atomic_load_n(&addr->pool[slot], __ATOMIC_ACQUIRE), info,
 			 SK_MEMINFO_RCVBUF))
-		return UINT32_MAX;
-	if (info[SK_MEMINFO_RMEM_ALLOC] >= info[SK_MEMINFO_RCVBUF])
-		return 0;
-	return info[SK_MEMINFO_RCVBUF] - info[SK_MEMINFO_RMEM_ALLOC];
+		return true;
+	queued = info[SK_MEMINFO_RMEM_ALLOC];
+	full = queued + bytes > info[SK_MEMINFO_RCVBUF];
+	return is_deserted(&addr->stall[slot], queued, full) || !full;
 }

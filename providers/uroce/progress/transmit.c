@@ -146,7 +146,7 @@ static bool has_room(const struct link_peer *peer, const struct eng_burst *burst
 	uint64_t need = 3 * (uint64_t)burst->bytes + NEEDED_ROOM;
 	uint32_t dest_qpn = wire_get_be32(burst->pieces[0].bytes + BTH_DEST_QPN) & WIRE_24BIT_MASK;
 
-	return link_peer_room(peer, dest_qpn >> LINK_SLOT_SHIFT) >= need;
+	return link_peer_has_room(peer, dest_qpn >> LINK_SLOT_SHIFT, need);
 }
 
 /*
