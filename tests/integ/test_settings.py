@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 
 import pytest
 
@@ -55,6 +56,24 @@ def test_wrong_value_is_refused(loopback, name, value, part):
         assert len(lines) == 1, process
         assert lines[0].startswith("uroce: uroce_lo cannot be opened: " + name), process
         assert part in lines[0], process
+
+
+def test_a_delay_ends_while_all_threads_sleep(loopback):
+    """No ACK, poll or time-out of an unreliable connection takes the packet along."""
+    first, second = talk.Talk(loopback), talk.open_end(loopback, kind="UC")
+    first.set("UROCE_FAULT", "delay=20ms")
+    first.here = first.open(loopback.device, loopback.gid_index(4), kind="UC")
+    first.connect(second.here)
+    second.connect(first.here)
+    first.put("delayed")
+    first.post("write", length=7)
+    deadline = time.monotonic() + 5
+    while second.get(7) != "delayed":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    for end in first, second:
+        end.close()
+        end.end()
 
 
 MISSPELT = [

@@ -122,6 +122,7 @@ static int send_burst(struct progress *progress, struct tx_buffer *tx, struct li
 		return -EDESTADDRREQ;
 	if (__builtin_expect(progress->fault != NULL, 0)) {
 		fault_send(progress->fault, peer, qpn, burst, now);
+		wakeup_earlier(progress, fault_deadline(progress->fault));
 		return 0;
 	}
 	for (uint32_t i = 0; i < burst->piece_count; i++) {
