@@ -254,6 +254,12 @@ void transmit_schedule(struct progress *progress, struct progress_qp *qp, bool w
 		wakeup_helper(progress);
 }
 
+void transmit_look_again(struct progress *progress)
+{
+	if (transmit_is_scheduled(progress) && wakeup_is_armed(progress))
+		wakeup_helper(progress);
+}
+
 struct progress_qp *transmit_take_scheduled(struct progress *progress)
 {
 	struct progress_qp *newest, *oldest = NULL;
@@ -282,6 +288,7 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 			push(progress, other); /* it has its mark already */
 		other = next;
 	}
+	transmit_look_again(progress);
 }
 
 /* Send at once.  The thread that posts finds errno as it was. */
@@ -316,12 +323,14 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 	if (progress->dead)
 		return;
 	hint = transmit_hint(progress, qp, ENG_POST, 0, polled, polled);
-	/* The helper need not be woken: the ACK of what is under way will do that, or its time-out.
+	/*
+	 * The helper need not be woken for what an application that polls leaves to its next poll.
+	 * But it may have been armed since then, and found nothing to do.
 	 */
 	if (eng_posted(qp->engine, &hint) == ENG_TX_BURST)
 		send_now(progress, qp, ENG_POST);
 	else
-		transmit_schedule(progress, qp, false);
+		transmit_schedule(progress, qp, polled);
 }
 
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp)

@@ -60,6 +60,12 @@ struct progress_qp *transmit_take_scheduled(struct progress *progress);
 /* Take qp out of the list of scheduled QPs; caller holds the turn lock and not qp->lock. */
 void transmit_unschedule(struct progress *progress, struct progress_qp *qp);
 
+/*
+ * Wake the helper, when it is armed and anything is scheduled: it may have looked while another
+ * thread had the list in its hands.
+ */
+void transmit_look_again(struct progress *progress);
+
 static inline bool transmit_is_scheduled(struct progress *progress)
 {
 	return atomic_load_explicit(&progress->scheduled, memory_order_seq_cst);

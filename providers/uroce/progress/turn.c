@@ -511,5 +511,6 @@ void progress_notify_armed(struct progress *progress)
 	if (transmit_is_scheduled(progress) && pthread_mutex_trylock(&progress->turn_lock) == 0) {
 		turn_make(progress, TURN_HELPER);
 		turn_unlock(progress);
+		transmit_look_again(progress);
 	}
 }
