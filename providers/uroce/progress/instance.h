@@ -92,6 +92,16 @@ struct progress {
 	_Alignas(PROGRESS_CACHE_LINE) atomic_uint_fast64_t counter[PROGRESS_COUNTER_COUNT];
 };
 
+/* What progress knows of an address, or NULL; caller holds turn_lock or wakeup.lock. */
+static inline struct progress_address *progress_find_address(struct progress *progress,
+							     const struct link_addr *addr)
+{
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		if (progress->address[i].addr == addr)
+			return &progress->address[i];
+	return NULL;
+}
+
 /* Caller makes the turn. */
 static inline void count_in_turn(struct progress *progress, enum progress_counter id)
 {

@@ -19,15 +19,6 @@
 
 static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
-static struct progress_address *find_address(struct progress *progress,
-					     const struct link_addr *addr)
-{
-	for (unsigned int i = 0; i < progress->address_count; i++)
-		if (progress->address[i].addr == addr)
-			return &progress->address[i];
-	return NULL;
-}
-
 /* Caller holds turn_lock and wakeup.lock. */
 static int enter_address(struct progress *progress, struct link_addr *addr)
 {
@@ -57,14 +48,17 @@ int route_get_address(struct progress *progress, const uint8_t gid[16], uint32_t
 	bool is_new;
 	int result = link_addr_open(progress->link, gid, scope_id, addr, error);
 
-	/* Meanwhile the control socket was served here, so it may be about other addresses. */
+	/*
+	 * Questions of other processes were answered meanwhile: a region of shared memory may have
+	 * been made for another address, which the helper has to wait for.
+	 */
 	if (result) {
 		wakeup_helper(progress);
 		return result;
 	}
 	turn_lock(progress);
 	pthread_mutex_lock(&progress->wakeup.lock);
-	address = find_address(progress, *addr);
+	address = progress_find_address(progress, *addr);
 	is_new = !address;
 	if (is_new)
 		result = enter_address(progress, *addr);
@@ -94,7 +88,7 @@ static void put_address(struct progress *progress, struct link_addr *addr)
 
 	turn_lock(progress);
 	pthread_mutex_lock(&progress->wakeup.lock);
-	address = find_address(progress, addr);
+	address = progress_find_address(progress, addr);
 	if (--address->users == 0) {
 		wakeup_remove_address(progress, addr);
 		*address = progress->address[--progress->address_count];

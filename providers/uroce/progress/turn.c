@@ -202,6 +202,9 @@ static void receive_control(struct turn *turn)
 		leave_visited(turn);
 		if (link_control_receive(progress->link, &batch))
 			return;
+		/* The link finds an address until it is closed: one that is no more here may be. */
+		if (!progress_find_address(progress, batch.addr))
+			continue;
 		begin_answering(turn);
 		turn->packets += demux_batch(turn, &batch, true);
 		turn->worked = true;
