@@ -210,9 +210,11 @@ void uroce_free_context(struct ibv_context *public)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	uroce_devices_remove_context(context);
-	uroce_stat_put(context->progress);
-	if (!inherited)
+	/* A forked child counts its own contexts only. */
+	if (!inherited) {
+		uroce_stat_put(context->progress);
 		uroce_watch_put(context->progress);
+	}
 	uroce_async_close(context);
 	/* libibverbs closes it only with the memory, which may be late. */
 	close(public->cmd_fd);
