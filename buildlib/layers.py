@@ -75,7 +75,7 @@ LAYERS = {
         group("instance, capture", "instance gsi_service.h tap"),
         group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
         group("receive and turn", "demux turn"),
-        group("threads and control calls", "helper route group datagram"),
+        group("threads and control calls", "helper leave route group datagram"),
         group("queue pair 1", "gsi gsi_internal gsi_address gsi_guests gsi_news gsi_port gsi_queue "
               "gsi_route gsi_send gsi_standby gsi_will"),
         group("entry", "progress"),

@@ -8,6 +8,7 @@
 #include "group.h"
 #include "gsi_service.h"
 #include "instance.h"
+#include "leave.h"
 #include "transmit.h"
 #include "turn.h"
 #include "link/thread.h"
@@ -261,8 +262,9 @@ static void round_disarmed(struct progress *progress)
 		if (handle(progress, events, wakeup_wait(&progress->wakeup, events, until - now)))
 			make_turn(progress);
 		serve_gsi(progress);
-	} while (!atomic_load(&helper->stop) && !wakeup_is_armed(progress));
-	if (wakeup_is_armed(progress))
+	} while (!atomic_load(&helper->stop) && !atomic_load(&helper->leaves) &&
+		 !wakeup_is_armed(progress));
+	if (wakeup_is_armed(progress) || atomic_load(&helper->leaves))
 		return;
 	if (poll_turns(progress) == before) {
 		take_over(progress);
@@ -281,6 +283,8 @@ static void *helper_main(void *arg)
 
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	while (!atomic_load(&progress->helper.stop)) {
+		if (atomic_load(&progress->helper.leaves))
+			leave_send(progress);
 		if (wakeup_is_armed(progress))
 			round_armed(progress);
 		else

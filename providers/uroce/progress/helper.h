@@ -26,6 +26,8 @@ struct progress;
 
 struct helper {
 	atomic_bool stop;
+	/* The process ends, and a thread of it waits until leave_send() is done. */
+	atomic_bool leaves;
 	/* The helper's own: how often it looks while disarmed. */
 	uint64_t tick_ns;
 	/* Not before this time does an armed helper spin; the helper's own. */

@@ -11,16 +11,11 @@
 #include "gsi_service.h"
 #include "helgrind.h"
 #include "instance.h"
+#include "leave.h"
 #include "route.h"
 #include "tap.h"
 #include "transmit.h"
 #include "turn.h"
-
-enum {
-	/* A process that ends tries this often, 10 ms in all, to make the last turn. */
-	LEAVE_TRIES = 100,
-	LEAVE_PAUSE_US = 100,
-};
 
 /* The instance and its users. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -320,44 +315,14 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 	route_close(progress, qp);
 }
 
-/* Caller holds the turn lock.  Queue pairs whose lock is taken are waited for or passed over. */
-static void visit_each(struct progress *progress, bool wait,
-		       void (*visit)(struct progress_qp *qp, void *arg), void *arg)
-{
-	for (uint32_t i = 0; i <= LINK_INDEX_MASK; i++) {
-		struct progress_qp *qp = table_find(&progress->table, i);
-
-		/* Chunks that were never made are the rule. */
-		if (!qp && !atomic_load(&progress->table.chunk[i >> TABLE_CHUNK_SHIFT]))
-			i |= TABLE_CHUNK_ENTRIES - 1;
-		if (!qp)
-			continue;
-		if (wait)
-			pthread_mutex_lock(&qp->lock);
-		else if (pthread_mutex_trylock(&qp->lock))
-			continue;
-		visit(qp, arg);
-		pthread_mutex_unlock(&qp->lock);
-	}
-}
-
 void progress_each_qp(struct progress *progress, void (*visit)(struct progress_qp *qp, void *arg),
 		      void *arg)
 {
 	if (progress->dead)
 		return;
 	turn_lock(progress);
-	visit_each(progress, true, visit, arg);
+	table_visit(&progress->table, true, visit, arg);
 	turn_unlock(progress);
-}
-
-/* visit of visit_each() */
-static void send_owed(struct progress_qp *qp, void *progress)
-{
-	if (eng_owed(qp->engine) == ENG_OWED_NOTHING)
-		return;
-	eng_farewell(qp->engine);
-	progress_changed(progress, qp);
 }
 
 void progress_leave(void)
@@ -367,14 +332,8 @@ void progress_leave(void)
 	if (progress_in_turn() || pthread_mutex_trylock(&instance_lock))
 		return;
 	progress = atomic_load(&instance);
-	for (int i = 0; progress && !progress->dead && i < LEAVE_TRIES; i++) {
-		if (pthread_mutex_trylock(&progress->turn_lock) == 0) {
-			visit_each(progress, false, send_owed, progress);
-			turn_unlock(progress);
-			break;
-		}
-		usleep(LEAVE_PAUSE_US);
-	}
+	if (progress && !progress->dead)
+		leave(progress);
 	pthread_mutex_unlock(&instance_lock);
 }
 

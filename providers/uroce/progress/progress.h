@@ -97,7 +97,7 @@ void progress_fork_parent(void);
 void progress_fork_child(void);
 /*
  * The process ends: the ACKs that queue pairs still owe leave now.  It may be called in a signal
- * handler's exit(), which has interrupted whatever there is: it waits for no lock for long.
+ * handler's exit(), which has interrupted whatever there is: it waits 100 ms at most.
  */
 void progress_leave(void);
 /* The instance if there is one, without counting. */

@@ -95,3 +95,23 @@ void table_remove(struct qpn_table *table, struct progress_qp *qp)
 	table->used--;
 	pthread_mutex_unlock(&table->lock);
 }
+
+void table_visit(struct qpn_table *table, bool wait, void (*visit)(struct progress_qp *, void *arg),
+		 void *arg)
+{
+	for (uint32_t i = 0; i <= LINK_INDEX_MASK; i++) {
+		struct progress_qp *qp = table_find(table, i);
+
+		/* Chunks that were never made are the rule. */
+		if (!qp && !atomic_load(&table->chunk[i >> TABLE_CHUNK_SHIFT]))
+			i |= TABLE_CHUNK_ENTRIES - 1;
+		if (!qp)
+			continue;
+		if (wait)
+			pthread_mutex_lock(&qp->lock);
+		else if (pthread_mutex_trylock(&qp->lock))
+			continue;
+		visit(qp, arg);
+		pthread_mutex_unlock(&qp->lock);
+	}
+}

@@ -45,6 +45,13 @@ int table_add(struct qpn_table *table, struct progress_qp *qp);
 void table_remove(struct qpn_table *table, struct progress_qp *qp);
 
 /*
+ * Call visit for each QP, under the QP's lock.  Those whose lock is taken are waited for, or passed
+ * over.  Caller holds the turn lock.
+ */
+void table_visit(struct qpn_table *table, bool wait, void (*visit)(struct progress_qp *, void *arg),
+		 void *arg);
+
+/*
  * The QP of a number of this slot, or NULL.  The caller is inside a turn, which keeps the QP
  * from going away (progress_qp_remove()).
  */

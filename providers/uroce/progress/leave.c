@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "leave.h"
+
+#include <unistd.h>
+
+#include "transmit.h"
+#include "turn.h"
+
+enum {
+	/* 100 ms: on a busy host the helper may wait for a processor first. */
+	LEAVE_LOOKS = 1000,
+	LEAVE_PAUSE_US = 100,
+};
+
+/* visit of table_visit() */
+static void look(struct progress_qp *qp, void *owed)
+{
+	*(bool *)owed |= eng_owed(qp->engine) != ENG_OWED_NOTHING;
+}
+
+/* visit of table_visit() */
+static void send_owed(struct progress_qp *qp, void *progress)
+{
+	if (eng_owed(qp->engine) == ENG_OWED_NOTHING)
+		return;
+	eng_farewell(qp->engine);
+	progress_changed(progress, qp);
+}
+
+/* While another thread makes a turn, something may be. */
+static bool is_anything_owed(struct progress *progress)
+{
+	bool owed = false;
+
+	if (pthread_mutex_trylock(&progress->turn_lock))
+		return true;
+	table_visit(&progress->table, false, look, &owed);
+	turn_unlock(progress);
+	return owed;
+}
+
+void leave(struct progress *progress)
+{
+	if (!is_anything_owed(progress))
+		return;
+	atomic_store(&progress->helper.leaves, true);
+	wakeup_helper(progress);
+	for (int i = 0; i < LEAVE_LOOKS && atomic_load(&progress->helper.leaves); i++)
+		usleep(LEAVE_PAUSE_US);
+}
+
+void leave_send(struct progress *progress)
+{
+	turn_lock(progress);
+	table_visit(&progress->table, false, send_owed, progress);
+	turn_unlock(progress);
+	atomic_store(&progress->helper.leaves, false);
+}
