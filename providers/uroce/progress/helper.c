@@ -37,6 +37,10 @@
  * and 172 us without, and the processor time of a side 0.53 s and 0.16 s.
  */
 #define YIELD_SLOW_NS 300000 /* a thread that was woken for an event computes for less */
+/*
+ * In one scheduling group, as a container is, it is 0.17 ms with these pauses and 1.7 ms without;
+ * 1 or 100 ms at first, and 100 ms at most, are as good (medians of five and of two).
+ */
 #define SPIN_PAUSE_MIN_NS UINT64_C(10000000)
 #define SPIN_PAUSE_MAX_NS UINT64_C(1600000000)
 /*
