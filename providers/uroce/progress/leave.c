@@ -39,7 +39,7 @@ static bool is_anything_owed(struct progress *progress)
 	return owed;
 }
 
-void leave(struct progress *progress)
+void leave_settle(struct progress *progress)
 {
 	if (!is_anything_owed(progress))
 		return;

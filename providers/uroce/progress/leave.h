@@ -13,7 +13,7 @@
 #include "instance.h"
 
 /* Let the helper send what is owed, if anything is; waits for it 100 ms at most. */
-void leave(struct progress *progress);
+void leave_settle(struct progress *progress);
 /* The helper's part, when progress->helper.leaves. */
 void leave_send(struct progress *progress);
 

@@ -333,7 +333,7 @@ void progress_leave(void)
 		return;
 	progress = atomic_load(&instance);
 	if (progress && !progress->dead)
-		leave(progress);
+		leave_settle(progress);
 	pthread_mutex_unlock(&instance_lock);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "channel.h"
@@ -21,6 +22,8 @@
 enum {
 	LEAVE_MIN_MS = 2,
 	LEAVE_MS = 80,
+	/* For so long it waits for a command that is under way. */
+	ENTER_MS = 100,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -407,13 +410,34 @@ static bool may_go(void)
 }
 
 /*
+ * ucm_enter(), unless the lock cannot be had: a signal handler that calls exit() may have
+ * interrupted a command of this very thread.
+ */
+static bool enter_in_time(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += ENTER_MS * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
+	if (pthread_mutex_timedlock(&lock, &until))
+		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	return true;
+}
+
+/*
  * A process that ends says good-bye, as the kernel does for it; but the kernel stays.  So a DREQ
  * has the time to be repeated once, and what has been sent to a process on this host the time to be
  * handed to it, which may be by this process.
  */
 static void leave(void)
 {
-	ucm_enter();
+	if (!enter_in_time())
+		return;
 	leaving = true;
 	leaver = pthread_self();
 	ucm_channel_each(close_all, NULL);
