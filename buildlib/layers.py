@@ -51,7 +51,7 @@ LAYERS = {
         group("entry", "engine"),
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
-        group("contract and terms", "link.h internal shm.h ring endpoint visitor netdev "
+        group("contract and terms", "link.h gid internal shm.h ring endpoint visitor netdev "
               "reception.h thread memory_file passing"),
         group("descriptors and messages", "descriptors message closer strangers udp "
               "netdev_watch neighbour"),

@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/gid.h"
 #include "wire/packet.h"
 
 enum {
 	OPTION_BYTES = 128,
 };
-
-static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 __attribute__((format(printf, 2, 3))) static int refuse(char error[CAPTURE_ERROR_TEXT],
 							const char *format, ...)
@@ -80,8 +79,8 @@ static bool parse_ring(struct capture_config *config, const char *text)
 
 static bool parse_peer(const char *text, uint8_t gid[16])
 {
-	memcpy(gid, ipv4_prefix, sizeof(ipv4_prefix));
-	return inet_pton(AF_INET, text, gid + sizeof(ipv4_prefix)) == 1 ||
+	memcpy(gid, link_ipv4_prefix, sizeof(link_ipv4_prefix));
+	return inet_pton(AF_INET, text, gid + sizeof(link_ipv4_prefix)) == 1 ||
 	       inet_pton(AF_INET6, text, gid) == 1;
 }
 

@@ -11,6 +11,11 @@
 /* Enough for some pools and their transmit sockets; programs that use select() stay near 1024. */
 #define DESCRIPTOR_STEP (8 * LINK_SLOTS)
 
+int link_set_option(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
 int link_raise_descriptor_limit(void)
 {
 	struct rlimit limit;

@@ -9,7 +9,6 @@
 #include <rdma/uroce-abi.h>
 
 /* ::ffff:0:0/96 */
-static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id)
 {
@@ -19,14 +18,9 @@ struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id)
 	return endpoint;
 }
 
-bool link_endpoint_is_ipv4(const uint8_t gid[16])
-{
-	return memcmp(gid, mapped_prefix, sizeof(mapped_prefix)) == 0;
-}
-
 bool link_endpoint_is_multicast(const uint8_t gid[16])
 {
-	if (link_endpoint_is_ipv4(gid))
+	if (link_gid_is_ipv4(gid))
 		return (gid[12] & 0xf0) == 0xe0;
 	return gid[0] == 0xff;
 }
@@ -35,14 +29,14 @@ bool link_endpoint_is_loopback(const uint8_t gid[16])
 {
 	static const uint8_t one[16] = { [15] = 1 };
 
-	return link_endpoint_is_ipv4(gid) ? gid[12] == IN_LOOPBACKNET : !memcmp(gid, one, 16);
+	return link_gid_is_ipv4(gid) ? gid[12] == IN_LOOPBACKNET : !memcmp(gid, one, 16);
 }
 
 bool link_endpoint_is_unspecified(const uint8_t gid[16])
 {
 	static const uint8_t zero[16];
 
-	if (link_endpoint_is_ipv4(gid))
+	if (link_gid_is_ipv4(gid))
 		return memcmp(gid + 12, zero, 4) == 0;
 	return memcmp(gid, zero, sizeof(zero)) == 0;
 }
@@ -56,7 +50,7 @@ socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16
 				    union link_sockaddr *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (link_endpoint_is_ipv4(endpoint->gid)) {
+	if (link_gid_is_ipv4(endpoint->gid)) {
 		out->in.sin_family = AF_INET;
 		out->in.sin_port = htons(port);
 		memcpy(&out->in.sin_addr, endpoint->gid + 12, 4);
@@ -72,7 +66,7 @@ socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16
 void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port)
 {
 	if (from->any.sa_family == AF_INET) {
-		memcpy(gid, mapped_prefix, sizeof(mapped_prefix));
+		memcpy(gid, link_ipv4_prefix, sizeof(link_ipv4_prefix));
 		memcpy(gid + 12, &from->in.sin_addr, 4);
 		*port = ntohs(from->in.sin_port);
 	} else {
@@ -85,7 +79,7 @@ void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADD
 {
 	size_t used;
 
-	if (link_endpoint_is_ipv4(endpoint->gid)) {
+	if (link_gid_is_ipv4(endpoint->gid)) {
 		inet_ntop(AF_INET, endpoint->gid + 12, text, LINK_ADDRESS_TEXT);
 		return;
 	}

@@ -22,18 +22,13 @@
 #define IPV6_MULTICAST_ALL 29
 #endif
 
-static int set_int(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
-}
-
 static int join_ipv4(int fd, const struct link_group *group)
 {
 	struct ip_mreqn request = { .imr_ifindex = (int)group->interface };
 
 	memcpy(&request.imr_multiaddr, group->endpoint.gid + 12, sizeof(request.imr_multiaddr));
 	/* Not what other sockets of this host have joined on other interfaces. */
-	set_int(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	link_set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof(request)) ? -errno
 											: 0;
 }
@@ -43,7 +38,7 @@ static int join_ipv6(int fd, const struct link_group *group)
 	struct ipv6_mreq request = { .ipv6mr_interface = group->interface };
 
 	memcpy(&request.ipv6mr_multiaddr, group->endpoint.gid, sizeof(request.ipv6mr_multiaddr));
-	set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	link_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 	return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof(request)) ? -errno
 											: 0;
 }
@@ -59,14 +54,14 @@ static int set_up(struct link_group *group, int receive_buffer)
 	if (group->fd < 0)
 		return group->fd;
 	/* Processes of any user may listen to a group. */
-	error = set_int(group->fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	error = link_set_option(group->fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (!error && !ipv4)
-		error = set_int(group->fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		error = link_set_option(group->fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	/* IPv6 groups are told apart by interface only so; kernels before 5.7 demand rights for it.
 	 */
-	set_int(group->fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)group->interface);
-	set_int(group->fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);
-	set_int(group->fd, IPPROTO_UDP, UDP_GRO, 1);
+	link_set_option(group->fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)group->interface);
+	link_set_option(group->fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);
+	link_set_option(group->fd, IPPROTO_UDP, UDP_GRO, 1);
 	link_receive_class(group->fd, ipv4);
 	link_receive_unchecked(group->fd);
 	if (!error && bind(group->fd, &name.any, name_bytes))

@@ -55,7 +55,6 @@ struct link_endpoint {
 };
 
 struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id);
-bool link_endpoint_is_ipv4(const uint8_t gid[16]);
 bool link_endpoint_is_multicast(const uint8_t gid[16]);
 bool link_endpoint_is_loopback(const uint8_t gid[16]);
 bool link_endpoint_is_unspecified(const uint8_t gid[16]);
@@ -78,6 +77,8 @@ void link_endpoint_hex(const struct link_endpoint *endpoint, char hex[LINK_ADDRE
  * limit is raised towards the hard one.  The descriptor or a negative errno.
  */
 int link_socket(int family, int type);
+/* setsockopt(2) of a number: 0 or a negative errno. */
+int link_set_option(int fd, int level, int option, int value);
 /* Raise the soft limit of open files by a step; -EMFILE when it is at the hard one. */
 int link_raise_descriptor_limit(void);
 /* Close *fd unless it is negative and make it -1. */

@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "gid.h"
+
 /* A queue pair number is slot << LINK_SLOT_SHIFT | index. */
 #define LINK_SLOT_BITS 6
 #define LINK_SLOTS (1u << LINK_SLOT_BITS)

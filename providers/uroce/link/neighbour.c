@@ -27,8 +27,8 @@
 
 static int put_address(struct nl_msg *message, int type, const uint8_t gid[16])
 {
-	return link_endpoint_is_ipv4(gid) ? nla_put(message, type, 4, gid + 12)
-					  : nla_put(message, type, 16, gid);
+	return link_gid_is_ipv4(gid) ? nla_put(message, type, 4, gid + 12)
+				     : nla_put(message, type, 16, gid);
 }
 
 static void get_address(const void *bytes, int length, uint8_t gid[16])
@@ -117,14 +117,14 @@ bool neighbour_find(const uint8_t sgid[16], const uint8_t dgid[16], uint32_t int
 		    struct neighbour *next_hop)
 {
 	struct rtmsg header = {
-		.rtm_family = link_endpoint_is_ipv4(dgid) ? AF_INET : AF_INET6,
-		.rtm_dst_len = link_endpoint_is_ipv4(dgid) ? 32 : 128,
-		.rtm_src_len = link_endpoint_is_ipv4(sgid) ? 32 : 128,
+		.rtm_family = link_gid_is_ipv4(dgid) ? AF_INET : AF_INET6,
+		.rtm_dst_len = link_gid_is_ipv4(dgid) ? 32 : 128,
+		.rtm_src_len = link_gid_is_ipv4(sgid) ? 32 : 128,
 	};
 	struct route route = { .is_sent = false };
 	struct nl_msg *message;
 
-	if (!memcmp(sgid, dgid, 16) || link_endpoint_is_ipv4(sgid) != link_endpoint_is_ipv4(dgid))
+	if (!memcmp(sgid, dgid, 16) || link_gid_is_ipv4(sgid) != link_gid_is_ipv4(dgid))
 		return false;
 	message = nlmsg_alloc_simple(RTM_GETROUTE, 0);
 	if (!message)
@@ -155,7 +155,7 @@ static int take_state(struct nl_msg *message, void *arg)
 bool neighbour_is_known(const struct neighbour *neighbour)
 {
 	struct ndmsg header = {
-		.ndm_family = link_endpoint_is_ipv4(neighbour->address) ? AF_INET : AF_INET6,
+		.ndm_family = link_gid_is_ipv4(neighbour->address) ? AF_INET : AF_INET6,
 		.ndm_ifindex = (int)neighbour->interface,
 	};
 	struct nl_msg *message = nlmsg_alloc_simple(RTM_GETNEIGH, 0);

@@ -91,18 +91,13 @@ unsigned int link_probe_segments(void)
 	return segments;
 }
 
-static int set_int(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
-}
-
 /*
  * This socket is never read: no more than a packet or two should stay in it.  (A filter that drops
  * all would be one more program for the kernel to keep, for each of many sockets.)
  */
 static void refuse_input(int fd)
 {
-	set_int(fd, SOL_SOCKET, SO_RCVBUF, 0);
+	link_set_option(fd, SOL_SOCKET, SO_RCVBUF, 0);
 }
 
 /*
@@ -113,14 +108,14 @@ static void refuse_input(int fd)
 static int set_ipv4_options(int fd, const struct link_endpoint *endpoint, int traffic_class,
 			    int hop_limit)
 {
-	int error = set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+	int error = link_set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 
 	if (!error)
-		error = set_int(fd, IPPROTO_IP, IP_TTL, hop_limit);
+		error = link_set_option(fd, IPPROTO_IP, IP_TTL, hop_limit);
 	if (!error)
-		error = set_int(fd, IPPROTO_IP, IP_TOS, traffic_class);
+		error = link_set_option(fd, IPPROTO_IP, IP_TOS, traffic_class);
 	if (!error)
-		error = set_int(fd, IPPROTO_IP, IP_MULTICAST_TTL, hop_limit);
+		error = link_set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, hop_limit);
 	/* A multicast should leave where the address is, not where the default route points. */
 	setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, endpoint->gid + 12, 4);
 	return error;
@@ -128,16 +123,16 @@ static int set_ipv4_options(int fd, const struct link_endpoint *endpoint, int tr
 
 static int set_ipv6_options(int fd, int traffic_class, int hop_limit)
 {
-	int error = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	int error = link_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 
 	if (!error)
-		error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+		error = link_set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 	if (!error)
-		error = set_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, hop_limit);
+		error = link_set_option(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, hop_limit);
 	if (!error)
-		error = set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
+		error = link_set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
 	if (!error)
-		error = set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, hop_limit);
+		error = link_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, hop_limit);
 	return error;
 }
 
@@ -155,7 +150,7 @@ static int open_tx(const struct link_endpoint *endpoint, uint16_t port, struct l
 
 	if (fd < 0)
 		return fd;
-	error = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	error = link_set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (!error && name.any.sa_family == AF_INET)
 		error = set_ipv4_options(fd, endpoint, tx->traffic_class, tx->hop_limit);
 	else if (!error)
@@ -168,7 +163,7 @@ static int open_tx(const struct link_endpoint *endpoint, uint16_t port, struct l
 		link_close_fd(&fd);
 		return error;
 	}
-	set_int(fd, SOL_SOCKET, SO_SNDBUF, LINK_SOCKET_BUFFER);
+	link_set_option(fd, SOL_SOCKET, SO_SNDBUF, LINK_SOCKET_BUFFER);
 	refuse_input(fd);
 	link_sockaddr_to_gid(&name, gid, &tx->port);
 	tx->fd = fd;
@@ -307,7 +302,8 @@ static void send_to_interface(const struct link_peer *wanted)
 {
 	if (wanted->dst_sockaddr.any.sa_family == AF_INET6 && wanted->dst.scope_id &&
 	    link_endpoint_is_multicast(wanted->dst.gid))
-		set_int(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)wanted->dst.scope_id);
+		link_set_option(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
+				(int)wanted->dst.scope_id);
 }
 
 /*
@@ -325,7 +321,7 @@ static int look_for_way(const struct link_addr *addr, const struct link_peer *wa
 	if (name.any.sa_family == AF_INET)
 		setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, addr->endpoint.gid + 12, 4);
 	else if (wanted->dst.scope_id)
-		set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)wanted->dst.scope_id);
+		link_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)wanted->dst.scope_id);
 	/* Of a datagram socket this sends nothing. */
 	if (bind(fd, &name.any, bytes) || connect(fd, &wanted->dst_sockaddr.any, wanted->dst_bytes))
 		error = -errno;
@@ -418,7 +414,7 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 
 	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
 		return -EOWNERDEAD;
-	if (link_endpoint_is_ipv4(dst) != link_endpoint_is_ipv4(addr->endpoint.gid))
+	if (link_gid_is_ipv4(dst) != link_gid_is_ipv4(addr->endpoint.gid))
 		return -EAFNOSUPPORT;
 	if (link_endpoint_is_unspecified(dst))
 		return -EINVAL;

@@ -35,11 +35,6 @@
 /* A datagram to one's own address is there when sending it returns; on a crowded host, soon. */
 #define PROBE_PATIENCE_MS 50
 
-static int set_int(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
-}
-
 /* A socket bound to the port, alone or as the next member of the group: descriptor or -errno. */
 static int bind_port(const struct link_endpoint *endpoint, bool shared)
 {
@@ -51,9 +46,9 @@ static int bind_port(const struct link_endpoint *endpoint, bool shared)
 	if (fd < 0)
 		return fd;
 	if (name.any.sa_family == AF_INET6)
-		error = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		error = link_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!error && shared)
-		error = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		error = link_set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (!error && bind(fd, &name.any, name_bytes))
 		error = -errno;
 	if (!error)
@@ -176,9 +171,9 @@ static int add_member(const struct link_endpoint *endpoint)
 	if (fd < 0)
 		return fd;
 	/* Less than asked for, or no GRO on an old kernel: slower, not wrong. */
-	set_int(fd, SOL_SOCKET, SO_RCVBUF, LINK_SOCKET_BUFFER);
-	set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
-	if (!link_endpoint_is_ipv4(endpoint->gid))
+	link_set_option(fd, SOL_SOCKET, SO_RCVBUF, LINK_SOCKET_BUFFER);
+	link_set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
+	if (!link_gid_is_ipv4(endpoint->gid))
 		link_receive_unchecked(fd);
 	return fd;
 }

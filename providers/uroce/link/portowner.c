@@ -39,7 +39,7 @@ static bool is_in_the_way(const struct link_endpoint *endpoint, const uint8_t gi
 		return true;
 	if (!link_endpoint_is_unspecified(gid))
 		return false;
-	return !link_endpoint_is_ipv4(gid) || link_endpoint_is_ipv4(endpoint->gid);
+	return !link_gid_is_ipv4(gid) || link_gid_is_ipv4(endpoint->gid);
 }
 
 static bool search_table(const char *path, const struct link_endpoint *endpoint, uint16_t port,

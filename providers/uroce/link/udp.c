@@ -216,7 +216,7 @@ void link_receive_unchecked(int fd)
 
 void link_addr_want_class(struct link_addr *addr)
 {
-	link_receive_class(addr->fd, link_endpoint_is_ipv4(addr->endpoint.gid));
+	link_receive_class(addr->fd, link_gid_is_ipv4(addr->endpoint.gid));
 }
 
 int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,

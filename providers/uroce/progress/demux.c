@@ -16,8 +16,6 @@
 /* What ECN says of a packet that met congestion. */
 #define ECN_CE 3
 
-static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
 /* What stays the same for all datagrams of a batch. */
 struct visitor {
 	struct turn *turn;
@@ -53,7 +51,7 @@ static __attribute__((noinline)) void make_path(struct visitor *visitor)
 	memcpy(visitor->path.src, batch->src, sizeof(visitor->path.src));
 	memcpy(visitor->path.dst, visitor->dst, sizeof(visitor->path.dst));
 	visitor->path.src_port = batch->src_port;
-	visitor->path.ipv6 = memcmp(visitor->dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	visitor->path.ipv6 = !link_gid_is_ipv4(visitor->dst);
 	visitor->path.known = 0;
 	visitor->has_path = true;
 }

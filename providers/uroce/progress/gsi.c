@@ -450,11 +450,10 @@ void gsi_fork_parent(void)
 	pthread_mutex_unlock(&instance_lock);
 }
 
-void gsi_fork_child(struct progress *progress)
+void gsi_fork_child(void)
 {
 	struct gsi *gsi = instance;
 
-	(void)progress;
 	pthread_mutex_init(&instance_lock, NULL);
 	pthread_mutex_init(&control_lock, NULL);
 	instance = NULL;

@@ -31,6 +31,6 @@ static inline uint64_t gsi_next_deadline(const struct progress *progress)
 /* As progress_fork_*(). */
 void gsi_fork_prepare(void);
 void gsi_fork_parent(void);
-void gsi_fork_child(struct progress *progress);
+void gsi_fork_child(void);
 
 #endif

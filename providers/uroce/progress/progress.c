@@ -42,7 +42,7 @@ void progress_fork_child(void)
 
 	pthread_mutex_init(&instance_lock, NULL);
 	/* Its locks were taken before the fork, be there a device or not. */
-	gsi_fork_child(progress);
+	gsi_fork_child();
 	if (!progress)
 		return;
 	progress->dead = true;

@@ -17,8 +17,6 @@
 /* What adapters send CNPs with: DSCP 48, and not to be marked themselves. */
 #define CNP_CLASS (48 << 2)
 
-static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
 /* Caller holds turn_lock and wakeup.lock. */
 static int enter_address(struct progress *progress, struct link_addr *addr)
 {
@@ -123,7 +121,7 @@ static void fill_path(struct eng_path *path, const uint8_t sgid[16], const uint8
 	memcpy(path->wire.src, sgid, sizeof(path->wire.src));
 	memcpy(path->wire.dst, dgid, sizeof(path->wire.dst));
 	path->wire.src_port = port;
-	path->wire.ipv6 = memcmp(sgid, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	path->wire.ipv6 = !link_gid_is_ipv4(sgid);
 	path->link = peer;
 	wire_icrc_know(&path->wire);
 }

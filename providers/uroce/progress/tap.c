@@ -8,8 +8,6 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
 static const char *const refusals[PROGRESS_COUNTER_COUNT] = {
 	[PROGRESS_COUNT_ICRC_ERRORS] = "refused: wrong ICRC",
 	[PROGRESS_COUNT_MALFORMED] = "refused: malformed",
@@ -38,7 +36,7 @@ static struct capture_path path_of(const struct link_peer *peer)
 	path.src_port = link.src_port;
 	path.traffic_class = link.traffic_class;
 	path.hop_limit = link.hop_limit;
-	path.ipv6 = memcmp(link.dst, ipv4_prefix, sizeof(ipv4_prefix)) != 0;
+	path.ipv6 = !link_gid_is_ipv4(link.dst);
 	return path;
 }
 

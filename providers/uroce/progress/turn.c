@@ -241,7 +241,7 @@ static void expire(struct turn *turn)
 
 	if (progress->fault && fault_release(progress->fault, turn->now))
 		turn->worked = true;
-	/* Each QP at most once: it is queued again only when it is served. */
+	/* It is queued again when it is served; by a post in between perhaps once more. */
 	while ((qp = deadline_pop(&progress->deadlines, turn->now))) {
 		turn_visit(turn, qp);
 		eng_expire(qp->engine, turn->now);

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "link/gid.h"
+
 #define UCM_AF_IB 27
 
 struct ucm_address {
@@ -32,10 +34,5 @@ void ucm_address_any(int family, struct ucm_address *address);
 bool ucm_address_is_any(const struct ucm_address *address);
 bool ucm_address_is_loopback(const struct ucm_address *address);
 bool ucm_address_is_multicast(const struct ucm_address *address);
-
-static inline bool ucm_gid_is_link_local(const uint8_t *gid)
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
 
 #endif

@@ -53,7 +53,7 @@ static int bind_port(struct ucm_id *id)
 		(id->reuse ? GSI_PORT_REUSE : 0) | (id->af_only ? GSI_PORT_AF_ONLY : 0);
 
 	memcpy(address.gid, id->source.ip, sizeof(address.gid));
-	if (ucm_gid_is_link_local(id->source.ip))
+	if (link_gid_is_link_local(id->source.ip))
 		address.scope_id = id->source.scope_id;
 	return -gsi_port_bind(ucm_gsi(), id->space, &address, &id->source.port, flags, &id->port);
 }
@@ -97,7 +97,7 @@ static int check(const struct ucm_id *id, const struct ucm_address *address)
 {
 	if (id->state != UCM_IDLE)
 		return EINVAL;
-	if (ucm_gid_is_link_local(address->ip) && !address->scope_id)
+	if (link_gid_is_link_local(address->ip) && !address->scope_id)
 		return EINVAL;
 	if (address->family == UCM_AF_IB && address->space && id->space != RDMA_PS_IB &&
 	    address->space != id->space)

@@ -215,9 +215,9 @@ static void set_addresses(struct ucm_id *id, const struct ucm_id *listener,
 	id->source.port = listener->source.port;
 	id->destination.family = id->source.family;
 	id->destination.space = listener->space;
-	if (ucm_gid_is_link_local(id->destination.ip))
+	if (link_gid_is_link_local(id->destination.ip))
 		id->destination.scope_id = from->device;
-	if (ucm_gid_is_link_local(id->source.ip))
+	if (link_gid_is_link_local(id->source.ip))
 		id->source.scope_id = from->device;
 }
 

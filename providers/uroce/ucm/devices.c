@@ -19,7 +19,7 @@ static bool has_gid(struct uroce_device *device, void *arg)
 	struct search *search = arg;
 	union ibv_gid gid;
 
-	if (search->scope_id && ucm_gid_is_link_local(search->gid) &&
+	if (search->scope_id && link_gid_is_link_local(search->gid) &&
 	    search->scope_id != device->netdev.index)
 		return false;
 	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++) {

@@ -109,7 +109,7 @@ void ucm_time_changed(void)
 /* The scope of a local address: of those that are link-local, the interface that has it. */
 static uint32_t scope_of(const uint8_t *gid, uint32_t device)
 {
-	return ucm_gid_is_link_local(gid) ? device : 0;
+	return link_gid_is_link_local(gid) ? device : 0;
 }
 
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to)

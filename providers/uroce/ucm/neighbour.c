@@ -25,7 +25,7 @@ static struct aside looking = ASIDE_INITIALIZER(work);
 
 static uint32_t scope_of(const struct ucm_path *path)
 {
-	return ucm_gid_is_link_local(path->dgid) ? path->device : 0;
+	return link_gid_is_link_local(path->dgid) ? path->device : 0;
 }
 
 bool ucm_neighbour_is_missing(const struct ucm_path *path, const struct ucm_address *destination,

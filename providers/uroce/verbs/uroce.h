@@ -178,5 +178,11 @@ void uroce_channel_forked(void);
 void uroce_async_event(struct uroce_context *context, enum ibv_event_type type, void *element);
 /* Take back events about element that have not been read: part of destroying it. */
 void uroce_async_purge(struct uroce_context *context, void *element);
+/*
+ * Wait until the application has acknowledged all asynchronous events of an object that it has been
+ * told of: taken so many.  The first three are libibverbs' own, in the public structure.
+ */
+void uroce_async_await(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+		       atomic_uint *taken);
 
 #endif

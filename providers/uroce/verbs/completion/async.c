@@ -56,3 +56,12 @@ void uroce_async_purge(struct uroce_context *context, void *element)
 				 sizeof(struct ib_uverbs_async_event_desc), is_about, element);
 	pthread_mutex_unlock(&context->async_lock);
 }
+
+void uroce_async_await(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+		       atomic_uint *taken)
+{
+	pthread_mutex_lock(mutex);
+	while (*completed != atomic_load(taken))
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}

@@ -181,8 +181,6 @@ static void write_qp(struct progress_qp *progress_qp, void *arg)
 	struct eng_view view;
 	struct uroce_abi_stat_qp *record;
 
-	if (!qp)
-		return;
 	record = append_record(arg, UROCE_ABI_RECORD_QP, sizeof(*record) + sizeof(view.counters));
 	if (!record)
 		return;

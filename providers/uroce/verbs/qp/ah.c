@@ -24,11 +24,6 @@ static bool is_ipv4(const uint8_t gid[16])
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
 }
 
-static bool is_link_local(const uint8_t gid[16])
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
 bool uroce_gid_is_multicast(const uint8_t gid[16])
 {
 	return is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
@@ -88,8 +83,9 @@ static bool find_source(struct uroce_device *device, const struct ibv_global_rou
 /* Which addresses mean something only together with an interface. */
 static void set_scopes(struct uroce_device *device, struct progress_route *route)
 {
-	bool sgid_local = is_link_local(route->sgid);
-	bool dgid_local = is_link_local(route->dgid) || uroce_gid_is_multicast(route->dgid);
+	bool sgid_local = link_gid_is_link_local(route->sgid);
+	bool dgid_local =
+		link_gid_is_link_local(route->dgid) || uroce_gid_is_multicast(route->dgid);
 	uint32_t index;
 
 	pthread_mutex_lock(&device->port_lock);

@@ -18,17 +18,11 @@
 /* One line in so long a time: a thousand queue pairs may share a path. */
 #define QUIET_NS 1000000000ull
 
-static const uint8_t ipv4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
-static bool is_ipv4(const uint8_t address[16])
-{
-	return memcmp(address, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
-}
-
 static const char *text_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
 {
-	if (is_ipv4(address))
-		return inet_ntop(AF_INET, address + sizeof(ipv4_prefix), text, INET6_ADDRSTRLEN);
+	if (link_gid_is_ipv4(address))
+		return inet_ntop(AF_INET, address + sizeof(link_ipv4_prefix), text,
+				 INET6_ADDRSTRLEN);
 	return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
 
@@ -60,7 +54,7 @@ static void check(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int max_a
 
 	link_peer_path(qp->progress.peer, &path);
 	packet = MTU_BYTES(path_mtu) + PACKET_OVERHEAD;
-	packet += is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
+	packet += link_gid_is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
 	if (!carried || carried >= packet)
 		return;
 	progress_note(qp->context->progress, PROGRESS_COUNT_PATH_TOO_SMALL);

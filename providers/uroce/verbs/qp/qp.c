@@ -401,17 +401,6 @@ void uroce_qp_forget_completions(struct uroce_qp *qp)
 		uroce_cq_forget(qp->recv_cq, qp->progress.qpn);
 }
 
-/* Wait until the application has acknowledged all events that it has been told of. */
-static void wait_for_acks(struct uroce_qp *qp)
-{
-	struct ibv_qp *public = &qp->base.qp;
-
-	pthread_mutex_lock(&public->mutex);
-	while (public->events_completed != atomic_load(&qp->asyncs_taken))
-		pthread_cond_wait(&public->cond, &public->mutex);
-	pthread_mutex_unlock(&public->mutex);
-}
-
 static void silence(struct uroce_qp *qp)
 {
 	/* The peer may still wait for an acknowledgement of what was received last. */
@@ -448,7 +437,8 @@ void uroce_qp_free(struct uroce_qp *qp)
 	/* In a child the engine's life goes on in the parent. */
 	if (!uroce_inherited(qp->generation)) {
 		silence(qp);
-		wait_for_acks(qp);
+		uroce_async_await(&qp->base.qp.mutex, &qp->base.qp.cond,
+				  &qp->base.qp.events_completed, &qp->asyncs_taken);
 	}
 	/* The next queue pair may have this one's place in memory, but not its windows. */
 	if (qp->has_windows)

@@ -253,17 +253,6 @@ int uroce_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-/* Wait until the application has acknowledged all events that it has been told of. */
-static void wait_for_acks(struct uroce_srq *srq)
-{
-	struct ibv_srq *public = &srq->base.srq;
-
-	pthread_mutex_lock(&public->mutex);
-	while (public->events_completed != atomic_load(&srq->asyncs_taken))
-		pthread_cond_wait(&public->cond, &public->mutex);
-	pthread_mutex_unlock(&public->mutex);
-}
-
 int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 {
 	struct uroce_srq *srq = to_uroce_srq(ibv_srq);
@@ -277,7 +266,8 @@ int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 		uroce_xrc_remove_srq(srq);
 	if (!uroce_inherited(srq->generation)) {
 		uroce_async_purge(srq->context, ibv_srq);
-		wait_for_acks(srq);
+		uroce_async_await(&ibv_srq->mutex, &ibv_srq->cond, &ibv_srq->events_completed,
+				  &srq->asyncs_taken);
 	}
 	pd = srq->pd;
 	free_memory(srq);

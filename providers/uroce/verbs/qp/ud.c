@@ -25,11 +25,6 @@ void uroce_ud_forked(void)
 	listeners = NULL;
 }
 
-static bool is_link_local(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
-
 /* Caller holds listen_lock.  0 or a negative errno. */
 static int listen_to_all(struct uroce_context *context, char error[PROGRESS_ERROR_TEXT])
 {
@@ -44,7 +39,7 @@ static int listen_to_all(struct uroce_context *context, char error[PROGRESS_ERRO
 		if (!uroce_gid(context->device, i, &gid))
 			continue;
 		memcpy(local[count].gid, gid.raw, sizeof(local[count].gid));
-		local[count].scope_id = is_link_local(&gid) ? netdev.index : 0;
+		local[count].scope_id = link_gid_is_link_local(gid.raw) ? netdev.index : 0;
 		count++;
 	}
 	return progress_listen_set(context->progress, context->listen, local, count, error);

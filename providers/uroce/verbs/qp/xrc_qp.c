@@ -156,17 +156,6 @@ static bool leave(struct xrc_opening *opening)
 	return true;
 }
 
-/* Wait until the application has acknowledged all events that it has been told of. */
-static void wait_for_acks(struct xrc_opening *opening)
-{
-	struct ibv_qp *public = &opening->base.qp;
-
-	pthread_mutex_lock(&public->mutex);
-	while (public->events_completed != atomic_load(&opening->asyncs_taken))
-		pthread_cond_wait(&public->cond, &public->mutex);
-	pthread_mutex_unlock(&public->mutex);
-}
-
 int uroce_xrc_close_opening(struct xrc_opening *opening)
 {
 	struct ibv_context *context = opening->base.qp.context;
@@ -179,7 +168,8 @@ int uroce_xrc_close_opening(struct xrc_opening *opening)
 	xrc_domains_unlock();
 	if (!inherited) {
 		uroce_async_purge(to_uroce_context(context), &opening->base.qp);
-		wait_for_acks(opening);
+		uroce_async_await(&opening->base.qp.mutex, &opening->base.qp.cond,
+				  &opening->base.qp.events_completed, &opening->asyncs_taken);
 	}
 	if (last)
 		uroce_qp_free(qp);
