@@ -179,7 +179,7 @@ static void test_walls(void **state)
 }
 
 /* Binds the names of a slot as another user, and tells in its exit code whether anything came. */
-static pid_t take_slot(unsigned int slot, int ready)
+static pid_t take_slot(unsigned int slot, int ready, const int done[2])
 {
 	struct sockaddr_un name;
 	struct pollfd poller = { .events = POLLIN };
@@ -198,7 +198,11 @@ static pid_t take_slot(unsigned int slot, int ready)
 	if (bind(listener, (struct sockaddr *)&name, bytes) || listen(listener, COUNT) ||
 	    write(ready, "r", 1) != 1)
 		_exit(2);
-	_exit(poll(&poller, 1, 300));
+	/* Until the other process has sent, and closed its end. */
+	close(done[1]);
+	if (read(done[0], &bytes, 1) != 0)
+		_exit(3);
+	_exit(poll(&poller, 1, 0));
 }
 
 /* The key of an address is shown to processes of this user only. */
@@ -207,22 +211,44 @@ static void test_no_key_for_strangers(void **state)
 	struct link_fixture *fixture = *state;
 	const unsigned int slot = 9;
 	uint8_t bytes[40] = { 0 };
-	int ready[2], status = -1;
+	int ready[2], done[2], status = -1;
 	pid_t stranger;
 
 	need_root();
 	assert_return_code(pipe2(ready, O_CLOEXEC), errno);
-	stranger = take_slot(slot, ready[1]);
+	assert_return_code(pipe2(done, O_CLOEXEC), errno);
+	stranger = take_slot(slot, ready[1], done);
 	close(ready[1]);
+	close(done[0]);
 	assert_int_equal(read(ready[0], bytes, 1), 1);
 	for (unsigned int i = 0; i < 3; i++)
 		assert_int_equal(link_forward(fixture->addr, slot, bytes, sizeof(bytes), other4, 7),
 				 -ENOENT);
-	assert_int_equal(link_control_ring_doorbell(fixture->link, slot, fixture->addr->key),
-			 -ECONNREFUSED);
+	close(done[1]);
 	assert_int_equal(waitpid(stranger, &status, 0), stranger);
 	assert_int_equal(status, 0);
 	close(ready[0]);
+}
+
+/* A daemon that has given up its rights still speaks to the processes of its first user. */
+static void test_rights_that_were_given_up(void **state)
+{
+	struct link_fixture *fixture = *state;
+	struct agent agent;
+	uint8_t bytes[40];
+
+	need_root();
+	agent_start_good(&agent, 0, loopback4, fixture->link);
+	put_datagram(bytes, sizeof(bytes), agent.slot << LINK_SLOT_SHIFT, 1);
+	assert_return_code(seteuid(AGENT_NOBODY), errno);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(
+			link_forward(fixture->addr, agent.slot, bytes, sizeof(bytes), other4, 7),
+			0);
+		usleep(110000);
+	}
+	assert_return_code(seteuid(0), errno);
+	agent_stop(&agent);
 }
 
 int main(void)
@@ -233,6 +259,7 @@ int main(void)
 		cmocka_unit_test(test_two_descriptors_are_none),
 		WITH_LINK(test_walls),
 		WITH_LINK(test_no_key_for_strangers),
+		WITH_LINK(test_rights_that_were_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,33 +90,57 @@ int link_control_bind(int fd, unsigned int slot)
 	return bind(fd, (struct sockaddr *)&name, bytes) ? -errno : 0;
 }
 
-/*
- * Is the owner of the slot of this user?  Only then may it get the key of an address.  Its listener
- * for questions tells, whose name no other process can have while the owner lives.  When it has
- * ended another user's process may take the slot, so there is a new look after a while.
- */
-static bool owner_is_ours(struct link *link, unsigned int slot)
+/* The user of the process that listens for questions at the slot, or a negative errno. */
+static int64_t listener_user(unsigned int slot)
 {
-	int64_t now = link_now_ms();
 	struct sockaddr_un name;
-	socklen_t bytes;
-	bool ours;
-	int fd;
+	socklen_t name_bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
+	struct ucred owner;
+	socklen_t bytes = sizeof(owner);
+	int64_t result = link_socket(AF_UNIX, SOCK_SEQPACKET);
+	int fd = (int)result;
 
-	if (slot == link->slot ||
-	    now < atomic_load_explicit(&link->ours_until[slot], memory_order_relaxed))
-		return true;
-	bytes = link_slot_name(UROCE_ABI_ANSWER_NAME, slot, &name);
-	fd = link_socket(AF_UNIX, SOCK_SEQPACKET);
-	ours = fd >= 0 && link_connect(fd, &name, bytes) == 0;
+	if (fd < 0)
+		return result;
+	if (link_connect_prepare(fd) || connect(fd, (struct sockaddr *)&name, name_bytes) ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &bytes))
+		result = -errno;
+	else
+		result = owner.uid;
 	link_close_fd(&fd);
-	if (ours)
-		atomic_store_explicit(&link->ours_until[slot], now + OWNER_KNOWN_MS,
-				      memory_order_relaxed);
-	return ours;
+	return result;
 }
 
-int link_control_send(struct link *link, unsigned int slot, const struct iovec *pieces,
+/* Rare: not before each datagram.  No call of verbs is a cancellation point. */
+static bool look_at_owner(struct link *link, unsigned int slot, int64_t now)
+{
+	int64_t known = atomic_load_explicit(&link->owner_known[slot], memory_order_relaxed);
+	int64_t user;
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	user = listener_user(slot);
+	pthread_setcancelstate(cancel_state, NULL);
+	/* Without a free descriptor there is no look, and what was known before has to do. */
+	if (user == -EMFILE || user == -ENFILE)
+		return known > 0;
+	now += OWNER_KNOWN_MS;
+	known = user == (int64_t)link->user ? now : -now;
+	atomic_store_explicit(&link->owner_known[slot], known, memory_order_relaxed);
+	return known > 0;
+}
+
+bool link_control_is_ours(struct link *link, unsigned int slot)
+{
+	int64_t known = atomic_load_explicit(&link->owner_known[slot], memory_order_relaxed);
+	int64_t now = link_now_ms();
+
+	if (now < known)
+		return true;
+	return now >= -known && look_at_owner(link, slot, now);
+}
+
+int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
 		      size_t count)
 {
 	struct msghdr message = {
@@ -126,12 +150,10 @@ int link_control_send(struct link *link, unsigned int slot, const struct iovec *
 		.msg_iovlen = count,
 	};
 
-	if (!owner_is_ours(link, slot))
-		return -ECONNREFUSED;
 	return sendmsg(link->control_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int link_control_ring_doorbell(struct link *link, unsigned int slot, uint64_t key)
+int link_control_ring_doorbell(const struct link *link, unsigned int slot, uint64_t key)
 {
 	struct uroce_abi_header doorbell = {
 		.message = UROCE_ABI_SHM_DOORBELL,

@@ -8,8 +8,6 @@
 #include "visitor.h"
 #include <rdma/uroce-abi.h>
 
-/* ::ffff:0:0/96 */
-
 struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id)
 {
 	struct link_endpoint endpoint = { .scope_id = scope_id };

@@ -175,13 +175,16 @@ int link_control_bind(int fd, unsigned int slot);
 /* Take messages with the keys of the addresses that are open, and nothing else: 0 or -errno. */
 int link_control_admit(const struct link *link);
 /*
- * Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when the slot is free, or another
- * user's.
+ * Is the owner of the slot of this user, so that it may get the key of an address?  Its listener
+ * for questions tells, whose name no other process can have while the owner lives; what it has told
+ * is believed for 100 ms.  False for a free slot, and where the listener cannot be reached.
  */
-int link_control_send(struct link *link, unsigned int slot, const struct iovec *pieces,
+bool link_control_is_ours(struct link *link, unsigned int slot);
+/* Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when the slot is free. */
+int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
 		      size_t count);
 /* Tell the process of the slot that its region has something: 0 or a negative errno. */
-int link_control_ring_doorbell(struct link *link, unsigned int slot, uint64_t key);
+int link_control_ring_doorbell(const struct link *link, unsigned int slot, uint64_t key);
 
 /* ---- the objects ---- */
 
@@ -202,7 +205,10 @@ struct link {
 	_Atomic(struct link_addr *) building; /* the one that link_addr_open() works on */
 	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
 	socklen_t name_bytes[LINK_SLOTS];
-	_Atomic int64_t ours_until[LINK_SLOTS]; /* control.c: ms */
+	uid_t user; /* effective, when it was opened: the slot and its listener are this user's */
+	/* Until when, in ms, the owner of a slot is known to be of this user; negative: not to be.
+	 */
+	_Atomic int64_t owner_known[LINK_SLOTS];
 	_Atomic(struct link_group *) groups;
 	_Atomic(struct link_region *) regions; /* shm.h */
 	uint64_t closed_overflow;	       /* receive_overflow of addresses that are closed */

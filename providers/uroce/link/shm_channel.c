@@ -194,6 +194,12 @@ bool link_channel_is_full(struct link_channel *channel)
 	return full;
 }
 
+/* When the reader has ended, another user's process may have the name of its slot. */
+static bool owner_has_slot(const struct link_channel *channel)
+{
+	return channel->slot == channel->link->slot || memory_file_owner_lives(channel->fd) > 0;
+}
+
 static void ring_doorbell(struct link_channel *channel)
 {
 	uint32_t sleep;
@@ -207,6 +213,8 @@ static void ring_doorbell(struct link_channel *channel)
 	 * When its queue is full, the reader has something to wake up for.  Each writer rings
 	 * until waiting is 0 again, since the first one may be killed before it has rung.
 	 */
+	if (!owner_has_slot(channel))
+		return;
 	if (link_control_ring_doorbell(channel->link, channel->slot, channel->key) == 0)
 		__atomic_compare_exchange_n(&channel->region->waiting, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);

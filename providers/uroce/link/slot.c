@@ -131,6 +131,7 @@ int link_open(struct link **result, char error[LINK_ERROR_TEXT])
 	link->control_fd = -1;
 	link_reception_init(&link->questions);
 	link->reserve_fd = -1;
+	link->user = geteuid();
 	link->receive_buffer = LINK_SOCKET_BUFFER;
 	link_explain(error, "%s", "");
 	failure = init_link(link, error);

@@ -243,7 +243,8 @@ int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes
 		return -EOWNERDEAD;
 	memcpy(head.src, src, sizeof(head.src));
 	memcpy(head.dst, addr->endpoint.gid, sizeof(head.dst));
-	error = link_control_send(link, slot, pieces, 2);
+	error = link_control_is_ours(link, slot) ? link_control_send(link, slot, pieces, 2)
+						 : -ECONNREFUSED;
 	if (error == 0) {
 		atomic_fetch_add_explicit(&link->forwarded, 1, memory_order_relaxed);
 		return 0;

@@ -7,8 +7,8 @@
 #include "turn.h"
 
 enum {
-	/* 100 ms: on a busy host the helper may wait for a processor first. */
-	LEAVE_LOOKS = 1000,
+	/* On a busy host the helper may wait for a processor first. */
+	LEAVE_NS = 100000000,
 	LEAVE_PAUSE_US = 100,
 };
 
@@ -41,11 +41,13 @@ static bool is_anything_owed(struct progress *progress)
 
 void leave_settle(struct progress *progress)
 {
+	uint64_t until = progress_now() + LEAVE_NS;
+
 	if (!is_anything_owed(progress))
 		return;
 	atomic_store(&progress->helper.leaves, true);
 	wakeup_helper(progress);
-	for (int i = 0; i < LEAVE_LOOKS && atomic_load(&progress->helper.leaves); i++)
+	while (atomic_load(&progress->helper.leaves) && progress_now() < until)
 		usleep(LEAVE_PAUSE_US);
 }
 

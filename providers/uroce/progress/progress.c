@@ -158,6 +158,7 @@ static void tell_helgrind(struct progress *progress)
 	HELGRIND_IS_ATOMIC(progress->scheduled);
 	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
 	HELGRIND_IS_ATOMIC(progress->helper.stop);
+	HELGRIND_IS_ATOMIC(progress->helper.leaves);
 	HELGRIND_IS_ATOMIC(progress->wakeup.armed);
 	HELGRIND_IS_ATOMIC(progress->gsi_wakeup);
 }

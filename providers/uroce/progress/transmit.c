@@ -324,8 +324,9 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 		return;
 	hint = transmit_hint(progress, qp, ENG_POST, 0, polled, polled);
 	/*
-	 * The helper need not be woken for what an application that polls leaves to its next poll.
-	 * But it may have been armed since then, and found nothing to do.
+	 * The helper need not be woken: the ACK of what is under way will do that, or its time-out.
+	 * Nor for what an application that polls leaves to its next poll; but it may have been
+	 * armed since then, and found nothing to do.
 	 */
 	if (eng_posted(qp->engine, &hint) == ENG_TX_BURST)
 		send_now(progress, qp, ENG_POST);
