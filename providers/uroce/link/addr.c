@@ -404,7 +404,7 @@ int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		return -EOWNERDEAD;
 	}
 	/* A wildcard group would hide behind the specific ones: never mix them. */
-	if (link_endpoint_is_unspecified(gid) || link_endpoint_is_multicast(gid)) {
+	if (link_endpoint_is_unspecified(gid) || link_gid_is_multicast(gid)) {
 		char text[LINK_ADDRESS_TEXT];
 
 		link_endpoint_text(&endpoint, text);

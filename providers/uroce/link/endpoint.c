@@ -16,13 +16,6 @@ struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id)
 	return endpoint;
 }
 
-bool link_endpoint_is_multicast(const uint8_t gid[16])
-{
-	if (link_gid_is_ipv4(gid))
-		return (gid[12] & 0xf0) == 0xe0;
-	return gid[0] == 0xff;
-}
-
 bool link_endpoint_is_loopback(const uint8_t gid[16])
 {
 	static const uint8_t one[16] = { [15] = 1 };

@@ -15,6 +15,12 @@ static inline bool link_gid_is_ipv4(const uint8_t gid[16])
 	return memcmp(gid, link_ipv4_prefix, sizeof(link_ipv4_prefix)) == 0;
 }
 
+/* Of ff00::/8 or ::ffff:224.0.0.0/100. */
+static inline bool link_gid_is_multicast(const uint8_t gid[16])
+{
+	return link_gid_is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
+}
+
 /* Of fe80::/10, so that it means nothing without an interface. */
 static inline bool link_gid_is_link_local(const uint8_t gid[16])
 {

@@ -117,7 +117,7 @@ int link_group_open(struct link *link, const uint8_t gid[16], uint32_t interface
 	/* First into the list: a forked child has to find the descriptor. */
 	group->next = link->groups;
 	link->groups = group;
-	failure = link_endpoint_is_multicast(gid) ? set_up(group, link->receive_buffer) : -EINVAL;
+	failure = link_gid_is_multicast(gid) ? set_up(group, link->receive_buffer) : -EINVAL;
 	if (failure)
 		leave(group);
 	link_mutex_unlock(link, &link->lock);

@@ -55,7 +55,6 @@ struct link_endpoint {
 };
 
 struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id);
-bool link_endpoint_is_multicast(const uint8_t gid[16]);
 bool link_endpoint_is_loopback(const uint8_t gid[16]);
 bool link_endpoint_is_unspecified(const uint8_t gid[16]);
 bool link_endpoint_equal(const struct link_endpoint *a, const struct link_endpoint *b);

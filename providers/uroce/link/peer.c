@@ -301,7 +301,7 @@ static struct link_peer *find_peer(struct link_addr *addr, const struct link_pee
 static void send_to_interface(const struct link_peer *wanted)
 {
 	if (wanted->dst_sockaddr.any.sa_family == AF_INET6 && wanted->dst.scope_id &&
-	    link_endpoint_is_multicast(wanted->dst.gid))
+	    link_gid_is_multicast(wanted->dst.gid))
 		link_set_option(wanted->tx->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
 				(int)wanted->dst.scope_id);
 }
@@ -423,7 +423,7 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 	memcpy(wanted->dst.gid, dst, sizeof(wanted->dst.gid));
 	wanted->dst_bytes =
 		link_endpoint_to_sockaddr(&wanted->dst, LINK_UDP_PORT, &wanted->dst_sockaddr);
-	if (link_endpoint_is_multicast(dst)) {
+	if (link_gid_is_multicast(dst)) {
 		error = look_for_way(addr, wanted);
 		if (error)
 			return error;

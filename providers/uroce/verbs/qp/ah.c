@@ -19,16 +19,6 @@ enum {
 /* No request refers to them any more; a stack that any thread may push on. */
 static _Atomic(struct uroce_ah *) dead;
 
-static bool is_ipv4(const uint8_t gid[16])
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
-}
-
-bool uroce_gid_is_multicast(const uint8_t gid[16])
-{
-	return is_ipv4(gid) ? (gid[12] & 0xf0) == 0xe0 : gid[0] == 0xff;
-}
-
 void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *attr,
 		      char text[PROGRESS_ERROR_TEXT])
 {
@@ -60,7 +50,7 @@ void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *att
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "the peer's GID is zero: start the program with a GID index (often -g 0) "
 			 "there, too");
-	else if (is_ipv4(sgid.raw) != is_ipv4(grh->dgid.raw))
+	else if (link_gid_is_ipv4(sgid.raw) != link_gid_is_ipv4(grh->dgid.raw))
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "GID index %u of %s is %s, the peer's GID is %s: both have to be IPv4 "
 			 "(::ffff:...) or both IPv6, so choose the GID index of one end anew",
@@ -77,15 +67,14 @@ static bool find_source(struct uroce_device *device, const struct ibv_global_rou
 
 	return uroce_gid(device, grh->sgid_index, sgid) &&
 	       memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)) &&
-	       is_ipv4(sgid->raw) == is_ipv4(grh->dgid.raw);
+	       link_gid_is_ipv4(sgid->raw) == link_gid_is_ipv4(grh->dgid.raw);
 }
 
 /* Which addresses mean something only together with an interface. */
 static void set_scopes(struct uroce_device *device, struct progress_route *route)
 {
 	bool sgid_local = link_gid_is_link_local(route->sgid);
-	bool dgid_local =
-		link_gid_is_link_local(route->dgid) || uroce_gid_is_multicast(route->dgid);
+	bool dgid_local = link_gid_is_link_local(route->dgid) || link_gid_is_multicast(route->dgid);
 	uint32_t index;
 
 	pthread_mutex_lock(&device->port_lock);

@@ -36,9 +36,6 @@ void uroce_ah_release(struct uroce_ah *ah);
 /* Close the peers of handles without references.  Control call: without locks. */
 void uroce_ah_bury(void);
 
-/* Is it ff00::/8 or ::ffff:224.0.0.0/100? */
-bool uroce_gid_is_multicast(const uint8_t gid[16]);
-
 /*
  * Is attr a path that this device can take: port 1, a global route (RoCE has no other), from a GID
  * index that holds an address, to an address of the same kind?  0, or EINVAL.  route may be NULL,

@@ -96,7 +96,7 @@ static int attach(struct uroce_qp *qp, const union ibv_gid *gid)
 
 static bool may_join(const struct ibv_qp *qp, const union ibv_gid *gid)
 {
-	return qp->qp_type == IBV_QPT_UD && uroce_gid_is_multicast(gid->raw);
+	return qp->qp_type == IBV_QPT_UD && link_gid_is_multicast(gid->raw);
 }
 
 int uroce_attach_mcast(struct ibv_qp *ibv_qp, const union ibv_gid *gid, uint16_t lid)
