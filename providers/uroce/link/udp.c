@@ -270,29 +270,34 @@ uint32_t link_socket_drops(int fd)
 	return read_memory(fd, info, SK_MEMINFO_DROPS) ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-/*
- * Note what is queued at a socket.  Has its owner read nothing for RECEIVER_PATIENCE_MS, since it
- * had no room for the first time?  Short bursts may have found some in between.
- */
-static bool is_deserted(struct link_stall *stall, uint32_t queued, bool full)
+/* Its owner reads when less is queued than before. */
+static void note_queued(struct link_stall *stall, uint32_t queued)
 {
-	int64_t since = atomic_load_explicit(&stall->since, memory_order_relaxed), now;
-
 	if (queued < atomic_load_explicit(&stall->queued, memory_order_relaxed))
-		since = 0;
+		atomic_store_explicit(&stall->since, 0, memory_order_relaxed);
 	atomic_store_explicit(&stall->queued, queued, memory_order_relaxed);
-	now = full ? link_now_ms() : 0;
-	if (full && !since)
-		since = now;
-	atomic_store_explicit(&stall->since, since, memory_order_relaxed);
-	return full && now - since >= RECEIVER_PATIENCE_MS;
+}
+
+/*
+ * There is no room.  Has the owner read nothing for RECEIVER_PATIENCE_MS since that was so for the
+ * first time?  Short bursts may have found some in between.
+ */
+static bool is_deserted(struct link_stall *stall)
+{
+	int64_t since = atomic_load_explicit(&stall->since, memory_order_relaxed);
+	int64_t now = link_now_ms();
+
+	if (since)
+		return now - since >= RECEIVER_PATIENCE_MS;
+	atomic_store_explicit(&stall->since, now, memory_order_relaxed);
+	return false;
 }
 
 bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_t bytes)
 {
 	struct link_addr *addr = peer->addr;
-	uint32_t info[SK_MEMINFO_VARS], queued;
-	bool full;
+	struct link_stall *stall;
+	uint32_t info[SK_MEMINFO_VARS];
 
 	/* A full ring holds the sender back by itself. */
 	if (peer->channel)
@@ -302,7 +307,7 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 	    !read_memory(__atomic_load_n(&addr->pool[slot], __ATOMIC_ACQUIRE), info,
 			 SK_MEMINFO_RCVBUF))
 		return true;
-	queued = info[SK_MEMINFO_RMEM_ALLOC];
-	full = queued + bytes > info[SK_MEMINFO_RCVBUF];
-	return is_deserted(&addr->stall[slot], queued, full) || !full;
+	stall = &addr->stall[slot];
+	note_queued(stall, info[SK_MEMINFO_RMEM_ALLOC]);
+	return info[SK_MEMINFO_RMEM_ALLOC] + bytes <= info[SK_MEMINFO_RCVBUF] || is_deserted(stall);
 }

@@ -91,8 +91,7 @@ unlock:
 void uroce_stat_put(struct progress *progress)
 {
 	pthread_mutex_lock(&stat_lock);
-	/* None: uroce-stat could not be listened for. */
-	if (users > 0 && --users == 0 && listening) {
+	if (--users == 0 && listening) {
 		progress_unwatch(progress, reception.epoll_fd);
 		stop_listening();
 		stat_capture_end(progress);
