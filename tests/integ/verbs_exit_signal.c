@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * exit() in a signal handler, as programs end that are interrupted by their user: whatever lock the
- * thread holds that the signal has come to, and although ACKs are owed, the process ends.
+ * exit() in a signal handler, as programs end that are interrupted by their user: the process ends,
+ * although ACKs are owed, and although the thread that the signal has come to holds a lock; here it
+ * is amid registrations.
  */
 #include <signal.h>
 #include <stdlib.h>

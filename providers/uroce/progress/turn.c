@@ -46,10 +46,10 @@ enum {
 	 * single ones are slow as well where more pairs poll than there are processors, and one
 	 * that then waits longer holds the others up.  In one scheduling group (a container), on
 	 * two processors, with eight, with four, with one and without the rule: ibv_rc_pingpong
-	 * beside three threads that compute takes 1.5, 1.4, 0.09 and 3.5 ms, four pairs of
-	 * ib_send_lat make 96, 90, 40 and 92 thousand round trips a second, four of ib_send_bw with
-	 * 64 KiB 3.7, 3.4, 3.4 and 4.1 GB/s, and a round trip of twelve pairs of ibv_rc_pingpong
-	 * takes 0.4, 0.5, 1.3 and 0.6 ms (medians, of the streams the best, of two to ten rounds).
+	 * beside three threads that compute takes 1.3, 1.5, 0.09 and 2.9 ms, four pairs of
+	 * ib_send_lat make 102, 95, 38 and 104 thousand round trips a second, and four of
+	 * ib_send_bw with 64 KiB 3.7, 3.5, 3.4 and 4.1 GB/s (medians, of the streams the best, of
+	 * two to nine rounds).
 	 */
 	YIELD_SLOW_NS = 500000,
 	YIELD_SLOW_ROW = 8,
