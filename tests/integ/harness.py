@@ -128,6 +128,11 @@ class Process:
         with open(self.err_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
+    @property
+    def said(self):
+        """All that it has written, wherever to: a guest's program has one stream for both."""
+        return self.output + self.errors
+
     def running(self):
         return self.popen.poll() is None
 
@@ -146,10 +151,10 @@ class Process:
     def await_words(self, words, seconds=PATIENCE):
         """Until it has said them."""
         until = time.monotonic() + seconds
-        while words not in self.output + self.errors:
+        while words not in self.said:
             # What it said last may have been missed.
             ended = not self.running()
-            assert words in self.output + self.errors or not ended, self
+            assert words in self.said or not ended, self
             assert time.monotonic() < until, self
             time.sleep(0.01)
 

@@ -31,7 +31,7 @@ def test_all_sizes(loopback, program):
 def test_size_of_atomics(loopback, program):
     refused = loopback.run(program, "-a")
     assert refused.popen.returncode != 0
-    assert "Message size cannot be changed for Atomic tests" in refused.errors + refused.output
+    assert "Message size cannot be changed for Atomic tests" in refused.said
 
 
 if __name__ == "__main__":

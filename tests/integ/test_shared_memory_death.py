@@ -38,7 +38,7 @@ def test_killed_and_started_again(loopback):
         assert time.monotonic() - start < 4 * DEATH_SECONDS + 1
         # A server notices by its TCP connection.
         if survivor is client:
-            assert RETRY_EXCEEDED in survivor.output + survivor.errors, survivor
+            assert RETRY_EXCEEDED in survivor.said, survivor
     assert len(slots) == 1
 
 

@@ -45,7 +45,8 @@ def make_image():
 
 
 class Command(harness.Process):
-    """A program in the guest; killing it kills that program."""
+    """A program in the guest; killing it kills that program.  What it writes to standard error is
+    in its output too: there is one stream from the guest."""
 
     def __init__(self, guest, *command, env=None, stdin=None, **_):
         words = [str(word) for word in command]
@@ -102,7 +103,7 @@ class Guest(harness.Place):
                 "-object", "rng-random,id=rng,filename=/dev/urandom",
                 "-device", "virtio-rng-pci,rng=rng"]
 
-    def said(self):
+    def console_text(self):
         try:
             with open(self.console, encoding="utf-8", errors="replace") as file:
                 return file.read()
@@ -111,9 +112,9 @@ class Guest(harness.Place):
 
     def await_boot(self):
         until = time.monotonic() + BOOT_PATIENCE
-        while "guest: ready" not in self.said():
+        while "guest: ready" not in self.console_text():
             assert self.qemu.running(), self.qemu
-            assert time.monotonic() < until, f"not booted:\n{self.said()[-2000:]}"
+            assert time.monotonic() < until, f"not booted:\n{self.console_text()[-2000:]}"
             time.sleep(0.05)
         # It says so just before it serves commands: the first connection may be refused.
         while (asked := self.run("sh", "-c", "rdma link show rxe0/1 | grep -q 'state ACTIVE'",

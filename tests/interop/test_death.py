@@ -42,8 +42,7 @@ def test_kill_and_return(host, victim, wait):
         assert killed.running() and survivor.running(), f"{ours}\n{theirs}"
         killed.kill()
         assert survivor.wait(TOLD_WITHIN) == 1, survivor
-        told = survivor.errors + survivor.output
-        assert "transport retry counter exceeded" in told, survivor
+        assert "transport retry counter exceeded" in survivor.said, survivor
         again, _ = ends.run(host, *TRAFFIC, *more, "-n", 50)
         assert not again.refused()
 

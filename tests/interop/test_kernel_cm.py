@@ -123,7 +123,7 @@ def test_nobody_listens(server, program, told):
     began = time.monotonic()
     refused = server.peer.run(*program, "-s", server.address)
     assert refused.popen.returncode != 0, refused
-    assert f"RDMA_CM_EVENT_{told}" in refused.output + refused.errors, refused
+    assert f"RDMA_CM_EVENT_{told}" in refused.said, refused
     assert time.monotonic() - began < AT_ONCE
 
 
@@ -141,7 +141,7 @@ def test_killed_end_says_goodbye(server, host, victim):
     dead.kill()
     if other is ours:
         other.wait(AT_ONCE)
-        told = other.output + other.errors
+        told = other.said
         assert TOLD in told or REFUSED in told, other
     else:
         other.await_words(TOLD, AT_ONCE)
