@@ -54,7 +54,6 @@ void aside_finish(struct aside *aside)
 	thread = aside->thread;
 	joinable = aside->joinable;
 	aside->joinable = false;
-	aside->wanted = false;
 	pthread_mutex_unlock(&aside->lock);
 	if (joinable)
 		pthread_join(thread, NULL);

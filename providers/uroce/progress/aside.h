@@ -25,7 +25,10 @@ struct aside {
 
 /* Let the work be done, from its beginning, some time after this call. */
 void aside_want(struct aside *aside);
-/* After return it is not under way.  aside_want() must not be called meanwhile. */
+/*
+ * After return what was wanted before is done.  Waits for the thread, so it is called under no lock
+ * that the work takes, nor under one that is held while such a lock is waited for.
+ */
 void aside_finish(struct aside *aside);
 /* In a forked child: the thread is the parent's. */
 void aside_forked(struct aside *aside);

@@ -64,14 +64,19 @@ unlock:
 
 void uroce_watch_put(struct progress *progress)
 {
+	bool ended;
+
 	pthread_mutex_lock(&watch_lock);
-	if (--users == 0 && watch) {
+	ended = --users == 0 && watch;
+	if (ended) {
 		progress_unwatch(progress, netdev_watch_fd(watch));
 		netdev_watch_close(watch);
 		watch = NULL;
-		aside_finish(&hearing);
 	}
 	pthread_mutex_unlock(&watch_lock);
+	/* The connection manager's hook waits for one that starts, which waits for watch_lock. */
+	if (ended)
+		aside_finish(&hearing);
 }
 
 void uroce_watch_fork_prepare(void)
