@@ -49,14 +49,15 @@ endfunction()
 # The ctest test "label.NAME" of any command, run in the source tree's root.  Labels: unit, golden,
 # sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), interop, net, style,
 # sanitize, nightly.  Exit code 77 of an integ, interop, net or style test means skipped.  Tests of
-# labels integ, interop and net run alone, because they measure time and share the host's UDP port.
+# labels integ, interop and net run alone, because they measure time and share the host's UDP port,
+# but BESIDE others where they have said so.
 function(uroce_test_command name)
-	cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
+	cmake_parse_arguments(arg "SERIAL;BESIDE" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
 	if(NOT arg_TIMEOUT)
 		set(arg_TIMEOUT 60)
 	endif()
 	math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${UROCE_SLOWER}")
-	if(arg_SERIAL OR arg_LABEL MATCHES "^(integ|interop|net)$")
+	if(arg_SERIAL OR (arg_LABEL MATCHES "^(integ|interop|net)$" AND NOT arg_BESIDE))
 		set(serial TRUE)
 	else()
 		set(serial FALSE)
@@ -78,15 +79,22 @@ function(uroce_test_command name)
 	endif()
 endfunction()
 
-# uroce_pytests(label TIMEOUT seconds)
+# uroce_pytests(label TIMEOUT seconds [WAITING name...])
 #
-# Every test_NAME.py of the calling folder is one test, "label.test_NAME".
+# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those that mostly wait
+# run beside others, where each can have a network of its own.
 function(uroce_pytests label)
-	cmake_parse_arguments(arg "" "TIMEOUT" "" ${ARGN})
+	cmake_parse_arguments(arg "" "TIMEOUT" "WAITING" ${ARGN})
+	execute_process(COMMAND sh -c "unshare -n true || unshare -rn true"
+			RESULT_VARIABLE no_namespaces OUTPUT_QUIET ERROR_QUIET)
 	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py")
 	foreach(script ${scripts})
 		get_filename_component(name "${script}" NAME_WE)
-		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT}
+		set(beside)
+		if(name IN_LIST arg_WAITING AND no_namespaces EQUAL 0)
+			set(beside BESIDE)
+		endif()
+		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${beside}
 				   COMMAND ${UROCE_PYTHON} -m pytest -q -p no:cacheprovider
 					   "${script}")
 	endforeach()
