@@ -270,7 +270,9 @@ bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now)
 {
 	struct gaps *gaps = &qp->req.gaps;
 
-	if (!gaps_exist(qp))
+	/* What is placed is known for that many PSNs only, and further ones would look like these.
+	 */
+	if (!gaps_exist(qp) || !psn_in(psn, qp->req.unacked_psn, GAPS_PSNS))
 		return false;
 	gaps->heard_psn = later(psn_add(psn, 1), gaps->heard_psn);
 	gaps->placed_psn = later(psn_add(psn, 1), gaps->placed_psn);
@@ -331,6 +333,25 @@ static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
 						  psn_sub(to, from), at));
 }
 
+/*
+ * A uroce remembers several parts of a READ.  Another responder has room for max_rd_atomic requests
+ * (rule S12), and may not have any for one more.
+ */
+static bool may_ask_for_parts(const struct eng_qp *qp)
+{
+	return qp->req.repair.confirmed || qp->resp.early.understood;
+}
+
+/* Where the last missing part of wqe ends, of which one ends at psn. */
+static uint32_t end_of_parts(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn)
+{
+	uint32_t from = psn, to = qp->req.gaps.asked_psn;
+
+	for (; find_missing(qp, wqe, &from, &to); from = to, to = qp->req.gaps.asked_psn)
+		psn = to;
+	return psn;
+}
+
 /* All parts of wqe; false when the next burst has to go on with the one at from_psn. */
 static bool add_parts(struct eng_qp *qp, struct eng_burst *burst, const struct eng_send_wqe *wqe)
 {
@@ -338,6 +359,8 @@ static bool add_parts(struct eng_qp *qp, struct eng_burst *burst, const struct e
 	uint32_t from = gaps->from_psn, to = gaps->asked_psn;
 
 	for (; find_missing(qp, wqe, &from, &to); from = to, to = gaps->asked_psn) {
+		if (!may_ask_for_parts(qp))
+			to = end_of_parts(qp, wqe, to);
 		if (burst->packets == 0)
 			burst->first_psn = from;
 		if (burst->closed || burst->packets == burst->max_packets ||

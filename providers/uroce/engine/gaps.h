@@ -3,7 +3,7 @@
  * Gaps: READ responses that come behind a missing one.  Their bytes are placed as they come, since
  * an application may look at them only when the READ is complete, and a bit for each is remembered;
  * requests complete in their order as ever (rules S8, S12).  Only what is missing is asked for
- * again, by a request for each part of a READ that is.
+ * again: of a uroce by a request for each part of a READ that is, of others by one for each READ.
  *
  * A READ is asked for again when its last response or one of a later READ has come.  While it is
  * still being answered, a responder that remembers one range for each READ would take the request
@@ -29,8 +29,8 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 /* Would it be, if the memory that it belongs to is there? */
 bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet);
 /*
- * An ACK has come for what lies behind a missing response.  False: none has been placed, or the
- * peer tells of no credits, and it is an implied NAK (rule S8).
+ * An ACK has come for what lies behind a missing response.  False: none has been placed, or what is
+ * acknowledged is further away than placed ones are remembered, and it is an implied NAK (rule S8).
  */
 bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now);
 /* How many of the next n responses, from unacked_psn on, have been placed; they are forgotten. */
