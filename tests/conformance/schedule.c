@@ -308,6 +308,20 @@ static void test_share_waits(void **state)
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
 }
 
+/* What UC sends takes nothing of the share, so it waits for no turn in it; nor do datagrams. */
+static void test_share_is_of_reliable_ones(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UC });
+	struct eng_hint waits = polled;
+
+	(void)state;
+	waits.share_waits = true;
+	waits.now = dut->now;
+	dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
+	assert_int_equal(posted(dut, waits), ENG_TX_BURST);
+	expect_burst(dut, waits, ENG_BURST_REQUESTS, 1);
+}
+
 /*
  * An ACK was due while a long message went, so none of it had AckReq when the share was used up.
  * Then that ACK has come: the message goes on before others, and asks for the one that makes room.
@@ -438,6 +452,7 @@ int main(void)
 		DUT_TEST(test_posts_are_gathered),
 		DUT_TEST(test_full_window_opens),
 		DUT_TEST(test_share_waits),
+		DUT_TEST(test_share_is_of_reliable_ones),
 		DUT_TEST(test_share_is_given_back),
 		DUT_TEST(test_full_transport),
 		DUT_TEST(test_sides_take_turns),

@@ -229,9 +229,8 @@ void loose_nothing(struct sim_end *end, enum eng_tx reason)
 	if (!asking_may_ask(end))
 		return;
 	pass_sent(end);
-	/* Before its turn in the share queue, or room, nor is it looked at what has been sent. */
-	if ((reason == ENG_TX_SHARE && share_queue_waits(end)) ||
-	    (reason == ENG_TX_FULL && oracle_is_too_long(end)))
+	/* Nor is it looked at what has been sent before there is room. */
+	if (reason == ENG_TX_FULL && oracle_is_too_long(end))
 		return;
 	while (told < asking->oldest && !message_at(end, told)->signaled)
 		told++;

@@ -114,7 +114,8 @@ void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool
 	/* An ACK that is taken back waits anew, for what there is to wait for then. */
 	if (burst->ack_rides || burst->kind == ENG_BURST_ACK)
 		end->ack_awaits_receive = end->ack_is_delayed = false;
-	if (shared && burst->kind == ENG_BURST_REQUESTS && !holds_room_unasked(&end->oracle.asking))
+	if (shared && burst->kind == ENG_BURST_REQUESTS && !service_is_loose(end->type) &&
+	    !holds_room_unasked(&end->oracle.asking))
 		world_fail(end->world, "%s: requests overtake those that wait for the share",
 			   end->name);
 	if (full &&

@@ -124,7 +124,7 @@ inline enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hin
 	qp->schedule.gathered++;
 	qp->schedule.no_answers = false;
 	qp->schedule.since_post = 0;
-	if (hint->share_waits)
+	if (hint->share_waits && is_reliable(qp))
 		return ENG_TX_SHARE;
 	return !ends_batch(qp) && may_gather(qp, hint) ? ENG_TX_GATHER : ENG_TX_BURST;
 }
@@ -171,14 +171,16 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_burst *burst, enum eng_ow
 }
 
 /*
- * Has the requester to wait for its turn in the share?  Not if the ACK that makes room for all is
- * not on its way: of what is under way without AckReq it is asked for by what is sent next.
+ * Has the requester to wait for its turn in the share?  An unreliable one takes nothing of it.  Nor
+ * has it to if the ACK that makes room for all is not on its way: of what is under way without
+ * AckReq it is asked for by what is sent next.
  */
 static bool share_is_for_others(const struct eng_qp *qp)
 {
-	bool holds_room = is_reliable(qp) && sendqueue_awaits_answer(qp) && !cwnd_ack_is_due(qp);
+	bool holds_room = sendqueue_awaits_answer(qp) && !cwnd_ack_is_due(qp);
 
-	return !holds_room && can_request(qp) && qp->req.next_wqe != qp->sq->head;
+	return is_reliable(qp) && !holds_room && can_request(qp) &&
+	       qp->req.next_wqe != qp->sq->head;
 }
 
 /* Caller knows that the requester is not done. */
