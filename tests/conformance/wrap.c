@@ -2,6 +2,7 @@
 /* SSN, MSN and LSN across 2^24: what a long-lived connection meets after 16.7 million messages. */
 #include "dut.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LAST 0xffffffu
@@ -25,8 +26,11 @@ static void forget_packet(struct dut *dut, const struct wire_packet *packet)
 	(void)packet;
 }
 
-/* Post, send and acknowledge empty WRITEs until ssn messages have been sent in all. */
-static void send_up_to(struct dut *dut, uint32_t ssn)
+/*
+ * Post, send and acknowledge empty messages until ssn have been sent in all, with so many credits
+ * in each ACK.
+ */
+static void send_up_to(struct dut *dut, uint32_t ssn, enum eng_op op, uint8_t credits)
 {
 	uint32_t done = dut_view(dut).ssn;
 
@@ -35,7 +39,7 @@ static void send_up_to(struct dut *dut, uint32_t ssn)
 		uint32_t n = ssn - done < BATCH ? ssn - done : BATCH;
 
 		for (uint32_t i = 0; i < n; i++)
-			dut_post(dut, ENG_WRITE, 0, 0);
+			dut_post(dut, op, 0, 0);
 		done += n;
 		while (eng_ring_used(&dut->sq) > 0) {
 			uint32_t in_flight;
@@ -43,7 +47,7 @@ static void send_up_to(struct dut *dut, uint32_t ssn)
 			dut_pull(dut);
 			in_flight = eng_in_flight(dut->qp);
 			dut_ack(dut, DUT_SQ_PSN + done - (eng_ring_used(&dut->sq) - in_flight) - 1,
-				ACK_CODE(0), done - (eng_ring_used(&dut->sq) - in_flight));
+				credits, done - (eng_ring_used(&dut->sq) - in_flight));
 		}
 	}
 	dut->sink = NULL;
@@ -60,7 +64,7 @@ static void test_limit_across_the_wrap(void **state)
 		skip();
 	/* rule C11 test, rule C12 test */
 	dut = dut_rts((struct dut_config){ .sq_slots = 1024 });
-	send_up_to(dut, LAST - 2);
+	send_up_to(dut, LAST - 2, ENG_WRITE, ACK_CODE(0));
 	assert_int_equal(dut_view(dut).ssn, LAST - 2);
 	dut_ack(dut, psn - 1, ACK_CODE(4), LAST - 2);
 	assert_int_equal(dut_view(dut).lsn, 1); /* FFFFFDh + 4 */
@@ -84,6 +88,29 @@ static void test_limit_across_the_wrap(void **state)
 	expect_packet(dut, WIRE_SEND_LAST, psn + 1);
 	expect_packet(dut, WIRE_SEND_FIRST, psn + 2);
 	expect_packet(dut, WIRE_SEND_LAST, psn + 3);
+	expect_silence(dut);
+}
+
+/* A peer that has told of no credits for half of all numbers begins to count. */
+static void test_limit_after_none_for_long(void **state)
+{
+	const uint32_t sent = (LAST + 1) / 2 + BATCH;
+	struct dut *dut;
+
+	(void)state;
+	if (TOO_SLOW)
+		skip();
+	/* rule C3 test, rule C12 test */
+	dut = dut_rts((struct dut_config){ .sq_slots = 1024 });
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(1), 0);
+	send_up_to(dut, sent, ENG_SEND, NO_CREDITS_REPORTED);
+	dut_ack(dut, DUT_SQ_PSN + sent - 1, ACK_CODE(1), sent);
+	assert_int_equal(dut_view(dut).lsn, sent + 1);
+	for (int i = 0; i < 4; i++)
+		dut_post(dut, ENG_SEND, 8, 0);
+	/* One that there is a credit for, and a limited one. */
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + sent);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + sent + 1);
 	expect_silence(dut);
 }
 
@@ -166,12 +193,64 @@ static void test_half_of_all_psns_of_reads(void **state)
 	assert_int_equal(psn_sent(dut), psn);
 }
 
+static void *early_memory(void *owner)
+{
+	(void)owner;
+	return malloc(eng_early_bytes());
+}
+
+static void early_given_back(void *owner, void *block)
+{
+	(void)owner;
+	free(block);
+}
+
+/*
+ * What comes while an RNR NAK is waited out is kept, and half of all PSNs have come since the last
+ * gap: when all is there, an ACK tells of it and not a NAK of what is not missing.
+ */
+static void test_half_of_all_psns_before_an_rnr_nak(void **state)
+{
+	const uint32_t half = (LAST + 1) / 2, psn = DUT_RQ_PSN + half + BATCH;
+	struct wire_packet write;
+	struct dut *dut;
+
+	(void)state;
+	if (TOO_SLOW)
+		skip();
+	/* rule S4 test, rule S11 test */
+	dut = dut_rts((struct dut_config){ 0 });
+	dut->ops.early_memory = early_memory;
+	dut->ops.early_given_back = early_given_back;
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), 0);
+	write = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 0);
+	write.ack_request = false;
+	for (; write.psn != psn; write.psn++)
+		eng_receive(dut->qp, &write, dut->now);
+	dut_forget(dut);
+	for (uint32_t i = 0; i < 6; i++)
+		if (i != 3)
+			dut_give_request(dut, WIRE_SEND_ONLY, psn + i, 8);
+	dut_pull(dut);
+	dut_forget(dut);
+	for (uint32_t i = 0; i < 6; i++)
+		dut_post_recv(dut, DUT_MTU);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut_give_request(dut, WIRE_SEND_ONLY, psn, 8);
+	expect_ack(dut, psn + 2, ACK_CODE(3), half + BATCH + 3);
+	dut_give_request(dut, WIRE_SEND_ONLY, psn + 3, 8);
+	expect_ack(dut, psn + 5, ACK_CODE(0), half + BATCH + 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_limit_across_the_wrap),
+		DUT_TEST(test_limit_after_none_for_long),
 		DUT_TEST(test_msn_across_the_wrap),
 		DUT_TEST(test_half_of_all_psns_of_reads),
+		DUT_TEST(test_half_of_all_psns_before_an_rnr_nak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,8 @@ inline void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 		if (!credit->unlimited)
 			qp->ops->event(qp->owner, ENG_EVENT_CREDITS_HIDDEN);
 		credit->unlimited = true;
+		/* The peer may begin to count after half of all numbers. */
+		psn_follow(&credit->lsn, msn);
 		return;
 	}
 	credit->unlimited = false;

@@ -72,6 +72,9 @@ enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uin
 	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
 		count(qp, ENG_COUNT_SENT_RNR);
+		/* What comes while this is waited out has not been missed. */
+		if (!resp->early.first)
+			resp->early_psn = psn_sub(psn, 1);
 	}
 	/* An answer that fails while the NAK of a later error is owed: that has ended the QP. */
 	if (!row->fatal || qp->state == ENG_ERR)
