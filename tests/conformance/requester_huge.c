@@ -148,6 +148,30 @@ static void test_psn_space_is_not_overrun(void **state)
 	assert_int_equal(dut_view(dut).unacked_psn, DUT_SQ_PSN + 1);
 }
 
+/* Nor on a network, where a READ goes as soon as there is some room. */
+static void test_psn_space_on_a_network(void **state)
+{
+	struct dut *dut =
+		dut_rts((struct dut_config){ .mtu = 256, .max_rd_atomic = 16, .network = true });
+	struct eng_send_wqe *wqe;
+
+	(void)state;
+	/* rule S2 test */
+	dut_region_add(dut, HUGE_LKEY, 0, HUGE_BYTES, ENG_LOCAL_WRITE);
+	dut_post(dut, ENG_WRITE, 8, 0);
+	wqe = dut_wqe(dut, ENG_READ, HUGE_BYTES, ENG_SIGNALED);
+	wqe->data.sge[0] = (struct eng_sge){ 0, HUGE_BYTES, HUGE_LKEY };
+	eng_sq_push(dut->qp);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN);
+	expect_silence(dut);
+	/* Without AckReq, an ACK has been solicited in some milliseconds. */
+	assert_true(dut_advance_to_deadline(dut));
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN - 1);
+	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN + 1);
+	assert_int_equal(eng_in_flight(dut->qp), HUGE_BYTES / 256);
+}
+
 /* A single message may take 2^23 PSNs: 2^31 bytes at an MTU of 256. */
 static void test_message_of_half_the_psn_space(void **state)
 {
@@ -186,6 +210,7 @@ int main(void)
 		DUT_TEST(test_longest_read),
 		DUT_TEST(test_longest_read_at_responder),
 		DUT_TEST(test_psn_space_is_not_overrun),
+		DUT_TEST(test_psn_space_on_a_network),
 		DUT_TEST(test_message_of_half_the_psn_space),
 	};
 

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #define PSN_MASK 0xffffffu
+/* No more than half of all are under way: old ones and new ones can be told apart (rule S2). */
+#define PSN_WINDOW (PSN_MASK / 2 + 1)
 
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
 {

@@ -100,6 +100,15 @@ static uint64_t least_room(const struct eng_qp *qp, const struct next *next)
 	return next->answered && law_is_of_networks(qp) ? 1 : next->cost;
 }
 
+/*
+ * Does a READ that goes without room for all of it leave no more than half of all PSNs under way?
+ * With more an old request would look like a new one (rule S2).
+ */
+static bool psns_suffice(const struct eng_qp *qp, const struct next *next)
+{
+	return !is_new(&qp->req) || sendqueue_in_flight(qp) + next->psns <= PSN_WINDOW;
+}
+
 /* A READ is not one packet but all that it asks for. */
 static bool may_follow_repair(const struct requester *req, const struct next *next)
 {
@@ -128,6 +137,8 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 	next->psns = message_psns(wqe, next->index);
 	next->cost = cwnd_cost_between(qp, wqe, next->index, next->index + next->psns);
 	next->follows = false;
+	if (reason == ENG_TX_BURST && next->answered && !psns_suffice(qp, next))
+		return ENG_TX_CWND;
 	if (reason != ENG_TX_BURST || op_is_local(wqe->op) || cwnd_open(qp, least_room(qp, next)))
 		return reason;
 	next->follows = may_follow_repair(req, next);
