@@ -7,11 +7,15 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 
+#include <infiniband/ib.h>
+
+#include "ucm/command.h"
 #include "world.h"
 
 #define CALL(fd, command, body, out) \
@@ -26,20 +30,30 @@ static void fill(const char *text, uint16_t port, struct sockaddr_in6 *to)
 	memcpy(to, &address, sizeof(address));
 }
 
-int create_id(int fd, uint16_t space, uint64_t uid, uint32_t *id)
+static int create(int fd, uint16_t space, uint8_t qp_type, uint64_t uid, uint32_t *id)
 {
 	struct rdma_ucm_create_id_resp answer;
 	struct rdma_ucm_create_id in = {
 		.uid = uid,
 		.response = (uintptr_t)&answer,
 		.ps = space,
-		.qp_type = QP_RC,
+		.qp_type = qp_type,
 	};
 	int error = CALL(fd, CREATE_ID, in, sizeof(answer));
 
 	if (!error)
 		*id = answer.id;
 	return error;
+}
+
+int create_id(int fd, uint16_t space, uint64_t uid, uint32_t *id)
+{
+	return create(fd, space, QP_RC, uid, id);
+}
+
+int create_ib_id(int fd, uint8_t qp_type, uint32_t *id)
+{
+	return create(fd, RDMA_PS_IB, qp_type, 1, id);
 }
 
 int destroy_id(int fd, uint32_t id, uint32_t *reported)
@@ -61,6 +75,16 @@ int bind_id(int fd, uint32_t id, const char *address, uint16_t port)
 	return CALL(fd, BIND_IP, in, 0);
 }
 
+int bind_ipv6_id(int fd, uint32_t id, uint16_t port)
+{
+	struct rdma_ucm_bind_ip in = {
+		.id = id,
+		.addr = { .sin6_family = AF_INET6, .sin6_port = htons(port) },
+	};
+
+	return CALL(fd, BIND_IP, in, 0);
+}
+
 int listen_id(int fd, uint32_t id, uint32_t backlog)
 {
 	struct rdma_ucm_listen in = { .id = id, .backlog = backlog };
@@ -74,6 +98,23 @@ int resolve_id(int fd, uint32_t id, const char *address, uint16_t port)
 
 	fill(address, port, &in.dst_addr);
 	return CALL(fd, RESOLVE_IP, in, 0);
+}
+
+int resolve_ib_id(int fd, uint32_t id, const char *address, uint16_t port)
+{
+	struct sockaddr_ib to = {
+		.sib_family = AF_IB,
+		.sib_pkey = 0xffff,
+		.sib_sid = htobe64((uint64_t)RDMA_PS_IB << 16 | port),
+		.sib_sid_mask = UINT64_MAX,
+	};
+	struct rdma_ucm_resolve_addr in = { .id = id, .timeout_ms = 2000, .dst_size = sizeof(to) };
+	uint8_t gid[16] = { [10] = 0xff, [11] = 0xff };
+
+	assert_int_equal(inet_pton(AF_INET, address, gid + 12), 1);
+	memcpy(&to.sib_addr, gid, sizeof(gid));
+	memcpy(&in.dst_addr, &to, sizeof(to));
+	return CALL(fd, RESOLVE_ADDR, in, 0);
 }
 
 int resolve_route_id(int fd, uint32_t id)
@@ -205,6 +246,18 @@ int migrate_id(int to, int from, uint32_t id, uint32_t *reported)
 	if (reported)
 		*reported = answer.events_reported;
 	return error;
+}
+
+int write_event_id(int fd, uint32_t id, uint32_t event, uint32_t status, uint64_t argument)
+{
+	struct ucm_write_cm_event in = {
+		.id = id,
+		.event = event,
+		.status = status,
+		.argument = argument,
+	};
+
+	return world_call(fd, UCM_CMD_WRITE_CM_EVENT, &in, sizeof(in), 0);
 }
 
 int join_id(int fd, uint32_t id, uint64_t uid, const char *group, uint16_t flags, uint32_t *handle)

@@ -12,11 +12,17 @@
 #define QP_UD 4
 
 int create_id(int fd, uint16_t space, uint64_t uid, uint32_t *id);
+/* In RDMA_PS_IB: the kind of its queue pair is free. */
+int create_ib_id(int fd, uint8_t qp_type, uint32_t *id);
 int destroy_id(int fd, uint32_t id, uint32_t *reported);
 /* address: "a.b.c.d", or NULL for any. */
 int bind_id(int fd, uint32_t id, const char *address, uint16_t port);
+/* Any address of IPv6, and of IPv4 if the option says so. */
+int bind_ipv6_id(int fd, uint32_t id, uint16_t port);
 int listen_id(int fd, uint32_t id, uint32_t backlog);
 int resolve_id(int fd, uint32_t id, const char *address, uint16_t port);
+/* By addresses of the family AF_IB. */
+int resolve_ib_id(int fd, uint32_t id, const char *address, uint16_t port);
 int resolve_route_id(int fd, uint32_t id);
 int query_route_id(int fd, uint32_t id, struct rdma_ucm_query_route_resp *answer);
 /* The port that the id is bound to. */
@@ -35,6 +41,7 @@ int option_id(int fd, uint32_t id, uint32_t level, uint32_t name, const void *va
 	      uint32_t bytes);
 int init_qp_attr_id(int fd, uint32_t id, uint32_t state, struct ib_uverbs_qp_attr *attr);
 int migrate_id(int to, int from, uint32_t id, uint32_t *reported);
+int write_event_id(int fd, uint32_t id, uint32_t event, uint32_t status, uint64_t argument);
 int join_id(int fd, uint32_t id, uint64_t uid, const char *group, uint16_t flags, uint32_t *handle);
 int leave_group(int fd, uint32_t handle, uint32_t *reported);
 /* Without waiting: the descriptor should be non-blocking. */

@@ -204,6 +204,11 @@ void gsi_put(struct gsi *gsi)
 	(void)gsi;
 }
 
+void gsi_flush(struct gsi *gsi)
+{
+	(void)gsi;
+}
+
 unsigned int gsi_slot(const struct gsi *gsi)
 {
 	(void)gsi;
@@ -359,11 +364,12 @@ unsigned int world_connections(void)
 	return connections;
 }
 
-/* ---- ports: by number only ---- */
+/* ---- ports: by number and family, whatever the address ---- */
 
 struct gsi_port {
 	struct gsi_port *next;
 	uint16_t space, port;
+	bool ipv4, ipv6; /* takes what comes by it */
 	unsigned int flags;
 };
 static struct gsi_port *ports;
@@ -381,10 +387,15 @@ unsigned int world_ports(void)
 int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address *address,
 		  uint16_t *port, unsigned int flags, struct gsi_port **bound)
 {
+	static const uint8_t any_ipv6[16], mapped[12] = { [10] = 0xff, [11] = 0xff };
+	bool is_ipv4 = !memcmp(address->gid, mapped, sizeof(mapped));
+	bool is_dual = !memcmp(address->gid, any_ipv6, 16) && !(flags & GSI_PORT_AF_ONLY);
+
 	(void)gsi;
-	(void)address;
 	for (struct gsi_port *p = ports; p; p = p->next) {
-		if (p->space == space && p->port == *port && !(p->flags & flags & GSI_PORT_REUSE))
+		if (p->space != space || p->port != *port || (p->flags & flags & GSI_PORT_REUSE))
+			continue;
+		if ((p->ipv4 && (is_ipv4 || is_dual)) || (p->ipv6 && !is_ipv4))
 			return -EADDRINUSE;
 	}
 	*bound = calloc(1, sizeof(**bound));
@@ -395,6 +406,8 @@ int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address
 	(*bound)->space = space;
 	(*bound)->port = *port;
 	(*bound)->flags = flags;
+	(*bound)->ipv4 = is_ipv4 || is_dual;
+	(*bound)->ipv6 = !is_ipv4;
 	(*bound)->next = ports;
 	ports = *bound;
 	return 0;
