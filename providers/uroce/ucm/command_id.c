@@ -69,11 +69,8 @@ static void report(struct ucm_event *event)
 	event->id->events_reported++;
 	if (event->group)
 		event->group->events_reported++;
-	if (event->request) {
+	if (event->request)
 		event->id->waiting--;
-		if (event->request->channel != event->id->channel)
-			ucm_id_move(event->request, event->id->channel);
-	}
 }
 
 int ucm_get_event(struct ucm_call *call)
@@ -101,17 +98,11 @@ int ucm_get_event(struct ucm_call *call)
 	return error;
 }
 
-static bool is_of(const struct ucm_event *event, const void *id)
-{
-	return event->id == id;
-}
-
 int ucm_migrate_id(struct ucm_call *call)
 {
 	const struct rdma_ucm_migrate_id *in = call->in;
 	struct rdma_ucm_migrate_resp answer;
 	struct ucm_channel *from;
-	struct ucm_event *event;
 	struct ucm_id *id;
 	int error;
 
@@ -124,16 +115,9 @@ int ucm_migrate_id(struct ucm_call *call)
 	if (!id)
 		return error;
 	answer.events_reported = id->events_reported;
-	if (from != call->channel) {
-		event = ucm_channel_remove(from, is_of, id);
-		ucm_id_move(id, call->channel);
-		while (event) {
-			struct ucm_event *next = event->next;
-
-			ucm_channel_queue(call->channel, event);
-			event = next;
-		}
-	}
+	error = from != call->channel ? ucm_id_move(id, call->channel) : 0;
+	if (error)
+		return error;
 	return ucm_respond(in->response, &answer, sizeof(answer));
 }
 

@@ -29,6 +29,13 @@ const char *ucm_state_name(enum ucm_state state)
 	return (unsigned int)state < UCM_STATE_COUNT ? names[state] : "?";
 }
 
+static void link_id(struct ucm_id *id, struct ucm_channel *channel)
+{
+	id->channel = channel;
+	id->next = channel->ids;
+	channel->ids = id;
+}
+
 struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_t qp_type)
 {
 	struct ucm_id *id = calloc(1, sizeof(*id));
@@ -45,9 +52,7 @@ struct ucm_id *ucm_id_create(struct ucm_channel *channel, uint16_t space, uint8_
 	if (getrandom(&id->psn, sizeof(id->psn), GRND_NONBLOCK) < 0)
 		id->psn = (uint32_t)progress_now();
 	id->psn &= 0xffffff;
-	id->channel = channel;
-	id->next = channel->ids;
-	channel->ids = id;
+	link_id(id, channel);
 	return id;
 }
 
@@ -90,28 +95,55 @@ static void unlink_id(struct ucm_id *id)
 	*place = id->next;
 }
 
-void ucm_id_move(struct ucm_id *id, struct ucm_channel *channel)
+/* A request that is unread is on its listener's channel, where the event about both of them is. */
+static bool concerns(const struct ucm_event *event, const void *id)
 {
-	unlink_id(id);
-	id->channel = channel;
-	id->next = channel->ids;
-	channel->ids = id;
+	return event->id == id || event->request == id;
 }
 
-static bool is_of(const struct ucm_event *event, const void *id)
+static bool is_unread(const struct ucm_id *id)
 {
-	return event->id == id;
+	const struct ucm_event *event = id->channel->first_event;
+
+	while (event && event->request != id)
+		event = event->next;
+	return event;
+}
+
+/* What is queued about a request of its own, as events that a program writes are, goes with it. */
+static void move(struct ucm_id *id, struct ucm_channel *channel)
+{
+	struct ucm_event *event = ucm_channel_remove(id->channel, concerns, id), *next;
+
+	unlink_id(id);
+	link_id(id, channel);
+	for (; event; event = next) {
+		next = event->next;
+		ucm_channel_queue(channel, event);
+		if (event->request)
+			move(event->request, channel);
+	}
+}
+
+int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel)
+{
+	if (is_unread(id))
+		return ENOENT;
+	move(id, channel);
+	return 0;
 }
 
 static void drop_events(struct ucm_id *id)
 {
-	struct ucm_event *event = ucm_channel_remove(id->channel, is_of, id);
+	struct ucm_event *event = ucm_channel_remove(id->channel, concerns, id);
 
 	while (event) {
 		struct ucm_event *next = event->next;
 
-		/* A request has no events of its own, and no listener. */
-		if (event->request)
+		/* Whichever of the two goes first: the request's end finds no event any more. */
+		if (event->request == id)
+			event->id->waiting--;
+		else if (event->request)
 			ucm_id_destroy(event->request);
 		free(event);
 		event = next;

@@ -89,10 +89,15 @@ struct ucm_id *ucm_id_find(const struct ucm_channel *channel, uint32_t handle, i
 struct ucm_id *ucm_id_find_any(const struct ucm_channel *channel, uint32_t handle, int *error);
 /* The same id, or NULL, after the lock was given up. */
 struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial);
-void ucm_id_move(struct ucm_id *id, struct ucm_channel *channel);
+/*
+ * To another channel, with its events and the ids of requests that have not been read.  0, or
+ * ENOENT: it is such an id itself, and stays with its listener.
+ */
+int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel);
 /*
  * Nothing is told of it any more.  The peer is told what it should know, its events that are
- * unread are gone, and so are the ids of requests that have not been read.
+ * unread are gone, and so are the ids of requests that have not been read.  One of these that is
+ * destroyed itself is not told of, and its listener may have another in its place.
  */
 void ucm_id_destroy(struct ucm_id *id);
 /* Those whose device is gone are told so (DEVICE_REMOVAL); their connections and ports go. */

@@ -22,6 +22,7 @@ enum {
 	DISCONNECTED = 10,
 	MULTICAST_JOIN = 12,
 	TIMEWAIT_EXIT = 15,
+	USER = 18,
 };
 
 enum {
