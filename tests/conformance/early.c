@@ -181,6 +181,20 @@ static void test_first_loss_on_a_network(void **state)
 	expect_silence(dut);
 }
 
+/* One that only answers is told of a peer's credits before it has any answer: it tells of its own.
+ */
+static void test_introduced_by_the_peer(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+
+	(void)state;
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), 0);
+	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
+	expect_silence(dut);
+	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(6), 0);
+	expect_silence(dut);
+}
+
 /* A peer that reports no credits is told of nothing, and all is sent again. */
 static void test_first_loss_without_credits(void **state)
 {
@@ -415,6 +429,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_given_back_at_the_end, dut_teardown),
 		cmocka_unit_test_teardown(test_repair_and_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_first_loss_on_a_network, dut_teardown),
+		cmocka_unit_test_teardown(test_introduced_by_the_peer, dut_teardown),
 		cmocka_unit_test_teardown(test_first_loss_without_credits, dut_teardown),
 		cmocka_unit_test_teardown(test_no_jump, dut_teardown),
 		cmocka_unit_test_teardown(test_no_repair_without_probes, dut_teardown),

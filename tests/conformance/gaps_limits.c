@@ -151,6 +151,24 @@ static void test_parts_of_a_uroce(void **state)
 	expect_silence(dut);
 }
 
+/* It may do so by repeating its last response to a READ, others of which are missing. */
+static void test_parts_of_one_that_repeats_a_response(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .mtu = MTU, .max_rd_atomic = 1 });
+
+	(void)state;
+	/* rule C8 test */
+	post_read(dut, PACKETS);
+	dut_pull(dut);
+	dut_forget(dut);
+	answer(dut, 0, 1, PACKETS, false);
+	answer(dut, 2, 3, PACKETS, false);
+	dut_ack(dut, DUT_SQ_PSN + PACKETS - 1, ACK_CODE(0), 1);
+	expect_request(dut, 1, 2);
+	expect_request(dut, 3, PACKETS);
+	expect_silence(dut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +176,7 @@ int main(void)
 		DUT_TEST(test_as_far_as_remembered),
 		DUT_TEST(test_one_request_for_each_read),
 		DUT_TEST(test_parts_of_a_uroce),
+		DUT_TEST(test_parts_of_one_that_repeats_a_response),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

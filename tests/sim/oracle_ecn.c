@@ -47,7 +47,10 @@ void oracle_tells(struct sim_end *end)
 		world_fail(end->world, "%s: withholds a CNP", end->name);
 }
 
-/* By marks it is cut once for what was sent before the cut; losses may cut it again. */
+/*
+ * By marks it is cut once for what was sent before the cut; losses, and those that a tail loss
+ * probe supposes, may cut it again.
+ */
 void oracle_cwnd(struct sim_end *end)
 {
 	struct telling *telling = &end->oracle.telling;
@@ -59,7 +62,8 @@ void oracle_cwnd(struct sim_end *end)
 		return;
 	if (cwnd < (uint64_t)WINDOW_PACKETS * end->world->plan.mtu)
 		world_fail(end->world, "%s: a window of %" PRIu64 " bytes", end->name, cwnd);
-	if (less && end->world->net.dropped == 0 && asking->unacked < telling->cut_at)
+	if (less && end->world->net.dropped == 0 && asking->probed_at != end->world->now &&
+	    asking->unacked < telling->cut_at)
 		world_fail(end->world,
 			   "%s: the window is cut twice in a round trip, to %" PRIu64 " bytes",
 			   end->name, cwnd);

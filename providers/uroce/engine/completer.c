@@ -184,6 +184,8 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 	/* An adapter answers a solicitation as well. */
 	if (qp->req.solicits == 0)
 		early_peer_told(qp, syndrome_code(packet->syndrome));
+	if (qp->req.network.unknown)
+		repair_introduce(qp);
 }
 
 /* Bytes that a READ response with this PSN must carry; its place in the message in *offset. */
