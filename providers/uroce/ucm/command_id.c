@@ -125,9 +125,12 @@ int ucm_write_event(struct ucm_call *call)
 {
 	const struct ucm_write_cm_event *in = call->in;
 	struct ucm_event *event;
+	struct ucm_id *id;
 	int error;
-	struct ucm_id *id = ucm_id_find(call->channel, in->id, &error);
 
+	if (in->event != UCM_EVENT_USER && in->event != UCM_EVENT_INTERNAL)
+		return EINVAL;
+	id = ucm_id_find(call->channel, in->id, &error);
 	if (!id)
 		return error;
 	event = ucm_event_new(id, (enum ucm_event_type)in->event, (int)in->status);

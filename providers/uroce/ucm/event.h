@@ -27,6 +27,11 @@ enum ucm_event_type {
 	UCM_EVENT_MULTICAST_ERROR,
 	UCM_EVENT_ADDR_CHANGE,
 	UCM_EVENT_TIMEWAIT_EXIT,
+	/* Of Linux 6.17 and later: two of an address service, and two that programs write. */
+	UCM_EVENT_ADDRINFO_RESOLVED,
+	UCM_EVENT_ADDRINFO_ERROR,
+	UCM_EVENT_USER,
+	UCM_EVENT_INTERNAL,
 };
 
 /* A new event about id, zeroed but for what is said here; NULL: no memory, the event is lost. */

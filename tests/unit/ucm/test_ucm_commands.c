@@ -159,6 +159,37 @@ static void ports(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
+/* Of the events only two are a program's to write. */
+static void written_events(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	const uint64_t argument = UINT64_C(0x123456789abcdef0);
+	int fd = open_channel();
+	uint32_t id, reported;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 17, &id), 0);
+	for (uint32_t type = 0; type < 24; type++) {
+		int error = write_event_id(fd, id, type, 5, argument);
+
+		if (type != 18 && type != 19) {
+			assert_int_equal(error, EINVAL);
+			continue;
+		}
+		assert_int_equal(error, 0);
+		expect_event(fd, type, 5, id, &event);
+		assert_int_equal(event.uid, 17);
+		assert_memory_equal(&event.param, &argument, sizeof(argument));
+	}
+	assert_int_equal(write_event_id(fd, id, UINT32_MAX, 0, 0), EINVAL);
+	expect_no_event(fd);
+	assert_int_equal(write_event_id(fd, id + 1, 4, 0, 0), EINVAL);
+	assert_int_equal(write_event_id(fd, id + 1, 18, 0, 0), ENOENT);
+	assert_int_equal(destroy_id(fd, id, &reported), 0);
+	assert_int_equal(reported, 2);
+	world_close(fd);
+}
+
 /* An address that cannot be opened is told by the event; the id can be used again. */
 static void resolving_fails(void **state)
 {
@@ -183,6 +214,7 @@ int main(void)
 		cmocka_unit_test(framing),	   cmocka_unit_test(handles),
 		cmocka_unit_test(resolving_fails), cmocka_unit_test(wrong_states),
 		cmocka_unit_test(ports),	   cmocka_unit_test(devices),
+		cmocka_unit_test(written_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
