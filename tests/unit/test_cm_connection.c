@@ -396,11 +396,15 @@ static void test_stale_reply(void **state)
 	assert_int_equal(pair->on_wire, 1);
 }
 
-/* An RTU for a connection that is gone: its sender has a connection with nothing, and hears it. */
+/*
+ * An RTU for a connection that is gone: its sender has a connection with nothing, and hears it,
+ * also where this process answers for the one that has ended.
+ */
 static void test_rtu_to_nobody(void **state)
 {
 	struct mad rtu = { .attr = MAD_RTU };
 	struct cm_conn_info info;
+	const struct mad *rej;
 
 	(void)state;
 	pair_establish(pair, conn);
@@ -413,7 +417,39 @@ static void test_rtu_to_nobody(void **state)
 	assert_int_equal(pair_deliver(pair), CM_TAKEN);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 	rtu.rtu.remote_id ^= 1u << 31;
+	assert_int_equal(pair_inject(pair, 1, &rtu), CM_ANSWERED_UNKNOWN);
+	rej = &pair->wire[pair->on_wire - 1].mad;
+	assert_int_equal(rej->attr, MAD_REJ);
+	assert_int_equal(rej->rej.reason, MAD_REJECT_COMM_ID);
+	assert_int_equal(rej->rej.local_id, rtu.rtu.remote_id);
+	assert_int_equal(rej->rej.remote_id, rtu.rtu.local_id);
+	rtu.rtu.remote_id = 0;
 	assert_int_equal(pair_inject(pair, 1, &rtu), CM_DROP_UNKNOWN_ID);
+}
+
+/*
+ * The active side is killed while the passive one thinks: another process of its host says so as
+ * soon as the REP comes, and the passive side need not wait for its end.
+ */
+static void test_rep_for_the_dead(void **state)
+{
+	struct mad rep;
+
+	(void)state;
+	request();
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	conn[1] = pair->side[1].newest;
+	accept_it();
+	rep = pair->wire[0].mad;
+	pair_lose(pair);
+	/* The REJ names the ids, as that of the process itself would. */
+	rep.rep.remote_id ^= 1u << 31;
+	assert_int_equal(pair_inject(pair, 0, &rep), CM_ANSWERED_UNKNOWN);
+	assert_int_equal(pair->wire[0].mad.rej.local_id, rep.rep.remote_id);
+	pair->wire[0].mad.rej.local_id ^= 1u << 31;
+	mad_encode(&pair->wire[0].mad, pair->wire[0].bytes);
+	assert_int_equal(pair_deliver(pair), CM_TAKEN);
+	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 }
 
 /* The second refusal for that reason is told. */
@@ -518,6 +554,7 @@ int main(void)
 		WITH_PAIR(test_stale_before_ready),
 		WITH_PAIR(test_stale_reply),
 		WITH_PAIR(test_rtu_to_nobody),
+		WITH_PAIR(test_rep_for_the_dead),
 		WITH_PAIR(test_stale_twice),
 		WITH_PAIR(test_storm),
 		WITH_PAIR(test_calls_in_wrong_states),

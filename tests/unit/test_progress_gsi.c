@@ -314,6 +314,44 @@ static void test_dead_owner(void **state)
 	gsi_agent_stop(&agents[2]);
 }
 
+/*
+ * A REP or RTU to a process that lives but does not hear the address is not answered, for that
+ * would end its connection; to one that has died it is, and a DREQ always.
+ */
+static void test_reply_to_no_member(void **state)
+{
+	static const uint16_t replies[] = { MAD_REP, MAD_RTU };
+	struct gsi_agent agents[3];
+	struct mad_spec spec = { .tag = 0 };
+	struct gsi_report none;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_start(&agents[i], 0, i < 2 ? loopback4 : NULL);
+	spec.remote_id = id_of(&agents[2], 1);
+	shared_time_pass_ms(2100);
+	for (unsigned int i = 0; i < 2; i++) {
+		spec.attribute = replies[i];
+		spec.tag++;
+		assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
+		expect_count(&agents[0], PROGRESS_COUNT_MAD_LOST, i + 1);
+	}
+	spec.attribute = MAD_DREQ;
+	spec.tag++;
+	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
+	gsi_agent_expect(&agents[0], spec.tag, GSI_FOR_NONE);
+	gsi_agent_kill(&agents[2]);
+	for (unsigned int i = 0; i < 2; i++) {
+		spec.attribute = replies[i];
+		spec.tag++;
+		assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
+		gsi_agent_expect(&agents[0], spec.tag, GSI_FOR_NONE);
+	}
+	assert_false(gsi_agent_next(&agents[1], 0, &none));
+	for (unsigned int i = 0; i < 2; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
 /* A listener of any address is heard at one that comes later, too. */
 static void test_later_address(void **state)
 {
@@ -382,6 +420,7 @@ int main(void)
 		cmocka_unit_test_setup(test_repeated_request, fresh_network),
 		cmocka_unit_test_setup(test_holder_dies, fresh_network),
 		cmocka_unit_test_setup(test_dead_owner, fresh_network),
+		cmocka_unit_test_setup(test_reply_to_no_member, fresh_network),
 		cmocka_unit_test_setup(test_later_address, fresh_network),
 		cmocka_unit_test_setup(test_deadline, fresh_network),
 	};

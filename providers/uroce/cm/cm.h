@@ -351,13 +351,17 @@ enum cm_verdict {
 	CM_REFUSED_STALE,    /* the peer's queue pair is in use: REJ 10 */
 	CM_REFUSED_PATH,     /* the REQ is for another GID than it came to, or for a larger path MTU
 				than is possible here: REJ 12, 26 */
-	CM_ANSWERED_UNKNOWN, /* DREQ or REP of a connection that is forgotten: DREP, REJ 6 */
+	CM_ANSWERED_UNKNOWN, /* DREQ, REP or RTU of a connection that is forgotten: DREP, REJ 6 */
 	CM_VERDICTS,
 };
 const char *cm_verdict_name(enum cm_verdict verdict);
 
-/* A MAD that came to queue pair 1, from->dgid being its sender's address and sgid the one it was
- * sent to.  bytes are read only during the call. */
+/*
+ * A MAD that came to queue pair 1, from->dgid being its sender's address and sgid the one it was
+ * sent to.  One for an id of another slot is answered as if it were for one of ours that is gone:
+ * it is to be given only to a process that answers for those that have ended.  bytes are read only
+ * during the call.
+ */
 enum cm_verdict cm_receive(struct cm *cm, const struct cm_path *from, const uint8_t *bytes,
 			   size_t length, uint64_t now);
 

@@ -169,17 +169,18 @@ static enum cm_verdict first_rep(struct cm *cm, struct cm_conn *conn, const stru
 }
 
 /*
- * An unknown id of our slot belongs to a connection that is gone, of this process or of one that
- * died: the sender of a REP need not wait for the RTU that never comes, and the sender of an RTU
- * has a connection without another end.  The same for a second REP: the peer has taken a late copy
- * of our REQ for a new one.
+ * An unknown id belongs to a connection that is gone, of this process or of one that died, for
+ * which this one answers if the id has another slot: the sender of a REP need not wait for the RTU
+ * that never comes, and the sender of an RTU has a connection without another end.  The same for a
+ * second REP: the peer has taken a late copy of our REQ for a new one.
  */
 static enum cm_verdict unknown_reply(struct cm *cm, const struct cm_cause *cause, uint32_t our_id,
 				     uint32_t peer_id, enum mad_answered answered)
 {
 	struct mad rej;
 
-	if (cm_id_slot(our_id) != cm->config.slot)
+	/* That is nobody's. */
+	if (our_id == 0)
 		return CM_DROP_UNKNOWN_ID;
 	cm_compose_rej_of_reply(cause->mad, our_id, peer_id, answered, MAD_REJECT_COMM_ID, &rej);
 	cm_send(cm, cause->from, &rej);

@@ -51,7 +51,8 @@ enum gsi_for {
 	GSI_FOR_ANY,
 	/*
 	 * No process on this host is responsible, and this one holds the address: answer as the
-	 * host (REJ 8, SIDR status 1, stateless DREP), remember nothing.
+	 * host (REJ 8, SIDR status 1, stateless DREP), remember nothing.  REP and RTU come so only
+	 * if no process has the slot, so that a REJ 6 ends no connection of a living one.
 	 */
 	GSI_FOR_NONE,
 };

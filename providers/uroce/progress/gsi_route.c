@@ -129,21 +129,25 @@ static bool may_come_later(struct gsi_address *address, const struct gsi_target 
 
 /*
  * Is it for a process that lives and stood still when this one stepped in for a holder?  Nothing is
- * said in its place: it may go on, and finds what has been sent again.
+ * said in its place: it may go on, and finds what has been sent again.  Nor is a REP or RTU
+ * answered while any process has the slot, for the REJ would end its connection, if it is only
+ * late.
  */
 static bool is_absent(struct gsi_address *address, const struct gsi_target *target)
 {
-	uint64_t slot = target->kind == GSI_TARGET_SLOT && target->slot < LINK_SLOTS
-				? UINT64_C(1) << target->slot
-				: 0;
+	uint64_t slot;
 
-	if (!address->absent || target->kind == GSI_TARGET_NOBODY)
+	if (target->kind == GSI_TARGET_NOBODY)
 		return false;
 	if (target->kind != GSI_TARGET_SLOT)
-		return gsi_port_is_owned(address, target->service_id);
-	if ((address->absent & slot) && !link_slot_is_taken(target->slot))
-		address->absent &= ~slot;
-	return address->absent & slot;
+		return address->absent && gsi_port_is_owned(address, target->service_id);
+	slot = UINT64_C(1) << target->slot;
+	if (!target->is_reply && !(address->absent & slot))
+		return false;
+	if (link_slot_is_taken(target->slot))
+		return true;
+	address->absent &= ~slot;
+	return false;
 }
 
 static bool route_as_holder(struct gsi_address *address, const struct gsi_mad *mad,

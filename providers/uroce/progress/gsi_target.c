@@ -35,6 +35,14 @@ static struct gsi_target by_id(uint32_t id)
 	};
 }
 
+static struct gsi_target by_id_of_reply(uint32_t id)
+{
+	struct gsi_target target = by_id(id);
+
+	target.is_reply = true;
+	return target;
+}
+
 static struct gsi_target by_rejected(const uint8_t *mad)
 {
 	return (struct gsi_target){
@@ -74,9 +82,10 @@ struct gsi_target gsi_target_of(const uint8_t mad[MAD_BYTES])
 		return by_id(wire_get_be32(mad + LOCAL_ID));
 	case MAD_REJ:
 		return remote ? by_id(remote) : by_rejected(mad);
-	case MAD_MRA:
 	case MAD_REP:
 	case MAD_RTU:
+		return by_id_of_reply(remote);
+	case MAD_MRA:
 	case MAD_DREQ:
 	case MAD_DREP:
 	case MAD_LAP:

@@ -20,6 +20,7 @@ enum gsi_target_kind {
 struct gsi_target {
 	enum gsi_target_kind kind;
 	unsigned int slot;
+	bool is_reply; /* GSI_TARGET_SLOT: a REP or RTU, which a REJ may answer */
 	uint64_t service_id;
 	/* What names a REQ: its sender's channel adapter and communication id. */
 	uint64_t guid;
