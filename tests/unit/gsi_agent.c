@@ -24,6 +24,17 @@ enum {
 	ORDER_MS = 20000,
 };
 
+/* The header that librdmacm's requests begin their private data with. */
+static void write_destination(uint8_t *header, const uint8_t ipv4[4])
+{
+	static const uint8_t none[4];
+
+	if (!memcmp(ipv4, none, sizeof(none)))
+		return;
+	header[1] = 0x40;
+	memcpy(header + 32, ipv4, 4);
+}
+
 void mad_make(uint8_t mad[MAD_BYTES], const struct mad_spec *spec)
 {
 	static const uint8_t begin[] = { 1, 7, 2, 3 };
@@ -37,8 +48,12 @@ void mad_make(uint8_t mad[MAD_BYTES], const struct mad_spec *spec)
 		wire_put_be64(mad + 32, spec->service_id);
 	else
 		wire_put_be32(mad + 28, spec->remote_id);
-	if (spec->attribute == MAD_REQ)
+	if (spec->attribute == MAD_SIDR_REQ)
+		write_destination(mad + 40, spec->ipv4);
+	if (spec->attribute == MAD_REQ) {
 		wire_put_be64(mad + 40, spec->guid);
+		write_destination(mad + 164, spec->ipv4);
+	}
 	if (spec->attribute == MAD_REJ && spec->guid) {
 		wire_put_be16(mad + 34, 4);
 		wire_put_be64(mad + 36, spec->guid);

@@ -26,6 +26,7 @@ struct mad_spec {
 	uint32_t tag;
 	uint32_t local_id, remote_id;
 	uint64_t service_id; /* of a REQ or SIDR_REQ */
+	uint8_t ipv4[4];     /* of these, in the private data: where to; zeros: it does not say */
 	uint64_t guid;	     /* of a REQ, or a REJ with reason 4 */
 };
 void mad_make(uint8_t mad[MAD_BYTES], const struct mad_spec *spec);

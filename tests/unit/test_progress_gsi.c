@@ -191,6 +191,63 @@ static void test_by_port(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
+/* Ask from each process, by both kinds of request; owner says which one is to be asked, and how. */
+static void ask_loopback(struct gsi_agent agents[3], const struct mad_spec *like,
+			 unsigned int owner, enum gsi_for reason)
+{
+	static uint32_t tag = 1000;
+
+	for (unsigned int from = 0; from < 3; from++) {
+		for (unsigned int datagram = 0; datagram < 2; datagram++) {
+			struct mad_spec spec = *like;
+
+			spec.attribute = datagram ? MAD_SIDR_REQ : MAD_REQ;
+			spec.tag = spec.local_id = ++tag;
+			assert_int_equal(gsi_agent_send(&agents[from], loopback4, loopback4, &spec),
+					 0);
+			gsi_agent_expect(&agents[owner], tag, reason);
+		}
+	}
+}
+
+/*
+ * All of 127.0.0.0/8 has one GID.  Of listeners at the same port of several of these addresses that
+ * one is asked that the request names, be it the holder or a member.
+ */
+static void test_loopback_names(void **state)
+{
+	static const uint8_t at[3][16] = {
+		{ [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 7 },
+		{ [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 8 },
+		{ [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+	};
+	uint16_t port = 7000, anywhere = 7001;
+	struct gsi_agent agents[3];
+	struct mad_spec spec = { .service_id = service(port) };
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		gsi_agent_start(&agents[i], 0, loopback4);
+		assert_int_equal(gsi_agent_bind(&agents[i], at[i], &port, 0, true, NULL), 0);
+	}
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &anywhere, 0, true, NULL), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		memcpy(spec.ipv4, at[i] + 12, sizeof(spec.ipv4));
+		ask_loopback(agents, &spec, i, GSI_FOR_THIS);
+	}
+	/* One that names no address, or one at which none listens, is for that of the GID. */
+	memset(spec.ipv4, 0, sizeof(spec.ipv4));
+	ask_loopback(agents, &spec, 2, GSI_FOR_THIS);
+	memcpy(spec.ipv4, (const uint8_t[]){ 127, 0, 0, 9 }, sizeof(spec.ipv4));
+	ask_loopback(agents, &spec, 2, GSI_FOR_THIS);
+	spec.service_id = service(anywhere);
+	ask_loopback(agents, &spec, 1, GSI_FOR_THIS);
+	spec.service_id = service(7002);
+	ask_loopback(agents, &spec, 0, GSI_FOR_NONE);
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_stop(&agents[i]);
+}
+
 /*
  * The listener closes: a REQ that it had goes on to the process that had it, a new one to none; a
  * REJ that gives no id finds the one that had the REQ, and goes to all if there was none.
@@ -417,6 +474,7 @@ int main(void)
 		cmocka_unit_test_setup(test_link_local, fresh_network),
 		cmocka_unit_test_setup(test_by_id, fresh_network),
 		cmocka_unit_test_setup(test_by_port, fresh_network),
+		cmocka_unit_test_setup(test_loopback_names, fresh_network),
 		cmocka_unit_test_setup(test_repeated_request, fresh_network),
 		cmocka_unit_test_setup(test_holder_dies, fresh_network),
 		cmocka_unit_test_setup(test_dead_owner, fresh_network),

@@ -295,26 +295,40 @@ static void test_flush_to_the_dead(void **state)
 	gsi_agent_stop(&holder);
 }
 
-/* What the next holder has for a member that has not come to it yet waits for that one. */
+/*
+ * What the next holder has for a member that has not come to it yet waits for that one, be it by
+ * its id or by what it listens at.
+ */
 static void test_late_member(void **state)
 {
 	enum { AGENTS = 3 };
+	static const uint8_t named[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 8 };
 	struct gsi_agent agents[AGENTS];
 	struct gsi_report report;
 	struct mad_spec mad;
+	uint16_t port = 7000;
 
 	(void)state;
 	for (unsigned int i = 0; i < AGENTS; i++)
 		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[2], named, &port, 0, true, NULL), 0);
 	kill(agents[2].pid, SIGSTOP);
 	gsi_agent_kill(&agents[0]);
 	for (unsigned int i = 0; i < 1000 && !claims_of(agents, 1, 2); i++)
 		usleep(1000);
 	mad = to(&agents[2], 1);
 	assert_int_equal(send_own(&agents[1], &mad), 0);
+	/* By then the dead one's will has been executed, for which all would wait. */
+	assert_false(gsi_agent_next(&agents[1], 100, &report));
+	mad = (struct mad_spec){ .attribute = MAD_SIDR_REQ,
+				 .tag = 2,
+				 .service_id = service(port),
+				 .ipv4 = { 127, 0, 0, 8 } };
+	assert_int_equal(send_own(&agents[1], &mad), 0);
 	assert_false(gsi_agent_next(&agents[1], 100, &report));
 	kill(agents[2].pid, SIGCONT);
 	gsi_agent_expect(&agents[2], 1, GSI_FOR_THIS);
+	gsi_agent_expect(&agents[2], 2, GSI_FOR_THIS);
 	for (unsigned int i = 1; i < AGENTS; i++)
 		gsi_agent_stop(&agents[i]);
 }

@@ -9,7 +9,8 @@
  * are members.  The holder hands a MAD to the process that it is for:
  *   all with a receiver's communication id   by the slot in it
  *   SIDR_REP                                 by the slot in the request id
- *   REQ, SIDR_REQ                            to the process that listens at its service id
+ *   REQ, SIDR_REQ                            to the process that listens at its service id, which
+ *                                            on 127.0.0.0/8 is at the address that it names
  *   a REQ that came before                   to the same process as then
  *   REJ without receiver's id                to the process that had the REQ, else to all
  * So ids must have the slot in their top bits: slot << GSI_ID_SHIFT | anything, and not be 0.

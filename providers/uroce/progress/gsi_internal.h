@@ -295,10 +295,11 @@ bool gsi_address_route(struct gsi_address *address, const struct gsi_mad *mad,
 
 /* gsi_port.c; caller holds lock.  The services of a port that listens: 1 or 2. */
 unsigned int gsi_port_services(const struct gsi_port *port, struct link_service service[2]);
+/* May what is for the service come to the address? */
 bool gsi_port_concerns(const struct link_service *service, const struct gsi_address *address);
 /* In a forked child. */
 void gsi_ports_abandon(struct gsi *gsi);
-/* Does a process of this host own the port of a service at the address? */
-bool gsi_port_is_owned(const struct gsi_address *address, uint64_t service_id);
+/* Does a process of this host own the port of a service at the address, or at any? */
+bool gsi_port_is_owned(uint64_t service_id, const uint8_t gid[16], uint32_t scope_id);
 
 #endif

@@ -80,20 +80,21 @@ bool gsi_port_concerns(const struct link_service *service, const struct gsi_addr
 {
 	if (is_any(service->gid))
 		return is_ipv4(service->gid) == is_ipv4(address->gid);
+	if (gsi_is_loopback(service->gid))
+		return gsi_is_loopback(address->gid);
 	return service->scope_id == address->scope_id &&
 	       !memcmp(service->gid, address->gid, sizeof(address->gid));
 }
 
-bool gsi_port_is_owned(const struct gsi_address *address, uint64_t id)
+bool gsi_port_is_owned(uint64_t id, const uint8_t gid[16], uint32_t scope_id)
 {
 	uint64_t space = id >> 16;
 	uint16_t port = id & PORT_MAX;
 
 	if (space > UINT16_MAX)
 		return false;
-	return link_port_look((uint32_t)space, port, address->gid, address->scope_id) ||
-	       link_port_look((uint32_t)space, port, is_ipv4(address->gid) ? any_ipv4 : any_ipv6,
-			      0);
+	return link_port_look((uint32_t)space, port, gid, scope_id) ||
+	       link_port_look((uint32_t)space, port, is_ipv4(gid) ? any_ipv4 : any_ipv6, 0);
 }
 
 static void tell_addresses(struct gsi_port *port, bool listen)

@@ -81,6 +81,30 @@ static bool is_here(struct gsi_address *address, unsigned int slot)
 	return slot == own_slot(address) || (slot < LINK_SLOTS && gsi_address_guest(address, slot));
 }
 
+/*
+ * Which process listens, and whether the port is anyone's.  A request at 127.0.0.0/8 is for the
+ * address that it names; for its GID, if there is nothing, for what looks like a name may be none.
+ */
+static unsigned int listener_of(const struct gsi_address *address, const struct gsi_target *target)
+{
+	const uint8_t *gids[] = { gsi_target_address(target, address->gid), address->gid };
+	unsigned int slot = LINK_SLOTS;
+
+	for (unsigned int i = 0; i < 2 && slot == LINK_SLOTS; i++)
+		slot = gsi_services_find(&address->services, target->service_id, gids[i],
+					 address->scope_id);
+	return slot;
+}
+
+static bool has_owner(const struct gsi_address *address, const struct gsi_target *target)
+{
+	const uint8_t *named = gsi_target_address(target, address->gid);
+
+	return gsi_port_is_owned(target->service_id, named, address->scope_id) ||
+	       (named != address->gid &&
+		gsi_port_is_owned(target->service_id, address->gid, address->scope_id));
+}
+
 /* The slot that is to have it, or LINK_SLOTS. */
 static unsigned int choose(struct gsi_address *address, const struct gsi_target *target,
 			   uint64_t now)
@@ -95,14 +119,12 @@ static unsigned int choose(struct gsi_address *address, const struct gsi_target 
 		slot = gsi_requests_find(&address->requests, target, now);
 		if (is_here(address, slot) || target->kind == GSI_TARGET_SENDER)
 			break;
-		slot = gsi_services_find(&address->services, target->service_id, address->gid,
-					 address->scope_id);
+		slot = listener_of(address, target);
 		if (slot < LINK_SLOTS)
 			gsi_requests_add(&address->requests, target, slot, now);
 		break;
 	case GSI_TARGET_SERVICE:
-		slot = gsi_services_find(&address->services, target->service_id, address->gid,
-					 address->scope_id);
+		slot = listener_of(address, target);
 		break;
 	case GSI_TARGET_NOBODY:
 		break;
@@ -124,7 +146,7 @@ static bool may_come_later(struct gsi_address *address, const struct gsi_target 
 	/* The dead hold no names, so their peers need not wait. */
 	if (target->kind == GSI_TARGET_SLOT)
 		return link_slot_is_taken(target->slot);
-	return gsi_port_is_owned(address, target->service_id);
+	return has_owner(address, target);
 }
 
 /*
@@ -140,7 +162,7 @@ static bool is_absent(struct gsi_address *address, const struct gsi_target *targ
 	if (target->kind == GSI_TARGET_NOBODY)
 		return false;
 	if (target->kind != GSI_TARGET_SLOT)
-		return address->absent && gsi_port_is_owned(address, target->service_id);
+		return address->absent && has_owner(address, target);
 	slot = UINT64_C(1) << target->slot;
 	if (!target->is_reply && !(address->absent & slot))
 		return false;

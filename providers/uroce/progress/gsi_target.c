@@ -15,6 +15,15 @@ enum offset {
 	REQ_GUID = 40,
 	REJ_REASON = 34,
 	REJ_GUID = 36, /* additional information */
+	SIDR_REQ_PRIVATE = 40,
+	REQ_PRIVATE = 164,
+};
+
+/* And in the header of addresses that the private data of a request begins with. */
+enum ip_header_offset {
+	IP_VERSION = 0, /* of the header: 0 */
+	IP_FAMILY = 1,	/* in the upper four bits */
+	IP_DESTINATION = 32,
 };
 
 #define REASON_TIMEOUT 4
@@ -55,6 +64,24 @@ static struct gsi_target by_rejected(const uint8_t *mad)
 	};
 }
 
+bool gsi_is_loopback(const uint8_t gid[16])
+{
+	return !memcmp(gid, any_ipv4, 12) && gid[12] == 127;
+}
+
+static void read_loopback(const uint8_t *header, uint8_t gid[16])
+{
+	if (header[IP_VERSION] || header[IP_FAMILY] >> 4 != 4 || header[IP_DESTINATION] != 127)
+		return;
+	memcpy(gid, any_ipv4, 12);
+	memcpy(gid + 12, header + IP_DESTINATION, 4);
+}
+
+const uint8_t *gsi_target_address(const struct gsi_target *target, const uint8_t gid[16])
+{
+	return gsi_is_loopback(gid) && gsi_is_loopback(target->loopback) ? target->loopback : gid;
+}
+
 static struct gsi_target by_service(const uint8_t *mad, enum gsi_target_kind kind)
 {
 	struct gsi_target target = {
@@ -62,6 +89,8 @@ static struct gsi_target by_service(const uint8_t *mad, enum gsi_target_kind kin
 		.service_id = wire_get_be64(mad + SERVICE_ID),
 	};
 
+	read_loopback(mad + (kind == GSI_TARGET_REQUEST ? REQ_PRIVATE : SIDR_REQ_PRIVATE),
+		      target.loopback);
 	if (kind == GSI_TARGET_REQUEST) {
 		target.guid = wire_get_be64(mad + REQ_GUID);
 		target.id = wire_get_be32(mad + LOCAL_ID);

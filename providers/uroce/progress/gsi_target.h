@@ -22,12 +22,19 @@ struct gsi_target {
 	unsigned int slot;
 	bool is_reply; /* GSI_TARGET_SLOT: a REP or RTU, which a REJ may answer */
 	uint64_t service_id;
+	/* Of a request, in its IP header: an address of 127.0.0.0/8 that it is for; else zeros. */
+	uint8_t loopback[16];
 	/* What names a REQ: its sender's channel adapter and communication id. */
 	uint64_t guid;
 	uint32_t id;
 };
 
+/* An IPv4 address of 127.0.0.0/8.  All of these are one host, and most have the GID of another. */
+bool gsi_is_loopback(const uint8_t gid[16]);
+
 struct gsi_target gsi_target_of(const uint8_t mad[MAD_BYTES]);
+/* The address that a request is for which has come to gid: that one, or one that shares the GID. */
+const uint8_t *gsi_target_address(const struct gsi_target *target, const uint8_t gid[16]);
 
 /* What processes listen at, on one address.  Zeroed at first. */
 #define GSI_SERVICES_MAX 16384
