@@ -14,6 +14,7 @@
 
 #include "link/exchange.h"
 #include "link_agent.h"
+#include "progress/gsi_internal.h"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
@@ -204,6 +205,24 @@ static void test_chosen(void **state)
 	gsi_agent_stop(&agents[1]);
 }
 
+/* The numbers that a process takes first, LINK_SLOTS apart, are found without a long search. */
+static void test_buckets(void **state)
+{
+	enum { FIRST = 32768, LAST = 60999, LONGEST = 8 };
+
+	(void)state;
+	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
+		unsigned int length[GSI_PORT_BUCKETS] = { 0 };
+
+		for (unsigned int port = FIRST + slot; port <= LAST; port += LINK_SLOTS) {
+			unsigned int bucket = gsi_port_bucket((uint16_t)port);
+
+			assert_uint_in_range(bucket, 0, GSI_PORT_BUCKETS - 1);
+			assert_uint_in_range(++length[bucket], 1, LONGEST);
+		}
+	}
+}
+
 /* Another user's process that has a name first is told from one of ours. */
 static void test_strangers(void **state)
 {
@@ -238,6 +257,7 @@ int main(void)
 		cmocka_unit_test_setup(test_sharing, fresh_network),
 		cmocka_unit_test_setup(test_death, fresh_network),
 		cmocka_unit_test_setup(test_chosen, fresh_network),
+		cmocka_unit_test(test_buckets),
 		cmocka_unit_test_setup(test_strangers, fresh_network),
 	};
 

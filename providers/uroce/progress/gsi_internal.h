@@ -297,6 +297,8 @@ bool gsi_address_route(struct gsi_address *address, const struct gsi_mad *mad,
 unsigned int gsi_port_services(const struct gsi_port *port, struct link_service service[2]);
 /* May what is for the service come to the address? */
 bool gsi_port_concerns(const struct link_service *service, const struct gsi_address *address);
+/* Of gsi.ports.  A process's own numbers are LINK_SLOTS apart: their lowest bits are the same. */
+unsigned int gsi_port_bucket(uint16_t port);
 /* In a forked child. */
 void gsi_ports_abandon(struct gsi *gsi);
 /* Does a process of this host own the port of a service at the address, or at any? */

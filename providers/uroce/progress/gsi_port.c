@@ -50,9 +50,17 @@ static bool takes(const struct gsi_port *port, bool ipv4)
 	return is_ipv4(port->address.gid) == ipv4 || is_dual(port);
 }
 
+unsigned int gsi_port_bucket(uint16_t port)
+{
+	uint32_t hash = port * UINT32_C(0x9e3779b1);
+
+	_Static_assert(GSI_PORT_BUCKETS == 256, "the upper eight bits name a bucket");
+	return hash >> 24;
+}
+
 static struct gsi_port **bucket_of(struct gsi *gsi, uint16_t port)
 {
-	return &gsi->ports[port % GSI_PORT_BUCKETS];
+	return &gsi->ports[gsi_port_bucket(port)];
 }
 
 /* ---- services ---- */
