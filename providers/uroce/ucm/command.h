@@ -86,5 +86,10 @@ bool ucm_ask(struct ucm_id *id, const struct rdma_ucm_conn_param *param);
  * *id is looked up again; ENOENT if it went.
  */
 int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address);
+/*
+ * Switch an option of id's that its port has as well, if it is bound: the port is bound anew, with
+ * the same number.  0, or an errno, and nothing is changed.
+ */
+int ucm_set_port_option(struct ucm_id *id, bool *option, bool on);
 
 #endif

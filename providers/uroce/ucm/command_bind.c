@@ -45,17 +45,45 @@ static bool port_is_allowed(uint16_t port)
 	       may_bind_privileged();
 }
 
+/* Only "::" could take what comes by the other family. */
+static unsigned int flags_of(const struct ucm_id *id)
+{
+	bool af_only =
+		id->af_only && id->source.family != AF_INET && ucm_address_is_any(&id->source);
+
+	return (id->reuse ? GSI_PORT_REUSE : 0) | (af_only ? GSI_PORT_AF_ONLY : 0);
+}
+
 /* 0 or a positive errno. */
 static int bind_port(struct ucm_id *id)
 {
 	struct gsi_port_address address = { .scope_id = 0 };
-	unsigned int flags =
-		(id->reuse ? GSI_PORT_REUSE : 0) | (id->af_only ? GSI_PORT_AF_ONLY : 0);
 
 	memcpy(address.gid, id->source.ip, sizeof(address.gid));
 	if (link_gid_is_link_local(id->source.ip))
 		address.scope_id = id->source.scope_id;
-	return -gsi_port_bind(ucm_gsi(), id->space, &address, &id->source.port, flags, &id->port);
+	return -gsi_port_bind(ucm_gsi(), id->space, &address, &id->source.port, flags_of(id),
+			      &id->port);
+}
+
+int ucm_set_port_option(struct ucm_id *id, bool *option, bool on)
+{
+	unsigned int flags = flags_of(id);
+	bool before = *option;
+	int error;
+
+	*option = on;
+	if (!id->port || flags_of(id) == flags)
+		return 0;
+	gsi_port_close(id->port);
+	id->port = NULL;
+	error = bind_port(id);
+	if (!error)
+		return 0;
+	/* As before, unless another process was faster: then LISTEN tries again, and says so. */
+	*option = before;
+	bind_port(id);
+	return error;
 }
 
 /* Where a local address is: its device, and the GID that its packets have. */

@@ -20,20 +20,20 @@ static int set_reuse(struct ucm_id *id, const void *value)
 	memcpy(&on, value, sizeof(on));
 	if (id->state == UCM_LISTEN || (!on && id->state != UCM_IDLE))
 		return EINVAL;
-	id->reuse = on;
-	return 0;
+	return ucm_set_port_option(id, &id->reuse, on);
 }
 
 static int set_af_only(struct ucm_id *id, const void *value)
 {
-	int on;
+	int on, error;
 
 	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
 		return EINVAL;
 	memcpy(&on, value, sizeof(on));
-	id->af_only = on;
-	id->af_only_set = true;
-	return 0;
+	error = ucm_set_port_option(id, &id->af_only, on);
+	if (!error)
+		id->af_only_set = true;
+	return error;
 }
 
 static int set_ack_timeout(struct ucm_id *id, const void *value)

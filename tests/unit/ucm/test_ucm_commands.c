@@ -159,6 +159,43 @@ static void ports(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
+/* Set on an id that is bound, the options are those of its port, which stays the same. */
+static void options_of_bound(void **state)
+{
+	const int on = 1, off = 0;
+	int fd = open_channel();
+	uint32_t first, second;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &first), 0);
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &second), 0);
+	assert_int_equal(bind_id(fd, first, NULL, 7471), 0);
+	assert_int_equal(option_id(fd, second, 0, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(bind_id(fd, second, NULL, 7471), EADDRINUSE);
+	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(bind_id(fd, second, NULL, 7471), 0);
+	assert_int_equal(port_of(fd, first), 7471);
+	assert_int_equal(world_ports(), 2);
+	assert_int_equal(destroy_id(fd, first, NULL), 0);
+	assert_int_equal(destroy_id(fd, second, NULL), 0);
+
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &first), 0);
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &second), 0);
+	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_AFONLY, &off, sizeof(off)), 0);
+	assert_int_equal(bind_ipv6_id(fd, first, 7471), 0);
+	assert_int_equal(bind_id(fd, second, NULL, 7471), EADDRINUSE);
+	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)), 0);
+	assert_int_equal(bind_id(fd, second, NULL, 7471), 0);
+	/* Too late, and as if nothing had been said. */
+	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_AFONLY, &off, sizeof(off)),
+			 EADDRINUSE);
+	assert_int_equal(world_ports(), 2);
+	assert_int_equal(listen_id(fd, first, 0), 0);
+	assert_int_equal(listen_id(fd, second, 0), 0);
+	world_close(fd);
+	assert_int_equal(world_ports(), 0);
+}
+
 /* Of the events only two are a program's to write. */
 static void written_events(void **state)
 {
@@ -211,9 +248,13 @@ static void resolving_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(framing),	   cmocka_unit_test(handles),
-		cmocka_unit_test(resolving_fails), cmocka_unit_test(wrong_states),
-		cmocka_unit_test(ports),	   cmocka_unit_test(devices),
+		cmocka_unit_test(framing),
+		cmocka_unit_test(handles),
+		cmocka_unit_test(resolving_fails),
+		cmocka_unit_test(wrong_states),
+		cmocka_unit_test(ports),
+		cmocka_unit_test(devices),
+		cmocka_unit_test(options_of_bound),
 		cmocka_unit_test(written_events),
 	};
 
