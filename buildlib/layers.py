@@ -99,8 +99,8 @@ LAYERS = {
         group("addresses, devices, routes", "address devices route table"),
         group("terms", "id.h channel.h event.h manager.h connection.h neighbour.h retry.h "
               "multicast.h command.h"),
-        group("ids and connections", "id channel event manager connection neighbour retry "
-              "multicast"),
+        group("ids and connections", "id channel event manager hearing connection neighbour "
+              "retry multicast"),
         group("commands", "command command_bind command_connect command_id command_option "
               "command_qp command_query command_resolve"),
         group("entry", "way_in stat"),

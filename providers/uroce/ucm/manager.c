@@ -41,15 +41,8 @@ static struct gsi *gsi;
 static struct cm *cm;
 static bool credits_shown;
 
-struct heard {
-	struct heard *next;
-	uint8_t gid[16];
-	uint32_t scope_id;
-};
-static struct heard *heard;	     /* under start_lock */
-static bool hears_all;		     /* under start_lock: of every device, also later */
-static uint64_t deadline = CM_NEVER; /* that gsi knows; under the lock */
-static uint64_t last_sent;	     /* when, a MAD; under the lock */
+static uint64_t deadline = CM_NEVER; /* that gsi knows; under the lock, as the next */
+static uint64_t last_sent;	     /* when, a MAD */
 
 void ucm_enter(void)
 {
@@ -106,8 +99,7 @@ void ucm_time_changed(void)
 	gsi_deadline(gsi, next == CM_NEVER ? ENG_NEVER : next);
 }
 
-/* The scope of a local address: of those that are link-local, the interface that has it. */
-static uint32_t scope_of(const uint8_t *gid, uint32_t device)
+uint32_t ucm_scope_of(const uint8_t *gid, uint32_t device)
 {
 	return link_gid_is_link_local(gid) ? device : 0;
 }
@@ -115,7 +107,7 @@ static uint32_t scope_of(const uint8_t *gid, uint32_t device)
 void ucm_gsi_path(const struct cm_path *path, struct gsi_path *to)
 {
 	*to = (struct gsi_path){
-		.scope_id = scope_of(path->dgid, path->device),
+		.scope_id = ucm_scope_of(path->dgid, path->device),
 		.traffic_class = path->traffic_class,
 	};
 	memcpy(to->sgid, path->sgid, sizeof(to->sgid));
@@ -216,8 +208,11 @@ static int make_cm(struct gsi *queue_pair, struct cm **made)
 	return 0;
 }
 
-/* Caller holds start_lock.  0 or a negative errno, with text. */
-static int start(char text[PROGRESS_ERROR_TEXT])
+/*
+ * Caller holds start_lock.  0 or a negative errno, with text, and what is to be stopped without
+ * that lock, or NULL.
+ */
+static int start(struct progress **failed, char text[PROGRESS_ERROR_TEXT])
 {
 	struct uroce_settings settings;
 	struct progress *new_progress;
@@ -225,6 +220,7 @@ static int start(char text[PROGRESS_ERROR_TEXT])
 	struct cm *new_cm;
 	int error;
 
+	*failed = NULL;
 	if (cm)
 		return 0;
 	error = uroce_start(&new_progress, &settings, text);
@@ -248,115 +244,34 @@ static int start(char text[PROGRESS_ERROR_TEXT])
 put_gsi:
 	gsi_put(new_gsi);
 stop:
-	uroce_stop(new_progress);
+	*failed = new_progress;
 	return error;
 }
 
-/* Caller holds start_lock.  0 or a negative errno, with text. */
-static int hear(const uint8_t *gid, uint32_t scope_id, char text[PROGRESS_ERROR_TEXT])
+int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT])
 {
-	struct heard *entry = heard;
+	struct progress *failed;
 	int error;
 
-	while (entry && (memcmp(entry->gid, gid, 16) || entry->scope_id != scope_id))
-		entry = entry->next;
-	if (entry)
+	pthread_mutex_lock(&start_lock);
+	error = start(&failed, text);
+	if (!error)
 		return 0;
-	entry = calloc(1, sizeof(*entry));
-	if (!entry)
-		return -ENOMEM;
-	error = gsi_addr_get(gsi, gid, scope_id, text);
-	if (error) {
-		free(entry);
-		return error;
-	}
-	memcpy(entry->gid, gid, 16);
-	entry->scope_id = scope_id;
-	entry->next = heard;
-	heard = entry;
-	return 0;
-}
-
-static int told(int error, const char *text)
-{
-	if (error)
-		uroce_complain("connections cannot be managed: %s",
-			       text[0] ? text : strerror(-error));
-	return -error;
-}
-
-int ucm_hear(const uint8_t *gid, uint32_t scope_id)
-{
-	char text[PROGRESS_ERROR_TEXT] = "";
-	int error;
-
-	pthread_mutex_lock(&start_lock);
-	error = start(text);
-	if (!error && gid)
-		error = hear(gid, scope_of(gid, scope_id), text);
 	pthread_mutex_unlock(&start_lock);
-	return told(error, text);
+	/* It waits for a thread that may wait for the lock, in ucm_addresses_changed(). */
+	if (failed)
+		uroce_stop(failed);
+	return error;
 }
 
-struct all {
-	unsigned int heard;
-	int error;
-	char text[PROGRESS_ERROR_TEXT];
-};
-
-static void hear_one(const uint8_t *gid, uint32_t device, void *arg)
+void ucm_start_lock(void)
 {
-	struct all *all = arg;
-	int error = hear(gid, scope_of(gid, device), all->text);
-
-	if (error)
-		all->error = error;
-	else
-		all->heard++;
-}
-
-/* Caller holds start_lock, and the manager runs. */
-static void hear_each(struct all *all)
-{
-	ucm_devices_each_gid(hear_one, all);
-	if (all->error)
-		uroce_complain("not every address can be listened at: %s",
-			       all->text[0] ? all->text : strerror(-all->error));
-}
-
-int ucm_hear_all(void)
-{
-	struct all all = { 0 };
-	int error;
-
 	pthread_mutex_lock(&start_lock);
-	error = start(all.text);
-	if (error) {
-		pthread_mutex_unlock(&start_lock);
-		return told(error, all.text);
-	}
-	/* From the first time on what comes is heard as it comes. */
-	if (!hears_all)
-		hear_each(&all);
-	hears_all = !all.error;
-	pthread_mutex_unlock(&start_lock);
-	return all.error && !all.heard ? -all.error : 0;
 }
 
-/* In a thread of its own, without locks. */
-static void addresses_changed(void)
+void ucm_start_unlock(void)
 {
-	struct all all = { 0 };
-
-	pthread_mutex_lock(&start_lock);
-	if (hears_all && cm)
-		hear_each(&all);
 	pthread_mutex_unlock(&start_lock);
-	ucm_lock();
-	ucm_ids_lose_devices();
-	if (cm)
-		ucm_time_changed();
-	ucm_unlock();
 }
 
 static void fork_prepare(void)
@@ -380,8 +295,7 @@ static void fork_child(void)
 	progress = NULL;
 	gsi = NULL;
 	cm = NULL;
-	heard = NULL;
-	hears_all = false;
+	ucm_hearing_forked();
 	ucm_channel_forked();
 	ucm_ids_forked();
 	start_lock = fresh;
@@ -473,7 +387,7 @@ int ucm_watch(void)
 		error = pthread_atfork(fork_prepare, fork_parent, fork_child);
 	if (error)
 		return error;
-	uroce_on_address_change(addresses_changed);
+	uroce_on_address_change(ucm_addresses_changed);
 	atexit(leave);
 	watched = true;
 	return 0;

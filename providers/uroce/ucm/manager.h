@@ -32,10 +32,14 @@ void ucm_unlock(void);
 
 /*
  * Without the lock: the manager runs after the first call, and hears MADs to and from gid from then
- * on (NULL: just runs).  0 or a positive errno, and a line on stderr.
+ * on (NULL: just runs), as long as a device has it, or an id or a connection is bound to it.  0 or
+ * a positive errno, and a line on stderr.
  */
 int ucm_hear(const uint8_t *gid, uint32_t scope_id);
-/* Without the lock: ucm_hear() for every address of every device, also for those that come later.
+/*
+ * Without the lock: hear every address of every device while it is there, also those that come
+ * later.  Those that cannot be heard are tried again with each change, and with each call.  0 if
+ * any can, or there is none yet.
  */
 int ucm_hear_all(void);
 
@@ -52,6 +56,21 @@ void ucm_time_changed(void);
  * channel that is closed already, would only change its exit code.  With the lock held.
  */
 void ucm_wait_for_end(void);
+
+/* ---- between manager.c and hearing.c ---- */
+
+/*
+ * Around what waits for other processes, and outside of the lock.  The first one also has the
+ * manager run: 0, or a negative errno with text, and nothing is locked.
+ */
+int ucm_start_and_lock(char text[PROGRESS_ERROR_TEXT]);
+void ucm_start_lock(void);
+void ucm_start_unlock(void);
+/* The scope of a local address: of those that are link-local, the interface that has it. */
+uint32_t ucm_scope_of(const uint8_t *gid, uint32_t device);
+/* In a thread of its own, without locks: devices or their addresses have come or gone. */
+void ucm_addresses_changed(void);
+void ucm_hearing_forked(void);
 
 /* UROCE_CREDITS is not off: queue pairs with receive queues of their own report credits. */
 bool ucm_credits_are_shown(void);

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * At which addresses the connection manager is heard while addresses come and go or cannot be
+ * opened, and when its start fails.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "box.h"
+#include "progress/gsi.h"
+#include "ucm/devices.h"
+#include "ucm/manager.h"
+#include "verbs/context.h"
+
+enum {
+	LOOPBACK, /* 127.0.0.1 */
+	FIRST,	  /* 10.0.0.1, and so on */
+	SECOND_ONE,
+	THIRD,
+	ADDRESSES,
+	/* What would take longer never ends. */
+	PATIENCE_S = 20,
+};
+
+static struct {
+	uint8_t gid[16];
+	uint32_t device;
+	bool there;	/* a device has it */
+	int refusal;	/* the errno with which it cannot be opened */
+	int references; /* of gsi_addr_get() */
+} host[ADDRESSES];
+
+static int start_refusal;
+static bool stopped, change_done, other_began;
+
+/* ---- the world ---- */
+
+int __wrap_gsi_addr_get(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
+			char error[PROGRESS_ERROR_TEXT]);
+void __wrap_gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id);
+int __wrap_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
+		   char error[PROGRESS_ERROR_TEXT]);
+int __real_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
+		   char error[PROGRESS_ERROR_TEXT]);
+int __wrap_uroce_start(struct progress **progress, struct uroce_settings *settings,
+		       char error[PROGRESS_ERROR_TEXT]);
+int __real_uroce_start(struct progress **progress, struct uroce_settings *settings,
+		       char error[PROGRESS_ERROR_TEXT]);
+void __wrap_uroce_stop(struct progress *progress);
+bool __wrap_ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
+			      unsigned int *index);
+void __wrap_ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t device, void *arg),
+				 void *arg);
+
+static unsigned int find(const uint8_t gid[16])
+{
+	unsigned int i = 0;
+
+	while (i < ADDRESSES && memcmp(host[i].gid, gid, 16))
+		i++;
+	return i;
+}
+
+int __wrap_gsi_addr_get(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
+			char error[PROGRESS_ERROR_TEXT])
+{
+	unsigned int i = find(gid);
+
+	(void)gsi;
+	(void)error;
+	assert_int_equal(scope_id, 0);
+	assert_uint_in_range(i, 0, ADDRESSES - 1);
+	if (host[i].refusal)
+		return -host[i].refusal;
+	host[i].references++;
+	return 0;
+}
+
+void __wrap_gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
+{
+	unsigned int i = find(gid);
+
+	(void)gsi;
+	assert_int_equal(scope_id, 0);
+	assert_uint_in_range(i, 0, ADDRESSES - 1);
+	host[i].references--;
+}
+
+bool __wrap_ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
+			      unsigned int *index)
+{
+	unsigned int i = find(gid);
+
+	(void)scope_id;
+	if (i == ADDRESSES || !host[i].there)
+		return false;
+	*number = host[i].device;
+	*index = 0;
+	return true;
+}
+
+void __wrap_ucm_devices_each_gid(void (*visit)(const uint8_t *gid, uint32_t device, void *arg),
+				 void *arg)
+{
+	for (unsigned int i = 0; i < ADDRESSES; i++)
+		if (host[i].there)
+			visit(host[i].gid, host[i].device, arg);
+}
+
+static void change(unsigned int address, bool there)
+{
+	host[address].there = there;
+	/* None is gone, but something has changed. */
+	world_remove_device(0);
+}
+
+static void expect_heard(unsigned int address, bool heard)
+{
+	assert_int_equal(host[address].references, heard);
+}
+
+/* Nothing is heard yet. */
+static int begin_host(void **state)
+{
+	(void)state;
+	ucm_hearing_forked();
+	for (unsigned int i = 0; i < ADDRESSES; i++) {
+		host[i].device = i == LOOPBACK ? WORLD_LOOPBACK : WORLD_DEVICE;
+		host[i].there = i != THIRD;
+		host[i].refusal = 0;
+		memcpy(host[i].gid, (const uint8_t[16]){ [10] = 0xff, [11] = 0xff }, 16);
+		host[i].gid[12] = i == LOOPBACK ? 127 : 10;
+		host[i].gid[15] = (uint8_t)(i == LOOPBACK ? 1 : i);
+	}
+	return 0;
+}
+
+static int end_host(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < ADDRESSES; i++)
+		host[i].there = false;
+	world_remove_device(0);
+	for (unsigned int i = 0; i < ADDRESSES; i++)
+		if (host[i].references)
+			return -1;
+	return 0;
+}
+
+/* ---- a start that fails ---- */
+
+int __wrap_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
+		   char error[PROGRESS_ERROR_TEXT])
+{
+	int refusal = start_refusal;
+
+	start_refusal = 0;
+	return refusal ? -refusal : __real_gsi_get(progress, hooks, gsi, error);
+}
+
+int __wrap_uroce_start(struct progress **progress, struct uroce_settings *settings,
+		       char error[PROGRESS_ERROR_TEXT])
+{
+	static int dummy;
+	int failed = __real_uroce_start(progress, settings, error);
+
+	*progress = (struct progress *)&dummy;
+	return failed;
+}
+
+static void *tell_of_change(void *arg)
+{
+	world_remove_device(0);
+	change_done = true;
+	return arg;
+}
+
+static void *begin_too(void *arg)
+{
+	int fd = open_channel();
+	uint32_t id;
+
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	other_began = bind_id(fd, id, "10.0.0.1", PORT) == 0;
+	world_close(fd);
+	return arg;
+}
+
+/* Does the thread end?  One that does not is left behind. */
+static void run_thread(void *(*routine)(void *))
+{
+	struct timespec until;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, routine, NULL), 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	pthread_timedjoin_np(thread, NULL, &until);
+}
+
+/* As the real one it waits for the thread in which a change is told, and others begin meanwhile. */
+void __wrap_uroce_stop(struct progress *progress)
+{
+	(void)progress;
+	stopped = true;
+	run_thread(tell_of_change);
+	if (change_done)
+		run_thread(begin_too);
+}
+
+/* The first test: later the manager runs. */
+static void test_failed_start(void **state)
+{
+	int fd = open_channel();
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	start_refusal = EMFILE;
+	assert_int_equal(bind_id(fd, id, "10.0.0.1", PORT), EMFILE);
+	assert_true(stopped);
+	assert_true(change_done);
+	assert_true(other_began);
+	assert_int_equal(bind_id(fd, id, "10.0.0.1", PORT), 0);
+	world_close(fd);
+}
+
+/* ---- addresses that come and go ---- */
+
+static void test_any(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	expect_heard(LOOPBACK, true);
+	expect_heard(FIRST, true);
+	expect_heard(SECOND_ONE, true);
+	expect_heard(THIRD, false);
+	for (unsigned int i = 0; i < 10; i++) {
+		change(THIRD, true);
+		expect_heard(THIRD, true);
+		change(THIRD, false);
+		expect_heard(THIRD, false);
+		expect_heard(FIRST, true);
+	}
+	close_box(&box);
+}
+
+/* What an id is bound to may come back: it is heard as long as the id is there. */
+static void test_bound(void **state)
+{
+	int fd = open_channel();
+	uint32_t id, idle;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	assert_int_equal(bind_id(fd, id, "10.0.0.2", PORT), 0);
+	change(SECOND_ONE, false);
+	expect_heard(SECOND_ONE, true);
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &idle), 0);
+	assert_int_equal(destroy_id(fd, id, NULL), 0);
+	/* It might be just being bound to it. */
+	change(SECOND_ONE, false);
+	expect_heard(SECOND_ONE, true);
+	assert_int_equal(destroy_id(fd, idle, NULL), 0);
+	change(SECOND_ONE, false);
+	expect_heard(SECOND_ONE, false);
+	world_close(fd);
+}
+
+/* All of 127.0.0.0/8 is heard at 127.0.0.1, for which an id of another one has asked. */
+static void test_bound_to_loopback(void **state)
+{
+	int fd = open_channel();
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	assert_int_equal(bind_id(fd, id, "127.0.0.5", PORT), 0);
+	change(LOOPBACK, false);
+	expect_heard(LOOPBACK, true);
+	assert_int_equal(destroy_id(fd, id, NULL), 0);
+	change(LOOPBACK, false);
+	expect_heard(LOOPBACK, false);
+	world_close(fd);
+}
+
+/* With its device an address is gone for good. */
+static void test_device_gone(void **state)
+{
+	int fd = open_channel();
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	assert_int_equal(bind_id(fd, id, "10.0.0.2", PORT), 0);
+	host[SECOND_ONE].there = false;
+	world_remove_device(WORLD_DEVICE);
+	expect_heard(SECOND_ONE, false);
+	world_close(fd);
+}
+
+/* A connection goes on without its ids until the peer knows of its end, and is heard as long. */
+static void test_connection(void **state)
+{
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	establish(&box);
+	world_close(box.client);
+	world_close(box.server);
+	assert_int_not_equal(world_connections(), 0);
+	change(FIRST, false);
+	expect_heard(FIRST, true);
+	world_deliver();
+	world_pass(200 * SECOND);
+	world_lose();
+	assert_int_equal(world_connections(), 0);
+	change(FIRST, false);
+	expect_heard(FIRST, false);
+}
+
+/* ---- addresses that cannot be opened ---- */
+
+static uint32_t listen_at_any(int fd, uint16_t port, int wanted)
+{
+	uint32_t id;
+
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	assert_int_equal(bind_id(fd, id, NULL, port), 0);
+	assert_int_equal(listen_id(fd, id, 1), wanted);
+	return id;
+}
+
+/* One of several: the others are heard, also those that come; it is tried again, and so is one of
+ * these. */
+static void test_refused(void **state)
+{
+	int fd = open_channel();
+
+	(void)state;
+	host[SECOND_ONE].refusal = EPERM;
+	listen_at_any(fd, PORT, 0);
+	expect_heard(FIRST, true);
+	expect_heard(SECOND_ONE, false);
+	host[THIRD].refusal = EMFILE;
+	change(THIRD, true);
+	expect_heard(THIRD, false);
+	host[THIRD].refusal = 0;
+	change(THIRD, true);
+	expect_heard(THIRD, true);
+	expect_heard(SECOND_ONE, false);
+	host[SECOND_ONE].refusal = 0;
+	listen_at_any(fd, PORT + 1, 0);
+	expect_heard(SECOND_ONE, true);
+	world_close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_failed_start, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_any, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_bound, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_bound_to_loopback, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_device_gone, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_connection, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_refused, begin_host, end_host),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
