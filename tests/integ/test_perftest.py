@@ -76,6 +76,17 @@ def test_report_without_a_clock(loopback, stream):
     process = loopback.run("sh", "-c", script)
     process.command = ["ib_send_bw"]
     perftest.check_report(process, [65536], 100)
+    perftest.check_remarks(process)
+
+
+@pytest.mark.parametrize("stream", (1, 2))
+def test_error_beside_a_report(loopback, stream):
+    """Of a program that ends with 0 all the same."""
+    script = f"echo '{NO_FIGURES}'; echo ' Failed status 12: wr_id 0 syndrom 0x81' >&{stream}"
+    process = loopback.run("sh", "-c", script)
+    assert process.popen.returncode == 0
+    with pytest.raises(AssertionError):
+        perftest.check_remarks(process)
 
 
 def test_report_without_figures(loopback):
