@@ -20,7 +20,10 @@ static bool reports_credits(const struct ucm_id *id, const struct rdma_ucm_conn_
 	return id->qp_type == IBV_QPT_RC && !param->srq && ucm_credits_are_shown();
 }
 
-/* The addresses, if the family has them there, and the user's data behind.  0: too long. */
+/* More private data than a message has room for. */
+#define TOO_LONG SIZE_MAX
+
+/* The addresses, if the family has them there, and the user's data behind.  Or TOO_LONG. */
 static size_t private_data(const struct ucm_id *id, const struct rdma_ucm_conn_param *param,
 			   uint8_t *bytes, size_t room)
 {
@@ -37,7 +40,7 @@ static size_t private_data(const struct ucm_id *id, const struct rdma_ucm_conn_p
 		used = CM_IP_HEADER_BYTES;
 	}
 	if (used + param->private_data_len > room)
-		return 0;
+		return TOO_LONG;
 	memcpy(bytes + used, param->private_data, param->private_data_len);
 	return used + param->private_data_len;
 }
@@ -67,7 +70,7 @@ static enum cm_result send_request(struct ucm_id *id, const struct rdma_ucm_conn
 	};
 
 	request.private_length = private_data(id, param, bytes, MAD_REQ_PRIVATE);
-	if (!request.private_length && id->source.family != UCM_AF_IB)
+	if (request.private_length == TOO_LONG)
 		return CM_BAD_ARGUMENT;
 	if (!ucm_device(id->device, &device))
 		return CM_BAD_ARGUMENT;
@@ -89,7 +92,7 @@ static enum cm_result send_datagram_request(struct ucm_id *id,
 	};
 
 	request.private_length = private_data(id, param, bytes, MAD_SIDR_REQ_PRIVATE);
-	if (!request.private_length && id->source.family != UCM_AF_IB)
+	if (request.private_length == TOO_LONG)
 		return CM_BAD_ARGUMENT;
 	ucm_connection_path(id, &request.path);
 	return cm_sidr_request(ucm_cm(), id->conn, &request, progress_now());
