@@ -79,7 +79,7 @@ static struct agent_report expect(struct link_fixture *fixture, struct agent *ag
 	struct agent_report report;
 
 	do
-		assert_true(agent_report(agent, fixture->link, 2000, &report));
+		assert_true(agent_report(agent, fixture->link, AGENT_PATIENCE_MS, &report));
 	while (report.event == AGENT_DATAGRAM && report.bytes == PROBE_BYTES);
 	assert_int_equal(report.event, AGENT_DATAGRAM);
 	assert_int_equal(report.error, 0);

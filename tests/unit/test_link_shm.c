@@ -223,7 +223,7 @@ static void test_doorbell(void **state)
 
 		if (asleep)
 			assert_false(link_addr_await(fixture->addr));
-		shm_obey(fixture, &order, NULL, 2000);
+		shm_obey(fixture, &order, NULL, AGENT_PATIENCE_MS);
 		assert_int_equal(count_doorbells(fixture), asleep);
 		/* A reader that is about to sleep learns that there is something. */
 		assert_true(link_addr_await(fixture->addr));
@@ -245,7 +245,7 @@ static void test_first_doorbell(void **state)
 
 	assert_false(link_addr_await(fixture->addr));
 	agent_order(&fixture->agent, &order);
-	for (unsigned int i = 0; i < 2000 && !reported; i++) {
+	for (unsigned int i = 0; i < AGENT_PATIENCE_MS && !reported; i++) {
 		link_answer_questions(fixture->link);
 		reported = agent_report(&fixture->agent, NULL, 1, &report);
 	}
@@ -267,11 +267,11 @@ static void test_doorbell_wakes(void **state)
 	for (unsigned int i = 0; i < 200; i++) {
 		agent_order(&fixture->agent, &order);
 		if (!link_addr_await(fixture->addr))
-			assert_int_equal(poll(&wait, 1, 2000), 1);
+			assert_int_equal(poll(&wait, 1, AGENT_PATIENCE_MS), 1);
 		link_addr_awake(fixture->addr);
 		serve(fixture->link);
 		shm_drain(fixture, 1);
-		assert_true(agent_report(&fixture->agent, NULL, 2000, &report));
+		assert_true(agent_report(&fixture->agent, NULL, AGENT_PATIENCE_MS, &report));
 	}
 }
 
