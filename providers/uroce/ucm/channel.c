@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,10 +19,23 @@
 /* By descriptor. */
 static struct ucm_channel **channels;
 static unsigned int channel_places;
+/* In a forked child it stands where the parent's channels stood; and the file system of these. */
+static struct ucm_channel dead;
+static dev_t dead_device;
+
+static struct ucm_channel *entry_of(int fd)
+{
+	return fd >= 0 && (unsigned int)fd < channel_places ? channels[fd] : NULL;
+}
+
+static struct ucm_channel *if_alive(struct ucm_channel *channel)
+{
+	return channel != &dead ? channel : NULL;
+}
 
 struct ucm_channel *ucm_channel_of(int fd)
 {
-	return fd >= 0 && (unsigned int)fd < channel_places ? channels[fd] : NULL;
+	return if_alive(entry_of(fd));
 }
 
 static bool make_place(int fd)
@@ -118,24 +132,49 @@ void ucm_channel_close(struct ucm_channel *channel, bool close_fd)
 void ucm_channel_each(void (*visit)(struct ucm_channel *channel, void *arg), void *arg)
 {
 	for (unsigned int fd = 0; fd < channel_places; fd++) {
-		if (channels[fd])
+		if (if_alive(channels[fd]))
 			visit(channels[fd], arg);
 	}
 }
 
 /*
  * The eventfd is shared with the parent, whose count it is; so the descriptor stays open until the
- * child closes it, and is no channel any more.  What it pointed to is left where it is: other
- * threads of the parent were at work on it.
+ * child closes it, and is no channel any more.  It is remembered, since a command that is written
+ * to it must not reach it: before Linux 6.9 an eventfd takes any eight bytes or more, and adds the
+ * first eight to its count.  What the entry pointed to is left where it is: other threads of the
+ * parent were at work on it.
  */
 void ucm_channel_forked(void)
 {
+	struct stat status;
+
 	for (unsigned int fd = 0; fd < channel_places; fd++) {
-		if (channels[fd])
-			close(channels[fd]->private_fd);
+		if (!if_alive(channels[fd]))
+			continue;
+		if (!fstat(channels[fd]->private_fd, &status))
+			dead_device = status.st_dev;
+		close(channels[fd]->private_fd);
+		channels[fd] = &dead;
 	}
-	channels = NULL;
-	channel_places = 0;
+}
+
+/* The child may have closed it without our knowing, and have another file by that number. */
+bool ucm_channel_is_dead(int fd)
+{
+	struct stat status;
+
+	if (entry_of(fd) != &dead)
+		return false;
+	if (!fstat(fd, &status) && status.st_dev == dead_device)
+		return true;
+	channels[fd] = NULL;
+	return false;
+}
+
+void ucm_channel_forget_dead(int fd)
+{
+	if (entry_of(fd) == &dead)
+		channels[fd] = NULL;
 }
 
 void ucm_channel_queue(struct ucm_channel *channel, struct ucm_event *event)

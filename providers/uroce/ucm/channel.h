@@ -50,8 +50,12 @@ void ucm_channel_hold(struct ucm_channel *channel);
 void ucm_channel_release(struct ucm_channel *channel);
 /* Each open one. */
 void ucm_channel_each(void (*visit)(struct ucm_channel *channel, void *arg), void *arg);
-/* In a forked child: what is open is dead (channel.c says how), and it is forgotten. */
+/* In a forked child: what is open is dead (channel.c says how). */
 void ucm_channel_forked(void);
+/* The descriptor is a channel of the process that this one was forked from, and none of ours. */
+bool ucm_channel_is_dead(int fd);
+/* It is about to be closed by whoever has called us. */
+void ucm_channel_forget_dead(int fd);
 
 /* Append event, which the channel owns from then on. */
 void ucm_channel_queue(struct ucm_channel *channel, struct ucm_event *event);

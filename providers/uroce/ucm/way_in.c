@@ -48,9 +48,19 @@ static bool owns(int fd)
 	return ours;
 }
 
+/*
+ * A command for a channel that is a parent's.  librdmacm also writes to eventfds of its own, one of
+ * which may have come to that number; but eight bytes, which no command is short enough for.
+ */
+static bool is_for_dead(int fd, size_t length)
+{
+	return length > sizeof(uint64_t) && ucm_channel_is_dead(fd);
+}
+
 static bool write_command(int fd, const void *bytes, size_t length, ssize_t *result)
 {
 	struct ucm_channel *channel;
+	bool ours = true;
 
 	ucm_enter();
 	channel = ucm_channel_of(fd);
@@ -58,15 +68,18 @@ static bool write_command(int fd, const void *bytes, size_t length, ssize_t *res
 		ucm_channel_hold(channel);
 		*result = ucm_command(channel, bytes, length);
 		ucm_channel_release(channel);
+	} else if (is_for_dead(fd, length)) {
+		*result = -EBADF;
 	} else {
+		ours = false;
 		ucm_wait_for_end();
 	}
 	ucm_leave();
-	if (channel && *result < 0) {
+	if (ours && *result < 0) {
 		errno = (int)-*result;
 		*result = -1;
 	}
-	return channel;
+	return ours;
 }
 
 static bool close_channel(int fd)
@@ -78,6 +91,8 @@ static bool close_channel(int fd)
 	if (channel) {
 		ucm_ids_destroy(channel);
 		ucm_channel_close(channel, true);
+	} else {
+		ucm_channel_forget_dead(fd);
 	}
 	ucm_leave();
 	return channel;
