@@ -12,8 +12,8 @@ NO_CLOCK = re.compile(r"Correlation coefficient r\^2: .* < 0\.9")
 # processor's clock varies it says so as well.
 KNOWN_REMARKS = re.compile(r"Device not recognized to implement inline feature\. Disabling it|"
                            r"Conflicting CPU frequency values detected: .*|" + NO_CLOCK.pattern)
-# All else that they print when it goes well: frames, settings, addresses, figures, and warnings that
-# tell of options which do not fit each other.
+# All else that they print when it goes well: frames, settings, addresses, figures, and warnings of
+# options that do not fit each other.
 PRINTED = re.compile(r"[-*]+|\* .* \*|.* Test|MultiCast runs on UD!|Test with events\. .*|"
                      r"(?!error).*\S\s+: \S.*|PCIe relax order: \w+|Warning: .*|"
                      r"(local|remote) address: .*|M?GID ?: .*|#bytes.*|"
