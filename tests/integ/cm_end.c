@@ -36,9 +36,10 @@ enum {
 	MESSAGES_MAX = 100,
 	RETRIES = 7,
 	ACK_TIMEOUT = 13, /* 34 ms: in a row, where packets are lost */
+	/* For each step that the connection manager or a message has to take. */
+	PATIENCE_MS = 20000,
 };
-/* For each step that the connection manager or a message has to take. */
-#define PATIENCE_NS UINT64_C(20000000000)
+#define PATIENCE_NS (PATIENCE_MS * UINT64_C(1000000))
 
 static const char *const stage_names[] = { "free", "resolving", "connecting", "open", "closing" };
 
@@ -177,13 +178,13 @@ static void begin(unsigned int peer)
 		fail("too many connections");
 	to.sin_port = htons((uint16_t)(ntohs(address.sin_port) + peer));
 	if (rdma_create_id(channel, &c->id, c, RDMA_PS_TCP) ||
-	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&to, 2000))
+	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&to, PATIENCE_MS))
 		complain(c, "rdma_resolve_addr");
 }
 
 static void address_resolved(struct connection *c)
 {
-	if (rdma_resolve_route(c->id, 2000))
+	if (rdma_resolve_route(c->id, PATIENCE_MS))
 		complain(c, "rdma_resolve_route");
 }
 

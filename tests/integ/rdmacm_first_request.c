@@ -61,10 +61,10 @@ static void resolve(struct cm_end *end, struct sockaddr_in *address)
 	end->channel = rdma_create_event_channel();
 	assert_non_null(end->channel);
 	assert_return_code(rdma_create_id(end->channel, &end->id, NULL, RDMA_PS_TCP), errno);
-	assert_return_code(rdma_resolve_addr(end->id, NULL, (struct sockaddr *)address, 2000),
-			   errno);
+	assert_return_code(
+		rdma_resolve_addr(end->id, NULL, (struct sockaddr *)address, PATIENCE_MS), errno);
 	expect(end->channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_return_code(rdma_resolve_route(end->id, 2000), errno);
+	assert_return_code(rdma_resolve_route(end->id, PATIENCE_MS), errno);
 	expect(end->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 

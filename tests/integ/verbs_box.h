@@ -200,7 +200,7 @@ static inline struct ibv_wc box_expect(struct ibv_cq *cq, uint64_t wr_id, enum i
 {
 	struct ibv_wc wc = { 0 };
 
-	assert_true(box_next(cq, &wc, 2000));
+	assert_true(box_next(cq, &wc, PATIENCE_MS));
 	if (wc.status != status)
 		print_error("status %s instead of %s\n", ibv_wc_status_str(wc.status),
 			    ibv_wc_status_str(status));

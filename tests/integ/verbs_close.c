@@ -172,7 +172,7 @@ static void take(struct side *side, int count)
 	struct ibv_wc wc;
 
 	while (count-- > 0) {
-		assert_true(box_next(side->cq, &wc, 2000));
+		assert_true(box_next(side->cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
 }
@@ -226,7 +226,7 @@ static void no_events_any_more(void **state)
 	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
 	write_to(&a, &b);
 	pollfd.fd = a.channel->fd;
-	assert_int_equal(poll(&pollfd, 1, 2000), 1);
+	assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
 	assert_int_equal(ibv_close_device(a.context), 0);
 	/* It named a CQ that may be gone when it is read. */
 	assert_int_equal(poll(&pollfd, 1, 0), 0);

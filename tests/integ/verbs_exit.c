@@ -53,8 +53,10 @@ static void receive(struct verbs_end *end, unsigned int count, bool events)
 			ibv_ack_cq_events(cq, 1);
 			assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		}
-		while (count && ibv_poll_cq(end->cq, 1, &wc) > 0)
+		while (count && ibv_poll_cq(end->cq, 1, &wc) > 0) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 			count--;
+		}
 	}
 }
 

@@ -255,7 +255,7 @@ static enum ibv_wc_status end_of(enum ibv_wr_opcode opcode, struct ibv_sge sge, 
 	}
 	assert_int_equal(ibv_post_send(from, &wr, &bad), 0);
 	for (;;) {
-		assert_true(box_next(box.cq, &wc, 2000));
+		assert_true(box_next(box.cq, &wc, PATIENCE_MS));
 		if (wc.wr_id == 1)
 			return wc.status;
 		of_receive = wc;

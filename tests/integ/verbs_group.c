@@ -54,8 +54,8 @@ static void expect_both(uint64_t one, uint64_t other)
 {
 	struct ibv_wc first, second;
 
-	assert_true(box_next(box.cq, &first, 2000));
-	assert_true(box_next(box.cq, &second, 2000));
+	assert_true(box_next(box.cq, &first, PATIENCE_MS));
+	assert_true(box_next(box.cq, &second, PATIENCE_MS));
 	assert_int_equal(first.status, IBV_WC_SUCCESS);
 	assert_int_equal(second.status, IBV_WC_SUCCESS);
 	assert_true(first.wr_id == one || first.wr_id == other);
@@ -78,7 +78,7 @@ static void all_members_get_each_datagram(void **state)
 		memset(box.bytes, (int)i + 1, 100);
 		assert_int_equal(box_post_datagram(&box, qp[0], ah, 0xffffff, 100 + i, 0, 100), 0);
 		for (int n = 0; n < 1 + MEMBERS; n++) {
-			assert_true(box_next(box.cq, &wc, 2000));
+			assert_true(box_next(box.cq, &wc, PATIENCE_MS));
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 			if (wc.wr_id >= 100)
 				continue;

@@ -19,6 +19,9 @@
 
 #define END_BUFFER (1 << 20)
 
+/* What has to come may take so long, on a host with much else to do. */
+enum { PATIENCE_MS = 10000 };
+
 /* All that a region without windows and of memory that stays can allow. */
 enum {
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -88,7 +91,7 @@ void receive_sge(struct verbs_end *end, uint64_t wr_id, struct ibv_sge sge);
 /* Of the end's buffer. */
 struct ibv_sge sge_of(const struct verbs_end *end, size_t offset, uint32_t length);
 
-/* Poll until a completion comes; the test fails after two seconds. */
+/* Poll until a completion comes; the test fails after PATIENCE_MS. */
 struct ibv_wc wait_wc(struct verbs_end *end);
 /* The same, and check its wr_id and status. */
 struct ibv_wc expect_wc(struct verbs_end *end, uint64_t wr_id, enum ibv_wc_status status);

@@ -93,8 +93,8 @@ static void taken_in_order(enum ibv_qp_type type)
 		assert_int_equal(box_post_srq(&box, srq, i, TO + i * BYTES, BYTES), 0);
 	for (uint64_t i = 0; i < 8; i++) {
 		assert_int_equal(send_one(from[i % QPS], ah, to[i % QPS]->qp_num, 100 + i), 0);
-		assert_true(box_next(box.cq, &wc[0], 2000));
-		assert_true(box_next(box.cq, &wc[1], 2000));
+		assert_true(box_next(box.cq, &wc[0], PATIENCE_MS));
+		assert_true(box_next(box.cq, &wc[1], PATIENCE_MS));
 		for (int n = 0; n < 2; n++) {
 			assert_int_equal(wc[n].status, IBV_WC_SUCCESS);
 			if (wc[n].wr_id >= 100)
@@ -137,7 +137,7 @@ static void empty_queue(void **state)
 	for (uint64_t left = 3; left;) {
 		struct ibv_wc wc;
 
-		assert_true(box_next(box.cq, &wc, 2000));
+		assert_true(box_next(box.cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		left -= wc.wr_id;
 	}
@@ -222,7 +222,7 @@ static void expect_limit_event(void)
 {
 	struct ibv_async_event event;
 
-	assert_true(next_async(&event, 2000));
+	assert_true(next_async(&event, PATIENCE_MS));
 	assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	assert_ptr_equal(event.element.srq, srq);
 }
@@ -248,7 +248,7 @@ static void take_one(void)
 
 	assert_int_equal(send_one(from[0], NULL, 0, 100), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_true(box_next(box.cq, &wc, 2000));
+		assert_true(box_next(box.cq, &wc, PATIENCE_MS));
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
 }
@@ -289,14 +289,14 @@ static void last_wqe_reached(void **state)
 		assert_int_equal(box_post_srq(&box, srq, i, TO, BYTES), 0);
 	take_one();
 	assert_int_equal(to_state(to[0], IBV_QPS_ERR), 0);
-	assert_true(next_async(&event, 2000));
+	assert_true(next_async(&event, PATIENCE_MS));
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_ptr_equal(event.element.qp, to[0]);
 	expect_no_event();
 	assert_false(box_next(box.cq, &wc, 20));
 	/* The others go on with what is left. */
 	assert_int_equal(send_one(from[1], NULL, 0, 100), 0);
-	assert_true(box_next(box.cq, &wc, 2000) && box_next(box.cq, &wc, 2000));
+	assert_true(box_next(box.cq, &wc, PATIENCE_MS) && box_next(box.cq, &wc, PATIENCE_MS));
 }
 
 static void resizing_keeps_what_is_posted(void **state)
