@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "command.h"
 #include "connection.h"
@@ -12,7 +13,40 @@
 #define FIRST_NS UINT64_C(5000000)
 #define TIMES 5
 
-static struct ucm_retry *retries;
+/*
+ * Those that wait, by the times that they have asked: all of a queue have waited for equally long,
+ * so the first one is due first.  Most connections are never in one of them.
+ */
+static struct queue {
+	struct ucm_retry *first, **last; /* last: where the next one goes, if there is a first */
+} queues[TIMES];
+
+static struct queue *queue_of(const struct ucm_retry *retry)
+{
+	return &queues[retry->count - 1];
+}
+
+static void append(struct ucm_retry *retry)
+{
+	struct queue *queue = queue_of(retry);
+
+	retry->place = queue->first ? queue->last : &queue->first;
+	retry->next = NULL;
+	*retry->place = retry;
+	queue->last = &retry->next;
+}
+
+static void take_out(struct ucm_retry *retry)
+{
+	if (!retry->place)
+		return;
+	*retry->place = retry->next;
+	if (retry->next)
+		retry->next->place = retry->place;
+	else
+		queue_of(retry)->last = retry->place;
+	retry->place = NULL;
+}
 
 void ucm_retry_begin(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 {
@@ -21,10 +55,7 @@ void ucm_retry_begin(struct ucm_id *id, const struct rdma_ucm_conn_param *param)
 	if (!retry)
 		return;
 	retry->id = id;
-	retry->when = UINT64_MAX;
 	retry->param = *param;
-	retry->next = retries;
-	retries = retry;
 	id->retry = retry;
 }
 
@@ -36,19 +67,17 @@ bool ucm_retry_later(struct ucm_id *id, uint64_t now)
 		ucm_retry_end(id);
 		return false;
 	}
+	take_out(retry);
 	retry->when = now + (FIRST_NS << retry->count++);
+	append(retry);
 	return true;
 }
 
 void ucm_retry_end(struct ucm_id *id)
 {
-	struct ucm_retry **place = &retries;
-
 	if (!id->retry)
 		return;
-	while (*place != id->retry)
-		place = &(*place)->next;
-	*place = id->retry->next;
+	take_out(id->retry);
 	free(id->retry);
 	id->retry = NULL;
 }
@@ -57,27 +86,32 @@ uint64_t ucm_retries_next(void)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (const struct ucm_retry *retry = retries; retry; retry = retry->next)
-		next = retry->when < next ? retry->when : next;
+	for (unsigned int i = 0; i < TIMES; i++) {
+		const struct ucm_retry *first = queues[i].first;
+
+		if (first && first->when < next)
+			next = first->when;
+	}
 	return next;
+}
+
+static void ask_again(struct ucm_retry *retry)
+{
+	take_out(retry);
+	ucm_connection_forget(retry->id);
+	if (ucm_connection_make(retry->id) || !ucm_ask(retry->id, &retry->param))
+		ucm_event_tell(retry->id, UCM_EVENT_REJECTED, MAD_REJECT_SERVICE_ID);
 }
 
 void ucm_retries_run(uint64_t now)
 {
-	struct ucm_retry *retry = retries, *next;
-
-	for (; retry; retry = next) {
-		next = retry->next;
-		if (retry->when > now)
-			continue;
-		retry->when = UINT64_MAX;
-		ucm_connection_forget(retry->id);
-		if (ucm_connection_make(retry->id) || !ucm_ask(retry->id, &retry->param))
-			ucm_event_tell(retry->id, UCM_EVENT_REJECTED, MAD_REJECT_SERVICE_ID);
+	for (unsigned int i = 0; i < TIMES; i++) {
+		while (queues[i].first && queues[i].first->when <= now)
+			ask_again(queues[i].first);
 	}
 }
 
 void ucm_retries_forked(void)
 {
-	retries = NULL;
+	memset(queues, 0, sizeof(queues));
 }

@@ -16,9 +16,10 @@
 struct ucm_id;
 
 struct ucm_retry {
-	struct ucm_retry *next;
+	/* While it waits to ask again; place is NULL while a request is under way. */
+	struct ucm_retry *next, **place;
+	uint64_t when;
 	struct ucm_id *id;
-	uint64_t when; /* to ask again; UINT64_MAX: a request is under way */
 	unsigned int count;
 	struct rdma_ucm_conn_param param;
 };

@@ -6,8 +6,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <time.h>
+
 #include "box.h"
 #include "memory.h"
+#include "ucm/manager.h"
+
+#define MS (SECOND / 1000)
 
 /* A request whose packets would be too large for this side is made again with what fits. */
 static void path_mtu(void **state)
@@ -69,11 +74,112 @@ static void no_memory(void **state)
 	close_box(&box);
 }
 
+/* The shortest of some tries of a thousand changes of time, in nanoseconds. */
+static uint64_t time_of_changes(void)
+{
+	uint64_t shortest = UINT64_MAX;
+
+	for (int try = 0; try < 20; try++) {
+		struct timespec before, after;
+		uint64_t took;
+
+		ucm_lock();
+		clock_gettime(CLOCK_MONOTONIC, &before);
+		for (int i = 0; i < 1000; i++)
+			ucm_time_changed();
+		clock_gettime(CLOCK_MONOTONIC, &after);
+		ucm_unlock();
+		took = (uint64_t)(after.tv_sec - before.tv_sec) * SECOND + (uint64_t)after.tv_nsec -
+		       (uint64_t)before.tv_nsec;
+		shortest = took < shortest ? took : shortest;
+	}
+	return shortest;
+}
+
+static void connect_many(struct box *box, unsigned int number)
+{
+	for (unsigned int i = 0; i < number; i++) {
+		box->active = begin(box, RDMA_PS_TCP, "10.0.0.1", PORT);
+		assert_int_equal(connect_id(box->client, box->active, NULL, 0), 0);
+		world_lose();
+	}
+}
+
+/* Requests that are under way, which few have to be made again of, cost the others nothing. */
+static void many_under_way(void **state)
+{
+	struct box box;
+	uint64_t few;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	connect_many(&box, 4);
+	few = time_of_changes();
+	connect_many(&box, 4000);
+	assert_uint_in_range(time_of_changes(), 0, 20 * few);
+	close_box(&box);
+}
+
+/* Whatever becomes of some requests that wait, the others are made in time. */
+static void waiting_ones_go(void **state)
+{
+	enum { ASKERS = 12 };
+	struct rdma_ucm_event_resp event;
+	uint32_t ids[ASKERS];
+	unsigned int alive = 0;
+	struct box box;
+
+	(void)state;
+	open_box(&box, RDMA_PS_TCP, 3);
+	/*
+	 * The first half has been refused twice, the last time after 5 ms, when the second is for
+	 * the first time, after 12 ms.
+	 */
+	for (int i = 0; i < ASKERS; i++) {
+		ids[i] = begin(&box, RDMA_PS_TCP, "10.0.0.1", PORT + 1);
+		assert_int_equal(connect_id(box.client, ids[i], NULL, 0), 0);
+		world_deliver();
+		if (i == ASKERS / 2 - 1) {
+			world_pass(5 * MS);
+			assert_int_equal(world_deliver(), ASKERS);
+			world_pass(7 * MS);
+			assert_int_equal(world_deliver(), 0);
+		}
+	}
+	/* The first, the last and one amid each queue. */
+	for (int i = 0; i < ASKERS; i++) {
+		if (i % 3 == 1)
+			alive++;
+		else
+			assert_int_equal(destroy_id(box.client, ids[i], NULL), 0);
+	}
+	/* 10 ms after the second refusal; 5 after the first, and then 10 of these. */
+	world_pass(3 * MS);
+	assert_int_equal(world_deliver(), alive);
+	world_pass(2 * MS);
+	assert_int_equal(world_deliver(), alive);
+	world_pass(10 * MS);
+	assert_int_equal(world_deliver(), alive);
+	for (int i = 0; i < 20; i++) {
+		world_pass(10 * MS);
+		world_deliver();
+	}
+	for (unsigned int i = 0; i < alive; i++) {
+		assert_int_equal(get_event(box.client, &event), 0);
+		assert_int_equal(event.event, REJECTED);
+		assert_int_equal(event.id % 3, ids[1] % 3);
+	}
+	expect_no_event(box.client);
+	close_box(&box);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(path_mtu),
 		cmocka_unit_test(no_memory),
+		cmocka_unit_test(many_under_way),
+		cmocka_unit_test(waiting_ones_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
