@@ -20,7 +20,6 @@
 
 enum {
 	HANDLES = 2048,
-	EXPECT_MS = 2000,
 	ORDER_MS = 20000,
 };
 
@@ -217,6 +216,12 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 	case GSI_FLUSH:
 		gsi_flush(self.gsi);
 		break;
+	case GSI_LEAVE:
+		result->value = progress_now();
+		gsi_flush(self.gsi);
+		result->value = progress_now() - result->value;
+		report(result);
+		_exit(0);
 	case GSI_FORK:
 		if (fork() == 0)
 			live_on(self.sock);
@@ -394,7 +399,7 @@ struct gsi_mad gsi_agent_expect(struct gsi_agent *agent, uint32_t tag, enum gsi_
 {
 	struct gsi_report what = { .what = GSI_DONE };
 
-	assert_true(gsi_agent_next(agent, EXPECT_MS, &what));
+	assert_true(gsi_agent_next(agent, 2000, &what));
 	assert_int_equal(what.what, GSI_MAD);
 	assert_int_equal(mad_tag(what.mad.bytes), tag);
 	assert_string_equal(gsi_for_name(what.mad.reason), gsi_for_name(reason));

@@ -46,10 +46,11 @@ struct gsi_order {
 		GSI_WILL_SET,  /* the result has a handle */
 		GSI_WILL_DROP, /* handle */
 		GSI_FLUSH,
-		GSI_FORK, /* a child that stays; value: its pid, error: what calls say there */
-		GSI_POLL, /* a thread that polls from now on */
-		GSI_HALT, /* the helper waits in its next callback, until */
-		GSI_GO,	  /* now; the process ends in the callback for the MAD after that */
+		GSI_LEAVE, /* the same, and it ends; value: the nanoseconds that it took */
+		GSI_FORK,  /* a child that stays; value: its pid, error: what calls say there */
+		GSI_POLL,  /* a thread that polls from now on */
+		GSI_HALT,  /* the helper waits in its next callback, until */
+		GSI_GO,	   /* now; the process ends in the callback for the MAD after that */
 	} what;
 	uint8_t gid[16]; /* of an address; or where a MAD comes from */
 	uint8_t dgid[16];
@@ -98,7 +99,7 @@ int gsi_agent_send(struct gsi_agent *agent, const uint8_t sgid[16], const uint8_
 		   const struct mad_spec *mad);
 /* The next MAD or expiry within some milliseconds; false when there is none. */
 bool gsi_agent_next(struct gsi_agent *agent, int timeout_ms, struct gsi_report *report);
-/* It must come within two seconds, with this tag. */
+/* It must come, with this tag. */
 struct gsi_mad gsi_agent_expect(struct gsi_agent *agent, uint32_t tag, enum gsi_for reason);
 
 #endif

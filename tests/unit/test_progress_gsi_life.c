@@ -267,6 +267,51 @@ static void test_flush(void **state)
 	gsi_agent_stop(&agents[AGENTS - 1]);
 }
 
+/* A burst while the holder leaves, and is gone at once.  Could it leave in time? */
+static bool send_while_leaving(struct gsi_agent agents[3], uint32_t first, uint32_t burst)
+{
+	const struct gsi_order leave = { .what = GSI_LEAVE };
+	struct gsi_order send = { .what = GSI_SEND };
+	bool in_time;
+
+	memcpy(send.gid, loopback4, sizeof(send.gid));
+	memcpy(send.dgid, loopback4, sizeof(send.dgid));
+	gsi_agent_tell(&agents[0], &leave);
+	for (uint32_t i = 0; i < burst; i++) {
+		send.mad = to(&agents[2], first + i);
+		gsi_agent_tell(&agents[1], &send);
+	}
+	in_time = gsi_agent_await(&agents[0]).value < UINT64_C(50000000) &&
+		  claims_of(agents, 1, 3) > 0;
+	gsi_agent_kill(&agents[0]);
+	for (uint32_t i = 0; i < burst; i++)
+		assert_int_equal(gsi_agent_await(&agents[1]).error, 0);
+	return in_time;
+}
+
+/* When the holder has left, nothing comes to it any more that it would take along. */
+static void test_flush_and_end(void **state)
+{
+	enum { ROUNDS = 20, BURST = 60 };
+	unsigned int in_time = 0;
+
+	(void)state;
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint32_t first = round * BURST + 1;
+		struct gsi_agent agents[3];
+
+		for (unsigned int i = 0; i < 3; i++)
+			gsi_agent_start(&agents[i], 0, loopback4);
+		if (send_while_leaving(agents, first, BURST)) {
+			expect_tags(&agents[2], first, BURST);
+			in_time++;
+		}
+		gsi_agent_stop(&agents[1]);
+		gsi_agent_stop(&agents[2]);
+	}
+	assert_true(in_time > 0);
+}
+
 /*
  * A holder that leaves while its last member's end has not been read yet has no process to leave it
  * to, and keeps what it has: what comes right after is served.
@@ -341,6 +386,7 @@ int main(void)
 		cmocka_unit_test_setup(test_faults, fresh_network),
 		cmocka_unit_test_setup(test_deaths, fresh_network),
 		cmocka_unit_test_setup(test_flush, fresh_network),
+		cmocka_unit_test_setup(test_flush_and_end, fresh_network),
 		cmocka_unit_test_setup(test_flush_to_the_dead, fresh_network),
 		cmocka_unit_test_setup(test_late_member, fresh_network),
 	};

@@ -21,7 +21,8 @@ enum {
 	/* So long gsi_addr_get() looks for the holder, in steps; after that the helper does. */
 	SEEK_TRIES = 200,
 	SEEK_STEP_US = 1000,
-	/* 15 ms for each of the steps of gsi_flush(). */
+	/* gsi_flush() waits for so long, and the helper for 15 ms of it until a member has it. */
+	FLUSH_NS = 50000000,
 	FLUSH_TRIES = 150,
 	FLUSH_TURNS = 200,
 	FLUSH_STEP_US = 100,
@@ -113,39 +114,23 @@ static void take_events(struct gsi *gsi)
 	}
 }
 
-/* The callback of the watch, in the helper thread. */
-static void serve(void *arg)
-{
-	struct gsi *gsi = arg;
-	uint64_t now;
+/* ---- before the end, in the helper thread ---- */
 
-	atomic_store_explicit(&gsi->progress->gsi_wakeup.work, false, memory_order_release);
-	take_events(gsi);
-	now = progress_now();
-	if (look_at_clock(gsi, now))
-		gsi->hooks.expire(gsi->hooks.arg, now);
-	gsi_queue_deliver(gsi);
-	gsi_tell_news(gsi);
-}
-
-/* ---- before the end ---- */
-
-/* What waits at the sockets now goes through the queue. */
+/* What waits at the sockets now goes through the queue, and from there to where it belongs. */
 static void clear_queue(struct gsi *gsi)
 {
 	struct progress *progress = gsi->progress;
-
 	enum turn_result last = TURN_WORKED;
 
-	/* A turn takes a few batches. */
+	/* A turn takes a few batches, and a delivery some hundred MADs. */
 	for (unsigned int i = 0; i < FLUSH_TURNS && last == TURN_WORKED; i++) {
 		turn_lock(progress);
 		last = turn_make(progress, TURN_HELPER);
 		turn_unlock(progress);
+		gsi_queue_deliver(gsi);
 	}
-	wakeup_helper(progress);
-	for (unsigned int i = 0; i < FLUSH_TRIES && !gsi_queue_is_idle(gsi); i++)
-		usleep(FLUSH_STEP_US);
+	for (unsigned int i = 0; i < FLUSH_TURNS && !gsi_queue_is_idle(gsi); i++)
+		gsi_queue_deliver(gsi);
 }
 
 /* Leave what is held to members: how many addresses. */
@@ -158,6 +143,13 @@ static unsigned int step_down(struct gsi *gsi)
 		left += gsi_address_step_down(address);
 	pthread_mutex_unlock(&gsi->lock);
 	return left;
+}
+
+/* One that has said so has the packets steered to itself: no more come here. */
+static bool has_holder(const struct gsi_address *address)
+{
+	return address->role == GSI_HOLDER ||
+	       (address->role == GSI_MEMBER && address->standby.slot < LINK_SLOTS);
 }
 
 /* Have all of them new holders?  When it is over, those that have none are held here again, now. */
@@ -173,27 +165,62 @@ static bool have_holders(struct gsi *gsi, bool over)
 			address->retry_at = now;
 		}
 		gsi_address_seek(address, now);
-		all &= address->role != GSI_SEEKING;
+		all &= has_holder(address);
 	}
 	gsi_set_deadline(gsi);
 	pthread_mutex_unlock(&gsi->lock);
 	return all;
 }
 
-void gsi_flush(struct gsi *gsi)
+static void hand_over(struct gsi *gsi)
 {
-	if (gsi->progress->dead)
-		return;
-	pthread_mutex_lock(&control_lock);
 	clear_queue(gsi);
 	if (step_down(gsi) > 0) {
-		for (unsigned int i = 0; i < FLUSH_TRIES && !have_holders(gsi, false); i++)
+		for (unsigned int i = 0; i < FLUSH_TRIES && !have_holders(gsi, false); i++) {
 			usleep(FLUSH_STEP_US);
+			take_events(gsi);
+		}
 		have_holders(gsi, true);
 		/* What has come until the new holders had themselves steered to. */
 		clear_queue(gsi);
 	}
-	pthread_mutex_unlock(&control_lock);
+	atomic_store(&gsi->leaves, false);
+}
+
+/*
+ * The thread that calls may have been interrupted by a signal, whose handler calls exit(), with any
+ * lock held: it takes none, and waits for the helper for a while only.
+ */
+void gsi_flush(struct gsi *gsi)
+{
+	struct progress *progress = gsi->progress;
+	uint64_t until = progress_now() + FLUSH_NS;
+
+	/* The helper needs the turn. */
+	if (progress->dead || progress_in_turn() ||
+	    pthread_equal(pthread_self(), progress->wakeup.thread))
+		return;
+	atomic_store(&gsi->leaves, true);
+	gsi_want_service_in_turn(progress);
+	while (atomic_load(&gsi->leaves) && progress_now() < until)
+		usleep(FLUSH_STEP_US);
+}
+
+/* The callback of the watch, in the helper thread. */
+static void serve(void *arg)
+{
+	struct gsi *gsi = arg;
+	uint64_t now;
+
+	atomic_store_explicit(&gsi->progress->gsi_wakeup.work, false, memory_order_release);
+	take_events(gsi);
+	now = progress_now();
+	if (look_at_clock(gsi, now))
+		gsi->hooks.expire(gsi->hooks.arg, now);
+	gsi_queue_deliver(gsi);
+	gsi_tell_news(gsi);
+	if (atomic_load(&gsi->leaves))
+		hand_over(gsi);
 }
 
 /* ---- addresses ---- */
@@ -357,6 +384,7 @@ static struct gsi *new_instance(struct progress *progress, const struct gsi_hook
 	if (!gsi)
 		return NULL;
 	HELGRIND_IS_ATOMIC(gsi->delivering);
+	HELGRIND_IS_ATOMIC(gsi->leaves);
 	gsi->progress = progress;
 	gsi->hooks = *hooks;
 	gsi->users = 1;

@@ -96,9 +96,10 @@ int gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi
 /* Control.  After the last one no callback runs; ports and addresses must have been given back. */
 void gsi_put(struct gsi *gsi);
 /*
- * Control.  The process is about to end: hand on what has come for other processes until now, and
- * leave queue pair 1 of each address to one of them, without a gap.  Some milliseconds, 50 at most;
- * callbacks go on, and so does all else.
+ * The process is about to end: hand on what has come for other processes until now, and leave queue
+ * pair 1 of each address to one of them, without a gap.  Some milliseconds, 50 at most; callbacks
+ * go on, and so does all else.  Takes no lock, but not to be called under one that a callback
+ * takes.
  */
 void gsi_flush(struct gsi *gsi);
 /* Of this process: for the top bits of ids. */

@@ -183,6 +183,7 @@ struct gsi {
 	struct gsi_heir *heirs;
 	struct gsi_waiting waiting;
 
+	atomic_bool leaves;	/* gsi_flush(): the helper is to hand over what is held */
 	atomic_bool delivering; /* the helper has something in hand that was in the queue */
 	pthread_mutex_t queue_lock;
 	struct gsi_entry *queue; /* GSI_QUEUE_MAX, a ring */
@@ -196,7 +197,7 @@ struct gsi {
 void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry);
 /* In the helper thread, without locks: the callbacks for what is queued. */
 void gsi_queue_deliver(struct gsi *gsi);
-/* In a turn: the helper, which looks after its own turns, has to come. */
+/* By a thread that makes a turn, or any other: the helper, if it is not that one, has to come. */
 void gsi_want_service_in_turn(struct progress *progress);
 /* Is the queue empty, and nothing of it in hand? */
 bool gsi_queue_is_idle(struct gsi *gsi);

@@ -324,10 +324,10 @@ static bool may_go(void)
 }
 
 /*
- * ucm_enter(), unless the lock cannot be had: a signal handler that calls exit() may have
- * interrupted a command of this very thread.
+ * A signal handler that calls exit() may have interrupted a command of this very thread; or the
+ * helper thread has the lock and waits for another one, for ever for the same reason.
  */
-static bool enter_in_time(void)
+static bool lock_in_time(void)
 {
 	struct timespec until;
 
@@ -337,29 +337,41 @@ static bool enter_in_time(void)
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000L;
 	}
-	if (pthread_mutex_timedlock(&lock, &until))
-		return false;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	return true;
+	return pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
+/* Caller holds the lock.  Is it held again? */
+static bool pause_in_time(void)
+{
+	ucm_unlock();
+	usleep(1000);
+	return lock_in_time();
 }
 
 /*
  * A process that ends says good-bye, as the kernel does for it; but the kernel stays.  So a DREQ
  * has the time to be repeated once, and what has been sent to a process on this host the time to be
- * handed to it, which may be by this process.
+ * handed to it, which may be by this process; then other processes have queue pair 1.
  */
 static void leave(void)
 {
-	if (!enter_in_time())
+	struct gsi *left;
+
+	if (!lock_in_time())
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	leaving = true;
 	leaver = pthread_self();
 	ucm_channel_each(close_all, NULL);
-	for (int i = 0; i < LEAVE_MS && !may_go(); i++) {
-		ucm_unlock();
-		usleep(1000);
-		ucm_lock();
-	}
+	for (int i = 0; i < LEAVE_MS && !may_go(); i++)
+		if (!pause_in_time())
+			return;
+	left = gsi;
+	ucm_unlock();
+	if (left)
+		gsi_flush(left);
+	if (!lock_in_time())
+		return;
 	leaving = false;
 	ucm_leave();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * At which addresses the connection manager is heard while addresses come and go or cannot be
- * opened, and when its start fails.
+ * opened, and what becomes of that when its start fails and when the process ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,15 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "box.h"
 #include "progress/gsi.h"
@@ -40,6 +47,8 @@ static struct {
 
 static int start_refusal;
 static bool stopped, change_done, other_began;
+static atomic_uint *flushes; /* also those of a child */
+static bool lock_is_kept;    /* from then on, by another thread */
 
 /* ---- the world ---- */
 
@@ -50,6 +59,7 @@ int __wrap_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, str
 		   char error[PROGRESS_ERROR_TEXT]);
 int __real_gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
 		   char error[PROGRESS_ERROR_TEXT]);
+void __wrap_gsi_flush(struct gsi *gsi);
 int __wrap_uroce_start(struct progress **progress, struct uroce_settings *settings,
 		       char error[PROGRESS_ERROR_TEXT]);
 int __real_uroce_start(struct progress **progress, struct uroce_settings *settings,
@@ -366,6 +376,72 @@ static void test_refused(void **state)
 	world_close(fd);
 }
 
+/* ---- the end ---- */
+
+static void *keep_lock(void *arg)
+{
+	ucm_lock();
+	sem_post(arg);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* The callbacks go on meanwhile, so that the lock must not be held: this would never return. */
+void __wrap_gsi_flush(struct gsi *gsi)
+{
+	pthread_t thread;
+	sem_t kept;
+
+	assert_non_null(gsi);
+	world_first_request(1);
+	atomic_fetch_add(flushes, 1);
+	if (!lock_is_kept)
+		return;
+	sem_init(&kept, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, keep_lock, &kept), 0);
+	sem_wait(&kept);
+}
+
+static void run_to_exit(bool used)
+{
+	pid_t child;
+	int status;
+
+	fflush(NULL);
+	child = fork();
+	assert_return_code(child, errno);
+	if (child == 0) {
+		alarm(PATIENCE_S);
+		if (used)
+			listen_at_any(open_channel(), PORT, 0);
+		exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* At exit queue pair 1 is left to other processes, by one that has used it. */
+static void test_exit(void **state)
+{
+	(void)state;
+	run_to_exit(false);
+	assert_int_equal(atomic_load(flushes), 0);
+	run_to_exit(true);
+	assert_int_equal(atomic_load(flushes), 1);
+}
+
+/* A helper thread that can go on no more, with the lock, does not keep the process from its end. */
+static void test_exit_without_lock(void **state)
+{
+	(void)state;
+	atomic_store(flushes, 0);
+	lock_is_kept = true;
+	run_to_exit(true);
+	lock_is_kept = false;
+	assert_int_equal(atomic_load(flushes), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,7 +452,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_device_gone, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_connection, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_refused, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_exit, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_exit_without_lock, begin_host, end_host),
 	};
 
+	flushes = mmap(NULL, sizeof(*flushes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	if (flushes == MAP_FAILED)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
