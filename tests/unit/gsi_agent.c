@@ -399,7 +399,7 @@ struct gsi_mad gsi_agent_expect(struct gsi_agent *agent, uint32_t tag, enum gsi_
 {
 	struct gsi_report what = { .what = GSI_DONE };
 
-	assert_true(gsi_agent_next(agent, 2000, &what));
+	assert_true(gsi_agent_next(agent, AGENT_PATIENCE_MS, &what));
 	assert_int_equal(what.what, GSI_MAD);
 	assert_int_equal(mad_tag(what.mad.bytes), tag);
 	assert_string_equal(gsi_for_name(what.mad.reason), gsi_for_name(reason));

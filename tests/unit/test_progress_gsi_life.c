@@ -85,7 +85,7 @@ static void test_pollers(void **state)
 			gsi_agent_expect(&agents[tag % 2], tag, GSI_FOR_THIS);
 		}
 		gsi_agent_do(&agents[i], &deadline);
-		assert_true(gsi_agent_next(&agents[i], 2000, &report));
+		assert_true(gsi_agent_next(&agents[i], AGENT_PATIENCE_MS, &report));
 		assert_int_equal(report.what, GSI_EXPIRED);
 	}
 	for (unsigned int i = 0; i < 2; i++)
