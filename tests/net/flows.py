@@ -95,7 +95,7 @@ class QueueWatch:
 
     def p95(self, start, end):
         found = sorted(backlog for _, backlog, _ in self.between(start, end))
-        return found[len(found) * 95 // 100]
+        return found[(len(found) - 1) * 95 // 100]
 
     def drops(self, start, end):
         found = self.between(start, end)
