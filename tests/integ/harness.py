@@ -29,6 +29,7 @@ BUILD = os.environ.get("UROCE_BUILD_DIR", os.path.join(ROOT, "build"))
 PYTHON = "/usr/bin/python3"
 NOBODY = 65534
 PATIENCE = 30  # seconds that a program may take, on a host with much else to do
+TRIES = 4  # of a measurement
 # UROCE_INTEG_LONG=1: everything as long as the issue names it, for a run by hand.
 LONG = os.environ.get("UROCE_INTEG_LONG", "0") != "0"
 FAULTS = "drop=0.05,dup=0.02,reorder=0.05,corrupt=0.02,seed=1"
@@ -97,6 +98,36 @@ class Timeout(AssertionError):
     pass
 
 
+def tries(measure, good=lambda _: True):
+    """What measure() has found each time until it was good, TRIES times at most.
+
+    Others take processors away from a host's processes, and a hypervisor does so without saying it.
+    That spoils a measurement now and then; what is wrong in our code is wrong each time.  None is
+    a measurement that does not count.
+    """
+    found = []
+    for _ in range(TRIES):
+        one = measure()
+        if one is not None:
+            found.append(one)
+            if good(one):
+                break
+    assert found, f"nothing could be measured in {TRIES} tries"
+    return found
+
+
+def good_try(measure, good):
+    """What measure() has found when it was good, which it must have been in one of some tries."""
+    found = tries(measure, good)
+    assert good(found[-1]), found
+    return found[-1]
+
+
+def in_time(measure, seconds):
+    """Some time that measure() returns must be less than that in one of some tries."""
+    return good_try(measure, lambda took: took < seconds)
+
+
 class Process:
     """A program that was started; wait() or kill() ends it."""
 
@@ -161,7 +192,7 @@ class Process:
     def done(self, seconds=PATIENCE):
         """Wait for a program that must succeed; returns what it has printed."""
         code = self.wait(seconds)
-        if code == 255 and "rping" in self.command and self.errors.endswith(RPING_IS_OVER):
+        if code == 255 and "rping" in self.command and RPING_IS_OVER in self.said:
             return self.output
         assert code == 0, f"exit code {code}: {self}"
         return self.output

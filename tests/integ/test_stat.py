@@ -83,18 +83,37 @@ def test_nobody_is_there(loopback):
     assert "no uroce process" in run(loopback, 1).output
 
 
-def test_watch(loopback):
-    end = talk.open_end(loopback)
-    watcher = loopback.start(os.path.join(loopback.scratch.bin, "uroce-stat"), "--json",
-                             "--watch=0.1")
-    time.sleep(0.5)
+def await_lines(watcher, enough):
+    """Until those that it has written are enough."""
+    until = time.monotonic() + harness.PATIENCE
+    while True:
+        whole = [line for line in watcher.output.splitlines(True) if line.endswith("\n")]
+        lines = [json.loads(line) for line in whole]
+        if enough(lines):
+            return lines
+        assert watcher.running() and time.monotonic() < until, watcher
+        time.sleep(0.01)
+
+
+def watched(place):
+    """In how many seconds it has looked six times at a process, which it misses when that ends."""
+    end = talk.open_end(place)
+    begun = time.monotonic()
+    watcher = place.start(os.path.join(place.scratch.bin, "uroce-stat"), "--json", "--watch=0.1")
+    lines = await_lines(watcher, lambda lines: len(lines) > 5)
+    took = time.monotonic() - begun
+    assert all([process["pid"] for process in line] == [end.pid] for line in lines), watcher
     end.close()
     end.end()
-    time.sleep(0.5)
+    lines = await_lines(watcher, lambda lines: lines[-1] == [])
+    assert len(lines) <= (time.monotonic() - begun) / 0.1 + 2, watcher
     watcher.kill(signal.SIGINT)
-    lines = [json.loads(line) for line in watcher.output.splitlines()]
-    assert 5 <= len(lines) <= 11, watcher
-    assert [process["pid"] for process in lines[1]] == [end.pid] and lines[-1] == []
+    return took
+
+
+def test_watch(loopback):
+    # Unless it is told how often, it looks once a second.
+    harness.in_time(lambda: watched(loopback), 2)
 
 
 @pytest.mark.parametrize("arguments", [("--nope",), ("x",), ("1", "2"), ("0",), ("-1",), ("12x",),
