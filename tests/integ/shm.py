@@ -5,6 +5,8 @@ import time
 import pytest
 
 import harness
+import perftest
+from hold import Hold
 
 SETTING = "UROCE_SHM"
 # UDP datagrams of a short test that uses memory, and of a second's traffic that does not.
@@ -30,16 +32,18 @@ def counters(place, *processes):
     return [one["counters"] for one in shown(place, *processes)]
 
 
-def watch(place, *processes):
-    """The last that uroce-stat said of them while they ran."""
-    last = None
-    while all(process.running() for process in processes):
-        seen = shown(place, *processes)
-        if len(seen) == len(processes) and all(one["qps"] for one in seen):
-            last = seen
-        time.sleep(0.05)
-    assert last, "\n".join(map(str, processes))
-    return last
+def run(place, *words, env=None, client_env=None):
+    """(what uroce-stat says of server and client of perftest when their work is done, the client
+    when both have ended)"""
+    hold = Hold(place)
+    pair = perftest.start(place, *words, env={**hold.env, **(env or {})},
+                          client_env={**hold.env, **(client_env or env or {})})
+    hold.wait(pair)
+    seen = shown(place, *pair)
+    assert len(seen) == len(pair) and all(one["qps"] for one in seen), seen
+    hold.release()
+    perftest.finish(*pair)
+    return seen, pair[1]
 
 
 def check_all_went_through_memory(numbers):

@@ -15,6 +15,7 @@ import captured
 import harness
 import perftest
 import talk
+from hold import Hold, quiet_stat
 
 sys.path.insert(0, os.path.join(os.path.dirname(harness.HERE), "golden"))
 import judge_capture  # noqa: E402
@@ -72,28 +73,6 @@ class Captures:
         assert [c for c in complaints if c.split("tshark: ")[-1] not in comments] == []
         assert sum(opcodes.values()) == sum(len(file.packets) for file in files)
         return files
-
-
-class Hold:
-    """Stock programs wait with all their work done, so that uroce-stat can be asked (hold.c)."""
-
-    def __init__(self, place):
-        self.place, self.until = place, place.scratch.file("hold")
-        library = shutil.copy(os.path.join(harness.BUILD, "tests", "hold.so"),
-                              place.scratch.file("so"))
-        self.env = {"LD_PRELOAD": library, "HOLD_UNTIL": self.until}
-
-    def counted(self, processes):
-        """What uroce-stat says when they are there, and until when; then they go on."""
-        until = time.monotonic() + harness.PATIENCE
-        while not all(os.path.exists(f"{self.until}.{process.pid}") for process in processes):
-            assert time.monotonic() < until and all(process.running() for process in processes), \
-                [str(process) for process in processes]
-            time.sleep(0.01)
-        counted = quiet_stat(self.place)
-        assert sorted(counted[0]) == sorted(process.pid for process in processes)
-        with open(self.until, "wb"):
-            return counted
 
 
 def check_counts(captures, shown, until):
@@ -185,7 +164,8 @@ def test_within_a_process(loopback, method, arguments, result):
 def test_one_process(loopback):
     """Both queue pairs are in one file, each packet once as sent and once as received."""
     captures = Captures(loopback)
-    loopback.run(os.path.join(harness.BUILD, "tests", "verbs_operations"), env=captures.env)
+    loopback.run(os.path.join(harness.BUILD, "tests", "verbs_operations"),
+                 env=captures.env).done()
     file, = captures.judge(1)
     # The last ones of a queue pair may find the other one gone, and the process as well.
     assert 10 < len(file.went(captured.IN)) <= len(file.went(captured.OUT))
@@ -198,15 +178,6 @@ def talk_pair(place, **options):
     for end, other in ends, ends[::-1]:
         end.connect(other.here)
     return ends
-
-
-def quiet_stat(place):
-    """What uroce-stat says of the processes once nothing comes any more, and when."""
-    shown, before = place.stat(), None
-    while before is None or [p["qps"] for p in shown] != [p["qps"] for p in before]:
-        time.sleep(0.05)
-        before, shown = shown, place.stat()
-    return {process["pid"]: process for process in shown}, time.time_ns()
 
 
 def of_process(captures, pid):
