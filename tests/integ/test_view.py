@@ -158,6 +158,8 @@ def test_nothing_is_left_behind(loopback, way):
     folder = loopback.scratch.file("tmp")
     os.mkdir(folder)
     os.chmod(folder, 0o777)
+    # That of the program which the fixture has run may end some time after it.
+    await_no_keeper(loopback)
     program = loopback.start(run, f"--view={way}", "sh", "-c", "echo ready; exec sleep 60",
                              user=USER, env={"TMPDIR": folder, "XDG_RUNTIME_DIR": ""})
     program.await_words("ready")
