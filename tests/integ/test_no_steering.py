@@ -53,11 +53,12 @@ def pingpong(place, program, env):
 
 @pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
 def test_connection_manager(loopback):
-    options = ["-a", "127.0.0.1", "-C", 10, "-p", loopback.free_port()]
+    port = loopback.free_port()
+    options = ["-a", "127.0.0.1", "-C", 10, "-p", port]
     server = loopback.start("rping", "-s", *options, env=ENV)
-    while loopback.run("rping", "-c", *options, env=ENV).popen.returncode:  # until it listens
-        assert server.running(), server
-    server.wait()
+    harness.await_listener(loopback, server, port)
+    loopback.run("rping", "-c", *options, env=ENV).done()
+    server.done()
 
 
 if __name__ == "__main__":

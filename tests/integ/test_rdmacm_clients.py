@@ -49,7 +49,10 @@ def test_mckey(loopback):
     words = ["-m", "224.1.2.3", "-b", "127.0.0.1", "-c", "1"]
     receiver = loopback.start("mckey", *words)
     # It has no listener; but the group is a socket of its process.
-    time.sleep(1)
+    until = time.monotonic() + harness.PATIENCE
+    while not any("030201E0" in line for line in loopback.net("igmp")):  # 224.1.2.3
+        assert receiver.running() and time.monotonic() < until, receiver
+        time.sleep(0.01)
     sender = loopback.start("mckey", *words, "-s")
     sender.done()
     receiver.done()
@@ -124,7 +127,8 @@ def test_rstream_by_preload(loopback, kind):
     """Its plain sockets become rsockets, with f in a child that has been forked: that one's becomes
     one when the connection is there."""
     port = next(PORTS)
-    words = ["rstream", "-S", "4096", "-I", "200", "-C", "30", "-T", kind, "-p", port]
+    # For half a second at least, so that the connection is seen.
+    words = ["rstream", "-S", "4096", "-I", "200", "-C", "300", "-T", kind, "-p", port]
     options = {"env": {"LD_PRELOAD": PRELOAD[0], "RDMAV_FORK_SAFE": "1"}}
     if kind == "s":
         options["env"].pop("RDMAV_FORK_SAFE")
@@ -135,8 +139,9 @@ def test_rstream_by_preload(loopback, kind):
         time.sleep(0.01)
     client = loopback.start(*words, "-s", "127.0.0.1", **options)
     while not any(process["connections"] for process in loopback.stat()):
-        assert client.running(), f"did not use uroce: {client}"
-    client.done()
+        assert client.running() and time.monotonic() < until, f"did not use uroce: {client}"
+    # A busy host takes a hundred times as long.
+    client.done(3 * harness.PATIENCE)
     server.done()
 
 

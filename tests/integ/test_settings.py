@@ -153,8 +153,8 @@ def test_faults_are_counted(loopback):
     env = {"UROCE_FAULT": "drop=0.1,dup=0.1,reorder=0.1,corrupt=0.1,seed=3"}
     first, second = talk.Talk(loopback, env=env), talk.Talk(loopback)
     here, there = first.open("uroce_lo", 0), second.open("uroce_lo", 0)
-    first.connect(there, timeout=10)
-    second.connect(here, timeout=10)
+    first.connect(there)
+    second.connect(here)
     for _ in range(100):
         assert first.do("write") == talk.SUCCESS
     counters = loopback.stat(first.pid)["counters"]
@@ -187,7 +187,7 @@ def test_small_socket_buffers(loopback, command):
     perftest.finish(server, client)
     perftest.check_report(client, [65536], 500 * (16 if "-q" in command else 1))
     # A stall would show as one time-out after the other.
-    assert perftest.rows(client)[0][3] > 10, client
+    assert perftest.had_no_clock(client) or perftest.rows(client)[0][3] > 10, client
 
 
 def test_one_user_per_address(loopback):
@@ -226,11 +226,12 @@ def test_two_users_at_once(loopback, view):
     server = loopback.serve(port, *pingpong, **options)
     loopback.run(*pingpong, "127.0.0.1", **options).done()
     assert "GID ::ffff:" + found[3] in server.done()
-    rping = [*run, "rping", "-a", "127.0.0.1", "-C", 3]
+    port = loopback.free_port()
+    rping = [*run, "rping", "-a", "127.0.0.1", "-C", 3, "-p", port]
     server = loopback.start(*rping, "-s", **options)
-    while loopback.run(*rping, "-c", **options).popen.returncode:  # until it listens
-        assert server.running(), server
-    server.wait()
+    harness.await_listener(loopback, server, port, user=SECOND_USER)
+    loopback.run(*rping, "-c", **options).done()
+    server.done()
     assert first.do("write") == second.do("write") == talk.SUCCESS
 
 
