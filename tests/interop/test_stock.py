@@ -12,6 +12,8 @@ import perftest
 MTU = 4200
 # Not ibv_xsrq_pingpong: rxe has no XRC.
 PINGPONGS = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong")
+# All that they say when it goes well; a guest's program has one stream for that and for errors.
+PINGPONG_LINE = re.compile(r"  (local|remote) address: .*|\d+ (bytes|iters) in .*|success")
 ROUNDS = 1000 if ends.LONG else 100
 SIZES = {"bw": (1, 4096, 65536), "lat": (2, 4097)}
 ALL_SIZES = {program: (8,) if "atomic" in program else SIZES[program.rsplit("_", 1)[1]]
@@ -28,19 +30,36 @@ LAST_STATUS = 23
 WITH_EVENTS = tuple(program for program in perftest.ALL if "write" not in program)
 
 
-@pytest.mark.parametrize("wait,version", WAYS)
-@pytest.mark.parametrize("program", PINGPONGS)
-def test_pingpong(server, program, wait, version):
-    words = [program, "-d", "{device}", "-g", f"{{gid{version}}}", "-n", ROUNDS, "-c"]
-    words += ["-s", 1000] if "_ud_" in program else ["-s", 5000, "-m", 1024]
-    words += ["-e"] if wait == "events" else []
+def in_some_try(run, excused):
+    """It may fail twice, in a way that is not uroce's fault."""
+    for tries in range(3):
+        try:
+            return run()
+        except AssertionError as failure:
+            if not excused(failure) or tries == 2:
+                raise
+
+
+def check_pingpong(server, words):
     pair = harness.start_pair(server, words)
     ends.finish(*pair)
     for process in pair:
         text = process.output
-        assert "invalid data" not in text, process
+        assert all(map(PINGPONG_LINE.fullmatch, text.splitlines())), process
         assert process.errors == "", process
         assert re.search(r"^(\d+ iters in|success$)", text, re.MULTILINE), process
+
+
+@pytest.mark.parametrize("wait,version", WAYS)
+@pytest.mark.parametrize("program", PINGPONGS)
+def test_pingpong(server, program, wait, version):
+    """Their time-out and retries are built in: 0.54 s, and an emulated host may be silent as long
+    that waits for a processor."""
+    words = [program, "-d", "{device}", "-g", f"{{gid{version}}}", "-n", ROUNDS, "-c"]
+    words += ["-s", 1000] if "_ud_" in program else ["-s", 5000, "-m", 1024]
+    words += ["-e"] if wait == "events" else []
+    in_some_try(lambda: check_pingpong(server, words),
+                lambda failure: "transport retry counter exceeded" in str(failure))
 
 
 def check(server, program, size, *more, version=4):
@@ -75,12 +94,8 @@ def test_perftest_with_events(server, program):
     for that one, or rxe drops the next (one of 1000 rounds on a busy host), and that is as large as
     the depth."""
     more = ["-t", 16] if program == "ib_send_lat" else []
-    for tries in range(3):
-        try:
-            return check(server, program, ALL_SIZES[program][-1], "-e", *more)
-        except AssertionError as failure:
-            if program != "ib_send_lat" or not read_no_completion(failure) or tries == 2:
-                raise
+    in_some_try(lambda: check(server, program, ALL_SIZES[program][-1], "-e", *more),
+                lambda failure: program == "ib_send_lat" and read_no_completion(failure))
 
 
 @pytest.mark.parametrize("program", perftest.BANDWIDTH)
