@@ -19,7 +19,7 @@ QEMU = "qemu-system-x86_64"
 CACHE = os.environ.get("UROCE_INTEROP_CACHE", f"/var/tmp/uroce-interop-{os.getuid()}")
 MAC, CONTROL_MAC = "52:54:00:77:00:02", "52:54:00:77:ff:02"
 CONTROL_PORT = 7000
-BOOT_PATIENCE = 60  # seconds; five are usual
+BOOT_PATIENCE = 180  # seconds; five are usual, and 60 were too few on a busy host
 MEMORY_MIB = 512
 
 
@@ -113,8 +113,8 @@ class Guest(harness.Place):
     def await_boot(self):
         until = time.monotonic() + BOOT_PATIENCE
         while "guest: ready" not in self.console_text():
-            assert self.qemu.running(), self.qemu
-            assert time.monotonic() < until, f"not booted:\n{self.console_text()[-2000:]}"
+            assert self.qemu.running() and time.monotonic() < until, \
+                f"not booted: {self.qemu}\n--- console\n{self.console_text()[-2000:]}"
             time.sleep(0.05)
         # It says so just before it serves commands: the first connection may be refused.
         while (asked := self.run("sh", "-c", "rdma link show rxe0/1 | grep -q 'state ACTIVE'",
