@@ -9,8 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/exchange.h"
 #include "link_agent.h"
 
 static uint64_t service(uint16_t port)
@@ -378,6 +380,34 @@ static void test_late_member(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
+/*
+ * What a process has sent before it ended is heard, also where it had not read all that it was told
+ * itself.
+ */
+static void test_last_words(void **state)
+{
+	enum { MADS = 3 };
+	struct link_exchange_message message;
+	struct link_mad mad = { .reason = GSI_FOR_THIS };
+	int pair[2];
+
+	(void)state;
+	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), errno);
+	for (uint64_t i = 0; i < MADS; i++) {
+		mad.when = i;
+		assert_int_equal(link_exchange_mad(pair[0], &mad), 0);
+	}
+	assert_int_equal(link_exchange_say(pair[1], LINK_EXCHANGE_ASK), 0);
+	close(pair[0]);
+	for (uint64_t i = 0; i < MADS; i++) {
+		assert_int_equal(link_exchange_receive(pair[1], &message), 0);
+		assert_int_equal(message.kind, LINK_EXCHANGE_MAD);
+		assert_int_equal(message.mad.when, i);
+	}
+	assert_int_equal(link_exchange_receive(pair[1], &message), -ECONNRESET);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +419,7 @@ int main(void)
 		cmocka_unit_test_setup(test_flush_and_end, fresh_network),
 		cmocka_unit_test_setup(test_flush_to_the_dead, fresh_network),
 		cmocka_unit_test_setup(test_late_member, fresh_network),
+		cmocka_unit_test(test_last_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -362,12 +362,18 @@ static void take_message(const struct link_message *message, const uint8_t *byte
 
 int link_exchange_receive(int fd, struct link_exchange_message *out)
 {
+	const int flags = MSG_DONTWAIT | MSG_TRUNC;
 	uint8_t bytes[sizeof(struct uroce_abi_gsi_mad) + UROCE_ABI_MAD_BYTES];
 	struct link_message message;
 	int with;
-	ssize_t length =
-		link_receive_with_fd(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC, &with);
+	ssize_t length = link_receive_with_fd(fd, bytes, sizeof(bytes), flags, &with);
 
+	/*
+	 * Of a side that has ended before it had read all, that is told first, and once: what it
+	 * has sent is still there.
+	 */
+	if (length < 0 && errno == ECONNRESET)
+		length = link_receive_with_fd(fd, bytes, sizeof(bytes), flags, &with);
 	if (length < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
 	memset(out, 0, sizeof(*out));
