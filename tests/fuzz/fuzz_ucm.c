@@ -3,6 +3,9 @@
  * Any commands in any order, on two channels in a world without network (tests/unit/ucm/world.h):
  * nothing is read or written where it should not be, and in the end nothing is left.  Where a
  * command has an address of the program's memory, it is replaced by one that is valid, or 0.
+ *
+ * An input is steps: a byte that says what, below FIRST_STEP a command, a byte that says how, and
+ * what it takes.  make_ucm_corpus.py writes inputs that connect.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,9 +17,13 @@
 enum {
 	CHANNELS = 2,
 	MAX_COMMANDS = 200,
-	BODY = 296, /* of the largest command but those with two socket addresses */
-	/* Steps that are no commands. */
-	DELIVER = UCM_COMMANDS,
+	BODY = 296, /* of the largest command, ACCEPT */
+	FIRST_STEP = 192,
+};
+
+/* What is no command. */
+enum {
+	DELIVER,
 	LOSE,
 	PASS,
 	REOPEN,
@@ -24,7 +31,8 @@ enum {
 };
 
 static uint8_t answers[4096];
-static const uint8_t values[64];
+/* Of options: all off, or 1. */
+static const uint8_t values[128] = { [64] = 1 };
 
 struct input {
 	const uint8_t *bytes;
@@ -61,24 +69,48 @@ static size_t address_at(unsigned int command)
 	}
 }
 
-static void call(struct input *input, const int *channels, unsigned int command, uint8_t which)
+/* Where a command has the program's data for the peer amid its fields. */
+static size_t data_at(unsigned int command)
+{
+	switch (command) {
+	case RDMA_USER_CM_CMD_CONNECT:
+		return offsetof(struct rdma_ucm_connect, conn_param.private_data);
+	case RDMA_USER_CM_CMD_ACCEPT:
+		return offsetof(struct rdma_ucm_accept, conn_param.private_data);
+	default:
+		return BODY;
+	}
+}
+
+/* All fields come first: a length of one byte would not reach those behind the data. */
+static size_t place_of(unsigned int command, size_t i)
+{
+	const size_t fields = BODY - RDMA_MAX_PRIVATE_DATA;
+	size_t data = data_at(command);
+
+	if (data == BODY || i < data)
+		return i;
+	return i < fields ? i + RDMA_MAX_PRIVATE_DATA : i - fields + data;
+}
+
+static void call(struct input *input, const int *channels, unsigned int command, uint8_t how)
 {
 	uint8_t body[BODY];
 	size_t in = (size_t)take(input) * 2, out = (size_t)take(input) * 2, given = take(input);
 	size_t at = address_at(command);
-	uint64_t address = which & 0x80 ? 0 : (uintptr_t)answers;
+	uint64_t address = how & 0x80 ? 0 : (uintptr_t)answers;
 
 	memset(body, 0, sizeof(body));
 	for (size_t i = 0; i < given && i < sizeof(body); i++)
-		body[i] = take(input);
+		body[place_of(command, i)] = take(input);
 	if (command == RDMA_USER_CM_CMD_SET_OPTION && address)
-		address = (uintptr_t)values;
+		address = (uintptr_t)values + (how & 0x40);
 	if (at < BODY)
 		memcpy(body + at, &address, sizeof(address));
 	/* Handles are small, and the other channel's number is no secret. */
 	if (command == RDMA_USER_CM_CMD_MIGRATE_ID)
-		memcpy(body + 12, &channels[!(which & 1)], 4);
-	world_call(channels[which & 1], command, body, in < BODY ? in : BODY,
+		memcpy(body + 12, &channels[!(how & 1)], 4);
+	world_call(channels[how & 1], command, body, in < BODY ? in : BODY,
 		   out < sizeof(answers) ? out : sizeof(answers));
 }
 
@@ -92,6 +124,25 @@ static int open_channel(void)
 	return fd;
 }
 
+static void take_step(unsigned int step, int *channels, uint8_t how)
+{
+	switch (step) {
+	case DELIVER:
+		world_deliver();
+		break;
+	case LOSE:
+		world_lose();
+		break;
+	case PASS:
+		world_pass(UINT64_C(1000000) << how % 12);
+		break;
+	case REOPEN:
+		world_close(channels[how & 1]);
+		channels[how & 1] = open_channel();
+		break;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -100,21 +151,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	int channels[CHANNELS] = { open_channel(), open_channel() };
 
 	for (int i = 0; i < MAX_COMMANDS && input.left; i++) {
-		unsigned int step = take(&input) % STEPS;
-		uint8_t which = take(&input);
+		uint8_t step = take(&input), how = take(&input);
 
-		if (step < UCM_COMMANDS) {
-			call(&input, channels, step, which);
-		} else if (step == DELIVER) {
-			world_deliver();
-		} else if (step == LOSE) {
-			world_lose();
-		} else if (step == PASS) {
-			world_pass(UINT64_C(1000000) << which % 12);
-		} else {
-			world_close(channels[which & 1]);
-			channels[which & 1] = open_channel();
-		}
+		if (step < FIRST_STEP)
+			call(&input, channels, step % UCM_COMMANDS, how);
+		else
+			take_step(step % STEPS, channels, how);
 	}
 	for (int i = 0; i < CHANNELS; i++)
 		world_close(channels[i]);
