@@ -17,6 +17,8 @@ KNOWN_REMARKS = re.compile(r"Device not recognized to implement inline feature\.
 PRINTED = re.compile(r"[-*]+|\* .* \*|.* Test|MultiCast runs on UD!|Test with events\. .*|"
                      r"(?!error).*\S\s+: \S.*|PCIe relax order: \w+|Warning: .*|"
                      r"(local|remote) address: .*|M?GID ?: .*|#bytes.*|"
+                     r"Waiting for client rdma_cm QP to connect|"
+                     r"Please run the same command with the IB/RoCE interface IP|"
                      r"((\d[\d.]*|-?inf|-?nan)(\s+|$))+", re.IGNORECASE)
 BANDWIDTH = ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw")
 LATENCY = ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat")
