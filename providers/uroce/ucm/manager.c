@@ -295,6 +295,8 @@ static void fork_child(void)
 	progress = NULL;
 	gsi = NULL;
 	cm = NULL;
+	/* Another thread of the parent may have been in leave(). */
+	leaving = false;
 	ucm_hearing_forked();
 	ucm_channel_forked();
 	ucm_ids_forked();

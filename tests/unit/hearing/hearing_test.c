@@ -49,6 +49,7 @@ static int start_refusal;
 static bool stopped, change_done, other_began;
 static atomic_uint *flushes; /* also those of a child */
 static bool lock_is_kept;    /* from then on, by another thread */
+static bool forks_then;	     /* another thread does */
 
 /* ---- the world ---- */
 
@@ -387,6 +388,32 @@ static void *keep_lock(void *arg)
 	return NULL;
 }
 
+/* The child has its channels to itself, and does not end with the parent. */
+static void *fork_and_call(void *arg)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		alarm(PATIENCE_S);
+		ucm_lock();
+		ucm_wait_for_end();
+		ucm_unlock();
+		_exit(0);
+	}
+	waitpid(child, arg, 0);
+	return NULL;
+}
+
+static void expect_fork(void)
+{
+	pthread_t thread;
+	int status = -1;
+
+	assert_int_equal(pthread_create(&thread, NULL, fork_and_call, &status), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(status, 0);
+}
+
 /* The callbacks go on meanwhile, so that the lock must not be held: this would never return. */
 void __wrap_gsi_flush(struct gsi *gsi)
 {
@@ -395,6 +422,8 @@ void __wrap_gsi_flush(struct gsi *gsi)
 
 	assert_non_null(gsi);
 	world_first_request(1);
+	if (forks_then)
+		expect_fork();
 	atomic_fetch_add(flushes, 1);
 	if (!lock_is_kept)
 		return;
@@ -442,6 +471,17 @@ static void test_exit_without_lock(void **state)
 	assert_int_equal(atomic_load(flushes), 1);
 }
 
+/* What another thread forks while the process ends is none that ends. */
+static void test_fork_at_exit(void **state)
+{
+	(void)state;
+	atomic_store(flushes, 0);
+	forks_then = true;
+	run_to_exit(true);
+	forks_then = false;
+	assert_int_equal(atomic_load(flushes), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +494,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_exit, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_exit_without_lock, begin_host, end_host),
+		cmocka_unit_test_setup_teardown(test_fork_at_exit, begin_host, end_host),
 	};
 
 	flushes = mmap(NULL, sizeof(*flushes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
