@@ -8,8 +8,8 @@ import pytest
 import ends
 import harness
 
-# A timeout is 0.27 s, and after seven of them the other is told to be gone: more than an emulated
-# host is silent that waits for a processor.  With 7 retries rxe would go on for ever.
+# A timeout is 0.27 s, and after seven of them the other is told to be gone: longer than an emulated
+# host that waits for a processor is silent.  With 7 retries rxe would go on for ever.
 TRAFFIC = ("-q", 4, "-o", 4, "-S", 16384, "-T", 16, "-R", 6)
 FOR_EVER = 600
 MANY = 100  # packets of each queue pair, before an end is killed

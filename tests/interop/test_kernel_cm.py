@@ -30,7 +30,7 @@ def start_server(place, port, *words):
     # A killed program of the guest ends after its end here, and listens until then.
     until = time.monotonic() + harness.PATIENCE
     while place.has_rdma_listener(port):
-        assert time.monotonic() < until, f"somebody listens at {port}"
+        assert time.monotonic() < until, f"there is a listener at {port}"
         time.sleep(0.01)
     server = place.start(*words)
     harness.await_listener(place, server, port)

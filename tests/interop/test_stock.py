@@ -53,8 +53,8 @@ def check_pingpong(server, words):
 @pytest.mark.parametrize("wait,version", WAYS)
 @pytest.mark.parametrize("program", PINGPONGS)
 def test_pingpong(server, program, wait, version):
-    """Their time-out and retries are built in: 0.54 s, and an emulated host may be silent as long
-    that waits for a processor."""
+    """Their time-out and retries are built in, 0.54 s in all: an emulated host that waits for a
+    processor may be silent for as long."""
     words = [program, "-d", "{device}", "-g", f"{{gid{version}}}", "-n", ROUNDS, "-c"]
     words += ["-s", 1000] if "_ud_" in program else ["-s", 5000, "-m", 1024]
     words += ["-e"] if wait == "events" else []
