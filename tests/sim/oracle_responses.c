@@ -108,6 +108,9 @@ static void execute(struct sim_end *end, const struct wire_packet *packet)
 	    !(fault == 0x62 && at == 0 && !op_is_send(message->op) && end->plan->rq_by_call &&
 	      end->rq_shared)) {
 		answering->rnr_owed = true;
+		/* All from there on is sent again, unasked: what came is no longer missed. */
+		if (answering->kept_count == 0)
+			answering->ahead_to = answering->expected - 1;
 		return;
 	}
 	if (fault != 0) {
