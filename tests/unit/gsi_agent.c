@@ -342,6 +342,17 @@ void gsi_agent_kill(struct gsi_agent *agent)
 	end(agent);
 }
 
+void gsi_agent_suspend(struct gsi_agent *agent)
+{
+	int status;
+
+	kill(agent->pid, SIGSTOP);
+	/* One thread takes the signal, and the others go on until it has had a processor for that.
+	 */
+	assert_int_equal(waitpid(agent->pid, &status, WUNTRACED), agent->pid);
+	assert_true(WIFSTOPPED(status));
+}
+
 void gsi_agent_stop(struct gsi_agent *agent)
 {
 	shutdown(agent->sock, SHUT_RDWR);

@@ -85,6 +85,8 @@ struct gsi_agent {
 /* Fork one that hears gid, if that is not NULL; as a user, 0: the caller's. */
 void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16]);
 void gsi_agent_kill(struct gsi_agent *agent);
+/* It stands still, all of its threads, until it is sent SIGCONT. */
+void gsi_agent_suspend(struct gsi_agent *agent);
 /* By its own end: 0 is what it exits with. */
 void gsi_agent_stop(struct gsi_agent *agent);
 struct gsi_report gsi_agent_do(struct gsi_agent *agent, const struct gsi_order *order);

@@ -331,7 +331,7 @@ static void test_flush_to_the_dead(void **state)
 
 		gsi_agent_start(&member, 0, loopback4);
 		/* Both come at once when it goes on: the end and the order. */
-		kill(holder.pid, SIGSTOP);
+		gsi_agent_suspend(&holder);
 		gsi_agent_kill(&member);
 		gsi_agent_tell(&holder, &flush);
 		kill(holder.pid, SIGCONT);
@@ -359,7 +359,7 @@ static void test_late_member(void **state)
 	for (unsigned int i = 0; i < AGENTS; i++)
 		gsi_agent_start(&agents[i], 0, loopback4);
 	assert_int_equal(gsi_agent_bind(&agents[2], named, &port, 0, true, NULL), 0);
-	kill(agents[2].pid, SIGSTOP);
+	gsi_agent_suspend(&agents[2]);
 	gsi_agent_kill(&agents[0]);
 	for (unsigned int i = 0; i < 1000 && !claims_of(agents, 1, 2); i++)
 		usleep(1000);

@@ -112,7 +112,7 @@ static void test_stopped(void **state)
 	start_all(agents, AGENTS);
 	assert_int_equal(gsi_agent_bind(&agents[0], loopback4, &own_port, 0, true, NULL), 0);
 	assert_int_equal(gsi_agent_bind(&agents[2], loopback4, &port, 0, true, NULL), 0);
-	kill(agents[0].pid, SIGSTOP);
+	gsi_agent_suspend(&agents[0]);
 	mad = request(port);
 	reach(&agents[1], &agents[2], &mad);
 	mad = to(&agents[1]);
@@ -148,7 +148,7 @@ static void test_one_after_the_other(void **state)
 		kept = agents[i];
 		agents[i] = agents[holder];
 		agents[holder] = kept;
-		kill(agents[i].pid, SIGSTOP);
+		gsi_agent_suspend(&agents[i]);
 	}
 	assert_int_equal(find_holder(agents, AGENTS - 1, AGENTS), AGENTS - 1);
 	for (unsigned int i = 0; i < AGENTS - 1; i++)
@@ -172,7 +172,7 @@ static void test_deputy_dies(void **state)
 
 	(void)state;
 	start_all(agents, AGENTS);
-	kill(agents[0].pid, SIGSTOP);
+	gsi_agent_suspend(&agents[0]);
 	assert_int_equal(find_holder(agents, 1, AGENTS), 1);
 	gsi_agent_kill(&agents[1]);
 	kill(agents[0].pid, SIGCONT);
@@ -200,7 +200,7 @@ static void test_will_of_the_stopped(void **state)
 	memcpy(will.gid, loopback4, sizeof(will.gid));
 	memcpy(will.dgid, loopback4, sizeof(will.dgid));
 	assert_int_equal(gsi_agent_do(&agents[0], &will).error, 0);
-	kill(agents[0].pid, SIGSTOP);
+	gsi_agent_suspend(&agents[0]);
 	assert_int_equal(find_holder(agents, 1, AGENTS), 1);
 	assert_false(gsi_agent_next(&agents[1], 200, &report));
 	gsi_agent_kill(&agents[0]);
@@ -227,7 +227,7 @@ static void test_arrivals_are_noticed(void **state)
 	/* It has been asked at the beginning, and rests. */
 	usleep(100000);
 	shared_time_pass_ms(400);
-	kill(agents[0].pid, SIGSTOP);
+	gsi_agent_suspend(&agents[0]);
 	mad = to(&agents[1]);
 	for (unsigned int i = 0; i < TRIES && !seen; i++) {
 		assert_int_equal(gsi_agent_send(&other, elsewhere, loopback4, &mad), 0);
@@ -290,7 +290,7 @@ static void test_stranger(void **state)
 	mad = to(&agents[2]);
 	reach(&agents[1], &agents[2], &mad);
 	assert_int_equal(find_holder(agents, 0, AGENTS), 0);
-	kill(agents[0].pid, SIGSTOP);
+	gsi_agent_suspend(&agents[0]);
 	mad = to(&agents[2]);
 	reach(&agents[1], &agents[2], &mad);
 	kill(agents[0].pid, SIGCONT);
@@ -318,7 +318,10 @@ static void test_mix(void **state)
 		struct mad_spec mad = to(other);
 
 		if (stopped[victim] || rand_r(&seed) % 2) {
-			kill(agents[victim].pid, stopped[victim] ? SIGCONT : SIGSTOP);
+			if (stopped[victim])
+				kill(agents[victim].pid, SIGCONT);
+			else
+				gsi_agent_suspend(&agents[victim]);
 			stopped[victim] = !stopped[victim];
 		} else {
 			gsi_agent_kill(&agents[victim]);
