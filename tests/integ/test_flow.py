@@ -56,7 +56,9 @@ def test_low_water_mark_saves_updates(loopback):
     ("mixed", "blind-imm", "overrun"),
 ])
 def test_controls_fail(loopback, scenario, scheme, verdict):
-    assert one(loopback, scenario, scheme, "--count=100")["verdict"] == verdict
+    """With so many messages that a control also fails on a busy host, where the sender may have to
+    wait for a processor while the receiver has one."""
+    assert one(loopback, scenario, scheme)["verdict"] == verdict
 
 
 def test_stuck_is_said(loopback):
