@@ -150,6 +150,18 @@ static void name_end(struct sim_end *end, uint32_t connection, uint32_t connecti
 		 'A' + (int)end->side, connection + 1);
 }
 
+/* Of 24 bits, two on a side may draw the same. */
+static uint32_t fresh_qpn(const struct world *world, uint32_t side, uint32_t before,
+			  struct sim_random *random)
+{
+	uint32_t qpn = random_between(random, 2, 0xfffffe);
+
+	for (uint32_t n = 0; n < before; n++)
+		if (world->connections[n].end[side].qpn == qpn)
+			return fresh_qpn(world, side, before, random);
+	return qpn;
+}
+
 static void start_connection(struct world *world, uint32_t n, uint32_t round)
 {
 	struct connection *connection = &world->connections[n];
@@ -181,7 +193,7 @@ static void start_connection(struct world *world, uint32_t n, uint32_t round)
 		end->rq_shared = end->plan->rq_shared || end->queue->shared;
 		end->srqn = WORLD_COMMON_SRQN + (end->queue == &end->own_queue) * (1 + n);
 		if (round == 0)
-			end->qpn = random_between(&random, 2, 0xfffffe);
+			end->qpn = fresh_qpn(world, side, n, &random);
 		random_seed(&end->random, world->plan.seed,
 			    200 + 2 * n + side + 1000 * (uint64_t)round);
 		name_end(end, n, world->plan.connections);
