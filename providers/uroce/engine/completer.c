@@ -172,6 +172,13 @@ static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *
 	return fatal_nak(qp, syndrome_code(packet->syndrome));
 }
 
+static void told_unasked(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	/* An adapter answers a solicitation as well. */
+	if (qp->req.solicits == 0)
+		early_peer_told(qp, syndrome_code(packet->syndrome));
+}
+
 /*
  * An ACK for what is acknowledged: rules C8, C9, and nothing but credits.  Its PSN is that of the
  * peer's last positive ACK, which may be older than what a NAK has acknowledged since; what it says
@@ -181,9 +188,7 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
 	credit_volunteered(qp, packet->syndrome, packet->msn);
-	/* An adapter answers a solicitation as well. */
-	if (qp->req.solicits == 0)
-		early_peer_told(qp, syndrome_code(packet->syndrome));
+	told_unasked(qp, packet);
 	if (qp->req.network.unknown)
 		repair_introduce(qp);
 }
@@ -274,6 +279,16 @@ static enum eng_status answered(struct eng_qp *qp, const struct wire_packet *pac
 	return verdict;
 }
 
+/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
+static enum eng_status receive_beyond(struct eng_qp *qp, const struct wire_packet *packet,
+				      uint64_t now)
+{
+	/* An ACK for a READ repeats its last response, so it is unsolicited (rule C8). */
+	if (gaps_of_read(qp, packet->psn))
+		told_unasked(qp, packet);
+	return gaps_passed(qp, packet->psn, now) ? ENG_SUCCESS : retry_on_request(qp, now);
+}
+
 static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *packet,
 					      uint64_t now)
 {
@@ -293,9 +308,8 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 	}
 	if (!positive)
 		return receive_nak(qp, packet, now);
-	/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
 	if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now))
-		return gaps_passed(qp, packet->psn, now) ? ENG_SUCCESS : retry_on_request(qp, now);
+		return receive_beyond(qp, packet, now);
 	if (qp->req.repair.waits)
 		repair_acknowledged(qp, now);
 	return ENG_SUCCESS;

@@ -266,20 +266,17 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 	return true;
 }
 
-/* Does an ACK for psn repeat the last response to a READ?  Then it is unsolicited (rule C8). */
-static bool repeats_response(const struct eng_qp *qp, uint32_t psn)
+bool gaps_of_read(const struct eng_qp *qp, uint32_t psn)
 {
 	const struct eng_send_wqe *wqe = request_of(qp, psn);
 
-	return wqe && wqe->op == ENG_READ && qp->req.solicits == 0;
+	return wqe && wqe->op == ENG_READ;
 }
 
 bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now)
 {
 	struct gaps *gaps = &qp->req.gaps;
 
-	if (repeats_response(qp, psn) && credit_is_told(qp))
-		qp->resp.early.understood = true;
 	/* What is placed is known for that many PSNs only, and further ones would look like these.
 	 */
 	if (!gaps_exist(qp) || !psn_in(psn, qp->req.unacked_psn, GAPS_PSNS))

@@ -33,6 +33,8 @@ bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet);
  * acknowledged is further away than placed ones are remembered, and it is an implied NAK (rule S8).
  */
 bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now);
+/* Is psn one of a READ that is under way? */
+bool gaps_of_read(const struct eng_qp *qp, uint32_t psn);
 /* How many of the next n responses, from unacked_psn on, have been placed; they are forgotten. */
 uint32_t gaps_take(struct eng_qp *qp, uint32_t n);
 /* unacked_psn has moved up to what had been asked for again, or beyond. */
