@@ -9,6 +9,7 @@ FOLDER = pathlib.Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent / "golden"))
 sys.dont_write_bytecode = True
 import check_icrc  # noqa: E402
+import corpus_files  # noqa: E402
 
 MAD_AT, MAD_BYTES = 20, 256
 CONNECT, RAW, FORGE, ITSELF, TIME, ANSWER, REJECT, ESTABLISHED, DESTROY, DISCONNECT = (
@@ -53,11 +54,4 @@ def scripts():
         yield f"forged_{kind}", ready + step(FORGE, 0, kind, 0x4f, 1, 2, 3, 4, 5, 6, 7, 8) + late
 
 
-def main():
-    folder = FOLDER / "corpus" / "cm"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in scripts():
-        (folder / name).write_bytes(data)
-
-
-main()
+corpus_files.write("cm", dict(scripts()))

@@ -5,7 +5,7 @@
 The format is that of fuzz_engine.c: five bytes of configuration for each side behind the first
 byte, then steps.  What the fuzzer found beyond these lies in the same folder.
 """
-import pathlib
+import corpus_files
 
 SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, SWAP, ADD = range(8)
 ATOMIC_WRITE, FLUSH, LOCAL_INV, BIND = range(8, 12)
@@ -105,11 +105,4 @@ def scripts():
                        exchange())
 
 
-def main():
-    folder = pathlib.Path(__file__).parent / "corpus" / "engine"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in scripts():
-        (folder / name).write_bytes(data)
-
-
-main()
+corpus_files.write("engine", dict(scripts()))

@@ -10,6 +10,8 @@ import pathlib
 import re
 import struct
 
+import corpus_files
+
 HERE = pathlib.Path(__file__).parent
 ABI = (HERE.parent.parent / "kernel-headers/rdma/uroce-abi.h").read_text()
 
@@ -144,11 +146,7 @@ RINGS = {
 
 def main():
     for name, files in (("link", MESSAGES), ("ring", RINGS)):
-        folder = HERE / "corpus" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, data in files.items():
-            (folder / file).write_bytes(data)
-        print(f"{name}: {len(files)} files, {sum(map(len, files.values()))} bytes")
+        corpus_files.write(name, files)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "golden"))
 sys.dont_write_bytecode = True
 import check_icrc  # noqa: E402
+import corpus_files  # noqa: E402
 
 
 def main():
@@ -24,11 +25,7 @@ def main():
                 data = frame[packet.udp + 8:packet.end]
                 key = f"op{data[0]:02x}" + ("_pad" if data[1] >> 4 & 3 else "")
                 smallest[key] = min(smallest.get(key, data), data, key=len)
-    folder = HERE / "corpus" / "packet"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in smallest.items():
-        (folder / name).write_bytes(data)
-    print(f"{len(smallest)} files, {sum(map(len, smallest.values()))} bytes")
+    corpus_files.write("packet", smallest)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Makes corpus/ucm: inputs for fuzz_ucm (its format is described there) whose commands listen,
 connect and do what programs do with connections, so that mutations of them do it in other ways."""
-import pathlib
 import socket
 import struct
 
-FOLDER = pathlib.Path(__file__).parent
+import corpus_files
+
 DELIVER, LOSE, PASS, REOPEN = range(192, 196)
 (CREATE_ID, DESTROY_ID, BIND_IP, RESOLVE_IP, RESOLVE_ROUTE, QUERY_ROUTE, CONNECT, LISTEN, ACCEPT,
  REJECT, DISCONNECT, INIT_QP_ATTR, GET_EVENT, _, SET_OPTION, NOTIFY, JOIN_IP, LEAVE, MIGRATE,
@@ -211,11 +211,4 @@ def scripts():
                      by_id(LEAVE, CLIENT, 0, 0) + get_event(CLIENT))
 
 
-def main():
-    folder = FOLDER / "corpus" / "ucm"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in scripts():
-        (folder / name).write_bytes(data)
-
-
-main()
+corpus_files.write("ucm", dict(scripts()))

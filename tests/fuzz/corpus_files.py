@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Where the inputs are that fuzzing begins with."""
+import pathlib
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+
+
+def write(name, inputs):
+    """Into corpus/name, each of the inputs: {file: bytes}."""
+    folder = CORPUS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, data in inputs.items():
+        (folder / file).write_bytes(data)
+    print(f"{name}: {len(inputs)} files, {sum(map(len, inputs.values()))} bytes")
