@@ -389,16 +389,25 @@ static void transmit(struct sim_end *end)
 		share_queue_add(end);
 }
 
+/* The engine cannot end a wait while its host sleeps, so the sleep is no part of it. */
+static void fall_asleep(struct sim_end *end)
+{
+	uint64_t sleep = random_skewed(&end->random, end->plan->sleep_ns);
+
+	end->asleep_until = end->world->now + sleep;
+	if (end->ack_waits_since)
+		end->ack_waits_since += sleep;
+	world_trace(end, "sleeps");
+}
+
 void end_visit(struct sim_end *end)
 {
 	struct world *world = end->world;
 	struct net_packet *from;
 	bool heard = end->arrivals.count > 0, idle = !heard && !end->busy;
 
-	if (end->asleep_until <= world->now && random_chance(&end->random, end->plan->sleep)) {
-		end->asleep_until = world->now + random_skewed(&end->random, end->plan->sleep_ns);
-		world_trace(end, "sleeps");
-	}
+	if (end->asleep_until <= world->now && random_chance(&end->random, end->plan->sleep))
+		fall_asleep(end);
 	if (end->asleep_until > world->now)
 		return;
 	end->busy = false;
