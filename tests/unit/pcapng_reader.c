@@ -135,7 +135,7 @@ static void parse_blocks(void)
 	}
 }
 
-const struct pcapng_file *pcapng_read(const char *name)
+static void load(const char *name)
 {
 	struct stat status;
 	int fd = open(name, O_RDONLY);
@@ -147,6 +147,28 @@ const struct pcapng_file *pcapng_read(const char *name)
 	file.bytes = malloc(file.length + 1);
 	assert_int_equal(read(fd, file.bytes, file.length), (ssize_t)file.length);
 	close(fd);
+}
+
+bool pcapng_is_whole(const char *name)
+{
+	size_t at = 0;
+
+	load(name);
+	while (file.length - at >= 12) {
+		uint32_t length = u32_at(at + 4);
+
+		if (length < 12 || length > file.length - at || u32_at(at + length - 4) != length)
+			break;
+		at += length;
+	}
+	free(file.bytes);
+	file.bytes = NULL;
+	return at > 0 && at == file.length;
+}
+
+const struct pcapng_file *pcapng_read(const char *name)
+{
+	load(name);
 	parse_blocks();
 	free(file.bytes);
 	file.bytes = NULL;

@@ -6,6 +6,7 @@
 #ifndef UROCE_TESTS_PCAPNG_READER_H
 #define UROCE_TESTS_PCAPNG_READER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,9 @@ struct pcapng_file {
 	char filter[256];
 	struct pcapng_seen packet[PCAPNG_SEEN_MAX];
 };
+
+/* Do its blocks have the same length at both ends, and is the last byte the last one's? */
+bool pcapng_is_whole(const char *name);
 
 /* The file of that name; times that go back fail as well. */
 const struct pcapng_file *pcapng_read(const char *name);

@@ -361,6 +361,57 @@ static void test_killed(void **state)
 	}
 }
 
+/* The child's: nothing but changes of a file, some hundred thousand in a second. */
+static void change_until_killed(const char *name, int begun)
+{
+	static uint8_t blocks[4096 + CAPTURE_FILE_TAIL];
+	const struct pcapng_packet packet = { .captured = 100, .original = 100 };
+	const size_t bytes = pcapng_packet_bytes(&packet);
+	struct capture_file file;
+
+	if (capture_file_open(&file, name, error) ||
+	    capture_file_add(&file, blocks, pcapng_put_head(blocks, 65535, "a test", NULL)) ||
+	    write(begun, "", 1) != 1)
+		_exit(1);
+	pcapng_put_packet(blocks, &packet);
+	while (file.end < 50000000)
+		if (capture_file_add(&file, blocks, bytes))
+			_exit(1);
+	pause();
+}
+
+/*
+ * A change is two stores, and a kill between them cannot be kept away.  But it is rare: when the
+ * second one had to find its page first, one kill in twenty was there; now none of 20,000 was.
+ */
+static void test_killed_in_change(void **state)
+{
+	const char *name = own_file("changed.pcapng");
+	int broken = 0;
+
+	(void)state;
+	for (useconds_t i = 0; i < 300; i++) {
+		int status, pipe_fds[2];
+		pid_t child;
+		char byte;
+
+		assert_int_equal(pipe(pipe_fds), 0);
+		child = fork();
+		assert_true(child >= 0);
+		if (child == 0)
+			change_until_killed(name, pipe_fds[1]);
+		close(pipe_fds[1]);
+		assert_int_equal(read(pipe_fds[0], &byte, 1), 1);
+		close(pipe_fds[0]);
+		usleep(i * 37 % 1000);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		broken += !pcapng_is_whole(name);
+	}
+	assert_uint_in_range(broken, 0, 2);
+}
+
 static void await_complaint(void)
 {
 	for (int i = 0; i < 5000 && !atomic_load(&complaints); i++)
@@ -499,6 +550,7 @@ int main(void)
 		cmocka_unit_test(test_file_is_whole),
 		cmocka_unit_test(test_few_calls),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_in_change),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_pipe),
 		cmocka_unit_test(test_busy),
