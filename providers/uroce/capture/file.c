@@ -106,7 +106,9 @@ static bool is_ready(const struct capture_file *file, uint64_t offset, size_t by
 }
 
 /* A block's type and length, wherever a multiple of four puts it. */
-typedef uint64_t __attribute__((aligned(4), may_alias)) start_words;
+struct block_start {
+	uint64_t words;
+} __attribute__((packed, aligned(4), may_alias));
 
 /*
  * Two stores with nothing between them, for a process that is killed there leaves a file that is
@@ -114,12 +116,13 @@ typedef uint64_t __attribute__((aligned(4), may_alias)) start_words;
  * find the page of the second store: it has been read from just before.
  */
 __attribute__((noinline, no_sanitize("thread", "address", "undefined"))) static void
-store_both(volatile uint32_t *end, uint32_t last, volatile start_words *start, uint64_t words)
+store_both(volatile uint32_t *end, uint32_t last, volatile struct block_start *start,
+	   struct block_start next)
 {
-	(void)*start;
+	(void)start->words;
 	(void)*end;
 	*end = last;
-	*start = words;
+	start->words = next.words;
 }
 
 /*
@@ -135,10 +138,10 @@ static int change(struct capture_file *file, const uint8_t start[BLOCK_START], u
 	if (file->map && is_ready(file, at, BLOCK_END) && is_ready(file, file->end, BLOCK_START)) {
 		void *to = file->map + (at - file->map_start);
 		void *first = file->map + (file->end - file->map_start);
-		uint64_t words;
+		struct block_start next;
 
-		memcpy(&words, start, sizeof(words));
-		store_both(to, last, first, words);
+		memcpy(&next, start, sizeof(next));
+		store_both(to, last, first, next);
 		return 0;
 	}
 	pcapng_put_filler_end(end, last);
