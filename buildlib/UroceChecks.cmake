@@ -3,7 +3,7 @@
 # The checks of the sources, and the builds with sanitizers and fuzzers, as ctest tests.
 set(buildlib "${CMAKE_SOURCE_DIR}/buildlib")
 
-foreach(check check-style check-format check-documents spec-report)
+foreach(check check-style check-format check-documents check-corpora spec-report)
 	uroce_test_command(${check} LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/${check}")
 endforeach()
 set(archives)

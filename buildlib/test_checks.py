@@ -17,7 +17,7 @@ class Tree:
         self.root = root
         (root / "buildlib").mkdir()
         for name in ("sources.py", "layers.py", "check-style", "check-format", "check-layers",
-                     "check-documents", "check-man", "spec-report"):
+                     "check-documents", "check-man", "check-corpora", "spec-report"):
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
         self.write("Documentation/rules.md", RULES)
@@ -317,3 +317,23 @@ def test_what_the_host_cannot_is_skipped():
     result = subprocess.run(command, env={**os.environ, variable: "fly"}, stdout=subprocess.PIPE,
                             text=True, check=False)
     assert result.returncode == 77 and result.stdout == "skipped: this host cannot fly\n"
+
+
+def test_corpora(tree):
+    tree.write("tests/fuzz/make_a_corpus.py", "import os, pathlib\n"
+               "folder = pathlib.Path(os.environ['UROCE_CORPUS']) / 'a'\n"
+               "folder.mkdir()\n"
+               "(folder / 'same').write_text('1')\n"
+               "(folder / 'other').write_text('2')\n"
+               "(folder / 'none').write_text('3')\n")
+    tree.write("tests/fuzz/corpus/a/same", "1")
+    tree.write("tests/fuzz/corpus/a/found_by_the_fuzzer", "4")
+    tree.write("tests/fuzz/corpus/a/other", "1")
+    code, output = tree.check("check-corpora")
+    assert code == 1
+    assert "a/other: is not what its script makes" in output
+    assert "a/none: is missing" in output
+    tree.write("tests/fuzz/corpus/a/other", "2")
+    tree.write("tests/fuzz/corpus/a/none", "3")
+    code, output = tree.check("check-corpora")
+    assert code == 0, output

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Where the inputs are that fuzzing begins with."""
+"""Where the inputs are that fuzzing begins with; buildlib/check-corpora has them made elsewhere."""
+import os
 import pathlib
 
-CORPUS = pathlib.Path(__file__).parent / "corpus"
+CORPUS = pathlib.Path(os.environ.get("UROCE_CORPUS", pathlib.Path(__file__).parent / "corpus"))
 
 
 def write(name, inputs):
