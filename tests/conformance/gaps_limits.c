@@ -151,6 +151,27 @@ static void test_parts_of_a_uroce(void **state)
 	expect_silence(dut);
 }
 
+/* What was sent twice is acknowledged twice, by every responder, and by that one told of credits.
+ */
+static void test_duplicate_acknowledged_twice(void **state)
+{
+	struct dut *dut = dut_rts(
+		(struct dut_config){ .mtu = MTU, .max_rd_atomic = 1, .sq_psn = DUT_SQ_PSN - 1 });
+	uint64_t write;
+
+	(void)state;
+	/* rule S4 test, rule S12 test */
+	write = dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_advance(dut, 100 * MS);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 1);
+	dut_ack(dut, DUT_SQ_PSN - 1, SOME_CREDITS, 1);
+	expect_wc(dut, write, ENG_SUCCESS);
+	dut_ack(dut, DUT_SQ_PSN - 1, SOME_CREDITS, 1);
+	lose_thirds(dut);
+	expect_request(dut, 2, PACKETS - 3);
+	expect_silence(dut);
+}
+
 /* It may do so by repeating its last response to a READ, others of which are missing. */
 static void test_parts_of_one_that_repeats_a_response(void **state)
 {
@@ -176,6 +197,7 @@ int main(void)
 		DUT_TEST(test_as_far_as_remembered),
 		DUT_TEST(test_one_request_for_each_read),
 		DUT_TEST(test_parts_of_a_uroce),
+		DUT_TEST(test_duplicate_acknowledged_twice),
 		DUT_TEST(test_parts_of_one_that_repeats_a_response),
 	};
 

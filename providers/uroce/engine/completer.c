@@ -188,7 +188,9 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
 	credit_volunteered(qp, packet->syndrome, packet->msn);
-	told_unasked(qp, packet);
+	/* An adapter acknowledges a duplicate as well. */
+	if (repair_duplicates_are_answered(&qp->req))
+		told_unasked(qp, packet);
 	if (qp->req.network.unknown)
 		repair_introduce(qp);
 }

@@ -94,11 +94,11 @@ static bool knows_path(const struct eng_qp *qp)
 }
 
 /*
- * The answer to a duplicate looks like that to a sentinel.  When something has been acknowledged
- * that was sent behind all duplicates, these have been answered; but not the last solicitation when
- * just the ACKs have come that had been asked for before it (solicit.c).
+ * When something has been acknowledged that was sent behind all duplicates, these have been
+ * answered; but not the last solicitation when just the ACKs have come that had been asked for
+ * before it (solicit.c).
  */
-static bool duplicates_are_answered(const struct requester *req)
+bool repair_duplicates_are_answered(const struct requester *req)
 {
 	return psn_diff(req->unacked_psn, req->repeated_psn) > 0 &&
 	       req->unacked_psn != req->solicited_psn;
@@ -109,7 +109,7 @@ bool repair_may_have_sentinel(const struct eng_qp *qp)
 	const struct requester *req = &qp->req;
 	uint8_t op = sq_at(qp, qp->sq->tail)->op;
 
-	if (!duplicates_are_answered(req))
+	if (!repair_duplicates_are_answered(req))
 		return false;
 	if (op == ENG_READ)
 		return req->tlp.reads_told && tlp_times_reads(qp) && !gaps_exist(qp);
@@ -128,7 +128,7 @@ static void send_again(struct eng_qp *qp, uint32_t packets, uint64_t now)
 	repair->sent_at = now;
 	repair->owed = true;
 	repair->waits = true;
-	repair->sentinel_at = knows_path(qp) && duplicates_are_answered(&qp->req) ? now : 0;
+	repair->sentinel_at = knows_path(qp) && repair_duplicates_are_answered(&qp->req) ? now : 0;
 	qp->req.repeated_psn = qp->req.end_psn;
 	/* What is acknowledged next says nothing of a round trip. */
 	qp->req.tlp.marked = false;

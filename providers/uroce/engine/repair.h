@@ -62,6 +62,12 @@ bool repair_probe(struct eng_qp *qp, uint64_t now);
 /* Has a repair been sent, or is it to be, of which something is still missing? */
 bool repair_is_unanswered(const struct eng_qp *qp);
 
+/*
+ * No answer to a duplicate or to a solicitation may be under way: it would look like the answer to
+ * a sentinel, or like an unsolicited ACK.
+ */
+bool repair_duplicates_are_answered(const struct requester *req);
+
 /* May a sentinel be sent in a silence: would its answer be known as such, and tell? */
 bool repair_may_have_sentinel(const struct eng_qp *qp);
 

@@ -18,7 +18,7 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->end_psn = req->next_psn;
 	req->unacked_psn = req->next_psn;
 	req->ackreq_psn = psn_sub(req->next_psn, 1);
-	req->repeated_psn = req->next_psn;
+	req->repeated_psn = psn_sub(req->next_psn, 1);
 	/* The first round trip is that of the first packet: the rest of the window may be lost. */
 	req->tlp.mark_psn = req->next_psn;
 	req->tlp.marked = true;
