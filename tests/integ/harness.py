@@ -40,6 +40,8 @@ RPING_IS_OVER = "rdma_get_cm_event: Bad file descriptor\n"
 
 # Some tests kill with signals that would leave a core file.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+# What a script runs in the background inherits that SIGINT is ignored, and would never end by it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Scratch:
