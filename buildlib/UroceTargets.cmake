@@ -79,19 +79,19 @@ function(uroce_test_command name)
 	endif()
 endfunction()
 
-# uroce_pytests(label TIMEOUT seconds [WAITING name...])
+# uroce_pytests(label TIMEOUT seconds [BESIDE name...])
 #
-# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those that mostly wait
-# run beside others, where each can have a network of its own.
+# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those named run beside
+# others, where each can have a network of its own.
 function(uroce_pytests label)
-	cmake_parse_arguments(arg "" "TIMEOUT" "WAITING" ${ARGN})
+	cmake_parse_arguments(arg "" "TIMEOUT" "BESIDE" ${ARGN})
 	execute_process(COMMAND sh -c "unshare -n true || unshare -rn true"
 			RESULT_VARIABLE no_namespaces OUTPUT_QUIET ERROR_QUIET)
 	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py")
 	foreach(script ${scripts})
 		get_filename_component(name "${script}" NAME_WE)
 		set(beside)
-		if(name IN_LIST arg_WAITING AND no_namespaces EQUAL 0)
+		if(name IN_LIST arg_BESIDE AND no_namespaces EQUAL 0)
 			set(beside BESIDE)
 		endif()
 		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${beside}
