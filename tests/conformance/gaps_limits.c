@@ -151,6 +151,22 @@ static void test_parts_of_a_uroce(void **state)
 	expect_silence(dut);
 }
 
+/* The first that it tells of may come before RTS. */
+static void test_parts_of_one_that_told_early(void **state)
+{
+	struct dut *dut = dut_new((struct dut_config){ .mtu = MTU, .max_rd_atomic = 1 });
+
+	(void)state;
+	/* rule C9 test */
+	dut_raise(dut, ENG_RTR);
+	dut_ack(dut, DUT_SQ_PSN - 1, SOME_CREDITS, 0);
+	dut_set_state(dut, ENG_RTS);
+	lose_thirds(dut);
+	for (uint32_t i = 2; i < PACKETS - 1; i += 3)
+		expect_request(dut, i, i + 1);
+	expect_silence(dut);
+}
+
 /* What was sent twice is acknowledged twice, by every responder, and by that one told of credits.
  */
 static void test_duplicate_acknowledged_twice(void **state)
@@ -197,6 +213,7 @@ int main(void)
 		DUT_TEST(test_as_far_as_remembered),
 		DUT_TEST(test_one_request_for_each_read),
 		DUT_TEST(test_parts_of_a_uroce),
+		DUT_TEST(test_parts_of_one_that_told_early),
 		DUT_TEST(test_duplicate_acknowledged_twice),
 		DUT_TEST(test_parts_of_one_that_repeats_a_response),
 	};

@@ -188,8 +188,8 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 {
 	count(qp, ENG_COUNT_UNSOLICITED_ACKS_RECEIVED);
 	credit_volunteered(qp, packet->syndrome, packet->msn);
-	/* An adapter acknowledges a duplicate as well. */
-	if (repair_duplicates_are_answered(&qp->req))
+	/* An adapter acknowledges a duplicate as well.  Before RTS nothing has been sent. */
+	if (qp->state == ENG_RTR || repair_duplicates_are_answered(&qp->req))
 		told_unasked(qp, packet);
 	if (qp->req.network.unknown)
 		repair_introduce(qp);
