@@ -1,24 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Work that a thread of its own does: aside_finish() waits for it, and loses nothing wanted. */
+/*
+ * Work that a thread of its own does: aside_finish() waits for it, and loses nothing wanted.  Where
+ * there is no thread for it, it is done all the same, and by one at a time.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "link/thread.h"
 #include "progress/aside.h"
 
 static sem_t begun, may_end;
-static atomic_uint done;
+static atomic_uint done, working, most_working;
+static atomic_bool no_threads;
+
+/* Instead of that of link/thread.c. */
+int thread_start(pthread_t *thread, const char *name, void *(*function)(void *arg), void *arg)
+{
+	(void)name;
+	return atomic_load(&no_threads) ? -EAGAIN : -pthread_create(thread, NULL, function, arg);
+}
 
 static void work(void)
 {
+	unsigned int now = atomic_fetch_add(&working, 1) + 1;
+
+	if (now > atomic_load(&most_working))
+		atomic_store(&most_working, now);
 	sem_post(&begun);
 	sem_wait(&may_end);
+	atomic_fetch_sub(&working, 1);
 	atomic_fetch_add(&done, 1);
 }
 
@@ -40,6 +58,8 @@ static int setup(void **state)
 	sem_init(&begun, 0, 0);
 	sem_init(&may_end, 0, 0);
 	atomic_store(&done, 0);
+	atomic_store(&most_working, 0);
+	atomic_store(&no_threads, false);
 	atomic_store(&finishers, 0);
 	return 0;
 }
@@ -107,12 +127,44 @@ static void test_wanted_while_finishing(void **state)
 	assert_int_equal(atomic_load(&done), 3);
 }
 
+static void *want(void *arg)
+{
+	(void)arg;
+	aside_want(&aside);
+	return NULL;
+}
+
+/* It is done by the first that comes upon it, also what others do meanwhile. */
+static void test_no_thread(void **state)
+{
+	pthread_t first, second;
+
+	(void)state;
+	atomic_store(&no_threads, true);
+	assert_int_equal(pthread_create(&first, NULL, want, NULL), 0);
+	sem_wait(&begun);
+	assert_int_equal(pthread_create(&second, NULL, want, NULL), 0);
+	usleep(20000);
+	for (int i = 0; i < 3; i++)
+		sem_post(&may_end);
+	assert_int_equal(pthread_join(first, NULL), 0);
+	assert_int_equal(pthread_join(second, NULL), 0);
+	assert_int_equal(atomic_load(&done), 2);
+	assert_int_equal(atomic_load(&most_working), 1);
+	/* And by a thread, once there are some. */
+	atomic_store(&no_threads, false);
+	aside_want(&aside);
+	aside_finish(&aside);
+	assert_int_equal(atomic_load(&done), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_finish_waits, setup),
 		cmocka_unit_test_setup(test_finish_loses_nothing, setup),
 		cmocka_unit_test_setup(test_wanted_while_finishing, setup),
+		cmocka_unit_test_setup(test_no_thread, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

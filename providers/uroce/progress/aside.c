@@ -29,20 +29,20 @@ static void join_last(struct aside *aside)
 
 void aside_want(struct aside *aside)
 {
-	bool started = true;
+	bool here = false;
 
 	pthread_mutex_lock(&aside->lock);
 	aside->wanted = true;
 	if (!aside->running) {
 		join_last(aside);
-		started = thread_start(&aside->thread, "uroce-aside", do_work, aside) == 0;
-		aside->running = started;
-		aside->joinable = started;
+		aside->running = true;
+		here = thread_start(&aside->thread, "uroce-aside", do_work, aside) != 0;
+		aside->joinable = !here;
 	}
 	pthread_mutex_unlock(&aside->lock);
-	/* Late is better than never. */
-	if (!started)
-		aside->work();
+	/* Where no thread can be had: late is better than never. */
+	if (here)
+		do_work(aside);
 }
 
 void aside_finish(struct aside *aside)

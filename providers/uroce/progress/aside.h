@@ -23,7 +23,10 @@ struct aside {
 		.work = (function), .lock = PTHREAD_MUTEX_INITIALIZER \
 	}
 
-/* Let the work be done, from its beginning, some time after this call. */
+/*
+ * Let the work be done, from its beginning, some time after this call, and never by two at a time;
+ * in this call when no thread can be started.
+ */
 void aside_want(struct aside *aside);
 /*
  * After return what was wanted before is done.  Waits for the thread, so it is called under no lock
