@@ -105,6 +105,12 @@ static void parse_statistics(size_t at, uint32_t length)
 	file.statistics++;
 }
 
+/* May a block that begins at at be as long as it says? */
+static bool is_length(size_t at, uint32_t length)
+{
+	return length >= 12 && length % 4 == 0 && at + length <= file.length;
+}
+
 static void parse_blocks(void)
 {
 	size_t at = 0;
@@ -113,7 +119,7 @@ static void parse_blocks(void)
 		uint32_t type = u32_at(at), length = u32_at(at + 4);
 		uint16_t version[2];
 
-		assert_true(length >= 12 && length % 4 == 0 && at + length <= file.length);
+		assert_true(is_length(at, length));
 		assert_int_equal(u32_at(at + length - 4), length);
 		if (at == 0) {
 			assert_int_equal(type, 0x0a0d0d0a);
@@ -149,6 +155,12 @@ static void load(const char *name)
 	close(fd);
 }
 
+static void unload(void)
+{
+	free(file.bytes);
+	file.bytes = NULL;
+}
+
 bool pcapng_is_whole(const char *name)
 {
 	size_t at = 0;
@@ -157,12 +169,11 @@ bool pcapng_is_whole(const char *name)
 	while (file.length - at >= 12) {
 		uint32_t length = u32_at(at + 4);
 
-		if (length < 12 || length > file.length - at || u32_at(at + length - 4) != length)
+		if (!is_length(at, length) || u32_at(at + length - 4) != length)
 			break;
 		at += length;
 	}
-	free(file.bytes);
-	file.bytes = NULL;
+	unload();
 	return at > 0 && at == file.length;
 }
 
@@ -170,8 +181,7 @@ const struct pcapng_file *pcapng_read(const char *name)
 {
 	load(name);
 	parse_blocks();
-	free(file.bytes);
-	file.bytes = NULL;
+	unload();
 	for (unsigned int i = 1; i < file.packets; i++)
 		assert_true(file.packet[i].time >= file.packet[i - 1].time);
 	return &file;
