@@ -190,6 +190,9 @@ def scripts():
     yield "ib", (create(SERVER, IB) + bind_any(SERVER, 0, ib("0.0.0.0", PORT)) + listen(SERVER, 0) +
                  create(CLIENT, IB) + resolve_ib(CLIENT, 1) + connect(CLIENT, 1, 92) + deliver +
                  get_event(SERVER) + accept(SERVER, 2) + deliver + get_event(CLIENT))
+    yield "ib_queried", (create(CLIENT, IB) + resolve_ib(CLIENT, 0) +
+                         by_id(QUERY_ROUTE, CLIENT, 0, 0) +
+                         b"".join(by_id(QUERY, CLIENT, 0, option) for option in range(3)))
     yield "ib_datagrams", (create(CLIENT, IB, UD) + resolve_ib(CLIENT, 0) +
                            connect(CLIENT, 0, 216) + deliver)
     yield "loopback", (create(SERVER) + bind_ip(SERVER, 0, ipv4("127.0.0.1", PORT)) +

@@ -84,13 +84,15 @@ bool ucm_address_get(const void *from, size_t bytes, struct ucm_address *address
 	return true;
 }
 
-size_t ucm_address_put(const struct ucm_address *address, void *to)
+size_t ucm_address_put(const struct ucm_address *address, void *to, size_t room)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
 	struct sockaddr_ib sib = { .sib_family = UCM_AF_IB, .sib_pkey = htobe16(0xffff) };
 	size_t bytes = ucm_address_bytes(address->family);
 
+	if (bytes > room)
+		bytes = room;
 	switch (address->family) {
 	case AF_INET:
 		sin.sin_port = htobe16(address->port);

@@ -25,8 +25,11 @@ struct ucm_address {
 size_t ucm_address_bytes(int family);
 /* bytes are what is there of from.  false: of no known family, or too short for it. */
 bool ucm_address_get(const void *from, size_t bytes, struct ucm_address *address);
-/* Writes no more than ucm_address_bytes(); returns how many. */
-size_t ucm_address_put(const struct ucm_address *address, void *to);
+/*
+ * Writes ucm_address_bytes(), or no more of them than there is room for; returns how many.  As the
+ * kernel does: an AF_IB address does not fit where QUERY_ROUTE tells addresses.
+ */
+size_t ucm_address_put(const struct ucm_address *address, void *to, size_t room);
 
 void ucm_address_any(int family, struct ucm_address *address);
 

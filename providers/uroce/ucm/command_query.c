@@ -69,8 +69,8 @@ int ucm_query_route(struct ucm_call *call)
 	if (!id)
 		return error;
 	device = device_of(id);
-	ucm_address_put(&id->source, &answer.src_addr);
-	ucm_address_put(&id->destination, &answer.dst_addr);
+	ucm_address_put(&id->source, &answer.src_addr, sizeof(answer.src_addr));
+	ucm_address_put(&id->destination, &answer.dst_addr, sizeof(answer.dst_addr));
 	answer.node_guid = device.guid;
 	answer.port_num = device.port;
 	answer.ibdev_index = device.index;
@@ -95,8 +95,9 @@ static int respond_addresses(struct ucm_call *call, const struct rdma_ucm_query 
 
 	if (call->out_bytes < ADDRESS_BYTES)
 		return ENOSPC;
-	answer.src_size = (__u16)ucm_address_put(source, &answer.src_addr);
-	answer.dst_size = (__u16)ucm_address_put(destination, &answer.dst_addr);
+	answer.src_size = (__u16)ucm_address_put(source, &answer.src_addr, sizeof(answer.src_addr));
+	answer.dst_size =
+		(__u16)ucm_address_put(destination, &answer.dst_addr, sizeof(answer.dst_addr));
 	answer.node_guid = device.guid;
 	answer.port_num = device.port;
 	answer.ibdev_index = device.index;

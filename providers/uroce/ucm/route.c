@@ -21,7 +21,7 @@ static socklen_t to_socket_address(const struct ucm_address *address, uint16_t p
 		ip.family = memcmp(ip.ip, mapped, sizeof(mapped)) ? AF_INET6 : AF_INET;
 	ip.port = port;
 	memset(to, 0, sizeof(*to));
-	return (socklen_t)ucm_address_put(&ip, to);
+	return (socklen_t)ucm_address_put(&ip, to, sizeof(*to));
 }
 
 static int open_bound(const struct ucm_address *address)

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <infiniband/ib.h>
+
 #include "caller.h"
 #include "ucm/command.h"
 #include "ucm/way_in.h"
@@ -245,6 +247,32 @@ static void resolving_fails(void **state)
 	world_close(fd);
 }
 
+/* As the kernel: QUERY_ROUTE tells an AF_IB address as far as there is room, and no byte more. */
+static void ib_addresses_are_cut(void **state)
+{
+	const uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 };
+	const uint8_t zeros[sizeof(((struct rdma_ucm_query_route_resp *)0)->reserved)] = { 0 };
+	struct rdma_ucm_query_route_resp answer;
+	struct sockaddr_ib address;
+	int fd = open_channel();
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(create_ib_id(fd, QP_RC, &id), 0);
+	assert_int_equal(resolve_ib_id(fd, id, "10.0.0.1", 7471), 0);
+	expect_event(fd, 0, 0, id, NULL);
+	assert_int_equal(query_route_id(fd, id, &answer), 0);
+	memcpy(&address, &answer.src_addr, sizeof(answer.src_addr));
+	assert_int_equal(address.sib_family, AF_IB);
+	assert_memory_equal(&address.sib_addr, gid, sizeof(gid));
+	memcpy(&address, &answer.dst_addr, sizeof(answer.dst_addr));
+	assert_int_equal(address.sib_family, AF_IB);
+	assert_memory_equal(&address.sib_addr, gid, sizeof(gid));
+	assert_int_equal(answer.num_paths, 0);
+	assert_memory_equal(answer.reserved, zeros, sizeof(zeros));
+	world_close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +284,7 @@ int main(void)
 		cmocka_unit_test(devices),
 		cmocka_unit_test(options_of_bound),
 		cmocka_unit_test(written_events),
+		cmocka_unit_test(ib_addresses_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
