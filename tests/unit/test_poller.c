@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* How often a thread that polls has slept. */
+/* What a thread that polls in vain finds out about itself, and how soon it yields then. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,10 +44,100 @@ static void test_sleeps(void **state)
 	pthread_join(other, NULL);
 }
 
+/* A thread that is ready on the same processor has it meanwhile, which is no sleep of this one. */
+static void test_preemptions(void **state)
+{
+	cpu_set_t before, one;
+	atomic_bool over = false;
+	uint64_t preemptions, sleeps;
+	pthread_t other;
+
+	(void)state;
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(pthread_create(&other, NULL, run, &over), 0);
+	sleeps = poller_sleeps();
+	preemptions = poller_preemptions();
+	/* One of them alone may come before the other thread is ready, or has had its share. */
+	while (poller_preemptions() < preemptions + 5)
+		sched_yield();
+	assert_int_equal(poller_sleeps(), sleeps);
+	over = true;
+	pthread_join(other, NULL);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
+static uint64_t told_preemptions;
+static unsigned int times_asked;
+
+static uint64_t tell_preemptions(void)
+{
+	times_asked++;
+	return told_preemptions;
+}
+
+static uint64_t patience_after(struct poller_patience *patience, uint64_t took)
+{
+	poller_yielded(patience, took, tell_preemptions);
+	return patience->ns;
+}
+
+/* Nobody else is ready: a yield is quick, or as slow as system calls are on this machine. */
+static void test_patience_alone(void **state)
+{
+	struct poller_patience patience = POLLER_PATIENCE;
+
+	(void)state;
+	times_asked = 0;
+	told_preemptions = 0;
+	assert_int_equal(patience.ns, POLLER_PATIENCE_NS);
+	assert_int_equal(patience_after(&patience, 300), POLLER_PATIENCE_NS);
+	assert_int_equal(times_asked, 0);
+	for (uint64_t took = 1001; took < 100000; took += 1000)
+		assert_int_equal(patience_after(&patience, took), POLLER_PATIENCE_NS);
+	/* What happened before is not what the yield has found, but counts once. */
+	told_preemptions = 7;
+	assert_int_equal(patience_after(&patience, 1500), 0);
+	assert_int_equal(patience_after(&patience, 1500), POLLER_PATIENCE_NS);
+}
+
+/* Another one has had the processor: it may be the one that is waited for. */
+static void test_patience_shared(void **state)
+{
+	struct poller_patience patience = POLLER_PATIENCE;
+
+	(void)state;
+	for (told_preemptions = 1; told_preemptions < 20; told_preemptions++)
+		assert_int_equal(patience_after(&patience, 10000), 0);
+	assert_int_equal(patience_after(&patience, 300), POLLER_PATIENCE_NS);
+}
+
+/* Eight times in a row it has had it for long: it computes, and is not waited for. */
+static void test_patience_beside_computing(void **state)
+{
+	struct poller_patience patience = POLLER_PATIENCE;
+
+	(void)state;
+	told_preemptions = 1;
+	for (unsigned int i = 0; i < 7; i++, told_preemptions++)
+		assert_int_equal(patience_after(&patience, 600000), 0);
+	assert_int_equal(patience_after(&patience, 600000), 100000);
+	assert_int_equal(patience_after(&patience, 600000), 100000);
+	assert_int_equal(patience_after(&patience, 300), POLLER_PATIENCE_NS);
+	told_preemptions++;
+	assert_int_equal(patience_after(&patience, 600000), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleeps),
+		cmocka_unit_test(test_preemptions),
+		cmocka_unit_test(test_patience_alone),
+		cmocka_unit_test(test_patience_shared),
+		cmocka_unit_test(test_patience_beside_computing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,37 +23,6 @@ enum {
 	 * the same way.  bench: ACK behind the data x 1.17, before it x 1.9.
 	 */
 	FEW_PACKETS = 2,
-	/*
-	 * A poller yields its core when it has polled in vain for so long: its peer may wait for
-	 * this very core.  It is a time, and not a number of polls, because a look at the socket
-	 * is a system call and one at shared memory is not; and it begins anew with each packet,
-	 * because a poller that has work to do is best left to it.  Counting 64 polls in vain
-	 * instead, four pairs of ib_send_lat on two cores made 49 and not 82 thousand round trips a
-	 * second, and through shared memory 92 and not 378 (medians of three).
-	 */
-	YIELD_AFTER_NS = 5000,
-	/*
-	 * Where another thread is ready to run on the core, which shows in the time that the call
-	 * takes, it may be the one that is waited for: then a poller yields with every second poll.
-	 * Both ends of ib_send_lat on one core take 4.7 us so, 10.6 us when they always wait for 5
-	 * us, and 140 us when they never yield (medians of five).
-	 */
-	YIELD_SHARED_NS = 1000,
-	YIELD_AFTER_SHARED_NS = 0,
-	/*
-	 * But one that takes the core for so long is another program, that computes, and every
-	 * yield to it costs a time slice.  It is one when so many yields in a row have been slow:
-	 * single ones are slow as well where more pairs poll than there are processors, and one
-	 * that then waits longer holds the others up.  In one scheduling group (a container), on
-	 * two processors, with eight, with four, with one and without the rule: ibv_rc_pingpong
-	 * beside three threads that compute takes 1.3, 1.5, 0.09 and 2.9 ms, four pairs of
-	 * ib_send_lat make 102, 95, 38 and 104 thousand round trips a second, and four of
-	 * ib_send_bw with 64 KiB 3.7, 3.5, 3.4 and 4.1 GB/s (medians, of the streams the best, of
-	 * two to nine rounds).
-	 */
-	YIELD_SLOW_NS = 500000,
-	YIELD_SLOW_ROW = 8,
-	YIELD_AFTER_SLOW_NS = 100000,
 	/* The clock is read with each second poll in vain. */
 	YIELD_LOOK_POLLS = 2,
 	/*
@@ -434,18 +403,8 @@ static __thread struct {
 	/* Since there was work, or since it yielded; and when it first looked at the clock then. */
 	unsigned int vain_polls;
 	uint64_t vain_since;
-	/* It yields when it has polled in vain for so long. */
-	uint64_t yield_after;
-	unsigned int slow_yields; /* in a row */
-} poller = { .yield_after = YIELD_AFTER_NS };
-
-static uint64_t yield_after(uint64_t took)
-{
-	poller.slow_yields = took > YIELD_SLOW_NS ? poller.slow_yields + 1 : 0;
-	if (poller.slow_yields >= YIELD_SLOW_ROW)
-		return YIELD_AFTER_SLOW_NS;
-	return took > YIELD_SHARED_NS ? YIELD_AFTER_SHARED_NS : YIELD_AFTER_NS;
-}
+	struct poller_patience patience;
+} poller = { .patience = POLLER_PATIENCE };
 
 /* Not inlined: tests/bench/instructions.py counts the calls. */
 static __attribute__((noinline)) void yield_sometimes(void)
@@ -457,11 +416,11 @@ static __attribute__((noinline)) void yield_sometimes(void)
 	now = progress_now();
 	if (poller.vain_polls == YIELD_LOOK_POLLS)
 		poller.vain_since = now;
-	if (now - poller.vain_since < poller.yield_after)
+	if (now - poller.vain_since < poller.patience.ns)
 		return;
 	sched_yield();
 	poller.vain_polls = 0;
-	poller.yield_after = yield_after(progress_now() - now);
+	poller_yielded(&poller.patience, progress_now() - now, poller_preemptions);
 }
 
 /* Should a poller leave the turn to a thread that waits for it? */
