@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "verbs_box.h"
@@ -20,7 +21,7 @@ static struct ibv_xrcd *xrcd;
 static struct ibv_srq *srq[2];
 static struct ibv_qp *initiator, *target;
 
-static struct ibv_xrcd *open_domain(int fd, int flags)
+static struct ibv_xrcd *open_domain_in(struct ibv_context *context, int fd, int flags)
 {
 	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
 							IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -28,7 +29,12 @@ static struct ibv_xrcd *open_domain(int fd, int flags)
 					   .oflags = flags };
 
 	errno = 0;
-	return ibv_open_xrcd(the_context(), &attr);
+	return ibv_open_xrcd(context, &attr);
+}
+
+static struct ibv_xrcd *open_domain(int fd, int flags)
+{
+	return open_domain_in(the_context(), fd, flags);
 }
 
 static struct ibv_srq *make_srq(struct box *box, struct ibv_xrcd *domain)
@@ -364,6 +370,36 @@ static void target_shows_its_protection_domain(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* The context in which it was made may be closed as soon as that opening is gone. */
+static void target_outlives_the_context_of_its_first_opening(void **state)
+{
+	struct ibv_context *context = ibv_open_device(the_context()->device);
+	FILE *file = tmpfile();
+	struct ibv_xrcd *here = open_domain(fileno(file), O_CREAT);
+	struct ibv_xrcd *there = open_domain_in(context, fileno(file), O_CREAT);
+	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
+					    .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+					    .xrcd = there };
+	struct ibv_qp *made = ibv_create_qp_ex(context, &attr), *opened;
+	struct ibv_qp_open_attr open_attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM |
+							   IBV_QP_OPEN_ATTR_XRCD |
+							   IBV_QP_OPEN_ATTR_TYPE,
+					      .qp_num = made->qp_num,
+					      .xrcd = here,
+					      .qp_type = IBV_QPT_XRC_RECV };
+
+	(void)state;
+	opened = ibv_open_qp(the_context(), &open_attr);
+	assert_non_null(opened);
+	assert_int_equal(ibv_destroy_qp(made), 0);
+	assert_int_equal(ibv_close_xrcd(there), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+	box_connect(opened, 17);
+	assert_int_equal(ibv_destroy_qp(opened), 0);
+	assert_int_equal(ibv_close_xrcd(here), 0);
+	fclose(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +414,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wrong_uses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(target_shows_its_protection_domain, set_up,
 						tear_down),
+		cmocka_unit_test(target_outlives_the_context_of_its_first_opening),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

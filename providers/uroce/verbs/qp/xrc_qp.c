@@ -30,23 +30,34 @@ static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
 	uroce_context_release(&before->base.context);
 }
 
+/*
+ * The QP gets the context of an opening that has not been ended.  Is there one?  Caller holds the
+ * domains' lock.
+ */
+static bool hand_on(struct uroce_qp *qp)
+{
+	struct xrc_opening *heir = qp->openings;
+
+	while (heir && uroce_inherited(heir->generation))
+		heir = heir->next;
+	if (heir)
+		inherit(qp, heir->belonging.context);
+	return heir;
+}
+
 /* With the last one that has not been ended, the QP is. */
 static void end(struct uroce_belonging *belonging)
 {
 	struct xrc_opening *opening =
 		(struct xrc_opening *)((char *)belonging - offsetof(struct xrc_opening, belonging));
 	struct uroce_qp *qp = opening->qp;
-	struct xrc_opening *heir;
+	bool is_open;
 
 	xrc_domains_lock();
 	opening->generation = UROCE_ENDED;
-	heir = qp->openings;
-	while (heir && uroce_inherited(heir->generation))
-		heir = heir->next;
-	if (heir)
-		inherit(qp, heir->belonging.context);
+	is_open = hand_on(qp);
 	xrc_domains_unlock();
-	if (!heir && !uroce_inherited(qp->generation))
+	if (!is_open && !uroce_inherited(qp->generation))
 		uroce_qp_end(qp);
 }
 
@@ -165,6 +176,9 @@ int uroce_xrc_close_opening(struct xrc_opening *opening)
 	uroce_belongings_leave(&opening->belonging);
 	xrc_domains_lock();
 	last = leave(opening);
+	/* Its context may be closed before the others are. */
+	if (!last && !uroce_inherited(qp->generation))
+		hand_on(qp);
 	xrc_domains_unlock();
 	if (!inherited) {
 		uroce_async_purge(to_uroce_context(context), &opening->base.qp);
