@@ -5,6 +5,7 @@
 #include "verbs_pair.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -364,6 +365,123 @@ static void an_import_may_destroy(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
+static void bind_whole(struct verbs_end *end, struct ibv_mw *mw, struct ibv_mr *mr)
+{
+	struct ibv_mw_bind bind = { .wr_id = 9,
+				    .send_flags = IBV_SEND_SIGNALED,
+				    .bind_info = { .mr = mr,
+						   .addr = (uintptr_t)mr->addr,
+						   .length = mr->length,
+						   .mw_access_flags = IBV_ACCESS_REMOTE_WRITE } };
+
+	assert_int_equal(ibv_bind_mw(end->qp, mw, &bind), 0);
+	expect_wc(end, 9, IBV_WC_SUCCESS);
+}
+
+/* Nothing is destroyed by it, as with the kernel: neither the object nor what was made in it. */
+static void what_is_only_unimported_stays(void **state)
+{
+	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
+	struct ibv_context *context = the_context();
+	struct ibv_dm *dm = ibv_alloc_dm(context, &dm_attr);
+	uint32_t dm_handle = dm->handle, mr_handle, pd_handle;
+	struct ibv_mr *dm_mr, *mr;
+	struct ibv_mw *mw;
+	struct pair pair;
+	struct ibv_pd *lone = ibv_alloc_pd(context);
+
+	(void)state;
+	pd_handle = lone->handle;
+	ibv_unimport_pd(lone);
+	pair_open(&pair, NULL);
+	dm_mr = ibv_reg_dm_mr(pair.b.pd, dm, 0, 64,
+			      IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE |
+				      IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(dm_mr);
+	ibv_unimport_dm(dm);
+	mr = ibv_reg_mr(pair.b.pd, pair.b.buffer, 100, ALL_ACCESS | IBV_ACCESS_MW_BIND);
+	assert_non_null(mr);
+	mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
+	bind_whole(&pair.b, mw, mr);
+	mr_handle = mr->handle;
+	ibv_unimport_mr(mr);
+	/* The peer writes through the window, and to the device's memory. */
+	post_sge(&pair.a, IBV_WR_RDMA_WRITE, 1, sge_of(&pair.a, 0, 1), mw->rkey,
+		 (uintptr_t)pair.b.buffer);
+	expect_wc(&pair.a, 1, IBV_WC_SUCCESS);
+	post_sge(&pair.a, IBV_WR_RDMA_WRITE, 2, sge_of(&pair.a, 0, 1), dm_mr->rkey, 0);
+	expect_wc(&pair.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(dm_mr), 0);
+	/* All of them are there to be imported, and destroyed. */
+	mr = ibv_import_mr(pair.b.pd, mr_handle);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	dm = ibv_import_dm(context, dm_handle);
+	assert_non_null(dm);
+	assert_int_equal(ibv_free_dm(dm), 0);
+	lone = ibv_import_pd(context, pd_handle);
+	assert_non_null(lone);
+	assert_int_equal(ibv_dealloc_pd(lone), 0);
+	assert_null(ibv_import_pd(context, pd_handle));
+	pair_close(&pair);
+}
+
+/* What another holder has destroyed makes nothing new that would outlive it. */
+static void imports_of_what_is_destroyed(void **state)
+{
+	const int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
+	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
+	struct ibv_context *context = the_context();
+	struct ibv_dm *dm = ibv_alloc_dm(context, &dm_attr);
+	struct ibv_dm *other_dm = ibv_import_dm(context, dm->handle);
+	struct ibv_pd *original = ibv_alloc_pd(context);
+	struct ibv_pd *other = ibv_import_pd(context, original->handle);
+	uint8_t bytes[8];
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_int_equal(ibv_free_dm(dm), 0);
+	errno = 0;
+	assert_null(ibv_reg_dm_mr(original, other_dm, 0, 64, access));
+	assert_int_equal(errno, EINVAL);
+	ibv_unimport_dm(other_dm);
+
+	assert_int_equal(ibv_dealloc_pd(original), 0);
+	mr = ibv_reg_mr(other, bytes, sizeof(bytes), 0);
+	ibv_unimport_pd(other);
+	if (mr)
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void *deregister(void *mr)
+{
+	return (void *)(intptr_t)ibv_dereg_mr(mr);
+}
+
+/* One of them does, and leaves the other to be unimported. */
+static void two_holders_deregister_at_once(void **state)
+{
+	struct ibv_pd *original = ibv_alloc_pd(the_context());
+	uint8_t bytes[8];
+
+	(void)state;
+	for (unsigned int i = 0; i < 300; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(original, bytes, sizeof(bytes), 0);
+		struct ibv_mr *other = ibv_import_mr(original, mr->handle);
+		pthread_t thread;
+		void *result;
+		int error;
+
+		assert_int_equal(pthread_create(&thread, NULL, deregister, other), 0);
+		error = ibv_dereg_mr(mr);
+		pthread_join(thread, &result);
+		assert_int_equal(error + (int)(intptr_t)result, EINVAL);
+		ibv_unimport_mr(error ? mr : other);
+	}
+	assert_int_equal(ibv_dealloc_pd(original), 0);
+}
+
 static void imports_that_are_refused(void **state)
 {
 	struct ibv_context *context = import(the_context()), *alone;
@@ -410,6 +528,9 @@ int main(void)
 		cmocka_unit_test(domains_that_are_refused),
 		cmocka_unit_test(what_one_context_has_another_uses),
 		cmocka_unit_test(an_import_may_destroy),
+		cmocka_unit_test(what_is_only_unimported_stays),
+		cmocka_unit_test(imports_of_what_is_destroyed),
+		cmocka_unit_test(two_holders_deregister_at_once),
 		cmocka_unit_test(imports_that_are_refused),
 	};
 

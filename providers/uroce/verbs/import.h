@@ -4,6 +4,9 @@
  * the application holds is the object itself, or an import that stands for it.  Destroying either
  * destroys the object, and all others may then only be unimported: ibv_import_pd(3).  So the
  * storage of an object stays until the last one that holds it lets go.
+ *
+ * One that has only been unimported is not destroyed.  As with the kernel's it stays as it is, with
+ * all that was made in it, and may be imported again by its number.
  */
 #ifndef UROCE_VERBS_IMPORT_H
 #define UROCE_VERBS_IMPORT_H
@@ -42,7 +45,11 @@ void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint
 			size_t bytes, struct uroce_importable **object);
 /* The object is being destroyed: it is not found again. false: it had been destroyed before. */
 bool uroce_import_destroy(struct uroce_importable *object);
-/* A holder lets go.  true: it was the last one, and the storage is the caller's to free. */
+bool uroce_import_is_destroyed(struct uroce_importable *object);
+/*
+ * A holder lets go.  true: it was the last one of an object that has been destroyed, whose storage
+ * is the caller's to free.
+ */
 bool uroce_import_put(struct uroce_importable *object);
 
 /* Around fork(), so that the child's list is whole. */

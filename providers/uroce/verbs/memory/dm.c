@@ -136,7 +136,7 @@ struct ibv_dm *uroce_import_dm(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
-/* The application's pointer goes now; the memory when it has no holder any more. */
+/* The application's pointer goes now; the memory when it has been freed and has no holder. */
 static void let_go(struct uroce_dm *held)
 {
 	struct ibv_context *context = held->base.context;
@@ -145,8 +145,6 @@ static void let_go(struct uroce_dm *held)
 	if (held != dm)
 		free(held);
 	if (uroce_import_put(&dm->importable)) {
-		/* It has only been unimported: no pointer is left by which it could be freed. */
-		uroce_import_destroy(&dm->importable);
 		atomic_fetch_sub(&dm->device->dm_used, dm->length);
 		free(dm->memory);
 		free(dm);
@@ -196,7 +194,9 @@ struct ibv_mr *uroce_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv_dm, uint64_
 	int error = check_region(dm, offset, length, access);
 	struct uroce_mr *mr;
 
-	if (!uroce_together(pd->context, ibv_dm->context))
+	/* Where another holder has freed it, the memory goes with this one. */
+	if (!uroce_together(pd->context, ibv_dm->context) ||
+	    uroce_import_is_destroyed(&dm->importable))
 		error = EINVAL;
 	if (error) {
 		errno = error;

@@ -87,12 +87,22 @@ bool uroce_import_destroy(struct uroce_importable *object)
 	return first;
 }
 
+bool uroce_import_is_destroyed(struct uroce_importable *object)
+{
+	bool destroyed;
+
+	pthread_mutex_lock(&lock);
+	destroyed = object->destroyed;
+	pthread_mutex_unlock(&lock);
+	return destroyed;
+}
+
 bool uroce_import_put(struct uroce_importable *object)
 {
 	bool last;
 
 	pthread_mutex_lock(&lock);
-	last = --object->holders == 0;
+	last = --object->holders == 0 && object->destroyed;
 	pthread_mutex_unlock(&lock);
 	return last;
 }

@@ -221,7 +221,10 @@ static int destroy(struct uroce_mr *mr)
 	return 0;
 }
 
-/* The application's pointer goes now; the storage of the region when it has no holder any more. */
+/*
+ * The application's pointer goes now; the storage of the region when it has been deregistered and
+ * has no holder any more.
+ */
 static void let_go(struct uroce_mr *held)
 {
 	struct ibv_context *holder = held->holder;
@@ -229,15 +232,8 @@ static void let_go(struct uroce_mr *held)
 
 	if (held != mr)
 		free(held);
-	if (uroce_import_put(&mr->importable)) {
-		/*
-		 * It has only been unimported: no pointer is left by which it could be
-		 * deregistered.
-		 */
-		if (uroce_import_destroy(&mr->importable))
-			destroy(mr);
+	if (uroce_import_put(&mr->importable))
 		free(mr);
-	}
 	uroce_context_release(holder);
 }
 
@@ -297,12 +293,14 @@ int uroce_dereg_mr(struct verbs_mr *vmr)
 	struct uroce_mr *mr = to_uroce_mr(&vmr->ibv_mr);
 	int error;
 
-	/* Another holder has: ibv_import_mr(3) leaves this one to be unimported. */
-	if (mr->importable.destroyed)
+	/* Another holder has, or does: ibv_import_mr(3) leaves this one to be unimported. */
+	if (atomic_exchange(&mr->ending, true))
 		return EINVAL;
 	error = destroy(mr);
-	if (error)
+	if (error) {
+		atomic_store(&mr->ending, false);
 		return error;
+	}
 	uroce_import_destroy(&mr->importable);
 	let_go((struct uroce_mr *)vmr);
 	return 0;

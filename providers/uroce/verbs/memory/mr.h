@@ -25,6 +25,7 @@ struct uroce_mr {
 	struct uroce_pd *pd;
 	struct uroce_dm *dm;	    /* whose memory it is; NULL: the application's */
 	struct ibv_context *holder; /* that it was made in, which it holds; NULL in tests */
+	atomic_bool ending;	    /* one of its holders is deregistering it, or has */
 };
 
 static inline struct uroce_mr *to_uroce_mr(struct ibv_mr *mr)

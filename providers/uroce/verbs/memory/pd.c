@@ -49,7 +49,10 @@ struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
-/* The application's pointer goes now; the PD itself when it has no holder any more. */
+/*
+ * The application's pointer goes now; the PD itself when it has been destroyed and has no holder
+ * any more.  What was made in it nevertheless, by an import that stood for it no longer, keeps it.
+ */
 static void let_go(struct uroce_pd *held)
 {
 	struct ibv_context *context = held->base.context;
@@ -57,7 +60,7 @@ static void let_go(struct uroce_pd *held)
 
 	if (held != pd)
 		free(held);
-	if (uroce_import_put(&pd->importable))
+	if (uroce_import_put(&pd->importable) && !atomic_load(&pd->users))
 		free(pd);
 	uroce_context_release(context);
 }
