@@ -254,10 +254,12 @@ __attribute__((destructor)) static void end(void)
 void capture_fork_prepare(void)
 {
 	pthread_mutex_lock(&control_lock);
+	capture_writer_fork_prepare();
 }
 
 void capture_fork_parent(void)
 {
+	capture_writer_fork_done();
 	pthread_mutex_unlock(&control_lock);
 }
 
@@ -269,5 +271,6 @@ void capture_fork_child(void)
 		close(newest->writer.file.fd);
 	running = false;
 	begun_once = false;
+	capture_writer_fork_done();
 	pthread_mutex_unlock(&control_lock);
 }

@@ -22,6 +22,19 @@ enum {
 	STOP_SECONDS = 2,
 };
 
+/* Around what opens and closes files, so that a fork does not come in between. */
+static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void capture_writer_fork_prepare(void)
+{
+	pthread_mutex_lock(&file_lock);
+}
+
+void capture_writer_fork_done(void)
+{
+	pthread_mutex_unlock(&file_lock);
+}
+
 static uint64_t now_by(clockid_t clock)
 {
 	struct timespec now;
@@ -86,20 +99,26 @@ static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEX
 	return capture_file_open(&writer->file, name, error);
 }
 
+static void close_file(struct capture_writer *writer)
+{
+	capture_file_close(&writer->file);
+	writer->file.fd = -1;
+}
+
 static int turn_over(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
 	int result;
 
 	put_statistics(writer);
 	result = flush(writer);
-	capture_file_close(&writer->file);
+	pthread_mutex_lock(&file_lock);
+	close_file(writer);
 	if (!result)
 		result = open_next(writer, error);
-	if (result) {
+	if (result)
 		writer->file.fd = -1;
-		return result;
-	}
-	return put_head(writer);
+	pthread_mutex_unlock(&file_lock);
+	return result ? result : put_head(writer);
 }
 
 static bool is_full(const struct capture_writer *writer, uint32_t more)
@@ -196,9 +215,10 @@ static void *work(void *arg)
 
 	if (result)
 		give_up(writer, result, error);
+	pthread_mutex_lock(&file_lock);
 	if (writer->file.fd >= 0)
-		capture_file_close(&writer->file);
-	writer->file.fd = -1;
+		close_file(writer);
+	pthread_mutex_unlock(&file_lock);
 	atomic_store(&writer->ended, true);
 	return NULL;
 }

@@ -37,5 +37,11 @@ int capture_writer_start(struct capture_writer *writer, const struct capture_con
  * long that it is left alone: the thread then goes on to use writer and buffer.
  */
 bool capture_writer_stop(struct capture_writer *writer);
+/*
+ * Between these two, which are around a fork(), no writer opens or closes a file: file.fd of each
+ * is its file's descriptor or negative.
+ */
+void capture_writer_fork_prepare(void);
+void capture_writer_fork_done(void);
 
 #endif
