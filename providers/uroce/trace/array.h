@@ -11,6 +11,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static inline void *array_or_end(void *items)
+{
+	if (items)
+		return items;
+	fprintf(stderr, "uroce-trace: out of memory\n");
+	exit(1);
+}
+
+/* So many zeros; memory is taken for those that are written to. */
+static inline void *array_zeroed(size_t count, size_t size)
+{
+	return array_or_end(calloc(count, size));
+}
+
 /* items, which has room for *room elements of size bytes, with room for one more than count. */
 static inline void *array_grow(void *items, size_t count, size_t *room, size_t size)
 {
@@ -18,13 +32,8 @@ static inline void *array_grow(void *items, size_t count, size_t *room, size_t s
 
 	if (count < *room)
 		return items;
-	items = more <= SIZE_MAX / size ? realloc(items, more * size) : NULL;
-	if (!items) {
-		fprintf(stderr, "uroce-trace: out of memory\n");
-		exit(1);
-	}
 	*room = more;
-	return items;
+	return array_or_end(more <= SIZE_MAX / size ? realloc(items, more * size) : NULL);
 }
 
 /* A pointer to a new last element of an array of struct type { T *items; size_t count, room; }. */

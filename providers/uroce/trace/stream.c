@@ -33,17 +33,12 @@ const char *stream_event_name(enum stream_event_kind kind)
 
 void stream_init(struct stream *stream, const struct stream_facts *facts)
 {
-	size_t room = 0;
-
 	memset(stream, 0, sizeof(*stream));
 	stream->facts = *facts;
 	stream->opcode = -2;
 	stream->next = POSITION_START | facts->start;
 	stream->unacked = stream->next;
 	stream->lowest = UINT8_MAX;
-	while (room < STREAM_SENT_SLOTS)
-		stream->sent = array_grow(stream->sent, room, &room, sizeof(*stream->sent));
-	memset(stream->sent, 0, room * sizeof(*stream->sent));
 }
 
 void stream_free(struct stream *stream)

@@ -116,7 +116,7 @@ struct stream {
 	uint64_t first, next, unacked;
 	int opcode; /* of the last new packet; -1: none under way, -2: not known */
 	struct spans gaps, unanswered; /* requests and responses that are missing */
-	struct stream_sent *sent;      /* STREAM_SENT_SLOTS, by position */
+	struct stream_sent *sent;      /* STREAM_SENT_SLOTS, by position; NULL before a request */
 	size_t oldest_read;	       /* message: all READs and Atomics before are answered */
 	uint32_t reads;
 

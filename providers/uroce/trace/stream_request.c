@@ -246,6 +246,8 @@ void stream_request(struct stream *stream, const struct trace_packet *packet)
 	uint64_t position;
 	bool again;
 
+	if (!stream->sent)
+		stream->sent = array_zeroed(STREAM_SENT_SLOTS, sizeof(*stream->sent));
 	if (!stream->started)
 		start(stream, packet);
 	position = stream_position(stream, packet->psn);

@@ -43,9 +43,12 @@ static void acknowledge(struct stream *stream, uint64_t position)
 
 static void measure(struct stream *stream, const struct trace_packet *packet, uint64_t position)
 {
-	const struct stream_sent *sent = &stream->sent[position % STREAM_SENT_SLOTS];
+	const struct stream_sent *sent;
 	uint64_t took;
 
+	if (!stream->sent)
+		return;
+	sent = &stream->sent[position % STREAM_SENT_SLOTS];
 	/* Of packets that were sent twice one does not know which was answered. */
 	if (sent->position != position || sent->again || packet->time_ns < sent->time_ns)
 		return;
