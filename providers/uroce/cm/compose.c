@@ -12,9 +12,12 @@
 #define PERMISSIVE_LID 0xffff /* what the kernel puts in where there are no LIDs */
 #define GUID_BYTES 8
 
-static struct mad begin(enum mad_attr attr, uint64_t transaction_id)
+/* All of it is zero, the padding of every message, too: private data lies over that of another. */
+static void begin(struct mad *mad, enum mad_attr attr, uint64_t transaction_id)
 {
-	return (struct mad){ .attr = (uint16_t)attr, .transaction_id = transaction_id };
+	memset(mad, 0, sizeof(*mad));
+	mad->attr = (uint16_t)attr;
+	mad->transaction_id = transaction_id;
 }
 
 static uint8_t at_most(uint8_t value, uint8_t limit)
@@ -55,7 +58,7 @@ void cm_compose_req(const struct cm_conn *conn, const struct cm_connect_param *p
 	};
 	struct mad_req *req = &mad->req;
 
-	*mad = begin(MAD_REQ, conn->transaction_id);
+	begin(mad, MAD_REQ, conn->transaction_id);
 	req->local_id = conn->local_id;
 	req->service_id = param->service_id;
 	req->ca_guid = param->ca_guid;
@@ -84,7 +87,7 @@ void cm_compose_rep(const struct cm_conn *conn, const struct cm_accept_param *pa
 {
 	struct mad_rep *rep = &mad->rep;
 
-	*mad = begin(MAD_REP, conn->transaction_id);
+	begin(mad, MAD_REP, conn->transaction_id);
 	rep->local_id = conn->local_id;
 	rep->remote_id = conn->remote_id;
 	rep->local_qpn = param->qpn & 0xffffff;
@@ -101,14 +104,14 @@ void cm_compose_rep(const struct cm_conn *conn, const struct cm_accept_param *pa
 
 void cm_compose_rtu(const struct cm_conn *conn, struct mad *mad)
 {
-	*mad = begin(MAD_RTU, conn->transaction_id);
+	begin(mad, MAD_RTU, conn->transaction_id);
 	mad->rtu.local_id = conn->local_id;
 	mad->rtu.remote_id = conn->remote_id;
 }
 
 void cm_compose_dreq(const struct cm_conn *conn, struct mad *mad)
 {
-	*mad = begin(MAD_DREQ, (uint64_t)MAD_DREQ << 32 | conn->local_id);
+	begin(mad, MAD_DREQ, (uint64_t)MAD_DREQ << 32 | conn->local_id);
 	mad->dreq.local_id = conn->local_id;
 	mad->dreq.remote_id = conn->remote_id;
 	mad->dreq.remote_qpn = conn->remote_qpn;
@@ -116,7 +119,7 @@ void cm_compose_dreq(const struct cm_conn *conn, struct mad *mad)
 
 void cm_compose_drep(const struct cm_conn *conn, struct mad *mad)
 {
-	*mad = begin(MAD_DREP, conn->dreq_transaction_id);
+	begin(mad, MAD_DREP, conn->dreq_transaction_id);
 	mad->drep.local_id = conn->local_id;
 	mad->drep.remote_id = conn->remote_id;
 }
@@ -133,7 +136,7 @@ void cm_compose_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad
 {
 	struct mad_rej *rej = &mad->rej;
 
-	*mad = begin(MAD_REJ, conn->transaction_id);
+	begin(mad, MAD_REJ, conn->transaction_id);
 	rej->local_id = conn->local_id;
 	rej->remote_id = conn->remote_id;
 	rej->answered = (uint8_t)answered_in(conn->state);
@@ -147,7 +150,7 @@ void cm_compose_rej(const struct cm_conn *conn, uint16_t reason, struct mad *mad
 
 void cm_compose_rej_of_req(const struct mad *req, uint16_t reason, struct mad *mad)
 {
-	*mad = begin(MAD_REJ, req->transaction_id);
+	begin(mad, MAD_REJ, req->transaction_id);
 	mad->rej.remote_id = req->req.local_id;
 	mad->rej.answered = MAD_ANSWERS_REQ;
 	mad->rej.reason = reason;
@@ -156,7 +159,7 @@ void cm_compose_rej_of_req(const struct mad *req, uint16_t reason, struct mad *m
 void cm_compose_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
 			     enum mad_answered answered, uint16_t reason, struct mad *mad)
 {
-	*mad = begin(MAD_REJ, reply->transaction_id);
+	begin(mad, MAD_REJ, reply->transaction_id);
 	mad->rej.local_id = our_id;
 	mad->rej.remote_id = peer_id;
 	mad->rej.answered = (uint8_t)answered;
@@ -165,7 +168,7 @@ void cm_compose_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t 
 
 void cm_compose_drep_of_dreq(const struct mad *dreq, struct mad *mad)
 {
-	*mad = begin(MAD_DREP, dreq->transaction_id);
+	begin(mad, MAD_DREP, dreq->transaction_id);
 	mad->drep.local_id = dreq->dreq.remote_id;
 	mad->drep.remote_id = dreq->dreq.local_id;
 }
@@ -173,7 +176,7 @@ void cm_compose_drep_of_dreq(const struct mad *dreq, struct mad *mad)
 void cm_compose_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transaction_id,
 			 enum mad_sidr_status status, struct mad *mad)
 {
-	*mad = begin(MAD_SIDR_REP, transaction_id);
+	begin(mad, MAD_SIDR_REP, transaction_id);
 	mad->sidr_rep.request_id = request_id;
 	mad->sidr_rep.service_id = service_id;
 	mad->sidr_rep.status = (uint8_t)status;

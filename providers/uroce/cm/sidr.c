@@ -91,7 +91,9 @@ enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
 	conn->transaction_id = (uint64_t)MAD_SIDR_REQ << 32 | conn->local_id;
 	conn->created = now;
 	conn->resent = 0;
-	conn->kept = (struct mad){ .attr = MAD_SIDR_REQ, .transaction_id = conn->transaction_id };
+	memset(&conn->kept, 0, sizeof(conn->kept));
+	conn->kept.attr = MAD_SIDR_REQ;
+	conn->kept.transaction_id = conn->transaction_id;
 	request->request_id = conn->local_id;
 	request->pkey = param->pkey;
 	request->service_id = param->service_id;
