@@ -2,6 +2,7 @@
 #include "snapshot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -133,12 +134,18 @@ static bool index_records(struct snapshot *snapshot)
 	return true;
 }
 
+#define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK)
+
 static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
 {
+	int seals = fcntl(file, F_GET_SEALS);
 	struct stat status;
 
 	if (fstat(file, &status) < 0)
 		return -errno;
+	/* What was checked once has to stay: nobody can change the file, or make it shorter. */
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return -EPROTO;
 	if (bytes == 0 || (uint64_t)status.st_size < bytes)
 		return -EPROTO;
 	snapshot->bytes = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
