@@ -38,7 +38,7 @@ void uroce_devices_add_context(struct uroce_context *context);
 void uroce_devices_remove_context(struct uroce_context *context);
 
 /* The device of the open context whose file (struct uroce_context) that is; NULL: there is none. */
-struct ibv_device *uroce_devices_of_file(uint64_t file);
+struct ibv_device *uroce_devices_of_file(dev_t file_system, uint64_t file);
 
 /*
  * Is matches() true of a device whose interface is up and has an address?  Asked one after the

@@ -58,8 +58,12 @@ static bool parse_loopback(const char *text, uint8_t gid[16])
 bool uroce_settings_loopback_address(uint8_t gid[16])
 {
 	const char *loopback = getenv("UROCE_LOOPBACK");
+	uint8_t parsed[16];
 
-	return loopback && parse_loopback(loopback, gid);
+	if (!loopback || !parse_loopback(loopback, parsed))
+		return false;
+	memcpy(gid, parsed, sizeof(parsed));
+	return true;
 }
 
 /* The ECN bits 11b are a router's to set. */

@@ -28,7 +28,10 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 
 /* UROCE_LOOPBACK=off: no list has the device of the loopback interface.  Read for each list. */
 bool uroce_settings_loopback(void);
-/* UROCE_LOOPBACK=127.X.Y.Z: the GID that device has instead of its own; false when not set. */
+/*
+ * UROCE_LOOPBACK=127.X.Y.Z: the GID that device has instead of its own; false, and gid is left as
+ * it is, when that is not set.
+ */
 bool uroce_settings_loopback_address(uint8_t gid[16]);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <infiniband/verbs.h>
 
@@ -121,6 +122,7 @@ struct uroce_context {
 	pthread_mutex_t async_lock;
 	unsigned int generation;    /* forked.h */
 	uint64_t file;		    /* what cmd_fd is; the same in imports of this context */
+	dev_t file_system;	    /* in which it has that number */
 	struct uroce_context *next; /* all contexts of the process, under the devices' lock */
 	/* What its datagram QPs hear, NULL while it has none: ud.c, under its lock. */
 	struct progress_listen *listen;

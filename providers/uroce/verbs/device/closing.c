@@ -39,7 +39,7 @@ void uroce_context_close(struct uroce_context *context)
 	uroce_context_hold(&context->base.context);
 	context->next_closed = closed;
 	closed = context;
-	if (!context->file || !uroce_devices_of_file(context->file)) {
+	if (!context->file || !uroce_devices_of_file(context->file_system, context->file)) {
 		uroce_belongings_end(context);
 		put_all(context);
 	}

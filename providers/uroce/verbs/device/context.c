@@ -60,8 +60,10 @@ static struct uroce_context *allocate(struct ibv_device *device, int import_fd)
 	/* Owns cmd_fd from here on, also when it fails. */
 	context = uroce_abi.init_and_alloc_context(device, cmd_fd, sizeof(struct uroce_context),
 						   (void *)offset, 0);
-	if (context && !fstat(cmd_fd, &status))
+	if (context && !fstat(cmd_fd, &status)) {
 		context->file = status.st_ino;
+		context->file_system = status.st_dev;
+	}
 	return context;
 }
 
@@ -194,7 +196,7 @@ struct ibv_context *uroce_import_device(int cmd_fd)
 		errno = EBADF;
 		return NULL;
 	}
-	device = uroce_devices_of_file(status.st_ino);
+	device = uroce_devices_of_file(status.st_dev, status.st_ino);
 	if (!device) {
 		errno = EOPNOTSUPP;
 		return NULL;

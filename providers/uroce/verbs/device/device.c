@@ -229,13 +229,13 @@ void uroce_devices_remove_context(struct uroce_context *context)
 	pthread_mutex_unlock(&devices_lock);
 }
 
-struct ibv_device *uroce_devices_of_file(uint64_t file)
+struct ibv_device *uroce_devices_of_file(dev_t file_system, uint64_t file)
 {
 	struct ibv_device *device = NULL;
 
 	pthread_mutex_lock(&devices_lock);
 	for (const struct uroce_context *c = contexts; c && !device; c = c->next) {
-		if (c->file == file)
+		if (c->file == file && c->file_system == file_system)
 			device = &c->device->base.device;
 	}
 	pthread_mutex_unlock(&devices_lock);
