@@ -46,6 +46,8 @@ void *uroce_import_make(enum import_kind kind, struct ibv_context *context, uint
 /* The object is being destroyed: it is not found again. false: it had been destroyed before. */
 bool uroce_import_destroy(struct uroce_importable *object);
 bool uroce_import_is_destroyed(struct uroce_importable *object);
+/* One more holder, by one that there is. */
+void uroce_import_hold(struct uroce_importable *object);
 /*
  * A holder lets go.  true: it was the last one of an object that has been destroyed, whose storage
  * is the caller's to free.

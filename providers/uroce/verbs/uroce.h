@@ -82,7 +82,7 @@ struct uroce_pd {
 	struct ibv_pd base;
 	struct uroce_pd *real;	       /* itself, or what an import stands for: to_uroce_pd() */
 	const struct uroce_pd *domain; /* what keys are checked against */
-	atomic_uint users; /* MRs, QPs, AHs ...: dealloc answers EBUSY while any is left */
+	atomic_uint users;	       /* MRs, QPs, AHs ...: uroce_pd_use() */
 	struct uroce_importable importable;
 	/* Parent domains only. */
 	struct uroce_pd *extended; /* the PD below; NULL: this is none */
@@ -92,6 +92,10 @@ struct uroce_pd {
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t resource);
 	void *pd_context;
 };
+
+/* Something is made in pd, or goes: until then pd is there, and dealloc answers EBUSY. */
+void uroce_pd_use(struct uroce_pd *pd);
+void uroce_pd_leave(struct uroce_pd *pd);
 
 struct uroce_comp_channel {
 	struct ibv_comp_channel base; /* fd is the read end */

@@ -432,7 +432,7 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 		goto err_fini;
 	cq->base.cq.cqe = (int)entries;
 	if (cq->pd)
-		atomic_fetch_add(&cq->pd->users, 1);
+		uroce_pd_use(cq->pd);
 	uroce_context_hold(context);
 	uroce_belongings_enter(&cq->belonging, BELONGING_CQ, cq->context, end);
 	return cq;
@@ -537,7 +537,7 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	}
 	uroce_cq_fini(cq);
 	if (cq->pd)
-		atomic_fetch_sub(&cq->pd->users, 1);
+		uroce_pd_leave(cq->pd);
 	free(cq);
 	uroce_context_release(context);
 	return 0;

@@ -97,6 +97,13 @@ bool uroce_import_is_destroyed(struct uroce_importable *object)
 	return destroyed;
 }
 
+void uroce_import_hold(struct uroce_importable *object)
+{
+	pthread_mutex_lock(&lock);
+	object->holders++;
+	pthread_mutex_unlock(&lock);
+}
+
 bool uroce_import_put(struct uroce_importable *object)
 {
 	bool last;

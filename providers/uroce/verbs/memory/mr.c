@@ -106,7 +106,7 @@ struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *
 	error = key_table_add(&mr->entry);
 	if (error)
 		goto err_free;
-	atomic_fetch_add(&mr->pd->users, 1);
+	uroce_pd_use(mr->pd);
 	uroce_import_add(&mr->importable, IMPORT_MR,
 			 ibv_pd->context ? to_uroce_context(ibv_pd->context) : NULL);
 	mr->base.mr_type = type;
@@ -216,7 +216,7 @@ static int destroy(struct uroce_mr *mr)
 		return error;
 	if (mr->dm)
 		uroce_dm_put(mr->dm);
-	atomic_fetch_sub(&mr->pd->users, 1);
+	uroce_pd_leave(mr->pd);
 	atomic_fetch_sub(&region_count, 1);
 	return 0;
 }
@@ -281,8 +281,8 @@ int uroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *add
 		return error;
 	mr->base.access = new_access;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		atomic_fetch_add(&to_uroce_pd(pd)->users, 1);
-		atomic_fetch_sub(&mr->pd->users, 1);
+		uroce_pd_use(to_uroce_pd(pd));
+		uroce_pd_leave(mr->pd);
 		mr->pd = to_uroce_pd(pd);
 	}
 	return 0;

@@ -78,7 +78,7 @@ struct ibv_pd *uroce_alloc_parent_domain(struct ibv_context *context,
 	pd->extended = to_uroce_pd(attr->pd);
 	pd->domain = pd->extended;
 	atomic_init(&pd->users, 0);
-	atomic_fetch_add(&pd->extended->users, 1);
+	uroce_pd_use(pd->extended);
 	if (attr->td) {
 		pd->td = to_uroce_td(attr->td);
 		atomic_fetch_add(&pd->td->users, 1);

@@ -49,9 +49,23 @@ struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
 	return &import->base;
 }
 
+void uroce_pd_use(struct uroce_pd *pd)
+{
+	if (!pd->extended)
+		uroce_import_hold(&pd->importable);
+	atomic_fetch_add(&pd->users, 1);
+}
+
+void uroce_pd_leave(struct uroce_pd *pd)
+{
+	atomic_fetch_sub(&pd->users, 1);
+	if (!pd->extended && uroce_import_put(&pd->importable))
+		free(pd);
+}
+
 /*
  * The application's pointer goes now; the PD itself when it has been destroyed and has no holder
- * any more.  What was made in it nevertheless, by an import that stood for it no longer, keeps it.
+ * any more.  What an import makes in it after another holder has destroyed it keeps it, too.
  */
 static void let_go(struct uroce_pd *held)
 {
@@ -60,7 +74,7 @@ static void let_go(struct uroce_pd *held)
 
 	if (held != pd)
 		free(held);
-	if (uroce_import_put(&pd->importable) && !atomic_load(&pd->users))
+	if (uroce_import_put(&pd->importable))
 		free(pd);
 	uroce_context_release(context);
 }
@@ -76,7 +90,7 @@ static int dealloc_parent_domain(struct uroce_pd *pd)
 
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
-	atomic_fetch_sub(&pd->extended->users, 1);
+	uroce_pd_leave(pd->extended);
 	free(pd);
 	uroce_context_release(context);
 	return 0;

@@ -202,7 +202,7 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		errno = error;
 		return NULL;
 	}
-	atomic_fetch_add(&ah->pd->users, 1);
+	uroce_pd_use(ah->pd);
 	ah->base.context = ibv_pd->context;
 	uroce_context_hold(ibv_pd->context);
 	uroce_belongings_enter(&ah->belonging, BELONGING_AH, context, end);
@@ -215,7 +215,7 @@ int uroce_destroy_ah(struct ibv_ah *ibv_ah)
 	struct ibv_context *context = ibv_ah->context;
 
 	uroce_belongings_leave(&ah->belonging);
-	atomic_fetch_sub(&ah->pd->users, 1);
+	uroce_pd_leave(ah->pd);
 	uroce_ah_release(ah);
 	uroce_ah_bury();
 	uroce_context_release(context);

@@ -43,7 +43,7 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	error = key_table_add_window(&mw->entry);
 	if (error)
 		goto err_free;
-	atomic_fetch_add(&mw->pd->users, 1);
+	uroce_pd_use(mw->pd);
 	mw->base.context = pd->context;
 	mw->base.pd = pd;
 	mw->base.rkey = mw->entry.key;
@@ -67,7 +67,7 @@ int uroce_dealloc_mw(struct ibv_mw *ibv_mw)
 
 	/* Nothing is ever bound to a window, so this cannot fail. */
 	key_table_remove(&mw->entry);
-	atomic_fetch_sub(&mw->pd->users, 1);
+	uroce_pd_leave(mw->pd);
 	atomic_fetch_sub(&window_count, 1);
 	free(mw);
 	uroce_context_release(context);

@@ -188,11 +188,10 @@ static void set_parts(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *att
 	}
 }
 
-/* What qp uses, and so may not be destroyed before it. */
+/* What qp uses, and so may not be destroyed before it, beside its protection domain. */
 static void count_users(struct uroce_qp *qp, int change)
 {
 	atomic_uint *const users[] = {
-		qp->pd ? &qp->pd->users : NULL,
 		qp->send_cq ? &qp->send_cq->users : NULL,
 		qp->recv_cq ? &qp->recv_cq->users : NULL,
 		qp->srq ? &qp->srq->users : NULL,
@@ -319,6 +318,8 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	if (error)
 		goto err_free;
 	set_public_fields(qp, context, attr);
+	if (qp->pd)
+		uroce_pd_use(qp->pd);
 	count_users(qp, 1);
 	uroce_context_hold(context);
 	if (qp->type != ENG_XRC_RECV)
@@ -445,6 +446,8 @@ void uroce_qp_free(struct uroce_qp *qp)
 		key_table_unbind_user(qp);
 	free_rings(qp);
 	count_users(qp, -1);
+	if (qp->pd)
+		uroce_pd_leave(qp->pd);
 	free_memory(qp);
 	uroce_context_release(&context->base.context);
 }

@@ -170,7 +170,7 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 		if (error)
 			goto err_free;
 	}
-	atomic_fetch_add(&srq->pd->users, 1);
+	uroce_pd_use(srq->pd);
 	uroce_context_hold(context);
 	uroce_belongings_enter(&srq->belonging, BELONGING_SRQ, srq->context, end);
 	return &srq->base.srq;
@@ -271,7 +271,7 @@ int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 	}
 	pd = srq->pd;
 	free_memory(srq);
-	atomic_fetch_sub(&pd->users, 1);
+	uroce_pd_leave(pd);
 	uroce_context_release(context);
 	return 0;
 }
