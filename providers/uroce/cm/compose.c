@@ -173,6 +173,18 @@ void cm_compose_drep_of_dreq(const struct mad *dreq, struct mad *mad)
 	mad->drep.remote_id = dreq->dreq.local_id;
 }
 
+void cm_compose_sidr_req(const struct cm_conn *conn, const struct cm_sidr_request_param *param,
+			 struct mad *mad)
+{
+	struct mad_sidr_req *request = &mad->sidr_req;
+
+	begin(mad, MAD_SIDR_REQ, conn->transaction_id);
+	request->request_id = conn->local_id;
+	request->pkey = param->pkey;
+	request->service_id = param->service_id;
+	copy(request->private_data, param->private_data, param->private_length);
+}
+
 void cm_compose_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transaction_id,
 			 enum mad_sidr_status status, struct mad *mad)
 {

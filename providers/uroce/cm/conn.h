@@ -138,6 +138,8 @@ void cm_compose_rej_of_req(const struct mad *req, uint16_t reason, struct mad *m
 void cm_compose_rej_of_reply(const struct mad *reply, uint32_t our_id, uint32_t peer_id,
 			     enum mad_answered answered, uint16_t reason, struct mad *mad);
 void cm_compose_drep_of_dreq(const struct mad *dreq, struct mad *mad);
+void cm_compose_sidr_req(const struct cm_conn *conn, const struct cm_sidr_request_param *param,
+			 struct mad *mad);
 void cm_compose_sidr_rep(uint32_t request_id, uint64_t service_id, uint64_t transaction_id,
 			 enum mad_sidr_status status, struct mad *mad);
 

@@ -77,8 +77,6 @@ enum cm_verdict cm_receive_sidr_rep(struct cm *cm, const struct cm_cause *cause)
 enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
 			       const struct cm_sidr_request_param *param, uint64_t now)
 {
-	struct mad_sidr_req *request = &conn->kept.sidr_req;
-
 	if (conn->destroyed || !cm_step_of(conn->state, CM_IN_SIDR_REQUEST))
 		return CM_BAD_STATE;
 	if (param->private_length > MAD_SIDR_REQ_PRIVATE || param->path.device == CM_ANY_DEVICE)
@@ -91,14 +89,7 @@ enum cm_result cm_sidr_request(struct cm *cm, struct cm_conn *conn,
 	conn->transaction_id = (uint64_t)MAD_SIDR_REQ << 32 | conn->local_id;
 	conn->created = now;
 	conn->resent = 0;
-	memset(&conn->kept, 0, sizeof(conn->kept));
-	conn->kept.attr = MAD_SIDR_REQ;
-	conn->kept.transaction_id = conn->transaction_id;
-	request->request_id = conn->local_id;
-	request->pkey = param->pkey;
-	request->service_id = param->service_id;
-	if (param->private_length > 0)
-		memcpy(request->private_data, param->private_data, param->private_length);
+	cm_compose_sidr_req(conn, param, &conn->kept);
 	cm_timing_set_response(&conn->timing, param->response_time,
 			       param->max_cm_retries < 15 ? param->max_cm_retries : 15);
 	return cm_take_call(cm, conn, CM_IN_SIDR_REQUEST, now);
