@@ -319,6 +319,12 @@ static int begin(struct capture_file *file, const char *name, bool empties,
 	return 0;
 }
 
+static void close_descriptor(struct capture_file *file)
+{
+	close(file->fd);
+	file->fd = -1;
+}
+
 int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERROR_TEXT])
 {
 	int result;
@@ -326,7 +332,7 @@ int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERR
 	file->fd = fd;
 	result = begin(file, "the file", false, error);
 	if (result)
-		close(fd);
+		close_descriptor(file);
 	return result;
 }
 
@@ -362,7 +368,7 @@ int capture_file_open(struct capture_file *file, const char *name, char error[CA
 		return explain(-errno, name, NULL, error);
 	result = begin(file, name, strcmp(name, "-") != 0, error);
 	if (result)
-		close(file->fd);
+		close_descriptor(file);
 	return result;
 }
 
@@ -372,5 +378,5 @@ void capture_file_close(struct capture_file *file)
 	/* If that fails the filler stays, and readers pass over it. */
 	if (file->regular)
 		(void)!ftruncate(file->fd, (off_t)file->end);
-	close(file->fd);
+	close_descriptor(file);
 }

@@ -50,7 +50,7 @@ int capture_file_adopt(struct capture_file *file, int fd, char error[CAPTURE_ERR
  * file waits as long as its reader does.
  */
 int capture_file_add(struct capture_file *file, uint8_t *blocks, size_t bytes);
-/* Without the filler; the file is closed. */
+/* Without the filler; the file is closed, and fd is negative, as where opening one has failed. */
 void capture_file_close(struct capture_file *file);
 
 #endif

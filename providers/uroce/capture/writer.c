@@ -99,12 +99,6 @@ static int open_next(struct capture_writer *writer, char error[CAPTURE_ERROR_TEX
 	return capture_file_open(&writer->file, name, error);
 }
 
-static void close_file(struct capture_writer *writer)
-{
-	capture_file_close(&writer->file);
-	writer->file.fd = -1;
-}
-
 static int turn_over(struct capture_writer *writer, char error[CAPTURE_ERROR_TEXT])
 {
 	int result;
@@ -112,11 +106,9 @@ static int turn_over(struct capture_writer *writer, char error[CAPTURE_ERROR_TEX
 	put_statistics(writer);
 	result = flush(writer);
 	pthread_mutex_lock(&file_lock);
-	close_file(writer);
+	capture_file_close(&writer->file);
 	if (!result)
 		result = open_next(writer, error);
-	if (result)
-		writer->file.fd = -1;
 	pthread_mutex_unlock(&file_lock);
 	return result ? result : put_head(writer);
 }
@@ -217,7 +209,7 @@ static void *work(void *arg)
 		give_up(writer, result, error);
 	pthread_mutex_lock(&file_lock);
 	if (writer->file.fd >= 0)
-		close_file(writer);
+		capture_file_close(&writer->file);
 	pthread_mutex_unlock(&file_lock);
 	atomic_store(&writer->ended, true);
 	return NULL;
