@@ -33,18 +33,23 @@ enum {
 	SLOW_PATIENCE_NS = 100000,
 };
 
+/* Zeros where the kernel does not tell. */
+static struct rusage thread_usage(void)
+{
+	struct rusage usage = { 0 };
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage;
+}
+
 uint64_t poller_sleeps(void)
 {
-	struct rusage usage;
-
-	return getrusage(RUSAGE_THREAD, &usage) ? 0 : (uint64_t)usage.ru_nvcsw;
+	return (uint64_t)thread_usage().ru_nvcsw;
 }
 
 uint64_t poller_preemptions(void)
 {
-	struct rusage usage;
-
-	return getrusage(RUSAGE_THREAD, &usage) ? 0 : (uint64_t)usage.ru_nivcsw;
+	return (uint64_t)thread_usage().ru_nivcsw;
 }
 
 static bool is_shared(struct poller_patience *patience, uint64_t took,
