@@ -61,10 +61,20 @@ static struct ibv_qp *make_target(struct ibv_xrcd *domain)
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
 					    .comp_mask = IBV_QP_INIT_ATTR_XRCD,
 					    .xrcd = domain };
-	struct ibv_qp *qp = ibv_create_qp_ex(the_context(), &attr);
+	struct ibv_qp *qp = ibv_create_qp_ex(domain->context, &attr);
 
 	assert_non_null(qp);
 	return qp;
+}
+
+static struct ibv_qp_open_attr open_attr_of(const struct ibv_qp *qp, struct ibv_xrcd *domain)
+{
+	return (struct ibv_qp_open_attr){ .comp_mask = IBV_QP_OPEN_ATTR_NUM |
+						       IBV_QP_OPEN_ATTR_XRCD |
+						       IBV_QP_OPEN_ATTR_TYPE,
+					  .qp_num = qp->qp_num,
+					  .xrcd = domain,
+					  .qp_type = IBV_QPT_XRC_RECV };
 }
 
 static int set_up(void **state)
@@ -217,18 +227,15 @@ static void queue_destroyed_meanwhile(void **state)
 /* The target lives until its last opening goes; each opening is told of what happens to it. */
 static void openings(void **state)
 {
-	struct ibv_qp_open_attr attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
-						      IBV_QP_OPEN_ATTR_TYPE |
-						      IBV_QP_OPEN_ATTR_CONTEXT,
-					 .qp_num = target->qp_num,
-					 .xrcd = xrcd,
-					 .qp_context = &attr,
-					 .qp_type = IBV_QPT_XRC_RECV };
-	struct ibv_qp *other = ibv_open_qp(the_context(), &attr);
+	struct ibv_qp_open_attr attr = open_attr_of(target, xrcd);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr asked;
+	struct ibv_qp *other;
 
 	(void)state;
+	attr.comp_mask |= IBV_QP_OPEN_ATTR_CONTEXT;
+	attr.qp_context = &attr;
+	other = ibv_open_qp(the_context(), &attr);
 	assert_non_null(other);
 	assert_ptr_not_equal(other, target);
 	assert_int_equal(other->qp_num, target->qp_num);
@@ -254,11 +261,7 @@ static void openings(void **state)
 
 static void events_reach_every_opening(void **state)
 {
-	struct ibv_qp_open_attr attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
-						      IBV_QP_OPEN_ATTR_TYPE,
-					 .qp_num = target->qp_num,
-					 .xrcd = xrcd,
-					 .qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp_open_attr attr = open_attr_of(target, xrcd);
 	struct ibv_qp *other = ibv_open_qp(the_context(), &attr);
 	struct pollfd fd = { .fd = the_context()->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
@@ -377,19 +380,11 @@ static void target_outlives_the_context_of_its_first_opening(void **state)
 	FILE *file = tmpfile();
 	struct ibv_xrcd *here = open_domain(fileno(file), O_CREAT);
 	struct ibv_xrcd *there = open_domain_in(context, fileno(file), O_CREAT);
-	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
-					    .comp_mask = IBV_QP_INIT_ATTR_XRCD,
-					    .xrcd = there };
-	struct ibv_qp *made = ibv_create_qp_ex(context, &attr), *opened;
-	struct ibv_qp_open_attr open_attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM |
-							   IBV_QP_OPEN_ATTR_XRCD |
-							   IBV_QP_OPEN_ATTR_TYPE,
-					      .qp_num = made->qp_num,
-					      .xrcd = here,
-					      .qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp *made = make_target(there);
+	struct ibv_qp_open_attr attr = open_attr_of(made, here);
+	struct ibv_qp *opened = ibv_open_qp(the_context(), &attr);
 
 	(void)state;
-	opened = ibv_open_qp(the_context(), &open_attr);
 	assert_non_null(opened);
 	assert_int_equal(ibv_destroy_qp(made), 0);
 	assert_int_equal(ibv_close_xrcd(there), 0);
