@@ -337,3 +337,29 @@ def test_corpora(tree):
     tree.write("tests/fuzz/corpus/a/none", "3")
     code, output = tree.check("check-corpora")
     assert code == 0, output
+
+
+def test_failed_tests_of_a_log(tmp_path):
+    """ctest itself writes the log, so that another version's format is noticed."""
+    for folder in ("outer", "inner"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "inner" / "CTestTestfile.cmake").write_text(
+        'add_test(verbs.passes "true")\n'
+        'add_test(verbs.leaks "sh" "-c" "echo ==7==ERROR: LeakSanitizer: leaks; exit 1")\n')
+    (tmp_path / "outer" / "CTestTestfile.cmake").write_text(
+        f'add_test(sanitize.asan "ctest" "--test-dir" "{tmp_path}/inner" "--output-on-failure")\n'
+        'add_test(unit.quiet "sh" "-c" "echo nothing known; exit 3")\n'
+        'add_test(unit.cmocka "sh" "-c" "echo a.c:7: error: Failure!; echo noise; exit 1")\n')
+    log = tmp_path / "log"
+    with open(log, "w", encoding="utf-8") as out:
+        subprocess.run(["ctest", "--test-dir", str(tmp_path / "outer"), "--output-on-failure"],
+                       stdout=out, stderr=out, check=False)
+    shown = subprocess.run(["/usr/bin/python3", "-B", os.path.join(BUILDLIB, "failed-tests"), log],
+                           stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert re.findall(r"^FAILED (\S+):", shown, re.M) == [
+        "sanitize.asan", "verbs.leaks", "unit.quiet", "unit.cmocka"]
+    assert "==7==ERROR: LeakSanitizer: leaks" in shown
+    assert f"--test-dir {tmp_path}/inner --output-on-failure -R '^verbs.leaks$'" in shown
+    assert f"--test-dir {tmp_path}/outer --output-on-failure -R '^unit.cmocka$'" in shown
+    assert "    nothing known" in shown
+    assert "a.c:7: error: Failure!" in shown and "noise" not in shown
