@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# usage: build.sh [build | test | demo | bench | package | nightly]
+# usage: build.sh [build | check | test | demo | bench | package | nightly]
 #
 #   build   (default) install missing packages, build into build/
+#   check   build, then what shows most mistakes within a minute; run it before each commit
 #   test    build, then the whole ctest suite: unit to integration, sanitizers, fuzzers, checks
 #   demo    build, then stock ibv_rc_pingpong and ib_write_bw over loopback
 #   bench   build, then the measurements of tests/bench
@@ -36,6 +37,18 @@ run_tests() {
 	return "$code"
 }
 
+# Every part runs, whichever fails.
+check() {
+	local code=0
+
+	ctest --test-dir "$build" --output-on-failure -j4 \
+		-L '^(unit|golden|conformance|style)$' "$@" || code=1
+	"$build/tests/bin/sim" --seeds 1000 || code=1
+	"$build/tests/bin/cmsim" --seeds 1000 || code=1
+	"$root/buildlib/demo" || code=1
+	return "$code"
+}
+
 bench() {
 	if [ ! -x "$root/tests/bench/run" ]; then
 		echo "bench: tests/bench/run is not there" >&2
@@ -60,6 +73,10 @@ case "$command" in
 build)
 	build
 	;;
+check)
+	build
+	check "$@"
+	;;
 test)
 	build
 	run_tests "$@"
@@ -81,7 +98,7 @@ nightly)
 	nightly
 	;;
 *)
-	sed -n '4,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+	sed -n '4,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 	;;
 esac
