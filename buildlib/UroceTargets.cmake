@@ -44,34 +44,43 @@ function(uroce_test name)
 			   COMMAND $<TARGET_FILE:${name}> ${arg_ARGS})
 endfunction()
 
-# uroce_test_command(NAME LABEL label [TIMEOUT seconds] [SERIAL] COMMAND word...)
+# uroce_test_command(NAME LABEL label [TIMEOUT seconds] [SERIAL] [OWN_PLACES] COMMAND word...)
 #
 # The ctest test "label.NAME" of any command, run in the source tree's root.  Labels: unit, golden,
 # sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), interop, net, style,
-# sanitize, nightly.  Exit code 77 of an integ, interop, net or style test means skipped.  Tests of
-# labels integ, interop and net run alone, because they measure time and share the host's UDP port,
-# but BESIDE others where they have said so.
+# sanitize, nightly.  Exit code 77 of an integ, interop, net or style test means skipped.  SERIAL is
+# for a test that measures time, or that needs all processors.  A test that opens addresses runs in
+# a network namespace of its own, unless it makes namespaces itself (OWN_PLACES); where that is not
+# permitted, such tests of all labels but unit run alone, since they share the host's UDP port.
+execute_process(COMMAND unshare -n true RESULT_VARIABLE uroce_cannot_unshare OUTPUT_QUIET
+		ERROR_QUIET)
+execute_process(COMMAND sh -c "unshare -n true || unshare -rn true"
+		RESULT_VARIABLE uroce_cannot_unshare_user OUTPUT_QUIET ERROR_QUIET)
 function(uroce_test_command name)
-	cmake_parse_arguments(arg "SERIAL;BESIDE" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
+	cmake_parse_arguments(arg "SERIAL;OWN_PLACES" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
 	if(NOT arg_TIMEOUT)
 		set(arg_TIMEOUT 60)
 	endif()
 	math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${UROCE_SLOWER}")
-	if(arg_SERIAL OR (arg_LABEL MATCHES "^(integ|interop|net)$" AND NOT arg_BESIDE))
-		set(serial TRUE)
-	else()
-		set(serial FALSE)
-	endif()
-	set(test "${arg_LABEL}.${name}")
 	# What opens addresses is skipped where the host cannot.
 	set(opens_addresses "^(test_(link|progress|netdev|demux|fork_locks)|verbs_)|_pingpong$")
 	if(arg_LABEL MATCHES "^(integ|interop|net|bench)$" OR name MATCHES "${opens_addresses}")
 		set(network "${CMAKE_SOURCE_DIR}/buildlib/with-network")
+		set(cannot_unshare ${uroce_cannot_unshare})
+		if(arg_OWN_PLACES)
+			set(cannot_unshare ${uroce_cannot_unshare_user})
+		else()
+			list(APPEND network --own)
+		endif()
+		if(NOT cannot_unshare EQUAL 0 AND NOT arg_LABEL STREQUAL "unit")
+			set(arg_SERIAL TRUE)
+		endif()
 	endif()
+	set(test "${arg_LABEL}.${name}")
 	add_test(NAME ${test} COMMAND ${network} ${arg_COMMAND}
 		 WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
 	set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
-			     RUN_SERIAL ${serial}
+			     RUN_SERIAL ${arg_SERIAL}
 			     ENVIRONMENT "UROCE_BUILD_DIR=${CMAKE_BINARY_DIR}")
 	# Only what depends on the host may be skipped; libFuzzer, say, exits 77 with a finding.
 	if(arg_LABEL MATCHES "^(integ|interop|net|style)$" OR network)
@@ -79,23 +88,22 @@ function(uroce_test_command name)
 	endif()
 endfunction()
 
-# uroce_pytests(label TIMEOUT seconds [BESIDE name...])
+# uroce_pytests(label TIMEOUT seconds [LOCK resource] [SERIAL name...])
 #
-# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those named run beside
-# others, where each can have a network of its own.
+# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those named measure
+# time.  Of those with the same resource one runs at a time.
 function(uroce_pytests label)
-	cmake_parse_arguments(arg "" "TIMEOUT" "BESIDE" ${ARGN})
-	execute_process(COMMAND sh -c "unshare -n true || unshare -rn true"
-			RESULT_VARIABLE no_namespaces OUTPUT_QUIET ERROR_QUIET)
+	cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SERIAL" ${ARGN})
 	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py")
 	foreach(script ${scripts})
 		get_filename_component(name "${script}" NAME_WE)
-		set(beside)
-		if(name IN_LIST arg_BESIDE AND no_namespaces EQUAL 0)
-			set(beside BESIDE)
+		set(serial)
+		if(name IN_LIST arg_SERIAL)
+			set(serial SERIAL)
 		endif()
-		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${beside}
-				   COMMAND ${UROCE_PYTHON} -m pytest -q -p no:cacheprovider
-					   "${script}")
+		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${serial}
+				   OWN_PLACES COMMAND ${UROCE_PYTHON} -m pytest -q
+						      -p no:cacheprovider "${script}")
+		set_tests_properties("${label}.${name}" PROPERTIES RESOURCE_LOCK "${arg_LOCK}")
 	endforeach()
 endfunction()
