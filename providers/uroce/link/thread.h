@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Threads of our own: signals are left to the application's threads.
+ * Threads of our own.  They block all signals except those that report a fault of the thread
+ * itself, such as SIGSEGV; all others are left to the application's threads.
  */
 #ifndef UROCE_LINK_THREAD_H
 #define UROCE_LINK_THREAD_H
