@@ -2,6 +2,7 @@
 /* The list of devices, and what is asked of a device that is not open. */
 #include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,23 @@
 /* The real library is asking for itself, and could not cope with devices that it has not made. */
 static _Thread_local bool only_real_devices;
 
+static atomic_bool kernel_devices;
+
+bool dropin_kernel_devices(void)
+{
+	return atomic_load_explicit(&kernel_devices, memory_order_relaxed);
+}
+
 static struct ibv_device **real_devices(int *count)
 {
 	__typeof__(&ibv_get_device_list) real = DROPIN_REAL(ibv_get_device_list, "IBVERBS_1.1");
+	struct ibv_device **list;
 
 	*count = 0;
-	return real ? real(count) : NULL;
+	list = real ? real(count) : NULL;
+	if (*count)
+		atomic_store(&kernel_devices, true);
+	return list;
 }
 
 /* Takes over both lists and what they hold; left may be NULL. */
@@ -112,5 +124,7 @@ DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	only_real_devices = true;
 	context = real(cmd_fd);
 	only_real_devices = false;
+	if (context)
+		atomic_store(&kernel_devices, true);
 	return context;
 }

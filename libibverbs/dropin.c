@@ -97,6 +97,7 @@ static void load_provider(void)
 		complain("the provider", "it is of another release than the drop-in libibverbs");
 		return;
 	}
+	fork_redirect();
 	redirect_past_preload(table);
 	redirect_past_preload(&uroce_dropin);
 	if (table->load(real_library()))

@@ -26,6 +26,12 @@ const struct uroce_way_in *dropin_provider(void);
 /* The provider if the device is its own, else NULL.  Loads nothing. */
 const struct uroce_way_in *dropin_owner(const struct ibv_device *device);
 
+/* Returns true once the real library has listed or imported a device of the kernel. */
+bool dropin_kernel_devices(void);
+
+/* Once, before memory is registered: keeps the real library from changing mappings (fork.c). */
+void fork_redirect(void);
+
 /* Declared in no installed header. */
 enum dropin_gid_type {
 	DROPIN_GID_ROCE_V1,

@@ -43,9 +43,6 @@ struct image {
 	bool is_librdmacm, is_preload;
 };
 
-/* What a call of that name is led to, or 0. */
-typedef uintptr_t (*replacement_fn)(const char *name);
-
 static pthread_mutex_t patch_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Some architectures' loaders relocate the addresses in the dynamic section, others do not. */
@@ -220,12 +217,16 @@ static uintptr_t past_preload(const char *name)
 
 void redirect_past_preload(const void *address)
 {
+	if (dlsym(RTLD_DEFAULT, "rsocket"))
+		redirect_calls(address, past_preload);
+}
+
+void redirect_calls(const void *address, replacement_fn replacement)
+{
 	struct image image;
 
-	if (!dlsym(RTLD_DEFAULT, "rsocket"))
-		return;
 	pthread_mutex_lock(&patch_lock);
 	if (find_image(address, &image))
-		patch_image(&image, past_preload);
+		patch_image(&image, replacement);
 	pthread_mutex_unlock(&patch_lock);
 }

@@ -8,6 +8,8 @@
 #ifndef UROCE_LIBRDMACM_REDIRECT_H
 #define UROCE_LIBRDMACM_REDIRECT_H
 
+#include <stdint.h>
+
 /*
  * If the code at address is a loaded librdmacm's, redirect its calls.  Called whenever that library
  * asks for the list of devices, which it does before it opens its first channel; repeated calls
@@ -24,5 +26,11 @@ void redirect_if_librdmacm(const void *address);
  * library, past librspreload where that is loaded.
  */
 void redirect_past_preload(const void *address);
+
+/* Returns the address of our function for a call of that name, or 0: the call stays as it is. */
+typedef uintptr_t (*replacement_fn)(const char *name);
+
+/* Redirect the calls of the library at address. */
+void redirect_calls(const void *address, replacement_fn replacement);
 
 #endif

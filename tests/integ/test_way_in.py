@@ -396,6 +396,7 @@ for name in ("ibv_query_gid", "ibv_query_pkey", "_ibv_query_gid_ex", "_ibv_query
 for name in ("ibv_qp_to_qp_ex", "ibv_destroy_comp_channel", "ibv_create_ah_from_wc"):
     answers.append(getattr(lib, name)(pointer_to_context, None, None, 1))
 answers.append(lib.ibv_import_device(os.open("/dev/null", os.O_RDWR)))
+answers += [lib.ibv_fork_init(), lib.ibv_is_fork_initialized()]
 print(" ".join(names), set(answers))
 """
 
@@ -405,6 +406,14 @@ def test_other_devices_stay_and_are_asked_of_the_real_library(scratch):
     done = python(ASK_OTHERS, "libibverbs.so.1", lib=lib)
     assert done.stdout == f"real0 {' '.join(listed())} {{{ANSWER}}}\n"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["RDMAV_FORK_SAFE", "IBV_FORK_SAFE"])
+def test_fork_support_is_unneeded_by_environment_too(name):
+    """libibverbs reads it in its own first list of devices."""
+    program = os.path.join(BUILD, "tests", "verbs_fork")
+    done = run(program, env={name: "1"})
+    assert done.returncode == 0, done
 
 
 def test_an_unknown_libibverbs_is_left_alone(scratch):

@@ -11,10 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_pair.h"
+#include "verbs_memory.h"
 
 enum {
 	CHILD_SECONDS = 10,
+	/* More than a process may have mappings by default, if each region divided one. */
+	SCATTERED_REGIONS = 40000,
 };
 
 static void expect_child_ok(pid_t child)
@@ -285,12 +287,78 @@ static void forks_amid_openings(void **state)
 	expect_child_ok(child);
 }
 
+/* Returns the program's exit code: 0 if a child can read the whole page around a region. */
+static int read_beside_a_region(struct pair *pair)
+{
+	uint8_t *memory = map_pages(2);
+	struct ibv_mr *mr;
+	pid_t child;
+	int status;
+
+	memset(memory, 7, 2 * PAGE);
+	mr = reg(pair->a.pd, memory + PAGE / 2, PAGE / 2, ALL_ACCESS);
+	child = fork();
+	if (!child) {
+		alarm(CHILD_SECONDS);
+		_exit(memory[0] != 7 || memory[PAGE - 1] != 7 || memory[PAGE] != 7);
+	}
+	if (waitpid(child, &status, 0) != child)
+		return 1;
+	if (WIFSIGNALED(status))
+		print_error("a child that reads beside a region: signal %d\n", WTERMSIG(status));
+	ibv_dereg_mr(mr);
+	munmap(memory, 2 * PAGE);
+	return status != 0;
+}
+
+/* Every other page. */
+static int register_scattered(struct pair *pair)
+{
+	uint8_t *memory = map_pages(2 * SCATTERED_REGIONS);
+	int count = 0, wrong = 0;
+	struct ibv_mr **mr = calloc(SCATTERED_REGIONS, sizeof(*mr));
+
+	while (count < SCATTERED_REGIONS) {
+		mr[count] = ibv_reg_mr(pair->a.pd, memory + (size_t)count * 2 * PAGE, PAGE, 0);
+		if (!mr[count])
+			break;
+		count++;
+	}
+	if (count < SCATTERED_REGIONS)
+		print_error("%d regions: %s\n", count, strerror(errno));
+	for (int i = 0; i < count; i++)
+		wrong += ibv_dereg_mr(mr[i]) != 0;
+	free(mr);
+	munmap(memory, 2 * SCATTERED_REGIONS * (size_t)PAGE);
+	return wrong || count < SCATTERED_REGIONS;
+}
+
+/*
+ * Memory is not pinned here, so ibv_fork_init() may keep nothing of it from children.  The first
+ * test, since programs call it before anything else.
+ */
+static void fork_support_is_unneeded(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+	assert_int_equal(ibv_fork_init(), 0);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+	pair_open(&pair, NULL);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+	assert_int_equal(read_beside_a_region(&pair), 0);
+	assert_int_equal(register_scattered(&pair), 0);
+	/* It is not too late, either. */
+	assert_int_equal(ibv_fork_init(), 0);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_lets_go),
-		cmocka_unit_test(a_fork_amid_traffic),
-		cmocka_unit_test(a_child_opens_anew),
+		cmocka_unit_test(fork_support_is_unneeded), cmocka_unit_test(a_child_lets_go),
+		cmocka_unit_test(a_fork_amid_traffic),	    cmocka_unit_test(a_child_opens_anew),
 		cmocka_unit_test(forks_amid_openings),
 	};
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Support for fork().  Where memory may be pinned, libibverbs keeps all pages of a region from
+ * children, and whatever else lies on them; each region then divides a mapping of the process.  Our
+ * devices pin nothing, so this is done only for the sake of devices of the kernel.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "dropin.h"
+#include "redirect.h"
+
+/* Instead of madvise() in the real library, which uses it for nothing else. */
+static int call_madvise(void *address, size_t length, int advice)
+{
+	return dropin_kernel_devices() ? madvise(address, length, advice) : 0;
+}
+
+static uintptr_t replacement(const char *name)
+{
+	return strcmp(name, "madvise") ? 0 : (uintptr_t)call_madvise;
+}
+
+void fork_redirect(void)
+{
+	const void *address = dropin_real("ibv_fork_init", "IBVERBS_1.1");
+
+	if (address)
+		redirect_calls(address, replacement);
+}
+
+/* The real library fails after the first registration, since it has not kept that from children. */
+DROPIN_EXPORT int ibv_fork_init(void)
+{
+	__typeof__(&ibv_fork_init) real = DROPIN_REAL(ibv_fork_init, "IBVERBS_1.1");
+	int error = real ? real() : ENOSYS;
+
+	return dropin_kernel_devices() ? error : 0;
+}
+
+DROPIN_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	__typeof__(&ibv_is_fork_initialized) real;
+
+	if (!dropin_kernel_devices())
+		return IBV_FORK_UNNEEDED;
+	real = DROPIN_REAL(ibv_is_fork_initialized, "IBVERBS_1.13");
+	return real ? real() : IBV_FORK_DISABLED;
+}
