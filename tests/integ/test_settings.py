@@ -84,6 +84,8 @@ MISSPELT = [
     ("UROCE_RECV_BUFFER", "UROCE_RECEIVE_BUFFER"),
     ("UROCE_LOGS", "UROCE_LOG"),
     ("UROCE_shm", "UROCE_SHM"),
+    ("uroce_log", "UROCE_LOG"),
+    ("UROCE_TO", "UROCE_TOS"),
 ]
 
 
@@ -92,9 +94,16 @@ def test_misspelt_variable_is_named(loopback, name, meant):
     """Once, and the device works."""
     process = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={name: "on"})
     assert process.popen.returncode == 0, process
-    assert process.errors == (f"uroce: the environment variable {name} means nothing here: "
-                              f"is {meant} meant?\n"), process
+    assert process.errors == (f"uroce: unknown environment variable {name}; "
+                              f"did you mean {meant}?\n"), process
     process = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={name: "on", "UROCE_LOG": "off"})
+    assert (process.popen.returncode, process.errors) == (0, ""), process
+
+
+@pytest.mark.parametrize("name", ["UROCE_DIR", "UROCE_HOME", "UROCE_INSTALL_PREFIX", "UROCE_",
+                                  "UROCE_CAPTURE_TESTS"])
+def test_variables_of_others_are_not_named(loopback, name):
+    process = loopback.run("ibv_devinfo", "-d", "uroce_lo", env={name: "/opt/uroce"})
     assert (process.popen.returncode, process.errors) == (0, ""), process
 
 

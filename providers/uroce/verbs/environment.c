@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <ctype.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #include "complain.h"
 
@@ -11,19 +13,12 @@ extern char **environ;
 #define PREFIX "UROCE_"
 
 enum {
-	NAME_BYTES = 64, /* longer names are compared by their beginning */
+	NAME_BYTES = 64, /* a longer name is none of ours */
 };
 
 static const char *const settings[] = {
 	"UROCE_FAULT",	 "UROCE_CREDITS",  "UROCE_SHM", "UROCE_RECEIVE_BUFFER", "UROCE_LOG",
 	"UROCE_CAPTURE", "UROCE_LOOPBACK", "UROCE_TOS", "UROCE_EARLY",
-};
-
-/* What begins so belongs to our tests, to the build and to uroce-run. */
-static const char *const others[] = {
-	"UROCE_TEST_",	      "UROCE_INTEG_",	    "UROCE_INTEROP", "UROCE_BUILD_",
-	"UROCE_EVERY_OPCODE", "UROCE_FUZZ_SECONDS", "UROCE_NIGHTLY", "UROCE_VIEW",
-	"UROCE_NET",	      "UROCE_CHAOS_SEED",
 };
 
 static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c)
@@ -33,7 +28,7 @@ static uint32_t smallest(uint32_t a, uint32_t b, uint32_t c)
 	return least < c ? least : c;
 }
 
-/* How many characters have to be put in, left out or changed (Levenshtein's distance). */
+/* Levenshtein's distance: characters to insert, remove or replace.  Case does not count. */
 static uint32_t distance(const char *from, size_t from_length, const char *to)
 {
 	size_t to_length = strlen(to);
@@ -47,55 +42,55 @@ static uint32_t distance(const char *from, size_t from_length, const char *to)
 		row[0] = (uint32_t)i;
 		for (size_t j = 1; j <= to_length; j++) {
 			uint32_t above = row[j];
+			bool differs = toupper((unsigned char)from[i - 1]) != to[j - 1];
 
-			row[j] = smallest(above + 1, row[j - 1] + 1,
-					  diagonal + (from[i - 1] != to[j - 1]));
+			row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + differs);
 			diagonal = above;
 		}
 	}
 	return row[to_length];
 }
 
-static bool is_known(const char *name, size_t length)
+/* Number of characters in which a misspelling may differ from a setting. */
+static uint32_t tolerance(const char *setting)
 {
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		if (strlen(settings[i]) == length && !memcmp(settings[i], name, length))
-			return true;
-	}
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (!strncmp(others[i], name, strlen(others[i])))
-			return true;
-	}
-	return false;
+	uint32_t quarter = (uint32_t)(strlen(setting) - strlen(PREFIX)) / 4;
+
+	return quarter > 2 ? quarter : 2;
 }
 
-static const char *nearest(const char *name, size_t length)
+/* The setting that is probably meant by a name, or NULL: none is, or the name is right. */
+static const char *meant_by(const char *name, size_t length)
 {
-	const char *best = settings[0];
-	uint32_t best_distance = UINT32_MAX;
+	uint32_t best = UINT32_MAX;
+	const char *meant = NULL;
 
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		uint32_t found = distance(name, length, settings[i]);
 
-		if (found < best_distance) {
-			best_distance = found;
-			best = settings[i];
+		if (strlen(settings[i]) == length && !memcmp(settings[i], name, length))
+			return NULL;
+		if (found < best && found <= tolerance(settings[i])) {
+			best = found;
+			meant = settings[i];
 		}
 	}
-	return best;
+	return meant;
 }
 
+/* Other variables that begin like ours belong to the user's scripts. */
 static void check(void)
 {
 	for (char **entry = environ; entry && *entry; entry++) {
 		size_t length = strcspn(*entry, "=");
+		const char *meant;
 
-		if (strncmp(*entry, PREFIX, strlen(PREFIX)) || is_known(*entry, length))
+		if (length > NAME_BYTES || strncasecmp(*entry, PREFIX, strlen(PREFIX)))
 			continue;
-		if (length > NAME_BYTES)
-			length = NAME_BYTES;
-		uroce_complain("the environment variable %.*s means nothing here: is %s meant?",
-			       (int)length, *entry, nearest(*entry, length));
+		meant = meant_by(*entry, length);
+		if (meant)
+			uroce_complain("unknown environment variable %.*s; did you mean %s?",
+				       (int)length, *entry, meant);
 	}
 }
 
