@@ -10,6 +10,7 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,15 +36,14 @@ struct keeper {
 	unsigned int rounds, last_reader; /* rounds of counters, and the one of the last reader */
 };
 
-/* Nothing of what the program has open may be held open by us. */
-static void let_go(const struct keeper *keeper)
+/* The one that keeper_start() has made. */
+static struct {
+	pid_t process;
+	const char *folder;
+} started;
+
+int keeper_let_go(const int *keep, size_t count)
 {
-	int keep[] = { keeper->tree->root,
-		       keeper->tree->class,
-		       keeper->tree->devices,
-		       keeper->program_fd,
-		       netdev_watch_fd(keeper->watch),
-		       keeper->readers };
 	long limit = sysconf(_SC_OPEN_MAX);
 	int null = open("/dev/null", O_RDWR);
 
@@ -52,11 +52,12 @@ static void let_go(const struct keeper *keeper)
 	for (int fd = 3; fd < (limit < 4096 ? limit : 4096); fd++) {
 		bool kept = false;
 
-		for (size_t i = 0; i < sizeof(keep) / sizeof(keep[0]); i++)
+		for (size_t i = 0; i < count; i++)
 			kept = kept || keep[i] == fd;
 		if (!kept)
 			close(fd);
 	}
+	return chdir("/");
 }
 
 static void watch_readers(const char *path, void *arg)
@@ -100,6 +101,12 @@ static uint64_t milliseconds(void)
 static int keep(void *arg)
 {
 	struct keeper *keeper = arg;
+	const int needed[] = { keeper->tree->root,
+			       keeper->tree->class,
+			       keeper->tree->devices,
+			       keeper->program_fd,
+			       netdev_watch_fd(keeper->watch),
+			       keeper->readers };
 	struct pollfd events[3] = {
 		{ .fd = keeper->program_fd, .events = POLLIN },
 		{ .fd = netdev_watch_fd(keeper->watch), .events = POLLIN },
@@ -110,8 +117,7 @@ static int keep(void *arg)
 	prctl(PR_SET_NAME, "uroce-view");
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
-	let_go(keeper);
-	if (chdir("/"))
+	if (keeper_let_go(needed, sizeof(needed) / sizeof(needed[0])))
 		return 1;
 	/* What has changed since the first update is not lost: the watch is older. */
 	update(keeper);
@@ -136,6 +142,14 @@ static int keep(void *arg)
 	return 0;
 }
 
+void keeper_stop(void)
+{
+	kill(started.process, SIGKILL);
+	waitpid(started.process, NULL, __WALL);
+	if (started.folder)
+		tree_remove(AT_FDCWD, started.folder);
+}
+
 int keeper_start(struct tree *tree, const char *folder)
 {
 	struct keeper keeper = { .tree = tree,
@@ -157,6 +171,8 @@ int keeper_start(struct tree *tree, const char *folder)
 	child = clone(keep, stack + STACK_BYTES, 0, &keeper);
 	if (child < 0)
 		error = -errno;
+	started.process = child;
+	started.folder = folder;
 	if (keeper.program_fd >= 0)
 		close(keeper.program_fd);
 	if (keeper.readers >= 0)

@@ -6,6 +6,8 @@
 #ifndef UROCE_VIEW_KEEPER_H
 #define UROCE_VIEW_KEEPER_H
 
+#include <stddef.h>
+
 #include "tree.h"
 
 /*
@@ -13,5 +15,14 @@
  * 0 or a negative errno.
  */
 int keeper_start(struct tree *tree, const char *folder);
+
+/* End it now and reap it; only in the process that has started it. */
+void keeper_stop(void);
+
+/*
+ * Close all descriptors except count kept ones, and leave the working directory: a process that
+ * only accompanies the program must not hold open what the program has.  0 or -1.
+ */
+int keeper_let_go(const int *keep, size_t count);
 
 #endif

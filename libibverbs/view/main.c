@@ -14,6 +14,7 @@
 #include "devices.h"
 #include "keeper.h"
 #include "mounts.h"
+#include "supervisor.h"
 #include "view.h"
 
 static bool quiet(void)
@@ -161,6 +162,8 @@ int main(int argc, char **argv)
 		return 125;
 	if (log && !strcmp(log, "debug"))
 		fprintf(stderr, "uroce-run: view: %s\n", modes[taken]);
+	if (taken != MODE_NONE && supervisor_needed())
+		supervise();
 	execvp(argv[3], argv + 3);
 	fprintf(stderr, "uroce-run: %s: %s\n", argv[3], strerror(errno));
 	return errno == ENOENT ? 127 : 126;

@@ -170,6 +170,66 @@ def test_nothing_is_left_behind(loopback, way):
     assert os.listdir(folder) == []
 
 
+# PID 1 of a container without an init: it waits for its own child and for no other process.
+NO_REAPER = """
+import os, signal, subprocess, sys, time
+def status(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return dict(line.split(":\\t", 1) for line in file if ":\\t" in line)
+def others():
+    return [status(pid) for pid in os.listdir("/proc") if pid.isdigit() and pid != "1"]
+assert os.getpid() == 1
+codes = []
+for signals in (), (signal.SIGTERM, signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM):
+    command = [*sys.argv[3:], "sh", "-c", sys.argv[2 if signals else 1]]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert program.stdout.readline() == "ready\\n"
+    for number in signals:
+        program.send_signal(number)
+        time.sleep(0.1)
+    # Nothing but the program holds its output open.
+    assert program.stdout.read() == ("" if not signals else "TERM\\nTERM\\n")
+    codes.append(program.wait())
+    until = time.monotonic() + 10
+    while any(process["State"][0] != "Z" for process in others()):
+        assert time.monotonic() < until, others()
+        time.sleep(0.01)
+print(codes, [process["Name"].strip() for process in others()])
+"""
+UNTIL_TWO_SIGNALS = """
+trap 'echo TERM; count=$((count + 1)); [ $count -lt 2 ] || kill -9 $$' TERM
+count=0
+echo ready
+while :; do sleep 0.01; done
+"""
+
+
+def in_pid_namespace(place, *command):
+    prefix = ["unshare", "-pf", "--mount-proc", "--kill-child"]
+    if os.geteuid():
+        prefix.insert(1, "-Ur")
+    if place.run(*prefix, "true").popen.returncode:
+        pytest.skip("PID namespaces are not permitted here")
+    process = place.run(*prefix, *command)
+    assert (process.popen.returncode, process.errors) == (0, ""), process
+    return process.output
+
+
+def test_no_zombie_where_nobody_reaps(loopback, way):
+    run = [os.path.join(loopback.scratch.bin, "uroce-run"), "--view=" + way]
+    text = in_pid_namespace(loopback, PYTHON, "-c", NO_REAPER, "echo ready; exit 7",
+                            UNTIL_TWO_SIGNALS, *run)
+    assert text == "[7, -9] []\n"
+
+
+def test_with_an_init_the_program_has_the_number_of_what_was_started(loopback, way):
+    """bash waits for all processes that have lost their parent."""
+    run = [os.path.join(loopback.scratch.bin, "uroce-run"), "--view=" + way]
+    numbers = in_pid_namespace(loopback, "bash", "-c", '"$@" & echo $!; wait', "bash", *run, "sh",
+                               "-c", "echo $$").split()
+    assert len(numbers) == 2 and len(set(numbers)) == 1, numbers
+
+
 COME_AND_GO = """
 import os, sys, time
 device, node = "/sys/class/infiniband/uroce_vwa", "/dev/infiniband/uroce_vwa"

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "supervisor.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "keeper.h"
+
+bool supervisor_needed(void)
+{
+	const unsigned long long child = 1ull << (SIGCHLD - 1);
+	unsigned long long mask;
+	bool attends = false, found = false;
+	char line[256];
+	FILE *file;
+
+	/* When process 1 ends, so do all others. */
+	if (getpid() == 1)
+		return false;
+	file = fopen("/proc/1/status", "re");
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file)) {
+		/* An init may block the signal and wait for it, or catch it, or ignore it. */
+		if (sscanf(line, "SigBlk: %llx", &mask) == 1 ||
+		    sscanf(line, "SigIgn: %llx", &mask) == 1 ||
+		    sscanf(line, "SigCgt: %llx", &mask) == 1) {
+			found = true;
+			attends = attends || (mask & child);
+		}
+	}
+	fclose(file);
+	return found && !attends;
+}
+
+/* A terminal sends its signals to the whole process group, and so to the program as well. */
+static int await_end(pid_t program, const sigset_t *signals)
+{
+	int status, number;
+	siginfo_t info;
+
+	for (;;) {
+		number = sigwaitinfo(signals, &info);
+		if (number == SIGCHLD && waitpid(program, &status, WNOHANG) == program)
+			return status;
+		if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL)
+			kill(program, number);
+	}
+}
+
+static _Noreturn void end_as(int status)
+{
+	const struct rlimit no_core = { 0, 0 };
+	sigset_t signals;
+
+	if (WIFEXITED(status))
+		_exit(WEXITSTATUS(status));
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(WTERMSIG(status), SIG_DFL);
+	raise(WTERMSIG(status));
+	sigemptyset(&signals);
+	sigprocmask(SIG_SETMASK, &signals, NULL);
+	_exit(128 + WTERMSIG(status));
+}
+
+void supervise(void)
+{
+	const pid_t supervisor = getpid();
+	/* Where SIGCHLD is ignored, no status would be left for us. */
+	void (*at_child)(int) = signal(SIGCHLD, SIG_DFL);
+	sigset_t signals, before;
+	pid_t program;
+	int status;
+
+	/* The shell that has started us must see that we stop with the program. */
+	sigfillset(&signals);
+	sigdelset(&signals, SIGTSTP);
+	sigdelset(&signals, SIGTTIN);
+	sigdelset(&signals, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	program = fork();
+	if (program <= 0) {
+		if (program == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != supervisor))
+			_exit(1);
+		signal(SIGCHLD, at_child);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		return;
+	}
+	prctl(PR_SET_NAME, "uroce-run");
+	/* In a folder that cannot be left, the supervisor stays. */
+	(void)!keeper_let_go(NULL, 0);
+	status = await_end(program, &signals);
+	keeper_stop();
+	end_as(status);
+}
