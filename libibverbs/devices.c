@@ -88,13 +88,19 @@ DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 	return real ? real(device) : 0;
 }
 
+/*
+ * An index is the kernel's, for questions by netlink (UCX): it has given our devices none.  Only
+ * librdmacm gets one, which it compares with those that our connection manager returns.
+ */
 DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
 	const struct uroce_way_in *provider = dropin_owner(device);
 	__typeof__(&ibv_get_device_index) real;
 
 	if (provider)
-		return provider->device_index(device);
+		return redirect_is_librdmacm(__builtin_return_address(0))
+			       ? provider->device_index(device)
+			       : -1;
 	real = DROPIN_REAL(ibv_get_device_index, "IBVERBS_1.9");
 	return real ? real(device) : -1;
 }

@@ -188,6 +188,13 @@ static bool find_image(const void *address, struct image *image)
 	return image->dynamic;
 }
 
+bool redirect_is_librdmacm(const void *address)
+{
+	struct image image;
+
+	return find_image(address, &image) && image.is_librdmacm;
+}
+
 /* It is in this call, so it stays loaded. */
 void redirect_if_librdmacm(const void *address)
 {

@@ -8,6 +8,7 @@
 #ifndef UROCE_LIBRDMACM_REDIRECT_H
 #define UROCE_LIBRDMACM_REDIRECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -19,6 +20,9 @@
  * work on another one in another thread.
  */
 void redirect_if_librdmacm(const void *address);
+
+/* Returns true if the code at address is a loaded librdmacm's. */
+bool redirect_is_librdmacm(const void *address);
 
 /*
  * librspreload makes rsockets of all sockets of its process, ours too: the UDP socket under an

@@ -416,6 +416,29 @@ def test_fork_support_is_unneeded_by_environment_too(name):
     assert done.returncode == 0, done
 
 
+# As UCX 1.19 and later do for each device, to pass over those of type SMI (attribute 99).
+ASK_THE_KERNEL = LIST_BY_DLOPEN + """
+import socket, struct
+NETLINK_RDMA, RDMA_NLDEV_CMD_GET, RDMA_NLDEV_ATTR_DEV_INDEX, NLMSG_ERROR = 20, 5 << 10 | 1, 1, 2
+for name, device in devices().items():
+    index = lib.ibv_get_device_index(ctypes.c_void_p(device))
+    if index == -1:
+        continue
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_RDMA) as kernel:
+        kernel.bind((0, 0))
+        kernel.send(struct.pack("IHHIIHHI", 24, RDMA_NLDEV_CMD_GET, 1, 0, 0, 8,
+                                RDMA_NLDEV_ATTR_DEV_INDEX, index))
+        kind = struct.unpack_from("IH", kernel.recv(65536))[1]
+        assert kind != NLMSG_ERROR, name
+"""
+
+
+def test_the_kernel_is_not_asked_about_our_devices():
+    """It knows none of them, and may have another one of that index."""
+    done = python(ASK_THE_KERNEL, "libibverbs.so.1")
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
 def test_an_unknown_libibverbs_is_left_alone(scratch):
     lib = copy_of_lib(scratch, "unknown", fake_libibverbs(scratch, "unknown"))
     done = python(ASK_OTHERS + "lib.ibv_get_device_list(None)\n", "libibverbs.so.1", lib=lib)

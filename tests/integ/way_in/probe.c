@@ -57,7 +57,7 @@ static struct ibv_context *open_by_name(const char *name)
 	ibv_free_device_list(first);
 	ibv_free_device_list(second);
 	CHECK(ibv_get_device_guid(device) != 0);
-	CHECK(ibv_get_device_index(device) > 0);
+	CHECK(ibv_get_device_index(device) == -1);
 	CHECK(device->node_type == IBV_NODE_CA && device->transport_type == IBV_TRANSPORT_IB);
 	context = ibv_open_device(device);
 	CHECK(context);
