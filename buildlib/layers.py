@@ -57,7 +57,7 @@ LAYERS = {
               "netdev_watch neighbour"),
         group("between processes", "question reception portowner connected route_mtu"),
         group("pools and shared memory", "shm_region shm_channel pool join"),
-        group("addresses, peers, slot", "addr peer group control slot"),
+        group("addresses, peers, slot", "addr peer peer_table group control slot"),
     )),
     "capture": layer("packets of this process into pcapng files", "wire link", groups=(
         group("contract and settings", "capture.h config"),

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "peer_table.h"
 #include "shm.h"
 #include "visitor.h"
 
@@ -456,8 +457,10 @@ void link_addr_close(struct link_addr *addr)
 	if (last)
 		put_channels(addr);
 	link_mutex_unlock(link, &link->lock);
-	if (last)
+	if (last) {
+		link_peer_table_free(&addr->peers);
 		free(addr);
+	}
 	link_mutex_unlock(link, &link->open_lock);
 }
 

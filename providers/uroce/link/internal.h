@@ -241,6 +241,13 @@ struct link_stall {
 	_Atomic uint32_t queued; /* at the last look */
 };
 
+/* Shared peers: peer_table.h. */
+struct link_peer_table {
+	struct link_peer **bucket;
+	uint32_t buckets; /* a power of two, or 0 */
+	uint32_t count;
+};
+
 struct link_addr {
 	_Atomic(struct link_addr *) next;
 	struct link *link;
@@ -257,7 +264,7 @@ struct link_addr {
 	unsigned int tx_count;	/* of those that are not connected */
 	unsigned int connected_count;
 	_Atomic(struct link_tx *) txs;
-	struct link_peer *peers;
+	struct link_peer_table peers; /* without those of one user */
 	/* Shared memory (shm.h): what comes in, and the channels to other processes by their slots.
 	 */
 	_Atomic(struct link_region *) region;
@@ -282,7 +289,7 @@ size_t link_put_segment(uint8_t *control, uint16_t bytes);
 
 #define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))
 struct link_peer {
-	struct link_peer *next;
+	struct link_peer *next; /* in the table's bucket */
 	struct link_addr *addr;
 	struct link_tx *tx;
 	unsigned int refs;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer_table.h"
 #include "shm.h"
 
 /*
@@ -282,18 +283,6 @@ static void set_class_control(struct link_peer *peer)
 	peer->class_bytes = used;
 }
 
-static struct link_peer *find_peer(struct link_addr *addr, const struct link_peer *wanted)
-{
-	struct link_peer *peer;
-
-	for (peer = addr->peers; peer; peer = peer->next)
-		if (!peer->own && peer->tx == wanted->tx && peer->hop_limit == wanted->hop_limit &&
-		    peer->traffic_class == wanted->traffic_class &&
-		    link_endpoint_equal(&peer->dst, &wanted->dst))
-			return peer;
-	return NULL;
-}
-
 /*
  * IPv6 does not route a multicast by the source address.  An address belongs to one interface, so
  * all that uses this socket leaves by that one.
@@ -389,7 +378,7 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	}
 	*port = wanted->tx->port;
 	send_to_interface(wanted);
-	*result = wanted->own ? NULL : find_peer(addr, wanted);
+	*result = wanted->own ? NULL : link_peer_table_find(&addr->peers, wanted);
 	if (*result) {
 		(*result)->refs++;
 		free(peer);
@@ -398,8 +387,13 @@ static int get_peer(struct link_addr *addr, struct link_peer *wanted, uint16_t *
 	wanted->tx->refs++;
 	set_class_control(wanted);
 	*peer = *wanted;
-	peer->next = addr->peers;
-	addr->peers = peer;
+	if (!peer->own)
+		error = link_peer_table_add(&addr->peers, peer);
+	if (error) {
+		drop_tx(addr, peer->tx);
+		free(peer);
+		return error;
+	}
 	*result = peer;
 	return 0;
 }
@@ -495,13 +489,11 @@ void link_peer_close(struct link_peer *peer)
 {
 	struct link_addr *addr = peer->addr;
 	struct link *link = addr->link;
-	struct link_peer **from = &addr->peers;
 
 	link_mutex_lock(link, &link->lock);
 	if (--peer->refs == 0) {
-		while (*from != peer)
-			from = &(*from)->next;
-		*from = peer->next;
+		if (!peer->own)
+			link_peer_table_remove(&addr->peers, peer);
 		drop_tx(addr, peer->tx);
 		if (peer->channel)
 			link_channel_put(peer->channel);
