@@ -14,7 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "id.h"
 #include "manager.h"
+#include "multicast.h"
 
 /* By descriptor. */
 static struct ucm_channel **channels;
@@ -177,13 +179,30 @@ void ucm_channel_forget_dead(int fd)
 		channels[fd] = NULL;
 }
 
-void ucm_channel_queue(struct ucm_channel *channel, struct ucm_event *event)
+/* Tell those that it is about where it is, or NULL. */
+static void set_unread(const struct ucm_event *event, struct ucm_event *unread)
 {
+	if (event->request)
+		event->request->unread = unread;
+	if (event->group)
+		event->group->unread = unread;
+}
+
+void ucm_channel_queue(struct ucm_event *event)
+{
+	struct ucm_channel *channel = event->id->channel;
+	struct ucm_id *id = event->id;
 	const uint64_t one = 1;
 
 	event->next = NULL;
-	*channel->last_event = event;
+	event->link = channel->last_event;
+	*event->link = event;
 	channel->last_event = &event->next;
+	event->next_of_id = NULL;
+	event->link_of_id = id->events ? id->last_event : &id->events;
+	*event->link_of_id = event;
+	id->last_event = &event->next_of_id;
+	set_unread(event, event);
 	/* The count cannot reach its maximum, so this never waits. */
 	if (write(channel->private_fd, &one, sizeof(one)) != sizeof(one))
 		abort();
@@ -202,40 +221,31 @@ static void count_down(struct ucm_channel *channel)
 		abort();
 }
 
+void ucm_channel_remove(struct ucm_event *event)
+{
+	struct ucm_channel *channel = event->id->channel;
+
+	*event->link = event->next;
+	if (event->next)
+		event->next->link = event->link;
+	else
+		channel->last_event = event->link;
+	*event->link_of_id = event->next_of_id;
+	if (event->next_of_id)
+		event->next_of_id->link_of_id = event->link_of_id;
+	else
+		event->id->last_event = event->link_of_id;
+	set_unread(event, NULL);
+	count_down(channel);
+}
+
 struct ucm_event *ucm_channel_take(struct ucm_channel *channel)
 {
 	struct ucm_event *event = channel->first_event;
 
-	if (!event)
-		return NULL;
-	channel->first_event = event->next;
-	if (!channel->first_event)
-		channel->last_event = &channel->first_event;
-	count_down(channel);
+	if (event)
+		ucm_channel_remove(event);
 	return event;
-}
-
-struct ucm_event *ucm_channel_remove(struct ucm_channel *channel,
-				     bool (*match)(const struct ucm_event *event, const void *arg),
-				     const void *arg)
-{
-	struct ucm_event *removed = NULL, **last = &removed, **place = &channel->first_event;
-
-	while (*place) {
-		struct ucm_event *event = *place;
-
-		if (!match(event, arg)) {
-			place = &event->next;
-			continue;
-		}
-		*place = event->next;
-		event->next = NULL;
-		*last = event;
-		last = &event->next;
-		count_down(channel);
-	}
-	channel->last_event = place;
-	return removed;
 }
 
 bool ucm_channel_blocks(const struct ucm_channel *channel)

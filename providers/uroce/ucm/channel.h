@@ -18,7 +18,8 @@ struct ucm_id;
 struct ucm_group;
 
 struct ucm_event {
-	struct ucm_event *next;
+	struct ucm_event *next, **link; /* of the channel */
+	struct ucm_event *next_of_id, **link_of_id;
 	struct ucm_id *id;	 /* that it counts for: of a CONNECT_REQUEST the listener */
 	struct ucm_id *request;	 /* CONNECT_REQUEST: the new id */
 	struct ucm_group *group; /* multicast events */
@@ -57,14 +58,12 @@ bool ucm_channel_is_dead(int fd);
 /* It is about to be closed by whoever has called us. */
 void ucm_channel_forget_dead(int fd);
 
-/* Append event, which the channel owns from then on. */
-void ucm_channel_queue(struct ucm_channel *channel, struct ucm_event *event);
+/* Append event to the channel of its id; the channel owns it from then on. */
+void ucm_channel_queue(struct ucm_event *event);
 /* Take the first event out, or NULL. */
 struct ucm_event *ucm_channel_take(struct ucm_channel *channel);
-/* Take the events out that match says, as a list; the order stays. */
-struct ucm_event *ucm_channel_remove(struct ucm_channel *channel,
-				     bool (*match)(const struct ucm_event *event, const void *arg),
-				     const void *arg);
+/* Take an event out of its id's channel. */
+void ucm_channel_remove(struct ucm_event *event);
 bool ucm_channel_blocks(const struct ucm_channel *channel);
 /*
  * Wait for a change: the lock is released meanwhile.  The thread may be cancelled while it waits;

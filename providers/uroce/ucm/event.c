@@ -22,7 +22,7 @@ struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int
 
 void ucm_event_queue(struct ucm_event *event)
 {
-	ucm_channel_queue(event->id->channel, event);
+	ucm_channel_queue(event);
 }
 
 void ucm_event_tell(struct ucm_id *id, enum ucm_event_type type, int status)

@@ -33,6 +33,9 @@ static void link_id(struct ucm_id *id, struct ucm_channel *channel)
 {
 	id->channel = channel;
 	id->next = channel->ids;
+	id->link = &channel->ids;
+	if (id->next)
+		id->next->link = &id->next;
 	channel->ids = id;
 }
 
@@ -88,38 +91,30 @@ struct ucm_id *ucm_id_again(uint32_t handle, uint64_t serial)
 
 static void unlink_id(struct ucm_id *id)
 {
-	struct ucm_id **place = &id->channel->ids;
-
-	while (*place != id)
-		place = &(*place)->next;
-	*place = id->next;
+	*id->link = id->next;
+	if (id->next)
+		id->next->link = id->link;
 }
 
-/* A request that is unread is on its listener's channel, where the event about both of them is. */
-static bool concerns(const struct ucm_event *event, const void *id)
-{
-	return event->id == id || event->request == id;
-}
-
-static bool is_unread(const struct ucm_id *id)
-{
-	const struct ucm_event *event = id->channel->first_event;
-
-	while (event && event->request != id)
-		event = event->next;
-	return event;
-}
-
-/* What is queued about a request of its own, as events that a program writes are, goes with it. */
+/*
+ * What is queued about a request of its own, as events that a program writes are, goes with it.  A
+ * request that is unread is on its listener's channel, where the event about both of them is.
+ */
 static void move(struct ucm_id *id, struct ucm_channel *channel)
 {
-	struct ucm_event *event = ucm_channel_remove(id->channel, concerns, id), *next;
+	struct ucm_event *first = NULL, **last = &first, *event;
 
+	while ((event = id->events)) {
+		ucm_channel_remove(event);
+		event->next = NULL;
+		*last = event;
+		last = &event->next;
+	}
 	unlink_id(id);
 	link_id(id, channel);
-	for (; event; event = next) {
-		next = event->next;
-		ucm_channel_queue(channel, event);
+	while ((event = first)) {
+		first = event->next;
+		ucm_channel_queue(event);
 		if (event->request)
 			move(event->request, channel);
 	}
@@ -127,7 +122,7 @@ static void move(struct ucm_id *id, struct ucm_channel *channel)
 
 int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel)
 {
-	if (is_unread(id))
+	if (id->unread)
 		return ENOENT;
 	move(id, channel);
 	return 0;
@@ -135,18 +130,18 @@ int ucm_id_move(struct ucm_id *id, struct ucm_channel *channel)
 
 static void drop_events(struct ucm_id *id)
 {
-	struct ucm_event *event = ucm_channel_remove(id->channel, concerns, id);
+	struct ucm_event *event = id->unread;
 
-	while (event) {
-		struct ucm_event *next = event->next;
-
-		/* Whichever of the two goes first: the request's end finds no event any more. */
-		if (event->request == id)
-			event->id->waiting--;
-		else if (event->request)
+	if (event) {
+		ucm_channel_remove(event);
+		event->id->waiting--;
+		free(event);
+	}
+	while ((event = id->events)) {
+		ucm_channel_remove(event);
+		if (event->request)
 			ucm_id_destroy(event->request);
 		free(event);
-		event = next;
 	}
 }
 

@@ -14,34 +14,25 @@
 
 static struct ucm_table groups;
 
-static bool is_of(const struct ucm_event *event, const void *group)
+static void leave(struct ucm_group *group)
 {
-	return event->group == group;
-}
+	struct ucm_event *event = group->unread;
 
-/* Caller has taken it out of its id's list. */
-static void free_group(struct ucm_group *group)
-{
-	struct ucm_event *event = ucm_channel_remove(group->id->channel, is_of, group);
-
-	while (event) {
-		struct ucm_event *next = event->next;
-
+	if (event) {
+		ucm_channel_remove(event);
 		free(event);
-		event = next;
 	}
+	*group->link = group->next;
+	if (group->next)
+		group->next->link = group->link;
 	ucm_table_remove(&groups, group->handle);
 	free(group);
 }
 
 void ucm_groups_leave(struct ucm_id *id)
 {
-	struct ucm_group *group;
-
-	while ((group = id->groups)) {
-		id->groups = group->next;
-		free_group(group);
-	}
+	while (id->groups)
+		leave(id->groups);
 }
 
 void ucm_groups_forked(void)
@@ -92,14 +83,17 @@ static int join(struct ucm_call *call, uint32_t handle, uint64_t uid, uint64_t r
 	}
 	group->id = id;
 	group->uid = uid;
+	group->next = id->groups;
+	group->link = &id->groups;
+	if (group->next)
+		group->next->link = &group->next;
+	id->groups = group;
 	answer.id = group->handle;
 	error = ucm_respond(response, &answer, sizeof(answer));
 	if (error) {
-		free_group(group);
+		leave(group);
 		return error;
 	}
-	group->next = id->groups;
-	id->groups = group;
 	tell(id, group, address);
 	return 0;
 }
@@ -138,16 +132,12 @@ int ucm_leave_group(struct ucm_call *call)
 	const struct rdma_ucm_destroy_id *in = call->in;
 	struct ucm_group *group = ucm_table_find(&groups, in->id);
 	struct rdma_ucm_destroy_id_resp answer;
-	struct ucm_group **place;
 
 	if (!group)
 		return ENOENT;
 	if (group->id->channel != call->channel)
 		return EINVAL;
 	answer.events_reported = group->events_reported;
-	for (place = &group->id->groups; *place != group;)
-		place = &(*place)->next;
-	*place = group->next;
-	free_group(group);
+	leave(group);
 	return ucm_respond(in->response, &answer, sizeof(answer));
 }

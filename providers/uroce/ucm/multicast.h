@@ -8,14 +8,16 @@
 
 #include <stdint.h>
 
+struct ucm_event;
 struct ucm_id;
 
 struct ucm_group {
-	struct ucm_group *next; /* of its id */
+	struct ucm_group *next, **link; /* of its id */
 	struct ucm_id *id;
 	uint32_t handle;
 	uint64_t uid;
 	uint32_t events_reported;
+	struct ucm_event *unread; /* that it was joined, or NULL */
 };
 
 /* All groups of an id, which goes. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Does the cost of a step grow with the number of objects?  Four times as many objects may take
+ * four times as long, and not sixteen times.  What is compared is processor time, which a busy host
+ * changes by less than that; the least of several tries counts.
+ */
+#ifndef UROCE_TESTS_GROWTH_H
+#define UROCE_TESTS_GROWTH_H
+
+#include <stdio.h>
+#include <time.h>
+
+enum {
+	GROWTH = 4,
+	GROWTH_MOST = 2 * GROWTH, /* the middle of 4 and 16 */
+	GROWTH_TRIES = 5,
+};
+
+/* Nanoseconds that this thread has used a processor for. */
+static inline uint64_t used_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+static inline uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* cost() makes so many objects, and returns the used_ns() of the steps in question. */
+static inline void assert_linear(unsigned int count, uint64_t (*cost)(unsigned int count))
+{
+	uint64_t few = UINT64_MAX, many = UINT64_MAX;
+
+	for (int i = 0; i < GROWTH_TRIES; i++) {
+		few = lesser(few, cost(count));
+		many = lesser(many, cost(GROWTH * count));
+		if (many < GROWTH_MOST * few)
+			return;
+	}
+	fail_msg("%u objects take %.3f ms, %u take %.3f ms", count, (double)few / 1e6,
+		 GROWTH * count, (double)many / 1e6);
+}
+
+#endif
