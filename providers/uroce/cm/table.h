@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thousand connections at once is what is wanted; more only makes the chains longer. */
-#define TABLE_BUCKETS 1024
+/* There may be tens of thousands of connections: the chains stay short. */
+#define TABLE_BUCKETS 8192
 
 /* Zeroed before its first use. */
 struct table_node {

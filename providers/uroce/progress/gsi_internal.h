@@ -19,7 +19,9 @@
 enum {
 	/* Paths to other hosts that are kept open. */
 	GSI_PEERS = 64,
-	GSI_PORT_BUCKETS = 256,
+	GSI_PORT_BUCKETS = 4096,
+	/* The port spaces of librdmacm. */
+	GSI_PORT_SPACES = 4,
 };
 
 /* ---- a member's watch over the holder (gsi_standby.c) ---- */
@@ -130,10 +132,17 @@ struct gsi_port {
 	struct gsi_port_address address;
 	unsigned int flags;
 	bool chosen;	/* here: its names are taken when it listens */
+	bool own;	/* chosen among the numbers of the slot */
 	bool listening; /* it is among the services of addresses */
 	bool named;	/* it has its names */
 	/* Of the address; of any IPv4 too, if it takes that; and that it may be shared. */
 	int name[3];
+};
+
+/* Of the numbers that were chosen in a space, those in use: there is no search for one in vain. */
+struct gsi_port_count {
+	uint16_t space; /* 0: of none yet */
+	uint32_t chosen, own;
 };
 
 /* ---- what is said for the dead (gsi_will.c) ---- */
@@ -143,7 +152,9 @@ struct uroce_abi_will;
 struct gsi_own_will {
 	int fd; /* -1: there is none */
 	struct uroce_abi_will *entry;
-	unsigned int next; /* where to look for a free one */
+	/* The numbers of free entries: the last one is used next. */
+	uint16_t free[GSI_WILLS];
+	unsigned int free_count;
 };
 
 /* A will that this process has to execute, for what was sent from one address. */
@@ -175,6 +186,7 @@ struct gsi {
 	struct gsi_address *addresses;
 	uint32_t next_address_id;
 	struct gsi_port *ports[GSI_PORT_BUCKETS];
+	struct gsi_port_count port_count[GSI_PORT_SPACES];
 	struct gsi_peer peer[GSI_PEERS];
 	uint64_t sends;
 	uint32_t psn;

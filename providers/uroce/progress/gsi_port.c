@@ -54,8 +54,8 @@ unsigned int gsi_port_bucket(uint16_t port)
 {
 	uint32_t hash = port * UINT32_C(0x9e3779b1);
 
-	_Static_assert(GSI_PORT_BUCKETS == 256, "the upper eight bits name a bucket");
-	return hash >> 24;
+	_Static_assert(GSI_PORT_BUCKETS == 4096, "the upper twelve bits name a bucket");
+	return hash >> 20;
 }
 
 static struct gsi_port **bucket_of(struct gsi *gsi, uint16_t port)
@@ -313,14 +313,28 @@ static bool choose_among(struct gsi_port *port, uint32_t first, uint32_t step, u
 	return false;
 }
 
+/* Those beyond the last share an entry. */
+static struct gsi_port_count *count_of(const struct gsi_port *port)
+{
+	struct gsi_port_count *count = port->gsi->port_count;
+
+	while (count->space && count->space != port->space &&
+	       count < &port->gsi->port_count[GSI_PORT_SPACES - 1])
+		count++;
+	count->space = port->space;
+	return count;
+}
+
 static int choose(struct gsi_port *port)
 {
 	const struct range range = read_range();
+	const struct gsi_port_count *used = count_of(port);
 	uint32_t slot = gsi_slot(port->gsi);
 	uint32_t own = range.count > slot ? (range.count - slot - 1) / LINK_SLOTS + 1 : 0;
 
-	if (choose_among(port, range.first + slot, LINK_SLOTS, own) ||
-	    choose_among(port, range.first, 1, range.count))
+	port->own = used->own < own && choose_among(port, range.first + slot, LINK_SLOTS, own);
+	if (port->own ||
+	    (used->chosen < range.count && choose_among(port, range.first, 1, range.count)))
 		return 0;
 	for (uint32_t i = 0; i < range.count; i++) {
 		port->port = (uint16_t)(range.first + random_number() % range.count);
@@ -370,6 +384,8 @@ int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address
 		bucket = bucket_of(gsi, port->port);
 		port->next = *bucket;
 		*bucket = port;
+		count_of(port)->chosen += port->chosen;
+		count_of(port)->own += port->own;
 		*number = port->port;
 		*bound = port;
 	}
@@ -413,6 +429,8 @@ void gsi_port_close(struct gsi_port *port)
 	for (from = bucket_of(gsi, port->port); *from != port;)
 		from = &(*from)->next;
 	*from = port->next;
+	count_of(port)->chosen -= port->chosen;
+	count_of(port)->own -= port->own;
 	pthread_mutex_unlock(&gsi->lock);
 	free(port);
 }

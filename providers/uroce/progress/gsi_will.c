@@ -57,6 +57,9 @@ void gsi_will_open(struct gsi_own_will *will)
 		close(will->fd);
 		will->fd = -1;
 	}
+	for (unsigned int i = 0; i < GSI_WILLS; i++)
+		will->free[i] = (uint16_t)(GSI_WILLS - 1 - i);
+	will->free_count = GSI_WILLS;
 }
 
 int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
@@ -70,13 +73,9 @@ int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad
 	if (will->fd < 0)
 		return -EFBIG;
 	pthread_mutex_lock(&gsi->lock);
-	for (unsigned int i = 0; i < GSI_WILLS && !entry; i++) {
-		*number = (will->next + i) % GSI_WILLS;
-		if (!will->entry[*number].valid)
-			entry = &will->entry[*number];
-	}
-	if (entry) {
-		will->next = *number + 1;
+	if (will->free_count) {
+		*number = will->free[--will->free_count];
+		entry = &will->entry[*number];
 		entry->scope_id = path->scope_id;
 		entry->traffic_class = path->traffic_class;
 		memcpy(entry->sgid, path->sgid, sizeof(entry->sgid));
@@ -94,6 +93,7 @@ void gsi_will_drop(struct gsi *gsi, unsigned int number)
 		return;
 	pthread_mutex_lock(&gsi->lock);
 	__atomic_store_n(&gsi->will.entry[number].valid, 0, __ATOMIC_RELEASE);
+	gsi->will.free[gsi->will.free_count++] = (uint16_t)number;
 	pthread_mutex_unlock(&gsi->lock);
 }
 
