@@ -37,7 +37,7 @@ enum cm_result cm_connect(struct cm *cm, struct cm_conn *conn, const struct cm_c
 	conn->service = param->service;
 	conn->active = true;
 	conn->stale_repeated = false;
-	conn->local_qpn = param->qpn & 0xffffff;
+	cm_know_local_qp(cm, conn, param->qpn);
 	conn->remote_qpn = 0;
 	conn->guid = param->ca_guid;
 	conn->remote_guid = 0;
@@ -70,7 +70,7 @@ enum cm_result cm_accept(struct cm *cm, struct cm_conn *conn, const struct cm_ac
 	if (param->ca_guid == 0 ||
 	    !good_data(param->private_data, param->private_length, MAD_REP_PRIVATE))
 		return CM_BAD_ARGUMENT;
-	conn->local_qpn = param->qpn & 0xffffff;
+	cm_know_local_qp(cm, conn, param->qpn);
 	conn->guid = param->ca_guid;
 	conn->flow_control = param->flow_control;
 	conn->rq_psn = param->starting_psn & 0xffffff;
@@ -128,15 +128,19 @@ enum cm_result cm_established(struct cm *cm, struct cm_conn *conn, uint64_t now)
 
 enum cm_result cm_first_request(struct cm *cm, uint32_t qpn, uint64_t now)
 {
-	struct cm_conn *conn = cm_find_awaiting(cm, qpn);
+	struct cm_conn *conn = cm_find_local_qp(cm, qpn);
 
+	while (conn && !cm_step_of(conn->state, CM_IN_ESTABLISHED))
+		conn = cm_next_local_qp(conn);
 	return conn ? cm_established(cm, conn, now) : CM_BAD_STATE;
 }
 
 bool cm_credits_hidden(struct cm *cm, uint32_t qpn)
 {
-	for (struct cm_conn *conn = cm->conns; conn; conn = conn->next) {
-		if (conn->local_qpn != qpn || !conn->peer_flow_control || conn->credits_missed ||
+	struct cm_conn *conn = cm_find_local_qp(cm, qpn);
+
+	for (; conn; conn = cm_next_local_qp(conn)) {
+		if (!conn->peer_flow_control || conn->credits_missed ||
 		    conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
 			continue;
 		conn->credits_missed = true;

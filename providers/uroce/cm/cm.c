@@ -89,19 +89,21 @@ struct cm_conn *cm_find_remote_qp(const struct cm *cm, uint64_t guid, uint32_t q
 	return CONN_OF(cm_table_find(&cm->by_remote_qp, guid, qpn), by_remote_qp);
 }
 
-struct cm_conn *cm_find_awaiting(const struct cm *cm, uint32_t local_qpn)
+struct cm_conn *cm_find_local_qp(const struct cm *cm, uint32_t qpn)
 {
-	return CONN_OF(cm_table_find(&cm->by_local_qp, 0, local_qpn), by_local_qp);
+	return CONN_OF(cm_table_find(&cm->by_local_qp, 0, qpn), by_local_qp);
 }
 
-void cm_await_rtu(struct cm *cm, struct cm_conn *conn)
+struct cm_conn *cm_next_local_qp(const struct cm_conn *conn)
 {
-	bool waits = cm_step_of(conn->state, CM_IN_ESTABLISHED) != NULL;
+	return CONN_OF(cm_table_next(&conn->by_local_qp), by_local_qp);
+}
 
-	if (!waits)
-		cm_table_remove(&cm->by_local_qp, &conn->by_local_qp);
-	else if (!conn->by_local_qp.in)
-		cm_table_insert(&cm->by_local_qp, &conn->by_local_qp, 0, conn->local_qpn);
+void cm_know_local_qp(struct cm *cm, struct cm_conn *conn, uint32_t qpn)
+{
+	conn->local_qpn = qpn & 0xffffff;
+	cm_table_remove(&cm->by_local_qp, &conn->by_local_qp);
+	cm_table_insert(&cm->by_local_qp, &conn->by_local_qp, 0, conn->local_qpn);
 }
 
 void cm_know_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn)
@@ -123,6 +125,7 @@ void cm_forget(struct cm *cm, struct cm_conn *conn)
 	cm_table_remove(&cm->by_local_id, &conn->by_local_id);
 	cm_table_remove(&cm->by_remote_id, &conn->by_remote_id);
 	cm_table_remove(&cm->by_remote_qp, &conn->by_remote_qp);
+	cm_table_remove(&cm->by_local_qp, &conn->by_local_qp);
 	cm_table_remove(&cm->by_sidr, &conn->by_sidr);
 	cm_heap_remove(&cm->deadlines, &conn->deadline);
 	conn->local_id = conn->remote_id = 0;

@@ -25,7 +25,7 @@ struct cm_conn {
 	struct table_node by_local_id;
 	struct table_node by_remote_id; /* (GUID, id) of the peer: repeated REQs */
 	struct table_node by_remote_qp; /* (GUID, QPN) of the peer: stale connections */
-	struct table_node by_local_qp;	/* QPN of ours, while the RTU is awaited */
+	struct table_node by_local_qp;	/* QPN of ours */
 	struct table_node by_sidr;	/* SIDR passive side: (address, request id) */
 	struct heap_node deadline;
 	struct timing timing;
@@ -94,10 +94,11 @@ struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id);
 struct cm_conn *cm_find_pair(const struct cm *cm, uint32_t local_id, uint32_t remote_id);
 struct cm_conn *cm_find_remote_id(const struct cm *cm, uint64_t guid, uint32_t remote_id);
 struct cm_conn *cm_find_remote_qp(const struct cm *cm, uint64_t guid, uint32_t qpn);
-/* The connection of this queue pair of ours that waits for the RTU. */
-struct cm_conn *cm_find_awaiting(const struct cm *cm, uint32_t local_qpn);
-/* Its state may have changed: does it wait for the RTU? */
-void cm_await_rtu(struct cm *cm, struct cm_conn *conn);
+/* The first connection of this queue pair of ours, and the next one of the same; or NULL. */
+struct cm_conn *cm_find_local_qp(const struct cm *cm, uint32_t qpn);
+struct cm_conn *cm_next_local_qp(const struct cm_conn *conn);
+/* Our queue pair is known now. */
+void cm_know_local_qp(struct cm *cm, struct cm_conn *conn, uint32_t qpn);
 /* The peer is known now. */
 void cm_know_peer(struct cm *cm, struct cm_conn *conn, uint64_t guid, uint32_t id, uint32_t qpn);
 /* Closed: its peer's queue pair may be used for a new connection. */

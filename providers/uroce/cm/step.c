@@ -234,7 +234,6 @@ void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	if (conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
 		cm_free_qp(cm, conn);
 	make_will(cm, conn);
-	cm_await_rtu(cm, conn);
 	set_timer(cm, conn, step->timer, cause);
 	if (leaves)
 		send_next(cm, place, cause->now);
