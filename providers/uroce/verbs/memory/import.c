@@ -9,24 +9,33 @@
 #include "verbs/uroce.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* All that have not been destroyed; long, and searched by imports only. */
-static struct uroce_importable *objects;
+/* All that have not been destroyed, by their handles. */
+#define BUCKETS 4096
+static struct uroce_importable *objects[BUCKETS];
 static uint32_t last_handle;
+
+static struct uroce_importable **bucket_of(uint32_t handle)
+{
+	return &objects[handle % BUCKETS];
+}
 
 void uroce_import_add(struct uroce_importable *object, enum import_kind kind,
 		      const struct uroce_context *context)
 {
+	struct uroce_importable **bucket;
+
 	pthread_mutex_lock(&lock);
 	object->kind = kind;
 	object->handle = ++last_handle;
 	object->file = context ? context->file : 0;
 	object->holders = 1;
 	object->destroyed = false;
-	object->next = objects;
-	object->link = &objects;
-	if (objects)
-		objects->link = &object->next;
-	objects = object;
+	bucket = bucket_of(object->handle);
+	object->next = *bucket;
+	object->link = bucket;
+	if (object->next)
+		object->next->link = &object->next;
+	*bucket = object;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -36,7 +45,7 @@ static struct uroce_importable *find(enum import_kind kind, const struct uroce_c
 	struct uroce_importable *object;
 
 	pthread_mutex_lock(&lock);
-	for (object = objects; object; object = object->next) {
+	for (object = *bucket_of(handle); object; object = object->next) {
 		if (object->kind == kind && object->handle == handle &&
 		    object->file == context->file)
 			break;

@@ -41,7 +41,7 @@ struct uroce_qp {
 	/* XRC target: see xrc.h and xrc_domain.h. */
 	struct xrc_domain *domain;
 	struct xrc_opening *openings;
-	struct uroce_qp *next_target;
+	struct uroce_qp *next_target; /* in the bucket of xrc_qp.c */
 	/* UD: requests from here to the ring's head hold their address handles (ud.h). */
 	uint32_t held;
 	/* ibv_wr_*() between start and complete (wr.c). */

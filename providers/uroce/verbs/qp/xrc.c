@@ -86,6 +86,9 @@ static struct xrc_domain *new_domain(struct uroce_device *device, const struct s
 	if (file)
 		domain->file = *file;
 	domain->next = domains;
+	domain->link = &domains;
+	if (domain->next)
+		domain->next->link = &domain->next;
 	domains = domain;
 	return domain;
 }
@@ -116,13 +119,11 @@ static int get_domain(struct uroce_device *device, int fd, int flags, struct xrc
 /* Caller holds domains_lock. */
 static void put_domain(struct xrc_domain *domain)
 {
-	struct xrc_domain **from = &domains;
-
 	if (--domain->users)
 		return;
-	while (*from != domain)
-		from = &(*from)->next;
-	*from = domain->next;
+	*domain->link = domain->next;
+	if (domain->next)
+		domain->next->link = domain->link;
 	free(domain);
 }
 

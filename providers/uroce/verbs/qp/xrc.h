@@ -27,7 +27,7 @@ struct xrc_opening {
 	struct verbs_qp base;
 	struct uroce_qp *qp;
 	struct uroce_xrcd *xrcd;
-	struct xrc_opening *next; /* all of the QP; under progress.lock of the QP */
+	struct xrc_opening *next, **link; /* all of the QP; under progress.lock of the QP */
 	atomic_uint asyncs_taken; /* asynchronous events that the application has been told of */
 	unsigned int generation;  /* forked.h; of the opening alone, the QP has its own */
 	struct uroce_belonging belonging;

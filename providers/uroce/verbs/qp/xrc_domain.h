@@ -15,9 +15,8 @@ struct xrc_domain {
 	bool shared;		     /* constant: by file */
 	struct stat file;	     /* constant */
 	/* Under the domains' lock. */
-	struct xrc_domain *next;
-	unsigned int users;	  /* ibv_xrcd's */
-	struct uroce_qp *targets; /* by next_target */
+	struct xrc_domain *next, **link;
+	unsigned int users; /* ibv_xrcd's */
 };
 
 /* Only in control calls, with no other lock held. */

@@ -7,6 +7,15 @@
 #include "xrc.h"
 #include "xrc_domain.h"
 
+/* The target QPs of all domains, by their numbers; under the domains' lock. */
+#define BUCKETS 4096
+static struct uroce_qp *targets[BUCKETS];
+
+static struct uroce_qp **bucket_of(uint32_t qpn)
+{
+	return &targets[qpn % BUCKETS];
+}
+
 static void free_opening(struct xrc_opening *opening, bool inherited)
 {
 	if (!inherited) {
@@ -84,6 +93,9 @@ static struct xrc_opening *open_target(struct uroce_qp *qp, struct ibv_context *
 	pthread_mutex_lock(&qp->progress.lock);
 	public->state = (enum ibv_qp_state)eng_qp_state(qp->progress.engine);
 	opening->next = qp->openings;
+	opening->link = &qp->openings;
+	if (opening->next)
+		opening->next->link = &opening->next;
 	qp->openings = opening;
 	pthread_mutex_unlock(&qp->progress.lock);
 	atomic_fetch_add(&xrcd->users, 1);
@@ -102,8 +114,8 @@ struct ibv_qp *uroce_xrc_first_opening(struct uroce_qp *qp, struct ibv_xrcd *ibv
 	xrc_domains_lock();
 	opening = open_target(qp, ibv_xrcd->context, xrcd, qp_context);
 	if (opening) {
-		qp->next_target = qp->domain->targets;
-		qp->domain->targets = qp;
+		qp->next_target = *bucket_of(qp->progress.qpn);
+		*bucket_of(qp->progress.qpn) = qp;
 	}
 	xrc_domains_unlock();
 	if (!opening) {
@@ -129,7 +141,8 @@ struct ibv_qp *uroce_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 		goto err;
 	xrcd = to_uroce_xrcd(attr->xrcd);
 	xrc_domains_lock();
-	for (qp = xrcd->domain->targets; qp && qp->progress.qpn != attr->qp_num;)
+	qp = *bucket_of(attr->qp_num);
+	while (qp && (qp->progress.qpn != attr->qp_num || qp->domain != xrcd->domain))
 		qp = qp->next_target;
 	if (qp) {
 		opening = open_target(qp, context, xrcd,
@@ -148,15 +161,14 @@ err:
 /* The opening leaves its QP; was it the last one?  Caller holds the domains' lock. */
 static bool leave(struct xrc_opening *opening)
 {
-	struct uroce_qp *qp = opening->qp, **target = &qp->domain->targets;
-	struct xrc_opening **from = &qp->openings;
+	struct uroce_qp *qp = opening->qp, **target = bucket_of(qp->progress.qpn);
 	bool inherited = uroce_inherited(qp->generation);
 
 	if (!inherited)
 		pthread_mutex_lock(&qp->progress.lock);
-	while (*from != opening)
-		from = &(*from)->next;
-	*from = opening->next;
+	*opening->link = opening->next;
+	if (opening->next)
+		opening->next->link = opening->link;
 	if (!inherited)
 		pthread_mutex_unlock(&qp->progress.lock);
 	if (qp->openings)
