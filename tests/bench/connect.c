@@ -5,8 +5,9 @@
  *
  *   one    one connection after the other: the median
  *   many   all at once to one listener: until the last is established
+ *   shared the same, with one CQ on either side: descriptors would not do for one each
  *
- * usage: bench_connect rdma|tcp one|many CPU,CPU COUNT; the result is JSON.
+ * usage: bench_connect rdma|tcp one|many|shared CPU,CPU COUNT; the result is JSON.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +26,12 @@
 
 #include <rdma/rdma_cma.h>
 
-enum { MOST = 4096, PATIENCE_MS = 20000 };
+enum { MOST = 16384, PATIENCE_MS = 20000 };
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *ids[MOST];
 static int sockets[MOST];
+static bool shares_cq;
 static struct sockaddr_in address = { .sin_family = AF_INET };
 
 static void need(bool good, const char *what)
@@ -53,7 +55,13 @@ static uint64_t now_ns(void)
 static void make_queue_pair(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	static struct ibv_cq *cq;
 
+	if (shares_cq && !cq) {
+		cq = ibv_create_cq(id->verbs, MOST, NULL, NULL, 0);
+		need(cq, "ibv_create_cq");
+	}
+	init.send_cq = init.recv_cq = cq;
 	need(!rdma_create_qp(id, NULL, &init), "rdma_create_qp");
 }
 
@@ -230,7 +238,7 @@ static uint64_t measure(uint64_t (*connect_all)(unsigned int), bool many, unsign
 int main(int argc, char **argv)
 {
 	bool rdma = argc == 5 && !strcmp(argv[1], "rdma");
-	bool many = argc == 5 && !strcmp(argv[2], "many");
+	bool many = argc == 5 && strcmp(argv[2], "one") != 0;
 	unsigned int count = argc == 5 ? (unsigned int)atoi(argv[4]) : 0;
 	unsigned int cpu[2];
 	int tell[2];
@@ -239,6 +247,7 @@ int main(int argc, char **argv)
 	if (argc != 5 || sscanf(argv[3], "%u,%u", &cpu[0], &cpu[1]) != 2 || !count || count > MOST)
 		return 2;
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	shares_cq = !strcmp(argv[2], "shared");
 	need(!pipe(tell), "pipe");
 	if (fork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -16,8 +16,11 @@ LATENCY_MESSAGES = {False: 20000, True: 3000}
 EVENT_MESSAGES = {False: 5000, True: 1000}
 HABIT_EXCHANGES = {False: 3000, True: 300}
 MANY = 10000
+MOST = 65536  # that a device has
+HANDLES = 100000
 CONNECTS = {False: 1000, True: 200}
 AT_ONCE = 1000
+MORE_AT_ONCE = 10000
 FEW_ENTRIES, MORE_ENTRIES = 16, 64
 PAIRS = 4
 # WRITE's headers and ICRC around each packet's payload: BTH 12, RETH 16, ICRC 4.
@@ -215,6 +218,10 @@ def _add_rates():
 
 def _add_the_rest():
     _add(f"{MANY} queue pairs to RTS", "s", _many_qps_seconds)
+    _add(f"{MOST} queue pairs destroyed", "s",
+         lambda _: programs.many_qps(MOST, FEW_ENTRIES)["destroy_s"])
+    _add(f"{HANDLES} address handles made and destroyed", "s",
+         lambda _: programs.many_handles(HANDLES))
     _add("memory of a queue pair", "KiB", _memory_per_qp)
     _add("idle, device open", "%", _idle("open"))
     _add("idle, waiting for an event", "%", _idle("event"))
@@ -255,6 +262,8 @@ def _add_connects():
         _add(name, "us", lambda quick, how=how: programs.connect(how, "one", CONNECTS[quick]))
         _add(f"{name}, {AT_ONCE} at once", "s",
              lambda _, how=how: programs.connect(how, "many", AT_ONCE) / 1e6)
+    _add(f"connect, {MORE_AT_ONCE} at once", "s",
+         lambda _: programs.connect("rdma", "shared", MORE_AT_ONCE) / 1e6)
 
 
 def _add_instructions():

@@ -218,6 +218,14 @@ def many_qps(count, entries, timeout=60):
         return json.loads(process.finish(time.monotonic() + timeout))
 
 
+def many_handles(count, timeout=60):
+    """Seconds to make so many address handles and to destroy them."""
+    command = [host.program("many_handles"), DEVICE, str(count)]
+    with started(command, host.CLIENT_CPU, host.environment()) as process:
+        report = json.loads(process.finish(time.monotonic() + timeout))
+    return report["make_s"] + report["destroy_s"]
+
+
 def _cpu_ns(pid):
     """Time on a processor of all threads of a process."""
     total = 0

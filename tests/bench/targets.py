@@ -4,7 +4,7 @@ import dataclasses
 from typing import Optional
 
 import measures
-from measures import AT_ONCE, MANY, PAIRS
+from measures import AT_ONCE, HANDLES, MANY, MORE_AT_ONCE, MOST, PAIRS
 
 UDP_SPIN = "UDP half round trip, spinning"
 UDP_BLOCK = "UDP half round trip, blocking"
@@ -83,6 +83,8 @@ def _the_rest():
         yield Target(f"idle, {what}", "<=", 0.1, quick=what != "device open")
     yield Target("memory of a queue pair", "<=", 8)
     yield Target(f"{MANY} queue pairs to RTS", "<=", 2, quick=True)
+    yield Target(f"{MOST} queue pairs destroyed", "<=", 0.5)
+    yield Target(f"{HANDLES} address handles made and destroyed", "<=", 1)
     for what in ("ib_send_bw, 64 KiB", "ib_send_lat, 2 B"):
         yield Target(f"{what}, pairs: {PAIRS}", ">=", 0.5, f"{what}, pairs: 1")
 
@@ -90,6 +92,7 @@ def _the_rest():
 def _connects():
     yield Target("connect, less 3 one-way trips", "<=", 200)
     yield Target(f"connect, {AT_ONCE} at once", "<=", 2, quick=True)
+    yield Target(f"connect, {MORE_AT_ONCE} at once", "<=", 1)
 
 
 def _instructions():
