@@ -62,10 +62,12 @@ static int make_rings(struct uroce_qp *qp)
 	uint32_t room = send_bytes - (uint32_t)offsetof(struct eng_send_wqe, data);
 	int error;
 
-	cap->max_inline_data = room < UROCE_MAX_INLINE ? room : UROCE_MAX_INLINE;
-	cap->max_send_sge = room / (uint32_t)sizeof(struct eng_sge);
-	if (cap->max_send_sge > UROCE_MAX_SGE)
-		cap->max_send_sge = UROCE_MAX_SGE;
+	if (qp->send_cq) {
+		cap->max_inline_data = room < UROCE_MAX_INLINE ? room : UROCE_MAX_INLINE;
+		cap->max_send_sge = room / (uint32_t)sizeof(struct eng_sge);
+		if (cap->max_send_sge > UROCE_MAX_SGE)
+			cap->max_send_sge = UROCE_MAX_SGE;
+	}
 	error = uroce_make_ring(&qp->sq, &qp->sq_buffer, qp->pd, UROCEDV_SEND_QUEUE,
 				cap->max_send_wr, send_bytes);
 	if (!error)
@@ -145,10 +147,24 @@ static bool parts_are_of(struct ibv_context *context, const struct type_row *row
 	return !row->has_domain || uroce_together(context, attr->xrcd->context);
 }
 
+/* The limits that matter to the type; the others are ignored, and granted as 0. */
+static struct ibv_qp_cap used_cap(const struct type_row *row,
+				  const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_cap cap = attr->cap;
+
+	if (!row->sends)
+		memset(&cap, 0, sizeof(cap));
+	if (!row->receives || attr->srq)
+		cap.max_recv_wr = cap.max_recv_sge = 0;
+	return cap;
+}
+
 /* 0, or EOPNOTSUPP or EINVAL. */
 static int check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct type_row *row = row_of(attr->qp_type);
+	struct ibv_qp_cap cap;
 
 	if (!row)
 		return EOPNOTSUPP;
@@ -160,21 +176,19 @@ static int check_init_attr(struct ibv_context *context, const struct ibv_qp_init
 		return EINVAL;
 	if (row->receives && attr->srq && uroce_srq_is_xrc(to_uroce_srq(attr->srq)))
 		return EINVAL;
-	return check_cap(&attr->cap);
+	cap = used_cap(row, attr);
+	return check_cap(&cap);
 }
 
-/* What the type has no use for is ignored, and granted as 0. */
 static void set_parts(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct type_row *row = row_of(attr->qp_type);
 
 	qp->type = row->type;
-	qp->cap = attr->cap;
+	qp->cap = used_cap(row, attr);
 	if (row->sends) {
 		qp->pd = to_uroce_pd(attr->pd);
 		qp->send_cq = to_uroce_cq(attr->send_cq);
-	} else {
-		memset(&qp->cap, 0, sizeof(qp->cap));
 	}
 	if (row->receives) {
 		qp->recv_cq = to_uroce_cq(attr->recv_cq);
@@ -182,10 +196,6 @@ static void set_parts(struct uroce_qp *qp, const struct ibv_qp_init_attr_ex *att
 	}
 	if (row->has_domain)
 		qp->domain = to_uroce_xrcd(attr->xrcd)->domain;
-	if (!row->receives || qp->srq) {
-		qp->cap.max_recv_wr = 0;
-		qp->cap.max_recv_sge = 0;
-	}
 }
 
 /* What qp uses, and so may not be destroyed before it, beside its protection domain. */

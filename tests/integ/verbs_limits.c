@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Limits of queue pairs that their type has no use for are ignored: ibv_create_qp(3) and
+ * ibv_create_qp_ex(3).
+ */
+#include "verbs_box.h"
+
+static struct box box;
+static struct ibv_srq *srq;
+static struct ibv_xrcd *xrcd;
+
+static int set_up(void **state)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+
+	(void)state;
+	box_open(&box);
+	srq = ibv_create_srq(box.pd, &attr);
+	xrcd = box_xrcd(the_context());
+	return srq ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	box_close(&box);
+	return 0;
+}
+
+/* 0 or the errno of making such a queue pair; cap gets what is granted. */
+static int qp_errno(enum ibv_qp_type type, struct ibv_srq *shared, struct ibv_qp_cap *cap)
+{
+	bool target = type == IBV_QPT_XRC_RECV;
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = box.cq,
+		.recv_cq = box.cq,
+		.srq = shared,
+		.cap = *cap,
+		.qp_type = type,
+		.comp_mask = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.pd = box.pd,
+		.xrcd = xrcd,
+	};
+	struct ibv_qp *qp;
+
+	errno = 0;
+	qp = ibv_create_qp_ex(the_context(), &attr);
+	if (!qp)
+		return errno;
+	*cap = attr.cap;
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	return 0;
+}
+
+static const struct ibv_qp_cap few_sends = { .max_send_wr = 4, .max_send_sge = 1 };
+
+static void limits_without_use_are_ignored(void **state)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		bool shared;
+	} rows[] = {
+		{ IBV_QPT_RC, true },
+		{ IBV_QPT_UC, true },
+		{ IBV_QPT_UD, true },
+		{ IBV_QPT_XRC_SEND, false },
+	};
+	struct ibv_qp_cap cap;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cap = few_sends;
+		cap.max_recv_wr = cap.max_recv_sge = UINT32_MAX;
+		assert_int_equal(qp_errno(rows[i].type, rows[i].shared ? srq : NULL, &cap), 0);
+		assert_true(cap.max_send_wr >= 4 && cap.max_send_sge >= 1);
+		assert_int_equal(cap.max_recv_wr, 0);
+		assert_int_equal(cap.max_recv_sge, 0);
+	}
+	memset(&cap, 0xff, sizeof(cap));
+	assert_int_equal(qp_errno(IBV_QPT_XRC_RECV, NULL, &cap), 0);
+	assert_memory_equal(&cap, (&(struct ibv_qp_cap){ 0 }), sizeof(cap));
+}
+
+/* rule U1 test */
+static void other_limits_are_not(void **state)
+{
+	struct ibv_qp_cap cap = few_sends;
+
+	(void)state;
+	cap.max_send_wr = UINT32_MAX;
+	assert_int_equal(qp_errno(IBV_QPT_RC, srq, &cap), EINVAL);
+	assert_int_equal(qp_errno(IBV_QPT_XRC_SEND, NULL, &cap), EINVAL);
+	cap = few_sends;
+	cap.max_recv_sge = UINT32_MAX;
+	assert_int_equal(qp_errno(IBV_QPT_RC, NULL, &cap), EINVAL);
+	cap = few_sends;
+	cap.max_inline_data = UINT32_MAX;
+	assert_int_equal(qp_errno(IBV_QPT_RC, srq, &cap), EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(limits_without_use_are_ignored, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(other_limits_are_not, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
