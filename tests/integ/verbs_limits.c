@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Limits of queue pairs that their type has no use for are ignored: ibv_create_qp(3) and
- * ibv_create_qp_ex(3).
+ * A device has as many objects as it reports and no more, and limits of queue pairs that their type
+ * has no use for are ignored: ibv_create_qp(3), ibv_create_qp_ex(3).
  */
 #include "verbs_box.h"
 
 static struct box box;
 static struct ibv_srq *srq;
 static struct ibv_xrcd *xrcd;
+static int most; /* queue pairs of the device */
 
 static int set_up(void **state)
 {
@@ -100,11 +101,88 @@ static void other_limits_are_not(void **state)
 	assert_int_equal(qp_errno(IBV_QPT_RC, srq, &cap), EINVAL);
 }
 
+/* Another context of the test's device. */
+static struct ibv_context *open_again(void)
+{
+	struct ibv_context *context = ibv_open_device(the_context()->device);
+
+	assert_non_null(context);
+	return context;
+}
+
+/* Makes queue pairs from number on, and returns how many there are when one is refused. */
+static int make_all(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_qp **qps, int number)
+{
+	struct ibv_qp_init_attr attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp;
+
+	while ((qp = ibv_create_qp(pd, &attr))) {
+		assert_true(number < most);
+		qps[number++] = qp;
+	}
+	assert_int_equal(errno, ENOMEM);
+	return number;
+}
+
+static struct ibv_qp **room_for_all(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_qp **qps;
+
+	assert_int_equal(ibv_query_device(the_context(), &attr), 0);
+	most = attr.max_qp;
+	qps = calloc((size_t)most, sizeof(*qps));
+	assert_non_null(qps);
+	return qps;
+}
+
+/* They are still there to be destroyed: verbs_close.c. */
+static void objects_of_closed_contexts_do_not_count(void **state)
+{
+	struct ibv_context *other = open_again();
+	struct ibv_pd *pd = ibv_alloc_pd(other);
+	struct ibv_cq *cq = ibv_create_cq(other, 1, NULL, NULL, 0);
+	struct ibv_qp_cap cap = few_sends;
+	struct ibv_qp **qps;
+
+	(void)state;
+	qps = room_for_all();
+	assert_int_equal(make_all(pd, cq, qps, 0), most);
+	/* All contexts together have no more. */
+	assert_int_equal(qp_errno(IBV_QPT_RC, NULL, &cap), ENOMEM);
+	assert_int_equal(ibv_close_device(other), 0);
+	assert_int_equal(qp_errno(IBV_QPT_RC, NULL, &cap), 0);
+	for (int i = 0; i < most; i++)
+		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	free(qps);
+}
+
+/* rule U1 test: after all that the tests before have made and destroyed. */
+static void as_many_queue_pairs_as_reported(void **state)
+{
+	struct ibv_qp **qps;
+
+	(void)state;
+	qps = room_for_all();
+	assert_int_equal(make_all(box.pd, box.cq, qps, 0), most);
+	/* One that goes makes room for one. */
+	assert_int_equal(ibv_destroy_qp(qps[most - 1]), 0);
+	assert_int_equal(make_all(box.pd, box.cq, qps, most - 1), most);
+	for (int i = 0; i < most; i++)
+		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
+	free(qps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(limits_without_use_are_ignored, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_limits_are_not, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(objects_of_closed_contexts_do_not_count, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(as_many_queue_pairs_as_reported, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

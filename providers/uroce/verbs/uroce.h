@@ -26,6 +26,7 @@
 #include "progress/progress.h"
 #include "settings.h"
 #include "import.h"
+#include "object_count.h"
 
 /* What the device reports, and keeps for any combination of attributes (rule U1). */
 enum uroce_limit {
@@ -59,9 +60,10 @@ enum uroce_limit {
 /* On the heap and never freed: clients compare the pointers of one list with those of another. */
 struct uroce_device {
 	struct verbs_device base;
-	uint64_t node_guid;    /* host order; constant */
-	int index;	       /* ibv_get_device_index(); constant */
-	atomic_size_t dm_used; /* bytes of device memory that are allocated */
+	uint64_t node_guid;		    /* host order; constant */
+	int index;			    /* ibv_get_device_index(); constant */
+	atomic_size_t dm_used;		    /* bytes of device memory that are allocated */
+	atomic_uint objects[UROCE_OBJECTS]; /* object_count.h */
 	/* Under the devices' lock (device.h). */
 	bool present; /* is up and has an address: goes into lists */
 	bool seen;
@@ -133,6 +135,7 @@ struct uroce_context {
 	struct uroce_context *next_listener;
 	/* What needs the memory: itself while it is open, and what points to it (belongings.h). */
 	atomic_uint holders;
+	atomic_uint objects[UROCE_OBJECTS]; /* those that count (object_count.h) */
 	bool closed;
 	struct uroce_context *next_closed;
 	struct verbs_context_max base; /* abi.h: last, libibverbs' layout differs by release */

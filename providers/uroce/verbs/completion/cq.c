@@ -413,12 +413,14 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	    (channel && !uroce_together(context, channel->context)))
 		goto err;
 	error = uroce_watch_forks();
+	if (!error)
+		error = uroce_object_add(context, UROCE_OBJECT_CQ);
 	if (error)
 		goto err;
 	cq = calloc(1, sizeof(*cq));
 	error = ENOMEM;
 	if (!cq)
-		goto err;
+		goto err_remove;
 	cq->pd = options->pd;
 	cq->ignores_overrun = options->ignores_overrun;
 	cq->single_threaded = options->single_threaded;
@@ -433,7 +435,6 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	cq->base.cq.cqe = (int)entries;
 	if (cq->pd)
 		uroce_pd_use(cq->pd);
-	uroce_context_hold(context);
 	uroce_belongings_enter(&cq->belonging, BELONGING_CQ, cq->context, end);
 	return cq;
 
@@ -441,6 +442,8 @@ err_fini:
 	uroce_cq_fini(cq);
 err_free:
 	free(cq);
+err_remove:
+	uroce_object_remove(context, UROCE_OBJECT_CQ);
 err:
 	errno = error;
 	return NULL;
@@ -539,6 +542,6 @@ int uroce_destroy_cq(struct ibv_cq *ibv_cq)
 	if (cq->pd)
 		uroce_pd_leave(cq->pd);
 	free(cq);
-	uroce_context_release(context);
+	uroce_object_remove(context, UROCE_OBJECT_CQ);
 	return 0;
 }

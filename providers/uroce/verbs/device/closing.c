@@ -26,6 +26,7 @@ static void put_all(struct uroce_context *context)
 		}
 		*from = other->next_closed;
 		uroce_ud_close(other);
+		uroce_objects_forget(other);
 		progress_put(other->progress);
 		other->progress = NULL;
 		uroce_context_release(&other->base.context);

@@ -75,29 +75,18 @@ static uint32_t rights_of(int access)
 	return ((uint32_t)access & RIGHTS) | KEY_LOCAL;
 }
 
-/* rule U1: regions of the process, of all kinds. */
-static atomic_uint region_count;
-
-static int take_place(void)
-{
-	if (atomic_fetch_add(&region_count, 1) < UROCE_MAX_MR)
-		return 0;
-	atomic_fetch_sub(&region_count, 1);
-	return ENOMEM;
-}
-
 struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *entry, int access,
 				 enum abi_mr_type type)
 {
 	struct uroce_mr *mr = NULL;
-	int error = take_place();
+	int error = uroce_object_add(ibv_pd->context, UROCE_OBJECT_MR);
 
 	if (error)
 		goto err;
 	mr = calloc(1, sizeof(*mr));
 	error = ENOMEM;
 	if (!mr)
-		goto err_place;
+		goto err_remove;
 	mr->real = mr;
 	mr->pd = to_uroce_pd(ibv_pd);
 	mr->entry = *entry;
@@ -122,8 +111,8 @@ struct uroce_mr *uroce_mr_create(struct ibv_pd *ibv_pd, const struct key_entry *
 
 err_free:
 	free(mr);
-err_place:
-	atomic_fetch_sub(&region_count, 1);
+err_remove:
+	uroce_object_remove(ibv_pd->context, UROCE_OBJECT_MR);
 err:
 	errno = error;
 	return NULL;
@@ -217,7 +206,7 @@ static int destroy(struct uroce_mr *mr)
 	if (mr->dm)
 		uroce_dm_put(mr->dm);
 	uroce_pd_leave(mr->pd);
-	atomic_fetch_sub(&region_count, 1);
+	uroce_object_remove(mr->holder, UROCE_OBJECT_MR);
 	return 0;
 }
 

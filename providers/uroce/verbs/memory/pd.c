@@ -17,14 +17,14 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 	int error = uroce_watch_forks();
 	struct uroce_pd *pd = NULL;
 
-	if (!error) {
-		pd = calloc(1, sizeof(*pd));
-		error = ENOMEM;
-	}
-	if (!pd) {
-		errno = error;
-		return NULL;
-	}
+	if (!error)
+		error = uroce_object_add(context, UROCE_OBJECT_PD);
+	if (error)
+		goto err;
+	pd = calloc(1, sizeof(*pd));
+	error = ENOMEM;
+	if (!pd)
+		goto err_remove;
 	pd->real = pd;
 	pd->domain = pd;
 	atomic_init(&pd->users, 0);
@@ -33,6 +33,12 @@ struct ibv_pd *uroce_alloc_pd(struct ibv_context *context)
 	pd->base.context = context;
 	uroce_context_hold(context);
 	return &pd->base;
+
+err_remove:
+	uroce_object_remove(context, UROCE_OBJECT_PD);
+err:
+	errno = error;
+	return NULL;
 }
 
 struct ibv_pd *uroce_import_pd(struct ibv_context *context, uint32_t handle)
@@ -107,6 +113,7 @@ int uroce_dealloc_pd(struct ibv_pd *ibv_pd)
 	/* Another holder has destroyed it: ibv_import_pd(3) leaves this one to be unimported. */
 	if (!uroce_import_destroy(&pd->importable))
 		return EINVAL;
+	uroce_object_remove(pd->base.context, UROCE_OBJECT_PD);
 	let_go((struct uroce_pd *)ibv_pd);
 	return 0;
 }

@@ -166,6 +166,39 @@ static void end(struct uroce_belonging *belonging)
 	ah->generation = UROCE_ENDED;
 }
 
+/* 0 or a positive errno. */
+static int make(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct progress_route *route,
+		struct uroce_ah **made)
+{
+	struct uroce_context *context = to_uroce_context(pd->context);
+	int error = uroce_object_add(pd->context, UROCE_OBJECT_AH);
+	struct uroce_ah *ah = NULL;
+
+	if (error)
+		return error;
+	ah = calloc(1, sizeof(*ah));
+	error = ENOMEM;
+	if (!ah)
+		goto err;
+	ah->attr = *attr;
+	ah->pd = to_uroce_pd(pd);
+	ah->progress = context->progress;
+	ah->generation = uroce_generation;
+	atomic_init(&ah->users, 1);
+	if (!route->traffic_class)
+		route->traffic_class = context->settings.traffic_class;
+	error = open_path(ah, route);
+	if (error)
+		goto err;
+	*made = ah;
+	return 0;
+
+err:
+	free(ah);
+	uroce_object_remove(pd->context, UROCE_OBJECT_AH);
+	return error;
+}
+
 struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 {
 	struct uroce_context *context = to_uroce_context(ibv_pd->context);
@@ -173,23 +206,11 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	struct progress_route route;
 	int error = uroce_ah_check(context->device, attr, &route);
 	__typeof__(&uroce_debug) tell;
-	struct uroce_ah *ah = NULL;
+	struct uroce_ah *ah;
 
 	uroce_ah_bury();
-	if (!error) {
-		ah = calloc(1, sizeof(*ah));
-		error = ENOMEM;
-	}
-	if (ah) {
-		ah->attr = *attr;
-		ah->pd = to_uroce_pd(ibv_pd);
-		ah->progress = context->progress;
-		ah->generation = uroce_generation;
-		atomic_init(&ah->users, 1);
-		if (!route.traffic_class)
-			route.traffic_class = context->settings.traffic_class;
-		error = open_path(ah, &route);
-	}
+	if (!error)
+		error = make(ibv_pd, attr, &route, &ah);
 	if (error) {
 		uroce_ah_explain(context->device, attr, text);
 		/*
@@ -198,13 +219,11 @@ struct ibv_ah *uroce_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		 */
 		tell = attr->is_global ? uroce_debug : uroce_complain;
 		tell("no address handle: %s", text[0] ? text : strerror(error));
-		free(ah);
 		errno = error;
 		return NULL;
 	}
 	uroce_pd_use(ah->pd);
 	ah->base.context = ibv_pd->context;
-	uroce_context_hold(ibv_pd->context);
 	uroce_belongings_enter(&ah->belonging, BELONGING_AH, context, end);
 	return &ah->base;
 }
@@ -218,6 +237,6 @@ int uroce_destroy_ah(struct ibv_ah *ibv_ah)
 	uroce_pd_leave(ah->pd);
 	uroce_ah_release(ah);
 	uroce_ah_bury();
-	uroce_context_release(context);
+	uroce_object_remove(context, UROCE_OBJECT_AH);
 	return 0;
 }

@@ -15,28 +15,19 @@ enum {
 	KEY_INDEX = ~0xff,
 };
 
-/* rule U1: windows of the process. */
-static atomic_uint window_count;
-
-static int take_place(void)
-{
-	if (atomic_fetch_add(&window_count, 1) < UROCE_MAX_MW)
-		return 0;
-	atomic_fetch_sub(&window_count, 1);
-	return ENOMEM;
-}
-
 struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct uroce_mw *mw = NULL;
-	int error = type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? take_place() : EINVAL;
+	int error = EINVAL;
 
+	if (type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2)
+		error = uroce_object_add(pd->context, UROCE_OBJECT_MW);
 	if (error)
 		goto err;
 	mw = calloc(1, sizeof(*mw));
 	error = ENOMEM;
 	if (!mw)
-		goto err_place;
+		goto err_remove;
 	mw->pd = to_uroce_pd(pd);
 	/* It has no rights until it is bound. */
 	mw->entry.domain = mw->pd->domain;
@@ -48,13 +39,12 @@ struct ibv_mw *uroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->base.pd = pd;
 	mw->base.rkey = mw->entry.key;
 	mw->base.type = type;
-	uroce_context_hold(pd->context);
 	return &mw->base;
 
 err_free:
 	free(mw);
-err_place:
-	atomic_fetch_sub(&window_count, 1);
+err_remove:
+	uroce_object_remove(pd->context, UROCE_OBJECT_MW);
 err:
 	errno = error;
 	return NULL;
@@ -68,9 +58,8 @@ int uroce_dealloc_mw(struct ibv_mw *ibv_mw)
 	/* Nothing is ever bound to a window, so this cannot fail. */
 	key_table_remove(&mw->entry);
 	uroce_pd_leave(mw->pd);
-	atomic_fetch_sub(&window_count, 1);
 	free(mw);
-	uroce_context_release(context);
+	uroce_object_remove(context, UROCE_OBJECT_MW);
 	return 0;
 }
 

@@ -307,12 +307,14 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	struct uroce_qp *qp = NULL;
 	int error = check_init_attr(context, attr);
 
+	if (!error)
+		error = uroce_object_add(context, UROCE_OBJECT_QP);
 	if (error)
 		goto err;
 	error = ENOMEM;
 	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(CACHE_LINE - 1ul));
 	if (!qp)
-		goto err;
+		goto err_remove;
 	memset(qp, 0, sizeof(*qp));
 	qp->context = to_uroce_context(context);
 	qp->generation = uroce_generation;
@@ -331,7 +333,6 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	if (qp->pd)
 		uroce_pd_use(qp->pd);
 	count_users(qp, 1);
-	uroce_context_hold(context);
 	if (qp->type != ENG_XRC_RECV)
 		uroce_belongings_enter(&qp->belonging, BELONGING_QP, qp->context, end);
 	attr->cap = qp->cap;
@@ -339,6 +340,8 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 
 err_free:
 	free_memory(qp);
+err_remove:
+	uroce_object_remove(context, UROCE_OBJECT_QP);
 err:
 	errno = error;
 	return NULL;
@@ -459,7 +462,7 @@ void uroce_qp_free(struct uroce_qp *qp)
 	if (qp->pd)
 		uroce_pd_leave(qp->pd);
 	free_memory(qp);
-	uroce_context_release(&context->base.context);
+	uroce_object_remove(&context->base.context, UROCE_OBJECT_QP);
 }
 
 struct uroce_qp *uroce_qp_of(struct ibv_qp *ibv_qp)

@@ -156,12 +156,14 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	struct uroce_srq *srq = NULL;
 	int error = check_init_attr(context, attr, &type);
 
+	if (!error)
+		error = uroce_object_add(context, UROCE_OBJECT_SRQ);
 	if (error)
 		goto err;
 	srq = allocate(to_uroce_pd(attr->pd), &attr->attr);
 	error = ENOMEM;
 	if (!srq)
-		goto err;
+		goto err_remove;
 	srq->context = to_uroce_context(context);
 	srq->base.srq_type = (uint32_t)type;
 	set_public_fields(srq, context, attr);
@@ -171,12 +173,13 @@ struct ibv_srq *uroce_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 			goto err_free;
 	}
 	uroce_pd_use(srq->pd);
-	uroce_context_hold(context);
 	uroce_belongings_enter(&srq->belonging, BELONGING_SRQ, srq->context, end);
 	return &srq->base.srq;
 
 err_free:
 	free_memory(srq);
+err_remove:
+	uroce_object_remove(context, UROCE_OBJECT_SRQ);
 err:
 	errno = error;
 	return NULL;
@@ -272,7 +275,7 @@ int uroce_destroy_srq(struct ibv_srq *ibv_srq)
 	pd = srq->pd;
 	free_memory(srq);
 	uroce_pd_leave(pd);
-	uroce_context_release(context);
+	uroce_object_remove(context, UROCE_OBJECT_SRQ);
 	return 0;
 }
 

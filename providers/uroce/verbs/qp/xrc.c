@@ -178,7 +178,7 @@ static int make_room(void)
 
 	if (table.used < table.places)
 		return 0;
-	if (table.used == UROCE_MAX_SRQ || places > MAX_SRQN)
+	if (places > MAX_SRQN)
 		return ENOMEM;
 	grown = realloc(table.place, places * sizeof(struct uroce_srq *));
 	if (!grown)

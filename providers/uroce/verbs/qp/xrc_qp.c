@@ -32,11 +32,10 @@ static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
 
 	if (before == heir)
 		return;
-	uroce_context_hold(&heir->base.context);
 	pthread_mutex_lock(&qp->progress.lock);
 	qp->context = heir;
 	pthread_mutex_unlock(&qp->progress.lock);
-	uroce_context_release(&before->base.context);
+	uroce_object_move(&before->base.context, &heir->base.context, UROCE_OBJECT_QP);
 }
 
 /*
