@@ -263,6 +263,27 @@ static void type_2_is_invalidated_by_the_peer(void **state)
 	close_all();
 }
 
+/* The other 24 bits are the window's; adapters ignore what the request has there. */
+static void a_bind_takes_the_low_byte_of_its_key(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	open_with(IBV_MW_TYPE_2, BINDABLE);
+	rkey = (mw->rkey & ~0xffu) | 0x42;
+	assert_int_equal(bind_2(1, 0x42, part(START, LENGTH, ALL_REMOTE)), 0);
+	expect_wc(&pair.b, 1, IBV_WC_SUCCESS);
+	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, rkey, at(START), LENGTH), 0);
+	assert_int_equal(post_invalidate(&pair.b, IBV_WR_LOCAL_INV, 2, rkey), 0);
+	expect_wc(&pair.b, 2, IBV_WC_SUCCESS);
+	/* The key as it was posted means nothing. */
+	assert_int_equal(bind_2(3, 0x42, part(START, LENGTH, ALL_REMOTE)), 0);
+	expect_wc(&pair.b, 3, IBV_WC_SUCCESS);
+	assert_int_equal(access_by(IBV_WR_RDMA_WRITE, 0x42, at(START), LENGTH),
+			 IBV_WC_REM_ACCESS_ERR);
+	close_all();
+}
+
 /* Requests after a bind on the same queue pair come after it: ibv_bind_mw(3). */
 static void a_bind_keeps_its_place(void **state)
 {
@@ -425,7 +446,6 @@ static void requests_that_are_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_null(ibv_alloc_mw(pair.b.pd, (enum ibv_mw_type)0));
 
-	assert_int_equal(bind_2(1, mw->rkey ^ 0x100, good), EINVAL);
 	bad = good, bad.length = 0;
 	assert_int_equal(bind_2(1, next, bad), EINVAL);
 	bad = good, bad.mr = NULL;
@@ -489,6 +509,7 @@ int main(void)
 		cmocka_unit_test(a_region_stays_while_a_window_is_bound),
 		cmocka_unit_test(type_2_is_invalidated_here),
 		cmocka_unit_test(type_2_is_invalidated_by_the_peer),
+		cmocka_unit_test(a_bind_takes_the_low_byte_of_its_key),
 		cmocka_unit_test(a_bind_keeps_its_place),
 		cmocka_unit_test(a_window_that_is_gone_when_its_turn_comes),
 		cmocka_unit_test(binds_that_fail),

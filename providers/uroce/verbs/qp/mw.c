@@ -88,7 +88,7 @@ int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const str
 {
 	int error;
 
-	if (!mw || mw->type != type || qp->type == ENG_UD || ((rkey ^ mw->rkey) & KEY_INDEX))
+	if (!mw || mw->type != type || qp->type == ENG_UD)
 		return EINVAL;
 	error = check_info(mw, info);
 	if (error)
@@ -102,7 +102,8 @@ int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const str
 	wqe->bind.access = info->mw_access_flags;
 	wqe->bind.window = mw->rkey;
 	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
-	wqe->bind.rkey = rkey;
+	/* Adapters take the low byte and ignore the others, which programs may leave at 0. */
+	wqe->bind.rkey = (mw->rkey & (uint32_t)KEY_INDEX) | (rkey & ~(uint32_t)KEY_INDEX);
 	return 0;
 }
 

@@ -26,8 +26,8 @@ static inline struct uroce_mw *to_uroce_mw(struct ibv_mw *mw)
 }
 
 /*
- * The fields of a BIND_MW request that give window mw of that type the key rkey.  0 or the errno of
- * posting it.
+ * The fields of a BIND_MW request that give window mw of that type a key with the low byte of rkey.
+ * 0 or the errno of posting it.
  */
 int uroce_mw_request(const struct uroce_qp *qp, enum ibv_mw_type type, const struct ibv_mw *mw,
 		     uint32_t rkey, const struct ibv_mw_bind_info *info, struct eng_send_wqe *wqe);
