@@ -30,10 +30,6 @@ int uroce_mr_check_access(int access)
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
-	/* A promise about pages, applicable to regions on demand; nothing is gained from it here.
-	 */
-	if ((access & IBV_ACCESS_HUGETLB) && !(access & IBV_ACCESS_ON_DEMAND))
-		return EINVAL;
 	return 0;
 }
 
