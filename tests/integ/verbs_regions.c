@@ -276,7 +276,6 @@ static void registrations_that_are_refused(void **state)
 	assert_int_equal(reg_errno(pd, NULL, SIZE_MAX, ON_DEMAND | IBV_ACCESS_ZERO_BASED), EINVAL);
 	assert_int_equal(reg_errno(pd, NULL, SIZE_MAX, ALL_ACCESS), EINVAL);
 	assert_int_equal(reg_errno(pd, memory, SIZE_MAX, ON_DEMAND), EINVAL);
-	assert_int_equal(reg_errno(pd, memory, 0, ON_DEMAND), EINVAL);
 	assert_int_equal(
 		reg_errno(pd, memory, PAGE, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE),
 		EINVAL);
@@ -285,6 +284,39 @@ static void registrations_that_are_refused(void **state)
 	assert_int_equal(reg_errno(pd, memory, PAGE, ALL_ACCESS), EFAULT);
 	assert_int_equal(reg_errno(pd, memory, PAGE, ON_DEMAND), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* Wherever they begin; the peer and the queue pair may use no byte of them. */
+static void regions_without_a_byte(void **state)
+{
+	static const int accesses[] = { ALL_ACCESS, ALL_ACCESS | IBV_ACCESS_ON_DEMAND,
+					ALL_ACCESS | IBV_ACCESS_ZERO_BASED };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
+		struct ibv_mr *local, *remote;
+
+		pair_open(&pair, NULL);
+		assert_int_equal(reg_errno(pair.a.pd, NULL, 0, accesses[i]), 0);
+		local = ibv_reg_mr(pair.a.pd, pair.a.buffer + 100, 0, accesses[i]);
+		remote = ibv_reg_mr(pair.b.pd, pair.b.buffer + 100, 0, accesses[i]);
+		assert_non_null(local);
+		assert_non_null(remote);
+		assert_int_equal(remote->length, 0);
+
+		uint64_t start =
+			accesses[i] & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)pair.b.buffer + 100;
+
+		post_sge(&pair.a, IBV_WR_RDMA_WRITE, 1, sge_of(&pair.a, 0, 0), remote->rkey, start);
+		expect_wc(&pair.a, 1, IBV_WC_SUCCESS);
+		post_sge(&pair.a, IBV_WR_RDMA_WRITE, 2, sge_of(&pair.a, 0, 1), remote->rkey, start);
+		expect_wc(&pair.a, 2, IBV_WC_REM_ACCESS_ERR);
+		post_sge(&pair.b, IBV_WR_SEND, 3, in(local, start, 1), 0, 0);
+		assert_int_not_equal(wait_wc(&pair.b).status, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_dereg_mr(local), 0);
+		assert_int_equal(ibv_dereg_mr(remote), 0);
+		pair_close(&pair);
+	}
 }
 
 /* No bytes need no memory: neither a list nor a key that is anything. */
@@ -325,6 +357,7 @@ int main(void)
 		cmocka_unit_test(addresses_of_ones_own),
 		cmocka_unit_test(regions_that_are_changed),
 		cmocka_unit_test(registrations_that_are_refused),
+		cmocka_unit_test(regions_without_a_byte),
 		cmocka_unit_test(nothing_at_all),
 	};
 

@@ -42,9 +42,9 @@ static bool is_implicit(const void *addr, uint64_t length, int access)
 /* 0 or EINVAL, EFAULT. */
 static int check_range(const void *addr, uint64_t length, uint64_t iova, int access)
 {
-	/* A region without a byte names no memory; the kernel refuses to pin one, too. */
+	/* No byte is accessible, so there is no memory to check. */
 	if (!length)
-		return EINVAL;
+		return 0;
 	if (is_implicit(addr, length, access))
 		return iova || (access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)) ? EINVAL : 0;
 	if (length > UROCE_MAX_MR_BYTES)
