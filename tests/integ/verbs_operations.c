@@ -227,6 +227,8 @@ static void what_the_device_says_of_itself(void **state)
 	assert_int_equal(ibv_query_device_ex(the_context(), NULL, &device), 0);
 	assert_true(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	assert_true(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+	/* SEND with invalidate, and invalidation here: verbs_windows.c. */
+	assert_true(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
 	assert_false(device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A);
 	assert_true(device.orig_attr.max_mw > 0);
 	assert_true(device.max_dm_size > 0);

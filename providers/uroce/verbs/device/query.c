@@ -83,7 +83,9 @@ static void fill_device(struct ibv_device_attr *attr, const struct uroce_device 
 				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_UD_AV_PORT_ENFORCE |
 				 IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
-				 IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+				 IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				 /* User space knows no fast registration, which is part of it. */
+				 IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->max_sge = UROCE_MAX_SGE;
 	attr->max_sge_rd = UROCE_MAX_SGE;
 	attr->max_cq = UROCE_MAX_CQ;
