@@ -331,16 +331,19 @@ static void bad_values(void **state)
 	assert_int_equal(ibv_modify_qp(qp, &attr, RTR_MASK), 0);
 
 	REFUSED(IBV_QPS_RTS, RTS_MASK, timeout, 32);
-	REFUSED(IBV_QPS_RTS, RTS_MASK, retry_cnt, 8);
-	REFUSED(IBV_QPS_RTS, RTS_MASK, rnr_retry, 8);
 	REFUSED(IBV_QPS_RTS, RTS_MASK, max_rd_atomic, device_attr().max_qp_init_rd_atom + 1);
 	attr = good_attr(IBV_QPS_RTS);
 	/* rule S2 test: of a PSN 24 bits count. */
 	attr.sq_psn = 0xab123456;
+	/* Of a number of retries 7 at most. */
+	attr.retry_cnt = 10;
+	attr.rnr_retry = 255;
 	assert_int_equal(ibv_modify_qp(qp, &attr, RTS_MASK), 0);
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_SQ_PSN, &(struct ibv_qp_init_attr){ 0 }),
 			 0);
 	assert_int_equal(attr.sq_psn, 0x123456);
+	assert_int_equal(attr.retry_cnt, 7);
+	assert_int_equal(attr.rnr_retry, 7);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 

@@ -56,8 +56,6 @@ static bool numbers_are_good(const struct ibv_qp_attr *attr, int mask)
 		{ IBV_QP_PKEY_INDEX, attr->pkey_index, 0 },
 		{ IBV_QP_ACCESS_FLAGS, attr->qp_access_flags & ~(unsigned int)KNOWN_ACCESS, 0 },
 		{ IBV_QP_TIMEOUT, attr->timeout, MAX_TIMEOUT_CODE },
-		{ IBV_QP_RETRY_CNT, attr->retry_cnt, MAX_RETRIES },
-		{ IBV_QP_RNR_RETRY, attr->rnr_retry, MAX_RETRIES },
 		{ IBV_QP_MIN_RNR_TIMER, attr->min_rnr_timer, MAX_TIMEOUT_CODE },
 		{ IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, UROCE_MAX_RD_ATOMIC },
 		{ IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, UROCE_MAX_RD_ATOMIC },
@@ -144,6 +142,11 @@ static void merge(struct ibv_qp_attr *into, const struct ibv_qp_attr *attr, int 
 	/* PSNs have 24 bits; programs pass random words. */
 	into->rq_psn &= MAX_24_BITS;
 	into->sq_psn &= MAX_24_BITS;
+	/* As rdma_connect() does; rxe and mlx5 do not refuse a larger number, either. */
+	if (into->retry_cnt > MAX_RETRIES)
+		into->retry_cnt = MAX_RETRIES;
+	if (into->rnr_retry > MAX_RETRIES)
+		into->rnr_retry = MAX_RETRIES;
 }
 
 /* Caller holds qp->progress.lock.  path is NULL when the address stays. */
