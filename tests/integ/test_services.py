@@ -52,6 +52,25 @@ def test_ways_of_rc_pingpong(loopback, words):
     pingpong(loopback, 4, "ibv_rc_pingpong", "-c", *words.split())
 
 
+def set_mtu(place, mtu):
+    place.output_of("ip", "link", "set", place.device.removeprefix("uroce_"), "mtu", mtu)
+
+
+def test_path_mtu_above_the_interface(veth):
+    """A program that asks for 4096 bytes on 1500-byte Ethernet fails, and is told what to use."""
+    set_mtu(veth, 1500)
+    try:
+        server, client = harness.start_pair(
+            veth, ["ibv_rc_pingpong", "-d", "{device}", "-g", veth.gid_index(4), "-m", 4096])
+        assert server.wait() == 1, server
+        client.wait()
+    finally:
+        set_mtu(veth, 9000)
+    lines = [line for line in server.errors.splitlines() if line.startswith("uroce: ")]
+    assert len(lines) == 1, server
+    assert f"path MTU 4096 is larger than {veth.device} carries: use 1024" in lines[0], server
+
+
 def await_found_nothing(*pair):
     """Wait for both ends; if one of them has given up, the other is not waited for."""
     until = time.monotonic() + harness.PATIENCE

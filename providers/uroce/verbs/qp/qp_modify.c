@@ -72,6 +72,26 @@ static bool numbers_are_good(const struct ibv_qp_attr *attr, int mask)
 	return true;
 }
 
+/*
+ * Programs that ask for 4096 bytes whatever the interface carries meet this on every Ethernet of
+ * 1500 bytes.
+ */
+static bool path_mtu_is_good(const struct uroce_qp *qp, enum ibv_mtu path_mtu)
+{
+	enum ibv_mtu most = active_mtu(qp->context->device);
+
+	if (path_mtu < IBV_MTU_256 || path_mtu > IBV_MTU_4096)
+		return false;
+	if (path_mtu <= most)
+		return true;
+	uroce_complain("queue pair %u: the path MTU %u is larger than %s carries: use %u, the "
+		       "active_mtu that ibv_query_port() and ibv_devinfo show, or give the "
+		       "interface a larger MTU",
+		       qp->progress.qpn, 128u << path_mtu, qp->context->device->base.device.name,
+		       128u << most);
+	return false;
+}
+
 /* 0 or EINVAL; route is filled when the mask has an address vector. */
 static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask,
 			struct progress_route *route)
@@ -83,8 +103,7 @@ static int check_values(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int
 		return EINVAL;
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
 		return EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) &&
-	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > active_mtu(device)))
+	if ((mask & IBV_QP_PATH_MTU) && !path_mtu_is_good(qp, attr->path_mtu))
 		return EINVAL;
 	if (!(mask & IBV_QP_AV))
 		return 0;
