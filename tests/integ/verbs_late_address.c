@@ -7,7 +7,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -17,6 +16,8 @@
 #include <unistd.h>
 
 #include "verbs_box.h"
+
+#include "own_network.h"
 
 enum {
 	LATE_ADDRESS = INADDR_LOOPBACK + 8,
@@ -28,31 +29,6 @@ enum {
 	 */
 	LIMIT_MS = 3000,
 };
-
-static void write_file(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "we");
-
-	if (file) {
-		fputs(text, file);
-		fclose(file);
-	}
-}
-
-/* A network of its own, with the loopback interface alone. */
-static bool fresh_network(void)
-{
-	char map[64];
-	uid_t uid = geteuid();
-
-	if (unshare(CLONE_NEWNET) == 0)
-		return true;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
-		return false;
-	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-	write_file("/proc/self/uid_map", map);
-	return true;
-}
 
 static void set_flags(const char *name, short flags)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The devices of this process: one per network interface that has been up with an address since
- * the process looked first.  They are updated whenever a list is asked for and, while contexts are
- * open, when the kernel reports a change; each change is told to the open contexts once.
+ * the process looked first.  An interface is what has its index: a device follows it when it is
+ * renamed, and ends when it is deleted or moves to another network namespace.  Devices are updated
+ * whenever a list is asked for and, while contexts are open, when the kernel reports a change; each
+ * change is told to the open contexts once.
  *
  * Locks, in this order: the devices' lock (lists of devices and contexts), then a device's
  * port_lock or a context's async_lock.
@@ -33,8 +35,8 @@ int uroce_devices_refresh(void);
 /* A copy of the interface as last read; false when it is gone. */
 bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
 
-/* Contexts are told of changes between these two calls. */
-void uroce_devices_add_context(struct uroce_context *context);
+/* Contexts are told of changes between these two calls.  false: the interface has gone. */
+bool uroce_devices_add_context(struct uroce_context *context);
 void uroce_devices_remove_context(struct uroce_context *context);
 
 /* The device of the open context whose file (struct uroce_context) that is; NULL: there is none. */

@@ -66,12 +66,11 @@ struct uroce_device {
 	atomic_uint objects[UROCE_OBJECTS]; /* object_count.h */
 	/* Under the devices' lock (device.h). */
 	bool present; /* is up and has an address: goes into lists */
-	bool seen;
 	struct uroce_device *next;
 	pthread_mutex_t port_lock;
 	/* Written under the devices' lock and port_lock, read under either. */
 	struct netdev netdev; /* as last read */
-	bool exists;	      /* the interface is still there */
+	bool exists;	      /* false: the interface has gone, for good */
 	union ibv_gid gid[UROCE_GID_TABLE];
 	uint64_t retired[ENG_COUNTER_COUNT]; /* of queue pairs that are gone; under port_lock */
 };

@@ -174,9 +174,16 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	uroce_stat_get(progress);
 	/* Once more after the watch has begun, so that no change falls between. */
 	uroce_devices_refresh();
-	uroce_devices_add_context(context);
+	if (!uroce_devices_add_context(context)) {
+		error = ENODEV;
+		goto stop;
+	}
 	return abi_verbs_context(&context->base);
 
+stop:
+	uroce_stat_put(progress);
+	uroce_watch_put(progress);
+	uroce_async_close(context);
 uninit_context:
 	uroce_abi.uninit_context(abi_verbs_context(&context->base));
 	free(context);

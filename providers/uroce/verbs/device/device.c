@@ -17,14 +17,13 @@ bool uroce_owns_device(const struct ibv_device *device)
 	return ((const struct verbs_device *)device)->ops == &uroce_device_ops;
 }
 
-static struct uroce_device *find_device(const char *netdev_name)
+/* An interface that has gone does not come back: one with its index, or its name, is another. */
+static struct uroce_device *find_device(uint32_t netdev_index)
 {
-	struct uroce_device *device;
+	struct uroce_device *device = devices;
 
-	for (device = devices; device; device = device->next) {
-		if (strcmp(device->base.device.name + strlen(DEVICE_PREFIX), netdev_name) == 0)
-			break;
-	}
+	while (device && !(device->exists && device->netdev.index == netdev_index))
+		device = device->next;
 	return device;
 }
 
@@ -35,10 +34,22 @@ static uint64_t unique_guid(const struct netdev *netdev)
 	const struct uroce_device *device;
 
 	for (device = devices; device; device = device->next) {
-		if (device->node_guid == guid)
+		if (device->exists && device->node_guid == guid)
 			return uroce_local_guid(netdev);
 	}
 	return guid;
+}
+
+/* A thread of the program may read them just then; the NUL at the end of each stays. */
+static void set_names(struct ibv_device *public, const char *netdev_name)
+{
+	snprintf(public->name, sizeof(public->name), DEVICE_PREFIX "%s", netdev_name);
+	/* Programs look for these beside real devices' ones; they need not exist. */
+	snprintf(public->dev_name, sizeof(public->dev_name), "%s", public->name);
+	snprintf(public->dev_path, sizeof(public->dev_path), "/sys/class/infiniband_verbs/%s",
+		 public->name);
+	snprintf(public->ibdev_path, sizeof(public->ibdev_path), "/sys/class/infiniband/%s",
+		 public->name);
 }
 
 static struct uroce_device *create_device(const struct netdev *netdev)
@@ -52,13 +63,7 @@ static struct uroce_device *create_device(const struct netdev *netdev)
 	public = &device->base.device;
 	public->node_type = IBV_NODE_CA;
 	public->transport_type = IBV_TRANSPORT_IB;
-	snprintf(public->name, sizeof(public->name), DEVICE_PREFIX "%s", netdev->name);
-	/* Programs look for these beside real devices' ones; they need not exist. */
-	snprintf(public->dev_name, sizeof(public->dev_name), "%s", public->name);
-	snprintf(public->dev_path, sizeof(public->dev_path), "/sys/class/infiniband_verbs/%s",
-		 public->name);
-	snprintf(public->ibdev_path, sizeof(public->ibdev_path), "/sys/class/infiniband/%s",
-		 public->name);
+	set_names(public, netdev->name);
 	device->base.ops = &uroce_device_ops;
 	/* One reference is never given back: the pointer stays valid for the process's life. */
 	atomic_init(&device->base.refcount, 1);
@@ -71,13 +76,13 @@ static struct uroce_device *create_device(const struct netdev *netdev)
 	return device;
 }
 
-static void raise_event(struct uroce_device *device, enum ibv_event_type type)
+static void raise_event(struct uroce_device *device, enum ibv_event_type type, unsigned int port)
 {
 	struct uroce_context *context;
 
 	for (context = contexts; context; context = context->next) {
 		if (context->device == device)
-			uroce_async_event(context, type, (void *)(uintptr_t)UROCE_PORT);
+			uroce_async_event(context, type, (void *)(uintptr_t)port);
 	}
 }
 
@@ -97,6 +102,8 @@ static void update_device(struct uroce_device *device, const struct netdev *netd
 	bool is_up = netdev && netdev->up;
 	bool gids_changed;
 
+	if (netdev && strcmp(netdev->name, device->netdev.name))
+		set_names(&device->base.device, netdev->name);
 	pthread_mutex_lock(&device->port_lock);
 	gids_changed = uroce_gid_table_update(device->gid, netdev, has_contexts(device));
 	if (netdev)
@@ -108,9 +115,11 @@ static void update_device(struct uroce_device *device, const struct netdev *netd
 
 	device->present = is_up && netdev->address_count > 0;
 	if (gids_changed)
-		raise_event(device, IBV_EVENT_GID_CHANGE);
+		raise_event(device, IBV_EVENT_GID_CHANGE, UROCE_PORT);
 	if (is_up != was_up)
-		raise_event(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+		raise_event(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, UROCE_PORT);
+	if (!netdev)
+		raise_event(device, IBV_EVENT_DEVICE_FATAL, 0);
 }
 
 static int by_loopback_and_index(const void *left, const void *right)
@@ -131,6 +140,16 @@ static void choose_loopback(struct netdev *netdev)
 	netdev->address_count = 1;
 }
 
+static const struct netdev *find_netdev(const struct netdev *list, unsigned int count,
+					uint32_t index)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		if (list[i].index == index)
+			return &list[i];
+	}
+	return NULL;
+}
+
 /* Caller holds devices_lock. */
 static int refresh(void)
 {
@@ -144,21 +163,18 @@ static int refresh(void)
 	/* What is first in the list is what programs take when none is named: not the loopback. */
 	if (count)
 		qsort(list, count, sizeof(*list), by_loopback_and_index);
-	for (device = devices; device; device = device->next)
-		device->seen = false;
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count; i++)
 		choose_loopback(&list[i]);
-		device = find_device(list[i].name);
-		if (!device && list[i].up && list[i].address_count)
-			device = create_device(&list[i]);
-		if (!device)
-			continue;
-		device->seen = true;
-		update_device(device, &list[i]);
-	}
 	for (device = devices; device; device = device->next) {
-		if (!device->seen)
-			update_device(device, NULL);
+		if (device->exists)
+			update_device(device, find_netdev(list, count, device->netdev.index));
+	}
+	for (i = 0; i < count; i++) {
+		if (!list[i].up || !list[i].address_count || find_device(list[i].index))
+			continue;
+		device = create_device(&list[i]);
+		if (device)
+			update_device(device, &list[i]);
 	}
 	free(list);
 	return 0;
@@ -209,12 +225,18 @@ unlock:
 	return error;
 }
 
-void uroce_devices_add_context(struct uroce_context *context)
+bool uroce_devices_add_context(struct uroce_context *context)
 {
+	bool exists;
+
 	pthread_mutex_lock(&devices_lock);
-	context->next = contexts;
-	contexts = context;
+	exists = context->device->exists;
+	if (exists) {
+		context->next = contexts;
+		contexts = context;
+	}
 	pthread_mutex_unlock(&devices_lock);
+	return exists;
 }
 
 void uroce_devices_remove_context(struct uroce_context *context)
@@ -256,14 +278,12 @@ bool uroce_devices_find(bool (*matches)(struct uroce_device *device, void *arg),
 
 bool uroce_devices_has(uint32_t netdev_index)
 {
-	struct uroce_device *device;
+	bool found;
 
 	pthread_mutex_lock(&devices_lock);
-	device = devices;
-	while (device && !(device->exists && device->netdev.index == netdev_index))
-		device = device->next;
+	found = find_device(netdev_index);
 	pthread_mutex_unlock(&devices_lock);
-	return device;
+	return found;
 }
 
 void uroce_devices_visit_open(void (*visit)(struct uroce_device *device, unsigned int open,

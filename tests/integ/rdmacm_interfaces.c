@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * rdma_cm over an interface that is made again under the same name while the program runs, and over
+ * two that swap their names; a listener of any address hears the new ones.
+ */
+#include "rdmacm_end.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "own_network.h"
+
+#define PORT 7197
+
+static struct cm_end listener;
+
+static void resolve(struct cm_end *end, const char *address)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+
+	assert_int_equal(inet_pton(AF_INET, address, &to.sin_addr), 1);
+	end->channel = rdma_create_event_channel();
+	assert_non_null(end->channel);
+	assert_return_code(rdma_create_id(end->channel, &end->id, NULL, RDMA_PS_TCP), errno);
+	assert_return_code(rdma_resolve_addr(end->id, NULL, (struct sockaddr *)&to, PATIENCE_MS),
+			   errno);
+	expect(end->channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_return_code(rdma_resolve_route(end->id, PATIENCE_MS), errno);
+	expect(end->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+static void assert_device(const struct rdma_cm_id *id, const char *netdev)
+{
+	struct ibv_gid_entry entry;
+
+	assert_non_null(id->verbs);
+	assert_string_equal(ibv_get_device_name(id->verbs->device) + strlen("uroce_"), netdev);
+	assert_int_equal(ibv_query_gid_ex(id->verbs, 1, 0, &entry, 0), 0);
+	assert_int_equal(entry.ndev_ifindex, if_nametoindex(netdev));
+}
+
+/* Both ends are on the address; the interface is up once it can be reached. */
+static void connect_over(const char *netdev, const char *address)
+{
+	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *passive;
+	struct cm_end end;
+
+	resolve(&end, address);
+	assert_device(end.id, netdev);
+	assert_return_code(rdma_create_qp(end.id, NULL, &init), errno);
+	assert_return_code(rdma_connect(end.id, &param), errno);
+	event = next(listener.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	passive = event->id;
+	rdma_ack_cm_event(event);
+	assert_device(passive, netdev);
+	assert_return_code(rdma_create_qp(passive, NULL, &init), errno);
+	assert_return_code(rdma_accept(passive, &param), errno);
+	expect(end.channel, RDMA_CM_EVENT_ESTABLISHED);
+	expect(listener.channel, RDMA_CM_EVENT_ESTABLISHED);
+	assert_return_code(rdma_disconnect(end.id), errno);
+	expect(listener.channel, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_qp(passive);
+	assert_return_code(rdma_destroy_id(passive), errno);
+	rdma_destroy_qp(end.id);
+	assert_return_code(rdma_destroy_id(end.id), errno);
+	rdma_destroy_event_channel(end.channel);
+}
+
+/* The kernel reports the carrier some time after the interface was set up. */
+static void await_device(const char *name)
+{
+	bool found = false;
+
+	for (int waited = 0; waited < PATIENCE_MS && !found; waited += 10) {
+		struct ibv_device **list = ibv_get_device_list(NULL);
+
+		for (int i = 0; list[i]; i++)
+			found |= !strcmp(ibv_get_device_name(list[i]) + strlen("uroce_"), name);
+		ibv_free_device_list(list);
+		if (!found)
+			usleep(10000);
+	}
+	assert_true(found);
+}
+
+static void an_interface_is_made_again(void **state)
+{
+	static const unsigned int indexes[] = { 800, 801, 800 };
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		add_veth("agA", indexes[i], "agB");
+		ip("address add 192.0.2.1/24 dev agA");
+		await_device("agA");
+		connect_over("agA", "192.0.2.1");
+		ip("link delete agA");
+	}
+}
+
+static void two_interfaces_swap_names(void **state)
+{
+	(void)state;
+	add_veth("swA", 0, "swC");
+	add_veth("swB", 0, "swD");
+	ip("address add 192.0.2.1/24 dev swA");
+	ip("address add 198.51.100.1/24 dev swB");
+	await_device("swA");
+	await_device("swB");
+	connect_over("swA", "192.0.2.1");
+	connect_over("swB", "198.51.100.1");
+	ip("link set swA down");
+	ip("link set swB down");
+	ip("link set swA name swX");
+	ip("link set swB name swA");
+	ip("link set swX name swB");
+	ip("link set swA up");
+	ip("link set swB up");
+	await_device("swA");
+	await_device("swB");
+	connect_over("swB", "192.0.2.1");
+	connect_over("swA", "198.51.100.1");
+}
+
+static int set_up(void **state)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+
+	(void)state;
+	set_up_network();
+	listener.channel = rdma_create_event_channel();
+	assert_non_null(listener.channel);
+	assert_return_code(rdma_create_id(listener.channel, &listener.id, NULL, RDMA_PS_TCP),
+			   errno);
+	assert_return_code(rdma_bind_addr(listener.id, (struct sockaddr *)&any), errno);
+	assert_return_code(rdma_listen(listener.id, 8), errno);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_interface_is_made_again),
+		cmocka_unit_test(two_interfaces_swap_names),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
