@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * rdma_cm over an interface that is made again under the same name while the program runs, and over
- * two that swap their names; a listener of any address hears the new ones.
+ * two that swap their names; a listener of any address hears the new ones.  And the loopback
+ * interface.
  */
 #include "rdmacm_end.h"
 
@@ -126,6 +127,27 @@ static void two_interfaces_swap_names(void **state)
 	connect_over("swA", "198.51.100.1");
 }
 
+/* SPDK, librpma and pyverbs take the device of what they have bound to. */
+static void a_loopback_address_has_its_device(void **state)
+{
+	static const char *const addresses[] = { "127.0.0.1", "127.1.2.3", "::1" };
+	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP };
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		struct rdma_addrinfo *info;
+		struct rdma_cm_id *id;
+
+		assert_return_code(rdma_getaddrinfo(addresses[i], NULL, &hints, &info), errno);
+		assert_return_code(rdma_create_id(listener.channel, &id, NULL, RDMA_PS_TCP), errno);
+		assert_return_code(rdma_bind_addr(id, info->ai_src_addr), errno);
+		assert_device(id, "lo");
+		assert_return_code(rdma_listen(id, 1), errno);
+		assert_return_code(rdma_destroy_id(id), errno);
+		rdma_freeaddrinfo(info);
+	}
+}
+
 static int set_up(void **state)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(PORT) };
@@ -146,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_interface_is_made_again),
 		cmocka_unit_test(two_interfaces_swap_names),
+		cmocka_unit_test(a_loopback_address_has_its_device),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -84,6 +84,12 @@ def test_qperf(loopback, test):
     assert server.running(), server
 
 
+@need("fi_info")
+def test_libfabric_offers_every_interface(veth):
+    """Without an address it binds to 127.0.0.1, and offers that id's device alone if it has one."""
+    assert f"domain: {veth.device}\n" in veth.output_of("fi_info", "-p", "verbs")
+
+
 @need("fi_pingpong")
 @pytest.mark.parametrize("provider,kind", (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")))
 def test_libfabric(veth, provider, kind):

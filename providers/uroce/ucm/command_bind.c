@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* Addresses and ports of this side. */
 #include <errno.h>
+#include <link.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "devices.h"
 #include "manager.h"
 #include "route.h"
+#include "verbs/settings.h"
 
 /* net.NAME as a number, or fallback. */
 static long read_sysctl(const char *path, long fallback)
@@ -112,6 +114,24 @@ static int find_place(const struct ucm_address *address, struct place *place)
 	return ucm_route_is_local(address) ? ENODEV : EADDRNOTAVAIL;
 }
 
+static int is_libfabric(struct dl_phdr_info *library, size_t bytes, void *arg)
+{
+	(void)bytes;
+	(void)arg;
+	return strstr(library->dlpi_name, "/libfabric.so") != NULL;
+}
+
+/*
+ * Does an id that is bound to a loopback address have the loopback device?  Not with
+ * UROCE_LOOPBACK=off, where librdmacm would look for a device that no list has.  Nor for libfabric,
+ * which binds to 127.0.0.1 when it is given no address, and then offers that device alone; with the
+ * kernel such an id has none, and libfabric offers all devices.
+ */
+static bool loopback_shows_device(void)
+{
+	return uroce_settings_loopback() && !dl_iterate_phdr(is_libfabric, NULL);
+}
+
 /* The default of IPV6_V6ONLY, which is that of this option as well. */
 static void set_af_only(struct ucm_id *id, int family)
 {
@@ -175,11 +195,7 @@ int ucm_bind_id(struct ucm_id **id, const struct ucm_address *address)
 		}
 	}
 	(*id)->state = UCM_BOUND;
-	/*
-	 * As with the kernel, an id that is bound to a loopback address has no device yet:
-	 * libfabric would offer none but that device.
-	 */
-	if (any || ucm_address_is_loopback(address))
+	if (any || (ucm_address_is_loopback(address) && !loopback_shows_device()))
 		return 0;
 	(*id)->device = place.device;
 	(*id)->sgid_index = place.index;

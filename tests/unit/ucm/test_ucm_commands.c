@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -117,23 +118,41 @@ static void wrong_states(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
-/* An id has a device from when it is bound to one of its addresses, but for loopback's. */
+/* An id that is bound to an address has its device; all of 127.0.0.0/8 is the loopback one's. */
 static void devices(void **state)
 {
 	struct rdma_ucm_query_route_resp answer;
-	const char *const addresses[] = { NULL, "127.0.0.1", "10.0.0.1" };
+	const char *const addresses[] = { NULL, "127.0.0.1", "127.1.2.3", "10.0.0.1" };
+	const uint64_t guids[] = { 0, WORLD_GUID, WORLD_GUID, WORLD_GUID + 1 };
 	int fd = open_channel();
 	uint32_t id;
 
 	(void)state;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
 		assert_int_equal(bind_id(fd, id, addresses[i], 0), 0);
 		assert_int_equal(query_route_id(fd, id, &answer), 0);
-		assert_int_equal(answer.node_guid != 0, i == 2);
-		assert_int_equal(answer.port_num, i == 2);
+		assert_true(answer.node_guid == htobe64(guids[i]));
+		assert_int_equal(answer.port_num, i > 0);
 		assert_int_equal(answer.num_paths, 0);
 	}
+	world_close(fd);
+}
+
+/* With UROCE_LOOPBACK=off no list has that device, and librdmacm would not find it. */
+static void no_loopback_device(void **state)
+{
+	struct rdma_ucm_query_route_resp answer;
+	int fd = open_channel();
+	uint32_t id;
+
+	(void)state;
+	world_hide_loopback(true);
+	assert_int_equal(create_id(fd, RDMA_PS_TCP, 1, &id), 0);
+	assert_int_equal(bind_id(fd, id, "127.0.0.1", 0), 0);
+	assert_int_equal(query_route_id(fd, id, &answer), 0);
+	assert_true(answer.node_guid == 0);
+	world_hide_loopback(false);
 	world_close(fd);
 }
 
@@ -282,6 +301,7 @@ int main(void)
 		cmocka_unit_test(wrong_states),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(devices),
+		cmocka_unit_test(no_loopback_device),
 		cmocka_unit_test(options_of_bound),
 		cmocka_unit_test(written_events),
 		cmocka_unit_test(ib_addresses_are_cut),

@@ -123,6 +123,18 @@ bool ucm_device(uint32_t number, struct ucm_device *device)
 	return true;
 }
 
+static bool loopback_is_hidden;
+
+void world_hide_loopback(bool hide)
+{
+	loopback_is_hidden = hide;
+}
+
+bool uroce_settings_loopback(void)
+{
+	return !loopback_is_hidden;
+}
+
 bool ucm_device_is_gone(uint32_t number)
 {
 	return number == gone;

@@ -36,6 +36,8 @@ unsigned int world_connections(void);
 unsigned int world_ports(void);
 /* From now on the devices' path MTU has this code (5). */
 void world_set_mtu(uint8_t code);
+/* As UROCE_LOOPBACK=off does: no list of devices has the loopback one. */
+void world_hide_loopback(bool hide);
 /* This device is gone, and all others are there. */
 void world_remove_device(uint32_t number);
 /* Errno for the next gsi_addr_get(). */
