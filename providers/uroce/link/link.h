@@ -201,6 +201,8 @@ struct link_batch {
  */
 int link_receive(struct link_addr *addr, struct link_batch *batch);
 void link_release(const struct link_batch *batch);
+/* Returns true if something may come through shared memory, which link_addr_fd() does not tell. */
+bool link_addr_has_memory(const struct link_addr *addr);
 /*
  * Before sleeping until link_addr_fd() or link_control_fd() is readable: true when there is
  * something to receive already.  link_addr_awake() is called after it.  Both are for the thread

@@ -197,6 +197,11 @@ int link_receive(struct link_addr *addr, struct link_batch *batch)
 		      : link_receive_from(addr->link, addr->fd, batch);
 }
 
+bool link_addr_has_memory(const struct link_addr *addr)
+{
+	return atomic_load_explicit(&addr->region, memory_order_acquire);
+}
+
 void link_receive_class(int fd, bool ipv4)
 {
 	const int on = 1;

@@ -170,6 +170,21 @@ receive_from_group(struct turn *turn, const struct progress_group *group)
 	receive_from(turn, NULL, group);
 }
 
+/* Few processes have so many. */
+static __attribute__((noinline)) void receive_from_many(struct turn *turn)
+{
+	struct progress *progress = turn->progress;
+	struct link_addr *readable[WAKEUP_EVENTS];
+	int count = wakeup_readable(&progress->wakeup, readable);
+
+	for (int i = 0; i < count; i++)
+		receive_from(turn, readable[i], NULL);
+	/* Shared memory has no descriptor, and is looked at without a system call. */
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		if (link_addr_has_memory(progress->address[i].addr))
+			receive_from(turn, progress->address[i].addr, NULL);
+}
+
 static void receive_control(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
@@ -356,8 +371,11 @@ enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
 	struct turn turn;
 
 	begin(&turn, progress, maker);
-	for (unsigned int i = 0; i < progress->address_count; i++)
-		receive_from(&turn, progress->address[i].addr, NULL);
+	if (__builtin_expect(progress->wakeup.many_fd >= 0, 0))
+		receive_from_many(&turn);
+	else
+		for (unsigned int i = 0; i < progress->address_count; i++)
+			receive_from(&turn, progress->address[i].addr, NULL);
 	for (unsigned int i = 0; i < progress->group_count; i++)
 		receive_from_group(&turn, progress->group[i]);
 	if (is_idle(&turn)) {

@@ -11,6 +11,9 @@
 #include "group.h"
 #include "instance.h"
 
+/* So many look-ups of single sockets cost a turn more than one of an epoll set and one socket. */
+#define MANY_ADDRESSES 8
+
 struct wakeup_watch {
 	struct wakeup_watch *next;
 	int fd;
@@ -37,7 +40,11 @@ static int control(struct wakeup *wakeup, int operation, enum wakeup_source sour
 /* Caller holds wakeup.lock. */
 static void set_addresses(struct progress *progress, uint32_t events)
 {
-	for (unsigned int i = 0; i < progress->address_count; i++)
+	int many_fd = progress->wakeup.many_fd;
+
+	if (many_fd >= 0)
+		control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS, many_fd, events);
+	for (unsigned int i = 0; many_fd < 0 && i < progress->address_count; i++)
 		control(&progress->wakeup, EPOLL_CTL_MOD, SOURCE_ADDRESS,
 			link_addr_fd(progress->address[i].addr), events);
 	for (unsigned int i = 0; i < progress->group_count; i++)
@@ -80,9 +87,46 @@ static int add_socket(struct progress *progress, int fd)
 		       wakeup_is_armed(progress) ? EPOLLIN : 0);
 }
 
+static int add_to_many(int many_fd, struct link_addr *addr)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = addr };
+
+	return epoll_ctl(many_fd, EPOLL_CTL_ADD, link_addr_fd(addr), &event) ? -errno : 0;
+}
+
+static void remove_socket(int epoll_fd, int fd)
+{
+	/* Closing would not do: other processes hold the same socket, and so epoll would keep it.
+	 */
+	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* Without a set of their own the sockets are looked at one by one, which takes longer. */
+static void gather_addresses(struct progress *progress)
+{
+	struct wakeup *wakeup = &progress->wakeup;
+	int many_fd = epoll_create1(EPOLL_CLOEXEC), error = many_fd < 0 ? -errno : 0;
+
+	for (unsigned int i = 0; i < progress->address_count && !error; i++)
+		error = add_to_many(many_fd, progress->address[i].addr);
+	if (!error)
+		error = add_socket(progress, many_fd);
+	if (error) {
+		if (many_fd >= 0)
+			close(many_fd);
+		return;
+	}
+	for (unsigned int i = 0; i < progress->address_count; i++)
+		remove_socket(wakeup->epoll_fd, link_addr_fd(progress->address[i].addr));
+	wakeup->many_fd = many_fd;
+}
+
 int wakeup_add_address(struct progress *progress, struct link_addr *addr)
 {
-	return add_socket(progress, link_addr_fd(addr));
+	if (progress->wakeup.many_fd < 0 && progress->address_count >= MANY_ADDRESSES)
+		gather_addresses(progress);
+	return progress->wakeup.many_fd < 0 ? add_socket(progress, link_addr_fd(addr))
+					    : add_to_many(progress->wakeup.many_fd, addr);
 }
 
 int wakeup_add_group(struct progress *progress, struct link_group *group)
@@ -92,14 +136,26 @@ int wakeup_add_group(struct progress *progress, struct link_group *group)
 
 void wakeup_remove_group(struct progress *progress, struct link_group *group)
 {
-	epoll_ctl(progress->wakeup.epoll_fd, EPOLL_CTL_DEL, link_group_fd(group), NULL);
+	remove_socket(progress->wakeup.epoll_fd, link_group_fd(group));
 }
 
 void wakeup_remove_address(struct progress *progress, struct link_addr *addr)
 {
-	/* Closing would not do: other processes hold the same socket, and so epoll would keep it.
-	 */
-	epoll_ctl(progress->wakeup.epoll_fd, EPOLL_CTL_DEL, link_addr_fd(addr), NULL);
+	const struct wakeup *wakeup = &progress->wakeup;
+
+	remove_socket(wakeup->many_fd < 0 ? wakeup->epoll_fd : wakeup->many_fd, link_addr_fd(addr));
+}
+
+int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVENTS])
+{
+	struct epoll_event events[WAKEUP_EVENTS];
+	long count;
+
+	/* By syscall(2), as in wakeup_helper(). */
+	count = syscall(SYS_epoll_pwait, wakeup->many_fd, events, WAKEUP_EVENTS, 0, NULL, 0);
+	for (long i = 0; i < count; i++)
+		readable[i] = events[i].data.ptr;
+	return count < 0 ? 0 : (int)count;
 }
 
 void wakeup_helper(struct progress *progress)
@@ -127,6 +183,7 @@ int wakeup_open(struct progress *progress)
 	atomic_init(&wakeup->armed, true);
 	pthread_mutex_init(&wakeup->lock, NULL);
 	pthread_cond_init(&wakeup->returned, NULL);
+	wakeup->many_fd = -1;
 	wakeup->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	wakeup->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	error = wakeup->epoll_fd < 0 || wakeup->wake_fd < 0 ? -errno : 0;
@@ -155,6 +212,8 @@ void wakeup_close(struct wakeup *wakeup)
 		close(wakeup->epoll_fd);
 	if (wakeup->wake_fd >= 0)
 		close(wakeup->wake_fd);
+	if (wakeup->many_fd >= 0)
+		close(wakeup->many_fd);
 	pthread_cond_destroy(&wakeup->returned);
 	pthread_mutex_destroy(&wakeup->lock);
 }
@@ -163,6 +222,8 @@ void wakeup_abandon(struct wakeup *wakeup)
 {
 	close(wakeup->epoll_fd);
 	close(wakeup->wake_fd);
+	if (wakeup->many_fd >= 0)
+		close(wakeup->many_fd);
 }
 
 /* epoll_wait(2) with nanoseconds where the kernel has that (5.11), else rounded up. */

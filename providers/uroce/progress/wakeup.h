@@ -25,6 +25,12 @@ struct wakeup_watch;
 struct wakeup {
 	int epoll_fd;
 	int wake_fd;
+	/*
+	 * Once there are many addresses: their sockets, in epoll_fd by this descriptor alone, so
+	 * that neither a turn nor arming takes a system call for each.  Else -1.  Changed under the
+	 * turn lock too.
+	 */
+	int many_fd;
 	pthread_t thread; /* the helper's */
 	/* Changed under lock. */
 	atomic_bool armed;
@@ -67,12 +73,18 @@ void wakeup_helper(struct progress *progress);
 /* A deadline has been queued that is the earliest of all: wake the helper if it sleeps longer. */
 void wakeup_earlier(struct progress *progress, uint64_t deadline);
 
-/* The address has been opened, or is about to be closed.  Caller holds wakeup.lock. */
+/* The address has been opened, or is about to be closed.  Caller holds both locks. */
 int wakeup_add_address(struct progress *progress, struct link_addr *addr);
 void wakeup_remove_address(struct progress *progress, struct link_addr *addr);
 /* The same for a multicast group. */
 int wakeup_add_group(struct progress *progress, struct link_group *group);
 void wakeup_remove_group(struct progress *progress, struct link_group *group);
+
+/*
+ * Number of addresses whose sockets have something to read, WAKEUP_EVENTS at most, of those in
+ * many_fd.  Caller makes the turn.
+ */
+int wakeup_readable(struct wakeup *wakeup, struct link_addr *readable[WAKEUP_EVENTS]);
 
 /* For the helper: epoll_wait(2), ENG_NEVER waits for ever. */
 int wakeup_wait(struct wakeup *wakeup, struct epoll_event events[WAKEUP_EVENTS],

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A process that hears many addresses of its host: a turn must not cost a system call for each.
+ */
+#include "progress_end.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link_agent.h"
+#include "progress/datagram.h"
+#include "progress/instance.h"
+
+enum {
+	ADDRESSES = 200,
+	TURNS = 100,
+};
+
+/* 127.0.1.0 and on. */
+static void hear(struct progress *progress, struct progress_listen *listen, unsigned int count)
+{
+	struct progress_local local[ADDRESSES] = { 0 };
+	char error[PROGRESS_ERROR_TEXT];
+
+	for (unsigned int i = 0; i < count; i++) {
+		memcpy(local[i].gid, end_loopback, 16);
+		local[i].gid[14] = 1;
+		local[i].gid[15] = (uint8_t)i;
+	}
+	assert_int_equal(progress_listen_set(progress, listen, local, count, error), 0);
+}
+
+static void idle_turns_cost_the_same(void **state)
+{
+	struct progress *progress = get_progress();
+	struct progress_listen *listen = progress_listen_new();
+	uint64_t calls, turns;
+
+	(void)state;
+	assert_non_null(listen);
+	hear(progress, listen, ADDRESSES);
+	assert_int_equal(progress->address_count, ADDRESSES);
+	calls = progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS);
+	turns = poll_turns(progress);
+	while (poll_turns(progress) < turns + TURNS)
+		progress_poll(progress);
+	calls = progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS) - calls;
+	assert_true(calls < 2 * TURNS);
+	progress_listen_close(progress, listen);
+	assert_int_equal(progress->address_count, 0);
+	progress_put(progress);
+}
+
+static const uint8_t message[] = "to one of many";
+
+static void exchange(struct progress_end *a, struct progress_end *b, bool polls)
+{
+	unsigned int sent = a->sent, received = b->received;
+	uint8_t to[sizeof(message)];
+
+	assert_true(end_receive(b, to, sizeof(to)));
+	assert_true(end_send(a, message, sizeof(message)));
+	if (polls) {
+		assert_true(end_poll_for(a->progress, &b->received, received + 1));
+		assert_true(end_poll_for(a->progress, &a->sent, sent + 1));
+	} else {
+		assert_true(end_wait_for(&b->received, received + 1));
+		assert_true(end_wait_for(&a->sent, sent + 1));
+	}
+	assert_memory_equal(to, message, sizeof(message));
+}
+
+/* At an address that was open before there were many, and at one that comes with them. */
+static void what_comes_is_received(void **state)
+{
+	static const unsigned int counts[] = { ADDRESSES, 2, ADDRESSES };
+	struct progress *progress = get_progress();
+	struct progress_listen *listen = progress_listen_new();
+	struct progress_end a, b, c, d;
+
+	(void)state;
+	assert_non_null(listen);
+	for (unsigned int first = 0; first < 2; first++) {
+		if (first)
+			end_pair(&a, &b, progress);
+		for (unsigned int i = 0; i < 3; i++) {
+			hear(progress, listen, counts[i]);
+			end_pair(&c, &d, progress);
+			exchange(&c, &d, false);
+			exchange(&d, &c, true);
+			end_close(&c);
+			end_close(&d);
+		}
+	}
+	progress_listen_close(progress, listen);
+	exchange(&a, &b, false);
+	exchange(&a, &b, true);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(idle_turns_cost_the_same, fresh_network),
+		cmocka_unit_test_setup(what_comes_is_received, fresh_network),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
