@@ -127,6 +127,25 @@ static void two_interfaces_swap_names(void **state)
 	connect_over("swA", "198.51.100.1");
 }
 
+/* As many as a device has places for; a listener of any address hears them all. */
+static void an_interface_has_many_addresses(void **state)
+{
+	FILE *batch;
+
+	(void)state;
+	add_veth("mnA", 0, "mnB");
+	batch = popen("LD_LIBRARY_PATH= ip -batch -", "we");
+	assert_non_null(batch);
+	for (int i = 1; i <= 250; i++)
+		fprintf(batch, "address add 203.0.113.%d/24 dev mnA\n", i);
+	fprintf(batch, "address add 2001:db8::1/64 dev mnA nodad\n");
+	assert_int_equal(pclose(batch), 0);
+	await_device("mnA");
+	connect_over("mnA", "203.0.113.17");
+	connect_over("mnA", "203.0.113.250");
+	ip("link delete mnA");
+}
+
 /* SPDK, librpma and pyverbs take the device of what they have bound to. */
 static void a_loopback_address_has_its_device(void **state)
 {
@@ -168,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_interface_is_made_again),
 		cmocka_unit_test(two_interfaces_swap_names),
+		cmocka_unit_test(an_interface_has_many_addresses),
 		cmocka_unit_test(a_loopback_address_has_its_device),
 	};
 

@@ -114,7 +114,7 @@ def complaints(process):
 STUMBLES = [
     # No GID index at all; at one end only; of two kinds of address; of none.
     ([], [], "no GID is named", "-g 0"),
-    ([], ["-g", 0], "no GID index 255, which stands for none given", "-g 0"),
+    ([], ["-g", 0], "nothing at GID index 255, which stands for none given", "-g 0"),
     (["-g", 0], [], "no GID is named", "-g 0"),
     (["-g", 15], ["-g", 0], "nothing at GID index 15", "ibv_devinfo -v"),
     (["-g", "{gid6}"], ["-g", 0], "::ffff:127.0.0.1", "IPv6"),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "own_veth.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "link/netdev.h"
 #include "link_agent.h"
 
 void need_veth(void)
@@ -23,6 +24,26 @@ void ip(const char *command)
 
 	snprintf(line, sizeof(line), "ip %s", command);
 	assert_int_equal(system(line), 0);
+}
+
+int netdev_read(const char *name, struct netdev *netdev)
+{
+	static struct netdev *list;
+	unsigned int count;
+	int error;
+
+	free(list);
+	list = NULL;
+	error = netdev_list(&list, &count);
+	if (error)
+		return error;
+	for (unsigned int i = 0; i < count; i++) {
+		if (strcmp(list[i].name, name))
+			continue;
+		*netdev = list[i];
+		return 0;
+	}
+	return -ENODEV;
 }
 
 bool comes_up(const char *name)

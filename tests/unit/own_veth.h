@@ -7,10 +7,14 @@
 
 #include <stdbool.h>
 
+#include "link/netdev.h"
+
 /* Make urA and urB, both down; skips the test without the ip program or a namespace. */
 void need_veth(void);
 /* What follows "ip" in a command that must succeed. */
 void ip(const char *command);
+/* An interface as it is now, its addresses until the next call.  0, -ENODEV or another -errno. */
+int netdev_read(const char *name, struct netdev *netdev);
 /* The carrier follows a change on the other end; false when it has not after three seconds. */
 bool comes_up(const char *name);
 

@@ -14,21 +14,24 @@
 
 #include "verbs/device.h"
 
-static union ibv_gid table[UROCE_GID_TABLE];
+static struct uroce_gid_table table;
+static uint8_t addresses[UROCE_GID_TABLE + 1][16];
 
 static void set_addresses(struct netdev *netdev, const char *last_bytes)
 {
 	netdev->address_count = (unsigned int)strlen(last_bytes);
-	memset(netdev->address, 0, sizeof(netdev->address));
+	netdev->address = (const uint8_t(*)[16])addresses;
+	memset(addresses, 0, sizeof(addresses));
 	for (unsigned int i = 0; i < netdev->address_count; i++)
-		netdev->address[i][15] = (uint8_t)last_bytes[i];
+		addresses[i][15] = (uint8_t)last_bytes[i];
 }
 
 /* The table as text: the last byte of each GID, '.' for an empty place. */
 static void assert_table(const char *text)
 {
-	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++) {
-		char found = table[i].raw[15] ? (char)table[i].raw[15] : '.';
+	assert_int_equal(table.places, strlen(text));
+	for (unsigned int i = 0; i < table.places; i++) {
+		char found = table.gid[i].raw[15] ? (char)table.gid[i].raw[15] : '.';
 
 		if (found != (i < strlen(text) ? text[i] : '.'))
 			fail_msg("place %u has '%c', expected \"%s\"", i, found, text);
@@ -38,7 +41,7 @@ static void assert_table(const char *text)
 static int empty_table(void **state)
 {
 	(void)state;
-	memset(table, 0, sizeof(table));
+	memset(&table, 0, sizeof(table));
 	return 0;
 }
 
@@ -48,13 +51,13 @@ static void without_users_the_order_is_the_interface_s(void **state)
 
 	(void)state;
 	set_addresses(&netdev, "abc");
-	assert_true(uroce_gid_table_update(table, &netdev, false));
+	assert_true(uroce_gid_table_update(&table, &netdev, false));
 	assert_table("abc");
-	assert_false(uroce_gid_table_update(table, &netdev, false));
+	assert_false(uroce_gid_table_update(&table, &netdev, false));
 	set_addresses(&netdev, "xac");
-	assert_true(uroce_gid_table_update(table, &netdev, false));
+	assert_true(uroce_gid_table_update(&table, &netdev, false));
 	assert_table("xac");
-	assert_true(uroce_gid_table_update(table, NULL, false));
+	assert_true(uroce_gid_table_update(&table, NULL, false));
 	assert_table("");
 }
 
@@ -64,29 +67,54 @@ static void with_users_an_address_keeps_its_place(void **state)
 
 	(void)state;
 	set_addresses(&netdev, "abcd");
-	uroce_gid_table_update(table, &netdev, true);
+	uroce_gid_table_update(&table, &netdev, true);
 	set_addresses(&netdev, "bd");
-	assert_true(uroce_gid_table_update(table, &netdev, true));
+	assert_true(uroce_gid_table_update(&table, &netdev, true));
 	assert_table(".b.d");
 	set_addresses(&netdev, "db");
-	assert_false(uroce_gid_table_update(table, &netdev, true));
+	assert_false(uroce_gid_table_update(&table, &netdev, true));
 	assert_table(".b.d");
 	set_addresses(&netdev, "xbydz");
-	assert_true(uroce_gid_table_update(table, &netdev, true));
+	assert_true(uroce_gid_table_update(&table, &netdev, true));
 	assert_table("xbydz");
+}
+
+/* count addresses whose last two bytes are first and on. */
+static void number_addresses(struct netdev *netdev, unsigned int first, unsigned int count)
+{
+	netdev->address = (const uint8_t(*)[16])addresses;
+	netdev->address_count = count;
+	memset(addresses, 0, sizeof(addresses));
+	for (unsigned int i = 0; i < count; i++) {
+		addresses[i][14] = (uint8_t)((first + i) >> 8);
+		addresses[i][15] = (uint8_t)(first + i);
+	}
+}
+
+static unsigned int number_at(unsigned int place)
+{
+	return table.gid[place].raw[14] * 256u + table.gid[place].raw[15];
 }
 
 static void a_full_table_takes_no_more(void **state)
 {
 	struct netdev netdev = { 0 };
+	union ibv_gid gid;
 
 	(void)state;
-	set_addresses(&netdev, "abcdefghijklmnop");
-	uroce_gid_table_update(table, &netdev, true);
-	assert_table("abcdefghijklmnop");
-	set_addresses(&netdev, "bcdefghijklmnopq");
-	assert_true(uroce_gid_table_update(table, &netdev, true));
-	assert_table("qbcdefghijklmnop");
+	number_addresses(&netdev, 1, UROCE_GID_TABLE);
+	assert_true(uroce_gid_table_update(&table, &netdev, true));
+	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++)
+		assert_int_equal(number_at(i), i + 1);
+	number_addresses(&netdev, 3, UROCE_GID_TABLE);
+	assert_true(uroce_gid_table_update(&table, &netdev, true));
+	assert_int_equal(number_at(0), UROCE_GID_TABLE + 1);
+	assert_int_equal(number_at(1), UROCE_GID_TABLE + 2);
+	assert_int_equal(number_at(2), 3);
+	memcpy(&gid, addresses[UROCE_GID_TABLE - 1], sizeof(gid));
+	assert_int_equal(uroce_gid_table_find(&table, &gid), 1);
+	memset(&gid, 0xff, sizeof(gid));
+	assert_int_equal(uroce_gid_table_find(&table, &gid), UROCE_GID_TABLE);
 }
 
 static void a_guid_is_made_of_the_mac(void **state)

@@ -43,7 +43,7 @@ static void test_loopback(void **state)
 	if (access("/proc/net/if_inet6", F_OK) == 0) {
 		assert_int_equal(netdev.address_count, 2);
 		assert_memory_equal(netdev.address[1], loopback6, 16);
-		assert_false(netdev.link_local[1]);
+		assert_false(link_gid_is_link_local(netdev.address[1]));
 	}
 	assert_int_equal(netdev_read("no-such-netdev", &netdev), -ENODEV);
 }
@@ -91,30 +91,37 @@ static void test_addresses_in_order(void **state)
 	assert_memory_equal(netdev.address[1], second4, 16);
 	assert_memory_equal(netdev.address[2], global6, 16);
 	assert_int_equal(netdev.address[3][0], 0xfe);
-	assert_false(netdev.link_local[0]);
-	assert_false(netdev.link_local[2]);
-	assert_true(netdev.link_local[3]);
+	assert_false(link_gid_is_link_local(netdev.address[0]));
+	assert_false(link_gid_is_link_local(netdev.address[2]));
+	assert_true(link_gid_is_link_local(netdev.address[3]));
 	/* Addresses of one interface are not another's. */
 	assert_int_equal(netdev_read("urB", &netdev), 0);
-	assert_true(netdev.address_count == 0 || netdev.link_local[0]);
+	assert_true(netdev.address_count == 0 || link_gid_is_link_local(netdev.address[0]));
 }
 
-/* More addresses than there is room for: the first ones, IPv4 before all. */
+/* More addresses than there is room for: the first ones, and some of each kind. */
 static void test_many_addresses(void **state)
 {
 	struct netdev netdev;
-	char command[64];
+	FILE *batch;
 	int i;
 
 	(void)state;
 	need_veth();
-	for (i = 1; i <= 20; i++) {
-		snprintf(command, sizeof(command), "addr add 192.0.2.%d/24 dev urA", i);
-		ip(command);
-	}
+	batch = popen("ip -batch -", "we");
+	assert_non_null(batch);
+	for (i = 1; i <= NETDEV_MAX_ADDRESSES + 8; i++)
+		fprintf(batch, "addr add 192.0.%d.%d/32 dev urA\n", 2 + i / 200, i % 200);
+	for (i = 1; i <= 40; i++)
+		fprintf(batch, "addr add 2001:db8::%d/64 dev urA nodad\n", i);
+	assert_int_equal(pclose(batch), 0);
 	assert_int_equal(netdev_read("urA", &netdev), 0);
 	assert_int_equal(netdev.address_count, NETDEV_MAX_ADDRESSES);
+	assert_int_equal(netdev.left_out, 8 + 40);
 	assert_memory_equal(netdev.address[0], address4, 16);
+	assert_true(link_gid_is_ipv4(netdev.address[NETDEV_MAX_ADDRESSES - 33]));
+	for (i = NETDEV_MAX_ADDRESSES - 32; i < NETDEV_MAX_ADDRESSES; i++)
+		assert_int_equal(netdev.address[i][0], 0x20);
 }
 
 /* A link-local address is used with its interface's index as scope. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "link/netdev.h"
+#include "own_veth.h"
 #include "link_agent.h"
 #include "shared_time.h"
 #include "wire/bytes.h"
@@ -94,7 +94,7 @@ static bool make_link_local(uint8_t gid[16], uint32_t *scope_id)
 		if (netdev_read("gsiA", &netdev))
 			return false;
 		for (unsigned int j = 0; j < netdev.address_count; j++) {
-			if (!netdev.link_local[j])
+			if (!link_gid_is_link_local(netdev.address[j]))
 				continue;
 			memcpy(gid, netdev.address[j], 16);
 			*scope_id = netdev.index;

@@ -42,6 +42,9 @@ static int errno_of(int nl_error)
 	}
 }
 
+/* Number of addresses of each class that those before it never crowd out. */
+#define KEPT_OF_CLASS 32u
+
 /* What an address is good for; *gid is set unless the result is CLASS_NONE. */
 static enum address_class classify(struct rtnl_addr *addr, uint8_t gid[16])
 {
@@ -63,22 +66,71 @@ static enum address_class classify(struct rtnl_addr *addr, uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? CLASS_LINK_LOCAL : CLASS_GLOBAL;
 }
 
-static void add_addresses(struct netdev *netdev, struct nl_cache *addrs, enum address_class wanted)
+struct found {
+	uint32_t interface; /* index */
+	enum address_class class;
+	unsigned int order; /* in which the kernel lists them */
+	uint8_t gid[16];
+};
+
+static int by_interface_and_class(const void *left, const void *right)
+{
+	const struct found *a = left, *b = right;
+
+	if (a->interface != b->interface)
+		return a->interface < b->interface ? -1 : 1;
+	if (a->class != b->class)
+		return a->class < b->class ? -1 : 1;
+	return a->order < b->order ? -1 : 1;
+}
+
+/* All addresses of all interfaces, sorted; room for every one of the cache. */
+static unsigned int find_addresses(struct nl_cache *addrs, struct found *found)
 {
 	struct nl_object *object;
-	uint8_t gid[16];
+	unsigned int count = 0;
 
 	for (object = nl_cache_get_first(addrs); object; object = nl_cache_get_next(object)) {
 		struct rtnl_addr *addr = (struct rtnl_addr *)object;
+		struct found *one = &found[count];
 
-		if ((uint32_t)rtnl_addr_get_ifindex(addr) != netdev->index ||
-		    classify(addr, gid) != wanted)
+		one->class = classify(addr, one->gid);
+		if (one->class == CLASS_NONE)
 			continue;
-		if (netdev->address_count == NETDEV_MAX_ADDRESSES)
-			return;
-		memcpy(netdev->address[netdev->address_count], gid, sizeof(gid));
-		netdev->link_local[netdev->address_count] = wanted == CLASS_LINK_LOCAL;
-		netdev->address_count++;
+		one->interface = (uint32_t)rtnl_addr_get_ifindex(addr);
+		one->order = count++;
+	}
+	if (count)
+		qsort(found, count, sizeof(*found), by_interface_and_class);
+	return count;
+}
+
+static unsigned int min(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* Copies the addresses of netdev, in order, to where there is room for all of them. */
+static void take_addresses(struct netdev *netdev, const struct found *found, unsigned int count,
+			   uint8_t (*to)[16])
+{
+	unsigned int of_class[CLASS_COUNT] = { 0 }, i = 0, later, places;
+	int class;
+
+	netdev->address = (const uint8_t(*)[16])to;
+	while (i < count && found[i].interface < netdev->index)
+		i++;
+	for (unsigned int j = i; j < count && found[j].interface == netdev->index; j++)
+		of_class[found[j].class]++;
+	for (class = 0; class < CLASS_COUNT; class ++) {
+		places = NETDEV_MAX_ADDRESSES - netdev->address_count;
+		for (later = (unsigned int)class + 1; later < CLASS_COUNT; later++)
+			places -= min(of_class[later], KEPT_OF_CLASS);
+		places = min(of_class[class], places);
+		for (unsigned int j = 0; j < places; j++)
+			memcpy(to[netdev->address_count++], found[i + j].gid, 16);
+		netdev->left_out += of_class[class] - places;
+		i += of_class[class];
 	}
 }
 
@@ -99,14 +151,12 @@ static uint32_t read_speed(const char *name)
 	return (uint32_t)speed;
 }
 
-static void fill_netdev(struct netdev *netdev, struct rtnl_link *link, struct nl_cache *addrs)
+static void fill_netdev(struct netdev *netdev, struct rtnl_link *link)
 {
 	unsigned int flags = rtnl_link_get_flags(link);
 	unsigned int state = rtnl_link_get_operstate(link);
 	struct nl_addr *mac = rtnl_link_get_addr(link);
-	int kind;
 
-	memset(netdev, 0, sizeof(*netdev));
 	snprintf(netdev->name, sizeof(netdev->name), "%s", rtnl_link_get_name(link));
 	netdev->index = (uint32_t)rtnl_link_get_ifindex(link);
 	netdev->mtu = rtnl_link_get_mtu(link);
@@ -115,8 +165,6 @@ static void fill_netdev(struct netdev *netdev, struct rtnl_link *link, struct nl
 	netdev->up = flags & IFF_UP && (state == OPERSTATE_UP || state == OPERSTATE_UNKNOWN);
 	netdev->loopback = flags & IFF_LOOPBACK;
 	netdev->speed_mbps = read_speed(netdev->name);
-	for (kind = CLASS_IPV4; kind < CLASS_COUNT; kind++)
-		add_addresses(netdev, addrs, (enum address_class)kind);
 }
 
 static int read_caches(struct nl_cache **links, struct nl_cache **addrs)
@@ -140,50 +188,48 @@ free_socket:
 	return error ? errno_of(error) : 0;
 }
 
+/* NULL: out of memory. */
+static struct netdev *make_list(struct nl_cache *links, struct nl_cache *addrs, unsigned int *count)
+{
+	unsigned int most_links = (unsigned int)nl_cache_nitems(links);
+	unsigned int most_addrs = (unsigned int)nl_cache_nitems(addrs), addresses;
+	/* One more of each, so that an empty list is no failed allocation. */
+	struct netdev *list =
+		calloc(1, (most_links + 1) * sizeof(*list) + most_addrs * sizeof(*list->address));
+	struct found *found = calloc(most_addrs + 1, sizeof(*found));
+	uint8_t(*room)[16] = (uint8_t(*)[16])(list + most_links + 1);
+	struct nl_object *object;
+	unsigned int n = 0;
+
+	if (!list || !found) {
+		free(found);
+		free(list);
+		return NULL;
+	}
+	addresses = find_addresses(addrs, found);
+	for (object = nl_cache_get_first(links); object; object = nl_cache_get_next(object)) {
+		struct rtnl_link *link = (struct rtnl_link *)object;
+
+		if (!rtnl_link_get_name(link))
+			continue;
+		fill_netdev(&list[n], link);
+		take_addresses(&list[n], found, addresses, room);
+		room += list[n++].address_count;
+	}
+	free(found);
+	*count = n;
+	return list;
+}
+
 int netdev_list(struct netdev **list, unsigned int *count)
 {
 	struct nl_cache *links, *addrs;
-	struct nl_object *object;
-	struct netdev *netdevs;
-	unsigned int n = 0;
 	int error = read_caches(&links, &addrs);
 
 	if (error)
 		return error;
-	/* One more, so that an empty list is no failed allocation. */
-	netdevs = calloc((size_t)nl_cache_nitems(links) + 1, sizeof(*netdevs));
-	if (netdevs) {
-		for (object = nl_cache_get_first(links); object;
-		     object = nl_cache_get_next(object)) {
-			struct rtnl_link *link = (struct rtnl_link *)object;
-
-			if (rtnl_link_get_name(link))
-				fill_netdev(&netdevs[n++], link, addrs);
-		}
-		*list = netdevs;
-		*count = n;
-	}
+	*list = make_list(links, addrs, count);
 	nl_cache_free(addrs);
 	nl_cache_free(links);
-	return netdevs ? 0 : -ENOMEM;
-}
-
-int netdev_read(const char *name, struct netdev *netdev)
-{
-	struct netdev *list;
-	unsigned int count, i;
-	int error = netdev_list(&list, &count);
-
-	if (error)
-		return error;
-	error = -ENODEV;
-	for (i = 0; i < count; i++) {
-		if (strcmp(list[i].name, name) == 0) {
-			*netdev = list[i];
-			error = 0;
-			break;
-		}
-	}
-	free(list);
-	return error;
+	return *list ? 0 : -ENOMEM;
 }

@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <net/if.h>
 
-#define NETDEV_MAX_ADDRESSES 16
+/* Of one interface: as many as a queue pair can tell apart, by the eight bits of its sgid_index. */
+#define NETDEV_MAX_ADDRESSES 256
 
 struct netdev {
 	char name[IF_NAMESIZE];
@@ -18,11 +19,14 @@ struct netdev {
 	uint8_t mac[6];
 	bool up; /* administratively up and with carrier (operstate up or unknown) */
 	bool loopback;
-	uint32_t speed_mbps; /* from sysfs when the driver says so, else 0 */
-	unsigned int address_count;
-	/* As in GIDs: IPv4 (::ffff:a.b.c.d) first, then IPv6 global, then link-local. */
-	uint8_t address[NETDEV_MAX_ADDRESSES][16];
-	bool link_local[NETDEV_MAX_ADDRESSES];
+	uint32_t speed_mbps;	    /* from sysfs when the driver says so, else 0 */
+	unsigned int address_count; /* NETDEV_MAX_ADDRESSES at most */
+	unsigned int left_out;	    /* Number of addresses beyond these. */
+	/*
+	 * As in GIDs: IPv4 (::ffff:a.b.c.d) first, then IPv6 global, then link-local.  Where there
+	 * are too many, each of the three keeps some.  They lie in the memory of the list.
+	 */
+	const uint8_t (*address)[16];
 };
 
 /*
@@ -30,8 +34,6 @@ struct netdev {
  * left out.  *list is malloc'ed, the caller frees it.  0 or a negative errno.
  */
 int netdev_list(struct netdev **list, unsigned int *count);
-/* One interface by name; -ENODEV when there is none. */
-int netdev_read(const char *name, struct netdev *netdev);
 
 /*
  * A netlink socket that becomes readable when links or addresses change; netdev_watch_drain()

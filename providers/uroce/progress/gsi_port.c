@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "gsi_internal.h"
+#include "link/gid.h"
 #include "link/netdev.h"
 
 /* What net.ipv4.ip_local_port_range is where it cannot be read. */
@@ -187,7 +188,9 @@ static int look_at_addresses(const struct gsi_port *port)
 		for (unsigned int j = 0; j < netdev[i].address_count && !error; j++)
 			if (takes(port, is_ipv4(netdev[i].address[j])))
 				error = look(port, netdev[i].address[j],
-					     netdev[i].link_local[j] ? netdev[i].index : 0);
+					     link_gid_is_link_local(netdev[i].address[j])
+						     ? netdev[i].index
+						     : 0);
 	free(netdev);
 	return error == -EADDRINUSE ? -EADDRNOTAVAIL : error;
 }

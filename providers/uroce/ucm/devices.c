@@ -18,18 +18,18 @@ static bool has_gid(struct uroce_device *device, void *arg)
 {
 	struct search *search = arg;
 	union ibv_gid gid;
+	unsigned int index;
 
 	if (search->scope_id && link_gid_is_link_local(search->gid) &&
 	    search->scope_id != device->netdev.index)
 		return false;
-	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++) {
-		if (!uroce_gid(device, i, &gid) || memcmp(gid.raw, search->gid, 16))
-			continue;
-		search->number = device->netdev.index;
-		search->index = i;
-		return true;
-	}
-	return false;
+	memcpy(gid.raw, search->gid, sizeof(gid.raw));
+	index = uroce_gid_table_find(&device->gids, &gid);
+	if (index == device->gids.places)
+		return false;
+	search->number = device->netdev.index;
+	search->index = index;
+	return true;
 }
 
 bool ucm_device_of_gid(const uint8_t gid[16], uint32_t scope_id, uint32_t *number,
@@ -113,7 +113,7 @@ static bool collect(struct uroce_device *device, void *arg)
 	struct collected *all = arg;
 	union ibv_gid gid;
 
-	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++) {
+	for (unsigned int i = 0; i < device->gids.places; i++) {
 		if (!uroce_gid(device, i, &gid))
 			continue;
 		if (all->count == all->places) {

@@ -73,7 +73,9 @@ uint64_t uroce_local_guid(const struct netdev *netdev);
  * index and new ones take free places, as queue pairs in use name addresses by index; otherwise the
  * table is written anew, in the order of netdev.  Returns whether anything has changed.
  */
-bool uroce_gid_table_update(union ibv_gid table[UROCE_GID_TABLE], const struct netdev *netdev,
+bool uroce_gid_table_update(struct uroce_gid_table *table, const struct netdev *netdev,
 			    bool keep_places);
+/* The place of gid; table->places: it has none. */
+unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const union ibv_gid *gid);
 
 #endif

@@ -24,10 +24,9 @@ bool uroce_gid(struct uroce_device *device, unsigned int index, union ibv_gid *g
 	static const union ibv_gid empty;
 
 	*gid = empty;
-	if (index >= UROCE_GID_TABLE)
-		return false;
 	pthread_mutex_lock(&device->port_lock);
-	*gid = device->gid[index];
+	if (index < device->gids.places)
+		*gid = device->gids.gid[index];
 	pthread_mutex_unlock(&device->port_lock);
 	return memcmp(gid, &empty, sizeof(empty)) != 0;
 }

@@ -46,7 +46,7 @@ enum uroce_limit {
 	UROCE_MAX_MCAST_QP = 64,      /* in one group */
 	UROCE_MAX_RD_ATOMIC = ENG_MAX_RD_ATOMIC,
 	UROCE_MAX_DM = 1 << 20, /* bytes of device memory */
-	UROCE_GID_TABLE = 16,
+	UROCE_GID_TABLE = NETDEV_MAX_ADDRESSES,
 	UROCE_COMP_VECTORS = 1,
 };
 /* Registration takes any mapping: no more than the address space of a process. */
@@ -56,6 +56,12 @@ enum uroce_limit {
 #define UROCE_VENDOR_PART_ID 0x6365 /* "ce" */
 
 #define UROCE_PORT 1 /* the one port of a device */
+
+/* Of a device; empty places are zero. */
+struct uroce_gid_table {
+	unsigned int places; /* Number of places up to the last one that has a GID. */
+	union ibv_gid gid[UROCE_GID_TABLE];
+};
 
 /* On the heap and never freed: clients compare the pointers of one list with those of another. */
 struct uroce_device {
@@ -71,7 +77,8 @@ struct uroce_device {
 	/* Written under the devices' lock and port_lock, read under either. */
 	struct netdev netdev; /* as last read */
 	bool exists;	      /* false: the interface has gone, for good */
-	union ibv_gid gid[UROCE_GID_TABLE];
+	struct uroce_gid_table gids;
+	bool says_left_out; /* that some addresses have no place; under the devices' lock */
 	uint64_t retired[ENG_COUNTER_COUNT]; /* of queue pairs that are gone; under port_lock */
 };
 

@@ -18,7 +18,7 @@
 #include <infiniband/verbs.h>
 
 /* Raised whenever struct uroce_way_in changes; copies of different versions do not mix. */
-#define UROCE_WAY_IN_VERSION 4
+#define UROCE_WAY_IN_VERSION 5
 
 /*
  * The kernel's rdma_cm character device as librdmacm uses it, answered in this process.  What is
@@ -33,7 +33,7 @@ struct uroce_channels {
 	bool (*close)(int fd); /* false: fd is not a channel */
 };
 
-#define UROCE_FACTS_GIDS 16
+#define UROCE_FACTS_GIDS 256
 
 /* What /sys shows of a device, which need not be open. */
 struct uroce_device_facts {

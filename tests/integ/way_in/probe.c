@@ -20,6 +20,8 @@
 
 #include <infiniband/verbs.h>
 
+enum { GIDS = 256 }; /* in the table of a port */
+
 static int failures;
 
 #define CHECK(condition)                                                                 \
@@ -96,7 +98,7 @@ static void check_port(struct ibv_context *context)
 	CHECK(ibv_query_port(context, 1, &attr) == 0);
 	CHECK(attr.state == IBV_PORT_ACTIVE && attr.phys_state == 5);
 	CHECK(attr.link_layer == IBV_LINK_LAYER_ETHERNET && attr.pkey_tbl_len == 1);
-	CHECK(attr.gid_tbl_len == 16 && attr.max_mtu == IBV_MTU_4096);
+	CHECK(attr.gid_tbl_len == GIDS && attr.max_mtu == IBV_MTU_4096);
 	CHECK(attr.active_mtu >= IBV_MTU_256 && attr.active_mtu <= attr.max_mtu);
 	CHECK(attr.flags & IBV_QPF_GRH_REQUIRED);
 	CHECK(ibv_query_port(context, 0, &attr) == EINVAL);
@@ -106,13 +108,13 @@ static void check_port(struct ibv_context *context)
 static void check_gids(struct ibv_context *context)
 {
 	static const union ibv_gid none;
-	struct ibv_gid_entry table[16], entry;
+	struct ibv_gid_entry table[GIDS], entry;
 	union ibv_gid gid;
-	ssize_t count = ibv_query_gid_table(context, table, 16, 0);
+	ssize_t count = ibv_query_gid_table(context, table, GIDS, 0);
 	int i, seen = 0;
 
 	CHECK(count > 0);
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < GIDS; i++) {
 		int error = ibv_query_gid_ex(context, 1, (uint32_t)i, &entry, 0);
 
 		CHECK(ibv_query_gid(context, 1, i, &gid) == 0);
@@ -127,10 +129,10 @@ static void check_gids(struct ibv_context *context)
 	}
 	CHECK(seen == count);
 	CHECK(ibv_query_gid_table(context, table, (size_t)count - 1, 0) == -EINVAL);
-	CHECK(ibv_query_gid_ex(context, 1, 16, &entry, 0) == EINVAL);
+	CHECK(ibv_query_gid_ex(context, 1, GIDS, &entry, 0) == EINVAL);
 	CHECK(ibv_query_gid_ex(context, 2, 0, &entry, 0) == EINVAL);
 	CHECK(ibv_query_gid_ex(context, 1, 0, &entry, 1) == EINVAL);
-	CHECK(ibv_query_gid(context, 1, 16, &gid) == -1);
+	CHECK(ibv_query_gid(context, 1, GIDS, &gid) == -1);
 	CHECK(ibv_query_gid(context, 1, -1, &gid) == -1);
 	CHECK(ibv_query_gid(context, 2, 0, &gid) == -1);
 }
@@ -216,8 +218,8 @@ static bool is_ipv4(const union ibv_gid *gid)
 static void check_ah_of_datagram(struct ibv_context *context)
 {
 	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH, .sl = 3 };
-	struct ibv_gid_entry table[16];
-	ssize_t count = ibv_query_gid_table(context, table, 16, 0);
+	struct ibv_gid_entry table[GIDS];
+	ssize_t count = ibv_query_gid_table(context, table, GIDS, 0);
 	struct ibv_ah_attr attr;
 	struct ibv_grh grh;
 
@@ -261,7 +263,7 @@ static void check_ethernet_address(struct ibv_context *context)
 	/* To ourselves, which needs no answer. */
 	CHECK(ibv_query_gid(context, 1, 0, &attr.grh.dgid) == 0);
 	CHECK(ibv_resolve_eth_l2_from_gid(context, &attr, mac, &vlan) == 0);
-	attr.grh.sgid_index = 16;
+	attr.grh.sgid_index = GIDS - 1;
 	CHECK(ibv_resolve_eth_l2_from_gid(context, &attr, mac, &vlan) != 0);
 }
 

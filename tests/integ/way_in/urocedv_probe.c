@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	CHECK(ibv_query_device(context, &attr) == 0);
 	CHECK(attr.node_guid == urocedv_get_device_guid(device));
 	CHECK(urocedv_query_gid_ex(context, 1, 0, &entry) == 0);
-	CHECK(urocedv_query_gid_ex(context, 1, 16, &entry) == EINVAL);
+	CHECK(urocedv_query_gid_ex(context, 1, 256, &entry) == EINVAL);
 	pd = ibv_alloc_pd(context);
 	CHECK(pd);
 	/* The stock function asks the kernel by a descriptor that must not seem to succeed. */

@@ -95,6 +95,16 @@ static bool has_contexts(const struct uroce_device *device)
 	return context;
 }
 
+/* Once, and again after all have had a place. */
+static void tell_left_out(struct uroce_device *device, unsigned int left_out)
+{
+	if (left_out && !device->says_left_out)
+		uroce_complain("%s has more than %u addresses: %u of them have no GID, cannot be "
+			       "bound to and are not listened at",
+			       device->netdev.name, UROCE_GID_TABLE, left_out);
+	device->says_left_out = left_out;
+}
+
 /* netdev is NULL when the interface is gone.  Caller holds devices_lock. */
 static void update_device(struct uroce_device *device, const struct netdev *netdev)
 {
@@ -105,15 +115,19 @@ static void update_device(struct uroce_device *device, const struct netdev *netd
 	if (netdev && strcmp(netdev->name, device->netdev.name))
 		set_names(&device->base.device, netdev->name);
 	pthread_mutex_lock(&device->port_lock);
-	gids_changed = uroce_gid_table_update(device->gid, netdev, has_contexts(device));
+	gids_changed = uroce_gid_table_update(&device->gids, netdev, has_contexts(device));
 	if (netdev)
 		device->netdev = *netdev;
 	else
 		device->netdev.up = false;
+	/* They are the list's, and the table has them. */
+	device->netdev.address = NULL;
+	device->netdev.address_count = 0;
 	device->exists = netdev;
 	pthread_mutex_unlock(&device->port_lock);
 
 	device->present = is_up && netdev->address_count > 0;
+	tell_left_out(device, netdev ? netdev->left_out : 0);
 	if (gids_changed)
 		raise_event(device, IBV_EVENT_GID_CHANGE, UROCE_PORT);
 	if (is_up != was_up)
@@ -131,13 +145,17 @@ static int by_loopback_and_index(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* What the environment says of the loopback interface; all of 127.0.0.0/8 is there anyway. */
-static void choose_loopback(struct netdev *netdev)
+/*
+ * What the environment says of the loopback interface; all of 127.0.0.0/8 is there anyway.  gid is
+ * where the address is stored then.
+ */
+static void choose_loopback(struct netdev *netdev, uint8_t gid[1][16])
 {
-	if (!netdev->loopback || !uroce_settings_loopback_address(netdev->address[0]))
+	if (!netdev->loopback || !uroce_settings_loopback_address(gid[0]))
 		return;
-	netdev->link_local[0] = false;
+	netdev->address = (const uint8_t(*)[16])gid;
 	netdev->address_count = 1;
+	netdev->left_out = 0;
 }
 
 static const struct netdev *find_netdev(const struct netdev *list, unsigned int count,
@@ -156,6 +174,7 @@ static int refresh(void)
 	struct uroce_device *device;
 	struct netdev *list = NULL;
 	unsigned int count = 0, i;
+	uint8_t chosen[1][16];
 	int error = netdev_list(&list, &count);
 
 	if (error)
@@ -164,7 +183,7 @@ static int refresh(void)
 	if (count)
 		qsort(list, count, sizeof(*list), by_loopback_and_index);
 	for (i = 0; i < count; i++)
-		choose_loopback(&list[i]);
+		choose_loopback(&list[i], chosen);
 	for (device = devices; device; device = device->next) {
 		if (device->exists)
 			update_device(device, find_netdev(list, count, device->netdev.index));

@@ -1,53 +1,97 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <stdlib.h>
 #include <string.h>
 
 #include "verbs/device.h"
 
 static const union ibv_gid empty;
 
-static bool same(const union ibv_gid *a, const union ibv_gid *b)
+/*
+ * The place of gid among count, or count.  The search begins where it probably is, since a table
+ * and the addresses of its interface have about the same order.
+ */
+static unsigned int find_near(const void *gids, unsigned int count, const void *gid,
+			      unsigned int start)
 {
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
+	const union ibv_gid *list = gids;
 
-static bool has_address(const struct netdev *netdev, const union ibv_gid *gid)
-{
-	unsigned int i;
+	for (unsigned int i = 0; i < count; i++) {
+		unsigned int place = (start + i) % count;
 
-	for (i = 0; netdev && i < netdev->address_count; i++) {
-		if (memcmp(netdev->address[i], gid, sizeof(*gid)) == 0)
-			return true;
+		if (!memcmp(&list[place], gid, sizeof(*list)))
+			return place;
 	}
-	return false;
+	return count;
 }
 
-static union ibv_gid *find(union ibv_gid table[UROCE_GID_TABLE], const union ibv_gid *gid)
+unsigned int uroce_gid_table_find(const struct uroce_gid_table *table, const union ibv_gid *gid)
 {
-	unsigned int i;
-
-	for (i = 0; i < UROCE_GID_TABLE; i++) {
-		if (same(&table[i], gid))
-			return &table[i];
-	}
-	return NULL;
+	return find_near(table->gid, table->places, gid, 0);
 }
 
-bool uroce_gid_table_update(union ibv_gid table[UROCE_GID_TABLE], const struct netdev *netdev,
+/* Empties the places whose addresses have gone.  Returns whether there were any. */
+static bool drop_gone(struct uroce_gid_table *table, const struct netdev *netdev)
+{
+	unsigned int count = netdev ? netdev->address_count : 0;
+	bool changed = false;
+
+	for (unsigned int i = 0; i < table->places; i++) {
+		if (!memcmp(&table->gid[i], &empty, sizeof(empty)) ||
+		    find_near(netdev ? netdev->address : NULL, count, &table->gid[i], i) < count)
+			continue;
+		table->gid[i] = empty;
+		changed = true;
+	}
+	return changed;
+}
+
+static void set(struct uroce_gid_table *table, unsigned int place, const uint8_t gid[16])
+{
+	memcpy(&table->gid[place], gid, sizeof(*table->gid));
+	if (table->places <= place)
+		table->places = place + 1;
+}
+
+/* Gives those that are new a free place each.  Returns whether there were any. */
+static bool add_new(struct uroce_gid_table *table, const struct netdev *netdev)
+{
+	bool changed = false;
+
+	for (unsigned int i = 0; i < netdev->address_count; i++) {
+		unsigned int place = find_near(table->gid, table->places, netdev->address[i], i);
+
+		if (place < table->places)
+			continue;
+		place = find_near(table->gid, table->places, &empty, 0);
+		if (place == UROCE_GID_TABLE)
+			break;
+		set(table, place, netdev->address[i]);
+		changed = true;
+	}
+	return changed;
+}
+
+static bool write_anew(struct uroce_gid_table *table, const struct netdev *netdev)
+{
+	unsigned int count = netdev ? netdev->address_count : 0;
+	bool changed = table->places != count ||
+		       (count && memcmp(table->gid, netdev->address, count * sizeof(*table->gid)));
+
+	if (count)
+		memcpy(table->gid, netdev->address, count * sizeof(*table->gid));
+	table->places = count;
+	return changed;
+}
+
+bool uroce_gid_table_update(struct uroce_gid_table *table, const struct netdev *netdev,
 			    bool keep_places)
 {
-	union ibv_gid before[UROCE_GID_TABLE], gid, *place;
-	unsigned int i;
+	bool changed;
 
-	memcpy(before, table, sizeof(before));
-	for (i = 0; i < UROCE_GID_TABLE; i++) {
-		if (!keep_places || !has_address(netdev, &table[i]))
-			table[i] = empty;
-	}
-	for (i = 0; netdev && i < netdev->address_count; i++) {
-		memcpy(&gid, netdev->address[i], sizeof(gid));
-		place = find(table, &gid) ? NULL : find(table, &empty);
-		if (place)
-			*place = gid;
-	}
-	return memcmp(before, table, sizeof(before)) != 0;
+	if (!keep_places)
+		return write_anew(table, netdev);
+	changed = drop_gone(table, netdev);
+	while (table->places && !memcmp(&table->gid[table->places - 1], &empty, sizeof(empty)))
+		table->places--;
+	return (netdev && add_new(table, netdev)) || changed;
 }

@@ -129,9 +129,9 @@ static void write_device(struct uroce_device *device, unsigned int open, void *a
 	record->contexts = open;
 	record->port_state = device->exists && device->netdev.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	record->active_mtu = 128u << uroce_active_mtu(device->netdev.mtu);
-	for (unsigned int i = 0; i < UROCE_GID_TABLE; i++)
-		record->gid_count += device->gid[i].global.interface_id != 0;
-	memcpy(record->gid, device->gid[0].raw, sizeof(record->gid));
+	for (unsigned int i = 0; i < device->gids.places; i++)
+		record->gid_count += device->gids.gid[i].global.interface_id != 0;
+	memcpy(record->gid, device->gids.gid[0].raw, sizeof(record->gid));
 	record->counters = ENG_COUNTER_COUNT;
 	memcpy(record + 1, device->retired, sizeof(device->retired));
 	pthread_mutex_unlock(&device->port_lock);

@@ -35,17 +35,13 @@ void uroce_ah_explain(struct uroce_device *device, const struct ibv_ah_attr *att
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "no GID is named, and RoCE has no other address: start the program with a "
 			 "GID index (often -g 0) at both ends");
-	else if (grh->sgid_index >= UROCE_GID_TABLE)
+	else if (!uroce_gid(device, grh->sgid_index, &sgid))
 		/* Programs have -1 for "none", and the field has eight bits. */
 		snprintf(text, PROGRESS_ERROR_TEXT,
-			 "%s has no GID index %u%s: start the program with one that it has (often "
-			 "-g 0)",
+			 "%s has nothing at GID index %u%s: start the program with one that it has "
+			 "(often -g 0; ibv_devinfo -v shows them)",
 			 name, grh->sgid_index,
 			 grh->sgid_index == UINT8_MAX ? ", which stands for none given" : "");
-	else if (!uroce_gid(device, grh->sgid_index, &sgid))
-		snprintf(text, PROGRESS_ERROR_TEXT,
-			 "%s has nothing at GID index %u: ibv_devinfo -v -d %s shows which it has",
-			 name, grh->sgid_index, name);
 	else if (!memcmp(grh->dgid.raw, nowhere, sizeof(nowhere)))
 		snprintf(text, PROGRESS_ERROR_TEXT,
 			 "the peer's GID is zero: start the program with a GID index (often -g 0) "
