@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * rdma_cm over an interface that is made again under the same name while the program runs, and over
- * two that swap their names; a listener of any address hears the new ones.  And the loopback
- * interface.
+ * two that swap their names; a listener of any address hears the new ones.  And what an id is told
+ * of its device and of the path.
  */
 #include "rdmacm_end.h"
 
@@ -17,7 +17,7 @@
 
 static struct cm_end listener;
 
-static void resolve(struct cm_end *end, const char *address)
+static void resolve_address(struct cm_end *end, const char *address)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
 
@@ -28,6 +28,11 @@ static void resolve(struct cm_end *end, const char *address)
 	assert_return_code(rdma_resolve_addr(end->id, NULL, (struct sockaddr *)&to, PATIENCE_MS),
 			   errno);
 	expect(end->channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+static void resolve(struct cm_end *end, const char *address)
+{
+	resolve_address(end, address);
 	assert_return_code(rdma_resolve_route(end->id, PATIENCE_MS), errno);
 	expect(end->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
@@ -40,6 +45,12 @@ static void assert_device(const struct rdma_cm_id *id, const char *netdev)
 	assert_string_equal(ibv_get_device_name(id->verbs->device) + strlen("uroce_"), netdev);
 	assert_int_equal(ibv_query_gid_ex(id->verbs, 1, 0, &entry, 0), 0);
 	assert_int_equal(entry.ndev_ifindex, if_nametoindex(netdev));
+}
+
+static void close_end(struct cm_end *end)
+{
+	assert_return_code(rdma_destroy_id(end->id), errno);
+	rdma_destroy_event_channel(end->channel);
 }
 
 /* Both ends are on the address; the interface is up once it can be reached. */
@@ -68,8 +79,7 @@ static void connect_over(const char *netdev, const char *address)
 	rdma_destroy_qp(passive);
 	assert_return_code(rdma_destroy_id(passive), errno);
 	rdma_destroy_qp(end.id);
-	assert_return_code(rdma_destroy_id(end.id), errno);
-	rdma_destroy_event_channel(end.channel);
+	close_end(&end);
 }
 
 /* The kernel reports the carrier some time after the interface was set up. */
@@ -146,6 +156,34 @@ static void an_interface_has_many_addresses(void **state)
 	ip("link delete mnA");
 }
 
+/* An address of a service is on the loopback interface, and what it sends leaves by another. */
+static void the_route_limits_the_path_mtu(void **state)
+{
+	struct rdma_cm_event *event;
+	struct cm_end end;
+
+	(void)state;
+	add_veth("rtA", 0, "rtB");
+	ip("address add 203.0.113.1/24 dev rtA");
+	await_device("rtA");
+	ip("address add 10.8.0.1/32 dev lo");
+	ip("neighbour add 203.0.113.9 lladdr 02:00:00:00:00:09 dev rtA");
+	ip("route add 10.8.0.2/32 via 203.0.113.9 src 10.8.0.1");
+	resolve(&end, "10.8.0.2");
+	assert_device(end.id, "lo");
+	assert_int_equal(end.id->route.path_rec->mtu, IBV_MTU_1024);
+	close_end(&end);
+	/* Not even a message of the connection manager can leave. */
+	ip("link set rtA mtu 300");
+	resolve_address(&end, "10.8.0.2");
+	assert_return_code(rdma_resolve_route(end.id, PATIENCE_MS), errno);
+	event = next(end.channel, RDMA_CM_EVENT_ROUTE_ERROR);
+	assert_int_equal(event->status, -EMSGSIZE);
+	rdma_ack_cm_event(event);
+	close_end(&end);
+	ip("link delete rtA");
+}
+
 /* SPDK, librpma and pyverbs take the device of what they have bound to. */
 static void a_loopback_address_has_its_device(void **state)
 {
@@ -188,6 +226,7 @@ int main(void)
 		cmocka_unit_test(an_interface_is_made_again),
 		cmocka_unit_test(two_interfaces_swap_names),
 		cmocka_unit_test(an_interface_has_many_addresses),
+		cmocka_unit_test(the_route_limits_the_path_mtu),
 		cmocka_unit_test(a_loopback_address_has_its_device),
 	};
 

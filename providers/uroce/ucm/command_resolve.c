@@ -233,7 +233,11 @@ int ucm_resolve_route(struct ucm_call *call)
 		return EINVAL;
 	if (!ucm_device(id->device, &device))
 		return ENODEV;
-	id->mtu = device.mtu;
+	id->mtu = ucm_connection_path_mtu(&device, id->sgid, id->dgid);
+	if (!id->mtu) {
+		ucm_event_tell(id, UCM_EVENT_ROUTE_ERROR, -EMSGSIZE);
+		return 0;
+	}
 	id->packet_life = packet_life_of(id);
 	id->has_route = true;
 	id->state = UCM_ROUTE_RESOLVED;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "connection.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -12,6 +13,15 @@
 #include "event.h"
 #include "manager.h"
 #include "retry.h"
+#include "route.h"
+#include "verbs/uroce.h"
+
+enum {
+	IPV4_BYTES = 20,
+	IPV6_BYTES = 40,
+	/* A message in its packet: UDP, BTH and DETH before it, ICRC behind. */
+	MESSAGE_BYTES = 8 + 12 + 8 + MAD_BYTES + 4,
+};
 
 /* The protocol's memory of a connection outlives the id: whose it is then. */
 struct memory {
@@ -221,6 +231,28 @@ static void set_addresses(struct ucm_id *id, const struct ucm_id *listener,
 		id->source.scope_id = from->device;
 }
 
+uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t sgid[16],
+				const uint8_t dgid[16])
+{
+	uint32_t carried = ucm_route_mtu(sgid, dgid, ucm_scope_of(dgid, device->number));
+	uint32_t needed = MESSAGE_BYTES + (link_gid_is_ipv4(dgid) ? IPV4_BYTES : IPV6_BYTES);
+	char here[INET6_ADDRSTRLEN], there[INET6_ADDRSTRLEN];
+	uint8_t code;
+
+	if (!carried)
+		return device->mtu;
+	if (carried < needed) {
+		uroce_complain("no connections from %s to %s: the path carries packets of %u "
+			       "bytes, and a message of the connection manager has %u: give the "
+			       "interface a larger MTU",
+			       inet_ntop(AF_INET6, sgid, here, sizeof(here)),
+			       inet_ntop(AF_INET6, dgid, there, sizeof(there)), carried, needed);
+		return 0;
+	}
+	code = (uint8_t)uroce_active_mtu(carried);
+	return code < device->mtu ? code : device->mtu;
+}
+
 static bool set_device(struct ucm_id *id, const struct mad *request, const struct cm_path *from)
 {
 	struct ucm_device device;
@@ -241,9 +273,14 @@ static bool set_device(struct ucm_id *id, const struct mad *request, const struc
 uint8_t ucm_connection_mtu(void *owner, const struct cm_path *from)
 {
 	struct ucm_device device;
+	uint8_t mtu;
 
 	(void)owner;
-	return ucm_device(from->device, &device) ? device.mtu : UINT8_MAX;
+	if (!ucm_device(from->device, &device))
+		return UINT8_MAX;
+	/* Where no answer can leave, the request's own is as good. */
+	mtu = ucm_connection_path_mtu(&device, from->sgid, from->dgid);
+	return mtu ? mtu : UINT8_MAX;
 }
 
 void *ucm_connection_accept(void *owner, struct cm_listener *cm_listener, const struct mad *request,

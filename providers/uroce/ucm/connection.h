@@ -6,6 +6,7 @@
 #ifndef UROCE_UCM_CONNECTION_H
 #define UROCE_UCM_CONNECTION_H
 
+#include "devices.h"
 #include "id.h"
 
 /* Of every connection: the kernel's values, but for the packet life time as in Linux 6.3 and later.
@@ -37,6 +38,12 @@ enum cm_service ucm_connection_service(const struct ucm_id *id);
 /* 0 or a positive errno.  id is bound to its address and has a port. */
 int ucm_connection_listen(struct ucm_id *id);
 void ucm_connection_unlisten(struct ucm_id *id);
+/*
+ * The code of the largest path MTU that a device and the route from there both carry.  0, with a
+ * line on stderr: the route does not even carry the messages of the connection manager.
+ */
+uint8_t ucm_connection_path_mtu(const struct ucm_device *device, const uint8_t sgid[16],
+				const uint8_t dgid[16]);
 /* How the packets of id's connection, and its MADs, leave. */
 void ucm_connection_path(const struct ucm_id *id, struct cm_path *path);
 

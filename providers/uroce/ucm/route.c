@@ -71,3 +71,26 @@ int ucm_route_source(const struct ucm_address *destination, const struct ucm_add
 	source->family = destination->family;
 	return 0;
 }
+
+uint32_t ucm_route_mtu(const uint8_t from[16], const uint8_t to[16], uint32_t scope_id)
+{
+	struct ucm_address source = { .family = UCM_AF_IB, .scope_id = scope_id };
+	struct ucm_address destination = source;
+	struct sockaddr_storage peer;
+	socklen_t peer_bytes, bytes = sizeof(int);
+	int fd, mtu = 0;
+	bool ipv4 = link_gid_is_ipv4(to);
+
+	memcpy(source.ip, from, sizeof(source.ip));
+	memcpy(destination.ip, to, sizeof(destination.ip));
+	peer_bytes = to_socket_address(&destination, DISCARD_PORT, &peer);
+	fd = open_bound(&source);
+	if (fd < 0)
+		return 0;
+	if (connect(fd, (struct sockaddr *)&peer, peer_bytes) ||
+	    getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &mtu,
+		       &bytes))
+		mtu = 0;
+	close(fd);
+	return mtu > 0 ? (uint32_t)mtu : 0;
+}

@@ -13,5 +13,10 @@ bool ucm_route_is_local(const struct ucm_address *address);
  */
 int ucm_route_source(const struct ucm_address *destination, const struct ucm_address *bound,
 		     struct ucm_address *source);
+/*
+ * The largest packet that the route from one GID to the other carries, IP header included; 0: that
+ * cannot be told.  scope_id: the interface of a link-local address.
+ */
+uint32_t ucm_route_mtu(const uint8_t from[16], const uint8_t to[16], uint32_t scope_id);
 
 #endif
