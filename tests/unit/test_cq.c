@@ -11,6 +11,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <rdma/ib_user_verbs.h>
@@ -238,6 +240,38 @@ static void an_overrun_kills_the_queue(void **state)
 	assert_true(uroce_cq_poll(cq, 8, wc, NULL) < 0);
 }
 
+static void *take_one(void *taken)
+{
+	struct ibv_wc wc;
+
+	atomic_store((atomic_int *)taken, uroce_cq_take(cq, 1, &wc, NULL));
+	return NULL;
+}
+
+/* The helper has not sent the ACK yet, and an armed application polls before it sleeps. */
+static void an_armed_poll_awaits_answers(void **state)
+{
+	atomic_int taken = 0;
+	pthread_t thread;
+	bool waited;
+
+	(void)state;
+	/* An unsolicited completion: the queue stays armed. */
+	arm(UROCE_NOTIFY_SOLICITED);
+	add(1, 1);
+	pthread_mutex_lock(&progress.turn_lock);
+	atomic_store(&progress.answering, true);
+	assert_int_equal(pthread_create(&thread, NULL, take_one, &taken), 0);
+	while (!atomic_load(&progress.turn_wanted) && !atomic_load(&taken))
+		sched_yield();
+	waited = !atomic_load(&taken);
+	atomic_store(&progress.answering, false);
+	pthread_mutex_unlock(&progress.turn_lock);
+	pthread_join(thread, NULL);
+	assert_int_equal(taken, 1);
+	assert_true(waited);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +284,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(unread_events_can_be_taken_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_queue_pair_is_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_overrun_kills_the_queue, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_armed_poll_awaits_answers, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

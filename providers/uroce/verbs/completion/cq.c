@@ -222,7 +222,6 @@ static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct
 					  uint64_t *stamps)
 {
 	int taken = 0;
-	bool polled;
 
 	pthread_mutex_lock(&cq->lock);
 
@@ -235,11 +234,8 @@ static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct
 			stamps[taken] = cq->stamps ? cq->stamps[tail & cq->mask] : 0;
 	}
 	set_tail(cq, tail);
-	/* One that waits for an event gets it behind the turn. */
-	polled = cq->notify == UROCE_NOTIFY_NONE;
 	pthread_mutex_unlock(&cq->lock);
-	if (polled)
-		progress_await_answers(cq->context->progress);
+	progress_await_answers(cq->context->progress);
 	return taken;
 }
 
