@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A process that ends as soon as it has its last message, and destroys nothing: its peer's SEND is
- * complete all the same, as on an adapter, which goes on without the process.
+ * The last message of a connection: its sender gets a completion although one of the two stops.
+ * The receiver's process may end as soon as it has the message, and destroy nothing: an adapter
+ * goes on without the process.  Or the receiver reports the message through a socket, and the
+ * sender moves its queue pair to ERR.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@ enum {
 	LENGTH = 100,
 	STREAM = 32,
 	TIMEOUT = 15, /* 134 ms: a busy host is not taken for a lost packet seven times */
+	REPORTS = 50, /* connections, each with a message that is reported */
 };
 
 static const struct pair_options options = { .recv_wr = STREAM, .timeout = TIMEOUT };
@@ -100,6 +103,58 @@ static void give(void **state)
 	pair_close(&pair);
 }
 
+static void send_one(struct verbs_end *end, uint64_t wr_id)
+{
+	assert_int_equal(post_send(end, IBV_WR_SEND, wr_id, 0, LENGTH, IBV_SEND_SIGNALED, NULL, 0),
+			 0);
+}
+
+/* run.count messages: the last one is reported, each of those before it gets a reply. */
+static void take_and_report(void **state)
+{
+	(void)state;
+	for (int i = 0; i < REPORTS; i++) {
+		struct pair pair;
+
+		join(&pair, run.fd);
+		for (unsigned int j = 0; j < run.count; j++)
+			assert_int_equal(post_recv(&pair.a, j, 0, LENGTH), 0);
+		if (run.events)
+			assert_int_equal(ibv_req_notify_cq(pair.a.cq, 0), 0);
+		meet(run.fd);
+		for (unsigned int j = 1; j < run.count; j++) {
+			receive(&pair.a, 1, run.events);
+			send_one(&pair.a, j);
+			receive(&pair.a, 1, run.events);
+		}
+		receive(&pair.a, 1, run.events);
+		meet(run.fd);
+		pair_close(&pair);
+	}
+}
+
+static void give_and_stop(void **state)
+{
+	(void)state;
+	for (int i = 0; i < REPORTS; i++) {
+		struct pair pair;
+
+		join(&pair, run.fd);
+		for (unsigned int j = 1; j < run.count; j++)
+			assert_int_equal(post_recv(&pair.a, j, 0, LENGTH), 0);
+		meet(run.fd);
+		for (unsigned int j = 1; j < run.count; j++) {
+			send_one(&pair.a, j);
+			receive(&pair.a, 2, false);
+		}
+		send_one(&pair.a, 0);
+		meet(run.fd);
+		assert_int_equal(to_state(pair.a.qp, IBV_QPS_ERR), 0);
+		expect_wc(&pair.a, 0, IBV_WC_SUCCESS);
+		pair_close(&pair);
+	}
+}
+
 /* ---- in the test's own, which has no device ---- */
 
 static pid_t start(int fd, const char *what, const char *count, const char *how, const char *end)
@@ -126,18 +181,22 @@ static void expect_success(pid_t child)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void both_once(const char *count, const char *how, const char *end)
+{
+	int fds[2];
+	pid_t taker, giver;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	taker = start(fds[1], "take", count, how, end);
+	giver = start(fds[0], "give", count, how, end);
+	expect_success(taker);
+	expect_success(giver);
+}
+
 static void both(const char *count, const char *how, const char *end)
 {
-	for (int i = 0; i < 3; i++) {
-		int fds[2];
-		pid_t taker, giver;
-
-		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-		taker = start(fds[1], "take", count, how, end);
-		giver = start(fds[0], "give", count, how, end);
-		expect_success(taker);
-		expect_success(giver);
-	}
+	for (int i = 0; i < 3; i++)
+		both_once(count, how, end);
 }
 
 static void exit_after_polling(void **state)
@@ -170,16 +229,26 @@ static void end_at_once_after_one(void **state)
 	both("1+4", "events", "_exit");
 }
 
+/* The sender's process has not read the ACK when its queue pair stops. */
+static void stop_after_report(void **state)
+{
+	(void)state;
+	both_once("1", "polls", "report");
+	both_once("1", "events", "report");
+}
+
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exit_after_polling),
-		cmocka_unit_test(exit_after_event),
-		cmocka_unit_test(end_at_once_after_stream),
-		cmocka_unit_test(end_at_once_after_one),
+		cmocka_unit_test(exit_after_polling),	    cmocka_unit_test(exit_after_event),
+		cmocka_unit_test(end_at_once_after_stream), cmocka_unit_test(end_at_once_after_one),
+		cmocka_unit_test(stop_after_report),
 	};
 	const struct CMUnitTest taking[] = { cmocka_unit_test(take) };
 	const struct CMUnitTest giving[] = { cmocka_unit_test(give) };
+	const struct CMUnitTest reporting[] = { cmocka_unit_test(take_and_report) };
+	const struct CMUnitTest stopping[] = { cmocka_unit_test(give_and_stop) };
+	bool gives;
 
 	if (count != 6)
 		return cmocka_run_group_tests(tests, NULL, NULL);
@@ -188,6 +257,10 @@ int main(int count, char **words)
 	run.spare = strchr(words[3], '+') ? (unsigned int)atoi(strchr(words[3], '+')) : 0;
 	run.events = !strcmp(words[4], "events");
 	run.end = strcmp(words[5], "exit") ? _exit : exit;
-	return strcmp(words[1], "take") ? cmocka_run_group_tests(giving, NULL, NULL)
-					: cmocka_run_group_tests(taking, NULL, NULL);
+	gives = !strcmp(words[1], "give");
+	if (!strcmp(words[5], "report"))
+		return gives ? cmocka_run_group_tests(stopping, NULL, NULL)
+			     : cmocka_run_group_tests(reporting, NULL, NULL);
+	return gives ? cmocka_run_group_tests(giving, NULL, NULL)
+		     : cmocka_run_group_tests(taking, NULL, NULL);
 }

@@ -163,6 +163,13 @@ void progress_await_turn(struct progress *progress);
  */
 void progress_await_answers(struct progress *progress);
 
+/*
+ * Receive all packets that have arrived and answer them.  For a thread that is about to stop a
+ * queue pair: the queue pair of an adapter would have received these packets already.  No lock
+ * held, and not inside a turn.
+ */
+void progress_take_in(struct progress *progress);
+
 /* One turn by an application thread that found its CQ empty.  No lock held. */
 void progress_poll(struct progress *progress);
 /*

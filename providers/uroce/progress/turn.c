@@ -16,6 +16,8 @@ enum {
 	 * of three).
 	 */
 	RECEIVE_BATCHES = 8,
+	/* A socket buffer of the default size holds fewer.  The peers may go on sending. */
+	STOPPER_BATCHES = 2048,
 	CONTROL_BATCHES = 64,
 	/*
 	 * So few packets are no stream: a poller goes back to its completions at once, since one
@@ -67,13 +69,13 @@ bool progress_in_turn(void)
  */
 static inline void begin_answering(const struct turn *turn)
 {
-	if (turn->maker == TURN_HELPER)
+	if (turn->maker != TURN_POLLER)
 		atomic_store_explicit(&turn->progress->answering, true, memory_order_relaxed);
 }
 
 static inline void end_answering(const struct turn *turn)
 {
-	if (turn->maker == TURN_HELPER)
+	if (turn->maker != TURN_POLLER)
 		atomic_store_explicit(&turn->progress->answering, false, memory_order_relaxed);
 }
 
@@ -138,7 +140,7 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 				const struct progress_group *group)
 {
 	struct progress *progress = turn->progress;
-	int batches = RECEIVE_BATCHES;
+	int batches = turn->maker == TURN_STOPPER ? STOPPER_BATCHES : RECEIVE_BATCHES;
 
 	while (batches-- > 0) {
 		struct link_batch batch;
@@ -280,7 +282,7 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 	if (end == TRANSMIT_BLOCKED)
 		turn->blocked = true;
 	if (end == TRANSMIT_BLOCKED || end == TRANSMIT_MORE)
-		transmit_schedule(progress, qp, turn->maker == TURN_POLLER);
+		transmit_schedule(progress, qp, turn->maker != TURN_HELPER);
 }
 
 /* There may be room now for the first QP of the share queue; true while there is. */
@@ -378,6 +380,8 @@ enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
 			receive_from(&turn, progress->address[i].addr, NULL);
 	for (unsigned int i = 0; i < progress->group_count; i++)
 		receive_from_group(&turn, progress->group[i]);
+	if (maker == TURN_STOPPER)
+		receive_control(&turn);
 	if (is_idle(&turn)) {
 		in_turn = false;
 		return TURN_IDLE;
@@ -468,6 +472,15 @@ void progress_poll(struct progress *progress)
 		yield_sometimes();
 	else
 		poller.vain_polls = 0;
+}
+
+void progress_take_in(struct progress *progress)
+{
+	if (progress->dead)
+		return;
+	turn_lock(progress);
+	turn_make(progress, TURN_STOPPER);
+	turn_unlock(progress);
 }
 
 void progress_polled(struct progress *progress)

@@ -8,8 +8,9 @@
 #include "instance.h"
 
 enum turn_maker {
-	TURN_POLLER, /* an application thread that will poll again at once */
-	TURN_HELPER, /* no application polls: nothing may wait for the next turn */
+	TURN_POLLER,  /* an application thread that will poll again at once */
+	TURN_HELPER,  /* no application polls: nothing may wait for the next turn */
+	TURN_STOPPER, /* an application thread stops a queue pair: nothing may stay unread */
 };
 
 struct turn {

@@ -415,8 +415,20 @@ void uroce_qp_forget_completions(struct uroce_qp *qp)
 		uroce_cq_forget(qp->recv_cq, qp->progress.qpn);
 }
 
+void uroce_qp_take_in(struct uroce_qp *qp)
+{
+	enum eng_qp_state state;
+
+	pthread_mutex_lock(&qp->progress.lock);
+	state = eng_qp_state(qp->progress.engine);
+	pthread_mutex_unlock(&qp->progress.lock);
+	if (state != ENG_RESET && state != ENG_INIT && state != ENG_ERR)
+		progress_take_in(qp->context->progress);
+}
+
 static void silence(struct uroce_qp *qp)
 {
+	uroce_qp_take_in(qp);
 	/* The peer may still wait for an acknowledgement of what was received last. */
 	pthread_mutex_lock(&qp->progress.lock);
 	eng_farewell(qp->progress.engine);

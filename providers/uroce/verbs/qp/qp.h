@@ -78,6 +78,11 @@ void uroce_qp_forget_completions(struct uroce_qp *qp);
 
 /* create_qp and what create_qp_ex has in common with it; attr->cap gets what is granted. */
 struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/*
+ * Receive what has arrived for a connected qp, and complete what the peer has acknowledged: for a
+ * caller that is about to stop it.  Makes a turn, so without qp->progress.lock.
+ */
+void uroce_qp_take_in(struct uroce_qp *qp);
 /* After return it is not to be reached from the network, and reaches nothing itself. */
 void uroce_qp_end(struct uroce_qp *qp);
 /* The end of a QP that the application has destroyed. */

@@ -276,6 +276,8 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		error = check_values(qp, attr, mask, &route);
 	if (error)
 		return error;
+	if (to == ENG_ERR || to == ENG_RESET)
+		uroce_qp_take_in(qp);
 	merge(&next, attr, mask);
 	if (mask & IBV_QP_AV)
 		error = connect_to(qp, &next, &route, &path);
