@@ -135,6 +135,8 @@ static void take_and_report(void **state)
 
 static void give_and_stop(void **state)
 {
+	unsigned int flushed = 0;
+
 	(void)state;
 	for (int i = 0; i < REPORTS; i++) {
 		struct pair pair;
@@ -150,9 +152,13 @@ static void give_and_stop(void **state)
 		send_one(&pair.a, 0);
 		meet(run.fd);
 		assert_int_equal(to_state(pair.a.qp, IBV_QPS_ERR), 0);
-		expect_wc(&pair.a, 0, IBV_WC_SUCCESS);
+		if (run.count == 1)
+			expect_wc(&pair.a, 0, IBV_WC_SUCCESS);
+		else
+			flushed += wait_wc(&pair.a).status != IBV_WC_SUCCESS;
 		pair_close(&pair);
 	}
+	assert_uint_in_range(flushed, 0, REPORTS / 4);
 }
 
 /* ---- in the test's own, which has no device ---- */
@@ -237,12 +243,26 @@ static void stop_after_report(void **state)
 	both_once("1", "events", "report");
 }
 
+/*
+ * The receiver has replied to each message so far, so its ACK of the last one waits for a reply.
+ * On a busy host the ACK may come too late for a few of the senders.
+ */
+static void stop_after_report_behind_replies(void **state)
+{
+	(void)state;
+	both_once("3", "polls", "report");
+	both_once("3", "events", "report");
+}
+
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exit_after_polling),	    cmocka_unit_test(exit_after_event),
-		cmocka_unit_test(end_at_once_after_stream), cmocka_unit_test(end_at_once_after_one),
+		cmocka_unit_test(exit_after_polling),
+		cmocka_unit_test(exit_after_event),
+		cmocka_unit_test(end_at_once_after_stream),
+		cmocka_unit_test(end_at_once_after_one),
 		cmocka_unit_test(stop_after_report),
+		cmocka_unit_test(stop_after_report_behind_replies),
 	};
 	const struct CMUnitTest taking[] = { cmocka_unit_test(take) };
 	const struct CMUnitTest giving[] = { cmocka_unit_test(give) };

@@ -8,9 +8,11 @@
 #include "credit.h"
 #include "codes.h"
 #include "ecn.h"
+#include "interval.h"
 #include "message.h"
 #include "qp.h"
 #include "repair.h"
+#include "requester.h"
 #include "responder.h"
 #include "response.h"
 #include "schedule.h"
@@ -268,6 +270,12 @@ void eng_farewell(struct eng_qp *qp)
 uint32_t eng_in_flight(const struct eng_qp *qp)
 {
 	return sendqueue_in_flight(qp);
+}
+
+bool eng_awaits_answer(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns)
+{
+	return requester_is_done(qp) && sendqueue_awaits_answer(qp) &&
+	       elapsed(qp->req.last_progress, now) < patience_ns;
 }
 
 void eng_set_transport_waits(struct eng_qp *qp, bool waits)

@@ -285,6 +285,11 @@ void eng_farewell(struct eng_qp *qp);
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
 /*
+ * Returns true if all posted requests have been sent, and an answer is missing that has been
+ * awaited for less than patience_ns.
+ */
+bool eng_awaits_answer(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns);
+/*
  * When eng_expire() and then eng_transmit() have to be called next, or ENG_NEVER.  eng_timer() is
  * the part of it at which eng_expire() acts (rule S10); the others are the pace of READ responses
  * and the ACK that waits.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <infiniband/urocedv.h>
 
@@ -14,7 +15,16 @@
 #include "verbs/ops.h"
 #include "xrc.h"
 
-enum { CACHE_LINE = 64, WORD = 8 };
+enum {
+	CACHE_LINE = 64,
+	WORD = 8,
+	/*
+	 * A receiver whose application has stopped polling sends a delayed ACK after one tick at
+	 * most, and a sender solicits a missing ACK after one tick.
+	 */
+	ANSWER_WAIT_NS = 3 * PROGRESS_TICK_NS,
+	ANSWER_PAUSE_US = 20,
+};
 
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp)
 {
@@ -424,6 +434,26 @@ void uroce_qp_take_in(struct uroce_qp *qp)
 	pthread_mutex_unlock(&qp->progress.lock);
 	if (state != ENG_RESET && state != ENG_INIT && state != ENG_ERR)
 		progress_take_in(qp->context->progress);
+}
+
+static bool awaits_answer(struct uroce_qp *qp)
+{
+	bool awaits;
+
+	pthread_mutex_lock(&qp->progress.lock);
+	awaits = eng_awaits_answer(qp->progress.engine, progress_now(), ANSWER_WAIT_NS);
+	pthread_mutex_unlock(&qp->progress.lock);
+	return awaits;
+}
+
+void uroce_qp_await_answers(struct uroce_qp *qp)
+{
+	uint64_t until = progress_now() + ANSWER_WAIT_NS;
+
+	while (awaits_answer(qp) && progress_now() < until) {
+		usleep(ANSWER_PAUSE_US);
+		progress_take_in(qp->context->progress);
+	}
 }
 
 static void silence(struct uroce_qp *qp)

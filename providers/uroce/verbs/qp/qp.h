@@ -83,6 +83,13 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
  * caller that is about to stop it.  Makes a turn, so without qp->progress.lock.
  */
 void uroce_qp_take_in(struct uroce_qp *qp);
+/*
+ * Wait until the peer has acknowledged the last requests, but for 3 ms at most, and no longer than
+ * 3 ms after they were sent.  The peer may delay its ACK in the hope of a reply that takes it along
+ * (engine/schedule.h), although its application has received the message and can report it by other
+ * means.
+ */
+void uroce_qp_await_answers(struct uroce_qp *qp);
 /* After return it is not to be reached from the network, and reaches nothing itself. */
 void uroce_qp_end(struct uroce_qp *qp);
 /* The end of a QP that the application has destroyed. */

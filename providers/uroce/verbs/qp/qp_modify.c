@@ -278,6 +278,8 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return error;
 	if (to == ENG_ERR || to == ENG_RESET)
 		uroce_qp_take_in(qp);
+	if (to == ENG_ERR)
+		uroce_qp_await_answers(qp);
 	merge(&next, attr, mask);
 	if (mask & IBV_QP_AV)
 		error = connect_to(qp, &next, &route, &path);
