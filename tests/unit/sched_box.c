@@ -70,6 +70,17 @@ void sched_receive_message(void)
 				      .ack_request = true });
 }
 
+void sched_receive_send(void)
+{
+	struct eng_recv_wqe *wqe = eng_rq_next(sched_box.qp->rq);
+
+	assert_non_null(wqe);
+	*wqe = (struct eng_recv_wqe){ .sge_count = 0 };
+	eng_rq_push(sched_box.qp->rq);
+	receive((struct wire_packet){
+		.opcode = WIRE_SEND_ONLY, .psn = sched_their_psn++, .ack_request = true });
+}
+
 void sched_receive_packet(uint8_t opcode, uint32_t packets)
 {
 	receive((struct wire_packet){ .opcode = opcode,

@@ -37,8 +37,9 @@ extern uint32_t sched_their_psn;
 
 /* The peer acknowledges all but the newest packets. */
 void sched_acknowledge_all_but(uint32_t newest);
-/* A request of the peer that carries nothing. */
+/* A WRITE of the peer that carries nothing, and a SEND that does, with a receive posted for it. */
 void sched_receive_message(void);
+void sched_receive_send(void);
 /* The next packet of a message of so many. */
 void sched_receive_packet(uint8_t opcode, uint32_t packets);
 /* A READ request of one response. */

@@ -102,6 +102,37 @@ static void test_ack_behind_messages_without_post(void **state)
 	}
 }
 
+/*
+ * rule S7 test: where SENDs are answered and WRITEs are not, the ACK of a WRITE leaves at once.
+ * With UCX each exchange of SENDs ends with a WRITE of no bytes.
+ */
+static void test_ack_of_write_that_is_never_answered(void **state)
+{
+	(void)state;
+	for (int exchange = 0; exchange < 3; exchange++) {
+		sched_receive_send();
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
+		sched_post(8);
+		assert_true(sched_leave(BURST_PACKETS).ack_rides);
+		sched_acknowledge_all_but(0);
+		sched_hint.now += 1000000;
+		sched_receive_message();
+		if (exchange == 0) {
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
+			sched_hint.now += ANSWER_WAIT_NS;
+		}
+		sched_expect_kind(ENG_BURST_ACK);
+		sched_hint.now += 1000000;
+	}
+	/* Once a post has followed a WRITE, the next ACK of one waits again. */
+	sched_post(8);
+	sched_leave_all();
+	sched_acknowledge_all_but(0);
+	sched_hint.now += 1000000;
+	sched_receive_message();
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+}
+
 /* rule S7 test: a queue pair that cannot post does not wait for a post. */
 static void test_ack_of_xrc_target_leaves(void **state)
 {
@@ -351,6 +382,7 @@ int main(void)
 		SCHED_TEST(test_ack_amid_long_message),
 		SCHED_TEST(test_ack_waits_for_rest_then_for_answer),
 		SCHED_TEST(test_ack_behind_messages_without_post),
+		SCHED_TEST(test_ack_of_write_that_is_never_answered),
 		SCHED_TEST(test_ack_of_xrc_target_leaves),
 		SCHED_TEST(test_responses_do_not_hurry_ack),
 		SCHED_TEST(test_earliest_deadline),

@@ -252,7 +252,9 @@ struct schedule {
 	bool answers_next;	   /* requests have had their turn */
 	bool ack_for_receive;	   /* the ACK that waits, waits for a receive to be posted */
 	bool ack_for_answer;	   /* ... or for a post that answers a whole message */
-	bool no_answers;	   /* the last ACK that waited for a post waited for nothing */
+	bool silent; /* the last message is a WRITE of which the application learns nothing */
+	/* The last ACK that waited for a post got none: behind messages that are not silent, ... */
+	bool no_answers[2]; /* ... and behind those that are */
 };
 
 struct eng_qp {

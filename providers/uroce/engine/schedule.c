@@ -39,6 +39,17 @@ static void no_ack_waits(struct schedule *schedule)
 	schedule->ack_for_answer = false;
 }
 
+/*
+ * A program that answers each SEND need not answer a WRITE, which makes no completion.  UCX's
+ * MPI_Fetch_and_op is three SENDs that are answered and a WRITE that is not: its ACK would wait for
+ * ANSWER_WAIT_NS each time if answers to the SENDs counted for it.
+ */
+static bool is_silent(uint8_t opcode)
+{
+	return wire_op_family(opcode) == WIRE_FAMILY_WRITE &&
+	       !(wire_op_headers(opcode) & WIRE_HAS_IMMDT);
+}
+
 void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct schedule *schedule = &qp->schedule;
@@ -58,6 +69,7 @@ void schedule_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 	if (wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY)) {
 		schedule->messages++;
 		schedule->since_post++;
+		schedule->silent = is_silent(packet->opcode);
 	}
 }
 
@@ -122,7 +134,7 @@ static bool may_gather(const struct eng_qp *qp, const struct eng_hint *hint)
 inline enum eng_tx schedule_posted(struct eng_qp *qp, const struct eng_hint *hint)
 {
 	qp->schedule.gathered++;
-	qp->schedule.no_answers = false;
+	qp->schedule.no_answers[qp->schedule.silent] = false;
 	qp->schedule.since_post = 0;
 	if (hint->share_waits && is_reliable(qp))
 		return ENG_TX_SHARE;
@@ -255,7 +267,7 @@ static bool may_wait_for_answer(const struct eng_qp *qp, const struct eng_hint *
 		schedule->ack_for_answer && schedule->ack_due != hint->now + ANSWER_WAIT_NS;
 
 	/* XRC targets: no post will ever take an ACK along. */
-	if (!hint->watched || qp->type == ENG_XRC_RECV || schedule->no_answers)
+	if (!hint->watched || qp->type == ENG_XRC_RECV || schedule->no_answers[schedule->silent])
 		return false;
 	/* In the middle of a long message its sender may be waiting to send the rest. */
 	if (qp->resp.previous_opcode >= 0 && schedule->unanswered > MANY_PACKETS)
@@ -291,7 +303,7 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
 	if (hint->now < schedule->ack_due)
 		return true;
 	if (!for_receive && for_answer)
-		schedule->no_answers = true;
+		schedule->no_answers[schedule->silent] = true;
 	return false;
 }
 
