@@ -151,6 +151,37 @@ static void test_error_by_request(void **state)
 	expect_no_wc(dut);
 }
 
+/* Before RTR there is neither a path MTU nor a PSN: requests of any length are flushed in ERR. */
+static void test_error_before_connection(void **state)
+{
+	static const enum eng_qp_type types[] = { ENG_RC, ENG_UC, ENG_UD, ENG_XRC_SEND };
+	static const enum eng_op ops[] = { ENG_SEND,	  ENG_WRITE_IMM, ENG_READ,
+					   ENG_FETCH_ADD, ENG_BIND_MW,	 ENG_LOCAL_INV };
+	static const uint32_t lengths[] = { 0, 8, DUT_REGION_BYTES };
+
+	(void)state;
+	/* rule S13 test */
+	for (unsigned int i = 0; i < 2 * sizeof(types) / sizeof(types[0]); i++) {
+		struct dut *dut = dut_new((struct dut_config){ .type = types[i / 2] });
+
+		dut->attr->mtu = 0;
+		dut_raise(dut, i % 2 ? ENG_INIT : ENG_RESET);
+		for (unsigned int life = 0; life < 2; life++) {
+			dut_set_state(dut, ENG_ERR);
+			for (unsigned int j = 0; j < sizeof(ops) / sizeof(ops[0]) * 3; j++) {
+				uint64_t sent = dut_post(dut, ops[j / 3], lengths[j % 3], 0);
+
+				eng_flush(dut->qp);
+				expect_wc(dut, sent, ENG_WR_FLUSH_ERR);
+			}
+			expect_no_wc(dut);
+			expect_silence(dut);
+			dut_set_state(dut, ENG_RESET);
+		}
+		dut_teardown(NULL);
+	}
+}
+
 /* The same when the QP's own request has failed: what is owed to the peer is not said any more. */
 static void test_silent_after_send_error(void **state)
 {
@@ -322,6 +353,7 @@ int main(void)
 		DUT_TEST(test_silent_before_rtr),
 		DUT_TEST(test_error_flushes_in_order),
 		DUT_TEST(test_error_by_request),
+		DUT_TEST(test_error_before_connection),
 		DUT_TEST(test_silent_after_send_error),
 		DUT_TEST(test_receive_under_way_is_flushed),
 		DUT_TEST(test_shared_receives_stay),

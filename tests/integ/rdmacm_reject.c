@@ -41,6 +41,23 @@ static void refuse(unsigned int number, unsigned int pause_us, int tell)
 	_exit(0);
 }
 
+/* A refused client posts one more send to see that its queue is empty: rule S13 test. */
+static void send_last(struct rdma_cm_id *id)
+{
+	char bytes[8];
+	struct ibv_mr *mr = ibv_reg_mr(id->pd, bytes, sizeof(bytes), 0);
+	struct ibv_sge sge = { .addr = (uintptr_t)bytes, .length = sizeof(bytes) };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_wc wc;
+
+	assert_non_null(mr);
+	sge.lkey = mr->lkey;
+	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), 0);
+	assert_int_equal(ibv_poll_cq(id->send_cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
 static void ask(unsigned int number)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -62,6 +79,7 @@ static void ask(unsigned int number)
 	assert_int_equal(event->status, 28); /* by the consumer, not by the host */
 	assert_memory_equal(event->param.conn.private_data, WORDS, sizeof(WORDS));
 	rdma_ack_cm_event(event);
+	send_last(id);
 	rdma_destroy_qp(id);
 	assert_return_code(rdma_destroy_id(id), errno);
 }

@@ -40,7 +40,9 @@ inline void sendqueue_push(struct eng_qp *qp)
 	wqe->status = ENG_SUCCESS;
 	wqe->first_psn = req->post_psn;
 	wqe->packets = 1;
-	if (wqe->length > qp->attr.mtu && op_row(wqe->op)->any_length && qp->type != ENG_UD)
+	/* In ERR the request is flushed, not sent, and the QP may never have had an MTU. */
+	if (wqe->length > qp->attr.mtu && op_row(wqe->op)->any_length && qp->type != ENG_UD &&
+	    can_request(qp))
 		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
 	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
 	if (op_is_local(wqe->op)) {
