@@ -224,6 +224,25 @@ static void queue_destroyed_meanwhile(void **state)
 	box_expect(sender.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 }
 
+/* As with a queue pair, nothing of it may be polled that its owner has given up; the rest stays. */
+static void completions_go_with_their_queue(void **state)
+{
+	struct ibv_srq *other = make_srq(&first, xrcd);
+
+	(void)state;
+	assert_int_equal(box_post_srq(&first, srq[0], 1, 0, BYTES), 0);
+	assert_int_equal(box_post_srq(&first, other, 2, 0, BYTES), 0);
+	post(IBV_WR_SEND, 3, number_of(srq[0]), NULL);
+	post(IBV_WR_SEND, 4, number_of(other), NULL);
+	box_expect(sender.cq, 3, IBV_WC_SUCCESS);
+	box_expect(sender.cq, 4, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_destroy_srq(srq[0]), 0);
+	box_expect(first.cq, 2, IBV_WC_SUCCESS);
+	box_expect_nothing(first.cq);
+	assert_int_equal(ibv_destroy_srq(other), 0);
+	srq[0] = make_srq(&first, xrcd);
+}
+
 /* The target lives until its last opening goes; each opening is told of what happens to it. */
 static void openings(void **state)
 {
@@ -403,6 +422,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys_of_another_queue, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_such_queue, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(queue_destroyed_meanwhile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(completions_go_with_their_queue, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(openings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(events_reach_every_opening, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(domains_and_files, set_up, tear_down),

@@ -183,7 +183,19 @@ void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *w
 	pthread_mutex_unlock(&cq->lock);
 }
 
-void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
+static bool is_of_qp(const struct ibv_wc *wc, uint32_t qpn)
+{
+	return wc->qp_num == qpn;
+}
+
+/* See uroce_xrc_complete().  A datagram has a queue pair's number there, and alone has a GRH. */
+static bool is_of_srq(const struct ibv_wc *wc, uint32_t srqn)
+{
+	return wc->src_qp == srqn && !(wc->wc_flags & IBV_WC_GRH);
+}
+
+static void forget(struct uroce_cq *cq, bool (*is_of)(const struct ibv_wc *wc, uint32_t number),
+		   uint32_t number)
 {
 	pthread_mutex_lock(&cq->lock);
 
@@ -193,7 +205,7 @@ void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
 	for (uint32_t i = kept; i != head; i++) {
 		uint32_t from = i & cq->mask, to = kept & cq->mask;
 
-		if (cq->ring[from].qp_num == qpn) {
+		if (is_of(&cq->ring[from], number)) {
 			told -= is_behind(cq->told, i);
 			solicited -= is_behind(cq->solicited, i);
 			continue;
@@ -209,6 +221,16 @@ void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
 	cq->told = told;
 	cq->solicited = solicited;
 	pthread_mutex_unlock(&cq->lock);
+}
+
+void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn)
+{
+	forget(cq, is_of_qp, qpn);
+}
+
+void uroce_cq_forget_srq(struct uroce_cq *cq, uint32_t srqn)
+{
+	forget(cq, is_of_srq, srqn);
 }
 
 /* Spinning pollers of an empty CQ must not keep the lock from the threads that fill it. */

@@ -69,6 +69,8 @@ void uroce_cq_fini(struct uroce_cq *cq);
 void uroce_cq_complete(struct uroce_cq *cq, uint32_t qpn, const struct eng_wc *wc);
 /* Forget all completions of a QP that is being destroyed or reset. */
 void uroce_cq_forget(struct uroce_cq *cq, uint32_t qpn);
+/* Forget all completions of receives of an XRC SRQ that is being destroyed. */
+void uroce_cq_forget_srq(struct uroce_cq *cq, uint32_t srqn);
 /* Copy out up to count completions without making progress; stamps may be NULL. */
 int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps);
 /* The same, and when nothing is there makes progress once.  Negative: the CQ is dead. */

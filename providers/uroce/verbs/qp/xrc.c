@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "verbs/forked.h"
+#include "verbs/generation.h"
 #include "verbs/ops.h"
 #include "xrc_domain.h"
 
@@ -247,6 +248,8 @@ void uroce_xrc_hide_srq(struct uroce_srq *srq)
 void uroce_xrc_remove_srq(struct uroce_srq *srq)
 {
 	uroce_xrc_hide_srq(srq);
+	if (!uroce_inherited(srq->generation))
+		uroce_cq_forget_srq(srq->cq, srq->base.srq_num);
 	atomic_fetch_sub(&srq->cq->users, 1);
 	atomic_fetch_sub(&srq->xrcd->users, 1);
 }
@@ -275,13 +278,16 @@ enum eng_take uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_take
 
 void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc)
 {
+	struct eng_wc named = *wc;
 	struct uroce_srq *srq;
 
+	/* A field that only datagrams use tells which SRQ it is, for uroce_cq_forget_srq(). */
+	named.src_qpn = wc->srqn;
 	pthread_rwlock_rdlock(&table.lock);
 	srq = find(qp, wc->srqn);
 	/* Else it has been destroyed since the message began: the completion is not wanted. */
 	if (srq)
-		uroce_cq_complete(srq->cq, qp->progress.qpn, wc);
+		uroce_cq_complete(srq->cq, qp->progress.qpn, &named);
 	pthread_rwlock_unlock(&table.lock);
 }
 
