@@ -414,6 +414,31 @@ static void target_outlives_the_context_of_its_first_opening(void **state)
 	fclose(file);
 }
 
+/* An opening whose context was closed may be the last that is destroyed; by then the other is
+ * closed, too. */
+static void target_ends_with_its_last_open_opening(void **state)
+{
+	struct ibv_context *one = ibv_open_device(the_context()->device);
+	struct ibv_context *two = ibv_open_device(the_context()->device);
+	FILE *file = tmpfile();
+	struct ibv_xrcd *here = open_domain_in(one, fileno(file), O_CREAT);
+	struct ibv_xrcd *there = open_domain_in(two, fileno(file), O_CREAT);
+	struct ibv_qp *made = make_target(here);
+	struct ibv_qp_open_attr attr = open_attr_of(made, there);
+	struct ibv_qp *opened = ibv_open_qp(two, &attr);
+
+	(void)state;
+	assert_non_null(opened);
+	box_connect(made, 17);
+	assert_int_equal(ibv_close_device(one), 0);
+	assert_int_equal(ibv_destroy_qp(opened), 0);
+	assert_int_equal(ibv_close_xrcd(there), 0);
+	assert_int_equal(ibv_close_device(two), 0);
+	assert_int_equal(ibv_destroy_qp(made), 0);
+	assert_int_equal(ibv_close_xrcd(here), 0);
+	fclose(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +455,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(target_shows_its_protection_domain, set_up,
 						tear_down),
 		cmocka_unit_test(target_outlives_the_context_of_its_first_opening),
+		cmocka_unit_test(target_ends_with_its_last_open_opening),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

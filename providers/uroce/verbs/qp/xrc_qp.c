@@ -39,14 +39,14 @@ static void inherit(struct uroce_qp *qp, struct uroce_context *heir)
 }
 
 /*
- * The QP gets the context of an opening that has not been ended.  Is there one?  Caller holds the
- * domains' lock.
+ * Give the QP the context of an opening that has not been ended and is not "leaving".  Returns
+ * false if there is none.  Caller holds the domains' lock.
  */
-static bool hand_on(struct uroce_qp *qp)
+static bool hand_on(struct uroce_qp *qp, const struct xrc_opening *leaving)
 {
 	struct xrc_opening *heir = qp->openings;
 
-	while (heir && uroce_inherited(heir->generation))
+	while (heir && (heir == leaving || uroce_inherited(heir->generation)))
 		heir = heir->next;
 	if (heir)
 		inherit(qp, heir->belonging.context);
@@ -63,7 +63,7 @@ static void end(struct uroce_belonging *belonging)
 
 	xrc_domains_lock();
 	opening->generation = UROCE_ENDED;
-	is_open = hand_on(qp);
+	is_open = hand_on(qp, opening);
 	xrc_domains_unlock();
 	if (!is_open && !uroce_inherited(qp->generation))
 		uroce_qp_end(qp);
@@ -186,10 +186,15 @@ int uroce_xrc_close_opening(struct xrc_opening *opening)
 
 	uroce_belongings_leave(&opening->belonging);
 	xrc_domains_lock();
+	/* The QP must not stay in a context that may be closed: hand it on, or end it. */
+	if (!uroce_inherited(qp->generation) && !hand_on(qp, opening) &&
+	    (qp->openings != opening || opening->next)) {
+		/* The QP stays as long as this opening has not left it. */
+		xrc_domains_unlock();
+		uroce_qp_end(qp);
+		xrc_domains_lock();
+	}
 	last = leave(opening);
-	/* Its context may be closed before the others are. */
-	if (!last && !uroce_inherited(qp->generation))
-		hand_on(qp);
 	xrc_domains_unlock();
 	if (!inherited) {
 		uroce_async_purge(to_uroce_context(context), &opening->base.qp);
