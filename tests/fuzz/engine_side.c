@@ -50,9 +50,9 @@ static void *map(struct side *side, uint32_t key, uint64_t va, uint32_t length, 
 	return region->bytes + offset;
 }
 
-static void *map_local(void *owner, uint32_t lkey, uint64_t va, uint32_t length, bool write)
+static void *map_local(void *owner, uint32_t lkey, uint64_t va, uint32_t length, enum eng_use use)
 {
-	return map(owner, lkey, va, length, write ? ENG_LOCAL_WRITE : 0);
+	return map(owner, lkey, va, length, use == ENG_USE_SEND ? 0 : ENG_LOCAL_WRITE);
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t va, uint32_t length, uint32_t need)

@@ -398,6 +398,61 @@ static void wrong_uses(void **state)
 	assert_int_equal(box_post_srq(&box, srq, 1, TO, 1), ENOMEM);
 }
 
+static int read_into(struct ibv_qp *qp, uint64_t wr_id, uint8_t *bytes, struct ibv_mr *mr)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)bytes + TO, .length = 8, .lkey = mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)box.bytes;
+	wr.wr.rdma.rkey = box.mr->rkey;
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+/*
+ * The queue is of one protection domain, the queue pair of another one: receives go by the domain
+ * of the queue, requests by that of the queue pair.
+ */
+static void domains_of_queue_and_queue_pair(void **state)
+{
+	struct box other;
+	struct ibv_sge sge;
+	struct ibv_recv_wr wr = { .wr_id = 3, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	(void)state;
+	box_open(&other);
+	for (int wrong = 0; wrong < 2; wrong++) {
+		struct ibv_qp *a = box_qp(&box, IBV_QPT_RC, NULL);
+		struct ibv_qp *b = box_qp(&other, IBV_QPT_RC, srq);
+
+		box_connect(a, b->qp_num);
+		box_connect(b, a->qp_num);
+		assert_int_equal(box_post_srq(&box, srq, 1, TO, BYTES), 0);
+		assert_int_equal(send_one(a, NULL, 0, 100), 0);
+		box_expect(other.cq, 1, IBV_WC_SUCCESS);
+		box_expect(box.cq, 100, IBV_WC_SUCCESS);
+		assert_int_equal(read_into(b, 2, other.bytes, other.mr), 0);
+		box_expect(other.cq, 2, IBV_WC_SUCCESS);
+		if (wrong) {
+			assert_int_equal(read_into(b, 4, box.bytes, box.mr), 0);
+			box_expect(other.cq, 4, IBV_WC_LOC_PROT_ERR);
+		} else {
+			sge = box_sge(&other, TO, BYTES);
+			assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+			assert_int_equal(send_one(a, NULL, 0, 101), 0);
+			box_expect(other.cq, 3, IBV_WC_LOC_PROT_ERR);
+			box_expect(box.cq, 101, IBV_WC_REM_OP_ERR);
+		}
+		assert_int_equal(ibv_destroy_qp(a), 0);
+		assert_int_equal(ibv_destroy_qp(b), 0);
+	}
+	box_close(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +466,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(resizing_keeps_what_is_posted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(creations, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(wrong_uses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(domains_of_queue_and_queue_pair, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

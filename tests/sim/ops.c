@@ -19,7 +19,7 @@ static void *map(struct sim_end *end, const struct area *area, uint32_t key, uin
 	return area_map(&kept, key, addr, length, need);
 }
 
-static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	struct sim_end *end = owner;
 	const struct area *area = &end->script->landing;
@@ -28,7 +28,7 @@ static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t lengt
 		area = &end->script->source;
 	else if (lkey == end->queue->script->landing.key)
 		area = &end->queue->script->landing;
-	return map(end, area, lkey, addr, length, write ? ENG_LOCAL_WRITE : 0);
+	return map(end, area, lkey, addr, length, use == ENG_USE_SEND ? 0 : ENG_LOCAL_WRITE);
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)

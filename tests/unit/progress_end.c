@@ -14,14 +14,14 @@ const uint8_t end_loopback[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127
 
 void (*end_mapping)(void);
 
-static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	if (end_mapping)
 		end_mapping();
 	(void)owner;
 	(void)lkey;
 	(void)length;
-	(void)write;
+	(void)use;
 	return (void *)(uintptr_t)addr;
 }
 

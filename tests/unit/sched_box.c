@@ -10,19 +10,19 @@ static uint8_t memory[LONG * MTU];
 static uint8_t staging[BURST_BYTES + 4096];
 static struct eng_piece pieces[300];
 
-static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	(void)owner;
 	(void)lkey;
 	(void)addr;
-	(void)write;
+	(void)use;
 	return length <= sizeof(memory) ? memory : NULL;
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
 {
 	(void)need;
-	return map_local(owner, rkey, addr, length, false);
+	return map_local(owner, rkey, addr, length, ENG_USE_SEND);
 }
 
 static void ignore_completion(void *owner, const struct eng_wc *wc)

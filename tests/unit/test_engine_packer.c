@@ -31,10 +31,10 @@ static struct engine_box box;
 static struct eng_path path;
 
 /* Memory ends where the region does, and only its key opens it. */
-static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	(void)owner;
-	assert_false(write);
+	assert_int_equal(use, ENG_USE_SEND);
 	if (lkey != LKEY || addr < VA || addr - VA > REGION_BYTES ||
 	    length > REGION_BYTES - (addr - VA))
 		return NULL;

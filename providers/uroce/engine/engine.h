@@ -62,15 +62,23 @@ enum eng_take {
 	ENG_TAKE_REFUSED, /* no such queue, or it is not this QP's to use */
 };
 
+/* What memory of an L_Key is used for; what is not ENG_USE_SEND writes to it. */
+enum eng_use {
+	ENG_USE_SEND,	 /* the payload of a request */
+	ENG_USE_RESULT,	 /* the answer to a READ or an Atomic */
+	ENG_USE_RECEIVE, /* a receive request, whose keys are of its queue's protection domain */
+};
+
 /*
  * All calls that leave the engine.  owner is eng_qp.owner.  They are made inside eng_receive(),
  * eng_transmit(), eng_expire(), eng_flush() and eng_set_state() and must not call back into the
  * same QP.
  */
 struct eng_ops {
-	/* Memory of an L_Key: length bytes at addr; write says whether they will be written.  NULL
-	 * when the key, the protection domain, the bounds or the rights do not allow it. */
-	void *(*map_local)(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write);
+	/* Memory of an L_Key: length bytes at addr.  NULL when the key, the protection domain, the
+	 * bounds or the rights do not allow the use. */
+	void *(*map_local)(void *owner, uint32_t lkey, uint64_t addr, uint32_t length,
+			   enum eng_use use);
 	/* Memory of an R_Key for need (set of enum eng_access); NULL as above. */
 	void *(*map_remote)(void *owner, uint32_t rkey, uint64_t addr, uint32_t length,
 			    uint32_t need);

@@ -159,7 +159,8 @@ static enum eng_status local_error(struct eng_qp *qp, const struct next *next)
 	if (qp->type == ENG_UD && wqe->length > qp->attr.mtu)
 		return ENG_LOC_LEN_ERR;
 	if (!(wqe->flags & ENG_INLINE) && (wqe->packets > 1 || !carries_payload) &&
-	    !sge_usable(qp, wqe->data.sge, wqe->sge_count, !carries_payload))
+	    !sge_usable(qp, wqe->data.sge, wqe->sge_count,
+			carries_payload ? ENG_USE_SEND : ENG_USE_RESULT))
 		return ENG_LOC_PROT_ERR;
 	return ENG_SUCCESS;
 }
@@ -221,8 +222,8 @@ static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_w
 	if (wqe->flags & ENG_INLINE) {
 		payload->bytes = wqe->data.bytes + offset;
 	} else if (wqe->sge_count == 1 && length > 0) {
-		payload->bytes =
-			qp->ops->map_local(qp->owner, sge->lkey, sge->addr + offset, length, false);
+		payload->bytes = qp->ops->map_local(qp->owner, sge->lkey, sge->addr + offset,
+						    length, ENG_USE_SEND);
 		return payload->bytes;
 	} else {
 		payload->kind = PAYLOAD_LIST;

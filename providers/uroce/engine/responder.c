@@ -497,7 +497,7 @@ bool responder_take_short(struct eng_qp *qp, const struct wire_packet *packet)
 		return false;
 	if (length > 0) {
 		void *to = qp->ops->map_local(qp->owner, wqe->sge[0].lkey, wqe->sge[0].addr, length,
-					      true);
+					      ENG_USE_RECEIVE);
 
 		if (!to)
 			return false;

@@ -16,6 +16,7 @@ static uint32_t find(const struct eng_sge *list, uint32_t count, uint32_t *offse
 bool sge_scatter(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, uint32_t offset,
 		 const uint8_t *bytes, uint32_t length)
 {
+	enum eng_use use = list == qp->taken_sge ? ENG_USE_RECEIVE : ENG_USE_RESULT;
 	uint32_t i;
 
 	for (i = find(list, count, &offset); length > 0; i++, offset = 0) {
@@ -29,7 +30,7 @@ bool sge_scatter(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, 
 			n = length;
 		if (n == 0)
 			continue;
-		to = qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr + offset, n, true);
+		to = qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr + offset, n, use);
 		if (!to)
 			return false;
 		memcpy(to, bytes, n);
@@ -49,14 +50,15 @@ const uint8_t *sge_piece(struct eng_qp *qp, const struct eng_sge *list, uint32_t
 	*piece = list[i].length - offset;
 	if (*piece > length)
 		*piece = length;
-	return qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr + offset, *piece, false);
+	return qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr + offset, *piece,
+				  ENG_USE_SEND);
 }
 
-bool sge_usable(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, bool write)
+bool sge_usable(struct eng_qp *qp, const struct eng_sge *list, uint32_t count, enum eng_use use)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (list[i].length > 0 && !qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr,
-							      list[i].length, write))
+		if (list[i].length > 0 &&
+		    !qp->ops->map_local(qp->owner, list[i].lkey, list[i].addr, list[i].length, use))
 			return false;
 	return true;
 }

@@ -15,32 +15,18 @@ static __attribute__((noinline)) void *map_of_target(struct uroce_qp *qp, struct
 			     addr, length, need);
 }
 
-/*
- * What is written may belong to a receive request, whose keys are of its queue's domain.  (Or to a
- * READ; that it may use that domain too is not worth telling them apart.)
- */
-static __attribute__((noinline)) void *map_of_two_domains(struct uroce_qp *qp, uint32_t lkey,
-							  uint64_t addr, uint32_t length,
-							  uint32_t need)
-{
-	void *memory = key_table_map(&qp->write_cache, qp->pd->domain, lkey, addr, length, need);
-
-	return memory ? memory
-		      : key_table_map(&qp->write_cache, qp->srq->pd->domain, lkey, addr, length,
-				      need);
-}
-
-static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, bool write)
+static void *map_local(void *owner, uint32_t lkey, uint64_t addr, uint32_t length, enum eng_use use)
 {
 	struct uroce_qp *qp = owner;
-	struct key_cache *cache = write ? &qp->write_cache : &qp->read_cache;
-	uint32_t need = KEY_LOCAL | (write ? ENG_LOCAL_WRITE : 0);
+	struct key_cache *cache = use == ENG_USE_SEND ? &qp->read_cache : &qp->write_cache;
+	uint32_t need = KEY_LOCAL | (use == ENG_USE_SEND ? 0 : ENG_LOCAL_WRITE);
+	const struct uroce_pd *pd = qp->pd;
 
 	if (qp->type == ENG_XRC_RECV)
 		return map_of_target(qp, cache, lkey, addr, length, need);
-	if (write && qp->srq && qp->srq->pd->domain != qp->pd->domain)
-		return map_of_two_domains(qp, lkey, addr, length, need);
-	return key_table_map(cache, qp->pd->domain, lkey, addr, length, need);
+	if (use == ENG_USE_RECEIVE && qp->srq)
+		pd = qp->srq->pd;
+	return key_table_map(cache, pd->domain, lkey, addr, length, need);
 }
 
 static void *map_remote(void *owner, uint32_t rkey, uint64_t addr, uint32_t length, uint32_t need)
