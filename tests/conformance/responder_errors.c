@@ -354,17 +354,31 @@ static void test_too_many_reads(void **state)
 	expect_fatal(dut, DUT_RQ_PSN + 2, NAK_INVALID, 2, ENG_EVENT_QP_REQ_ERR);
 }
 
-/* SEND with invalidate of a key that may not be invalidated: remote access error. */
+/* A SEND whose key cannot be invalidated is not answered; what came before it is. */
 static void test_refused_invalidate(void **state)
 {
-	struct dut *dut = dut_with_receives(1, (struct dut_config){ 0 });
-
 	(void)state;
-	/* rule S5 test */
-	dut->refuse_invalidate = true;
-	dut_give_request(dut, WIRE_SEND_ONLY_INVALIDATE, DUT_RQ_PSN, 8);
-	expect_fatal(dut, DUT_RQ_PSN, NAK_ACCESS, 0, ENG_EVENT_QP_ACCESS_ERR);
-	expect_wc(dut, 0x2000, ENG_WR_FLUSH_ERR);
+	/* rule S11 test */
+	for (uint32_t before = 0; before < 2; before++) {
+		struct dut *dut = dut_with_receives(3, (struct dut_config){ 0 });
+		struct wire_packet packet = dut_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+
+		dut->refuse_invalidate = true;
+		packet.ack_request = false;
+		if (before) {
+			dut_give(dut, &packet);
+			expect_wc(dut, 0x2000, ENG_SUCCESS);
+		}
+		dut_give_request(dut, WIRE_SEND_ONLY_INVALIDATE, DUT_RQ_PSN + before, 8);
+		if (before)
+			expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+		expect_silence(dut);
+		assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
+		assert_int_equal(dut_count_events(dut, ENG_EVENT_QP_ACCESS_ERR), 1);
+		expect_wc(dut, 0x2000 + before, ENG_REM_INV_REQ_ERR);
+		expect_wc(dut, 0x2001 + before, ENG_WR_FLUSH_ERR);
+		dut_teardown(NULL);
+	}
 }
 
 int main(void)

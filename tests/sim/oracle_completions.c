@@ -138,7 +138,6 @@ static bool error_right(const struct sim_end *end, uint32_t index, enum eng_stat
 	case ENG_REM_ACCESS_ERR:
 		return lacks == 0x62 ||
 		       (bad && (plan->trouble == TROUBLE_RKEY || plan->trouble == TROUBLE_BOUNDS ||
-				plan->trouble == TROUBLE_REMOTE_INV ||
 				plan->trouble == TROUBLE_DEAD_WINDOW));
 	case ENG_REM_OP_ERR:
 		return lacks == 0x63;
@@ -271,8 +270,13 @@ void oracle_receive_error(struct sim_end *end, const struct eng_wc *wc)
 
 	bool gone = wc->status == ENG_LOC_PROT_ERR && end->queue->script->landing.gone &&
 		    oracle->receives_erred == 0;
+	/* rule S11 test */
+	bool kept_key = wc->status == ENG_REM_INV_REQ_ERR && oracle->answering.fatal &&
+			end->world->plan.trouble == TROUBLE_REMOTE_INV &&
+			oracle->receives_erred == 0;
 
-	if (!short_one && !gone && (wc->status != ENG_WR_FLUSH_ERR || !oracle->may_be_in_error))
+	if (!short_one && !gone && !kept_key &&
+	    (wc->status != ENG_WR_FLUSH_ERR || !oracle->may_be_in_error))
 		world_fail(end->world, "%s: receive %llu ends with %s", end->name,
 			   (unsigned long long)~wc->wr_id, eng_status_name(wc->status));
 	oracle->receives_erred++;

@@ -13,6 +13,8 @@
 #define SHOWN_MAX 5
 
 #define FAREWELLS 3
+/* In place of a syndrome: the request ends the queue pair, and no NAK reports it. */
+#define NO_NAK 0xff
 
 static bool may_answer(const struct sim_end *end)
 {
@@ -54,7 +56,7 @@ static uint8_t fault_of(const struct sim_end *end, const struct wire_packet *pac
 	case TROUBLE_DEAD_WINDOW:
 		return 0x62;
 	case TROUBLE_REMOTE_INV:
-		return wire_op_headers(packet->opcode) & WIRE_HAS_IETH ? 0x62 : 0;
+		return wire_op_headers(packet->opcode) & WIRE_HAS_IETH ? NO_NAK : 0;
 	case TROUBLE_SHORT_RECEIVE:
 		receive = queue_receive(end->queue, end->oracle.answering.holding
 							    ? end->oracle.answering.held
@@ -78,7 +80,8 @@ static void note_fatal(struct sim_end *end, uint8_t syndrome)
 	struct answering *answering = &end->oracle.answering;
 
 	answering->fatal = true;
-	answering->fatal_owed = true;
+	/* rule S11 test: a SEND whose key cannot be invalidated has no NAK. */
+	answering->fatal_owed = syndrome != NO_NAK;
 	answering->fatal_syndrome = syndrome;
 	end->oracle.may_be_in_error = true;
 }

@@ -20,5 +20,8 @@ const struct request_error_row request_error_rows[REQUEST_ERRORS] = {
 	[REQUEST_RECEIVE_MEMORY] = {
 		AETH_NAK << 5 | NAK_REMOTE_OPERATIONAL, true,
 		ENG_LOC_PROT_ERR, ENG_EVENT_QP_FATAL },
+	[REQUEST_INVALIDATE] = {
+		AETH_ACK << 5, true,
+		ENG_REM_INV_REQ_ERR, ENG_EVENT_QP_ACCESS_ERR },
 };
 /* clang-format on */

@@ -18,12 +18,18 @@ enum request_error {
 	REQUEST_RECEIVE_LENGTH, /* the message is longer than the receive WQE (rule C18) */
 	REQUEST_REMOTE_ACCESS,	/* R_Key, bounds or rights */
 	REQUEST_RECEIVE_MEMORY, /* the receive WQE's own memory cannot be used */
+	REQUEST_INVALIDATE,	/* the key of a SEND cannot be invalidated (rule S11) */
 	REQUEST_ERRORS,
 };
 
 struct request_error_row {
-	uint8_t syndrome; /* of the NAK; the RNR timer code is added for REQUEST_RNR */
-	bool fatal;	  /* the QP goes to ERR */
+	/*
+	 * AETH syndrome of the NAK.  The RNR timer code is added for REQUEST_RNR.
+	 * REQUEST_INVALIDATE has no NAK, but an ACK of the requests before it, whose credits are
+	 * added.
+	 */
+	uint8_t syndrome;
+	bool fatal;			/* the QP goes to ERR */
 	enum eng_status receive_status; /* of the receive WQE under way, if one was taken */
 	enum eng_event event;
 };

@@ -69,6 +69,11 @@ enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uin
 	resp->nak_psn = psn;
 	resp->nak_syndrome = row->syndrome;
 	resp->silent = true;
+	if (error == REQUEST_INVALIDATE) {
+		resp->nak_psn = resp->ack_psn;
+		resp->nak_owed &= resp->replay_pending > 0 ||
+				  psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0;
+	}
 	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
 		count(qp, ENG_COUNT_SENT_RNR);
@@ -170,7 +175,7 @@ enum request_error responder_send(struct eng_qp *qp, const struct wire_packet *p
 	if (wire_op_headers(packet->opcode) & WIRE_HAS_IETH) {
 		if (!qp->ops->invalidate ||
 		    !qp->ops->invalidate(qp->owner, packet->invalidate_rkey))
-			return REQUEST_REMOTE_ACCESS;
+			return REQUEST_INVALIDATE;
 	}
 	finish_receive(qp, packet,
 		       wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT ? ENG_SEND_IMM : ENG_SEND);

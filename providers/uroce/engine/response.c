@@ -85,13 +85,23 @@ static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_burst *burst)
 
 static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 {
+	uint32_t psn = qp->resp.nak_psn;
+	uint8_t syndrome = qp->resp.nak_syndrome;
+
 	burst->kind = ENG_BURST_NAK;
 	/* rule S11: the NAK acknowledges what came before. */
 	qp->resp.ack_owed = false;
 	qp->resp.nak_owed = false;
-	/* rule C8: so the next unsolicited ACK has to be for that. */
-	credit_acknowledged(qp, psn_sub(qp->resp.nak_psn, 1));
-	return send_aeth(qp, burst, qp->resp.nak_psn, qp->resp.nak_syndrome, 0);
+	if (syndrome_kind(syndrome) == AETH_ACK) {
+		/* READ responses that came first may have acknowledged it. */
+		if (psn_diff(psn, qp->resp.advert.last_positive_psn) <= 0)
+			return ENG_TX_STATE;
+		syndrome = credit_advertise(qp, psn);
+	} else {
+		/* rule C8: so the next unsolicited ACK has to be for that. */
+		credit_acknowledged(qp, psn_sub(psn, 1));
+	}
+	return send_aeth(qp, burst, psn, syndrome, 0);
 }
 
 /* One packet of an answer, unless the burst is full; what it says of credits is heard with it. */
