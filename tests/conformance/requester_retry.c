@@ -138,6 +138,48 @@ static void test_progress_restarts(void **state)
 	expect_wc(dut, 0x1001, ENG_RETRY_EXC_ERR);
 }
 
+static void answer_read(struct dut *dut, uint32_t packet)
+{
+	static const uint8_t payload[DUT_MTU];
+	uint8_t opcode = packet == 0 ? WIRE_READ_RESPONSE_FIRST : WIRE_READ_RESPONSE_LAST;
+
+	dut_give_response(dut, opcode, DUT_SQ_PSN + packet, 1, payload, DUT_MTU);
+}
+
+/*
+ * The first answer to a READ came late, so the READ was sent twice, and the peer answers it twice.
+ * While it does, it is not silent, and the next READ is not sent again; but each response that was
+ * asked for again starts the timer only once.  The timeout is four times as long from then on.
+ */
+static void test_answers_given_again_restart_the_timer(void **state)
+{
+	struct dut *dut = unlimited((struct dut_config){ .retry_count = 1 });
+
+	(void)state;
+	/* rule S10 test */
+	dut_post(dut, ENG_READ, 2 * DUT_MTU, ENG_SIGNALED);
+	dut_advance(dut, TIMEOUT);
+	for (uint32_t packet = 0; packet < 2; packet++)
+		answer_read(dut, packet);
+	expect_wc(dut, 0x1000, ENG_SUCCESS);
+	dut_post(dut, ENG_READ, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	dut_advance(dut, TIMEOUT - 1);
+	answer_read(dut, 0);
+	dut_advance(dut, 4 * TIMEOUT - 1);
+	answer_read(dut, 1);
+	dut_advance(dut, 4 * TIMEOUT - 1);
+	answer_read(dut, 0);
+	expect_silence(dut);
+	dut_advance(dut, 1);
+	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN + 2);
+	assert_int_equal(dut_view(dut).retries_left, 0);
+	dut_advance(dut, 4 * TIMEOUT - 1);
+	expect_no_wc(dut);
+	dut_advance(dut, 1);
+	expect_wc(dut, 0x1001, ENG_RETRY_EXC_ERR);
+}
+
 /* The timer runs only while something is unacknowledged, and starts with the first packet. */
 static void test_idle_has_no_timer(void **state)
 {
@@ -459,6 +501,7 @@ int main(void)
 		DUT_TEST(test_no_timeout),
 		DUT_TEST(test_timeout_codes),
 		DUT_TEST(test_progress_restarts),
+		DUT_TEST(test_answers_given_again_restart_the_timer),
 		DUT_TEST(test_idle_has_no_timer),
 		DUT_TEST(test_naks_count_as_retries),
 		DUT_TEST(test_rnr_timers),

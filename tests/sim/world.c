@@ -313,8 +313,9 @@ static uint64_t patience(const struct world *world)
 	const struct plan *plan = &world->plan;
 	uint64_t patience = 100 * MILLISECOND;
 
+	/* rule S10: to a peer that was late once it is four times as long. */
 	if (plan->timeout_code > 0)
-		patience += 20 * (UINT64_C(4096) << plan->timeout_code);
+		patience += 4 * 20 * (UINT64_C(4096) << plan->timeout_code);
 	for (uint32_t side = 0; side < 2; side++)
 		patience += 10 * (oracle_rnr_ns(plan->end[side].rnr_timer_code) +
 				  plan->end[side].receive_gap_ns + plan->end[side].sleep_ns);

@@ -385,11 +385,13 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 		if (req->repair.sentinel_at)
 			repair_sentinel_answered(qp, packet, now);
 	} else {
-		/* rule S8: duplicates and ghosts change nothing, but the time of a probe. */
+		/* rule S8: duplicates and ghosts change nothing but times. */
 		count(qp, ENG_COUNT_DROPPED);
 		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
-		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0)
+		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0) {
+			timer_repeated_response(qp, now);
 			tlp_repeated_response(qp, now);
+		}
 	}
 	return verdict;
 }

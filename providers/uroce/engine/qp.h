@@ -131,7 +131,9 @@ struct requester {
 	uint64_t rnr_until; /* 0: not waiting */
 	uint8_t retries_left;
 	uint8_t rnr_left;
-	bool retried; /* packets from unacked_psn on were sent again since the last progress */
+	uint32_t repeats; /* PSNs sent again after a timeout: responses may come twice */
+	bool late;	  /* one of them has: the peer was not gone, but late */
+	bool retried;	  /* packets from unacked_psn on were sent again since the last progress */
 	bool drained_told;
 	bool taken_back;   /* all that is under way, since it could not be sent */
 	bool solicit_owed; /* an ACK is to be solicited (solicit.h) */

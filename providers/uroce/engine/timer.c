@@ -9,6 +9,14 @@
 #include "solicit.h"
 #include "tlp.h"
 
+/* The specification allows four times the Local ACK Timeout. */
+#define LATE_SHIFT 2
+
+static uint64_t timeout_ns(const struct eng_qp *qp)
+{
+	return ack_timeout_ns(qp->attr.timeout_code) << (qp->req.late ? LATE_SHIFT : 0);
+}
+
 inline void timer_progress(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -18,6 +26,17 @@ inline void timer_progress(struct eng_qp *qp, uint64_t now)
 	req->retried = false;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
+}
+
+void timer_repeated_response(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->repeats == 0)
+		return;
+	req->repeats--;
+	req->late = true;
+	req->last_progress = now;
 }
 
 void timer_sent_again(struct eng_qp *qp, uint64_t now)
@@ -86,7 +105,7 @@ uint64_t timer_deadline(const struct eng_qp *qp)
 		return req->rnr_until;
 	if (!sendqueue_awaits_answer(qp) || qp->attr.timeout_code == 0)
 		return credit_deadline(qp);
-	timeout = ack_timeout_ns(qp->attr.timeout_code);
+	timeout = timeout_ns(qp);
 	first = req->last_progress + timeout;
 	early = tlp_deadline(qp, timeout);
 	if (early < first)
@@ -136,14 +155,15 @@ enum eng_status timer_expire(struct eng_qp *qp, uint64_t now)
 		credit_wait_over(qp);
 		return timer_expire(qp, now);
 	}
-	if (now < req->last_progress + ack_timeout_ns(qp->attr.timeout_code)) {
+	if (now < req->last_progress + timeout_ns(qp)) {
 		if (solicit_deadline(qp) <= now)
 			solicit_begin(qp);
 		else
-			tlp_begin(qp, ack_timeout_ns(qp->attr.timeout_code), now);
+			tlp_begin(qp, timeout_ns(qp), now);
 		return ENG_SUCCESS;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);
 	req->retried = false;
+	req->repeats += sendqueue_in_flight(qp);
 	return timer_retry(qp, now);
 }

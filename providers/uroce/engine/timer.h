@@ -12,6 +12,16 @@
 void timer_progress(struct eng_qp *qp, uint64_t now);
 
 /*
+ * A READ response has come for what had come before.  If a timeout had it sent again, the
+ * peer was late and not gone.  It answers the whole READ once more before it gets to the next
+ * request, and is not silent meanwhile; each further retry would give it as much to do again.  So
+ * from then on the Local ACK Timeout is as long as the specification allows.  Linux's rxe in an
+ * emulated guest takes 2 seconds for 8 MiB and is silent for 80 ms at times, beside a timeout of 67
+ * ms: ib_read_lat failed in each of five runs.
+ */
+void timer_repeated_response(struct eng_qp *qp, uint64_t now);
+
+/*
  * The first packet goes of what has been gone back over or could not be sent.  It may have waited
  * for room, so the Local ACK Timeout begins with it; not with a tail-loss probe, which is sent
  * ahead of that.
