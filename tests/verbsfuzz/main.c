@@ -27,17 +27,25 @@ struct options {
 	bool keep_going, verbose;
 };
 
-/* Settings are read when the first device is opened, so a seed has them from its beginning. */
+/*
+ * Settings are read when the first device is opened, so a seed has them from its beginning.
+ * Packets are not damaged: over IPv4 one damaged packet in 65536 passes the ICRC check
+ * (Documentation/decisions/icrc.md), which the model of the clean pair cannot tell from a fault.
+ */
 static void set_environment(uint64_t seed, bool verbose)
 {
 	struct sim_random random;
+	uint32_t drop, dup, reorder, delay;
 	char fault[120];
 
 	random_seed(&random, seed, 2);
+	drop = random_below(&random, 9);
+	dup = random_below(&random, 5);
+	reorder = random_below(&random, 5);
+	delay = random_below(&random, 300);
 	snprintf(fault, sizeof(fault),
-		 "drop=0.0%u,dup=0.0%u,reorder=0.0%u,corrupt=0.0%u,delay=%uus,seed=%" PRIu64,
-		 random_below(&random, 9), random_below(&random, 5), random_below(&random, 5),
-		 random_below(&random, 3), random_below(&random, 300), seed);
+		 "drop=0.0%u,dup=0.0%u,reorder=0.0%u,delay=%uus,seed=%" PRIu64, drop, dup, reorder,
+		 delay, seed);
 	unsetenv("UROCE_FAULT");
 	if (random_chance(&random, 300))
 		setenv("UROCE_FAULT", fault, 1);
