@@ -342,15 +342,15 @@ static void check_unsolicited(struct sim_end *end, const struct wire_packet *pac
 			      int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
+	bool ends = answering->farewells > 0 ||
+		    (answering->fatal && end->world->plan.trouble == TROUBLE_REMOTE_INV);
 
 	answering->unsolicited++;
 	if (spares_peer(end))
 		world_fail(end->world, "%s: an ACK in the place of a READ or Atomic response",
 			   end->name);
-	/* What came without AckReq is acknowledged at the end, for it cannot be solicited any more.
-	 */
-	if (answering->farewells > 0 && position > answering->settled &&
-	    position == answering->expected - 1)
+	/* What came without AckReq is acknowledged at the end: that ACK cannot be solicited. */
+	if (ends && position > answering->settled && position == answering->expected - 1)
 		return;
 	/* A NAK since then has acknowledged more, and the peer takes nothing older. */
 	if (position != answering->settled)
