@@ -139,7 +139,7 @@ struct gsi_port {
 	int name[3];
 };
 
-/* Of the numbers that were chosen in a space, those in use: there is no search for one in vain. */
+/* How many numbers were chosen in a port space: when all are in use, no search is made. */
 struct gsi_port_count {
 	uint16_t space; /* 0: of none yet */
 	uint32_t chosen, own;
