@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * rdma_cm over an interface that is made again under the same name while the program runs, and over
- * two that swap their names; a listener of any address hears the new ones.  And what an id is told
- * of its device and of the path.
+ * two that swap their names; a listener of any address hears the new ones.  Then the device of an
+ * id, and its path MTU.
  */
 #include "rdmacm_end.h"
 

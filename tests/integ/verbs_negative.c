@@ -335,7 +335,7 @@ static void bad_values(void **state)
 	attr = good_attr(IBV_QPS_RTS);
 	/* rule S2 test: of a PSN 24 bits count. */
 	attr.sq_psn = 0xab123456;
-	/* Of a number of retries 7 at most. */
+	/* A larger number of retries is 7. */
 	attr.retry_cnt = 10;
 	attr.rnr_retry = 255;
 	assert_int_equal(ibv_modify_qp(qp, &attr, RTS_MASK), 0);

@@ -42,7 +42,7 @@ void memory_cover(struct world *world, const struct region *region, int change)
 		return;
 	for (uint64_t i = first; i < first + region->length; i++) {
 		world->cover[i] = (uint8_t)(world->cover[i] + change);
-		/* What it holds from now on stays. */
+		/* The byte must not change from now on. */
 		if (change < 0 && !world->cover[i] && i < READ_ONLY_PAGE * PAGE)
 			world->before[i] = world->arena[i];
 	}

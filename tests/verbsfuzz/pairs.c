@@ -137,7 +137,7 @@ static void made(struct world *world, struct pair *pair, enum expect expect)
 		     pair == &world->pairs[i] || !world->pairs[i].verbs ||
 			     world->pairs[i].number != pair->number,
 		     "two queue pairs have number %u", pair->number);
-	/* What a type has no use for is granted as 0, and is no user of anything. */
+	/* Limits without use are granted as 0, and objects without use are not held. */
 	if (!sends(pair->type)) {
 		pair->send_queue = NULL;
 		pair->domain = NULL;

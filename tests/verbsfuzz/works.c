@@ -139,7 +139,7 @@ static void check_send(struct world *world, const struct queue *queue, uint32_t 
 	struct pair *pair = work->pair;
 
 	MUST(world, pair->send_queue == queue, "a send completes in another queue");
-	/* What is passed over has completed without an error and without a completion. */
+	/* The requests before it have succeeded without a completion. */
 	while (pair->sends.first != place) {
 		const struct work *passed = &world->works[pair->sends.first];
 

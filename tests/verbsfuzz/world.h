@@ -3,7 +3,7 @@
  * The fuzzer of the verbs API: random calls on real objects over uroce_lo, and a model that knows
  * from the manual pages alone which answers each call may give.  One process runs one seed.
  *
- * The model is told only what it passes and what it gets back.  Packets travel between the calls,
+ * The model knows only the arguments and results of calls.  Packets travel between the calls,
  * so it often knows no more than a set: the states that a queue pair may be in, the requests that
  * may have completed.  An answer outside of that set is a finding.
  */
@@ -129,7 +129,7 @@ struct handle {
 	struct domain *domain;
 };
 
-/* What all openings of an XRC target share; every other queue pair has one of its own. */
+/* The part that all openings of an XRC target share; any other queue pair has its own. */
 struct core {
 	unsigned int openings;
 	bool ended;		 /* the context of an opening has been closed */

@@ -62,7 +62,7 @@ enum eng_take {
 	ENG_TAKE_REFUSED, /* no such queue, or it is not this QP's to use */
 };
 
-/* What memory of an L_Key is used for; what is not ENG_USE_SEND writes to it. */
+/* Use of memory by its L_Key; every use but ENG_USE_SEND writes to it. */
 enum eng_use {
 	ENG_USE_SEND,	 /* the payload of a request */
 	ENG_USE_RESULT,	 /* the answer to a READ or an Atomic */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <net/if.h>
 
-/* Of one interface: as many as a queue pair can tell apart, by the eight bits of its sgid_index. */
+/* Most addresses of an interface: a queue pair names its own by the eight bits of sgid_index. */
 #define NETDEV_MAX_ADDRESSES 256
 
 struct netdev {

@@ -11,7 +11,7 @@
 #include "group.h"
 #include "instance.h"
 
-/* So many look-ups of single sockets cost a turn more than one of an epoll set and one socket. */
+/* A turn that polls more sockets than this is slower than one epoll call and one socket. */
 #define MANY_ADDRESSES 8
 
 struct wakeup_watch {

@@ -97,7 +97,7 @@ static void unlink_id(struct ucm_id *id)
 }
 
 /*
- * What is queued about a request of its own, as events that a program writes are, goes with it.  A
+ * Events about a request of its own, such as those that a program writes, go with it.  A
  * request that is unread is on its listener's channel, where the event about both of them is.
  */
 static void move(struct ucm_id *id, struct ucm_channel *channel)

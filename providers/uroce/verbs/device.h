@@ -4,7 +4,7 @@
  * the process looked first.  An interface is what has its index: a device follows it when it is
  * renamed, and ends when it is deleted or moves to another network namespace.  Devices are updated
  * whenever a list is asked for and, while contexts are open, when the kernel reports a change; each
- * change is told to the open contexts once.
+ * change is reported to the open contexts once.
  *
  * Locks, in this order: the devices' lock (lists of devices and contexts), then a device's
  * port_lock or a context's async_lock.
@@ -35,7 +35,10 @@ int uroce_devices_refresh(void);
 /* A copy of the interface as last read; false when it is gone. */
 bool uroce_device_netdev(struct uroce_device *device, struct netdev *netdev);
 
-/* Contexts are told of changes between these two calls.  false: the interface has gone. */
+/*
+ * Changes are reported to a context between these two calls.  The first one returns false if the
+ * interface has gone.
+ */
 bool uroce_devices_add_context(struct uroce_context *context);
 void uroce_devices_remove_context(struct uroce_context *context);
 

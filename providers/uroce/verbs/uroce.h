@@ -57,7 +57,7 @@ enum uroce_limit {
 
 #define UROCE_PORT 1 /* the one port of a device */
 
-/* Of a device; empty places are zero. */
+/* The GID table of a device; empty places are zero. */
 struct uroce_gid_table {
 	unsigned int places; /* Number of places up to the last one that has a GID. */
 	union ibv_gid gid[UROCE_GID_TABLE];
