@@ -262,6 +262,32 @@ static void test_giving_way_ends(void **state)
 	progress_put(progress);
 }
 
+/* A poller that makes the turns does not leave them to the helper. */
+static void test_helper_asks_for_no_turn(void **state)
+{
+	struct progress *progress = get_progress();
+	uint64_t before, after, until;
+	unsigned int asked = 0;
+
+	(void)state;
+	wakeup_arm(progress);
+	pthread_mutex_lock(&progress->turn_lock);
+	before = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
+	wakeup_helper(progress);
+	for (until = progress_now() + 100000000; progress_now() < until; usleep(1000))
+		asked |= atomic_load(&progress->turn_wanted);
+	after = progress_count(progress, PROGRESS_COUNT_HELPER_TURNS);
+	pthread_mutex_unlock(&progress->turn_lock);
+	assert_int_equal(asked, 0);
+	assert_true(after == before);
+	until = progress_now() + PATIENCE_NS;
+	while (progress_count(progress, PROGRESS_COUNT_HELPER_TURNS) == before &&
+	       progress_now() < until)
+		usleep(200);
+	assert_true(progress_count(progress, PROGRESS_COUNT_HELPER_TURNS) > before);
+	progress_put(progress);
+}
+
 /* Opening and closing again and again leaves no descriptor and no thread behind. */
 static void test_nothing_left(void **state)
 {
@@ -411,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_idle_sleeps),
 		cmocka_unit_test(test_deadline_wakes_helper),
 		cmocka_unit_test(test_giving_way_ends),
+		cmocka_unit_test(test_helper_asks_for_no_turn),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_watch),
 		cmocka_unit_test(test_faults),

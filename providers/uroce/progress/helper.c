@@ -109,11 +109,17 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 	return readable;
 }
 
+/*
+ * The helper does not ask a poller to leave the turn to it, as turn_lock() does: a poller that
+ * holds the lock does all that the helper would.  On a processor that both share with a program
+ * that computes, the poller would leave it undone while the helper waits for the processor:
+ * MPI_Fetch_and_op over UCX takes 116 to 122 us so, and 58 to 82 us without (medians, by turns).
+ */
 static enum turn_result make_turn(struct progress *progress)
 {
 	enum turn_result result;
 
-	turn_lock(progress);
+	pthread_mutex_lock(&progress->turn_lock);
 	result = turn_make(progress, TURN_HELPER);
 	turn_unlock(progress);
 	return result;
