@@ -114,20 +114,32 @@ static void test_patience_shared(void **state)
 	assert_int_equal(patience_after(&patience, 300), POLLER_PATIENCE_NS);
 }
 
-/* Eight times in a row it has had it for long: it computes, and is not waited for. */
+/*
+ * It has had it for long: it computes, and is not waited for.  Yields that find no thread, as when
+ * it has used up its share, say nothing of that; one that is quick says that it does not compute.
+ */
 static void test_patience_beside_computing(void **state)
 {
 	struct poller_patience patience = POLLER_PATIENCE;
+	uint64_t expected = POLLER_PATIENCE_NS;
 
 	(void)state;
 	told_preemptions = 1;
-	for (unsigned int i = 0; i < 7; i++, told_preemptions++)
-		assert_int_equal(patience_after(&patience, 600000), 0);
-	assert_int_equal(patience_after(&patience, 600000), 100000);
-	assert_int_equal(patience_after(&patience, 600000), 100000);
-	assert_int_equal(patience_after(&patience, 300), POLLER_PATIENCE_NS);
-	told_preemptions++;
-	assert_int_equal(patience_after(&patience, 600000), 0);
+	for (unsigned int i = 0; i < 8; i++) {
+		expected *= 2;
+		assert_int_equal(patience_after(&patience, 600000), expected);
+		assert_int_equal(patience_after(&patience, 300), expected);
+	}
+	for (unsigned int i = 0; i < 8; i++)
+		patience_after(&patience, 600000);
+	assert_int_equal(patience.ns, 10000000);
+	for (expected = 5000000; expected > POLLER_PATIENCE_NS; expected /= 2) {
+		told_preemptions++;
+		assert_int_equal(patience_after(&patience, 10000), expected);
+	}
+	for (told_preemptions++; patience.ns > 0; told_preemptions++)
+		patience_after(&patience, 10000);
+	assert_int_equal(patience_after(&patience, 600000), 2 * POLLER_PATIENCE_NS);
 }
 
 int main(void)

@@ -28,8 +28,7 @@ uint64_t poller_preemptions(void);
 
 struct poller_patience {
 	uint64_t ns;
-	unsigned int slow_yields; /* in a row */
-	uint64_t preemptions;	  /* when they were asked for last */
+	uint64_t preemptions; /* when they were asked for last */
 };
 #define POLLER_PATIENCE                  \
 	{                                \
