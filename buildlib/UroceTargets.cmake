@@ -104,6 +104,10 @@ function(uroce_pytests label)
 		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${serial}
 				   OWN_PLACES COMMAND ${UROCE_PYTHON} -m pytest -q
 						      -p no:cacheprovider "${script}")
-		set_tests_properties("${label}.${name}" PROPERTIES RESOURCE_LOCK "${arg_LOCK}")
+		# Those that wait for each other begin before all others.
+		if(arg_LOCK)
+			set_tests_properties("${label}.${name}" PROPERTIES
+					     RESOURCE_LOCK "${arg_LOCK}" COST 1000)
+		endif()
 	endforeach()
 endfunction()
