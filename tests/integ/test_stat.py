@@ -170,6 +170,7 @@ def test_counting_does_not_disturb(loopback):
     first, _ = talk.pair(loopback)
     watcher = loopback.start(os.path.join(loopback.scratch.bin, "uroce-stat"), "--json",
                              "--watch=0.01")
+    watcher.await_words("\n")
     for _ in range(300):
         assert first.do("write", length=4096) == talk.SUCCESS
     watcher.kill(signal.SIGINT)
