@@ -57,7 +57,7 @@ def set_mtu(place, mtu):
 
 
 def test_path_mtu_above_the_interface(veth):
-    """A program that asks for 4096 bytes on 1500-byte Ethernet fails, and is told what to use."""
+    """4096 bytes on 1500-byte Ethernet fail, and a line names the size to use."""
     set_mtu(veth, 1500)
     try:
         server, client = harness.start_pair(

@@ -414,8 +414,8 @@ static int read_into(struct ibv_qp *qp, uint64_t wr_id, uint8_t *bytes, struct i
 }
 
 /*
- * The queue is of one protection domain, the queue pair of another one: receives go by the domain
- * of the queue, requests by that of the queue pair.
+ * The queue has one protection domain and the queue pair another one.  Receives are checked against
+ * the domain of the queue, requests against that of the queue pair.
  */
 static void domains_of_queue_and_queue_pair(void **state)
 {

@@ -34,7 +34,7 @@ static const unsigned int most[UROCE_OBJECTS] = {
 };
 
 static struct uroce_device device;
-/* Of one file, as an import and what it imports. */
+/* Two contexts of one file, as an imported one and its import. */
 static struct uroce_context contexts[2];
 static struct ibv_context *const first = &contexts[0].base.context;
 static struct ibv_context *const second = &contexts[1].base.context;
@@ -119,7 +119,7 @@ static void calls_at_the_limit(void **state)
 	assert_null(uroce_reg_mr(pd, buffer, sizeof(buffer), 0, 0));
 	assert_int_equal(errno, ENOMEM);
 	device.objects[UROCE_OBJECT_MR] = 1;
-	/* What is refused for another reason does not count. */
+	/* An object that is refused for another reason does not count. */
 	assert_null(uroce_reg_mr(pd, NULL, sizeof(buffer), 0, 0));
 	assert_int_equal(errno, EFAULT);
 	assert_int_equal(device.objects[UROCE_OBJECT_MR], 1);

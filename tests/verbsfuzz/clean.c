@@ -25,7 +25,7 @@ enum kind {
 	KINDS,
 };
 
-/* What peers read from and write to; the slot of request n is n % SLOTS. */
+/* Memory that both ends read and write; the slot of request n is n % SLOTS. */
 struct memory {
 	uint8_t from[SLOTS][SLOT_BYTES];
 	uint8_t received[SLOTS][SLOT_BYTES];

@@ -69,7 +69,7 @@ static enum address_class classify(struct rtnl_addr *addr, uint8_t gid[16])
 struct found {
 	uint32_t interface; /* index */
 	enum address_class class;
-	unsigned int order; /* in which the kernel lists them */
+	unsigned int order; /* position in the kernel's list */
 	uint8_t gid[16];
 };
 

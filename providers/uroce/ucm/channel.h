@@ -18,7 +18,7 @@ struct ucm_id;
 struct ucm_group;
 
 struct ucm_event {
-	struct ucm_event *next, **link; /* of the channel */
+	struct ucm_event *next, **link; /* in the channel's list */
 	struct ucm_event *next_of_id, **link_of_id;
 	struct ucm_id *id;	 /* that it counts for: of a CONNECT_REQUEST the listener */
 	struct ucm_id *request;	 /* CONNECT_REQUEST: the new id */

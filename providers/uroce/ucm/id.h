@@ -43,8 +43,8 @@ struct ucm_id {
 	uint64_t serial; /* of all ids of the process: handles are used again */
 	uint64_t uid;	 /* the library's name for it, in events */
 	struct ucm_channel *channel;
-	struct ucm_id *next, **link;		/* of its channel */
-	struct ucm_event *events, **last_event; /* that count for it */
+	struct ucm_id *next, **link;		/* in the channel's list of ids */
+	struct ucm_event *events, **last_event; /* events that count for the id */
 	struct ucm_event *unread;		/* its own CONNECT_REQUEST, until that is read */
 	enum ucm_state state;
 	uint16_t space;	 /* port space */

@@ -12,7 +12,7 @@ struct ucm_event;
 struct ucm_id;
 
 struct ucm_group {
-	struct ucm_group *next, **link; /* of its id */
+	struct ucm_group *next, **link; /* in the id's list of groups */
 	struct ucm_id *id;
 	uint32_t handle;
 	uint64_t uid;

@@ -146,8 +146,8 @@ static int by_loopback_and_index(const void *left, const void *right)
 }
 
 /*
- * What the environment says of the loopback interface; all of 127.0.0.0/8 is there anyway.  gid is
- * where the address is stored then.
+ * Applies UROCE_LOOPBACK to the loopback interface, which has all of 127.0.0.0/8 in any case.  An
+ * address that the setting names is stored in gid.
  */
 static void choose_loopback(struct netdev *netdev, uint8_t gid[1][16])
 {
