@@ -297,7 +297,7 @@ static void extended_queues_that_are_refused(void **state)
 	} rows[] = {
 		{ { .cqe = 0 }, EINVAL },
 		{ { .cqe = UINT32_MAX }, EINVAL },
-		{ { .cqe = 10, .comp_vector = 1 }, EINVAL },
+		{ { .cqe = 10, .comp_vector = 1000 }, EINVAL },
 		{ { .cqe = 10, .wc_flags = IBV_WC_EX_WITH_FLOW_TAG }, EOPNOTSUPP },
 		{ { .cqe = 10, .wc_flags = IBV_WC_EX_WITH_CVLAN }, EOPNOTSUPP },
 		{ { .cqe = 10, .wc_flags = IBV_WC_EX_WITH_TM_INFO }, EOPNOTSUPP },

@@ -254,6 +254,6 @@ uint64_t progress_count(struct progress *progress, enum progress_counter counter
 {
 	uint64_t counters[PROGRESS_COUNTER_COUNT];
 
-	progress_counters(progress, counters);
+	progress_worker_counters(progress, counters);
 	return counters[counter];
 }

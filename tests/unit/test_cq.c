@@ -39,6 +39,7 @@ static int set_up(void **state)
 	fcntl(channel->fd, F_SETFL, O_NONBLOCK);
 	cq = calloc(1, sizeof(*cq));
 	cq->context = &context;
+	cq->workers.own = context.progress;
 	cq->channel = (struct uroce_comp_channel *)channel;
 	return uroce_cq_init(cq, 8, false);
 }
@@ -272,6 +273,45 @@ static void an_armed_poll_awaits_answers(void **state)
 	assert_true(waited);
 }
 
+static uint64_t poll_turns_of(struct progress *worker)
+{
+	uint64_t counters[PROGRESS_COUNTER_COUNT];
+
+	progress_worker_counters(worker, counters);
+	return counters[PROGRESS_COUNT_POLL_TURNS];
+}
+
+/* A poll makes a turn for each worker whose queue pairs complete into the CQ, and for no other. */
+static void a_poll_serves_all_workers_of_the_cq(void **state)
+{
+	char text[PROGRESS_ERROR_TEXT];
+	struct progress *instance, *other;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(progress_get(&instance, NULL, text), 0);
+	assert_int_equal(progress_worker_get(1, &other, text), 0);
+	assert_ptr_not_equal(instance, other);
+	cq->workers.own = instance;
+	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
+	assert_int_equal(poll_turns_of(instance), 1);
+	assert_int_equal(poll_turns_of(other), 0);
+	uroce_cq_attach(cq, other);
+	uroce_cq_attach(cq, other);
+	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
+	assert_int_equal(poll_turns_of(instance), 2);
+	assert_int_equal(poll_turns_of(other), 1);
+	uroce_cq_detach(cq, other);
+	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
+	assert_int_equal(poll_turns_of(other), 2);
+	uroce_cq_detach(cq, other);
+	assert_int_equal(uroce_cq_poll(cq, 1, &wc, NULL), 0);
+	assert_int_equal(poll_turns_of(instance), 4);
+	assert_int_equal(poll_turns_of(other), 2);
+	progress_put(instance);
+	cq->workers.own = &progress;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +325,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_queue_pair_is_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_overrun_kills_the_queue, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_armed_poll_awaits_answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_poll_serves_all_workers_of_the_cq, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,7 +282,7 @@ static void admit_from_memory(uint8_t *bytes, size_t length, unsigned int segmen
 	turn_lock(fixture.progress);
 	demux_batch(&turn, &batch, false);
 	assert_ptr_equal(turn.visited, qp);
-	fixture.progress->hooks.leave();
+	fixture.progress->hooks.leave(0);
 	qp->in_turn = false;
 	pthread_mutex_unlock(&qp->lock);
 	turn_unlock(fixture.progress);

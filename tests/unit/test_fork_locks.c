@@ -185,13 +185,14 @@ static void while_an_address_comes(void **state)
 	context.device = to_uroce_device(list[0]);
 	context.generation = qp.generation;
 	qp.context = &context;
+	qp.progress.worker = progress;
 	pthread_mutex_init(&qp.progress.lock, NULL);
 	assert_int_equal(uroce_ud_listen(&qp), 0);
 	uroce_watch_get(progress);
 	atomic_store(&hold_recv, true);
 	add_address("lo:1", INADDR_LOOPBACK + 8);
 	fork_meanwhile(put_watch);
-	progress_listen_close(progress, context.listen);
+	progress_listen_close(progress, context.listen[0]);
 	free(list);
 }
 

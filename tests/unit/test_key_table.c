@@ -35,9 +35,9 @@ static void *map(uint32_t key, uint64_t addr, uint32_t length, uint32_t need)
 	struct key_cache cache = { 0 };
 	void *found;
 
-	key_table_enter();
+	key_table_enter(0);
 	found = key_table_map(&cache, &domain_a, key, addr, length, need);
-	key_table_leave();
+	key_table_leave(0);
 	return found;
 }
 
@@ -84,11 +84,11 @@ static void rights_and_domains_are_kept(void **state)
 	assert_null(map(entry.key, 0, 10, ENG_REMOTE_WRITE | ENG_REMOTE_READ));
 	assert_null(map(entry.key + 1, 0, 10, 0));
 	assert_null(map(0, 0, 0, 0));
-	key_table_enter();
+	key_table_enter(0);
 	assert_non_null(key_table_map(&cache, &domain_a, entry.key, 0, 1, 0));
 	/* The cache must not let another domain in. */
 	assert_null(key_table_map(&cache, &domain_b, entry.key, 0, 1, 0));
-	key_table_leave();
+	key_table_leave(0);
 	key_table_remove(&entry);
 }
 
@@ -101,25 +101,25 @@ static void a_cache_forgets_what_is_gone(void **state)
 	(void)state;
 	assert_int_equal(key_table_add(&entry), 0);
 	key = entry.key;
-	key_table_enter();
+	key_table_enter(0);
 	assert_ptr_equal(key_table_map(&cache, &domain_a, key, 0, 1, 0), memory);
-	key_table_leave();
+	key_table_leave(0);
 
 	other = entry;
 	other.memory = memory + 16;
 	other.length = 5;
 	key_table_change(&entry, &other);
 	assert_int_equal(entry.key, key);
-	key_table_enter();
+	key_table_enter(0);
 	assert_ptr_equal(key_table_map(&cache, &domain_a, key, 0, 5, 0), memory + 16);
 	assert_null(key_table_map(&cache, &domain_a, key, 0, 6, 0));
-	key_table_leave();
+	key_table_leave(0);
 
 	key_table_remove(&entry);
 	memset(&entry, 0xff, sizeof(entry));
-	key_table_enter();
+	key_table_enter(0);
 	assert_null(key_table_map(&cache, &domain_a, key, 0, 1, 0));
-	key_table_leave();
+	key_table_leave(0);
 }
 
 enum {
@@ -189,12 +189,12 @@ static void removal_waits_for_a_visit(void **state)
 
 	(void)state;
 	assert_int_equal(key_table_add(&entry), 0);
-	key_table_enter();
+	key_table_enter(0);
 	pthread_create(&thread, NULL, remover, &entry);
 	usleep(20000);
 	assert_false(atomic_load(&removed));
 	assert_non_null(key_table_map(&cache, &domain_a, entry.key, 0, 10, 0));
-	key_table_leave();
+	key_table_leave(0);
 	pthread_join(thread, NULL);
 	assert_true(atomic_load(&removed));
 }

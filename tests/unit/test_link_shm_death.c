@@ -206,6 +206,7 @@ static void test_fork(void **state)
 	shm_let_agent_in(fixture);
 	assert_non_null(fixture->addr->region);
 	assert_int_equal(count_regions(), 2);
+	link_fork_await_openers(fixture->link);
 	link_fork_prepare(fixture->link);
 	child = fork();
 	if (child == 0)

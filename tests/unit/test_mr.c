@@ -65,9 +65,9 @@ static void *map(const struct ibv_pd *domain, uint32_t key, uint64_t addr, uint3
 	struct key_cache cache = { 0 };
 	void *found;
 
-	key_table_enter();
+	key_table_enter(0);
 	found = key_table_map(&cache, domain, key, addr, length, need);
-	key_table_leave();
+	key_table_leave(0);
 	return found;
 }
 

@@ -61,7 +61,7 @@ static void use_dead(struct progress *progress, struct progress_end *a)
 	if (progress_watch(progress, 0, NULL, NULL) != -EOWNERDEAD)
 		_exit(5);
 	progress_unwatch(progress, 0);
-	progress_each_qp(progress, no_visit, NULL);
+	progress_each_qp(no_visit, NULL);
 	progress_count(progress, PROGRESS_COUNT_SEND_CALLS);
 	progress_qp_remove(progress, &a->qp);
 	progress_put(progress);

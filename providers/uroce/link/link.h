@@ -49,6 +49,11 @@ struct link_group; /* a multicast group that this process hears on one interface
  * remedy) when the result is not 0.
  */
 int link_open(struct link **link, char error[LINK_ERROR_TEXT]);
+/*
+ * The same for a further link of a process, which takes one of the lower half of the slots, so that
+ * processes with many workers leave room for other processes.
+ */
+int link_open_further(struct link **link, char error[LINK_ERROR_TEXT]);
 /* Control.  All addresses and peers must have been closed.  The slot becomes free. */
 void link_close(struct link *link);
 unsigned int link_slot(const struct link *link);
@@ -70,8 +75,11 @@ void link_abandon(struct link *link);
 /*
  * Before and after fork(2) in the parent, as handlers of pthread_atfork(3): they keep other threads
  * out of control functions, so that link_abandon() in the child finds every descriptor.  Without
- * them it may miss those that another thread is making at that very moment.
+ * them it may miss those that another thread is making at that very moment.  Where a process has
+ * several links, the first function is called for all of them before the second: a thread that
+ * opens an address of one may wait for an answer of another.
  */
+void link_fork_await_openers(struct link *link);
 void link_fork_prepare(struct link *link);
 void link_fork_parent(struct link *link);
 

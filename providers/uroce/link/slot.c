@@ -58,14 +58,14 @@ static int claim(struct link *link, unsigned int slot)
 }
 
 /*
- * Take the lowest free slot.  (Packets of queue pair 1 go to slot 0 as well, so it should be
- * taken.)
+ * Take the lowest free slot of the first so many.  (Packets of queue pair 1 go to slot 0 as well,
+ * so it should be taken.)
  */
-static int claim_slot(struct link *link, char error[LINK_ERROR_TEXT])
+static int claim_slot(struct link *link, unsigned int slots, char error[LINK_ERROR_TEXT])
 {
 	unsigned int slot;
 
-	for (slot = 0; slot < LINK_SLOTS; slot++) {
+	for (slot = 0; slot < slots; slot++) {
 		int result = claim(link, slot);
 
 		if (result == 0)
@@ -79,11 +79,11 @@ static int claim_slot(struct link *link, char error[LINK_ERROR_TEXT])
 	link_explain(error,
 		     "all %u queue pair number slots of this host are taken: end one of the "
 		     "programs that use uroce (abstract UNIX sockets @uroce/%u/slot/*)",
-		     LINK_SLOTS, UROCE_ABI_VERSION);
+		     slots, UROCE_ABI_VERSION);
 	return -ENOSPC;
 }
 
-static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
+static int init_link(struct link *link, unsigned int slots, char error[LINK_ERROR_TEXT])
 {
 	unsigned int slot;
 	int result;
@@ -91,7 +91,7 @@ static int init_link(struct link *link, char error[LINK_ERROR_TEXT])
 	result = link_check_user(error);
 	if (result)
 		return result;
-	result = claim_slot(link, error);
+	result = claim_slot(link, slots, error);
 	if (result)
 		return result;
 	link_keep_reserve(link);
@@ -119,7 +119,7 @@ static void close_descriptors(struct link *link)
 	close_reserve(link);
 }
 
-int link_open(struct link **result, char error[LINK_ERROR_TEXT])
+static int open_among(struct link **result, unsigned int slots, char error[LINK_ERROR_TEXT])
 {
 	struct link *link = calloc(1, sizeof(*link));
 	int failure;
@@ -134,7 +134,7 @@ int link_open(struct link **result, char error[LINK_ERROR_TEXT])
 	link->user = geteuid();
 	link->receive_buffer = LINK_SOCKET_BUFFER;
 	link_explain(error, "%s", "");
-	failure = init_link(link, error);
+	failure = init_link(link, slots, error);
 	if (failure) {
 		close_descriptors(link);
 		free(link);
@@ -142,6 +142,16 @@ int link_open(struct link **result, char error[LINK_ERROR_TEXT])
 	}
 	*result = link;
 	return 0;
+}
+
+int link_open(struct link **link, char error[LINK_ERROR_TEXT])
+{
+	return open_among(link, LINK_SLOTS, error);
+}
+
+int link_open_further(struct link **link, char error[LINK_ERROR_TEXT])
+{
+	return open_among(link, LINK_SLOTS / 2, error);
 }
 
 void link_close(struct link *link)
@@ -177,9 +187,13 @@ void link_abandon(struct link *link)
 	close_reserve(link);
 }
 
-void link_fork_prepare(struct link *link)
+void link_fork_await_openers(struct link *link)
 {
 	link_mutex_lock(link, &link->open_lock);
+}
+
+void link_fork_prepare(struct link *link)
+{
 	link_mutex_lock(link, &link->answer_lock);
 	link_mutex_lock(link, &link->lock);
 }

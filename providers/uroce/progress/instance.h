@@ -42,8 +42,10 @@ struct gsi_wakeup {
 	atomic_uint_fast64_t deadline;
 };
 
+/* A worker: see progress.h. */
 struct progress {
 	/* Constant while the instance has users. */
+	unsigned int number;
 	struct link *link;
 	struct progress_hooks hooks;
 	struct fault_injector *fault; /* NULL without UROCE_FAULT */
@@ -51,7 +53,7 @@ struct progress {
 	uint32_t max_segments;
 	/* A forked child's copy: nothing works and nothing is waited for. */
 	bool dead;
-	unsigned int users; /* under the lock in progress.c */
+	unsigned int users; /* of the instance, under the lock in progress.c */
 
 	struct qpn_table table;
 	struct deadline_heap deadlines;

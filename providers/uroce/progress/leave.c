@@ -7,8 +7,6 @@
 #include "turn.h"
 
 enum {
-	/* On a busy host the helper may wait for a processor first. */
-	LEAVE_NS = 100000000,
 	LEAVE_PAUSE_US = 100,
 };
 
@@ -39,14 +37,16 @@ static bool is_anything_owed(struct progress *progress)
 	return owed;
 }
 
-void leave_settle(struct progress *progress)
+void leave_begin(struct progress *progress)
 {
-	uint64_t until = progress_now() + LEAVE_NS;
-
 	if (!is_anything_owed(progress))
 		return;
 	atomic_store(&progress->helper.leaves, true);
 	wakeup_helper(progress);
+}
+
+void leave_await(struct progress *progress, uint64_t until)
+{
 	while (atomic_load(&progress->helper.leaves) && progress_now() < until)
 		usleep(LEAVE_PAUSE_US);
 }

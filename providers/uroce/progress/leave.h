@@ -12,8 +12,10 @@
 
 #include "instance.h"
 
-/* Let the helper send what is owed, if anything is; waits for it 100 ms at most. */
-void leave_settle(struct progress *progress);
+/* Let the helper send what is owed, if anything is. */
+void leave_begin(struct progress *progress);
+/* Wait until it has done so, but no longer than until (progress_now()). */
+void leave_await(struct progress *progress, uint64_t until);
 /* The helper's part, when progress->helper.leaves. */
 void leave_send(struct progress *progress);
 

@@ -2,25 +2,24 @@
 #include "progress.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "gsi_service.h"
 #include "helgrind.h"
-#include "instance.h"
 #include "leave.h"
 #include "route.h"
-#include "tap.h"
 #include "transmit.h"
 #include "turn.h"
+#include "worker.h"
 
-/* The instance and its users. */
+enum {
+	/* How long an exit waits for the helpers, which on a busy host wait for a processor. */
+	LEAVE_NS = 100000000,
+};
+
+/* The workers and the instance's users. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Read by the handlers of fork(), which take no lock. */
-static _Atomic(struct progress *) instance;
+/* By number; the first is the instance.  Read by the handlers of fork(), which take no lock. */
+static _Atomic(struct progress *) workers[PROGRESS_WORKERS];
 
 static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
 #define PROGRESS_COUNTER_NAME(id, name) [PROGRESS_COUNT_##id] = name,
@@ -28,238 +27,116 @@ static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
 #undef PROGRESS_COUNTER_NAME
 };
 
-static void no_hook(void)
-{
-}
-
 /*
  * Threads do not live on in a forked child, locks that they held stay held, and the descriptors
  * are the parent's as well: the child lets go of all, and opens the device anew if it is to use it.
  */
 void progress_fork_child(void)
 {
-	struct progress *progress = atomic_load(&instance);
-
 	pthread_mutex_init(&instance_lock, NULL);
 	/* Its locks were taken before the fork, be there a device or not. */
 	gsi_fork_child();
-	if (!progress)
-		return;
-	progress->dead = true;
-	link_abandon(progress->link);
-	wakeup_abandon(&progress->wakeup);
-	atomic_store(&instance, NULL);
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		struct progress *worker = atomic_exchange(&workers[i], NULL);
+
+		if (!worker)
+			continue;
+		worker->dead = true;
+		link_abandon(worker->link);
+		wakeup_abandon(&worker->wakeup);
+	}
 }
 
 /* The child has to find every descriptor that another thread is making at this moment. */
 void progress_fork_prepare(void)
 {
-	struct progress *progress;
+	struct progress *worker;
 
 	pthread_mutex_lock(&instance_lock);
 	gsi_fork_prepare();
-	progress = atomic_load(&instance);
-	if (progress)
-		link_fork_prepare(progress->link);
+	/* First of all links what is held for long: an opener may wait for another worker. */
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		worker = atomic_load(&workers[i]);
+		if (worker)
+			link_fork_await_openers(worker->link);
+	}
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		worker = atomic_load(&workers[i]);
+		if (worker)
+			link_fork_prepare(worker->link);
+	}
 }
 
 void progress_fork_parent(void)
 {
-	struct progress *progress = atomic_load(&instance);
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		struct progress *worker = atomic_load(&workers[i]);
 
-	if (progress)
-		link_fork_parent(progress->link);
+		if (worker)
+			link_fork_parent(worker->link);
+	}
 	gsi_fork_parent();
 	pthread_mutex_unlock(&instance_lock);
 }
 
-static void send_faulty(void *arg, const struct fault_path *path, const struct iovec *pieces,
-			unsigned int count, unsigned int segment)
+/* Caller holds instance_lock. */
+static int get_worker(unsigned int number, const struct progress_hooks *hooks,
+		      struct progress **worker, char error[PROGRESS_ERROR_TEXT])
 {
-	transmit_pieces(arg, path, pieces, count, segment);
-}
+	int result = 0;
 
-static void lose_faulty(void *arg, const struct fault_path *path, const uint8_t *bytes,
-			uint32_t length)
-{
-	(void)arg;
-	tap_dropped(path->peer, path->qpn, bytes, length);
-}
-
-static void count_faulty(void *arg, enum progress_counter counter)
-{
-	count_anywhere(arg, counter);
-}
-
-static int open_fault(struct progress *progress, char error[PROGRESS_ERROR_TEXT])
-{
-	const struct fault_sink sink = {
-		.send = send_faulty, .lost = lose_faulty, .count = count_faulty, .arg = progress
-	};
-	const char *text = getenv("UROCE_FAULT");
-	struct fault_config config;
-	int result;
-
-	if (!text || !*text)
+	*worker = atomic_load(&workers[number]);
+	if (*worker)
 		return 0;
-	result = fault_parse(text, &config, error);
-	if (!result && fault_open(&progress->fault, &config, &sink)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
-		result = -ENOMEM;
-	}
-	return result;
-}
-
-static uint32_t random_start(void)
-{
-	uint32_t start;
-
-	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) != (ssize_t)sizeof(start))
-		start = (uint32_t)progress_now();
-	return start;
-}
-
-static void free_memory(struct progress *progress)
-{
-	for (unsigned int i = 0; i < progress->tx_count; i++)
-		tx_buffer_free(atomic_load(&progress->tx[i]));
-	tx_buffer_free(progress->turn_tx);
-	free(progress->receive_buffer);
-	free(progress->group);
-	free(progress->address);
-	pthread_mutex_destroy(&progress->turn_lock);
-	pthread_mutex_destroy(&progress->route_lock);
-	deadline_fini(&progress->deadlines);
-	free(progress);
-}
-
-/* Made now, so that posts allocate nothing.  Their memory is not touched before they are used. */
-static bool fill_stock(struct progress *progress)
-{
-	unsigned int wanted = tx_buffers_wanted();
-
-	while (progress->tx_count < wanted) {
-		struct tx_buffer *tx = tx_buffer_new(progress->max_segments);
-
-		if (!tx)
-			return false;
-		atomic_init(&progress->tx[progress->tx_count++], tx);
-	}
-	progress->turn_tx = tx_buffer_new(progress->max_segments);
-	return progress->turn_tx;
-}
-
-/* What threads look at without a lock. */
-static void tell_helgrind(struct progress *progress)
-{
-	HELGRIND_IS_ATOMIC(progress->turn_counter);
-	HELGRIND_IS_ATOMIC(progress->turn_wanted);
-	HELGRIND_IS_ATOMIC(progress->answering);
-	HELGRIND_IS_ATOMIC(progress->scheduled);
-	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
-	HELGRIND_IS_ATOMIC(progress->helper.stop);
-	HELGRIND_IS_ATOMIC(progress->helper.leaves);
-	HELGRIND_IS_ATOMIC(progress->wakeup.armed);
-	HELGRIND_IS_ATOMIC(progress->gsi_wakeup);
-}
-
-/* All that needs nothing from outside. */
-static struct progress *allocate(const struct progress_hooks *hooks)
-{
-	struct progress *progress = aligned_alloc(PROGRESS_CACHE_LINE, sizeof(*progress));
-
-	if (!progress)
-		return NULL;
-	memset(progress, 0, sizeof(*progress));
-	tell_helgrind(progress);
-	progress->hooks.enter = hooks && hooks->enter ? hooks->enter : no_hook;
-	progress->hooks.leave = hooks && hooks->leave ? hooks->leave : no_hook;
-	progress->hooks.turn_over = hooks && hooks->turn_over ? hooks->turn_over : no_hook;
-	progress->hooks.timed_out = hooks ? hooks->timed_out : NULL;
-	pthread_mutex_init(&progress->turn_lock, NULL);
-	pthread_mutex_init(&progress->route_lock, NULL);
-	deadline_init(&progress->deadlines);
-	atomic_init(&progress->gsi_wakeup.fd, -1);
-	atomic_init(&progress->gsi_wakeup.deadline, ENG_NEVER);
-	progress->users = 1;
-	progress->receive_buffer = malloc(LINK_MAX_BYTES + 1);
-	if (!progress->receive_buffer) {
-		free_memory(progress);
-		return NULL;
-	}
-	return progress;
-}
-
-static int open_instance(struct progress **opened, const struct progress_hooks *hooks,
-			 char error[PROGRESS_ERROR_TEXT])
-{
-	struct progress *progress = allocate(hooks);
-	int result;
-
-	if (!progress) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
-		return -ENOMEM;
-	}
-	result = open_fault(progress, error);
-	if (result)
-		goto free_memory;
-	result = link_open(&progress->link, error);
-	if (result)
-		goto close_fault;
-	progress->slot = link_slot(progress->link);
-	progress->max_segments = link_max_segments(progress->link);
-	if (!fill_stock(progress)) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
-		result = -ENOMEM;
-		goto close_link_alone;
-	}
-	table_init(&progress->table, progress->slot, random_start());
-	result = helper_start(progress);
-	if (result) {
-		snprintf(error, PROGRESS_ERROR_TEXT, "cannot start the helper thread: %s",
-			 strerror(-result));
-		goto close_link;
-	}
-	*opened = progress;
-	return 0;
-
-close_link:
-	table_fini(&progress->table);
-close_link_alone:
-	link_close(progress->link);
-close_fault:
-	if (progress->fault)
-		fault_close(progress->fault);
-free_memory:
-	free_memory(progress);
+	result = worker_open(worker, number, hooks, error);
+	if (!result)
+		atomic_store(&workers[number], *worker);
 	return result;
 }
 
 int progress_get(struct progress **progress, const struct progress_hooks *hooks,
 		 char error[PROGRESS_ERROR_TEXT])
 {
-	int result = 0;
+	int result;
 
 	pthread_mutex_lock(&instance_lock);
-	*progress = atomic_load(&instance);
-	if (*progress)
-		(*progress)->users++;
-	else
-		result = open_instance(progress, hooks, error);
+	result = get_worker(0, hooks, progress, error);
 	if (!result)
-		atomic_store(&instance, *progress);
+		(*progress)->users++;
 	pthread_mutex_unlock(&instance_lock);
 	return result;
 }
 
-static void close_instance(struct progress *progress)
+int progress_worker_get(unsigned int number, struct progress **worker,
+			char error[PROGRESS_ERROR_TEXT])
 {
-	helper_stop(progress);
-	if (progress->fault)
-		fault_close(progress->fault);
-	table_fini(&progress->table);
-	link_close(progress->link);
-	free_memory(progress);
+	int result;
+
+	pthread_mutex_lock(&instance_lock);
+	result = get_worker(number, &progress_worker(0)->hooks, worker, error);
+	pthread_mutex_unlock(&instance_lock);
+	return result;
+}
+
+struct progress *progress_worker(unsigned int number)
+{
+	return atomic_load_explicit(&workers[number], memory_order_acquire);
+}
+
+unsigned int progress_worker_number(const struct progress *worker)
+{
+	return worker->number;
+}
+
+/* Caller holds instance_lock. */
+static void close_workers(void)
+{
+	for (unsigned int i = PROGRESS_WORKERS; i-- > 0;) {
+		struct progress *worker = atomic_exchange(&workers[i], NULL);
+
+		if (worker)
+			worker_close(worker);
+	}
 }
 
 void progress_put(struct progress *progress)
@@ -268,16 +145,14 @@ void progress_put(struct progress *progress)
 	if (progress->dead)
 		return;
 	pthread_mutex_lock(&instance_lock);
-	if (--progress->users == 0) {
-		atomic_store(&instance, NULL);
-		close_instance(progress);
-	}
+	if (--progress->users == 0)
+		close_workers();
 	pthread_mutex_unlock(&instance_lock);
 }
 
 struct progress *progress_current(void)
 {
-	return atomic_load(&instance);
+	return progress_worker(0);
 }
 
 struct link *progress_link(struct progress *progress)
@@ -294,6 +169,7 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	HELGRIND_IS_ATOMIC(qp->queued_deadline);
 	/* Handed over with the head of the list of scheduled QPs. */
 	HELGRIND_IS_ATOMIC(qp->next_scheduled);
+	qp->worker = progress;
 	result = table_add(&progress->table, qp);
 	if (result < 0)
 		return result;
@@ -316,25 +192,47 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 	route_close(progress, qp);
 }
 
-void progress_each_qp(struct progress *progress, void (*visit)(struct progress_qp *qp, void *arg),
-		      void *arg)
+void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg)
 {
-	if (progress->dead)
-		return;
-	turn_lock(progress);
-	table_visit(&progress->table, true, visit, arg);
-	turn_unlock(progress);
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		struct progress *worker = progress_worker(i);
+
+		if (!worker)
+			continue;
+		turn_lock(worker);
+		table_visit(&worker->table, true, visit, arg);
+		turn_unlock(worker);
+	}
+}
+
+void progress_await_turns(void)
+{
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		struct progress *worker = progress_worker(i);
+
+		if (worker)
+			progress_await_turn(worker);
+	}
 }
 
 void progress_leave(void)
 {
-	struct progress *progress;
+	struct progress *worker;
+	uint64_t until;
 
 	if (progress_in_turn() || pthread_mutex_trylock(&instance_lock))
 		return;
-	progress = atomic_load(&instance);
-	if (progress && !progress->dead)
-		leave_settle(progress);
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		worker = progress_worker(i);
+		if (worker)
+			leave_begin(worker);
+	}
+	until = progress_now() + LEAVE_NS;
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		worker = progress_worker(i);
+		if (worker)
+			leave_await(worker, until);
+	}
 	pthread_mutex_unlock(&instance_lock);
 }
 
@@ -348,20 +246,36 @@ void progress_note(struct progress *progress, enum progress_counter counter)
 	count_anywhere(progress, counter);
 }
 
-void progress_counters(struct progress *progress, uint64_t counters[PROGRESS_COUNTER_COUNT])
+void progress_worker_counters(struct progress *worker, uint64_t counters[PROGRESS_COUNTER_COUNT])
 {
 	struct link_counters link;
 
 	for (int i = 0; i < PROGRESS_COUNTER_COUNT; i++)
-		counters[i] = atomic_load(&progress->counter[i]) +
-			      atomic_load(&progress->turn_counter[i]);
-	if (progress->dead)
+		counters[i] =
+			atomic_load(&worker->counter[i]) + atomic_load(&worker->turn_counter[i]);
+	if (worker->dead)
 		return;
-	link_counters(progress->link, &link);
+	link_counters(worker->link, &link);
 	counters[PROGRESS_COUNT_RECEIVE_OVERFLOW] = link.receive_overflow;
 	counters[PROGRESS_COUNT_FORWARDED] = link.forwarded;
 	counters[PROGRESS_COUNT_FORWARD_RECEIVED] = link.forward_received;
 	counters[PROGRESS_COUNT_FORWARD_LOST] = link.forward_lost;
 	counters[PROGRESS_COUNT_MEMORY_SENT] = link.memory_sent;
 	counters[PROGRESS_COUNT_MEMORY_RECEIVED] = link.memory_received;
+}
+
+void progress_counters(uint64_t counters[PROGRESS_COUNTER_COUNT])
+{
+	for (int i = 0; i < PROGRESS_COUNTER_COUNT; i++)
+		counters[i] = 0;
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		struct progress *worker = progress_worker(i);
+		uint64_t own[PROGRESS_COUNTER_COUNT];
+
+		if (!worker)
+			continue;
+		progress_worker_counters(worker, own);
+		for (int id = 0; id < PROGRESS_COUNTER_COUNT; id++)
+			counters[id] += own[id];
+	}
 }

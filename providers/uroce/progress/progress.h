@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where time and threads live.  One struct progress per process drives all queue pairs: a turn
+ * Where time and threads live.  A struct progress drives queue pairs: a turn
  * receives a batch, expires deadlines, transmits what may go.  The thread that polls a CQ makes
  * the turns; a helper thread covers the times when no application thread polls (one-sided peers,
  * timeouts, completion channels).  While the application polls, the helper sleeps with the sockets
@@ -37,13 +37,14 @@ struct progress_qp;
 
 /* Calls around each visit to a QP's engine, with the QP's lock held (see the lock order). */
 struct progress_hooks {
-	void (*enter)(void);
-	void (*leave)(void);
+	/* worker: the number of the QP's worker. */
+	void (*enter)(unsigned int worker);
+	void (*leave)(unsigned int worker);
 	/*
 	 * A turn has sent all answers: tell the application what was kept back until then.  The
 	 * turn's lock is held, no other.
 	 */
-	void (*turn_over)(void);
+	void (*turn_over)(unsigned int worker);
 	/*
 	 * Nothing has been heard from the peer of qp for its Local ACK Timeout.  In a turn, with
 	 * the QP's lock held.  May be NULL.
@@ -55,7 +56,8 @@ struct progress_hooks {
 struct progress_qp {
 	pthread_mutex_t lock; /* serialises the engine: hold it for every eng_* call */
 	struct eng_qp *engine;
-	uint32_t qpn;		/* set by progress_qp_add() */
+	struct progress *worker; /* set by progress_qp_add(), as is qpn; constant then */
+	uint32_t qpn;
 	struct link_addr *addr; /* set by progress_qp_connect(); NULL before */
 	struct link_peer *peer;
 	/* By which CNPs go to peer, if ECT was asked for its traffic class; else link is NULL. */
@@ -105,6 +107,27 @@ struct progress *progress_current(void);
 struct link *progress_link(struct progress *progress);
 
 /*
+ * Workers.  A process has one struct progress or several, its workers.  Each has a slot, sockets, a
+ * turn, deadlines, buffers, counters and a helper thread of its own; on the data path none of them
+ * writes to what is another's, so that threads with workers of their own do not wait for each
+ * other.  A queue pair stays in the worker that it was added to.  Worker 0 is the instance, which
+ * also has queue pair 1 and the watches; the others are made when they are first asked for, and
+ * last until the instance ends.
+ */
+#define PROGRESS_WORKERS 16
+
+/*
+ * The worker of a number below PROGRESS_WORKERS, made if need be, for a caller that has the
+ * instance.  0 or a negative errno, with one
+ * line in error: -ENOSPC where the host has no free slot, for instance.
+ */
+int progress_worker_get(unsigned int number, struct progress **worker,
+			char error[PROGRESS_ERROR_TEXT]);
+/* The worker of a number, or NULL where it has not been made. */
+struct progress *progress_worker(unsigned int number);
+unsigned int progress_worker_number(const struct progress *worker);
+
+/*
  * Register qp and give it a free queue pair number (stored in qp->qpn); -ENOMEM when none is left.
  * qp->lock and all that the engine needs must be ready before packets may come, that is before the
  * engine leaves RESET.
@@ -150,10 +173,17 @@ void progress_posted_receive(struct progress *progress, struct progress_qp *qp);
 /* The state was changed or time has to be looked at again.  As above. */
 void progress_changed(struct progress *progress, struct progress_qp *qp);
 
-/* Is the calling thread making a turn? */
-bool progress_in_turn(void);
+/* Number of the worker whose turn the calling thread makes, or -1. */
+int progress_turn_worker(void);
+/* Returns true if the calling thread makes a turn. */
+static inline bool progress_in_turn(void)
+{
+	return progress_turn_worker() >= 0;
+}
 /* Wait until the turn that is under way is over.  No lock held, and not inside a turn. */
 void progress_await_turn(struct progress *progress);
+/* The same for the turns of all workers. */
+void progress_await_turns(void);
 /*
  * The calling thread has found completions, and may end the process as soon as it has them, with
  * the helper thread in the middle of a turn: wait until that has sent what it sends to the peers.
@@ -184,9 +214,8 @@ void progress_notify_armed(struct progress *progress);
 int progress_watch(struct progress *progress, int fd, void (*callback)(void *arg), void *arg);
 void progress_unwatch(struct progress *progress, int fd);
 
-/* Visit every registered QP, with its lock held.  Not from inside a turn. */
-void progress_each_qp(struct progress *progress, void (*visit)(struct progress_qp *qp, void *arg),
-		      void *arg);
+/* Visit every QP of all workers, with its lock held.  Not from inside a turn. */
+void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg);
 
 /* Counters of the rx demux and of the turn.  X(identifier, "name shown"). */
 #define PROGRESS_COUNTERS(X)                    \
@@ -236,6 +265,8 @@ enum progress_counter {
 const char *progress_counter_name(enum progress_counter counter);
 /* Of what the layer above has found. */
 void progress_note(struct progress *progress, enum progress_counter counter);
-void progress_counters(struct progress *progress, uint64_t counters[PROGRESS_COUNTER_COUNT]);
+/* Those of one worker; those of all workers together. */
+void progress_worker_counters(struct progress *worker, uint64_t counters[PROGRESS_COUNTER_COUNT]);
+void progress_counters(uint64_t counters[PROGRESS_COUNTER_COUNT]);
 
 #endif

@@ -303,9 +303,9 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 	int before = errno;
 
 	if (tx) {
-		progress->hooks.enter();
+		progress->hooks.enter(progress->number);
 		end = transmit(progress, qp, &hint, TRANSMIT_BURSTS, tx, &bursts);
-		progress->hooks.leave();
+		progress->hooks.leave(progress->number);
 		give_buffer(progress, tx);
 	}
 	transmit_deadline(progress, qp);

@@ -56,11 +56,11 @@ enum {
 	STREAK_MAX_NS = 8 * PROGRESS_TICK_NS,
 };
 
-static __thread bool in_turn;
+static __thread int turn_worker = -1;
 
-bool progress_in_turn(void)
+int progress_turn_worker(void)
 {
-	return in_turn;
+	return turn_worker;
 }
 
 /*
@@ -109,7 +109,7 @@ static void leave_visited(struct turn *turn)
 {
 	if (!turn->visited)
 		return;
-	turn->progress->hooks.leave();
+	turn->progress->hooks.leave(turn->progress->number);
 	pthread_mutex_unlock(&turn->visited->lock);
 	turn->visited = NULL;
 }
@@ -120,7 +120,7 @@ void turn_visit(struct turn *turn, struct progress_qp *qp)
 		return;
 	leave_visited(turn);
 	pthread_mutex_lock(&qp->lock);
-	turn->progress->hooks.enter();
+	turn->progress->hooks.enter(turn->progress->number);
 	turn->visited = qp;
 }
 
@@ -352,8 +352,8 @@ static __attribute__((noinline)) enum turn_result finish(struct turn *turn)
 		serve_share_queue(turn);
 	leave_visited(turn);
 	end_answering(turn);
-	in_turn = false;
-	turn->progress->hooks.turn_over();
+	turn_worker = -1;
+	turn->progress->hooks.turn_over(turn->progress->number);
 	if (turn->blocked)
 		return TURN_BLOCKED;
 	return turn->worked ? TURN_WORKED : TURN_IDLE;
@@ -363,7 +363,7 @@ static void begin(struct turn *turn, struct progress *progress, enum turn_maker 
 {
 	*turn = (struct turn){ .progress = progress, .maker = maker, .now = progress_now() };
 	turn->scheduled_end = &turn->scheduled;
-	in_turn = true;
+	turn_worker = (int)progress->number;
 	count_in_turn(progress, maker == TURN_POLLER ? PROGRESS_COUNT_POLL_TURNS
 						     : PROGRESS_COUNT_HELPER_TURNS);
 }
@@ -383,7 +383,7 @@ enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
 	if (maker == TURN_STOPPER)
 		receive_control(&turn);
 	if (is_idle(&turn)) {
-		in_turn = false;
+		turn_worker = -1;
 		return TURN_IDLE;
 	}
 	return finish(&turn);

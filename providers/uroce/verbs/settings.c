@@ -90,6 +90,26 @@ static int read_traffic_class(struct uroce_settings *settings, char error[PROGRE
 	return 0;
 }
 
+static int read_workers(struct uroce_settings *settings, char error[PROGRESS_ERROR_TEXT])
+{
+	const char *text = getenv("UROCE_WORKERS");
+
+	settings->worker_for_each_cq = text && strcmp(text, "cq") == 0;
+	if (!text || settings->worker_for_each_cq ||
+	    parse_number(text, 10, 1, PROGRESS_WORKERS, &settings->workers))
+		return 0;
+	snprintf(error, PROGRESS_ERROR_TEXT,
+		 "UROCE_WORKERS=%.60s: has to be a number from 1 to %d, or cq", text,
+		 PROGRESS_WORKERS);
+	return -EINVAL;
+}
+
+void uroce_settings_apply(const struct uroce_settings *settings, struct progress *worker)
+{
+	link_set_receive_buffer(progress_link(worker), settings->receive_buffer);
+	link_set_shared_memory(progress_link(worker), settings->shared_memory);
+}
+
 bool uroce_settings_loopback(void)
 {
 	const char *loopback = getenv("UROCE_LOOPBACK");
@@ -139,7 +159,7 @@ int uroce_settings_read(struct uroce_settings *settings, char error[PROGRESS_ERR
 			 "UROCE_LOG=%.60s: has to be off, error or debug", log);
 		return -EINVAL;
 	}
-	if (read_traffic_class(&read, error))
+	if (read_traffic_class(&read, error) || read_workers(&read, error))
 		return -EINVAL;
 	if (early && !parse_switch(early, &early_kept)) {
 		snprintf(error, PROGRESS_ERROR_TEXT, "UROCE_EARLY=%.60s: has to be on or off",

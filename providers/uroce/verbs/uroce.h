@@ -47,7 +47,6 @@ enum uroce_limit {
 	UROCE_MAX_RD_ATOMIC = ENG_MAX_RD_ATOMIC,
 	UROCE_MAX_DM = 1 << 20, /* bytes of device memory */
 	UROCE_GID_TABLE = NETDEV_MAX_ADDRESSES,
-	UROCE_COMP_VECTORS = 1,
 };
 /* Registration takes any mapping: no more than the address space of a process. */
 #define UROCE_MAX_MR_BYTES (UINT64_C(1) << 47)
@@ -136,8 +135,9 @@ struct uroce_context {
 	uint64_t file;		    /* what cmd_fd is; the same in imports of this context */
 	dev_t file_system;	    /* in which it has that number */
 	struct uroce_context *next; /* all contexts of the process, under the devices' lock */
-	/* What its datagram QPs hear, NULL while it has none: ud.c, under its lock. */
-	struct progress_listen *listen;
+	/* Addresses that its datagram QPs listen to, by worker; NULL while it has none there: ud.c.
+	 */
+	struct progress_listen *listen[PROGRESS_WORKERS];
 	struct uroce_context *next_listener;
 	/* What needs the memory: itself while it is open, and what points to it (belongings.h). */
 	atomic_uint holders;
@@ -185,8 +185,8 @@ void uroce_channel_read(struct uroce_comp_channel *channel);
  * back any more (progress_await_turn()).
  */
 void uroce_channel_purge(struct uroce_comp_channel *channel, struct uroce_cq *cq);
-/* Tell what was kept back during a turn: struct progress_hooks. */
-void uroce_channel_turn_over(void);
+/* Write the events that a turn of the worker has kept back: struct progress_hooks. */
+void uroce_channel_turn_over(unsigned int worker);
 void uroce_channel_forked(void);
 
 /* Queue an asynchronous event for the application; safe inside engine callbacks. */

@@ -74,15 +74,16 @@ int uroce_destroy_comp_channel(struct ibv_comp_channel *public)
 /*
  * Events of a turn, kept back until it has sent its answers: a thread that is woken may post at
  * once, and the peer would see that before the ACK of what was received.  Programs with one
- * channel for both of their CQs rely on the order that adapters keep.  Under the turn's lock.
+ * channel for both of their CQs rely on the order that adapters keep.  One for each worker, under
+ * the lock of its turn.
  */
-static struct {
+static struct kept_events {
 	unsigned int count;
 	struct {
 		struct uroce_comp_channel *channel;
 		struct uroce_cq *cq;
 	} event[MAX_KEPT];
-} kept;
+} kept_events[PROGRESS_WORKERS];
 
 static struct uroce_cq *cq_of(struct uroce_unwritten *unwritten)
 {
@@ -163,26 +164,32 @@ void uroce_channel_read(struct uroce_comp_channel *channel)
 
 void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq)
 {
-	if (!progress_in_turn() || kept.count == MAX_KEPT) {
+	int worker = progress_turn_worker();
+	struct kept_events *kept = worker < 0 ? NULL : &kept_events[worker];
+
+	if (!kept || kept->count == MAX_KEPT) {
 		push_event(channel, cq);
 		return;
 	}
-	kept.event[kept.count].channel = channel;
-	kept.event[kept.count].cq = cq;
-	kept.count++;
+	kept->event[kept->count].channel = channel;
+	kept->event[kept->count].cq = cq;
+	kept->count++;
 }
 
-void uroce_channel_turn_over(void)
+void uroce_channel_turn_over(unsigned int worker)
 {
-	for (unsigned int i = 0; i < kept.count; i++)
-		push_event(kept.event[i].channel, kept.event[i].cq);
-	kept.count = 0;
+	struct kept_events *kept = &kept_events[worker];
+
+	for (unsigned int i = 0; i < kept->count; i++)
+		push_event(kept->event[i].channel, kept->event[i].cq);
+	kept->count = 0;
 }
 
 void uroce_channel_forked(void)
 {
-	/* The parent tells them. */
-	kept.count = 0;
+	/* The parent's threads write them. */
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++)
+		kept_events[i].count = 0;
 }
 
 static bool is_about(const void *record, const void *cq)

@@ -240,6 +240,13 @@ static bool is_empty(const struct uroce_cq *cq)
 	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
+/* Returns true if queue pairs of other workers complete into cq, too.  Few CQs have such. */
+static inline bool has_others(const struct uroce_cq *cq)
+{
+	return __builtin_expect(
+		atomic_load_explicit(&cq->workers.others, memory_order_relaxed) != 0, 0);
+}
+
 static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct ibv_wc *wc,
 					  uint64_t *stamps)
 {
@@ -257,7 +264,9 @@ static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct
 	}
 	set_tail(cq, tail);
 	pthread_mutex_unlock(&cq->lock);
-	progress_await_answers(cq->context->progress);
+	progress_await_answers(cq->workers.own);
+	if (has_others(cq))
+		uroce_cq_each_other(cq, progress_await_answers);
 	return taken;
 }
 
@@ -278,7 +287,9 @@ static __attribute__((noinline)) int poll_in_vain(struct uroce_cq *cq, int count
 		return -1;
 	/* Nothing to receive is no error, but the kernel calls it one. */
 	before = errno;
-	progress_poll(cq->context->progress);
+	progress_poll(cq->workers.own);
+	if (has_others(cq))
+		uroce_cq_each_other(cq, progress_poll);
 	errno = before;
 	return uroce_cq_take(cq, count, wc, stamps);
 }
@@ -292,8 +303,11 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 	if (is_empty(cq))
 		return poll_in_vain(cq, count, wc, stamps);
 	taken = take(cq, count, wc, stamps);
-	if (taken > 0)
-		progress_polled(cq->context->progress);
+	if (taken > 0) {
+		progress_polled(cq->workers.own);
+		if (has_others(cq))
+			uroce_cq_each_other(cq, progress_polled);
+	}
 	/* Another thread may have taken them. */
 	return taken ? taken : poll_in_vain(cq, count, wc, stamps);
 }
@@ -345,7 +359,9 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 		cq->notify = UROCE_NOTIFY_SOLICITED;
 	notify_of_backlog(cq);
 	pthread_mutex_unlock(&cq->lock);
-	progress_notify_armed(cq->context->progress);
+	progress_notify_armed(cq->workers.own);
+	if (has_others(cq))
+		uroce_cq_each_other(cq, progress_notify_armed);
 	return 0;
 }
 
@@ -403,7 +419,7 @@ static void silence(struct uroce_cq *cq)
 	uroce_moderate_end(cq);
 	if (cq->channel) {
 		/* A turn that is under way may have kept back an event. */
-		progress_await_turn(cq->context->progress);
+		progress_await_turns();
 		uroce_channel_purge(cq->channel, cq);
 	}
 	uroce_async_purge(cq->context, &cq->base.cq);
@@ -427,7 +443,7 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 	struct uroce_cq *cq;
 	int error = EINVAL;
 
-	if (!entries || comp_vector < 0 || comp_vector >= UROCE_COMP_VECTORS ||
+	if (!entries || comp_vector < 0 || comp_vector >= context->num_comp_vectors ||
 	    (channel && !uroce_together(context, channel->context)))
 		goto err;
 	error = uroce_watch_forks();
@@ -447,6 +463,7 @@ struct uroce_cq *uroce_cq_create(struct ibv_context *context, int cqe,
 		goto err_free;
 	cq->context = to_uroce_context(context);
 	cq->channel = (struct uroce_comp_channel *)channel;
+	cq->workers.own = uroce_cq_choose_worker(cq->context, comp_vector);
 	error = uroce_overrun_get(cq->context->progress);
 	if (error)
 		goto err_fini;

@@ -8,6 +8,7 @@
 #define UROCE_VERBS_CQ_H
 
 #include "cq_moderate.h"
+#include "cq_workers.h"
 #include "verbs/memory/pd.h"
 #include "verbs/uroce.h"
 
@@ -18,8 +19,9 @@ struct uroce_cq {
 	struct uroce_pd *pd;		    /* parent domain, or NULL; constant as all up here */
 	bool ignores_overrun;		    /* the oldest completions are lost instead */
 	bool single_threaded;		    /* one thread polls */
-	pthread_mutex_t lock;		    /* all below but what is atomic */
-	struct uroce_buffer buffer;	    /* for ring and stamps */
+	struct uroce_cq_workers workers;
+	pthread_mutex_t lock;	    /* all below but what is atomic */
+	struct uroce_buffer buffer; /* for ring and stamps */
 	struct ibv_wc *ring;
 	uint64_t *stamps; /* completion times in ns; NULL unless asked for by create_cq_ex */
 	uint32_t mask;	  /* entries - 1 */

@@ -10,6 +10,7 @@
 
 #include "capture/capture.h"
 #include "stat.h"
+#include "verbs/completion/cq_workers.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
 #include "verbs/forked.h"
@@ -110,8 +111,7 @@ static int get_progress(struct progress **progress, struct uroce_settings *setti
 		progress_put(*progress);
 		return error;
 	}
-	link_set_receive_buffer(progress_link(*progress), settings->receive_buffer);
-	link_set_shared_memory(progress_link(*progress), settings->shared_memory);
+	uroce_settings_apply(settings, *progress);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ void *uroce_alloc_context(struct ibv_device *device, int cmd_fd, void *private_d
 	if (error)
 		goto uninit_context;
 	abi_set_ops(&context->base, &uroce_ops);
-	context->base.context.num_comp_vectors = UROCE_COMP_VECTORS;
+	context->base.context.num_comp_vectors = (int)uroce_workers_max(&settings);
 	uroce_watch_get(progress);
 	uroce_stat_get(progress);
 	/* Once more after the watch has begun, so that no change falls between. */

@@ -104,7 +104,7 @@ static void write_names(struct writer *writer, enum uroce_abi_record_kind kind, 
 		copy_text(names + (size_t)i * UROCE_ABI_NAME_BYTES, UROCE_ABI_NAME_BYTES, name(i));
 }
 
-static void write_port_values(struct writer *writer, struct progress *progress)
+static void write_port_values(struct writer *writer)
 {
 	uint64_t counters[PROGRESS_COUNTER_COUNT];
 	struct uroce_abi_record *record = append_record(writer, UROCE_ABI_RECORD_PORT_VALUES,
@@ -112,7 +112,7 @@ static void write_port_values(struct writer *writer, struct progress *progress)
 
 	if (!record)
 		return;
-	progress_counters(progress, counters);
+	progress_counters(counters);
 	memcpy(record + 1, counters, sizeof(counters));
 }
 
@@ -230,10 +230,10 @@ int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes)
 	write_process(&writer, progress);
 	write_names(&writer, UROCE_ABI_RECORD_PORT_NAMES, PROGRESS_COUNTER_COUNT,
 		    port_counter_name);
-	write_port_values(&writer, progress);
+	write_port_values(&writer);
 	write_names(&writer, UROCE_ABI_RECORD_QP_NAMES, ENG_COUNTER_COUNT, qp_counter_name);
 	uroce_devices_visit_open(write_device, &writer);
-	progress_each_qp(progress, write_qp, &writer);
+	progress_each_qp(write_qp, &writer);
 	if (extension)
 		extension(&writer);
 	file = writer.failed ? -ENOMEM : to_memory_file(&writer);

@@ -45,9 +45,9 @@ static int advise(const struct uroce_pd *pd, enum ibv_advise_mr_advice advice,
 	struct range range;
 	int error;
 
-	key_table_enter();
+	key_table_enter(0);
 	error = find_range(pd, sge, &range);
-	key_table_leave();
+	key_table_leave(0);
 	if (error)
 		return error;
 	if (write && !range.writable)

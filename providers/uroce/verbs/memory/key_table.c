@@ -22,6 +22,7 @@ struct slot {
 };
 
 enum {
+	CACHE_LINE = 64,
 	FIRST_SLOTS = 64,
 	FEISTEL_ROUNDS = 4, /* with four the permutation cannot be told from a random one */
 };
@@ -35,7 +36,7 @@ enum {
 static struct {
 	/* Held for every change, around lock: fork() waits for changes, but must not for visits. */
 	pthread_mutex_t change_lock;
-	pthread_rwlock_t lock;
+	unsigned int readers;	       /* Number of readers that may visit, from 0 on. */
 	pthread_rwlock_t windows_lock; /* what windows mean: key_table.h */
 	struct slot *slots;
 	uint32_t mask; /* slots - 1 */
@@ -46,10 +47,21 @@ static struct {
 	bool seeded;
 } table = {
 	.change_lock = PTHREAD_MUTEX_INITIALIZER,
-	/* A reader that waits for more readers would let dereg_mr starve behind a busy QP. */
-	.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
+	.readers = 1,
 	.windows_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
 	.generation = 1, /* a zeroed cache fits no generation */
+};
+
+/*
+ * The table's lock has a part for each reader, on a cache line of its own, so that workers do not
+ * share a line in each visit.  A visit takes the read side of its part, a change the write side of
+ * all.  A read side that let further readers in before a writer would let dereg_mr starve behind a
+ * busy QP.
+ */
+static struct reader_lock {
+	_Alignas(CACHE_LINE) pthread_rwlock_t lock;
+} reader_locks[KEY_TABLE_READERS] = {
+	[0 ... KEY_TABLE_READERS - 1] = { PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP },
 };
 
 /* Has this thread's visit the read side of windows_lock? */
@@ -69,15 +81,23 @@ static void stop_using_windows(void)
 	using_windows = false;
 }
 
-void key_table_enter(void)
+void key_table_enter(unsigned int reader)
 {
-	pthread_rwlock_rdlock(&table.lock);
+	pthread_rwlock_rdlock(&reader_locks[reader].lock);
 }
 
-void key_table_leave(void)
+void key_table_leave(unsigned int reader)
 {
 	stop_using_windows();
-	pthread_rwlock_unlock(&table.lock);
+	pthread_rwlock_unlock(&reader_locks[reader].lock);
+}
+
+void key_table_admit(unsigned int reader)
+{
+	pthread_mutex_lock(&table.change_lock);
+	if (table.readers <= reader)
+		table.readers = reader + 1;
+	pthread_mutex_unlock(&table.change_lock);
 }
 
 /*
@@ -99,12 +119,14 @@ void key_table_windows_end(void)
 static void begin_change(void)
 {
 	pthread_mutex_lock(&table.change_lock);
-	pthread_rwlock_wrlock(&table.lock);
+	for (unsigned int i = 0; i < table.readers; i++)
+		pthread_rwlock_wrlock(&reader_locks[i].lock);
 }
 
 static void end_change(void)
 {
-	pthread_rwlock_unlock(&table.lock);
+	for (unsigned int i = 0; i < table.readers; i++)
+		pthread_rwlock_unlock(&reader_locks[i].lock);
 	pthread_mutex_unlock(&table.change_lock);
 }
 
@@ -122,8 +144,9 @@ void key_table_fork_child(void)
 {
 	static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-	/* Visitors that held the lock exist in the parent only. */
-	table.lock = fresh;
+	/* Visitors that held a lock exist in the parent only. */
+	for (unsigned int i = 0; i < KEY_TABLE_READERS; i++)
+		reader_locks[i].lock = fresh;
 	table.windows_lock = fresh;
 	using_windows = false;
 	/* Parent and child must not give out the same keys from now on. */
@@ -410,8 +433,8 @@ size_t key_table_count(void)
 {
 	size_t count;
 
-	pthread_rwlock_rdlock(&table.lock);
+	pthread_mutex_lock(&table.change_lock);
 	count = table.used;
-	pthread_rwlock_unlock(&table.lock);
+	pthread_mutex_unlock(&table.change_lock);
 	return count;
 }

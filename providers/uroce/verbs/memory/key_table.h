@@ -4,8 +4,9 @@
  * lock has to stand between every copy that is under way and the end of a registration.
  *
  * Readers are the visits to a QP's engine: progress takes the read side around each visit (struct
- * progress_hooks), so a thread that holds the write side knows that no packet points into memory
- * of any region.  Read sides must not nest: writers go first, or deregistration would starve.
+ * progress_hooks), as the reader that has the number of the QP's worker, so a thread that holds the
+ * write side knows that no packet points into memory of any region.  Read sides must not nest:
+ * writers go first, or deregistration would starve.
  *
  * Keys are a keyed permutation of a counter: no key comes again before 2^32 others have, so that a
  * stale key of a peer meets nothing, and the next key cannot be told from the last.
@@ -56,9 +57,14 @@ struct key_cache {
 	const void *user; /* the queue pair; set by the owner, for windows of type 2 */
 };
 
-/* The read side; progress_hooks. */
-void key_table_enter(void);
-void key_table_leave(void);
+/* Number of readers at most. */
+#define KEY_TABLE_READERS 16
+
+/* The read side of a reader; progress_hooks. */
+void key_table_enter(unsigned int reader);
+void key_table_leave(unsigned int reader);
+/* Let reader make visits.  Reader 0 may from the start. */
+void key_table_admit(unsigned int reader);
 
 /* Give entry a key and let it be found; the other is for windows.  0, or ENOMEM. */
 int key_table_add(struct key_entry *entry);

@@ -26,10 +26,9 @@ static bool is_dead(struct uroce_cq *cq)
 	return true;
 }
 
-static void fail_if_cq_dead(struct progress_qp *progress_qp, void *arg)
+static void fail_if_cq_dead(struct progress_qp *progress_qp)
 {
 	struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
-	struct progress *progress = arg;
 
 	if (!is_dead(qp->send_cq) && !is_dead(qp->recv_cq))
 		return;
@@ -40,13 +39,14 @@ static void fail_if_cq_dead(struct progress_qp *progress_qp, void *arg)
 	default:
 		eng_set_state(progress_qp->engine, ENG_ERR, progress_now());
 		uroce_qp_raise(qp, IBV_EVENT_QP_FATAL);
-		progress_changed(progress, progress_qp);
+		progress_changed(progress_qp->worker, progress_qp);
 	}
 }
 
 static void look_at(struct progress_qp *progress_qp, void *arg)
 {
-	fail_if_cq_dead(progress_qp, arg);
+	(void)arg;
+	fail_if_cq_dead(progress_qp);
 	uroce_path_look(to_uroce_qp_of_progress(progress_qp));
 }
 
@@ -55,9 +55,10 @@ static void look_at_all(void *arg)
 {
 	uint64_t count;
 
+	(void)arg;
 	/* Reset the descriptor first: an overrun from here on is looked at again. */
 	if (read(overrun.fd, &count, sizeof(count)) == sizeof(count))
-		progress_each_qp(arg, look_at, arg);
+		progress_each_qp(look_at, NULL);
 }
 
 int uroce_overrun_get(struct progress *progress)
@@ -70,7 +71,7 @@ int uroce_overrun_get(struct progress *progress)
 		if (overrun.fd < 0)
 			error = errno;
 		else
-			error = -progress_watch(progress, overrun.fd, look_at_all, progress);
+			error = -progress_watch(progress, overrun.fd, look_at_all, NULL);
 	}
 	if (!error) {
 		overrun.users++;

@@ -65,7 +65,7 @@ static int check_limits(const union ibv_gid *gid, uint32_t interface)
 /* Caller holds members_lock. */
 static int attach(struct uroce_qp *qp, const union ibv_gid *gid)
 {
-	struct progress *progress = qp->context->progress;
+	struct progress *progress = qp->progress.worker;
 	char text[PROGRESS_ERROR_TEXT] = "";
 	struct membership *member;
 	struct netdev netdev;
@@ -124,7 +124,7 @@ static void detach(struct membership **place)
 	struct membership *member = *place;
 
 	*place = member->next;
-	progress_group_leave(member->qp->context->progress, &member->qp->progress, member->gid.raw,
+	progress_group_leave(member->qp->progress.worker, &member->qp->progress, member->gid.raw,
 			     member->interface);
 	free(member);
 }

@@ -57,7 +57,7 @@ static void check(struct uroce_qp *qp, enum ibv_mtu path_mtu, unsigned int max_a
 	packet += link_gid_is_ipv4(path.dst) ? IPV4_BYTES : IPV6_BYTES;
 	if (!carried || carried >= packet)
 		return;
-	progress_note(qp->context->progress, PROGRESS_COUNT_PATH_TOO_SMALL);
+	progress_note(qp->progress.worker, PROGRESS_COUNT_PATH_TOO_SMALL);
 	if (may_speak())
 		tell(qp, &path, path_mtu, packet, carried);
 }

@@ -205,7 +205,7 @@ inline void uroce_sends_pushed(struct uroce_qp *qp)
 		flush(qp);
 		break;
 	default:
-		progress_posted_send(qp->context->progress, &qp->progress);
+		progress_posted_send(qp->progress.worker, &qp->progress);
 	}
 	if (qp->type == ENG_UD)
 		uroce_ud_retired(qp);
@@ -293,7 +293,7 @@ int uroce_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_re
 		if (eng_qp_state(qp->progress.engine) == ENG_ERR)
 			flush(qp);
 		else
-			progress_posted_receive(qp->context->progress, &qp->progress);
+			progress_posted_receive(qp->progress.worker, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
 	if (!error)

@@ -223,6 +223,23 @@ static void count_users(struct uroce_qp *qp, int change)
 	}
 }
 
+/* Polls of the CQs of qp make turns for its worker from now on. */
+static void attach_to_cqs(struct uroce_qp *qp)
+{
+	if (qp->send_cq)
+		uroce_cq_attach(qp->send_cq, qp->progress.worker);
+	if (qp->recv_cq)
+		uroce_cq_attach(qp->recv_cq, qp->progress.worker);
+}
+
+static void detach_from_cqs(struct uroce_qp *qp)
+{
+	if (qp->send_cq)
+		uroce_cq_detach(qp->send_cq, qp->progress.worker);
+	if (qp->recv_cq)
+		uroce_cq_detach(qp->recv_cq, qp->progress.worker);
+}
+
 static void end(struct uroce_belonging *belonging);
 
 static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
@@ -244,7 +261,7 @@ static void set_public_fields(struct uroce_qp *qp, struct ibv_context *context,
 }
 
 /*
- * What the QPs of this process may have under way, each and together: the peers' socket buffers
+ * What the QPs of a worker may have under way, each and together: the peers' socket buffers
  * drop what does not fit.  They are taken to be like our own, with an eighth to spare; a stream of
  * UDP alone is no faster with more than sixteen full runs under way.
  */
@@ -254,16 +271,26 @@ enum {
 	/* SO_RCVBUF of a default system, as the kernel counts it. */
 	DEFAULT_RECEIVE_BUFFER = 425984,
 };
-static struct eng_cwnd_share cwnd_share = { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7,
-					    .queued = true };
+/* By worker. */
+static struct {
+	_Alignas(CACHE_LINE) struct eng_cwnd_share share;
+} cwnd_shares[PROGRESS_WORKERS] = {
+	[0 ... PROGRESS_WORKERS -
+	 1] = { { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7, .queued = true } },
+};
 
-void uroce_cwnd_fit(uint32_t receive_buffer)
+static struct eng_cwnd_share *cwnd_share(const struct progress *worker)
+{
+	return &cwnd_shares[progress_worker_number(worker)].share;
+}
+
+void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer)
 {
 	uint64_t limit = (uint64_t)receive_buffer / 8 * 7;
 
 	if (limit > (uint64_t)CWND_PACKETS * PACKET_CHARGE)
 		limit = (uint64_t)CWND_PACKETS * PACKET_CHARGE;
-	__atomic_store_n(&cwnd_share.limit, limit, __ATOMIC_RELAXED);
+	__atomic_store_n(&cwnd_share(worker)->limit, limit, __ATOMIC_RELAXED);
 }
 
 /* rule C7 */
@@ -280,6 +307,14 @@ static uint32_t max_recv_sge(const struct uroce_qp *qp)
 	return qp->srq ? qp->srq->max_sge : qp->cap.max_recv_sge;
 }
 
+/* An XRC target has no CQ of its own: what it receives goes to that of an SRQ. */
+static struct progress *choose_worker(const struct uroce_qp *qp)
+{
+	if (qp->recv_cq)
+		return qp->recv_cq->workers.own;
+	return qp->send_cq ? qp->send_cq->workers.own : qp->context->progress;
+}
+
 /* The number and the engine; the lock keeps visitors out until both are there. */
 static int start_engine(struct uroce_qp *qp)
 {
@@ -290,7 +325,7 @@ static int start_engine(struct uroce_qp *qp)
 	if (!qp->progress.engine)
 		return ENOMEM;
 	pthread_mutex_lock(&qp->progress.lock);
-	error = -progress_qp_add(qp->context->progress, &qp->progress);
+	error = -progress_qp_add(choose_worker(qp), &qp->progress);
 	if (!error)
 		eng_qp_init(qp->progress.engine,
 			    &(struct eng_qp_init){
@@ -305,7 +340,9 @@ static int start_engine(struct uroce_qp *qp)
 				    .signal_all = qp->signal_all,
 				    .credits_hidden = qp->context->settings.credits_hidden,
 				    /* What is never acknowledged is not in flight. */
-				    .cwnd_share = qp->progress.unreliable ? NULL : &cwnd_share,
+				    .cwnd_share = qp->progress.unreliable
+							  ? NULL
+							  : cwnd_share(qp->progress.worker),
 				    .cwnd_packets = CWND_PACKETS,
 			    });
 	pthread_mutex_unlock(&qp->progress.lock);
@@ -343,6 +380,7 @@ struct uroce_qp *uroce_qp_create(struct ibv_context *context, struct ibv_qp_init
 	if (qp->pd)
 		uroce_pd_use(qp->pd);
 	count_users(qp, 1);
+	attach_to_cqs(qp);
 	if (qp->type != ENG_XRC_RECV)
 		uroce_belongings_enter(&qp->belonging, BELONGING_QP, qp->context, end);
 	attr->cap = qp->cap;
@@ -433,7 +471,7 @@ void uroce_qp_take_in(struct uroce_qp *qp)
 	state = eng_qp_state(qp->progress.engine);
 	pthread_mutex_unlock(&qp->progress.lock);
 	if (state != ENG_RESET && state != ENG_INIT && state != ENG_ERR)
-		progress_take_in(qp->context->progress);
+		progress_take_in(qp->progress.worker);
 }
 
 static bool awaits_answer(struct uroce_qp *qp)
@@ -452,7 +490,7 @@ void uroce_qp_await_answers(struct uroce_qp *qp)
 
 	while (awaits_answer(qp) && progress_now() < until) {
 		usleep(ANSWER_PAUSE_US);
-		progress_take_in(qp->context->progress);
+		progress_take_in(qp->progress.worker);
 	}
 }
 
@@ -462,16 +500,17 @@ static void silence(struct uroce_qp *qp)
 	/* The peer may still wait for an acknowledgement of what was received last. */
 	pthread_mutex_lock(&qp->progress.lock);
 	eng_farewell(qp->progress.engine);
-	progress_changed(qp->context->progress, &qp->progress);
+	progress_changed(qp->progress.worker, &qp->progress);
 	pthread_mutex_unlock(&qp->progress.lock);
 	uroce_mcast_detach_all(qp);
-	progress_qp_remove(qp->context->progress, &qp->progress);
+	progress_qp_remove(qp->progress.worker, &qp->progress);
 	uroce_ud_forget(qp);
 	uroce_qp_retire(qp);
 	/* What was under way no longer counts. */
 	eng_set_state(qp->progress.engine, ENG_RESET, 0);
 	uroce_async_purge(qp->context, &qp->base.qp);
 	uroce_qp_forget_completions(qp);
+	detach_from_cqs(qp);
 }
 
 void uroce_qp_end(struct uroce_qp *qp)

@@ -65,7 +65,7 @@ struct uroce_qp *uroce_qp_of(struct ibv_qp *qp);
 struct uroce_qp *to_uroce_qp_of_progress(struct progress_qp *progress_qp);
 
 /* The sockets of this process queue so many bytes: a measure for what all QPs may send. */
-void uroce_cwnd_fit(uint32_t receive_buffer);
+void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer);
 
 /* The callbacks of a QP's engine, whose owner is the struct uroce_qp. */
 extern const struct eng_ops uroce_engine_ops;

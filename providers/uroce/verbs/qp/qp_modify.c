@@ -217,9 +217,9 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 	if (!route->traffic_class)
 		route->traffic_class = qp->context->settings.traffic_class;
 	find_neighbour(qp, route);
-	result = progress_qp_connect(qp->context->progress, &qp->progress, route, path, error);
+	result = progress_qp_connect(qp->progress.worker, &qp->progress, route, path, error);
 	if (!result)
-		uroce_cwnd_fit(link_addr_receive_buffer(qp->progress.addr));
+		uroce_cwnd_fit(qp->progress.worker, link_addr_receive_buffer(qp->progress.addr));
 	if (!result)
 		uroce_path_check(qp, next->path_mtu);
 	if (result && error[0])
@@ -255,7 +255,7 @@ static void say_farewell(struct uroce_qp *qp, enum eng_qp_state to)
 	if (to != ENG_ERR && to != ENG_RESET)
 		return;
 	eng_farewell(qp->progress.engine);
-	progress_changed(qp->context->progress, &qp->progress);
+	progress_changed(qp->progress.worker, &qp->progress);
 }
 
 /* Caller holds modify_lock, so only the engine itself may move, and only to ERR. */
@@ -306,7 +306,7 @@ static int modify(struct uroce_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		tell_engine(qp, mask & IBV_QP_AV ? &path : NULL);
 		if (mask & IBV_QP_STATE)
 			eng_set_state(qp->progress.engine, to, progress_now());
-		progress_changed(qp->context->progress, &qp->progress);
+		progress_changed(qp->progress.worker, &qp->progress);
 	}
 	pthread_mutex_unlock(&qp->progress.lock);
 	free(replay);

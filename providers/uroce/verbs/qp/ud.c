@@ -26,7 +26,8 @@ void uroce_ud_forked(void)
 }
 
 /* Caller holds listen_lock.  0 or a negative errno. */
-static int listen_to_all(struct uroce_context *context, char error[PROGRESS_ERROR_TEXT])
+static int listen_to_all(struct uroce_context *context, unsigned int worker,
+			 char error[PROGRESS_ERROR_TEXT])
 {
 	struct progress_local local[UROCE_GID_TABLE];
 	unsigned int count = 0;
@@ -42,27 +43,50 @@ static int listen_to_all(struct uroce_context *context, char error[PROGRESS_ERRO
 		local[count].scope_id = link_gid_is_link_local(gid.raw) ? netdev.index : 0;
 		count++;
 	}
-	return progress_listen_set(context->progress, context->listen, local, count, error);
+	return progress_listen_set(progress_worker(worker), context->listen[worker], local, count,
+				   error);
+}
+
+/* Caller holds listen_lock. */
+static bool is_listener(const struct uroce_context *context)
+{
+	const struct uroce_context *listener = listeners;
+
+	while (listener && listener != context)
+		listener = listener->next_listener;
+	return listener;
+}
+
+/* Caller holds listen_lock.  0 or a negative errno. */
+static int begin_to_listen(struct uroce_context *context, unsigned int worker,
+			   char error[PROGRESS_ERROR_TEXT])
+{
+	int result = -ENOMEM;
+
+	context->listen[worker] = progress_listen_new();
+	if (context->listen[worker])
+		result = listen_to_all(context, worker, error);
+	if (!result && !is_listener(context)) {
+		context->next_listener = listeners;
+		listeners = context;
+	}
+	if (result && context->listen[worker]) {
+		progress_listen_close(progress_worker(worker), context->listen[worker]);
+		context->listen[worker] = NULL;
+	}
+	return result;
 }
 
 int uroce_ud_listen(struct uroce_qp *qp)
 {
 	struct uroce_context *context = qp->context;
+	unsigned int worker = progress_worker_number(qp->progress.worker);
 	char text[PROGRESS_ERROR_TEXT] = "";
 	int error = 0;
 
 	pthread_mutex_lock(&listen_lock);
-	if (!context->listen) {
-		context->listen = progress_listen_new();
-		error = context->listen ? listen_to_all(context, text) : -ENOMEM;
-		if (!error) {
-			context->next_listener = listeners;
-			listeners = context;
-		} else if (context->listen) {
-			progress_listen_close(context->progress, context->listen);
-			context->listen = NULL;
-		}
-	}
+	if (!context->listen[worker])
+		error = begin_to_listen(context, worker, text);
 	pthread_mutex_unlock(&listen_lock);
 	if (error) {
 		if (text[0])
@@ -70,7 +94,7 @@ int uroce_ud_listen(struct uroce_qp *qp)
 		return -error;
 	}
 	pthread_mutex_lock(&qp->progress.lock);
-	qp->progress.listen = context->listen;
+	qp->progress.listen = context->listen[worker];
 	pthread_mutex_unlock(&qp->progress.lock);
 	return 0;
 }
@@ -81,8 +105,12 @@ void uroce_ud_addresses_changed(void)
 
 	pthread_mutex_lock(&listen_lock);
 	/* A queue pair without an address hears nothing until there is one. */
-	for (struct uroce_context *context = listeners; context; context = context->next_listener)
-		listen_to_all(context, text);
+	for (struct uroce_context *context = listeners; context; context = context->next_listener) {
+		for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+			if (context->listen[i])
+				listen_to_all(context, i, text);
+		}
+	}
 	pthread_mutex_unlock(&listen_lock);
 }
 
@@ -98,9 +126,11 @@ void uroce_ud_close(struct uroce_context *context)
 	if (*from)
 		*from = context->next_listener;
 	pthread_mutex_unlock(&listen_lock);
-	if (context->listen)
-		progress_listen_close(context->progress, context->listen);
-	context->listen = NULL;
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		if (context->listen[i])
+			progress_listen_close(progress_worker(i), context->listen[i]);
+		context->listen[i] = NULL;
+	}
 	uroce_ah_bury();
 }
 

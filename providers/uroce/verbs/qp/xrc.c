@@ -227,6 +227,8 @@ int uroce_xrc_add_srq(struct uroce_srq *srq, struct ibv_xrcd *ibv_xrcd, struct i
 	if (error)
 		return error;
 	atomic_fetch_add(&srq->cq->users, 1);
+	/* XRC targets are in the instance. */
+	uroce_cq_attach(srq->cq, srq->context->progress);
 	atomic_fetch_add(&xrcd->users, 1);
 	return 0;
 }
@@ -248,8 +250,10 @@ void uroce_xrc_hide_srq(struct uroce_srq *srq)
 void uroce_xrc_remove_srq(struct uroce_srq *srq)
 {
 	uroce_xrc_hide_srq(srq);
-	if (!uroce_inherited(srq->generation))
+	if (!uroce_inherited(srq->generation)) {
 		uroce_cq_forget_srq(srq->cq, srq->base.srq_num);
+		uroce_cq_detach(srq->cq, srq->context->progress);
+	}
 	atomic_fetch_sub(&srq->cq->users, 1);
 	atomic_fetch_sub(&srq->xrcd->users, 1);
 }

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "helgrind.h"
+#include "tap.h"
+#include "transmit.h"
+
+static void no_hook(unsigned int worker)
+{
+	(void)worker;
+}
+
+static void send_faulty(void *arg, const struct fault_path *path, const struct iovec *pieces,
+			unsigned int count, unsigned int segment)
+{
+	transmit_pieces(arg, path, pieces, count, segment);
+}
+
+static void lose_faulty(void *arg, const struct fault_path *path, const uint8_t *bytes,
+			uint32_t length)
+{
+	(void)arg;
+	tap_dropped(path->peer, path->qpn, bytes, length);
+}
+
+static void count_faulty(void *arg, enum progress_counter counter)
+{
+	count_anywhere(arg, counter);
+}
+
+static int open_fault(struct progress *progress, char error[PROGRESS_ERROR_TEXT])
+{
+	const struct fault_sink sink = {
+		.send = send_faulty, .lost = lose_faulty, .count = count_faulty, .arg = progress
+	};
+	const char *text = getenv("UROCE_FAULT");
+	struct fault_config config;
+	int result;
+
+	if (!text || !*text)
+		return 0;
+	result = fault_parse(text, &config, error);
+	if (!result && fault_open(&progress->fault, &config, &sink)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
+		result = -ENOMEM;
+	}
+	return result;
+}
+
+static uint32_t random_start(void)
+{
+	uint32_t start;
+
+	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) != (ssize_t)sizeof(start))
+		start = (uint32_t)progress_now();
+	return start;
+}
+
+static void free_memory(struct progress *progress)
+{
+	for (unsigned int i = 0; i < progress->tx_count; i++)
+		tx_buffer_free(atomic_load(&progress->tx[i]));
+	tx_buffer_free(progress->turn_tx);
+	free(progress->receive_buffer);
+	free(progress->group);
+	free(progress->address);
+	pthread_mutex_destroy(&progress->turn_lock);
+	pthread_mutex_destroy(&progress->route_lock);
+	deadline_fini(&progress->deadlines);
+	free(progress);
+}
+
+/* Made now, so that posts allocate nothing.  Their memory is not touched before they are used. */
+static bool fill_stock(struct progress *progress)
+{
+	unsigned int wanted = tx_buffers_wanted();
+
+	while (progress->tx_count < wanted) {
+		struct tx_buffer *tx = tx_buffer_new(progress->max_segments);
+
+		if (!tx)
+			return false;
+		atomic_init(&progress->tx[progress->tx_count++], tx);
+	}
+	progress->turn_tx = tx_buffer_new(progress->max_segments);
+	return progress->turn_tx;
+}
+
+/* What threads look at without a lock. */
+static void tell_helgrind(struct progress *progress)
+{
+	HELGRIND_IS_ATOMIC(progress->turn_counter);
+	HELGRIND_IS_ATOMIC(progress->turn_wanted);
+	HELGRIND_IS_ATOMIC(progress->answering);
+	HELGRIND_IS_ATOMIC(progress->scheduled);
+	HELGRIND_IS_ATOMIC(progress->deadlines.earliest);
+	HELGRIND_IS_ATOMIC(progress->helper.stop);
+	HELGRIND_IS_ATOMIC(progress->helper.leaves);
+	HELGRIND_IS_ATOMIC(progress->wakeup.armed);
+	HELGRIND_IS_ATOMIC(progress->gsi_wakeup);
+}
+
+/* All that needs nothing from outside. */
+static struct progress *allocate(unsigned int number, const struct progress_hooks *hooks)
+{
+	struct progress *progress = aligned_alloc(PROGRESS_CACHE_LINE, sizeof(*progress));
+
+	if (!progress)
+		return NULL;
+	memset(progress, 0, sizeof(*progress));
+	tell_helgrind(progress);
+	progress->number = number;
+	progress->hooks.enter = hooks && hooks->enter ? hooks->enter : no_hook;
+	progress->hooks.leave = hooks && hooks->leave ? hooks->leave : no_hook;
+	progress->hooks.turn_over = hooks && hooks->turn_over ? hooks->turn_over : no_hook;
+	progress->hooks.timed_out = hooks ? hooks->timed_out : NULL;
+	pthread_mutex_init(&progress->turn_lock, NULL);
+	pthread_mutex_init(&progress->route_lock, NULL);
+	deadline_init(&progress->deadlines);
+	atomic_init(&progress->gsi_wakeup.fd, -1);
+	atomic_init(&progress->gsi_wakeup.deadline, ENG_NEVER);
+	progress->receive_buffer = malloc(LINK_MAX_BYTES + 1);
+	if (!progress->receive_buffer) {
+		free_memory(progress);
+		return NULL;
+	}
+	return progress;
+}
+
+int worker_open(struct progress **opened, unsigned int number, const struct progress_hooks *hooks,
+		char error[PROGRESS_ERROR_TEXT])
+{
+	struct progress *progress = allocate(number, hooks);
+	int result;
+
+	if (!progress) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
+		return -ENOMEM;
+	}
+	result = open_fault(progress, error);
+	if (result)
+		goto free_memory;
+	result = number ? link_open_further(&progress->link, error)
+			: link_open(&progress->link, error);
+	if (result)
+		goto close_fault;
+	progress->slot = link_slot(progress->link);
+	progress->max_segments = link_max_segments(progress->link);
+	if (!fill_stock(progress)) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "out of memory");
+		result = -ENOMEM;
+		goto close_link_alone;
+	}
+	table_init(&progress->table, progress->slot, random_start());
+	result = helper_start(progress);
+	if (result) {
+		snprintf(error, PROGRESS_ERROR_TEXT, "cannot start the helper thread: %s",
+			 strerror(-result));
+		goto close_link;
+	}
+	*opened = progress;
+	return 0;
+
+close_link:
+	table_fini(&progress->table);
+close_link_alone:
+	link_close(progress->link);
+close_fault:
+	if (progress->fault)
+		fault_close(progress->fault);
+free_memory:
+	free_memory(progress);
+	return result;
+}
+
+void worker_close(struct progress *progress)
+{
+	helper_stop(progress);
+	if (progress->fault)
+		fault_close(progress->fault);
+	table_fini(&progress->table);
+	link_close(progress->link);
+	free_memory(progress);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "cq_workers.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "cq.h"
+#include "verbs/memory/key_table.h"
+
+_Static_assert((int)KEY_TABLE_READERS == PROGRESS_WORKERS, "each worker visits the key table");
+
+enum { WORD_BITS = 8 * sizeof(unsigned long) };
+
+/* Processors that any thread which asked may run on, as in cpu_set_t. */
+static _Atomic unsigned long processors[CPU_SETSIZE / WORD_BITS];
+/* The next thread's worker, counted without end. */
+static atomic_uint next_number;
+/* The calling thread's, or -1. */
+static _Thread_local int thread_number = -1;
+
+/*
+ * A thread that is bound to a processor tells nothing of those that its siblings are bound to, so
+ * what all of them may use is added up.
+ */
+static unsigned int count_processors(void)
+{
+	unsigned long own[CPU_SETSIZE / WORD_BITS] = { 0 };
+	unsigned int count = 0;
+
+	/* It fails where the kernel knows more processors. */
+	if (sched_getaffinity(0, sizeof(own), (cpu_set_t *)(void *)own))
+		return (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+	for (unsigned int i = 0; i < CPU_SETSIZE / WORD_BITS; i++) {
+		unsigned long word = atomic_fetch_or(&processors[i], own[i]) | own[i];
+
+		count += (unsigned int)__builtin_popcountl(word);
+	}
+	return count;
+}
+
+unsigned int uroce_workers_max(const struct uroce_settings *settings)
+{
+	unsigned int count = settings->workers ? settings->workers : count_processors();
+
+	return count < PROGRESS_WORKERS ? count : PROGRESS_WORKERS;
+}
+
+static unsigned int choose_number(const struct uroce_settings *settings, int comp_vector)
+{
+	unsigned int most = uroce_workers_max(settings);
+
+	if (comp_vector > 0)
+		return (unsigned int)comp_vector % PROGRESS_WORKERS;
+	if (settings->worker_for_each_cq)
+		return atomic_fetch_add(&next_number, 1) % most;
+	if (thread_number < 0)
+		thread_number = (int)(atomic_fetch_add(&next_number, 1) % most);
+	return (unsigned int)thread_number;
+}
+
+struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int comp_vector)
+{
+	unsigned int number = choose_number(&context->settings, comp_vector);
+	char text[PROGRESS_ERROR_TEXT];
+	struct progress *worker;
+
+	if (number == 0)
+		return context->progress;
+	if (progress_worker_get(number, &worker, text)) {
+		uroce_debug("worker %u cannot be made, worker 0 is shared: %s", number, text);
+		return context->progress;
+	}
+	uroce_settings_apply(&context->settings, worker);
+	key_table_admit(number);
+	return worker;
+}
+
+void uroce_cq_attach(struct uroce_cq *cq, struct progress *worker)
+{
+	unsigned int number = progress_worker_number(worker);
+
+	pthread_mutex_lock(&cq->lock);
+	if (cq->workers.users[number]++ == 0 && worker != cq->workers.own)
+		atomic_fetch_or(&cq->workers.others, 1u << number);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+void uroce_cq_detach(struct uroce_cq *cq, struct progress *worker)
+{
+	unsigned int number = progress_worker_number(worker);
+
+	pthread_mutex_lock(&cq->lock);
+	if (--cq->workers.users[number] == 0)
+		atomic_fetch_and(&cq->workers.others, ~(1u << number));
+	pthread_mutex_unlock(&cq->lock);
+}
+
+void uroce_cq_each_other(const struct uroce_cq *cq, void (*call)(struct progress *worker))
+{
+	uint32_t others = atomic_load_explicit(&cq->workers.others, memory_order_relaxed);
+
+	for (; others; others &= others - 1)
+		call(progress_worker((unsigned int)__builtin_ctz(others)));
+}
