@@ -214,6 +214,7 @@ enum uroce_abi_record_kind {
 	UROCE_ABI_RECORD_CONNECTION,  /* struct uroce_abi_stat_connection */
 	UROCE_ABI_RECORD_MESSAGE,     /* struct uroce_abi_stat_message */
 	UROCE_ABI_RECORD_REFUSAL,     /* struct uroce_abi_stat_refusal */
+	UROCE_ABI_RECORD_WORKER,      /* struct uroce_abi_stat_worker, then __u64 counters */
 };
 #define UROCE_ABI_NAME_BYTES 32
 
@@ -228,6 +229,13 @@ struct uroce_abi_stat_process {
 	__u32 slot;
 	char command[UROCE_ABI_NAME_BYTES]; /* as in /proc/self/comm */
 	char version[UROCE_ABI_NAME_BYTES];
+};
+
+/* The names of its counters are those of PORT_NAMES. */
+struct uroce_abi_stat_worker {
+	struct uroce_abi_record record;
+	__u32 number;
+	__u32 slot;
 };
 
 struct uroce_abi_stat_device {

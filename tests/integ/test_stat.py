@@ -12,7 +12,8 @@ import pytest
 import harness
 import talk
 
-PROCESS_FIELDS = {"pid", "slot", "command", "version", "devices", "counters", "qps"}
+PROCESS_FIELDS = {"pid", "slot", "command", "version", "devices", "counters", "qps",
+                  "workers"}
 DEVICE_FIELDS = {"name", "netdev", "active", "mtu", "address", "contexts"}
 QP_FIELDS = {"device", "type", "state", "waiting", "local", "remote", "qpn", "dest_qpn", "src_port",
              "mtu", "next_psn", "unacked_psn", "expected_psn", "ssn", "msn", "lsn",
@@ -66,6 +67,27 @@ def test_table(loopback):
     # Counters that are zero are left out, unless asked for.
     assert "icrc_err=0" not in text
     assert "icrc_err=0" in run(loopback, "--all").done()
+
+
+def test_workers(loopback):
+    """Each with its queue pairs; the counters of the process are the sums."""
+    streams = loopback.start(os.path.join(harness.BUILD, "tests/bin/bench_threads"),
+                             "uroce_lo", "rtt", 2, "threads", 20)
+    until = time.monotonic() + harness.PATIENCE
+    while [len(process["qps"]) for process in loopback.stat()] != [2, 2]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    for process in loopback.stat():
+        assert [worker["number"] for worker in process["workers"]] == [0, 1]
+        for worker in process["workers"]:
+            qpns = [qp["qpn"] for qp in process["qps"] if qp["qpn"] >> 18 == worker["slot"]]
+            assert worker["qps"] == len(qpns) == 1
+        for name, value in process["counters"].items():
+            # The workers' are read later.
+            assert sum(worker["counters"][name] for worker in process["workers"]) >= value
+    shown = run(loopback).done()
+    assert len(re.findall(r"^  worker \d  slot \d  queue pairs 0x.* 1$", shown, re.MULTILINE)) == 4
+    streams.kill()
 
 
 def test_one_process(loopback):

@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "link/link.h"
+
 #define PORT_STATE_ACTIVE 4
 
 static const char *address_text(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
@@ -49,6 +51,43 @@ static void table_counters(FILE *out, const char *title, const char *names, cons
 	}
 	if (column > 0)
 		fputc('\n', out);
+}
+
+/* Number of queue pairs of the process that are in a worker. */
+static unsigned int count_qps(const struct snapshot *snapshot,
+			      const struct uroce_abi_stat_worker *worker)
+{
+	const struct uroce_abi_record *record = NULL;
+	unsigned int count = 0;
+
+	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
+		const struct uroce_abi_stat_qp *qp = (const struct uroce_abi_stat_qp *)record;
+
+		count += qp->qpn >> LINK_SLOT_SHIFT == worker->slot;
+	}
+	return count;
+}
+
+/* The first worker's slot is the process's; it is only shown beside others. */
+static void table_workers(FILE *out, const struct snapshot *snapshot, bool all)
+{
+	const struct uroce_abi_record *record =
+		snapshot_next(snapshot, UROCE_ABI_RECORD_WORKER, NULL);
+
+	if (!record || !snapshot_next(snapshot, UROCE_ABI_RECORD_WORKER, record))
+		return;
+	for (; record; record = snapshot_next(snapshot, UROCE_ABI_RECORD_WORKER, record)) {
+		const struct uroce_abi_stat_worker *worker =
+			(const struct uroce_abi_stat_worker *)record;
+		uint32_t count;
+		const uint64_t *values = snapshot_worker_counters(snapshot, worker, &count);
+
+		fprintf(out, "  worker %u  slot %u  queue pairs 0x%06x to 0x%06x: %u\n",
+			worker->number, worker->slot, worker->slot << LINK_SLOT_SHIFT,
+			worker->slot << LINK_SLOT_SHIFT | LINK_INDEX_MASK,
+			count_qps(snapshot, worker));
+		table_counters(out, "     counters", snapshot->port_names, values, count, all);
+	}
 }
 
 static void heard_text(const struct uroce_abi_stat_qp *qp, char text[16])
@@ -185,6 +224,7 @@ void report_table(FILE *out, const struct snapshot *snapshot, bool all)
 	table_devices(out, snapshot);
 	table_counters(out, "  counters", snapshot->port_names, snapshot->port_values,
 		       snapshot->port_count, all);
+	table_workers(out, snapshot, all);
 	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record)))
 		table_qp(out, snapshot, (const struct uroce_abi_stat_qp *)record, all);
 	table_connections(out, snapshot);
@@ -257,6 +297,18 @@ static void json_device(FILE *out, const struct snapshot *snapshot,
 	fprintf(out, "\"active\":%s,\"mtu\":%u,\"address\":\"%s\",\"contexts\":%u",
 		device->port_state == PORT_STATE_ACTIVE ? "true" : "false", device->active_mtu,
 		address_text(device->gid, text), device->contexts);
+}
+
+static void json_worker(FILE *out, const struct snapshot *snapshot,
+			const struct uroce_abi_record *record)
+{
+	const struct uroce_abi_stat_worker *worker = (const struct uroce_abi_stat_worker *)record;
+	uint32_t count;
+	const uint64_t *values = snapshot_worker_counters(snapshot, worker, &count);
+
+	fprintf(out, "\"number\":%u,\"slot\":%u,\"qps\":%u,", worker->number, worker->slot,
+		count_qps(snapshot, worker));
+	json_counters(out, snapshot->port_names, values, count);
 }
 
 static void json_qp_numbers(FILE *out, const struct uroce_abi_stat_qp *qp)
@@ -396,6 +448,8 @@ void report_json(FILE *out, const struct snapshot *snapshot)
 	json_list(out, snapshot, "devices", UROCE_ABI_RECORD_DEVICE, json_device);
 	fputc(',', out);
 	json_counters(out, snapshot->port_names, snapshot->port_values, snapshot->port_count);
+	fputc(',', out);
+	json_list(out, snapshot, "workers", UROCE_ABI_RECORD_WORKER, json_worker);
 	fputc(',', out);
 	json_list(out, snapshot, "listeners", UROCE_ABI_RECORD_LISTENER, json_listener);
 	fputc(',', out);

@@ -86,6 +86,7 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 		[UROCE_ABI_RECORD_CONNECTION] = sizeof(struct uroce_abi_stat_connection),
 		[UROCE_ABI_RECORD_MESSAGE] = sizeof(struct uroce_abi_stat_message),
 		[UROCE_ABI_RECORD_REFUSAL] = sizeof(struct uroce_abi_stat_refusal),
+		[UROCE_ABI_RECORD_WORKER] = sizeof(struct uroce_abi_stat_worker),
 	};
 	size_t at =
 		previous ? (size_t)((const uint8_t *)previous - snapshot->bytes) + previous->bytes
@@ -96,7 +97,7 @@ const struct uroce_abi_record *snapshot_next(const struct snapshot *snapshot, ui
 			(const struct uroce_abi_record *)(snapshot->bytes + at);
 
 		if (record->kind == kind &&
-		    (kind > UROCE_ABI_RECORD_REFUSAL || record->bytes >= least[kind]))
+		    (kind > UROCE_ABI_RECORD_WORKER || record->bytes >= least[kind]))
 			return record;
 		at += record->bytes;
 	}
@@ -225,4 +226,14 @@ const uint64_t *snapshot_device_counters(const struct snapshot *snapshot,
 {
 	*count = counters_behind(snapshot, &device->record, sizeof(*device), device->counters);
 	return (const uint64_t *)(device + 1);
+}
+
+const uint64_t *snapshot_worker_counters(const struct snapshot *snapshot,
+					 const struct uroce_abi_stat_worker *worker,
+					 uint32_t *count)
+{
+	*count = (uint32_t)((worker->record.bytes - sizeof(*worker)) / sizeof(uint64_t));
+	if (*count > snapshot->port_count)
+		*count = snapshot->port_count;
+	return (const uint64_t *)(worker + 1);
 }

@@ -47,5 +47,9 @@ const uint64_t *snapshot_device_counters(const struct snapshot *snapshot,
 					 uint32_t *count);
 const uint64_t *snapshot_qp_counters(const struct snapshot *snapshot,
 				     const struct uroce_abi_stat_qp *qp, uint32_t *count);
+/* Those of a worker, which have the names of the process's. */
+const uint64_t *snapshot_worker_counters(const struct snapshot *snapshot,
+					 const struct uroce_abi_stat_worker *worker,
+					 uint32_t *count);
 
 #endif

@@ -116,6 +116,30 @@ static void write_port_values(struct writer *writer)
 	memcpy(record + 1, counters, sizeof(counters));
 }
 
+static void write_worker(struct writer *writer, struct progress *worker)
+{
+	uint64_t counters[PROGRESS_COUNTER_COUNT];
+	struct uroce_abi_stat_worker *record =
+		append_record(writer, UROCE_ABI_RECORD_WORKER, sizeof(*record) + sizeof(counters));
+
+	if (!record)
+		return;
+	record->number = progress_worker_number(worker);
+	record->slot = link_slot(progress_link(worker));
+	progress_worker_counters(worker, counters);
+	memcpy(record + 1, counters, sizeof(counters));
+}
+
+static void write_workers(struct writer *writer)
+{
+	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
+		struct progress *worker = progress_worker(i);
+
+		if (worker)
+			write_worker(writer, worker);
+	}
+}
+
 static void write_device(struct uroce_device *device, unsigned int open, void *arg)
 {
 	struct uroce_abi_stat_device *record = append_record(
@@ -231,6 +255,7 @@ int uroce_stat_snapshot(struct progress *progress, uint64_t *bytes)
 	write_names(&writer, UROCE_ABI_RECORD_PORT_NAMES, PROGRESS_COUNTER_COUNT,
 		    port_counter_name);
 	write_port_values(&writer);
+	write_workers(&writer);
 	write_names(&writer, UROCE_ABI_RECORD_QP_NAMES, ENG_COUNTER_COUNT, qp_counter_name);
 	uroce_devices_visit_open(write_device, &writer);
 	progress_each_qp(write_qp, &writer);
