@@ -249,6 +249,29 @@ def _add_habits():
         _add_both(name, "us", _habit(what, think_us))
 
 
+THREAD_WORKLOADS = {
+    "WRITE, 8 B": ("write8", "M/s", 1e6),
+    "WRITE, 64 KiB": ("write64k", "GB/s", 1e9 / 65536),
+    "SEND, 64 KiB": ("send64k", "GB/s", 1e9 / 65536),
+    "SEND and back, 2 B": ("rtt", "k/s", 1e3),
+}
+THREAD_UNITS = (2, 4, 8)
+
+
+def threads_name(workload, units, kind):
+    return f"{workload}, {units} {kind}"
+
+
+def _add_threads():
+    """Streams of threads and of processes, all together."""
+    for name, (workload, unit, scale) in THREAD_WORKLOADS.items():
+        for units in THREAD_UNITS:
+            for kind in ("threads", "contexts", "processes"):
+                _add_both(threads_name(name, units, kind), unit,
+                          lambda quick, args=(workload, units, kind), scale=scale:
+                          programs.threads(*args, RAW_SECONDS[quick]) / scale)
+
+
 def _connect_less_trips(quick):
     """What is not the three messages' way; each wakes a thread that sleeps."""
     trip = _raw_latency("floor", WIRE_SMALL, "--blocking")(quick)
@@ -317,6 +340,7 @@ _add_bandwidths()
 _add_rates()
 _add_the_rest()
 _add_habits()
+_add_threads()
 _add_connects()
 _add_instructions()
 _add_sweep()

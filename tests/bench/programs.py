@@ -212,6 +212,13 @@ def habit(what, think_us, count, timeout=60):
         return json.loads(process.finish(time.monotonic() + timeout))["us"]
 
 
+def threads(workload, units, kind, seconds, timeout=30):
+    """Messages per second of several streams at the same time, on all processors: threads.c."""
+    command = [host.program("threads"), DEVICE, workload, str(units), kind, str(seconds)]
+    with started(command, f"0-{os.cpu_count() - 1}", host.environment()) as process:
+        return float(process.finish(time.monotonic() + timeout))
+
+
 def many_qps(count, entries, timeout=60):
     command = [host.program("many_qps"), DEVICE, str(count), str(entries)]
     with started(command, host.CLIENT_CPU, host.environment()) as process:

@@ -89,6 +89,15 @@ def _the_rest():
         yield Target(f"{what}, pairs: {PAIRS}", ">=", 0.5, f"{what}, pairs: 1")
 
 
+def _threads():
+    """Where there are as many processors as threads of both sides; else other bounds count."""
+    for name in measures.THREAD_WORKLOADS:
+        for units in measures.THREAD_UNITS:
+            yield Target(measures.threads_name(name, units, "threads"), ">=", 0.8,
+                         measures.threads_name(name, units, "processes"),
+                         quick=units == 2 and name.startswith("WRITE, 8"))
+
+
 def _connects():
     yield Target("connect, less 3 one-way trips", "<=", 200)
     yield Target(f"connect, {AT_ONCE} at once", "<=", 2, quick=True)
@@ -111,7 +120,7 @@ def _through_memory(target):
     return dataclasses.replace(target, measure=target.measure + measures.SHM, reference=reference)
 
 
-_SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest(), *_connects(),
+_SOCKETS = [*_latencies(), *_bandwidths(), *_rates(), *_the_rest(), *_threads(), *_connects(),
             *_instructions()]
 ALL = _SOCKETS + [twin for twin in map(_through_memory, _SOCKETS) if twin]
 # Measured for the reader, compared with nothing.
