@@ -291,6 +291,20 @@ static void test_ack_behind_a_nak_that_never_went(void **state)
 	dut_give(dut, &send);
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 1);
 	expect_silence(dut);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_SENT_RNR], 0);
+}
+
+/* A request that comes twice before the RNR NAK is sent: one NAK, and it counts once. */
+static void test_rnr_naks_count_when_they_are_sent(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
+	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);
+	expect_silence(dut);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_SENT_RNR], 1);
 }
 
 int main(void)
@@ -308,6 +322,7 @@ int main(void)
 		DUT_TEST(test_order_of_acks_and_responses),
 		DUT_TEST(test_responder_works_in_rtr),
 		DUT_TEST(test_ack_behind_a_nak_that_never_went),
+		DUT_TEST(test_rnr_naks_count_when_they_are_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,14 +6,48 @@ import time
 
 import harness
 
+# Seconds after which packets that have not arrived are lost, on a host with much else to do.
+SETTLED = 5
+
+REFUSED = ("icrc_err", "malformed_pkts", "unknown_qp", "wrong_source", "bad_pkey", "rx_overflow",
+           "mad_unheard", "mad_malformed", "mad_bad_qkey")
+
+
+def all_arrived(shown):
+    """Returns true if these processes have received all packets that they have sent to each other.
+
+    An unsolicited ACK with the first credits may be lost: a queue pair that is not in RTR takes
+    and counts nothing.
+    """
+    missing = early = 0
+    for process in shown:
+        numbers = process["counters"]
+        missing += numbers["fault_duplicated"] - numbers["fault_dropped"]
+        missing -= sum(numbers[name] for name in REFUSED)
+        for queue_pair in process["qps"]:
+            numbers = queue_pair["counters"]
+            missing += numbers["sent_pkts"] - numbers["rcvd_pkts"]
+            early += numbers["unsolicited_acks_sent"] - numbers["unsolicited_acks_rcvd"]
+    return 0 <= missing <= max(0, early)
+
 
 def quiet_stat(place):
-    """What uroce-stat says of the processes once nothing comes any more, and when."""
-    shown, before = place.stat(), None
-    while before is None or [p["qps"] for p in shown] != [p["qps"] for p in before]:
-        time.sleep(0.05)
-        before, shown = shown, place.stat()
-    return {process["pid"]: process for process in shown}, time.time_ns()
+    """(what uroce-stat shows of the processes once all packets have arrived, a time at which that
+    was so)
+
+    Two looks show the same, and the time is between them: a packet before it has been counted, and
+    one after it has not.  A packet that was lost and counted nowhere is given up after SETTLED.
+    """
+    until = time.monotonic() + SETTLED
+    shown = place.stat()
+    while True:
+        time.sleep(0.025)
+        moment, before = time.time_ns(), shown
+        time.sleep(0.025)
+        shown = place.stat()
+        if [p["qps"] for p in shown] == [p["qps"] for p in before] and (
+                all_arrived(shown) or time.monotonic() > until):
+            return {process["pid"]: process for process in shown}, moment
 
 
 class Hold:

@@ -5,6 +5,7 @@
  */
 #include "progress_end.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -397,6 +398,53 @@ static void test_faults(void **state)
 	progress_put(progress);
 }
 
+/* Sends datagrams that no queue pair takes to the address of the ends. */
+static void send_strays(unsigned int count)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(4791),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	for (unsigned int i = 0; i < count; i++)
+		assert_int_equal(sendto(fd, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
+	close(fd);
+}
+
+/*
+ * A process that had no processor for longer than the Local ACK Timeout finds the ACK behind more
+ * packets than a turn receives: no timeout has passed.
+ */
+static void test_unread_ack_is_no_timeout(void **state)
+{
+	struct progress *progress = get_progress();
+	struct progress_end a, b;
+
+	(void)state;
+	end_open(&a, progress);
+	end_open(&b, progress);
+	a.timeout_code = 16; /* 268 ms */
+	end_connect(&a, b.qp.qpn);
+	end_connect(&b, a.qp.qpn);
+	turn_lock(progress);
+	assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
+	assert_true(end_send(&a, from_memory, 100));
+	send_strays(200);
+	/* Each turn receives one packet, and b may delay the ACK for some of them. */
+	while (b.received == 0 || eng_owed(b.qp.engine) != ENG_OWED_NOTHING)
+		turn_make(progress, TURN_POLLER);
+	assert_int_equal(eng_timeouts(a.qp.engine), 0);
+	assert_int_equal(a.sent, 0);
+	usleep(300000);
+	turn_make(progress, TURN_POLLER);
+	assert_int_equal(a.sent, 1);
+	assert_int_equal(eng_timeouts(a.qp.engine), 0);
+	turn_unlock(progress);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
 /* A window that has been full does not stay shut when packets are lost: they are sent again. */
 static void test_loss_in_a_full_window(void **state)
 {
@@ -440,6 +488,7 @@ int main(void)
 		cmocka_unit_test(test_helper_asks_for_no_turn),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_watch),
+		cmocka_unit_test(test_unread_ack_is_no_timeout),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_loss_in_a_full_window),
 	};

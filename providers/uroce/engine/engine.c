@@ -309,6 +309,11 @@ bool eng_deadline_before(const struct eng_qp *qp, uint64_t time)
 	return eng_deadline(qp) < time;
 }
 
+bool eng_times_out(const struct eng_qp *qp, uint64_t now)
+{
+	return timer_is_over(qp, now);
+}
+
 void eng_expire(struct eng_qp *qp, uint64_t now)
 {
 	enum eng_status verdict = timer_expire(qp, now);

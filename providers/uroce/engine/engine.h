@@ -306,6 +306,11 @@ uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
 /* Is eng_deadline() earlier than that?  For most packets it costs less to know. */
 bool eng_deadline_before(const struct eng_qp *qp, uint64_t time);
+/*
+ * Returns true if eng_expire() would count a Local ACK Timeout (rule S10).  The caller should first
+ * pass on everything that has arrived: the ACK may be part of it.
+ */
+bool eng_times_out(const struct eng_qp *qp, uint64_t now);
 void eng_expire(struct eng_qp *qp, uint64_t now);
 /* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */
 uint64_t eng_timeouts(const struct eng_qp *qp);

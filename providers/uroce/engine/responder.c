@@ -76,7 +76,6 @@ enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uin
 	}
 	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
-		count(qp, ENG_COUNT_SENT_RNR);
 		/* What comes while this is waited out has not been missed. */
 		if (!resp->early.first)
 			resp->early_psn = psn_sub(psn, 1);

@@ -83,6 +83,11 @@ static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_burst *burst)
 	return send_aeth(qp, burst, psn, credit_advertise(qp, psn), 0);
 }
 
+static bool is_rnr_nak(const struct responder *resp)
+{
+	return syndrome_kind(resp->nak_syndrome) == AETH_RNR_NAK;
+}
+
 static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 {
 	uint32_t psn = qp->resp.nak_psn;
@@ -101,6 +106,8 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 		/* rule C8: so the next unsolicited ACK has to be for that. */
 		credit_acknowledged(qp, psn_sub(psn, 1));
 	}
+	if (is_rnr_nak(&qp->resp))
+		count(qp, ENG_COUNT_SENT_RNR);
 	return send_aeth(qp, burst, psn, syndrome, 0);
 }
 
@@ -315,6 +322,8 @@ void response_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 		break;
 	case ENG_BURST_NAK:
 		qp->resp.nak_owed = true;
+		if (is_rnr_nak(&qp->resp))
+			qp->counters[ENG_COUNT_SENT_RNR]--;
 		break;
 	case ENG_BURST_ANSWERS:
 		replay_unsent(qp);

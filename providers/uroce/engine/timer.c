@@ -136,6 +136,13 @@ uint64_t timer_deadline_least(const struct eng_qp *qp)
 	return req->last_progress + (timeout < TLP_MIN_NS ? timeout : TLP_MIN_NS);
 }
 
+bool timer_is_over(const struct eng_qp *qp, uint64_t now)
+{
+	return can_request(qp) && is_reliable(qp) && qp->req.rnr_until == 0 &&
+	       sendqueue_awaits_answer(qp) && qp->attr.timeout_code != 0 &&
+	       now >= qp->req.last_progress + timeout_ns(qp);
+}
+
 enum eng_status timer_expire(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;

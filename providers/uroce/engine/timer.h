@@ -47,6 +47,8 @@ uint64_t timer_deadline(const struct eng_qp *qp);
  * timer_deadline().
  */
 uint64_t timer_deadline_least(const struct eng_qp *qp);
+/* Returns true if the Local ACK Timeout is over. */
+bool timer_is_over(const struct eng_qp *qp, uint64_t now);
 enum eng_status timer_expire(struct eng_qp *qp, uint64_t now);
 
 #endif

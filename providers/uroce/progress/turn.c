@@ -17,7 +17,7 @@ enum {
 	 */
 	RECEIVE_BATCHES = 8,
 	/* A socket buffer of the default size holds fewer.  The peers may go on sending. */
-	STOPPER_BATCHES = 2048,
+	ALL_BATCHES = 2048,
 	CONTROL_BATCHES = 64,
 	/*
 	 * So few packets are no stream: a poller goes back to its completions at once, since one
@@ -140,7 +140,7 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 				const struct progress_group *group)
 {
 	struct progress *progress = turn->progress;
-	int batches = turn->maker == TURN_STOPPER ? STOPPER_BATCHES : RECEIVE_BATCHES;
+	int batches = turn->reads_all ? ALL_BATCHES : RECEIVE_BATCHES;
 
 	while (batches-- > 0) {
 		struct link_batch batch;
@@ -160,9 +160,10 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 		link_release(&batch);
 		turn->packets += packets;
 		turn->worked = true;
-		if (turn->maker == TURN_POLLER && packets <= FEW_PACKETS)
-			return;
+		if (turn->maker == TURN_POLLER && !turn->reads_all && packets <= FEW_PACKETS)
+			break;
 	}
+	turn->unread = true;
 }
 
 /* Few processes have any. */
@@ -179,6 +180,7 @@ static __attribute__((noinline)) void receive_from_many(struct turn *turn)
 	struct link_addr *readable[WAKEUP_EVENTS];
 	int count = wakeup_readable(&progress->wakeup, readable);
 
+	turn->unread = count == WAKEUP_EVENTS;
 	for (int i = 0; i < count; i++)
 		receive_from(turn, readable[i], NULL);
 	/* Shared memory has no descriptor, and is looked at without a system call. */
@@ -209,6 +211,32 @@ static void receive_control(struct turn *turn)
 	}
 }
 
+static inline void receive_all(struct turn *turn) __attribute__((always_inline));
+static inline void receive_all(struct turn *turn)
+{
+	struct progress *progress = turn->progress;
+
+	if (__builtin_expect(progress->wakeup.many_fd >= 0, 0))
+		receive_from_many(turn);
+	else
+		for (unsigned int i = 0; i < progress->address_count; i++)
+			receive_from(turn, progress->address[i].addr, NULL);
+	for (unsigned int i = 0; i < progress->group_count; i++)
+		receive_from_group(turn, progress->group[i]);
+	if (turn->reads_all)
+		receive_control(turn);
+}
+
+/*
+ * The process had no processor for longer than a Local ACK Timeout.  The ACK may have come by then
+ * and lie behind more packets than a turn receives.
+ */
+static __attribute__((noinline)) void receive_rest(struct turn *turn)
+{
+	turn->reads_all = true;
+	receive_all(turn);
+}
+
 static void tell_of_timeout(const struct progress *progress, struct progress_qp *qp)
 {
 	uint64_t timeouts = eng_timeouts(qp->engine);
@@ -230,6 +258,10 @@ static void expire(struct turn *turn)
 	/* It is queued again when it is served; by a post in between perhaps once more. */
 	while ((qp = deadline_pop(&progress->deadlines, turn->now))) {
 		turn_visit(turn, qp);
+		if (turn->unread && !turn->reads_all && eng_times_out(qp->engine, turn->now)) {
+			receive_rest(turn);
+			turn_visit(turn, qp);
+		}
 		eng_expire(qp->engine, turn->now);
 		tell_of_timeout(progress, qp);
 		turn_schedule(turn, qp);
@@ -361,7 +393,12 @@ static __attribute__((noinline)) enum turn_result finish(struct turn *turn)
 
 static void begin(struct turn *turn, struct progress *progress, enum turn_maker maker)
 {
-	*turn = (struct turn){ .progress = progress, .maker = maker, .now = progress_now() };
+	*turn = (struct turn){
+		.progress = progress,
+		.maker = maker,
+		.now = progress_now(),
+		.reads_all = maker == TURN_STOPPER,
+	};
 	turn->scheduled_end = &turn->scheduled;
 	turn_worker = (int)progress->number;
 	count_in_turn(progress, maker == TURN_POLLER ? PROGRESS_COUNT_POLL_TURNS
@@ -373,15 +410,7 @@ enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
 	struct turn turn;
 
 	begin(&turn, progress, maker);
-	if (__builtin_expect(progress->wakeup.many_fd >= 0, 0))
-		receive_from_many(&turn);
-	else
-		for (unsigned int i = 0; i < progress->address_count; i++)
-			receive_from(&turn, progress->address[i].addr, NULL);
-	for (unsigned int i = 0; i < progress->group_count; i++)
-		receive_from_group(&turn, progress->group[i]);
-	if (maker == TURN_STOPPER)
-		receive_control(&turn);
+	receive_all(&turn);
 	if (is_idle(&turn)) {
 		turn_worker = -1;
 		return TURN_IDLE;
@@ -394,6 +423,7 @@ enum turn_result turn_make_control(struct progress *progress)
 	struct turn turn;
 
 	begin(&turn, progress, TURN_HELPER);
+	turn.unread = true;
 	receive_control(&turn);
 	return finish(&turn);
 }

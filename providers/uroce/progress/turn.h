@@ -21,6 +21,8 @@ struct turn {
 	struct progress_qp *scheduled; /* to be visited at the end, by next_in_turn */
 	struct progress_qp **scheduled_end;
 	unsigned int packets; /* received */
+	bool reads_all;	      /* receives until nothing is left, within that limit */
+	bool unread;	      /* there may be more to receive */
 	bool worked;	      /* anything was received, due or sent */
 	bool blocked;	      /* a socket was full */
 };
