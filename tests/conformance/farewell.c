@@ -115,6 +115,42 @@ static void test_farewell_is_no_nak(void **state)
 	expect_silence(dut);
 }
 
+/* A QP that fails by itself has waited with its ACK, or has not been asked for one. */
+static void test_failure_acknowledges_what_came(void **state)
+{
+	(void)state;
+	/* rule S7 test, rule S13 test */
+	for (int asked = 0; asked < 2; asked++) {
+		struct dut *dut = dut_rts((struct dut_config){ 0 });
+		struct wire_packet write = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
+
+		write.ack_request = asked;
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+		dut_forget(dut);
+		dut_give(dut, &write);
+		dut_nak(dut, DUT_SQ_PSN, NAK_ACCESS, 1);
+		assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
+		expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
+		expect_silence(dut);
+	}
+}
+
+/* To its peer an ACK behind a READ would say that the answer is lost. */
+static void test_failure_acknowledges_no_read(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	(void)state;
+	/* rule S13 test */
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	dut_give_read(dut, DUT_RQ_PSN, 0, 8);
+	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
+	dut_nak(dut, DUT_SQ_PSN, NAK_ACCESS, 1);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
+	expect_silence(dut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +160,8 @@ int main(void)
 		DUT_TEST(test_farewell_covers_what_was_not_asked_for),
 		DUT_TEST(test_no_farewell),
 		DUT_TEST(test_farewell_is_no_nak),
+		DUT_TEST(test_failure_acknowledges_what_came),
+		DUT_TEST(test_failure_acknowledges_no_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

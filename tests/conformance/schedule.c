@@ -62,6 +62,20 @@ static struct dut *written_to(unsigned int n)
 	return dut;
 }
 
+/* An error that ends the queue pair does not take away the ACK that waits for an answer. */
+static void test_error_sends_the_ack_that_waits(void **state)
+{
+	struct dut *dut = written_to(1);
+
+	(void)state;
+	/* rule S7 test, rule S13 test */
+	expect_none(dut, polled, ENG_TX_ACK_DELAY);
+	dut_wqe(dut, ENG_WRITE, 8, 0)->data.sge[0].lkey = 0xbad;
+	eng_sq_push(dut->qp);
+	expect_burst(dut, polled, ENG_BURST_NAK, 1);
+	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
+}
+
 /* An ACK waits for an answer, leaves without one in time, and then the next does not wait. */
 static void test_ack_waits_once(void **state)
 {
@@ -456,6 +470,7 @@ int main(void)
 		DUT_TEST(test_share_is_given_back),
 		DUT_TEST(test_full_transport),
 		DUT_TEST(test_sides_take_turns),
+		DUT_TEST(test_error_sends_the_ack_that_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

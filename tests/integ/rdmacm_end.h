@@ -14,6 +14,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 
@@ -47,6 +50,23 @@ static inline void expect(struct rdma_event_channel *channel, enum rdma_cm_event
 
 	assert_int_equal(event->status, 0);
 	rdma_ack_cm_event(event);
+}
+
+/* The kernel reports the carrier some time after the interface was set up. */
+static inline void await_device(const char *name)
+{
+	bool found = false;
+
+	for (int waited = 0; waited < PATIENCE_MS && !found; waited += 10) {
+		struct ibv_device **list = ibv_get_device_list(NULL);
+
+		for (int i = 0; list[i]; i++)
+			found |= !strcmp(ibv_get_device_name(list[i]) + strlen("uroce_"), name);
+		ibv_free_device_list(list);
+		if (!found)
+			usleep(10000);
+	}
+	assert_true(found);
 }
 
 #endif

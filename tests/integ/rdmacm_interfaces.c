@@ -82,23 +82,6 @@ static void connect_over(const char *netdev, const char *address)
 	close_end(&end);
 }
 
-/* The kernel reports the carrier some time after the interface was set up. */
-static void await_device(const char *name)
-{
-	bool found = false;
-
-	for (int waited = 0; waited < PATIENCE_MS && !found; waited += 10) {
-		struct ibv_device **list = ibv_get_device_list(NULL);
-
-		for (int i = 0; list[i]; i++)
-			found |= !strcmp(ibv_get_device_name(list[i]) + strlen("uroce_"), name);
-		ibv_free_device_list(list);
-		if (!found)
-			usleep(10000);
-	}
-	assert_true(found);
-}
-
 static void an_interface_is_made_again(void **state)
 {
 	static const unsigned int indexes[] = { 800, 801, 800 };

@@ -492,6 +492,8 @@ def test_uroce_run():
     assert run(RUN, lib=None).returncode == 2
     assert "usage: uroce-run" in run(RUN, lib=None).stderr
     assert "usage: uroce-run" in output_of(RUN, "--help", lib=None)
+    for tool in RUN, RUN[:-3] + "stat", RUN[:-3] + "trace":
+        assert re.fullmatch(r"uroce-\w+ \d+\.\d+\.\d+\n", output_of(tool, "--version", lib=None))
     assert run(RUN, "--no-such-option", lib=None).returncode == 2
     assert output_of(RUN, "--lib-dir", lib=None) == os.path.realpath(LIB) + "\n"
     assert output_of(RUN, "ibv_devices", lib=None) == output_of("ibv_devices")
@@ -508,7 +510,10 @@ def test_options_of_uroce_run(options):
     words = ["sh", "-c", 'echo "$UROCE_CAPTURE $*"', "sh", "--view=calls"]
     assert output_of(RUN, *options, *words, lib=None) == "/x --view=calls\n"
     assert run(RUN, *options, lib=None).returncode == 2
-    assert run(RUN, "--capture", lib=None).returncode == 2
+    for words in [], ["true"], ["true", "-d", "x"]:
+        process = run(RUN, "--capture", *words, lib=None)
+        assert process.returncode == 2
+        assert not words or "--capture has taken true as its file\n" in process.stderr
 
 
 @pytest.fixture(scope="module")

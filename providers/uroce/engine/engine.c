@@ -201,20 +201,17 @@ static inline void count_sent(struct eng_qp *qp, const struct eng_burst *burst)
 	qp->counters[ENG_COUNT_SENT_BYTES] += burst->bytes;
 }
 
-/* Carries out the verdict that an error brings; what is left to send then is a NAK at most. */
+/* Carries out the verdict that an error brings; what is left to send then is a NAK or an ACK. */
 static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct eng_burst *burst,
 						    enum eng_tx reason)
 {
-	enum eng_status error = sendqueue_error(qp);
+	enum eng_status error = reason == ENG_TX_REFUSED ? ENG_WR_FLUSH_ERR : sendqueue_error(qp);
 
-	if (reason == ENG_TX_REFUSED) {
-		state_fail(qp, ENG_WR_FLUSH_ERR);
-		/* A NAK waits for no time. */
+	if (error != ENG_SUCCESS) {
+		state_fail(qp, error);
+		/* It waits for no time. */
 		reason = response_transmit(qp, burst, 0);
 		count_sent(qp, burst);
-	} else if (error != ENG_SUCCESS) {
-		state_fail(qp, error);
-		reason = ENG_TX_STATE;
 	}
 	cwnd_publish(qp);
 	return reason;

@@ -60,6 +60,16 @@ void responder_flush(struct eng_qp *qp)
 	}
 }
 
+void responder_owe_last_ack(struct eng_qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->nak_psn = resp->ack_psn;
+	resp->nak_syndrome = AETH_ACK << 5;
+	resp->nak_owed = resp->replay_pending > 0 ||
+			 psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0;
+}
+
 enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uint32_t psn)
 {
 	const struct request_error_row *row = &request_error_rows[error];
@@ -69,11 +79,8 @@ enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uin
 	resp->nak_psn = psn;
 	resp->nak_syndrome = row->syndrome;
 	resp->silent = true;
-	if (error == REQUEST_INVALIDATE) {
-		resp->nak_psn = resp->ack_psn;
-		resp->nak_owed &= resp->replay_pending > 0 ||
-				  psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0;
-	}
+	if (error == REQUEST_INVALIDATE && is_reliable(qp))
+		responder_owe_last_ack(qp);
 	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
 		/* What comes while this is waited out has not been missed. */

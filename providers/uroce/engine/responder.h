@@ -25,6 +25,9 @@ bool responder_take_short(struct eng_qp *qp, const struct wire_packet *packet);
 /* An error was found: NAK, completion, event and verdict, as its row says. */
 enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uint32_t psn);
 
+/* The QP is about to be silent: all that it has executed is acknowledged, if it has not been. */
+void responder_owe_last_ack(struct eng_qp *qp);
+
 /* The first packet from the peer: told as an event while the queue pair is in RTR. */
 void responder_establish(struct eng_qp *qp);
 

@@ -35,6 +35,20 @@ static void enter_error_silently(struct eng_qp *qp)
 	enter_error(qp);
 }
 
+/*
+ * A request of its own has failed.  The peer gets the ACK of what it has sent, which may have
+ * waited to ride behind data; but not ahead of an answer to a READ, which it would not get any
+ * more.
+ */
+static void fail_request(struct eng_qp *qp)
+{
+	bool may_acknowledge = can_respond(qp) && qp->resp.replay_pending == 0;
+
+	enter_error_silently(qp);
+	if (may_acknowledge)
+		responder_owe_last_ack(qp);
+}
+
 void state_fail(struct eng_qp *qp, enum eng_status verdict)
 {
 	if (verdict == ENG_WR_FLUSH_ERR) {
@@ -43,7 +57,7 @@ void state_fail(struct eng_qp *qp, enum eng_status verdict)
 	}
 	sendqueue_retire(qp, sq_at(qp, qp->sq->tail), verdict);
 	if (is_reliable(qp)) {
-		enter_error_silently(qp);
+		fail_request(qp);
 		return;
 	}
 	qp->state = ENG_SQE;

@@ -187,7 +187,7 @@ static int receive_both(struct link_addr *addr, struct link_region *region,
 	return rings_next || error != -EAGAIN ? error : link_region_receive(region, batch);
 }
 
-int link_receive(struct link_addr *addr, struct link_batch *batch)
+inline int link_receive(struct link_addr *addr, struct link_batch *batch)
 {
 	struct link_region *region = atomic_load_explicit(&addr->region, memory_order_acquire);
 

@@ -34,6 +34,7 @@ static const char usage[] =
 	"  -c, --capture PID      write the packets of this process to FILE (pcapng; -: standard\n"
 	"                         output) until interrupted; options as in UROCE_CAPTURE\n"
 	"  -h, --help             this text\n"
+	"      --version          the version\n"
 	"Exit code: 0 when all answered, 1 when one did not or PID is not there, 2 for wrong "
 	"usage.\n";
 
@@ -54,6 +55,7 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "capture", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
 	const char *pid = NULL;
@@ -76,6 +78,9 @@ static int parse(int argc, char **argv, struct options *options)
 			pid = optarg;
 		} else if (c == 'h') {
 			fputs(usage, stdout);
+			return 1;
+		} else if (c == 'V') {
+			puts("uroce-stat " UROCE_VERSION);
 			return 1;
 		} else {
 			fputs(usage, stderr);

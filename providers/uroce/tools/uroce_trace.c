@@ -42,6 +42,7 @@ static const char usage[] =
 	"  -q, --qp N          only connections of queue pair N (0x... is hexadecimal)\n"
 	"      --from, --to    the seconds that are drawn, from the capture's begin\n"
 	"  -h, --help          this text\n"
+	"      --version       the version\n"
 	"Exit code: 0; 1 when FILE is not readable to its end, or the result not writable; 2 for\n"
 	"wrong usage; 3 when FILE has no packet of RoCEv2.\n";
 
@@ -103,21 +104,21 @@ static bool take(struct options *options, int letter)
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
-		{ "summary", no_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "timeline", no_argument, NULL, 't' },
-		{ "plot", required_argument, NULL, 'p' },
-		{ "qp", required_argument, NULL, 'q' },
-		{ "from", required_argument, NULL, 'f' },
-		{ "to", required_argument, NULL, 'T' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
+		{ "summary", no_argument, NULL, 's' },	{ "json", no_argument, NULL, 'j' },
+		{ "timeline", no_argument, NULL, 't' }, { "plot", required_argument, NULL, 'p' },
+		{ "qp", required_argument, NULL, 'q' }, { "from", required_argument, NULL, 'f' },
+		{ "to", required_argument, NULL, 'T' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },	{ NULL, 0, NULL, 0 },
 	};
 	int letter;
 
 	while ((letter = getopt_long(argc, argv, "sjtp:q:h", names, NULL)) != -1) {
 		if (letter == 'h') {
 			fputs(usage, stdout);
+			return EXIT_RIGHT;
+		}
+		if (letter == 'V') {
+			puts("uroce-trace " UROCE_VERSION);
 			return EXIT_RIGHT;
 		}
 		if (!take(options, letter))

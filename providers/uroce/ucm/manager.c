@@ -22,6 +22,8 @@
 enum {
 	LEAVE_MIN_MS = 2,
 	LEAVE_MS = 80,
+	/* After a message that could not be sent, so that the next repetition is sent as well. */
+	LEAVE_UNSENT_MS = 300,
 	/* For so long it waits for a command that is under way. */
 	ENTER_MS = 100,
 };
@@ -43,6 +45,7 @@ static bool credits_shown;
 
 static uint64_t deadline = CM_NEVER; /* that gsi knows; under the lock, as the next */
 static uint64_t last_sent;	     /* when, a MAD */
+static uint64_t last_unsent;	     /* the same, of those that could not be sent */
 
 void ucm_enter(void)
 {
@@ -124,9 +127,10 @@ static void send_mad(void *owner, const struct cm_path *path, const uint8_t *mad
 	ucm_gsi_path(path, &to);
 	last_sent = progress_now();
 	error = gsi_send(gsi, &to, mad);
-	if (error)
-		uroce_debug("a message of the connection manager was not sent: %s",
-			    strerror(-error));
+	if (!error)
+		return;
+	last_unsent = last_sent;
+	uroce_debug("a message of the connection manager was not sent: %s", strerror(-error));
 }
 
 static void received(void *arg, const struct gsi_mad *mad)
@@ -315,6 +319,11 @@ static void count_unanswered(void *arg, const struct cm_conn *conn)
 	*(unsigned int *)arg += cm_conn_state(conn) == CM_DREQ_SENT;
 }
 
+static bool is_past(uint64_t when, unsigned int ms)
+{
+	return progress_now() - when > ms * UINT64_C(1000000);
+}
+
 static bool may_go(void)
 {
 	unsigned int unanswered = 0;
@@ -322,7 +331,12 @@ static bool may_go(void)
 	if (!cm)
 		return true;
 	cm_each_conn(cm, count_unanswered, &unanswered);
-	return !unanswered && progress_now() - last_sent > LEAVE_MIN_MS * UINT64_C(1000000);
+	return !unanswered && is_past(last_sent, LEAVE_MIN_MS);
+}
+
+static bool may_stay(int ms)
+{
+	return ms < LEAVE_MS || !is_past(last_unsent, LEAVE_UNSENT_MS);
 }
 
 /*
@@ -352,8 +366,9 @@ static bool pause_in_time(void)
 
 /*
  * A process that ends says good-bye, as the kernel does for it; but the kernel stays.  So a DREQ
- * has the time to be repeated once, and what has been sent to a process on this host the time to be
- * handed to it, which may be by this process; then other processes have queue pair 1.
+ * has the time to be repeated once, or until it can be sent if its address is about to come back,
+ * and what has been sent to a process on this host the time to be handed to it, which may be by
+ * this process; then other processes have queue pair 1.
  */
 static void leave(void)
 {
@@ -365,7 +380,7 @@ static void leave(void)
 	leaving = true;
 	leaver = pthread_self();
 	ucm_channel_each(close_all, NULL);
-	for (int i = 0; i < LEAVE_MS && !may_go(); i++)
+	for (int i = 0; may_stay(i) && !may_go(); i++)
 		if (!pause_in_time())
 			return;
 	left = gsi;

@@ -59,14 +59,13 @@ static void end(struct uroce_belonging *belonging)
 	struct xrc_opening *opening =
 		(struct xrc_opening *)((char *)belonging - offsetof(struct xrc_opening, belonging));
 	struct uroce_qp *qp = opening->qp;
-	bool is_open;
 
+	/* Kept until the QP has ended: another thread may be closing the other openings. */
 	xrc_domains_lock();
 	opening->generation = UROCE_ENDED;
-	is_open = hand_on(qp, opening);
-	xrc_domains_unlock();
-	if (!is_open && !uroce_inherited(qp->generation))
+	if (!hand_on(qp, opening) && !uroce_inherited(qp->generation))
 		uroce_qp_end(qp);
+	xrc_domains_unlock();
 }
 
 /* Caller holds the domains' lock, so that qp is there. */
@@ -188,12 +187,8 @@ int uroce_xrc_close_opening(struct xrc_opening *opening)
 	xrc_domains_lock();
 	/* The QP must not stay in a context that may be closed: hand it on, or end it. */
 	if (!uroce_inherited(qp->generation) && !hand_on(qp, opening) &&
-	    (qp->openings != opening || opening->next)) {
-		/* The QP stays as long as this opening has not left it. */
-		xrc_domains_unlock();
+	    (qp->openings != opening || opening->next))
 		uroce_qp_end(qp);
-		xrc_domains_lock();
-	}
 	last = leave(opening);
 	xrc_domains_unlock();
 	if (!inherited) {
