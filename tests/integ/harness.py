@@ -266,11 +266,14 @@ class Place:
     def serve(self, port, *command, **options):
         """Start a server and wait until it listens."""
         server = self.start(*command, **options)
+        self.await_listening(server, port)
+        return server
+
+    def await_listening(self, server, port):
         until = time.monotonic() + PATIENCE
         while not self.listens(port):
             assert server.running() and time.monotonic() < until, f"does not listen: {server}"
             time.sleep(0.01)
-        return server
 
     def gids(self, **options):
         """GID index by address, in the order of the table."""
