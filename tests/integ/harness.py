@@ -259,6 +259,12 @@ class Place:
             listener["port"] == int(port) for process in json.loads(stat.output)
             for listener in process["listeners"])
 
+    def await_rdma_listener(self, server, port, **options):
+        until = time.monotonic() + PATIENCE
+        while not self.has_rdma_listener(port, **options):
+            assert server.running() and time.monotonic() < until, f"does not listen: {server}"
+            time.sleep(0.01)
+
     def free_port(self):
         # Below the ports that the kernel gives out by itself.
         return next(port for port in Place.ports if not self.listens(port))
@@ -326,10 +332,7 @@ class Place:
 
 def await_listener(place, server, port, **options):
     """Wait until this process listens at a port of librdmacm; options: of its user."""
-    until = time.monotonic() + PATIENCE
-    while not place.has_rdma_listener(port, **options):
-        assert server.running() and time.monotonic() < until, f"does not listen: {server}"
-        time.sleep(0.01)
+    place.await_rdma_listener(server, port, **options)
 
 
 def await_carrier(place):

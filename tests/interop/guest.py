@@ -26,6 +26,8 @@ AWAIT_LISTENER = (
     "while :; do for table in /proc/net/tcp /proc/net/tcp6; do "
     "while read -r number local remote state rest; do "
     "case $local/$state in *:{port:04X}/0A) exit 0;; esac; done <$table; done; sleep 0.02; done")
+RDMA_LISTENER = "rdma resource show cm_id | grep -q ' state LISTEN .*:{port}\\>'"
+AWAIT_RDMA_LISTENER = f"until {RDMA_LISTENER}; do sleep 0.02; done"
 
 
 class Cannot(Exception):
@@ -142,7 +144,14 @@ class Guest(harness.Place):
         return next(harness.Place.ports)
 
     def await_listening(self, server, port):
-        waiting = self.start("sh", "-c", AWAIT_LISTENER.format(port=port))
+        self.await_in_guest(server, AWAIT_LISTENER.format(port=port))
+
+    def await_rdma_listener(self, server, port):
+        self.await_in_guest(server, AWAIT_RDMA_LISTENER.format(port=port))
+
+    def await_in_guest(self, server, script):
+        """Wait until the script has ended, which waits for this process."""
+        waiting = self.start("sh", "-c", script)
         until = time.monotonic() + harness.PATIENCE
         while waiting.running():
             assert server.running() and time.monotonic() < until, f"does not listen: {server}"
@@ -153,8 +162,7 @@ class Guest(harness.Place):
         return self.output_of("cat", f"/proc/net/{name}").splitlines()[1:]
 
     def has_rdma_listener(self, port):
-        shown = self.output_of("rdma", "resource", "show", "cm_id")
-        return re.search(rf" state LISTEN .*:{port}\b", shown) is not None
+        return self.run("sh", "-c", RDMA_LISTENER.format(port=port)).popen.returncode == 0
 
     def counters(self):
         """What the guest's device has counted."""

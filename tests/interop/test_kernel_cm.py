@@ -125,11 +125,16 @@ def test_flow_control_bits(server, host):
 def test_nobody_listens(server, program, told):
     """At this port; some process of uroce has to be there, or nothing answers."""
     start_server(server, PORT, "rping", "-s", "-P", "-a", server.address, "-p", PORT)
-    began = time.monotonic()
-    refused = server.peer.run(*program, "-s", server.address)
-    assert refused.popen.returncode != 0, refused
-    assert f"RDMA_CM_EVENT_{told}" in refused.said, refused
-    assert time.monotonic() - began < AT_ONCE
+
+    def refused_after():
+        began = time.monotonic()
+        refused = server.peer.run(*program, "-s", server.address)
+        assert refused.popen.returncode != 0, refused
+        assert f"RDMA_CM_EVENT_{told}" in refused.said, refused
+        return time.monotonic() - began
+
+    # An emulated host may need three seconds for the program alone when others are busy.
+    harness.in_time(refused_after, AT_ONCE)
 
 
 @pytest.mark.parametrize("victim", ("uroce", "kernel"))
