@@ -9,7 +9,7 @@
 #   demo    build, then stock ibv_rc_pingpong and ib_write_bw over loopback
 #   bench   build, then the measurements of tests/bench
 #   package source and binary packages for apt and for rpm, into build/packages
-#   nightly a million fresh seeds of the day for the simulator, and 50,000 with sanitizers: hours
+#   nightly what repeats tests at greater length: fresh seeds of the day, minutes of fuzzing; hours
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,7 +31,8 @@ run_tests() {
 	cannot=$("$root/buildlib/host-check")
 	export UROCE_TEST_HOST_CANNOT=$cannot
 	[ -z "$cannot" ] || echo "NOT TESTED: this host cannot $cannot"
-	ctest --test-dir "$build" --output-on-failure -j2 "$@" || code=$?
+	# Four at a time for two cores: many tests only wait.
+	ctest --test-dir "$build" --output-on-failure -j4 "$@" || code=$?
 	[ -z "$cannot" ] || echo "NOT TESTED: this host cannot $cannot;" \
 		"what needs that was skipped, see the list above"
 	return "$code"
@@ -57,13 +58,15 @@ bench() {
 	"$root/tests/bench/run" "$@"
 }
 
-# Both are judged, whatever the first one says.
+# All are judged, whatever the first one says.
 nightly() {
 	local code=0
 
-	"$root/buildlib/nested-build" "$root/build-nightly" '^nightly$' -DUROCE_NIGHTLY=ON || code=1
-	"$root/buildlib/nested-build" "$root/build-nightly-asan" '^nightly$' -DUROCE_NIGHTLY=ON \
+	"$root/buildlib/nested-build" "$root/build-nightly" nightly -DUROCE_NIGHTLY=ON || code=1
+	"$root/buildlib/nested-build" "$root/build-nightly-asan" nightly -DUROCE_NIGHTLY=ON \
 		-DUROCE_SANITIZE=address,undefined || code=1
+	"$root/buildlib/nested-build" "$root/build-nightly-fuzz" fuzz -DUROCE_FUZZ=ON \
+		-DCMAKE_C_COMPILER=clang -DUROCE_FUZZ_SECONDS=600 || code=1
 	return "$code"
 }
 

@@ -4,36 +4,43 @@
 set(buildlib "${CMAKE_SOURCE_DIR}/buildlib")
 
 foreach(check check-style check-format check-documents check-corpora spec-report)
-	uroce_test_command(${check} LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/${check}")
+	uroce_test_command(${check} LABEL style TIMEOUT 240
+			   COMMAND ${UROCE_PYTHON} -B "${buildlib}/${check}")
 endforeach()
 set(archives)
 foreach(layer wire engine cm link capture progress verbs ucm trace)
 	list(APPEND archives "${layer}=$<TARGET_FILE:uroce_${layer}>")
 endforeach()
-uroce_test_command(check-layers LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-layers"
+uroce_test_command(check-layers LABEL style TIMEOUT 240
+		   COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-layers"
 		   ${archives})
 uroce_test_command(check-man LABEL style COMMAND ${UROCE_PYTHON} -B "${buildlib}/check-man"
 		   "${UROCE_BIN_DIR}")
-uroce_test_command(test_checks LABEL style TIMEOUT 240 COMMAND ${UROCE_PYTHON} -B -m pytest -q
-		   -p no:cacheprovider "${buildlib}/test_checks.py")
+uroce_test_command(test_checks LABEL style TIMEOUT 240 COST 50
+		   COMMAND ${UROCE_PYTHON} -B -m pytest -q -p no:cacheprovider
+			   "${buildlib}/test_checks.py")
 
 # What the README promises a newcomer.
 uroce_test_command(demo LABEL integ TIMEOUT 300 COMMAND bash "${buildlib}/demo")
 
+# Sanitizers take a multiple of the time, and other tests run beside them.
+set(slower -DUROCE_SLOWER=4)
+
 # Folders beside this one: build-asan, build-tsan and build-fuzz for build.
 set(nested "${CMAKE_BINARY_DIR}")
-uroce_test_command(asan LABEL sanitize TIMEOUT 1200 SERIAL
+uroce_test_command(asan LABEL sanitize TIMEOUT 1200 COST 900 BOTH_CORES
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-asan"
-		   "unit|golden|sim|conformance|verbs" -DUROCE_SANITIZE=address,undefined
-		   -DUROCE_WERROR=${UROCE_WERROR})
-uroce_test_command(tsan LABEL sanitize TIMEOUT 1200 SERIAL
+		   unit,golden,sim,conformance,verbs -DUROCE_SANITIZE=address,undefined
+		   ${slower} -DUROCE_WERROR=${UROCE_WERROR})
+uroce_test_command(tsan LABEL sanitize TIMEOUT 1200 COST 800 BOTH_CORES
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-tsan"
-		   "unit|verbs" -DUROCE_SANITIZE=thread -DUROCE_WERROR=${UROCE_WERROR})
+		   unit,verbs -DUROCE_SANITIZE=thread ${slower}
+		   -DUROCE_WERROR=${UROCE_WERROR})
 # Uses the build of asan, hence DEPENDS.
-uroce_test_command(asan_pingpong LABEL sanitize TIMEOUT 120 SERIAL
+uroce_test_command(asan_pingpong LABEL sanitize TIMEOUT 120
 		   COMMAND bash "${buildlib}/sanitized-pingpong" "${nested}-asan" libasan.so)
 set_tests_properties(sanitize.asan_pingpong PROPERTIES DEPENDS sanitize.asan)
-uroce_test_command(fuzz LABEL fuzz TIMEOUT 1200 SERIAL
+uroce_test_command(fuzz LABEL fuzz TIMEOUT 1200 COST 700 BOTH_CORES
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-fuzz"
-		   "fuzz" -DUROCE_FUZZ=ON -DCMAKE_C_COMPILER=clang
+		   fuzz -DUROCE_FUZZ=ON -DCMAKE_C_COMPILER=clang
 		   -DUROCE_WERROR=${UROCE_WERROR})

@@ -44,12 +44,32 @@ function(uroce_test name)
 			   COMMAND $<TARGET_FILE:${name}> ${arg_ARGS})
 endfunction()
 
-# uroce_test_command(NAME LABEL label [TIMEOUT seconds] [SERIAL] [OWN_PLACES] COMMAND word...)
+# uroce_group(GROUP COMMAND)
+#
+# Building the target GROUP makes the programs that the command of a test names, and the drop-in
+# folder if it loads that: buildlib/nested-build makes nothing else.
+function(uroce_group group command)
+	if(NOT TARGET ${group})
+		add_custom_target(${group})
+	endif()
+	string(REGEX MATCHALL "TARGET_FILE:[A-Za-z0-9_-]+" targets "${command}")
+	list(TRANSFORM targets REPLACE "TARGET_FILE:" "")
+	if(command MATCHES "LD_LIBRARY_PATH=")
+		list(APPEND targets uroce_dropin uroce_plugin)
+	endif()
+	if(targets)
+		add_dependencies(${group} ${targets})
+	endif()
+endfunction()
+
+# uroce_test_command(NAME LABEL label [TIMEOUT seconds] [COST seconds] [SERIAL] [BOTH_CORES]
+#                    [OWN_PLACES] COMMAND word...)
 #
 # The ctest test "label.NAME" of any command, run in the source tree's root.  Labels: unit, golden,
 # sim, conformance, fuzz, integ, verbs (what of integ runs with sanitizers), interop, net, style,
 # sanitize, nightly.  Exit code 77 of an integ, interop, net or style test means skipped.  SERIAL is
-# for a test that measures time, or that needs all processors.  A test that opens addresses runs in
+# for a test that measures time, BOTH_CORES for one that computes on two processors.  Tests with a
+# high COST begin first.  A test that opens addresses runs in
 # a network namespace of its own, unless it makes namespaces itself (OWN_PLACES); where that is not
 # permitted, such tests of all labels but unit run alone, since they share the host's UDP port.
 execute_process(COMMAND unshare -n true RESULT_VARIABLE uroce_cannot_unshare OUTPUT_QUIET
@@ -57,7 +77,8 @@ execute_process(COMMAND unshare -n true RESULT_VARIABLE uroce_cannot_unshare OUT
 execute_process(COMMAND sh -c "unshare -n true || unshare -rn true"
 		RESULT_VARIABLE uroce_cannot_unshare_user OUTPUT_QUIET ERROR_QUIET)
 function(uroce_test_command name)
-	cmake_parse_arguments(arg "SERIAL;OWN_PLACES" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
+	cmake_parse_arguments(arg "SERIAL;BOTH_CORES;OWN_PLACES" "LABEL;TIMEOUT;COST"
+			      "COMMAND" ${ARGN})
 	if(NOT arg_TIMEOUT)
 		set(arg_TIMEOUT 60)
 	endif()
@@ -76,12 +97,19 @@ function(uroce_test_command name)
 			set(arg_SERIAL TRUE)
 		endif()
 	endif()
+	uroce_group(tests-${arg_LABEL} "${arg_COMMAND}")
 	set(test "${arg_LABEL}.${name}")
 	add_test(NAME ${test} COMMAND ${network} ${arg_COMMAND}
 		 WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
 	set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
 			     RUN_SERIAL ${arg_SERIAL}
 			     ENVIRONMENT "UROCE_BUILD_DIR=${CMAKE_BINARY_DIR}")
+	if(arg_COST)
+		set_tests_properties(${test} PROPERTIES COST ${arg_COST})
+	endif()
+	if(arg_BOTH_CORES)
+		set_tests_properties(${test} PROPERTIES PROCESSORS 2)
+	endif()
 	# Only what depends on the host may be skipped; libFuzzer, say, exits 77 with a finding.
 	if(arg_LABEL MATCHES "^(integ|interop|net|style)$" OR network)
 		set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
