@@ -147,6 +147,7 @@ enum uroce_broker_port_flags {
 	UROCE_BROKER_PORT_AF_ONLY = 2,	 /* :: does not include IPv4 */
 	UROCE_BROKER_PORT_RETURNING = 4, /* it was bound at an earlier broker */
 	UROCE_BROKER_PORT_LISTENING = 8, /* RETURNING: and it listens */
+	UROCE_BROKER_PORT_CHOSEN = 16,	 /* RETURNING: its number was chosen by a broker */
 };
 
 struct uroce_broker_port {
@@ -154,6 +155,8 @@ struct uroce_broker_port {
 	__u16 space;			       /* RDMA_PS_* */
 	__u16 port;			       /* host order; 0: a free one is to be chosen */
 	__u32 flags;			       /* enum uroce_broker_port_flags */
+	__u32 id;			       /* chosen by the client, which may share a number */
+	__u32 reserved;
 };
 
 #define UROCE_BROKER_PORTS 64

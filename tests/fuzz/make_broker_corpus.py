@@ -35,7 +35,7 @@ def message(name, *words, error=0, version=VERSION):
 
 
 def port(number, flags):
-    return ENDPOINT + struct.pack("<HHI", 0x106, number, flags)
+    return ENDPOINT + struct.pack("<HHIII", 0x106, number, flags, 5, 0)
 
 
 def datagram(reason, payload):
@@ -61,7 +61,7 @@ MESSAGES = {
     "gsi": message("GSI", 3, 0),
     "gsi_reply": message("GSI_REPLY", 1, 0),
     "port": message("PORT", 1, 0, port(0, 1)),
-    "port_returning": message("PORT", 2, 0, port(1, 4), port(18515, 15)),
+    "port_returning": message("PORT", 2, 0, port(1, 4), port(18515, 31)),
     "port_mixed": message("PORT", 2, 0, port(1, 4), port(18515, 0)),
     "port_listen": message("PORT_LISTEN", 1, 0, port(18515, 0)),
     "port_reply": message("PORT_REPLY", 1, 0, port(18515, 0)),

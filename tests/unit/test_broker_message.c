@@ -131,7 +131,7 @@ static void test_ports(void **state)
 	expect_refused();
 	sent.ports.ports = 1;
 	sent.ports.port[0].flags = UROCE_BROKER_PORT_REUSE;
-	expect_good(24 + 32, 0);
+	expect_good(24 + 40, 0);
 	sent.ports.port[0].flags = UROCE_BROKER_PORT_LISTENING;
 	expect_refused();
 	/* Several at once only after the death of a broker. */
@@ -150,7 +150,7 @@ static void test_ports(void **state)
 	sent.ports.ports = 1;
 	expect_refused();
 	sent.ports.port[0].port = 18515;
-	expect_good(24 + 32, 0);
+	expect_good(24 + 40, 0);
 	sent.ports.port[0].flags = UROCE_BROKER_PORT_RETURNING;
 	expect_refused();
 }

@@ -11,7 +11,7 @@ _Static_assert(sizeof(struct uroce_broker_welcome) == 32, "padding in a message"
 _Static_assert(sizeof(struct uroce_broker_slot) == 24, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_address) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_switch) == 24, "padding in a message");
-_Static_assert(sizeof(struct uroce_broker_ports) == 2072, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_ports) == 2584, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_look) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_introduce) == 24, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_list) == 536, "padding in a message");
@@ -113,8 +113,8 @@ static bool check_ports(const union broker_message *message)
 {
 	const struct uroce_broker_ports *ports = &message->ports;
 	const uint32_t fresh = UROCE_BROKER_PORT_REUSE | UROCE_BROKER_PORT_AF_ONLY;
-	const uint32_t returning =
-		fresh | UROCE_BROKER_PORT_RETURNING | UROCE_BROKER_PORT_LISTENING;
+	const uint32_t returning = fresh | UROCE_BROKER_PORT_RETURNING |
+				   UROCE_BROKER_PORT_LISTENING | UROCE_BROKER_PORT_CHOSEN;
 
 	for (uint32_t i = 0; i < ports->ports; i++) {
 		const struct uroce_broker_port *port = &ports->port[i];
