@@ -38,6 +38,7 @@ LAYERS = {
         group("opcodes", "opcode.h opcode_table.h"),
         group("packets", "packet icrc opcode"),
     )),
+    "broker": layer("which worker has which slot, socket and port of the host", "wire"),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
         group("contract and terms", "engine.h types codes psn interval burst wqe qp.h qp_state "
               "request_error pacing place"),

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "group.h"
+
+#include <assert.h>
+
+_Static_assert(GROUP_MEMBERS < STEER_NONE, "an index does not fit");
+
+static void set_owner(struct broker_group *group, unsigned int index, unsigned int owner)
+{
+	group->owner[index] = (uint16_t)owner;
+	if (owner == GROUP_UNKNOWN)
+		group->unknown++;
+	else
+		group->index[owner] = (uint16_t)index;
+}
+
+static void unset_owner(struct broker_group *group, unsigned int index)
+{
+	unsigned int owner = group->owner[index];
+
+	if (owner == GROUP_UNKNOWN)
+		group->unknown--;
+	else
+		group->index[owner] = STEER_NONE;
+}
+
+void group_forget(struct broker_group *group, unsigned int count)
+{
+	assert(count <= GROUP_MEMBERS);
+	group->count = (uint16_t)count;
+	group->unknown = 0;
+	for (unsigned int owner = 0; owner < GROUP_OWNERS; owner++)
+		group->index[owner] = STEER_NONE;
+	for (unsigned int index = 0; index < count; index++)
+		set_owner(group, index, GROUP_UNKNOWN);
+}
+
+void group_init(struct broker_group *group, unsigned int count)
+{
+	group_forget(group, count);
+}
+
+uint16_t group_append(struct broker_group *group, unsigned int owner)
+{
+	assert(owner < GROUP_UNKNOWN && group->index[owner] == STEER_NONE);
+	if (group->count == GROUP_MEMBERS)
+		return STEER_NONE;
+	set_owner(group, group->count, owner);
+	return group->count++;
+}
+
+void group_found(struct broker_group *group, unsigned int index, unsigned int owner)
+{
+	assert(owner < GROUP_UNKNOWN);
+	/* A forged answer, or one that is too late. */
+	if (index >= group->count || group->owner[index] == owner)
+		return;
+	if (group->index[owner] != STEER_NONE) {
+		group->owner[group->index[owner]] = GROUP_UNKNOWN;
+		group->unknown++;
+	}
+	unset_owner(group, index);
+	set_owner(group, index, owner);
+}
+
+void group_remove(struct broker_group *group, unsigned int owner)
+{
+	unsigned int index, last;
+
+	assert(owner < GROUP_UNKNOWN);
+	index = group->index[owner];
+	if (index == STEER_NONE)
+		return;
+	last = --group->count;
+	unset_owner(group, index);
+	if (index == last)
+		return;
+	owner = group->owner[last];
+	unset_owner(group, last);
+	set_owner(group, index, owner);
+}
+
+void group_table(const struct broker_group *group, const struct broker_slots *slots,
+		 struct steer_table *table)
+{
+	uint16_t sink = group->index[GROUP_SINK];
+
+	steer_clear(table, group->index[GROUP_GSI], sink);
+	for (unsigned int slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
+		if (slots_client(slots, slot) != SLOTS_NO_CLIENT)
+			table->member[slot] = group->index[slots->slot[slot].first];
+}

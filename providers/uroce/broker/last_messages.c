@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "last_messages.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+enum {
+	/* A process closes its files one after the other. */
+	ENDING_LOOKS = 50,
+};
+#define ENDING_PAUSE_NS UINT64_C(20000000)
+/* The client is stopped, or has another broker. */
+#define ALIVE_PAUSE_NS UINT64_C(1000000000)
+
+/* Before each round; the first pause lets the client end. */
+static const uint64_t pause_ns[] = { 2000000, 50000000, 250000000, 1000000000 };
+#define ROUNDS (sizeof(pause_ns) / sizeof(pause_ns[0]))
+
+_Static_assert(LAST_MESSAGES_ENTRIES % LAST_MESSAGES_CHUNK == 0, "the last chunk would be cut");
+
+void last_messages_begin(struct last_messages *last, uint64_t now)
+{
+	*last = (struct last_messages){
+		.step = LAST_MESSAGES_LOOK,
+		.due = now + pause_ns[0],
+	};
+}
+
+enum last_messages_step last_messages_next(const struct last_messages *last, uint64_t now)
+{
+	if (last->step != LAST_MESSAGES_END && now < last->due)
+		return LAST_MESSAGES_WAIT;
+	return last->step;
+}
+
+void last_messages_lives(struct last_messages *last, uint64_t now)
+{
+	assert(last->step == LAST_MESSAGES_LOOK);
+	last->looks++;
+	last->due = now + (last->looks < ENDING_LOOKS ? ENDING_PAUSE_NS : ALIVE_PAUSE_NS);
+}
+
+void last_messages_dead(struct last_messages *last)
+{
+	assert(last->step == LAST_MESSAGES_LOOK);
+	last->step = LAST_MESSAGES_SEND;
+}
+
+void last_messages_sent(struct last_messages *last, uint32_t count, uint64_t now)
+{
+	assert(last->step == LAST_MESSAGES_SEND);
+	last->found_some |= count > 0;
+	last->position += LAST_MESSAGES_CHUNK;
+	if (last->position < LAST_MESSAGES_ENTRIES)
+		return;
+	last->position = 0;
+	last->round++;
+	if (!last->found_some || last->round == ROUNDS)
+		last->step = LAST_MESSAGES_END;
+	else
+		last->due = now + pause_ns[last->round];
+	last->found_some = false;
+}
+
+bool last_messages_come_first(const struct last_messages *last)
+{
+	return last->step != LAST_MESSAGES_END && last->round == 0 && last->looks < ENDING_LOOKS;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "message.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* A hole would be a difference between compilers. */
+_Static_assert(sizeof(struct uroce_broker_header) == 16, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_hello) == 280, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_welcome) == 32, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_slot) == 24, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_address) == 48, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_switch) == 24, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_ports) == 2584, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_look) == 48, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_introduce) == 24, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_list) == 536, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_probed) == 48, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_datagram) == 80, "padding in a message");
+
+/* A message that ends in an array sends only the entries that its count says. */
+struct array {
+	size_t entries; /* offset of the first entry; 0: no array */
+	size_t entry;	/* bytes */
+	size_t count;	/* offset of the count */
+	uint32_t limit;
+};
+
+struct format {
+	size_t bytes; /* of the whole structure; 0: no such type */
+	struct array array;
+	bool is_reply; /* may have an error */
+	/* Returns true if the fields could be right.  NULL: any are. */
+	bool (*check)(const union broker_message *message);
+};
+
+static bool is_slot(uint32_t slot)
+{
+	return slot < UROCE_BROKER_SLOTS;
+}
+
+static bool has_failed(const union broker_message *message)
+{
+	return message->header.error != 0;
+}
+
+static bool check_hello(const union broker_message *message)
+{
+	const struct uroce_broker_hello *hello = &message->hello;
+
+	for (uint32_t i = 0; i < hello->slots; i++)
+		if (!is_slot(hello->slot[i]))
+			return false;
+	if (hello->role == UROCE_BROKER_RETURNING)
+		return hello->slots > 0;
+	return hello->slots == 0 &&
+	       (hello->role == UROCE_BROKER_WORKER || hello->role == UROCE_BROKER_GUEST);
+}
+
+static bool check_welcome(const union broker_message *message)
+{
+	const struct uroce_broker_welcome *welcome = &message->welcome;
+
+	if (has_failed(message))
+		return true;
+	if (welcome->role == UROCE_BROKER_GUEST)
+		return welcome->slot == UROCE_BROKER_NO_SLOT;
+	return is_slot(welcome->slot) &&
+	       (welcome->role == UROCE_BROKER_WORKER || welcome->role == UROCE_BROKER_RETURNING);
+}
+
+static bool check_slot(const union broker_message *message)
+{
+	return message->slot.slot == UROCE_BROKER_NO_SLOT;
+}
+
+static bool check_slot_reply(const union broker_message *message)
+{
+	return has_failed(message) || is_slot(message->slot.slot);
+}
+
+static bool check_address(const union broker_message *message)
+{
+	return !(message->address.flags & ~(uint32_t)UROCE_BROKER_CLAIM);
+}
+
+static bool check_address_reply(const union broker_message *message)
+{
+	const uint32_t known = UROCE_BROKER_CLAIM | UROCE_BROKER_UNSTEERED;
+
+	return !(message->address.flags & ~known);
+}
+
+static bool check_address_end(const union broker_message *message)
+{
+	return message->address.flags == 0;
+}
+
+static bool check_gsi(const union broker_message *message)
+{
+	const uint32_t flags = message->on_off.flags;
+
+	return flags == 0 || flags == UROCE_BROKER_ON ||
+	       flags == (UROCE_BROKER_ON | UROCE_BROKER_MESSAGES);
+}
+
+static bool check_watch(const union broker_message *message)
+{
+	return message->on_off.flags <= UROCE_BROKER_ON;
+}
+
+static bool check_ports(const union broker_message *message)
+{
+	const struct uroce_broker_ports *ports = &message->ports;
+	const uint32_t fresh = UROCE_BROKER_PORT_REUSE | UROCE_BROKER_PORT_AF_ONLY;
+	const uint32_t returning = fresh | UROCE_BROKER_PORT_RETURNING |
+				   UROCE_BROKER_PORT_LISTENING | UROCE_BROKER_PORT_CHOSEN;
+
+	for (uint32_t i = 0; i < ports->ports; i++) {
+		const struct uroce_broker_port *port = &ports->port[i];
+
+		if (port->flags & UROCE_BROKER_PORT_RETURNING) {
+			if (!port->port || (port->flags & ~returning))
+				return false;
+		} else if (ports->ports > 1 || (port->flags & ~fresh)) {
+			return false;
+		}
+	}
+	return ports->ports > 0;
+}
+
+/* A port that is bound. */
+static bool check_one_port(const union broker_message *message)
+{
+	return message->ports.ports == 1 && message->ports.port[0].port &&
+	       !(message->ports.port[0].flags & UROCE_BROKER_PORT_RETURNING) &&
+	       check_ports(message);
+}
+
+static bool check_look(const union broker_message *message)
+{
+	return is_slot(message->look.slot);
+}
+
+static bool is_purpose(uint32_t purpose)
+{
+	return purpose == UROCE_BROKER_SHARED_MEMORY || purpose == UROCE_BROKER_STATISTICS;
+}
+
+static bool check_introduce(const union broker_message *message)
+{
+	return is_slot(message->introduce.slot) && is_purpose(message->introduce.purpose);
+}
+
+static bool check_visitor(const union broker_message *message)
+{
+	const struct uroce_broker_introduce *visitor = &message->introduce;
+
+	return (is_slot(visitor->slot) || visitor->slot == UROCE_BROKER_NO_SLOT) &&
+	       is_purpose(visitor->purpose);
+}
+
+static bool check_list(const union broker_message *message)
+{
+	return is_slot(message->list.first) && message->list.clients == 0;
+}
+
+static bool check_list_reply(const union broker_message *message)
+{
+	const struct uroce_broker_list *list = &message->list;
+
+	for (uint32_t i = 0; i < list->clients; i++)
+		if (!is_slot(list->client[i].slot) ||
+		    (i && list->client[i].slot <= list->client[i - 1].slot))
+			return false;
+	return true;
+}
+
+static bool check_probed(const union broker_message *message)
+{
+	return message->probed.index < UINT16_MAX;
+}
+
+static bool check_datagram(const union broker_message *message)
+{
+	const struct uroce_broker_datagram *datagram = &message->datagram;
+
+	return datagram->bytes <= BROKER_DATAGRAM_MAX && datagram->reason > 0 &&
+	       datagram->reason <= UROCE_BROKER_MAD_NONE;
+}
+
+#define ARRAY(type, member, counter, most)                               \
+	{                                                                \
+		.entries = offsetof(struct type, member),                \
+		.entry = sizeof(((struct type *)0)->member[0]),          \
+		.count = offsetof(struct type, counter), .limit = (most) \
+	}
+#define SLOTS ARRAY(uroce_broker_hello, slot, slots, UROCE_BROKER_CLIENT_SLOTS)
+#define PORTS ARRAY(uroce_broker_ports, port, ports, UROCE_BROKER_PORTS)
+#define CLIENTS ARRAY(uroce_broker_list, client, clients, UROCE_BROKER_LISTED)
+
+#define BYTES(type) .bytes = sizeof(struct uroce_broker_##type)
+#define REPLY(type) BYTES(type), .is_reply = true
+
+static const struct format formats[] = {
+	[UROCE_BROKER_HELLO] = { BYTES(hello), .array = SLOTS, .check = check_hello },
+	[UROCE_BROKER_WELCOME] = { REPLY(welcome), .check = check_welcome },
+	[UROCE_BROKER_SLOT] = { BYTES(slot), .check = check_slot },
+	[UROCE_BROKER_SLOT_REPLY] = { REPLY(slot), .check = check_slot_reply },
+	[UROCE_BROKER_ADDRESS] = { BYTES(address), .check = check_address },
+	[UROCE_BROKER_ADDRESS_REPLY] = { REPLY(address), .check = check_address_reply },
+	[UROCE_BROKER_GSI] = { BYTES(switch), .check = check_gsi },
+	[UROCE_BROKER_GSI_REPLY] = { REPLY(switch), .check = check_gsi },
+	[UROCE_BROKER_PORT] = { BYTES(ports), .array = PORTS, .check = check_ports },
+	[UROCE_BROKER_PORT_LISTEN] = { BYTES(ports), .array = PORTS, .check = check_one_port },
+	[UROCE_BROKER_PORT_REPLY] = { REPLY(ports), .array = PORTS, .check = check_ports },
+	[UROCE_BROKER_LOOK] = { BYTES(look), .check = check_look },
+	[UROCE_BROKER_LOOK_REPLY] = { REPLY(look), .check = check_look },
+	[UROCE_BROKER_INTRODUCE] = { BYTES(introduce), .check = check_introduce },
+	[UROCE_BROKER_INTRODUCE_REPLY] = { REPLY(introduce), .check = check_introduce },
+	[UROCE_BROKER_LIST] = { BYTES(list), .array = CLIENTS, .check = check_list },
+	[UROCE_BROKER_LIST_REPLY] = { REPLY(list), .array = CLIENTS, .check = check_list_reply },
+	[UROCE_BROKER_PING] = { BYTES(header) },
+	[UROCE_BROKER_PONG] = { BYTES(header) },
+	[UROCE_BROKER_ADDRESS_END] = { BYTES(address), .check = check_address_end },
+	[UROCE_BROKER_PORT_END] = { BYTES(ports), .array = PORTS, .check = check_one_port },
+	[UROCE_BROKER_PROBED] = { BYTES(probed), .check = check_probed },
+	[UROCE_BROKER_SUPERSEDE] = { BYTES(header) },
+	[UROCE_BROKER_DATAGRAM] = { BYTES(datagram), .check = check_datagram },
+	[UROCE_BROKER_VISITOR] = { BYTES(introduce), .check = check_visitor },
+	[UROCE_BROKER_WATCH] = { BYTES(switch), .check = check_watch },
+};
+
+static const struct format *format_of(uint32_t type)
+{
+	if (type >= sizeof(formats) / sizeof(formats[0]) || !formats[type].bytes)
+		return NULL;
+	return &formats[type];
+}
+
+/* Bytes before the entries of the array, or all. */
+static size_t fixed_bytes(const struct format *format)
+{
+	return format->array.entries ? format->array.entries : format->bytes;
+}
+
+static uint32_t count_of(const struct format *format, const void *message)
+{
+	uint32_t count;
+
+	if (!format->array.entries)
+		return 0;
+	memcpy(&count, (const uint8_t *)message + format->array.count, sizeof(count));
+	return count;
+}
+
+/* The length that a message of this format and beginning must have, or 0 if none would do. */
+static size_t length_of(const struct format *format, const uint8_t *bytes)
+{
+	uint32_t count = count_of(format, bytes);
+	struct uroce_broker_datagram datagram;
+
+	if (format == &formats[UROCE_BROKER_DATAGRAM]) {
+		memcpy(&datagram, bytes, sizeof(datagram));
+		return sizeof(datagram) + datagram.bytes;
+	}
+	if (count > format->array.limit)
+		return 0;
+	return fixed_bytes(format) + count * format->array.entry;
+}
+
+enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t length,
+					       union broker_message *message)
+{
+	struct uroce_broker_header header;
+	union broker_message found = { 0 };
+	const struct format *format;
+
+	if (length < sizeof(header))
+		return BROKER_MESSAGE_SHORT;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.version != UROCE_BROKER_VERSION)
+		return BROKER_MESSAGE_VERSION;
+	format = format_of(header.type);
+	if (!format)
+		return BROKER_MESSAGE_TYPE;
+	if (length < fixed_bytes(format))
+		return BROKER_MESSAGE_SHORT;
+	if (length != length_of(format, bytes))
+		return BROKER_MESSAGE_LENGTH;
+	memcpy(&found, bytes, length < format->bytes ? length : format->bytes);
+	if (header.error > 0 || (header.error && !format->is_reply))
+		return BROKER_MESSAGE_VALUE;
+	if (format->check && !format->check(&found))
+		return BROKER_MESSAGE_VALUE;
+	*message = found;
+	return BROKER_MESSAGE_OK;
+}
+
+void broker_message_begin(union broker_message *message, enum uroce_broker_type type,
+			  uint32_t number)
+{
+	memset(message, 0, sizeof(*message));
+	message->header.type = type;
+	message->header.version = UROCE_BROKER_VERSION;
+	message->header.number = number;
+}
+
+size_t broker_message_bytes(const union broker_message *message)
+{
+	const struct format *format = format_of(message->header.type);
+
+	if (!format)
+		return 0;
+	return fixed_bytes(format) + count_of(format, message) * format->array.entry;
+}
+
+unsigned int broker_message_descriptors(const union broker_message *message)
+{
+	if (message->header.error)
+		return 0;
+	switch (message->header.type) {
+	case UROCE_BROKER_WELCOME:
+		return message->welcome.role == UROCE_BROKER_WORKER	 ? 2
+		       : message->welcome.role == UROCE_BROKER_RETURNING ? 1
+									 : 0;
+	case UROCE_BROKER_ADDRESS:
+		return message->address.flags & UROCE_BROKER_CLAIM ? 1 : 0;
+	case UROCE_BROKER_ADDRESS_REPLY:
+		return message->address.flags ? 0 : 1;
+	case UROCE_BROKER_GSI:
+		return message->on_off.flags & UROCE_BROKER_MESSAGES ? 1 : 0;
+	case UROCE_BROKER_SLOT_REPLY:
+	case UROCE_BROKER_LOOK_REPLY:
+	case UROCE_BROKER_INTRODUCE_REPLY:
+	case UROCE_BROKER_VISITOR:
+		return 1;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "names.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+/* The kernel lowers it to net.core.somaxconn. */
+enum { BACKLOG = 65535 };
+
+struct name {
+	struct sockaddr_un address;
+	socklen_t bytes;
+};
+
+__attribute__((format(printf, 1, 2))) static struct name make_name(const char *format, ...)
+{
+	struct name name = { .address.sun_family = AF_UNIX };
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(name.address.sun_path + 1, sizeof(name.address.sun_path) - 1, format,
+			   arguments);
+	va_end(arguments);
+	name.bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	return name;
+}
+
+static struct name broker_name(unsigned int number)
+{
+	return make_name(UROCE_BROKER_NAME, UROCE_BROKER_VERSION, number);
+}
+
+static int make_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Linux 6.16 and later; before, a filter that drops all takes its place where one is needed. */
+static int pass_rights(int fd, int on)
+{
+	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+}
+
+/*
+ * Nothing that the other end sends gets into the socket, before it is known whose it is: the close
+ * of a stranger's descriptor may take as long as its sender likes.
+ */
+static int refuse_all(int fd)
+{
+	struct sock_filter drop = { .code = BPF_RET | BPF_K, .k = 0 };
+	struct sock_fprog program;
+
+	if (!pass_rights(fd, 0))
+		return 0;
+	memset(&program, 0, sizeof(program));
+	program.len = 1;
+	program.filter = &drop;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
+}
+
+int names_admit_descriptors(int fd)
+{
+	struct sock_filter pass = { .code = BPF_RET | BPF_K, .k = UINT32_MAX };
+	struct sock_fprog program;
+	int none = 0;
+
+	if (!pass_rights(fd, 1) ||
+	    !setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)) || errno == ENOENT)
+		return 0;
+	/* qemu-user replaces filters and does not take them away. */
+	memset(&program, 0, sizeof(program));
+	program.len = 1;
+	program.filter = &pass;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
+}
+
+int names_is_of_user(int fd, uid_t user)
+{
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == user;
+}
+
+/* ---- searching ---- */
+
+static int make_careful_socket(void)
+{
+	int fd = make_socket();
+	int error = fd < 0 ? fd : refuse_all(fd);
+
+	if (error >= 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+/* A stranger's listener uses the socket up. */
+static int try_name(int fd, unsigned int number, uid_t user)
+{
+	const struct name name = broker_name(number);
+
+	if (connect(fd, (const struct sockaddr *)&name.address, name.bytes))
+		return -errno;
+	return names_is_of_user(fd, user) ? names_admit_descriptors(fd) : -EPERM;
+}
+
+int names_search(uid_t user, unsigned int below, struct names_found *found)
+{
+	int fd = make_careful_socket(), result = -ENOENT;
+
+	found->free = UROCE_BROKER_NAMES;
+	while (fd >= 0 && below-- > 0) {
+		int error = try_name(fd, below, user);
+
+		if (!error) {
+			found->number = below;
+			return fd;
+		}
+		if (error == -ECONNREFUSED) {
+			found->free = below;
+			continue;
+		}
+		if (error != -EPERM)
+			result = error;
+		close(fd);
+		fd = make_careful_socket();
+	}
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return result;
+}
+
+/* ---- listening ---- */
+
+int names_listen(unsigned int number)
+{
+	const struct name name = broker_name(number);
+	int fd = make_socket(), error;
+
+	if (fd < 0)
+		return fd;
+	/* What is accepted inherits it.  An older kernel lets descriptors in: names_accept(). */
+	pass_rights(fd, 0);
+	if (!bind(fd, (const struct sockaddr *)&name.address, name.bytes) && !listen(fd, BACKLOG))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+int names_accept(int listener, uid_t user, int *stranger)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (names_is_of_user(fd, user))
+		return fd;
+	*stranger = fd;
+	return -EPERM;
+}
+
+/* ---- slots ---- */
+
+int names_lock_slot(unsigned int slot)
+{
+	const struct name name = make_name(UROCE_BROKER_SLOT_NAME, UROCE_BROKER_VERSION, slot);
+	int fd = make_socket(), error;
+
+	if (fd < 0 || !bind(fd, (const struct sockaddr *)&name.address, name.bytes))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "ports.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT_MAX 65535
+
+struct port_entry {
+	struct port_entry *next; /* in its bucket */
+	uint32_t client;
+	struct uroce_broker_port port;
+	bool chosen;
+	bool listens;
+};
+
+static const uint8_t any_ipv4[16] = { [10] = 0xff, [11] = 0xff };
+static const uint8_t any_ipv6[16];
+
+static bool is_ipv4(const uint8_t gid[16])
+{
+	return !memcmp(gid, any_ipv4, 12);
+}
+
+static bool is_any(const uint8_t gid[16])
+{
+	return !memcmp(gid, any_ipv4, 16) || !memcmp(gid, any_ipv6, 16);
+}
+
+static bool is_same(const struct uroce_broker_endpoint *a, const struct uroce_broker_endpoint *b)
+{
+	return a->scope_id == b->scope_id && !memcmp(a->gid, b->gid, sizeof(a->gid));
+}
+
+/* Returns true if a packet of this IP version may be for the port. */
+static bool takes(const struct uroce_broker_port *port, bool ipv4)
+{
+	const uint8_t *gid = port->endpoint.gid;
+
+	if (is_ipv4(gid) == ipv4)
+		return true;
+	return is_any(gid) && !is_ipv4(gid) && !(port->flags & UROCE_BROKER_PORT_AF_ONLY);
+}
+
+static bool may_meet(const struct uroce_broker_port *a, const struct uroce_broker_port *b)
+{
+	return (takes(a, true) && takes(b, true)) || (takes(a, false) && takes(b, false));
+}
+
+/* ---- the table ---- */
+
+static unsigned int bucket_of(uint16_t number)
+{
+	return number % PORTS_BUCKETS;
+}
+
+/* The entry of this number after, or the first one if that is NULL. */
+static struct port_entry *next_of(const struct broker_ports *ports, uint16_t space, uint16_t number,
+				  const struct port_entry *after)
+{
+	struct port_entry *entry = after ? after->next : ports->bucket[bucket_of(number)];
+
+	while (entry && (entry->port.port != number || entry->port.space != space))
+		entry = entry->next;
+	return entry;
+}
+
+static struct port_entry *find(const struct broker_ports *ports, uint32_t client,
+			       const struct uroce_broker_port *port)
+{
+	struct port_entry *entry = NULL;
+
+	while ((entry = next_of(ports, port->space, port->port, entry)))
+		if (entry->client == client && entry->port.id == port->id)
+			break;
+	return entry;
+}
+
+static int add(struct broker_ports *ports, const struct port_entry *entry)
+{
+	struct port_entry **bucket = &ports->bucket[bucket_of(entry->port.port)];
+	struct port_entry *copy;
+
+	if (find(ports, entry->client, &entry->port))
+		return -EEXIST;
+	copy = malloc(sizeof(*copy));
+	if (!copy)
+		return -ENOMEM;
+	*copy = *entry;
+	copy->next = *bucket;
+	*bucket = copy;
+	ports->chosen += copy->chosen;
+	return 0;
+}
+
+/* Removes the entry that *from points to. */
+static void remove_entry(struct broker_ports *ports, struct port_entry **from)
+{
+	struct port_entry *entry = *from;
+
+	ports->chosen -= entry->chosen;
+	*from = entry->next;
+	free(entry);
+}
+
+/* ---- conflicts ---- */
+
+static int conflict(const struct uroce_broker_port *a, const struct uroce_broker_port *b)
+{
+	if (!may_meet(a, b))
+		return 0;
+	if (is_any(a->endpoint.gid) != is_any(b->endpoint.gid))
+		return -EADDRNOTAVAIL;
+	if (is_any(a->endpoint.gid) || is_same(&a->endpoint, &b->endpoint))
+		return -EADDRINUSE;
+	return 0;
+}
+
+/* As the kernel's cma_check_port().  self is the port's own entry, when it begins to listen. */
+static int check(const struct broker_ports *ports, const struct uroce_broker_port *port,
+		 const struct port_entry *self)
+{
+	const struct port_entry *other = NULL;
+	int error = 0;
+
+	while (!error && (other = next_of(ports, port->space, port->port, other))) {
+		bool shares = port->flags & other->port.flags & UROCE_BROKER_PORT_REUSE;
+
+		if (other != self && (self || !shares))
+			error = conflict(port, &other->port);
+	}
+	return error;
+}
+
+/* ---- a number of our choice ---- */
+
+/* A number is nothing more as long as nobody listens at it. */
+static bool is_shareable(const struct broker_ports *ports, uint16_t space, uint16_t number)
+{
+	const struct port_entry *entry = NULL;
+
+	while ((entry = next_of(ports, space, number, entry)))
+		if (!entry->chosen || entry->listens)
+			return false;
+	return true;
+}
+
+static uint16_t number_of(const struct port_range *range, uint32_t i)
+{
+	return (uint16_t)(range->first + (range->random % range->count + i) % range->count);
+}
+
+static bool choose(const struct broker_ports *ports, struct uroce_broker_port *port,
+		   const struct port_range *range)
+{
+	for (uint32_t i = 0; ports->chosen < range->count && i < range->count; i++) {
+		port->port = number_of(range, i);
+		if (!next_of(ports, port->space, port->port, NULL))
+			return true;
+	}
+	for (uint32_t i = 0; i < range->count; i++) {
+		port->port = number_of(range, i);
+		if (is_shareable(ports, port->space, port->port))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the calls ---- */
+
+int ports_bind(struct broker_ports *ports, uint32_t client, struct uroce_broker_port *port,
+	       const struct port_range *range)
+{
+	struct port_entry entry = { .client = client, .chosen = port->port == 0 };
+	int error = 0;
+
+	entry.port = *port;
+	if (entry.chosen && !choose(ports, &entry.port, range))
+		error = -EADDRNOTAVAIL;
+	else if (!entry.chosen)
+		error = check(ports, port, NULL);
+	if (!error)
+		error = add(ports, &entry);
+	if (!error)
+		port->port = entry.port.port;
+	return error;
+}
+
+int ports_return(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
+{
+	const struct port_entry entry = {
+		.client = client,
+		.port = *port,
+		.chosen = port->flags & UROCE_BROKER_PORT_CHOSEN,
+		.listens = port->flags & UROCE_BROKER_PORT_LISTENING,
+	};
+
+	return add(ports, &entry);
+}
+
+int ports_listen(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
+{
+	struct port_entry *entry = find(ports, client, port);
+	int error;
+
+	if (!entry)
+		return -ENOENT;
+	error = entry->listens ? 0 : check(ports, &entry->port, entry);
+	if (!error)
+		entry->listens = true;
+	return error;
+}
+
+void ports_end(struct broker_ports *ports, uint32_t client, const struct uroce_broker_port *port)
+{
+	struct port_entry **from = &ports->bucket[bucket_of(port->port)];
+	const struct port_entry *entry = find(ports, client, port);
+
+	while (*from && *from != entry)
+		from = &(*from)->next;
+	if (entry)
+		remove_entry(ports, from);
+}
+
+/* Removes the client's entries; with client 0, which none has, all. */
+static void remove_all(struct broker_ports *ports, uint32_t client)
+{
+	for (unsigned int i = 0; i < PORTS_BUCKETS; i++) {
+		struct port_entry **from = &ports->bucket[i];
+
+		while (*from)
+			if (!client || (*from)->client == client)
+				remove_entry(ports, from);
+			else
+				from = &(*from)->next;
+	}
+}
+
+void ports_forget(struct broker_ports *ports, uint32_t client)
+{
+	remove_all(ports, client);
+}
+
+void ports_free(struct broker_ports *ports)
+{
+	remove_all(ports, 0);
+}
+
+uint32_t ports_listener(const struct broker_ports *ports, uint64_t service_id,
+			const struct uroce_broker_endpoint *endpoint)
+{
+	const struct port_entry *entry = NULL;
+	const uint64_t space = service_id >> 16;
+	uint32_t client = 0;
+
+	if (space > UINT16_MAX)
+		return 0;
+	while ((entry = next_of(ports, (uint16_t)space, (uint16_t)(service_id & PORT_MAX),
+				entry))) {
+		if (!entry->listens)
+			continue;
+		if (is_same(&entry->port.endpoint, endpoint))
+			return entry->client;
+		if (is_any(entry->port.endpoint.gid) && takes(&entry->port, is_ipv4(endpoint->gid)))
+			client = entry->client;
+	}
+	return client;
+}

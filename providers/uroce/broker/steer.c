@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The slots are cut into segments, each of which one or two instructions serve; a binary search
+ * finds the segment.  Jumps of classic BPF reach 255 instructions, so the first levels of the
+ * search use an unconditional jump as well.
+ */
+#include "steer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+	/* The farthest target of a conditional jump. */
+	JUMP_MAX = 255,
+	/* Byte offsets in the payload. */
+	AT_DESTINATION = 4,
+	AT_PROBE_INDEX = 8,
+};
+
+_Static_assert(offsetof(struct uroce_broker_probe, destination) == AT_DESTINATION,
+	       "layout of a probe");
+_Static_assert(offsetof(struct uroce_broker_probe, index) == AT_PROBE_INDEX, "layout of a probe");
+
+/* Slots from first to the next segment's first. */
+struct segment {
+	uint16_t first;
+	uint16_t index; /* of the first slot's member */
+	bool ascends;	/* each further slot has the next index; else all have the same */
+};
+
+struct builder {
+	struct sock_filter *code;
+	unsigned int length; /* may exceed BPF_MAXINSNS: what is beyond is not written */
+	unsigned int count;
+	struct segment segment[UROCE_BROKER_SLOTS];
+};
+
+void steer_clear(struct steer_table *table, uint16_t gsi, uint16_t sink)
+{
+	table->gsi = gsi;
+	table->sink = sink;
+	for (unsigned int slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
+		table->member[slot] = STEER_NONE;
+}
+
+/* ---- segments ---- */
+
+/* Does slot, with this index, continue the last segment?  It may decide whether that ascends. */
+static bool continues(struct builder *builder, unsigned int slot, uint16_t index)
+{
+	struct segment *last = &builder->segment[builder->count - 1];
+	unsigned int distance = slot - last->first;
+
+	if (last->ascends)
+		return index == last->index + distance;
+	if (index == last->index)
+		return true;
+	last->ascends = distance == 1 && index == last->index + 1;
+	return last->ascends;
+}
+
+/*
+ * With shares a slot that nobody holds continues a segment that does not ascend: its packets go to
+ * a worker, which drops them.
+ */
+static void cut(struct builder *builder, const struct steer_table *table, bool shares)
+{
+	builder->count = 0;
+	for (unsigned int slot = 0; slot < UROCE_BROKER_SLOTS; slot++) {
+		uint16_t index = table->member[slot];
+
+		if (index == STEER_NONE && shares && builder->count &&
+		    !builder->segment[builder->count - 1].ascends)
+			continue;
+		if (index == STEER_NONE)
+			index = table->sink;
+		if (builder->count && continues(builder, slot, index))
+			continue;
+		builder->segment[builder->count++] = (struct segment){
+			.first = (uint16_t)slot,
+			.index = index,
+		};
+	}
+}
+
+/* ---- instructions ---- */
+
+static void emit(struct builder *builder, struct sock_filter instruction)
+{
+	if (builder->length < BPF_MAXINSNS)
+		builder->code[builder->length] = instruction;
+	builder->length++;
+}
+
+/* The accumulator holds the slot. */
+static void emit_leaf(struct builder *builder, const struct segment *segment)
+{
+	if (!segment->ascends) {
+		emit(builder, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, segment->index));
+		return;
+	}
+	emit(builder, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_ADD | BPF_K,
+						   (uint32_t)segment->index - segment->first));
+	emit(builder, (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0));
+}
+
+static unsigned int middle_of(unsigned int first, unsigned int end)
+{
+	return first + (end - first) / 2;
+}
+
+/* Number of instructions that search the segments from first to before end. */
+static unsigned int size_of(const struct builder *builder, unsigned int first, unsigned int end)
+{
+	unsigned int middle = middle_of(first, end), left;
+
+	if (end - first == 1)
+		return builder->segment[first].ascends ? 2 : 1;
+	left = size_of(builder, first, middle);
+	return (left > JUMP_MAX ? 2 : 1) + left + size_of(builder, middle, end);
+}
+
+static void emit_search(struct builder *builder, unsigned int first, unsigned int end)
+{
+	const unsigned int middle = middle_of(first, end);
+	const uint32_t slot = builder->segment[middle].first;
+	unsigned int left;
+
+	if (end - first == 1) {
+		emit_leaf(builder, &builder->segment[first]);
+		return;
+	}
+	left = size_of(builder, first, middle);
+	if (left > JUMP_MAX) {
+		emit(builder, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, slot, 0, 1));
+		emit(builder, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, left));
+	} else {
+		emit(builder, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, slot,
+							   (uint8_t)left, 0));
+	}
+	emit_search(builder, first, middle);
+	emit_search(builder, middle, end);
+}
+
+static void emit_all(struct builder *builder, const struct steer_table *table)
+{
+	/* clang-format off */
+	const struct sock_filter head[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, AT_DESTINATION),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 1, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 2, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, AT_PROBE_INDEX),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+		BPF_STMT(BPF_RET | BPF_K, table->gsi),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, UROCE_BROKER_SLOT_SHIFT),
+	};
+	/* clang-format on */
+
+	builder->length = 0;
+	for (unsigned int i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+		emit(builder, head[i]);
+	emit_search(builder, 0, builder->count);
+}
+
+unsigned int steer_build(const struct steer_table *table, struct sock_filter code[BPF_MAXINSNS])
+{
+	struct builder builder = { .code = code };
+
+	cut(&builder, table, false);
+	emit_all(&builder, table);
+	if (builder.length > BPF_MAXINSNS) {
+		cut(&builder, table, true);
+		emit_all(&builder, table);
+	}
+	return builder.length > BPF_MAXINSNS ? 0 : builder.length;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The order of a group's members as the broker believes it, beside that of the kernel: through
+ * closes, a broker's death, and the probes of the next one.
+ */
+#include "link_agent.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "broker/group.h"
+#include "draw.h"
+
+enum {
+	WORKERS = 120,
+	PORT = 4791,
+	ROUNDS = 20,
+	CLOSES = 10, /* in a round */
+	SECRET = 0x5ec2e7,
+};
+
+static struct broker_slots slots;
+static struct broker_group group;
+static struct steer_table table;
+static struct sock_filter code[BPF_MAXINSNS];
+static int member[GROUP_OWNERS]; /* by owner, or -1 */
+static int sender;
+static struct sockaddr_in name;
+
+static int make_member(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const int on = 1;
+
+	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	return fd;
+}
+
+static void add(unsigned int owner)
+{
+	member[owner] = make_member();
+	assert_int_not_equal(group_append(&group, owner), STEER_NONE);
+}
+
+static void remove_member(unsigned int owner)
+{
+	close(member[owner]);
+	member[owner] = -1;
+	group_remove(&group, owner);
+}
+
+static void attach(void)
+{
+	struct sock_fprog program;
+
+	memset(&program, 0, sizeof(program));
+	group_table(&group, &slots, &table);
+	program.len = (unsigned short)steer_build(&table, code);
+	program.filter = code;
+	assert_true(program.len);
+	if (setsockopt(member[GROUP_GSI], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
+		       sizeof(program)) == 0)
+		return;
+	/* qemu-user and gVisor. */
+	assert_true(errno == ENOPROTOOPT || errno == EOPNOTSUPP || errno == ENOSYS);
+	skip();
+}
+
+static void expect_at(uint32_t qpn, unsigned int owner)
+{
+	uint32_t packet[3] = { htonl(0x04000000), htonl(qpn), 0 }, seen[3];
+
+	assert_int_equal(
+		sendto(sender, packet, sizeof(packet), 0, (struct sockaddr *)&name, sizeof(name)),
+		sizeof(packet));
+	assert_int_equal(recv(member[owner], seen, sizeof(seen), 0), sizeof(packet));
+	assert_memory_equal(packet, seen, sizeof(packet));
+}
+
+static void check(void)
+{
+	attach();
+	expect_at(1, GROUP_GSI);
+	for (unsigned int slot = 0; slot < WORKERS; slot++)
+		expect_at(slot << UROCE_BROKER_SLOT_SHIFT | 16,
+			  member[slot] >= 0 ? slot : GROUP_SINK);
+	/* A further slot of worker 0. */
+	expect_at(4000 << UROCE_BROKER_SLOT_SHIFT, member[0] >= 0 ? 0 : GROUP_SINK);
+}
+
+static void begin(void **state)
+{
+	fresh_network(state);
+	name = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = htons(PORT),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(sender >= 0);
+	memset(member, -1, sizeof(member));
+	slots_init(&slots);
+	group_init(&group, 0);
+	add(GROUP_GSI);
+	add(GROUP_SINK);
+	for (unsigned int slot = 0; slot < WORKERS; slot++) {
+		assert_true(slots_hold(&slots, slot, slot + 1, slot));
+		add(slot);
+	}
+	assert_true(slots_hold(&slots, 4000, 1, 0));
+}
+
+static void end(void)
+{
+	for (unsigned int owner = 0; owner < GROUP_OWNERS; owner++)
+		if (member[owner] >= 0)
+			close(member[owner]);
+	close(sender);
+}
+
+/* Some workers end and new ones come, in any order. */
+static void change(void)
+{
+	for (unsigned int i = 0; i < CLOSES; i++) {
+		unsigned int slot = draw(WORKERS);
+
+		if (member[slot] >= 0) {
+			remove_member(slot);
+			slots_free(&slots, slot);
+			if (slot == 0)
+				slots_free(&slots, 4000);
+		} else {
+			assert_true(slots_hold(&slots, slot, slot + 1, slot));
+			if (slot == 0)
+				assert_true(slots_hold(&slots, 4000, 1, 0));
+			add(slot);
+		}
+	}
+}
+
+static void test_closes(void **state)
+{
+	begin(state);
+	check();
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		change();
+		check();
+		assert_int_equal(group.unknown, 0);
+	}
+	end();
+}
+
+static void probe(unsigned int index, uint32_t round)
+{
+	struct uroce_broker_probe packet = {
+		.opcode = htonl(UROCE_BROKER_PROBE),
+		.index = htonl(index),
+		.secret = htonl(SECRET),
+		.round = htonl(round),
+	};
+
+	assert_int_equal(
+		sendto(sender, &packet, sizeof(packet), 0, (struct sockaddr *)&name, sizeof(name)),
+		sizeof(packet));
+}
+
+/* The lowest index whose probe of a round has reached the socket, or STEER_NONE. */
+static unsigned int probed(int fd, uint32_t round)
+{
+	struct uroce_broker_probe packet;
+	unsigned int index = STEER_NONE;
+
+	while (recv(fd, &packet, sizeof(packet), 0) == sizeof(packet))
+		if (packet.round == htonl(round) && ntohl(packet.index) < index)
+			index = ntohl(packet.index);
+	return index;
+}
+
+/*
+ * The next broker appends its members, so that the last index is the count less one.  Indexes
+ * beyond that reach any member, by hash: rising ones reach the last member by its own first.
+ */
+static void find_all(uint32_t round)
+{
+	unsigned int last;
+
+	for (unsigned int index = 0; index < WORKERS + 8; index++)
+		probe(index, round);
+	last = probed(member[GROUP_SINK], round);
+	assert_true(last < WORKERS + 4);
+	group_init(&group, last + 1);
+	assert_int_equal(group.unknown, last + 1);
+	for (unsigned int owner = 0; owner < GROUP_UNKNOWN; owner++)
+		if (member[owner] >= 0 && owner != GROUP_SINK)
+			group_found(&group, probed(member[owner], round), owner);
+	group_found(&group, last, GROUP_SINK);
+}
+
+/* With the broker go its own members and those of workers that have ended. */
+static void test_broker_dies(void **state)
+{
+	begin(state);
+	check();
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		unsigned int kept[CLOSES], count = 0;
+
+		/* Ended, and kept by the broker that dies now. */
+		for (unsigned int slot = draw(7); slot < WORKERS && count < CLOSES; slot += 11)
+			if (member[slot] >= 0)
+				kept[count++] = slot;
+		for (unsigned int i = 0; i < count; i++)
+			slots_free(&slots, kept[i]);
+		for (unsigned int i = 0; i < count; i++) {
+			close(member[kept[i]]);
+			member[kept[i]] = -1;
+		}
+		close(member[GROUP_GSI]);
+		close(member[GROUP_SINK]);
+		member[GROUP_GSI] = make_member();
+		member[GROUP_SINK] = make_member();
+		find_all(round);
+		if (member[0] < 0)
+			slots_free(&slots, 4000);
+		assert_int_equal(group.unknown, 0);
+		check();
+		for (unsigned int i = 0; i < count; i++) {
+			assert_true(slots_hold(&slots, kept[i], kept[i] + 1, kept[i]));
+			add(kept[i]);
+		}
+		if (member[0] >= 0)
+			assert_true(slots_hold(&slots, 4000, 1, 0));
+		check();
+	}
+	end();
+}
+
+/* A stopped worker does not answer: the program leaves its slot out until it does. */
+static void test_unknown(void **state)
+{
+	(void)state;
+	slots_init(&slots);
+	group_init(&group, 4);
+	assert_true(slots_hold(&slots, 7, 1, 7));
+	group_found(&group, 0, GROUP_SINK);
+	group_found(&group, 1, GROUP_GSI);
+	group_table(&group, &slots, &table);
+	assert_int_equal(table.member[7], STEER_NONE);
+	assert_int_equal(group.unknown, 2);
+	/* An answer to an index that is no member's. */
+	group_found(&group, 4, 7);
+	group_found(&group, STEER_NONE, 7);
+	assert_int_equal(group.unknown, 2);
+	group_found(&group, 2, 7);
+	/* The later answer counts, also where two do not agree. */
+	group_found(&group, 3, 7);
+	assert_int_equal(group.unknown, 1);
+	group_found(&group, 3, GROUP_SINK);
+	assert_int_equal(group.unknown, 2);
+	assert_int_equal(group.index[7], STEER_NONE);
+	group_found(&group, 2, 7);
+	group_table(&group, &slots, &table);
+	assert_int_equal(table.member[7], 2);
+	assert_int_equal(table.sink, 3);
+	group_remove(&group, 7);
+	assert_int_equal(group.index[GROUP_SINK], 2);
+	assert_int_equal(group.count, 3);
+	group_forget(&group, 3);
+	assert_int_equal(group.unknown, 3);
+	assert_int_equal(group.index[GROUP_GSI], STEER_NONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_closes),
+		cmocka_unit_test(test_broker_dies),
+		cmocka_unit_test(test_unknown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

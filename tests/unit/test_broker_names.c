@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Abstract names of brokers and slots, with other users about.
+ */
+#include "link_agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker/names.h"
+
+enum { RACERS = 16 };
+
+static struct names_found found;
+
+static int search(void)
+{
+	return names_search(geteuid(), UROCE_BROKER_NAMES, &found);
+}
+
+/* A child of user nobody that listens at the name until it is killed. */
+static pid_t start_stranger(unsigned int number)
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		if (setresuid(AGENT_NOBODY, AGENT_NOBODY, AGENT_NOBODY) ||
+		    names_listen(number) < 0 || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return child;
+}
+
+static void stop_stranger(pid_t child)
+{
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void test_highest(void **state)
+{
+	int first, second, fd, stranger;
+
+	fresh_network(state);
+	assert_int_equal(search(), -ENOENT);
+	assert_int_equal(found.free, 0);
+	first = names_listen(0);
+	assert_true(first >= 0);
+	assert_int_equal(names_listen(0), -EADDRINUSE);
+	fd = search();
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(found.number, 0);
+	assert_int_equal(found.free, 1);
+	/* In place of one that does not answer. */
+	second = names_listen(1);
+	assert_true(second >= 0);
+	fd = search();
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(found.number, 1);
+	/* The one that was replaced. */
+	fd = names_search(geteuid(), 1, &found);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(found.number, 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		fd = names_accept(first, geteuid(), &stranger);
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	assert_int_equal(names_accept(first, geteuid(), &stranger), -EAGAIN);
+	close(second);
+	fd = search();
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(found.number, 0);
+	close(first);
+	assert_int_equal(search(), -ENOENT);
+}
+
+static void test_all_taken(void **state)
+{
+	int fd[UROCE_BROKER_NAMES];
+
+	fresh_network(state);
+	for (unsigned int i = 0; i < UROCE_BROKER_NAMES; i++) {
+		fd[i] = names_listen(i);
+		assert_true(fd[i] >= 0);
+	}
+	assert_int_equal(names_search(geteuid() + 1, UROCE_BROKER_NAMES, &found), -ENOENT);
+	assert_int_equal(found.free, UROCE_BROKER_NAMES);
+	for (unsigned int i = 0; i < UROCE_BROKER_NAMES; i++)
+		close(fd[i]);
+}
+
+/* Strangers may have any names: each user finds its own broker, and nothing of theirs comes in. */
+static void test_strangers(void **state)
+{
+	pid_t below, above;
+	int listener, fd, stranger = -1;
+
+	if (getuid())
+		skip();
+	fresh_network(state);
+	below = start_stranger(0);
+	assert_int_equal(search(), -ENOENT);
+	assert_int_equal(found.free, 1);
+	listener = names_listen(1);
+	assert_true(listener >= 0);
+	above = start_stranger(2);
+	fd = search();
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(found.number, 1);
+	assert_int_equal(found.free, 3);
+	/* To the other user it is the other way round. */
+	fd = names_search(AGENT_NOBODY, UROCE_BROKER_NAMES, &found);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(found.number, 2);
+	stop_stranger(above);
+	fd = names_search(AGENT_NOBODY, UROCE_BROKER_NAMES, &found);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(found.number, 0);
+	/* A connection of this user is a stranger's to a broker of the other one. */
+	fd = names_accept(listener, AGENT_NOBODY, &stranger);
+	assert_int_equal(fd, -EPERM);
+	assert_true(stranger >= 0);
+	close(stranger);
+	stop_stranger(below);
+	close(listener);
+}
+
+/* Of many processes that find no broker at once, one gets the name. */
+static void test_election(void **state)
+{
+	pid_t child[RACERS];
+	int ready[2], go[2], won[2], elected = 0;
+	char byte;
+
+	fresh_network(state);
+	assert_int_equal(pipe(ready) | pipe(go) | pipe(won), 0);
+	for (unsigned int i = 0; i < RACERS; i++) {
+		child[i] = fork();
+		assert_true(child[i] >= 0);
+		if (child[i])
+			continue;
+		close(go[1]);
+		close(ready[1]);
+		if (read(go[0], &byte, 1) < 0)
+			_exit(1);
+		if (search() == -ENOENT && names_listen(found.free) >= 0 &&
+		    write(won[1], "", 1) != 1)
+			_exit(1);
+		close(won[1]);
+		/* Until the last one has tried. */
+		if (read(ready[0], &byte, 1) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	close(go[1]);
+	close(won[1]);
+	while (read(won[0], &byte, 1) == 1)
+		elected++;
+	assert_int_equal(elected, 1);
+	close(ready[1]);
+	for (unsigned int i = 0; i < RACERS; i++)
+		assert_int_equal(waitpid(child[i], NULL, 0), child[i]);
+	close(ready[0]);
+	close(go[0]);
+	close(won[0]);
+}
+
+/* Descriptors come with what the broker sends, once it is known to be of this user. */
+static void test_descriptors(void **state)
+{
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
+	char byte = 7;
+	struct iovec piece = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int listener, fd, accepted, stranger;
+
+	fresh_network(state);
+	listener = names_listen(0);
+	fd = search();
+	accepted = names_accept(listener, geteuid(), &stranger);
+	assert_true(listener >= 0 && fd >= 0 && accepted >= 0);
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &listener, sizeof(listener));
+	assert_int_equal(sendmsg(accepted, &message, 0), 1);
+	assert_int_equal(recvmsg(fd, &message, MSG_CMSG_CLOEXEC), 1);
+	assert_int_equal(message.msg_controllen, CMSG_SPACE(sizeof(int)));
+	memcpy(&stranger, CMSG_DATA(cmsg), sizeof(stranger));
+	close(stranger);
+	assert_int_equal(names_admit_descriptors(accepted), 0);
+	memcpy(CMSG_DATA(cmsg), &listener, sizeof(listener));
+	assert_int_equal(sendmsg(fd, &message, 0), 1);
+	assert_int_equal(recvmsg(accepted, &message, MSG_CMSG_CLOEXEC), 1);
+	memcpy(&stranger, CMSG_DATA(cmsg), sizeof(stranger));
+	close(stranger);
+	close(accepted);
+	close(fd);
+	close(listener);
+}
+
+/* A slot belongs to the process that has its lock, wherever that was made. */
+static void test_slots(void **state)
+{
+	int fd, copy;
+
+	fresh_network(state);
+	fd = names_lock_slot(4095);
+	assert_true(fd >= 0);
+	assert_int_equal(names_lock_slot(4095), -EADDRINUSE);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	close(fd);
+	assert_int_equal(names_lock_slot(4095), -EADDRINUSE);
+	close(copy);
+	fd = names_lock_slot(4095);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_highest),	    cmocka_unit_test(test_all_taken),
+		cmocka_unit_test(test_strangers),   cmocka_unit_test(test_election),
+		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_slots),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
