@@ -342,14 +342,14 @@ static void check_unsolicited(struct sim_end *end, const struct wire_packet *pac
 			      int64_t position)
 {
 	struct answering *answering = &end->oracle.answering;
-	bool ends = answering->farewells > 0 ||
+	bool ends = answering->farewells > 0 || end->oracle.broke ||
 		    (answering->fatal && end->world->plan.trouble == TROUBLE_REMOTE_INV);
 
 	answering->unsolicited++;
 	if (spares_peer(end))
 		world_fail(end->world, "%s: an ACK in the place of a READ or Atomic response",
 			   end->name);
-	/* What came without AckReq is acknowledged at the end: that ACK cannot be solicited. */
+	/* At its end (S13) it acknowledges what came without AckReq: that ACK is not solicited. */
 	if (ends && position > answering->settled && position == answering->expected - 1)
 		return;
 	/* A NAK since then has acknowledged more, and the peer takes nothing older. */
