@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where time and threads live.  A struct progress drives queue pairs: a turn
- * receives a batch, expires deadlines, transmits what may go.  The thread that polls a CQ makes
- * the turns; a helper thread covers the times when no application thread polls (one-sided peers,
- * timeouts, completion channels).  While the application polls, the helper sleeps with the sockets
- * disarmed and looks every PROGRESS_TICK_NS, or more often (helper.h), whether polls still come;
- * when they do not, it arms the sockets and blocks until a datagram, a deadline or a call wakes it.
- * When a datagram has come it spins for 50 us or so, yielding meanwhile; an idle process uses no
- * CPU.
+ * Where time and threads live.  A struct progress drives queue pairs: a turn receives a batch,
+ * expires deadlines, transmits what may go.  The thread that polls a CQ makes the turns; a helper
+ * thread covers the times when no application thread polls (one-sided peers, timeouts, completion
+ * channels).  While the application polls, the helper sleeps with the sockets disarmed and looks
+ * every PROGRESS_TICK_NS, or more often (helper.h), whether polls still come; when they do not, it
+ * arms the sockets and blocks until a datagram, a deadline or a call wakes it. When a datagram has
+ * come it spins for 50 us or so, yielding meanwhile; an idle process uses no CPU.
  *
  * Locks, in this order: turn -> progress_qp.lock -> hooks->enter (memory region table, read side)
  * -> what the functions in eng_ops take (SRQ, CQ).  A turn is made by one thread at a time:
@@ -83,8 +82,8 @@ struct progress_qp {
 };
 
 /*
- * The process's one instance, counted; the first call claims the slot, starts the helper thread
- * (all signals blocked, name "uroce") and reads UROCE_FAULT.  error gets one line for the user.
+ * The process's instance, counted; the first call claims the slot, starts the helper thread (all
+ * signals blocked, name "uroce") and reads UROCE_FAULT.  error gets one line for the user.
  */
 int progress_get(struct progress **progress, const struct progress_hooks *hooks,
 		 char error[PROGRESS_ERROR_TEXT]);

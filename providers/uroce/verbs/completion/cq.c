@@ -394,6 +394,7 @@ int uroce_cq_init(struct uroce_cq *cq, uint32_t entries, bool stamps)
 	HELGRIND_IS_ATOMIC(cq->head);
 	HELGRIND_IS_ATOMIC(cq->tail);
 	HELGRIND_IS_ATOMIC(cq->dead);
+	HELGRIND_IS_ATOMIC(cq->workers.others);
 	/* Held for tens of nanoseconds: spin before sleeping, but do sleep when the holder does. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);

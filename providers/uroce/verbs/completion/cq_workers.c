@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cq.h"
+#include "verbs/generation.h"
 #include "verbs/memory/key_table.h"
 
 _Static_assert((int)KEY_TABLE_READERS == PROGRESS_WORKERS, "each worker visits the key table");
@@ -64,10 +65,12 @@ struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int
 	char text[PROGRESS_ERROR_TEXT];
 	struct progress *worker;
 
-	if (number == 0)
+	if (number == 0 || uroce_inherited(context->generation))
 		return context->progress;
 	if (progress_worker_get(number, &worker, text)) {
 		uroce_debug("worker %u cannot be made, worker 0 is shared: %s", number, text);
+		/* Its next CQs are made without trying again. */
+		thread_number = 0;
 		return context->progress;
 	}
 	uroce_settings_apply(&context->settings, worker);
