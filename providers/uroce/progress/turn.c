@@ -114,7 +114,7 @@ static void leave_visited(struct turn *turn)
 	turn->visited = NULL;
 }
 
-void turn_visit(struct turn *turn, struct progress_qp *qp)
+inline void turn_visit(struct turn *turn, struct progress_qp *qp)
 {
 	if (turn->visited == qp)
 		return;

@@ -176,13 +176,17 @@ void uroce_channel_event(struct uroce_comp_channel *channel, struct uroce_cq *cq
 	kept->count++;
 }
 
-void uroce_channel_turn_over(unsigned int worker)
+static __attribute__((noinline)) void push_kept(struct kept_events *kept)
 {
-	struct kept_events *kept = &kept_events[worker];
-
 	for (unsigned int i = 0; i < kept->count; i++)
 		push_event(kept->event[i].channel, kept->event[i].cq);
 	kept->count = 0;
+}
+
+void uroce_channel_turn_over(unsigned int worker)
+{
+	if (kept_events[worker].count)
+		push_kept(&kept_events[worker]);
 }
 
 void uroce_channel_forked(void)

@@ -240,16 +240,11 @@ static bool is_empty(const struct uroce_cq *cq)
 	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
-/* Returns true if queue pairs of other workers complete into cq, too.  Few CQs have such. */
-static inline bool has_others(const struct uroce_cq *cq)
-{
-	return __builtin_expect(
-		atomic_load_explicit(&cq->workers.others, memory_order_relaxed) != 0, 0);
-}
-
 static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct ibv_wc *wc,
 					  uint64_t *stamps)
 {
+	struct progress *worker;
+	uint32_t others;
 	int taken = 0;
 
 	pthread_mutex_lock(&cq->lock);
@@ -264,9 +259,11 @@ static __attribute__((noinline)) int take(struct uroce_cq *cq, int count, struct
 	}
 	set_tail(cq, tail);
 	pthread_mutex_unlock(&cq->lock);
-	progress_await_answers(cq->workers.own);
-	if (has_others(cq))
-		uroce_cq_each_other(cq, progress_await_answers);
+	worker = cq->workers.own;
+	others = uroce_cq_others(&cq->workers);
+	do
+		progress_await_answers(worker);
+	while ((worker = uroce_workers_next(&others)));
 	return taken;
 }
 
@@ -279,6 +276,8 @@ int uroce_cq_take(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 static __attribute__((noinline)) int poll_in_vain(struct uroce_cq *cq, int count, struct ibv_wc *wc,
 						  uint64_t *stamps)
 {
+	struct progress *worker = cq->workers.own;
+	uint32_t others = uroce_cq_others(&cq->workers);
 	int before;
 
 	if (count <= 0)
@@ -287,15 +286,17 @@ static __attribute__((noinline)) int poll_in_vain(struct uroce_cq *cq, int count
 		return -1;
 	/* Nothing to receive is no error, but the kernel calls it one. */
 	before = errno;
-	progress_poll(cq->workers.own);
-	if (has_others(cq))
-		uroce_cq_each_other(cq, progress_poll);
+	do
+		progress_poll(worker);
+	while ((worker = uroce_workers_next(&others)));
 	errno = before;
 	return uroce_cq_take(cq, count, wc, stamps);
 }
 
 int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *stamps)
 {
+	struct progress *worker = cq->workers.own;
+	uint32_t others = uroce_cq_others(&cq->workers);
 	int taken;
 
 	if (uroce_inherited(cq->generation))
@@ -304,9 +305,9 @@ int uroce_cq_poll(struct uroce_cq *cq, int count, struct ibv_wc *wc, uint64_t *s
 		return poll_in_vain(cq, count, wc, stamps);
 	taken = take(cq, count, wc, stamps);
 	if (taken > 0) {
-		progress_polled(cq->workers.own);
-		if (has_others(cq))
-			uroce_cq_each_other(cq, progress_polled);
+		do
+			progress_polled(worker);
+		while ((worker = uroce_workers_next(&others)));
 	}
 	/* Another thread may have taken them. */
 	return taken ? taken : poll_in_vain(cq, count, wc, stamps);
@@ -344,6 +345,8 @@ static void notify_of_backlog(struct uroce_cq *cq)
 int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 {
 	struct uroce_cq *cq = to_uroce_cq(ibv_cq);
+	struct progress *worker = cq->workers.own;
+	uint32_t others;
 
 	if (uroce_inherited(cq->generation))
 		return EIO;
@@ -358,10 +361,11 @@ int uroce_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	else if (cq->notify == UROCE_NOTIFY_NONE)
 		cq->notify = UROCE_NOTIFY_SOLICITED;
 	notify_of_backlog(cq);
+	others = uroce_cq_others(&cq->workers);
 	pthread_mutex_unlock(&cq->lock);
-	progress_notify_armed(cq->workers.own);
-	if (has_others(cq))
-		uroce_cq_each_other(cq, progress_notify_armed);
+	do
+		progress_notify_armed(worker);
+	while ((worker = uroce_workers_next(&others)));
 	return 0;
 }
 

@@ -98,10 +98,10 @@ void uroce_cq_detach(struct uroce_cq *cq, struct progress *worker)
 	pthread_mutex_unlock(&cq->lock);
 }
 
-void uroce_cq_each_other(const struct uroce_cq *cq, void (*call)(struct progress *worker))
+struct progress *uroce_workers_take(uint32_t *workers)
 {
-	uint32_t others = atomic_load_explicit(&cq->workers.others, memory_order_relaxed);
+	unsigned int number = (unsigned int)__builtin_ctz(*workers);
 
-	for (; others; others &= others - 1)
-		call(progress_worker((unsigned int)__builtin_ctz(others)));
+	*workers &= *workers - 1;
+	return progress_worker(number);
 }

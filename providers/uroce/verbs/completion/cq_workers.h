@@ -31,7 +31,21 @@ struct progress *uroce_cq_choose_worker(const struct uroce_context *context, int
 /* Something whose completions go to cq begins or ceases to be in worker. */
 void uroce_cq_attach(struct uroce_cq *cq, struct progress *worker);
 void uroce_cq_detach(struct uroce_cq *cq, struct progress *worker);
-/* Call a function for each of the others. */
-void uroce_cq_each_other(const struct uroce_cq *cq, void (*call)(struct progress *worker));
+static inline uint32_t uroce_cq_others(const struct uroce_cq_workers *workers)
+{
+	return atomic_load_explicit(&workers->others, memory_order_relaxed);
+}
+
+/* One of the workers of a set that is not empty, which is taken out of it. */
+struct progress *uroce_workers_take(uint32_t *workers);
+
+/*
+ * The next worker of a walk that begins with a CQ's own, or NULL.  Such a walk has one call for all
+ * workers, which the compiler can put in its place.
+ */
+static inline struct progress *uroce_workers_next(uint32_t *others)
+{
+	return __builtin_expect(*others != 0, 0) ? uroce_workers_take(others) : NULL;
+}
 
 #endif

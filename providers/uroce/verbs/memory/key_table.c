@@ -74,7 +74,7 @@ static void use_windows(void)
 	using_windows = true;
 }
 
-static void stop_using_windows(void)
+static __attribute__((noinline)) void stop_using_windows(void)
 {
 	if (using_windows)
 		pthread_rwlock_unlock(&table.windows_lock);
@@ -88,7 +88,8 @@ void key_table_enter(unsigned int reader)
 
 void key_table_leave(unsigned int reader)
 {
-	stop_using_windows();
+	if (__builtin_expect(using_windows, 0))
+		stop_using_windows();
 	pthread_rwlock_unlock(&reader_locks[reader].lock);
 }
 
