@@ -117,8 +117,8 @@ struct link *progress_link(struct progress *progress);
 
 /*
  * The worker of a number below PROGRESS_WORKERS, made if need be, for a caller that has the
- * instance.  0 or a negative errno, with one
- * line in error: -ENOSPC where the host has no free slot, for instance.
+ * instance.  0 or a negative errno, with one line in error: -ENOSPC where the host has no free
+ * slot, for instance.
  */
 int progress_worker_get(unsigned int number, struct progress **worker,
 			char error[PROGRESS_ERROR_TEXT]);

@@ -24,6 +24,8 @@ enum {
 	LEAVE_MS = 80,
 	/* After a message that could not be sent, so that the next repetition is sent as well. */
 	LEAVE_UNSENT_MS = 300,
+	/* However often sending fails meanwhile. */
+	LEAVE_MOST_MS = 600,
 	/* For so long it waits for a command that is under way. */
 	ENTER_MS = 100,
 };
@@ -336,7 +338,7 @@ static bool may_go(void)
 
 static bool may_stay(int ms)
 {
-	return ms < LEAVE_MS || !is_past(last_unsent, LEAVE_UNSENT_MS);
+	return ms < LEAVE_MS || (ms < LEAVE_MOST_MS && !is_past(last_unsent, LEAVE_UNSENT_MS));
 }
 
 /*
