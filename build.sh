@@ -31,8 +31,7 @@ run_tests() {
 	cannot=$("$root/buildlib/host-check")
 	export UROCE_TEST_HOST_CANNOT=$cannot
 	[ -z "$cannot" ] || echo "NOT TESTED: this host cannot $cannot"
-	# Four at a time for two cores: many tests only wait.
-	ctest --test-dir "$build" --output-on-failure -j4 "$@" || code=$?
+	ctest --test-dir "$build" --output-on-failure -j2 "$@" || code=$?
 	[ -z "$cannot" ] || echo "NOT TESTED: this host cannot $cannot;" \
 		"what needs that was skipped, see the list above"
 	return "$code"
