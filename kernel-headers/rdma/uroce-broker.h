@@ -39,7 +39,7 @@ struct uroce_broker_probe {
 	__u32 opcode;	   /* UROCE_BROKER_PROBE */
 	__u32 destination; /* 0 */
 	__u32 index;
-	__u32 secret; /* of the broker: workers answer no other probe */
+	__u32 secret; /* The broker's own; workers answer no probe with another one. */
 	__u32 round;  /* tells late answers from new ones */
 };
 
@@ -78,8 +78,8 @@ enum uroce_broker_type {
 struct uroce_broker_header {
 	__u32 type; /* enum uroce_broker_type */
 	__u32 version;
-	__u32 number; /* of a request; the reply has the same */
-	__s32 error;  /* of a reply: 0 or a negative errno; else 0 */
+	__u32 number; /* Number of the request, which its reply repeats. */
+	__s32 error;  /* Result in a reply: 0 or a negative errno; 0 in all others. */
 };
 
 enum uroce_broker_role {
@@ -99,15 +99,15 @@ struct uroce_broker_hello {
 struct uroce_broker_welcome {
 	struct uroce_broker_header header;
 	__u32 role;   /* as in HELLO */
-	__u32 slot;   /* of a new worker; the first one of a returning one; or NO_SLOT */
-	__u32 secret; /* of probes */
+	__u32 slot;   /* A new worker's slot, a returning worker's first one, or NO_SLOT. */
+	__u32 secret; /* The secret in this broker's probes. */
 	__u32 reserved;
 };
 
 /* The reply has the slot's lock with it. */
 struct uroce_broker_slot {
 	struct uroce_broker_header header;
-	__u32 slot; /* of a request: NO_SLOT */
+	__u32 slot; /* The further slot in a reply; NO_SLOT in a request. */
 	__u32 reserved;
 };
 
@@ -127,7 +127,7 @@ struct uroce_broker_address {
 	struct uroce_broker_header header;
 	struct uroce_broker_endpoint endpoint;
 	__u32 flags; /* enum uroce_broker_address_flags */
-	__u32 user;  /* of a refusal (EADDRINUSE): who has the port; else 0 */
+	__u32 user;  /* User that has the port, in a refusal by EADDRINUSE; else 0. */
 };
 
 /* GSI may have the memory file of last messages with it. */
@@ -183,7 +183,7 @@ enum uroce_broker_purpose {
 /* The reply, and VISITOR, have one end of a socket pair with them. */
 struct uroce_broker_introduce {
 	struct uroce_broker_header header;
-	__u32 slot;    /* of the other end; VISITOR: or NO_SLOT */
+	__u32 slot;    /* The other end's slot; NO_SLOT in VISITOR if it has none. */
 	__u32 purpose; /* enum uroce_broker_purpose */
 };
 
@@ -218,7 +218,7 @@ struct uroce_broker_datagram {
 	struct uroce_broker_header header;
 	struct uroce_broker_endpoint source;
 	struct uroce_broker_endpoint destination;
-	__u64 time; /* of arrival: nanoseconds of CLOCK_MONOTONIC */
+	__u64 time; /* Time of arrival: CLOCK_MONOTONIC in nanoseconds. */
 	__u16 source_port;
 	__u16 bytes; /* of the datagram that follows */
 	__u8 traffic_class;
