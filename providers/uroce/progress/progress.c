@@ -27,6 +27,18 @@ static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
 #undef PROGRESS_COUNTER_NAME
 };
 
+/* The first worker of number *from or a higher one, or NULL; *from goes on behind it. */
+static struct progress *next_worker(unsigned int *from)
+{
+	while (*from < PROGRESS_WORKERS) {
+		struct progress *worker = progress_worker((*from)++);
+
+		if (worker)
+			return worker;
+	}
+	return NULL;
+}
+
 /*
  * Threads do not live on in a forked child, locks that they held stay held, and the descriptors
  * are the parent's as well: the child lets go of all, and opens the device anew if it is to use it.
@@ -54,27 +66,19 @@ void progress_fork_prepare(void)
 
 	pthread_mutex_lock(&instance_lock);
 	gsi_fork_prepare();
-	/* First of all links what is held for long: an opener may wait for another worker. */
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		worker = atomic_load(&workers[i]);
-		if (worker)
-			link_fork_await_openers(worker->link);
-	}
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		worker = atomic_load(&workers[i]);
-		if (worker)
-			link_fork_prepare(worker->link);
-	}
+	/* All openers first: one may wait for the answer of another worker's link. */
+	for (unsigned int i = 0; (worker = next_worker(&i));)
+		link_fork_await_openers(worker->link);
+	for (unsigned int i = 0; (worker = next_worker(&i));)
+		link_fork_prepare(worker->link);
 }
 
 void progress_fork_parent(void)
 {
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		struct progress *worker = atomic_load(&workers[i]);
+	struct progress *worker;
 
-		if (worker)
-			link_fork_parent(worker->link);
-	}
+	for (unsigned int i = 0; (worker = next_worker(&i));)
+		link_fork_parent(worker->link);
 	gsi_fork_parent();
 	pthread_mutex_unlock(&instance_lock);
 }
@@ -83,7 +87,7 @@ void progress_fork_parent(void)
 static int get_worker(unsigned int number, const struct progress_hooks *hooks,
 		      struct progress **worker, char error[PROGRESS_ERROR_TEXT])
 {
-	int result = 0;
+	int result;
 
 	*worker = atomic_load(&workers[number]);
 	if (*worker)
@@ -194,11 +198,9 @@ void progress_qp_remove(struct progress *progress, struct progress_qp *qp)
 
 void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *arg)
 {
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		struct progress *worker = progress_worker(i);
+	struct progress *worker;
 
-		if (!worker)
-			continue;
+	for (unsigned int i = 0; (worker = next_worker(&i));) {
 		turn_lock(worker);
 		table_visit(&worker->table, true, visit, arg);
 		turn_unlock(worker);
@@ -207,12 +209,10 @@ void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *ar
 
 void progress_await_turns(void)
 {
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		struct progress *worker = progress_worker(i);
+	struct progress *worker;
 
-		if (worker)
-			progress_await_turn(worker);
-	}
+	for (unsigned int i = 0; (worker = next_worker(&i));)
+		progress_await_turn(worker);
 }
 
 void progress_leave(void)
@@ -222,17 +222,11 @@ void progress_leave(void)
 
 	if (progress_in_turn() || pthread_mutex_trylock(&instance_lock))
 		return;
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		worker = progress_worker(i);
-		if (worker)
-			leave_begin(worker);
-	}
+	for (unsigned int i = 0; (worker = next_worker(&i));)
+		leave_begin(worker);
 	until = progress_now() + LEAVE_NS;
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		worker = progress_worker(i);
-		if (worker)
-			leave_await(worker, until);
-	}
+	for (unsigned int i = 0; (worker = next_worker(&i));)
+		leave_await(worker, until);
 	pthread_mutex_unlock(&instance_lock);
 }
 
@@ -266,14 +260,13 @@ void progress_worker_counters(struct progress *worker, uint64_t counters[PROGRES
 
 void progress_counters(uint64_t counters[PROGRESS_COUNTER_COUNT])
 {
+	struct progress *worker;
+
 	for (int i = 0; i < PROGRESS_COUNTER_COUNT; i++)
 		counters[i] = 0;
-	for (unsigned int i = 0; i < PROGRESS_WORKERS; i++) {
-		struct progress *worker = progress_worker(i);
+	for (unsigned int i = 0; (worker = next_worker(&i));) {
 		uint64_t own[PROGRESS_COUNTER_COUNT];
 
-		if (!worker)
-			continue;
 		progress_worker_counters(worker, own);
 		for (int id = 0; id < PROGRESS_COUNTER_COUNT; id++)
 			counters[id] += own[id];

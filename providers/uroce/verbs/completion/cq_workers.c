@@ -51,7 +51,7 @@ static unsigned int choose_number(const struct uroce_settings *settings, int com
 	unsigned int most = uroce_workers_max(settings);
 
 	if (comp_vector > 0)
-		return (unsigned int)comp_vector % PROGRESS_WORKERS;
+		return (unsigned int)comp_vector;
 	if (settings->worker_for_each_cq)
 		return atomic_fetch_add(&next_number, 1) % most;
 	if (thread_number < 0)
