@@ -430,20 +430,37 @@ static void take_burst(struct dut *dut, const struct eng_burst *burst)
 
 struct eng_burst dut_empty_burst(struct dut *dut, uint32_t max_packets)
 {
-	return (struct eng_burst){ .staging = dut->staging,
-				   .staging_bytes = STAGING_BYTES,
-				   .pieces = dut->pieces,
-				   .max_pieces = DUT_PIECES,
-				   .max_packets = max_packets,
-				   .max_bytes = DUT_BURST_BYTES,
-				   .gather_from = dut->config.gather ? GATHER_FROM : UINT32_MAX };
+	struct eng_burst burst;
+
+	/* The engine has to write all that it is asked for. */
+	memset(&burst, 0xa5, sizeof(burst));
+	burst.staging = dut->staging;
+	burst.staging_bytes = STAGING_BYTES;
+	burst.pieces = dut->pieces;
+	burst.max_pieces = DUT_PIECES;
+	burst.max_packets = max_packets;
+	burst.max_bytes = DUT_BURST_BYTES;
+	burst.identification = 0;
+	burst.gather_from = dut->config.gather ? GATHER_FROM : UINT32_MAX;
+	return burst;
+}
+
+static bool is_bool(const bool *value)
+{
+	const uint8_t *byte = (const uint8_t *)value;
+
+	return *byte <= 1;
 }
 
 enum eng_tx dut_transmit(struct dut *dut, struct eng_burst *burst, unsigned int sides)
 {
 	const struct eng_hint hint = { .now = dut->now, .occasion = ENG_LAST, .sides = sides };
+	enum eng_tx reason = eng_transmit(dut->qp, burst, &hint);
 
-	return eng_transmit(dut->qp, burst, &hint);
+	if (reason == ENG_TX_BURST)
+		assert_true(is_bool(&burst->last) && is_bool(&burst->ack_rides) &&
+			    is_bool(&burst->closed));
+	return reason;
 }
 
 enum eng_tx dut_pull_sides(struct dut *dut, unsigned int sides)

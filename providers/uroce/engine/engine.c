@@ -211,6 +211,7 @@ static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct en
 		state_fail(qp, error);
 		/* It waits for no time. */
 		reason = response_transmit(qp, burst, 0);
+		burst->last = false;
 		count_sent(qp, burst);
 	}
 	cwnd_publish(qp);
