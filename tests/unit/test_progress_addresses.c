@@ -4,8 +4,11 @@
  */
 #include "progress_end.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "link_agent.h"
@@ -101,11 +104,64 @@ static void what_comes_is_received(void **state)
 	progress_put(progress);
 }
 
+/* Sends a datagram that is no packet to port 4791 of 127.0.1.0. */
+static void send_to_second(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(4791) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	to.sin_addr.s_addr = htonl(0x7f000100);
+	assert_return_code(fd, errno);
+	assert_int_equal(sendto(fd, "?", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
+	close(fd);
+}
+
+static uint64_t calls_of_turns(struct progress *progress, unsigned int turns)
+{
+	uint64_t calls = progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS);
+	uint64_t end = poll_turns(progress) + turns;
+
+	while (poll_turns(progress) < end)
+		progress_poll(progress);
+	return progress_count(progress, PROGRESS_COUNT_RECEIVE_CALLS) - calls;
+}
+
+/*
+ * Of two addresses one is busy.  A poller does not pay for the other one in each turn, but receives
+ * what comes to it within a few.
+ */
+static void a_quiet_address_is_read_rarely(void **state)
+{
+	struct progress *progress = get_progress();
+	struct progress_listen *listen = progress_listen_new();
+	struct progress_end a, b;
+	uint64_t malformed;
+
+	(void)state;
+	assert_non_null(listen);
+	end_pair(&a, &b, progress);
+	hear(progress, listen, 1);
+	for (unsigned int i = 0; i < TURNS; i++)
+		exchange(&a, &b, true);
+	assert_uint_in_range(calls_of_turns(progress, TURNS), TURNS, TURNS + TURNS / 2);
+	malformed = progress_count(progress, PROGRESS_COUNT_MALFORMED);
+	send_to_second();
+	calls_of_turns(progress, 2 * 16);
+	assert_int_equal(progress_count(progress, PROGRESS_COUNT_MALFORMED), malformed + 1);
+	/* It is busy too now. */
+	assert_uint_in_range(calls_of_turns(progress, TURNS), TURNS + TURNS / 2, 3 * TURNS);
+	progress_listen_close(progress, listen);
+	end_close(&a);
+	end_close(&b);
+	progress_put(progress);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(idle_turns_cost_the_same, fresh_network),
 		cmocka_unit_test_setup(what_comes_is_received, fresh_network),
+		cmocka_unit_test_setup(a_quiet_address_is_read_rarely, fresh_network),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,10 +29,13 @@ struct progress_group;
 struct tx_buffer;
 struct gsi;
 
-/* A local address in use: its socket is read in every turn. */
+/* A local address in use. */
 struct progress_address {
 	struct link_addr *addr;
 	unsigned int users;
+	/* Under turn_lock. */
+	unsigned int others;   /* number of batches of other addresses since its last one */
+	unsigned int left_out; /* number of turns in a row that did not read its socket */
 };
 
 /* What the helper has to do for queue pair 1 (gsi.c). */

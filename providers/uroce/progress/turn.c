@@ -9,6 +9,14 @@
 #include "poller.h"
 #include "transmit.h"
 
+/*
+ * A poller reads the socket of an address only in every LOOK_INTERVAL-th turn when the others have
+ * received QUIET_TURNS times since it did.  A system call that finds nothing takes half a
+ * microsecond: MPI_Fetch_and_op over UCX, whose processes have 127.0.0.1 and ::1 open, takes 76 to
+ * 84 us with it and 59 to 74 us without (medians, by turns).
+ */
+enum { QUIET_TURNS = 64, LOOK_INTERVAL = 16 };
+
 enum {
 	/*
 	 * Batches of one address in a turn: a limit, for other addresses and answers wait
@@ -189,6 +197,34 @@ static __attribute__((noinline)) void receive_from_many(struct turn *turn)
 			receive_from(turn, progress->address[i].addr, NULL);
 }
 
+/* A poller need not look each time at a socket to which nothing comes while others are busy. */
+static bool is_left_out(const struct turn *turn, struct progress_address *address)
+{
+	if (turn->maker != TURN_POLLER || turn->reads_all || address->others < QUIET_TURNS ||
+	    ++address->left_out == LOOK_INTERVAL) {
+		address->left_out = 0;
+		return false;
+	}
+	return true;
+}
+
+static __attribute__((noinline)) void receive_from_several(struct turn *turn)
+{
+	struct progress *progress = turn->progress;
+
+	for (unsigned int i = 0; i < progress->address_count; i++) {
+		unsigned int before = turn->packets;
+
+		if (is_left_out(turn, &progress->address[i]))
+			continue;
+		receive_from(turn, progress->address[i].addr, NULL);
+		if (turn->packets == before)
+			continue;
+		for (unsigned int j = 0; j < progress->address_count; j++)
+			progress->address[j].others = i == j ? 0 : progress->address[j].others + 1;
+	}
+}
+
 static void receive_control(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
@@ -218,9 +254,10 @@ static inline void receive_all(struct turn *turn)
 
 	if (__builtin_expect(progress->wakeup.many_fd >= 0, 0))
 		receive_from_many(turn);
+	else if (__builtin_expect(progress->address_count == 1, 1))
+		receive_from(turn, progress->address[0].addr, NULL);
 	else
-		for (unsigned int i = 0; i < progress->address_count; i++)
-			receive_from(turn, progress->address[i].addr, NULL);
+		receive_from_several(turn);
 	for (unsigned int i = 0; i < progress->group_count; i++)
 		receive_from_group(turn, progress->group[i]);
 	if (turn->reads_all)
