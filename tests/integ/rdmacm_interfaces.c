@@ -16,6 +16,8 @@
 #define PORT 7197
 
 static struct cm_end listener;
+static FILE *caught; /* What the library writes to stderr. */
+static int real_stderr;
 
 static void resolve_address(struct cm_end *end, const char *address)
 {
@@ -120,23 +122,52 @@ static void two_interfaces_swap_names(void **state)
 	connect_over("swA", "198.51.100.1");
 }
 
-/* As many as a device has places for; a listener of any address hears them all. */
-static void an_interface_has_many_addresses(void **state)
+/*
+ * Makes mnA, which has the addresses 10.7.0.1 and on before it is up: the library finds it with all
+ * of them.  It has no link-local address, which would come a second later and take a GID.
+ */
+static void add_interface_with(int addresses)
 {
 	FILE *batch;
 
-	(void)state;
 	add_veth("mnA", 0, "mnB");
+	ip("link set mnA down addrgenmode none");
 	batch = popen("LD_LIBRARY_PATH= ip -batch -", "we");
 	assert_non_null(batch);
-	for (int i = 1; i <= 250; i++)
-		fprintf(batch, "address add 203.0.113.%d/24 dev mnA\n", i);
-	fprintf(batch, "address add 2001:db8::1/64 dev mnA nodad\n");
+	for (int i = 1; i <= addresses; i++)
+		fprintf(batch, "address add 10.7.%d.%d/16 dev mnA\n", i / 256, i % 256);
+	fprintf(batch, "link set mnA up\n");
 	assert_int_equal(pclose(batch), 0);
 	await_device("mnA");
-	connect_over("mnA", "203.0.113.17");
-	connect_over("mnA", "203.0.113.250");
+}
+
+/* As many as a device has places for; a listener of any address hears them all. */
+static void an_interface_has_many_addresses(void **state)
+{
+	(void)state;
+	add_interface_with(250);
+	ip("address add 2001:db8::1/64 dev mnA nodad");
+	connect_over("mnA", "10.7.0.17");
+	connect_over("mnA", "10.7.0.250");
 	ip("link delete mnA");
+}
+
+/* The library writes one line on stderr, however often it reads the interfaces. */
+static void an_interface_has_too_many_addresses(void **state)
+{
+	static const char line[] = "uroce: mnA has more than 256 addresses: 44 of them have no "
+				   "GID, cannot be bound to and are not listened at\n";
+	char written[1024] = "";
+
+	(void)state;
+	add_interface_with(300);
+	connect_over("mnA", "10.7.0.17");
+	ip("address add 10.7.2.1/16 dev mnA");
+	await_device("mnA");
+	connect_over("mnA", "10.7.1.0");
+	assert_return_code(pread(fileno(caught), written, sizeof(written) - 1, 0), errno);
+	ip("link delete mnA");
+	assert_string_equal(written, line);
 }
 
 /* An address of a service is on the loopback interface, and what it sends leaves by another. */
@@ -188,6 +219,23 @@ static void a_loopback_address_has_its_device(void **state)
 	}
 }
 
+static int catch_stderr(void **state)
+{
+	(void)state;
+	caught = tmpfile();
+	real_stderr = dup(STDERR_FILENO);
+	return caught && dup2(fileno(caught), STDERR_FILENO) >= 0 ? 0 : -1;
+}
+
+static int give_stderr_back(void **state)
+{
+	(void)state;
+	dup2(real_stderr, STDERR_FILENO);
+	close(real_stderr);
+	fclose(caught);
+	return 0;
+}
+
 static int set_up(void **state)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(PORT) };
@@ -209,6 +257,8 @@ int main(void)
 		cmocka_unit_test(an_interface_is_made_again),
 		cmocka_unit_test(two_interfaces_swap_names),
 		cmocka_unit_test(an_interface_has_many_addresses),
+		cmocka_unit_test_setup_teardown(an_interface_has_too_many_addresses, catch_stderr,
+						give_stderr_back),
 		cmocka_unit_test(the_route_limits_the_path_mtu),
 		cmocka_unit_test(a_loopback_address_has_its_device),
 	};
