@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * rdma_cm over an interface that is made again under the same name while the program runs, and over
- * two that swap their names; a listener of any address hears the new ones.  Then the device of an
- * id, and its path MTU.
+ * two that swap their names: a listener on INADDR_ANY accepts requests to the new ones.  Then the
+ * device of an id, and its path MTU.
  */
 #include "rdmacm_end.h"
 
@@ -16,7 +16,7 @@
 #define PORT 7197
 
 static struct cm_end listener;
-static FILE *caught; /* What the library writes to stderr. */
+static FILE *caught; /* Holds the lines that the library writes to stderr. */
 static int real_stderr;
 
 static void resolve_address(struct cm_end *end, const char *address)
@@ -123,8 +123,9 @@ static void two_interfaces_swap_names(void **state)
 }
 
 /*
- * Makes mnA, which has the addresses 10.7.0.1 and on before it is up: the library finds it with all
- * of them.  It has no link-local address, which would come a second later and take a GID.
+ * Makes the interface mnA with the addresses 10.7.0.1 and following.  They are added while it is
+ * down, so that the library never sees a part of them.  The kernel must not add a link-local
+ * address: it would take one of the GIDs that the tests count, at a time that varies.
  */
 static void add_interface_with(int addresses)
 {
@@ -141,7 +142,7 @@ static void add_interface_with(int addresses)
 	await_device("mnA");
 }
 
-/* As many as a device has places for; a listener of any address hears them all. */
+/* A device with 250 IPv4 addresses: a listener on INADDR_ANY accepts requests to each of them. */
 static void an_interface_has_many_addresses(void **state)
 {
 	(void)state;

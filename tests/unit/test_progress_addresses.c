@@ -127,8 +127,8 @@ static uint64_t calls_of_turns(struct progress *progress, unsigned int turns)
 }
 
 /*
- * Of two addresses one is busy.  A poller does not pay for the other one in each turn, but receives
- * what comes to it within a few.
+ * Two addresses, one of which receives packets all the time.  A poller skips the quiet one's socket
+ * in most turns, and still receives a datagram that arrives there within two intervals.
  */
 static void a_quiet_address_is_read_rarely(void **state)
 {

@@ -27,7 +27,7 @@ static const char *const counter_names[PROGRESS_COUNTER_COUNT] = {
 #undef PROGRESS_COUNTER_NAME
 };
 
-/* The first worker of number *from or a higher one, or NULL; *from goes on behind it. */
+/* Returns the first worker whose number is *from or higher, or NULL, and sets *from after it. */
 static struct progress *next_worker(unsigned int *from)
 {
 	while (*from < PROGRESS_WORKERS) {

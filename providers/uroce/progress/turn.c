@@ -13,7 +13,7 @@
  * A poller reads the socket of an address only in every LOOK_INTERVAL-th turn when the others have
  * received QUIET_TURNS times since it did.  A system call that finds nothing takes half a
  * microsecond: MPI_Fetch_and_op over UCX, whose processes have 127.0.0.1 and ::1 open, takes 76 to
- * 84 us with it and 59 to 74 us without (medians, by turns).
+ * 88 us with it and 60 to 73 us without (medians, by turns).
  */
 enum { QUIET_TURNS = 64, LOOK_INTERVAL = 16 };
 
@@ -197,7 +197,7 @@ static __attribute__((noinline)) void receive_from_many(struct turn *turn)
 			receive_from(turn, progress->address[i].addr, NULL);
 }
 
-/* A poller need not look each time at a socket to which nothing comes while others are busy. */
+/* Returns true if this turn skips the socket of a quiet address while other addresses are busy. */
 static bool is_left_out(const struct turn *turn, struct progress_address *address)
 {
 	if (turn->maker != TURN_POLLER || turn->reads_all || address->others < QUIET_TURNS ||
