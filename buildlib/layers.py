@@ -51,15 +51,18 @@ LAYERS = {
         group("when beside states", "schedule state", apart=True),
         group("entry", "engine"),
     )),
-    "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", groups=(
-        group("contract and terms", "link.h gid internal shm.h ring endpoint visitor netdev "
-              "reception.h thread memory_file passing"),
-        group("descriptors and messages", "descriptors message closer strangers udp "
-              "netdev_watch neighbour"),
-        group("between processes", "question reception portowner connected route_mtu"),
-        group("pools and shared memory", "shm_region shm_channel pool join"),
-        group("addresses, peers, slot", "addr peer peer_table group control slot"),
+    "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", "broker",
+                  groups=(
+        group("contract and terms", "link.h gid internal shm.h ring endpoint visits.h broker.h "
+              "port.h netdev thread memory_file passing"),
+        group("descriptors and messages", "descriptors user udp slot_set netdev_watch neighbour"),
+        group("broker, and other processes", "broker_start broker broker_requests guest delivery "
+              "portowner connected route_mtu"),
+        group("shared memory", "shm_region shm_channel visits"),
+        group("addresses, peers, opening", "addr peer peer_table group opening"),
     )),
+    "brokerd": layer("uroce-broker, the program that has the port and queue pair 1",
+                     "broker link wire"),
     "capture": layer("packets of this process into pcapng files", "wire link", groups=(
         group("contract and settings", "capture.h config"),
         group("blocks, frames, the buffer", "pcapng frame buffer"),
@@ -67,18 +70,18 @@ LAYERS = {
         group("writer", "writer"),
         group("entry", "capture"),
     )),
-    "progress": layer("time, and the threads that work on queue pairs", "capture engine wire link",
+    "progress": layer("time, and the threads that work on queue pairs",
+                      "broker capture engine wire link",
                       groups=(
         group("contract and leaves", "progress.h clock helgrind identification network_header "
-              "poller source_port fault_config gsi.h gsi_packet gsi_target"),
+              "poller source_port fault_config gsi.h"),
         group("sets of queue pairs, faults", "aside deadline share_queue table "
               "fault_inject helper.h wakeup.h"),
         group("instance, capture", "instance gsi_service.h tap"),
         group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
         group("receive and turn", "demux turn"),
         group("threads and control calls", "helper leave route group datagram"),
-        group("queue pair 1", "gsi gsi_internal gsi_address gsi_guests gsi_news gsi_port gsi_queue "
-              "gsi_route gsi_send gsi_standby gsi_will"),
+        group("queue pair 1", "gsi gsi_internal gsi_last gsi_news gsi_port gsi_queue gsi_send"),
         group("entry", "progress"),
     )),
     "verbs": layer("the objects of libibverbs", "progress capture engine wire link",
@@ -126,13 +129,11 @@ LAYERS = {
 }
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
-    ("link", "join", "addr"): "a joined pool serves others",
-    ("link", "question", "addr"): "answers are found by their subject",
-    ("link", "question", "shm_region"): "answers are found by their subject",
-    ("link", "shm_channel", "control"): "a sleeping reader is woken by a doorbell",
+    ("link", "delivery", "addr"): "a claim names an address",
+    ("link", "delivery", "visits"): "another process asks for a ring",
     ("link", "shm_region", "addr"): "a request names an address",
     ("link", "udp", "shm_channel"): "sends by either transport",
-    ("link", "udp", "control"): "sends by either transport",
+    ("link", "udp", "broker"): "receives the broker's probes",
     ("link", "udp", "connected"): "sends by either transport",
     ("link", "udp", "shm_region"): "receives by either transport",
     ("progress", "demux", "gsi_queue"): "datagrams of queue pair 1",

@@ -1,68 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What crosses a process border: the messages that uroce processes of one host exchange over
- * abstract UNIX sockets.  Names are scoped to the network namespace, as UDP ports are.  All
- * numbers are in host byte order, structures have no padding.
- *
- * No process reads a message of another user's process, or takes a descriptor from it
- * (Documentation/decisions/strangers.md).  Questions go over connections, and both ends look at
- * the other's user (SO_PEERCRED) before they send or read anything.  Datagrams carry the address's
- * key, which only processes of its user know; the kernel drops all others, in the sender.
+ * What crosses a process border beside the broker's messages (uroce-broker.h): messages between two
+ * clients of the broker on a connection that it has made for them, and what is in shared memory.
+ * All numbers are in host byte order, structures have no padding.
  */
 #ifndef RDMA_UROCE_ABI_H
 #define RDMA_UROCE_ABI_H
 
 #include <linux/types.h>
 
-/* Raised whenever anything in this file changes; it is part of every name. */
-#define UROCE_ABI_VERSION 8
-
-/*
- * Abstract names (without the leading NUL), for printf: version and slot.  The slot name is a
- * datagram socket; the process that has it bound owns the slot.  The answer and the stat name are
- * SEQPACKET listeners; a connection is for one question.  The owner of the slot binds the asker
- * name when it asks for a region.  It and the two below are SEQPACKET sockets that do not listen.
- */
-#define UROCE_ABI_SLOT_NAME "uroce/%u/slot/%u"
-#define UROCE_ABI_ANSWER_NAME "uroce/%u/answer/%u"
-#define UROCE_ABI_ASKER_NAME "uroce/%u/asker/%u"
-#define UROCE_ABI_STAT_NAME "uroce/%u/stat/%u"
-/* Held while a pool is being made for an address; the address as 32 hex digits, then scope. */
-#define UROCE_ABI_POOL_LOCK_NAME "uroce/%u/pool/%s/%u"
-/*
- * Held by the process that gets what is for queue pairs 0 and 1 of an address, named as above, and
- * the level: a SEQPACKET listener that all other processes which use the connection manager there
- * connect to.  The highest level that is taken counts; a process that steps in for a holder that
- * does not answer takes the next one.
- */
-#define UROCE_ABI_GSI_NAME "uroce/%u/gsi/%s/%u/%u"
-#define UROCE_ABI_GSI_LEVELS 8
-/* Held by the process that has bound a port: version, port space, port; the address as above.  Not
- * to be talked to. */
-#define UROCE_ABI_PORT_NAME "uroce/%u/port/%x/%u/%s/%u"
+/* Raised whenever anything in this file changes; part of every message. */
+#define UROCE_ABI_VERSION 9
 
 enum uroce_abi_message {
-	/* Datagrams. */
-	UROCE_ABI_FORWARD = 1,	/* struct uroce_abi_forward, then the datagram */
-	UROCE_ABI_SHM_DOORBELL, /* struct uroce_abi_header: your region has something */
-	/* Questions, and their answers. */
-	UROCE_ABI_POOL_REQUEST, /* struct uroce_abi_pool: send me the descriptors */
-	UROCE_ABI_POOL_REPLY,	/* struct uroce_abi_pool with SCM_RIGHTS, in slot order */
-	UROCE_ABI_POOL_UNKNOWN, /* struct uroce_abi_pool: I do not hold that address */
-	UROCE_ABI_SHM_REQUEST,	/* struct uroce_abi_shm: let me write to your region */
-	UROCE_ABI_SHM_REPLY,	/* struct uroce_abi_shm with the region by SCM_RIGHTS */
-	UROCE_ABI_SHM_REFUSED,	/* struct uroce_abi_shm: there is none */
-	UROCE_ABI_STAT_REQUEST, /* struct uroce_abi_header, to the stat name */
+	/* On a connection for shared memory. */
+	UROCE_ABI_SHM_REQUEST = 1, /* struct uroce_abi_shm: let me write to your region */
+	UROCE_ABI_SHM_REPLY,	   /* struct uroce_abi_shm with the region by SCM_RIGHTS */
+	UROCE_ABI_SHM_REFUSED,	   /* struct uroce_abi_shm: there is none */
+	UROCE_ABI_SHM_DOORBELL,	   /* struct uroce_abi_header: your region has something */
+	/* On a connection of a tool. */
+	UROCE_ABI_STAT_REQUEST, /* struct uroce_abi_header */
 	UROCE_ABI_STAT_REPLY,	/* struct uroce_abi_stat_reply with the snapshot by SCM_RIGHTS */
-	/* Between the holder of queue pair 1 and the others, on a connection that stays. */
-	UROCE_ABI_GSI_HELLO,	/* struct uroce_abi_gsi_hello, perhaps with a will by SCM_RIGHTS */
-	UROCE_ABI_GSI_LISTEN,	/* struct uroce_abi_gsi_service, to the holder: it is mine */
-	UROCE_ABI_GSI_UNLISTEN, /* struct uroce_abi_gsi_service: no more */
-	UROCE_ABI_GSI_MAD,	/* struct uroce_abi_gsi_mad, then the MAD: it is for you */
-	UROCE_ABI_GSI_BELL,	/* struct uroce_abi_header, to members, with an eventfd */
-	UROCE_ABI_GSI_ASK,	/* struct uroce_abi_header, to the holder: are you there? */
-	UROCE_ABI_GSI_HERE,	/* struct uroce_abi_header: yes */
-	/* At the stat name, on a connection that lasts as long as the capture. */
+	/* The same, for as long as the capture lasts. */
 	UROCE_ABI_CAPTURE_REQUEST, /* struct uroce_abi_header */
 	UROCE_ABI_CAPTURE_READY,   /* struct uroce_abi_capture: now you may send a descriptor */
 	UROCE_ABI_CAPTURE_START,   /* struct uroce_abi_capture, with the file by SCM_RIGHTS */
@@ -72,24 +31,7 @@ enum uroce_abi_message {
 struct uroce_abi_header {
 	__u32 message; /* enum uroce_abi_message */
 	__u32 version; /* UROCE_ABI_VERSION */
-	__u64 key;     /* of a datagram: the address's; else 0 */
-};
-
-struct uroce_abi_forward {
-	struct uroce_abi_header header;
-	__u8 src[16];
-	__u8 dst[16];
-	__u32 scope_id;
-	__u16 src_port;
-	__u16 length;
-};
-
-struct uroce_abi_pool {
-	struct uroce_abi_header header;
-	__u8 address[16];
-	__u32 scope_id;
-	__u32 slots; /* of a request: how many at most; of a reply: how many, from slot 0 on */
-	__u64 key;   /* of a reply: the address's */
+	__u64 reserved;
 };
 
 struct uroce_abi_shm {
@@ -99,35 +41,16 @@ struct uroce_abi_shm {
 	__u32 slot; /* the sender's */
 };
 
-/*
- * The bell of a holder is an eventfd that it and its members have.  The process that steps in for
- * it rings (adds 1) when it has the name and before it gets anything: the others look for the
- * highest level then, and the holder, which takes the count out, before it does anything else.
- */
-struct uroce_abi_gsi_hello {
-	struct uroce_abi_header header;
-	__u32 slot; /* the sender's */
-	__u32 reserved;
-};
-
-struct uroce_abi_gsi_service {
-	struct uroce_abi_header header;
-	__u64 service_id;
-	__u8 address[16]; /* or ::ffff:0.0.0.0 or ::, which is any of its kind */
-	__u32 scope_id;
-	__u32 reserved;
-};
-
 #define UROCE_ABI_MAD_BYTES 256
 
 /*
- * A will is a memory file of a process: what has to be sent in its place when it has ended without
- * having said it.  Its size is sealed.  The owner keeps a lock (fcntl(2), F_SETLK) on its first
- * byte while it lives.
+ * An entry of the memory file of last messages, which the broker sends when the process has ended
+ * without having sent them.  The size of the file is sealed.  Its owner keeps a lock (fcntl(2),
+ * F_SETLK) on its first byte until it ends.
  */
-#define UROCE_ABI_WILL_ENTRIES 4096
-struct uroce_abi_will {
-	__u32 valid;	/* 1: stored last, and taken away first */
+#define UROCE_ABI_LAST_MESSAGES 4096
+struct uroce_abi_last_message {
+	__u32 valid;	/* 1; stored last, and cleared first */
 	__u32 scope_id; /* interface index, if dgid is link-local */
 	__u8 sgid[16];
 	__u8 dgid[16];
@@ -136,18 +59,10 @@ struct uroce_abi_will {
 	__u8 mad[UROCE_ABI_MAD_BYTES];
 };
 
-struct uroce_abi_gsi_mad {
-	struct uroce_abi_header header;
-	__u8 src[16];
-	__u64 when;   /* it came: nanoseconds of CLOCK_MONOTONIC */
-	__u32 reason; /* enum gsi_for of progress/gsi.h */
-	__u32 reserved;
-};
-
 /*
- * A region is a memory file of a process for one of its addresses: a head, then a ring for each
- * slot, which only the process that has the slot writes to and only the region's owner reads.  Its
- * size is sealed.  The owner keeps a lock (fcntl(2), F_SETLK) on its first byte while it lives.
+ * A region is a memory file of a worker for one of its addresses: a head, then a ring for each
+ * slot, which only the worker that has the slot writes to and only the region's owner reads.  Its
+ * size is sealed.  The owner keeps a lock (fcntl(2), F_SETLK) on its first byte until it ends.
  * Only the pages in use take memory.
  */
 #define UROCE_ABI_REGION_HEAD_BYTES 65536
@@ -174,8 +89,8 @@ struct uroce_abi_ring {
 
 /*
  * A frame, at a multiple of UROCE_ABI_RING_ALIGN, is this and the bytes of one run of datagrams; it
- * does not go beyond the ring's end.  Where bytes is 0 the next frame is at the start, be it that
- * there was no room for it or that the writer liked to begin anew.
+ * does not go beyond the ring's end.  Where bytes is 0 the next frame is at the start: there was no
+ * room for it, or the writer chose to go back.
  */
 struct uroce_abi_frame {
 	__u32 bytes;
@@ -185,9 +100,10 @@ struct uroce_abi_frame {
 };
 
 /*
- * uroce-stat.  A client connects to the stat name and asks; it is answered with one struct
- * uroce_abi_stat_reply and, by SCM_RIGHTS, a memory file that holds the snapshot: a row of records,
- * each begun by struct uroce_abi_record.  Readers skip kinds they do not know.
+ * uroce-stat.  A tool sends STAT_REQUEST over the connection that the broker has made for it and
+ * the process.  The reply is one struct uroce_abi_stat_reply and, by SCM_RIGHTS, a memory file that
+ * holds the snapshot: a sequence of records, each of which begins with struct uroce_abi_record.
+ * Readers skip kinds that they do not know.
  */
 struct uroce_abi_stat_reply {
 	struct uroce_abi_header header;
@@ -247,7 +163,7 @@ struct uroce_abi_stat_device {
 	__u32 active_mtu; /* bytes */
 	__u32 gid_count;
 	__u8 gid[16];	/* index 0 */
-	__u32 counters; /* how many __u64 follow: sums of queue pairs that are gone */
+	__u32 counters; /* number of __u64 that follow: sums of queue pairs that are gone */
 	__u32 reserved;
 };
 
@@ -264,16 +180,16 @@ struct uroce_abi_stat_qp {
 	__u32 next_psn, unacked_psn, expected_psn;
 	__u32 ssn, sent_ssn, msn, lsn;
 	__u32 unlimited;     /* the peer reports no credits */
-	__u32 credits_heard; /* -1: none heard yet */
+	__u32 credits_heard; /* that the peer reported last; -1: none yet */
 	__u32 credits_advertised, credits_now;
 	__u32 sq_used, rq_used;
 	__u32 outstanding_reads, in_flight, cwnd;
 	__u32 retries_left, rnr_retries_left;
-	__u32 counters;	     /* how many __u64 follow */
+	__u32 counters;	     /* number of __u64 that follow */
 	__u32 shared_memory; /* 1: what it sends goes through shared memory */
 };
 
-/* Of the connection manager: a port at which requests are heard. */
+/* A port that a program listens at, by the connection manager. */
 struct uroce_abi_stat_listener {
 	struct uroce_abi_record record;
 	char space[8];	  /* "TCP" ... */
@@ -294,14 +210,14 @@ struct uroce_abi_stat_connection {
 	__u32 local_id, remote_id;
 	__u32 local_qpn, remote_qpn;
 	__u32 active;	 /* this side has asked */
-	__u32 destroyed; /* the application knows it no more */
+	__u32 destroyed; /* the application has destroyed it */
 	__u32 resent;	 /* messages that were repeated */
 	/* End-to-end flow control bits of REQ and REP: this side reports credits, and the peer. */
 	__u32 flow_control, peer_flow_control;
 	__u32 age_ms, changed_ms; /* since it began, and since its state changed */
 	/*
-	 * Bytes of private data in REQ or REP, the addresses at its beginning included: what this
-	 * side has sent, and what has come, up to its last byte that is not 0.
+	 * Bytes of private data in REQ or REP, with the addresses at its beginning: of what this
+	 * side has sent, and of what it has received, up to the last byte that is not 0.
 	 */
 	__u32 private_length, peer_private_length;
 	__u32 reserved;
@@ -314,9 +230,9 @@ struct uroce_abi_stat_message {
 	__u64 sent;
 	__u64 resent; /* of those sent: because there was no answer */
 	__u64 received;
-	__u64 repeated; /* of those received: known already */
-	__u64 refused; /* of those received: answered by REJ, or a status, without asking a listener
-			*/
+	__u64 repeated; /* of those received: duplicates */
+	/* Of those received: answered by REJ or a status without asking a listener. */
+	__u64 refused;
 };
 
 /* REJs that were sent for one reason. */

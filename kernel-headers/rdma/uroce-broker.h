@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Messages between uroce-broker and its clients (Documentation/decisions/broker.md).  A client is a
- * worker of a process, with one slot or more, or a visitor such as uroce-stat.  One message is one
+ * worker of a process, with one slot or more, or a guest such as uroce-stat.  One message is one
  * packet of a SOCK_SEQPACKET socket.  Numbers are in host byte order, structures have no padding,
  * and what is reserved is 0.
  */
@@ -39,8 +39,8 @@ struct uroce_broker_probe {
 	__u32 opcode;	   /* UROCE_BROKER_PROBE */
 	__u32 destination; /* 0 */
 	__u32 index;
-	__u32 secret; /* The broker's own; workers answer no probe with another one. */
-	__u32 round;  /* tells late answers from new ones */
+	__u32 secret; /* That of WELCOME; workers answer no probe with another one. */
+	__u32 round;  /* Distinguishes late answers from new ones. */
 };
 
 enum uroce_broker_type {
@@ -67,12 +67,12 @@ enum uroce_broker_type {
 	/* Without a reply. */
 	UROCE_BROKER_ADDRESS_END, /* struct uroce_broker_address */
 	UROCE_BROKER_PORT_END,	  /* struct uroce_broker_ports, of one port */
-	UROCE_BROKER_PROBED,	  /* struct uroce_broker_probed */
+	UROCE_BROKER_PROBED,	  /* struct uroce_broker_probed, on the delivery socket */
 	UROCE_BROKER_SUPERSEDE,	  /* struct uroce_broker_header, between brokers: end */
 	/* On the delivery socket. */
 	UROCE_BROKER_DATAGRAM, /* struct uroce_broker_datagram, then the datagram; both ways */
 	UROCE_BROKER_VISITOR,  /* struct uroce_broker_introduce: slot of the other end */
-	UROCE_BROKER_WATCH,    /* struct uroce_broker_switch: send PING every 0.5 s */
+	UROCE_BROKER_WATCH,    /* struct uroce_broker_switch: send PING every 0.5 s, or no longer */
 };
 
 struct uroce_broker_header {
@@ -118,8 +118,13 @@ struct uroce_broker_endpoint {
 };
 
 enum uroce_broker_address_flags {
-	UROCE_BROKER_CLAIM = 1,	    /* the client has the member, which comes with the request */
-	UROCE_BROKER_UNSTEERED = 2, /* reply: no member; all datagrams come as DATAGRAM */
+	/* The client has the member, which comes with the request; the reply repeats the flag. */
+	UROCE_BROKER_CLAIM = 1,
+	/*
+	 * Reply, and claim: the kernel cannot steer.  The member is one socket that all clients
+	 * read; they send what is not theirs as DATAGRAM.
+	 */
+	UROCE_BROKER_UNSTEERED = 2,
 };
 
 /* The reply to a request that is no claim has the member with it. */
@@ -127,7 +132,7 @@ struct uroce_broker_address {
 	struct uroce_broker_header header;
 	struct uroce_broker_endpoint endpoint;
 	__u32 flags; /* enum uroce_broker_address_flags */
-	__u32 user;  /* User that has the port, in a refusal by EADDRINUSE; else 0. */
+	__u32 reserved;
 };
 
 /* GSI may have the memory file of last messages with it. */
@@ -167,7 +172,10 @@ struct uroce_broker_ports {
 	struct uroce_broker_port port[UROCE_BROKER_PORTS]; /* only ports of them are sent */
 };
 
-/* The reply has the member of the slot on the address with it. */
+/*
+ * The reply has the member of the slot on the address with it: its client has it already, or gets
+ * it when it asks for it.
+ */
 struct uroce_broker_look {
 	struct uroce_broker_header header;
 	struct uroce_broker_endpoint endpoint;
@@ -208,7 +216,7 @@ struct uroce_broker_probed {
 };
 
 enum uroce_broker_reason {
-	UROCE_BROKER_MISDIRECTED = 1, /* for another slot than the socket's */
+	UROCE_BROKER_MISDIRECTED = 1, /* for another slot than the socket's, or damaged */
 	UROCE_BROKER_MAD_OWN,	      /* for this client by id, listener or request */
 	UROCE_BROKER_MAD_ANY,	      /* for the client that knows it */
 	UROCE_BROKER_MAD_NONE,	      /* for no client: answer for the host */
@@ -218,10 +226,9 @@ struct uroce_broker_datagram {
 	struct uroce_broker_header header;
 	struct uroce_broker_endpoint source;
 	struct uroce_broker_endpoint destination;
-	__u64 time; /* Time of arrival: CLOCK_MONOTONIC in nanoseconds. */
 	__u16 source_port;
-	__u16 bytes; /* of the datagram that follows */
-	__u8 traffic_class;
+	__u16 bytes;	    /* of the datagram that follows */
+	__u8 traffic_class; /* 0 from the broker, as it does not ask the kernel for either */
 	__u8 hop_limit;
 	__u16 reason; /* enum uroce_broker_reason */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "counters.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ struct totals {
 static struct {
 	uint32_t pid;
 	struct totals totals;
+	bool told; /* in the update at hand */
 } processes[LINK_SLOTS];
 static struct totals ended;
 
@@ -124,16 +126,15 @@ static void sum_up(const struct snapshot *snapshot, struct totals *totals)
 	}
 }
 
-static void ask(unsigned int slot)
+/* visit of link_guest_each() */
+static bool ask(void *arg, uint32_t slot)
 {
 	struct snapshot snapshot;
 	struct totals now = { 0 };
 
-	if (snapshot_fetch(slot, &snapshot)) {
-		/* One that does not answer is asked again; it may have ended for all we know. */
-		end_process(slot);
-		return;
-	}
+	/* One that does not answer counts as ended, for all we know. */
+	if (snapshot_fetch(arg, slot, &snapshot))
+		return false;
 	if (processes[slot].pid != snapshot.process->pid)
 		end_process(slot);
 	sum_up(&snapshot, &now);
@@ -141,7 +142,19 @@ static void ask(unsigned int slot)
 	free(processes[slot].totals.device);
 	processes[slot].totals = now;
 	processes[slot].pid = snapshot.process->pid;
+	processes[slot].told = true;
 	snapshot_free(&snapshot);
+	return false;
+}
+
+static void ask_all(void)
+{
+	struct link_guest broker;
+
+	if (link_guest_open(&broker))
+		return;
+	link_guest_each(&broker, ask, &broker);
+	link_guest_close(&broker);
 }
 
 void counters_each(void (*visit)(void *arg, const char *group, const char *name), void *arg)
@@ -168,10 +181,13 @@ void counters_update(struct tree *tree)
 {
 	struct totals all = { 0 };
 
+	ask_all();
 	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
 		struct totals *totals = &processes[slot].totals;
 
-		ask(slot);
+		if (!processes[slot].told)
+			end_process(slot);
+		processes[slot].told = false;
 		for (unsigned int i = 0; i < totals->count; i++)
 			add(total_of(&all, totals->device[i].device), totals->device[i].value,
 			    ENG_COUNTER_COUNT);

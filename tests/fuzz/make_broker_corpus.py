@@ -40,7 +40,7 @@ def port(number, flags):
 
 def datagram(reason, payload):
     return message("DATAGRAM", ENDPOINT, ENDPOINT,
-                   struct.pack("<QHHBBH", 12345, 0xc000, len(payload), 2, 64, reason), payload)
+                   struct.pack("<HHBBH", 0xc000, len(payload), 2, 64, reason), payload)
 
 
 MESSAGES = {
@@ -56,7 +56,7 @@ MESSAGES = {
     "address": message("ADDRESS", ENDPOINT, 0, 0),
     "address_claim": message("ADDRESS", ENDPOINT, 1, 0),
     "address_reply": message("ADDRESS_REPLY", ENDPOINT, 2, 0),
-    "address_refused": message("ADDRESS_REPLY", ENDPOINT, 0, 1001, error=-98),
+    "address_refused": message("ADDRESS_REPLY", ENDPOINT, 0, 0, error=-98),
     "address_end": message("ADDRESS_END", ENDPOINT, 0, 0),
     "gsi": message("GSI", 3, 0),
     "gsi_reply": message("GSI_REPLY", 1, 0),

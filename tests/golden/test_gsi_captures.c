@@ -12,8 +12,8 @@
 #include <cmocka.h>
 #include <pcap/pcap.h>
 
-#include "progress/gsi_packet.h"
-#include "progress/gsi_target.h"
+#include "broker/gsi_packet.h"
+#include "broker/target.h"
 #include "wire/bytes.h"
 
 #define ETHERNET_BYTES 14
@@ -64,19 +64,19 @@ static const uint8_t *read_path(const uint8_t *frame, struct wire_path *path, ui
 
 static void check_target(const uint8_t *mad)
 {
-	const struct gsi_target target = gsi_target_of(mad);
+	const struct target target = target_of(mad);
 	uint32_t id = wire_get_be32(mad + MAD_REMOTE_ID);
 
 	switch (wire_get_be16(mad + MAD_ATTRIBUTE)) {
 	case 0x10:
-		assert_int_equal(target.kind, GSI_TARGET_REQUEST);
+		assert_int_equal(target.kind, TARGET_REQUEST);
 		assert_int_equal(target.service_id >> 16, 0x0106);
 		assert_int_equal(target.id, wire_get_be32(mad + MAD_LOCAL_ID));
 		/* Those of the two guests that were captured. */
 		assert_int_equal(target.guid >> 8, UINT64_C(0x505400fffe7700));
 		return;
 	case 0x17:
-		assert_int_equal(target.kind, GSI_TARGET_SERVICE);
+		assert_int_equal(target.kind, TARGET_SERVICE);
 		assert_int_equal(target.service_id >> 16, 0x0111);
 		return;
 	case 0x18:
@@ -85,8 +85,8 @@ static void check_target(const uint8_t *mad)
 	default:
 		break;
 	}
-	assert_int_equal(target.kind, GSI_TARGET_SLOT);
-	assert_int_equal(target.slot, id >> 26);
+	assert_int_equal(target.kind, TARGET_SLOT);
+	assert_int_equal(target.slot, id >> 20);
 }
 
 static bool check_frame(const uint8_t *frame)

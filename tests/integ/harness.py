@@ -247,13 +247,6 @@ class Place:
         return any(f[3] == TCP_LISTEN and int(f[1].split(":")[1], 16) == port for f in fields)
 
     def has_rdma_listener(self, port, **options):
-        """By the name uroce/VERSION/port/SPACE/PORT/ADDRESS/SCOPE, and by what its owner says.
-
-        The port has its name before its owner listens and connections are no longer refused.
-        """
-        if not any(re.match(rf"@uroce/\d+/port/[0-9a-f]+/{port}/", name)
-                   for name in self.sockets()[0]):
-            return False
         stat = self.run(os.path.join(self.scratch.bin, "uroce-stat"), "--json", **options)
         return stat.popen.returncode == 0 and any(
             listener["port"] == int(port) for process in json.loads(stat.output)
@@ -317,8 +310,12 @@ class Place:
         return shown[0]
 
     def sockets(self):
-        """What uroce has open here: abstract names and UDP sockets on port 4791."""
-        names = {line.split()[-1] for line in self.net("unix") if "@uroce" in line}
+        """What processes have open here: names of slots, and UDP sockets on port 4791.
+
+        The broker's own name stays for some seconds after the last of them.
+        """
+        names = {line.split()[-1] for line in self.net("unix")
+                 if "@uroce" in line and not re.search(r"@uroce-broker/\d+/\d+$", line)}
         udp = [line for table in ("udp", "udp6") for line in self.net(table)
                if line.split()[1].endswith(":12B7")]
         return names, udp

@@ -14,21 +14,21 @@ WAYS = {"user": [], "namespace": ["unshare", "-U"]}
 OLD_KERNEL = {"UROCE_TEST_OLD_KERNEL": "1"}
 
 
-def abi():
-    path = os.path.join(harness.ROOT, "kernel-headers", "rdma", "uroce-abi.h")
+def messages_header():
+    path = os.path.join(harness.ROOT, "kernel-headers", "rdma", "uroce-broker.h")
     with open(path, encoding="utf-8") as file:
         return file.read()
 
 
 def message_kinds():
-    body = re.search(r"enum uroce_abi_message \{(.*?)\};", abi(), re.S)[1]
-    return range(1, 1 + len(re.findall(r"\tUROCE_ABI_\w+", body)))
+    body = re.search(r"enum uroce_broker_type \{(.*?)\};", messages_header(), re.S)[1]
+    return range(1, 1 + len(re.findall(r"\tUROCE_BROKER_\w+", body)))
 
 
 class Stranger:
     def __init__(self, place, attack, way="user", seconds=SECONDS):
         program = place.scratch.copy("stranger.py")
-        version = re.search(r"#define UROCE_ABI_VERSION (\d+)", abi())[1]
+        version = re.search(r"#define UROCE_BROKER_VERSION (\d+)", messages_header())[1]
         self.process = harness.Process(place, *WAYS[way], harness.PYTHON, program, version,
                                        len(message_kinds()), attack, seconds, talk=True,
                                        user=STRANGER)

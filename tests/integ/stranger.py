@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A process of another user that does to ours what it can, for test_hostile.py.
 
-usage: stranger.py ABI-VERSION KINDS-OF-MESSAGES ATTACK SECONDS
+usage: stranger.py BROKER-VERSION TYPES-OF-MESSAGES ATTACK SECONDS
 
 It tries every abstract name of ours that it finds in /proc/net/unix, whatever that is for, and
 prints how often it could do what, as JSON; "answers" is what it got from ours, which is to be
@@ -23,9 +23,10 @@ import tempfile
 import time
 
 VERSION, ATTACK, SECONDS = int(sys.argv[1]), sys.argv[3], float(sys.argv[4])
+BROKERS = 6
 SLOTS = 6
 LINGER_SECONDS = 20
-# Those of uroce-abi.h, none, and some more.
+# Those of uroce-broker.h, none, and some more.
 KINDS = range(int(sys.argv[2]) + 4)
 TYPES = {"DGRAM": socket.SOCK_DGRAM, "SEQPACKET": socket.SOCK_SEQPACKET,
          "STREAM": socket.SOCK_STREAM}
@@ -37,7 +38,7 @@ OPEN = collections.deque(maxlen=200)
 
 
 def names():
-    prefix = f"@uroce/{VERSION}/"
+    prefix = f"@uroce-broker/{VERSION}/"
     with open("/proc/net/unix", encoding="utf-8") as file:
         found = {line.split()[-1] for line in file if prefix in line}
     return ["\0" + name[1:] for name in sorted(found)]
@@ -170,18 +171,22 @@ def rights(sock, data, fds):
 
 
 def messages():
-    """Each kind, in its right and in other lengths, with and without a key and a right version.
+    """Each type, in its right and in other lengths, with and without a right version and number.
 
     The kinds come first: one that breaks off has tried all of them.
     """
     while True:
         for version in VERSION, VERSION + 1:
-            for key in 0, 1, RANDOM.getrandbits(64):
-                for body in (b"", LOOPBACK + struct.pack("=IIQ", 0, 64, key),
-                             LOOPBACK + struct.pack("=II", 0, 3),
-                             LOOPBACK * 2 + struct.pack("=IHH", 0, 0xc000, 40) + bytes(40)):
+            for number in 0, 1, RANDOM.getrandbits(32):
+                # HELLO, WELCOME and SLOT; ADDRESS; LOOK; INTRODUCE; a datagram.
+                for body in (b"", struct.pack("=II", 1, 0), struct.pack("=III", 2, 1, 40),
+                             LOOPBACK + struct.pack("=IIII", 0, 0, 0, 0),
+                             LOOPBACK + struct.pack("=IIII", 0, 0, 40, 0),
+                             struct.pack("=II", 40, 1),
+                             (LOOPBACK + bytes(8)) * 2 + struct.pack("=QHHBBH", 0, 0xc000, 40, 0,
+                                                                     64, 1) + bytes(40)):
                     for kind in KINDS:
-                        whole = struct.pack("=IIQ", kind, version, key) + body
+                        whole = struct.pack("=IIIi", kind, version, number, 0) + body
                         yield kind, whole
                         yield kind, whole[:RANDOM.randrange(len(whole) + 1)]
                         yield kind, whole + bytes(RANDOM.randrange(1, 70000))
@@ -198,14 +203,8 @@ def count(what, action, *arguments):
 
 
 def connect(type_name, name):
-    """As if it were a process with a slot, now and then."""
     sock = socket.socket(socket.AF_UNIX, TYPES[type_name])
     sock.setblocking(False)
-    with contextlib.suppress(OSError):
-        if type_name == "DGRAM":
-            sock.bind("")
-        elif RANDOM.random() < 0.3:
-            sock.bind(f"\0uroce/{VERSION}/asker/{RANDOM.randrange(64)}")
     try:
         sock.connect(name)
     except OSError:
@@ -289,7 +288,7 @@ def collect():
 
 
 def flood(end):
-    data = struct.pack("=IIQ", 1, VERSION, 7) + bytes(1000)
+    data = struct.pack("=IIIi", 1, VERSION, 7, 0) + bytes(1000)
     null = os.open("/dev/null", os.O_RDWR)
     while time.monotonic() < end:
         for name in names():
@@ -308,15 +307,15 @@ def hold(end):
 
 
 def squat(end):
-    """Have slots, and give each that connects what it has not asked for."""
+    """Have names of brokers and of slots, and give each that connects what it has not asked for."""
     listeners = {}
-    for slot in range(SLOTS, 64):
-        for kind in "answer", "stat":
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with contextlib.suppress(OSError):
-                sock.bind(f"\0uroce/{VERSION}/{kind}/{slot}")
-                sock.listen(50)
-                listeners[sock.fileno()] = sock
+    for name in ([f"{number}" for number in range(BROKERS, 64)] +
+                 [f"slot/{slot}" for slot in range(SLOTS, 64)]):
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with contextlib.suppress(OSError):
+            sock.bind(f"\0uroce-broker/{VERSION}/{name}")
+            sock.listen(50)
+            listeners[sock.fileno()] = sock
     fd = lingering()
     while time.monotonic() < end:
         for readable in select.select(list(listeners), [], [], 0.1)[0]:

@@ -12,7 +12,7 @@ import harness
 
 PREFIX = "/opt/else where"
 LIBRARIES = ["bin/rdma", "libibverbs-real.so.1", "libibverbs.so", "libibverbs.so.1",
-             "liburoce-rdmav34.so", "liburoce-view.so", "uroce-view"]
+             "liburoce-rdmav34.so", "liburoce-view.so", "uroce-broker", "uroce-view"]
 
 
 def source(name):

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Eight servers and eight clients on one host, killed and started anew in random order: those that
-were not killed finish, with the right data."""
+"""Eight servers and eight clients on one host, killed and started again in random order, with and
+without the broker: those that were not killed finish, with the right data."""
 import concurrent.futures
+import contextlib
 import os
 import random
+import signal
 import sys
 import time
 
 import pytest
 
+import broker_client
 import harness
 import talk
 
-PAIRS = 8
+PAIRS = 50 if harness.LONG else 8
 SECONDS = 60 if harness.LONG else 20
 SEED = int(os.environ.get("UROCE_INTEG_SEED", time.time_ns() % 1000000))
 SECONDS_BETWEEN_KILLS = 0.7
+SECONDS_BETWEEN_BROKERS = 1
 GRACE = 0.5  # seconds that the one whose peer was killed goes on, for whatever it does then
 
 
@@ -121,7 +125,24 @@ class Crowd:
         return "\n".join(str(process) for pair in self.pairs for process in pair.processes)
 
 
-def kill_at_random(crowd, rng):
+class Brokers:
+    """Those of a place; each is killed after a second, or lives."""
+
+    def __init__(self, place, killed):
+        self.place, self.deaths = place, 0
+        self.next_kill = time.monotonic() + SECONDS_BETWEEN_BROKERS if killed else float("inf")
+
+    def look(self):
+        if time.monotonic() < self.next_kill:
+            return
+        for pid in broker_client.brokers(self.place):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.deaths += 1
+        self.next_kill += SECONDS_BETWEEN_BROKERS
+
+
+def kill_at_random(crowd, brokers, rng):
     """Until the time is over and all have ended."""
     until = time.monotonic() + SECONDS
     next_kill = None
@@ -129,6 +150,7 @@ def kill_at_random(crowd, rng):
         now = time.monotonic()
         if now < until:
             crowd.fill()
+            brokers.look()
         crowd.look()
         # The first ones may all start.
         if next_kill is None and not crowd.starting:
@@ -140,16 +162,20 @@ def kill_at_random(crowd, rng):
         assert now < until + harness.PATIENCE, str(crowd)
 
 
-def test_killed_in_random_order(loopback):
+@pytest.mark.parametrize("broker", ("lives", "is killed"))
+def test_killed_in_random_order(loopback, broker):
     print(f"UROCE_INTEG_SEED={SEED}")
+    brokers = Brokers(loopback, broker == "is killed")
     rng = random.Random(SEED)
     # Its threads live as long as what they have started: see setpriv --pdeathsig in harness.py.
     with concurrent.futures.ThreadPoolExecutor(PAIRS) as pool:
         crowd = Crowd(loopback, rng, pool)
-        kill_at_random(crowd, rng)
-    print(f"{crowd.finished} pairs finished, {crowd.killed} killed, {crowd.at_once} at once")
+        kill_at_random(crowd, brokers, rng)
+    print(f"{crowd.finished} pairs finished, {crowd.killed} killed, {crowd.at_once} at once, "
+          f"{brokers.deaths} brokers killed")
     assert crowd.finished >= SECONDS / 2 and crowd.killed >= SECONDS / 4
     assert crowd.at_once >= PAIRS - 1
+    assert broker == "lives" or brokers.deaths >= SECONDS / SECONDS_BETWEEN_BROKERS / 2
     assert loopback.sockets() == (set(), [])
 
 

@@ -80,7 +80,7 @@ def test_workers(loopback):
     for process in loopback.stat():
         assert [worker["number"] for worker in process["workers"]] == [0, 1]
         for worker in process["workers"]:
-            qpns = [qp["qpn"] for qp in process["qps"] if qp["qpn"] >> 18 == worker["slot"]]
+            qpns = [qp["qpn"] for qp in process["qps"] if qp["qpn"] >> 12 == worker["slot"]]
             assert worker["qps"] == len(qpns) == 1
         for name, value in process["counters"].items():
             # The workers' are read later.

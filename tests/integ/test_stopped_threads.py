@@ -29,8 +29,8 @@ LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 SILENT = """
 import socket, time
 names = {line.split()[-1] for line in open("/proc/net/unix")}
-names = [chr(0) + name[1:] for name in names if name.startswith("@uroce/") and
-         ("/answer/" in name or "/stat/" in name)]
+names = [chr(0) + name[1:] for name in names if name.startswith("@uroce-broker/") and
+         "/slot/" not in name]
 assert names
 held = []
 for _ in range(8):

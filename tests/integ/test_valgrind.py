@@ -86,8 +86,7 @@ def test_no_report_of_the_connection_manager(loopback, server, client):
     words = ["-p", port]
     serving = loopback.start(*under("memcheck", server.split() + words, DEFINITE))
     until = time.monotonic() + PATIENCE
-    while not (loopback.listens(int(port)) or
-               any(f"/{port}/" in name for name in loopback.sockets()[0])):
+    while not (loopback.listens(int(port)) or loopback.has_rdma_listener(port)):
         assert serving.running() and time.monotonic() < until, serving
         time.sleep(0.05)
     loopback.start(*under("memcheck", client.split() + words, DEFINITE)).done(PATIENCE)

@@ -11,7 +11,7 @@
 #include "verbs_box.h"
 
 enum {
-	SLOT_SHIFT = 18,
+	SLOT_SHIFT = 12,
 	THREADS = 4,
 	MESSAGES = 2000,
 	BYTES = 64,

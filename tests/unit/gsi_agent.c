@@ -136,7 +136,7 @@ static int send_mad(const struct gsi_order *order, unsigned int *will)
 	memcpy(path.sgid, order->gid, sizeof(path.sgid));
 	memcpy(path.dgid, order->dgid, sizeof(path.dgid));
 	mad_make(mad, &order->mad);
-	return order->what == GSI_WILL_SET ? gsi_will_set(self.gsi, &path, mad, will)
+	return order->what == GSI_WILL_SET ? gsi_last_message_set(self.gsi, &path, mad, will)
 					   : gsi_send(self.gsi, &path, mad);
 }
 
@@ -204,7 +204,7 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		result->error = send_mad(order, &result->handle);
 		break;
 	case GSI_WILL_DROP:
-		gsi_will_drop(self.gsi, order->handle);
+		gsi_last_message_drop(self.gsi, order->handle);
 		break;
 	case GSI_COUNT:
 		result->value = progress_count(self.progress, order->counter);
@@ -213,15 +213,6 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		result->value = progress_now() + order->delay_ns;
 		gsi_deadline(self.gsi, result->value);
 		break;
-	case GSI_FLUSH:
-		gsi_flush(self.gsi);
-		break;
-	case GSI_LEAVE:
-		result->value = progress_now();
-		gsi_flush(self.gsi);
-		result->value = progress_now() - result->value;
-		report(result);
-		_exit(0);
 	case GSI_FORK:
 		if (fork() == 0)
 			live_on(self.sock);

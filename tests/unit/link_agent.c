@@ -131,13 +131,14 @@ void need_root(void)
 
 static uint8_t buffer[LINK_MAX_BYTES + 1];
 
-void serve(struct link *link)
+bool serve(struct link *link)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 
-	link_answer_questions(link);
-	while (link_control_receive(link, &batch) == 0)
+	link_tend(link);
+	while (link_delivery_receive(link, &batch) == 0)
 		;
+	return link_serve_writers(link);
 }
 
 int64_t now_ms(void)
@@ -262,7 +263,7 @@ static void take_batch(const struct link_batch *batch, bool forwarded)
 		if (slot == link_slot(self.link))
 			report_datagram(batch, bytes, length, forwarded);
 		else
-			link_forward(batch->addr, slot, bytes, length, batch->src, batch->src_port);
+			link_pass_on(batch, bytes, length);
 	}
 }
 
@@ -275,7 +276,7 @@ static void open_and_report(const uint8_t gid[16])
 	if (!what.error)
 		what.error = link_addr_open(self.link, gid, 0, &self.addr[self.addrs], what.text);
 	if (!what.error)
-		link_addr_claim_gsi(self.addr[self.addrs++]);
+		self.addrs++;
 	if (self.link)
 		what.slot = link_slot(self.link);
 	report(&what);
@@ -375,9 +376,9 @@ static void run(void)
 
 	for (;;) {
 		fds[0] = (struct pollfd){ .fd = self.sock, .events = POLLIN };
-		fds[1] = (struct pollfd){ .fd = self.link ? link_control_fd(self.link) : -1,
+		fds[1] = (struct pollfd){ .fd = self.link ? link_broker_fd(self.link) : -1,
 					  .events = POLLIN };
-		fds[2] = (struct pollfd){ .fd = self.link ? link_question_fd(self.link) : -1,
+		fds[2] = (struct pollfd){ .fd = self.link ? link_writers_fd(self.link) : -1,
 					  .events = POLLIN };
 		timeout = 10;
 		for (i = 0; i < self.addrs; i++) {
@@ -387,17 +388,17 @@ static void run(void)
 				timeout = 0;
 		}
 		poll(fds, 3 + self.addrs, timeout);
-		for (i = 0; i < self.addrs; i++) {
+		for (i = 0; i < self.addrs; i++)
 			link_addr_awake(self.addr[i]);
-			link_addr_claim_gsi(self.addr[i]);
-		}
 		for (i = 0; i < self.addrs; i++)
 			receive_all(self.addr[i]);
 		if (fds[1].revents)
-			while (link_control_receive(self.link, &batch) == 0)
+			while (link_delivery_receive(self.link, &batch) == 0)
 				take_batch(&batch, true);
+		if (fds[1].revents)
+			link_tend(self.link);
 		if (fds[2].revents)
-			link_answer_questions(self.link);
+			link_serve_writers(self.link);
 		if (fds[0].revents)
 			take_request();
 	}
@@ -476,8 +477,8 @@ bool agent_report(struct agent *agent, struct link *own, int timeout_ms,
 {
 	struct pollfd fds[3] = {
 		{ .fd = agent->sock, .events = POLLIN },
-		{ .fd = own ? link_control_fd(own) : -1, .events = POLLIN },
-		{ .fd = own ? link_question_fd(own) : -1, .events = POLLIN },
+		{ .fd = own ? link_broker_fd(own) : -1, .events = POLLIN },
+		{ .fd = own ? link_writers_fd(own) : -1, .events = POLLIN },
 	};
 
 	while (poll(fds, 3, timeout_ms) > 0) {

@@ -99,8 +99,11 @@ void agent_kill(struct agent *agent);
 void put_datagram(uint8_t *bytes, size_t length, uint32_t qpn, uint32_t tag);
 uint32_t datagram_qpn(const uint8_t *bytes);
 uint32_t datagram_tag(const uint8_t *bytes);
-/* Answer requests that wait; what is forwarded to this link is thrown away. */
-void serve(struct link *link);
+/*
+ * Serve what waits; what is passed on to this link is thrown away.  Returns true if a writer of
+ * shared memory has rung.
+ */
+bool serve(struct link *link);
 /* Receive within some milliseconds; the result of link_receive(). */
 int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_ms);
 /* Send one datagram of 40 bytes from source port 0xc000. */

@@ -9,7 +9,6 @@
 #include "link_agent.h"
 
 #include "link/shm.h"
-#include "link/question.h"
 
 enum { SHM_PORT = 0xc345 }; /* the test's process sends from it */
 
@@ -93,18 +92,5 @@ int shm_receive(struct link_fixture *fixture, struct link_batch *batch);
 int shm_receive_any(struct link_fixture *fixture, struct link_batch *batch);
 /* So many bursts are there and no more; released. */
 void shm_drain(struct link_fixture *fixture, unsigned int expected);
-
-/* ---- messages, from any process that has a slot's name ---- */
-
-/* A socket with the name of a slot; the caller's to close. */
-int shm_bind_slot(unsigned int slot);
-/* UROCE_ABI_SHM_REQUEST or UROCE_ABI_SHM_REPLY, of a slot. */
-struct uroce_abi_shm shm_message(uint32_t kind, const uint8_t gid[16], unsigned int slot);
-/* A connection to the owner of the slot, by the name of another one's asker, or none (LINK_SLOTS).
- */
-int shm_connect(unsigned int slot, unsigned int asker);
-/* Another user asks the test's process the same way: no answer, and it is counted. */
-void link_expect_refusal(struct link_fixture *fixture, unsigned int asker, const void *request,
-			 size_t bytes);
 
 #endif

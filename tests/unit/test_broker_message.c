@@ -12,6 +12,8 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include <rdma/rdma_user_cm.h>
+
 #include "broker/message.h"
 
 enum { NUMBER = 77, PAYLOAD = 300 };
@@ -23,6 +25,18 @@ static enum broker_message_error pass(size_t length)
 {
 	memcpy(bytes, &sent, sizeof(sent));
 	return broker_message_parse(bytes, length, &received);
+}
+
+static void expect_refused(void)
+{
+	assert_int_equal(pass(broker_message_bytes(&sent)), BROKER_MESSAGE_VALUE);
+}
+
+static void expect_zero(uint32_t *reserved)
+{
+	*reserved = 1;
+	expect_refused();
+	*reserved = 0;
 }
 
 /* It arrives whole, and a byte more or less is refused. */
@@ -42,11 +56,6 @@ static void expect_good(size_t length, unsigned int descriptors)
 	sent.header.error = 0;
 }
 
-static void expect_refused(void)
-{
-	assert_int_equal(pass(broker_message_bytes(&sent)), BROKER_MESSAGE_VALUE);
-}
-
 static void begin(enum uroce_broker_type type)
 {
 	broker_message_begin(&sent, type, NUMBER);
@@ -62,16 +71,21 @@ static void test_hello(void **state)
 	expect_good(24, 0);
 	sent.hello.role = UROCE_BROKER_RETURNING;
 	expect_refused();
+	for (unsigned int i = 0; i < 17; i++)
+		sent.hello.slot[i] = UROCE_BROKER_SLOTS - 1 - i;
 	sent.hello.slots = 17;
-	sent.hello.slot[16] = UROCE_BROKER_SLOTS - 1;
 	expect_good(24 + 4 * 17, 0);
-	sent.hello.slot[16]++;
+	sent.hello.slot[16] = UROCE_BROKER_SLOTS;
 	expect_refused();
-	sent.hello.slot[16] = 0;
+	sent.hello.slot[16] = sent.hello.slot[0];
+	expect_refused();
+	sent.hello.slot[16] = UROCE_BROKER_SLOTS - 17;
 	sent.hello.role = UROCE_BROKER_GUEST;
 	expect_refused();
 	sent.hello.role = UROCE_BROKER_RETURNING;
 	sent.hello.slots = UROCE_BROKER_CLIENT_SLOTS;
+	for (unsigned int i = 0; i < UROCE_BROKER_CLIENT_SLOTS; i++)
+		sent.hello.slot[i] = i;
 	expect_good(sizeof(sent.hello), 0);
 	sent.hello.slots++;
 	assert_int_equal(pass(sizeof(sent.hello) + 4), BROKER_MESSAGE_LENGTH);
@@ -106,6 +120,8 @@ static void test_addresses(void **state)
 	(void)state;
 	begin(UROCE_BROKER_ADDRESS);
 	expect_good(sizeof(sent.address), 0);
+	expect_zero(&sent.address.endpoint.reserved);
+	expect_zero(&sent.address.reserved);
 	sent.address.flags = UROCE_BROKER_CLAIM;
 	expect_good(sizeof(sent.address), 1);
 	sent.address.flags = UROCE_BROKER_UNSTEERED;
@@ -113,8 +129,10 @@ static void test_addresses(void **state)
 	begin(UROCE_BROKER_ADDRESS_REPLY);
 	expect_good(sizeof(sent.address), 1);
 	sent.address.flags = UROCE_BROKER_UNSTEERED;
-	expect_good(sizeof(sent.address), 0);
+	expect_good(sizeof(sent.address), 1);
 	sent.address.flags = UROCE_BROKER_CLAIM;
+	expect_good(sizeof(sent.address), 0);
+	sent.address.flags = UROCE_BROKER_CLAIM | UROCE_BROKER_UNSTEERED;
 	expect_good(sizeof(sent.address), 0);
 	begin(UROCE_BROKER_ADDRESS_END);
 	expect_good(sizeof(sent.address), 0);
@@ -131,7 +149,12 @@ static void test_ports(void **state)
 	expect_refused();
 	sent.ports.ports = 1;
 	sent.ports.port[0].flags = UROCE_BROKER_PORT_REUSE;
+	expect_refused();
+	sent.ports.port[0].space = RDMA_PS_IB;
 	expect_good(24 + 40, 0);
+	expect_zero(&sent.ports.port[0].reserved);
+	expect_zero(&sent.ports.port[0].endpoint.reserved);
+	expect_zero(&sent.ports.reserved);
 	sent.ports.port[0].flags = UROCE_BROKER_PORT_LISTENING;
 	expect_refused();
 	/* Several at once only after the death of a broker. */
@@ -139,6 +162,7 @@ static void test_ports(void **state)
 	for (unsigned int i = 0; i < UROCE_BROKER_PORTS; i++) {
 		sent.ports.port[i].flags = UROCE_BROKER_PORT_RETURNING;
 		sent.ports.port[i].port = (uint16_t)(i + 1);
+		sent.ports.port[i].space = RDMA_PS_TCP;
 	}
 	expect_good(sizeof(sent.ports), 0);
 	sent.ports.port[UROCE_BROKER_PORTS - 1].flags = 0;
@@ -148,6 +172,7 @@ static void test_ports(void **state)
 	expect_refused();
 	begin(UROCE_BROKER_PORT_LISTEN);
 	sent.ports.ports = 1;
+	sent.ports.port[0].space = RDMA_PS_UDP;
 	expect_refused();
 	sent.ports.port[0].port = 18515;
 	expect_good(24 + 40, 0);
@@ -170,6 +195,8 @@ static void test_introductions(void **state)
 	expect_good(sizeof(sent.introduce), 1);
 	begin(UROCE_BROKER_LOOK);
 	expect_good(sizeof(sent.look), 0);
+	expect_zero(&sent.look.endpoint.reserved);
+	expect_zero(&sent.look.reserved);
 	sent.look.slot = UROCE_BROKER_SLOTS;
 	expect_refused();
 	begin(UROCE_BROKER_LIST_REPLY);
@@ -203,6 +230,7 @@ static void test_switches(void **state)
 	expect_refused();
 	sent.slot.slot = UROCE_BROKER_NO_SLOT;
 	expect_good(sizeof(sent.slot), 0);
+	expect_zero(&sent.slot.reserved);
 	begin(UROCE_BROKER_SLOT_REPLY);
 	expect_good(sizeof(sent.slot), 1);
 }

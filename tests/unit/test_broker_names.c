@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -247,12 +248,49 @@ static void test_slots(void **state)
 	close(fd);
 }
 
+static int bind_name(const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t bytes = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(address.sun_path + 1, name, strlen(name));
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, (socklen_t)bytes), 0);
+	return fd;
+}
+
+/* Names that look like a slot's in part only are nobody's slot. */
+static void test_bound_slots(void **state)
+{
+	static const char *const others[] = { "uroce-broker/1/slot/41x", "uroce-broker/1/slot/4096",
+					      "uroce-broker/2/slot/42", "other/1/slot/43" };
+	static bool bound[UROCE_BROKER_SLOTS];
+	int fd[2 + sizeof(others) / sizeof(others[0])];
+	unsigned int count = 0;
+
+	fresh_network(state);
+	fd[0] = names_lock_slot(0);
+	fd[1] = names_lock_slot(4095);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		fd[2 + i] = bind_name(others[i]);
+	assert_true(names_bound_slots(bound));
+	assert_true(bound[0] && bound[4095]);
+	for (unsigned int slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
+		count += bound[slot];
+	assert_int_equal(count, 2);
+	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++)
+		close(fd[i]);
+	assert_true(names_bound_slots(bound));
+	assert_false(bound[0] || bound[4095]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_highest),	    cmocka_unit_test(test_all_taken),
 		cmocka_unit_test(test_strangers),   cmocka_unit_test(test_election),
 		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_bound_slots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

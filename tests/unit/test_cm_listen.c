@@ -308,11 +308,11 @@ static void test_requests_of_two_hosts(void **state)
 static void test_ids(void **state)
 {
 	struct cm_config config = {
-		.ops = pair_ops(), .owner = &pair->side[0], .slot = 0, .id_start = (1u << 26) - 2
+		.ops = pair_ops(), .owner = &pair->side[0], .slot = 0, .id_start = (1u << 20) - 2
 	};
 	struct cm *manager = cm_init(malloc(cm_bytes()), &config);
 	struct cm_connect_param connect = pair_connect_param(pair, 0);
-	const uint32_t ids[] = { 0x3fffffe, 0x3ffffff, 1, 2 };
+	const uint32_t ids[] = { 0xffffe, 0xfffff, 1, 2 };
 	struct cm_conn *conn[4];
 	struct cm_conn_info info;
 

@@ -355,7 +355,7 @@ static void test_other_slot(void **state)
 			FIRST_PSN + 1, 1);
 	send_bytes(bytes, sizeof(bytes), PACKET_BYTES);
 	assert_true(end_poll_for(fixture.progress, &fixture.end.received, 1));
-	assert_counted(PROGRESS_COUNT_FORWARD_LOST, 1);
+	assert_counted(PROGRESS_COUNT_FORWARDED, 1);
 }
 
 #define DEMUX_TEST(name) cmocka_unit_test_setup_teardown(name, open_demux, close_demux)

@@ -28,6 +28,7 @@
 
 #include "link_agent.h"
 #include "progress/datagram.h"
+#include "link/guest.h"
 #include "verbs/context.h"
 #include "verbs/device.h"
 #include "verbs/device/stat.h"
@@ -141,20 +142,21 @@ static int tear_down(void **state)
 
 static void while_uroce_stat_looks(void **state)
 {
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, UROCE_ABI_STAT_NAME,
-			 UROCE_ABI_VERSION, link_slot(progress_link(progress)));
+	const struct uroce_abi_header question = { .message = UROCE_ABI_STAT_REQUEST,
+						   .version = UROCE_ABI_VERSION };
+	struct link_guest broker;
+	int fd;
 
 	(void)state;
 	uroce_stat_get(progress);
-	atomic_store(&hold_accept, true);
-	assert_return_code(
-		connect(fd, (struct sockaddr *)&name,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
-		errno);
+	assert_int_equal(link_guest_open(&broker), 0);
+	fd = link_guest_visit(&broker, link_slot(progress_link(progress)));
+	assert_return_code(fd, -fd);
+	atomic_store(&hold_recv, true);
+	assert_return_code(send(fd, &question, sizeof(question), 0), errno);
 	fork_meanwhile(put_stat);
 	close(fd);
+	link_guest_close(&broker);
 }
 
 static void add_address(const char *label, uint32_t address)

@@ -185,7 +185,7 @@ static void check_classes(struct fixture *fixture, struct link_addr *addr, uint1
 		{ 64, 64, 0 }, { 1, 64, 0 }, { 0, 64, 32 }, { 255, 255, 106 }, { 65, 65, 2 }
 	};
 	bool ipv4 = addr == fixture->addr;
-	uint32_t qpn = link_slot(fixture->link) << LINK_SLOT_SHIFT;
+	uint32_t qpn = (link_slot(fixture->link) << LINK_SLOT_SHIFT | 100);
 	int on = 1, hop_limit, traffic_class, fd = link_addr_fd(addr);
 	unsigned int i;
 

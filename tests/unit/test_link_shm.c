@@ -113,21 +113,22 @@ static void test_one_does_not_want_it(void **state)
  */
 static void test_peer_of_no_slot(void **state)
 {
-	int other = shm_bind_slot(0);
+	char error[LINK_ERROR_TEXT];
 	struct link_addr *addr;
 	struct link_peer *peer;
-	struct link *link;
+	struct link *link, *other;
 	uint16_t port = 0xc345;
 
 	(void)state;
+	assert_int_equal(link_open(&other, error), 0);
+	assert_int_equal(link_slot(other), 0);
 	assert_int_equal(open_loopback(&link, &addr), 0);
-	assert_int_not_equal(link_slot(link), 0);
 	link_set_shared_memory(link, true);
 	assert_int_equal(link_peer_open(addr, loopback4, 0, 0, 64, &port, &peer), 0);
 	assert_int_equal(link_peer_transport(peer), LINK_SOCKET);
 	link_peer_close(peer);
 	close_loopback(link, addr);
-	close(other);
+	link_close(other);
 }
 
 static void check_batch(struct link_fixture *fixture, unsigned int bytes, unsigned int segment,
@@ -171,23 +172,14 @@ static void test_batches_are_alike(void **state)
 	}
 }
 
-/* How many doorbells wait, taken out. */
-static unsigned int count_doorbells(struct link_fixture *fixture)
+/* Returns true if a doorbell waits; all are taken out. */
+static bool take_doorbells(struct link_fixture *fixture)
 {
-	struct uroce_abi_header doorbell;
-	unsigned int count = 0;
+	bool found = false;
 
-	for (;;) {
-		ssize_t bytes =
-			recv(fixture->link->control_fd, &doorbell, sizeof(doorbell), MSG_DONTWAIT);
-
-		if (bytes < 0)
-			return count;
-		assert_int_equal(bytes, sizeof(doorbell));
-		assert_int_equal(doorbell.message, UROCE_ABI_SHM_DOORBELL);
-		assert_int_equal(doorbell.version, UROCE_ABI_VERSION);
-		count++;
-	}
+	while (link_serve_writers(fixture->link))
+		found = true;
+	return found;
 }
 
 /* However long the socket had nothing, what comes by it is not left there. */
@@ -224,7 +216,7 @@ static void test_doorbell(void **state)
 		if (asleep)
 			assert_false(link_addr_await(fixture->addr));
 		shm_obey(fixture, &order, NULL, AGENT_PATIENCE_MS);
-		assert_int_equal(count_doorbells(fixture), asleep);
+		assert_int_equal(take_doorbells(fixture), asleep);
 		/* A reader that is about to sleep learns that there is something. */
 		assert_true(link_addr_await(fixture->addr));
 		link_addr_awake(fixture->addr);
@@ -241,16 +233,16 @@ static void test_first_doorbell(void **state)
 	struct link_fixture *fixture = *state;
 	struct agent_order order = shm_order(fixture, 0, 1, 64);
 	struct agent_report report;
-	bool reported = false;
+	bool reported = false, rung = false;
 
 	assert_false(link_addr_await(fixture->addr));
 	agent_order(&fixture->agent, &order);
 	for (unsigned int i = 0; i < AGENT_PATIENCE_MS && !reported; i++) {
-		link_answer_questions(fixture->link);
+		rung |= serve(fixture->link);
 		reported = agent_report(&fixture->agent, NULL, 1, &report);
 	}
 	assert_true(reported);
-	assert_int_equal(count_doorbells(fixture), 1);
+	assert_true(rung || take_doorbells(fixture));
 	link_addr_awake(fixture->addr);
 	shm_drain(fixture, 1);
 }
@@ -259,7 +251,7 @@ static void test_first_doorbell(void **state)
 static void test_doorbell_wakes(void **state)
 {
 	struct link_fixture *fixture = *state;
-	struct pollfd wait = { .fd = link_control_fd(fixture->link), .events = POLLIN };
+	struct pollfd wait = { .fd = link_writers_fd(fixture->link), .events = POLLIN };
 	struct agent_order order = shm_order(fixture, 0, 1, 64);
 	struct agent_report report;
 

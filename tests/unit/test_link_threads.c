@@ -27,16 +27,17 @@ static void *serve_control(void *arg)
 	static uint8_t room[LINK_MAX_BYTES + 1];
 	struct link_batch batch = { .buffer = room, .buffer_bytes = sizeof(room) };
 	struct pollfd wait[2] = {
-		{ .fd = link_control_fd(shared), .events = POLLIN },
-		{ .fd = link_question_fd(shared), .events = POLLIN },
+		{ .fd = link_broker_fd(shared), .events = POLLIN },
+		{ .fd = link_writers_fd(shared), .events = POLLIN },
 	};
 
 	(void)arg;
 	while (!stop) {
 		poll(wait, 2, 10);
-		link_answer_questions(shared);
-		while (link_control_receive(shared, &batch) == 0)
+		link_tend(shared);
+		while (link_delivery_receive(shared, &batch) == 0)
 			forwards++;
+		link_serve_writers(shared);
 	}
 	return NULL;
 }
@@ -47,7 +48,7 @@ static void *send_always(void *arg)
 	uint8_t bytes[400];
 	struct iovec piece = { bytes, sizeof(bytes) };
 
-	put_datagram(bytes, sizeof(bytes), link_slot(shared) << LINK_SLOT_SHIFT, 1);
+	put_datagram(bytes, sizeof(bytes), (link_slot(shared) << LINK_SLOT_SHIFT | 100), 1);
 	while (!stop) {
 		int result = link_send(peer, &piece, 1, 40);
 

@@ -152,7 +152,7 @@ static void test_link_local_endpoint(void **state)
 	assert_int_equal(link_addr_open(link, netdev.address[0], netdev.index, &addr, error), 0);
 	assert_int_equal(link_peer_open(addr, netdev.address[0], netdev.index, 0, 64, &port, &peer),
 			 0);
-	put_datagram(bytes, sizeof(bytes), link_slot(link) << LINK_SLOT_SHIFT, 1);
+	put_datagram(bytes, sizeof(bytes), (link_slot(link) << LINK_SLOT_SHIFT | 100), 1);
 	batch.buffer = malloc(batch.buffer_bytes);
 	/* The kernel makes the address's route a little later; until then it looks for a neighbour.
 	 */

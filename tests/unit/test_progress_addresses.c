@@ -104,15 +104,18 @@ static void what_comes_is_received(void **state)
 	progress_put(progress);
 }
 
-/* Sends a datagram that is no packet to port 4791 of 127.0.1.0. */
-static void send_to_second(void)
+/* Sends a datagram that is no packet to a queue pair number of the process, at 127.0.1.0. */
+static void send_to_second(uint32_t qpn)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(4791) };
+	const uint8_t bytes[16] = { 0x1f, [5] = (uint8_t)(qpn >> 16), (uint8_t)(qpn >> 8),
+				    (uint8_t)qpn };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	to.sin_addr.s_addr = htonl(0x7f000100);
 	assert_return_code(fd, errno);
-	assert_int_equal(sendto(fd, "?", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
+	assert_int_equal(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)),
+			 sizeof(bytes));
 	close(fd);
 }
 
@@ -145,7 +148,7 @@ static void a_quiet_address_is_read_rarely(void **state)
 		exchange(&a, &b, true);
 	assert_uint_in_range(calls_of_turns(progress, TURNS), TURNS, TURNS + TURNS / 2);
 	malformed = progress_count(progress, PROGRESS_COUNT_MALFORMED);
-	send_to_second();
+	send_to_second(a.qp.qpn);
 	calls_of_turns(progress, 2 * 16);
 	assert_int_equal(progress_count(progress, PROGRESS_COUNT_MALFORMED), malformed + 1);
 	/* It is busy too now. */

@@ -10,7 +10,7 @@
 
 #include "demux_peer.h"
 #include "link_agent.h"
-#include "progress/gsi_packet.h"
+#include "broker/gsi_packet.h"
 #include "wire/bytes.h"
 
 enum {

@@ -49,6 +49,13 @@ uint16_t group_append(struct broker_group *group, unsigned int owner)
 	return group->count++;
 }
 
+void group_extend(struct broker_group *group, unsigned int count)
+{
+	assert(count <= GROUP_MEMBERS);
+	while (group->count < count)
+		set_owner(group, group->count++, GROUP_UNKNOWN);
+}
+
 void group_found(struct broker_group *group, unsigned int index, unsigned int owner)
 {
 	assert(owner < GROUP_UNKNOWN);

@@ -38,6 +38,8 @@ struct broker_group {
 void group_init(struct broker_group *group, unsigned int count);
 /* A new member.  Returns its index, or STEER_NONE if there is no room. */
 uint16_t group_append(struct broker_group *group, unsigned int owner);
+/* Others have added members: there are count now, if that is more than were known. */
+void group_extend(struct broker_group *group, unsigned int count);
 /* A probe for the index has reached the owner's member. */
 void group_found(struct broker_group *group, unsigned int index, unsigned int owner);
 /* The owner's member is closed. */

@@ -2,6 +2,7 @@
 #include "message.h"
 
 #include <stdbool.h>
+#include <rdma/rdma_user_cm.h>
 #include <string.h>
 
 /* A hole would be a difference between compilers. */
@@ -16,7 +17,7 @@ _Static_assert(sizeof(struct uroce_broker_look) == 48, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_introduce) == 24, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_list) == 536, "padding in a message");
 _Static_assert(sizeof(struct uroce_broker_probed) == 48, "padding in a message");
-_Static_assert(sizeof(struct uroce_broker_datagram) == 80, "padding in a message");
+_Static_assert(sizeof(struct uroce_broker_datagram) == 72, "padding in a message");
 
 /* A message that ends in an array sends only the entries that its count says. */
 struct array {
@@ -29,7 +30,8 @@ struct array {
 struct format {
 	size_t bytes; /* of the whole structure; 0: no such type */
 	struct array array;
-	bool is_reply; /* may have an error */
+	bool is_reply;	    /* may have an error */
+	size_t reserved[2]; /* offsets of __u32 that are 0; 0: no more */
 	/* Returns true if the fields could be right.  NULL: any are. */
 	bool (*check)(const union broker_message *message);
 };
@@ -44,12 +46,20 @@ static bool has_failed(const union broker_message *message)
 	return message->header.error != 0;
 }
 
+static bool is_repeated(const struct uroce_broker_hello *hello, uint32_t i)
+{
+	for (uint32_t j = 0; j < i; j++)
+		if (hello->slot[j] == hello->slot[i])
+			return true;
+	return false;
+}
+
 static bool check_hello(const union broker_message *message)
 {
 	const struct uroce_broker_hello *hello = &message->hello;
 
 	for (uint32_t i = 0; i < hello->slots; i++)
-		if (!is_slot(hello->slot[i]))
+		if (!is_slot(hello->slot[i]) || is_repeated(hello, i))
 			return false;
 	if (hello->role == UROCE_BROKER_RETURNING)
 		return hello->slots > 0;
@@ -81,7 +91,10 @@ static bool check_slot_reply(const union broker_message *message)
 
 static bool check_address(const union broker_message *message)
 {
-	return !(message->address.flags & ~(uint32_t)UROCE_BROKER_CLAIM);
+	const uint32_t known = UROCE_BROKER_CLAIM | UROCE_BROKER_UNSTEERED;
+
+	return !(message->address.flags & ~known) &&
+	       message->address.flags != UROCE_BROKER_UNSTEERED;
 }
 
 static bool check_address_reply(const union broker_message *message)
@@ -109,6 +122,12 @@ static bool check_watch(const union broker_message *message)
 	return message->on_off.flags <= UROCE_BROKER_ON;
 }
 
+static bool is_space(uint32_t space)
+{
+	return space == RDMA_PS_IPOIB || space == RDMA_PS_TCP || space == RDMA_PS_UDP ||
+	       space == RDMA_PS_IB;
+}
+
 static bool check_ports(const union broker_message *message)
 {
 	const struct uroce_broker_ports *ports = &message->ports;
@@ -119,6 +138,8 @@ static bool check_ports(const union broker_message *message)
 	for (uint32_t i = 0; i < ports->ports; i++) {
 		const struct uroce_broker_port *port = &ports->port[i];
 
+		if (!is_space(port->space) || port->reserved || port->endpoint.reserved)
+			return false;
 		if (port->flags & UROCE_BROKER_PORT_RETURNING) {
 			if (!port->port || (port->flags & ~returning))
 				return false;
@@ -201,35 +222,63 @@ static bool check_datagram(const union broker_message *message)
 
 #define BYTES(type) .bytes = sizeof(struct uroce_broker_##type)
 #define REPLY(type) BYTES(type), .is_reply = true
+#define ZERO(type, member) offsetof(struct uroce_broker_##type, member)
+#define ZERO_SLOT .reserved = { ZERO(slot, reserved) }
+#define ZERO_ADDRESS .reserved = { ZERO(address, endpoint.reserved), ZERO(address, reserved) }
+#define ZERO_SWITCH .reserved = { ZERO(switch, reserved) }
+#define ZERO_PORTS .reserved = { ZERO(ports, reserved) }
+#define ZERO_LOOK .reserved = { ZERO(look, endpoint.reserved), ZERO(look, reserved) }
+#define ZERO_PROBED .reserved = { ZERO(probed, endpoint.reserved) }
+#define ZERO_DATAGRAM \
+	.reserved = { ZERO(datagram, source.reserved), ZERO(datagram, destination.reserved) }
 
 static const struct format formats[] = {
 	[UROCE_BROKER_HELLO] = { BYTES(hello), .array = SLOTS, .check = check_hello },
-	[UROCE_BROKER_WELCOME] = { REPLY(welcome), .check = check_welcome },
-	[UROCE_BROKER_SLOT] = { BYTES(slot), .check = check_slot },
-	[UROCE_BROKER_SLOT_REPLY] = { REPLY(slot), .check = check_slot_reply },
-	[UROCE_BROKER_ADDRESS] = { BYTES(address), .check = check_address },
-	[UROCE_BROKER_ADDRESS_REPLY] = { REPLY(address), .check = check_address_reply },
-	[UROCE_BROKER_GSI] = { BYTES(switch), .check = check_gsi },
-	[UROCE_BROKER_GSI_REPLY] = { REPLY(switch), .check = check_gsi },
-	[UROCE_BROKER_PORT] = { BYTES(ports), .array = PORTS, .check = check_ports },
-	[UROCE_BROKER_PORT_LISTEN] = { BYTES(ports), .array = PORTS, .check = check_one_port },
-	[UROCE_BROKER_PORT_REPLY] = { REPLY(ports), .array = PORTS, .check = check_ports },
-	[UROCE_BROKER_LOOK] = { BYTES(look), .check = check_look },
-	[UROCE_BROKER_LOOK_REPLY] = { REPLY(look), .check = check_look },
+	[UROCE_BROKER_WELCOME] = { REPLY(welcome), .check = check_welcome,
+				   .reserved = { ZERO(welcome, reserved) } },
+	[UROCE_BROKER_SLOT] = { BYTES(slot), .check = check_slot, ZERO_SLOT },
+	[UROCE_BROKER_SLOT_REPLY] = { REPLY(slot), .check = check_slot_reply, ZERO_SLOT },
+	[UROCE_BROKER_ADDRESS] = { BYTES(address), .check = check_address, ZERO_ADDRESS },
+	[UROCE_BROKER_ADDRESS_REPLY] = { REPLY(address), .check = check_address_reply,
+					 ZERO_ADDRESS },
+	[UROCE_BROKER_GSI] = { BYTES(switch), .check = check_gsi, ZERO_SWITCH },
+	[UROCE_BROKER_GSI_REPLY] = { REPLY(switch), .check = check_gsi, ZERO_SWITCH },
+	[UROCE_BROKER_PORT] = { BYTES(ports), .array = PORTS, .check = check_ports, ZERO_PORTS },
+	[UROCE_BROKER_PORT_LISTEN] = { BYTES(ports), .array = PORTS, .check = check_one_port,
+				       ZERO_PORTS },
+	[UROCE_BROKER_PORT_REPLY] = { REPLY(ports), .array = PORTS, .check = check_ports,
+				      ZERO_PORTS },
+	[UROCE_BROKER_LOOK] = { BYTES(look), .check = check_look, ZERO_LOOK },
+	[UROCE_BROKER_LOOK_REPLY] = { REPLY(look), .check = check_look, ZERO_LOOK },
 	[UROCE_BROKER_INTRODUCE] = { BYTES(introduce), .check = check_introduce },
 	[UROCE_BROKER_INTRODUCE_REPLY] = { REPLY(introduce), .check = check_introduce },
 	[UROCE_BROKER_LIST] = { BYTES(list), .array = CLIENTS, .check = check_list },
 	[UROCE_BROKER_LIST_REPLY] = { REPLY(list), .array = CLIENTS, .check = check_list_reply },
 	[UROCE_BROKER_PING] = { BYTES(header) },
 	[UROCE_BROKER_PONG] = { BYTES(header) },
-	[UROCE_BROKER_ADDRESS_END] = { BYTES(address), .check = check_address_end },
-	[UROCE_BROKER_PORT_END] = { BYTES(ports), .array = PORTS, .check = check_one_port },
-	[UROCE_BROKER_PROBED] = { BYTES(probed), .check = check_probed },
+	[UROCE_BROKER_ADDRESS_END] = { BYTES(address), .check = check_address_end, ZERO_ADDRESS },
+	[UROCE_BROKER_PORT_END] = { BYTES(ports), .array = PORTS, .check = check_one_port,
+				    ZERO_PORTS },
+	[UROCE_BROKER_PROBED] = { BYTES(probed), .check = check_probed, ZERO_PROBED },
 	[UROCE_BROKER_SUPERSEDE] = { BYTES(header) },
-	[UROCE_BROKER_DATAGRAM] = { BYTES(datagram), .check = check_datagram },
+	[UROCE_BROKER_DATAGRAM] = { BYTES(datagram), .check = check_datagram, ZERO_DATAGRAM },
 	[UROCE_BROKER_VISITOR] = { BYTES(introduce), .check = check_visitor },
-	[UROCE_BROKER_WATCH] = { BYTES(switch), .check = check_watch },
+	[UROCE_BROKER_WATCH] = { BYTES(switch), .check = check_watch, ZERO_SWITCH },
 };
+
+static bool has_reserved(const struct format *format, const union broker_message *message)
+{
+	for (size_t i = 0; i < sizeof(format->reserved) / sizeof(format->reserved[0]); i++) {
+		uint32_t value = 0;
+
+		if (format->reserved[i])
+			memcpy(&value, (const uint8_t *)message + format->reserved[i],
+			       sizeof(value));
+		if (value)
+			return true;
+	}
+	return false;
+}
 
 static const struct format *format_of(uint32_t type)
 {
@@ -291,7 +340,7 @@ enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t leng
 	memcpy(&found, bytes, length < format->bytes ? length : format->bytes);
 	if (header.error > 0 || (header.error && !format->is_reply))
 		return BROKER_MESSAGE_VALUE;
-	if (format->check && !format->check(&found))
+	if (has_reserved(format, &found) || (format->check && !format->check(&found)))
 		return BROKER_MESSAGE_VALUE;
 	*message = found;
 	return BROKER_MESSAGE_OK;
@@ -327,7 +376,7 @@ unsigned int broker_message_descriptors(const union broker_message *message)
 	case UROCE_BROKER_ADDRESS:
 		return message->address.flags & UROCE_BROKER_CLAIM ? 1 : 0;
 	case UROCE_BROKER_ADDRESS_REPLY:
-		return message->address.flags ? 0 : 1;
+		return message->address.flags & UROCE_BROKER_CLAIM ? 0 : 1;
 	case UROCE_BROKER_GSI:
 		return message->on_off.flags & UROCE_BROKER_MESSAGES ? 1 : 0;
 	case UROCE_BROKER_SLOT_REPLY:

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -178,6 +179,17 @@ int names_accept(int listener, uid_t user, int *stranger)
 	return -EPERM;
 }
 
+bool names_is_bound_to(int listener, unsigned int number)
+{
+	const struct name wanted = broker_name(number);
+	struct sockaddr_un found;
+	socklen_t bytes = sizeof(found);
+
+	memset(&found, 0, sizeof(found));
+	return !getsockname(listener, (struct sockaddr *)&found, &bytes) && bytes == wanted.bytes &&
+	       !memcmp(&found, &wanted.address, bytes);
+}
+
 /* ---- slots ---- */
 
 int names_lock_slot(unsigned int slot)
@@ -190,4 +202,35 @@ int names_lock_slot(unsigned int slot)
 	error = -errno;
 	close(fd);
 	return error;
+}
+
+/* The slot whose name a line of /proc/net/unix has, or UROCE_BROKER_SLOTS. */
+static unsigned int slot_of_line(const char *line)
+{
+	const char *at = strrchr(line, '@');
+	unsigned int version, slot;
+	char more;
+
+	if (!at || sscanf(at + 1, UROCE_BROKER_SLOT_NAME "%c", &version, &slot, &more) != 3 ||
+	    more != '\n' || version != UROCE_BROKER_VERSION || slot >= UROCE_BROKER_SLOTS)
+		return UROCE_BROKER_SLOTS;
+	return slot;
+}
+
+bool names_bound_slots(bool bound[UROCE_BROKER_SLOTS])
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	char line[sizeof(struct sockaddr_un) + 128];
+
+	memset(bound, 0, UROCE_BROKER_SLOTS * sizeof(bound[0]));
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file)) {
+		unsigned int slot = slot_of_line(line);
+
+		if (slot < UROCE_BROKER_SLOTS)
+			bound[slot] = true;
+	}
+	fclose(file);
+	return true;
 }

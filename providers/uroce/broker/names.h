@@ -8,6 +8,7 @@
 #ifndef UROCE_BROKER_NAMES_H
 #define UROCE_BROKER_NAMES_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <rdma/uroce-broker.h>
@@ -36,10 +37,17 @@ int names_listen(unsigned int number);
  * user's, and *stranger is its descriptor, which may take long to close.
  */
 int names_accept(int listener, uid_t user, int *stranger);
+/* Returns true if the listener has the name of the number. */
+bool names_is_bound_to(int listener, unsigned int number);
 /* From now on descriptors may come with what the other end sends. */
 int names_admit_descriptors(int fd);
 
 /* A socket that holds the name of the slot.  -EADDRINUSE: another one does. */
 int names_lock_slot(unsigned int slot);
+/*
+ * Stores whether the name of each slot is bound, by whatever user.  Returns false if the kernel
+ * does not show the names (no /proc).
+ */
+bool names_bound_slots(bool bound[UROCE_BROKER_SLOTS]);
 
 #endif

@@ -101,6 +101,15 @@ void slots_free(struct broker_slots *slots, uint32_t slot)
 	slots->resting++;
 }
 
+uint32_t slots_held(const struct broker_slots *slots, uint32_t client)
+{
+	uint32_t count = 0;
+
+	for (uint32_t slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
+		count += slots_client(slots, slot) == client;
+	return count;
+}
+
 uint32_t slots_client(const struct broker_slots *slots, uint32_t slot)
 {
 	if (slot >= UROCE_BROKER_SLOTS || slots->slot[slot].state != SLOT_HELD)

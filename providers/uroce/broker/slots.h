@@ -42,6 +42,8 @@ struct broker_slots {
 };
 
 void slots_init(struct broker_slots *slots);
+/* Returns the number of slots that the client holds. */
+uint32_t slots_held(const struct broker_slots *slots, uint32_t client);
 
 /*
  * The slot to try next: the lowest that was never used, or, when SLOTS_REST rest or all were used,

@@ -30,7 +30,7 @@
  * Communication ids carry the slot of their process, so that a host can tell which process a MAD is
  * for.
  */
-#define CM_SLOT_BITS 6
+#define CM_SLOT_BITS 12
 #define CM_SLOTS (1u << CM_SLOT_BITS)
 #define CM_ANY_DEVICE 0
 

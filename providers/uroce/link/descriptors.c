@@ -9,7 +9,7 @@
 #include "internal.h"
 
 /* Enough for some pools and their transmit sockets; programs that use select() stay near 1024. */
-#define DESCRIPTOR_STEP (8 * LINK_SLOTS)
+#define DESCRIPTOR_STEP 512
 
 int link_set_option(int fd, int level, int option, int value)
 {

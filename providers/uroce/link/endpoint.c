@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "internal.h"
-#include "visitor.h"
 #include <rdma/uroce-abi.h>
 
 struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id)
@@ -78,28 +77,4 @@ void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADD
 	used = strlen(text);
 	if (endpoint->scope_id)
 		snprintf(text + used, LINK_ADDRESS_TEXT - used, "%%%u", endpoint->scope_id);
-}
-
-socklen_t link_abstract_name(struct sockaddr_un *name, const char *format, ...)
-{
-	va_list arguments;
-	int length;
-
-	memset(name, 0, sizeof(*name));
-	name->sun_family = AF_UNIX;
-	va_start(arguments, format);
-	length = vsnprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, format, arguments);
-	va_end(arguments);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
-void link_endpoint_hex(const struct link_endpoint *endpoint, char hex[LINK_ADDRESS_HEX])
-{
-	for (size_t i = 0; i < sizeof(endpoint->gid); i++)
-		snprintf(hex + 2 * i, 3, "%02x", endpoint->gid[i]);
-}
-
-socklen_t link_slot_name(const char *format, unsigned int slot, struct sockaddr_un *name)
-{
-	return link_abstract_name(name, format, UROCE_ABI_VERSION, slot);
 }

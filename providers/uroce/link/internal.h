@@ -4,12 +4,9 @@
  *
  * Locks, in the order in which they may be nested:
  *   open_lock  held through a whole link_addr_open() or the last link_addr_close(), which may wait
- *              for other processes;
- *   answer_lock  held while questions of others are answered, which never waits for the process
- *              that asks;
- *   lock       guards the lists below; held for microseconds only, never while waiting, so that
- *              link_answer_questions() can answer other processes at any time.
- * The data path (link_send, link_receive, link_forward) takes none of them.  The lock of a channel
+ *              for the broker;
+ *   lock       guards the lists below; held for microseconds only, never while waiting.
+ * The data path (link_send, link_receive, link_pass_on) takes none of them.  The lock of a channel
  * (shm.h) is inside all.
  *
  * fork: the child must be able to find every descriptor at any instant, without a lock.  Hence the
@@ -24,10 +21,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
+#include "broker.h"
 #include "link/link.h"
-#include "reception.h"
+#include "visits.h"
 
 #define LINK_UDP_PORT 4791
 #ifndef UDP_SEGMENT
@@ -37,8 +34,6 @@
 #define LINK_SOCKET_BUFFER (4 << 20)
 /* IPv6 text, '%', interface index. */
 #define LINK_ADDRESS_TEXT 64
-/* Of an address in a name: 32 digits and the end. */
-#define LINK_ADDRESS_HEX 33
 
 /* ---- endpoint.c: GIDs and socket addresses ---- */
 
@@ -63,11 +58,6 @@ socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16
 /* The address and the port (host order) of a received datagram. */
 void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port);
 void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT]);
-/* An abstract name, from what follows its leading NUL.  No file, gone with its socket, scoped to
- * the network namespace. */
-socklen_t link_abstract_name(struct sockaddr_un *name, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-void link_endpoint_hex(const struct link_endpoint *endpoint, char hex[LINK_ADDRESS_HEX]);
 
 /* ---- descriptors.c ---- */
 
@@ -88,133 +78,45 @@ __attribute__((format(printf, 2, 3))) void link_explain(char error[LINK_ERROR_TE
 /* CLOCK_MONOTONIC in milliseconds. */
 int64_t link_now_ms(void);
 
-/* ---- pool.c: the sockets of port 4791 on one address ---- */
-
-enum link_pool_state {
-	LINK_POOL_FREE,	    /* the port is free */
-	LINK_POOL_IN_USE,   /* by a process that has not been looked at: one of the two below */
-	LINK_POOL_JOINABLE, /* a SO_REUSEPORT group of this user has it */
-	LINK_POOL_FOREIGN,  /* another user, or a socket that does not share */
-};
-
-/*
- * Is the port free?  LINK_POOL_FREE, LINK_POOL_IN_USE or a negative errno.  The caller holds the
- * pool lock, here and below: two that look at once would see each other.
- */
-int link_pool_probe(const struct link_endpoint *endpoint);
-/*
- * Which process has it?  LINK_POOL_JOINABLE, LINK_POOL_FOREIGN or a negative errno.  It puts a
- * socket into the group for a moment, and when that is closed the group may lose a datagram.
- */
-int link_pool_probe_group(const struct link_endpoint *endpoint);
-/* How many sockets of a pool a process holds that has the slot, or speaks to it: slot 0's and on.
- */
-unsigned int link_pool_share(unsigned int slot);
-/* Make the first count sockets and attach the program, see link_pool_steer(): 0 or -errno. */
-int link_pool_create(const struct link_endpoint *endpoint, unsigned int gsi_slot, int *fds,
-		     unsigned int count);
-/*
- * Make the sockets from first to count, given that they do not exist.  The caller holds the pool
- * lock and all sockets before. 0, or -EBUSY when one does exist, or another -errno.
- */
-int link_pool_grow(const struct link_endpoint *endpoint, int *fds, unsigned int first,
-		   unsigned int count);
-/*
- * Replace the program of the group that fd is a member of, for all processes: queue pairs 0 and 1
- * are steered to gsi_slot.  0 or a negative errno.
- */
-int link_pool_steer(int fd, unsigned int gsi_slot);
-/* Are these what another process made for the endpoint? */
-bool link_pool_is_valid(const struct link_endpoint *endpoint, const int *fds, unsigned int count);
-void link_pool_close(int *fds, unsigned int count);
-/* Throw away what waits for an earlier owner of the slot. */
-void link_pool_drain(const int *fds, unsigned int slot);
-/*
- * The lock that makes one process at a time look and create: the descriptor that holds it, or
- * -EADDRINUSE while another process has it, or another negative errno.  Closing it unlocks.
- */
-int link_pool_lock(const struct link_endpoint *endpoint);
-
 /* ---- portowner.c ---- */
 
 /* The user whose socket has the port on the endpoint or on the wildcard, by /proc/net/udp*. */
 bool link_port_owner(const struct link_endpoint *endpoint, uint16_t port, uint32_t *uid);
 
-/* ---- join.c ---- */
+/* ---- addr.c ---- */
 
-/*
- * Ask the processes of this host for the first wanted sockets of addr's pool.  0 when there are
- * pool_count in pool[] now, perhaps fewer than wanted; or -ENOENT when no process has the pool, or
- * -ETIMEDOUT when some did not answer in timeout_ms, or another negative errno. *silent is the
- * slot of one that did not answer, or LINK_SLOTS.  Meanwhile others are answered.  Caller holds
- * open_lock.
- */
-int link_join(struct link *link, struct link_addr *addr, unsigned int wanted, int timeout_ms,
-	      unsigned int *silent);
-/* Hold the sockets up to that of a slot, if its process gives them.  Caller holds no lock. */
-void link_extend(struct link_addr *addr, unsigned int slot);
-/* addr.c: let other processes go on for a while, and answer them. */
-void link_serve_for(struct link *link, int timeout_ms);
+/* Get the socket of the slot for link_peer_has_room(), if it can be had.  Caller holds no lock. */
+void link_look(struct link_addr *addr, unsigned int slot);
 
-/* ---- strangers.c ---- */
+/* ---- user.c ---- */
 
 /* Can this user be told from others?  -EPERM, and why not. */
 int link_check_user(char error[LINK_ERROR_TEXT]);
 /* Is it one user, and not what stands for all that this user namespace does not map? */
 bool link_user_is_known(uid_t user);
 
-/* ---- control.c: the slot's datagram socket ---- */
-
-struct link_message;
-
-/* A datagram socket, not bound; or a negative errno. */
-int link_control_socket(void);
-/* Bind the abstract name of the slot to fd: 0 or a negative errno. */
-int link_control_bind(int fd, unsigned int slot);
-/* Take messages with the keys of the addresses that are open, and nothing else: 0 or -errno. */
-int link_control_admit(const struct link *link);
-/*
- * Is the owner of the slot of this user, so that it may get the key of an address?  Its listener
- * for questions tells, whose name no other process can have while the owner lives; what it has told
- * is believed for 100 ms.  False for a free slot, and where the listener cannot be reached.
- */
-bool link_control_is_ours(struct link *link, unsigned int slot);
-/* Send to the owner of the slot.  Never blocks.  -ECONNREFUSED when the slot is free. */
-int link_control_send(const struct link *link, unsigned int slot, const struct iovec *pieces,
-		      size_t count);
-/* Tell the process of the slot that its region has something: 0 or a negative errno. */
-int link_control_ring_doorbell(const struct link *link, unsigned int slot, uint64_t key);
-
 /* ---- the objects ---- */
 
 struct link {
+	struct link_broker broker; /* under open_lock, but see broker.h */
 	unsigned int slot;
 	unsigned int max_segments;
+	bool further;		   /* link_open_further() */
 	atomic_int receive_buffer; /* bytes to ask for */
 	atomic_bool shares_memory; /* shm.h */
 	atomic_bool abandoned;
-	int control_fd;
-	struct link_reception questions; /* under answer_lock */
-	atomic_int reserve_fd; /* to be closed when a connection is to be accepted and no other is
-				  free */
 	pthread_mutex_t open_lock;
-	pthread_mutex_t answer_lock;
 	pthread_mutex_t lock;
-	_Atomic(struct link_addr *) addrs;    /* complete pools, in use */
-	_Atomic(struct link_addr *) building; /* the one that link_addr_open() works on */
-	struct sockaddr_un names[LINK_SLOTS]; /* for link_forward() */
-	socklen_t name_bytes[LINK_SLOTS];
-	uid_t user; /* effective, when it was opened: the slot and its listener are this user's */
-	/* Until when, in ms, the owner of a slot is known to be of this user; negative: not to be.
-	 */
-	_Atomic int64_t owner_known[LINK_SLOTS];
+	_Atomic(struct link_addr *) addrs;
+	struct link_visits writers;  /* of shared memory, see link_serve_writers() */
+	struct link_visits visitors; /* link_next_visitor() */
+	uid_t user;		     /* effective, when it was opened */
 	_Atomic(struct link_group *) groups;
 	_Atomic(struct link_region *) regions; /* shm.h */
 	uint64_t closed_overflow;	       /* receive_overflow of addresses that are closed */
 	atomic_uint_fast64_t forwarded;
 	atomic_uint_fast64_t forward_received;
 	atomic_uint_fast64_t forward_lost;
-	atomic_uint_fast64_t foreign_credentials;
 	atomic_uint_fast64_t memory_sent;
 	atomic_uint_fast64_t memory_received; /* written by the receiver alone */
 };
@@ -253,12 +155,10 @@ struct link_addr {
 	struct link *link;
 	unsigned int refs;
 	struct link_endpoint endpoint;
-	int fd;			 /* == pool[link->slot] */
-	int pool[LINK_SLOTS];	 /* the first pool_count; then -1 */
-	unsigned int pool_count; /* link_pool_share() of the slot, or more */
-	uint64_t key;		 /* known to processes of this user only */
-	int gsi_fd;		 /* the listener of link_addr_claim_gsi(), or -1 */
-	int lock_fd;		 /* link_pool_lock() while it is held */
+	int fd;		/* the socket of this link's slot */
+	bool unsteered; /* all clients of the broker read the same socket */
+	/* Sockets of other slots, to see how full they are; -1: not had.  Stored once. */
+	int seen[LINK_SLOTS];
 	uint32_t receive_buffer;
 	uint32_t overflow_base; /* drops of the slot's earlier owners */
 	unsigned int tx_count;	/* of those that are not connected */
@@ -269,8 +169,8 @@ struct link_addr {
 	 */
 	_Atomic(struct link_region *) region;
 	struct link_channel *channel[LINK_SLOTS];
-	int64_t ask_again[LINK_SLOTS];	  /* not before, in milliseconds; under open_lock */
-	int64_t extend_again[LINK_SLOTS]; /* the same */
+	int64_t ask_again[LINK_SLOTS];	/* not before, in milliseconds; under open_lock */
+	int64_t look_again[LINK_SLOTS]; /* the same */
 	struct link_stall stall[LINK_SLOTS];
 };
 
@@ -297,7 +197,7 @@ struct link_peer {
 	uint8_t traffic_class;
 	uint8_t hop_limit;
 	bool own; /* of one user, which sends under a lock of its own */
-	uint8_t dst_slot;
+	uint16_t dst_slot;
 	struct link_channel *channel; /* NULL: the socket */
 	socklen_t dst_bytes;
 	union link_sockaddr dst_sockaddr;
@@ -321,7 +221,7 @@ static inline void link_mutex_unlock(struct link *link, pthread_mutex_t *mutex)
 
 /* addr.c: caller holds lock. */
 struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint);
-/* addr.c: the pool and the transmit sockets; async-signal-safe. */
+/* addr.c: its sockets; async-signal-safe. */
 void link_addr_close_descriptors(struct link_addr *addr);
 /* peer.c: how many segments the kernel takes in one send; 1 where it cannot cut bursts. */
 unsigned int link_probe_segments(void);

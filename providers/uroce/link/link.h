@@ -24,10 +24,12 @@
 #include "gid.h"
 
 /* A queue pair number is slot << LINK_SLOT_SHIFT | index. */
-#define LINK_SLOT_BITS 6
+#define LINK_SLOT_BITS 12
 #define LINK_SLOTS (1u << LINK_SLOT_BITS)
 #define LINK_SLOT_SHIFT (24 - LINK_SLOT_BITS)
 #define LINK_INDEX_MASK ((1u << LINK_SLOT_SHIFT) - 1)
+/* Number of slots of one link at most. */
+#define LINK_SLOTS_MAX 64
 /* Queue pairs 0 and 1 exist once per address and belong to no slot: link_addr_claim_gsi(). */
 #define LINK_GSI_QPN_MAX 1
 
@@ -49,14 +51,16 @@ struct link_group; /* a multicast group that this process hears on one interface
  * remedy) when the result is not 0.
  */
 int link_open(struct link **link, char error[LINK_ERROR_TEXT]);
-/*
- * The same for a further link of a process, which takes one of the lower half of the slots, so that
- * processes with many workers leave room for other processes.
- */
+/* The same for a further link of a process: tools do not see it. */
 int link_open_further(struct link **link, char error[LINK_ERROR_TEXT]);
 /* Control.  All addresses and peers must have been closed.  The slot becomes free. */
 void link_close(struct link *link);
 unsigned int link_slot(const struct link *link);
+/*
+ * Control.  A further slot for this link, when the numbers of those that it has are used up.
+ * -ENOSPC when it has LINK_SLOTS_MAX, or none is free.
+ */
+int link_further_slot(struct link *link, unsigned int *slot);
 /* What to ask for as SO_RCVBUF from now on, in bytes; the kernel may grant less. */
 void link_set_receive_buffer(struct link *link, uint32_t bytes);
 /*
@@ -86,22 +90,12 @@ void link_fork_parent(struct link *link);
 /*
  * Control.  Bind or join port 4791 of the local address gid (IPv4 as ::ffff:a.b.c.d; scope_id is
  * the interface index for link-local IPv6, else 0).  The same address gives the same, counted
- * object.  -EADDRINUSE when another user's process (or kernel rxe) has the port, -ETIMEDOUT when
- * the only process that has it is stopped; error (may be NULL) says so.
+ * object.  -EADDRINUSE if another user's process (or kernel rxe) has the port; error (may be NULL)
+ * says so.
  */
 int link_addr_open(struct link *link, const uint8_t gid[16], uint32_t scope_id,
 		   struct link_addr **addr, char error[LINK_ERROR_TEXT]);
 void link_addr_close(struct link_addr *addr);
-
-/*
- * Control, but never waits.  Let datagrams for queue pairs 0 and 1 (the connection manager) of the
- * address come to this process; 0 also when they do already.  One process per address has them:
- * -EADDRINUSE while another lives; exchange.h has how others find it.  While they are not claimed
- * they go to any process.
- */
-int link_addr_claim_gsi(struct link_addr *addr);
-/* ... and let others have them. */
-void link_addr_release_gsi(struct link_addr *addr);
 
 /* The descriptor to wait on for datagrams of this process on this address. */
 int link_addr_fd(const struct link_addr *addr);
@@ -185,6 +179,14 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 int link_send(struct link_peer *peer, const struct iovec *pieces, unsigned int count,
 	      unsigned int segment);
 
+/* Why the broker passes a datagram on. */
+enum link_reason {
+	LINK_MISDIRECTED = 1, /* it came to another socket than the slot's */
+	LINK_MAD_OWN,	      /* for this process, by id, listener or request */
+	LINK_MAD_ANY,	      /* for the process that knows it */
+	LINK_MAD_NONE,	      /* for no process: this one answers for the host */
+};
+
 /* One received batch: one datagram, or several of one sender merged by UDP_GRO. */
 struct link_batch {
 	uint8_t *buffer;	/* in: room for LINK_MAX_BYTES + 1 bytes; out: where they are */
@@ -200,6 +202,7 @@ struct link_batch {
 	 */
 	uint8_t traffic_class, hop_limit;
 	struct link_ring_reader *ring; /* out: for link_release() */
+	uint16_t reason;	       /* out, of link_delivery_receive(): enum link_reason */
 };
 
 /*
@@ -212,7 +215,7 @@ void link_release(const struct link_batch *batch);
 /* Returns true if something may come through shared memory, which link_addr_fd() does not tell. */
 bool link_addr_has_memory(const struct link_addr *addr);
 /*
- * Before sleeping until link_addr_fd() or link_control_fd() is readable: true when there is
+ * Before sleeping until link_addr_fd() or link_writers_fd() is readable: true when there is
  * something to receive already.  link_addr_awake() is called after it.  Both are for the thread
  * that receives.
  */
@@ -221,7 +224,7 @@ void link_addr_awake(struct link_addr *addr);
 
 /*
  * Let link_receive() tell traffic class and hop limit from now on; it costs some nanoseconds.  Not
- * of what link_forward() or shared memory brings: that has none.
+ * of what the broker or shared memory brings: that has none.
  */
 void link_addr_want_class(struct link_addr *addr);
 
@@ -239,26 +242,39 @@ const uint8_t *link_group_gid(const struct link_group *group);
 int link_group_receive(struct link_group *group, struct link_batch *batch);
 
 /*
- * Hand a datagram that steering brought here but that belongs to another slot to its owner, over
- * the owner's UNIX socket.  Never blocks; a full queue loses it as a network would (-EAGAIN), and
- * so does a slot that is free or another user's (-ENOENT).
+ * Passes on a datagram of the batch, of length bytes, that steering brought here and that belongs
+ * to another slot or to queue pair 1: the broker gives it to its owner.  Never blocks; a full
+ * socket loses it as a network would (-EAGAIN).
  */
-int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,
-		 const uint8_t src[16], uint16_t src_port);
+int link_pass_on(const struct link_batch *batch, const uint8_t *bytes, size_t length);
 
 /*
- * Questions of other processes, about descriptors: to be called when the descriptor is readable, by
- * any thread.  Those of other users are turned away.  Takes some milliseconds at most.
+ * The delivery socket: datagrams that the broker passes on to this slot.  0 with a batch for each,
+ * and its reason; -EAGAIN when nothing is left.
  */
-int link_question_fd(const struct link *link);
-void link_answer_questions(struct link *link);
+int link_delivery_receive(struct link *link, struct link_batch *batch);
+/*
+ * Readable when link_delivery_receive() has something, or link_tend() has: that returns to a new
+ * broker when the old one has gone.  It may take some seconds then, else one system call; any
+ * thread that holds no lock may call it.
+ */
+int link_broker_fd(const struct link *link);
+void link_tend(struct link *link);
 
 /*
- * The control socket: datagrams that were forwarded to this slot by processes of this user.  0 with
- * a batch for each; -EAGAIN when nothing is left.
+ * Processes that write to this link's shared memory, or want to.  The descriptor is readable when
+ * link_serve_writers() has to be called, by one thread at a time, which returns true if a writer
+ * says that there is something to receive.
  */
-int link_control_fd(const struct link *link);
-int link_control_receive(struct link *link, struct link_batch *batch);
+int link_writers_fd(const struct link *link);
+bool link_serve_writers(struct link *link);
+
+/*
+ * Tools, each with a question on a connection.  The descriptor is readable when there may be one.
+ * Returns the connection of the next, which is then the caller's, with its question, or -EAGAIN.
+ */
+int link_visitors_fd(const struct link *link);
+int link_next_visitor(struct link *link, void *question, size_t room, size_t *bytes);
 
 /* Datagrams that the kernel dropped for lack of receive buffer, and forwards in both directions. */
 struct link_counters {
@@ -266,8 +282,7 @@ struct link_counters {
 	uint64_t forwarded;
 	uint64_t forward_received;
 	uint64_t forward_lost;
-	uint64_t foreign_credentials; /* connections refused because they were another user's */
-	uint64_t memory_sent;	      /* bursts through shared memory, and those received */
+	uint64_t memory_sent; /* bursts through shared memory, and those received */
 	uint64_t memory_received;
 };
 void link_counters(const struct link *link, struct link_counters *counters);

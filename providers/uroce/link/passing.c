@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "passing.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "link.h"
+void link_close_descriptors(struct link_descriptors *descriptors)
+{
+	while (descriptors->count > 0)
+		close(descriptors->fd[--descriptors->count]);
+}
 
 int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds, size_t count)
 {
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(LINK_SLOTS * sizeof(int))] = { 0 };
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(LINK_PASSED_MAX * sizeof(int))] = { 0 };
 	struct iovec piece = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1 };
 	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
 
+	assert(count <= LINK_PASSED_MAX);
 	if (count) {
 		message.msg_control = control;
 		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
@@ -27,38 +33,48 @@ int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds,
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/*
- * The one descriptor of a message, or -1.  A control buffer for one has room for two, and those of
- * a message that has two belong to nothing.
- */
-static int only_descriptor(const struct cmsghdr *cmsg)
+static void take_descriptors(struct msghdr *message, struct link_descriptors *with)
 {
-	int fds[CMSG_SPACE(sizeof(int)) / sizeof(int)];
-	size_t count;
+	const struct cmsghdr *cmsg = CMSG_FIRSTHDR(message);
 
 	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-		return -1;
-	count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(cmsg), count * sizeof(int));
-	if (count == 1)
-		return fds[0];
-	while (count > 0)
-		close(fds[--count]);
-	return -1;
+		return;
+	with->count = (unsigned int)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	memcpy(with->fd, CMSG_DATA(cmsg), with->count * sizeof(int));
 }
 
-ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *with)
+ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int flags,
+			      struct link_descriptors *with)
 {
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
-	struct iovec piece = { .iov_base = bytes, .iov_len = room };
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(LINK_PASSED_MAX * sizeof(int))];
 	struct msghdr message = {
-		.msg_iov = &piece,
-		.msg_iovlen = 1,
+		.msg_iov = pieces,
+		.msg_iovlen = count,
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
 	ssize_t length = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
 
-	*with = length < 0 ? -1 : only_descriptor(CMSG_FIRSTHDR(&message));
+	with->count = 0;
+	if (length < 0)
+		return -errno;
+	take_descriptors(&message, with);
+	if (!(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return length;
+	link_close_descriptors(with);
+	return message.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+}
+
+ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *with)
+{
+	struct iovec piece = { .iov_base = bytes, .iov_len = room };
+	struct link_descriptors descriptors;
+	ssize_t length = link_receive_with_fds(fd, &piece, 1, flags, &descriptors);
+
+	*with = -1;
+	if (descriptors.count == 1)
+		*with = descriptors.fd[0];
+	else
+		link_close_descriptors(&descriptors);
 	return length;
 }

@@ -5,16 +5,32 @@
 
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
+
+/* Number of descriptors that one message carries at most. */
+enum { LINK_PASSED_MAX = 2 };
+
+struct link_descriptors {
+	int fd[LINK_PASSED_MAX];
+	unsigned int count;
+};
+
+void link_close_descriptors(struct link_descriptors *descriptors);
 
 /*
- * Send one message with up to LINK_SLOTS descriptors, which stay the caller's.  0, or a negative
- * errno; it does not wait and raises no signal.
+ * Sends one message with up to LINK_PASSED_MAX descriptors, which stay the caller's.  Returns 0 or
+ * a negative errno; does not wait and raises no signal.
  */
 int link_send_with_fds(int fd, const void *bytes, size_t length, const int *fds, size_t count);
 /*
- * The next message and the one descriptor that came with it, the caller's from here on, or -1;
- * flags: of recv(2).  As recv(2) it gives the message's bytes, or -1 with errno.
+ * Receives the next message into the pieces, and the descriptors that came with it, which are the
+ * caller's from here on; flags: of recvmsg(2).  Returns the number of bytes or a negative errno:
+ * -EMSGSIZE if the pieces have too little room, -EMFILE if this process has too few descriptors
+ * left, or if there were more than LINK_PASSED_MAX.  After an error there are no descriptors.
  */
+ssize_t link_receive_with_fds(int fd, struct iovec *pieces, size_t count, int flags,
+			      struct link_descriptors *with);
+/* The same for one piece and one descriptor.  *with is -1 if the message has none, or several. */
 ssize_t link_receive_with_fd(int fd, void *bytes, size_t room, int flags, int *with);
 
 #endif

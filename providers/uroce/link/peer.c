@@ -427,7 +427,7 @@ static int open_peer(struct link_peer *wanted, const uint8_t dst[16], uint8_t ho
 		wanted->channel = link_channel_open(addr, wanted->dst_slot);
 	/* For link_peer_has_room(). */
 	if (wanted->own && !wanted->channel)
-		link_extend(addr, wanted->dst_slot);
+		link_look(addr, wanted->dst_slot);
 	link_mutex_lock(link, &link->lock);
 	error = get_peer(addr, wanted, src_port, result);
 	if (error && wanted->channel)
@@ -458,7 +458,7 @@ int link_peer_open_own(struct link_addr *addr, const uint8_t dst[16], uint32_t s
 		.dst = { .scope_id = scope_id },
 		.traffic_class = traffic_class,
 		.own = true,
-		.dst_slot = (uint8_t)(dst_qpn >> LINK_SLOT_SHIFT),
+		.dst_slot = (uint16_t)(dst_qpn >> LINK_SLOT_SHIFT),
 	};
 
 	if (dst_qpn >> LINK_SLOT_SHIFT >= LINK_SLOTS)

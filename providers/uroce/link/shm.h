@@ -12,7 +12,8 @@
 #include "internal.h"
 #include "ring.h"
 
-/* A process of this user may ask for any address, and each region takes 64 MiB of address space. */
+/* A process of this user may ask for any address, and each region takes 4.25 GiB of address space.
+ */
 #define LINK_REGIONS_MAX 64
 #define LINK_REGION_BYTES (UROCE_ABI_REGION_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE)
 
@@ -22,14 +23,28 @@ static inline size_t link_region_ring_offset(unsigned int slot)
 	return UROCE_ABI_REGION_HEAD_BYTES + (size_t)slot * UROCE_ABI_RING_STRIDE;
 }
 
+/* A set of slots that one thread walks while others change it. */
+struct link_slot_set {
+	atomic_uint_fast64_t some; /* bit i: word i is not 0, or was so */
+	atomic_uint_fast64_t word[LINK_SLOTS / 64];
+};
+
+_Static_assert(LINK_SLOTS <= 64 * 64, "a word of words");
+
+bool link_slot_set_has(const struct link_slot_set *set, unsigned int slot);
+void link_slot_set_add(struct link_slot_set *set, unsigned int slot);
+void link_slot_set_remove(struct link_slot_set *set, unsigned int slot);
+/* The lowest slot of the set from this one on, or LINK_SLOTS. */
+unsigned int link_slot_set_next(const struct link_slot_set *set, unsigned int slot);
+
 /* One ring of another process's region. */
 struct link_channel {
 	unsigned int refs; /* under link.lock */
 	int fd;		   /* the region, to see whether its owner lives; -1: no matter any more */
+	int end;	   /* connection with the reader, to wake it; -1: as before */
 	bool broken;	   /* under lock: what is sent is lost */
 	struct link *link;
 	unsigned int slot;
-	uint64_t key; /* the address's */
 	struct uroce_abi_region *region;
 	void *ring_memory;
 	pthread_mutex_t lock; /* one writer at a time */
@@ -46,7 +61,7 @@ struct link_region {
 	int fd;
 	uint8_t *memory;
 	struct uroce_abi_region *shared;
-	atomic_uint_fast64_t slots;  /* those that may write, as bits */
+	struct link_slot_set slots;  /* those that may write */
 	atomic_uint vain_looks;	     /* at the socket, one after the other */
 	atomic_uint_fast32_t sleeps; /* how often the owner has slept, or may have */
 	/* The rest is the receiver's. */

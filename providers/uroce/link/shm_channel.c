@@ -12,11 +12,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "memory_file.h"
-#include "question.h"
+#include "passing.h"
 
 enum {
 	/*
@@ -52,6 +53,7 @@ static void free_channel(struct link_channel *channel)
 	if (mine && channel->ring_memory)
 		munmap(channel->ring_memory, UROCE_ABI_RING_STRIDE);
 	link_close_fd(&channel->fd);
+	link_close_fd(&channel->end);
 	pthread_mutex_destroy(&channel->lock);
 	free(channel);
 }
@@ -64,6 +66,7 @@ static struct link_channel *new_channel(struct link *link, unsigned int slot, in
 	if (!channel)
 		return NULL;
 	channel->fd = -1;
+	channel->end = -1;
 	channel->refs = 1;
 	channel->link = link;
 	channel->slot = slot;
@@ -87,18 +90,34 @@ void link_channel_put(struct link_channel *channel)
 		free_channel(channel);
 }
 
-/* Only the answer to this question, and from the process that was asked. */
-static bool is_answer(const struct link_addr *addr, unsigned int slot,
-		      const struct link_answer *answer)
+/* The reply to the request, with a region of the size that this version makes. */
+static bool is_reply(const struct link_addr *addr, const struct uroce_abi_shm *reply, ssize_t bytes,
+		     int region)
 {
-	const struct uroce_abi_shm *channel = &answer->message.channel;
 	struct link_endpoint endpoint;
 
-	if (answer->message.kind != UROCE_ABI_SHM_REPLY || answer->cut || answer->fd_count != 1)
+	if (bytes != (ssize_t)sizeof(*reply) || reply->header.message != UROCE_ABI_SHM_REPLY ||
+	    reply->header.version != UROCE_ABI_VERSION)
 		return false;
-	endpoint = link_endpoint_of(channel->address, channel->scope_id);
-	return channel->slot == slot && link_endpoint_equal(&endpoint, &addr->endpoint) &&
-	       memory_file_is(answer->fds[0], LINK_REGION_BYTES);
+	endpoint = link_endpoint_of(reply->address, reply->scope_id);
+	return link_endpoint_equal(&endpoint, &addr->endpoint) &&
+	       memory_file_is(region, LINK_REGION_BYTES);
+}
+
+/* The region of the process at the other end, or -1. */
+static int await_region(const struct link_addr *addr, int end)
+{
+	struct pollfd wait = { .fd = end, .events = POLLIN };
+	struct uroce_abi_shm reply;
+	ssize_t bytes;
+	int region;
+
+	if (poll(&wait, 1, ANSWER_PATIENCE_MS) <= 0)
+		return -1;
+	bytes = link_receive_with_fd(end, &reply, sizeof(reply), MSG_DONTWAIT, &region);
+	if (!is_reply(addr, &reply, bytes, region))
+		link_close_fd(&region);
+	return region;
 }
 
 /* Caller holds open_lock. */
@@ -110,26 +129,23 @@ static struct link_channel *ask_for_channel(struct link_addr *addr, unsigned int
 		.scope_id = addr->endpoint.scope_id,
 		.slot = link->slot,
 	};
+	int end = link_broker_introduce(link, slot, UROCE_BROKER_SHARED_MEMORY), region = -1;
 	struct link_channel *channel = NULL;
-	struct link_answer answer;
-	int fd;
 
 	memcpy(request.address, addr->endpoint.gid, sizeof(request.address));
-	fd = link_ask(link, slot, &request, sizeof(request));
-	if (fd >= 0 &&
-	    link_await_answer(link, fd, link_now_ms() + ANSWER_PATIENCE_MS, &answer) == 0) {
-		if (is_answer(addr, slot, &answer))
-			channel = new_channel(link, slot, answer.fds[0]);
-		if (channel)
-			answer.fd_count = 0;
-		link_drop_answer(&answer);
+	if (end >= 0 && !link_send_with_fds(end, &request, sizeof(request), NULL, 0))
+		region = await_region(addr, end);
+	if (region >= 0)
+		channel = new_channel(link, slot, region);
+	if (channel) {
+		channel->end = end;
+		return channel;
 	}
-	link_close_fd(&fd);
-	if (channel)
-		channel->key = addr->key;
-	else
-		addr->ask_again[slot] = link_now_ms() + ASK_PAUSE_MS;
-	return channel;
+	link_close_fd(&region);
+	if (end >= 0)
+		link_close_fd(&end);
+	addr->ask_again[slot] = link_now_ms() + ASK_PAUSE_MS;
+	return NULL;
 }
 
 /* Replace the channel; what is still sent by the old one is lost.  Caller holds the lock. */
@@ -140,6 +156,7 @@ static void install(struct link_addr *addr, struct link_channel *channel)
 	addr->channel[channel->slot] = channel;
 	if (old) {
 		link_close_fd(&old->fd);
+		link_close_fd(&old->end);
 		link_channel_put(old);
 	}
 }
@@ -194,10 +211,17 @@ bool link_channel_is_full(struct link_channel *channel)
 	return full;
 }
 
-/* When the reader has ended, another user's process may have the name of its slot. */
-static bool owner_has_slot(const struct link_channel *channel)
+/* Wakes the reader: 0 or a negative errno. */
+static int send_doorbell(const struct link_channel *channel)
 {
-	return channel->slot == channel->link->slot || memory_file_owner_lives(channel->fd) > 0;
+	const struct uroce_abi_header doorbell = {
+		.message = UROCE_ABI_SHM_DOORBELL,
+		.version = UROCE_ABI_VERSION,
+	};
+
+	return send(channel->end, &doorbell, sizeof(doorbell), MSG_DONTWAIT | MSG_NOSIGNAL) < 0
+		       ? -errno
+		       : 0;
 }
 
 static void ring_doorbell(struct link_channel *channel)
@@ -213,9 +237,7 @@ static void ring_doorbell(struct link_channel *channel)
 	 * When its queue is full, the reader has something to wake up for.  Each writer rings
 	 * until waiting is 0 again, since the first one may be killed before it has rung.
 	 */
-	if (!owner_has_slot(channel))
-		return;
-	if (link_control_ring_doorbell(channel->link, channel->slot, channel->key) == 0)
+	if (send_doorbell(channel) == 0)
 		__atomic_compare_exchange_n(&channel->region->waiting, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }

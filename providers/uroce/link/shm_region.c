@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "memory_file.h"
-#include "question.h"
+#include "passing.h"
 #include "shm.h"
 
 enum {
@@ -56,12 +56,6 @@ static struct link_region *new_region(struct link *link, const struct link_endpo
 		return NULL;
 	}
 	region->shared = (struct uroce_abi_region *)(void *)region->memory;
-	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
-		uint8_t *ring = region->memory + link_region_ring_offset(slot);
-
-		region->ring[slot].shared = (struct uroce_abi_ring *)(void *)ring;
-		region->ring[slot].data = ring + UROCE_ABI_RING_HEAD_BYTES;
-	}
 	return region;
 }
 
@@ -135,12 +129,14 @@ static struct link_region *get_region(struct link *link, const struct link_endpo
  */
 static void admit_slot(struct link_region *region, unsigned int slot)
 {
-	uint64_t bit = UINT64_C(1) << slot;
+	uint8_t *ring = region->memory + link_region_ring_offset(slot);
 
-	if (atomic_load_explicit(&region->slots, memory_order_acquire) & bit)
+	if (link_slot_set_has(&region->slots, slot))
 		return;
+	region->ring[slot].shared = (struct uroce_abi_ring *)(void *)ring;
+	region->ring[slot].data = ring + UROCE_ABI_RING_HEAD_BYTES;
 	link_ring_renew(&region->ring[slot]);
-	atomic_fetch_or_explicit(&region->slots, bit, memory_order_release);
+	link_slot_set_add(&region->slots, slot);
 }
 
 void link_region_answer(struct link *link, int fd, const struct uroce_abi_shm *request)
@@ -183,8 +179,7 @@ static bool take_frame(struct link_region *region, unsigned int slot, struct lin
 		 * anew.
 		 */
 		link_ring_give_up(&region->ring[slot]);
-		atomic_fetch_and_explicit(&region->slots, ~(UINT64_C(1) << slot),
-					  memory_order_release);
+		link_slot_set_remove(&region->slots, slot);
 		return false;
 	case LINK_RING_EMPTY:
 	case LINK_RING_FULL:
@@ -203,25 +198,29 @@ static bool take_frame(struct link_region *region, unsigned int slot, struct lin
 	return true;
 }
 
-int link_region_receive(struct link_region *region, struct link_batch *batch)
+/* A frame of the slots from first to last, in turn. */
+static int take_from(struct link_region *region, unsigned int first, unsigned int last,
+		     struct link_batch *batch)
 {
-	uint64_t slots = atomic_load_explicit(&region->slots, memory_order_acquire);
-	uint64_t behind = slots >> region->next << region->next;
-	uint64_t left[2] = { behind, slots & ~behind };
+	unsigned int slot = link_slot_set_next(&region->slots, first);
 
-	for (unsigned int part = 0; part < 2; part++) {
-		while (left[part]) {
-			unsigned int slot = (unsigned int)__builtin_ctzll(left[part]);
-
-			left[part] &= left[part] - 1;
-			if (!take_frame(region, slot, batch))
-				continue;
-			region->next = (slot + 1) % LINK_SLOTS;
-			region->frames++;
-			return 0;
-		}
+	for (; slot < last; slot = link_slot_set_next(&region->slots, slot + 1)) {
+		if (!take_frame(region, slot, batch))
+			continue;
+		region->next = (slot + 1) % LINK_SLOTS;
+		region->frames++;
+		return 0;
 	}
 	return -EAGAIN;
+}
+
+int link_region_receive(struct link_region *region, struct link_batch *batch)
+{
+	unsigned int next = region->next;
+
+	if (!take_from(region, next, LINK_SLOTS, batch))
+		return 0;
+	return take_from(region, 0, next, batch);
 }
 
 bool link_region_is_next(struct link_region *region)
@@ -258,17 +257,15 @@ void link_release(const struct link_batch *batch)
 bool link_addr_await(struct link_addr *addr)
 {
 	struct link_region *region = atomic_load_explicit(&addr->region, memory_order_acquire);
-	uint64_t slots;
+	unsigned int slot;
 
 	if (!region || atomic_load_explicit(&region->link->abandoned, memory_order_relaxed))
 		return false;
 	/* Pairs with a writer, which writes and then looks whether the owner sleeps. */
 	say_asleep(region);
 	atomic_thread_fence(memory_order_seq_cst);
-	slots = atomic_load_explicit(&region->slots, memory_order_acquire);
-	for (; slots; slots &= slots - 1) {
-		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
-
+	slot = link_slot_set_next(&region->slots, 0);
+	for (; slot < LINK_SLOTS; slot = link_slot_set_next(&region->slots, slot + 1)) {
 		if (link_ring_has_more(&region->ring[slot]))
 			return true;
 	}

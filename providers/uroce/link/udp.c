@@ -168,6 +168,29 @@ inline int link_receive_from(struct link *link, int fd, struct link_batch *batch
 	return 0;
 }
 
+/* A datagram of the broker's, which asks whose socket has its index in the group. */
+static __attribute__((noinline)) bool is_probe(struct link_addr *addr,
+					       const struct link_batch *batch)
+{
+	struct uroce_broker_probe probe;
+
+	memcpy(&probe, batch->buffer, sizeof(probe));
+	if (probe.opcode != htonl(UROCE_BROKER_PROBE) || probe.destination)
+		return false;
+	link_broker_probed(addr->link, &addr->endpoint, &probe);
+	return true;
+}
+
+/* From the socket.  After a probe it may be readable still: others have their turn first. */
+static inline int receive_one(struct link_addr *addr, struct link_batch *batch)
+{
+	int error = link_receive_from(addr->link, addr->fd, batch);
+
+	if (!error && batch->bytes == sizeof(struct uroce_broker_probe) && is_probe(addr, batch))
+		return -EAGAIN;
+	return error;
+}
+
 /* The socket and the rings, now the one first and now the other. */
 static int receive_both(struct link_addr *addr, struct link_region *region,
 			struct link_batch *batch)
@@ -182,7 +205,7 @@ static int receive_both(struct link_addr *addr, struct link_region *region,
 		return 0;
 	if (rings_next && !link_region_wants_look(region))
 		return -EAGAIN;
-	error = link_receive_from(addr->link, addr->fd, batch);
+	error = receive_one(addr, batch);
 	link_region_looked(region, !error);
 	return rings_next || error != -EAGAIN ? error : link_region_receive(region, batch);
 }
@@ -193,8 +216,7 @@ inline int link_receive(struct link_addr *addr, struct link_batch *batch)
 
 	batch->addr = addr;
 	batch->ring = NULL;
-	return region ? receive_both(addr, region, batch)
-		      : link_receive_from(addr->link, addr->fd, batch);
+	return region ? receive_both(addr, region, batch) : receive_one(addr, batch);
 }
 
 bool link_addr_has_memory(const struct link_addr *addr)
@@ -222,40 +244,6 @@ void link_receive_unchecked(int fd)
 void link_addr_want_class(struct link_addr *addr)
 {
 	link_receive_class(addr->fd, link_gid_is_ipv4(addr->endpoint.gid));
-}
-
-int link_forward(struct link_addr *addr, unsigned int slot, const uint8_t *bytes, size_t length,
-		 const uint8_t src[16], uint16_t src_port)
-{
-	struct link *link = addr->link;
-	struct uroce_abi_forward head = {
-		.header = { .message = UROCE_ABI_FORWARD,
-			    .version = UROCE_ABI_VERSION,
-			    .key = addr->key },
-		.scope_id = addr->endpoint.scope_id,
-		.src_port = src_port,
-		.length = (uint16_t)length,
-	};
-	struct iovec pieces[2] = {
-		{ .iov_base = &head, .iov_len = sizeof(head) },
-		{ .iov_base = (void *)(uintptr_t)bytes, .iov_len = length },
-	};
-	int error;
-
-	if (slot >= LINK_SLOTS || slot == link->slot || length == 0 || length > LINK_MAX_BYTES)
-		return -EINVAL;
-	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
-		return -EOWNERDEAD;
-	memcpy(head.src, src, sizeof(head.src));
-	memcpy(head.dst, addr->endpoint.gid, sizeof(head.dst));
-	error = link_control_is_ours(link, slot) ? link_control_send(link, slot, pieces, 2)
-						 : -ECONNREFUSED;
-	if (error == 0) {
-		atomic_fetch_add_explicit(&link->forwarded, 1, memory_order_relaxed);
-		return 0;
-	}
-	atomic_fetch_add_explicit(&link->forward_lost, 1, memory_order_relaxed);
-	return error == -ECONNREFUSED ? -ENOENT : error;
 }
 
 /* Up to the number that is wanted; qemu-user takes the whole for one, and zero. */
@@ -307,9 +295,8 @@ bool link_peer_has_room(const struct link_peer *peer, unsigned int slot, uint64_
 	/* A full ring holds the sender back by itself. */
 	if (peer->channel)
 		return true;
-	/* Processes of this host have the sockets of those that they speak to. */
 	if (!link_endpoint_equal(&peer->dst, &addr->endpoint) || slot >= LINK_SLOTS ||
-	    !read_memory(__atomic_load_n(&addr->pool[slot], __ATOMIC_ACQUIRE), info,
+	    !read_memory(__atomic_load_n(&addr->seen[slot], __ATOMIC_ACQUIRE), info,
 			 SK_MEMINFO_RCVBUF))
 		return true;
 	stall = &addr->stall[slot];

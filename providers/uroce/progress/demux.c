@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "group.h"
-#include "gsi_packet.h"
+#include "broker/gsi_packet.h"
 #include "gsi_service.h"
 #include "listen.h"
 #include "network_header.h"
@@ -111,21 +111,20 @@ static struct progress_qp *find_qp(struct visitor *visitor, const struct wire_pa
 				   const uint8_t *bytes, size_t length)
 {
 	struct progress *progress = visitor->turn->progress;
-	uint32_t slot = packet->dest_qpn >> LINK_SLOT_SHIFT;
-	struct progress_qp *qp;
+	bool ours;
+	struct progress_qp *qp = table_find(&progress->table, packet->dest_qpn, &ours);
 
-	if (slot != progress->slot && !visitor->forwarded) {
+	if (__builtin_expect(qp != NULL, 1))
+		return qp;
+	if (!ours && !visitor->forwarded) {
 		/* The link counts it, also when it is lost. */
-		link_forward(visitor->batch->addr, slot, bytes, length, visitor->batch->src,
-			     visitor->batch->src_port);
+		link_pass_on(visitor->batch, bytes, length);
 		if (visitor->capture)
 			show_forwarded(visitor, bytes, length);
 		return NULL;
 	}
-	qp = slot == progress->slot ? table_find(&progress->table, packet->dest_qpn) : NULL;
-	if (!qp)
-		drop(visitor, PROGRESS_COUNT_UNKNOWN_QP, bytes, length);
-	return qp;
+	drop(visitor, PROGRESS_COUNT_UNKNOWN_QP, bytes, length);
+	return NULL;
 }
 
 /*
@@ -273,7 +272,10 @@ static void admit_to_gsi(struct visitor *visitor, const struct wire_packet *pack
 	struct progress *progress = visitor->turn->progress;
 	enum gsi_fault fault = gsi_packet_check(packet);
 
-	if (!progress->gsi) {
+	if (!visitor->forwarded) {
+		/* It came while the broker was away, or where the kernel cannot steer. */
+		link_pass_on(visitor->batch, bytes, length);
+	} else if (!progress->gsi || visitor->batch->reason < LINK_MAD_OWN) {
 		drop(visitor, PROGRESS_COUNT_MAD_UNHEARD, bytes, length);
 	} else if (!has_right_pkey(packet)) {
 		drop(visitor, PROGRESS_COUNT_WRONG_PKEY, bytes, length);

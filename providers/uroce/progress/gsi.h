@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Queue pair 1, the general services interface: management datagrams (MADs) of the connection
- * manager, out and in, and how all processes of the host share it.  What is in a MAD is the
- * caller's, but for what decides where it goes.  Nothing here costs a program anything that does
- * not call gsi_get().
+ * manager, out and in.  Their contents are the caller's, but for what decides where they go.
+ * A program that does not call gsi_get() pays nothing.
  *
- * Queue pair 1 of an address comes to one process, its holder; all others that use the address here
- * are members.  The holder hands a MAD to the process that it is for:
+ * Queue pair 1 of an address is the broker's, which gives each MAD to the process that it is for
+ * (Documentation/decisions/broker.md):
  *   all with a receiver's communication id   by the slot in it
  *   SIDR_REP                                 by the slot in the request id
  *   REQ, SIDR_REQ                            to the process that listens at its service id, which
@@ -14,14 +13,13 @@
  *   a REQ that came before                   to the same process as then
  *   REJ without receiver's id                to the process that had the REQ, else to all
  * So ids must have the slot in their top bits: slot << GSI_ID_SHIFT | anything, and not be 0.
- * When the holder ends, however it does, a member takes over at once
- * (Documentation/decisions/queue-pair-1.md).
+ * MADs are sent by the process itself.
  *
  * Threads: the callbacks run in the helper thread, never two at a time, with no lock held; they
  * may take locks, send, set deadlines, bind, listen and close ports.  They must not call the
- * functions that are marked "control", which wait for other processes or for the callbacks
- * themselves.  All functions may be called by any thread, but not under a lock of the caller's that
- * a callback takes if they are marked "control".
+ * functions that are marked "control", which wait for the callbacks themselves.  All functions may
+ * be called by any thread, but not under a lock of the caller's that a callback takes if they are
+ * marked "control".
  *
  * fork: the child's instance is dead; calls return -EOWNERDEAD, or do nothing.
  *
@@ -46,14 +44,15 @@ enum gsi_for {
 	/* Its id has the slot of this process, or this process listens at its service id. */
 	GSI_FOR_THIS,
 	/*
-	 * It does not say where it belongs (REJ without receiver's id): the process that knows it
-	 * takes it, all others are quiet.
+	 * It does not name its receiver (REJ without receiver's id): the process that knows the
+	 * connection takes it, and all others ignore it.
 	 */
 	GSI_FOR_ANY,
 	/*
-	 * No process on this host is responsible, and this one holds the address: answer as the
-	 * host (REJ 8, SIDR status 1, stateless DREP), remember nothing.  REP and RTU come so only
-	 * if no process has the slot, so that a REJ 6 ends no connection of a living one.
+	 * No process on this host is responsible, and the broker has chosen this one to answer as
+	 * the host (REJ 8, SIDR status 1, stateless DREP), which remembers nothing.  REP and RTU
+	 * come so only if no process has the slot, so that a REJ 6 ends no connection of a living
+	 * one.
 	 */
 	GSI_FOR_NONE,
 };
@@ -76,7 +75,7 @@ struct gsi_hooks {
 	void (*expire)(void *arg, uint64_t now);
 	/*
 	 * The first request of its peer has come to this queue pair of the process.  May be NULL.
-	 * Of many at once not all may be told.
+	 * Of many at once some may not be reported.
 	 */
 	void (*first_request)(void *arg, uint32_t qpn);
 	/*
@@ -89,27 +88,21 @@ struct gsi_hooks {
 
 /*
  * Control.  The process's one instance, counted; hooks of the first call count.  progress must be
- * got before and put after.  -ENOMEM, -EMFILE or so; error gets one line for the user.
+ * got before and put after.  -ENOMEM, -EMFILE or others; error gets one line for the user.
  */
 int gsi_get(struct progress *progress, const struct gsi_hooks *hooks, struct gsi **gsi,
 	    char error[PROGRESS_ERROR_TEXT]);
 /* Control.  After the last one no callback runs; ports and addresses must have been given back. */
 void gsi_put(struct gsi *gsi);
-/*
- * The process is about to end: hand on what has come for other processes until now, and leave queue
- * pair 1 of each address to one of them, without a gap.  Some milliseconds, 50 at most; callbacks
- * go on, and so does all else.  Takes no lock, but not to be called under one that a callback
- * takes.
- */
-void gsi_flush(struct gsi *gsi);
 /* Of this process: for the top bits of ids. */
 unsigned int gsi_slot(const struct gsi *gsi);
 
 /*
- * Control: as link_addr_open(), milliseconds as a rule.  Hear and send by the local address gid
+ * Control: as link_addr_open(), milliseconds as a rule.  Receive and send by the local address gid
  * (scope_id: the interface index of a link-local one, else 0), counted.  To be called for each
- * address that a MAD leaves from, and for each that a listener of any address is to be heard at,
- * later ones included.  When it returns, MADs to the address reach the process that they are for.
+ * address that a MAD leaves from, and for each at which a listener of any address shall get
+ * requests, later ones included.  When it returns, MADs to the address reach the process that they
+ * are for.
  */
 int gsi_addr_get(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id,
 		 char error[PROGRESS_ERROR_TEXT]);
@@ -131,15 +124,14 @@ struct gsi_path {
 int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES]);
 
 /*
- * A MAD that is sent in this process's place, some times over, when it has ended without having
- * sent it: a DREQ for each connection.  To be set when there is something to be said, and dropped
- * before it is said.  *will is for gsi_will_drop().  -ENOSPC: there are GSI_WILLS; -EFBIG and
- * others: wills cannot be had here.
+ * A MAD that the broker sends in this process's place, four times, when the process has ended
+ * without having sent it: a DREQ for each connection.  *number is for gsi_last_message_drop().
+ * -ENOSPC: there are GSI_LAST_MESSAGES; -EFBIG: there is no memory file.
  */
-#define GSI_WILLS 4096
-int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
-		 unsigned int *will);
-void gsi_will_drop(struct gsi *gsi, unsigned int will);
+#define GSI_LAST_MESSAGES 4096
+int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
+			 unsigned int *number);
+void gsi_last_message_drop(struct gsi *gsi, unsigned int number);
 
 /*
  * Have hooks.expire called once when progress_now() is when (nanoseconds), or right away if that
@@ -173,14 +165,13 @@ struct gsi_port_address {
 
 /*
  * Bind a port (host order) of a port space on an address, for this process and against all others
- * of the host (network namespace), as the kernel does it among its ids.  *port 0: a free one is
- * chosen from net.ipv4.ip_local_port_range and stored; it costs no descriptor until it listens, and
- * when there are many it may be shared by several in this process.
+ * of the user and network namespace, as the kernel does it among its ids.  *port 0: a free one is
+ * chosen from net.ipv4.ip_local_port_range and stored; when there are many it may be shared by
+ * several that do not listen.
  *
  * -EADDRINUSE: the port is bound on this address.  -EADDRNOTAVAIL: it is bound on another one and
- * one of the two is any; or, with *port 0, none is free.  -EPERM: the port's name is taken by
- * another user's process (before Linux 6.16 -EADDRINUSE).  -EMFILE and so on.  Whether the address
- * is local is not looked at.
+ * one of the two is any; or, with *port 0, none is free.  Whether the address is local is not
+ * looked at.
  */
 int gsi_port_bind(struct gsi *gsi, uint16_t space, const struct gsi_port_address *address,
 		  uint16_t *port, unsigned int flags, struct gsi_port **bound);

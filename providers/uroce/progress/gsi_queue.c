@@ -24,14 +24,14 @@ void gsi_want_service_in_turn(struct progress *progress)
 		wakeup_helper(progress);
 }
 
-void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry)
+static void enqueue(struct gsi *gsi, const struct gsi_mad *mad)
 {
 	bool room;
 
 	pthread_mutex_lock(&gsi->queue_lock);
 	room = gsi->queue_count < GSI_QUEUE_MAX;
 	if (room)
-		gsi->queue[(gsi->queue_first + gsi->queue_count++) % GSI_QUEUE_MAX] = *entry;
+		gsi->queue[(gsi->queue_first + gsi->queue_count++) % GSI_QUEUE_MAX] = *mad;
 	pthread_mutex_unlock(&gsi->queue_lock);
 	if (!room)
 		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_OVERFLOW);
@@ -41,24 +41,29 @@ void gsi_enqueue(struct gsi *gsi, const struct gsi_entry *entry)
 void gsi_admit(struct progress *progress, const struct wire_packet *packet,
 	       const struct link_batch *batch, uint64_t now)
 {
-	struct gsi_entry entry = { .came = GSI_CAME_HERE, .mad.when = now };
+	static const enum gsi_for reasons[] = {
+		[LINK_MAD_OWN] = GSI_FOR_THIS,
+		[LINK_MAD_ANY] = GSI_FOR_ANY,
+		[LINK_MAD_NONE] = GSI_FOR_NONE,
+	};
+	struct gsi_mad mad = { .when = now, .reason = reasons[batch->reason] };
 
-	memcpy(entry.mad.bytes, packet->payload, sizeof(entry.mad.bytes));
-	memcpy(entry.mad.src, batch->src, sizeof(entry.mad.src));
-	memcpy(entry.mad.dst, link_addr_gid(batch->addr), sizeof(entry.mad.dst));
-	entry.mad.scope_id = link_addr_scope(batch->addr);
-	gsi_enqueue(progress->gsi, &entry);
+	memcpy(mad.bytes, packet->payload, sizeof(mad.bytes));
+	memcpy(mad.src, batch->src, sizeof(mad.src));
+	memcpy(mad.dst, link_addr_gid(batch->addr), sizeof(mad.dst));
+	mad.scope_id = link_addr_scope(batch->addr);
+	enqueue(progress->gsi, &mad);
 	gsi_want_service_in_turn(progress);
 }
 
-static bool take(struct gsi *gsi, struct gsi_entry *entry)
+static bool take(struct gsi *gsi, struct gsi_mad *mad)
 {
 	bool any;
 
 	pthread_mutex_lock(&gsi->queue_lock);
 	any = gsi->queue_count > 0;
 	if (any) {
-		*entry = gsi->queue[gsi->queue_first];
+		*mad = gsi->queue[gsi->queue_first];
 		gsi->queue_first = (gsi->queue_first + 1) % GSI_QUEUE_MAX;
 		gsi->queue_count--;
 	}
@@ -66,49 +71,17 @@ static bool take(struct gsi *gsi, struct gsi_entry *entry)
 	return any;
 }
 
-/* Is it for this process?  Else it has been handed on. */
-static bool sort(struct gsi *gsi, struct gsi_entry *entry)
-{
-	struct gsi_address *address;
-	bool here = entry->came == GSI_CAME_HANDED;
-
-	if (here)
-		return true;
-	pthread_mutex_lock(&gsi->lock);
-	address = gsi_address_find(gsi, entry->mad.dst, entry->mad.scope_id);
-	if (address)
-		here = gsi_address_route(address, &entry->mad, &entry->mad.reason);
-	else
-		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_UNHEARD);
-	pthread_mutex_unlock(&gsi->lock);
-	return here;
-}
-
 void gsi_queue_deliver(struct gsi *gsi)
 {
-	struct gsi_entry entry;
+	struct gsi_mad mad;
 
 	for (unsigned int i = 0; i < DELIVERIES_MAX; i++) {
-		atomic_store(&gsi->delivering, true);
-		if (!take(gsi, &entry)) {
-			atomic_store(&gsi->delivering, false);
+		if (!take(gsi, &mad))
 			return;
-		}
-		if (!sort(gsi, &entry))
-			continue;
 		count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_RECEIVED);
-		gsi->hooks.receive(gsi->hooks.arg, &entry.mad);
+		if (mad.reason == GSI_FOR_NONE)
+			count_anywhere(gsi->progress, PROGRESS_COUNT_MAD_NO_OWNER);
+		gsi->hooks.receive(gsi->hooks.arg, &mad);
 	}
 	want_service(gsi->progress);
-}
-
-bool gsi_queue_is_idle(struct gsi *gsi)
-{
-	bool idle;
-
-	/* In this order: it is taken from the queue when it is in hand. */
-	pthread_mutex_lock(&gsi->queue_lock);
-	idle = gsi->queue_count == 0;
-	pthread_mutex_unlock(&gsi->queue_lock);
-	return idle && !atomic_load(&gsi->delivering);
 }

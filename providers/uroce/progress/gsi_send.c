@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gsi_internal.h"
-#include "gsi_packet.h"
+#include "broker/gsi_packet.h"
 #include "route.h"
 #include "tap.h"
 
@@ -109,7 +109,7 @@ static struct gsi_address *find_source(struct gsi *gsi, const struct gsi_path *p
 	return address;
 }
 
-int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES])
+static int send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES])
 {
 	struct gsi_address *address = find_source(gsi, path);
 	uint8_t packet[GSI_PACKET_BYTES];
@@ -118,7 +118,6 @@ int gsi_send_locked(struct gsi *gsi, const struct gsi_path *path, const uint8_t 
 
 	if (error)
 		return error;
-	gsi_standby_sent(address);
 	gsi_packet_build(&peer->path.wire, gsi->psn++, mad, packet);
 	return send_packet(gsi->progress, &peer->path, packet);
 }
@@ -130,7 +129,7 @@ int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD
 	if (gsi->progress->dead)
 		return -EOWNERDEAD;
 	pthread_mutex_lock(&gsi->lock);
-	error = gsi_send_locked(gsi, path, mad);
+	error = send_locked(gsi, path, mad);
 	pthread_mutex_unlock(&gsi->lock);
 	return error;
 }

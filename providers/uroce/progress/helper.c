@@ -71,10 +71,10 @@ static void serve_gsi(struct progress *progress)
 		wakeup_call_watch(&progress->wakeup, fd);
 }
 
-static void take_control(struct progress *progress)
+static void take_deliveries(struct progress *progress)
 {
 	turn_lock(progress);
-	turn_make_control(progress);
+	turn_take_deliveries(progress);
 	turn_unlock(progress);
 }
 
@@ -92,11 +92,12 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 			if (read(fd, &value, sizeof(value)) < 0)
 				continue;
 			break;
-		case SOURCE_CONTROL:
-			take_control(progress);
+		case SOURCE_BROKER:
+			take_deliveries(progress);
+			link_tend(progress->link);
 			break;
-		case SOURCE_QUESTION:
-			link_answer_questions(progress->link);
+		case SOURCE_WRITER:
+			readable |= link_serve_writers(progress->link);
 			break;
 		case SOURCE_ADDRESS:
 			readable = true;

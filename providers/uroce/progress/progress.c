@@ -166,6 +166,7 @@ struct link *progress_link(struct progress *progress)
 
 int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 {
+	unsigned int slot;
 	int result;
 
 	if (progress->dead)
@@ -174,7 +175,12 @@ int progress_qp_add(struct progress *progress, struct progress_qp *qp)
 	/* Handed over with the head of the list of scheduled QPs. */
 	HELGRIND_IS_ATOMIC(qp->next_scheduled);
 	qp->worker = progress;
-	result = table_add(&progress->table, qp);
+	while ((result = table_add(&progress->table, qp)) == -ENOSPC) {
+		result = link_further_slot(progress->link, &slot);
+		if (result)
+			return result;
+		table_add_slot(&progress->table, slot);
+	}
 	if (result < 0)
 		return result;
 	result = deadline_add_qp(&progress->deadlines, qp, (uint32_t)result);

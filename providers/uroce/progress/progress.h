@@ -242,15 +242,11 @@ void progress_each_qp(void (*visit)(struct progress_qp *qp, void *arg), void *ar
 	X(FAULT_DELAYED, "fault_delayed")       \
 	X(MAD_SENT, "mad_sent")                 \
 	X(MAD_RECEIVED, "mad_rcvd")             \
-	X(MAD_FORWARDED, "mad_forwarded")       \
 	X(MAD_NO_OWNER, "mad_no_owner")         \
-	X(MAD_LOST, "mad_lost")                 \
 	X(MAD_OVERFLOW, "mad_overflow")         \
 	X(MAD_UNHEARD, "mad_unheard")           \
 	X(MAD_MALFORMED, "mad_malformed")       \
 	X(MAD_WRONG_QKEY, "mad_bad_qkey")       \
-	X(MAD_FOR_DEAD, "mad_for_dead")         \
-	X(GSI_CLAIMED, "gsi_claimed")           \
 	X(CREDITS_MISSED, "credits_missed")     \
 	X(HELPER_TURNS, "helper_turns")         \
 	X(POLL_TURNS, "poll_turns")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,18 +10,32 @@
 void table_init(struct qpn_table *table, uint32_t slot, uint32_t start)
 {
 	pthread_mutex_init(&table->lock, NULL);
-	table->slot = slot;
+	atomic_init(&table->parts, 0);
 	table->next = start & LINK_INDEX_MASK;
 	table->used = 0;
-	for (uint32_t i = 0; i < TABLE_CHUNKS; i++)
-		atomic_init(&table->chunk[i], NULL);
+	table_add_slot(table, slot);
 }
 
 void table_fini(struct qpn_table *table)
 {
-	for (uint32_t i = 0; i < TABLE_CHUNKS; i++)
-		free(atomic_load(&table->chunk[i]));
+	for (unsigned int i = 0; i < atomic_load(&table->parts); i++)
+		for (uint32_t j = 0; j < TABLE_CHUNKS; j++)
+			free(atomic_load(&table->part[i].chunk[j]));
 	pthread_mutex_destroy(&table->lock);
+}
+
+void table_add_slot(struct qpn_table *table, uint32_t slot)
+{
+	unsigned int parts;
+
+	pthread_mutex_lock(&table->lock);
+	parts = atomic_load(&table->parts);
+	assert(parts < LINK_SLOTS_MAX);
+	table->part[parts].slot = slot;
+	for (uint32_t i = 0; i < TABLE_CHUNKS; i++)
+		atomic_init(&table->part[parts].chunk[i], NULL);
+	atomic_store_explicit(&table->parts, parts + 1, memory_order_release);
+	pthread_mutex_unlock(&table->lock);
 }
 
 static bool may_be_given(uint32_t qpn)
@@ -28,60 +43,63 @@ static bool may_be_given(uint32_t qpn)
 	return (qpn & LINK_INDEX_MASK) >= TABLE_FIRST_INDEX && qpn != WIRE_MULTICAST_QPN;
 }
 
-static struct table_chunk *chunk_of(struct qpn_table *table, uint32_t index)
+/* Made if it does not exist, or NULL. */
+static struct table_chunk *chunk_of(struct table_part *part, uint32_t index)
 {
-	struct table_chunk *chunk = atomic_load_explicit(&table->chunk[index >> TABLE_CHUNK_SHIFT],
-							 memory_order_relaxed);
+	_Atomic(struct table_chunk *) *place = &part->chunk[index >> TABLE_CHUNK_SHIFT];
+	struct table_chunk *chunk = atomic_load_explicit(place, memory_order_relaxed);
 
 	if (!chunk) {
 		chunk = calloc(1, sizeof(*chunk));
-		atomic_store_explicit(&table->chunk[index >> TABLE_CHUNK_SHIFT], chunk,
-				      memory_order_release);
+		atomic_store_explicit(place, chunk, memory_order_release);
 	}
 	return chunk;
 }
 
-/* The free number that is next in turn; caller holds the lock. */
-static int find_free(struct qpn_table *table, uint32_t *qpn)
+/* The free place that is next in turn; caller holds the lock. */
+static int find_free(struct qpn_table *table, uint32_t *place)
 {
-	uint32_t tried;
+	uint32_t places = atomic_load(&table->parts) << LINK_SLOT_SHIFT;
 
-	for (tried = 0; tried <= LINK_INDEX_MASK; tried++) {
-		uint32_t index = (table->next + tried) & LINK_INDEX_MASK;
+	for (uint32_t tried = 0; tried < places; tried++) {
+		struct table_part *part;
 		struct table_chunk *chunk;
 
-		*qpn = table->slot << LINK_SLOT_SHIFT | index;
-		if (!may_be_given(*qpn))
+		*place = (table->next + tried) % places;
+		part = &table->part[*place >> LINK_SLOT_SHIFT];
+		if (!may_be_given(part->slot << LINK_SLOT_SHIFT | (*place & LINK_INDEX_MASK)))
 			continue;
-		chunk = chunk_of(table, index);
+		chunk = chunk_of(part, *place & LINK_INDEX_MASK);
 		if (!chunk)
 			return -ENOMEM;
-		if (!atomic_load_explicit(&chunk->entry[index & (TABLE_CHUNK_ENTRIES - 1)],
+		if (!atomic_load_explicit(&chunk->entry[*place & (TABLE_CHUNK_ENTRIES - 1)],
 					  memory_order_relaxed))
 			return 0;
 	}
-	return -ENOMEM;
+	return -ENOSPC;
 }
 
 static void enter(struct qpn_table *table, uint32_t qpn, struct progress_qp *qp)
 {
+	struct table_part *part = table_part(table, qpn >> LINK_SLOT_SHIFT);
 	uint32_t index = qpn & LINK_INDEX_MASK;
 
-	atomic_store_explicit(&chunk_of(table, index)->entry[index & (TABLE_CHUNK_ENTRIES - 1)], qp,
+	atomic_store_explicit(&chunk_of(part, index)->entry[index & (TABLE_CHUNK_ENTRIES - 1)], qp,
 			      memory_order_release);
 }
 
 int table_add(struct qpn_table *table, struct progress_qp *qp)
 {
-	uint32_t qpn;
+	uint32_t place;
 	int result;
 
 	pthread_mutex_lock(&table->lock);
-	result = find_free(table, &qpn);
+	result = find_free(table, &place);
 	if (!result) {
-		qp->qpn = qpn;
-		enter(table, qpn, qp);
-		table->next = (qpn + 1) & LINK_INDEX_MASK;
+		qp->qpn = table->part[place >> LINK_SLOT_SHIFT].slot << LINK_SLOT_SHIFT |
+			  (place & LINK_INDEX_MASK);
+		enter(table, qp->qpn, qp);
+		table->next = place + 1;
 		result = (int)++table->used;
 	}
 	pthread_mutex_unlock(&table->lock);
@@ -96,14 +114,14 @@ void table_remove(struct qpn_table *table, struct progress_qp *qp)
 	pthread_mutex_unlock(&table->lock);
 }
 
-void table_visit(struct qpn_table *table, bool wait, void (*visit)(struct progress_qp *, void *arg),
-		 void *arg)
+static void visit_part(const struct table_part *part, bool wait,
+		       void (*visit)(struct progress_qp *, void *arg), void *arg)
 {
 	for (uint32_t i = 0; i <= LINK_INDEX_MASK; i++) {
-		struct progress_qp *qp = table_find(table, i);
+		struct progress_qp *qp = table_entry(part, i);
 
 		/* Chunks that were never made are the rule. */
-		if (!qp && !atomic_load(&table->chunk[i >> TABLE_CHUNK_SHIFT]))
+		if (!qp && !atomic_load(&part->chunk[i >> TABLE_CHUNK_SHIFT]))
 			i |= TABLE_CHUNK_ENTRIES - 1;
 		if (!qp)
 			continue;
@@ -114,4 +132,11 @@ void table_visit(struct qpn_table *table, bool wait, void (*visit)(struct progre
 		visit(qp, arg);
 		pthread_mutex_unlock(&qp->lock);
 	}
+}
+
+void table_visit(struct qpn_table *table, bool wait, void (*visit)(struct progress_qp *, void *arg),
+		 void *arg)
+{
+	for (unsigned int i = 0; i < atomic_load(&table->parts); i++)
+		visit_part(&table->part[i], wait, visit, arg);
 }

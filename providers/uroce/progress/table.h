@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queue pair numbers of this process: slot << LINK_SLOT_SHIFT | index, and the path from a
- * number to its QP.  Numbers are given out round robin from a random start, so that a packet for a
- * QP that has gone (or for one of an earlier process in this slot) meets nothing for a long time.
+ * The queue pair numbers of a worker: slot << LINK_SLOT_SHIFT | index for each of its slots, and
+ * the path from a number to its QP.  Numbers are given out round robin from a random start, so that
+ * a packet for a QP that has gone (or for one of an earlier process in this slot) meets nothing for
+ * a long time.
  *
- * The table is an array of chunks that are made when first needed and stay until the end, so that
- * table_find() needs no lock.  Changes are made under a lock inside.
+ * Slots are never taken away, and chunks of entries are made when first needed and stay until the
+ * end, so that table_find() needs no lock.  Changes are made under a lock inside.
  */
 #ifndef UROCE_PROGRESS_TABLE_H
 #define UROCE_PROGRESS_TABLE_H
@@ -25,21 +26,28 @@ struct table_chunk {
 	_Atomic(struct progress_qp *) entry[TABLE_CHUNK_ENTRIES];
 };
 
-struct qpn_table {
-	pthread_mutex_t lock;
+struct table_part {
 	uint32_t slot;
-	uint32_t next; /* the index to try first */
-	uint32_t used;
 	_Atomic(struct table_chunk *) chunk[TABLE_CHUNKS];
 };
 
-/* start: the index to begin with, any number will do. */
+struct qpn_table {
+	pthread_mutex_t lock;
+	uint32_t next; /* place to try first: number of the part << LINK_SLOT_SHIFT | index */
+	uint32_t used;
+	atomic_uint parts; /* number of slots */
+	struct table_part part[LINK_SLOTS_MAX];
+};
+
+/* start: the index to begin with, any number. */
 void table_init(struct qpn_table *table, uint32_t slot, uint32_t start);
 void table_fini(struct qpn_table *table);
+/* A further slot: its numbers are given out too from now on.  There is room for LINK_SLOTS_MAX. */
+void table_add_slot(struct qpn_table *table, uint32_t slot);
 
 /*
- * Give qp a number (qp->qpn) and enter it.  The number of QPs that are in then; -ENOMEM when no
- * number or no memory is left.
+ * Gives qp a number (qp->qpn) and enters it.  Returns the number of QPs in the table; -ENOSPC
+ * when all numbers of the slots are in use, -ENOMEM when no memory is left.
  */
 int table_add(struct qpn_table *table, struct progress_qp *qp);
 void table_remove(struct qpn_table *table, struct progress_qp *qp);
@@ -51,20 +59,41 @@ void table_remove(struct qpn_table *table, struct progress_qp *qp);
 void table_visit(struct qpn_table *table, bool wait, void (*visit)(struct progress_qp *, void *arg),
 		 void *arg);
 
-/*
- * The QP of a number of this slot, or NULL.  The caller is inside a turn, which keeps the QP
- * from going away (progress_qp_remove()).
- */
-static inline struct progress_qp *table_find(struct qpn_table *table, uint32_t qpn)
+/* The part of a slot, or NULL if it is none of the table's. */
+static inline struct table_part *table_part(struct qpn_table *table, uint32_t slot)
 {
-	uint32_t index = qpn & LINK_INDEX_MASK;
-	struct table_chunk *chunk = atomic_load_explicit(&table->chunk[index >> TABLE_CHUNK_SHIFT],
+	unsigned int parts;
+
+	if (__builtin_expect(table->part[0].slot == slot, 1))
+		return &table->part[0];
+	parts = atomic_load_explicit(&table->parts, memory_order_acquire);
+	for (unsigned int i = 1; i < parts; i++)
+		if (table->part[i].slot == slot)
+			return &table->part[i];
+	return NULL;
+}
+
+static inline struct progress_qp *table_entry(const struct table_part *part, uint32_t index)
+{
+	struct table_chunk *chunk = atomic_load_explicit(&part->chunk[index >> TABLE_CHUNK_SHIFT],
 							 memory_order_acquire);
 
 	if (!chunk)
 		return NULL;
 	return atomic_load_explicit(&chunk->entry[index & (TABLE_CHUNK_ENTRIES - 1)],
 				    memory_order_acquire);
+}
+
+/*
+ * The QP of a number, or NULL; *ours is true if the number's slot is one of the table's.  The
+ * caller is inside a turn, which keeps the QP from going away (progress_qp_remove()).
+ */
+static inline struct progress_qp *table_find(struct qpn_table *table, uint32_t qpn, bool *ours)
+{
+	const struct table_part *part = table_part(table, qpn >> LINK_SLOT_SHIFT);
+
+	*ours = part != NULL;
+	return part ? table_entry(part, qpn & LINK_INDEX_MASK) : NULL;
 }
 
 #endif

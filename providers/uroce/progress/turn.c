@@ -26,7 +26,7 @@ enum {
 	RECEIVE_BATCHES = 8,
 	/* A socket buffer of the default size holds fewer.  The peers may go on sending. */
 	ALL_BATCHES = 2048,
-	CONTROL_BATCHES = 64,
+	DELIVERY_BATCHES = 64,
 	/*
 	 * So few packets are no stream: a poller goes back to its completions at once, since one
 	 * more look at the socket would cost them 0.2 us, and their ACK waits for data that may go
@@ -225,18 +225,18 @@ static __attribute__((noinline)) void receive_from_several(struct turn *turn)
 	}
 }
 
-static void receive_control(struct turn *turn)
+static void receive_deliveries(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
 
-	for (int batches = 0; batches < CONTROL_BATCHES; batches++) {
+	for (int batches = 0; batches < DELIVERY_BATCHES; batches++) {
 		struct link_batch batch = {
 			.buffer = progress->receive_buffer,
 			.buffer_bytes = LINK_MAX_BYTES + 1,
 		};
 
 		leave_visited(turn);
-		if (link_control_receive(progress->link, &batch))
+		if (link_delivery_receive(progress->link, &batch))
 			return;
 		/* The link finds an address until it is closed: one that is no more here may be. */
 		if (!progress_find_address(progress, batch.addr))
@@ -261,7 +261,7 @@ static inline void receive_all(struct turn *turn)
 	for (unsigned int i = 0; i < progress->group_count; i++)
 		receive_from_group(turn, progress->group[i]);
 	if (turn->reads_all)
-		receive_control(turn);
+		receive_deliveries(turn);
 }
 
 /*
@@ -455,13 +455,13 @@ enum turn_result turn_make(struct progress *progress, enum turn_maker maker)
 	return finish(&turn);
 }
 
-enum turn_result turn_make_control(struct progress *progress)
+enum turn_result turn_take_deliveries(struct progress *progress)
 {
 	struct turn turn;
 
 	begin(&turn, progress, TURN_HELPER);
 	turn.unread = true;
-	receive_control(&turn);
+	receive_deliveries(&turn);
 	return finish(&turn);
 }
 

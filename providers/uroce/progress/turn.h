@@ -37,7 +37,7 @@ enum turn_result {
 /* Caller holds turn_lock. */
 enum turn_result turn_make(struct progress *progress, enum turn_maker maker);
 /* Receive what waits at the control socket as well.  Caller holds turn_lock. */
-enum turn_result turn_make_control(struct progress *progress);
+enum turn_result turn_take_deliveries(struct progress *progress);
 
 /* Wait for the turn lock; pollers give way. */
 void turn_lock(struct progress *progress);

@@ -190,11 +190,11 @@ int wakeup_open(struct progress *progress)
 	if (!error)
 		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_WAKE, wakeup->wake_fd, EPOLLIN);
 	if (!error)
-		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_CONTROL,
-				link_control_fd(progress->link), EPOLLIN);
+		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_BROKER,
+				link_broker_fd(progress->link), EPOLLIN);
 	if (!error)
-		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_QUESTION,
-				link_question_fd(progress->link), EPOLLIN);
+		error = control(wakeup, EPOLL_CTL_ADD, SOURCE_WRITER,
+				link_writers_fd(progress->link), EPOLLIN);
 	if (error)
 		wakeup_close(wakeup);
 	return error;

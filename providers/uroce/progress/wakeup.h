@@ -45,8 +45,8 @@ struct wakeup {
 /* What an epoll event is about; the descriptor is in the lower half. */
 enum wakeup_source {
 	SOURCE_WAKE,
-	SOURCE_CONTROL,
-	SOURCE_QUESTION,
+	SOURCE_BROKER,
+	SOURCE_WRITER,
 	SOURCE_ADDRESS,
 	SOURCE_WATCH,
 };

@@ -27,21 +27,46 @@ static int complain(const char *text)
 	return 1;
 }
 
-/* The slot of the process, or LINK_SLOTS. */
-static unsigned int find_slot(unsigned long pid)
-{
-	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
-		struct snapshot snapshot;
-		bool found;
+struct search {
+	struct link_guest broker;
+	unsigned long pid;
+	uint32_t slot; /* of the process's first worker */
+};
 
-		if (snapshot_fetch(slot, &snapshot))
-			continue;
-		found = snapshot.process->pid == pid;
-		snapshot_free(&snapshot);
-		if (found)
-			return slot;
+/* visit of link_guest_each() */
+static bool is_process(void *arg, uint32_t slot)
+{
+	struct search *search = arg;
+	struct snapshot snapshot;
+	bool is;
+
+	if (snapshot_fetch(&search->broker, slot, &snapshot))
+		return false;
+	is = snapshot.process->pid == search->pid;
+	snapshot_free(&snapshot);
+	search->slot = slot;
+	return is;
+}
+
+/* A connection with the process; what is wrong has been said if it is negative. */
+static int ask_process(unsigned long pid)
+{
+	struct search search = { .pid = pid };
+	bool found;
+	int fd = -1;
+
+	if (link_guest_open(&search.broker)) {
+		complain("no uroce process of yours has this number");
+		return -1;
 	}
-	return LINK_SLOTS;
+	found = link_guest_each(&search.broker, is_process, &search);
+	if (found)
+		fd = snapshot_ask(&search.broker, search.slot, UROCE_ABI_CAPTURE_REQUEST);
+	link_guest_close(&search.broker);
+	if (fd < 0)
+		complain(found ? "the process does not answer"
+			       : "no uroce process of yours has this number");
+	return fd;
 }
 
 /* What the process says: 0, or 1 when it is a refusal, which is told, or nothing is heard. */
@@ -93,13 +118,11 @@ static int await_end(int fd, int signals)
 	return 0;
 }
 
-static int control(unsigned int slot, const char *options, int file, int signals)
+static int control(int fd, const char *options, int file, int signals)
 {
-	int fd = snapshot_ask(slot, UROCE_ABI_CAPTURE_REQUEST), result;
+	int result;
 	struct uroce_abi_capture message;
 
-	if (fd < 0)
-		return complain("the process does not answer");
 	result = receive(fd, UROCE_ABI_CAPTURE_READY, &message);
 	if (!result)
 		result = send_start(fd, options, file);
@@ -118,17 +141,16 @@ int capture_control(unsigned long pid, const char *text)
 	char name[CAPTURE_NAME_BYTES], error[CAPTURE_ERROR_TEXT];
 	struct capture_config config;
 	struct capture_file file;
-	unsigned int slot;
 	sigset_t end;
-	int signals, result;
+	int signals, result, fd;
 
 	if (capture_config_parse(&config, text, error)) {
 		complain(error);
 		return 2;
 	}
-	slot = find_slot(pid);
-	if (slot == LINK_SLOTS)
-		return complain("no uroce process of yours has this number");
+	fd = ask_process(pid);
+	if (fd < 0)
+		return 1;
 	if (!capture_config_name(&config, (int)pid, 0, name))
 		return complain("the file's name is too long");
 	/* Blocked before the capture begins: from then on each of them is an ordinary end. */
@@ -142,7 +164,7 @@ int capture_control(unsigned long pid, const char *text)
 		return complain(strerror(errno));
 	if (capture_file_open(&file, name, error))
 		return complain(error);
-	result = control(slot, text + strcspn(text, ","), file.fd, signals);
+	result = control(fd, text + strcspn(text, ","), file.fd, signals);
 	close(file.fd);
 	close(signals);
 	return result;

@@ -11,31 +11,27 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "link/visitor.h"
 #include "link/passing.h"
 
 #define ANSWER_SECONDS 2
 
-int snapshot_ask(unsigned int slot, enum uroce_abi_message message)
+int snapshot_ask(struct link_guest *broker, uint32_t slot, enum uroce_abi_message message)
 {
 	const struct uroce_abi_header question = { .message = message,
 						   .version = UROCE_ABI_VERSION };
 	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	struct sockaddr_un name;
-	socklen_t bytes = link_slot_name(UROCE_ABI_STAT_NAME, slot, &name);
-	int result, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int result, fd = link_guest_visit(broker, slot);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
+	fcntl(fd, F_SETFL, 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	result = link_connect(fd, &name, bytes);
-	if (!result && send(fd, &question, sizeof(question), MSG_NOSIGNAL) < 0)
-		result = -errno;
-	if (!result)
+	if (send(fd, &question, sizeof(question), MSG_NOSIGNAL) >= 0)
 		return fd;
+	result = errno == EPIPE ? -ENOENT : -errno;
 	close(fd);
-	return result == -ECONNREFUSED ? -ENOENT : result;
+	return result;
 }
 
 static int receive_file(int fd, uint64_t *bytes)
@@ -45,9 +41,9 @@ static int receive_file(int fd, uint64_t *bytes)
 	ssize_t n = link_receive_with_fd(fd, &reply, sizeof(reply), 0, &file);
 
 	if (n < 0)
-		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		return n == -EAGAIN ? -ETIMEDOUT : (int)n;
 	if (n == 0 && file < 0)
-		return -EPERM; /* closed without a word: the server does not serve this user */
+		return -ENOENT; /* a further worker, or the process has ended */
 	if (n != sizeof(reply) || reply.header.message != UROCE_ABI_STAT_REPLY ||
 	    reply.header.version != UROCE_ABI_VERSION || file < 0) {
 		if (file >= 0)
@@ -162,10 +158,10 @@ static int map_file(int file, uint64_t bytes, struct snapshot *snapshot)
 	return 0;
 }
 
-static int fetch_once(unsigned int slot, struct snapshot *snapshot)
+int snapshot_fetch(struct link_guest *broker, uint32_t slot, struct snapshot *snapshot)
 {
 	uint64_t bytes = 0;
-	int file, result, fd = snapshot_ask(slot, UROCE_ABI_STAT_REQUEST);
+	int file, result, fd = snapshot_ask(broker, slot, UROCE_ABI_STAT_REQUEST);
 
 	memset(snapshot, 0, sizeof(*snapshot));
 	if (fd < 0)
@@ -173,26 +169,9 @@ static int fetch_once(unsigned int slot, struct snapshot *snapshot)
 	file = receive_file(fd, &bytes);
 	close(fd);
 	if (file < 0)
-		return file;
+		return file == -ECONNRESET ? -ENOENT : file;
 	result = map_file(file, bytes, snapshot);
 	close(file);
-	return result;
-}
-
-/*
- * A process does not wait long for the question of one that connects.  On a busy host the question
- * may come later than that: then the connection is closed, as it is to another user, or was reset.
- */
-int snapshot_fetch(unsigned int slot, struct snapshot *snapshot)
-{
-	enum { ATTEMPTS = 5 };
-	int result = -EPERM;
-
-	for (int i = 0; i < ATTEMPTS; i++) {
-		result = fetch_once(slot, snapshot);
-		if (result != -EPERM && result != -ECONNRESET && result != -EPIPE)
-			break;
-	}
 	return result;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Snapshots of uroce processes, as they come over the stat socket, and a reader of their records.
+ * Snapshots of uroce processes, as they send them, and a reader of their records.
  */
 #ifndef UROCE_TOOLS_SNAPSHOT_H
 #define UROCE_TOOLS_SNAPSHOT_H
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "link/guest.h"
 #include <rdma/uroce-abi.h>
 
 #define SNAPSHOT_MAX_COUNTERS 64
@@ -26,15 +27,15 @@ struct snapshot {
 };
 
 /*
- * A connection on which the process in slot has been asked, and where answers are waited for two
- * seconds; errors as below.
+ * Asks the client of a slot: a connection on which answers are waited for two seconds, or a
+ * negative errno as below.
  */
-int snapshot_ask(unsigned int slot, enum uroce_abi_message message);
+int snapshot_ask(struct link_guest *broker, uint32_t slot, enum uroce_abi_message message);
 /*
- * Ask the process in slot.  0; -ENOENT when there is none; -EPERM when it is another user's;
- * -EPROTO when its answer makes no sense; -ETIMEDOUT when it does not answer.
+ * Gets the snapshot of the client of a slot.  0; -ENOENT when there is none, or it is a further
+ * worker of a process; -EPROTO when its answer makes no sense; -ETIMEDOUT when it does not answer.
  */
-int snapshot_fetch(unsigned int slot, struct snapshot *snapshot);
+int snapshot_fetch(struct link_guest *broker, uint32_t slot, struct snapshot *snapshot);
 void snapshot_free(struct snapshot *snapshot);
 
 /* The next record of kind behind previous (NULL: the first), or NULL. */

@@ -101,50 +101,68 @@ static int parse(int argc, char **argv, struct options *options)
 	return 0;
 }
 
-/* How many processes were shown; *failed is set when one did not answer. */
-static unsigned int show(const struct options *options, bool *failed)
+struct view {
+	const struct options *options;
+	struct link_guest broker;
+	unsigned int shown; /* number of processes */
+	bool failed;	    /* one did not answer */
+};
+
+/* visit of link_guest_each() */
+static bool show_one(void *arg, uint32_t slot)
 {
-	unsigned int shown = 0;
+	struct view *view = arg;
+	const struct options *options = view->options;
+	struct snapshot snapshot;
+	int result = snapshot_fetch(&view->broker, slot, &snapshot);
 
-	if (options->json)
-		putchar('[');
-	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
-		struct snapshot snapshot;
-		int result = snapshot_fetch(slot, &snapshot);
-
-		/* No process, or another user's: not ours to show. */
-		if (result == -ENOENT || result == -EPERM)
-			continue;
-		/* It has ended while it was being asked. */
-		if (result == -ECONNRESET || result == -EPIPE)
-			continue;
-		if (result < 0) {
-			fprintf(stderr, "uroce-stat: slot %u does not answer: %s\n", slot,
-				strerror(-result));
-			*failed = true;
-			continue;
-		}
-		if (options->pid == 0 || options->pid == snapshot.process->pid) {
-			if (options->json) {
-				if (shown > 0)
-					putchar(',');
-				report_json(stdout, &snapshot);
-			} else {
-				report_table(stdout, &snapshot, options->all);
-			}
-			shown++;
-		}
-		snapshot_free(&snapshot);
+	if (result == -ENOENT)
+		return false;
+	if (result < 0) {
+		fprintf(stderr, "uroce-stat: slot %u does not answer: %s\n", slot,
+			strerror(-result));
+		view->failed = true;
+		return false;
 	}
-	if (options->json)
+	if (options->pid == 0 || options->pid == snapshot.process->pid) {
+		if (options->json) {
+			if (view->shown > 0)
+				putchar(',');
+			report_json(stdout, &snapshot);
+		} else {
+			report_table(stdout, &snapshot, options->all);
+		}
+		view->shown++;
+	}
+	snapshot_free(&snapshot);
+	return false;
+}
+
+/* Shows what there is once.  Without a broker there are no processes. */
+static void show(struct view *view)
+{
+	int result = link_guest_open(&view->broker);
+
+	view->shown = 0;
+	if (view->options->json)
+		putchar('[');
+	if (!result) {
+		link_guest_each(&view->broker, show_one, view);
+		link_guest_close(&view->broker);
+	} else if (result != -ENOENT) {
+		fprintf(stderr, "uroce-stat: uroce-broker does not answer: %s\n",
+			strerror(-result));
+		view->failed = true;
+	}
+	if (view->options->json)
 		puts("]");
-	return shown;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = { .seconds = 1 };
-	bool failed = false, found = false;
+	struct view view = { .options = &options };
+	bool found = false;
 	int result = parse(argc, argv, &options);
 
 	if (result > 0)
@@ -152,13 +170,11 @@ int main(int argc, char **argv)
 	if (options.capture)
 		return capture_control(options.pid, options.capture);
 	for (;;) {
-		unsigned int shown;
-
 		if (options.watch && !options.json && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[2J", stdout);
-		shown = show(&options, &failed);
-		found = found || shown > 0;
-		if (shown == 0 && !options.json)
+		show(&view);
+		found = found || view.shown > 0;
+		if (view.shown == 0 && !options.json)
 			puts(options.pid ? "uroce-stat: no uroce process of yours has this number"
 					 : "uroce-stat: you have no uroce process running");
 		if (fflush(stdout) != 0)
@@ -167,5 +183,5 @@ int main(int argc, char **argv)
 			break;
 		usleep((useconds_t)(options.seconds * 1e6));
 	}
-	return failed || (options.pid && !found) ? 1 : 0;
+	return view.failed || (options.pid && !found) ? 1 : 0;
 }

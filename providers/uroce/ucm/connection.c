@@ -27,7 +27,7 @@ enum {
 struct memory {
 	struct ucm_id *id;	   /* NULL: gone */
 	struct ucm_event *request; /* that will tell of it; NULL: it has */
-	bool has_will;		   /* gsi_will_set() */
+	bool has_will;		   /* gsi_last_message_set() */
 	unsigned int will;
 	max_align_t conn[];
 };
@@ -96,9 +96,9 @@ void ucm_connection_will(void *owner, struct cm_conn *conn, const struct cm_path
 	(void)owner;
 	if (mad) {
 		ucm_gsi_path(path, &to);
-		memory->has_will = gsi_will_set(ucm_gsi(), &to, mad, &memory->will) == 0;
+		memory->has_will = gsi_last_message_set(ucm_gsi(), &to, mad, &memory->will) == 0;
 	} else if (memory->has_will) {
-		gsi_will_drop(ucm_gsi(), memory->will);
+		gsi_last_message_drop(ucm_gsi(), memory->will);
 		memory->has_will = false;
 	}
 }

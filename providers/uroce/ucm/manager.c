@@ -368,14 +368,10 @@ static bool pause_in_time(void)
 
 /*
  * A process that ends says good-bye, as the kernel does for it; but the kernel stays.  So a DREQ
- * has the time to be repeated once, or until it can be sent if its address is about to come back,
- * and what has been sent to a process on this host the time to be handed to it, which may be by
- * this process; then other processes have queue pair 1.
+ * has the time to be repeated once, or until it can be sent if its address is about to come back.
  */
 static void leave(void)
 {
-	struct gsi *left;
-
 	if (!lock_in_time())
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
@@ -385,12 +381,6 @@ static void leave(void)
 	for (int i = 0; may_stay(i) && !may_go(); i++)
 		if (!pause_in_time())
 			return;
-	left = gsi;
-	ucm_unlock();
-	if (left)
-		gsi_flush(left);
-	if (!lock_in_time())
-		return;
 	leaving = false;
 	ucm_leave();
 }

@@ -47,10 +47,7 @@ static struct {
 
 static int start_refusal;
 static bool stopped, change_done, other_began;
-static atomic_uint *flushes; /* also those of a child */
-static bool lock_is_kept;    /* from then on, by another thread */
-static bool forks_then;	     /* another thread does */
-static bool is_child;	     /* of the test */
+static bool is_child; /* of the test */
 
 /* A child that ends by exit() is not looked at for leaks: its parent's memory is left where it is.
  */
@@ -389,59 +386,6 @@ static void test_refused(void **state)
 
 /* ---- the end ---- */
 
-static void *keep_lock(void *arg)
-{
-	ucm_lock();
-	sem_post(arg);
-	for (;;)
-		pause();
-	return NULL;
-}
-
-/* The child has its channels to itself, and does not end with the parent. */
-static void *fork_and_call(void *arg)
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		alarm(PATIENCE_S);
-		ucm_lock();
-		ucm_wait_for_end();
-		ucm_unlock();
-		_exit(0);
-	}
-	waitpid(child, arg, 0);
-	return NULL;
-}
-
-static void expect_fork(void)
-{
-	pthread_t thread;
-	int status = -1;
-
-	assert_int_equal(pthread_create(&thread, NULL, fork_and_call, &status), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(status, 0);
-}
-
-/* The callbacks go on meanwhile, so that the lock must not be held: this would never return. */
-void __wrap_gsi_flush(struct gsi *gsi)
-{
-	pthread_t thread;
-	sem_t kept;
-
-	assert_non_null(gsi);
-	world_first_request(1);
-	if (forks_then)
-		expect_fork();
-	atomic_fetch_add(flushes, 1);
-	if (!lock_is_kept)
-		return;
-	sem_init(&kept, 0, 0);
-	assert_int_equal(pthread_create(&thread, NULL, keep_lock, &kept), 0);
-	sem_wait(&kept);
-}
-
 static void run_to_exit(bool used)
 {
 	pid_t child;
@@ -461,36 +405,12 @@ static void run_to_exit(bool used)
 	assert_int_equal(status, 0);
 }
 
-/* At exit queue pair 1 is left to other processes, by one that has used it. */
+/* A process that has used queue pair 1, or not, ends. */
 static void test_exit(void **state)
 {
 	(void)state;
 	run_to_exit(false);
-	assert_int_equal(atomic_load(flushes), 0);
 	run_to_exit(true);
-	assert_int_equal(atomic_load(flushes), 1);
-}
-
-/* A helper thread that can go on no more, with the lock, does not keep the process from its end. */
-static void test_exit_without_lock(void **state)
-{
-	(void)state;
-	atomic_store(flushes, 0);
-	lock_is_kept = true;
-	run_to_exit(true);
-	lock_is_kept = false;
-	assert_int_equal(atomic_load(flushes), 1);
-}
-
-/* What another thread forks while the process ends is none that ends. */
-static void test_fork_at_exit(void **state)
-{
-	(void)state;
-	atomic_store(flushes, 0);
-	forks_then = true;
-	run_to_exit(true);
-	forks_then = false;
-	assert_int_equal(atomic_load(flushes), 1);
 }
 
 int main(void)
@@ -504,13 +424,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_connection, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_refused, begin_host, end_host),
 		cmocka_unit_test_setup_teardown(test_exit, begin_host, end_host),
-		cmocka_unit_test_setup_teardown(test_exit_without_lock, begin_host, end_host),
-		cmocka_unit_test_setup_teardown(test_fork_at_exit, begin_host, end_host),
 	};
 
-	flushes = mmap(NULL, sizeof(*flushes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
-	if (flushes == MAP_FAILED)
-		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,11 +230,6 @@ void gsi_put(struct gsi *gsi)
 	(void)gsi;
 }
 
-void gsi_flush(struct gsi *gsi)
-{
-	(void)gsi;
-}
-
 unsigned int gsi_slot(const struct gsi *gsi)
 {
 	(void)gsi;
@@ -274,8 +269,8 @@ void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
 /* Each has a number of its own; whatever is dropped has been set. */
 static bool wills[64];
 
-int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
-		 unsigned int *will)
+int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
+			 unsigned int *will)
 {
 	(void)gsi;
 	(void)path;
@@ -289,7 +284,7 @@ int gsi_will_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad
 	return 0;
 }
 
-void gsi_will_drop(struct gsi *gsi, unsigned int will)
+void gsi_last_message_drop(struct gsi *gsi, unsigned int will)
 {
 	(void)gsi;
 	assert(wills[will]);

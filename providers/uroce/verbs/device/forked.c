@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include "capture/capture.h"
-#include "link/closer.h"
 #include "stat.h"
 #include "verbs/belongings.h"
 #include "verbs/completion/cq_overrun.h"
@@ -38,7 +37,6 @@ static const struct {
 	{ uroce_belongings_fork_prepare, uroce_belongings_fork_parent,
 	  uroce_belongings_fork_child },
 	{ progress_fork_prepare, progress_fork_parent, progress_fork_child },
-	{ link_closer_fork_prepare, link_closer_fork_parent, link_closer_fork_child },
 	{ key_table_fork_prepare, key_table_fork_parent, key_table_fork_child },
 	{ capture_fork_prepare, capture_fork_parent, capture_fork_child },
 };

@@ -9,16 +9,13 @@
 #include <rdma/uroce-abi.h>
 
 #include "link/passing.h"
-#include "link/reception.h"
-#include "link/visitor.h"
 #include "stat_capture.h"
 #include "verbs/uroce.h"
 
 static pthread_mutex_t stat_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
-/* Opened and closed under stat_lock. */
-static struct link_reception reception;
-static bool listening;
+/* Under stat_lock. */
+static bool watching;
 static struct progress *served;
 
 /* One message with the snapshot's descriptor; a client that does not read it loses it. */
@@ -32,56 +29,43 @@ static void send_snapshot(int client, int file, uint64_t bytes)
 	link_send_with_fds(client, &reply, sizeof(reply), &file, 1);
 }
 
-/* In the helper thread, without locks.  One client at a time: others wait in the queue. */
+/* In the helper thread, without locks.  One client at a time: others wait. */
 static void client_waits(void *arg)
 {
-	struct link *link = progress_link(served);
 	struct uroce_abi_header question;
-	struct link_visitor client;
-	int asked = link_reception_next(link, arg, &question, sizeof(question), &client), file;
 	uint64_t bytes;
+	size_t length;
+	int client = link_next_visitor(arg, &question, sizeof(question), &length), file;
 
-	if (asked < 0)
+	if (client < 0)
 		return;
-	if (asked != sizeof(question) || question.version != UROCE_ABI_VERSION)
+	if (length != sizeof(question) || question.version != UROCE_ABI_VERSION)
 		question.message = 0;
 	if (question.message == UROCE_ABI_CAPTURE_REQUEST) {
-		stat_capture_asked(served, client.fd);
+		stat_capture_asked(served, client);
 		return;
 	}
 	if (question.message == UROCE_ABI_STAT_REQUEST) {
 		file = uroce_stat_snapshot(served, &bytes);
 		if (file >= 0) {
-			send_snapshot(client.fd, file, bytes);
+			send_snapshot(client, file, bytes);
 			close(file);
 		}
 	}
-	close(client.fd);
-	link_keep_reserve(link);
-}
-
-static void stop_listening(void)
-{
-	link_reception_close(&reception);
-	listening = false;
+	close(client);
 }
 
 void uroce_stat_get(struct progress *progress)
 {
+	struct link *link = progress_link(progress);
 	int error;
 
 	pthread_mutex_lock(&stat_lock);
 	if (users++ > 0)
 		goto unlock;
 	served = progress;
-	error = link_reception_open(&reception, UROCE_ABI_STAT_NAME,
-				    link_slot(progress_link(progress)));
-	listening = !error;
-	if (listening) {
-		error = progress_watch(progress, reception.epoll_fd, client_waits, &reception);
-		if (error)
-			stop_listening();
-	}
+	error = progress_watch(progress, link_visitors_fd(link), client_waits, link);
+	watching = !error;
 	if (error)
 		uroce_complain("uroce-stat will not see this process: %s", strerror(-error));
 unlock:
@@ -91,9 +75,9 @@ unlock:
 void uroce_stat_put(struct progress *progress)
 {
 	pthread_mutex_lock(&stat_lock);
-	if (--users == 0 && listening) {
-		progress_unwatch(progress, reception.epoll_fd);
-		stop_listening();
+	if (--users == 0 && watching) {
+		progress_unwatch(progress, link_visitors_fd(progress_link(progress)));
+		watching = false;
 		stat_capture_end(progress);
 	}
 	pthread_mutex_unlock(&stat_lock);
@@ -109,13 +93,10 @@ void uroce_stat_fork_parent(void)
 	pthread_mutex_unlock(&stat_lock);
 }
 
-/* The socket and its name are the parent's. */
 void uroce_stat_fork_child(void)
 {
-	if (listening)
-		link_reception_abandon(&reception);
 	stat_capture_forked();
-	listening = false;
+	watching = false;
 	users = 0;
 	pthread_mutex_unlock(&stat_lock);
 }

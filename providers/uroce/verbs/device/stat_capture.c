@@ -12,7 +12,6 @@
 
 #include "capture/capture.h"
 #include "link/passing.h"
-#include "link/visitor.h"
 #include "progress/aside.h"
 #include "verbs/complain.h"
 
@@ -86,7 +85,7 @@ static void asker_speaks(void *arg)
 	if (!asker.watched)
 		goto unlock;
 	bytes = link_receive_with_fd(asker.fd, &message, sizeof(message), MSG_DONTWAIT, &file);
-	if (bytes < 0 && errno == EAGAIN)
+	if (bytes == -EAGAIN)
 		goto unlock;
 	if (is_start(&message, bytes) && file >= 0 && !asker.capturing) {
 		start(message.text, file);
@@ -135,7 +134,6 @@ void stat_capture_asked(struct progress *progress, int client)
 		       "another uroce-stat captures it already", NULL);
 		close(client);
 	} else {
-		link_take_rights(client);
 		if (progress_watch(progress, client, asker_speaks, progress)) {
 			close(client);
 		} else {

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "target.h"
+
+#include <string.h>
+
+#include "wire/bytes.h"
+
+/* Offsets in a MAD, behind its header. */
+enum offset {
+	LOCAL_ID = 24, /* of the sender; the request id of SIDR messages */
+	REMOTE_ID = 28,
+	SERVICE_ID = 32,
+	REQ_GUID = 40,
+	REJ_REASON = 34,
+	REJ_GUID = 36, /* additional information */
+	SIDR_REQ_PRIVATE = 40,
+	REQ_PRIVATE = 164,
+};
+
+/* And in the header of addresses that the private data of a request begins with. */
+enum ip_header_offset {
+	IP_VERSION = 0, /* of the header: 0 */
+	IP_FAMILY = 1,	/* in the upper four bits */
+	IP_DESTINATION = 32,
+};
+
+#define REASON_TIMEOUT 4
+
+static const uint8_t any_ipv4[16] = { [10] = 0xff, [11] = 0xff };
+
+static struct target by_id(uint32_t id)
+{
+	return (struct target){
+		.kind = id ? TARGET_SLOT : TARGET_NOBODY,
+		.slot = id >> TARGET_ID_SHIFT,
+	};
+}
+
+static struct target by_id_of_reply(uint32_t id)
+{
+	struct target target = by_id(id);
+
+	target.is_reply = true;
+	return target;
+}
+
+static struct target by_rejected(const uint8_t *mad)
+{
+	return (struct target){
+		.kind = TARGET_SENDER,
+		/* Only a REJ that tells of a time-out has a GUID. */
+		.guid = wire_get_be16(mad + REJ_REASON) == REASON_TIMEOUT
+				? wire_get_be64(mad + REJ_GUID)
+				: 0,
+		.id = wire_get_be32(mad + LOCAL_ID),
+	};
+}
+
+static bool is_loopback(const uint8_t gid[16])
+{
+	return !memcmp(gid, any_ipv4, 12) && gid[12] == 127;
+}
+
+static void read_loopback(const uint8_t *header, uint8_t gid[16])
+{
+	if (header[IP_VERSION] || header[IP_FAMILY] >> 4 != 4 || header[IP_DESTINATION] != 127)
+		return;
+	memcpy(gid, any_ipv4, 12);
+	memcpy(gid + 12, header + IP_DESTINATION, 4);
+}
+
+const uint8_t *target_address(const struct target *target, const uint8_t gid[16])
+{
+	return is_loopback(gid) && is_loopback(target->loopback) ? target->loopback : gid;
+}
+
+static struct target by_service(const uint8_t *mad, enum target_kind kind)
+{
+	struct target target = {
+		.kind = kind,
+		.service_id = wire_get_be64(mad + SERVICE_ID),
+	};
+
+	read_loopback(mad + (kind == TARGET_REQUEST ? REQ_PRIVATE : SIDR_REQ_PRIVATE),
+		      target.loopback);
+	if (kind == TARGET_REQUEST) {
+		target.guid = wire_get_be64(mad + REQ_GUID);
+		target.id = wire_get_be32(mad + LOCAL_ID);
+	}
+	return target;
+}
+
+struct target target_of(const uint8_t mad[MAD_BYTES])
+{
+	uint32_t remote = wire_get_be32(mad + REMOTE_ID);
+
+	switch (wire_get_be16(mad + MAD_AT_ATTRIBUTE)) {
+	case MAD_REQ:
+		return by_service(mad, TARGET_REQUEST);
+	case MAD_SIDR_REQ:
+		return by_service(mad, TARGET_SERVICE);
+	case MAD_SIDR_REP:
+		return by_id(wire_get_be32(mad + LOCAL_ID));
+	case MAD_REJ:
+		return remote ? by_id(remote) : by_rejected(mad);
+	case MAD_REP:
+	case MAD_RTU:
+		return by_id_of_reply(remote);
+	case MAD_MRA:
+	case MAD_DREQ:
+	case MAD_DREP:
+	case MAD_LAP:
+	case MAD_APR:
+		return by_id(remote);
+	default:
+		return by_id(0);
+	}
+}
+
+/* ---- requests ---- */
+
+static size_t place_of(const struct target *target)
+{
+	uint64_t hash = (target->guid ^ target->id) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (hash >> 40) % TARGET_REQUESTS;
+}
+
+void target_requests_add(struct target_requests *requests, const struct target *target,
+			 uint32_t client, uint64_t now)
+{
+	requests->entry[place_of(target)] = (struct target_request){
+		.guid = target->guid,
+		.id = target->id,
+		.client = client,
+		.until = now + TARGET_REQUEST_NS,
+	};
+}
+
+uint32_t target_requests_find(const struct target_requests *requests, const struct target *target,
+			      uint64_t now)
+{
+	const struct target_request *entry = &requests->entry[place_of(target)];
+
+	if (entry->until <= now || entry->guid != target->guid || entry->id != target->id)
+		return 0;
+	return entry->client;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Queue pair 1 of each address: to which client a MAD goes. */
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "broker/gsi_packet.h"
+#include "broker/names.h"
+#include "brokerd.h"
+#include "wire/bytes.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+enum {
+	DATAGRAMS_MAX = 64,
+	KEPT_MAX = 1024,
+	/* For this long after its start a broker may not know all clients. */
+	GRACE_MS = 2000,
+	/* Period of another look at what is kept; requests of clients cause one too. */
+	KEPT_MS = 2,
+	/* A client that has not sent PING for this long is replaced. */
+	WATCH_MS = 1500,
+	DESTINATION_END = 8, /* of a datagram's beginning */
+};
+
+enum { PKEY_BASE_MASK = 0x7fff };
+
+/* What becomes of a MAD. */
+enum fate {
+	FATE_OWN,  /* to the client */
+	FATE_ALL,  /* to all clients that use queue pair 1 */
+	FATE_NONE, /* to one that answers for the host */
+	FATE_KEEP,
+	FATE_DROP,
+};
+
+/* ---- delivery ---- */
+
+static bool deliver(struct brokerd *brokerd, const struct client *client, struct datagram *datagram,
+		    enum uroce_broker_reason reason)
+{
+	ssize_t sent;
+
+	datagram->head.reason = (uint16_t)reason;
+	sent = send(client->delivery, datagram,
+		    offsetof(struct datagram, bytes) + datagram->head.bytes,
+		    MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* A datagram that does not fit is lost, as in a network: its sender repeats it. */
+	if (sent < 0)
+		brokerd->counts.lost++;
+	else
+		brokerd->counts.delivered++;
+	return sent >= 0;
+}
+
+/* Returns true if the client may get MADs that come to the address. */
+static bool takes(const struct client *client, const struct address *address)
+{
+	return client && client->state == CLIENT_WORKER && client->uses_gsi &&
+	       address_is_used(address, client->slot);
+}
+
+static void deliver_to_all(struct brokerd *brokerd, const struct address *address,
+			   struct datagram *datagram)
+{
+	for (const struct client *client = brokerd->clients; client; client = client->next)
+		if (takes(client, address))
+			deliver(brokerd, client, datagram, UROCE_BROKER_MAD_ANY);
+}
+
+/* The next client in turn that may answer for the host, or NULL. */
+static struct client *next_host(struct brokerd *brokerd, const struct address *address)
+{
+	struct client *client = brokerd->host ? brokerd->host->next : NULL;
+
+	while (client && !takes(client, address))
+		client = client->next;
+	if (!client)
+		client = brokerd->clients;
+	while (client && !takes(client, address))
+		client = client->next;
+	brokerd->host = client;
+	return client;
+}
+
+static struct client *any_client(const struct brokerd *brokerd, const struct address *address)
+{
+	struct client *client = brokerd->clients;
+
+	while (client &&
+	       (client->state != CLIENT_WORKER || !address_is_used(address, client->slot)))
+		client = client->next;
+	return client;
+}
+
+void gsi_forget(struct brokerd *brokerd, const struct client *client)
+{
+	if (brokerd->host == client)
+		brokerd->host = NULL;
+}
+
+/* ---- where to ---- */
+
+/* Returns true if clients of an earlier broker may yet return. */
+static bool is_young(const struct brokerd *brokerd, uint64_t now)
+{
+	return brokerd->slots.absent && now < brokerd->began + (uint64_t)GRACE_MS * NS_PER_MS;
+}
+
+/* Returns true if a process has the slot, although it is no client of this broker. */
+static bool is_bound(struct brokerd *brokerd, uint32_t slot)
+{
+	int fd = names_lock_slot(slot);
+
+	if (fd == -EADDRINUSE) {
+		slots_mark_absent(&brokerd->slots, slot);
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+static enum fate fate_by_slot(struct brokerd *brokerd, const struct target *target,
+			      const struct address *address, uint64_t now, struct client **client)
+{
+	*client = client_of_slot(brokerd, target->slot);
+	if (takes(*client, address))
+		return FATE_OWN;
+	/* A REJ of another process would end a connection of the owner. */
+	if (*client)
+		return target->is_reply ? FATE_DROP : FATE_NONE;
+	if (target->slot < UROCE_BROKER_SLOTS && is_bound(brokerd, target->slot))
+		return is_young(brokerd, now) ? FATE_KEEP : FATE_DROP;
+	return FATE_NONE;
+}
+
+/* A request at 127.0.0.0/8 is for the address that it names, or else for its GID. */
+static struct client *listener_of(const struct brokerd *brokerd, const struct target *target,
+				  const struct uroce_broker_endpoint *endpoint)
+{
+	struct uroce_broker_endpoint named = *endpoint;
+	uint32_t number;
+
+	memcpy(named.gid, target_address(target, endpoint->gid), sizeof(named.gid));
+	number = ports_listener(&brokerd->ports, target->service_id, &named);
+	if (!number)
+		number = ports_listener(&brokerd->ports, target->service_id, endpoint);
+	return number ? client_find(brokerd, number) : NULL;
+}
+
+static enum fate fate_by_service(struct brokerd *brokerd, const struct target *target,
+				 const struct address *address, uint64_t now,
+				 struct client **client)
+{
+	uint32_t number = target->kind == TARGET_REQUEST
+				  ? target_requests_find(&brokerd->requests, target, now)
+				  : 0;
+
+	*client = number ? client_find(brokerd, number) : NULL;
+	if (!takes(*client, address))
+		*client = listener_of(brokerd, target, &address->endpoint);
+	if (!takes(*client, address))
+		return is_young(brokerd, now) ? FATE_KEEP : FATE_NONE;
+	if (target->kind == TARGET_REQUEST)
+		target_requests_add(&brokerd->requests, target, (*client)->number, now);
+	return FATE_OWN;
+}
+
+static enum fate choose(struct brokerd *brokerd, const struct target *target,
+			const struct address *address, uint64_t now, struct client **client)
+{
+	enum fate fate = FATE_NONE;
+
+	*client = NULL;
+	switch (target->kind) {
+	case TARGET_SLOT:
+		fate = fate_by_slot(brokerd, target, address, now, client);
+		break;
+	case TARGET_REQUEST:
+	case TARGET_SERVICE:
+		fate = fate_by_service(brokerd, target, address, now, client);
+		break;
+	case TARGET_SENDER:
+		*client =
+			client_find(brokerd, target_requests_find(&brokerd->requests, target, now));
+		return takes(*client, address) ? FATE_OWN : FATE_ALL;
+	case TARGET_NOBODY:
+		return FATE_NONE;
+	}
+	/* A dead client may have refused a REQ that is repeated here. */
+	if (fate == FATE_NONE && last_come_first(brokerd))
+		return FATE_KEEP;
+	return fate;
+}
+
+/* ---- what is kept ---- */
+
+static void keep(struct brokerd *brokerd, const struct datagram *datagram)
+{
+	size_t bytes = offsetof(struct datagram, bytes) + datagram->head.bytes;
+	struct kept_mad *kept = brokerd->kept_count < KEPT_MAX ? malloc(sizeof(*kept)) : NULL;
+
+	if (kept)
+		kept->datagram = malloc(bytes);
+	if (!kept || !kept->datagram) {
+		free(kept);
+		brokerd->counts.lost++;
+		return;
+	}
+	memcpy(kept->datagram, datagram, bytes);
+	kept->next = NULL;
+	*brokerd->kept_end = kept;
+	brokerd->kept_end = &kept->next;
+	brokerd->kept_count++;
+}
+
+/* Sends the MAD of a datagram that is right to where it belongs. */
+static void route(struct brokerd *brokerd, const struct address *address, struct datagram *datagram,
+		  const uint8_t *mad)
+{
+	const struct target target = target_of(mad);
+	struct client *client;
+
+	switch (choose(brokerd, &target, address, brokerd_now(), &client)) {
+	case FATE_OWN:
+		deliver(brokerd, client, datagram, UROCE_BROKER_MAD_OWN);
+		break;
+	case FATE_ALL:
+		deliver_to_all(brokerd, address, datagram);
+		break;
+	case FATE_NONE:
+		client = next_host(brokerd, address);
+		if (client)
+			deliver(brokerd, client, datagram, UROCE_BROKER_MAD_NONE);
+		break;
+	case FATE_KEEP:
+		keep(brokerd, datagram);
+		break;
+	case FATE_DROP:
+		brokerd->counts.lost++;
+		break;
+	}
+}
+
+/* The MAD in the packet, or NULL if it is none of the connection manager, or damaged. */
+static const uint8_t *mad_of(const struct datagram *datagram)
+{
+	const struct uroce_broker_datagram *head = &datagram->head;
+	struct wire_path path = { .src_port = head->source_port };
+	struct wire_packet packet;
+	uint16_t identification = 0;
+
+	memcpy(path.src, head->source.gid, sizeof(path.src));
+	memcpy(path.dst, head->destination.gid, sizeof(path.dst));
+	path.ipv6 = !socket_is_ipv4(head->destination.gid);
+	if (wire_parse(datagram->bytes, head->bytes, &packet) != WIRE_OK ||
+	    (packet.pkey & PKEY_BASE_MASK) != (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK) ||
+	    packet.dest_qpn != MAD_QPN || gsi_packet_check(&packet) != GSI_OK ||
+	    wire_icrc_check(&path, &identification, datagram->bytes, head->bytes) ==
+		    WIRE_ICRC_WRONG)
+		return NULL;
+	return packet.payload;
+}
+
+static void route_datagram(struct brokerd *brokerd, struct datagram *datagram)
+{
+	const struct address *address = address_find(brokerd, &datagram->head.destination);
+	const uint8_t *mad = mad_of(datagram);
+	struct client *host;
+
+	if (!address)
+		return;
+	if (mad) {
+		route(brokerd, address, datagram, mad);
+		return;
+	}
+	/* A client counts it, and its capture shows why it was refused. */
+	brokerd->counts.bad_packets++;
+	host = next_host(brokerd, address);
+	if (host)
+		deliver(brokerd, host, datagram, UROCE_BROKER_MAD_OWN);
+	else if ((host = any_client(brokerd, address)))
+		deliver(brokerd, host, datagram, UROCE_BROKER_MISDIRECTED);
+}
+
+void gsi_take_kept(struct brokerd *brokerd)
+{
+	struct kept_mad *kept = brokerd->kept, *next;
+
+	brokerd->kept = NULL;
+	brokerd->kept_end = &brokerd->kept;
+	brokerd->kept_count = 0;
+	brokerd->kept_at = brokerd_now() + (uint64_t)KEPT_MS * NS_PER_MS;
+	for (; kept; kept = next) {
+		next = kept->next;
+		route_datagram(brokerd, kept->datagram);
+		free(kept->datagram);
+		free(kept);
+	}
+}
+
+uint64_t gsi_deadline(const struct brokerd *brokerd)
+{
+	return brokerd->kept ? brokerd->kept_at : UINT64_MAX;
+}
+
+/* ---- receiving ---- */
+
+static bool is_probe(const struct datagram *datagram)
+{
+	return datagram->head.bytes == sizeof(struct uroce_broker_probe) &&
+	       datagram->bytes[0] == UROCE_BROKER_PROBE >> 24;
+}
+
+void gsi_receive(struct brokerd *brokerd, struct address *address)
+{
+	struct datagram *datagram = &brokerd->datagram;
+
+	for (unsigned int i = 0; i < DATAGRAMS_MAX && socket_receive(address->gsi_fd, datagram);
+	     i++) {
+		datagram->head.destination = address->endpoint;
+		if (is_probe(datagram))
+			probe_came(brokerd, address, GROUP_GSI, datagram->bytes,
+				   datagram->head.bytes);
+		else
+			route_datagram(brokerd, datagram);
+	}
+}
+
+void gsi_pass_on(struct brokerd *brokerd)
+{
+	struct datagram *datagram = &brokerd->datagram;
+	struct client *client;
+	uint32_t qpn;
+
+	/* The destination as the steering program reads it; the client checks the packet. */
+	if (datagram->head.bytes < DESTINATION_END)
+		return;
+	qpn = wire_get_be32(datagram->bytes + DESTINATION_END - 4) & WIRE_24BIT_MASK;
+	if (qpn <= MAD_QPN) {
+		route_datagram(brokerd, datagram);
+		return;
+	}
+	client = client_of_slot(brokerd, qpn >> UROCE_BROKER_SLOT_SHIFT);
+	if (client && client->state == CLIENT_WORKER)
+		deliver(brokerd, client, datagram, UROCE_BROKER_MISDIRECTED);
+}
+
+/* ---- appointing a client to look whether the broker works ---- */
+
+static void appoint(struct client *client, bool on)
+{
+	union broker_message message;
+
+	broker_message_begin(&message, UROCE_BROKER_WATCH, 0);
+	message.on_off.flags = on ? UROCE_BROKER_ON : 0;
+	client_send(client->delivery, &message, NULL);
+}
+
+/* The lowest slot that uses queue pair 1, but for those that have not answered. */
+static struct client *candidate(const struct brokerd *brokerd, uint64_t now)
+{
+	struct client *best = NULL;
+
+	for (struct client *client = brokerd->clients; client; client = client->next) {
+		bool silent =
+			client->answered && now > client->answered + (uint64_t)WATCH_MS * NS_PER_MS;
+
+		if (client->state == CLIENT_WORKER && client->uses_gsi && !silent &&
+		    (!best || client->slot < best->slot))
+			best = client;
+	}
+	return best;
+}
+
+void gsi_appoint(struct brokerd *brokerd, uint64_t now)
+{
+	struct client *client = candidate(brokerd, now);
+
+	if (client && !client->answered) {
+		client->answered = now;
+		appoint(client, true);
+	}
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The last messages of clients that have gone: their peers would learn of the end of a connection
+ * only by retries, or never.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "broker/gsi_packet.h"
+#include "brokerd.h"
+#include "link/memory_file.h"
+#include <rdma/uroce-abi.h>
+
+enum {
+	UDP_PORT = 4791,
+	CHUNK = 16, /* entries of one read */
+};
+
+_Static_assert(LAST_MESSAGES_ENTRIES == UROCE_ABI_LAST_MESSAGES, "the file has another size");
+_Static_assert(LAST_MESSAGES_CHUNK % CHUNK == 0, "the last part would be cut");
+
+void last_begin(struct brokerd *brokerd, int *messages_fd, uint64_t now)
+{
+	struct dead *dead = *messages_fd >= 0 ? calloc(1, sizeof(*dead)) : NULL;
+
+	if (!dead)
+		return;
+	dead->fd = *messages_fd;
+	*messages_fd = -1;
+	last_messages_begin(&dead->last, now);
+	dead->next = brokerd->dead;
+	brokerd->dead = dead;
+}
+
+/* Returns true if it is a message that can be sent at all. */
+static bool send_entry(const struct uroce_abi_last_message *entry)
+{
+	struct uroce_broker_endpoint from = { .scope_id = entry->scope_id };
+	struct uroce_broker_endpoint to = { .scope_id = entry->scope_id };
+	struct wire_path path = { .ipv6 = !socket_is_ipv4(entry->sgid) };
+	uint8_t packet[GSI_PACKET_BYTES];
+	uint32_t psn = 0;
+	int fd;
+
+	memcpy(from.gid, entry->sgid, sizeof(from.gid));
+	memcpy(to.gid, entry->dgid, sizeof(to.gid));
+	if (socket_is_ipv4(to.gid) == path.ipv6)
+		return false;
+	fd = socket_bind(&from, 0, false);
+	if (fd < 0)
+		return true;
+	if (!socket_set_class(fd, !path.ipv6, entry->traffic_class)) {
+		memcpy(path.src, from.gid, sizeof(path.src));
+		memcpy(path.dst, to.gid, sizeof(path.dst));
+		path.src_port = socket_port(fd);
+		if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) < 0)
+			psn = 1;
+		gsi_packet_build(&path, psn, entry->mad, packet);
+		/* What fails now may go in the next round. */
+		socket_send(fd, &to, UDP_PORT, packet, sizeof(packet));
+	}
+	close(fd);
+	return true;
+}
+
+/* Sends a part of a round. */
+static void send_some(struct dead *dead, uint64_t now)
+{
+	struct uroce_abi_last_message entry[CHUNK];
+	uint32_t sent = 0;
+
+	for (uint32_t i = 0; i < LAST_MESSAGES_CHUNK; i += CHUNK) {
+		off_t at = (off_t)((dead->last.position + i) * sizeof(entry[0]));
+
+		if (pread(dead->fd, entry, sizeof(entry), at) != (ssize_t)sizeof(entry))
+			break;
+		for (unsigned int j = 0; j < CHUNK; j++)
+			sent += entry[j].valid && send_entry(&entry[j]);
+	}
+	last_messages_sent(&dead->last, sent, now);
+}
+
+/* Returns true if it is over. */
+static bool serve_one(struct dead *dead, uint64_t now)
+{
+	switch (last_messages_next(&dead->last, now)) {
+	case LAST_MESSAGES_WAIT:
+		break;
+	case LAST_MESSAGES_LOOK:
+		if (memory_file_owner_lives(dead->fd) != 0)
+			last_messages_lives(&dead->last, now);
+		else
+			last_messages_dead(&dead->last);
+		break;
+	case LAST_MESSAGES_SEND:
+		send_some(dead, now);
+		break;
+	case LAST_MESSAGES_END:
+		return true;
+	}
+	return false;
+}
+
+void last_serve(struct brokerd *brokerd, uint64_t now)
+{
+	struct dead **from = &brokerd->dead, *dead;
+	bool came_first = last_come_first(brokerd);
+
+	while ((dead = *from)) {
+		if (!serve_one(dead, now)) {
+			from = &dead->next;
+			continue;
+		}
+		*from = dead->next;
+		close(dead->fd);
+		free(dead);
+	}
+	if (came_first && !last_come_first(brokerd))
+		gsi_take_kept(brokerd);
+}
+
+uint64_t last_deadline(const struct brokerd *brokerd)
+{
+	uint64_t deadline = UINT64_MAX;
+
+	for (const struct dead *dead = brokerd->dead; dead; dead = dead->next)
+		if (dead->last.due < deadline)
+			deadline = dead->last.due;
+	return deadline;
+}
+
+bool last_come_first(const struct brokerd *brokerd)
+{
+	const struct dead *dead = brokerd->dead;
+
+	while (dead && !last_messages_come_first(&dead->last))
+		dead = dead->next;
+	return dead != NULL;
+}

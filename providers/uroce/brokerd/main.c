@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker/names.h"
+#include "brokerd.h"
+
+enum {
+	INHERITED = 3, /* descriptor of the listener, when a program has started this */
+	IDLE_MS = 5000,
+	EVENTS = 64,
+	DATAGRAMS_MAX = 64, /* of one socket before others have their turn */
+	/* Period of the check for connections without a HELLO. */
+	TICK_MS = 250,
+	SOURCE_MASK = 7,
+};
+
+static const char usage[] =
+	"usage: uroce-broker --stay\n"
+	"The broker of uroce's processes of one user in one network namespace: it has their share\n"
+	"of UDP port 4791 and queue pair 1.  The first program that needs it starts it, and it "
+	"ends\n"
+	"5 seconds after the last one.\n"
+	"      --stay     start it here, and do not end: for programs that may not start others\n"
+	"  -h, --help     this text\n"
+	"      --version  the version\n";
+
+uint64_t brokerd_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int brokerd_error(int error)
+{
+	return error == -EMFILE ? -ENFILE : error;
+}
+
+void brokerd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+int brokerd_watch(const struct brokerd *brokerd, int fd, enum event_source source, void *object)
+{
+	struct epoll_event event = { .events = EPOLLIN,
+				     .data.u64 = (uintptr_t)object | (uint64_t)source };
+
+	assert(((uintptr_t)object & SOURCE_MASK) == 0);
+	return epoll_ctl(brokerd->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* ---- events ---- */
+
+static void receive_probes(struct brokerd *brokerd, struct address *address)
+{
+	for (unsigned int i = 0;
+	     i < DATAGRAMS_MAX && socket_receive(address->sink_fd, &brokerd->datagram); i++)
+		probe_came(brokerd, address, GROUP_SINK, brokerd->datagram.bytes,
+			   brokerd->datagram.head.bytes);
+}
+
+static void serve(struct brokerd *brokerd, uint64_t data)
+{
+	void *object = (void *)(uintptr_t)(data & ~(uint64_t)SOURCE_MASK);
+
+	switch ((enum event_source)(data & SOURCE_MASK)) {
+	case EVENT_LISTENER:
+		client_accept(brokerd);
+		break;
+	case EVENT_CONTROL:
+		client_receive(brokerd, object);
+		break;
+	case EVENT_DELIVERY:
+		client_receive_delivery(brokerd, object);
+		break;
+	case EVENT_GSI:
+		gsi_receive(brokerd, object);
+		break;
+	case EVENT_SINK:
+		receive_probes(brokerd, object);
+		break;
+	}
+}
+
+static void serve_clock(struct brokerd *brokerd)
+{
+	uint64_t now = brokerd_now();
+
+	for (struct address *address = brokerd->addresses; address; address = address->next)
+		if (address->state == ADDRESS_PARTLY && address->probe_at <= now)
+			probe_again(brokerd, address, now);
+	last_serve(brokerd, now);
+	if (gsi_deadline(brokerd) <= now)
+		gsi_take_kept(brokerd);
+	gsi_appoint(brokerd, now);
+	client_sweep(brokerd, now);
+	address_sweep(brokerd);
+	if (brokerd->clients)
+		brokerd->idle_since = 0;
+	else if (!brokerd->idle_since)
+		brokerd->idle_since = now;
+}
+
+static int wait_ms(const struct brokerd *brokerd)
+{
+	uint64_t now = brokerd_now(), until = now + (uint64_t)TICK_MS * NS_PER_MS;
+
+	for (const struct address *address = brokerd->addresses; address; address = address->next)
+		if (address->state == ADDRESS_PARTLY && address->probe_at < until)
+			until = address->probe_at;
+	if (last_deadline(brokerd) < until)
+		until = last_deadline(brokerd);
+	if (gsi_deadline(brokerd) < until)
+		until = gsi_deadline(brokerd);
+	if (!brokerd->clients && !brokerd->dead && !brokerd->kept)
+		until = now + brokerd->idle_ns;
+	return until <= now ? 0 : (int)((until - now) / NS_PER_MS) + 1;
+}
+
+static bool is_over(const struct brokerd *brokerd)
+{
+	if (brokerd->superseded)
+		return true;
+	return !brokerd->stays && brokerd->idle_since && !brokerd->dead &&
+	       brokerd_now() >= brokerd->idle_since + brokerd->idle_ns;
+}
+
+static void run(struct brokerd *brokerd)
+{
+	struct epoll_event events[EVENTS];
+
+	while (!is_over(brokerd)) {
+		int count = epoll_wait(brokerd->epoll_fd, events, EVENTS, wait_ms(brokerd));
+
+		for (int i = 0; i < count; i++)
+			serve(brokerd, events[i].data.u64);
+		serve_clock(brokerd);
+	}
+}
+
+/* ---- start ---- */
+
+/*
+ * Lower brokers of the user end.  If there is a higher one, it was started because this one did not
+ * answer, and this one ends.
+ */
+static bool supersede_others(const struct brokerd *brokerd)
+{
+	union broker_message message;
+	struct names_found found;
+	unsigned int below = UROCE_BROKER_NAMES;
+	int fd;
+
+	while ((fd = names_search(brokerd->user, below, &found)) >= 0) {
+		below = found.number;
+		if (below < brokerd->name) {
+			broker_message_begin(&message, UROCE_BROKER_SUPERSEDE, 0);
+			send(fd, &message, broker_message_bytes(&message),
+			     MSG_DONTWAIT | MSG_NOSIGNAL);
+		}
+		close(fd);
+		if (below > brokerd->name)
+			return false;
+	}
+	return true;
+}
+
+/* The number in the listener's name, or UROCE_BROKER_NAMES. */
+static unsigned int number_of(int listener)
+{
+	for (unsigned int number = 0; number < UROCE_BROKER_NAMES; number++)
+		if (names_is_bound_to(listener, number))
+			return number;
+	return UROCE_BROKER_NAMES;
+}
+
+static void close_others(void)
+{
+	if (close_range(INHERITED + 1, UINT32_MAX, 0) == 0)
+		return;
+	for (int fd = INHERITED + 1; fd < 1024; fd++)
+		close(fd);
+}
+
+/*
+ * A program that waits for the end of its child's output must not wait for the broker, and the
+ * broker serves programs on all processors.  The starter has blocked all signals.
+ */
+static void leave_starter(void)
+{
+	const struct sched_param none = { 0 };
+	sigset_t no_signals;
+	int fd = secure_getenv("UROCE_TEST_BROKER_STDERR") ? -1 : open("/dev/null", O_RDWR);
+	cpu_set_t all;
+
+	for (int i = 0; fd >= 0 && i <= STDERR_FILENO; i++)
+		dup2(fd, i);
+	close_others();
+	memset(&all, 0xff, sizeof(all));
+	sched_setaffinity(0, sizeof(all), &all);
+	sched_setscheduler(0, SCHED_OTHER, &none);
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&no_signals);
+	sigprocmask(SIG_SETMASK, &no_signals, NULL);
+}
+
+static int listen_here(void)
+{
+	struct names_found found;
+	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
+
+	if (fd >= 0) {
+		close(fd);
+		return -EEXIST;
+	}
+	return fd == -ENOENT ? names_listen(found.free) : fd;
+}
+
+static uint64_t idle_time(void)
+{
+	const char *text = secure_getenv("UROCE_TEST_BROKER_IDLE");
+
+	return (text ? strtoull(text, NULL, 10) : IDLE_MS) * NS_PER_MS;
+}
+
+/* It holds a socket for each address of each client. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int start(struct brokerd *brokerd)
+{
+	brokerd->user = geteuid();
+	brokerd->name = number_of(brokerd->listener);
+	brokerd->idle_ns = idle_time();
+	brokerd->began = brokerd_now();
+	brokerd->kept_end = &brokerd->kept;
+	brokerd->spare_fd = eventfd(0, EFD_CLOEXEC);
+	slots_init(&brokerd->slots);
+	client_find_absent(brokerd);
+	if (brokerd->name == UROCE_BROKER_NAMES)
+		return -EINVAL;
+	if (getrandom(&brokerd->secret, sizeof(brokerd->secret), 0) < 0)
+		return -errno;
+	/* Again: the kernel then reports this process's number, and not that of the starter. */
+	if (listen(brokerd->listener, SOMAXCONN))
+		return -errno;
+	brokerd->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (brokerd->epoll_fd < 0)
+		return -errno;
+	return brokerd_watch(brokerd, brokerd->listener, EVENT_LISTENER, NULL);
+}
+
+/* Returns the exit code plus one, or 0 to go on. */
+static int parse(int argc, char **argv, bool *stays)
+{
+	static const struct option names[] = {
+		{ "stay", no_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			*stays = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 1;
+		case 'V':
+			puts("uroce-broker " UROCE_VERSION);
+			return 1;
+		default:
+			fputs(usage, stderr);
+			return 3;
+		}
+	}
+	if (optind < argc) {
+		fputs(usage, stderr);
+		return 3;
+	}
+	return 0;
+}
+
+static bool is_socket(int fd)
+{
+	int type;
+	socklen_t bytes = sizeof(type);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes);
+}
+
+int main(int argc, char **argv)
+{
+	static struct brokerd brokerd = { .listener = INHERITED };
+	int result = parse(argc, argv, &brokerd.stays);
+
+	if (result)
+		return result - 1;
+	if (brokerd.stays) {
+		brokerd.listener = listen_here();
+	} else if (!is_socket(INHERITED)) {
+		fputs(usage, stderr);
+		return 2;
+	} else {
+		leave_starter();
+		if (chdir("/"))
+			return 1;
+	}
+	raise_descriptor_limit();
+	result = brokerd.listener < 0 ? brokerd.listener : start(&brokerd);
+	if (result) {
+		fprintf(stderr, "uroce-broker: cannot start: %s\n",
+			result == -EEXIST ? "one of this user runs already" : strerror(-result));
+		return 1;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (supersede_others(&brokerd))
+		run(&brokerd);
+	return 0;
+}

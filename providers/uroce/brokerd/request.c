@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* The requests of clients that have been greeted. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "brokerd.h"
+#include "link/memory_file.h"
+#include <rdma/uroce-abi.h>
+
+/* In place of net.ipv4.ip_local_port_range where it cannot be read. */
+#define RANGE_FIRST 32768
+#define RANGE_LAST 60999
+#define MESSAGES_BYTES (UROCE_ABI_LAST_MESSAGES * sizeof(struct uroce_abi_last_message))
+
+/* What goes with a reply stays the broker's: a copy is closed after it has been sent. */
+static int attach_copy(struct link_descriptors *with, int fd)
+{
+	with->fd[0] = dup(fd);
+	if (with->fd[0] < 0)
+		return -errno;
+	with->count = 1;
+	return 0;
+}
+
+static int serve_slot(struct brokerd *brokerd, struct client *client,
+		      struct uroce_broker_slot *request, struct link_descriptors *with)
+{
+	uint32_t slot;
+	int lock = -ENOSPC;
+
+	if (slots_held(&brokerd->slots, client->number) < UROCE_BROKER_CLIENT_SLOTS)
+		lock = client_take_slot(brokerd, client, &slot);
+	if (lock < 0)
+		return lock;
+	with->fd[with->count++] = lock;
+	request->slot = slot;
+	address_steer_all(brokerd);
+	return 0;
+}
+
+static int serve_gsi(struct brokerd *brokerd, struct client *client,
+		     const struct uroce_broker_switch *request, struct link_descriptors *with)
+{
+	brokerd_close(&client->messages_fd);
+	client->uses_gsi = request->flags & UROCE_BROKER_ON;
+	client->answered = 0;
+	if (!client->uses_gsi)
+		gsi_forget(brokerd, client);
+	if (with->count && memory_file_is(with->fd[0], MESSAGES_BYTES)) {
+		client->messages_fd = with->fd[0];
+		with->count = 0;
+	}
+	link_close_descriptors(with);
+	gsi_take_kept(brokerd);
+	return 0;
+}
+
+static struct port_range read_range(void)
+{
+	unsigned int first = 0, last = 0;
+	struct port_range range;
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+
+	if (file) {
+		if (fscanf(file, "%u %u", &first, &last) != 2)
+			last = 0;
+		fclose(file);
+	}
+	if (first == 0 || last < first || last > UINT16_MAX) {
+		first = RANGE_FIRST;
+		last = RANGE_LAST;
+	}
+	range.first = (uint16_t)first;
+	range.count = last - first + 1;
+	if (getrandom(&range.random, sizeof(range.random), GRND_NONBLOCK) < 0)
+		range.random = (uint32_t)brokerd_now();
+	return range;
+}
+
+static bool is_conflict(int error)
+{
+	return error == -EADDRINUSE || error == -EADDRNOTAVAIL;
+}
+
+void request_receive_from_others(struct brokerd *brokerd, const struct client *client)
+{
+	if (brokerd->receives_from_others)
+		return;
+	brokerd->receives_from_others = true;
+	for (struct client *other = brokerd->clients; other; other = other->next)
+		if (other != client && other->state != CLIENT_GONE)
+			client_receive(brokerd, other);
+	brokerd->receives_from_others = false;
+}
+
+static int bind_port(struct brokerd *brokerd, const struct client *client,
+		     struct uroce_broker_port *port)
+{
+	struct port_range range = { 0 };
+	int error;
+
+	if (!port->port)
+		range = read_range();
+	error = ports_bind(&brokerd->ports, client->number, port, &range);
+	if (!is_conflict(error))
+		return error;
+	request_receive_from_others(brokerd, client);
+	return ports_bind(&brokerd->ports, client->number, port, &range);
+}
+
+static int listen_at(struct brokerd *brokerd, const struct client *client,
+		     const struct uroce_broker_port *port)
+{
+	int error = ports_listen(&brokerd->ports, client->number, port);
+
+	if (!is_conflict(error))
+		return error;
+	request_receive_from_others(brokerd, client);
+	return ports_listen(&brokerd->ports, client->number, port);
+}
+
+static int serve_ports(struct brokerd *brokerd, const struct client *client,
+		       struct uroce_broker_ports *request)
+{
+	int error = 0;
+
+	if (!(request->port[0].flags & UROCE_BROKER_PORT_RETURNING))
+		return bind_port(brokerd, client, &request->port[0]);
+	for (uint32_t i = 0; i < request->ports && !error; i++) {
+		error = ports_return(&brokerd->ports, client->number, &request->port[i]);
+		if (error == -EEXIST)
+			error = 0;
+		/* These flags are not part of a reply. */
+		request->port[i].flags &=
+			~(uint32_t)(UROCE_BROKER_PORT_RETURNING | UROCE_BROKER_PORT_LISTENING |
+				    UROCE_BROKER_PORT_CHOSEN);
+	}
+	return error;
+}
+
+static int serve_look(struct brokerd *brokerd, const struct uroce_broker_look *request,
+		      struct link_descriptors *with)
+{
+	struct address *address = address_find(brokerd, &request->endpoint);
+	const struct client *owner = client_of_slot(brokerd, request->slot);
+	int fd = address && owner ? address_look(brokerd, address, owner) : -ENOENT;
+
+	return fd < 0 ? fd : attach_copy(with, fd);
+}
+
+static int serve_introduce(const struct brokerd *brokerd, const struct client *client,
+			   const struct uroce_broker_introduce *request,
+			   struct link_descriptors *with)
+{
+	struct client *other = client_of_slot(brokerd, request->slot);
+	union broker_message visitor;
+	struct link_descriptors end;
+	int pair[2];
+
+	if (request->purpose == UROCE_BROKER_SHARED_MEMORY && client->state != CLIENT_WORKER)
+		return -EPERM;
+	if (!other || other->state != CLIENT_WORKER)
+		return -ENOENT;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return -errno;
+	broker_message_begin(&visitor, UROCE_BROKER_VISITOR, 0);
+	visitor.introduce.slot =
+		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
+	visitor.introduce.purpose = request->purpose;
+	end = (struct link_descriptors){ .fd = { pair[1] }, .count = 1 };
+	with->fd[0] = pair[0];
+	with->count = 1;
+	if (client_send(other->delivery, &visitor, &end)) {
+		close(pair[1]);
+		return 0;
+	}
+	close(pair[1]);
+	link_close_descriptors(with);
+	return -EAGAIN;
+}
+
+static int serve_list(const struct brokerd *brokerd, struct uroce_broker_list *list)
+{
+	for (uint32_t slot = list->first;
+	     slot < UROCE_BROKER_SLOTS && list->clients < UROCE_BROKER_LISTED; slot++) {
+		const struct client *client = client_of_slot(brokerd, slot);
+
+		if (client && client->slot == slot)
+			list->client[list->clients++] = (struct uroce_broker_listed){
+				.slot = slot,
+				.pid = (uint32_t)client->pid,
+			};
+	}
+	return 0;
+}
+
+/* Returns true if only a worker may send such a request. */
+static bool is_for_worker(uint32_t type)
+{
+	return type != UROCE_BROKER_LIST && type != UROCE_BROKER_INTRODUCE &&
+	       type != UROCE_BROKER_PING;
+}
+
+static int serve_worker(struct brokerd *brokerd, struct client *client,
+			union broker_message *message, struct link_descriptors *with)
+{
+	switch (message->header.type) {
+	case UROCE_BROKER_SLOT:
+		return serve_slot(brokerd, client, &message->slot, with);
+	case UROCE_BROKER_ADDRESS:
+		return address_get(brokerd, client, &message->address, with);
+	case UROCE_BROKER_GSI:
+		return serve_gsi(brokerd, client, &message->on_off, with);
+	case UROCE_BROKER_PORT:
+		return serve_ports(brokerd, client, &message->ports);
+	case UROCE_BROKER_PORT_LISTEN:
+		return listen_at(brokerd, client, &message->ports.port[0]);
+	case UROCE_BROKER_LOOK:
+		return serve_look(brokerd, &message->look, with);
+	default:
+		assert(false);
+		return -EINVAL;
+	}
+}
+
+bool request_is_one(uint32_t type)
+{
+	switch (type) {
+	case UROCE_BROKER_SLOT:
+	case UROCE_BROKER_ADDRESS:
+	case UROCE_BROKER_GSI:
+	case UROCE_BROKER_PORT:
+	case UROCE_BROKER_PORT_LISTEN:
+	case UROCE_BROKER_LOOK:
+	case UROCE_BROKER_INTRODUCE:
+	case UROCE_BROKER_LIST:
+	case UROCE_BROKER_PING:
+	case UROCE_BROKER_ADDRESS_END:
+	case UROCE_BROKER_PORT_END:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Messages without a reply. */
+static bool serve_silently(struct brokerd *brokerd, const struct client *client,
+			   const union broker_message *message)
+{
+	switch (message->header.type) {
+	case UROCE_BROKER_ADDRESS_END:
+		address_end(brokerd, client, &message->address.endpoint);
+		return true;
+	case UROCE_BROKER_PORT_END:
+		ports_end(&brokerd->ports, client->number, &message->ports.port[0]);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum uroce_broker_type reply_to(uint32_t request)
+{
+	return request == UROCE_BROKER_PORT ? UROCE_BROKER_PORT_REPLY : request + 1;
+}
+
+bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
+		   struct link_descriptors *with)
+{
+	uint32_t type = message->header.type;
+	int error;
+
+	if (client->state == CLIENT_WORKER && serve_silently(brokerd, client, message))
+		return false;
+	if (is_for_worker(type) && client->state != CLIENT_WORKER) {
+		error = -EPERM;
+	} else if (type == UROCE_BROKER_LIST) {
+		error = serve_list(brokerd, &message->list);
+	} else if (type == UROCE_BROKER_INTRODUCE) {
+		error = serve_introduce(brokerd, client, &message->introduce, with);
+	} else if (type == UROCE_BROKER_PING) {
+		client->answered = brokerd_now();
+		error = 0;
+	} else {
+		error = serve_worker(brokerd, client, message, with);
+	}
+	if (error)
+		link_close_descriptors(with);
+	message->header.type = reply_to(type);
+	message->header.error = brokerd_error(error);
+	if (!error && (type == UROCE_BROKER_PORT || type == UROCE_BROKER_PORT_LISTEN))
+		gsi_take_kept(brokerd);
+	return true;
+}

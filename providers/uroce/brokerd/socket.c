@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "brokerd.h"
+#include "wire/packet.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+
+enum {
+	UDP_PORT = 4791,
+	RECEIVE_BUFFER = 4 << 20,
+	/* More than a receive buffer can hold. */
+	DRAIN_MAX = 32768,
+	HOP_LIMIT = 64,
+};
+
+union socket_name {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+bool socket_is_ipv4(const uint8_t gid[16])
+{
+	return !memcmp(gid, mapped, sizeof(mapped));
+}
+
+static socklen_t make_name(const struct uroce_broker_endpoint *endpoint, uint16_t port,
+			   union socket_name *name)
+{
+	memset(name, 0, sizeof(*name));
+	if (socket_is_ipv4(endpoint->gid)) {
+		name->in.sin_family = AF_INET;
+		name->in.sin_port = htons(port);
+		memcpy(&name->in.sin_addr, endpoint->gid + 12, 4);
+		return sizeof(name->in);
+	}
+	name->in6.sin6_family = AF_INET6;
+	name->in6.sin6_port = htons(port);
+	name->in6.sin6_scope_id = endpoint->scope_id;
+	memcpy(&name->in6.sin6_addr, endpoint->gid, 16);
+	return sizeof(name->in6);
+}
+
+static int set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, bool shared)
+{
+	union socket_name name;
+	socklen_t bytes = make_name(endpoint, port, &name);
+	int fd = socket(name.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error = fd < 0 ? -errno : 0;
+
+	if (!error && name.any.sa_family == AF_INET6)
+		error = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (!error && shared)
+		error = set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	/* A member is wanted although the host has lost the address for now. */
+	if (!error && shared)
+		error = set(fd, IPPROTO_IP, IP_FREEBIND, 1);
+	if (!error && bind(fd, &name.any, bytes))
+		error = -errno;
+	if (error)
+		brokerd_close(&fd);
+	return error ? error : fd;
+}
+
+int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges)
+{
+	int fd = socket_bind(endpoint, UDP_PORT, true);
+
+	if (fd < 0)
+		return fd;
+	/* Less than asked for, or no GRO on an old kernel: slower, not wrong. */
+	set(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
+	if (merges)
+		set(fd, IPPROTO_UDP, UDP_GRO, 1);
+	/* Other RoCE stacks send IPv6 without a UDP checksum: the ICRC covers more. */
+	if (!socket_is_ipv4(endpoint->gid))
+		set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+	return fd;
+}
+
+int socket_send(int fd, const struct uroce_broker_endpoint *to, uint16_t port, const void *bytes,
+		size_t length)
+{
+	union socket_name name;
+	socklen_t name_bytes = make_name(to, port, &name);
+
+	return sendto(fd, bytes, length, MSG_DONTWAIT, &name.any, name_bytes) < 0 ? -errno : 0;
+}
+
+int socket_set_class(int fd, bool ipv4, uint8_t traffic_class)
+{
+	int error;
+
+	if (ipv4) {
+		error = set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+		error = error ? error : set(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
+		return error ? error : set(fd, IPPROTO_IP, IP_TOS, traffic_class);
+	}
+	error = set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+	error = error ? error : set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT);
+	return error ? error : set(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
+}
+
+uint16_t socket_port(int fd)
+{
+	union socket_name name;
+	socklen_t bytes = sizeof(name);
+
+	memset(&name, 0, sizeof(name));
+	getsockname(fd, &name.any, &bytes);
+	return ntohs(name.any.sa_family == AF_INET ? name.in.sin_port : name.in6.sin6_port);
+}
+
+static void take_source(const union socket_name *from, struct uroce_broker_datagram *head)
+{
+	if (from->any.sa_family == AF_INET) {
+		memcpy(head->source.gid, mapped, sizeof(mapped));
+		memcpy(head->source.gid + 12, &from->in.sin_addr, 4);
+		head->source_port = ntohs(from->in.sin_port);
+		return;
+	}
+	memcpy(head->source.gid, &from->in6.sin6_addr, 16);
+	head->source.scope_id = from->in6.sin6_scope_id;
+	head->source_port = ntohs(from->in6.sin6_port);
+}
+
+bool socket_receive(int fd, struct datagram *datagram)
+{
+	union socket_name from;
+	socklen_t from_bytes = sizeof(from);
+	ssize_t bytes;
+
+	memset(&from, 0, sizeof(from));
+	bytes = recvfrom(fd, datagram->bytes, sizeof(datagram->bytes), MSG_DONTWAIT, &from.any,
+			 &from_bytes);
+	if (bytes < 0)
+		return false;
+	memset(&datagram->head, 0, sizeof(datagram->head));
+	datagram->head.header.type = UROCE_BROKER_DATAGRAM;
+	datagram->head.header.version = UROCE_BROKER_VERSION;
+	datagram->head.bytes = (uint16_t)bytes;
+	take_source(&from, &datagram->head);
+	return true;
+}
+
+void socket_drain(int fd)
+{
+	for (unsigned int i = 0; i < DRAIN_MAX; i++)
+		if (recv(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno == EAGAIN)
+			return;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "broker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker/names.h"
+#include "broker_start.h"
+#include "internal.h"
+
+enum {
+	/* A broker that does not reply for this long is taken to be stopped, and is replaced. */
+	REPLY_MS = 1000,
+	/* Pause before a search that has failed is repeated, and the time for all of them. */
+	SEARCH_PAUSE_MS = 1,
+	SEARCH_MS = 5000,
+	/* Clients of a broker that has died do not all search in the same moment. */
+	RETURN_PAUSE_MS = 4,
+	/* A broker may die as well while a request waits for its reply. */
+	REQUEST_TRIES = 3,
+	PING_MS = 500,
+	/* Pause between two tries to return, which doubles. */
+	RETRY_MS = 100,
+	RETRY_MS_MAX = 2000,
+	/* Between two searches that probes cause. */
+	DOUBT_PAUSE_MS = 100,
+};
+
+static void pause_ms(unsigned int milliseconds)
+{
+	const struct timespec pause = { .tv_nsec = (long)milliseconds * 1000000 };
+
+	nanosleep(&pause, NULL);
+}
+
+/* ---- one message ---- */
+
+/*
+ * The next message.  -EAGAIN if there is none, -EMFILE if this process has no descriptor left for
+ * one that came with it, -ECONNRESET if the broker has gone or is no broker.
+ */
+static int receive_message(int fd, union broker_message *message, struct link_descriptors *with)
+{
+	uint8_t bytes[sizeof(union broker_message)];
+	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
+	ssize_t length = link_receive_with_fds(fd, &piece, 1, MSG_DONTWAIT, with);
+
+	if (length == -EMFILE)
+		return -EMFILE;
+	if (length < 0)
+		return length == -EAGAIN || length == -EINTR ? -EAGAIN : -ECONNRESET;
+	if (broker_message_parse(bytes, (size_t)length, message) == BROKER_MESSAGE_OK &&
+	    broker_message_descriptors(message) == with->count)
+		return 0;
+	link_close_descriptors(with);
+	return -ECONNRESET;
+}
+
+/* Waits for the reply to the request that was sent last. */
+static int await_reply(int fd, uint32_t number, union broker_message *reply,
+		       struct link_descriptors *with)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	int64_t until = link_now_ms() + REPLY_MS, left;
+	int error;
+
+	while ((left = until - link_now_ms()) > 0) {
+		poll(&wait, 1, (int)left);
+		error = receive_message(fd, reply, with);
+		if (error == -EAGAIN)
+			continue;
+		if (error)
+			return error;
+		if (reply->header.number == number)
+			return 0;
+		/* The reply to a request that was given up. */
+		link_close_descriptors(with);
+	}
+	return -ETIMEDOUT;
+}
+
+static enum uroce_broker_type reply_to(enum uroce_broker_type request)
+{
+	return request == UROCE_BROKER_PORT ? UROCE_BROKER_PORT_REPLY : request + 1;
+}
+
+/* A broker that is busy may have no room for a message now: waits for it. */
+static int send_message(int fd, const union broker_message *message, int sent)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	int error;
+
+	do {
+		error = link_send_with_fds(fd, message, broker_message_bytes(message), &sent,
+					   sent >= 0);
+	} while (error == -EAGAIN && poll(&room, 1, REPLY_MS) > 0);
+	if (error == -EAGAIN)
+		return -ETIMEDOUT;
+	return error ? -ECONNRESET : 0;
+}
+
+void link_broker_send(const struct link_broker *broker, const union broker_message *message)
+{
+	if (send_message(broker->control, message, -1) == -ETIMEDOUT)
+		shutdown(broker->control, SHUT_RDWR);
+}
+
+int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
+			 int sent, struct link_descriptors *with)
+{
+	enum uroce_broker_type wanted = reply_to(message->header.type);
+	int error;
+
+	message->header.number = ++broker->number;
+	with->count = 0;
+	error = send_message(fd, message, sent);
+	if (!error)
+		error = await_reply(fd, broker->number, message, with);
+	if (error)
+		return error;
+	if (message->header.type == wanted)
+		return message->header.error;
+	link_close_descriptors(with);
+	return -ECONNRESET;
+}
+
+bool link_broker_is_lost(int error)
+{
+	return error == -ECONNRESET || error == -ETIMEDOUT;
+}
+
+/* ---- search ---- */
+
+/* Starts a broker above the name that a search has found, if no other process does so now. */
+static int start(const struct names_found *found, char error[LINK_ERROR_TEXT])
+{
+	int listener, result;
+
+	if (found->free == UROCE_BROKER_NAMES) {
+		link_explain(error, "all %u names of uroce-broker are taken by other users",
+			     UROCE_BROKER_NAMES);
+		return -EADDRINUSE;
+	}
+	listener = names_listen(found->free);
+	if (listener < 0)
+		return listener == -EADDRINUSE ? 0 : listener;
+	result = link_broker_start(listener, error);
+	link_close_fd(&listener);
+	return result;
+}
+
+/*
+ * A connection to the broker, which is started if there is none.  *name is the number of a broker
+ * that does not reply, or UROCE_BROKER_NAMES; on return it is the number of the one connected to.
+ */
+static int connect_to_broker(const struct link *link, unsigned int *name,
+			     char error[LINK_ERROR_TEXT])
+{
+	int64_t until = link_now_ms() + SEARCH_MS;
+	struct names_found found = { 0 };
+	int fd, result = 0;
+
+	while (!result && link_now_ms() < until) {
+		fd = names_search(link->user, UROCE_BROKER_NAMES, &found);
+		if (fd >= 0 && found.number != *name) {
+			*name = found.number;
+			return fd;
+		}
+		if (fd >= 0 || fd == -ENOENT)
+			result = start(&found, error);
+		else if (fd != -EAGAIN)
+			result = fd;
+		if (fd >= 0)
+			link_close_fd(&fd);
+		pause_ms(SEARCH_PAUSE_MS);
+	}
+	return result ? result : -ETIMEDOUT;
+}
+
+/* ---- greeting ---- */
+
+/*
+ * Finds a broker that replies to *message, a HELLO; it becomes the WELCOME.  silent is the number
+ * of a broker that has not replied, or UROCE_BROKER_NAMES.  The connection, or a negative errno.
+ */
+static int greet(struct link *link, union broker_message *message, unsigned int silent,
+		 struct link_descriptors *with, char error[LINK_ERROR_TEXT])
+{
+	const union broker_message hello = *message;
+	struct link_broker *broker = &link->broker;
+	unsigned int name = silent;
+	int fd, result = -ETIMEDOUT;
+
+	for (unsigned int tries = 0; tries < REQUEST_TRIES && link_broker_is_lost(result);
+	     tries++) {
+		fd = connect_to_broker(link, &name, error);
+		if (fd < 0)
+			return fd;
+		*message = hello;
+		result = link_broker_exchange(broker, fd, message, -1, with);
+		if (!result) {
+			broker->name = name;
+			broker->secret = message->welcome.secret;
+			return fd;
+		}
+		link_close_fd(&fd);
+		if (result == -ECONNRESET)
+			name = silent;
+	}
+	return result;
+}
+
+void link_broker_init(struct link_broker *broker)
+{
+	*broker = (struct link_broker){
+		.control = -1,
+		.delivery = -1,
+		.timer = -1,
+		.watch = -1,
+		.messages_fd = -1,
+	};
+}
+
+void link_broker_close(struct link_broker *broker)
+{
+	link_close_fd(&broker->control);
+	link_close_fd(&broker->delivery);
+	for (unsigned int i = 0; i < broker->slots; i++)
+		link_close_fd(&broker->slot_lock[i]);
+	link_close_fd(&broker->timer);
+	link_close_fd(&broker->watch);
+}
+
+/* Replies are read by the thread that waits for them: of the control connection only its end
+ * counts. */
+static int watch(const struct link_broker *broker)
+{
+	struct epoll_event end = { .events = EPOLLRDHUP }, delivery = { .events = EPOLLIN };
+
+	if (epoll_ctl(broker->watch, EPOLL_CTL_ADD, broker->control, &end) ||
+	    epoll_ctl(broker->watch, EPOLL_CTL_ADD, broker->delivery, &delivery))
+		return -errno;
+	return 0;
+}
+
+static void explain_greeting(int result, char error[LINK_ERROR_TEXT])
+{
+	if (result == -ENOSPC)
+		link_explain(error,
+			     "all %u queue pair number slots of this network namespace are taken: "
+			     "end one of the programs that use uroce",
+			     UROCE_BROKER_SLOTS);
+	else if (result == -EMFILE)
+		link_explain(error, "no descriptors left for uroce-broker: raise the limit of open "
+				    "files (ulimit -n)");
+	else if (error && !error[0])
+		link_explain(error, "cannot reach uroce-broker: %s", strerror(-result));
+}
+
+/* Returns true if a descriptor was missing and there are more now. */
+static bool has_more_descriptors(int error)
+{
+	return error == -EMFILE && !link_raise_descriptor_limit();
+}
+
+static int open_watch(struct link_broker *broker)
+{
+	struct epoll_event due = { .events = EPOLLIN };
+
+	do {
+		broker->watch = epoll_create1(EPOLL_CLOEXEC);
+	} while (broker->watch < 0 && has_more_descriptors(-errno));
+	do {
+		broker->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	} while (broker->timer < 0 && has_more_descriptors(-errno));
+	if (broker->watch < 0 || broker->timer < 0 ||
+	    epoll_ctl(broker->watch, EPOLL_CTL_ADD, broker->timer, &due))
+		return -errno;
+	return watch(broker);
+}
+
+int link_broker_open(struct link *link, char error[LINK_ERROR_TEXT])
+{
+	struct link_broker *broker = &link->broker;
+	struct link_descriptors with;
+	union broker_message message;
+	int fd;
+
+	do {
+		broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
+		message.hello.role = UROCE_BROKER_WORKER;
+		fd = greet(link, &message, UROCE_BROKER_NAMES, &with, error);
+	} while (has_more_descriptors(fd));
+	if (fd < 0) {
+		explain_greeting(fd, error);
+		return fd;
+	}
+	broker->control = fd;
+	broker->delivery = with.fd[0];
+	broker->slot[0] = message.welcome.slot;
+	broker->slot_lock[0] = with.fd[1];
+	broker->slots = 1;
+	return open_watch(broker);
+}
+
+/* ---- return ---- */
+
+static void unwatch(const struct link_broker *broker)
+{
+	epoll_ctl(broker->watch, EPOLL_CTL_DEL, broker->control, NULL);
+	epoll_ctl(broker->watch, EPOLL_CTL_DEL, broker->delivery, NULL);
+}
+
+/* The new descriptors take the places of the old ones, whose numbers other threads use. */
+static void install(struct link *link, int control, int delivery)
+{
+	struct link_broker *broker = &link->broker;
+
+	unwatch(broker);
+	/* The new broker appoints whom it likes, and may do so now. */
+	atomic_store(&broker->appointed, false);
+	dup3(control, broker->control, O_CLOEXEC);
+	dup3(delivery, broker->delivery, O_CLOEXEC);
+	link_close_fd(&control);
+	link_close_fd(&delivery);
+	watch(broker);
+}
+
+static int return_once(struct link *link, unsigned int silent)
+{
+	struct link_broker *broker = &link->broker;
+	union broker_message message;
+	char error[LINK_ERROR_TEXT];
+	struct link_descriptors with;
+	int fd, result;
+
+	broker_message_begin(&message, UROCE_BROKER_HELLO, 0);
+	message.hello.role = UROCE_BROKER_RETURNING;
+	message.hello.slots = broker->slots;
+	memcpy(message.hello.slot, broker->slot, broker->slots * sizeof(broker->slot[0]));
+	fd = greet(link, &message, silent, &with, error);
+	if (fd < 0)
+		return fd;
+	result = link_broker_tell(link, fd);
+	if (!result) {
+		install(link, fd, with.fd[0]);
+		return 0;
+	}
+	link_close_fd(&fd);
+	link_close_descriptors(&with);
+	return result;
+}
+
+/* error is how the loss of the broker was seen. */
+static int return_to_broker(struct link *link, int error)
+{
+	uint32_t random = 0;
+
+	/* It may be there after all: it would take the return for that of another client. */
+	shutdown(link->broker.control, SHUT_RDWR);
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == sizeof(random))
+		pause_ms(random % (RETURN_PAUSE_MS + 1));
+	for (unsigned int tries = 0; tries < REQUEST_TRIES && link_broker_is_lost(error); tries++)
+		error = return_once(link,
+				    error == -ETIMEDOUT ? link->broker.name : UROCE_BROKER_NAMES);
+	return error;
+}
+
+static bool has_ended(const struct link_broker *broker)
+{
+	struct pollfd end = { .fd = broker->control, .events = POLLRDHUP };
+
+	return poll(&end, 1, 0) > 0;
+}
+
+/* 0: never. */
+static void set_timer(const struct link_broker *broker, unsigned int after_ms)
+{
+	const struct itimerspec due = {
+		.it_value = { .tv_sec = after_ms / 1000,
+			      .tv_nsec = (long)(after_ms % 1000) * 1000000 },
+	};
+
+	timerfd_settime(broker->timer, 0, &due, NULL);
+}
+
+void link_broker_watch(struct link_broker *broker, bool on)
+{
+	atomic_store(&broker->appointed, on);
+	set_timer(broker, on ? PING_MS : 0);
+}
+
+static int ping(struct link *link)
+{
+	union broker_message message;
+	struct link_descriptors with;
+
+	broker_message_begin(&message, UROCE_BROKER_PING, 0);
+	return link_broker_request(link, &message, -1, &with);
+}
+
+/* There is no broker to be had: tries again, ever more rarely. */
+static void try_later(struct link_broker *broker)
+{
+	unwatch(broker);
+	broker->retry_ms = broker->retry_ms ? broker->retry_ms * 2 : RETRY_MS;
+	if (broker->retry_ms > RETRY_MS_MAX)
+		broker->retry_ms = RETRY_MS_MAX;
+	set_timer(broker, broker->retry_ms);
+}
+
+void link_tend(struct link *link)
+{
+	struct link_broker *broker = &link->broker;
+	uint64_t expired;
+	bool due = read(broker->timer, &expired, sizeof(expired)) == sizeof(expired);
+	int error = 0;
+
+	if (!due && !has_ended(broker))
+		return;
+	link_mutex_lock(link, &link->open_lock);
+	/* The thread that had the lock may have returned already. */
+	if (has_ended(broker))
+		error = return_to_broker(link, -ECONNRESET);
+	else if (due && atomic_load(&broker->appointed))
+		error = ping(link);
+	if (error) {
+		try_later(broker);
+	} else {
+		broker->retry_ms = 0;
+		if (due && atomic_load(&broker->appointed))
+			set_timer(broker, PING_MS);
+	}
+	link_mutex_unlock(link, &link->open_lock);
+}
+
+/* ---- requests ---- */
+
+int link_broker_request(struct link *link, union broker_message *message, int sent,
+			struct link_descriptors *with)
+{
+	const union broker_message wanted = *message;
+	int error = 0;
+
+	for (unsigned int tries = 0; tries < REQUEST_TRIES && !error; tries++) {
+		*message = wanted;
+		error = link_broker_exchange(&link->broker, link->broker.control, message, sent,
+					     with);
+		if (has_more_descriptors(error)) {
+			error = 0;
+			continue;
+		}
+		if (!link_broker_is_lost(error))
+			return error;
+		error = return_to_broker(link, error);
+	}
+	return error ? error : -ETIMEDOUT;
+}
+
+/* ---- probes ---- */
+
+/*
+ * Another broker probes: if its name is higher it has replaced this link's, which is stopped.  Then
+ * the end of the connection makes link_tend() return to the new one.  Anyone can send a probe, so
+ * searches are rare.
+ */
+static void doubt(struct link *link)
+{
+	struct link_broker *broker = &link->broker;
+	int64_t now = link_now_ms();
+	struct names_found found;
+	int fd;
+
+	if (now < broker->doubt_again)
+		return;
+	broker->doubt_again = now + DOUBT_PAUSE_MS;
+	fd = names_search(link->user, UROCE_BROKER_NAMES, &found);
+	if (fd >= 0 && found.number > broker->name)
+		shutdown(broker->control, SHUT_RDWR);
+	if (fd >= 0)
+		link_close_fd(&fd);
+}
+
+void link_broker_probed(struct link *link, const struct link_endpoint *endpoint,
+			const struct uroce_broker_probe *probe)
+{
+	union broker_message message;
+
+	if (ntohl(probe->secret) != link->broker.secret) {
+		doubt(link);
+		return;
+	}
+	broker_message_begin(&message, UROCE_BROKER_PROBED, 0);
+	memcpy(message.probed.endpoint.gid, endpoint->gid, sizeof(endpoint->gid));
+	message.probed.endpoint.scope_id = endpoint->scope_id;
+	message.probed.index = ntohl(probe->index);
+	message.probed.round = ntohl(probe->round);
+	link_send_with_fds(link->broker.delivery, &message, broker_message_bytes(&message), NULL,
+			   0);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Requests of a link to the broker, and what a new broker has to know of the link. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+#include "passing.h"
+#include "port.h"
+
+enum {
+	/* A port that another program seems to have is asked for again, for as long in all. */
+	ADDRESS_MS = 200,
+	ADDRESS_PAUSE_MS = 20,
+};
+
+static struct uroce_broker_endpoint endpoint_of(const struct link_endpoint *endpoint)
+{
+	struct uroce_broker_endpoint result = { .scope_id = endpoint->scope_id };
+
+	memcpy(result.gid, endpoint->gid, sizeof(result.gid));
+	return result;
+}
+
+/* ---- slots ---- */
+
+int link_further_slot(struct link *link, unsigned int *slot)
+{
+	struct link_broker *broker = &link->broker;
+	union broker_message message;
+	struct link_descriptors with;
+	int error = -ENOSPC;
+
+	link_mutex_lock(link, &link->open_lock);
+	if (broker->slots < LINK_SLOTS_MAX) {
+		broker_message_begin(&message, UROCE_BROKER_SLOT, 0);
+		message.slot.slot = UROCE_BROKER_NO_SLOT;
+		error = link_broker_request(link, &message, -1, &with);
+	}
+	if (!error) {
+		*slot = message.slot.slot;
+		broker->slot[broker->slots] = *slot;
+		broker->slot_lock[broker->slots++] = with.fd[0];
+	}
+	link_mutex_unlock(link, &link->open_lock);
+	return error;
+}
+
+/* ---- addresses ---- */
+
+static void begin_address(union broker_message *message, enum uroce_broker_type type,
+			  const struct link_endpoint *endpoint)
+{
+	broker_message_begin(message, type, 0);
+	message->address.endpoint = endpoint_of(endpoint);
+}
+
+/*
+ * A broker that was killed has the port until the kernel has closed all that it had; the one that
+ * follows cannot tell such a socket from that of another program.
+ */
+int link_broker_address(struct link *link, const struct link_endpoint *endpoint, bool *unsteered)
+{
+	const struct timespec pause = { .tv_nsec = ADDRESS_PAUSE_MS * 1000000 };
+	int64_t until = link_now_ms() + ADDRESS_MS;
+	union broker_message message;
+	struct link_descriptors with;
+	int error;
+
+	for (;;) {
+		begin_address(&message, UROCE_BROKER_ADDRESS, endpoint);
+		error = link_broker_request(link, &message, -1, &with);
+		*unsteered = message.address.flags & UROCE_BROKER_UNSTEERED;
+		if (error != -EADDRINUSE || link_now_ms() >= until)
+			return error ? error : with.fd[0];
+		nanosleep(&pause, NULL);
+	}
+}
+
+void link_broker_address_end(struct link *link, const struct link_endpoint *endpoint)
+{
+	union broker_message message;
+
+	begin_address(&message, UROCE_BROKER_ADDRESS_END, endpoint);
+	link_broker_send(&link->broker, &message);
+}
+
+int link_broker_look(struct link *link, const struct link_endpoint *endpoint, unsigned int slot)
+{
+	union broker_message message;
+	struct link_descriptors with;
+	int error;
+
+	broker_message_begin(&message, UROCE_BROKER_LOOK, 0);
+	message.look.endpoint = endpoint_of(endpoint);
+	message.look.slot = slot;
+	error = link_broker_request(link, &message, -1, &with);
+	return error ? error : with.fd[0];
+}
+
+int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose)
+{
+	union broker_message message;
+	struct link_descriptors with;
+	int error;
+
+	broker_message_begin(&message, UROCE_BROKER_INTRODUCE, 0);
+	message.introduce.slot = slot;
+	message.introduce.purpose = purpose;
+	error = link_broker_request(link, &message, -1, &with);
+	return error ? error : with.fd[0];
+}
+
+/* ---- queue pair 1 ---- */
+
+static int switch_gsi(struct link *link, int fd, bool on)
+{
+	struct link_broker *broker = &link->broker;
+	bool with_file = on && broker->messages_fd >= 0;
+	union broker_message message;
+	struct link_descriptors with;
+
+	broker_message_begin(&message, UROCE_BROKER_GSI, 0);
+	message.on_off.flags = (on ? UROCE_BROKER_ON : 0) | (with_file ? UROCE_BROKER_MESSAGES : 0);
+	if (fd >= 0)
+		return link_broker_exchange(broker, fd, &message,
+					    with_file ? broker->messages_fd : -1, &with);
+	return link_broker_request(link, &message, with_file ? broker->messages_fd : -1, &with);
+}
+
+int link_gsi_begin(struct link *link, int messages_fd)
+{
+	int error;
+
+	link_mutex_lock(link, &link->open_lock);
+	link->broker.messages_fd = messages_fd;
+	error = switch_gsi(link, -1, true);
+	link->broker.uses_gsi = !error;
+	link_mutex_unlock(link, &link->open_lock);
+	return error;
+}
+
+void link_gsi_end(struct link *link)
+{
+	link_mutex_lock(link, &link->open_lock);
+	link->broker.uses_gsi = false;
+	switch_gsi(link, -1, false);
+	link->broker.messages_fd = -1;
+	link_mutex_unlock(link, &link->open_lock);
+}
+
+/* ---- ports ---- */
+
+struct link_port {
+	struct link_port *next, **from; /* from points to this one */
+	struct link *link;
+	struct uroce_broker_port port; /* as it was asked for, with its number */
+	bool chosen;		       /* the number, by a broker */
+	bool listens;
+};
+
+static void begin_port(union broker_message *message, enum uroce_broker_type type,
+		       const struct link_port *port)
+{
+	broker_message_begin(message, type, 0);
+	message->ports.ports = 1;
+	message->ports.port[0] = port->port;
+}
+
+static void take_name(struct link_port *port, const struct link_port_name *name)
+{
+	memcpy(port->port.endpoint.gid, name->gid, sizeof(name->gid));
+	port->port.endpoint.scope_id = name->scope_id;
+	port->port.space = name->space;
+	port->port.port = name->port;
+	port->port.flags = (name->reuse ? UROCE_BROKER_PORT_REUSE : 0) |
+			   (name->af_only ? UROCE_BROKER_PORT_AF_ONLY : 0);
+	port->chosen = name->port == 0;
+}
+
+int link_port_bind(struct link *link, struct link_port_name *name, struct link_port **result)
+{
+	struct link_port *port = calloc(1, sizeof(*port));
+	union broker_message message;
+	struct link_descriptors with;
+	int error;
+
+	if (!port)
+		return -ENOMEM;
+	port->link = link;
+	take_name(port, name);
+	link_mutex_lock(link, &link->open_lock);
+	port->port.id = ++link->broker.last_port_id;
+	begin_port(&message, UROCE_BROKER_PORT, port);
+	error = link_broker_request(link, &message, -1, &with);
+	if (!error) {
+		port->port.port = message.ports.port[0].port;
+		name->port = port->port.port;
+		port->next = link->broker.ports;
+		port->from = &link->broker.ports;
+		if (port->next)
+			port->next->from = &port->next;
+		link->broker.ports = port;
+		*result = port;
+	}
+	link_mutex_unlock(link, &link->open_lock);
+	if (error)
+		free(port);
+	return error;
+}
+
+int link_port_listen(struct link_port *port)
+{
+	struct link *link = port->link;
+	union broker_message message;
+	struct link_descriptors with;
+	int error = 0;
+
+	if (atomic_load_explicit(&link->abandoned, memory_order_relaxed))
+		return -EOWNERDEAD;
+	link_mutex_lock(link, &link->open_lock);
+	if (!port->listens) {
+		begin_port(&message, UROCE_BROKER_PORT_LISTEN, port);
+		error = link_broker_request(link, &message, -1, &with);
+		port->listens = !error;
+	}
+	link_mutex_unlock(link, &link->open_lock);
+	return error;
+}
+
+void link_port_end(struct link_port *port)
+{
+	struct link *link = port->link;
+	union broker_message message;
+
+	link_mutex_lock(link, &link->open_lock);
+	*port->from = port->next;
+	if (port->next)
+		port->next->from = port->from;
+	begin_port(&message, UROCE_BROKER_PORT_END, port);
+	link_broker_send(&link->broker, &message);
+	link_mutex_unlock(link, &link->open_lock);
+	free(port);
+}
+
+/* ---- return ---- */
+
+/* An error of one address does not concern the others. */
+static int claim_addresses(struct link *link, int fd)
+{
+	const struct link_addr *addr;
+	union broker_message message;
+	struct link_descriptors with;
+	int error = 0;
+
+	for (addr = link->addrs; addr && !link_broker_is_lost(error); addr = addr->next) {
+		begin_address(&message, UROCE_BROKER_ADDRESS, &addr->endpoint);
+		message.address.flags =
+			UROCE_BROKER_CLAIM | (addr->unsteered ? UROCE_BROKER_UNSTEERED : 0);
+		error = link_broker_exchange(&link->broker, fd, &message, addr->fd, &with);
+	}
+	return link_broker_is_lost(error) ? error : 0;
+}
+
+static int return_ports(struct link *link, int fd)
+{
+	const struct link_port *port = link->broker.ports;
+	union broker_message message;
+	struct link_descriptors with;
+	int error = 0;
+
+	while (port && !error) {
+		broker_message_begin(&message, UROCE_BROKER_PORT, 0);
+		for (; port && message.ports.ports < UROCE_BROKER_PORTS; port = port->next) {
+			struct uroce_broker_port *entry =
+				&message.ports.port[message.ports.ports++];
+
+			*entry = port->port;
+			entry->flags |= UROCE_BROKER_PORT_RETURNING |
+					(port->listens ? UROCE_BROKER_PORT_LISTENING : 0) |
+					(port->chosen ? UROCE_BROKER_PORT_CHOSEN : 0);
+		}
+		error = link_broker_exchange(&link->broker, fd, &message, -1, &with);
+	}
+	return link_broker_is_lost(error) ? error : 0;
+}
+
+int link_broker_tell(struct link *link, int fd)
+{
+	int error = claim_addresses(link, fd);
+
+	if (!error)
+		error = return_ports(link, fd);
+	/* Last: MADs that come before are for ports which the broker does not know. */
+	if (!error && link->broker.uses_gsi)
+		error = switch_gsi(link, fd, true);
+	return link_broker_is_lost(error) ? error : 0;
+}

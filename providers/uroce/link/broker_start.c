@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The broker is started by two calls of clone(2) without a signal, so that it is no child of the
+ * program: no wait() of the program returns it, and init reaps it.  Both children borrow the memory
+ * of the caller, which stands still until the second one has executed the broker or ended: they
+ * touch nothing but struct start and errno, and block all signals, so that no handler of the
+ * program runs in them.  They make system calls by syscall(2): a sanitizer would take calls of
+ * functions that it intercepts for calls of the caller's thread.
+ */
+#include "broker_start.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+enum {
+	STACK_BYTES = 64 << 10, /* for each of the two; the sanitizers' frames are large */
+	LISTENER = 3,		/* where the broker expects it */
+	ENVIRONMENT_MAX = 16,
+};
+
+/* ThreadSanitizer's clone() would make the caller's thread that of a child after fork(). */
+#ifdef __SANITIZE_THREAD__
+int __clone(int (*function)(void *), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
+/* Of functions of the children, whose ends the sanitizer would not see. */
+#define IN_CHILD __attribute__((noinline, no_sanitize("thread")))
+
+struct start {
+	char program[PATH_MAX];
+	char title[128]; /* its argument 0, which ps(1) shows */
+	char *arguments[2];
+	char *environment[ENVIRONMENT_MAX + 1];
+	uint8_t *stacks;
+	int listener;
+	int error; /* errno of the step that failed */
+};
+
+/* Variables that the broker gets.  A sanitizer or a debugger that is preloaded stays out. */
+static bool is_wanted(const char *variable)
+{
+	return strncmp(variable, "UROCE_TEST_", 11) == 0 ||
+	       strncmp(variable, "LD_LIBRARY_PATH=", 16) == 0;
+}
+
+static void choose_environment(struct start *start)
+{
+	unsigned int count = 0;
+
+	for (char **variable = environ; *variable && count < ENVIRONMENT_MAX; variable++)
+		if (is_wanted(*variable))
+			start->environment[count++] = *variable;
+}
+
+/* The broker lies beside the plug-in, which this function is in; tests name another file. */
+static int find_program(struct start *start)
+{
+	const char *named = secure_getenv("UROCE_TEST_BROKER");
+	Dl_info plugin;
+	const char *slash;
+	int length;
+
+	if (named) {
+		length = snprintf(start->program, sizeof(start->program), "%s", named);
+	} else {
+		if (!dladdr(__extension__(void *) find_program, &plugin) || !plugin.dli_fname)
+			return -ENOENT;
+		slash = strrchr(plugin.dli_fname, '/');
+		length =
+			snprintf(start->program, sizeof(start->program), "%.*suroce-broker",
+				 slash ? (int)(slash + 1 - plugin.dli_fname) : 0, plugin.dli_fname);
+	}
+	return length < (int)sizeof(start->program) ? 0 : -ENAMETOOLONG;
+}
+
+/* In the second child. */
+IN_CHILD static int become_broker(void *arg)
+{
+	struct start *start = arg;
+	long result;
+
+	syscall(SYS_setsid);
+	/* dup3() refuses a descriptor that is in its place already. */
+	if (start->listener == LISTENER)
+		result = syscall(SYS_fcntl, LISTENER, F_SETFD, 0);
+	else
+		result = syscall(SYS_dup3, start->listener, LISTENER, 0);
+	if (result >= 0)
+		syscall(SYS_execve, start->program, start->arguments, start->environment);
+	start->error = errno;
+	syscall(SYS_exit, 1);
+	return 1;
+}
+
+/* In the first child, which ends at once, so that init becomes the broker's parent. */
+IN_CHILD static int start_second(void *arg)
+{
+	struct start *start = arg;
+
+	if (clone(become_broker, start->stacks + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, start) <
+	    0)
+		start->error = errno;
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+static int start_first(struct start *start)
+{
+	sigset_t all, before;
+	int error = 0, status = 0;
+	pid_t first;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	first = clone(start_second, start->stacks + STACK_BYTES, CLONE_VM | CLONE_VFORK, start);
+	if (first < 0)
+		error = -errno;
+	/* Its end has raised no signal, and only __WCLONE waits for it. */
+	else
+		while (waitpid(first, &status, __WCLONE) < 0 && errno == EINTR)
+			;
+	/* The second child may still be on its stack if the first one was killed. */
+	if (WIFSIGNALED(status))
+		start->stacks = MAP_FAILED;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error ? error : -start->error;
+}
+
+int link_broker_start(int listener, char error[LINK_ERROR_TEXT])
+{
+	struct start start = { .listener = listener };
+	int result;
+
+	start.stacks = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (start.stacks == MAP_FAILED)
+		return -errno;
+	choose_environment(&start);
+	result = find_program(&start);
+	snprintf(start.title, sizeof(start.title),
+		 "uroce-broker: for user %u, started by process %d (%s)", geteuid(), getpid(),
+		 program_invocation_short_name);
+	start.arguments[0] = start.title;
+	if (!result)
+		result = start_first(&start);
+	if (start.stacks != MAP_FAILED)
+		munmap(start.stacks, 2 * STACK_BYTES);
+	if (result)
+		link_explain(error,
+			     "cannot start %s: %s; start it before this program (uroce-broker "
+			     "--stay)",
+			     start.program, strerror(-result));
+	return result;
+}

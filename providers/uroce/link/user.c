@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Users that can be told from each other (Documentation/decisions/strangers.md). */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static bool all_users_are_mapped(void)
+{
+	unsigned long inside, outside, count, sum = 0;
+	FILE *map = fopen("/proc/self/uid_map", "re");
+
+	/* A kernel without user namespaces. */
+	if (!map)
+		return true;
+	while (fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3)
+		sum += count;
+	fclose(map);
+	return sum >= UINT32_MAX;
+}
+
+static uid_t overflow_user(void)
+{
+	unsigned int user = 65534;
+	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
+
+	if (!file)
+		return user;
+	if (fscanf(file, "%u", &user) != 1)
+		user = 65534;
+	fclose(file);
+	return user;
+}
+
+bool link_user_is_known(uid_t user)
+{
+	return user != overflow_user() || all_users_are_mapped();
+}
+
+int link_check_user(char error[LINK_ERROR_TEXT])
+{
+	uid_t user = geteuid();
+
+	if (link_user_is_known(user))
+		return 0;
+	link_explain(error,
+		     "user %u of this user namespace stands for all users that it does not map, so "
+		     "that other users' programs could not be told from one's own: map the user "
+		     "(unshare --map-root-user), or run as another one",
+		     user);
+	return -EPERM;
+}

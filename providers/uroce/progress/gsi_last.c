@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The last messages of this process: the broker sends them when the process has ended without
+ * having sent them itself, so that peers learn of the end of their connections.  They stand in a
+ * memory file that the broker has too, so storing one needs no system call.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gsi_internal.h"
+#include "link/memory_file.h"
+#include <rdma/uroce-abi.h>
+
+#define FILE_BYTES (UROCE_ABI_LAST_MESSAGES * sizeof(struct uroce_abi_last_message))
+
+_Static_assert(UROCE_ABI_LAST_MESSAGES == GSI_LAST_MESSAGES, "the file has another size");
+_Static_assert(sizeof(struct uroce_abi_last_message) == 304, "padding in the host ABI");
+
+void gsi_last_open(struct gsi_last *last)
+{
+	last->fd = memory_file_make("uroce-last", FILE_BYTES);
+	if (last->fd < 0)
+		return;
+	last->entry = memory_file_map(last->fd, FILE_BYTES, 0);
+	if (!last->entry) {
+		close(last->fd);
+		last->fd = -1;
+	}
+	for (unsigned int i = 0; i < GSI_LAST_MESSAGES; i++)
+		last->free[i] = (uint16_t)(GSI_LAST_MESSAGES - 1 - i);
+	last->free_count = GSI_LAST_MESSAGES;
+}
+
+void gsi_last_close(struct gsi_last *last)
+{
+	if (last->fd < 0)
+		return;
+	munmap(last->entry, FILE_BYTES);
+	close(last->fd);
+}
+
+int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
+			 unsigned int *number)
+{
+	struct gsi_last *last = &gsi->last;
+	struct uroce_abi_last_message *entry = NULL;
+
+	if (gsi->progress->dead)
+		return -EOWNERDEAD;
+	if (last->fd < 0)
+		return -EFBIG;
+	pthread_mutex_lock(&gsi->lock);
+	if (last->free_count) {
+		*number = last->free[--last->free_count];
+		entry = &last->entry[*number];
+		entry->scope_id = path->scope_id;
+		entry->traffic_class = path->traffic_class;
+		memcpy(entry->sgid, path->sgid, sizeof(entry->sgid));
+		memcpy(entry->dgid, path->dgid, sizeof(entry->dgid));
+		memcpy(entry->mad, mad, sizeof(entry->mad));
+		__atomic_store_n(&entry->valid, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&gsi->lock);
+	return entry ? 0 : -ENOSPC;
+}
+
+void gsi_last_message_drop(struct gsi *gsi, unsigned int number)
+{
+	if (gsi->progress->dead)
+		return;
+	pthread_mutex_lock(&gsi->lock);
+	__atomic_store_n(&gsi->last.entry[number].valid, 0, __ATOMIC_RELEASE);
+	gsi->last.free[gsi->last.free_count++] = (uint16_t)number;
+	pthread_mutex_unlock(&gsi->lock);
+}
