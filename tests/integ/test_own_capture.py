@@ -202,12 +202,22 @@ REASONS = {
 }
 
 
+INJECTED = {
+    "not sent: dropped by fault injection": "fault_dropped",
+    "corrupted by fault injection": "fault_corrupted",
+}
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_counters(loopback, way):
-    """As many packets as uroce-stat counts, while fault injection takes some out."""
+    """As many packets as uroce-stat counts, while fault injection takes some out.
+
+    A try of a WRITE or READ of one packet fails with probability 0.19 (1 - 0.95^4), all 8 tries of
+    one of the 60 with 10^-4.
+    """
     captures = Captures(loopback)
     ends = talk_pair(loopback, env={
-        **WAYS[way], **captures.env, "UROCE_FAULT": "drop=0.1,dup=0.1,corrupt=0.1,seed=3"})
+        **WAYS[way], **captures.env, "UROCE_FAULT": "drop=0.05,dup=0.1,corrupt=0.05,seed=3"})
     for _ in range(30):
         assert ends[0].do("write") == talk.SUCCESS
         assert ends[1].do("read") == talk.SUCCESS
@@ -222,8 +232,7 @@ def test_counters(loopback, way):
         refused, sent = (comments(file, way, until) for way in (captured.IN, captured.OUT))
         # What is corrupted may be the queue pair's number.
         assert refused == {why: counters[name] for name, why in REASONS.items() if counters[name]}
-        assert sent == {"not sent: dropped by fault injection": counters["fault_dropped"],
-                        "corrupted by fault injection": counters["fault_corrupted"]}
+        assert sent == {why: counters[name] for why, name in INJECTED.items() if counters[name]}
         out = [p for p in file.packets if p.direction == captured.OUT and p.time < until]
         assert len(out) == qp["sent_pkts"] + counters["fault_duplicated"]
 
@@ -246,15 +255,15 @@ def test_refused(loopback):
                  f"1140ffff00{qpn ^ 1:06x}00000000" + "1f000000" + "00000000",
                  f"1140000000{qpn:06x}00000000" + "1f000000" + "00000000",
                  f"1140ffff00{qpn:06x}00000000" + "1f000000" + "00000000",
-                 f"ff40ffff00{qpn:06x}00000000", "00").done()
+                 f"ff40ffff00{qpn:06x}00000000").done()
     counters, until = {}, time.monotonic() + harness.PATIENCE
-    while counters.get("malformed_pkts", 0) < 2 and time.monotonic() < until:
+    while counters.get("malformed_pkts", 0) < 1 and time.monotonic() < until:
         counters = loopback.stat(end.pid)["counters"]
     end.end()
     other.end()
     found = comments(of_process(captures, end.pid), captured.IN, time.time_ns())
     assert found == {"refused: unknown queue pair": 1, "refused: wrong P_Key": 1,
-                     "refused: wrong ICRC": 1, "refused: malformed": 2}
+                     "refused: wrong ICRC": 1, "refused: malformed": 1}
 
 
 def test_short_frames(loopback):
