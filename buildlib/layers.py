@@ -55,14 +55,28 @@ LAYERS = {
                   groups=(
         group("contract and terms", "link.h gid internal shm.h ring endpoint visits.h broker.h "
               "port.h netdev thread memory_file passing"),
-        group("descriptors and messages", "descriptors user udp slot_set netdev_watch neighbour"),
-        group("broker, and other processes", "broker_start broker broker_requests guest delivery "
-              "portowner connected route_mtu"),
+        group("descriptors, the host", "descriptors segment user slot_set netdev_watch neighbour "
+              "portowner route_mtu"),
+        group("one exchange with the broker", "broker_start broker_exchange"),
+        group("return to a broker", "broker_return"),
+        group("the broker's client", "broker"),
+        group("requests", "broker_requests guest"),
         group("shared memory", "shm_region shm_channel visits"),
+        group("data path", "connected udp delivery"),
         group("addresses, peers, opening", "addr peer peer_table group opening"),
     )),
     "brokerd": layer("uroce-broker, the program that has the port and queue pair 1",
-                     "broker link wire"),
+                     "broker link wire", groups=(
+        group("contract and helpers", "brokerd.h common"),
+        group("sockets", "socket closer stranger"),
+        group("clients, groups", "client address"),
+        group("probes", "probe"),
+        group("members", "member"),
+        group("queue pair 1", "last gsi"),
+        group("requests", "request"),
+        group("connections", "connection"),
+        group("entry", "main"),
+    )),
     "capture": layer("packets of this process into pcapng files", "wire link", groups=(
         group("contract and settings", "capture.h config"),
         group("blocks, frames, the buffer", "pcapng frame buffer"),
@@ -79,7 +93,9 @@ LAYERS = {
               "fault_inject helper.h wakeup.h"),
         group("instance, capture", "instance gsi_service.h tap"),
         group("wake-ups, transmit", "wakeup transmit group.h listen datagram.h route.h"),
-        group("receive and turn", "demux turn"),
+        group("visits", "visit turn.h"),
+        group("receive", "demux"),
+        group("turn", "turn.c"),
         group("threads and control calls", "helper leave route group datagram"),
         group("queue pair 1", "gsi gsi_internal gsi_last gsi_news gsi_port gsi_queue gsi_send"),
         group("entry", "progress"),
@@ -129,13 +145,6 @@ LAYERS = {
 }
 # Calls from a group to one above it: layer, file and file, without endings, and why.
 CALLS_UPWARDS = {
-    ("link", "delivery", "addr"): "a claim names an address",
-    ("link", "delivery", "visits"): "another process asks for a ring",
-    ("link", "shm_region", "addr"): "a request names an address",
-    ("link", "udp", "shm_channel"): "sends by either transport",
-    ("link", "udp", "broker"): "receives the broker's probes",
-    ("link", "udp", "connected"): "sends by either transport",
-    ("link", "udp", "shm_region"): "receives by either transport",
     ("progress", "demux", "gsi_queue"): "datagrams of queue pair 1",
     ("verbs", "cq", "cq_overrun"): "an overrun ends queue pairs",
     ("verbs", "cq", "forked"): "links the one fork handler",

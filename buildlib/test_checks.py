@@ -224,10 +224,10 @@ def test_no_group_calls_one_above_it(tree):
 
 
 def test_calls_upwards_that_are_gone_are_found(tree):
-    archive = tree.archive("udp", "int f(void);\nint f(void) { return 1; }\n")
-    tree.write("providers/uroce/link/udp.c", LICENCE)
-    code, output = tree.check("check-layers", f"link={archive}")
-    assert code == 1 and "udp of link does not call broker upwards any more" in output
+    archive = tree.archive("demux", "int f(void);\nint f(void) { return 1; }\n")
+    tree.write("providers/uroce/progress/demux.c", LICENCE)
+    code, output = tree.check("check-layers", f"progress={archive}")
+    assert code == 1 and "demux of progress does not call gsi_queue upwards any more" in output
 
 
 def test_rules_need_a_test_or_a_reason(tree):

@@ -135,25 +135,26 @@ void app_released(void *owner, struct cm_conn *conn, void *user)
 	struct app *app = user;
 
 	(void)owner;
-	if (app->has_will)
-		world_fail(app->world, "released with a will");
+	if (app->has_last_message)
+		world_fail(app->world, "released with a last message");
 	if (!app->destroyed || app->conn != conn)
 		world_fail(app->world, "released, but not destroyed");
 	app->conn = NULL;
 	free(conn);
 }
 
-void app_will(void *owner, struct cm_conn *conn, const struct cm_path *path, const uint8_t *mad)
+void app_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
+		      const uint8_t *mad)
 {
 	struct app *app = cm_conn_user(conn);
 
 	(void)owner;
-	if (app->has_will == (mad != NULL))
-		world_fail(app->world, "a will twice");
-	app->has_will = mad != NULL;
-	app->will_path = *path;
+	if (app->has_last_message == (mad != NULL))
+		world_fail(app->world, "a last message twice");
+	app->has_last_message = mad != NULL;
+	app->last_message_path = *path;
 	if (mad)
-		memcpy(app->will, mad, MAD_BYTES);
+		memcpy(app->last_message, mad, MAD_BYTES);
 }
 
 static void answered(struct app *app)

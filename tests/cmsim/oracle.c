@@ -246,7 +246,7 @@ static void check_agreement(struct app *app)
 		return;
 	}
 	if (!same_life(other)) {
-		if (world->plan.wills && world->plan.loss == 0 &&
+		if (world->plan.last_messages && world->plan.loss == 0 &&
 		    app->established_at + ON_THE_WAY < other->died_at)
 			world_fail(world, "established with the dead, who have said it");
 		return;

@@ -123,7 +123,7 @@ static const struct cm_ops ops = {
 	.event = app_event,
 	.accept_conn = app_accept,
 	.released = app_released,
-	.will = app_will,
+	.last_message = app_last_message,
 };
 
 static struct cm_listener *listen_for(struct host *host, enum cm_service service,
@@ -204,7 +204,7 @@ static void make_plan(struct world *world)
 	plan->same_qpns = random_chance(r, 500);
 	plan->mras = random_chance(r, 200);
 	plan->strays = random_chance(r, 300) ? random_between(r, 1, 10) : 0;
-	plan->wills = random_chance(r, 500);
+	plan->last_messages = random_chance(r, 500);
 	plan->long_deaths = random_chance(r, 300);
 }
 
@@ -241,17 +241,17 @@ static void start(struct world *world)
 }
 
 /* Some times over, for the answers go nowhere. */
-static void execute_wills(struct host *host)
+static void execute_last_messages(struct host *host)
 {
 	struct world *world = host->world;
 
 	for (uint32_t i = 0; i < world->app_count; i++) {
 		const struct app *app = &world->apps[i];
 
-		if (app->host != host->number || !app->conn || !app->has_will)
+		if (app->host != host->number || !app->conn || !app->has_last_message)
 			continue;
 		for (uint32_t times = 0; times < 4; times++)
-			on_send(host, &app->will_path, app->will);
+			on_send(host, &app->last_message_path, app->last_message);
 	}
 }
 
@@ -263,8 +263,8 @@ static void host_dies(struct world *world, uint32_t number)
 	if (!host->cm || world->now >= world->calm_at)
 		return;
 	world->total.deaths++;
-	if (world->plan.wills)
-		execute_wills(host);
+	if (world->plan.last_messages)
+		execute_last_messages(host);
 	host_end(host);
 	gone = random_next(&world->random) % (world->plan.long_deaths ? 100 * SECOND : 3 * SECOND);
 	world_schedule(world, gone, HOST_RETURNS)->host = number;

@@ -33,9 +33,9 @@ struct app {
 	bool destroyed;
 	bool accepted, readied, refused, disconnects;
 	bool told[CM_EVENTS];
-	bool has_will; /* what has to be said when its host dies */
-	struct cm_path will_path;
-	uint8_t will[MAD_BYTES];
+	bool has_last_message; /* to be sent when its host dies */
+	struct cm_path last_message_path;
+	uint8_t last_message[MAD_BYTES];
 	bool superseded;		 /* the peer uses its queue pair for something new */
 	uint32_t remote_qpn, remote_psn; /* learned with REQ or REP */
 	uint32_t qpn, psn;
@@ -96,7 +96,7 @@ struct plan {
 	bool slow_apps;
 	bool same_qpns; /* a host that comes back uses the same queue pair numbers */
 	uint32_t strays;
-	bool wills; /* what the dead have not said is said by others */
+	bool last_messages; /* a host that dies has its last messages sent by others */
 	bool long_deaths;
 	bool mras; /* repeated REQs bring an MRA, as from the kernel */
 };
@@ -140,7 +140,8 @@ void app_event(void *owner, struct cm_conn *conn, const struct cm_event *event);
 void *app_accept(void *owner, struct cm_listener *listener, const struct mad *request,
 		 const struct cm_path *from, void **user);
 void app_released(void *owner, struct cm_conn *conn, void *user);
-void app_will(void *owner, struct cm_conn *conn, const struct cm_path *path, const uint8_t *mad);
+void app_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
+		      const uint8_t *mad);
 void app_destroy(struct app *app);
 
 /* oracle.c */

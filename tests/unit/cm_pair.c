@@ -69,19 +69,19 @@ static void on_released(void *owner, struct cm_conn *conn, void *user)
 	free(conn);
 }
 
-static void on_will(void *owner, struct cm_conn *conn, const struct cm_path *path,
-		    const uint8_t *mad)
+static void on_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
+			    const uint8_t *mad)
 {
 	struct pair_side *side = owner;
 
 	assert_non_null(conn);
 	assert_int_equal(path->dgid[15], side->path.dgid[15]);
 	if (!mad) {
-		side->wills--;
+		side->last_messages--;
 		return;
 	}
-	side->wills++;
-	assert_int_equal(mad_decode(mad, MAD_BYTES, &side->will), MAD_OK);
+	side->last_messages++;
+	assert_int_equal(mad_decode(mad, MAD_BYTES, &side->last_message), MAD_OK);
 }
 
 static const struct cm_ops ops = {
@@ -89,7 +89,7 @@ static const struct cm_ops ops = {
 	.event = on_event,
 	.accept_conn = on_accept,
 	.released = on_released,
-	.will = on_will,
+	.last_message = on_last_message,
 };
 
 const struct cm_ops *pair_ops(void)
@@ -212,7 +212,7 @@ void pair_free(struct pair *pair)
 
 		cm_each_conn(pair->side[i].cm, count_one, &count);
 		assert_int_equal(count, 0);
-		assert_int_equal(pair->side[i].wills, 0);
+		assert_int_equal(pair->side[i].last_messages, 0);
 		assert_true(cm_deadline(pair->side[i].cm) == CM_NEVER);
 		for (;;) {
 			listener = NULL;

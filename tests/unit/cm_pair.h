@@ -20,8 +20,8 @@ struct pair_side {
 	uint32_t room; /* how many more connections accept_conn makes */
 	struct cm_conn *newest;
 	uint32_t released;
-	uint32_t wills;	 /* that are left */
-	struct mad will; /* the last that was left */
+	uint32_t last_messages;	 /* that are left */
+	struct mad last_message; /* the last that was left */
 	uint32_t events;
 	struct {
 		enum cm_event_type type;

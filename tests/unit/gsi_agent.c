@@ -128,7 +128,7 @@ static void bind_port(const struct gsi_order *order, struct gsi_report *result)
 }
 
 /* Now, or when this process has died. */
-static int send_mad(const struct gsi_order *order, unsigned int *will)
+static int send_mad(const struct gsi_order *order, unsigned int *last_message)
 {
 	struct gsi_path path = { .scope_id = order->scope_id };
 	uint8_t mad[MAD_BYTES];
@@ -136,8 +136,9 @@ static int send_mad(const struct gsi_order *order, unsigned int *will)
 	memcpy(path.sgid, order->gid, sizeof(path.sgid));
 	memcpy(path.dgid, order->dgid, sizeof(path.dgid));
 	mad_make(mad, &order->mad);
-	return order->what == GSI_WILL_SET ? gsi_last_message_set(self.gsi, &path, mad, will)
-					   : gsi_send(self.gsi, &path, mad);
+	return order->what == GSI_LAST_MESSAGE_SET
+		       ? gsi_last_message_set(self.gsi, &path, mad, last_message)
+		       : gsi_send(self.gsi, &path, mad);
 }
 
 /* The parent's instance is dead in the child. */
@@ -200,10 +201,10 @@ static void obey(const struct gsi_order *order, struct gsi_report *result)
 		gsi_port_close(self.port[order->handle]);
 		break;
 	case GSI_SEND:
-	case GSI_WILL_SET:
+	case GSI_LAST_MESSAGE_SET:
 		result->error = send_mad(order, &result->handle);
 		break;
-	case GSI_WILL_DROP:
+	case GSI_LAST_MESSAGE_DROP:
 		gsi_last_message_drop(self.gsi, order->handle);
 		break;
 	case GSI_COUNT:

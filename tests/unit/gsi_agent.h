@@ -43,12 +43,12 @@ struct gsi_order {
 		GSI_SEND,
 		GSI_COUNT, /* the result has the counter's value */
 		GSI_DEADLINE,
-		GSI_WILL_SET,  /* the result has a handle */
-		GSI_WILL_DROP, /* handle */
-		GSI_FORK,      /* a child that stays; value: its pid, error: what calls say there */
-		GSI_POLL,      /* a thread that polls from now on */
-		GSI_HALT,      /* the helper waits in its next callback, until */
-		GSI_GO,	       /* now; the process ends in the callback for the MAD after that */
+		GSI_LAST_MESSAGE_SET,  /* the result has a handle */
+		GSI_LAST_MESSAGE_DROP, /* handle */
+		GSI_FORK, /* a child that stays; value: its pid, error: what calls say there */
+		GSI_POLL, /* a thread that polls from now on */
+		GSI_HALT, /* the helper waits in its next callback, until */
+		GSI_GO,	  /* now; the process ends in the callback for the MAD after that */
 	} what;
 	uint8_t gid[16]; /* of an address; or where a MAD comes from */
 	uint8_t dgid[16];

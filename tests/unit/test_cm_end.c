@@ -126,25 +126,25 @@ static void test_foreign_disconnects(void **state)
 
 /* While a connection stands, a DREQ lies ready for the case that the process is killed; the peer
  * takes it for ours. */
-static void test_will(void **state)
+static void test_last_message(void **state)
 {
 	(void)state;
 	pair_establish(pair, conn);
-	assert_int_equal(pair->side[0].wills, 1);
-	assert_int_equal(pair->side[1].wills, 1);
-	assert_int_equal(pair->side[1].will.attr, MAD_DREQ);
-	assert_int_equal(pair_inject(pair, 0, &pair->side[1].will), CM_TAKEN);
+	assert_int_equal(pair->side[0].last_messages, 1);
+	assert_int_equal(pair->side[1].last_messages, 1);
+	assert_int_equal(pair->side[1].last_message.attr, MAD_DREQ);
+	assert_int_equal(pair_inject(pair, 0, &pair->side[1].last_message), CM_TAKEN);
 	assert_int_equal(pair_last_event(pair, 0), CM_EVENT_DISCONNECTED);
 	assert_int_equal(cm_disconnect(cm[0], conn[0], pair->now), CM_OK);
-	assert_int_equal(pair->side[0].wills, 0);
+	assert_int_equal(pair->side[0].last_messages, 0);
 	cm_destroy(cm[1], conn[1], pair->now);
-	assert_int_equal(pair->side[1].wills, 1);
+	assert_int_equal(pair->side[1].last_messages, 1);
 	pair_deliver_all(pair);
-	assert_int_equal(pair->side[1].wills, 0);
+	assert_int_equal(pair->side[1].last_messages, 0);
 }
 
 /* A refusal lies ready as well, for as long as it is remembered: it may be lost with its sender.
- * One that has been accepted before has another will until then. */
+ * One that has been accepted before has another last message until then. */
 static void test_will_of_refusal(void **state)
 {
 	const struct cm_reject_param refusal = { .reason = MAD_REJECT_CONSUMER,
@@ -160,21 +160,21 @@ static void test_will_of_refusal(void **state)
 		assert_int_equal(cm_connect(cm[0], conn[0], &param, pair->now), CM_OK);
 		assert_int_equal(pair_deliver(pair), CM_TAKEN);
 		conn[1] = pair->side[1].newest;
-		assert_int_equal(pair->side[1].wills, 0);
+		assert_int_equal(pair->side[1].last_messages, 0);
 		if (accepted) {
 			assert_int_equal(cm_accept(cm[1], conn[1], &accept, pair->now), CM_OK);
 			pair_lose(pair);
-			assert_int_equal(pair->side[1].will.attr, MAD_DREQ);
+			assert_int_equal(pair->side[1].last_message.attr, MAD_DREQ);
 		}
 		assert_int_equal(cm_reject(cm[1], conn[1], &refusal, pair->now), CM_OK);
 		pair_lose(pair);
-		assert_int_equal(pair->side[1].wills, 1);
-		assert_int_equal(pair->side[1].will.attr, MAD_REJ);
-		assert_memory_equal(pair->side[1].will.rej.private_data, "no", 2);
-		assert_int_equal(pair_inject(pair, 0, &pair->side[1].will), CM_TAKEN);
+		assert_int_equal(pair->side[1].last_messages, 1);
+		assert_int_equal(pair->side[1].last_message.attr, MAD_REJ);
+		assert_memory_equal(pair->side[1].last_message.rej.private_data, "no", 2);
+		assert_int_equal(pair_inject(pair, 0, &pair->side[1].last_message), CM_TAKEN);
 		assert_int_equal(pair_last_event(pair, 0), CM_EVENT_REJECTED);
 		pair_wait(pair, CM_TIMEWAIT_MAX_NS);
-		assert_int_equal(pair->side[1].wills, 0);
+		assert_int_equal(pair->side[1].last_messages, 0);
 	}
 }
 
@@ -207,14 +207,10 @@ static void test_many_farewells(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_PAIR(test_disconnect),
-		WITH_PAIR(test_grace),
-		WITH_PAIR(test_crossing_disconnects),
-		WITH_PAIR(test_farewell),
-		WITH_PAIR(test_farewell_ends),
-		WITH_PAIR(test_foreign_disconnects),
-		WITH_PAIR(test_will),
-		WITH_PAIR(test_will_of_refusal),
+		WITH_PAIR(test_disconnect),	      WITH_PAIR(test_grace),
+		WITH_PAIR(test_crossing_disconnects), WITH_PAIR(test_farewell),
+		WITH_PAIR(test_farewell_ends),	      WITH_PAIR(test_foreign_disconnects),
+		WITH_PAIR(test_last_message),	      WITH_PAIR(test_will_of_refusal),
 		WITH_PAIR(test_many_farewells),
 	};
 

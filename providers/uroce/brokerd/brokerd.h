@@ -18,7 +18,7 @@
 #include "broker/target.h"
 #include "link/passing.h"
 
-/* ---- clients (client.c) ---- */
+/* ---- clients (client.c, connection.c) ---- */
 
 enum client_state {
 	CLIENT_NEW,    /* accepted: its HELLO is awaited */
@@ -43,7 +43,7 @@ struct client {
 	uint64_t answered; /* time of its appointment or of its last PING; 0: not appointed */
 };
 
-/* ---- addresses (address.c, probe.c) ---- */
+/* ---- addresses (address.c, member.c, probe.c) ---- */
 
 enum member_state {
 	MEMBER_UNUSED,
@@ -115,7 +115,7 @@ struct brokerd {
 	int epoll_fd;
 	bool stays;
 	bool superseded;
-	bool receives_from_others; /* inside request_receive_from_others() */
+	bool receives_from_others; /* a conflict makes the broker read all connections */
 	uid_t user;
 	uint32_t secret;
 	uint64_t idle_ns;
@@ -137,7 +137,10 @@ struct brokerd {
 	struct brokerd_counts counts;
 };
 
-enum { NS_PER_MS = 1000000 };
+enum {
+	NS_PER_MS = 1000000,
+	UDP_PORT = 4791, /* destination port of RoCEv2 */
+};
 uint64_t brokerd_now(void);
 
 /* Source of an epoll event: the lower bits of a pointer that is aligned to 8. */
@@ -148,6 +151,7 @@ enum event_source {
 	EVENT_GSI,	/* of a struct address */
 	EVENT_SINK,	/* the same */
 };
+enum { EVENT_SOURCE_MASK = 7 };
 int brokerd_watch(const struct brokerd *brokerd, int fd, enum event_source source, void *object);
 /* Returns -ENFILE for -EMFILE, which a client would take for its own limit, and else error. */
 int brokerd_error(int error);
@@ -155,61 +159,64 @@ int brokerd_error(int error);
 void brokerd_close(int *fd);
 
 /* client.c */
-void client_accept(struct brokerd *brokerd);
-void client_receive(struct brokerd *brokerd, struct client *client);
-void client_receive_delivery(struct brokerd *brokerd, struct client *client);
-void client_end(struct brokerd *brokerd, struct client *client);
-/* Frees those that are CLIENT_GONE, and ends those whose HELLO does not come. */
-void client_sweep(struct brokerd *brokerd, uint64_t now);
+void client_set_state(struct client *client, enum client_state state);
+struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot);
+struct client *client_find(const struct brokerd *brokerd, uint32_t number);
+/* Returns false if the message, with what goes with it, cannot be sent now. */
+bool client_send(int fd, const union broker_message *message, const struct link_descriptors *with);
 /* A further slot for a client, or its first: the lock, or a negative errno. */
 int client_take_slot(struct brokerd *brokerd, struct client *client, uint32_t *slot);
+void client_free_slots(struct brokerd *brokerd, const struct client *client);
 /*
  * Looks for slots that processes have which are no clients of this broker.  Returns true if there
  * may be some.
  */
 bool client_find_absent(struct brokerd *brokerd);
-struct client *client_of_slot(const struct brokerd *brokerd, uint32_t slot);
-struct client *client_find(const struct brokerd *brokerd, uint32_t number);
-/* Returns false if the message, with what goes with it, cannot be sent now. */
-bool client_send(int fd, const union broker_message *message, const struct link_descriptors *with);
+
+/* connection.c */
+void connection_accept(struct brokerd *brokerd);
+void connection_receive(struct brokerd *brokerd, struct client *client);
+void connection_receive_delivery(struct brokerd *brokerd, struct client *client);
+/* Frees clients that are CLIENT_GONE, and ends connections whose HELLO does not come. */
+void connection_sweep(struct brokerd *brokerd, uint64_t now);
 
 /* request.c: returns true if a client that has been greeted may send such a message. */
 bool request_is_one(uint32_t type);
 /* Carries out a request; *message becomes the reply if the result is true. */
 bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
 		   struct link_descriptors *with);
-/*
- * Receives what all other clients have sent.  Without that a message that was sent before a
- * client's request, and makes its success possible, might be read after it.
- */
-void request_receive_from_others(struct brokerd *brokerd, const struct client *client);
 
 /* address.c: 0 or a negative errno. */
-int address_get(struct brokerd *brokerd, struct client *client,
-		struct uroce_broker_address *request, struct link_descriptors *with);
-void address_end(struct brokerd *brokerd, const struct client *client,
-		 const struct uroce_broker_endpoint *endpoint);
-/* The client has gone. */
-void address_leave_all(struct brokerd *brokerd, const struct client *client);
+void address_set_state(struct address *address, enum address_state state);
 struct address *address_find(const struct brokerd *brokerd,
 			     const struct uroce_broker_endpoint *endpoint);
+struct member *address_find_member(const struct address *address, uint32_t slot);
 /* Returns true if the client of a slot uses the address. */
 bool address_is_used(const struct address *address, uint32_t slot);
 /* The socket that the client of a slot has there, or -1. */
 int address_member(const struct address *address, uint32_t slot);
+/* Builds and attaches the program. */
+int address_attach(const struct brokerd *brokerd, const struct address *address);
+/* The slots or indexes have changed: attaches a new program, if there is one. */
+int address_steer(struct brokerd *brokerd, struct address *address);
+void address_steer_all(struct brokerd *brokerd);
+void address_close_sockets(struct address *address);
+void address_free(struct address *address);
+
+/* member.c: 0 or a negative errno. */
+int member_get(struct brokerd *brokerd, struct client *client, struct uroce_broker_address *request,
+	       struct link_descriptors *with);
+void member_end(struct brokerd *brokerd, const struct client *client,
+		const struct uroce_broker_endpoint *endpoint);
+/* The client has gone. */
+void member_leave_all(struct brokerd *brokerd, const struct client *client);
 /*
  * The member of the client's slot.  If the client has not asked for it yet, it is made and kept for
  * the client.  Returns its descriptor, which stays the broker's, or a negative errno.
  */
-int address_look(struct brokerd *brokerd, struct address *address, const struct client *client);
-/* The indexes of all members are known: ADDRESS_KNOWN. */
-void address_set_known(struct address *address);
-/* The slots or indexes have changed: attaches a new program. */
-int address_steer(struct brokerd *brokerd, struct address *address);
-void address_steer_all(struct brokerd *brokerd);
-
-/* Frees those that nobody uses any more. */
-void address_sweep(struct brokerd *brokerd);
+int member_look(struct brokerd *brokerd, struct address *address, const struct client *client);
+/* Frees the addresses that nobody uses any more. */
+void member_sweep(struct brokerd *brokerd);
 
 /* probe.c */
 void probe_begin(struct address *address, uint64_t now);
@@ -258,7 +265,8 @@ void stranger_close(int *fd);
 
 /* last.c */
 void last_begin(struct brokerd *brokerd, int *messages_fd, uint64_t now);
-void last_serve(struct brokerd *brokerd, uint64_t now);
+/* Returns true if MADs that have waited for last messages can go now. */
+bool last_serve(struct brokerd *brokerd, uint64_t now);
 uint64_t last_deadline(const struct brokerd *brokerd);
 /* Returns true if MADs without an owner must wait until last messages have been sent. */
 bool last_come_first(const struct brokerd *brokerd);

@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Connections of clients, and what comes by them. */
+/* Clients, and the slots that they hold. */
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "broker/names.h"
 #include "brokerd.h"
-
-enum {
-	/* Number of messages of one client before others have their turn. */
-	MESSAGES_MAX = 64,
-	ACCEPTS_MAX = 64,
-	HELLO_MS = 1000,
-	/* Connections without a HELLO; the oldest goes when there is one more. */
-	NEW_MAX = 64,
-	DELIVERY_BUFFER = 4 << 20,
-};
 
 /* Which state follows which. */
 static const bool may_follow[CLIENT_STATES][CLIENT_STATES] = {
@@ -29,7 +13,7 @@ static const bool may_follow[CLIENT_STATES][CLIENT_STATES] = {
 	[CLIENT_GUEST] = { [CLIENT_GONE] = true },
 };
 
-static void set_state(struct client *client, enum client_state state)
+void client_set_state(struct client *client, enum client_state state)
 {
 	assert(may_follow[client->state][state]);
 	client->state = state;
@@ -57,124 +41,7 @@ bool client_send(int fd, const union broker_message *message, const struct link_
 				   with ? with->fd : NULL, with ? with->count : 0);
 }
 
-/* ---- begin and end ---- */
-
-static pid_t pid_of(int fd)
-{
-	struct ucred peer;
-	socklen_t bytes = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) ? 0 : peer.pid;
-}
-
-static void add(struct brokerd *brokerd, int fd)
-{
-	struct client *client = calloc(1, sizeof(*client));
-
-	if (!client || names_admit_descriptors(fd) ||
-	    brokerd_watch(brokerd, fd, EVENT_CONTROL, client)) {
-		free(client);
-		close(fd);
-		return;
-	}
-	do {
-		client->number = ++brokerd->last_number;
-	} while (client->number == SLOTS_NO_CLIENT || client_find(brokerd, client->number));
-	client->control = fd;
-	client->delivery = -1;
-	client->messages_fd = -1;
-	client->pid = pid_of(fd);
-	client->since = brokerd_now();
-	client->next = brokerd->clients;
-	brokerd->clients = client;
-	/* The HELLO is here already, mostly: those who are new are few. */
-	client_receive(brokerd, client);
-}
-
-/*
- * No descriptor is left: the next connection gets the spare one and ends at once.  Otherwise it
- * would wait for a reply that cannot come, and start another broker.
- */
-static void turn_away(struct brokerd *brokerd)
-{
-	brokerd_close(&brokerd->spare_fd);
-	brokerd->spare_fd = accept4(brokerd->listener, NULL, NULL, SOCK_CLOEXEC);
-	brokerd_close(&brokerd->spare_fd);
-	brokerd->spare_fd = eventfd(0, EFD_CLOEXEC);
-}
-
-void client_accept(struct brokerd *brokerd)
-{
-	for (unsigned int i = 0; i < ACCEPTS_MAX; i++) {
-		int stranger = -1;
-		int fd = names_accept(brokerd->listener, brokerd->user, &stranger);
-
-		if (fd == -EPERM) {
-			brokerd->counts.strangers++;
-			stranger_close(&stranger);
-			continue;
-		}
-		if (fd == -EMFILE || fd == -ENFILE)
-			turn_away(brokerd);
-		if (fd < 0)
-			return;
-		add(brokerd, fd);
-	}
-}
-
-static void free_slots(struct brokerd *brokerd, const struct client *client)
-{
-	for (uint32_t slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
-		if (slots_client(&brokerd->slots, slot) == client->number)
-			slots_free(&brokerd->slots, slot);
-}
-
-void client_end(struct brokerd *brokerd, struct client *client)
-{
-	bool worker = client->state == CLIENT_WORKER;
-
-	if (client->state == CLIENT_GONE)
-		return;
-	set_state(client, CLIENT_GONE);
-	brokerd_close(&client->control);
-	brokerd_close(&client->delivery);
-	if (!worker)
-		return;
-	ports_forget(&brokerd->ports, client->number);
-	gsi_forget(brokerd, client);
-	last_begin(brokerd, &client->messages_fd, brokerd_now());
-	free_slots(brokerd, client);
-	address_leave_all(brokerd, client);
-	address_steer_all(brokerd);
-}
-
-/* A connection without a HELLO takes a place that others need. */
-static bool is_too_late(const struct client *client, uint64_t now)
-{
-	return client->state == CLIENT_NEW && now > client->since + (uint64_t)HELLO_MS * NS_PER_MS;
-}
-
-void client_sweep(struct brokerd *brokerd, uint64_t now)
-{
-	struct client **from = &brokerd->clients, *client;
-	unsigned int fresh = 0;
-
-	/* The youngest are first. */
-	while ((client = *from)) {
-		fresh += client->state == CLIENT_NEW;
-		if (is_too_late(client, now) || (client->state == CLIENT_NEW && fresh > NEW_MAX))
-			client_end(brokerd, client);
-		if (client->state != CLIENT_GONE) {
-			from = &client->next;
-			continue;
-		}
-		*from = client->next;
-		brokerd_close(&client->messages_fd);
-		free(client);
-	}
-}
-
-/* ---- HELLO ---- */
+/* ---- slots ---- */
 
 /* A free slot for the client: its lock, or a negative errno. */
 static int lock_slot(struct brokerd *brokerd, uint32_t *slot)
@@ -220,182 +87,9 @@ int client_take_slot(struct brokerd *brokerd, struct client *client, uint32_t *s
 	return fd;
 }
 
-/* Slots that a returning client claims.  Returns false if one of them is another client's. */
-static bool claim_slots(struct brokerd *brokerd, const struct client *client,
-			const struct uroce_broker_hello *hello)
+void client_free_slots(struct brokerd *brokerd, const struct client *client)
 {
-	for (uint32_t i = 0; i < hello->slots; i++)
-		if (!slots_hold(&brokerd->slots, hello->slot[i], client->number, hello->slot[0]))
-			return false;
-	return true;
-}
-
-/* The other client may be an earlier connection of this one, whose end has not been read yet. */
-static bool return_slots(struct brokerd *brokerd, const struct client *client,
-			 const struct uroce_broker_hello *hello)
-{
-	if (claim_slots(brokerd, client, hello))
-		return true;
-	request_receive_from_others(brokerd, client);
-	if (claim_slots(brokerd, client, hello))
-		return true;
-	free_slots(brokerd, client);
-	return false;
-}
-
-static int make_delivery(struct brokerd *brokerd, struct client *client, int *end)
-{
-	const int bytes = DELIVERY_BUFFER;
-	int pair[2], error;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
-		return -errno;
-	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	error = brokerd_watch(brokerd, pair[0], EVENT_DELIVERY, client);
-	if (error) {
-		close(pair[0]);
-		close(pair[1]);
-		return error;
-	}
-	client->delivery = pair[0];
-	*end = pair[1];
-	return 0;
-}
-
-static int become_worker(struct brokerd *brokerd, struct client *client,
-			 const struct uroce_broker_hello *hello, struct link_descriptors *with)
-{
-	int error, lock;
-
-	error = make_delivery(brokerd, client, &with->fd[0]);
-	if (error)
-		return error;
-	with->count = 1;
-	client->returned = hello->role == UROCE_BROKER_RETURNING;
-	if (client->returned) {
-		client->slot = hello->slot[0];
-		if (!return_slots(brokerd, client, hello))
-			return -EEXIST;
-	} else {
-		lock = client_take_slot(brokerd, client, &client->slot);
-		if (lock < 0)
-			return lock;
-		with->fd[with->count++] = lock;
-	}
-	set_state(client, CLIENT_WORKER);
-	return 0;
-}
-
-/* *message becomes the WELCOME. */
-static void greet(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		  struct link_descriptors *with)
-{
-	const struct uroce_broker_hello hello = message->hello;
-	int error = 0;
-
-	with->count = 0;
-	if (hello.role == UROCE_BROKER_GUEST)
-		set_state(client, CLIENT_GUEST);
-	else
-		error = become_worker(brokerd, client, &hello, with);
-	broker_message_begin(message, UROCE_BROKER_WELCOME, hello.header.number);
-	message->header.error = brokerd_error(error);
-	message->welcome.role = hello.role;
-	message->welcome.slot =
-		client->state == CLIENT_WORKER ? client->slot : UROCE_BROKER_NO_SLOT;
-	message->welcome.secret = brokerd->secret;
-	if (error)
-		link_close_descriptors(with);
-}
-
-/* ---- messages ---- */
-
-/* A message that is right, with as many descriptors as it has to have. */
-static bool is_right(struct brokerd *brokerd, const void *bytes, size_t length,
-		     union broker_message *message, struct link_descriptors *with)
-{
-	if (broker_message_parse(bytes, length, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == with->count)
-		return true;
-	brokerd->counts.bad_messages++;
-	link_close_descriptors(with);
-	return false;
-}
-
-/* Returns false if the connection is to end. */
-static bool serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
-		  struct link_descriptors *with)
-{
-	bool fresh = client->state == CLIENT_NEW, replies = true, sent;
-
-	if (fresh && message->header.type == UROCE_BROKER_SUPERSEDE) {
-		brokerd->superseded = true;
-		return true;
-	}
-	if (fresh ? message->header.type != UROCE_BROKER_HELLO
-		  : !request_is_one(message->header.type)) {
-		link_close_descriptors(with);
-		return false;
-	}
-	if (fresh)
-		greet(brokerd, client, message, with);
-	else
-		replies = request_serve(brokerd, client, message, with);
-	/* A client that does not read its replies has more requests than it may. */
-	sent = !replies || client_send(client->control, message, with);
-	link_close_descriptors(with);
-	return sent && client->state != CLIENT_NEW;
-}
-
-void client_receive(struct brokerd *brokerd, struct client *client)
-{
-	uint8_t bytes[sizeof(union broker_message)];
-	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
-	union broker_message message;
-	struct link_descriptors with;
-	ssize_t length;
-
-	for (unsigned int i = 0; i < MESSAGES_MAX && client->state != CLIENT_GONE; i++) {
-		length = link_receive_with_fds(client->control, &piece, 1, MSG_DONTWAIT, &with);
-		if (length == -EAGAIN || length == -EINTR)
-			return;
-		if (length <= 0) {
-			client_end(brokerd, client);
-			return;
-		}
-		if (!is_right(brokerd, bytes, (size_t)length, &message, &with) ||
-		    !serve(brokerd, client, &message, &with))
-			client_end(brokerd, client);
-	}
-}
-
-void client_receive_delivery(struct brokerd *brokerd, struct client *client)
-{
-	struct datagram *datagram = &brokerd->datagram;
-	struct iovec pieces[2] = {
-		{ .iov_base = &datagram->head, .iov_len = sizeof(datagram->head) },
-		{ .iov_base = datagram->bytes, .iov_len = sizeof(datagram->bytes) },
-	};
-	union broker_message message;
-	struct link_descriptors with;
-	ssize_t length;
-
-	for (unsigned int i = 0; i < MESSAGES_MAX && client->state != CLIENT_GONE; i++) {
-		length = link_receive_with_fds(client->delivery, pieces, 2, MSG_DONTWAIT, &with);
-		if (length == -EAGAIN || length == -EINTR)
-			return;
-		if (length <= 0) {
-			client_end(brokerd, client);
-			return;
-		}
-		if (!is_right(brokerd, &datagram->head, (size_t)length, &message, &with))
-			client_end(brokerd, client);
-		else if (message.header.type == UROCE_BROKER_PROBED)
-			probe_answered(brokerd, client, &message.probed);
-		else if (message.header.type == UROCE_BROKER_DATAGRAM)
-			gsi_pass_on(brokerd);
-		else
-			client_end(brokerd, client);
-	}
+	for (uint32_t slot = 0; slot < UROCE_BROKER_SLOTS; slot++)
+		if (slots_client(&brokerd->slots, slot) == client->number)
+			slots_free(&brokerd->slots, slot);
 }

@@ -13,10 +13,8 @@
 #include "link/memory_file.h"
 #include <rdma/uroce-abi.h>
 
-enum {
-	UDP_PORT = 4791,
-	CHUNK = 16, /* entries of one read */
-};
+/* Number of entries of one read. */
+enum { CHUNK = 16 };
 
 _Static_assert(LAST_MESSAGES_ENTRIES == UROCE_ABI_LAST_MESSAGES, "the file has another size");
 _Static_assert(LAST_MESSAGES_CHUNK % CHUNK == 0, "the last part would be cut");
@@ -103,7 +101,7 @@ static bool serve_one(struct dead *dead, uint64_t now)
 	return false;
 }
 
-void last_serve(struct brokerd *brokerd, uint64_t now)
+bool last_serve(struct brokerd *brokerd, uint64_t now)
 {
 	struct dead **from = &brokerd->dead, *dead;
 	bool came_first = last_come_first(brokerd);
@@ -117,8 +115,7 @@ void last_serve(struct brokerd *brokerd, uint64_t now)
 		close(dead->fd);
 		free(dead);
 	}
-	if (came_first && !last_come_first(brokerd))
-		gsi_take_kept(brokerd);
+	return came_first && !last_come_first(brokerd);
 }
 
 uint64_t last_deadline(const struct brokerd *brokerd)

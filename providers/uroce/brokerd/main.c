@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -13,7 +12,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "broker/names.h"
@@ -26,7 +24,6 @@ enum {
 	DATAGRAMS_MAX = 64, /* of one socket before others have their turn */
 	/* Period of the check for connections without a HELLO. */
 	TICK_MS = 250,
-	SOURCE_MASK = 7,
 };
 
 static const char usage[] =
@@ -38,35 +35,6 @@ static const char usage[] =
 	"      --stay     start it here, and do not end: for programs that may not start others\n"
 	"  -h, --help     this text\n"
 	"      --version  the version\n";
-
-uint64_t brokerd_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-int brokerd_error(int error)
-{
-	return error == -EMFILE ? -ENFILE : error;
-}
-
-void brokerd_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-int brokerd_watch(const struct brokerd *brokerd, int fd, enum event_source source, void *object)
-{
-	struct epoll_event event = { .events = EPOLLIN,
-				     .data.u64 = (uintptr_t)object | (uint64_t)source };
-
-	assert(((uintptr_t)object & SOURCE_MASK) == 0);
-	return epoll_ctl(brokerd->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
 
 /* ---- events ---- */
 
@@ -80,17 +48,17 @@ static void receive_probes(struct brokerd *brokerd, struct address *address)
 
 static void serve(struct brokerd *brokerd, uint64_t data)
 {
-	void *object = (void *)(uintptr_t)(data & ~(uint64_t)SOURCE_MASK);
+	void *object = (void *)(uintptr_t)(data & ~(uint64_t)EVENT_SOURCE_MASK);
 
-	switch ((enum event_source)(data & SOURCE_MASK)) {
+	switch ((enum event_source)(data & EVENT_SOURCE_MASK)) {
 	case EVENT_LISTENER:
-		client_accept(brokerd);
+		connection_accept(brokerd);
 		break;
 	case EVENT_CONTROL:
-		client_receive(brokerd, object);
+		connection_receive(brokerd, object);
 		break;
 	case EVENT_DELIVERY:
-		client_receive_delivery(brokerd, object);
+		connection_receive_delivery(brokerd, object);
 		break;
 	case EVENT_GSI:
 		gsi_receive(brokerd, object);
@@ -108,12 +76,11 @@ static void serve_clock(struct brokerd *brokerd)
 	for (struct address *address = brokerd->addresses; address; address = address->next)
 		if (address->state == ADDRESS_PARTLY && address->probe_at <= now)
 			probe_again(brokerd, address, now);
-	last_serve(brokerd, now);
-	if (gsi_deadline(brokerd) <= now)
+	if (last_serve(brokerd, now) || gsi_deadline(brokerd) <= now)
 		gsi_take_kept(brokerd);
 	gsi_appoint(brokerd, now);
-	client_sweep(brokerd, now);
-	address_sweep(brokerd);
+	connection_sweep(brokerd, now);
+	member_sweep(brokerd);
 	if (brokerd->clients)
 		brokerd->idle_since = 0;
 	else if (!brokerd->idle_since)

@@ -14,7 +14,6 @@
 #include "brokerd.h"
 
 enum {
-	UDP_PORT = 4791,
 	AGAIN_MS = 20,
 	LATER_MS = 1000,
 	/* Number of rounds at the short interval, for clients that return now. */
@@ -112,7 +111,7 @@ static void finish(struct brokerd *brokerd, struct address *address)
 {
 	address_steer(brokerd, address);
 	if (is_complete(address))
-		address_set_known(address);
+		address_set_state(address, ADDRESS_KNOWN);
 }
 
 void probe_again(struct brokerd *brokerd, struct address *address, uint64_t now)

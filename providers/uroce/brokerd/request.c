@@ -82,46 +82,14 @@ static struct port_range read_range(void)
 	return range;
 }
 
-static bool is_conflict(int error)
-{
-	return error == -EADDRINUSE || error == -EADDRNOTAVAIL;
-}
-
-void request_receive_from_others(struct brokerd *brokerd, const struct client *client)
-{
-	if (brokerd->receives_from_others)
-		return;
-	brokerd->receives_from_others = true;
-	for (struct client *other = brokerd->clients; other; other = other->next)
-		if (other != client && other->state != CLIENT_GONE)
-			client_receive(brokerd, other);
-	brokerd->receives_from_others = false;
-}
-
 static int bind_port(struct brokerd *brokerd, const struct client *client,
 		     struct uroce_broker_port *port)
 {
 	struct port_range range = { 0 };
-	int error;
 
 	if (!port->port)
 		range = read_range();
-	error = ports_bind(&brokerd->ports, client->number, port, &range);
-	if (!is_conflict(error))
-		return error;
-	request_receive_from_others(brokerd, client);
 	return ports_bind(&brokerd->ports, client->number, port, &range);
-}
-
-static int listen_at(struct brokerd *brokerd, const struct client *client,
-		     const struct uroce_broker_port *port)
-{
-	int error = ports_listen(&brokerd->ports, client->number, port);
-
-	if (!is_conflict(error))
-		return error;
-	request_receive_from_others(brokerd, client);
-	return ports_listen(&brokerd->ports, client->number, port);
 }
 
 static int serve_ports(struct brokerd *brokerd, const struct client *client,
@@ -148,7 +116,7 @@ static int serve_look(struct brokerd *brokerd, const struct uroce_broker_look *r
 {
 	struct address *address = address_find(brokerd, &request->endpoint);
 	const struct client *owner = client_of_slot(brokerd, request->slot);
-	int fd = address && owner ? address_look(brokerd, address, owner) : -ENOENT;
+	int fd = address && owner ? member_look(brokerd, address, owner) : -ENOENT;
 
 	return fd < 0 ? fd : attach_copy(with, fd);
 }
@@ -213,13 +181,13 @@ static int serve_worker(struct brokerd *brokerd, struct client *client,
 	case UROCE_BROKER_SLOT:
 		return serve_slot(brokerd, client, &message->slot, with);
 	case UROCE_BROKER_ADDRESS:
-		return address_get(brokerd, client, &message->address, with);
+		return member_get(brokerd, client, &message->address, with);
 	case UROCE_BROKER_GSI:
 		return serve_gsi(brokerd, client, &message->on_off, with);
 	case UROCE_BROKER_PORT:
 		return serve_ports(brokerd, client, &message->ports);
 	case UROCE_BROKER_PORT_LISTEN:
-		return listen_at(brokerd, client, &message->ports.port[0]);
+		return ports_listen(&brokerd->ports, client->number, &message->ports.port[0]);
 	case UROCE_BROKER_LOOK:
 		return serve_look(brokerd, &message->look, with);
 	default:
@@ -254,7 +222,7 @@ static bool serve_silently(struct brokerd *brokerd, const struct client *client,
 {
 	switch (message->header.type) {
 	case UROCE_BROKER_ADDRESS_END:
-		address_end(brokerd, client, &message->address.endpoint);
+		member_end(brokerd, client, &message->address.endpoint);
 		return true;
 	case UROCE_BROKER_PORT_END:
 		ports_end(&brokerd->ports, client->number, &message->ports.port[0]);

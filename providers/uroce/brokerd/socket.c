@@ -17,7 +17,6 @@
 #endif
 
 enum {
-	UDP_PORT = 4791,
 	RECEIVE_BUFFER = 4 << 20,
 	/* More than a receive buffer can hold. */
 	DRAIN_MAX = 32768,

@@ -129,12 +129,12 @@ struct cm_ops {
 	/* After cm_destroy(), in that call or later: the memory is the owner's again. */
 	void (*released)(void *owner, struct cm_conn *conn, void *user);
 	/*
-	 * What the peer has to be told along path when this process ends without having told it: a
-	 * DREQ, or the REJ that refuses it, which may have been lost.  Once mad is NULL, nothing
-	 * any more.  The two come in turn, and NULL before released.  May be NULL.
+	 * The message to be sent along path if this process ends without having sent it: a DREQ, or
+	 * the REJ that refuses the peer, which may have been lost.  NULL: there is none any more.
+	 * The two come in turn, and NULL before released.  May be NULL.
 	 */
-	void (*will)(void *owner, struct cm_conn *conn, const struct cm_path *path,
-		     const uint8_t *mad);
+	void (*last_message)(void *owner, struct cm_conn *conn, const struct cm_path *path,
+			     const uint8_t *mad);
 	/*
 	 * Code of the largest path MTU that is possible where from came to: a REQ for a larger one
 	 * is refused with it (REJ 26).  May be NULL: no limit.

@@ -34,7 +34,7 @@ struct cm_conn {
 	struct cm_path path;
 	enum cm_state state;
 	enum cm_service service;
-	uint16_t will; /* the message that ops->will was called with last: MAD_DREQ, MAD_REJ or 0 */
+	uint16_t last_message; /* that ops has now: MAD_DREQ, MAD_REJ or 0 */
 	bool active;
 	bool destroyed;
 	bool disconnected;   /* event DISCONNECTED was told */

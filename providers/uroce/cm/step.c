@@ -182,39 +182,39 @@ static void tell(struct cm *cm, struct cm_conn *conn, enum cm_event_type type,
 }
 
 /*
- * In these states the peer has a connection with us, or will have, and waits to hear of its end; or
- * it has been refused, which it may not have heard: what this process has sent to its own address
- * ends with it.
+ * In these states the peer has a connection with us, or will have, and waits for the message of its
+ * end; or it has been refused by a message that may be lost: a message of this process to its own
+ * address ends with the process.
  */
-static uint16_t will_in(enum cm_state state)
+static uint16_t last_message_in(enum cm_state state)
 {
-	static const uint16_t wills[CM_STATES] = {
+	static const uint16_t last_messages[CM_STATES] = {
 		[CM_REP_RCVD] = MAD_DREQ,     [CM_REP_SENT] = MAD_DREQ,
 		[CM_MRA_REP_RCVD] = MAD_DREQ, [CM_ESTABLISHED] = MAD_DREQ,
 		[CM_DREQ_SENT] = MAD_DREQ,    [CM_DREQ_RCVD] = MAD_DREQ,
 		[CM_REJ_SENT] = MAD_REJ,
 	};
 
-	return wills[state];
+	return last_messages[state];
 }
 
-static void make_will(struct cm *cm, struct cm_conn *conn)
+static void set_last_message(struct cm *cm, struct cm_conn *conn)
 {
-	uint16_t wanted = will_in(conn->state);
+	uint16_t wanted = last_message_in(conn->state);
 	uint8_t bytes[MAD_BYTES];
 	struct mad dreq;
 
-	if (wanted == conn->will || !cm->config.ops->will)
+	if (wanted == conn->last_message || !cm->config.ops->last_message)
 		return;
-	if (conn->will)
-		cm->config.ops->will(cm->config.owner, conn, &conn->path, NULL);
-	conn->will = wanted;
+	if (conn->last_message)
+		cm->config.ops->last_message(cm->config.owner, conn, &conn->path, NULL);
+	conn->last_message = wanted;
 	if (!wanted)
 		return;
 	if (wanted == MAD_DREQ)
 		cm_compose_dreq(conn, &dreq);
 	mad_encode(wanted == MAD_DREQ ? &dreq : &conn->kept, bytes);
-	cm->config.ops->will(cm->config.owner, conn, &conn->path, bytes);
+	cm->config.ops->last_message(cm->config.owner, conn, &conn->path, bytes);
 }
 
 void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
@@ -233,7 +233,7 @@ void cm_take(struct cm *cm, struct cm_conn *conn, const struct cm_step *step,
 	}
 	if (conn->state == CM_TIMEWAIT || conn->state == CM_REJ_SENT)
 		cm_free_qp(cm, conn);
-	make_will(cm, conn);
+	set_last_message(cm, conn);
 	set_timer(cm, conn, step->timer, cause);
 	if (leaves)
 		send_next(cm, place, cause->now);

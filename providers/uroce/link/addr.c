@@ -18,16 +18,6 @@ enum {
 	REMEDY_TEXT = 64,
 };
 
-struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint)
-{
-	struct link_addr *addr;
-
-	for (addr = link->addrs; addr; addr = addr->next)
-		if (link_endpoint_equal(&addr->endpoint, endpoint))
-			return addr;
-	return NULL;
-}
-
 /*
  * All of 127.0.0.0/8 is this host, so each user can have an address there: the one that its number
  * makes, in a part of the network that is rarely used.

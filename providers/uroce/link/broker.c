@@ -19,8 +19,6 @@
 #include "internal.h"
 
 enum {
-	/* A broker that does not reply for this long is taken to be stopped, and is replaced. */
-	REPLY_MS = 1000,
 	/* Pause before a search that has failed is repeated, and the time for all of them. */
 	SEARCH_PAUSE_MS = 1,
 	SEARCH_MS = 5000,
@@ -41,102 +39,6 @@ static void pause_ms(unsigned int milliseconds)
 	const struct timespec pause = { .tv_nsec = (long)milliseconds * 1000000 };
 
 	nanosleep(&pause, NULL);
-}
-
-/* ---- one message ---- */
-
-/*
- * The next message.  -EAGAIN if there is none, -EMFILE if this process has no descriptor left for
- * one that came with it, -ECONNRESET if the broker has gone or is no broker.
- */
-static int receive_message(int fd, union broker_message *message, struct link_descriptors *with)
-{
-	uint8_t bytes[sizeof(union broker_message)];
-	struct iovec piece = { .iov_base = bytes, .iov_len = sizeof(bytes) };
-	ssize_t length = link_receive_with_fds(fd, &piece, 1, MSG_DONTWAIT, with);
-
-	if (length == -EMFILE)
-		return -EMFILE;
-	if (length < 0)
-		return length == -EAGAIN || length == -EINTR ? -EAGAIN : -ECONNRESET;
-	if (broker_message_parse(bytes, (size_t)length, message) == BROKER_MESSAGE_OK &&
-	    broker_message_descriptors(message) == with->count)
-		return 0;
-	link_close_descriptors(with);
-	return -ECONNRESET;
-}
-
-/* Waits for the reply to the request that was sent last. */
-static int await_reply(int fd, uint32_t number, union broker_message *reply,
-		       struct link_descriptors *with)
-{
-	struct pollfd wait = { .fd = fd, .events = POLLIN };
-	int64_t until = link_now_ms() + REPLY_MS, left;
-	int error;
-
-	while ((left = until - link_now_ms()) > 0) {
-		poll(&wait, 1, (int)left);
-		error = receive_message(fd, reply, with);
-		if (error == -EAGAIN)
-			continue;
-		if (error)
-			return error;
-		if (reply->header.number == number)
-			return 0;
-		/* The reply to a request that was given up. */
-		link_close_descriptors(with);
-	}
-	return -ETIMEDOUT;
-}
-
-static enum uroce_broker_type reply_to(enum uroce_broker_type request)
-{
-	return request == UROCE_BROKER_PORT ? UROCE_BROKER_PORT_REPLY : request + 1;
-}
-
-/* A broker that is busy may have no room for a message now: waits for it. */
-static int send_message(int fd, const union broker_message *message, int sent)
-{
-	struct pollfd room = { .fd = fd, .events = POLLOUT };
-	int error;
-
-	do {
-		error = link_send_with_fds(fd, message, broker_message_bytes(message), &sent,
-					   sent >= 0);
-	} while (error == -EAGAIN && poll(&room, 1, REPLY_MS) > 0);
-	if (error == -EAGAIN)
-		return -ETIMEDOUT;
-	return error ? -ECONNRESET : 0;
-}
-
-void link_broker_send(const struct link_broker *broker, const union broker_message *message)
-{
-	if (send_message(broker->control, message, -1) == -ETIMEDOUT)
-		shutdown(broker->control, SHUT_RDWR);
-}
-
-int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
-			 int sent, struct link_descriptors *with)
-{
-	enum uroce_broker_type wanted = reply_to(message->header.type);
-	int error;
-
-	message->header.number = ++broker->number;
-	with->count = 0;
-	error = send_message(fd, message, sent);
-	if (!error)
-		error = await_reply(fd, broker->number, message, with);
-	if (error)
-		return error;
-	if (message->header.type == wanted)
-		return message->header.error;
-	link_close_descriptors(with);
-	return -ECONNRESET;
-}
-
-bool link_broker_is_lost(int error)
-{
-	return error == -ECONNRESET || error == -ETIMEDOUT;
 }
 
 /* ---- search ---- */
@@ -351,7 +253,7 @@ static int return_once(struct link *link, unsigned int silent)
 	fd = greet(link, &message, silent, &with, error);
 	if (fd < 0)
 		return fd;
-	result = link_broker_tell(link, fd);
+	result = link_broker_claim(link, fd);
 	if (!result) {
 		install(link, fd, with.fd[0]);
 		return 0;

@@ -71,26 +71,41 @@ int link_broker_look(struct link *link, const struct link_endpoint *endpoint, un
  */
 int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose);
 
-/* ---- for broker_requests.c ---- */
+/* ---- between the client's files ---- */
+
+/* A port of librdmacm that is bound. */
+struct link_port {
+	struct link_port *next, **from; /* from points to this one */
+	struct link *link;
+	struct uroce_broker_port port; /* as it was asked for, with its number */
+	bool chosen;		       /* the number, by a broker */
+	bool listens;
+};
 
 /*
- * Sends *message over the connection fd, with the descriptor sent unless it is -1.  *message is the
- * reply, and *with has come with it, when the result is 0.
+ * broker_exchange.c: sends *message over the connection fd, with the descriptor sent unless it is
+ * -1.  When the result is 0, *message is the reply and *with has its descriptors.
  */
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
 			 int sent, struct link_descriptors *with);
 /*
- * Sends a message that has no reply.  Waits for room; a broker that does not read is given up, so
- * that the next one is told without what the message ends.
+ * Sends a message that has no reply.  Waits for room; a broker that does not read is given up: what
+ * the message ends is not claimed from the next one.
  */
 void link_broker_send(const struct link_broker *broker, const union broker_message *message);
 /* Returns true if the result of an exchange shows that no broker that works is at the other end. */
 bool link_broker_is_lost(int error);
-/* The same over the link's connection; a new broker gets the request if the old one is lost. */
+struct uroce_broker_endpoint link_broker_endpoint(const struct link_endpoint *endpoint);
+/* Writes the message GSI and returns the descriptor that goes with it, or -1. */
+int link_broker_begin_gsi(const struct link_broker *broker, bool on, union broker_message *message);
+/*
+ * broker.c: the same over the link's connection; a new broker gets the request if the old one is
+ * lost.
+ */
 int link_broker_request(struct link *link, union broker_message *message, int sent,
 			struct link_descriptors *with);
-/* Tells a new broker, by a connection that is not the link's yet, what the link has. */
-int link_broker_tell(struct link *link, int fd);
+/* broker_return.c: claims from a new broker, over the connection fd, what the link has. */
+int link_broker_claim(struct link *link, int fd);
 
 /* The broker appoints this client to send PING, or dismisses it.  Any thread; takes no lock. */
 void link_broker_watch(struct link_broker *broker, bool on);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Requests of a link to the broker, and what a new broker has to know of the link. */
+/* Requests of a link to the broker. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,6 @@ enum {
 	ADDRESS_MS = 200,
 	ADDRESS_PAUSE_MS = 20,
 };
-
-static struct uroce_broker_endpoint endpoint_of(const struct link_endpoint *endpoint)
-{
-	struct uroce_broker_endpoint result = { .scope_id = endpoint->scope_id };
-
-	memcpy(result.gid, endpoint->gid, sizeof(result.gid));
-	return result;
-}
 
 /* ---- slots ---- */
 
@@ -53,7 +45,7 @@ static void begin_address(union broker_message *message, enum uroce_broker_type 
 			  const struct link_endpoint *endpoint)
 {
 	broker_message_begin(message, type, 0);
-	message->address.endpoint = endpoint_of(endpoint);
+	message->address.endpoint = link_broker_endpoint(endpoint);
 }
 
 /*
@@ -93,7 +85,7 @@ int link_broker_look(struct link *link, const struct link_endpoint *endpoint, un
 	int error;
 
 	broker_message_begin(&message, UROCE_BROKER_LOOK, 0);
-	message.look.endpoint = endpoint_of(endpoint);
+	message.look.endpoint = link_broker_endpoint(endpoint);
 	message.look.slot = slot;
 	error = link_broker_request(link, &message, -1, &with);
 	return error ? error : with.fd[0];
@@ -114,19 +106,13 @@ int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broke
 
 /* ---- queue pair 1 ---- */
 
-static int switch_gsi(struct link *link, int fd, bool on)
+static int switch_gsi(struct link *link, bool on)
 {
-	struct link_broker *broker = &link->broker;
-	bool with_file = on && broker->messages_fd >= 0;
 	union broker_message message;
 	struct link_descriptors with;
+	int fd = link_broker_begin_gsi(&link->broker, on, &message);
 
-	broker_message_begin(&message, UROCE_BROKER_GSI, 0);
-	message.on_off.flags = (on ? UROCE_BROKER_ON : 0) | (with_file ? UROCE_BROKER_MESSAGES : 0);
-	if (fd >= 0)
-		return link_broker_exchange(broker, fd, &message,
-					    with_file ? broker->messages_fd : -1, &with);
-	return link_broker_request(link, &message, with_file ? broker->messages_fd : -1, &with);
+	return link_broker_request(link, &message, fd, &with);
 }
 
 int link_gsi_begin(struct link *link, int messages_fd)
@@ -135,7 +121,7 @@ int link_gsi_begin(struct link *link, int messages_fd)
 
 	link_mutex_lock(link, &link->open_lock);
 	link->broker.messages_fd = messages_fd;
-	error = switch_gsi(link, -1, true);
+	error = switch_gsi(link, true);
 	link->broker.uses_gsi = !error;
 	link_mutex_unlock(link, &link->open_lock);
 	return error;
@@ -145,20 +131,12 @@ void link_gsi_end(struct link *link)
 {
 	link_mutex_lock(link, &link->open_lock);
 	link->broker.uses_gsi = false;
-	switch_gsi(link, -1, false);
+	switch_gsi(link, false);
 	link->broker.messages_fd = -1;
 	link_mutex_unlock(link, &link->open_lock);
 }
 
 /* ---- ports ---- */
-
-struct link_port {
-	struct link_port *next, **from; /* from points to this one */
-	struct link *link;
-	struct uroce_broker_port port; /* as it was asked for, with its number */
-	bool chosen;		       /* the number, by a broker */
-	bool listens;
-};
 
 static void begin_port(union broker_message *message, enum uroce_broker_type type,
 		       const struct link_port *port)
@@ -242,58 +220,4 @@ void link_port_end(struct link_port *port)
 	link_broker_send(&link->broker, &message);
 	link_mutex_unlock(link, &link->open_lock);
 	free(port);
-}
-
-/* ---- return ---- */
-
-/* An error of one address does not concern the others. */
-static int claim_addresses(struct link *link, int fd)
-{
-	const struct link_addr *addr;
-	union broker_message message;
-	struct link_descriptors with;
-	int error = 0;
-
-	for (addr = link->addrs; addr && !link_broker_is_lost(error); addr = addr->next) {
-		begin_address(&message, UROCE_BROKER_ADDRESS, &addr->endpoint);
-		message.address.flags =
-			UROCE_BROKER_CLAIM | (addr->unsteered ? UROCE_BROKER_UNSTEERED : 0);
-		error = link_broker_exchange(&link->broker, fd, &message, addr->fd, &with);
-	}
-	return link_broker_is_lost(error) ? error : 0;
-}
-
-static int return_ports(struct link *link, int fd)
-{
-	const struct link_port *port = link->broker.ports;
-	union broker_message message;
-	struct link_descriptors with;
-	int error = 0;
-
-	while (port && !error) {
-		broker_message_begin(&message, UROCE_BROKER_PORT, 0);
-		for (; port && message.ports.ports < UROCE_BROKER_PORTS; port = port->next) {
-			struct uroce_broker_port *entry =
-				&message.ports.port[message.ports.ports++];
-
-			*entry = port->port;
-			entry->flags |= UROCE_BROKER_PORT_RETURNING |
-					(port->listens ? UROCE_BROKER_PORT_LISTENING : 0) |
-					(port->chosen ? UROCE_BROKER_PORT_CHOSEN : 0);
-		}
-		error = link_broker_exchange(&link->broker, fd, &message, -1, &with);
-	}
-	return link_broker_is_lost(error) ? error : 0;
-}
-
-int link_broker_tell(struct link *link, int fd)
-{
-	int error = claim_addresses(link, fd);
-
-	if (!error)
-		error = return_ports(link, fd);
-	/* Last: MADs that come before are for ports which the broker does not know. */
-	if (!error && link->broker.uses_gsi)
-		error = switch_gsi(link, fd, true);
-	return link_broker_is_lost(error) ? error : 0;
 }

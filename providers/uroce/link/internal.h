@@ -184,7 +184,7 @@ struct link_group {
 };
 
 #define LINK_SEGMENT_BYTES CMSG_SPACE(sizeof(uint16_t))
-/* udp.c: the control message for a burst; its bytes, LINK_SEGMENT_BYTES. */
+/* segment.c: writes the control message of a burst and returns LINK_SEGMENT_BYTES. */
 size_t link_put_segment(uint8_t *control, uint16_t bytes);
 
 #define LINK_CLASS_BYTES (2 * CMSG_SPACE(sizeof(int)))
@@ -219,8 +219,17 @@ static inline void link_mutex_unlock(struct link *link, pthread_mutex_t *mutex)
 		pthread_mutex_unlock(mutex);
 }
 
-/* addr.c: caller holds lock. */
-struct link_addr *link_addr_find(struct link *link, const struct link_endpoint *endpoint);
+/* Caller holds lock. */
+static inline struct link_addr *link_addr_find(const struct link *link,
+					       const struct link_endpoint *endpoint)
+{
+	struct link_addr *addr = link->addrs;
+
+	while (addr && !link_endpoint_equal(&addr->endpoint, endpoint))
+		addr = addr->next;
+	return addr;
+}
+
 /* addr.c: its sockets; async-signal-safe. */
 void link_addr_close_descriptors(struct link_addr *addr);
 /* peer.c: how many segments the kernel takes in one send; 1 where it cannot cut bursts. */

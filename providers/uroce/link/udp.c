@@ -45,18 +45,6 @@ static size_t total_bytes(const struct iovec *pieces, unsigned int count)
 	return total;
 }
 
-size_t link_put_segment(uint8_t *control, uint16_t bytes)
-{
-	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
-
-	memset(cmsg, 0, LINK_SEGMENT_BYTES);
-	cmsg->cmsg_level = IPPROTO_UDP;
-	cmsg->cmsg_type = UDP_SEGMENT;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(bytes));
-	memcpy(CMSG_DATA(cmsg), &bytes, sizeof(bytes));
-	return LINK_SEGMENT_BYTES;
-}
-
 /* By a socket that others send from as well. */
 static __attribute__((noinline)) int send_to(struct link_peer *peer, const struct iovec *pieces,
 					     unsigned int count, unsigned int segment)

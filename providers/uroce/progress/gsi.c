@@ -86,17 +86,6 @@ static void serve(void *arg)
 
 /* ---- addresses ---- */
 
-struct gsi_address *gsi_address_find(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
-{
-	struct gsi_address *address;
-
-	for (address = gsi->addresses; address; address = address->next)
-		if (address->scope_id == scope_id &&
-		    !memcmp(address->gid, gid, sizeof(address->gid)))
-			break;
-	return address;
-}
-
 /* Caller holds lock. */
 static void take_out(struct gsi *gsi, struct gsi_address *address)
 {

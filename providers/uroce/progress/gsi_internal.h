@@ -9,6 +9,8 @@
 #ifndef UROCE_PROGRESS_GSI_INTERNAL_H
 #define UROCE_PROGRESS_GSI_INTERNAL_H
 
+#include <string.h>
+
 #include "gsi.h"
 #include "instance.h"
 
@@ -88,8 +90,17 @@ void gsi_want_service_in_turn(struct progress *progress);
 /* gsi_news.c: the callbacks for what has happened to queue pairs, without locks. */
 void gsi_tell_news(struct gsi *gsi);
 
-/* gsi.c.  Caller holds lock. */
-struct gsi_address *gsi_address_find(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id);
+/* Caller holds lock. */
+static inline struct gsi_address *gsi_address_find(const struct gsi *gsi, const uint8_t gid[16],
+						   uint32_t scope_id)
+{
+	struct gsi_address *address = gsi->addresses;
+
+	while (address && (address->scope_id != scope_id ||
+			   memcmp(address->gid, gid, sizeof(address->gid)) != 0))
+		address = address->next;
+	return address;
+}
 
 /* gsi_send.c; caller holds lock. */
 void gsi_close_peers(struct gsi *gsi, const struct gsi_address *address);

@@ -113,35 +113,6 @@ void turn_unlock(struct progress *progress)
 	pthread_mutex_unlock(&progress->turn_lock);
 }
 
-static void leave_visited(struct turn *turn)
-{
-	if (!turn->visited)
-		return;
-	turn->progress->hooks.leave(turn->progress->number);
-	pthread_mutex_unlock(&turn->visited->lock);
-	turn->visited = NULL;
-}
-
-inline void turn_visit(struct turn *turn, struct progress_qp *qp)
-{
-	if (turn->visited == qp)
-		return;
-	leave_visited(turn);
-	pthread_mutex_lock(&qp->lock);
-	turn->progress->hooks.enter(turn->progress->number);
-	turn->visited = qp;
-}
-
-void turn_schedule(struct turn *turn, struct progress_qp *qp)
-{
-	if (qp->in_turn)
-		return;
-	qp->in_turn = true;
-	qp->next_in_turn = NULL;
-	*turn->scheduled_end = qp;
-	turn->scheduled_end = &qp->next_in_turn;
-}
-
 static inline void receive_from(struct turn *turn, struct link_addr *addr,
 				const struct progress_group *group) __attribute__((always_inline));
 static inline void receive_from(struct turn *turn, struct link_addr *addr,
@@ -158,7 +129,7 @@ static inline void receive_from(struct turn *turn, struct link_addr *addr,
 		batch.buffer = progress->receive_buffer;
 		batch.buffer_bytes = LINK_MAX_BYTES + 1;
 		/* Posters should not wait for a system call. */
-		leave_visited(turn);
+		turn_leave(turn);
 		count_in_turn(progress, PROGRESS_COUNT_RECEIVE_CALLS);
 		if (group ? link_group_receive(group->link, &batch) : link_receive(addr, &batch))
 			return;
@@ -235,7 +206,7 @@ static void receive_deliveries(struct turn *turn)
 			.buffer_bytes = LINK_MAX_BYTES + 1,
 		};
 
-		leave_visited(turn);
+		turn_leave(turn);
 		if (link_delivery_receive(progress->link, &batch))
 			return;
 		/* The link finds an address until it is closed: one that is no more here may be. */
@@ -419,7 +390,7 @@ static __attribute__((noinline)) enum turn_result finish(struct turn *turn)
 		serve(turn, qp);
 	if (share_queue_waits(&turn->progress->share_queue))
 		serve_share_queue(turn);
-	leave_visited(turn);
+	turn_leave(turn);
 	end_answering(turn);
 	turn_worker = -1;
 	turn->progress->hooks.turn_over(turn->progress->number);

@@ -43,8 +43,13 @@ enum turn_result turn_take_deliveries(struct progress *progress);
 void turn_lock(struct progress *progress);
 void turn_unlock(struct progress *progress);
 
-/* For the rx demux: make qp the visited one, and have it visited at the end. */
+/* ---- visit.c ---- */
+
+/* Locks qp, inside the hooks, and leaves the one that was visited before. */
 void turn_visit(struct turn *turn, struct progress_qp *qp);
+/* Unlocks the queue pair that is visited, if there is one. */
+void turn_leave(struct turn *turn);
+/* Has qp visited at the end of the turn. */
 void turn_schedule(struct turn *turn, struct progress_qp *qp);
 
 #endif

@@ -27,8 +27,8 @@ enum {
 struct memory {
 	struct ucm_id *id;	   /* NULL: gone */
 	struct ucm_event *request; /* that will tell of it; NULL: it has */
-	bool has_will;		   /* gsi_last_message_set() */
-	unsigned int will;
+	bool has_last_message;	   /* gsi_last_message_set() */
+	unsigned int last_message;
 	max_align_t conn[];
 };
 
@@ -55,7 +55,7 @@ static struct memory *make_memory(struct ucm_id *id)
 		return NULL;
 	memory->id = id;
 	memory->request = NULL;
-	memory->has_will = false;
+	memory->has_last_message = false;
 	return memory;
 }
 
@@ -87,8 +87,8 @@ void ucm_connection_released(void *owner, struct cm_conn *conn, void *user)
 }
 
 /* Without a place for it, the peer hears of a killed process by retries. */
-void ucm_connection_will(void *owner, struct cm_conn *conn, const struct cm_path *path,
-			 const uint8_t *mad)
+void ucm_connection_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
+				 const uint8_t *mad)
 {
 	struct memory *memory = cm_conn_user(conn);
 	struct gsi_path to;
@@ -96,10 +96,11 @@ void ucm_connection_will(void *owner, struct cm_conn *conn, const struct cm_path
 	(void)owner;
 	if (mad) {
 		ucm_gsi_path(path, &to);
-		memory->has_will = gsi_last_message_set(ucm_gsi(), &to, mad, &memory->will) == 0;
-	} else if (memory->has_will) {
-		gsi_last_message_drop(ucm_gsi(), memory->will);
-		memory->has_will = false;
+		memory->has_last_message =
+			gsi_last_message_set(ucm_gsi(), &to, mad, &memory->last_message) == 0;
+	} else if (memory->has_last_message) {
+		gsi_last_message_drop(ucm_gsi(), memory->last_message);
+		memory->has_last_message = false;
 	}
 }
 

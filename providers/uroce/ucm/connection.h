@@ -25,8 +25,8 @@ void *ucm_connection_accept(void *owner, struct cm_listener *listener, const str
 			    const struct cm_path *from, void **user);
 uint8_t ucm_connection_mtu(void *owner, const struct cm_path *from);
 void ucm_connection_released(void *owner, struct cm_conn *conn, void *user);
-void ucm_connection_will(void *owner, struct cm_conn *conn, const struct cm_path *path,
-			 const uint8_t *mad);
+void ucm_connection_last_message(void *owner, struct cm_conn *conn, const struct cm_path *path,
+				 const uint8_t *mad);
 
 /* A connection in CM_IDLE for id.  0 or ENOMEM. */
 int ucm_connection_make(struct ucm_id *id);

@@ -197,7 +197,7 @@ static const struct cm_ops ops = {
 	.accept_conn = ucm_connection_accept,
 	.path_mtu = ucm_connection_mtu,
 	.released = ucm_connection_released,
-	.will = ucm_connection_will,
+	.last_message = ucm_connection_last_message,
 };
 
 /* 0 or a negative errno. */

@@ -62,5 +62,5 @@ void close_box(struct box *box)
 	world_pass(200 * SECOND);
 	world_lose();
 	assert_int_equal(world_ports(), 0);
-	assert_int_equal(world_wills(), 0);
+	assert_int_equal(world_last_messages(), 0);
 }

@@ -275,7 +275,7 @@ static void channel_goes(void **state)
 	open_box(&box, RDMA_PS_TCP, 9);
 	establish(&box);
 	/* One for each end; a process that is killed says it by these. */
-	assert_int_equal(world_wills(), 2);
+	assert_int_equal(world_last_messages(), 2);
 	world_close(box.client);
 	world_deliver();
 	expect_event(box.server, DISCONNECTED, 0, box.passive, NULL);

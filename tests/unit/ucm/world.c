@@ -267,36 +267,36 @@ void gsi_addr_put(struct gsi *gsi, const uint8_t gid[16], uint32_t scope_id)
 }
 
 /* Each has a number of its own; whatever is dropped has been set. */
-static bool wills[64];
+static bool last_messages[64];
 
 int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
-			 unsigned int *will)
+			 unsigned int *last_message)
 {
 	(void)gsi;
 	(void)path;
 	(void)mad;
-	for (*will = 0; *will < sizeof(wills); ++*will)
-		if (!wills[*will])
+	for (*last_message = 0; *last_message < sizeof(last_messages); ++*last_message)
+		if (!last_messages[*last_message])
 			break;
-	if (*will == sizeof(wills))
+	if (*last_message == sizeof(last_messages))
 		return -ENOSPC;
-	wills[*will] = true;
+	last_messages[*last_message] = true;
 	return 0;
 }
 
-void gsi_last_message_drop(struct gsi *gsi, unsigned int will)
+void gsi_last_message_drop(struct gsi *gsi, unsigned int last_message)
 {
 	(void)gsi;
-	assert(wills[will]);
-	wills[will] = false;
+	assert(last_messages[last_message]);
+	last_messages[last_message] = false;
 }
 
-unsigned int world_wills(void)
+unsigned int world_last_messages(void)
 {
 	unsigned int left = 0;
 
-	for (size_t i = 0; i < sizeof(wills); i++)
-		left += wills[i];
+	for (size_t i = 0; i < sizeof(last_messages); i++)
+		left += last_messages[i];
 	return left;
 }
 

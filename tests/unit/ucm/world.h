@@ -25,7 +25,7 @@ unsigned int world_lose(void);
 /* Time passes; what is due happens. */
 void world_pass(uint64_t nanoseconds);
 /* Messages that lie ready for the case that this process dies. */
-unsigned int world_wills(void);
+unsigned int world_last_messages(void);
 /* The peer of this queue pair hides its credits: has it promised them? */
 bool world_credits_hidden(uint32_t qpn);
 /* The first request has come to this queue pair. */

@@ -26,10 +26,10 @@ static int open_agents(void **state)
 }
 
 /* A DREQ for another agent, to be sent when this one dies; the handle. */
-static unsigned int set_will(struct gsi_agent *agent, const struct gsi_agent *peer,
-			     const uint8_t sgid[16], uint32_t tag)
+static unsigned int set_last_message(struct gsi_agent *agent, const struct gsi_agent *peer,
+				     const uint8_t sgid[16], uint32_t tag)
 {
-	struct gsi_order order = { .what = GSI_WILL_SET,
+	struct gsi_order order = { .what = GSI_LAST_MESSAGE_SET,
 				   .mad = { .attribute = MAD_DREQ,
 					    .tag = tag,
 					    .remote_id = peer->slot << GSI_ID_SHIFT | tag } };
@@ -43,7 +43,7 @@ static unsigned int set_will(struct gsi_agent *agent, const struct gsi_agent *pe
 }
 
 /* Nothing more than these, each at least once and some times over. */
-static void expect_wills(struct gsi_agent *agent, uint32_t first, uint32_t count)
+static void expect_last_messages(struct gsi_agent *agent, uint32_t first, uint32_t count)
 {
 	unsigned int seen[8] = { 0 };
 	struct gsi_report report;
@@ -62,15 +62,16 @@ static void expect_wills(struct gsi_agent *agent, uint32_t first, uint32_t count
 /* A process dies: what it has not sent is sent, from this address. */
 static void test_process_dies(void **state)
 {
-	const struct gsi_order drop = { .what = GSI_WILL_DROP,
-					.handle = set_will(&agents[1], &agents[2], loopback4, 9) };
+	const struct gsi_order drop = { .what = GSI_LAST_MESSAGE_DROP,
+					.handle = set_last_message(&agents[1], &agents[2],
+								   loopback4, 9) };
 
 	(void)state;
 	for (uint32_t tag = 1; tag <= 3; tag++)
-		set_will(&agents[1], &agents[2], loopback4, tag);
+		set_last_message(&agents[1], &agents[2], loopback4, tag);
 	assert_int_equal(gsi_agent_do(&agents[1], &drop).error, 0);
 	gsi_agent_kill(&agents[1]);
-	expect_wills(&agents[2], 1, 3);
+	expect_last_messages(&agents[2], 1, 3);
 	gsi_agent_stop(&agents[0]);
 	gsi_agent_stop(&agents[2]);
 }
@@ -79,14 +80,14 @@ static void test_process_dies(void **state)
 static void test_one_after_the_other(void **state)
 {
 	(void)state;
-	set_will(&agents[0], &agents[1], loopback4, 1);
-	set_will(&agents[0], &agents[1], loopback4, 2);
+	set_last_message(&agents[0], &agents[1], loopback4, 1);
+	set_last_message(&agents[0], &agents[1], loopback4, 2);
 	gsi_agent_kill(&agents[0]);
-	expect_wills(&agents[1], 1, 2);
-	set_will(&agents[1], &agents[2], loopback4, 5);
-	set_will(&agents[2], &agents[1], loopback4, 6);
+	expect_last_messages(&agents[1], 1, 2);
+	set_last_message(&agents[1], &agents[2], loopback4, 5);
+	set_last_message(&agents[2], &agents[1], loopback4, 6);
 	gsi_agent_kill(&agents[1]);
-	expect_wills(&agents[2], 5, 1);
+	expect_last_messages(&agents[2], 5, 1);
 	gsi_agent_stop(&agents[2]);
 }
 
@@ -94,9 +95,9 @@ static void test_one_after_the_other(void **state)
 static void test_exit(void **state)
 {
 	(void)state;
-	set_will(&agents[2], &agents[1], loopback4, 1);
+	set_last_message(&agents[2], &agents[1], loopback4, 1);
 	gsi_agent_stop(&agents[2]);
-	expect_wills(&agents[1], 1, 1);
+	expect_last_messages(&agents[1], 1, 1);
 	gsi_agent_stop(&agents[0]);
 	gsi_agent_stop(&agents[1]);
 }
@@ -109,8 +110,8 @@ static void test_living(void **state)
 
 	(void)state;
 	memcpy(order.gid, loopback4, sizeof(order.gid));
-	set_will(&agents[0], &agents[2], loopback4, 1);
-	set_will(&agents[1], &agents[2], loopback4, 2);
+	set_last_message(&agents[0], &agents[2], loopback4, 1);
+	set_last_message(&agents[1], &agents[2], loopback4, 2);
 	gsi_agent_do(&agents[1], &order);
 	gsi_agent_do(&agents[0], &order);
 	assert_false(gsi_agent_next(&agents[2], 1500, &report));
@@ -121,8 +122,8 @@ static void test_living(void **state)
 /* There is room for so many, and for one more when one is dropped. */
 static void test_room(void **state)
 {
-	struct gsi_order order = { .what = GSI_WILL_SET, .mad = { .attribute = MAD_DREQ } };
-	struct gsi_order drop = { .what = GSI_WILL_DROP, .handle = 77 };
+	struct gsi_order order = { .what = GSI_LAST_MESSAGE_SET, .mad = { .attribute = MAD_DREQ } };
+	struct gsi_order drop = { .what = GSI_LAST_MESSAGE_DROP, .handle = 77 };
 
 	(void)state;
 	for (unsigned int i = 0; i < GSI_LAST_MESSAGES; i++)

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The members of the port's groups, which clients get.  The broker keeps a descriptor of every
+ * member, so the end of a client moves no index.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "broker/names.h"
+#include "brokerd.h"
+
+/* Number of members that a new group has for the next clients. */
+enum { SPARES = 3 };
+
+/* ---- making ---- */
+
+/* The broker's own members; the sink is the last of the group. */
+static int make_members(struct address *address)
+{
+	address->gsi_fd = socket_member(&address->endpoint, false);
+	if (address->gsi_fd < 0)
+		return address->gsi_fd;
+	address->sink_fd = socket_member(&address->endpoint, false);
+	return address->sink_fd < 0 ? address->sink_fd : 0;
+}
+
+/* Returns true if a broker that this one has replaced is still there: it is stopped. */
+static bool has_lower_broker(const struct brokerd *brokerd)
+{
+	struct names_found found;
+	int fd = names_search(brokerd->user, brokerd->name, &found);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || fd == -EAGAIN;
+}
+
+/* Returns 1 if nobody has the port, 0 if somebody has it, or a negative errno. */
+static int is_free(const struct uroce_broker_endpoint *endpoint)
+{
+	int fd = socket_bind(endpoint, UDP_PORT, false);
+
+	if (fd == -EADDRINUSE)
+		return 0;
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 1;
+}
+
+static bool cannot_steer(int error)
+{
+	return error == ENOPROTOOPT || error == EOPNOTSUPP || error == ENOSYS;
+}
+
+static int make_group(struct brokerd *brokerd, struct address *address, bool fresh)
+{
+	int error = make_members(address);
+
+	if (error)
+		return error;
+	group_init(&address->group, 0);
+	if (fresh) {
+		group_append(&address->group, GROUP_GSI);
+		group_append(&address->group, GROUP_SINK);
+		error = address_attach(brokerd, address);
+	} else {
+		address->state = ADDRESS_PARTLY;
+		probe_begin(address, brokerd_now());
+	}
+	if (error && cannot_steer(-error)) {
+		brokerd_close(&address->sink_fd);
+		address->state = ADDRESS_UNSTEERED;
+		return 0;
+	}
+	return error;
+}
+
+static int watch(const struct brokerd *brokerd, struct address *address)
+{
+	int error;
+
+	/* Without steering the clients read it. */
+	if (address->state == ADDRESS_UNSTEERED)
+		return 0;
+	error = brokerd_watch(brokerd, address->gsi_fd, EVENT_GSI, address);
+	return error ? error : brokerd_watch(brokerd, address->sink_fd, EVENT_SINK, address);
+}
+
+static int add_address(struct brokerd *brokerd, const struct uroce_broker_endpoint *endpoint,
+		       bool claimed, struct address **result)
+{
+	struct address *address;
+	int fresh = is_free(endpoint), error;
+
+	/* The host has lost the address for now; the client still has its member. */
+	if (fresh == -EADDRNOTAVAIL && claimed)
+		fresh = 0;
+	/* Workers of an earlier broker may have made the group that is found. */
+	if (!fresh && !claimed && !has_lower_broker(brokerd) && !client_find_absent(brokerd))
+		return -EADDRINUSE;
+	address = calloc(1, sizeof(*address));
+	if (!address)
+		return -ENOMEM;
+	address->endpoint = *endpoint;
+	address->gsi_fd = -1;
+	address->sink_fd = -1;
+	error = fresh < 0 ? fresh : make_group(brokerd, address, fresh);
+	if (!error)
+		error = watch(brokerd, address);
+	if (error) {
+		address_free(address);
+		return error;
+	}
+	address->next = brokerd->addresses;
+	brokerd->addresses = address;
+	*result = address;
+	return 0;
+}
+
+/* The one socket that a client still has. */
+static int adopt_unsteered(struct brokerd *brokerd, const struct uroce_broker_endpoint *endpoint,
+			   int *fd, struct address **result)
+{
+	struct address *address = calloc(1, sizeof(*address));
+
+	if (!address)
+		return -ENOMEM;
+	address->endpoint = *endpoint;
+	address->state = ADDRESS_UNSTEERED;
+	address->gsi_fd = *fd;
+	address->sink_fd = -1;
+	*fd = -1;
+	address->next = brokerd->addresses;
+	brokerd->addresses = address;
+	*result = address;
+	return 0;
+}
+
+/* ---- members ---- */
+
+static int add_member(struct address *address, uint32_t slot, int fd)
+{
+	struct member *member = calloc(1, sizeof(*member));
+
+	if (!member)
+		return -ENOMEM;
+	member->slot = slot;
+	member->state = MEMBER_USED;
+	member->fd = fd;
+	member->next = address->members;
+	address->members = member;
+	return 0;
+}
+
+/* Returns true if the process that had the member has ended, not just lost its connection. */
+static bool is_left(const struct brokerd *brokerd, const struct member *member)
+{
+	int fd;
+
+	if (slots_client(&brokerd->slots, member->slot) != SLOTS_NO_CLIENT)
+		return true;
+	fd = names_lock_slot(member->slot);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* A member that no client uses: that of the slot, or any. */
+static struct member *find_unused(const struct brokerd *brokerd, const struct address *address,
+				  uint32_t slot)
+{
+	struct member *member = address_find_member(address, slot);
+
+	if (member && member->state != MEMBER_USED)
+		return member;
+	for (member = address->members; member; member = member->next)
+		if (member->state == MEMBER_UNUSED && member->fd >= 0 && is_left(brokerd, member))
+			break;
+	return member;
+}
+
+/* An unused member is the slot's from now on. */
+static void assign(struct address *address, struct member *member, uint32_t slot)
+{
+	uint16_t index = address->group.index[member->slot];
+
+	socket_drain(member->fd);
+	member->state = MEMBER_USED;
+	if (member->slot == slot)
+		return;
+	member->slot = slot;
+	if (index != STEER_NONE)
+		group_found(&address->group, index, slot);
+}
+
+/*
+ * Members for the next clients: the order of the group is certain while there is no other socket in
+ * it, and later it has to be looked up by probes, which a capture of the interface shows.
+ */
+static void add_spares(struct address *address, uint32_t slot)
+{
+	for (uint32_t i = 1; i <= SPARES && slot + i < UROCE_BROKER_SLOTS; i++) {
+		int fd = socket_member(&address->endpoint, true);
+
+		if (fd < 0)
+			return;
+		if (add_member(address, slot + i, fd)) {
+			close(fd);
+			return;
+		}
+		address->members->state = MEMBER_UNUSED;
+		group_append(&address->group, slot + i);
+	}
+}
+
+/* The client of the slot has no other socket than the one that is there. */
+static int use(struct address *address, uint32_t slot)
+{
+	struct member *member = address_find_member(address, slot);
+
+	if (!member)
+		return add_member(address, slot, -1);
+	member->state = MEMBER_USED;
+	return 0;
+}
+
+/*
+ * Finds the index of a new member.  Other programs of this user may have put sockets into the group
+ * after all that is known.
+ */
+static void enter_member(struct brokerd *brokerd, struct address *address, uint32_t slot, int fd)
+{
+	uint32_t known = address->state == ADDRESS_KNOWN ? address->group.count : 0;
+	uint32_t index = probe_last(brokerd, address, fd, known);
+
+	if (index >= GROUP_MEMBERS - 1) {
+		/* All probes were lost, or no descriptor was left to send them: try again later. */
+		address_set_state(address, ADDRESS_PARTLY);
+		probe_begin(address, brokerd_now());
+		return;
+	}
+	if (known && index > known)
+		address_set_state(address, ADDRESS_PARTLY);
+	if (index < address->group.count)
+		group_forget(&address->group, index);
+	group_extend(&address->group, index + 1);
+	group_found(&address->group, index, slot);
+	if (address->state == ADDRESS_PARTLY)
+		probe_begin(address, brokerd_now());
+}
+
+static int new_member(struct brokerd *brokerd, struct address *address, uint32_t slot)
+{
+	struct member *unused = find_unused(brokerd, address, slot);
+	int fd, error;
+
+	if (address->state == ADDRESS_UNSTEERED)
+		return use(address, slot);
+	if (unused) {
+		assign(address, unused, slot);
+		return address_steer(brokerd, address);
+	}
+	fd = socket_member(&address->endpoint, true);
+	if (fd < 0)
+		return fd;
+	error = add_member(address, slot, fd);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	enter_member(brokerd, address, slot, fd);
+	return address_steer(brokerd, address);
+}
+
+int member_look(struct brokerd *brokerd, struct address *address, const struct client *client)
+{
+	struct member *member = address_find_member(address, client->slot);
+	int error;
+
+	if (member && member->state != MEMBER_UNUSED)
+		return member->fd < 0 ? -ENOENT : member->fd;
+	/* A client that has returned has a member already, and is about to claim it. */
+	if (client->returned || address->state == ADDRESS_UNSTEERED)
+		return -ENOENT;
+	error = new_member(brokerd, address, client->slot);
+	member = address_find_member(address, client->slot);
+	if (member)
+		member->state = MEMBER_PROMISED;
+	return error ? error : member->fd;
+}
+
+static bool is_udp_socket(int fd)
+{
+	int type = 0;
+	socklen_t bytes = sizeof(type);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) && type == SOCK_DGRAM;
+}
+
+/* A returning client has the member. */
+static int claim(const struct client *client, struct address *address,
+		 struct link_descriptors *with)
+{
+	struct member *member = address_find_member(address, client->slot);
+	int error;
+
+	if (member && member->state == MEMBER_USED)
+		return -EEXIST;
+	if (member || address->state == ADDRESS_UNSTEERED)
+		return use(address, client->slot);
+	error = add_member(address, client->slot, with->fd[0]);
+	if (error)
+		return error;
+	with->count = 0;
+	if (address->state == ADDRESS_KNOWN)
+		address_set_state(address, ADDRESS_PARTLY);
+	probe_begin(address, brokerd_now());
+	return 0;
+}
+
+static bool has_users(const struct address *address)
+{
+	const struct member *member = address->members;
+
+	while (member && member->state != MEMBER_USED)
+		member = member->next;
+	return member != NULL;
+}
+
+/* Nobody needs the port any more, and another user may have it. */
+static void remove_address(struct brokerd *brokerd, struct address *address)
+{
+	struct address **from = &brokerd->addresses;
+
+	while (*from != address)
+		from = &(*from)->next;
+	*from = address->next;
+	address->next = brokerd->removed;
+	brokerd->removed = address;
+	address_close_sockets(address);
+}
+
+/* The client does not get its member. */
+static void give_up(struct brokerd *brokerd, struct address *address, uint32_t slot)
+{
+	struct member *member = address_find_member(address, slot);
+
+	if (member)
+		member->state = MEMBER_UNUSED;
+	if (!has_users(address))
+		remove_address(brokerd, address);
+}
+
+int member_get(struct brokerd *brokerd, struct client *client, struct uroce_broker_address *request,
+	       struct link_descriptors *with)
+{
+	bool claims = request->flags & UROCE_BROKER_CLAIM;
+	struct address *address = address_find(brokerd, &request->endpoint);
+	bool fresh = !address;
+	int error = 0;
+
+	if (claims && !is_udp_socket(with->fd[0]))
+		return -EINVAL;
+	if (!address && (request->flags & UROCE_BROKER_UNSTEERED))
+		error = adopt_unsteered(brokerd, &request->endpoint, &with->fd[0], &address);
+	else if (!address)
+		error = add_address(brokerd, &request->endpoint, claims, &address);
+	if (!error && fresh && address->state == ADDRESS_KNOWN)
+		add_spares(address, client->slot);
+	if (error)
+		return error;
+	request->flags = (claims ? UROCE_BROKER_CLAIM : 0) |
+			 (address->state == ADDRESS_UNSTEERED ? UROCE_BROKER_UNSTEERED : 0);
+	if (claims) {
+		error = claim(client, address, with);
+		link_close_descriptors(with);
+		return error;
+	}
+	if (!address_is_used(address, client->slot))
+		error = new_member(brokerd, address, client->slot);
+	if (error) {
+		give_up(brokerd, address, client->slot);
+		return error;
+	}
+	with->fd[0] =
+		dup(address->state == ADDRESS_UNSTEERED ? address->gsi_fd
+							: address_member(address, client->slot));
+	if (with->fd[0] < 0)
+		return -errno;
+	with->count = 1;
+	return 0;
+}
+
+/* ---- end ---- */
+
+void member_sweep(struct brokerd *brokerd)
+{
+	struct address *address;
+
+	while ((address = brokerd->removed)) {
+		brokerd->removed = address->next;
+		address_free(address);
+	}
+}
+
+static void leave(struct brokerd *brokerd, struct address *address, uint32_t slot)
+{
+	struct member *member = address_find_member(address, slot);
+
+	if (!member || member->state == MEMBER_UNUSED)
+		return;
+	member->state = MEMBER_UNUSED;
+	if (member->fd >= 0)
+		socket_drain(member->fd);
+	if (has_users(address))
+		address_steer(brokerd, address);
+	else
+		remove_address(brokerd, address);
+}
+
+void member_end(struct brokerd *brokerd, const struct client *client,
+		const struct uroce_broker_endpoint *endpoint)
+{
+	struct address *address = address_find(brokerd, endpoint);
+
+	if (address)
+		leave(brokerd, address, client->slot);
+}
+
+void member_leave_all(struct brokerd *brokerd, const struct client *client)
+{
+	struct address *address = brokerd->addresses, *next;
+
+	for (; address; address = next) {
+		next = address->next;
+		leave(brokerd, address, client->slot);
+	}
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Requests by which a new broker gets to know what a link has. */
+#include <errno.h>
+
+#include "internal.h"
+
+/* An error of one address does not concern the others. */
+static int claim_addresses(struct link *link, int fd)
+{
+	const struct link_addr *addr;
+	union broker_message message;
+	struct link_descriptors with;
+	int error = 0;
+
+	for (addr = link->addrs; addr && !link_broker_is_lost(error); addr = addr->next) {
+		broker_message_begin(&message, UROCE_BROKER_ADDRESS, 0);
+		message.address.endpoint = link_broker_endpoint(&addr->endpoint);
+		message.address.flags =
+			UROCE_BROKER_CLAIM | (addr->unsteered ? UROCE_BROKER_UNSTEERED : 0);
+		error = link_broker_exchange(&link->broker, fd, &message, addr->fd, &with);
+	}
+	return link_broker_is_lost(error) ? error : 0;
+}
+
+static int return_ports(struct link *link, int fd)
+{
+	const struct link_port *port = link->broker.ports;
+	union broker_message message;
+	struct link_descriptors with;
+	int error = 0;
+
+	while (port && !error) {
+		broker_message_begin(&message, UROCE_BROKER_PORT, 0);
+		for (; port && message.ports.ports < UROCE_BROKER_PORTS; port = port->next) {
+			struct uroce_broker_port *entry =
+				&message.ports.port[message.ports.ports++];
+
+			*entry = port->port;
+			entry->flags |= UROCE_BROKER_PORT_RETURNING |
+					(port->listens ? UROCE_BROKER_PORT_LISTENING : 0) |
+					(port->chosen ? UROCE_BROKER_PORT_CHOSEN : 0);
+		}
+		error = link_broker_exchange(&link->broker, fd, &message, -1, &with);
+	}
+	return link_broker_is_lost(error) ? error : 0;
+}
+
+static int return_gsi(struct link *link, int fd)
+{
+	union broker_message message;
+	struct link_descriptors with;
+	int messages_fd = link_broker_begin_gsi(&link->broker, true, &message);
+
+	return link_broker_exchange(&link->broker, fd, &message, messages_fd, &with);
+}
+
+int link_broker_claim(struct link *link, int fd)
+{
+	int error = claim_addresses(link, fd);
+
+	if (!error)
+		error = return_ports(link, fd);
+	/* Last: MADs that come before are for ports which the broker does not know. */
+	if (!error && link->broker.uses_gsi)
+		error = return_gsi(link, fd);
+	return link_broker_is_lost(error) ? error : 0;
+}
