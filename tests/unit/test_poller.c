@@ -115,8 +115,9 @@ static void test_patience_shared(void **state)
 }
 
 /*
- * It has had it for long: it computes, and is not waited for.  Yields that find no thread, as when
- * it has used up its share, say nothing of that; one that is quick says that it does not compute.
+ * It has had it for long: it computes, and is not waited for, if waits find work meanwhile.  Yields
+ * that find no thread, as when it has used up its share, do not show that; one that is quick shows
+ * that it does not compute.
  */
 static void test_patience_beside_computing(void **state)
 {
@@ -125,14 +126,15 @@ static void test_patience_beside_computing(void **state)
 
 	(void)state;
 	told_preemptions = 1;
-	for (unsigned int i = 0; i < 8; i++) {
-		expected *= 2;
+	for (unsigned int i = 0; i < 4; i++) {
+		expected *= i < 2 ? 2 : 8;
+		patience.paid = i >= 2;
 		assert_int_equal(patience_after(&patience, 600000), expected);
+		assert_false(patience.paid);
 		assert_int_equal(patience_after(&patience, 300), expected);
 	}
-	for (unsigned int i = 0; i < 8; i++)
-		patience_after(&patience, 600000);
-	assert_int_equal(patience.ns, 10000000);
+	patience.paid = true;
+	assert_int_equal(patience_after(&patience, 600000), 10000000);
 	for (expected = 5000000; expected > POLLER_PATIENCE_NS; expected /= 2) {
 		told_preemptions++;
 		assert_int_equal(patience_after(&patience, 10000), expected);
@@ -140,6 +142,18 @@ static void test_patience_beside_computing(void **state)
 	for (told_preemptions++; patience.ns > 0; told_preemptions++)
 		patience_after(&patience, 10000);
 	assert_int_equal(patience_after(&patience, 600000), 2 * POLLER_PATIENCE_NS);
+}
+
+/* Others poll as well and are patient: waits find nothing, and end sooner each time. */
+static void test_patience_beside_pollers(void **state)
+{
+	struct poller_patience patience = { .ns = 10000000 };
+
+	(void)state;
+	for (uint64_t expected = 5000000; expected >= 20000; expected /= 2)
+		assert_int_equal(patience_after(&patience, 70000000), expected);
+	for (unsigned int i = 0; i < 100; i++)
+		assert_uint_in_range(patience_after(&patience, 600000), 9765, 40000);
 }
 
 int main(void)
@@ -150,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_patience_alone),
 		cmocka_unit_test(test_patience_shared),
 		cmocka_unit_test(test_patience_beside_computing),
+		cmocka_unit_test(test_patience_beside_pollers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #ifndef UROCE_PROGRESS_POLLER_H
 #define UROCE_PROGRESS_POLLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How often the calling thread has given its processor away to sleep; sched_yield() is no sleep. */
@@ -29,6 +30,7 @@ uint64_t poller_preemptions(void);
 struct poller_patience {
 	uint64_t ns;
 	uint64_t preemptions; /* when they were asked for last */
+	bool paid; /* Since the last yield a wait longer than POLLER_PATIENCE_NS has found work. */
 };
 #define POLLER_PATIENCE                  \
 	{                                \

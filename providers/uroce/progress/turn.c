@@ -463,6 +463,7 @@ static __thread struct {
 	/* Since there was work, or since it yielded; and when it first looked at the clock then. */
 	unsigned int vain_polls;
 	uint64_t vain_since;
+	uint64_t waited; /* from then to the last look; 0 after a yield */
 	struct poller_patience patience;
 } poller = { .patience = POLLER_PATIENCE };
 
@@ -474,10 +475,14 @@ static __attribute__((noinline)) void yield_sometimes(void)
 	if (++poller.vain_polls % YIELD_LOOK_POLLS)
 		return;
 	now = progress_now();
-	if (poller.vain_polls == YIELD_LOOK_POLLS)
+	if (poller.vain_polls == YIELD_LOOK_POLLS) {
+		poller.patience.paid |= poller.waited > POLLER_PATIENCE_NS;
 		poller.vain_since = now;
-	if (now - poller.vain_since < poller.patience.ns)
+	}
+	poller.waited = now - poller.vain_since;
+	if (poller.waited < poller.patience.ns)
 		return;
+	poller.waited = 0;
 	sched_yield();
 	poller.vain_polls = 0;
 	poller_yielded(&poller.patience, progress_now() - now, poller_preemptions);
