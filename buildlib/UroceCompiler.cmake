@@ -8,6 +8,12 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# Another tree (a clean clone, or one for sanitizers) compiles anew only what has changed.
+find_program(UROCE_CCACHE ccache)
+if(UROCE_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER AND NOT CMAKE_C_COMPILER MATCHES "ccache")
+	set(CMAKE_C_COMPILER_LAUNCHER "${UROCE_CCACHE}")
+endif()
+
 # An archive is made without those that its users link beside it.
 set(CMAKE_OPTIMIZE_DEPENDENCIES ON)
 

@@ -22,7 +22,7 @@ enum {
 	LONG_CROWD = 1024, /* with UROCE_INTEG_LONG=1 */
 	CHILD_SECONDS = 50,
 	LONG_SECONDS = 300,
-	/* It takes 3 ms beside 500 on a quiet host: documented in performance.md. */
+	/* A quiet host takes 9 ms beside 1,024 (Documentation/performance.md). */
 	OPEN_MS_MAX = 500,
 	WRITTEN = 4096, /* offset at which the partner writes */
 };
