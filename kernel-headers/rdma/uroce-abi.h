@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What crosses a process border beside the broker's messages (uroce-broker.h): messages between two
- * clients of the broker on a connection that it has made for them, and what is in shared memory.
+ * The formats that processes share beside the broker's messages (uroce-broker.h): messages between
+ * two clients of the broker on a connection that it has made for them, and shared memory.
  * All numbers are in host byte order, structures have no padding.
  */
 #ifndef RDMA_UROCE_ABI_H
@@ -228,10 +228,10 @@ struct uroce_abi_stat_message {
 	struct uroce_abi_record record;
 	char name[16]; /* "REQ" ... */
 	__u64 sent;
-	__u64 resent; /* of those sent: because there was no answer */
+	__u64 resent; /* part of sent: there was no answer */
 	__u64 received;
-	__u64 repeated; /* of those received: duplicates */
-	/* Of those received: answered by REJ or a status without asking a listener. */
+	__u64 repeated; /* part of received: duplicates */
+	/* Part of received: answered by REJ or a status without asking a listener. */
 	__u64 refused;
 };
 

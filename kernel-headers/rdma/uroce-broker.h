@@ -227,7 +227,7 @@ struct uroce_broker_datagram {
 	struct uroce_broker_endpoint source;
 	struct uroce_broker_endpoint destination;
 	__u16 source_port;
-	__u16 bytes;	    /* of the datagram that follows */
+	__u16 bytes;	    /* length of the datagram that follows */
 	__u8 traffic_class; /* 0 from the broker, as it does not ask the kernel for either */
 	__u8 hop_limit;
 	__u16 reason; /* enum uroce_broker_reason */

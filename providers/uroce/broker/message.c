@@ -355,6 +355,11 @@ void broker_message_begin(union broker_message *message, enum uroce_broker_type 
 	message->header.number = number;
 }
 
+enum uroce_broker_type broker_message_reply(enum uroce_broker_type request)
+{
+	return request == UROCE_BROKER_PORT ? UROCE_BROKER_PORT_REPLY : request + 1;
+}
+
 size_t broker_message_bytes(const union broker_message *message)
 {
 	const struct format *format = format_of(message->header.type);

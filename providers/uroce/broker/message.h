@@ -51,6 +51,8 @@ enum broker_message_error broker_message_parse(const uint8_t *bytes, size_t leng
 /* Clears the message and fills in its header. */
 void broker_message_begin(union broker_message *message, enum uroce_broker_type type,
 			  uint32_t number);
+/* The type of the reply to a request. */
+enum uroce_broker_type broker_message_reply(enum uroce_broker_type request);
 /* Number of bytes to send, by its type and counts; without the bytes of a datagram. */
 size_t broker_message_bytes(const union broker_message *message);
 /*

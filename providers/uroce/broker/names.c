@@ -90,7 +90,8 @@ int names_admit_descriptors(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
-int names_is_of_user(int fd, uid_t user)
+/* Returns true if the connection's other end is the user's: who called listen() or connect(). */
+static int is_of_user(int fd, uid_t user)
 {
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
@@ -119,7 +120,7 @@ static int try_name(int fd, unsigned int number, uid_t user)
 
 	if (connect(fd, (const struct sockaddr *)&name.address, name.bytes))
 		return -errno;
-	return names_is_of_user(fd, user) ? names_admit_descriptors(fd) : -EPERM;
+	return is_of_user(fd, user) ? names_admit_descriptors(fd) : -EPERM;
 }
 
 int names_search(uid_t user, unsigned int below, struct names_found *found)
@@ -173,7 +174,7 @@ int names_accept(int listener, uid_t user, int *stranger)
 
 	if (fd < 0)
 		return -errno;
-	if (names_is_of_user(fd, user))
+	if (is_of_user(fd, user))
 		return fd;
 	*stranger = fd;
 	return -EPERM;

@@ -13,9 +13,6 @@
 
 #include <rdma/uroce-broker.h>
 
-/* Returns true if the connection's other end is of the user: who called listen() or connect(). */
-int names_is_of_user(int fd, uid_t user);
-
 struct names_found {
 	unsigned int number; /* of the name that was connected to */
 	unsigned int free;   /* the lowest above it that nobody has, or UROCE_BROKER_NAMES */

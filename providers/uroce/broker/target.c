@@ -7,7 +7,7 @@
 
 /* Offsets in a MAD, behind its header. */
 enum offset {
-	LOCAL_ID = 24, /* of the sender; the request id of SIDR messages */
+	LOCAL_ID = 24, /* the sender's id; the request id in SIDR messages */
 	REMOTE_ID = 28,
 	SERVICE_ID = 32,
 	REQ_GUID = 40,
@@ -19,7 +19,7 @@ enum offset {
 
 /* And in the header of addresses that the private data of a request begins with. */
 enum ip_header_offset {
-	IP_VERSION = 0, /* of the header: 0 */
+	IP_VERSION = 0, /* has to be 0 */
 	IP_FAMILY = 1,	/* in the upper four bits */
 	IP_DESTINATION = 32,
 };

@@ -28,7 +28,7 @@ struct target {
 	uint32_t slot;
 	bool is_reply; /* TARGET_SLOT: a REP or RTU, which a REJ may answer */
 	uint64_t service_id;
-	/* Of a request, in its IP header: an address of 127.0.0.0/8 that it is for; else zeros. */
+	/* Address of 127.0.0.0/8 in the IP header of a request that is for it; else zeros. */
 	uint8_t loopback[16];
 	/* A REQ's name: its sender's channel adapter and communication id. */
 	uint64_t guid;

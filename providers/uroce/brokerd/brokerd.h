@@ -74,7 +74,7 @@ struct address {
 	struct member *members;
 	struct broker_group group;
 	/* ADDRESS_PARTLY: */
-	uint32_t round;	 /* of probes; odd while members are counted */
+	uint32_t round;	 /* number of the round of probes; odd while members are counted */
 	uint32_t probes; /* number of rounds since something has changed */
 	uint64_t probe_at;
 };
@@ -146,10 +146,10 @@ uint64_t brokerd_now(void);
 /* Source of an epoll event: the lower bits of a pointer that is aligned to 8. */
 enum event_source {
 	EVENT_LISTENER,
-	EVENT_CONTROL,	/* of a struct client */
-	EVENT_DELIVERY, /* the same */
-	EVENT_GSI,	/* of a struct address */
-	EVENT_SINK,	/* the same */
+	EVENT_CONTROL,	/* object: struct client */
+	EVENT_DELIVERY, /* object: struct client */
+	EVENT_GSI,	/* object: struct address */
+	EVENT_SINK,	/* object: struct address */
 };
 enum { EVENT_SOURCE_MASK = 7 };
 int brokerd_watch(const struct brokerd *brokerd, int fd, enum event_source source, void *object);
@@ -234,7 +234,6 @@ void probe_came(struct brokerd *brokerd, struct address *address, unsigned int o
 		const uint8_t *bytes, size_t length);
 
 /* socket.c: UDP sockets. */
-union socket_name;
 int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, bool shared);
 /* A member of the port's group; merges: by UDP_GRO, for clients. */
 int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges);
@@ -245,7 +244,6 @@ int socket_set_class(int fd, bool ipv4, uint8_t traffic_class);
 uint16_t socket_port(int fd);
 /* The next datagram into *datagram, but for its destination; false when there is none. */
 bool socket_receive(int fd, struct datagram *datagram);
-bool socket_is_ipv4(const uint8_t gid[16]);
 void socket_drain(int fd);
 
 /* gsi.c */

@@ -11,6 +11,7 @@
 #include "broker/gsi_packet.h"
 #include "broker/names.h"
 #include "brokerd.h"
+#include "link/gid.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -24,7 +25,7 @@ enum {
 	KEPT_MS = 2,
 	/* A client that has not sent PING for this long is replaced. */
 	WATCH_MS = 1500,
-	DESTINATION_END = 8, /* of a datagram's beginning */
+	DESTINATION_END = 8, /* offset behind the BTH's destination queue pair */
 };
 
 enum { PKEY_BASE_MASK = 0x7fff };
@@ -257,7 +258,7 @@ static const uint8_t *mad_of(const struct datagram *datagram)
 
 	memcpy(path.src, head->source.gid, sizeof(path.src));
 	memcpy(path.dst, head->destination.gid, sizeof(path.dst));
-	path.ipv6 = !socket_is_ipv4(head->destination.gid);
+	path.ipv6 = !link_gid_is_ipv4(head->destination.gid);
 	if (wire_parse(datagram->bytes, head->bytes, &packet) != WIRE_OK ||
 	    (packet.pkey & PKEY_BASE_MASK) != (WIRE_DEFAULT_PKEY & PKEY_BASE_MASK) ||
 	    packet.dest_qpn != MAD_QPN || gsi_packet_check(&packet) != GSI_OK ||

@@ -232,11 +232,6 @@ static bool serve_silently(struct brokerd *brokerd, const struct client *client,
 	}
 }
 
-static enum uroce_broker_type reply_to(uint32_t request)
-{
-	return request == UROCE_BROKER_PORT ? UROCE_BROKER_PORT_REPLY : request + 1;
-}
-
 bool request_serve(struct brokerd *brokerd, struct client *client, union broker_message *message,
 		   struct link_descriptors *with)
 {
@@ -259,7 +254,7 @@ bool request_serve(struct brokerd *brokerd, struct client *client, union broker_
 	}
 	if (error)
 		link_close_descriptors(with);
-	message->header.type = reply_to(type);
+	message->header.type = broker_message_reply(type);
 	message->header.error = brokerd_error(error);
 	if (!error && (type == UROCE_BROKER_PORT || type == UROCE_BROKER_PORT_LISTEN))
 		gsi_take_kept(brokerd);

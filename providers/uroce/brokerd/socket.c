@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "brokerd.h"
+#include "link/endpoint.h"
 #include "wire/packet.h"
 
 #ifndef UDP_GRO
@@ -23,34 +24,12 @@ enum {
 	HOP_LIMIT = 64,
 };
 
-union socket_name {
-	struct sockaddr any;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
-static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-bool socket_is_ipv4(const uint8_t gid[16])
-{
-	return !memcmp(gid, mapped, sizeof(mapped));
-}
-
 static socklen_t make_name(const struct uroce_broker_endpoint *endpoint, uint16_t port,
-			   union socket_name *name)
+			   union link_sockaddr *name)
 {
-	memset(name, 0, sizeof(*name));
-	if (socket_is_ipv4(endpoint->gid)) {
-		name->in.sin_family = AF_INET;
-		name->in.sin_port = htons(port);
-		memcpy(&name->in.sin_addr, endpoint->gid + 12, 4);
-		return sizeof(name->in);
-	}
-	name->in6.sin6_family = AF_INET6;
-	name->in6.sin6_port = htons(port);
-	name->in6.sin6_scope_id = endpoint->scope_id;
-	memcpy(&name->in6.sin6_addr, endpoint->gid, 16);
-	return sizeof(name->in6);
+	const struct link_endpoint converted = link_endpoint_of(endpoint->gid, endpoint->scope_id);
+
+	return link_endpoint_to_sockaddr(&converted, port, name);
 }
 
 static int set(int fd, int level, int option, int value)
@@ -60,7 +39,7 @@ static int set(int fd, int level, int option, int value)
 
 int socket_bind(const struct uroce_broker_endpoint *endpoint, uint16_t port, bool shared)
 {
-	union socket_name name;
+	union link_sockaddr name;
 	socklen_t bytes = make_name(endpoint, port, &name);
 	int fd = socket(name.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error = fd < 0 ? -errno : 0;
@@ -90,7 +69,7 @@ int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges)
 	if (merges)
 		set(fd, IPPROTO_UDP, UDP_GRO, 1);
 	/* Other RoCE stacks send IPv6 without a UDP checksum: the ICRC covers more. */
-	if (!socket_is_ipv4(endpoint->gid))
+	if (!link_gid_is_ipv4(endpoint->gid))
 		set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	return fd;
 }
@@ -98,7 +77,7 @@ int socket_member(const struct uroce_broker_endpoint *endpoint, bool merges)
 int socket_send(int fd, const struct uroce_broker_endpoint *to, uint16_t port, const void *bytes,
 		size_t length)
 {
-	union socket_name name;
+	union link_sockaddr name;
 	socklen_t name_bytes = make_name(to, port, &name);
 
 	return sendto(fd, bytes, length, MSG_DONTWAIT, &name.any, name_bytes) < 0 ? -errno : 0;
@@ -120,7 +99,7 @@ int socket_set_class(int fd, bool ipv4, uint8_t traffic_class)
 
 uint16_t socket_port(int fd)
 {
-	union socket_name name;
+	union link_sockaddr name;
 	socklen_t bytes = sizeof(name);
 
 	memset(&name, 0, sizeof(name));
@@ -128,22 +107,16 @@ uint16_t socket_port(int fd)
 	return ntohs(name.any.sa_family == AF_INET ? name.in.sin_port : name.in6.sin6_port);
 }
 
-static void take_source(const union socket_name *from, struct uroce_broker_datagram *head)
+static void take_source(const union link_sockaddr *from, struct uroce_broker_datagram *head)
 {
-	if (from->any.sa_family == AF_INET) {
-		memcpy(head->source.gid, mapped, sizeof(mapped));
-		memcpy(head->source.gid + 12, &from->in.sin_addr, 4);
-		head->source_port = ntohs(from->in.sin_port);
-		return;
-	}
-	memcpy(head->source.gid, &from->in6.sin6_addr, 16);
-	head->source.scope_id = from->in6.sin6_scope_id;
-	head->source_port = ntohs(from->in6.sin6_port);
+	link_sockaddr_to_gid(from, head->source.gid, &head->source_port);
+	if (from->any.sa_family == AF_INET6)
+		head->source.scope_id = from->in6.sin6_scope_id;
 }
 
 bool socket_receive(int fd, struct datagram *datagram)
 {
-	union socket_name from;
+	union link_sockaddr from;
 	socklen_t from_bytes = sizeof(from);
 	ssize_t bytes;
 

@@ -10,6 +10,8 @@
 /* A broker that does not reply for this long is taken to be stopped, and is replaced. */
 enum { REPLY_MS = 1000 };
 
+_Static_assert((int)LINK_PASSED_MAX == BROKER_DESCRIPTORS_MAX, "room for all of a message");
+
 /*
  * The next message.  -EAGAIN if there is none, -EMFILE if this process has no descriptor left for
  * one that came with it, -ECONNRESET if the broker has gone or is no broker.
@@ -54,11 +56,6 @@ static int await_reply(int fd, uint32_t number, union broker_message *reply,
 	return -ETIMEDOUT;
 }
 
-static enum uroce_broker_type reply_to(enum uroce_broker_type request)
-{
-	return request == UROCE_BROKER_PORT ? UROCE_BROKER_PORT_REPLY : request + 1;
-}
-
 /* A broker that is busy may have no room for a message now: waits for it. */
 static int send_message(int fd, const union broker_message *message, int sent)
 {
@@ -83,7 +80,7 @@ void link_broker_send(const struct link_broker *broker, const union broker_messa
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
 			 int sent, struct link_descriptors *with)
 {
-	enum uroce_broker_type wanted = reply_to(message->header.type);
+	enum uroce_broker_type wanted = broker_message_reply(message->header.type);
 	int error;
 
 	message->header.number = ++broker->number;

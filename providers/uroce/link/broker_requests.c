@@ -78,30 +78,33 @@ void link_broker_address_end(struct link *link, const struct link_endpoint *endp
 	link_broker_send(&link->broker, &message);
 }
 
+/* Returns the one descriptor of the reply, or a negative errno. */
+static int request_descriptor(struct link *link, union broker_message *message)
+{
+	struct link_descriptors with;
+	int error = link_broker_request(link, message, -1, &with);
+
+	return error ? error : with.fd[0];
+}
+
 int link_broker_look(struct link *link, const struct link_endpoint *endpoint, unsigned int slot)
 {
 	union broker_message message;
-	struct link_descriptors with;
-	int error;
 
 	broker_message_begin(&message, UROCE_BROKER_LOOK, 0);
 	message.look.endpoint = link_broker_endpoint(endpoint);
 	message.look.slot = slot;
-	error = link_broker_request(link, &message, -1, &with);
-	return error ? error : with.fd[0];
+	return request_descriptor(link, &message);
 }
 
 int link_broker_introduce(struct link *link, unsigned int slot, enum uroce_broker_purpose purpose)
 {
 	union broker_message message;
-	struct link_descriptors with;
-	int error;
 
 	broker_message_begin(&message, UROCE_BROKER_INTRODUCE, 0);
 	message.introduce.slot = slot;
 	message.introduce.purpose = purpose;
-	error = link_broker_request(link, &message, -1, &with);
-	return error ? error : with.fd[0];
+	return request_descriptor(link, &message);
 }
 
 /* ---- queue pair 1 ---- */

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 
 #include "broker.h"
+#include "endpoint.h"
 #include "link/link.h"
 #include "visits.h"
 
@@ -32,33 +33,6 @@
 #endif
 /* Asked for; the kernel grants what net.core.[rw]mem_max allows. */
 #define LINK_SOCKET_BUFFER (4 << 20)
-/* IPv6 text, '%', interface index. */
-#define LINK_ADDRESS_TEXT 64
-
-/* ---- endpoint.c: GIDs and socket addresses ---- */
-
-union link_sockaddr {
-	struct sockaddr any;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
-/* A GID with its scope: ::ffff:a.b.c.d means AF_INET. */
-struct link_endpoint {
-	uint8_t gid[16];
-	uint32_t scope_id;
-};
-
-struct link_endpoint link_endpoint_of(const uint8_t gid[16], uint32_t scope_id);
-bool link_endpoint_is_loopback(const uint8_t gid[16]);
-bool link_endpoint_is_unspecified(const uint8_t gid[16]);
-bool link_endpoint_equal(const struct link_endpoint *a, const struct link_endpoint *b);
-socklen_t link_endpoint_to_sockaddr(const struct link_endpoint *endpoint, uint16_t port,
-				    union link_sockaddr *out);
-/* The address and the port (host order) of a received datagram. */
-void link_sockaddr_to_gid(const union link_sockaddr *from, uint8_t gid[16], uint16_t *port);
-void link_endpoint_text(const struct link_endpoint *endpoint, char text[LINK_ADDRESS_TEXT]);
-
 /* ---- descriptors.c ---- */
 
 /*
