@@ -117,10 +117,10 @@ LAYERS = {
     "ucm": layer("the kernel's rdma_cm interface, for librdmacm",
                  "cm verbs progress engine wire link", groups=(
         group("addresses, devices, routes", "address devices route table"),
-        group("terms", "id.h channel.h event.h manager.h connection.h neighbour.h retry.h "
+        group("terms", "id.h channel.h event.h manager.h connection.h neighbour.h retry.h orphan.h "
               "multicast.h command.h"),
         group("ids and connections", "id channel event manager hearing connection neighbour "
-              "retry multicast"),
+              "retry orphan multicast"),
         group("commands", "command command_bind command_connect command_id command_option "
               "command_qp command_query command_resolve"),
         group("entry", "way_in stat"),

@@ -256,6 +256,7 @@ static int return_once(struct link *link, unsigned int silent)
 	result = link_broker_claim(link, fd);
 	if (!result) {
 		install(link, fd, with.fd[0]);
+		atomic_fetch_add(&broker->changes, 1);
 		return 0;
 	}
 	link_close_fd(&fd);
@@ -344,6 +345,11 @@ void link_tend(struct link *link)
 			set_timer(broker, PING_MS);
 	}
 	link_mutex_unlock(link, &link->open_lock);
+}
+
+unsigned int link_broker_changes(const struct link *link)
+{
+	return atomic_load(&link->broker.changes);
 }
 
 /* ---- requests ---- */

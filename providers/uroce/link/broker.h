@@ -35,6 +35,7 @@ struct link_broker {
 	int watch;	       /* an epoll set of the first two and of the timer */
 	atomic_bool appointed; /* to send PING */
 	unsigned int retry_ms; /* pause before the next try to return; 0: the last one succeeded */
+	atomic_uint changes;   /* number of returns */
 	uint32_t name;	       /* number of the broker's name */
 	uint32_t secret;       /* of the broker's probes */
 	uint32_t number;       /* of the last request */

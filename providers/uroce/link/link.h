@@ -260,6 +260,8 @@ int link_delivery_receive(struct link *link, struct link_batch *batch);
  */
 int link_broker_fd(const struct link *link);
 void link_tend(struct link *link);
+/* Number of times that another broker has taken the place of the link's. */
+unsigned int link_broker_changes(const struct link *link);
 
 /*
  * Processes that write to this link's shared memory, or want to.  The descriptor is readable when

@@ -74,6 +74,7 @@ static bool take_deadline(struct gsi *gsi, uint64_t now)
 static void serve(void *arg)
 {
 	struct gsi *gsi = arg;
+	unsigned int changes;
 	uint64_t now;
 
 	atomic_store_explicit(&gsi->progress->gsi_wakeup.work, false, memory_order_release);
@@ -82,6 +83,10 @@ static void serve(void *arg)
 		gsi->hooks.expire(gsi->hooks.arg, now);
 	gsi_queue_deliver(gsi);
 	gsi_tell_news(gsi);
+	changes = link_broker_changes(gsi->progress->link);
+	if (changes != gsi->broker_changes && gsi->hooks.broker_changed)
+		gsi->hooks.broker_changed(gsi->hooks.arg, now);
+	gsi->broker_changes = changes;
 }
 
 /* ---- addresses ---- */

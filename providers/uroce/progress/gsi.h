@@ -83,6 +83,11 @@ struct gsi_hooks {
 	 * promised to (rule C19): PROGRESS_COUNT_CREDITS_MISSED.  May be NULL, as the one before.
 	 */
 	bool (*credits_hidden)(void *arg, uint32_t qpn);
+	/*
+	 * Another broker serves this process.  It does not have the last messages of processes that
+	 * ended after the one before.  May be NULL.
+	 */
+	void (*broker_changed)(void *arg, uint64_t now);
 	void *arg;
 };
 
@@ -132,6 +137,9 @@ int gsi_send(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD
 int gsi_last_message_set(struct gsi *gsi, const struct gsi_path *path, const uint8_t mad[MAD_BYTES],
 			 unsigned int *number);
 void gsi_last_message_drop(struct gsi *gsi, unsigned int number);
+
+/* Returns true if no process of this network namespace has the slot of the queue pair number. */
+bool gsi_is_orphan(uint32_t qpn);
 
 /*
  * Have hooks.expire called once when progress_now() is when (nanoseconds), or right away if that

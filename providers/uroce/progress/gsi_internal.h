@@ -71,7 +71,8 @@ struct gsi {
 	struct gsi_peer peer[GSI_PEERS];
 	uint64_t sends;
 	uint32_t psn;
-	uint64_t deadline; /* the caller's */
+	uint64_t deadline;	     /* the caller's */
+	unsigned int broker_changes; /* that hooks.broker_changed was called for */
 	struct gsi_last last;
 
 	pthread_mutex_t queue_lock;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "broker/names.h"
 #include "gsi_internal.h"
 #include "link/memory_file.h"
 #include <rdma/uroce-abi.h>
@@ -74,4 +75,13 @@ void gsi_last_message_drop(struct gsi *gsi, unsigned int number)
 	__atomic_store_n(&gsi->last.entry[number].valid, 0, __ATOMIC_RELEASE);
 	gsi->last.free[gsi->last.free_count++] = (uint16_t)number;
 	pthread_mutex_unlock(&gsi->lock);
+}
+
+bool gsi_is_orphan(uint32_t qpn)
+{
+	int fd = names_lock_slot(qpn >> LINK_SLOT_SHIFT);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }

@@ -95,6 +95,10 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 		case SOURCE_BROKER:
 			take_deliveries(progress);
 			link_tend(progress->link);
+			if (link_broker_changes(progress->link) != progress->broker_changes) {
+				progress->broker_changes = link_broker_changes(progress->link);
+				atomic_store(&progress->gsi_wakeup.work, true);
+			}
 			break;
 		case SOURCE_WRITER:
 			readable |= link_serve_writers(progress->link);

@@ -13,6 +13,7 @@
 #include "connection.h"
 #include "devices.h"
 #include "id.h"
+#include "orphan.h"
 #include "retry.h"
 #include "verbs/complain.h"
 #include "verbs/context.h"
@@ -97,7 +98,8 @@ void ucm_time_changed(void)
 
 	if (ucm_retries_next() < next)
 		next = ucm_retries_next();
-
+	if (ucm_orphans_next() < next)
+		next = ucm_orphans_next();
 	if (next == deadline)
 		return;
 	deadline = next;
@@ -159,6 +161,7 @@ static void expired(void *arg, uint64_t now)
 		deadline = CM_NEVER;
 		cm_expire(cm, now);
 		ucm_retries_run(now);
+		ucm_orphans_run(now);
 		ucm_time_changed();
 	}
 	ucm_unlock();
@@ -184,11 +187,23 @@ static bool credits_hidden(void *arg, uint32_t qpn)
 	return promised;
 }
 
+static void broker_changed(void *arg, uint64_t now)
+{
+	(void)arg;
+	ucm_lock();
+	if (cm) {
+		ucm_orphans_begin(now);
+		ucm_time_changed();
+	}
+	ucm_unlock();
+}
+
 static const struct gsi_hooks hooks = {
 	.receive = received,
 	.expire = expired,
 	.first_request = requested,
 	.credits_hidden = credits_hidden,
+	.broker_changed = broker_changed,
 };
 
 static const struct cm_ops ops = {

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "orphan.h"
+
+#include <string.h>
+
+#include "cm/mad.h"
+#include "manager.h"
+
+/*
+ * A peer that is about to end, or that is stopped and killed later, has its slot still at the first
+ * checks.
+ */
+#define PAUSE_FIRST_NS UINT64_C(500000000)
+#define PAUSE_LAST_NS UINT64_C(16000000000)
+
+static uint64_t due = UINT64_MAX, pause_ns;
+
+/* While connections are visited none may change. */
+enum { ORPHANS_AT_ONCE = 64 };
+
+struct search {
+	struct cm_conn_info orphan[ORPHANS_AT_ONCE];
+	unsigned int found;
+};
+
+/* Most connections inside a host are of one address with itself. */
+static void look_at(void *arg, const struct cm_conn *conn)
+{
+	struct search *search = arg;
+	struct cm_conn_info *info = &search->orphan[search->found];
+
+	if (search->found == ORPHANS_AT_ONCE)
+		return;
+	cm_conn_info(conn, info);
+	search->found += info->state == CM_ESTABLISHED &&
+			 memcmp(info->path.sgid, info->path.dgid, sizeof(info->path.sgid)) == 0 &&
+			 gsi_is_orphan(info->remote_qpn);
+}
+
+static void receive_dreq(const struct cm_conn_info *orphan, uint64_t now)
+{
+	const struct mad dreq = {
+		.attr = MAD_DREQ,
+		.transaction_id = (uint64_t)MAD_DREQ << 32 | orphan->remote_id,
+		.dreq = { .local_id = orphan->remote_id,
+			  .remote_id = orphan->local_id,
+			  .remote_qpn = orphan->local_qpn },
+	};
+	uint8_t bytes[MAD_BYTES];
+
+	mad_encode(&dreq, bytes);
+	cm_receive(ucm_cm(), &orphan->path, bytes, sizeof(bytes), now);
+}
+
+void ucm_orphans_begin(uint64_t now)
+{
+	pause_ns = PAUSE_FIRST_NS;
+	due = now + pause_ns;
+}
+
+uint64_t ucm_orphans_next(void)
+{
+	return due;
+}
+
+void ucm_orphans_run(uint64_t now)
+{
+	struct search search;
+
+	if (now < due)
+		return;
+	pause_ns *= 2;
+	due = pause_ns <= PAUSE_LAST_NS ? now + pause_ns : UINT64_MAX;
+	do {
+		search.found = 0;
+		cm_each_conn(ucm_cm(), look_at, &search);
+		for (unsigned int i = 0; i < search.found; i++)
+			receive_dreq(&search.orphan[i], now);
+	} while (search.found == ORPHANS_AT_ONCE);
+}
