@@ -4,6 +4,7 @@
  * pairs of one process: data, completions, and the errors that a wrong request ends in.
  */
 #include <arpa/inet.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "verbs_pair.h"
@@ -250,16 +251,38 @@ static void rnr_retries_run_out(void **state)
 	pair_close(&pair);
 }
 
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/*
+ * rule S10 test: however short the timeout that the program asks for, each try lasts longer than
+ * the ACK delay that the device tells; what the program has asked for is what ibv_query_qp() shows.
+ */
 static void the_peer_does_not_answer(void **state)
 {
-	const struct pair_options options = { .timeout = 8 }; /* 1 ms */
+	const struct pair_options options = { .timeout = 1 }; /* 8 us */
+	struct ibv_device_attr device;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 	struct pair pair;
+	int64_t began;
 
 	(void)state;
 	pair_open(&pair, &options);
+	assert_int_equal(ibv_query_device(pair.a.qp->context, &device), 0);
+	assert_int_equal(ibv_query_qp(pair.a.qp, &attr, IBV_QP_TIMEOUT, &init), 0);
+	assert_int_equal(attr.timeout, 1);
 	assert_int_equal(to_state(pair.b.qp, IBV_QPS_RESET), 0);
+	began = now_ns();
 	assert_int_equal(post_send(&pair.a, IBV_WR_SEND, 1, 0, 100, 0, NULL, 0), 0);
 	expect_wc(&pair.a, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_true(now_ns() - began >= (attr.retry_cnt + 1) * INT64_C(2) *
+						(INT64_C(4096) << device.local_ca_ack_delay));
 	expect_dead(&pair);
 	pair_close(&pair);
 }

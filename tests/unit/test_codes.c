@@ -97,6 +97,22 @@ static void test_ack_timeout(void **state)
 	assert_true(ack_timeout_ns(31) == UINT64_C(8796093022208));
 }
 
+/* Short timeouts are rounded up to the first one that is longer than the ACK delay told. */
+static void test_ack_timeout_used(void **state)
+{
+	uint64_t least = 2 * ack_timeout_ns(ACK_DELAY_CODE);
+
+	(void)state;
+	/* rule S10 test */
+	assert_int_equal(ack_timeout_used(0), 0);
+	for (uint8_t code = 1; code < 32; code++) {
+		uint64_t asked = ack_timeout_ns(code),
+			 used = ack_timeout_ns(ack_timeout_used(code));
+
+		assert_true(used == (asked > least ? asked : least));
+	}
+}
+
 /* The syndrome: bits 6 and 5 the kind, bits 4 to 0 the code; bit 7 is reserved. */
 static void test_syndrome(void **state)
 {
@@ -128,6 +144,7 @@ int main(void)
 		cmocka_unit_test(test_unlimited_is_no_number),
 		cmocka_unit_test(test_rnr_timer),
 		cmocka_unit_test(test_ack_timeout),
+		cmocka_unit_test(test_ack_timeout_used),
 		cmocka_unit_test(test_syndrome),
 	};
 

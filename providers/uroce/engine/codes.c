@@ -45,3 +45,8 @@ uint64_t ack_timeout_ns(uint8_t code)
 	assert(code > 0 && code < 32);
 	return (uint64_t)4096 << code;
 }
+
+uint8_t ack_timeout_used(uint8_t code)
+{
+	return code == 0 || code > ACK_DELAY_CODE ? code : ACK_DELAY_CODE + 1;
+}

@@ -22,6 +22,19 @@ uint64_t rnr_timer_ns(uint8_t code);
 /* Nanoseconds of a Local ACK Timeout code 1..31: 4.096 us x 2^code (rule S10). */
 uint64_t ack_timeout_ns(uint8_t code);
 
+/*
+ * How late this device's ACKs may be, as a code: 16.8 ms.  An ACK waits until a thread of the peer
+ * gets a processor, which on a busy host takes some time slices of the scheduler.
+ */
+#define ACK_DELAY_CODE 12
+
+/*
+ * Returns the Local ACK Timeout that a queue pair uses whose program asks for this one: code 0
+ * (none) stays, and a code below ACK_DELAY_CODE + 1 (33.6 ms) becomes that, for the requester and
+ * the responder may each be late by the ACK delay.  Adapters round short timeouts up as well.
+ */
+uint8_t ack_timeout_used(uint8_t code);
+
 /* Bits 6..5 of the syndrome say what an AETH is, bits 4..0 are a code or enum nak_code. */
 enum aeth_kind {
 	AETH_ACK = 0,

@@ -8,11 +8,9 @@
 #include "command.h"
 #include "connection.h"
 #include "devices.h"
+#include "engine/codes.h"
 #include "manager.h"
 #include "retry.h"
-
-/* What query_device reports as local_ca_ack_delay. */
-#define ACK_DELAY 10
 
 /* rule C19: a receive queue of its own reports credits, a shared one does not (rule C7). */
 static bool reports_credits(const struct ucm_id *id, const struct rdma_ucm_conn_param *param)
@@ -65,7 +63,7 @@ static enum cm_result send_request(struct ucm_id *id, const struct rdma_ucm_conn
 		.response_time = UCM_RESPONSE_TIME,
 		.max_cm_retries = UCM_MAX_CM_RETRIES,
 		.packet_life = id->packet_life,
-		.ack_timeout = cm_ack_timeout(ACK_DELAY, id->packet_life),
+		.ack_timeout = cm_ack_timeout(ACK_DELAY_CODE, id->packet_life),
 		.private_data = bytes,
 	};
 
@@ -138,7 +136,7 @@ static enum cm_result send_reply(struct ucm_id *id, const struct rdma_ucm_conn_p
 		.starting_psn = id->psn,
 		.responder_resources = param->responder_resources,
 		.initiator_depth = param->initiator_depth,
-		.target_ack_delay = ACK_DELAY,
+		.target_ack_delay = ACK_DELAY_CODE,
 		.rnr_retry = param->rnr_retry_count < 7 ? param->rnr_retry_count : 7,
 		.flow_control = id->flow_control,
 		.srq = param->srq,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/codes.h"
 #include "engine/wqe.h"
 #include "query.h"
 #include "verbs/device.h"
@@ -11,8 +12,6 @@
 #include "wire/packet.h"
 
 #define PAGE_SIZES 0xfffff000u /* 4096 and all larger powers of two */
-/* 4.096 us x 2^10 = 4.2 ms: an ACK may have to wait until a thread of ours gets a processor. */
-#define ACK_DELAY_CODE 10
 
 #define CLOCK_KHZ UINT64_C(1000000)
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE, which the public headers of this release do not have. */

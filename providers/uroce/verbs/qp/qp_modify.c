@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ah.h"
+#include "engine/codes.h"
 #include "link/neighbour.h"
 #include "path_mtu.h"
 #include "qp.h"
@@ -184,7 +185,7 @@ static void tell_engine(struct uroce_qp *qp, const struct eng_path *path)
 	to->access = from->qp_access_flags & ENGINE_ACCESS;
 	to->qkey = from->qkey;
 	to->pkey = WIRE_DEFAULT_PKEY;
-	to->timeout_code = from->timeout;
+	to->timeout_code = ack_timeout_used(from->timeout);
 	to->retry_count = from->retry_cnt;
 	to->rnr_retry = from->rnr_retry;
 	to->min_rnr_timer = from->min_rnr_timer;
