@@ -320,6 +320,14 @@ class Place:
                if line.split()[1].endswith(":12B7")]
         return names, udp
 
+    def await_no_sockets(self):
+        """Returns as soon as the broker has closed all, which it does when it reads that the last
+        process has ended."""
+        until = time.monotonic() + PATIENCE
+        while (left := self.sockets()) != (set(), []):
+            assert time.monotonic() < until, left
+            time.sleep(0.01)
+
     def close(self):
         for process in self.processes:
             if process.running():

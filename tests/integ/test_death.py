@@ -77,7 +77,7 @@ def test_nothing_is_left(loopback, number):
     assert names and sockets
     for end in first, second:
         end.process.kill(number)
-    assert loopback.sockets() == (set(), [])
+    loopback.await_no_sockets()
 
 
 def connected_after_deaths(place):

@@ -180,7 +180,7 @@ def test_killed_in_random_order(loopback, broker):
     assert crowd.finished >= SECONDS / 2 / slower**2 and crowd.killed >= SECONDS / 4
     assert crowd.at_once >= size - 1
     assert broker == "lives" or brokers.deaths >= SECONDS / SECONDS_BETWEEN_BROKERS / 2
-    assert loopback.sockets() == (set(), [])
+    loopback.await_no_sockets()
 
 
 if __name__ == "__main__":

@@ -44,10 +44,7 @@ def test_child_outlives_its_parent(loopback):
     os.kill(first.pid, signal.SIGKILL)
     first.process.popen.wait()
     try:
-        until = time.monotonic() + 2
-        while loopback.sockets() != (set(), []) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert loopback.sockets() == (set(), [])
+        loopback.await_no_sockets()
     finally:
         first.process.kill()
 

@@ -68,7 +68,7 @@ class Crowd:
 
 def assert_nothing_left(place):
     assert place.stat() == []
-    assert place.sockets() == (set(), [])
+    place.await_no_sockets()
 
 
 def test_one_after_the_other_with_faults(loopback):

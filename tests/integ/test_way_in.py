@@ -481,7 +481,7 @@ assert mine.uroce_way_in() == table.uroce_way_in() != 0
 def test_urocedv_without_the_drop_in(scratch):
     folder = os.path.join(scratch, "urocedv")
     os.mkdir(folder)
-    for name in ("liburoce-rdmav34.so", "liburoce.so.1"):
+    for name in ("liburoce-rdmav34.so", "liburoce.so.1", "uroce-broker"):
         shutil.copy(os.path.join(LIB, name), folder, follow_symlinks=False)
     program = compile_c("urocedv_probe.c", os.path.join(scratch, "urocedv_probe"), "-libverbs",
                         os.path.join(folder, "liburoce.so.1"))
