@@ -2,6 +2,7 @@
 """uroce-broker, by its protocol: Documentation/decisions/broker.md."""
 import contextlib
 import errno
+import itertools
 import os
 import re
 import shutil
@@ -497,6 +498,27 @@ def test_broker_is_stopped(place):
     for process in server, client:
         used = process.ticks()
         until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
+
+
+def test_stopped_broker_ends_later(place):
+    """The last members of a group move into the places of its members, which the new broker finds
+    out before the queue pairs that they belong to use up their retries (0.54 s)."""
+    pingpong = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "100000000"]
+    pairs = [harness.start_pair(place, pingpong)]
+    for _ in range(3):
+        old = one_broker(place)
+        os.kill(old, signal.SIGSTOP)
+        pairs.append(harness.start_pair(place, pingpong))
+        until(lambda: len(bc.brokers(place)) == 2, "there is no new broker", 5)
+        run_pair(place)
+        # Nothing changes for so long that the new broker counts the members less often.
+        time.sleep(0.7)
+        os.kill(old, signal.SIGKILL)
+        time.sleep(1)
+        for process in itertools.chain(*pairs):
+            assert process.running(), process
+        for process in pairs.pop(0):
+            process.kill()
 
 
 needs_rping = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")

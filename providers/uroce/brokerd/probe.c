@@ -15,7 +15,8 @@
 
 enum {
 	AGAIN_MS = 20,
-	LATER_MS = 1000,
+	/* A member that moves loses packets until then: one or two timeouts of 67 ms, not eight. */
+	LATER_MS = 100,
 	/* Number of rounds at the short interval, for clients that return now. */
 	SOON_ROUNDS = 25,
 	/* Number of probes between two reads of the member that is looked for. */
