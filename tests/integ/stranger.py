@@ -250,7 +250,8 @@ def try_messages(end):
             send_to(name, data)
         DONE[f"kind {kind}"] += 1
         look_for_answers()
-        if time.monotonic() > end:
+        # However late a processor comes, each kind has been sent.
+        if time.monotonic() > end and all(DONE[f"kind {kind}"] for kind in KINDS):
             break
 
 
@@ -270,6 +271,8 @@ def try_descriptors(end):
             CHILDREN.append(child)
         # Their own closing may take its time as well.
         time.sleep(0.3)
+    for child in CHILDREN:
+        os.waitpid(child, 0)
     collect()
 
 
