@@ -16,6 +16,7 @@ import pytest
 
 import broker_client as bc
 import harness
+import talk
 
 IDLE = 0.2  # seconds; in the environment in milliseconds
 ADDRESS = "127.0.0.1"
@@ -479,6 +480,19 @@ def test_broker_is_killed(place):
         process.done()
     until(lambda: not bc.brokers(place), "the broker does not end", 5)
     place.await_no_sockets()
+
+
+def test_idle_after_a_return(place):
+    """Processes that do not use queue pair 1 sleep again when they have found a new broker."""
+    ends = talk.pair(place)
+    old = one_broker(place)
+    os.kill(old, signal.SIGKILL)
+    assert ends[0].do("write") == talk.SUCCESS
+    until(lambda: bc.brokers(place) not in ([], [old]), "there is no new broker", 5)
+    time.sleep(0.5)
+    used = [end.process.ticks() for end in ends]
+    time.sleep(1)
+    assert all(end.process.ticks() - was < 0.3 for end, was in zip(ends, used))
 
 
 def test_broker_is_stopped(place):

@@ -17,10 +17,14 @@ struct wire_packet;
 void gsi_admit(struct progress *progress, const struct wire_packet *packet,
 	       const struct link_batch *batch, uint64_t now);
 
-/* Is something to be done, that no descriptor tells of?  Then call the watch of gsi_wakeup.fd. */
+/*
+ * Returns true if queue pair 1 is used and has something to do that no descriptor shows: then call
+ * the watch of gsi_wakeup.fd.
+ */
 static inline bool gsi_has_work(const struct progress *progress)
 {
-	return atomic_load_explicit(&progress->gsi_wakeup.work, memory_order_acquire);
+	return atomic_load_explicit(&progress->gsi_wakeup.work, memory_order_acquire) &&
+	       atomic_load_explicit(&progress->gsi_wakeup.fd, memory_order_acquire) >= 0;
 }
 
 static inline uint64_t gsi_next_deadline(const struct progress *progress)
