@@ -16,7 +16,7 @@ import harness
 import talk
 
 PAIRS = 50 if harness.LONG else 8
-SECONDS = 60 if harness.LONG else 20
+SECONDS = 60 if harness.LONG else 10
 SEED = int(os.environ.get("UROCE_INTEG_SEED", time.time_ns() % 1000000))
 SECONDS_BETWEEN_KILLS = 0.7
 SECONDS_BETWEEN_BROKERS = 1

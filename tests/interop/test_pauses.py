@@ -11,7 +11,7 @@ import pytest
 import ends
 import harness
 
-PAUSES = (0, 5, 60) if ends.LONG else (0, 5)
+PAUSES = (0, 5, 60) if ends.LONG else (0, 2)
 TIMEOUT = 19  # of the queue pairs: 2.1 s, far from anything that a busy host makes of a SEND
 TIMEOUT_SECONDS = 4.096e-6 * 2 ** TIMEOUT
 ASKS = ("-D", "c", "-T", TIMEOUT, "-S", 4096, "-k", "s")
@@ -20,8 +20,9 @@ SERVICES = [(*kind, *wait) for kind in ((), ("-u",)) for wait in ((), ("-e",))]
 RECEIVES = 16
 # Another pair that sends as fast as it can; rxe's packets all count in one counter.
 BUSY = ("-q", 2, "-o", 16, "-k", "s", "-S", 200)
-BUSY_SECONDS = 15  # two pauses of five seconds, and the time that the pairs take to start
-MANY = 8192  # packets, in that time
+PAUSE_BESIDE = 5 if ends.LONG else 2
+BUSY_SECONDS = 2 * PAUSE_BESIDE + 5  # two pauses, and the time that the pairs take to start
+MANY = 500 * BUSY_SECONDS  # packets
 
 
 def check(who, count, ours, theirs):
@@ -56,7 +57,8 @@ def test_pause_beside_traffic(host, who):
     server = host.peer if who == "uroce" else host
     before = host.peer.counters()["sent_pkts"]
     busy = ends.start(server, *BUSY, "-t", BUSY_SECONDS)
-    pairs = [ends.start(server, *ASKS, *words, "-n", 3, "-i", 5) for words in SERVICES[::2]]
+    pairs = [ends.start(server, *ASKS, *words, "-n", 3, "-i", PAUSE_BESIDE)
+             for words in SERVICES[::2]]
     ends.finish(*(process for pair in (busy, *pairs) for process in ends.processes(pair)),
                 seconds=BUSY_SECONDS + harness.PATIENCE)
     for pair in pairs:
