@@ -2,11 +2,7 @@
 """uroce-broker, by its protocol: Documentation/decisions/broker.md."""
 import contextlib
 import errno
-import itertools
 import os
-import re
-import shutil
-import signal
 import socket
 import struct
 import sys
@@ -16,7 +12,6 @@ import pytest
 
 import broker_client as bc
 import harness
-import talk
 
 IDLE = 0.2  # seconds; in the environment in milliseconds
 ADDRESS = "127.0.0.1"
@@ -447,150 +442,6 @@ def test_another_user(broker, place, clients, sender):
     assert time.monotonic() - start < 1
     assert stranger.done().split() == ["begun", "got", "0"]
     check_steering(sender, [other, client])
-
-
-def run_pair(place, seconds=harness.PATIENCE):
-    """Both ends of a pair that exchanges some messages with each other."""
-    start = time.monotonic()
-    words = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "50"]
-    for process in reversed(harness.start_pair(place, words)):
-        process.done(seconds)
-    return time.monotonic() - start
-
-
-def one_broker(place):
-    until(lambda: len(bc.brokers(place)) == 1, f"brokers: {bc.brokers(place)}", 5)
-    return bc.brokers(place)[0]
-
-
-@pytest.mark.skipif(not shutil.which("ib_send_bw"), reason="no perftest here")
-def test_broker_is_killed(place):
-    """Traffic goes on, and new processes find a new broker; the last one ends."""
-    words = ["ib_send_bw", "-d", "uroce_lo", "-F", "-D", "10", "-s", "4096", "-x", "0"]
-    server, client = harness.start_pair(place, words)
-    run_pair(place)
-    killed = set()
-    for _ in range(5):
-        killed.add(one_broker(place))
-        os.kill(one_broker(place), signal.SIGKILL)
-        run_pair(place)
-        assert one_broker(place) not in killed
-        assert client.running() and server.running(), client
-    for process in client, server:
-        process.done()
-    until(lambda: not bc.brokers(place), "the broker does not end", 5)
-    place.await_no_sockets()
-
-
-def test_idle_after_a_return(place):
-    """Processes that do not use queue pair 1 sleep again when they have found a new broker."""
-    ends = talk.pair(place)
-    old = one_broker(place)
-    os.kill(old, signal.SIGKILL)
-    assert ends[0].do("write") == talk.SUCCESS
-    until(lambda: bc.brokers(place) not in ([], [old]), "there is no new broker", 5)
-    time.sleep(0.5)
-    used = [end.process.ticks() for end in ends]
-    time.sleep(1)
-    assert all(end.process.ticks() - was < 0.3 for end, was in zip(ends, used))
-
-
-def test_broker_is_stopped(place):
-    """It is replaced, and ends as soon as it runs again."""
-    server, client = harness.start_pair(place, ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0",
-                                                "-n", "100000000"])
-    old = one_broker(place)
-    os.kill(old, signal.SIGSTOP)
-    try:
-        assert run_pair(place) < 5
-        assert len(bc.brokers(place)) == 2
-        number = max(bc.listeners(place))
-    finally:
-        os.kill(old, signal.SIGCONT)
-    until(lambda: bc.listeners(place) == [number], "the old broker does not end", 2)
-    assert run_pair(place) < 5
-    for process in server, client:
-        used = process.ticks()
-        until(lambda: process.ticks() > used + 0.05, f"does not go on: {process}", 5)
-
-
-def test_stopped_broker_ends_later(place):
-    """The last members of a group move into the places of its members, which the new broker finds
-    out before the queue pairs that they belong to use up their retries (0.54 s)."""
-    pingpong = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "100000000"]
-    pairs = [harness.start_pair(place, pingpong)]
-    for _ in range(3):
-        old = one_broker(place)
-        os.kill(old, signal.SIGSTOP)
-        pairs.append(harness.start_pair(place, pingpong))
-        until(lambda: len(bc.brokers(place)) == 2, "there is no new broker", 5)
-        run_pair(place)
-        # Nothing changes for so long that the new broker counts the members less often.
-        time.sleep(0.7)
-        os.kill(old, signal.SIGKILL)
-        time.sleep(1)
-        for process in itertools.chain(*pairs):
-            assert process.running(), process
-        for process in pairs.pop(0):
-            process.kill()
-
-
-needs_rping = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
-
-
-def rping_server(place, port, *words):
-    server = place.start("rping", "-s", "-a", ADDRESS, "-p", port, *words)
-    place.await_rdma_listener(server, port)
-    return server
-
-
-@needs_rping
-def test_listener_at_the_next_broker(place):
-    """Connections come to a server whose broker was killed after it began to listen."""
-    server = rping_server(place, 7901, "-P")
-    for _ in range(3):
-        os.kill(one_broker(place), signal.SIGKILL)
-        start = time.monotonic()
-        place.start("rping", "-c", "-V", "-C", 10, "-a", ADDRESS, "-p", 7901).done()
-        assert time.monotonic() - start < 5
-    assert server.running(), server
-
-
-@needs_rping
-@pytest.mark.parametrize("moment", ("", "broker killed before", "broker killed with it"))
-def test_peer_of_a_killed_process(place, moment):
-    """It gets the DREQ that the broker sends; without a broker that can, it finds out itself."""
-    server = rping_server(place, 7902)
-    client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7902)
-    client.await_words("ping data")
-    if moment:
-        killed = one_broker(place)
-        os.kill(killed, signal.SIGKILL)
-    if moment == "broker killed before":
-        until(lambda: killed not in bc.brokers(place), "still there")
-        place.output_of("ibv_devinfo", "-d", "uroce_lo")
-        time.sleep(0.5)
-    client.kill()
-    server.await_words("DISCONNECT", 2)
-
-
-def test_command_line(place):
-    program = broker_program(place)
-    for word in "--help", "--version":
-        shown = place.run(program, word)
-        assert shown.popen.returncode == 0 and shown.output and not shown.errors, shown
-    assert re.search(r"\d+\.\d+", shown.output), shown
-    for words in (), ("--nonsense",), ("--stay", "more"):
-        shown = place.run(program, *words)
-        assert shown.popen.returncode == 2, shown
-        assert "usage" in shown.errors.lower() and not shown.output, shown
-
-
-def test_second_broker_of_a_user(broker, place):
-    second = place.run(broker_program(place), "--stay", seconds=5)
-    assert second.popen.returncode == 1, second
-    assert len(second.errors.splitlines()) == 1 and not second.output, second
-    assert bc.brokers(place) == [broker.pid]
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ bool serve(struct link *link)
 {
 	struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 
-	link_tend(link);
+	link_tend(link, NULL, NULL);
 	while (link_delivery_receive(link, &batch) == 0)
 		;
 	return link_serve_writers(link);
@@ -396,7 +396,7 @@ static void run(void)
 			while (link_delivery_receive(self.link, &batch) == 0)
 				take_batch(&batch, true);
 		if (fds[1].revents)
-			link_tend(self.link);
+			link_tend(self.link, NULL, NULL);
 		if (fds[2].revents)
 			link_serve_writers(self.link);
 		if (fds[0].revents)

@@ -312,6 +312,11 @@ bool eng_times_out(const struct eng_qp *qp, uint64_t now)
 	return timer_is_over(qp, now);
 }
 
+void eng_restore_retries(struct eng_qp *qp)
+{
+	qp->req.retries_left = qp->attr.retry_count;
+}
+
 void eng_expire(struct eng_qp *qp, uint64_t now)
 {
 	enum eng_status verdict = timer_expire(qp, now);

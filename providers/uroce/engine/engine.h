@@ -312,6 +312,11 @@ bool eng_deadline_before(const struct eng_qp *qp, uint64_t time);
  */
 bool eng_times_out(const struct eng_qp *qp, uint64_t now);
 void eng_expire(struct eng_qp *qp, uint64_t now);
+/*
+ * The timeouts so far say nothing about the peer: restores the number of retries, as progress does
+ * (rule S10).
+ */
+void eng_restore_retries(struct eng_qp *qp);
 /* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */
 uint64_t eng_timeouts(const struct eng_qp *qp);
 

@@ -27,18 +27,21 @@ enum {
 	/* A broker may die as well while a request waits for its reply. */
 	REQUEST_TRIES = 3,
 	PING_MS = 500,
+	/* What the end of a broker may take, at most and after the return. */
+	LOST_MS = 5000,
+	SETTLE_MS = 1000,
 	/* Pause between two tries to return, which doubles. */
 	RETRY_MS = 100,
 	RETRY_MS_MAX = 2000,
+	/* Pause before another look at the connection while another thread uses it. */
+	BUSY_MS = 1,
 	/* Between two searches that probes cause. */
 	DOUBT_PAUSE_MS = 100,
 };
 
-static void pause_ms(unsigned int milliseconds)
+static void pause_ms(const struct link_broker *broker, unsigned int milliseconds)
 {
-	const struct timespec pause = { .tv_nsec = (long)milliseconds * 1000000 };
-
-	nanosleep(&pause, NULL);
+	link_broker_wait(broker, -1, 0, link_now_ms() + milliseconds);
 }
 
 /* ---- search ---- */
@@ -84,7 +87,7 @@ static int connect_to_broker(const struct link *link, unsigned int *name,
 			result = fd;
 		if (fd >= 0)
 			link_close_fd(&fd);
-		pause_ms(SEARCH_PAUSE_MS);
+		pause_ms(&link->broker, SEARCH_PAUSE_MS);
 	}
 	return result ? result : -ETIMEDOUT;
 }
@@ -269,13 +272,18 @@ static int return_to_broker(struct link *link, int error)
 {
 	uint32_t random = 0;
 
+	/* Not again with each further try: where there is no broker, timeouts count once more. */
+	if (!link->broker.retry_ms)
+		atomic_store(&link->broker.settled_at, link_now_ms() + LOST_MS);
 	/* It may be there after all: it would take the return for that of another client. */
 	shutdown(link->broker.control, SHUT_RDWR);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == sizeof(random))
-		pause_ms(random % (RETURN_PAUSE_MS + 1));
+		pause_ms(&link->broker, random % (RETURN_PAUSE_MS + 1));
 	for (unsigned int tries = 0; tries < REQUEST_TRIES && link_broker_is_lost(error); tries++)
 		error = return_once(link,
 				    error == -ETIMEDOUT ? link->broker.name : UROCE_BROKER_NAMES);
+	if (!error)
+		atomic_store(&link->broker.settled_at, link_now_ms() + SETTLE_MS);
 	return error;
 }
 
@@ -322,7 +330,18 @@ static void try_later(struct link_broker *broker)
 	set_timer(broker, broker->retry_ms);
 }
 
-void link_tend(struct link *link)
+/* Not for long: the end of the connection stays readable, or due is not forgotten. */
+static void wait_for_lock(const struct link_broker *broker, bool due)
+{
+	const struct timespec pause = { .tv_nsec = (long)BUSY_MS * 1000000 };
+
+	if (due)
+		set_timer(broker, BUSY_MS);
+	else
+		nanosleep(&pause, NULL);
+}
+
+void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg)
 {
 	struct link_broker *broker = &link->broker;
 	uint64_t expired;
@@ -331,7 +350,13 @@ void link_tend(struct link *link)
 
 	if (!due && !has_ended(broker))
 		return;
-	link_mutex_lock(link, &link->open_lock);
+	/* A thread that has the lock may wait for a second, in which packets must be received. */
+	if (pthread_mutex_trylock(&link->open_lock)) {
+		wait_for_lock(broker, due);
+		return;
+	}
+	broker->meanwhile = meanwhile;
+	broker->meanwhile_arg = arg;
 	/* The thread that had the lock may have returned already. */
 	if (has_ended(broker))
 		error = return_to_broker(link, -ECONNRESET);
@@ -344,12 +369,20 @@ void link_tend(struct link *link)
 		if (due && atomic_load(&broker->appointed))
 			set_timer(broker, PING_MS);
 	}
-	link_mutex_unlock(link, &link->open_lock);
+	broker->meanwhile = NULL;
+	pthread_mutex_unlock(&link->open_lock);
 }
 
 unsigned int link_broker_changes(const struct link *link)
 {
 	return atomic_load(&link->broker.changes);
+}
+
+bool link_is_unsettled(const struct link *link)
+{
+	int64_t settled_at = atomic_load_explicit(&link->broker.settled_at, memory_order_relaxed);
+
+	return settled_at != 0 && link_now_ms() < settled_at;
 }
 
 /* ---- requests ---- */

@@ -36,14 +36,19 @@ struct link_broker {
 	atomic_bool appointed; /* to send PING */
 	unsigned int retry_ms; /* pause before the next try to return; 0: the last one succeeded */
 	atomic_uint changes;   /* number of returns */
-	uint32_t name;	       /* number of the broker's name */
-	uint32_t secret;       /* of the broker's probes */
-	uint32_t number;       /* of the last request */
+	/* Time of the end of what follows the end of a broker, in ms; 0: there was none. */
+	_Atomic(int64_t) settled_at;
+	uint32_t name;	 /* number of the broker's name */
+	uint32_t secret; /* of the broker's probes */
+	uint32_t number; /* of the last request */
 	bool uses_gsi;
 	int messages_fd; /* link_gsi_begin(): the caller's; or -1 */
 	uint32_t last_port_id;
 	struct link_port *ports; /* those that are bound */
 	int64_t doubt_again;	 /* time of the next search, in ms; only the receiver uses it */
+	/* Called once a millisecond while link_tend() waits; NULL while another thread waits. */
+	void (*meanwhile)(void *arg);
+	void *meanwhile_arg;
 };
 
 void link_broker_init(struct link_broker *broker);
@@ -89,6 +94,8 @@ struct link_port {
  */
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
 			 int sent, struct link_descriptors *with);
+/* Waits for events of fd, until a time of link_now_ms() at most; -1: for that time only. */
+void link_broker_wait(const struct link_broker *broker, int fd, short events, int64_t until);
 /*
  * Sends a message that has no reply.  Waits for room; a broker that does not read is given up: what
  * the message ends is not claimed from the next one.

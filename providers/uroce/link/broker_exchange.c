@@ -33,22 +33,35 @@ static int receive_message(int fd, union broker_message *message, struct link_de
 	return -ECONNRESET;
 }
 
+void link_broker_wait(const struct link_broker *broker, int fd, short events, int64_t until)
+{
+	struct pollfd wait = { .fd = fd, .events = events };
+	int64_t left = until - link_now_ms();
+	int ready = 0;
+
+	while (left > 0 && !ready) {
+		ready = poll(&wait, 1, broker->meanwhile ? 1 : (int)left);
+		if (broker->meanwhile)
+			broker->meanwhile(broker->meanwhile_arg);
+		left = until - link_now_ms();
+	}
+}
+
 /* Waits for the reply to the request that was sent last. */
-static int await_reply(int fd, uint32_t number, union broker_message *reply,
+static int await_reply(const struct link_broker *broker, int fd, union broker_message *reply,
 		       struct link_descriptors *with)
 {
-	struct pollfd wait = { .fd = fd, .events = POLLIN };
-	int64_t until = link_now_ms() + REPLY_MS, left;
+	int64_t until = link_now_ms() + REPLY_MS;
 	int error;
 
-	while ((left = until - link_now_ms()) > 0) {
-		poll(&wait, 1, (int)left);
+	while (link_now_ms() < until) {
+		link_broker_wait(broker, fd, POLLIN, until);
 		error = receive_message(fd, reply, with);
 		if (error == -EAGAIN)
 			continue;
 		if (error)
 			return error;
-		if (reply->header.number == number)
+		if (reply->header.number == broker->number)
 			return 0;
 		/* The reply to a request that was given up. */
 		link_close_descriptors(with);
@@ -57,15 +70,16 @@ static int await_reply(int fd, uint32_t number, union broker_message *reply,
 }
 
 /* A broker that is busy may have no room for a message now: waits for it. */
-static int send_message(int fd, const union broker_message *message, int sent)
+static int send_message(const struct link_broker *broker, int fd,
+			const union broker_message *message, int sent)
 {
-	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	int64_t until = link_now_ms() + REPLY_MS;
 	int error;
 
-	do {
-		error = link_send_with_fds(fd, message, broker_message_bytes(message), &sent,
-					   sent >= 0);
-	} while (error == -EAGAIN && poll(&room, 1, REPLY_MS) > 0);
+	while ((error = link_send_with_fds(fd, message, broker_message_bytes(message), &sent,
+					   sent >= 0)) == -EAGAIN &&
+	       link_now_ms() < until)
+		link_broker_wait(broker, fd, POLLOUT, until);
 	if (error == -EAGAIN)
 		return -ETIMEDOUT;
 	return error ? -ECONNRESET : 0;
@@ -73,7 +87,7 @@ static int send_message(int fd, const union broker_message *message, int sent)
 
 void link_broker_send(const struct link_broker *broker, const union broker_message *message)
 {
-	if (send_message(broker->control, message, -1) == -ETIMEDOUT)
+	if (send_message(broker, broker->control, message, -1) == -ETIMEDOUT)
 		shutdown(broker->control, SHUT_RDWR);
 }
 
@@ -85,9 +99,9 @@ int link_broker_exchange(struct link_broker *broker, int fd, union broker_messag
 
 	message->header.number = ++broker->number;
 	with->count = 0;
-	error = send_message(fd, message, sent);
+	error = send_message(broker, fd, message, sent);
 	if (!error)
-		error = await_reply(fd, broker->number, message, with);
+		error = await_reply(broker, fd, message, with);
 	if (error)
 		return error;
 	if (message->header.type == wanted)

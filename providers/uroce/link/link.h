@@ -255,13 +255,19 @@ int link_pass_on(const struct link_batch *batch, const uint8_t *bytes, size_t le
 int link_delivery_receive(struct link *link, struct link_batch *batch);
 /*
  * Readable when link_delivery_receive() has something, or link_tend() has: that returns to a new
- * broker when the old one has gone.  It may take some seconds then, else one system call; any
- * thread that holds no lock may call it.
+ * broker when the old one has gone.  It may take some seconds then, else one system call.  A
+ * thread that holds no lock may call it.  Meanwhile it calls meanwhile(arg) once a
+ * millisecond, unless that is NULL, with open_lock held.
  */
 int link_broker_fd(const struct link *link);
-void link_tend(struct link *link);
+void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg);
 /* Number of times that another broker has taken the place of the link's. */
 unsigned int link_broker_changes(const struct link *link);
+/*
+ * Returns true from the end of a broker until its successor has had the time to find all members
+ * of the groups: what other processes of the host send may not come meanwhile.  Any thread.
+ */
+bool link_is_unsettled(const struct link *link);
 
 /*
  * Processes that write to this link's shared memory, or want to.  The descriptor is readable when

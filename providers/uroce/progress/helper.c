@@ -78,6 +78,23 @@ static void take_deliveries(struct progress *progress)
 	turn_unlock(progress);
 }
 
+/* A turn, but not against a poller. */
+static enum turn_result try_turn(struct progress *progress)
+{
+	enum turn_result result = TURN_IDLE;
+
+	if (pthread_mutex_trylock(&progress->turn_lock))
+		return result;
+	result = turn_make(progress, TURN_HELPER);
+	turn_unlock(progress);
+	return result;
+}
+
+static void turn_meanwhile(void *progress)
+{
+	try_turn(progress);
+}
+
 /* True when a local address has something to read. */
 static bool handle(struct progress *progress, const struct epoll_event *events, int count)
 {
@@ -94,7 +111,7 @@ static bool handle(struct progress *progress, const struct epoll_event *events, 
 			break;
 		case SOURCE_BROKER:
 			take_deliveries(progress);
-			link_tend(progress->link);
+			link_tend(progress->link, turn_meanwhile, progress);
 			if (link_broker_changes(progress->link) != progress->broker_changes) {
 				progress->broker_changes = link_broker_changes(progress->link);
 				atomic_store(&progress->gsi_wakeup.work, true);
@@ -125,18 +142,6 @@ static enum turn_result make_turn(struct progress *progress)
 	enum turn_result result;
 
 	pthread_mutex_lock(&progress->turn_lock);
-	result = turn_make(progress, TURN_HELPER);
-	turn_unlock(progress);
-	return result;
-}
-
-/* A turn, but not against a poller. */
-static enum turn_result try_turn(struct progress *progress)
-{
-	enum turn_result result = TURN_IDLE;
-
-	if (pthread_mutex_trylock(&progress->turn_lock))
-		return result;
 	result = turn_make(progress, TURN_HELPER);
 	turn_unlock(progress);
 	return result;

@@ -270,6 +270,8 @@ static void expire(struct turn *turn)
 			receive_rest(turn);
 			turn_visit(turn, qp);
 		}
+		if (link_is_unsettled(progress->link))
+			eng_restore_retries(qp->engine);
 		eng_expire(qp->engine, turn->now);
 		tell_of_timeout(progress, qp);
 		turn_schedule(turn, qp);
