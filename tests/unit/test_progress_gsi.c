@@ -6,10 +6,13 @@
 #include "gsi_agent.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "broker/names.h"
 #include "own_veth.h"
 #include "link_agent.h"
 #include "shared_time.h"
@@ -391,6 +394,43 @@ static void test_dead_owner(void **state)
 	gsi_agent_stop(&agents[2]);
 }
 
+static pid_t broker_pid(void)
+{
+	struct ucred cred;
+	struct names_found found;
+	socklen_t bytes = sizeof(cred);
+	int fd = names_search(geteuid(), UROCE_BROKER_NAMES, &found);
+
+	assert_true(fd >= 0);
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
+	close(fd);
+	return cred.pid;
+}
+
+/* The broker reads a MAD before the end of the process that it is for. */
+static void test_owner_dies_meanwhile(void **state)
+{
+	struct gsi_agent agents[3];
+	struct mad_spec spec;
+	uint16_t port = 7000;
+	pid_t broker;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		gsi_agent_start(&agents[i], 0, loopback4);
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
+	broker = broker_pid();
+	kill(broker, SIGSTOP);
+	spec = request(port, 1);
+	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	gsi_agent_kill(&agents[1]);
+	agents[1] = agents[2];
+	kill(broker, SIGCONT);
+	expect_none(agents, 2, 1);
+	gsi_agent_stop(&agents[0]);
+	gsi_agent_stop(&agents[2]);
+}
+
 /*
  * A REP or RTU to a process that lives but does not hear the address is not answered, for that
  * would end its connection; to one that has died it is, and a DREQ always.
@@ -498,6 +538,7 @@ int main(void)
 		cmocka_unit_test_setup(test_repeated_request, fresh_network),
 		cmocka_unit_test_setup(test_others_die, fresh_network),
 		cmocka_unit_test_setup(test_dead_owner, fresh_network),
+		cmocka_unit_test_setup(test_owner_dies_meanwhile, fresh_network),
 		cmocka_unit_test_setup(test_reply_to_no_member, fresh_network),
 		cmocka_unit_test_setup(test_later_address, fresh_network),
 		cmocka_unit_test_setup(test_deadline, fresh_network),

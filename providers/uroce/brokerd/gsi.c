@@ -88,6 +88,22 @@ static struct client *next_host(struct brokerd *brokerd, const struct address *a
 	return client;
 }
 
+/*
+ * One client after the other answers for the host.  One that does not take the datagram, because
+ * it has ended and the broker has not read that yet, is passed over.
+ */
+static void deliver_to_host(struct brokerd *brokerd, const struct address *address,
+			    struct datagram *datagram)
+{
+	struct client *first = next_host(brokerd, address), *client = first;
+
+	while (client && !deliver(brokerd, client, datagram, UROCE_BROKER_MAD_NONE)) {
+		client = next_host(brokerd, address);
+		if (client == first)
+			return;
+	}
+}
+
 static struct client *any_client(const struct brokerd *brokerd, const struct address *address)
 {
 	struct client *client = brokerd->clients;
@@ -229,15 +245,14 @@ static void route(struct brokerd *brokerd, const struct address *address, struct
 
 	switch (choose(brokerd, &target, address, brokerd_now(), &client)) {
 	case FATE_OWN:
-		deliver(brokerd, client, datagram, UROCE_BROKER_MAD_OWN);
+		if (!deliver(brokerd, client, datagram, UROCE_BROKER_MAD_OWN) && errno != EAGAIN)
+			deliver_to_host(brokerd, address, datagram);
 		break;
 	case FATE_ALL:
 		deliver_to_all(brokerd, address, datagram);
 		break;
 	case FATE_NONE:
-		client = next_host(brokerd, address);
-		if (client)
-			deliver(brokerd, client, datagram, UROCE_BROKER_MAD_NONE);
+		deliver_to_host(brokerd, address, datagram);
 		break;
 	case FATE_KEEP:
 		keep(brokerd, datagram);
