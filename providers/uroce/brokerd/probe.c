@@ -19,6 +19,8 @@ enum {
 	LATER_MS = 100,
 	/* Number of rounds at the short interval, for clients that return now. */
 	SOON_ROUNDS = 25,
+	/* Later, where the count is as before, only every so many rounds send probes. */
+	REPEAT_ROUNDS = 10,
 	/* Number of probes between two reads of the member that is looked for. */
 	STEP = 16,
 };
@@ -115,16 +117,28 @@ static void finish(struct brokerd *brokerd, struct address *address)
 		address_set_state(address, ADDRESS_KNOWN);
 }
 
+/* No member has moved, and clients that are slow may yet answer the last probes. */
+static bool answers_may_come(const struct address *address, uint32_t count)
+{
+	return count == address->group.count && address->probes > SOON_ROUNDS &&
+	       address->probes % REPEAT_ROUNDS != 0;
+}
+
 void probe_again(struct brokerd *brokerd, struct address *address, uint64_t now)
 {
 	int fd = socket_bind(&address->endpoint, 0, false);
-	uint32_t count;
+	uint32_t round = address->round, count;
 
 	address->probe_at =
 		now + (uint64_t)(++address->probes < SOON_ROUNDS ? AGAIN_MS : LATER_MS) * NS_PER_MS;
 	if (fd < 0)
 		return;
 	count = count_members(brokerd, address);
+	if (answers_may_come(address, count)) {
+		address->round = round;
+		close(fd);
+		return;
+	}
 	address->round++;
 	if (count < GROUP_MEMBERS) {
 		if (count != address->group.count) {
