@@ -23,16 +23,16 @@ uroce_test_command(test_checks LABEL style TIMEOUT 240 COST 50
 # What the README promises a newcomer.
 uroce_test_command(demo LABEL integ TIMEOUT 300 COMMAND bash "${buildlib}/demo")
 
-# Sanitizers take a multiple of the time, and what runs beside them takes processors away.
-set(slower -DUROCE_SLOWER=6)
+# Sanitizers take a multiple of the time.
+set(slower -DUROCE_SLOWER=4)
 
 # Folders beside this one: build-asan, build-tsan and build-fuzz for build.
 set(nested "${CMAKE_BINARY_DIR}")
-uroce_test_command(asan LABEL sanitize TIMEOUT 1200 BOTH_CORES COST 3000
+uroce_test_command(asan LABEL sanitize TIMEOUT 1200 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-asan"
 		   unit,golden,sim,conformance,verbs -DUROCE_SANITIZE=address,undefined
 		   ${slower} -DUROCE_WERROR=${UROCE_WERROR})
-uroce_test_command(tsan LABEL sanitize TIMEOUT 1200 BOTH_CORES COST 2000
+uroce_test_command(tsan LABEL sanitize TIMEOUT 1200 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-tsan"
 		   unit,verbs -DUROCE_SANITIZE=thread ${slower}
 		   -DUROCE_WERROR=${UROCE_WERROR})
@@ -40,9 +40,7 @@ uroce_test_command(tsan LABEL sanitize TIMEOUT 1200 BOTH_CORES COST 2000
 uroce_test_command(asan_pingpong LABEL sanitize TIMEOUT 120
 		   COMMAND bash "${buildlib}/sanitized-pingpong" "${nested}-asan" libasan.so)
 set_tests_properties(sanitize.asan_pingpong PROPERTIES DEPENDS sanitize.asan)
-uroce_test_command(fuzz LABEL fuzz TIMEOUT 1200 BOTH_CORES COST 1500
+uroce_test_command(fuzz LABEL fuzz TIMEOUT 1200 SERIAL
 		   COMMAND bash "${buildlib}/nested-build" "${nested}-fuzz"
 		   fuzz -DUROCE_FUZZ=ON -DCMAKE_C_COMPILER=clang
 		   -DUROCE_WERROR=${UROCE_WERROR})
-# Each of them takes as many processors as two tests, and one at a time leaves room for others.
-set_tests_properties(sanitize.asan sanitize.tsan fuzz.fuzz PROPERTIES RESOURCE_LOCK nested)
