@@ -35,13 +35,6 @@ def first_in_line():
         os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
-def put_session_first(process):
-    """Where each session is a scheduling group of its own, a priority counts only inside of it."""
-    with contextlib.suppress(OSError), open(f"/proc/{process.pid}/autogroup", "w",
-                                            encoding="ascii") as file:
-        file.write("-20")
-
-
 def run(place, arguments, credits="on"):
     """(what uroce-stat says of the queue pairs of server and client near the end, the part of the
     time that the one of them had a processor that had less of it).  On a busy host a program may
@@ -50,8 +43,6 @@ def run(place, arguments, credits="on"):
         server, client = perftest.start(place, *arguments.split(), "-r", 1, "-D", SECONDS,
                                         env={"UROCE_CREDITS": credits})
     processes = server, client
-    for process in processes:
-        put_session_first(process)
     time.sleep(SECONDS * 0.3)
     begin, ticks = time.monotonic(), [process.ticks() for process in processes]
     time.sleep(SECONDS * 0.45)
