@@ -22,7 +22,7 @@ RECEIVES = 16
 BUSY = ("-q", 2, "-o", 16, "-k", "s", "-S", 200)
 PAUSE_BESIDE = 5 if ends.LONG else 2
 BUSY_SECONDS = 2 * PAUSE_BESIDE + 5  # two pauses, and the time that the pairs take to start
-MANY = 500 * BUSY_SECONDS  # packets
+MANY = 8192 * BUSY_SECONDS // 15  # packets: 8192 in 15 seconds
 
 
 def check(who, count, ours, theirs):

@@ -97,7 +97,7 @@ static void test_ack_timeout(void **state)
 	assert_true(ack_timeout_ns(31) == UINT64_C(8796093022208));
 }
 
-/* Short timeouts are rounded up to the first one that is longer than the ACK delay told. */
+/* Short timeouts are rounded up to twice the ACK delay that the device reports. */
 static void test_ack_timeout_used(void **state)
 {
 	uint64_t least = 2 * ack_timeout_ns(ACK_DELAY_CODE);

@@ -15,11 +15,12 @@
 
 enum {
 	AGAIN_MS = 20,
-	/* A member that moves loses packets until then: one or two timeouts of 67 ms, not eight. */
+	/* Moved members lose packets until the next count: one or two timeouts of 67 ms, not eight.
+	 */
 	LATER_MS = 100,
 	/* Number of rounds at the short interval, for clients that return now. */
 	SOON_ROUNDS = 25,
-	/* Later, where the count is as before, only every so many rounds send probes. */
+	/* Number of later rounds of which one sends probes although the count is as before. */
 	REPEAT_ROUNDS = 10,
 	/* Number of probes between two reads of the member that is looked for. */
 	STEP = 16,

@@ -29,9 +29,9 @@ uint64_t ack_timeout_ns(uint8_t code);
 #define ACK_DELAY_CODE 12
 
 /*
- * Returns the Local ACK Timeout that a queue pair uses whose program asks for this one: code 0
- * (none) stays, and a code below ACK_DELAY_CODE + 1 (33.6 ms) becomes that, for the requester and
- * the responder may each be late by the ACK delay.  Adapters round short timeouts up as well.
+ * Returns the Local ACK Timeout code of a queue pair whose program asks for this code: 0 (none)
+ * stays, and codes below ACK_DELAY_CODE + 1 (33.6 ms) become that, since the requester and the
+ * responder may each be late by the ACK delay.  Adapters round short timeouts up as well.
  */
 uint8_t ack_timeout_used(uint8_t code);
 

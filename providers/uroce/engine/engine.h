@@ -313,8 +313,8 @@ bool eng_deadline_before(const struct eng_qp *qp, uint64_t time);
 bool eng_times_out(const struct eng_qp *qp, uint64_t now);
 void eng_expire(struct eng_qp *qp, uint64_t now);
 /*
- * The timeouts so far say nothing about the peer: restores the number of retries, as progress does
- * (rule S10).
+ * Restores the number of retries, as progress does (rule S10).  For timeouts that do not show that
+ * the peer is gone, since packets were lost inside this host.
  */
 void eng_restore_retries(struct eng_qp *qp);
 /* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */

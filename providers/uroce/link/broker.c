@@ -27,8 +27,9 @@ enum {
 	/* A broker may die as well while a request waits for its reply. */
 	REQUEST_TRIES = 3,
 	PING_MS = 500,
-	/* What the end of a broker may take, at most and after the return. */
+	/* Retries do not count for this long after a broker's end, at most ... */
 	LOST_MS = 5000,
+	/* ... and for this long after the return to another one. */
 	SETTLE_MS = 1000,
 	/* Pause between two tries to return, which doubles. */
 	RETRY_MS = 100,
@@ -330,7 +331,10 @@ static void try_later(struct link_broker *broker)
 	set_timer(broker, broker->retry_ms);
 }
 
-/* Not for long: the end of the connection stays readable, or due is not forgotten. */
+/*
+ * Pauses before link_tend() is called again: by the end of the connection, which stays readable, or
+ * by the timer, which is set again where it was due.
+ */
 static void wait_for_lock(const struct link_broker *broker, bool due)
 {
 	const struct timespec pause = { .tv_nsec = (long)BUSY_MS * 1000000 };

@@ -36,11 +36,11 @@ struct link_broker {
 	atomic_bool appointed; /* to send PING */
 	unsigned int retry_ms; /* pause before the next try to return; 0: the last one succeeded */
 	atomic_uint changes;   /* number of returns */
-	/* Time of the end of what follows the end of a broker, in ms; 0: there was none. */
+	/* Time at which link_is_unsettled() becomes false, in ms; 0: no broker has ended. */
 	_Atomic(int64_t) settled_at;
 	uint32_t name;	 /* number of the broker's name */
-	uint32_t secret; /* of the broker's probes */
-	uint32_t number; /* of the last request */
+	uint32_t secret; /* secret that the broker's probes carry */
+	uint32_t number; /* sequence number of the last request */
 	bool uses_gsi;
 	int messages_fd; /* link_gsi_begin(): the caller's; or -1 */
 	uint32_t last_port_id;
@@ -94,7 +94,10 @@ struct link_port {
  */
 int link_broker_exchange(struct link_broker *broker, int fd, union broker_message *message,
 			 int sent, struct link_descriptors *with);
-/* Waits for events of fd, until a time of link_now_ms() at most; -1: for that time only. */
+/*
+ * Waits until fd has one of the events (poll(2)), but not beyond the time until of link_now_ms().
+ * An fd of -1 has no events.
+ */
 void link_broker_wait(const struct link_broker *broker, int fd, short events, int64_t until);
 /*
  * Sends a message that has no reply.  Waits for room; a broker that does not read is given up: what

@@ -264,8 +264,8 @@ void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg);
 /* Number of times that another broker has taken the place of the link's. */
 unsigned int link_broker_changes(const struct link *link);
 /*
- * Returns true from the end of a broker until its successor has had the time to find all members
- * of the groups: what other processes of the host send may not come meanwhile.  Any thread.
+ * Returns true from the end of a broker until its successor has had time to find all members of
+ * the groups.  Packets from other processes of the host may be lost meanwhile.  Thread-safe.
  */
 bool link_is_unsettled(const struct link *link);
 

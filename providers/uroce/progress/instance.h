@@ -73,7 +73,7 @@ struct progress {
 	/* NULL where queue pair 1 is not in use; changed under turn_lock. */
 	struct gsi *gsi;
 	struct gsi_wakeup gsi_wakeup;
-	unsigned int broker_changes; /* that the helper has seen */
+	unsigned int broker_changes; /* link_broker_changes() when the helper last looked */
 
 	_Alignas(PROGRESS_CACHE_LINE) _Atomic(struct progress_qp *) scheduled;
 	/* The stock of buffers: tx_count places, with those that are free (transmit.c). */
