@@ -378,20 +378,21 @@ static void test_dead_owner(void **state)
 	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
 	spec.remote_id = id_of(&agents[1], 1);
 	gsi_agent_kill(&agents[1]);
+	/* From here on agents[1] alone: it keeps the reports that come while it waits. */
 	agents[1] = agents[2];
 	shared_time_pass_ms(2100);
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
 	expect_none(agents, 2, 1);
 	spec = request(port, 2);
-	assert_int_equal(gsi_agent_send(&agents[2], loopback4, loopback4, &spec), 0);
+	assert_int_equal(gsi_agent_send(&agents[1], loopback4, loopback4, &spec), 0);
 	expect_none(agents, 2, 2);
 	/* Its port is free. */
-	assert_int_equal(gsi_agent_bind(&agents[2], any4, &port, 0, true, NULL), 0);
+	assert_int_equal(gsi_agent_bind(&agents[1], any4, &port, 0, true, NULL), 0);
 	spec = request(port, 3);
 	assert_int_equal(gsi_agent_send(&agents[0], loopback4, loopback4, &spec), 0);
-	gsi_agent_expect(&agents[2], 3, GSI_FOR_THIS);
+	gsi_agent_expect(&agents[1], 3, GSI_FOR_THIS);
 	gsi_agent_stop(&agents[0]);
-	gsi_agent_stop(&agents[2]);
+	gsi_agent_stop(&agents[1]);
 }
 
 static pid_t broker_pid(void)
@@ -428,7 +429,7 @@ static void test_owner_dies_meanwhile(void **state)
 	kill(broker, SIGCONT);
 	expect_none(agents, 2, 1);
 	gsi_agent_stop(&agents[0]);
-	gsi_agent_stop(&agents[2]);
+	gsi_agent_stop(&agents[1]);
 }
 
 /*
