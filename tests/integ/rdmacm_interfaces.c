@@ -2,12 +2,14 @@
 /*
  * rdma_cm over an interface that is made again under the same name while the program runs, and over
  * two that swap their names: a listener on INADDR_ANY accepts requests to the new ones.  Then the
- * device of an id, and its path MTU.
+ * device of an id, and its path MTU, and devices that come and go.
  */
 #include "rdmacm_end.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +222,51 @@ static void a_loopback_address_has_its_device(void **state)
 	}
 }
 
+static void *await_device_there(void *name)
+{
+	await_device(name);
+	return NULL;
+}
+
+/* librdmacm sorts devices by the difference of their addresses, which it takes for an int. */
+static void assert_devices_are_near(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	assert_non_null(list);
+	for (int i = 1; list[i]; i++)
+		assert_true(labs((char *)list[i] - (char *)list[0]) <= INT_MAX);
+	ibv_free_device_list(list);
+}
+
+/* While the memory of threads was far from this one's, lo was lost now and then. */
+static void the_others_stay_when_one_goes(void **state)
+{
+	struct cm_end end;
+	pthread_t thread;
+
+	(void)state;
+	add_veth("thA", 0, "thC");
+	ip("address add 198.18.0.1/24 dev thA");
+	assert_int_equal(pthread_create(&thread, NULL, await_device_there, "thA"), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	resolve(&end, "198.18.0.1");
+	assert_device(end.id, "thA");
+	assert_devices_are_near();
+	close_end(&end);
+	ip("link delete thA");
+	add_veth("thB", 0, "thD");
+	ip("address add 198.18.0.1/24 dev thB");
+	await_device("thB");
+	resolve(&end, "198.18.0.1");
+	assert_device(end.id, "thB");
+	close_end(&end);
+	resolve(&end, "127.0.0.1");
+	assert_device(end.id, "lo");
+	close_end(&end);
+	ip("link delete thB");
+}
+
 static int catch_stderr(void **state)
 {
 	(void)state;
@@ -262,6 +309,7 @@ int main(void)
 						give_stderr_back),
 		cmocka_unit_test(the_route_limits_the_path_mtu),
 		cmocka_unit_test(a_loopback_address_has_its_device),
+		cmocka_unit_test(the_others_stay_when_one_goes),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -68,6 +68,9 @@ void uroce_devices_fork_prepare(void);
 void uroce_devices_fork_parent(void);
 void uroce_devices_fork_child(void);
 
+/* Zeroed memory for a device, for ever; NULL: there is none.  Under the devices' lock. */
+void *uroce_device_room(size_t bytes);
+
 /* The GUID of an interface without MAC address, or whose MAC address another one has as well. */
 uint64_t uroce_local_guid(const struct netdev *netdev);
 

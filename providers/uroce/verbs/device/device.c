@@ -54,7 +54,7 @@ static void set_names(struct ibv_device *public, const char *netdev_name)
 
 static struct uroce_device *create_device(const struct netdev *netdev)
 {
-	struct uroce_device *device = calloc(1, sizeof(*device));
+	struct uroce_device *device = uroce_device_room(sizeof(*device));
 	struct uroce_device **end = &devices;
 	struct ibv_device *public;
 
