@@ -123,12 +123,12 @@ function(uroce_test_command name)
 	endif()
 endfunction()
 
-# uroce_pytests(label TIMEOUT seconds [LOCK resource] [SERIAL name...])
+# uroce_pytests(label TIMEOUT seconds [SERIAL name...])
 #
 # Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those named measure
-# time.  Of those with the same resource one runs at a time.
+# time.
 function(uroce_pytests label)
-	cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SERIAL" ${ARGN})
+	cmake_parse_arguments(arg "" "TIMEOUT" "SERIAL" ${ARGN})
 	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py")
 	foreach(script ${scripts})
 		get_filename_component(name "${script}" NAME_WE)
@@ -139,10 +139,5 @@ function(uroce_pytests label)
 		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${serial}
 				   OWN_PLACES COMMAND ${UROCE_PYTHON} -m pytest -q
 						      -p no:cacheprovider "${script}")
-		# Those that wait for each other begin before all others.
-		if(arg_LOCK)
-			set_tests_properties("${label}.${name}" PROPERTIES
-					     RESOURCE_LOCK "${arg_LOCK}" COST 1000)
-		endif()
 	endforeach()
 endfunction()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""One guest for the tests of a file; without a guest the whole file is skipped, and says why."""
+"""One guest for all tests; without a guest they are skipped, and say why."""
 import os
 import sys
 
@@ -33,14 +33,13 @@ def image():
         pytest.exit(f"skipped: {reason}", SKIPPED)
 
 
-@pytest.fixture(scope="module")
-def host_of_module(request, scratch, image):
-    """MTU of a test file: 1500 (path MTU 1024), or what it says."""
+@pytest.fixture(scope="session")
+def host_of_session(scratch, image):
     place = harness.new_namespace(scratch)
     if not place:
         pytest.exit("skipped: network namespaces are not permitted here", SKIPPED)
     try:
-        booted = guest.Guest(place, image, getattr(request.module, "MTU", 1500))
+        booted = guest.Guest(place, image)
     except guest.Cannot as reason:
         harness.release(place)
         pytest.exit(f"skipped: {reason}", SKIPPED)
@@ -49,6 +48,13 @@ def host_of_module(request, scratch, image):
     finally:
         booted.end()
         harness.release(place)
+
+
+@pytest.fixture(scope="module")
+def host_of_module(request, host_of_session):
+    """MTU of a test file: 1500 (path MTU 1024), or what it says."""
+    host_of_session.peer.set_mtu(getattr(request.module, "MTU", guest.FIRST_MTU))
+    return host_of_session
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ MAC, CONTROL_MAC = "52:54:00:77:00:02", "52:54:00:77:ff:02"
 CONTROL_PORT = 7000
 BOOT_PATIENCE = 180  # seconds; five are usual, and 60 were too few on a busy host
 MEMORY_MIB = 512
+FIRST_MTU = 1500
+PATH_MTU = {1500: 1024, 4200: 4096}  # by that of the interface
 # Each command costs the guest a dozen emulated processes, so it waits for a port by itself.
 AWAIT_LISTENER = (
     "while :; do for table in /proc/net/tcp /proc/net/tcp6; do "
@@ -67,12 +69,12 @@ class Command(harness.Process):
 class Guest(harness.Place):
     """Commands of this Place run in the guest; its peer is the Place that the tap is in."""
 
-    def __init__(self, place, image, mtu):
+    def __init__(self, place, image):
         super().__init__(place.scratch, place.prefix, place.holder)
         self.device, self.address, self.address6 = "rxe0", "10.77.0.2", "fd77::2"
         place.device, place.address, place.address6 = "uroce_tap0", "10.77.0.1", "fd77::1"
         self.peer, place.peer = place, self
-        self.mtu = mtu
+        self.mtu = FIRST_MTU
         with open(os.path.join(image, "version"), encoding="ascii") as file:
             self.kernel = tuple(map(int, re.findall(r"\d+", file.read())[:2]))
         self.console = self.scratch.file("console")
@@ -128,6 +130,16 @@ class Guest(harness.Place):
                                  seconds=BOOT_PATIENCE)).popen.returncode:
             assert time.monotonic() < until, asked
             time.sleep(0.05)
+
+    def set_mtu(self, mtu):
+        """Of both ends of the tap; what runs there now would miss it."""
+        if mtu != self.mtu:
+            self.peer.output_of("ip", "link", "set", "tap0", "mtu", mtu)
+            self.output_of("ip", "link", "set", "test0", "mtu", mtu)
+            self.mtu = mtu
+        for place in self, self.peer:
+            shown = place.output_of("ibv_devinfo", "-d", place.device)
+            assert re.search(rf"active_mtu:\s+{PATH_MTU[mtu]} ", shown), shown
 
     def start(self, *command, **options):
         return Command(self, *command, **options)
