@@ -123,12 +123,12 @@ function(uroce_test_command name)
 	endif()
 endfunction()
 
-# uroce_pytests(label TIMEOUT seconds [SERIAL name...])
+# uroce_pytests(label TIMEOUT seconds [SERIAL name...] [LONG name...])
 #
-# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those named measure
-# time.
+# Every test_NAME.py of the calling folder is one test, "label.test_NAME".  Those named SERIAL
+# measure time.  Those named LONG begin early: none of them shall be left alone at the end.
 function(uroce_pytests label)
-	cmake_parse_arguments(arg "" "TIMEOUT" "SERIAL" ${ARGN})
+	cmake_parse_arguments(arg "" "TIMEOUT" "SERIAL;LONG" ${ARGN})
 	file(GLOB scripts CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.py")
 	foreach(script ${scripts})
 		get_filename_component(name "${script}" NAME_WE)
@@ -136,7 +136,11 @@ function(uroce_pytests label)
 		if(name IN_LIST arg_SERIAL)
 			set(serial SERIAL)
 		endif()
-		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${serial}
+		set(cost)
+		if(name IN_LIST arg_LONG)
+			set(cost COST 80)
+		endif()
+		uroce_test_command(${name} LABEL ${label} TIMEOUT ${arg_TIMEOUT} ${serial} ${cost}
 				   OWN_PLACES COMMAND ${UROCE_PYTHON} -m pytest -q
 						      -p no:cacheprovider "${script}")
 	endforeach()
