@@ -126,6 +126,28 @@ def test_stopped_broker_ends_later(place):
             process.kill()
 
 
+def test_stopped_broker_ends_beside_another(place):
+    """Nobody finds the members that move then, until the queue pairs that they belong to ask their
+    broker whether it is well, and start another one."""
+    pingpong = ["ibv_rc_pingpong", "-d", "uroce_lo", "-g", "0", "-n", "100000000"]
+    pairs = [harness.start_pair(place, pingpong)]
+    until(lambda: all(process.ticks() > 0.1 for process in pairs[0]), "no traffic")
+    first = one_broker(place)
+    os.kill(first, signal.SIGSTOP)
+    pairs += [harness.start_pair(place, pingpong) for _ in range(3)]
+    until(lambda: all(process.ticks() > 0.1 for process in pairs[-1]), "no traffic")
+    second, = set(bc.brokers(place)) - {first}
+    os.kill(second, signal.SIGSTOP)
+    try:
+        os.kill(first, signal.SIGKILL)
+        until(lambda: set(bc.brokers(place)) - {second}, "there is no new broker", 5)
+        time.sleep(1)
+        for process in itertools.chain(*pairs):
+            assert process.running(), process
+    finally:
+        os.kill(second, signal.SIGCONT)
+
+
 needs_rping = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
 
 

@@ -317,6 +317,11 @@ void eng_restore_retries(struct eng_qp *qp)
 	qp->req.retries_left = qp->attr.retry_count;
 }
 
+bool eng_few_retries(const struct eng_qp *qp)
+{
+	return qp->req.retries_left <= qp->attr.retry_count / 2;
+}
+
 void eng_expire(struct eng_qp *qp, uint64_t now)
 {
 	enum eng_status verdict = timer_expire(qp, now);

@@ -317,6 +317,8 @@ void eng_expire(struct eng_qp *qp, uint64_t now);
  * the peer is gone, since packets were lost inside this host.
  */
 void eng_restore_retries(struct eng_qp *qp);
+/* Returns true if half of the retries have been used up. */
+bool eng_few_retries(const struct eng_qp *qp);
 /* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */
 uint64_t eng_timeouts(const struct eng_qp *qp);
 

@@ -38,6 +38,8 @@ enum {
 	BUSY_MS = 1,
 	/* Between two searches that probes cause. */
 	DOUBT_PAUSE_MS = 100,
+	/* For this long a check waits for the broker's reply, and no other one begins. */
+	CHECK_MS = 2000,
 };
 
 static void pause_ms(const struct link_broker *broker, unsigned int milliseconds)
@@ -274,7 +276,7 @@ static int return_to_broker(struct link *link, int error)
 	uint32_t random = 0;
 
 	/* Not again with each further try: where there is no broker, timeouts count once more. */
-	if (!link->broker.retry_ms)
+	if (!atomic_load(&link->broker.retry_ms))
 		atomic_store(&link->broker.settled_at, link_now_ms() + LOST_MS);
 	/* It may be there after all: it would take the return for that of another client. */
 	shutdown(link->broker.control, SHUT_RDWR);
@@ -314,21 +316,47 @@ void link_broker_watch(struct link_broker *broker, bool on)
 
 static int ping(struct link *link)
 {
+	struct link_broker *broker = &link->broker;
+	unsigned int changes = atomic_load(&broker->changes);
 	union broker_message message;
 	struct link_descriptors with;
+	int error;
 
 	broker_message_begin(&message, UROCE_BROKER_PING, 0);
-	return link_broker_request(link, &message, -1, &with);
+	error = link_broker_request(link, &message, -1, &with);
+	/* The broker is well, so that timeouts count. */
+	if (atomic_exchange(&broker->checked, false) && !error &&
+	    changes == atomic_load(&broker->changes))
+		atomic_store(&broker->settled_at, 0);
+	return error;
+}
+
+void link_check_broker(struct link *link)
+{
+	struct link_broker *broker = &link->broker;
+	int64_t now = link_now_ms();
+
+	if (link_is_unsettled(link) || now < atomic_load(&broker->check_again) ||
+	    atomic_load(&broker->retry_ms) != 0)
+		return;
+	atomic_store(&broker->check_again, now + CHECK_MS);
+	atomic_store(&broker->settled_at, now + CHECK_MS);
+	atomic_store(&broker->checked, true);
+	set_timer(broker, BUSY_MS);
 }
 
 /* There is no broker to be had: tries again, ever more rarely. */
 static void try_later(struct link_broker *broker)
 {
+	unsigned int after_ms = atomic_load(&broker->retry_ms) * 2;
+
 	unwatch(broker);
-	broker->retry_ms = broker->retry_ms ? broker->retry_ms * 2 : RETRY_MS;
-	if (broker->retry_ms > RETRY_MS_MAX)
-		broker->retry_ms = RETRY_MS_MAX;
-	set_timer(broker, broker->retry_ms);
+	if (after_ms == 0)
+		after_ms = RETRY_MS;
+	if (after_ms > RETRY_MS_MAX)
+		after_ms = RETRY_MS_MAX;
+	atomic_store(&broker->retry_ms, after_ms);
+	set_timer(broker, after_ms);
 }
 
 /*
@@ -364,12 +392,12 @@ void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg)
 	/* The thread that had the lock may have returned already. */
 	if (has_ended(broker))
 		error = return_to_broker(link, -ECONNRESET);
-	else if (due && atomic_load(&broker->appointed))
+	else if (due && (atomic_load(&broker->appointed) || atomic_load(&broker->checked)))
 		error = ping(link);
 	if (error) {
 		try_later(broker);
 	} else {
-		broker->retry_ms = 0;
+		atomic_store(&broker->retry_ms, 0);
 		if (due && atomic_load(&broker->appointed))
 			set_timer(broker, PING_MS);
 	}

@@ -34,13 +34,15 @@ struct link_broker {
 	int timer;	       /* timerfd: PING, or another try to return, is due */
 	int watch;	       /* an epoll set of the first two and of the timer */
 	atomic_bool appointed; /* to send PING */
-	unsigned int retry_ms; /* pause before the next try to return; 0: the last one succeeded */
+	atomic_bool checked;   /* PING is due for link_check_broker() */
+	atomic_uint retry_ms;  /* pause before the next try to return; 0: the last one succeeded */
 	atomic_uint changes;   /* number of returns */
 	/* Time at which link_is_unsettled() becomes false, in ms; 0: no broker has ended. */
 	_Atomic(int64_t) settled_at;
-	uint32_t name;	 /* number of the broker's name */
-	uint32_t secret; /* secret that the broker's probes carry */
-	uint32_t number; /* sequence number of the last request */
+	_Atomic(int64_t) check_again; /* time of the next check at the earliest, in ms */
+	uint32_t name;		      /* number of the broker's name */
+	uint32_t secret;	      /* secret that the broker's probes carry */
+	uint32_t number;	      /* sequence number of the last request */
 	bool uses_gsi;
 	int messages_fd; /* link_gsi_begin(): the caller's; or -1 */
 	uint32_t last_port_id;

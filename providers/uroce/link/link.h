@@ -265,9 +265,16 @@ void link_tend(struct link *link, void (*meanwhile)(void *arg), void *arg);
 unsigned int link_broker_changes(const struct link *link);
 /*
  * Returns true from the end of a broker until its successor has had time to find all members of
- * the groups.  Packets from other processes of the host may be lost meanwhile.  Thread-safe.
+ * the groups, and while a check waits for a reply.  Packets from other processes of the host may be
+ * lost meanwhile.  Thread-safe.
  */
 bool link_is_unsettled(const struct link *link);
+/*
+ * For timeouts that may come from a broker which is stopped and looks after the groups no more: has
+ * link_tend() find another one if it does not reply, every two seconds at most.  Thread-safe, takes
+ * no lock.
+ */
+void link_check_broker(struct link *link);
 
 /*
  * Processes that write to this link's shared memory, or want to.  The descriptor is readable when

@@ -252,6 +252,8 @@ static void tell_of_timeout(const struct progress *progress, struct progress_qp 
 	if (__builtin_expect(timeouts == qp->timeouts, 1))
 		return;
 	qp->timeouts = timeouts;
+	if (eng_few_retries(qp->engine))
+		link_check_broker(progress->link);
 	if (progress->hooks.timed_out)
 		progress->hooks.timed_out(qp);
 }
