@@ -148,6 +148,19 @@ def test_stopped_broker_ends_beside_another(place):
         os.kill(second, signal.SIGCONT)
 
 
+def test_brokers_that_die_at_once(place):
+    """A program that begins amid their deaths finds one that lives: it searches for 5 s."""
+    doomed = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with contextlib.closing(doomed):
+        doomed.settimeout(5)
+        doomed.bind(f"\0uroce-broker/{bc.VERSION}/0")
+        doomed.listen(16)
+        program = place.start("ibv_devinfo", "-d", "uroce_lo")
+        for _ in range(6):
+            doomed.accept()[0].close()
+    program.done()
+
+
 needs_rping = pytest.mark.skipif(not shutil.which("rping"), reason="no rdmacm-utils here")
 
 

@@ -106,11 +106,11 @@ static int greet(struct link *link, union broker_message *message, unsigned int 
 {
 	const union broker_message hello = *message;
 	struct link_broker *broker = &link->broker;
+	int64_t until = link_now_ms() + SEARCH_MS;
 	unsigned int name = silent;
-	int fd, result = -ETIMEDOUT;
+	int fd, result;
 
-	for (unsigned int tries = 0; tries < REQUEST_TRIES && link_broker_is_lost(result);
-	     tries++) {
+	do {
 		fd = connect_to_broker(link, &name, error);
 		if (fd < 0)
 			return fd;
@@ -122,9 +122,11 @@ static int greet(struct link *link, union broker_message *message, unsigned int 
 			return fd;
 		}
 		link_close_fd(&fd);
-		if (result == -ECONNRESET)
+		if (result == -ECONNRESET) {
 			name = silent;
-	}
+			pause_ms(broker, SEARCH_PAUSE_MS);
+		}
+	} while (link_broker_is_lost(result) && link_now_ms() < until);
 	return result;
 }
 
