@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """What programs notice of the death of their uroce-broker."""
+import array
 import contextlib
 import itertools
 import os
@@ -7,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import sys
 import time
 
@@ -168,6 +170,39 @@ def rping_server(place, port, *words):
     server = place.start("rping", "-s", "-a", ADDRESS, "-p", port, *words)
     place.await_rdma_listener(server, port)
     return server
+
+
+def greet_and_die(place, listener):
+    """A broker that welcomes one client, and ends when it is asked for something."""
+    control = listener.accept()[0]
+    control.settimeout(5)
+    kind, number, _, body, _ = bc.receive(control)
+    assert kind == bc.HELLO
+    role = struct.unpack_from("=I", body)[0]
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    # The slot of the highest number is nobody's.
+    slot = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    given = [theirs.fileno()] + [slot.fileno()] * (role == bc.WORKER)
+    welcome = struct.pack("=IIII", role, bc.SLOTS - 1, 1, 0)
+    control.sendmsg([bc.message(bc.WELCOME, welcome, number)],
+                    [(bc.SOL_SOCKET, bc.SCM_RIGHTS, array.array("i", given))])
+    control.recv(65536)
+    for sock in control, ours, theirs, slot:
+        sock.close()
+
+
+@needs_rping
+def test_requests_of_brokers_that_die(place):
+    """What a program asks for when brokers die is given by one that lives: it asks for 10 s."""
+    doomed = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with contextlib.closing(doomed):
+        doomed.settimeout(5)
+        doomed.bind(f"\0uroce-broker/{bc.VERSION}/0")
+        doomed.listen(16)
+        server = place.start("rping", "-s", "-a", ADDRESS, "-p", 7903)
+        for _ in range(6):
+            greet_and_die(place, doomed)
+    place.await_rdma_listener(server, 7903)
 
 
 @needs_rping

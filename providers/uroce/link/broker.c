@@ -24,8 +24,10 @@ enum {
 	SEARCH_MS = 5000,
 	/* Clients of a broker that has died do not all search in the same moment. */
 	RETURN_PAUSE_MS = 4,
-	/* A broker may die as well while a request waits for its reply. */
-	REQUEST_TRIES = 3,
+	/* A broker may die as well while a returning client waits for its reply ... */
+	RETURN_TRIES = 3,
+	/* ... and while a request does, which is made again for this long. */
+	REQUEST_MS = 10000,
 	PING_MS = 500,
 	/* Retries do not count for this long after a broker's end, at most ... */
 	LOST_MS = 5000,
@@ -284,7 +286,7 @@ static int return_to_broker(struct link *link, int error)
 	shutdown(link->broker.control, SHUT_RDWR);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == sizeof(random))
 		pause_ms(&link->broker, random % (RETURN_PAUSE_MS + 1));
-	for (unsigned int tries = 0; tries < REQUEST_TRIES && link_broker_is_lost(error); tries++)
+	for (unsigned int tries = 0; tries < RETURN_TRIES && link_broker_is_lost(error); tries++)
 		error = return_once(link,
 				    error == -ETIMEDOUT ? link->broker.name : UROCE_BROKER_NAMES);
 	if (!error)
@@ -425,9 +427,10 @@ int link_broker_request(struct link *link, union broker_message *message, int se
 			struct link_descriptors *with)
 {
 	const union broker_message wanted = *message;
-	int error = 0;
+	int64_t until = link_now_ms() + REQUEST_MS;
+	int error;
 
-	for (unsigned int tries = 0; tries < REQUEST_TRIES && !error; tries++) {
+	do {
 		*message = wanted;
 		error = link_broker_exchange(&link->broker, link->broker.control, message, sent,
 					     with);
@@ -438,7 +441,7 @@ int link_broker_request(struct link *link, union broker_message *message, int se
 		if (!link_broker_is_lost(error))
 			return error;
 		error = return_to_broker(link, error);
-	}
+	} while ((!error || link_broker_is_lost(error)) && link_now_ms() < until);
 	return error ? error : -ETIMEDOUT;
 }
 
