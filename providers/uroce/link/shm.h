@@ -15,7 +15,7 @@
 /* A process of this user may ask for any address, and each region takes 4.25 GiB of address space.
  */
 #define LINK_REGIONS_MAX 64
-#define LINK_REGION_BYTES (UROCE_ABI_REGION_HEAD_BYTES + LINK_SLOTS * UROCE_ABI_RING_STRIDE)
+#define LINK_REGION_BYTES link_region_ring_offset(LINK_SLOTS)
 
 /* Where in a region the ring of the slot begins. */
 static inline size_t link_region_ring_offset(unsigned int slot)
