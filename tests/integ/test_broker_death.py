@@ -235,6 +235,22 @@ def test_peer_of_a_killed_process(place, moment):
     server.await_words("DISCONNECT", 2)
 
 
+@needs_rping
+def test_slot_of_a_killed_process_rests(place):
+    """The next broker gives it to nobody soon, so that its peers see that nobody has it."""
+    server = rping_server(place, 7904)
+    client = place.start("rping", "-c", "-v", "-C", 100000000, "-a", ADDRESS, "-p", 7904)
+    client.await_words("ping data")
+    os.kill(server.pid, signal.SIGSTOP)
+    os.kill(one_broker(place), signal.SIGKILL)
+    client.kill()
+    # They hold the first slots that the next broker gives.
+    for port in range(7905, 7909):
+        rping_server(place, port)
+    os.kill(server.pid, signal.SIGCONT)
+    server.await_words("DISCONNECT", 5)
+
+
 def test_command_line(place):
     program = broker_program(place)
     for word in "--help", "--version":

@@ -86,7 +86,7 @@ def test_workers(loopback):
             # The workers' are read later.
             assert sum(worker["counters"][name] for worker in process["workers"]) >= value
     shown = run(loopback).done()
-    assert len(re.findall(r"^  worker \d  slot \d  queue pairs 0x.* 1$", shown, re.MULTILINE)) == 4
+    assert len(re.findall(r"^  worker \d  slot \d+  queue pairs 0x.* 1$", shown, re.MULTILINE)) == 4
     streams.kill()
 
 

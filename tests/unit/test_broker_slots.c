@@ -56,6 +56,16 @@ static void test_rest(void **state)
 	}
 }
 
+static void test_begin(void **state)
+{
+	(void)state;
+	slots_init(&slots);
+	slots_begin_at(&slots, 5 * UROCE_BROKER_SLOTS - 1);
+	assert_int_equal(take(1), UROCE_BROKER_SLOTS - 1);
+	assert_int_equal(take(2), 0);
+	assert_int_equal(take(3), 1);
+}
+
 static void test_all(void **state)
 {
 	(void)state;
@@ -127,9 +137,9 @@ static void test_any_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	  cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_all),	  cmocka_unit_test(test_return),
-		cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_order),  cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_begin),  cmocka_unit_test(test_all),
+		cmocka_unit_test(test_return), cmocka_unit_test(test_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

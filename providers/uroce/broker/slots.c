@@ -15,24 +15,31 @@ void slots_init(struct broker_slots *slots)
 	slots->newest = NONE;
 }
 
-static uint32_t lowest_unused(const struct broker_slots *slots)
+void slots_begin_at(struct broker_slots *slots, uint32_t slot)
 {
-	uint32_t slot = 0;
+	slots->begin = slot % UROCE_BROKER_SLOTS;
+}
 
-	while (slot < UROCE_BROKER_SLOTS && slots->slot[slot].used)
-		slot++;
-	return slot;
+static uint32_t first_unused(const struct broker_slots *slots)
+{
+	for (uint32_t i = 0; i < UROCE_BROKER_SLOTS; i++) {
+		uint32_t slot = (slots->begin + i) % UROCE_BROKER_SLOTS;
+
+		if (!slots->slot[slot].used)
+			return slot;
+	}
+	return UROCE_BROKER_SLOTS;
 }
 
 uint32_t slots_propose(const struct broker_slots *slots)
 {
-	uint32_t unused = slots->resting < SLOTS_REST ? lowest_unused(slots) : UROCE_BROKER_SLOTS;
+	uint32_t unused = slots->resting < SLOTS_REST ? first_unused(slots) : UROCE_BROKER_SLOTS;
 
 	if (unused < UROCE_BROKER_SLOTS)
 		return unused;
 	if (slots->oldest != NONE)
 		return slots->oldest;
-	unused = lowest_unused(slots);
+	unused = first_unused(slots);
 	return unused < UROCE_BROKER_SLOTS ? unused : UROCE_BROKER_NO_SLOT;
 }
 

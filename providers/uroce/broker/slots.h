@@ -39,14 +39,20 @@ struct broker_slots {
 	uint16_t oldest, newest;
 	uint32_t resting;
 	uint32_t absent; /* number of SLOT_ABSENT */
+	uint32_t begin;	 /* the first slot to propose */
 };
 
 void slots_init(struct broker_slots *slots);
+/*
+ * Slots are proposed from this one on, any number.  A broker that follows another one does not know
+ * which slots should rest: their owners may have died with that one.
+ */
+void slots_begin_at(struct broker_slots *slots, uint32_t slot);
 /* Returns the number of slots that the client holds. */
 uint32_t slots_held(const struct broker_slots *slots, uint32_t client);
 
 /*
- * The slot to try next: the lowest that was never used, or, when SLOTS_REST rest or all were used,
+ * The slot to try next: the first that was never used, or, when SLOTS_REST rest or all were used,
  * the one that rests for longest.  UROCE_BROKER_NO_SLOT if none is free.
  */
 uint32_t slots_propose(const struct broker_slots *slots);

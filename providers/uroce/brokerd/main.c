@@ -223,6 +223,8 @@ static void raise_descriptor_limit(void)
 
 static int start(struct brokerd *brokerd)
 {
+	uint32_t random;
+
 	brokerd->user = geteuid();
 	brokerd->name = number_of(brokerd->listener);
 	brokerd->idle_ns = idle_time();
@@ -233,8 +235,11 @@ static int start(struct brokerd *brokerd)
 	client_find_absent(brokerd);
 	if (brokerd->name == UROCE_BROKER_NAMES)
 		return -EINVAL;
-	if (getrandom(&brokerd->secret, sizeof(brokerd->secret), 0) < 0)
+	if (getrandom(&brokerd->secret, sizeof(brokerd->secret), 0) < 0 ||
+	    getrandom(&random, sizeof(random), 0) < 0)
 		return -errno;
+	if (brokerd->slots.absent > 0)
+		slots_begin_at(&brokerd->slots, random);
 	/* Again: the kernel then reports this process's number, and not that of the starter. */
 	if (listen(brokerd->listener, SOMAXCONN))
 		return -errno;
