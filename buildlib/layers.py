@@ -40,13 +40,16 @@ LAYERS = {
     )),
     "broker": layer("which worker has which slot, socket and port of the host", "wire"),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
-        group("contract and terms", "engine.h types codes psn interval burst wqe qp.h qp_state "
+        group("contract and terms", "engine.h types codes psn interval rtt burst wqe qp.h qp_state "
               "request_error pacing place"),
         group("messages and accounts", "op message sge credit cwnd law replay early"),
         group("packets into a burst", "packer"),
-        group("send queue", "sendqueue solicit.h repair.h"),
-        group("responder, timers", "responder response checks unreliable timer tlp solicit "
-              "local ecn repair gaps"),
+        group("send queue", "sendqueue"),
+        group("state of loss recovery", "loss_state"),
+        group("responder, actions of loss recovery", "responder response checks unreliable local "
+              "ecn solicit repair gaps"),
+        group("probes", "probe"),
+        group("events and timers of loss recovery", "loss"),
         group("requester beside completer", "requester completer", apart=True),
         group("when beside states", "schedule state", apart=True),
         group("entry", "engine"),

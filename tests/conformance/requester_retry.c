@@ -315,6 +315,35 @@ static void test_rnr_uses_no_retries(void **state)
 	expect_no_wc(dut);
 }
 
+/*
+ * rule S4 test: Linux's rxe sends a sequence NAK behind an RNR NAK for the same packet, and one may
+ * come late.  It has been obeyed, so it uses up no further retry before something is acknowledged.
+ */
+static void test_sequence_nak_after_an_rnr_wait(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .rnr_retry = 7 });
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	dut_pull(dut);
+	for (int i = 0; i < 10; i++) {
+		uint32_t retries = dut_view(dut).retries_left;
+
+		dut_nak(dut, DUT_SQ_PSN, RNR_NAK(1), 0);
+		dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+		dut_advance_to_deadline(dut);
+		dut_pull(dut);
+		dut_forget(dut);
+		dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+		expect_silence(dut);
+		assert_int_equal(dut_view(dut).retries_left, retries);
+	}
+	expect_no_wc(dut);
+}
+
 /* An RNR NAK acknowledges what is before its PSN, and what is behind waits with it. */
 static void test_rnr_in_the_middle(void **state)
 {
@@ -508,6 +537,7 @@ int main(void)
 		DUT_TEST(test_rnr_retry),
 		DUT_TEST(test_progress_restarts_rnr_retries),
 		DUT_TEST(test_rnr_uses_no_retries),
+		DUT_TEST(test_sequence_nak_after_an_rnr_wait),
 		DUT_TEST(test_rnr_in_the_middle),
 		DUT_TEST(test_sequence_nak_keeps_the_rnr_wait),
 		DUT_TEST(test_nothing_ends_an_rnr_wait),

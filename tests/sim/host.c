@@ -254,6 +254,7 @@ static void deliver(struct sim_end *end, const struct net_packet *from, struct w
 		oracle_kept_over(end);
 	}
 	oracle_after_step(end);
+	oracle_loss_state(end);
 	if (end->world->plan.flows)
 		oracle_cwnd(end);
 }

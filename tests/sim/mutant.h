@@ -10,7 +10,7 @@
  * a part of the window (requester_awaits_room()); and that a tail-loss probe comes, for what it
  * finds may as well be found by the timeout, which is right where a tail was lost.  Of some
  * 1,600 seeds without any fault one has a timeout after news of a loss and without a probe, so
- * that an oracle of that would have to know as much as tlp.c does.
+ * that an oracle of that would have to know as much as probe.c does.
  */
 #ifndef UROCE_SIM_MUTANT_H
 #define UROCE_SIM_MUTANT_H
@@ -39,7 +39,14 @@ enum mutant_law {
 	MUTANT_KEPT_WRONG,
 	MUTANT_KEPT_NOT_USED,
 	MUTANT_REPAIRS_NOTHING,
-	MUTANT_SENTINELS_AMONG_DUPLICATES,
+	MUTANT_STAYS_IN_RECOVERY,
+	MUTANT_STAYS_IN_GO_BACK,
+	MUTANT_STAYS_IN_PROBE,
+	MUTANT_STAYS_IN_RNR_WAIT,
+	MUTANT_NO_RECOVERY,
+	MUTANT_NO_GO_BACK,
+	MUTANT_NO_PROBE,
+	MUTANT_NO_RNR_WAIT,
 	/* ... or with the schedule (mutant_schedule.c). */
 	MUTANT_ACK_FORGOTTEN,
 	MUTANT_ACK_NOT_RELEASED,

@@ -64,7 +64,7 @@ void __wrap_cwnd_progress(struct eng_qp *qp, uint64_t cost)
 	if (is_deaf(qp))
 		qp->req.network.echoed = false;
 	if (mutant_has(MUTANT_LAW_EACH_NOTICE))
-		qp->req.cwnd_recovering = false;
+		qp->req.cwnd_recovery_psn = qp->req.unacked_psn;
 	__real_cwnd_progress(qp, cost);
 	change_window(qp, before);
 }
@@ -77,7 +77,7 @@ bool __wrap_cwnd_congested(struct eng_qp *qp)
 	if (is_deaf(qp))
 		return true;
 	if (mutant_has(MUTANT_LAW_EACH_NOTICE))
-		qp->req.cwnd_recovering = false;
+		qp->req.cwnd_recovery_psn = qp->req.unacked_psn;
 	known = __real_cwnd_congested(qp);
 	change_window(qp, before);
 	return known;

@@ -6,8 +6,8 @@
  * tests/conformance/early.c and gaps.c find more.
  */
 #include "engine/early.h"
-#include "engine/gaps.h"
-#include "engine/repair.h"
+#include "engine/recovery/gaps.h"
+#include "engine/recovery/repair.h"
 #include "sim/mutant.h"
 #include "sim/world.h"
 
@@ -23,10 +23,13 @@ uint32_t __real_gaps_take(struct eng_qp *qp, uint32_t n);
 
 bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now);
 bool __real_repair_begin(struct eng_qp *qp, uint64_t now);
-void __wrap_repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer,
-				     uint64_t now);
-void __real_repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer,
-				     uint64_t now);
+void __wrap_loss_enter(struct eng_qp *qp, enum loss_state to);
+void __real_loss_enter(struct eng_qp *qp, enum loss_state to);
+void __wrap_loss_go_back(struct eng_qp *qp, enum loss_state to);
+void __real_loss_go_back(struct eng_qp *qp, enum loss_state to);
+
+/* More than any plan takes. */
+#define LONG_NS UINT64_C(100000000000)
 
 /* Its bytes are those from one before, which belongs to the headers. */
 static struct wire_packet shifted(const struct wire_packet *packet)
@@ -79,16 +82,34 @@ bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now)
 	return !mutant_has(MUTANT_REPAIRS_NOTHING) && __real_repair_begin(qp, now);
 }
 
-void __wrap_repair_sentinel_answered(struct eng_qp *qp, const struct wire_packet *answer,
-				     uint64_t now)
+static bool stays(const struct eng_qp *qp, enum loss_state state, enum mutant_law law)
 {
-	struct requester *req = &qp->req;
+	return qp->req.loss.state == state && mutant_has(law);
+}
 
-	if (mutant_has(MUTANT_SENTINELS_AMONG_DUPLICATES)) {
-		req->repeated_psn = psn_sub(req->unacked_psn, 1);
-		req->tlp.round_trip_ns = 1;
+/* Called for all transitions but those that go back to the oldest packet. */
+void __wrap_loss_enter(struct eng_qp *qp, enum loss_state to)
+{
+	if (to == LOSS_OPEN && (stays(qp, LOSS_RECOVERY, MUTANT_STAYS_IN_RECOVERY) ||
+				stays(qp, LOSS_GO_BACK, MUTANT_STAYS_IN_GO_BACK) ||
+				stays(qp, LOSS_PROBE, MUTANT_STAYS_IN_PROBE)))
+		return;
+	if (to == LOSS_OPEN && stays(qp, LOSS_RNR_WAIT, MUTANT_STAYS_IN_RNR_WAIT)) {
+		qp->req.loss.rnr_until += LONG_NS;
+		return;
 	}
-	__real_repair_sentinel_answered(qp, answer, now);
+	if (to == LOSS_RECOVERY && mutant_has(MUTANT_NO_RECOVERY))
+		to = LOSS_OPEN;
+	__real_loss_enter(qp, to);
+}
+
+void __wrap_loss_go_back(struct eng_qp *qp, enum loss_state to)
+{
+	if ((to == LOSS_GO_BACK && mutant_has(MUTANT_NO_GO_BACK)) ||
+	    (to == LOSS_PROBE && mutant_has(MUTANT_NO_PROBE)) ||
+	    (to == LOSS_RNR_WAIT && mutant_has(MUTANT_NO_RNR_WAIT)))
+		to = LOSS_OPEN;
+	__real_loss_go_back(qp, to);
 }
 
 const struct mutant mutants_of_losses[] = {
@@ -104,13 +125,35 @@ const struct mutant mutants_of_losses[] = {
 	{ .name = "kept-in-vain",
 	  .fault = "does not execute what it has kept",
 	  .law = MUTANT_KEPT_NOT_USED },
+	{ .name = "stays-in-recovery",
+	  .fault = "does not notice that all that was missing has come",
+	  .flows = true,
+	  .law = MUTANT_STAYS_IN_RECOVERY },
+	{ .name = "stays-in-go-back",
+	  .fault = "obeys only the first NAK of a sequence error",
+	  .law = MUTANT_STAYS_IN_GO_BACK },
+	{ .name = "stays-in-probe",
+	  .fault = "sends one packet at a time after a probe",
+	  .law = MUTANT_STAYS_IN_PROBE },
+	{ .name = "stays-in-rnr-wait",
+	  .fault = "waits for ever after an RNR NAK",
+	  .law = MUTANT_STAYS_IN_RNR_WAIT },
+	{ .name = "no-recovery",
+	  .fault = "forgets that a repair is unanswered",
+	  .flows = true,
+	  .law = MUTANT_NO_RECOVERY },
+	{ .name = "no-go-back",
+	  .fault = "obeys each NAK for the same packet",
+	  .law = MUTANT_NO_GO_BACK },
+	{ .name = "no-probe",
+	  .fault = "sends all packets again for a probe",
+	  .law = MUTANT_NO_PROBE },
+	{ .name = "no-rnr-wait",
+	  .fault = "does not wait after an RNR NAK",
+	  .law = MUTANT_NO_RNR_WAIT },
 	{ .name = "repairs-nothing",
 	  .fault = "sends all again for one packet that is lost",
 	  .flows = true,
 	  .law = MUTANT_REPAIRS_NOTHING },
-	{ .name = "sentinels-among-duplicates",
-	  .fault = "takes any ACK of the past for the answer to a sentinel",
-	  .flows = true,
-	  .law = MUTANT_SENTINELS_AMONG_DUPLICATES },
 };
 const uint32_t mutants_of_losses_count = sizeof(mutants_of_losses) / sizeof(mutants_of_losses[0]);

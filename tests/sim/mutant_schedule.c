@@ -4,10 +4,10 @@
  * that the transport did not take.  The linker leads the engine's calls here (CMakeLists.txt).
  */
 #include "engine/cwnd.h"
+#include "engine/recovery/loss.h"
+#include "engine/recovery/probe.h"
 #include "engine/response.h"
 #include "engine/schedule.h"
-#include "engine/timer.h"
-#include "engine/tlp.h"
 #include "sim/mutant.h"
 #include "sim/world.h"
 
@@ -24,10 +24,10 @@ void __wrap_response_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 void __real_response_unsent(struct eng_qp *qp, const struct eng_burst *burst);
 uint64_t __wrap_response_deadline(const struct eng_qp *qp);
 uint64_t __real_response_deadline(const struct eng_qp *qp);
-uint64_t __wrap_tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns);
-uint64_t __real_tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns);
-uint64_t __wrap_timer_deadline_least(const struct eng_qp *qp);
-uint64_t __real_timer_deadline_least(const struct eng_qp *qp);
+uint64_t __wrap_probe_deadline(const struct eng_qp *qp, uint64_t timeout);
+uint64_t __real_probe_deadline(const struct eng_qp *qp, uint64_t timeout);
+uint64_t __wrap_loss_deadline_least(const struct eng_qp *qp);
+uint64_t __real_loss_deadline_least(const struct eng_qp *qp);
 void __wrap_sendqueue_rewind(struct eng_qp *qp, uint32_t psn);
 void __real_sendqueue_rewind(struct eng_qp *qp, uint32_t psn);
 bool __wrap_cwnd_share_open(const struct eng_qp *qp);
@@ -88,21 +88,21 @@ uint64_t __wrap_response_deadline(const struct eng_qp *qp)
 	return deadline != ENG_NEVER && mutant_has(MUTANT_PAUSES_FOR_EVER) ? ENG_NEVER : deadline;
 }
 
-uint64_t __wrap_tlp_deadline(const struct eng_qp *qp, uint64_t timeout_ns)
+uint64_t __wrap_probe_deadline(const struct eng_qp *qp, uint64_t timeout)
 {
-	uint64_t deadline = __real_tlp_deadline(qp, timeout_ns);
+	uint64_t deadline = __real_probe_deadline(qp, timeout);
 
 	if (deadline == ENG_NEVER)
 		return deadline;
-	if (qp->req.tlp.sent == 0 && mutant_has(MUTANT_EARLY_PROBE))
+	if (qp->req.loss.probes == 0 && mutant_has(MUTANT_EARLY_PROBE))
 		return qp->req.last_progress + EARLY_PROBE_NS;
 	return deadline;
 }
 
 /* It knows of no deadline as early as that. */
-uint64_t __wrap_timer_deadline_least(const struct eng_qp *qp)
+uint64_t __wrap_loss_deadline_least(const struct eng_qp *qp)
 {
-	return mutant_has(MUTANT_EARLY_PROBE) ? 0 : __real_timer_deadline_least(qp);
+	return mutant_has(MUTANT_EARLY_PROBE) ? 0 : __real_loss_deadline_least(qp);
 }
 
 void __wrap_sendqueue_rewind(struct eng_qp *qp, uint32_t psn)

@@ -80,6 +80,7 @@ struct asking {
 	uint64_t repeated_at; /* a READ response came for what had come before */
 	bool lossy;   /* the peer has told of a loss since the last timeout: it may be probed */
 	bool probing; /* then one packet goes alone, until it is answered */
+	bool probed;  /* the same since the last progress, whatever the peer has reported since */
 	/* What was lost that a timeout may have to heal. */
 	int64_t lost_response; /* highest position of a response that was lost */
 	int64_t lost_repeat;   /* highest of a repeated request that was lost */
@@ -235,6 +236,8 @@ bool oracle_all_done(const struct sim_end *end);
 void oracle_cnp(struct sim_end *end, const struct wire_packet *packet);
 void oracle_marked(struct sim_end *end);
 void oracle_tells(struct sim_end *end);
+/* A packet has come: does loss recovery end when what it waits for has come? */
+void oracle_loss_state(struct sim_end *end);
 /* Something has come to a sender whose window goes by the law of networks, or a timer expired. */
 void oracle_cwnd(struct sim_end *end);
 

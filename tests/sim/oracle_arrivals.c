@@ -9,12 +9,9 @@
 #include "sim/world.h"
 
 #define PROBE_MIN_NS 300000
-#define READ_PROBE_MIN_NS 5000000
-#define NETWORK_READ_PROBE_MIN_NS 1000000
 #define ASK_AFTER_NS 1000000
-/* READ responses are placed no further ahead than this, and where there is time for probes. */
+/* READ responses are placed no further ahead than this, and where there are probes. */
 #define MOST_AHEAD 1024
-#define PLACING_TIMEOUT_NS (4 * PROBE_MIN_NS)
 
 static const struct message *message_at(const struct sim_end *end, uint32_t index)
 {
@@ -138,9 +135,9 @@ static bool is_placed(struct sim_end *end, const struct wire_packet *packet, int
 
 	if (wire_op_headers(packet->opcode) & WIRE_HAS_AETH)
 		tells = (packet->syndrome & 31) != 31;
-	if (!tells || end->type != ENG_RC || plan->retry_count == 0 || plan->timeout_code == 0 ||
-	    UINT64_C(4096) << plan->timeout_code < PLACING_TIMEOUT_NS ||
-	    position - asking->unacked >= MOST_AHEAD || !answers_read(end, packet, position) ||
+	if (!tells || end->type != ENG_RC || plan->retry_count == 0 ||
+	    plan->timeout_code < PLAN_PATIENT_CODE || position - asking->unacked >= MOST_AHEAD ||
+	    !answers_read(end, packet, position) ||
 	    oracle_lacks_local(end, message_at(end, script_find(end->script, position))))
 		return false;
 	if (!responses_wait(asking))
@@ -189,6 +186,8 @@ static void rnr_arrived(struct sim_end *end, const struct wire_packet *packet, i
 	asking->may_repeat = true;
 	asking->refusal_ns = oracle_rnr_ns(packet->syndrome & 31);
 	asking->rnr_until = end->world->now + asking->refusal_ns;
+	/* The peer is not silent any more. */
+	asking->probing = false;
 	/* rule C3 test: what had its credit finds its receive request. */
 	if (!message->limited && asking->allowed != UINT64_MAX)
 		world_fail(end->world, "%s: RNR NAK for a request that had its credit (C4)",
@@ -305,6 +304,7 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 		asking->placed_to = asking->unacked;
 	asking->timer_from = end->world->now;
 	asking->probing = asking->solicitation_sent = asking->solicitation_came = false;
+	asking->probed = false;
 	end->world->last_progress = end->world->now;
 	/* An RNR NAK that acknowledges what is before it is the first one again. */
 	asking->rnr_count = asking->rnr_naks != rnr_naks;
@@ -464,30 +464,23 @@ void asking_solicitation_came(struct sim_end *end, int64_t position,
 }
 
 /*
- * Likewise, when the peer has told of a loss: one packet, the oldest, is repeated; a READ or Atomic
- * after a longer silence.  On a network without marks those need no news of a loss.
+ * Likewise: one packet, the oldest, is repeated when the peer has reported a loss, and on a network
+ * without that.
  * rule S10 test
  */
 void oracle_tlp(struct sim_end *end, bool repair)
 {
 	struct asking *asking = &end->oracle.asking;
-	const struct plan *plan = &end->world->plan;
-	uint64_t least = PROBE_MIN_NS;
-	bool may = asking->lossy;
 
+	asking->lossy |= end->world->plan.flows;
 	world_trace(end, "PROBE at position %" PRId64, asking->unacked);
-	if (!repair && asking->unacked < asking->high &&
-	    op_answers(message_at(end, asking->oldest)->op)) {
-		least = plan->flows ? NETWORK_READ_PROBE_MIN_NS : READ_PROBE_MIN_NS;
-		may = may || (plan->flows && !plan->ect);
-	}
-	check_early(end, "probe", may && silent_for(end, least));
+	check_early(end, "probe", asking->lossy && silent_for(end, PROBE_MIN_NS));
 	asking->probes++;
 	asking->probed_at = end->world->now;
 	asking->waited = true;
 	asking->may_repeat = true;
 	/* Others may follow a repair. */
-	asking->probing = !repair;
+	asking->probing = asking->probed = !repair;
 }
 
 void oracle_lost(struct sim_end *end, const struct net_packet *packet)

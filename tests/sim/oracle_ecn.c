@@ -2,7 +2,8 @@
 /*
  * What is told of congestion, and what follows (annex A17): a CNP for marks, at once, but at most
  * one in 50 us; a window that is cut at most once in a round trip, and keeps two packets.  The
- * window is the one thing that this oracle reads inside of the engine: it is what is promised.
+ * window and the state of loss recovery are what this oracle reads inside of the engine: they are
+ * what is promised.
  */
 #include <inttypes.h>
 
@@ -72,4 +73,16 @@ void oracle_cwnd(struct sim_end *end)
 	if (less)
 		telling->cut_at = asking->high;
 	telling->cwnd = cwnd;
+}
+
+void oracle_loss_state(struct sim_end *end)
+{
+	enum loss_state state = end->qp->req.loss.state;
+
+	if (end->state != ENG_RTS)
+		return;
+	if (state == LOSS_RECOVERY && eng_in_flight(end->qp) == 0)
+		world_fail(end->world, "%s: recovers with nothing under way", end->name);
+	if (state == LOSS_PROBE && !end->oracle.asking.probed)
+		world_fail(end->world, "%s: probes after progress", end->name);
 }

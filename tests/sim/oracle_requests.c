@@ -340,17 +340,6 @@ static uint32_t check_part(struct sim_end *end, const struct message *message, i
 	return psns;
 }
 
-/* The sentinel of a repair of SENDs and WRITEs, which are what an ACK answers, right behind it. */
-static bool is_sentinel(const struct sim_end *end, int64_t position,
-			const struct wire_packet *packet)
-{
-	const struct asking *asking = &end->oracle.asking;
-
-	return end->world->plan.flows && is_of_the_past(end, position, packet) &&
-	       asking->repeat_serial + 1 == end->world->serial &&
-	       !op_answers(message_at(end, asking->oldest)->op);
-}
-
 /*
  * A repair: what is under way from the oldest on, once more, and all of it asks.  What may be sent
  * next stays what it is.
@@ -362,8 +351,6 @@ void oracle_repair(struct sim_end *end, const struct wire_packet *packet, bool t
 	uint32_t index = script_find(end->script, position), psns = 1;
 	struct wire_packet whole = *packet;
 
-	if (is_sentinel(end, position, packet))
-		return;
 	/* A peer that has not been seen to keep what comes early may be sent all of it then. */
 	if (end->world->plan.flows && asking->solicitation_sent && !asking->jumped)
 		asking->may_repeat = true;

@@ -9,7 +9,7 @@
 #include "sim/oracle.h"
 #include "sim/world.h"
 
-/* A requester shows its credits at so many losses, see engine/repair.c. */
+/* A requester shows its credits at so many losses, see engine/recovery/repair.c. */
 #define SHOWN_MAX 5
 
 #define FAREWELLS 3

@@ -212,7 +212,7 @@ static void emit(struct sim_end *end, const struct eng_burst *burst, bool taken_
 	struct wire_packet first = { .psn = burst->first_psn };
 	uint32_t piece = 0, offset = 0;
 
-	end->repairs = burst->kind == ENG_BURST_REPAIR;
+	end->repairs = burst->kind == ENG_BURST_REPAIR || burst->kind == ENG_BURST_READ_PARTS;
 	for (uint32_t i = 0; i < burst->packets && !world->failed; i++) {
 		bool last = i + 1 == burst->packets;
 		struct net_packet *to = net_packet_new(&world->net);

@@ -247,7 +247,8 @@ static void start(struct world *world, uint64_t seed)
 		plan_make(&world->plan, seed, world->generation);
 	if (world->verbose)
 		plan_print(&world->plan);
-	world->now = 0;
+	/* 0 is no time to the engine. */
+	world->now = 1;
 	world->serial = 0;
 	world->last_progress = 0;
 	world->failed = false;

@@ -143,7 +143,7 @@ static void test_one_reduction_for_each_window(void **state)
 		bool right;
 
 		req->cwnd = full;
-		req->cwnd_recovering = false;
+		req->cwnd_recovery_psn = req->unacked_psn;
 		req->unacked_psn = psn;
 		req->end_psn = (psn + 40) % NUMBERS;
 		cwnd_loss(box.qp);
@@ -171,11 +171,11 @@ static void test_bounds_and_growth(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 50; i++) {
-		req->cwnd_recovering = false;
+		req->cwnd_recovery_psn = req->unacked_psn;
 		cwnd_loss(box.qp);
 	}
 	assert_int_equal(req->cwnd, 4 * CHARGE);
-	req->cwnd_recovering = false;
+	req->cwnd_recovery_psn = req->unacked_psn;
 	for (unsigned int windows = 1; windows <= 30; windows++) {
 		uint64_t before = req->cwnd, acknowledged = 0;
 

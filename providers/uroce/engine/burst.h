@@ -32,6 +32,7 @@ enum eng_burst_kind {
 	ENG_BURST_REQUESTS,
 	ENG_BURST_SOLICITATION, /* a request of the past that solicits an ACK */
 	ENG_BURST_REPAIR,	/* requests that are missing at the peer */
+	ENG_BURST_READ_PARTS,	/* requests for missing READ responses */
 	ENG_BURST_ACK,
 	ENG_BURST_NAK,
 	ENG_BURST_CREDITS, /* an unsolicited ACK */

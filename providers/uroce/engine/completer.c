@@ -7,14 +7,13 @@
 #include "credit.h"
 #include "cwnd.h"
 #include "early.h"
-#include "gaps.h"
 #include "message.h"
 #include "op.h"
-#include "repair.h"
+#include "recovery/gaps.h"
+#include "recovery/loss.h"
+#include "recovery/repair.h"
 #include "sendqueue.h"
 #include "sge.h"
-#include "timer.h"
-#include "tlp.h"
 
 /* unacked_psn, packet from of the oldest request, moves up by n packets; what they weighed. */
 static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t from,
@@ -40,8 +39,8 @@ static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t
 	if (psn_in(req->next_psn, from, psn_sub(req->unacked_psn, from)))
 		req->next_psn = req->unacked_psn;
 	cwnd_progress(qp, cost);
-	timer_progress(qp, now);
-	if (qp->req.repair.waits)
+	loss_progress(qp, now);
+	if (req->loss.state == LOSS_RECOVERY)
 		repair_progress(qp);
 	sendqueue_retire_local(qp);
 }
@@ -97,11 +96,9 @@ static __attribute__((noinline)) void pass_placed(struct eng_qp *qp, uint64_t no
 	const struct gaps *gaps = &qp->req.gaps;
 	int32_t behind = psn_diff(gaps->placed_psn, qp->req.unacked_psn);
 
-	gaps_progress(qp, now);
 	if (behind > 0)
 		acknowledge(qp, (uint32_t)behind, now);
-	if (qp->req.repair.waits)
-		repair_responded(qp, now);
+	repair_responded(qp);
 }
 
 void completer_sent(struct eng_qp *qp, uint64_t now)
@@ -109,25 +106,6 @@ void completer_sent(struct eng_qp *qp, uint64_t now)
 	acknowledge(qp, psn_sub(qp->req.next_psn, qp->req.unacked_psn), now);
 	if (sendqueue_error(qp) == ENG_SUCCESS)
 		sendqueue_tell_drained(qp);
-}
-
-/*
- * The peer has said that unacked_psn is missing.  This is obeyed once until something is
- * acknowledged, because packets of the first try that are still on their way cause more such
- * responses.
- */
-static enum eng_status retry_on_request(struct eng_qp *qp, uint64_t now)
-{
-	struct requester *req = &qp->req;
-	enum eng_status verdict;
-
-	if (req->retried || req->rnr_until > now)
-		return ENG_SUCCESS;
-	req->retried = true;
-	count(qp, ENG_COUNT_COMPLETER_RETRY);
-	verdict = timer_retry(qp, now);
-	tlp_told_of_loss(qp, now);
-	return verdict;
 }
 
 /* A NAK that ends the QP; its PSN is that of the oldest request by now. */
@@ -163,19 +141,19 @@ static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *
 	if (sequence)
 		count(qp, ENG_COUNT_RECEIVED_SEQ_NAK);
 	answered = acknowledge(qp, before, now);
-	if (rnr && (answered || timer_has_rnr_retries(qp)))
-		return timer_rnr_nak(qp, syndrome_code(packet->syndrome), now);
+	if (rnr && (answered || loss_has_rnr_retries(qp)))
+		return loss_rnr_nak(qp, syndrome_code(packet->syndrome), now);
 	if (sequence && answered && repair_begin(qp, now))
 		return ENG_SUCCESS;
 	if (sequence || !answered)
-		return retry_on_request(qp, now);
+		return loss_nak(qp, now);
 	return fatal_nak(qp, syndrome_code(packet->syndrome));
 }
 
 static void told_unasked(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	/* An adapter answers a solicitation as well. */
-	if (qp->req.solicits == 0)
+	if (qp->req.loss.solicited_at == 0)
 		early_peer_told(qp, syndrome_code(packet->syndrome));
 }
 
@@ -191,7 +169,7 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 	/* An adapter acknowledges a duplicate as well.  Before RTS nothing has been sent. */
 	if (qp->state == ENG_RTR || repair_duplicates_are_answered(&qp->req))
 		told_unasked(qp, packet);
-	if (qp->req.network.unknown)
+	if (qp->req.repair.peer == PEER_UNANSWERED)
 		repair_introduce(qp);
 }
 
@@ -256,7 +234,7 @@ static enum eng_status receive_answer(struct eng_qp *qp, const struct wire_packe
 		/* rule S8: an earlier response is missing, ask for it again, if not for all. */
 		if (answer == OP_READ_RESPONSE && gaps_keep(qp, packet, now))
 			return ENG_SUCCESS;
-		return retry_on_request(qp, now);
+		return loss_nak(qp, now);
 	}
 	wqe = sq_at(qp, qp->sq->tail);
 	if (op_row(wqe->op)->answer != answer) {
@@ -276,8 +254,8 @@ static enum eng_status answered(struct eng_qp *qp, const struct wire_packet *pac
 {
 	enum eng_status verdict = receive_answer(qp, packet, now);
 
-	if (verdict == ENG_SUCCESS && qp->req.repair.waits)
-		repair_responded(qp, now);
+	if (verdict == ENG_SUCCESS)
+		repair_responded(qp);
 	return verdict;
 }
 
@@ -288,7 +266,7 @@ static enum eng_status receive_beyond(struct eng_qp *qp, const struct wire_packe
 	/* An ACK for a READ repeats its last response, so it is unsolicited (rule C8). */
 	if (gaps_of_read(qp, packet->psn))
 		told_unasked(qp, packet);
-	return gaps_passed(qp, packet->psn, now) ? ENG_SUCCESS : retry_on_request(qp, now);
+	return gaps_passed(qp, packet->psn, now) ? ENG_SUCCESS : loss_nak(qp, now);
 }
 
 static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wire_packet *packet,
@@ -299,7 +277,7 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 
 	if (positive && has_aeth(packet)) {
 		credit_heard(qp, packet->syndrome, packet->msn);
-		if (qp->req.network.unknown)
+		if (qp->req.repair.peer == PEER_UNANSWERED)
 			repair_introduce(qp);
 	}
 	if (family != WIRE_FAMILY_ACK) {
@@ -312,8 +290,7 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 		return receive_nak(qp, packet, now);
 	if (!acknowledge(qp, psn_sub(packet->psn, qp->req.unacked_psn) + 1, now))
 		return receive_beyond(qp, packet, now);
-	if (qp->req.repair.waits)
-		repair_acknowledged(qp, now);
+	repair_acknowledged(qp, now);
 	return ENG_SUCCESS;
 }
 
@@ -336,19 +313,20 @@ bool completer_take_short(struct eng_qp *qp, const struct wire_packet *packet, u
 
 	if (packet->psn != req->unacked_psn || syndrome_kind(packet->syndrome) != AETH_ACK ||
 	    qp->state != ENG_RTS || req->end_psn == req->unacked_psn ||
-	    req->next_psn != req->end_psn || gaps_exist(qp) || req->repair.waits)
+	    req->next_psn != req->end_psn || gaps_exist(qp) || req->loss.state != LOSS_OPEN)
 		return false;
 	wqe = sq_at(qp, qp->sq->tail);
-	if (wqe->packets != 1 || op_row(wqe->op)->answer != OP_ACKED || req->network.unknown)
+	if (wqe->packets != 1 || op_row(wqe->op)->answer != OP_ACKED ||
+	    req->repair.peer == PEER_UNANSWERED)
 		return false;
 	credit_heard(qp, packet->syndrome, packet->msn);
 	req->unacked_psn = psn_add(req->unacked_psn, 1);
 	cwnd_progress(qp, cwnd_cost(qp, wqe, 1));
 	sendqueue_retire(qp, wqe, ENG_SUCCESS);
-	timer_progress(qp, now);
+	loss_progress(qp, now);
 	if (qp->sq->tail != req->begun)
 		sendqueue_retire_local(qp);
-	tlp_progress(qp, now);
+	loss_measure(qp, now);
 	return true;
 }
 
@@ -365,16 +343,12 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 	}
 	if (can_request(qp) && psn_in(packet->psn, req->unacked_psn, sendqueue_in_flight(qp))) {
 		uint32_t before = req->unacked_psn;
-		uint64_t since = req->last_progress;
 
 		verdict = receive_unacknowledged(qp, packet, now);
-		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
-		    req->last_progress == now)
-			tlp_read_response(qp, since, now);
 		if (req->unacked_psn != before) {
-			tlp_progress(qp, now);
 			if (gaps_exist(qp))
 				pass_placed(qp, now);
+			loss_measure(qp, now);
 		}
 		if (verdict == ENG_SUCCESS)
 			verdict = sendqueue_error(qp);
@@ -382,16 +356,14 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 			sendqueue_tell_drained(qp);
 	} else if (plain_ack && brings_credits(qp, packet)) {
 		receive_unsolicited(qp, packet);
-		if (req->repair.sentinel_at)
-			repair_sentinel_answered(qp, packet, now);
+		if (req->loss.solicited_at)
+			repair_solicited(qp, packet, now);
 	} else {
 		/* rule S8: duplicates and ghosts change nothing but times. */
 		count(qp, ENG_COUNT_DROPPED);
 		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
-		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0) {
-			timer_repeated_response(qp, now);
-			tlp_repeated_response(qp, now);
-		}
+		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0)
+			loss_repeated_response(qp, now);
 	}
 	return verdict;
 }

@@ -30,7 +30,7 @@ static void start_law(struct eng_qp *qp)
 	struct requester *req = &qp->req;
 
 	req->cwnd = (uint64_t)DEFAULT_PACKETS * LAW_FULL_PACKET;
-	req->cwnd_recovering = false;
+	req->cwnd_recovery_psn = req->unacked_psn;
 	qp->law->start(qp);
 	if (req->cwnd > req->cwnd_limit)
 		req->cwnd = req->cwnd_limit;
@@ -85,12 +85,12 @@ bool cwnd_open(const struct eng_qp *qp, uint64_t cost)
 {
 	uint64_t now = in_flight(qp);
 
-	return now == 0 || (!qp->req.tlp.alone && now + cost <= qp->req.cwnd);
+	return now == 0 || (qp->req.loss.state != LOSS_PROBE && now + cost <= qp->req.cwnd);
 }
 
 bool cwnd_closes(const struct eng_qp *qp, uint64_t cost)
 {
-	return qp->req.tlp.alone || in_flight(qp) + 2 * cost > qp->req.cwnd;
+	return qp->req.loss.state == LOSS_PROBE || in_flight(qp) + 2 * cost > qp->req.cwnd;
 }
 
 uint64_t cwnd_room(const struct eng_qp *qp)
@@ -147,44 +147,39 @@ inline void cwnd_progress(struct eng_qp *qp, uint64_t cost)
 	req->cost_unacked += cost;
 	if (req->cost_next < req->cost_unacked)
 		req->cost_next = req->cost_unacked;
-	if (req->cwnd_recovering && psn_diff(req->unacked_psn, req->cwnd_recovery_psn) >= 0)
-		req->cwnd_recovering = false;
+	if (psn_diff(req->unacked_psn, req->cwnd_recovery_psn) > 0)
+		req->cwnd_recovery_psn = req->unacked_psn;
 	qp->law->acked(qp, cost);
 	if (req->cwnd > req->cwnd_limit)
 		req->cwnd = req->cwnd_limit;
 }
 
-/* May the window be cut for what has happened to packets of now?  Once for each window of them. */
-static bool begins_recovery(struct eng_qp *qp)
+bool cwnd_begins_recovery(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 
-	if (req->cwnd_recovering)
+	if (cwnd_is_recovering(qp))
 		return false;
-	req->cwnd_recovering = true;
 	req->cwnd_recovery_psn = req->end_psn;
 	return true;
 }
 
 void cwnd_loss(struct eng_qp *qp)
 {
-	if (begins_recovery(qp))
+	if (cwnd_begins_recovery(qp)) {
 		qp->law->lost(qp);
-	else if (qp->req.next_psn != qp->req.unacked_psn)
-		cwnd_lost_again(qp);
-}
-
-void cwnd_lost_again(struct eng_qp *qp)
-{
-	if (qp->law->cuts_again)
+	} else if (qp->req.next_psn != qp->req.unacked_psn && qp->law->cuts_again) {
+		/* What was sent again is lost as well, so that not even a NAK comes. */
+		qp->req.cwnd_recovery_psn = qp->req.end_psn;
 		qp->law->lost(qp);
+	}
 }
 
 bool cwnd_congested(struct eng_qp *qp)
 {
 	if (!qp->law->congested)
 		return false;
-	if (begins_recovery(qp))
+	if (cwnd_begins_recovery(qp))
 		qp->law->congested(qp);
 	return true;
 }

@@ -52,10 +52,15 @@ void cwnd_publish(struct eng_qp *qp);
 void cwnd_emptied(struct eng_qp *qp);
 /* Packets of this weight have been acknowledged. */
 void cwnd_progress(struct eng_qp *qp, uint64_t cost);
-/* Packets were lost: reduces once per window. */
+/* Has the window been cut, and is something unanswered that was sent before that? */
+static inline bool cwnd_is_recovering(const struct eng_qp *qp)
+{
+	return qp->req.cwnd_recovery_psn != qp->req.unacked_psn;
+}
+/* Returns true if the window may be cut: once for all packets that are under way now. */
+bool cwnd_begins_recovery(struct eng_qp *qp);
+/* Packets were lost: reduces once per window, and again when what was sent again is lost. */
 void cwnd_loss(struct eng_qp *qp);
-/* ... and when they were sent again, so that not even a NAK comes. */
-void cwnd_lost_again(struct eng_qp *qp);
 /*
  * Packets have met congestion, and no more is known: the same.  False when this window goes by
  * something else.

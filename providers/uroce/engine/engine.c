@@ -11,14 +11,14 @@
 #include "interval.h"
 #include "message.h"
 #include "qp.h"
-#include "repair.h"
+#include "recovery/gaps.h"
+#include "recovery/loss.h"
 #include "requester.h"
 #include "responder.h"
 #include "response.h"
 #include "schedule.h"
 #include "sendqueue.h"
 #include "state.h"
-#include "timer.h"
 #include "unreliable.h"
 #include "cwnd.h"
 
@@ -234,11 +234,13 @@ void eng_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 	qp->counters[ENG_COUNT_SENT_PACKETS] -= burst->packets;
 	qp->counters[ENG_COUNT_SENT_BYTES] -= burst->bytes;
 	if (burst->kind == ENG_BURST_SOLICITATION)
-		qp->req.solicit_owed = sendqueue_in_flight(qp) > 0;
+		loss_unsent(qp, LOSS_ACTION_SOLICIT);
 	else if (burst->kind == ENG_BURST_CNP)
 		ecn_unsent(qp);
 	else if (burst->kind == ENG_BURST_REPAIR)
-		repair_unsent(qp, burst);
+		loss_unsent(qp, LOSS_ACTION_REPAIR);
+	else if (burst->kind == ENG_BURST_READ_PARTS)
+		gaps_unsent(qp);
 	else if (burst->kind != ENG_BURST_REQUESTS)
 		response_unsent(qp, burst);
 	else if (can_request(qp))
@@ -283,12 +285,12 @@ void eng_set_transport_waits(struct eng_qp *qp, bool waits)
 
 uint64_t eng_timer(const struct eng_qp *qp)
 {
-	return timer_deadline(qp);
+	return loss_deadline(qp);
 }
 
 uint64_t eng_deadline(const struct eng_qp *qp)
 {
-	uint64_t deadline = timer_deadline(qp), other = response_deadline(qp);
+	uint64_t deadline = loss_deadline(qp), other = response_deadline(qp);
 
 	if (other < deadline)
 		deadline = other;
@@ -302,14 +304,14 @@ bool eng_deadline_before(const struct eng_qp *qp, uint64_t time)
 
 	/* Few packets change any of these, and what they are is many looks away. */
 	if (qp->resp.replay_pending == 0 && (ack == 0 || ack >= time) &&
-	    timer_deadline_least(qp) >= time)
+	    loss_deadline_least(qp) >= time)
 		return false;
 	return eng_deadline(qp) < time;
 }
 
 bool eng_times_out(const struct eng_qp *qp, uint64_t now)
 {
-	return timer_is_over(qp, now);
+	return loss_times_out(qp, now);
 }
 
 void eng_restore_retries(struct eng_qp *qp)
@@ -324,7 +326,7 @@ bool eng_few_retries(const struct eng_qp *qp)
 
 void eng_expire(struct eng_qp *qp, uint64_t now)
 {
-	enum eng_status verdict = timer_expire(qp, now);
+	enum eng_status verdict = loss_expire(qp, now);
 
 	if (verdict != ENG_SUCCESS)
 		state_fail(qp, verdict);

@@ -7,8 +7,6 @@ enum {
 	/* A window of ECT begins with so many packets, and is never cut below so many. */
 	ECT_PACKETS = 16,
 	NETWORK_MIN_PACKETS = 2,
-	/* Up to here ACKs for single packets keep a small window moving. */
-	CLOCKED_PACKETS = 32,
 	ALPHA_ONE = 1024,
 	/* RFC 8257: g is 1/16. */
 	ALPHA_WEIGHT = 16,
@@ -25,7 +23,7 @@ static void host_acked(struct eng_qp *qp, uint64_t cost)
 {
 	struct requester *req = &qp->req;
 
-	if (!req->cwnd_recovering && req->cwnd < req->cwnd_limit)
+	if (!cwnd_is_recovering(qp) && req->cwnd < req->cwnd_limit)
 		req->cwnd += 1 + cost * LAW_FULL_PACKET * 4 / req->cwnd;
 }
 
@@ -40,30 +38,24 @@ static void host_lost(struct eng_qp *qp)
 
 /* ---- network ---- */
 
-static uint64_t packet_weight(const struct eng_qp *qp)
-{
-	return (uint64_t)qp->attr.mtu + LAW_PACKET_OVERHEAD;
-}
-
 static void set_window(struct eng_qp *qp, uint64_t cwnd)
 {
 	struct requester *req = &qp->req;
-	uint64_t least = NETWORK_MIN_PACKETS * packet_weight(qp);
+	uint64_t least = NETWORK_MIN_PACKETS * law_packet_weight(qp);
 
 	req->cwnd = cwnd < least ? least : cwnd;
-	req->network.clocked = req->cwnd < CLOCKED_PACKETS * packet_weight(qp);
 }
 
 static void network_start(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 
-	req->network = (struct network_law){ .alpha = ALPHA_ONE,
-					     .begins = qp->ecn.cnp != NULL,
-					     .unknown = true };
+	req->network = (struct network_law){ .alpha = ALPHA_ONE, .begins = qp->ecn.cnp != NULL };
+	if (req->repair.peer == PEER_ANSWERED)
+		req->repair.peer = PEER_UNANSWERED;
 	req->network.window_psn = req->next_psn;
 	if (qp->ecn.cnp)
-		set_window(qp, ECT_PACKETS * packet_weight(qp));
+		set_window(qp, ECT_PACKETS * law_packet_weight(qp));
 }
 
 static void cut(struct eng_qp *qp, uint64_t cwnd)
@@ -98,14 +90,13 @@ static void network_acked(struct eng_qp *qp, uint64_t cost)
 	if (law->echoes)
 		measure(req, cost);
 	if (law->echoed) {
-		if (req->cwnd_recovering)
+		if (!cwnd_begins_recovery(qp))
 			return;
-		req->cwnd_recovering = true;
-		req->cwnd_recovery_psn = req->end_psn;
 		cut(qp, req->cwnd - req->cwnd * law->alpha / (2 * ALPHA_ONE));
-	} else if (!req->cwnd_recovering && req->cwnd < req->cwnd_limit) {
+	} else if (!cwnd_is_recovering(qp) && req->cwnd < req->cwnd_limit) {
 		set_window(qp,
-			   req->cwnd + (law->begins ? cost : cost * packet_weight(qp) / req->cwnd));
+			   req->cwnd +
+				   (law->begins ? cost : cost * law_packet_weight(qp) / req->cwnd));
 	}
 }
 

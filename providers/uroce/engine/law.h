@@ -41,4 +41,17 @@ static inline bool law_is_of_networks(const struct eng_qp *qp)
 	return qp->law == &cwnd_laws[ENG_LAW_NETWORK];
 }
 
+/* Weight of a packet of full size. */
+static inline uint64_t law_packet_weight(const struct eng_qp *qp)
+{
+	return (uint64_t)qp->attr.mtu + LAW_PACKET_OVERHEAD;
+}
+
+/* Below this window, in packets, each packet asks for an ACK, or the wire would idle. */
+#define LAW_CLOCKED_PACKETS 32
+static inline bool law_is_clocked(const struct eng_qp *qp)
+{
+	return law_is_of_networks(qp) && qp->req.cwnd < LAW_CLOCKED_PACKETS * law_packet_weight(qp);
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "pacing.h"
 #include "psn.h"
+#include "recovery/rtt.h"
 
 /*
  * What the peer's AETHs allow (credit.c).  lsn never moves back (rules C12, U3).
@@ -24,22 +25,38 @@ struct credit {
 	uint64_t waits_until; /* a limited request waits for news so long; 0: none does */
 };
 
-/* Tail-loss probe (tlp.c). */
-struct tlp {
-	uint64_t lossy_until; /* from then on nothing has been lost for long enough */
-	uint64_t round_trip_ns;
-	uint64_t silence_ns;  /* the longest of late between two READ responses */
-	uint64_t doubted_ns;  /* a silence that was ended by a probe: counts if that was needless */
-	uint64_t repeated_at; /* when a READ response came that had come before */
-	uint64_t marked_at;
-	uint32_t mark_psn; /* packets before it had been sent at marked_at */
-	bool marked;
-	bool reads_told; /* READ responses come: there are probes for them though nothing was lost
-			  */
-	bool alone;	 /* the oldest packet has been repeated, and none follows until it is
-			    acknowledged */
-	uint8_t sent;	 /* since the last progress */
-	uint8_t doubled; /* so often by those before it, until a round trip is measured */
+/* Loss recovery (recovery/loss_state.h). */
+enum loss_state {
+	LOSS_OPEN,
+	LOSS_RECOVERY,
+	LOSS_GO_BACK,
+	LOSS_PROBE,
+	LOSS_RNR_WAIT,
+	LOSS_STATES,
+};
+
+/* What recovery sends ahead of new packets, one at a time. */
+enum loss_action {
+	LOSS_ACTION_NONE,
+	LOSS_ACTION_SOLICIT,
+	LOSS_ACTION_REPAIR,
+	LOSS_ACTION_READ_PARTS,
+};
+
+/* The probe timeout is not doubled more often than this. */
+#define LOSS_MAX_BACKOFF 16
+
+struct loss {
+	enum loss_state state;
+	enum loss_state
+		after_rnr;	 /* what follows RNR_WAIT: OPEN, or GO_BACK if it came from there */
+	enum loss_action action; /* not sent yet */
+	uint64_t rnr_until;	 /* ns; end of RNR_WAIT */
+	uint64_t lossy_until;	 /* ns; the peer's silence is taken for a loss before this */
+	uint64_t acted_at;	 /* ns; the last action, from which on the probe timer runs */
+	uint64_t solicited_at;	 /* ns; the last solicitation, 0 once something is acknowledged */
+	uint8_t probes;		 /* back-off: so often the probe timeout is doubled */
+	uint8_t timeout_shift;	 /* so often the Local ACK Timeout is doubled, for a late peer */
 };
 
 /* What the law of networks remembers (law.c). */
@@ -50,29 +67,25 @@ struct network_law {
 	bool echoed;		/* the ACK at hand has BECN */
 	bool echoes;		/* ... and so has been seen to mean something at the peer */
 	bool begins;		/* no congestion so far: grow by all that is acknowledged */
-	bool unknown;		/* nothing has been answered, nor the peer told of our credits */
-	bool clocked; /* the cwnd is small: each packet has AckReq, or the wire would idle */
 };
 
-/* What is missing at the peer is sent again, and nothing else (repair.c). */
+/* What is known of the peer's way to treat losses. */
+enum peer {
+	PEER_ANSWERED,	 /* nothing special */
+	PEER_UNANSWERED, /* on a network: it has answered nothing yet, nor reported credits */
+	PEER_KEEPS,	 /* it has acknowledged beyond a gap, and so keeps what comes early */
+};
+
+/* What is missing at the peer is sent again, and nothing else (recovery/repair.c). */
 struct repair {
-	uint32_t psn; /* packets [psn, psn + packets) are missing, as far as is known */
-	uint32_t packets;
-	uint32_t sent_psn;    /* what is before that was sent before them, */
-	uint64_t sent_at;     /* ... and they then */
-	uint64_t told_at;     /* when the peer told that they are missing; 0: a probe supposes it */
-	uint64_t sentinel_at; /* when the last sentinel was sent; void when anything is acknowledged
-			       */
-	uint64_t follower_at; /* from then on a new packet may follow them, 0: none may, */
-	bool follower;	      /* ... and now it may, though the cwnd is full */
-	bool by_nak;	      /* a NAK told of them: the peer may have dropped all behind them */
-	bool owed;	      /* they are to be sent */
-	bool waits;	      /* for an answer to them, sent or not */
-	bool confirmed;	      /* the peer has acknowledged beyond a gap */
-	uint8_t trials;	      /* that it has not, until it does */
+	uint32_t psn;	   /* packets [psn, psn + packets) are missing, as far as is known */
+	uint32_t packets;  /* 0: the answer has jumped beyond them */
+	uint32_t sent_psn; /* what is before that was sent before them */
+	enum peer peer;
+	uint8_t trials; /* repairs sent before the peer has been seen to keep packets */
 };
 
-/* READ responses that have been placed ahead of their turn (gaps.c). */
+/* READ responses that have been placed ahead of their turn (recovery/gaps.c). */
 #define GAPS_PSNS 1024
 struct gaps {
 	uint32_t count;		/* of bits below; all else counts only when there are some */
@@ -81,17 +94,10 @@ struct gaps {
 				   this */
 	uint32_t asked_psn;	/* what is missing before it has been asked for again */
 	uint32_t behind_psn;	/* what was first asked for when that was done lies before it */
-	uint32_t oldest_psn;	/* the oldest of it that has not come lies before this, ... */
-	uint32_t oldest_behind; /* ... and what behind_psn and asked_at were then */
 	uint32_t parts_psn;	/* parts of READs that have been asked for lie before it */
-	uint32_t from_psn;	/* what is owed begins here, and ends at asked_psn */
+	uint32_t from_psn;	/* what is to be asked for begins here, and ends at asked_psn */
 	uint32_t sent_from_psn; /* so did the last burst */
-	bool owed;
-	bool measures; /* asked for once, no answer yet */
-	uint8_t again; /* asked for again so often since unacked_psn has moved */
 	uint64_t asked_at;
-	uint64_t oldest_at;
-	uint64_t round_trip_ns;
 	uint64_t placed[GAPS_PSNS / 64]; /* a bit for each PSN, modulo their number */
 };
 
@@ -122,23 +128,17 @@ struct requester {
 	uint64_t cost_published; /* what the share knows of their difference */
 	uint64_t cwnd;
 	uint64_t cwnd_limit;
-	uint32_t cwnd_recovery_psn; /* one reduction per window: until this is acknowledged */
-	bool cwnd_recovering;
+	uint32_t cwnd_recovery_psn; /* one reduction per window: none before this is acknowledged */
 	struct network_law network;
 
 	/* Retries (rule S10). */
 	uint64_t last_progress;
-	uint64_t rnr_until; /* 0: not waiting */
 	uint8_t retries_left;
 	uint8_t rnr_left;
 	uint32_t repeats; /* PSNs sent again after a timeout: responses may come twice */
-	bool late;	  /* one of them has: the peer was not gone, but late */
-	bool retried;	  /* packets from unacked_psn on were sent again since the last progress */
 	bool drained_told;
-	bool taken_back;   /* all that is under way, since it could not be sent */
-	bool solicit_owed; /* an ACK is to be solicited (solicit.h) */
-	uint8_t solicits;  /* solicitations since the last progress */
-	struct tlp tlp;
+	struct rtt rtt;
+	struct loss loss;
 	struct repair repair;
 	struct credit credit;
 	struct gaps gaps;

@@ -3,17 +3,17 @@
 
 #include "credit.h"
 #include "cwnd.h"
-#include "gaps.h"
 #include "law.h"
 #include "local.h"
 #include "message.h"
 #include "op.h"
 #include "packer.h"
-#include "repair.h"
+#include "recovery/gaps.h"
+#include "recovery/loss.h"
+#include "recovery/repair.h"
+#include "recovery/solicit.h"
 #include "sendqueue.h"
 #include "sge.h"
-#include "solicit.h"
-#include "timer.h"
 
 enum {
 	/*
@@ -39,7 +39,6 @@ struct next {
 	uint64_t cost;	/* its weight */
 	bool answered;	/* by more than an ACK: READ, Atomic */
 	bool begins;	/* it is the first of its message, and has never been sent */
-	bool follows;	/* it follows a repair through a closed window */
 };
 
 /*
@@ -109,12 +108,6 @@ static bool psns_suffice(const struct eng_qp *qp, const struct next *next)
 	return !is_new(&qp->req) || sendqueue_in_flight(qp) + next->psns <= PSN_WINDOW;
 }
 
-/* A READ is not one packet but all that it asks for. */
-static bool may_follow_repair(const struct requester *req, const struct next *next)
-{
-	return req->repair.follower && !req->tlp.alone && is_new(req) && !next->answered;
-}
-
 /* May the packet at next_psn be sent?  ENG_TX_BURST, and then next is filled, or why not. */
 static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 {
@@ -136,13 +129,11 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 	next->index = wqe_packet_index(wqe, req->next_psn);
 	next->psns = message_psns(wqe, next->index);
 	next->cost = cwnd_cost_between(qp, wqe, next->index, next->index + next->psns);
-	next->follows = false;
 	if (reason == ENG_TX_BURST && next->answered && !psns_suffice(qp, next))
 		return ENG_TX_CWND;
 	if (reason != ENG_TX_BURST || op_is_local(wqe->op) || cwnd_open(qp, least_room(qp, next)))
 		return reason;
-	next->follows = may_follow_repair(req, next);
-	return next->follows ? ENG_TX_BURST : ENG_TX_CWND;
+	return ENG_TX_CWND;
 }
 
 /*
@@ -189,19 +180,18 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 
 	if (sendqueue_in_flight(qp) == 0) {
 		req->last_progress = now;
-		/* The time in which nothing was under way is no part of a round trip. */
-		req->tlp.marked_at = now;
 	} else if (!sendqueue_awaits_answer(qp)) {
-		timer_sent_again(qp, now);
+		loss_sent_again(qp, now);
 	}
 	if (next->begins)
 		note_begun(qp, next);
-	if (is_new(req))
+	if (is_new(req)) {
+		if (!rtt_is_timing(&req->rtt) && req->loss.state == LOSS_OPEN)
+			rtt_start(&req->rtt, req->next_psn, now);
 		req->end_psn = psn_add(req->end_psn, next->psns);
+	}
 	req->next_psn = psn_add(req->next_psn, next->psns);
 	cwnd_sent(qp, next->cost);
-	if (next->follows)
-		req->repair.follower = false;
 	if (next->index + next->psns == next->wqe->packets)
 		req->next_wqe++;
 }
@@ -347,8 +337,6 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 		result = repair_one(qp, burst, wqe, index);
 		if (result != PACK_DONE)
 			break;
-		if (op_is_read_or_atomic(wqe->op))
-			repair->sentinel_at = 0;
 		packets += message_psns(wqe, index);
 		psn = psn_add(psn, message_psns(wqe, index));
 	}
@@ -359,10 +347,7 @@ static __attribute__((noinline)) enum eng_tx send_repair(struct eng_qp *qp, stru
 		repair_stop(qp);
 		return result == PACK_ERROR ? ENG_TX_LOCAL_ERROR : ENG_TX_IDLE;
 	}
-	repair->owed = false;
-	repair->waits = true;
-	if (repair->sentinel_at && !solicit_add(qp, burst))
-		repair->sentinel_at = 0;
+	qp->req.loss.action = LOSS_ACTION_NONE;
 	return ENG_TX_BURST;
 }
 
@@ -428,11 +413,12 @@ static inline bool send_short(struct eng_qp *qp, struct eng_burst *burst, uint64
 enum eng_tx requester_ask(struct eng_qp *qp, struct eng_burst *burst)
 {
 	pack_begin(burst, &qp->attr.path);
-	if (qp->req.solicit_owed) {
+	if (qp->req.loss.action == LOSS_ACTION_SOLICIT) {
 		solicit_transmit(qp, burst);
 		return ENG_TX_BURST;
 	}
-	return qp->req.gaps.owed ? gaps_transmit(qp, burst) : send_repair(qp, burst);
+	return qp->req.loss.action == LOSS_ACTION_REPAIR ? send_repair(qp, burst)
+							 : gaps_transmit(qp, burst);
 }
 
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now)
@@ -442,18 +428,18 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 	enum eng_tx reason = ENG_TX_BURST;
 	struct solicit_facts facts;
 
-	if (req->rnr_until != 0 && req->rnr_until <= now)
-		timer_rnr_over(qp, now);
+	if (req->loss.state == LOSS_RNR_WAIT && req->loss.rnr_until <= now)
+		loss_rnr_over(qp, now);
 	pack_begin(burst, &qp->attr.path);
 	burst->kind = ENG_BURST_REQUESTS;
 	burst->first_psn = req->next_psn;
-	if (req->rnr_until == 0 && send_short(qp, burst, now))
+	if (req->loss.state != LOSS_RNR_WAIT && send_short(qp, burst, now))
 		return ENG_TX_BURST;
 	facts = solicit_look(qp, now);
 	/* rules C6 and S10: the peer had no receive WQE, and has named a time to wait. */
 	if (!can_request(qp))
 		reason = ENG_TX_STATE;
-	else if (req->rnr_until > now)
+	else if (req->loss.state == LOSS_RNR_WAIT)
 		reason = ENG_TX_RNR;
 	while (reason == ENG_TX_BURST && result == PACK_DONE && !burst->closed &&
 	       burst->packets < burst->max_packets) {

@@ -20,7 +20,7 @@ bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets);
 /* Is something of the past owed, to solicit an ACK or for a repair? */
 static inline bool requester_asks(const struct eng_qp *qp)
 {
-	return qp->req.solicit_owed || qp->req.repair.owed;
+	return qp->req.loss.action != LOSS_ACTION_NONE;
 }
 /* Fill burst with that; ENG_TX_IDLE if it has been answered meanwhile. */
 enum eng_tx requester_ask(struct eng_qp *qp, struct eng_burst *burst);
@@ -30,7 +30,7 @@ enum eng_tx requester_ask(struct eng_qp *qp, struct eng_burst *burst);
 static inline bool requester_is_done(const struct eng_qp *qp)
 {
 	return can_request(qp) && qp->req.next_wqe == qp->sq->head && !requester_asks(qp) &&
-	       qp->req.rnr_until == 0 && is_reliable(qp);
+	       qp->req.loss.state != LOSS_RNR_WAIT && is_reliable(qp);
 }
 
 #endif

@@ -338,6 +338,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 	case ENG_BURST_SOLICITATION:
 	case ENG_BURST_CNP:
 	case ENG_BURST_REPAIR:
+	case ENG_BURST_READ_PARTS:
 		break;
 	}
 }

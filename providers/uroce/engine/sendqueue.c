@@ -7,8 +7,6 @@
 #include "cwnd.h"
 #include "message.h"
 #include "op.h"
-#include "repair.h"
-#include "solicit.h"
 
 void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 {
@@ -19,9 +17,6 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->unacked_psn = req->next_psn;
 	req->ackreq_psn = psn_sub(req->next_psn, 1);
 	req->repeated_psn = psn_sub(req->next_psn, 1);
-	/* The first round trip is that of the first packet: the rest of the window may be lost. */
-	req->tlp.mark_psn = req->next_psn;
-	req->tlp.marked = true;
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -101,8 +96,8 @@ void sendqueue_flush(struct eng_qp *qp)
 		sendqueue_retire(qp, sq_at(qp, qp->sq->tail), ENG_WR_FLUSH_ERR);
 	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
 	cwnd_emptied(qp);
-	solicit_stop(qp);
-	repair_stop(qp);
+	req->loss.action = LOSS_ACTION_NONE;
+	req->loss.state = LOSS_OPEN;
 	if (req->gaps.count > 0)
 		memset(&req->gaps, 0, sizeof(req->gaps));
 	req->post_psn = req->end_psn;
@@ -128,7 +123,6 @@ void sendqueue_rewind(struct eng_qp *qp, uint32_t psn)
 		cwnd_taken_back(qp, cwnd_cost_between(qp, wqe, from, index));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
-	req->taken_back = !sendqueue_awaits_answer(qp);
 	/* Which packet before it had AckReq is not known any more: the next one has it. */
 	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
 		req->ackreq_psn = psn_sub(req->unacked_psn, 1);
@@ -141,12 +135,9 @@ void sendqueue_go_back(struct eng_qp *qp)
 	req->next_psn = req->unacked_psn;
 	req->ackreq_psn = psn_sub(req->unacked_psn, 1);
 	req->repeated_psn = req->end_psn;
-	solicit_stop(qp);
 	req->next_wqe = qp->sq->tail;
-	repair_stop(qp);
+	req->loss.action = LOSS_ACTION_NONE;
 	/* What has been placed, has been; all else is asked for in its turn. */
-	req->gaps.owed = false;
-	req->gaps.measures = false;
 	req->gaps.heard_psn = req->unacked_psn;
 	req->gaps.asked_psn = req->unacked_psn;
 	cwnd_emptied(qp);

@@ -18,7 +18,6 @@ static void enter_error(struct eng_qp *qp)
 	qp->state = ENG_ERR;
 	qp->resp.ack_owed = false;
 	early_forget(qp);
-	qp->req.rnr_until = 0;
 	/* rule S13: all that is posted completes as flushed, in order. */
 	sendqueue_flush(qp);
 	responder_flush(qp);

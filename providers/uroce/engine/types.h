@@ -105,9 +105,8 @@ const char *eng_event_name(enum eng_event event);
 
 /*
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
- * credits; tail-loss probes: tlp.h, ACK solicitations: solicit.h, congestion (with the names of
- * mlx5's hw_counters): ecn.h, early packets: early.h, repairs and jumps: repair.h.
- * X(identifier, "name shown").
+ * credits; probes, ACK solicitations, repairs and jumps: recovery/; congestion (with the names of
+ * mlx5's hw_counters): ecn.h; early packets: early.h.  X(identifier, "name shown").
  */
 #define ENG_COUNTERS(X)                                       \
 	X(SENT_PACKETS, "sent_pkts")                          \

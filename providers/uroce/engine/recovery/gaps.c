@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "gaps.h"
+#include "engine/recovery/gaps.h"
 
-#include "burst.h"
-#include "codes.h"
-#include "credit.h"
-#include "cwnd.h"
-#include "interval.h"
-#include "message.h"
-#include "op.h"
-#include "packer.h"
-#include "sendqueue.h"
-#include "sge.h"
-#include "tlp.h"
+#include <assert.h>
+
+#include "engine/burst.h"
+#include "engine/codes.h"
+#include "engine/credit.h"
+#include "engine/cwnd.h"
+#include "engine/message.h"
+#include "engine/op.h"
+#include "engine/packer.h"
+#include "engine/recovery/rtt.h"
+#include "engine/sendqueue.h"
+#include "engine/sge.h"
 
 #define WORD_BITS 64
-/* Before a round trip has been measured: above the time between two bursts at the lowest rate. */
-#define FIRST_WAIT_NS UINT64_C(5000000)
-#define MIN_WAIT_NS UINT64_C(300000)
-#define ROUND_TRIP_DECAY 8
-#define MOST_AGAIN 5
 
 /* Where the bit of a PSN is. */
 static uint64_t *word_of(struct gaps *gaps, uint32_t psn)
@@ -69,8 +65,7 @@ static const struct eng_send_wqe *keeping_request(const struct eng_qp *qp,
 	uint32_t index;
 	bool ends, last;
 
-	if (qp->type != ENG_RC || qp->attr.retry_count == 0 || !tlp_has_time(qp) ||
-	    !tells_credits(qp, packet))
+	if (qp->type != ENG_RC || !loss_has_probes(qp) || !tells_credits(qp, packet))
 		return NULL;
 	if (!wqe || wqe->op != ENG_READ || !psn_in(packet->psn, req->unacked_psn, GAPS_PSNS))
 		return NULL;
@@ -86,14 +81,6 @@ static const struct eng_send_wqe *keeping_request(const struct eng_qp *qp,
 bool gaps_may_keep(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	return keeping_request(qp, packet) != NULL;
-}
-
-static void measure(struct gaps *gaps, uint32_t psn, uint64_t now)
-{
-	if (!gaps->measures || psn_diff(psn, gaps->asked_psn) >= 0)
-		return;
-	gaps->measures = false;
-	interval_keep_longest(&gaps->round_trip_ns, elapsed(gaps->asked_at, now), ROUND_TRIP_DECAY);
 }
 
 /* Up to here all has been answered, as far as it will be: ends of READs, or requests of others. */
@@ -150,61 +137,27 @@ static bool waits(const struct eng_qp *qp)
 	return psn_diff(qp->req.gaps.asked_psn, qp->req.unacked_psn) > 0;
 }
 
-/* What has been asked for since the oldest of it does not put that off. */
-static bool oldest_waits(const struct eng_qp *qp)
-{
-	return waits(qp) && psn_diff(qp->req.gaps.oldest_psn, qp->req.unacked_psn) > 0;
-}
-
 static void ask(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
 {
 	struct gaps *gaps = &qp->req.gaps;
-	bool further = oldest_waits(qp) && from != qp->req.unacked_psn;
 
-	if (!gaps->owed)
+	if (qp->req.loss.action != LOSS_ACTION_READ_PARTS)
 		gaps->from_psn = from;
 	gaps->asked_psn = to;
 	gaps->parts_psn = later(to, gaps->parts_psn);
 	gaps->behind_psn = qp->req.next_psn;
 	gaps->asked_at = now;
-	if (!further) {
-		gaps->oldest_psn = gaps->asked_psn;
-		gaps->oldest_behind = gaps->behind_psn;
-		gaps->oldest_at = now;
-	}
-	gaps->owed = true;
-	qp->req.repair.owed = true;
-	/* What is acknowledged next says nothing of a round trip. */
-	qp->req.tlp.marked = false;
+	loss_act(qp, LOSS_ACTION_READ_PARTS, now);
 	count(qp, ENG_COUNT_REPAIRS);
-}
-
-static uint64_t wait_ns(const struct gaps *gaps)
-{
-	uint64_t wait = gaps->round_trip_ns + gaps->round_trip_ns / 2;
-
-	if (wait == 0)
-		wait = FIRST_WAIT_NS;
-	return (wait < MIN_WAIT_NS ? MIN_WAIT_NS : wait) << gaps->again;
-}
-
-/* A queue may have become longer: no measure, and twice the time for the next answer. */
-static void ask_again_later(struct gaps *gaps)
-{
-	gaps->measures = false;
-	if (gaps->again < MOST_AGAIN)
-		gaps->again++;
 }
 
 /* Responses that were asked for before come before those that were asked for again. */
 static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 {
 	const struct gaps *gaps = &qp->req.gaps;
-	bool oldest = oldest_waits(qp);
-	uint32_t behind = oldest ? gaps->oldest_behind : gaps->behind_psn;
 
-	return waits(qp) && psn_diff(gaps->heard_psn, behind) > 0 &&
-	       elapsed(oldest ? gaps->oldest_at : gaps->asked_at, now) >= wait_ns(gaps);
+	return waits(qp) && psn_diff(gaps->heard_psn, gaps->behind_psn) > 0 &&
+	       elapsed(gaps->asked_at, now) >= rtt_probe_timeout(&qp->req.rtt);
 }
 
 static void look_for_gaps(struct eng_qp *qp, uint64_t now)
@@ -214,18 +167,14 @@ static void look_for_gaps(struct eng_qp *qp, uint64_t now)
 	uint32_t to = answered_psn(qp), from = later(gaps->asked_psn, req->unacked_psn);
 
 	/* What has been gone back over is asked for in its turn. */
-	if (req->rnr_until != 0 || psn_diff(req->next_psn, to) < 0)
+	if (req->loss.state == LOSS_RNR_WAIT || psn_diff(req->next_psn, to) < 0)
 		return;
-	if (is_overdue(qp, now)) {
+	if (is_overdue(qp, now))
 		from = req->unacked_psn;
-		ask_again_later(gaps);
-	} else if (psn_diff(from, to) >= 0 || !is_missing(qp, from, to)) {
+	else if (psn_diff(from, to) >= 0 || !is_missing(qp, from, to))
 		return;
-	} else {
-		gaps->measures = true;
-	}
 	/* Further gaps of the same window are the same congestion. */
-	if (!req->cwnd_recovering)
+	if (!cwnd_is_recovering(qp))
 		cwnd_loss(qp);
 	ask(qp, from, later(to, gaps->asked_psn), now);
 }
@@ -253,12 +202,10 @@ bool gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now
 		}
 		gaps->count++;
 		req->last_progress = now;
-		measure(gaps, psn, now);
-		tlp_told_of_loss(qp, now);
+		loss_reported(qp, now);
 		count(qp, ENG_COUNT_READS_PLACED);
 	} else {
 		count(qp, ENG_COUNT_DROPPED);
-		tlp_repeated_response(qp, now);
 	}
 	gaps->heard_psn = later(behind, gaps->heard_psn);
 	gaps->placed_psn = later(behind, gaps->placed_psn);
@@ -301,30 +248,14 @@ uint32_t gaps_take(struct eng_qp *qp, uint32_t n)
 	return taken;
 }
 
-void gaps_progress(struct eng_qp *qp, uint64_t now)
-{
-	measure(&qp->req.gaps, psn_sub(qp->req.unacked_psn, 1), now);
-	qp->req.gaps.again = 0;
-}
-
-uint64_t gaps_wait_ns(const struct eng_qp *qp)
+bool gaps_probe(struct eng_qp *qp, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 
-	if (!gaps_exist(qp) || req->rnr_until != 0 ||
-	    psn_diff(req->next_psn, req->gaps.asked_psn) < 0 ||
+	assert(req->loss.state != LOSS_RNR_WAIT);
+	if (!gaps_exist(qp) || psn_diff(req->next_psn, req->gaps.asked_psn) < 0 ||
 	    !is_missing(qp, req->unacked_psn, req->gaps.asked_psn))
-		return 0;
-	return wait_ns(&req->gaps);
-}
-
-bool gaps_probe(struct eng_qp *qp, uint64_t now)
-{
-	struct requester *req = &qp->req;
-
-	if (gaps_wait_ns(qp) == 0)
 		return false;
-	ask_again_later(&req->gaps);
 	ask(qp, req->unacked_psn, req->gaps.asked_psn, now);
 	return true;
 }
@@ -346,7 +277,7 @@ static enum pack add_request(struct eng_qp *qp, struct eng_burst *burst,
  */
 static bool may_ask_for_parts(const struct eng_qp *qp)
 {
-	return qp->req.repair.confirmed || qp->resp.early.understood;
+	return qp->req.repair.peer == PEER_KEEPS || qp->resp.early.understood;
 }
 
 /* Where the last missing part of wqe ends, of which one ends at psn. */
@@ -385,22 +316,18 @@ enum eng_tx gaps_transmit(struct eng_qp *qp, struct eng_burst *burst)
 	struct gaps *gaps = &req->gaps;
 	bool all = true;
 
-	burst->kind = ENG_BURST_REPAIR;
+	burst->kind = ENG_BURST_READ_PARTS;
 	for (uint32_t at = qp->sq->tail; all && at != req->begun; at++)
 		all = add_parts(qp, burst, sq_at(qp, at));
 	gaps->sent_from_psn = burst->first_psn;
 	if (!all)
 		return ENG_TX_BURST;
-	gaps->owed = false;
-	req->repair.owed = false;
+	req->loss.action = LOSS_ACTION_NONE;
 	return burst->packets > 0 ? ENG_TX_BURST : ENG_TX_IDLE;
 }
 
 void gaps_unsent(struct eng_qp *qp)
 {
-	struct gaps *gaps = &qp->req.gaps;
-
-	gaps->from_psn = gaps->sent_from_psn;
-	gaps->owed = gaps_exist(qp);
-	qp->req.repair.owed = gaps->owed;
+	qp->req.gaps.from_psn = qp->req.gaps.sent_from_psn;
+	qp->req.loss.action = gaps_exist(qp) ? LOSS_ACTION_READ_PARTS : LOSS_ACTION_NONE;
 }

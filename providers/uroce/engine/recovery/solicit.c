@@ -1,46 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "solicit.h"
+#include "engine/recovery/solicit.h"
 
-#include "codes.h"
-#include "credit.h"
-#include "cwnd.h"
-#include "interval.h"
-#include "message.h"
-#include "op.h"
-#include "packer.h"
-#include "sendqueue.h"
+#include "engine/credit.h"
+#include "engine/cwnd.h"
+#include "engine/interval.h"
+#include "engine/law.h"
+#include "engine/message.h"
+#include "engine/op.h"
+#include "engine/packer.h"
+#include "engine/sendqueue.h"
 
 /* Of so many packets in flight at least one has AckReq. */
 #define PACKETS_PER_ACKREQ 8
 /* When the credits allow no more than so many further messages, each has AckReq. */
 #define FEW_CREDITS 16
-/*
- * After so long without progress an ACK is solicited.  A peer that ends sooner after our last
- * message may leave it without an ACK.
- */
-#define SOLICIT_AFTER_NS UINT64_C(1000000)
-/*
- * The same while more is to be sent: that will have AckReq, and waits only for other QPs to make
- * room.
- */
-#define SOLICIT_BETWEEN_NS (8 * SOLICIT_AFTER_NS)
-/* So many solicitations must fit into the Local ACK Timeout, or every message has AckReq. */
-#define SOLICITS_PER_TIMEOUT 16
-
-/* Is there time to solicit an ACK later, and may packets be sent again at all? */
-static bool has_time(const struct eng_qp *qp)
-{
-	return qp->attr.retry_count > 0 && qp->attr.timeout_code > 0 &&
-	       ack_timeout_ns(qp->attr.timeout_code) >= SOLICITS_PER_TIMEOUT * SOLICIT_AFTER_NS;
-}
 
 struct solicit_facts solicit_look(const struct eng_qp *qp, uint64_t now)
 {
 	return (struct solicit_facts){
 		.now = now,
 		.contended = cwnd_share_is_contended(qp),
-		.may_be_late =
-			has_time(qp) && qp->state == ENG_RTS && now >= qp->req.tlp.lossy_until,
+		.may_be_late = loss_has_probes(qp) && qp->state == ENG_RTS &&
+			       now >= qp->req.loss.lossy_until,
 	};
 }
 
@@ -96,7 +77,7 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_burst *burst,
 	/* rule C13 */
 	if (index == 0 && credit_limited(qp, wqe))
 		return true;
-	return req->network.clocked || (!cwnd_ack_is_due(qp) && is_overdue(qp, facts->now));
+	return law_is_clocked(qp) || (!cwnd_ack_is_due(qp) && is_overdue(qp, facts->now));
 }
 
 /* A request with a local error: it fails when those before it are complete. */
@@ -106,8 +87,7 @@ static bool next_has_error(const struct eng_qp *qp)
 	       sq_at(qp, qp->req.next_wqe)->status != ENG_SUCCESS;
 }
 
-/* Does the application wait for what is under way, without a signal of its own? */
-static bool is_waited_for(const struct eng_qp *qp)
+bool solicit_is_awaited(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 	const struct eng_send_wqe *last;
@@ -121,22 +101,12 @@ static bool is_waited_for(const struct eng_qp *qp)
 	return op_is_local(last->op) && is_signaled(qp, last);
 }
 
-uint64_t solicit_deadline(const struct eng_qp *qp)
+bool solicit_is_due(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
-	uint64_t delay;
 
-	/* What is being sent again will have AckReq, if it can be sent. */
-	if (req->unacked_psn == req->next_psn ||
-	    (req->next_psn != req->end_psn && !next_has_error(qp)) || cwnd_ack_is_due(qp) ||
-	    !has_time(qp) || req->solicit_owed)
-		return ENG_NEVER;
-	if (req->solicits == 0 && is_waited_for(qp))
-		return req->last_progress;
-	delay = (req->next_wqe == qp->sq->head ? SOLICIT_AFTER_NS : SOLICIT_BETWEEN_NS)
-		<< req->solicits;
-	return delay < ack_timeout_ns(qp->attr.timeout_code) ? req->last_progress + delay
-							     : ENG_NEVER;
+	return req->unacked_psn != req->next_psn && !cwnd_ack_is_due(qp) &&
+	       (req->next_psn == req->end_psn || next_has_error(qp));
 }
 
 /*
@@ -155,26 +125,21 @@ static void note_repeated(struct eng_qp *qp)
 	req->solicited_psn = psn_add(req->ackreq_psn, 1);
 }
 
-void solicit_begin(struct eng_qp *qp)
+void solicit_begin(struct eng_qp *qp, uint64_t now)
 {
-	qp->req.solicit_owed = true;
+	loss_act(qp, LOSS_ACTION_SOLICIT, now);
+	qp->req.loss.solicited_at = now;
 	note_repeated(qp);
-	qp->req.solicits++;
 	count(qp, ENG_COUNT_SOLICITATIONS);
-}
-
-bool solicit_add(struct eng_qp *qp, struct eng_burst *burst)
-{
-	uint32_t psn = psn_sub(qp->req.unacked_psn, 1);
-	uint8_t *at = pack_place(burst, 0);
-
-	return at && pack_bare(burst, message_solicitation(qp, psn, at)) == PACK_DONE;
 }
 
 void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst)
 {
+	uint32_t psn = psn_sub(qp->req.unacked_psn, 1);
+	uint8_t *at = pack_place(burst, 0);
+
 	burst->kind = ENG_BURST_SOLICITATION;
-	burst->first_psn = psn_sub(qp->req.unacked_psn, 1);
-	if (solicit_add(qp, burst))
-		qp->req.solicit_owed = false;
+	burst->first_psn = psn;
+	if (at && pack_bare(burst, message_solicitation(qp, psn, at)) == PACK_DONE)
+		qp->req.loss.action = LOSS_ACTION_NONE;
 }

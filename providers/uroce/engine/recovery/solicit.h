@@ -14,10 +14,16 @@
  * may have freed, since the peer's answer has told it that the message arrived.  A solicitation is
  * no retry: it does not touch the counters and the timer of rule S10.
  */
-#ifndef UROCE_ENGINE_SOLICIT_H
-#define UROCE_ENGINE_SOLICIT_H
+#ifndef UROCE_ENGINE_RECOVERY_SOLICIT_H
+#define UROCE_ENGINE_RECOVERY_SOLICIT_H
 
-#include "qp.h"
+#include "engine/recovery/loss_state.h"
+
+/*
+ * An ACK is solicited after this time without progress, at the earliest.  A peer that ends sooner
+ * after our last message may leave it without an ACK.
+ */
+#define SOLICIT_AFTER_NS UINT64_C(1000000)
 
 /* What holds for all packets of a burst, looked at once. */
 struct solicit_facts {
@@ -35,19 +41,16 @@ bool solicit_sets_ackreq(const struct eng_qp *qp, const struct eng_burst *burst,
 			 const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes,
 			 uint64_t cost, const struct solicit_facts *facts);
 
-/* When to ask for what has been sent without, or ENG_NEVER. */
-uint64_t solicit_deadline(const struct eng_qp *qp);
-/* Its time has come: a solicitation is owed ... */
-void solicit_begin(struct eng_qp *qp);
-/* ... and put into burst, which is empty. */
+/*
+ * Returns true if packets are under way and none of them has AckReq, nor will what is sent next
+ * have it.
+ */
+bool solicit_is_due(const struct eng_qp *qp);
+/* Does the application wait for what is under way, without a signal of its own? */
+bool solicit_is_awaited(const struct eng_qp *qp);
+/* Its time has come. */
+void solicit_begin(struct eng_qp *qp, uint64_t now);
+/* Puts the solicitation into burst, which is empty. */
 void solicit_transmit(struct eng_qp *qp, struct eng_burst *burst);
-/* One behind what is in burst; false if there is no room. */
-bool solicit_add(struct eng_qp *qp, struct eng_burst *burst);
-/* unacked_psn has moved, or all is sent again: there is nothing to be asked, or it asks itself. */
-static inline void solicit_stop(struct eng_qp *qp)
-{
-	qp->req.solicit_owed = false;
-	qp->req.solicits = 0;
-}
 
 #endif

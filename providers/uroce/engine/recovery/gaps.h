@@ -8,16 +8,16 @@
  * A READ is asked for again when its last response or one of a later READ has come.  While it is
  * still being answered, a responder that remembers one range for each READ would take the request
  * for all that is still wanted.  (A uroce remembers up to eight parts: qp.h.)  An answer that does
- * not come is asked for again when, after about a round trip and a half, responses to later
- * requests have come, or nothing has.
+ * not come is asked for again when, a probe timeout later (rtt.h), responses to later requests have
+ * come, or nothing has.
  *
- * Only for peers that tell of credits, and where there are probes.  Linux's rxe tells of none, and
- * is asked as before: for all from the gap on, at once.
+ * Only for peers that report credits, and where there are probes.  Linux's rxe reports none: it is
+ * asked for all from the gap on, at once.
  */
-#ifndef UROCE_ENGINE_GAPS_H
-#define UROCE_ENGINE_GAPS_H
+#ifndef UROCE_ENGINE_RECOVERY_GAPS_H
+#define UROCE_ENGINE_RECOVERY_GAPS_H
 
-#include "qp.h"
+#include "engine/recovery/loss_state.h"
 
 struct eng_burst;
 
@@ -37,12 +37,8 @@ bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now);
 bool gaps_of_read(const struct eng_qp *qp, uint32_t psn);
 /* How many of the next n responses, from unacked_psn on, have been placed; they are forgotten. */
 uint32_t gaps_take(struct eng_qp *qp, uint32_t n);
-/* unacked_psn has moved up to what had been asked for again, or beyond. */
-void gaps_progress(struct eng_qp *qp, uint64_t now);
 /* May this response end a part of a READ that was asked for again, ahead of the READ's end? */
 bool gaps_may_end(const struct eng_qp *qp, uint32_t psn);
-/* How long to wait in silence for what was asked for; 0: nothing was, that is missing. */
-uint64_t gaps_wait_ns(const struct eng_qp *qp);
 /* Silence: ask once more for what was asked for.  False when nothing was. */
 bool gaps_probe(struct eng_qp *qp, uint64_t now);
 /* Sends what is to be asked for; ENG_TX_IDLE when nothing is missing any more. */

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "engine/recovery/loss.h"
+
+#include <assert.h>
+
+#include "engine/codes.h"
+#include "engine/credit.h"
+#include "engine/cwnd.h"
+#include "engine/recovery/probe.h"
+#include "engine/sendqueue.h"
+
+/* The specification allows four times the Local ACK Timeout. */
+#define LATE_SHIFT 2
+
+static uint64_t timeout_ns(const struct eng_qp *qp)
+{
+	return ack_timeout_ns(qp->attr.timeout_code) << qp->req.loss.timeout_shift;
+}
+
+static __attribute__((noinline)) void end_silence(struct eng_qp *qp)
+{
+	struct loss *loss = &qp->req.loss;
+
+	loss->solicited_at = 0;
+	loss->after_rnr = LOSS_OPEN;
+	if (loss->action == LOSS_ACTION_SOLICIT)
+		loss->action = LOSS_ACTION_NONE;
+	if (loss->state == LOSS_GO_BACK || loss->state == LOSS_PROBE)
+		loss_enter(qp, LOSS_OPEN);
+}
+
+inline void loss_progress(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	req->last_progress = now;
+	req->retries_left = qp->attr.retry_count;
+	req->rnr_left = qp->attr.rnr_retry;
+	if (req->loss.probes > 0 || req->loss.state != LOSS_OPEN)
+		end_silence(qp);
+}
+
+void loss_repeated_response(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->repeats == 0)
+		return;
+	req->repeats--;
+	req->loss.timeout_shift = LATE_SHIFT;
+	req->last_progress = now;
+}
+
+void loss_sent_again(struct eng_qp *qp, uint64_t now)
+{
+	if (qp->req.loss.state != LOSS_PROBE)
+		qp->req.last_progress = now;
+}
+
+/* A retry for packets that were lost; the last one fails. */
+static enum eng_status retry(struct eng_qp *qp, enum loss_state to, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->retries_left == 0) {
+		count(qp, ENG_COUNT_RETRY_EXCEEDED);
+		return ENG_RETRY_EXC_ERR;
+	}
+	req->retries_left--;
+	req->last_progress = now;
+	cwnd_loss(qp);
+	req->loss.lossy_until = 0;
+	req->loss.probes = 0;
+	req->loss.solicited_at = 0;
+	rtt_cancel(&req->rtt);
+	loss_go_back(qp, to);
+	return ENG_SUCCESS;
+}
+
+static bool waits_for_rnr(const struct eng_qp *qp, uint64_t now)
+{
+	return qp->req.loss.state == LOSS_RNR_WAIT && qp->req.loss.rnr_until > now;
+}
+
+enum eng_status loss_nak(struct eng_qp *qp, uint64_t now)
+{
+	enum eng_status verdict;
+
+	if (waits_for_rnr(qp, now))
+		return ENG_SUCCESS;
+	if (qp->req.loss.state == LOSS_RNR_WAIT)
+		loss_rnr_over(qp, now);
+	if (qp->req.loss.state == LOSS_GO_BACK)
+		return ENG_SUCCESS;
+	count(qp, ENG_COUNT_COMPLETER_RETRY);
+	verdict = retry(qp, LOSS_GO_BACK, now);
+	loss_reported(qp, now);
+	return verdict;
+}
+
+bool loss_has_rnr_retries(const struct eng_qp *qp)
+{
+	return qp->attr.rnr_retry == 7 || qp->req.rnr_left > 0;
+}
+
+enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	count(qp, ENG_COUNT_RECEIVED_RNR);
+	if (waits_for_rnr(qp, now))
+		return ENG_SUCCESS;
+	if (!loss_has_rnr_retries(qp)) {
+		count(qp, ENG_COUNT_RNR_RETRY_EXCEEDED);
+		return ENG_RNR_RETRY_EXC_ERR;
+	}
+	if (qp->attr.rnr_retry != 7)
+		req->rnr_left--;
+	req->credit.refusal_ns = rnr_timer_ns(timer_code);
+	if (req->loss.state == LOSS_RNR_WAIT)
+		loss_rnr_over(qp, now);
+	req->loss.after_rnr = req->loss.state == LOSS_GO_BACK ? LOSS_GO_BACK : LOSS_OPEN;
+	req->loss.rnr_until = now + req->credit.refusal_ns;
+	rtt_cancel(&req->rtt);
+	loss_go_back(qp, LOSS_RNR_WAIT);
+	return ENG_SUCCESS;
+}
+
+void loss_rnr_over(struct eng_qp *qp, uint64_t now)
+{
+	loss_enter(qp, qp->req.loss.after_rnr);
+	qp->req.last_progress = now;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t loss_deadline(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+	uint64_t timeout;
+
+	if (!can_request(qp) || !is_reliable(qp))
+		return ENG_NEVER;
+	if (req->loss.state == LOSS_RNR_WAIT)
+		return req->loss.rnr_until;
+	if (!sendqueue_awaits_answer(qp) || qp->attr.timeout_code == 0)
+		return credit_deadline(qp);
+	timeout = timeout_ns(qp);
+	return earlier(earlier(req->last_progress + timeout, probe_deadline(qp, timeout)),
+		       credit_deadline(qp));
+}
+
+uint64_t loss_deadline_least(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+	uint64_t timeout;
+
+	if (req->loss.state == LOSS_RNR_WAIT || req->credit.waits_until != 0)
+		return 0;
+	if (!sendqueue_awaits_answer(qp) || qp->attr.timeout_code == 0)
+		return ENG_NEVER;
+	/* An ACK that is not under way may be due to be solicited. */
+	if (!cwnd_ack_is_due(qp))
+		return 0;
+	timeout = ack_timeout_ns(qp->attr.timeout_code);
+	return req->last_progress + earlier(timeout, RTT_GRANULARITY_NS);
+}
+
+bool loss_times_out(const struct eng_qp *qp, uint64_t now)
+{
+	return can_request(qp) && is_reliable(qp) && qp->req.loss.state != LOSS_RNR_WAIT &&
+	       sendqueue_awaits_answer(qp) && qp->attr.timeout_code != 0 &&
+	       now >= qp->req.last_progress + timeout_ns(qp);
+}
+
+enum eng_status loss_expire(struct eng_qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (loss_deadline(qp) > now)
+		return ENG_SUCCESS;
+	if (req->loss.state == LOSS_RNR_WAIT) {
+		loss_rnr_over(qp, now);
+		/* Something else may be due as well. */
+		return loss_expire(qp, now);
+	}
+	if (credit_deadline(qp) <= now) {
+		credit_wait_over(qp);
+		return loss_expire(qp, now);
+	}
+	if (!loss_times_out(qp, now)) {
+		probe_send(qp, now);
+		return ENG_SUCCESS;
+	}
+	count(qp, ENG_COUNT_TIMEOUTS);
+	req->repeats += sendqueue_in_flight(qp);
+	return retry(qp, LOSS_OPEN, now);
+}

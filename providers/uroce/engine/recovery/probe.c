@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "engine/recovery/probe.h"
+
+#include <assert.h>
+
+#include "engine/cwnd.h"
+#include "engine/recovery/gaps.h"
+#include "engine/recovery/repair.h"
+#include "engine/recovery/rtt.h"
+#include "engine/recovery/solicit.h"
+#include "engine/sendqueue.h"
+
+/* Back-off ends at this part of the Local ACK Timeout, so that some probes fit into it. */
+#define PROBES_PER_TIMEOUT 8
+
+static bool is_lossy(const struct eng_qp *qp)
+{
+	return qp->req.last_progress < qp->req.loss.lossy_until;
+}
+
+static bool may_probe(const struct eng_qp *qp)
+{
+	if (!loss_has_probes(qp))
+		return false;
+	return solicit_is_due(qp) || is_lossy(qp) || repair_knows_path(qp);
+}
+
+/* Twice as long after each probe; what has become of a probe is known in less than that. */
+static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout)
+{
+	const struct loss *loss = &qp->req.loss;
+	uint64_t wait = rtt_probe_timeout(&qp->req.rtt), most = timeout / PROBES_PER_TIMEOUT;
+
+	if (solicit_is_due(qp) && wait < SOLICIT_AFTER_NS)
+		wait = SOLICIT_AFTER_NS;
+	if (wait << loss->probes <= most)
+		return wait << loss->probes;
+	return wait > most ? wait : most;
+}
+
+uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout)
+{
+	const struct requester *req = &qp->req;
+	uint64_t from = req->last_progress, at;
+
+	if (!may_probe(qp))
+		return ENG_NEVER;
+	if (req->loss.solicited_at == 0 && solicit_is_due(qp) && solicit_is_awaited(qp))
+		return req->last_progress;
+	if (req->loss.acted_at > from)
+		from = req->loss.acted_at;
+	at = from + wait_ns(qp, timeout);
+	return at < req->last_progress + timeout ? at : ENG_NEVER;
+}
+
+/* Would the answer to an ACK solicitation tell of losses, and is it the first thing that is tried?
+ */
+static bool may_ask_for_losses(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return repair_knows_path(qp) && req->loss.solicited_at == 0 &&
+	       req->loss.state == LOSS_OPEN && req->next_psn == req->end_psn &&
+	       repair_is_told_by_ack(qp);
+}
+
+static void send_oldest(struct eng_qp *qp, uint64_t now)
+{
+	cwnd_loss(qp);
+	loss_go_back(qp, LOSS_PROBE);
+	qp->req.loss.acted_at = now;
+	rtt_cancel(&qp->req.rtt);
+}
+
+void probe_send(struct eng_qp *qp, uint64_t now)
+{
+	struct loss *loss = &qp->req.loss;
+
+	assert(sendqueue_awaits_answer(qp));
+	if (solicit_is_due(qp) || may_ask_for_losses(qp)) {
+		solicit_begin(qp, now);
+	} else {
+		count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
+		if (!gaps_probe(qp, now) && !repair_probe(qp, now))
+			send_oldest(qp, now);
+	}
+	if (loss->probes < LOSS_MAX_BACKOFF)
+		loss->probes++;
+}
