@@ -159,11 +159,17 @@ static void test_flood(void **state)
 		demux_peer_send(&peer, run, sizeof(run), GSI_PACKET_BYTES);
 	while (gsi_agent_next(&agent, 200, &report))
 		assert_int_equal(report.mad.reason, GSI_FOR_NONE);
+	/* On a busy host some of them may be late. */
+	make(SEGMENTS);
+	demux_peer_send(&peer, packet, GSI_PACKET_BYTES, 0);
+	do
+		assert_true(gsi_agent_next(&agent, AGENT_PATIENCE_MS, &report));
+	while (mad_tag(report.mad.bytes) != SEGMENTS);
+	assert_int_equal(report.mad.reason, GSI_FOR_THIS);
 	received = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_RECEIVED);
 	lost = gsi_agent_count(&agent, PROGRESS_COUNT_MAD_OVERFLOW) +
 	       gsi_agent_count(&agent, PROGRESS_COUNT_RECEIVE_OVERFLOW);
-	assert_true(received > 0 && received + lost <= FLOOD);
-	send_right(7);
+	assert_true(received > 1 && received + lost <= FLOOD + 1);
 }
 
 int main(void)
