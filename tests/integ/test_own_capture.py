@@ -22,6 +22,7 @@ import judge_capture  # noqa: E402
 
 WAYS = {"sockets": {}, "memory": {"UROCE_SHM": "on"}}
 ACK = 0x11
+SEND_ONLY = 0x04
 
 
 def check_fields(file):
@@ -115,6 +116,11 @@ def test_few_receives(loopback, way):
     check_counts(captures, *counted)
 
 
+def is_solicitation(packet):
+    """On a busy host an ACK may be solicited, by a SEND of no bytes."""
+    return captured.opcode(packet) == SEND_ONLY and len(packet.frame) < 100
+
+
 @pytest.mark.parametrize("program, seen", [
     ("ib_write_bw -s 5001 -m 1024", {0x06, 0x07, 0x08, ACK}), ("ib_write_lat", {0x0A, ACK}),
     ("ib_read_bw -s 5001 -m 1024", {0x0C, 0x0D, 0x0E, 0x0F}), ("ib_read_lat", {0x0C, 0x10}),
@@ -124,7 +130,8 @@ def test_few_receives(loopback, way):
 def test_every_operation(loopback, program, seen):
     captures = Captures(loopback)
     perftest.finish(*perftest.start(loopback, *program.split(), "-n", 50, env=captures.env))
-    opcodes = {captured.opcode(p) for file in captures.judge(2) for p in file.packets}
+    opcodes = {captured.opcode(p) for file in captures.judge(2) for p in file.packets
+               if not is_solicitation(p)}
     # An unsolicited ACK may come with any.
     assert seen <= opcodes <= seen | {ACK}
 
