@@ -150,13 +150,20 @@ def test_stopped_broker_ends_beside_another(place):
         os.kill(second, signal.SIGCONT)
 
 
-def test_brokers_that_die_at_once(place):
-    """A program that begins amid their deaths finds one that lives: it searches for 5 s."""
+@contextlib.contextmanager
+def doomed_broker(place):
+    """The listening socket of the first broker's name, without a broker behind it."""
     doomed = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with contextlib.closing(doomed):
         doomed.settimeout(5)
         doomed.bind(f"\0uroce-broker/{bc.VERSION}/0")
         doomed.listen(16)
+        yield doomed
+
+
+def test_brokers_that_die_at_once(place):
+    """A program that begins amid their deaths finds one that lives: it searches for 5 s."""
+    with doomed_broker(place) as doomed:
         program = place.start("ibv_devinfo", "-d", "uroce_lo")
         for _ in range(6):
             doomed.accept()[0].close()
@@ -194,11 +201,7 @@ def greet_and_die(place, listener):
 @needs_rping
 def test_requests_of_brokers_that_die(place):
     """What a program asks for when brokers die is given by one that lives: it asks for 10 s."""
-    doomed = bc.new_socket(place, socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with contextlib.closing(doomed):
-        doomed.settimeout(5)
-        doomed.bind(f"\0uroce-broker/{bc.VERSION}/0")
-        doomed.listen(16)
+    with doomed_broker(place) as doomed:
         server = place.start("rping", "-s", "-a", ADDRESS, "-p", 7903)
         for _ in range(6):
             greet_and_die(place, doomed)

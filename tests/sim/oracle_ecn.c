@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include "engine/qp.h"
+#include "engine/recovery/loss_state.h"
 #include "sim/world.h"
 
 #define CNP_INTERVAL_NS 50000
@@ -81,8 +81,8 @@ void oracle_loss_state(struct sim_end *end)
 
 	if (end->state != ENG_RTS)
 		return;
-	if (state == LOSS_RECOVERY && eng_in_flight(end->qp) == 0)
-		world_fail(end->world, "%s: recovers with nothing under way", end->name);
-	if (state == LOSS_PROBE && !end->oracle.asking.probed)
-		world_fail(end->world, "%s: probes after progress", end->name);
+	if ((state == LOSS_RECOVERY && eng_in_flight(end->qp) == 0) ||
+	    (state == LOSS_PROBE && !end->oracle.asking.probed))
+		world_fail(end->world, "%s: loss recovery is still in state %s", end->name,
+			   loss_state_name(state));
 }

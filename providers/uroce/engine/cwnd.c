@@ -164,12 +164,17 @@ bool cwnd_begins_recovery(struct eng_qp *qp)
 	return true;
 }
 
+void cwnd_first_loss(struct eng_qp *qp)
+{
+	if (cwnd_begins_recovery(qp))
+		qp->law->lost(qp);
+}
+
 void cwnd_loss(struct eng_qp *qp)
 {
-	if (cwnd_begins_recovery(qp)) {
-		qp->law->lost(qp);
+	if (!cwnd_is_recovering(qp)) {
+		cwnd_first_loss(qp);
 	} else if (qp->req.next_psn != qp->req.unacked_psn && qp->law->cuts_again) {
-		/* What was sent again is lost as well, so that not even a NAK comes. */
 		qp->req.cwnd_recovery_psn = qp->req.end_psn;
 		qp->law->lost(qp);
 	}

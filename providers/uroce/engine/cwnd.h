@@ -59,7 +59,9 @@ static inline bool cwnd_is_recovering(const struct eng_qp *qp)
 }
 /* Returns true if the window may be cut: once for all packets that are under way now. */
 bool cwnd_begins_recovery(struct eng_qp *qp);
-/* Packets were lost: reduces once per window, and again when what was sent again is lost. */
+/* Packets were lost: reduces once per window, since further losses are the same congestion. */
+void cwnd_first_loss(struct eng_qp *qp);
+/* The same, but reduces again when packets that were sent again have been lost. */
 void cwnd_loss(struct eng_qp *qp);
 /*
  * Packets have met congestion, and no more is known: the same.  False when this window goes by

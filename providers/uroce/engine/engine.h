@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The transport of one queue pair: packets, posted work and the time are passed in; packets in by
- * eng_receive(), packets out by eng_transmit(), the next deadline as a number.  Pure: no socket,
+ * eng_receive(), packets out by eng_transmit(), the next deadline as a number.  Times are in ns and
+ * never 0.  Pure: no socket,
  * thread, clock, allocation or errno, and nothing shared with other QPs but struct eng_cwnd_share;
  * one caller at a time per QP.
  *

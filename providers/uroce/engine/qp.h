@@ -35,7 +35,7 @@ enum loss_state {
 	LOSS_STATES,
 };
 
-/* What recovery sends ahead of new packets, one at a time. */
+/* Packets that loss recovery sends ahead of new ones; one action is pending at a time. */
 enum loss_action {
 	LOSS_ACTION_NONE,
 	LOSS_ACTION_SOLICIT,
@@ -48,15 +48,14 @@ enum loss_action {
 
 struct loss {
 	enum loss_state state;
-	enum loss_state
-		after_rnr;	 /* what follows RNR_WAIT: OPEN, or GO_BACK if it came from there */
-	enum loss_action action; /* not sent yet */
+	enum loss_state resume;	 /* state after RNR_WAIT: OPEN, or GO_BACK */
+	enum loss_action action; /* pending, that is not sent yet */
 	uint64_t rnr_until;	 /* ns; end of RNR_WAIT */
 	uint64_t lossy_until;	 /* ns; the peer's silence is taken for a loss before this */
 	uint64_t acted_at;	 /* ns; the last action, from which on the probe timer runs */
 	uint64_t solicited_at;	 /* ns; the last solicitation, 0 once something is acknowledged */
-	uint8_t probes;		 /* back-off: so often the probe timeout is doubled */
-	uint8_t timeout_shift;	 /* so often the Local ACK Timeout is doubled, for a late peer */
+	uint8_t probes;		 /* back-off: number of times the probe timeout is doubled */
+	uint8_t timeout_shift;	 /* number of times the Local ACK Timeout is doubled */
 };
 
 /* What the law of networks remembers (law.c). */
@@ -69,18 +68,18 @@ struct network_law {
 	bool begins;		/* no congestion so far: grow by all that is acknowledged */
 };
 
-/* What is known of the peer's way to treat losses. */
+/* How the peer treats losses, as far as is known. */
 enum peer {
 	PEER_ANSWERED,	 /* nothing special */
 	PEER_UNANSWERED, /* on a network: it has answered nothing yet, nor reported credits */
 	PEER_KEEPS,	 /* it has acknowledged beyond a gap, and so keeps what comes early */
 };
 
-/* What is missing at the peer is sent again, and nothing else (recovery/repair.c). */
+/* Packets that are sent again because the peer lacks them (recovery/repair.c). */
 struct repair {
-	uint32_t psn;	   /* packets [psn, psn + packets) are missing, as far as is known */
-	uint32_t packets;  /* 0: the answer has jumped beyond them */
-	uint32_t sent_psn; /* what is before that was sent before them */
+	uint32_t psn;	   /* first PSN of the last repair */
+	uint32_t packets;  /* number of its packets; 0: the ACK has jumped beyond them */
+	uint32_t sent_psn; /* next_psn when it was sent */
 	enum peer peer;
 	uint8_t trials; /* repairs sent before the peer has been seen to keep packets */
 };
@@ -95,9 +94,9 @@ struct gaps {
 	uint32_t asked_psn;	/* what is missing before it has been asked for again */
 	uint32_t behind_psn;	/* what was first asked for when that was done lies before it */
 	uint32_t parts_psn;	/* parts of READs that have been asked for lie before it */
-	uint32_t from_psn;	/* what is to be asked for begins here, and ends at asked_psn */
-	uint32_t sent_from_psn; /* so did the last burst */
-	uint64_t asked_at;
+	uint32_t from_psn;	/* first PSN of the parts to request; they end at asked_psn */
+	uint32_t sent_from_psn; /* first PSN of the last burst of such requests */
+	uint64_t asked_at;	/* ns; when parts were requested last */
 	uint64_t placed[GAPS_PSNS / 64]; /* a bit for each PSN, modulo their number */
 };
 

@@ -6,6 +6,7 @@
 #define UROCE_ENGINE_REQUESTER_H
 
 #include "qp.h"
+#include "recovery/loss_state.h"
 
 /* Fill burst with request packets from next_psn on. */
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now);
@@ -17,19 +18,14 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
  */
 bool requester_awaits_room(const struct eng_qp *qp, uint32_t packets);
 
-/* Is something of the past owed, to solicit an ACK or for a repair? */
-static inline bool requester_asks(const struct eng_qp *qp)
-{
-	return qp->req.loss.action != LOSS_ACTION_NONE;
-}
-/* Fill burst with that; ENG_TX_IDLE if it has been answered meanwhile. */
+/* Fill burst with the pending action of loss recovery; ENG_TX_IDLE if it is needless by now. */
 enum eng_tx requester_ask(struct eng_qp *qp, struct eng_burst *burst);
 
 /* Would requester_transmit() do nothing?  (On unreliable services what was sent completes first.)
  */
 static inline bool requester_is_done(const struct eng_qp *qp)
 {
-	return can_request(qp) && qp->req.next_wqe == qp->sq->head && !requester_asks(qp) &&
+	return can_request(qp) && qp->req.next_wqe == qp->sq->head && !loss_acts(qp) &&
 	       qp->req.loss.state != LOSS_RNR_WAIT && is_reliable(qp);
 }
 

@@ -204,7 +204,7 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst, const st
 
 	/* An ACK solicitation or a repair takes no room, and the ACK makes the room that other QPs
 	 * wait for. */
-	if (can_request(qp) && requester_asks(qp)) {
+	if (can_request(qp) && loss_acts(qp)) {
 		if (is_full)
 			return ENG_TX_FULL;
 		reason = requester_ask(qp, burst);

@@ -173,9 +173,7 @@ static void look_for_gaps(struct eng_qp *qp, uint64_t now)
 		from = req->unacked_psn;
 	else if (psn_diff(from, to) >= 0 || !is_missing(qp, from, to))
 		return;
-	/* Further gaps of the same window are the same congestion. */
-	if (!cwnd_is_recovering(qp))
-		cwnd_loss(qp);
+	cwnd_first_loss(qp);
 	ask(qp, from, later(to, gaps->asked_psn), now);
 }
 

@@ -22,7 +22,7 @@ static __attribute__((noinline)) void end_silence(struct eng_qp *qp)
 	struct loss *loss = &qp->req.loss;
 
 	loss->solicited_at = 0;
-	loss->after_rnr = LOSS_OPEN;
+	loss->resume = LOSS_OPEN;
 	if (loss->action == LOSS_ACTION_SOLICIT)
 		loss->action = LOSS_ACTION_NONE;
 	if (loss->state == LOSS_GO_BACK || loss->state == LOSS_PROBE)
@@ -72,7 +72,6 @@ static enum eng_status retry(struct eng_qp *qp, enum loss_state to, uint64_t now
 	req->loss.lossy_until = 0;
 	req->loss.probes = 0;
 	req->loss.solicited_at = 0;
-	rtt_cancel(&req->rtt);
 	loss_go_back(qp, to);
 	return ENG_SUCCESS;
 }
@@ -119,16 +118,15 @@ enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now
 	req->credit.refusal_ns = rnr_timer_ns(timer_code);
 	if (req->loss.state == LOSS_RNR_WAIT)
 		loss_rnr_over(qp, now);
-	req->loss.after_rnr = req->loss.state == LOSS_GO_BACK ? LOSS_GO_BACK : LOSS_OPEN;
+	req->loss.resume = req->loss.state == LOSS_GO_BACK ? LOSS_GO_BACK : LOSS_OPEN;
 	req->loss.rnr_until = now + req->credit.refusal_ns;
-	rtt_cancel(&req->rtt);
 	loss_go_back(qp, LOSS_RNR_WAIT);
 	return ENG_SUCCESS;
 }
 
 void loss_rnr_over(struct eng_qp *qp, uint64_t now)
 {
-	loss_enter(qp, qp->req.loss.after_rnr);
+	loss_enter(qp, qp->req.loss.resume);
 	qp->req.last_progress = now;
 }
 

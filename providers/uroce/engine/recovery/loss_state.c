@@ -47,6 +47,7 @@ void loss_go_back(struct eng_qp *qp, enum loss_state to)
 {
 	loss_enter(qp, to);
 	sendqueue_go_back(qp);
+	rtt_cancel(&qp->req.rtt);
 	assert(!loss_acts(qp));
 	assert(!sendqueue_awaits_answer(qp));
 }
@@ -60,7 +61,7 @@ void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now)
 	loss->acted_at = now;
 	if (action != LOSS_ACTION_SOLICIT || !loss_acts(qp))
 		loss->action = action;
-	/* What is acknowledged next may answer what was sent first or what is sent again. */
+	/* The next ACK may be for the first packet of that number or for the second one. */
 	if (action != LOSS_ACTION_SOLICIT)
 		rtt_cancel(&qp->req.rtt);
 }

@@ -13,8 +13,8 @@
  * it is answered, and from RNR_WAIT, which lasts as long as the NAK has named; that leads back to
  * GO_BACK where it began there.
  *
- * What recovery sends ahead of new packets is one of three actions: an ACK solicitation
- * (solicit.h), a repair (repair.h), or requests for missing parts of READs (gaps.h).
+ * Three actions go ahead of new packets: an ACK solicitation (solicit.h), a repair (repair.h), and
+ * requests for missing parts of READs (gaps.h).
  */
 #ifndef UROCE_ENGINE_RECOVERY_LOSS_STATE_H
 #define UROCE_ENGINE_RECOVERY_LOSS_STATE_H

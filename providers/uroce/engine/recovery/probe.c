@@ -18,20 +18,13 @@ static bool is_lossy(const struct eng_qp *qp)
 	return qp->req.last_progress < qp->req.loss.lossy_until;
 }
 
-static bool may_probe(const struct eng_qp *qp)
-{
-	if (!loss_has_probes(qp))
-		return false;
-	return solicit_is_due(qp) || is_lossy(qp) || repair_knows_path(qp);
-}
-
-/* Twice as long after each probe; what has become of a probe is known in less than that. */
-static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout)
+/* Time from the last progress or action to the next probe: twice as long after each one. */
+static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool solicits)
 {
 	const struct loss *loss = &qp->req.loss;
 	uint64_t wait = rtt_probe_timeout(&qp->req.rtt), most = timeout / PROBES_PER_TIMEOUT;
 
-	if (solicit_is_due(qp) && wait < SOLICIT_AFTER_NS)
+	if (solicits && wait < SOLICIT_AFTER_NS)
 		wait = SOLICIT_AFTER_NS;
 	if (wait << loss->probes <= most)
 		return wait << loss->probes;
@@ -42,14 +35,15 @@ uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout)
 {
 	const struct requester *req = &qp->req;
 	uint64_t from = req->last_progress, at;
+	bool solicits = solicit_is_due(qp);
 
-	if (!may_probe(qp))
+	if (!loss_has_probes(qp) || !(solicits || is_lossy(qp) || repair_knows_path(qp)))
 		return ENG_NEVER;
-	if (req->loss.solicited_at == 0 && solicit_is_due(qp) && solicit_is_awaited(qp))
+	if (solicits && req->loss.solicited_at == 0 && solicit_is_awaited(qp))
 		return req->last_progress;
 	if (req->loss.acted_at > from)
 		from = req->loss.acted_at;
-	at = from + wait_ns(qp, timeout);
+	at = from + wait_ns(qp, timeout, solicits);
 	return at < req->last_progress + timeout ? at : ENG_NEVER;
 }
 
@@ -69,7 +63,6 @@ static void send_oldest(struct eng_qp *qp, uint64_t now)
 	cwnd_loss(qp);
 	loss_go_back(qp, LOSS_PROBE);
 	qp->req.loss.acted_at = now;
-	rtt_cancel(&qp->req.rtt);
 }
 
 void probe_send(struct eng_qp *qp, uint64_t now)

@@ -55,7 +55,7 @@ static bool peer_may_keep(struct eng_qp *qp)
 	return repair->trials++ > 0;
 }
 
-/* What has been gone back over, and not been sent again yet, is sent in its turn. */
+/* Returns false where all packets are about to be sent again, in their turn. */
 static bool is_possible(const struct eng_qp *qp)
 {
 	return sendqueue_awaits_answer(qp) && qp->req.loss.state != LOSS_RNR_WAIT;
@@ -148,9 +148,7 @@ bool repair_begin(struct eng_qp *qp, uint64_t now)
 	req->retries_left--;
 	req->last_progress = now;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
-	/* Further gaps of the same window are the same congestion. */
-	if (!cwnd_is_recovering(qp))
-		cwnd_loss(qp);
+	cwnd_first_loss(qp);
 	loss_reported(qp, now);
 	send_again(qp, packets, now);
 	return true;
@@ -183,8 +181,7 @@ void repair_solicited(struct eng_qp *qp, const struct wire_packet *answer, uint6
 		return;
 	/* That one has been answered. */
 	req->loss.solicited_at = 0;
-	if (!cwnd_is_recovering(qp))
-		cwnd_loss(qp);
+	cwnd_first_loss(qp);
 	loss_reported(qp, now);
 	send_again(qp, packets_left(qp) > 0 ? (uint32_t)packets_left(qp) : 1, now);
 }
@@ -195,7 +192,7 @@ bool repair_probe(struct eng_qp *qp, uint64_t now)
 	int32_t left = packets_left(qp);
 	uint32_t packets = 1;
 
-	if (!is_possible(qp) || (repair->peer != PEER_KEEPS && left <= 0))
+	if (repair->peer != PEER_KEEPS && left <= 0)
 		return false;
 	if (left > 0)
 		packets = (uint32_t)left;
