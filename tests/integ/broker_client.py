@@ -200,6 +200,15 @@ def bth(slot, mark, index=100):
     return struct.pack(">BBHII", 4, 0, 0xFFFF, slot << SLOT_SHIFT | index, mark)
 
 
+def trial(slot):
+    """A datagram that shows whether the broker steers to this slot yet."""
+    return bth(slot, 0xFFFFFF)
+
+
+def is_trial(data):
+    return data[8:] == trial(0)[8:]
+
+
 class Sender:
     """A peer that sends from one port to the port of RoCE."""
 

@@ -33,6 +33,8 @@ def kill(broker, place):
 class Worker(bc.Client):
     """It keeps its slots and members when its broker dies, and answers probes."""
 
+    answered = False
+
     def come_back(self, place):
         slots = [self.slot]
         self.sock.close()
@@ -40,7 +42,7 @@ class Worker(bc.Client):
         locks, members = self.locks, self.members
         self.__init__(place, bc.RETURNING, slots)
         assert (self.error, self.slot) == (0, slots[0]) and not self.locks
-        self.locks, self.members = locks, members
+        self.locks, self.members, self.answered = locks, members, False
         for address, sock in members.items():
             assert self.add_address(address, sock) == (0, 1, 0)
 
@@ -58,6 +60,7 @@ class Worker(bc.Client):
     def answer(self, address, index, secret, number):
         """As a worker does, not those of a broker before this one."""
         if secret == self.secret:
+            self.answered = True
             body = bc.endpoint(address) + struct.pack("=II", index, number)
             self.delivery.send(bc.message(bc.PROBED, body))
 
@@ -74,8 +77,8 @@ def workers(place):
         worker.close()
 
 
-def settle(workers, seconds=0.5):
-    """Lets the broker find the indexes of these workers; no other datagram may come."""
+def answer_probes(workers, seconds):
+    """The workers answer probes for this time; no other datagram may come."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for worker in workers:
@@ -83,10 +86,34 @@ def settle(workers, seconds=0.5):
         time.sleep(0.002)
 
 
+def settle(workers, sender):
+    """Waits until the broker steers to each of these workers, which answer its probes.
+
+    The steering of the broker before it holds until it has the first answers.  Two replies later
+    it has read them.
+    """
+    def all_answered():
+        for worker in workers:
+            assert all(bc.is_trial(data) for data in worker.answer_probes())
+        return all(worker.answered for worker in workers)
+    until(all_answered, "no probes")
+    assert all(worker.alive() for worker in [*workers, *workers])
+    waiting = set(workers)
+
+    def all_steered():
+        for worker in workers:
+            for data in worker.answer_probes():
+                assert data == bc.trial(worker.slot)
+                waiting.discard(worker)
+        for worker in waiting:
+            sender.send(bc.trial(worker.slot))
+        return not waiting
+    until(all_steered, "not steered to")
+
+
 def come_back(workers, place):
     for worker in workers:
         worker.come_back(place)
-    settle(workers)
 
 
 def test_all_return(place, workers, sender):
@@ -96,6 +123,7 @@ def test_all_return(place, workers, sender):
         kill(broker, place)
         broker = start_broker(place)
         come_back(living, place)
+        settle(living, sender)
         check_steering(sender, living)
         living += on_address(workers, 2)
         check_steering(sender, living)
@@ -113,6 +141,7 @@ def test_members_move(place, workers, sender):
     kill(broker, place)
     broker = start_broker(place)
     come_back(living, place)
+    settle(living, sender)
     check_steering(sender, living, dead)
     new = on_address(workers, 5)
     check_steering(sender, living + new, set(dead) - {worker.slot for worker in new})
@@ -128,13 +157,12 @@ def test_one_is_stopped(place, workers, sender):
     broker = start_broker(place)
     stopped.come_back(place)
     come_back(living, place)
+    settle(living, sender)
     check_steering(sender, living, [gone.slot])
     sender.send(bc.bth(stopped.slot, 1))
-    settle(living, 0.1)
     # Probes are repeated once a second.
-    settle([*living], 1.5)
-    stopped.answer_probes()
-    settle([*living, stopped], 2.5)
+    answer_probes(living, 1.5)
+    settle([*living, stopped], sender)
     check_steering(sender, [*living, stopped])
 
 
@@ -148,11 +176,11 @@ def test_one_comes_late(place, workers, sender):
     come_back(living, place)
     living += on_address(workers, 70)
     assert late.slot not in {worker.slot for worker in living}
-    settle(living)
+    settle(living, sender)
     check_steering(sender, living)
-    time.sleep(2)
+    answer_probes(living, 2)
     late.come_back(place)
-    settle([*living, late], 2)
+    settle([*living, late], sender)
     check_steering(sender, [*living, late])
 
 
@@ -187,8 +215,10 @@ def test_ports_return(place, workers):
     until(lambda: second.ask(bc.PORT, ports(1, port(number=7001)))[1] == 0, "stays bound", 1)
 
 
-def test_lower_broker_ends(place, workers):
+def test_lower_broker_ends(place, workers, monkeypatch):
     """The one with a higher name replaces it, and serves its clients as soon as they return."""
+    # The second broker stays for as long as this test looks at it.
+    monkeypatch.setenv("UROCE_TEST_BROKER_IDLE", str(harness.PATIENCE * 1000))
     old = start_broker(place)
     worker = workers()
     os.kill(old.pid, signal.SIGSTOP)
@@ -198,8 +228,10 @@ def test_lower_broker_ends(place, workers):
     assert max(bc.listeners(place)) > listener[0]
     worker.come_back(place)
     os.kill(old.pid, signal.SIGCONT)
-    assert old.wait(2) == 0, old
+    assert old.wait() == 0, old
     assert worker.alive()
+    new, = bc.brokers(place)
+    os.kill(new, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("end", ("killed", "living"))
