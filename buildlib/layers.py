@@ -41,8 +41,8 @@ LAYERS = {
     "broker": layer("which worker has which slot, socket and port of the host", "wire"),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
         group("contract and terms", "engine.h types codes psn interval rtt burst wqe qp.h qp_state "
-              "request_error pacing place"),
-        group("messages and accounts", "op message sge credit cwnd law replay early"),
+              "request_error pacing.h place"),
+        group("messages and accounts", "op message sge credit cwnd law pacing replay early"),
         group("packets into a burst", "packer"),
         group("send queue", "sendqueue"),
         group("state of loss recovery", "loss_state"),

@@ -479,8 +479,9 @@ void oracle_tlp(struct sim_end *end, bool repair)
 	asking->probed_at = end->world->now;
 	asking->waited = true;
 	asking->may_repeat = true;
-	/* Others may follow a repair. */
-	asking->probing = asking->probed = !repair;
+	/* Others may follow a repair.  The probe before one may not have been answered yet. */
+	asking->probing = !repair;
+	asking->probed |= !repair;
 }
 
 void oracle_lost(struct sim_end *end, const struct net_packet *packet)

@@ -164,7 +164,7 @@ static void test_one_reduction_for_each_window(void **state)
 	}
 }
 
-/* Losses without end leave four packets; a window acknowledged brings four, up to the limit. */
+/* Losses without end leave two packets; a window acknowledged brings four, up to the limit. */
 static void test_bounds_and_growth(void **state)
 {
 	struct requester *req = &box.qp->req;
@@ -174,7 +174,7 @@ static void test_bounds_and_growth(void **state)
 		req->cwnd_recovery_psn = req->unacked_psn;
 		cwnd_loss(box.qp);
 	}
-	assert_int_equal(req->cwnd, 4 * CHARGE);
+	assert_int_equal(req->cwnd, 2 * CHARGE);
 	req->cwnd_recovery_psn = req->unacked_psn;
 	for (unsigned int windows = 1; windows <= 30; windows++) {
 		uint64_t before = req->cwnd, acknowledged = 0;

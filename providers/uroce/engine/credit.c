@@ -35,17 +35,16 @@ inline void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 	struct credit *credit = &qp->req.credit;
 	uint32_t lsn;
 
-	credit->heard = true;
 	credit->last_code = syndrome_code(syndrome);
 	if (credit->last_code == CREDIT_CODE_UNLIMITED) {
-		if (!credit->unlimited)
+		if (credit->report != CREDIT_REPORT_UNLIMITED)
 			qp->ops->event(qp->owner, ENG_EVENT_CREDITS_HIDDEN);
-		credit->unlimited = true;
+		credit->report = CREDIT_REPORT_UNLIMITED;
 		/* The peer may begin to count after half of all numbers. */
 		psn_follow(&credit->lsn, msn);
 		return;
 	}
-	credit->unlimited = false;
+	credit->report = CREDIT_REPORT_COUNT;
 	lsn = psn_add(msn, credit_decode(credit->last_code) + uncredited_behind(qp, msn));
 	/* rules C12, U3: a stale response never moves the limit back. */
 	if (psn_diff(lsn, credit->lsn) > 0) {

@@ -27,12 +27,12 @@ static inline bool credit_reaches(const struct eng_qp *qp, uint32_t ssn)
 {
 	const struct credit *credit = &qp->req.credit;
 
-	return credit->unlimited || psn_diff(ssn, credit->lsn) <= 0;
+	return credit->report == CREDIT_REPORT_UNLIMITED || psn_diff(ssn, credit->lsn) <= 0;
 }
 /* Requester: does the peer tell of credits (rule C3)?  Linux's rxe does not. */
 static inline bool credit_is_told(const struct eng_qp *qp)
 {
-	return qp->req.credit.heard && !qp->req.credit.unlimited;
+	return qp->req.credit.report == CREDIT_REPORT_COUNT;
 }
 
 /* Requester: does wqe lie beyond what credits allow (rule C13)? */

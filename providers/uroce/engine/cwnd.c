@@ -3,8 +3,6 @@
 
 #include "law.h"
 
-/* Packets of 4 KB in bursts that the default socket buffer of 208 KB holds, as measured. */
-#define DEFAULT_PACKETS 90
 /* On a host a READ request weighs a quarter of what its responses will. */
 #define READ_SHARE 4
 
@@ -29,7 +27,7 @@ static void start_law(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
 
-	req->cwnd = (uint64_t)DEFAULT_PACKETS * LAW_FULL_PACKET;
+	req->cwnd = (uint64_t)LAW_DEFAULT_PACKETS * LAW_FULL_PACKET;
 	req->cwnd_recovery_psn = req->unacked_psn;
 	qp->law->start(qp);
 	if (req->cwnd > req->cwnd_limit)
@@ -39,12 +37,12 @@ static void start_law(struct eng_qp *qp)
 void cwnd_reset(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
-	uint32_t packets = qp->cwnd_packets ? qp->cwnd_packets : DEFAULT_PACKETS;
+	uint32_t packets = qp->cwnd_packets ? qp->cwnd_packets : LAW_DEFAULT_PACKETS;
 
 	cwnd_emptied(qp);
+	if (packets < LAW_MIN_PACKETS)
+		packets = LAW_MIN_PACKETS;
 	req->cwnd_limit = (uint64_t)packets * LAW_FULL_PACKET;
-	if (req->cwnd_limit < LAW_HOST_MIN)
-		req->cwnd_limit = LAW_HOST_MIN;
 	req->cost_next = 0;
 	req->cost_unacked = 0;
 	start_law(qp);

@@ -4,9 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A window holds 240 packets of 4 KB or some more shorter ones. */
-#define KEPT_MAX 512
-
 struct early_packet {
 	struct early_packet *next;
 	struct wire_packet packet;
@@ -35,7 +32,7 @@ void early_keep(struct eng_qp *qp, const struct wire_packet *packet)
 	struct early *early = &qp->resp.early;
 	struct early_packet **at, *kept;
 
-	if (!early->understood || !qp->ops->early_memory || early->count >= KEPT_MAX)
+	if (!early->understood || !qp->ops->early_memory || early->count >= ENG_AHEAD_PACKETS)
 		return;
 	at = find_place(early, packet->psn);
 	if (!at)

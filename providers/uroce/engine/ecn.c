@@ -6,8 +6,6 @@
 #include "packer.h"
 
 #define CNP_INTERVAL_NS UINT64_C(50000)
-/* What came twice or too early is marked and not acknowledged: it may not go on for ever. */
-#define MARKS_MAX 128
 
 void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp)
 {
@@ -37,7 +35,7 @@ void ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t no
 	count(qp, ENG_COUNT_ECN_MARKED);
 	if (!ecn->cnp || qp->type == ENG_UD || !can_respond(qp))
 		return;
-	if (is_echoed(packet) && *marks < MARKS_MAX)
+	if (is_echoed(packet))
 		++*marks;
 	if (now < ecn->quiet_until)
 		return;
@@ -55,7 +53,8 @@ uint32_t ecn_echo(struct eng_qp *qp, uint32_t psn)
 	packets = psn_diff(psn, advert->last_positive_psn);
 	if (packets <= 0 || 2 * advert->marks < packets)
 		return 0;
-	advert->marks -= packets;
+	/* Marks of what came twice, or too early, are echoed once. */
+	advert->marks = advert->marks < packets ? advert->marks - packets : 0;
 	return WIRE_BTH_BECN;
 }
 
@@ -67,7 +66,7 @@ void ecn_notified(struct eng_qp *qp)
 	if (is_reliable(qp) && can_respond(qp)) {
 		obeyed = can_request(qp) && !qp->req.network.echoes && cwnd_congested(qp);
 		/* It does not say what it is about, so also about READ responses, if there are. */
-		if (pacing->network && qp->resp.replay_head != 0) {
+		if (pacing->phase != PACING_HOST && qp->resp.replay_head != 0) {
 			pacing_congested(pacing);
 			obeyed = true;
 		}

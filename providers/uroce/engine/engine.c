@@ -360,8 +360,8 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->sent_ssn = req->begun_ssn;
 	view->msn = resp->msn;
 	view->lsn = req->credit.lsn;
-	view->unlimited = req->credit.unlimited;
-	view->credits_heard = req->credit.heard;
+	view->unlimited = req->credit.report == CREDIT_REPORT_UNLIMITED;
+	view->credits_heard = is_reliable(qp) && req->credit.report != CREDIT_REPORT_NONE;
 	view->credits_last_heard = decode_or_zero(req->credit.last_code);
 	view->credits_advertised = decode_or_zero(resp->advert.code);
 	view->credits_now = qp->rq_shared ? 0 : credit_free(qp);

@@ -4,9 +4,8 @@
 #include "cwnd.h"
 
 enum {
-	/* A window of ECT begins with so many packets, and is never cut below so many. */
+	/* Packets that a window of ECT begins with. */
 	ECT_PACKETS = 16,
-	NETWORK_MIN_PACKETS = 2,
 	ALPHA_ONE = 1024,
 	/* RFC 8257: g is 1/16. */
 	ALPHA_WEIGHT = 16,
@@ -32,8 +31,8 @@ static void host_lost(struct eng_qp *qp)
 	struct requester *req = &qp->req;
 
 	req->cwnd -= req->cwnd / 4;
-	if (req->cwnd < LAW_HOST_MIN)
-		req->cwnd = LAW_HOST_MIN;
+	if (req->cwnd < LAW_MIN_PACKETS * LAW_FULL_PACKET)
+		req->cwnd = LAW_MIN_PACKETS * LAW_FULL_PACKET;
 }
 
 /* ---- network ---- */
@@ -41,7 +40,7 @@ static void host_lost(struct eng_qp *qp)
 static void set_window(struct eng_qp *qp, uint64_t cwnd)
 {
 	struct requester *req = &qp->req;
-	uint64_t least = NETWORK_MIN_PACKETS * law_packet_weight(qp);
+	uint64_t least = LAW_MIN_PACKETS * law_packet_weight(qp);
 
 	req->cwnd = cwnd < least ? least : cwnd;
 }

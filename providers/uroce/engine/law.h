@@ -20,7 +20,10 @@
 /* What the kernel charges a socket beyond the payload of a packet in a burst, about. */
 #define LAW_PACKET_OVERHEAD 116
 #define LAW_FULL_PACKET (WIRE_MAX_MTU + LAW_PACKET_OVERHEAD)
-#define LAW_HOST_MIN ((uint64_t)4 * LAW_FULL_PACKET)
+/* Packets of 4 KB in bursts that the default socket buffer of 208 KB holds, as measured. */
+#define LAW_DEFAULT_PACKETS 90
+/* No window is cut below this number of packets (RFC 5681, section 3.1: two segments). */
+#define LAW_MIN_PACKETS 2
 
 /* All change req.cwnd, which the caller holds to its limit. */
 struct cwnd_law {

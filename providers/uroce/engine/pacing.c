@@ -2,124 +2,95 @@
 #include "pacing.h"
 
 #include "interval.h"
+#include "law.h"
 
 enum {
-	BURST = 61440,
-	/* Six full bursts: a default socket buffer of 208 KB holds 90 packets of 4 KB in bursts. */
-	DEPTH = 6 * BURST,
-	/* Bytes in a millisecond. */
-	RATE_FIRST = 4000000, /* 4 GB/s */
+	/* Bytes: a full burst, and what a default socket buffer holds. */
+	BURST = 15 * WIRE_MAX_MTU,
+	DEPTH = LAW_DEFAULT_PACKETS * WIRE_MAX_MTU,
+	/* Bytes in a millisecond: on a host, and on a network. */
 	RATE_MIN = 1000000,
-	RATE_MAX = 8000000,
-
-	/* The same on a network, the first one where there are marks. */
-	NETWORK_FIRST = 20000,
+	RATE_MAX = 8 * RATE_MIN,
 	NETWORK_MIN = 1000,
-	RATE_STEP = 60,
-	/* News of marks may be late on a busy host, and then a queue has grown. */
-	GROWTH = 32,
-	GROWTH_MARKS = 128,
-	DEPTH_NS = 1000000,
-	NETWORK_BURST_MIN = 2 * 4200,
-	/* Cuts and steps up are no closer than this. */
-	CUT_NS = 1000000,
-	STEP_NS = 1000000,
-	STEPS_BACK = 5,
-	ALPHA_ONE = 1024,
-	LOSS_PART = ALPHA_ONE * 2 / 5,
-	ALPHA_WEIGHT = 16,
+	/* Bytes that may go at once on a network, at least; also the first rate with marks. */
+	NETWORK_BURST = LAW_MIN_PACKETS * LAW_FULL_PACKET,
+	/* The rate grows by GROWTH, and by this part of itself. */
+	GROWTH = NETWORK_MIN / 4,
+	GROWTH_PART = 128,
+	INTERVAL_NS = 1000000,
 };
 
 void pacing_start(struct pacing *pacing, uint64_t now)
 {
 	pacing->filled_at = now;
 	pacing->tokens = DEPTH;
-	pacing->rate = RATE_FIRST;
-	pacing->network = false;
+	pacing->rate = RATE_MAX / 2;
+	pacing->phase = PACING_HOST;
+}
+
+static bool is_on_network(const struct pacing *pacing)
+{
+	return pacing->phase != PACING_HOST;
 }
 
 static int64_t depth(const struct pacing *pacing)
 {
-	uint64_t bytes = (uint64_t)pacing->rate * DEPTH_NS / 1000000;
+	uint64_t bytes = (uint64_t)pacing->rate * INTERVAL_NS / 1000000;
 
-	if (!pacing->network || bytes > DEPTH)
+	if (!is_on_network(pacing) || bytes > DEPTH)
 		return DEPTH;
-	return bytes < NETWORK_BURST_MIN ? NETWORK_BURST_MIN : (int64_t)bytes;
+	return bytes < NETWORK_BURST ? NETWORK_BURST : (int64_t)bytes;
 }
 
 void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now)
 {
 	pacing_start(pacing, now);
-	pacing->network = true;
-	pacing->marks = marks;
-	pacing->begins = true;
-	pacing->hit = false;
-	pacing->lost = false;
-	pacing->alpha = ALPHA_ONE;
-	pacing->steps = 0;
+	pacing->phase = PACING_DOUBLING;
+	pacing->news = PACING_NEWS_NONE;
 	pacing->stepped_at = now;
 	if (marks)
-		pacing->rate = NETWORK_FIRST;
-	pacing->target = pacing->rate;
+		pacing->rate = NETWORK_BURST;
 	pacing->tokens = depth(pacing);
 }
 
-static void cut(struct pacing *pacing, uint64_t now)
+static void cut(struct pacing *pacing)
 {
-	uint32_t part;
-
-	pacing->begins = false;
-	pacing->target = pacing->rate;
-	part = pacing->lost && pacing->alpha < LOSS_PART ? LOSS_PART : pacing->alpha;
-	pacing->rate -= (uint32_t)((uint64_t)pacing->rate * part / (2 * ALPHA_ONE));
+	pacing->rate -= pacing->rate / (pacing->news == PACING_NEWS_LOST ? 2 : 5);
 	if (pacing->rate < NETWORK_MIN)
 		pacing->rate = NETWORK_MIN;
-	pacing->alpha = (uint16_t)(pacing->alpha + (ALPHA_ONE - pacing->alpha) / ALPHA_WEIGHT);
-	pacing->steps = 0;
-	pacing->stepped_at = now;
-	if (!pacing->lost)
-		return;
-	/* There may be a long queue, and then the next news of it is far. */
-	pacing->target = pacing->rate;
-	pacing->steps = STEPS_BACK;
+	pacing->phase = PACING_STEADY;
 }
 
-static void step_up(struct pacing *pacing)
+static void grow(struct pacing *pacing)
 {
-	pacing->alpha = (uint16_t)(pacing->alpha - pacing->alpha / ALPHA_WEIGHT);
-	if (pacing->begins)
-		pacing->target = 3 * pacing->rate; /* the mean of both is twice the rate */
-	else if (pacing->steps < STEPS_BACK)
-		pacing->steps++;
+	if (pacing->phase == PACING_DOUBLING)
+		pacing->rate *= 2;
 	else
-		pacing->target +=
-			pacing->target / (pacing->marks ? GROWTH_MARKS : GROWTH) + RATE_STEP;
-	if (pacing->target > RATE_MAX)
-		pacing->target = RATE_MAX;
-	pacing->rate = (pacing->rate + pacing->target + 1) / 2;
+		pacing->rate += GROWTH + pacing->rate / GROWTH_PART;
+	if (pacing->rate > RATE_MAX)
+		pacing->rate = RATE_MAX;
 }
 
-/* Caller has seen that time has passed. */
+/* Changes the rate once in an interval; news that come sooner are about what was sent before. */
 static void find_rate(struct pacing *pacing, uint64_t now)
 {
-	if (pacing->hit || pacing->lost) {
-		/* What comes sooner is about what was sent before. */
-		if (elapsed(pacing->stepped_at, now) >= CUT_NS || pacing->begins)
-			cut(pacing, now);
-		pacing->hit = false;
-		pacing->lost = false;
-	}
-	/* A pause shows nothing. */
-	if (elapsed(pacing->stepped_at, now) >= STEP_NS) {
-		step_up(pacing);
+	bool is_congested = pacing->news != PACING_NEWS_NONE;
+	bool is_first = is_congested && pacing->phase == PACING_DOUBLING;
+
+	if (is_first || elapsed(pacing->stepped_at, now) >= INTERVAL_NS) {
+		if (is_congested)
+			cut(pacing);
+		else
+			grow(pacing);
 		pacing->stepped_at = now;
 	}
+	pacing->news = PACING_NEWS_NONE;
 }
 
 /* Tokens that are enough to go: a full burst, so that system calls carry much, or what is left. */
 static int64_t enough(const struct pacing *pacing, uint64_t left)
 {
-	uint64_t burst = pacing->network ? (uint64_t)depth(pacing) / 2 : BURST;
+	uint64_t burst = is_on_network(pacing) ? (uint64_t)depth(pacing) / 2 : BURST;
 
 	if (burst > BURST)
 		burst = BURST;
@@ -134,7 +105,7 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 	if (passed > 1000000000)
 		passed = 1000000000;
 	pacing->tokens += (int64_t)(passed * pacing->rate / 1000000);
-	if (pacing->network)
+	if (is_on_network(pacing))
 		find_rate(pacing, now);
 	if (pacing->tokens > depth(pacing))
 		pacing->tokens = depth(pacing);
@@ -146,7 +117,7 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 
 int64_t pacing_allowance(const struct pacing *pacing)
 {
-	return pacing->network ? pacing->tokens : INT64_MAX;
+	return is_on_network(pacing) ? pacing->tokens : INT64_MAX;
 }
 
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left)
@@ -168,7 +139,7 @@ void pacing_spent(struct pacing *pacing, uint32_t bytes)
 
 void pacing_went_well(struct pacing *pacing)
 {
-	if (pacing->network)
+	if (is_on_network(pacing))
 		return;
 	pacing->rate += pacing->rate / 8;
 	if (pacing->rate > RATE_MAX)
@@ -177,8 +148,8 @@ void pacing_went_well(struct pacing *pacing)
 
 void pacing_lost(struct pacing *pacing)
 {
-	if (pacing->network) {
-		pacing->lost = true;
+	if (is_on_network(pacing)) {
+		pacing->news = PACING_NEWS_LOST;
 		return;
 	}
 	pacing->rate /= 2;
@@ -188,5 +159,6 @@ void pacing_lost(struct pacing *pacing)
 
 void pacing_congested(struct pacing *pacing)
 {
-	pacing->hit = true;
+	if (pacing->news == PACING_NEWS_NONE)
+		pacing->news = PACING_NEWS_MARKED;
 }

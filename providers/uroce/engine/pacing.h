@@ -5,11 +5,11 @@
  * that a default socket buffer holds goes at once, the rest at a rate that grows with each READ
  * that went through and halves when the requester asks again for what was lost.
  *
- * On a network the rate goes far lower, as what is in the way there is slower than a socket, and is
- * found as DCQCN does it (Zhu et al., SIGCOMM 2015): a loss, or a CNP, cuts it by half of the part
- * of the time in which there were such of late; without any it goes back half of the way to what it
- * was, again and again, and then beyond; after a loss only by and by.  What may go at once is what
- * the rate brings in a short time.
+ * On a network the rate goes far lower, as what is in the way there is slower than a socket.  It
+ * changes once in an interval: it doubles until the first congestion, and then grows by an amount,
+ * by which flows come to share alike, and by a part of itself, which fast networks need; a loss
+ * takes half of it, as of a congestion window, and a CNP a fifth (law.h).  What may
+ * go at once is what the rate brings in an interval.
  */
 #ifndef UROCE_ENGINE_PACING_H
 #define UROCE_ENGINE_PACING_H
@@ -17,19 +17,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum pacing_phase {
+	PACING_HOST,	 /* the rate changes with each READ */
+	PACING_DOUBLING, /* on a network, before any congestion */
+	PACING_STEADY,	 /* on a network, later */
+};
+
+enum pacing_news {
+	PACING_NEWS_NONE,
+	PACING_NEWS_MARKED, /* a CNP has come */
+	PACING_NEWS_LOST,   /* a READ was asked for again */
+};
+
 struct pacing {
-	uint64_t filled_at; /* ns */
-	int64_t tokens;	    /* bytes that may go now */
-	uint32_t rate;	    /* bytes per millisecond */
-	/* On a network. */
-	bool network;
-	bool marks;	     /* CNPs may come */
-	bool begins;	     /* no congestion so far */
-	bool hit, lost;	     /* a CNP has come, or something was lost, since the rate was cut */
-	uint8_t steps;	     /* up, since the last cut */
-	uint16_t alpha;	     /* part of the time with hits, in 1024ths */
-	uint32_t target;     /* rate to come back to */
-	uint64_t stepped_at; /* ns */
+	uint64_t filled_at;  /* ns */
+	int64_t tokens;	     /* bytes that may go now */
+	uint32_t rate;	     /* bytes per millisecond */
+	uint64_t stepped_at; /* ns; when the rate changed last */
+	enum pacing_phase phase;
+	enum pacing_news news; /* since then */
 };
 
 void pacing_start(struct pacing *pacing, uint64_t now);

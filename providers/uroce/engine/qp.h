@@ -11,19 +11,28 @@
 #include "psn.h"
 #include "recovery/rtt.h"
 
+/* What the peer's AETHs have reported last. */
+enum credit_report {
+	CREDIT_REPORT_NONE,	 /* none has come */
+	CREDIT_REPORT_UNLIMITED, /* 11111b (rule C3); always on unreliable services */
+	CREDIT_REPORT_COUNT,
+};
+
 /*
  * What the peer's AETHs allow (credit.c).  lsn never moves back (rules C12, U3).
  */
 struct credit {
 	uint32_t lsn;
-	bool unlimited; /* the peer reports 11111b (rule C3) */
-	bool heard;
+	enum credit_report report;
 	bool volunteers; /* the last news of credits that were waited for came unasked */
 	uint8_t last_code;
 	uint32_t uncredited;  /* requests begun that need no receive WQE (rule C12) */
 	uint64_t refusal_ns;  /* what the last RNR NAK made us wait; 0: there was none */
 	uint64_t waits_until; /* a limited request waits for news so long; 0: none does */
 };
+
+/* Number of packets that may be kept ahead of a missing one: more than a window holds. */
+#define ENG_AHEAD_PACKETS 1024
 
 /* Loss recovery (recovery/loss_state.h). */
 enum loss_state {
@@ -42,9 +51,6 @@ enum loss_action {
 	LOSS_ACTION_REPAIR,
 	LOSS_ACTION_READ_PARTS,
 };
-
-/* The probe timeout is not doubled more often than this. */
-#define LOSS_MAX_BACKOFF 16
 
 struct loss {
 	enum loss_state state;
@@ -85,7 +91,6 @@ struct repair {
 };
 
 /* READ responses that have been placed ahead of their turn (recovery/gaps.c). */
-#define GAPS_PSNS 1024
 struct gaps {
 	uint32_t count;		/* of bits below; all else counts only when there are some */
 	uint32_t placed_psn;	/* they all lie before it, and what an ACK behind a gap is for, */
@@ -97,7 +102,7 @@ struct gaps {
 	uint32_t from_psn;	/* first PSN of the parts to request; they end at asked_psn */
 	uint32_t sent_from_psn; /* first PSN of the last burst of such requests */
 	uint64_t asked_at;	/* ns; when parts were requested last */
-	uint64_t placed[GAPS_PSNS / 64]; /* a bit for each PSN, modulo their number */
+	uint64_t placed[ENG_AHEAD_PACKETS / 64]; /* a bit for each PSN, modulo their number */
 };
 
 /*
@@ -146,10 +151,15 @@ struct requester {
 /* Up to eight parts of a READ may be asked for at once; of more, what lies between is sent too. */
 #define REPLAY_SKIPS 7
 
+enum replay_kind {
+	REPLAY_FREE,
+	REPLAY_READ, /* and ATOMIC_WRITE, which is answered as a READ of no bytes */
+	REPLAY_ATOMIC,
+};
+
 /* A READ or Atomic that the peer may ask for again (replay.c). */
 struct replay {
-	bool valid;
-	bool atomic;
+	enum replay_kind kind;
 	bool again;   /* the pending answer repeats one that was given before */
 	uint32_t psn; /* of the request, that is of the first response */
 	uint32_t packets;
@@ -191,6 +201,13 @@ struct early {
 	bool understood; /* the peer is one that can be told beyond a gap */
 };
 
+/* The NAK that the responder has raised: no other one until expected_psn arrives (rule S4). */
+enum nak_state {
+	NAK_STATE_NONE,
+	NAK_STATE_PENDING, /* not sent yet */
+	NAK_STATE_SENT,
+};
+
 struct responder {
 	uint32_t expected_psn;
 	uint32_t msn;
@@ -199,15 +216,13 @@ struct responder {
 	uint64_t write_va;
 	uint32_t write_rkey;
 	uint32_t write_length;
-	bool silent; /* a NAK for expected_psn has been sent: no other one until it arrives (rule
-			S4) */
 	bool established;
 	uint8_t repeats;	/* of the last positive response, that are still to be sent */
 	uint8_t repeats_before; /* the last burst of responses, for eng_unsent() */
 
 	bool ack_owed;
 	uint32_t ack_psn; /* the last SEND or WRITE packet executed */
-	bool nak_owed;
+	enum nak_state nak;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 
@@ -235,6 +250,12 @@ struct responder {
 /* schedule.since_post of an application that has posted nothing yet: any large number. */
 #define SCHEDULE_NO_POST (UINT32_MAX / 2)
 
+enum ack_wait {
+	ACK_WAIT_REST,	  /* the rest of a message */
+	ACK_WAIT_ANSWER,  /* a post that answers a whole message */
+	ACK_WAIT_RECEIVE, /* the same, or a receive that gives credits */
+};
+
 /* What the scheduler remembers (schedule.c). */
 struct schedule {
 	uint64_t received_at;	   /* when the last packet came; one time is one round */
@@ -251,8 +272,7 @@ struct schedule {
 	uint32_t burst_segment;	   /* ... which this was: bytes of each packet */
 	bool heard;		   /* a packet has come since requests left last */
 	bool answers_next;	   /* requests have had their turn */
-	bool ack_for_receive;	   /* the ACK that waits, waits for a receive to be posted */
-	bool ack_for_answer;	   /* ... or for a post that answers a whole message */
+	enum ack_wait ack_wait;	   /* what the ACK waits for until ack_due */
 	bool silent; /* the last message is a WRITE of which the application learns nothing */
 	/* The last ACK that waited for a post got none: behind messages that are not silent, ... */
 	bool no_answers[2]; /* ... and behind those that are */

@@ -50,7 +50,7 @@ static uint32_t depth_of(const struct eng_qp *qp)
 
 static bool is_pending(const struct replay *entry)
 {
-	return entry->valid && entry->next != entry->end;
+	return entry->kind != REPLAY_FREE && entry->next != entry->end;
 }
 
 /* An answer of entry is wanted: nothing older is looked for before it. */
@@ -141,7 +141,7 @@ struct replay *replay_new(struct eng_qp *qp, uint32_t psn, uint32_t packets)
 	give_up(qp, entry_at(qp, resp->replay_head - depth_of(qp)));
 	give_up(qp, entry);
 	memset(entry, 0, sizeof(*entry));
-	entry->valid = true;
+	entry->kind = REPLAY_READ;
 	entry->psn = psn;
 	entry->packets = packets;
 	entry->end = packets;
@@ -155,7 +155,7 @@ struct replay *replay_find(struct eng_qp *qp, uint32_t psn)
 	for (uint32_t i = 1; i <= depth_of(qp); i++) {
 		struct replay *entry = entry_at(qp, qp->resp.replay_head - i);
 
-		if (!entry->valid)
+		if (entry->kind == REPLAY_FREE)
 			return NULL;
 		if (psn_in(psn, entry->psn, entry->packets))
 			return entry;
@@ -260,7 +260,7 @@ void replay_unsent(struct eng_qp *qp)
 
 		if (!in_burst(qp, slot))
 			continue;
-		assert(entry->valid && entry->before < entry->next);
+		assert(entry->kind != REPLAY_FREE && entry->before < entry->next);
 		entry->next = entry->before;
 		if (answered)
 			note_pending(qp, entry);

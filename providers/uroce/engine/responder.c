@@ -66,8 +66,9 @@ void responder_owe_last_ack(struct eng_qp *qp)
 
 	resp->nak_psn = resp->ack_psn;
 	resp->nak_syndrome = AETH_ACK << 5;
-	resp->nak_owed = resp->replay_pending > 0 ||
-			 psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0;
+	resp->nak = NAK_STATE_NONE;
+	if (resp->replay_pending > 0 || psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
+		resp->nak = NAK_STATE_PENDING;
 }
 
 enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uint32_t psn)
@@ -75,10 +76,9 @@ enum eng_status responder_raise(struct eng_qp *qp, enum request_error error, uin
 	const struct request_error_row *row = &request_error_rows[error];
 	struct responder *resp = &qp->resp;
 
-	resp->nak_owed = is_reliable(qp);
+	resp->nak = is_reliable(qp) ? NAK_STATE_PENDING : NAK_STATE_SENT;
 	resp->nak_psn = psn;
 	resp->nak_syndrome = row->syndrome;
-	resp->silent = true;
 	if (error == REQUEST_INVALIDATE && is_reliable(qp))
 		responder_owe_last_ack(qp);
 	if (error == REQUEST_RNR) {
@@ -272,7 +272,7 @@ static enum request_error execute_atomic(struct eng_qp *qp, const struct wire_pa
 	if ((uintptr_t)target % sizeof(*target))
 		return REQUEST_INVALID;
 	entry = replay_new(qp, packet->psn, 1);
-	entry->atomic = true;
+	entry->kind = REPLAY_ATOMIC;
 	entry->original = atomic_apply(target, packet);
 	return REQUEST_RIGHT;
 }
@@ -338,7 +338,7 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 	struct replay *entry = replay_find(qp, packet->psn);
 	uint32_t from, offset;
 
-	if (!entry || entry->atomic || entry->rkey != packet->rkey)
+	if (!entry || entry->kind == REPLAY_ATOMIC || entry->rkey != packet->rkey)
 		return;
 	from = psn_sub(packet->psn, entry->psn);
 	offset = from * qp->attr.mtu;
@@ -349,7 +349,7 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 	 * Asked for from its start it may be a repeat after an RNR NAK; from its middle it was
 	 * lost.  On a network the start is lost as well.
 	 */
-	if (from > 0 || qp->resp.pacing.network)
+	if (from > 0 || qp->resp.pacing.phase != PACING_HOST)
 		pacing_lost(&qp->resp.pacing);
 	replay_again(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
 }
@@ -359,7 +359,7 @@ static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet
 {
 	struct replay *entry = replay_find(qp, packet->psn);
 
-	if (entry && entry->atomic)
+	if (entry && entry->kind == REPLAY_ATOMIC)
 		replay_again(qp, entry, 0, 1);
 }
 
@@ -368,7 +368,7 @@ static void duplicate_atomic_write(struct eng_qp *qp, const struct wire_packet *
 {
 	struct replay *entry = replay_find(qp, packet->psn);
 
-	if (entry && !entry->atomic && entry->length == 0)
+	if (entry && entry->kind == REPLAY_READ && entry->length == 0)
 		replay_again(qp, entry, 0, 1);
 }
 
@@ -387,7 +387,7 @@ static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packe
 		break;
 	default:
 		/* Not written again, but acknowledged; behind a NAK the NAK says it all. */
-		if (!qp->resp.nak_owed)
+		if (qp->resp.nak != NAK_STATE_PENDING)
 			qp->resp.ack_owed = true;
 	}
 }
@@ -398,12 +398,13 @@ static enum eng_status receive_ahead(struct eng_qp *qp, const struct wire_packet
 	struct responder *resp = &qp->resp;
 
 	count(qp, ENG_COUNT_OUT_OF_SEQ_REQUEST);
-	if ((!resp->silent && !resp->early.first) ||
+	if ((resp->nak == NAK_STATE_NONE && !resp->early.first) ||
 	    psn_diff(resp->early_psn, resp->expected_psn) < 0 || psn_diff(psn, resp->early_psn) > 0)
 		resp->early_psn = psn;
 	early_keep(qp, packet);
-	return resp->silent ? ENG_SUCCESS
-			    : responder_raise(qp, REQUEST_PSN_SEQUENCE, resp->expected_psn);
+	return resp->nak != NAK_STATE_NONE
+		       ? ENG_SUCCESS
+		       : responder_raise(qp, REQUEST_PSN_SEQUENCE, resp->expected_psn);
 }
 
 void responder_establish(struct eng_qp *qp)
@@ -424,9 +425,10 @@ static void take_back_nak(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
 
-	if (resp->nak_owed && psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
+	if (resp->nak == NAK_STATE_PENDING &&
+	    psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
 		resp->ack_owed = true;
-	resp->nak_owed = false;
+	resp->nak = NAK_STATE_NONE;
 }
 
 /* The request whose turn it is. */
@@ -500,7 +502,7 @@ bool responder_take_short(struct eng_qp *qp, const struct wire_packet *packet)
 	struct eng_wc wc = { .op = ENG_SEND, .receive = true };
 
 	if (packet->psn != resp->expected_psn || !can_respond(qp) || resp->previous_opcode >= 0 ||
-	    resp->silent || resp->nak_owed || resp->early.first || !resp->established ||
+	    resp->nak != NAK_STATE_NONE || resp->early.first || !resp->established ||
 	    qp->rq_shared || length > qp->attr.mtu || eng_ring_used(qp->rq) == 0)
 		return false;
 	wqe = eng_ring_slot(qp->rq, qp->rq->tail);
@@ -533,9 +535,10 @@ enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *p
 	struct responder *resp = &qp->resp;
 	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
 	enum request_error error;
-	bool missed = resp->nak_owed &&
+	bool missed = resp->nak == NAK_STATE_PENDING &&
 		      resp->nak_syndrome == request_error_rows[REQUEST_PSN_SEQUENCE].syndrome;
-	bool unasked = resp->silent && syndrome_kind(resp->nak_syndrome) == AETH_RNR_NAK;
+	bool unasked =
+		resp->nak != NAK_STATE_NONE && syndrome_kind(resp->nak_syndrome) == AETH_RNR_NAK;
 
 	(void)now;
 	if (distance > 0)
@@ -544,7 +547,6 @@ enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *p
 		receive_duplicate(qp, packet);
 		return ENG_SUCCESS;
 	}
-	resp->silent = false;
 	take_back_nak(qp);
 	responder_establish(qp);
 	error = take_turn(qp, packet);

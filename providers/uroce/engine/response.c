@@ -96,7 +96,7 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 	burst->kind = ENG_BURST_NAK;
 	/* rule S11: the NAK acknowledges what came before. */
 	qp->resp.ack_owed = false;
-	qp->resp.nak_owed = false;
+	qp->resp.nak = NAK_STATE_SENT;
 	if (syndrome_kind(syndrome) == AETH_ACK) {
 		/* READ responses that came first may have acknowledged it. */
 		if (psn_diff(psn, qp->resp.advert.last_positive_psn) <= 0)
@@ -219,7 +219,7 @@ static uint64_t bytes_left(const struct eng_qp *qp, const struct replay *entry)
 
 static bool pace_allows(struct eng_qp *qp, const struct replay *entry, uint64_t now)
 {
-	return entry->atomic || qp->transport_waits ||
+	return entry->kind == REPLAY_ATOMIC || qp->transport_waits ||
 	       pacing_open(&qp->resp.pacing, bytes_left(qp, entry), now);
 }
 
@@ -270,7 +270,8 @@ static enum eng_tx send_answers(struct eng_qp *qp, struct eng_burst *burst, stru
 	burst->first_psn = psn_add(entry->psn, entry->next);
 	replay_begin(qp);
 	while (entry && !ack_goes_first(qp, entry) && pace_allows(qp, entry, now)) {
-		result = entry->atomic ? add_atomic(qp, burst, entry) : add_read(qp, burst, entry);
+		result = entry->kind == REPLAY_ATOMIC ? add_atomic(qp, burst, entry)
+						      : add_read(qp, burst, entry);
 		if (result != PACK_DONE)
 			break;
 		entry = replay_pending(qp);
@@ -292,7 +293,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64
 	struct replay *entry = NULL;
 
 	/* An error does not take away the answers to what came before it. */
-	if (can_respond(qp) || resp->nak_owed)
+	if (can_respond(qp) || resp->nak == NAK_STATE_PENDING)
 		entry = replay_pending(qp);
 	pack_begin(burst, &qp->attr.path);
 	resp->advert_before = resp->advert;
@@ -301,7 +302,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64
 		return send_ack(qp, burst);
 	if (entry)
 		return send_answers(qp, burst, entry, now);
-	if (resp->nak_owed)
+	if (resp->nak == NAK_STATE_PENDING)
 		return send_nak(qp, burst);
 	if (!can_respond(qp))
 		return ENG_TX_STATE;
@@ -321,7 +322,7 @@ void response_unsent(struct eng_qp *qp, const struct eng_burst *burst)
 		qp->resp.ack_owed = true;
 		break;
 	case ENG_BURST_NAK:
-		qp->resp.nak_owed = true;
+		qp->resp.nak = NAK_STATE_PENDING;
 		if (is_rnr_nak(&qp->resp))
 			qp->counters[ENG_COUNT_SENT_RNR]--;
 		break;
@@ -347,7 +348,7 @@ uint64_t response_deadline(const struct eng_qp *qp)
 {
 	const struct replay *entry = replay_look(qp);
 
-	if (!entry || entry->atomic || qp->transport_waits)
+	if (!entry || entry->kind == REPLAY_ATOMIC || qp->transport_waits)
 		return ENG_NEVER;
 	return pacing_deadline(&qp->resp.pacing, bytes_left(qp, entry));
 }
@@ -356,7 +357,7 @@ enum eng_owed response_owed(const struct eng_qp *qp)
 {
 	const struct responder *resp = &qp->resp;
 
-	if (resp->nak_owed)
+	if (resp->nak == NAK_STATE_PENDING)
 		return ENG_OWED_NOW;
 	if (!can_respond(qp))
 		return ENG_OWED_NOTHING;

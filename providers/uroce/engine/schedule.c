@@ -17,17 +17,12 @@ enum {
 	FEW_MESSAGES = 2,
 	/* After so many messages without a post an application is not about to answer. */
 	MANY_UNANSWERED = 8,
-	/* Of a long message so many packets are acknowledged while it is under way. */
-	MANY_PACKETS = 16,
-	/* A post that meets more packets than this under way belongs to a stream. */
-	STREAM_PACKETS = 16,
-	/* Posts that make a full burst when each is one packet of the largest size. */
-	BURST_POSTS_MIN = 15,
 	/*
-	 * Where a burst costs no system call so many posts are enough for one, and the peer works
-	 * on them while the next ones are posted.
+	 * Packets of a stream: of more under way, a post belongs to one; of more received, a long
+	 * message is acknowledged while it is under way.  It is also about a full burst of packets
+	 * of the largest size.
 	 */
-	SHARED_MEMORY_POSTS = 16,
+	STREAM_PACKETS = 16,
 	/* What a transport that is nearly full still takes. */
 	SHORT_BURST = 8,
 };
@@ -36,7 +31,7 @@ enum {
 static void no_ack_waits(struct schedule *schedule)
 {
 	schedule->ack_due = 0;
-	schedule->ack_for_answer = false;
+	schedule->ack_wait = ACK_WAIT_REST;
 }
 
 /*
@@ -82,9 +77,10 @@ static uint32_t packets_unsent(const struct eng_qp *qp)
 
 static uint32_t posts_for_burst(const struct eng_qp *qp)
 {
-	if (qp->transport_waits)
-		return SHARED_MEMORY_POSTS;
-	return qp->schedule.burst_packets ? qp->schedule.burst_packets : BURST_POSTS_MIN;
+	/* Where a burst costs no system call the peer may work on it while more is posted. */
+	if (qp->transport_waits || qp->schedule.burst_packets == 0)
+		return STREAM_PACKETS;
+	return qp->schedule.burst_packets;
 }
 
 static bool newest_is_signaled(const struct eng_qp *qp)
@@ -175,7 +171,7 @@ static void let_ack_ride(struct eng_qp *qp, struct eng_burst *burst, enum eng_ow
 	if (owed != ENG_OWED_SOON)
 		return;
 	/* The ACK would end the peer's polling before the rest of the answer has come. */
-	if (qp->schedule.ack_for_answer && qp->req.next_wqe != qp->sq->head)
+	if (qp->schedule.ack_wait != ACK_WAIT_REST && qp->req.next_wqe != qp->sq->head)
 		return;
 	response_ride(qp, burst);
 	if (burst->ack_rides)
@@ -250,8 +246,9 @@ bool schedule_receive_posted(struct eng_qp *qp)
 	if (qp->resp.wqes_done > 0)
 		schedule->since_post = 0;
 	/* rule C10: credits for a peer that may have run out of them do not wait for a round. */
-	return owed == ENG_OWED_NOW || (owed == ENG_OWED_SOON && schedule->ack_due &&
-					schedule->ack_for_receive && !ack_awaits_receive(qp));
+	return owed == ENG_OWED_NOW ||
+	       (owed == ENG_OWED_SOON && schedule->ack_due &&
+		schedule->ack_wait == ACK_WAIT_RECEIVE && !ack_awaits_receive(qp));
 }
 
 /*
@@ -263,14 +260,14 @@ bool schedule_receive_posted(struct eng_qp *qp)
 static bool may_wait_for_answer(const struct eng_qp *qp, const struct eng_hint *hint)
 {
 	const struct schedule *schedule = &qp->schedule;
-	bool one_waits =
-		schedule->ack_for_answer && schedule->ack_due != hint->now + ANSWER_WAIT_NS;
+	bool one_waits = schedule->ack_wait != ACK_WAIT_REST &&
+			 schedule->ack_due != hint->now + ANSWER_WAIT_NS;
 
 	/* XRC targets: no post will ever take an ACK along. */
 	if (!hint->watched || qp->type == ENG_XRC_RECV || schedule->no_answers[schedule->silent])
 		return false;
 	/* In the middle of a long message its sender may be waiting to send the rest. */
-	if (qp->resp.previous_opcode >= 0 && schedule->unanswered > MANY_PACKETS)
+	if (qp->resp.previous_opcode >= 0 && schedule->unanswered > STREAM_PACKETS)
 		return false;
 	return schedule->messages <= (one_waits ? 0 : FEW_MESSAGES);
 }
@@ -295,10 +292,11 @@ static bool ack_may_wait(struct eng_qp *qp, const struct eng_hint *hint)
 	if (schedule->sent_at == hint->now || (!for_receive && !may_wait_for_answer(qp, hint)))
 		return false;
 	/* The rest of a message comes soon, and then the ACK may wait for the answer. */
-	if (!schedule->ack_due || (for_answer && !schedule->ack_for_answer)) {
+	if (!schedule->ack_due || (for_answer && schedule->ack_wait == ACK_WAIT_REST)) {
 		schedule->ack_due = hint->now + (for_answer ? ANSWER_WAIT_NS : REST_WAIT_NS);
-		schedule->ack_for_receive = for_receive;
-		schedule->ack_for_answer = for_answer;
+		schedule->ack_wait = for_receive  ? ACK_WAIT_RECEIVE
+				     : for_answer ? ACK_WAIT_ANSWER
+						  : ACK_WAIT_REST;
 	}
 	if (hint->now < schedule->ack_due)
 		return true;
@@ -340,7 +338,7 @@ static bool answers_are_next(const struct schedule *schedule, enum eng_owed owed
 			     const struct eng_hint *hint)
 {
 	return schedule->answers_next && owed != ENG_OWED_NOTHING &&
-	       (owed == ENG_OWED_NOW || !schedule->ack_for_answer ||
+	       (owed == ENG_OWED_NOW || schedule->ack_wait == ACK_WAIT_REST ||
 		(hint->occasion != ENG_POST && hint->now >= schedule->ack_due));
 }
 

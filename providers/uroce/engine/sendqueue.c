@@ -23,7 +23,7 @@ void sendqueue_start(struct eng_qp *qp, uint32_t sq_psn)
 	/* rule C1: credits exist on reliable connections only; there the peer may have told of them
 	 * (rule C9). */
 	if (!is_reliable(qp))
-		req->credit.unlimited = true;
+		req->credit.report = CREDIT_REPORT_UNLIMITED;
 }
 
 inline void sendqueue_push(struct eng_qp *qp)

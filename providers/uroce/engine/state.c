@@ -29,7 +29,7 @@ static void enter_error(struct eng_qp *qp)
 static void enter_error_silently(struct eng_qp *qp)
 {
 	replay_cancel(qp);
-	qp->resp.nak_owed = false;
+	qp->resp.nak = NAK_STATE_NONE;
 	ecn_forget(qp);
 	enter_error(qp);
 }

@@ -19,12 +19,12 @@
 /* Where the bit of a PSN is. */
 static uint64_t *word_of(struct gaps *gaps, uint32_t psn)
 {
-	return &gaps->placed[psn % GAPS_PSNS / WORD_BITS];
+	return &gaps->placed[psn % ENG_AHEAD_PACKETS / WORD_BITS];
 }
 
 static bool is_placed(const struct gaps *gaps, uint32_t psn)
 {
-	return gaps->placed[psn % GAPS_PSNS / WORD_BITS] >> psn % WORD_BITS & 1;
+	return gaps->placed[psn % ENG_AHEAD_PACKETS / WORD_BITS] >> psn % WORD_BITS & 1;
 }
 
 static const struct eng_send_wqe *request_of(const struct eng_qp *qp, uint32_t psn)
@@ -67,7 +67,8 @@ static const struct eng_send_wqe *keeping_request(const struct eng_qp *qp,
 
 	if (qp->type != ENG_RC || !loss_has_probes(qp) || !tells_credits(qp, packet))
 		return NULL;
-	if (!wqe || wqe->op != ENG_READ || !psn_in(packet->psn, req->unacked_psn, GAPS_PSNS))
+	if (!wqe || wqe->op != ENG_READ ||
+	    !psn_in(packet->psn, req->unacked_psn, ENG_AHEAD_PACKETS))
 		return NULL;
 	index = wqe_packet_index(wqe, packet->psn);
 	last = index == wqe->packets - 1;
@@ -224,7 +225,7 @@ bool gaps_passed(struct eng_qp *qp, uint32_t psn, uint64_t now)
 
 	/* What is placed is known for that many PSNs only, and further ones would look like these.
 	 */
-	if (!gaps_exist(qp) || !psn_in(psn, qp->req.unacked_psn, GAPS_PSNS))
+	if (!gaps_exist(qp) || !psn_in(psn, qp->req.unacked_psn, ENG_AHEAD_PACKETS))
 		return false;
 	gaps->heard_psn = later(psn_add(psn, 1), gaps->heard_psn);
 	gaps->placed_psn = later(psn_add(psn, 1), gaps->placed_psn);
@@ -243,6 +244,9 @@ uint32_t gaps_take(struct eng_qp *qp, uint32_t n)
 		taken++;
 		psn = psn_add(psn, 1);
 	}
+	/* What was missing has come before it could be requested. */
+	if (gaps->count == 0 && qp->req.loss.action == LOSS_ACTION_READ_PARTS)
+		qp->req.loss.action = LOSS_ACTION_NONE;
 	return taken;
 }
 

@@ -26,9 +26,11 @@ static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool solicits
 
 	if (solicits && wait < SOLICIT_AFTER_NS)
 		wait = SOLICIT_AFTER_NS;
-	if (wait << loss->probes <= most)
-		return wait << loss->probes;
-	return wait > most ? wait : most;
+	if (most < wait)
+		most = wait;
+	for (uint32_t i = 0; i < loss->probes && wait < most; i++)
+		wait *= 2;
+	return wait < most ? wait : most;
 }
 
 uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout)
@@ -77,6 +79,6 @@ void probe_send(struct eng_qp *qp, uint64_t now)
 		if (!gaps_probe(qp, now) && !repair_probe(qp, now))
 			send_oldest(qp, now);
 	}
-	if (loss->probes < LOSS_MAX_BACKOFF)
+	if (loss->probes < UINT8_MAX)
 		loss->probes++;
 }

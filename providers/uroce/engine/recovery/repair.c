@@ -12,8 +12,6 @@
 #include "engine/sendqueue.h"
 
 enum {
-	/* Packets of one repair at most: half of a full window. */
-	REPAIR_MAX = 64,
 	/*
 	 * Unless the peer has been shown our credits, the first loss is used for that; then a peer
 	 * that has not jumped is asked so often.
@@ -66,11 +64,10 @@ static uint32_t repair_end(const struct repair *repair)
 	return psn_add(repair->psn, repair->packets);
 }
 
+/* A repair is no longer than a burst and what is in flight. */
 static uint32_t twice(uint32_t packets)
 {
-	if (packets == 0)
-		return 1;
-	return packets < REPAIR_MAX / 2 ? 2 * packets : REPAIR_MAX;
+	return packets == 0 ? 1 : 2 * packets;
 }
 
 /* Packets of the repair that are still missing; 0 or less: none. */

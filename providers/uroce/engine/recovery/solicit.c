@@ -38,7 +38,7 @@ static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *
 {
 	const struct credit *credit = &qp->req.credit;
 
-	return op_row(wqe->op)->needs_receive && !credit->unlimited &&
+	return op_row(wqe->op)->needs_receive && credit->report != CREDIT_REPORT_UNLIMITED &&
 	       psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS;
 }
 
