@@ -63,6 +63,32 @@ static void test_silence_is_probed(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
 }
 
+/*
+ * A NAK for a packet that has been sent again for a NAK and then probed says nothing new: responses
+ * of a READ that were under way are implied NAKs, one after the other.
+ */
+static void test_nak_behind_a_probe(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+	uint32_t retries = dut_view(dut).retries_left;
+
+	(void)state;
+	/* rule S10 test */
+	for (int i = 0; i < 10; i++) {
+		dut_advance_to_deadline(dut);
+		assert_int_equal(probes(dut), i + 1);
+		expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+		dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+		expect_silence(dut);
+		assert_int_equal(dut_view(dut).retries_left, retries);
+	}
+	/* Of the next packet it is the first one. */
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	dut_pull(dut);
+	assert_int_equal(dut->sent_count - dut->sent_read, 3);
+	assert_int_equal(dut_view(dut).counters[ENG_COUNT_COMPLETER_RETRY], 2);
+}
+
 /* The peer had got all, and its ACK was lost: nothing more is sent again. */
 static void test_answer_of_who_has_all(void **state)
 {
@@ -217,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DUT_TEST(test_silence_is_probed),
+		DUT_TEST(test_nak_behind_a_probe),
 		DUT_TEST(test_answer_of_who_has_all),
 		DUT_TEST(test_answer_of_who_missed_the_oldest),
 		DUT_TEST(test_interval_is_bounded),

@@ -54,7 +54,7 @@ enum loss_action {
 
 struct loss {
 	enum loss_state state;
-	enum loss_state resume;	 /* state after RNR_WAIT: OPEN, or GO_BACK */
+	enum loss_state resume;	 /* after RNR_WAIT: OPEN, or GO_BACK, which PROBE has left */
 	enum loss_action action; /* pending, that is not sent yet */
 	uint64_t rnr_until;	 /* ns; end of RNR_WAIT */
 	uint64_t lossy_until;	 /* ns; the peer's silence is taken for a loss before this */

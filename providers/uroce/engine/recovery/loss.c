@@ -72,6 +72,7 @@ static enum eng_status retry(struct eng_qp *qp, enum loss_state to, uint64_t now
 	req->loss.lossy_until = 0;
 	req->loss.probes = 0;
 	req->loss.solicited_at = 0;
+	req->loss.resume = LOSS_OPEN;
 	loss_go_back(qp, to);
 	return ENG_SUCCESS;
 }
@@ -79,6 +80,13 @@ static enum eng_status retry(struct eng_qp *qp, enum loss_state to, uint64_t now
 static bool waits_for_rnr(const struct eng_qp *qp, uint64_t now)
 {
 	return qp->req.loss.state == LOSS_RNR_WAIT && qp->req.loss.rnr_until > now;
+}
+
+/* Returns true if all packets have been sent again for a NAK, and nothing was answered since. */
+static bool has_gone_back(const struct loss *loss)
+{
+	return loss->state == LOSS_GO_BACK ||
+	       (loss->state == LOSS_PROBE && loss->resume == LOSS_GO_BACK);
 }
 
 enum eng_status loss_nak(struct eng_qp *qp, uint64_t now)
@@ -89,7 +97,7 @@ enum eng_status loss_nak(struct eng_qp *qp, uint64_t now)
 		return ENG_SUCCESS;
 	if (qp->req.loss.state == LOSS_RNR_WAIT)
 		loss_rnr_over(qp, now);
-	if (qp->req.loss.state == LOSS_GO_BACK)
+	if (has_gone_back(&qp->req.loss))
 		return ENG_SUCCESS;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
 	verdict = retry(qp, LOSS_GO_BACK, now);
@@ -118,7 +126,7 @@ enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now
 	req->credit.refusal_ns = rnr_timer_ns(timer_code);
 	if (req->loss.state == LOSS_RNR_WAIT)
 		loss_rnr_over(qp, now);
-	req->loss.resume = req->loss.state == LOSS_GO_BACK ? LOSS_GO_BACK : LOSS_OPEN;
+	req->loss.resume = has_gone_back(&req->loss) ? LOSS_GO_BACK : LOSS_OPEN;
 	req->loss.rnr_until = now + req->credit.refusal_ns;
 	loss_go_back(qp, LOSS_RNR_WAIT);
 	return ENG_SUCCESS;

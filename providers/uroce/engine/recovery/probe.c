@@ -62,9 +62,14 @@ static bool may_ask_for_losses(const struct eng_qp *qp)
 
 static void send_oldest(struct eng_qp *qp, uint64_t now)
 {
+	struct loss *loss = &qp->req.loss;
+
+	/* The NAK has been obeyed; responses that were under way then are no further ones. */
+	if (loss->state == LOSS_GO_BACK)
+		loss->resume = LOSS_GO_BACK;
 	cwnd_loss(qp);
 	loss_go_back(qp, LOSS_PROBE);
-	qp->req.loss.acted_at = now;
+	loss->acted_at = now;
 }
 
 void probe_send(struct eng_qp *qp, uint64_t now)
