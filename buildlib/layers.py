@@ -45,7 +45,7 @@ LAYERS = {
         group("messages and accounts", "op message sge credit cwnd law pacing replay early"),
         group("packets into a burst", "packer"),
         group("send queue", "sendqueue"),
-        group("state of loss recovery", "loss_state"),
+        group("state of loss recovery, invariants", "loss_state invariants"),
         group("responder, actions of loss recovery", "responder response checks unreliable local "
               "ecn solicit repair gaps"),
         group("probes", "probe"),

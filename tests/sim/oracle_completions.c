@@ -97,6 +97,7 @@ void oracle_after_step(struct sim_end *end)
 {
 	struct oracle *oracle = &end->oracle;
 
+	eng_check(end->qp);
 	if (service_is_loose(end->type)) {
 		loose_after_step(end);
 		return;

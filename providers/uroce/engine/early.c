@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "early.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -80,4 +81,17 @@ void early_forget(struct eng_qp *qp)
 {
 	while (qp->resp.early.first)
 		early_done(qp);
+}
+
+void early_check(const struct early *early)
+{
+	uint32_t count = 0;
+
+	for (const struct early_packet *at = early->first; at; at = at->next) {
+		assert(!at->next || psn_diff(at->next->packet.psn, at->packet.psn) > 0);
+		assert(at->next || at == early->last);
+		assert(at->packet.payload_length <= sizeof(at->payload));
+		count++;
+	}
+	assert(count == early->count);
 }

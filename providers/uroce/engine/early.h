@@ -32,6 +32,9 @@ void early_done(struct eng_qp *qp);
 /* Give all of them back. */
 void early_forget(struct eng_qp *qp);
 
+/* Asserts that the list is in the order of PSNs, and as long as it says. */
+void early_check(const struct early *early);
+
 /* The peer has told of credits without a request of ours: it is one that understands. */
 static inline void early_peer_told(struct eng_qp *qp, uint8_t credit_code)
 {

@@ -320,6 +320,11 @@ void eng_expire(struct eng_qp *qp, uint64_t now);
 void eng_restore_retries(struct eng_qp *qp);
 /* Returns true if half of the retries have been used up. */
 bool eng_few_retries(const struct eng_qp *qp);
+/*
+ * Asserts the invariants of the queue pair, which hold between two calls of the engine.  The engine
+ * itself does so when the Local ACK Timeout runs out.
+ */
+void eng_check(const struct eng_qp *qp);
 /* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */
 uint64_t eng_timeouts(const struct eng_qp *qp);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "pacing.h"
 
+#include <assert.h>
+
 #include "interval.h"
 #include "law.h"
 
@@ -161,4 +163,15 @@ void pacing_congested(struct pacing *pacing)
 {
 	if (pacing->news == PACING_NEWS_NONE)
 		pacing->news = PACING_NEWS_MARKED;
+}
+
+void pacing_check(const struct pacing *pacing)
+{
+	uint32_t least = is_on_network(pacing) ? NETWORK_MIN : RATE_MIN;
+
+	/* 0: it has not started. */
+	assert(pacing->rate == 0 || pacing->rate >= least);
+	assert(pacing->rate <= RATE_MAX);
+	assert(pacing->tokens <= DEPTH);
+	assert(is_on_network(pacing) || pacing->news == PACING_NEWS_NONE);
 }

@@ -52,5 +52,7 @@ void pacing_spent(struct pacing *pacing, uint32_t bytes);
 void pacing_went_well(struct pacing *pacing);
 void pacing_lost(struct pacing *pacing);
 void pacing_congested(struct pacing *pacing);
+/* Asserts that the rate is within its limits. */
+void pacing_check(const struct pacing *pacing);
 
 #endif
