@@ -40,18 +40,18 @@ LAYERS = {
     )),
     "broker": layer("which worker has which slot, socket and port of the host", "wire"),
     "engine": layer("the transport of one queue pair", "wire", pure=True, groups=(
-        group("contract and terms", "engine.h types codes psn interval rtt burst wqe qp.h qp_state "
-              "request_error pacing.h place"),
-        group("messages and accounts", "op message sge credit cwnd law pacing replay early"),
-        group("packets into a burst", "packer"),
-        group("send queue", "sendqueue"),
+        group("contract and terms", "engine.h types aeth psn time_util burst wqe nak_table "
+              "ordered_copy rtt qp_priv.h qp_state pacing.h"),
+        group("messages and accounts", "op sge pkt_hdr credit cwnd cc pacing resp_res ooo_rx"),
+        group("packets into a burst", "tx_build"),
+        group("send queue", "sq"),
         group("state of loss recovery, invariants", "loss_state invariants"),
-        group("responder, actions of loss recovery", "responder response checks unreliable local "
-              "ecn solicit repair gaps"),
+        group("responder, actions of loss recovery", "responder response resp_check uc_ud local_op "
+              "ecn ack_req retransmit read_retry"),
         group("probes", "probe"),
         group("events and timers of loss recovery", "loss"),
         group("requester beside completer", "requester completer", apart=True),
-        group("when beside states", "schedule state", apart=True),
+        group("when beside states", "tx_sched qp_transition", apart=True),
         group("entry", "engine"),
     )),
     "link": layer("datagrams in and out in batches: sockets, shared memory, netlink", "broker",

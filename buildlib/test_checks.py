@@ -131,11 +131,11 @@ def test_layers_allow(tree, name, line):
 
 
 @pytest.mark.parametrize("name, line, complaint", [
-    ("engine/requester.c", '#include "schedule.h"', "of 'when beside states' above it"),
-    ("engine/recovery/loss.c", '#include "engine/state.h"',
+    ("engine/tx/requester.c", '#include "tx_sched.h"', "of 'when beside states' above it"),
+    ("engine/recovery/loss.c", '#include "engine/qp_transition.h"',
      "of 'when beside states' above it"),
-    ("engine/cwnd.c", '#include "requester.h"', "above it"),
-    ("engine/requester.c", '#include "completer.h"', "do not include each other"),
+    ("engine/cc/cwnd.c", '#include "requester.h"', "above it"),
+    ("engine/tx/requester.c", '#include "completer.h"', "do not include each other"),
     ("verbs/memory/pd.c", '#include "verbs/qp/qp.h"', "of 'qp' above it"),
     ("verbs/memory/pd.c", '#include "../device/stat.h"', "of 'device' above it"),
     ("verbs/ops.h", '#include "verbs/memory/pd.h"', "of 'memory' above it"),

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 #include "link/link.h"
 #include "tools/snapshot.h"
 

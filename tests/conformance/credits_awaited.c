@@ -32,7 +32,7 @@ static struct dut *dut_refused(bool volunteered, uint8_t refusal)
 
 static uint64_t limited_requests(const struct dut *dut)
 {
-	return dut_view(dut).counters[ENG_COUNT_LIMITED_REQUESTS];
+	return dut_info(dut).counters[ENG_COUNT_LIMITED_REQUESTS];
 }
 
 /* News come in time: the request goes at once, and has its credit. */

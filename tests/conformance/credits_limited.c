@@ -14,8 +14,8 @@ static void test_limited_send_stops_after_first(void **state)
 	assert_true(expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN)->ack_request);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_CREDIT);
-	assert_int_equal(dut_view(dut).waiting, ENG_TX_CREDIT);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 1);
+	assert_int_equal(dut_info(dut).waiting, ENG_TX_CREDIT);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 1);
 
 	/* The response says that the WQE was taken: its count, now 0, is without that one. */
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 0);
@@ -244,7 +244,7 @@ static void test_initial_credits_in_rtr(void **state)
 		expect_packet(dut, WIRE_SEND_FIRST, psn);
 		expect_packet(dut, WIRE_SEND_LAST, (psn + 1) & 0xffffff);
 		expect_packet(dut, WIRE_SEND_ONLY, (psn + 2) & 0xffffff);
-		assert_int_equal(dut_view(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 0);
+		assert_int_equal(dut_info(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 0);
 	}
 }
 

@@ -21,7 +21,7 @@ static struct dut *dut_of_the_example(void)
 	dut_ack(dut, DUT_SQ_PSN + 0x17, ACK_CODE(5), 0x18);
 	assert_int_equal(dut->wc_count, 0x18);
 	dut->wc_read = dut->wc_count;
-	assert_int_equal(dut_view(dut).ssn, 0x18);
+	assert_int_equal(dut_info(dut).ssn, 0x18);
 	return dut;
 }
 
@@ -33,8 +33,8 @@ static void test_example_of_the_rule(void **state)
 
 	(void)state;
 	/* rule C12 test */
-	assert_int_equal(dut_view(dut).lsn, 0x1e);
-	assert_int_equal(dut_view(dut).credits_last_heard, 6);
+	assert_int_equal(dut_info(dut).lsn, 0x1e);
+	assert_int_equal(dut_info(dut).credits_last_heard, 6);
 	for (int i = 0; i < 8; i++)
 		dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
 	for (int i = 0; i < 6; i++, psn += 2) {
@@ -44,8 +44,8 @@ static void test_example_of_the_rule(void **state)
 	assert_true(expect_packet(dut, WIRE_SEND_FIRST, psn)->ack_request);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_CREDIT);
-	assert_int_equal(dut_view(dut).lsn, 0x1e);
-	assert_int_equal(dut_view(dut).sent_ssn, 0x1f);
+	assert_int_equal(dut_info(dut).lsn, 0x1e);
+	assert_int_equal(dut_info(dut).sent_ssn, 0x1f);
 }
 
 /* With two of the six requests needing no receive WQE the limit is 20h. */
@@ -73,11 +73,11 @@ static void test_example_with_two_uncredited(void **state)
 			expect_packet(dut, WIRE_SEND_LAST, psn + 1);
 		}
 	}
-	assert_int_equal(dut_view(dut).lsn, 0x20);
+	assert_int_equal(dut_info(dut).lsn, 0x20);
 	/* Request 9, SSN 21h, is limited. */
 	expect_packet(dut, WIRE_SEND_FIRST, psn);
 	expect_silence(dut);
-	assert_int_equal(dut_view(dut).lsn, 0x20);
+	assert_int_equal(dut_info(dut).lsn, 0x20);
 }
 
 /* An ACK in the middle counts each free ride that it does not cover once, and only once. */
@@ -91,15 +91,15 @@ static void test_uncredited_across_acks(void **state)
 	for (int i = 0; i < 6; i++)
 		dut_post(dut, i == 1 || i == 3 ? ENG_WRITE : ENG_SEND, 8, ENG_SIGNALED);
 	dut_forget(dut);
-	assert_int_equal(dut_view(dut).lsn, 0x20);
+	assert_int_equal(dut_info(dut).lsn, 0x20);
 	dut_ack(dut, psn, ACK_CODE(5), 0x19); /* the peer has posted one: still six */
-	assert_int_equal(dut_view(dut).lsn, 0x19 + 6 + 2);
+	assert_int_equal(dut_info(dut).lsn, 0x19 + 6 + 2);
 	dut_ack(dut, psn + 1, ACK_CODE(5), 0x1a);
-	assert_int_equal(dut_view(dut).lsn, 0x1a + 6 + 1);
+	assert_int_equal(dut_info(dut).lsn, 0x1a + 6 + 1);
 	dut_ack(dut, psn + 2, ACK_CODE(6), 0x1b); /* 8 */
-	assert_int_equal(dut_view(dut).lsn, 0x1b + 8 + 1);
+	assert_int_equal(dut_info(dut).lsn, 0x1b + 8 + 1);
 	dut_ack(dut, psn + 5, ACK_CODE(6), 0x1e);
-	assert_int_equal(dut_view(dut).lsn, 0x1e + 8);
+	assert_int_equal(dut_info(dut).lsn, 0x1e + 8);
 }
 
 /* The 24-bit limit works across the wrap of MSN, SSN and LSN. */
@@ -112,13 +112,13 @@ static void test_stale_acks_do_not_move_back(void **state)
 	/* rule C12 test, rule U3 test */
 	post_and_expect(dut, ENG_SEND, WIRE_SEND_ONLY, psn, 4);
 	dut_ack(dut, psn + 3, ACK_CODE(6), 0x1c);
-	assert_int_equal(dut_view(dut).lsn, 0x1c + 8);
+	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
 	dut_ack(dut, psn + 1, ACK_CODE(1), 0x1a); /* overtaken on the way */
-	assert_int_equal(dut_view(dut).lsn, 0x1c + 8);
+	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
 	dut_ack(dut, psn + 3, ACK_CODE(0), 0x1c); /* a duplicate from before the receives */
-	assert_int_equal(dut_view(dut).lsn, 0x1c + 8);
+	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(0), 0);
-	assert_int_equal(dut_view(dut).lsn, 0x1c + 8);
+	assert_int_equal(dut_info(dut).lsn, 0x1c + 8);
 	for (int i = 0; i < 8; i++)
 		dut_post(dut, ENG_SEND, 2 * DUT_MTU, 0);
 	dut_pull(dut);
@@ -136,10 +136,10 @@ static void test_ssn_counts_every_kind(void **state)
 
 	(void)state;
 	/* rule C11 test */
-	assert_int_equal(dut_view(dut).ssn, 0);
+	assert_int_equal(dut_info(dut).ssn, 0);
 	for (uint32_t i = 0; i < 8; i++) {
 		dut_post(dut, ops[i], 8, ENG_SIGNALED);
-		assert_int_equal(dut_view(dut).ssn, i + 1);
+		assert_int_equal(dut_info(dut).ssn, i + 1);
 	}
 }
 
@@ -153,30 +153,30 @@ static void test_msn_counts_every_kind(void **state)
 
 	(void)state;
 	/* rule C11 test */
-	assert_int_equal(dut_view(dut).msn, 0);
+	assert_int_equal(dut_info(dut).msn, 0);
 	for (int i = 0; i < 8; i++)
 		dut_post_recv(dut, 4096);
 	dut_forget(dut);
 	for (int i = 0; i < 5; i++) {
 		dut_give_request(dut, opcodes[i], psn, 8);
 		expect_packet(dut, WIRE_ACKNOWLEDGE, psn++);
-		assert_int_equal(dut_view(dut).msn, ++msn);
+		assert_int_equal(dut_info(dut).msn, ++msn);
 	}
 	dut_give_request(dut, WIRE_SEND_FIRST, psn++, DUT_MTU);
 	dut_give_request(dut, WIRE_SEND_MIDDLE, psn++, DUT_MTU);
-	assert_int_equal(dut_view(dut).msn, msn);
+	assert_int_equal(dut_info(dut).msn, msn);
 	dut_give_request(dut, WIRE_SEND_LAST, psn++, 1);
-	assert_int_equal(dut_view(dut).msn, ++msn);
+	assert_int_equal(dut_info(dut).msn, ++msn);
 	dut_give_read(dut, psn, 0, 3 * DUT_MTU);
-	assert_int_equal(dut_view(dut).msn, ++msn);
+	assert_int_equal(dut_info(dut).msn, ++msn);
 	psn += 3;
 	dut_give_atomic(dut, WIRE_FETCH_ADD, psn, 0, 0, 1);
-	assert_int_equal(dut_view(dut).msn, ++msn);
+	assert_int_equal(dut_info(dut).msn, ++msn);
 	dut_forget(dut);
 	/* A duplicate counts nothing. */
 	dut_give_atomic(dut, WIRE_FETCH_ADD, psn, 0, 0, 1);
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
-	assert_int_equal(dut_view(dut).msn, msn);
+	assert_int_equal(dut_info(dut).msn, msn);
 }
 
 /* 11111b means "not reported": no limit at all from then on. */
@@ -193,7 +193,7 @@ static void test_unlimited_peer(void **state)
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 0);
 	dut_pull(dut);
 	assert_int_equal(dut->sent_count - dut->sent_read, 39);
-	assert_true(dut_view(dut).unlimited);
+	assert_true(dut_info(dut).unlimited);
 	assert_int_equal(dut->why, ENG_TX_IDLE);
 	dut_ack(dut, DUT_SQ_PSN + 39, NO_CREDITS_REPORTED, 20);
 	assert_int_equal(dut->wc_count, 20);
@@ -211,8 +211,8 @@ static void test_numbers_after_unlimited(void **state)
 	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
 	post_and_expect(dut, ENG_SEND, WIRE_SEND_ONLY, DUT_SQ_PSN, 3);
 	dut_ack(dut, DUT_SQ_PSN + 2, ACK_CODE(1), 3);
-	assert_false(dut_view(dut).unlimited);
-	assert_int_equal(dut_view(dut).lsn, 4);
+	assert_false(dut_info(dut).unlimited);
+	assert_int_equal(dut_info(dut).lsn, 4);
 	dut_post(dut, ENG_SEND, 8, 0);
 	dut_post(dut, ENG_SEND, 2 * DUT_MTU, 0);
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + 3);
@@ -227,7 +227,7 @@ static void test_numbers_after_unlimited(void **state)
 static void test_unsolicited_after_a_nak(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
-	struct eng_view before;
+	struct eng_qp_info before;
 
 	(void)state;
 	/* rule C8 test, rule U3 test */
@@ -236,11 +236,11 @@ static void test_unsolicited_after_a_nak(void **state)
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(5), 1);
 	dut_nak(dut, DUT_SQ_PSN + 3, RNR_NAK(20), 3);
 	dut->wc_read = dut->wc_count;
-	before = dut_view(dut);
+	before = dut_info(dut);
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(8), 3);
-	assert_int_equal(dut_view(dut).lsn, 3 + 16);
-	assert_int_equal(dut_view(dut).unacked_psn, before.unacked_psn);
-	assert_int_equal(dut_view(dut).retries_left, before.retries_left);
+	assert_int_equal(dut_info(dut).lsn, 3 + 16);
+	assert_int_equal(dut_info(dut).unacked_psn, before.unacked_psn);
+	assert_int_equal(dut_info(dut).retries_left, before.retries_left);
 	expect_no_wc(dut);
 	expect_silence(dut);
 }
@@ -271,16 +271,16 @@ static void test_reported_credits_are_obeyed(void **state)
 static void test_initial_ghost_ack(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
-	struct eng_view before, after;
+	struct eng_qp_info before, after;
 
 	(void)state;
 	/* rule C9 test, rule C8 test */
 	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
 	dut_forget(dut);
-	before = dut_view(dut);
+	before = dut_info(dut);
 	assert_false(before.credits_heard);
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(7), 0);
-	after = dut_view(dut);
+	after = dut_info(dut);
 	assert_true(after.credits_heard && !after.unlimited);
 	assert_int_equal(after.lsn, 12 + 1);
 	expect_no_wc(dut);
@@ -307,12 +307,12 @@ static void test_unsolicited_resets_no_retry(void **state)
 	dut_forget(dut);
 	dut_advance_to_deadline(dut);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 1);
-	assert_int_equal(dut_view(dut).retries_left, 2);
+	assert_int_equal(dut_info(dut).retries_left, 2);
 	deadline = eng_deadline(dut->qp);
 	dut->now += 100 * US;
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(9), 1);
-	assert_int_equal(dut_view(dut).lsn, 1 + 24 + 1);
-	assert_int_equal(dut_view(dut).retries_left, 2);
+	assert_int_equal(dut_info(dut).lsn, 1 + 24 + 1);
+	assert_int_equal(dut_info(dut).retries_left, 2);
 	assert_int_equal(eng_deadline(dut->qp), deadline);
 	expect_silence(dut);
 	expect_no_wc(dut);
@@ -339,7 +339,7 @@ static void test_no_credit_needed(void **state)
 	expect_packet(dut, WIRE_FETCH_ADD, DUT_SQ_PSN + 5);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_IDLE);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CREDIT_WAITS], 0);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CREDIT_WAITS], 0);
 }
 
 /* Nothing behind a limited request may pass it, not even what needs no credit. */

@@ -57,7 +57,7 @@ static void test_encoding_never_promises_more(void **state)
 		dut_forget(dut);
 		dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + posted - 1, 0);
 		expect_ack(dut, DUT_RQ_PSN + posted - 1, ACK_CODE(expected), posted);
-		assert_int_equal(dut_view(dut).credits_now, posted);
+		assert_int_equal(dut_info(dut).credits_now, posted);
 	}
 }
 
@@ -68,22 +68,22 @@ static void test_count_follows_the_receive_queue(void **state)
 
 	(void)state;
 	/* rule C5 test */
-	assert_int_equal(dut_view(dut).credits_now, 0);
+	assert_int_equal(dut_info(dut).credits_now, 0);
 	dut_set_state(dut, ENG_INIT);
 	dut_post_recv(dut, 4096);
-	assert_int_equal(dut_view(dut).credits_now, 1);
+	assert_int_equal(dut_info(dut).credits_now, 1);
 	dut_set_state(dut, ENG_RTR);
 	dut_post_recv(dut, 4096);
-	assert_int_equal(dut_view(dut).credits_now, 2);
+	assert_int_equal(dut_info(dut).credits_now, 2);
 	dut_set_state(dut, ENG_RTS);
 	dut_post_recv(dut, 4096);
-	assert_int_equal(dut_view(dut).credits_now, 3);
+	assert_int_equal(dut_info(dut).credits_now, 3);
 	dut_forget(dut);
 
 	/* A SEND takes it with the first packet, and the answer to that one tells already. */
 	dut_give_request(dut, WIRE_SEND_FIRST, DUT_RQ_PSN, DUT_MTU);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(2), 0);
-	assert_int_equal(dut_view(dut).credits_now, 2);
+	assert_int_equal(dut_info(dut).credits_now, 2);
 	dut_give_request(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 1, 4);
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(2), 1);
 
@@ -99,7 +99,7 @@ static void test_count_follows_the_receive_queue(void **state)
 
 	dut_post_recv(dut, 64);
 	dut_set_state(dut, ENG_RESET);
-	assert_int_equal(dut_view(dut).credits_now, 0);
+	assert_int_equal(dut_info(dut).credits_now, 0);
 }
 
 static void expect_rnr(struct dut *dut, uint32_t psn, uint32_t msn)
@@ -107,7 +107,7 @@ static void expect_rnr(struct dut *dut, uint32_t psn, uint32_t msn)
 	expect_ack(dut, psn, RNR_NAK(12), msn);
 	expect_silence(dut);
 	expect_no_wc(dut);
-	assert_int_equal(dut_view(dut).expected_psn, psn);
+	assert_int_equal(dut_info(dut).expected_psn, psn);
 }
 
 /* Without a receive WQE: RNR NAK with our timer, nothing executed, nothing consumed. */
@@ -163,7 +163,7 @@ static void test_shared_receive_queue_reports_nothing(void **state)
 	dut_post_recv(dut, 64);
 	dut_post_recv(dut, 64);
 	expect_silence(dut);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 	dut_give_read(dut, DUT_RQ_PSN + 1, 0, 8);
 	assert_int_equal(expect_packet(dut, WIRE_READ_RESPONSE_ONLY, DUT_RQ_PSN + 1)->syndrome,
 			 NO_CREDITS_REPORTED);
@@ -199,7 +199,7 @@ static void test_unsolicited_repeats_last_positive(void **state)
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	expect_silence(dut);
 	dut_post_recv(dut, 64);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_IMMEDIATE);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(1), 1);
 	expect_silence(dut);
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
@@ -245,9 +245,9 @@ static void check_no_ack_for_an_answer(bool told, bool atomic)
 	}
 	dut_post_recv(dut, 64);
 	dut_post_recv(dut, 64);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 	expect_silence(dut);
-	eng_farewell(dut->qp);
+	eng_send_final_acks(dut->qp);
 	expect_silence(dut);
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
 	expect_ack(dut, DUT_RQ_PSN + 2, ACK_CODE(1), 3);
@@ -315,7 +315,7 @@ static void test_initial_credits_at_rtr(void **state)
 	dut_post_recv(dut, 64);
 	expect_silence(dut);
 	dut_set_state(dut, ENG_RTR);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_IMMEDIATE);
 	expect_ack(dut, 0xffffff, ACK_CODE(2), 0);
 	expect_silence(dut);
 	dut_set_state(dut, ENG_RTS);
@@ -333,7 +333,7 @@ static void test_initial_credits_later(void **state)
 		dut_raise(dut, in_rts ? ENG_RTS : ENG_RTR);
 		expect_silence(dut);
 		dut_post_recv(dut, 64);
-		assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+		assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_IMMEDIATE);
 		expect_ack(dut, DUT_RQ_PSN - 1, ACK_CODE(1), 0);
 		expect_silence(dut);
 	}
@@ -355,7 +355,7 @@ static void test_idle_sender_gets_credits(void **state)
 		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
 		expect_ack(dut, DUT_RQ_PSN + i, ACK_CODE(0), i + 1);
 	}
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], 20);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_UNSOLICITED_ACKS_SENT], 20);
 }
 
 /* A hundred receives posted one by one cost a handful of ACKs, not one each. */

@@ -34,14 +34,14 @@ static void test_window(void **state)
 /* Does what is to be sent wait until the window has room for a full burst? */
 static bool waits_for_room(struct dut *dut)
 {
-	const struct eng_hint hint = { .now = dut->now,
-				       .occasion = ENG_POST,
-				       .sides = ENG_REQUESTS };
+	const struct eng_tx_ctx ctx = { .now = dut->now,
+					.trigger = ENG_TX_TRIGGER_POST,
+					.sides = ENG_REQUESTS };
 	struct eng_burst burst = dut_empty_burst(dut, 15);
-	enum eng_tx reason = eng_transmit(dut->qp, &burst, &hint);
+	enum eng_tx reason = eng_transmit(dut->qp, &burst, &ctx);
 
 	if (reason == ENG_TX_BURST)
-		eng_unsent(dut->qp, &burst);
+		eng_tx_rollback(dut->qp, &burst);
 	return reason == ENG_TX_CWND;
 }
 
@@ -103,7 +103,7 @@ static void test_lost_window(void **state)
 /* What all queue pairs have under way is added and taken off again, whatever happens to it. */
 static void test_share_returns_to_zero(void **state)
 {
-	struct eng_cwnd_share share = { .limit = 1 << 20 };
+	struct eng_inflight_budget share = { .limit = 1 << 20 };
 	struct dut *first = unlimited((struct dut_config){ .share = &share });
 	struct dut *second = unlimited((struct dut_config){ .share = &share });
 	struct dut *third = unlimited((struct dut_config){ .share = &share });
@@ -136,7 +136,7 @@ static void test_share_returns_to_zero(void **state)
 /* A full share holds up queue pairs that have something in flight, and no others. */
 static void test_full_share(void **state)
 {
-	struct eng_cwnd_share share = { .limit = 2 * DUT_MTU };
+	struct eng_inflight_budget share = { .limit = 2 * DUT_MTU };
 	struct dut *first = unlimited((struct dut_config){ .share = &share });
 	struct dut *second = unlimited((struct dut_config){ .share = &share });
 
@@ -148,7 +148,7 @@ static void test_full_share(void **state)
 	dut_post(first, ENG_WRITE, 8, 0);
 	dut_pull(first);
 	assert_int_equal(first->sent_count, 3);
-	assert_int_equal(first->why, ENG_TX_SHARE);
+	assert_int_equal(first->why, ENG_TX_BUDGET);
 	dut_post(second, ENG_WRITE, 8, 0);
 	dut_pull(second);
 	assert_int_equal(second->sent_count, 1);
@@ -160,7 +160,7 @@ static void test_full_share(void **state)
 /* UC has no ACKs: what has left is not under way any more. */
 static void test_share_of_uc(void **state)
 {
-	struct eng_cwnd_share share = { .limit = 1 << 20 };
+	struct eng_inflight_budget share = { .limit = 1 << 20 };
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UC, .share = &share });
 
 	(void)state;

@@ -197,7 +197,7 @@ struct dut *dut_new(struct dut_config config)
 						    .max_recv_sge = MAX_SGE,
 						    .rq_shared = config.shared,
 						    .credits_hidden = config.credits_hidden,
-						    .cwnd_share = config.share,
+						    .inflight_budget = config.share,
 						    .signal_all = config.signal_all,
 						    .cwnd_packets = config.cwnd });
 	dut_set_replay(dut, config.max_dest_rd_atomic);
@@ -206,18 +206,18 @@ struct dut *dut_new(struct dut_config config)
 	dut->cnp_path = dut->attr->path;
 	dut->cnp_path.wire.src_port++;
 	eng_set_ecn(dut->qp, config.ecn ? &dut->cnp_path : NULL);
-	eng_set_law(dut->qp, config.network ? ENG_LAW_NETWORK : ENG_LAW_HOST);
+	eng_set_cc(dut->qp, config.network ? ENG_CC_NETWORK : ENG_CC_LOCAL);
 	return dut;
 }
 
 void dut_set_replay(struct dut *dut, uint32_t depth)
 {
 	/* No byte more than was asked for, so that the sanitizer sees an access outside. */
-	void *memory = malloc(eng_replay_bytes(depth));
+	void *memory = malloc(eng_resp_res_bytes(depth));
 
 	assert_non_null(memory);
-	memset(memory, 0xa5, eng_replay_bytes(depth));
-	assert_ptr_equal(eng_set_replay(dut->qp, memory, depth), dut->replay);
+	memset(memory, 0xa5, eng_resp_res_bytes(depth));
+	assert_ptr_equal(eng_set_resp_res(dut->qp, memory, depth), dut->replay);
 	free(dut->replay);
 	dut->replay = memory;
 }
@@ -270,12 +270,12 @@ struct dut *dut_rts(struct dut_config config)
 	return dut;
 }
 
-struct eng_view dut_view(const struct dut *dut)
+struct eng_qp_info dut_info(const struct dut *dut)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
 	memset(&view, 0xa5, sizeof(view));
-	eng_look(dut->qp, &view);
+	eng_qp_query(dut->qp, &view);
 	return view;
 }
 
@@ -454,11 +454,13 @@ static bool is_bool(const bool *value)
 
 enum eng_tx dut_transmit(struct dut *dut, struct eng_burst *burst, unsigned int sides)
 {
-	const struct eng_hint hint = { .now = dut->now, .occasion = ENG_LAST, .sides = sides };
-	enum eng_tx reason = eng_transmit(dut->qp, burst, &hint);
+	const struct eng_tx_ctx ctx = { .now = dut->now,
+					.trigger = ENG_TX_TRIGGER_FINAL,
+					.sides = sides };
+	enum eng_tx reason = eng_transmit(dut->qp, burst, &ctx);
 
 	if (reason == ENG_TX_BURST)
-		assert_true(is_bool(&burst->last) && is_bool(&burst->ack_rides) &&
+		assert_true(is_bool(&burst->last) && is_bool(&burst->has_ack) &&
 			    is_bool(&burst->closed));
 	return reason;
 }

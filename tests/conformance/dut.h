@@ -49,7 +49,7 @@ struct dut_config {
 	enum eng_qp_type type;
 	bool shared; /* receives come from an SRQ */
 	bool credits_hidden;
-	struct eng_cwnd_share *share;
+	struct eng_inflight_budget *share;
 	bool signal_all;
 	uint32_t cwnd;
 	uint32_t mtu;
@@ -135,7 +135,7 @@ struct dut *dut_rts(struct dut_config config);
 void dut_set_state(struct dut *dut, enum eng_qp_state to);
 /* Memory for depth READs and Atomics, more than before. */
 void dut_set_replay(struct dut *dut, uint32_t depth);
-struct eng_view dut_view(const struct dut *dut);
+struct eng_qp_info dut_info(const struct dut *dut);
 /*
  * A region of more than DUT_FOLD_BYTES is as long as it says, but has only that much memory: any
  * address in it is mapped to its beginning.

@@ -61,8 +61,8 @@ static void test_responder(void **state)
 	give_marked(dut, WIRE_WRITE_ONLY, ++psn);
 	expect_cnp(dut);
 	expect_ack(dut, psn, ACK_CODE(0), 4);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_ECN_MARKED], 3);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_SENT], 2);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_ECN_MARKED], 3);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CNP_SENT], 2);
 }
 
 /* The sender of READ responses is told as well, by the one that asked for them. */
@@ -98,9 +98,9 @@ static void test_unsent(void **state)
 	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
 	assert_int_equal(burst.kind, ENG_BURST_CNP);
 	assert_false(burst.last);
-	eng_unsent(dut->qp, &burst);
+	eng_tx_rollback(dut->qp, &burst);
 	expect_cnp(dut);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_CNP_SENT], 1);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CNP_SENT], 1);
 }
 
 /* UC has one queue pair at the other end, so CNPs as RC; UD has many, and gets none. */
@@ -114,10 +114,10 @@ static void test_unreliable(void **state)
 	expect_silence(uc);
 	give_marked(ud, WIRE_UD | WIRE_SEND_ONLY, DUT_RQ_PSN);
 	expect_silence(ud);
-	assert_int_equal(dut_view(ud).counters[ENG_COUNT_ECN_MARKED], 1);
+	assert_int_equal(dut_info(ud).counters[ENG_COUNT_ECN_MARKED], 1);
 	give_cnp(ud);
 	expect_silence(ud);
-	assert_int_equal(dut_view(ud).counters[ENG_COUNT_CNP_IGNORED], 1);
+	assert_int_equal(dut_info(ud).counters[ENG_COUNT_CNP_IGNORED], 1);
 }
 
 /* A queue pair that has not asked for ECT counts marks, and that is all; nor is there one before a

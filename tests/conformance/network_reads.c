@@ -73,7 +73,7 @@ static void test_lost_read(void **state)
 	expect_silence(dut);
 	respond_to_one(dut, SILENCE / 8);
 	assert_int_equal(eng_in_flight(dut->qp), 0);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 0);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES], 0);
 }
 
 /* It is, and its response may be on its way. */
@@ -88,7 +88,7 @@ static void test_late_response(void **state)
 	respond(dut, WIRE_READ_RESPONSE_FIRST, SILENCE / 8);
 	respond(dut, WIRE_READ_RESPONSE_LAST, SILENCE / 8);
 	assert_int_equal(eng_in_flight(dut->qp), 0);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_REPAIRS], 0);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_REPAIRS], 0);
 }
 
 /*

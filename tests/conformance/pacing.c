@@ -58,7 +58,7 @@ static void test_long_read_is_whole(void **state)
 	assert_true(dut->now > start && dut->now - start < LONG_TIME);
 	expect_silence(dut);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
 /* While the pace holds it up the QP says so, and when to come again. */
@@ -167,7 +167,7 @@ static void test_error_ends_the_pace(void **state)
 	dut_set_state(dut, ENG_ERR);
 	expect_silence(dut);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ static struct dut *unlimited(struct dut_config config)
 static void test_creation(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ 0 });
-	struct eng_view view = dut_view(dut);
+	struct eng_qp_info view = dut_info(dut);
 
 	(void)state;
 	/* rule C5 test, rule C11 test */
@@ -28,7 +28,7 @@ static void test_creation(void **state)
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_STATE);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
 /* RESET forgets everything; a second life is like the first. */
@@ -49,8 +49,8 @@ static void test_reset_forgets(void **state)
 	expect_no_wc(dut);
 	expect_silence(dut);
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
-	assert_int_equal(dut_view(dut).credits_now + dut_view(dut).ssn, 0);
-	assert_false(dut_view(dut).unlimited || dut_view(dut).credits_heard);
+	assert_int_equal(dut_info(dut).credits_now + dut_info(dut).ssn, 0);
+	assert_false(dut_info(dut).unlimited || dut_info(dut).credits_heard);
 
 	dut->attr->sq_psn = 0x500;
 	dut->attr->rq_psn = 0x600;
@@ -61,7 +61,7 @@ static void test_reset_forgets(void **state)
 	dut_give_request(dut, WIRE_SEND_ONLY, 0x600, 8);
 	expect_ack(dut, 0x600, ACK_CODE(0), 1);
 	dut_post(dut, ENG_SEND, 2 * DUT_MTU, ENG_SIGNALED);
-	assert_int_equal(dut_view(dut).ssn, 1);
+	assert_int_equal(dut_info(dut).ssn, 1);
 	assert_true(expect_packet(dut, WIRE_SEND_FIRST, 0x500)->ack_request);
 	expect_silence(dut); /* limited again */
 }

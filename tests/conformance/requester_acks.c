@@ -28,9 +28,9 @@ static void expect_completed(struct dut *dut, uint64_t first, uint64_t count)
 }
 
 /* Everything that a requester knows, to be compared before and after. */
-static void expect_unchanged(struct dut *dut, const struct eng_view *before)
+static void expect_unchanged(struct dut *dut, const struct eng_qp_info *before)
 {
-	struct eng_view after = dut_view(dut);
+	struct eng_qp_info after = dut_info(dut);
 
 	assert_int_equal(after.unacked_psn, before->unacked_psn);
 	assert_int_equal(after.next_psn, before->next_psn);
@@ -52,7 +52,7 @@ static void test_ack_covers_all_before(void **state)
 	post_sends(dut, 6);
 	dut_ack(dut, 0x000000, NO_CREDITS_REPORTED, 4);
 	expect_completed(dut, 0x1000, 4);
-	assert_int_equal(dut_view(dut).unacked_psn, 0x000001);
+	assert_int_equal(dut_info(dut).unacked_psn, 0x000001);
 	dut_ack(dut, 0x000002, NO_CREDITS_REPORTED, 6);
 	expect_completed(dut, 0x1004, 2);
 	assert_int_equal(eng_in_flight(dut->qp), 0);
@@ -63,7 +63,7 @@ static void test_ack_covers_all_before(void **state)
 static void test_older_ack_is_nothing(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
-	struct eng_view before;
+	struct eng_qp_info before;
 	uint64_t deadline;
 
 	(void)state;
@@ -71,7 +71,7 @@ static void test_older_ack_is_nothing(void **state)
 	post_sends(dut, 4);
 	dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
 	expect_completed(dut, 0x1000, 2);
-	before = dut_view(dut);
+	before = dut_info(dut);
 	deadline = eng_deadline(dut->qp);
 	dut->now += MS;
 	for (uint32_t psn = DUT_SQ_PSN - 3; psn <= DUT_SQ_PSN + 1; psn++) {
@@ -89,12 +89,12 @@ static void test_ghosts_are_dropped(void **state)
 					     NAK_OPERATIONAL, 0x64,	   0x45 };
 	struct dut *dut = unlimited((struct dut_config){ 0 });
 	uint8_t bytes[8] = { 0 };
-	struct eng_view before;
+	struct eng_qp_info before;
 
 	(void)state;
 	/* rule S8 test */
 	post_sends(dut, 4);
-	before = dut_view(dut);
+	before = dut_info(dut);
 	for (unsigned int i = 0; i < sizeof(syndromes); i++) {
 		dut_nak(dut, DUT_SQ_PSN + 4, syndromes[i], 5);
 		expect_unchanged(dut, &before);
@@ -114,12 +114,12 @@ static void test_ghosts_are_dropped(void **state)
 static void test_reserved_syndromes(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
-	struct eng_view before;
+	struct eng_qp_info before;
 
 	(void)state;
 	/* rule S8 test */
 	post_sends(dut, 1);
-	before = dut_view(dut);
+	before = dut_info(dut);
 	for (unsigned int syndrome = 0x40; syndrome < 0x60; syndrome++)
 		dut_nak(dut, DUT_SQ_PSN, (uint8_t)syndrome, 1);
 	expect_unchanged(dut, &before);

@@ -79,7 +79,7 @@ static void test_longest_read(void **state)
 	wqe->data.sge[0] = (struct eng_sge){ 0, HUGE_BYTES, HUGE_LKEY };
 	eng_sq_push(dut->qp);
 	assert_int_equal(expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN)->dma_length, HUGE_BYTES);
-	assert_int_equal(dut_view(dut).next_psn, DUT_SQ_PSN + HUGE_PACKETS);
+	assert_int_equal(dut_info(dut).next_psn, DUT_SQ_PSN + HUGE_PACKETS);
 	dut_give_response(dut, WIRE_READ_RESPONSE_FIRST, DUT_SQ_PSN, 1, data, HUGE_MTU);
 	expect_pattern(region->bytes, HUGE_MTU, 0);
 	for (uint32_t i = 1; i < HUGE_PACKETS - 1; i++)
@@ -107,7 +107,7 @@ static void test_longest_read_at_responder(void **state)
 	request.va = 0;
 	request.dma_length = HUGE_BYTES;
 	dut_give(dut, &request);
-	assert_int_equal(dut_view(dut).expected_psn, DUT_RQ_PSN + HUGE_PACKETS);
+	assert_int_equal(dut_info(dut).expected_psn, DUT_RQ_PSN + HUGE_PACKETS);
 	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
 	assert_int_equal(wire_parse(dut->staging, burst.bytes, &answer), WIRE_OK);
 	assert_int_equal(answer.opcode, WIRE_READ_RESPONSE_FIRST);
@@ -145,7 +145,7 @@ static void test_psn_space_is_not_overrun(void **state)
 	assert_int_equal(eng_in_flight(dut->qp), under_way);
 	/* The oldest is still answered as such. */
 	dut_give_response(dut, WIRE_READ_RESPONSE_FIRST, DUT_SQ_PSN, 1, data, 256);
-	assert_int_equal(dut_view(dut).unacked_psn, DUT_SQ_PSN + 1);
+	assert_int_equal(dut_info(dut).unacked_psn, DUT_SQ_PSN + 1);
 }
 
 /* Nor on a network, where a READ goes as soon as there is some room. */

@@ -209,13 +209,13 @@ static void test_initiator_depth(void **state)
 	expect_packet(dut, WIRE_FETCH_ADD, DUT_SQ_PSN + 2);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_READ_DEPTH);
-	assert_int_equal(dut_view(dut).outstanding_reads, 2);
+	assert_int_equal(dut_info(dut).outstanding_reads, 2);
 	dut_give_response(dut, WIRE_READ_RESPONSE_ONLY, DUT_SQ_PSN, 1, data, 8);
 	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN + 3);
 	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 4);
 	dut_give_response(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_SQ_PSN + 2, 3, &value, 8);
 	dut_give_response(dut, WIRE_READ_RESPONSE_ONLY, DUT_SQ_PSN + 3, 4, data, 8);
-	assert_int_equal(dut_view(dut).outstanding_reads, 0);
+	assert_int_equal(dut_info(dut).outstanding_reads, 0);
 	dut_ack(dut, DUT_SQ_PSN + 4, NO_CREDITS_REPORTED, 5);
 	assert_int_equal(dut->wc_count, 5);
 }
@@ -285,7 +285,7 @@ static void test_retry_of_several(void **state)
 	dut_give_response(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_SQ_PSN + 2, 2, &value, 8);
 	dut_give_response(dut, WIRE_READ_RESPONSE_ONLY, DUT_SQ_PSN + 3, 3, data, 8);
 	assert_int_equal(dut->wc_count, 3);
-	assert_int_equal(dut_view(dut).outstanding_reads, 0);
+	assert_int_equal(dut_info(dut).outstanding_reads, 0);
 }
 
 int main(void)

@@ -40,8 +40,8 @@ static void test_retry_count(void **state)
 		expect_wc(dut, second, ENG_WR_FLUSH_ERR);
 		expect_no_wc(dut);
 		assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
-		assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], tries);
-		assert_int_equal(dut_view(dut).counters[ENG_COUNT_RETRY_EXCEEDED], 1);
+		assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], tries);
+		assert_int_equal(dut_info(dut).counters[ENG_COUNT_RETRY_EXCEEDED], 1);
 	}
 }
 
@@ -56,14 +56,14 @@ static void test_time_of_what_waits_for_room(void **state)
 	dut_post(dut, ENG_SEND, 8, 0);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
-		eng_unsent(dut->qp, &burst);
+		eng_tx_rollback(dut->qp, &burst);
 		assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 		dut->now += TIMEOUT;
 		eng_expire(dut->qp, dut->now);
 	}
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
-	assert_int_equal(dut_view(dut).retries_left, 1);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+	assert_int_equal(dut_info(dut).retries_left, 1);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
 	assert_true(eng_timer(dut->qp) <= dut->now + TIMEOUT);
 }
 
@@ -123,10 +123,10 @@ static void test_progress_restarts(void **state)
 	dut_forget(dut);
 	dut_advance_to_deadline(dut);
 	dut_advance_to_deadline(dut);
-	assert_int_equal(dut_view(dut).retries_left, 0);
+	assert_int_equal(dut_info(dut).retries_left, 0);
 	dut->now += TIMEOUT / 2;
 	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 0);
-	assert_int_equal(dut_view(dut).retries_left, 2);
+	assert_int_equal(dut_info(dut).retries_left, 2);
 	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
 	dut->now += TIMEOUT / 2;
 	dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 1);
@@ -173,7 +173,7 @@ static void test_answers_given_again_restart_the_timer(void **state)
 	expect_silence(dut);
 	dut_advance(dut, 1);
 	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN + 2);
-	assert_int_equal(dut_view(dut).retries_left, 0);
+	assert_int_equal(dut_info(dut).retries_left, 0);
 	dut_advance(dut, 4 * TIMEOUT - 1);
 	expect_no_wc(dut);
 	dut_advance(dut, 1);
@@ -209,7 +209,7 @@ static void test_naks_count_as_retries(void **state)
 	dut_forget(dut);
 	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
 	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
-	assert_int_equal(dut_view(dut).retries_left, 0);
+	assert_int_equal(dut_info(dut).retries_left, 0);
 	dut_advance(dut, TIMEOUT);
 	expect_wc(dut, 0x1000, ENG_RETRY_EXC_ERR);
 }
@@ -273,8 +273,8 @@ static void test_rnr_retry(void **state)
 		assert_int_equal(tries, 1 + dut->config.rnr_retry);
 		expect_wc(dut, first, ENG_RNR_RETRY_EXC_ERR);
 		expect_wc(dut, second, ENG_WR_FLUSH_ERR);
-		assert_int_equal(dut_view(dut).counters[ENG_COUNT_RNR_RETRY_EXCEEDED], 1);
-		assert_int_equal(dut_view(dut).counters[ENG_COUNT_RECEIVED_RNR], tries);
+		assert_int_equal(dut_info(dut).counters[ENG_COUNT_RNR_RETRY_EXCEEDED], 1);
+		assert_int_equal(dut_info(dut).counters[ENG_COUNT_RECEIVED_RNR], tries);
 	}
 }
 
@@ -289,12 +289,12 @@ static void test_progress_restarts_rnr_retries(void **state)
 		dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
 		expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + i);
 		dut_nak(dut, DUT_SQ_PSN + i, RNR_NAK(1), i);
-		assert_int_equal(dut_view(dut).rnr_retries_left, 0);
+		assert_int_equal(dut_info(dut).rnr_retries_left, 0);
 		dut_advance(dut, 10 * US);
 		expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN + i);
 		dut_ack(dut, DUT_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
 		expect_wc(dut, 0x1000 + i, ENG_SUCCESS);
-		assert_int_equal(dut_view(dut).rnr_retries_left, 1);
+		assert_int_equal(dut_info(dut).rnr_retries_left, 1);
 	}
 }
 
@@ -330,7 +330,7 @@ static void test_sequence_nak_after_an_rnr_wait(void **state)
 	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
 	dut_pull(dut);
 	for (int i = 0; i < 10; i++) {
-		uint32_t retries = dut_view(dut).retries_left;
+		uint32_t retries = dut_info(dut).retries_left;
 
 		dut_nak(dut, DUT_SQ_PSN, RNR_NAK(1), 0);
 		dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
@@ -339,7 +339,7 @@ static void test_sequence_nak_after_an_rnr_wait(void **state)
 		dut_forget(dut);
 		dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
 		expect_silence(dut);
-		assert_int_equal(dut_view(dut).retries_left, retries);
+		assert_int_equal(dut_info(dut).retries_left, retries);
 	}
 	expect_no_wc(dut);
 }
@@ -369,7 +369,7 @@ static void test_rnr_in_the_middle(void **state)
 static void test_sequence_nak_keeps_the_rnr_wait(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
-	struct eng_view view;
+	struct eng_qp_info view;
 
 	(void)state;
 	/* rule S10 test */
@@ -377,11 +377,11 @@ static void test_sequence_nak_keeps_the_rnr_wait(void **state)
 	dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
 	dut_forget(dut);
 	dut_nak(dut, DUT_SQ_PSN, RNR_NAK(16), 0); /* 2.56 ms */
-	view = dut_view(dut);
+	view = dut_info(dut);
 	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
 	dut_nak(dut, DUT_SQ_PSN, RNR_NAK(1), 0);
-	assert_int_equal(dut_view(dut).retries_left, view.retries_left);
-	assert_int_equal(dut_view(dut).rnr_retries_left, view.rnr_retries_left);
+	assert_int_equal(dut_info(dut).retries_left, view.retries_left);
+	assert_int_equal(dut_info(dut).rnr_retries_left, view.rnr_retries_left);
 	expect_silence(dut);
 	dut_advance(dut, 2560 * US - 1);
 	expect_silence(dut);
@@ -503,22 +503,22 @@ static void test_unsent_burst(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .mtu = 256 });
 	struct eng_burst burst = dut_empty_burst(dut, 3);
-	struct eng_view before;
+	struct eng_qp_info before;
 
 	(void)state;
 	/* rule S10 test */
 	dut_post(dut, ENG_SEND, 5 * 256, ENG_SIGNALED);
-	before = dut_view(dut);
+	before = dut_info(dut);
 	assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
 	assert_int_equal(burst.packets, 3);
-	eng_unsent(dut->qp, &burst);
-	assert_int_equal(dut_view(dut).retries_left, before.retries_left);
+	eng_tx_rollback(dut->qp, &burst);
+	assert_int_equal(dut_info(dut).retries_left, before.retries_left);
 	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
 	for (uint32_t i = 1; i < 4; i++)
 		expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + i);
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 4);
 	expect_silence(dut);
-	assert_int_equal(dut_view(dut).retries_left, before.retries_left);
+	assert_int_equal(dut_info(dut).retries_left, before.retries_left);
 }
 
 int main(void)

@@ -209,11 +209,11 @@ static void test_completion_is_by_psn(void **state)
 	dut_forget(dut);
 	dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
 	expect_no_wc(dut);
-	assert_int_equal(dut_view(dut).sq_used, 2);
+	assert_int_equal(dut_info(dut).sq_used, 2);
 	dut_ack(dut, DUT_SQ_PSN + 2, NO_CREDITS_REPORTED, 0);
 	assert_int_equal(expect_wc(dut, first, ENG_SUCCESS)->receive, false);
 	expect_no_wc(dut);
-	assert_int_equal(dut_view(dut).sq_used, 1);
+	assert_int_equal(dut_info(dut).sq_used, 1);
 	dut_ack(dut, DUT_SQ_PSN + 3, NO_CREDITS_REPORTED, 0);
 	expect_wc(dut, second, ENG_SUCCESS);
 }
@@ -234,7 +234,7 @@ static void test_unsignaled(void **state)
 			expect_wc(dut, quiet, ENG_SUCCESS);
 		expect_wc(dut, told, ENG_SUCCESS);
 		expect_no_wc(dut);
-		assert_int_equal(dut_view(dut).sq_used, 0);
+		assert_int_equal(dut_info(dut).sq_used, 0);
 	}
 }
 

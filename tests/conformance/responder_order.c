@@ -87,7 +87,7 @@ static void test_gap_gets_one_nak(void **state)
 	expect_silence(dut);
 	expect_no_wc(dut);
 	assert_int_equal(dut->remote[0], 0);
-	assert_int_equal(dut_view(dut).credits_now, 4);
+	assert_int_equal(dut_info(dut).credits_now, 4);
 	/* The expected one ends the silence: the next gap is told again. */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(3), 1);
@@ -159,8 +159,8 @@ static void test_duplicate_is_acknowledged_only(void **state)
 	expect_silence(dut);
 	expect_no_wc(dut);
 	assert_int_equal(dut->local[0] + dut->local[8192] + dut->remote[0], 0);
-	assert_int_equal(dut_view(dut).msn, 2);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_DUPLICATE_REQUEST], 2);
+	assert_int_equal(dut_info(dut).msn, 2);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_DUPLICATE_REQUEST], 2);
 	/* Half the number space back is still behind. */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2 - 0x800000, 8);
 	expect_no_wc(dut);
@@ -181,7 +181,7 @@ static void test_duplicate_inside_a_message(void **state)
 	assert_int_equal(expect_wc(dut, 0x2000, ENG_SUCCESS)->byte_len, 2 * DUT_MTU + 1);
 	dut_give_request(dut, WIRE_SEND_LAST, DUT_RQ_PSN + 2, 1);
 	expect_no_wc(dut);
-	assert_int_equal(dut_view(dut).expected_psn, DUT_RQ_PSN + 3);
+	assert_int_equal(dut_info(dut).expected_psn, DUT_RQ_PSN + 3);
 }
 
 /* PSNs wrap in the middle of a message. */
@@ -214,10 +214,10 @@ static void test_acks_are_coalesced(void **state)
 	/* rule S7 test */
 	for (uint32_t i = 0; i < 4; i++)
 		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + i, 8);
-	assert_int_not_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_not_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 	expect_ack(dut, DUT_RQ_PSN + 3, ACK_CODE(2), 4);
 	expect_silence(dut);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 	/* Every AckReq that is fetched by itself is answered with its own PSN. */
 	for (uint32_t i = 4; i < 6; i++) {
 		dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + i, 8);
@@ -272,7 +272,7 @@ static void take_back_responses(struct dut *dut)
 	struct eng_burst burst = dut_empty_burst(dut, 1);
 
 	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
-	eng_unsent(dut->qp, &burst);
+	eng_tx_rollback(dut->qp, &burst);
 }
 
 /* An RNR NAK that has not gone, and need not go any more, leaves the ACK that it stood for. */
@@ -291,7 +291,7 @@ static void test_ack_behind_a_nak_that_never_went(void **state)
 	dut_give(dut, &send);
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 1);
 	expect_silence(dut);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_SENT_RNR], 0);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_SENT_RNR], 0);
 }
 
 /* A request that comes twice before the RNR NAK is sent: one NAK, and it counts once. */
@@ -304,7 +304,7 @@ static void test_rnr_naks_count_when_they_are_sent(void **state)
 		dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);
 	expect_silence(dut);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_SENT_RNR], 1);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_SENT_RNR], 1);
 }
 
 int main(void)

@@ -43,11 +43,11 @@ static void test_read_lengths(void **state)
 	/* rule S1 test, rule S2 test */
 	for (unsigned int i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		dut_give_read(dut, psn, 77, lengths[i]);
-		assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+		assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_IMMEDIATE);
 		expect_answer(dut, psn, 77, lengths[i]);
 		expect_silence(dut);
 		psn += lengths[i] ? (lengths[i] + DUT_MTU - 1) / DUT_MTU : 1;
-		assert_int_equal(dut_view(dut).expected_psn, psn);
+		assert_int_equal(dut_info(dut).expected_psn, psn);
 	}
 }
 
@@ -68,8 +68,8 @@ static void test_duplicate_read(void **state)
 	dut_give_read(dut, DUT_RQ_PSN + 4, 100 + 4 * DUT_MTU, 5001 - 4 * DUT_MTU);
 	expect_answer(dut, DUT_RQ_PSN + 4, 100 + 4 * DUT_MTU, 5001 - 4 * DUT_MTU);
 	expect_silence(dut);
-	assert_int_equal(dut_view(dut).msn, 1);
-	assert_int_equal(dut_view(dut).expected_psn, DUT_RQ_PSN + 5);
+	assert_int_equal(dut_info(dut).msn, 1);
+	assert_int_equal(dut_info(dut).expected_psn, DUT_RQ_PSN + 5);
 }
 
 /* A part that ends before the end of the first request is answered as long as it asks. */
@@ -284,9 +284,9 @@ static void test_duplicate_atomic(void **state)
 	/* Older ones may not be repeated; they are not executed. */
 	dut_give_atomic(dut, WIRE_FETCH_ADD, DUT_RQ_PSN, 0, 0, 10);
 	expect_silence(dut);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 	assert_int_equal(remote_value(dut, 0), 60);
-	assert_int_equal(dut_view(dut).msn, 6);
+	assert_int_equal(dut_info(dut).msn, 6);
 }
 
 /* Any number of entries works, also one that is no power of two, and for a long time. */
@@ -296,7 +296,7 @@ static void test_every_depth(void **state)
 	/* rule S4 test, rule S12 test */
 	for (uint32_t depth = 1; depth <= ENG_MAX_RD_ATOMIC; depth++) {
 		/* A small depth does not cost the memory of a large one. */
-		assert_true(eng_replay_bytes(depth) < 2 * depth * eng_replay_bytes(1));
+		assert_true(eng_resp_res_bytes(depth) < 2 * depth * eng_resp_res_bytes(1));
 		struct dut *dut = dut_rts((struct dut_config){ .max_dest_rd_atomic = depth });
 		uint32_t psn = DUT_RQ_PSN;
 
@@ -321,7 +321,7 @@ static void test_every_depth(void **state)
 static void take_back(struct dut *dut, const struct eng_burst *burst, uint32_t first,
 		      uint32_t count)
 {
-	eng_unsent(dut->qp, burst);
+	eng_tx_rollback(dut->qp, burst);
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, first + i)->original,
 				 first - DUT_RQ_PSN + i);
@@ -361,7 +361,7 @@ static void test_depth_grows(void **state)
 	burst = dut_empty_burst(dut, ENG_MAX_RD_ATOMIC);
 	assert_int_equal(dut_transmit(dut, &burst, ENG_RESPONSES), ENG_TX_BURST);
 	assert_int_equal(burst.packets, ENG_MAX_RD_ATOMIC);
-	eng_unsent(dut->qp, &burst);
+	eng_tx_rollback(dut->qp, &burst);
 	dut_give_atomic(dut, WIRE_FETCH_ADD, psn + ENG_MAX_RD_ATOMIC, 0, 0, 1);
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
 		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn + i);

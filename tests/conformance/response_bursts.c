@@ -100,9 +100,9 @@ static void expect_same_again(struct dut *dut, uint32_t credits_before)
 	struct eng_burst burst = taken.burst;
 
 	memcpy(first, taken.bytes, burst.bytes);
-	eng_unsent(dut->qp, &taken.burst);
-	assert_int_equal(dut_view(dut).credits_advertised, credits_before);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOW);
+	eng_tx_rollback(dut->qp, &taken.burst);
+	assert_int_equal(dut_info(dut).credits_advertised, credits_before);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_IMMEDIATE);
 	expect_burst(dut, burst.packets);
 	assert_int_equal(taken.burst.segment, burst.segment);
 	assert_int_equal(taken.burst.bytes, burst.bytes);
@@ -139,7 +139,7 @@ static void test_long_reads_share_bursts(void **state)
 		expect_payload(2, LONG_MTU, LONG_MTU);
 	}
 	expect_silence(dut);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
 /* Short answers of any kind leave together, up to one that is shorter still. */
@@ -277,7 +277,7 @@ static void test_unsent_burst_of_several_reads(void **state)
 	/* rule C8 test, rule S2 test, rule S12 test */
 	dut_post_recv(dut, 8);
 	dut_forget(dut);
-	told = dut_view(dut).credits_advertised;
+	told = dut_info(dut).credits_advertised;
 	assert_int_equal(told, 1);
 	dut_post_recv(dut, 8);
 	dut_post_recv(dut, 8);
@@ -287,16 +287,16 @@ static void test_unsent_burst_of_several_reads(void **state)
 	dut_give_read(dut, psn + 2 * LONG_PACKETS + 1, 0, 8);
 	expect_burst(dut, 2);
 	expect_same_again(dut, told);
-	told = dut_view(dut).credits_advertised;
+	told = dut_info(dut).credits_advertised;
 	assert_int_equal(told, 3);
 	expect_burst(dut, LONG_PACKETS - 3);
 	expect_same_again(dut, told);
 	expect_burst(dut, 3);
 	for (int i = 0; i < 3; i++)
 		expect_same_again(dut, told);
-	sent = (uint32_t)dut_view(dut).counters[ENG_COUNT_SENT_PACKETS];
-	eng_unsent(dut->qp, &taken.burst);
-	assert_int_equal(dut_view(dut).counters[ENG_COUNT_SENT_PACKETS], sent - 3);
+	sent = (uint32_t)dut_info(dut).counters[ENG_COUNT_SENT_PACKETS];
+	eng_tx_rollback(dut->qp, &taken.burst);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_SENT_PACKETS], sent - 3);
 	expect_packet(dut, WIRE_READ_RESPONSE_LAST, psn + LONG_PACKETS - 1);
 	expect_packet(dut, WIRE_READ_RESPONSE_FIRST, psn + LONG_PACKETS);
 	for (uint32_t i = 1; i < LONG_PACKETS - 1; i++)
@@ -305,7 +305,7 @@ static void test_unsent_burst_of_several_reads(void **state)
 	expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn + 2 * LONG_PACKETS);
 	expect_packet(dut, WIRE_READ_RESPONSE_ONLY, psn + 2 * LONG_PACKETS + 1);
 	expect_silence(dut);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
 /* An answer of which a part had left before the burst goes back to that part, not to its start. */

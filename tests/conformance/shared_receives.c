@@ -14,18 +14,21 @@ static struct {
 	uint32_t asked_srqn;
 } shared;
 
-static enum eng_take take(void *owner, uint32_t srqn, struct eng_taken *wqe, struct eng_sge *sge)
+static enum eng_rq_result take(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
+			       struct eng_sge *sge)
 {
 	(void)owner;
 	shared.asked_srqn = srqn;
 	if (shared.refuse)
-		return ENG_TAKE_REFUSED;
+		return ENG_RQ_DENIED;
 	if (shared.taken == shared.posted)
-		return ENG_TAKE_EMPTY;
-	*wqe = (struct eng_taken){ .wr_id = 0x9000 + shared.taken, .length = 4096, .sge_count = 1 };
+		return ENG_RQ_EMPTY;
+	*wqe = (struct eng_recv_desc){ .wr_id = 0x9000 + shared.taken,
+				       .length = 4096,
+				       .sge_count = 1 };
 	*sge = (struct eng_sge){ DUT_LOCAL_VA + 4096 * shared.taken, 4096, DUT_LKEY };
 	shared.taken++;
-	return ENG_TAKEN;
+	return ENG_RQ_OK;
 }
 
 static struct dut *sharing(enum eng_qp_type type, unsigned int receives)
@@ -68,12 +71,12 @@ static void test_shared_queue_is_empty(void **state)
 	/* rule C6 test, rule C7 test */
 	dut_give_request(dut, WIRE_WRITE_ONLY_IMM, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);
-	assert_int_equal(dut_view(dut).expected_psn, DUT_RQ_PSN);
+	assert_int_equal(dut_info(dut).expected_psn, DUT_RQ_PSN);
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);
 	shared.posted = 1;
 	expect_silence(dut);
-	assert_int_equal(eng_owed(dut->qp), ENG_OWED_NOTHING);
+	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, NO_CREDITS_REPORTED, 1);
 	expect_wc(dut, 0x9000, ENG_SUCCESS);

@@ -32,7 +32,7 @@ static void forget_packet(struct dut *dut, const struct wire_packet *packet)
  */
 static void send_up_to(struct dut *dut, uint32_t ssn, enum eng_op op, uint8_t credits)
 {
-	uint32_t done = dut_view(dut).ssn;
+	uint32_t done = dut_info(dut).ssn;
 
 	dut->sink = forget_packet;
 	while (done != ssn) {
@@ -65,9 +65,9 @@ static void test_limit_across_the_wrap(void **state)
 	/* rule C11 test, rule C12 test */
 	dut = dut_rts((struct dut_config){ .sq_slots = 1024 });
 	send_up_to(dut, LAST - 2, ENG_WRITE, ACK_CODE(0));
-	assert_int_equal(dut_view(dut).ssn, LAST - 2);
+	assert_int_equal(dut_info(dut).ssn, LAST - 2);
 	dut_ack(dut, psn - 1, ACK_CODE(4), LAST - 2);
-	assert_int_equal(dut_view(dut).lsn, 1); /* FFFFFDh + 4 */
+	assert_int_equal(dut_info(dut).lsn, 1); /* FFFFFDh + 4 */
 	/* SSN FFFFFEh, FFFFFFh, 0, 1 may go; a WRITE between them moves the limit on. */
 	for (int i = 0; i < 7; i++)
 		dut_post(dut, i == 2 ? ENG_WRITE : ENG_SEND, 2 * DUT_MTU, 0);
@@ -77,14 +77,14 @@ static void test_limit_across_the_wrap(void **state)
 	}
 	assert_true(expect_packet(dut, WIRE_SEND_FIRST, psn)->ack_request);
 	expect_silence(dut);
-	assert_int_equal(dut_view(dut).lsn, 2);
-	assert_int_equal(dut_view(dut).sent_ssn, 3);
+	assert_int_equal(dut_info(dut).lsn, 2);
+	assert_int_equal(dut_info(dut).sent_ssn, 3);
 	/* What was said before the wrap does not move it back, what is said behind it moves it on.
 	 */
 	dut_ack(dut, psn - 9, ACK_CODE(0), LAST - 1);
-	assert_int_equal(dut_view(dut).lsn, 2);
+	assert_int_equal(dut_info(dut).lsn, 2);
 	dut_ack(dut, psn - 1, ACK_CODE(2), 2);
-	assert_int_equal(dut_view(dut).lsn, 4);
+	assert_int_equal(dut_info(dut).lsn, 4);
 	expect_packet(dut, WIRE_SEND_LAST, psn + 1);
 	expect_packet(dut, WIRE_SEND_FIRST, psn + 2);
 	expect_packet(dut, WIRE_SEND_LAST, psn + 3);
@@ -105,7 +105,7 @@ static void test_limit_after_none_for_long(void **state)
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(1), 0);
 	send_up_to(dut, sent, ENG_SEND, NO_CREDITS_REPORTED);
 	dut_ack(dut, DUT_SQ_PSN + sent - 1, ACK_CODE(1), sent);
-	assert_int_equal(dut_view(dut).lsn, sent + 1);
+	assert_int_equal(dut_info(dut).lsn, sent + 1);
 	for (int i = 0; i < 4; i++)
 		dut_post(dut, ENG_SEND, 8, 0);
 	/* One that there is a credit for, and a limited one. */
@@ -132,7 +132,7 @@ static void test_msn_across_the_wrap(void **state)
 		write.psn = (write.psn + 1) & LAST;
 	}
 	dut_forget(dut);
-	assert_int_equal(dut_view(dut).msn, LAST);
+	assert_int_equal(dut_info(dut).msn, LAST);
 	write.ack_request = true;
 	write.opcode = WIRE_SEND_ONLY;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -142,7 +142,7 @@ static void test_msn_across_the_wrap(void **state)
 		expect_ack(dut, write.psn, ACK_CODE(0), LAST + 1 + i);
 		write.psn = (write.psn + 1) & LAST;
 	}
-	assert_int_equal(dut_view(dut).msn, 2);
+	assert_int_equal(dut_info(dut).msn, 2);
 }
 
 /* The PSN of the one packet that is sent now. */
@@ -193,13 +193,13 @@ static void test_half_of_all_psns_of_reads(void **state)
 	assert_int_equal(psn_sent(dut), psn);
 }
 
-static void *early_memory(void *owner)
+static void *ooo_alloc(void *owner)
 {
 	(void)owner;
-	return malloc(eng_early_bytes());
+	return malloc(eng_ooo_packet_bytes());
 }
 
-static void early_given_back(void *owner, void *block)
+static void ooo_free(void *owner, void *block)
 {
 	(void)owner;
 	free(block);
@@ -220,8 +220,8 @@ static void test_half_of_all_psns_before_an_rnr_nak(void **state)
 		skip();
 	/* rule S4 test, rule S11 test */
 	dut = dut_rts((struct dut_config){ 0 });
-	dut->ops.early_memory = early_memory;
-	dut->ops.early_given_back = early_given_back;
+	dut->ops.ooo_alloc = ooo_alloc;
+	dut->ops.ooo_free = ooo_free;
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), 0);
 	write = dut_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 0);
 	write.ack_request = false;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct script script;
-struct eng_cwnd_share share;
+struct eng_inflight_budget share;
 
 uint8_t next8(void)
 {
@@ -149,10 +149,10 @@ static void make_qp(struct side *side, enum eng_qp_type type)
 						     .rq_shared = (flags & 3) == 3,
 						     .signal_all = flags & 4,
 						     .credits_hidden = flags & 8,
-						     .cwnd_share = &share,
+						     .inflight_budget = &share,
 						     .cwnd_packets = flags >> 4 });
-	side->replay = aligned(eng_replay_bytes(REPLAY_DEPTH));
-	eng_set_replay(side->qp, side->replay, REPLAY_DEPTH);
+	side->replay = aligned(eng_resp_res_bytes(REPLAY_DEPTH));
+	eng_set_resp_res(side->qp, side->replay, REPLAY_DEPTH);
 }
 
 /* Attributes that modify_qp would let through. */
@@ -288,9 +288,9 @@ void side_post_recv(struct side *side)
 void side_check(struct side *side)
 {
 	const uint8_t *source = side->regions[SOURCE].bytes;
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(side->qp, &view);
+	eng_qp_query(side->qp, &view);
 	require(view.in_flight <= 0x800000);
 	require(eng_ring_used(&side->sq) <= SLOTS && eng_ring_used(&side->rq) <= SLOTS);
 	require(view.state != ENG_ERR || view.sq_used == 0);

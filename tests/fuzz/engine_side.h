@@ -56,7 +56,7 @@ struct side {
 	void *replay;
 	struct eng_ring sq, rq;
 	struct region regions[REGIONS];
-	struct eng_burst burst; /* the last one, for eng_unsent() */
+	struct eng_burst burst; /* the last one, for eng_tx_rollback() */
 	struct eng_piece pieces[MAX_PIECES];
 	uint8_t staging[STAGING_BYTES];
 	bool has_burst;
@@ -75,7 +75,7 @@ struct script {
 extern struct script script;
 
 /* What both sides have under way. */
-extern struct eng_cwnd_share share;
+extern struct eng_inflight_budget share;
 
 /* The next number of the script, zero when it has ended. */
 uint8_t next8(void);

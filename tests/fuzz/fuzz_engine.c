@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "engine/psn.h"
+#include "engine/base/psn.h"
 #include "engine_side.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -78,16 +78,16 @@ static void check_burst(struct side *side)
 }
 
 /* The facts may be anything, too; what was written before they counted goes by the clock. */
-static struct eng_hint hint_of(uint8_t how)
+static struct eng_tx_ctx hint_of(uint8_t how)
 {
-	return (struct eng_hint){
+	return (struct eng_tx_ctx){
 		.now = script.now,
 		.round = script.now >> 4,
-		.occasion = (enum eng_occasion)(ENG_LAST - script.now % 3),
+		.trigger = (enum eng_tx_trigger)(ENG_TX_TRIGGER_FINAL - script.now % 3),
 		.sides = how & 0x40 ? ENG_RESPONSES : ENG_REQUESTS | ENG_RESPONSES,
 		.polled = script.now & 0x10,
 		.watched = script.now & 0x20,
-		.share_waits = script.now % 7 == 6,
+		.budget_waits = script.now % 7 == 6,
 		.full = script.now % 11 == 10,
 	};
 }
@@ -96,7 +96,7 @@ static void transmit(struct side *side)
 {
 	uint8_t how = next8();
 	unsigned int bursts = how & 0x80 ? MAX_BURSTS : 1;
-	const struct eng_hint hint = hint_of(how);
+	const struct eng_tx_ctx ctx = hint_of(how);
 
 	while (bursts-- > 0) {
 		struct eng_burst *burst = &side->burst;
@@ -111,7 +111,7 @@ static void transmit(struct side *side)
 		burst->gather_from = how & 0x20 ? 100 : UINT32_MAX;
 		/* Anything, near the wrap as well. */
 		burst->identification = (uint16_t)(0xfff0 + script.now);
-		side->has_burst = eng_transmit(side->qp, burst, &hint) == ENG_TX_BURST;
+		side->has_burst = eng_transmit(side->qp, burst, &ctx) == ENG_TX_BURST;
 		if (!side->has_burst)
 			return;
 		check_burst(side);
@@ -123,7 +123,7 @@ static void transmit(struct side *side)
 static void unsent(struct side *side)
 {
 	if (side->has_burst)
-		eng_unsent(side->qp, &side->burst);
+		eng_tx_rollback(side->qp, &side->burst);
 	side->has_burst = false;
 }
 
@@ -179,12 +179,12 @@ static void forge(struct side *side)
 	static const uint8_t payload[WIRE_MAX_MTU] = { 0x77 };
 	uint8_t bytes[WIRE_MAX_PACKET_BYTES], where = next8(), rkey = next8();
 	struct wire_packet packet = { .opcode = next8(), .migrated = true, .pkey = 0xffff };
-	struct eng_view view;
+	struct eng_qp_info view;
 	unsigned int length;
 
 	if (!wire_op_info(packet.opcode))
 		return;
-	eng_look(side->qp, &view);
+	eng_qp_query(side->qp, &view);
 	packet.psn = where & 1 ? view.expected_psn : where & 2 ? view.unacked_psn : view.next_psn;
 	packet.psn = psn_add(packet.psn, (uint32_t)(int8_t)next8() & PSN_MASK);
 	if (where & 4)
@@ -323,7 +323,7 @@ static void take_step(uint8_t what)
 		unsent(side);
 		break;
 	case STEP_FAREWELL:
-		eng_farewell(side->qp);
+		eng_send_final_acks(side->qp);
 		break;
 	case STEP_REGION:
 		side->regions[next8() % REGIONS].gone ^= true;
@@ -349,7 +349,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	script.now = 1000000;
 	world.in_flight = 0;
 	config = next8();
-	share = (struct eng_cwnd_share){ .limit = config & 0x80 ? 3000 : 1 << 20 };
+	share = (struct eng_inflight_budget){ .limit = config & 0x80 ? 3000 : 1 << 20 };
 	type = types[config & 7];
 	mtu = 256u << ((config >> 3) % 5);
 	for (unsigned int i = 0; i < SIDES; i++) {

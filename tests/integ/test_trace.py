@@ -13,7 +13,7 @@ import perftest
 from hold import Hold
 from test_capture import ACK, SEND_OPCODES, Capture
 
-FAREWELLS = 3  # RESPONSE_FAREWELLS of the engine
+FAREWELLS = 3  # FINAL_ACKS of the engine
 
 # What a busy host breaks: it is late.
 BUSY = {"S7", "S11"}

@@ -230,9 +230,9 @@ static bool deliver_news(struct sim_end *end, const struct net_packet *from,
 
 static uint64_t counted(const struct sim_end *end, enum eng_counter counter)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	return view.counters[counter];
 }
 
@@ -359,7 +359,7 @@ static void wake_share_waiters(struct sim_end *end)
 	for (uint32_t n = 0; n < world->plan.connections; n++) {
 		struct sim_end *other = &world->connections[n].end[end->side];
 
-		if (other != end && other->share_waits)
+		if (other != end && other->budget_waits)
 			other->busy = true;
 	}
 }
@@ -386,7 +386,7 @@ static void transmit(struct sim_end *end)
 
 	if (reason == ENG_TX_BURST)
 		end->busy = true;
-	if (reason == ENG_TX_SHARE && share_queue_is_used(end))
+	if (reason == ENG_TX_BUDGET && share_queue_is_used(end))
 		share_queue_add(end);
 }
 

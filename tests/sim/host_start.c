@@ -50,7 +50,7 @@ static void set_attr(struct sim_end *end)
 	attr->path.wire.src_port = (uint16_t)(49152 + end->qpn % 1000);
 	attr->path.wire.ipv6 = plan->seed % 3 == 0;
 	if (plan->seed % 2)
-		wire_icrc_know(&attr->path.wire);
+		wire_icrc_precompute(&attr->path.wire);
 	attr->qkey = end->qkey;
 	for (uint32_t n = 0; n < PLAN_MAX_CONNECTIONS; n++) {
 		end->paths[n] = attr->path;
@@ -58,14 +58,14 @@ static void set_attr(struct sim_end *end)
 		end->paths[n].wire.known = 0;
 	}
 	mutant_attr(end, attr);
-	eng_set_transport_waits(end->qp, ring_is_used(end));
+	eng_set_lossless_transport(end->qp, ring_is_used(end));
 	end->cnp_path = attr->path;
 	end->cnp_path.wire.src_port += 100;
 	end->cnp_path.wire.known = 0;
 	if (!plan->flows)
 		return;
 	eng_set_ecn(end->qp, plan->ect ? &end->cnp_path : NULL);
-	eng_set_law(end->qp, ENG_LAW_NETWORK);
+	eng_set_cc(end->qp, ENG_CC_NETWORK);
 }
 
 void end_set_state(struct sim_end *end, enum eng_qp_state state)
@@ -102,7 +102,7 @@ static void create(struct sim_end *end)
 		.rq_shared = end->rq_shared,
 		.credits_hidden = end->plan->hides_credits,
 		.signal_all = end->plan->signal_all,
-		.cwnd_share = shares(end) ? &end->world->share[end->side] : NULL,
+		.inflight_budget = shares(end) ? &end->world->share[end->side] : NULL,
 		.cwnd_packets = end->plan->cwnd_packets,
 	};
 
@@ -114,11 +114,11 @@ static void create(struct sim_end *end)
 	free(end->qp);
 	end->qp = aligned_alloc(64, eng_qp_bytes(init.max_recv_sge));
 	free(end->replay);
-	end->replay = malloc(eng_replay_bytes(end->plan->max_dest_rd_atomic));
+	end->replay = malloc(eng_resp_res_bytes(end->plan->max_dest_rd_atomic));
 	if (!end->qp || !end->replay)
 		abort();
 	eng_qp_init(end->qp, &init);
-	eng_set_replay(end->qp, end->replay, end->plan->max_dest_rd_atomic);
+	eng_set_resp_res(end->qp, end->replay, end->plan->max_dest_rd_atomic);
 }
 
 void end_start(struct sim_end *end, bool again)
@@ -141,10 +141,10 @@ void end_start(struct sim_end *end, bool again)
 	end->ack_waits_since = 0;
 	end->next_state_at = end->world->round_began + end->plan->ready_ns;
 	end->packets_sent = 0;
-	eng_look(end->qp, &end->at_start);
+	eng_qp_query(end->qp, &end->at_start);
 	end->requests_in_a_row = 0;
-	end->busy = end->share_waits = end->is_unfinished = false;
-	end->may_fill = end->ack_is_delayed = end->ack_awaits_receive = false;
+	end->busy = end->budget_waits = end->is_unfinished = false;
+	end->may_fill = end->ack_is_delayed = end->ack_waits_for_recv_post = false;
 	end->retry_at = ENG_NEVER;
 	end->late = 0;
 	oracle_start(end);

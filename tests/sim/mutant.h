@@ -5,9 +5,9 @@
  * the simulator can fail.
  *
  * Rules of scheduling that have no mutant, as breaking them costs time and no oracle tells how much
- * is too much: that posts are gathered at all, and how many (schedule_posted()); whether an ACK
+ * is too much: that posts are gathered at all, and how many (tx_sched_post()); whether an ACK
  * waits for an answer, or rides (a wait has an end, and that is looked at); that a burst waits for
- * a part of the window (requester_awaits_room()); and that a tail-loss probe comes, for what it
+ * a part of the window (requester_waits_for_cwnd()); and that a tail-loss probe comes, for what it
  * finds may as well be found by the timeout, which is right where a tail was lost.  Of some
  * 1,600 seeds without any fault one has a timeout after news of a loss and without a probe, so
  * that an oracle of that would have to know as much as probe.c does.

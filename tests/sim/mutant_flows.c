@@ -3,8 +3,8 @@
  * Deliberate faults of the window's law, and of what is told of marks.  The linker leads the
  * engine's calls of some functions of cwnd.h and ecn.h here (CMakeLists.txt).
  */
-#include "engine/cwnd.h"
-#include "engine/ecn.h"
+#include "engine/cc/cwnd.h"
+#include "engine/cc/ecn.h"
 #include "sim/mutant.h"
 #include "sim/world.h"
 
@@ -62,7 +62,7 @@ void __wrap_cwnd_progress(struct eng_qp *qp, uint64_t cost)
 	uint64_t before = qp->req.cwnd;
 
 	if (is_deaf(qp))
-		qp->req.network.echoed = false;
+		qp->req.cc.ack_has_ece = false;
 	if (mutant_has(MUTANT_LAW_EACH_NOTICE))
 		qp->req.cwnd_recovery_psn = qp->req.unacked_psn;
 	__real_cwnd_progress(qp, cost);
@@ -89,7 +89,7 @@ void __wrap_ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint
 		return;
 	__real_ecn_marked(qp, packet, now);
 	if (qp->ecn.cnp && mutant_has(MUTANT_LAW_TELLS_ALWAYS))
-		qp->ecn.cnp_owed = true;
+		qp->ecn.cnp_pending = true;
 }
 
 const struct mutant mutants_of_flows[] = {

@@ -3,26 +3,26 @@
  * Deliberate faults of what is done about losses: packets kept and READ responses placed ahead of
  * their turn, and repairs.  The linker leads the engine's calls here (CMakeLists.txt).  Repairs
  * that are too few heal, and cost: flows find that.  Of what is repaired step by step, and of gaps,
- * tests/conformance/early.c and gaps.c find more.
+ * tests/conformance/ooo_rx.c and read_retry.c find more.
  */
-#include "engine/early.h"
-#include "engine/recovery/gaps.h"
-#include "engine/recovery/repair.h"
+#include "engine/rx/ooo_rx.h"
+#include "engine/recovery/read_retry.h"
+#include "engine/recovery/retransmit.h"
 #include "sim/mutant.h"
 #include "sim/world.h"
 
 /* Named by the linker: what the engine calls, and the function itself. */
-void __wrap_early_keep(struct eng_qp *qp, const struct wire_packet *packet);
-void __real_early_keep(struct eng_qp *qp, const struct wire_packet *packet);
-const struct wire_packet *__wrap_early_next(struct eng_qp *qp);
-const struct wire_packet *__real_early_next(struct eng_qp *qp);
-bool __wrap_gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
-bool __real_gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
-uint32_t __wrap_gaps_take(struct eng_qp *qp, uint32_t n);
-uint32_t __real_gaps_take(struct eng_qp *qp, uint32_t n);
+void __wrap_ooo_insert(struct eng_qp *qp, const struct wire_packet *packet);
+void __real_ooo_insert(struct eng_qp *qp, const struct wire_packet *packet);
+const struct wire_packet *__wrap_ooo_peek(struct eng_qp *qp);
+const struct wire_packet *__real_ooo_peek(struct eng_qp *qp);
+bool __wrap_read_retry_place(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+bool __real_read_retry_place(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
+uint32_t __wrap_read_retry_consume(struct eng_qp *qp, uint32_t n);
+uint32_t __real_read_retry_consume(struct eng_qp *qp, uint32_t n);
 
-bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now);
-bool __real_repair_begin(struct eng_qp *qp, uint64_t now);
+bool __wrap_retransmit_on_nak(struct eng_qp *qp, uint64_t now);
+bool __real_retransmit_on_nak(struct eng_qp *qp, uint64_t now);
 void __wrap_loss_enter(struct eng_qp *qp, enum loss_state to);
 void __real_loss_enter(struct eng_qp *qp, enum loss_state to);
 void __wrap_loss_go_back(struct eng_qp *qp, enum loss_state to);
@@ -40,46 +40,46 @@ static struct wire_packet shifted(const struct wire_packet *packet)
 	return wrong;
 }
 
-void __wrap_early_keep(struct eng_qp *qp, const struct wire_packet *packet)
+void __wrap_ooo_insert(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct wire_packet wrong;
 
 	if (packet->payload_length == 0 || !mutant_has(MUTANT_KEPT_WRONG)) {
-		__real_early_keep(qp, packet);
+		__real_ooo_insert(qp, packet);
 		return;
 	}
 	wrong = shifted(packet);
-	__real_early_keep(qp, &wrong);
+	__real_ooo_insert(qp, &wrong);
 }
 
-const struct wire_packet *__wrap_early_next(struct eng_qp *qp)
+const struct wire_packet *__wrap_ooo_peek(struct eng_qp *qp)
 {
 	if (mutant_has(MUTANT_KEPT_NOT_USED))
-		early_forget(qp);
-	return __real_early_next(qp);
+		ooo_flush(qp);
+	return __real_ooo_peek(qp);
 }
 
-bool __wrap_gaps_keep(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+bool __wrap_read_retry_place(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct wire_packet wrong;
 
 	if (packet->payload_length > 0 && mutant_has(MUTANT_PLACED_WRONG)) {
 		wrong = shifted(packet);
-		return __real_gaps_keep(qp, &wrong, now);
+		return __real_read_retry_place(qp, &wrong, now);
 	}
-	return __real_gaps_keep(qp, packet, now);
+	return __real_read_retry_place(qp, packet, now);
 }
 
-uint32_t __wrap_gaps_take(struct eng_qp *qp, uint32_t n)
+uint32_t __wrap_read_retry_consume(struct eng_qp *qp, uint32_t n)
 {
-	uint32_t taken = __real_gaps_take(qp, n);
+	uint32_t taken = __real_read_retry_consume(qp, n);
 
 	return taken == 0 && n > 0 && mutant_has(MUTANT_GAP_IS_PASSED) ? n : taken;
 }
 
-bool __wrap_repair_begin(struct eng_qp *qp, uint64_t now)
+bool __wrap_retransmit_on_nak(struct eng_qp *qp, uint64_t now)
 {
-	return !mutant_has(MUTANT_REPAIRS_NOTHING) && __real_repair_begin(qp, now);
+	return !mutant_has(MUTANT_REPAIRS_NOTHING) && __real_retransmit_on_nak(qp, now);
 }
 
 static bool stays(const struct eng_qp *qp, enum loss_state state, enum mutant_law law)

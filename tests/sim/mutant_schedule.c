@@ -3,82 +3,82 @@
  * Deliberate faults of the scheduler, of the times that it tells, and of what becomes of a burst
  * that the transport did not take.  The linker leads the engine's calls here (CMakeLists.txt).
  */
-#include "engine/cwnd.h"
+#include "engine/cc/cwnd.h"
 #include "engine/recovery/loss.h"
 #include "engine/recovery/probe.h"
-#include "engine/response.h"
-#include "engine/schedule.h"
+#include "engine/rx/response.h"
+#include "engine/tx/tx_sched.h"
 #include "sim/mutant.h"
 #include "sim/world.h"
 
 /* Named by the linker: what the engine calls, and the function itself. */
-uint64_t __wrap_schedule_deadline(const struct eng_qp *qp);
-uint64_t __real_schedule_deadline(const struct eng_qp *qp);
-bool __wrap_schedule_receive_posted(struct eng_qp *qp);
-bool __real_schedule_receive_posted(struct eng_qp *qp);
-enum eng_tx __wrap_schedule_transmit(struct eng_qp *qp, struct eng_burst *burst,
-				     const struct eng_hint *hint);
-enum eng_tx __real_schedule_transmit(struct eng_qp *qp, struct eng_burst *burst,
-				     const struct eng_hint *hint);
-void __wrap_response_unsent(struct eng_qp *qp, const struct eng_burst *burst);
-void __real_response_unsent(struct eng_qp *qp, const struct eng_burst *burst);
+uint64_t __wrap_tx_sched_deadline(const struct eng_qp *qp);
+uint64_t __real_tx_sched_deadline(const struct eng_qp *qp);
+bool __wrap_tx_sched_recv_post(struct eng_qp *qp);
+bool __real_tx_sched_recv_post(struct eng_qp *qp);
+enum eng_tx __wrap_tx_sched_transmit(struct eng_qp *qp, struct eng_burst *burst,
+				     const struct eng_tx_ctx *ctx);
+enum eng_tx __real_tx_sched_transmit(struct eng_qp *qp, struct eng_burst *burst,
+				     const struct eng_tx_ctx *ctx);
+void __wrap_response_rollback(struct eng_qp *qp, const struct eng_burst *burst);
+void __real_response_rollback(struct eng_qp *qp, const struct eng_burst *burst);
 uint64_t __wrap_response_deadline(const struct eng_qp *qp);
 uint64_t __real_response_deadline(const struct eng_qp *qp);
 uint64_t __wrap_probe_deadline(const struct eng_qp *qp, uint64_t timeout);
 uint64_t __real_probe_deadline(const struct eng_qp *qp, uint64_t timeout);
 uint64_t __wrap_loss_deadline_least(const struct eng_qp *qp);
 uint64_t __real_loss_deadline_least(const struct eng_qp *qp);
-void __wrap_sendqueue_rewind(struct eng_qp *qp, uint32_t psn);
-void __real_sendqueue_rewind(struct eng_qp *qp, uint32_t psn);
-bool __wrap_cwnd_share_open(const struct eng_qp *qp);
-bool __real_cwnd_share_open(const struct eng_qp *qp);
+void __wrap_sq_rewind(struct eng_qp *qp, uint32_t psn);
+void __real_sq_rewind(struct eng_qp *qp, uint32_t psn);
+bool __wrap_budget_is_open(const struct eng_qp *qp);
+bool __real_budget_is_open(const struct eng_qp *qp);
 
 /* So soon a probe comes that is much too early. */
 #define EARLY_PROBE_NS 50000
 
-uint64_t __wrap_schedule_deadline(const struct eng_qp *qp)
+uint64_t __wrap_tx_sched_deadline(const struct eng_qp *qp)
 {
-	uint64_t deadline = __real_schedule_deadline(qp);
+	uint64_t deadline = __real_tx_sched_deadline(qp);
 
 	return deadline != ENG_NEVER && mutant_has(MUTANT_ACK_FORGOTTEN) ? ENG_NEVER : deadline;
 }
 
-bool __wrap_schedule_receive_posted(struct eng_qp *qp)
+bool __wrap_tx_sched_recv_post(struct eng_qp *qp)
 {
-	bool told = __real_schedule_receive_posted(qp);
+	bool told = __real_tx_sched_recv_post(qp);
 
-	return told && !(qp->schedule.ack_due && mutant_has(MUTANT_ACK_NOT_RELEASED));
+	return told && !(qp->tx_sched.ack_due && mutant_has(MUTANT_ACK_NOT_RELEASED));
 }
 
-static bool keeps_gathered(const struct eng_qp *qp, const struct eng_hint *hint)
+static bool keeps_gathered(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
-	return hint->occasion == ENG_ROUND && qp->schedule.gathered > 0 && !qp->schedule.heard &&
-	       mutant_has(MUTANT_GATHERS_FOR_EVER);
+	return ctx->trigger == ENG_TX_TRIGGER_POLL && qp->tx_sched.gathered > 0 &&
+	       !qp->tx_sched.rx_since_tx && mutant_has(MUTANT_GATHERS_FOR_EVER);
 }
 
-enum eng_tx __wrap_schedule_transmit(struct eng_qp *qp, struct eng_burst *burst,
-				     const struct eng_hint *hint)
+enum eng_tx __wrap_tx_sched_transmit(struct eng_qp *qp, struct eng_burst *burst,
+				     const struct eng_tx_ctx *ctx)
 {
-	struct eng_hint told = *hint;
+	struct eng_tx_ctx told = *ctx;
 	enum eng_tx reason;
 
-	if ((hint->sides & ENG_REQUESTS) && keeps_gathered(qp, hint)) {
+	if ((ctx->sides & ENG_REQUESTS) && keeps_gathered(qp, ctx)) {
 		told.sides &= ~(unsigned int)ENG_REQUESTS;
-		reason = __real_schedule_transmit(qp, burst, &told);
-		return reason == ENG_TX_IDLE ? ENG_TX_GATHER : reason;
+		reason = __real_tx_sched_transmit(qp, burst, &told);
+		return reason == ENG_TX_IDLE ? ENG_TX_BATCH : reason;
 	}
-	if (hint->full && mutant_has(MUTANT_IGNORES_FULL))
+	if (ctx->full && mutant_has(MUTANT_IGNORES_FULL))
 		told.full = false;
-	if (hint->share_waits && mutant_has(MUTANT_OVERTAKES))
-		told.share_waits = false;
-	return __real_schedule_transmit(qp, burst, &told);
+	if (ctx->budget_waits && mutant_has(MUTANT_OVERTAKES))
+		told.budget_waits = false;
+	return __real_tx_sched_transmit(qp, burst, &told);
 }
 
-void __wrap_response_unsent(struct eng_qp *qp, const struct eng_burst *burst)
+void __wrap_response_rollback(struct eng_qp *qp, const struct eng_burst *burst)
 {
-	if (burst->ack_rides && mutant_has(MUTANT_RIDING_ACK_LOST))
+	if (burst->has_ack && mutant_has(MUTANT_RIDING_ACK_LOST))
 		return;
-	__real_response_unsent(qp, burst);
+	__real_response_rollback(qp, burst);
 }
 
 uint64_t __wrap_response_deadline(const struct eng_qp *qp)
@@ -105,17 +105,17 @@ uint64_t __wrap_loss_deadline_least(const struct eng_qp *qp)
 	return mutant_has(MUTANT_EARLY_PROBE) ? 0 : __real_loss_deadline_least(qp);
 }
 
-void __wrap_sendqueue_rewind(struct eng_qp *qp, uint32_t psn)
+void __wrap_sq_rewind(struct eng_qp *qp, uint32_t psn)
 {
 	if (!mutant_has(MUTANT_UNSENT_FORGOTTEN))
-		__real_sendqueue_rewind(qp, psn);
+		__real_sq_rewind(qp, psn);
 }
 
-bool __wrap_cwnd_share_open(const struct eng_qp *qp)
+bool __wrap_budget_is_open(const struct eng_qp *qp)
 {
-	if (qp->req.waiting == ENG_TX_SHARE && mutant_has(MUTANT_SHARE_NEVER_OPENS))
+	if (qp->req.waiting == ENG_TX_BUDGET && mutant_has(MUTANT_SHARE_NEVER_OPENS))
 		return false;
-	return __real_cwnd_share_open(qp);
+	return __real_budget_is_open(qp);
 }
 
 const struct mutant mutants_of_schedule[] = {

@@ -8,9 +8,9 @@
 /* Packets between the one that the engine expects and this one; below 0: it is old. */
 static int32_t ahead(const struct sim_end *end, const struct wire_packet *packet)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	return (int32_t)((packet->psn - view.expected_psn) << 8) >> 8;
 }
 
@@ -58,9 +58,9 @@ static bool uc_tells_cut(struct sim_end *end, struct wire_packet *packet)
 	enum wire_position position = wire_op_info(packet->opcode)->position;
 	static const uint8_t end_of_it[4];
 	struct wire_packet last = *packet;
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	if (end->type != ENG_UC || ahead(end, packet) != 0 || !view.in_message ||
 	    (position != WIRE_FIRST && position != WIRE_ONLY))
 		return false;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/burst.h"
+#include "engine/base/burst.h"
 #include "sim/plan.h"
 #include "sim/random.h"
 #include "wire/packet.h"

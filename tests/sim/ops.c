@@ -106,8 +106,8 @@ static bool bind(void *owner, const struct eng_send_wqe *wqe)
 	return true;
 }
 
-static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *taken,
-				  struct eng_sge *sge)
+static enum eng_rq_result take_receive(void *owner, uint32_t srqn, struct eng_recv_desc *taken,
+				       struct eng_sge *sge)
 {
 	struct sim_end *end = owner;
 	const struct eng_recv_wqe *wqe = eng_ring_slot(&end->queue->ring, end->queue->ring.tail);
@@ -115,14 +115,14 @@ static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *
 	if (end->type == ENG_XRC_RECV && srqn != end->srqn)
 		world_fail(end->world, "%s: takes a receive of queue %06x", end->name, srqn);
 	if (eng_ring_used(&end->queue->ring) == 0)
-		return ENG_TAKE_EMPTY;
+		return ENG_RQ_EMPTY;
 	taken->wr_id = wqe->wr_id;
 	taken->length = wqe->length;
 	taken->sge_count = wqe->sge_count;
 	memcpy(sge, wqe->sge, wqe->sge_count * sizeof(sge[0]));
 	if (!mutant_takes_again(end))
 		end->queue->ring.tail++;
-	return ENG_TAKEN;
+	return ENG_RQ_OK;
 }
 
 /* Some have little, so that they run out of it; flows have what those of production have. */
@@ -133,20 +133,20 @@ static uint32_t early_most(const struct sim_end *end)
 	return end->world->plan.flows ? SIM_KEPT : most[end->qpn % 4];
 }
 
-static void *early_memory(void *owner)
+static void *ooo_alloc(void *owner)
 {
 	struct sim_end *end = owner;
 
 	for (uint32_t i = 0; i < early_most(end); i++) {
 		if (end->early_blocks[i])
 			continue;
-		end->early_blocks[i] = malloc(eng_early_bytes());
+		end->early_blocks[i] = malloc(eng_ooo_packet_bytes());
 		return end->early_blocks[i];
 	}
 	return NULL;
 }
 
-static void early_given_back(void *owner, void *block)
+static void ooo_free(void *owner, void *block)
 {
 	struct sim_end *end = owner;
 	uint32_t i = 0;
@@ -170,8 +170,8 @@ const struct eng_ops end_ops[2] = {
 		.event = event,
 		.invalidate = invalidate,
 		.bind = bind,
-		.early_memory = early_memory,
-		.early_given_back = early_given_back,
+		.ooo_alloc = ooo_alloc,
+		.ooo_free = ooo_free,
 	},
 	{
 		.map_local = map_local,
@@ -180,8 +180,8 @@ const struct eng_ops end_ops[2] = {
 		.event = event,
 		.invalidate = invalidate,
 		.bind = bind,
-		.early_memory = early_memory,
-		.early_given_back = early_given_back,
+		.ooo_alloc = ooo_alloc,
+		.ooo_free = ooo_free,
 		.take_receive = take_receive,
 	},
 };

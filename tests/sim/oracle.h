@@ -2,8 +2,8 @@
 /*
  * What must hold, told from the outside: from the posted work, the packets that the engine hands
  * out and is given, and its completions; of the engine's state only what its public calls tell
- * (eng_look(), eng_deadline()).  Nothing of its code is used: tables and arithmetic are a second
- * derivation.
+ * (eng_qp_query(), eng_deadline()).  Nothing of its code is used: tables and arithmetic are a
+ *second derivation.
  *
  *	oracle_requests.c	request packets: order, form, credits, fence, depth, retries
  *	oracle_arrivals.c	responses as the requester must take them, timeouts
@@ -69,7 +69,7 @@ struct asking {
 	 * longer than the last RNR NAK made it wait (0: there was none).
 	 */
 	bool volunteers;
-	uint64_t refusal_ns;
+	uint64_t last_rnr_ns;
 	uint64_t news_from; /* it has waited from then on; ENG_NEVER: none does */
 
 	uint64_t rnr_until;
@@ -177,7 +177,7 @@ struct oracle {
 void oracle_start(struct sim_end *end);
 void oracle_free(struct sim_end *end);
 
-/* A request or response packet of a burst; taken_back: eng_unsent() will follow. */
+/* A request or response packet of a burst; taken_back: eng_tx_rollback() will follow. */
 /* The request that has just come too early is kept by the engine. */
 void oracle_kept(struct sim_end *end, const struct wire_packet *packet);
 /* The next one that is kept has its turn, if it has. */

@@ -184,8 +184,8 @@ static void rnr_arrived(struct sim_end *end, const struct wire_packet *packet, i
 	asking->rnr_count++;
 	asking->waited = true;
 	asking->may_repeat = true;
-	asking->refusal_ns = oracle_rnr_ns(packet->syndrome & 31);
-	asking->rnr_until = end->world->now + asking->refusal_ns;
+	asking->last_rnr_ns = oracle_rnr_ns(packet->syndrome & 31);
+	asking->rnr_until = end->world->now + asking->last_rnr_ns;
 	/* The peer is not silent any more. */
 	asking->probing = false;
 	/* rule C3 test: what had its credit finds its receive request. */

@@ -449,10 +449,10 @@ static void check_cost(struct sim_end *end)
 static void check_counters(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;
-	struct eng_view view;
+	struct eng_qp_info view;
 	const char *wrong = NULL;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	for (uint32_t i = 0; i < ENG_COUNTER_COUNT; i++)
 		view.counters[i] -= end->at_start.counters[i];
 	if (view.counters[ENG_COUNT_SENT_PACKETS] != end->packets_sent)

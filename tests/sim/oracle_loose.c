@@ -230,7 +230,7 @@ void loose_nothing(struct sim_end *end, enum eng_tx reason)
 		return;
 	pass_sent(end);
 	/* Nor is it looked at what has been sent before there is room. */
-	if (reason == ENG_TX_FULL && oracle_is_too_long(end))
+	if (reason == ENG_TX_BACKPRESSURE && oracle_is_too_long(end))
 		return;
 	while (told < asking->oldest && !message_at(end, told)->signaled)
 		told++;
@@ -279,10 +279,10 @@ bool loose_all_done(const struct sim_end *end)
 void loose_final(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;
-	struct eng_view view;
+	struct eng_qp_info view;
 	const char *wrong = NULL;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	for (uint32_t i = 0; i < ENG_COUNTER_COUNT; i++)
 		view.counters[i] -= end->at_start.counters[i];
 	if (view.counters[ENG_COUNT_SENT_PACKETS] != end->packets_sent)

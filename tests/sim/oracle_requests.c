@@ -504,7 +504,7 @@ uint64_t asking_wait_ns(const struct sim_end *end)
 
 	if (!asking->volunteers)
 		return 0;
-	return asking->refusal_ns < MOST_WAIT_NS ? asking->refusal_ns : MOST_WAIT_NS;
+	return asking->last_rnr_ns < MOST_WAIT_NS ? asking->last_rnr_ns : MOST_WAIT_NS;
 }
 
 /*
@@ -557,11 +557,11 @@ void asking_nothing(struct sim_end *end, enum eng_tx reason)
 	case ENG_TX_CWND:
 		true_reason = asking->unacked < asking->high;
 		break;
-	case ENG_TX_SHARE:
+	case ENG_TX_BUDGET:
 		true_reason = oracle_share_is_used_up(end) &&
 			      (share_queue_is_used(end) || asking->unacked < asking->high);
 		break;
-	case ENG_TX_FULL:
+	case ENG_TX_BACKPRESSURE:
 		true_reason = oracle_is_too_long(end);
 		break;
 	case ENG_TX_RNR:

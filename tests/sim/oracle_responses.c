@@ -9,7 +9,7 @@
 #include "sim/oracle.h"
 #include "sim/world.h"
 
-/* A requester shows its credits at so many losses, see engine/recovery/repair.c. */
+/* A requester shows its credits at so many losses, see engine/recovery/retransmit.c. */
 #define SHOWN_MAX 5
 
 #define FAREWELLS 3
@@ -175,7 +175,7 @@ void oracle_kept(struct sim_end *end, const struct wire_packet *packet)
 }
 
 /* Is the request kept whose turn it is?  It is kept no longer, nor are those before it. */
-static bool take_kept(struct sim_end *end, struct wire_packet *packet)
+static bool execute_ooo(struct sim_end *end, struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
 	bool found = false;
@@ -208,7 +208,7 @@ bool oracle_kept_turn(struct sim_end *end)
 	struct wire_packet packet;
 
 	if (!answering->filled || answering->rnr_owed || answering->fatal ||
-	    !take_kept(end, &packet))
+	    !execute_ooo(end, &packet))
 		return false;
 	answering->any_kept = true;
 	execute(end, &packet);
@@ -331,9 +331,9 @@ static void check_credits(struct sim_end *end, const struct wire_packet *packet)
 static bool spares_peer(const struct sim_end *end)
 {
 	int64_t settled = end->oracle.answering.settled;
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	return answer_between(end, settled, settled + 1) && (!view.credits_heard || view.unlimited);
 }
 

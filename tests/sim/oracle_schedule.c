@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The oracle of the scheduler: each wait has an end that the host is told of, and what the host
- * tells the engine is minded.  What a host promises is told in engine.h, at struct eng_hint and
+ * tells the engine is minded.  What a host promises is told in engine.h, at struct eng_tx_ctx and
  * where its functions are.
  */
 #include "sim/oracle.h"
 #include "sim/world.h"
 
 /* A transport that is nearly full still takes so many packets. */
-#define SHORT_BURST 8
+#define SHORT_BURST_PACKETS 8
 /* READ responses pause for so long at most, at the lowest rate of a host and of a network. */
 #define PAUSE_NS 1000000
 #define NETWORK_PAUSE_NS 10000000
 
 /*
  * rule S7 test: the host comes back at eng_deadline(), if nothing else happens.  A transport that
- * makes its sender wait needs no other pace (eng_set_transport_waits()).
+ * makes its sender wait needs no other pace (eng_set_lossless_transport()).
  */
 void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 {
@@ -25,10 +25,10 @@ void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 		latest = now + PLAN_ACK_DELAY_NS;
 	if (reason == ENG_TX_PACING)
 		latest = now + (end->world->plan.flows ? NETWORK_PAUSE_NS : PAUSE_NS);
-	if (reason == ENG_TX_PACING && end->world->plan.transport_waits)
+	if (reason == ENG_TX_PACING && end->world->plan.lossless_transport)
 		world_fail(end->world, "%s: READ responses pause on a transport that waits",
 			   end->name);
-	if (reason == ENG_TX_FULL &&
+	if (reason == ENG_TX_BACKPRESSURE &&
 	    !(ring_looks_full(end) &&
 	      (oracle_has_answers(end) || end->oracle.answering.answers_again)))
 		world_fail(end->world, "%s: responses wait for room that there is", end->name);
@@ -40,20 +40,20 @@ void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 	/* It began without a receive to tell of, when nothing but an ACK of whole messages could.
 	 */
 	if (reason != ENG_TX_ACK_DELAY)
-		end->ack_awaits_receive = end->ack_is_delayed = false;
+		end->ack_waits_for_recv_post = end->ack_is_delayed = false;
 	else if (!end->ack_is_delayed)
-		end->ack_awaits_receive = oracle_lacks_receives(end);
+		end->ack_waits_for_recv_post = oracle_lacks_receives(end);
 	else if (!oracle_lacks_receives(end))
-		end->ack_awaits_receive = false;
+		end->ack_waits_for_recv_post = false;
 	end->ack_is_delayed = reason == ENG_TX_ACK_DELAY;
 }
 
 /* Then an ACK waits for the rest of it. */
 static bool is_amid_message(const struct sim_end *end)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	return view.in_message;
 }
 
@@ -68,7 +68,7 @@ void oracle_receives_say_nothing(struct sim_end *end)
 	if (!end->ack_is_delayed) {
 		if (!oracle_pauses(end))
 			answering_nothing(end);
-	} else if (end->ack_awaits_receive && !is_amid_message(end)) {
+	} else if (end->ack_waits_for_recv_post && !is_amid_message(end)) {
 		world_fail(end->world, "%s: an ACK still waits for a receive", end->name);
 	}
 }
@@ -99,7 +99,7 @@ bool oracle_is_too_long(const struct sim_end *end)
 		unsent += message_end(&end->script->messages[asking->begun - 1]) - asking->high;
 	for (uint32_t i = asking->begun; i < end->sent_posted; i++)
 		unsent += end->script->messages[i].packets;
-	return ring_looks_full(end) && unsent > SHORT_BURST;
+	return ring_looks_full(end) && unsent > SHORT_BURST_PACKETS;
 }
 
 /* The peer owes no ACK for what is under way: what goes next asks for the one that makes room. */
@@ -112,15 +112,15 @@ static bool holds_room_unasked(const struct asking *asking)
 void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool shared, bool full)
 {
 	/* An ACK that is taken back waits anew, for what there is to wait for then. */
-	if (burst->ack_rides || burst->kind == ENG_BURST_ACK)
-		end->ack_awaits_receive = end->ack_is_delayed = false;
+	if (burst->has_ack || burst->kind == ENG_BURST_ACK)
+		end->ack_waits_for_recv_post = end->ack_is_delayed = false;
 	if (shared && burst->kind == ENG_BURST_REQUESTS && !service_is_loose(end->type) &&
 	    !holds_room_unasked(&end->oracle.asking))
 		world_fail(end->world, "%s: requests overtake those that wait for the share",
 			   end->name);
-	if (full &&
-	    (burst->kind == ENG_BURST_ANSWERS || (burst->kind == ENG_BURST_REQUESTS &&
-						  burst->packets - burst->ack_rides > SHORT_BURST)))
+	if (full && (burst->kind == ENG_BURST_READ_ATOMIC_RESP ||
+		     (burst->kind == ENG_BURST_REQUESTS &&
+		      burst->packets - burst->has_ack > SHORT_BURST_PACKETS)))
 		world_fail(end->world, "%s: a burst of %u packets for a transport without room",
 			   end->name, burst->packets);
 }

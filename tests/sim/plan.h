@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/types.h"
-#include "engine/wqe.h"
+#include "engine/base/types.h"
+#include "engine/base/wqe.h"
 
 #define PLAN_MAX_CONNECTIONS 6
 
@@ -156,11 +156,12 @@ struct plan {
 	bool groups; /* some datagrams go to all UD ends that are members */
 	bool member[PLAN_MAX_CONNECTIONS][2];
 	/* Generation 3 (plan_progress.c), [side] being the one that sends. */
-	bool transport_waits;	/* as shared memory: a sender waits for room, and nothing is lost */
-	uint32_t full[2];	/* chance per turn that it has no room, */
-	uint64_t full_ns[2];	/* ... for so long at most */
-	bool queues_share[2];	/* one that meets a share that is used up has its turn */
-	bool tells_receives[2]; /* the engine is told that receives have been posted */
+	bool lossless_transport; /* as shared memory: a sender waits for room, and nothing is lost
+				  */
+	uint32_t full[2];	 /* chance per turn that it has no room, */
+	uint64_t full_ns[2];	 /* ... for so long at most */
+	bool queues_share[2];	 /* one that meets a share that is used up has its turn */
+	bool tells_receives[2];	 /* the engine is told that receives have been posted */
 
 	/* Flows of reliable connections that meet at one bottleneck (plan_flows.c). */
 	bool flows;

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 #include "sim/plan.h"
 #include "sim/random.h"
 
@@ -71,16 +71,16 @@ void plan_third_generation(struct plan *plan)
 		plan_share(&random, plan, side);
 		plan->tells_receives[side] = random_chance(&random, 600);
 	}
-	plan->transport_waits = plan->lossless && !plan->flows && random_chance(&random, 600);
-	if (plan->transport_waits)
+	plan->lossless_transport = plan->lossless && !plan->flows && random_chance(&random, 600);
+	if (plan->lossless_transport)
 		plan_waits(plan);
-	if (plan->transport_waits && random_chance(&random, 700))
+	if (plan->lossless_transport && random_chance(&random, 700))
 		plan_full(&random, plan);
 }
 
 void plan_print_progress(const struct plan *plan)
 {
-	if (plan->transport_waits)
+	if (plan->lossless_transport)
 		printf("# the transport waits, and is full: A %u/1000 for %llu ns, B %u/1000 for "
 		       "%llu ns\n",
 		       plan->full[0], (unsigned long long)plan->full_ns[0], plan->full[1],

@@ -6,15 +6,15 @@
  */
 #include "sim/world.h"
 
-/* SHORT_BURST of progress/transmit.c */
-#define SHORT_BURST 8
+/* SHORT_BURST_PACKETS of progress/transmit.c */
+#define SHORT_BURST_PACKETS 8
 /* RETRY_NS of progress/helper.c: a poller comes back sooner. */
 #define RETRY_NS 50000
 
 /* The packets of datagrams have no ring, for their peers are many. */
 bool ring_is_used(const struct sim_end *end)
 {
-	return end->world->plan.transport_waits && end->type != ENG_UD;
+	return end->world->plan.lossless_transport && end->type != ENG_UD;
 }
 
 static bool is_full(const struct sim_end *end)
@@ -47,9 +47,10 @@ bool ring_looks_full(const struct sim_end *end)
 /* There may be room for a short burst. */
 bool ring_takes(struct sim_end *end, uint32_t packets)
 {
-	bool takes = !is_full(end) || (packets <= SHORT_BURST && random_chance(&end->random, 500));
+	bool takes = !is_full(end) ||
+		     (packets <= SHORT_BURST_PACKETS && random_chance(&end->random, 500));
 
-	end->may_fill = packets > SHORT_BURST || !takes;
+	end->may_fill = packets > SHORT_BURST_PACKETS || !takes;
 	return takes;
 }
 

@@ -60,11 +60,11 @@ static bool serve_first(struct share_queue *queue)
 	end->is_served = true;
 	reason = end_transmit(end, BURSTS);
 	end->is_served = false;
-	if (reason == ENG_TX_BURST || (reason == ENG_TX_FULL && ring_is_used(end)))
+	if (reason == ENG_TX_BURST || (reason == ENG_TX_BACKPRESSURE && ring_is_used(end)))
 		share_queue_add(end);
-	else if (reason == ENG_TX_FULL || reason == ENG_TX_SHARE)
+	else if (reason == ENG_TX_BACKPRESSURE || reason == ENG_TX_BUDGET)
 		put(queue, end, 0);
-	return reason != ENG_TX_SHARE && (reason != ENG_TX_FULL || ring_is_used(end));
+	return reason != ENG_TX_BUDGET && (reason != ENG_TX_BACKPRESSURE || ring_is_used(end));
 }
 
 void share_queue_serve(struct world *world, uint32_t side)

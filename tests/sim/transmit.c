@@ -63,7 +63,7 @@ static bool burst_is_sound(struct sim_end *end, const struct eng_burst *burst)
 /* What others may write to is copied, or the ICRC would be of other bytes than those sent. */
 static void check_staged(struct sim_end *end, const struct eng_burst *burst)
 {
-	if (burst->kind == ENG_BURST_REQUESTS || burst->kind == ENG_BURST_REPAIR)
+	if (burst->kind == ENG_BURST_REQUESTS || burst->kind == ENG_BURST_RETRANSMIT)
 		return;
 	for (uint32_t i = 0; i < burst->piece_count; i++)
 		if (burst->pieces[i].bytes < burst->staging ||
@@ -122,7 +122,7 @@ static void watch_ack_delay(struct sim_end *end, bool waits)
  */
 static void check_fair(struct sim_end *end, const struct eng_burst *burst, bool full)
 {
-	bool holds_up = burst->kind == ENG_BURST_REQUESTS && !burst->ack_rides && !full &&
+	bool holds_up = burst->kind == ENG_BURST_REQUESTS && !burst->has_ack && !full &&
 			oracle_owes_answer(end);
 
 	if (end->plan->scheduled) {
@@ -212,7 +212,7 @@ static void emit(struct sim_end *end, const struct eng_burst *burst, bool taken_
 	struct wire_packet first = { .psn = burst->first_psn };
 	uint32_t piece = 0, offset = 0;
 
-	end->repairs = burst->kind == ENG_BURST_REPAIR || burst->kind == ENG_BURST_READ_PARTS;
+	end->repairs = burst->kind == ENG_BURST_RETRANSMIT || burst->kind == ENG_BURST_READ_RETRY;
 	for (uint32_t i = 0; i < burst->packets && !world->failed; i++) {
 		bool last = i + 1 == burst->packets;
 		struct net_packet *to = net_packet_new(&world->net);
@@ -242,37 +242,37 @@ static void emit(struct sim_end *end, const struct eng_burst *burst, bool taken_
 }
 
 /* What a host of production knows, drawn anew for each end that is scheduled so. */
-static struct eng_hint hint_of(struct sim_end *end, unsigned int sides)
+static struct eng_tx_ctx hint_of(struct sim_end *end, unsigned int sides)
 {
-	struct eng_hint hint = {
+	struct eng_tx_ctx ctx = {
 		.now = end->world->now,
-		.occasion = ENG_LAST,
+		.trigger = ENG_TX_TRIGGER_FINAL,
 		.sides = sides,
 		.round = end->rounds,
-		.share_waits = share_queue_waits(end),
+		.budget_waits = share_queue_waits(end),
 		.full = ring_looks_full(end),
 	};
 
 	if (!end->plan->scheduled)
-		return hint;
-	hint.occasion = end->posts ? ENG_POST : ENG_ROUND;
-	hint.polled = end->plan->post_burst & 1;
-	hint.watched = hint.polled || end->plan->max_bursts & 1;
-	return hint;
+		return ctx;
+	ctx.trigger = end->posts ? ENG_TX_TRIGGER_POST : ENG_TX_TRIGGER_POLL;
+	ctx.polled = end->plan->post_burst & 1;
+	ctx.watched = ctx.polled || end->plan->max_bursts & 1;
+	return ctx;
 }
 
 static enum eng_tx ask_engine(struct sim_end *end, struct eng_burst *burst, unsigned int sides)
 {
-	const struct eng_hint hint = hint_of(end, sides);
+	const struct eng_tx_ctx ctx = hint_of(end, sides);
 
-	return eng_transmit(end->qp, burst, &hint);
+	return eng_transmit(end->qp, burst, &ctx);
 }
 
 void end_posted(struct sim_end *end)
 {
-	const struct eng_hint hint = hint_of(end, 0);
+	const struct eng_tx_ctx ctx = hint_of(end, 0);
 
-	if (!end->plan->scheduled || eng_posted(end->qp, &hint) == ENG_TX_BURST) {
+	if (!end->plan->scheduled || eng_sq_kick(end->qp, &ctx) == ENG_TX_BURST) {
 		end->posts = true;
 		return;
 	}
@@ -283,14 +283,14 @@ void end_posted(struct sim_end *end)
 
 static void trace_reason(const struct sim_end *end, enum eng_tx reason)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
 	if (!end->world->verbose)
 		return;
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	world_trace(end, "  nothing to send: %s (SSN sent %u, LSN %u%s, MSN %u, owed %d)",
 		    eng_tx_name(reason), view.sent_ssn, view.lsn,
-		    view.unlimited ? " unlimited" : "", view.msn, (int)eng_owed(end->qp));
+		    view.unlimited ? " unlimited" : "", view.msn, (int)eng_resp_pending(end->qp));
 }
 
 /*
@@ -307,9 +307,10 @@ static unsigned int sides_silent(struct sim_end *end, struct eng_burst *burst,
 		world_fail(end->world, "%s: has responses to send after all", end->name);
 	watch_ack_delay(end, responses == ENG_TX_ACK_DELAY);
 	oracle_responses_wait(end, responses);
-	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY || responses == ENG_TX_FULL)
+	if (responses == ENG_TX_PACING || responses == ENG_TX_ACK_DELAY ||
+	    responses == ENG_TX_BACKPRESSURE)
 		sides &= ~(unsigned int)ENG_RESPONSES;
-	if (*requests == ENG_TX_FULL) {
+	if (*requests == ENG_TX_BACKPRESSURE) {
 		*requests = ask_engine(end, burst, ENG_REQUESTS);
 		/* It may be a local error, which has ended the queue pair now. */
 		oracle_after_step(end);
@@ -335,7 +336,7 @@ static void note_silence(struct sim_end *end, struct eng_burst *burst, enum eng_
 	bool queues = share_queue_is_used(end);
 	unsigned int sides;
 
-	end->share_waits = reason == ENG_TX_SHARE && !queues;
+	end->budget_waits = reason == ENG_TX_BUDGET && !queues;
 	oracle_burst_ends(end);
 	oracle_tells(end);
 	trace_reason(end, reason);
@@ -346,7 +347,7 @@ static void note_silence(struct sim_end *end, struct eng_burst *burst, enum eng_
 /* The transport has not taken it. */
 static void take_back(struct sim_end *end, const struct eng_burst *burst)
 {
-	eng_unsent(end->qp, burst);
+	eng_tx_rollback(end->qp, burst);
 	/* Nor would it have taken an ACK, which waits anew. */
 	end->ack_waits_since = 0;
 	if (ring_is_used(end)) {
@@ -373,7 +374,7 @@ enum eng_tx end_transmit(struct sim_end *end, uint32_t most)
 
 	if (end->socket_full_until > world->now) {
 		end->busy = true;
-		return ENG_TX_FULL;
+		return ENG_TX_BACKPRESSURE;
 	}
 	ring_begin_turn(end);
 	end->is_unfinished = true;
@@ -386,7 +387,7 @@ enum eng_tx end_transmit(struct sim_end *end, uint32_t most)
 		oracle_after_step(end);
 		if (reason != ENG_TX_BURST) {
 			note_silence(end, &burst, reason);
-			end->is_unfinished = reason == ENG_TX_FULL;
+			end->is_unfinished = reason == ENG_TX_BACKPRESSURE;
 			if (end->is_unfinished)
 				ring_blocks(end);
 			return reason;
@@ -403,10 +404,10 @@ enum eng_tx end_transmit(struct sim_end *end, uint32_t most)
 		oracle_in_flight(end);
 		if (!taken_back)
 			end->packets_sent += burst.packets;
-		end->share_waits = false;
+		end->budget_waits = false;
 		if (taken_back) {
 			take_back(end, &burst);
-			return ENG_TX_FULL;
+			return ENG_TX_BACKPRESSURE;
 		}
 	}
 	return ENG_TX_BURST;

@@ -402,9 +402,9 @@ static bool done(const struct sim_end *end)
 
 static const char *waiting_for(const struct sim_end *end)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(end->qp, &view);
+	eng_qp_query(end->qp, &view);
 	return eng_tx_name(view.waiting);
 }
 
@@ -416,7 +416,7 @@ static void say_farewell(struct world *world)
 		if (!random_chance(&end->random, 300))
 			continue;
 		oracle_farewell(end);
-		eng_farewell(end->qp);
+		eng_send_final_acks(end->qp);
 		end->busy = true;
 	}
 	run_until_quiet(world);

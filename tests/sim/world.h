@@ -73,16 +73,16 @@ struct sim_end {
 	uint32_t visits;
 	uint64_t rounds;
 	uint64_t packets_sent;
-	struct eng_view at_start;   /* counters go on through RESET */
-	uint32_t requests_in_a_row; /* bursts, while answers were owed */
-	bool busy;		    /* more to transmit than one visit does */
-	bool share_waits;	    /* waits for the share of all QPs, which the others may open */
-	bool is_unfinished;	    /* the last turn ended before all was sent that could be */
-	bool is_served;		    /* its turn in the share queue has come */
-	bool may_fill;		    /* has found its ring full, or sends long bursts */
-	uint64_t retry_at;	    /* its ring was full */
-	bool ack_is_delayed;	    /* an ACK waits for company, */
-	bool ack_awaits_receive;    /* ... and for a receive that it can tell of */
+	struct eng_qp_info at_start; /* counters go on through RESET */
+	uint32_t requests_in_a_row;  /* bursts, while answers were owed */
+	bool busy;		     /* more to transmit than one visit does */
+	bool budget_waits;	     /* waits for the share of all QPs, which the others may open */
+	bool is_unfinished;	     /* the last turn ended before all was sent that could be */
+	bool is_served;		     /* its turn in the share queue has come */
+	bool may_fill;		     /* has found its ring full, or sends long bursts */
+	uint64_t retry_at;	     /* its ring was full */
+	bool ack_is_delayed;	     /* an ACK waits for company, */
+	bool ack_waits_for_recv_post; /* ... and for a receive that it can tell of */
 	struct oracle oracle;
 };
 
@@ -120,7 +120,7 @@ struct world {
 	const struct mutant *mutant;
 	uint32_t mutations; /* that the mutant made */
 	struct sim_random mutant_random;
-	struct eng_cwnd_share share[2];
+	struct eng_inflight_budget share[2];
 	struct share_queue share_queue[2];
 	struct ring ring[2];
 	struct receive_queue common_queue[2];
@@ -160,8 +160,8 @@ void end_set_state(struct sim_end *end, enum eng_qp_state state);
 /* ops.c: without and with a call for shared receive requests. */
 extern const struct eng_ops end_ops[2];
 /*
- * transmit.c; most: bursts.  ENG_TX_BURST: there may be more to send; ENG_TX_FULL: the transport
- * did not take it.
+ * transmit.c; most: bursts.  ENG_TX_BURST: there may be more to send; ENG_TX_BACKPRESSURE: the
+ * transport did not take it.
  */
 enum eng_tx end_transmit(struct sim_end *end, uint32_t most);
 /* Requests have been posted: they may wait for a round. */

@@ -22,7 +22,7 @@ static void open_ring(struct eng_ring *ring, uint32_t slot_bytes, uint32_t slots
 }
 
 void engine_box_open(struct engine_box *box, enum eng_qp_type type, uint32_t slots,
-		     const struct eng_ops *ops, struct eng_cwnd_share *share)
+		     const struct eng_ops *ops, struct eng_inflight_budget *share)
 {
 	struct eng_qp_init init = {
 		.type = type,
@@ -30,7 +30,7 @@ void engine_box_open(struct engine_box *box, enum eng_qp_type type, uint32_t slo
 		.sq = &box->sq,
 		.rq = &box->rq,
 		.max_recv_sge = MAX_SGE,
-		.cwnd_share = share,
+		.inflight_budget = share,
 	};
 
 	open_ring(&box->sq, eng_send_slot_bytes(MAX_SGE, 0), slots);
@@ -54,10 +54,10 @@ void engine_box_close(struct engine_box *box)
 
 void engine_box_set_replay(struct engine_box *box, uint32_t depth)
 {
-	void *memory = malloc(eng_replay_bytes(depth));
+	void *memory = malloc(eng_resp_res_bytes(depth));
 
 	assert_non_null(memory);
-	free(eng_set_replay(box->qp, memory, depth));
+	free(eng_set_resp_res(box->qp, memory, depth));
 	box->replay = memory;
 	box->qp->attr.max_dest_rd_atomic = (uint8_t)depth;
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "draw.h"
-#include "engine/qp.h"
+#include "engine/qp_priv.h"
 
 struct engine_box {
 	struct eng_qp *qp;
@@ -20,7 +20,7 @@ struct engine_box {
 
 /* In RTS, with slots entries (a power of two) in each queue; share may be NULL.  Fails the test. */
 void engine_box_open(struct engine_box *box, enum eng_qp_type type, uint32_t slots,
-		     const struct eng_ops *ops, struct eng_cwnd_share *share);
+		     const struct eng_ops *ops, struct eng_inflight_budget *share);
 void engine_box_close(struct engine_box *box);
 /* Memory for depth READs and Atomics, which max_dest_rd_atomic then allows. */
 void engine_box_set_replay(struct engine_box *box, uint32_t depth);

@@ -120,9 +120,9 @@ void end_open_as(struct progress_end *end, struct progress *progress, enum eng_q
 					    .max_recv_sge = 1,
 					    .signal_all = true,
 				    });
-	end->replay = malloc(eng_replay_bytes(1));
+	end->replay = malloc(eng_resp_res_bytes(1));
 	assert_non_null(end->replay);
-	eng_set_replay(end->qp.engine, end->replay, 1);
+	eng_set_resp_res(end->qp.engine, end->replay, 1);
 	eng_set_state(end->qp.engine, ENG_INIT, progress_now());
 	pthread_mutex_unlock(&end->qp.lock);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "sched_box.h"
 
-#include "engine/sendqueue.h"
+#include "engine/tx/sq.h"
 
 struct engine_box sched_box;
-struct eng_hint sched_hint;
+struct eng_tx_ctx sched_hint;
 uint32_t sched_their_psn;
 static uint8_t memory[LONG * MTU];
 static uint8_t staging[BURST_BYTES + 4096];
@@ -113,7 +113,7 @@ void sched_push(enum eng_op op, uint32_t bytes, uint8_t flags)
 enum eng_tx sched_post(uint32_t bytes)
 {
 	sched_push(ENG_WRITE, bytes, 0);
-	return eng_posted(sched_box.qp, &sched_hint);
+	return eng_sq_kick(sched_box.qp, &sched_hint);
 }
 
 static struct eng_burst burst_of(uint32_t max_packets)
@@ -165,11 +165,11 @@ static void open_qp(enum eng_qp_type type, uint32_t mtu)
 	qp->attr.access = ~0u;
 	engine_box_set_replay(&sched_box, 4);
 	qp->reports_credits = false;
-	sched_hint = (struct eng_hint){ .now = 1000000,
-					.round = 1,
-					.sides = ENG_REQUESTS | ENG_RESPONSES,
-					.polled = true,
-					.watched = true };
+	sched_hint = (struct eng_tx_ctx){ .now = 1000000,
+					  .round = 1,
+					  .sides = ENG_REQUESTS | ENG_RESPONSES,
+					  .polled = true,
+					  .watched = true };
 	eng_set_state(qp, ENG_RESET, sched_hint.now);
 	eng_set_state(qp, ENG_INIT, sched_hint.now);
 	eng_set_state(qp, ENG_RTR, sched_hint.now);
@@ -178,11 +178,11 @@ static void open_qp(enum eng_qp_type type, uint32_t mtu)
 	if (type != ENG_XRC_RECV) {
 		sched_acknowledge_all_but(0);
 		/* The application posts: it may answer what comes. */
-		eng_posted(qp, &sched_hint);
-		qp->schedule.gathered = 0;
+		eng_sq_kick(qp, &sched_hint);
+		qp->tx_sched.gathered = 0;
 	}
 	/* What the connection begins with is not looked at. */
-	while (eng_owed(qp) != ENG_OWED_NOTHING)
+	while (eng_resp_pending(qp) != ENG_RESP_NONE)
 		sched_leave(BURST_PACKETS);
 	sched_hint.now += 1000000;
 }

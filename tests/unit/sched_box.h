@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A queue pair whose scheduler is looked at (engine/schedule.c): posts, packets of the peer and
+ * A queue pair whose scheduler is looked at (engine/tx/tx_sched.c): posts, packets of the peer and
  * bursts, at a time and with a hint that the test sets.  All of it fails the test when it fails.
  */
 #ifndef UROCE_TESTS_UNIT_SCHED_BOX_H
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "engine/schedule.h"
+#include "engine/tx/tx_sched.h"
 #include "engine_box.h"
 
 enum {
@@ -23,15 +23,15 @@ enum {
 	BURST_BYTES = 65507,
 	/* More packets than this under way, or posts behind a burst, are a stream. */
 	STREAM = 16,
-	ANSWER_WAIT_NS = 50000,
+	REPLY_WAIT_NS = 50000,
 	REST_WAIT_NS = 10000,
 	NO_CREDITS_REPORTED = 0x1f,
 	LONG = 64, /* packets of a message */
 };
 
 extern struct engine_box sched_box;
-/* What eng_posted() and eng_transmit() are told, the time included, which the test moves. */
-extern struct eng_hint sched_hint;
+/* What eng_sq_kick() and eng_transmit() are told, the time included, which the test moves. */
+extern struct eng_tx_ctx sched_hint;
 /* Of the peer's next request. */
 extern uint32_t sched_their_psn;
 

@@ -201,10 +201,10 @@ static void test_wrong_icrc(void **state)
 
 static uint64_t cnps_of(struct progress_end *end)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
 	pthread_mutex_lock(&end->qp.lock);
-	eng_look(end->qp.engine, &view);
+	eng_qp_query(end->qp.engine, &view);
 	pthread_mutex_unlock(&end->qp.lock);
 	return view.counters[ENG_COUNT_CNP_HANDLED] + view.counters[ENG_COUNT_CNP_IGNORED];
 }

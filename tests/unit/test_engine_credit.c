@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "engine/credit.h"
-#include "engine/sendqueue.h"
+#include "engine/tx/sq.h"
 #include "engine_box.h"
 
 enum {
@@ -64,7 +64,7 @@ static void post(struct books *books, uint64_t first)
 	if (!wqe)
 		return;
 	*wqe = (struct eng_send_wqe){ .op = (uint8_t)op, .length = 8 };
-	sendqueue_push(books->box.qp);
+	sq_push(books->box.qp);
 	if (op == ENG_LOCAL_INV)
 		return;
 	books->posted++;
@@ -90,7 +90,7 @@ static void begin(struct books *books, uint64_t first)
 		/* rule C12 test, rule C14 test */
 		books->lsn += uncredited;
 		books->begun = number;
-		credit_passed(qp, wqe);
+		credit_consume_uncredited(qp, wqe);
 		qp->req.begun_ssn = wqe->ssn;
 	}
 	qp->req.begun++;
@@ -107,7 +107,7 @@ static void hear(struct books *books, uint64_t first, uint64_t number, uint8_t c
 		lsn += books->uncredited[i - first];
 	if (lsn > books->lsn)
 		books->lsn = lsn;
-	credit_heard(books->box.qp, syndrome_make(AETH_ACK, code), number & PSN_MASK);
+	credit_update(books->box.qp, syndrome_make(AETH_ACK, code), number & PSN_MASK);
 	assert_int_equal(books->box.qp->req.credit.lsn, books->lsn & PSN_MASK);
 }
 
@@ -116,7 +116,7 @@ static void hear_of_the_past(struct books *books)
 {
 	uint64_t number = books->msn - 200 - draw(NUMBERS / 4);
 
-	credit_heard(books->box.qp, syndrome_make(AETH_ACK, 5), number & PSN_MASK);
+	credit_update(books->box.qp, syndrome_make(AETH_ACK, 5), number & PSN_MASK);
 	assert_int_equal(books->box.qp->req.credit.lsn, books->lsn & PSN_MASK);
 }
 
@@ -182,7 +182,7 @@ static void test_every_msn(void **state)
 
 			box.qp->req.credit.lsn = limits[i];
 			box.qp->req.begun_ssn = (uint32_t)msn;
-			credit_heard(box.qp, syndrome_make(AETH_ACK, 3), (uint32_t)msn);
+			credit_update(box.qp, syndrome_make(AETH_ACK, 3), (uint32_t)msn);
 			/* assert_int_equal() for each would take most of a minute. */
 			if (box.qp->req.credit.lsn != right)
 				fail_msg("MSN %#x, LSN %#x gave %#x", (uint32_t)msn, limits[i],
@@ -210,13 +210,13 @@ static void test_no_limit(void **state)
 	engine_box_open(&box, ENG_RC, SLOTS, &ops, NULL);
 	wqe = eng_sq_next(box.qp);
 	*wqe = (struct eng_send_wqe){ .op = ENG_SEND, .length = 8 };
-	sendqueue_push(box.qp);
+	sq_push(box.qp);
 	assert_true(credit_limited(box.qp, wqe));
-	credit_heard(box.qp, syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED), 0);
+	credit_update(box.qp, syndrome_make(AETH_ACK, CREDIT_CODE_UNLIMITED), 0);
 	assert_false(credit_limited(box.qp, wqe));
-	credit_heard(box.qp, syndrome_make(AETH_ACK, 0), 0);
+	credit_update(box.qp, syndrome_make(AETH_ACK, 0), 0);
 	assert_true(credit_limited(box.qp, wqe));
-	credit_heard(box.qp, syndrome_make(AETH_ACK, 1), 0);
+	credit_update(box.qp, syndrome_make(AETH_ACK, 1), 0);
 	assert_false(credit_limited(box.qp, wqe));
 	engine_box_close(&box);
 }
@@ -229,7 +229,7 @@ static void open_responder(struct engine_box *box, uint32_t slots, uint32_t firs
 	engine_box_open(box, ENG_RC, slots, NULL, NULL);
 	box->qp->resp.wqes_taken = first;
 	box->qp->resp.wqes_done = first;
-	box->qp->resp.advert.promised = first;
+	box->qp->resp.credit_adv.promised = first;
 	box->rq.head = first;
 	box->rq.tail = first;
 }
@@ -276,19 +276,19 @@ static void test_a_burst_of_receives(void **state)
 		unsigned int acks = 0;
 
 		open_responder(&box, 4096, firsts[i]);
-		assert_false(credit_owed(box.qp));
+		assert_false(credit_update_pending(box.qp));
 		for (uint32_t posted = 1; posted <= 4096; posted++) {
 			box.rq.head++;
 			if (posted == 1)
-				assert_true(credit_owed(box.qp));
-			if (credit_owed(box.qp)) {
+				assert_true(credit_update_pending(box.qp));
+			if (credit_update_pending(box.qp)) {
 				credit_advertise(box.qp, 7);
 				acks++;
-				assert_false(credit_owed(box.qp));
+				assert_false(credit_update_pending(box.qp));
 			}
 			/* It knows of half of what is there, or of a quarter of the queue. */
-			assert_true(2 * (box.qp->resp.advert.promised - firsts[i]) >= posted ||
-				    box.qp->resp.advert.promised - firsts[i] > 4096 / 4);
+			assert_true(2 * (box.qp->resp.credit_adv.promised - firsts[i]) >= posted ||
+				    box.qp->resp.credit_adv.promised - firsts[i] > 4096 / 4);
 		}
 		assert_true(acks >= 10 && acks <= 14);
 		engine_box_close(&box);
@@ -308,7 +308,7 @@ static void test_receives_that_are_replaced(void **state)
 	for (unsigned int i = 0; i < 4096; i++) {
 		take_one(&box);
 		box.rq.head++;
-		if (credit_owed(box.qp)) {
+		if (credit_update_pending(box.qp)) {
 			credit_advertise(box.qp, 7);
 			acks++;
 		}
@@ -328,7 +328,7 @@ static void test_reports_nothing(void **state)
 	box.qp->reports_credits = false;
 	box.rq.head += 64;
 	assert_int_equal(syndrome_code(credit_advertise(box.qp, 7)), CREDIT_CODE_UNLIMITED);
-	assert_false(credit_owed(box.qp));
+	assert_false(credit_update_pending(box.qp));
 	engine_box_close(&box);
 }
 
@@ -340,11 +340,11 @@ static void test_newest_acknowledged_psn(void **state)
 	(void)state;
 	engine_box_open(&box, ENG_RC, SLOTS, NULL, NULL);
 	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
-		box.qp->resp.advert.last_positive_psn = psn;
+		box.qp->resp.credit_adv.last_positive_psn = psn;
 		credit_acknowledged(box.qp, (psn + 5) % NUMBERS);
 		credit_acknowledged(box.qp, psn);
 		credit_acknowledged(box.qp, (psn + NUMBERS - 9) % NUMBERS);
-		if (box.qp->resp.advert.last_positive_psn != (psn + 5) % NUMBERS)
+		if (box.qp->resp.credit_adv.last_positive_psn != (psn + 5) % NUMBERS)
 			fail_msg("at PSN %#x", psn);
 	}
 	engine_box_close(&box);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/cwnd.h"
+#include "engine/cc/cwnd.h"
 #include "engine_box.h"
 
 enum {
@@ -22,12 +22,12 @@ enum {
 };
 
 static struct engine_box box;
-static struct eng_cwnd_share share;
+static struct eng_inflight_budget share;
 
 static int set_up(void **state)
 {
 	(void)state;
-	share = (struct eng_cwnd_share){ .limit = 100 * CHARGE };
+	share = (struct eng_inflight_budget){ .limit = 100 * CHARGE };
 	engine_box_open(&box, ENG_RC, SLOTS, NULL, &share);
 	return 0;
 }
@@ -66,9 +66,9 @@ static void test_weights(void **state)
 				assert_int_equal(cwnd_cost(box.qp, &wqe, k + 1), sum);
 			}
 			wqe.op = ENG_READ;
-			eng_set_law(box.qp, ENG_LAW_HOST);
+			eng_set_cc(box.qp, ENG_CC_LOCAL);
 			assert_int_equal(cwnd_cost(box.qp, &wqe, packets), sum / 4);
-			eng_set_law(box.qp, ENG_LAW_NETWORK);
+			eng_set_cc(box.qp, ENG_CC_NETWORK);
 			assert_int_equal(cwnd_cost(box.qp, &wqe, packets), sum);
 		}
 	}
@@ -100,13 +100,13 @@ static void test_sums(void **state)
 		case 0: /* all of it will be sent again, though it may arrive yet */
 			ahead = flight;
 			flight = 0;
-			cwnd_emptied(box.qp);
+			cwnd_reset_inflight(box.qp);
 			break;
 		case 1:
 			if (cost > flight)
 				cost = flight;
 			flight -= cost;
-			cwnd_taken_back(box.qp, cost);
+			cwnd_rollback(box.qp, cost);
 			break;
 		case 2:
 		case 3: /* what is acknowledged may be what went before going back */
@@ -119,7 +119,7 @@ static void test_sums(void **state)
 			flight += cost;
 			cwnd_sent(box.qp, cost);
 		}
-		cwnd_publish(box.qp);
+		budget_publish(box.qp);
 		assert_int_equal(in_flight(), flight);
 		assert_int_equal(share.under_way, flight);
 		assert_int_equal(cwnd_room(box.qp),
@@ -203,13 +203,13 @@ static void test_an_ack_is_due(void **state)
 		req->unacked_psn = psn;
 		req->next_psn = (psn + 3) % NUMBERS;
 		req->ackreq_psn = (psn + NUMBERS - 1) % NUMBERS;
-		right = !cwnd_ack_is_due(box.qp);
+		right = !ack_req_in_flight(box.qp);
 		req->ackreq_psn = psn;
-		right &= cwnd_ack_is_due(box.qp);
+		right &= ack_req_in_flight(box.qp);
 		req->ackreq_psn = (psn + 2) % NUMBERS;
-		right &= cwnd_ack_is_due(box.qp);
+		right &= ack_req_in_flight(box.qp);
 		req->unacked_psn = req->next_psn;
-		right &= !cwnd_ack_is_due(box.qp);
+		right &= !ack_req_in_flight(box.qp);
 		if (!right)
 			fail_msg("at PSN %#x", psn);
 	}
@@ -226,28 +226,28 @@ static void test_share(void **state)
 	(void)state;
 	engine_box_open(&other, ENG_RC, SLOTS, NULL, &share);
 	box.qp->req.next_psn = 1; /* packet 0 is in flight, and asked */
-	assert_false(cwnd_share_is_contended(box.qp));
+	assert_false(budget_is_contended(box.qp));
 	cwnd_sent(other.qp, 100 * CHARGE);
-	cwnd_publish(other.qp);
-	assert_true(cwnd_share_is_contended(box.qp));
-	assert_false(cwnd_share_is_contended(other.qp));
+	budget_publish(other.qp);
+	assert_true(budget_is_contended(box.qp));
+	assert_false(budget_is_contended(other.qp));
 	/* Nothing in flight: open, unless the owner's queue will bring it back. */
-	assert_true(cwnd_share_open(box.qp));
+	assert_true(budget_is_open(box.qp));
 	share.queued = true;
-	assert_false(cwnd_share_open(box.qp));
+	assert_false(budget_is_open(box.qp));
 	cwnd_sent(box.qp, CHARGE);
-	cwnd_publish(box.qp);
-	assert_false(cwnd_share_open(box.qp));
+	budget_publish(box.qp);
+	assert_false(budget_is_open(box.qp));
 	/* Nothing in flight has been asked for: to wait would be for ever. */
 	box.qp->req.ackreq_psn = PSN_MASK;
-	assert_true(cwnd_share_open(box.qp));
+	assert_true(budget_is_open(box.qp));
 	box.qp->req.ackreq_psn = 0;
 	cwnd_progress(other.qp, 2 * CHARGE);
-	cwnd_publish(other.qp);
-	assert_true(cwnd_share_open(box.qp));
-	cwnd_emptied(other.qp);
+	budget_publish(other.qp);
+	assert_true(budget_is_open(box.qp));
+	cwnd_reset_inflight(other.qp);
 	assert_int_equal(share.under_way, CHARGE);
-	assert_false(cwnd_share_is_contended(box.qp));
+	assert_false(budget_is_contended(box.qp));
 	engine_box_close(&other);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Which posts leave at once and which are gathered, and what ends a batch of them.  What the
- * comments of schedule.h and schedule.c promise stands here as tables of situations, at the
+ * comments of tx_sched.h and tx_sched.c promise stands here as tables of situations, at the
  * boundaries of the numbers that they name; the situations are made by posts, bursts and packets,
  * as in production.
  */
@@ -30,17 +30,17 @@ static const struct sentence {
 	const char *why;
 } sentences[] = {
 	{ NONE, NO, ANY, ANY, ANY, ANY, ENG_TX_BURST, "on an idle wire a post leaves at once" },
-	{ NONE, YES, YES, ANY, ANY, ANY, ENG_TX_GATHER, "it will post the next burst now" },
+	{ NONE, YES, YES, ANY, ANY, ANY, ENG_TX_BATCH, "it will post the next burst now" },
 	{ NONE, YES, NO, ANY, ANY, ANY, ENG_TX_BURST, "without a poll the next round may be far" },
 	{ FEW, NO, NO, ANY, ANY, ANY, ENG_TX_BURST, "without polls only streams are gathered" },
 	{ FEW, ANY, NO, ANY, NO, ANY, ENG_TX_BURST, "no ACK would bring it back" },
 	{ MANY, ANY, NO, ANY, NO, ANY, ENG_TX_BURST, "no ACK would bring it back" },
-	{ FEW, YES, NO, ANY, YES, ANY, ENG_TX_GATHER, "a stream whose ACK is on its way" },
-	{ MANY, ANY, NO, ANY, YES, ANY, ENG_TX_GATHER, "a stream whose ACK is on its way" },
-	{ MANY, ANY, YES, ANY, ANY, ANY, ENG_TX_GATHER, "in a stream the next round sends all" },
+	{ FEW, YES, NO, ANY, YES, ANY, ENG_TX_BATCH, "a stream whose ACK is on its way" },
+	{ MANY, ANY, NO, ANY, YES, ANY, ENG_TX_BATCH, "a stream whose ACK is on its way" },
+	{ MANY, ANY, YES, ANY, ANY, ANY, ENG_TX_BATCH, "in a stream the next round sends all" },
 	{ FEW, ANY, YES, YES, ANY, ANY, ENG_TX_BURST, "an answer does not wait for an ACK" },
-	{ FEW, ANY, YES, NO, YES, ANY, ENG_TX_GATHER, "the ACK comes in the next round" },
-	{ FEW, ANY, YES, NO, NO, NO, ENG_TX_GATHER, "packets just sent have not arrived" },
+	{ FEW, ANY, YES, NO, YES, ANY, ENG_TX_BATCH, "the ACK comes in the next round" },
+	{ FEW, ANY, YES, NO, NO, NO, ENG_TX_BATCH, "packets just sent have not arrived" },
 	{ FEW, ANY, YES, NO, NO, YES, ENG_TX_BURST, "they may have arrived long ago" },
 };
 
@@ -128,7 +128,7 @@ static unsigned int posts_until_one_leaves(uint32_t bytes)
 {
 	unsigned int posts = 1;
 
-	while (sched_post(bytes) == ENG_TX_GATHER)
+	while (sched_post(bytes) == ENG_TX_BATCH)
 		posts++;
 	return posts;
 }
@@ -153,7 +153,7 @@ static void test_number_ends_batch(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		sched_start_again(ENG_RC, 4096);
-		eng_set_transport_waits(sched_box.qp, rows[i].shared_memory);
+		eng_set_lossless_transport(sched_box.qp, rows[i].shared_memory);
 		sched_stream_of(rows[i].bytes);
 		assert_int_equal(posts_until_one_leaves(rows[i].bytes), rows[i].posts);
 		/* Till they leave, each further one is a reason to send. */
@@ -162,7 +162,7 @@ static void test_number_ends_batch(void **state)
 			continue;
 		/* A burst begins the next batch. */
 		sched_leave_all();
-		assert_int_equal(sched_post(8), ENG_TX_GATHER);
+		assert_int_equal(sched_post(8), ENG_TX_BATCH);
 	}
 	/* The last burst counts, not the first one. */
 	sched_start_again(ENG_RC, 4096);
@@ -171,7 +171,7 @@ static void test_number_ends_batch(void **state)
 	assert_int_equal(posts_until_one_leaves(8), BURST_BYTES / 1056);
 	/* Before anything has left: about as many as are packets of the largest size. */
 	sched_start_again(ENG_RC, 4096);
-	sched_box.qp->schedule.gathered_before = STREAM + 1;
+	sched_box.qp->tx_sched.gathered_before = STREAM + 1;
 	assert_int_equal(posts_until_one_leaves(8), STREAM);
 }
 
@@ -184,11 +184,11 @@ static void test_first_signal_ends_batch(void **state)
 		int between; /* ... and behind the first that does */
 		enum eng_tx first, second;
 	} rows[] = {
-		{ false, 15, 40, ENG_TX_GATHER, ENG_TX_GATHER },
-		{ false, 16, 40, ENG_TX_BURST, ENG_TX_GATHER },
-		{ false, 0, 40, ENG_TX_GATHER, ENG_TX_GATHER },
+		{ false, 15, 40, ENG_TX_BATCH, ENG_TX_BATCH },
+		{ false, 16, 40, ENG_TX_BURST, ENG_TX_BATCH },
+		{ false, 0, 40, ENG_TX_BATCH, ENG_TX_BATCH },
 		/* All of them do, and the very first has nothing before it. */
-		{ true, 0, 40, ENG_TX_GATHER, ENG_TX_GATHER },
+		{ true, 0, 40, ENG_TX_BATCH, ENG_TX_BATCH },
 	};
 
 	(void)state;
@@ -203,13 +203,13 @@ static void test_first_signal_ends_batch(void **state)
 				sched_leave(BURST_PACKETS);
 			}
 			for (int k = 0; k < rows[i].before; k++)
-				assert_int_equal(sched_post(8), ENG_TX_GATHER);
+				assert_int_equal(sched_post(8), ENG_TX_BATCH);
 			sched_push(ENG_WRITE, 8, ENG_SIGNALED);
-			assert_int_equal(eng_posted(sched_box.qp, &sched_hint), rows[i].first);
+			assert_int_equal(eng_sq_kick(sched_box.qp, &sched_hint), rows[i].first);
 			for (int k = 0; k < rows[i].between; k++)
-				assert_int_equal(sched_post(8), ENG_TX_GATHER);
+				assert_int_equal(sched_post(8), ENG_TX_BATCH);
 			sched_push(ENG_WRITE, 8, ENG_SIGNALED);
-			assert_int_equal(eng_posted(sched_box.qp, &sched_hint), rows[i].second);
+			assert_int_equal(eng_sq_kick(sched_box.qp, &sched_hint), rows[i].second);
 		}
 	}
 }
@@ -222,7 +222,7 @@ static void test_round_sends_all_that_was_gathered(void **state)
 	(void)state;
 	sched_stream_of(8);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(sched_post(8), ENG_TX_GATHER);
+		assert_int_equal(sched_post(8), ENG_TX_BATCH);
 	sched_acknowledge_all_but(1);
 	burst = sched_leave(BURST_PACKETS);
 	assert_int_equal(burst.kind, ENG_BURST_REQUESTS);
@@ -251,7 +251,7 @@ static void test_stream_is_forgotten_slowly(void **state)
 				sched_leave(BURST_PACKETS);
 				sched_acknowledge_all_but(0);
 			}
-			assert_int_equal(sched_post(8), more ? ENG_TX_GATHER : ENG_TX_BURST);
+			assert_int_equal(sched_post(8), more ? ENG_TX_BATCH : ENG_TX_BURST);
 		}
 	}
 }

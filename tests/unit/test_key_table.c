@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 #include "verbs/memory/key_table.h"
 
 static uint8_t memory[4096];

@@ -431,7 +431,7 @@ static void test_unread_ack_is_no_timeout(void **state)
 	assert_true(end_send(&a, from_memory, 100));
 	send_strays(200);
 	/* Each turn receives one packet, and b may delay the ACK for some of them. */
-	while (b.received == 0 || eng_owed(b.qp.engine) != ENG_OWED_NOTHING)
+	while (b.received == 0 || eng_resp_pending(b.qp.engine) != ENG_RESP_NONE)
 		turn_make(progress, TURN_POLLER);
 	assert_int_equal(eng_timeouts(a.qp.engine), 0);
 	assert_int_equal(a.sent, 0);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "demux_peer.h"
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "progress/turn.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -89,9 +89,9 @@ static void refuse(void)
 
 static bool is_refused(void)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(end.qp.engine, &view);
+	eng_qp_query(end.qp.engine, &view);
 	return view.counters[ENG_COUNT_RECEIVED_RNR] > 0;
 }
 

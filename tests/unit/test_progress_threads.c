@@ -86,9 +86,9 @@ static atomic_bool over;
 
 static void visit(struct progress_qp *qp, void *arg)
 {
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(qp->engine, &view);
+	eng_qp_query(qp->engine, &view);
 	*(unsigned int *)arg += view.qpn == qp->qpn;
 }
 

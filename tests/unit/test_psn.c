@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "engine/psn.h"
+#include "engine/base/psn.h"
 
 #define NUMBERS (1 << 24)
 #define HALF (1 << 23)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "trace/stream.h"
 #include "wire/packet.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include "credit.h"
 
-#include "codes.h"
+#include "engine/base/aeth.h"
 
 /* A request that the peer counts but that takes no receive WQE there. */
 static bool is_uncredited(uint8_t op)
@@ -30,7 +30,7 @@ static uint32_t uncredited_behind(const struct eng_qp *qp, uint32_t msn)
 	return req->credit.uncredited - oldest->uncredited + is_uncredited(oldest->op);
 }
 
-inline void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
+inline void credit_update(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 {
 	struct credit *credit = &qp->req.credit;
 	uint32_t lsn;
@@ -49,43 +49,43 @@ inline void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 	/* rules C12, U3: a stale response never moves the limit back. */
 	if (psn_diff(lsn, credit->lsn) > 0) {
 		credit->lsn = lsn;
-		credit->waits_until = 0;
+		credit->wait_deadline = 0;
 	}
 }
 
-void credit_volunteered(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
+void credit_update_unsolicited(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 {
 	const uint32_t lsn = qp->req.credit.lsn;
 
-	credit_heard(qp, syndrome, msn);
+	credit_update(qp, syndrome, msn);
 	if (qp->req.credit.lsn != lsn)
-		qp->req.credit.volunteers = true;
+		qp->req.credit.peer_sends_unsolicited = true;
 }
 
-bool credit_may_come(struct eng_qp *qp, uint64_t now)
+bool credit_wait_allowed(struct eng_qp *qp, uint64_t now)
 {
 	struct credit *credit = &qp->req.credit;
-	uint64_t wait = credit->refusal_ns;
+	uint64_t wait = credit->last_rnr_ns;
 
-	if (!credit->volunteers || wait == 0)
+	if (!credit->peer_sends_unsolicited || wait == 0)
 		return false;
 	if (wait > CREDIT_WAIT_MAX_NS)
 		wait = CREDIT_WAIT_MAX_NS;
-	if (credit->waits_until == 0)
-		credit->waits_until = now + wait;
-	if (credit->waits_until > now)
+	if (credit->wait_deadline == 0)
+		credit->wait_deadline = now + wait;
+	if (credit->wait_deadline > now)
 		return true;
-	credit_wait_over(qp);
+	credit_wait_expired(qp);
 	return false;
 }
 
-void credit_wait_over(struct eng_qp *qp)
+void credit_wait_expired(struct eng_qp *qp)
 {
-	qp->req.credit.waits_until = 0;
-	qp->req.credit.volunteers = false;
+	qp->req.credit.wait_deadline = 0;
+	qp->req.credit.peer_sends_unsolicited = false;
 }
 
-void credit_passed(struct eng_qp *qp, const struct eng_send_wqe *wqe)
+void credit_consume_uncredited(struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	struct credit *credit = &qp->req.credit;
 
@@ -102,36 +102,36 @@ uint32_t credit_free(const struct eng_qp *qp)
 
 void credit_acknowledged(struct eng_qp *qp, uint32_t psn)
 {
-	struct advert *advert = &qp->resp.advert;
+	struct credit_adv *credit_adv = &qp->resp.credit_adv;
 
 	/* Answers that are given again do not make it older. */
-	if (psn_diff(psn, advert->last_positive_psn) <= 0)
+	if (psn_diff(psn, credit_adv->last_positive_psn) <= 0)
 		return;
-	advert->last_positive_psn = psn;
-	advert->by_answer = false;
+	credit_adv->last_positive_psn = psn;
+	credit_adv->by_answer = false;
 }
 
 inline uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 {
-	struct advert *advert = &qp->resp.advert;
+	struct credit_adv *credit_adv = &qp->resp.credit_adv;
 	uint32_t promise;
 
 	credit_acknowledged(qp, psn);
 	if (!qp->reports_credits) {
-		advert->code = CREDIT_CODE_UNLIMITED; /* rule C7 */
-		return syndrome_make(AETH_ACK, advert->code);
+		credit_adv->code = CREDIT_CODE_UNLIMITED; /* rule C7 */
+		return syndrome_make(AETH_ACK, credit_adv->code);
 	}
-	advert->code = credit_encode(credit_free(qp));
+	credit_adv->code = credit_encode(credit_free(qp));
 	/* In the middle of a message its receive WQE is taken, but MSN does not count it yet. */
-	promise = qp->resp.wqes_done + credit_decode(advert->code);
-	if ((int32_t)(promise - advert->promised) > 0)
-		advert->promised = promise;
-	return syndrome_make(AETH_ACK, advert->code);
+	promise = qp->resp.wqes_done + credit_decode(credit_adv->code);
+	if ((int32_t)(promise - credit_adv->promised) > 0)
+		credit_adv->promised = promise;
+	return syndrome_make(AETH_ACK, credit_adv->code);
 }
 
-bool credit_may_repeat(const struct eng_qp *qp)
+bool credit_may_resend_ack(const struct eng_qp *qp)
 {
-	return !qp->resp.advert.by_answer || credit_is_told(qp);
+	return !qp->resp.credit_adv.by_answer || credit_is_reported(qp);
 }
 
 /*
@@ -140,20 +140,20 @@ bool credit_may_repeat(const struct eng_qp *qp)
  * so a burst of posted receives costs a handful of ACKs, not one each (rule C10), and an idle
  * sender hears of them without asking (rule U2).
  */
-bool credit_owed(const struct eng_qp *qp)
+bool credit_update_pending(const struct eng_qp *qp)
 {
 	const struct responder *resp = &qp->resp;
-	int32_t left = (int32_t)(resp->advert.promised - resp->wqes_taken);
+	int32_t left = (int32_t)(resp->credit_adv.promised - resp->wqes_taken);
 	uint32_t now;
 
 	if (!qp->reports_credits)
 		return false;
 	if (left < 0)
 		left = 0;
-	if ((uint32_t)left > qp->rq->limit / 4 || !credit_may_repeat(qp))
+	if ((uint32_t)left > qp->rq->limit / 4 || !credit_may_resend_ack(qp))
 		return false;
 	now = credit_decode(credit_encode(credit_free(qp)));
 	/* An ACK that would not move the peer's LSN on is no news. */
-	return (int32_t)(resp->wqes_done + now - resp->advert.promised) > 0 &&
+	return (int32_t)(resp->wqes_done + now - resp->credit_adv.promised) > 0 &&
 	       now >= 2 * (uint32_t)left;
 }

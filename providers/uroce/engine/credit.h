@@ -12,25 +12,25 @@
 #ifndef UROCE_ENGINE_CREDIT_H
 #define UROCE_ENGINE_CREDIT_H
 
-#include "op.h"
-#include "qp.h"
+#include "engine/base/op.h"
+#include "qp_priv.h"
 
 /* Above the usual RNR timers (code 12 is 0.64 ms); an ACK that was lost costs no more than this. */
 #define CREDIT_WAIT_MAX_NS UINT64_C(2000000)
 
 /* Requester: a positive AETH with this syndrome and MSN has come. */
-void credit_heard(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
+void credit_update(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
 /* Requester: wqe is being begun. */
-void credit_passed(struct eng_qp *qp, const struct eng_send_wqe *wqe);
+void credit_consume_uncredited(struct eng_qp *qp, const struct eng_send_wqe *wqe);
 /* Requester: do credits reach as far as the request with this SSN? */
-static inline bool credit_reaches(const struct eng_qp *qp, uint32_t ssn)
+static inline bool credit_covers(const struct eng_qp *qp, uint32_t ssn)
 {
 	const struct credit *credit = &qp->req.credit;
 
 	return credit->report == CREDIT_REPORT_UNLIMITED || psn_diff(ssn, credit->lsn) <= 0;
 }
 /* Requester: does the peer tell of credits (rule C3)?  Linux's rxe does not. */
-static inline bool credit_is_told(const struct eng_qp *qp)
+static inline bool credit_is_reported(const struct eng_qp *qp)
 {
 	return qp->req.credit.report == CREDIT_REPORT_COUNT;
 }
@@ -38,7 +38,7 @@ static inline bool credit_is_told(const struct eng_qp *qp)
 /* Requester: does wqe lie beyond what credits allow (rule C13)? */
 static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
-	return op_row(wqe->op)->needs_receive && !credit_reaches(qp, wqe->ssn);
+	return op_row(wqe->op)->needs_receive && !credit_covers(qp, wqe->ssn);
 }
 
 /*
@@ -49,15 +49,15 @@ static inline bool credit_limited(const struct eng_qp *qp, const struct eng_send
  * C10), and what a refusal costs.  It waits no longer than that, nor than CREDIT_WAIT_MAX_NS: then
  * it goes, and the next one waits only when news have come unasked again.
  */
-bool credit_may_come(struct eng_qp *qp, uint64_t now);
+bool credit_wait_allowed(struct eng_qp *qp, uint64_t now);
 /* Requester: an unsolicited ACK with this syndrome and MSN has come (rules C8, C9). */
-void credit_volunteered(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
+void credit_update_unsolicited(struct eng_qp *qp, uint8_t syndrome, uint32_t msn);
 /* Requester: the time to wait for news is over. */
-void credit_wait_over(struct eng_qp *qp);
+void credit_wait_expired(struct eng_qp *qp);
 /* Requester: when that is, or ENG_NEVER. */
 static inline uint64_t credit_deadline(const struct eng_qp *qp)
 {
-	return qp->req.credit.waits_until ? qp->req.credit.waits_until : ENG_NEVER;
+	return qp->req.credit.wait_deadline ? qp->req.credit.wait_deadline : ENG_NEVER;
 }
 
 /* Responder: receive WQEs free for new messages (rule C5). */
@@ -73,8 +73,8 @@ void credit_acknowledged(struct eng_qp *qp, uint32_t psn);
  * check_ack()).  So a peer that has told of no credits, as rxe never does, is spared: rule C10
  * leaves the time to the responder, and a limited request brings what is not volunteered.
  */
-bool credit_may_repeat(const struct eng_qp *qp);
+bool credit_may_resend_ack(const struct eng_qp *qp);
 /* Responder that can respond: is an unsolicited ACK owed (rules C9, C10)? */
-bool credit_owed(const struct eng_qp *qp);
+bool credit_update_pending(const struct eng_qp *qp);
 
 #endif

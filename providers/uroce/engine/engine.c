@@ -4,23 +4,23 @@
 #include <assert.h>
 #include <string.h>
 
-#include "completer.h"
 #include "credit.h"
-#include "codes.h"
-#include "ecn.h"
-#include "interval.h"
-#include "message.h"
-#include "qp.h"
-#include "recovery/gaps.h"
-#include "recovery/loss.h"
-#include "requester.h"
-#include "responder.h"
-#include "response.h"
-#include "schedule.h"
-#include "sendqueue.h"
-#include "state.h"
-#include "unreliable.h"
-#include "cwnd.h"
+#include "engine/base/aeth.h"
+#include "engine/base/time_util.h"
+#include "engine/cc/cwnd.h"
+#include "engine/cc/ecn.h"
+#include "engine/recovery/read_retry.h"
+#include "engine/rx/completer.h"
+#include "engine/rx/responder.h"
+#include "engine/rx/response.h"
+#include "engine/rx/uc_ud.h"
+#include "engine/tx/pkt_hdr.h"
+#include "engine/tx/requester.h"
+#include "engine/tx/sq.h"
+#include "engine/tx/tx_sched.h"
+#include "qp_priv.h"
+#include "qp_transition.h"
+#include "engine/recovery/loss.h"
 
 size_t eng_qp_bytes(uint32_t max_recv_sge)
 {
@@ -43,9 +43,9 @@ void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init)
 	qp->cwnd_packets = init->cwnd_packets;
 	qp->attr.pkey = WIRE_DEFAULT_PKEY;
 	qp->resp.previous_opcode = -1;
-	qp->schedule.since_post = SCHEDULE_NO_POST;
-	qp->cwnd_share = init->cwnd_share;
-	eng_set_law(qp, ENG_LAW_HOST);
+	qp->tx_sched.since_post = TX_SCHED_NO_POST;
+	qp->inflight_budget = init->inflight_budget;
+	eng_set_cc(qp, ENG_CC_LOCAL);
 	cwnd_reset(qp);
 }
 
@@ -66,17 +66,17 @@ struct eng_send_wqe *eng_sq_next(struct eng_qp *qp)
 
 void eng_sq_push(struct eng_qp *qp)
 {
-	sendqueue_push(qp);
+	sq_push(qp);
 }
 
-enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint)
+enum eng_tx eng_sq_kick(struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
-	return schedule_posted(qp, hint);
+	return tx_sched_post(qp, ctx);
 }
 
 bool eng_receive_posted(struct eng_qp *qp)
 {
-	return schedule_receive_posted(qp);
+	return tx_sched_recv_post(qp);
 }
 
 struct eng_recv_wqe *eng_rq_next(struct eng_ring *rq)
@@ -88,7 +88,7 @@ void eng_flush(struct eng_qp *qp)
 {
 	if (qp->state != ENG_ERR && qp->state != ENG_SQE)
 		return;
-	sendqueue_flush(qp);
+	sq_flush(qp);
 	if (qp->state == ENG_ERR)
 		responder_flush(qp);
 }
@@ -112,7 +112,7 @@ static enum eng_status (*const receivers[][2])(struct eng_qp *, const struct wir
 	[ENG_XRC_RECV] = { receive_request, NULL },
 };
 
-bool eng_begins_wait(const struct wire_packet *packet)
+bool eng_needs_timestamp(const struct wire_packet *packet)
 {
 	return syndrome_kind(packet->syndrome) == AETH_RNR_NAK;
 }
@@ -120,16 +120,16 @@ bool eng_begins_wait(const struct wire_packet *packet)
 static __attribute__((noinline)) void
 note_congestion(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
-	struct network_law *law = &qp->req.network;
+	struct cc_state *cc = &qp->req.cc;
 
 	if (packet->congestion & WIRE_CE)
 		ecn_marked(qp, packet, now);
-	law->echoed = qp->ecn.cnp && (packet->congestion & WIRE_BECN) &&
-		      wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
+	cc->ack_has_ece = qp->ecn.cnp && (packet->congestion & WIRE_BECN) &&
+			  wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
 	/* The first window that is measured begins now. */
-	if (law->echoed && !law->echoes)
-		law->window_psn = qp->req.end_psn;
-	law->echoes |= law->echoed;
+	if (cc->ack_has_ece && !cc->peer_echoes_ce)
+		cc->window_psn = qp->req.end_psn;
+	cc->peer_echoes_ce |= cc->ack_has_ece;
 }
 
 /* Not of the QP's service, or not for its side of a connection. */
@@ -146,15 +146,15 @@ static inline void begin_receive(struct eng_qp *qp, const struct wire_packet *pa
 {
 	if (__builtin_expect(packet->congestion, 0))
 		note_congestion(qp, packet, now);
-	schedule_received(qp, packet, now);
+	tx_sched_received(qp, packet, now);
 }
 
 static inline void end_receive(struct eng_qp *qp, enum eng_status verdict)
 {
-	qp->req.network.echoed = false;
+	qp->req.cc.ack_has_ece = false;
 	if (verdict != ENG_SUCCESS)
-		state_fail(qp, verdict);
-	cwnd_publish(qp);
+		qp_fail(qp, verdict);
+	budget_publish(qp);
 }
 
 /* What is no short message of RC, of any service. */
@@ -181,14 +181,14 @@ void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t n
 	qp->counters[ENG_COUNT_RECEIVED_BYTES] += packet->payload_length;
 	if (qp->type == ENG_RC && packet->opcode == (WIRE_RC | WIRE_ACKNOWLEDGE)) {
 		begin_receive(qp, packet, now);
-		verdict = completer_take_short(qp, packet, now)
-				  ? sendqueue_error(qp)
+		verdict = completer_receive_fast(qp, packet, now)
+				  ? sq_error(qp)
 				  : completer_receive(qp, packet, now);
 		end_receive(qp, verdict);
 	} else if (qp->type == ENG_RC && packet->opcode == (WIRE_RC | WIRE_SEND_ONLY)) {
 		begin_receive(qp, packet, now);
-		verdict = responder_take_short(qp, packet) ? ENG_SUCCESS
-							   : receive_request(qp, packet, now);
+		verdict = responder_receive_fast(qp, packet) ? ENG_SUCCESS
+							     : receive_request(qp, packet, now);
 		end_receive(qp, verdict);
 	} else {
 		receive_any(qp, packet, now);
@@ -202,85 +202,85 @@ static inline void count_sent(struct eng_qp *qp, const struct eng_burst *burst)
 }
 
 /* Carries out the verdict that an error brings; what is left to send then is a NAK or an ACK. */
-static __attribute__((noinline)) enum eng_tx settle(struct eng_qp *qp, struct eng_burst *burst,
-						    enum eng_tx reason)
+static __attribute__((noinline)) enum eng_tx
+handle_tx_error(struct eng_qp *qp, struct eng_burst *burst, enum eng_tx reason)
 {
-	enum eng_status error = reason == ENG_TX_REFUSED ? ENG_WR_FLUSH_ERR : sendqueue_error(qp);
+	enum eng_status error = reason == ENG_TX_RESP_ERROR ? ENG_WR_FLUSH_ERR : sq_error(qp);
 
 	if (error != ENG_SUCCESS) {
-		state_fail(qp, error);
+		qp_fail(qp, error);
 		/* It waits for no time. */
 		reason = response_transmit(qp, burst, 0);
 		burst->last = false;
 		count_sent(qp, burst);
 	}
-	cwnd_publish(qp);
+	budget_publish(qp);
 	return reason;
 }
 
-enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_hint *hint)
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_tx_ctx *ctx)
 {
-	enum eng_tx reason = schedule_transmit(qp, burst, hint);
+	enum eng_tx reason = tx_sched_transmit(qp, burst, ctx);
 
 	if (reason == ENG_TX_BURST)
 		count_sent(qp, burst);
 	else if (reason <= ENG_TX_LOCAL_ERROR)
-		return settle(qp, burst, reason);
+		return handle_tx_error(qp, burst, reason);
 	return reason;
 }
 
-void eng_unsent(struct eng_qp *qp, const struct eng_burst *burst)
+void eng_tx_rollback(struct eng_qp *qp, const struct eng_burst *burst)
 {
 	qp->counters[ENG_COUNT_SENT_PACKETS] -= burst->packets;
 	qp->counters[ENG_COUNT_SENT_BYTES] -= burst->bytes;
-	if (burst->kind == ENG_BURST_SOLICITATION)
-		loss_unsent(qp, LOSS_ACTION_SOLICIT);
+	if (burst->kind == ENG_BURST_ACK_PROBE)
+		loss_rollback(qp, LOSS_ACTION_ACK_PROBE);
 	else if (burst->kind == ENG_BURST_CNP)
-		ecn_unsent(qp);
-	else if (burst->kind == ENG_BURST_REPAIR)
-		loss_unsent(qp, LOSS_ACTION_REPAIR);
-	else if (burst->kind == ENG_BURST_READ_PARTS)
-		gaps_unsent(qp);
+		ecn_rollback(qp);
+	else if (burst->kind == ENG_BURST_RETRANSMIT)
+		loss_rollback(qp, LOSS_ACTION_RETRANSMIT);
+	else if (burst->kind == ENG_BURST_READ_RETRY)
+		read_retry_rollback(qp);
 	else if (burst->kind != ENG_BURST_REQUESTS)
-		response_unsent(qp, burst);
+		response_rollback(qp, burst);
 	else if (can_request(qp))
-		sendqueue_rewind(qp, burst->first_psn);
-	if (burst->ack_rides)
-		response_unsent(qp, burst);
-	cwnd_publish(qp);
+		sq_rewind(qp, burst->first_psn);
+	if (burst->has_ack)
+		response_rollback(qp, burst);
+	budget_publish(qp);
 }
 
-enum eng_owed eng_owed(const struct eng_qp *qp)
+enum eng_resp_pending eng_resp_pending(const struct eng_qp *qp)
 {
-	return response_owed(qp);
+	return response_pending(qp);
 }
 
-void eng_farewell(struct eng_qp *qp)
+void eng_send_final_acks(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
 
 	if (!is_reliable(qp) || !can_respond(qp) || !resp->established)
 		return;
-	resp->repeats = RESPONSE_FAREWELLS;
+	resp->repeats = FINAL_ACKS;
 	/* Acknowledge also what came without AckReq: later this QP cannot be solicited. */
-	if (psn_diff(resp->ack_psn, resp->advert.last_positive_psn) > 0)
-		resp->ack_owed = true;
+	if (psn_diff(resp->ack_psn, resp->credit_adv.last_positive_psn) > 0)
+		resp->ack_pending = true;
 }
 
 uint32_t eng_in_flight(const struct eng_qp *qp)
 {
-	return sendqueue_in_flight(qp);
+	return sq_in_flight(qp);
 }
 
-bool eng_awaits_answer(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns)
+bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns)
 {
-	return requester_is_done(qp) && sendqueue_awaits_answer(qp) &&
+	return requester_is_done(qp) && sq_awaits_response(qp) &&
 	       elapsed(qp->req.last_progress, now) < patience_ns;
 }
 
-void eng_set_transport_waits(struct eng_qp *qp, bool waits)
+void eng_set_lossless_transport(struct eng_qp *qp, bool waits)
 {
-	qp->transport_waits = waits;
+	qp->lossless_transport = waits;
 }
 
 uint64_t eng_timer(const struct eng_qp *qp)
@@ -294,16 +294,16 @@ uint64_t eng_deadline(const struct eng_qp *qp)
 
 	if (other < deadline)
 		deadline = other;
-	other = schedule_deadline(qp);
+	other = tx_sched_deadline(qp);
 	return other < deadline ? other : deadline;
 }
 
 bool eng_deadline_before(const struct eng_qp *qp, uint64_t time)
 {
-	uint64_t ack = qp->schedule.ack_due;
+	uint64_t ack = qp->tx_sched.ack_due;
 
 	/* Few packets change any of these, and what they are is many looks away. */
-	if (qp->resp.replay_pending == 0 && (ack == 0 || ack >= time) &&
+	if (qp->resp.resp_res_pending == 0 && (ack == 0 || ack >= time) &&
 	    loss_deadline_least(qp) >= time)
 		return false;
 	return eng_deadline(qp) < time;
@@ -332,7 +332,7 @@ void eng_expire(struct eng_qp *qp, uint64_t now)
 	if (eng_timeouts(qp) != timeouts)
 		eng_check(qp);
 	if (verdict != ENG_SUCCESS)
-		state_fail(qp, verdict);
+		qp_fail(qp, verdict);
 }
 
 uint64_t eng_timeouts(const struct eng_qp *qp)
@@ -345,7 +345,7 @@ static uint32_t decode_or_zero(uint8_t code)
 	return code == CREDIT_CODE_UNLIMITED ? 0 : credit_decode(code);
 }
 
-void eng_look(const struct eng_qp *qp, struct eng_view *view)
+void eng_qp_query(const struct eng_qp *qp, struct eng_qp_info *view)
 {
 	const struct requester *req = &qp->req;
 	const struct responder *resp = &qp->resp;
@@ -366,13 +366,13 @@ void eng_look(const struct eng_qp *qp, struct eng_view *view)
 	view->unlimited = req->credit.report == CREDIT_REPORT_UNLIMITED;
 	view->credits_heard = is_reliable(qp) && req->credit.report != CREDIT_REPORT_NONE;
 	view->credits_last_heard = decode_or_zero(req->credit.last_code);
-	view->credits_advertised = decode_or_zero(resp->advert.code);
+	view->credits_advertised = decode_or_zero(resp->credit_adv.code);
 	view->credits_now = qp->rq_shared ? 0 : credit_free(qp);
 	view->sq_used = eng_ring_used(qp->sq);
 	view->rq_used = qp->rq_shared ? 0 : eng_ring_used(qp->rq);
 	view->outstanding_reads = req->reads_outstanding;
 	view->in_message = resp->previous_opcode >= 0;
-	view->in_flight = sendqueue_in_flight(qp);
+	view->in_flight = sq_in_flight(qp);
 	view->cwnd = (uint32_t)(req->cwnd / WIRE_MAX_MTU);
 	view->retries_left = req->retries_left;
 	view->rnr_retries_left = req->rnr_left;

@@ -3,8 +3,8 @@
  * The transport of one queue pair: packets, posted work and the time are passed in; packets in by
  * eng_receive(), packets out by eng_transmit(), the next deadline as a number.  Times are in ns and
  * never 0.  Pure: no socket,
- * thread, clock, allocation or errno, and nothing shared with other QPs but struct eng_cwnd_share;
- * one caller at a time per QP.
+ * thread, clock, allocation or errno, and nothing shared with other QPs but struct
+ * eng_inflight_budget; one caller at a time per QP.
  *
  *   requester   takes send WQEs, decides what may be sent next (credits, fence, cwnd ...)
  *   completer   takes responses, retires send WQEs (the spec counts it to the requester)
@@ -21,10 +21,10 @@
 #ifndef UROCE_ENGINE_ENGINE_H
 #define UROCE_ENGINE_ENGINE_H
 
-#include "burst.h"
-#include "types.h"
+#include "engine/base/burst.h"
+#include "engine/base/types.h"
+#include "engine/base/wqe.h"
 #include "wire/packet.h"
-#include "wqe.h"
 
 #define ENG_MAX_RD_ATOMIC 128
 #define ENG_GRH_BYTES 40
@@ -51,16 +51,16 @@ struct eng_wc {
 };
 
 /* A receive request under way; its SGEs are kept beside it. */
-struct eng_taken {
+struct eng_recv_desc {
 	uint64_t wr_id;
 	uint32_t length; /* bytes: sum of the SGEs */
 	uint32_t sge_count;
 };
 
-enum eng_take {
-	ENG_TAKEN,
-	ENG_TAKE_EMPTY,	  /* no receive request is posted */
-	ENG_TAKE_REFUSED, /* no such queue, or it is not this QP's to use */
+enum eng_rq_result {
+	ENG_RQ_OK,
+	ENG_RQ_EMPTY,  /* no receive request is posted */
+	ENG_RQ_DENIED, /* no such queue, or it is not this QP's to use */
 };
 
 /* Use of memory by its L_Key; every use but ENG_USE_SEND writes to it. */
@@ -90,17 +90,17 @@ struct eng_ops {
 	 * (XRC: of queue srqn) into wqe and sge (max_recv_sge entries).  NULL: they are taken from
 	 * rq itself, which the caller of the engine has locked.
 	 */
-	enum eng_take (*take_receive)(void *owner, uint32_t srqn, struct eng_taken *wqe,
-				      struct eng_sge *sge);
+	enum eng_rq_result (*take_receive)(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
+					   struct eng_sge *sge);
 	/* Invalidate a window or region key (SEND with invalidate, LOCAL_INV); false if refused.
 	 * May be NULL: then the operation is refused. */
 	bool (*invalidate)(void *owner, uint32_t key);
 	/*
-	 * A block of eng_early_bytes() bytes, aligned as malloc() does, for a packet that is kept
-	 * until its turn comes, or NULL; and back.  May be NULL: then none is kept.
+	 * A block of eng_ooo_packet_bytes() bytes, aligned as malloc() does, for a packet that is
+	 * kept until its turn comes, or NULL; and back.  May be NULL: then none is kept.
 	 */
-	void *(*early_memory)(void *owner);
-	void (*early_given_back)(void *owner, void *block);
+	void *(*ooo_alloc)(void *owner);
+	void (*ooo_free)(void *owner, void *block);
 	/* Execute a BIND_MW work request; false gives ENG_MW_BIND_ERR.  May be NULL. */
 	bool (*bind)(void *owner, const struct eng_send_wqe *wqe);
 };
@@ -119,29 +119,29 @@ struct eng_attr {
 	uint8_t rnr_retry;	    /* 0..6, 7 is for ever */
 	uint8_t min_rnr_timer;	    /* code that our RNR NAKs carry */
 	uint8_t max_rd_atomic;	    /* initiator depth */
-	uint8_t max_dest_rd_atomic; /* responder resources: see eng_set_replay() */
+	uint8_t max_dest_rd_atomic; /* responder resources: see eng_set_resp_res() */
 	bool sq_drained_event;
 	struct eng_path path;
 };
 
 /* Why there is nothing to send, or that there is. */
 enum eng_tx {
-	ENG_TX_BURST,	    /* the burst holds at least one packet: send it, then ask again */
-	ENG_TX_REFUSED,	    /* inside the engine: an answer cannot be given, so the QP fails */
-	ENG_TX_LOCAL_ERROR, /* a request has a local error: it fails when it is the oldest */
-	ENG_TX_IDLE,	    /* all is sent */
-	ENG_TX_CREDIT,	    /* a limited request waits for a response, or for news (rule C13) */
-	ENG_TX_FENCE,	    /* earlier READs or Atomics are not complete (rule C16) */
-	ENG_TX_READ_DEPTH,  /* max_rd_atomic READs and Atomics are under way (rule S12) */
-	ENG_TX_CWND,	    /* as much unacknowledged as the congestion window allows */
-	ENG_TX_SHARE,	    /* all QPs of the process together have enough in flight */
-	ENG_TX_GATHER,	    /* waits for more posts, to leave in one burst */
-	ENG_TX_ACK_DELAY,   /* an ACK waits for requests to ride behind */
-	ENG_TX_FULL,	    /* the transport has no room for a long burst */
-	ENG_TX_RNR,	    /* waiting out the peer's RNR timer */
-	ENG_TX_PACING,	    /* READ responses wait so as not to overrun the peer's socket */
-	ENG_TX_DRAINED,	    /* SQD: nothing new is begun */
-	ENG_TX_STATE,	    /* not in a state that sends */
+	ENG_TX_BURST,	     /* the burst holds at least one packet: send it, then ask again */
+	ENG_TX_RESP_ERROR,   /* inside the engine: an answer cannot be given, so the QP fails */
+	ENG_TX_LOCAL_ERROR,  /* a request has a local error: it fails when it is the oldest */
+	ENG_TX_IDLE,	     /* all is sent */
+	ENG_TX_CREDIT,	     /* a limited request waits for a response, or for news (rule C13) */
+	ENG_TX_FENCE,	     /* earlier READs or Atomics are not complete (rule C16) */
+	ENG_TX_READ_DEPTH,   /* max_rd_atomic READs and Atomics are under way (rule S12) */
+	ENG_TX_CWND,	     /* as much unacknowledged as the congestion window allows */
+	ENG_TX_BUDGET,	     /* all QPs of the process together have enough in flight */
+	ENG_TX_BATCH,	     /* waits for more posts, to leave in one burst */
+	ENG_TX_ACK_DELAY,    /* an ACK waits for requests to ride behind */
+	ENG_TX_BACKPRESSURE, /* the transport has no room for a long burst */
+	ENG_TX_RNR,	     /* waiting out the peer's RNR timer */
+	ENG_TX_PACING,	     /* READ responses wait so as not to overrun the peer's socket */
+	ENG_TX_DRAINED,	     /* SQD: nothing new is begun */
+	ENG_TX_STATE,	     /* not in a state that sends */
 	ENG_TX_REASONS,
 };
 const char *eng_tx_name(enum eng_tx reason);
@@ -152,15 +152,17 @@ enum eng_side {
 };
 
 /* What the responder owes the peer, and how soon. */
-enum eng_owed {
-	ENG_OWED_NOTHING,
-	ENG_OWED_SOON, /* a plain ACK: may wait for data that goes the same way, but not for long */
-	ENG_OWED_NOW,  /* READ and Atomic responses, NAKs, credits for a sender that has none */
+enum eng_resp_pending {
+	ENG_RESP_NONE,
+	ENG_RESP_DELAYABLE, /* a plain ACK: may wait for data that goes the same way, but not for
+			       long */
+	ENG_RESP_IMMEDIATE, /* READ and Atomic responses, NAKs, credits for a sender that has none
+			     */
 };
 
 struct eng_qp; /* qp.h has the insides */
 
-size_t eng_early_bytes(void);
+size_t eng_ooo_packet_bytes(void);
 
 /*
  * Bytes of a struct eng_qp whose receive requests have up to max_recv_sge SGEs, from whatever queue
@@ -174,11 +176,11 @@ size_t eng_qp_bytes(uint32_t max_recv_sge);
  * atomically, since QPs are used by several threads.  A QP with nothing in flight may always send
  * one burst.
  */
-struct eng_cwnd_share {
+struct eng_inflight_budget {
 	uint64_t under_way; /* bytes, as a socket charges them */
 	uint64_t limit;
 	/*
-	 * The caller comes back to QPs that met ENG_TX_SHARE: then those with nothing in flight
+	 * The caller comes back to QPs that met ENG_TX_BUDGET: then those with nothing in flight
 	 * wait like the others.
 	 */
 	bool queued;
@@ -189,14 +191,14 @@ struct eng_qp_init {
 	uint32_t qpn;
 	void *owner;
 	const struct eng_ops *ops;
-	struct eng_ring *sq;		   /* send queue, owner's memory */
-	struct eng_ring *rq;		   /* receive queue of its own or shared */
-	uint32_t max_recv_sge;		   /* what eng_qp_bytes() was told */
-	bool rq_shared;			   /* SRQ: credits are reported as 11111b (rule C7) */
-	bool credits_hidden;		   /* report 11111b although the receive queue is our own */
-	bool signal_all;		   /* sq_sig_all */
-	struct eng_cwnd_share *cwnd_share; /* may be NULL */
-	uint32_t cwnd_packets;		   /* at most so many packets unacknowledged; 0: default */
+	struct eng_ring *sq;   /* send queue, owner's memory */
+	struct eng_ring *rq;   /* receive queue of its own or shared */
+	uint32_t max_recv_sge; /* what eng_qp_bytes() was told */
+	bool rq_shared;	       /* SRQ: credits are reported as 11111b (rule C7) */
+	bool credits_hidden;   /* report 11111b although the receive queue is our own */
+	bool signal_all;       /* sq_sig_all */
+	struct eng_inflight_budget *inflight_budget; /* may be NULL */
+	uint32_t cwnd_packets; /* at most so many packets unacknowledged; 0: default */
 };
 void eng_qp_init(struct eng_qp *qp, const struct eng_qp_init *init);
 struct eng_attr *eng_qp_attr(struct eng_qp *qp);
@@ -208,8 +210,8 @@ enum eng_qp_state eng_qp_state(const struct eng_qp *qp);
  * may only grow.  Entries in use are kept.  Returns the memory given before, which is the owner's
  * again, or NULL.
  */
-size_t eng_replay_bytes(uint32_t depth);
-void *eng_set_replay(struct eng_qp *qp, void *memory, uint32_t depth);
+size_t eng_resp_res_bytes(uint32_t depth);
+void *eng_set_resp_res(struct eng_qp *qp, void *memory, uint32_t depth);
 
 /*
  * Enter state to; the move has been checked against the table in qp_state.h and the attributes
@@ -234,7 +236,7 @@ static inline void eng_rq_push(struct eng_ring *rq)
  * Does a time that has to pass in full begin with this packet (an RNR NAK, rule S10)?  Then the
  * time that eng_receive() gets has to be read when the packet has come, and not earlier.
  */
-bool eng_begins_wait(const struct wire_packet *packet);
+bool eng_needs_timestamp(const struct wire_packet *packet);
 /*
  * A packet for this QP has passed the rx demux (rule S14).  packet is not kept.  Here as in all
  * calls the time may be a little earlier than that of the call before.
@@ -242,21 +244,21 @@ bool eng_begins_wait(const struct wire_packet *packet);
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
 /* On what occasion eng_transmit() is called. */
-enum eng_occasion {
-	ENG_ROUND, /* packets have been received, deadlines expired */
-	ENG_POST,  /* something has been posted: what is owed leaves with it */
-	ENG_LAST,  /* there may be no other occasion: nothing waits for one */
+enum eng_tx_trigger {
+	ENG_TX_TRIGGER_POLL,  /* packets have been received, deadlines expired */
+	ENG_TX_TRIGGER_POST,  /* something has been posted: what is owed leaves with it */
+	ENG_TX_TRIGGER_FINAL, /* there may be no other occasion: nothing waits for one */
 };
 
 /* What only the caller can know: facts, and no decisions. */
-struct eng_hint {
+struct eng_tx_ctx {
 	uint64_t now;
 	uint64_t round; /* counts the rounds that pollers have begun: has there been one since? */
-	enum eng_occasion occasion;
+	enum eng_tx_trigger trigger;
 	unsigned int sides; /* what may be sent now: set of enum eng_side */
 	bool polled;	    /* an application thread polls: its next round comes soon */
 	bool watched;	    /* a thread is awake and sees to deadlines: waiting costs no wake-up */
-	bool share_waits;   /* other QPs wait for room in the share: requests have to as well */
+	bool budget_waits;  /* other QPs wait for room in the share: requests have to as well */
 	bool full;	    /* the transport has no room for a long burst at this moment */
 };
 
@@ -267,13 +269,13 @@ struct eng_hint {
  * burst's pieces are valid until memory regions may be deregistered, that is inside the caller's
  * lock.
  */
-enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_hint *hint);
+enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_tx_ctx *ctx);
 
 /*
  * Requests have been pushed: ENG_TX_BURST when eng_transmit() is to be called for them, otherwise
  * why they wait for the next round.  Of hint, time, occasion and sides are not looked at.
  */
-enum eng_tx eng_posted(struct eng_qp *qp, const struct eng_hint *hint);
+enum eng_tx eng_sq_kick(struct eng_qp *qp, const struct eng_tx_ctx *ctx);
 /* Receive requests have been pushed: is eng_transmit() to be called for them (rule C10)? */
 bool eng_receive_posted(struct eng_qp *qp);
 
@@ -281,15 +283,15 @@ bool eng_receive_posted(struct eng_qp *qp);
  * The burst could not be sent (socket buffer or ring full): take its packets back, as if
  * eng_transmit() had not handed them out.
  */
-void eng_unsent(struct eng_qp *qp, const struct eng_burst *burst);
+void eng_tx_rollback(struct eng_qp *qp, const struct eng_burst *burst);
 
-enum eng_owed eng_owed(const struct eng_qp *qp);
+enum eng_resp_pending eng_resp_pending(const struct eng_qp *qp);
 /*
  * The QP is about to be destroyed: if the peer has sent requests, repeat the last ACK a few times,
  * since there will be no answer to a retry when that ACK is lost.  These are unsolicited ACKs,
  * which are allowed at any time (rule C8).
  */
-void eng_farewell(struct eng_qp *qp);
+void eng_send_final_acks(struct eng_qp *qp);
 
 /* Packets handed out and not yet acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
@@ -297,7 +299,7 @@ uint32_t eng_in_flight(const struct eng_qp *qp);
  * Returns true if all posted requests have been sent, and an answer is missing that has been
  * awaited for less than patience_ns.
  */
-bool eng_awaits_answer(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns);
+bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns);
 /*
  * When eng_expire() and then eng_transmit() have to be called next, or ENG_NEVER.  eng_timer() is
  * the part of it at which eng_expire() acts (rule S10); the others are the pace of READ responses
@@ -329,10 +331,10 @@ void eng_check(const struct eng_qp *qp);
 uint64_t eng_timeouts(const struct eng_qp *qp);
 
 /*
- * Does the transport to the peer make a sender wait (eng_unsent()) rather than lose what it has no
- * room for?  Then READ responses need no pace.
+ * Does the transport to the peer make a sender wait (eng_tx_rollback()) rather than lose what it
+ * has no room for?  Then READ responses need no pace.
  */
-void eng_set_transport_waits(struct eng_qp *qp, bool waits);
+void eng_set_lossless_transport(struct eng_qp *qp, bool waits);
 
 /*
  * ECT was asked for the packets of this QP, so marks that come (WIRE_CE) are told to the peer: by
@@ -341,16 +343,16 @@ void eng_set_transport_waits(struct eng_qp *qp, bool waits);
  */
 void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp);
 
-/* What the congestion window goes by (law.h).  It begins anew when that changes. */
-enum eng_law {
-	ENG_LAW_HOST,	 /* default: only the peer's socket buffer is in the way */
-	ENG_LAW_NETWORK, /* a network with queues, and others that use them */
-	ENG_LAWS,
+/* What the congestion window goes by (cc.h).  It begins anew when that changes. */
+enum eng_cc_algo {
+	ENG_CC_LOCAL,	/* default: only the peer's socket buffer is in the way */
+	ENG_CC_NETWORK, /* a network with queues, and others that use them */
+	ENG_CC_ALGOS,
 };
-void eng_set_law(struct eng_qp *qp, enum eng_law law);
+void eng_set_cc(struct eng_qp *qp, enum eng_cc_algo law);
 
 /* All that can be seen of a QP from outside, for uroce-stat and for tests. */
-struct eng_view {
+struct eng_qp_info {
 	enum eng_qp_type type;
 	enum eng_qp_state state;
 	uint32_t qpn, dest_qpn;
@@ -373,7 +375,7 @@ struct eng_view {
 	enum eng_tx waiting; /* why the requester is not sending */
 	uint64_t counters[ENG_COUNTER_COUNT];
 };
-void eng_look(const struct eng_qp *qp, struct eng_view *view);
+void eng_qp_query(const struct eng_qp *qp, struct eng_qp_info *view);
 
 /*
  * XRC: the number of the shared receive queue that the request under way names.  Its protection

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <assert.h>
 
-#include "codes.h"
-#include "early.h"
-#include "law.h"
-#include "sendqueue.h"
+#include "engine/base/aeth.h"
+#include "engine/cc/cc.h"
+#include "engine/rx/ooo_rx.h"
+#include "engine/tx/sq.h"
 
 #define WORD_BITS 64
 
@@ -24,7 +24,7 @@ static void check_send_queue(const struct eng_qp *qp)
 	       req->begun == qp->sq->tail);
 	assert(req->reads_outstanding <= req->begun - qp->sq->tail);
 	/* rule S2: an old request would look like a new one. */
-	assert(sendqueue_in_flight(qp) <= PSN_WINDOW);
+	assert(sq_in_flight(qp) <= PSN_WINDOW);
 	assert(psn_diff(req->next_psn, req->unacked_psn) >= 0);
 	assert(psn_diff(req->end_psn, req->next_psn) >= 0);
 	assert(psn_diff(req->posted_ssn, req->begun_ssn) >= 0);
@@ -36,23 +36,23 @@ static void check_send_queue(const struct eng_qp *qp)
 static void check_congestion(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
-	const struct network_law *law = &req->network;
+	const struct cc_state *cc = &req->cc;
 
 	assert(req->cost_next >= req->cost_unacked);
-	assert(req->cwnd_limit >= LAW_MIN_PACKETS * LAW_FULL_PACKET);
+	assert(req->cwnd_limit >= CC_MIN_PACKETS * CC_FULL_PACKET);
 	assert(req->cwnd <= req->cwnd_limit && req->cwnd > 0);
-	assert(law->marked <= law->acked);
-	assert(!law->echoed || law->echoes);
-	assert(!qp->ecn.cnp_owed || qp->ecn.cnp);
+	assert(cc->marked <= cc->acked);
+	assert(!cc->ack_has_ece || cc->peer_echoes_ce);
+	assert(!qp->ecn.cnp_pending || qp->ecn.cnp);
 	pacing_check(&qp->resp.pacing);
 }
 
-static uint32_t count_placed(const struct gaps *gaps)
+static uint32_t count_placed(const struct read_retry *read_retry)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < ENG_AHEAD_PACKETS / WORD_BITS; i++)
-		count += (uint32_t)__builtin_popcountll(gaps->placed[i]);
+		count += (uint32_t)__builtin_popcountll(read_retry->placed[i]);
 	return count;
 }
 
@@ -63,11 +63,11 @@ static void check_recovery(const struct eng_qp *qp)
 	assert(loss->state < LOSS_STATES);
 	assert(loss->resume == LOSS_OPEN || loss->resume == LOSS_GO_BACK);
 	assert(loss->state == LOSS_OPEN || is_reliable(qp));
-	assert(loss->action == LOSS_ACTION_NONE || sendqueue_in_flight(qp) > 0);
-	assert(loss->action != LOSS_ACTION_REPAIR || loss->state == LOSS_RECOVERY);
-	assert(loss->state != LOSS_RNR_WAIT || !sendqueue_awaits_answer(qp));
-	assert(loss->solicited_at == 0 || loss->probes > 0);
-	assert(qp->req.gaps.count == count_placed(&qp->req.gaps));
+	assert(loss->action == LOSS_ACTION_NONE || sq_in_flight(qp) > 0);
+	assert(loss->action != LOSS_ACTION_RETRANSMIT || loss->state == LOSS_RECOVERY);
+	assert(loss->state != LOSS_RNR_WAIT || !sq_awaits_response(qp));
+	assert(loss->ack_probe_at == 0 || loss->probes > 0);
+	assert(qp->req.read_retry.count == count_placed(&qp->req.read_retry));
 }
 
 static void check_credits(const struct eng_qp *qp)
@@ -76,19 +76,19 @@ static void check_credits(const struct eng_qp *qp)
 	const struct responder *resp = &qp->resp;
 
 	assert(credit->last_code <= CREDIT_CODE_UNLIMITED);
-	assert(resp->advert.code <= CREDIT_CODE_UNLIMITED);
+	assert(resp->credit_adv.code <= CREDIT_CODE_UNLIMITED);
 	/* rule C1: credits exist on reliable connections only. */
 	assert(is_reliable(qp) || credit->report != CREDIT_REPORT_COUNT);
 	assert(resp->wqes_taken - resp->wqes_done == (resp->taken ? 1 : 0));
 }
 
-static void check_early(const struct early *early)
+static void check_early(const struct ooo_queue *ooo)
 {
-	assert(early->count <= ENG_AHEAD_PACKETS);
-	assert((early->count == 0) == (early->first == NULL));
-	assert((early->first == NULL) == (early->last == NULL));
-	assert(early->understood || early->count == 0);
-	early_check(early);
+	assert(ooo->count <= ENG_AHEAD_PACKETS);
+	assert((ooo->count == 0) == (ooo->first == NULL));
+	assert((ooo->first == NULL) == (ooo->last == NULL));
+	assert(ooo->peer_supports || ooo->count == 0);
+	ooo_check(ooo);
 }
 
 static void check_responder(const struct eng_qp *qp)
@@ -97,12 +97,12 @@ static void check_responder(const struct eng_qp *qp)
 
 	assert(resp->previous_opcode >= -1 && resp->previous_opcode <= UINT8_MAX);
 	assert(resp->nak != NAK_STATE_PENDING || is_reliable(qp));
-	assert(!resp->ack_owed || is_reliable(qp));
+	assert(!resp->ack_pending || is_reliable(qp));
 	assert(qp->rq_shared || eng_ring_used(qp->rq) <= qp->rq->limit);
-	assert(resp->replay_pending <= qp->replay_slots);
-	assert((resp->replay_pending == 0) == (resp->replay_oldest == resp->replay_head));
-	assert(resp->replay_head - resp->replay_oldest <= qp->replay_slots);
-	check_early(&resp->early);
+	assert(resp->resp_res_pending <= qp->resp_res_slots);
+	assert((resp->resp_res_pending == 0) == (resp->resp_res_oldest == resp->resp_res_head));
+	assert(resp->resp_res_head - resp->resp_res_oldest <= qp->resp_res_slots);
+	check_early(&resp->ooo);
 }
 
 void eng_check(const struct eng_qp *qp)
@@ -112,5 +112,5 @@ void eng_check(const struct eng_qp *qp)
 	check_recovery(qp);
 	check_credits(qp);
 	check_responder(qp);
-	assert(qp->schedule.ack_due != 0 || qp->schedule.ack_wait == ACK_WAIT_REST);
+	assert(qp->tx_sched.ack_due != 0 || qp->tx_sched.ack_wait == ACK_WAIT_REST);
 }

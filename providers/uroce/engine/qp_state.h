@@ -6,7 +6,7 @@
 #ifndef UROCE_ENGINE_QP_STATE_H
 #define UROCE_ENGINE_QP_STATE_H
 
-#include "types.h"
+#include "engine/base/types.h"
 
 /* Values are those of enum ibv_qp_attr_mask. */
 enum eng_attr_mask {

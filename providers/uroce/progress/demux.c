@@ -155,7 +155,7 @@ static const struct wire_path *path_of(struct visitor *visitor, struct progress_
 	if (qp->heard.src_port != visitor->batch->src_port)
 		qp->heard = *path_of_batch(visitor);
 	else if (__builtin_expect(!qp->heard.known, 0))
-		wire_icrc_know(&qp->heard);
+		wire_icrc_precompute(&qp->heard);
 	return &qp->heard;
 }
 
@@ -350,7 +350,7 @@ static void admit_one(struct visitor *visitor, const uint8_t *bytes, size_t leng
 	packet.congestion |= visitor->marks;
 	turn_schedule(visitor->turn, qp);
 	admitted(visitor, bytes, length);
-	if (__builtin_expect(eng_begins_wait(&packet), 0))
+	if (__builtin_expect(eng_needs_timestamp(&packet), 0))
 		visitor->turn->now = progress_now();
 	eng_receive(qp->engine, &packet, visitor->turn->now);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 
 /* Pieces that a call takes; a packet that has more of them is copied. */
 #define PIECES 256

@@ -19,7 +19,7 @@
 
 #include <sys/uio.h>
 
-#include "engine/burst.h"
+#include "engine/base/burst.h"
 #include "fault_config.h"
 
 #define FAULT_HOLD_NS 1000000

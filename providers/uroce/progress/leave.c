@@ -13,15 +13,15 @@ enum {
 /* visit of table_visit() */
 static void look(struct progress_qp *qp, void *owed)
 {
-	*(bool *)owed |= eng_owed(qp->engine) != ENG_OWED_NOTHING;
+	*(bool *)owed |= eng_resp_pending(qp->engine) != ENG_RESP_NONE;
 }
 
 /* visit of table_visit() */
 static void send_owed(struct progress_qp *qp, void *progress)
 {
-	if (eng_owed(qp->engine) == ENG_OWED_NOTHING)
+	if (eng_resp_pending(qp->engine) == ENG_RESP_NONE)
 		return;
-	eng_farewell(qp->engine);
+	eng_send_final_acks(qp->engine);
 	progress_changed(progress, qp);
 }
 

@@ -123,7 +123,7 @@ static void fill_path(struct eng_path *path, const uint8_t sgid[16], const uint8
 	path->wire.src_port = port;
 	path->wire.ipv6 = !link_gid_is_ipv4(sgid);
 	path->link = peer;
-	wire_icrc_know(&path->wire);
+	wire_icrc_precompute(&path->wire);
 }
 
 int route_open(struct progress *progress, const struct progress_route *route, uint16_t port,
@@ -246,11 +246,11 @@ int progress_qp_connect(struct progress *progress, struct progress_qp *qp,
 		qp->cnp_path = paths.cnp;
 		*path = paths.path;
 		qp->transport = link_peer_transport(qp->peer);
-		eng_set_transport_waits(qp->engine, qp->transport == LINK_SHARED_MEMORY);
+		eng_set_lossless_transport(qp->engine, qp->transport == LINK_SHARED_MEMORY);
 		eng_set_ecn(qp->engine, qp->cnp_path.link ? &qp->cnp_path : NULL);
-		eng_set_law(qp->engine, memcmp(route->sgid, route->dgid, sizeof(route->dgid))
-						? ENG_LAW_NETWORK
-						: ENG_LAW_HOST);
+		eng_set_cc(qp->engine, memcmp(route->sgid, route->dgid, sizeof(route->dgid))
+					       ? ENG_CC_NETWORK
+					       : ENG_CC_LOCAL);
 		/* A new connection begins anywhere. */
 		qp->identification = (struct identification){ 0 };
 		qp->heard = (struct wire_path){ 0 };

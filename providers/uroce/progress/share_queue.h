@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The queue of QPs that wait because all QPs of the process together have enough under way
- * (ENG_TX_SHARE).  Each turn that brings room serves them in order, a little each; while the
+ * (ENG_TX_BUDGET).  Each turn that brings room serves them in order, a little each; while the
  * queue is not empty, a QP with something to send goes to its end, so that QPs that are
  * acknowledged early do not take all the room for ever.
  */

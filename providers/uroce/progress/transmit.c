@@ -20,7 +20,7 @@ enum {
 	NEEDED_ROOM = 16384,
 	BTH_DEST_QPN = 4, /* the four bytes that end in it */
 	/* Bursts of more packets than this are long. */
-	SHORT_BURST = 8,
+	SHORT_BURST_PACKETS = 8,
 };
 
 struct tx_buffer {
@@ -162,17 +162,17 @@ static bool is_full(struct progress_qp *qp)
 }
 
 /* What the engine says; what it fills in the burst needs no value before. */
-static inline enum eng_tx ask(struct progress_qp *qp, struct tx_buffer *tx, struct eng_hint *hint)
+static inline enum eng_tx ask(struct progress_qp *qp, struct tx_buffer *tx, struct eng_tx_ctx *ctx)
 {
 	/* A connected QP has one peer; a datagram QP's is that of the address handle. */
 	tx->burst.identification = qp->peer ? link_peer_identification(qp->peer) : 0;
-	hint->full = is_full(qp);
-	return eng_transmit(qp->engine, &tx->burst, hint);
+	ctx->full = is_full(qp);
+	return eng_transmit(qp->engine, &tx->burst, ctx);
 }
 
 /*
- * Send the burst that the engine has made: ENG_TX_BURST, or ENG_TX_FULL when the transport did not
- * take it.  Not inlined, as most rounds have nothing to send.
+ * Send the burst that the engine has made: ENG_TX_BURST, or ENG_TX_BACKPRESSURE when the transport
+ * did not take it.  Not inlined, as most rounds have nothing to send.
  */
 static __attribute__((noinline)) enum eng_tx
 transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer *tx, uint64_t now)
@@ -181,7 +181,7 @@ transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer
 	struct link_peer *peer;
 	int error;
 
-	qp->may_fill = burst->packets > SHORT_BURST;
+	qp->may_fill = burst->packets > SHORT_BURST_PACKETS;
 	peer = qp->peer && burst->kind != ENG_BURST_CNP ? qp->peer : burst->path->link;
 	error = qp->unreliable && !has_room(peer, burst)
 			? -EAGAIN
@@ -193,18 +193,19 @@ transmit_one(struct progress *progress, struct progress_qp *qp, struct tx_buffer
 		return ENG_TX_BURST;
 	}
 	qp->may_fill = true;
-	eng_unsent(qp->engine, burst);
-	return ENG_TX_FULL;
+	eng_tx_rollback(qp->engine, burst);
+	return ENG_TX_BACKPRESSURE;
 }
 
-enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, struct eng_hint *hint,
-			   unsigned int max_bursts, struct tx_buffer *tx, unsigned int *bursts)
+enum transmit_end transmit(struct progress *progress, struct progress_qp *qp,
+			   struct eng_tx_ctx *ctx, unsigned int max_bursts, struct tx_buffer *tx,
+			   unsigned int *bursts)
 {
 	enum eng_tx reason;
 
 	*bursts = 0;
-	while ((reason = ask(qp, tx, hint)) == ENG_TX_BURST) {
-		reason = transmit_one(progress, qp, tx, hint->now);
+	while ((reason = ask(qp, tx, ctx)) == ENG_TX_BURST) {
+		reason = transmit_one(progress, qp, tx, ctx->now);
 		if (reason != ENG_TX_BURST)
 			break;
 		++*bursts;
@@ -214,10 +215,10 @@ enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, st
 			return TRANSMIT_MORE;
 	}
 	switch (reason) {
-	case ENG_TX_FULL:
+	case ENG_TX_BACKPRESSURE:
 		count_anywhere(progress, PROGRESS_COUNT_SOCKET_FULL);
 		return TRANSMIT_BLOCKED;
-	case ENG_TX_SHARE:
+	case ENG_TX_BUDGET:
 		return TRANSMIT_NO_SHARE;
 	default:
 		return TRANSMIT_DONE;
@@ -292,11 +293,11 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 }
 
 /* Send at once.  The thread that posts finds errno as it was. */
-static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_occasion occasion)
+static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_tx_trigger trigger)
 {
 	bool polled = !wakeup_is_armed(progress);
-	struct eng_hint hint =
-		transmit_hint(progress, qp, occasion, progress_now(), polled, polled);
+	struct eng_tx_ctx ctx =
+		transmit_hint(progress, qp, trigger, progress_now(), polled, polled);
 	struct tx_buffer *tx = take_buffer(progress);
 	enum transmit_end end = TRANSMIT_BLOCKED;
 	unsigned int bursts;
@@ -304,7 +305,7 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 
 	if (tx) {
 		progress->hooks.enter(progress->number);
-		end = transmit(progress, qp, &hint, TRANSMIT_BURSTS, tx, &bursts);
+		end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS, tx, &bursts);
 		progress->hooks.leave(progress->number);
 		give_buffer(progress, tx);
 	}
@@ -318,18 +319,18 @@ static void send_now(struct progress *progress, struct progress_qp *qp, enum eng
 inline void progress_posted_send(struct progress *progress, struct progress_qp *qp)
 {
 	bool polled = !wakeup_is_armed(progress);
-	struct eng_hint hint;
+	struct eng_tx_ctx ctx;
 
 	if (progress->dead)
 		return;
-	hint = transmit_hint(progress, qp, ENG_POST, 0, polled, polled);
+	ctx = transmit_hint(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
 	/*
 	 * The helper need not be woken: the ACK of what is under way will do that, or its time-out.
 	 * Nor for what an application that polls leaves to its next poll; but it may have been
 	 * armed since then, and found nothing to do.
 	 */
-	if (eng_posted(qp->engine, &hint) == ENG_TX_BURST)
-		send_now(progress, qp, ENG_POST);
+	if (eng_sq_kick(qp->engine, &ctx) == ENG_TX_BURST)
+		send_now(progress, qp, ENG_TX_TRIGGER_POST);
 	else
 		transmit_schedule(progress, qp, polled);
 }
@@ -337,11 +338,11 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 void progress_posted_receive(struct progress *progress, struct progress_qp *qp)
 {
 	if (!progress->dead && eng_receive_posted(qp->engine))
-		send_now(progress, qp, ENG_POST);
+		send_now(progress, qp, ENG_TX_TRIGGER_POST);
 }
 
 void progress_changed(struct progress *progress, struct progress_qp *qp)
 {
 	if (!progress->dead)
-		send_now(progress, qp, ENG_LAST);
+		send_now(progress, qp, ENG_TX_TRIGGER_FINAL);
 }

@@ -21,18 +21,19 @@ enum transmit_end {
 };
 
 /* What the engine cannot know by itself. */
-static inline struct eng_hint transmit_hint(struct progress *progress, const struct progress_qp *qp,
-					    enum eng_occasion occasion, uint64_t now, bool polled,
-					    bool watched)
+static inline struct eng_tx_ctx transmit_hint(struct progress *progress,
+					      const struct progress_qp *qp,
+					      enum eng_tx_trigger trigger, uint64_t now,
+					      bool polled, bool watched)
 {
-	return (struct eng_hint){
+	return (struct eng_tx_ctx){
 		.now = now,
 		.round = poll_turns(progress),
-		.occasion = occasion,
+		.trigger = trigger,
 		.sides = ENG_REQUESTS | ENG_RESPONSES,
 		.polled = polled,
 		.watched = watched,
-		.share_waits = qp->in_share_queue || share_queue_waits(&progress->share_queue),
+		.budget_waits = qp->in_share_queue || share_queue_waits(&progress->share_queue),
 	};
 }
 
@@ -40,8 +41,9 @@ static inline struct eng_hint transmit_hint(struct progress *progress, const str
  * Send what the engine has, max_bursts of it at most; *bursts tells how many it were.  hint->full
  * is set here.
  */
-enum transmit_end transmit(struct progress *progress, struct progress_qp *qp, struct eng_hint *hint,
-			   unsigned int max_bursts, struct tx_buffer *tx, unsigned int *bursts);
+enum transmit_end transmit(struct progress *progress, struct progress_qp *qp,
+			   struct eng_tx_ctx *ctx, unsigned int max_bursts, struct tx_buffer *tx,
+			   unsigned int *bursts);
 
 /* ... which is earlier than what qp is queued for. */
 void transmit_earlier(struct progress *progress, struct progress_qp *qp);

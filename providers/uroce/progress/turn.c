@@ -294,21 +294,21 @@ static void move_scheduled(struct turn *turn)
 	}
 }
 
-static inline struct eng_hint hint_of(const struct turn *turn, const struct progress_qp *qp)
+static inline struct eng_tx_ctx hint_of(const struct turn *turn, const struct progress_qp *qp)
 {
 	struct progress *progress = turn->progress;
 	bool polled = !wakeup_is_armed(progress);
 
 	/* Without a helper that watches it would have to be woken for each ACK, to look after it.
 	 */
-	return transmit_hint(progress, qp, ENG_ROUND, turn->now, polled,
+	return transmit_hint(progress, qp, ENG_TX_TRIGGER_POLL, turn->now, polled,
 			     polled || turn->maker == TURN_HELPER);
 }
 
 static void serve(struct turn *turn, struct progress_qp *qp)
 {
 	struct progress *progress = turn->progress;
-	struct eng_hint hint = hint_of(turn, qp);
+	struct eng_tx_ctx ctx = hint_of(turn, qp);
 	enum transmit_end end;
 	unsigned int bursts;
 
@@ -318,7 +318,7 @@ static void serve(struct turn *turn, struct progress_qp *qp)
 		qp->moved = false;
 		qp->scheduled = false;
 	}
-	end = transmit(progress, qp, &hint, TRANSMIT_BURSTS, progress->turn_tx, &bursts);
+	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS, progress->turn_tx, &bursts);
 	transmit_deadline(progress, qp);
 	turn->worked |= bursts > 0;
 	if (end == TRANSMIT_NO_SHARE)
@@ -334,7 +334,7 @@ static bool serve_share_waiter(struct turn *turn)
 {
 	struct progress *progress = turn->progress;
 	struct progress_qp *qp = share_queue_take(&progress->share_queue);
-	struct eng_hint hint;
+	struct eng_tx_ctx ctx;
 	enum transmit_end end;
 	unsigned int bursts;
 
@@ -342,10 +342,9 @@ static bool serve_share_waiter(struct turn *turn)
 		return false;
 	turn_visit(turn, qp);
 	/* Its turn has come. */
-	hint = hint_of(turn, qp);
-	hint.share_waits = false;
-	end = transmit(progress, qp, &hint, TRANSMIT_BURSTS_SHARE_QUEUE, progress->turn_tx,
-		       &bursts);
+	ctx = hint_of(turn, qp);
+	ctx.budget_waits = false;
+	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS_SHARE_QUEUE, progress->turn_tx, &bursts);
 	transmit_deadline(progress, qp);
 	/* A socket is full for all of them, a ring for one peer only. */
 	if (end == TRANSMIT_MORE ||

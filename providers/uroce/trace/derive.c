@@ -5,7 +5,7 @@
 
 #include "array.h"
 #include "copies.h"
-#include "engine/psn.h"
+#include "engine/base/psn.h"
 #include "trace.h"
 
 static const struct cm_connection *find_cm(const struct trace *trace, const struct flow *flow)

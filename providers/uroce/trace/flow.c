@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "array.h"
-#include "engine/psn.h"
+#include "engine/base/psn.h"
 
 #define BUCKETS (2 * FLOWS_MAX) /* a power of two */
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <jansson.h>
 
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "report.h"
 
 static json_t *number(uint64_t value)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/psn.h"
+#include "engine/base/psn.h"
 
 #define PORT_BASE 0xc000u
 /* A response is captured before its request when two captures with two clocks were merged. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* What AETHs say: MSN and credits, hence the SSN of each message, and LSN (rules C2-C12). */
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "stream_internal.h"
 #include "wire/opcode.h"
 

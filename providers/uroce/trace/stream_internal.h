@@ -3,7 +3,7 @@
 #ifndef UROCE_TRACE_STREAM_INTERNAL_H
 #define UROCE_TRACE_STREAM_INTERNAL_H
 
-#include "engine/psn.h"
+#include "engine/base/psn.h"
 #include "stream.h"
 
 /*

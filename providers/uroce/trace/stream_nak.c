@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* NAKs, and how long the requester takes to answer them. */
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "stream_internal.h"
 
 void nak_answered(struct stream *stream, const struct trace_packet *packet, uint64_t position)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /* The responder's packets: ACKs of all kinds, READ responses, Atomic Acknowledges. */
 #include "array.h"
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "stream_internal.h"
 #include "wire/packet.h"
 

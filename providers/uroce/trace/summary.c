@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "report.h"
 
 #define COLUMN 20

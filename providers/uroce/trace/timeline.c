@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #include <inttypes.h>
 
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "report.h"
 #include "wire/packet.h"
 

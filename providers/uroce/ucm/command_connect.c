@@ -8,7 +8,7 @@
 #include "command.h"
 #include "connection.h"
 #include "devices.h"
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "manager.h"
 #include "retry.h"
 

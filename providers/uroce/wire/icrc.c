@@ -279,7 +279,7 @@ static const uint32_t of_lengths[2][SHORT_LENGTHS] = { ALL_LENGTHS(LENGTH_4),
 /* The lower byte of the identification, and the upper one, which seldom changes. */
 static const uint32_t of_identification[2][256] = { ALL_BYTES(BEFORE_22), ALL_BYTES(BEFORE_23) };
 
-void wire_icrc_know(struct wire_path *path)
+void wire_icrc_precompute(struct wire_path *path)
 {
 	static const uint8_t no_header[WIRE_BTH_BYTES];
 	uint32_t front[BLOCK_WORDS * FRONT_BLOCKS];

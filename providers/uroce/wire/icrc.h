@@ -23,14 +23,14 @@ struct wire_path {
 	uint8_t dst[16];
 	uint16_t src_port; /* host order; the destination port is always 4791 */
 	bool ipv6;	   /* false: both addresses are IPv4-mapped */
-	uint32_t known;	   /* what wire_icrc_know() has set, or 0 */
+	uint32_t known;	   /* what wire_icrc_precompute() has set, or 0 */
 };
 
 /*
  * The path is used for many packets and does not change any more: what its headers make of the ICRC
  * is computed once, and short packets of it take half as long from now on.
  */
-void wire_icrc_know(struct wire_path *path);
+void wire_icrc_precompute(struct wire_path *path);
 
 /*
  * The ICRC over the headers outside the packet and the first header_length bytes of the packet,

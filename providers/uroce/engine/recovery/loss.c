@@ -3,11 +3,11 @@
 
 #include <assert.h>
 
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
+#include "engine/cc/cwnd.h"
 #include "engine/credit.h"
-#include "engine/cwnd.h"
 #include "engine/recovery/probe.h"
-#include "engine/sendqueue.h"
+#include "engine/tx/sq.h"
 
 /* The specification allows four times the Local ACK Timeout. */
 #define LATE_SHIFT 2
@@ -21,9 +21,9 @@ static __attribute__((noinline)) void end_silence(struct eng_qp *qp)
 {
 	struct loss *loss = &qp->req.loss;
 
-	loss->solicited_at = 0;
+	loss->ack_probe_at = 0;
 	loss->resume = LOSS_OPEN;
-	if (loss->action == LOSS_ACTION_SOLICIT)
+	if (loss->action == LOSS_ACTION_ACK_PROBE)
 		loss->action = LOSS_ACTION_NONE;
 	if (loss->state == LOSS_GO_BACK || loss->state == LOSS_PROBE)
 		loss_enter(qp, LOSS_OPEN);
@@ -71,7 +71,7 @@ static enum eng_status retry(struct eng_qp *qp, enum loss_state to, uint64_t now
 	cwnd_loss(qp);
 	req->loss.lossy_until = 0;
 	req->loss.probes = 0;
-	req->loss.solicited_at = 0;
+	req->loss.ack_probe_at = 0;
 	req->loss.resume = LOSS_OPEN;
 	loss_go_back(qp, to);
 	return ENG_SUCCESS;
@@ -123,11 +123,11 @@ enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now
 	}
 	if (qp->attr.rnr_retry != 7)
 		req->rnr_left--;
-	req->credit.refusal_ns = rnr_timer_ns(timer_code);
+	req->credit.last_rnr_ns = rnr_timer_ns(timer_code);
 	if (req->loss.state == LOSS_RNR_WAIT)
 		loss_rnr_over(qp, now);
 	req->loss.resume = has_gone_back(&req->loss) ? LOSS_GO_BACK : LOSS_OPEN;
-	req->loss.rnr_until = now + req->credit.refusal_ns;
+	req->loss.rnr_until = now + req->credit.last_rnr_ns;
 	loss_go_back(qp, LOSS_RNR_WAIT);
 	return ENG_SUCCESS;
 }
@@ -152,7 +152,7 @@ uint64_t loss_deadline(const struct eng_qp *qp)
 		return ENG_NEVER;
 	if (req->loss.state == LOSS_RNR_WAIT)
 		return req->loss.rnr_until;
-	if (!sendqueue_awaits_answer(qp) || qp->attr.timeout_code == 0)
+	if (!sq_awaits_response(qp) || qp->attr.timeout_code == 0)
 		return credit_deadline(qp);
 	timeout = timeout_ns(qp);
 	return earlier(earlier(req->last_progress + timeout, probe_deadline(qp, timeout)),
@@ -164,12 +164,12 @@ uint64_t loss_deadline_least(const struct eng_qp *qp)
 	const struct requester *req = &qp->req;
 	uint64_t timeout;
 
-	if (req->loss.state == LOSS_RNR_WAIT || req->credit.waits_until != 0)
+	if (req->loss.state == LOSS_RNR_WAIT || req->credit.wait_deadline != 0)
 		return 0;
-	if (!sendqueue_awaits_answer(qp) || qp->attr.timeout_code == 0)
+	if (!sq_awaits_response(qp) || qp->attr.timeout_code == 0)
 		return ENG_NEVER;
 	/* An ACK that is not under way may be due to be solicited. */
-	if (!cwnd_ack_is_due(qp))
+	if (!ack_req_in_flight(qp))
 		return 0;
 	timeout = ack_timeout_ns(qp->attr.timeout_code);
 	return req->last_progress + earlier(timeout, RTT_GRANULARITY_NS);
@@ -178,7 +178,7 @@ uint64_t loss_deadline_least(const struct eng_qp *qp)
 bool loss_times_out(const struct eng_qp *qp, uint64_t now)
 {
 	return can_request(qp) && is_reliable(qp) && qp->req.loss.state != LOSS_RNR_WAIT &&
-	       sendqueue_awaits_answer(qp) && qp->attr.timeout_code != 0 &&
+	       sq_awaits_response(qp) && qp->attr.timeout_code != 0 &&
 	       now >= qp->req.last_progress + timeout_ns(qp);
 }
 
@@ -194,7 +194,7 @@ enum eng_status loss_expire(struct eng_qp *qp, uint64_t now)
 		return loss_expire(qp, now);
 	}
 	if (credit_deadline(qp) <= now) {
-		credit_wait_over(qp);
+		credit_wait_expired(qp);
 		return loss_expire(qp, now);
 	}
 	if (!loss_times_out(qp, now)) {
@@ -202,6 +202,6 @@ enum eng_status loss_expire(struct eng_qp *qp, uint64_t now)
 		return ENG_SUCCESS;
 	}
 	count(qp, ENG_COUNT_TIMEOUTS);
-	req->repeats += sendqueue_in_flight(qp);
+	req->repeats += sq_in_flight(qp);
 	return retry(qp, LOSS_OPEN, now);
 }

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "engine/recovery/rtt.h"
-#include "engine/sendqueue.h"
+#include "engine/tx/sq.h"
 
 /* How long after a report of a loss the next one is looked for by probes. */
 #define LOSSY_NS UINT64_C(1000000000)
@@ -46,10 +46,10 @@ void loss_enter(struct eng_qp *qp, enum loss_state to)
 void loss_go_back(struct eng_qp *qp, enum loss_state to)
 {
 	loss_enter(qp, to);
-	sendqueue_go_back(qp);
+	sq_go_back(qp);
 	rtt_cancel(&qp->req.rtt);
 	assert(!loss_acts(qp));
-	assert(!sendqueue_awaits_answer(qp));
+	assert(!sq_awaits_response(qp));
 }
 
 void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now)
@@ -57,20 +57,20 @@ void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now)
 	struct loss *loss = &qp->req.loss;
 
 	assert(action != LOSS_ACTION_NONE);
-	assert(sendqueue_in_flight(qp) > 0);
+	assert(sq_in_flight(qp) > 0);
 	loss->acted_at = now;
-	if (action != LOSS_ACTION_SOLICIT || !loss_acts(qp))
+	if (action != LOSS_ACTION_ACK_PROBE || !loss_acts(qp))
 		loss->action = action;
 	/* The next ACK may be for the first packet of that number or for the second one. */
-	if (action != LOSS_ACTION_SOLICIT)
+	if (action != LOSS_ACTION_ACK_PROBE)
 		rtt_cancel(&qp->req.rtt);
 }
 
-void loss_unsent(struct eng_qp *qp, enum loss_action action)
+void loss_rollback(struct eng_qp *qp, enum loss_action action)
 {
 	struct loss *loss = &qp->req.loss;
-	bool is_needed = action == LOSS_ACTION_REPAIR ? loss->state == LOSS_RECOVERY
-						      : sendqueue_in_flight(qp) > 0;
+	bool is_needed = action == LOSS_ACTION_RETRANSMIT ? loss->state == LOSS_RECOVERY
+							  : sq_in_flight(qp) > 0;
 
 	if (is_needed && !loss_acts(qp))
 		loss->action = action;

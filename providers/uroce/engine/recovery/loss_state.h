@@ -13,14 +13,14 @@
  * it is answered, and from RNR_WAIT, which lasts as long as the NAK has named; that leads back to
  * GO_BACK where it began there.
  *
- * Three actions go ahead of new packets: an ACK solicitation (solicit.h), a repair (repair.h), and
- * requests for missing parts of READs (gaps.h).
+ * Three actions go ahead of new packets: an ACK solicitation (ack_req.h), a repair (retransmit.h),
+ * and requests for missing parts of READs (read_retry.h).
  */
 #ifndef UROCE_ENGINE_RECOVERY_LOSS_STATE_H
 #define UROCE_ENGINE_RECOVERY_LOSS_STATE_H
 
-#include "engine/codes.h"
-#include "engine/qp.h"
+#include "engine/base/aeth.h"
+#include "engine/qp_priv.h"
 
 const char *loss_state_name(enum loss_state state);
 
@@ -37,7 +37,7 @@ void loss_go_back(struct eng_qp *qp, enum loss_state to);
 void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now);
 
 /* A burst of this action could not be sent. */
-void loss_unsent(struct eng_qp *qp, enum loss_action action);
+void loss_rollback(struct eng_qp *qp, enum loss_action action);
 
 /* The peer has reported a loss: for some time its silence is taken for another one. */
 void loss_reported(struct eng_qp *qp, uint64_t now);
@@ -49,7 +49,7 @@ static inline bool loss_acts(const struct eng_qp *qp)
 
 /*
  * Returns true if the Local ACK Timeout is long enough for probes ahead of it, as all are that the
- * device uses (codes.h), and packets may be sent again at all.
+ * device uses (aeth.h), and packets may be sent again at all.
  */
 static inline bool loss_has_probes(const struct eng_qp *qp)
 {

@@ -3,12 +3,12 @@
 
 #include <assert.h>
 
-#include "engine/cwnd.h"
-#include "engine/recovery/gaps.h"
-#include "engine/recovery/repair.h"
+#include "ack_req.h"
+#include "engine/cc/cwnd.h"
 #include "engine/recovery/rtt.h"
-#include "engine/recovery/solicit.h"
-#include "engine/sendqueue.h"
+#include "engine/tx/sq.h"
+#include "read_retry.h"
+#include "retransmit.h"
 
 /* Back-off ends at this part of the Local ACK Timeout, so that some probes fit into it. */
 #define PROBES_PER_TIMEOUT 8
@@ -24,8 +24,8 @@ static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool solicits
 	const struct loss *loss = &qp->req.loss;
 	uint64_t wait = rtt_probe_timeout(&qp->req.rtt), most = timeout / PROBES_PER_TIMEOUT;
 
-	if (solicits && wait < SOLICIT_AFTER_NS)
-		wait = SOLICIT_AFTER_NS;
+	if (solicits && wait < ACK_PROBE_AFTER_NS)
+		wait = ACK_PROBE_AFTER_NS;
 	if (most < wait)
 		most = wait;
 	for (uint32_t i = 0; i < loss->probes && wait < most; i++)
@@ -37,11 +37,11 @@ uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout)
 {
 	const struct requester *req = &qp->req;
 	uint64_t from = req->last_progress, at;
-	bool solicits = solicit_is_due(qp);
+	bool solicits = ack_probe_is_due(qp);
 
-	if (!loss_has_probes(qp) || !(solicits || is_lossy(qp) || repair_knows_path(qp)))
+	if (!loss_has_probes(qp) || !(solicits || is_lossy(qp) || retransmit_path_is_known(qp)))
 		return ENG_NEVER;
-	if (solicits && req->loss.solicited_at == 0 && solicit_is_awaited(qp))
+	if (solicits && req->loss.ack_probe_at == 0 && ack_probe_is_urgent(qp))
 		return req->last_progress;
 	if (req->loss.acted_at > from)
 		from = req->loss.acted_at;
@@ -55,9 +55,9 @@ static bool may_ask_for_losses(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	return repair_knows_path(qp) && req->loss.solicited_at == 0 &&
+	return retransmit_path_is_known(qp) && req->loss.ack_probe_at == 0 &&
 	       req->loss.state == LOSS_OPEN && req->next_psn == req->end_psn &&
-	       repair_is_told_by_ack(qp);
+	       retransmit_ack_shows_loss(qp);
 }
 
 static void send_oldest(struct eng_qp *qp, uint64_t now)
@@ -76,12 +76,12 @@ void probe_send(struct eng_qp *qp, uint64_t now)
 {
 	struct loss *loss = &qp->req.loss;
 
-	assert(sendqueue_awaits_answer(qp));
-	if (solicit_is_due(qp) || may_ask_for_losses(qp)) {
-		solicit_begin(qp, now);
+	assert(sq_awaits_response(qp));
+	if (ack_probe_is_due(qp) || may_ask_for_losses(qp)) {
+		ack_probe_begin(qp, now);
 	} else {
 		count(qp, ENG_COUNT_TAIL_LOSS_PROBES);
-		if (!gaps_probe(qp, now) && !repair_probe(qp, now))
+		if (!read_retry_timeout(qp, now) && !retransmit_on_timeout(qp, now))
 			send_oldest(qp, now);
 	}
 	if (loss->probes < UINT8_MAX)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/interval.h"
+#include "engine/base/time_util.h"
 
 /*
  * What timers of peers are late by, at least (kGranularity of RFC 9002): above the time in which

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/codes.h"
-#include "engine/wqe.h"
+#include "engine/base/aeth.h"
+#include "engine/base/wqe.h"
 #include "query.h"
 #include "verbs/device.h"
 #include "verbs/ops.h"

@@ -164,16 +164,16 @@ static void write_device(struct uroce_device *device, unsigned int open, void *a
 void uroce_qp_retire(const struct uroce_qp *qp)
 {
 	struct uroce_device *device = qp->context->device;
-	struct eng_view view;
+	struct eng_qp_info view;
 
-	eng_look(qp->progress.engine, &view);
+	eng_qp_query(qp->progress.engine, &view);
 	pthread_mutex_lock(&device->port_lock);
 	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
 		device->retired[i] += view.counters[i];
 	pthread_mutex_unlock(&device->port_lock);
 }
 
-static void fill_numbers(struct uroce_abi_stat_qp *record, const struct eng_view *view)
+static void fill_numbers(struct uroce_abi_stat_qp *record, const struct eng_qp_info *view)
 {
 	record->qpn = view->qpn;
 	record->dest_qpn = view->dest_qpn;
@@ -202,13 +202,13 @@ static void write_qp(struct progress_qp *progress_qp, void *arg)
 {
 	const struct uroce_qp *qp = to_uroce_qp_of_progress(progress_qp);
 	const struct eng_attr *attr;
-	struct eng_view view;
+	struct eng_qp_info view;
 	struct uroce_abi_stat_qp *record;
 
 	record = append_record(arg, UROCE_ABI_RECORD_QP, sizeof(*record) + sizeof(view.counters));
 	if (!record)
 		return;
-	eng_look(progress_qp->engine, &view);
+	eng_qp_query(progress_qp->engine, &view);
 	attr = eng_qp_attr(progress_qp->engine);
 	copy_text(record->device, sizeof(record->device), qp->context->device->base.device.name);
 	copy_text(record->type, sizeof(record->type), eng_qp_type_name(view.type));

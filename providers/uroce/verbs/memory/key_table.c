@@ -9,7 +9,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "engine/types.h"
+#include "engine/base/types.h"
 #include "pages.h"
 
 /*

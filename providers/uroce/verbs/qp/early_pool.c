@@ -20,7 +20,7 @@ static _Atomic uint64_t taken[WORDS];
 
 static void make(void)
 {
-	void *made = mmap(NULL, BLOCKS * eng_early_bytes(), PROT_READ | PROT_WRITE,
+	void *made = mmap(NULL, BLOCKS * eng_ooo_packet_bytes(), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (made != MAP_FAILED)
@@ -46,7 +46,7 @@ void *early_pool_take(void)
 			if (atomic_compare_exchange_weak_explicit(
 				    &taken[i], &word, word | UINT64_C(1) << bit,
 				    memory_order_acquire, memory_order_relaxed))
-				return memory + (i * WORD_BITS + bit) * eng_early_bytes();
+				return memory + (i * WORD_BITS + bit) * eng_ooo_packet_bytes();
 		}
 	}
 	return NULL;
@@ -54,7 +54,7 @@ void *early_pool_take(void)
 
 void early_pool_give_back(void *block)
 {
-	size_t index = (size_t)((uint8_t *)block - memory) / eng_early_bytes();
+	size_t index = (size_t)((uint8_t *)block - memory) / eng_ooo_packet_bytes();
 
 	atomic_fetch_and_explicit(&taken[index / WORD_BITS], ~(UINT64_C(1) << index % WORD_BITS),
 				  memory_order_release);

@@ -48,8 +48,8 @@ static void complete(void *owner, const struct eng_wc *wc)
 		uroce_cq_complete(wc->receive ? qp->recv_cq : qp->send_cq, qp->progress.qpn, wc);
 }
 
-static enum eng_take take_receive(void *owner, uint32_t srqn, struct eng_taken *wqe,
-				  struct eng_sge *sge)
+static enum eng_rq_result take_receive(void *owner, uint32_t srqn, struct eng_recv_desc *wqe,
+				       struct eng_sge *sge)
 {
 	struct uroce_qp *qp = owner;
 
@@ -84,14 +84,14 @@ static void event(void *owner, enum eng_event event)
 		uroce_qp_raise(qp, types[event]);
 }
 
-static void *early_memory(void *owner)
+static void *ooo_alloc(void *owner)
 {
 	const struct uroce_qp *qp = owner;
 
 	return qp->context->settings.early_dropped ? NULL : early_pool_take();
 }
 
-static void early_given_back(void *owner, void *block)
+static void ooo_free(void *owner, void *block)
 {
 	(void)owner;
 	early_pool_give_back(block);
@@ -103,8 +103,8 @@ const struct eng_ops uroce_engine_ops = {
 	.complete = complete,
 	.event = event,
 	.take_receive = take_receive,
-	.early_memory = early_memory,
-	.early_given_back = early_given_back,
+	.ooo_alloc = ooo_alloc,
+	.ooo_free = ooo_free,
 	.invalidate = uroce_mw_invalidate,
 	.bind = uroce_mw_bind,
 };

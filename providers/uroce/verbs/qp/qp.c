@@ -22,7 +22,7 @@ enum {
 	 * A receiver whose application has stopped polling sends a delayed ACK after one tick at
 	 * most, and a sender solicits a missing ACK after one tick.
 	 */
-	ANSWER_WAIT_NS = 3 * PROGRESS_TICK_NS,
+	REPLY_WAIT_NS = 3 * PROGRESS_TICK_NS,
 	ANSWER_PAUSE_US = 20,
 };
 
@@ -273,13 +273,13 @@ enum {
 };
 /* By worker. */
 static struct {
-	_Alignas(CACHE_LINE) struct eng_cwnd_share share;
+	_Alignas(CACHE_LINE) struct eng_inflight_budget share;
 } cwnd_shares[PROGRESS_WORKERS] = {
 	[0 ... PROGRESS_WORKERS -
 	 1] = { { .limit = DEFAULT_RECEIVE_BUFFER / 8 * 7, .queued = true } },
 };
 
-static struct eng_cwnd_share *cwnd_share(const struct progress *worker)
+static struct eng_inflight_budget *inflight_budget(const struct progress *worker)
 {
 	return &cwnd_shares[progress_worker_number(worker)].share;
 }
@@ -290,7 +290,7 @@ void uroce_cwnd_fit(const struct progress *worker, uint32_t receive_buffer)
 
 	if (limit > (uint64_t)CWND_PACKETS * PACKET_CHARGE)
 		limit = (uint64_t)CWND_PACKETS * PACKET_CHARGE;
-	__atomic_store_n(&cwnd_share(worker)->limit, limit, __ATOMIC_RELAXED);
+	__atomic_store_n(&inflight_budget(worker)->limit, limit, __ATOMIC_RELAXED);
 }
 
 /* rule C7 */
@@ -327,24 +327,25 @@ static int start_engine(struct uroce_qp *qp)
 	pthread_mutex_lock(&qp->progress.lock);
 	error = -progress_qp_add(choose_worker(qp), &qp->progress);
 	if (!error)
-		eng_qp_init(qp->progress.engine,
-			    &(struct eng_qp_init){
-				    .type = qp->type,
-				    .qpn = qp->progress.qpn,
-				    .owner = qp,
-				    .ops = &uroce_engine_ops,
-				    .sq = &qp->sq,
-				    .rq = &qp->own_rq,
-				    .max_recv_sge = sge,
-				    .rq_shared = is_shared(qp),
-				    .signal_all = qp->signal_all,
-				    .credits_hidden = qp->context->settings.credits_hidden,
-				    /* What is never acknowledged is not in flight. */
-				    .cwnd_share = qp->progress.unreliable
-							  ? NULL
-							  : cwnd_share(qp->progress.worker),
-				    .cwnd_packets = CWND_PACKETS,
-			    });
+		eng_qp_init(
+			qp->progress.engine,
+			&(struct eng_qp_init){
+				.type = qp->type,
+				.qpn = qp->progress.qpn,
+				.owner = qp,
+				.ops = &uroce_engine_ops,
+				.sq = &qp->sq,
+				.rq = &qp->own_rq,
+				.max_recv_sge = sge,
+				.rq_shared = is_shared(qp),
+				.signal_all = qp->signal_all,
+				.credits_hidden = qp->context->settings.credits_hidden,
+				/* What is never acknowledged is not in flight. */
+				.inflight_budget = qp->progress.unreliable
+							   ? NULL
+							   : inflight_budget(qp->progress.worker),
+				.cwnd_packets = CWND_PACKETS,
+			});
 	pthread_mutex_unlock(&qp->progress.lock);
 	return error;
 }
@@ -479,14 +480,14 @@ static bool awaits_answer(struct uroce_qp *qp)
 	bool awaits;
 
 	pthread_mutex_lock(&qp->progress.lock);
-	awaits = eng_awaits_answer(qp->progress.engine, progress_now(), ANSWER_WAIT_NS);
+	awaits = eng_awaits_response(qp->progress.engine, progress_now(), REPLY_WAIT_NS);
 	pthread_mutex_unlock(&qp->progress.lock);
 	return awaits;
 }
 
 void uroce_qp_await_answers(struct uroce_qp *qp)
 {
-	uint64_t until = progress_now() + ANSWER_WAIT_NS;
+	uint64_t until = progress_now() + REPLY_WAIT_NS;
 
 	while (awaits_answer(qp) && progress_now() < until) {
 		usleep(ANSWER_PAUSE_US);
@@ -499,7 +500,7 @@ static void silence(struct uroce_qp *qp)
 	uroce_qp_take_in(qp);
 	/* The peer may still wait for an acknowledgement of what was received last. */
 	pthread_mutex_lock(&qp->progress.lock);
-	eng_farewell(qp->progress.engine);
+	eng_send_final_acks(qp->progress.engine);
 	progress_changed(qp->progress.worker, &qp->progress);
 	pthread_mutex_unlock(&qp->progress.lock);
 	uroce_mcast_detach_all(qp);

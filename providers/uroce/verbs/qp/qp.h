@@ -86,8 +86,8 @@ void uroce_qp_take_in(struct uroce_qp *qp);
 /*
  * Wait until the peer has acknowledged the last requests, but for 3 ms at most, and no longer than
  * 3 ms after they were sent.  The peer may delay its ACK in the hope of a reply that takes it along
- * (engine/schedule.h), although its application has received the message and can report it by other
- * means.
+ * (engine/tx/tx_sched.h), although its application has received the message and can report it by
+ * other means.
  */
 void uroce_qp_await_answers(struct uroce_qp *qp);
 /* After return it is not to be reached from the network, and reaches nothing itself. */

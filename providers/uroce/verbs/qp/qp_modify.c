@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ah.h"
-#include "engine/codes.h"
+#include "engine/base/aeth.h"
 #include "link/neighbour.h"
 #include "path_mtu.h"
 #include "qp.h"
@@ -231,7 +231,7 @@ static int connect_to(struct uroce_qp *qp, const struct ibv_qp_attr *next,
 /* Memory for depth READs and Atomics of the peer, if there is less; 0 or ENOMEM. */
 static int make_replay(const struct uroce_qp *qp, uint32_t depth, void **memory)
 {
-	*memory = depth > qp->replay_depth ? malloc(eng_replay_bytes(depth)) : NULL;
+	*memory = depth > qp->replay_depth ? malloc(eng_resp_res_bytes(depth)) : NULL;
 	return *memory || depth <= qp->replay_depth ? 0 : ENOMEM;
 }
 
@@ -242,7 +242,7 @@ static void *use_replay(struct uroce_qp *qp, uint32_t depth, void *memory)
 		return NULL;
 	qp->replay = memory;
 	qp->replay_depth = depth;
-	return eng_set_replay(qp->progress.engine, memory, depth);
+	return eng_set_resp_res(qp->progress.engine, memory, depth);
 }
 
 /*
@@ -255,7 +255,7 @@ static void say_farewell(struct uroce_qp *qp, enum eng_qp_state to)
 {
 	if (to != ENG_ERR && to != ENG_RESET)
 		return;
-	eng_farewell(qp->progress.engine);
+	eng_send_final_acks(qp->progress.engine);
 	progress_changed(qp->progress.worker, &qp->progress);
 }
 
@@ -354,13 +354,13 @@ int uroce_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init)
 {
 	struct uroce_qp *qp = uroce_qp_of(ibv_qp);
-	struct eng_view view;
+	struct eng_qp_info view;
 
 	(void)mask; /* a hint: all of it is cheap */
 	if (uroce_inherited(qp->generation))
 		return EIO;
 	pthread_mutex_lock(&qp->progress.lock);
-	eng_look(qp->progress.engine, &view);
+	eng_qp_query(qp->progress.engine, &view);
 	*attr = qp->attr;
 	pthread_mutex_unlock(&qp->progress.lock);
 

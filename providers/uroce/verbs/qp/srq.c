@@ -23,9 +23,10 @@ static void look_at_limit(struct uroce_srq *srq)
 	uroce_async_event(srq->context, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->base.srq);
 }
 
-enum eng_take uroce_srq_take(struct uroce_srq *srq, struct eng_taken *wqe, struct eng_sge *sge)
+enum eng_rq_result uroce_srq_take(struct uroce_srq *srq, struct eng_recv_desc *wqe,
+				  struct eng_sge *sge)
 {
-	enum eng_take result = ENG_TAKE_EMPTY;
+	enum eng_rq_result result = ENG_RQ_EMPTY;
 	const struct eng_recv_wqe *entry;
 
 	pthread_mutex_lock(&srq->lock);
@@ -37,7 +38,7 @@ enum eng_take uroce_srq_take(struct uroce_srq *srq, struct eng_taken *wqe, struc
 		memcpy(sge, entry->sge, entry->sge_count * sizeof(*sge));
 		srq->ring.tail++;
 		look_at_limit(srq);
-		result = ENG_TAKEN;
+		result = ENG_RQ_OK;
 	}
 	pthread_mutex_unlock(&srq->lock);
 	return result;

@@ -43,8 +43,9 @@ static inline bool uroce_srq_is_xrc(const struct uroce_srq *srq)
 	return srq->base.srq_type == IBV_SRQT_XRC;
 }
 
-/* The engine's take_receive; sge has room for srq->max_sge.  Never ENG_TAKE_REFUSED. */
-enum eng_take uroce_srq_take(struct uroce_srq *srq, struct eng_taken *wqe, struct eng_sge *sge);
+/* The engine's take_receive; sge has room for srq->max_sge.  Never ENG_RQ_DENIED. */
+enum eng_rq_result uroce_srq_take(struct uroce_srq *srq, struct eng_recv_desc *wqe,
+				  struct eng_sge *sge);
 
 /* One receive request into a ring whose entries have max_sge SGEs; 0, EINVAL or ENOMEM (full). */
 int uroce_put_receive(struct eng_ring *ring, uint32_t max_sge, const struct ibv_recv_wr *wr);

@@ -266,10 +266,10 @@ static struct uroce_srq *find(const struct uroce_qp *qp, uint32_t srqn)
 	return srq && srq->domain == qp->domain ? srq : NULL;
 }
 
-enum eng_take uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_taken *wqe,
-			     struct eng_sge *sge)
+enum eng_rq_result uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_recv_desc *wqe,
+				  struct eng_sge *sge)
 {
-	enum eng_take result = ENG_TAKE_REFUSED;
+	enum eng_rq_result result = ENG_RQ_DENIED;
 	struct uroce_srq *srq;
 
 	pthread_rwlock_rdlock(&table.lock);

@@ -50,8 +50,8 @@ void uroce_xrc_hide_srq(struct uroce_srq *srq);
 void uroce_xrc_remove_srq(struct uroce_srq *srq);
 
 /* For the engine of target QP qp, about SRQ srqn: caller holds qp->progress.lock. */
-enum eng_take uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_taken *wqe,
-			     struct eng_sge *sge);
+enum eng_rq_result uroce_xrc_take(struct uroce_qp *qp, uint32_t srqn, struct eng_recv_desc *wqe,
+				  struct eng_sge *sge);
 void uroce_xrc_complete(struct uroce_qp *qp, const struct eng_wc *wc);
 /* Only to be compared with; NULL when there is no such SRQ. */
 const struct uroce_pd *uroce_xrc_pd(struct uroce_qp *qp, uint32_t srqn);

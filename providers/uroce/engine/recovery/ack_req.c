@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "ack_req.h"
+
+#include "engine/base/op.h"
+#include "engine/base/time_util.h"
+#include "engine/cc/cc.h"
+#include "engine/cc/cwnd.h"
+#include "engine/credit.h"
+#include "engine/tx/pkt_hdr.h"
+#include "engine/tx/sq.h"
+#include "engine/tx/tx_build.h"
+
+/* Of so many packets in flight at least one has AckReq. */
+#define PACKETS_PER_ACKREQ 8
+/* When the credits allow no more than so many further messages, each has AckReq. */
+#define FEW_CREDITS 16
+
+struct ack_req_ctx ack_req_look(const struct eng_qp *qp, uint64_t now)
+{
+	return (struct ack_req_ctx){
+		.now = now,
+		.contended = budget_is_contended(qp),
+		.may_be_late = loss_has_probes(qp) && qp->state == ENG_RTS &&
+			       now >= qp->req.loss.lossy_until,
+	};
+}
+
+/* Is this the last packet of the burst?  The next burst may have to wait for other QPs. */
+static bool ends_burst(const struct eng_burst *burst, uint32_t bytes)
+{
+	return (burst->packets > 0 && bytes < burst->segment) ||
+	       burst->packets + 1 >= burst->max_packets ||
+	       burst->bytes + 2 * bytes > burst->max_bytes;
+}
+
+/* rule C10: new credits should be reported before the known ones are used up. */
+static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
+{
+	const struct credit *credit = &qp->req.credit;
+
+	return op_row(wqe->op)->needs_receive && credit->report != CREDIT_REPORT_UNLIMITED &&
+	       psn_diff(credit->lsn, wqe->ssn) < FEW_CREDITS;
+}
+
+/*
+ * No ACK is due: is it time for AckReq, or are there enough packets, or is the send queue half
+ * full?
+ */
+static bool is_overdue(const struct eng_qp *qp, uint64_t now)
+{
+	const struct requester *req = &qp->req;
+	uint32_t in_flight = sq_in_flight(qp);
+
+	return in_flight + 1 >= PACKETS_PER_ACKREQ || 2 * eng_ring_used(qp->sq) >= qp->sq->limit ||
+	       (in_flight > 0 && elapsed(req->last_progress, now) >= ACK_PROBE_AFTER_NS / 2);
+}
+
+/*
+ * While other QPs are at work no message goes without AckReq: they may get what room there is, and
+ * then this one could not ask, and they not have the room that it holds.  Nor does what is sent
+ * again.
+ */
+bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
+		    const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes, uint64_t cost,
+		    const struct ack_req_ctx *facts)
+{
+	const struct requester *req = &qp->req;
+	bool last = index == wqe->packets - 1;
+
+	if (op_is_read_or_atomic(wqe->op) || cwnd_closes(qp, cost))
+		return true;
+	if (last && (facts->contended || !facts->may_be_late || is_signaled(qp, wqe) ||
+		     req->next_psn != req->end_psn || credits_run_low(qp, wqe)))
+		return true;
+	if (facts->contended && ends_burst(burst, bytes))
+		return true;
+	/* rule C13 */
+	if (index == 0 && credit_limited(qp, wqe))
+		return true;
+	return cc_acks_every_packet(qp) || (!ack_req_in_flight(qp) && is_overdue(qp, facts->now));
+}
+
+/* A request with a local error: it fails when those before it are complete. */
+static bool next_has_error(const struct eng_qp *qp)
+{
+	return qp->req.next_wqe != qp->sq->head &&
+	       sq_at(qp, qp->req.next_wqe)->status != ENG_SUCCESS;
+}
+
+bool ack_probe_is_urgent(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+	const struct eng_send_wqe *last;
+
+	if (qp->state == ENG_SQD || next_has_error(qp))
+		return true;
+	if (req->begun == qp->sq->tail)
+		return false;
+	/* A local request completes behind those before it. */
+	last = sq_at(qp, req->begun - 1);
+	return op_is_local(last->op) && is_signaled(qp, last);
+}
+
+bool ack_probe_is_due(const struct eng_qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return req->unacked_psn != req->next_psn && !ack_req_in_flight(qp) &&
+	       (req->next_psn == req->end_psn || next_has_error(qp));
+}
+
+/*
+ * The answer to a solicitation comes behind the ACKs that had been asked for before.  When just
+ * these have come it is still on its way; other progress of SENDs and WRITEs has been brought by
+ * it, so that the next one may be solicited.  That of READs may have come sooner.
+ */
+static void note_repeated(struct eng_qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	if (op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op))
+		req->repeated_psn = req->end_psn;
+	else if (psn_diff(req->unacked_psn, req->repeated_psn) > 0)
+		req->repeated_psn = req->unacked_psn;
+	req->ack_probe_psn = psn_add(req->ackreq_psn, 1);
+}
+
+void ack_probe_begin(struct eng_qp *qp, uint64_t now)
+{
+	loss_act(qp, LOSS_ACTION_ACK_PROBE, now);
+	qp->req.loss.ack_probe_at = now;
+	note_repeated(qp);
+	count(qp, ENG_COUNT_SOLICITATIONS);
+}
+
+void ack_probe_transmit(struct eng_qp *qp, struct eng_burst *burst)
+{
+	uint32_t psn = psn_sub(qp->req.unacked_psn, 1);
+	uint8_t *at = tx_build_reserve(burst, 0);
+
+	burst->kind = ENG_BURST_ACK_PROBE;
+	burst->first_psn = psn;
+	if (at && tx_build_add_header_only(burst, message_ack_probe(qp, psn, at)) == TX_BUILD_OK)
+		qp->req.loss.action = LOSS_ACTION_NONE;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "resp_check.h"
+
+#include "engine/tx/pkt_hdr.h"
+#include "resp_res.h"
+
+static enum request_error check_opcode_sequence(const struct eng_qp *qp,
+						const struct wire_packet *packet)
+{
+	return wire_op_may_follow(qp->resp.previous_opcode, packet->opcode) ? REQUEST_RIGHT
+									    : REQUEST_INVALID;
+}
+
+/* What the QP as a whole has been opened for (IBV_QP_ACCESS_FLAGS). */
+static enum request_error check_opcode_enabled(const struct eng_qp *qp,
+					       const struct wire_packet *packet)
+{
+	uint32_t need = 0;
+
+	switch (wire_op_family(packet->opcode)) {
+	case WIRE_FAMILY_SEND:
+		break;
+	case WIRE_FAMILY_WRITE:
+	case WIRE_FAMILY_ATOMIC_WRITE:
+		need = ENG_REMOTE_WRITE;
+		break;
+	case WIRE_FAMILY_READ:
+		need = ENG_REMOTE_READ;
+		break;
+	case WIRE_FAMILY_ATOMIC:
+		need = ENG_REMOTE_ATOMIC;
+		break;
+	default:
+		return REQUEST_INVALID;
+	}
+	return (qp->attr.access & need) == need ? REQUEST_RIGHT : REQUEST_INVALID;
+}
+
+static bool needs_receive(const struct wire_packet *packet, enum wire_family family)
+{
+	if (family == WIRE_FAMILY_SEND)
+		return wire_op_position(packet->opcode) & (WIRE_FIRST | WIRE_ONLY);
+	return family == WIRE_FAMILY_WRITE && (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT);
+}
+
+static enum request_error check_resources(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum wire_family family = wire_op_family(packet->opcode);
+
+	/* rule C6: nothing is consumed, nothing executed. */
+	if (!(qp->rq_shared && qp->ops->take_receive) && needs_receive(packet, family) &&
+	    eng_ring_used(qp->rq) == 0)
+		return REQUEST_RNR;
+	if ((family == WIRE_FAMILY_READ || family == WIRE_FAMILY_ATOMIC ||
+	     family == WIRE_FAMILY_ATOMIC_WRITE) &&
+	    !resp_res_has_room(qp))
+		return REQUEST_INVALID;
+	return REQUEST_RIGHT;
+}
+
+/* rule S1: all packets but the last carry exactly one MTU, the last one at least one byte. */
+static bool payload_fits_position(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	switch (wire_op_position(packet->opcode)) {
+	case WIRE_FIRST:
+	case WIRE_MIDDLE:
+		return packet->payload_length == qp->attr.mtu;
+	case WIRE_LAST:
+		return packet->payload_length > 0 && packet->payload_length <= qp->attr.mtu;
+	case WIRE_ONLY:
+		break;
+	}
+	return packet->payload_length <= qp->attr.mtu;
+}
+
+/* The bytes of a WRITE have to be those that its RETH announced. */
+static bool write_length_fits(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	const struct responder *resp = &qp->resp;
+	enum wire_position position = wire_op_position(packet->opcode);
+	uint32_t left;
+
+	if (position & (WIRE_FIRST | WIRE_ONLY)) {
+		if (packet->dma_length > ENG_MAX_MESSAGE)
+			return false;
+		left = packet->dma_length;
+	} else {
+		left = resp->write_length - resp->received;
+	}
+	if (position & (WIRE_LAST | WIRE_ONLY))
+		return packet->payload_length == left;
+	return packet->payload_length < left;
+}
+
+static enum request_error check_length(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum wire_family family = wire_op_family(packet->opcode);
+
+	if (family == WIRE_FAMILY_READ)
+		return packet->dma_length <= ENG_MAX_MESSAGE ? REQUEST_RIGHT : REQUEST_INVALID;
+	if (family == WIRE_FAMILY_ATOMIC)
+		return packet->va % 8 == 0 ? REQUEST_RIGHT : REQUEST_INVALID;
+	if (family == WIRE_FAMILY_ATOMIC_WRITE)
+		return packet->va % 8 == 0 && packet->payload_length == 8 ? REQUEST_RIGHT
+									  : REQUEST_INVALID;
+	if (!payload_fits_position(qp, packet))
+		return REQUEST_INVALID;
+	if (family == WIRE_FAMILY_WRITE && !write_length_fits(qp, packet))
+		return REQUEST_INVALID;
+	return REQUEST_RIGHT;
+}
+
+/* The whole range at once, when it is named; a length of zero names none. */
+static enum request_error check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint32_t need = wire_op_family(packet->opcode) == WIRE_FAMILY_READ ? ENG_REMOTE_READ
+									   : ENG_REMOTE_WRITE;
+
+	if (!(wire_op_headers(packet->opcode) & WIRE_HAS_RETH) || packet->dma_length == 0 ||
+	    wire_op_family(packet->opcode) == WIRE_FAMILY_ATOMIC_WRITE)
+		return REQUEST_RIGHT;
+	if (!qp->ops->map_remote(qp->owner, packet->rkey, packet->va, packet->dma_length, need))
+		return REQUEST_REMOTE_ACCESS;
+	return REQUEST_RIGHT;
+}
+
+enum request_error check_unreliable(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum request_error error = check_opcode_enabled(qp, packet);
+
+	if (error == REQUEST_RIGHT)
+		error = check_length(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_rkey(qp, packet);
+	return error;
+}
+
+enum request_error check_request(const struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum request_error error = check_opcode_sequence(qp, packet);
+
+	if (error == REQUEST_RIGHT)
+		error = check_opcode_enabled(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_resources(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_length(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = check_rkey(qp, packet);
+	return error;
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#include "responder.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/base/ordered_copy.h"
+#include "engine/base/sge.h"
+#include "engine/cc/cc.h"
+#include "engine/tx/pkt_hdr.h"
+#include "ooo_rx.h"
+#include "resp_check.h"
+#include "resp_res.h"
+
+void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now)
+{
+	struct responder *resp = &qp->resp;
+
+	if (cc_is_network(qp))
+		pacing_start_network(&resp->pacing, qp->ecn.cnp != NULL, now);
+	else
+		pacing_start(&resp->pacing, now);
+	resp->expected_psn = rq_psn & PSN_MASK;
+	resp->ooo_psn = psn_sub(resp->expected_psn, 1);
+	resp->previous_opcode = -1;
+	/* rule C9: until something is answered, the last positive response is the one before. */
+	resp->credit_adv.last_positive_psn = psn_sub(resp->expected_psn, 1);
+	resp->ack_psn = resp->credit_adv.last_positive_psn;
+}
+
+static void complete_receive(struct eng_qp *qp, struct eng_wc *wc)
+{
+	struct responder *resp = &qp->resp;
+
+	assert(resp->taken);
+	resp->wqes_done++;
+	wc->wr_id = resp->wqe.wr_id;
+	wc->srqn = resp->srqn;
+	wc->receive = true;
+	resp->taken = false;
+	qp->ops->complete(qp->owner, wc);
+}
+
+void responder_flush(struct eng_qp *qp)
+{
+	struct eng_wc wc = {
+		.status = ENG_WR_FLUSH_ERR, .op = ENG_SEND, .receive = true, .solicited = true
+	};
+
+	if (qp->resp.taken)
+		complete_receive(qp, &wc);
+	if (qp->rq_shared)
+		return;
+	while (eng_ring_used(qp->rq) > 0) {
+		const struct eng_recv_wqe *wqe = eng_ring_slot(qp->rq, qp->rq->tail);
+
+		wc.wr_id = wqe->wr_id;
+		qp->rq->tail++;
+		qp->ops->complete(qp->owner, &wc);
+	}
+}
+
+void responder_request_last_ack(struct eng_qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->nak_psn = resp->ack_psn;
+	resp->nak_syndrome = AETH_ACK << 5;
+	resp->nak = NAK_STATE_NONE;
+	if (resp->resp_res_pending > 0 ||
+	    psn_diff(resp->ack_psn, resp->credit_adv.last_positive_psn) > 0)
+		resp->nak = NAK_STATE_PENDING;
+}
+
+enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uint32_t psn)
+{
+	const struct request_error_row *row = &request_error_rows[error];
+	struct responder *resp = &qp->resp;
+
+	resp->nak = is_reliable(qp) ? NAK_STATE_PENDING : NAK_STATE_SENT;
+	resp->nak_psn = psn;
+	resp->nak_syndrome = row->syndrome;
+	if (error == REQUEST_INVALIDATE && is_reliable(qp))
+		responder_request_last_ack(qp);
+	if (error == REQUEST_RNR) {
+		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
+		/* What comes while this is waited out has not been missed. */
+		if (!resp->ooo.first)
+			resp->ooo_psn = psn_sub(psn, 1);
+	}
+	/* An answer that fails while the NAK of a later error is owed: that has ended the QP. */
+	if (!row->fatal || qp->state == ENG_ERR)
+		return ENG_SUCCESS;
+	if (resp->taken && row->receive_status != ENG_WR_FLUSH_ERR) {
+		struct eng_wc wc = { .status = row->receive_status,
+				     .op = ENG_SEND,
+				     .solicited = true };
+
+		complete_receive(qp, &wc);
+	}
+	qp->ops->event(qp->owner, row->event);
+	return ENG_WR_FLUSH_ERR;
+}
+
+/* rule C5: a SEND's first packet, or the last of a WRITE with immediate, takes a receive WQE. */
+enum request_error responder_get_recv_wqe(struct eng_qp *qp)
+{
+	struct responder *resp = &qp->resp;
+	const struct eng_recv_wqe *wqe;
+	enum eng_rq_result result;
+
+	assert(!resp->taken);
+	if (qp->rq_shared && qp->ops->take_receive) {
+		result = qp->ops->take_receive(qp->owner, resp->srqn, &resp->wqe, qp->taken_sge);
+		resp->taken = result == ENG_RQ_OK;
+		resp->wqes_taken += resp->taken;
+		if (result == ENG_RQ_EMPTY)
+			return REQUEST_RNR;
+		return resp->taken ? REQUEST_RIGHT : REQUEST_INVALID;
+	}
+	if (eng_ring_used(qp->rq) == 0)
+		return REQUEST_RNR;
+	wqe = eng_ring_slot(qp->rq, qp->rq->tail);
+	assert(wqe->sge_count <= qp->max_recv_sge);
+	resp->wqe.wr_id = wqe->wr_id;
+	resp->wqe.length = wqe->length;
+	resp->wqe.sge_count = wqe->sge_count;
+	/* One is usual, and a copy of any number is made byte by byte. */
+	if (wqe->sge_count == 1)
+		qp->taken_sge[0] = wqe->sge[0];
+	else
+		memcpy(qp->taken_sge, wqe->sge, wqe->sge_count * sizeof(wqe->sge[0]));
+	resp->taken = true;
+	resp->wqes_taken++;
+	qp->rq->tail++;
+	return REQUEST_RIGHT;
+}
+
+/* rule S6: the receive completion, on the last packet only. */
+static void finish_receive(struct eng_qp *qp, const struct wire_packet *packet, enum eng_op op)
+{
+	uint16_t headers = wire_op_headers(packet->opcode);
+	struct eng_wc wc = {
+		.op = op,
+		.byte_len = qp->resp.received,
+		.solicited = packet->solicited,
+	};
+
+	if (headers & WIRE_HAS_IMMDT) {
+		wc.flags = ENG_WC_IMMEDIATE;
+		wc.immediate = packet->immediate;
+	} else if (headers & WIRE_HAS_IETH) {
+		wc.flags = ENG_WC_INVALIDATED;
+		wc.immediate = packet->invalidate_rkey;
+	}
+	complete_receive(qp, &wc);
+	count(qp, ENG_COUNT_RECEIVES);
+}
+
+enum request_error responder_send(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	enum wire_position position = wire_op_position(packet->opcode);
+
+	if (position & (WIRE_FIRST | WIRE_ONLY)) {
+		/* UC: a message that broke off left its receive request to the next one. */
+		enum request_error error = resp->taken ? REQUEST_RIGHT : responder_get_recv_wqe(qp);
+
+		if (error != REQUEST_RIGHT)
+			return error;
+		resp->received = 0;
+	}
+	/* rule C18: the WQE was there, but it is too small. */
+	if (packet->payload_length > resp->wqe.length - resp->received)
+		return REQUEST_RECEIVE_LENGTH;
+	if (!sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, resp->received, packet->payload,
+			 packet->payload_length))
+		return REQUEST_RECEIVE_MEMORY;
+	resp->received += packet->payload_length;
+	if (!(position & (WIRE_LAST | WIRE_ONLY)))
+		return REQUEST_RIGHT;
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_IETH) {
+		if (!qp->ops->invalidate ||
+		    !qp->ops->invalidate(qp->owner, packet->invalidate_rkey))
+			return REQUEST_INVALIDATE;
+	}
+	finish_receive(qp, packet,
+		       wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT ? ENG_SEND_IMM : ENG_SEND);
+	return REQUEST_RIGHT;
+}
+
+enum request_error responder_write(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	enum wire_position position = wire_op_position(packet->opcode);
+
+	if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) && !resp->taken) {
+		/* rule C6: without a receive request nothing is executed. */
+		enum request_error error = responder_get_recv_wqe(qp);
+
+		if (error != REQUEST_RIGHT)
+			return error;
+	}
+	if (position & (WIRE_FIRST | WIRE_ONLY)) {
+		resp->write_va = packet->va;
+		resp->write_rkey = packet->rkey;
+		resp->write_length = packet->dma_length;
+		resp->received = 0;
+	}
+	if (packet->payload_length > 0) {
+		void *to = qp->ops->map_remote(qp->owner, resp->write_rkey,
+					       resp->write_va + resp->received,
+					       packet->payload_length, ENG_REMOTE_WRITE);
+
+		if (!to)
+			return REQUEST_REMOTE_ACCESS;
+		copy_last_word_last(to, packet->payload, packet->payload_length);
+		resp->received += packet->payload_length;
+	}
+	if (wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT)
+		finish_receive(qp, packet, ENG_WRITE_IMM);
+	return REQUEST_RIGHT;
+}
+
+static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint32_t packets = message_packets(packet->dma_length, qp->attr.mtu);
+	struct resp_res *entry = resp_res_new(qp, packet->psn, packets);
+
+	entry->va = packet->va;
+	entry->rkey = packet->rkey;
+	entry->length = packet->dma_length;
+	entry->until = packet->dma_length;
+	entry->srqn = qp->resp.srqn;
+}
+
+/* Eight bytes that readers see all at once; answered as a READ of no bytes is. */
+static enum request_error execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint64_t value, *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va,
+						      sizeof(*target), ENG_REMOTE_WRITE);
+
+	if (!target)
+		return REQUEST_REMOTE_ACCESS;
+	if ((uintptr_t)target % sizeof(*target))
+		return REQUEST_INVALID;
+	memcpy(&value, packet->payload, sizeof(value));
+	__atomic_store_n(target, value, __ATOMIC_SEQ_CST);
+	resp_res_new(qp, packet->psn, 1);
+	return REQUEST_RIGHT;
+}
+
+/* Also atomic towards other threads of this machine that use atomic instructions. */
+static uint64_t atomic_apply(uint64_t *target, const struct wire_packet *packet)
+{
+	uint64_t expected = packet->compare;
+
+	if ((packet->opcode & WIRE_OPERATION_MASK) == WIRE_FETCH_ADD)
+		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(target, &expected, packet->swap_add, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
+	return expected;
+}
+
+static enum request_error execute_atomic(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint64_t *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va, sizeof(*target),
+					       ENG_REMOTE_ATOMIC);
+	struct resp_res *entry;
+
+	if (!target)
+		return REQUEST_REMOTE_ACCESS;
+	if ((uintptr_t)target % sizeof(*target))
+		return REQUEST_INVALID;
+	entry = resp_res_new(qp, packet->psn, 1);
+	entry->kind = RESP_RES_ATOMIC;
+	entry->original = atomic_apply(target, packet);
+	return REQUEST_RIGHT;
+}
+
+/* The packet has passed all checks: do what it says.  What fails here was not seen before. */
+static enum request_error execute(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	switch (wire_op_family(packet->opcode)) {
+	case WIRE_FAMILY_SEND:
+		return responder_send(qp, packet);
+	case WIRE_FAMILY_WRITE:
+		return responder_write(qp, packet);
+	case WIRE_FAMILY_READ:
+		execute_read(qp, packet);
+		return REQUEST_RIGHT;
+	case WIRE_FAMILY_ATOMIC:
+		return execute_atomic(qp, packet);
+	case WIRE_FAMILY_ATOMIC_WRITE:
+		return execute_atomic_write(qp, packet);
+	default:
+		return REQUEST_INVALID;
+	}
+}
+
+/* A packet that an ACK will answer. */
+static inline void request_ack(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->ack_psn = packet->psn;
+	if (!packet->ack_request)
+		return;
+	if (resp->ack_pending)
+		count(qp, ENG_COUNT_ACK_DEFERRED);
+	resp->ack_pending = true;
+}
+
+static void note_executed(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	enum wire_family family = wire_op_family(packet->opcode);
+	bool done = wire_op_position(packet->opcode) & (WIRE_LAST | WIRE_ONLY);
+	uint32_t psns = 1;
+
+	if (family == WIRE_FAMILY_SEND || family == WIRE_FAMILY_WRITE) {
+		request_ack(qp, packet);
+	} else {
+		if (family == WIRE_FAMILY_READ)
+			psns = message_packets(packet->dma_length, qp->attr.mtu);
+		if (!resp->ack_pending)
+			psn_follow(&resp->ack_psn, resp->expected_psn);
+	}
+	resp->expected_psn = psn_add(resp->expected_psn, psns);
+	resp->previous_opcode = done ? -1 : packet->opcode;
+	/* rule C11: every completed request counts, of any kind. */
+	if (done)
+		resp->msn = psn_add(resp->msn, 1);
+}
+
+/* rule S4: a READ is answered again, as far as it asks for what it had asked for. */
+static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct resp_res *entry = resp_res_find(qp, packet->psn);
+	uint32_t from, offset;
+
+	if (!entry || entry->kind == RESP_RES_ATOMIC || entry->rkey != packet->rkey)
+		return;
+	from = psn_sub(packet->psn, entry->psn);
+	offset = from * qp->attr.mtu;
+	if (packet->va != entry->va + offset || packet->dma_length > entry->length - offset)
+		return;
+	entry->until = offset + packet->dma_length;
+	/*
+	 * Asked for from its start it may be a repeat after an RNR NAK; from its middle it was
+	 * lost.  On a network the start is lost as well.
+	 */
+	if (from > 0 || qp->resp.pacing.phase != PACING_HOST)
+		pacing_lost(&qp->resp.pacing);
+	resp_res_replay(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
+}
+
+/* rule S4: an Atomic is answered from the saved result, never executed twice. */
+static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct resp_res *entry = resp_res_find(qp, packet->psn);
+
+	if (entry && entry->kind == RESP_RES_ATOMIC)
+		resp_res_replay(qp, entry, 0, 1);
+}
+
+/* Not written again: its answer carries nothing, so any answer will do. */
+static void duplicate_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct resp_res *entry = resp_res_find(qp, packet->psn);
+
+	if (entry && entry->kind == RESP_RES_READ && entry->length == 0)
+		resp_res_replay(qp, entry, 0, 1);
+}
+
+static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	count(qp, ENG_COUNT_DUPLICATE_REQUEST);
+	switch (wire_op_family(packet->opcode)) {
+	case WIRE_FAMILY_READ:
+		duplicate_read(qp, packet);
+		break;
+	case WIRE_FAMILY_ATOMIC:
+		duplicate_atomic(qp, packet);
+		break;
+	case WIRE_FAMILY_ATOMIC_WRITE:
+		duplicate_atomic_write(qp, packet);
+		break;
+	default:
+		/* Not written again, but acknowledged; behind a NAK the NAK says it all. */
+		if (qp->resp.nak != NAK_STATE_PENDING)
+			qp->resp.ack_pending = true;
+	}
+}
+
+static enum eng_status receive_ahead(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	uint32_t psn = packet->psn;
+	struct responder *resp = &qp->resp;
+
+	count(qp, ENG_COUNT_OUT_OF_SEQ_REQUEST);
+	if ((resp->nak == NAK_STATE_NONE && !resp->ooo.first) ||
+	    psn_diff(resp->ooo_psn, resp->expected_psn) < 0 || psn_diff(psn, resp->ooo_psn) > 0)
+		resp->ooo_psn = psn;
+	ooo_insert(qp, packet);
+	return resp->nak != NAK_STATE_NONE
+		       ? ENG_SUCCESS
+		       : responder_error(qp, REQUEST_PSN_SEQUENCE, resp->expected_psn);
+}
+
+void responder_establish(struct eng_qp *qp)
+{
+	if (qp->resp.established)
+		return;
+	qp->resp.established = true;
+	/*
+	 * The peer's first request shows that the connection is established.  The consumer is told
+	 * in RTR only, where it may wait for that; the connection manager may wait longer.
+	 */
+	qp->ops->event(qp->owner,
+		       qp->state == ENG_RTR ? ENG_EVENT_COMM_EST : ENG_EVENT_FIRST_REQUEST);
+}
+
+/* It would have acknowledged what came before (rule S11): then an ACK has to. */
+static void cancel_nak(struct eng_qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	if (resp->nak == NAK_STATE_PENDING &&
+	    psn_diff(resp->ack_psn, resp->credit_adv.last_positive_psn) > 0)
+		resp->ack_pending = true;
+	resp->nak = NAK_STATE_NONE;
+}
+
+/* The request whose turn it is. */
+static enum request_error execute_in_order(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	enum request_error error;
+
+	/* The first packet of a message says for which queue the message is. */
+	if (qp->resp.previous_opcode < 0)
+		qp->resp.srqn = packet->xrc_srqn;
+	error = check_request(qp, packet);
+	if (error == REQUEST_RIGHT)
+		error = execute(qp, packet);
+	if (error == REQUEST_RIGHT)
+		note_executed(qp, packet);
+	return error;
+}
+
+/* What came too early is gone, although it was only overtaken: tell the peer at once. */
+static enum eng_status nak_next_hole(struct eng_qp *qp)
+{
+	const struct responder *resp = &qp->resp;
+
+	if (psn_diff(resp->ooo_psn, resp->expected_psn) < 0)
+		return ENG_SUCCESS;
+	return responder_error(qp, REQUEST_PSN_SEQUENCE, resp->expected_psn);
+}
+
+/*
+ * A gap has been filled: go on with those that are kept behind it.  The ACK tells of all of them,
+ * also when none of them asks for one, or the NAK of the next gap does.  What came and could not be
+ * kept is such a gap as well.
+ */
+static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, bool missed,
+							     bool unasked)
+{
+	struct responder *resp = &qp->resp;
+	const struct wire_packet *packet = ooo_peek(qp);
+	enum request_error error = REQUEST_RIGHT;
+	uint32_t psn = resp->expected_psn;
+
+	/* The gap goes on: as if nothing were kept, since the peer may be about to send all again.
+	 */
+	if (!packet)
+		return missed ? nak_next_hole(qp) : ENG_SUCCESS;
+	while (packet && error == REQUEST_RIGHT) {
+		psn = packet->psn;
+		error = execute_in_order(qp, packet);
+		count(qp, ENG_COUNT_EARLY_USED);
+		ooo_pop(qp);
+		if (error == REQUEST_RIGHT)
+			packet = ooo_peek(qp);
+	}
+	if (error != REQUEST_RIGHT)
+		return responder_error(qp, error, psn);
+	if (psn_diff(resp->ack_psn, resp->credit_adv.last_positive_psn) > 0)
+		resp->ack_pending = true;
+	/* After an RNR NAK the peer is sending all of it again, unasked. */
+	return unasked ? ENG_SUCCESS : nak_next_hole(qp);
+}
+
+/*
+ * What execute_in_order() does for such a SEND, without asking for each step what kind of a request
+ * it is: a third of the instructions.
+ */
+bool responder_receive_fast(struct eng_qp *qp, const struct wire_packet *packet)
+{
+	struct responder *resp = &qp->resp;
+	const uint32_t length = packet->payload_length;
+	const struct eng_recv_wqe *wqe;
+	struct eng_wc wc = { .op = ENG_SEND, .receive = true };
+
+	if (packet->psn != resp->expected_psn || !can_respond(qp) || resp->previous_opcode >= 0 ||
+	    resp->nak != NAK_STATE_NONE || resp->ooo.first || !resp->established || qp->rq_shared ||
+	    length > qp->attr.mtu || eng_ring_used(qp->rq) == 0)
+		return false;
+	wqe = eng_ring_slot(qp->rq, qp->rq->tail);
+	if (wqe->sge_count != 1 || length > wqe->sge[0].length)
+		return false;
+	if (length > 0) {
+		void *to = qp->ops->map_local(qp->owner, wqe->sge[0].lkey, wqe->sge[0].addr, length,
+					      ENG_USE_RECEIVE);
+
+		if (!to)
+			return false;
+		memcpy(to, packet->payload, length);
+	}
+	wc.wr_id = wqe->wr_id;
+	wc.byte_len = length;
+	wc.solicited = packet->solicited;
+	qp->rq->tail++;
+	resp->wqes_taken++;
+	resp->wqes_done++;
+	qp->ops->complete(qp->owner, &wc);
+	count(qp, ENG_COUNT_RECEIVES);
+	request_ack(qp, packet);
+	resp->expected_psn = psn_add(resp->expected_psn, 1);
+	resp->msn = psn_add(resp->msn, 1);
+	return true;
+}
+
+enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct responder *resp = &qp->resp;
+	int32_t distance = psn_diff(packet->psn, resp->expected_psn);
+	enum request_error error;
+	bool missed = resp->nak == NAK_STATE_PENDING &&
+		      resp->nak_syndrome == request_error_rows[REQUEST_PSN_SEQUENCE].syndrome;
+	bool unasked =
+		resp->nak != NAK_STATE_NONE && syndrome_kind(resp->nak_syndrome) == AETH_RNR_NAK;
+
+	(void)now;
+	if (distance > 0)
+		return receive_ahead(qp, packet);
+	if (distance < 0) {
+		receive_duplicate(qp, packet);
+		return ENG_SUCCESS;
+	}
+	cancel_nak(qp);
+	responder_establish(qp);
+	error = execute_in_order(qp, packet);
+	if (error != REQUEST_RIGHT)
+		return responder_error(qp, error, packet->psn);
+	if (resp->ooo.first)
+		return execute_ooo(qp, missed, unasked);
+	return missed ? nak_next_hole(qp) : ENG_SUCCESS;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Send requests that never leave the adapter: LOCAL_INV and BIND_MW.  They are executed when their
+ * turn in the send queue comes, and complete in order with all others.
+ */
+#ifndef UROCE_ENGINE_TX_LOCAL_OP_H
+#define UROCE_ENGINE_TX_LOCAL_OP_H
+
+#include "engine/qp_priv.h"
+
+/* Execute the request: what its completion will say. */
+enum eng_status local_execute(struct eng_qp *qp, const struct eng_send_wqe *wqe);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Puts packets into a burst: headers, payload (copied, or left where it is), pad and ICRC.
+ */
+#ifndef UROCE_ENGINE_TX_TX_BUILD_H
+#define UROCE_ENGINE_TX_TX_BUILD_H
+
+#include "pkt_hdr.h"
+
+/* Where a packet's payload comes from. */
+struct payload {
+	enum {
+		PAYLOAD_NONE,
+		PAYLOAD_BYTES, /* at bytes */
+		PAYLOAD_LIST,  /* in list, from offset on */
+	} kind;
+	uint32_t length; /* bytes, without the pad */
+	const uint8_t *bytes;
+	const struct eng_sge *list;
+	uint32_t count;
+	uint32_t offset;
+	bool stable; /* the bytes do not change before they are sent: they may be gathered */
+};
+
+enum tx_build_result {
+	TX_BUILD_OK,
+	TX_BUILD_NO_ROOM, /* does not fit this burst: begin another one */
+	TX_BUILD_ERROR,	  /* the payload's memory cannot be used; the burst is as it was */
+};
+
+/* Prepares a caller's burst for its first packet. */
+void tx_build_begin(struct eng_burst *burst, const struct eng_path *path);
+
+/* Bytes of a packet, ICRC included. */
+static inline uint32_t tx_build_bytes(uint32_t header_bytes, uint32_t payload_length)
+{
+	return header_bytes + payload_length + message_pad(payload_length) +
+	       (uint32_t)WIRE_ICRC_BYTES;
+}
+
+/* Can a packet of this many bytes, ICRC included, join the burst? */
+bool tx_build_fits(const struct eng_burst *burst, uint32_t packet_bytes);
+
+/*
+ * Where the headers of a packet with so many bytes of payload are to be written, at most
+ * WIRE_MAX_HEADER_BYTES; NULL when the burst has no room.  Then tx_build_add() adds the packet.
+ */
+uint8_t *tx_build_reserve(const struct eng_burst *burst, uint32_t payload_length);
+enum tx_build_result tx_build_add(struct eng_qp *qp, struct eng_burst *burst, uint32_t header_bytes,
+				  const struct payload *payload);
+/* The same for what has no payload. */
+enum tx_build_result tx_build_add_header_only(struct eng_burst *burst, uint32_t header_bytes);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Repairs on a network, where the first thing that is sent in a silence is a sentinel: an ACK
+ * solicitation whose answer tells what is missing of all that was sent before it.
+ */
+#include "dut.h"
+
+#define ROUND_TRIP (400 * US)
+/* The probe timeout after so many samples of that: the deviation begins with half (RFC 9002). */
+#define PTO_1 (ROUND_TRIP + 4 * ROUND_TRIP / 2)
+#define PTO_2 (ROUND_TRIP + 4 * ROUND_TRIP * 3 / 8)
+#define PTO_3 (ROUND_TRIP + 4 * ROUND_TRIP * 9 / 32)
+
+/* The next PSN to be acknowledged. */
+static uint32_t first;
+
+static uint64_t probes(struct dut *dut)
+{
+	return dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES];
+}
+
+static void post(struct dut *dut, unsigned int packets)
+{
+	for (unsigned int i = 0; i < packets; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	dut_forget(dut);
+}
+
+static void acknowledge(struct dut *dut, unsigned int packets)
+{
+	dut_advance(dut, ROUND_TRIP);
+	first += packets;
+	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+	dut_pull(dut);
+	dut_forget(dut);
+}
+
+/*
+ * On a network, and the peer has been seen to keep what comes early.  A round trip has been
+ * measured, and nothing is under way.
+ */
+static struct dut *start(void)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true, .cwnd = 1 });
+
+	first = DUT_SQ_PSN;
+	post(dut, 1);
+	acknowledge(dut, 1);
+	post(dut, 3);
+	dut_nak(dut, first, NAK_SEQUENCE, 1);
+	dut_pull(dut);
+	acknowledge(dut, 3);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_JUMPS], 1);
+	for (unsigned int i = 0; i < 2; i++) {
+		post(dut, 1);
+		acknowledge(dut, 1);
+	}
+	return dut;
+}
+
+static void expect_repair(struct dut *dut, uint32_t psn)
+{
+	assert_true(expect_packet(dut, WIRE_WRITE_ONLY, psn)->ack_request);
+}
+
+static void expect_sentinel(struct dut *dut)
+{
+	const struct wire_packet *packet = expect_packet(dut, WIRE_SEND_ONLY, first - 1);
+
+	assert_int_equal(packet->payload_length, 0);
+	assert_true(packet->ack_request);
+}
+
+/* The peer acknowledges again what it has acknowledged. */
+static void answer_sentinel(struct dut *dut)
+{
+	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+}
+
+/* Four packets under way, and a NAK for the first: a repair. */
+static struct dut *repaired(void)
+{
+	struct dut *dut = start();
+
+	post(dut, 4);
+	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
+	expect_repair(dut, first);
+	expect_silence(dut);
+	return dut;
+}
+
+/* The repair or its answer is lost: a probe sends it again, and once more after twice that time. */
+static void test_lost_repair(void **state)
+{
+	struct dut *dut = repaired();
+	uint64_t sent = dut->now, before = probes(dut);
+
+	(void)state;
+	for (uint64_t at = PTO_3; at <= 3 * PTO_3; at += 2 * PTO_3) {
+		assert_true(eng_deadline(dut->qp) == sent + at);
+		dut_advance_to_deadline(dut);
+		expect_repair(dut, first);
+		expect_silence(dut);
+	}
+	assert_int_equal(probes(dut) - before, 2);
+	acknowledge(dut, 4);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+}
+
+/* The next packet alone, and nothing is sent for that yet. */
+static void acknowledge_next(struct dut *dut)
+{
+	first++;
+	dut_ack(dut, first - 1, ACK_CODE(5), first - DUT_SQ_PSN);
+}
+
+/*
+ * The packet that a NAK names comes late, before its repair has left: nothing need be missing.  If
+ * the peer has dropped what lies behind it, a probe finds that out.
+ */
+static void test_late_packet_of_a_nak(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 4);
+	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
+	acknowledge_next(dut);
+	expect_silence(dut);
+	dut_advance_to_deadline(dut);
+	/* That one has been acknowledged alone, so twice as many. */
+	expect_repair(dut, first);
+	expect_repair(dut, first + 1);
+	expect_silence(dut);
+}
+
+/*
+ * A probe only supposes a loss: when what it would repeat is acknowledged before it has left, since
+ * the transport was full, nothing need be missing behind that, whatever an earlier NAK has told.
+ */
+static void test_late_packet_of_a_probe(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	dut->now = eng_deadline(dut->qp);
+	eng_expire(dut->qp, dut->now);
+	assert_int_equal(probes(dut), 1);
+	dut->now += ROUND_TRIP;
+	acknowledge_next(dut);
+	expect_silence(dut);
+}
+
+/*
+ * rule S7 test: a thread has read the clock before another one posted, and brings the answer with
+ * that time.  That is no round trip of half a thousand years, after which no loss is looked for.
+ */
+static void test_clock_of_another_thread(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 1);
+	dut->now -= US;
+	acknowledge_next(dut);
+	dut->now += US;
+	post(dut, 4);
+	assert_true(eng_deadline(dut->qp) <= dut->now + PTO_1);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+}
+
+/* An older ACK is of a reordering network, or of another request: it answers no sentinel. */
+static void test_older_ack(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	dut_ack(dut, first - 2, ACK_CODE(5), first - 1 - DUT_SQ_PSN);
+	expect_silence(dut);
+}
+
+/*
+ * After a repair its answer may still be on its way when a later sentinel is answered.  So before
+ * something has been acknowledged that was sent behind the repair, a probe repeats a packet.
+ */
+static void test_no_sentinel_among_duplicates(void **state)
+{
+	struct dut *dut = repaired();
+
+	(void)state;
+	acknowledge(dut, 4);
+	post(dut, 2);
+	dut_advance_to_deadline(dut);
+	expect_repair(dut, first);
+	expect_silence(dut);
+	acknowledge(dut, 2);
+	post(dut, 1);
+	acknowledge(dut, 1);
+	post(dut, 2);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	expect_silence(dut);
+}
+
+/* A repair that did not leave is sent later. */
+static void test_unsent(void **state)
+{
+	struct dut *dut = start();
+	struct eng_burst burst = dut_empty_burst(dut, 2);
+
+	(void)state;
+	post(dut, 4);
+	dut_nak(dut, first, NAK_SEQUENCE, first - DUT_SQ_PSN);
+	assert_int_equal(dut_transmit(dut, &burst, ENG_REQUESTS), ENG_TX_BURST);
+	assert_int_equal(burst.packets, 1);
+	eng_tx_rollback(dut->qp, &burst);
+	expect_repair(dut, first);
+	expect_silence(dut);
+}
+
+/*
+ * A peer of which no more is known than the credits that it tells and the round trip: it does not
+ * answer four packets, and a sentinel is sent.
+ */
+static struct dut *start_silent(void)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+	uint64_t since;
+
+	first = DUT_SQ_PSN;
+	for (unsigned int i = 0; i < 2; i++) {
+		post(dut, 1);
+		acknowledge(dut, 1);
+	}
+	since = dut->now;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	assert_true(dut->now == since + PTO_2);
+	expect_sentinel(dut);
+	expect_silence(dut);
+	return dut;
+}
+
+/* What is to be repaired is acknowledged before the repair has left: nothing was lost. */
+static void test_not_needed(void **state)
+{
+	struct dut *dut = start_silent();
+
+	(void)state;
+	dut_advance(dut, ROUND_TRIP / 2);
+	answer_sentinel(dut);
+	first++;
+	answer_sentinel(dut);
+	expect_silence(dut);
+	assert_int_equal(eng_in_flight(dut->qp), 3);
+}
+
+/*
+ * rule S7 test: the NAK is lost.  In the silence a sentinel is sent first, and what it tells is
+ * obeyed as the NAK would have been; when it is lost too, a probe sends the oldest packet.
+ */
+static void test_lost_nak(void **state)
+{
+	for (int answered = 0; answered < 2; answered++) {
+		struct dut *dut = start();
+		uint64_t since = dut->now, before = probes(dut);
+
+		(void)state;
+		post(dut, 4);
+		dut_advance_to_deadline(dut);
+		assert_true(dut->now == since + PTO_3);
+		expect_sentinel(dut);
+		expect_silence(dut);
+		if (answered) {
+			dut_advance(dut, ROUND_TRIP / 2);
+			answer_sentinel(dut);
+		} else {
+			dut_advance_to_deadline(dut);
+			assert_true(dut->now == since + 3 * PTO_3);
+		}
+		expect_repair(dut, first);
+		assert_int_equal(probes(dut) - before, !answered);
+		if (!answered)
+			dut_teardown(NULL);
+	}
+}
+
+/* All has come, but its ACKs are lost: nothing is sent again. */
+static void test_lost_acks(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	first += 4;
+	answer_sentinel(dut);
+	expect_silence(dut);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+}
+
+/*
+ * Nothing has been lost for a long time, and then the end of a window is: its sentinels tell how
+ * far the peer has got, and then what is missing.
+ */
+static void test_lost_tail(void **state)
+{
+	struct dut *dut = start();
+
+	(void)state;
+	dut_advance(dut, 2000 * MS);
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	dut_advance(dut, ROUND_TRIP / 2);
+	first += 2;
+	answer_sentinel(dut);
+	expect_silence(dut);
+	dut_advance_to_deadline(dut);
+	expect_sentinel(dut);
+	expect_silence(dut);
+	dut_advance(dut, ROUND_TRIP / 2);
+	answer_sentinel(dut);
+	expect_repair(dut, first);
+	acknowledge(dut, 2);
+	assert_int_equal(eng_in_flight(dut->qp), 0);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+}
+
+/* The same at the first loss: a packet is sent again, and all behind it that was not kept. */
+static void test_first_lost_tail(void **state)
+{
+	for (int kept = 0; kept < 2; kept++) {
+		struct dut *dut = start_silent();
+
+		(void)state;
+		/* The queue that made the round trips long is empty by now. */
+		dut_advance(dut, ROUND_TRIP / 8);
+		answer_sentinel(dut);
+		expect_repair(dut, first);
+		expect_silence(dut);
+		dut_advance(dut, ROUND_TRIP);
+		first += kept ? 4 : 1;
+		answer_sentinel(dut);
+		for (uint32_t i = 0; !kept && i < 3; i++)
+			expect_packet(dut, WIRE_WRITE_ONLY, first + i);
+		expect_silence(dut);
+		assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+		if (!kept)
+			dut_teardown(NULL);
+	}
+}
+
+/*
+ * The ACKs come that were late, and the sentinel's answer is still on its way behind them: it would
+ * be taken for that to the next one.
+ */
+static void test_late_acks(void **state)
+{
+	struct dut *dut = start_silent();
+
+	(void)state;
+	dut_advance(dut, ROUND_TRIP / 2);
+	first += 4;
+	answer_sentinel(dut);
+	post(dut, 2);
+	dut_advance_to_deadline(dut);
+	expect_repair(dut, first);
+	expect_silence(dut);
+}
+
+/* All of the first window but its first packet, whose ACK has told of the round trip. */
+static void test_lost_first_window(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+	uint64_t since;
+
+	(void)state;
+	first = DUT_SQ_PSN;
+	post(dut, 4);
+	acknowledge(dut, 1);
+	since = dut->now;
+	dut_advance_to_deadline(dut);
+	assert_true(dut->now == since + PTO_1);
+	expect_sentinel(dut);
+	expect_silence(dut);
+	dut_advance(dut, ROUND_TRIP / 2);
+	answer_sentinel(dut);
+	expect_repair(dut, first);
+	expect_silence(dut);
+}
+
+/* A peer that tells no credits is no uroce, as far as is known: it has the timeout. */
+static void test_no_sentinel_for_strangers(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ .network = true });
+	uint64_t since;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		post(dut, 1);
+		dut_advance(dut, ROUND_TRIP);
+		dut_ack(dut, DUT_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
+	}
+	since = dut->now;
+	post(dut, 4);
+	dut_advance_to_deadline(dut);
+	assert_true(dut->now == since + (UINT64_C(4096) << 14));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DUT_TEST(test_lost_repair),
+		DUT_TEST(test_late_packet_of_a_nak),
+		DUT_TEST(test_late_packet_of_a_probe),
+		DUT_TEST(test_clock_of_another_thread),
+		DUT_TEST(test_older_ack),
+		DUT_TEST(test_no_sentinel_among_duplicates),
+		DUT_TEST(test_unsent),
+		DUT_TEST(test_not_needed),
+		DUT_TEST(test_lost_nak),
+		DUT_TEST(test_lost_acks),
+		DUT_TEST(test_lost_tail),
+		DUT_TEST(test_first_lost_tail),
+		DUT_TEST(test_late_acks),
+		DUT_TEST(test_lost_first_window),
+		DUT_TEST(test_no_sentinel_for_strangers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

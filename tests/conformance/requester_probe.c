@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* What a requester does about silence when packets have been lost shortly before. */
+#include "dut.h"
+
+/* Local ACK Timeout code 14: 4.096 us x 2^14. */
+#define TIMEOUT (UINT64_C(4096) << 14)
+#define FIRST_PROBE (300 * US)
+/* The back-off ends at this interval. */
+#define LONGEST_WAIT (TIMEOUT / 8)
+#define SECOND UINT64_C(1000000000)
+
+/* Four packets under way, the first has been asked for by a NAK and all sent again. */
+static struct dut *after_loss(struct dut_config config, enum eng_op first)
+{
+	struct dut *dut;
+
+	dut = dut_rts(config);
+	dut_ack(dut, dut->config.sq_psn - 1, NO_CREDITS_REPORTED, 0);
+	dut_post(dut, first, 8, ENG_SIGNALED);
+	for (int i = 1; i < 4; i++)
+		dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_forget(dut);
+	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+	dut_pull(dut);
+	assert_int_equal(dut->sent_count - dut->sent_read, 4);
+	dut_forget(dut);
+	return dut;
+}
+
+static uint64_t probes(struct dut *dut)
+{
+	return dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES];
+}
+
+/* The oldest packet alone, asking for an ACK, at growing intervals; the timeout comes as ever. */
+static void test_silence_is_probed(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+	uint64_t start = dut->now;
+	uint32_t retries = dut_info(dut).retries_left, sent = 0;
+
+	(void)state;
+	/* rule S10 test */
+	for (uint64_t wait = FIRST_PROBE; dut->now + wait < start + TIMEOUT; sent++) {
+		assert_true(eng_deadline(dut->qp) == dut->now + wait);
+		dut_advance(dut, wait - 1);
+		expect_silence(dut);
+		dut_advance(dut, 1);
+		assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN)->ack_request);
+		expect_silence(dut);
+		wait = 2 * wait < LONGEST_WAIT ? 2 * wait : LONGEST_WAIT;
+	}
+	assert_true(sent > 8);
+	assert_int_equal(probes(dut), sent);
+	assert_int_equal(dut_info(dut).retries_left, retries);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+	assert_true(eng_deadline(dut->qp) == start + TIMEOUT);
+	dut_advance_to_deadline(dut);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 1);
+	assert_int_equal(dut_info(dut).retries_left, retries - 1);
+	assert_int_equal(dut->sent_count - dut->sent_read, 4);
+	/* From now on it has the word alone. */
+	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
+}
+
+/*
+ * A NAK for a packet that has been sent again for a NAK and then probed says nothing new: responses
+ * of a READ that were under way are implied NAKs, one after the other.
+ */
+static void test_nak_behind_a_probe(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+	uint32_t retries = dut_info(dut).retries_left;
+
+	(void)state;
+	/* rule S10 test */
+	for (int i = 0; i < 10; i++) {
+		dut_advance_to_deadline(dut);
+		assert_int_equal(probes(dut), i + 1);
+		expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+		dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
+		expect_silence(dut);
+		assert_int_equal(dut_info(dut).retries_left, retries);
+	}
+	/* Of the next packet it is the first one. */
+	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
+	dut_pull(dut);
+	assert_int_equal(dut->sent_count - dut->sent_read, 3);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_COMPLETER_RETRY], 2);
+}
+
+/* The peer had got all, and its ACK was lost: nothing more is sent again. */
+static void test_answer_of_who_has_all(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+
+	(void)state;
+	/* rule S7 test, rule S9 test */
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+	dut_ack(dut, DUT_SQ_PSN + 3, NO_CREDITS_REPORTED, 4);
+	dut_pull(dut);
+	expect_silence(dut);
+	assert_int_equal(dut->wc_count, 4);
+	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
+}
+
+/* The peer had missed the oldest: what stands behind was thrown away and comes again. */
+static void test_answer_of_who_missed_the_oldest(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+
+	(void)state;
+	/* rule S4 test, rule S10 test */
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	dut_pull(dut);
+	for (uint32_t i = 1; i < 4; i++)
+		expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + i);
+	expect_silence(dut);
+	assert_int_equal(probes(dut), 1);
+	/* The probe may have come too early: the interval stays until a round trip is measured ...
+	 */
+	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
+	dut_ack(dut, DUT_SQ_PSN + 1, NO_CREDITS_REPORTED, 2);
+	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
+	dut->now += MS;
+	dut_ack(dut, DUT_SQ_PSN + 3, NO_CREDITS_REPORTED, 4);
+	dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
+	/* ... which that of a packet is that was sent once.  A first one counts for three. */
+	dut->now += 500 * US;
+	dut_ack(dut, DUT_SQ_PSN + 4, NO_CREDITS_REPORTED, 5);
+	dut_post(dut, ENG_SEND, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	assert_true(eng_deadline(dut->qp) == dut->now + 3 * 500 * US);
+}
+
+/* However many were in vain, there is time for some more before the timeout. */
+static void test_interval_is_bounded(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+
+	(void)state;
+	/* rule S10 test */
+	for (uint32_t i = 0; i < 3; i++) {
+		for (int probe = 0; probe < 3; probe++) {
+			dut_advance_to_deadline(dut);
+			expect_packet(dut, i ? WIRE_WRITE_ONLY : WIRE_SEND_ONLY, DUT_SQ_PSN + i);
+		}
+		dut_ack(dut, DUT_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
+		dut_pull(dut);
+		dut_forget(dut);
+		assert_true(eng_deadline(dut->qp) <= dut->now + TIMEOUT / 8);
+	}
+}
+
+/* A NAK calls for all, not for one packet. */
+static void test_nak_ends_a_probe(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+
+	(void)state;
+	/* rule S11 test */
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
+	dut_nak(dut, DUT_SQ_PSN + 2, NAK_SEQUENCE, 2);
+	dut_pull(dut);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 2);
+	expect_packet(dut, WIRE_WRITE_ONLY, DUT_SQ_PSN + 3);
+	expect_silence(dut);
+}
+
+/*
+ * The wait is the mean round trip and four times its deviation, which is half of the first sample,
+ * and loses a quarter with each like it (RFC 9002, section 5.3).
+ */
+static void test_long_round_trips(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	(void)state;
+	/* rule S10 test */
+	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		dut_post(dut, ENG_WRITE, 8, 0);
+		dut_pull(dut);
+		dut->now += 2 * MS;
+		dut_ack(dut, DUT_SQ_PSN + i, NO_CREDITS_REPORTED, i + 1);
+	}
+	dut_post(dut, ENG_WRITE, 8, 0);
+	dut_pull(dut);
+	dut_nak(dut, DUT_SQ_PSN + 4, NAK_SEQUENCE, 4);
+	dut_pull(dut);
+	assert_true(eng_deadline(dut->qp) == dut->now + 2 * MS + 4 * MS * 27 / 64);
+}
+
+/* A READ as well. */
+static void test_read_is_probed(void **state)
+{
+	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_READ);
+
+	(void)state;
+	/* rule S10 test */
+	assert_true(eng_deadline(dut->qp) == dut->now + FIRST_PROBE);
+	dut_advance_to_deadline(dut);
+	expect_packet(dut, WIRE_READ_REQUEST, DUT_SQ_PSN);
+	expect_silence(dut);
+	assert_int_equal(probes(dut), 1);
+	assert_true(eng_deadline(dut->qp) == dut->now + 2 * FIRST_PROBE);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+}
+
+/* No probes: without retries, and where nothing is lost any more. */
+static void test_not_probed(void **state)
+{
+	struct dut *dut;
+
+	(void)state;
+	/* rule S10 test */
+	dut = dut_rts((struct dut_config){ .retry_count = DUT_NO_RETRY });
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
+	dut_teardown(NULL);
+
+	dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
+	dut_ack(dut, DUT_SQ_PSN + 3, NO_CREDITS_REPORTED, 4);
+	dut->now += SECOND - 1;
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	assert_true(eng_deadline(dut->qp) == dut->now + FIRST_PROBE);
+	dut_ack(dut, DUT_SQ_PSN + 4, NO_CREDITS_REPORTED, 5);
+	dut->now += 1;
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_pull(dut);
+	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DUT_TEST(test_silence_is_probed),
+		DUT_TEST(test_nak_behind_a_probe),
+		DUT_TEST(test_answer_of_who_has_all),
+		DUT_TEST(test_answer_of_who_missed_the_oldest),
+		DUT_TEST(test_interval_is_bounded),
+		DUT_TEST(test_nak_ends_a_probe),
+		DUT_TEST(test_long_round_trips),
+		DUT_TEST(test_read_is_probed),
+		DUT_TEST(test_not_probed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

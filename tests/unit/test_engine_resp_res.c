@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The responder's memory of READs and Atomics against a list that forgets its first when it is
+ * full, and is searched from end to end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/rx/resp_res.h"
+#include "engine_box.h"
+
+enum {
+	NUMBERS = 1 << 24,
+	MOST = ENG_MAX_RD_ATOMIC,
+	STEPS = 20000,
+	/* No more than eight parts of an answer can be wanted then. */
+	MOST_PACKETS = 2 * (RESP_RES_HOLES + 1),
+};
+
+struct item {
+	uint32_t psn, packets;
+	uint32_t wanted; /* a bit for each packet of the answer */
+	bool again;	 /* wanted once more, after it was given */
+	uint32_t before; /* what was wanted before the burst, when it is in it */
+	bool in_burst;
+};
+
+static struct {
+	struct item item[MOST];
+	unsigned int count, depth;
+} list;
+
+static struct engine_box box;
+
+static int tear_down(void **state)
+{
+	(void)state;
+	engine_box_close(&box);
+	return 0;
+}
+
+/* Free running indexes start at first. */
+static void open_box(uint32_t depth, uint32_t first)
+{
+	memset(&list, 0, sizeof(list));
+	list.depth = depth;
+	engine_box_open(&box, ENG_RC, 64, NULL, NULL);
+	box.qp->resp.resp_res_head = first;
+	box.qp->resp.resp_res_oldest = first;
+	engine_box_set_replay(&box, depth);
+}
+
+static bool is_wanted(const struct item *item)
+{
+	return item->wanted != 0;
+}
+
+static uint32_t first_of(uint32_t wanted)
+{
+	return (uint32_t)__builtin_ctz(wanted);
+}
+
+static uint32_t end_of(uint32_t wanted)
+{
+	return 32 - (uint32_t)__builtin_clz(wanted);
+}
+
+static uint32_t bits(uint32_t from, uint32_t end)
+{
+	return (1u << end) - (1u << from);
+}
+
+/* rule S12 test: one more than was agreed, while the oldest has not been answered even once. */
+static bool has_room(void)
+{
+	return list.count < list.depth || !is_wanted(&list.item[0]) || list.item[0].again;
+}
+
+static struct item *oldest_wanted(void)
+{
+	for (unsigned int i = 0; i < list.count; i++)
+		if (is_wanted(&list.item[i]))
+			return &list.item[i];
+	return NULL;
+}
+
+/* rule S4 test: all that is known, and nothing else, is found by any of its PSNs. */
+static void check(void)
+{
+	struct item *oldest = oldest_wanted();
+	const struct resp_res *pending = resp_res_peek(box.qp);
+
+	assert_int_equal(resp_res_has_room(box.qp), has_room());
+	assert_ptr_equal(pending, resp_res_pending(box.qp));
+	if (!oldest)
+		assert_null(pending);
+	else
+		assert_non_null(pending);
+	if (oldest) {
+		assert_int_equal(pending->psn, oldest->psn);
+		assert_int_equal(pending->next, first_of(oldest->wanted));
+		assert_int_equal(pending->end, end_of(oldest->wanted));
+		assert_int_equal(pending->again, oldest->again);
+	}
+	for (unsigned int i = 0; i < list.count; i++) {
+		const struct item *item = &list.item[i];
+		uint32_t inside = draw(item->packets);
+		const struct resp_res *entry = resp_res_find(box.qp, psn_add(item->psn, inside));
+
+		assert_non_null(entry);
+		assert_int_equal(entry->psn, item->psn);
+		assert_int_equal(entry->packets, item->packets);
+	}
+	if (list.count > 0)
+		assert_null(resp_res_find(box.qp, psn_sub(list.item[0].psn, 1)));
+}
+
+static void add(uint32_t *psn)
+{
+	uint32_t packets = 1 + draw(MOST_PACKETS);
+
+	if (!has_room())
+		return;
+	if (list.count == list.depth) {
+		memmove(&list.item[0], &list.item[1], (list.count - 1) * sizeof(list.item[0]));
+		list.count--;
+	}
+	list.item[list.count++] =
+		(struct item){ .psn = *psn, .packets = packets, .wanted = bits(0, packets) };
+	resp_res_new(box.qp, *psn, packets);
+	*psn = psn_add(*psn, packets);
+}
+
+static void repeat(void)
+{
+	struct item *item;
+	struct resp_res *entry;
+	uint32_t from, end;
+	bool added;
+
+	if (list.count == 0)
+		return;
+	item = &list.item[draw(list.count)];
+	entry = resp_res_find(box.qp, item->psn);
+	from = draw(item->packets);
+	end = from + 1 + draw(item->packets - from);
+	/* To a part that is to be given again one behind it is added; else it is given instead. */
+	added = is_wanted(item) && item->again && from >= end_of(item->wanted);
+	/* One whose first answer is under way is answered for the first time all the same. */
+	item->again |= !is_wanted(item);
+	item->wanted = bits(from, end) | (added ? item->wanted : 0);
+	resp_res_replay(box.qp, entry, from, end);
+	assert_true(added || entry->from == from);
+	assert_int_equal(entry->next, first_of(item->wanted));
+	assert_int_equal(entry->end, end_of(item->wanted));
+}
+
+/* A burst of so many answers. */
+static void hand_out(unsigned int packets)
+{
+	struct item *item;
+
+	for (unsigned int i = 0; i < list.count; i++)
+		list.item[i].in_burst = false;
+	resp_res_begin_burst(box.qp);
+	while (packets-- > 0 && (item = oldest_wanted())) {
+		if (!item->in_burst)
+			item->before = item->wanted;
+		item->in_burst = true;
+		assert_int_equal(resp_res_ends_part(resp_res_pending(box.qp)),
+				 !(item->wanted >> 1 & item->wanted & -item->wanted));
+		resp_res_sent(box.qp, resp_res_pending(box.qp), first_of(item->wanted) + 1);
+		item->wanted &= item->wanted - 1;
+	}
+}
+
+static void take_back(void)
+{
+	for (unsigned int i = 0; i < list.count; i++)
+		if (list.item[i].in_burst)
+			list.item[i].wanted = list.item[i].before;
+	resp_res_rollback(box.qp);
+}
+
+/* A burst of which the transport takes all or nothing. */
+static void answer(bool taken)
+{
+	hand_out(1 + draw(12));
+	if (!taken)
+		take_back();
+}
+
+/* Any order of events, for depths that are powers of two and others, across all wraps. */
+static void test_against_the_list(void **state)
+{
+	static const uint32_t depths[] = { 1, 2, 3, 5, 8, 13, 16, MOST };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
+		uint32_t psn = NUMBERS - 1000;
+
+		open_box(depths[i], 0u - 500);
+		for (unsigned int step = 0; step < STEPS / depths[i] + 500; step++) {
+			switch (draw(8)) {
+			case 0:
+			case 1:
+			case 2:
+				add(&psn);
+				break;
+			case 3:
+				repeat();
+				break;
+			case 4:
+				answer(false);
+				break;
+			case 5:
+				if (draw(20) == 0) {
+					resp_res_cancel(box.qp);
+					list.count = 0;
+				}
+				break;
+			default:
+				answer(true);
+			}
+			check();
+		}
+		if (depths[i] != MOST)
+			engine_box_close(&box);
+	}
+}
+
+/* More memory for a queue pair in use: what is known, and what is owed, stays as it is. */
+static void test_memory_grows(void **state)
+{
+	uint32_t psn = NUMBERS - 10;
+
+	(void)state;
+	open_box(4, 0u - 2);
+	for (unsigned int i = 0; i < 4; i++)
+		add(&psn);
+	check();
+	hand_out(1);
+	engine_box_set_replay(&box, 16);
+	list.depth = 16;
+	check();
+	take_back();
+	check();
+	for (unsigned int i = 0; i < 40; i++) {
+		add(&psn);
+		check();
+		answer(i % 3);
+		check();
+	}
+}
+
+/* Of 2^24 PSNs an entry that spans the wrap answers to its own and to no other. */
+static void test_every_psn(void **state)
+{
+	(void)state;
+	open_box(4, 0);
+	resp_res_new(box.qp, NUMBERS - 7, 5);
+	resp_res_new(box.qp, NUMBERS - 2, 5);
+	for (uint32_t psn = 0; psn < NUMBERS; psn++) {
+		const struct resp_res *entry = resp_res_find(box.qp, psn);
+		uint32_t right = psn >= NUMBERS - 2 || psn < 3 ? NUMBERS - 2
+				 : psn >= NUMBERS - 7	       ? NUMBERS - 7
+							       : NUMBERS;
+
+		if ((entry ? entry->psn : NUMBERS) != right)
+			fail_msg("PSN %#x", psn);
+	}
+}
+
+/* max_dest_rd_atomic 0: there is no room for any. */
+static void test_no_depth(void **state)
+{
+	(void)state;
+	engine_box_open(&box, ENG_RC, 64, NULL, NULL);
+	assert_false(resp_res_has_room(box.qp));
+	assert_null(resp_res_find(box.qp, 0));
+	assert_null(resp_res_pending(box.qp));
+	assert_int_equal(eng_resp_res_bytes(0), 0);
+	assert_int_equal(eng_resp_res_bytes(5), eng_resp_res_bytes(8));
+	assert_true(eng_resp_res_bytes(9) > eng_resp_res_bytes(8));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_against_the_list, tear_down),
+		cmocka_unit_test_teardown(test_memory_grows, tear_down),
+		cmocka_unit_test_teardown(test_every_psn, tear_down),
+		cmocka_unit_test_teardown(test_no_depth, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

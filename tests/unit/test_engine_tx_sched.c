@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * How long ACKs wait, and which side sends first, at the boundaries of the numbers that the
+ * comments of tx_sched.c name.  Which posts are gathered: test_engine_gather.c.
+ */
+#include "sched_box.h"
+
+#include "engine/cc/cwnd.h"
+
+/* ---- ACKs that wait ---- */
+
+/* rule S7 test: so many messages of one round are no stream yet. */
+static void test_ack_of_few_messages_waits(void **state)
+{
+	static const struct {
+		int messages;
+		bool waits;
+	} rows[] = { { 1, true }, { 2, true }, { 3, false }, { 9, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t due;
+
+		sched_start_again(ENG_RC, MTU);
+		for (int k = 0; k < rows[i].messages; k++)
+			sched_receive_message();
+		if (rows[i].waits)
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
+		else
+			sched_expect_kind(ENG_BURST_ACK);
+		due = rows[i].waits ? sched_hint.now + REPLY_WAIT_NS : ENG_NEVER;
+		assert_true(eng_deadline(sched_box.qp) == due);
+		assert_false(eng_deadline_before(sched_box.qp, due));
+		assert_int_equal(
+			eng_deadline_before(sched_box.qp, sched_hint.now + REPLY_WAIT_NS + 1),
+			rows[i].waits);
+	}
+}
+
+/* rule S7 test: of a long message 16 packets may be unanswered. */
+static void test_ack_amid_long_message(void **state)
+{
+	(void)state;
+	for (int packets = 16; packets <= 17; packets++) {
+		sched_start_again(ENG_RC, MTU);
+		sched_receive_packet(WIRE_WRITE_FIRST, LONG);
+		for (int i = 1; i < packets; i++)
+			sched_receive_packet(WIRE_WRITE_MIDDLE, LONG);
+		if (packets == 16)
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
+		else
+			sched_expect_kind(ENG_BURST_ACK);
+	}
+	/* They are counted from the ACK on that has left. */
+	for (int i = 0; i < 16; i++)
+		sched_receive_packet(WIRE_WRITE_MIDDLE, LONG);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+}
+
+/* rule S7 test: what waited for the rest of a message may wait for the answer when that has come.
+ */
+static void test_ack_waits_for_rest_then_for_answer(void **state)
+{
+	uint64_t began = sched_hint.now;
+
+	(void)state;
+	sched_receive_packet(WIRE_WRITE_FIRST, 3);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+	assert_int_equal(eng_deadline(sched_box.qp), began + REST_WAIT_NS);
+	/* More of it does not make the wait longer. */
+	sched_hint.now = began + REST_WAIT_NS / 2;
+	sched_receive_packet(WIRE_WRITE_MIDDLE, 3);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+	assert_int_equal(eng_deadline(sched_box.qp), began + REST_WAIT_NS);
+	sched_hint.now = began + REST_WAIT_NS - 1;
+	sched_receive_packet(WIRE_WRITE_LAST, 3);
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+	assert_int_equal(eng_deadline(sched_box.qp), sched_hint.now + REPLY_WAIT_NS);
+	sched_hint.now += REPLY_WAIT_NS;
+	sched_expect_kind(ENG_BURST_ACK);
+	assert_true(eng_deadline(sched_box.qp) == ENG_NEVER);
+}
+
+/* rule S7 test: behind nine messages without a post the application is not about to answer. */
+static void test_ack_behind_messages_without_post(void **state)
+{
+	(void)state;
+	for (int before = 7; before <= 8; before++) {
+		sched_start_again(ENG_RC, MTU);
+		sched_hint.trigger = ENG_TX_TRIGGER_FINAL;
+		for (int i = 0; i < before; i++) {
+			sched_receive_message();
+			sched_expect_kind(ENG_BURST_ACK);
+			sched_hint.now += 1000000;
+		}
+		sched_hint.trigger = ENG_TX_TRIGGER_POLL;
+		sched_receive_message();
+		if (before == 7)
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
+		else
+			sched_expect_kind(ENG_BURST_ACK);
+	}
+}
+
+/*
+ * rule S7 test: where SENDs are answered and WRITEs are not, the ACK of a WRITE leaves at once.
+ * With UCX each exchange of SENDs ends with a WRITE of no bytes.
+ */
+static void test_ack_of_write_that_is_never_answered(void **state)
+{
+	(void)state;
+	for (int exchange = 0; exchange < 3; exchange++) {
+		sched_receive_send();
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
+		sched_post(8);
+		assert_true(sched_leave(BURST_PACKETS).has_ack);
+		sched_acknowledge_all_but(0);
+		sched_hint.now += 1000000;
+		sched_receive_message();
+		if (exchange == 0) {
+			sched_expect_nothing(ENG_TX_ACK_DELAY);
+			sched_hint.now += REPLY_WAIT_NS;
+		}
+		sched_expect_kind(ENG_BURST_ACK);
+		sched_hint.now += 1000000;
+	}
+	/* Once a post has followed a WRITE, the next ACK of one waits again. */
+	sched_post(8);
+	sched_leave_all();
+	sched_acknowledge_all_but(0);
+	sched_hint.now += 1000000;
+	sched_receive_message();
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+}
+
+/* rule S7 test: a queue pair that cannot post does not wait for a post. */
+static void test_ack_of_xrc_target_leaves(void **state)
+{
+	(void)state;
+	sched_start_again(ENG_XRC_RECV, MTU);
+	sched_box.qp->tx_sched.since_post = 0;
+	sched_receive_message();
+	sched_expect_kind(ENG_BURST_ACK);
+}
+
+/* rule S7 test: responses are no messages, whatever comes of them the ACK waits as long. */
+static void test_responses_do_not_hurry_ack(void **state)
+{
+	uint64_t began;
+
+	(void)state;
+	sched_stream_of(8);
+	sched_hint.now += 1;
+	began = sched_hint.now;
+	sched_receive_message();
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+	for (uint32_t i = 1; i <= 9; i++) {
+		sched_hint.now = began + i;
+		sched_acknowledge_all_but(STREAM + 1 - i);
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
+		assert_int_equal(tx_sched_deadline(sched_box.qp), began + REPLY_WAIT_NS);
+	}
+	sched_hint.now = began + REPLY_WAIT_NS;
+	sched_expect_kind(ENG_BURST_ACK);
+}
+
+/* The deadline is the earliest of the ACK that waits and the timers of what is under way. */
+static void test_earliest_deadline(void **state)
+{
+	uint64_t timer;
+
+	(void)state;
+	sched_box.qp->attr.timeout_code = 14;
+	sched_post(8);
+	sched_leave(BURST_PACKETS);
+	timer = eng_timer(sched_box.qp);
+	assert_true(timer > sched_hint.now && timer < ENG_NEVER);
+	assert_int_equal(eng_deadline(sched_box.qp), timer);
+	for (int later = 0; later < 2; later++) {
+		/* An ACK that waits from then on is due just before, or behind the timer. */
+		sched_hint.now = timer - REPLY_WAIT_NS - (later ? 0 : 1);
+		sched_receive_message();
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
+		assert_int_equal(tx_sched_deadline(sched_box.qp), timer - (later ? 0 : 1));
+		assert_int_equal(eng_timer(sched_box.qp), timer);
+		assert_int_equal(eng_deadline(sched_box.qp), timer - (later ? 0 : 1));
+		assert_false(eng_deadline_before(sched_box.qp, eng_deadline(sched_box.qp)));
+		assert_true(eng_deadline_before(sched_box.qp, eng_deadline(sched_box.qp) + 1));
+		sched_hint.trigger = ENG_TX_TRIGGER_FINAL;
+		sched_expect_kind(ENG_BURST_ACK);
+		sched_hint.trigger = ENG_TX_TRIGGER_POLL;
+		assert_int_equal(eng_deadline(sched_box.qp), timer);
+	}
+}
+
+/* rule S7 test: an ACK rides behind the last burst of an answer, and behind none before. */
+static void test_ack_rides_behind_whole_answer(void **state)
+{
+	(void)state;
+	sched_receive_message();
+	sched_expect_nothing(ENG_TX_ACK_DELAY);
+	/* A longer packet begins a burst of its own. */
+	for (uint32_t bytes = 100; bytes <= 300; bytes += 100)
+		sched_post(bytes);
+	for (int burst = 0; burst < 3; burst++) {
+		struct eng_burst sent = sched_leave(BURST_PACKETS);
+
+		assert_int_equal(sent.kind, ENG_BURST_REQUESTS);
+		assert_int_equal(sent.packets, burst == 2 ? 2 : 1);
+		assert_int_equal(sent.has_ack, burst == 2);
+		assert_int_equal(sent.last, burst == 2);
+		assert_int_equal(eng_resp_pending(sched_box.qp),
+				 burst == 2 ? ENG_RESP_NONE : ENG_RESP_DELAYABLE);
+	}
+	assert_true(tx_sched_deadline(sched_box.qp) == ENG_NEVER);
+}
+
+/* ---- which side goes first ---- */
+
+enum owed {
+	OWED_NOTHING,
+	OWED_READ,
+	OWED_READ_BEHIND,
+	OWED_NAK,
+	OWED_FOR_REST,
+	OWED_FOR_ANSWER,
+	OWED_OVERDUE
+};
+
+static void owe(enum owed owed)
+{
+	switch (owed) {
+	case OWED_NOTHING:
+		break;
+	case OWED_READ:
+		sched_receive_read();
+		break;
+	case OWED_READ_BEHIND: /* an ACK that waits for an answer */
+		owe(OWED_FOR_ANSWER);
+		sched_receive_read();
+		break;
+	case OWED_NAK:
+		sched_their_psn += 5;
+		sched_receive_message();
+		break;
+	case OWED_FOR_REST:
+		sched_receive_packet(WIRE_WRITE_FIRST, LONG);
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
+		break;
+	case OWED_FOR_ANSWER:
+	case OWED_OVERDUE:
+		sched_receive_message();
+		sched_expect_nothing(ENG_TX_ACK_DELAY);
+		sched_hint.now += REPLY_WAIT_NS - (owed == OWED_FOR_ANSWER);
+		break;
+	}
+}
+
+/* Requests have had their turn, and there are more of them: what is owed goes before them, or not.
+ */
+static void test_what_goes_first(void **state)
+{
+	static const struct {
+		enum owed owed;
+		enum eng_tx_trigger trigger;
+		enum eng_burst_kind kind;
+		bool rides;
+	} rows[] = {
+		{ OWED_NOTHING, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, false },
+		/* What the peer waits for has its turn, on every occasion. */
+		{ OWED_READ, ENG_TX_TRIGGER_POLL, ENG_BURST_READ_ATOMIC_RESP, false },
+		{ OWED_READ, ENG_TX_TRIGGER_POST, ENG_BURST_READ_ATOMIC_RESP, false },
+		{ OWED_READ, ENG_TX_TRIGGER_FINAL, ENG_BURST_READ_ATOMIC_RESP, false },
+		{ OWED_READ_BEHIND, ENG_TX_TRIGGER_POLL, ENG_BURST_ACK, false },
+		{ OWED_READ_BEHIND, ENG_TX_TRIGGER_POST, ENG_BURST_ACK, false },
+		{ OWED_NAK, ENG_TX_TRIGGER_POLL, ENG_BURST_NAK, false },
+		{ OWED_NAK, ENG_TX_TRIGGER_POST, ENG_BURST_NAK, false },
+		/* The ACK amid a message waits in rounds only: then it rides. */
+		{ OWED_FOR_REST, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, true },
+		{ OWED_FOR_REST, ENG_TX_TRIGGER_FINAL, ENG_BURST_ACK, false },
+		/* That which waits for the answer stays behind it. */
+		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, true },
+		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_POST, ENG_BURST_REQUESTS, true },
+		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_FINAL, ENG_BURST_REQUESTS, true },
+		/* But not for longer than without one, unless the answer comes just then. */
+		{ OWED_OVERDUE, ENG_TX_TRIGGER_POLL, ENG_BURST_ACK, false },
+		{ OWED_OVERDUE, ENG_TX_TRIGGER_POST, ENG_BURST_REQUESTS, true },
+		{ OWED_OVERDUE, ENG_TX_TRIGGER_FINAL, ENG_BURST_ACK, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct eng_burst burst;
+
+		sched_start_again(ENG_RC, MTU);
+		sched_post(MTU);
+		sched_leave(BURST_PACKETS);
+		sched_acknowledge_all_but(0);
+		sched_hint.now += 1000;
+		owe(rows[i].owed);
+		sched_post(MTU);
+		sched_hint.trigger = rows[i].trigger;
+		burst = sched_leave(BURST_PACKETS);
+		if (burst.kind != rows[i].kind || burst.has_ack != rows[i].rides)
+			fail_msg("row %zu: kind %d, rides %d", i, burst.kind, burst.has_ack);
+		/* The other side is next, and then nothing is left. */
+		sched_hint.trigger = ENG_TX_TRIGGER_FINAL;
+		if (burst.kind != ENG_BURST_REQUESTS)
+			sched_expect_kind(ENG_BURST_REQUESTS);
+		if (rows[i].owed == OWED_READ_BEHIND)
+			sched_expect_kind(ENG_BURST_READ_ATOMIC_RESP);
+		sched_expect_nothing(ENG_TX_IDLE);
+		assert_int_equal(eng_resp_pending(sched_box.qp), ENG_RESP_NONE);
+	}
+}
+
+/* Requests go first where they have not had a turn, and the sides alternate while both have much.
+ */
+static void test_sides_alternate(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		sched_receive_read();
+	for (int i = 0; i < 12; i++)
+		sched_post(MTU);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sched_leave(1).kind, ENG_BURST_REQUESTS);
+		assert_int_equal(sched_leave(1).kind, ENG_BURST_READ_ATOMIC_RESP);
+	}
+	assert_false(sched_leave(8).last);
+	assert_true(sched_leave(8).last);
+}
+
+/* The side that the caller does not name stays. */
+static void test_sides_that_are_wanted(void **state)
+{
+	(void)state;
+	sched_receive_read();
+	sched_post(MTU);
+	sched_hint.sides = ENG_RESPONSES;
+	sched_expect_kind(ENG_BURST_READ_ATOMIC_RESP);
+	sched_expect_nothing(ENG_TX_IDLE);
+	sched_receive_read();
+	sched_hint.sides = ENG_REQUESTS;
+	sched_expect_kind(ENG_BURST_REQUESTS);
+	sched_expect_nothing(ENG_TX_IDLE);
+	assert_int_equal(eng_resp_pending(sched_box.qp), ENG_RESP_IMMEDIATE);
+	/* Nor does an ACK ride behind requests where responses are not wanted. */
+	sched_hint.sides = ENG_REQUESTS | ENG_RESPONSES;
+	sched_expect_kind(ENG_BURST_READ_ATOMIC_RESP);
+	sched_receive_message();
+	sched_post(MTU);
+	sched_hint.sides = ENG_REQUESTS;
+	assert_false(sched_leave(BURST_PACKETS).has_ack);
+	assert_int_equal(eng_resp_pending(sched_box.qp), ENG_RESP_DELAYABLE);
+}
+
+/* A window that was full opens by a part before more leaves, but not where no call may follow. */
+static void test_window_is_not_waited_for_at_the_end(void **state)
+{
+	(void)state;
+	sched_start_again(ENG_RC, 4096);
+	while (eng_ring_used(sched_box.qp->sq) < SLOTS)
+		sched_post(4096);
+	sched_hint.trigger = ENG_TX_TRIGGER_FINAL;
+	do {
+		sched_leave(BURST_PACKETS);
+	} while (cwnd_room(sched_box.qp) > 2 * 4096);
+	sched_hint.trigger = ENG_TX_TRIGGER_POLL;
+	sched_acknowledge_all_but(eng_in_flight(sched_box.qp) - 1);
+	sched_expect_nothing(ENG_TX_CWND);
+	sched_hint.trigger = ENG_TX_TRIGGER_POST;
+	sched_expect_nothing(ENG_TX_CWND);
+	sched_hint.trigger = ENG_TX_TRIGGER_FINAL;
+	sched_expect_kind(ENG_BURST_REQUESTS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCHED_TEST(test_ack_of_few_messages_waits),
+		SCHED_TEST(test_ack_amid_long_message),
+		SCHED_TEST(test_ack_waits_for_rest_then_for_answer),
+		SCHED_TEST(test_ack_behind_messages_without_post),
+		SCHED_TEST(test_ack_of_write_that_is_never_answered),
+		SCHED_TEST(test_ack_of_xrc_target_leaves),
+		SCHED_TEST(test_responses_do_not_hurry_ack),
+		SCHED_TEST(test_earliest_deadline),
+		SCHED_TEST(test_ack_rides_behind_whole_answer),
+		SCHED_TEST(test_what_goes_first),
+		SCHED_TEST(test_sides_alternate),
+		SCHED_TEST(test_sides_that_are_wanted),
+		SCHED_TEST(test_window_is_not_waited_for_at_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
