@@ -16,9 +16,11 @@ enum {
 	NETWORK_MIN = 1000,
 	/* Bytes that may go at once on a network, at least; also the first rate with marks. */
 	NETWORK_BURST = CC_MIN_PACKETS * CC_FULL_PACKET,
-	/* The rate grows by GROWTH, and by this part of itself. */
+	/* With marks the rate grows by GROWTH and by a part of itself, without by several times
+	 * that: marks come before losses, and as long as they do not, a queue grows. */
 	GROWTH = NETWORK_MIN / 4,
 	GROWTH_PART = 128,
+	UNMARKED_GROWTH = 4,
 	INTERVAL_NS = 1000000,
 };
 
@@ -48,7 +50,8 @@ void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now)
 {
 	pacing_start(pacing, now);
 	pacing->phase = PACING_DOUBLING;
-	pacing->news = PACING_NEWS_NONE;
+	pacing->is_congested = false;
+	pacing->marks = marks;
 	pacing->stepped_at = now;
 	if (marks)
 		pacing->rate = NETWORK_BURST;
@@ -57,7 +60,7 @@ void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now)
 
 static void cut(struct pacing *pacing)
 {
-	pacing->rate -= pacing->rate / (pacing->news == PACING_NEWS_LOST ? 2 : 5);
+	pacing->rate -= pacing->rate / 5;
 	if (pacing->rate < NETWORK_MIN)
 		pacing->rate = NETWORK_MIN;
 	pacing->phase = PACING_STEADY;
@@ -68,7 +71,8 @@ static void grow(struct pacing *pacing)
 	if (pacing->phase == PACING_DOUBLING)
 		pacing->rate *= 2;
 	else
-		pacing->rate += GROWTH + pacing->rate / GROWTH_PART;
+		pacing->rate += (GROWTH + pacing->rate / GROWTH_PART) *
+				(pacing->marks ? 1 : UNMARKED_GROWTH);
 	if (pacing->rate > RATE_MAX)
 		pacing->rate = RATE_MAX;
 }
@@ -76,17 +80,16 @@ static void grow(struct pacing *pacing)
 /* Changes the rate once in an interval; news that come sooner are about what was sent before. */
 static void find_rate(struct pacing *pacing, uint64_t now)
 {
-	bool is_congested = pacing->news != PACING_NEWS_NONE;
-	bool is_first = is_congested && pacing->phase == PACING_DOUBLING;
+	bool is_first = pacing->is_congested && pacing->phase == PACING_DOUBLING;
 
 	if (is_first || elapsed(pacing->stepped_at, now) >= INTERVAL_NS) {
-		if (is_congested)
+		if (pacing->is_congested)
 			cut(pacing);
 		else
 			grow(pacing);
 		pacing->stepped_at = now;
 	}
-	pacing->news = PACING_NEWS_NONE;
+	pacing->is_congested = false;
 }
 
 /* Tokens that are enough to go: a full burst, so that system calls carry much, or what is left. */
@@ -151,7 +154,7 @@ void pacing_read_done(struct pacing *pacing)
 void pacing_lost(struct pacing *pacing)
 {
 	if (is_on_network(pacing)) {
-		pacing->news = PACING_NEWS_LOST;
+		pacing_congested(pacing);
 		return;
 	}
 	pacing->rate /= 2;
@@ -161,8 +164,7 @@ void pacing_lost(struct pacing *pacing)
 
 void pacing_congested(struct pacing *pacing)
 {
-	if (pacing->news == PACING_NEWS_NONE)
-		pacing->news = PACING_NEWS_MARKED;
+	pacing->is_congested = true;
 }
 
 void pacing_check(const struct pacing *pacing)
@@ -173,5 +175,4 @@ void pacing_check(const struct pacing *pacing)
 	assert(pacing->rate == 0 || pacing->rate >= least);
 	assert(pacing->rate <= RATE_MAX);
 	assert(pacing->tokens <= DEPTH);
-	assert(is_on_network(pacing) || pacing->news == PACING_NEWS_NONE);
 }

@@ -7,9 +7,8 @@
  *
  * On a network the rate goes far lower, as what is in the way there is slower than a socket.  It
  * changes once in an interval: it doubles until the first congestion, and then grows by an amount,
- * by which flows come to share alike, and by a part of itself, which fast networks need; a loss
- * takes half of it, as of a congestion window, and a CNP a fifth (cc.h).  What may
- * go at once is what the rate brings in an interval.
+ * by which flows come to share alike, and by a part of itself, which fast networks need; a CNP or a
+ * loss takes a fifth of it (RFC 8511).  What may go at once is what the rate brings in an interval.
  */
 #ifndef UROCE_ENGINE_CC_PACING_H
 #define UROCE_ENGINE_CC_PACING_H
@@ -23,19 +22,14 @@ enum pacing_phase {
 	PACING_STEADY,	 /* on a network, later */
 };
 
-enum pacing_news {
-	PACING_NEWS_NONE,
-	PACING_NEWS_MARKED, /* a CNP has come */
-	PACING_NEWS_LOST,   /* a READ was asked for again */
-};
-
 struct pacing {
 	uint64_t filled_at;  /* ns */
 	int64_t tokens;	     /* bytes that may go now */
 	uint32_t rate;	     /* bytes per millisecond */
 	uint64_t stepped_at; /* ns; when the rate changed last */
 	enum pacing_phase phase;
-	enum pacing_news news; /* since then */
+	bool marks;	   /* CNPs may come */
+	bool is_congested; /* since then a CNP has come, or a READ was requested again */
 };
 
 void pacing_start(struct pacing *pacing, uint64_t now);
