@@ -45,7 +45,6 @@ enum mutant_law {
 	MUTANT_STAYS_IN_RNR_WAIT,
 	MUTANT_NO_RECOVERY,
 	MUTANT_NO_GO_BACK,
-	MUTANT_FORGETS_GO_BACK,
 	MUTANT_NO_PROBE,
 	MUTANT_NO_RNR_WAIT,
 	/* ... or with the schedule (mutant_schedule.c). */

@@ -109,8 +109,6 @@ void __wrap_loss_go_back(struct eng_qp *qp, enum loss_state to)
 	    (to == LOSS_PROBE && mutant_has(MUTANT_NO_PROBE)) ||
 	    (to == LOSS_RNR_WAIT && mutant_has(MUTANT_NO_RNR_WAIT)))
 		to = LOSS_OPEN;
-	if (to == LOSS_PROBE && mutant_has(MUTANT_FORGETS_GO_BACK))
-		qp->req.loss.resume = LOSS_OPEN;
 	__real_loss_go_back(qp, to);
 }
 
@@ -147,11 +145,6 @@ const struct mutant mutants_of_losses[] = {
 	{ .name = "no-go-back",
 	  .fault = "obeys each NAK for the same packet",
 	  .law = MUTANT_NO_GO_BACK },
-	{ .name = "forgets-go-back",
-	  .fault = "obeys a NAK again once the packet has been probed",
-	  .flows = true,
-	  .seed = 20629,
-	  .law = MUTANT_FORGETS_GO_BACK },
 	{ .name = "no-probe",
 	  .fault = "sends all packets again for a probe",
 	  .law = MUTANT_NO_PROBE },
