@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The transport of one queue pair: packets, posted work and the time are passed in; packets in by
- * eng_receive(), packets out by eng_transmit(), the next deadline as a number.  Times are in ns and
- * never 0.  Pure: no socket,
- * thread, clock, allocation or errno, and nothing shared with other QPs but struct
- * eng_inflight_budget; one caller at a time per QP.
+ * The transport of one queue pair.  The caller passes in packets (eng_receive()), posted work and
+ * the time, and gets packets (eng_transmit()) and the next deadline (eng_deadline()).  Times are in
+ * ns and never 0.  Pure: no socket, thread, clock, allocation or errno, and nothing shared with
+ * other QPs but struct eng_inflight_budget; one caller at a time for each QP.
  *
  *   requester   takes send WQEs, decides what may be sent next (credits, fence, cwnd ...)
- *   completer   takes responses, retires send WQEs (the spec counts it to the requester)
- *   responder   takes requests, executes them, owes ACKs, NAKs, READ and Atomic responses
+ *   completer   takes responses, retires send WQEs (in the specification a part of the requester)
+ *   responder   takes requests, executes them, sends ACKs, NAKs, READ and Atomic responses
  *
- * What a packet carries is a function of (WQE, PSN), but for AckReq, so a retry is next_psn =
- * unacked_psn.  "May I send?" is computed each time and its answer is a value of enum eng_tx, never
- * a remembered flag.
+ * The contents of a packet are a function of its WQE and PSN, except AckReq, so a retry is next_psn
+ * = unacked_psn.  Whether a packet may be sent is computed each time, as a value of enum eng_tx.
  *
  * Terms of the specification: PSN packet sequence number, SSN number of a send WQE (first is 1),
  * MSN messages that the responder has completed, LSN the highest SSN that credits allow (MSN plus
@@ -44,13 +42,13 @@ struct eng_wc {
 	uint32_t immediate; /* host order; or the invalidated R_Key */
 	uint32_t flags;	    /* set of enum eng_wc_flag */
 	uint32_t src_qpn;   /* UD */
-	uint32_t srqn;	    /* XRC: whose receive request this was */
+	uint32_t srqn;	    /* XRC: shared receive queue of the receive WQE */
 	bool receive;	    /* belongs to the receive queue */
-	bool solicited;	    /* wakes also a consumer that waits for solicited completions */
-	bool ipv6;	    /* UD: what the datagram came by; else IPv4 */
+	bool solicited;	    /* wakes a consumer that waits for solicited completions only */
+	bool ipv6;	    /* UD: the datagram came by IPv6; false: by IPv4 */
 };
 
-/* A receive request under way; its SGEs are kept beside it. */
+/* A receive WQE in use; its SGEs are stored separately. */
 struct eng_recv_desc {
 	uint64_t wr_id;
 	uint32_t length; /* bytes: sum of the SGEs */
@@ -60,13 +58,13 @@ struct eng_recv_desc {
 enum eng_rq_result {
 	ENG_RQ_OK,
 	ENG_RQ_EMPTY,  /* no receive request is posted */
-	ENG_RQ_DENIED, /* no such queue, or it is not this QP's to use */
+	ENG_RQ_DENIED, /* no such queue, or this QP may not use it */
 };
 
 /* Use of memory by its L_Key; every use but ENG_USE_SEND writes to it. */
 enum eng_use {
 	ENG_USE_SEND,	 /* the payload of a request */
-	ENG_USE_RESULT,	 /* the answer to a READ or an Atomic */
+	ENG_USE_RESULT,	 /* the result of a READ or an Atomic */
 	ENG_USE_RECEIVE, /* a receive request, whose keys are of its queue's protection domain */
 };
 
@@ -101,11 +99,11 @@ struct eng_ops {
 	 */
 	void *(*ooo_alloc)(void *owner);
 	void (*ooo_free)(void *owner, void *block);
-	/* Execute a BIND_MW work request; false gives ENG_MW_BIND_ERR.  May be NULL. */
+	/* Executes a BIND_MW work request; false gives ENG_MW_BIND_ERR.  May be NULL. */
 	bool (*bind)(void *owner, const struct eng_send_wqe *wqe);
 };
 
-/* What modify_qp sets.  Written by the owner before eng_set_state(), under the QP's lock. */
+/* Attributes of modify_qp.  The owner writes them before eng_set_state(), under the QP's lock. */
 struct eng_attr {
 	uint32_t mtu; /* path MTU in bytes: 256, 512, 1024, 2048 or 4096 */
 	uint32_t dest_qpn;
@@ -119,29 +117,29 @@ struct eng_attr {
 	uint8_t rnr_retry;	    /* 0..6, 7 is for ever */
 	uint8_t min_rnr_timer;	    /* code that our RNR NAKs carry */
 	uint8_t max_rd_atomic;	    /* initiator depth */
-	uint8_t max_dest_rd_atomic; /* responder resources: see eng_set_resp_res() */
+	uint8_t max_dest_rd_atomic; /* responder resources, see eng_set_resp_res() */
 	bool sq_drained_event;
 	struct eng_path path;
 };
 
-/* Why there is nothing to send, or that there is. */
+/* Result of eng_transmit(): a burst, or the reason why there is none. */
 enum eng_tx {
-	ENG_TX_BURST,	     /* the burst holds at least one packet: send it, then ask again */
-	ENG_TX_RESP_ERROR,   /* inside the engine: an answer cannot be given, so the QP fails */
-	ENG_TX_LOCAL_ERROR,  /* a request has a local error: it fails when it is the oldest */
-	ENG_TX_IDLE,	     /* all is sent */
-	ENG_TX_CREDIT,	     /* a limited request waits for a response, or for news (rule C13) */
+	ENG_TX_BURST,	     /* the burst has at least one packet: send it, then call again */
+	ENG_TX_RESP_ERROR,   /* internal: a response cannot be sent, so the QP fails */
+	ENG_TX_LOCAL_ERROR,  /* a request has a local error, and fails once it is the oldest */
+	ENG_TX_IDLE,	     /* nothing to send */
+	ENG_TX_CREDIT,	     /* a limited request waits for a response, or for credits (rule C13) */
 	ENG_TX_FENCE,	     /* earlier READs or Atomics are not complete (rule C16) */
 	ENG_TX_READ_DEPTH,   /* max_rd_atomic READs and Atomics are under way (rule S12) */
-	ENG_TX_CWND,	     /* as much unacknowledged as the congestion window allows */
-	ENG_TX_BUDGET,	     /* all QPs of the process together have enough in flight */
-	ENG_TX_BATCH,	     /* waits for more posts, to leave in one burst */
-	ENG_TX_ACK_DELAY,    /* an ACK waits for requests to ride behind */
+	ENG_TX_CWND,	     /* the congestion window is full */
+	ENG_TX_BUDGET,	     /* the in-flight budget of all QPs is used up */
+	ENG_TX_BATCH,	     /* waits for more posts, to be sent in one burst */
+	ENG_TX_ACK_DELAY,    /* an ACK is delayed until requests are sent */
 	ENG_TX_BACKPRESSURE, /* the transport has no room for a long burst */
-	ENG_TX_RNR,	     /* waiting out the peer's RNR timer */
+	ENG_TX_RNR,	     /* the peer's RNR timer runs */
 	ENG_TX_PACING,	     /* READ responses wait so as not to overrun the peer's socket */
-	ENG_TX_DRAINED,	     /* SQD: nothing new is begun */
-	ENG_TX_STATE,	     /* not in a state that sends */
+	ENG_TX_DRAINED,	     /* SQD: no request is started */
+	ENG_TX_STATE,	     /* the QP state does not allow sending */
 	ENG_TX_REASONS,
 };
 const char *eng_tx_name(enum eng_tx reason);
@@ -151,7 +149,7 @@ enum eng_side {
 	ENG_RESPONSES = 2,
 };
 
-/* What the responder owes the peer, and how soon. */
+/* Responses that are pending, by urgency. */
 enum eng_resp_pending {
 	ENG_RESP_NONE,
 	ENG_RESP_DELAYABLE, /* a plain ACK: may wait for data that goes the same way, but not for
@@ -160,7 +158,7 @@ enum eng_resp_pending {
 			     */
 };
 
-struct eng_qp; /* qp.h has the insides */
+struct eng_qp; /* private: qp_priv.h */
 
 size_t eng_ooo_packet_bytes(void);
 
@@ -171,17 +169,16 @@ size_t eng_ooo_packet_bytes(void);
 size_t eng_qp_bytes(uint32_t max_recv_sge);
 
 /*
- * What all QPs of a process have in flight together: their packets meet in the same few socket
- * buffers.  The owner zeroes it and sets the limit, the engines add and subtract; all of that
- * atomically, since QPs are used by several threads.  A QP with nothing in flight may always send
- * one burst.
+ * Bytes that all QPs of a worker have in flight: their packets share a few socket buffers.  The
+ * owner zeroes it and sets the limit; the engines add and subtract atomically, since several
+ * threads use the QPs.  A QP with nothing in flight may always send one burst.
  */
 struct eng_inflight_budget {
-	uint64_t under_way; /* bytes, as a socket charges them */
+	uint64_t under_way; /* bytes in flight, as a socket charges them */
 	uint64_t limit;
 	/*
-	 * The caller comes back to QPs that met ENG_TX_BUDGET: then those with nothing in flight
-	 * wait like the others.
+	 * The caller calls QPs again that got ENG_TX_BUDGET; so QPs with nothing in flight can wait
+	 * like the others.
 	 */
 	bool queued;
 };
@@ -193,7 +190,7 @@ struct eng_qp_init {
 	const struct eng_ops *ops;
 	struct eng_ring *sq;   /* send queue, owner's memory */
 	struct eng_ring *rq;   /* receive queue of its own or shared */
-	uint32_t max_recv_sge; /* what eng_qp_bytes() was told */
+	uint32_t max_recv_sge; /* as passed to eng_qp_bytes() */
 	bool rq_shared;	       /* SRQ: credits are reported as 11111b (rule C7) */
 	bool credits_hidden;   /* report 11111b although the receive queue is our own */
 	bool signal_all;       /* sq_sig_all */
@@ -205,27 +202,27 @@ struct eng_attr *eng_qp_attr(struct eng_qp *qp);
 enum eng_qp_state eng_qp_state(const struct eng_qp *qp);
 
 /*
- * Memory in which the QP keeps up to depth READs and Atomics that the peer may request again,
- * aligned as malloc() does.  Must be called before max_dest_rd_atomic is raised to depth; depth
- * may only grow.  Entries in use are kept.  Returns the memory given before, which is the owner's
- * again, or NULL.
+ * Sets the memory for responder resources: depth READs and Atomics that the peer may request again.
+ * memory: eng_resp_res_bytes(depth) bytes, aligned as by malloc().  Must be called before
+ * max_dest_rd_atomic is raised to depth; depth may only grow.  Entries in use are copied.  Returns
+ * the previous memory, which the caller must free, or NULL.
  */
 size_t eng_resp_res_bytes(uint32_t depth);
 void *eng_set_resp_res(struct eng_qp *qp, void *memory, uint32_t depth);
 
 /*
- * Enter state to; the move has been checked against the table in qp_state.h and the attributes
- * have been set.  ERR flushes both queues, RESET forgets everything (rules C5, S13).
+ * Enters state to; the caller has checked the transition by eng_modify_check() and has set the
+ * attributes.  ERR flushes both queues, RESET clears everything (rules C5, S13).
  */
 void eng_set_state(struct eng_qp *qp, enum eng_qp_state to, uint64_t now);
 
-/* Posting: the next free send entry, or NULL when the queue is full; then push. */
+/* Posting: returns the next free send WQE, or NULL if the queue is full; eng_sq_push() posts it. */
 struct eng_send_wqe *eng_sq_next(struct eng_qp *qp);
 void eng_sq_push(struct eng_qp *qp);
-/* In ERR: complete what was posted as flushed (rule S13).  Also after eng_set_state(). */
+/* In ERR and SQE: completes all posted requests as flushed (rule S13). */
 void eng_flush(struct eng_qp *qp);
 
-/* The receive queue has got one more entry (owner moved ring->head). */
+/* Posting: returns the next free receive WQE, or NULL; eng_rq_push() posts it. */
 struct eng_recv_wqe *eng_rq_next(struct eng_ring *rq);
 static inline void eng_rq_push(struct eng_ring *rq)
 {
@@ -233,24 +230,24 @@ static inline void eng_rq_push(struct eng_ring *rq)
 }
 
 /*
- * Does a time that has to pass in full begin with this packet (an RNR NAK, rule S10)?  Then the
- * time that eng_receive() gets has to be read when the packet has come, and not earlier.
+ * Returns true if this packet starts a timer that must not be shortened (RNR NAK, rule S10): the
+ * time passed to eng_receive() must be read after the packet has been received.
  */
 bool eng_needs_timestamp(const struct wire_packet *packet);
 /*
- * A packet for this QP has passed the rx demux (rule S14).  packet is not kept.  Here as in all
- * calls the time may be a little earlier than that of the call before.
+ * Handles a packet for this QP that has passed the checks of rule S14.  packet is not kept.  As in
+ * all calls, now may be slightly earlier than in the previous call.
  */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
-/* On what occasion eng_transmit() is called. */
+/* Why eng_transmit() is called. */
 enum eng_tx_trigger {
-	ENG_TX_TRIGGER_POLL,  /* packets have been received, deadlines expired */
-	ENG_TX_TRIGGER_POST,  /* something has been posted: what is owed leaves with it */
-	ENG_TX_TRIGGER_FINAL, /* there may be no other occasion: nothing waits for one */
+	ENG_TX_TRIGGER_POLL,  /* packets have been received, or deadlines have expired */
+	ENG_TX_TRIGGER_POST,  /* requests have been posted: pending responses are sent with them */
+	ENG_TX_TRIGGER_FINAL, /* this may be the last call: nothing is delayed */
 };
 
-/* What only the caller can know: facts, and no decisions. */
+/* Inputs that only the caller has; the engine decides. */
 struct eng_tx_ctx {
 	uint64_t now;
 	uint64_t round; /* counts the rounds that pollers have begun: has there been one since? */
@@ -263,11 +260,10 @@ struct eng_tx_ctx {
 };
 
 /*
- * Fill burst with the next packets: a burst that is complete as it leaves, with the ACK that may
- * ride behind requests.  Or there is nothing, for the reason that is returned, and eng_deadline()
- * tells when to ask again.  A packet handed out counts as sent, whatever becomes of it.  The
- * burst's pieces are valid until memory regions may be deregistered, that is inside the caller's
- * lock.
+ * Fills burst with the next packets, and possibly an ACK after requests.  If there is nothing to
+ * send, returns the reason; eng_deadline() is the time of the next call.  Packets in the burst
+ * count as sent.  The burst's pieces are valid until memory regions may be deregistered, that is as
+ * long as the caller holds its lock.
  */
 enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_tx_ctx *ctx);
 
@@ -276,42 +272,42 @@ enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struc
  * why they wait for the next round.  Of hint, time, occasion and sides are not looked at.
  */
 enum eng_tx eng_sq_kick(struct eng_qp *qp, const struct eng_tx_ctx *ctx);
-/* Receive requests have been pushed: is eng_transmit() to be called for them (rule C10)? */
+/*
+ * To be called after receive requests have been posted.  Returns true if eng_transmit() must be
+ * called to report the new credits (rule C10).
+ */
 bool eng_receive_posted(struct eng_qp *qp);
 
-/*
- * The burst could not be sent (socket buffer or ring full): take its packets back, as if
- * eng_transmit() had not handed them out.
- */
+/* Undoes eng_transmit(): the burst could not be sent, since the socket buffer or ring is full. */
 void eng_tx_rollback(struct eng_qp *qp, const struct eng_burst *burst);
 
 enum eng_resp_pending eng_resp_pending(const struct eng_qp *qp);
 /*
- * The QP is about to be destroyed: if the peer has sent requests, repeat the last ACK a few times,
- * since there will be no answer to a retry when that ACK is lost.  These are unsolicited ACKs,
- * which are allowed at any time (rule C8).
+ * To be called before the QP is destroyed: makes several repetitions of the last ACK pending if the
+ * peer has sent requests, since a retry will not be answered if that ACK is lost.  These are
+ * unsolicited ACKs, which are allowed at any time (rule C8).
  */
 void eng_send_final_acks(struct eng_qp *qp);
 
-/* Packets handed out and not yet acknowledged. */
+/* Number of PSNs sent and not acknowledged. */
 uint32_t eng_in_flight(const struct eng_qp *qp);
 /*
- * Returns true if all posted requests have been sent, and an answer is missing that has been
- * awaited for less than patience_ns.
+ * Returns true if all posted requests have been sent and a response has been outstanding for less
+ * than patience_ns.
  */
 bool eng_awaits_response(const struct eng_qp *qp, uint64_t now, uint64_t patience_ns);
 /*
- * When eng_expire() and then eng_transmit() have to be called next, or ENG_NEVER.  eng_timer() is
- * the part of it at which eng_expire() acts (rule S10); the others are the pace of READ responses
- * and the ACK that waits.
+ * eng_deadline(): time of the next call of eng_expire() and then eng_transmit(), or ENG_NEVER.  It
+ * is the earliest of eng_timer(), the timer that eng_expire() handles (rule S10), the pace of READ
+ * responses and the end of an ACK delay.
  */
 uint64_t eng_timer(const struct eng_qp *qp);
 uint64_t eng_deadline(const struct eng_qp *qp);
-/* Is eng_deadline() earlier than that?  For most packets it costs less to know. */
+/* Returns true if eng_deadline() is earlier than time; cheaper than computing it. */
 bool eng_deadline_before(const struct eng_qp *qp, uint64_t time);
 /*
  * Returns true if eng_expire() would count a Local ACK Timeout (rule S10).  The caller should first
- * pass on everything that has arrived: the ACK may be part of it.
+ * pass in all received packets, which may include the ACK.
  */
 bool eng_times_out(const struct eng_qp *qp, uint64_t now);
 void eng_expire(struct eng_qp *qp, uint64_t now);
@@ -327,59 +323,59 @@ bool eng_few_retries(const struct eng_qp *qp);
  * itself does so when the Local ACK Timeout runs out.
  */
 void eng_check(const struct eng_qp *qp);
-/* How often the Local ACK Timeout has expired (rule S10), on this and earlier connections. */
+/* Number of Local ACK Timeouts (rule S10) on this and earlier connections of the QP. */
 uint64_t eng_timeouts(const struct eng_qp *qp);
 
 /*
- * Does the transport to the peer make a sender wait (eng_tx_rollback()) rather than lose what it
- * has no room for?  Then READ responses need no pace.
+ * Sets whether the transport to the peer blocks (eng_tx_rollback()) instead of dropping packets, as
+ * shared memory does.  READ responses are then not paced.
  */
 void eng_set_lossless_transport(struct eng_qp *qp, bool waits);
 
 /*
- * ECT was asked for the packets of this QP, so marks that come (WIRE_CE) are told to the peer: by
- * CNPs on this path, which is kept until it is set anew, and whose packets have the IPv4
- * identification 0.  NULL: no ECT, and marks are only counted.
+ * Enables congestion notification: packets of this QP are sent with ECT, and received marks
+ * (WIRE_CE) are reported to the peer by CNPs on this path, with IPv4 identification 0.  cnp must
+ * stay valid until the next call.  NULL: no ECT; marks are only counted.
  */
 void eng_set_ecn(struct eng_qp *qp, const struct eng_path *cnp);
 
-/* What the congestion window goes by (cc.h).  It begins anew when that changes. */
+/* Congestion control algorithm (cc.h).  Changing it restarts the congestion window. */
 enum eng_cc_algo {
-	ENG_CC_LOCAL,	/* default: only the peer's socket buffer is in the way */
-	ENG_CC_NETWORK, /* a network with queues, and others that use them */
+	ENG_CC_LOCAL,	/* default: only the socket buffer of the peer can overflow */
+	ENG_CC_NETWORK, /* queues of a network, shared with other flows */
 	ENG_CC_ALGOS,
 };
 void eng_set_cc(struct eng_qp *qp, enum eng_cc_algo law);
 
-/* All that can be seen of a QP from outside, for uroce-stat and for tests. */
+/* State of a QP for uroce-stat and tests. */
 struct eng_qp_info {
 	enum eng_qp_type type;
 	enum eng_qp_state state;
 	uint32_t qpn, dest_qpn;
 	uint32_t mtu;
 	uint32_t next_psn, unacked_psn, expected_psn;
-	uint32_t ssn;		     /* of the last posted request */
-	uint32_t sent_ssn;	     /* of the last request begun */
-	uint32_t msn;		     /* ours as responder */
-	uint32_t lsn;		     /* what the peer's credits allow us */
+	uint32_t ssn;		     /* SSN of the last request posted */
+	uint32_t sent_ssn;	     /* SSN of the last request started */
+	uint32_t msn;		     /* MSN of the responder */
+	uint32_t lsn;		     /* LSN of the requester */
 	bool unlimited;		     /* the peer reports 11111b */
-	bool credits_heard;	     /* any AETH with a credit count has come */
+	bool credits_heard;	     /* an AETH has been received */
 	uint32_t credits_last_heard; /* decoded */
 	uint32_t credits_advertised; /* decoded, as last sent */
 	uint32_t credits_now;	     /* receive WQEs free */
 	uint32_t sq_used, rq_used;
 	uint32_t outstanding_reads;
-	bool in_message; /* a request of several packets has come in part */
+	bool in_message; /* a message has been received in part */
 	uint32_t in_flight, cwnd;
 	uint32_t retries_left, rnr_retries_left;
-	enum eng_tx waiting; /* why the requester is not sending */
+	enum eng_tx waiting; /* reason why the requester is not sending */
 	uint64_t counters[ENG_COUNTER_COUNT];
 };
 void eng_qp_query(const struct eng_qp *qp, struct eng_qp_info *view);
 
 /*
- * XRC: the number of the shared receive queue that the request under way names.  Its protection
- * domain is the one that R_Keys are checked against (for use inside map_remote).
+ * XRC: returns the number of the shared receive queue of the request being executed, whose
+ * protection domain R_Keys are checked against.  For use inside eng_ops.map_remote().
  */
 uint32_t eng_current_srqn(const struct eng_qp *qp);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The insides of a queue pair: one structure per role, each owned by the file of its name.  Only
- * the engine includes this header.
+ * Private structures of a queue pair: one for each role, written by the file of its name.  Only the
+ * engine and the simulators include this header.
  */
 #ifndef UROCE_ENGINE_QP_PRIV_H
 #define UROCE_ENGINE_QP_PRIV_H
@@ -11,25 +11,22 @@
 #include "engine/cc/pacing.h"
 #include "engine/recovery/rtt.h"
 
-/* What the peer's AETHs have reported last. */
+/* What the last AETH from the peer reported. */
 enum credit_report {
-	CREDIT_REPORT_NONE,	 /* none has come */
+	CREDIT_REPORT_NONE,	 /* no AETH received yet */
 	CREDIT_REPORT_UNLIMITED, /* 11111b (rule C3); always on unreliable services */
 	CREDIT_REPORT_COUNT,
 };
 
-/*
- * What the peer's AETHs allow (credit.c).  lsn never moves back (rules C12, U3).
- */
+/* End-to-end credits that the peer has granted (credit.c). */
 struct credit {
-	uint32_t lsn;
+	uint32_t lsn; /* limit sequence number; never decreases (rules C12, U3) */
 	enum credit_report report;
-	bool peer_sends_unsolicited; /* the last news of credits that were waited for came unasked
-				      */
-	uint8_t last_code;
-	uint32_t uncredited;	/* requests begun that need no receive WQE (rule C12) */
-	uint64_t last_rnr_ns;	/* what the last RNR NAK made us wait; 0: there was none */
-	uint64_t wait_deadline; /* a limited request waits for news so long; 0: none does */
+	bool peer_sends_unsolicited; /* the last credits came as an unsolicited ACK */
+	uint8_t last_code;	     /* credit code of the last AETH */
+	uint32_t uncredited;	     /* requests started that need no receive WQE (rule C12) */
+	uint64_t last_rnr_ns;	     /* RNR timer of the last RNR NAK; 0: none received */
+	uint64_t wait_deadline; /* ns; a limited request waits for credits until then; 0: none */
 };
 
 /* Number of packets that may be kept ahead of a missing one: more than a window holds. */
@@ -45,7 +42,7 @@ enum loss_state {
 	LOSS_STATES,
 };
 
-/* Packets that loss recovery sends ahead of new ones; one action is pending at a time. */
+/* Packets that loss recovery sends before new ones; at most one action is pending. */
 enum loss_action {
 	LOSS_ACTION_NONE,
 	LOSS_ACTION_ACK_PROBE,
@@ -55,61 +52,61 @@ enum loss_action {
 
 struct loss {
 	enum loss_state state;
-	enum loss_state resume;	 /* after RNR_WAIT: OPEN, or GO_BACK, which PROBE has left */
-	enum loss_action action; /* pending, that is not sent yet */
+	enum loss_state resume;	 /* state after RNR_WAIT, or before PROBE: OPEN or GO_BACK */
+	enum loss_action action; /* pending, not sent yet */
 	uint64_t rnr_until;	 /* ns; end of RNR_WAIT */
-	uint64_t lossy_until;	 /* ns; the peer's silence is taken for a loss before this */
-	uint64_t acted_at;	 /* ns; the last action, from which on the probe timer runs */
-	uint64_t ack_probe_at;	 /* ns; the last solicitation, 0 once something is acknowledged */
+	uint64_t lossy_until;	 /* ns; until then silence of the peer counts as a loss */
+	uint64_t acted_at;	 /* ns; time of the last action, start of the probe timer */
+	uint64_t ack_probe_at;	 /* ns; time of the last ACK probe; 0: progress since then */
 	uint8_t probes;		 /* back-off: number of times the probe timeout is doubled */
 	uint8_t timeout_shift;	 /* number of times the Local ACK Timeout is doubled */
 };
 
-/* What the law of networks remembers (cc.c). */
+/* Congestion control of a network path (cc.c). */
 struct cc_state {
-	uint64_t acked, marked; /* bytes of this window, by weight, and those that met marks */
-	uint32_t window_psn;	/* this window ends before it */
-	uint16_t alpha;		/* part of what was marked of late, in 1024ths */
-	bool ack_has_ece;	/* the ACK at hand has BECN */
-	bool peer_echoes_ce;	/* ... and so has been seen to mean something at the peer */
-	bool slow_start;	/* no congestion so far: grow by all that is acknowledged */
+	uint64_t acked, marked; /* bytes acknowledged in this window, and those with marks */
+	uint32_t window_psn;	/* first PSN after this window */
+	uint16_t alpha;		/* smoothed fraction of marked bytes, in 1024ths */
+	bool ack_has_ece;	/* the ACK being processed has BECN set */
+	bool peer_echoes_ce;	/* the peer has set BECN in an ACK before */
+	bool slow_start; /* no congestion so far: the window grows by all acknowledged bytes */
 };
 
-/* How the peer treats losses, as far as is known. */
+/* How the peer treats packets after a lost one, as far as is known. */
 enum peer {
-	PEER_ANSWERED,	 /* nothing special */
-	PEER_UNANSWERED, /* on a network: it has answered nothing yet, nor reported credits */
-	PEER_KEEPS,	 /* it has acknowledged beyond a gap, and so keeps what comes early */
+	PEER_ANSWERED,	 /* nothing is known but that it responds */
+	PEER_UNANSWERED, /* on a network: no response yet, and no credits reported */
+	PEER_KEEPS,	 /* it keeps out-of-order packets: it has acknowledged beyond a hole */
 };
 
-/* Packets that are sent again because the peer lacks them (recovery/retransmit.c). */
+/* Selective retransmission of requests (recovery/retransmit.c). */
 struct retransmit {
-	uint32_t psn;	   /* first PSN of the last repair */
-	uint32_t packets;  /* number of its packets; 0: the ACK has jumped beyond them */
-	uint32_t sent_psn; /* next_psn when it was sent */
+	uint32_t psn;	   /* first PSN of the last retransmission */
+	uint32_t packets;  /* its number of packets; 0: an ACK beyond it has arrived */
+	uint32_t sent_psn; /* next_psn at that time */
 	enum peer peer;
-	uint8_t trials; /* repairs sent before the peer has been seen to keep packets */
+	uint8_t trials; /* retransmissions sent while peer was not known to keep packets */
 };
 
-/* READ responses that have been placed ahead of their turn (recovery/read_retry.c). */
+/* READ responses received out of order, and READ retry (recovery/read_retry.c). */
 struct read_retry {
-	uint32_t count;		 /* of bits below; all else counts only when there are some */
-	uint32_t placed_max_psn; /* they all lie before it, and what an ACK behind a gap is for, */
-	uint32_t rx_max_psn;	 /* ... and behind the newest one that has come since going back is
-				    this */
-	uint32_t requested_psn;	 /* what is missing before it has been asked for again */
-	uint32_t behind_psn;	 /* what was first asked for when that was done lies before it */
-	uint32_t parts_psn;	 /* parts of READs that have been asked for lie before it */
-	uint32_t from_psn;	 /* first PSN of the parts to request; they end at requested_psn */
+	uint32_t count;		 /* number of bits set in placed; 0: no other field is valid */
+	uint32_t placed_max_psn; /* one past the highest PSN placed, or acknowledged out of order */
+	uint32_t rx_max_psn;	 /* one past the highest PSN received since going back */
+	uint32_t requested_psn;	 /* everything missing before this PSN has been requested again */
+	uint32_t behind_psn;	 /* next_psn at the time of that request */
+	uint32_t parts_psn;	 /* one past the highest PSN ever requested again */
+	uint32_t from_psn;	 /* first PSN of the pending request, which ends at requested_psn */
 	uint32_t sent_from_psn;	 /* first PSN of the last burst of such requests */
-	uint64_t requested_at;	 /* ns; when parts were requested last */
-	uint64_t placed[ENG_AHEAD_PACKETS / 64]; /* a bit for each PSN, modulo their number */
+	uint64_t requested_at;	 /* ns; time of the last such request */
+	uint64_t placed[ENG_AHEAD_PACKETS / 64]; /* bit psn % ENG_AHEAD_PACKETS: placed */
 };
 
 /*
  * The send queue in PSNs: unacked_psn <= next_psn <= end_psn <= post_psn.  Packets from unacked_psn
- * to next_psn are under way; next_psn behind end_psn means that packets are sent again.  WQE
- * indexes: sq.tail <= next_wqe <= begun <= sq.head; WQEs before begun have had a packet sent.
+ * to next_psn are in flight; next_psn < end_psn means that packets are being retransmitted.  In WQE
+ * indexes: sq.tail <= next_wqe <= begun <= sq.head; WQEs before begun have been sent in part or in
+ * whole.
  */
 struct requester {
 	uint32_t next_psn;
@@ -118,29 +115,30 @@ struct requester {
 	uint32_t post_psn;
 	uint32_t next_wqe;
 	uint32_t begun;
-	uint32_t reads_outstanding; /* READs and Atomics begun and not complete */
-	uint32_t posted_uncredited; /* posted requests that need no receive WQE */
-	uint32_t repeated_psn;	/* answers to duplicates and solicitations come before its ACK */
-	uint32_t ack_probe_psn; /* behind ackreq_psn at the last solicitation */
-	uint32_t ackreq_psn;	/* the newest packet sent with AckReq, or READ response due */
+	uint32_t reads_outstanding; /* number of READs and Atomics started and not complete */
+	uint32_t posted_uncredited; /* number of posted requests that need no receive WQE */
+	uint32_t
+		repeated_psn; /* ACKs of duplicates and of ACK probes are expected up to this PSN */
+	uint32_t ack_probe_psn; /* one past ackreq_psn at the last ACK probe */
+	uint32_t ackreq_psn;	/* highest PSN sent with AckReq, or of a READ response due */
 	uint32_t posted_ssn;	/* SSN of the last request posted (rule C11) */
-	uint32_t begun_ssn;	/* SSN of the last request begun */
-	enum eng_tx waiting;	/* the last answer, only to be looked at */
+	uint32_t begun_ssn;	/* SSN of the last request started */
+	enum eng_tx waiting;	/* last reason for not sending, for eng_qp_query() */
 
-	/* The congestion window in bytes, and running sums over the PSNs (cwnd.c). */
-	uint64_t cost_next;
-	uint64_t cost_unacked;
-	uint64_t cost_published; /* what the share knows of their difference */
+	/* Congestion window in bytes, and running sums of the bytes of PSNs (cwnd.c). */
+	uint64_t cost_next;	 /* bytes before next_psn */
+	uint64_t cost_unacked;	 /* bytes before unacked_psn */
+	uint64_t cost_published; /* their difference as added to the in-flight budget */
 	uint64_t cwnd;
 	uint64_t cwnd_limit;
-	uint32_t cwnd_recovery_psn; /* one reduction per window: none before this is acknowledged */
+	uint32_t cwnd_recovery_psn; /* no further reduction until this PSN is acknowledged */
 	struct cc_state cc;
 
 	/* Retries (rule S10). */
-	uint64_t last_progress;
+	uint64_t last_progress; /* ns; start of the Local ACK Timeout */
 	uint8_t retries_left;
 	uint8_t rnr_left;
-	uint32_t repeats; /* PSNs sent again after a timeout: responses may come twice */
+	uint32_t repeats; /* number of PSNs retransmitted by timeouts: responses may come twice */
 	bool drained_reported;
 	struct rtt rtt;
 	struct loss loss;
@@ -149,60 +147,61 @@ struct requester {
 	struct read_retry read_retry;
 };
 
-/* Up to eight parts of a READ may be asked for at once; of more, what lies between is sent too. */
+/* One request for parts of a READ has at most 8 parts; further holes are sent as well. */
 #define RESP_RES_HOLES 7
 
 enum resp_res_kind {
 	RESP_RES_FREE,
-	RESP_RES_READ, /* and ATOMIC_WRITE, which is answered as a READ of no bytes */
+	RESP_RES_READ, /* also ATOMIC_WRITE: its response is that of a READ of 0 bytes */
 	RESP_RES_ATOMIC,
 };
 
-/* A READ or Atomic that the peer may ask for again (resp_res.c). */
+/* Responder resource: a READ or Atomic that the peer may request again (resp_res.c). */
 struct resp_res {
 	enum resp_res_kind kind;
-	bool again;   /* the pending answer repeats one that was given before */
-	uint32_t psn; /* of the request, that is of the first response */
+	bool again;   /* the pending response repeats one that was sent before */
+	uint32_t psn; /* PSN of the request and of the first response */
 	uint32_t packets;
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t length;
-	uint32_t until;	    /* READ: bytes of the message that are wanted, length or fewer */
-	uint32_t srqn;	    /* XRC */
-	uint64_t original;  /* Atomic: the value before */
-	uint32_t from;	    /* READ: response packets [from, end) are wanted, next is the next; */
-	uint32_t next, end; /* nothing is pending when next == end */
-	uint32_t before;    /* what next was before the last burst, if that holds answers of this */
-	uint32_t holes;	    /* packets [from, to) that are not wanted, between from and end above */
+	uint32_t until;	   /* READ: end of the requested bytes in the message, at most length */
+	uint32_t srqn;	   /* XRC */
+	uint64_t original; /* Atomic: value before the operation */
+	uint32_t from;	   /* READ: first response packet requested */
+	uint32_t next;	   /* READ: next response packet to send; next == end: nothing is pending */
+	uint32_t end;	   /* READ: one past the last response packet requested */
+	uint32_t before;   /* next before the last burst, if that has responses of this request */
+	uint32_t holes;	   /* number of entries of hole[]: packets [from, to) not requested */
 	struct {
 		uint32_t from, to;
 	} hole[RESP_RES_HOLES];
 };
 
-/* What the peer has been told (rules C8 to C10). */
+/* Credits as last advertised to the peer (rules C8 to C10). */
 struct credit_adv {
-	uint32_t promised;	    /* receive WQEs, counted like wqes_taken: never moves back */
-	uint32_t last_positive_psn; /* the newest PSN that has been acknowledged */
-	int32_t marks;		    /* packets that came marked and have not been told of (ecn.c) */
-	bool by_answer;		    /* it was, by a READ or Atomic response */
-	uint8_t code;		    /* the last credit count */
+	uint32_t promised; /* receive WQEs granted, counted like wqes_taken; never decreases */
+	uint32_t last_positive_psn; /* highest PSN acknowledged */
+	int32_t marks;	/* number of packets received with CE and not echoed yet (ecn.c) */
+	bool by_answer; /* the last ACK was a READ or Atomic response */
+	uint8_t code;	/* last credit code sent */
 };
 
-/* What is told of congestion (ecn.c). */
+/* Congestion notification to the peer (ecn.c). */
 struct ecn {
-	const struct eng_path *cnp; /* NULL: no ECT was asked for */
-	uint64_t quiet_until;	    /* no CNP before */
+	const struct eng_path *cnp; /* path of CNPs; NULL: ECT is off */
+	uint64_t quiet_until;	    /* ns; no CNP is sent before */
 	bool cnp_pending;
 };
 
-/* Requests that are kept until their turn comes (ooo_rx.c). */
+/* Requests received out of order, which are executed in their turn (ooo_rx.c). */
 struct ooo_queue {
-	struct ooo_packet *first, *last; /* by their PSNs; NULL: none */
+	struct ooo_packet *first, *last; /* list in PSN order; NULL: empty */
 	uint32_t count;
-	bool peer_supports; /* the peer is one that can be told beyond a gap */
+	bool peer_supports; /* the peer handles ACKs beyond a hole, as uroce does */
 };
 
-/* The NAK that the responder has raised: no other one until expected_psn arrives (rule S4). */
+/* A NAK is sent once until expected_psn arrives (rule S4). */
 enum nak_state {
 	NAK_STATE_NONE,
 	NAK_STATE_PENDING, /* not sent yet */
@@ -212,73 +211,71 @@ enum nak_state {
 struct responder {
 	uint32_t expected_psn;
 	uint32_t msn;
-	int previous_opcode; /* of the message under way, or -1 */
-	uint32_t received;   /* bytes of the message under way */
+	int previous_opcode; /* last opcode of the message being received; -1: none */
+	uint32_t received;   /* bytes received of that message */
 	uint64_t write_va;
 	uint32_t write_rkey;
 	uint32_t write_length;
-	bool established;
-	uint8_t repeats;	/* of the last positive response, that are still to be sent */
-	uint8_t repeats_before; /* the last burst of responses, for eng_tx_rollback() */
+	bool established;	/* a request has been received */
+	uint8_t repeats;	/* number of repetitions of the last positive response to send */
+	uint8_t repeats_before; /* repeats before the last burst, for eng_tx_rollback() */
 
 	bool ack_pending;
-	uint32_t ack_psn; /* the last SEND or WRITE packet executed */
+	uint32_t ack_psn; /* PSN of the last SEND or WRITE packet executed */
 	enum nak_state nak;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 
-	/* The highest PSN that came too early since the NAK was raised (rule S4), or is kept. */
+	/* Highest PSN received out of order since the NAK (rule S4), or kept. */
 	uint32_t ooo_psn;
 	struct ooo_queue ooo;
 
-	/* Receive WQEs taken so far, and messages completed that took one; free running. */
+	/* Number of receive WQEs taken, and of messages completed that took one; free running. */
 	uint32_t wqes_taken, wqes_done;
 	struct credit_adv credit_adv;
-	struct credit_adv
-		credit_adv_before; /* the last burst of responses, for eng_tx_rollback() */
+	struct credit_adv credit_adv_before; /* before the last burst, for eng_tx_rollback() */
 
 	struct pacing pacing;
-	uint32_t resp_res_head;	   /* free running; the newest is replay[(head - 1) % slots] */
-	uint32_t resp_res_pending; /* how many of them have answers pending; if any, the oldest */
-	uint32_t resp_res_oldest;  /* of those is this, and else it is resp_res_head */
-	/* Which of replay[] the last burst of answers is of, a bit each. */
+	uint32_t resp_res_head;	   /* free running; the newest is resp_res[(head - 1) % slots] */
+	uint32_t resp_res_pending; /* number of entries with responses to send */
+	uint32_t resp_res_oldest;  /* the oldest of these; resp_res_head if there are none */
+	/* Bit n: the last burst has responses of resp_res[n]. */
 	uint64_t resp_res_burst[ENG_MAX_RD_ATOMIC / 64];
 
-	uint32_t srqn;		  /* XRC: the queue that the request under way names */
-	bool taken;		  /* wqe below is the receive request under way */
-	struct eng_recv_desc wqe; /* its SGEs are at the end of the queue pair */
+	uint32_t srqn;		  /* XRC: shared receive queue of the request being received */
+	bool taken;		  /* wqe holds the receive WQE of the message being received */
+	struct eng_recv_desc wqe; /* its SGEs are eng_qp.taken_sge */
 };
 
-/* schedule.since_post of an application that has posted nothing yet: any large number. */
+/* tx_sched.since_post before the application has posted anything: any large number. */
 #define TX_SCHED_NO_POST (UINT32_MAX / 2)
 
+/* Why the pending ACK is delayed until ack_due. */
 enum ack_wait {
-	ACK_WAIT_REST,	  /* the rest of a message */
-	ACK_WAIT_ANSWER,  /* a post that answers a whole message */
-	ACK_WAIT_RECEIVE, /* the same, or a receive that gives credits */
+	ACK_WAIT_REST,	  /* for the rest of a message */
+	ACK_WAIT_ANSWER,  /* for a post that replies to a message */
+	ACK_WAIT_RECEIVE, /* for a post that replies, or a receive WQE that gives credits */
 };
 
-/* What the scheduler remembers (tx_sched.c). */
+/* Transmit scheduling (tx_sched.c). */
 struct tx_sched {
-	uint64_t received_at;	   /* when the last packet came; one time is one round */
-	uint64_t sent_at;	   /* when requests left last, */
-	uint64_t sent_in_round;	   /* ... and in which round of a poller */
-	uint64_t ack_due;	   /* until when an ACK waits; 0: none waits */
-	uint32_t messages;	   /* requests whose end came at received_at */
-	uint32_t unanswered;	   /* packets of requests received since the last ACK left */
-	uint32_t since_post;	   /* requests whose end came since the application posted */
-	uint32_t gathered;	   /* posts since the last burst was sent, those that will make */
-	uint32_t gathered_signals; /* ... completions, */
-	uint32_t gathered_before;  /* ... and posts behind the bursts sent, the older the less */
-	uint32_t burst_packets;	   /* packets that fill a burst, by the size of the last one sent */
-	uint32_t burst_segment;	   /* ... which this was: bytes of each packet */
-	bool rx_since_tx;	   /* a packet has come since requests left last */
-	bool responses_first;	   /* requests have had their turn */
-	enum ack_wait ack_wait;	   /* what the ACK waits for until ack_due */
-	bool last_is_silent; /* the last message is a WRITE of which the application learns nothing
-			      */
-	/* The last ACK that waited for a post got none: behind messages that are not silent, ... */
-	bool app_never_replies[2]; /* ... and behind those that are */
+	uint64_t received_at;	   /* ns; time of the last received packet, the same for a round */
+	uint64_t sent_at;	   /* ns; time of the last burst of requests */
+	uint64_t sent_in_round;	   /* the poller's round of the last burst of requests */
+	uint64_t ack_due;	   /* ns; end of the ACK delay; 0: no ACK is delayed */
+	uint32_t messages;	   /* number of messages completed at received_at */
+	uint32_t unanswered;	   /* number of request packets received since the last ACK */
+	uint32_t since_post;	   /* number of messages completed since the application posted */
+	uint32_t gathered;	   /* number of posts since the last burst */
+	uint32_t gathered_signals; /* number of signaled posts since the last burst */
+	uint32_t gathered_before;  /* decaying maximum of gathered over the last bursts */
+	uint32_t burst_packets;	   /* number of packets of burst_segment bytes that fill a burst */
+	uint32_t burst_segment;	   /* bytes of each packet of the last burst */
+	bool rx_since_tx;	   /* a packet has been received since the last burst of requests */
+	bool responses_first;	   /* requests were sent last, so responses go first */
+	enum ack_wait ack_wait;
+	bool last_is_silent; /* the last message is a WRITE without a completion at the receiver */
+	bool app_never_replies[2]; /* the last delayed ACK met no post; index: last_is_silent */
 };
 
 struct eng_qp {
@@ -286,9 +283,9 @@ struct eng_qp {
 	enum eng_qp_state state;
 	uint32_t qpn;
 	bool rq_shared;
-	bool reports_credits; /* rules C2, C7 */
+	bool reports_credits; /* AETHs carry credit counts (rules C2, C7) */
 	bool signal_all;
-	bool lossless_transport;
+	bool lossless_transport; /* the transport blocks instead of dropping */
 	uint32_t cwnd_packets;
 	const struct cc_ops *cc_ops;
 	struct eng_inflight_budget *inflight_budget;
@@ -300,12 +297,12 @@ struct eng_qp {
 	struct tx_sched tx_sched;
 	struct ecn ecn;
 	struct requester req;
-	struct resp_res *resp_res; /* owner's memory, a power of two of entries; NULL: none */
-	uint32_t resp_res_slots;
+	struct resp_res *resp_res; /* owner's memory, resp_res_slots entries; NULL: none */
+	uint32_t resp_res_slots;   /* a power of two */
 	uint64_t counters[ENG_COUNTER_COUNT];
 	struct responder resp;
 	uint32_t max_recv_sge;
-	struct eng_sge taken_sge[]; /* of the receive request under way */
+	struct eng_sge taken_sge[]; /* SGEs of resp.wqe */
 };
 
 static inline void count(struct eng_qp *qp, enum eng_counter counter)
@@ -318,13 +315,13 @@ static inline struct eng_send_wqe *sq_at(const struct eng_qp *qp, uint32_t index
 	return eng_ring_slot(qp->sq, index);
 }
 
-/* Does the request make a completion also when all goes well? */
+/* Returns true if the request generates a completion also on success. */
 static inline bool is_signaled(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
 	return qp->signal_all || (wqe->flags & ENG_SIGNALED);
 }
 
-/* Answers its peer, and is answered. */
+/* Returns true for services with acknowledgements: RC and XRC. */
 static inline bool is_reliable(const struct eng_qp *qp)
 {
 	return qp->type != ENG_UC && qp->type != ENG_UD;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ACK solicitation: which packets carry AckReq, and what is done when an ACK is missing that none
- * has requested.  An ACK costs a packet and a system call at either end, and a sender whose
- * requests are not signaled does not wait for any.  So AckReq is set where a completion waits for
- * the ACK, and else just often enough that the congestion window, the send queue and the credits
- * never run out without an ACK on its way: one at a time, which covers everything that the peer
- * has got by then (rule S7).
+ * Which packets carry AckReq, and ACK probes.  An ACK costs a packet and a system call at either
+ * end, and a sender of unsignaled requests does not wait for it.  So AckReq is set where a
+ * completion depends on the ACK, and otherwise only as often as is needed to keep the congestion
+ * window, the send queue and the credits from running out without an ACK in flight.  One ACK at a
+ * time is enough, since it acknowledges everything received by then (rule S7).
  *
- * When packets without AckReq are in flight and no ACK has come for a while, one is solicited.
- * Any packet of the past will do, since a responder does not execute a duplicate but acknowledges
- * it, with all that has come since (rule S4): it is a SEND of no bytes with the PSN before
- * unacked_psn.  To repeat one of our own packets would mean to read memory that the application
- * may have freed, since the peer's answer has told it that the message arrived.  A solicitation is
- * no retry: it does not touch the counters and the timer of rule S10.
+ * If packets without AckReq are in flight and no ACK arrives for some time, an ACK probe requests
+ * one.  It is a SEND of 0 bytes with the PSN before unacked_psn: a responder does not execute a
+ * duplicate, but acknowledges it together with everything received since (rule S4).  Repeating one
+ * of our own packets would read memory that the application may have freed, if it learned in
+ * another way that the message had arrived.  An ACK probe is not a retry: it changes neither the
+ * counters nor the timer of rule S10.
  */
 #ifndef UROCE_ENGINE_RECOVERY_ACK_REQ_H
 #define UROCE_ENGINE_RECOVERY_ACK_REQ_H
@@ -20,37 +19,34 @@
 #include "loss_state.h"
 
 /*
- * An ACK is solicited after this time without progress, at the earliest.  A peer that ends sooner
- * after our last message may leave it without an ACK.
+ * Minimum time without progress before an ACK probe.  A message sent less than this before its
+ * receiver exits may stay unacknowledged.
  */
 #define ACK_PROBE_AFTER_NS UINT64_C(1000000)
 
-/* What holds for all packets of a burst, looked at once. */
+/* Inputs of ack_req_is_set() that are the same for all packets of a burst. */
 struct ack_req_ctx {
 	uint64_t now;
-	bool contended;	  /* other QPs have packets under way */
-	bool may_be_late; /* packets arrive, and there is time to solicit an ACK later */
+	bool contended;	  /* other QPs have packets in flight */
+	bool may_be_late; /* no recent loss, so an ACK can still be requested by an ACK probe */
 };
 struct ack_req_ctx ack_req_look(const struct eng_qp *qp, uint64_t now);
 
 /*
- * Does packet index of wqe, of so many bytes and this weight, the next to be sent and to be added
- * to burst, ask for an ACK?
+ * Returns true if packet index of wqe, which is about to be added to burst, must have AckReq.
+ * bytes: its length on the wire; cost: its weight in the congestion window.
  */
 bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 		    const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes, uint64_t cost,
 		    const struct ack_req_ctx *facts);
 
-/*
- * Returns true if packets are under way and none of them has AckReq, nor will what is sent next
- * have it.
- */
+/* Returns true if packets without AckReq are in flight, and no packet with AckReq will follow. */
 bool ack_probe_is_due(const struct eng_qp *qp);
-/* Does the application wait for what is under way, without a signal of its own? */
+/* Returns true if the application waits for packets in flight that have no signaled request. */
 bool ack_probe_is_urgent(const struct eng_qp *qp);
-/* Its time has come. */
+/* Makes an ACK probe pending. */
 void ack_probe_begin(struct eng_qp *qp, uint64_t now);
-/* Puts the solicitation into burst, which is empty. */
+/* Puts the ACK probe into burst, which is empty. */
 void ack_probe_transmit(struct eng_qp *qp, struct eng_burst *burst);
 
 #endif

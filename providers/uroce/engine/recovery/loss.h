@@ -9,10 +9,10 @@
 #include "engine/recovery/loss_state.h"
 #include "engine/recovery/rtt.h"
 
-/* unacked_psn has moved up: timers and retries start again. */
+/* To be called when unacked_psn has increased: restarts timers and retries. */
 void loss_progress(struct eng_qp *qp, uint64_t now);
 
-/* All that the packet that brought progress has changed is done: measures the round trip. */
+/* To be called at the end of a packet's processing: takes an RTT sample if it acknowledged one. */
 static inline void loss_measure(struct eng_qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -25,43 +25,38 @@ static inline void loss_measure(struct eng_qp *qp, uint64_t now)
 }
 
 /*
- * A READ response has come for what had come before.  If a timeout had it sent again, the
- * peer was late and not gone.  It answers the whole READ once more before it gets to the next
- * request, and is not silent meanwhile; each further retry would give it as much to do again.  So
- * from then on the Local ACK Timeout is as long as the specification allows.  Linux's rxe in an
- * emulated guest takes 2 seconds for 8 MiB and is silent for 80 ms at times, beside a timeout of 67
- * ms: ib_read_lat failed in each of five runs.
+ * To be called for a duplicate READ response.  If it is due to a timeout, the peer was late and not
+ * gone.  It sends the whole READ again before the next request, and each further retry would cause
+ * as much work again.  So from then on the Local ACK Timeout is as long as the specification
+ * allows.  (Linux's rxe in an emulated guest pauses for 80 ms at times, with a timeout of 67 ms.)
  */
 void loss_repeated_response(struct eng_qp *qp, uint64_t now);
 
 /*
- * The first packet leaves that is sent again, or that could not be sent before.  It may have waited
- * for room, so the Local ACK Timeout starts with it, but not with a probe.
+ * To be called when the first packet after going back is sent.  It may have waited for room, so the
+ * Local ACK Timeout starts now; but not in PROBE.
  */
 void loss_sent_again(struct eng_qp *qp, uint64_t now);
 
 /*
- * A NAK, or an implied one (rule S8): unacked_psn is missing at the peer, and all packets from it
- * on are sent again.  This is done once until something is acknowledged, because packets of the
- * first try that are still under way cause more such responses.  This and the following functions
- * return a verdict (state.h).
+ * Handles a NAK, or an implied one (rule S8): all packets from unacked_psn on are sent again.  This
+ * happens once until there is progress, because packets still in flight cause further NAKs.  This
+ * and the following functions return ENG_SUCCESS, or the error that the QP fails with
+ * (qp_transition.h).
  */
 enum eng_status loss_nak(struct eng_qp *qp, uint64_t now);
 
 bool loss_has_rnr_retries(const struct eng_qp *qp);
-/* rule C6: wait as long as the RNR NAK says, then send the same packet again. */
+/* Handles an RNR NAK: waits for the time of timer_code, then sends the packet again (rule C6). */
 enum eng_status loss_rnr_nak(struct eng_qp *qp, uint8_t timer_code, uint64_t now);
-/* The time that it has named is over. */
+/* Ends RNR_WAIT. */
 void loss_rnr_over(struct eng_qp *qp, uint64_t now);
 
-/* When loss_expire() acts next, or ENG_NEVER. */
+/* Time in ns of the next call of loss_expire(), or ENG_NEVER. */
 uint64_t loss_deadline(const struct eng_qp *qp);
-/*
- * A time before which there is no deadline, which costs less to compute; 0 when nothing is known
- * but by loss_deadline().
- */
+/* Lower bound of loss_deadline() that is cheaper to compute; 0: unknown. */
 uint64_t loss_deadline_least(const struct eng_qp *qp);
-/* Returns true if the Local ACK Timeout is over. */
+/* Returns true if the Local ACK Timeout has expired. */
 bool loss_times_out(const struct eng_qp *qp, uint64_t now);
 enum eng_status loss_expire(struct eng_qp *qp, uint64_t now);
 

@@ -2,19 +2,19 @@
 /*
  * Loss recovery of a requester as one state machine (RFC 9002 has the terms):
  *
- *   OPEN      nothing that was sent is known to be lost
- *   RECOVERY  what is missing has been sent again, and what was sent before that is unanswered
- *   GO_BACK   a NAK had all packets from unacked_psn on sent again; NAKs of the first try, which
- *             may still be under way, are ignored
+ *   OPEN      no packet is known to be lost
+ *   RECOVERY  missing packets have been retransmitted, and packets sent before that are unacked
+ *   GO_BACK   all packets from unacked_psn on are sent again because of a NAK; further NAKs for
+ *             unacked_psn, caused by packets in flight, are ignored
  *   PROBE     the peer is silent: the oldest packet has been sent again, and no other may follow
  *   RNR_WAIT  the peer's RNR timer runs (rule S10)
  *
- * Any progress leads back to OPEN, but from RECOVERY, which ends when all that had been sent before
- * it is answered, and from RNR_WAIT, which lasts as long as the NAK has named; that leads back to
- * GO_BACK where it began there.
+ * Progress leads to OPEN, except from RECOVERY, which ends when all packets sent before it are
+ * acknowledged, and from RNR_WAIT, which ends when the timer of the NAK expires, and returns to
+ * GO_BACK if it began there.
  *
- * Three actions go ahead of new packets: an ACK solicitation (ack_req.h), a repair (retransmit.h),
- * and requests for missing parts of READs (read_retry.h).
+ * Three actions are sent before new packets: an ACK probe (ack_req.h), a retransmission
+ * (retransmit.h), and requests for missing parts of READs (read_retry.h).
  */
 #ifndef UROCE_ENGINE_RECOVERY_LOSS_STATE_H
 #define UROCE_ENGINE_RECOVERY_LOSS_STATE_H
@@ -24,22 +24,22 @@
 
 const char *loss_state_name(enum loss_state state);
 
-/* Asserts that the transition is one of those above. */
+/* Changes the state; asserts that the transition is in the table of loss_state.c. */
 void loss_enter(struct eng_qp *qp, enum loss_state to);
 
-/* All packets from unacked_psn on are sent again, in their turn, and no action is pending. */
+/* Changes the state; all packets from unacked_psn on are sent again, and no action is pending. */
 void loss_go_back(struct eng_qp *qp, enum loss_state to);
 
 /*
- * action is to be sent as soon as possible.  The probe timer restarts.  A solicitation does not
- * replace another action: that one asks for an ACK itself.
+ * Makes action pending and restarts the probe timer.  An ACK probe does not replace another action,
+ * which has AckReq itself.
  */
 void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now);
 
-/* A burst of this action could not be sent. */
+/* A burst of this action could not be sent: makes it pending again, if it is still needed. */
 void loss_rollback(struct eng_qp *qp, enum loss_action action);
 
-/* The peer has reported a loss: for some time its silence is taken for another one. */
+/* The peer has reported a loss: for some time its silence counts as another one. */
 void loss_reported(struct eng_qp *qp, uint64_t now);
 
 static inline bool loss_acts(const struct eng_qp *qp)
@@ -48,8 +48,8 @@ static inline bool loss_acts(const struct eng_qp *qp)
 }
 
 /*
- * Returns true if the Local ACK Timeout is long enough for probes ahead of it, as all are that the
- * device uses (aeth.h), and packets may be sent again at all.
+ * Returns true if probes can be sent: the Local ACK Timeout is long enough, as every timeout that
+ * the device uses is (aeth.h), and there are retries.
  */
 static inline bool loss_has_probes(const struct eng_qp *qp)
 {

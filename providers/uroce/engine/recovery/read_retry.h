@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Gaps: READ responses that come behind a missing one.  Their bytes are placed as they come, since
- * an application may look at them only when the READ is complete, and a bit for each is remembered;
- * requests complete in their order as ever (rules S8, S12).  Only what is missing is asked for
- * again: of a uroce by a request for each part of a READ that is, of others by one for each READ.
+ * READ retry: READ responses after a missing one are placed on arrival, since an application may
+ * read the buffer only when the READ is complete, and a bitmap has a bit for each.  Requests
+ * complete in order (rules S8, S12).  Only missing responses are requested again: from a uroce peer
+ * by one request for each missing part, from others by one request for each READ.
  *
- * A READ is asked for again when its last response or one of a later READ has come.  While it is
- * still being answered, a responder that remembers one range for each READ would take the request
- * for all that is still wanted.  (A uroce remembers up to eight parts: qp.h.)  An answer that does
- * not come is asked for again when, a probe timeout later (rtt.h), responses to later requests have
- * come, or nothing has.
+ * A READ is requested again when its last response, or a response of a later READ, has arrived.
+ * Earlier the responder is still sending, and one that keeps a single range for each READ would
+ * drop the rest of it.  (uroce keeps up to 8 parts: qp_priv.h.)  If the part does not arrive, it is
+ * requested again after a probe timeout (rtt.h), when responses to later requests have arrived or
+ * nothing has.
  *
- * Only for peers that report credits, and where there are probes.  Linux's rxe reports none: it is
- * asked for all from the gap on, at once.
+ * Only with peers that report credits, and where there are probes.  Linux's rxe reports none:
+ * everything from the missing response on is requested again at once.
  */
 #ifndef UROCE_ENGINE_RECOVERY_READ_RETRY_H
 #define UROCE_ENGINE_RECOVERY_READ_RETRY_H
@@ -22,30 +22,30 @@
 struct eng_burst;
 
 /*
- * A READ response whose turn has not come, as one before it is missing.  True when it has been
- * placed, or had been; false: it is as if it had not come.
+ * Handles a READ response after a missing one.  Returns true if it is placed, now or before; false
+ * if it must be treated as not received.
  */
 bool read_retry_place(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
-/* Would it be, if the memory that it belongs to is there? */
+/* Returns true if read_retry_place() would place it, provided that its memory is accessible. */
 bool read_retry_may_place(const struct eng_qp *qp, const struct wire_packet *packet);
 /*
- * An ACK has come for what lies behind a missing response.  False: none has been placed, or what is
- * acknowledged is further away than placed ones are remembered, and it is an implied NAK (rule S8).
+ * Handles an ACK for a PSN after a missing response.  Returns false if no response has been placed,
+ * or psn is beyond the bitmap; the ACK is then an implied NAK (rule S8).
  */
 bool read_retry_implied_nak(struct eng_qp *qp, uint32_t psn, uint64_t now);
-/* Is psn one of a READ that is under way? */
+/* Returns true if psn belongs to a READ in flight. */
 bool read_retry_is_read(const struct eng_qp *qp, uint32_t psn);
-/* How many of the next n responses, from unacked_psn on, have been placed; they are forgotten. */
+/* Clears the bits of the placed responses from unacked_psn on, at most n; returns their number. */
 uint32_t read_retry_consume(struct eng_qp *qp, uint32_t n);
-/* May this response end a part of a READ that was asked for again, ahead of the READ's end? */
+/* Returns true if psn can be the last response of a part that was requested again. */
 bool read_retry_may_end(const struct eng_qp *qp, uint32_t psn);
-/* Silence: ask once more for what was asked for.  False when nothing was. */
+/* Handles the probe timeout: requests missing parts again.  Returns false if none is missing. */
 bool read_retry_timeout(struct eng_qp *qp, uint64_t now);
-/* Sends what is to be asked for; ENG_TX_IDLE when nothing is missing any more. */
+/* Puts the pending requests into burst; returns ENG_TX_IDLE if nothing is missing any more. */
 enum eng_tx read_retry_transmit(struct eng_qp *qp, struct eng_burst *burst);
-/* It could not be sent. */
+/* The burst of read_retry_transmit() could not be sent: makes its requests pending again. */
 void read_retry_rollback(struct eng_qp *qp);
-/* Has a response been placed out of its turn?  Nothing else needs to be called then. */
+/* Returns true if a response has been placed out of order.  If not, nothing else must be called. */
 static inline bool read_retry_is_active(const struct eng_qp *qp)
 {
 	return qp->req.read_retry.count > 0;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Repair: after a NAK for a PSN only what is missing is sent again, not all behind it, to a peer
- * that keeps what comes early (ooo_rx.h).  Its answer then lies beyond the gap: it jumps.  One
- * packet to begin with, since a NAK does not tell how many are missing; twice as many each time
- * that the answer ends right behind them.  When a peer that has never jumped does not jump, all is
- * sent again from there, as the specification has it.
+ * Selective retransmission: after a NAK only the missing packets are sent again to a peer that
+ * keeps out-of-order requests (ooo_rx.h).  Its next ACK is then beyond the hole.  The first
+ * retransmission is one packet, since a NAK does not say how many are missing; each time that the
+ * ACK ends right after the retransmitted packets, twice as many are sent.  If the first ACK of a
+ * peer does not go beyond them, everything after them is sent again, as the specification says.
  *
- * Which peers keep packets is learned.  To ask costs a round trip, so only those that report
- * credits are asked, and no more than a few times unless they jump; before that they are shown our
- * credits (rule C8), by which a uroce knows for which peers it may keep packets.
+ * Whether a peer keeps packets is learned at run time.  Trying costs a round trip, so only peers
+ * that report credits are tried, and only a few times unless one succeeds.  Before that they get an
+ * unsolicited ACK with our credits (rule C8), by which a uroce peer knows that it may keep packets.
  *
- * On a network the answer to an ACK solicitation, which is a packet of the past, tells as much as a
- * NAK: when it acknowledges nothing new, what was sent before it has not arrived.  So the loss of a
- * NAK, of a repair or of the end of a window is found out by one, and in a network that reorders
- * packets a repair may then come twice.  Its answer cannot be told from those to duplicates that
- * are under way; then only the probes repeat anything.
+ * On a network the response to an ACK probe says as much as a NAK: if it acknowledges nothing new,
+ * the packets sent before the probe have not arrived.  So one probe detects the loss of a NAK, of a
+ * retransmission or of the last packets of a window.  If the network reorders packets, a packet may
+ * be sent twice.  While ACKs of duplicates can still arrive, the response to a probe cannot be
+ * recognised, and only the probe timeout causes retransmissions.
  */
 #ifndef UROCE_ENGINE_RECOVERY_RETRANSMIT_H
 #define UROCE_ENGINE_RECOVERY_RETRANSMIT_H
@@ -22,46 +22,47 @@
 #include "loss_state.h"
 
 /*
- * The peer has answered the first request.  On a network, where packets will be lost, it is shown
- * our credits at once if it reports its own, so that the first loss is repaired.  To send all
- * again then would be a window at once, into a queue that has just been full.
+ * To be called when the peer has responded for the first time.  On a network, where packets will be
+ * lost, reports our credits at once to a peer that reports its own, so that the first loss can be
+ * repaired.  Going back instead would send a whole window into a queue that has just been full.
  */
 void retransmit_announce(struct eng_qp *qp);
 
-/* A NAK: unacked_psn is missing.  True if it is repaired; otherwise all has to be sent again. */
+/* Handles a NAK for unacked_psn.  Returns false if all packets must be sent again (go back). */
 bool retransmit_on_nak(struct eng_qp *qp, uint64_t now);
 
 /*
- * A probe: sends the unanswered repair once more, or the oldest packet, or twice as many as last
- * time if just these have been acknowledged since.  False as above.
+ * Handles the probe timeout: repeats the retransmission that has not been acknowledged, or sends
+ * the oldest packet, or twice as many packets as before if exactly those have been acknowledged.
+ * Returns false if this is not possible.
  */
 bool retransmit_on_timeout(struct eng_qp *qp, uint64_t now);
 
 /*
- * No answer to a duplicate or to a solicitation may be under way: it would look like the answer to
- * a later solicitation, or like an unsolicited ACK.
+ * Returns true if no ACK of a duplicate or of an ACK probe can still arrive.  Such an ACK could be
+ * mistaken for the response to a later ACK probe, or for an unsolicited ACK.
  */
 bool retransmit_duplicates_are_acked(const struct requester *req);
 
 /* Returns true on a network, to a peer that reports credits, once a round trip is known. */
 bool retransmit_path_is_known(const struct eng_qp *qp);
 
-/* Would the answer to a solicitation be known as such, and tell of a loss? */
+/* Returns true if the response to an ACK probe would be recognised, and show a loss. */
 bool retransmit_ack_shows_loss(const struct eng_qp *qp);
 
-/* An ACK of what is acknowledged already has come: it may be the answer to a solicitation. */
+/* Handles an ACK of an acknowledged PSN, which may be the response to an ACK probe. */
 void retransmit_on_ack_probe(struct eng_qp *qp, const struct wire_packet *answer, uint64_t now);
 
-/* What was to be repaired has been acknowledged: back to OPEN. */
+/* Ends RECOVERY: everything that was missing has been acknowledged. */
 void retransmit_stop(struct eng_qp *qp);
 
-/* unacked_psn has moved up in RECOVERY. */
+/* To be called when unacked_psn has increased in RECOVERY. */
 void retransmit_progress(struct eng_qp *qp);
 
-/* An ACK has been taken in, which is not followed by a NAK: has it jumped? */
+/* To be called after an ACK: an ACK that ends right after the retransmission shows what is next. */
 void retransmit_acknowledged(struct eng_qp *qp, uint64_t now);
 
-/* So has a response to a READ or Atomic: a repair whose answer has jumped is over. */
+/* To be called after a READ or Atomic response, which can end RECOVERY as well. */
 void retransmit_responded(struct eng_qp *qp);
 
 #endif

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What responses do to the send queue: acknowledge, complete, send again, fail.  The specification
- * counts this to the requester; the word completer is rxe's.
+ * Completer: handles responses, which acknowledge, complete, fail or repeat requests.  In the
+ * specification it is a part of the requester; the term completer is that of Linux's rxe.
  */
 #ifndef UROCE_ENGINE_RX_COMPLETER_H
 #define UROCE_ENGINE_RX_COMPLETER_H
 
 #include "engine/qp_priv.h"
 
-/* A response packet: ACK, NAK, READ or Atomic response.  Returns a verdict (state.h). */
+/*
+ * Handles a response packet: ACK, NAK, READ or Atomic response.  Returns ENG_SUCCESS or the error
+ * that the QP fails with.
+ */
 enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *packet,
 				  uint64_t now);
 
-/* UC and UD: what was handed out has been sent, which completes it. */
+/* UC and UD: completes the requests that have been sent. */
 void completer_sent(struct eng_qp *qp, uint64_t now);
 
 /*
- * An ACK on RC: is it that of the oldest request, which has one packet, and is nothing being sent
- * again?  Then it has been taken; otherwise nothing has been done, and completer_receive() is to be
- * called.
+ * Fast path for an ACK on RC of the oldest request, of one packet, while nothing is retransmitted.
+ * Returns false without any effect in all other cases; the caller must then call
+ * completer_receive().
  */
 bool completer_receive_fast(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 

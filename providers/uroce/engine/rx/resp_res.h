@@ -8,32 +8,31 @@
 
 #include "engine/qp_priv.h"
 
-/* Is there room for one more?  Not when the peer has more under way than was agreed. */
+/* Returns true if there is a free entry; false if the peer exceeds max_dest_rd_atomic. */
 bool resp_res_has_room(const struct eng_qp *qp);
-/* A fresh entry for a request with psn that takes packets PSNs; all of its answer is pending. */
+/* Returns a new entry for a request at psn with this number of responses, all pending. */
 struct resp_res *resp_res_new(struct eng_qp *qp, uint32_t psn, uint32_t packets);
-/* The entry whose PSNs hold psn, or NULL. */
+/* Returns the entry that contains psn, or NULL. */
 struct resp_res *resp_res_find(struct eng_qp *qp, uint32_t psn);
 /*
- * Mark packets [from, end) of the entry as wanted once more: they alone, or, if they lie behind
- * others of it that are to be sent again, with these.
+ * Makes response packets [from, end) of the entry pending again: together with earlier parts of it
+ * that are pending again, otherwise alone.
  */
 void resp_res_replay(struct eng_qp *qp, struct resp_res *entry, uint32_t from, uint32_t end);
-/* The oldest entry with an answer pending, or NULL. */
+/* Returns the oldest entry with pending responses, or NULL. */
 struct resp_res *resp_res_pending(struct eng_qp *qp);
-/* The same, only to be looked at. */
+/* As resp_res_pending(), read-only. */
 const struct resp_res *resp_res_peek(const struct eng_qp *qp);
-/* Is the next packet of the entry the first, or the last, that one request has asked for? */
+/* Returns true if the entry's next packet is the first, or the last, that a request asked for. */
 bool resp_res_begins_part(const struct resp_res *entry);
 bool resp_res_ends_part(const struct resp_res *entry);
-/* A burst of answers begins: what is handed out from now on is what resp_res_rollback() takes back.
- */
+/* To be called before a burst of responses, which resp_res_rollback() would take back. */
 void resp_res_begin_burst(struct eng_qp *qp);
-/* Packets of entry up to next have been handed out; its answer may be complete by that. */
+/* The response packets of entry before next are in the burst. */
 void resp_res_sent(struct eng_qp *qp, struct resp_res *entry, uint32_t next);
-/* Take back: all that was handed out since resp_res_begin_burst() is wanted again. */
+/* Makes all responses since resp_res_begin_burst() pending again. */
 void resp_res_rollback(struct eng_qp *qp);
-/* Nothing is to be sent any more. */
+/* Drops all pending responses. */
 void resp_res_cancel(struct eng_qp *qp);
 
 #endif

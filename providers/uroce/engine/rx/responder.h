@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The receiving side of requests: check them in the order of the specification (rules S4, S5),
- * execute them, owe the answer.  response.h sends it.
+ * Responder: checks requests in the order of the specification (rules S4, S5), executes them, and
+ * makes their responses pending.  response.h sends them.
  */
 #ifndef UROCE_ENGINE_RX_RESPONDER_H
 #define UROCE_ENGINE_RX_RESPONDER_H
@@ -9,36 +9,35 @@
 #include "engine/base/nak_table.h"
 #include "engine/qp_priv.h"
 
-/* The QP has been given its rq_psn: expect it. */
+/* Starts the responder at rq_psn. */
 void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now);
 
-/* A request packet for a QP that can respond.  Returns a verdict (state.h). */
+/* Handles a request packet.  Returns ENG_SUCCESS or the error that the QP fails with. */
 enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *packet,
 				  uint64_t now);
 /*
- * A SEND_ONLY on RC: is it its turn, with nothing else to be seen to, and does it go into one
- * stretch of memory?  Then it has been taken; otherwise, also where it will be refused, nothing has
- * been done, and responder_receive() is to be called.
+ * Fast path for SEND_ONLY on RC that is in order and fits into one SGE.  Returns false without any
+ * effect in all other cases; the caller must then call responder_receive().
  */
 bool responder_receive_fast(struct eng_qp *qp, const struct wire_packet *packet);
 
-/* An error was found: NAK, completion, event and verdict, as its row says. */
+/* Handles an error of the request at psn as its row of nak_table.c says. */
 enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uint32_t psn);
 
-/* The QP is about to be silent: all that it has executed is acknowledged, if it has not been. */
+/* Makes an ACK of everything executed pending, since the QP will not send anything later. */
 void responder_request_last_ack(struct eng_qp *qp);
 
-/* The first packet from the peer: told as an event while the queue pair is in RTR. */
+/* To be called for the first packet from the peer: raises the event while the QP is in RTR. */
 void responder_establish(struct eng_qp *qp);
 
-/* The next receive request becomes the one under way: REQUEST_RIGHT, REQUEST_RNR, or worse. */
+/* Takes the next receive WQE for the message being received; REQUEST_RNR: there is none. */
 enum request_error responder_get_recv_wqe(struct eng_qp *qp);
 
 /* Execute a SEND or WRITE packet that has passed the checks. */
 enum request_error responder_send(struct eng_qp *qp, const struct wire_packet *packet);
 enum request_error responder_write(struct eng_qp *qp, const struct wire_packet *packet);
 
-/* Complete the receive request under way and all posted ones as flushed (rule S13). */
+/* Completes the receive WQE in use and all posted ones as flushed (rule S13). */
 void responder_flush(struct eng_qp *qp);
 
 #endif

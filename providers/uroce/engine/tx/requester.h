@@ -8,20 +8,21 @@
 #include "engine/qp_priv.h"
 #include "engine/recovery/loss_state.h"
 
-/* Fill burst with request packets from next_psn on. */
+/* Fills burst with request packets from next_psn on. */
 enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64_t now);
 
 /*
- * Has a window that was full not yet opened by so many packets (or a part of itself)?  Sending what
- * each single ACK allows would make short bursts, each of which brings an ACK for as little, for
- * ever.  Only while an ACK is on its way that will open it further.
+ * Returns true if the congestion window has room for less than this number of packets (or a part of
+ * the window), so that the requester should wait for further ACKs.  Sending after each single ACK
+ * would lead to short bursts, each acknowledged by a single ACK again.  To be called only while a
+ * packet with AckReq is in flight.
  */
 bool requester_waits_for_cwnd(const struct eng_qp *qp, uint32_t packets);
 
-/* Fill burst with the pending action of loss recovery; ENG_TX_IDLE if it is needless by now. */
+/* Fills burst with the pending action of loss recovery; ENG_TX_IDLE: it is not needed any more. */
 enum eng_tx requester_transmit_control(struct eng_qp *qp, struct eng_burst *burst);
 
-/* Would requester_transmit() do nothing?  (On unreliable services what was sent completes first.)
+/* Returns true if requester_transmit() has nothing to do; false on UC and UD, where it completes.
  */
 static inline bool requester_is_done(const struct eng_qp *qp)
 {

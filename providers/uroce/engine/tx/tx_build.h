@@ -19,7 +19,7 @@ struct payload {
 	const struct eng_sge *list;
 	uint32_t count;
 	uint32_t offset;
-	bool stable; /* the bytes do not change before they are sent: they may be gathered */
+	bool stable; /* the bytes do not change before they are sent, so they need no copy */
 };
 
 enum tx_build_result {
@@ -38,17 +38,17 @@ static inline uint32_t tx_build_bytes(uint32_t header_bytes, uint32_t payload_le
 	       (uint32_t)WIRE_ICRC_BYTES;
 }
 
-/* Can a packet of this many bytes, ICRC included, join the burst? */
+/* Returns true if a packet of this many bytes, ICRC included, fits into the burst. */
 bool tx_build_fits(const struct eng_burst *burst, uint32_t packet_bytes);
 
 /*
- * Where the headers of a packet with so many bytes of payload are to be written, at most
- * WIRE_MAX_HEADER_BYTES; NULL when the burst has no room.  Then tx_build_add() adds the packet.
+ * Returns the address for the headers of a packet with this payload, at most WIRE_MAX_HEADER_BYTES,
+ * or NULL if the burst has no room.  tx_build_add() then adds the packet.
  */
 uint8_t *tx_build_reserve(const struct eng_burst *burst, uint32_t payload_length);
 enum tx_build_result tx_build_add(struct eng_qp *qp, struct eng_burst *burst, uint32_t header_bytes,
 				  const struct payload *payload);
-/* The same for what has no payload. */
+/* As tx_build_add(), without payload. */
 enum tx_build_result tx_build_add_header_only(struct eng_burst *burst, uint32_t header_bytes);
 
 #endif
