@@ -10,24 +10,23 @@
 #include "sq.h"
 
 enum {
-	/* So long an ACK waits for data that may go the same way, or for the rest of a message. */
+	/* ACK delay in ns: for a reply in the same direction, and for the rest of a message. */
 	REPLY_WAIT_NS = 50000,
 	REST_WAIT_NS = 10000,
-	/* So many messages in a round are no stream, and their ACK may wait for an answer. */
+	/* With at most this many messages in a poll the ACK may be delayed for a reply. */
 	ACK_DELAY_MAX_MESSAGES = 2,
-	/* After so many messages without a post an application is not about to answer. */
+	/* An application that has received this many messages without a post will not reply. */
 	NO_REPLY_MESSAGES = 8,
 	/*
-	 * Packets of a stream: of more under way, a post belongs to one; of more received, a long
-	 * message is acknowledged while it is under way.  It is also about a full burst of packets
-	 * of the largest size.
+	 * Minimum number of packets of a stream: a post belongs to one if more are in flight, and a
+	 * long message is acknowledged after this many.  About a full burst of the largest packets.
 	 */
 	STREAM_PACKETS = 16,
-	/* What a transport that is nearly full still takes. */
+	/* Number of packets that a nearly full transport still accepts. */
 	SHORT_BURST_PACKETS = 8,
 };
 
-/* What has been owed has left, or nothing was. */
+/* No ACK is delayed any more. */
 static void ack_delay_cancel(struct tx_sched *tx_sched)
 {
 	tx_sched->ack_due = 0;
@@ -137,7 +136,7 @@ inline enum eng_tx tx_sched_post(struct eng_qp *qp, const struct eng_tx_ctx *ctx
 	return !ends_batch(qp) && may_gather(qp, ctx) ? ENG_TX_BATCH : ENG_TX_BURST;
 }
 
-/* What is known now about how many posts make a full burst. */
+/* Records how many posts make a full burst. */
 static void note_sent(struct eng_qp *qp, const struct eng_burst *burst,
 		      const struct eng_tx_ctx *ctx)
 {
@@ -180,9 +179,9 @@ static void piggyback_ack(struct eng_qp *qp, struct eng_burst *burst, enum eng_r
 }
 
 /*
- * Has the requester to wait for its turn in the share?  An unreliable one takes nothing of it.  Nor
- * has it to if the ACK that makes room for all is not on its way: of what is under way without
- * AckReq it is asked for by what is sent next.
+ * Returns true if the requester must wait for the in-flight budget.  UC and UD requesters do not
+ * use it.  A requester whose packets in flight have no AckReq must not wait: its next packet
+ * requests the ACK that frees the budget.
  */
 static bool share_is_for_others(const struct eng_qp *qp)
 {
@@ -192,7 +191,7 @@ static bool share_is_for_others(const struct eng_qp *qp)
 	       qp->req.next_wqe != qp->sq->head;
 }
 
-/* Caller knows that the requester is not done. */
+/* To be called only if requester_is_done() is false. */
 static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst,
 			    const struct eng_tx_ctx *ctx, enum eng_resp_pending owed)
 {
@@ -228,9 +227,9 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst,
 /* ---- responses ---- */
 
 /*
- * Would the plain ACK that is owed report no credits, right after messages were completed?  The
- * application is likely to post receives as soon as it has seen them; an ACK behind that saves the
- * peer a limited request and an RNR NAK.
+ * Returns true if the pending ACK would report no credits right after a message has completed.  The
+ * application will probably post receives as soon as it has polled the completion; an ACK after
+ * that saves the peer a limited request and an RNR NAK.
  */
 static bool ack_waits_for_recv_post(const struct eng_qp *qp)
 {
@@ -345,22 +344,22 @@ static bool responses_go_first(const struct tx_sched *tx_sched, enum eng_resp_pe
 		(ctx->trigger != ENG_TX_TRIGGER_POST && ctx->now >= tx_sched->ack_due));
 }
 
-/* Is nothing else to be tried?  When an answer is refused the QP has to enter ERR first. */
+/* Returns true if this result ends the call: a burst, or an error that the QP must handle first. */
 static bool is_final(enum eng_tx reason)
 {
 	return reason <= ENG_TX_RESP_ERROR;
 }
 
 /*
- * Of two reasons to wait, which one is told?  That of the requests, if any wait; but no packet of
- * the peer's brings back an answer that waits for room.
+ * The reason to return if both sides wait: the requester's, except that backpressure on responses
+ * takes precedence, since no packet from the peer would end it.
  */
 static enum eng_tx reason_of_both(enum eng_tx requests, enum eng_tx responses)
 {
 	return requests == ENG_TX_IDLE || responses == ENG_TX_BACKPRESSURE ? responses : requests;
 }
 
-/* There are requests to send, or there may be. */
+/* For a QP that may have requests to send. */
 static __attribute__((noinline)) enum eng_tx both_sides(struct eng_qp *qp, struct eng_burst *burst,
 							const struct eng_tx_ctx *ctx,
 							enum eng_resp_pending owed)
