@@ -61,9 +61,8 @@ void loss_act(struct eng_qp *qp, enum loss_action action, uint64_t now)
 	loss->acted_at = now;
 	if (action != LOSS_ACTION_ACK_PROBE || !loss_acts(qp))
 		loss->action = action;
-	/* The next ACK may be for the first packet of that number or for the second one. */
-	if (action != LOSS_ACTION_ACK_PROBE)
-		rtt_cancel(&qp->req.rtt);
+	/* The next ACK may be for the packet that is timed, for its repetition or for the probe. */
+	rtt_cancel(&qp->req.rtt);
 }
 
 void loss_rollback(struct eng_qp *qp, enum loss_action action)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Round-trip time of a queue pair, and the probe timeout that follows from it (RFC 9002, sections
- * 5.3 and 6.2.1).  ACKs are cumulative and carry no time, so one packet is timed at a time, and
- * none while packets are sent again (RFC 6298, section 3).
+ * 5.3 and 6.2.1).  ACKs are cumulative and carry no time, so one packet with AckReq is timed at a
+ * time, and none while packets are sent again (RFC 6298, section 3).
  */
 #ifndef UROCE_ENGINE_RECOVERY_RTT_H
 #define UROCE_ENGINE_RECOVERY_RTT_H

@@ -186,7 +186,9 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 	if (next->begins)
 		note_begun(qp, next);
 	if (is_new(req)) {
-		if (!rtt_is_timing(&req->rtt) && req->loss.state == LOSS_OPEN)
+		/* Without AckReq its ACK comes when another packet, or a probe, requests one. */
+		if (!rtt_is_timing(&req->rtt) && req->loss.state == LOSS_OPEN &&
+		    req->ackreq_psn == psn_add(req->next_psn, next->psns - 1))
 			rtt_start(&req->rtt, req->next_psn, now);
 		req->end_psn = psn_add(req->end_psn, next->psns);
 	}
