@@ -326,11 +326,8 @@ bool eng_few_retries(const struct eng_qp *qp)
 
 void eng_expire(struct eng_qp *qp, uint64_t now)
 {
-	uint64_t timeouts = eng_timeouts(qp);
 	enum eng_status verdict = loss_expire(qp, now);
 
-	if (eng_timeouts(qp) != timeouts)
-		eng_check(qp);
 	if (verdict != ENG_SUCCESS)
 		qp_fail(qp, verdict);
 }

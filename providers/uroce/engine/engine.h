@@ -319,8 +319,8 @@ void eng_restore_retries(struct eng_qp *qp);
 /* Returns true if half of the retries have been used up. */
 bool eng_few_retries(const struct eng_qp *qp);
 /*
- * Asserts the invariants of the queue pair, which hold between two calls of the engine.  The engine
- * itself does so when the Local ACK Timeout runs out.
+ * Asserts the invariants of the queue pair, which hold between two calls of the engine.  For tests;
+ * the engine itself does not call it.
  */
 void eng_check(const struct eng_qp *qp);
 /* Number of Local ACK Timeouts (rule S10) on this and earlier connections of the QP. */
