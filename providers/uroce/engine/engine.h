@@ -268,8 +268,9 @@ struct eng_tx_ctx {
 enum eng_tx eng_transmit(struct eng_qp *qp, struct eng_burst *burst, const struct eng_tx_ctx *ctx);
 
 /*
- * Requests have been pushed: ENG_TX_BURST when eng_transmit() is to be called for them, otherwise
- * why they wait for the next round.  Of hint, time, occasion and sides are not looked at.
+ * To be called after requests have been posted.  Returns ENG_TX_BURST if eng_transmit() must be
+ * called for them, otherwise the reason why they wait for the next poll.  Ignores now, trigger and
+ * sides of ctx.
  */
 enum eng_tx eng_sq_kick(struct eng_qp *qp, const struct eng_tx_ctx *ctx);
 /*

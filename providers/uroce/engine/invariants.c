@@ -3,12 +3,11 @@
 
 #include "engine/base/aeth.h"
 #include "engine/cc/cc.h"
+#include "engine/recovery/read_retry.h"
 #include "engine/rx/ooo_rx.h"
 #include "engine/tx/sq.h"
 
-#define WORD_BITS 64
-
-/* Returns true if from, at and to follow each other in free-running indexes. */
+/* Returns true if from <= at <= to; all three are free-running indexes. */
 static bool index_is_between(uint32_t from, uint32_t at, uint32_t to)
 {
 	return at - from <= to - from;
@@ -23,7 +22,7 @@ static void check_send_queue(const struct eng_qp *qp)
 	assert(index_is_between(qp->sq->tail, req->next_wqe, req->begun) ||
 	       req->begun == qp->sq->tail);
 	assert(req->reads_outstanding <= req->begun - qp->sq->tail);
-	/* rule S2: an old request would look like a new one. */
+	/* rule S2: with more in flight a duplicate could not be told from a new request. */
 	assert(sq_in_flight(qp) <= PSN_WINDOW);
 	assert(psn_diff(req->next_psn, req->unacked_psn) >= 0);
 	assert(psn_diff(req->end_psn, req->next_psn) >= 0);
@@ -48,15 +47,6 @@ static void check_congestion(const struct eng_qp *qp)
 	pacing_check(&qp->resp.pacing);
 }
 
-static uint32_t count_placed(const struct read_retry *read_retry)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < ENG_AHEAD_PACKETS / WORD_BITS; i++)
-		count += (uint32_t)__builtin_popcountll(read_retry->placed[i]);
-	return count;
-}
-
 static void check_recovery(const struct eng_qp *qp)
 {
 	const struct loss *loss = &qp->req.loss;
@@ -68,7 +58,7 @@ static void check_recovery(const struct eng_qp *qp)
 	assert(loss->action != LOSS_ACTION_RETRANSMIT || loss->state == LOSS_RECOVERY);
 	assert(loss->state != LOSS_RNR_WAIT || !sq_awaits_response(qp));
 	assert(loss->ack_probe_at == 0 || loss->probes > 0);
-	assert(qp->req.read_retry.count == count_placed(&qp->req.read_retry));
+	read_retry_check(&qp->req.read_retry);
 }
 
 static void check_credits(const struct eng_qp *qp)
@@ -83,7 +73,7 @@ static void check_credits(const struct eng_qp *qp)
 	assert(resp->wqes_taken - resp->wqes_done == (resp->taken ? 1 : 0));
 }
 
-static void check_early(const struct ooo_queue *ooo)
+static void check_ooo(const struct ooo_queue *ooo)
 {
 	assert(ooo->count <= ENG_AHEAD_PACKETS);
 	assert((ooo->count == 0) == (ooo->first == NULL));
@@ -103,7 +93,7 @@ static void check_responder(const struct eng_qp *qp)
 	assert(resp->resp_res_pending <= qp->resp_res_slots);
 	assert((resp->resp_res_pending == 0) == (resp->resp_res_oldest == resp->resp_res_head));
 	assert(resp->resp_res_head - resp->resp_res_oldest <= qp->resp_res_slots);
-	check_early(&resp->ooo);
+	check_ooo(&resp->ooo);
 }
 
 void eng_check(const struct eng_qp *qp)

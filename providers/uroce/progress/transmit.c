@@ -296,8 +296,7 @@ void transmit_unschedule(struct progress *progress, struct progress_qp *qp)
 static void send_now(struct progress *progress, struct progress_qp *qp, enum eng_tx_trigger trigger)
 {
 	bool polled = !wakeup_is_armed(progress);
-	struct eng_tx_ctx ctx =
-		transmit_hint(progress, qp, trigger, progress_now(), polled, polled);
+	struct eng_tx_ctx ctx = transmit_ctx(progress, qp, trigger, progress_now(), polled, polled);
 	struct tx_buffer *tx = take_buffer(progress);
 	enum transmit_end end = TRANSMIT_BLOCKED;
 	unsigned int bursts;
@@ -323,7 +322,7 @@ inline void progress_posted_send(struct progress *progress, struct progress_qp *
 
 	if (progress->dead)
 		return;
-	ctx = transmit_hint(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
+	ctx = transmit_ctx(progress, qp, ENG_TX_TRIGGER_POST, 0, polled, polled);
 	/*
 	 * The helper need not be woken: the ACK of what is under way will do that, or its time-out.
 	 * Nor for what an application that polls leaves to its next poll; but it may have been

@@ -21,10 +21,10 @@ enum transmit_end {
 };
 
 /* What the engine cannot know by itself. */
-static inline struct eng_tx_ctx transmit_hint(struct progress *progress,
-					      const struct progress_qp *qp,
-					      enum eng_tx_trigger trigger, uint64_t now,
-					      bool polled, bool watched)
+static inline struct eng_tx_ctx transmit_ctx(struct progress *progress,
+					     const struct progress_qp *qp,
+					     enum eng_tx_trigger trigger, uint64_t now, bool polled,
+					     bool watched)
 {
 	return (struct eng_tx_ctx){
 		.now = now,
@@ -37,10 +37,7 @@ static inline struct eng_tx_ctx transmit_hint(struct progress *progress,
 	};
 }
 
-/*
- * Send what the engine has, max_bursts of it at most; *bursts tells how many it were.  hint->full
- * is set here.
- */
+/* Sends at most max_bursts bursts of the engine; *bursts: their number.  Sets ctx->full. */
 enum transmit_end transmit(struct progress *progress, struct progress_qp *qp,
 			   struct eng_tx_ctx *ctx, unsigned int max_bursts, struct tx_buffer *tx,
 			   unsigned int *bursts);

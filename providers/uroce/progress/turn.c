@@ -294,21 +294,21 @@ static void move_scheduled(struct turn *turn)
 	}
 }
 
-static inline struct eng_tx_ctx hint_of(const struct turn *turn, const struct progress_qp *qp)
+static inline struct eng_tx_ctx ctx_of(const struct turn *turn, const struct progress_qp *qp)
 {
 	struct progress *progress = turn->progress;
 	bool polled = !wakeup_is_armed(progress);
 
 	/* Without a helper that watches it would have to be woken for each ACK, to look after it.
 	 */
-	return transmit_hint(progress, qp, ENG_TX_TRIGGER_POLL, turn->now, polled,
-			     polled || turn->maker == TURN_HELPER);
+	return transmit_ctx(progress, qp, ENG_TX_TRIGGER_POLL, turn->now, polled,
+			    polled || turn->maker == TURN_HELPER);
 }
 
 static void serve(struct turn *turn, struct progress_qp *qp)
 {
 	struct progress *progress = turn->progress;
-	struct eng_tx_ctx ctx = hint_of(turn, qp);
+	struct eng_tx_ctx ctx = ctx_of(turn, qp);
 	enum transmit_end end;
 	unsigned int bursts;
 
@@ -342,7 +342,7 @@ static bool serve_share_waiter(struct turn *turn)
 		return false;
 	turn_visit(turn, qp);
 	/* Its turn has come. */
-	ctx = hint_of(turn, qp);
+	ctx = ctx_of(turn, qp);
 	ctx.budget_waits = false;
 	end = transmit(progress, qp, &ctx, TRANSMIT_BURSTS_SHARE_QUEUE, progress->turn_tx, &bursts);
 	transmit_deadline(progress, qp);

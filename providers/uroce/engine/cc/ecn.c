@@ -66,7 +66,7 @@ void ecn_notified(struct eng_qp *qp)
 	if (is_reliable(qp) && can_respond(qp)) {
 		obeyed = can_request(qp) && !qp->req.cc.peer_echoes_ce && cwnd_congested(qp);
 		/* It does not say what it is about, so also about READ responses, if there are. */
-		if (pacing->phase != PACING_HOST && qp->resp.resp_res_head != 0) {
+		if (pacing_is_on_network(pacing) && qp->resp.resp_res_head != 0) {
 			pacing_congested(pacing);
 			obeyed = true;
 		}

@@ -32,16 +32,11 @@ void pacing_start(struct pacing *pacing, uint64_t now)
 	pacing->phase = PACING_HOST;
 }
 
-static bool is_on_network(const struct pacing *pacing)
-{
-	return pacing->phase != PACING_HOST;
-}
-
 static int64_t depth(const struct pacing *pacing)
 {
 	uint64_t bytes = (uint64_t)pacing->rate * INTERVAL_NS / 1000000;
 
-	if (!is_on_network(pacing) || bytes > DEPTH)
+	if (!pacing_is_on_network(pacing) || bytes > DEPTH)
 		return DEPTH;
 	return bytes < NETWORK_BURST ? NETWORK_BURST : (int64_t)bytes;
 }
@@ -95,7 +90,7 @@ static void find_rate(struct pacing *pacing, uint64_t now)
 /* Tokens that are enough to go: a full burst, so that system calls carry much, or what is left. */
 static int64_t enough(const struct pacing *pacing, uint64_t left)
 {
-	uint64_t burst = is_on_network(pacing) ? (uint64_t)depth(pacing) / 2 : BURST;
+	uint64_t burst = pacing_is_on_network(pacing) ? (uint64_t)depth(pacing) / 2 : BURST;
 
 	if (burst > BURST)
 		burst = BURST;
@@ -110,7 +105,7 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 	if (passed > 1000000000)
 		passed = 1000000000;
 	pacing->tokens += (int64_t)(passed * pacing->rate / 1000000);
-	if (is_on_network(pacing))
+	if (pacing_is_on_network(pacing))
 		find_rate(pacing, now);
 	if (pacing->tokens > depth(pacing))
 		pacing->tokens = depth(pacing);
@@ -122,7 +117,7 @@ bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now)
 
 int64_t pacing_allowance(const struct pacing *pacing)
 {
-	return is_on_network(pacing) ? pacing->tokens : INT64_MAX;
+	return pacing_is_on_network(pacing) ? pacing->tokens : INT64_MAX;
 }
 
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left)
@@ -144,7 +139,7 @@ void pacing_spent(struct pacing *pacing, uint32_t bytes)
 
 void pacing_read_done(struct pacing *pacing)
 {
-	if (is_on_network(pacing))
+	if (pacing_is_on_network(pacing))
 		return;
 	pacing->rate += pacing->rate / 8;
 	if (pacing->rate > RATE_MAX)
@@ -153,7 +148,7 @@ void pacing_read_done(struct pacing *pacing)
 
 void pacing_lost(struct pacing *pacing)
 {
-	if (is_on_network(pacing)) {
+	if (pacing_is_on_network(pacing)) {
 		pacing_congested(pacing);
 		return;
 	}
@@ -169,7 +164,7 @@ void pacing_congested(struct pacing *pacing)
 
 void pacing_check(const struct pacing *pacing)
 {
-	uint32_t least = is_on_network(pacing) ? NETWORK_MIN : RATE_MIN;
+	uint32_t least = pacing_is_on_network(pacing) ? NETWORK_MIN : RATE_MIN;
 
 	/* 0: it has not started. */
 	assert(pacing->rate == 0 || pacing->rate >= least);

@@ -32,6 +32,11 @@ struct pacing {
 	bool is_congested; /* since then a CNP has come, or a READ was requested again */
 };
 
+static inline bool pacing_is_on_network(const struct pacing *pacing)
+{
+	return pacing->phase != PACING_HOST;
+}
+
 void pacing_start(struct pacing *pacing, uint64_t now);
 /* ... on a network; with marks it begins slowly. */
 void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now);

@@ -335,3 +335,12 @@ void read_retry_rollback(struct eng_qp *qp)
 	qp->req.read_retry.from_psn = qp->req.read_retry.sent_from_psn;
 	qp->req.loss.action = read_retry_is_active(qp) ? LOSS_ACTION_READ_RETRY : LOSS_ACTION_NONE;
 }
+
+void read_retry_check(const struct read_retry *read_retry)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < ENG_AHEAD_PACKETS / WORD_BITS; i++)
+		count += (uint32_t)__builtin_popcountll(read_retry->placed[i]);
+	assert(count == read_retry->count);
+}

@@ -45,6 +45,8 @@ bool read_retry_timeout(struct eng_qp *qp, uint64_t now);
 enum eng_tx read_retry_transmit(struct eng_qp *qp, struct eng_burst *burst);
 /* The burst of read_retry_transmit() could not be sent: makes its requests pending again. */
 void read_retry_rollback(struct eng_qp *qp);
+/* Asserts that count is the number of bits set. */
+void read_retry_check(const struct read_retry *read_retry);
 /* Returns true if a response has been placed out of order.  If not, nothing else must be called. */
 static inline bool read_retry_is_active(const struct eng_qp *qp)
 {

@@ -350,7 +350,7 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 	 * Asked for from its start it may be a repeat after an RNR NAK; from its middle it was
 	 * lost.  On a network the start is lost as well.
 	 */
-	if (from > 0 || qp->resp.pacing.phase != PACING_HOST)
+	if (from > 0 || pacing_is_on_network(&qp->resp.pacing))
 		pacing_lost(&qp->resp.pacing);
 	resp_res_replay(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
 }
