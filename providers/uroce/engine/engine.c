@@ -157,7 +157,7 @@ static inline void end_receive(struct eng_qp *qp, enum eng_status verdict)
 	budget_publish(qp);
 }
 
-/* What is no short message of RC, of any service. */
+/* All packets without a fast path. */
 static __attribute__((noinline)) void receive_any(struct eng_qp *qp,
 						  const struct wire_packet *packet, uint64_t now)
 {

@@ -11,7 +11,7 @@
 #include "engine/cc/pacing.h"
 #include "engine/recovery/rtt.h"
 
-/* What the last AETH from the peer reported. */
+/* Credits in the last AETH from the peer. */
 enum credit_report {
 	CREDIT_REPORT_NONE,	 /* no AETH received yet */
 	CREDIT_REPORT_UNLIMITED, /* 11111b (rule C3); always on unreliable services */

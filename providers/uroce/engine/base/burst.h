@@ -27,7 +27,7 @@ struct eng_piece {
 	uint32_t length;
 };
 
-/* What a burst holds, so that it can be taken back (eng_tx_rollback). */
+/* Contents of a burst; eng_tx_rollback() needs it to undo the right state. */
 enum eng_burst_kind {
 	ENG_BURST_REQUESTS,
 	ENG_BURST_ACK_PROBE,  /* a request of the past that solicits an ACK */

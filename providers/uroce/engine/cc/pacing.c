@@ -14,10 +14,13 @@ enum {
 	RATE_MIN = 1000000,
 	RATE_MAX = 8 * RATE_MIN,
 	NETWORK_MIN = 1000,
-	/* Bytes that may go at once on a network, at least; also the first rate with marks. */
+	/* Minimum of the bytes that may be sent at once on a network; also the first rate with
+	 * marks. */
 	NETWORK_BURST = CC_MIN_PACKETS * CC_FULL_PACKET,
-	/* With marks the rate grows by GROWTH and by a part of itself, without by several times
-	 * that: marks come before losses, and as long as they do not, a queue grows. */
+	/*
+	 * Increase for each interval: a constant and a fraction of the rate.  It is larger without
+	 * marks: with marks a queue is reported, and must be kept short, before packets are lost.
+	 */
 	GROWTH = NETWORK_MIN / 4,
 	GROWTH_PART = 128,
 	UNMARKED_GROWTH = 4,
@@ -72,7 +75,7 @@ static void grow(struct pacing *pacing)
 		pacing->rate = RATE_MAX;
 }
 
-/* Changes the rate once in an interval; news that come sooner are about what was sent before. */
+/* Changes the rate once in an interval: congestion reported earlier is that of older packets. */
 static void find_rate(struct pacing *pacing, uint64_t now)
 {
 	bool is_first = pacing->is_congested && pacing->phase == PACING_DOUBLING;
@@ -87,7 +90,7 @@ static void find_rate(struct pacing *pacing, uint64_t now)
 	pacing->is_congested = false;
 }
 
-/* Tokens that are enough to go: a full burst, so that system calls carry much, or what is left. */
+/* Tokens needed to send: those of a full burst, which saves system calls, or of the left bytes. */
 static int64_t enough(const struct pacing *pacing, uint64_t left)
 {
 	uint64_t burst = pacing_is_on_network(pacing) ? (uint64_t)depth(pacing) / 2 : BURST;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * READ responses are not acknowledged, so nothing tells the responder how fast the requester takes
- * them, and one request may ask for more than any socket buffer holds.  So they are paced: a burst
- * that a default socket buffer holds goes at once, the rest at a rate that grows with each READ
- * that went through and halves when the requester asks again for what was lost.
+ * READ responses are not acknowledged, so the responder does not know how fast the requester
+ * receives them, and one READ may be larger than any socket buffer.  So they are paced: as many
+ * bytes as a default socket buffer holds are sent at once, the rest at a rate that increases with
+ * each READ completed and is halved when the requester requests lost responses again.
  *
- * On a network the rate goes far lower, as what is in the way there is slower than a socket.  It
- * changes once in an interval: it doubles until the first congestion, and then grows by an amount,
- * by which flows come to share alike, and by a part of itself, which fast networks need; a CNP or a
- * loss takes a fifth of it (RFC 8511).  What may go at once is what the rate brings in an interval.
+ * On a network the rate can be much lower than on a host, since the links are slower than a socket.
+ * It changes once in an interval.  It doubles until the first congestion.  Then it increases by a
+ * constant, which makes flows converge to a fair share, and by a fraction of itself, which fast
+ * networks need; a CNP or a loss reduces it by a fifth (RFC 8511).  The bytes that may be sent at
+ * once are those of one interval.
  */
 #ifndef UROCE_ENGINE_CC_PACING_H
 #define UROCE_ENGINE_CC_PACING_H
@@ -23,13 +24,13 @@ enum pacing_phase {
 };
 
 struct pacing {
-	uint64_t filled_at;  /* ns */
-	int64_t tokens;	     /* bytes that may go now */
+	uint64_t filled_at;  /* ns; when tokens was computed last */
+	int64_t tokens;	     /* bytes that may be sent now */
 	uint32_t rate;	     /* bytes per millisecond */
 	uint64_t stepped_at; /* ns; when the rate changed last */
 	enum pacing_phase phase;
-	bool marks;	   /* CNPs may come */
-	bool is_congested; /* since then a CNP has come, or a READ was requested again */
+	bool marks;	   /* packets are sent with ECT, so CNPs can arrive */
+	bool is_congested; /* a CNP or a repeated READ request has arrived since stepped_at */
 };
 
 static inline bool pacing_is_on_network(const struct pacing *pacing)
@@ -38,16 +39,16 @@ static inline bool pacing_is_on_network(const struct pacing *pacing)
 }
 
 void pacing_start(struct pacing *pacing, uint64_t now);
-/* ... on a network; with marks it begins slowly. */
+/* Starts pacing for a network path; marks: packets are sent with ECT, so the rate starts low. */
 void pacing_start_network(struct pacing *pacing, bool marks, uint64_t now);
-/* How many bytes, beyond one packet, may go of what pacing_open() has let go. */
+/* Bytes that may be sent after pacing_open() has returned true; one packet may exceed them. */
 int64_t pacing_allowance(const struct pacing *pacing);
-/* May a burst go, or the last bytes that are left?  Brings the tokens up to date. */
+/* Updates the tokens.  Returns true if a burst, or all of the left bytes, may be sent. */
 bool pacing_open(struct pacing *pacing, uint64_t left, uint64_t now);
-/* When it may, seen from the last pacing_open(); UINT64_MAX when it may already. */
+/* Time in ns at which pacing_open() will return true; UINT64_MAX: it already does. */
 uint64_t pacing_deadline(const struct pacing *pacing, uint64_t left);
 void pacing_spent(struct pacing *pacing, uint32_t bytes);
-/* A READ has been answered to its end; it was asked for again; a CNP has come. */
+/* Events: all responses of a READ were sent; a READ was requested again; a CNP arrived. */
 void pacing_read_done(struct pacing *pacing);
 void pacing_lost(struct pacing *pacing);
 void pacing_congested(struct pacing *pacing);

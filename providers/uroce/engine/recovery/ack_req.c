@@ -10,9 +10,9 @@
 #include "engine/tx/sq.h"
 #include "engine/tx/tx_build.h"
 
-/* Of so many packets in flight at least one has AckReq. */
+/* At least one of this number of packets in flight has AckReq. */
 #define PACKETS_PER_ACKREQ 8
-/* When the credits allow no more than so many further messages, each has AckReq. */
+/* With credits for at most this number of further messages, each message has AckReq. */
 #define FEW_CREDITS 16
 
 struct ack_req_ctx ack_req_look(const struct eng_qp *qp, uint64_t now)
@@ -25,7 +25,7 @@ struct ack_req_ctx ack_req_look(const struct eng_qp *qp, uint64_t now)
 	};
 }
 
-/* Is this the last packet of the burst?  The next burst may have to wait for other QPs. */
+/* Returns true if this is the last packet of the burst. */
 static bool ends_burst(const struct eng_burst *burst, uint32_t bytes)
 {
 	return (burst->packets > 0 && bytes < burst->segment) ||
@@ -43,8 +43,8 @@ static bool credits_run_low(const struct eng_qp *qp, const struct eng_send_wqe *
 }
 
 /*
- * No ACK is due: is it time for AckReq, or are there enough packets, or is the send queue half
- * full?
+ * For packets while no AckReq is in flight: returns true if one is needed, because of the number of
+ * packets, the send queue (half full) or the time.
  */
 static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 {
@@ -56,9 +56,9 @@ static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 }
 
 /*
- * While other QPs are at work no message goes without AckReq: they may get what room there is, and
- * then this one could not ask, and they not have the room that it holds.  Nor does what is sent
- * again.
+ * Retransmitted messages have AckReq, and so has every message while other QPs have packets in
+ * flight: if these used up the in-flight budget, this QP could not request an ACK later, and the
+ * budget of its own packets would never be released.
  */
 bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 		    const struct eng_send_wqe *wqe, uint32_t index, uint32_t bytes, uint64_t cost,
@@ -80,7 +80,7 @@ bool ack_req_is_set(const struct eng_qp *qp, const struct eng_burst *burst,
 	return cc_acks_every_packet(qp) || (!ack_req_in_flight(qp) && is_overdue(qp, facts->now));
 }
 
-/* A request with a local error: it fails when those before it are complete. */
+/* Returns true if the next request has a local error; it fails once those before it complete. */
 static bool next_has_error(const struct eng_qp *qp)
 {
 	return qp->req.next_wqe != qp->sq->head &&
@@ -96,7 +96,7 @@ bool ack_probe_is_urgent(const struct eng_qp *qp)
 		return true;
 	if (req->begun == qp->sq->tail)
 		return false;
-	/* A local request completes behind those before it. */
+	/* A local request completes after the requests before it. */
 	last = sq_at(qp, req->begun - 1);
 	return op_is_local(last->op) && is_signaled(qp, last);
 }
@@ -110,9 +110,10 @@ bool ack_probe_is_due(const struct eng_qp *qp)
 }
 
 /*
- * The answer to a solicitation comes behind the ACKs that had been asked for before.  When just
- * these have come it is still on its way; other progress of SENDs and WRITEs has been brought by
- * it, so that the next one may be solicited.  That of READs may have come sooner.
+ * The response to an ACK probe arrives after the ACKs of earlier packets with AckReq.  If only
+ * these have arrived, the response is still in flight.  Any further progress of SENDs and WRITEs is
+ * due to the response, so that another probe may follow; progress of READs may be due to earlier
+ * responses.
  */
 static void note_repeated(struct eng_qp *qp)
 {

@@ -6,7 +6,7 @@
 #include "engine/recovery/rtt.h"
 #include "engine/tx/sq.h"
 
-/* How long after a report of a loss the next one is looked for by probes. */
+/* Time in ns after a reported loss during which silence of the peer causes probes. */
 #define LOSSY_NS UINT64_C(1000000000)
 
 #define TO(state) (1u << (state))

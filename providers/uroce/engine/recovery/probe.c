@@ -10,7 +10,7 @@
 #include "read_retry.h"
 #include "retransmit.h"
 
-/* Back-off ends at this part of the Local ACK Timeout, so that some probes fit into it. */
+/* The back-off ends at this fraction of the Local ACK Timeout, so that several probes fit in. */
 #define PROBES_PER_TIMEOUT 8
 
 static bool is_lossy(const struct eng_qp *qp)
@@ -18,7 +18,7 @@ static bool is_lossy(const struct eng_qp *qp)
 	return qp->req.last_progress < qp->req.loss.lossy_until;
 }
 
-/* Time from the last progress or action to the next probe: twice as long after each one. */
+/* Time in ns from the last progress or action to the next probe, doubled after each probe. */
 static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool solicits)
 {
 	const struct loss *loss = &qp->req.loss;
@@ -49,8 +49,7 @@ uint64_t probe_deadline(const struct eng_qp *qp, uint64_t timeout)
 	return at < req->last_progress + timeout ? at : ENG_NEVER;
 }
 
-/* Would the answer to an ACK solicitation tell of losses, and is it the first thing that is tried?
- */
+/* Returns true if an ACK probe should be tried before a retransmission, and can show a loss. */
 static bool may_ask_for_losses(const struct eng_qp *qp)
 {
 	const struct requester *req = &qp->req;
@@ -64,7 +63,7 @@ static void send_oldest(struct eng_qp *qp, uint64_t now)
 {
 	struct loss *loss = &qp->req.loss;
 
-	/* The NAK has been obeyed; responses that were under way then are no further ones. */
+	/* Responses that were in flight at that NAK must not count as further NAKs. */
 	if (loss->state == LOSS_GO_BACK)
 		loss->resume = LOSS_GO_BACK;
 	cwnd_loss(qp);

@@ -16,7 +16,7 @@
 
 #define WORD_BITS 64
 
-/* Where the bit of a PSN is. */
+/* Returns the bitmap word that has the bit of psn. */
 static uint64_t *word_of(struct read_retry *read_retry, uint32_t psn)
 {
 	return &read_retry->placed[psn % ENG_AHEAD_PACKETS / WORD_BITS];
@@ -84,7 +84,7 @@ bool read_retry_may_place(const struct eng_qp *qp, const struct wire_packet *pac
 	return placing_request(qp, packet) != NULL;
 }
 
-/* Up to here all has been answered, as far as it will be: ends of READs, or requests of others. */
+/* Returns one past the last PSN whose READ, or other request, has been responded to in full. */
 static uint32_t responded_psn(const struct eng_qp *qp)
 {
 	uint32_t psn = qp->req.unacked_psn;
@@ -101,7 +101,7 @@ static uint32_t responded_psn(const struct eng_qp *qp)
 	return psn;
 }
 
-/* The first part of wqe that is missing between two PSNs; or is nothing? */
+/* Sets *from and *to to the first missing part of wqe within them; returns false if none is. */
 static bool find_missing(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t *from,
 			 uint32_t *to)
 {
@@ -132,7 +132,7 @@ static bool is_missing(const struct eng_qp *qp, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* Has something been asked for that has not come? */
+/* Returns true if a requested part has not arrived. */
 static bool waits(const struct eng_qp *qp)
 {
 	return psn_diff(qp->req.read_retry.requested_psn, qp->req.unacked_psn) > 0;
@@ -152,7 +152,7 @@ static void ask(struct eng_qp *qp, uint32_t from, uint32_t to, uint64_t now)
 	count(qp, ENG_COUNT_REPAIRS);
 }
 
-/* Responses that were asked for before come before those that were asked for again. */
+/* Returns true if responses to later requests have arrived, but not a part requested earlier. */
 static bool is_overdue(const struct eng_qp *qp, uint64_t now)
 {
 	const struct read_retry *read_retry = &qp->req.read_retry;
@@ -167,7 +167,7 @@ static void find_missing_responses(struct eng_qp *qp, uint64_t now)
 	struct read_retry *read_retry = &req->read_retry;
 	uint32_t to = responded_psn(qp), from = later(read_retry->requested_psn, req->unacked_psn);
 
-	/* What has been gone back over is asked for in its turn. */
+	/* After going back, the READs are sent again in order anyway. */
 	if (req->loss.state == LOSS_RNR_WAIT || psn_diff(req->next_psn, to) < 0)
 		return;
 	if (is_overdue(qp, now))
@@ -223,8 +223,7 @@ bool read_retry_implied_nak(struct eng_qp *qp, uint32_t psn, uint64_t now)
 {
 	struct read_retry *read_retry = &qp->req.read_retry;
 
-	/* What is placed is known for that many PSNs only, and further ones would look like these.
-	 */
+	/* The bitmap wraps: a PSN beyond it would share the bit of a nearer one. */
 	if (!read_retry_is_active(qp) || !psn_in(psn, qp->req.unacked_psn, ENG_AHEAD_PACKETS))
 		return false;
 	read_retry->rx_max_psn = later(psn_add(psn, 1), read_retry->rx_max_psn);
@@ -244,7 +243,7 @@ uint32_t read_retry_consume(struct eng_qp *qp, uint32_t n)
 		taken++;
 		psn = psn_add(psn, 1);
 	}
-	/* What was missing has come before it could be requested. */
+	/* The missing responses have arrived before they could be requested again. */
 	if (read_retry->count == 0 && qp->req.loss.action == LOSS_ACTION_READ_RETRY)
 		qp->req.loss.action = LOSS_ACTION_NONE;
 	return taken;
@@ -276,15 +275,15 @@ static enum tx_build_result add_request(struct eng_qp *qp, struct eng_burst *bur
 }
 
 /*
- * A uroce remembers several parts of a READ.  Another responder has room for max_rd_atomic requests
- * (rule S12), and may not have any for one more.
+ * Returns true if the peer is a uroce, which keeps several parts of a READ.  Other responders have
+ * resources for max_rd_atomic requests (rule S12) and possibly none for a further one.
  */
 static bool peer_takes_parts(const struct eng_qp *qp)
 {
 	return qp->req.retransmit.peer == PEER_KEEPS || qp->resp.ooo.peer_supports;
 }
 
-/* Where the last missing part of wqe ends, of which one ends at psn. */
+/* Returns the end of the last missing part of wqe; an earlier part ends at psn. */
 static uint32_t end_of_parts(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn)
 {
 	uint32_t from = psn, to = qp->req.read_retry.requested_psn;
@@ -294,7 +293,7 @@ static uint32_t end_of_parts(const struct eng_qp *qp, const struct eng_send_wqe 
 	return psn;
 }
 
-/* All parts of wqe; false when the next burst has to go on with the one at from_psn. */
+/* Requests all missing parts of wqe; returns false if the next burst must continue at from_psn. */
 static bool add_parts(struct eng_qp *qp, struct eng_burst *burst, const struct eng_send_wqe *wqe)
 {
 	struct read_retry *read_retry = &qp->req.read_retry;

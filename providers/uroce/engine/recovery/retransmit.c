@@ -12,14 +12,11 @@
 #include "rtt.h"
 
 enum {
-	/*
-	 * Unless the peer has been shown our credits, the first loss is used for that; then a peer
-	 * that has not jumped is asked so often.
-	 */
+	/* Number of retransmissions to a peer that has not yet been seen to keep packets. */
 	TRIALS = 4,
 };
 
-/* The peer learns that we are one for which it may keep packets. */
+/* Sends an unsolicited ACK, which shows the peer that it may keep packets. */
 static void announce_credits(struct eng_qp *qp)
 {
 	if (qp->reports_credits && can_respond(qp) && qp->resp.repeats == 0)
@@ -40,7 +37,7 @@ void retransmit_announce(struct eng_qp *qp)
 	qp->req.retransmit.trials++;
 }
 
-/* Does the peer keep what comes early, or may that be tried? */
+/* Returns true if the peer keeps out-of-order packets, or if that may be tried. */
 static bool peer_may_keep_ooo(struct eng_qp *qp)
 {
 	struct retransmit *retransmit = &qp->req.retransmit;
@@ -53,7 +50,7 @@ static bool peer_may_keep_ooo(struct eng_qp *qp)
 	return retransmit->trials++ > 0;
 }
 
-/* Returns false where all packets are about to be sent again, in their turn. */
+/* Returns false if all packets are about to be sent again anyway. */
 static bool is_possible(const struct eng_qp *qp)
 {
 	return sq_awaits_response(qp) && qp->req.loss.state != LOSS_RNR_WAIT;
@@ -64,13 +61,13 @@ static uint32_t retransmit_end(const struct retransmit *retransmit)
 	return psn_add(retransmit->psn, retransmit->packets);
 }
 
-/* A repair is no longer than a burst and what is in flight. */
+/* The burst and the packets in flight limit a retransmission further. */
 static uint32_t twice(uint32_t packets)
 {
 	return packets == 0 ? 1 : 2 * packets;
 }
 
-/* Packets of the repair that are still missing; 0 or less: none. */
+/* Number of retransmitted packets not acknowledged yet; 0 or less: none. */
 static int32_t packets_left(const struct eng_qp *qp)
 {
 	if (qp->req.loss.state != LOSS_RECOVERY)
@@ -79,9 +76,8 @@ static int32_t packets_left(const struct eng_qp *qp)
 }
 
 /*
- * When something has been acknowledged that was sent behind all duplicates, these have been
- * answered; but not the last solicitation when just the ACKs have come that had been asked for
- * before it (ack_req.c).
+ * An ACK of a packet sent after all duplicates shows that these have been acknowledged.  It does
+ * not show that for an ACK probe if it was requested by a packet sent before the probe (ack_req.c).
  */
 bool retransmit_duplicates_are_acked(const struct requester *req)
 {
@@ -91,7 +87,7 @@ bool retransmit_duplicates_are_acked(const struct requester *req)
 
 bool retransmit_path_is_known(const struct eng_qp *qp)
 {
-	/* Not to adapters and rxe, unless they report credits, which a uroce does. */
+	/* Only peers that report credits, as uroce does; not rxe and most adapters. */
 	return cc_is_network(qp) && qp->type == ENG_RC && credit_is_reported(qp) &&
 	       rtt_is_known(&qp->req.rtt);
 }
@@ -127,8 +123,8 @@ bool retransmit_on_nak(struct eng_qp *qp, uint64_t now)
 	uint32_t packets = 1;
 
 	/*
-	 * The NAK has been doubled on its way, or answers what was sent before the repair.  Or what
-	 * was sent behind the repair has overtaken it and been dropped: a probe finds that out.
+	 * The NAK is a duplicate, or the response to a packet sent before the retransmission.  Or a
+	 * later packet was reordered before the retransmission and dropped; a probe detects that.
 	 */
 	if (again && retransmit->packets > 0 && retransmit->psn == req->unacked_psn)
 		return true;
@@ -136,12 +132,12 @@ bool retransmit_on_nak(struct eng_qp *qp, uint64_t now)
 	    !peer_may_keep_ooo(qp))
 		return false;
 	if (again && retransmit_end(retransmit) == req->unacked_psn) {
-		/* Nothing behind it was kept, or nothing behind it had come. */
+		/* The packets after it were not kept, or had not arrived. */
 		if (retransmit->peer != PEER_KEEPS)
 			return false;
 		packets = twice(retransmit->packets);
 	}
-	/* rule S10: it is a retry, and what it repairs is progress. */
+	/* rule S10: a retransmission is a retry, and restarts the Local ACK Timeout. */
 	req->retries_left--;
 	req->last_progress = now;
 	count(qp, ENG_COUNT_COMPLETER_RETRY);
@@ -152,8 +148,10 @@ bool retransmit_on_nak(struct eng_qp *qp, uint64_t now)
 }
 
 /*
- * A READ is missing if the peer has not executed it, as the MSN tells (rule C11), and so is the end
- * of a response that has begun, since no ACK is sent amid one.  Else it may be on its way.
+ * Returns true if the response to an ACK probe shows that the oldest packet is lost.  A READ
+ * request is lost if its number is above the MSN (rule C11).  If a part of a READ's responses has
+ * arrived, the rest is lost, since no ACK is sent between them.  Otherwise they may still be in
+ * flight.
  */
 static bool ack_shows_loss(const struct eng_qp *qp, const struct wire_packet *answer)
 {
@@ -173,10 +171,10 @@ void retransmit_on_ack_probe(struct eng_qp *qp, const struct wire_packet *answer
 	if (req->loss.action == LOSS_ACTION_RETRANSMIT || !retransmit_path_is_known(qp) ||
 	    !is_possible(qp) || !ack_shows_loss(qp, answer))
 		return;
-	/* The oldest packet, or all of them, have just been sent again. */
+	/* In the other states the oldest packet, or all packets, have just been sent again. */
 	if (req->loss.state != LOSS_OPEN && req->loss.state != LOSS_RECOVERY)
 		return;
-	/* That one has been answered. */
+	/* The ACK probe has been answered. */
 	req->loss.ack_probe_at = 0;
 	cwnd_first_loss(qp);
 	loss_reported(qp, now);
@@ -193,7 +191,7 @@ bool retransmit_on_timeout(struct eng_qp *qp, uint64_t now)
 		return false;
 	if (left > 0)
 		packets = (uint32_t)left;
-	/* Nothing behind what was sent again last has been acknowledged. */
+	/* The last ACK ended right after the retransmitted packets. */
 	else if (retransmit->packets > 0 && retransmit_end(retransmit) == qp->req.unacked_psn)
 		packets = twice(retransmit->packets);
 	send_again(qp, packets, now);
@@ -215,7 +213,7 @@ void retransmit_progress(struct eng_qp *qp)
 	assert(qp->req.loss.state == LOSS_RECOVERY);
 	if (beyond < 0)
 		return;
-	/* What has come before the repair has left was overtaken, or is answered late. */
+	/* Acknowledged before the retransmission was sent: reordered, or the ACK was late. */
 	if (qp->req.loss.action == LOSS_ACTION_RETRANSMIT) {
 		retransmit_stop(qp);
 		return;
@@ -228,7 +226,7 @@ void retransmit_progress(struct eng_qp *qp)
 	retransmit->packets = 0;
 }
 
-/* All that was sent before the repair has been answered. */
+/* Returns true if all packets sent before the retransmission have been acknowledged. */
 static bool is_over(const struct eng_qp *qp)
 {
 	return sq_in_flight(qp) == 0 ||
@@ -247,7 +245,7 @@ void retransmit_acknowledged(struct eng_qp *qp, uint64_t now)
 		retransmit_stop(qp);
 		return;
 	}
-	/* If it is there, its response is on its way behind this ACK. */
+	/* The next request is a READ or Atomic: its response may follow this ACK. */
 	if (op_is_read_or_atomic(sq_at(qp, qp->sq->tail)->op))
 		return;
 	if (retransmit->peer != PEER_KEEPS) {
@@ -256,7 +254,7 @@ void retransmit_acknowledged(struct eng_qp *qp, uint64_t now)
 	}
 	if (!is_possible(qp))
 		return;
-	/* It was sent before the repair and is not there: lost, or the peer had no more room. */
+	/* Packets sent before the retransmission are lost, or the peer had no memory for them. */
 	send_again(qp, left < twice(retransmit->packets) ? left : twice(retransmit->packets), now);
 }
 

@@ -13,8 +13,8 @@
 #include "engine/base/time_util.h"
 
 /*
- * What timers of peers are late by, at least (kGranularity of RFC 9002): above the time in which
- * two busy processes of a host answer.
+ * Minimum margin of the probe timeout (kGranularity of RFC 9002): longer than the response time of
+ * a busy process on the same host.
  */
 #define RTT_GRANULARITY_NS UINT64_C(300000)
 
@@ -63,7 +63,7 @@ static inline void rtt_sample(struct rtt *rtt, uint64_t now)
 	rtt->smoothed = rtt->smoothed - rtt->smoothed / 8 + latest / 8;
 }
 
-/* Time without an answer, in ns, after which the peer is probed. */
+/* Probe timeout in ns. */
 static inline uint64_t rtt_probe_timeout(const struct rtt *rtt)
 {
 	uint64_t margin = 4 * rtt->variance;

@@ -387,7 +387,8 @@ static void receive_duplicate(struct eng_qp *qp, const struct wire_packet *packe
 		duplicate_atomic_write(qp, packet);
 		break;
 	default:
-		/* Not written again, but acknowledged; behind a NAK the NAK says it all. */
+		/* A duplicate is acknowledged, not executed; a pending NAK acknowledges it as well.
+		 */
 		if (qp->resp.nak != NAK_STATE_PENDING)
 			qp->resp.ack_pending = true;
 	}
@@ -448,7 +449,7 @@ static enum request_error execute_in_order(struct eng_qp *qp, const struct wire_
 	return error;
 }
 
-/* What came too early is gone, although it was only overtaken: tell the peer at once. */
+/* Out-of-order packets were dropped although only reordered: NAK now, so that they are resent. */
 static enum eng_status nak_next_hole(struct eng_qp *qp)
 {
 	const struct responder *resp = &qp->resp;

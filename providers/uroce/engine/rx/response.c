@@ -283,7 +283,7 @@ static enum eng_tx send_read_atomic_responses(struct eng_qp *qp, struct eng_burs
 			break;
 		entry = resp_res_pending(qp);
 	}
-	/* What a burst ends with, an error too, the next one begins with. */
+	/* Whatever ended this burst, including an error, is handled by the next call. */
 	if (burst->packets > 0)
 		return ENG_TX_BURST;
 	return result == TX_BUILD_ERROR ? refuse(qp, burst, entry) : ENG_TX_PACING;
@@ -299,7 +299,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64
 	struct responder *resp = &qp->resp;
 	struct resp_res *entry = NULL;
 
-	/* An error does not take away the answers to what came before it. */
+	/* Responses to earlier requests are sent after an error, too. */
 	if (can_respond(qp) || resp->nak == NAK_STATE_PENDING)
 		entry = resp_res_pending(qp);
 	tx_build_begin(burst, &qp->attr.path);
