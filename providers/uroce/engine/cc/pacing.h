@@ -8,8 +8,8 @@
  * On a network the rate can be much lower than on a host, since the links are slower than a socket.
  * It changes once in an interval.  It doubles until the first congestion.  Then it increases by a
  * constant, which makes flows converge to a fair share, and by a fraction of itself, which fast
- * networks need; a CNP or a loss reduces it by a fifth (RFC 8511).  The bytes that may be sent at
- * once are those of one interval.
+ * networks need; a CNP reduces it by a fifth (RFC 8511), and so does a loss.  The bytes that may be
+ * sent at once are those of one interval.
  */
 #ifndef UROCE_ENGINE_CC_PACING_H
 #define UROCE_ENGINE_CC_PACING_H
