@@ -198,6 +198,30 @@ static void test_long_round_trips(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + 2 * MS + 4 * MS * 3 / 4);
 }
 
+/*
+ * An ACK that was lost, and replaced by a later one just before the timeout, is timed as a round
+ * trip of that length.  The probe for what is in flight behind it still comes before the timeout.
+ */
+static void test_a_late_ack_leaves_probes(void **state)
+{
+	struct dut *dut = dut_rts((struct dut_config){ 0 });
+
+	(void)state;
+	/* rule S10 test */
+	dut_ack(dut, DUT_SQ_PSN - 1, NO_CREDITS_REPORTED, 0);
+	dut_post(dut, ENG_WRITE, 8, ENG_SIGNALED);
+	dut_post(dut, ENG_WRITE, 8, 0);
+	dut_pull(dut);
+	dut_forget(dut);
+	dut->now += TIMEOUT - US;
+	dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
+	assert_true(eng_deadline(dut->qp) == dut->now + TIMEOUT / 2);
+	dut_advance_to_deadline(dut);
+	assert_true(expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN)->ack_request);
+	expect_silence(dut);
+	assert_int_equal(dut_info(dut).counters[ENG_COUNT_TIMEOUTS], 0);
+}
+
 /* A READ as well. */
 static void test_read_is_probed(void **state)
 {
@@ -250,6 +274,7 @@ int main(void)
 		DUT_TEST(test_interval_is_bounded),
 		DUT_TEST(test_nak_ends_a_probe),
 		DUT_TEST(test_long_round_trips),
+		DUT_TEST(test_a_late_ack_leaves_probes),
 		DUT_TEST(test_read_is_probed),
 		DUT_TEST(test_not_probed),
 	};

@@ -18,7 +18,10 @@ static bool is_lossy(const struct eng_qp *qp)
 	return qp->req.last_progress < qp->req.loss.lossy_until;
 }
 
-/* Time in ns from the last progress or action to the next probe, doubled after each probe. */
+/*
+ * Time in ns from the last progress or action to the next probe, doubled after each probe.  At most
+ * half the timeout at first: the sample of an ACK that was sent late must not disable probes.
+ */
 static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool solicits)
 {
 	const struct loss *loss = &qp->req.loss;
@@ -26,6 +29,8 @@ static uint64_t wait_ns(const struct eng_qp *qp, uint64_t timeout, bool solicits
 
 	if (solicits && wait < ACK_PROBE_AFTER_NS)
 		wait = ACK_PROBE_AFTER_NS;
+	if (wait > timeout / 2)
+		wait = timeout / 2;
 	if (most < wait)
 		most = wait;
 	for (uint32_t i = 0; i < loss->probes && wait < most; i++)
