@@ -8,7 +8,7 @@
 
 #include "engine/qp_priv.h"
 
-/* Execute the request: what its completion will say. */
+/* Executes the request.  Returns the status of its completion. */
 enum eng_status local_execute(struct eng_qp *qp, const struct eng_send_wqe *wqe);
 
 #endif

@@ -9,8 +9,8 @@ const uint8_t message_services[] = {
 };
 
 /*
- * rule S15: MigReq is always set.  flags are the others, psn is with AckReq or without, dest_qpn
- * with BECN or without.
+ * rule S15: MigReq is always set.  flags: further header bits; psn: with or without AckReq;
+ * dest_qpn: with or without BECN.
  */
 static void put_bth(const struct eng_qp *qp, uint8_t opcode, unsigned int flags,
 		    uint32_t payload_length, uint32_t dest_qpn, uint32_t psn, uint8_t *at)
@@ -20,7 +20,7 @@ static void put_bth(const struct eng_qp *qp, uint8_t opcode, unsigned int flags,
 		     qp->attr.pkey, dest_qpn & (WIRE_24BIT_MASK | WIRE_BTH_BECN), psn);
 }
 
-/* Behind the BTH; all headers together are so long. */
+/* Writes the extension headers behind the BTH.  Returns the length of all headers. */
 static uint32_t put_extensions(const struct wire_packet *packet, uint8_t opcode, uint8_t *at)
 {
 	return WIRE_BTH_BYTES + wire_build_extensions(packet, opcode, at + WIRE_BTH_BYTES);
@@ -37,7 +37,7 @@ static uint8_t operation_of(const struct op_row *row, uint32_t index, uint32_t p
 
 bool message_is_defined(const struct eng_qp *qp, uint8_t op)
 {
-	/* RC has all of them. */
+	/* RC supports all operations. */
 	return qp->type == ENG_RC ||
 	       wire_op_header_length(message_services[qp->type] | op_row(op)->only) != 0;
 }
@@ -47,7 +47,7 @@ uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, 
 	return message_services[qp->type] | operation_of(op_row(wqe->op), index, wqe->packets);
 }
 
-/* RETH and AtomicETH. */
+/* Fields of RETH and AtomicETH. */
 static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct wire_packet *packet)
 {
 	packet->va = wqe->remote.va + offset;
@@ -62,12 +62,12 @@ static void fill_remote(const struct eng_send_wqe *wqe, uint32_t offset, struct 
 static void fill_datagram(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
 			  struct wire_packet *packet)
 {
-	/* A Q_Key with the high bit set stands for the QP's own (IBA: controlled Q_Keys). */
+	/* A Q_Key with the high bit set selects the QP's own Q_Key (IBA: controlled Q_Keys). */
 	packet->qkey = wqe->ud.qkey & 0x80000000u ? qp->attr.qkey : wqe->ud.qkey;
 	packet->src_qpn = qp->qpn;
 }
 
-/* All that any request has: opcode says which of it is written. */
+/* Fills the fields of all extension headers; opcode selects those that are written. */
 static uint32_t request_extensions(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
 				   uint32_t index, uint8_t opcode, uint8_t *at)
 {
@@ -90,7 +90,7 @@ inline uint32_t message_request(const struct eng_qp *qp, const struct eng_send_w
 {
 	uint32_t dest_qpn =
 		qp->type == ENG_UD ? wqe->ud.dest_qpn & WIRE_24BIT_MASK : qp->attr.dest_qpn;
-	/* rules S6, S15: SE is about a receive completion, so only where there is one. */
+	/* rules S6, S15: SE concerns a receive completion, so it is set only where there is one. */
 	bool solicited = (wqe->flags & ENG_SOLICITED) && index == wqe->packets - 1 &&
 			 op_row(wqe->op)->needs_receive;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Messages and their packets: every packet is a function of (WQE, PSN), so nothing about packets
- * is remembered and a retry is setting the next PSN back.
+ * Builds the headers of packets.  Every packet is a function of (WQE, PSN), so no state is kept for
+ * packets, and a retry only sets the next PSN back.
  */
 #ifndef UROCE_ENGINE_TX_PKT_HDR_H
 #define UROCE_ENGINE_TX_PKT_HDR_H
@@ -15,7 +15,7 @@ static inline uint32_t message_packets(uint32_t length, uint32_t mtu)
 	return length == 0 ? 1 : (length - 1) / mtu + 1;
 }
 
-/* Bytes of payload in packet index of a message of length bytes. */
+/* Number of payload bytes in packet index of a message of length bytes. */
 static inline uint32_t message_packet_length(uint32_t length, uint32_t mtu, uint32_t index)
 {
 	uint32_t rest = length - index * mtu;
@@ -23,74 +23,74 @@ static inline uint32_t message_packet_length(uint32_t length, uint32_t mtu, uint
 	return rest < mtu ? rest : mtu;
 }
 
-/* rule S1: bytes of pad behind so many of payload. */
+/* rule S1: number of pad bytes after this number of payload bytes. */
 static inline uint32_t message_pad(uint32_t payload_length)
 {
 	return -payload_length & 3;
 }
 
-/* Which packet of the message psn is, counted from 0. */
+/* Index, from 0, of the packet with this PSN in its message. */
 static inline uint32_t wqe_packet_index(const struct eng_send_wqe *wqe, uint32_t psn)
 {
 	return psn_sub(psn, wqe->first_psn);
 }
 
-/* The service bits of opcodes, by enum eng_qp_type. */
+/* Service bits of opcodes, by enum eng_qp_type. */
 extern const uint8_t message_services[];
 
 /*
- * A packet's headers are written to at, where there is room for WIRE_MAX_HEADER_BYTES; their length
- * is returned.
+ * The functions below write the headers of a packet to at, which must have room for
+ * WIRE_MAX_HEADER_BYTES, and return their length.
  *
- * Request packet index of wqe, whose payload begins index MTUs into the message.  A READ request
- * for a PSN inside the message asks for the rest from there (rule S12).  opcode and payload_length
- * are those of message_opcode() and message_payload(), ackreq is 0 or WIRE_BTH_ACKREQ: ack_req.h
- * says which.
+ * Request packet index of wqe, whose payload starts index MTUs into the message.  A READ request
+ * for a PSN inside the message requests the rest from there (rule S12).  opcode and payload_length
+ * are those of message_opcode() and message_payload(); ackreq is 0 or WIRE_BTH_ACKREQ (see
+ * ack_req.h).
  */
 uint8_t message_opcode(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index);
 uint32_t message_request(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
 			 uint8_t opcode, uint32_t payload_length, uint32_t ackreq, uint8_t *at);
 
-/* A READ request for so many response packets of wqe, from index on (rule S12). */
+/* READ request for this number of response packets of wqe, from index on (rule S12). */
 uint32_t message_read_part(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t index,
 			   uint32_t packets, uint8_t *at);
 
-/* A SEND of no bytes with AckReq. */
+/* Zero-length SEND with AckReq. */
 uint32_t message_ack_probe(const struct eng_qp *qp, uint32_t psn, uint8_t *at);
 
-/* A congestion notification; its reserved bytes count as a header. */
+/* Congestion notification packet; its reserved bytes count as a header. */
 uint32_t message_cnp(const struct eng_qp *qp, uint8_t *at);
 
-/* A response, of fields those that its operation has. */
+/* Fields of a response; only those of its operation are used. */
 struct message_response {
 	uint8_t operation;
 	uint8_t syndrome;
 	uint32_t psn;
 	uint32_t payload_length;
 	uint32_t becn;	   /* 0 or WIRE_BTH_BECN */
-	uint64_t original; /* Atomic: the value before */
+	uint64_t original; /* Atomic: value before the operation */
 };
 uint32_t message_response(const struct eng_qp *qp, const struct message_response *fields,
 			  uint8_t *at);
 
-/* An Acknowledge: a positive one or a NAK. */
+/* Acknowledge packet: ACK or NAK. */
 uint32_t message_aeth(const struct eng_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t becn,
 		      uint8_t *at);
 
 /*
- * Does the QP's service have this operation, which is not local?  READs and Atomics exist on
- * reliable ones only.
+ * Returns true if the QP's service supports this operation, which must not be a local one.  READs
+ * and Atomics exist on reliable services only.
  */
 bool message_is_defined(const struct eng_qp *qp, uint8_t op);
 
-/* Bytes of payload in packet index of wqe. */
+/* Number of payload bytes in packet index of wqe. */
 static inline uint32_t message_payload(const struct eng_send_wqe *wqe, uint32_t mtu, uint32_t index)
 {
 	return op_row(wqe->op)->carries_payload ? message_packet_length(wqe->length, mtu, index)
 						: 0;
 }
 
-/* PSNs that packet index takes: one, but a READ request takes all that are left. */
+/* Number of PSNs of packet index: 1, but a READ request uses all remaining ones of its message. */
 static inline uint32_t message_psns(const struct eng_send_wqe *wqe, uint32_t index)
 {
 	return wqe->op == ENG_READ ? wqe->packets - index : 1;

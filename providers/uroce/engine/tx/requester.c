@@ -17,10 +17,11 @@
 
 enum {
 	/*
-	 * A burst waits for such a part of the window.  On a network it is less.  A burst that
-	 * comes at once is marked, or finds no room in a queue, where the same packets at the pace
-	 * of their ACKs would pass; and half a window at a time meets a full queue as often whether
-	 * it is half of a large window or of a small one, which then does not get its share.
+	 * A burst waits until this fraction of the window is free; on a network a smaller one.  A
+	 * burst that is sent at once is marked or finds no room in a queue where the same packets
+	 * would pass at the pace of their ACKs.  Half a window at a time fills a queue as often
+	 * whether the window is large or small, so that flows with small windows do not get their
+	 * share.
 	 */
 	CWND_BURST_DIVISOR = 2,
 	CWND_BURST_DIVISOR_NETWORK = 8,
@@ -31,19 +32,19 @@ static bool is_new(const struct requester *req)
 	return req->next_psn == req->end_psn;
 }
 
-/* The packet at next_psn. */
+/* Packet at next_psn. */
 struct next {
 	struct eng_send_wqe *wqe;
-	uint32_t index; /* of the packet in its message */
-	uint32_t psns;	/* that it takes */
-	uint64_t cost;	/* its weight */
-	bool answered;	/* by more than an ACK: READ, Atomic */
-	bool begins;	/* it is the first of its message, and has never been sent */
+	uint32_t index; /* index of the packet in its message */
+	uint32_t psns;	/* number of PSNs that it uses */
+	uint64_t cost;	/* weight in bytes */
+	bool answered;	/* READ or Atomic: has a response other than an ACK */
+	bool begins;	/* first packet of its message, never sent before */
 };
 
 /*
- * Rule C13: the limited request has had no response that proves a receive WQE.  A SEND takes it
- * with its first packet, a WRITE with immediate with its last.
+ * Rule C13: returns true if the limited request has had no response that proves a receive WQE.  A
+ * SEND uses it with its first packet, a WRITE with immediate with its last.
  */
 static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wqe)
 {
@@ -51,7 +52,7 @@ static bool awaits_credit(const struct eng_qp *qp, const struct eng_send_wqe *wq
 	       (wqe->op == ENG_WRITE_IMM || psn_diff(qp->req.unacked_psn, wqe->first_psn) <= 0);
 }
 
-/* Rules C13, C16 and S12 for a message that has not been begun. */
+/* Rules C13, C16 and S12 for a message of which no packet has been sent. */
 static enum eng_tx may_begin(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	const struct requester *req = &qp->req;
@@ -67,8 +68,8 @@ static enum eng_tx may_begin(struct eng_qp *qp, const struct next *next, uint64_
 }
 
 /*
- * Rules C13 and C15: the request that a new packet must not pass while it awaits a credit, NULL if
- * there is none.  To a further packet of a message that is the message itself.
+ * Rules C13 and C15: returns the request that a new packet must not pass while that request waits
+ * for a credit, or NULL.  For a later packet of the same message this is the message itself.
  */
 static const struct eng_send_wqe *passed_by(const struct eng_qp *qp, const struct next *next)
 {
@@ -77,14 +78,14 @@ static const struct eng_send_wqe *passed_by(const struct eng_qp *qp, const struc
 	return next->wqe->op != ENG_WRITE_IMM ? next->wqe : NULL;
 }
 
-/* rule C17: only what is new is checked against credits. */
+/* rule C17: only new packets are checked against credits. */
 static enum eng_tx may_send_new(struct eng_qp *qp, const struct next *next, uint64_t now)
 {
 	const struct eng_send_wqe *passed;
 
 	if (next->begins && qp->state == ENG_SQD)
 		return ENG_TX_DRAINED;
-	/* Where they reach beyond all that has been begun, nothing of it waits for credits. */
+	/* If the credits cover all requests that have been started, none of these waits for one. */
 	if (!credit_covers(qp, qp->req.begun_ssn)) {
 		passed = passed_by(qp, next);
 		if (passed && awaits_credit(qp, passed))
@@ -93,22 +94,25 @@ static enum eng_tx may_send_new(struct eng_qp *qp, const struct next *next, uint
 	return next->begins ? may_begin(qp, next, now) : ENG_TX_BURST;
 }
 
-/* What of its weight has to find room: a READ goes when there is some. */
+/* Minimum room in the window, in bytes: a READ is sent if there is any. */
 static uint64_t least_room(const struct eng_qp *qp, const struct next *next)
 {
 	return next->answered && cc_is_network(qp) ? 1 : next->cost;
 }
 
 /*
- * Does a READ that goes without room for all of it leave no more than half of all PSNs under way?
- * With more an old request would look like a new one (rule S2).
+ * Returns true if after a READ that exceeds the window at most half of all PSNs are in flight. With
+ * more, an old request could not be distinguished from a new one (rule S2).
  */
 static bool psns_suffice(const struct eng_qp *qp, const struct next *next)
 {
 	return !is_new(&qp->req) || sq_in_flight(qp) + next->psns <= PSN_WINDOW;
 }
 
-/* May the packet at next_psn be sent?  ENG_TX_BURST, and then next is filled, or why not. */
+/*
+ * Returns ENG_TX_BURST, with next filled, if the packet at next_psn may be sent; otherwise the
+ * reason why not.
+ */
 static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 {
 	const struct requester *req = &qp->req;
@@ -118,7 +122,7 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 	if (req->next_wqe == qp->sq->head)
 		return ENG_TX_IDLE;
 	wqe = sq_at(qp, req->next_wqe);
-	/* A local error: the request fails when all before it are complete. */
+	/* A local error: the request fails once all requests before it are complete. */
 	if (wqe->status != ENG_SUCCESS)
 		return ENG_TX_LOCAL_ERROR;
 	next->wqe = wqe;
@@ -137,8 +141,8 @@ static enum eng_tx may_send(struct eng_qp *qp, struct next *next, uint64_t now)
 }
 
 /*
- * What is wrong with a request before its first packet goes.  That the memory of a request of one
- * packet can be used shows when that is made.
+ * Checks a request before its first packet is sent.  The memory of a request of one packet is
+ * checked when that packet is built.
  */
 static enum eng_status local_error(struct eng_qp *qp, const struct next *next)
 {
@@ -171,7 +175,7 @@ static inline void note_begun(struct eng_qp *qp, const struct next *next)
 	count(qp, ENG_COUNT_SENDS);
 }
 
-/* Inline, because for a short request most of it is known. */
+/* Inline, because most of it is constant for a short request. */
 static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
 	__attribute__((always_inline));
 static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_t now)
@@ -186,7 +190,10 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 	if (next->begins)
 		note_begun(qp, next);
 	if (is_new(req)) {
-		/* Without AckReq its ACK comes when another packet, or a probe, requests one. */
+		/*
+		 * A packet without AckReq is acknowledged only when a later packet or a probe
+		 * requests an ACK.
+		 */
 		if (!rtt_is_timing(&req->rtt) && req->loss.state == LOSS_OPEN &&
 		    req->ackreq_psn == psn_add(req->next_psn, next->psns - 1))
 			rtt_start(&req->rtt, req->next_psn, now);
@@ -198,7 +205,7 @@ static inline void note_sent(struct eng_qp *qp, const struct next *next, uint64_
 		req->next_wqe++;
 }
 
-/* Where length bytes from offset on are; false when their memory cannot be used. */
+/* Finds the payload: length bytes from offset on.  Returns false if its memory cannot be used. */
 static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
 				uint32_t offset, uint32_t length, struct payload *payload)
 	__attribute__((always_inline));
@@ -207,7 +214,7 @@ static inline bool find_payload(const struct eng_qp *qp, const struct eng_send_w
 {
 	const struct eng_sge *sge = wqe->data.sge;
 
-	/* The consumer leaves a posted buffer alone until the completion. */
+	/* The application must not change a posted buffer before the completion. */
 	payload->length = length;
 	payload->stable = true;
 	payload->kind = PAYLOAD_BYTES;
@@ -265,7 +272,7 @@ static enum tx_build_result send_one(struct eng_qp *qp, struct eng_burst *burst,
 	return result;
 }
 
-/* Execute a local request, or pass it when going forward again. */
+/* Executes a local request, or skips it if it has been executed before going back. */
 static enum tx_build_result step_local(struct eng_qp *qp, const struct next *next)
 {
 	struct requester *req = &qp->req;
@@ -281,14 +288,13 @@ static enum tx_build_result step_local(struct eng_qp *qp, const struct next *nex
 	return TX_BUILD_OK;
 }
 
-/* One step forward: a packet into the burst, or a local request.  Nothing waits for ACKs (rule S3).
- */
+/* Adds a packet to the burst, or executes a local request.  ACKs are not waited for (rule S3). */
 static enum tx_build_result step(struct eng_qp *qp, struct eng_burst *burst,
 				 const struct next *next, const struct ack_req_ctx *facts)
 {
 	if (op_is_local(next->wqe->op))
 		return step_local(qp, next);
-	/* A datagram goes where its address handle says. */
+	/* A datagram is sent on the path of its address handle. */
 	if (qp->type == ENG_UD && burst->path != next->wqe->ud.path) {
 		if (burst->packets > 0)
 			return TX_BUILD_NO_ROOM;
@@ -317,7 +323,7 @@ retransmit_one(struct eng_qp *qp, struct eng_burst *burst, struct eng_send_wqe *
 	return result;
 }
 
-/* What is missing, as far as one burst takes it; an ACK of it cannot wait. */
+/* Fills a burst with missing packets.  Their ACK cannot be delayed. */
 static __attribute__((noinline)) enum eng_tx send_retransmit(struct eng_qp *qp,
 							     struct eng_burst *burst)
 {
@@ -346,7 +352,7 @@ static __attribute__((noinline)) enum eng_tx send_retransmit(struct eng_qp *qp,
 	retransmit->psn = burst->first_psn;
 	retransmit->packets = packets;
 	if (packets == 0) {
-		/* What was missing has been acknowledged meanwhile. */
+		/* The missing packets have been acknowledged since. */
 		retransmit_stop(qp);
 		return result == TX_BUILD_ERROR ? ENG_TX_LOCAL_ERROR : ENG_TX_IDLE;
 	}
@@ -361,7 +367,7 @@ bool requester_waits_for_cwnd(const struct eng_qp *qp, uint32_t packets)
 	const struct eng_send_wqe *wqe;
 	uint64_t cost, room, part;
 
-	/* What is sent again counts as under way, though nothing of it is. */
+	/* Packets to be sent again count as in flight, although none of them is. */
 	if (unsent == 0 || !is_new(req) || !is_reliable(qp))
 		return false;
 	wqe = sq_at(qp, req->next_wqe);
@@ -377,10 +383,10 @@ bool requester_waits_for_cwnd(const struct eng_qp *qp, uint32_t packets)
 }
 
 /*
- * The one request that is posted goes whole on an idle wire, in one packet with AckReq, and nothing
- * holds it back.  What the loop in requester_transmit() does for it, when all that may_send(),
- * local_error() and ack_req_is_set() ask has been answered by that.  False, and nothing has
- * been done, for all others; the window and the credits are those of rules C13 and C17.
+ * Fast path for a single posted request of one packet with AckReq that nothing holds back: does the
+ * same as the loop in requester_transmit() if the conditions here imply the results of may_send(),
+ * local_error() and ack_req_is_set().  Returns false without any effect in all other cases.  Window
+ * and credits are those of rules C13 and C17.
  */
 static inline bool requester_send_fast(struct eng_qp *qp, struct eng_burst *burst, uint64_t now)
 {
@@ -440,7 +446,7 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 	if (req->loss.state != LOSS_RNR_WAIT && requester_send_fast(qp, burst, now))
 		return ENG_TX_BURST;
 	facts = ack_req_look(qp, now);
-	/* rules C6 and S10: the peer had no receive WQE, and has named a time to wait. */
+	/* rules C6 and S10: after an RNR NAK the requester waits for the time that it contained. */
 	if (!can_request(qp))
 		reason = ENG_TX_STATE;
 	else if (req->loss.state == LOSS_RNR_WAIT)
@@ -455,7 +461,10 @@ enum eng_tx requester_transmit(struct eng_qp *qp, struct eng_burst *burst, uint6
 		if (reason == ENG_TX_BURST)
 			result = step(qp, burst, &next, &facts);
 	}
-	/* What is in the burst goes out; the error shows when it is the oldest request. */
+	/*
+	 * Packets already in the burst are sent; the error is handled once its request is the
+	 * oldest.
+	 */
 	if (result == TX_BUILD_ERROR)
 		reason = ENG_TX_LOCAL_ERROR;
 	if (reason == ENG_TX_CREDIT && req->waiting != ENG_TX_CREDIT)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The sending side's policy: which request packet goes next, and whether it may.
- */
+/* Requester: decides which request packet is sent next, and whether it may be sent. */
 #ifndef UROCE_ENGINE_TX_REQUESTER_H
 #define UROCE_ENGINE_TX_REQUESTER_H
 

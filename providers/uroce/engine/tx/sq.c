@@ -20,8 +20,10 @@ void sq_start(struct eng_qp *qp, uint32_t sq_psn)
 	req->post_psn = req->next_psn;
 	req->retries_left = qp->attr.retry_count;
 	req->rnr_left = qp->attr.rnr_retry;
-	/* rule C1: credits exist on reliable connections only; there the peer may have told of them
-	 * (rule C9). */
+	/*
+	 * rule C1: credits exist on reliable connections only; an ACK may have reported some (rule
+	 * C9).
+	 */
 	if (!is_reliable(qp))
 		req->credit.report = CREDIT_REPORT_UNLIMITED;
 }
@@ -35,11 +37,11 @@ inline void sq_push(struct eng_qp *qp)
 	wqe->status = ENG_SUCCESS;
 	wqe->first_psn = req->post_psn;
 	wqe->packets = 1;
-	/* In ERR the request is flushed, not sent, and the QP may never have had an MTU. */
+	/* In ERR the request is flushed, not sent, and the QP may not have an MTU. */
 	if (wqe->length > qp->attr.mtu && op_row(wqe->op)->any_length && qp->type != ENG_UD &&
 	    can_request(qp))
 		wqe->packets = message_packets(wqe->length, qp->attr.mtu);
-	/* rule C11: the peer counts what comes over the wire, so local requests have no number. */
+	/* rule C11: the peer counts received requests, so local requests have no SSN. */
 	if (op_is_local(wqe->op)) {
 		wqe->packets = 0;
 	} else {
@@ -59,7 +61,7 @@ void sq_complete(struct eng_qp *qp, const struct eng_send_wqe *wqe, enum eng_sta
 		.status = status,
 		.op = (enum eng_op)wqe->op,
 		.byte_len = wqe->length,
-		/* Errors wake also a consumer that waits for solicited completions only. */
+		/* Errors also wake an application that waits for solicited completions only. */
 		.solicited = status != ENG_SUCCESS,
 	};
 
@@ -94,7 +96,7 @@ void sq_flush(struct eng_qp *qp)
 
 	while (qp->sq->tail != qp->sq->head)
 		sq_retire(qp, sq_at(qp, qp->sq->tail), ENG_WR_FLUSH_ERR);
-	/* Nothing is under way any more; what is posted next goes on from here (SQE to RTS). */
+	/* Nothing is in flight any more; requests posted later continue from here (SQE to RTS). */
 	cwnd_reset_inflight(qp);
 	req->loss.action = LOSS_ACTION_NONE;
 	req->loss.state = LOSS_OPEN;
@@ -113,7 +115,10 @@ void sq_rewind(struct eng_qp *qp, uint32_t psn)
 		const struct eng_send_wqe *wqe;
 		uint32_t index, from;
 
-		/* At the start of a message its last packets belong to the one before. */
+		/*
+		 * At the start of a message the packets before next_psn are those of the message
+		 * before it.
+		 */
 		if (req->next_wqe == qp->sq->head ||
 		    req->next_psn == sq_at(qp, req->next_wqe)->first_psn)
 			req->next_wqe--;
@@ -123,7 +128,7 @@ void sq_rewind(struct eng_qp *qp, uint32_t psn)
 		cwnd_rollback(qp, cwnd_cost_between(qp, wqe, from, index));
 		req->next_psn = psn_add(wqe->first_psn, from);
 	}
-	/* Which packet before it had AckReq is not known any more: the next one has it. */
+	/* It is unknown which packet before it had AckReq, so the next one gets it. */
 	if (psn_diff(req->ackreq_psn, req->next_psn) >= 0)
 		req->ackreq_psn = psn_sub(req->unacked_psn, 1);
 }
@@ -137,7 +142,7 @@ void sq_go_back(struct eng_qp *qp)
 	req->repeated_psn = req->end_psn;
 	req->next_wqe = qp->sq->tail;
 	req->loss.action = LOSS_ACTION_NONE;
-	/* What has been placed, has been; all else is asked for in its turn. */
+	/* Placed responses stay placed; all others are requested again in order. */
 	req->read_retry.rx_max_psn = req->unacked_psn;
 	req->read_retry.requested_psn = req->unacked_psn;
 	cwnd_reset_inflight(qp);

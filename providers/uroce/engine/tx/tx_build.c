@@ -5,7 +5,7 @@
 
 #include "engine/base/sge.h"
 
-/* Headers, whose room is not known beforehand, pad and ICRC. */
+/* Room in the staging buffer for headers (of a length unknown in advance), pad and ICRC. */
 #define STAGING_SLACK (WIRE_MAX_HEADER_BYTES + 4 + WIRE_ICRC_BYTES)
 
 void tx_build_begin(struct eng_burst *burst, const struct eng_path *path)
@@ -29,7 +29,7 @@ bool tx_build_fits(const struct eng_burst *burst, uint32_t packet_bytes)
 	       burst->bytes + packet_bytes <= burst->max_bytes;
 }
 
-/* Add bytes to the burst's pieces; bytes that follow the last piece in memory lengthen it. */
+/* Adds bytes to the pieces of the burst; bytes contiguous with the last piece extend it. */
 static inline bool add_piece(struct eng_burst *burst, const uint8_t *bytes, uint32_t length)
 {
 	struct eng_piece *last = burst->pieces + burst->piece_count - 1;
@@ -45,17 +45,17 @@ static inline bool add_piece(struct eng_burst *burst, const uint8_t *bytes, uint
 }
 
 /*
- * The packet under way.  Its staged bytes are left until something else follows them, or the packet
- * ends: one piece costs less than several, and so does one ICRC over many bytes.
+ * Packet under construction.  Its staged bytes become a piece only when other memory follows them
+ * or the packet ends: one piece costs less than several, and so does one ICRC over many bytes.
  */
 struct packing {
-	uint32_t bytes;	 /* of the whole packet */
-	uint32_t staged; /* staged bytes up to here are in the pieces and in the ICRC */
-	uint32_t icrc;	 /* its state */
+	uint32_t bytes;	 /* number of bytes of the whole packet */
+	uint32_t staged; /* end of the staged bytes that are in the pieces and in the ICRC */
+	uint32_t icrc;	 /* state of the ICRC computation */
 	bool begun;
 };
 
-/* What has been staged; end is the room for the ICRC behind it, or 0. */
+/* Adds the staged bytes to the pieces and the ICRC; end: room for the ICRC after them, or 0. */
 static inline bool finish_staged(struct eng_burst *burst, struct packing *packing, uint32_t end)
 {
 	uint8_t *from = burst->staging + packing->staged;
@@ -73,7 +73,7 @@ static inline bool finish_staged(struct eng_burst *burst, struct packing *packin
 	return add_piece(burst, from, length + end);
 }
 
-/* One stretch of payload: copied, or referred to when it is long and stable. */
+/* Adds a contiguous range of payload: copied, or by reference if it is long and stable. */
 static inline enum tx_build_result add_stretch(struct eng_burst *burst, const uint8_t *bytes,
 					       uint32_t length, bool stable,
 					       struct packing *packing)
@@ -111,7 +111,7 @@ static enum tx_build_result add_list(struct eng_qp *qp, struct eng_burst *burst,
 	return TX_BUILD_OK;
 }
 
-/* Pad and ICRC. */
+/* Adds pad and ICRC. */
 static enum tx_build_result add_end(struct eng_burst *burst, uint32_t pad, struct packing *packing)
 {
 	static const uint8_t zeros[4];
@@ -124,7 +124,7 @@ static enum tx_build_result add_end(struct eng_burst *burst, uint32_t pad, struc
 	return TX_BUILD_OK;
 }
 
-/* A packet that is put together from several stretches of memory, or refers to its payload. */
+/* Adds a packet whose payload lies in several ranges of memory, or is sent by reference. */
 static __attribute__((noinline)) enum tx_build_result
 add_parts(struct eng_qp *qp, struct eng_burst *burst, uint32_t header_bytes,
 	  const struct payload *payload, uint32_t bytes)
@@ -140,14 +140,14 @@ add_parts(struct eng_qp *qp, struct eng_burst *burst, uint32_t header_bytes,
 	return result == TX_BUILD_OK ? add_end(burst, message_pad(length), &packing) : result;
 }
 
-/* Is the payload one stretch that is copied, if there is any? */
+/* Returns true if the payload is empty or one range of memory that is copied. */
 static inline bool is_whole(const struct eng_burst *burst, const struct payload *payload)
 {
 	return payload->length == 0 || (payload->kind == PAYLOAD_BYTES &&
 					(!payload->stable || payload->length < burst->gather_from));
 }
 
-/* Then the packet lies in the staging buffer from end to end: most small ones do. */
+/* Adds a packet that lies in the staging buffer from end to end, as most small ones do. */
 static inline enum tx_build_result add_whole(struct eng_burst *burst, uint32_t header_bytes,
 					     const struct payload *payload, uint32_t bytes)
 {
@@ -155,7 +155,7 @@ static inline enum tx_build_result add_whole(struct eng_burst *burst, uint32_t h
 
 	if (payload->length > 0)
 		memcpy(end, payload->bytes, payload->length);
-	/* The pad; what is not pad is overwritten by the ICRC. */
+	/* Zeroes the pad; the ICRC overwrites the bytes after it. */
 	memset(end + payload->length, 0, WIRE_ICRC_BYTES);
 	wire_icrc_put(&burst->path->wire, (uint16_t)(burst->identification + burst->packets),
 		      packet, bytes);
@@ -163,7 +163,7 @@ static inline enum tx_build_result add_whole(struct eng_burst *burst, uint32_t h
 	return add_piece(burst, packet, bytes) ? TX_BUILD_OK : TX_BUILD_NO_ROOM;
 }
 
-/* Back to where the packet began: the pieces of those before it have burst->bytes together. */
+/* Removes an unfinished packet: the pieces of the packets before it have burst->bytes in all. */
 static __attribute__((noinline)) void take_back(struct eng_burst *burst, uint32_t staged)
 {
 	uint32_t left = burst->bytes;
@@ -179,7 +179,7 @@ static __attribute__((noinline)) void take_back(struct eng_burst *burst, uint32_
 	}
 }
 
-/* The packet that has been added has so many bytes. */
+/* Accounts for a packet of this number of bytes that has been added. */
 static inline void count_in(struct eng_burst *burst, uint32_t bytes)
 {
 	if (burst->packets == 0)
@@ -189,7 +189,7 @@ static inline void count_in(struct eng_burst *burst, uint32_t bytes)
 	burst->bytes += bytes;
 }
 
-/* Room for all of it, as if nothing could be left where it is: what follows need not look. */
+/* Checks for room as if all payload were copied, so that the functions below need no checks. */
 uint8_t *tx_build_reserve(const struct eng_burst *burst, uint32_t payload_length)
 {
 	if (burst->staging_bytes - burst->staged < STAGING_SLACK + payload_length)

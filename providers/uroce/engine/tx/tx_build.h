@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Puts packets into a burst: headers, payload (copied, or left where it is), pad and ICRC.
- */
+/* Adds packets to a burst: headers, payload (copied, or by reference), pad and ICRC. */
 #ifndef UROCE_ENGINE_TX_TX_BUILD_H
 #define UROCE_ENGINE_TX_TX_BUILD_H
 
 #include "pkt_hdr.h"
 
-/* Where a packet's payload comes from. */
+/* Source of a packet's payload. */
 struct payload {
 	enum {
 		PAYLOAD_NONE,
-		PAYLOAD_BYTES, /* at bytes */
-		PAYLOAD_LIST,  /* in list, from offset on */
+		PAYLOAD_BYTES, /* length bytes at bytes */
+		PAYLOAD_LIST,  /* length bytes of list, from offset on */
 	} kind;
-	uint32_t length; /* bytes, without the pad */
+	uint32_t length; /* number of bytes without the pad */
 	const uint8_t *bytes;
 	const struct eng_sge *list;
 	uint32_t count;
 	uint32_t offset;
-	bool stable; /* the bytes do not change before they are sent, so they need no copy */
+	bool stable; /* the bytes do not change before they are sent, so no copy is needed */
 };
 
 enum tx_build_result {
 	TX_BUILD_OK,
-	TX_BUILD_NO_ROOM, /* does not fit this burst: begin another one */
-	TX_BUILD_ERROR,	  /* the payload's memory cannot be used; the burst is as it was */
+	TX_BUILD_NO_ROOM, /* does not fit; the caller must begin another burst */
+	TX_BUILD_ERROR,	  /* the memory of the payload cannot be used; the burst is unchanged */
 };
 
 /* Prepares a caller's burst for its first packet. */
 void tx_build_begin(struct eng_burst *burst, const struct eng_path *path);
 
-/* Bytes of a packet, ICRC included. */
+/* Number of bytes of a packet, ICRC included. */
 static inline uint32_t tx_build_bytes(uint32_t header_bytes, uint32_t payload_length)
 {
 	return header_bytes + payload_length + message_pad(payload_length) +

@@ -26,7 +26,7 @@ enum {
 	SHORT_BURST_PACKETS = 8,
 };
 
-/* No ACK is delayed any more. */
+/* Ends the delay of the pending ACK. */
 static void ack_delay_cancel(struct tx_sched *tx_sched)
 {
 	tx_sched->ack_due = 0;
@@ -34,9 +34,9 @@ static void ack_delay_cancel(struct tx_sched *tx_sched)
 }
 
 /*
- * A program that answers each SEND need not answer a WRITE, which makes no completion.  UCX's
- * MPI_Fetch_and_op is three SENDs that are answered and a WRITE that is not: its ACK would wait for
- * REPLY_WAIT_NS each time if answers to the SENDs counted for it.
+ * Returns true if the message makes no completion, so that the application cannot reply to it.  An
+ * application may reply to each SEND and not to WRITEs (MPI_Fetch_and_op of UCX: three SENDs with
+ * replies and a WRITE without).
  */
 static bool is_silent(uint8_t opcode)
 {
@@ -49,14 +49,14 @@ void tx_sched_received(struct eng_qp *qp, const struct wire_packet *packet, uint
 	struct tx_sched *tx_sched = &qp->tx_sched;
 
 	tx_sched->rx_since_tx = true;
-	/* The last one may have left behind requests. */
+	/* The last post may have left behind requests. */
 	if (!qp->resp.ack_pending)
 		ack_delay_cancel(tx_sched);
 	if (tx_sched->received_at != now) {
 		tx_sched->received_at = now;
 		tx_sched->messages = 0;
 	}
-	/* Responses make no ACK, so they do not hurry one. */
+	/* Responses need no ACK, so they do not end the delay of one. */
 	if (!wire_op_is_request(packet->opcode))
 		return;
 	tx_sched->unanswered++;
@@ -76,7 +76,7 @@ static uint32_t packets_unsent(const struct eng_qp *qp)
 
 static uint32_t posts_for_burst(const struct eng_qp *qp)
 {
-	/* Where a burst costs no system call the peer may work on it while more is posted. */
+	/* If a burst costs no system call, the peer may process it while more is posted. */
 	if (qp->lossless_transport || qp->tx_sched.burst_packets == 0)
 		return STREAM_PACKETS;
 	return qp->tx_sched.burst_packets;
@@ -88,8 +88,8 @@ static bool newest_is_signaled(const struct eng_qp *qp)
 }
 
 /*
- * Is the request posted last the first of a batch that is signaled?  The application will wait for
- * its completion, not for those behind it, so the peer may have it while they are posted.
+ * Returns true if the request posted last is the first signaled one of a batch.  The application
+ * will wait for its completion and not for later ones, so the peer may have it now.
  */
 static bool ends_batch(struct eng_qp *qp)
 {
@@ -99,15 +99,15 @@ static bool ends_batch(struct eng_qp *qp)
 }
 
 /*
- * Gather posts while packets are in flight: the round that brings their ACKs sends all of them in
- * one call.  Three exceptions.  An answer to a message that has just come must not wait for the
- * ACK of the message before it, which the peer has sent right behind its own: that would cost each
- * round trip a round.  When no application polls, the next round may be far, so only streams are
- * gathered, whose ACKs are on their way.  And packets sent without AckReq may have arrived long
- * ago, so once a round has passed they are no reason to wait.
+ * Returns true if the post should be batched because packets are in flight: the poll that receives
+ * their ACKs sends the batch in one call.  Exceptions: a reply to a message just received must not
+ * wait for the ACK of the message before, which would cost a poll for each round trip.  Without a
+ * polling application the next poll may be far away, so only streams are batched, whose ACKs are on
+ * their way.  Packets without AckReq may have arrived long ago, so after a poll they are no reason
+ * to wait.
  *
- * On an idle wire a post leaves at once, unless the application polls and its earlier posts came
- * in bursts: it has waited for a completion, and will post the next burst now.
+ * With nothing in flight a post is sent at once, unless the application polls and its earlier posts
+ * came in bursts: it has waited for a completion and will now post the next burst.
  */
 static bool may_gather(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
@@ -142,7 +142,7 @@ static void note_sent(struct eng_qp *qp, const struct eng_burst *burst,
 {
 	struct tx_sched *tx_sched = &qp->tx_sched;
 
-	/* A division, so not for each of many alike. */
+	/* A division, so only when the segment size changes. */
 	if (tx_sched->burst_segment != burst->segment) {
 		uint32_t fit = burst->max_bytes / burst->segment;
 
@@ -162,15 +162,14 @@ static void note_sent(struct eng_qp *qp, const struct eng_burst *burst,
 }
 
 /*
- * Let the ACK that is owed travel behind a burst of requests: the transport takes both for hardly
- * more than one, and so does the peer, which often waits for both (the answer, and the completion
- * of what is answered) before it sends again.
+ * Adds the pending ACK to a burst of requests: the transport sends both for hardly more than one,
+ * and the peer often waits for both (the reply, and the completion of its own request).
  */
 static void piggyback_ack(struct eng_qp *qp, struct eng_burst *burst, enum eng_resp_pending owed)
 {
 	if (owed != ENG_RESP_DELAYABLE)
 		return;
-	/* The ACK would end the peer's polling before the rest of the answer has come. */
+	/* An ACK now would stop the peer from polling before the rest of the reply arrives. */
 	if (qp->tx_sched.ack_wait != ACK_WAIT_REST && qp->req.next_wqe != qp->sq->head)
 		return;
 	response_piggyback_ack(qp, burst);
@@ -198,8 +197,7 @@ static enum eng_tx requests(struct eng_qp *qp, struct eng_burst *burst,
 	bool is_full = ctx->full && packets_unsent(qp) > SHORT_BURST_PACKETS;
 	enum eng_tx reason;
 
-	/* An ACK solicitation or a repair takes no room, and the ACK makes the room that other QPs
-	 * wait for. */
+	/* An ACK probe or a retransmission needs no room, and its ACK frees room for other QPs. */
 	if (can_request(qp) && loss_acts(qp)) {
 		if (is_full)
 			return ENG_TX_BACKPRESSURE;
@@ -242,20 +240,23 @@ bool tx_sched_recv_post(struct eng_qp *qp)
 	struct tx_sched *tx_sched = &qp->tx_sched;
 	enum eng_resp_pending owed = response_pending(qp);
 
-	/* Those before the first message say nothing of what it does with one. */
+	/*
+	 * Receives posted before the first message do not show what the application does after one.
+	 */
 	if (qp->resp.wqes_done > 0)
 		tx_sched->since_post = 0;
-	/* rule C10: credits for a peer that may have run out of them do not wait for a round. */
+	/* rule C10: credits for a peer that may have none are not delayed for a poll. */
 	return owed == ENG_RESP_IMMEDIATE ||
 	       (owed == ENG_RESP_DELAYABLE && tx_sched->ack_due &&
 		tx_sched->ack_wait == ACK_WAIT_RECEIVE && !ack_waits_for_recv_post(qp));
 }
 
 /*
- * May the ACK that is owed wait for data that go the same way, or for the next packets?  The peer
- * gets its data earlier; and one that polls for the completion of what we have got is still polling
- * when our data arrive, instead of spinning on memory with its socket unread.  rule S7: not for
- * long, not for a QP that does not answer, and not in a stream of messages: at most one waits.
+ * Returns true if the pending ACK may be delayed for data in the same direction or for further
+ * packets.  The peer then gets its data earlier, and if it polls for the completion of its request
+ * it is still polling when our data arrive, not spinning on memory with its socket unread.  rule
+ * S7: only briefly, not for an application that never replies, and only one ACK at a time in a
+ * stream of messages.
  */
 static bool may_wait_for_answer(const struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
@@ -263,11 +264,11 @@ static bool may_wait_for_answer(const struct eng_qp *qp, const struct eng_tx_ctx
 	bool one_waits = tx_sched->ack_wait != ACK_WAIT_REST &&
 			 tx_sched->ack_due != ctx->now + REPLY_WAIT_NS;
 
-	/* XRC targets: no post will ever take an ACK along. */
+	/* XRC targets have no requests that an ACK could be sent with. */
 	if (!ctx->watched || qp->type == ENG_XRC_RECV ||
 	    tx_sched->app_never_replies[tx_sched->last_is_silent])
 		return false;
-	/* In the middle of a long message its sender may be waiting to send the rest. */
+	/* In the middle of a long message the peer may wait for an ACK to send the rest. */
 	if (qp->resp.previous_opcode >= 0 && tx_sched->unanswered > STREAM_PACKETS)
 		return false;
 	return tx_sched->messages <= (one_waits ? 0 : ACK_DELAY_MAX_MESSAGES);
@@ -276,23 +277,22 @@ static bool may_wait_for_answer(const struct eng_qp *qp, const struct eng_tx_ctx
 static bool ack_may_wait(struct eng_qp *qp, const struct eng_tx_ctx *ctx)
 {
 	struct tx_sched *tx_sched = &qp->tx_sched;
-	/* It would say that there are no credits, and soon there may be some (rule C10). */
+	/* The ACK would report no credits, and soon there may be some (rule C10). */
 	bool for_receive = ack_waits_for_recv_post(qp);
 	bool for_answer = qp->resp.previous_opcode < 0;
 
 	if (tx_sched->received_at != ctx->now)
 		tx_sched->messages = 0;
 	/*
-	 * The message behind a stream of WRITEs or READs tells the application that they are over,
-	 * and it may end as soon as it has read that, without another call; so it may with the
-	 * first message of all.  Then the process would be gone that had to send the ACK for
-	 * which the peer waits.
+	 * The message after a stream of WRITEs or READs, or the first message of all, may make the
+	 * application exit without another call.  The ACK that the peer waits for must be sent
+	 * before.
 	 */
 	if (for_answer && tx_sched->since_post > NO_REPLY_MESSAGES)
 		return false;
 	if (tx_sched->sent_at == ctx->now || (!for_receive && !may_wait_for_answer(qp, ctx)))
 		return false;
-	/* The rest of a message comes soon, and then the ACK may wait for the answer. */
+	/* The rest of a message arrives soon; then the ACK may wait for the reply. */
 	if (!tx_sched->ack_due || (for_answer && tx_sched->ack_wait == ACK_WAIT_REST)) {
 		tx_sched->ack_due = ctx->now + (for_answer ? REPLY_WAIT_NS : REST_WAIT_NS);
 		tx_sched->ack_wait = for_receive  ? ACK_WAIT_RECEIVE
@@ -329,12 +329,10 @@ static enum eng_tx responses(struct eng_qp *qp, struct eng_burst *burst,
 }
 
 /*
- * Both sides have their turn when both have much to send.  Only an ACK that waits for the answer to
- * leave as a whole stays behind requests, and not for longer than it would wait without any; but
- * when the answer is posted after that, it goes with it, since one call sends both.  In front of
- * it, the ACK would end the polling of a peer that then spins on memory with its socket unread:
- * where both ends of a pair do so and answer after 100 us, an exchange takes 0.13 ms so, and
- * 0.37 ms with the ACK in front; ib_write_lat of 256 KiB 53 us, and 82 us (medians of five).
+ * Requests and responses alternate if both sides have much to send.  Only an ACK that waits until
+ * the whole reply has been sent stays after requests, at most as long as without any; a reply
+ * posted later still takes it along, since one call sends both.  An ACK before the reply would end
+ * the polling of a peer that then spins on memory with its socket unread (performance.md).
  */
 static bool responses_go_first(const struct tx_sched *tx_sched, enum eng_resp_pending owed,
 			       const struct eng_tx_ctx *ctx)
@@ -359,7 +357,7 @@ static enum eng_tx reason_of_both(enum eng_tx requests, enum eng_tx responses)
 	return requests == ENG_TX_IDLE || responses == ENG_TX_BACKPRESSURE ? responses : requests;
 }
 
-/* For a QP that may have requests to send. */
+/* Transmits for a QP that may have requests to send. */
 static __attribute__((noinline)) enum eng_tx both_sides(struct eng_qp *qp, struct eng_burst *burst,
 							const struct eng_tx_ctx *ctx,
 							enum eng_resp_pending owed)
@@ -394,7 +392,7 @@ enum eng_tx tx_sched_transmit(struct eng_qp *qp, struct eng_burst *burst,
 
 	if (ecn_cnp_pending(qp))
 		return ecn_transmit(qp, burst);
-	/* Most rounds end here: there is an ACK at most, and that waits for an answer. */
+	/* Most polls end here: at most an ACK is pending, and it is delayed for a reply. */
 	if (requester_is_done(qp)) {
 		reason = responses(qp, burst, ctx, owed);
 	} else {
