@@ -3,27 +3,28 @@
 
 #include "engine/base/aeth.h"
 
-/* A request that the peer counts but that takes no receive WQE there. */
+/* Returns true for requests that the peer counts but that use no receive WQE there. */
 static bool is_uncredited(uint8_t op)
 {
 	return !op_row(op)->needs_receive && !op_is_local(op);
 }
 
 /*
- * rule C12: how many of the requests begun behind msn need no receive WQE.  The request with SSN
- * msn + 1 is the oldest that msn does not count; uncredited in its WQE counts all up to itself.
+ * rule C12: number of started requests after msn that need no receive WQE.  The request with SSN
+ * msn + 1 is the oldest that msn does not count; uncredited in its WQE counts all requests up to
+ * itself.
  */
 static uint32_t uncredited_behind(const struct eng_qp *qp, uint32_t msn)
 {
 	const struct requester *req = &qp->req;
-	uint32_t behind = psn_sub(req->begun_ssn, msn); /* begun, with an SSN beyond msn */
+	uint32_t behind = psn_sub(req->begun_ssn, msn); /* requests started after msn */
 	uint32_t index = req->begun - behind;
 	const struct eng_send_wqe *oldest;
 
-	/* More than the queue holds: an MSN from the past, or one that is not true. */
+	/* More than the queue holds: an old MSN, or a wrong one. */
 	if (behind == 0 || behind > req->begun - qp->sq->tail)
 		return 0;
-	/* Local requests stand in the queue as well but have no number of their own. */
+	/* Local requests are in the queue as well but have no SSN of their own. */
 	while (index != qp->sq->tail && psn_diff(sq_at(qp, index - 1)->ssn, msn) > 0)
 		index--;
 	oldest = sq_at(qp, index);
@@ -40,7 +41,9 @@ inline void credit_update(struct eng_qp *qp, uint8_t syndrome, uint32_t msn)
 		if (credit->report != CREDIT_REPORT_UNLIMITED)
 			qp->ops->event(qp->owner, ENG_EVENT_CREDITS_HIDDEN);
 		credit->report = CREDIT_REPORT_UNLIMITED;
-		/* The peer may begin to count after half of all numbers. */
+		/*
+		 * The peer may start to report credits after half of the number space has passed.
+		 */
 		psn_follow(&credit->lsn, msn);
 		return;
 	}
@@ -104,7 +107,7 @@ void credit_acknowledged(struct eng_qp *qp, uint32_t psn)
 {
 	struct credit_adv *credit_adv = &qp->resp.credit_adv;
 
-	/* Answers that are given again do not make it older. */
+	/* A repeated response is not the last positive one. */
 	if (psn_diff(psn, credit_adv->last_positive_psn) <= 0)
 		return;
 	credit_adv->last_positive_psn = psn;
@@ -122,7 +125,7 @@ inline uint8_t credit_advertise(struct eng_qp *qp, uint32_t psn)
 		return syndrome_make(AETH_ACK, credit_adv->code);
 	}
 	credit_adv->code = credit_encode(credit_free(qp));
-	/* In the middle of a message its receive WQE is taken, but MSN does not count it yet. */
+	/* In the middle of a message its receive WQE is in use, but MSN does not count it yet. */
 	promise = qp->resp.wqes_done + credit_decode(credit_adv->code);
 	if ((int32_t)(promise - credit_adv->promised) > 0)
 		credit_adv->promised = promise;
@@ -135,10 +138,10 @@ bool credit_may_resend_ack(const struct eng_qp *qp)
 }
 
 /*
- * Counted in receive WQEs, since MSN also moves by requests that take none.  When few of those that
- * the peer knows of are left, news are worth a packet as soon as they at least double what is left:
- * so a burst of posted receives costs a handful of ACKs, not one each (rule C10), and an idle
- * sender hears of them without asking (rule U2).
+ * Counted in receive WQEs, since MSN also advances by requests that use none.  An update is sent
+ * once it at least doubles the credits that the peer has left: a burst of posted receives then
+ * costs a few ACKs, not one each (rule C10), and an idle sender gets an update without a request
+ * (rule U2).
  */
 bool credit_update_pending(const struct eng_qp *qp)
 {
@@ -153,7 +156,7 @@ bool credit_update_pending(const struct eng_qp *qp)
 	if ((uint32_t)left > qp->rq->limit / 4 || !credit_may_resend_ack(qp))
 		return false;
 	now = credit_decode(credit_encode(credit_free(qp)));
-	/* An ACK that would not move the peer's LSN on is no news. */
+	/* An ACK that would not advance the peer's LSN is no update. */
 	return (int32_t)(resp->wqes_done + now - resp->credit_adv.promised) > 0 &&
 	       now >= 2 * (uint32_t)left;
 }

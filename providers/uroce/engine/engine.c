@@ -102,7 +102,7 @@ static enum eng_status receive_request(struct eng_qp *qp, const struct wire_pack
 	return ENG_SUCCESS;
 }
 
-/* The functions that take requests and responses; NULL where there are none. */
+/* Functions that handle requests and responses, by service; NULL: the service has none. */
 static enum eng_status (*const receivers[][2])(struct eng_qp *, const struct wire_packet *,
 					       uint64_t) = {
 	[ENG_RC] = { receive_request, completer_receive },
@@ -126,13 +126,13 @@ note_congestion(struct eng_qp *qp, const struct wire_packet *packet, uint64_t no
 		ecn_marked(qp, packet, now);
 	cc->ack_has_ece = qp->ecn.cnp && (packet->congestion & WIRE_BECN) &&
 			  wire_op_family(packet->opcode) == WIRE_FAMILY_ACK;
-	/* The first window that is measured begins now. */
+	/* The first window for measuring marks starts now. */
 	if (cc->ack_has_ece && !cc->peer_echoes_ce)
 		cc->window_psn = qp->req.end_psn;
 	cc->peer_echoes_ce |= cc->ack_has_ece;
 }
 
-/* Not of the QP's service, or not for its side of a connection. */
+/* Drops a packet that the QP's service, or its side of a connection, does not have. */
 static __attribute__((noinline)) void receive_other(struct eng_qp *qp,
 						    const struct wire_packet *packet)
 {
@@ -157,7 +157,7 @@ static inline void end_receive(struct eng_qp *qp, enum eng_status verdict)
 	budget_publish(qp);
 }
 
-/* All packets without a fast path. */
+/* Handles packets without a fast path. */
 static __attribute__((noinline)) void receive_any(struct eng_qp *qp,
 						  const struct wire_packet *packet, uint64_t now)
 {
@@ -172,7 +172,7 @@ static __attribute__((noinline)) void receive_any(struct eng_qp *qp,
 	end_receive(qp, receive(qp, packet, now));
 }
 
-/* Short messages: there is little to do for each, so what it is has to be seen at once. */
+/* Short messages cost little, so their fast paths are tried first. */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	enum eng_status verdict;
@@ -201,7 +201,7 @@ static inline void count_sent(struct eng_qp *qp, const struct eng_burst *burst)
 	qp->counters[ENG_COUNT_SENT_BYTES] += burst->bytes;
 }
 
-/* Carries out the verdict that an error brings; what is left to send then is a NAK or an ACK. */
+/* Carries out the verdict of an error; afterwards at most a NAK or an ACK is sent. */
 static __attribute__((noinline)) enum eng_tx
 handle_tx_error(struct eng_qp *qp, struct eng_burst *burst, enum eng_tx reason)
 {
@@ -209,7 +209,7 @@ handle_tx_error(struct eng_qp *qp, struct eng_burst *burst, enum eng_tx reason)
 
 	if (error != ENG_SUCCESS) {
 		qp_fail(qp, error);
-		/* It waits for no time. */
+		/* Without the time: neither is paced. */
 		reason = response_transmit(qp, burst, 0);
 		burst->last = false;
 		count_sent(qp, burst);
@@ -262,7 +262,7 @@ void eng_send_final_acks(struct eng_qp *qp)
 	if (!is_reliable(qp) || !can_respond(qp) || !resp->established)
 		return;
 	resp->repeats = FINAL_ACKS;
-	/* Acknowledge also what came without AckReq: later this QP cannot be solicited. */
+	/* Also acknowledge packets without AckReq: later this QP cannot be asked to. */
 	if (psn_diff(resp->ack_psn, resp->credit_adv.last_positive_psn) > 0)
 		resp->ack_pending = true;
 }
@@ -302,7 +302,7 @@ bool eng_deadline_before(const struct eng_qp *qp, uint64_t time)
 {
 	uint64_t ack = qp->tx_sched.ack_due;
 
-	/* Few packets change any of these, and what they are is many looks away. */
+	/* Few packets change any of these fields, and computing the deadline reads many others. */
 	if (qp->resp.resp_res_pending == 0 && (ack == 0 || ack >= time) &&
 	    loss_deadline_least(qp) >= time)
 		return false;

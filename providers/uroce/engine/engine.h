@@ -114,7 +114,7 @@ struct eng_attr {
 	uint16_t pkey;
 	uint8_t timeout_code;	    /* Local ACK Timeout: 4.096 us x 2^n, 0 never (rule S10) */
 	uint8_t retry_count;	    /* 0..7 */
-	uint8_t rnr_retry;	    /* 0..6, 7 is for ever */
+	uint8_t rnr_retry;	    /* number of retries 0..6; 7: unlimited */
 	uint8_t min_rnr_timer;	    /* code that our RNR NAKs carry */
 	uint8_t max_rd_atomic;	    /* initiator depth */
 	uint8_t max_dest_rd_atomic; /* responder resources, see eng_set_resp_res() */
@@ -240,7 +240,7 @@ bool eng_needs_timestamp(const struct wire_packet *packet);
  */
 void eng_receive(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
-/* Why eng_transmit() is called. */
+/* Reason for a call of eng_transmit(). */
 enum eng_tx_trigger {
 	ENG_TX_TRIGGER_POLL,  /* packets have been received, or deadlines have expired */
 	ENG_TX_TRIGGER_POST,  /* requests have been posted: pending responses are sent with them */
@@ -250,12 +250,12 @@ enum eng_tx_trigger {
 /* Inputs that only the caller has; the engine decides. */
 struct eng_tx_ctx {
 	uint64_t now;
-	uint64_t round; /* counts the rounds that pollers have begun: has there been one since? */
+	uint64_t round; /* number of polls started, to see whether there has been one since */
 	enum eng_tx_trigger trigger;
 	unsigned int sides; /* what may be sent now: set of enum eng_side */
 	bool polled;	    /* an application thread polls: its next round comes soon */
-	bool watched;	    /* a thread is awake and sees to deadlines: waiting costs no wake-up */
-	bool budget_waits;  /* other QPs wait for room in the share: requests have to as well */
+	bool watched;	    /* an awake thread handles deadlines, so a delay costs no wake-up */
+	bool budget_waits;  /* other QPs wait for the in-flight budget, so this one must as well */
 	bool full;	    /* the transport has no room for a long burst at this moment */
 };
 

@@ -22,7 +22,9 @@ static void check_send_queue(const struct eng_qp *qp)
 	assert(index_is_between(qp->sq->tail, req->next_wqe, req->begun) ||
 	       req->begun == qp->sq->tail);
 	assert(req->reads_outstanding <= req->begun - qp->sq->tail);
-	/* rule S2: with more in flight a duplicate could not be told from a new request. */
+	/*
+	 * rule S2: with more in flight a duplicate could not be distinguished from a new request.
+	 */
 	assert(sq_in_flight(qp) <= PSN_WINDOW);
 	assert(psn_diff(req->next_psn, req->unacked_psn) >= 0);
 	assert(psn_diff(req->end_psn, req->next_psn) >= 0);

@@ -22,7 +22,7 @@ struct move {
 #define PATHS (ENG_ATTR_ALT_PATH | ENG_ATTR_PATH_MIG_STATE)
 #define SQD_MAY_CHANGE (ENG_ATTR_AV | ENG_ATTR_ACCESS_FLAGS | ENG_ATTR_PKEY_INDEX | PATHS)
 
-/* Moves to RESET and ERR are legal from anywhere and need no attribute; they are not listed. */
+/* Transitions to RESET and ERR are legal from any state and need no attribute; not listed. */
 /* clang-format off */
 static const struct move moves[ENG_STATES][ENG_STATES] = {
 	[ENG_RESET] = {
@@ -91,7 +91,9 @@ static enum service_kind kind_of(enum eng_qp_type type)
 	return type == ENG_UD ? KIND_UD : KIND_CONNECTED;
 }
 
-/* What the sending half of XRC has no use for, and the receiving half. */
+/*
+ * Attributes that the sending half of XRC does not use, and those that the receiving half does not.
+ */
 static uint32_t not_for_half(enum eng_qp_type type)
 {
 	if (type == ENG_XRC_SEND)

@@ -40,7 +40,10 @@ enum eng_modify {
 	ENG_MODIFY_EXTRA_ATTR,
 };
 
-/* May a QP of this type go from -> to with the attributes of mask (set of enum eng_attr_mask)? */
+/*
+ * Checks the transition from -> to of a QP of this type with the attributes of mask (set of enum
+ * eng_attr_mask).
+ */
 enum eng_modify eng_modify_check(enum eng_qp_type type, enum eng_qp_state from,
 				 enum eng_qp_state to, uint32_t mask);
 

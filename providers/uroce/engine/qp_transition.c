@@ -10,7 +10,7 @@
 #include "engine/rx/responder.h"
 #include "engine/tx/sq.h"
 
-/* By request or by error: nothing is sent any more but a NAK that is owed. */
+/* Enters ERR by request or by error: from now on only a pending NAK is sent. */
 static void enter_error(struct eng_qp *qp)
 {
 	if (qp->state == ENG_ERR)
@@ -18,14 +18,14 @@ static void enter_error(struct eng_qp *qp)
 	qp->state = ENG_ERR;
 	qp->resp.ack_pending = false;
 	ooo_flush(qp);
-	/* rule S13: all that is posted completes as flushed, in order. */
+	/* rule S13: all posted requests complete as flushed, in order. */
 	sq_flush(qp);
 	responder_flush(qp);
 	if (qp->rq_shared)
 		qp->ops->event(qp->owner, ENG_EVENT_LAST_WQE_REACHED);
 }
 
-/* It is no fault of the peer's, which hears nothing more: no answer and no NAK owed before. */
+/* The peer caused no error and gets no more packets: pending responses and NAKs are dropped. */
 static void enter_error_silently(struct eng_qp *qp)
 {
 	resp_res_cancel(qp);
@@ -35,9 +35,8 @@ static void enter_error_silently(struct eng_qp *qp)
 }
 
 /*
- * A request of its own has failed.  The peer gets the ACK of what it has sent, which may have
- * waited to ride behind data; but not ahead of an answer to a READ, which it would not get any
- * more.
+ * A request of our own has failed.  The peer gets the pending ACK, which may have been delayed for
+ * data; but not ahead of a READ response, which would not be sent any more.
  */
 static void fail_request(struct eng_qp *qp)
 {
@@ -63,7 +62,7 @@ void qp_fail(struct eng_qp *qp, enum eng_status verdict)
 	sq_flush(qp);
 }
 
-/* rule C5: nothing is left of what was; the rings are empty. */
+/* rule C5: resets everything; the rings are empty. */
 static void reset_qp(struct eng_qp *qp)
 {
 	cwnd_reset_inflight(qp);

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* rule C4: its table. */
+/* rule C4: table of credit codes. */
 static const uint16_t credit_values[31] = {
 	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	32,
 	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024, 1536,
@@ -17,7 +17,7 @@ static const uint32_t rnr_timer_us[32] = {
 	20480,	30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
 };
 
-/* Two codes for each power of two: itself, and half as much again. */
+/* Two codes for each power of two: the power itself, and one and a half times it. */
 uint8_t credit_encode(uint32_t credits)
 {
 	uint32_t power, code;

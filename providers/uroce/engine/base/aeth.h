@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The 5-bit codes of the protocol and their values: credit counts, RNR NAK timers, Local ACK
- * Timeouts, and the syndrome byte of the AETH that carries the first two.
+ * 5-bit codes of the protocol and their values: credit counts, RNR NAK timers, Local ACK Timeouts,
+ * and the syndrome byte of the AETH, which carries the first two.
  */
 #ifndef UROCE_ENGINE_BASE_AETH_H
 #define UROCE_ENGINE_BASE_AETH_H
@@ -11,20 +11,20 @@
 /* "Credits are not reported" (rules C3, C7). */
 #define CREDIT_CODE_UNLIMITED 31
 
-/* The largest code whose value is at most credits: never promise what is not there (rule C4). */
+/* Largest code whose value is at most credits: never report more than there are (rule C4). */
 uint8_t credit_encode(uint32_t credits);
-/* Receive WQEs of a code 0..30. */
+/* Number of receive WQEs of a code 0..30. */
 uint32_t credit_decode(uint8_t code);
 
-/* Nanoseconds of an RNR NAK timer code 0..31. */
+/* Time in ns of an RNR NAK timer code 0..31. */
 uint64_t rnr_timer_ns(uint8_t code);
 
-/* Nanoseconds of a Local ACK Timeout code 1..31: 4.096 us x 2^code (rule S10). */
+/* Time in ns of a Local ACK Timeout code 1..31: 4.096 us x 2^code (rule S10). */
 uint64_t ack_timeout_ns(uint8_t code);
 
 /*
- * How late this device's ACKs may be, as a code: 16.8 ms.  An ACK waits until a thread of the peer
- * gets a processor, which on a busy host takes some time slices of the scheduler.
+ * Maximum delay of this device's ACKs, as a code: 16.8 ms.  An ACK is sent once a thread of the
+ * process gets a processor, which on a busy host takes several time slices of the scheduler.
  */
 #define ACK_DELAY_CODE 12
 
@@ -35,7 +35,7 @@ uint64_t ack_timeout_ns(uint8_t code);
  */
 uint8_t ack_timeout_used(uint8_t code);
 
-/* Bits 6..5 of the syndrome say what an AETH is, bits 4..0 are a code or enum nak_code. */
+/* Bits 6..5 of the syndrome are the kind of an AETH, bits 4..0 are a code or enum nak_code. */
 enum aeth_kind {
 	AETH_ACK = 0,
 	AETH_RNR_NAK = 1,

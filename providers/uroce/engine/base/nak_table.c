@@ -10,7 +10,10 @@ const struct request_error_row request_error_rows[REQUEST_ERRORS] = {
 	[REQUEST_INVALID] = {
 		AETH_NAK << 5 | NAK_INVALID_REQUEST, true,
 		ENG_WR_FLUSH_ERR, ENG_EVENT_QP_REQ_ERR },
-	/* rule C18: the consumer gets the length error, the requester an invalid request. */
+	/*
+	 * rule C18: the responder completes with a length error, the requester with an invalid
+	 * request.
+	 */
 	[REQUEST_RECEIVE_LENGTH] = {
 		AETH_NAK << 5 | NAK_INVALID_REQUEST, true,
 		ENG_LOC_LEN_ERR, ENG_EVENT_QP_REQ_ERR },

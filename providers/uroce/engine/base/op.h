@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the requester has to know about each operation, as a table: which packets it makes, whether
- * it needs a receive WQE at the peer, what answers it.
+ * Properties of each operation for the requester, as a table: its packets, whether it needs a
+ * receive WQE at the peer, and its response.
  */
 #ifndef UROCE_ENGINE_BASE_OP_H
 #define UROCE_ENGINE_BASE_OP_H
@@ -10,17 +10,17 @@
 #include "wire/opcode.h"
 
 enum op_response {
-	OP_ACKED,	    /* complete by an ACK of its last packet */
-	OP_READ_RESPONSE,   /* complete by READ responses only (rule S8) */
-	OP_ATOMIC_RESPONSE, /* complete by an Atomic Acknowledge only */
-	OP_LOCAL,	    /* never leaves the adapter */
+	OP_ACKED,	    /* completed by an ACK of its last packet */
+	OP_READ_RESPONSE,   /* completed by READ responses only (rule S8) */
+	OP_ATOMIC_RESPONSE, /* completed by an Atomic Acknowledge only */
+	OP_LOCAL,	    /* not sent */
 };
 
 struct op_row {
-	bool needs_receive;		   /* takes a receive WQE at the peer (rule C13) */
+	bool needs_receive;		   /* uses a receive WQE at the peer (rule C13) */
 	bool carries_payload;		   /* the request's packets carry the message */
 	uint8_t answer;			   /* enum op_response; a row has eight bytes */
-	bool any_length;		   /* a message of it may take several packets */
+	bool any_length;		   /* its messages may have several packets */
 	uint8_t first, middle, last, only; /* enum wire_opcode, without the service */
 };
 
@@ -36,7 +36,7 @@ static inline bool op_is_local(uint8_t op)
 	return op_rows[op].answer == OP_LOCAL;
 }
 
-/* READ and Atomics: limited by max_rd_atomic, waited for by fences (rules C16, S12). */
+/* READ and Atomics: limited by max_rd_atomic, and fences wait for them (rules C16, S12). */
 static inline bool op_is_read_or_atomic(uint8_t op)
 {
 	return op_rows[op].answer == OP_READ_RESPONSE || op_rows[op].answer == OP_ATOMIC_RESPONSE;

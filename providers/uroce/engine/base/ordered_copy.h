@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Bytes of an RDMA WRITE into memory that the application watches: it spins on the last of them, as
- * adapters write them last, and once they are there all of the memory is its own again, to write
- * what it likes.  So the last bytes are written behind all others, at once, and nothing is written
- * after them.  memcpy() promises none of that: with registers of 64 bytes it writes a message of 64
- * bytes twice, and a thread that is interrupted between takes back what the application has
- * written.
+ * Copies the payload of an RDMA WRITE to memory that the application polls: it spins on the last
+ * bytes, since adapters write them last, and may write to all of the memory as soon as they are
+ * there. So the last bytes are written after all others, in one store, and nothing is written after
+ * them. memcpy() guarantees none of that: with 64-byte registers it writes a message of 64 bytes
+ * twice, and a thread that is interrupted in between overwrites what the application has written.
  */
 #ifndef UROCE_ENGINE_BASE_ORDERED_COPY_H
 #define UROCE_ENGINE_BASE_ORDERED_COPY_H
@@ -20,7 +19,7 @@ struct unaligned_u32 {
 	uint32_t value;
 } __attribute__((packed, may_alias));
 
-/* memory and bytes do not overlap; length is not 0. */
+/* memory and bytes must not overlap; length must not be 0. */
 static inline void copy_last_word_last(void *memory, const uint8_t *bytes, uint32_t length)
 {
 	uint32_t last = length >= 8 ? 8 : length >= 4 ? 4 : 1, before = length - last;
@@ -30,7 +29,7 @@ static inline void copy_last_word_last(void *memory, const uint8_t *bytes, uint3
 		memcpy(memory, bytes, before);
 	bytes += before;
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	/* Volatile, so that it is one store and stays behind the others. */
+	/* Volatile, so that it is one store and stays after the others. */
 	if (last == 8)
 		((volatile struct unaligned_u64 *)to)->value =
 			((const struct unaligned_u64 *)bytes)->value;

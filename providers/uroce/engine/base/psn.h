@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * 24-bit serial arithmetic for PSN, MSN, SSN and LSN: the only place where such numbers are
- * compared.  Two numbers compare by the sign of their 24-bit distance, so those that are compared
- * lie within 2^23 of each other.
+ * 24-bit serial number arithmetic for PSN, MSN, SSN and LSN.  Such numbers must be compared by
+ * these functions only: by the sign of their 24-bit distance, so they must lie within 2^23 of each
+ * other.
  */
 #ifndef UROCE_ENGINE_BASE_PSN_H
 #define UROCE_ENGINE_BASE_PSN_H
@@ -11,7 +11,10 @@
 #include <stdint.h>
 
 #define PSN_MASK 0xffffffu
-/* No more than half of all are under way: old ones and new ones can be told apart (rule S2). */
+/*
+ * At most half of all PSNs are in flight, so that old and new packets can be distinguished (rule
+ * S2).
+ */
 #define PSN_WINDOW (PSN_MASK / 2 + 1)
 
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
@@ -30,15 +33,15 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
-/* Is psn one of the n numbers that start at first? */
+/* Returns true if psn is one of the n numbers that start at first. */
 static inline bool psn_in(uint32_t psn, uint32_t first, uint32_t n)
 {
 	return ((psn - first) & PSN_MASK) < n;
 }
 
 /*
- * Keep a number that only says "before this" from lying ahead once 2^23 have passed: it follows the
- * newest at a distance of a quarter of all.
+ * Keeps a PSN that marks the past from appearing to lie ahead after 2^23 more: it follows the
+ * newest PSN at a distance of a quarter of the number space.
  */
 static inline void psn_follow(uint32_t *old, uint32_t newest)
 {

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-/* The element that holds offset, and the offset inside it; elements of length 0 are passed. */
+/*
+ * Returns the element that contains offset, and sets *offset to the offset in it; skips elements of
+ * length 0.
+ */
 static uint32_t find(const struct eng_sge *list, uint32_t count, uint32_t *offset)
 {
 	uint32_t i = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Times in ns between two calls of the engine.  Threads read the clock before they take the queue
- * pair's lock, so a call may come with an earlier time than the one before it: such an interval is
- * 0, and not 2^64 less a little.
+ * Intervals in ns between two calls of the engine.  Threads read the clock before they take the
+ * queue pair's lock, so a call may have an earlier time than the one before it: the interval is 0
+ * then.
  */
 #ifndef UROCE_ENGINE_BASE_TIME_UTIL_H
 #define UROCE_ENGINE_BASE_TIME_UTIL_H
@@ -14,7 +14,7 @@ static inline uint64_t elapsed(uint64_t since, uint64_t now)
 	return now > since ? now - since : 0;
 }
 
-/* The longest of late: a longer interval counts at once, shorter ones by a part of it each. */
+/* Decaying maximum: a longer interval replaces it, a shorter one moves it by a fraction. */
 static inline void interval_keep_longest(uint64_t *longest, uint64_t interval, unsigned int parts)
 {
 	*longest -= *longest / parts;

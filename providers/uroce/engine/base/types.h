@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The engine's vocabulary: operations, completion states, events, counters.  One enum per meaning;
- * each has a name function for tools and tests.
+ * Basic types of the engine: operations, completion states, events, counters.  Each enum has a name
+ * function for tools and tests.
  */
 #ifndef UROCE_ENGINE_BASE_TYPES_H
 #define UROCE_ENGINE_BASE_TYPES_H
@@ -34,7 +34,7 @@ enum eng_qp_state {
 };
 const char *eng_qp_state_name(enum eng_qp_state state);
 
-/* What a work request asks for. */
+/* Operation of a work request. */
 enum eng_op {
 	ENG_SEND,
 	ENG_SEND_IMM,
@@ -56,7 +56,7 @@ enum eng_send_flag {
 	ENG_FENCE = 1,
 	ENG_SIGNALED = 2,
 	ENG_SOLICITED = 4,
-	ENG_INLINE = 8, /* the WQE holds the bytes themselves instead of an SGE list */
+	ENG_INLINE = 8, /* the WQE contains the data instead of an SGE list */
 };
 
 /* Values are those of enum ibv_wc_status. */
@@ -87,12 +87,15 @@ enum eng_access {
 	ENG_MW_BIND = 16,
 };
 
-/* What happened to a QP beside completions. */
+/* Events of a QP other than completions. */
 enum eng_event {
-	/* The peer's first request has come, in RTR; in any later state the second one is told. */
+	/*
+	 * The first request of the peer has arrived in RTR; in later states the second one raises
+	 * it.
+	 */
 	ENG_EVENT_COMM_EST,
 	ENG_EVENT_FIRST_REQUEST,
-	/* The peer says 11111b, and did not before: it does not report credits (rule C3). */
+	/* The peer reports 11111b, for the first time: it does not report credits (rule C3). */
 	ENG_EVENT_CREDITS_HIDDEN,
 	ENG_EVENT_SQ_DRAINED,
 	ENG_EVENT_QP_FATAL,
@@ -105,8 +108,8 @@ const char *eng_event_name(enum eng_event event);
 
 /*
  * Counters of one QP.  The first group has the names of rxe's hw_counters, the second is about
- * credits; probes, ACK solicitations, repairs and jumps: recovery/; congestion (with the names of
- * mlx5's hw_counters): ecn.h; early packets: ooo_rx.h.  X(identifier, "name shown").
+ * credits; probes and retransmissions: recovery/; congestion (with the names of mlx5's
+ * hw_counters): ecn.h; out-of-order packets: ooo_rx.h.  X(identifier, "printed name").
  */
 #define ENG_COUNTERS(X)                                       \
 	X(SENT_PACKETS, "sent_pkts")                          \

@@ -14,15 +14,15 @@
 
 #include "types.h"
 
-/* Every queue pair keeps the SGEs of the receive request under way itself, hence a limit. */
+/* A queue pair copies the SGEs of its current receive WQE, hence a limit. */
 #define ENG_MAX_SGE 32
 #define ENG_MAX_INLINE 512
-/* The largest message of RC, UC and READ in the specification. */
+/* Maximum message size of RC, UC and READ in the specification. */
 #define ENG_MAX_MESSAGE 0x80000000u
 
 struct eng_sge {
 	uint64_t addr;
-	uint32_t length; /* bytes */
+	uint32_t length; /* in bytes */
 	uint32_t lkey;
 };
 
@@ -30,15 +30,14 @@ struct eng_path;
 
 struct eng_send_wqe {
 	uint64_t wr_id;
-	uint32_t length;     /* bytes of the message: sum of the SGEs, or of the inline data */
-	uint32_t first_psn;  /* the engine's: set by eng_sq_push() */
-	uint32_t packets;    /* the engine's: PSNs that the message takes */
-	uint32_t uncredited; /* the engine's: requests without receive WQE up to this one (rule C12)
-			      */
+	uint32_t length;     /* of the message, in bytes */
+	uint32_t first_psn;  /* set by the engine in eng_sq_push() */
+	uint32_t packets;    /* set by the engine: number of PSNs of the message */
+	uint32_t uncredited; /* set by the engine: requests without receive WQE (rule C12) */
 	uint8_t op;	     /* enum eng_op */
 	uint8_t flags;	     /* set of enum eng_send_flag */
 	uint8_t sge_count;
-	uint8_t status;	    /* the engine's: enum eng_status of a local error, else ENG_SUCCESS */
+	uint8_t status;	    /* set by the engine: local error (enum eng_status) */
 	uint32_t immediate; /* immediate data, or the R_Key to invalidate; host order */
 	union {
 		struct {
@@ -48,24 +47,24 @@ struct eng_send_wqe {
 			uint32_t rkey;
 		} remote;
 		struct {
-			const struct eng_path
-				*path; /* UD: of the address handle, alive until retired */
+			const struct eng_path *path; /* path of the address handle */
 			uint32_t dest_qpn;
 			uint32_t qkey;
 			const void *ah;
 		} ud;
-		struct { /* BIND_MW, for eng_ops.bind; the rest is its business */
+		struct { /* BIND_MW, for eng_ops.bind, which interprets the other fields */
 			uint64_t addr;
-			uint64_t length; /* bytes; 0: bind to nothing */
+			uint64_t length; /* in bytes; 0 unbinds */
 			uint32_t access; /* set of enum ibv_access_flags */
-			uint32_t window; /* key of the window, its low byte may be another now */
-			uint32_t lkey;	 /* of the region */
-			uint32_t rkey;	 /* key of the window from now on */
+			uint32_t
+				window; /* key of the window; its low byte may have changed since */
+			uint32_t lkey;	/* key of the region */
+			uint32_t rkey;	/* new key of the window */
 		} bind;
 	};
 	uint32_t xrc_srqn;
-	uint32_t ssn; /* the engine's: the number of the request (rule C11) */
-	/* As much as the slot has room for; both begin at data. */
+	uint32_t ssn; /* set by the engine: number of the request (rule C11) */
+	/* Both extend to the end of the slot. */
 	union {
 		struct {
 			struct {
@@ -82,7 +81,7 @@ struct eng_send_wqe {
 
 struct eng_recv_wqe {
 	uint64_t wr_id;
-	uint32_t length; /* bytes: sum of the SGEs */
+	uint32_t length; /* number of bytes: sum of the SGEs */
 	uint32_t sge_count;
 	struct eng_sge sge[];
 };
@@ -90,13 +89,13 @@ struct eng_recv_wqe {
 struct eng_ring {
 	uint8_t *slots;
 	uint32_t slot_bytes;
-	uint32_t mask;	/* slots - 1; slots are a power of two */
-	uint32_t limit; /* entries that may be posted: max_wr as granted */
-	uint32_t head;	/* next to be posted */
-	uint32_t tail;	/* oldest that is still held */
+	uint32_t mask;	/* number of slots, a power of two, minus 1 */
+	uint32_t limit; /* number of entries that may be posted: max_wr as granted */
+	uint32_t head;	/* index of the next entry to be posted */
+	uint32_t tail;	/* index of the oldest entry in use */
 };
 
-/* Bytes of one slot, a multiple of 64 so that neighbours share no cache line. */
+/* Number of bytes of a slot, a multiple of 64 so that slots share no cache line. */
 static inline uint32_t eng_send_slot_bytes(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t data = max_sge * (uint32_t)sizeof(struct eng_sge);

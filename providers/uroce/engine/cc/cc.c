@@ -4,7 +4,7 @@
 #include "cwnd.h"
 
 enum {
-	/* Packets that a window of ECT begins with. */
+	/* Initial window with ECT, in packets. */
 	ECT_PACKETS = 16,
 	ALPHA_ONE = 1024,
 	/* RFC 8257: g is 1/16. */
@@ -63,7 +63,7 @@ static void cut(struct eng_qp *qp, uint64_t cwnd)
 	set_window(qp, cwnd);
 }
 
-/* Marks of ACKs: once for each window the part that was marked is known. */
+/* Once per window, updates alpha by the fraction of packets that ACKs reported as marked. */
 static void measure(struct requester *req, uint64_t cost)
 {
 	struct cc_state *cc = &req->cc;

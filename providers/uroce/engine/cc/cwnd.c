@@ -3,7 +3,7 @@
 
 #include "cc.h"
 
-/* On a host a READ request weighs a quarter of what its responses will. */
+/* On a host a READ request weighs this fraction of its responses. */
 #define READ_SHARE 4
 
 static uint64_t under_way(const struct requester *req)
@@ -23,7 +23,7 @@ void budget_publish(struct eng_qp *qp)
 	req->cost_published = now;
 }
 
-/* The window that the law begins with, within the limit. */
+/* Sets the initial window, within the limit. */
 static void start_cc(struct eng_qp *qp)
 {
 	struct requester *req = &qp->req;
@@ -54,13 +54,14 @@ uint64_t cwnd_cost(const struct eng_qp *qp, const struct eng_send_wqe *wqe, uint
 	uint64_t bytes = packets == wqe->packets ? wqe->length : (uint64_t)packets * qp->attr.mtu;
 	uint64_t cost = bytes + (uint64_t)packets * CC_PACKET_OVERHEAD;
 
-	/* The responder paces what it sends, so that several READs may be under way. */
+	/* The responder paces its responses, so several READs may be in flight. */
 	return wqe->op == ENG_READ && !cc_is_network(qp) ? cost / READ_SHARE : cost;
 }
 
 /*
- * READ responses behind a missing one have come, and fill no queue any more.  On a host they weigh
- * little.  After going back some of them may lie ahead of next_psn.
+ * Returns the weight of sent packets without READ responses that were placed out of order, as these
+ * are no longer in any queue.  On a host they weigh little.  After going back some of them may lie
+ * ahead of next_psn.
  */
 static __attribute__((noinline)) uint64_t without_placed(const struct eng_qp *qp, uint64_t sent)
 {
@@ -80,7 +81,7 @@ static uint64_t in_flight(const struct eng_qp *qp)
 								     : sent;
 }
 
-/* A QP with nothing in flight may always send: no ACK would ever open its window. */
+/* A QP with nothing in flight may always send, since no ACK would ever open its window. */
 bool cwnd_open(const struct eng_qp *qp, uint64_t cost)
 {
 	uint64_t now = in_flight(qp);
@@ -101,14 +102,14 @@ uint64_t cwnd_room(const struct eng_qp *qp)
 }
 
 /*
- * Looked at once for a burst, not for a packet: single packets here and there would cost a system
- * call each.  So all QPs together may be a burst beyond the limit.
+ * Checked once for a burst, not for each packet: single packets would cost a system call each.  So
+ * all QPs together may exceed the limit by a burst each.
  */
 inline bool budget_is_open(const struct eng_qp *qp)
 {
 	const struct eng_inflight_budget *share = qp->inflight_budget;
 
-	/* With nothing under way the owner's queue brings it back, if there is one. */
+	/* With nothing in flight, the owner's wait queue calls again, if there is one. */
 	if (!share || (under_way(&qp->req) == 0 ? !share->queued : !ack_req_in_flight(qp)))
 		return true;
 	return __atomic_load_n(&share->under_way, __ATOMIC_RELAXED) <
@@ -143,7 +144,7 @@ inline void cwnd_progress(struct eng_qp *qp, uint64_t cost)
 {
 	struct requester *req = &qp->req;
 
-	/* After going back, what was sent before may be acknowledged ahead of next_psn. */
+	/* After going back, packets sent before may be acknowledged ahead of next_psn. */
 	req->cost_unacked += cost;
 	if (req->cost_next < req->cost_unacked)
 		req->cost_next = req->cost_unacked;

@@ -2,11 +2,11 @@
 /*
  * Congestion window: how many bytes may be in flight.  The peer's socket buffer drops packets that
  * do not fit, so the window counts bytes as a socket charges them, starts with what a default
- * buffer holds, and decreases and increases as cc.h says.  A READ request weighs as much as its
- * responses, so that the window limits them as well and keeps the queues of a network short.  A
+ * buffer holds, and decreases and increases as described in cc.h.  A READ request weighs as much as
+ * its responses, so that the window limits them as well and keeps the queues of a network short.  A
  * READ cannot be sent in parts, so it is sent when less than a window is in flight.  On a host it
  * weighs a part of that, since its responses enter our own buffer and are paced by the responder
- * (pacing.h).  Responses placed out of order do not count as in flight: otherwise the line would be
+ * (pacing.h).  Responses placed out of order do not count as in flight: otherwise the link would be
  * idle until the missing one arrives.
  */
 #ifndef UROCE_ENGINE_CC_CWND_H

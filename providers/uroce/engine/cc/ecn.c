@@ -19,7 +19,7 @@ void ecn_reset(struct eng_qp *qp)
 	qp->ecn.quiet_until = 0;
 }
 
-/* Of a request that an ACK will answer. */
+/* Returns true for packets of requests that an ACK acknowledges. */
 static bool is_echoed(const struct wire_packet *packet)
 {
 	enum wire_family family = wire_op_family(packet->opcode);
@@ -53,7 +53,7 @@ uint32_t ecn_echo(struct eng_qp *qp, uint32_t psn)
 	packets = psn_diff(psn, credit_adv->last_positive_psn);
 	if (packets <= 0 || 2 * credit_adv->marks < packets)
 		return 0;
-	/* Marks of what came twice, or too early, are echoed once. */
+	/* Marks of duplicates and of out-of-order packets are echoed once. */
 	credit_adv->marks = credit_adv->marks < packets ? credit_adv->marks - packets : 0;
 	return WIRE_BTH_BECN;
 }
@@ -65,7 +65,10 @@ void ecn_notified(struct eng_qp *qp)
 
 	if (is_reliable(qp) && can_respond(qp)) {
 		obeyed = can_request(qp) && !qp->req.cc.peer_echoes_ce && cwnd_congested(qp);
-		/* It does not say what it is about, so also about READ responses, if there are. */
+		/*
+		 * A CNP does not name its cause, so it applies to READ responses too, if there are
+		 * any.
+		 */
 		if (pacing_is_on_network(pacing) && qp->resp.resp_res_head != 0) {
 			pacing_congested(pacing);
 			obeyed = true;
@@ -83,7 +86,7 @@ enum eng_tx ecn_transmit(struct eng_qp *qp, struct eng_burst *burst)
 	burst->kind = ENG_BURST_CNP;
 	burst->identification = 0;
 	burst->first_psn = 0;
-	/* There is something behind it: the answer to what came marked. */
+	/* The response to the marked packet follows. */
 	burst->last = false;
 	at = tx_build_reserve(burst, 0);
 	if (!at || tx_build_add_header_only(burst, message_cnp(qp, at)) != TX_BUILD_OK)

@@ -7,10 +7,10 @@
 #include "engine/base/time_util.h"
 
 enum {
-	/* Bytes: a full burst, and what a default socket buffer holds. */
+	/* In bytes: a full burst, and the capacity of a default socket buffer. */
 	BURST = 15 * WIRE_MAX_MTU,
 	DEPTH = CC_DEFAULT_PACKETS * WIRE_MAX_MTU,
-	/* Bytes in a millisecond: on a host, and on a network. */
+	/* In bytes per millisecond: on a host, and on a network. */
 	RATE_MIN = 1000000,
 	RATE_MAX = 8 * RATE_MIN,
 	NETWORK_MIN = 1000,

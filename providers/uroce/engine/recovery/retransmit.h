@@ -2,15 +2,16 @@
 /*
  * Selective retransmission: after a NAK only the missing packets are sent again to a peer that
  * keeps out-of-order requests (ooo_rx.h).  Its next ACK is then beyond the hole.  The first
- * retransmission is one packet, since a NAK does not say how many are missing; each time that the
+ * retransmission is one packet, since a NAK does not contain their number; each time that the
  * ACK ends right after the retransmitted packets, twice as many are sent.  If the first ACK of a
- * peer does not go beyond them, everything after them is sent again, as the specification says.
+ * peer does not go beyond them, everything after them is sent again, as the specification
+ * describes.
  *
  * Whether a peer keeps packets is learned at run time.  Trying costs a round trip, so only peers
  * that report credits are tried, and only a few times unless one succeeds.  Before that they get an
  * unsolicited ACK with our credits (rule C8), by which a uroce peer knows that it may keep packets.
  *
- * On a network the response to an ACK probe says as much as a NAK: if it acknowledges nothing new,
+ * On a network the response to an ACK probe is as useful as a NAK: if it acknowledges nothing new,
  * the packets sent before the probe have not arrived.  So one probe detects the loss of a NAK, of a
  * retransmission or of the last packets of a window.  If the network reorders packets, a packet may
  * be sent twice.  While ACKs of duplicates can still arrive, the response to a probe cannot be

@@ -15,7 +15,9 @@
 #include "engine/tx/sq.h"
 #include "ooo_rx.h"
 
-/* unacked_psn, packet from of the oldest request, moves up by n packets; what they weighed. */
+/*
+ * Advances unacked_psn by n packets, from packet from of the oldest request.  Returns their weight.
+ */
 static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t from,
 			    uint32_t n)
 {
@@ -29,8 +31,8 @@ static inline uint64_t pass(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
 }
 
 /*
- * unacked_psn has moved up from there, by packets of this weight.  After going back the response to
- * what was sent before may overtake next_psn.
+ * unacked_psn has advanced from there, by packets of this weight.  After going back, the response
+ * to a packet sent before may advance it beyond next_psn.
  */
 static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t now)
 {
@@ -45,7 +47,7 @@ static void progressed(struct eng_qp *qp, uint32_t from, uint64_t cost, uint64_t
 	sq_retire_local(qp);
 }
 
-/* The answer with this PSN to the oldest request has come. */
+/* The response with this PSN to the oldest request has arrived. */
 static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, uint32_t psn,
 			    uint64_t now)
 {
@@ -56,8 +58,8 @@ static void oldest_answered(struct eng_qp *qp, const struct eng_send_wqe *wqe, u
 }
 
 /*
- * Acknowledge the n packets from unacked_psn on, as far as an ACK can: SENDs and WRITEs.  False
- * when a READ or Atomic stands in the way that only its own response completes (rule S8).
+ * Acknowledges the n packets from unacked_psn on, as far as an ACK can: SENDs and WRITEs.  Returns
+ * false at a READ or Atomic, which only its own response completes (rule S8).
  */
 static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 {
@@ -90,7 +92,7 @@ static bool acknowledge(struct eng_qp *qp, uint32_t n, uint64_t now)
 	return n == 0;
 }
 
-/* A gap has been filled: what follows it may have been placed long ago. */
+/* A missing response has arrived: responses after it may have been placed before. */
 static __attribute__((noinline)) void pass_placed(struct eng_qp *qp, uint64_t now)
 {
 	const struct read_retry *read_retry = &qp->req.read_retry;
@@ -108,7 +110,7 @@ void completer_sent(struct eng_qp *qp, uint64_t now)
 		sq_raise_drained(qp);
 }
 
-/* A NAK that ends the QP; its PSN is that of the oldest request by now. */
+/* Handles a NAK that ends the QP; its PSN is that of the oldest request now. */
 static enum eng_status fatal_nak(struct eng_qp *qp, uint8_t code)
 {
 	switch (code) {
@@ -125,9 +127,9 @@ static enum eng_status fatal_nak(struct eng_qp *qp, uint8_t code)
 }
 
 /*
- * rule S11: a NAK for PSN n acknowledges SENDs and WRITEs before n.  When the answer to a READ or
- * Atomic before n is missing it is an implied NAK for that (rule S8); an RNR NAK is waited out then
- * as well (rule S10), unless it is the last one, which is for another request than the oldest.
+ * rule S11: a NAK for PSN n acknowledges SENDs and WRITEs before n.  If the response to a READ or
+ * Atomic before n is missing, it is an implied NAK for that (rule S8), and an RNR NAK also starts
+ * its wait (rule S10), unless no RNR retry is left: then it is for another request than the oldest.
  */
 static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *packet,
 				   uint64_t now)
@@ -152,15 +154,15 @@ static enum eng_status receive_nak(struct eng_qp *qp, const struct wire_packet *
 
 static void note_unsolicited_ack(struct eng_qp *qp, const struct wire_packet *packet)
 {
-	/* An adapter answers a solicitation as well. */
+	/* An adapter responds to an ACK probe as well. */
 	if (qp->req.loss.ack_probe_at == 0)
 		ooo_peer_reported_credits(qp, syndrome_code(packet->syndrome));
 }
 
 /*
- * An ACK for what is acknowledged: rules C8, C9, and nothing but credits.  Its PSN is that of the
- * peer's last positive ACK, which may be older than what a NAK has acknowledged since; what it says
- * cannot move LSN back.
+ * Handles an ACK for an acknowledged PSN: rules C8, C9, and nothing but credits.  Its PSN is that
+ * of the peer's last positive ACK, which may be older than a PSN that a NAK has acknowledged since;
+ * its credits cannot move LSN back.
  */
 static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *packet)
 {
@@ -173,7 +175,10 @@ static void receive_unsolicited(struct eng_qp *qp, const struct wire_packet *pac
 		retransmit_announce(qp);
 }
 
-/* Bytes that a READ response with this PSN must carry; its place in the message in *offset. */
+/*
+ * Returns true if a READ response with this PSN has the right length and position; *offset is its
+ * place in the message.
+ */
 static bool read_response_fits(const struct eng_qp *qp, const struct eng_send_wqe *wqe,
 			       const struct wire_packet *packet, uint32_t *offset)
 {
@@ -182,7 +187,7 @@ static bool read_response_fits(const struct eng_qp *qp, const struct eng_send_wq
 	bool last = index == wqe->packets - 1;
 
 	*offset = index * qp->attr.mtu;
-	/* rule S12: the answer to a partial request may begin with any of them. */
+	/* rule S12: the response to a partial request may begin at any packet. */
 	if (last != (position == WIRE_LAST || position == WIRE_ONLY) &&
 	    (last || !read_retry_may_end(qp, packet->psn)))
 		return false;
@@ -212,7 +217,7 @@ static enum eng_status atomic_response(struct eng_qp *qp, const struct eng_send_
 {
 	uint8_t original[sizeof(packet->original)];
 
-	/* The consumer finds the old value as a number of this machine. */
+	/* The application expects the old value in host byte order. */
 	memcpy(original, &packet->original, sizeof(original));
 	if (!sge_scatter(qp, wqe->data.sge, wqe->sge_count, 0, original, sizeof(original)))
 		return ENG_LOC_PROT_ERR;
@@ -220,7 +225,7 @@ static enum eng_status atomic_response(struct eng_qp *qp, const struct eng_send_
 	return ENG_SUCCESS;
 }
 
-/* A READ or Atomic response; the PSN is in the window. */
+/* Handles a READ or Atomic response whose PSN is in flight. */
 static enum eng_status receive_response(struct eng_qp *qp, const struct wire_packet *packet,
 					uint64_t now)
 {
@@ -231,7 +236,10 @@ static enum eng_status receive_response(struct eng_qp *qp, const struct wire_pac
 	const struct eng_send_wqe *wqe;
 
 	if (!acknowledge(qp, psn_sub(packet->psn, req->unacked_psn), now)) {
-		/* rule S8: an earlier response is missing, ask for it again, if not for all. */
+		/*
+		 * rule S8: an earlier response is missing: request it again, but only the missing
+		 * ones.
+		 */
 		if (answer == OP_READ_RESPONSE && read_retry_place(qp, packet, now))
 			return ENG_SUCCESS;
 		return loss_nak(qp, now);
@@ -259,7 +267,7 @@ static enum eng_status answered(struct eng_qp *qp, const struct wire_packet *pac
 	return verdict;
 }
 
-/* rule S8: a later ACK is an implied NAK for an unanswered READ or Atomic. */
+/* rule S8: a later ACK is an implied NAK for a READ or Atomic without response. */
 static enum eng_status receive_beyond(struct eng_qp *qp, const struct wire_packet *packet,
 				      uint64_t now)
 {
@@ -295,8 +303,9 @@ static enum eng_status receive_unacknowledged(struct eng_qp *qp, const struct wi
 }
 
 /*
- * An ACK of what is acknowledged.  Before RTS nothing is known of PSNs, but nothing has been sent
- * either: initial credits come with MSN 0 (rule C9), and any other MSN is of an earlier connection.
+ * Returns true for an ACK of an acknowledged PSN that reports credits.  Before RTS no PSNs are
+ * known, but nothing has been sent either: initial credits have MSN 0 (rule C9), and any other MSN
+ * belongs to an earlier connection.
  */
 static bool brings_credits(const struct eng_qp *qp, const struct wire_packet *packet)
 {
@@ -305,7 +314,7 @@ static bool brings_credits(const struct eng_qp *qp, const struct wire_packet *pa
 	return can_request(qp) && psn_diff(packet->psn, qp->req.unacked_psn) < 0;
 }
 
-/* What receive_unacknowledged() does for such ACKs, without asking what else they could be. */
+/* Does the same as receive_unacknowledged() for such ACKs, without checks for other packets. */
 bool completer_receive_fast(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -360,7 +369,7 @@ enum eng_status completer_receive(struct eng_qp *qp, const struct wire_packet *p
 		if (req->loss.ack_probe_at)
 			retransmit_on_ack_probe(qp, packet, now);
 	} else {
-		/* rule S8: duplicates and ghosts change nothing but times. */
+		/* rule S8: duplicates and stray ACKs change nothing but times. */
 		count(qp, ENG_COUNT_DROPPED);
 		if (wire_op_family(packet->opcode) == WIRE_FAMILY_READ_RESPONSE &&
 		    can_request(qp) && psn_diff(packet->psn, req->unacked_psn) < 0)

@@ -16,7 +16,9 @@ size_t eng_ooo_packet_bytes(void)
 	return (sizeof(struct ooo_packet) + 63) & ~(size_t)63;
 }
 
-/* Returns the link to insert psn at, mostly at the end of the list; NULL: psn is kept already. */
+/*
+ * Returns the link to insert psn at, mostly at the end of the list, or NULL if psn is in the list.
+ */
 static struct ooo_packet **find_place(struct ooo_queue *ooo, uint32_t psn)
 {
 	struct ooo_packet **at = &ooo->first;
@@ -44,7 +46,7 @@ void ooo_insert(struct eng_qp *qp, const struct wire_packet *packet)
 	kept->packet = *packet;
 	memcpy(kept->payload, packet->payload, packet->payload_length);
 	kept->packet.payload = kept->payload;
-	/* UD only. */
+	/* Only UD uses the network header. */
 	kept->packet.network_header = NULL;
 	kept->next = *at;
 	*at = kept;

@@ -11,7 +11,7 @@ static enum request_error check_opcode_sequence(const struct eng_qp *qp,
 									    : REQUEST_INVALID;
 }
 
-/* What the QP as a whole has been opened for (IBV_QP_ACCESS_FLAGS). */
+/* Checks the operations that the QP as a whole allows (IBV_QP_ACCESS_FLAGS). */
 static enum request_error check_opcode_enabled(const struct eng_qp *qp,
 					       const struct wire_packet *packet)
 {
@@ -47,7 +47,7 @@ static enum request_error check_resources(const struct eng_qp *qp, const struct 
 {
 	enum wire_family family = wire_op_family(packet->opcode);
 
-	/* rule C6: nothing is consumed, nothing executed. */
+	/* rule C6: nothing is consumed or executed. */
 	if (!(qp->rq_shared && qp->ops->take_receive) && needs_receive(packet, family) &&
 	    eng_ring_used(qp->rq) == 0)
 		return REQUEST_RNR;
@@ -73,7 +73,7 @@ static bool payload_fits_position(const struct eng_qp *qp, const struct wire_pac
 	return packet->payload_length <= qp->attr.mtu;
 }
 
-/* The bytes of a WRITE have to be those that its RETH announced. */
+/* A WRITE must carry as many bytes as its RETH announced. */
 static bool write_length_fits(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	const struct responder *resp = &qp->resp;
@@ -110,7 +110,7 @@ static enum request_error check_length(const struct eng_qp *qp, const struct wir
 	return REQUEST_RIGHT;
 }
 
-/* The whole range at once, when it is named; a length of zero names none. */
+/* Checks the whole range of the RETH; a length of zero refers to no memory. */
 static enum request_error check_rkey(const struct eng_qp *qp, const struct wire_packet *packet)
 {
 	uint32_t need = wire_op_family(packet->opcode) == WIRE_FAMILY_READ ? ENG_REMOTE_READ

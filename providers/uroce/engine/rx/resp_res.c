@@ -9,7 +9,7 @@
 _Static_assert(ENG_MAX_RD_ATOMIC <= sizeof(((struct responder *)0)->resp_res_burst) * 8,
 	       "resp_res_burst has a bit for each");
 
-/* A power of two, as indexes wrap by a mask. */
+/* Number of slots, a power of two, as indexes wrap by a mask. */
 static uint32_t slots_for(uint32_t depth)
 {
 	uint32_t slots = depth > 0;
@@ -24,7 +24,7 @@ size_t eng_resp_res_bytes(uint32_t depth)
 	return slots_for(depth) * sizeof(struct resp_res);
 }
 
-/* Indexes run freely; the newest max_dest_rd_atomic of the entries count. */
+/* Slot of an index.  Indexes run freely; the newest max_dest_rd_atomic entries are valid. */
 static uint32_t slot_of(const struct eng_qp *qp, uint32_t index)
 {
 	return index & (qp->resp_res_slots - 1);
@@ -53,7 +53,7 @@ static bool is_pending(const struct resp_res *entry)
 	return entry->kind != RESP_RES_FREE && entry->next != entry->end;
 }
 
-/* An answer of entry is wanted: nothing older is looked for before it. */
+/* The entry has a pending response: the search for pending responses starts there at the latest. */
 static void note_pending(struct eng_qp *qp, const struct resp_res *entry)
 {
 	uint32_t index = index_of(qp, entry);
@@ -91,7 +91,7 @@ static void put_in_burst(struct eng_qp *qp, uint32_t slot)
 	qp->resp.resp_res_burst[slot / WORD_BITS] |= UINT64_C(1) << slot % WORD_BITS;
 }
 
-/* What is known of requests before is taken along, as far as there is room. */
+/* Copies entries of earlier requests, as many as there is room for. */
 static void move_entries(struct eng_qp *to, const struct eng_qp *from)
 {
 	uint32_t head = from->resp.resp_res_head;
@@ -118,9 +118,9 @@ void *eng_set_resp_res(struct eng_qp *qp, void *memory, uint32_t depth)
 }
 
 /*
- * An entry that has not been answered yet is outstanding at the peer, which has then used up its
- * depth.  One whose answer is only repeated may be complete there: the peer may have got the first
- * answer.
+ * An entry without response is outstanding at the peer, which has then used up its depth.  One
+ * whose response is only repeated may be complete there: the peer may have received the first
+ * response.
  */
 bool resp_res_has_room(const struct eng_qp *qp)
 {
@@ -163,7 +163,7 @@ struct resp_res *resp_res_find(struct eng_qp *qp, uint32_t psn)
 	return NULL;
 }
 
-/* The first packet from next on that is wanted. */
+/* Returns the first pending packet from next on. */
 static uint32_t behind_hole(const struct resp_res *entry, uint32_t next)
 {
 	for (uint32_t i = 0; i < entry->holes; i++)
@@ -172,7 +172,7 @@ static uint32_t behind_hole(const struct resp_res *entry, uint32_t next)
 	return next;
 }
 
-/* A further part, behind those that are wanted. */
+/* Adds a part behind the pending ones. */
 static void add_part(struct resp_res *entry, uint32_t from, uint32_t end)
 {
 	if (from > entry->end && entry->holes < RESP_RES_HOLES) {
@@ -187,7 +187,7 @@ void resp_res_replay(struct eng_qp *qp, struct resp_res *entry, uint32_t from, u
 {
 	bool pending = is_pending(entry);
 
-	/* Of several parts that a uroce asks for, one behind the other, all are wanted. */
+	/* A uroce peer may request several parts, in ascending order: all become pending. */
 	if (pending && entry->again && entry->end < entry->packets && from >= entry->end) {
 		add_part(entry, from, end);
 		return;

@@ -23,7 +23,9 @@ void responder_start(struct eng_qp *qp, uint32_t rq_psn, uint64_t now)
 	resp->expected_psn = rq_psn & PSN_MASK;
 	resp->ooo_psn = psn_sub(resp->expected_psn, 1);
 	resp->previous_opcode = -1;
-	/* rule C9: until something is answered, the last positive response is the one before. */
+	/*
+	 * rule C9: until there is a response, the last positive one is that before the first PSN.
+	 */
 	resp->credit_adv.last_positive_psn = psn_sub(resp->expected_psn, 1);
 	resp->ack_psn = resp->credit_adv.last_positive_psn;
 }
@@ -84,11 +86,11 @@ enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uin
 		responder_request_last_ack(qp);
 	if (error == REQUEST_RNR) {
 		resp->nak_syndrome |= qp->attr.min_rnr_timer & 31;
-		/* What comes while this is waited out has not been missed. */
+		/* Packets that arrive during the RNR wait have not been lost. */
 		if (!resp->ooo.first)
 			resp->ooo_psn = psn_sub(psn, 1);
 	}
-	/* An answer that fails while the NAK of a later error is owed: that has ended the QP. */
+	/* A response failed while the NAK of a later error is pending, which has ended the QP. */
 	if (!row->fatal || qp->state == ENG_ERR)
 		return ENG_SUCCESS;
 	if (resp->taken && row->receive_status != ENG_WR_FLUSH_ERR) {
@@ -102,7 +104,9 @@ enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uin
 	return ENG_WR_FLUSH_ERR;
 }
 
-/* rule C5: a SEND's first packet, or the last of a WRITE with immediate, takes a receive WQE. */
+/*
+ * rule C5: the first packet of a SEND, or the last of a WRITE with immediate, uses a receive WQE.
+ */
 enum request_error responder_get_recv_wqe(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
@@ -125,7 +129,7 @@ enum request_error responder_get_recv_wqe(struct eng_qp *qp)
 	resp->wqe.wr_id = wqe->wr_id;
 	resp->wqe.length = wqe->length;
 	resp->wqe.sge_count = wqe->sge_count;
-	/* One is usual, and a copy of any number is made byte by byte. */
+	/* One SGE is usual, and a copy of a variable number is made byte by byte. */
 	if (wqe->sge_count == 1)
 		qp->taken_sge[0] = wqe->sge[0];
 	else
@@ -136,7 +140,7 @@ enum request_error responder_get_recv_wqe(struct eng_qp *qp)
 	return REQUEST_RIGHT;
 }
 
-/* rule S6: the receive completion, on the last packet only. */
+/* rule S6: adds the receive completion, for the last packet only. */
 static void finish_receive(struct eng_qp *qp, const struct wire_packet *packet, enum eng_op op)
 {
 	uint16_t headers = wire_op_headers(packet->opcode);
@@ -163,14 +167,14 @@ enum request_error responder_send(struct eng_qp *qp, const struct wire_packet *p
 	enum wire_position position = wire_op_position(packet->opcode);
 
 	if (position & (WIRE_FIRST | WIRE_ONLY)) {
-		/* UC: a message that broke off left its receive request to the next one. */
+		/* UC: an aborted message left its receive WQE to the next one. */
 		enum request_error error = resp->taken ? REQUEST_RIGHT : responder_get_recv_wqe(qp);
 
 		if (error != REQUEST_RIGHT)
 			return error;
 		resp->received = 0;
 	}
-	/* rule C18: the WQE was there, but it is too small. */
+	/* rule C18: there is a WQE, but it is too small. */
 	if (packet->payload_length > resp->wqe.length - resp->received)
 		return REQUEST_RECEIVE_LENGTH;
 	if (!sge_scatter(qp, qp->taken_sge, resp->wqe.sge_count, resp->received, packet->payload,
@@ -195,7 +199,7 @@ enum request_error responder_write(struct eng_qp *qp, const struct wire_packet *
 	enum wire_position position = wire_op_position(packet->opcode);
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_IMMDT) && !resp->taken) {
-		/* rule C6: without a receive request nothing is executed. */
+		/* rule C6: without a receive WQE nothing is executed. */
 		enum request_error error = responder_get_recv_wqe(qp);
 
 		if (error != REQUEST_RIGHT)
@@ -234,7 +238,7 @@ static void execute_read(struct eng_qp *qp, const struct wire_packet *packet)
 	entry->srqn = qp->resp.srqn;
 }
 
-/* Eight bytes that readers see all at once; answered as a READ of no bytes is. */
+/* Stores eight bytes in one access; acknowledged as a READ of zero bytes is. */
 static enum request_error execute_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	uint64_t value, *target = qp->ops->map_remote(qp->owner, packet->rkey, packet->va,
@@ -250,7 +254,7 @@ static enum request_error execute_atomic_write(struct eng_qp *qp, const struct w
 	return REQUEST_RIGHT;
 }
 
-/* Also atomic towards other threads of this machine that use atomic instructions. */
+/* Also atomic with respect to other threads of this host that use atomic instructions. */
 static uint64_t atomic_apply(uint64_t *target, const struct wire_packet *packet)
 {
 	uint64_t expected = packet->compare;
@@ -278,7 +282,7 @@ static enum request_error execute_atomic(struct eng_qp *qp, const struct wire_pa
 	return REQUEST_RIGHT;
 }
 
-/* The packet has passed all checks: do what it says.  What fails here was not seen before. */
+/* Executes a packet that has passed all checks.  Errors found here could not be found before. */
 static enum request_error execute(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	switch (wire_op_family(packet->opcode)) {
@@ -298,7 +302,7 @@ static enum request_error execute(struct eng_qp *qp, const struct wire_packet *p
 	}
 }
 
-/* A packet that an ACK will answer. */
+/* A packet that an ACK acknowledges has been executed. */
 static inline void request_ack(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct responder *resp = &qp->resp;
@@ -328,12 +332,12 @@ static void note_executed(struct eng_qp *qp, const struct wire_packet *packet)
 	}
 	resp->expected_psn = psn_add(resp->expected_psn, psns);
 	resp->previous_opcode = done ? -1 : packet->opcode;
-	/* rule C11: every completed request counts, of any kind. */
+	/* rule C11: completed requests of all kinds count. */
 	if (done)
 		resp->msn = psn_add(resp->msn, 1);
 }
 
-/* rule S4: a READ is answered again, as far as it asks for what it had asked for. */
+/* rule S4: the responses of a duplicate READ are sent again, within the range of the original. */
 static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct resp_res *entry = resp_res_find(qp, packet->psn);
@@ -347,15 +351,15 @@ static void duplicate_read(struct eng_qp *qp, const struct wire_packet *packet)
 		return;
 	entry->until = offset + packet->dma_length;
 	/*
-	 * Asked for from its start it may be a repeat after an RNR NAK; from its middle it was
-	 * lost.  On a network the start is lost as well.
+	 * A duplicate from the start may be a retry after an RNR NAK; from the middle, responses
+	 * were lost.  On a network a duplicate from the start means a loss as well.
 	 */
 	if (from > 0 || pacing_is_on_network(&qp->resp.pacing))
 		pacing_lost(&qp->resp.pacing);
 	resp_res_replay(qp, entry, from, from + message_packets(packet->dma_length, qp->attr.mtu));
 }
 
-/* rule S4: an Atomic is answered from the saved result, never executed twice. */
+/* rule S4: the response to a duplicate Atomic is the saved result; it is not executed again. */
 static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct resp_res *entry = resp_res_find(qp, packet->psn);
@@ -364,7 +368,7 @@ static void duplicate_atomic(struct eng_qp *qp, const struct wire_packet *packet
 		resp_res_replay(qp, entry, 0, 1);
 }
 
-/* Not written again: its answer carries nothing, so any answer will do. */
+/* Not executed again: its response carries no data, so a new one can be made. */
 static void duplicate_atomic_write(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	struct resp_res *entry = resp_res_find(qp, packet->psn);
@@ -415,14 +419,15 @@ void responder_establish(struct eng_qp *qp)
 		return;
 	qp->resp.established = true;
 	/*
-	 * The peer's first request shows that the connection is established.  The consumer is told
-	 * in RTR only, where it may wait for that; the connection manager may wait longer.
+	 * The first request of the peer shows that the connection is established.  The application
+	 * gets an event in RTR only, where it may wait for that; the connection manager may wait
+	 * longer.
 	 */
 	qp->ops->event(qp->owner,
 		       qp->state == ENG_RTR ? ENG_EVENT_COMM_EST : ENG_EVENT_FIRST_REQUEST);
 }
 
-/* It would have acknowledged what came before (rule S11): then an ACK has to. */
+/* The pending NAK would have acknowledged earlier packets (rule S11): an ACK must do it. */
 static void cancel_nak(struct eng_qp *qp)
 {
 	struct responder *resp = &qp->resp;
@@ -433,12 +438,12 @@ static void cancel_nak(struct eng_qp *qp)
 	resp->nak = NAK_STATE_NONE;
 }
 
-/* The request whose turn it is. */
+/* Executes the request with the expected PSN. */
 static enum request_error execute_in_order(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	enum request_error error;
 
-	/* The first packet of a message says for which queue the message is. */
+	/* The first packet of a message selects its shared receive queue. */
 	if (qp->resp.previous_opcode < 0)
 		qp->resp.srqn = packet->xrc_srqn;
 	error = check_request(qp, packet);
@@ -460,9 +465,9 @@ static enum eng_status nak_next_hole(struct eng_qp *qp)
 }
 
 /*
- * A gap has been filled: go on with those that are kept behind it.  The ACK tells of all of them,
- * also when none of them asks for one, or the NAK of the next gap does.  What came and could not be
- * kept is such a gap as well.
+ * A missing packet has arrived: executes the packets that are kept after it.  The ACK covers all of
+ * them even if none has AckReq, or the NAK of the next hole does.  A packet that could not be kept
+ * is such a hole as well.
  */
 static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, bool missed,
 							     bool unasked)
@@ -472,7 +477,8 @@ static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, 
 	enum request_error error = REQUEST_RIGHT;
 	uint32_t psn = resp->expected_psn;
 
-	/* The gap goes on: as if nothing were kept, since the peer may be about to send all again.
+	/*
+	 * The hole goes on: proceed as if nothing were kept, as the peer may be sending all again.
 	 */
 	if (!packet)
 		return missed ? nak_next_hole(qp) : ENG_SUCCESS;
@@ -488,13 +494,13 @@ static __attribute__((noinline)) enum eng_status execute_ooo(struct eng_qp *qp, 
 		return responder_error(qp, error, psn);
 	if (psn_diff(resp->ack_psn, resp->credit_adv.last_positive_psn) > 0)
 		resp->ack_pending = true;
-	/* After an RNR NAK the peer is sending all of it again, unasked. */
+	/* After an RNR NAK the peer sends all of it again anyway. */
 	return unasked ? ENG_SUCCESS : nak_next_hole(qp);
 }
 
 /*
- * What execute_in_order() does for such a SEND, without asking for each step what kind of a request
- * it is: a third of the instructions.
+ * Does the same as execute_in_order() for such a SEND in a third of the instructions, since the
+ * kind of the request is known.
  */
 bool responder_receive_fast(struct eng_qp *qp, const struct wire_packet *packet)
 {

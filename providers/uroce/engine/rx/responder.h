@@ -21,7 +21,7 @@ enum eng_status responder_receive(struct eng_qp *qp, const struct wire_packet *p
  */
 bool responder_receive_fast(struct eng_qp *qp, const struct wire_packet *packet);
 
-/* Handles an error of the request at psn as its row of nak_table.c says. */
+/* Handles an error of the request at psn by its row of nak_table.c. */
 enum eng_status responder_error(struct eng_qp *qp, enum request_error error, uint32_t psn);
 
 /* Makes an ACK of everything executed pending, since the QP will not send anything later. */

@@ -31,7 +31,7 @@ static enum tx_build_result add_aeth(struct eng_qp *qp, struct eng_burst *burst,
 		  : TX_BUILD_NO_ROOM;
 }
 
-/* A packet that is sure to fit, since it is the burst's first. */
+/* Adds a packet that always fits because it is the first of the burst. */
 static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_burst *burst, uint32_t psn,
 			     uint8_t syndrome, uint32_t becn)
 {
@@ -39,7 +39,7 @@ static enum eng_tx send_aeth(struct eng_qp *qp, struct eng_burst *burst, uint32_
 	return add_aeth(qp, burst, psn, syndrome, becn) == TX_BUILD_OK ? ENG_TX_BURST : ENG_TX_IDLE;
 }
 
-/* An ACK of all up to psn. */
+/* Reports credits in an ACK of all PSNs up to psn. */
 static uint32_t advertise(struct eng_qp *qp, uint32_t psn, uint8_t *syndrome)
 {
 	uint32_t becn = ecn_echo(qp, psn);
@@ -74,7 +74,7 @@ inline void response_piggyback_ack(struct eng_qp *qp, struct eng_burst *burst)
 	burst->has_ack = true;
 }
 
-/* rules C8 to C10: the last positive response once more, as an ACK, with the credits of now. */
+/* rules C8 to C10: repeats the last positive response as an ACK with the current credits. */
 static enum eng_tx send_unsolicited(struct eng_qp *qp, struct eng_burst *burst)
 {
 	uint32_t psn = qp->resp.credit_adv.last_positive_psn;
@@ -97,16 +97,16 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 	uint8_t syndrome = qp->resp.nak_syndrome;
 
 	burst->kind = ENG_BURST_NAK;
-	/* rule S11: the NAK acknowledges what came before. */
+	/* rule S11: the NAK acknowledges all earlier packets. */
 	qp->resp.ack_pending = false;
 	qp->resp.nak = NAK_STATE_SENT;
 	if (syndrome_kind(syndrome) == AETH_ACK) {
-		/* READ responses that came first may have acknowledged it. */
+		/* READ responses sent before may have acknowledged it. */
 		if (psn_diff(psn, qp->resp.credit_adv.last_positive_psn) <= 0)
 			return ENG_TX_STATE;
 		syndrome = credit_advertise(qp, psn);
 	} else {
-		/* rule C8: so the next unsolicited ACK has to be for that. */
+		/* rule C8: so the next unsolicited ACK has that PSN. */
 		credit_acknowledged(qp, psn_sub(psn, 1));
 	}
 	if (is_rnr_nak(&qp->resp))
@@ -114,7 +114,7 @@ static enum eng_tx send_nak(struct eng_qp *qp, struct eng_burst *burst)
 	return send_aeth(qp, burst, psn, syndrome, 0);
 }
 
-/* One packet of an answer, unless the burst is full; what it says of credits is heard with it. */
+/* Adds one packet of a response, unless the burst is full.  It reports credits as well. */
 static enum tx_build_result add_answer(struct eng_qp *qp, struct eng_burst *burst,
 				       struct message_response *fields,
 				       const struct payload *payload)
@@ -157,7 +157,9 @@ static uint8_t read_operation(const struct resp_res *entry)
 	return last ? WIRE_READ_RESPONSE_LAST : WIRE_READ_RESPONSE_MIDDLE;
 }
 
-/* With the rights of the queue that the READ named, amid a message for another one (XRC). */
+/*
+ * Maps with the rights of the queue that the READ named, even within a message for another (XRC).
+ */
 static const void *map_read(struct eng_qp *qp, const struct resp_res *entry, uint32_t length)
 {
 	const uint32_t srqn = qp->resp.srqn;
@@ -179,7 +181,10 @@ static enum tx_build_result add_read_packet(struct eng_qp *qp, struct eng_burst 
 		.psn = psn_add(entry->psn, entry->next),
 		.payload_length = message_packet_length(entry->until, qp->attr.mtu, entry->next),
 	};
-	/* Others may write to memory that is read: the ICRC has to be of what is sent, so copy. */
+	/*
+	 * Other threads may write to memory while it is read: copy it, so that the ICRC fits the
+	 * data.
+	 */
 	struct payload payload = { .kind = PAYLOAD_BYTES,
 				   .length = fields.payload_length,
 				   .stable = false };
@@ -203,7 +208,7 @@ static enum tx_build_result add_read_packet(struct eng_qp *qp, struct eng_burst 
 static enum tx_build_result add_read(struct eng_qp *qp, struct eng_burst *burst,
 				     struct resp_res *entry)
 {
-	/* A ring that is full makes its writer wait. */
+	/* A full shared-memory ring makes its writer wait. */
 	int64_t allowance = qp->lossless_transport ? INT64_MAX : pacing_allowance(&qp->resp.pacing);
 	uint32_t bytes_before = burst->bytes;
 	enum tx_build_result result = TX_BUILD_OK;
@@ -218,7 +223,7 @@ static enum tx_build_result add_read(struct eng_qp *qp, struct eng_burst *burst,
 	return result;
 }
 
-/* Bytes of the answer that have not been handed out. */
+/* Number of bytes of the response that have not been sent. */
 static uint64_t bytes_left(const struct eng_qp *qp, const struct resp_res *entry)
 {
 	return entry->until - (uint64_t)entry->next * qp->attr.mtu;
@@ -231,9 +236,10 @@ static bool pace_allows(struct eng_qp *qp, const struct resp_res *entry, uint64_
 }
 
 /*
- * A READ has been answered, and its repeat finds the region gone.  A requester that has the answer
- * may have told its peer to deregister the region, and this is a late duplicate; one that does not
- * have it must learn that no answer will come.  So the NAK is sent, but the QP does not enter ERR.
+ * The responses of a READ have been sent, and a duplicate finds the region deregistered.  The
+ * requester may have received them and asked its peer to deregister the region, and this is a late
+ * duplicate; otherwise it must learn that no response will come.  So the NAK is sent, but the QP
+ * does not enter ERR.
  */
 static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_burst *burst, struct resp_res *entry)
 {
@@ -242,21 +248,24 @@ static enum eng_tx refuse_again(struct eng_qp *qp, struct eng_burst *burst, stru
 			 request_error_rows[REQUEST_REMOTE_ACCESS].syndrome, 0);
 }
 
-/* The region has gone since the request was checked; engine.c ends the QP, and asks again. */
+/*
+ * The region was deregistered after the request was checked; engine.c moves the QP to ERR and
+ * transmits again.
+ */
 static enum eng_tx refuse(struct eng_qp *qp, struct eng_burst *burst, struct resp_res *entry)
 {
 	if (entry->again)
 		return refuse_again(qp, burst, entry);
-	/* Nothing behind it is answered. */
+	/* Later requests get no response. */
 	resp_res_cancel(qp);
 	responder_error(qp, REQUEST_REMOTE_ACCESS, burst->first_psn);
 	return ENG_TX_RESP_ERROR;
 }
 
 /*
- * Responses leave in the order of their PSNs.  An answer that has begun is not interrupted: it
- * acknowledges all before it, and Linux's rxe (since 6.2) drops what follows such an ACK and takes
- * the READ for complete.
+ * Responses are sent in PSN order.  A READ whose responses have begun is not interrupted: an ACK
+ * acknowledges all requests before it, and Linux's rxe (since 6.2) drops responses after such an
+ * ACK and completes the READ.
  */
 static bool ack_goes_first(const struct eng_qp *qp, const struct resp_res *entry)
 {
@@ -265,8 +274,8 @@ static bool ack_goes_first(const struct eng_qp *qp, const struct resp_res *entry
 }
 
 /*
- * As many answers as fit one burst: the last packet of a READ is as long as the first of the next
- * one, and many short answers leave in one call.
+ * Adds as many responses as fit into one burst: the last packet of a READ may be as long as the
+ * first of the next one, and many short responses are sent in one call.
  */
 static enum eng_tx send_read_atomic_responses(struct eng_qp *qp, struct eng_burst *burst,
 					      struct resp_res *entry, uint64_t now)
@@ -322,7 +331,7 @@ enum eng_tx response_transmit(struct eng_qp *qp, struct eng_burst *burst, uint64
 
 void response_rollback(struct eng_qp *qp, const struct eng_burst *burst)
 {
-	/* The peer has not heard of what this burst said. */
+	/* The peer has not received the credits of this burst. */
 	qp->resp.credit_adv = qp->resp.credit_adv_before;
 	switch (burst->kind) {
 	case ENG_BURST_ACK:

@@ -6,8 +6,7 @@
 #include "responder.h"
 
 /*
- * The message under way, if any, is lost.  Its receive request is not: the next message takes it,
- * since no completion has named it.
+ * Drops the current message.  Its receive WQE stays for the next message, as it has no completion.
  */
 static void break_off(struct eng_qp *qp)
 {
@@ -35,7 +34,7 @@ enum eng_status unreliable_receive(struct eng_qp *qp, const struct wire_packet *
 
 	(void)now;
 	if (!can_respond(qp) || distance < 0) {
-		/* A copy of what has been seen, or overtaken by what has: as good as lost. */
+		/* A duplicate or a reordered packet counts as lost. */
 		count(qp, ENG_COUNT_DROPPED);
 		return ENG_SUCCESS;
 	}
@@ -61,7 +60,7 @@ enum eng_status unreliable_receive(struct eng_qp *qp, const struct wire_packet *
 	return ENG_SUCCESS;
 }
 
-/* An IPv4 header is the second half of the place for one, behind zeros. */
+/* An IPv4 header is in the second half of the GRH, after zeros. */
 static bool came_by_ipv6(const struct wire_packet *packet)
 {
 	return packet->network_header && packet->network_header[0] >> 4 == 6;
@@ -89,7 +88,7 @@ static void complete_datagram(struct eng_qp *qp, const struct wire_packet *packe
 	count(qp, ENG_COUNT_RECEIVES);
 }
 
-/* The network header in the first 40 bytes of the receive buffer, the payload behind it. */
+/* Copies the network header to the first 40 bytes of the receive buffer, then the payload. */
 static bool place_datagram(struct eng_qp *qp, const struct wire_packet *packet)
 {
 	static const uint8_t none[ENG_GRH_BYTES];
@@ -106,13 +105,13 @@ enum eng_status datagram_receive(struct eng_qp *qp, const struct wire_packet *pa
 	struct responder *resp = &qp->resp;
 
 	(void)now;
-	/* rule S14: a wrong Q_Key is dropped before anything else. */
+	/* rule S14: a packet with a wrong Q_Key is dropped before any other check. */
 	if (!can_respond(qp) || packet->qkey != qp->attr.qkey ||
 	    (!resp->taken && responder_get_recv_wqe(qp) != REQUEST_RIGHT)) {
 		count(qp, ENG_COUNT_DROPPED);
 		return ENG_SUCCESS;
 	}
-	/* Too long for the buffer: the datagram is lost, the buffer waits for the next one. */
+	/* Too long for the buffer: the datagram is dropped, the buffer stays for the next one. */
 	if (ENG_GRH_BYTES + packet->payload_length > resp->wqe.length) {
 		count(qp, ENG_COUNT_DROPPED);
 		return ENG_SUCCESS;
