@@ -3,7 +3,8 @@
 # The checks of the sources, and the builds with sanitizers and fuzzers, as ctest tests.
 set(buildlib "${CMAKE_SOURCE_DIR}/buildlib")
 
-foreach(check check-style check-format check-documents check-corpora spec-report)
+foreach(check check-style check-format check-prose check-documents check-corpora check-commits
+	spec-report)
 	uroce_test_command(${check} LABEL style TIMEOUT 240
 			   COMMAND ${UROCE_PYTHON} -B "${buildlib}/${check}")
 endforeach()

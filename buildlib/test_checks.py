@@ -16,8 +16,9 @@ class Tree:
     def __init__(self, root):
         self.root = root
         (root / "buildlib").mkdir()
-        for name in ("sources.py", "layers.py", "check-style", "check-format", "check-layers",
-                     "check-documents", "check-man", "check-corpora", "spec-report"):
+        for name in ("sources.py", "layers.py", "check-style", "check-format", "check-prose",
+                     "check-layers", "check-documents", "check-man", "check-corpora",
+                     "check-commits", "spec-report"):
             shutil.copy(os.path.join(BUILDLIB, name), root / "buildlib")
         shutil.copy(os.path.join(BUILDLIB, "..", ".clang-format"), root)
         self.write("Documentation/rules.md", RULES)
@@ -71,6 +72,49 @@ def test_style_complains(tree, text, complaint):
     tree.write("providers/uroce/wire/a.c", text)
     code, output = tree.check("check-style")
     assert code == 1 and complaint in output
+
+
+@pytest.mark.parametrize("comment, words", [
+    ("/* What the peer needs. */", "'What'"),
+    ("/*\n * So long an ACK waits\n * for data.\n */", "'So long'"),
+    ("/* Is the packet undamaged? */", "'Is the packet undamaged?'"),
+    ("/* Poll again; the last poll was in vain. */", "'in vain'"),
+    ("int a; // the peer is told", "'told'"),
+    ("int a; /* a folder of sysfs */", "'folder'"),
+])
+def test_prose_complains(tree, comment, words):
+    tree.write("providers/uroce/engine/a.c", f'{LICENCE}char *b = "/* So long */";\n{comment}\n')
+    code, output = tree.check("check-prose")
+    assert code == 1 and words in output and output.count("a.c:3:") == 1
+    tree.write("providers/uroce/engine/a.c", LICENCE + "/* Returns true if the QP sends. */\n")
+    assert tree.check("check-prose")[0] == 0
+
+
+@pytest.mark.parametrize("message, complaint", [
+    ("Keep the MSN of a stale response", None),
+    ("Keep the MSN\n\nFixes: 0123abcd (\"Count requests\")", None),
+    ("Keep " + "a" * 68, "73 columns"),
+    ("Keep the MSN.", "full stop"),
+    ("keep the MSN", "capital letter"),
+    ("engine: Keep the MSN", "capital letter"),
+    ("Keeps the MSN", "imperative"),
+    ("Kept the MSN", "imperative"),
+    ("Keeping the MSN", "imperative"),
+    ("Keep the MSN\nand the PSN", "empty line"),
+    ("Keep the MSN\n\nFixes: the MSN", "Fixes: HASH"),
+])
+def test_commits_complain(tree, message, complaint):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tree.root)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    base = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True,
+                          text=True).stdout.strip()
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", message], check=True)
+    code, output = tree.check("check-commits", base)
+    if complaint:
+        assert code == 1 and complaint in output
+    else:
+        assert code == 0, output
 
 
 def test_names_of_cmocka(tree):
