@@ -106,7 +106,7 @@ static void test_marks(void **state)
 	(void)state;
 	round_trip(dut, 8);
 	assert_uint_in_range(dut_info(dut).cwnd, 11, 13);
-	/* Without any it grows by a packet in each round trip, and the part is forgotten. */
+	/* Without marks it grows by a packet per round trip, and alpha decays. */
 	for (int trip = 0; trip < 100; trip++)
 		round_trip(dut, UINT32_MAX);
 	cwnd = eng_in_flight(dut->qp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A request without credit may wait for news, for a while, where the peer tells of credits unasked
- * and has refused a request before.
+ * A request without credit may wait for a credit update for a limited time, if the peer sends
+ * unsolicited ACKs and has sent an RNR NAK before.
  */
 #include "dut.h"
 
@@ -62,7 +62,10 @@ static void test_news_come_in_time(void **state)
 	expect_silence(dut);
 }
 
-/* None come (they were lost, say): it asks, as it would have done, and so do those behind it. */
+/*
+ * No update arrives (it may be lost): the limited request is sent as without the wait, and so are
+ * those after it.
+ */
 static void test_news_do_not_come(void **state)
 {
 	struct dut *dut = dut_refused(true, REFUSAL);
@@ -139,7 +142,9 @@ static void test_others_are_asked_at_once(void **state)
 	}
 }
 
-/* What needs no receive does not wait, and a peer that reports no credits has no limit. */
+/*
+ * A request that needs no receive does not wait, and a peer that reports no credits sets no limit.
+ */
 static void test_what_needs_no_credit(void **state)
 {
 	struct dut *dut = dut_refused(true, REFUSAL);

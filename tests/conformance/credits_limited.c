@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What a request without credit may do: a SEND's first packet, all of a WRITE with immediate. */
+/*
+ * Limited requests: only the first packet of a SEND, but all of a WRITE with immediate, may be
+ * sent.
+ */
 #include "dut.h"
 
 /* A limited SEND of several packets: the first with AckReq, then silence until a response. */
@@ -17,7 +20,9 @@ static void test_limited_send_stops_after_first(void **state)
 	assert_int_equal(dut_info(dut).waiting, ENG_TX_CREDIT);
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_LIMITED_REQUESTS], 1);
 
-	/* The response says that the WQE was taken: its count, now 0, is without that one. */
+	/*
+	 * The response shows that the WQE was used: its credit count, now 0, does not include it.
+	 */
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 0);
 	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 1);
 	assert_true(expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2)->ack_request);
@@ -75,7 +80,7 @@ static void test_earlier_ack_does_not_release(void **state)
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(0), 1);
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_CREDIT);
-	/* With a credit in it, it does: a WQE has been posted meanwhile. */
+	/* With a credit in it, it does: a WQE has been posted since. */
 	dut_ack(dut, DUT_SQ_PSN, ACK_CODE(1), 1);
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
 	expect_silence(dut);
@@ -149,7 +154,7 @@ static void test_limited_send_after_timeout(void **state)
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 2);
 }
 
-/* What was begun with credits is sent again without looking at credits. */
+/* A request that was started with credits is retransmitted regardless of credits. */
 static void test_retransmission_needs_no_credit(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -163,7 +168,7 @@ static void test_retransmission_needs_no_credit(void **state)
 	dut_forget(dut);
 	/* Credits are used up; now all four packets and the limited request are lost. */
 	dut_nak(dut, DUT_SQ_PSN, NAK_SEQUENCE, 0);
-	/* The peer is told that it may keep what comes early. */
+	/* The unsolicited ACK allows the peer to keep out-of-order requests. */
 	expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN - 1);
 	expect_packet(dut, WIRE_SEND_FIRST, DUT_SQ_PSN);
 	expect_packet(dut, WIRE_SEND_LAST, DUT_SQ_PSN + 1);

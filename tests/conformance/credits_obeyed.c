@@ -197,7 +197,7 @@ static void test_unlimited_peer(void **state)
 	assert_int_equal(dut->why, ENG_TX_IDLE);
 	dut_ack(dut, DUT_SQ_PSN + 39, NO_CREDITS_REPORTED, 20);
 	assert_int_equal(dut->wc_count, 20);
-	/* It is told when it is heard first. */
+	/* The event is raised by the first AETH. */
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_CREDITS_HIDDEN), 1);
 }
 

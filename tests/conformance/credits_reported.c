@@ -80,7 +80,7 @@ static void test_count_follows_the_receive_queue(void **state)
 	assert_int_equal(dut_info(dut).credits_now, 3);
 	dut_forget(dut);
 
-	/* A SEND takes it with the first packet, and the answer to that one tells already. */
+	/* A SEND uses it with the first packet, and the ACK of that packet already reports it. */
 	dut_give_request(dut, WIRE_SEND_FIRST, DUT_RQ_PSN, DUT_MTU);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(2), 0);
 	assert_int_equal(dut_info(dut).credits_now, 2);
@@ -126,12 +126,12 @@ static void test_no_receive_is_rnr(void **state)
 	expect_rnr(dut, DUT_RQ_PSN, 0);
 	assert_int_equal(dut->remote[0], 0);
 
-	/* What needs none is executed all the same. */
+	/* A request that needs no receive is executed. */
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(0), 1);
 	expect_pattern(dut->remote, 8, 0);
 
-	/* Of a long WRITE with immediate only the last packet has to wait. */
+	/* Of a long WRITE with immediate only the last packet needs the WQE. */
 	struct wire_packet first = dut_request(dut, WIRE_WRITE_FIRST, DUT_RQ_PSN + 1, DUT_MTU);
 	first.dma_length = DUT_MTU + 8;
 	dut_give(dut, &first);
@@ -205,7 +205,7 @@ static void test_unsolicited_repeats_last_positive(void **state)
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
 	expect_ack(dut, DUT_RQ_PSN + 1, ACK_CODE(0), 2);
 
-	/* After a READ response: the PSN of its last packet, to a peer that tells of credits. */
+	/* After a READ response: the PSN of its last packet, to a peer that reports credits. */
 	dut_ack(dut, DUT_SQ_PSN - 1, ACK_CODE(5), 0);
 	dut_give_read(dut, DUT_RQ_PSN + 2, 0, 3 * DUT_MTU);
 	expect_packet(dut, WIRE_READ_RESPONSE_FIRST, DUT_RQ_PSN + 2);
@@ -339,7 +339,7 @@ static void test_initial_credits_later(void **state)
 	}
 }
 
-/* Credits reach an idle sender without a request of its own, for ever, when it is out of them. */
+/* A sender without credits gets updates without sending a request, whenever receives are posted. */
 static void test_idle_sender_gets_credits(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -387,7 +387,7 @@ static void test_not_one_ack_per_receive(void **state)
 	expect_silence(dut);
 }
 
-/* Not only a peer with none hears of new receives, but one with few, too. */
+/* A peer with few credits gets an update as well, not only one with none. */
 static void test_news_below_the_low_water_mark(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .rq_slots = 256 });
@@ -459,7 +459,10 @@ static void test_credits_after_lost_window(void **state)
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
 
 	(void)state;
-	/* rule C10 test: the RNR NAKed sender hears of the receive at once, not after its timer. */
+	/*
+	 * rule C10 test: the sender that got an RNR NAK gets the update at once, not after its
+	 * timer.
+	 */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, RNR_NAK(12), 0);
 	dut_post_recv(dut, 64);

@@ -31,7 +31,7 @@ static void test_window(void **state)
 	assert_true(dut->sent_count > sent);
 }
 
-/* Does what is to be sent wait until the window has room for a full burst? */
+/* Returns true if further packets wait until the window has room for a full burst. */
 static bool waits_for_room(struct dut *dut)
 {
 	const struct eng_tx_ctx ctx = { .now = dut->now,
@@ -65,10 +65,10 @@ static void test_room_for_a_burst(void **state)
 	assert_true(waits_for_room(dut));
 	dut_ack(dut, DUT_SQ_PSN + 19, NO_CREDITS_REPORTED, 5);
 	assert_false(waits_for_room(dut));
-	/* All that was asked for is answered: waiting would be for ever. */
+	/* All packets with AckReq are acknowledged: no ACK would end the wait. */
 	dut_ack(dut, DUT_SQ_PSN + sent - 1, NO_CREDITS_REPORTED, sent / 4);
 	assert_false(waits_for_room(dut));
-	/* What is sent again does not count as under way. */
+	/* Packets to be retransmitted do not count as in flight. */
 	dut_pull(dut);
 	dut_nak(dut, DUT_SQ_PSN + sent + 1, NAK_SEQUENCE, sent / 4);
 	assert_false(waits_for_room(dut));
@@ -100,7 +100,7 @@ static void test_lost_window(void **state)
 	assert_int_equal(dut->wc_count, acked);
 }
 
-/* What all queue pairs have under way is added and taken off again, whatever happens to it. */
+/* The in-flight budget returns to zero, whatever happens to the packets of its queue pairs. */
 static void test_share_returns_to_zero(void **state)
 {
 	struct eng_inflight_budget share = { .limit = 1 << 20 };

@@ -11,7 +11,7 @@
 #define MAX_INLINE 128
 #define ALL_ACCESS \
 	(ENG_LOCAL_WRITE | ENG_REMOTE_WRITE | ENG_REMOTE_READ | ENG_REMOTE_ATOMIC | ENG_MW_BIND)
-/* A deadline that is served and does not move would make a caller spin for ever. */
+/* A deadline that is served and does not advance would make a caller loop. */
 #define MAX_TURNS_AT_ONE_TIME 1000
 #define MAX_BURSTS_PER_PULL 100000
 
@@ -360,7 +360,7 @@ unsigned int dut_count_events(const struct dut *dut, enum eng_event what)
 	return count;
 }
 
-/* What every packet of this engine has to look like. */
+/* Checks the invariants of every packet of this engine. */
 static void check_packet(struct dut *dut, const struct wire_packet *packet)
 {
 	/* rule S15 test; annex A17: a CNP has no bit set there */

@@ -116,11 +116,11 @@ struct dut {
 	/* Long messages: count packets and keep none, but hand each to this function. */
 	void (*sink)(struct dut *dut, const struct wire_packet *packet);
 	uint64_t sunk;
-	enum eng_tx why; /* what the last eng_transmit() said */
+	enum eng_tx why; /* result of the last eng_transmit() */
 	uint64_t next_send_id, next_recv_id;
 	uint32_t invalidated; /* the last key given to invalidate() */
 	bool refuse_invalidate;
-	/* What a burst is put together in (dut_empty_burst()). */
+	/* staging memory of bursts (dut_empty_burst()) */
 	uint8_t *staging;
 	struct eng_piece pieces[DUT_PIECES];
 };
@@ -130,15 +130,15 @@ struct dut *dut_new(struct dut_config config);
 int dut_teardown(void **state);
 /* To RTS without looking at packets on the way. */
 void dut_raise(struct dut *dut, enum eng_qp_state to);
-/* Default RC queue pair in RTS; what it has sent till then is forgotten. */
+/* Returns a default RC queue pair in RTS; packets sent until then are dropped from the record. */
 struct dut *dut_rts(struct dut_config config);
 void dut_set_state(struct dut *dut, enum eng_qp_state to);
 /* Memory for depth READs and Atomics, more than before. */
 void dut_set_replay(struct dut *dut, uint32_t depth);
 struct eng_qp_info dut_info(const struct dut *dut);
 /*
- * A region of more than DUT_FOLD_BYTES is as long as it says, but has only that much memory: any
- * address in it is mapped to its beginning.
+ * A region of more than DUT_FOLD_BYTES has its nominal length but only this much memory: all
+ * addresses in it are mapped to its start.
  */
 #define DUT_FOLD_BYTES (1u << 24)
 struct dut_region *dut_region_add(struct dut *dut, uint32_t key, uint64_t va, uint64_t length,
@@ -194,7 +194,7 @@ enum eng_tx dut_pull(struct dut *dut);
 void dut_advance(struct dut *dut, uint64_t ns);
 /* Move to the engine's next deadline and serve it; false when there is none. */
 bool dut_advance_to_deadline(struct dut *dut);
-/* Forget what was sent till now. */
+/* Drops all packets sent so far from the record. */
 void dut_forget(struct dut *dut);
 /* The same, and give the memory back, where more is sent than the log holds. */
 void dut_begin_log(struct dut *dut);

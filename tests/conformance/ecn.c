@@ -41,7 +41,7 @@ static void expect_cnp(struct dut *dut)
 	assert_memory_equal(dut->sent[at].bytes, cnp, sizeof(cnp));
 }
 
-/* A marked request is answered by a CNP and then as ever; so long as that is one in 50 us. */
+/* A marked request leads to a CNP, at most one in 50 us, and then to its normal response. */
 static void test_responder(void **state)
 {
 	struct dut *dut = asked(ENG_RC);
@@ -65,7 +65,7 @@ static void test_responder(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_CNP_SENT], 2);
 }
 
-/* The sender of READ responses is told as well, by the one that asked for them. */
+/* Marks of READ responses are reported to their sender by the requester. */
 static void test_requester(void **state)
 {
 	struct dut *dut = asked(ENG_RC);
@@ -179,7 +179,7 @@ static void test_echo(void **state)
 	assert_int_equal(echoes(dut, &psn, 1, 0), 0);
 }
 
-/* What the repeat of an ACK says of credits is not said of congestion. */
+/* A repeated ACK repeats the credits, but not BECN. */
 static void test_echo_is_not_repeated(void **state)
 {
 	struct dut *dut = asked(ENG_RC);
@@ -192,7 +192,7 @@ static void test_echo_is_not_repeated(void **state)
 	assert_int_equal(expect_packet(dut, WIRE_ACKNOWLEDGE, DUT_RQ_PSN)->congestion, 0);
 }
 
-/* What is owed when the queue pair ends is not sent. */
+/* A CNP that is pending when the queue pair ends is not sent. */
 static void test_end(void **state)
 {
 	struct dut *dut = asked(ENG_RC);

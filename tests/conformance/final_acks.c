@@ -61,7 +61,7 @@ static void test_farewell_covers_what_is_owed(void **state)
 	assert_uint_in_range(acks, FAREWELLS, FAREWELLS + 1);
 }
 
-/* What came without AckReq is acknowledged now, for later no ACK can be solicited. */
+/* Packets without AckReq are acknowledged now, because later no ACK can be requested. */
 static void test_farewell_covers_what_was_not_asked_for(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -78,7 +78,7 @@ static void test_farewell_covers_what_was_not_asked_for(void **state)
 	expect_silence(dut);
 }
 
-/* Nothing has come, or the QP has failed: there is nothing to be said. */
+/* Nothing was received, or the QP has failed: there are no final ACKs. */
 static void test_no_farewell(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -135,7 +135,7 @@ static void test_failure_acknowledges_what_came(void **state)
 	}
 }
 
-/* To its peer an ACK behind a READ would say that the answer is lost. */
+/* The peer would take an ACK after a READ for an implied NAK of it. */
 static void test_failure_acknowledges_no_read(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The sentinel of READs on a network: its answer tells whether the oldest has been executed. */
+/*
+ * ACK probe for READs on a network: its response shows whether the oldest READ has been executed.
+ */
 #include "dut.h"
 
 /* The next PSN to be answered, and READs that the peer has executed. */
 static uint32_t first, reads;
 
-/* So long the responder of READs has once been silent. */
+/* Longest pause so far of the READ responses. */
 #define SILENCE (500 * US)
 
 /* The next response to a READ of two packets. */
@@ -48,8 +50,8 @@ static struct dut *start_reads(void)
 }
 
 /*
- * When it has been silent for longer than before, but less than four times that.  The peer has
- * acknowledged no SEND or WRITE, and tells how many READs it has executed.
+ * Responds after a longer pause than before, but less than four times that.  The peer has
+ * acknowledged no SEND or WRITE, and reports the number of executed READs (MSN).
  */
 static void answer_sentinel_of_reads(struct dut *dut)
 {
@@ -110,7 +112,10 @@ static void test_no_sentinel_behind_one_of_a_read(void **state)
 	expect_silence(dut);
 }
 
-/* The response had begun, and no ACK is sent amid it: its end is lost, and is asked for alone. */
+/*
+ * The responses had started, and no ACK is sent among them: the end is lost, and is requested
+ * alone.
+ */
 static void test_lost_end_of_response(void **state)
 {
 	struct dut *dut = start_reads();

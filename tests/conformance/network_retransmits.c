@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Repairs on a network, where the first thing that is sent in a silence is a sentinel: an ACK
- * solicitation whose answer tells what is missing of all that was sent before it.
+ * Retransmission on a network, where the first probe is an ACK probe: its response shows which of
+ * the packets sent before it are missing.
  */
 #include "dut.h"
 
@@ -137,8 +137,9 @@ static void test_late_packet_of_a_nak(void **state)
 }
 
 /*
- * A probe only supposes a loss: when what it would repeat is acknowledged before it has left, since
- * the transport was full, nothing need be missing behind that, whatever an earlier NAK has told.
+ * A probe only assumes a loss: if the packet that it would repeat is acknowledged before the probe
+ * is sent, since the transport was full, nothing after it need be missing, whatever an earlier NAK
+ * has shown.
  */
 static void test_late_packet_of_a_probe(void **state)
 {
@@ -228,8 +229,8 @@ static void test_unsent(void **state)
 }
 
 /*
- * A peer of which no more is known than the credits that it tells and the round trip: it does not
- * answer four packets, and a sentinel is sent.
+ * A peer of which only credits and the round trip are known: it acknowledges none of four packets,
+ * and an ACK probe is sent.
  */
 static struct dut *start_silent(void)
 {
@@ -250,7 +251,7 @@ static struct dut *start_silent(void)
 	return dut;
 }
 
-/* What is to be repaired is acknowledged before the repair has left: nothing was lost. */
+/* The missing packets are acknowledged before the retransmission is sent: nothing was lost. */
 static void test_not_needed(void **state)
 {
 	struct dut *dut = start_silent();
@@ -265,8 +266,8 @@ static void test_not_needed(void **state)
 }
 
 /*
- * rule S7 test: the NAK is lost.  In the silence a sentinel is sent first, and what it tells is
- * obeyed as the NAK would have been; when it is lost too, a probe sends the oldest packet.
+ * rule S7 test: the NAK is lost.  An ACK probe is sent first, and its response has the effect of
+ * the NAK; if the probe is lost too, the next one sends the oldest packet.
  */
 static void test_lost_nak(void **state)
 {
@@ -310,8 +311,8 @@ static void test_lost_acks(void **state)
 }
 
 /*
- * Nothing has been lost for a long time, and then the end of a window is: its sentinels tell how
- * far the peer has got, and then what is missing.
+ * After a long time without losses the end of a window is lost: ACK probes show how far the peer
+ * has got, and then what is missing.
  */
 static void test_lost_tail(void **state)
 {
@@ -379,7 +380,7 @@ static void test_late_acks(void **state)
 	expect_silence(dut);
 }
 
-/* All of the first window but its first packet, whose ACK has told of the round trip. */
+/* All of the first window is lost but its first packet, whose ACK has shown the round trip. */
 static void test_lost_first_window(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });
@@ -400,7 +401,7 @@ static void test_lost_first_window(void **state)
 	expect_silence(dut);
 }
 
-/* A peer that tells no credits is no uroce, as far as is known: it has the timeout. */
+/* A peer that reports no credits may not be uroce: there is only the timeout. */
 static void test_no_sentinel_for_strangers(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });

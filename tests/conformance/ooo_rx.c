@@ -23,7 +23,7 @@ static void ooo_free(void *owner, void *block)
 	free(block);
 }
 
-/* The peer has told of credits without having been asked, or it reports none. */
+/* Starts a peer that has sent an unsolicited ACK with credits, or reports none. */
 static struct dut *start_with(struct dut_config config, unsigned int memory, bool tells_none)
 {
 	struct dut *dut = dut_rts(config);
@@ -65,7 +65,7 @@ static void test_kept_until_the_gap_is_filled(void **state)
 	assert_int_equal(blocks, 0);
 }
 
-/* What does not fit is asked for when its turn has come. */
+/* Packets that do not fit are dropped and NAKed when it is their turn. */
 static void test_memory_is_bounded(void **state)
 {
 	struct dut *dut = start(2, false);
@@ -80,7 +80,7 @@ static void test_memory_is_bounded(void **state)
 	assert_int_equal(blocks, 0);
 }
 
-/* A peer that has not told of credits may not understand an ACK beyond a gap. */
+/* A peer that has not reported credits may not handle an ACK beyond a hole. */
 static void test_nothing_is_kept_without_credits(void **state)
 {
 	struct dut *dut = start(16, true);
@@ -110,7 +110,7 @@ static void test_nothing_is_kept_for_who_was_asked(void **state)
 	expect_ack(dut, DUT_RQ_PSN, NAK_SEQUENCE, 0);
 }
 
-/* What is kept is given back when the queue pair ends in an error, or is reset. */
+/* Kept packets are freed when the queue pair enters ERR or is reset. */
 static void test_given_back_at_the_end(void **state)
 {
 	struct dut *dut = start(16, false);
@@ -136,8 +136,8 @@ static void lose_twice(struct dut *dut, uint32_t packets)
 }
 
 /*
- * The first loss tells the peer of our credits, the second tries to send the missing packet alone,
- * and an ACK beyond it is believed.
+ * At the first loss our credits are reported to the peer; at the second the missing packet is sent
+ * alone, and an ACK beyond it shows that the peer keeps packets.
  */
 static void test_repair_and_jump(void **state)
 {
@@ -160,7 +160,7 @@ static void test_repair_and_jump(void **state)
 	assert_int_equal(eng_in_flight(dut->qp), 0);
 }
 
-/* On a network the peer is told of our credits as soon as it has told of its own. */
+/* On a network our credits are reported as soon as the peer has reported its own. */
 static void test_first_loss_on_a_network(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });
@@ -181,8 +181,7 @@ static void test_first_loss_on_a_network(void **state)
 	expect_silence(dut);
 }
 
-/* One that only answers is told of a peer's credits before it has any answer: it tells of its own.
- */
+/* A peer that only responds gets credits before it has any response, and reports its own. */
 static void test_introduced_by_the_peer(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });
@@ -195,7 +194,7 @@ static void test_introduced_by_the_peer(void **state)
 	expect_silence(dut);
 }
 
-/* A peer that reports no credits is told of nothing, and all is sent again. */
+/* A peer that reports no credits gets no unsolicited ACK, and all packets are sent again. */
 static void test_first_loss_without_credits(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .network = true });
@@ -251,7 +250,7 @@ static void test_no_repair_without_probes(void **state)
 	}
 }
 
-/* The same where the PSNs begin anew in between. */
+/* The same where PSNs wrap in between. */
 static void test_kept_across_the_wrap(void **state)
 {
 	const uint32_t psn = 0xfffffe;
@@ -353,7 +352,7 @@ static void test_ack_after_a_probe(void **state)
 	}
 }
 
-/* A NAK of what a probe has just repaired says nothing new. */
+/* A NAK of a packet that a probe has just retransmitted has no effect. */
 static void test_nak_after_a_probe(void **state)
 {
 	struct dut *dut = start(0, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Long READ responses leave at a pace, whole and in order, and hold up nothing for ever. */
+/* Long READ responses are sent at a pace, completely and in order, and do not block others. */
 #include "dut.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static void test_long_read_is_whole(void **state)
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
-/* While the pace holds it up the QP says so, and when to come again. */
+/* While the pace limits it, the QP returns that reason and a deadline. */
 static void test_pace_is_a_reason_and_a_deadline(void **state)
 {
 	struct dut *dut = dut_with_long_region();
@@ -106,7 +106,7 @@ static void test_pace_counts_across_reads(void **state)
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 }
 
-/* Our own requests go on meanwhile. */
+/* Requests of our own are still sent. */
 static void test_requests_are_not_paced(void **state)
 {
 	struct dut *dut = dut_with_long_region();
@@ -140,7 +140,7 @@ static void test_nak_behind_a_long_read(void **state)
 	assert_true(eng_deadline(dut->qp) == ENG_NEVER);
 }
 
-/* What comes behind it is answered behind it. */
+/* Responses to later requests follow those of the READ. */
 static void test_order_behind_a_long_read(void **state)
 {
 	struct dut *dut = dut_with_long_region();

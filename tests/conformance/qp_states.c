@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the states of a queue pair mean for its work and its packets. */
+/* Effects of the states of a queue pair on its work requests and packets. */
 #include "dut.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static void test_creation(void **state)
 	assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_NONE);
 }
 
-/* RESET forgets everything; a second life is like the first. */
+/* RESET resets everything; the queue pair can be used again as if new. */
 static void test_reset_forgets(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -121,7 +121,7 @@ static void test_error_flushes_in_order(void **state)
 	assert_int_equal(dut->why, ENG_TX_STATE);
 }
 
-/* Moved to ERR by the consumer: flush, and the peer hears nothing. */
+/* Moved to ERR by the application: requests are flushed, and no packet is sent. */
 static void test_error_by_request(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -182,7 +182,7 @@ static void test_error_before_connection(void **state)
 	}
 }
 
-/* The same when the QP's own request has failed: what is owed to the peer is not said any more. */
+/* The same when the QP's own request has failed: pending responses are not sent any more. */
 static void test_silent_after_send_error(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -249,7 +249,7 @@ static void test_send_queue_drained(void **state)
 	expect_silence(dut);
 	assert_int_equal(dut->why, ENG_TX_DRAINED);
 	assert_int_equal(dut_count_events(dut, ENG_EVENT_SQ_DRAINED), 0);
-	/* Its lost packets are sent again, and requests of the peer are served meanwhile. */
+	/* Lost packets are retransmitted, and requests of the peer are executed. */
 	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 0);
 	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 1);
 	expect_packet(dut, WIRE_SEND_MIDDLE, DUT_SQ_PSN + 2);
@@ -283,14 +283,14 @@ static void test_drained_at_once(void **state)
 		expect_silence(dut);
 		dut_set_state(dut, ENG_RTS);
 		expect_packet(dut, WIRE_SEND_ONLY, DUT_SQ_PSN);
-		/* A second time in SQD is told again. */
+		/* A second transition to SQD raises the event again. */
 		dut_ack(dut, DUT_SQ_PSN, NO_CREDITS_REPORTED, 1);
 		dut_set_state(dut, ENG_SQD);
 		assert_int_equal(dut_count_events(dut, ENG_EVENT_SQ_DRAINED), 2 * wanted);
 	}
 }
 
-/* A limited SEND that has begun when the queue is to be drained is finished. */
+/* A limited SEND that has been started completes while the send queue is drained. */
 static void test_limited_send_in_sqd(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ 0 });
@@ -310,8 +310,8 @@ static void test_limited_send_in_sqd(void **state)
 }
 
 /*
- * The first request is told of while the queue pair waits in RTR, where nothing else says that the
- * peer has moved on; a queue pair in RTS has no use for the event, and it would only delay others.
+ * The first request raises COMM_EST while the queue pair is in RTR, where nothing else shows that
+ * the peer is ready; a queue pair in RTS does not need the event, and it would delay others.
  */
 static void test_established_in_rtr_only(void **state)
 {

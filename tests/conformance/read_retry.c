@@ -12,7 +12,7 @@ static const uint32_t first_psns[] = { DUT_SQ_PSN, 0xfffffd, 0x7ffffd };
 #define FIRST_PSNS (sizeof(first_psns) / sizeof(first_psns[0]))
 static uint8_t data[READ_BYTES];
 
-/* The peer tells of credits, as a uroce does. */
+/* A requester whose peer reports credits, as uroce does. */
 static struct dut *reader_of(struct dut_config config)
 {
 	struct dut *dut = dut_rts(config);
@@ -71,7 +71,10 @@ static void expect_request(struct dut *dut, uint32_t n, uint32_t from, uint32_t 
 	assert_true(packet->ack_request);
 }
 
-/* What a silence begins with; to those here nothing is answered (network_reads.c has answers). */
+/*
+ * First action of the probe timer; these ACK probes get no response (network_reads.c has
+ * responses).
+ */
 static void expect_sentinel(struct dut *dut, uint32_t n, uint32_t from)
 {
 	uint32_t psn = dut->config.sq_psn + n * PACKETS + from - 1;
@@ -80,8 +83,8 @@ static void expect_sentinel(struct dut *dut, uint32_t n, uint32_t from)
 }
 
 /*
- * A gap is asked for when the end of its READ has come, and alone; its answer is an Only or a Last
- * amid the READ.  rule S12 test
+ * A missing response is requested once the end of its READ has arrived, and alone; the response is
+ * an Only or a Last within the READ.  rule S12 test
  */
 static void test_gap_alone(void **state)
 {
@@ -109,7 +112,10 @@ static void test_gap_alone(void **state)
 	}
 }
 
-/* Of several gaps each is asked for, and nothing between them; both may come in one answer. */
+/*
+ * Each of several holes is requested, and nothing between them; one burst of responses may fill
+ * both.
+ */
 static void test_gaps_of_one_read(void **state)
 {
 	(void)state;
@@ -160,7 +166,7 @@ static void test_order_stays(void **state)
 	assert_int_equal(dut_info(dut).outstanding_reads, 0);
 }
 
-/* What has come is not written again, though it comes again and is other than it was. */
+/* A placed response is not written again, even if it arrives again with other data. */
 static void test_placed_once(void **state)
 {
 	struct dut *dut = reader(DUT_SQ_PSN);
@@ -221,7 +227,7 @@ static void test_answer_is_lost_as_well(void **state)
 	dut_pull(dut);
 	dut->sent_read = dut->sent_count - 1;
 	expect_request(dut, 0, 2, PACKETS);
-	/* What has been placed, has been. */
+	/* Placed responses stay placed. */
 	answer(dut, 0, 2, WIRE_READ_RESPONSE_FIRST);
 	expect_wc(dut, id, ENG_SUCCESS);
 	expect_pattern(dut->local, READ_BYTES, 9000);
@@ -273,7 +279,7 @@ static void test_ack_behind_gap(void **state)
 	expect_silence(dut);
 }
 
-/* What it has acknowledged stays so, as long as responses wait. */
+/* The acknowledged PSN is remembered while responses are missing. */
 static void test_ack_behind_gap_is_remembered(void **state)
 {
 	struct dut *dut = reader(DUT_SQ_PSN);
@@ -302,15 +308,14 @@ static struct dut *broken_off(struct dut_config config, uint32_t packets, uint64
 		dut->now += apart;
 		answer(dut, 0, i, usual(i));
 	}
-	/* The peer has been told of our credits. */
+	/* Our credits have been reported to the peer. */
 	dut_forget(dut);
 	return dut;
 }
 
 /*
- * The first response tells how long a round trip takes.  When the peer has been silent for the
- * probe timeout, an ACK is solicited; when twice as long again, the last responses may have been
- * lost, of which nothing else tells.
+ * The first response shows the round-trip time.  After the probe timeout without responses an ACK
+ * probe is sent; after twice that time the last responses may be lost, which nothing else shows.
  */
 static void test_end_is_lost(void **state)
 {
@@ -379,7 +384,7 @@ static struct dut *lose_request(void)
 	return dut;
 }
 
-/* The end of a READ's response does not say that those behind it are not there as well. */
+/* The end of a READ's responses does not show that those after it were lost. */
 static void test_lost_request(void **state)
 {
 	struct dut *dut = lose_request();
@@ -394,7 +399,7 @@ static void test_lost_request(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_REPAIRS], 1);
 }
 
-/* They were not kept: a silence tells, or a NAK. */
+/* They were not kept: a probe or a NAK shows it. */
 static void test_lost_request_of_a_forgetful_peer(void **state)
 {
 	struct dut *dut = lose_request();
@@ -431,7 +436,7 @@ static void test_lost_write_before_a_read(void **state)
 	expect_silence(dut);
 }
 
-/* What has been placed is not under way: it does not keep the next READs from being asked for. */
+/* Placed responses are not in flight: they do not keep further READs from being sent. */
 static void test_window_behind_a_gap(void **state)
 {
 	struct dut *dut = timed_reader(12, 1);

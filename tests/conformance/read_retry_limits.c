@@ -28,7 +28,7 @@ static uint64_t post_read(struct dut *dut, uint32_t packets)
 	return wqe->wr_id;
 }
 
-/* Its answers from one packet up to another, which ends a part where last says so. */
+/* Responses from one packet up to another, which ends a part if last is true. */
 static void answer(struct dut *dut, uint32_t from, uint32_t to, uint32_t packets, bool part)
 {
 	for (uint32_t i = from; i < to; i++) {
@@ -129,7 +129,7 @@ static void test_one_request_for_each_read(void **state)
 	uint64_t read;
 
 	(void)state;
-	/* rule S12 test: its responses tell of credits, and so does every adapter's */
+	/* rule S12 test: its responses report credits, as those of every adapter do */
 	read = lose_thirds(dut);
 	expect_request(dut, 2, PACKETS - 3);
 	expect_silence(dut);
@@ -138,7 +138,7 @@ static void test_one_request_for_each_read(void **state)
 	expect_pattern(memory, PACKETS * MTU, 9000);
 }
 
-/* One that has told of credits unasked is a uroce, which remembers several parts. */
+/* A peer that has sent an unsolicited ACK with credits is uroce, which keeps several parts. */
 static void test_parts_of_a_uroce(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = MTU, .max_rd_atomic = 1 });
@@ -151,7 +151,7 @@ static void test_parts_of_a_uroce(void **state)
 	expect_silence(dut);
 }
 
-/* The first that it tells of may come before RTS. */
+/* Its first credits may arrive before RTS. */
 static void test_parts_of_one_that_told_early(void **state)
 {
 	struct dut *dut = dut_new((struct dut_config){ .mtu = MTU, .max_rd_atomic = 1 });
@@ -167,8 +167,7 @@ static void test_parts_of_one_that_told_early(void **state)
 	expect_silence(dut);
 }
 
-/* What was sent twice is acknowledged twice, by every responder, and by that one told of credits.
- */
+/* Every responder acknowledges a packet that it receives twice twice, here with credits. */
 static void test_duplicate_acknowledged_twice(void **state)
 {
 	struct dut *dut = dut_rts(

@@ -42,7 +42,7 @@ static void test_signals_and_streams(void **state)
 		for (int i = 1; i < MOST_UNASKED; i++)
 			assert_false(asks(dut, psn++, 0));
 		assert_true(asks(dut, psn++, 0));
-		/* One answer is due and will tell of these as well. */
+		/* One ACK is due and will cover these packets as well. */
 		for (int i = 0; i < 2 * MOST_UNASKED; i++)
 			assert_false(asks(dut, psn++, 0));
 		dut_ack(dut, psn - 1, NO_CREDITS_REPORTED, psn - DUT_SQ_PSN - 1);
@@ -93,7 +93,7 @@ static void test_asked_later(void **state)
 	expect_solicitation(dut, DUT_SQ_PSN + 2);
 }
 
-/* Without answers ACKs are solicited at growing intervals, and the timeout comes as ever. */
+/* Without responses ACK probes are sent at growing intervals, and the timeout stays. */
 static void test_asked_in_vain(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the requester makes of ACKs and NAKs, by where their PSN lies. */
+/* Effects of ACKs and NAKs on the requester, by the position of their PSN. */
 #include "dut.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static void test_older_ack_is_nothing(void **state)
 	assert_true(eng_deadline(dut->qp) == deadline);
 }
 
-/* A PSN that has not been sent is a ghost: dropped, whatever it says. */
+/* An ACK with a PSN that has not been sent is dropped, whatever it contains. */
 static void test_ghosts_are_dropped(void **state)
 {
 	static const uint8_t syndromes[] = { ACK_CODE(31),    ACK_CODE(3), RNR_NAK(1),
@@ -178,7 +178,10 @@ static void test_fatal_naks(void **state)
 	};
 
 	(void)state;
-	/* rule S11 test, rule S13 test: the failing one is unsignaled and told all the same. */
+	/*
+	 * rule S11 test, rule S13 test: the failing request is unsignaled and completes all the
+	 * same.
+	 */
 	for (int i = 0; i < 3; i++) {
 		struct dut *dut = unlimited((struct dut_config){ 0 });
 		uint64_t ids[4], recv;

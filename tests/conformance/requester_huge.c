@@ -123,7 +123,7 @@ static void test_longest_read_at_responder(void **state)
 	assert_int_equal(answer.psn, DUT_RQ_PSN + HUGE_PACKETS - 1);
 }
 
-/* Never more than half the PSN space under way, else old and new cannot be told apart. */
+/* Never more than half the PSN space in flight, or old and new could not be distinguished. */
 static void test_psn_space_is_not_overrun(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .mtu = 256, .max_rd_atomic = 16 });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What a requester does about silence when packets have been lost shortly before. */
+/* Probes of a requester after recent losses. */
 #include "dut.h"
 
 /* Local ACK Timeout code 14: 4.096 us x 2^14. */
@@ -32,7 +32,7 @@ static uint64_t probes(struct dut *dut)
 	return dut_info(dut).counters[ENG_COUNT_TAIL_LOSS_PROBES];
 }
 
-/* The oldest packet alone, asking for an ACK, at growing intervals; the timeout comes as ever. */
+/* The oldest packet alone, with AckReq, at growing intervals; the timeout stays the same. */
 static void test_silence_is_probed(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);
@@ -64,8 +64,8 @@ static void test_silence_is_probed(void **state)
 }
 
 /*
- * A NAK for a packet that has been sent again for a NAK and then probed says nothing new: responses
- * of a READ that were under way are implied NAKs, one after the other.
+ * A NAK for a packet that has been sent again for a NAK and then probed has no effect: each READ
+ * response that was in flight is an implied NAK.
  */
 static void test_nak_behind_a_probe(void **state)
 {
@@ -82,7 +82,7 @@ static void test_nak_behind_a_probe(void **state)
 		expect_silence(dut);
 		assert_int_equal(dut_info(dut).retries_left, retries);
 	}
-	/* Of the next packet it is the first one. */
+	/* It is the first NAK of the next packet. */
 	dut_nak(dut, DUT_SQ_PSN + 1, NAK_SEQUENCE, 1);
 	dut_pull(dut);
 	assert_int_equal(dut->sent_count - dut->sent_read, 3);
@@ -138,7 +138,7 @@ static void test_answer_of_who_missed_the_oldest(void **state)
 	assert_true(eng_deadline(dut->qp) == dut->now + 3 * 500 * US);
 }
 
-/* However many were in vain, there is time for some more before the timeout. */
+/* However many probes get no response, there is time for more before the timeout. */
 static void test_interval_is_bounded(void **state)
 {
 	struct dut *dut = after_loss((struct dut_config){ 0 }, ENG_SEND);

@@ -97,7 +97,7 @@ static void test_partial_answer_with_middle_and_last(void **state)
 	expect_pattern(dut->local, READ_BYTES, 9000);
 }
 
-/* A response behind a gap says at once what is missing. */
+/* A response beyond a hole shows at once what is missing. */
 static void test_gap_in_responses(void **state)
 {
 	struct dut *dut = reader((struct dut_config){ 0 });

@@ -22,7 +22,7 @@ static void test_retry_count(void **state)
 	static const uint32_t counts[] = { DUT_NO_RETRY, 1, 3, 7 };
 
 	(void)state;
-	/* rule S10 test: 7 is seven, not for ever. */
+	/* rule S10 test: 7 is a count of seven, not unlimited. */
 	for (int i = 0; i < 4; i++) {
 		struct dut *dut = unlimited((struct dut_config){ .retry_count = counts[i] });
 		uint64_t first = dut_post(dut, ENG_SEND, 8, 0);
@@ -45,7 +45,10 @@ static void test_retry_count(void **state)
 	}
 }
 
-/* What the transport has no room for is not under way: its time begins when it goes. */
+/*
+ * Packets for which the transport has no room are not in flight: their timer starts when they are
+ * sent.
+ */
 static void test_time_of_what_waits_for_room(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .retry_count = 1 });
@@ -111,7 +114,7 @@ static void test_timeout_codes(void **state)
 	}
 }
 
-/* Progress starts the timer and the counter anew. */
+/* Progress restarts the timer and the retry counter. */
 static void test_progress_restarts(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ .retry_count = 2 });
@@ -245,7 +248,7 @@ static void test_rnr_timers(void **state)
 	}
 }
 
-/* rnr_retry n: n further tries, the RNR NAK after them is the error; 7 is for ever. */
+/* rnr_retry n: n further tries, the RNR NAK after them is the error; 7 is unlimited. */
 static void test_rnr_retry(void **state)
 {
 	static const uint32_t counts[] = { DUT_NO_RETRY, 1, 6, 7 };
@@ -399,8 +402,8 @@ static void expect_wait(struct dut *dut, uint64_t ns)
 }
 
 /*
- * Whatever the peer says meanwhile about the same packet, and whatever is posted: 41 ms are 41 ms,
- * for requests with credits and without, and for such with an older one before them.
+ * Neither further responses for the same packet nor posts shorten the RNR timer: 41 ms are 41 ms,
+ * for requests with credits and without, and with an older request before them.
  */
 static void test_nothing_ends_an_rnr_wait(void **state)
 {

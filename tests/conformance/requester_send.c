@@ -196,7 +196,7 @@ static void test_read_and_atomic_requests(void **state)
 	assert_true(packet->swap_add == 0x1122334455667788);
 }
 
-/* The WQE retires with the ACK of its last packet, not before; MSN says nothing about it. */
+/* The WQE completes with the ACK of its last packet, not before; the MSN has no effect. */
 static void test_completion_is_by_psn(void **state)
 {
 	struct dut *dut = unlimited((struct dut_config){ 0 });
@@ -218,7 +218,7 @@ static void test_completion_is_by_psn(void **state)
 	expect_wc(dut, second, ENG_SUCCESS);
 }
 
-/* Unsignaled requests retire without a completion, unless all are to be signaled. */
+/* Unsignaled requests complete without a CQE, unless sq_sig_all is set. */
 static void test_unsignaled(void **state)
 {
 	(void)state;

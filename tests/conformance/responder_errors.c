@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the responder does with requests that are wrong: which NAK, which completion, which event.
- */
+/* Consequences of invalid requests at the responder: NAK, completion, event. */
 #include "dut.h"
 
 #include <string.h>

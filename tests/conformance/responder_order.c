@@ -42,7 +42,7 @@ static void test_expected_psn_is_executed(void **state)
 	expect_silence(dut);
 }
 
-/* The completion says what kind of message it was. */
+/* The completion contains the kind of the message. */
 static void test_kinds_of_receive_completion(void **state)
 {
 	struct dut *dut = dut_with_receives(4);
@@ -88,7 +88,7 @@ static void test_gap_gets_one_nak(void **state)
 	expect_no_wc(dut);
 	assert_int_equal(dut->remote[0], 0);
 	assert_int_equal(dut_info(dut).credits_now, 4);
-	/* The expected one ends the silence: the next gap is told again. */
+	/* The expected request ends the NAK state: the next hole leads to a NAK again. */
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN, 8);
 	expect_ack(dut, DUT_RQ_PSN, ACK_CODE(3), 1);
 	dut_give_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 2, 8);
@@ -96,7 +96,7 @@ static void test_gap_gets_one_nak(void **state)
 	expect_silence(dut);
 }
 
-/* The expected PSN arrives before the NAK was fetched: what is told is what is missing now. */
+/* The expected PSN arrives before the NAK is sent: the NAK names the PSN that is missing now. */
 static void test_overtaken_nak_is_brought_up_to_date(void **state)
 {
 	struct dut *dut = dut_with_receives(4);
@@ -113,7 +113,7 @@ static void test_overtaken_nak_is_brought_up_to_date(void **state)
 	expect_silence(dut);
 }
 
-/* A gap does not make an ACK that is owed forgotten: the NAK carries it, or it goes itself. */
+/* A hole does not drop a pending ACK: the NAK acknowledges as much, or the ACK is sent. */
 static void test_owed_ack_survives_a_gap(void **state)
 {
 	struct dut *dut = dut_with_receives(4);
@@ -125,7 +125,7 @@ static void test_owed_ack_survives_a_gap(void **state)
 	struct wire_packet send = dut_request(dut, WIRE_SEND_ONLY, DUT_RQ_PSN + 1, 8);
 	send.ack_request = false;
 	dut_give(dut, &send);
-	/* The first asked for an ACK, and the third was thrown away: the peer hears of both. */
+	/* The first requested an ACK, and the third was dropped: both lead to a response. */
 	dut_pull(dut);
 	assert_true(dut->sent_count > dut->sent_read);
 	for (; dut->sent_read < dut->sent_count; dut->sent_read++) {

@@ -107,7 +107,8 @@ static void test_parts_at_once(void **state)
 	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
 	expect_answer(dut, DUT_RQ_PSN + 1, 100 + DUT_MTU, 2 * DUT_MTU);
 	expect_silence(dut);
-	/* An earlier part is asked for anew, and a request up to the end is for all that is wanted.
+	/*
+	 * An earlier part is requested again, and a request to the end covers all missing packets.
 	 */
 	dut_give_read(dut, DUT_RQ_PSN + 2, 100 + 2 * DUT_MTU, DUT_MTU);
 	dut_give_read(dut, DUT_RQ_PSN, 100, DUT_MTU);
@@ -118,7 +119,10 @@ static void test_parts_at_once(void **state)
 	expect_silence(dut);
 }
 
-/* rule S4 test: of more than eight none is forgotten; the last come with what lies between. */
+/*
+ * rule S4 test: of more than eight parts none is lost; the last ones are merged with what lies
+ * between.
+ */
 static void test_many_parts_at_once(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -182,8 +186,8 @@ static void test_duplicate_read_during_answer(void **state)
 }
 
 /*
- * An ACK for what came before a READ never stands amid that READ's answer, which acknowledges it
- * anyway: Linux's rxe since 6.2 takes one for the answer's end.
+ * An ACK of earlier requests is never sent between the responses of a READ, which acknowledge them
+ * anyway: Linux's rxe since 6.2 would complete the READ at such an ACK.
  */
 static void test_duplicate_send_during_answer(void **state)
 {
@@ -341,7 +345,7 @@ static void test_depth_grows(void **state)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, psn, 0, 0, 1);
 		expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, psn);
 	}
-	/* Three are to be answered, and two of them have been handed out. */
+	/* Three responses are pending, and two of them have been sent. */
 	for (; psn < DUT_RQ_PSN + 14; psn++)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, psn, 0, 0, 1);
 	burst = dut_empty_burst(dut, 2);
@@ -355,7 +359,7 @@ static void test_depth_grows(void **state)
 		assert_int_equal(
 			expect_packet(dut, WIRE_ATOMIC_ACKNOWLEDGE, DUT_RQ_PSN + i)->original, i);
 	}
-	/* As many as there is room for now, all at once; one more is one too many. */
+	/* As many as there is room for, all at once; one more is refused. */
 	for (uint32_t i = 0; i < ENG_MAX_RD_ATOMIC; i++)
 		dut_give_atomic(dut, WIRE_FETCH_ADD, psn + i, 0, 0, 1);
 	burst = dut_empty_burst(dut, ENG_MAX_RD_ATOMIC);
@@ -407,7 +411,7 @@ static void test_region_goes_away(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
-/* What was asked for behind that READ is not answered: the NAK names the READ. */
+/* Requests after that READ get no response: the NAK names the READ. */
 static void test_region_goes_away_before_others(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -424,7 +428,10 @@ static void test_region_goes_away_before_others(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_ERR);
 }
 
-/* The same while the NAK of a later fault is owed: the earlier one is told, and one event. */
+/*
+ * The same while the NAK of a later error is pending: the earlier error is reported, with one
+ * event.
+ */
 static void test_region_goes_away_before_a_fault(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });
@@ -443,9 +450,9 @@ static void test_region_goes_away_before_a_fault(void **state)
 }
 
 /*
- * A copy of a READ that has been answered comes when its region has gone: a requester that still
- * waits is told, but one that has its answer, and had the region ended itself, keeps its
- * connection.
+ * A duplicate of a completed READ arrives when its region has been deregistered: a requester that
+ * still waits gets a NAK, but one that has its responses, and had the region deregistered itself,
+ * keeps its connection.
  */
 static void test_region_goes_away_after_answer(void **state)
 {

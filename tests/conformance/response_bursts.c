@@ -90,10 +90,7 @@ static void ask_other(struct dut *dut, uint32_t psn)
 	dut_give(dut, &read);
 }
 
-/*
- * The same burst goes back and is handed out again, byte for byte; what the peer has been told of
- * credits goes back with it.
- */
+/* The same burst is rolled back and made again, byte for byte, and so are the reported credits. */
 static void expect_same_again(struct dut *dut, uint32_t credits_before)
 {
 	static uint8_t first[sizeof(taken.bytes)];
@@ -170,7 +167,7 @@ static void test_short_answers_share_a_burst(void **state)
 	}
 }
 
-/* Of repeats, only those asked for are given again, and the part that was asked for. */
+/* Only duplicates that were requested again are repeated, with the requested range. */
 static void test_repeats_share_a_burst(void **state)
 {
 	struct dut *dut = dut_with_pattern((struct dut_config){ 0 });

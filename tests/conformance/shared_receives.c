@@ -42,7 +42,7 @@ static struct dut *sharing(enum eng_qp_type type, unsigned int receives)
 	return dut;
 }
 
-/* Each message takes one receive of the shared queue, and 11111b is all that is said of them. */
+/* Each message uses one receive of the shared queue, and credits are reported as 11111b. */
 static void test_taken_from_the_shared_queue(void **state)
 {
 	struct dut *dut = sharing(ENG_RC, 2);
@@ -62,7 +62,7 @@ static void test_taken_from_the_shared_queue(void **state)
 	expect_silence(dut);
 }
 
-/* The shared queue is empty: RNR, nothing executed; when it is filled, the peer is not told. */
+/* The shared queue is empty: RNR NAK, nothing executed; filling it sends no update to the peer. */
 static void test_shared_queue_is_empty(void **state)
 {
 	struct dut *dut = sharing(ENG_RC, 0);
@@ -99,7 +99,7 @@ static void test_rnr_executes_nothing(void **state)
 	expect_pattern(dut->remote, 8, 0);
 }
 
-/* In ERR the shared queue keeps its receives; the event says that none will come any more. */
+/* In ERR the shared queue keeps its receives; the event shows that the QP uses no more of them. */
 static void test_last_wqe_reached(void **state)
 {
 	struct dut *dut = sharing(ENG_RC, 3);
@@ -166,7 +166,7 @@ static void give_xrc(struct dut *dut, uint8_t operation, uint32_t psn, uint32_t 
 	dut_give(dut, &packet);
 }
 
-/* XRC: a message is for the queue that its first packet names, whatever is said behind that. */
+/* XRC: a message uses the queue that its first packet names, whatever the later packets name. */
 static void test_xrc_queue_of_a_message(void **state)
 {
 	struct dut *dut = sharing(ENG_XRC_RECV, 1);
@@ -178,7 +178,7 @@ static void test_xrc_queue_of_a_message(void **state)
 	assert_int_equal(expect_wc(dut, 0x9000, ENG_SUCCESS)->srqn, SRQN);
 }
 
-/* XRC: a READ for another queue, which is answered amid a message, does not change that. */
+/* XRC: a READ for another queue, between packets of a message, does not change that. */
 static void test_xrc_read_amid_a_message(void **state)
 {
 	struct dut *dut = sharing(ENG_XRC_RECV, 1);

@@ -17,7 +17,7 @@ static const struct eng_tx_ctx polled = {
 	.watched = true,
 };
 
-/* Ask for one burst, as hint says, at the time of the dut. */
+/* Asks for one burst with this context, at the time of the dut. */
 static enum eng_tx ask(struct dut *dut, struct eng_burst *burst, struct eng_tx_ctx ctx)
 {
 	*burst = dut_empty_burst(dut, 32);
@@ -128,7 +128,7 @@ static void test_ack_rides(void **state)
 		assert_int_equal(eng_resp_pending(dut->qp), ENG_RESP_DELAYABLE);
 	}
 	expect_none(dut, polled, ENG_TX_IDLE);
-	/* What is smaller than an ACK cannot have it behind. */
+	/* Packets shorter than an ACK cannot be followed by one in a burst. */
 	dut->now += MS;
 	dut_give_request(dut, WIRE_WRITE_ONLY, DUT_RQ_PSN + 1, 8);
 	dut_post(dut, ENG_SEND, 0, 0);
@@ -322,7 +322,7 @@ static void test_share_waits(void **state)
 	expect_burst(dut, polled, ENG_BURST_REQUESTS, 1);
 }
 
-/* What UC sends takes nothing of the share, so it waits for no turn in it; nor do datagrams. */
+/* UC and UD packets do not use the in-flight budget, so they do not wait for it. */
 static void test_share_is_of_reliable_ones(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UC });

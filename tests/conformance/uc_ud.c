@@ -82,7 +82,7 @@ static void test_uc_receiver_is_silent(void **state)
 	expect_silence(dut);
 }
 
-/* A gap breaks the message; the next First or Only begins anew, with the same receive WQE. */
+/* A hole drops the message; the next First or Only starts another one with the same receive WQE. */
 static void test_uc_gap_drops_the_message(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UC });
@@ -104,7 +104,7 @@ static void test_uc_gap_drops_the_message(void **state)
 	assert_int_equal(eng_qp_state(dut->qp), ENG_RTS);
 }
 
-/* What the peer may not do on UC is dropped, without a word and without harm. */
+/* Invalid requests on UC are dropped without response and without effect. */
 static void test_uc_bad_requests(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UC });
@@ -171,7 +171,7 @@ static void test_ud_send(void **state)
 	assert_int_equal(expect_packet(dut, UD(WIRE_SEND_ONLY), DUT_SQ_PSN + 5)->qkey, QKEY);
 }
 
-/* A send error stops the send queue alone (SQE); back in RTS new requests go as ever. */
+/* A send error stops only the send queue (SQE); back in RTS new requests are sent. */
 static void test_send_error_and_recovery(void **state)
 {
 	(void)state;
@@ -339,7 +339,9 @@ static void test_ud_wrong_qkey(void **state)
 	assert_int_equal(dut_info(dut).counters[ENG_COUNT_DROPPED], before + 1);
 }
 
-/* A UD receive too small for the packet: no success is told and nothing beyond it is written. */
+/*
+ * A UD receive too small for the packet: no successful completion, and nothing written beyond it.
+ */
 static void test_ud_receive_too_small(void **state)
 {
 	struct dut *dut = dut_rts((struct dut_config){ .type = ENG_UD });

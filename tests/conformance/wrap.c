@@ -79,8 +79,7 @@ static void test_limit_across_the_wrap(void **state)
 	expect_silence(dut);
 	assert_int_equal(dut_info(dut).lsn, 2);
 	assert_int_equal(dut_info(dut).sent_ssn, 3);
-	/* What was said before the wrap does not move it back, what is said behind it moves it on.
-	 */
+	/* Credits from before the wrap do not move it back, credits from after it move it on. */
 	dut_ack(dut, psn - 9, ACK_CODE(0), LAST - 1);
 	assert_int_equal(dut_info(dut).lsn, 2);
 	dut_ack(dut, psn - 1, ACK_CODE(2), 2);
@@ -91,7 +90,7 @@ static void test_limit_across_the_wrap(void **state)
 	expect_silence(dut);
 }
 
-/* A peer that has told of no credits for half of all numbers begins to count. */
+/* A peer that has reported no credits for half of the number space starts to report them. */
 static void test_limit_after_none_for_long(void **state)
 {
 	const uint32_t sent = (LAST + 1) / 2 + BATCH;
@@ -206,8 +205,8 @@ static void ooo_free(void *owner, void *block)
 }
 
 /*
- * What comes while an RNR NAK is waited out is kept, and half of all PSNs have come since the last
- * gap: when all is there, an ACK tells of it and not a NAK of what is not missing.
+ * Packets that arrive during an RNR wait are kept, and half of all PSNs have passed since the last
+ * hole: once all are there, an ACK is sent and no NAK of a packet that is not missing.
  */
 static void test_half_of_all_psns_before_an_rnr_nak(void **state)
 {
