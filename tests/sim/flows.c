@@ -93,7 +93,7 @@ static void switch_measure(struct world *world, bool on)
 	net_watch(&world->net.bottleneck[0], on, world->now);
 }
 
-/* A CNP that no receiver sent, but with all that it needs to be believed. */
+/* Forges a CNP that no receiver sent, with all fields that the receiver checks. */
 static void forge_cnp(struct world *world)
 {
 	uint32_t sender = 0;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What flows through a bottleneck get, and what they do to its queue: measured while they run, and
- * judged at the end (oracle_flows.c).
- *
- * The measure begins some time after the last flow has joined, and ends when the first one has
- * nothing new to send.
+ * Throughput of flows through a bottleneck, and its queue: measured while they run, and judged at
+ * the end (oracle_flows.c).  Measuring starts some time after the last flow has joined, and ends
+ * when the first one has nothing new to send.
  */
 #ifndef UROCE_SIM_FLOWS_H
 #define UROCE_SIM_FLOWS_H
@@ -16,7 +14,7 @@
 
 struct world;
 
-/* What has been acknowledged at a time, in bytes. */
+/* Number of bytes acknowledged at a time. */
 struct flow_sample {
 	uint64_t at;
 	uint64_t bytes[PLAN_MAX_CONNECTIONS];
@@ -42,7 +40,7 @@ struct flows {
 	struct flow_figures figures;
 };
 
-/* Of the longest path, with a queue as long as it may be: up to the mark, or to the tail. */
+/* Round trip of the longest path with a full queue: up to the mark, or to the tail. */
 uint64_t flows_round_trip_ns(const struct plan *plan);
 /* Time after the last join until the flows should have found their shares. */
 uint64_t flows_settle_ns(const struct plan *plan);
@@ -54,11 +52,11 @@ void flows_start(struct world *world);
 uint64_t flows_next_at(const struct world *world);
 /* The world has made a step. */
 void flows_step(struct world *world);
-/* All has come to rest: figures, and what the oracle says of them. */
+/* Ends the run: prints figures and the oracle's verdict. */
 void flows_finish(struct world *world);
 void flows_free(struct flows *flows);
 void flows_print(const struct world *world);
-/* What each flow gets in slots of 20 ms. */
+/* Prints the throughput of each flow in slots of 20 ms. */
 void flows_print_shares(const struct world *world);
 
 /* oracle_flows.c */

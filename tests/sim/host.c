@@ -94,7 +94,7 @@ static void address(const struct sim_end *end, const struct message *message,
 	wqe->ud.qkey = message->qkey;
 }
 
-/* A consumer uses a window when its peer has told it, by a way of their own, that it is there. */
+/* An application uses a window once its peer has announced it, by a channel of their own. */
 static bool send_wanted(const struct sim_end *end)
 {
 	const struct message *message = &end->script->messages[end->sent_posted];
@@ -209,7 +209,7 @@ static const uint8_t *network_header(const struct net_packet *from)
 	return headers[from->serial % 61];
 }
 
-/* True if all has been done with it that is to be done. */
+/* Returns true if the news needs no further delivery. */
 static bool deliver_news(struct sim_end *end, const struct net_packet *from,
 			 struct wire_packet *packet)
 {
@@ -259,7 +259,7 @@ static void deliver(struct sim_end *end, const struct net_packet *from, struct w
 		oracle_cwnd(end);
 }
 
-/* What goes to a group comes to all its members, once. */
+/* Delivers a message of a group to all members, once each. */
 static void deliver_to_members(struct world *world, uint32_t side, const struct net_packet *from,
 			       const struct wire_packet *packet)
 {
@@ -291,7 +291,7 @@ static uint64_t deadline_of(const struct sim_end *end)
 	uint64_t deadline = eng_deadline(end->qp), timer = eng_timer(end->qp);
 	const uint64_t times[] = { deadline, deadline + 1, end->world->now + 1, ENG_NEVER };
 
-	/* What is known of it sooner is true. */
+	/* Information about an earlier time stays true. */
 	for (unsigned int i = 0; i < sizeof(times) / sizeof(times[0]); i++)
 		if (eng_deadline_before(end->qp, times[i]) != (deadline < times[i]))
 			world_fail(end->world, "%s: the deadline is another one than was told",

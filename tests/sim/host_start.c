@@ -8,7 +8,7 @@
 #include "sim/mutant.h"
 #include "sim/world.h"
 
-/* What the peer's bad message needs and must not find. */
+/* Access rights of the end; a bad message of the peer needs one that is missing. */
 static uint32_t access_of(const struct sim_end *end)
 {
 	const struct script *peer = end->peer->script;
@@ -128,7 +128,9 @@ void end_start(struct sim_end *end, bool again)
 		eng_set_state(end->qp, ENG_RESET, end->world->now);
 	else
 		create(end);
-	/* rule C5 test: RESET forgets the receive requests, but shared ones are not the QP's. */
+	/*
+	 * rule C5 test: RESET drops the receive requests, but shared ones do not belong to the QP.
+	 */
 	if (end->queue == &end->own_queue) {
 		if (end->rq_shared)
 			end->queue->ring.head = end->queue->ring.tail = 0;

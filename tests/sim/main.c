@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * sim: runs seeds through the simulated world and says which of them fail, and how.
- */
+/* sim: runs seeds through the simulated world and reports the failing ones. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -118,7 +116,7 @@ static int run_one(struct world *world, const struct options *options)
 	return 0;
 }
 
-/* What each of them once found stands behind its number. */
+/* The reason for each seed is in a comment beside its number. */
 static int run_kept(struct world *world, const struct options *options)
 {
 	FILE *file = fopen(options->kept, "r");

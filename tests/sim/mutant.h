@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deliberate faults.  A mutant changes what goes in or out of an engine, so that the pair of them
- * behaves like an engine with a fault; the oracle must notice within some seeds.  It proves that
- * the simulator can fail.
+ * Deliberate faults.  A mutant changes the inputs or outputs of an engine, so that the pair of them
+ * behaves like a faulty engine; the oracle must find it within some seeds.  Mutants prove that the
+ * simulator can fail.
  *
- * Rules of scheduling that have no mutant, as breaking them costs time and no oracle tells how much
- * is too much: that posts are gathered at all, and how many (tx_sched_post()); whether an ACK
- * waits for an answer, or rides (a wait has an end, and that is looked at); that a burst waits for
- * a part of the window (requester_waits_for_cwnd()); and that a tail-loss probe comes, for what it
- * finds may as well be found by the timeout, which is right where a tail was lost.  Of some
- * 1,600 seeds without any fault one has a timeout after news of a loss and without a probe, so
- * that an oracle of that would have to know as much as probe.c does.
+ * Some scheduling rules have no mutant, because breaking them costs only time and no oracle defines
+ * how much is too much: that posts are batched, and how many (tx_sched_post()); whether an ACK is
+ * delayed for a reply, or sent with requests (that the delay ends is checked); that a burst waits
+ * for a part of the window (requester_waits_for_cwnd()); and that a probe is sent, since the
+ * timeout may find the same loss, which is right where the tail was lost.  Of some 1,600 seeds
+ * without any fault one has a timeout after a reported loss without a probe, so an oracle for that
+ * would have to repeat probe.c.
  */
 #ifndef UROCE_SIM_MUTANT_H
 #define UROCE_SIM_MUTANT_H
@@ -23,7 +23,7 @@ struct sim_end;
 struct net_packet;
 struct world;
 
-/* What is wrong with the law of the window. */
+/* Fault of the congestion window. */
 enum mutant_law {
 	MUTANT_LAW_RIGHT,
 	MUTANT_LAW_ONE_PACKET,
@@ -74,13 +74,13 @@ struct mutant {
 	bool (*withholds)(struct sim_end *end, const struct wire_packet *packet);
 	bool (*post)(struct sim_end *end, struct eng_send_wqe *wqe);
 	bool (*attr)(struct sim_end *end, struct eng_attr *attr);
-	/* How often the completion is told: 1 is right. */
+	/* Number of times that the completion is reported: 1 is right. */
 	uint32_t (*completion)(struct sim_end *end, struct eng_wc *wc);
 	/* A receive request that has been taken by call stays in the queue. */
 	bool (*takes_again)(struct sim_end *end);
 	bool (*hides)(struct sim_end *end, enum eng_event event);
 	bool answers_last;  /* only when there are no requests to send */
-	bool keeps_memory;  /* keys of memory that has gone are good for ever */
+	bool keeps_memory;  /* keys of deregistered memory stay valid */
 	bool keeps_windows; /* and those of windows that have been invalidated */
 	bool flows;	    /* found by flows through a bottleneck */
 	enum mutant_law law;
@@ -96,7 +96,7 @@ extern const uint32_t mutants_of_losses_count;
 extern const struct mutant mutants_of_schedule[];
 extern const uint32_t mutants_of_schedule_count;
 
-/* Has the engine under test this fault?  Counted as one of its effects. */
+/* Returns true if the engine under test has this fault, and counts it as an effect. */
 bool mutant_has(enum mutant_law law);
 
 const struct mutant *mutant_find(const char *name);

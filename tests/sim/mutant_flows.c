@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deliberate faults of the window's law, and of what is told of marks.  The linker leads the
- * engine's calls of some functions of cwnd.h and ecn.h here (CMakeLists.txt).
+ * Deliberate faults of the congestion window and of ECN.  The linker redirects the engine's calls
+ * of some functions of cwnd.h and ecn.h to this file (CMakeLists.txt).
  */
 #include "engine/cc/cwnd.h"
 #include "engine/cc/ecn.h"
@@ -18,7 +18,7 @@ bool __real_cwnd_congested(struct eng_qp *qp);
 void __wrap_ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 void __real_ecn_marked(struct eng_qp *qp, const struct wire_packet *packet, uint64_t now);
 
-/* The world whose engines have a fault; they cannot tell. */
+/* The world whose engines have a fault; the calls do not identify it. */
 static struct world *faulty;
 
 void mutant_start(struct world *world)

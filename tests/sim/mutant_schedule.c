@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Deliberate faults of the scheduler, of the times that it tells, and of what becomes of a burst
- * that the transport did not take.  The linker leads the engine's calls here (CMakeLists.txt).
+ * Deliberate faults of the scheduler, of its deadlines, and of bursts that the transport did not
+ * accept.  The linker redirects the engine's calls to this file (CMakeLists.txt).
  */
 #include "engine/cc/cwnd.h"
 #include "engine/recovery/loss.h"
@@ -33,7 +33,7 @@ void __real_sq_rewind(struct eng_qp *qp, uint32_t psn);
 bool __wrap_budget_is_open(const struct eng_qp *qp);
 bool __real_budget_is_open(const struct eng_qp *qp);
 
-/* So soon a probe comes that is much too early. */
+/* Time of a probe that is much too early. */
 #define EARLY_PROBE_NS 50000
 
 uint64_t __wrap_tx_sched_deadline(const struct eng_qp *qp)

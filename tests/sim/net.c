@@ -243,7 +243,7 @@ static void delay_forward(struct net_node *node, struct net_packet *packet, uint
 	if (packet->due < *last_due)
 		packet->due = *last_due;
 	*last_due = packet->due;
-	/* What is held back does not hold back those behind it. */
+	/* A delayed packet does not delay those after it. */
 	if (random_chance(random, plan->reorder)) {
 		packet->due += random_skewed(random, plan->reorder_ns);
 		node->net->held_back++;

@@ -32,7 +32,7 @@ struct net_packet {
 	uint32_t flow; /* connection, where each has a delay of its own; else 0 */
 	uint8_t ecn;   /* codepoint in the IP header */
 	bool copy;     /* made by the network */
-	/* What it was when it was sent, for the oracle. */
+	/* kind of the packet when it was sent, for the oracle */
 	bool request, nak, cnp;
 	uint32_t psn;
 	uint8_t bytes[WIRE_MAX_PACKET_BYTES];
@@ -56,7 +56,7 @@ enum net_ecn {
 #define NET_LEVELS 1024
 #define NET_LEVEL_BYTES 1024
 
-/* What a bottleneck goes through while it is watched. */
+/* States of a watched bottleneck. */
 struct net_watch {
 	bool on;
 	uint64_t since;		       /* when the level was last looked at */
@@ -103,7 +103,7 @@ struct net {
 
 /* From now on, until it is switched off. */
 void net_watch(struct net_node *bottleneck, bool on, uint64_t now);
-/* So many bytes were in the queue for no more than per_mille of the time. */
+/* Returns the queue length in bytes that was exceeded for at most per_mille of the time. */
 uint64_t net_watch_level(const struct net_watch *watch, uint32_t per_mille);
 
 void net_start(struct net *net, const struct plan *plan, uint32_t round);

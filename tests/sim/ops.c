@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * What the engine asks of the host: memory of keys, completions, events, receive requests.
- */
+/* Calls of the engine to the host: memory of keys, completions, events, receive requests. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * What the parts of the oracle share: arithmetic and tables of their own, start and dispatch.
- */
+/* Common parts of the oracle: arithmetic and tables of its own, start and dispatch. */
 #include "sim/oracle_loose.h"
 
 #include <stdlib.h>
@@ -150,7 +148,7 @@ void oracle_invalidate(struct sim_end *end, uint32_t key)
 			   key);
 }
 
-/* rule C15 test: bound as the consumer said, when its turn has come. */
+/* rule C15 test: bound as requested when all earlier requests are complete. */
 void oracle_bind(struct sim_end *end, const struct eng_send_wqe *wqe)
 {
 	const struct script *script = end->script;

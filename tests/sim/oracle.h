@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What must hold, told from the outside: from the posted work, the packets that the engine hands
- * out and is given, and its completions; of the engine's state only what its public calls tell
- * (eng_qp_query(), eng_deadline()).  Nothing of its code is used: tables and arithmetic are a
- *second derivation.
- *
- *	oracle_requests.c	request packets: order, form, credits, fence, depth, retries
- *	oracle_arrivals.c	responses as the requester must take them, timeouts
- *	oracle_responses.c	response packets: credits told, order, NAKs; what the responder owes
- *	oracle_completions.c	completions and memory
- *	oracle_loose.h		all of that for UC and UD
- *	oracle_schedule.c	what waits, and for how long; what the engine is told
- *	oracle_ecn.c		what is told of congestion, and the window
- *	oracle_flows.c		what flows get that go through one bottleneck
+ * Invariants, checked from the outside: from the posted work, the packets that the engine sends and
+ * receives, and its completions; of the engine's state only its public functions are used
+ * (eng_qp_query(), eng_deadline()).  None of its code is used: tables and arithmetic are a second
+ * derivation.
+ * - oracle_requests.c: request packets: order, form, credits, fence, depth, retries
+ * - oracle_arrivals.c: responses as the requester must handle them, timeouts
+ * - oracle_responses.c: response packets: reported credits, order, NAKs; pending responses
+ * - oracle_completions.c: completions and memory
+ * - oracle_loose.h: all of that for UC and UD
+ * - oracle_schedule.c: reasons and durations of delays; inputs of the engine
+ * - oracle_ecn.c: congestion notification, and the window
+ * - oracle_flows.c: shares of flows through one bottleneck
  *
  * Positions are PSNs without wrap, see script.h.
  */
@@ -32,7 +31,7 @@ struct net_packet;
 /* An end as requester. */
 struct asking {
 	int64_t high;	     /* the next position that has never been handed out */
-	int64_t next;	     /* the next that is to be handed out; below high when it is a repeat */
+	int64_t next;	     /* next position to be sent; below high for a repeat */
 	int64_t unacked;     /* the first that the responses delivered do not acknowledge */
 	int64_t asked;	     /* the last that asks for an answer, among those under way; -1: none */
 	uint32_t begun;	     /* messages of which a packet has been handed out */
@@ -44,7 +43,7 @@ struct asking {
 	uint32_t placed_room;
 	int64_t placed_to;	/* behind the last of them */
 	int64_t parts_to;	/* since the first of them: behind the last that was asked for */
-	bool hears_credits;	/* the peer has told of some */
+	bool hears_credits;	/* the peer has reported credits */
 	uint64_t repeat_serial; /* of the packet with which the last going back began */
 	/*
 	 * Where unacked stood when the last NAK asked to go back, and the first one since that was
@@ -58,8 +57,8 @@ struct asking {
 	bool jumped;	     /* an answer has been beyond one: the peer keeps what comes early */
 
 	/*
-	 * rule C12, told otherwise: the n-th message that takes a receive request has credit when n
-	 * is at most the number of such messages that the MSN counts, plus the credits.
+	 * rule C12, derived differently: the n-th message that uses a receive request has credit if
+	 * n is at most the number of such messages that the MSN counts, plus the credits.
 	 */
 	uint64_t allowed; /* by all AETHs that came */
 	uint64_t granted; /* by those that must have been taken as news */
@@ -75,13 +74,13 @@ struct asking {
 	uint64_t rnr_until;
 	uint32_t rnr_count, retry_count; /* since the last progress */
 	uint64_t timer_from;		 /* the ACK timer cannot have started earlier */
-	bool told; /* the peer has told of a loss since the last progress or timeout */
+	bool told; /* the peer has reported a loss since the last progress or timeout */
 	uint64_t probed_at;
 	uint64_t repeated_at; /* a READ response came for what had come before */
-	bool lossy;   /* the peer has told of a loss since the last timeout: it may be probed */
+	bool lossy;   /* the peer has reported a loss since the last timeout: probes are allowed */
 	bool probing; /* then one packet goes alone, until it is answered */
 	bool probed;  /* the same since the last progress, whatever the peer has reported since */
-	/* What was lost that a timeout may have to heal. */
+	/* Lost packets that a timeout may have to recover. */
 	int64_t lost_response; /* highest position of a response that was lost */
 	int64_t lost_repeat;   /* highest of a repeated request that was lost */
 	int64_t lost_last;     /* highest of a request that was lost */
@@ -99,7 +98,7 @@ struct asking {
 
 /* An end as responder. */
 struct answering {
-	uint32_t shown;	     /* unsolicited ACKs that told no news */
+	uint32_t shown;	     /* number of unsolicited ACKs without new credits */
 	uint32_t kept_count; /* of end.kept */
 	bool filled;	     /* the gap before them has just been filled, */
 	bool came;	     /* the expected request has */
@@ -116,7 +115,7 @@ struct answering {
 	int64_t ahead_to;     /* highest position that came too early */
 	int64_t answered;     /* highest position of a positive response */
 	int64_t settled;      /* highest position that an answer of any kind covers */
-	int64_t again_to;     /* where the READ answers end that are to be given again; or -1 */
+	int64_t again_to;     /* end of the READ responses to repeat; or -1 */
 	int64_t ack_asked;    /* highest executed position that asks for an answer */
 	bool rnr_owed, nak_owed, fatal_owed, repeat_owed;
 	int64_t repeat_at; /* position of the duplicate that repeat_owed is for */
@@ -128,9 +127,10 @@ struct answering {
 	uint64_t told;	 /* receive requests promised, counted from the first one ever */
 	uint8_t *starts; /* [position]: a READ was asked for from there on (1), up to there (2) */
 	uint32_t room;
-	uint32_t invalidated; /* keys that are to be invalidated by SENDs so far */
+	uint32_t invalidated; /* number of keys that SENDs are to invalidate so far */
 	uint32_t farewells;   /* ACKs without news that may still go */
-	bool answers_again;   /* the duplicate of a READ or Atomic has come since all was said */
+	bool answers_again; /* a duplicate READ or Atomic has arrived since all responses were sent
+			     */
 	uint64_t acks, unsolicited;
 };
 
@@ -140,13 +140,13 @@ struct listening {
 	uint32_t
 		under_way; /* UC: message of which all has come so far, but not its end; or NO_INDEX
 			    */
-	uint32_t due;	   /* message that is to be told at once, or NO_INDEX */
+	uint32_t due;	   /* message that must be responded to at once, or NO_INDEX */
 	const struct sim_end *sender; /* of due */
 	struct extent written;	      /* by the last packet, in the remote memory */
 	uint64_t dropped;	      /* UD: datagrams that were not for this QP, or had no room */
 };
 
-/* What an end tells of congestion, and what it makes of being told. */
+/* State of congestion notification at an end, as sender and receiver of CNPs. */
 struct telling {
 	uint64_t marks; /* that have come since the last CNP */
 	uint64_t cnps, cnp_at;
@@ -169,7 +169,7 @@ struct oracle {
 	uint32_t invalidated; /* keys of SENDs that the engine has invalidated */
 	bool broke;	      /* went to ERR by itself */
 	bool comm_est;
-	bool credits_hidden; /* its peer's, and it was told so */
+	bool credits_hidden; /* its peer does not report credits */
 	uint32_t drains, drained_events, last_wqes;
 	bool in_final;
 };
@@ -191,11 +191,11 @@ void oracle_burst_ends(struct sim_end *end);
 /* The burst that begins with this request packet goes back. */
 void oracle_taken_back(struct sim_end *end, const struct wire_packet *first);
 void oracle_response(struct sim_end *end, const struct wire_packet *packet);
-/* Are there answers to READs or Atomics that have not been sent? */
+/* Returns true if responses to READs or Atomics are pending. */
 bool oracle_pauses(const struct sim_end *end);
 /* ... also of a queue pair that has failed since: they go before its NAK. */
 bool oracle_has_answers(const struct sim_end *end);
-/* Is there anything that the responder must say now? */
+/* Returns true if the responder must send something now. */
 bool oracle_owes_answer(const struct sim_end *end);
 /* A burst has gone: is no more under way than the window allows? */
 void oracle_in_flight(struct sim_end *end);
@@ -223,13 +223,13 @@ void oracle_bind(struct sim_end *end, const struct eng_send_wqe *wqe);
 /* Registered memory of this end goes. */
 void oracle_gone(struct sim_end *end);
 void oracle_event(struct sim_end *end, enum eng_event event);
-/* The host is about to take the QP away and says farewell. */
+/* The host is about to destroy the QP and sends its final ACKs. */
 void oracle_farewell(struct sim_end *end);
 /* The host puts the QP into ERR. */
 void oracle_to_error(struct sim_end *end);
 /* Everything has come to rest. */
 void oracle_final(struct sim_end *end);
-/* All of this end's messages are acknowledged and told of. */
+/* Returns true if all of this end's messages are acknowledged and completed. */
 bool oracle_all_done(const struct sim_end *end);
 
 /* oracle_ecn.c: a CNP leaves; a marked packet comes; all that was owed must have left. */
@@ -245,26 +245,29 @@ void oracle_cwnd(struct sim_end *end);
 void oracle_responses_wait(struct sim_end *end, enum eng_tx reason);
 /* eng_receive_posted() was false, and all that could be sent had been sent before. */
 void oracle_receives_say_nothing(struct sim_end *end);
-/* shared: the engine was told that others wait for the share; full: that there is little room. */
+/*
+ * shared: the engine was informed that others wait for the in-flight budget; full: that there is
+ * little room.
+ */
 void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool shared, bool full);
-/* May requests wait for these? */
+/* Returns true if requests may wait for the in-flight budget. */
 bool oracle_share_is_used_up(const struct sim_end *end);
 bool oracle_is_too_long(const struct sim_end *end);
 
 /* Shared by the parts. */
 /*
- * What a socket is charged for what is under way; share: as the share of the host counts it;
- * requests, unless NULL: how many they are.
+ * Bytes in flight as a socket charges them; share: as the host's in-flight budget counts them;
+ * requests, unless NULL: their number.
  */
 uint64_t asking_under_way(const struct sim_end *end, bool share, uint32_t *requests);
-/* Has it no receives to tell of, between two messages? */
+/* Returns true between two messages if it has no receives to report. */
 bool oracle_lacks_receives(const struct sim_end *end);
 /* The bits of the opcode that name the end's service. */
 uint8_t oracle_service(const struct sim_end *end);
 void oracle_check_flushed(struct sim_end *end);
 /*
- * The next completion of what end has posted, in order: error judges one without success; a
- * successful one comes when all of the message is acknowledged, or sent: when says which.
+ * The next completion of end's posted requests, in order: error judges one without success; a
+ * successful one is due when all of the message is acknowledged, or sent, depending on when.
  */
 void oracle_sent_completion(struct sim_end *end, const struct eng_wc *wc,
 			    void (*error)(struct sim_end *end, const struct eng_wc *wc),
@@ -280,14 +283,17 @@ void answering_arrival(struct sim_end *end, const struct wire_packet *packet, ui
 void asking_local(struct sim_end *end, uint32_t key);
 void asking_locals(struct sim_end *end);
 bool asking_may_ask(const struct sim_end *end);
-/* So long a request without credit may wait for news of some; 0: not at all. */
+/* How long a request without credit may wait for a credit update; 0: not at all. */
 uint64_t asking_wait_ns(const struct sim_end *end);
 void asking_pass_locals(struct sim_end *end);
 void asking_nak_useless(struct sim_end *end);
 /* A packet that the peer has had comes there again: is it a solicitation, and will the ACK do? */
 void asking_solicitation_came(struct sim_end *end, int64_t position,
 			      const struct wire_packet *packet);
-/* Can the message not be carried out since memory has gone, at its sender or at its receiver? */
+/*
+ * Returns true if the message cannot be executed since memory was deregistered, at its sender or at
+ * its receiver.
+ */
 bool oracle_lacks_local(const struct sim_end *end, const struct message *message);
 uint8_t oracle_lacks_remote(const struct sim_end *end, const struct message *message);
 void asking_nothing(struct sim_end *end, enum eng_tx reason);

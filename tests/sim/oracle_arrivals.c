@@ -24,7 +24,9 @@ void asking_nak_useless(struct sim_end *end)
 	end->oracle.asking.lost_response = end->oracle.asking.high - 1;
 }
 
-/* The requester is about to send again, all of it: the peer has told of a loss, or never speaks. */
+/*
+ * The requester is about to send everything again: the peer has reported a loss, or never responds.
+ */
 static void goes_back(struct sim_end *end, bool told)
 {
 	end->oracle.asking.may_repeat = true;
@@ -93,7 +95,7 @@ static bool acknowledge(struct sim_end *end, int64_t to)
 	return true;
 }
 
-/* Has a READ response been placed that waits for a missing one? */
+/* Returns true if a READ response has been placed before a missing one. */
 static bool responses_wait(const struct asking *asking)
 {
 	for (int64_t at = asking->unacked; at < asking->placed_to; at++)
@@ -102,7 +104,7 @@ static bool responses_wait(const struct asking *asking)
 	return false;
 }
 
-/* Is it the answer to a READ under way that it could be, of the whole or of a part asked again? */
+/* Returns true if it is a valid response to a READ in flight, or to a part requested again. */
 static bool answers_read(const struct sim_end *end, const struct wire_packet *packet,
 			 int64_t position)
 {
@@ -124,8 +126,8 @@ static bool answers_read(const struct sim_end *end, const struct wire_packet *pa
 }
 
 /*
- * rule S12 test: a response behind a missing one is placed, where the peer is one that tells of
- * credits and there is time to ask for what is missing.
+ * rule S12 test: a response beyond a missing one is placed if the peer reports credits and there is
+ * time to request the missing one.
  */
 static bool is_placed(struct sim_end *end, const struct wire_packet *packet, int64_t position)
 {
@@ -195,8 +197,8 @@ static void rnr_arrived(struct sim_end *end, const struct wire_packet *packet, i
 }
 
 /*
- * Is it waited for a receive, also when an older answer is missing?  Not by a requester without
- * retries left.
+ * Returns true if an RNR wait is allowed, also when an older response is missing; not for a
+ * requester without retries left.
  */
 static bool may_wait(const struct sim_end *end, bool progressed)
 {
@@ -234,7 +236,7 @@ static void ack_arrived(struct sim_end *end, const struct wire_packet *packet, i
 	}
 }
 
-/* rule C2 test, rule C8 test, rule C12 test: LSN told otherwise, see struct asking */
+/* rule C2 test, rule C8 test, rule C12 test: LSN derived differently, see struct asking */
 static void credits_arrived(struct sim_end *end, const struct wire_packet *packet, bool news)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -274,7 +276,7 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 
 	if ((wire_op_headers(packet->opcode) & WIRE_HAS_AETH) && packet->syndrome >> 5 == 0)
 		credits_arrived(end, packet, news);
-	/* On a network the answer to a solicitation tells of a loss as a NAK does. */
+	/* On a network the response to an ACK probe shows a loss as a NAK does. */
 	asking->lossy |= end->world->plan.flows && asking->solicitation_sent && ack && !nak &&
 			 position < before;
 	asking->volunteers |= ack && !nak && position < before && (packet->syndrome & 31) != 31;
@@ -291,8 +293,10 @@ void asking_arrival(struct sim_end *end, const struct wire_packet *packet)
 	else
 		answer_arrived(end, packet, position);
 	if (asking->unacked == before) {
-		/* The engine has gone back for the answer that is missing before it, and does so
-		 * once (S8); the peer says it once, too (S4). */
+		/*
+		 * The engine has gone back for the missing response before it, and does so once
+		 * (S8); the peer sends one NAK as well (S4).
+		 */
 		if (nak && position > before && told)
 			asking_nak_useless(end);
 		asking->told |= told;
@@ -347,7 +351,7 @@ static bool timeout_justified(const struct sim_end *end)
 	if (asking->probed_at > asking->timer_from &&
 	    end->world->now - asking->probed_at < UINT64_C(1024) << end->world->plan.timeout_code)
 		return true;
-	/* What was sent without AckReq stays without an ACK while all solicitations are lost. */
+	/* Packets without AckReq get no ACK while all ACK probes are lost. */
 	return tail || (asking->solicitation_sent && !asking->solicitation_came) ||
 	       asking->lost_response >= asking->unacked || asking->lost_repeat >= asking->unacked;
 }
@@ -395,7 +399,7 @@ void oracle_after_expiry(struct sim_end *end, bool timeout)
 	asking->timer_from = now;
 }
 
-/* Does anything wait for packets without AckReq? */
+/* Returns true if anything waits for packets without AckReq. */
 static bool is_waited_for(const struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -410,7 +414,7 @@ static bool is_waited_for(const struct sim_end *end)
 	return op_is_local(last->op) && last->signaled;
 }
 
-/* Has there been silence for so long? */
+/* Returns true if there has been no response for that time. */
 static bool silent_for(const struct sim_end *end, uint64_t ns)
 {
 	return end->world->now >= end->oracle.asking.timer_from + ns;
@@ -426,7 +430,7 @@ static void check_early(struct sim_end *end, const char *what, bool reason)
 		world_fail(end->world, "%s: a %s without a reason", end->name, what);
 }
 
-/* Whether anything is lost, or a READ has arrived, may be asked in a silence on a network. */
+/* On a network an ACK probe may find out whether anything is lost, or a READ has arrived. */
 static bool may_ask_for_losses(struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The oracle of the consumer: completions in order, exactly once, never early, never late; and
- * every byte of memory as the script says.
+ * The oracle of the application: completions in order, exactly once, never early, never late; and
+ * every byte of memory as in the script.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const uint8_t *content_of(const struct sim_end *end, const struct message
 	return end->script->blob + message->content;
 }
 
-/* What the message brings to this end, or has put at the peer, must be there now. */
+/* The data of the message must be in the memory of this end, or of the peer, now. */
 static void check_placed(struct sim_end *end, uint32_t index)
 {
 	const struct message *message = message_at(end, index);
@@ -42,7 +42,7 @@ static void check_placed(struct sim_end *end, uint32_t index)
 			   end->name, index, eng_op_name(message->op));
 }
 
-/* rule S9 test: what was acknowledged is placed, and told of if it is signaled. */
+/* rule S9 test: an acknowledged message is in memory, and completed if it is signaled. */
 static void settle(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -62,12 +62,12 @@ static void settle(struct sim_end *end)
 	}
 }
 
-/* Is there no posted send request whose end has not been told? */
+/* Returns true if all posted send requests have their completions. */
 static bool all_told(const struct sim_end *end)
 {
 	uint32_t last = end->oracle.completed;
 
-	/* Those without completion that succeeded. */
+	/* Successful requests without a completion. */
 	while (last < end->sent_posted && !message_at(end, last)->signaled &&
 	       last < end->oracle.asking.oldest)
 		last++;
@@ -105,7 +105,7 @@ void oracle_after_step(struct sim_end *end)
 	if (eng_qp_state(end->qp) == ENG_ERR && end->state != ENG_ERR) {
 		end->state = ENG_ERR;
 		oracle->broke = true;
-		/* rule S13 test: only for a fault of the peer's is there anything left to say. */
+		/* rule S13 test: packets may follow only after a fault of the peer. */
 		if (!oracle->answering.fatal)
 			oracle->answering.rnr_owed = oracle->answering.nak_owed = false;
 		oracle_check_flushed(end);
@@ -185,7 +185,7 @@ void oracle_sent_completion(struct sim_end *end, const struct eng_wc *wc,
 	const struct message *message;
 	uint32_t next = oracle->completed;
 
-	/* Those without completion are passed, but not those that fail. */
+	/* Skips requests without completion, but not those that fail. */
 	while (next < end->sent_posted && wc->wr_id != next &&
 	       (!message_at(end, next)->signaled && next < oracle->asking.oldest))
 		next++;
@@ -247,7 +247,7 @@ static void check_received(struct sim_end *end, const struct eng_wc *wc,
 		world_fail(end->world, "%s: receive %u has the wrong %s", end->name, number, wrong);
 }
 
-/* What has come for a message that is not complete is followed on UC and UD only. */
+/* Packets of incomplete messages are tracked on UC and UD only. */
 static void forget_held(struct sim_end *end)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -402,7 +402,7 @@ bool oracle_all_done(const struct sim_end *end)
 	       end->peer->oracle.receives_completed == end->script->receives_needed;
 }
 
-/* Of what was cut off only the neighbours' bytes are known. */
+/* Only the bytes around a truncated message are known. */
 static void forget_unfinished(struct sim_end *end)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -445,7 +445,7 @@ static void check_cost(struct sim_end *end)
 			   end->name, (unsigned long long)asking->repeats);
 }
 
-/* What the engine counts has to be what was seen. */
+/* The engine's counters must match the observed events. */
 static void check_counters(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What is told of congestion, and what follows (annex A17): a CNP for marks, at once, but at most
- * one in 50 us; a window that is cut at most once in a round trip, and keeps two packets.  The
- * window and the state of loss recovery are what this oracle reads inside of the engine: they are
- * what is promised.
+ * Congestion notification and its effects (annex A17): a CNP for marks, at once, but at most one in
+ * 50 us; a window that is reduced at most once in a round trip, and keeps two packets.  The window
+ * and the state of loss recovery are the only internals of the engine that this oracle reads: they
+ * are part of the contract.
  */
 #include <inttypes.h>
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the law of the window promises for flows that meet at a bottleneck.  A limit is what the
- * worst of a thousand plans may show, not what the usual one does (that is in flows_print()).
+ * Limits of the congestion window for flows that meet at a bottleneck.  A limit is for the worst of
+ * a thousand plans, not for the usual one (that is in flows_print()).
  */
 #include "sim/flows.h"
 #include "sim/world.h"
 
-/* So many packets of a round trip without queues, for each flow, are few: windows stay small. */
+/*
+ * Number of packets per round trip without queues, for each flow, below which windows stay small.
+ */
 #define FEW_PACKETS 2
 /*
  * A queue of this size drops nothing of flows that obey marks, if it has room for what all begin
@@ -14,13 +16,13 @@
  */
 #define AMPLE_QUEUE_BYTES 200000
 #define FIRST_WINDOW_PACKETS 16
-/* What a queue holds beyond the marker's limit: all see the mark a round trip later. */
+/* Bytes in a queue beyond the marker's limit: all flows see the mark a round trip later. */
 #define QUEUE_SLACK_BYTES 20000
 #define WINDOW_PACKETS 2
-/* Of what a queue that marks has room for only what is lost by chance is sent again, or twice. */
+/* In a queue with marks and enough room, only random losses are sent again, or twice. */
 #define REPEATS_FOR_LOSS 2.2
 #define REPEATS_MORE 0.01
-/* A loss before the peer has been told of our credits costs a window, once for each flow. */
+/* A loss before our credits have been reported to the peer costs a window, once for each flow. */
 #define REPEATS_AT_FIRST 16
 /* When answers to what was sent again are taken for news of a loss, that makes more of them. */
 #define REPEATS_OF_A_STORM 1.0
@@ -30,10 +32,10 @@ struct limits {
 	double least; /* of what a window of two packets makes, or of its share if that is less */
 };
 
-/* Of marked flows without a loss. */
+/* Limits of marked flows without a loss. */
 static const struct limits near_limits = { .jain = 0.85, .line = 0.7, .least = 0.4 };
 static const struct limits far_limits = { .jain = 0.4, .line = 0.2, .least = 0.4 };
-/* Of all others: by the chance of a loss, up to which this holds. */
+/* Limits of all others, by the highest loss rate for which they hold. */
 static const struct {
 	uint32_t loss;
 	struct limits limits;
@@ -42,7 +44,7 @@ static const struct {
 	{ 10, { .line = 0.05 } },
 	{ 50, { .line = 0.02 } },
 };
-/* Of those whose sender is told of congestion that is not there. */
+/* Limits of flows with forged congestion notifications. */
 static const struct limits forged_limits = { .line = 0.005 };
 
 static bool has_reads(const struct plan *plan)
@@ -53,7 +55,7 @@ static bool has_reads(const struct plan *plan)
 	return false;
 }
 
-/* Do windows follow marks alone? */
+/* Returns true if only marks determine the windows. */
 static bool is_governed(const struct plan *plan)
 {
 	return plan->ect && plan->net[0].loss == 0 && !has_reads(plan);
@@ -73,7 +75,7 @@ static bool is_near(const struct plan *plan)
 	return delays < FEW_PACKETS * packet_ns(plan) * plan->connections;
 }
 
-/* What two packets in a round trip make, of a flow's share. */
+/* Part of a flow's share that two packets per round trip make. */
 static double floor_share(const struct plan *plan)
 {
 	double share = (double)(WINDOW_PACKETS * plan->connections * packet_ns(plan)) /
@@ -149,7 +151,7 @@ static const struct limits *other_limits(const struct plan *plan)
 	return &lossy_limits[row].limits;
 }
 
-/* What flows send that all begin at once, before any mark can have come back. */
+/* Bytes that flows send if all start at once, before any mark can have arrived. */
 static uint64_t first_windows_bytes(const struct plan *plan)
 {
 	return (uint64_t)plan->connections * FIRST_WINDOW_PACKETS *

@@ -130,7 +130,7 @@ void loose_request(struct sim_end *end, const struct wire_packet *packet, bool t
 	check_form(end, loose_find(end, position), position, packet);
 }
 
-/* What has been handed out is done with. */
+/* Requests that have been sent are complete. */
 static void pass_sent(struct sim_end *end)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -147,7 +147,7 @@ static void sent_error(struct sim_end *end, const struct eng_wc *wc)
 	uint32_t index = (uint32_t)wc->wr_id;
 	struct message *message = message_at(end, index);
 
-	/* What came before it has its own completion; what comes behind it never goes. */
+	/* Requests before it have completions of their own; those after it are never sent. */
 	if (wc->status == ENG_WR_FLUSH_ERR) {
 		if (!oracle->erred && !oracle->may_be_in_error && end->state != ENG_SQE)
 			world_fail(end->world, "%s: message %u is flushed for no reason", end->name,
@@ -172,7 +172,7 @@ static void sent_error(struct sim_end *end, const struct eng_wc *wc)
 	oracle->completed = index + 1;
 }
 
-/* rule S9 test, rule S13 test: in order, told when sent, and not before. */
+/* rule S9 test, rule S13 test: completed in order, when sent and not before. */
 void loose_sent(struct sim_end *end, const struct eng_wc *wc)
 {
 	pass_sent(end);
@@ -219,7 +219,7 @@ void loose_after_step(struct sim_end *end)
 	loose_check_arrived(end);
 }
 
-/* Nothing waits for a peer: what is posted is sent, and what is sent is told. */
+/* Nothing waits for a peer: posted requests are sent, and sent requests complete. */
 void loose_nothing(struct sim_end *end, enum eng_tx reason)
 {
 	struct asking *asking = &end->oracle.asking;
@@ -275,7 +275,7 @@ bool loose_all_done(const struct sim_end *end)
 	return end->oracle.asking.oldest == end->script->message_count;
 }
 
-/* What the engine counts has to be what was seen. */
+/* The engine's counters must match the observed events. */
 void loose_final(struct sim_end *end)
 {
 	const struct oracle *oracle = &end->oracle;

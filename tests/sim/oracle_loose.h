@@ -25,7 +25,7 @@ uint32_t loose_find(const struct sim_end *end, int64_t position);
 void loose_arrival(struct sim_end *end, const struct wire_packet *packet,
 		   const struct net_packet *from);
 void loose_received(struct sim_end *end, const struct eng_wc *wc);
-/* What the last packet brought must be in memory now, and told. */
+/* The data of the last packet must be in memory now, and completed. */
 void loose_check_arrived(struct sim_end *end);
 
 #endif

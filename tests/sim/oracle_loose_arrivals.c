@@ -48,7 +48,7 @@ static bool breaks(struct sim_end *end, uint32_t length)
 	return true;
 }
 
-/* Of a message that its sender has cut off no packet is the last one: its end never comes. */
+/* A message that its sender has aborted has no last packet: its end is never sent. */
 static bool is_last(const struct message *message, uint32_t at)
 {
 	return at == message->packets - 1 && !message->cut;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What follows when registered memory goes in the middle of traffic: the messages that need it
- * fail, with the right status on both sides, and nothing is written there any more.  area_go()
- * keeps the picture that all bytes of the memory must have from then on.
+ * Effects of deregistering memory during traffic: the messages that need it fail, with the right
+ * status on both sides, and nothing is written there any more.  area_go() keeps the image that all
+ * bytes of the memory must have from then on.
  */
 #include "sim/oracle.h"
 #include "sim/world.h"

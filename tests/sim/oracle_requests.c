@@ -11,7 +11,7 @@
 
 /* Packets under way of which none asks for an ACK. */
 #define MOST_UNASKED 8
-/* So long a limited request waits for news of credits at most. */
+/* How long a limited request waits for a credit update at most. */
 #define MOST_WAIT_NS 2000000
 
 static const struct message *message_at(const struct sim_end *end, uint32_t index)
@@ -40,7 +40,7 @@ static bool beyond(const struct message *message, uint64_t credits)
 	return message->takes_receive > credits;
 }
 
-/* rule C13: has a response come that says what became of a limited request? */
+/* rule C13: returns true if a response has arrived that shows the result of a limited request. */
 static bool answered(const struct sim_end *end, const struct message *message)
 {
 	int64_t unacked = end->oracle.asking.unacked;
@@ -72,7 +72,10 @@ static void check_begin(struct sim_end *end, uint32_t index)
 		world_fail(end->world, "%s: message %u overtakes a limited request (C13, C15)",
 			   end->name, index);
 	message->limited = beyond(message, asking->allowed);
-	/* It has waited in vain: the next one may when credits have come unasked again. */
+	/*
+	 * Its wait had no result: the next request may wait only after a further unsolicited ACK
+	 * with credits.
+	 */
 	if (message->limited && asking->news_from != ENG_NEVER)
 		asking->volunteers = false;
 	asking->news_from = ENG_NEVER;
@@ -157,7 +160,7 @@ bool asking_payload_right(const struct sim_end *end, const struct message *messa
 		return packet->payload_length == 0 && packet->pad_count == 0;
 	if (length > end->world->plan.mtu)
 		length = end->world->plan.mtu;
-	/* What is to be gathered from nowhere never comes. */
+	/* A message to be gathered from invalid memory is never sent. */
 	return packet->payload_length == length && packet->pad_count == (-length & 3) &&
 	       memcmp(packet->payload, end->script->blob + message->content + offset, length) == 0;
 }
@@ -526,7 +529,7 @@ static bool awaits_news(struct sim_end *end)
 	return end->world->now < asking->news_from + wait;
 }
 
-/* Liveness, told where it is lost: every pause has a reason, and the reason is true. */
+/* Liveness: every pause has a reason, and the reason is true. */
 void asking_nothing(struct sim_end *end, enum eng_tx reason)
 {
 	const struct asking *asking = &end->oracle.asking;
@@ -539,7 +542,7 @@ void asking_nothing(struct sim_end *end, enum eng_tx reason)
 	if (!asking_may_ask(end))
 		return;
 	switch (reason) {
-	/* Responses that wait are told of when no requests do. */
+	/* The reason of waiting responses is returned if no requests wait. */
 	case ENG_TX_IDLE:
 	case ENG_TX_ACK_DELAY:
 	case ENG_TX_PACING:

@@ -42,7 +42,7 @@ bool oracle_lacks_receives(const struct sim_end *end)
 	       answering->expected == message_end(&script->messages[index]) && answering->taken > 0;
 }
 
-/* What the bad message is answered with when its packet at has come; 0: nothing bad about it. */
+/* NAK code for the bad message once its packet at has arrived; 0: it is valid. */
 static uint8_t fault_of(const struct sim_end *end, const struct wire_packet *packet, uint32_t at)
 {
 	const struct plan *plan = &end->world->plan;
@@ -174,7 +174,7 @@ void oracle_kept(struct sim_end *end, const struct wire_packet *packet)
 		end->kept[answering->kept_count++] = *packet;
 }
 
-/* Is the request kept whose turn it is?  It is kept no longer, nor are those before it. */
+/* Returns true if the next request in order is kept; removes it and those before it. */
 static bool execute_ooo(struct sim_end *end, struct wire_packet *packet)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -215,7 +215,7 @@ bool oracle_kept_turn(struct sim_end *end)
 	return true;
 }
 
-/* What is left is another gap, and told at once. */
+/* The remaining packets are beyond another hole, which is NAKed at once. */
 void oracle_kept_over(struct sim_end *end)
 {
 	struct answering *answering = &end->oracle.answering;
@@ -246,7 +246,7 @@ void answering_arrival(struct sim_end *end, const struct wire_packet *packet, ui
 
 	if (!may_answer(end) || answering->fatal)
 		return;
-	/* What has come before shows no gap. */
+	/* Packets that arrived before show no hole. */
 	if (position >= answering->expected && serial > answering->last_serial)
 		answering->last_serial = serial;
 	if (position > answering->expected) {
@@ -278,7 +278,7 @@ void answering_arrival(struct sim_end *end, const struct wire_packet *packet, ui
 		answering->came = true;
 		answering->established = true;
 		execute(end, packet);
-		/* What was discarded without a NAK yet may still be missing. */
+		/* Packets that were dropped without a NAK so far may still be missing. */
 		answering->nak_owed = answering->nak_owed && !answering->rnr_owed &&
 				      !answering->fatal &&
 				      answering->ahead_to >= answering->expected;
@@ -287,7 +287,7 @@ void answering_arrival(struct sim_end *end, const struct wire_packet *packet, ui
 	}
 }
 
-/* Is there a READ or Atomic from position from up to before to? */
+/* Returns true if there is a READ or Atomic in positions [from, to). */
 static bool answer_between(const struct sim_end *end, int64_t from, int64_t to)
 {
 	const struct script *script = end->peer->script;
@@ -325,8 +325,8 @@ static void check_credits(struct sim_end *end, const struct wire_packet *packet)
 }
 
 /*
- * What was acknowledged last is a READ or Atomic, and the peer has told of no credits: it might
- * take an ACK for that PSN for the answer, which can have been lost (engine/credit.h).
+ * The last acknowledged request is a READ or Atomic, and the peer has reported no credits: it might
+ * take an ACK for that PSN for the response, which may be lost (engine/credit.h).
  */
 static bool spares_peer(const struct sim_end *end)
 {
@@ -369,7 +369,7 @@ static void check_unsolicited(struct sim_end *end, const struct wire_packet *pac
 		world_fail(end->world, "%s: an unsolicited ACK without news (C10)", end->name);
 }
 
-/* rule S11 test: memory has gone before it could be read; the requester is told. */
+/* rule S11 test: memory was deregistered before it could be read; the requester gets a NAK. */
 static bool refuses_read(const struct sim_end *end, const struct wire_packet *packet,
 			 int64_t position)
 {
@@ -533,7 +533,7 @@ void oracle_response(struct sim_end *end, const struct wire_packet *packet)
 		check_answer(end, packet, position);
 		if (position + 1 >= answering->again_to)
 			answering->again_to = -1;
-		/* The answer to what came behind the duplicate says that this has come (S8). */
+		/* The response to a later request shows that this one has arrived (S8). */
 		if (position > answering->repeat_at)
 			answering->repeat_owed = false;
 	}
@@ -555,7 +555,7 @@ bool oracle_has_answers(const struct sim_end *end)
 {
 	const struct answering *answering = &end->oracle.answering;
 
-	/* Those that are given again pause as well, and stay in front (rule S8). */
+	/* Repeated responses are paced as well, and stay in front (rule S8). */
 	return !service_is_loose(end->type) &&
 	       (answering->again_to >= 0 ||
 		answer_between(end, answering->settled + 1, answering->expected));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The oracle of the scheduler: each wait has an end that the host is told of, and what the host
- * tells the engine is minded.  What a host promises is told in engine.h, at struct eng_tx_ctx and
- * where its functions are.
+ * The oracle of the scheduler: each delay has a deadline that the host gets, and the host's inputs
+ * are obeyed.  The host's duties are in engine.h, at struct eng_tx_ctx and the functions.
  */
 #include "sim/oracle.h"
 #include "sim/world.h"
@@ -37,7 +36,9 @@ void oracle_responses_wait(struct sim_end *end, enum eng_tx reason)
 			   eng_tx_name(reason));
 	if (reason == ENG_TX_IDLE)
 		end->oracle.answering.answers_again = false;
-	/* It began without a receive to tell of, when nothing but an ACK of whole messages could.
+	/*
+	 * It started without a receive to report, when only an ACK of whole messages could be
+	 * pending.
 	 */
 	if (reason != ENG_TX_ACK_DELAY)
 		end->ack_waits_for_recv_post = end->ack_is_delayed = false;
@@ -58,8 +59,8 @@ static bool is_amid_message(const struct sim_end *end)
 }
 
 /*
- * rule C10 test: eng_transmit() need not be called now that receives have been posted; so neither
- * credits that the peer lacks are owed, nor the ACK that was to tell of some.
+ * rule C10 test: eng_transmit() need not be called after receives were posted; so neither credits
+ * that the peer lacks are pending, nor the ACK that was to report some.
  */
 void oracle_receives_say_nothing(struct sim_end *end)
 {
@@ -108,10 +109,13 @@ static bool holds_room_unasked(const struct asking *asking)
 	return asking->next > asking->unacked && asking->asked < asking->unacked;
 }
 
-/* It was told that others wait for the share, or that there is no room for a long burst. */
+/*
+ * The engine was informed that others wait for the budget, or that there is no room for a long
+ * burst.
+ */
 void oracle_burst_minds(struct sim_end *end, const struct eng_burst *burst, bool shared, bool full)
 {
-	/* An ACK that is taken back waits anew, for what there is to wait for then. */
+	/* An ACK that is rolled back is delayed again, if there is a reason then. */
 	if (burst->has_ack || burst->kind == ENG_BURST_ACK)
 		end->ack_waits_for_recv_post = end->ack_is_delayed = false;
 	if (shared && burst->kind == ENG_BURST_REQUESTS && !service_is_loose(end->type) &&

@@ -52,7 +52,7 @@ static void plan_losses(struct sim_random *random, struct net_plan *net)
 static void plan_net(struct sim_random *random, struct net_plan *net, bool lossless)
 {
 	net->loss_burst = 1;
-	/* What a socket buffer charges a packet beyond its bytes, about. */
+	/* Approximate number of bytes that a socket buffer charges for a packet beyond its own. */
 	net->overhead = 100;
 	net->delay_ns = 200 + random_skewed(random, 100 * MICROSECOND);
 	net->jitter_ns = random_chance(random, 500) ? random_skewed(random, net->delay_ns) : 0;
@@ -166,7 +166,7 @@ static uint64_t worst_round_trip(const struct plan *plan)
 	uint64_t worst = 10 * MICROSECOND;
 	uint64_t most = 2u << 20;
 
-	/* What is never acknowledged is sent at once. */
+	/* A service without acknowledgements sends at once. */
 	for (uint32_t n = 0; n < plan->connections; n++)
 		if (service_is_loose(plan->service[n]))
 			most += (uint64_t)plan->loose[0].messages * plan->loose[0].max_length +
@@ -204,7 +204,7 @@ static void plan_timers(struct sim_random *random, struct plan *plan)
 		struct end_plan *end = &plan->end[side];
 		uint64_t timeout = UINT64_C(4096) << plan->timeout_code;
 
-		/* An end that is not there yet hears nothing: requests are lost. */
+		/* An end that has not started receives nothing: requests are lost. */
 		end->ready_ns = plan->lossless ? 0 : random_skewed(random, timeout);
 		end->rts_ns = end->ready_ns + random_skewed(random, 20 * MICROSECOND);
 		plan->loose[side].ready_ns = end->ready_ns;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a seed means: the network, the attributes of the queue pairs, the habits of the two hosts
- * and the kind of work.  Pure choice; nothing here runs.
- *
- * Times are nanoseconds, chances are per mille unless a name says otherwise.
+ * Meaning of a seed: the network, the attributes of the queue pairs, the behaviour of the two hosts
+ * and the kind of work.  Only choices; nothing here runs.  Times are in nanoseconds, probabilities
+ * per mille unless a name shows another unit.
  */
 #ifndef UROCE_SIM_PLAN_H
 #define UROCE_SIM_PLAN_H
@@ -51,8 +50,8 @@ enum trouble {
 	TROUBLE_BOUNDS,	       /* a message reaches beyond the region */
 	TROUBLE_ACCESS,	       /* the responder's QP does not allow the operation */
 	TROUBLE_SHORT_RECEIVE, /* a message is longer than its receive buffer (rule C18) */
-	TROUBLE_LKEY,	       /* a message is to be gathered from memory that is not there */
-	/* Of keys that come and go (plan_services.c). */
+	TROUBLE_LKEY,	       /* a message is gathered from invalid memory */
+	/* Troubles of temporary keys (plan_services.c). */
 	TROUBLE_BIND,	     /* a window cannot be bound */
 	TROUBLE_LOCAL_INV,   /* a key cannot be invalidated by its owner */
 	TROUBLE_REMOTE_INV,  /* nor by the peer */
@@ -75,7 +74,7 @@ struct end_plan {
 	uint32_t max_inline;
 	bool rq_by_call;    /* the engine asks for receive requests by a call */
 	bool rq_shared;	    /* reports no credits (rule C7) */
-	bool hides_credits; /* that too, or has been told not to report any */
+	bool hides_credits; /* reports no credits, by itself or by its attributes */
 	bool signal_all;
 	uint32_t signaled; /* chance */
 	uint32_t cwnd_packets;
@@ -120,7 +119,7 @@ struct end_plan {
  */
 #define PLAN_ROUND_NS 100000
 
-/* What plans can hold has grown; a seed means the same for ever in the generation it was run in. */
+/* Plans have gained choices; a seed keeps its meaning in the generation it was run in. */
 #define PLAN_GENERATION 3
 
 struct plan {
@@ -161,15 +160,15 @@ struct plan {
 	uint32_t full[2];	 /* chance per turn that it has no room, */
 	uint64_t full_ns[2];	 /* ... for so long at most */
 	bool queues_share[2];	 /* one that meets a share that is used up has its turn */
-	bool tells_receives[2];	 /* the engine is told that receives have been posted */
+	bool tells_receives[2];	 /* the engine is informed of posted receives */
 
 	/* Flows of reliable connections that meet at one bottleneck (plan_flows.c). */
 	bool flows;
 	bool ect;	    /* their packets may be marked */
-	bool hides_echoes;  /* ... and ACKs do not tell, as between other ends */
+	bool hides_echoes;  /* ... and ACKs do not echo marks, as those of other implementations */
 	uint64_t forged_ns; /* so often a CNP comes to the sender of the first flow; 0: never */
 	struct end_plan flow[PLAN_MAX_CONNECTIONS][2];
-	uint32_t flow_messages[PLAN_MAX_CONNECTIONS]; /* all alike: */
+	uint32_t flow_messages[PLAN_MAX_CONNECTIONS]; /* all of the same size: */
 	enum eng_op flow_op[PLAN_MAX_CONNECTIONS];
 	uint32_t flow_length[PLAN_MAX_CONNECTIONS];
 };
@@ -185,7 +184,7 @@ static inline uint32_t flow_asker(enum eng_op op)
 /* The longest that the receive requests of a common queue must have room for. */
 uint32_t plan_longest_receive(const struct plan *plan, uint32_t side);
 
-/* Is it a service without responses and retries? */
+/* Returns true for a service without responses and retries. */
 static inline bool service_is_loose(enum eng_qp_type service)
 {
 	return service == ENG_UC || service == ENG_UD;
@@ -200,7 +199,7 @@ static inline const struct end_plan *plan_of(const struct plan *plan, uint32_t c
 	return service_is_loose(plan->service[connection]) ? &plan->loose[side] : &plan->end[side];
 }
 
-/* What an end is: a connection of XRC has two halves. */
+/* Type of an end: a connection of XRC has two halves. */
 static inline enum eng_qp_type plan_type(const struct plan *plan, uint32_t connection,
 					 uint32_t side)
 {
@@ -214,7 +213,7 @@ void plan_services(struct plan *plan);
 /* XRC, UC on shared receive queues, multicast. */
 void plan_second_generation(struct plan *plan);
 void plan_print_services(const struct plan *plan);
-/* What the progress layer tells the engine. */
+/* Inputs of the progress layer to the engine. */
 void plan_third_generation(struct plan *plan);
 void plan_print_progress(const struct plan *plan);
 

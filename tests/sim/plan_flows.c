@@ -15,14 +15,14 @@
 
 #define MICROSECOND UINT64_C(1000)
 #define MILLISECOND UINT64_C(1000000)
-/* Of all flows together: what the time for a test allows. */
+/* Number of packets of all flows together: limited by the time for a test. */
 #define FLOW_PACKETS 5000
 #define FLOW_LONGEST (2000 * MILLISECOND)
 /* Ethernet, IP and UDP headers: what a queue counts beyond the payload of UDP. */
 #define FRAME_BYTES 42
-/* Of most packets: BTH and ICRC. */
+/* Headers of most packets: BTH and ICRC. */
 #define HEADER_BYTES 16
-/* What the path holds behind the bottleneck, for ACKs: they are never too many for it. */
+/* Capacity of the path after the bottleneck, for ACKs: enough for all of them. */
 #define ACK_QUEUE_BYTES (4u << 20)
 #define MEGABIT_NS 8000000 /* thousandths of a nanosecond for a byte, at one megabit a second */
 

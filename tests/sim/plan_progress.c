@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Generation 3: what the progress layer tells the engine beyond the time and the occasion.  Its
- * choices come from a stream of their own, so that all that a seed meant before stays what it was.
+ * Generation 3: inputs of the progress layer to the engine beyond the time and the trigger.  Its
+ * choices use a random stream of their own, so that older choices of a seed stay the same.
  */
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 #define MICROSECOND UINT64_C(1000)
 /* The longest that a ring is full: its reader does not get a processor. */
 #define FULL_NS (1000 * MICROSECOND)
-/* Of the timeout, which grows for it. */
+/* Fraction of the timeout, which is increased for it. */
 #define FULL_PART 16
 /* A peer's answer that finds no room is tried again each RETRY_NS (ring.c): time for many tries. */
 #define TIMEOUT_NS (2000 * MICROSECOND)
@@ -22,7 +22,7 @@
  */
 #define SHARE_BYTES 45000
 
-/* What does not find room comes back later: the timeout leaves time for that. */
+/* Packets without room are sent later: the timeout leaves time for that. */
 static void plan_waits(struct plan *plan)
 {
 	if (plan->timeout_code > 0)

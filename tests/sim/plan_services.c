@@ -171,7 +171,7 @@ void plan_second_generation(struct plan *plan)
 
 	random_seed(&random, plan->seed, 6);
 	plan->uc_shares = random_chance(&random, 500);
-	/* What goes wrong on purpose does so on connections of RC. */
+	/* Deliberate errors occur on RC connections. */
 	if (plan->trouble == TROUBLE_NONE && random_chance(&random, 150))
 		plan_xrc(&random, plan);
 	plan->groups = random_chance(&random, 500);

@@ -31,7 +31,7 @@ void queue_open(struct receive_queue *queue, uint32_t depth, uint32_t max_sge);
 void queue_start(struct receive_queue *queue, struct script *script);
 void queue_free(struct receive_queue *queue);
 
-/* Is there a request to post, and room for it? */
+/* Returns true if there is a request to post, and room for it. */
 bool queue_has_room(const struct receive_queue *queue);
 void queue_post(struct receive_queue *queue);
 /* Its completion has come: the memory may be posted again. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What becomes of bursts between hosts that share memory: the ring of a side is full for some time,
- * as its reader does not get a processor, and nothing is lost.  What a sender knows of that, and
- * does then, is what progress/transmit.c does: is_full(), transmit_one().
+ * Bursts between hosts that share memory: the ring of a side is full for some time, as its reader
+ * does not get a processor, and nothing is lost.  The sender acts as progress/transmit.c does:
+ * is_full(), transmit_one().
  */
 #include "sim/world.h"
 

@@ -191,7 +191,7 @@ static bool suits(const struct message *message, enum trouble trouble)
 	return false;
 }
 
-/* Is this the message that goes wrong? */
+/* Returns true if this message is the one with an error. */
 static bool goes_wrong(const struct script *script, const struct script *peer,
 		       const struct message *message, const struct plan *plan, uint32_t side)
 {
@@ -199,7 +199,7 @@ static bool goes_wrong(const struct script *script, const struct script *peer,
 
 	if (script->bad != NO_INDEX || plan->trouble_side != side)
 		return false;
-	/* What the QP forbids, it forbids from the first time on. */
+	/* An operation that the QP forbids is forbidden from the first time on. */
 	if (plan->trouble != TROUBLE_ACCESS && script->message_count < from)
 		return false;
 	if (plan->trouble == TROUBLE_DEAD_WINDOW && (!ended_window(peer) || message->length == 0))

@@ -163,7 +163,7 @@ static inline bool op_is_write(enum eng_op op)
 {
 	return op == ENG_WRITE || op == ENG_WRITE_IMM || op == ENG_ATOMIC_WRITE;
 }
-/* Keys that local requests invalidate, to tell them from those of SENDs. */
+/* Keys that local requests invalidate, to distinguish them from those of SENDs. */
 #define LOCAL_KEY 0x80000000u
 
 /* Memory of a range, or NULL (the engine's map calls). */
@@ -173,7 +173,7 @@ void *area_map(const struct area *area, uint32_t key, uint64_t addr, uint32_t le
 void area_go(struct area *area);
 /* The window with this key, or NULL. */
 struct window *script_window(struct script *script, uint32_t key);
-/* What is in the memory of an SGE list against bytes; the rest of the list must be untouched. */
+/* Compares the memory of an SGE list with bytes; the rest of the list must be unchanged. */
 bool area_holds(const struct area *area, const struct eng_sge *sge, uint32_t count,
 		const uint8_t *bytes, uint32_t length);
 /* Put bytes into the image of an SGE list. */
@@ -182,7 +182,7 @@ void area_expect(struct area *area, const struct eng_sge *sge, uint32_t count, c
 /* The same from an offset in the list on. */
 void area_expect_at(struct area *area, const struct eng_sge *sge, uint32_t count, uint32_t offset,
 		    const uint8_t *bytes, uint32_t length);
-/* Is all the memory of the list as its image says? */
+/* Returns true if all memory of the list equals its image. */
 bool area_list_right(const struct area *area, const struct eng_sge *sge, uint32_t count);
 /* Nothing is known any more about these bytes. */
 void area_forget(struct area *area, uint32_t offset, uint32_t length);

@@ -8,7 +8,7 @@
 
 #include "sim/script_parts.h"
 
-/* So many bytes further each message begins, modulo PATTERN_STEPS. */
+/* Number of bytes by which the start of each message is moved, modulo PATTERN_STEPS. */
 #define PATTERN_STEP 61
 #define PATTERN_STEPS 256
 
@@ -44,7 +44,7 @@ static void start(struct script *script, uint64_t volume, uint32_t length,
 	script_start(script, random);
 }
 
-/* What messages of this length are of, at the end of the area. */
+/* Creates the data of messages of this length, at the end of the area. */
 static uint32_t make_pattern(struct script *script, struct area *area, uint32_t length)
 {
 	uint32_t bytes = length + PATTERN_STEP * PATTERN_STEPS;

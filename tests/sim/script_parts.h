@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What scripts are made of, for all services: memory that grows, buffers in it, choices.
- * Only the files that lay out scripts include this header.
+ * Parts of scripts, for all services: memory that grows, buffers in it, choices.  Only the files
+ * that lay out scripts include this header.
  */
 #ifndef UROCE_SIM_SCRIPT_PARTS_H
 #define UROCE_SIM_SCRIPT_PARTS_H
@@ -24,12 +24,12 @@ void script_start(struct script *script, struct sim_random *random);
 struct message *script_new_message(struct script *script);
 struct receive *script_new_receive(struct script *script);
 
-/* More bytes at the end of the area, alike in both pictures; NO_INDEX when it is full. */
+/* Adds bytes to the end of the area, the same in both images; returns NO_INDEX when it is full. */
 uint32_t area_grow(struct area *area, uint32_t length);
 /* SGEs in fresh memory with gaps between them; false when there is no room. */
 bool script_land(struct area *area, uint32_t length, uint32_t most, struct eng_sge *sge,
 		 uint32_t *count, struct sim_random *random);
-/* What a SEND or WRITE sends, gathered from anywhere. */
+/* Makes the data of a SEND or WRITE, gathered from several places. */
 void script_gather(struct script *script, struct message *message, const struct end_plan *plan,
 		   struct sim_random *random);
 /* Where a WRITE goes: fresh memory, or that of an earlier one. */

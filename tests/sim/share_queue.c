@@ -24,7 +24,7 @@ bool share_queue_is_used(const struct sim_end *end)
 	return end->world->plan.queues_share[end->side];
 }
 
-/* To the first one its turn is told by that it need not wait any more. */
+/* The first one in the queue need not wait any more. */
 bool share_queue_waits(const struct sim_end *end)
 {
 	return queue_of(end)->count > 0 && !end->is_served;
@@ -78,8 +78,8 @@ void share_queue_serve(struct world *world, uint32_t side)
 }
 
 /*
- * Without a timeout a queue pair waits for ever for a peer that has ended, and what it has under
- * way keeps its part of the share from the others.
+ * Without a timeout a queue pair waits without limit for a peer that has ended, and its packets in
+ * flight use the budget of the others.
  */
 static bool share_is_held(const struct world *world, uint32_t side)
 {

@@ -60,7 +60,7 @@ static bool burst_is_sound(struct sim_end *end, const struct eng_burst *burst)
 	return false;
 }
 
-/* What others may write to is copied, or the ICRC would be of other bytes than those sent. */
+/* Memory that others may write to is copied, or the ICRC would not fit the sent bytes. */
 static void check_staged(struct sim_end *end, const struct eng_burst *burst)
 {
 	if (burst->kind == ENG_BURST_REQUESTS || burst->kind == ENG_BURST_RETRANSMIT)
@@ -175,12 +175,12 @@ static void show_packet(struct sim_end *end, struct net_packet *to, struct wire_
 		oracle_response(end, packet);
 }
 
-/* Datagrams go where they say, by the way of the address handle they were posted with. */
+/* Datagrams are sent on the path of the address handle that they were posted with. */
 static void address(struct sim_end *end, struct net_packet *to, const struct wire_packet *packet)
 {
 	struct sim_end *peer = world_find(end->world, !end->side, packet->dest_qpn);
 
-	/* All of the other side hear it, at the same place. */
+	/* All ends of the other side receive it, at the same time. */
 	if (packet->dest_qpn == PLAN_GROUP_QPN)
 		peer = &end->world->connections[to->path - end->paths].end[!end->side];
 	if (!peer || to->path != &end->paths[peer->number])
@@ -190,7 +190,9 @@ static void address(struct sim_end *end, struct net_packet *to, const struct wir
 		to->to = peer;
 }
 
-/* Is the packet to be sent?  Whether or not, the engine meant it, so the oracle looks at it. */
+/*
+ * Returns true if the packet is sent.  The oracle checks it in any case, since the engine made it.
+ */
 static bool examine(struct sim_end *end, struct net_packet *to, bool taken_back)
 {
 	struct wire_packet packet;
@@ -241,7 +243,7 @@ static void emit(struct sim_end *end, const struct eng_burst *burst, bool taken_
 		oracle_taken_back(end, &first);
 }
 
-/* What a host of production knows, drawn anew for each end that is scheduled so. */
+/* Inputs as a real host has them, drawn again for each end that is scheduled so. */
 static struct eng_tx_ctx hint_of(struct sim_end *end, unsigned int sides)
 {
 	struct eng_tx_ctx ctx = {
@@ -348,7 +350,7 @@ static void note_silence(struct sim_end *end, struct eng_burst *burst, enum eng_
 static void take_back(struct sim_end *end, const struct eng_burst *burst)
 {
 	eng_tx_rollback(end->qp, burst);
-	/* Nor would it have taken an ACK, which waits anew. */
+	/* Nor would it have included an ACK, which is delayed again. */
 	end->ack_waits_since = 0;
 	if (ring_is_used(end)) {
 		ring_blocks(end);

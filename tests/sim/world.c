@@ -125,7 +125,7 @@ void world_free(struct world *world)
 
 		oracle_free(end);
 		script_free(&end->connection->script[n % 2]);
-		/* Of an engine that was stopped amid something. */
+		/* State of an engine that was stopped while packets were kept. */
 		for (uint32_t i = 0; i < SIM_KEPT; i++)
 			free(end->early_blocks[i]);
 		free(end->replay);
@@ -150,7 +150,7 @@ static void name_end(struct sim_end *end, uint32_t connection, uint32_t connecti
 		 'A' + (int)end->side, connection + 1);
 }
 
-/* Of 24 bits, two on a side may draw the same. */
+/* Two ends of a side may draw the same number of 24 bits. */
 static uint32_t fresh_qpn(const struct world *world, uint32_t side, uint32_t before,
 			  struct sim_random *random)
 {

@@ -52,7 +52,7 @@ struct sim_end {
 	struct eng_ring sq;
 	uint8_t *sq_slots;
 	struct receive_queue own_queue, *queue; /* queue: its own or that of its host */
-	bool rq_shared;				/* the engine is told that it is not its own */
+	bool rq_shared;				/* the engine treats it as shared */
 	uint32_t srqn;				/* XRC: of the queue that requests name */
 	struct sim_random random;
 	struct net_queue arrivals;
@@ -82,7 +82,7 @@ struct sim_end {
 	bool may_fill;		     /* has found its ring full, or sends long bursts */
 	uint64_t retry_at;	     /* its ring was full */
 	bool ack_is_delayed;	     /* an ACK waits for company, */
-	bool ack_waits_for_recv_post; /* ... and for a receive that it can tell of */
+	bool ack_waits_for_recv_post; /* ... and for a receive that it can report */
 	struct oracle oracle;
 };
 
@@ -93,7 +93,7 @@ struct share_queue {
 	uint64_t look_at;
 };
 
-/* What a side sends through, where hosts share memory (ring.c). */
+/* Ring of a side, where hosts share memory (ring.c). */
 struct ring {
 	uint64_t full_until, has_room_until;
 };
@@ -138,7 +138,7 @@ struct world {
 
 struct world *world_new(void);
 void world_free(struct world *world);
-/* True when all that was watched was right; else world->reason says what was not. */
+/* Returns true if all checks passed; otherwise world->reason is the failure. */
 bool world_run(struct world *world, uint64_t seed);
 
 /* The first complaint ends the run. */
@@ -166,7 +166,7 @@ extern const struct eng_ops end_ops[2];
 enum eng_tx end_transmit(struct sim_end *end, uint32_t most);
 /* Requests have been posted: they may wait for a round. */
 void end_posted(struct sim_end *end);
-/* share_queue.c: what to tell the engine, and what to do when it waits for the share. */
+/* share_queue.c: inputs of the engine, and actions when it waits for the in-flight budget. */
 bool share_queue_is_used(const struct sim_end *end);
 bool share_queue_waits(const struct sim_end *end);
 void share_queue_add(struct sim_end *end);
@@ -174,7 +174,7 @@ void share_queue_serve(struct world *world, uint32_t side);
 /* It waits, and no room may ever come. */
 bool share_queue_may_be_stuck(const struct sim_end *end);
 uint64_t share_queue_next_at(const struct world *world, uint32_t side);
-/* ring.c: a turn of end begins; what it tells the engine; does the ring take a burst? */
+/* ring.c: start of a turn of end; its inputs to the engine; whether the ring accepts a burst. */
 bool ring_is_used(const struct sim_end *end);
 void ring_begin_turn(struct sim_end *end);
 bool ring_looks_full(const struct sim_end *end);
