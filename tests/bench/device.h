@@ -10,7 +10,10 @@
 #define PORT 1
 #define GID_INDEX 0
 
-/* Never NULL: without such a device the process ends with a message.  It stays open for ever. */
+/*
+ * Never NULL: without such a device the process exits with a message.  The caller need not close
+ * it.
+ */
 struct ibv_context *open_device(const char *name);
 /* Take an RC queue pair in RESET to RTS; the peer is of this host, gid is that of GID_INDEX. */
 void connect_to_peer(struct ibv_qp *qp, uint32_t dest_qpn, const union ibv_gid *gid);

@@ -147,7 +147,7 @@ static void pingpong_server(struct pair *pair)
 	open_sockets(pair, &sockets, PAIR_SERVER);
 	while (receive_message(pair, &sockets, pair->size))
 		send_message(&sockets, pair->size);
-	/* The client has all it wanted, or says by itself that an answer did not come. */
+	/* The client has got all responses, or reports a missing one itself. */
 }
 
 static bool exchange(struct pair *pair, void *arg)

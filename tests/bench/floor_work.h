@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What RoCEv2 asks of each packet whatever the protocol does with it: its headers and its payload
- * come from different places, a CRC covers both on either side, and the payload goes to its own
+ * Work that RoCEv2 requires for each packet in any implementation: its headers and its payload come
+ * from different places, a CRC covers both on either side, and the payload is copied to its own
  * place.  A packet is HEADER, payload, CRC.
  */
 #ifndef BENCH_FLOOR_WORK_H
@@ -18,7 +18,7 @@ enum {
 	WORK_MAX_PIECES = 2 * WORK_MAX_PACKETS + 1,
 };
 
-/* What lies between two payloads: the CRC of one packet, the header of the next one. */
+/* Bytes between two payloads: the CRC of one packet, the header of the next one. */
 struct work {
 	uint8_t between[WORK_MAX_PACKETS + 1][WORK_CRC + WORK_HEADER];
 	struct iovec pieces[WORK_MAX_PIECES];

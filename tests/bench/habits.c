@@ -36,7 +36,7 @@ struct words {
 	_Alignas(64) volatile uint64_t out;
 };
 
-/* What each side tells the other one. */
+/* Message that each side sends to the other one. */
 static struct {
 	atomic_bool ready;
 	uint32_t qpn, rkey;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a round trip of 2-byte SENDs costs at the least: the packets of ib_send_lat by the shortest
- * program that makes and takes them, for instructions.py to count.
+ * Minimum cost of a round trip of 2-byte SENDs: the packets of ib_send_lat by the shortest program
+ * that makes and receives them, for instructions.py to count.
  *
- *   bench_least COUNT   so many round trips, both sides in one thread
+ * bench_least COUNT: number of round trips, both sides in one thread
  *
- * In each a side posts a SEND, behind which the ACK of the one before rides in the same system
- * call, and takes the peer's SEND and ACK in one: headers and ICRC of two packets made, two parsed
- * and checked, the payload copied, two completions polled.  Nothing else: one connection, PSNs that
- * must be the next, no locks, no keys, no timers, no credits, nothing is lost.
+ * In each a side posts a SEND, sent with the ACK of the one before in the same system call, and
+ * receives the peer's SEND and ACK in one: headers and ICRC of two packets made, two parsed and
+ * checked, the payload copied, two completions polled.  Nothing else: one connection, PSNs that
+ * must be the next, no locks, keys, timers, credits or losses.
  */
 #include <arpa/inet.h>
 #include <errno.h>

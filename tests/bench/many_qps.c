@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What many queue pairs cost: the time to create COUNT of them and to bring each to RTS, connected
- * to itself, and the memory that they hold.  Only libibverbs' public interface is used.
+ * Cost of many queue pairs: the time to create COUNT of them and to bring each to RTS, connected to
+ * itself, and their memory.  Only libibverbs' public interface is used.
  *
- * Memory is given twice: what the process has asked the kernel for (data, from /proc/self/statm),
- * touched or not, and what is resident.  What a process's first queue pair makes for all that come
- * (the pool for packets that come early is 8 MiB, untouched) is there before.
+ * Memory is given twice: the memory that the process has requested from the kernel (data, from
+ * /proc/self/statm), touched or not, and the resident memory.  Memory that a process's first queue
+ * pair allocates for all (the pool for out-of-order packets is 8 MiB, untouched) is not included.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -179,7 +179,7 @@ static pid_t start(struct pair *pair, int side, void (*work)(struct pair *))
 	return child;
 }
 
-/* What goes wrong in a child has been said there; here it only ends the whole. */
+/* An error in a child has been reported there; here it only ends the run. */
 static void end(pid_t child, bool kill_it)
 {
 	int status;

@@ -54,7 +54,7 @@ void pair_run(struct pair *pair, void (*server)(struct pair *), void (*client)(s
 void pair_run_stream(struct pair *pair, void (*server)(struct pair *),
 		     void (*client)(struct pair *));
 
-/* Binds the socket to the side's address and tells the other side the port. */
+/* Binds the socket to the side's address and sends the port to the other side. */
 void pair_bind(struct pair *pair, int fd, int side);
 
 /* Where the other side has bound; waits for it. */

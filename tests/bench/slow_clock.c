@@ -14,13 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* callgrind's own documentation says 50, and so does ib_send_lat between two of them. */
+/* callgrind's documentation has 50, and so does ib_send_lat between two of them. */
 #define SLOWER 50
 #define SECOND_NS UINT64_C(1000000000)
 /* The clock starts here, as no host's does at 0. */
 #define START_NS (1000 * SECOND_NS)
 #define MOST_ARGUMENTS 6
-/* Of epoll_pwait2(). */
+/* Index of the time-out among the arguments of epoll_pwait2(). */
 #define TIMEOUT 3
 
 typedef long (*system_call)(long number, ...);

@@ -24,7 +24,7 @@ struct stages {
 /* Shared between the processes that are forked afterwards. */
 struct stages *stages_open(void);
 
-/* What one call takes, the least of several averages: what interrupts one is not the call. */
+/* Time of one call, the minimum of several averages, to exclude interrupts. */
 uint64_t stages_time_ns(void (*call)(void *arg), void *arg);
 
 /* Prints medians, and what reading the clock costs, which is in each of them once. */

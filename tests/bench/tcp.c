@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a program gets that uses TCP sockets instead.
- *
- *   pingpong   half round trip of a message, both sides spinning on recv(); --blocking: sleeping
- *   stream     messages one way as fast as they go, one send() each
+ * Performance of a program that uses TCP sockets instead.
+ * - pingpong: half round trip of a message, both sides spinning on recv(); --blocking: sleeping
+ * - stream: messages one way as fast as possible, one send() each
  */
 #include "pair.h"
 
@@ -25,7 +24,7 @@ static int listen_and_accept(struct pair *pair)
 
 	if (listener < 0)
 		pair_die("socket");
-	/* The port is told before listen(): the client tries again until it is accepted. */
+	/* The port is sent before listen(): the client tries again until it is accepted. */
 	pair_bind(pair, listener, PAIR_SERVER);
 	if (listen(listener, 1) != 0)
 		pair_die("listen");

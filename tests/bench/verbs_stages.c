@@ -112,7 +112,10 @@ static void open_end(struct pair *pair, struct stages_end *end, int side)
 	connect_to_peer(end->qp, qp_numbers[1 - side], &gid);
 	for (int i = 0; i < RECEIVES; i++)
 		post_receive(end, pair->size);
-	/* Connected is not yet ready to receive; here, unlike in a network, the port tells. */
+	/*
+	 * A connected side is not yet ready to receive; here, unlike in a network, the port shows
+	 * that it is.
+	 */
 	pair->shared->port[side] = 1;
 	pair_address(pair, 1 - side);
 }

@@ -53,7 +53,7 @@ static int run_seeds(struct world *world, uint64_t start, uint64_t seeds, bool k
 	return failures > 0;
 }
 
-/* What each of them once found stands in front of its line. */
+/* The reason for each seed is in a comment before its line. */
 static int run_kept(struct world *world, const char *path)
 {
 	FILE *file = fopen(path, "r");

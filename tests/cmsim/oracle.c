@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What must hold, written down without a look at the states of the manager: what events may follow
- * which, that each is told once and in time, that both ends agree, and that nothing is left over.
+ * Invariants, written without reference to the states of the manager: which events may follow
+ * which, each once and in time; both ends agree; nothing is left over.
  */
 #include <stddef.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 /* A connection with all its losses: no more requests than this reach the application. */
 #define MOST_REQUESTS 12
 
-/* What may have been told before each event, and what must have been. */
+/* Events that may precede each event, and events that must. */
 static const struct {
 	uint32_t after, not_after;
 	bool active, passive;
@@ -109,7 +109,7 @@ static const struct app *counterpart(const struct app *app)
 	return NULL;
 }
 
-/* What the queue pair is told about the peer is what the peer has. */
+/* The peer's attributes that the queue pair gets must be those that the peer has. */
 static void check_attributes(struct app *app, const struct cm_conn *conn)
 {
 	const struct app *other = counterpart(app);
@@ -230,7 +230,7 @@ static bool same_life(const struct app *app)
 	return host->cm && host->incarnation == app->incarnation;
 }
 
-/* An end that is established has another that is, unless no message could tell it. */
+/* The peer of an established end is established, unless no message could reach it. */
 static void check_agreement(struct app *app)
 {
 	struct world *world = app->world;

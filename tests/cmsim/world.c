@@ -291,7 +291,9 @@ static void host_returns(struct world *world, uint32_t number)
 	}
 }
 
-/* What a kernel says to a REQ that it has already and that its application has not answered. */
+/*
+ * Response of a kernel to a REQ that it has already and that its application has not accepted yet.
+ */
 static void answer_with_mra(struct world *world, const struct happening *h)
 {
 	struct mad req, mra = { .attr = MAD_MRA };

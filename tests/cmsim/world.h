@@ -43,13 +43,13 @@ struct app {
 	uint64_t established_at, destroyed_at, died_at;
 };
 
-/* What one application wants of another, and what became of it. */
+/* Connection attempt of one application to another, and its result. */
 struct attempt {
 	bool datagram;
 	uint32_t from, to;
 	uint32_t app;	      /* the active end, NOBODY before it began */
-	uint32_t requests;    /* how often its request was told */
-	uint32_t established; /* how often passive ends were told ESTABLISHED */
+	uint32_t requests;    /* number of request events */
+	uint32_t established; /* number of ESTABLISHED events at passive ends */
 };
 
 struct host {

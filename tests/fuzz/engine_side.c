@@ -61,7 +61,7 @@ static void *map_remote(void *owner, uint32_t rkey, uint64_t va, uint32_t length
 	return map(owner, rkey, va, length, need);
 }
 
-/* Requests may complete without being told, but never twice and never out of order. */
+/* Requests may complete without a CQE, but never twice and never out of order. */
 static void complete(void *owner, const struct eng_wc *wc)
 {
 	struct side *side = owner;
@@ -190,7 +190,7 @@ void side_make(struct side *side, unsigned int number, enum eng_qp_type type, ui
 	side_raise(side, ENG_RTS);
 }
 
-/* Forget what a RESET forgets: requests posted before are gone without a completion. */
+/* Drops the state that RESET drops: requests posted before have no completion. */
 void side_raise(struct side *side, enum eng_qp_state to)
 {
 	eng_set_state(side->qp, ENG_RESET, script.now);

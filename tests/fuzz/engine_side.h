@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One side of fuzz_engine: an engine with its queues and memory regions, filled as a script says,
- * and the checks on what it completes.
+ * One side of fuzz_engine: an engine with its queues and memory regions, set up by a script, and
+ * the checks of its completions.
  */
 #ifndef UROCE_TESTS_FUZZ_ENGINE_SIDE_H
 #define UROCE_TESTS_FUZZ_ENGINE_SIDE_H
@@ -74,7 +74,7 @@ struct script {
 };
 extern struct script script;
 
-/* What both sides have under way. */
+/* In-flight budget of both sides. */
 extern struct eng_inflight_budget share;
 
 /* The next number of the script, zero when it has ended. */
@@ -90,7 +90,7 @@ void side_free(struct side *side);
 void side_raise(struct side *side, enum eng_qp_state to);
 void side_post_send(struct side *side);
 void side_post_recv(struct side *side);
-/* What holds at any time. */
+/* Checks the invariants, which hold at any time. */
 void side_check(struct side *side);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Messages, calls and time in any order for one connection manager, whose peer is whatever the
- * input says, or the manager itself.  At the end everything is destroyed, and nothing may be left.
- *
- * A step is a byte: the lower half says what, the upper half of which connection.
+ * Messages, calls and time in any order for one connection manager, whose peer is the input or the
+ * manager itself.  At the end everything is destroyed, and nothing may be left.  A step is a byte:
+ * the lower half is the action, the upper half the connection.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,7 +79,7 @@ static void on_send(void *owner, const struct cm_path *to, const uint8_t *mad)
 	memcpy(world.wire[world.on_wire++ % WIRE], mad, MAD_BYTES);
 }
 
-/* What was told last of a connection: nothing follows the end. */
+/* Last event of a connection: nothing may follow the final one. */
 static void on_event(void *owner, struct cm_conn *conn, const struct cm_event *event)
 {
 	struct cm_qp_attr attr;
@@ -319,7 +318,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < CONNS; i++)
 		if (world.conn[i])
 			destroy(&world.conn[i]);
-	/* A destroyed connection is gone after its farewell. */
+	/* A destroyed connection is released after its last message. */
 	while (cm_deadline(world.cm) != CM_NEVER) {
 		require(cm_deadline(world.cm) <= world.now + CM_GIVE_UP_NS);
 		cm_expire(world.cm, cm_deadline(world.cm));

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The engine under any sequence of posted work, packets, time and transmissions.  The input is a
- * script: a configuration, then steps of one byte and its arguments.  Two engines are connected to
- * each other by a wire that loses, repeats and reorders as the script says, and the script may put
- * packets of its own on it: a peer that keeps no rule at all.
+ * The engine under any sequence of posts, packets, time and transmissions.  The input is a script:
+ * a configuration, then steps of one byte and its arguments.  Two engines are connected by a wire
+ * that loses, repeats and reorders according to the script, and the script may add packets of its
+ * own: a peer that violates any rule.
  *
- * What must hold whatever the script does: no assertion of the engine fires; memory outside of the
- * regions and regions without the right are not touched; what is sent parses and keeps the rules
- * of a burst; each request completes at most once and in order; deadlines that are served move;
- * sending comes to an end.
+ * Invariants: no assertion of the engine fires; memory outside of the regions, and regions without
+ * access rights, are not accessed; packets parse and follow the rules of a burst; each request
+ * completes at most once and in order; deadlines that are served advance; sending ends.
  */
 #include <string.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The reader of a ring, and then its writer, when the other process may have put anything into it:
- * any positions, any heads of frames, changing all the time.  Both say that the ring is broken or
- * keep to it; nothing around it is touched, and a reader without new input comes to an end.
+ * The reader of a ring, and then its writer, while the other process may have written anything into
+ * it: any positions, any frame headers, changing all the time.  Both report that the ring is broken
+ * or stay within it; nothing around it is accessed, and a reader without new input stops.
  *
- * The input: where the reader is (in units, and how many rounds before), how much is written, then
- * steps of STEP_BYTES: what to do, where (in units from the reader or the start), and a number.
+ * The input: the reader's position (in units, and the number of rounds before), the number of units
+ * written, then steps of STEP_BYTES: the action, the place (in units from the reader or the start),
+ * and a number.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -189,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memset(memory.before, 0x5a, GUARD);
 	memset(memory.behind, 0x5a, GUARD);
-	/* What has not been written yet are zeros in a memory file. */
+	/* Bytes of a memory file that were never written are zero. */
 	memset(memory.data, 0, ROOM);
 	memset(&shared, 0, sizeof(shared));
 	given = false;

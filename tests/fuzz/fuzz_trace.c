@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Any bytes as a capture file: uroce-trace reads them to the end, or says why not, and what it
- * derives keeps its own rules.  The captures of the golden tests are where it starts from.
+ * Any bytes as a capture file: uroce-trace reads them to the end or reports why it cannot, and its
+ * results are consistent.  The captures of the golden tests are the corpus.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Any commands in any order, on two channels in a world without network (tests/unit/ucm/world.h):
- * nothing is read or written where it should not be, and in the end nothing is left.  Where a
- * command has an address of the program's memory, it is replaced by one that is valid, or 0.
+ * no access out of bounds, and nothing is left at the end.  Where a command contains an address of
+ * the program's memory, it is replaced by a valid one, or 0.
  *
- * An input is steps: a byte that says what, below FIRST_STEP a command, a byte that says how, and
- * what it takes.  make_ucm_corpus.py writes inputs that connect.
+ * An input is a list of steps: a byte for the action (a command below FIRST_STEP), a byte for its
+ * variant, and its arguments.  make_ucm_corpus.py writes inputs that connect.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ enum {
 	FIRST_STEP = 192,
 };
 
-/* What is no command. */
+/* Actions other than commands. */
 enum {
 	DELIVER,
 	LOSE,
@@ -31,7 +31,7 @@ enum {
 };
 
 static uint8_t answers[4096];
-/* Of options: all off, or 1. */
+/* Values of options: all off, or 1. */
 static const uint8_t values[128] = { [64] = 1 };
 
 struct input {
@@ -69,7 +69,7 @@ static size_t address_at(unsigned int command)
 	}
 }
 
-/* Where a command has the program's data for the peer amid its fields. */
+/* Offset of the program's private data within a command. */
 static size_t data_at(unsigned int command)
 {
 	switch (command) {
@@ -162,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		world_close(channels[i]);
 	if (world_ports())
 		abort();
-	/* What is closed may live on until its peer knows, or was given up. */
+	/* A closed connection may exist until its peer knows, or until it gives up. */
 	for (int i = 0; i < 3; i++) {
 		world_deliver();
 		world_pass(UINT64_C(100000000000));

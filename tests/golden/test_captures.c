@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Every packet of the captures of kernel rxe (captures/) is understood completely: it parses, its
- * parsed form builds the same bytes again, and its ICRC is right with the IPv4 identification that
- * stands in its IP header, which the check also finds when it is told another one.
+ * Every packet of the captures of kernel rxe (captures/) is supported completely: it parses, its
+ * parsed form builds the same bytes again, and its ICRC is right with the IPv4 identification in
+ * its IP header, which the check also finds when it is given another one.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@
 #define UDP_BYTES 8
 #define PROTOCOL_UDP 17
 
-/* How many packets each capture has, as their description says. */
+/* Number of packets of each capture, according to its description. */
 static const struct {
 	const char *name;
 	unsigned int packets;
@@ -68,7 +68,7 @@ static const struct {
 };
 #define CAPTURES (sizeof(captures) / sizeof(captures[0]))
 
-/* What stands in front of a RoCEv2 packet, read from the frame. */
+/* Headers before a RoCEv2 packet, read from the frame. */
 struct datagram {
 	struct wire_path path;
 	uint16_t ip_id;
@@ -186,7 +186,7 @@ static void test_all_captures(void **state)
 	assert_int_equal(all, ALL_PACKETS);
 }
 
-/* No file lies in the folder unchecked. */
+/* All files in the directory are checked. */
 static void test_no_capture_left_out(void **state)
 {
 	DIR *folder = opendir(UROCE_CAPTURES);

@@ -122,7 +122,7 @@ static void test_all_messages(void **state)
 	}
 }
 
-/* What rping's REQ and REP say, read by eye from the capture. */
+/* Fields of rping's REQ and REP, read by eye from the capture. */
 static void test_values(void **state)
 {
 	struct cm_ip_header header;

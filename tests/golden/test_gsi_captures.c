@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the kernel sends from queue pair 1 is what we would send: every such packet of the captures
- * is built again from its MAD, byte for byte, and taken for what it is.
+ * Packets of the kernel's queue pair 1 are those that uroce would send: every such packet of the
+ * captures is built again from its MAD, byte for byte, and classified correctly.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +72,7 @@ static void check_target(const uint8_t *mad)
 		assert_int_equal(target.kind, TARGET_REQUEST);
 		assert_int_equal(target.service_id >> 16, 0x0106);
 		assert_int_equal(target.id, wire_get_be32(mad + MAD_LOCAL_ID));
-		/* Those of the two guests that were captured. */
+		/* GUIDs of the two guests that were captured. */
 		assert_int_equal(target.guid >> 8, UINT64_C(0x505400fffe7700));
 		return;
 	case 0x17:

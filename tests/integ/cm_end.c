@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * One of many processes that connect to each other by librdmacm, for test_rdmacm_chaos.py.  Each
- * listens at a port of its own, and keeps some connections to others that listen: it connects,
- * sends messages that the other end gives back changed, every byte of which is looked at, says in
- * the last message that it is one, and disconnects.
+ * listens at a port of its own, and keeps some connections to other listeners: it connects, sends
+ * messages that the other end returns modified, checks every byte, marks the last message as such,
+ * and disconnects.
  *
- * A file of one byte for each process says how it is with it (enum fate).  Whatever goes wrong with
- * a process that is not doomed is a disturbance: it is told, and the exit code is 1.  What must not
- * happen: a connection that is not established in time, is asked for or established twice, or ends
- * though its active end has not said so; a message that is changed, or not given back.
+ * A file has one byte for the state of each process (enum fate).  Any error of a process that is
+ * not doomed is a disturbance: it is reported, and the exit code is 1.  Errors are: a connection
+ * that is not established in time, is requested or established twice, or ends although its active
+ * end has not announced it; a message that is damaged or not returned.
  *
  * usage: cm_end SELF PROCESSES ADDRESS PORT FILE SECONDS SEED ACTIVE LIMIT
- * PORT is that of process 0.  ACTIVE connections are kept for so many seconds; with LIMIT it is so
- * many connections altogether, of two messages each, without a pause.  Ends when all others have.
+ * PORT is that of process 0.  ACTIVE connections are kept for SECONDS; with LIMIT there are that
+ * many connections in all, of two messages each, without a pause.  Ends when all others have ended.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -86,7 +86,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *for
 	vfprintf(stderr, format, list);
 	va_end(list);
 	fputc('\n', stderr);
-	/* What others see of this end is no news. */
+	/* The state of this end that others see does not change. */
 	fate[self] = FATE_DOOMED;
 	_exit(1);
 }
@@ -303,7 +303,7 @@ static void complete(const struct ibv_wc *wc)
 		if (!c->sending)
 			give_back(c);
 	} else if (c->active ? c->stage == STAGE_OPEN : !c->said_last) {
-		/* Of a connection that ends by the event, which may come after this. */
+		/* A flush error belongs to a connection whose end event may arrive after this. */
 		if (wc->status != IBV_WC_WR_FLUSH_ERR)
 			over(c, ibv_wc_status_str(wc->status));
 	}
@@ -390,7 +390,7 @@ static void begin_some(unsigned int active, uint64_t now)
 	begin(peer);
 }
 
-/* Has every process that lives come to its end, and does none keep a connection to this one? */
+/* Returns true if every living process has finished, and none has a connection to this one. */
 static bool all_finished(void)
 {
 	for (unsigned int i = 0; i < processes; i++)
@@ -410,7 +410,7 @@ static void wait_for_something(void)
 	};
 
 	need(poll(poll_fds, 2, limit ? 1 : 5) >= 0, "poll");
-	/* First, because what was received says whether an end is expected. */
+	/* First, because received messages show whether an end is expected. */
 	if (poll_fds[1].revents)
 		take_completions();
 	else if (poll_fds[0].revents)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * What the two parts of cm_end share: connections (cm_end.c) and messages (cm_end_messages.c).
- */
+/* Common parts of cm_end: connections (cm_end.c) and messages (cm_end_messages.c). */
 #ifndef UROCE_TESTS_CM_END_H
 #define UROCE_TESTS_CM_END_H
 
@@ -51,7 +49,7 @@ extern struct ibv_pd *pd;
 
 uint64_t now_ns(void);
 uint32_t draw(uint32_t below);
-/* Tells of a disturbance, and ends. */
+/* Reports a disturbance and exits. */
 __attribute__((noreturn)) void complain(const struct connection *c, const char *what);
 
 /* Memory for the messages of so many connections, which c->place counts. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One end of datagrams, a process of its own for test_datagrams.py: a UD queue pair that does what
- * it is told on standard input.  The answer to each line is one line.
+ * A process with a UD queue pair for test_datagrams.py, which reads commands from standard input
+ * and writes one line for each:
  *
  *   attach GID | detach GID
  *	0 or the errno
  *   send GID INDEX QPN,... HOPS CLASS COUNT
- *	so many datagrams of four bytes to each, posted at once: 0 or the errno
+ *	COUNT datagrams of four bytes to each QPN, posted at once: 0 or the errno
  *   receive MILLISECONDS
  *	the network header of the next datagram, or "none"
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Does the cost of a step grow with the number of objects?  Four times as many objects may take
- * four times as long, and not sixteen times.  What is compared is processor time, which a busy host
- * changes by less than that; the least of several tries counts.
+ * Checks how the cost of a step grows with the number of objects: four times as many objects may
+ * take four times as long, and not sixteen times.  Processor time is compared, which a busy host
+ * changes by less than that; the minimum of several tries counts.
  */
 #ifndef UROCE_TESTS_GROWTH_H
 #define UROCE_TESTS_GROWTH_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Preloaded into stock programs: a queue pair is destroyed when the file exists that HOLD_UNTIL
- * names, so that its counters can be asked for when the program's work is done.  A file beside it,
- * with the number of the process behind the name, says that it has come so far.
+ * Preloaded into stock programs: a queue pair is destroyed only once the file named by HOLD_UNTIL
+ * exists, so that its counters can be read when the program's work is done.  A file of the same
+ * name with the process id appended shows that the program has got that far.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -30,7 +30,10 @@ struct cm_end {
 	char bytes[64];
 };
 
-/* The next event of the channel, of that type, within the patience; the caller acknowledges it. */
+/*
+ * Returns the next event of the channel, of that type, within the time-out; the caller acknowledges
+ * it.
+ */
 static inline struct rdma_cm_event *next(struct rdma_event_channel *channel,
 					 enum rdma_cm_event_type type)
 {

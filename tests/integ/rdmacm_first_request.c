@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * An active side that never sends its RTU, but data: as when the RTU was lost, and as a program
- * that has forgotten rdma_establish().  Repeating the REP heals neither, as the active side has no
- * RTU to repeat: the passive side is established by the first packet.
- *
- * And a passive side that promises to report credits, and does not, as its receives are shared:
- * that is counted (rule C19).
+ * An active side that never sends its RTU, but data: as if the RTU was lost, or the program forgot
+ * rdma_establish().  Repeating the REP does not help, as the active side has no RTU to repeat: the
+ * passive side is established by the first packet.  And a passive side that promises to report
+ * credits, and does not, as its receives are shared: that is counted (rule C19).
  */
 #include "rdmacm_end.h"
 
@@ -99,7 +97,7 @@ static void accept_request(struct cm_end *end, struct ibv_pd **pd, struct ibv_sr
 		assert_int_equal(ibv_post_srq_recv(*srq, &wr, &bad), 0);
 	else
 		assert_int_equal(ibv_post_recv(end->id->qp, &wr, &bad), 0);
-	/* librdmacm says in the REP whether there is one. */
+	/* librdmacm announces a shared receive queue in the REP. */
 	end->id->qp->srq = NULL;
 	assert_return_code(rdma_accept(end->id, &param), errno);
 }
@@ -119,7 +117,7 @@ static void send_at_once(struct cm_end *end, struct ibv_qp *qp)
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 }
 
-/* Does uroce-stat show that of this process, now or when it is asked again? */
+/* Returns true if uroce-stat shows that for this process, now or at a later try. */
 static bool is_shown(const char *words, unsigned int times)
 {
 	static char shown[1 << 16], command[512];

@@ -137,7 +137,7 @@ static void assert_parent_goes_on(void)
 	connect_ends(&more_active, &more_passive);
 	send_message(&more_passive, &more_active, 'c');
 	disconnect_ends(&more_active, &more_passive);
-	/* And nothing else has been told. */
+	/* No other event has been raised. */
 	assert_int_equal(poll(wait, 2, 100), 0);
 }
 
@@ -182,7 +182,7 @@ static void become_another(int fd)
 	execl("/bin/true", "true", (char *)NULL);
 }
 
-/* What the child has of the parent's does not work, and harms nothing. */
+/* The child's copies of the parent's objects do not work, and do no harm. */
 static void use_what_is_the_parents(int fd)
 {
 	struct rdma_cm_event *event;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A process that holds queue pair 1 of the address which both ends have, refuses a request and ends
- * at once without any handler of its own: the REJ is in a socket of its own then, and ends with it.
- * Its peer is told all the same, with the private data, since the REJ stands in its will.
+ * A process rejects a request and exits at once without any handler of its own: its socket, with
+ * the unsent REJ, is closed.  The broker sends the REJ in its place, with the private data, as it
+ * is one of the process's last messages.
  */
 #include "rdmacm_end.h"
 

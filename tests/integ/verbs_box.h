@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a queue pair of any type needs beside itself, for tests of services other than RC.  As in
- * verbs_pair.h, what does not succeed fails the test at hand.
+ * Objects that a queue pair of any type needs, for tests of services other than RC.  As in
+ * verbs_pair.h, a failing call fails the current test.
  */
 #ifndef UROCE_TESTS_VERBS_BOX_H
 #define UROCE_TESTS_VERBS_BOX_H
@@ -179,7 +179,7 @@ static inline int box_post_datagram(struct box *box, struct ibv_qp *qp, struct i
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-/* The next completion; patience 0: false when there is none now. */
+/* Returns the next completion; patience 0: returns false if there is none now. */
 static inline bool box_next(struct ibv_cq *cq, struct ibv_wc *wc, int patience_ms)
 {
 	struct timespec begin, now;

@@ -22,7 +22,7 @@ enum {
 static struct pair pair;
 static const struct pair_options options = { .timeout = 15 };
 
-/* What a message takes at both ends, with the event at the one that waits. */
+/* Transfers a message, with the event at the end that waits. */
 static bool exchange(void)
 {
 	struct ibv_wc wc;
@@ -66,7 +66,7 @@ static void test_no_cancellation_point(void **state)
 		assert_int_equal(pthread_join(thread, &result), 0);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
 		assert_true(over);
-		/* It has been told of, and all goes on. */
+		/* The event has been raised, and work continues. */
 		assert_int_equal(ibv_get_cq_event(pair.b.channel, &cq, &result), 0);
 		ibv_ack_cq_events(cq, 1);
 	}

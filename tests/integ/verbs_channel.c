@@ -95,14 +95,14 @@ static void all_events_come_at_last(void **state)
 	for (int i = 0; i < CQS; i++)
 		assert_int_equal(told[i], ROUNDS);
 	assert_false(read_event(0));
-	/* And those of later armings, as ever. */
+	/* Events of later requests are raised as before. */
 	raise_event(7);
 	assert_true(read_event(PATIENCE_MS));
 	assert_int_equal(told[7], ROUNDS + 1);
 	assert_false(read_event(0));
 }
 
-/* What waits for room goes with its CQ, and the others get the room. */
+/* Events that wait for room are removed with their CQ, and others get the room. */
 static void a_cq_goes_with_its_events(void **state)
 {
 	(void)state;

@@ -115,7 +115,7 @@ static void expect_port_sockets(unsigned int count)
 	assert_int_equal(port_sockets(), count);
 }
 
-/* What was destroyed properly leaves nothing; so what is left behind has to leave no more. */
+/* A context that is closed with objects open must not leave more than one without. */
 static void what_is_left_behind_gives_the_port_back(void **state)
 {
 	unsigned int before = port_sockets();
@@ -533,7 +533,7 @@ static void another_ones_opening_keeps_the_target(void **state)
 	fclose(file);
 }
 
-/* Its memory is there as long as an object is: what is asked for anew is refused, as by a kernel.
+/* Its memory exists as long as an object does; no further objects can be created, as with a kernel.
  */
 static void nothing_is_created_any_more(void **state)
 {
@@ -576,7 +576,7 @@ static void nothing_is_created_any_more(void **state)
 	REFUSED(ibv_create_qp(side.pd, &attr));
 	REFUSED(ibv_create_srq(side.pd, &srq_attr));
 	REFUSED(ibv_create_ah(side.pd, &ah_attr));
-	/* Whatever these say. */
+	/* The results do not matter. */
 	ibv_query_device(side.context, &device_attr);
 	ibv_query_port(side.context, 1, &port_attr);
 	side_destroy(&side);

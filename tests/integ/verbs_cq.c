@@ -37,7 +37,7 @@ static void complete(int count)
 				 0);
 }
 
-/* Is there an event within so many milliseconds?  It is read and acknowledged. */
+/* Returns true if there is an event within this number of ms, which is read and acknowledged. */
 static bool event_within(int ms)
 {
 	struct pollfd fd = { .fd = pair.a.channel->fd, .events = POLLIN };
@@ -52,7 +52,7 @@ static bool event_within(int ms)
 	return true;
 }
 
-/* What an earlier try has left. */
+/* Removes the completions of an earlier try. */
 static void drain(void)
 {
 	struct ibv_wc wc;

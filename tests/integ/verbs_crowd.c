@@ -44,7 +44,7 @@ struct crowd {
 static int count_descriptors(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
-	int count = -1; /* the folder's own */
+	int count = -1; /* without the entry of the directory itself */
 
 	assert_non_null(folder);
 	for (const struct dirent *entry; (entry = readdir(folder));)

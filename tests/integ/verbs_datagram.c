@@ -91,15 +91,15 @@ static void check_header(const uint8_t *header, const union ibv_gid *gid, size_t
 }
 
 /*
- * RoCE has no service level; adapters say in its place what kind of network the datagram came by,
- * and UCX up to 1.18 drops what is neither.
+ * RoCE has no service level; adapters return in its place the type of the network that the datagram
+ * arrived on, and UCX up to 1.18 drops other values.
  */
 static int kind_of_network(const union ibv_gid *gid)
 {
 	return is_ipv4(gid) ? 2 : 1;
 }
 
-/* From every address of the device: a datagram queue pair hears them all. */
+/* A UD queue pair receives datagrams at all addresses of the device. */
 static void datagrams_of_every_size(void **state)
 {
 	static const uint32_t sizes[] = { 0, 1, 3, 4, 1023, 1024, 2048, 4095, 4096 };
@@ -141,7 +141,7 @@ static void datagrams_of_every_size(void **state)
 	}
 }
 
-/* The extended way to read a completion tells the kind of network as well. */
+/* The extended way to read a completion returns the network type as well. */
 static void kind_of_network_extended(void **state)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
@@ -231,7 +231,7 @@ static void qkeys(void **state)
 	assert_int_equal(wc.wc_flags, IBV_WC_GRH);
 }
 
-/* What does not fit is lost, and so is what no receive is posted for; no more than that. */
+/* Datagrams that do not fit are lost, and so are those without a posted receive; no others. */
 static void losses(void **state)
 {
 	(void)state;
@@ -278,7 +278,7 @@ static void bad_requests_and_sqe(void **state)
 	box_expect(here.cq, 5, IBV_WC_LOC_QP_OP_ERR);
 }
 
-/* Requests that wait keep the handle, which the application may destroy meanwhile. */
+/* Waiting requests keep the address handle, which the application may destroy. */
 static void handle_destroyed_while_in_use(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };

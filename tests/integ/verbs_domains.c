@@ -11,7 +11,7 @@
 
 #include "../../providers/uroce/infiniband/urocedv.h"
 
-/* An allocator that counts, and is told what to answer. */
+/* An allocator that counts, and returns a given result. */
 static struct {
 	unsigned int asked, given, freed;
 	unsigned int by_resource[UROCEDV_COMPLETION_QUEUE + 1];
@@ -427,7 +427,10 @@ static void what_is_only_unimported_stays(void **state)
 	pair_close(&pair);
 }
 
-/* Of device memory that another holder has freed no region is made; one of a domain keeps that. */
+/*
+ * No region can be created of device memory that another holder has freed; a region of a protection
+ * domain keeps the domain.
+ */
 static void imports_of_what_is_destroyed(void **state)
 {
 	const int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;

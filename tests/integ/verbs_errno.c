@@ -12,7 +12,7 @@
 
 #define UNTOUCHED 12345
 
-/* Not the errno of a call, but one that a child can tell its parent about. */
+/* Exit code that a child can return to its parent, in place of the errno of a call. */
 static int answers(int result, int wanted)
 {
 	return result == wanted && errno == (wanted ? wanted : UNTOUCHED) ? 0 : 1;
@@ -107,7 +107,7 @@ static void of_memory(void **state)
 	EXPECT(0, ibv_bind_mw(pair.a.qp, mw, &bind));
 	assert_true(mw->rkey != 0);
 	EXPECT(EBUSY, ibv_dereg_mr(mr));
-	/* This call has numbers of its own; errno tells more. */
+	/* This call has return values of its own; errno has more detail. */
 	errno = 0;
 	assert_int_not_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 0, 0),
 			     0);
@@ -180,7 +180,7 @@ static void of_queue_pairs(void **state)
 	box_close(&box);
 }
 
-/* What is posted in RTS, by both interfaces; the send queue has room for one. */
+/* Posting in RTS, by both interfaces; the send queue has room for one request. */
 static void of_posting(void **state)
 {
 	const struct pair_options options = { .send_wr = 1, .send_ops = IBV_QP_EX_WITH_RDMA_WRITE };

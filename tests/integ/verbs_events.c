@@ -91,7 +91,8 @@ static void solicited_events(void **state)
 }
 
 /*
- * What has come before the arming makes an event as well, once: before cannot be told from after.
+ * Completions from before ibv_req_notify_cq() raise an event as well, once: they cannot be
+ * distinguished from later ones.
  */
 static void completions_before_the_arming(void **state)
 {
@@ -183,7 +184,7 @@ static void one_completion_for_each_event(void **state)
 	}
 }
 
-/* Those of a queue pair that goes are forgotten; what is left still makes its event. */
+/* Completions of a destroyed queue pair are removed; the remaining ones still raise their event. */
 static void completions_that_are_forgotten(void **state)
 {
 	struct pair pair;
@@ -336,7 +337,7 @@ static void the_send_queue_drains(void **state)
 	expect_async(IBV_EVENT_SQ_DRAINED, pair.a.qp);
 	assert_int_equal(state_of(pair.a.qp), IBV_QPS_SQD);
 	expect_wc(&pair.a, 1, IBV_WC_SUCCESS);
-	/* What is posted now waits until the queue goes on. */
+	/* Requests posted now wait until the queue leaves SQD. */
 	assert_int_equal(
 		post_send(&pair.a, IBV_WR_RDMA_WRITE, 2, 0, 10, IBV_SEND_SIGNALED, &pair.b, 0), 0);
 	usleep(5000);
@@ -346,7 +347,7 @@ static void the_send_queue_drains(void **state)
 	pair_close(&pair);
 }
 
-/* The first packet may arrive before the application has moved on from RTR: then it is told. */
+/* The first packet may arrive before the application has left RTR: then the event is raised. */
 static void communication_established(void **state)
 {
 	const struct pair_options none = { 0 };

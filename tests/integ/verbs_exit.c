@@ -225,7 +225,7 @@ static void end_at_once_after_stream(void **state)
 	both("32", "events", "_exit");
 }
 
-/* The first message is the last one, and nothing has been posted that says what comes behind. */
+/* The first message is the last one, and nothing has been posted that shows what follows. */
 static void end_at_once_after_one(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * exit() in a signal handler, as programs end that are interrupted by their user: the process ends,
- * although ACKs are owed, and although the thread that the signal has come to holds a lock; here it
- * is amid registrations.
+ * exit() in a signal handler, as in programs that the user interrupts: the process exits, although
+ * ACKs are pending, and although the interrupted thread holds a lock; here it is registering
+ * memory.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -233,7 +233,7 @@ static int tear_down_pair(void **state)
 
 static struct ibv_wc of_receive; /* wr_id 2, if it has come */
 
-/* What a request of from's ends with. */
+/* Returns the status of a request of from. */
 static enum ibv_wc_status end_of(enum ibv_wr_opcode opcode, struct ibv_sge sge, uint32_t rkey,
 				 const void *remote)
 {
@@ -292,7 +292,7 @@ static void remote_keys_of_another_domain(void **state)
 	}
 }
 
-/* What is read or fetched, or received, needs the right to be written here. */
+/* READ results, fetched values and received data need local write access. */
 static void local_keys_without_the_right(void **state)
 {
 	static const enum ibv_wr_opcode writers[] = { IBV_WR_RDMA_READ,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A forked child: what it inherits cannot be used, but no call hangs or crashes, the parent goes on
- * as if nothing had happened, and the child can have a device of its own.
+ * A forked child: the parent's objects cannot be used in it, but no call hangs or crashes, the
+ * parent continues undisturbed, and the child can open a device of its own.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -138,7 +138,7 @@ static void a_fork_amid_traffic(void **state)
  */
 static struct ibv_device *device;
 
-/* In the child: a device opened anew, with data from one queue pair to another. */
+/* In the child: opens a device again and transfers data between two queue pairs. */
 static int open_anew(void)
 {
 	struct ibv_context *context = ibv_open_device(device);
@@ -205,7 +205,7 @@ static void a_child_opens_anew(void **state)
 	pair_close(&pair);
 }
 
-/* A queue pair that hears all addresses of the device. */
+/* A queue pair that receives at all addresses of the device. */
 static int hear_all(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };

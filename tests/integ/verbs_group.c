@@ -62,7 +62,7 @@ static void expect_both(uint64_t one, uint64_t other)
 	assert_int_equal(first.wr_id + second.wr_id, one + other);
 }
 
-/* The first queue pair is in the group as well, so it hears itself. */
+/* The first queue pair is in the group as well, so it receives its own datagrams. */
 static void all_members_get_each_datagram(void **state)
 {
 	struct ibv_ah *ah = box_ah(&box, 0, &group);
@@ -150,7 +150,7 @@ static void refusals(void **state)
 	assert_int_equal(ibv_destroy_qp(rc), 0);
 }
 
-/* rule U1 test: as many groups as the device says, and one more is refused. */
+/* rule U1 test: as many groups as the device reports, and one more is refused. */
 static void as_many_groups_as_promised(void **state)
 {
 	union ibv_gid gid = group;
@@ -174,7 +174,10 @@ static void as_many_groups_as_promised(void **state)
 	}
 }
 
-/* In a process of its own: joins, says so, and hears MESSAGES datagrams.  The exit code. */
+/*
+ * In a process of its own: joins, signals that, and receives MESSAGES datagrams.  Returns the exit
+ * code.
+ */
 static int listen_elsewhere(int tell)
 {
 	set_up(NULL);

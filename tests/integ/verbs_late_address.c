@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * An address comes while datagram queue pairs hear all of the device, and a process that does not
- * answer (stopped) has its port: it takes seconds until that is given up.  Meanwhile a program that
- * sleeps for its events has to get them, with time-outs as short as ever.
+ * An address appears while UD queue pairs receive at all addresses of the device, and a stopped
+ * process has its port: it takes seconds until the attempt is given up.  During that time a program
+ * that sleeps for its events must get them, with time-outs as short as before.
  */
 #include <net/if.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What is in use cannot be destroyed, whatever uses it; what is gone cannot be used; and calls in
- * the wrong state or with unknown masks change nothing.
+ * Objects in use cannot be destroyed, whatever uses them; destroyed objects cannot be used; and
+ * calls in the wrong state or with unknown masks change nothing.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -323,7 +323,7 @@ static void queue_pairs_with_unknown_parts(void **state)
 	REFUSED(ibv_create_qp_ex(the_context(), &attr), EINVAL);
 	attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
 	REFUSED(ibv_create_qp_ex(the_context(), &attr), EINVAL);
-	/* What datagrams have no operation for. */
+	/* Operations that UD does not have. */
 	attr = good, attr.qp_type = IBV_QPT_UD;
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;

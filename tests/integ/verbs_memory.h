@@ -15,7 +15,7 @@ enum {
 	PAGE = 4096,
 };
 
-/* So many pages that have not been touched; the caller's to unmap. */
+/* Maps this number of untouched pages; the caller unmaps them. */
 static inline uint8_t *map_pages(size_t count)
 {
 	uint8_t *memory = mmap(NULL, count * PAGE, PROT_READ | PROT_WRITE,

@@ -46,7 +46,7 @@ static void every_operation_on_demand(void **state)
 	pair_close(&pair);
 }
 
-/* What is not there, or must not be written, fails the request and not the process. */
+/* Missing or write-protected pages fail the request and not the process. */
 static void memory_on_demand_that_is_not_there(void **state)
 {
 	static const struct {

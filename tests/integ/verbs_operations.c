@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * ATOMIC_WRITE, invalidation and windows by ibv_wr_*(), the largest that a queue pair may ask for,
- * what the device says of itself, and what it says that it has not.
+ * ATOMIC_WRITE, invalidation and memory windows by ibv_wr_*(), the largest queue pair, the device's
+ * attributes, and its missing features.
  */
 #include "verbs_pair.h"
 
@@ -235,7 +235,7 @@ static void what_the_device_says_of_itself(void **state)
 	assert_int_equal(device.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
 	assert_int_equal(device.odp_caps.per_transport_caps.rc_odp_caps, rc);
 	assert_int_equal(device.xrc_odp_caps, rc & ~(uint32_t)IBV_ODP_SUPPORT_RECV);
-	/* What is not there is 0. */
+	/* Missing features are reported as 0. */
 	assert_int_equal(device.tso_caps.max_tso, 0);
 	assert_int_equal(device.rss_caps.supported_qpts, 0);
 	assert_int_equal(device.max_wq_type_rq, 0);

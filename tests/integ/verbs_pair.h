@@ -19,7 +19,7 @@
 
 #define END_BUFFER (1 << 20)
 
-/* What has to come may take so long, on a host with much else to do. */
+/* Time limit for an event, on a host with much other work. */
 enum { PATIENCE_MS = 10000 };
 
 /* All that a region without windows and of memory that stays can allow. */
@@ -42,7 +42,7 @@ struct pair {
 	struct verbs_end a, b;
 };
 
-/* What pair_open() makes, where it is not the default (0). */
+/* Options of pair_open(); 0: default. */
 struct pair_options {
 	int cqe;		   /* 64 */
 	uint32_t send_wr, recv_wr; /* 16 */
@@ -88,7 +88,7 @@ int post_send(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, 
 void post_sge(struct verbs_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge,
 	      uint32_t rkey, uint64_t remote);
 void receive_sge(struct verbs_end *end, uint64_t wr_id, struct ibv_sge sge);
-/* Of the end's buffer. */
+/* SGE in the end's buffer. */
 struct ibv_sge sge_of(const struct verbs_end *end, size_t offset, uint32_t length);
 
 /* Poll until a completion comes; the test fails after PATIENCE_MS. */

@@ -35,7 +35,7 @@ static void the_null_region(void **state)
 		assert_int_equal(pair.b.buffer[i], 0);
 	assert_int_equal(pair.b.buffer[70000], 0x11);
 	assert_int_equal(pair.b.buffer[70004], 0xff);
-	/* What is read or received into it is gone; nothing of it comes out again. */
+	/* Data read or received into it is discarded; nothing of it is returned. */
 	post_sge(&pair.a, IBV_WR_RDMA_READ, 1, in(null_mr, 0, 70000), pair.b.mr->rkey,
 		 (uintptr_t)pair.b.buffer + 100000);
 	expect_wc(&pair.a, 1, IBV_WC_SUCCESS);

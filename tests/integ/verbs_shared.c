@@ -271,14 +271,16 @@ static void limit_event(void **state)
 	assert_int_equal(limit_now(), 0);
 	take_one();
 	expect_no_event();
-	/* So few are left already: the event comes at once. */
+	/* There are already fewer: the event is raised at once. */
 	attr.srq_limit = 2;
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	expect_limit_event();
 	assert_int_equal(limit_now(), 0);
 }
 
-/* A queue pair in error gives back what it has taken, says so once, and leaves the rest. */
+/*
+ * A queue pair in error flushes the receives it has taken, raises one event, and leaves the rest.
+ */
 static void last_wqe_reached(void **state)
 {
 	struct ibv_async_event event;
@@ -390,7 +392,7 @@ static void wrong_uses(void **state)
 	assert_int_equal(ibv_get_srq_num(srq, &number), EINVAL);
 	/* A queue pair with a shared queue has none of its own. */
 	assert_int_equal(box_post_recv(&box, to[0], 1, TO, 1), EINVAL);
-	/* What stands before a wrong one is posted. */
+	/* Requests before a wrong one are posted. */
 	assert_int_equal(ibv_post_srq_recv(srq, &first, &bad), EINVAL);
 	assert_ptr_equal(bad, &second);
 	for (int i = 1; i < PLACES; i++)

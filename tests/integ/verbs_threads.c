@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Many threads at once: on one queue pair, on one completion queue, on the key table, and on the
- * making and destroying of everything.  Whether they collide is for ThreadSanitizer and for the
- * counts at the end to say.
+ * Many threads at once: on one queue pair, on one completion queue, on the key table, and creating
+ * and destroying all kinds of objects.  ThreadSanitizer and the counts at the end find collisions.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -150,7 +149,7 @@ static void *live_and_die(void *arg)
 	return NULL;
 }
 
-/* What opening reads and sets is in use by those who have the device open. */
+/* Opening a device reads and changes state that other contexts of the device use. */
 static void *open_and_close(void *arg)
 {
 	for (int i = 0; i < OPENINGS; i++) {

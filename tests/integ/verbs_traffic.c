@@ -260,8 +260,8 @@ static int64_t now_ns(void)
 }
 
 /*
- * rule S10 test: however short the timeout that the program asks for, each try lasts longer than
- * the ACK delay that the device tells; what the program has asked for is what ibv_query_qp() shows.
+ * rule S10 test: however short the timeout that the program sets, each try lasts longer than the
+ * ACK delay of the device; ibv_query_qp() returns the timeout that the program has set.
  */
 static void the_peer_does_not_answer(void **state)
 {

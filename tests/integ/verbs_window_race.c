@@ -22,7 +22,7 @@ static struct pair pair;
 static atomic_uint written;
 static struct ibv_mw *mw;
 
-/* Write by the key until it is refused, each time other bytes; what is said then. */
+/* Writes other bytes by the key each time until it is refused; returns the status. */
 static void *keep_writing(void *key)
 {
 	uint32_t rkey = *(uint32_t *)key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Memory windows: what they give a peer and for how long, what must not be bound, and which errno
- * or completion says so.  b has the windows, a uses them.
+ * Memory windows: the access that they give to a peer and for how long, binds that must fail, and
+ * their errno or completion status.  b has the windows, a uses them.
  */
 #include "verbs_pair.h"
 
@@ -64,7 +64,7 @@ static int bind_2(uint64_t wr_id, uint32_t rkey, struct ibv_mw_bind_info info)
 	return ibv_post_send(pair.b.qp, &wr, &bad);
 }
 
-/* What a's request with that key ends with.  An error leaves the pair dead. */
+/* Returns the status of a's request with that key.  An error leaves the pair unusable. */
 static enum ibv_wc_status access_by(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
 				    uint32_t length)
 {
@@ -321,7 +321,7 @@ static void a_window_that_is_gone_when_its_turn_comes(void **state)
 	close_all();
 }
 
-/* What can only be seen when the bind's turn comes. */
+/* Errors that can only be found when the bind is executed. */
 static void binds_that_fail(void **state)
 {
 	static const struct {
@@ -364,7 +364,7 @@ static void binds_that_fail(void **state)
 static void invalidations_that_fail(void **state)
 {
 	(void)state;
-	/* Of a region, and of a window of type 1: those are not work requests' to invalidate. */
+	/* Keys of a region and of a type 1 window: work requests cannot invalidate them. */
 	open_with(IBV_MW_TYPE_1, BINDABLE);
 	assert_int_equal(post_invalidate(&pair.b, IBV_WR_LOCAL_INV, 1, region->rkey), 0);
 	expect_wc(&pair.b, 1, IBV_WC_LOC_PROT_ERR);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Workers: which one a queue pair is in, and that polls of a CQ serve all that complete into it.
- * The slot, the upper bits of a queue pair number, tells the worker.
+ * Workers: the worker of a queue pair, and that polls of a CQ serve all queue pairs that complete
+ * into it.  The slot, the upper bits of a queue pair number, identifies the worker.
  */
 #include <pthread.h>
 #include <stdatomic.h>

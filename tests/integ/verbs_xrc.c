@@ -243,7 +243,7 @@ static void completions_go_with_their_queue(void **state)
 	srq[0] = make_srq(&first, xrcd);
 }
 
-/* The target lives until its last opening goes; each opening is told of what happens to it. */
+/* The target exists until its last opening is closed; each opening gets its events. */
 static void openings(void **state)
 {
 	struct ibv_qp_open_attr attr = open_attr_of(target, xrcd);

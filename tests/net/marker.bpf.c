@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the bottleneck's router does to packets that the kernel of the host may have no queueing
- * discipline for: it marks them (ECN), and it loses some.  bottleneck.py compiles this with clang
- * and attaches it to an interface's clsact, where it sees every packet before the queue does.
- *
- * Marks come from a virtual queue, which drains a little slower than the line.  Senders that obey
- * keep it near MARK_ABOVE, and so the true one empty.  Packets on the two processors may race for
- * the variables; the worst that comes of it is a mark more or less.
- *
- * MARK_RATE	bytes per second that leave the virtual queue; 0: nothing is marked
- * MARK_ABOVE	bytes of it above which packets that are ECT become CE
- * QUEUE_MAX	bytes that it never exceeds, as the true one does not
- * LOSS		of 2^32 packets, so many are lost: RoCEv2, and TCP at LOSS_PORT
- * LOSS_PORT	TCP port of a flow that is measured; other TCP is what programs agree by
- * SEED		of the random numbers, so that a run can be had again
+ * Functions of the bottleneck's router for which the host's kernel may have no queueing discipline:
+ * ECN marks and losses.  bottleneck.py compiles this with clang and attaches it to an interface's
+ * clsact, where it sees every packet before the queue does.  Marks are those of a virtual queue,
+ * which drains slightly slower than the link.  Senders that obey them keep it near MARK_ABOVE, and
+ * so the real one empty.  Packets on the two processors may race for the variables; at worst a mark
+ * is missing or added.
+ * - MARK_RATE: bytes per second that leave the virtual queue; 0: no marks
+ * - MARK_ABOVE: bytes in it above which packets that are ECT become CE
+ * - QUEUE_MAX: bytes that it never exceeds, as the real one does not
+ * - LOSS: number of 2^32 packets that are lost: RoCEv2, and TCP at LOSS_PORT
+ * - LOSS_PORT: TCP port of a measured flow; other TCP is the out-of-band connection of programs
+ * - SEED: seed of the random numbers, so that a run can be repeated
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -34,7 +32,7 @@ static long (*load_bytes)(const void *skb, unsigned int offset, void *to,
 static unsigned long long virtual_queue, last_ns;
 static unsigned long long random_state = SEED;
 
-/* Whether a flow that is measured consists of such packets. */
+/* Returns true for packets of a measured flow. */
 static int is_measured(struct __sk_buff *skb)
 {
 	unsigned char version, protocol, ports[4];

@@ -65,7 +65,7 @@ ANSWERS(ibv_query_gid_type)
 ANSWERS(ibv_query_pkey)
 ANSWERS(ibv_resolve_eth_l2_from_gid)
 
-/* What tells the releases apart, and what a provider is given; never called. */
+/* Functions that distinguish the releases, and arguments of a provider; never called. */
 ANSWERS(ibv_alloc_buf)
 ANSWERS(_verbs_init_and_alloc_context)
 ANSWERS(verbs_init_cq)

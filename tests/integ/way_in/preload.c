@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What librspreload is from release 63 on: it takes over calls of the C library, all of them of
- * every library of the program.  A call of uroce's own that arrives here is an error: its socket
- * would become an rsocket, that is, a connection over uroce.
+ * Emulates librspreload of release 63 and later: it overrides calls of the C library, for all
+ * libraries of the program.  A call of uroce's own that arrives here is an error: its socket would
+ * become an rsocket, that is, a connection over uroce.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -81,7 +81,9 @@ static void check_device(struct ibv_context *context)
 	CHECK(attr.node_guid == ibv_get_device_guid(context->device));
 	CHECK(attr.vendor_id != 0 && attr.vendor_id < 0xffffff && attr.phys_port_cnt == 1);
 	CHECK(strlen(attr.fw_ver) > 0 && attr.max_pkeys == 1 && attr.max_qp > 0);
-	/* UCX 1.13 does without atomics where the processor's are said to be in the same row. */
+	/*
+	 * UCX 1.13 uses no atomics if the adapter's are reported as coherent with the processor's.
+	 */
 	CHECK(attr.atomic_cap == IBV_ATOMIC_HCA);
 	memset(&ex, 0xee, sizeof(ex));
 	CHECK(verbs_get_ctx(context)->query_device_ex(context, NULL, &ex.known, sizeof(ex)) == 0);
@@ -228,7 +230,8 @@ static void check_ah_of_datagram(struct ibv_context *context)
 
 		memset(&grh, 0, sizeof(grh));
 		if (ipv4) {
-			/* What stands before the IPv4 header is undefined, and may look like IPv6.
+			/*
+			 * The bytes before the IPv4 header are undefined, and may look like IPv6.
 			 */
 			grh.version_tclass_flow = htobe32(6u << 28);
 			set_ipv4_header(&grh, &table[i].gid);
