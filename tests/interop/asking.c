@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The requester's part: posts what the plan says, and checks what comes back. */
+/* The requester's part: posts the requests of the plan, and checks the results. */
 #include "end.h"
 
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ static void post(struct interop_end *end, struct connection *connection, struct 
 		die("request %u was refused: %s", connection->asked, strerror(error));
 }
 
-/* What was written is read back: the data has made both ways, and order was kept. */
+/* Written data is read back: it has been transferred both ways, and in order. */
 static void post_read_back(struct interop_end *end, struct connection *connection,
 			   const struct request *request)
 {

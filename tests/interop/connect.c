@@ -14,7 +14,7 @@
 
 enum {
 	HOP_LIMIT = 64,
-	RNR_RETRIES = 7, /* for ever */
+	RNR_RETRIES = 7, /* unlimited */
 	RNR_CODE = 12,	 /* 0.64 ms */
 	MAX_READS = 16,
 	PAGE = 4096,

@@ -29,7 +29,7 @@ struct options {
 	enum ibv_mtu mtu;
 	enum ibv_qp_type type; /* IBV_QPT_RC or IBV_QPT_UC */
 	uint8_t timeout;       /* as the queue pair has it: 4.096 us times 2^timeout */
-	uint8_t retries;       /* 7 is for ever to rxe, and seven to the specification */
+	uint8_t retries;       /* 7 is unlimited for rxe, and seven for the specification */
 	unsigned int connections;
 	unsigned int depth; /* requests of a connection under way */
 	uint32_t count;	    /* requests of a connection; 0: until the time is over */
@@ -56,7 +56,9 @@ struct layout {
 
 enum { WORD_ADD, WORD_SWAP, WORDS = 8 };
 
-/* What the other end has to know of a connection.  Both ends run on one kind of machine. */
+/*
+ * Attributes of a connection that the other end needs.  Both ends run on the same kind of machine.
+ */
 struct far {
 	uint32_t qpn, psn, rkey;
 	uint64_t memory;
@@ -74,14 +76,14 @@ struct connection {
 	uint8_t *memory;
 	struct far near, far;
 
-	/* What this end asks. */
+	/* Requests of this end. */
 	struct under_way under_way[MAX_DEPTH];
 	uint32_t asked, answered;
 	uint32_t told;	    /* requests asked that take a receive */
 	uint64_t not_until; /* ns */
 	uint64_t word_add, word_swap;
 
-	/* What the peer asks. */
+	/* Requests of the peer. */
 	uint32_t heard;	     /* requests of its plan that are behind us */
 	uint32_t heard_told; /* of those that took a receive */
 	uint32_t posted;     /* receives so far */
@@ -124,9 +126,12 @@ bool ask_is_done(const struct interop_end *end, const struct connection *connect
 void hear_prepare(struct interop_end *end, struct connection *connection);
 void hear_completed(struct interop_end *end, struct connection *connection,
 		    const struct ibv_wc *wc);
-/* Once peer_asked is known: has all of it been seen that tells us? */
+/*
+ * To be called once peer_asked is known: returns true if all requests that can be observed have
+ * been.
+ */
 bool hear_is_done(struct interop_end *end, struct connection *connection);
-/* What the peer has done without telling us: its WRITEs and atomics. */
+/* Checks the effects that raise no event here: the peer's WRITEs and Atomics. */
 void hear_check_memory(struct interop_end *end);
 
 static inline bool is_client(const struct interop_end *end)

@@ -2,8 +2,7 @@
 /*
  * usage: interop_end -d DEVICE -g GID_INDEX -p PORT [options] [SERVER]
  *
- * Runs the plans of both ends (end.h) and prints one line about it; the first thing that is wrong
- * is the last that it says.
+ * Runs the plans of both ends (end.h) and prints one line with the result, or the first error.
  */
 #include "end.h"
 
@@ -208,7 +207,7 @@ static bool rest(struct interop_end *end)
 	return false;
 }
 
-/* The peer says at its end what it has asked of each connection; true: it has. */
+/* Receives the peer's number of requests of each connection; returns true on success. */
 static bool hear_counts(struct interop_end *end, bool asks)
 {
 	uint32_t counts[MAX_CONNECTIONS];
@@ -254,7 +253,7 @@ static void check_progress(const struct interop_end *end, uint64_t last)
 		fprintf(stderr, "connection %u: asked %u, answered %u; heard %u of %u\n", i,
 			end->connections[i].asked, end->connections[i].answered,
 			end->connections[i].heard, end->connections[i].peer_asked);
-	/* What has become of the packets is seen in the counters of a process that still runs. */
+	/* The counters of a process that still runs show the losses. */
 	if (end->options.at_end && system(end->options.at_end))
 		fprintf(stderr, "%s has failed\n", end->options.at_end);
 	die("stands still");

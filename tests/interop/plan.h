@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What one end of a connection asks of the other: a sequence of requests that both ends work out
- * from the same options, so that each knows what must come without having been told.
+ * Requests of one end of a connection to the other: a sequence that both ends compute from the same
+ * options, so that each knows what must arrive.
  */
 #ifndef INTEROP_PLAN_H
 #define INTEROP_PLAN_H
@@ -14,7 +14,7 @@ enum kind { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FETCH_ADD, CMP_SWAP, KINDS }
 
 enum { MAX_SIZES = 32, ATOMIC_BYTES = 8 };
 
-/* What the plans of all connections and of both directions have in common. */
+/* Options that the plans of all connections and of both directions share. */
 struct plan_options {
 	enum kind kinds[KINDS];
 	unsigned int kind_count;
@@ -39,7 +39,9 @@ struct request plan_request(const struct plan_options *options, bool from_client
 bool plan_takes_receive(enum kind kind);
 const char *plan_kind_name(enum kind kind);
 
-/* The payload of a seed; the second one says where it differs, or -1. */
+/*
+ * Writes, and compares, the payload of a seed; the comparison returns the first difference, or -1.
+ */
 void plan_fill(uint8_t *bytes, size_t size, uint64_t seed);
 long plan_difference(const uint8_t *bytes, size_t size, uint64_t seed);
 

@@ -138,7 +138,7 @@ struct pair *pair_new(void)
 	return pair;
 }
 
-/* What is not delivered is lost, so that a test need not count what it is not about. */
+/* Drops messages that are not delivered, so that a test need not count those of others. */
 static void lose_surplus(struct pair *pair)
 {
 	if (pair->on_wire > PAIR_WIRE / 2)
@@ -322,8 +322,9 @@ void pair_wait(struct pair *pair, uint64_t ns)
 				next = cm_deadline(pair->side[i].cm);
 		if (next > pair->now)
 			pair->now = next;
-		/* What is not delivered is lost, so that a test need not count what it is not
-		 * about.
+		/*
+		 * Messages that are not delivered are lost, so that a test need not count those of
+		 * others.
 		 */
 		if (pair->on_wire > PAIR_WIRE / 2)
 			pair->on_wire = PAIR_WIRE / 4;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * A scripted peer on this host: packets made by hand, sent by a plain UDP socket to 127.0.0.1.  The
- * receiver does not see the IPv4 identification, so the ICRC alone says which one a packet has, and
- * any can be played.
+ * receiver does not see the IPv4 identification, so only the ICRC shows it, and any identification
+ * can be simulated.
  */
 #ifndef UROCE_TESTS_DEMUX_PEER_H
 #define UROCE_TESTS_DEMUX_PEER_H

@@ -50,7 +50,7 @@ void stack_init(struct stack *stack, enum stack_kind kind, uint64_t seed);
 const char *stack_name(enum stack_kind kind);
 /* Below bound. */
 uint32_t stack_random(struct stack *stack, uint32_t bound);
-/* Time passes; what others send meanwhile counts too, where it does. */
+/* Time passes; packets to other hosts count as well, for stacks that count them. */
 void stack_pause(struct stack *stack, uint64_t ns);
 /* The flow's next datagrams belong to a new message, and leave with a new call. */
 void stack_begin(struct stack *stack, unsigned int flow);

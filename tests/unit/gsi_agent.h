@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Other processes for the tests of queue pair 1: each opens the instance, does what it is told,
- * and reports what it gets.
+ * Other processes for the tests of queue pair 1: each opens the instance, follows orders, and
+ * reports received MADs.
  */
 #ifndef UROCE_TESTS_GSI_AGENT_H
 #define UROCE_TESTS_GSI_AGENT_H
@@ -26,7 +26,7 @@ struct mad_spec {
 	uint32_t tag;
 	uint32_t local_id, remote_id;
 	uint64_t service_id; /* of a REQ or SIDR_REQ */
-	uint8_t ipv4[4];     /* of these, in the private data: where to; zeros: it does not say */
+	uint8_t ipv4[4];     /* destination, in the private data; zeros: none */
 	uint64_t guid;	     /* of a REQ, or a REJ with reason 4 */
 };
 void mad_make(uint8_t mad[MAD_BYTES], const struct mad_spec *spec);
@@ -45,7 +45,7 @@ struct gsi_order {
 		GSI_DEADLINE,
 		GSI_LAST_MESSAGE_SET,  /* the result has a handle */
 		GSI_LAST_MESSAGE_DROP, /* handle */
-		GSI_FORK, /* a child that stays; value: its pid, error: what calls say there */
+		GSI_FORK, /* a child that stays; value: its pid, error: result of calls there */
 		GSI_POLL, /* a thread that polls from now on */
 		GSI_HALT, /* the helper waits in its next callback, until */
 		GSI_GO,	  /* now; the process ends in the callback for the MAD after that */
@@ -80,7 +80,7 @@ struct gsi_agent {
 	unsigned int kept_count;
 };
 
-/* Fork one that hears gid, if that is not NULL; as a user, 0: the caller's. */
+/* Forks an agent that receives at gid, if that is not NULL; as a user, 0: the caller's. */
 void gsi_agent_start(struct gsi_agent *agent, uid_t uid, const uint8_t gid[16]);
 void gsi_agent_kill(struct gsi_agent *agent);
 /* It stands still, all of its threads, until it is sent SIGCONT. */

@@ -85,7 +85,7 @@ void put_datagram(uint8_t *bytes, size_t length, uint32_t qpn, uint32_t tag)
 	memset(bytes, 0, 12);
 	for (i = 0; i < 3; i++)
 		bytes[5 + i] = (uint8_t)(qpn >> (16 - 8 * i));
-	/* What is not QPN in that word must not matter. */
+	/* The other bits of that word must not matter. */
 	bytes[4] = 0xff;
 	for (i = 0; i < 4; i++)
 		bytes[8 + i] = (uint8_t)(tag >> (24 - 8 * i));
@@ -175,7 +175,7 @@ int receive_wait(struct link_addr *addr, struct link_batch *batch, int timeout_m
 	int64_t until = now_ms() + timeout_ms;
 	int result, left = timeout_ms;
 
-	/* What wakes it may be nothing to be received: the probe of a process that joins. */
+	/* The wake-up may be without a datagram: the probe of a process that joins. */
 	while ((result = link_receive(addr, batch)) == -EAGAIN && left > 0) {
 		poll(&wait, 1, left);
 		left = (int)(until - now_ms());
@@ -317,7 +317,7 @@ static void obey(const struct agent_order *order)
 		return;
 	}
 	link_set_shared_memory(self.link, order->on);
-	/* The next order to send opens another, which chooses anew. */
+	/* The next order to send opens another peer, which chooses again. */
 	if (self.peer)
 		link_peer_close(self.peer);
 	self.peer = NULL;
@@ -357,7 +357,7 @@ static void take_request(void)
 static void receive_all(struct link_addr *addr)
 {
 	for (;;) {
-		/* What came through shared memory is there, and not in the buffer. */
+		/* Data received through shared memory is in place, and not in the buffer. */
 		struct link_batch batch = { .buffer = buffer, .buffer_bytes = sizeof(buffer) };
 
 		if (link_receive(addr, &batch))

@@ -23,7 +23,7 @@
 
 #define AGENT_NOBODY 65534
 
-/* What has to come may take so long, on a host with much else to do. */
+/* Time limit for an event, on a host with much other work. */
 enum { AGENT_PATIENCE_MS = 10000 };
 
 extern const uint8_t loopback4[16]; /* 127.0.0.1 */
@@ -70,8 +70,8 @@ int fresh_network(void **state);
 bool network_is_fresh(void);
 
 /*
- * Fork an agent of a user (0: of the caller's) that opens the address gid; *report tells how that
- * went.  The caller's own link (or NULL) is served while the agent opens.
+ * Forks an agent of a user (0: of the caller's) that opens the address gid; *report is the result.
+ * The caller's own link (or NULL) is served while the agent opens.
  */
 void agent_start(struct agent *agent, uid_t uid, const uint8_t gid[16], struct link *own,
 		 struct agent_report *report);
@@ -112,15 +112,17 @@ void send_to_qpn(struct link_addr *addr, const uint8_t dst[16], uint32_t qpn, ui
 void become_user(uid_t uid);
 /* Skip the test if the user is not root. */
 void need_root(void);
-/* Wait for the end of a forked child, which must exit with 0; own (or NULL) is served meanwhile. */
+/*
+ * Waits for the end of a forked child, which must exit with 0; own (or NULL) is served in between.
+ */
 void await_child(pid_t child, struct link *own);
 int64_t now_ms(void);
 /*
- * Does what an attempt measures take less?  That is so if it is in one of five: others may have the
- * processor in any of them.
+ * Returns true if one of five attempts takes less than the limit: others may have the processor in
+ * any of them.
  */
 bool takes_less(int64_t limit_ms, int64_t (*attempt_ms)(void *arg), void *arg);
-/* Of this process; a few more than there are, always the same few. */
+/* Number of descriptors of this process, plus a small constant. */
 unsigned int count_descriptors(void);
 
 #endif

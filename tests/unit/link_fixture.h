@@ -76,8 +76,8 @@ void shm_expect(struct link_fixture *fixture, uint32_t tag, bool memory);
 struct agent_order shm_order(const struct link_fixture *fixture, uint32_t tag, uint32_t bursts,
 			     uint32_t bytes);
 /*
- * Have it done within so many milliseconds.  serving is served meanwhile; NULL: what comes to the
- * control socket is left there.
+ * Waits this number of ms for an order to be carried out.  serving is served in between; NULL:
+ * messages to the control socket stay there.
  */
 void shm_obey(struct link_fixture *fixture, const struct agent_order *order, struct link *serving,
 	      int timeout_ms);
@@ -90,7 +90,7 @@ void shm_let_agent_in(struct link_fixture *fixture);
 int shm_receive(struct link_fixture *fixture, struct link_batch *batch);
 /* The same, as often as it takes until the socket has been looked at too. */
 int shm_receive_any(struct link_fixture *fixture, struct link_batch *batch);
-/* So many bursts are there and no more; released. */
+/* Receives and releases bursts; fails unless there are exactly this many. */
 void shm_drain(struct link_fixture *fixture, unsigned int expected);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* A folder of this process's own below /tmp, for tests that write files. */
+/* A directory of this process below /tmp, for tests that write files. */
 #ifndef UROCE_TESTS_OWN_FOLDER_H
 #define UROCE_TESTS_OWN_FOLDER_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Time that passes faster, for tests of what a process does when its patience ends: as many looks
- * and tries as ever, but each wait is a part of what it was, and the clock goes as much faster.
- * Only for waits by poll(2).  Included by one file of a program, which then has these functions in
- * place of the system's.
+ * Faster time, for tests of timeouts: as many checks and tries as in reality, but each wait is a
+ * fraction of its length, and the clock runs accordingly faster.  Only for waits by poll(2).
+ * Included by one file of a program, which then uses these functions in place of the system's.
  */
 #ifndef UROCE_TESTS_UNIT_OWN_TIME_H
 #define UROCE_TESTS_UNIT_OWN_TIME_H
@@ -15,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of this process, and of those that it forks from now on. */
+/* Factors of this process, and of those that it forks from now on. */
 static int own_haste = 1, own_haste_of_children = 1;
 /* When the former was changed. */
 static int64_t own_since;

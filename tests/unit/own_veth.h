@@ -11,7 +11,7 @@
 
 /* Make urA and urB, both down; skips the test without the ip program or a namespace. */
 void need_veth(void);
-/* What follows "ip" in a command that must succeed. */
+/* Runs "ip" with these arguments, which must succeed. */
 void ip(const char *command);
 /* An interface as it is now, its addresses until the next call.  0, -ENODEV or another -errno. */
 int netdev_read(const char *name, struct netdev *netdev);

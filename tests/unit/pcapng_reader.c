@@ -105,7 +105,7 @@ static void parse_statistics(size_t at, uint32_t length)
 	file.statistics++;
 }
 
-/* May a block that begins at at be as long as it says? */
+/* Returns true if a block at at may have this length. */
 static bool is_length(size_t at, uint32_t length)
 {
 	return length >= 12 && length % 4 == 0 && at + length <= file.length;

@@ -29,7 +29,10 @@ struct pcapng_file {
 	struct pcapng_seen packet[PCAPNG_SEEN_MAX];
 };
 
-/* Do its blocks have the same length at both ends, and is the last byte the last one's? */
+/*
+ * Returns true if all blocks have the same length at both ends, and the last byte belongs to the
+ * last one.
+ */
 bool pcapng_is_whole(const char *name);
 
 /* The file of that name; times that go back fail as well. */

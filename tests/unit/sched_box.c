@@ -181,7 +181,7 @@ static void open_qp(enum eng_qp_type type, uint32_t mtu)
 		eng_sq_kick(qp, &sched_hint);
 		qp->tx_sched.gathered = 0;
 	}
-	/* What the connection begins with is not looked at. */
+	/* Packets of the connection's start are not examined. */
 	while (eng_resp_pending(qp) != ENG_RESP_NONE)
 		sched_leave(BURST_PACKETS);
 	sched_hint.now += 1000000;

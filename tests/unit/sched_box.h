@@ -30,9 +30,9 @@ enum {
 };
 
 extern struct engine_box sched_box;
-/* What eng_sq_kick() and eng_transmit() are told, the time included, which the test moves. */
+/* Inputs of eng_sq_kick() and eng_transmit(), with the time, which the test advances. */
 extern struct eng_tx_ctx sched_hint;
-/* Of the peer's next request. */
+/* PSN of the peer's next request. */
 extern uint32_t sched_their_psn;
 
 /* The peer acknowledges all but the newest packets. */

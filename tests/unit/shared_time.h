@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The clock of a test and of the processes that it forks, which the test moves on: for what is
- * decided by a look at the clock.  Waits take as long as ever.  Included by one file of a program,
- * which then has this function in place of the system's.
+ * Clock of a test and of the processes that it forks, which the test advances: for decisions that
+ * depend on the clock.  Waits take their real time.  Included by one file of a program, which then
+ * uses this function in place of the system's.
  */
 #ifndef UROCE_TESTS_UNIT_SHARED_TIME_H
 #define UROCE_TESTS_UNIT_SHARED_TIME_H

@@ -87,7 +87,7 @@ static void *look_up(void *handle, const char *name, const char *node)
 	return NULL;
 }
 
-/* Of struct ibv_qp, with which ibv_qp_ex begins. */
+/* Size of struct ibv_qp, with which ibv_qp_ex begins. */
 #define QP_ON_AMD64 160
 
 static char error[512];
@@ -160,7 +160,7 @@ static void unknown_layouts_are_refused(void **state)
 	const struct library v66 = {
 		66, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 	};
-	/* Younger than its private node says: a table that has not been seen. */
+	/* Newer than its private node: an unknown table. */
 	const struct library patched = {
 		64, { &data_in_order, &reg_mr_ex, &port_speed, &alloc_buf, &comp_cntr }, NULL
 	};
@@ -181,7 +181,7 @@ static void unknown_layouts_are_refused(void **state)
 	assert_refused(&v61, "/l/libibverbs.so.1.14.47.0");
 }
 
-/* Slots are told apart by filling each with an address of its own. */
+/* Each slot gets an address of its own, so that slots can be distinguished. */
 static void fill_with_numbers(struct abi_ops *ops)
 {
 	uintptr_t number = 1;

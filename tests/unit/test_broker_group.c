@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The order of a group's members as the broker believes it, beside that of the kernel: through
- * closes, a broker's death, and the probes of the next one.
+ * Order of a group's members in the broker, compared with that of the kernel: after closes, after
+ * the broker was killed, and after the probes of the next one.
  */
 #include "link_agent.h"
 

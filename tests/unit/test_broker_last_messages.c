@@ -56,7 +56,7 @@ static void test_rounds(void **state)
 	assert_true(now >= START + 1300 * MS && now < START + 1310 * MS);
 }
 
-/* The client has said all itself. */
+/* The client has sent all messages itself. */
 static void test_nothing(void **state)
 {
 	(void)state;
@@ -76,7 +76,7 @@ static void test_alive(void **state)
 	for (unsigned int looks = 0; looks < 1000; looks++) {
 		assert_int_equal(wait_for_step(), LAST_MESSAGES_LOOK);
 		last_messages_lives(&last, now);
-		/* Requests for its ports do not wait for ever. */
+		/* Requests for its ports do not wait without limit. */
 		assert_int_equal(last_messages_come_first(&last), now < START + 980 * MS);
 	}
 	assert_true(now > START + 900 * 1000 * MS);

@@ -109,7 +109,7 @@ static void test_welcome(void **state)
 	expect_good(sizeof(sent.welcome), 0);
 	sent.welcome.role = UROCE_BROKER_WORKER;
 	expect_refused();
-	/* Of a refusal only the error counts. */
+	/* Only the error of a refused request matters. */
 	sent.header.error = -ENOSPC;
 	assert_int_equal(pass(sizeof(sent.welcome)), BROKER_MESSAGE_OK);
 	assert_int_equal(broker_message_descriptors(&received), 0);

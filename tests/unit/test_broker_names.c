@@ -141,7 +141,7 @@ static void test_strangers(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(found.number, 0);
-	/* A connection of this user is a stranger's to a broker of the other one. */
+	/* For a broker of one user, a connection of another user is foreign. */
 	fd = names_accept(listener, AGENT_NOBODY, &stranger);
 	assert_int_equal(fd, -EPERM);
 	assert_true(stranger >= 0);
@@ -150,7 +150,7 @@ static void test_strangers(void **state)
 	close(listener);
 }
 
-/* Of many processes that find no broker at once, one gets the name. */
+/* If many processes find no broker at once, one gets the name. */
 static void test_election(void **state)
 {
 	pid_t child[RACERS];

@@ -106,7 +106,7 @@ static void test_conflicts(void **state)
 		{ "::", "127.0.0.1", 0, -EADDRNOTAVAIL },
 		{ "::", "fe80::1", 0, -EADDRNOTAVAIL },
 		{ "fe80::1", "fe80::1", 0, -EADDRINUSE },
-		/* Both have to say so. */
+		/* Both must allow reuse. */
 		{ "127.0.0.1", "127.0.0.1", UROCE_BROKER_PORT_REUSE, -EADDRINUSE },
 	};
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The capture: what its setting may say, and what packets look like in the file.
- */
+/* The capture: valid settings, and packets in the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -193,7 +191,7 @@ static uint32_t ones_complement(uint32_t sum, const uint8_t *bytes, size_t lengt
 	return sum;
 }
 
-/* The headers say what they have to, and the ICRC (if it is there) is right. */
+/* The headers are right, and so is the ICRC, if there is one. */
 static void check_frame(const struct pcapng_seen *seen, const struct capture_path *path,
 			uint16_t identification, size_t payload)
 {

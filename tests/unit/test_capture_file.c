@@ -69,7 +69,7 @@ static void put(size_t length)
 
 /* ---- the buffer ---- */
 
-/* What is behind a record that is open waits for it; what is left out is not read. */
+/* Records after an unfinished one wait for it; abandoned ones are not read. */
 static void test_buffer_keeps_order(void **state)
 {
 	struct capture_buffer buffer;
@@ -99,7 +99,7 @@ static void test_buffer_keeps_order(void **state)
 	capture_buffer_close(&buffer);
 }
 
-/* What came in one call has one time, but not one before that of a record ahead of it. */
+/* Packets of one call have one time, but not one before that of an earlier record. */
 static void test_buffer_given_time(void **state)
 {
 	struct capture_buffer buffer;
@@ -308,7 +308,7 @@ static long write_calls(void)
 	return calls;
 }
 
-/* What a file costs goes by the blocks that are added at a time, not by its pages. */
+/* The cost of a file depends on the blocks that are added at a time, not on its pages. */
 static void test_few_calls(void **state)
 {
 	static uint8_t blocks[CAPTURE_FILE_ADD_MAX + CAPTURE_FILE_TAIL];
@@ -497,9 +497,9 @@ static void test_pipe(void **state)
 }
 
 /*
- * The allocator of the address sanitizer knows nothing of fork(): a child whose parent had a thread
- * in it just then waits for ever when it takes memory.  A thread that begins takes some; the
- * writing one has begun when it has written.
+ * The allocator of the address sanitizer does not handle fork(): a child whose parent had a thread
+ * in it at that moment waits without end when it allocates memory.  A starting thread allocates;
+ * the writer thread has started when it has written.
  */
 static void await_writer(const char *name)
 {

@@ -45,7 +45,7 @@ static enum cm_result reject(uint32_t side, uint16_t reason)
 	return cm_reject(cm[side], conn[side], &param, pair->now);
 }
 
-/* Both sides learn what the other side's parameters say, and the depths change sides. */
+/* Both sides get the other side's parameters, with the depths exchanged. */
 static void test_parameters_arrive(void **state)
 {
 	struct cm_qp_attr attr[2];
@@ -397,8 +397,8 @@ static void test_stale_reply(void **state)
 }
 
 /*
- * An RTU for a connection that is gone: its sender has a connection with nothing, and hears it,
- * also where this process answers for the one that has ended.
+ * An RTU for a connection that no longer exists: its sender is connected to nothing, and gets a
+ * DREQ or REJ, also where this process answers for a process that has exited.
  */
 static void test_rtu_to_nobody(void **state)
 {
@@ -428,8 +428,8 @@ static void test_rtu_to_nobody(void **state)
 }
 
 /*
- * The active side is killed while the passive one thinks: another process of its host says so as
- * soon as the REP comes, and the passive side need not wait for its end.
+ * The active side is killed before the passive one replies: another process of its host sends a REJ
+ * as soon as the REP arrives, and the passive side need not wait for its timeout.
  */
 static void test_rep_for_the_dead(void **state)
 {
@@ -452,7 +452,7 @@ static void test_rep_for_the_dead(void **state)
 	assert_int_equal(pair_last_event(pair, 1), CM_EVENT_REJECTED);
 }
 
-/* The second refusal for that reason is told. */
+/* The second rejection for that reason is reported. */
 static void test_stale_twice(void **state)
 {
 	struct cm_conn *old[2];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The end of connections: what both sides hear of it, whichever begins and whatever is lost.
- */
+/* End of connections: the events of both sides, whichever begins and whatever is lost. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -12,7 +10,7 @@
 
 static struct cm_conn *conn[2];
 
-/* Disconnect: the peer's application answers, and each side hears it once. */
+/* Disconnect: the peer's application responds, and each side gets one event. */
 static void test_disconnect(void **state)
 {
 	(void)state;
@@ -90,7 +88,7 @@ static void test_farewell(void **state)
 	assert_int_equal(pair_count(pair, 0, CM_EVENT_DISCONNECTED), 0);
 }
 
-/* To a peer that is gone, the farewell ends after 15 s. */
+/* DREQs to a peer that does not exist any more end after 15 s. */
 static void test_farewell_ends(void **state)
 {
 	(void)state;
@@ -178,7 +176,9 @@ static void test_will_of_refusal(void **state)
 	}
 }
 
-/* Many that are destroyed at once all say it at once; so do those that still wait for their turn.
+/*
+ * Connections that are destroyed together all send their DREQ; so do those that still wait for the
+ * request limit.
  */
 static void test_many_farewells(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Which listener hears a request: by service id, address, device and family; and datagram services.
+ * Selection of the listener for a request: by service id, address, device and family; and datagram
+ * services.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -23,7 +24,7 @@ static struct cm_listen_param wildcard(void)
 	};
 }
 
-/* The user of a listener tells which one has heard a request; pair expects its side there. */
+/* The user of a listener identifies it in a request event; pair expects its side there. */
 static struct cm_listener *listen_at(const struct cm_listen_param *param)
 {
 	struct cm_listener *listener = NULL;
@@ -134,7 +135,7 @@ static void note_listener(void *owner, struct cm_conn *conn, const struct cm_eve
 	last_listener = event->listener;
 }
 
-/* Of several, the one that names most hears it. */
+/* The most specific of several listeners gets it. */
 static void test_most_specific(void **state)
 {
 	struct cm_listen_param param = wildcard();
@@ -146,7 +147,7 @@ static void test_most_specific(void **state)
 	struct cm *before = cm[1];
 
 	(void)state;
-	/* A manager of its own, whose events tell the listener. */
+	/* A manager of its own, whose events identify the listener. */
 	cm[1] = cm_init(malloc(cm_bytes()), &config);
 	pair->side[1].cm = cm[1];
 	ops = *pair_ops();

@@ -207,7 +207,7 @@ static struct mad random_mad(uint16_t attr)
 	return mad;
 }
 
-/* Whatever a message says, it says the same after a trip over the wire. */
+/* Any message is the same after encoding and decoding. */
 static void test_decode_inverts_encode(void **state)
 {
 	uint8_t bytes[MAD_BYTES], again[MAD_BYTES];

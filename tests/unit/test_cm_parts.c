@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * What the connection manager is built of: deadlines in order, tables, and the numbers of time.
- */
+/* Parts of the connection manager: deadlines in order, tables, and time codes. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -16,7 +14,7 @@
 #define NODES 200
 #define LONG_TIME (1000000 * CM_MS)
 
-/* Under random changes the first is always the earliest, as a search through all of them says. */
+/* After random changes the first is always the earliest, as a search of all entries shows. */
 static void test_heap_knows_the_earliest(void **state)
 {
 	struct heap_node nodes[NODES];
@@ -40,7 +38,7 @@ static void test_heap_knows_the_earliest(void **state)
 	}
 }
 
-/* What is in is found by its key, several with the same one after the other; what is out is not. */
+/* Entries are found by their key, several with the same one in turn; removed ones are not found. */
 static void test_table(void **state)
 {
 	static struct table table;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The table of states against a second derivation: rows typed from the kernel's state machine (what
- * a message or a call makes of a state, what is sent, what is told), with our differences marked.
+ * The table of states against a second derivation: rows typed from the kernel's state machine
+ * (effect of a message or call on a state, messages sent, events raised), with our differences
+ * marked.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -11,7 +12,7 @@
 
 #include "cm/state.h"
 
-/* What is sent: nothing, a new message, the old one again, or an answer that is not kept. */
+/* Messages sent: none, a new one, the old one again, or a response that is not kept. */
 enum sent { NONE, NEW, AGAIN, ANSWER };
 
 struct row {
@@ -27,7 +28,7 @@ static const struct row rows[] = {
 	{ "REQ_SENT", "REP", "REP_RCVD", NONE, "REP" },
 	{ "REQ_SENT", "REJ of REQ", "IDLE", NONE, "REJECTED" },
 	{ "REQ_SENT", "REJ", "IDLE", NONE, "REJECTED" },
-	{ "REQ_SENT", "first REJ 10", "REQ_SENT", NONE, NULL }, /* kernel: told at once */
+	{ "REQ_SENT", "first REJ 10", "REQ_SENT", NONE, NULL }, /* kernel: reported at once */
 	{ "REQ_SENT", "repeat", "REQ_SENT", AGAIN, NULL },
 	{ "REQ_SENT", "end", "REJ_SENT", NEW, "UNREACHABLE" }, /* kernel: no REJ */
 	{ "REQ_SENT", "destroy", "REJ_SENT", NEW, NULL },
@@ -98,7 +99,7 @@ static const struct row rows[] = {
 	{ "DREQ_SENT", "RTU", "DREQ_SENT", NONE, NULL },
 	{ "DREQ_RCVD", "disconnect", "TIMEWAIT", ANSWER, NULL },
 	{ "DREQ_RCVD", "destroy", "TIMEWAIT", ANSWER, NULL },
-	{ "DREQ_RCVD", "end", "TIMEWAIT", ANSWER, NULL }, /* kernel: waits for ever */
+	{ "DREQ_RCVD", "end", "TIMEWAIT", ANSWER, NULL }, /* kernel: waits without limit */
 	{ "DREQ_RCVD", "DREP", "TIMEWAIT", NONE, NULL },
 	{ "DREQ_RCVD", "DREQ", "DREQ_RCVD", NONE, NULL },
 	{ "DREQ_RCVD", "same REQ", "DREQ_RCVD", NONE, NULL },
@@ -113,7 +114,7 @@ static const struct row rows[] = {
 	{ "TIMEWAIT", "REJ", "TIMEWAIT", NONE, NULL },
 	{ "TIMEWAIT", "disconnect", "TIMEWAIT", NONE, NULL },
 	{ "TIMEWAIT", "destroy", "TIMEWAIT", NONE, NULL },
-	/* The kernel forgets a refusal at once. */
+	/* The kernel drops a rejection at once. */
 	{ "REJ_SENT", "same REQ", "REJ_SENT", AGAIN, NULL },
 	{ "REJ_SENT", "REP", "REJ_SENT", AGAIN, NULL },
 	{ "REJ_SENT", "RTU", "REJ_SENT", AGAIN, NULL },

@@ -233,7 +233,7 @@ static void an_overrun_kills_the_queue(void **state)
 	assert_int_equal(read(fd, &event, sizeof(event)), sizeof(event));
 	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
 	assert_int_equal(event.element, (uintptr_t)cq);
-	/* Told once; what was there before can still be had, nothing else. */
+	/* One event is raised; completions from before can still be polled, nothing else. */
 	assert_true(read(fd, &event, sizeof(event)) < 0);
 	assert_int_equal(uroce_cq_take(cq, 8, wc, NULL), 8);
 	add(1, 10);

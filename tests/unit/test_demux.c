@@ -344,7 +344,7 @@ static void test_mixed_batch(void **state)
 	end_close(&other);
 }
 
-/* What belongs to another slot is handed on, not taken; without an owner it is lost and counted. */
+/* Datagrams of another slot are passed on; without an owner they are dropped and counted. */
 static void test_other_slot(void **state)
 {
 	uint8_t bytes[2 * PACKET_BYTES];

@@ -179,7 +179,7 @@ static void test_damage(void **state)
 	settle(21);
 	assert_int_equal(refused(), 1);
 	assert_int_equal(fixture.ends[0].received, 20);
-	/* What a burst's cut off end has is right all the same. */
+	/* The truncated last packet of a burst is accepted all the same. */
 	deliver(0, 0);
 	deliver(0, 127);
 	settle(23);

@@ -149,7 +149,7 @@ static void test_lsn_is_what_counting_gives(void **state)
 			case 1:
 				begin(books, first);
 				break;
-			case 2: /* the ACK is heard before anything is retired */
+			case 2: /* the ACK is handled before any request completes */
 				told = books->msn;
 				hear(books, first, told, (uint8_t)draw(12));
 				break;
@@ -192,7 +192,7 @@ static void test_every_msn(void **state)
 	engine_box_close(&box);
 }
 
-/* That the peer hides its credits is told. */
+/* The event that the peer does not report credits is raised. */
 static void ignore_event(void *owner, enum eng_event event)
 {
 	(void)owner;
@@ -263,8 +263,9 @@ static void test_never_more_than_there_are(void **state)
 }
 
 /*
- * rule C10 test, rule U2 test: a sender that knows of no receive hears of the first; a burst of n
- * costs about one ACK for each doubling; when nothing more is owed it knows of half of them.
+ * rule C10 test, rule U2 test: a sender without credits gets an update with the first receive; a
+ * burst of n costs about one ACK for each doubling; when no update is pending it knows of half of
+ * them.
  */
 static void test_a_burst_of_receives(void **state)
 {
@@ -295,7 +296,9 @@ static void test_a_burst_of_receives(void **state)
 	}
 }
 
-/* rule C10 test: a sender that uses one and is given one, for ever: no ACK for each of them. */
+/*
+ * rule C10 test: a sender that uses one receive for each that is posted: no ACK for each of them.
+ */
 static void test_receives_that_are_replaced(void **state)
 {
 	struct engine_box box;
@@ -318,7 +321,7 @@ static void test_receives_that_are_replaced(void **state)
 	engine_box_close(&box);
 }
 
-/* rule C7 test: a queue pair that does not report says 11111b and owes no news. */
+/* rule C7 test: a queue pair that does not report credits sends 11111b and no updates. */
 static void test_reports_nothing(void **state)
 {
 	struct engine_box box;

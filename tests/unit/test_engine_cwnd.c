@@ -17,7 +17,7 @@
 enum {
 	SLOTS = 64,
 	NUMBERS = 1 << 24,
-	/* What a socket charges for a packet of 4 KB in a burst, as the kernel counts it. */
+	/* Bytes that the kernel charges a socket for a packet of 4 KB in a burst. */
 	CHARGE = 4212,
 };
 
@@ -44,7 +44,9 @@ static uint64_t in_flight(void)
 	return box.qp->req.cost_next - box.qp->req.cost_unacked;
 }
 
-/* Of payload and a fixed charge for each packet; a READ's is a quarter of that on a host. */
+/*
+ * Weights are payload and a fixed overhead for each packet; of a READ a quarter of that on a host.
+ */
 static void test_weights(void **state)
 {
 	static const uint32_t mtus[] = { 256, 1024, 4096 };
@@ -83,8 +85,8 @@ static void test_weights(void **state)
 }
 
 /*
- * Sent, taken back, lost, acknowledged in any order: what is in flight is what a list says, and the
- * share knows it too.
+ * Sent, rolled back, lost, acknowledged in any order: the bytes in flight are those of a list, and
+ * the in-flight budget has the same.
  */
 static void test_sums(void **state)
 {
@@ -191,7 +193,7 @@ static void test_bounds_and_growth(void **state)
 	assert_int_equal(req->cwnd, 90 * CHARGE);
 }
 
-/* Is an ACK due?  When the packet that asked is among those in flight, at every PSN. */
+/* An ACK is due if a packet in flight has AckReq, at every PSN. */
 static void test_an_ack_is_due(void **state)
 {
 	struct requester *req = &box.qp->req;
@@ -238,7 +240,7 @@ static void test_share(void **state)
 	cwnd_sent(box.qp, CHARGE);
 	budget_publish(box.qp);
 	assert_false(budget_is_open(box.qp));
-	/* Nothing in flight has been asked for: to wait would be for ever. */
+	/* No packet in flight has AckReq: no ACK would end the wait. */
 	box.qp->req.ackreq_psn = PSN_MASK;
 	assert_true(budget_is_open(box.qp));
 	box.qp->req.ackreq_psn = 0;

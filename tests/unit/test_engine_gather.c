@@ -11,7 +11,7 @@
 
 enum flying { NONE, FEW, MANY, FLYING };
 
-/* What may be so when something is posted. */
+/* Possible state when a request is posted. */
 struct situation {
 	enum flying flying; /* packets under way: none, 16, or 17 */
 	bool stream;	    /* earlier posts came in bursts */

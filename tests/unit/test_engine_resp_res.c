@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The responder's memory of READs and Atomics against a list that forgets its first when it is
- * full, and is searched from end to end.
+ * Responder resources against a list that drops its first entry when it is full, and is searched
+ * from end to end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,7 +149,7 @@ static void repeat(void)
 	entry = resp_res_find(box.qp, item->psn);
 	from = draw(item->packets);
 	end = from + 1 + draw(item->packets - from);
-	/* To a part that is to be given again one behind it is added; else it is given instead. */
+	/* A later part is added to a part being repeated; otherwise it replaces it. */
 	added = is_wanted(item) && item->again && from >= end_of(item->wanted);
 	/* One whose first answer is under way is answered for the first time all the same. */
 	item->again |= !is_wanted(item);
@@ -258,7 +258,7 @@ static void test_memory_grows(void **state)
 	}
 }
 
-/* Of 2^24 PSNs an entry that spans the wrap answers to its own and to no other. */
+/* An entry that spans the wrap contains its own PSNs and no others of the 2^24. */
 static void test_every_psn(void **state)
 {
 	(void)state;

@@ -153,7 +153,7 @@ static enum tx_build_result add(struct eng_burst *burst, const struct wire_packe
 		  : TX_BUILD_NO_ROOM;
 }
 
-/* What leaves is what the pieces are, one behind the other. */
+/* The sent bytes are those of the pieces, in order. */
 static void expect_bytes(const struct eng_burst *burst, uint32_t length)
 {
 	uint32_t at = 0;
@@ -191,7 +191,7 @@ static uint32_t next_length(uint32_t mtu)
 	}
 }
 
-/* May it join, by the rule of UDP_SEGMENT and the limits of a burst? */
+/* Returns true if it may be added, by the rule of UDP_SEGMENT and the limits of a burst. */
 static bool may_join(const struct eng_burst *burst, uint32_t segment, bool closed, uint32_t bytes,
 		     uint32_t length)
 {

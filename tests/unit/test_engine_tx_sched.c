@@ -267,7 +267,7 @@ static void test_what_goes_first(void **state)
 		bool rides;
 	} rows[] = {
 		{ OWED_NOTHING, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, false },
-		/* What the peer waits for has its turn, on every occasion. */
+		/* A response that the peer waits for is sent, on every trigger. */
 		{ OWED_READ, ENG_TX_TRIGGER_POLL, ENG_BURST_READ_ATOMIC_RESP, false },
 		{ OWED_READ, ENG_TX_TRIGGER_POST, ENG_BURST_READ_ATOMIC_RESP, false },
 		{ OWED_READ, ENG_TX_TRIGGER_FINAL, ENG_BURST_READ_ATOMIC_RESP, false },
@@ -275,10 +275,12 @@ static void test_what_goes_first(void **state)
 		{ OWED_READ_BEHIND, ENG_TX_TRIGGER_POST, ENG_BURST_ACK, false },
 		{ OWED_NAK, ENG_TX_TRIGGER_POLL, ENG_BURST_NAK, false },
 		{ OWED_NAK, ENG_TX_TRIGGER_POST, ENG_BURST_NAK, false },
-		/* The ACK amid a message waits in rounds only: then it rides. */
+		/*
+		 * The ACK within a message is delayed by polls only: then it is sent with requests.
+		 */
 		{ OWED_FOR_REST, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, true },
 		{ OWED_FOR_REST, ENG_TX_TRIGGER_FINAL, ENG_BURST_ACK, false },
-		/* That which waits for the answer stays behind it. */
+		/* An ACK that is delayed for the reply stays after it. */
 		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_POLL, ENG_BURST_REQUESTS, true },
 		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_POST, ENG_BURST_REQUESTS, true },
 		{ OWED_FOR_ANSWER, ENG_TX_TRIGGER_FINAL, ENG_BURST_REQUESTS, true },

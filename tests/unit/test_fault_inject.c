@@ -250,7 +250,7 @@ static void record(void *arg, const struct fault_path *by, const struct iovec *p
 	}
 }
 
-/* A packet that is dropped is told as it would have left alone. */
+/* A dropped packet is reported as it would have been sent alone. */
 static void record_lost(void *arg, const struct fault_path *by, const uint8_t *bytes,
 			uint32_t length)
 {
@@ -452,7 +452,7 @@ static void test_bursts_change_nothing(void **state)
 				right[i] = icrc_is_right(i);
 			}
 			assert_int_equal(icrc_is_right(i), right[i]);
-			/* Of corrupted ones the number may be what is wrong. */
+			/* In a corrupted packet the number itself may be wrong. */
 			if (right[i])
 				assert_int_equal(number_of(i), number[i]);
 		}
@@ -486,7 +486,7 @@ static void test_reorders(void **state)
 	fault_close(injector);
 }
 
-/* What nothing follows is not held longer than FAULT_HOLD_NS. */
+/* A delayed packet that no other follows is delayed at most FAULT_HOLD_NS. */
 static void test_hold_ends(void **state)
 {
 	struct fault_injector *injector = open_injector("reorder=1");
@@ -526,7 +526,7 @@ static void test_delays(void **state)
 	fault_close(injector);
 }
 
-/* What waits for a peer that goes away leaves at once, the rest in its time. */
+/* Delayed packets of a peer that is closed are sent at once, the others in their time. */
 static void test_flushes_peer(void **state)
 {
 	struct fault_injector *injector = open_injector("delay=1ms,reorder=0.3,seed=4");

@@ -103,7 +103,7 @@ static void *fork_once(void *arg)
 	return NULL;
 }
 
-/* A callback is held; let put wait for it, fork meanwhile, and let the callback go on. */
+/* Holds a callback while another thread waits for it in put, forks, and releases the callback. */
 static void fork_meanwhile(void *(*put)(void *arg))
 {
 	pthread_t closing, forking;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Foreign stacks and a bad network in virtual time: which identifications of which peer are
- * believed.
+ * Foreign stacks and a lossy network in virtual time: which identifications of which peer are
+ * accepted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void talk(struct network *network, enum stack_kind kind)
 	}
 }
 
-/* rule S14 test: of a right packet every identification is believed, whatever the stack. */
+/* rule S14 test: with a correct packet every identification is accepted, whatever the stack. */
 static void test_no_right_packet_is_refused(void **state)
 {
 	static struct network network;
@@ -112,7 +112,7 @@ static void test_no_right_packet_is_refused(void **state)
 	assert_false(failed);
 }
 
-/* How many of all identifications a damaged packet could have and be believed. */
+/* Number of identifications with which a damaged packet would be accepted. */
 static unsigned int count_believed(const struct identification *peer, bool request)
 {
 	unsigned int believed = 0;
@@ -126,8 +126,8 @@ static unsigned int count_believed(const struct identification *peer, bool reque
 }
 
 /*
- * rule S14 test: how strong the check is once the peer is known, by kind: of a stack that gives
- * places two in 512 or fewer are believed, of all others any.
+ * rule S14 test: strength of the check once the peer is known, by kind of stack: of one that
+ * numbers packets of a burst two in 512 or fewer are accepted, of all others any.
  */
 static void test_strength(void **state)
 {
@@ -137,7 +137,7 @@ static void test_strength(void **state)
 	for (enum stack_kind kind = 0; kind < STACK_KINDS; kind++) {
 		bool places = kind == STACK_ZERO || kind == STACK_BURSTS;
 
-		/* What it is shows with the first long message, if there is one. */
+		/* The first long message shows the kind, if there is one. */
 		if (kind == STACK_MESSAGES)
 			continue;
 		talk(&network, kind);
@@ -160,7 +160,7 @@ static void show_places(struct identification *peer)
 	}
 }
 
-/* What requests have shown says nothing of responses. */
+/* The numbering of requests does not show that of responses. */
 static void test_sides(void **state)
 {
 	struct identification peer = { 0 };
@@ -171,7 +171,7 @@ static void test_sides(void **state)
 	assert_true(identification_believed(&peer, false, 40000));
 }
 
-/* A peer that becomes another one is believed with its second packet, also with others between. */
+/* A peer that changes is accepted from its second packet on, also with others in between. */
 static void test_change(void **state)
 {
 	struct identification peer = { 0 };
@@ -207,8 +207,10 @@ static void test_damage_does_not_add_up(void **state)
 	assert_int_equal(odd, 40);
 }
 
-/* What a batch is expected to begin with: 0 where places are given, one more where calls are
- * counted. */
+/*
+ * Expected first identification of a batch: 0 for stacks that number packets of a burst, one more
+ * than the last for those that count calls.
+ */
 static void test_expected(void **state)
 {
 	struct identification peer = { 0 };

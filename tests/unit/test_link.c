@@ -216,7 +216,7 @@ static void test_abandon(void **state)
 		link_peer_close(peer);
 		link_addr_close(fixture->addr);
 		link_close(fixture->link);
-		/* The child may begin anew and gets a slot of its own. */
+		/* The child may open a link again and gets a slot of its own. */
 		good = good && link_open(&fixture->link, error) == 0;
 		_exit(good ? 0 : 1);
 	}
@@ -244,7 +244,7 @@ static void test_descriptor_limit(void **state)
 
 	(void)state;
 	if (child == 0) {
-		/* Those of the link itself. */
+		/* Descriptors of the link itself. */
 		rlim_t used = (rlim_t)dup(0) + 3;
 		struct rlimit limit;
 		int result;

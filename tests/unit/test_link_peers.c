@@ -416,7 +416,7 @@ static void test_identifications_on_the_wire(void **state)
 		check_identifications(own, sock, 1);
 		check_identifications(own, sock, 3);
 		check_identifications(own, sock, 1);
-		/* The socket's own UDP_SEGMENT is 40 by now, if the last burst was told apart. */
+		/* The socket's own UDP_SEGMENT is 40 by now, if the last burst was split. */
 		check_single(own, sock, 80);
 		check_identifications(own, sock, 3);
 		check_identifications(own, sock, 3);
@@ -434,7 +434,7 @@ static void test_identifications_on_the_wire(void **state)
 
 enum { OLD_MS = 60000 };
 
-/* What the route's MTU is, for both families; loopback carries the largest packet. */
+/* The MTU of the route, for both families; loopback carries the largest packet. */
 static void test_path_mtu(void **state)
 {
 	struct fixture *fixture = *state;

@@ -91,7 +91,7 @@ static void test_creator_dies(void **state)
 	agent_stop(&others[2]);
 }
 
-/* What waits for the dead owner of a slot is not for the next one. */
+/* Datagrams in the queue of a killed owner of a slot are not delivered to the next owner. */
 static void test_next_owner_gets_no_old_datagrams(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -182,7 +182,10 @@ static void test_full_delivery_queue(void **state)
 	agent_stop(&other);
 }
 
-/* Processes of one unprivileged user share the port as root's do; another user is told why not. */
+/*
+ * Processes of one unprivileged user share the port as root's do; another user gets an error that
+ * explains it.
+ */
 static void test_users(void **state)
 {
 	struct link_fixture *fixture = *state;

@@ -70,7 +70,7 @@ static void test_both_want_it(void **state)
 	link_peer_close(peer);
 }
 
-/* It is off in one of the two, or the peer is not one's own: the sockets, as ever. */
+/* It is off in one of the two, or the peer belongs to another user: sockets are used, as before. */
 static void test_one_does_not_want_it(void **state)
 {
 	struct link_fixture *fixture = *state;
@@ -108,8 +108,8 @@ static void test_one_does_not_want_it(void **state)
 }
 
 /*
- * A peer that is not one's own is of no slot: of none that memory is asked of, and slot 0 is not
- * that of this process.
+ * A foreign peer has no slot: memory of no slot is requested for it, and slot 0 is not that of this
+ * process.
  */
 static void test_peer_of_no_slot(void **state)
 {
@@ -152,7 +152,7 @@ static void check_batch(struct link_fixture *fixture, unsigned int bytes, unsign
 	link_release(&batch);
 }
 
-/* A batch says the same of itself whichever way it came. */
+/* A batch has the same fields whichever way it was received. */
 static void test_batches_are_alike(void **state)
 {
 	static const struct {

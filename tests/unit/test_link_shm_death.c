@@ -15,7 +15,7 @@
 
 enum { BYTES = 4000 };
 
-/* A new process in the slot of one that was killed is reached by connecting anew. */
+/* A new process in the slot of a killed one is reached by connecting again. */
 static void test_reader_is_killed(void **state)
 {
 	struct link_fixture *fixture = *state;

@@ -63,8 +63,8 @@ static bool take_doorbell(struct link_fixture *fixture)
 }
 
 /*
- * A thread that opens an address reads the control socket meanwhile.  The doorbell that is rung for
- * a sleeping reader is there for it when that is over.
+ * A thread that opens an address reads the control socket.  The doorbell of a sleeping reader must
+ * still be there afterwards.
  */
 static void test_doorbell_while_an_address_is_opened(void **state)
 {
@@ -103,7 +103,7 @@ static void await_give_up(const struct link_channel *channel)
 
 /*
  * A ring that its writer has broken is lost to its users, but not to processes that connect later,
- * whether anything has been sent through it meanwhile or not.
+ * whether anything has been sent through it since or not.
  */
 static void test_broken_ring_is_replaced(void **state)
 {

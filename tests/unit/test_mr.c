@@ -166,7 +166,7 @@ static void rereg(void **state)
 			 EINVAL);
 	assert_int_equal(uroce_rereg_mr(vmr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 10, 0),
 			 EFAULT);
-	/* What was refused has changed nothing. */
+	/* The refused call has changed nothing. */
 	assert_ptr_equal(map(pd, mr->lkey, (uintptr_t)buffer, 100, 0), buffer);
 
 	assert_int_equal(uroce_rereg_mr(vmr,

@@ -142,7 +142,7 @@ static void first_question_is_lost(void **state)
 	end();
 }
 
-/* Each of a thousand queue pairs must not wait anew. */
+/* A thousand queue pairs must not wait for it one after the other. */
 static void is_absent(void **state)
 {
 	(void)state;

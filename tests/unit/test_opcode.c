@@ -57,7 +57,9 @@ static const struct {
 static const char *const service_names[8] = { "RC", "UC", NULL, "UD", NULL, "XRC", NULL, NULL };
 static const unsigned int service_bits[8] = { ON_RC, ON_UC, 0, ON_UD, 0, ON_XRC, 0, 0 };
 
-/* Every opcode is defined, named, classed and measured as the table by hand says; 63 in all. */
+/*
+ * Every opcode is defined, named, classified and measured as in the table typed by hand; 63 in all.
+ */
 static void test_table_by_hand(void **state)
 {
 	unsigned int opcode, defined = 0;
@@ -143,7 +145,7 @@ static void test_numbers_of_libibverbs(void **state)
 	assert_int_equal(WIRE_UC | WIRE_WRITE_ONLY, IBV_OPCODE_UC_RDMA_WRITE_ONLY);
 }
 
-/* What a service adds to the headers, it adds to nothing else; rows are those of RC. */
+/* A service adds its headers to its own opcodes only; rows are those of RC. */
 static void test_headers_of_services(void **state)
 {
 	unsigned int row;
@@ -256,7 +258,7 @@ static void test_may_follow_all_pairs(void **state)
 			allowed += answer;
 		}
 	}
-	/* The comparison would also succeed for two functions that always say no. */
+	/* The comparison would also succeed for two functions that always return false. */
 	assert_true(allowed > 300);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What an application sees of an RDMA WRITE that it waits for in memory: with the last byte all is
- * there, and what it writes then stays.  Another process goes through the copy step by step, and
- * this one looks at the memory and writes to it between.
+ * An RDMA WRITE as seen by an application that polls its memory: with the last byte all of it is
+ * there, and what the application then writes stays.  Another process single-steps through the
+ * copy, and this one reads the memory and writes to it in between.
  */
 #include <setjmp.h>
 #include <stdarg.h>

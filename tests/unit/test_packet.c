@@ -294,7 +294,7 @@ static void test_every_length(void **state)
 	}
 }
 
-/* rule S15 test: TVer other than 0 is refused, whatever else the packet says. */
+/* rule S15 test: TVer other than 0 is refused, whatever the other fields. */
 static void test_version(void **state)
 {
 	uint8_t bytes[64] = { WIRE_SEND_ONLY };
@@ -361,7 +361,7 @@ static void test_error_names(void **state)
 }
 
 /*
- * What was in the structure before does not matter: fields that the opcode does not carry are 0.
+ * The previous contents of the structure do not matter: fields that the opcode does not have are 0.
  */
 static void test_every_field_is_set(void **state)
 {
@@ -444,7 +444,7 @@ static void test_packet_that_changes(void **state)
 		for (i = 0; i < 1000; i++) {
 			unsigned int header, whole;
 
-			/* What a compiler knows of the bytes ends here. */
+			/* The compiler must not assume anything about the bytes from here on. */
 			atomic_thread_fence(memory_order_seq_cst);
 			if (wire_parse(moving.bytes, sizeof(moving.bytes), &packet) != WIRE_OK)
 				continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What a thread that polls in vain finds out about itself, and how soon it yields then. */
+/* Scheduler statistics of a thread whose polls find nothing, and how soon it yields then. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void test_sleeps(void **state)
 	pthread_join(other, NULL);
 }
 
-/* A thread that is ready on the same processor has it meanwhile, which is no sleep of this one. */
+/* A ready thread on the same processor runs in between; this thread has not slept. */
 static void test_preemptions(void **state)
 {
 	cpu_set_t before, one;
@@ -97,7 +97,7 @@ static void test_patience_alone(void **state)
 	assert_int_equal(times_asked, 0);
 	for (uint64_t took = 1001; took < 100000; took += 1000)
 		assert_int_equal(patience_after(&patience, took), POLLER_PATIENCE_NS);
-	/* What happened before is not what the yield has found, but counts once. */
+	/* Switches from before do not belong to the yield, but count once. */
 	told_preemptions = 7;
 	assert_int_equal(patience_after(&patience, 1500), 0);
 	assert_int_equal(patience_after(&patience, 1500), POLLER_PATIENCE_NS);
@@ -115,9 +115,9 @@ static void test_patience_shared(void **state)
 }
 
 /*
- * It has had it for long: it computes, and is not waited for, if waits find work meanwhile.  Yields
- * that find no thread, as when it has used up its share, do not show that; one that is quick shows
- * that it does not compute.
+ * Another thread has used the processor for long: it computes, and is not waited for, if waits find
+ * work in between.  Yields without another ready thread, as when it has used up its time slice, do
+ * not show that; a short yield shows that it does not compute.
  */
 static void test_patience_beside_computing(void **state)
 {
@@ -144,7 +144,7 @@ static void test_patience_beside_computing(void **state)
 	assert_int_equal(patience_after(&patience, 600000), 2 * POLLER_PATIENCE_NS);
 }
 
-/* Others poll as well and are patient: waits find nothing, and end sooner each time. */
+/* Other threads poll as well: waits find no work, and get shorter each time. */
 static void test_patience_beside_pollers(void **state)
 {
 	struct poller_patience patience = { .ns = 10000000 };

@@ -22,7 +22,7 @@
 enum {
 	BUFFER_BYTES = 256 * 1024,
 };
-/* In which a busy machine lets the helper run. */
+/* Time limit within which a busy host lets the helper thread run. */
 #define PATIENCE_NS UINT64_C(10000000000)
 
 static uint8_t from_memory[BUFFER_BYTES], to_memory[BUFFER_BYTES];
@@ -234,7 +234,7 @@ static void test_deadline_wakes_helper(void **state)
 	a.timeout_code = 12; /* 16.8 ms */
 	a.retry_count = 1;
 	end_connect(&a, a.qp.qpn + 1);
-	/* Let it fall asleep for ever first. */
+	/* Let it fall asleep first, without a timeout. */
 	usleep(20000);
 	begin = progress_now();
 	assert_true(end_send(&a, from_memory, 100));
@@ -310,7 +310,7 @@ static void test_nothing_left(void **state)
 		progress_put(same);
 		progress_put(progress);
 		assert_null(progress_current());
-		/* The kernel says that a thread is over before the last trace of it has gone. */
+		/* The kernel reports the end of a thread before it has removed its last trace. */
 		for (int ms = 0; ms < 1000 && find_thread("uroce"); ms++)
 			usleep(1000);
 		assert_int_equal(find_thread("uroce"), 0);
@@ -380,7 +380,10 @@ static void test_faults(void **state)
 		assert_true(end_receive(&b, to_memory, BUFFER_BYTES));
 		assert_true(end_send(&a, from_memory, length));
 		assert_true(end_poll_for(progress, &b.received, received + 1));
-		/* What was received may still be sent again: the buffer is not ours before. */
+		/*
+		 * A received message may still be retransmitted: the buffer must not be reused
+		 * before its ACK.
+		 */
 		assert_true(end_poll_for(progress, &a.sent, received + 1));
 		assert_int_equal(b.lengths[received % END_SLOTS], length);
 		assert_memory_equal(to_memory, from_memory, length);

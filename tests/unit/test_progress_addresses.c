@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A process that hears many addresses of its host: a turn must not cost a system call for each.
+ * A process that receives at many addresses of its host: a turn must not cost a system call for
+ * each.
  */
 #include "progress_end.h"
 

@@ -48,7 +48,7 @@ static void *finish(void *arg)
 	(void)arg;
 	atomic_fetch_add(&finishers, 1);
 	aside_finish(&aside);
-	/* What has been done by then. */
+	/* Number of works done by then. */
 	return (void *)(uintptr_t)atomic_load(&done);
 }
 
@@ -69,7 +69,7 @@ static void begin_to_finish(pthread_t *thread)
 	assert_int_equal(pthread_create(thread, NULL, finish, NULL), 0);
 	while (!atomic_load(&finishers))
 		usleep(100);
-	/* Until it waits, which nothing tells. */
+	/* Until it waits; there is no event for that. */
 	usleep(5000);
 }
 
@@ -93,7 +93,7 @@ static void test_finish_waits(void **state)
 	assert_int_equal(finished(thread), 1);
 }
 
-/* Another user may have begun meanwhile, and would miss what has changed. */
+/* Another user may have scheduled work in between, and would miss changes. */
 static void test_finish_loses_nothing(void **state)
 {
 	pthread_t thread;
@@ -134,7 +134,7 @@ static void *want(void *arg)
 	return NULL;
 }
 
-/* It is done by the first that comes upon it, also what others do meanwhile. */
+/* Without a thread the first caller does the work, including that of others. */
 static void test_no_thread(void **state)
 {
 	pthread_t first, second;

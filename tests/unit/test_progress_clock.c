@@ -31,7 +31,7 @@ enum {
 	LENGTH = 20000, /* bytes of a message of several packets */
 };
 
-/* What pauses have added to the clock, and its value when the last of them was over. */
+/* Time that pauses have added to the clock, and its value at the end of the last pause. */
 static atomic_uint_fast64_t paused, pause_ended;
 /* Unless 0, the clock stands, but for a moment with each look at it, which are counted. */
 static atomic_uint_fast64_t looks;
@@ -109,7 +109,7 @@ static void test_rnr_wait(void **state)
 	end.timeout_code = 0; /* never */
 	end_connect(&end, 0x123456);
 	demux_peer_open(&peer, "127.0.0.1");
-	/* No other thread makes a turn meanwhile. */
+	/* No other thread makes a turn while the lock is held. */
 	turn_lock(progress);
 	assert_true(end_send(&end, &byte, 1));
 	refuse();
@@ -126,7 +126,10 @@ static void test_rnr_wait(void **state)
 	progress_put(progress);
 }
 
-/* What has been written there, be it by the helper's turn: that holds the lock of end meanwhile. */
+/*
+ * The byte written there, perhaps by the helper's turn, which holds the lock of end while it
+ * writes.
+ */
 static uint8_t byte_at(struct progress_end *writer, const uint8_t *place)
 {
 	uint8_t byte;

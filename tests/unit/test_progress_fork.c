@@ -91,9 +91,9 @@ static void wait_for_child(pid_t child)
 }
 
 /*
- * The allocator of the address sanitizer knows nothing of fork(): a child whose parent had a thread
- * in it just then waits for ever when it takes memory.  A thread that begins takes some; the helper
- * has begun when it has made a turn.
+ * The allocator of the address sanitizer does not handle fork(): a child whose parent had a thread
+ * in it at that moment waits without end when it allocates memory.  A starting thread allocates;
+ * the helper thread has started when it has made a turn.
  */
 static void await_helper(struct progress *progress)
 {

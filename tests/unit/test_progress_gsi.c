@@ -19,7 +19,7 @@
 #include "wire/bytes.h"
 
 enum {
-	/* What has not come until then is lost: others may have the processor. */
+	/* Time after which a MAD counts as lost: others may have the processor. */
 	LOST_MS = 200,
 };
 
@@ -218,7 +218,7 @@ static void test_by_port(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
-/* Ask from each process, by both kinds of request; owner says which one is to be asked, and how. */
+/* Sends both kinds of request from each process; owner selects the destination and its form. */
 static void ask_loopback(struct gsi_agent agents[3], const struct mad_spec *like,
 			 unsigned int owner, enum gsi_for reason)
 {
@@ -365,7 +365,7 @@ static void test_others_die(void **state)
 	gsi_agent_stop(&agents[4]);
 }
 
-/* What is for a process that has died comes to the holder, which is told so. */
+/* A MAD for a process that has exited is passed to a client, with that information. */
 static void test_dead_owner(void **state)
 {
 	struct gsi_agent agents[3];
@@ -433,8 +433,8 @@ static void test_owner_dies_meanwhile(void **state)
 }
 
 /*
- * A REP or RTU to a process that lives but does not hear the address is not answered, for that
- * would end its connection; to one that has died it is, and a DREQ always.
+ * A REP or RTU for a living process that does not receive at the address gets no response, as that
+ * would end its connection; for a process that has exited it does, and a DREQ always.
  */
 static void test_reply_to_no_member(void **state)
 {
@@ -469,7 +469,7 @@ static void test_reply_to_no_member(void **state)
 		gsi_agent_stop(&agents[i]);
 }
 
-/* A listener of any address is heard at one that comes later, too. */
+/* A listener at any address also receives at addresses that are added later. */
 static void test_later_address(void **state)
 {
 	struct gsi_agent agents[2];

@@ -61,7 +61,10 @@ static void send_right(uint32_t tag)
 	gsi_agent_expect(&agent, tag, GSI_FOR_THIS);
 }
 
-/* The ICRC made anew unless it shall be wrong; nothing may arrive but what is right behind it. */
+/*
+ * Computes the ICRC again unless it must be wrong; nothing but the valid packet after it may
+ * arrive.
+ */
 static void expect_dropped(size_t length, bool right_icrc, enum progress_counter counter)
 {
 	static uint32_t tag = 1000;
@@ -145,7 +148,7 @@ static void test_flood(void **state)
 	uint64_t received, lost;
 
 	(void)state;
-	/* They do not say which process they are for. */
+	/* They do not name the process that they are for. */
 	for (unsigned int i = 0; i < SEGMENTS; i++) {
 		struct mad_spec spec = { .attribute = MAD_DREQ, .tag = i };
 		uint8_t mad[MAD_BYTES];

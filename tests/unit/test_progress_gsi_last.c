@@ -91,7 +91,7 @@ static void test_one_after_the_other(void **state)
 	gsi_agent_stop(&agents[2]);
 }
 
-/* An exit is a death as well, if the process has not said it itself. */
+/* An exit counts as a death as well, if the process has not sent the messages itself. */
 static void test_exit(void **state)
 {
 	(void)state;
@@ -102,7 +102,7 @@ static void test_exit(void **state)
 	gsi_agent_stop(&agents[1]);
 }
 
-/* It has given the address back, and lives: nothing is said for it. */
+/* The process has closed the address and lives: no message is sent for it. */
 static void test_living(void **state)
 {
 	struct gsi_order order = { .what = GSI_ADDR_PUT };

@@ -61,7 +61,7 @@ static void test_fork(void **state)
 	gsi_agent_stop(&agents[1]);
 }
 
-/* While threads poll, in the holder or in the member, MADs and deadlines are served as ever. */
+/* While threads of either process poll, MADs and deadlines are served. */
 static void test_pollers(void **state)
 {
 	const struct gsi_order poll = { .what = GSI_POLL };
@@ -143,8 +143,8 @@ static void test_faults(void **state)
 }
 
 /*
- * Ten processes, of which one after the other is killed and begins anew: two that live all the time
- * reach each other, and listeners are found, at the latest when the third is sent.
+ * Ten processes are killed and restarted one after the other: two that live all the time reach each
+ * other, and listeners are found at the third request at the latest.
  */
 static void test_deaths(void **state)
 {

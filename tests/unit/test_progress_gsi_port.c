@@ -69,7 +69,7 @@ static void test_conflicts(void **state)
 		if (inside != pair->wanted)
 			print_error("pair %u in one process\n", i);
 		assert_int_equal(inside, pair->wanted);
-		/* What the first process has bound just now would be in the way as well. */
+		/* The port that the first process has just bound would conflict as well. */
 		if (pair->wanted == 0)
 			continue;
 		across = second_of(&agents[1], pair, port);
@@ -93,7 +93,7 @@ static void test_conflicts(void **state)
 	gsi_agent_stop(&agents[1]);
 }
 
-/* What is closed can be bound by another process at once. */
+/* A closed port can be bound by another process at once. */
 static void test_closed_is_free(void **state)
 {
 	struct gsi_order close = { .what = GSI_CLOSE };

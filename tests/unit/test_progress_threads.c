@@ -81,7 +81,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-/* What tools and event handlers do meanwhile. */
+/* Actions of tools and event handlers at the same time. */
 static atomic_bool over;
 
 static void visit(struct progress_qp *qp, void *arg)

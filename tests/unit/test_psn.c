@@ -102,7 +102,7 @@ static void test_random_triples(void **state)
 	}
 }
 
-/* psn_in() says what counting the n numbers one by one says. */
+/* psn_in() returns the same as counting the n numbers one by one. */
 static void test_window_by_counting(void **state)
 {
 	static const uint32_t firsts[] = { 0, 1, 17, PSN_MASK, PSN_MASK - 1, PSN_MASK - 17, HALF };

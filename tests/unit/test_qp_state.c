@@ -169,7 +169,9 @@ static void test_moves_without_requirements(void **state)
 					 ENG_MODIFY_OK);
 }
 
-/* What a service does not have may not be given; what a state may change may. */
+/*
+ * Attributes that a service does not have are refused; those that a state may change are accepted.
+ */
 static void test_optional_and_extra_attributes(void **state)
 {
 	static const struct {

@@ -39,7 +39,7 @@ static void reset_model(void)
 	memset(&model, 0, sizeof(model));
 }
 
-/* What a frame takes, by counting and not by formula. */
+/* Size of a frame in the ring, by counting and not by formula. */
 static unsigned int room_of(unsigned int bytes)
 {
 	unsigned int room = 0;
@@ -152,7 +152,7 @@ static void model_next(struct ring_fixture *fixture)
 	model.given = true;
 }
 
-/* What was given is still as it was, whatever has been written since. */
+/* A frame is unchanged until it is released, whatever has been written since. */
 static void model_release(struct ring_fixture *fixture)
 {
 	struct uroce_abi_frame frame;
@@ -181,7 +181,7 @@ static void check_positions(const struct ring_fixture *fixture)
 	assert_int_equal(link_ring_has_more(&fixture->reader), model.count > 0);
 }
 
-/* Either side may begin anew: the ring goes on, and what was not released comes again. */
+/* Either side may reopen the ring: it continues, and unreleased frames are returned again. */
 static void model_reopen(struct ring_fixture *fixture)
 {
 	if (draw(2)) {

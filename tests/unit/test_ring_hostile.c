@@ -22,7 +22,9 @@ static enum link_ring_result next_of(struct ring_fixture *fixture)
 	return link_ring_next(&fixture->reader, &frame, &bytes);
 }
 
-/* A reader at read, of a ring with frames of bytes each that are said to end at written. */
+/*
+ * A reader at position read, of a ring with frames of this many bytes each and the end at written.
+ */
 static enum link_ring_result read_hostile(struct ring_fixture *fixture, uint64_t read,
 					  uint64_t written, uint32_t bytes)
 {
@@ -36,7 +38,7 @@ static enum link_ring_result read_hostile(struct ring_fixture *fixture, uint64_t
 	if (read % UNIT == 0)
 		put_head(fixture, read, bytes);
 	result = next_of(fixture);
-	/* What it says it says again, and a frame that is not there is not released. */
+	/* A second call has the same result, and a frame that does not exist is not released. */
 	assert_int_equal(next_of(fixture), result);
 	assert_int_equal(fixture->shared->read, skips ? read - read % ROOM + ROOM : read);
 	return result;
@@ -63,7 +65,7 @@ static void test_hostile_writer_positions(void **state)
 		assert_int_equal(read_hostile(fixture, read, read + 64, 8), LINK_RING_OK);
 		assert_int_equal(read_hostile(fixture, read, read + ROOM, 8), LINK_RING_OK);
 	}
-	/* What this reader has read so far: an earlier position of its own cannot be right. */
+	/* Position that this reader has read so far: an earlier one of its own cannot be right. */
 	assert_int_equal(read_hostile(fixture, 32, 96, 8), LINK_RING_BROKEN);
 }
 
@@ -90,7 +92,7 @@ static void test_hostile_skips(void **state)
 {
 	struct ring_fixture *fixture = *state;
 
-	/* None is at the start, where it would go round for ever. */
+	/* There is no frame at the start, where the reader would loop. */
 	assert_int_equal(read_hostile(fixture, 0, 64, 0), LINK_RING_BROKEN);
 	assert_int_equal(read_hostile(fixture, 0, ROOM, 0), LINK_RING_BROKEN);
 	/* It leads beyond what is written, to what looks like a frame. */
@@ -123,7 +125,7 @@ static void test_writer_turns_back(void **state)
 	}
 	fixture->shared->written = 64;
 	assert_false(link_ring_has_more(&fixture->reader));
-	/* What was seen to be written may be read still. */
+	/* A frame that was complete may still be read. */
 	assert_int_equal(next_of(fixture), LINK_RING_OK);
 	link_ring_release(&fixture->reader);
 	assert_int_equal(next_of(fixture), LINK_RING_BROKEN);
@@ -141,7 +143,7 @@ static enum link_ring_result write_all(struct ring_fixture *fixture, unsigned in
 	return result;
 }
 
-/* Whatever the reader says, nothing is written outside, and it comes to an end. */
+/* Whatever the reader's positions, nothing is written outside, and writing ends. */
 static void test_hostile_reader(void **state)
 {
 	static const uint64_t wrong[] = { 1,	    32,		63,	    65,
@@ -175,7 +177,7 @@ static void test_hostile_reader(void **state)
 	assert_int_equal(write_all(fixture, 100), LINK_RING_BROKEN);
 }
 
-/* Where the last writer is said to have ended cannot be: not one frame is written from there. */
+/* The end of the last writer is impossible: no frame is written from there. */
 static void test_hostile_beginnings(void **state)
 {
 	static const struct {
@@ -205,7 +207,7 @@ static void test_hostile_beginnings(void **state)
 	}
 }
 
-/* A writer sees that its reader gives up, and writes nothing more until both begin anew. */
+/* A writer sees that its reader has given up, and writes nothing until both reopen. */
 static void test_giving_up(void **state)
 {
 	struct ring_fixture *fixture = *state;

@@ -71,7 +71,7 @@ static void marked(struct trace_packet *items, size_t count, const char *expecte
 		assert_int_equal((items[i].flags & TRACE_COPY) != 0, expected[i] == '1');
 }
 
-/* What came in is the copy of what went out, however often it was sent. */
+/* A received packet is the copy of the sent one, however often it was sent. */
 static void test_copies_by_way(void **state)
 {
 	struct trace_packet items[] = {
@@ -87,7 +87,7 @@ static void test_copies_by_way(void **state)
 
 	(void)state;
 	marked(items, 8, "00101000");
-	/* Of responses it is the one that arrived that is kept, and what was lost stays, too. */
+	/* Of copied responses the received one is kept, and lost ones are kept, too. */
 	for (size_t i = 0; i < 8; i++) {
 		items[i].flags &= (uint16_t)~TRACE_COPY;
 		items[i].opcode = WIRE_ACKNOWLEDGE;
@@ -260,7 +260,7 @@ static void test_frame(void **state)
 	whole[20] = 0x20; /* more fragments */
 	assert_int_equal(frame_read(DLT_EN10MB, whole, length, length, &frame), FRAME_FRAGMENT);
 	whole[20] = 0;
-	wire_put_be16(whole + 16, 200); /* IP says more than there was */
+	wire_put_be16(whole + 16, 200); /* the length in the IP header exceeds the captured bytes */
 	assert_int_equal(frame_read(DLT_EN10MB, whole, length, length, &frame), FRAME_BROKEN);
 	build_frame(whole, 20);
 	wire_put_be16(whole + 38, 7); /* less than a UDP header */
@@ -284,7 +284,7 @@ static void packet_to(struct flows *flows, uint8_t from, uint8_t to, uint32_t qp
 	flows_add(flows, &path, &wire, ++now);
 }
 
-/* Ten connections between the same hosts with the same port are told apart by their PSNs. */
+/* Ten connections between the same hosts with the same port are distinguished by their PSNs. */
 static void test_pairing_by_psn(void **state)
 {
 	struct flows flows = { 0 };
@@ -308,7 +308,7 @@ static void test_pairing_by_psn(void **state)
 	flows_free(&flows);
 }
 
-/* A queue pair's number is used again: by a PSN far away, or since REQ and REP say so. */
+/* The number of a queue pair is reused: shown by a distant PSN, or by REQ and REP. */
 static void test_generations(void **state)
 {
 	static const uint8_t from[16] = { [15] = 1 }, to[16] = { [15] = 2 };

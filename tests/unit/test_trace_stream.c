@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What is derived of one direction of a connection, from packets that are built here one by one.
- * Time goes on by a microsecond with each packet.
+ * Results for one direction of a connection, from packets that are built here one by one.  Each
+ * packet advances the time by a microsecond.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,7 +123,7 @@ static void test_lsn(void **state)
 	ask(WIRE_SEND_ONLY, 0x1a, 0);
 	ask_read(0x1b, 10);
 	assert_int_equal(stream.lsn, 0x20);
-	/* Said again with what was begun meanwhile, it is the same. */
+	/* The repeated ACK, after further requests were started, has no effect. */
 	ack(0x17, 6, 0x18);
 	assert_int_equal(stream.lsn, 0x20);
 	/* By rule U3: an old one moves nothing back, and nor does one that promises less. */
@@ -171,7 +171,7 @@ static void test_late_initial_credits(void **state)
 	nothing_broken();
 	end();
 
-	/* Where the capture begins amid a connection, earlier credits are not known. */
+	/* If the capture starts within a connection, earlier credits are unknown. */
 	begin();
 	ask(WIRE_SEND_ONLY, 100, ASKS);
 	ack(99, 1, 5);
@@ -182,7 +182,7 @@ static void test_late_initial_credits(void **state)
 	nothing_broken();
 	end();
 
-	/* Nor amid a message. */
+	/* Nor within a message. */
 	begin();
 	ask(WIRE_SEND_LAST, 100, ASKS);
 	ack(99, 1, 5);
@@ -261,7 +261,7 @@ static void test_uncredited(void **state)
 	end();
 }
 
-/* All numbers wrap at 24 bits, and a capture that begins amid a connection learns them. */
+/* All numbers wrap at 24 bits, and a capture that starts within a connection finds them. */
 static void test_wrap(void **state)
 {
 	(void)state;
@@ -419,14 +419,14 @@ static void test_read(void **state)
 	ask_read(NEAR_WRAP + 4, 1);
 	ask_read(NEAR_WRAP + 5, 1);
 	broken(RULE_READ_DEPTH, 1);
-	/* By rule S8: an ACK behind them says that their responses are lost. */
+	/* By rule S8 an ACK after them shows that their responses were lost. */
 	ask(WIRE_SEND_ONLY, NEAR_WRAP + 6, ASKS);
 	ack_unlimited(NEAR_WRAP + 6, 5);
 	assert_int_equal(stream.counts.implied_naks, 2);
 	end();
 }
 
-/* Packets that the capture has lost: nothing is concluded from what they may have said. */
+/* Packets that the capture has lost: nothing is concluded from their possible contents. */
 static void test_gap(void **state)
 {
 	(void)state;
@@ -446,7 +446,7 @@ static void test_gap(void **state)
 	stream_free(&stream);
 }
 
-/* What each of these rules forbids. */
+/* Packets that violate each of these rules. */
 static void test_shape(void **state)
 {
 	struct trace_packet odd;

@@ -40,7 +40,7 @@ static enum ibv_wr_opcode begin(struct world *world, struct batch *batch, struct
 	else if (batch->pair->type == IBV_QPT_UC)
 		kinds = 7;
 	draw_remote(world, batch->pair, &addr, &key);
-	/* Those about keys mostly fail, and with them the queue pair. */
+	/* Operations on keys mostly fail, and with them the queue pair. */
 	kind = below(world, kinds);
 	if (kind >= 4 && kind <= 6 && chance(world, 70))
 		kind = below(world, 4) % kinds;

@@ -258,7 +258,7 @@ static void draw_attributes(struct world *world, struct ibv_qp_attr *attr, int m
 	*odd |= (mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7;
 }
 
-/* A queue pair that a call can tell about. */
+/* A queue pair that can be queried. */
 static struct pair *pick_pair(struct world *world)
 {
 	struct pair *pair = PICK(world, pairs);

@@ -166,7 +166,7 @@ enum work_kind {
 /* A request that was accepted; its wr_id is its place plus world.first_id. */
 struct work {
 	enum work_kind kind;
-	bool outstanding; /* neither completed nor forgotten by RESET or destruction */
+	bool outstanding; /* neither completed nor dropped by RESET or destruction */
 	bool signaled;
 	enum ibv_wr_opcode opcode;
 	uint32_t next;
@@ -298,7 +298,7 @@ void do_resize(struct world *world);
 void do_moderate(struct world *world);
 void do_create_shared(struct world *world);
 void do_modify_shared(struct world *world);
-/* May have overrun by now? */
+/* Returns true if it may have overrun by now. */
 bool may_be_dead(const struct queue *queue);
 
 /* ---- pairs.c: making queue pairs ---- */

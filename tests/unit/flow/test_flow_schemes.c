@@ -121,7 +121,7 @@ static void test_each_scenario_has_a_control(void **state)
 	}
 }
 
-/* What the documents say, in figures. */
+/* The figures of the documents. */
 static void test_claims(void **state)
 {
 	struct world_result rnr = run("one-way", "rnr", 1), rds = run("one-way", "rds", 1);

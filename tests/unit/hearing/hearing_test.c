@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * At which addresses the connection manager is heard while addresses come and go or cannot be
- * opened, and what becomes of that when its start fails and when the process ends.
+ * Addresses at which the connection manager receives while addresses appear and disappear or cannot
+ * be opened, and after its start fails or the process exits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ enum {
 	SECOND_ONE,
 	THIRD,
 	ADDRESSES,
-	/* What would take longer never ends. */
+	/* Time limit: a test that takes longer hangs. */
 	PATIENCE_S = 20,
 };
 
@@ -145,7 +145,7 @@ static void expect_heard(unsigned int address, bool heard)
 	assert_int_equal(host[address].references, heard);
 }
 
-/* Nothing is heard yet. */
+/* No address is open yet. */
 static int begin_host(void **state)
 {
 	(void)state;
@@ -212,7 +212,7 @@ static void *begin_too(void *arg)
 	return arg;
 }
 
-/* Does the thread end?  One that does not is left behind. */
+/* Fails if the thread does not end; it is left behind then. */
 static void run_thread(void *(*routine)(void *))
 {
 	struct timespec until;
@@ -224,7 +224,7 @@ static void run_thread(void *(*routine)(void *))
 	pthread_timedjoin_np(thread, NULL, &until);
 }
 
-/* As the real one it waits for the thread in which a change is told, and others begin meanwhile. */
+/* Waits, as the real one does, for the thread that reports a change, while others begin. */
 void __wrap_uroce_stop(struct progress *progress)
 {
 	(void)progress;
@@ -273,7 +273,7 @@ static void test_any(void **state)
 	close_box(&box);
 }
 
-/* What an id is bound to may come back: it is heard as long as the id is there. */
+/* The address that an id is bound to may return: it is opened as long as the id exists. */
 static void test_bound(void **state)
 {
 	int fd = open_channel();
@@ -295,7 +295,7 @@ static void test_bound(void **state)
 	world_close(fd);
 }
 
-/* All of 127.0.0.0/8 is heard at 127.0.0.1, for which an id of another one has asked. */
+/* All of 127.0.0.0/8 is received at 127.0.0.1, for which an id of another address has asked. */
 static void test_bound_to_loopback(void **state)
 {
 	int fd = open_channel();
@@ -327,7 +327,9 @@ static void test_device_gone(void **state)
 	world_close(fd);
 }
 
-/* A connection goes on without its ids until the peer knows of its end, and is heard as long. */
+/*
+ * A connection continues without its ids until the peer knows of its end, and so does its address.
+ */
 static void test_connection(void **state)
 {
 	struct box box;

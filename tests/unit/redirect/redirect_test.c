@@ -106,7 +106,7 @@ static void is_redirected(const struct library *library)
 	assert_int_equal(library->close(OUR_FD), 0);
 	assert_int_equal(library->call_close(OUR_FD), 0);
 	assert_int_equal(closed, 2);
-	/* What is not ours is the C library's. */
+	/* Calls for other files reach the C library. */
 	fd = library->open("/dev/null");
 	assert_uint_in_range(fd, 0, 1023);
 	assert_int_equal(library->is_device(fd), 1);

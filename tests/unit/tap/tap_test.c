@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the capture shows of packets that the link takes, and of those that it does not.  The link
- * is three functions here.
+ * Records of the capture for packets that the link accepts, and for those that it does not.  The
+ * link is three functions here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void send_burst(enum tap_kind kind, int result)
 	assert_int_equal(peer.calls, calls + 1);
 }
 
-/* What a full link has not taken will be sent again, and is in the file then: once. */
+/* A packet that a full link did not accept will be sent again, and is in the file then, once. */
 static void test_full_link(void **state)
 {
 	const struct pcapng_file *file;
@@ -99,7 +99,7 @@ static void test_full_link(void **state)
 		assert_string_equal(file->packet[i].comment, "");
 }
 
-/* What is not sent again is lost, and the file says so. */
+/* A packet that is not sent again is lost, and the file shows it. */
 static void test_full_link_once(void **state)
 {
 	static const int errors[] = { -EAGAIN, -ENOBUFS };

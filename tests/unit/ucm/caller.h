@@ -17,7 +17,7 @@ int create_ib_id(int fd, uint8_t qp_type, uint32_t *id);
 int destroy_id(int fd, uint32_t id, uint32_t *reported);
 /* address: "a.b.c.d", or NULL for any. */
 int bind_id(int fd, uint32_t id, const char *address, uint16_t port);
-/* Any address of IPv6, and of IPv4 if the option says so. */
+/* Binds to any address of IPv6, and of IPv4 if the option allows it. */
 int bind_ipv6_id(int fd, uint32_t id, uint16_t port);
 int listen_id(int fd, uint32_t id, uint32_t backlog);
 int resolve_id(int fd, uint32_t id, const char *address, uint16_t port);
@@ -27,9 +27,9 @@ int resolve_route_id(int fd, uint32_t id);
 int query_route_id(int fd, uint32_t id, struct rdma_ucm_query_route_resp *answer);
 /* The port that the id is bound to. */
 uint16_t port_of(int fd, uint32_t id);
-/* The queue pair number that connect_id() and accept_id() say. */
+/* Queue pair number that connect_id() and accept_id() pass. */
 uint32_t qpn_of(uint32_t id);
-/* The RNR retry count that both say: 5. */
+/* RNR retry count that both pass: 5. */
 extern uint8_t said_rnr_retry;
 int connect_id(int fd, uint32_t id, const void *data, uint8_t length);
 int accept_id(int fd, uint32_t id, uint64_t uid, const void *data, uint8_t length);

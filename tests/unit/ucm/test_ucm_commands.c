@@ -18,7 +18,7 @@
 #include "ucm/way_in.h"
 #include "world.h"
 
-/* A write that is too short, or says more than it has, or names no command, is EINVAL. */
+/* A write that is too short, is shorter than its length field, or has no known command: EINVAL. */
 static void framing(void **state)
 {
 	struct rdma_ucm_cmd_hdr header = { .cmd = RDMA_USER_CM_CMD_DISCONNECT, .in = 4 };
@@ -156,7 +156,10 @@ static void no_loopback_device(void **state)
 	world_close(fd);
 }
 
-/* A port is one id's, unless all that share it say so; and it is free when the id is gone. */
+/*
+ * A port belongs to one id, unless all that share it allow reuse; it is free when the id is
+ * destroyed.
+ */
 static void ports(void **state)
 {
 	int fd = open_channel(), on = 1;
@@ -207,7 +210,7 @@ static void options_of_bound(void **state)
 	assert_int_equal(bind_id(fd, second, NULL, 7471), EADDRINUSE);
 	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)), 0);
 	assert_int_equal(bind_id(fd, second, NULL, 7471), 0);
-	/* Too late, and as if nothing had been said. */
+	/* Too late: the option has no effect. */
 	assert_int_equal(option_id(fd, first, 0, RDMA_OPTION_ID_AFONLY, &off, sizeof(off)),
 			 EADDRINUSE);
 	assert_int_equal(world_ports(), 2);
@@ -217,7 +220,7 @@ static void options_of_bound(void **state)
 	assert_int_equal(world_ports(), 0);
 }
 
-/* Of the events only two are a program's to write. */
+/* Programs may write two of the events only. */
 static void written_events(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -248,7 +251,7 @@ static void written_events(void **state)
 	world_close(fd);
 }
 
-/* An address that cannot be opened is told by the event; the id can be used again. */
+/* An address that cannot be opened is reported by an event; the id can be used again. */
 static void resolving_fails(void **state)
 {
 	int fd = open_channel();
@@ -266,7 +269,9 @@ static void resolving_fails(void **state)
 	world_close(fd);
 }
 
-/* As the kernel: QUERY_ROUTE tells an AF_IB address as far as there is room, and no byte more. */
+/*
+ * As in the kernel: QUERY_ROUTE returns an AF_IB address as far as there is room, and no byte more.
+ */
 static void ib_addresses_are_cut(void **state)
 {
 	const uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 };

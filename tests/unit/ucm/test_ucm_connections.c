@@ -11,7 +11,7 @@
 
 #include "box.h"
 
-/* What is said when a connection is asked for, accepted, used and closed, field by field. */
+/* Events of a connection that is requested, accepted, used and closed, field by field. */
 static void whole_connection(void **state)
 {
 	const uint8_t zeros[200] = { 0 };
@@ -37,7 +37,7 @@ static void whole_connection(void **state)
 	assert_int_equal(event.param.conn.qp_num, qpn_of(box.active));
 	assert_int_equal(event.param.conn.retry_count, 6);
 	assert_int_equal(event.param.conn.rnr_retry_count, 5);
-	/* rule C19 test: the bit says that this queue pair reports credits. */
+	/* rule C19 test: the bit shows that this queue pair reports credits. */
 	assert_int_equal(event.param.conn.flow_control, 1);
 	box.passive = event.id;
 
@@ -147,7 +147,7 @@ static void rnr_timers(void **state)
 	said_rnr_retry = usual;
 }
 
-/* A reason and private data of a full size come with a refusal; what was not said is zero. */
+/* A rejection has its reason and private data of full size; other fields are zero. */
 static void refusals(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -179,7 +179,7 @@ static void refusals(void **state)
 	close_box(&box);
 }
 
-/* The server begins to listen after it was asked, and no side hears of that. */
+/* The server starts to listen after the request, and neither side gets an event of that. */
 static void listens_late(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -207,7 +207,7 @@ static void listens_late(void **state)
 	close_box(&box);
 }
 
-/* As many requests as the backlog says may wait unread; the next one is refused at once. */
+/* The backlog limits the number of unread requests; the next one is rejected at once. */
 static void backlog(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -231,7 +231,7 @@ static void backlog(void **state)
 	close_box(&box);
 }
 
-/* Requests that have not been read end with their listener, and count as never told. */
+/* Unread requests end with their listener, and count as never reported. */
 static void listener_goes(void **state)
 {
 	struct box box;
@@ -251,7 +251,7 @@ static void listener_goes(void **state)
 	close_box(&box);
 }
 
-/* An id that the program has not accepted says nothing; accepting it says what has become of it. */
+/* An id that the program has not accepted raises no event; accepting it returns its state. */
 static void given_up_before_it_was_accepted(void **state)
 {
 	struct box box;
@@ -266,7 +266,7 @@ static void given_up_before_it_was_accepted(void **state)
 	close_box(&box);
 }
 
-/* A channel that is closed says good-bye for all its ids. */
+/* Closing a channel sends a DREQ or REJ for each of its ids. */
 static void channel_goes(void **state)
 {
 	struct box box;
@@ -274,7 +274,7 @@ static void channel_goes(void **state)
 	(void)state;
 	open_box(&box, RDMA_PS_TCP, 9);
 	establish(&box);
-	/* One for each end; a process that is killed says it by these. */
+	/* One for each end, to be sent if the process is killed. */
 	assert_int_equal(world_last_messages(), 2);
 	world_close(box.client);
 	world_deliver();
@@ -300,7 +300,7 @@ static void unreachable(void **state)
 	close_box(&box);
 }
 
-/* Events move with their id, and their number is told. */
+/* Events move with their id, and their number is returned. */
 static void migration(void **state)
 {
 	struct rdma_ucm_event_resp event;
@@ -349,7 +349,9 @@ static void rtu_is_lost(void **state)
 	close_box(&box);
 }
 
-/* The RTU is lost, and what the peer has sent behind it says the same; once, and to that end only.
+/*
+ * The RTU is lost, and the peer's first request establishes the connection; once, and at that end
+ * only.
  */
 static void first_request_establishes(void **state)
 {
@@ -373,7 +375,7 @@ static void first_request_establishes(void **state)
 	world_first_request(qpn_of(box.active));
 	expect_no_event(box.server);
 	expect_no_event(box.client);
-	/* What waits for nothing is not repeated. */
+	/* A message that expects no response is not repeated. */
 	world_pass(20 * SECOND);
 	assert_int_equal(world_deliver(), 0);
 	assert_int_equal(disconnect_id(box.client, box.active), 0);

@@ -146,7 +146,7 @@ static void waiting_ones_go(void **state)
 			assert_int_equal(world_deliver(), 0);
 		}
 	}
-	/* The first, the last and one amid each queue. */
+	/* The first, the last and a middle one of each queue. */
 	for (int i = 0; i < ASKERS; i++) {
 		if (i % 3 == 1)
 			alive++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* A device goes: what of it is told, and what can still be done. */
+/* Removal of a device: its events, and the calls that still succeed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Both ends of a connection are told once; then each can be destroyed, and nothing else. */
+/* Both ends of a connection get one event; then each can be destroyed, and nothing else. */
 static void connection(void **state)
 {
 	struct rdma_ucm_query_route_resp route;
@@ -66,7 +66,7 @@ static void listener(void **state)
 	close_box(&box);
 }
 
-/* Nothing is told of a request that was not accepted; accepting it fails. */
+/* A request that was not accepted raises no event; accepting it fails. */
 static void request(void **state)
 {
 	struct box box;

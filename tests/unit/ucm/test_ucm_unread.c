@@ -13,7 +13,7 @@
 
 #include "box.h"
 
-/* The handle that the request has, though it was not told. */
+/* Handle of the request, whose event has not been read. */
 static uint32_t ask_unread(struct box *box)
 {
 	uint32_t next;
@@ -129,7 +129,7 @@ static void listener_moves(void **state)
 	close_box(&box);
 }
 
-/* What a program that guesses has written of the request is where the request is. */
+/* Events that a program wrote for a guessed id move with the request. */
 static void written_events_move(void **state)
 {
 	struct box box;
