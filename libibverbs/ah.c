@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Address handles made from a received datagram, and the Ethernet address of a GID.  The real
- * functions would do, if they did not look up GIDs without going through the loader in some
- * distributions' builds.
+ * Address handles created from a received datagram, and the Ethernet address of a GID.  The real
+ * functions cannot be used: in some distributions' builds they call the library's own GID functions
+ * directly, so that the drop-in's are not called.
  */
 #include <endian.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "dropin.h"
 #include "neighbour.h"
 
-/* Before the IPv4 header in the 40 bytes that an InfiniBand GRH would fill. */
+/* Bytes before the IPv4 header in the 40-byte GRH area. */
 #define GRH_PAD_BYTES 20
 #define FLOW_LABEL_MASK 0xfffffu
 
@@ -32,7 +32,10 @@ static bool checksum_is_right(const struct iphdr *header)
 	return sum == 0xffff;
 }
 
-/* 4, 6, or 0 for neither: the first bytes are undefined when the header is IPv4's. */
+/*
+ * Returns 4, 6, or 0 if the GRH area has neither header.  The bytes before an IPv4 header are
+ * undefined and may look like an IPv6 header.
+ */
 static int ip_version(const struct ibv_grh *grh, const struct iphdr *ipv4)
 {
 	bool may_be_6 = be32toh(grh->version_tclass_flow) >> 28 == 6;
@@ -144,7 +147,7 @@ DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv
 	return create ? create(pd, &attr) : NULL;
 }
 
-/* As in the real library, a failure is a negative number. */
+/* Returns 0 or a negative errno, as the real function does. */
 DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 					      uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The list of devices, and what is asked of a device that is not open. */
+/* The device list, and queries of devices that are not open. */
 #include <endian.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "dropin.h"
 #include "redirect.h"
 
-/* The real library is asking for itself, and could not cope with devices that it has not made. */
+/* Set while the real library lists devices for itself: it cannot handle devices of the drop-in. */
 static _Thread_local bool only_real_devices;
 
 static atomic_bool kernel_devices;
@@ -33,12 +33,15 @@ static struct ibv_device **real_devices(int *count)
 	return list;
 }
 
-/* Takes over both lists and what they hold; left may be NULL. */
+/*
+ * Returns the concatenation of both lists, which it frees, or NULL if out of memory (then both are
+ * unchanged).  left may be NULL.
+ */
 static struct ibv_device **join(struct ibv_device **left, unsigned int left_count,
 				struct ibv_device **right, unsigned int right_count)
 {
 	size_t bytes = sizeof(*left) * ((size_t)left_count + right_count + 1);
-	/* ibv_free_device_list() frees the list with free(). */
+	/* ibv_free_device_list() calls free(). */
 	struct ibv_device **joined = realloc(left, bytes);
 
 	if (!joined)
@@ -63,8 +66,7 @@ DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	if (provider && provider->list_devices(&ours, &our_count) == 0) {
 		joined = join(list, (unsigned int)count, ours, our_count);
 		if (joined) {
-			/* Without the kernel's RDMA the real library has no list: ours is enough.
-			 */
+			/* Without kernel RDMA support the real library fails. */
 			list = joined;
 			count += (int)our_count;
 			saved = 0;
@@ -89,8 +91,9 @@ DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 }
 
 /*
- * An index is the kernel's, for questions by netlink (UCX): it has given our devices none.  Only
- * librdmacm gets one, which it compares with those that our connection manager returns.
+ * The index identifies a device in the kernel's netlink API, which UCX uses, so uroce devices have
+ * none.  Only librdmacm gets one: it compares it with those that uroce's connection manager
+ * returns.
  */
 DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
@@ -106,8 +109,8 @@ DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
 }
 
 /*
- * The real function looks for the device of a character device in the whole list, following
- * pointers to sysfs data that ours do not have.
+ * The real function searches the whole device list for the one of the descriptor, and dereferences
+ * sysfs data that uroce devices do not have; so it must not see them.
  */
 DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
@@ -116,7 +119,7 @@ DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	struct ibv_context *context;
 	struct stat status;
 
-	/* The kernel's devices are character devices; the descriptors of ours are not. */
+	/* Kernel devices have character devices; the command fds of uroce devices are none. */
 	if (fstat(cmd_fd, &status) == 0 && !S_ISCHR(status.st_mode)) {
 		provider = dropin_provider();
 		if (provider)

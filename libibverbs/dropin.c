@@ -13,11 +13,11 @@
 #include "redirect.h"
 #include "verbs/stderr_line.h"
 
-/* The name under which the real library is needed; the link beside us leads to it. */
+/* DT_NEEDED name of the real library; a symbolic link in the drop-in's directory. */
 #define REAL_NAME "libibverbs-real.so.1"
-#define PROVIDER_FILE "liburoce-rdmav34.so" /* beside us */
+#define PROVIDER_FILE "liburoce-rdmav34.so" /* in the drop-in's directory */
 
-/* A mark for the plug-in: UROCE_DROPIN_SYMBOL. */
+/* Lets the plug-in detect the drop-in: UROCE_DROPIN_SYMBOL. */
 DROPIN_EXPORT const int uroce_dropin = 1;
 
 static pthread_once_t provider_once = PTHREAD_ONCE_INIT;
@@ -57,9 +57,9 @@ static void complain(const char *what, const char *why)
 }
 
 /*
- * From our own directory, as the loader remembers it: whatever the name by which we were found and
- * whatever the working directory is now.  "$ORIGIN/..." would do as well, but not where a
- * sanitizer's or a debugging tool's dlopen() stands between, whose origin it then is.
+ * Opens a library in the drop-in's own directory, which the loader reports independently of the
+ * path used to load it and of the working directory.  "$ORIGIN/..." would resolve to the wrong
+ * directory if a sanitizer or debugging tool wraps dlopen().
  */
 static void *open_beside(const char *name)
 {
@@ -67,7 +67,7 @@ static void *open_beside(const char *name)
 	struct link_map *own;
 	Dl_info info;
 
-	/* The loader's handle of a library is its entry in the link map. */
+	/* In glibc the handle of a library is its struct link_map. */
 	if (!dladdr1(&uroce_dropin, &info, (void **)&own, RTLD_DL_LINKMAP) ||
 	    dlinfo(own, RTLD_DI_ORIGIN, path))
 		return NULL;

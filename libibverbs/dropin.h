@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A libibverbs.so.1 that programs find before the real one.  It defines the few calls that
- * libibverbs answers from the kernel, for uroce's devices; the same calls for other devices go on
- * to the real library, and every other call is found there by the loader in the first place.
+ * The drop-in: a libibverbs.so.1 that the loader finds before the real one.  It defines the few
+ * functions that libibverbs implements with the kernel, for uroce devices, and forwards them to the
+ * real library for other devices.  All other symbols are resolved to the real library by the
+ * loader.
  */
 #ifndef UROCE_LIBIBVERBS_DROPIN_H
 #define UROCE_LIBIBVERBS_DROPIN_H
@@ -13,26 +14,29 @@
 
 #define DROPIN_EXPORT __attribute__((visibility("default")))
 
-/* The real library's function of a version node, or NULL with errno when it has none such. */
+/* Returns the real library's symbol of a version node, or NULL with errno ENOSYS. */
 #define DROPIN_REAL(name, node) ((__typeof__(&name))dropin_real(#name, node))
 void *dropin_real(const char *symbol, const char *node);
 
 /*
- * The provider, loaded by the first call; NULL when it cannot serve here, which a line on stderr
- * has said once.
+ * Returns the provider; the first call loads it.  Returns NULL if that failed, which is reported
+ * once on stderr.
  */
 const struct uroce_way_in *dropin_provider(void);
 
-/* The provider if the device is its own, else NULL.  Loads nothing. */
+/* Returns the provider if it owns the device, otherwise NULL.  Does not load the provider. */
 const struct uroce_way_in *dropin_owner(const struct ibv_device *device);
 
-/* Returns true once the real library has listed or imported a device of the kernel. */
+/* Returns true if the real library has listed or imported a kernel device. */
 bool dropin_kernel_devices(void);
 
-/* Once, before memory is registered: keeps the real library from changing mappings (fork.c). */
+/*
+ * Redirects madvise() in the real library, see fork.c.  Must be called once, before memory is
+ * registered.
+ */
 void fork_redirect(void);
 
-/* Declared in no installed header. */
+/* Private API of libibverbs, not declared in any installed header. */
 enum dropin_gid_type {
 	DROPIN_GID_ROCE_V1,
 	DROPIN_GID_ROCE_V2,
@@ -40,7 +44,7 @@ enum dropin_gid_type {
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
 		       enum dropin_gid_type *type);
 
-/* The index of gid in the table of an uroce device, or -1 with errno. */
+/* Returns the index of gid in the GID table of a uroce device, or -1 with errno. */
 int dropin_find_gid(const struct uroce_way_in *provider, struct ibv_context *context, uint8_t port,
 		    const union ibv_gid *gid);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Support for fork().  Where memory may be pinned, libibverbs keeps all pages of a region from
- * children, and whatever else lies on them; each region then divides a mapping of the process.  Our
- * devices pin nothing, so this is done only for the sake of devices of the kernel.
+ * Support for fork().  libibverbs excludes the pages of registered memory from child processes
+ * (MADV_DONTFORK), including other data on the same pages, and each region then splits a mapping.
+ * uroce does not pin memory, so this is done only if there are kernel devices.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "dropin.h"
 #include "redirect.h"
 
-/* Instead of madvise() in the real library, which uses it for nothing else. */
+/* Replaces madvise() in the real library, which uses it only for fork support. */
 static int call_madvise(void *address, size_t length, int advice)
 {
 	return dropin_kernel_devices() ? madvise(address, length, advice) : 0;
@@ -31,7 +31,7 @@ void fork_redirect(void)
 		redirect_calls(address, replacement);
 }
 
-/* The real library fails after the first registration, since it has not kept that from children. */
+/* The real function fails after the first registration, whose pages are inherited by children. */
 DROPIN_EXPORT int ibv_fork_init(void)
 {
 	__typeof__(&ibv_fork_init) real = DROPIN_REAL(ibv_fork_init, "IBVERBS_1.1");

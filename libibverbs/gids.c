@@ -19,7 +19,7 @@ DROPIN_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int i
 		return real ? real(context, port, index, gid) : -1;
 	}
 	error = provider->query_gid_entry(context, port, (uint32_t)index, &entry);
-	/* This call knows no empty places: their GID is zero, as the entry is. */
+	/* ibv_query_gid() succeeds for empty entries and returns a zero GID; entry is zeroed. */
 	if (error && error != ENODATA) {
 		errno = error;
 		return -1;
@@ -28,7 +28,7 @@ DROPIN_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int i
 	return 0;
 }
 
-/* A caller with another header has an entry of another size. */
+/* The size of the caller's struct ibv_gid_entry depends on the header it was compiled with. */
 static void copy_entry(void *to, const struct ibv_gid_entry *entry, size_t size)
 {
 	memset(to, 0, size);
@@ -109,7 +109,7 @@ static int query_gid_type(struct ibv_context *context, uint8_t port, unsigned in
 	return 0;
 }
 
-/* The one private function that programs call: it lives in a node named after the release. */
+/* A private function that programs use nevertheless; its version node depends on the release. */
 /* clang-format off */
 #define QUERY_GID_TYPE(release)                                                                    \
 	DROPIN_EXPORT int query_gid_type_##release(struct ibv_context *context, uint8_t port,      \

@@ -20,7 +20,7 @@
 #define ASK_TIMES 60
 #define DISCARD_PORT 9
 
-/* An IP address as rtnetlink has it. */
+/* An IP address in the form of an rtnetlink attribute: network byte order. */
 struct address {
 	uint8_t family;
 	uint8_t length;
@@ -50,7 +50,7 @@ static bool is_multicast(const struct address *address)
 static struct address address_of(const union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	/* ff0e::ffff:a.b.c.d is how RoCE names an IPv4 multicast group. */
+	/* RoCE maps the IPv4 multicast group a.b.c.d to the GID ff0e::ffff:a.b.c.d. */
 	static const uint8_t mapped_group[12] = { 0xff, 0x0e, [10] = 0xff, [11] = 0xff };
 	struct address address = { .family = AF_INET6, .length = 16 };
 
@@ -77,7 +77,7 @@ static void add_attribute(struct request *request, uint16_t type, const void *va
 		(uint32_t)(NLMSG_ALIGN(request->header.nlmsg_len) + RTA_ALIGN(attribute->rta_len));
 }
 
-/* One question, one answer.  0 or a negative errno. */
+/* Sends a netlink request and receives its reply.  Returns 0 or a negative errno. */
 static int ask(struct request *request, uint16_t expected, struct reply *reply)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -116,7 +116,10 @@ static const struct rtattr *find_attribute(const struct reply *reply, size_t hea
 	return NULL;
 }
 
-/* *next is where to send the packet: a gateway or the destination.  *local: it is ourselves. */
+/*
+ * Looks up the route.  Stores the next hop (a gateway or the destination) in *next, and in *local
+ * whether the destination is an address of this host.
+ */
 static int find_route(uint32_t interface, const struct address *to, struct address *next,
 		      bool *local)
 {
@@ -171,7 +174,7 @@ static int read_neighbour(uint32_t interface, const struct address *next,
 	return 0;
 }
 
-/* Any datagram makes the kernel ask the network for the neighbour's address. */
+/* Sends a datagram, so that the kernel resolves the neighbour. */
 static void provoke(uint32_t interface, const struct address *to)
 {
 	struct sockaddr_in6 to6 = { .sin6_family = AF_INET6,
@@ -191,7 +194,7 @@ static void provoke(uint32_t interface, const struct address *to)
 	close(fd);
 }
 
-/* RFC 1112 and RFC 2464. */
+/* Ethernet address of a multicast group: RFC 1112 and RFC 2464. */
 static void map_multicast(const struct address *to, uint8_t mac[ETHERNET_LL_SIZE])
 {
 	if (to->family == AF_INET) {
@@ -204,7 +207,7 @@ static void map_multicast(const struct address *to, uint8_t mac[ETHERNET_LL_SIZE
 	}
 }
 
-/* 0 or a negative errno. */
+/* Stores the interface's own Ethernet address in mac.  Returns 0 or a negative errno. */
 static int own_address(uint32_t interface, uint8_t mac[ETHERNET_LL_SIZE])
 {
 	struct ifreq request = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The Ethernet address by which an interface reaches an IP address, from the kernel's route and
- * neighbour tables by rtnetlink.
+ * Resolves an IP address to the Ethernet address of its next hop, by the kernel's route and
+ * neighbour tables (rtnetlink).
  */
 #ifndef UROCE_LIBIBVERBS_NEIGHBOUR_H
 #define UROCE_LIBIBVERBS_NEIGHBOUR_H
@@ -13,12 +13,13 @@
 #define NEIGHBOUR_NO_VLAN 0xffff
 
 /*
- * What the interface would write into the Ethernet header of a packet to gid.  Asks the network if
- * need be, for up to three seconds.  0 or a negative errno: -EHOSTUNREACH when no answer comes.
+ * Stores in mac the destination Ethernet address of packets that interface (an ifindex) sends to
+ * gid.  May trigger ARP or NDP and then blocks for up to 3 s.  Returns 0 or a negative errno;
+ * -EHOSTUNREACH if the neighbour does not answer.
  */
 int neighbour_find(uint32_t interface, const union ibv_gid *gid, uint8_t mac[ETHERNET_LL_SIZE]);
 
-/* The VLAN that the interface is of, or NEIGHBOUR_NO_VLAN. */
+/* Returns the VLAN ID of the interface, or NEIGHBOUR_NO_VLAN. */
 uint16_t neighbour_vlan(uint32_t interface);
 
 #endif

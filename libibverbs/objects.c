@@ -26,7 +26,7 @@ DROPIN_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return real ? real(channel) : ENOSYS;
 }
 
-/* Where the real library looks for the answer differs between releases. */
+/* The real library stores the extended QP in a place that differs between releases. */
 DROPIN_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	const struct uroce_way_in *provider = dropin_owner(qp->context->device);

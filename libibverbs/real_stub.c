@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* An empty library with the name libibverbs-real.so.1, for the linker (CMakeLists.txt). */
+/* Empty library named libibverbs-real.so.1, used only at link time (CMakeLists.txt). */
 typedef int real_stub_is_empty;

@@ -21,7 +21,7 @@ static const struct uroce_channels *channels(void)
 	return provider ? provider->channels() : NULL;
 }
 
-/* Does this call open the connection manager, and of ours? */
+/* Returns true if path is the rdma_cm device and uroce's connection manager serves it. */
 static bool is_for_us(const char *path)
 {
 	return path && !strcmp(path, CHARACTER_DEVICE) && channels();
@@ -62,7 +62,7 @@ static int call_openat(int folder, const char *path, int flags, ...)
 	return openat(folder, path, flags, mode);
 }
 
-/* What _FORTIFY_SOURCE makes of an open() without mode. */
+/* _FORTIFY_SOURCE compiles an open() without mode to __open_2(). */
 static int call_open_2(const char *path, int flags)
 {
 	return call_open(path, flags);
@@ -74,8 +74,8 @@ static bool is_channel(int fd)
 }
 
 /*
- * librdmacm accepts a character device only, and where the kernel has told it the number of its
- * own, only one with that number.
+ * librdmacm accepts only a character device, and if the kernel has an rdma_cm device, only that
+ * device number.
  */
 static int call_fstat(int fd, struct stat *status)
 {
@@ -90,7 +90,7 @@ static int call_fstat(int fd, struct stat *status)
 	return 0;
 }
 
-/* fstat() as programs call it that were built for glibc before 2.33. */
+/* fstat() of programs built for glibc before 2.33. */
 static int call_fxstat(int version, int fd, struct stat *status)
 {
 	(void)version;
@@ -116,7 +116,7 @@ static int call_close(int fd)
 	return close(fd);
 }
 
-/* On 64-bit architectures the two kinds of file offset are one. */
+/* On 64-bit architectures off_t and off64_t are the same. */
 _Static_assert(sizeof(off_t) == 8, "open and open64 are the same call");
 
 static const struct {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the redirected calls of librdmacm do. */
+/* Replacements of the C library functions that librdmacm calls. */
 #ifndef UROCE_LIBRDMACM_CALLS_H
 #define UROCE_LIBRDMACM_CALLS_H
 
 #include <stdint.h>
 
-/* The address of our function for a call of that name, or 0: it stays as it is. */
+/* Returns the address of the replacement of the function name, or 0 if there is none. */
 uintptr_t calls_replacement(const char *name);
 
 #endif

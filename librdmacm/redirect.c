@@ -18,7 +18,7 @@
 #define LIBRARY "librdmacm.so"
 #define PRELOAD "librspreload.so"
 
-/* The kinds of relocation by which a library finds a function of another one. */
+/* Relocation types of imported functions. */
 #if defined(__x86_64__)
 #define IS_IMPORT(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
 #elif defined(__aarch64__)
@@ -37,7 +37,7 @@ struct image {
 	uintptr_t base;
 	const char *strings;
 	const ElfW(Sym) * symbols;
-	/* Of pages that the loader has made read-only. */
+	/* pages that the loader has made read-only */
 	uintptr_t relro_start, relro_end;
 	const ElfW(Dyn) * dynamic;
 	bool is_librdmacm, is_preload;
@@ -45,7 +45,7 @@ struct image {
 
 static pthread_mutex_t patch_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Some architectures' loaders relocate the addresses in the dynamic section, others do not. */
+/* On some architectures the loader relocates the addresses in the dynamic section. */
 static const void *located(const struct image *image, ElfW(Addr) address)
 {
 	return (const void *)(address < image->base ? image->base + address : address);
@@ -58,7 +58,7 @@ static bool may_write(const struct image *image, uintptr_t page, int protection,
 	return !mprotect((void *)page, bytes, protection);
 }
 
-/* Other threads of the library go on calling meanwhile: one store, old or new. */
+/* Other threads may be calling through the slot, so it is changed by one atomic store. */
 static void set_slot(const struct image *image, uintptr_t place, uintptr_t value)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -170,7 +170,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 		if (segment->p_type == PT_DYNAMIC)
 			image->dynamic = (const void *)start;
 		if (segment->p_type == PT_GNU_RELRO) {
-			/* The loader protects whole pages only. */
+			/* The loader protects whole pages only, rounding both ends down. */
 			image->relro_start = start & ~(page_bytes - 1);
 			image->relro_end = (start + segment->p_memsz) & ~(page_bytes - 1);
 		}
@@ -195,7 +195,7 @@ bool redirect_is_librdmacm(const void *address)
 	return find_image(address, &image) && image.is_librdmacm;
 }
 
-/* It is in this call, so it stays loaded. */
+/* The library cannot be unloaded meanwhile, since it is the caller. */
 void redirect_if_librdmacm(const void *address)
 {
 	struct image image;

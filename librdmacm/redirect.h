@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * How stock librdmacm comes to talk to our connection manager: it speaks to the kernel by write()
- * on descriptors of /dev/infiniband/rdma_cm and by nothing else, so its own calls of open, fstat,
- * write and close are led to us, in that one library (Documentation/decisions/way-in.md).  What is
- * not about the connection manager goes on to the C library.
+ * Connects an unmodified librdmacm to uroce's connection manager.  librdmacm talks to the kernel
+ * only by write() on /dev/infiniband/rdma_cm, so the GOT entries of open, fstat, write and close
+ * are replaced in that one library (Documentation/decisions/way-in.md).  Calls for other files are
+ * forwarded to the C library.
  */
 #ifndef UROCE_LIBRDMACM_REDIRECT_H
 #define UROCE_LIBRDMACM_REDIRECT_H
@@ -12,29 +12,29 @@
 #include <stdint.h>
 
 /*
- * If the code at address is a loaded librdmacm's, redirect its calls.  Called whenever that library
- * asks for the list of devices, which it does before it opens its first channel; repeated calls
- * change nothing, and a library that was loaded anew is redirected anew.
+ * Redirects the calls of librdmacm, if the code at address belongs to it.  To be called whenever a
+ * library lists devices, which librdmacm does before it opens its first channel.  Repeated calls
+ * have no effect, except after the library has been unloaded and loaded again.
  *
- * Only the library that calls is looked at: it has been relocated, whereas the loader may be at
- * work on another one in another thread.
+ * Only the calling library is examined: its relocation is complete, whereas the loader may be
+ * relocating others in another thread.
  */
 void redirect_if_librdmacm(const void *address);
 
-/* Returns true if the code at address is a loaded librdmacm's. */
+/* Returns true if the code at address belongs to librdmacm. */
 bool redirect_is_librdmacm(const void *address);
 
 /*
- * librspreload makes rsockets of all sockets of its process, ours too: the UDP socket under an
- * rsocket would be an rsocket again.  Lead what the library of ours at address calls to the C
- * library, past librspreload where that is loaded.
+ * librspreload turns all sockets of a process into rsockets; the UDP sockets under an rsocket would
+ * be rsockets themselves.  If it is loaded, the calls of the library at address are redirected from
+ * librspreload to the C library.
  */
 void redirect_past_preload(const void *address);
 
-/* Returns the address of our function for a call of that name, or 0: the call stays as it is. */
+/* Returns the address that replaces the imported function name, or 0 to leave it unchanged. */
 typedef uintptr_t (*replacement_fn)(const char *name);
 
-/* Redirect the calls of the library at address. */
+/* Replaces the imported functions of the library that contains address. */
 void redirect_calls(const void *address, replacement_fn replacement);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The view by redirected calls, for LD_PRELOAD: a call of the C library with a path of
- * /sys/class/infiniband, /sys/class/infiniband_verbs or /dev/infiniband goes to the tree that
- * uroce-view keeps; every other call goes on as it is.  It reaches whatever calls the C library
- * by the loader: the program, its libraries and those that it opens later.
+ * The view by LD_PRELOAD: calls of the C library with a path below /sys/class/infiniband,
+ * /sys/class/infiniband_verbs or /dev/infiniband get the corresponding path in the tree that
+ * uroce-view maintains; other calls are unchanged.  This affects all dynamically linked callers of
+ * the C library: the program, its libraries and those opened later.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What is led where; the longer one of two that begin alike goes first. */
+/* Path prefixes and their directories in the tree; a longer prefix must precede a shorter one. */
 static const struct {
 	const char *prefix;
 	const char *folder;
@@ -33,12 +33,12 @@ static const struct {
 	{ "/dev/infiniband", "/dev/infiniband" },
 };
 
-/* The path that is meant: itself, or another one in buffer. */
+/* Returns path, or the redirected path in buffer. */
 static const char *led(const char *path, char buffer[PATH_MAX])
 {
 	const char *tree;
 
-	/* Most paths are none of ours, and need no more than a look at two bytes. */
+	/* Fast check: most paths are not redirected. */
 	if (!path || path[0] != '/' || (path[1] != 's' && path[1] != 'd'))
 		return path;
 	for (size_t i = 0; i < sizeof(redirections) / sizeof(redirections[0]); i++) {
@@ -57,7 +57,7 @@ static const char *led(const char *path, char buffer[PATH_MAX])
 	return path;
 }
 
-/* The next function of that name: the C library's, or that of another such library. */
+/* The next definition of the function: of the C library or another preloaded library. */
 #define REAL(name)                                                                               \
 	({                                                                                       \
 		static _Atomic(void *) next_##name;                                              \
@@ -84,7 +84,7 @@ static const char *led(const char *path, char buffer[PATH_MAX])
 		return real arguments;							\
 	}
 
-/* The mode counts only where a file is made; without it there is something else in its place. */
+/* The mode argument exists only if a file may be created. */
 #define OPEN(name, first, pass)								\
 	EXPORT int name(first const char *path, int flags, ...);			\
 	int name(first const char *path, int flags, ...)				\
@@ -132,8 +132,8 @@ CALL(int, statx, path,
      (int directory, const char *path, int flags, unsigned int mask, struct statx *status),
      (directory, there, flags, mask, status), -1)
 /*
- * Their names in programs that were built for glibc before 2.33, which later ones keep where
- * dlsym() does not find them; on 64-bit architectures they mean the same.
+ * The stat functions of programs built for glibc before 2.33.  dlsym() may not find them in later
+ * releases; then the current functions are used, which are equivalent on 64-bit architectures.
  */
 #define OLD_STAT(name, now, type)							\
 	EXPORT int name(int version, const char *path, type *status);			\

@@ -10,13 +10,13 @@
 #include "link/link.h"
 #include "tools/snapshot.h"
 
-#define NO_COUNTER ENG_COUNTER_COUNT /* it is always 0 */
+#define NO_COUNTER ENG_COUNTER_COUNT /* the file always contains 0 */
 
-/* The kernel's names of port counters, and what of ours each of them shows. */
+/* The kernel's port counters and the uroce counter that each of them shows. */
 static const struct {
 	const char *name;
 	enum eng_counter counter;
-	unsigned int unit; /* bytes, of those that count data */
+	unsigned int unit; /* divisor: the kernel counts data in units of 4 bytes */
 } port_counters[] = {
 	{ "port_xmit_data", ENG_COUNT_SENT_BYTES, 4 },
 	{ "port_rcv_data", ENG_COUNT_RECEIVED_BYTES, 4 },
@@ -48,11 +48,11 @@ struct totals {
 	unsigned int count;
 };
 
-/* What the process of each slot has counted, as it told last; and those that have ended. */
+/* Last counters of the process in each slot, and the sum of the processes that have exited. */
 static struct {
 	uint32_t pid;
 	struct totals totals;
-	bool told; /* in the update at hand */
+	bool told; /* has replied in the current update */
 } processes[LINK_SLOTS];
 static struct totals ended;
 
@@ -93,7 +93,10 @@ static void end_process(unsigned int slot)
 	processes[slot].pid = 0;
 }
 
-/* A queue pair that was just being destroyed is counted neither as living nor as gone. */
+/*
+ * Keeps counters from decreasing: a QP that is being destroyed may be missing both in the list of
+ * QPs and in the sum of destroyed ones.
+ */
 static void never_less(struct totals *now, const struct totals *before)
 {
 	for (unsigned int i = 0; i < before->count; i++) {
@@ -126,13 +129,13 @@ static void sum_up(const struct snapshot *snapshot, struct totals *totals)
 	}
 }
 
-/* visit of link_guest_each() */
+/* Queries the process of a slot.  Callback of link_guest_each(). */
 static bool ask(void *arg, uint32_t slot)
 {
 	struct snapshot snapshot;
 	struct totals now = { 0 };
 
-	/* One that does not answer counts as ended, for all we know. */
+	/* A process that does not reply is taken for one that has exited. */
 	if (snapshot_fetch(arg, slot, &snapshot))
 		return false;
 	if (processes[slot].pid != snapshot.process->pid)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const struct uroce_way_in *provider;
-/* Their pointers are valid for the process's life (Documentation/decisions/way-in.md). */
+/* Devices are never freed while the process runs (Documentation/decisions/way-in.md). */
 static struct ibv_device **known;
 static unsigned int known_count;
 

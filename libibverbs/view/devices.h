@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The devices that the view shows: the provider's own list, read by the provider that programs
- * will use, from beside this program.
+ * The devices that the view shows.  They are listed by the provider plug-in in this program's
+ * directory, which the programs use as well.
  */
 #ifndef UROCE_VIEW_DEVICES_H
 #define UROCE_VIEW_DEVICES_H
 
 #include "verbs/way_in.h"
 
-/* Load the provider; false when that fails, which a line on stderr has said. */
+/* Loads the provider.  Returns false after printing the reason to stderr. */
 bool devices_load(void);
 
 /*
- * Call visit() for each device that has ever been in the list and whose interface still exists, up
- * or not.  false: the interfaces cannot be read.
+ * Calls visit() for each device that has been listed since the start and whose netdev still exists,
+ * whether it is up or down.  Returns false if the devices cannot be listed.
  */
 bool devices_each(void (*visit)(const char *name, const struct uroce_device_facts *facts,
 				void *arg),

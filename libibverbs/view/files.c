@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LONGEST 4096	   /* bytes in a file of sysfs */
-#define SCRATCH ".scratch" /* in the tree's root, which no program sees */
+#define LONGEST 4096	   /* maximum size of a sysfs file in bytes */
+#define SCRATCH ".scratch" /* temporary file in the tree's root, which programs do not see */
 
 int files_folder(int directory, const char *path)
 {

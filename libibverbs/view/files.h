@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Files and links below a folder's descriptor; 0 or a negative errno. */
+/* Files and symbolic links relative to a directory fd.  Functions return 0 or a negative errno. */
 #ifndef UROCE_VIEW_FILES_H
 #define UROCE_VIEW_FILES_H
 
 #include <limits.h>
 #include <stdbool.h>
 
-/* It may be there already. */
+/* Creates a directory; succeeds if it exists. */
 int files_folder(int directory, const char *path);
 
-/* Make the file hold this text, in one step; a file that holds it already is left alone. */
+/* Sets the file's contents atomically.  A file that has them already is not replaced. */
 __attribute__((format(printf, 3, 4))) int files_put(int directory, const char *path,
 						    const char *format, ...);
 
-/* Make path a link to target, in one step. */
+/* Makes path a symbolic link to target, atomically. */
 int files_link(int directory, const char *path, const char *target);
 
 /*
- * Where the link name in a folder leads to, as an absolute path; false when it is no link, or
- * leads nowhere.
+ * Resolves the symbolic link name to an absolute path.  Returns false if it is not a symbolic link
+ * or is dangling.
  */
 bool files_real_path(int directory, const char *name, char target[PATH_MAX]);
 

@@ -19,8 +19,8 @@
 
 #define STACK_BYTES (256 * 1024)
 /*
- * Counters are read from the processes that count, each time: often while they are looked at,
- * seldom otherwise.
+ * An update of the counters queries every process.  It is made in every round until
+ * WATCHED_ROUNDS after the last read of a counter file, and otherwise every UNWATCHED_ROUNDS.
  */
 #define COUNTERS_MS 1000
 #define UNWATCHED_ROUNDS 10
@@ -30,13 +30,13 @@ struct keeper {
 	struct tree *tree;
 	const char *folder;
 	pid_t program;
-	int program_fd; /* becomes readable when it ends; -1: the kernel has none such */
+	int program_fd; /* pidfd of program, or -1 if the kernel has none */
 	struct netdev_watch *watch;
-	int readers;			  /* an inotify descriptor: that a counter is opened */
-	unsigned int rounds, last_reader; /* rounds of counters, and the one of the last reader */
+	int readers;			  /* inotify fd: reads of counter files */
+	unsigned int rounds, last_reader; /* rounds of COUNTERS_MS: number, that of the last read */
 };
 
-/* The one that keeper_start() has made. */
+/* The process that keeper_start() has started. */
 static struct {
 	pid_t process;
 	const char *folder;
@@ -64,7 +64,7 @@ static void watch_readers(const char *path, void *arg)
 {
 	struct keeper *keeper = arg;
 
-	/* Once more of a folder that is watched already changes nothing. */
+	/* Has no effect on a directory that is already watched. */
 	inotify_add_watch(keeper->readers, path, IN_ACCESS | IN_ONLYDIR);
 }
 
@@ -119,7 +119,7 @@ static int keep(void *arg)
 	signal(SIGPIPE, SIG_IGN);
 	if (keeper_let_go(needed, sizeof(needed) / sizeof(needed[0])))
 		return 1;
-	/* What has changed since the first update is not lost: the watch is older. */
+	/* The netdev watch was opened after the first update, so update again. */
 	update(keeper);
 	while (getppid() == keeper->program) {
 		uint64_t now = milliseconds();
@@ -155,7 +155,7 @@ int keeper_start(struct tree *tree, const char *folder)
 	struct keeper keeper = { .tree = tree,
 				 .folder = folder,
 				 .program = getpid(),
-				 /* No reader has been seen yet. */
+				 /* no counter file has been read yet */
 				 .last_reader = 0u - WATCHED_ROUNDS };
 	char *stack = malloc(STACK_BYTES);
 	int error, child;
@@ -167,7 +167,7 @@ int keeper_start(struct tree *tree, const char *folder)
 		goto free_stack;
 	keeper.program_fd = (int)syscall(SYS_pidfd_open, keeper.program, 0);
 	keeper.readers = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	/* As fork() does it, but with no signal for its end: wait() passes over such a child. */
+	/* Like fork(), but without exit signal: wait() does not return such a child. */
 	child = clone(keep, stack + STACK_BYTES, 0, &keeper);
 	if (child < 0)
 		error = -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * uroce-view MODE LIBRARIES PROGRAM [ARGUMENT ...]: what uroce-run starts, to start the program
- * with the view.  MODE is a row of modes[]; LIBRARIES is the folder of the drop-in.
+ * uroce-view MODE LIBRARIES PROGRAM [ARGUMENT ...]: run by uroce-run to execute the program with
+ * the view.  MODE is a name in modes[]; LIBRARIES is the directory of the drop-in.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static bool by_namespace(struct tree *tree, const char **step)
 	return !error;
 }
 
-/* A folder that nobody else can change. */
+/* Creates a private temporary directory; returns its path (static), or NULL with errno. */
 static const char *new_folder(void)
 {
 	const char *parents[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm",
@@ -67,7 +67,7 @@ static bool preload(const char *libraries)
 	const char *before = getenv("LD_PRELOAD"), *options = getenv("ASAN_OPTIONS");
 	char value[2 * PATH_MAX];
 
-	/* The address sanitizer demands to be first in the list, without need. */
+	/* AddressSanitizer insists on being first in LD_PRELOAD, which is not necessary here. */
 	if (snprintf(value, sizeof(value), "%s%sverify_asan_link_order=0", options ? options : "",
 		     options && *options ? ":" : "") < (int)sizeof(value))
 		setenv("ASAN_OPTIONS", value, 1);
@@ -119,7 +119,7 @@ static const char *const modes[] = {
 	[MODE_NONE] = "none",
 };
 
-/* The way that was taken; MODE_COUNT: none, as a line on stderr has said. */
+/* Returns the mode in use, or MODE_COUNT after printing the reason of the failure to stderr. */
 static enum mode make_view(enum mode mode, const char *libraries)
 {
 	static struct tree tree = { .root = -1, .class = -1, .devices = -1 };

@@ -42,18 +42,18 @@ static int write_map(const char *path, const char *format, unsigned int id)
 	return close(fd) || !written ? -errno : 0;
 }
 
-/* In the new user namespace our ids are what they were, and no others are known. */
+/* Maps only our own user and group ID into the new user namespace, unchanged. */
 static int keep_ids(uid_t user, gid_t group, const char **step)
 {
 	*step = "setting the ids of a user namespace";
-	/* Kernels before 3.19 have no such file, and do not ask for it. */
+	/* Kernels before 3.19 do not have this file and do not require the write. */
 	write_map("/proc/self/setgroups", "deny", 0);
 	if (write_map("/proc/self/gid_map", "%u %u 1\n", group))
 		return -errno;
 	return write_map("/proc/self/uid_map", "%u %u 1\n", user);
 }
 
-/* The number that a user namespace shows for every user that it does not map. */
+/* Returns the overflow UID, which stands for every user that a user namespace does not map. */
 static uid_t overflow_user(void)
 {
 	unsigned int user = 65534;
@@ -67,7 +67,9 @@ static uid_t overflow_user(void)
 	return user;
 }
 
-/* Such as root of a container has: in a user namespace of its own they would be good for nothing.
+/*
+ * Returns true if the process has capabilities, as root in a container.  In a new user namespace
+ * they would not apply to anything outside it.
  */
 static bool has_privileges(void)
 {
@@ -90,7 +92,7 @@ static int new_namespaces(const char **step)
 		errno = EPERM;
 		return refuse(step, "a user namespace would take privileges away");
 	}
-	/* It could not tell other users' programs from its own (link_check_user()). */
+	/* Other users' processes could not be distinguished from our own (link_check_user()). */
 	if (user == overflow_user()) {
 		errno = EPERM;
 		return refuse(step, "in a user namespace this user stands for all others");
@@ -100,17 +102,17 @@ static int new_namespaces(const char **step)
 	return keep_ids(user, group, step);
 }
 
-/* On an error *step is what failed. */
+/* Does the work of mounts_enter() in the calling process. */
 static int enter(struct tree *tree, const char **step)
 {
 	int error = new_namespaces(step);
 
 	if (error)
 		return error;
-	/* What is mounted outside later is seen inside, but not the other way round. */
+	/* Later mounts outside propagate into the namespace, but not the reverse. */
 	if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return refuse(step, "mount");
-	/* Before they are covered, and in the new namespace: only from there can they be bound. */
+	/* Opened before they are covered, and in the new namespace, since bind mounts need that. */
 	tree->class = open(CLASS, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tree->devices = open(DEV, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (tree->class < 0 || tree->devices < 0)
@@ -143,7 +145,7 @@ int mounts_enter(struct tree *tree, const char **step)
 	}
 	close(pipes[1]);
 	if (read(pipes[0], &answer, sizeof(answer)) != sizeof(answer)) {
-		/* A filter of system calls may end a process rather than refuse. */
+		/* A seccomp filter may kill the process instead of returning an error. */
 		answer.error = -EPERM;
 		snprintf(answer.step, sizeof(answer.step), "unshare");
 	}
@@ -153,13 +155,13 @@ int mounts_enter(struct tree *tree, const char **step)
 	return answer.error ? answer.error : enter(tree, step);
 }
 
-/* The file in a folder's descriptor, for calls that take a path. */
+/* Builds the path of a file in a directory given by its fd, for calls that take only a path. */
 static void name_of(int directory, const char *name, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "/proc/self/fd/%d/%s", directory, name);
 }
 
-/* A place in the tree for one thing of the covered folder: of its kind, as far as it matters. */
+/* Creates the mount point for an entry of the covered directory: directory, symlink or file. */
 static int make_place(int directory, const char *name, const struct stat *status, int from)
 {
 	char target[PATH_MAX];
@@ -180,8 +182,8 @@ static int make_place(int directory, const char *name, const struct stat *status
 }
 
 /*
- * Everything of the covered folder appears in the one that now lies over it, at path; ours goes
- * before.  What cannot be bound is left out.
+ * Binds every entry of the covered directory into the one mounted over it at path, except entries
+ * that exist there already.  Entries that cannot be bound are left out.
  */
 static int bind_all(int covered, int over, const char *path)
 {
@@ -212,7 +214,7 @@ static int bind_all(int covered, int over, const char *path)
 	return error;
 }
 
-/* One folder of the tree over what is at path, which appears in it again. */
+/* Mounts a directory of the tree over path, and binds the original entries of path into it. */
 static int cover(const struct tree *tree, const char *folder, const char *path, int covered,
 		 const char **step)
 {
@@ -224,7 +226,7 @@ static int cover(const struct tree *tree, const char *folder, const char *path, 
 	name_of(tree->root, folder, from);
 	*step = "mount";
 	error = mount(from, path, NULL, MS_BIND, NULL) ? -errno : bind_all(covered, over, path);
-	/* The tree's own way to these files stays as it is: updates go on. */
+	/* Only this mount becomes read-only; updates go through tree->root. */
 	if (!error && mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | FLAGS, NULL))
 		error = -errno;
 	close(over);
@@ -238,7 +240,7 @@ int mounts_show(const struct tree *tree, const char **step)
 	error = cover(tree, "class", CLASS, tree->class, step);
 	if (error)
 		return error;
-	/* With devices of the kernel the folder is there, and /dev can be left alone. */
+	/* If the kernel has RDMA devices, /dev/infiniband exists and /dev need not be covered. */
 	nodes = openat(tree->devices, "infiniband", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (nodes < 0)
 		return cover(tree, "dev", DEV, tree->devices, step);

@@ -19,14 +19,14 @@ bool supervisor_needed(void)
 	char line[256];
 	FILE *file;
 
-	/* When process 1 ends, so do all others. */
+	/* When process 1 exits, the kernel kills all others of its PID namespace. */
 	if (getpid() == 1)
 		return false;
 	file = fopen("/proc/1/status", "re");
 	if (!file)
 		return false;
 	while (fgets(line, sizeof(line), file)) {
-		/* An init may block the signal and wait for it, or catch it, or ignore it. */
+		/* An init process may block and await the signal, catch it, or ignore it. */
 		if (sscanf(line, "SigBlk: %llx", &mask) == 1 ||
 		    sscanf(line, "SigIgn: %llx", &mask) == 1 ||
 		    sscanf(line, "SigCgt: %llx", &mask) == 1) {
@@ -38,7 +38,10 @@ bool supervisor_needed(void)
 	return found && !attends;
 }
 
-/* A terminal sends its signals to the whole process group, and so to the program as well. */
+/*
+ * Waits for the program and returns its wait status; forwards other signals to it, except those of
+ * the kernel: the terminal sends them to the whole process group.
+ */
 static int await_end(pid_t program, const sigset_t *signals)
 {
 	int status, number;
@@ -71,13 +74,13 @@ static _Noreturn void end_as(int status)
 void supervise(void)
 {
 	const pid_t supervisor = getpid();
-	/* Where SIGCHLD is ignored, no status would be left for us. */
+	/* If SIGCHLD were ignored, waitpid() would return no status. */
 	void (*at_child)(int) = signal(SIGCHLD, SIG_DFL);
 	sigset_t signals, before;
 	pid_t program;
 	int status;
 
-	/* The shell that has started us must see that we stop with the program. */
+	/* Job control signals stop the supervisor as well, so that the shell notices. */
 	sigfillset(&signals);
 	sigdelset(&signals, SIGTSTP);
 	sigdelset(&signals, SIGTTIN);
@@ -92,7 +95,7 @@ void supervise(void)
 		return;
 	}
 	prctl(PR_SET_NAME, "uroce-run");
-	/* In a folder that cannot be left, the supervisor stays. */
+	/* If chdir() fails, the supervisor keeps its working directory. */
 	(void)!keeper_let_go(NULL, 0);
 	status = await_end(program, &signals);
 	keeper_stop();

@@ -18,7 +18,7 @@
 
 #define PATH_BYTES 256
 
-/* Where files of one device go; the first error stays. */
+/* Directory of one device's files, and the first error, after which nothing more is written. */
 struct place {
 	int root;
 	char folder[128];
@@ -28,7 +28,7 @@ struct place {
 static void path_of(const struct place *place, const char *name, char path[PATH_BYTES])
 {
 	if (snprintf(path, PATH_BYTES, "%s/%s", place->folder, name) >= PATH_BYTES)
-		path[0] = '\0'; /* is refused */
+		path[0] = '\0'; /* fails with ENOENT */
 }
 
 static void folder(struct place *place, const char *name)
@@ -81,7 +81,7 @@ static void take_away(struct place *place, const char *name)
 
 const char *sysfs_node(void)
 {
-	/* What is written to the first fails, so it is noticed if a program takes it for more. */
+	/* Writing to /dev/full fails, which reveals a program that uses it as an RDMA device. */
 	return access("/dev/full", F_OK) ? "/dev/null" : "/dev/full";
 }
 
@@ -104,12 +104,12 @@ static void put_gid(struct place *place, const char *name, const union ibv_gid *
 	put(place, name, "%s", text);
 }
 
-/* The kernel shows the signalling rate of all lanes in Gb/s. */
+/* Writes the rate as the kernel does: signalling rate of all lanes in Gb/s. */
 static void put_rate(struct place *place, const struct ibv_port_attr *port)
 {
 	static const struct {
 		uint8_t code;
-		unsigned int tenths; /* of Gb/s, one lane */
+		unsigned int tenths; /* rate of a lane in 0.1 Gb/s */
 		const char *name;
 	} speeds[] = {
 		{ 1, 25, "" },	      { 2, 50, " DDR" },     { 4, 100, " QDR" },
@@ -134,7 +134,7 @@ static void put_rate(struct place *place, const struct ibv_port_attr *port)
 	    widths[width].lanes, speeds[speed].name);
 }
 
-/* Number of places that have a file though they may be empty, as all have with the kernel. */
+/* Number of GID table entries that always have a file; in the kernel all entries have one. */
 #define EMPTY_GIDS 16
 
 static void put_gids(struct place *place, const struct uroce_device_facts *facts)
@@ -146,11 +146,11 @@ static void put_gids(struct place *place, const struct uroce_device_facts *facts
 		bool is_empty = !memcmp(&facts->gid[i], &empty, sizeof(empty));
 
 		snprintf(name, sizeof(name), "ports/1/gids/%d", i);
-		/* It would take a program's start some 10 ms to make all of them. */
+		/* Creating all files would delay the start of a program by about 10 ms. */
 		if (is_empty && i >= EMPTY_GIDS && !exists(place, name))
 			continue;
 		put_gid(place, name, &facts->gid[i]);
-		/* The kernel has these for empty places too, but they cannot be read. */
+		/* For empty entries the kernel's files cannot be read. */
 		snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%d", i);
 		if (is_empty)
 			take_away(place, name);
@@ -183,8 +183,8 @@ static void put_port(struct place *place, const struct uroce_device_facts *facts
 }
 
 /*
- * The device below ours is the one of the interface, which tells on which bus and near which
- * processors it is.  An interface without has a folder with that in it which scripts look for.
+ * Links "device" to the parent device of the netdev, from which programs read bus and NUMA node.
+ * For a netdev without parent it is a directory with the entries that scripts look for.
  */
 static void put_parent(struct place *place, const char *netdev)
 {

@@ -14,7 +14,7 @@
 #include "files.h"
 #include "sysfs.h"
 
-/* Where a device's folders come together before they appear, in one step. */
+/* Staging directory: a device's directories are built here and then renamed to their place. */
 #define STAGE "new"
 #define INFINIBAND "class/infiniband"
 #define VERBS "class/infiniband_verbs"
@@ -64,7 +64,7 @@ static struct tree_device *find(struct tree *tree, const char *name)
 	return NULL;
 }
 
-/* Beside ours: a link of the same name, to what the kernel's leads to. */
+/* Adds kernel devices: symbolic links to the targets of the links in from_path. */
 static void show_real(int from, const char *from_path, int root, const char *folder)
 {
 	char target[PATH_MAX], path[PATH_MAX], name[64];
@@ -79,7 +79,7 @@ static void show_real(int from, const char *from_path, int root, const char *fol
 		return;
 	}
 	while ((entry = readdir(stream))) {
-		/* In a view inside of a view ours are folders there. */
+		/* In a nested view the uroce devices are directories there, not links. */
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "abi_version") ||
 		    (size_t)snprintf(name, sizeof(name), "%s", entry->d_name) >= sizeof(name))
 			continue;
@@ -173,7 +173,7 @@ static void hide(struct tree *tree, const char *name)
 	char path[128];
 
 	snprintf(path, sizeof(path), INFINIBAND "/%s", name);
-	/* It is gone in one step; what was in it after that. */
+	/* Rename first, so that the device disappears atomically. */
 	renameat(tree->root, path, tree->root, STAGE "/gone");
 	tree_remove(tree->root, STAGE "/gone");
 	snprintf(path, sizeof(path), VERBS "/%s", name);
@@ -221,7 +221,7 @@ void tree_each_counters(const struct tree *tree, void (*watch)(const char *path,
 	}
 }
 
-/* In place, since a reader of a counter may keep its file open; it never gets shorter. */
+/* Written in place, since readers may keep the file open; values never get shorter. */
 int tree_put_counter(struct tree *tree, const char *device, const char *folder, const char *name,
 		     uint64_t value)
 {

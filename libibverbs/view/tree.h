@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The files that programs read of RDMA devices, as a tree of real files:
+ * Directory tree with the sysfs files and device nodes of RDMA devices:
  *
- *   class/infiniband/NAME/...        as /sys/class/infiniband of a kernel's device
+ *   class/infiniband/NAME/...        like /sys/class/infiniband of a kernel device
  *   class/infiniband_verbs/NAME/...
- *   dev/infiniband/NAME              a link to a character device that every system has
+ *   dev/infiniband/NAME              symbolic link to a character device (sysfs_node())
  *
- * Beside ours the kernel's devices are in it, as links.  A file changes in one step: a reader
- * sees what was or what is.  Functions return 0 or a negative errno.
+ * Kernel devices are included as symbolic links.  Files are replaced atomically, except counters.
+ * Functions return 0 or a negative errno.
  */
 #ifndef UROCE_VIEW_TREE_H
 #define UROCE_VIEW_TREE_H
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many devices the view shows at most. */
+/* Maximum number of uroce devices in the tree. */
 #define TREE_DEVICES 256
 
 struct tree_device {
@@ -25,30 +25,32 @@ struct tree_device {
 };
 
 struct tree {
-	int root;    /* the folder's descriptor */
-	int devices; /* of the kernel's own /dev; -1: there is none */
-	int class;   /* of the kernel's own /sys/class; -1: there is none */
-	/* Also the kernel's nodes are to be links in dev/infiniband. */
-	bool shows_nodes;
+	int root;	  /* directory fd of the tree */
+	int devices;	  /* directory fd of the kernel's /dev, or -1 */
+	int class;	  /* directory fd of the kernel's /sys/class, or -1 */
+	bool shows_nodes; /* dev/infiniband gets links to the kernel's device nodes */
 	struct tree_device shown[TREE_DEVICES];
 	unsigned int count;
 };
 
-/* Make the folders; the first tree_update() fills them. */
+/* Creates the directories; the first tree_update() fills them. */
 int tree_create(struct tree *tree);
 
-/* Make the tree show the devices as they are now. */
+/* Adds, updates and removes devices according to the provider's current list. */
 int tree_update(struct tree *tree);
 
-/* Called by watch() with each folder of counters of each device in the tree. */
+/* Calls watch() with the path of each counter directory of each device in the tree. */
 void tree_each_counters(const struct tree *tree, void (*watch)(const char *path, void *arg),
 			void *arg);
 
-/* Write value into class/infiniband/DEVICE/ports/1/FOLDER/NAME; no such device: nothing. */
+/*
+ * Writes value to class/infiniband/DEVICE/ports/1/FOLDER/NAME.  Returns 0 if the device is not in
+ * the tree.
+ */
 int tree_put_counter(struct tree *tree, const char *device, const char *folder, const char *name,
 		     uint64_t value);
 
-/* Take away a folder below directory (a descriptor) with all that is in it. */
+/* Removes a directory with its contents; path is relative to the fd directory. */
 int tree_remove(int directory, const char *path);
 
 #endif
