@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * RNR NAKs, from where a program can know them: uroce-stat asks the processes of uroce, other
- * devices have counters in sysfs, and where neither is there they are not known.
+ * Number of RNR NAKs: from uroce-stat for uroce devices, from sysfs for other devices that have the
+ * counter, otherwise unknown.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool is_chosen(const struct run_options *options, const char *source)
 	return !strcmp(options->counters, source) || !strcmp(options->counters, "auto");
 }
 
-/* The process's sum stands behind the device's "counters"; those of queue pairs come later. */
+/* The first occurrence of the key is the sum of the device; counters of QPs follow. */
 static int64_t of_process(const char *uroce_stat, int pid)
 {
 	static const char key[] = "\"rcvd_rnr_err\":";

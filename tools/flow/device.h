@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One end's verbs objects: a device, a completion queue, queue pairs, memory.  Functions return 0
- * or -1, and then error holds one line for people.
+ * Verbs objects of one endpoint: device, CQ, QPs, memory.  Functions return 0, or -1 with a message
+ * in device->error.
  */
 #ifndef UROCE_FLOW_DEVICE_H
 #define UROCE_FLOW_DEVICE_H
@@ -11,25 +11,25 @@
 #include "header.h"
 
 enum {
-	DEVICE_SLOTS = 256,	/* for what comes with a WRITE with immediate */
-	DEVICE_SCRATCH = 65536, /* what plain WRITEs and READs work on */
+	DEVICE_SLOTS = 256,	/* number of buffers for WRITEs with immediate */
+	DEVICE_SCRATCH = 65536, /* size of the buffer for plain WRITEs and READs */
 };
 
 struct device_options {
-	const char *name; /* NULL: the first that has an active port */
+	const char *name; /* NULL: the first device with an active port */
 	int port;
-	int gid_index;	    /* -1: the first that is not zero */
-	uint32_t rnr_timer; /* code */
-	uint32_t timeout;   /* code */
+	int gid_index;	    /* -1: the first GID that is not zero */
+	uint32_t rnr_timer; /* code of the RNR timer */
+	uint32_t timeout;   /* code of the Local ACK Timeout */
 };
 
-/* A queue pair's memory that the peer writes to. */
+/* Memory of a QP that the peer accesses by RDMA WRITE and READ. */
 struct device_window {
 	struct flow_header update;
 	uint8_t scratch[DEVICE_SCRATCH];
 };
 
-/* What each end tells the other of one queue pair; sent in network byte order. */
+/* Address of one QP, exchanged out of band in network byte order. */
 struct device_address {
 	uint32_t qpn, psn, lid, mtu, rkey;
 	uint64_t window, slots;
@@ -38,20 +38,20 @@ struct device_address {
 
 struct device_link {
 	struct ibv_qp *qp;
-	struct device_window *window; /* ours, for the peer */
-	uint8_t *slots;		      /* DEVICE_SLOTS of message size, likewise */
+	struct device_window *window; /* local memory for the peer's WRITEs and READs */
+	uint8_t *slots; /* DEVICE_SLOTS buffers of message size for the peer's WRITEs with imm */
 	struct device_address peer;
-	uint8_t *send_buffers; /* STATION_SQ of message size */
-	uint32_t sq_in;	       /* posted in all */
-	uint32_t slot;	       /* of the peer's window, next WRITE with immediate */
-	uint64_t updates_out, update_seen;
-	uint32_t *free_buffers; /* indexes of receive buffers, a stack */
+	uint8_t *send_buffers; /* STATION_SQ buffers of message size */
+	uint32_t sq_in;	       /* number of send requests posted */
+	uint32_t slot;	       /* number of WRITEs with immediate; modulo DEVICE_SLOTS: next slot */
+	uint64_t updates_out, update_seen; /* numbers of the last update sent and received */
+	uint32_t *free_buffers;		   /* stack of indexes of free receive buffers */
 	uint32_t free_count;
 };
 
 struct device {
 	struct device_options options;
-	uint32_t links, bytes, receives; /* receives: of a connection, or of the shared queue */
+	uint32_t links, bytes, receives; /* receives: receive WQEs of a connection or of the SRQ */
 	bool shared, unreliable;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -69,26 +69,26 @@ struct device {
 
 int device_open(struct device *device, const struct device_options *options);
 /*
- * The largest depth up to this one for which the device makes a queue pair: tried one by one
- * downwards, as o2iblnd does.  0 if there is none.
+ * Returns the largest depth, at most this one, for which a QP can be created, found by trying one
+ * after the other downwards, as o2iblnd does.  Returns 0 if there is none.
  */
 uint32_t device_fit_depth(struct device *device, const struct scheme *scheme, uint32_t depth);
-/* Queue pairs and memory for a scenario; the queue pairs in INIT. */
+/* Creates memory and QPs, in state INIT, for a scenario. */
 int device_make(struct device *device, const struct scenario *sc, const struct scheme *scheme,
 		uint32_t side);
 void device_address(const struct device *device, uint32_t link, struct device_address *address);
 int device_connect(struct device *device, uint32_t link, const struct device_address *peer,
 		   bool rnr_retry);
-/* Post so many receives to a connection, or to the shared queue. */
+/* Posts count receive WQEs to a connection, or to the SRQ. */
 int device_post_receives(struct device *device, uint32_t link, uint32_t count);
 int device_post(struct device *device, const struct flow_message *message);
-/* What came with this completion of a receive: false, and an error, if it is none of ours. */
+/* Reads the message of a receive completion.  Returns false if it is not one of uroce-flow. */
 bool device_received(struct device *device, const struct ibv_wc *wc, struct flow_message *message);
-/* A new update by RDMA WRITE on this connection. */
+/* Reads a new update by RDMA WRITE on this connection.  Returns false if there is none. */
 bool device_update(struct device *device, uint32_t link, struct flow_message *message);
 void device_close(struct device *device);
 
-/* The connection in the wr_id of a send request, and the buffer in that of a receive. */
+/* wr_id of a send WQE: index of the connection; of a receive WQE: WR_RECEIVE | buffer index. */
 #define WR_RECEIVE (UINT64_C(1) << 63)
 
 #endif

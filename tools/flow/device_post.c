@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The data path of one end: receives, messages, and updates by RDMA WRITE. */
+/* Data path of one endpoint: posts receives, messages and updates by RDMA WRITE. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "device.h"
 
-/* Buffers of a shared queue are on the stack of the first connection. */
+/* Returns the link whose stack holds the receive buffers: the first one with an SRQ. */
 static struct device_link *owner(struct device *device, uint32_t link)
 {
 	return &device->link[device->shared ? 0 : link];
@@ -51,7 +51,7 @@ static const enum ibv_wr_opcode opcodes[FLOW_OPS] = {
 	[OP_READ] = IBV_WR_RDMA_READ,
 };
 
-/* Where the peer has room for what does not go into a receive. */
+/* Returns the peer's address for a WRITE or READ. */
 static uint64_t remote_place(struct device_link *l, const struct flow_message *m)
 {
 	if (m->op == OP_WRITE_IMM)
@@ -136,7 +136,7 @@ bool device_update(struct device *device, uint32_t link, struct flow_message *m)
 
 	if (number == l->update_seen)
 		return false;
-	/* The device may be writing the next one: take it when two looks agree. */
+	/* The device may be writing the next update: accept it if two reads agree. */
 	header = l->window->update;
 	atomic_thread_fence(memory_order_acquire);
 	if (be64toh(update->update) != be64toh(header.update) ||

@@ -16,7 +16,7 @@ struct flow_end {
 	const struct scheme *scheme;
 	struct station *station;
 	struct side_ledger *mine;
-	int64_t offset_ns; /* of the peer's clock to ours */
+	int64_t offset_ns; /* to be added to timestamps of the peer */
 	struct peer_reports reports;
 	struct judge judge;
 };
@@ -42,8 +42,7 @@ static int post_receives(struct flow_end *end)
 static int set_up(struct flow_end *end)
 {
 	struct end_options *o = end->options;
-	/* Where the promise is to be kept, the device says so as well if it is not. */
-	bool rnr_retry;
+	bool rnr_retry; /* otherwise an overrun is a completion error of the device */
 
 	if (device_open(&end->device, &o->device) ||
 	    rendezvous_agree(o->stream, o->side, &end->device, &o->plan))
@@ -68,7 +67,10 @@ static int set_up(struct flow_end *end)
 	return 0;
 }
 
-/* Times in messages are by the clock of the first sender: of requests that come back it is ours. */
+/*
+ * Converts the timestamp of a message to our clock.  Requests and responses carry the requester's
+ * timestamp, which the responder returns unchanged.
+ */
 static void adjust_clock(const struct flow_end *end, struct flow_message *m)
 {
 	if (m->kind != FLOW_REQUEST && m->kind != FLOW_RESPONSE)
@@ -97,13 +99,13 @@ static int take_completion(struct flow_end *end, const struct ibv_wc *wc, uint64
 	return 0;
 }
 
-/* -1: this end can do no more; else whether anything came. */
+/* Polls the CQ and updates by WRITE.  Returns -1 on error, 1 if anything arrived, otherwise 0. */
 static int take_all(struct flow_end *end)
 {
 	struct ibv_wc wc[BATCH];
 	struct flow_message m;
 	int count = ibv_poll_cq(end->device.cq, BATCH, wc), moved = count != 0;
-	/* After the poll, or what came during it came before it was sent. */
+	/* Read after the poll; otherwise a message could arrive before it was sent. */
 	uint64_t now = clock_ns();
 
 	if (count < 0)
@@ -162,7 +164,7 @@ static void publish(struct flow_end *end, bool moved)
 	ledger_add(&mine->loops, 1);
 }
 
-/* The ends are on two hosts: tell, hear, and judge. */
+/* Endpoints on two hosts: exchanges reports; side 0 also runs the judge. */
 static enum flow_verdict confer(struct flow_end *end, uint64_t now)
 {
 	struct end_options *o = end->options;

@@ -7,8 +7,8 @@
 
 enum {
 	WC_RNR_RETRY_EXCEEDED = 13, /* IBV_WC_RNR_RETRY_EXC_ERR */
-	STORM_AT = 200,		    /* updates of a connection after all is done */
-	LOOPS_TO_SETTLE = 3,	    /* in which an end would have seen what had come */
+	STORM_AT = 200,		    /* updates per connection after all work is done */
+	LOOPS_TO_SETTLE = 3,	    /* loops in which an endpoint must notice an arrived message */
 };
 
 void judge_begin(struct judge *judge, struct ledger *ledger, const struct scenario *sc,
@@ -38,7 +38,7 @@ static enum flow_verdict look_for_faults(const struct judge *judge)
 	return VERDICT_RUNNING;
 }
 
-/* Both ends have nothing to do, and what one has sent the other has. */
+/* Returns true if both endpoints are idle and no message is in flight. */
 static bool nothing_moves(const struct judge *judge)
 {
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
@@ -54,7 +54,7 @@ static bool nothing_moves(const struct judge *judge)
 	return true;
 }
 
-/* It has stood so for a time in which both ends have looked around. */
+/* Returns true if nothing has moved while both endpoints have made LOOPS_TO_SETTLE loops. */
 static bool has_settled(struct judge *judge, uint64_t now)
 {
 	bool settled = true;

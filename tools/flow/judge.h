@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Looks at the ledger of a run and says when it is over, and how.  A deadlock is proven, not
- * guessed: nothing is on its way, neither end waits for a time, and not all is done.
+ * Decides from the ledger of a run when the run is over and with which verdict.  A deadlock is
+ * proven, not inferred from a timeout: nothing is in flight, neither endpoint has a deadline, and
+ * the work is not complete.
  */
 #ifndef UROCE_FLOW_JUDGE_H
 #define UROCE_FLOW_JUDGE_H
@@ -12,22 +13,23 @@ struct judge {
 	struct ledger *ledger;
 	const struct scenario *sc;
 	const struct scheme *scheme;
-	uint64_t patience_ns; /* without progress */
-	uint64_t steady_ns;   /* that what cannot change has to stand, 0 in a simulation */
-	uint64_t progress, progress_ns;
-	uint64_t still_ns, still_loops[FLOW_SIDES]; /* since when nothing is on its way */
-	uint64_t control_at_done;
+	uint64_t patience_ns; /* maximum time without progress */
+	uint64_t steady_ns;   /* minimum time that a deadlock must last; 0 in a simulation */
+	uint64_t progress, progress_ns; /* messages sent plus consumed; time of the last change */
+	/* time and each side's loop count since which nothing is in flight; valid if still */
+	uint64_t still_ns, still_loops[FLOW_SIDES];
+	uint64_t control_at_done; /* updates sent when done was set */
 	bool done, still;
 };
 
 void judge_begin(struct judge *judge, struct ledger *ledger, const struct scenario *sc,
 		 const struct scheme *scheme, uint64_t now);
-/* VERDICT_RUNNING until the run is over. */
+/* Returns VERDICT_RUNNING until the run is over. */
 enum flow_verdict judge_look(struct judge *judge, uint64_t now);
 /*
- * When both ends have written their results: a verdict that was VERDICT_OK becomes VERDICT_LOST if
- * what a sender may still send, and what it was not told, is not what its peer has posted, or if
- * it has ever believed in more than there was.
+ * To be called when both endpoints have written their results.  Changes VERDICT_OK to VERDICT_LOST
+ * if a sender's allowance plus the peer's unreported receives differ from the receives posted, or
+ * if the allowance ever exceeded the posted receives.
  */
 enum flow_verdict judge_balance(const struct judge *judge, enum flow_verdict verdict);
 

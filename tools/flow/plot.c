@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Plots by gnuplot: a script and its data in a folder, so that they can be drawn anew. */
+/* Writes a gnuplot script and its data to a directory, and runs gnuplot. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { LINES = 13 };
 
-/* One for each scheme; those of a family have one hue, and all can be told from white. */
+/* Colour of each scheme; related schemes have similar hues. */
 static const uint32_t colours[LINES] = {
 	0x000000, 0x009e73, 0x88ccee, 0x2f7fc1, 0x0b3c6f, 0xf0a030, 0xc04000,
 	0x808080, 0x8c564b, 0xd98cc0, 0x8a2be2, 0x7fb000, 0xe0218a,
@@ -28,7 +28,7 @@ static bool is_swept(const struct run_result *r)
 	return !strcmp(r->sc.name, "one-way") && !r->predicted;
 }
 
-/* One block of lines for each scheme, over the depth. */
+/* Writes one block of lines per scheme, by depth. */
 static int write_sweep(const char *folder, const struct run_result *results, unsigned int count)
 {
 	FILE *out = open_in(folder, "depth.dat");
@@ -70,7 +70,7 @@ static void curve(FILE *out, const char *file, const char *title, const char *la
 	fputc('\n', out);
 }
 
-/* A column of bars for each scheme, a group for each scenario. */
+/* Writes a column per scheme and a row per scenario. */
 static int write_bars(const char *folder, const struct run_result *results, unsigned int count)
 {
 	FILE *out = open_in(folder, "scenarios.dat");

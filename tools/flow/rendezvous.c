@@ -88,7 +88,7 @@ bool plan_scenario(const struct run_plan *plan, struct scenario *sc)
 {
 	const struct scenario *base = scenario_find(plan->scenario);
 
-	/* A peer may have sent anything. */
+	/* The plan may come from a peer. */
 	if (!base || !scheme_find(plan->scheme) || plan->links < 1 || plan->links > FLOW_LINKS ||
 	    plan->depth < MIN_DEPTH || plan->depth > MAX_DEPTH || plan->bytes < HEADER_BYTES ||
 	    plan->bytes > DEVICE_SCRATCH || plan->requests > STATION_ANSWERS ||
@@ -126,7 +126,7 @@ int rendezvous_agree(struct stream stream, uint32_t side, struct device *device,
 
 		if (receive_plan(stream, &offered))
 			goto failed;
-		/* The smaller of both; what else the active end asks for is taken as it is. */
+		/* Use the smaller depth; the rest of the plan is that of the active side. */
 		scheme = scheme_find(offered.scheme);
 		if (scheme && offered.depth >= MIN_DEPTH && offered.depth <= MAX_DEPTH)
 			depth = device_fit_depth(device, scheme, at_most(own_limit, offered.depth));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * How two ends find each other and agree: over one stream, in network byte order.  The
- * active end says what to run and offers a depth, the passive one answers with that or less, and
- * both take the answer; then addresses of queue pairs go both ways.
+ * Out-of-band negotiation of two endpoints over a stream, in network byte order.  The active side
+ * sends the plan with a proposed depth, the passive side replies with this depth or a smaller one,
+ * which both use; then they exchange the addresses of their QPs.
  */
 #ifndef UROCE_FLOW_RENDEZVOUS_H
 #define UROCE_FLOW_RENDEZVOUS_H
@@ -17,19 +17,25 @@ struct run_plan {
 	uint64_t seed;
 	uint32_t depth, bytes, links, count[FLOW_SIDES], requests;
 	uint64_t service_ns[FLOW_SIDES];
-	uint32_t apart; /* the ends are not on one host; this is not sent */
+	uint32_t apart; /* the endpoints are on two hosts; not sent */
 };
 
-/* The active side is 0.  plan->depth becomes what was agreed.  0 or -1 with device->error. */
+/*
+ * Negotiates the plan; side 0 is the active one.  Stores the result in *plan.  This and the next
+ * function return 0, or -1 with a message in device->error.
+ */
 int rendezvous_agree(struct stream stream, uint32_t side, struct device *device,
 		     struct run_plan *plan);
 int rendezvous_addresses(struct stream stream, struct device *device, bool rnr_retry);
-/* Both ends have come here. */
+/* Waits until both endpoints have called it.  Returns 0 or -1. */
 int rendezvous_barrier(struct stream stream);
-/* What is to be added to the peer's times to get ours; by the quickest of some exchanges. */
+/*
+ * Measures the offset to add to the peer's timestamps, by the fastest of several round trips.
+ * Returns 0 or -1.
+ */
 int rendezvous_clock(struct stream stream, uint32_t side, int64_t *offset_ns);
 
-/* A scenario by its name with the numbers of a plan; false: no such scenario. */
+/* Stores the plan's scenario with the plan's numbers in *sc.  Returns false if out of limits. */
 bool plan_scenario(const struct run_plan *plan, struct scenario *sc);
 void plan_from_scenario(struct run_plan *plan, const struct scenario *sc);
 

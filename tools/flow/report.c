@@ -11,7 +11,7 @@ void report_head(FILE *out)
 		"ctl/data", "receives", "blocked", "Jain");
 }
 
-/* The side that consumes what is measured: answers in side 0, all else in side 1. */
+/* Returns the result of the side that consumes the measured messages: side 0 for responses. */
 static const struct side_result *measured(const struct run_result *result)
 {
 	return &result->side[result->sc.shape != SHAPE_REQUESTS].result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Results for people (a table), for programs (JSON) and for the eye (gnuplot). */
+/* Output of results as a table, as JSON and as plots (gnuplot). */
 #ifndef UROCE_FLOW_REPORT_H
 #define UROCE_FLOW_REPORT_H
 
@@ -9,16 +9,17 @@
 
 void report_head(FILE *out);
 void report_row(FILE *out, const struct run_result *result);
-/* What the ends say of a run that did not end well, or not as predicted. */
+/* Prints details of a run, unless its verdict is VERDICT_OK and none was predicted. */
 void report_end(FILE *out, const struct run_result *result);
 void report_json(FILE *out, const struct run_result *results, unsigned int count);
-/* Of each scheme, the least depth of those run one way that gave 95 % of its best goodput. */
+/* Prints for each scheme the smallest one-way depth that reached 95 % of its best goodput. */
 void report_needed(FILE *out, const struct run_result *results, unsigned int count);
 void report_schemes(FILE *out);
 
 /*
- * Plots into a folder: goodput and updates over the depth, and bars of each scenario; the data and
- * the script stay there.  -1 with errno if the folder cannot be written, or gnuplot fails.
+ * Writes plots to a directory: goodput, latency and updates over the depth, and bars per scenario,
+ * with the data and the gnuplot script.  Returns 0, or -1 with errno if the directory cannot be
+ * written or gnuplot fails.
  */
 int plot_all(const char *folder, const struct run_result *results, unsigned int count);
 

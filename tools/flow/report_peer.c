@@ -9,7 +9,7 @@
 
 #define EVERY_NS UINT64_C(5000000)
 
-/* Of struct side_ledger, in the order in which they travel. */
+/* Fields of struct side_ledger and struct side_result in the order of transmission. */
 static const size_t counts[] = {
 	offsetof(struct side_ledger, arrived),	    offsetof(struct side_ledger, sent_all),
 	offsetof(struct side_ledger, data_sent),    offsetof(struct side_ledger, consumed),
@@ -35,7 +35,7 @@ enum {
 	COUNTS = sizeof(counts) / sizeof(counts[0]),
 	FLAGS = sizeof(flags) / sizeof(flags[0]),
 	RESULTS = sizeof(results) / sizeof(results[0]),
-	FRAME = 1 + COUNTS + FLAGS, /* the first: stop */
+	FRAME = 1 + COUNTS + FLAGS, /* word 0 is the stop flag */
 	LAST = 2 + RESULTS + 4 * FLOW_LINKS,
 };
 

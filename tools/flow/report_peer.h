@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Ends on two hosts: each tells the other over the rendezvous' socket, every few milliseconds, what
- * would be in the ledger that they cannot share, and its results at the end.
+ * Endpoints on two hosts: each sends the other its side of the ledger over the out-of-band stream,
+ * every few milliseconds, and its results at the end.
  */
 #ifndef UROCE_FLOW_REPORT_PEER_H
 #define UROCE_FLOW_REPORT_PEER_H
@@ -13,10 +13,10 @@ struct peer_reports {
 	bool peer_stopped;
 };
 
-/* Tell if it is time, and hear what has come.  -1: the peer has gone. */
+/* Sends a report if it is due, and reads those received.  Returns -1 if the peer has exited. */
 int peer_reports_move(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
 		      uint32_t side, uint64_t now);
-/* When it is over: results and the verdict of side 0 go over. */
+/* Exchanges the results at the end; side 1 gets the verdict of side 0.  Returns 0 or -1. */
 int peer_reports_finish(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
 			uint32_t side, enum flow_verdict *verdict);
 

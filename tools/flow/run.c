@@ -14,9 +14,9 @@
 #include "run.h"
 
 #define LOOK_NS 1000000L
-#define END_NS UINT64_C(5000000000) /* that an end may take to end */
+#define END_NS UINT64_C(5000000000) /* maximum time for an endpoint to exit */
 
-/* What the device is told by the environment; devices other than uroce's do not look. */
+/* Sets the environment variables of the run, which only uroce devices read. */
 static void set_environment(const struct scheme *scheme, const struct scenario *sc, uint64_t seed,
 			    uint32_t side)
 {
@@ -63,7 +63,7 @@ static pid_t start_end(const struct run_options *options, const struct scheme *s
 	_exit(end_run(&end, &verdict) ? 1 : 0);
 }
 
-/* Waits a little; which of the ends has gone too early is an error of it. */
+/* Waits briefly.  An endpoint that has exited before the end of the run gets an error. */
 static void look_at_ends(struct ledger *ledger, pid_t pid[FLOW_SIDES])
 {
 	nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
@@ -104,7 +104,7 @@ static void fill_result(struct run_result *result, const struct judge *judge, st
 {
 	uint64_t begun = UINT64_MAX, ended = 0;
 
-	/* The device may have had less room than was asked for. */
+	/* The negotiated depth may be smaller than requested. */
 	if (ledger->side[0].depth)
 		result->sc.depth = ledger->side[0].depth;
 	result->verdict = judge_balance(judge, result->verdict);
@@ -171,7 +171,7 @@ struct own_counters {
 	int64_t before, naks;
 };
 
-/* While the device is open: a process that has closed it has no counters any more. */
+/* Must be called while the device is open: afterwards the process has no counters. */
 static void count_naks(void *argument)
 {
 	struct own_counters *own = argument;

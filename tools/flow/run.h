@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* One run of a scheme under a scenario: two processes on this host, or one end of two hosts. */
+/* A run of a scheme under a scenario: two processes on this host, or one endpoint of two hosts. */
 #ifndef UROCE_FLOW_RUN_H
 #define UROCE_FLOW_RUN_H
 
@@ -7,14 +7,14 @@
 
 struct run_result {
 	const struct scheme *scheme;
-	struct scenario sc; /* as it was run: with the depth that was agreed */
+	struct scenario sc; /* scenario of the run, with the negotiated depth */
 	uint64_t seed;
 	enum flow_verdict verdict;
-	const struct flow_control_pair *predicted; /* NULL: it should be VERDICT_OK */
+	const struct flow_control_pair *predicted; /* NULL: VERDICT_OK is expected */
 	struct side_ledger side[FLOW_SIDES];
-	int64_t rnr_naks; /* received by both, -1: not known */
-	double seconds;	  /* from the first message to the last that was consumed */
-	double wall;	  /* with set-up */
+	int64_t rnr_naks; /* RNR NAKs received by both sides, or -1 if unknown */
+	double seconds;	  /* time from the first message sent to the last consumed */
+	double wall;	  /* time including set-up */
 };
 
 struct run_options {
@@ -25,13 +25,13 @@ struct run_options {
 	const char *uroce_stat;
 };
 
-/* Both ends on this host.  -1: it could not be run at all. */
+/* Runs both endpoints on this host.  Returns 0, or -1 if they could not be started. */
 int run_pair(const struct run_options *options, const struct scheme *scheme,
 	     const struct scenario *sc, struct run_result *result);
 /*
- * One end: side 0 has connected, side 1 was connected to and gets its plan from there.  What
- * devices are told by the environment is set before, since a stream of librdmacm opens a device as
- * well.
+ * run_apart() runs one endpoint: side 0 has connected, side 1 has accepted and receives the plan.
+ * Returns 0 or -1.  run_set_environment() sets the environment variables that uroce reads when it
+ * opens a device; it must be called before the stream is opened, since rsockets open one as well.
  */
 void run_set_environment(const struct run_options *options, const struct scheme *scheme,
 			 const struct scenario *sc, uint32_t side);
@@ -39,13 +39,16 @@ int run_apart(const struct run_options *options, struct stream stream, uint32_t 
 	      const struct scheme *scheme, const struct scenario *sc, struct run_result *result);
 
 bool run_is_as_predicted(const struct run_result *result);
-double run_goodput_mb(const struct run_result *result); /* 10^6 bytes a second */
-double run_messages(const struct run_result *result);	/* consumed, a second */
+double run_goodput_mb(const struct run_result *result); /* in 10^6 bytes/s */
+double run_messages(const struct run_result *result);	/* consumed messages/s */
 double run_control_per_data(const struct run_result *result);
 
-/* RNR NAKs that the device counts in sysfs; -1: it does not, or is not asked. */
+/* Returns the device's number of RNR NAKs in sysfs, or -1 if not available or not selected. */
 int64_t counters_before(const struct run_options *options);
-/* RNR NAKs that these processes have received, or the device since; -1: not to be known. */
+/*
+ * Returns the number of RNR NAKs received by these processes, or else by the device since before;
+ * -1 if unknown.
+ */
 int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_SIDES],
 			  int64_t before);
 

@@ -93,7 +93,7 @@ const struct scenario *scenario_find(const char *name)
 	return NULL;
 }
 
-/* splitmix64: any number is as good as any other from it, and none has to be remembered. */
+/* splitmix64 as a hash: a random number that depends only on x. */
 static uint64_t mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);
@@ -115,7 +115,7 @@ enum flow_op scenario_op(const struct scenario *sc, uint64_t seed, uint32_t side
 	return draw < 3 * percent ? OP_READ : OP_SEND;
 }
 
-/* Bursts of eight, two, one and half times the depth, again and again. */
+/* Bursts of 8, 2, 1 and 0.5 times the depth, in rotation. */
 uint64_t scenario_burst_ns(const struct scenario *sc, uint32_t index)
 {
 	const uint32_t halves[] = { 16, 4, 2, 1 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What is sent, when, and how fast it is consumed.  A scenario and a seed determine both ends'
- * messages, so the same traffic runs under every scheme.  Times are in nanoseconds.
+ * Traffic of a run: messages, their times, and how fast they are consumed.  A scenario and a seed
+ * determine the messages of both endpoints, so every scheme gets the same traffic.  Times are in
+ * nanoseconds.
  */
 #ifndef UROCE_FLOW_SCENARIO_H
 #define UROCE_FLOW_SCENARIO_H
@@ -11,13 +12,13 @@
 
 #include "scheme.h"
 
-/* Side 0 begins, side 1 is the receiver of what goes one way. */
+/* Side 0 is the active side, side 1 the receiver of one-way traffic. */
 enum { FLOW_SIDES = 2, FLOW_LINKS = 64 };
 
 enum flow_shape {
-	SHAPE_STREAM, /* the next message is there as soon as the last one has gone */
-	SHAPE_REQUESTS,
-	SHAPE_BURSTS,
+	SHAPE_STREAM,	/* the next message is ready when the previous one has been sent */
+	SHAPE_REQUESTS, /* requests, each with a response; a limited number outstanding */
+	SHAPE_BURSTS,	/* bursts at fixed times */
 };
 
 enum flow_op {
@@ -32,12 +33,12 @@ enum flow_op {
 enum flow_verdict {
 	VERDICT_RUNNING,
 	VERDICT_OK,
-	VERDICT_STUCK,	 /* deadlock: nothing is on its way, and nothing may be sent */
-	VERDICT_STORM,	 /* all is done, and updates go on answering updates */
-	VERDICT_OVERRUN, /* more was sent than there were receives */
-	VERDICT_LOST,	 /* credits were lost or doubled */
-	VERDICT_STALLED, /* no progress for the patience; not proven to be a deadlock */
-	VERDICT_ERROR,	 /* the device, the set-up, an end that died */
+	VERDICT_STUCK,	 /* deadlock: nothing is in flight and nothing may be sent */
+	VERDICT_STORM,	 /* all work is done, but updates keep causing updates */
+	VERDICT_OVERRUN, /* more messages sent than receives posted */
+	VERDICT_LOST,	 /* credits were lost or duplicated */
+	VERDICT_STALLED, /* no progress for patience_ns; not proven to be a deadlock */
+	VERDICT_ERROR,	 /* error of the device or the set-up, or an endpoint has crashed */
 	FLOW_VERDICTS,
 };
 const char *flow_verdict_name(enum flow_verdict verdict);
@@ -45,29 +46,28 @@ const char *flow_verdict_name(enum flow_verdict verdict);
 struct scenario {
 	const char *name, *about;
 	enum flow_shape shape;
-	uint32_t links;			 /* connections */
-	uint32_t depth;			 /* receives promised to each */
-	uint32_t bytes;			 /* of a message */
-	uint32_t count[FLOW_SIDES];	 /* messages of each side, on each connection */
-	uint64_t service_ns[FLOW_SIDES]; /* to consume one message; one at a time */
-	uint64_t pause_ns;		 /* nothing is consumed before */
-	uint32_t requests;		 /* on their way at a time */
-	uint64_t burst_gap_ns;
-	uint32_t mixed_percent; /* of WRITE_IMM, of WRITE and of READ each */
-	bool shared;		/* side 1 has one shared receive queue */
-	uint32_t
-		shared_percent; /* of its receives, where schemes can share: part of all promises */
-	const char *faults;	/* UROCE_FAULT without its seed */
-	bool in_turn;		/* side 1 begins when it has consumed all of side 0 */
-	bool unreliable;	/* UC instead of RC */
-	bool only_control;	/* made for a negative control */
+	uint32_t links;			 /* number of connections */
+	uint32_t depth;			 /* receives promised to each connection */
+	uint32_t bytes;			 /* message size */
+	uint32_t count[FLOW_SIDES];	 /* messages of each side on each connection */
+	uint64_t service_ns[FLOW_SIDES]; /* mean time to consume a message, one at a time */
+	uint64_t pause_ns;		 /* consumption begins after this time */
+	uint32_t requests;		 /* maximum number of outstanding requests */
+	uint64_t burst_gap_ns;		 /* time between bursts */
+	uint32_t mixed_percent;		 /* share of each of WRITE_IMM, WRITE and READ */
+	bool shared;			 /* side 1 has an SRQ */
+	uint32_t shared_percent; /* SRQ size in percent of all promises, if the scheme can share */
+	const char *faults;	 /* UROCE_FAULT without the seed */
+	bool in_turn;		 /* side 1 starts when it has consumed all messages of side 0 */
+	bool unreliable;	 /* UC instead of RC */
+	bool only_control;	 /* only for a negative control */
 };
 
-/* The eight scenarios, then those of negative controls; ends with one without a name. */
+/* The eight scenarios, then those of negative controls; the last entry has name NULL. */
 extern const struct scenario scenarios[];
 const struct scenario *scenario_find(const char *name);
 
-/* The negative control of each scenario: what must fail, and how. */
+/* Negative controls: a scheme that must fail under a scenario with this verdict. */
 struct flow_control_pair {
 	const char *scenario, *scheme;
 	enum flow_verdict predicted;
@@ -77,9 +77,9 @@ extern const struct flow_control_pair control_pairs[];
 
 enum flow_op scenario_op(const struct scenario *sc, uint64_t seed, uint32_t side, uint32_t link,
 			 uint32_t index);
-/* When a message of SHAPE_BURSTS is there, counted from the beginning. */
+/* SHAPE_BURSTS: returns the time from the start at which message index is ready. */
 uint64_t scenario_burst_ns(const struct scenario *sc, uint32_t index);
-/* Between half and one and a half of service_ns. */
+/* Returns the time to consume message number: between 0.5 and 1.5 times service_ns. */
 uint64_t scenario_service_ns(const struct scenario *sc, uint64_t seed, uint32_t side,
 			     uint32_t number);
 

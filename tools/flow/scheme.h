@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A flow-control scheme: what a sender counts so that it does not overrun the receiver, where news
- * of free receives travel, when they are told, and what is kept back for them.  Each is one file
- * (scheme_NAME.c) behind this interface; a new one is such a file and a line in schemes.c.
+ * Interface of a flow-control scheme: what a sender counts so that it does not overrun the
+ * receiver, how free receives are reported, when, and what is reserved for these reports.  A scheme
+ * is a file scheme_NAME.c and a line in schemes.c.
  *
- * A scheme is pure: it sees messages that come and go and receives that are posted, and answers
- * whether one more may be sent.  It makes no system call and knows neither verbs nor time, so that
- * the same code runs on a device and in the simulation of tests/unit/flow.
+ * A scheme is pure: it is called for messages sent and received and for receives posted, and
+ * decides whether a message may be sent.  It uses neither system calls nor verbs nor time, so the
+ * same code runs on a device and in the simulation of tests/unit/flow.
  *
- * Each end of a connection has one struct scheme_state for both its roles: it sends messages to the
- * peer, and it posts the receives that the peer's messages take.
+ * Each endpoint of a connection has one struct scheme_state for both roles: sender of messages, and
+ * receiver that posts receives for the messages of the peer.
  */
 #ifndef UROCE_FLOW_SCHEME_H
 #define UROCE_FLOW_SCHEME_H
@@ -17,103 +17,105 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a message is to a scheme.  All but FLOW_CONTROL are the application's. */
+/* Type of a message.  All but FLOW_CONTROL are application messages. */
 enum flow_kind {
 	FLOW_DATA,
-	FLOW_IMMEDIATE, /* RDMA WRITE with immediate: takes a receive, too */
-	FLOW_REQUEST,	/* asks for one FLOW_RESPONSE */
+	FLOW_IMMEDIATE, /* RDMA WRITE with immediate, which also consumes a receive */
+	FLOW_REQUEST,	/* is answered by a FLOW_RESPONSE */
 	FLOW_RESPONSE,
-	FLOW_CONTROL, /* the scheme's own */
+	FLOW_CONTROL, /* an update: message of the scheme itself */
 	FLOW_KINDS,
 };
 const char *flow_kind_name(enum flow_kind kind);
 
-/* A scheme's part of a message's header; each uses of it what the original has on the wire. */
+/* Header fields of the scheme; each scheme uses those that the original has on the wire. */
 struct flow_news {
-	uint8_t flags;	 /* the scheme's own */
-	uint16_t count;	 /* an increment */
-	uint32_t number; /* of this message */
-	uint32_t limit;	 /* absolute: how many may be sent in all */
+	uint8_t flags;	 /* defined by the scheme */
+	uint16_t count;	 /* credit increment */
+	uint32_t number; /* sequence number of this message */
+	uint32_t limit;	 /* absolute limit: messages that may be sent since the start */
 };
 
-/* Counts begin at 0; the terms are the same in every scheme, and each uses some of them. */
+/* State of a scheme; all counts begin at 0, and each scheme uses some of them. */
 struct scheme_state {
 	const struct scheme *scheme;
-	uint32_t depth; /* receives that are promised to the peer, as negotiated; at least 4 */
+	uint32_t depth; /* negotiated number of receives promised to the peer; at least 4 */
 
-	/* The sender's half. */
-	uint32_t credits;  /* schemes of increments: messages that may still be sent */
-	uint32_t limit;	   /* absolute schemes: messages that may be sent in all */
-	uint32_t sent;	   /* messages sent that count */
-	uint32_t reserved; /* receives of our own that are free for answers */
+	/* Sender. */
+	uint32_t credits;  /* incremental schemes: messages that may be sent */
+	uint32_t limit;	   /* absolute schemes: messages that may be sent since the start */
+	uint32_t sent;	   /* counted messages sent */
+	uint32_t reserved; /* free local receives for responses */
 
-	/* The receiver's half. */
-	uint32_t received; /* messages received that count */
-	uint32_t posted;   /* receives posted again, of messages that count */
-	uint32_t untold;   /* schemes of increments: of these, what the peer was not told */
-	uint32_t told;	   /* absolute schemes: the limit that the peer was told last */
-	uint32_t mark;	   /* the scheme's own mark */
-	bool asked;	   /* an update was asked for and is due */
-	bool owed;	   /* something is due with the next message */
-	uint32_t lied;	   /* news that cannot be true: a credit was doubled somewhere */
+	/* Receiver. */
+	uint32_t received; /* counted messages received */
+	uint32_t posted;   /* receives reposted, of counted messages */
+	uint32_t untold;   /* incremental schemes: reposted receives not yet reported */
+	uint32_t told;	   /* absolute schemes: last limit reported to the peer */
+	uint32_t mark;	   /* threshold of the scheme */
+	bool asked;	   /* an update has been requested and is due */
+	bool owed;	   /* a report is due with the next message */
+	uint32_t lied;	   /* updates that cannot be true: a credit was duplicated */
 };
 
 enum scheme_flags {
-	SCHEME_TRANSPORT = 1,	 /* the device's own credits are wanted */
+	SCHEME_TRANSPORT = 1,	 /* uses the transport's credits */
 	SCHEME_BY_WRITE = 2,	 /* updates are RDMA WRITEs into the peer's memory */
-	SCHEME_RNR_IS_PART = 4,	 /* overruns belong to it: no promise is checked */
-	SCHEME_POOLS = 8,	 /* makes no promise to one connection: can share receives */
-	SCHEME_CONTROL = 16,	 /* a negative control, which must fail */
-	SCHEME_OVER_BY_ACK = 32, /* its updates, and only they, may overrun */
+	SCHEME_RNR_IS_PART = 4,	 /* relies on RNR NAKs: overruns are not faults */
+	SCHEME_POOLS = 8,	 /* promises nothing per connection: receives can be shared */
+	SCHEME_CONTROL = 16,	 /* negative control, which must fail */
+	SCHEME_OVER_BY_ACK = 32, /* only its updates may overrun */
 };
 
 struct scheme {
 	const char *name;
 	unsigned int flags; /* enum scheme_flags */
-	/* For the reader; one line each. */
+	/* Descriptions for --list, one line each. */
 	const char *counted, *travels, *told, *reserved, *source;
 
-	/* Receives to post for a connection whose depth is this; NULL: as many as depth. */
+	/* Returns the number of receives to post for a connection of this depth; NULL: depth. */
 	uint32_t (*receives)(uint32_t depth);
 	/*
-	 * Free buffers are posted when at most so many receives of the connection are; NULL: at
-	 * once.
+	 * Returns the number of posted receives of a connection at or below which free buffers are
+	 * reposted.  NULL: they are reposted immediately.
 	 */
 	uint32_t (*refill_at)(uint32_t depth);
-	/* After depth receives have been posted at both ends; the state is zero but for depth. */
+	/* Called after depth receives have been posted at both endpoints; all but depth is zero. */
 	void (*begin)(struct scheme_state *s);
-	/* An application's message may go now.  Not asked for FLOW_CONTROL. */
+	/* Returns true if an application message may be sent.  Not called for FLOW_CONTROL. */
 	bool (*may_send)(const struct scheme_state *s, enum flow_kind kind);
-	/* A message is sent: account for it and fill in the news that it carries. */
+	/* Called for each message sent: updates the counts and sets the header fields. */
 	void (*sending)(struct scheme_state *s, enum flow_kind kind, struct flow_news *news);
-	/* A message, or an update by RDMA WRITE, has come. */
+	/* Called for each message or update by RDMA WRITE received. */
 	void (*heard)(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news);
-	/* The receive that a message of this kind took has been posted again. */
+	/* Called when the receive that a message of this kind consumed has been reposted. */
 	void (*posted)(struct scheme_state *s, enum flow_kind kind);
 	/*
-	 * An update should leave now, and may.  waiting: the application has a message to send,
-	 * whether it may go or not.  At most one is on its way at a time, but for SCHEME_BY_WRITE.
+	 * Returns true if an update should be sent now and may be.  waiting: the application has a
+	 * message to send, whether allowed or not.  At most one update is in flight at a time,
+	 * except with SCHEME_BY_WRITE.
 	 */
 	bool (*wants_control)(const struct scheme_state *s, bool waiting);
 	/*
-	 * For the judge, NULL where nothing is promised: messages of the application that may still
-	 * be sent, with what is kept back; and posted receives that the peer does not know of.
-	 * Between messages the two make up all receives that are free and promised.
+	 * For the judge; NULL if the scheme makes no promise.  allowance(): number of messages that
+	 * may be sent, including reserved credits.  hidden(): number of posted receives not yet
+	 * reported to the peer.  When no message is in flight, allowance() of one side and hidden()
+	 * of the other add up to the promised receives that are free.
 	 */
 	int32_t (*allowance)(const struct scheme_state *s);
 	int32_t (*hidden)(const struct scheme_state *s);
 };
 
-/* In the order in which the table shows them; ends with NULL. */
+/* All schemes in the order of the table; ends with NULL. */
 extern const struct scheme *const schemes[];
 const struct scheme *scheme_find(const char *name);
 
-/* What may be NULL, with its default. */
+/* The functions of a scheme that may be NULL, with their defaults. */
 uint32_t scheme_receives(const struct scheme *scheme, uint32_t depth);
 uint32_t scheme_refill_at(const struct scheme *scheme, uint32_t depth);
 void scheme_begin(struct scheme_state *s, const struct scheme *scheme, uint32_t depth);
 
-/* Is a before b?  Counts may wrap. */
+/* Returns true if count a is less than b; counts may wrap. */
 static inline bool before(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) < 0;
@@ -129,21 +131,22 @@ static inline uint32_t at_most(uint32_t maximum, uint32_t value)
 	return value > maximum ? maximum : value;
 }
 
-/* For schemes that do not count receives that are posted again, and that have no updates. */
+/* Functions for schemes that do not count reposted receives, and for schemes without updates. */
 void uncounted_posted(struct scheme_state *s, enum flow_kind kind);
 bool wants_no_control(const struct scheme_state *s, bool waiting);
 
-/* How schemes of increments hear and answer; most of them share these. */
+/* Functions shared by incremental schemes. */
 void increment_heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news);
 void increment_posted(struct scheme_state *s, enum flow_kind kind);
 int32_t increment_allowance(const struct scheme_state *s);
 int32_t increment_hidden(const struct scheme_state *s);
-/* When as many are untold as the mark says, and there is a credit for it. */
+/* Returns true if unreported receives have reached the mark and there is a credit. */
 bool increment_wants_control(const struct scheme_state *s, bool waiting);
-/* All that is untold, up to a maximum, goes into the news. */
+/* Reports all unreported receives, up to a maximum. */
 void increment_tell(struct scheme_state *s, uint32_t maximum, struct flow_news *news);
 
-/* How absolute schemes do; a limit counts what may be sent in all. */
+/* Functions shared by absolute schemes; absolute_heard() returns true if the limit has increased.
+ */
 bool absolute_heard(struct scheme_state *s, uint32_t limit);
 void absolute_posted(struct scheme_state *s, enum flow_kind kind);
 int32_t absolute_allowance(const struct scheme_state *s);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Negative controls: plain increments, each with one of the faults that credit schemes have died
- * of.  Where one of them does not fail, the lab proves nothing.
+ * Negative controls: simple incremental schemes, each with a typical fault of credit schemes.  If
+ * one of them does not fail, the checks of uroce-flow prove nothing.
  *
- *   naive        keeps nothing back: an update needs a credit, and there may be none
- *   blind-imm    does not count WRITEs with immediate, which take a receive as well
- *   grant-early  tells of a receive when the message has come, before it is posted again
+ *   naive        reserves nothing: an update needs a credit, and there may be none
+ *   blind-imm    does not count WRITEs with immediate, which consume a receive as well
+ *   grant-early  reports a receive when a message arrives, before it is reposted
  */
 #include <stddef.h>
 
@@ -23,7 +23,7 @@ static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 	return s->credits > 0;
 }
 
-/* For faults beside the reserve: the last credit is kept for an update. */
+/* The last credit is reserved for an update. */
 static bool may_send_reserved(const struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;

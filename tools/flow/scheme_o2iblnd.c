@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Lustre's o2iblnd: a credit is a message slot of the peer, and every message returns, in a byte of
- * its header, the slots that were freed.  What a message costs depends on its type: a request takes
- * a credit, and one of the receives that this end has reserved for answers; the answer is free.
- * When slots up to the high-water mark wait to be returned, and nothing is there to carry them, a
- * NOOP does.  In version 1 a NOOP costs a credit, so data leaves the last one for it; in version 2
- * it is free, and two receives more are posted for it.
+ * Lustre's o2iblnd: a credit is a message slot of the peer; every message returns the number of
+ * freed slots in a byte of its header.  The cost of a message depends on its type: a request
+ * consumes a credit and one of the local receives reserved for responses; a response is free.  If
+ * the freed slots reach the high-water mark and there is no message to return them, a NOOP does.
+ * In version 1 a NOOP costs a credit, so data leaves the last one for it; in version 2 it is free,
+ * and two more receives are posted for it.
  *
- * o2iblnd-nonoop has no NOOP and stands still when messages flow one way; o2iblnd-hiw has a mark
- * that cannot be reached, which a mark that is not derived from the negotiated depth becomes.
+ * Negative controls: o2iblnd-nonoop has no NOOP and deadlocks with one-way traffic; o2iblnd-hiw has
+ * a mark that cannot be reached, like one that is not derived from the negotiated depth.
  */
 #include <stddef.h>
 

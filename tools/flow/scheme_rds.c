@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The connection-level window that was proposed for RDS in 2007.  Each message has a number and
- * carries the window: the last number received plus the receives that are posted.  A sender that
- * has fewer than ASK_BELOW left asks for an ACK in each message; the receiver sends one as well
- * whenever half a ring has come, and when a deferred refill has filled the ring again.  One number
- * is kept for an ACK, yet an ACK leaves whether there is one or not.
+ * carries the window: the last number received plus the posted receives.  A sender with fewer than
+ * ASK_BELOW left requests an ACK in each message; the receiver also sends one after each half ring
+ * of messages, and when a deferred refill has filled the ring again.  One number is reserved for an
+ * ACK, but an ACK is sent even without it.
  *
- * In the patch an ACK takes a number of its sender, and its receiver does not count it (number 0 on
- * the wire).  So an end that only sends ACKs uses up its window, and nothing brings it back: that
- * is rds-literal, a negative control.  In "rds" the receiver counts ACKs.  The patch also begins
- * with a window of 16 whatever the peer has posted, and relies on its first message to correct it:
- * that is rds-guess.
+ * In the patch an ACK consumes a number of its sender, but its receiver does not count it (number 0
+ * on the wire).  So an endpoint that only sends ACKs uses up its window for ever: this is
+ * rds-literal, a negative control.  In "rds" the receiver counts ACKs.  The patch also begins with
+ * a window of 16 regardless of the receives posted by the peer, and relies on the peer's first
+ * message to correct it: this is rds-guess, another negative control.
  */
 #include <stddef.h>
 
@@ -90,7 +90,7 @@ static void posted(struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;
 	s->posted++;
-	/* Receives of data are posted late in the lab: a refill that was deferred, and is over. */
+	/* All consumed receives have been reposted: end of a deferred refill. */
 	if (s->owed && s->posted == s->received) {
 		s->owed = false;
 		s->asked = true;

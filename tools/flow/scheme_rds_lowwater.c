@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The change that was proposed to the RDS window: without asking.  The receiver knows what it told
- * and what has come, hence what the sender has left, and volunteers an update when that is below a
- * low-water mark.  The mark must be worth a round trip of messages, or the sender stalls.
+ * A change that was proposed to the RDS window: updates without requests.  The receiver computes
+ * the sender's remaining window from the limit it has reported and the messages it has received,
+ * and sends an update when that is below a low-water mark.  The mark must cover the messages of a
+ * round trip, otherwise the sender stalls.
  *
- * The proposal assumes that the ring is full again at once.  Where receives come back one by one,
- * an update for each of them would follow as long as the sender is below the mark; so an update
- * waits until it lifts the sender well above.
+ * The proposal assumes that the ring is refilled at once.  If receives are reposted one by one, an
+ * update would follow each of them while the sender is below the mark; so an update is delayed
+ * until it raises the window to twice the mark.
  */
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * RDS as Linux has it: increments of at most 255 in a byte of each header.  The last credit is only
- * taken by a message that tells something.  When so many receives were posted that the peer does
- * not know of, an ACK is made; it takes a credit.  Linux has 1024 receives and makes an ACK at 16
- * of them; with fewer than 32 receives here it is half of them, or it would never come.
+ * RDS of Linux: increments of at most 255 in a byte of each header.  The last credit may only be
+ * used by a message that carries an increment.  After ACK_AT unreported receives an ACK is sent,
+ * which consumes a credit.  Linux has 1024 receives; with fewer than 32 receives the threshold here
+ * is half of them, since it would never be reached otherwise.
  */
 #include <stddef.h>
 

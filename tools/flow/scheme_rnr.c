@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Nothing is counted: a message that finds no receive is refused by an RNR NAK, and the sender's
- * device waits for as long as the receiver's RNR timer says and goes back to it.  What was sent
- * behind it was sent for nothing.
+ * No flow control by the program: a message without a receive WQE is rejected by an RNR NAK, and
+ * the sender's device waits for the receiver's RNR timer and retransmits it and everything after
+ * it.
  */
 #include <stddef.h>
 
@@ -51,9 +51,9 @@ const struct scheme scheme_rnr = {
 };
 
 /*
- * To the program the transport's own credits look the same: it counts nothing either.  Its device
- * learns from each ACK how many receives are free, and begins no message beyond that, but for a
- * limited request.  A device that does not tell of credits behaves as under "rnr".
+ * End-to-end credits of the transport; the program counts nothing either.  The device reads the
+ * number of free receive WQEs from each ACK and starts no message beyond them, except one limited
+ * request.  A device that does not report credits behaves as with "rnr".
  */
 const struct scheme scheme_credits = {
 	.name = "credits",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * rsockets: an absolute limit of 16 bits, told when half of the receives are untold, in a message
- * that is not counted: the receiver posts four receives more for such messages.  (The original
- * bounds the bytes of the target buffer as well; here every message has a buffer.)
+ * rsockets: an absolute 16-bit limit, reported when half of the receives are unreported, in a
+ * message that is not counted: the receiver posts four more receives for these.  (The original also
+ * limits the bytes of the target buffer; here every message has a buffer.)
  */
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * libfabric's verbs provider under rxm: credits travel in a message of their own, and never with
- * data.  One is made when half of the receives are untold; the last credit is kept for it.  A new
- * connection has one credit, and the first thing that each end does is to tell the rest.
+ * libfabric's verbs provider under rxm: credits are reported in separate messages, never with data.
+ * One is sent when half of the receives are unreported; the last credit is reserved for it.  A new
+ * connection has one credit, and each endpoint first reports the rest.
  */
 #include <stddef.h>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * SMB Direct: each message grants the credits of the receives posted since.  Receives are refilled
- * together when few are left.  The last credit is only taken by a message that grants some.  After
- * a refill an empty message grants, unless just one receive was missing: without that exception two
- * idle ends answer each other's empty messages for ever (smbd-chatty, a negative control).
+ * SMB Direct: each message grants credits for the receives posted since the last one.  Receives are
+ * refilled together when few are left.  The last credit may only be used by a message that grants
+ * credits.  After a refill an empty message grants them, unless only one receive was missing:
+ * without that exception two idle endpoints would answer each other's empty messages for ever
+ * (smbd-chatty, a negative control).
  */
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * UCX over RC: the sender counts its messages down from a window.  At half of it a bit asks for a
- * grant that rides on some message back, at a quarter another bit asks for one at once; a grant is
- * no number but "the window is full again".  It means that the messages were polled, and not that
- * receives are free: those are left to RNR NAKs.
+ * UCX over RC: the sender counts its messages down from a window.  At half of it a flag requests a
+ * grant that is piggybacked on a reply, at a quarter another flag requests an immediate one.  A
+ * grant is not a number but resets the window.  It means that messages have been polled, not that
+ * receives are posted; overruns are left to RNR NAKs.
  */
 #include <stddef.h>
 

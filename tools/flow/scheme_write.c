@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Two schemes that tell by RDMA WRITE: the receiver writes a count into memory of the sender, which
- * looks at it.  A WRITE takes no receive, so news can neither be refused nor wait for credits, and
- * no deadlock is possible.
+ * Two schemes with updates by RDMA WRITE: the receiver writes a count into memory that the sender
+ * polls.  A WRITE consumes no receive, so an update can neither cause an RNR NAK nor wait for
+ * credits, and no deadlock is possible.
  *
- * NCCL writes an entry for each receive that it posts, and nothing may be sent before: its
- * messages go to where the entry says.  perftest starts from the depth, and writes how many
- * messages it has posted again at each third of the depth.
+ * NCCL writes an entry for each posted receive, without which nothing may be sent, since the entry
+ * has the address for the message.  perftest begins with depth, and writes the number of reposted
+ * receives at each third of the depth.
  */
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The table of schemes, and what several of them share. */
+/* Table of schemes, and functions shared by several of them. */
 #include <stddef.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ void increment_tell(struct scheme_state *s, uint32_t maximum, struct flow_news *
 	s->untold -= told;
 }
 
-/* What is older than what is known changes nothing: so news may be lost, or overtaken. */
+/* Older limits are ignored, so updates may be lost or reordered. */
 bool absolute_heard(struct scheme_state *s, uint32_t limit)
 {
 	if (!before(s->limit, limit))

@@ -10,7 +10,7 @@ bool station_shares(const struct scenario *sc, uint32_t side)
 	return sc->shared && side == 1;
 }
 
-/* A scheme that promises nothing to one connection may count on the whole of a shared queue. */
+/* A scheme that promises nothing per connection may use the whole SRQ. */
 uint32_t station_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side)
 {
 	if (station_shares(sc, side) && scheme->flags & SCHEME_POOLS)
@@ -34,7 +34,7 @@ static bool is_counted(enum flow_op op)
 	return op == OP_SEND || op == OP_WRITE_IMM;
 }
 
-/* The first message of the plan from index on that takes a receive, or that takes none. */
+/* Returns the first message of the plan from index on that consumes a receive (counted) or not. */
 static uint32_t skip_to(const struct station *st, const struct flow_link *l, uint32_t index,
 			bool counted)
 {
@@ -74,7 +74,7 @@ void station_begin(struct station *st, const struct scenario *sc, const struct s
 	st->peer_seen = true;
 	for (uint32_t i = 0; i < sc->links; i++) {
 		struct flow_link *l = &st->link[i];
-		/* Each end knows the depth of the peer's promise as well, by negotiation. */
+		/* By negotiation each endpoint knows the depth of the peer's promise as well. */
 		uint32_t depth = station_depth(sc, scheme, sc->shared ? 1 : side);
 
 		scheme_begin(&l->s, scheme, depth);
@@ -116,7 +116,7 @@ static uint32_t in_sq(const struct flow_link *l)
 	return l->sq_in - l->sq_out;
 }
 
-/* When the next message of the plan is there; NEVER if something else has to come first. */
+/* Time at which the next message is ready, or NEVER if it depends on another message. */
 static uint64_t head_ready_ns(const struct station *st, const struct flow_link *l)
 {
 	if (l->next >= l->to_send)
@@ -139,7 +139,7 @@ static enum flow_kind head_kind(const struct station *st, const struct flow_link
 	return op == OP_WRITE_IMM ? FLOW_IMMEDIATE : FLOW_DATA;
 }
 
-/* A stretch of time in which something was there and might not go ends. */
+/* Ends a time in which the next message was blocked. */
 static void unblock(struct station *st, struct flow_link *l, uint64_t now)
 {
 	uint64_t ns;
@@ -161,7 +161,7 @@ static void block(struct station *st, struct flow_link *l, uint64_t now)
 	st->result.stalls++;
 }
 
-/* The judge's own account, which knows nothing of the scheme's. */
+/* Counts a message for the judge, independently of the scheme's counts; detects overruns. */
 static void check_promise(struct station *st, struct flow_link *l, enum flow_kind kind)
 {
 	uint32_t link = (uint32_t)(l - st->link);
@@ -211,7 +211,10 @@ static void hand_out(struct station *st, struct flow_link *l, struct flow_messag
 	l->sq[l->sq_in++ % STATION_SQ] = *out;
 }
 
-/* Something of the application's that needs a receive; false and blocked if it may not go. */
+/*
+ * Selects the next application message that consumes a receive.  Returns false if there is none, or
+ * if it may not be sent; then it is blocked.
+ */
 static bool next_counted(struct station *st, struct flow_link *l, uint64_t now,
 			 struct flow_message *out)
 {
@@ -245,13 +248,13 @@ static bool next_counted(struct station *st, struct flow_link *l, uint64_t now,
 	return true;
 }
 
-/* A WRITE or READ passes what is blocked, as far as the application's queue goes. */
+/* Selects the next WRITE or READ; it may pass a blocked message by up to STATION_APP_QUEUE. */
 static bool next_free(struct station *st, struct flow_link *l, uint64_t now,
 		      struct flow_message *out)
 {
 	if (l->next_free >= l->to_send || l->next_free >= l->next + STATION_APP_QUEUE)
 		return false;
-	/* In the order of the plan, but for what is blocked. */
+	/* Keep the order of the plan unless a message is blocked. */
 	if (l->next_free > l->next && l->blocked_ns == NEVER)
 		return false;
 	out->op = scenario_op(st->sc, st->seed, st->side, (uint32_t)(l - st->link), l->next_free);
@@ -268,7 +271,7 @@ static bool app_waits(const struct station *st, const struct flow_link *l, uint6
 
 static bool may_control(const struct station *st, const struct flow_link *l)
 {
-	/* An update by WRITE may follow another: it replaces it. */
+	/* Updates by WRITE may be in flight together: a later one replaces an earlier one. */
 	return in_sq(l) < STATION_SQ &&
 	       (!l->control_in_flight || st->scheme->flags & SCHEME_BY_WRITE);
 }
@@ -323,7 +326,7 @@ void station_completed(struct station *st, uint32_t link, uint64_t now)
 
 /* ---- receiving ---- */
 
-/* A sender never knows of more than there is: its view may be late, and not wrong. */
+/* Checks that the allowance is at most the number of posted receives; it may lag behind. */
 static void check_view(struct station *st, struct flow_link *l)
 {
 	uint32_t link = (uint32_t)(l - st->link);
@@ -429,7 +432,7 @@ uint32_t station_to_post(const struct station *st, uint32_t link)
 {
 	const struct flow_link *l = &st->link[link];
 
-	/* Refilling waits for no one in a shared queue: others need it. */
+	/* An SRQ is refilled immediately, since other connections use it. */
 	if (st->shared || l->posted <= scheme_refill_at(st->scheme, l->s.depth))
 		return freed(l);
 	return 0;
@@ -447,7 +450,7 @@ void station_posted(struct station *st, uint32_t link, uint32_t count)
 			st->scheme->posted(&l->s, (enum flow_kind)kind);
 }
 
-/* ---- asked by the loop ---- */
+/* ---- queries of the loop ---- */
 
 uint64_t station_deadline(const struct station *st)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What a run has come to: percentiles, fairness, and whether the accounts of both ends agree. */
+/* Results of a run: percentiles, fairness, and the remaining credits of each connection. */
 #include <stdlib.h>
 
 #include "station.h"
@@ -16,7 +16,7 @@ static uint64_t percentile(const struct samples *samples, uint32_t percent)
 	return samples->count ? samples->ns[(uint64_t)(samples->count - 1) * percent / 100] : 0;
 }
 
-/* Jain's index: 1000 when all connections had the same, 1000 / connections when one had all. */
+/* Jain's index in permille: 1000 if all connections are equal, 1000 / n if one had all. */
 static uint32_t fairness(const struct station *st)
 {
 	double sum = 0, squares = 0;

@@ -10,7 +10,7 @@
 
 #include "stream.h"
 
-/* The same calls, of the kernel and of librdmacm. */
+/* Socket calls of the kernel and of librdmacm. */
 static const struct stream_calls {
 	int (*socket)(int domain, int type, int protocol);
 	int (*bind)(int fd, const struct sockaddr *address, socklen_t length);
@@ -109,13 +109,13 @@ int stream_connect(struct stream *stream, bool rdma_cm, const char *host, int po
 
 void stream_close(struct stream stream)
 {
-	/* librdmacm waits here until its peer has what was sent; close(2) needs not. */
+	/* rshutdown() waits until the peer has received all data; close(2) does not need this. */
 	if (stream.rdma_cm)
 		calls_of(stream)->shutdown(stream.fd, SHUT_RDWR);
 	calls_of(stream)->close(stream.fd);
 }
 
-/* All bytes, however many calls that takes; send says which way.  0 or -1. */
+/* Sends or receives all count bytes.  Returns 0 or -1. */
 static int move_all(struct stream stream, char *bytes, size_t count, bool send)
 {
 	for (size_t done = 0; done < count;) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * uroce-flow: the same traffic under different schemes for not overrunning the receiver, compared.
- * An ordinary verbs program: it runs on any device that serves RC.
+ * uroce-flow: compares flow-control schemes under the same traffic.  It uses only libibverbs and
+ * librdmacm and runs on any device with RC.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -115,7 +115,7 @@ static const char *one_of(const char *name, const char *text, const char *const 
 	refuse("--%s does not know \"%s\"", name, text);
 }
 
-/* Options that take a number. */
+/* Handles options with a number.  Returns false for other options. */
 static bool take_number(struct settings *s, int option, const char *text)
 {
 	switch (option) {
@@ -207,7 +207,7 @@ static void take_option(struct settings *s, int option, const char *text)
 	}
 }
 
-/* uroce-stat lies beside this program, or it is found by PATH. */
+/* Finds uroce-stat in the directory of this program, otherwise by PATH. */
 static void find_uroce_stat(struct settings *s)
 {
 	char self[PATH_MAX];
@@ -303,7 +303,7 @@ static void run_some(const struct settings *s)
 			run_one(s, *scheme, &sc);
 }
 
-/* A stream to the other end: 0, or -1 with errno. */
+/* Opens the out-of-band stream to the peer.  Returns 0, or -1 with errno. */
 static int meet(const struct settings *s, struct stream *stream)
 {
 	struct stream listener;
