@@ -18,7 +18,7 @@
 #define GRH_PAD_BYTES 20
 #define FLOW_LABEL_MASK 0xfffffu
 
-static bool checksum_is_right(const struct iphdr *header)
+static bool ipv4_checksum_ok(const struct iphdr *header)
 {
 	uint16_t words[sizeof(*header) / 2];
 	uint32_t sum = 0;
@@ -41,12 +41,12 @@ static int ip_version(const struct ibv_grh *grh, const struct iphdr *ipv4)
 	bool may_be_6 = be32toh(grh->version_tclass_flow) >> 28 == 6;
 	bool may_be_4 = ipv4->version == 4 && ipv4->ihl == 5;
 
-	if (may_be_4 && (!may_be_6 || checksum_is_right(ipv4)))
+	if (may_be_4 && (!may_be_6 || ipv4_checksum_ok(ipv4)))
 		return 4;
 	return may_be_6 ? 6 : 0;
 }
 
-static void map_ipv4(uint32_t address, union ibv_gid *gid)
+static void ipv4_to_gid(uint32_t address, union ibv_gid *gid)
 {
 	memset(gid->raw, 0, 10);
 	memset(gid->raw + 10, 0xff, 2);
@@ -58,8 +58,8 @@ static int init_from_ipv4(const struct iphdr *header, union ibv_gid *local,
 {
 	if (IN_MULTICAST(be32toh(header->daddr)))
 		return EINVAL;
-	map_ipv4(header->daddr, local);
-	map_ipv4(header->saddr, &route->dgid);
+	ipv4_to_gid(header->daddr, local);
+	ipv4_to_gid(header->saddr, &route->dgid);
 	route->hop_limit = header->ttl;
 	route->traffic_class = header->tos;
 	return 0;
@@ -79,8 +79,9 @@ static int init_from_ipv6(const struct ibv_grh *grh, union ibv_gid *local,
 	return 0;
 }
 
-static int init_ah(const struct uroce_way_in *provider, struct ibv_context *context, uint8_t port,
-		   const struct ibv_wc *wc, const struct ibv_grh *grh, struct ibv_ah_attr *attr)
+static int init_ah_attr(const struct uroce_way_in *provider, struct ibv_context *context,
+			uint8_t port, const struct ibv_wc *wc, const struct ibv_grh *grh,
+			struct ibv_ah_attr *attr)
 {
 	struct iphdr ipv4;
 	union ibv_gid local;
@@ -120,11 +121,11 @@ static int init_ah(const struct uroce_way_in *provider, struct ibv_context *cont
 DROPIN_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 				      struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	const struct uroce_way_in *provider = dropin_owner(context->device);
+	const struct uroce_way_in *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_init_ah_from_wc) real;
 
 	if (provider)
-		return init_ah(provider, context, port, wc, grh, attr);
+		return init_ah_attr(provider, context, port, wc, grh, attr);
 	real = DROPIN_REAL(ibv_init_ah_from_wc, "IBVERBS_1.1");
 	return real ? real(context, port, wc, grh, attr) : -1;
 }
@@ -132,7 +133,7 @@ DROPIN_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port,
 DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 						   struct ibv_grh *grh, uint8_t port)
 {
-	const struct uroce_way_in *provider = dropin_owner(pd->context->device);
+	const struct uroce_way_in *provider = dropin_provider_of(pd->context->device);
 	__typeof__(&ibv_create_ah_from_wc) real;
 	__typeof__(&ibv_create_ah) create;
 	struct ibv_ah_attr attr;
@@ -141,7 +142,7 @@ DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv
 		real = DROPIN_REAL(ibv_create_ah_from_wc, "IBVERBS_1.1");
 		return real ? real(pd, wc, grh, port) : NULL;
 	}
-	if (init_ah(provider, pd->context, port, wc, grh, &attr))
+	if (init_ah_attr(provider, pd->context, port, wc, grh, &attr))
 		return NULL;
 	create = DROPIN_REAL(ibv_create_ah, "IBVERBS_1.1");
 	return create ? create(pd, &attr) : NULL;
@@ -151,7 +152,7 @@ DROPIN_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv
 DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 					      uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	const struct uroce_way_in *provider = dropin_owner(context->device);
+	const struct uroce_way_in *provider = dropin_provider_of(context->device);
 	__typeof__(&ibv_resolve_eth_l2_from_gid) real;
 	struct ibv_gid_entry local;
 	int error;
@@ -161,7 +162,7 @@ DROPIN_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struc
 		return real ? real(context, attr, mac, vid) : -ENOSYS;
 	}
 	error = provider->query_gid_entry(context, attr->port_num, attr->grh.sgid_index, &local);
-	error = error ? -error : neighbour_find(local.ndev_ifindex, &attr->grh.dgid, mac);
+	error = error ? -error : neighbour_resolve(local.ndev_ifindex, &attr->grh.dgid, mac);
 	if (error)
 		errno = -error;
 	else if (vid)

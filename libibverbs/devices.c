@@ -14,14 +14,14 @@
 /* Set while the real library lists devices for itself: it cannot handle devices of the drop-in. */
 static _Thread_local bool only_real_devices;
 
-static atomic_bool kernel_devices;
+static atomic_bool has_kernel_devices;
 
-bool dropin_kernel_devices(void)
+bool dropin_has_kernel_devices(void)
 {
-	return atomic_load_explicit(&kernel_devices, memory_order_relaxed);
+	return atomic_load_explicit(&has_kernel_devices, memory_order_relaxed);
 }
 
-static struct ibv_device **real_devices(int *count)
+static struct ibv_device **list_real_devices(int *count)
 {
 	__typeof__(&ibv_get_device_list) real = DROPIN_REAL(ibv_get_device_list, "IBVERBS_1.1");
 	struct ibv_device **list;
@@ -29,7 +29,7 @@ static struct ibv_device **real_devices(int *count)
 	*count = 0;
 	list = real ? real(count) : NULL;
 	if (*count)
-		atomic_store(&kernel_devices, true);
+		atomic_store(&has_kernel_devices, true);
 	return list;
 }
 
@@ -37,8 +37,8 @@ static struct ibv_device **real_devices(int *count)
  * Returns the concatenation of both lists, which it frees, or NULL if out of memory (then both are
  * unchanged).  left may be NULL.
  */
-static struct ibv_device **join(struct ibv_device **left, unsigned int left_count,
-				struct ibv_device **right, unsigned int right_count)
+static struct ibv_device **concat_lists(struct ibv_device **left, unsigned int left_count,
+					struct ibv_device **right, unsigned int right_count)
 {
 	size_t bytes = sizeof(*left) * ((size_t)left_count + right_count + 1);
 	/* ibv_free_device_list() calls free(). */
@@ -60,11 +60,11 @@ DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	int count, saved;
 
 	redirect_if_librdmacm(__builtin_return_address(0));
-	list = real_devices(&count);
+	list = list_real_devices(&count);
 	saved = errno;
 	provider = only_real_devices ? NULL : dropin_provider();
 	if (provider && provider->list_devices(&ours, &our_count) == 0) {
-		joined = join(list, (unsigned int)count, ours, our_count);
+		joined = concat_lists(list, (unsigned int)count, ours, our_count);
 		if (joined) {
 			/* Without kernel RDMA support the real library fails. */
 			list = joined;
@@ -81,7 +81,7 @@ DROPIN_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 
 DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	const struct uroce_way_in *provider = dropin_owner(device);
+	const struct uroce_way_in *provider = dropin_provider_of(device);
 	__typeof__(&ibv_get_device_guid) real;
 
 	if (provider)
@@ -97,7 +97,7 @@ DROPIN_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
  */
 DROPIN_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
-	const struct uroce_way_in *provider = dropin_owner(device);
+	const struct uroce_way_in *provider = dropin_provider_of(device);
 	__typeof__(&ibv_get_device_index) real;
 
 	if (provider)
@@ -134,6 +134,6 @@ DROPIN_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	context = real(cmd_fd);
 	only_real_devices = false;
 	if (context)
-		atomic_store(&kernel_devices, true);
+		atomic_store(&has_kernel_devices, true);
 	return context;
 }

@@ -23,7 +23,7 @@ DROPIN_EXPORT const int uroce_dropin = 1;
 static pthread_once_t provider_once = PTHREAD_ONCE_INIT;
 static _Atomic(const struct uroce_way_in *) provider;
 
-static void *real_library(void)
+static void *get_real_library(void)
 {
 	static _Atomic(void *) library;
 	void *found = atomic_load(&library);
@@ -37,7 +37,7 @@ static void *real_library(void)
 
 void *dropin_real(const char *symbol, const char *node)
 {
-	void *library = real_library();
+	void *library = get_real_library();
 	void *found = library ? dlvsym(library, symbol, node) : NULL;
 
 	if (!found)
@@ -45,7 +45,7 @@ void *dropin_real(const char *symbol, const char *node)
 	return found;
 }
 
-static void complain(const char *what, const char *why)
+static void report_error(const char *what, const char *why)
 {
 	const char *log = getenv("UROCE_LOG");
 	char line[PATH_MAX + 256];
@@ -61,7 +61,7 @@ static void complain(const char *what, const char *why)
  * path used to load it and of the working directory.  "$ORIGIN/..." would resolve to the wrong
  * directory if a sanitizer or debugging tool wraps dlopen().
  */
-static void *open_beside(const char *name)
+static void *open_in_own_dir(const char *name)
 {
 	char path[PATH_MAX + NAME_MAX];
 	struct link_map *own;
@@ -82,25 +82,26 @@ static void load_provider(void)
 	const struct uroce_way_in *table;
 	void *plugin;
 
-	if (!real_library()) {
-		complain(REAL_NAME, "not found among the loaded libraries");
+	if (!get_real_library()) {
+		report_error(REAL_NAME, "not found among the loaded libraries");
 		return;
 	}
-	plugin = open_beside(PROVIDER_FILE);
+	plugin = open_in_own_dir(PROVIDER_FILE);
 	if (!plugin) {
-		complain("the provider cannot be loaded", dlerror());
+		report_error("the provider cannot be loaded", dlerror());
 		return;
 	}
 	entry = (__typeof__(entry))dlsym(plugin, UROCE_WAY_IN_SYMBOL);
 	table = entry ? entry() : NULL;
 	if (!table || table->version != UROCE_WAY_IN_VERSION) {
-		complain("the provider", "it is of another release than the drop-in libibverbs");
+		report_error("the provider",
+			     "it is of another release than the drop-in libibverbs");
 		return;
 	}
-	fork_redirect();
+	fork_redirect_madvise();
 	redirect_past_preload(table);
 	redirect_past_preload(&uroce_dropin);
-	if (table->load(real_library()))
+	if (table->load(get_real_library()))
 		atomic_store(&provider, table);
 }
 
@@ -110,7 +111,7 @@ const struct uroce_way_in *dropin_provider(void)
 	return atomic_load(&provider);
 }
 
-const struct uroce_way_in *dropin_owner(const struct ibv_device *device)
+const struct uroce_way_in *dropin_provider_of(const struct ibv_device *device)
 {
 	const struct uroce_way_in *table = atomic_load(&provider);
 

@@ -25,16 +25,16 @@ void *dropin_real(const char *symbol, const char *node);
 const struct uroce_way_in *dropin_provider(void);
 
 /* Returns the provider if it owns the device, otherwise NULL.  Does not load the provider. */
-const struct uroce_way_in *dropin_owner(const struct ibv_device *device);
+const struct uroce_way_in *dropin_provider_of(const struct ibv_device *device);
 
 /* Returns true if the real library has listed or imported a kernel device. */
-bool dropin_kernel_devices(void);
+bool dropin_has_kernel_devices(void);
 
 /*
  * Redirects madvise() in the real library, see fork.c.  Must be called once, before memory is
  * registered.
  */
-void fork_redirect(void);
+void fork_redirect_madvise(void);
 
 /* Private API of libibverbs, not declared in any installed header. */
 enum dropin_gid_type {

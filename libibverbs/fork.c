@@ -13,22 +13,22 @@
 #include "redirect.h"
 
 /* Replaces madvise() in the real library, which uses it only for fork support. */
-static int call_madvise(void *address, size_t length, int advice)
+static int hook_madvise(void *address, size_t length, int advice)
 {
-	return dropin_kernel_devices() ? madvise(address, length, advice) : 0;
+	return dropin_has_kernel_devices() ? madvise(address, length, advice) : 0;
 }
 
-static uintptr_t replacement(const char *name)
+static uintptr_t find_madvise_hook(const char *name)
 {
-	return strcmp(name, "madvise") ? 0 : (uintptr_t)call_madvise;
+	return strcmp(name, "madvise") ? 0 : (uintptr_t)hook_madvise;
 }
 
-void fork_redirect(void)
+void fork_redirect_madvise(void)
 {
 	const void *address = dropin_real("ibv_fork_init", "IBVERBS_1.1");
 
 	if (address)
-		redirect_calls(address, replacement);
+		redirect_calls(address, find_madvise_hook);
 }
 
 /* The real function fails after the first registration, whose pages are inherited by children. */
@@ -37,14 +37,14 @@ DROPIN_EXPORT int ibv_fork_init(void)
 	__typeof__(&ibv_fork_init) real = DROPIN_REAL(ibv_fork_init, "IBVERBS_1.1");
 	int error = real ? real() : ENOSYS;
 
-	return dropin_kernel_devices() ? error : 0;
+	return dropin_has_kernel_devices() ? error : 0;
 }
 
 DROPIN_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 {
 	__typeof__(&ibv_is_fork_initialized) real;
 
-	if (!dropin_kernel_devices())
+	if (!dropin_has_kernel_devices())
 		return IBV_FORK_UNNEEDED;
 	real = DROPIN_REAL(ibv_is_fork_initialized, "IBVERBS_1.13");
 	return real ? real() : IBV_FORK_DISABLED;

@@ -16,8 +16,8 @@
 
 #include "neighbour.h"
 
-#define ASK_INTERVAL_MS 50
-#define ASK_TIMES 60
+#define RESOLVE_INTERVAL_MS 50
+#define RESOLVE_ATTEMPTS 60
 #define DISCARD_PORT 9
 
 /* An IP address in the form of an rtnetlink attribute: network byte order. */
@@ -27,7 +27,7 @@ struct address {
 	uint8_t bytes[16];
 };
 
-struct request {
+struct nl_request {
 	struct nlmsghdr header;
 	union {
 		struct rtmsg route;
@@ -36,7 +36,7 @@ struct request {
 	uint8_t attributes[64];
 };
 
-struct reply {
+struct nl_reply {
 	struct nlmsghdr header;
 	uint8_t body[4096];
 };
@@ -47,7 +47,7 @@ static bool is_multicast(const struct address *address)
 					  : address->bytes[0] == 0xff;
 }
 
-static struct address address_of(const union ibv_gid *gid)
+static struct address gid_to_address(const union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	/* RoCE maps the IPv4 multicast group a.b.c.d to the GID ff0e::ffff:a.b.c.d. */
@@ -65,7 +65,8 @@ static struct address address_of(const union ibv_gid *gid)
 	return address;
 }
 
-static void add_attribute(struct request *request, uint16_t type, const void *value, size_t bytes)
+static void add_attribute(struct nl_request *request, uint16_t type, const void *value,
+			  size_t bytes)
 {
 	struct rtattr *attribute =
 		(void *)((char *)request + NLMSG_ALIGN(request->header.nlmsg_len));
@@ -78,7 +79,7 @@ static void add_attribute(struct request *request, uint16_t type, const void *va
 }
 
 /* Sends a netlink request and receives its reply.  Returns 0 or a negative errno. */
-static int ask(struct request *request, uint16_t expected, struct reply *reply)
+static int netlink_request(struct nl_request *request, uint16_t expected, struct nl_reply *reply)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	const struct nlmsgerr *error;
@@ -102,7 +103,7 @@ static int ask(struct request *request, uint16_t expected, struct reply *reply)
 	return reply->header.nlmsg_type == expected ? 0 : -EPROTO;
 }
 
-static const struct rtattr *find_attribute(const struct reply *reply, size_t header_bytes,
+static const struct rtattr *find_attribute(const struct nl_reply *reply, size_t header_bytes,
 					   uint16_t type, size_t value_bytes)
 {
 	size_t offset = NLMSG_ALIGN(header_bytes);
@@ -123,19 +124,19 @@ static const struct rtattr *find_attribute(const struct reply *reply, size_t hea
 static int find_route(uint32_t interface, const struct address *to, struct address *next,
 		      bool *local)
 {
-	struct request request = {
+	struct nl_request request = {
 		.header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
 			    .nlmsg_type = RTM_GETROUTE },
 		.route = { .rtm_family = to->family, .rtm_dst_len = (uint8_t)(to->length * 8) },
 	};
 	const struct rtattr *gateway;
 	struct rtmsg route;
-	struct reply reply;
+	struct nl_reply reply;
 	int error;
 
 	add_attribute(&request, RTA_DST, to->bytes, to->length);
 	add_attribute(&request, RTA_OIF, &interface, sizeof(interface));
-	error = ask(&request, RTM_NEWROUTE, &reply);
+	error = netlink_request(&request, RTM_NEWROUTE, &reply);
 	if (error)
 		return error;
 	memcpy(&route, reply.body, sizeof(route));
@@ -150,7 +151,7 @@ static int find_route(uint32_t interface, const struct address *to, struct addre
 static int read_neighbour(uint32_t interface, const struct address *next,
 			  uint8_t mac[ETHERNET_LL_SIZE])
 {
-	struct request request = {
+	struct nl_request request = {
 		.header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
 			    .nlmsg_type = RTM_GETNEIGH },
 		.neighbour = { .ndm_family = next->family, .ndm_ifindex = (int)interface },
@@ -159,11 +160,11 @@ static int read_neighbour(uint32_t interface, const struct address *next,
 		NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY;
 	const struct rtattr *address;
 	struct ndmsg neighbour;
-	struct reply reply;
+	struct nl_reply reply;
 	int error;
 
 	add_attribute(&request, NDA_DST, next->bytes, next->length);
-	error = ask(&request, RTM_NEWNEIGH, &reply);
+	error = netlink_request(&request, RTM_NEWNEIGH, &reply);
 	if (error)
 		return error;
 	memcpy(&neighbour, reply.body, sizeof(neighbour));
@@ -175,7 +176,7 @@ static int read_neighbour(uint32_t interface, const struct address *next,
 }
 
 /* Sends a datagram, so that the kernel resolves the neighbour. */
-static void provoke(uint32_t interface, const struct address *to)
+static void trigger_resolution(uint32_t interface, const struct address *to)
 {
 	struct sockaddr_in6 to6 = { .sin6_family = AF_INET6,
 				    .sin6_port = htons(DISCARD_PORT),
@@ -208,7 +209,7 @@ static void map_multicast(const struct address *to, uint8_t mac[ETHERNET_LL_SIZE
 }
 
 /* Stores the interface's own Ethernet address in mac.  Returns 0 or a negative errno. */
-static int own_address(uint32_t interface, uint8_t mac[ETHERNET_LL_SIZE])
+static int get_interface_mac(uint32_t interface, uint8_t mac[ETHERNET_LL_SIZE])
 {
 	struct ifreq request = { 0 };
 	int fd, error = 0;
@@ -226,10 +227,10 @@ static int own_address(uint32_t interface, uint8_t mac[ETHERNET_LL_SIZE])
 	return error;
 }
 
-int neighbour_find(uint32_t interface, const union ibv_gid *gid, uint8_t mac[ETHERNET_LL_SIZE])
+int neighbour_resolve(uint32_t interface, const union ibv_gid *gid, uint8_t mac[ETHERNET_LL_SIZE])
 {
-	const struct timespec interval = { .tv_nsec = ASK_INTERVAL_MS * 1000000 };
-	struct address to = address_of(gid), next;
+	const struct timespec interval = { .tv_nsec = RESOLVE_INTERVAL_MS * 1000000 };
+	struct address to = gid_to_address(gid), next;
 	bool local;
 	int error, i;
 
@@ -241,12 +242,12 @@ int neighbour_find(uint32_t interface, const union ibv_gid *gid, uint8_t mac[ETH
 	if (error)
 		return error;
 	if (local)
-		return own_address(interface, mac);
-	for (i = 0; i < ASK_TIMES; i++) {
+		return get_interface_mac(interface, mac);
+	for (i = 0; i < RESOLVE_ATTEMPTS; i++) {
 		error = read_neighbour(interface, &next, mac);
 		if (!error)
 			return 0;
-		provoke(interface, &to);
+		trigger_resolution(interface, &to);
 		nanosleep(&interval, NULL);
 	}
 	return -EHOSTUNREACH;

@@ -17,7 +17,7 @@
  * gid.  May trigger ARP or NDP and then blocks for up to 3 s.  Returns 0 or a negative errno;
  * -EHOSTUNREACH if the neighbour does not answer.
  */
-int neighbour_find(uint32_t interface, const union ibv_gid *gid, uint8_t mac[ETHERNET_LL_SIZE]);
+int neighbour_resolve(uint32_t interface, const union ibv_gid *gid, uint8_t mac[ETHERNET_LL_SIZE]);
 
 /* Returns the VLAN ID of the interface, or NEIGHBOUR_NO_VLAN. */
 uint16_t neighbour_vlan(uint32_t interface);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-#include "calls.h"
+#include "redirect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,24 +22,24 @@ static const struct uroce_channels *channels(void)
 }
 
 /* Returns true if path is the rdma_cm device and uroce's connection manager serves it. */
-static bool is_for_us(const char *path)
+static bool is_rdma_cm(const char *path)
 {
 	return path && !strcmp(path, CHARACTER_DEVICE) && channels();
 }
 
-static bool has_mode(int flags)
+static bool may_create(int flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-static int call_open(const char *path, int flags, ...)
+static int hook_open(const char *path, int flags, ...)
 {
 	mode_t mode = 0;
 	va_list arguments;
 
-	if (is_for_us(path))
+	if (is_rdma_cm(path))
 		return channels()->open();
-	if (has_mode(flags)) {
+	if (may_create(flags)) {
 		va_start(arguments, flags);
 		mode = va_arg(arguments, mode_t);
 		va_end(arguments);
@@ -47,25 +47,25 @@ static int call_open(const char *path, int flags, ...)
 	return open(path, flags, mode);
 }
 
-static int call_openat(int folder, const char *path, int flags, ...)
+static int hook_openat(int directory, const char *path, int flags, ...)
 {
 	mode_t mode = 0;
 	va_list arguments;
 
-	if (is_for_us(path))
+	if (is_rdma_cm(path))
 		return channels()->open();
-	if (has_mode(flags)) {
+	if (may_create(flags)) {
 		va_start(arguments, flags);
 		mode = va_arg(arguments, mode_t);
 		va_end(arguments);
 	}
-	return openat(folder, path, flags, mode);
+	return openat(directory, path, flags, mode);
 }
 
 /* _FORTIFY_SOURCE compiles an open() without mode to __open_2(). */
-static int call_open_2(const char *path, int flags)
+static int hook_open_2(const char *path, int flags)
 {
-	return call_open(path, flags);
+	return hook_open(path, flags);
 }
 
 static bool is_channel(int fd)
@@ -77,7 +77,7 @@ static bool is_channel(int fd)
  * librdmacm accepts only a character device, and if the kernel has an rdma_cm device, only that
  * device number.
  */
-static int call_fstat(int fd, struct stat *status)
+static int hook_fstat(int fd, struct stat *status)
 {
 	struct stat kernels;
 
@@ -91,13 +91,13 @@ static int call_fstat(int fd, struct stat *status)
 }
 
 /* fstat() of programs built for glibc before 2.33. */
-static int call_fxstat(int version, int fd, struct stat *status)
+static int hook_fxstat(int version, int fd, struct stat *status)
 {
 	(void)version;
-	return call_fstat(fd, status);
+	return hook_fstat(fd, status);
 }
 
-static ssize_t call_write(int fd, const void *bytes, size_t length)
+static ssize_t hook_write(int fd, const void *bytes, size_t length)
 {
 	const struct uroce_channels *ours = channels();
 	ssize_t result;
@@ -107,7 +107,7 @@ static ssize_t call_write(int fd, const void *bytes, size_t length)
 	return write(fd, bytes, length);
 }
 
-static int call_close(int fd)
+static int hook_close(int fd)
 {
 	const struct uroce_channels *ours = channels();
 
@@ -122,20 +122,20 @@ _Static_assert(sizeof(off_t) == 8, "open and open64 are the same call");
 static const struct {
 	const char *name;
 	uintptr_t function;
-} replacements[] = {
-	{ "open", (uintptr_t)call_open },	{ "open64", (uintptr_t)call_open },
-	{ "__open_2", (uintptr_t)call_open_2 }, { "__open64_2", (uintptr_t)call_open_2 },
-	{ "openat", (uintptr_t)call_openat },	{ "openat64", (uintptr_t)call_openat },
-	{ "fstat", (uintptr_t)call_fstat },	{ "fstat64", (uintptr_t)call_fstat },
-	{ "__fxstat", (uintptr_t)call_fxstat }, { "__fxstat64", (uintptr_t)call_fxstat },
-	{ "write", (uintptr_t)call_write },	{ "close", (uintptr_t)call_close },
+} hooks[] = {
+	{ "open", (uintptr_t)hook_open },	{ "open64", (uintptr_t)hook_open },
+	{ "__open_2", (uintptr_t)hook_open_2 }, { "__open64_2", (uintptr_t)hook_open_2 },
+	{ "openat", (uintptr_t)hook_openat },	{ "openat64", (uintptr_t)hook_openat },
+	{ "fstat", (uintptr_t)hook_fstat },	{ "fstat64", (uintptr_t)hook_fstat },
+	{ "__fxstat", (uintptr_t)hook_fxstat }, { "__fxstat64", (uintptr_t)hook_fxstat },
+	{ "write", (uintptr_t)hook_write },	{ "close", (uintptr_t)hook_close },
 };
 
-uintptr_t calls_replacement(const char *name)
+uintptr_t redirect_find_hook(const char *name)
 {
-	for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); i++) {
-		if (!strcmp(replacements[i].name, name))
-			return replacements[i].function;
+	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
+		if (!strcmp(hooks[i].name, name))
+			return hooks[i].function;
 	}
 	return 0;
 }

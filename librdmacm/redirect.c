@@ -13,8 +13,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "calls.h"
-
 #define LIBRARY "librdmacm.so"
 #define PRELOAD "librspreload.so"
 
@@ -33,7 +31,7 @@
 #define IS_IMPORT(type) ((void)(type), false)
 #endif
 
-struct image {
+struct elf_image {
 	uintptr_t base;
 	const char *strings;
 	const ElfW(Sym) * symbols;
@@ -46,12 +44,13 @@ struct image {
 static pthread_mutex_t patch_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* On some architectures the loader relocates the addresses in the dynamic section. */
-static const void *located(const struct image *image, ElfW(Addr) address)
+static const void *dynamic_address(const struct elf_image *image, ElfW(Addr) address)
 {
 	return (const void *)(address < image->base ? image->base + address : address);
 }
 
-static bool may_write(const struct image *image, uintptr_t page, int protection, size_t bytes)
+static bool protect_relro(const struct elf_image *image, uintptr_t page, int protection,
+			  size_t bytes)
 {
 	if (page < image->relro_start || page >= image->relro_end)
 		return true;
@@ -59,39 +58,39 @@ static bool may_write(const struct image *image, uintptr_t page, int protection,
 }
 
 /* Other threads may be calling through the slot, so it is changed by one atomic store. */
-static void set_slot(const struct image *image, uintptr_t place, uintptr_t value)
+static void set_got_entry(const struct elf_image *image, uintptr_t place, uintptr_t value)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t page = place & ~(page_bytes - 1);
-	uintptr_t *slot = (uintptr_t *)place;
+	uintptr_t *entry = (uintptr_t *)place;
 
-	if (__atomic_load_n(slot, __ATOMIC_RELAXED) == value)
+	if (__atomic_load_n(entry, __ATOMIC_RELAXED) == value)
 		return;
-	if (!may_write(image, page, PROT_READ | PROT_WRITE, page_bytes))
+	if (!protect_relro(image, page, PROT_READ | PROT_WRITE, page_bytes))
 		return;
-	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
-	may_write(image, page, PROT_READ, page_bytes);
+	__atomic_store_n(entry, value, __ATOMIC_RELEASE);
+	protect_relro(image, page, PROT_READ, page_bytes);
 }
 
-static void patch(const struct image *image, replacement_fn replacement,
-		  const ElfW(Rela) * relocation, size_t bytes)
+static void patch_relocations(const struct elf_image *image, replacement_fn replacement,
+			      const ElfW(Rela) * relocation, size_t bytes)
 {
 	const ElfW(Rela) *end = relocation + bytes / sizeof(*relocation);
 
 	for (; relocation < end; relocation++) {
 		const char *name;
-		uintptr_t ours;
+		uintptr_t value;
 
 		if (!IS_IMPORT(ELF64_R_TYPE(relocation->r_info)))
 			continue;
 		name = image->strings + image->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
-		ours = replacement(name);
-		if (ours)
-			set_slot(image, image->base + relocation->r_offset, ours);
+		value = replacement(name);
+		if (value)
+			set_got_entry(image, image->base + relocation->r_offset, value);
 	}
 }
 
-static void patch_image(struct image *image, replacement_fn replacement)
+static void patch_image(struct elf_image *image, replacement_fn replacement)
 {
 	const ElfW(Dyn) *dynamic = image->dynamic;
 	const void *plt = NULL, *other = NULL;
@@ -100,19 +99,19 @@ static void patch_image(struct image *image, replacement_fn replacement)
 	for (; dynamic->d_tag != DT_NULL; dynamic++) {
 		switch (dynamic->d_tag) {
 		case DT_STRTAB:
-			image->strings = located(image, dynamic->d_un.d_ptr);
+			image->strings = dynamic_address(image, dynamic->d_un.d_ptr);
 			break;
 		case DT_SYMTAB:
-			image->symbols = located(image, dynamic->d_un.d_ptr);
+			image->symbols = dynamic_address(image, dynamic->d_un.d_ptr);
 			break;
 		case DT_JMPREL:
-			plt = located(image, dynamic->d_un.d_ptr);
+			plt = dynamic_address(image, dynamic->d_un.d_ptr);
 			break;
 		case DT_PLTRELSZ:
 			plt_bytes = dynamic->d_un.d_val;
 			break;
 		case DT_RELA:
-			other = located(image, dynamic->d_un.d_ptr);
+			other = dynamic_address(image, dynamic->d_un.d_ptr);
 			break;
 		case DT_RELASZ:
 			other_bytes = dynamic->d_un.d_val;
@@ -122,9 +121,9 @@ static void patch_image(struct image *image, replacement_fn replacement)
 	if (!image->strings || !image->symbols)
 		return;
 	if (plt)
-		patch(image, replacement, plt, plt_bytes);
+		patch_relocations(image, replacement, plt, plt_bytes);
 	if (other)
-		patch(image, replacement, other, other_bytes);
+		patch_relocations(image, replacement, other, other_bytes);
 }
 
 static bool is_named(const char *path, const char *name)
@@ -134,7 +133,7 @@ static bool is_named(const char *path, const char *name)
 	return !strncmp(slash ? slash + 1 : path, name, strlen(name));
 }
 
-static bool holds(const struct dl_phdr_info *info, uintptr_t address)
+static bool contains_address(const struct dl_phdr_info *info, uintptr_t address)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -148,17 +147,17 @@ static bool holds(const struct dl_phdr_info *info, uintptr_t address)
 
 struct search {
 	uintptr_t address;
-	struct image image;
+	struct elf_image image;
 };
 
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
+static int match_image(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	struct search *search = arg;
-	struct image *image = &search->image;
+	struct elf_image *image = &search->image;
 
 	(void)bytes;
-	if (!info->dlpi_name || !holds(info, search->address))
+	if (!info->dlpi_name || !contains_address(info, search->address))
 		return 0;
 	image->base = info->dlpi_addr;
 	image->is_librdmacm = is_named(info->dlpi_name, LIBRARY);
@@ -178,11 +177,11 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 	return 1;
 }
 
-static bool find_image(const void *address, struct image *image)
+static bool find_image(const void *address, struct elf_image *image)
 {
 	struct search search = { .address = (uintptr_t)address };
 
-	if (!dl_iterate_phdr(look_at, &search))
+	if (!dl_iterate_phdr(match_image, &search))
 		return false;
 	*image = search.image;
 	return image->dynamic;
@@ -190,7 +189,7 @@ static bool find_image(const void *address, struct image *image)
 
 bool redirect_is_librdmacm(const void *address)
 {
-	struct image image;
+	struct elf_image image;
 
 	return find_image(address, &image) && image.is_librdmacm;
 }
@@ -198,18 +197,18 @@ bool redirect_is_librdmacm(const void *address)
 /* The library cannot be unloaded meanwhile, since it is the caller. */
 void redirect_if_librdmacm(const void *address)
 {
-	struct image image;
+	struct elf_image image;
 
 	pthread_mutex_lock(&patch_lock);
 	if (find_image(address, &image) && image.is_librdmacm)
-		patch_image(&image, calls_replacement);
+		patch_image(&image, redirect_find_hook);
 	pthread_mutex_unlock(&patch_lock);
 }
 
-static uintptr_t past_preload(const char *name)
+static uintptr_t find_libc_function(const char *name)
 {
 	void *function = dlsym(RTLD_DEFAULT, name);
-	struct image image;
+	struct elf_image image;
 	uintptr_t real;
 	void *libc;
 
@@ -225,12 +224,12 @@ static uintptr_t past_preload(const char *name)
 void redirect_past_preload(const void *address)
 {
 	if (dlsym(RTLD_DEFAULT, "rsocket"))
-		redirect_calls(address, past_preload);
+		redirect_calls(address, find_libc_function);
 }
 
 void redirect_calls(const void *address, replacement_fn replacement)
 {
-	struct image image;
+	struct elf_image image;
 
 	pthread_mutex_lock(&patch_lock);
 	if (find_image(address, &image))

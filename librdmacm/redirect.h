@@ -37,4 +37,10 @@ typedef uintptr_t (*replacement_fn)(const char *name);
 /* Replaces the imported functions of the library that contains address. */
 void redirect_calls(const void *address, replacement_fn replacement);
 
+/*
+ * Returns the function of calls.c that replaces the function name in librdmacm, or 0 if there is
+ * none.
+ */
+uintptr_t redirect_find_hook(const char *name);
+
 #endif

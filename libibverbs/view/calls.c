@@ -19,14 +19,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "view.h"
+#include "tree.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 /* Path prefixes and their directories in the tree; a longer prefix must precede a shorter one. */
 static const struct {
 	const char *prefix;
-	const char *folder;
+	const char *dir;
 } redirections[] = {
 	{ "/sys/class/infiniband_verbs", "/class/infiniband_verbs" },
 	{ "/sys/class/infiniband", "/class/infiniband" },
@@ -34,7 +34,7 @@ static const struct {
 };
 
 /* Returns path, or the redirected path in buffer. */
-static const char *led(const char *path, char buffer[PATH_MAX])
+static const char *redirect_path(const char *path, char buffer[PATH_MAX])
 {
 	const char *tree;
 
@@ -47,9 +47,9 @@ static const char *led(const char *path, char buffer[PATH_MAX])
 		if (strncmp(path, redirections[i].prefix, length) ||
 		    (path[length] && path[length] != '/'))
 			continue;
-		tree = getenv(VIEW_VARIABLE);
+		tree = getenv(TREE_VARIABLE);
 		if (!tree || tree[0] != '/' ||
-		    snprintf(buffer, PATH_MAX, "%s%s%s", tree, redirections[i].folder,
+		    snprintf(buffer, PATH_MAX, "%s%s%s", tree, redirections[i].dir,
 			     path + length) >= PATH_MAX)
 			return path;
 		return buffer;
@@ -70,13 +70,13 @@ static const char *led(const char *path, char buffer[PATH_MAX])
 	})
 
 /* clang-format off */
-#define CALL(type, name, path, parameters, arguments, failed)				\
+#define WRAP(type, name, path, parameters, arguments, failed)				\
 	EXPORT type name parameters;							\
 	type name parameters								\
 	{										\
 		type (*real) parameters = (type (*) parameters)REAL(name);		\
 		char buffer[PATH_MAX];							\
-		const char *there = led(path, buffer);					\
+		const char *actual = redirect_path(path, buffer);			\
 		if (!real) {								\
 			errno = ENOSYS;							\
 			return failed;							\
@@ -85,7 +85,7 @@ static const char *led(const char *path, char buffer[PATH_MAX])
 	}
 
 /* The mode argument exists only if a file may be created. */
-#define OPEN(name, first, pass)								\
+#define WRAP_OPEN(name, first, pass)							\
 	EXPORT int name(first const char *path, int flags, ...);			\
 	int name(first const char *path, int flags, ...)				\
 	{										\
@@ -102,50 +102,50 @@ static const char *led(const char *path, char buffer[PATH_MAX])
 			errno = ENOSYS;							\
 			return -1;							\
 		}									\
-		return real(pass led(path, buffer), flags, mode);			\
+		return real(pass redirect_path(path, buffer), flags, mode);		\
 	}
 #define NOTHING
 #define DIRECTORY int directory,
 #define PASS_DIRECTORY directory,
-OPEN(open, NOTHING, NOTHING)
-OPEN(open64, NOTHING, NOTHING)
-OPEN(openat, DIRECTORY, PASS_DIRECTORY)
-OPEN(openat64, DIRECTORY, PASS_DIRECTORY)
-CALL(int, __open_2, path, (const char *path, int flags), (there, flags), -1)
-CALL(int, __open64_2, path, (const char *path, int flags), (there, flags), -1)
-CALL(int, __openat_2, path, (int directory, const char *path, int flags),
-     (directory, there, flags), -1)
-CALL(int, __openat64_2, path, (int directory, const char *path, int flags),
-     (directory, there, flags), -1)
-CALL(FILE *, fopen, path, (const char *path, const char *mode), (there, mode), NULL)
-CALL(FILE *, fopen64, path, (const char *path, const char *mode), (there, mode), NULL)
+WRAP_OPEN(open, NOTHING, NOTHING)
+WRAP_OPEN(open64, NOTHING, NOTHING)
+WRAP_OPEN(openat, DIRECTORY, PASS_DIRECTORY)
+WRAP_OPEN(openat64, DIRECTORY, PASS_DIRECTORY)
+WRAP(int, __open_2, path, (const char *path, int flags), (actual, flags), -1)
+WRAP(int, __open64_2, path, (const char *path, int flags), (actual, flags), -1)
+WRAP(int, __openat_2, path, (int directory, const char *path, int flags),
+     (directory, actual, flags), -1)
+WRAP(int, __openat64_2, path, (int directory, const char *path, int flags),
+     (directory, actual, flags), -1)
+WRAP(FILE *, fopen, path, (const char *path, const char *mode), (actual, mode), NULL)
+WRAP(FILE *, fopen64, path, (const char *path, const char *mode), (actual, mode), NULL)
 
-CALL(int, stat, path, (const char *path, struct stat *status), (there, status), -1)
-CALL(int, stat64, path, (const char *path, struct stat64 *status), (there, status), -1)
-CALL(int, lstat, path, (const char *path, struct stat *status), (there, status), -1)
-CALL(int, lstat64, path, (const char *path, struct stat64 *status), (there, status), -1)
-CALL(int, fstatat, path, (int directory, const char *path, struct stat *status, int flags),
-     (directory, there, status, flags), -1)
-CALL(int, fstatat64, path, (int directory, const char *path, struct stat64 *status, int flags),
-     (directory, there, status, flags), -1)
-CALL(int, statx, path,
+WRAP(int, stat, path, (const char *path, struct stat *status), (actual, status), -1)
+WRAP(int, stat64, path, (const char *path, struct stat64 *status), (actual, status), -1)
+WRAP(int, lstat, path, (const char *path, struct stat *status), (actual, status), -1)
+WRAP(int, lstat64, path, (const char *path, struct stat64 *status), (actual, status), -1)
+WRAP(int, fstatat, path, (int directory, const char *path, struct stat *status, int flags),
+     (directory, actual, status, flags), -1)
+WRAP(int, fstatat64, path, (int directory, const char *path, struct stat64 *status, int flags),
+     (directory, actual, status, flags), -1)
+WRAP(int, statx, path,
      (int directory, const char *path, int flags, unsigned int mask, struct statx *status),
-     (directory, there, flags, mask, status), -1)
+     (directory, actual, flags, mask, status), -1)
 /*
  * The stat functions of programs built for glibc before 2.33.  dlsym() may not find them in later
  * releases; then the current functions are used, which are equivalent on 64-bit architectures.
  */
-#define OLD_STAT(name, now, type)							\
+#define WRAP_OLD_STAT(name, now, type)							\
 	EXPORT int name(int version, const char *path, type *status);			\
 	int name(int version, const char *path, type *status)				\
 	{										\
 		int (*old)(int, const char *, type *) =					\
 			(int (*)(int, const char *, type *))REAL(name);			\
 		char buffer[PATH_MAX];							\
-		const char *there = led(path, buffer);					\
-		return old ? old(version, there, status) : now(there, status);		\
+		const char *actual = redirect_path(path, buffer);			\
+		return old ? old(version, actual, status) : now(actual, status);	\
 	}
-#define OLD_STAT_AT(name, now, type)							\
+#define WRAP_OLD_STAT_AT(name, now, type)						\
 	EXPORT int name(int version, int directory, const char *path, type *status,	\
 			int flags);							\
 	int name(int version, int directory, const char *path, type *status, int flags)	\
@@ -153,44 +153,44 @@ CALL(int, statx, path,
 		int (*old)(int, int, const char *, type *, int) =			\
 			(int (*)(int, int, const char *, type *, int))REAL(name);	\
 		char buffer[PATH_MAX];							\
-		const char *there = led(path, buffer);					\
-		return old ? old(version, directory, there, status, flags) :		\
-			     now(directory, there, status, flags);			\
+		const char *actual = redirect_path(path, buffer);			\
+		return old ? old(version, directory, actual, status, flags) :		\
+			     now(directory, actual, status, flags);			\
 	}
-OLD_STAT(__xstat, stat, struct stat)
-OLD_STAT(__xstat64, stat64, struct stat64)
-OLD_STAT(__lxstat, lstat, struct stat)
-OLD_STAT(__lxstat64, lstat64, struct stat64)
-OLD_STAT_AT(__fxstatat, fstatat, struct stat)
-OLD_STAT_AT(__fxstatat64, fstatat64, struct stat64)
+WRAP_OLD_STAT(__xstat, stat, struct stat)
+WRAP_OLD_STAT(__xstat64, stat64, struct stat64)
+WRAP_OLD_STAT(__lxstat, lstat, struct stat)
+WRAP_OLD_STAT(__lxstat64, lstat64, struct stat64)
+WRAP_OLD_STAT_AT(__fxstatat, fstatat, struct stat)
+WRAP_OLD_STAT_AT(__fxstatat64, fstatat64, struct stat64)
 
-CALL(int, access, path, (const char *path, int mode), (there, mode), -1)
-CALL(int, euidaccess, path, (const char *path, int mode), (there, mode), -1)
-CALL(int, eaccess, path, (const char *path, int mode), (there, mode), -1)
-CALL(int, faccessat, path, (int directory, const char *path, int mode, int flags),
-     (directory, there, mode, flags), -1)
-CALL(int, chdir, path, (const char *path), (there), -1)
+WRAP(int, access, path, (const char *path, int mode), (actual, mode), -1)
+WRAP(int, euidaccess, path, (const char *path, int mode), (actual, mode), -1)
+WRAP(int, eaccess, path, (const char *path, int mode), (actual, mode), -1)
+WRAP(int, faccessat, path, (int directory, const char *path, int mode, int flags),
+     (directory, actual, mode, flags), -1)
+WRAP(int, chdir, path, (const char *path), (actual), -1)
 
-CALL(DIR *, opendir, path, (const char *path), (there), NULL)
-CALL(int, scandir, path,
+WRAP(DIR *, opendir, path, (const char *path), (actual), NULL)
+WRAP(int, scandir, path,
      (const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
       int (*compare)(const struct dirent **, const struct dirent **)),
-     (there, list, filter, compare), -1)
-CALL(int, scandir64, path,
+     (actual, list, filter, compare), -1)
+WRAP(int, scandir64, path,
      (const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
       int (*compare)(const struct dirent64 **, const struct dirent64 **)),
-     (there, list, filter, compare), -1)
+     (actual, list, filter, compare), -1)
 
-CALL(ssize_t, readlink, path, (const char *path, char *to, size_t bytes), (there, to, bytes), -1)
-CALL(ssize_t, readlinkat, path, (int directory, const char *path, char *to, size_t bytes),
-     (directory, there, to, bytes), -1)
-CALL(ssize_t, __readlink_chk, path, (const char *path, char *to, size_t bytes, size_t room),
-     (there, to, bytes, room), -1)
-CALL(ssize_t, __readlinkat_chk, path,
+WRAP(ssize_t, readlink, path, (const char *path, char *to, size_t bytes), (actual, to, bytes), -1)
+WRAP(ssize_t, readlinkat, path, (int directory, const char *path, char *to, size_t bytes),
+     (directory, actual, to, bytes), -1)
+WRAP(ssize_t, __readlink_chk, path, (const char *path, char *to, size_t bytes, size_t room),
+     (actual, to, bytes, room), -1)
+WRAP(ssize_t, __readlinkat_chk, path,
      (int directory, const char *path, char *to, size_t bytes, size_t room),
-     (directory, there, to, bytes, room), -1)
-CALL(char *, realpath, path, (const char *path, char *to), (there, to), NULL)
-CALL(char *, __realpath_chk, path, (const char *path, char *to, size_t room), (there, to, room),
+     (directory, actual, to, bytes, room), -1)
+WRAP(char *, realpath, path, (const char *path, char *to), (actual, to), NULL)
+WRAP(char *, __realpath_chk, path, (const char *path, char *to, size_t room), (actual, to, room),
      NULL)
-CALL(char *, canonicalize_file_name, path, (const char *path), (there), NULL)
+WRAP(char *, canonicalize_file_name, path, (const char *path), (actual), NULL)
 /* clang-format on */

@@ -32,7 +32,7 @@ static const struct {
 	{ "VL15_dropped", NO_COUNTER, 1 },
 };
 
-static const char *const names[ENG_COUNTER_COUNT] = {
+static const char *const hw_counter_names[ENG_COUNTER_COUNT] = {
 #define COUNTER_NAME(id, name) [ENG_COUNT_##id] = name,
 	ENG_COUNTERS(COUNTER_NAME)
 #undef COUNTER_NAME
@@ -52,11 +52,11 @@ struct totals {
 static struct {
 	uint32_t pid;
 	struct totals totals;
-	bool told; /* has replied in the current update */
+	bool replied; /* has replied in the current update */
 } processes[LINK_SLOTS];
-static struct totals ended;
+static struct totals exited;
 
-static struct total *total_of(struct totals *totals, const char *device)
+static struct total *get_total(struct totals *totals, const char *device)
 {
 	struct total *grown;
 
@@ -74,19 +74,19 @@ static struct total *total_of(struct totals *totals, const char *device)
 	return grown;
 }
 
-static void add(struct total *total, const uint64_t *values, uint32_t count)
+static void add_counters(struct total *total, const uint64_t *values, uint32_t count)
 {
 	for (uint32_t i = 0; total && i < count && i < ENG_COUNTER_COUNT; i++)
 		total->value[i] += values[i];
 }
 
-static void end_process(unsigned int slot)
+static void retire_process(unsigned int slot)
 {
 	struct totals *totals = &processes[slot].totals;
 
 	for (unsigned int i = 0; i < totals->count; i++)
-		add(total_of(&ended, totals->device[i].device), totals->device[i].value,
-		    ENG_COUNTER_COUNT);
+		add_counters(get_total(&exited, totals->device[i].device), totals->device[i].value,
+			     ENG_COUNTER_COUNT);
 	free(totals->device);
 	totals->device = NULL;
 	totals->count = 0;
@@ -97,10 +97,10 @@ static void end_process(unsigned int slot)
  * Keeps counters from decreasing: a QP that is being destroyed may be missing both in the list of
  * QPs and in the sum of destroyed ones.
  */
-static void never_less(struct totals *now, const struct totals *before)
+static void keep_monotonic(struct totals *now, const struct totals *before)
 {
 	for (unsigned int i = 0; i < before->count; i++) {
-		struct total *total = total_of(now, before->device[i].device);
+		struct total *total = get_total(now, before->device[i].device);
 
 		for (unsigned int j = 0; total && j < ENG_COUNTER_COUNT; j++) {
 			if (total->value[j] < before->device[i].value[j])
@@ -109,7 +109,7 @@ static void never_less(struct totals *now, const struct totals *before)
 	}
 }
 
-static void sum_up(const struct snapshot *snapshot, struct totals *totals)
+static void sum_snapshot(const struct snapshot *snapshot, struct totals *totals)
 {
 	const struct uroce_abi_record *record = NULL;
 	const uint64_t *values;
@@ -119,18 +119,18 @@ static void sum_up(const struct snapshot *snapshot, struct totals *totals)
 		const struct uroce_abi_stat_device *device = (const void *)record;
 
 		values = snapshot_device_counters(snapshot, device, &count);
-		add(total_of(totals, device->name), values, count);
+		add_counters(get_total(totals, device->name), values, count);
 	}
 	while ((record = snapshot_next(snapshot, UROCE_ABI_RECORD_QP, record))) {
 		const struct uroce_abi_stat_qp *qp = (const void *)record;
 
 		values = snapshot_qp_counters(snapshot, qp, &count);
-		add(total_of(totals, qp->device), values, count);
+		add_counters(get_total(totals, qp->device), values, count);
 	}
 }
 
 /* Queries the process of a slot.  Callback of link_guest_each(). */
-static bool ask(void *arg, uint32_t slot)
+static bool query_process(void *arg, uint32_t slot)
 {
 	struct snapshot snapshot;
 	struct totals now = { 0 };
@@ -139,24 +139,24 @@ static bool ask(void *arg, uint32_t slot)
 	if (snapshot_fetch(arg, slot, &snapshot))
 		return false;
 	if (processes[slot].pid != snapshot.process->pid)
-		end_process(slot);
-	sum_up(&snapshot, &now);
-	never_less(&now, &processes[slot].totals);
+		retire_process(slot);
+	sum_snapshot(&snapshot, &now);
+	keep_monotonic(&now, &processes[slot].totals);
 	free(processes[slot].totals.device);
 	processes[slot].totals = now;
 	processes[slot].pid = snapshot.process->pid;
-	processes[slot].told = true;
+	processes[slot].replied = true;
 	snapshot_free(&snapshot);
 	return false;
 }
 
-static void ask_all(void)
+static void query_all(void)
 {
 	struct link_guest broker;
 
 	if (link_guest_open(&broker))
 		return;
-	link_guest_each(&broker, ask, &broker);
+	link_guest_each(&broker, query_process, &broker);
 	link_guest_close(&broker);
 }
 
@@ -165,40 +165,41 @@ void counters_each(void (*visit)(void *arg, const char *group, const char *name)
 	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
 		visit(arg, "counters", port_counters[i].name);
 	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
-		visit(arg, "hw_counters", names[i]);
+		visit(arg, "hw_counters", hw_counter_names[i]);
 }
 
-static void put(struct tree *tree, const struct total *total)
+static void write_counters(struct tree *tree, const struct total *total)
 {
 	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++) {
 		if (port_counters[i].counter != NO_COUNTER)
-			tree_put_counter(tree, total->device, "counters", port_counters[i].name,
-					 total->value[port_counters[i].counter] /
-						 port_counters[i].unit);
+			tree_write_counter(tree, total->device, "counters", port_counters[i].name,
+					   total->value[port_counters[i].counter] /
+						   port_counters[i].unit);
 	}
 	for (unsigned int i = 0; i < ENG_COUNTER_COUNT; i++)
-		tree_put_counter(tree, total->device, "hw_counters", names[i], total->value[i]);
+		tree_write_counter(tree, total->device, "hw_counters", hw_counter_names[i],
+				   total->value[i]);
 }
 
 void counters_update(struct tree *tree)
 {
 	struct totals all = { 0 };
 
-	ask_all();
+	query_all();
 	for (unsigned int slot = 0; slot < LINK_SLOTS; slot++) {
 		struct totals *totals = &processes[slot].totals;
 
-		if (!processes[slot].told)
-			end_process(slot);
-		processes[slot].told = false;
+		if (!processes[slot].replied)
+			retire_process(slot);
+		processes[slot].replied = false;
 		for (unsigned int i = 0; i < totals->count; i++)
-			add(total_of(&all, totals->device[i].device), totals->device[i].value,
-			    ENG_COUNTER_COUNT);
+			add_counters(get_total(&all, totals->device[i].device),
+				     totals->device[i].value, ENG_COUNTER_COUNT);
 	}
-	for (unsigned int i = 0; i < ended.count; i++)
-		add(total_of(&all, ended.device[i].device), ended.device[i].value,
-		    ENG_COUNTER_COUNT);
+	for (unsigned int i = 0; i < exited.count; i++)
+		add_counters(get_total(&all, exited.device[i].device), exited.device[i].value,
+			     ENG_COUNTER_COUNT);
 	for (unsigned int i = 0; i < all.count; i++)
-		put(tree, &all.device[i]);
+		write_counters(tree, &all.device[i]);
 	free(all.device);
 }

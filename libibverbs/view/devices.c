@@ -10,10 +10,10 @@
 
 static const struct uroce_way_in *provider;
 /* Devices are never freed while the process runs (Documentation/decisions/way-in.md). */
-static struct ibv_device **known;
+static struct ibv_device **known_devices;
 static unsigned int known_count;
 
-static void *open_beside(const char *name)
+static void *open_in_own_dir(const char *name)
 {
 	char path[PATH_MAX + NAME_MAX];
 	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
@@ -38,8 +38,8 @@ bool devices_load(void)
 	const struct uroce_way_in *(*entry)(void);
 	void *real, *plugin;
 
-	real = open_beside("libibverbs.so.1") ? open_beside("libibverbs-real.so.1") : NULL;
-	plugin = real ? open_beside("liburoce-rdmav34.so") : NULL;
+	real = open_in_own_dir("libibverbs.so.1") ? open_in_own_dir("libibverbs-real.so.1") : NULL;
+	plugin = real ? open_in_own_dir("liburoce-rdmav34.so") : NULL;
 	if (!plugin)
 		return false;
 	entry = (__typeof__(entry))dlsym(plugin, UROCE_WAY_IN_SYMBOL);
@@ -55,21 +55,22 @@ static bool is_known(const struct ibv_device *device)
 {
 	unsigned int i = 0;
 
-	while (i < known_count && known[i] != device)
+	while (i < known_count && known_devices[i] != device)
 		i++;
 	return i < known_count;
 }
 
-static bool remember(struct ibv_device **list, unsigned int count)
+static bool remember_devices(struct ibv_device **list, unsigned int count)
 {
-	struct ibv_device **grown = realloc(known, sizeof(*known) * (known_count + count));
+	struct ibv_device **grown =
+		realloc(known_devices, sizeof(*known_devices) * (known_count + count));
 
 	if (!grown && known_count + count)
 		return false;
-	known = grown;
+	known_devices = grown;
 	for (unsigned int i = 0; i < count; i++) {
 		if (!is_known(list[i]))
-			known[known_count++] = list[i];
+			known_devices[known_count++] = list[i];
 	}
 	return true;
 }
@@ -81,15 +82,15 @@ bool devices_each(void (*visit)(const char *name, const struct uroce_device_fact
 	struct uroce_device_facts facts;
 	struct ibv_device **list;
 	unsigned int count;
-	bool remembered;
+	bool ok;
 
 	if (provider->list_devices(&list, &count))
 		return false;
-	remembered = remember(list, count);
+	ok = remember_devices(list, count);
 	free(list);
-	for (unsigned int i = 0; remembered && i < known_count; i++) {
-		if (!provider->describe_device(known[i], &facts))
-			visit(known[i]->name, &facts, arg);
+	for (unsigned int i = 0; ok && i < known_count; i++) {
+		if (!provider->describe_device(known_devices[i], &facts))
+			visit(known_devices[i]->name, &facts, arg);
 	}
-	return remembered;
+	return ok;
 }

@@ -9,30 +9,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LONGEST 4096	   /* maximum size of a sysfs file in bytes */
-#define SCRATCH ".scratch" /* temporary file in the tree's root, which programs do not see */
+#define FILE_MAX_BYTES 4096  /* maximum size of a sysfs file in bytes */
+#define TEMP_NAME ".scratch" /* temporary file in the tree's root, which programs do not see */
 
-int files_folder(int directory, const char *path)
+int files_mkdir(int directory, const char *path)
 {
 	return mkdirat(directory, path, 0755) && errno != EEXIST ? -errno : 0;
 }
 
-static bool holds(int directory, const char *path, const char *text, size_t length)
+static bool file_has_text(int directory, const char *path, const char *text, size_t length)
 {
-	char now[LONGEST];
+	char current[FILE_MAX_BYTES];
 	int fd = openat(directory, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	ssize_t bytes;
 
 	if (fd < 0)
 		return false;
-	bytes = read(fd, now, sizeof(now));
+	bytes = read(fd, current, sizeof(current));
 	close(fd);
-	return bytes == (ssize_t)length && !memcmp(now, text, length);
+	return bytes == (ssize_t)length && !memcmp(current, text, length);
 }
 
-int files_put(int directory, const char *path, const char *format, ...)
+int files_write(int directory, const char *path, const char *format, ...)
 {
-	char text[LONGEST];
+	char text[FILE_MAX_BYTES];
 	va_list arguments;
 	ssize_t written;
 	int fd, length;
@@ -40,35 +40,36 @@ int files_put(int directory, const char *path, const char *format, ...)
 	va_start(arguments, format);
 	length = vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (length < 0 || length >= LONGEST)
+	if (length < 0 || length >= FILE_MAX_BYTES)
 		return -EINVAL;
-	if (holds(directory, path, text, (size_t)length))
+	if (file_has_text(directory, path, text, (size_t)length))
 		return 0;
-	unlinkat(directory, SCRATCH, 0);
-	fd = openat(directory, SCRATCH, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	unlinkat(directory, TEMP_NAME, 0);
+	fd = openat(directory, TEMP_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	written = write(fd, text, (size_t)length);
 	close(fd);
 	if (written != length)
 		return -ENOSPC;
-	return renameat(directory, SCRATCH, directory, path) ? -errno : 0;
+	return renameat(directory, TEMP_NAME, directory, path) ? -errno : 0;
 }
 
-int files_link(int directory, const char *path, const char *target)
+int files_symlink(int directory, const char *path, const char *target)
 {
-	char now[PATH_MAX];
-	ssize_t length = readlinkat(directory, path, now, sizeof(now));
+	char current[PATH_MAX];
+	ssize_t length = readlinkat(directory, path, current, sizeof(current));
 
-	if (length >= 0 && (size_t)length == strlen(target) && !memcmp(now, target, (size_t)length))
+	if (length >= 0 && (size_t)length == strlen(target) &&
+	    !memcmp(current, target, (size_t)length))
 		return 0;
-	unlinkat(directory, SCRATCH, 0);
-	if (symlinkat(target, directory, SCRATCH))
+	unlinkat(directory, TEMP_NAME, 0);
+	if (symlinkat(target, directory, TEMP_NAME))
 		return -errno;
-	return renameat(directory, SCRATCH, directory, path) ? -errno : 0;
+	return renameat(directory, TEMP_NAME, directory, path) ? -errno : 0;
 }
 
-bool files_real_path(int directory, const char *name, char target[PATH_MAX])
+bool files_resolve_link(int directory, const char *name, char target[PATH_MAX])
 {
 	char self[64];
 	struct stat status;

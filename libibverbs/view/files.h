@@ -7,19 +7,19 @@
 #include <stdbool.h>
 
 /* Creates a directory; succeeds if it exists. */
-int files_folder(int directory, const char *path);
+int files_mkdir(int directory, const char *path);
 
 /* Sets the file's contents atomically.  A file that has them already is not replaced. */
-__attribute__((format(printf, 3, 4))) int files_put(int directory, const char *path,
-						    const char *format, ...);
+__attribute__((format(printf, 3, 4))) int files_write(int directory, const char *path,
+						      const char *format, ...);
 
 /* Makes path a symbolic link to target, atomically. */
-int files_link(int directory, const char *path, const char *target);
+int files_symlink(int directory, const char *path, const char *target);
 
 /*
  * Resolves the symbolic link name to an absolute path.  Returns false if it is not a symbolic link
  * or is dangling.
  */
-bool files_real_path(int directory, const char *name, char target[PATH_MAX]);
+bool files_resolve_link(int directory, const char *name, char target[PATH_MAX]);
 
 #endif

@@ -26,23 +26,24 @@
 #define UNWATCHED_ROUNDS 10
 #define WATCHED_ROUNDS 60
 
-struct keeper {
+struct updater {
 	struct tree *tree;
-	const char *folder;
+	const char *dir;
 	pid_t program;
 	int program_fd; /* pidfd of program, or -1 if the kernel has none */
 	struct netdev_watch *watch;
-	int readers;			  /* inotify fd: reads of counter files */
-	unsigned int rounds, last_reader; /* rounds of COUNTERS_MS: number, that of the last read */
+	int reads_fd;		      /* inotify fd: reads of counter files */
+	unsigned int rounds;	      /* number of rounds, of COUNTERS_MS each */
+	unsigned int last_read_round; /* round of the last read */
 };
 
-/* The process that keeper_start() has started. */
+/* The process that updater_start() has started. */
 static struct {
 	pid_t process;
-	const char *folder;
+	const char *dir;
 } started;
 
-int keeper_let_go(const int *keep, size_t count)
+int updater_detach(const int *keep, size_t count)
 {
 	long limit = sysconf(_SC_OPEN_MAX);
 	int null = open("/dev/null", O_RDWR);
@@ -60,37 +61,37 @@ int keeper_let_go(const int *keep, size_t count)
 	return chdir("/");
 }
 
-static void watch_readers(const char *path, void *arg)
+static void watch_counter_reads(const char *path, void *arg)
 {
-	struct keeper *keeper = arg;
+	struct updater *updater = arg;
 
 	/* Has no effect on a directory that is already watched. */
-	inotify_add_watch(keeper->readers, path, IN_ACCESS | IN_ONLYDIR);
+	inotify_add_watch(updater->reads_fd, path, IN_ACCESS | IN_ONLYDIR);
 }
 
-static void update(struct keeper *keeper)
+static void update_tree(struct updater *updater)
 {
-	tree_update(keeper->tree);
-	tree_each_counters(keeper->tree, watch_readers, keeper);
+	tree_update(updater->tree);
+	tree_each_counters(updater->tree, watch_counter_reads, updater);
 }
 
-static void heard_reader(struct keeper *keeper)
+static void drain_reads(struct updater *updater)
 {
 	char events[4096] __attribute__((aligned(8)));
 
-	while (read(keeper->readers, events, sizeof(events)) > 0)
+	while (read(updater->reads_fd, events, sizeof(events)) > 0)
 		;
-	keeper->last_reader = keeper->rounds;
+	updater->last_read_round = updater->rounds;
 }
 
-static void count(struct keeper *keeper)
+static void update_counters_if_due(struct updater *updater)
 {
-	if (++keeper->rounds - keeper->last_reader < WATCHED_ROUNDS ||
-	    keeper->rounds % UNWATCHED_ROUNDS == 1)
-		counters_update(keeper->tree);
+	if (++updater->rounds - updater->last_read_round < WATCHED_ROUNDS ||
+	    updater->rounds % UNWATCHED_ROUNDS == 1)
+		counters_update(updater->tree);
 }
 
-static uint64_t milliseconds(void)
+static uint64_t now_ms(void)
 {
 	struct timespec now;
 
@@ -98,86 +99,86 @@ static uint64_t milliseconds(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static int keep(void *arg)
+static int updater_main(void *arg)
 {
-	struct keeper *keeper = arg;
-	const int needed[] = { keeper->tree->root,
-			       keeper->tree->class,
-			       keeper->tree->devices,
-			       keeper->program_fd,
-			       netdev_watch_fd(keeper->watch),
-			       keeper->readers };
+	struct updater *updater = arg;
+	const int needed[] = { updater->tree->root,
+			       updater->tree->class,
+			       updater->tree->devices,
+			       updater->program_fd,
+			       netdev_watch_fd(updater->watch),
+			       updater->reads_fd };
 	struct pollfd events[3] = {
-		{ .fd = keeper->program_fd, .events = POLLIN },
-		{ .fd = netdev_watch_fd(keeper->watch), .events = POLLIN },
-		{ .fd = keeper->readers, .events = POLLIN },
+		{ .fd = updater->program_fd, .events = POLLIN },
+		{ .fd = netdev_watch_fd(updater->watch), .events = POLLIN },
+		{ .fd = updater->reads_fd, .events = POLLIN },
 	};
-	uint64_t next = milliseconds();
+	uint64_t next = now_ms();
 
 	prctl(PR_SET_NAME, "uroce-view");
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
-	if (keeper_let_go(needed, sizeof(needed) / sizeof(needed[0])))
+	if (updater_detach(needed, sizeof(needed) / sizeof(needed[0])))
 		return 1;
 	/* The netdev watch was opened after the first update, so update again. */
-	update(keeper);
-	while (getppid() == keeper->program) {
-		uint64_t now = milliseconds();
+	update_tree(updater);
+	while (getppid() == updater->program) {
+		uint64_t now = now_ms();
 
 		if (now >= next) {
-			count(keeper);
+			update_counters_if_due(updater);
 			next = now + COUNTERS_MS;
 		}
 		if (poll(events, 3, (int)(next > now ? next - now : 0)) <= 0)
 			continue;
 		if (events[0].revents)
 			break;
-		if (events[1].revents && netdev_watch_drain(keeper->watch) != 0)
-			update(keeper);
+		if (events[1].revents && netdev_watch_drain(updater->watch) != 0)
+			update_tree(updater);
 		if (events[2].revents)
-			heard_reader(keeper);
+			drain_reads(updater);
 	}
-	if (keeper->folder)
-		tree_remove(AT_FDCWD, keeper->folder);
+	if (updater->dir)
+		tree_remove(AT_FDCWD, updater->dir);
 	return 0;
 }
 
-void keeper_stop(void)
+void updater_stop(void)
 {
 	kill(started.process, SIGKILL);
 	waitpid(started.process, NULL, __WALL);
-	if (started.folder)
-		tree_remove(AT_FDCWD, started.folder);
+	if (started.dir)
+		tree_remove(AT_FDCWD, started.dir);
 }
 
-int keeper_start(struct tree *tree, const char *folder)
+int updater_start(struct tree *tree, const char *dir)
 {
-	struct keeper keeper = { .tree = tree,
-				 .folder = folder,
-				 .program = getpid(),
-				 /* no counter file has been read yet */
-				 .last_reader = 0u - WATCHED_ROUNDS };
+	struct updater updater = { .tree = tree,
+				   .dir = dir,
+				   .program = getpid(),
+				   /* no counter file has been read yet */
+				   .last_read_round = 0u - WATCHED_ROUNDS };
 	char *stack = malloc(STACK_BYTES);
 	int error, child;
 
 	if (!stack)
 		return -ENOMEM;
-	error = netdev_watch_open(&keeper.watch);
+	error = netdev_watch_open(&updater.watch);
 	if (error)
 		goto free_stack;
-	keeper.program_fd = (int)syscall(SYS_pidfd_open, keeper.program, 0);
-	keeper.readers = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	updater.program_fd = (int)syscall(SYS_pidfd_open, updater.program, 0);
+	updater.reads_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	/* Like fork(), but without exit signal: wait() does not return such a child. */
-	child = clone(keep, stack + STACK_BYTES, 0, &keeper);
+	child = clone(updater_main, stack + STACK_BYTES, 0, &updater);
 	if (child < 0)
 		error = -errno;
 	started.process = child;
-	started.folder = folder;
-	if (keeper.program_fd >= 0)
-		close(keeper.program_fd);
-	if (keeper.readers >= 0)
-		close(keeper.readers);
-	netdev_watch_close(keeper.watch);
+	started.dir = dir;
+	if (updater.program_fd >= 0)
+		close(updater.program_fd);
+	if (updater.reads_fd >= 0)
+		close(updater.reads_fd);
+	netdev_watch_close(updater.watch);
 free_stack:
 	free(stack);
 	return error;

@@ -11,19 +11,19 @@
 #include "tree.h"
 
 /*
- * Starts the process; it exits when the calling process does, and then removes the directory folder
+ * Starts the process; it exits when the calling process does, and then removes the directory dir
  * unless that is NULL.  Returns 0 or a negative errno.
  */
-int keeper_start(struct tree *tree, const char *folder);
+int updater_start(struct tree *tree, const char *dir);
 
 /* Kills and reaps the process.  May only be called in the process that has started it. */
-void keeper_stop(void);
+void updater_stop(void);
 
 /*
  * Closes all fds except the count ones in keep, opens /dev/null as 0 to 2 and changes the working
  * directory to /, so that this process does not keep the program's files and mounts in use.
  * Returns 0 or -1.
  */
-int keeper_let_go(const int *keep, size_t count);
+int updater_detach(const int *keep, size_t count);
 
 #endif

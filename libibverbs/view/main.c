@@ -15,16 +15,17 @@
 #include "keeper.h"
 #include "mounts.h"
 #include "supervisor.h"
-#include "view.h"
 
-static bool quiet(void)
+#define PRELOAD_LIBRARY "liburoce-view.so"
+
+static bool log_is_off(void)
 {
 	const char *log = getenv("UROCE_LOG");
 
 	return log && !strcmp(log, "off");
 }
 
-static bool by_namespace(struct tree *tree, const char **step)
+static bool view_by_namespace(struct tree *tree, const char **step)
 {
 	int error = mounts_enter(tree, step);
 
@@ -38,31 +39,31 @@ static bool by_namespace(struct tree *tree, const char **step)
 		error = mounts_show(tree, step);
 	if (!error) {
 		*step = "starting the process that keeps it current";
-		error = keeper_start(tree, NULL);
+		error = updater_start(tree, NULL);
 	}
 	errno = -error;
 	return !error;
 }
 
 /* Creates a private temporary directory; returns its path (static), or NULL with errno. */
-static const char *new_folder(void)
+static const char *make_private_dir(void)
 {
 	const char *parents[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm",
 				  "/var/tmp" };
-	static char folder[PATH_MAX];
+	static char dir[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
 		if (!parents[i] || parents[i][0] != '/' ||
-		    snprintf(folder, sizeof(folder), "%s/uroce-view-XXXXXX", parents[i]) >=
-			    (int)sizeof(folder) - 256)
+		    snprintf(dir, sizeof(dir), "%s/uroce-view-XXXXXX", parents[i]) >=
+			    (int)sizeof(dir) - 256)
 			continue;
-		if (mkdtemp(folder))
-			return folder;
+		if (mkdtemp(dir))
+			return dir;
 	}
 	return NULL;
 }
 
-static bool preload(const char *libraries)
+static bool set_ld_preload(const char *libraries)
 {
 	const char *before = getenv("LD_PRELOAD"), *options = getenv("ASAN_OPTIONS");
 	char value[2 * PATH_MAX];
@@ -71,7 +72,7 @@ static bool preload(const char *libraries)
 	if (snprintf(value, sizeof(value), "%s%sverify_asan_link_order=0", options ? options : "",
 		     options && *options ? ":" : "") < (int)sizeof(value))
 		setenv("ASAN_OPTIONS", value, 1);
-	if (snprintf(value, sizeof(value), "%s/" VIEW_LIBRARY "%s%s", libraries,
+	if (snprintf(value, sizeof(value), "%s/" PRELOAD_LIBRARY "%s%s", libraries,
 		     before && *before ? ":" : "", before ? before : "") >= (int)sizeof(value)) {
 		errno = ENAMETOOLONG;
 		return false;
@@ -79,29 +80,29 @@ static bool preload(const char *libraries)
 	return !setenv("LD_PRELOAD", value, 1);
 }
 
-static bool by_calls(struct tree *tree, const char *libraries, const char **step)
+static bool view_by_preload(struct tree *tree, const char *libraries, const char **step)
 {
-	const char *folder = new_folder();
+	const char *dir = make_private_dir();
 	int error;
 
 	*step = "making a folder in XDG_RUNTIME_DIR, TMPDIR, /tmp, /dev/shm or /var/tmp";
-	if (!folder)
+	if (!dir)
 		return false;
-	tree->root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tree->root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	tree->class = open("/sys/class", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tree->devices = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	tree->shows_nodes = true;
+	tree->has_kernel_nodes = true;
 	*step = "making the tree";
 	error = tree->root < 0 ? -errno : tree_create(tree);
 	if (!error)
 		error = tree_update(tree);
 	*step = "starting the process that keeps it current";
 	if (!error)
-		error = keeper_start(tree, folder);
+		error = updater_start(tree, dir);
 	if (error)
-		tree_remove(AT_FDCWD, folder);
+		tree_remove(AT_FDCWD, dir);
 	errno = -error;
-	return !error && !setenv(VIEW_VARIABLE, folder, 1) && preload(libraries);
+	return !error && !setenv(TREE_VARIABLE, dir, 1) && set_ld_preload(libraries);
 }
 
 enum mode {
@@ -128,9 +129,9 @@ static enum mode make_view(enum mode mode, const char *libraries)
 	if (mode == MODE_NONE || !devices_load())
 		return mode == MODE_AUTO || mode == MODE_NONE ? MODE_NONE : MODE_COUNT;
 	if (mode != MODE_CALLS) {
-		if (by_namespace(&tree, &step))
+		if (view_by_namespace(&tree, &step))
 			return MODE_NAMESPACE;
-		if (mode == MODE_NAMESPACE || !quiet())
+		if (mode == MODE_NAMESPACE || !log_is_off())
 			fprintf(stderr, "uroce-run: no namespaces here (%s: %s)%s\n", step,
 				strerror(errno),
 				mode == MODE_AUTO ? ": /sys/class/infiniband and /dev/infiniband "
@@ -139,7 +140,7 @@ static enum mode make_view(enum mode mode, const char *libraries)
 		if (mode == MODE_NAMESPACE)
 			return MODE_COUNT;
 	}
-	if (by_calls(&tree, libraries, &step))
+	if (view_by_preload(&tree, libraries, &step))
 		return MODE_CALLS;
 	fprintf(stderr, "uroce-run: /sys/class/infiniband cannot be shown (%s: %s)\n", step,
 		strerror(errno));
@@ -163,7 +164,7 @@ int main(int argc, char **argv)
 	if (log && !strcmp(log, "debug"))
 		fprintf(stderr, "uroce-run: view: %s\n", modes[taken]);
 	if (taken != MODE_NONE && supervisor_needed())
-		supervise();
+		supervisor_fork();
 	execvp(argv[3], argv + 3);
 	fprintf(stderr, "uroce-run: %s: %s\n", argv[3], strerror(errno));
 	return errno == ENOENT ? 127 : 126;

@@ -23,7 +23,7 @@
 #define NODES "/dev/infiniband"
 #define FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
-static int refuse(const char **step, const char *what)
+static int fail_step(const char **step, const char *what)
 {
 	*step = what;
 	return -errno;
@@ -43,7 +43,7 @@ static int write_map(const char *path, const char *format, unsigned int id)
 }
 
 /* Maps only our own user and group ID into the new user namespace, unchanged. */
-static int keep_ids(uid_t user, gid_t group, const char **step)
+static int map_own_ids(uid_t user, gid_t group, const char **step)
 {
 	*step = "setting the ids of a user namespace";
 	/* Kernels before 3.19 do not have this file and do not require the write. */
@@ -54,7 +54,7 @@ static int keep_ids(uid_t user, gid_t group, const char **step)
 }
 
 /* Returns the overflow UID, which stands for every user that a user namespace does not map. */
-static uid_t overflow_user(void)
+static uid_t overflow_uid(void)
 {
 	unsigned int user = 65534;
 	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
@@ -79,7 +79,7 @@ static bool has_privileges(void)
 	return !syscall(SYS_capget, &header, data) && (data[0].permitted || data[1].permitted);
 }
 
-static int new_namespaces(const char **step)
+static int unshare_namespaces(const char **step)
 {
 	uid_t user = geteuid();
 	gid_t group = getegid();
@@ -87,40 +87,40 @@ static int new_namespaces(const char **step)
 	if (!unshare(CLONE_NEWNS))
 		return 0;
 	if (errno != EPERM)
-		return refuse(step, "unshare");
+		return fail_step(step, "unshare");
 	if (has_privileges()) {
 		errno = EPERM;
-		return refuse(step, "a user namespace would take privileges away");
+		return fail_step(step, "a user namespace would take privileges away");
 	}
 	/* Other users' processes could not be distinguished from our own (link_check_user()). */
-	if (user == overflow_user()) {
+	if (user == overflow_uid()) {
 		errno = EPERM;
-		return refuse(step, "in a user namespace this user stands for all others");
+		return fail_step(step, "in a user namespace this user stands for all others");
 	}
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
-		return refuse(step, "unshare");
-	return keep_ids(user, group, step);
+		return fail_step(step, "unshare");
+	return map_own_ids(user, group, step);
 }
 
 /* Does the work of mounts_enter() in the calling process. */
-static int enter(struct tree *tree, const char **step)
+static int enter_namespaces(struct tree *tree, const char **step)
 {
-	int error = new_namespaces(step);
+	int error = unshare_namespaces(step);
 
 	if (error)
 		return error;
 	/* Later mounts outside propagate into the namespace, but not the reverse. */
 	if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL))
-		return refuse(step, "mount");
+		return fail_step(step, "mount");
 	/* Opened before they are covered, and in the new namespace, since bind mounts need that. */
 	tree->class = open(CLASS, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tree->devices = open(DEV, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (tree->class < 0 || tree->devices < 0)
-		return refuse(step, "opening /sys/class and /dev");
+		return fail_step(step, "opening /sys/class and /dev");
 	if (mount("uroce", CLASS, "tmpfs", FLAGS, "mode=755"))
-		return refuse(step, "mount");
+		return fail_step(step, "mount");
 	tree->root = open(CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return tree->root < 0 ? refuse(step, "opening the tree") : 0;
+	return tree->root < 0 ? fail_step(step, "opening the tree") : 0;
 }
 
 int mounts_enter(struct tree *tree, const char **step)
@@ -128,54 +128,54 @@ int mounts_enter(struct tree *tree, const char **step)
 	static struct {
 		int error;
 		char step[128];
-	} answer;
+	} result;
 	int status, pipes[2];
 	pid_t child;
 
 	if (pipe2(pipes, O_CLOEXEC))
-		return refuse(step, "pipe");
+		return fail_step(step, "pipe");
 	child = fork();
 	if (child < 0)
-		return refuse(step, "fork");
+		return fail_step(step, "fork");
 	if (child == 0) {
-		answer.error = enter(tree, step);
-		if (answer.error)
-			snprintf(answer.step, sizeof(answer.step), "%s", *step);
-		_exit(write(pipes[1], &answer, sizeof(answer)) != sizeof(answer));
+		result.error = enter_namespaces(tree, step);
+		if (result.error)
+			snprintf(result.step, sizeof(result.step), "%s", *step);
+		_exit(write(pipes[1], &result, sizeof(result)) != sizeof(result));
 	}
 	close(pipes[1]);
-	if (read(pipes[0], &answer, sizeof(answer)) != sizeof(answer)) {
+	if (read(pipes[0], &result, sizeof(result)) != sizeof(result)) {
 		/* A seccomp filter may kill the process instead of returning an error. */
-		answer.error = -EPERM;
-		snprintf(answer.step, sizeof(answer.step), "unshare");
+		result.error = -EPERM;
+		snprintf(result.step, sizeof(result.step), "unshare");
 	}
 	close(pipes[0]);
 	waitpid(child, &status, 0);
-	*step = answer.step;
-	return answer.error ? answer.error : enter(tree, step);
+	*step = result.step;
+	return result.error ? result.error : enter_namespaces(tree, step);
 }
 
 /* Builds the path of a file in a directory given by its fd, for calls that take only a path. */
-static void name_of(int directory, const char *name, char path[PATH_MAX])
+static void fd_path(int directory, const char *name, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "/proc/self/fd/%d/%s", directory, name);
 }
 
 /* Creates the mount point for an entry of the covered directory: directory, symlink or file. */
-static int make_place(int directory, const char *name, const struct stat *status, int from)
+static int make_mount_point(int directory, const char *name, const struct stat *status, int from)
 {
 	char target[PATH_MAX];
 	ssize_t length;
 	int fd;
 
 	if (S_ISDIR(status->st_mode))
-		return files_folder(directory, name);
+		return files_mkdir(directory, name);
 	if (S_ISLNK(status->st_mode)) {
 		length = readlinkat(from, name, target, sizeof(target) - 1);
 		if (length < 0)
 			return -errno;
 		target[length] = '\0';
-		return files_link(directory, name, target);
+		return files_symlink(directory, name, target);
 	}
 	fd = openat(directory, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
 	return fd < 0 ? -errno : close(fd);
@@ -185,7 +185,7 @@ static int make_place(int directory, const char *name, const struct stat *status
  * Binds every entry of the covered directory into the one mounted over it at path, except entries
  * that exist there already.  Entries that cannot be bound are left out.
  */
-static int bind_all(int covered, int over, const char *path)
+static int bind_entries(int covered, int over, const char *path)
 {
 	int error = 0, fd = openat(covered, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -202,10 +202,10 @@ static int bind_all(int covered, int over, const char *path)
 		    !faccessat(over, name, F_OK, AT_SYMLINK_NOFOLLOW) ||
 		    fstatat(covered, name, &status, AT_SYMLINK_NOFOLLOW))
 			continue;
-		error = make_place(over, name, &status, covered);
+		error = make_mount_point(over, name, &status, covered);
 		if (error || S_ISLNK(status.st_mode))
 			continue;
-		name_of(covered, name, from);
+		fd_path(covered, name, from);
 		snprintf(to, sizeof(to), "%s/%s", path, name);
 		if (mount(from, to, NULL, MS_BIND | MS_REC, NULL))
 			unlinkat(over, name, S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
@@ -215,17 +215,17 @@ static int bind_all(int covered, int over, const char *path)
 }
 
 /* Mounts a directory of the tree over path, and binds the original entries of path into it. */
-static int cover(const struct tree *tree, const char *folder, const char *path, int covered,
-		 const char **step)
+static int mount_over(const struct tree *tree, const char *dir, const char *path, int covered,
+		      const char **step)
 {
-	int error, over = openat(tree->root, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int error, over = openat(tree->root, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char from[PATH_MAX];
 
 	if (over < 0)
-		return refuse(step, "opening the tree");
-	name_of(tree->root, folder, from);
+		return fail_step(step, "opening the tree");
+	fd_path(tree->root, dir, from);
 	*step = "mount";
-	error = mount(from, path, NULL, MS_BIND, NULL) ? -errno : bind_all(covered, over, path);
+	error = mount(from, path, NULL, MS_BIND, NULL) ? -errno : bind_entries(covered, over, path);
 	/* Only this mount becomes read-only; updates go through tree->root. */
 	if (!error && mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | FLAGS, NULL))
 		error = -errno;
@@ -237,14 +237,14 @@ int mounts_show(const struct tree *tree, const char **step)
 {
 	int error, nodes;
 
-	error = cover(tree, "class", CLASS, tree->class, step);
+	error = mount_over(tree, "class", CLASS, tree->class, step);
 	if (error)
 		return error;
 	/* If the kernel has RDMA devices, /dev/infiniband exists and /dev need not be covered. */
 	nodes = openat(tree->devices, "infiniband", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (nodes < 0)
-		return cover(tree, "dev", DEV, tree->devices, step);
-	error = cover(tree, "dev/infiniband", NODES, nodes, step);
+		return mount_over(tree, "dev", DEV, tree->devices, step);
+	error = mount_over(tree, "dev/infiniband", NODES, nodes, step);
 	close(nodes);
 	return error;
 }

@@ -15,7 +15,7 @@ bool supervisor_needed(void)
 {
 	const unsigned long long child = 1ull << (SIGCHLD - 1);
 	unsigned long long mask;
-	bool attends = false, found = false;
+	bool handles_sigchld = false, found = false;
 	char line[256];
 	FILE *file;
 
@@ -31,18 +31,18 @@ bool supervisor_needed(void)
 		    sscanf(line, "SigIgn: %llx", &mask) == 1 ||
 		    sscanf(line, "SigCgt: %llx", &mask) == 1) {
 			found = true;
-			attends = attends || (mask & child);
+			handles_sigchld = handles_sigchld || (mask & child);
 		}
 	}
 	fclose(file);
-	return found && !attends;
+	return found && !handles_sigchld;
 }
 
 /*
  * Waits for the program and returns its wait status; forwards other signals to it, except those of
  * the kernel: the terminal sends them to the whole process group.
  */
-static int await_end(pid_t program, const sigset_t *signals)
+static int wait_forwarding_signals(pid_t program, const sigset_t *signals)
 {
 	int status, number;
 	siginfo_t info;
@@ -56,7 +56,7 @@ static int await_end(pid_t program, const sigset_t *signals)
 	}
 }
 
-static _Noreturn void end_as(int status)
+static _Noreturn void exit_like(int status)
 {
 	const struct rlimit no_core = { 0, 0 };
 	sigset_t signals;
@@ -71,12 +71,12 @@ static _Noreturn void end_as(int status)
 	_exit(128 + WTERMSIG(status));
 }
 
-void supervise(void)
+void supervisor_fork(void)
 {
 	const pid_t supervisor = getpid();
 	/* If SIGCHLD were ignored, waitpid() would return no status. */
-	void (*at_child)(int) = signal(SIGCHLD, SIG_DFL);
-	sigset_t signals, before;
+	void (*old_handler)(int) = signal(SIGCHLD, SIG_DFL);
+	sigset_t signals, old_mask;
 	pid_t program;
 	int status;
 
@@ -85,19 +85,19 @@ void supervise(void)
 	sigdelset(&signals, SIGTSTP);
 	sigdelset(&signals, SIGTTIN);
 	sigdelset(&signals, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &signals, &before);
+	sigprocmask(SIG_BLOCK, &signals, &old_mask);
 	program = fork();
 	if (program <= 0) {
 		if (program == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != supervisor))
 			_exit(1);
-		signal(SIGCHLD, at_child);
-		sigprocmask(SIG_SETMASK, &before, NULL);
+		signal(SIGCHLD, old_handler);
+		sigprocmask(SIG_SETMASK, &old_mask, NULL);
 		return;
 	}
 	prctl(PR_SET_NAME, "uroce-run");
 	/* If chdir() fails, the supervisor keeps its working directory. */
-	(void)!keeper_let_go(NULL, 0);
-	status = await_end(program, &signals);
-	keeper_stop();
-	end_as(status);
+	(void)!updater_detach(NULL, 0);
+	status = wait_forwarding_signals(program, &signals);
+	updater_stop();
+	exit_like(status);
 }

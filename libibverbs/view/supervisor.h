@@ -17,6 +17,6 @@ bool supervisor_needed(void);
  * it, stops the updater process after it has exited, and exits with the same status or signal.  If
  * fork() fails, returns in the calling process.
  */
-void supervise(void);
+void supervisor_fork(void);
 
 #endif

@@ -19,6 +19,6 @@ int sysfs_device(int root, const char *base, const char *name,
  * Returns the path of the character device that represents uroce devices in /dev/infiniband; no
  * program should write to it.
  */
-const char *sysfs_node(void);
+const char *sysfs_device_node(void);
 
 #endif

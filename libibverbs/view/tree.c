@@ -15,7 +15,7 @@
 #include "sysfs.h"
 
 /* Staging directory: a device's directories are built here and then renamed to their place. */
-#define STAGE "new"
+#define STAGING "new"
 #define INFINIBAND "class/infiniband"
 #define VERBS "class/infiniband_verbs"
 #define NODES "dev/infiniband"
@@ -45,17 +45,17 @@ int tree_remove(int directory, const char *path)
 
 int tree_create(struct tree *tree)
 {
-	static const char *const folders[] = { "class", INFINIBAND, VERBS, "dev", NODES, STAGE };
+	static const char *const dirs[] = { "class", INFINIBAND, VERBS, "dev", NODES, STAGING };
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !error; i++)
-		error = files_folder(tree->root, folders[i]);
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && !error; i++)
+		error = files_mkdir(tree->root, dirs[i]);
 	if (!error)
-		error = files_put(tree->root, VERBS "/abi_version", "6\n");
+		error = files_write(tree->root, VERBS "/abi_version", "6\n");
 	return error;
 }
 
-static struct tree_device *find(struct tree *tree, const char *name)
+static struct tree_device *find_device(struct tree *tree, const char *name)
 {
 	for (unsigned int i = 0; i < tree->count; i++) {
 		if (!strcmp(tree->shown[i].name, name))
@@ -65,7 +65,7 @@ static struct tree_device *find(struct tree *tree, const char *name)
 }
 
 /* Adds kernel devices: symbolic links to the targets of the links in from_path. */
-static void show_real(int from, const char *from_path, int root, const char *folder)
+static void link_kernel_devices(int from, const char *from_path, int root, const char *dir)
 {
 	char target[PATH_MAX], path[PATH_MAX], name[64];
 	struct dirent *entry;
@@ -83,15 +83,15 @@ static void show_real(int from, const char *from_path, int root, const char *fol
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "abi_version") ||
 		    (size_t)snprintf(name, sizeof(name), "%s", entry->d_name) >= sizeof(name))
 			continue;
-		if (!files_real_path(fd, name, target))
+		if (!files_resolve_link(fd, name, target))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, name);
-		files_link(root, path, target);
+		snprintf(path, sizeof(path), "%s/%s", dir, name);
+		files_symlink(root, path, target);
 	}
 	closedir(stream);
 }
 
-static void show_real_nodes(struct tree *tree)
+static void link_kernel_nodes(struct tree *tree)
 {
 	int fd = openat(tree->devices, "infiniband", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -108,37 +108,37 @@ static void show_real_nodes(struct tree *tree)
 			continue;
 		snprintf(target, sizeof(target), "/dev/infiniband/%s", entry->d_name);
 		snprintf(path, sizeof(path), NODES "/%s", entry->d_name);
-		files_link(tree->root, path, target);
+		files_symlink(tree->root, path, target);
 	}
 	closedir(stream);
 }
 
-static int move_in(struct tree *tree, const char *folder, const char *name)
+static int publish_dir(struct tree *tree, const char *dir, const char *name)
 {
 	char from[128], to[128];
 
-	snprintf(from, sizeof(from), STAGE "/%s/%s", strrchr(folder, '/') + 1, name);
-	snprintf(to, sizeof(to), "%s/%s", folder, name);
+	snprintf(from, sizeof(from), STAGING "/%s/%s", strrchr(dir, '/') + 1, name);
+	snprintf(to, sizeof(to), "%s/%s", dir, name);
 	return renameat(tree->root, from, tree->root, to) ? -errno : 0;
 }
 
-static int show_new(struct tree *tree, const char *name, const struct uroce_device_facts *facts)
+static int add_device(struct tree *tree, const char *name, const struct uroce_device_facts *facts)
 {
 	char path[128];
 	int error;
 
-	error = files_folder(tree->root, STAGE "/infiniband");
+	error = files_mkdir(tree->root, STAGING "/infiniband");
 	if (!error)
-		error = files_folder(tree->root, STAGE "/infiniband_verbs");
+		error = files_mkdir(tree->root, STAGING "/infiniband_verbs");
 	if (!error)
-		error = sysfs_device(tree->root, STAGE, name, facts);
+		error = sysfs_device(tree->root, STAGING, name, facts);
 	snprintf(path, sizeof(path), NODES "/%s", name);
 	if (!error)
-		error = files_link(tree->root, path, sysfs_node());
+		error = files_symlink(tree->root, path, sysfs_device_node());
 	if (!error)
-		error = move_in(tree, VERBS, name);
+		error = publish_dir(tree, VERBS, name);
 	if (!error)
-		error = move_in(tree, INFINIBAND, name);
+		error = publish_dir(tree, INFINIBAND, name);
 	return error;
 }
 
@@ -147,11 +147,11 @@ struct update {
 	int error;
 };
 
-static void show(const char *name, const struct uroce_device_facts *facts, void *arg)
+static void show_device(const char *name, const struct uroce_device_facts *facts, void *arg)
 {
 	struct update *update = arg;
 	struct tree *tree = update->tree;
-	struct tree_device *device = find(tree, name);
+	struct tree_device *device = find_device(tree, name);
 	int error;
 
 	if (device) {
@@ -159,7 +159,7 @@ static void show(const char *name, const struct uroce_device_facts *facts, void 
 	} else if (tree->count == TREE_DEVICES) {
 		return;
 	} else {
-		error = show_new(tree, name, facts);
+		error = add_device(tree, name, facts);
 		device = &tree->shown[tree->count++];
 		snprintf(device->name, sizeof(device->name), "%s", name);
 	}
@@ -168,14 +168,14 @@ static void show(const char *name, const struct uroce_device_facts *facts, void 
 		update->error = error;
 }
 
-static void hide(struct tree *tree, const char *name)
+static void remove_device(struct tree *tree, const char *name)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), INFINIBAND "/%s", name);
 	/* Rename first, so that the device disappears atomically. */
-	renameat(tree->root, path, tree->root, STAGE "/gone");
-	tree_remove(tree->root, STAGE "/gone");
+	renameat(tree->root, path, tree->root, STAGING "/gone");
+	tree_remove(tree->root, STAGING "/gone");
 	snprintf(path, sizeof(path), VERBS "/%s", name);
 	tree_remove(tree->root, path);
 	snprintf(path, sizeof(path), NODES "/%s", name);
@@ -188,18 +188,18 @@ int tree_update(struct tree *tree)
 
 	for (unsigned int i = 0; i < tree->count; i++)
 		tree->shown[i].seen = false;
-	show_real(tree->class, "infiniband", tree->root, INFINIBAND);
-	show_real(tree->class, "infiniband_verbs", tree->root, VERBS);
-	if (tree->shows_nodes)
-		show_real_nodes(tree);
-	if (!devices_each(show, &update))
+	link_kernel_devices(tree->class, "infiniband", tree->root, INFINIBAND);
+	link_kernel_devices(tree->class, "infiniband_verbs", tree->root, VERBS);
+	if (tree->has_kernel_nodes)
+		link_kernel_nodes(tree);
+	if (!devices_each(show_device, &update))
 		return -EIO;
 	for (unsigned int i = 0; i < tree->count;) {
 		if (tree->shown[i].seen) {
 			i++;
 			continue;
 		}
-		hide(tree, tree->shown[i].name);
+		remove_device(tree, tree->shown[i].name);
 		tree->shown[i] = tree->shown[--tree->count];
 	}
 	return update.error;
@@ -208,29 +208,29 @@ int tree_update(struct tree *tree)
 void tree_each_counters(const struct tree *tree, void (*watch)(const char *path, void *arg),
 			void *arg)
 {
-	static const char *const folders[] = { "counters", "hw_counters" };
+	static const char *const dirs[] = { "counters", "hw_counters" };
 	char path[PATH_MAX];
 
 	for (unsigned int i = 0; i < tree->count; i++) {
-		for (size_t j = 0; j < sizeof(folders) / sizeof(folders[0]); j++) {
+		for (size_t j = 0; j < sizeof(dirs) / sizeof(dirs[0]); j++) {
 			snprintf(path, sizeof(path),
 				 "/proc/self/fd/%d/" INFINIBAND "/%s/ports/1/%s", tree->root,
-				 tree->shown[i].name, folders[j]);
+				 tree->shown[i].name, dirs[j]);
 			watch(path, arg);
 		}
 	}
 }
 
 /* Written in place, since readers may keep the file open; values never get shorter. */
-int tree_put_counter(struct tree *tree, const char *device, const char *folder, const char *name,
-		     uint64_t value)
+int tree_write_counter(struct tree *tree, const char *device, const char *dir, const char *name,
+		       uint64_t value)
 {
 	char path[256], text[32];
 	int fd, length;
 
-	if (!find(tree, device))
+	if (!find_device(tree, device))
 		return 0;
-	snprintf(path, sizeof(path), INFINIBAND "/%s/ports/1/%s/%s", device, folder, name);
+	snprintf(path, sizeof(path), INFINIBAND "/%s/ports/1/%s/%s", device, dir, name);
 	fd = openat(tree->root, path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -4,7 +4,7 @@
  *
  *   class/infiniband/NAME/...        like /sys/class/infiniband of a kernel device
  *   class/infiniband_verbs/NAME/...
- *   dev/infiniband/NAME              symbolic link to a character device (sysfs_node())
+ *   dev/infiniband/NAME              symbolic link to a character device (sysfs_device_node())
  *
  * Kernel devices are included as symbolic links.  Files are replaced atomically, except counters.
  * Functions return 0 or a negative errno.
@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Environment variable of programs with preloaded functions (calls.c): path of the tree. */
+#define TREE_VARIABLE "UROCE_VIEW"
 /* Maximum number of uroce devices in the tree. */
 #define TREE_DEVICES 256
 
@@ -25,10 +27,10 @@ struct tree_device {
 };
 
 struct tree {
-	int root;	  /* directory fd of the tree */
-	int devices;	  /* directory fd of the kernel's /dev, or -1 */
-	int class;	  /* directory fd of the kernel's /sys/class, or -1 */
-	bool shows_nodes; /* dev/infiniband gets links to the kernel's device nodes */
+	int root;	       /* directory fd of the tree */
+	int devices;	       /* directory fd of the kernel's /dev, or -1 */
+	int class;	       /* directory fd of the kernel's /sys/class, or -1 */
+	bool has_kernel_nodes; /* dev/infiniband gets links to the kernel's device nodes */
 	struct tree_device shown[TREE_DEVICES];
 	unsigned int count;
 };
@@ -44,11 +46,11 @@ void tree_each_counters(const struct tree *tree, void (*watch)(const char *path,
 			void *arg);
 
 /*
- * Writes value to class/infiniband/DEVICE/ports/1/FOLDER/NAME.  Returns 0 if the device is not in
+ * Writes value to class/infiniband/DEVICE/ports/1/DIR/NAME.  Returns 0 if the device is not in
  * the tree.
  */
-int tree_put_counter(struct tree *tree, const char *device, const char *folder, const char *name,
-		     uint64_t value);
+int tree_write_counter(struct tree *tree, const char *device, const char *dir, const char *name,
+		       uint64_t value);
 
 /* Removes a directory with its contents; path is relative to the fd directory. */
 int tree_remove(int directory, const char *path);

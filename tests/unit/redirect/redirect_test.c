@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "calls.h"
 #include "redirect.h"
 
 #define OUR_PATH "/dev/infiniband/rdma_cm"
@@ -51,7 +50,7 @@ static int our_close(int fd)
 }
 
 /* Instead of librdmacm/calls.c. */
-uintptr_t calls_replacement(const char *name)
+uintptr_t redirect_find_hook(const char *name)
 {
 	const struct {
 		const char *name;
