@@ -14,7 +14,7 @@
 
 #define CHARACTER_DEVICE "/dev/infiniband/rdma_cm"
 
-static const struct uroce_channels *channels(void)
+static const struct uroce_channels *get_channel_ops(void)
 {
 	const struct uroce_way_in *provider = dropin_provider();
 
@@ -24,7 +24,7 @@ static const struct uroce_channels *channels(void)
 /* Returns true if path is the rdma_cm device and uroce's connection manager serves it. */
 static bool is_rdma_cm(const char *path)
 {
-	return path && !strcmp(path, CHARACTER_DEVICE) && channels();
+	return path && !strcmp(path, CHARACTER_DEVICE) && get_channel_ops();
 }
 
 static bool may_create(int flags)
@@ -38,7 +38,7 @@ static int hook_open(const char *path, int flags, ...)
 	va_list arguments;
 
 	if (is_rdma_cm(path))
-		return channels()->open();
+		return get_channel_ops()->open();
 	if (may_create(flags)) {
 		va_start(arguments, flags);
 		mode = va_arg(arguments, mode_t);
@@ -53,7 +53,7 @@ static int hook_openat(int directory, const char *path, int flags, ...)
 	va_list arguments;
 
 	if (is_rdma_cm(path))
-		return channels()->open();
+		return get_channel_ops()->open();
 	if (may_create(flags)) {
 		va_start(arguments, flags);
 		mode = va_arg(arguments, mode_t);
@@ -70,7 +70,7 @@ static int hook_open_2(const char *path, int flags)
 
 static bool is_channel(int fd)
 {
-	return channels() && channels()->owns(fd);
+	return get_channel_ops() && get_channel_ops()->owns(fd);
 }
 
 /*
@@ -99,7 +99,7 @@ static int hook_fxstat(int version, int fd, struct stat *status)
 
 static ssize_t hook_write(int fd, const void *bytes, size_t length)
 {
-	const struct uroce_channels *ours = channels();
+	const struct uroce_channels *ours = get_channel_ops();
 	ssize_t result;
 
 	if (ours && ours->write(fd, bytes, length, &result))
@@ -109,7 +109,7 @@ static ssize_t hook_write(int fd, const void *bytes, size_t length)
 
 static int hook_close(int fd)
 {
-	const struct uroce_channels *ours = channels();
+	const struct uroce_channels *ours = get_channel_ops();
 
 	if (ours && ours->close(fd))
 		return 0;

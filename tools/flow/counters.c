@@ -12,13 +12,13 @@
 
 static const char *const names_in_sysfs[] = { "rnr_nak_retry_err", "rcvd_rnr_err" };
 
-static bool is_chosen(const struct run_options *options, const char *source)
+static bool source_is_selected(const struct run_options *options, const char *source)
 {
 	return !strcmp(options->counters, source) || !strcmp(options->counters, "auto");
 }
 
 /* The first occurrence of the key is the sum of the device; counters of QPs follow. */
-static int64_t of_process(const char *uroce_stat, int pid)
+static int64_t process_rnr_naks(const char *uroce_stat, int pid)
 {
 	static const char key[] = "\"rcvd_rnr_err\":";
 	char command[320], text[65536];
@@ -37,7 +37,7 @@ static int64_t of_process(const char *uroce_stat, int pid)
 	return at ? (int64_t)strtoull(at + sizeof(key) - 1, NULL, 10) : -1;
 }
 
-static int64_t of_sysfs(const char *device, int port)
+static int64_t sysfs_rnr_naks(const char *device, int port)
 {
 	char path[200];
 	int64_t value = -1;
@@ -57,10 +57,11 @@ static int64_t of_sysfs(const char *device, int port)
 	return value;
 }
 
-int64_t counters_before(const struct run_options *options)
+int64_t counters_sysfs_rnr_naks(const struct run_options *options)
 {
-	return is_chosen(options, "sysfs") ? of_sysfs(options->device.name, options->device.port)
-					   : -1;
+	return source_is_selected(options, "sysfs")
+		       ? sysfs_rnr_naks(options->device.name, options->device.port)
+		       : -1;
 }
 
 int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_SIDES],
@@ -68,9 +69,9 @@ int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_
 {
 	int64_t sum = 0, one = -1;
 
-	if (is_chosen(options, "uroce-stat")) {
+	if (source_is_selected(options, "uroce-stat")) {
 		for (unsigned int side = 0; side < FLOW_SIDES && pid[side] > 0; side++) {
-			one = of_process(options->uroce_stat, pid[side]);
+			one = process_rnr_naks(options->uroce_stat, pid[side]);
 			if (one < 0)
 				break;
 			sum += one;
@@ -78,6 +79,6 @@ int64_t counters_rnr_naks(const struct run_options *options, const int pid[FLOW_
 		if (one >= 0)
 			return sum;
 	}
-	one = counters_before(options);
+	one = counters_sysfs_rnr_naks(options);
 	return one < 0 || before < 0 ? -1 : one - before;
 }

@@ -7,8 +7,8 @@
 
 #include "device.h"
 
-__attribute__((format(printf, 2, 3))) static int fail(struct device *device, const char *format,
-						      ...)
+__attribute__((format(printf, 2, 3))) static int set_error(struct device *device,
+							   const char *format, ...)
 {
 	va_list arguments;
 
@@ -20,7 +20,7 @@ __attribute__((format(printf, 2, 3))) static int fail(struct device *device, con
 
 /* ---- the device ---- */
 
-static bool is_active(struct ibv_context *context, int port, struct ibv_port_attr *attr)
+static bool port_is_active(struct ibv_context *context, int port, struct ibv_port_attr *attr)
 {
 	return !ibv_query_port(context, (uint8_t)port, attr) && attr->state == IBV_PORT_ACTIVE;
 }
@@ -33,7 +33,7 @@ static int choose_gid(struct device *device)
 	if (index >= 0)
 		return ibv_query_gid(device->context, (uint8_t)device->options.port, index,
 				     &device->gid)
-			       ? fail(device, "the device has no GID %d", index)
+			       ? set_error(device, "the device has no GID %d", index)
 			       : 0;
 	for (index = 0; index < 16; index++) {
 		if (!ibv_query_gid(device->context, (uint8_t)device->options.port, index,
@@ -43,7 +43,7 @@ static int choose_gid(struct device *device)
 			return 0;
 		}
 	}
-	return fail(device, "the device has no GID");
+	return set_error(device, "the device has no GID");
 }
 
 int device_open(struct device *device, const struct device_options *options)
@@ -58,7 +58,7 @@ int device_open(struct device *device, const struct device_options *options)
 		if (options->name && strcmp(ibv_get_device_name(list[i]), options->name))
 			continue;
 		device->context = ibv_open_device(list[i]);
-		if (device->context && !is_active(device->context, options->port, &attr)) {
+		if (device->context && !port_is_active(device->context, options->port, &attr)) {
 			ibv_close_device(device->context);
 			device->context = NULL;
 		}
@@ -66,9 +66,9 @@ int device_open(struct device *device, const struct device_options *options)
 	if (list)
 		ibv_free_device_list(list);
 	if (!device->context)
-		return fail(device, "no RDMA device%s%s whose port %d is active",
-			    options->name ? " " : "", options->name ? options->name : "",
-			    options->port);
+		return set_error(device, "no RDMA device%s%s whose port %d is active",
+				 options->name ? " " : "", options->name ? options->name : "",
+				 options->port);
 	device->lid = attr.lid;
 	device->mtu = attr.active_mtu;
 	return choose_gid(device);
@@ -76,10 +76,10 @@ int device_open(struct device *device, const struct device_options *options)
 
 /* ---- its objects ---- */
 
-static int make_memory(struct device *device, uint32_t receives_in_all, bool slotted)
+static int create_memory(struct device *device, uint32_t receives_in_all, bool with_slots)
 {
 	size_t windows = device->links * sizeof(struct device_window);
-	size_t slots = slotted ? (size_t)device->links * DEVICE_SLOTS * device->bytes : 0;
+	size_t slots = with_slots ? (size_t)device->links * DEVICE_SLOTS * device->bytes : 0;
 	size_t sends = (size_t)device->links * STATION_SQ * device->bytes;
 	size_t receives = (size_t)receives_in_all * device->bytes;
 	uint32_t *indexes = calloc(receives_in_all, sizeof(*indexes));
@@ -87,13 +87,13 @@ static int make_memory(struct device *device, uint32_t receives_in_all, bool slo
 	device->memory_bytes = windows + slots + sends + receives;
 	device->memory = calloc(1, device->memory_bytes);
 	if (!device->memory || !indexes)
-		return fail(device, "no memory");
+		return set_error(device, "no memory");
 	device->mr = ibv_reg_mr(device->pd, device->memory, device->memory_bytes,
 				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					IBV_ACCESS_REMOTE_READ);
 	if (!device->mr)
-		return fail(device, "ibv_reg_mr() of %zu bytes: %s", device->memory_bytes,
-			    strerror(errno));
+		return set_error(device, "ibv_reg_mr() of %zu bytes: %s", device->memory_bytes,
+				 strerror(errno));
 	device->receive_buffers = device->memory + windows + slots + sends;
 	for (uint32_t i = 0; i < receives_in_all; i++)
 		indexes[i] = i;
@@ -102,7 +102,7 @@ static int make_memory(struct device *device, uint32_t receives_in_all, bool slo
 
 		l->window = (struct device_window *)device->memory + i;
 		l->slots = device->memory + windows +
-			   (slotted ? (size_t)i * DEVICE_SLOTS * device->bytes : 0);
+			   (with_slots ? (size_t)i * DEVICE_SLOTS * device->bytes : 0);
 		l->send_buffers =
 			device->memory + windows + slots + (size_t)i * STATION_SQ * device->bytes;
 		l->free_buffers = indexes + (device->shared ? 0 : i * device->receives);
@@ -111,7 +111,7 @@ static int make_memory(struct device *device, uint32_t receives_in_all, bool slo
 	return 0;
 }
 
-static struct ibv_qp *make_qp(struct device *device)
+static struct ibv_qp *create_qp(struct device *device)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = device->cq,
@@ -128,7 +128,7 @@ static struct ibv_qp *make_qp(struct device *device)
 	return ibv_create_qp(device->pd, &attr);
 }
 
-uint32_t device_fit_depth(struct device *device, const struct scheme *scheme, uint32_t depth)
+uint32_t device_max_depth(struct device *device, const struct scheme *scheme, uint32_t depth)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(device->context);
 	struct ibv_cq *cq = ibv_create_cq(device->context, 1, NULL, NULL, 0);
@@ -151,7 +151,7 @@ uint32_t device_fit_depth(struct device *device, const struct scheme *scheme, ui
 	if (qp)
 		ibv_destroy_qp(qp);
 	else
-		fail(device, "no queue pair can be made: %s", strerror(errno));
+		set_error(device, "no queue pair can be made: %s", strerror(errno));
 	if (cq)
 		ibv_destroy_cq(cq);
 	if (pd)
@@ -159,7 +159,7 @@ uint32_t device_fit_depth(struct device *device, const struct scheme *scheme, ui
 	return depth;
 }
 
-static int to_init(struct device *device, struct ibv_qp *qp)
+static int modify_to_init(struct device *device, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 				    .port_num = (uint8_t)device->options.port,
@@ -170,53 +170,53 @@ static int to_init(struct device *device, struct ibv_qp *qp)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
 	error = ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	return error ? fail(device, "queue pair to INIT: %s", strerror(error)) : 0;
+	return error ? set_error(device, "queue pair to INIT: %s", strerror(error)) : 0;
 }
 
-static int make_srq(struct device *device)
+static int create_srq(struct device *device)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = device->receives, .max_sge = 1 } };
 
 	device->srq = ibv_create_srq(device->pd, &attr);
 	return device->srq ? 0
-			   : fail(device, "ibv_create_srq() of %u: %s", device->receives,
-				  strerror(errno));
+			   : set_error(device, "ibv_create_srq() of %u: %s", device->receives,
+				       strerror(errno));
 }
 
-int device_make(struct device *device, const struct scenario *sc, const struct scheme *scheme,
-		uint32_t side)
+int device_create_objects(struct device *device, const struct scenario *sc,
+			  const struct scheme *scheme, uint32_t side)
 {
 	uint32_t receives_in_all;
 
 	device->links = sc->links;
 	device->bytes = at_least(HEADER_BYTES, sc->bytes);
-	device->shared = station_shares(sc, side);
+	device->shared = endpoint_has_srq(sc, side);
 	device->unreliable = sc->unreliable;
 	device->receives = station_receives(sc, scheme, side);
 	receives_in_all = device->receives * (device->shared ? 1 : device->links);
 	device->pd = ibv_alloc_pd(device->context);
 	if (!device->pd)
-		return fail(device, "ibv_alloc_pd(): %s", strerror(errno));
+		return set_error(device, "ibv_alloc_pd(): %s", strerror(errno));
 	device->cq =
 		ibv_create_cq(device->context, (int)(receives_in_all + device->links * STATION_SQ),
 			      NULL, NULL, 0);
 	if (!device->cq)
-		return fail(device, "ibv_create_cq(): %s", strerror(errno));
-	if (make_memory(device, receives_in_all, sc->mixed_percent) ||
-	    (device->shared && make_srq(device)))
+		return set_error(device, "ibv_create_cq(): %s", strerror(errno));
+	if (create_memory(device, receives_in_all, sc->mixed_percent) ||
+	    (device->shared && create_srq(device)))
 		return -1;
 	for (uint32_t i = 0; i < device->links; i++) {
-		device->link[i].qp = make_qp(device);
+		device->link[i].qp = create_qp(device);
 		if (!device->link[i].qp)
-			return fail(device, "ibv_create_qp() with %u receives: %s",
-				    device->receives, strerror(errno));
-		if (to_init(device, device->link[i].qp))
+			return set_error(device, "ibv_create_qp() with %u receives: %s",
+					 device->receives, strerror(errno));
+		if (modify_to_init(device, device->link[i].qp))
 			return -1;
 	}
 	return 0;
 }
 
-void device_address(const struct device *device, uint32_t link, struct device_address *address)
+void device_get_address(const struct device *device, uint32_t link, struct device_address *address)
 {
 	*address = (struct device_address){ .qpn = device->link[link].qp->qp_num,
 					    .psn = (0x7f0000 + 0x1011 * link) & 0xffffff,
@@ -228,7 +228,8 @@ void device_address(const struct device *device, uint32_t link, struct device_ad
 	memcpy(address->gid, device->gid.raw, sizeof(address->gid));
 }
 
-static int to_rtr(struct device *device, struct ibv_qp *qp, const struct device_address *peer)
+static int modify_to_rtr(struct device *device, struct ibv_qp *qp,
+			 const struct device_address *peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -251,7 +252,7 @@ static int to_rtr(struct device *device, struct ibv_qp *qp, const struct device_
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-static int to_rts(struct device *device, struct ibv_qp *qp, uint32_t psn, bool rnr_retry)
+static int modify_to_rts(struct device *device, struct ibv_qp *qp, uint32_t psn, bool rnr_retry)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
 				    .sq_psn = psn,
@@ -274,12 +275,12 @@ int device_connect(struct device *device, uint32_t link, const struct device_add
 	struct device_address own;
 	int error;
 
-	device_address(device, link, &own);
+	device_get_address(device, link, &own);
 	l->peer = *peer;
-	error = to_rtr(device, l->qp, peer);
+	error = modify_to_rtr(device, l->qp, peer);
 	if (!error)
-		error = to_rts(device, l->qp, own.psn, rnr_retry);
-	return error ? fail(device, "connecting a queue pair: %s", strerror(error)) : 0;
+		error = modify_to_rts(device, l->qp, own.psn, rnr_retry);
+	return error ? set_error(device, "connecting a queue pair: %s", strerror(error)) : 0;
 }
 
 void device_close(struct device *device)

@@ -8,7 +8,28 @@
 
 #include <infiniband/verbs.h>
 
-#include "header.h"
+#include "station.h"
+
+#define HEADER_MAGIC UINT32_C(0x75666c77)
+
+/*
+ * Header of SENDs, of WRITEs with immediate and of updates by WRITE, in network byte order.  Other
+ * WRITEs have it as well, but nobody reads it; a READ has none.
+ */
+struct flow_header {
+	uint32_t magic;
+	uint8_t kind, flags;
+	uint16_t count;
+	uint32_t number, limit;
+	uint64_t ready_ns;
+	uint64_t update; /* number of an update by WRITE, from 1; written last, so it is last */
+};
+
+enum { HEADER_BYTES = sizeof(struct flow_header) };
+
+void header_encode(struct flow_header *header, const struct flow_message *message, uint64_t update);
+/* Returns false if the magic or the kind is wrong. */
+bool header_decode(const struct flow_header *header, struct flow_message *message);
 
 enum {
 	DEVICE_SLOTS = 256,	/* number of buffers for WRITEs with immediate */
@@ -72,20 +93,21 @@ int device_open(struct device *device, const struct device_options *options);
  * Returns the largest depth, at most this one, for which a QP can be created, found by trying one
  * after the other downwards, as o2iblnd does.  Returns 0 if there is none.
  */
-uint32_t device_fit_depth(struct device *device, const struct scheme *scheme, uint32_t depth);
+uint32_t device_max_depth(struct device *device, const struct scheme *scheme, uint32_t depth);
 /* Creates memory and QPs, in state INIT, for a scenario. */
-int device_make(struct device *device, const struct scenario *sc, const struct scheme *scheme,
-		uint32_t side);
-void device_address(const struct device *device, uint32_t link, struct device_address *address);
+int device_create_objects(struct device *device, const struct scenario *sc,
+			  const struct scheme *scheme, uint32_t side);
+void device_get_address(const struct device *device, uint32_t link, struct device_address *address);
 int device_connect(struct device *device, uint32_t link, const struct device_address *peer,
 		   bool rnr_retry);
 /* Posts count receive WQEs to a connection, or to the SRQ. */
 int device_post_receives(struct device *device, uint32_t link, uint32_t count);
 int device_post(struct device *device, const struct flow_message *message);
 /* Reads the message of a receive completion.  Returns false if it is not one of uroce-flow. */
-bool device_received(struct device *device, const struct ibv_wc *wc, struct flow_message *message);
+bool device_read_message(struct device *device, const struct ibv_wc *wc,
+			 struct flow_message *message);
 /* Reads a new update by RDMA WRITE on this connection.  Returns false if there is none. */
-bool device_update(struct device *device, uint32_t link, struct flow_message *message);
+bool device_poll_update(struct device *device, uint32_t link, struct flow_message *message);
 void device_close(struct device *device);
 
 /* wr_id of a send WQE: index of the connection; of a receive WQE: WR_RECEIVE | buffer index. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Data path of one endpoint: posts receives, messages and updates by RDMA WRITE. */
+/* Data path of one endpoint: headers, receives, messages and updates by RDMA WRITE. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stddef.h>
@@ -8,8 +8,35 @@
 
 #include "device.h"
 
+_Static_assert(HEADER_BYTES == 32, "the header has no holes");
+
+void header_encode(struct flow_header *header, const struct flow_message *message, uint64_t update)
+{
+	*header = (struct flow_header){ .magic = htobe32(HEADER_MAGIC),
+					.kind = (uint8_t)message->kind,
+					.flags = message->update.flags,
+					.count = htobe16(message->update.count),
+					.number = htobe32(message->update.number),
+					.limit = htobe32(message->update.limit),
+					.ready_ns = htobe64(message->ready_ns),
+					.update = htobe64(update) };
+}
+
+bool header_decode(const struct flow_header *header, struct flow_message *message)
+{
+	if (be32toh(header->magic) != HEADER_MAGIC || header->kind >= FLOW_KINDS)
+		return false;
+	message->kind = (enum flow_kind)header->kind;
+	message->update.flags = header->flags;
+	message->update.count = be16toh(header->count);
+	message->update.number = be32toh(header->number);
+	message->update.limit = be32toh(header->limit);
+	message->ready_ns = be64toh(header->ready_ns);
+	return true;
+}
+
 /* Returns the link whose stack holds the receive buffers: the first one with an SRQ. */
-static struct device_link *owner(struct device *device, uint32_t link)
+static struct device_link *buffer_owner(struct device *device, uint32_t link)
 {
 	return &device->link[device->shared ? 0 : link];
 }
@@ -21,7 +48,7 @@ static uint8_t *receive_buffer(struct device *device, uint32_t index)
 
 int device_post_receives(struct device *device, uint32_t link, uint32_t count)
 {
-	struct device_link *l = owner(device, link);
+	struct device_link *l = buffer_owner(device, link);
 
 	while (count--) {
 		uint32_t index = l->free_buffers[--l->free_count];
@@ -52,7 +79,7 @@ static const enum ibv_wr_opcode opcodes[FLOW_OPS] = {
 };
 
 /* Returns the peer's address for a WRITE or READ. */
-static uint64_t remote_place(struct device_link *l, const struct flow_message *m)
+static uint64_t remote_address(struct device_link *l, const struct flow_message *m)
 {
 	if (m->op == OP_WRITE_IMM)
 		return l->peer.slots + (uint64_t)(l->slot % DEVICE_SLOTS) * m->bytes;
@@ -81,10 +108,10 @@ int device_post(struct device *device, const struct flow_message *m)
 	if (m->op != OP_READ) {
 		struct flow_header header;
 
-		header_put(&header, m, update ? l->updates_out : 0);
+		header_encode(&header, m, update ? l->updates_out : 0);
 		memcpy(buffer, &header, sizeof(header));
 	}
-	wr.wr.rdma.remote_addr = remote_place(l, m);
+	wr.wr.rdma.remote_addr = remote_address(l, m);
 	wr.wr.rdma.rkey = l->peer.rkey;
 	if (m->op == OP_WRITE_IMM)
 		wr.imm_data = htonl(l->slot++ % DEVICE_SLOTS);
@@ -95,7 +122,7 @@ int device_post(struct device *device, const struct flow_message *m)
 	return error ? -1 : 0;
 }
 
-static uint32_t link_of(const struct device *device, uint32_t qpn)
+static uint32_t find_link(const struct device *device, uint32_t qpn)
 {
 	uint32_t link = 0;
 
@@ -104,16 +131,16 @@ static uint32_t link_of(const struct device *device, uint32_t qpn)
 	return link;
 }
 
-bool device_received(struct device *device, const struct ibv_wc *wc, struct flow_message *m)
+bool device_read_message(struct device *device, const struct ibv_wc *wc, struct flow_message *m)
 {
-	uint32_t index = (uint32_t)wc->wr_id, link = link_of(device, wc->qp_num);
+	uint32_t index = (uint32_t)wc->wr_id, link = find_link(device, wc->qp_num);
 	struct device_link *l;
 	struct flow_header header;
 
 	*m = (struct flow_message){ .op = OP_SEND, .link = link };
 	if (link == device->links)
 		return false;
-	l = owner(device, link);
+	l = buffer_owner(device, link);
 	l->free_buffers[l->free_count++] = index;
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
 		uint32_t slot = ntohl(wc->imm_data) % DEVICE_SLOTS;
@@ -124,10 +151,10 @@ bool device_received(struct device *device, const struct ibv_wc *wc, struct flow
 	} else {
 		memcpy(&header, receive_buffer(device, index), sizeof(header));
 	}
-	return header_get(&header, m);
+	return header_decode(&header, m);
 }
 
-bool device_update(struct device *device, uint32_t link, struct flow_message *m)
+bool device_poll_update(struct device *device, uint32_t link, struct flow_message *m)
 {
 	struct device_link *l = &device->link[link];
 	volatile struct flow_header *update = &l->window->update;
@@ -144,5 +171,5 @@ bool device_update(struct device *device, uint32_t link, struct flow_message *m)
 		return false;
 	l->update_seen = be64toh(header.update);
 	*m = (struct flow_message){ .op = OP_WRITE, .link = link };
-	return header_get(&header, m);
+	return header_decode(&header, m);
 }

@@ -6,7 +6,7 @@
 #include "judge.h"
 #include "rendezvous.h"
 
-struct end_options {
+struct runner_options {
 	struct device_options device;
 	struct run_plan plan;
 	uint32_t side;
@@ -19,9 +19,9 @@ struct end_options {
 
 /*
  * Runs until the judge sets ledger->stop.  Returns 0, or -1 with the reason in the ledger of its
- * side.  With plan.apart, the other side of the ledger is filled from the peer's reports, side 0
- * runs the judge, and both store its verdict in *verdict.
+ * side.  With plan.two_hosts, the other side of the ledger is filled from the peer's reports, side
+ * 0 runs the judge, and both store its verdict in *verdict.
  */
-int end_run(struct end_options *options, enum flow_verdict *verdict);
+int runner_run(struct runner_options *options, enum flow_verdict *verdict);
 
 #endif

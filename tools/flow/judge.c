@@ -7,7 +7,7 @@
 
 enum {
 	WC_RNR_RETRY_EXCEEDED = 13, /* IBV_WC_RNR_RETRY_EXC_ERR */
-	STORM_AT = 200,		    /* updates per connection after all work is done */
+	STORM_UPDATES = 200,	    /* updates per connection after all work is done */
 	LOOPS_TO_SETTLE = 3,	    /* loops in which an endpoint must notice an arrived message */
 };
 
@@ -18,19 +18,19 @@ void judge_begin(struct judge *judge, struct ledger *ledger, const struct scenar
 	judge->ledger = ledger;
 	judge->sc = sc;
 	judge->scheme = scheme;
-	judge->patience_ns = UINT64_C(20000000000);
+	judge->stall_timeout_ns = UINT64_C(20000000000);
 	judge->steady_ns = UINT64_C(100000000);
 	judge->progress_ns = now;
 }
 
-static enum flow_verdict look_for_faults(const struct judge *judge)
+static enum flow_verdict find_fault(const struct judge *judge)
 {
 	bool promised = !(judge->scheme->flags & SCHEME_RNR_IS_PART) && !judge->sc->unreliable;
 
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
 		struct side_ledger *s = &judge->ledger->side[side];
 
-		if (promised && ledger_get(&s->overruns))
+		if (promised && stats_get(&s->overruns))
 			return VERDICT_OVERRUN;
 		if (s->error)
 			return s->error == WC_RNR_RETRY_EXCEEDED ? VERDICT_OVERRUN : VERDICT_ERROR;
@@ -39,7 +39,7 @@ static enum flow_verdict look_for_faults(const struct judge *judge)
 }
 
 /* Returns true if both endpoints are idle and no message is in flight. */
-static bool nothing_moves(const struct judge *judge)
+static bool nothing_in_flight(const struct judge *judge)
 {
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
 		struct side_ledger *s = &judge->ledger->side[side];
@@ -47,8 +47,7 @@ static bool nothing_moves(const struct judge *judge)
 
 		if (!s->idle)
 			return false;
-		if (!judge->sc->unreliable &&
-		    ledger_get(&s->sent_all) != ledger_get(&peer->arrived))
+		if (!judge->sc->unreliable && stats_get(&s->sent_all) != stats_get(&peer->arrived))
 			return false;
 	}
 	return true;
@@ -59,62 +58,62 @@ static bool has_settled(struct judge *judge, uint64_t now)
 {
 	bool settled = true;
 
-	if (!nothing_moves(judge)) {
-		judge->still = false;
+	if (!nothing_in_flight(judge)) {
+		judge->idle = false;
 		return false;
 	}
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
-		uint64_t loops = ledger_get(&judge->ledger->side[side].loops);
+		uint64_t loops = stats_get(&judge->ledger->side[side].loops);
 
-		if (!judge->still)
-			judge->still_loops[side] = loops;
-		if (loops - judge->still_loops[side] < LOOPS_TO_SETTLE)
+		if (!judge->idle)
+			judge->idle_loops[side] = loops;
+		if (loops - judge->idle_loops[side] < LOOPS_TO_SETTLE)
 			settled = false;
 	}
-	if (!judge->still)
-		judge->still_ns = now;
-	judge->still = true;
+	if (!judge->idle)
+		judge->idle_since_ns = now;
+	judge->idle = true;
 	return settled;
 }
 
-static uint64_t sum(const struct judge *judge, size_t offset)
+static uint64_t sum_stats(const struct judge *judge, size_t offset)
 {
 	uint64_t all = 0;
 
 	for (unsigned int side = 0; side < FLOW_SIDES; side++)
-		all += ledger_get(
-			(_Atomic uint64_t *)((char *)&judge->ledger->side[side] + offset));
+		all += stats_get((_Atomic uint64_t *)((char *)&judge->ledger->side[side] + offset));
 	return all;
 }
 
 enum flow_verdict judge_look(struct judge *judge, uint64_t now)
 {
 	struct side_ledger *side = judge->ledger->side;
-	enum flow_verdict fault = look_for_faults(judge);
+	enum flow_verdict fault = find_fault(judge);
 	uint64_t controls, progress;
 
 	if (fault != VERDICT_RUNNING)
 		return fault;
-	controls = sum(judge, offsetof(struct side_ledger, control_sent));
-	progress = sum(judge, offsetof(struct side_ledger, data_sent)) +
-		   sum(judge, offsetof(struct side_ledger, consumed));
+	controls = sum_stats(judge, offsetof(struct side_ledger, control_sent));
+	progress = sum_stats(judge, offsetof(struct side_ledger, data_sent)) +
+		   sum_stats(judge, offsetof(struct side_ledger, consumed));
 	if (progress != judge->progress) {
 		judge->progress = progress;
 		judge->progress_ns = now;
-		judge->still = false;
+		judge->idle = false;
 	}
 	if (side[0].done && side[1].done) {
 		if (!judge->done)
-			judge->control_at_done = controls;
+			judge->updates_at_done = controls;
 		judge->done = true;
-		if (controls - judge->control_at_done > STORM_AT * judge->sc->links)
+		if (controls - judge->updates_at_done > STORM_UPDATES * judge->sc->links)
 			return VERDICT_STORM;
 		if (has_settled(judge, now))
 			return VERDICT_OK;
-	} else if (has_settled(judge, now) && now - judge->still_ns >= judge->steady_ns) {
+	} else if (has_settled(judge, now) && now - judge->idle_since_ns >= judge->steady_ns) {
 		return VERDICT_STUCK;
 	}
-	return now - judge->progress_ns > judge->patience_ns ? VERDICT_STALLED : VERDICT_RUNNING;
+	return now - judge->progress_ns > judge->stall_timeout_ns ? VERDICT_STALLED
+								  : VERDICT_RUNNING;
 }
 
 enum flow_verdict judge_balance(const struct judge *judge, enum flow_verdict verdict)
@@ -122,20 +121,20 @@ enum flow_verdict judge_balance(const struct judge *judge, enum flow_verdict ver
 	const struct scheme *scheme = judge->scheme;
 	struct side_ledger *side = judge->ledger->side;
 
-	if (verdict != VERDICT_OK || !scheme->allowance || !scheme->hidden)
+	if (verdict != VERDICT_OK || !scheme->allowance || !scheme->unreported)
 		return verdict;
 	for (unsigned int from = 0; from < FLOW_SIDES; from++)
-		if (ledger_get(&side[from].excess) || ledger_get(&side[from].lied))
+		if (stats_get(&side[from].excess) || stats_get(&side[from].bogus_updates))
 			return VERDICT_LOST;
 	for (unsigned int from = 0; from < FLOW_SIDES; from++) {
 		uint32_t extra = scheme_receives(scheme, judge->sc->depth) - judge->sc->depth;
 		int64_t known = 0, there = 0;
 
 		for (uint32_t i = 0; i < judge->sc->links; i++) {
-			known += side[from].result.allowance[i] + side[!from].result.hidden[i];
+			known += side[from].result.allowance[i] + side[!from].result.unreported[i];
 			known += extra;
-			there += (int64_t)ledger_get(&side[!from].posted[i]);
-			there -= (int64_t)ledger_get(&side[from].sent[i]);
+			there += (int64_t)stats_get(&side[!from].posted[i]);
+			there -= (int64_t)stats_get(&side[from].sent[i]);
 		}
 		if (known != there)
 			return VERDICT_LOST;

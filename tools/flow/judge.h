@@ -13,13 +13,13 @@ struct judge {
 	struct ledger *ledger;
 	const struct scenario *sc;
 	const struct scheme *scheme;
-	uint64_t patience_ns; /* maximum time without progress */
-	uint64_t steady_ns;   /* minimum time that a deadlock must last; 0 in a simulation */
+	uint64_t stall_timeout_ns; /* maximum time without progress */
+	uint64_t steady_ns;	   /* minimum time that a deadlock must last; 0 in a simulation */
 	uint64_t progress, progress_ns; /* messages sent plus consumed; time of the last change */
-	/* time and each side's loop count since which nothing is in flight; valid if still */
-	uint64_t still_ns, still_loops[FLOW_SIDES];
-	uint64_t control_at_done; /* updates sent when done was set */
-	bool done, still;
+	/* time and each side's loop count since which nothing is in flight; valid if idle */
+	uint64_t idle_since_ns, idle_loops[FLOW_SIDES];
+	uint64_t updates_at_done; /* updates sent when done was set */
+	bool done, idle;
 };
 
 void judge_begin(struct judge *judge, struct ledger *ledger, const struct scenario *sc,

@@ -17,18 +17,20 @@
 enum { LEDGER_WHAT = 160 };
 
 /* Results of one endpoint, written at the end of the run; times in nanoseconds. */
-struct side_result {
-	uint64_t begun_ns, ended_ns;	   /* time of first message sent and last one consumed */
+struct endpoint_result {
+	uint64_t first_sent_ns;		   /* time of the first message sent */
+	uint64_t last_consumed_ns;	   /* time of the last message consumed */
 	uint64_t data_sent, control_sent;  /* messages; control includes updates by WRITE */
 	uint64_t consumed, consumed_bytes; /* application messages */
-	uint64_t blocked_ns, longest_ns;   /* time for which a message was blocked: sum, maximum */
+	uint64_t blocked_ns;		   /* total time for which a message was blocked */
+	uint64_t max_blocked_ns;	   /* longest such time */
 	uint64_t stalls;		   /* number of times that a message was blocked */
 	uint64_t receives;		   /* maximum number of posted receives, all connections */
 	uint64_t p50_ns, p99_ns; /* latency of consumed messages; round trip of requests */
 	uint64_t free_p50_ns, free_p99_ns; /* time to completion of WRITEs and READs */
 	uint32_t fairness_permille; /* Jain's index over the connections at half of the messages */
 	/* at the end, per connection: messages that may be sent; unreported receives */
-	int32_t allowance[FLOW_LINKS], hidden[FLOW_LINKS];
+	int32_t allowance[FLOW_LINKS], unreported[FLOW_LINKS];
 };
 
 struct side_ledger {
@@ -41,20 +43,19 @@ struct side_ledger {
 	_Atomic uint64_t control_sent;	      /* updates */
 	_Atomic uint64_t overruns;	      /* messages sent without a posted receive */
 	_Atomic uint64_t excess; /* checks at which the allowance exceeded the posted receives */
-	_Atomic uint64_t lied;	 /* updates that cannot be true */
-	_Atomic uint64_t loops;	 /* iterations of the endpoint's loop */
-	_Atomic uint32_t depth;	 /* negotiated depth */
-	_Atomic uint32_t ready;	 /* connected, receives posted */
-	_Atomic uint32_t idle;	 /* nothing to do and no deadline */
-	_Atomic uint32_t done;	 /* all messages sent, and all of the peer's consumed */
-	_Atomic uint32_t error;	 /* enum ibv_wc_status, or 1000 for other errors */
-	_Atomic uint32_t ended;	 /* result is valid */
-	struct side_result result;
+	_Atomic uint64_t bogus_updates; /* updates that cannot be true */
+	_Atomic uint64_t loops;		/* iterations of the endpoint's loop */
+	_Atomic uint32_t depth;		/* negotiated depth */
+	_Atomic uint32_t ready;		/* connected, receives posted */
+	_Atomic uint32_t idle;		/* nothing to do and no deadline */
+	_Atomic uint32_t done;		/* all messages sent, and all of the peer's consumed */
+	_Atomic uint32_t error;		/* enum ibv_wc_status, or 1000 for other errors */
+	_Atomic uint32_t finished;	/* result is valid */
+	struct endpoint_result result;
 	char what[LEDGER_WHAT]; /* error message, or the reason why nothing may be sent */
 };
 
 struct ledger {
-	_Atomic uint32_t go;   /* unused */
 	_Atomic uint32_t stop; /* the run is over */
 	struct side_ledger side[FLOW_SIDES];
 };
@@ -64,7 +65,7 @@ static inline void ledger_add(_Atomic uint64_t *count, uint64_t n)
 	atomic_fetch_add_explicit(count, n, memory_order_acq_rel);
 }
 
-static inline uint64_t ledger_get(_Atomic uint64_t *count)
+static inline uint64_t stats_get(_Atomic uint64_t *count)
 {
 	return atomic_load_explicit(count, memory_order_acquire);
 }

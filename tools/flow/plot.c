@@ -7,10 +7,10 @@
 
 #include "report.h"
 
-enum { LINES = 13 };
+enum { COLOURS = 13 };
 
 /* Colour of each scheme; related schemes have similar hues. */
-static const uint32_t colours[LINES] = {
+static const uint32_t colours[COLOURS] = {
 	0x000000, 0x009e73, 0x88ccee, 0x2f7fc1, 0x0b3c6f, 0xf0a030, 0xc04000,
 	0x808080, 0x8c564b, 0xd98cc0, 0x8a2be2, 0x7fb000, 0xe0218a,
 };
@@ -44,14 +44,14 @@ static int write_sweep(const char *folder, const struct run_result *results, uns
 				fprintf(out, "%u %.3f %.4f %.4f\n", results[i].sc.depth,
 					run_goodput_mb(&results[i]),
 					(double)results[i].side[1].result.p99_ns / 1e6,
-					run_control_per_data(&results[i]));
+					run_updates_per_message(&results[i]));
 		fputs("\n\n", out);
 	}
 	return fclose(out);
 }
 
-static void curve(FILE *out, const char *file, const char *title, const char *label,
-		  unsigned int column, bool logarithmic)
+static void write_curve(FILE *out, const char *file, const char *title, const char *label,
+			unsigned int column, bool logarithmic)
 {
 	const char *separator = "plot";
 	unsigned int block = 0;
@@ -94,7 +94,7 @@ static int write_bars(const char *folder, const struct run_result *results, unsi
 				if (results[i].scheme == *s && !results[i].predicted &&
 				    !strcmp(results[i].sc.name, sc->name))
 					found = &results[i];
-			fprintf(out, " %.4f", found ? run_control_per_data(found) : 0);
+			fprintf(out, " %.4f", found ? run_updates_per_message(found) : 0);
 		}
 	}
 	fputc('\n', out);
@@ -108,17 +108,19 @@ static int write_script(const char *folder)
 	if (!out)
 		return -1;
 	fputs("set terminal pngcairo size 1100,700\nset key outside right\nset grid\n", out);
-	for (unsigned int i = 0; i < LINES; i++)
+	for (unsigned int i = 0; i < COLOURS; i++)
 		fprintf(out, "set linetype %u lc rgb '#%06x' lw 2 pt %u ps 1.3\n", i + 1,
 			colours[i], i + 1);
-	fprintf(out, "set linetype cycle %d\n", LINES);
+	fprintf(out, "set linetype cycle %d\n", COLOURS);
 	fputs("set logscale x 2\nset xrange [3.7:140]\nset xtics (4, 8, 16, 32, 128)\n"
 	      "set format y '%g'\nset xlabel 'receives promised'\n",
 	      out);
-	curve(out, "goodput.png", "One way to a slow receiver: goodput", "MB/s", 2, false);
-	curve(out, "p99.png", "One way to a slow receiver: latency, 99 %", "milliseconds", 3, true);
-	curve(out, "control.png", "One way to a slow receiver: updates (rnr and credits have none)",
-	      "updates per message", 4, true);
+	write_curve(out, "goodput.png", "One way to a slow receiver: goodput", "MB/s", 2, false);
+	write_curve(out, "p99.png", "One way to a slow receiver: latency, 99 %", "milliseconds", 3,
+		    true);
+	write_curve(out, "control.png",
+		    "One way to a slow receiver: updates (rnr and credits have none)",
+		    "updates per message", 4, true);
 	fputs("unset logscale\nset xrange [*:*]\nset xtics auto\n"
 	      "set output 'scenarios.png'\nset title 'Updates per message'\n"
 	      "set style data histogram\nset style fill solid 0.8\nset xlabel ''\n"

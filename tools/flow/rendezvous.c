@@ -6,7 +6,7 @@
 
 #include "rendezvous.h"
 
-#define RENDEZVOUS_VERSION UINT64_C(0x666c6f7700000001)
+#define OOB_VERSION UINT64_C(0x666c6f7700000001)
 enum { CLOCK_EXCHANGES = 16, PLAN_NUMBERS = 10, ADDRESS_NUMBERS = 7 };
 
 uint64_t clock_ns(void)
@@ -37,7 +37,7 @@ static int receive_numbers(struct stream stream, uint64_t *numbers, size_t count
 
 static int send_plan(struct stream stream, const struct run_plan *plan)
 {
-	uint64_t numbers[PLAN_NUMBERS] = { RENDEZVOUS_VERSION, plan->seed,     plan->depth,
+	uint64_t numbers[PLAN_NUMBERS] = { OOB_VERSION,	       plan->seed,     plan->depth,
 					   plan->bytes,	       plan->links,    plan->count[0],
 					   plan->count[1],     plan->requests, plan->service_ns[0],
 					   plan->service_ns[1] };
@@ -53,7 +53,7 @@ static int receive_plan(struct stream stream, struct run_plan *plan)
 {
 	uint64_t n[PLAN_NUMBERS];
 
-	if (receive_numbers(stream, n, PLAN_NUMBERS) || n[0] != RENDEZVOUS_VERSION ||
+	if (receive_numbers(stream, n, PLAN_NUMBERS) || n[0] != OOB_VERSION ||
 	    stream_receive(stream, plan->scheme, sizeof(plan->scheme)) ||
 	    stream_receive(stream, plan->scenario, sizeof(plan->scenario)))
 		return -1;
@@ -108,8 +108,7 @@ bool plan_scenario(const struct run_plan *plan, struct scenario *sc)
 	return true;
 }
 
-int rendezvous_agree(struct stream stream, uint32_t side, struct device *device,
-		     struct run_plan *plan)
+int oob_negotiate(struct stream stream, uint32_t side, struct device *device, struct run_plan *plan)
 {
 	struct run_plan offered;
 	const struct scheme *scheme = scheme_find(plan->scheme);
@@ -117,20 +116,20 @@ int rendezvous_agree(struct stream stream, uint32_t side, struct device *device,
 
 	if (side == 0) {
 		offered = *plan;
-		offered.depth = device_fit_depth(device, scheme, plan->depth);
+		offered.depth = device_max_depth(device, scheme, plan->depth);
 		if (!offered.depth || send_plan(stream, &offered) ||
 		    receive_numbers(stream, &depth, 1))
 			goto failed;
 	} else {
-		uint32_t own_limit = plan->apart ? plan->depth : UINT32_MAX;
+		uint32_t own_limit = plan->two_hosts ? plan->depth : UINT32_MAX;
 
 		if (receive_plan(stream, &offered))
 			goto failed;
 		/* Use the smaller depth; the rest of the plan is that of the active side. */
 		scheme = scheme_find(offered.scheme);
 		if (scheme && offered.depth >= MIN_DEPTH && offered.depth <= MAX_DEPTH)
-			depth = device_fit_depth(device, scheme, at_most(own_limit, offered.depth));
-		offered.apart = plan->apart;
+			depth = device_max_depth(device, scheme, at_most(own_limit, offered.depth));
+		offered.two_hosts = plan->two_hosts;
 		*plan = offered;
 		if (send_numbers(stream, &(uint64_t){ depth }, 1))
 			goto failed;
@@ -146,8 +145,8 @@ failed:
 
 /* ---- addresses ---- */
 
-static int exchange(struct stream stream, const struct device_address *own,
-		    struct device_address *peer)
+static int exchange_addresses(struct stream stream, const struct device_address *own,
+			      struct device_address *peer)
 {
 	uint64_t n[ADDRESS_NUMBERS] = { own->qpn,  own->psn,	own->lid,  own->mtu,
 					own->rkey, own->window, own->slots };
@@ -167,13 +166,13 @@ static int exchange(struct stream stream, const struct device_address *own,
 	return 0;
 }
 
-int rendezvous_addresses(struct stream stream, struct device *device, bool rnr_retry)
+int oob_connect(struct stream stream, struct device *device, bool rnr_retry)
 {
 	for (uint32_t link = 0; link < device->links; link++) {
 		struct device_address own, peer;
 
-		device_address(device, link, &own);
-		if (exchange(stream, &own, &peer)) {
+		device_get_address(device, link, &own);
+		if (exchange_addresses(stream, &own, &peer)) {
 			snprintf(device->error, sizeof(device->error), "the peer has gone");
 			return -1;
 		}
@@ -183,14 +182,14 @@ int rendezvous_addresses(struct stream stream, struct device *device, bool rnr_r
 	return 0;
 }
 
-int rendezvous_barrier(struct stream stream)
+int oob_barrier(struct stream stream)
 {
 	char byte = 'r';
 
 	return stream_send(stream, &byte, 1) || stream_receive(stream, &byte, 1) ? -1 : 0;
 }
 
-int rendezvous_clock(struct stream stream, uint32_t side, int64_t *offset_ns)
+int oob_measure_clock(struct stream stream, uint32_t side, int64_t *offset_ns)
 {
 	uint64_t quickest = UINT64_MAX, n;
 	int64_t offset = 0;

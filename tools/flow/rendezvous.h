@@ -17,23 +17,23 @@ struct run_plan {
 	uint64_t seed;
 	uint32_t depth, bytes, links, count[FLOW_SIDES], requests;
 	uint64_t service_ns[FLOW_SIDES];
-	uint32_t apart; /* the endpoints are on two hosts; not sent */
+	uint32_t two_hosts; /* the endpoints are on two hosts; not sent */
 };
 
 /*
  * Negotiates the plan; side 0 is the active one.  Stores the result in *plan.  This and the next
  * function return 0, or -1 with a message in device->error.
  */
-int rendezvous_agree(struct stream stream, uint32_t side, struct device *device,
-		     struct run_plan *plan);
-int rendezvous_addresses(struct stream stream, struct device *device, bool rnr_retry);
+int oob_negotiate(struct stream stream, uint32_t side, struct device *device,
+		  struct run_plan *plan);
+int oob_connect(struct stream stream, struct device *device, bool rnr_retry);
 /* Waits until both endpoints have called it.  Returns 0 or -1. */
-int rendezvous_barrier(struct stream stream);
+int oob_barrier(struct stream stream);
 /*
  * Measures the offset to add to the peer's timestamps, by the fastest of several round trips.
  * Returns 0 or -1.
  */
-int rendezvous_clock(struct stream stream, uint32_t side, int64_t *offset_ns);
+int oob_measure_clock(struct stream stream, uint32_t side, int64_t *offset_ns);
 
 /* Stores the plan's scenario with the plan's numbers in *sc.  Returns false if out of limits. */
 bool plan_scenario(const struct run_plan *plan, struct scenario *sc);

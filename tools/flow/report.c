@@ -4,7 +4,7 @@
 
 #include "report.h"
 
-void report_head(FILE *out)
+void report_header(FILE *out)
 {
 	fprintf(out, "%-14s %-14s %5s %-12s %9s %8s %8s %8s %8s %8s %8s %8s %5s\n", "scenario",
 		"scheme", "depth", "end", "MB/s", "p50 us", "p99 us", "RNR NAKs", "overruns",
@@ -12,12 +12,12 @@ void report_head(FILE *out)
 }
 
 /* Returns the result of the side that consumes the measured messages: side 0 for responses. */
-static const struct side_result *measured(const struct run_result *result)
+static const struct endpoint_result *measured_result(const struct run_result *result)
 {
 	return &result->side[result->sc.shape != SHAPE_REQUESTS].result;
 }
 
-static uint64_t receives(const struct run_result *result)
+static uint64_t receives_posted(const struct run_result *result)
 {
 	return result->side[1].result.receives;
 }
@@ -29,14 +29,14 @@ static double blocked_share(const struct run_result *result)
 	return result->seconds > 0 ? ns / 1e9 / result->seconds / result->sc.links : 0;
 }
 
-static uint64_t overruns(const struct run_result *result)
+static uint64_t sum_overruns(const struct run_result *result)
 {
 	return result->side[0].overruns + result->side[1].overruns;
 }
 
 void report_row(FILE *out, const struct run_result *result)
 {
-	const struct side_result *m = measured(result);
+	const struct endpoint_result *m = measured_result(result);
 	char naks[24] = "-";
 
 	if (result->rnr_naks >= 0)
@@ -46,13 +46,13 @@ void report_row(FILE *out, const struct run_result *result)
 		" %7.0f%% %5.2f%s\n",
 		result->sc.name, result->scheme->name, result->sc.depth,
 		flow_verdict_name(result->verdict), run_goodput_mb(result), (double)m->p50_ns / 1e3,
-		(double)m->p99_ns / 1e3, naks, overruns(result), run_control_per_data(result),
-		receives(result), 100 * blocked_share(result),
-		measured(result)->fairness_permille / 1000.0,
+		(double)m->p99_ns / 1e3, naks, sum_overruns(result),
+		run_updates_per_message(result), receives_posted(result),
+		100 * blocked_share(result), measured_result(result)->fairness_permille / 1000.0,
 		run_is_as_predicted(result) ? "" : "   <== NOT AS PREDICTED");
 }
 
-void report_end(FILE *out, const struct run_result *result)
+void report_details(FILE *out, const struct run_result *result)
 {
 	if (result->verdict == VERDICT_OK && !result->predicted)
 		return;
@@ -62,7 +62,7 @@ void report_end(FILE *out, const struct run_result *result)
 		fprintf(out,
 			run_is_as_predicted(result) ? ", as predicted: %s"
 						    : ", but predicted was: %s",
-			result->predicted->because);
+			result->predicted->reason);
 	fputc('\n', out);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++)
 		fprintf(out,
@@ -78,7 +78,7 @@ static bool is_one_way(const struct run_result *r, const struct scheme *scheme)
 	return r->scheme == scheme && !r->predicted && !strcmp(r->sc.name, "one-way");
 }
 
-void report_needed(FILE *out, const struct run_result *results, unsigned int count)
+void report_smallest_depths(FILE *out, const struct run_result *results, unsigned int count)
 {
 	fputs("receives for 95 % of the best goodput, one-way:\n", out);
 	for (const struct scheme *const *s = schemes; *s; s++) {
@@ -95,7 +95,7 @@ void report_needed(FILE *out, const struct run_result *results, unsigned int cou
 				least = &results[i];
 		if (least)
 			fprintf(out, "  %-14s %5" PRIu64 " (depth %u) of %8.2f MB/s\n", (*s)->name,
-				receives(least), least->sc.depth, best);
+				receives_posted(least), least->sc.depth, best);
 	}
 }
 
@@ -103,7 +103,7 @@ void report_needed(FILE *out, const struct run_result *results, unsigned int cou
 
 static void json_side(FILE *out, const struct side_ledger *side)
 {
-	const struct side_result *r = &side->result;
+	const struct endpoint_result *r = &side->result;
 
 	fprintf(out,
 		"{\"data_sent\":%" PRIu64 ",\"control_sent\":%" PRIu64 ",\"consumed\":%" PRIu64
@@ -113,7 +113,7 @@ static void json_side(FILE *out, const struct side_ledger *side)
 		",\"error\":%u}",
 		(uint64_t)side->data_sent, (uint64_t)side->control_sent, (uint64_t)side->consumed,
 		(uint64_t)side->overruns, r->p50_ns, r->p99_ns, r->free_p50_ns, r->free_p99_ns,
-		r->blocked_ns, r->longest_ns, r->stalls, r->receives, side->error);
+		r->blocked_ns, r->max_blocked_ns, r->stalls, r->receives, side->error);
 }
 
 static void json_run(FILE *out, const struct run_result *r)
@@ -127,8 +127,8 @@ static void json_run(FILE *out, const struct run_result *r)
 		r->sc.name, r->scheme->name, r->seed, r->sc.depth, r->sc.links, r->sc.bytes,
 		r->sc.service_ns[1], flow_verdict_name(r->verdict),
 		flow_verdict_name(r->predicted ? r->predicted->predicted : VERDICT_OK), r->seconds,
-		run_goodput_mb(r), run_messages(r), run_control_per_data(r),
-		measured(r)->fairness_permille / 1000.0, blocked_share(r));
+		run_goodput_mb(r), run_messages(r), run_updates_per_message(r),
+		measured_result(r)->fairness_permille / 1000.0, blocked_share(r));
 	if (r->rnr_naks >= 0)
 		fprintf(out, "\"rnr_naks\":%" PRId64 ",", r->rnr_naks);
 	else
@@ -157,7 +157,8 @@ void report_schemes(FILE *out)
 			"%s%s\n  counted   %s\n  travels   %s\n  told      %s\n"
 			"  reserved  %s\n  from      %s\n",
 			(*s)->name, (*s)->flags & SCHEME_CONTROL ? " (negative control)" : "",
-			(*s)->counted, (*s)->travels, (*s)->told, (*s)->reserved, (*s)->source);
+			(*s)->counted, (*s)->carried_by, (*s)->reported, (*s)->reserved,
+			(*s)->source);
 	fputs("\nscenarios\n", out);
 	for (const struct scenario *sc = scenarios; sc->name; sc++)
 		fprintf(out, "  %-15s %s\n", sc->name, sc->about);

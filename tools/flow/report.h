@@ -7,13 +7,13 @@
 
 #include "run.h"
 
-void report_head(FILE *out);
+void report_header(FILE *out);
 void report_row(FILE *out, const struct run_result *result);
 /* Prints details of a run, unless its verdict is VERDICT_OK and none was predicted. */
-void report_end(FILE *out, const struct run_result *result);
+void report_details(FILE *out, const struct run_result *result);
 void report_json(FILE *out, const struct run_result *results, unsigned int count);
 /* Prints for each scheme the smallest one-way depth that reached 95 % of its best goodput. */
-void report_needed(FILE *out, const struct run_result *results, unsigned int count);
+void report_smallest_depths(FILE *out, const struct run_result *results, unsigned int count);
 void report_schemes(FILE *out);
 
 /*

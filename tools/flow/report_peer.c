@@ -7,14 +7,14 @@
 #include "rendezvous.h"
 #include "report_peer.h"
 
-#define EVERY_NS UINT64_C(5000000)
+#define REPORT_INTERVAL_NS UINT64_C(5000000)
 
-/* Fields of struct side_ledger and struct side_result in the order of transmission. */
+/* Fields of struct side_ledger and struct endpoint_result in the order of transmission. */
 static const size_t counts[] = {
 	offsetof(struct side_ledger, arrived),	    offsetof(struct side_ledger, sent_all),
 	offsetof(struct side_ledger, data_sent),    offsetof(struct side_ledger, consumed),
 	offsetof(struct side_ledger, control_sent), offsetof(struct side_ledger, overruns),
-	offsetof(struct side_ledger, excess),	    offsetof(struct side_ledger, lied),
+	offsetof(struct side_ledger, excess),	    offsetof(struct side_ledger, bogus_updates),
 	offsetof(struct side_ledger, loops),
 };
 static const size_t flags[] = {
@@ -23,13 +23,20 @@ static const size_t flags[] = {
 	offsetof(struct side_ledger, error),
 };
 static const size_t results[] = {
-	offsetof(struct side_result, begun_ns),	   offsetof(struct side_result, ended_ns),
-	offsetof(struct side_result, data_sent),   offsetof(struct side_result, control_sent),
-	offsetof(struct side_result, consumed),	   offsetof(struct side_result, consumed_bytes),
-	offsetof(struct side_result, blocked_ns),  offsetof(struct side_result, longest_ns),
-	offsetof(struct side_result, stalls),	   offsetof(struct side_result, receives),
-	offsetof(struct side_result, p50_ns),	   offsetof(struct side_result, p99_ns),
-	offsetof(struct side_result, free_p50_ns), offsetof(struct side_result, free_p99_ns),
+	offsetof(struct endpoint_result, first_sent_ns),
+	offsetof(struct endpoint_result, last_consumed_ns),
+	offsetof(struct endpoint_result, data_sent),
+	offsetof(struct endpoint_result, control_sent),
+	offsetof(struct endpoint_result, consumed),
+	offsetof(struct endpoint_result, consumed_bytes),
+	offsetof(struct endpoint_result, blocked_ns),
+	offsetof(struct endpoint_result, max_blocked_ns),
+	offsetof(struct endpoint_result, stalls),
+	offsetof(struct endpoint_result, receives),
+	offsetof(struct endpoint_result, p50_ns),
+	offsetof(struct endpoint_result, p99_ns),
+	offsetof(struct endpoint_result, free_p50_ns),
+	offsetof(struct endpoint_result, free_p99_ns),
 };
 enum {
 	COUNTS = sizeof(counts) / sizeof(counts[0]),
@@ -39,18 +46,19 @@ enum {
 	LAST = 2 + RESULTS + 4 * FLOW_LINKS,
 };
 
-static int tell(struct stream stream, struct side_ledger *mine, uint64_t stop)
+static int send_report(struct stream stream, struct side_ledger *mine, uint64_t stop)
 {
 	uint64_t frame[FRAME] = { htobe64(stop) };
 
 	for (unsigned int i = 0; i < COUNTS; i++)
-		frame[1 + i] = htobe64(ledger_get((_Atomic uint64_t *)((char *)mine + counts[i])));
+		frame[1 + i] = htobe64(stats_get((_Atomic uint64_t *)((char *)mine + counts[i])));
 	for (unsigned int i = 0; i < FLAGS; i++)
 		frame[1 + COUNTS + i] = htobe64(*(_Atomic uint32_t *)((char *)mine + flags[i]));
 	return stream_send(stream, frame, sizeof(frame));
 }
 
-static void heard(struct peer_reports *reports, struct side_ledger *peer, const uint64_t *frame)
+static void apply_report(struct peer_reports *reports, struct side_ledger *peer,
+			 const uint64_t *frame)
 {
 	reports->peer_stopped |= be64toh(frame[0]) != 0;
 	for (unsigned int i = 0; i < COUNTS; i++)
@@ -60,15 +68,15 @@ static void heard(struct peer_reports *reports, struct side_ledger *peer, const 
 			(uint32_t)be64toh(frame[1 + COUNTS + i]);
 }
 
-int peer_reports_move(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
-		      uint32_t side, uint64_t now)
+int peer_reports_exchange(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
+			  uint32_t side, uint64_t now)
 {
 	uint64_t frame[FRAME];
 
 	if (now < reports->next_ns)
 		return 0;
-	reports->next_ns = now + EVERY_NS;
-	if (tell(stream, &ledger->side[side], 0))
+	reports->next_ns = now + REPORT_INTERVAL_NS;
+	if (send_report(stream, &ledger->side[side], 0))
 		return -1;
 	while (!reports->peer_stopped) {
 		ssize_t n = stream_peek(stream, frame, sizeof(frame));
@@ -79,13 +87,13 @@ int peer_reports_move(struct peer_reports *reports, struct stream stream, struct
 			return 0;
 		if (stream_receive(stream, frame, sizeof(frame)))
 			return -1;
-		heard(reports, &ledger->side[!side], frame);
+		apply_report(reports, &ledger->side[!side], frame);
 	}
 	ledger->stop = 1;
 	return 0;
 }
 
-static int tell_results(struct stream stream, struct side_ledger *mine, enum flow_verdict verdict)
+static int send_results(struct stream stream, struct side_ledger *mine, enum flow_verdict verdict)
 {
 	uint64_t last[LAST] = { verdict, mine->result.fairness_permille };
 
@@ -94,10 +102,10 @@ static int tell_results(struct stream stream, struct side_ledger *mine, enum flo
 	for (unsigned int i = 0; i < FLOW_LINKS; i++) {
 		uint64_t *of_link = last + 2 + RESULTS + 4 * i;
 
-		of_link[0] = ledger_get(&mine->posted[i]);
-		of_link[1] = ledger_get(&mine->sent[i]);
+		of_link[0] = stats_get(&mine->posted[i]);
+		of_link[1] = stats_get(&mine->sent[i]);
 		of_link[2] = (uint64_t)(int64_t)mine->result.allowance[i];
-		of_link[3] = (uint64_t)(int64_t)mine->result.hidden[i];
+		of_link[3] = (uint64_t)(int64_t)mine->result.unreported[i];
 	}
 	for (unsigned int i = 0; i < LAST; i++)
 		last[i] = htobe64(last[i]);
@@ -107,7 +115,7 @@ static int tell_results(struct stream stream, struct side_ledger *mine, enum flo
 		       : 0;
 }
 
-static int hear_results(struct stream stream, struct side_ledger *peer, uint64_t *verdict)
+static int receive_results(struct stream stream, struct side_ledger *peer, uint64_t *verdict)
 {
 	uint64_t last[LAST];
 
@@ -127,7 +135,7 @@ static int hear_results(struct stream stream, struct side_ledger *peer, uint64_t
 		peer->posted[i] = of_link[0];
 		peer->sent[i] = of_link[1];
 		peer->result.allowance[i] = (int32_t)of_link[2];
-		peer->result.hidden[i] = (int32_t)of_link[3];
+		peer->result.unreported[i] = (int32_t)of_link[3];
 	}
 	return 0;
 }
@@ -135,19 +143,20 @@ static int hear_results(struct stream stream, struct side_ledger *peer, uint64_t
 int peer_reports_finish(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
 			uint32_t side, enum flow_verdict *verdict)
 {
-	uint64_t frame[FRAME], theirs;
+	uint64_t frame[FRAME], peer_verdict;
 
-	if (tell(stream, &ledger->side[side], 1) ||
-	    tell_results(stream, &ledger->side[side], *verdict))
+	if (send_report(stream, &ledger->side[side], 1) ||
+	    send_results(stream, &ledger->side[side], *verdict))
 		return -1;
 	while (!reports->peer_stopped) {
 		if (stream_receive(stream, frame, sizeof(frame)))
 			return -1;
-		heard(reports, &ledger->side[!side], frame);
+		apply_report(reports, &ledger->side[!side], frame);
 	}
-	if (hear_results(stream, &ledger->side[!side], &theirs))
+	if (receive_results(stream, &ledger->side[!side], &peer_verdict))
 		return -1;
 	if (side == 1)
-		*verdict = theirs < FLOW_VERDICTS ? (enum flow_verdict)theirs : VERDICT_ERROR;
+		*verdict = peer_verdict < FLOW_VERDICTS ? (enum flow_verdict)peer_verdict
+							: VERDICT_ERROR;
 	return 0;
 }

@@ -14,8 +14,8 @@ struct peer_reports {
 };
 
 /* Sends a report if it is due, and reads those received.  Returns -1 if the peer has exited. */
-int peer_reports_move(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
-		      uint32_t side, uint64_t now);
+int peer_reports_exchange(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
+			  uint32_t side, uint64_t now);
 /* Exchanges the results at the end; side 1 gets the verdict of side 0.  Returns 0 or -1. */
 int peer_reports_finish(struct peer_reports *reports, struct stream stream, struct ledger *ledger,
 			uint32_t side, enum flow_verdict *verdict);

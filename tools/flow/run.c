@@ -13,8 +13,8 @@
 
 #include "run.h"
 
-#define LOOK_NS 1000000L
-#define END_NS UINT64_C(5000000000) /* maximum time for an endpoint to exit */
+#define POLL_NS 1000000L
+#define EXIT_TIMEOUT_NS UINT64_C(5000000000) /* maximum time for an endpoint to exit */
 
 /* Sets the environment variables of the run, which only uroce devices read. */
 static void set_environment(const struct scheme *scheme, const struct scenario *sc, uint64_t seed,
@@ -22,7 +22,7 @@ static void set_environment(const struct scheme *scheme, const struct scenario *
 {
 	char faults[80];
 
-	setenv("UROCE_CREDITS", scheme->flags & SCHEME_TRANSPORT ? "on" : "off", 1);
+	setenv("UROCE_CREDITS", scheme->flags & SCHEME_TRANSPORT_CREDITS ? "on" : "off", 1);
 	if (!sc->faults)
 		return;
 	snprintf(faults, sizeof(faults), "%s,seed=%llu", sc->faults,
@@ -30,25 +30,25 @@ static void set_environment(const struct scheme *scheme, const struct scenario *
 	setenv("UROCE_FAULT", faults, 1);
 }
 
-static void make_end(struct end_options *end, const struct run_options *options,
-		     const struct scheme *scheme, const struct scenario *sc, uint32_t side,
-		     struct stream stream, struct ledger *ledger)
+static void init_runner_options(struct runner_options *runner, const struct run_options *options,
+				const struct scheme *scheme, const struct scenario *sc,
+				uint32_t side, struct stream stream, struct ledger *ledger)
 {
-	memset(end, 0, sizeof(*end));
-	end->device = options->device;
-	end->side = side;
-	end->stream = stream;
-	end->ledger = ledger;
-	end->plan.seed = options->seed;
-	snprintf(end->plan.scheme, sizeof(end->plan.scheme), "%s", scheme->name);
-	plan_from_scenario(&end->plan, sc);
+	memset(runner, 0, sizeof(*runner));
+	runner->device = options->device;
+	runner->side = side;
+	runner->stream = stream;
+	runner->ledger = ledger;
+	runner->plan.seed = options->seed;
+	snprintf(runner->plan.scheme, sizeof(runner->plan.scheme), "%s", scheme->name);
+	plan_from_scenario(&runner->plan, sc);
 }
 
-static pid_t start_end(const struct run_options *options, const struct scheme *scheme,
-		       const struct scenario *sc, uint32_t side, int fd[FLOW_SIDES],
-		       struct ledger *ledger)
+static pid_t start_endpoint(const struct run_options *options, const struct scheme *scheme,
+			    const struct scenario *sc, uint32_t side, int fd[FLOW_SIDES],
+			    struct ledger *ledger)
 {
-	struct end_options end;
+	struct runner_options runner;
 	enum flow_verdict verdict;
 	pid_t parent = getpid(), pid = fork();
 
@@ -59,39 +59,40 @@ static pid_t start_end(const struct run_options *options, const struct scheme *s
 		_exit(1);
 	close(fd[!side]);
 	set_environment(scheme, sc, options->seed, side);
-	make_end(&end, options, scheme, sc, side, (struct stream){ .fd = fd[side] }, ledger);
-	_exit(end_run(&end, &verdict) ? 1 : 0);
+	init_runner_options(&runner, options, scheme, sc, side, (struct stream){ .fd = fd[side] },
+			    ledger);
+	_exit(runner_run(&runner, &verdict) ? 1 : 0);
 }
 
 /* Waits briefly.  An endpoint that has exited before the end of the run gets an error. */
-static void look_at_ends(struct ledger *ledger, pid_t pid[FLOW_SIDES])
+static void reap_endpoints(struct ledger *ledger, pid_t pid[FLOW_SIDES])
 {
-	nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
 		struct side_ledger *s = &ledger->side[side];
 
 		if (pid[side] <= 0 || waitpid(pid[side], NULL, WNOHANG) != pid[side])
 			continue;
 		pid[side] = 0;
-		if (!s->ended) {
+		if (!s->finished) {
 			snprintf(s->what, sizeof(s->what), "its process has died");
 			s->error = 1000;
 		}
 	}
 }
 
-static bool all_gone(const pid_t pid[FLOW_SIDES])
+static bool all_exited(const pid_t pid[FLOW_SIDES])
 {
 	return pid[0] <= 0 && pid[1] <= 0;
 }
 
-static void end_ends(struct ledger *ledger, pid_t pid[FLOW_SIDES])
+static void stop_endpoints(struct ledger *ledger, pid_t pid[FLOW_SIDES])
 {
-	uint64_t until = clock_ns() + END_NS;
+	uint64_t until = clock_ns() + EXIT_TIMEOUT_NS;
 
 	ledger->stop = 1;
-	while (!all_gone(pid) && clock_ns() < until)
-		look_at_ends(ledger, pid);
+	while (!all_exited(pid) && clock_ns() < until)
+		reap_endpoints(ledger, pid);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
 		if (pid[side] <= 0)
 			continue;
@@ -109,25 +110,25 @@ static void fill_result(struct run_result *result, const struct judge *judge, st
 		result->sc.depth = ledger->side[0].depth;
 	result->verdict = judge_balance(judge, result->verdict);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++) {
-		struct side_result *r = &ledger->side[side].result;
+		struct endpoint_result *r = &ledger->side[side].result;
 
 		memcpy(&result->side[side], &ledger->side[side], sizeof(result->side[side]));
-		if (r->begun_ns && r->begun_ns < begun)
-			begun = r->begun_ns;
-		if (r->ended_ns > ended)
-			ended = r->ended_ns;
+		if (r->first_sent_ns && r->first_sent_ns < begun)
+			begun = r->first_sent_ns;
+		if (r->last_consumed_ns > ended)
+			ended = r->last_consumed_ns;
 	}
 	result->seconds = ended > begun ? (double)(ended - begun) / 1e9 : 0;
 }
 
-static enum flow_verdict watch(const struct run_options *options, struct judge *judge,
-			       struct ledger *ledger, pid_t pid[FLOW_SIDES])
+static enum flow_verdict await_verdict(const struct run_options *options, struct judge *judge,
+				       struct ledger *ledger, pid_t pid[FLOW_SIDES])
 {
 	enum flow_verdict verdict = VERDICT_RUNNING;
 
-	judge->patience_ns = options->patience_ns;
+	judge->stall_timeout_ns = options->stall_timeout_ns;
 	while (verdict == VERDICT_RUNNING) {
-		look_at_ends(ledger, pid);
+		reap_endpoints(ledger, pid);
 		verdict = judge_look(judge, clock_ns());
 	}
 	return verdict;
@@ -139,7 +140,7 @@ int run_pair(const struct run_options *options, const struct scheme *scheme,
 	struct ledger *ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t begun = clock_ns();
-	int64_t before = counters_before(options);
+	int64_t before = counters_sysfs_rnr_naks(options);
 	pid_t pid[FLOW_SIDES], alive[FLOW_SIDES];
 	struct judge judge;
 	int fd[FLOW_SIDES];
@@ -152,14 +153,14 @@ int run_pair(const struct run_options *options, const struct scheme *scheme,
 	result->seed = options->seed;
 	fflush(NULL);
 	for (unsigned int side = 0; side < FLOW_SIDES; side++)
-		alive[side] = pid[side] = start_end(options, scheme, sc, side, fd, ledger);
+		alive[side] = pid[side] = start_endpoint(options, scheme, sc, side, fd, ledger);
 	close(fd[0]);
 	close(fd[1]);
 	judge_begin(&judge, ledger, &result->sc, scheme, begun);
-	result->verdict =
-		pid[0] < 0 || pid[1] < 0 ? VERDICT_ERROR : watch(options, &judge, ledger, alive);
+	result->verdict = pid[0] < 0 || pid[1] < 0 ? VERDICT_ERROR
+						   : await_verdict(options, &judge, ledger, alive);
 	result->rnr_naks = counters_rnr_naks(options, pid, before);
-	end_ends(ledger, alive);
+	stop_endpoints(ledger, alive);
 	fill_result(result, &judge, ledger);
 	result->wall = (double)(clock_ns() - begun) / 1e9;
 	munmap(ledger, sizeof(*ledger));
@@ -186,28 +187,29 @@ void run_set_environment(const struct run_options *options, const struct scheme 
 	set_environment(scheme, sc, options->seed, side);
 }
 
-int run_apart(const struct run_options *options, struct stream stream, uint32_t side,
-	      const struct scheme *scheme, const struct scenario *sc, struct run_result *result)
+int run_one_endpoint(const struct run_options *options, struct stream stream, uint32_t side,
+		     const struct scheme *scheme, const struct scenario *sc,
+		     struct run_result *result)
 {
 	struct ledger *ledger = calloc(1, sizeof(*ledger));
 	uint64_t begun = clock_ns();
-	struct own_counters own = { options, counters_before(options), -1 };
-	struct end_options end;
+	struct own_counters own = { options, counters_sysfs_rnr_naks(options), -1 };
+	struct runner_options runner;
 	struct judge judge;
 	int error;
 
 	memset(result, 0, sizeof(*result));
 	if (!ledger)
 		return -1;
-	make_end(&end, options, scheme, sc, side, stream, ledger);
-	end.plan.apart = 1;
-	end.finished = count_naks;
-	end.argument = &own;
-	error = end_run(&end, &result->verdict);
-	result->scheme = scheme_find(end.plan.scheme);
-	if (!plan_scenario(&end.plan, &result->sc))
+	init_runner_options(&runner, options, scheme, sc, side, stream, ledger);
+	runner.plan.two_hosts = 1;
+	runner.finished = count_naks;
+	runner.argument = &own;
+	error = runner_run(&runner, &result->verdict);
+	result->scheme = scheme_find(runner.plan.scheme);
+	if (!plan_scenario(&runner.plan, &result->sc))
 		result->sc = *sc;
-	result->seed = end.plan.seed;
+	result->seed = runner.plan.seed;
 	result->rnr_naks = own.naks;
 	judge_begin(&judge, ledger, &result->sc, result->scheme, begun);
 	fill_result(result, &judge, ledger);
@@ -233,7 +235,7 @@ double run_goodput_mb(const struct run_result *result)
 	return run_messages(result) * result->sc.bytes / 1e6;
 }
 
-double run_control_per_data(const struct run_result *result)
+double run_updates_per_message(const struct run_result *result)
 {
 	uint64_t data = result->side[0].data_sent + result->side[1].data_sent;
 	uint64_t control = result->side[0].control_sent + result->side[1].control_sent;

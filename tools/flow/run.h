@@ -20,7 +20,7 @@ struct run_result {
 struct run_options {
 	struct device_options device;
 	uint64_t seed;
-	uint64_t patience_ns;
+	uint64_t stall_timeout_ns;
 	const char *counters; /* "auto", "uroce-stat", "sysfs", "none" */
 	const char *uroce_stat;
 };
@@ -29,22 +29,24 @@ struct run_options {
 int run_pair(const struct run_options *options, const struct scheme *scheme,
 	     const struct scenario *sc, struct run_result *result);
 /*
- * run_apart() runs one endpoint: side 0 has connected, side 1 has accepted and receives the plan.
- * Returns 0 or -1.  run_set_environment() sets the environment variables that uroce reads when it
- * opens a device; it must be called before the stream is opened, since rsockets open one as well.
+ * run_one_endpoint() runs one endpoint: side 0 has connected, side 1 has accepted and receives the
+ * plan. Returns 0 or -1.  run_set_environment() sets the environment variables that uroce reads
+ * when it opens a device; it must be called before the stream is opened, since rsockets open one as
+ * well.
  */
 void run_set_environment(const struct run_options *options, const struct scheme *scheme,
 			 const struct scenario *sc, uint32_t side);
-int run_apart(const struct run_options *options, struct stream stream, uint32_t side,
-	      const struct scheme *scheme, const struct scenario *sc, struct run_result *result);
+int run_one_endpoint(const struct run_options *options, struct stream stream, uint32_t side,
+		     const struct scheme *scheme, const struct scenario *sc,
+		     struct run_result *result);
 
 bool run_is_as_predicted(const struct run_result *result);
 double run_goodput_mb(const struct run_result *result); /* in 10^6 bytes/s */
 double run_messages(const struct run_result *result);	/* consumed messages/s */
-double run_control_per_data(const struct run_result *result);
+double run_updates_per_message(const struct run_result *result);
 
 /* Returns the device's number of RNR NAKs in sysfs, or -1 if not available or not selected. */
-int64_t counters_before(const struct run_options *options);
+int64_t counters_sysfs_rnr_naks(const struct run_options *options);
 /*
  * Returns the number of RNR NAKs received by these processes, or else by the device since before;
  * -1 if unknown.

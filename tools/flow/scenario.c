@@ -94,7 +94,7 @@ const struct scenario *scenario_find(const char *name)
 }
 
 /* splitmix64 as a hash: a random number that depends only on x. */
-static uint64_t mix(uint64_t x)
+static uint64_t hash_u64(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -105,8 +105,8 @@ static uint64_t mix(uint64_t x)
 enum flow_op scenario_op(const struct scenario *sc, uint64_t seed, uint32_t side, uint32_t link,
 			 uint32_t index)
 {
-	uint64_t place = mix(seed) ^ ((uint64_t)(side * FLOW_LINKS + link) << 32 | index);
-	uint32_t draw = (uint32_t)(mix(place) % 100), percent = sc->mixed_percent;
+	uint64_t place = hash_u64(seed) ^ ((uint64_t)(side * FLOW_LINKS + link) << 32 | index);
+	uint32_t draw = (uint32_t)(hash_u64(place) % 100), percent = sc->mixed_percent;
 
 	if (draw < percent)
 		return OP_WRITE_IMM;
@@ -135,5 +135,5 @@ uint64_t scenario_service_ns(const struct scenario *sc, uint64_t seed, uint32_t 
 
 	if (!mean)
 		return 0;
-	return mean / 2 + mix(mix(seed) ^ ((uint64_t)(side + 1) << 40 | number)) % mean;
+	return mean / 2 + hash_u64(hash_u64(seed) ^ ((uint64_t)(side + 1) << 40 | number)) % mean;
 }

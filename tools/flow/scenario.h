@@ -37,7 +37,7 @@ enum flow_verdict {
 	VERDICT_STORM,	 /* all work is done, but updates keep causing updates */
 	VERDICT_OVERRUN, /* more messages sent than receives posted */
 	VERDICT_LOST,	 /* credits were lost or duplicated */
-	VERDICT_STALLED, /* no progress for patience_ns; not proven to be a deadlock */
+	VERDICT_STALLED, /* no progress for stall_timeout_ns; not proven to be a deadlock */
 	VERDICT_ERROR,	 /* error of the device or the set-up, or an endpoint has crashed */
 	FLOW_VERDICTS,
 };
@@ -71,7 +71,7 @@ const struct scenario *scenario_find(const char *name);
 struct flow_control_pair {
 	const char *scenario, *scheme;
 	enum flow_verdict predicted;
-	const char *because;
+	const char *reason;
 };
 extern const struct flow_control_pair control_pairs[];
 

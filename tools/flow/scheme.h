@@ -48,30 +48,30 @@ struct scheme_state {
 	uint32_t reserved; /* free local receives for responses */
 
 	/* Receiver. */
-	uint32_t received; /* counted messages received */
-	uint32_t posted;   /* receives reposted, of counted messages */
-	uint32_t untold;   /* incremental schemes: reposted receives not yet reported */
-	uint32_t told;	   /* absolute schemes: last limit reported to the peer */
-	uint32_t mark;	   /* threshold of the scheme */
-	bool asked;	   /* an update has been requested and is due */
-	bool owed;	   /* a report is due with the next message */
-	uint32_t lied;	   /* updates that cannot be true: a credit was duplicated */
+	uint32_t received;	/* counted messages received */
+	uint32_t posted;	/* receives reposted, of counted messages */
+	uint32_t unreported;	/* incremental schemes: reposted receives not yet reported */
+	uint32_t reported;	/* absolute schemes: last limit reported to the peer */
+	uint32_t threshold;	/* threshold of the scheme */
+	bool update_requested;	/* an update has been requested and is due */
+	bool report_pending;	/* a report is due with the next message */
+	uint32_t bogus_updates; /* updates that cannot be true: a credit was duplicated */
 };
 
 enum scheme_flags {
-	SCHEME_TRANSPORT = 1,	 /* uses the transport's credits */
-	SCHEME_BY_WRITE = 2,	 /* updates are RDMA WRITEs into the peer's memory */
-	SCHEME_RNR_IS_PART = 4,	 /* relies on RNR NAKs: overruns are not faults */
-	SCHEME_POOLS = 8,	 /* promises nothing per connection: receives can be shared */
-	SCHEME_CONTROL = 16,	 /* negative control, which must fail */
-	SCHEME_OVER_BY_ACK = 32, /* only its updates may overrun */
+	SCHEME_TRANSPORT_CREDITS = 1, /* uses the transport's credits */
+	SCHEME_UPDATE_BY_WRITE = 2,   /* updates are RDMA WRITEs into the peer's memory */
+	SCHEME_RNR_IS_PART = 4,	      /* relies on RNR NAKs: overruns are not faults */
+	SCHEME_SHARES_RECEIVES = 8,   /* promises nothing per connection: receives can be shared */
+	SCHEME_CONTROL = 16,	      /* negative control, which must fail */
+	SCHEME_OVER_BY_ACK = 32,      /* only its updates may overrun */
 };
 
 struct scheme {
 	const char *name;
 	unsigned int flags; /* enum scheme_flags */
 	/* Descriptions for --list, one line each. */
-	const char *counted, *travels, *told, *reserved, *source;
+	const char *counted, *carried_by, *reported, *reserved, *source;
 
 	/* Returns the number of receives to post for a connection of this depth; NULL: depth. */
 	uint32_t (*receives)(uint32_t depth);
@@ -81,21 +81,21 @@ struct scheme {
 	 */
 	uint32_t (*refill_at)(uint32_t depth);
 	/* Called after depth receives have been posted at both endpoints; all but depth is zero. */
-	void (*begin)(struct scheme_state *s);
+	void (*init)(struct scheme_state *s);
 	/* Returns true if an application message may be sent.  Not called for FLOW_CONTROL. */
 	bool (*may_send)(const struct scheme_state *s, enum flow_kind kind);
 	/* Called for each message sent: updates the counts and sets the header fields. */
-	void (*sending)(struct scheme_state *s, enum flow_kind kind, struct flow_news *news);
+	void (*on_send)(struct scheme_state *s, enum flow_kind kind, struct flow_news *update);
 	/* Called for each message or update by RDMA WRITE received. */
-	void (*heard)(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news);
+	void (*heard)(struct scheme_state *s, enum flow_kind kind, const struct flow_news *update);
 	/* Called when the receive that a message of this kind consumed has been reposted. */
-	void (*posted)(struct scheme_state *s, enum flow_kind kind);
+	void (*on_post)(struct scheme_state *s, enum flow_kind kind);
 	/*
 	 * Returns true if an update should be sent now and may be.  waiting: the application has a
 	 * message to send, whether allowed or not.  At most one update is in flight at a time,
-	 * except with SCHEME_BY_WRITE.
+	 * except with SCHEME_UPDATE_BY_WRITE.
 	 */
-	bool (*wants_control)(const struct scheme_state *s, bool waiting);
+	bool (*update_is_due)(const struct scheme_state *s, bool waiting);
 	/*
 	 * For the judge; NULL if the scheme makes no promise.  allowance(): number of messages that
 	 * may be sent, including reserved credits.  hidden(): number of posted receives not yet
@@ -103,7 +103,7 @@ struct scheme {
 	 * of the other add up to the promised receives that are free.
 	 */
 	int32_t (*allowance)(const struct scheme_state *s);
-	int32_t (*hidden)(const struct scheme_state *s);
+	int32_t (*unreported)(const struct scheme_state *s);
 };
 
 /* All schemes in the order of the table; ends with NULL. */
@@ -132,25 +132,26 @@ static inline uint32_t at_most(uint32_t maximum, uint32_t value)
 }
 
 /* Functions for schemes that do not count reposted receives, and for schemes without updates. */
-void uncounted_posted(struct scheme_state *s, enum flow_kind kind);
-bool wants_no_control(const struct scheme_state *s, bool waiting);
+void ignore_post(struct scheme_state *s, enum flow_kind kind);
+bool no_update_is_due(const struct scheme_state *s, bool waiting);
 
 /* Functions shared by incremental schemes. */
-void increment_heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news);
-void increment_posted(struct scheme_state *s, enum flow_kind kind);
+void increment_on_receive(struct scheme_state *s, enum flow_kind kind,
+			  const struct flow_news *update);
+void increment_on_post(struct scheme_state *s, enum flow_kind kind);
 int32_t increment_allowance(const struct scheme_state *s);
-int32_t increment_hidden(const struct scheme_state *s);
+int32_t increment_unreported(const struct scheme_state *s);
 /* Returns true if unreported receives have reached the mark and there is a credit. */
-bool increment_wants_control(const struct scheme_state *s, bool waiting);
+bool increment_update_is_due(const struct scheme_state *s, bool waiting);
 /* Reports all unreported receives, up to a maximum. */
-void increment_tell(struct scheme_state *s, uint32_t maximum, struct flow_news *news);
+void increment_report(struct scheme_state *s, uint32_t maximum, struct flow_news *update);
 
 /* Functions shared by absolute schemes; absolute_heard() returns true if the limit has increased.
  */
 bool absolute_heard(struct scheme_state *s, uint32_t limit);
-void absolute_posted(struct scheme_state *s, enum flow_kind kind);
+void absolute_on_post(struct scheme_state *s, enum flow_kind kind);
 int32_t absolute_allowance(const struct scheme_state *s);
-int32_t absolute_hidden(const struct scheme_state *s);
+int32_t absolute_unreported(const struct scheme_state *s);
 
 extern const struct scheme scheme_rnr, scheme_credits, scheme_rds, scheme_rds_lowwater,
 	scheme_rds_mainline, scheme_o2iblnd_v1, scheme_o2iblnd_v2, scheme_smbd, scheme_ucx,

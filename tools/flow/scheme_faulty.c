@@ -11,10 +11,10 @@
 
 #include "scheme.h"
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	s->credits = s->depth;
-	s->mark = s->depth / 2;
+	s->threshold = s->depth / 2;
 }
 
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
@@ -35,37 +35,39 @@ static bool may_send_blind(const struct scheme_state *s, enum flow_kind kind)
 	return kind == FLOW_IMMEDIATE || s->credits > 1;
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	(void)kind;
 	s->credits--;
-	increment_tell(s, UINT16_MAX, news);
+	increment_report(s, UINT16_MAX, update);
 }
 
-static void sending_blind(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send_blind(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	if (kind != FLOW_IMMEDIATE)
 		s->credits--;
-	increment_tell(s, UINT16_MAX, news);
+	increment_report(s, UINT16_MAX, update);
 }
 
-static void posted_blind(struct scheme_state *s, enum flow_kind kind)
+static void on_post_blind(struct scheme_state *s, enum flow_kind kind)
 {
 	if (kind != FLOW_IMMEDIATE)
-		s->untold++;
+		s->unreported++;
 }
 
-static void heard_early(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void on_receive_early(struct scheme_state *s, enum flow_kind kind,
+			     const struct flow_news *update)
 {
-	increment_heard(s, kind, news);
-	s->untold++;
+	increment_on_receive(s, kind, update);
+	s->unreported++;
 }
 
-#define COMMON                                                                                    \
-	.flags = SCHEME_CONTROL, .counted = "receives posted",                                    \
-	.travels = "increment in each message's header, updates", .told = "when half are untold", \
-	.begin = begin, .wants_control = increment_wants_control,                                 \
-	.allowance = increment_allowance, .hidden = increment_hidden
+#define COMMON                                                                      \
+	.flags = SCHEME_CONTROL, .counted = "receives posted",                      \
+	.carried_by = "increment in each message's header, updates",                \
+	.reported = "when half are untold", .init = init_state,                     \
+	.update_is_due = increment_update_is_due, .allowance = increment_allowance, \
+	.unreported = increment_unreported
 
 const struct scheme scheme_naive = {
 	.name = "naive",
@@ -73,9 +75,9 @@ const struct scheme scheme_naive = {
 	.reserved = "none, and an update needs a credit",
 	.source = "checklist: both ends at zero",
 	.may_send = may_send,
-	.sending = sending,
-	.heard = increment_heard,
-	.posted = increment_posted,
+	.on_send = on_send,
+	.heard = increment_on_receive,
+	.on_post = increment_on_post,
 };
 
 const struct scheme scheme_blind_imm = {
@@ -84,9 +86,9 @@ const struct scheme scheme_blind_imm = {
 	.reserved = "one, for an update",
 	.source = "checklist: what takes a receive and is not counted",
 	.may_send = may_send_blind,
-	.sending = sending_blind,
-	.heard = increment_heard,
-	.posted = posted_blind,
+	.on_send = on_send_blind,
+	.heard = increment_on_receive,
+	.on_post = on_post_blind,
 };
 
 const struct scheme scheme_grant_early = {
@@ -95,7 +97,7 @@ const struct scheme scheme_grant_early = {
 	.reserved = "one, for an update",
 	.source = "checklist: a grant before the post",
 	.may_send = may_send_reserved,
-	.sending = sending,
-	.heard = heard_early,
-	.posted = uncounted_posted,
+	.on_send = on_send,
+	.heard = on_receive_early,
+	.on_post = ignore_post,
 };

@@ -19,28 +19,28 @@ enum {
 	MAX_RETURNED = 255,
 };
 
-static uint32_t receives(uint32_t depth)
+static uint32_t receives_of_depth(uint32_t depth)
 {
 	return 2 * depth + OOB_RECEIVES;
 }
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	s->credits = s->depth;
 	s->reserved = s->depth;
-	s->mark = s->depth / 2;
+	s->threshold = s->depth / 2;
 }
 
-static void begin_v1(struct scheme_state *s)
+static void init_v1(struct scheme_state *s)
 {
-	begin(s);
-	s->mark = s->depth * 7 / 8;
+	init_state(s);
+	s->threshold = s->depth * 7 / 8;
 }
 
-static void begin_hiw(struct scheme_state *s)
+static void init_hiw(struct scheme_state *s)
 {
-	begin(s);
-	s->mark = s->depth + 1;
+	init_state(s);
+	s->threshold = s->depth + 1;
 }
 
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
@@ -57,95 +57,95 @@ static bool may_send_v1(const struct scheme_state *s, enum flow_kind kind)
 	return may_send(s, kind) && (kind == FLOW_RESPONSE || s->credits > 1);
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	if (kind != FLOW_RESPONSE && kind != FLOW_CONTROL)
 		s->credits--;
 	if (kind == FLOW_REQUEST)
 		s->reserved--;
-	increment_tell(s, MAX_RETURNED, news);
+	increment_report(s, MAX_RETURNED, update);
 }
 
-static void sending_v1(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send_v1(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	if (kind == FLOW_CONTROL)
 		s->credits--;
-	sending(s, kind, news);
+	on_send(s, kind, update);
 }
 
-static void posted(struct scheme_state *s, enum flow_kind kind)
+static void on_post(struct scheme_state *s, enum flow_kind kind)
 {
 	if (kind == FLOW_RESPONSE)
 		s->reserved++;
 	else if (kind != FLOW_CONTROL)
-		s->untold++;
+		s->unreported++;
 }
 
-static void posted_v1(struct scheme_state *s, enum flow_kind kind)
+static void on_post_v1(struct scheme_state *s, enum flow_kind kind)
 {
 	if (kind == FLOW_CONTROL)
-		s->untold++;
+		s->unreported++;
 	else
-		posted(s, kind);
+		on_post(s, kind);
 }
 
-static bool wants_noop(const struct scheme_state *s, bool waiting)
+static bool noop_is_due(const struct scheme_state *s, bool waiting)
 {
-	return s->untold >= s->mark && (!waiting || !s->credits);
+	return s->unreported >= s->threshold && (!waiting || !s->credits);
 }
 
-static bool wants_noop_v1(const struct scheme_state *s, bool waiting)
+static bool noop_is_due_v1(const struct scheme_state *s, bool waiting)
 {
-	if (s->untold < s->mark || !s->credits)
+	if (s->unreported < s->threshold || !s->credits)
 		return false;
 	return !waiting || s->credits == 1;
 }
 
-#define COMMON                                                                             \
-	.counted = "message slots, by type",                                               \
-	.travels = "increment in each message's header, NOOP", .source = "Lustre o2iblnd", \
-	.receives = receives, .heard = increment_heard, .allowance = increment_allowance,  \
-	.hidden = increment_hidden
+#define COMMON                                                                                \
+	.counted = "message slots, by type",                                                  \
+	.carried_by = "increment in each message's header, NOOP", .source = "Lustre o2iblnd", \
+	.receives = receives_of_depth, .heard = increment_on_receive,                         \
+	.allowance = increment_allowance, .unreported = increment_unreported
 
-#define VERSION_2 COMMON, .may_send = may_send, .sending = sending, .posted = posted
+#define VERSION_2 COMMON, .may_send = may_send, .on_send = on_send, .on_post = on_post
 
 const struct scheme scheme_o2iblnd_v1 = {
 	.name = "o2iblnd-v1",
 	COMMON,
-	.told = "when 7 of 8 are freed and nothing goes that way",
+	.reported = "when 7 of 8 are freed and nothing goes that way",
 	.reserved = "the last one, for a NOOP",
-	.begin = begin_v1,
+	.init = init_v1,
 	.may_send = may_send_v1,
-	.sending = sending_v1,
-	.posted = posted_v1,
-	.wants_control = wants_noop_v1,
+	.on_send = on_send_v1,
+	.on_post = on_post_v1,
+	.update_is_due = noop_is_due_v1,
 };
 
 const struct scheme scheme_o2iblnd_v2 = {
 	.name = "o2iblnd-v2",
 	VERSION_2,
-	.told = "when half are freed and nothing goes that way",
+	.reported = "when half are freed and nothing goes that way",
 	.reserved = "none: a NOOP is free, with receives of its own",
-	.begin = begin,
-	.wants_control = wants_noop,
+	.init = init_state,
+	.update_is_due = noop_is_due,
 };
 
 const struct scheme scheme_o2iblnd_nonoop = {
 	.name = "o2iblnd-nonoop",
 	.flags = SCHEME_CONTROL,
 	VERSION_2,
-	.told = "only by messages that go that way",
+	.reported = "only by messages that go that way",
 	.reserved = "none",
-	.begin = begin,
-	.wants_control = wants_no_control,
+	.init = init_state,
+	.update_is_due = no_update_is_due,
 };
 
 const struct scheme scheme_o2iblnd_hiw = {
 	.name = "o2iblnd-hiw",
 	.flags = SCHEME_CONTROL,
 	VERSION_2,
-	.told = "above a mark that is beyond the depth",
+	.reported = "above a mark that is beyond the depth",
 	.reserved = "none",
-	.begin = begin_hiw,
-	.wants_control = wants_noop,
+	.init = init_hiw,
+	.update_is_due = noop_is_due,
 };

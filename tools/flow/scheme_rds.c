@@ -2,9 +2,9 @@
 /*
  * The connection-level window that was proposed for RDS in 2007.  Each message has a number and
  * carries the window: the last number received plus the posted receives.  A sender with fewer than
- * ASK_BELOW left requests an ACK in each message; the receiver also sends one after each half ring
- * of messages, and when a deferred refill has filled the ring again.  One number is reserved for an
- * ACK, but an ACK is sent even without it.
+ * ACK_REQUEST_BELOW left requests an ACK in each message; the receiver also sends one after each
+ * half ring of messages, and when a deferred refill has filled the ring again.  One number is
+ * reserved for an ACK, but an ACK is sent even without it.
  *
  * In the patch an ACK consumes a number of its sender, but its receiver does not count it (number 0
  * on the wire).  So an endpoint that only sends ACKs uses up its window for ever: this is
@@ -17,25 +17,25 @@
 #include "scheme.h"
 
 enum {
-	ASK_BELOW = 16,
+	ACK_REQUEST_BELOW = 16,
 	FIRST_WINDOW = 16,
 	FLAG_ACK_REQUIRED = 1,
 };
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	s->limit = at_most(s->depth, FIRST_WINDOW);
-	s->told = s->limit;
-	s->mark = s->depth / 2;
+	s->reported = s->limit;
+	s->threshold = s->depth / 2;
 }
 
-static void begin_guess(struct scheme_state *s)
+static void init_guess(struct scheme_state *s)
 {
-	begin(s);
-	s->limit = s->told = FIRST_WINDOW;
+	init_state(s);
+	s->limit = s->reported = FIRST_WINDOW;
 }
 
-static uint32_t ready(const struct scheme_state *s)
+static uint32_t window_left(const struct scheme_state *s)
 {
 	int32_t left = (int32_t)(s->limit - s->sent) - 1;
 
@@ -45,101 +45,102 @@ static uint32_t ready(const struct scheme_state *s)
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;
-	return ready(s) > 0;
+	return window_left(s) > 0;
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
-	if (kind != FLOW_CONTROL && ready(s) < ASK_BELOW)
-		news->flags = FLAG_ACK_REQUIRED;
+	if (kind != FLOW_CONTROL && window_left(s) < ACK_REQUEST_BELOW)
+		update->flags = FLAG_ACK_REQUIRED;
 	s->sent++;
-	news->number = kind == FLOW_CONTROL ? 0 : s->sent;
-	s->told = s->depth + s->posted;
-	news->limit = s->told;
+	update->number = kind == FLOW_CONTROL ? 0 : s->sent;
+	s->reported = s->depth + s->posted;
+	update->limit = s->reported;
 	if (kind == FLOW_CONTROL)
-		s->asked = false;
+		s->update_requested = false;
 }
 
-static void hear(struct scheme_state *s, const struct flow_news *news, bool counts)
+static void receive_window(struct scheme_state *s, const struct flow_news *update, bool counts)
 {
 	if (counts)
 		s->received++;
-	if (before(s->limit, news->limit))
-		s->limit = news->limit;
-	if (!before(s->received, s->mark)) {
-		s->mark = s->received + s->depth / 2;
-		s->asked = true;
+	if (before(s->limit, update->limit))
+		s->limit = update->limit;
+	if (!before(s->received, s->threshold)) {
+		s->threshold = s->received + s->depth / 2;
+		s->update_requested = true;
 	}
-	if (news->flags & FLAG_ACK_REQUIRED)
-		s->asked = true;
+	if (update->flags & FLAG_ACK_REQUIRED)
+		s->update_requested = true;
 }
 
-static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *update)
 {
-	hear(s, news, true);
-	s->owed |= kind != FLOW_CONTROL;
+	receive_window(s, update, true);
+	s->report_pending |= kind != FLOW_CONTROL;
 }
 
-static void heard_literal(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void on_receive_literal(struct scheme_state *s, enum flow_kind kind,
+			       const struct flow_news *update)
 {
-	hear(s, news, kind != FLOW_CONTROL);
-	s->owed |= kind != FLOW_CONTROL;
+	receive_window(s, update, kind != FLOW_CONTROL);
+	s->report_pending |= kind != FLOW_CONTROL;
 }
 
-static void posted(struct scheme_state *s, enum flow_kind kind)
+static void on_post(struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;
 	s->posted++;
 	/* All consumed receives have been reposted: end of a deferred refill. */
-	if (s->owed && s->posted == s->received) {
-		s->owed = false;
-		s->asked = true;
+	if (s->report_pending && s->posted == s->received) {
+		s->report_pending = false;
+		s->update_requested = true;
 	}
 }
 
-static void posted_literal(struct scheme_state *s, enum flow_kind kind)
+static void on_post_literal(struct scheme_state *s, enum flow_kind kind)
 {
 	if (kind != FLOW_CONTROL)
-		posted(s, kind);
+		on_post(s, kind);
 }
 
-static bool wants_control(const struct scheme_state *s, bool waiting)
+static bool update_is_due(const struct scheme_state *s, bool waiting)
 {
 	(void)waiting;
-	return s->asked;
+	return s->update_requested;
 }
 
 #define COMMON                                                                                     \
-	.counted = "messages, numbered", .travels = "window in each message's header, ACKs",       \
-	.told = "asked for below 16, each half ring, after a late refill",                         \
+	.counted = "messages, numbered", .carried_by = "window in each message's header, ACKs",    \
+	.reported = "asked for below 16, each half ring, after a late refill",                     \
 	.reserved = "one, for an ACK", .source = "RDS patch, November 2007", .may_send = may_send, \
-	.sending = sending, .wants_control = wants_control, .allowance = absolute_allowance
+	.on_send = on_send, .update_is_due = update_is_due, .allowance = absolute_allowance
 
 const struct scheme scheme_rds = {
 	.name = "rds",
 	.flags = SCHEME_OVER_BY_ACK,
 	COMMON,
-	.begin = begin,
+	.init = init_state,
 	.heard = heard,
-	.posted = posted,
-	.hidden = absolute_hidden,
+	.on_post = on_post,
+	.unreported = absolute_unreported,
 };
 
 const struct scheme scheme_rds_guess = {
 	.name = "rds-guess",
 	.flags = SCHEME_CONTROL,
 	COMMON,
-	.begin = begin_guess,
+	.init = init_guess,
 	.heard = heard,
-	.posted = posted,
-	.hidden = absolute_hidden,
+	.on_post = on_post,
+	.unreported = absolute_unreported,
 };
 
 const struct scheme scheme_rds_literal = {
 	.name = "rds-literal",
 	.flags = SCHEME_CONTROL | SCHEME_OVER_BY_ACK,
 	COMMON,
-	.begin = begin,
-	.heard = heard_literal,
-	.posted = posted_literal,
+	.init = init_state,
+	.heard = on_receive_literal,
+	.on_post = on_post_literal,
 };

@@ -13,10 +13,10 @@
 
 #include "scheme.h"
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
-	s->limit = s->told = s->depth;
-	s->mark = at_least(2, s->depth / 4);
+	s->limit = s->reported = s->depth;
+	s->threshold = at_least(2, s->depth / 4);
 }
 
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
@@ -25,44 +25,44 @@ static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 	return (int32_t)(s->limit - s->sent) > 1;
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	(void)kind;
 	s->sent++;
-	s->told = s->depth + s->posted;
-	news->limit = s->told;
+	s->reported = s->depth + s->posted;
+	update->limit = s->reported;
 }
 
-static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *update)
 {
 	(void)kind;
 	s->received++;
-	absolute_heard(s, news->limit);
+	absolute_heard(s, update->limit);
 }
 
-static bool wants_control(const struct scheme_state *s, bool waiting)
+static bool update_is_due(const struct scheme_state *s, bool waiting)
 {
-	uint32_t peer_has_left = s->told - s->received;
+	uint32_t peer_has_left = s->reported - s->received;
 	uint32_t peer_would_have = s->depth + s->posted - s->received;
 
 	(void)waiting;
-	return peer_has_left < s->mark && peer_would_have >= 2 * s->mark &&
+	return peer_has_left < s->threshold && peer_would_have >= 2 * s->threshold &&
 	       before(s->sent, s->limit);
 }
 
 const struct scheme scheme_rds_lowwater = {
 	.name = "rds-lowwater",
 	.counted = "messages",
-	.travels = "window in each message's header, updates",
-	.told = "when the receiver knows that the sender has less than a quarter",
+	.carried_by = "window in each message's header, updates",
+	.reported = "when the receiver knows that the sender has less than a quarter",
 	.reserved = "one, for an update",
 	.source = "answer to the RDS patch, November 2007",
-	.begin = begin,
+	.init = init_state,
 	.may_send = may_send,
-	.sending = sending,
+	.on_send = on_send,
 	.heard = heard,
-	.posted = absolute_posted,
-	.wants_control = wants_control,
+	.on_post = absolute_on_post,
+	.update_is_due = update_is_due,
 	.allowance = absolute_allowance,
-	.hidden = absolute_hidden,
+	.unreported = absolute_unreported,
 };

@@ -14,44 +14,44 @@ enum {
 	MAX_ADVERTISED = 255,
 };
 
-static uint32_t half(uint32_t depth)
+static uint32_t refill_at_half(uint32_t depth)
 {
 	return depth / 2;
 }
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	s->credits = s->depth;
-	s->mark = at_most(ACK_AT, s->depth / 2);
+	s->threshold = at_most(ACK_AT, s->depth / 2);
 }
 
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;
-	return s->credits > (s->untold ? 0 : 1);
+	return s->credits > (s->unreported ? 0 : 1);
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	(void)kind;
 	s->credits--;
-	increment_tell(s, MAX_ADVERTISED, news);
+	increment_report(s, MAX_ADVERTISED, update);
 }
 
 const struct scheme scheme_rds_mainline = {
 	.name = "rds-mainline",
 	.counted = "receives posted",
-	.travels = "increment in each message's header, ACKs",
-	.told = "when 16, or half of the ring, are untold",
+	.carried_by = "increment in each message's header, ACKs",
+	.reported = "when 16, or half of the ring, are untold",
 	.reserved = "the last one only with news",
 	.source = "Linux net/rds",
-	.refill_at = half,
-	.begin = begin,
+	.refill_at = refill_at_half,
+	.init = init_state,
 	.may_send = may_send,
-	.sending = sending,
-	.heard = increment_heard,
-	.posted = increment_posted,
-	.wants_control = increment_wants_control,
+	.on_send = on_send,
+	.heard = increment_on_receive,
+	.on_post = increment_on_post,
+	.update_is_due = increment_update_is_due,
 	.allowance = increment_allowance,
-	.hidden = increment_hidden,
+	.unreported = increment_unreported,
 };

@@ -8,7 +8,7 @@
 
 #include "scheme.h"
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	(void)s;
 }
@@ -20,34 +20,34 @@ static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 	return true;
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	(void)s;
 	(void)kind;
-	(void)news;
+	(void)update;
 }
 
-static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *update)
 {
 	(void)s;
 	(void)kind;
-	(void)news;
+	(void)update;
 }
 
 const struct scheme scheme_rnr = {
 	.name = "rnr",
-	.flags = SCHEME_RNR_IS_PART | SCHEME_POOLS,
+	.flags = SCHEME_RNR_IS_PART | SCHEME_SHARES_RECEIVES,
 	.counted = "nothing",
-	.travels = "RNR NAK of the transport, with a timer",
-	.told = "for each message that is refused",
+	.carried_by = "RNR NAK of the transport, with a timer",
+	.reported = "for each message that is refused",
 	.reserved = "-",
 	.source = "transport",
-	.begin = begin,
+	.init = init_state,
 	.may_send = may_send,
-	.sending = sending,
+	.on_send = on_send,
 	.heard = heard,
-	.posted = uncounted_posted,
-	.wants_control = wants_no_control,
+	.on_post = ignore_post,
+	.update_is_due = no_update_is_due,
 };
 
 /*
@@ -57,16 +57,16 @@ const struct scheme scheme_rnr = {
  */
 const struct scheme scheme_credits = {
 	.name = "credits",
-	.flags = SCHEME_RNR_IS_PART | SCHEME_POOLS | SCHEME_TRANSPORT,
+	.flags = SCHEME_RNR_IS_PART | SCHEME_SHARES_RECEIVES | SCHEME_TRANSPORT_CREDITS,
 	.counted = "free receives, by the device",
-	.travels = "5-bit code beside MSN in each ACK",
-	.told = "in each ACK, and in unsolicited ones",
+	.carried_by = "5-bit code beside MSN in each ACK",
+	.reported = "in each ACK, and in unsolicited ones",
 	.reserved = "none: a limited request goes",
 	.source = "InfiniBand end-to-end credits",
-	.begin = begin,
+	.init = init_state,
 	.may_send = may_send,
-	.sending = sending,
+	.on_send = on_send,
 	.heard = heard,
-	.posted = uncounted_posted,
-	.wants_control = wants_no_control,
+	.on_post = ignore_post,
+	.update_is_due = no_update_is_due,
 };

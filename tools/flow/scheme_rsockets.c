@@ -10,14 +10,14 @@
 
 enum { CONTROL_RECEIVES = 4 };
 
-static uint32_t receives(uint32_t depth)
+static uint32_t receives_of_depth(uint32_t depth)
 {
 	return depth + CONTROL_RECEIVES;
 }
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
-	s->limit = s->told = s->depth;
+	s->limit = s->reported = s->depth;
 }
 
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
@@ -26,50 +26,50 @@ static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 	return (int16_t)(uint16_t)(s->limit - s->sent) > 0;
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	if (kind != FLOW_CONTROL) {
 		s->sent++;
 		return;
 	}
-	s->told = s->depth + s->posted;
-	news->count = (uint16_t)s->told;
+	s->reported = s->depth + s->posted;
+	update->count = (uint16_t)s->reported;
 }
 
-static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *update)
 {
 	if (kind == FLOW_CONTROL)
-		absolute_heard(s, s->limit + (uint16_t)(news->count - (uint16_t)s->limit));
+		absolute_heard(s, s->limit + (uint16_t)(update->count - (uint16_t)s->limit));
 	else
 		s->received++;
 }
 
-static void posted(struct scheme_state *s, enum flow_kind kind)
+static void on_post(struct scheme_state *s, enum flow_kind kind)
 {
 	if (kind != FLOW_CONTROL)
 		s->posted++;
 }
 
-static bool wants_control(const struct scheme_state *s, bool waiting)
+static bool update_is_due(const struct scheme_state *s, bool waiting)
 {
 	(void)waiting;
-	return absolute_hidden(s) >= (int32_t)(s->depth / 2);
+	return absolute_unreported(s) >= (int32_t)(s->depth / 2);
 }
 
 const struct scheme scheme_rsockets = {
 	.name = "rsockets",
 	.counted = "messages",
-	.travels = "absolute limit in a message of its own",
-	.told = "when half are untold",
+	.carried_by = "absolute limit in a message of its own",
+	.reported = "when half are untold",
 	.reserved = "none: four receives more, not counted",
 	.source = "librdmacm rsocket",
-	.receives = receives,
-	.begin = begin,
+	.receives = receives_of_depth,
+	.init = init_state,
 	.may_send = may_send,
-	.sending = sending,
+	.on_send = on_send,
 	.heard = heard,
-	.posted = posted,
-	.wants_control = wants_control,
+	.on_post = on_post,
+	.update_is_due = update_is_due,
 	.allowance = absolute_allowance,
-	.hidden = absolute_hidden,
+	.unreported = absolute_unreported,
 };

@@ -8,10 +8,10 @@
 
 #include "scheme.h"
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	s->credits = 1;
-	s->untold = s->depth - 1;
+	s->unreported = s->depth - 1;
 }
 
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
@@ -20,32 +20,32 @@ static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 	return s->credits > 1;
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	s->credits--;
 	if (kind == FLOW_CONTROL)
-		increment_tell(s, UINT16_MAX, news);
+		increment_report(s, UINT16_MAX, update);
 }
 
-static bool wants_control(const struct scheme_state *s, bool waiting)
+static bool update_is_due(const struct scheme_state *s, bool waiting)
 {
 	(void)waiting;
-	return s->untold >= s->depth / 2 && s->credits > 0;
+	return s->unreported >= s->depth / 2 && s->credits > 0;
 }
 
 const struct scheme scheme_rxm = {
 	.name = "rxm",
 	.counted = "receives posted",
-	.travels = "increment in a message of its own",
-	.told = "when half are untold",
+	.carried_by = "increment in a message of its own",
+	.reported = "when half are untold",
 	.reserved = "one, for an update",
 	.source = "libfabric rxm and verbs",
-	.begin = begin,
+	.init = init_state,
 	.may_send = may_send,
-	.sending = sending,
-	.heard = increment_heard,
-	.posted = increment_posted,
-	.wants_control = wants_control,
+	.on_send = on_send,
+	.heard = increment_on_receive,
+	.on_post = increment_on_post,
+	.update_is_due = update_is_due,
 	.allowance = increment_allowance,
-	.hidden = increment_hidden,
+	.unreported = increment_unreported,
 };

@@ -15,7 +15,7 @@ static uint32_t refill_at(uint32_t depth)
 	return at_least(2, depth / 4);
 }
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	s->credits = s->depth;
 }
@@ -23,45 +23,46 @@ static void begin(struct scheme_state *s)
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;
-	return s->credits > (s->untold ? 0 : 1);
+	return s->credits > (s->unreported ? 0 : 1);
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	(void)kind;
 	s->credits--;
-	increment_tell(s, UINT16_MAX, news);
+	increment_report(s, UINT16_MAX, update);
 }
 
-static bool wants_empty(const struct scheme_state *s, bool waiting)
+static bool empty_is_due(const struct scheme_state *s, bool waiting)
 {
-	return s->untold > 1 && s->credits > 0 && !waiting;
+	return s->unreported > 1 && s->credits > 0 && !waiting;
 }
 
-static bool wants_empty_always(const struct scheme_state *s, bool waiting)
+static bool empty_is_due_always(const struct scheme_state *s, bool waiting)
 {
-	return s->untold > 0 && s->credits > 0 && !waiting;
+	return s->unreported > 0 && s->credits > 0 && !waiting;
 }
 
-#define COMMON                                                                                \
-	.counted = "receives posted",                                                         \
-	.travels = "increment in each message's header, empty messages",                      \
-	.reserved = "the last one only with a grant", .source = "SMB Direct", .begin = begin, \
-	.may_send = may_send, .sending = sending, .heard = increment_heard,                   \
-	.posted = increment_posted, .allowance = increment_allowance, .hidden = increment_hidden
+#define COMMON                                                                                    \
+	.counted = "receives posted",                                                             \
+	.carried_by = "increment in each message's header, empty messages",                       \
+	.reserved = "the last one only with a grant", .source = "SMB Direct", .init = init_state, \
+	.may_send = may_send, .on_send = on_send, .heard = increment_on_receive,                  \
+	.on_post = increment_on_post, .allowance = increment_allowance,                           \
+	.unreported = increment_unreported
 
 const struct scheme scheme_smbd = {
 	.name = "smbd",
 	COMMON,
-	.told = "after a refill of more than one",
+	.reported = "after a refill of more than one",
 	.refill_at = refill_at,
-	.wants_control = wants_empty,
+	.update_is_due = empty_is_due,
 };
 
 const struct scheme scheme_smbd_chatty = {
 	.name = "smbd-chatty",
 	.flags = SCHEME_CONTROL,
 	COMMON,
-	.told = "after each refill",
-	.wants_control = wants_empty_always,
+	.reported = "after each refill",
+	.update_is_due = empty_is_due_always,
 };

@@ -15,7 +15,7 @@ enum {
 	FLAG_GRANT = 4,
 };
 
-static void begin(struct scheme_state *s)
+static void init_state(struct scheme_state *s)
 {
 	s->credits = s->depth;
 }
@@ -26,49 +26,49 @@ static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 	return s->credits > 0;
 }
 
-static void sending(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
-	if (s->asked || s->owed)
-		news->flags |= FLAG_GRANT;
-	s->asked = s->owed = false;
+	if (s->update_requested || s->report_pending)
+		update->flags |= FLAG_GRANT;
+	s->update_requested = s->report_pending = false;
 	if (kind == FLOW_CONTROL)
 		return;
 	s->credits--;
 	if (s->credits == s->depth / 2)
-		news->flags |= FLAG_SOFT;
+		update->flags |= FLAG_SOFT;
 	else if (s->credits == s->depth / 4)
-		news->flags |= FLAG_HARD;
+		update->flags |= FLAG_HARD;
 }
 
-static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *update)
 {
 	(void)kind;
-	if (news->flags & FLAG_GRANT)
+	if (update->flags & FLAG_GRANT)
 		s->credits = s->depth;
-	if (news->flags & FLAG_SOFT)
-		s->owed = true;
-	if (news->flags & FLAG_HARD)
-		s->asked = true;
+	if (update->flags & FLAG_SOFT)
+		s->report_pending = true;
+	if (update->flags & FLAG_HARD)
+		s->update_requested = true;
 }
 
-static bool wants_control(const struct scheme_state *s, bool waiting)
+static bool update_is_due(const struct scheme_state *s, bool waiting)
 {
 	(void)waiting;
-	return s->asked;
+	return s->update_requested;
 }
 
 const struct scheme scheme_ucx = {
 	.name = "ucx",
-	.flags = SCHEME_RNR_IS_PART | SCHEME_POOLS,
+	.flags = SCHEME_RNR_IS_PART | SCHEME_SHARES_RECEIVES,
 	.counted = "messages since the last grant",
-	.travels = "three bits of each message",
-	.told = "asked for at half and at a quarter of the window",
+	.carried_by = "three bits of each message",
+	.reported = "asked for at half and at a quarter of the window",
 	.reserved = "-",
 	.source = "UCX uct/ib/rc",
-	.begin = begin,
+	.init = init_state,
 	.may_send = may_send,
-	.sending = sending,
+	.on_send = on_send,
 	.heard = heard,
-	.posted = uncounted_posted,
-	.wants_control = wants_control,
+	.on_post = ignore_post,
+	.update_is_due = update_is_due,
 };

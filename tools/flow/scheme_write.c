@@ -12,16 +12,16 @@
 
 #include "scheme.h"
 
-static void begin_nccl(struct scheme_state *s)
+static void init_nccl(struct scheme_state *s)
 {
-	s->limit = s->told = 0;
-	s->mark = 1;
+	s->limit = s->reported = 0;
+	s->threshold = 1;
 }
 
-static void begin_perftest(struct scheme_state *s)
+static void init_perftest(struct scheme_state *s)
 {
-	s->limit = s->told = s->depth;
-	s->mark = s->depth / 3;
+	s->limit = s->reported = s->depth;
+	s->threshold = s->depth / 3;
 }
 
 static bool may_send(const struct scheme_state *s, enum flow_kind kind)
@@ -30,58 +30,58 @@ static bool may_send(const struct scheme_state *s, enum flow_kind kind)
 	return before(s->sent, s->limit);
 }
 
-static void sending_nccl(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send_nccl(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	if (kind == FLOW_CONTROL)
-		news->limit = ++s->told;
+		update->limit = ++s->reported;
 	else
 		s->sent++;
 }
 
-static void sending_perftest(struct scheme_state *s, enum flow_kind kind, struct flow_news *news)
+static void on_send_perftest(struct scheme_state *s, enum flow_kind kind, struct flow_news *update)
 {
 	if (kind == FLOW_CONTROL)
-		news->limit = s->told = s->depth + s->posted;
+		update->limit = s->reported = s->depth + s->posted;
 	else
 		s->sent++;
 }
 
-static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+static void heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *update)
 {
 	if (kind == FLOW_CONTROL)
-		absolute_heard(s, news->limit);
+		absolute_heard(s, update->limit);
 	else
 		s->received++;
 }
 
-static bool wants_control(const struct scheme_state *s, bool waiting)
+static bool update_is_due(const struct scheme_state *s, bool waiting)
 {
 	(void)waiting;
-	return absolute_hidden(s) >= (int32_t)s->mark;
+	return absolute_unreported(s) >= (int32_t)s->threshold;
 }
 
 #define COMMON                                                                              \
-	.flags = SCHEME_BY_WRITE, .travels = "RDMA WRITE of a count",                       \
+	.flags = SCHEME_UPDATE_BY_WRITE, .carried_by = "RDMA WRITE of a count",             \
 	.reserved = "none: a WRITE takes no receive", .may_send = may_send, .heard = heard, \
-	.posted = absolute_posted, .wants_control = wants_control,                          \
-	.allowance = absolute_allowance, .hidden = absolute_hidden
+	.on_post = absolute_on_post, .update_is_due = update_is_due,                        \
+	.allowance = absolute_allowance, .unreported = absolute_unreported
 
 const struct scheme scheme_nccl = {
 	.name = "nccl",
 	COMMON,
 	.counted = "receives posted, one by one",
-	.told = "for each receive",
+	.reported = "for each receive",
 	.source = "NCCL net_ib",
-	.begin = begin_nccl,
-	.sending = sending_nccl,
+	.init = init_nccl,
+	.on_send = on_send_nccl,
 };
 
 const struct scheme scheme_perftest = {
 	.name = "perftest",
 	COMMON,
 	.counted = "messages",
-	.told = "at each third of the depth",
+	.reported = "at each third of the depth",
 	.source = "perftest send_bw",
-	.begin = begin_perftest,
-	.sending = sending_perftest,
+	.init = init_perftest,
+	.on_send = on_send_perftest,
 };

@@ -52,34 +52,35 @@ void scheme_begin(struct scheme_state *s, const struct scheme *scheme, uint32_t 
 	memset(s, 0, sizeof(*s));
 	s->scheme = scheme;
 	s->depth = depth;
-	scheme->begin(s);
+	scheme->init(s);
 }
 
-void uncounted_posted(struct scheme_state *s, enum flow_kind kind)
+void ignore_post(struct scheme_state *s, enum flow_kind kind)
 {
 	(void)s;
 	(void)kind;
 }
 
-bool wants_no_control(const struct scheme_state *s, bool waiting)
+bool no_update_is_due(const struct scheme_state *s, bool waiting)
 {
 	(void)s;
 	(void)waiting;
 	return false;
 }
 
-void increment_heard(struct scheme_state *s, enum flow_kind kind, const struct flow_news *news)
+void increment_on_receive(struct scheme_state *s, enum flow_kind kind,
+			  const struct flow_news *update)
 {
 	(void)kind;
-	s->credits += news->count;
+	s->credits += update->count;
 	if (s->credits > s->depth)
-		s->lied++;
+		s->bogus_updates++;
 }
 
-void increment_posted(struct scheme_state *s, enum flow_kind kind)
+void increment_on_post(struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;
-	s->untold++;
+	s->unreported++;
 }
 
 int32_t increment_allowance(const struct scheme_state *s)
@@ -87,23 +88,23 @@ int32_t increment_allowance(const struct scheme_state *s)
 	return (int32_t)s->credits;
 }
 
-int32_t increment_hidden(const struct scheme_state *s)
+int32_t increment_unreported(const struct scheme_state *s)
 {
-	return (int32_t)s->untold;
+	return (int32_t)s->unreported;
 }
 
-bool increment_wants_control(const struct scheme_state *s, bool waiting)
+bool increment_update_is_due(const struct scheme_state *s, bool waiting)
 {
 	(void)waiting;
-	return s->untold >= s->mark && s->credits > 0;
+	return s->unreported >= s->threshold && s->credits > 0;
 }
 
-void increment_tell(struct scheme_state *s, uint32_t maximum, struct flow_news *news)
+void increment_report(struct scheme_state *s, uint32_t maximum, struct flow_news *update)
 {
-	uint32_t told = at_most(maximum, s->untold);
+	uint32_t reported = at_most(maximum, s->unreported);
 
-	news->count = (uint16_t)told;
-	s->untold -= told;
+	update->count = (uint16_t)reported;
+	s->unreported -= reported;
 }
 
 /* Older limits are ignored, so updates may be lost or reordered. */
@@ -113,11 +114,11 @@ bool absolute_heard(struct scheme_state *s, uint32_t limit)
 		return false;
 	s->limit = limit;
 	if (s->limit - s->sent > s->depth)
-		s->lied++;
+		s->bogus_updates++;
 	return true;
 }
 
-void absolute_posted(struct scheme_state *s, enum flow_kind kind)
+void absolute_on_post(struct scheme_state *s, enum flow_kind kind)
 {
 	(void)kind;
 	s->posted++;
@@ -128,7 +129,7 @@ int32_t absolute_allowance(const struct scheme_state *s)
 	return (int32_t)(s->limit - s->sent);
 }
 
-int32_t absolute_hidden(const struct scheme_state *s)
+int32_t absolute_unreported(const struct scheme_state *s)
 {
-	return (int32_t)(s->depth + s->posted - s->told);
+	return (int32_t)(s->depth + s->posted - s->reported);
 }

@@ -5,15 +5,15 @@
 
 #include "station.h"
 
-bool station_shares(const struct scenario *sc, uint32_t side)
+bool endpoint_has_srq(const struct scenario *sc, uint32_t side)
 {
 	return sc->shared && side == 1;
 }
 
 /* A scheme that promises nothing per connection may use the whole SRQ. */
-uint32_t station_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side)
+uint32_t endpoint_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side)
 {
-	if (station_shares(sc, side) && scheme->flags & SCHEME_POOLS)
+	if (endpoint_has_srq(sc, side) && scheme->flags & SCHEME_SHARES_RECEIVES)
 		return station_receives(sc, scheme, side);
 	return sc->depth;
 }
@@ -22,39 +22,39 @@ uint32_t station_receives(const struct scenario *sc, const struct scheme *scheme
 {
 	uint32_t each = scheme_receives(scheme, sc->depth);
 
-	if (!station_shares(sc, side))
+	if (!endpoint_has_srq(sc, side))
 		return each;
-	if (scheme->flags & SCHEME_POOLS || sc->only_control)
+	if (scheme->flags & SCHEME_SHARES_RECEIVES || sc->only_control)
 		return at_least(1, each * sc->links * sc->shared_percent / 100);
 	return each * sc->links;
 }
 
-static bool is_counted(enum flow_op op)
+static bool consumes_receive(enum flow_op op)
 {
 	return op == OP_SEND || op == OP_WRITE_IMM;
 }
 
 /* Returns the first message of the plan from index on that consumes a receive (counted) or not. */
-static uint32_t skip_to(const struct station *st, const struct flow_link *l, uint32_t index,
-			bool counted)
+static uint32_t find_next(const struct station *st, const struct flow_link *l, uint32_t index,
+			  bool counted)
 {
 	uint32_t link = (uint32_t)(l - st->link);
 
 	if (!st->sc->mixed_percent)
 		return counted ? index : l->to_send;
 	while (index < l->to_send &&
-	       is_counted(scenario_op(st->sc, st->seed, st->side, link, index)) != counted)
+	       consumes_receive(scenario_op(st->sc, st->seed, st->side, link, index)) != counted)
 		index++;
 	return index;
 }
 
-static uint32_t counted_in_plan(const struct scenario *sc, uint64_t seed, uint32_t side,
-				uint32_t link)
+static uint32_t count_planned_receives(const struct scenario *sc, uint64_t seed, uint32_t side,
+				       uint32_t link)
 {
 	uint32_t counted = 0;
 
 	for (uint32_t i = 0; i < sc->count[side]; i++)
-		counted += is_counted(scenario_op(sc, seed, side, link, i));
+		counted += consumes_receive(scenario_op(sc, seed, side, link, i));
 	return counted;
 }
 
@@ -67,23 +67,23 @@ void station_begin(struct station *st, const struct scenario *sc, const struct s
 	st->seed = seed;
 	st->side = side;
 	st->link_count = sc->links;
-	st->shared = station_shares(sc, side);
+	st->shared = endpoint_has_srq(sc, side);
 	st->strict = !(scheme->flags & SCHEME_RNR_IS_PART) && !sc->unreliable;
 	st->mine = &ledger->side[side];
-	st->peers = &ledger->side[!side];
-	st->peer_seen = true;
+	st->peer_stats = &ledger->side[!side];
+	st->stats_shared = true;
 	for (uint32_t i = 0; i < sc->links; i++) {
 		struct flow_link *l = &st->link[i];
 		/* By negotiation each endpoint knows the depth of the peer's promise as well. */
-		uint32_t depth = station_depth(sc, scheme, sc->shared ? 1 : side);
+		uint32_t depth = endpoint_depth(sc, scheme, sc->shared ? 1 : side);
 
 		scheme_begin(&l->s, scheme, depth);
 		l->to_send = sc->count[side];
-		l->to_consume = counted_in_plan(sc, seed, !side, i);
+		l->to_consume = count_planned_receives(sc, seed, !side, i);
 		if (sc->shape == SHAPE_REQUESTS)
 			l->to_consume = sc->count[0];
-		l->next = skip_to(st, l, 0, true);
-		l->next_free = skip_to(st, l, 0, false);
+		l->next = find_next(st, l, 0, true);
+		l->next_uncounted = find_next(st, l, 0, false);
 		l->blocked_ns = NEVER;
 		st->total_to_consume += l->to_consume;
 	}
@@ -106,18 +106,18 @@ void station_start(struct station *st, uint64_t now)
 {
 	st->started_ns = st->last_finish_ns = now;
 	for (uint32_t i = 0; i < st->link_count; i++)
-		st->link[i].head_ns = st->link[i].room_ns = now;
+		st->link[i].ready_since_ns = st->link[i].last_response_ns = now;
 }
 
 /* ---- sending ---- */
 
-static uint32_t in_sq(const struct flow_link *l)
+static uint32_t sq_used(const struct flow_link *l)
 {
 	return l->sq_in - l->sq_out;
 }
 
 /* Time at which the next message is ready, or NEVER if it depends on another message. */
-static uint64_t head_ready_ns(const struct station *st, const struct flow_link *l)
+static uint64_t message_ready_ns(const struct station *st, const struct flow_link *l)
 {
 	if (l->next >= l->to_send)
 		return NEVER;
@@ -126,11 +126,11 @@ static uint64_t head_ready_ns(const struct station *st, const struct flow_link *
 	if (st->sc->shape == SHAPE_BURSTS)
 		return st->started_ns + scenario_burst_ns(st->sc, l->next);
 	if (st->sc->shape == SHAPE_REQUESTS)
-		return l->open_requests < st->sc->requests ? l->room_ns : NEVER;
-	return l->head_ns;
+		return l->outstanding_requests < st->sc->requests ? l->last_response_ns : NEVER;
+	return l->ready_since_ns;
 }
 
-static enum flow_kind head_kind(const struct station *st, const struct flow_link *l,
+static enum flow_kind next_kind(const struct station *st, const struct flow_link *l,
 				enum flow_op op)
 {
 	(void)l;
@@ -140,7 +140,7 @@ static enum flow_kind head_kind(const struct station *st, const struct flow_link
 }
 
 /* Ends a time in which the next message was blocked. */
-static void unblock(struct station *st, struct flow_link *l, uint64_t now)
+static void clear_blocked(struct station *st, struct flow_link *l, uint64_t now)
 {
 	uint64_t ns;
 
@@ -148,12 +148,12 @@ static void unblock(struct station *st, struct flow_link *l, uint64_t now)
 		return;
 	ns = now - l->blocked_ns;
 	st->result.blocked_ns += ns;
-	if (ns > st->result.longest_ns)
-		st->result.longest_ns = ns;
+	if (ns > st->result.max_blocked_ns)
+		st->result.max_blocked_ns = ns;
 	l->blocked_ns = NEVER;
 }
 
-static void block(struct station *st, struct flow_link *l, uint64_t now)
+static void set_blocked(struct station *st, struct flow_link *l, uint64_t now)
 {
 	if (l->blocked_ns != NEVER)
 		return;
@@ -162,51 +162,51 @@ static void block(struct station *st, struct flow_link *l, uint64_t now)
 }
 
 /* Counts a message for the judge, independently of the scheme's counts; detects overruns. */
-static void check_promise(struct station *st, struct flow_link *l, enum flow_kind kind)
+static void count_sent(struct station *st, struct flow_link *l, enum flow_kind kind)
 {
 	uint32_t link = (uint32_t)(l - st->link);
 	uint64_t sent = 0, posted;
 
 	ledger_add(&st->mine->sent_all, 1);
 	ledger_add(&st->mine->sent[link], 1);
-	if (!st->peer_seen)
+	if (!st->stats_shared)
 		return;
-	if (station_shares(st->sc, !st->side)) {
+	if (endpoint_has_srq(st->sc, !st->side)) {
 		for (uint32_t i = 0; i < st->link_count; i++)
-			sent += ledger_get(&st->mine->sent[i]);
+			sent += stats_get(&st->mine->sent[i]);
 		link = 0;
 	} else {
-		sent = ledger_get(&st->mine->sent[link]);
+		sent = stats_get(&st->mine->sent[link]);
 	}
-	posted = ledger_get(&st->peers->posted[link]);
+	posted = stats_get(&st->peer_stats->posted[link]);
 	if (sent > posted && !(kind == FLOW_CONTROL && st->scheme->flags & SCHEME_OVER_BY_ACK))
 		ledger_add(&st->mine->overruns, 1);
 }
 
-static void hand_out(struct station *st, struct flow_link *l, struct flow_message *out,
-		     uint64_t now)
+static void send_message(struct station *st, struct flow_link *l, struct flow_message *out,
+			 uint64_t now)
 {
-	bool by_write = out->kind == FLOW_CONTROL && st->scheme->flags & SCHEME_BY_WRITE;
+	bool by_write = out->kind == FLOW_CONTROL && st->scheme->flags & SCHEME_UPDATE_BY_WRITE;
 
 	out->link = (uint32_t)(l - st->link);
 	out->posted_ns = now;
-	out->news = (struct flow_news){ 0 };
-	if (is_counted(out->op)) {
-		st->scheme->sending(&l->s, out->kind, &out->news);
+	out->update = (struct flow_news){ 0 };
+	if (consumes_receive(out->op)) {
+		st->scheme->on_send(&l->s, out->kind, &out->update);
 		if (by_write)
 			out->op = OP_WRITE;
 		else
-			check_promise(st, l, out->kind);
+			count_sent(st, l, out->kind);
 	}
 	if (out->kind == FLOW_CONTROL) {
-		l->control_in_flight++;
+		l->updates_in_flight++;
 		st->result.control_sent++;
 		ledger_add(&st->mine->control_sent, 1);
 	} else {
 		st->result.data_sent++;
 		ledger_add(&st->mine->data_sent, 1);
-		if (!st->result.begun_ns)
-			st->result.begun_ns = now;
+		if (!st->result.first_sent_ns)
+			st->result.first_sent_ns = now;
 	}
 	l->sq[l->sq_in++ % STATION_SQ] = *out;
 }
@@ -215,65 +215,66 @@ static void hand_out(struct station *st, struct flow_link *l, struct flow_messag
  * Selects the next application message that consumes a receive.  Returns false if there is none, or
  * if it may not be sent; then it is blocked.
  */
-static bool next_counted(struct station *st, struct flow_link *l, uint64_t now,
-			 struct flow_message *out)
+static bool select_counted(struct station *st, struct flow_link *l, uint64_t now,
+			   struct flow_message *out)
 {
-	uint64_t ready = head_ready_ns(st, l);
+	uint64_t ready = message_ready_ns(st, l);
 	uint32_t link = (uint32_t)(l - st->link);
 
-	if (l->answers_in != l->answers_out) {
+	if (l->responses_in != l->responses_out) {
 		out->op = OP_SEND;
 		out->kind = FLOW_RESPONSE;
-		out->ready_ns = l->answers[l->answers_out % STATION_ANSWERS];
+		out->ready_ns = l->responses[l->responses_out % STATION_ANSWERS];
 	} else if (ready <= now) {
 		out->op = scenario_op(st->sc, st->seed, st->side, link, l->next);
-		out->kind = head_kind(st, l, out->op);
+		out->kind = next_kind(st, l, out->op);
 		out->ready_ns = ready;
 	} else {
 		return false;
 	}
 	if (!st->scheme->may_send(&l->s, out->kind)) {
-		block(st, l, now);
+		set_blocked(st, l, now);
 		return false;
 	}
-	unblock(st, l, now);
+	clear_blocked(st, l, now);
 	if (out->kind == FLOW_RESPONSE) {
-		l->answers_out++;
+		l->responses_out++;
 		return true;
 	}
 	if (out->kind == FLOW_REQUEST)
-		l->open_requests++;
-	l->next = skip_to(st, l, l->next + 1, true);
-	l->head_ns = now;
+		l->outstanding_requests++;
+	l->next = find_next(st, l, l->next + 1, true);
+	l->ready_since_ns = now;
 	return true;
 }
 
 /* Selects the next WRITE or READ; it may pass a blocked message by up to STATION_APP_QUEUE. */
-static bool next_free(struct station *st, struct flow_link *l, uint64_t now,
-		      struct flow_message *out)
+static bool select_uncounted(struct station *st, struct flow_link *l, uint64_t now,
+			     struct flow_message *out)
 {
-	if (l->next_free >= l->to_send || l->next_free >= l->next + STATION_APP_QUEUE)
+	if (l->next_uncounted >= l->to_send || l->next_uncounted >= l->next + STATION_APP_QUEUE)
 		return false;
 	/* Keep the order of the plan unless a message is blocked. */
-	if (l->next_free > l->next && l->blocked_ns == NEVER)
+	if (l->next_uncounted > l->next && l->blocked_ns == NEVER)
 		return false;
-	out->op = scenario_op(st->sc, st->seed, st->side, (uint32_t)(l - st->link), l->next_free);
+	out->op = scenario_op(st->sc, st->seed, st->side, (uint32_t)(l - st->link),
+			      l->next_uncounted);
 	out->kind = FLOW_DATA;
 	out->ready_ns = now;
-	l->next_free = skip_to(st, l, l->next_free + 1, false);
+	l->next_uncounted = find_next(st, l, l->next_uncounted + 1, false);
 	return true;
 }
 
-static bool app_waits(const struct station *st, const struct flow_link *l, uint64_t now)
+static bool app_has_message(const struct station *st, const struct flow_link *l, uint64_t now)
 {
-	return l->answers_in != l->answers_out || head_ready_ns(st, l) <= now;
+	return l->responses_in != l->responses_out || message_ready_ns(st, l) <= now;
 }
 
-static bool may_control(const struct station *st, const struct flow_link *l)
+static bool may_send_update(const struct station *st, const struct flow_link *l)
 {
 	/* Updates by WRITE may be in flight together: a later one replaces an earlier one. */
-	return in_sq(l) < STATION_SQ &&
-	       (!l->control_in_flight || st->scheme->flags & SCHEME_BY_WRITE);
+	return sq_used(l) < STATION_SQ &&
+	       (!l->updates_in_flight || st->scheme->flags & SCHEME_UPDATE_BY_WRITE);
 }
 
 bool station_next(struct station *st, uint32_t link, uint64_t now, struct flow_message *out)
@@ -281,31 +282,32 @@ bool station_next(struct station *st, uint32_t link, uint64_t now, struct flow_m
 	struct flow_link *l = &st->link[link];
 
 	*out = (struct flow_message){ .bytes = st->sc->bytes };
-	if (may_control(st, l) && st->scheme->wants_control(&l->s, app_waits(st, l, now))) {
+	if (may_send_update(st, l) &&
+	    st->scheme->update_is_due(&l->s, app_has_message(st, l, now))) {
 		out->op = OP_SEND;
 		out->kind = FLOW_CONTROL;
 		out->bytes = 0;
 		out->ready_ns = now;
-		hand_out(st, l, out, now);
+		send_message(st, l, out, now);
 		return true;
 	}
-	if (in_sq(l) >= STATION_SQ - STATION_SQ_CONTROL) {
-		if (app_waits(st, l, now))
-			block(st, l, now);
+	if (sq_used(l) >= STATION_SQ - STATION_SQ_CONTROL) {
+		if (app_has_message(st, l, now))
+			set_blocked(st, l, now);
 		return false;
 	}
-	if (l->next_free < l->next && next_free(st, l, now, out)) {
-		hand_out(st, l, out, now);
+	if (l->next_uncounted < l->next && select_uncounted(st, l, now, out)) {
+		send_message(st, l, out, now);
 		return true;
 	}
-	if (next_counted(st, l, now, out) || next_free(st, l, now, out)) {
-		hand_out(st, l, out, now);
+	if (select_counted(st, l, now, out) || select_uncounted(st, l, now, out)) {
+		send_message(st, l, out, now);
 		return true;
 	}
 	return false;
 }
 
-static void sample(struct samples *samples, uint64_t ns)
+static void add_sample(struct samples *samples, uint64_t ns)
 {
 	if (samples->count < STATION_SAMPLES)
 		samples->ns[samples->count++] = (uint32_t)(ns > UINT32_MAX ? UINT32_MAX : ns);
@@ -318,28 +320,29 @@ void station_completed(struct station *st, uint32_t link, uint64_t now)
 
 	assert(l->sq_in != l->sq_out);
 	if (m->kind == FLOW_CONTROL)
-		l->control_in_flight--;
-	else if (!is_counted(m->op))
-		sample(&st->free_latency, now - m->ready_ns);
+		l->updates_in_flight--;
+	else if (!consumes_receive(m->op))
+		add_sample(&st->free_latency, now - m->ready_ns);
 	l->sq_out++;
 }
 
 /* ---- receiving ---- */
 
 /* Checks that the allowance is at most the number of posted receives; it may lag behind. */
-static void check_view(struct station *st, struct flow_link *l)
+static void check_allowance(struct station *st, struct flow_link *l)
 {
 	uint32_t link = (uint32_t)(l - st->link);
 	int64_t allowed, there;
 
-	if (l->s.lied) {
-		ledger_add(&st->mine->lied, l->s.lied);
-		l->s.lied = 0;
+	if (l->s.bogus_updates) {
+		ledger_add(&st->mine->bogus_updates, l->s.bogus_updates);
+		l->s.bogus_updates = 0;
 	}
-	if (!st->peer_seen || !st->strict || !st->scheme->allowance || st->sc->shared)
+	if (!st->stats_shared || !st->strict || !st->scheme->allowance || st->sc->shared)
 		return;
 	allowed = st->scheme->allowance(&l->s);
-	there = (int64_t)(ledger_get(&st->peers->posted[link]) - ledger_get(&st->mine->sent[link]));
+	there = (int64_t)(stats_get(&st->peer_stats->posted[link]) -
+			  stats_get(&st->mine->sent[link]));
 	if (allowed > 0 && allowed > there)
 		ledger_add(&st->mine->excess, 1);
 }
@@ -349,8 +352,8 @@ void station_arrived(struct station *st, const struct flow_message *message, boo
 {
 	struct flow_link *l = &st->link[message->link];
 
-	st->scheme->heard(&l->s, message->kind, &message->news);
-	check_view(st, l);
+	st->scheme->heard(&l->s, message->kind, &message->update);
+	check_allowance(st, l);
 	if (!taken)
 		return;
 	ledger_add(&st->mine->arrived, 1);
@@ -368,7 +371,7 @@ void station_arrived(struct station *st, const struct flow_message *message, boo
 					  .kind = message->kind };
 }
 
-static uint64_t finish_ns(const struct station *st)
+static uint64_t next_finish_ns(const struct station *st)
 {
 	const struct waiting_message *m = &st->inbox[st->inbox_out % STATION_INBOX];
 	uint64_t from = m->arrived_ns, open = st->started_ns + st->sc->pause_ns;
@@ -382,7 +385,7 @@ static uint64_t finish_ns(const struct station *st)
 	return from + scenario_service_ns(st->sc, st->seed, st->side, st->consumed_number);
 }
 
-static void consume(struct station *st, const struct waiting_message *m, uint64_t finished)
+static void consume_message(struct station *st, const struct waiting_message *m, uint64_t finished)
 {
 	struct flow_link *l = &st->link[m->link];
 
@@ -392,34 +395,34 @@ static void consume(struct station *st, const struct waiting_message *m, uint64_
 	st->last_finish_ns = finished;
 	st->result.consumed++;
 	st->result.consumed_bytes += st->sc->bytes;
-	st->result.ended_ns = finished;
+	st->result.last_consumed_ns = finished;
 	ledger_add(&st->mine->consumed, 1);
 	if (st->result.consumed * 2 == st->total_to_consume)
 		for (uint32_t i = 0; i < st->link_count; i++)
 			st->half_consumed[i] = st->link[i].consumed;
 	if (m->kind == FLOW_REQUEST) {
-		l->answers[l->answers_in++ % STATION_ANSWERS] = m->ready_ns;
+		l->responses[l->responses_in++ % STATION_ANSWERS] = m->ready_ns;
 		return;
 	}
 	if (m->kind == FLOW_RESPONSE) {
-		l->open_requests--;
-		l->room_ns = finished;
+		l->outstanding_requests--;
+		l->last_response_ns = finished;
 	}
-	sample(&st->latency, finished > m->ready_ns ? finished - m->ready_ns : 0);
+	add_sample(&st->latency, finished > m->ready_ns ? finished - m->ready_ns : 0);
 }
 
 void station_advance(struct station *st, uint64_t now)
 {
 	uint64_t finished;
 
-	while ((finished = finish_ns(st)) <= now) {
+	while ((finished = next_finish_ns(st)) <= now) {
 		struct waiting_message m = st->inbox[st->inbox_out++ % STATION_INBOX];
 
-		consume(st, &m, finished);
+		consume_message(st, &m, finished);
 	}
 }
 
-static uint32_t freed(const struct flow_link *l)
+static uint32_t count_freed(const struct flow_link *l)
 {
 	uint32_t all = 0;
 
@@ -434,7 +437,7 @@ uint32_t station_to_post(const struct station *st, uint32_t link)
 
 	/* An SRQ is refilled immediately, since other connections use it. */
 	if (st->shared || l->posted <= scheme_refill_at(st->scheme, l->s.depth))
-		return freed(l);
+		return count_freed(l);
 	return 0;
 }
 
@@ -442,23 +445,23 @@ void station_posted(struct station *st, uint32_t link, uint32_t count)
 {
 	struct flow_link *l = &st->link[link];
 
-	assert(count == freed(l));
+	assert(count == count_freed(l));
 	l->posted += count;
 	ledger_add(&st->mine->posted[st->shared ? 0 : link], count);
 	for (unsigned int kind = 0; kind < FLOW_KINDS; kind++)
 		for (; l->freed[kind]; l->freed[kind]--)
-			st->scheme->posted(&l->s, (enum flow_kind)kind);
+			st->scheme->on_post(&l->s, (enum flow_kind)kind);
 }
 
 /* ---- queries of the loop ---- */
 
 uint64_t station_deadline(const struct station *st)
 {
-	uint64_t deadline = finish_ns(st);
+	uint64_t deadline = next_finish_ns(st);
 
 	for (uint32_t i = 0; i < st->link_count; i++) {
 		const struct flow_link *l = &st->link[i];
-		uint64_t ready = head_ready_ns(st, l);
+		uint64_t ready = message_ready_ns(st, l);
 
 		if (ready < deadline && l->blocked_ns == NEVER)
 			deadline = ready;
@@ -470,10 +473,10 @@ bool station_done(const struct station *st)
 {
 	for (uint32_t i = 0; i < st->link_count; i++) {
 		const struct flow_link *l = &st->link[i];
-		uint32_t app_in_sq = in_sq(l) - l->control_in_flight;
+		uint32_t app_in_sq = sq_used(l) - l->updates_in_flight;
 
-		if (l->next < l->to_send || l->next_free < l->to_send ||
-		    l->consumed < l->to_consume || l->answers_in != l->answers_out || app_in_sq)
+		if (l->next < l->to_send || l->next_uncounted < l->to_send ||
+		    l->consumed < l->to_consume || l->responses_in != l->responses_out || app_in_sq)
 			return false;
 	}
 	return true;
@@ -484,12 +487,12 @@ bool station_quiet(const struct station *st)
 	if (station_deadline(st) != NEVER)
 		return false;
 	for (uint32_t i = 0; i < st->link_count; i++)
-		if (in_sq(&st->link[i]) || station_to_post(st, i))
+		if (sq_used(&st->link[i]) || station_to_post(st, i))
 			return false;
 	return true;
 }
 
-void station_explain(const struct station *st, char *text, uint32_t size)
+void endpoint_explain(const struct station *st, char *text, uint32_t size)
 {
 	for (uint32_t i = 0; i < st->link_count; i++) {
 		const struct flow_link *l = &st->link[i];
@@ -501,7 +504,7 @@ void station_explain(const struct station *st, char *text, uint32_t size)
 			 "not told",
 			 l->next, l->to_send,
 			 st->scheme->allowance ? (int)st->scheme->allowance(&l->s) : 0,
-			 st->scheme->hidden ? (unsigned int)st->scheme->hidden(&l->s) : 0);
+			 st->scheme->unreported ? (unsigned int)st->scheme->unreported(&l->s) : 0);
 		return;
 	}
 	snprintf(text, size, "it waits for the peer");

@@ -25,7 +25,7 @@ enum {
 struct flow_message {
 	enum flow_op op;
 	enum flow_kind kind;
-	struct flow_news news;
+	struct flow_news update;
 	uint32_t link, bytes;
 	uint64_t ready_ns;  /* time at which the application had it, by the first sender's clock */
 	uint64_t posted_ns; /* local only: time at which station_next() returned it */
@@ -38,19 +38,18 @@ struct samples {
 
 struct flow_link {
 	struct scheme_state s;
-	uint32_t to_send, next; /* messages of the plan: number, and next counted one to send */
-	uint32_t next_free;	/* next WRITE or READ of the plan to send */
+	uint32_t to_send, next;	 /* messages of the plan: number, and next counted one to send */
+	uint32_t next_uncounted; /* next WRITE or READ of the plan to send */
 	uint32_t to_consume, consumed;
-	uint32_t open_requests;
-	uint64_t head_ns;    /* time at which the next message was ready */
-	uint64_t room_ns;    /* time of the last response */
-	uint64_t blocked_ns; /* time since which the next message is blocked, or NEVER */
-	uint64_t answers[STATION_ANSWERS]; /* ready_ns of requests to be answered, a ring */
-	uint32_t answers_in, answers_out;
-	uint32_t control_in_flight;
+	uint32_t outstanding_requests;
+	uint64_t ready_since_ns;   /* time at which the next message was ready */
+	uint64_t last_response_ns; /* time of the last response */
+	uint64_t blocked_ns;	   /* time since which the next message is blocked, or NEVER */
+	uint64_t responses[STATION_ANSWERS]; /* ready_ns of requests to be answered, a ring */
+	uint32_t responses_in, responses_out;
+	uint32_t updates_in_flight;
 	uint32_t posted;	    /* receives posted at present */
 	uint32_t freed[FLOW_KINDS]; /* free buffers to be reposted, by kind of the message */
-	uint64_t receives_taken;
 	struct flow_message sq[STATION_SQ]; /* messages posted and not completed, a ring */
 	uint32_t sq_in, sq_out;
 };
@@ -68,25 +67,25 @@ struct station {
 	uint32_t side, link_count;
 	bool shared; /* this side has an SRQ */
 	bool strict; /* exceeding the posted receives is a fault */
-	struct side_ledger *mine, *peers;
-	bool peer_seen; /* the peer's ledger is shared memory */
+	struct side_ledger *mine, *peer_stats;
+	bool stats_shared; /* the peer's ledger is shared memory */
 	uint64_t started_ns, last_finish_ns;
 	uint32_t inbox_in, inbox_out, consumed_number;
 	uint64_t total_to_consume;
 	uint32_t half_consumed[FLOW_LINKS];
-	struct side_result result;
+	struct endpoint_result result;
 	struct flow_link link[FLOW_LINKS];
 	struct waiting_message inbox[STATION_INBOX];
 	struct samples latency, free_latency;
 };
 
 /*
- * station_receives(): number of receives of a connection, or of the SRQ.  station_depth(): number
- * promised to a connection.  station_shares(): true if the side has an SRQ.
+ * station_receives(): number of receives of a connection, or of the SRQ.  endpoint_depth(): number
+ * promised to a connection.  endpoint_has_srq(): true if the side has an SRQ.
  */
 uint32_t station_receives(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
-uint32_t station_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
-bool station_shares(const struct scenario *sc, uint32_t side);
+uint32_t endpoint_depth(const struct scenario *sc, const struct scheme *scheme, uint32_t side);
+bool endpoint_has_srq(const struct scenario *sc, uint32_t side);
 
 void station_begin(struct station *st, const struct scenario *sc, const struct scheme *scheme,
 		   uint64_t seed, uint32_t side, struct ledger *ledger);
@@ -117,7 +116,7 @@ bool station_done(const struct station *st);
 /* Returns true if nothing can happen without an event: no deadline, nothing posted or to post. */
 bool station_quiet(const struct station *st);
 /* Writes the reason why the next message may not be sent. */
-void station_explain(const struct station *st, char *text, uint32_t size);
+void endpoint_explain(const struct station *st, char *text, uint32_t size);
 /* Computes the results and writes them to the ledger. */
 void station_end(struct station *st);
 

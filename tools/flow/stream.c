@@ -11,7 +11,7 @@
 #include "stream.h"
 
 /* Socket calls of the kernel and of librdmacm. */
-static const struct stream_calls {
+static const struct stream_ops {
 	int (*socket)(int domain, int type, int protocol);
 	int (*bind)(int fd, const struct sockaddr *address, socklen_t length);
 	int (*listen)(int fd, int backlog);
@@ -28,26 +28,26 @@ static const struct stream_calls {
 	  rclose },
 };
 
-static const struct stream_calls *calls_of(struct stream stream)
+static const struct stream_ops *ops_of(struct stream stream)
 {
 	return &calls[stream.rdma_cm];
 }
 
-static int give_up(struct stream *stream)
+static int close_failed(struct stream *stream)
 {
 	int error = errno;
 
 	if (stream->fd >= 0)
-		calls_of(*stream)->close(stream->fd);
+		ops_of(*stream)->close(stream->fd);
 	stream->fd = -1;
 	errno = error;
 	return -1;
 }
 
-static bool make(struct stream *stream, bool rdma_cm, int family)
+static bool create_socket(struct stream *stream, bool rdma_cm, int family)
 {
 	stream->rdma_cm = rdma_cm;
-	stream->fd = calls_of(*stream)->socket(family, SOCK_STREAM, 0);
+	stream->fd = ops_of(*stream)->socket(family, SOCK_STREAM, 0);
 	return stream->fd >= 0;
 }
 
@@ -55,20 +55,20 @@ int stream_listen(struct stream *listener, bool rdma_cm, int port)
 {
 	const struct sockaddr_in6 any = { .sin6_family = AF_INET6,
 					  .sin6_port = htons((uint16_t)port) };
-	const struct stream_calls *its = &calls[rdma_cm];
+	const struct stream_ops *ops = &calls[rdma_cm];
 	const int on = 1, off = 0;
 
-	if (!make(listener, rdma_cm, AF_INET6))
+	if (!create_socket(listener, rdma_cm, AF_INET6))
 		return -1;
-	its->setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	its->setsockopt(listener->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (its->bind(listener->fd, (const struct sockaddr *)&any, sizeof(any)) ||
-	    its->listen(listener->fd, 1))
-		return give_up(listener);
+	ops->setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	ops->setsockopt(listener->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (ops->bind(listener->fd, (const struct sockaddr *)&any, sizeof(any)) ||
+	    ops->listen(listener->fd, 1))
+		return close_failed(listener);
 	return 0;
 }
 
-static int without_delay(struct stream *stream)
+static int set_nodelay(struct stream *stream)
 {
 	const int on = 1;
 
@@ -76,16 +76,16 @@ static int without_delay(struct stream *stream)
 		return -1;
 	if (!stream->rdma_cm)
 		fcntl(stream->fd, F_SETFD, FD_CLOEXEC);
-	calls_of(*stream)->setsockopt(stream->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	ops_of(*stream)->setsockopt(stream->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	return 0;
 }
 
 int stream_accept(struct stream *stream, struct stream *listener)
 {
 	stream->rdma_cm = listener->rdma_cm;
-	stream->fd = calls_of(*listener)->accept(listener->fd, NULL, NULL);
-	give_up(listener);
-	return without_delay(stream);
+	stream->fd = ops_of(*listener)->accept(listener->fd, NULL, NULL);
+	close_failed(listener);
+	return set_nodelay(stream);
 }
 
 int stream_connect(struct stream *stream, bool rdma_cm, const char *host, int port)
@@ -100,28 +100,28 @@ int stream_connect(struct stream *stream, bool rdma_cm, const char *host, int po
 		return -1;
 	}
 	for (a = found; a && stream->fd < 0; a = a->ai_next)
-		if (make(stream, rdma_cm, a->ai_family) &&
-		    calls_of(*stream)->connect(stream->fd, a->ai_addr, a->ai_addrlen))
-			give_up(stream);
+		if (create_socket(stream, rdma_cm, a->ai_family) &&
+		    ops_of(*stream)->connect(stream->fd, a->ai_addr, a->ai_addrlen))
+			close_failed(stream);
 	freeaddrinfo(found);
-	return without_delay(stream);
+	return set_nodelay(stream);
 }
 
 void stream_close(struct stream stream)
 {
 	/* rshutdown() waits until the peer has received all data; close(2) does not need this. */
 	if (stream.rdma_cm)
-		calls_of(stream)->shutdown(stream.fd, SHUT_RDWR);
-	calls_of(stream)->close(stream.fd);
+		ops_of(stream)->shutdown(stream.fd, SHUT_RDWR);
+	ops_of(stream)->close(stream.fd);
 }
 
 /* Sends or receives all count bytes.  Returns 0 or -1. */
-static int move_all(struct stream stream, char *bytes, size_t count, bool send)
+static int transfer_all(struct stream stream, char *bytes, size_t count, bool send)
 {
 	for (size_t done = 0; done < count;) {
-		ssize_t n = send ? calls_of(stream)->send(stream.fd, bytes + done, count - done,
-							  MSG_NOSIGNAL)
-				 : calls_of(stream)->recv(stream.fd, bytes + done, count - done, 0);
+		ssize_t n = send ? ops_of(stream)->send(stream.fd, bytes + done, count - done,
+							MSG_NOSIGNAL)
+				 : ops_of(stream)->recv(stream.fd, bytes + done, count - done, 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -134,15 +134,15 @@ static int move_all(struct stream stream, char *bytes, size_t count, bool send)
 
 int stream_send(struct stream stream, const void *bytes, size_t count)
 {
-	return move_all(stream, (char *)bytes, count, true);
+	return transfer_all(stream, (char *)bytes, count, true);
 }
 
 int stream_receive(struct stream stream, void *bytes, size_t count)
 {
-	return move_all(stream, bytes, count, false);
+	return transfer_all(stream, bytes, count, false);
 }
 
 ssize_t stream_peek(struct stream stream, void *bytes, size_t count)
 {
-	return calls_of(stream)->recv(stream.fd, bytes, count, MSG_PEEK | MSG_DONTWAIT);
+	return ops_of(stream)->recv(stream.fd, bytes, count, MSG_PEEK | MSG_DONTWAIT);
 }

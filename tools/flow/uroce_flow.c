@@ -82,7 +82,7 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-__attribute__((format(printf, 1, 2), noreturn)) static void refuse(const char *format, ...)
+__attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *format, ...)
 {
 	va_list arguments;
 
@@ -94,7 +94,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void refuse(const char *f
 	exit(2);
 }
 
-static uint64_t number(const char *name, const char *text, uint64_t minimum, uint64_t maximum)
+static uint64_t parse_number(const char *name, const char *text, uint64_t minimum, uint64_t maximum)
 {
 	char *end;
 	unsigned long long value;
@@ -102,66 +102,67 @@ static uint64_t number(const char *name, const char *text, uint64_t minimum, uin
 	errno = 0;
 	value = strtoull(text, &end, 10);
 	if (errno || end == text || *end || *text == '-' || value < minimum || value > maximum)
-		refuse("--%s is a number from %llu to %llu, not \"%s\"", name,
-		       (unsigned long long)minimum, (unsigned long long)maximum, text);
+		fail("--%s is a number from %llu to %llu, not \"%s\"", name,
+		     (unsigned long long)minimum, (unsigned long long)maximum, text);
 	return value;
 }
 
-static const char *one_of(const char *name, const char *text, const char *const *words)
+static const char *check_choice(const char *name, const char *text, const char *const *words)
 {
 	for (; *words; words++)
 		if (!strcmp(text, *words))
 			return text;
-	refuse("--%s does not know \"%s\"", name, text);
+	fail("--%s does not know \"%s\"", name, text);
 }
 
 /* Handles options with a number.  Returns false for other options. */
-static bool take_number(struct settings *s, int option, const char *text)
+static bool set_number_option(struct settings *s, int option, const char *text)
 {
 	switch (option) {
 	case 'e':
-		s->run.seed = number("seed", text, 0, UINT32_MAX);
+		s->run.seed = parse_number("seed", text, 0, UINT32_MAX);
 		return true;
 	case 'd':
-		s->depth = (uint32_t)number("depth", text, MIN_DEPTH, MAX_DEPTH);
+		s->depth = (uint32_t)parse_number("depth", text, MIN_DEPTH, MAX_DEPTH);
 		return true;
 	case 'b':
-		s->bytes = (uint32_t)number("bytes", text, HEADER_BYTES, DEVICE_SCRATCH);
+		s->bytes = (uint32_t)parse_number("bytes", text, HEADER_BYTES, DEVICE_SCRATCH);
 		return true;
 	case 'n':
-		s->count = (uint32_t)number("count", text, 1, MAX_COUNT);
+		s->count = (uint32_t)parse_number("count", text, 1, MAX_COUNT);
 		return true;
 	case 'v':
-		s->service_us = (uint32_t)number("service", text, 0, 1000000) + 1;
+		s->service_us = (uint32_t)parse_number("service", text, 0, 1000000) + 1;
 		return true;
 	case 'I':
-		s->run.device.port = (int)number("ib-port", text, 1, 255);
+		s->run.device.port = (int)parse_number("ib-port", text, 1, 255);
 		return true;
 	case 'g':
-		s->run.device.gid_index = (int)number("gid", text, 0, 255);
+		s->run.device.gid_index = (int)parse_number("gid", text, 0, 255);
 		return true;
 	case 'r':
-		s->run.device.rnr_timer = (uint32_t)number("rnr-timer", text, 0, 31);
+		s->run.device.rnr_timer = (uint32_t)parse_number("rnr-timer", text, 0, 31);
 		return true;
 	case 't':
-		s->run.device.timeout = (uint32_t)number("timeout", text, 0, 31);
+		s->run.device.timeout = (uint32_t)parse_number("timeout", text, 0, 31);
 		return true;
 	case 'P':
-		s->run.patience_ns = number("patience", text, 1, 3600) * UINT64_C(1000000000);
+		s->run.stall_timeout_ns =
+			parse_number("patience", text, 1, 3600) * UINT64_C(1000000000);
 		return true;
 	case 'p':
-		s->port = (int)number("port", text, 1, 65535);
+		s->port = (int)parse_number("port", text, 1, 65535);
 		return true;
 	default:
 		return false;
 	}
 }
 
-static void take_option(struct settings *s, int option, const char *text)
+static void set_option(struct settings *s, int option, const char *text)
 {
 	static const char *const sources[] = { "auto", "uroce-stat", "sysfs", "none", NULL };
 
-	if (take_number(s, option, text))
+	if (set_number_option(s, option, text))
 		return;
 	switch (option) {
 	case 'a':
@@ -170,12 +171,12 @@ static void take_option(struct settings *s, int option, const char *text)
 	case 's':
 		s->scheme = text;
 		if (!scheme_find(text))
-			refuse("there is no scheme \"%s\"; --list shows them", text);
+			fail("there is no scheme \"%s\"; --list shows them", text);
 		break;
 	case 'c':
 		s->scenario = text;
 		if (!scenario_find(text))
-			refuse("there is no scenario \"%s\"; --list shows them", text);
+			fail("there is no scenario \"%s\"; --list shows them", text);
 		break;
 	case 'l':
 		s->list = true;
@@ -190,7 +191,7 @@ static void take_option(struct settings *s, int option, const char *text)
 		s->run.device.name = text;
 		break;
 	case 'C':
-		s->run.counters = one_of("counters", text, sources);
+		s->run.counters = check_choice("counters", text, sources);
 		break;
 	case 'S':
 		s->server = true;
@@ -224,7 +225,7 @@ static void find_uroce_stat(struct settings *s)
 
 /* ---- running ---- */
 
-static struct scenario adjusted(const struct settings *s, const struct scenario *base)
+static struct scenario apply_settings(const struct settings *s, const struct scenario *base)
 {
 	struct scenario sc = *base;
 
@@ -240,7 +241,8 @@ static struct scenario adjusted(const struct settings *s, const struct scenario 
 	return sc;
 }
 
-static const struct flow_control_pair *prediction(const char *scenario, const char *scheme)
+static const struct flow_control_pair *find_negative_control(const char *scenario,
+							     const char *scheme)
 {
 	for (const struct flow_control_pair *p = control_pairs; p->scenario; p++)
 		if (!strcmp(p->scenario, scenario) && !strcmp(p->scheme, scheme))
@@ -248,12 +250,12 @@ static const struct flow_control_pair *prediction(const char *scenario, const ch
 	return NULL;
 }
 
-static void show(const struct settings *s, const struct run_result *result)
+static void print_result(const struct settings *s, const struct run_result *result)
 {
 	if (s->json)
 		return;
 	report_row(stdout, result);
-	report_end(stdout, result);
+	report_details(stdout, result);
 	fflush(stdout);
 }
 
@@ -265,10 +267,10 @@ static void run_one(const struct settings *s, const struct scheme *scheme,
 	if (result_count == RESULTS)
 		return;
 	if (run_pair(&s->run, scheme, sc, result))
-		refuse("cannot start both ends: %s", strerror(errno));
-	result->predicted = prediction(sc->name, scheme->name);
+		fail("cannot start both ends: %s", strerror(errno));
+	result->predicted = find_negative_control(sc->name, scheme->name);
 	result_count++;
-	show(s, result);
+	print_result(s, result);
 }
 
 static void run_matrix(const struct settings *s)
@@ -276,15 +278,15 @@ static void run_matrix(const struct settings *s)
 	static const uint32_t depths[] = { 4, 8, 32, 128 };
 
 	for (const struct scenario *sc = scenarios; sc->name; sc++) {
-		struct scenario its = adjusted(s, sc);
+		struct scenario its = apply_settings(s, sc);
 
 		for (const struct scheme *const *scheme = schemes; *scheme; scheme++)
-			if (prediction(sc->name, (*scheme)->name) ||
+			if (find_negative_control(sc->name, (*scheme)->name) ||
 			    !(sc->only_control || (*scheme)->flags & SCHEME_CONTROL))
 				run_one(s, *scheme, &its);
 	}
 	for (unsigned int i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
-		struct scenario its = adjusted(s, scenario_find("one-way"));
+		struct scenario its = apply_settings(s, scenario_find("one-way"));
 
 		its.depth = depths[i];
 		for (const struct scheme *const *scheme = schemes; *scheme; scheme++)
@@ -293,9 +295,10 @@ static void run_matrix(const struct settings *s)
 	}
 }
 
-static void run_some(const struct settings *s)
+static void run_selected(const struct settings *s)
 {
-	struct scenario sc = adjusted(s, scenario_find(s->scenario ? s->scenario : "one-way"));
+	struct scenario sc =
+		apply_settings(s, scenario_find(s->scenario ? s->scenario : "one-way"));
 
 	for (const struct scheme *const *scheme = schemes; *scheme; scheme++)
 		if (s->scheme ? !strcmp((*scheme)->name, s->scheme)
@@ -304,35 +307,36 @@ static void run_some(const struct settings *s)
 }
 
 /* Opens the out-of-band stream to the peer.  Returns 0, or -1 with errno. */
-static int meet(const struct settings *s, struct stream *stream)
+static int open_stream(const struct settings *s, struct stream *stream)
 {
 	struct stream listener;
 
 	if (!s->server)
 		return stream_connect(stream, s->rdma_cm, s->host, s->port);
 	if (stream_listen(&listener, s->rdma_cm, s->port))
-		refuse("%s port %d: %s", s->rdma_cm ? "RDMA" : "TCP", s->port, strerror(errno));
+		fail("%s port %d: %s", s->rdma_cm ? "RDMA" : "TCP", s->port, strerror(errno));
 	return stream_accept(stream, &listener);
 }
 
-static void run_one_end(const struct settings *s)
+static void run_endpoint(const struct settings *s)
 {
-	struct scenario sc = adjusted(s, scenario_find(s->scenario ? s->scenario : "one-way"));
+	struct scenario sc =
+		apply_settings(s, scenario_find(s->scenario ? s->scenario : "one-way"));
 	const struct scheme *scheme = scheme_find(s->scheme ? s->scheme : "rds-lowwater");
 	struct run_result *result = &results[0];
 	struct stream stream;
 
 	run_set_environment(&s->run, scheme, &sc, s->server);
-	if (meet(s, &stream))
-		refuse("%s: %s", s->server ? "accept" : s->host, strerror(errno));
+	if (open_stream(s, &stream))
+		fail("%s: %s", s->server ? "accept" : s->host, strerror(errno));
 	if (s->server && !s->depth)
 		sc.depth = MAX_DEPTH;
-	if (run_apart(&s->run, stream, s->server, scheme, &sc, result) || !result->scheme)
-		refuse("the run could not be made: %s", result->side[s->server].what);
+	if (run_one_endpoint(&s->run, stream, s->server, scheme, &sc, result) || !result->scheme)
+		fail("the run could not be made: %s", result->side[s->server].what);
 	stream_close(stream);
-	result->predicted = prediction(result->sc.name, result->scheme->name);
+	result->predicted = find_negative_control(result->sc.name, result->scheme->name);
 	result_count = 1;
-	show(s, result);
+	print_result(s, result);
 }
 
 static void write_output(const struct settings *s)
@@ -341,24 +345,24 @@ static void write_output(const struct settings *s)
 	FILE *out;
 
 	if (mkdir(s->output, 0777) && errno != EEXIST)
-		refuse("%s: %s", s->output, strerror(errno));
+		fail("%s: %s", s->output, strerror(errno));
 	snprintf(path, sizeof(path), "%s/results.json", s->output);
 	out = fopen(path, "w");
 	if (!out)
-		refuse("%s: %s", path, strerror(errno));
+		fail("%s: %s", path, strerror(errno));
 	report_json(out, results, result_count);
 	fclose(out);
 	snprintf(path, sizeof(path), "%s/table.txt", s->output);
 	out = fopen(path, "w");
 	if (!out)
-		refuse("%s: %s", path, strerror(errno));
-	report_head(out);
+		fail("%s: %s", path, strerror(errno));
+	report_header(out);
 	for (unsigned int i = 0; i < result_count; i++)
 		report_row(out, &results[i]);
 	for (unsigned int i = 0; i < result_count; i++)
-		report_end(out, &results[i]);
+		report_details(out, &results[i]);
 	if (s->all)
-		report_needed(out, results, result_count);
+		report_smallest_depths(out, results, result_count);
 	fclose(out);
 	if (s->all && plot_all(s->output, results, result_count))
 		fprintf(stderr, "uroce-flow: no plots in %s: %s\n", s->output, strerror(errno));
@@ -369,43 +373,43 @@ int main(int argc, char **argv)
 	struct settings s = {
 		.run = { .device = { .port = 1, .gid_index = -1, .rnr_timer = 12, .timeout = 14 },
 			 .seed = 1,
-			 .patience_ns = UINT64_C(20000000000),
+			 .stall_timeout_ns = UINT64_C(20000000000),
 			 .counters = "auto" },
 		.port = DEFAULT_PORT
 	};
-	unsigned int surprises = 0;
+	unsigned int unexpected = 0;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
-		take_option(&s, option, optarg);
+		set_option(&s, option, optarg);
 	if (optind < argc)
 		s.host = argv[optind++];
 	if (optind < argc || (s.server && s.host) || (s.all && (s.server || s.host)))
-		refuse("--all, --server and one HOST exclude each other; --help shows the usage");
+		fail("--all, --server and one HOST exclude each other; --help shows the usage");
 	if (s.rdma_cm && !s.server && !s.host)
-		refuse("--rdma-cm is for two hosts: with --server or HOST");
+		fail("--rdma-cm is for two hosts: with --server or HOST");
 	find_uroce_stat(&s);
 	if (s.list) {
 		report_schemes(stdout);
 		return 0;
 	}
 	if (!s.json)
-		report_head(stdout);
+		report_header(stdout);
 	if (s.server || s.host)
-		run_one_end(&s);
+		run_endpoint(&s);
 	else if (s.all)
 		run_matrix(&s);
 	else
-		run_some(&s);
+		run_selected(&s);
 	if (s.json)
 		report_json(stdout, results, result_count);
 	if (s.all && !s.json)
-		report_needed(stdout, results, result_count);
+		report_smallest_depths(stdout, results, result_count);
 	if (s.output)
 		write_output(&s);
 	for (unsigned int i = 0; i < result_count; i++)
-		surprises += !run_is_as_predicted(&results[i]);
-	if (surprises && !s.json)
-		printf("%u of %u runs did not end as predicted\n", surprises, result_count);
-	return surprises ? 1 : 0;
+		unexpected += !run_is_as_predicted(&results[i]);
+	if (unexpected && !s.json)
+		printf("%u of %u runs did not end as predicted\n", unexpected, result_count);
+	return unexpected ? 1 : 0;
 }
